@@ -66,6 +66,49 @@ static lt_tensor *slice_weight(lt_ctx *c, lt_tensor *w) {
                     (lt_shape){4, {s[0], s[1] * s[2], s[3], s[4]}});
 }
 
+/* Whether each channel has a weight of its own, and a depth. Halves would round each term of the
+   sum below. */
+static bool is_depthwise(const lt_tensor *x, const lt_tensor *w, const lt_args_conv *a) {
+  return a->groups > 1 && w->size[0] == a->groups && w->size[1] == 1 && w->size[2] > 1 &&
+         lt_item_size(x) > 2;
+}
+
+/* x [N, C, D, H, W] as [D, N, H, W, C], with zeros before and behind. */
+static lt_tensor *by_depth(lt_ctx *c, lt_tensor *x, int64_t padding) {
+  static const int dims[] = {2, 0, 3, 4, 1};
+  x = permuted(c, x, dims);
+  if (x == NULL) return NULL;
+  if (padding == 0) return lt_contiguous(c, x);
+  lt_shape s = lt_tensor_shape(x);
+  s.size[0] = padding;
+  lt_tensor *zeros = lt_full(c, s, lt_scalar_int(0), (lt_dtype)x->dtype, x->storage->device);
+  return lt_apply1(c, LT_OP_cat, LT_IN(zeros, x, zeros), &(lt_args_cat){.dim = 0});
+}
+
+/* Slices of depth as so many channels would be groups of KD, for which libraries are slow: so one
+   convolution of images for each k of the depth, and their sum. */
+static bool depthwise(lt_ctx *c, lt_tensor *x, lt_tensor *w, lt_tensor *bias, const lt_args_conv *a,
+                      const lt_args_convolution *of, lt_tensor **out) {
+  static const int channels[] = {0, 3, 1, 2}, back[] = {1, 2, 0, 3, 4};
+  lt_shape from = lt_tensor_shape(x);
+  int64_t stride = a->stride.size[0], dilation = a->dilation.size[0], pad = a->padding.size[0];
+  int64_t n = lt_window_count(from.size[2], w->size[2], stride, pad, dilation, false);
+  lt_shape image = {4, {n * from.size[0], from.size[3], from.size[4], from.size[1]}};
+  lt_tensor *all = by_depth(c, x, pad), *y = NULL;
+  for (int64_t k = 0; k < w->size[2] && lt_ok(c); k++) {
+    lt_tensor *part = lt_reshape(c, lt_slice(c, all, 0, k * dilation, n, stride), image);
+    lt_tensor *z = lt_apply1(c, LT_OP_convolution,
+                             LT_IN(permuted(c, part, channels), lt_select(c, w, 2, k),
+                                   k == 0 ? bias : NULL),
+                             of);
+    y = k == 0 ? z : lt_add(c, y, z);
+  }
+  if (!lt_ok(c)) return false;
+  lt_shape to = {5, {n, from.size[0], y->size[1], y->size[2], y->size[3]}};
+  *out = permuted(c, lt_reshape(c, y, to), back);
+  return *out != NULL;
+}
+
 static bool convolve(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   static const int channels_first[] = {0, 2, 1, 3, 4};
   const lt_args_conv *a = call->args;
@@ -74,12 +117,13 @@ static bool convolve(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   if (a->padding.n == LT_SAME) return same(c, call, n, out);
   lt_tensor *x = call->in[0], *w = call->in[1], *bias = call->n_in > 2 ? call->in[2] : NULL;
   int64_t images = x->size[0];
-  x = n == 3 ? slices(c, x, w->size[2], a) : lt_as_image(c, x);
-  w = n == 3 ? slice_weight(c, w) : lt_as_image(c, w);
   const lt_args_convolution of = {.stride = lt_image_pair(&a->stride, 1),
                                   .padding = lt_image_pair(&a->padding, 0),
                                   .dilation = lt_image_pair(&a->dilation, 1),
                                   .groups = a->groups};
+  if (n == 3 && is_depthwise(x, w, a)) return depthwise(c, x, w, bias, a, &of, out);
+  x = n == 3 ? slices(c, x, w->size[2], a) : lt_as_image(c, x);
+  w = n == 3 ? slice_weight(c, w) : lt_as_image(c, w);
   lt_tensor *y = lt_apply1(c, LT_OP_convolution, LT_IN(x, w, bias), &of);
   if (y == NULL) return false;
   const int64_t *s = y->size;

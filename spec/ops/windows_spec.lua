@@ -82,6 +82,41 @@ describe("convolutions", function()
     end
   end)
 
+  it("of volumes with a weight for each channel are those of each channel", function()
+    local x, w, b = lt.randn(2, 3, 6, 5, 7), lt.randn(3, 1, 3, 2, 3), lt.randn(3)
+    local options = {
+      {}, { padding = 1 }, { padding = { 2, 0, 1 }, dilation = { 2, 1, 1 } },
+      { stride = { 2, 1, 3 }, padding = { 1, 1, 1 } }, { padding = "same" },
+    }
+    for _, o in ipairs(options) do
+      local parts = {}
+      for k = 1, 3 do
+        parts[k] = lt.conv3d(x:narrow(2, k, 1), w:narrow(1, k, 1), b:narrow(1, k, 1), o)
+      end
+      o.groups = 3
+      near(lt.cat(parts, 2), lt.conv3d(x, w, b, o), 1e-5)
+      near(lt.cat(parts, 2):select(1, 2), lt.conv3d(x:select(1, 2), w, b, o), 1e-5)
+    end
+    local function grads(fn)
+      local v, u = x:clone():requires_grad_(), w:clone():requires_grad_()
+      local y = fn(v, u)
+      return lt.grad((y * y):sum(), { v, u })
+    end
+    local want = grads(function(v, u)
+      local parts = {}
+      for k = 1, 3 do parts[k] = lt.conv3d(v:narrow(2, k, 1), u:narrow(1, k, 1)) end
+      return lt.cat(parts, 2)
+    end)
+    local got = grads(function(v, u) return lt.conv3d(v, u, nil, { groups = 3 }) end)
+    near(want[1], got[1], 1e-3)
+    near(want[2], got[2], 1e-3)
+  end)
+
+  it("of volumes of nothing with a weight for each channel give nothing", function()
+    local y = lt.conv3d(lt.zeros(0, 2, 4, 4, 4), lt.ones(2, 1, 2, 2, 2), nil, { groups = 2 })
+    assert.same({ 0, 2, 3, 3, 3 }, y.shape)
+  end)
+
   it("of f16 and bf16 are those of f32, rounded", function()
     local x, w = lt.randn(2, 4, 3, 5, 5), lt.randn(6, 2, 2, 3, 3)
     for dtype, bound in pairs { f16 = 0.03, bf16 = 0.3 } do
