@@ -106,6 +106,7 @@ static void erase_hint(void) {
 static void watch_terminal(bool on);
 
 static void on_change(int number) {
+  if (lt_signals_forward(number)) return;
   if (number == SIGWINCH) resized = 1;
   if (number == SIGCONT) continued = 1;
   if (number == SIGTSTP) suspended = 1;

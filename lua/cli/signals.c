@@ -2,6 +2,7 @@
 #include "cli/signals.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ enum { STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT }
 static lua_State *signalled;
 static lt_bind *binding;
 static volatile sig_atomic_t pending, last, reading, stopped;
+static pthread_t owner; /* the thread that runs the state */
 
 static void stop(lua_State *L, lua_Debug *ar);
 
@@ -75,8 +77,13 @@ static bool is_for_other_rank(void) {
   return w != NULL && lt_world_terminal_is_elsewhere(w);
 }
 
+bool lt_signals_forward(int number) {
+  return !pthread_equal(pthread_self(), owner) && pthread_kill(owner, number) == 0;
+}
+
 /* lua_sethook may be called from a handler: lua.c does the same. */
 static void on_signal(int number) {
+  if (lt_signals_forward(number)) return;
   if (number == SIGINT && is_for_other_rank()) return;
   last = number;
   pending = pending + 1;
@@ -108,6 +115,7 @@ static void install(int number, bool restart) {
 void lt_signals_install(lua_State *L) {
   binding = lt_bind_get(L);
   signalled = L;
+  owner = pthread_self();
   install(SIGINT, true);
   install(SIGTERM, true);
 }

@@ -12,6 +12,10 @@
 void lt_signals_install(lua_State *L);
 void lt_signals_release(void);
 
+/* In a handler: whether the kernel chose another thread, of a library, for the signal; then it is
+   sent on to the state's, which may be waiting and is what the handler is about. */
+bool lt_signals_forward(int number);
+
 /* Take another signal as SIGTERM is taken. */
 void lt_signals_also(int number);
 

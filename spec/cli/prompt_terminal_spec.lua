@@ -44,6 +44,33 @@ end]]
     assert.equal("> 20 + 3\n23\n> x = 5^C\n> tostring(x)\nnil\n>", tail(screens.last, 6))
   end)
 
+  it("is woken by a signal that the kernel gave to another thread", function()
+    local calls <const> = { x86_64 = 234, aarch64 = 131 } -- tgkill
+    local machine = io.popen("uname -m"):read()
+    if not calls[machine] or not os.execute "command -v perl >/dev/null" then
+      pending "no perl here that knows tgkill"
+    end
+    in_folder(function(folder)
+      child.write(folder .. "/pool.lua", ([[
+        local x = require "ltrain".rand(600, 600)
+        x:matmul(x) -- its threads stay
+        local pid = math.tointeger(io.open("/proc/self/stat"):read("n"))
+        os.execute(("(until [ -e typed ]; do sleep 0.05; done; sleep 0.5; T=$(ls /proc/%%d/task | tail -n 1); "
+          .. "[ $T != %%d ] && perl -e \"syscall(%d, %%d, $T, 2)\") >/dev/null 2>&1 &")
+          :format(pid, pid, pid))
+        function typed() io.open("typed", "w"):close() end]]):format(calls[machine]))
+      run([[
+ready
+send typed()\r
+ready
+send x = 5
+see ^C
+ready
+send \x04
+end]], { dir = folder, args = "-i pool.lua", env = { OMP_NUM_THREADS = "2" } })
+    end)
+  end)
+
   it("colours keywords, strings, numbers and known globals", function()
     run [[
 ready
