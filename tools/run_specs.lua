@@ -143,9 +143,11 @@ local function run(command, dir, log)
       quote(("%s:detect_leaks=%d"):format(common, hides_leaks(command) and 0 or 1)),
       quote(common .. ":print_stacktrace=1"),
       quote("print_suppressions=0:suppressions=" .. os.getenv("PWD") .. "/tools/lsan.supp"))
-    -- A report is what fails, not the status of the process, which a spec may look at.
-    vars = vars .. " TSAN_OPTIONS=" .. quote(common .. ":exitcode=0:atexit_sleep_ms=0:"
-      .. "die_after_fork=0:suppressions=" .. os.getenv("PWD") .. "/tools/tsan.supp")
+    -- A report is what fails, not the status of the process, which a spec may look at. Scripts may
+    -- end by os.exit, which joins no threads.
+    vars = vars .. " TSAN_OPTIONS=" .. quote(("%s:exitcode=0:atexit_sleep_ms=0:die_after_fork=0"
+      .. ":report_thread_leaks=%d:suppressions=%s/tools/tsan.supp"):format(common,
+      command:find "%.lua" and 0 or 1, os.getenv "PWD"))
   end
   local began = now()
   local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null"):format(
