@@ -55,7 +55,8 @@ end]]
         local x = require "ltrain".rand(600, 600)
         x:matmul(x) -- its threads stay
         local pid = math.tointeger(io.open("/proc/self/stat"):read("n"))
-        os.execute(("(until [ -e typed ]; do sleep 0.05; done; sleep 0.5; T=$(ls /proc/%%d/task | tail -n 1); "
+        os.execute(("(until [ -e typed ]; do sleep 0.05; done; sleep 0.5; "
+          .. "T=$(ls /proc/%%d/task | tail -n 1); "
           .. "[ $T != %%d ] && perl -e \"syscall(%d, %%d, $T, 2)\") >/dev/null 2>&1 &")
           :format(pid, pid, pid))
         function typed() io.open("typed", "w"):close() end]]):format(calls[machine]))
