@@ -215,6 +215,20 @@ describe("embedding_bag", function()
       {offsets = ids{0, 2, 3}, include_last_offset = true}))
   end)
 
+  it("takes maxima of bags of about one size and of one that is much larger", function()
+    for _, sizes in ipairs{{3, 5, 0, 4}, {100, 1, 0, 2, 1, 1, 3, 0, 1}} do
+      local w, begins, n = lt.randn(50, 4), {}, 0
+      for k, size in ipairs(sizes) do begins[k], n = n, n + size end
+      local at = lt.randint(0, 50, {n})
+      local got = w:embedding_bag(at, {offsets = ids(begins), mode = "max"})
+      for k, size in ipairs(sizes) do
+        local want = size > 0 and w:embedding(at:narrow(1, begins[k] + 1, size)):max(1)
+          or lt.zeros(4)
+        assert.same(want:tolist(), got[k]:tolist())
+      end
+    end
+  end)
+
   it("does not count padding_idx", function()
     for _, offsets in ipairs{false, ids{0, 2}} do
       local at = offsets and ids{0, 2, 2, 2} or ids{{0, 2}, {2, 2}}

@@ -47,13 +47,15 @@ local function check(weight, ids, o)
   end
 end
 
--- The bag of each of n ids, and how many bags there are.
+-- The bag of each of n ids, how many bags there are, and the size of the largest; nil on a device,
+-- which nothing waits for.
 local function bags_of(n, o)
   local offsets <const> = o.offsets
   if offsets.ndim ~= 1 or o.include_last_offset and offsets.shape[1] == 0 then
     errors.blame("%s: offsets must be a list [B]: got %s", who, errors.show_shape(offsets))
   end
   local count <const> = offsets.shape[1] - (o.include_last_offset and 1 or 0)
+  local largest
   if offsets.device == "cpu" and offsets.shape[1] > 0 then
     local list <const> = offsets:tolist()
     if list[1] ~= 0 then
@@ -65,10 +67,23 @@ local function bags_of(n, o)
           errors.show(list[k]), errors.show(list[k - 1]))
       end
     end
+    largest = 0
+    for k = 1, count do largest = math.max(largest, (list[k + 1] or n) - list[k]) end
   end
   local places <const> = c.arange(n, { device = offsets.device })
   local begins <const> = count > 0 and offsets:narrow(1, 1, count) or offsets
-  return begins:to("i64"):searchsorted(places, { right = true }) - 1, count
+  return begins:to("i64"):searchsorted(places, { right = true }) - 1, count, largest
+end
+
+-- Of ids [N] in bags: ids [B, L], a bag in each row, and which places of it have one.
+local function rows_of(ids, bags, count, largest, offsets)
+  local places <const> = c.arange(ids.shape[1])
+  local at <const> = bags * largest + places - offsets:to("i64"):index_select(bags, 1)
+  local shape <const> = { count, largest }
+  local rows <const> = c.zeros({ count * largest }, { dtype = ids.dtype }):scatter(at, ids, 1)
+  local filled <const> = c.zeros({ count * largest }, { dtype = "bool" })
+    :scatter(at, c.ones(ids.shape, { dtype = "bool" }), 1)
+  return rows:view(shape), filled:view(shape)
 end
 
 -- Of vectors [N, D] that are in `bags` [N]; `present` [N]: which ids count, nil: all.
@@ -111,8 +126,15 @@ end
 return function(weight, ids, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(weight, ids, o)
+  local bags, count, largest, filled
+  if ids.ndim == 1 then bags, count, largest = bags_of(ids.shape[1], o) end
+  -- The largest of scattered vectors needs them sorted; not so of rows, unless most are empty.
+  if o.mode == "max" and largest and largest > 0 and count * largest <= 4 * ids.shape[1] then
+    ids, filled = rows_of(ids, bags, count, largest, o.offsets)
+  end
   local vectors = c.embedding(weight, ids, o.padding_idx)
-  local present <const>, factors = o.padding_idx and ids:ne(o.padding_idx), o.per_sample_weights
+  local present, factors = o.padding_idx and ids:ne(o.padding_idx), o.per_sample_weights
+  if filled then present = present and present:logical_and(filled) or filled end
   if factors then vectors = vectors * factors:unsqueeze(-1) end
   if present and o.mode ~= "max" then
     vectors = vectors:masked_fill(~present:unsqueeze(-1), 0)
@@ -121,7 +143,6 @@ return function(weight, ids, options)
     local y <const> = of_rows(vectors, present, o.mode)
     return y
   end
-  local bags <const>, count = bags_of(ids.shape[1], o)
   local y <const> = of_runs(vectors, present, bags, count, o.mode)
   return y
 end
