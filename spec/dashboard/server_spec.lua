@@ -194,6 +194,23 @@ describe("the dashboard's server", function()
     assert.equal("a\u{FFFD}b\n" .. ("\u{20AC}"):rep(10), console.text)
   end)
 
+  it("does not say of a run that was copied while it went on that it is running", function()
+    if why then pending(why) return end
+    child.write(run_file "run.json",
+      '{"format":1,"status":"running","process":{"host":"elsewhere","pid":1,"ticks":1}}')
+    start()
+    assert.equal("running", server:json "/api/runs".runs[1].status)
+    assert(os.execute(("touch -d '11 minutes ago' '%s' '%s'"):format(run_file "run.json",
+      run_file "metrics.csv")))
+    servers.until_true("unknown", function()
+      return server:json "/api/runs".runs[1].status == "unknown"
+    end)
+    child.write(run_file "console.log", "it goes on\n")
+    servers.until_true("running", function()
+      return server:json "/api/runs".runs[1].status == "running"
+    end)
+  end)
+
   it("lists, filters and sorts", function()
     if why then pending(why) return end
     for i = 1, 4 do

@@ -8,6 +8,7 @@ local RunMetrics = require "ltrain.dashboard.RunMetrics"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local entry = require "ltrain.runs.entry"
+local process = require "ltrain.runs.process"
 local record = require "ltrain.runs.record"
 
 local Catalogue = class.extend(nil, "Catalogue")
@@ -16,6 +17,7 @@ local DEPTH <const> = 4
 local FILES <const> = { record.FILE, "metrics.csv", "metrics.jsonl" }
 local MOST <const> = 1 << 22 -- bytes of a file of JSON
 local LAST <const> = 1 << 16 -- bytes at the end of metrics.csv
+local SILENT <const> = 600 -- seconds: a fit writes system.csv each minute at least
 local FRESH <const> = 0.5 -- seconds within which nothing is looked for again
 local PLAIN <const> = { plain = true }
 local TEXT <const> = 200 -- of an error, in the list
@@ -118,6 +120,18 @@ local function last_values(run)
   return last, steps, epochs
 end
 
+-- Of a run on another machine, or of a folder that was copied from there, it is not known whether
+-- its process is alive: one that has written nothing for a while may be gone.
+local function is_silent(run)
+  if process.is_alive(run.info.process or {}) ~= nil then return false end
+  local newest = -math.huge
+  for _, name in ipairs { record.FILE, "metrics.csv", "system.csv", "console.log" } do
+    local kind, _, modified = Catalogue.stat(run, name)
+    if kind then newest = math.max(newest, modified) end
+  end
+  return c.runtime.time() - newest > SILENT
+end
+
 -- Reads what has changed of a run; whether its entry in the list has.
 local function refresh(run)
   local marks, changed = run.marks, {}
@@ -143,6 +157,7 @@ local function refresh(run)
   end
   run.problem = run.info_problem or run.hparams_problem
   run.status = run.info_problem and "unknown" or entry.status(run.info)
+  if run.status == "running" and is_silent(run) then run.status = "unknown" end
   return run.status ~= before
 end
 

@@ -63,6 +63,9 @@ function wrong(one) {
   const text = one.info?.error || one.error;
   return [one.problem && h("pre", { class: "error" }, one.problem),
     one.status === "killed" && h("p", { class: "error" }, KILLED),
+    one.status === "unknown" && one.info?.status === "running" && h("p", { class: "error interrupted" },
+      `It says that it is running on ${one.info.process?.host || "another machine"}, but has written `
+      + "nothing for ten minutes: it was killed there, or copied from there while it went on."),
     text && h("pre", { class: `error ${one.status}` }, text)];
 }
 
