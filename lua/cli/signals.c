@@ -18,6 +18,7 @@ static lua_State *signalled;
 static lt_bind *binding;
 static volatile sig_atomic_t pending, last, reading, stopped;
 static pthread_t owner; /* the thread that runs the state */
+static volatile sig_atomic_t prompts, insists; /* a prompt is there; see `insist` */
 
 static void stop(lua_State *L, lua_Debug *ar);
 
@@ -40,9 +41,25 @@ static void stop_run(lua_State *L, lua_Debug *ar) {
   lua_settop(L, top);
 }
 
+/* The second Ctrl-C at a prompt: the script has caught the first, with pcall in a loop. Until the
+   prompt is there each line of the script is one where it ends. */
+static void insist(lua_State *L, lua_Debug *ar) {
+  lua_sethook(L, stop, STOP_EVENTS, 1);
+  lua_getinfo(L, "Sl", ar);
+  if (ar->currentline <= 0 || lt_source_is_ours(ar->source)) return;
+  atomic_store(&binding->interrupts, 0);
+  stopped = 1;
+  lua_pushfstring(L, "%s:%d: interrupted", ar->short_src, ar->currentline);
+  lua_error(L);
+}
+
 /* Runs in the script, at its next call or line; in each thread that was hooked. */
 static void stop(lua_State *L, lua_Debug *ar) {
   lt_stops_hook(binding, L);
+  if (insists) {
+    insist(L, ar);
+    return;
+  }
   if (atomic_load(&binding->interrupts) == 0) return;
   if (binding->collect.depth > binding->stops.floor) {
     stop_run(L, ar);
@@ -82,12 +99,24 @@ bool lt_signals_forward(int number) {
 }
 
 /* lua_sethook may be called from a handler: lua.c does the same. */
+static void hook_script(void) {
+  lua_sethook(signalled, stop, STOP_EVENTS, 1);
+  lua_State *running = lt_bind_running(binding); /* a coroutine */
+  if (running != signalled) lua_sethook(running, stop, STOP_EVENTS, 1);
+}
+
 static void on_signal(int number) {
   if (lt_signals_forward(number)) return;
   if (number == SIGINT && is_for_other_rank()) return;
   last = number;
   pending = pending + 1;
   if (reading) return;
+  if (pending == 2 && number == SIGINT && prompts && signalled != NULL &&
+      binding->collect.depth <= binding->stops.floor) {
+    insists = 1;
+    hook_script();
+    return;
+  }
   if (pending > 1) {
     signal(number, SIG_DFL);
     raise(number); /* delivered when the handler returns */
@@ -97,9 +126,7 @@ static void on_signal(int number) {
   atomic_store(&binding->signal, number);
   if (ends_ranks(number)) return;
   atomic_store(&binding->interrupts, pending);
-  lua_sethook(signalled, stop, STOP_EVENTS, 1);
-  lua_State *running = lt_bind_running(binding); /* a coroutine */
-  if (running != signalled) lua_sethook(running, stop, STOP_EVENTS, 1);
+  hook_script();
 }
 
 static void install(int number, bool restart) {
@@ -126,6 +153,7 @@ void lt_signals_release(void) { signalled = NULL; }
 
 void lt_signals_reading(bool on) {
   reading = on;
+  prompts = 1;
   install(SIGINT, !on);
   install(SIGTERM, !on);
 }
@@ -139,6 +167,7 @@ bool lt_signals_over(void) {
 
 void lt_signals_clear(void) {
   pending = 0;
+  insists = 0;
   stopped = 0;
   atomic_store(&binding->signal, 0);
 }

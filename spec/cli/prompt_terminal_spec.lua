@@ -191,7 +191,7 @@ send fg\r
 see fg
 send \e[B\r
 send end
-see | end
+see end
 send \r
 see 222
 ready
@@ -397,6 +397,37 @@ send :quit\r
 end]]
     assert.equal(0, status)
     assert.matches("interrupted\n> x + 1\n42\n>", screens.last, 1, true)
+  end)
+
+  it("returns from a loop that catches errors by a second Ctrl-C", function()
+    local screens, status = run [[
+ready
+send x, n = 41, 0\r
+ready
+send function f() n = n + 1 print(n .. "th") while true do end end\r
+ready
+send while true do pcall(f) end\r
+see 1th
+send \x03
+see 2th
+send \x03
+see interrupted
+ready
+send x + 1\r
+see 42
+ready
+send print(2 .. "nd") while true do end\r
+see 2nd
+send \x03
+ready
+send "still " .. "there"\r
+see still there
+ready
+screen last
+send \x04
+end]]
+    assert.equal(0, status)
+    assert.matches("stdin:1: interrupted\n> x + 1\n42\n> print", screens.last, 1, true)
   end)
 
   it("returns from a fit by Ctrl-C, with the model as it was", function()
