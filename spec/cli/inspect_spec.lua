@@ -74,6 +74,14 @@ describe("ltrain inspect", function()
     assert.matches("\ncheckpoint +checkpoints/[^\n]+%.ckpt\n", out)
   end)
 
+  it("says of a file of another kind that it is one", function()
+    assert.equal("ltrain: inspect: nothing is empty\n", refused("nothing", ""))
+    assert.matches("note.txt is a text, which no reader takes", refused("note.txt", "hello"), 1,
+      true)
+    assert.matches("bytes is of no kind that is known here", refused("bytes", ("\7\1\2"):rep(30)),
+      1, true)
+  end)
+
   it("says what is wrong with a damaged file, in a sentence", function()
     assert.matches("^ltrain: inspect: bad%.npy: not a %.npy file of NumPy: ",
       refused("bad.npy", "\x93NUMPY\1\0xx"))
@@ -84,7 +92,7 @@ describe("ltrain inspect", function()
     assert.matches("^ltrain: inspect: bad%.json: not JSON: ", refused("bad.json", '{"a": '))
     assert.equal("ltrain: inspect: a.lua is a text, which no reader takes: neither JSON nor csv by "
       .. "its name\n", (refused("a.lua", "local lt = require 'ltrain'\n")))
-    assert.matches("^ltrain: inspect: empty is not a safetensors file: only 0 bytes",
+    assert.matches("^ltrain: inspect: empty is empty",
       refused("empty", ""))
     local status, _, err = child.run({ "inspect", "nowhere" }, { dir = folder })
     assert.equal(1, status)

@@ -163,6 +163,13 @@ local function read_text(_, path)
   return nil, path .. " is a text, which no reader takes: neither JSON nor csv by its name"
 end
 
+local function read_nothing(_, path) return nil, path .. " is empty" end
+
+local function read_unknown(_, path)
+  return nil, path .. " is of no kind that is known here: neither by its first bytes nor by its "
+    .. "name"
+end
+
 local function read_run(host, path)
   local run, message = runs.read(path)
   if not run then return nil, message end
@@ -214,8 +221,13 @@ local function reader_of(path, head)
   if is_idx(head) or path:find "%-ubyte%.gz$" then return read_idx end
   if path:find "%.json$" then return read_json end
   if path:find "%.csv$" then return read_csv end
-  if #head == HEAD and utf8.len(head) and not head:find "[^%g%s]" then return read_text end
-  return read_safetensors
+  if head == "" and not path:find "%.%w+$" then return read_nothing end
+  if path:find "%.safetensors$" or path:find "%.ckpt$" then return read_safetensors end
+  if #head > 8 and head:sub(9, 9) == "{" then return read_safetensors end
+  if head ~= "" and not head:find "[\0-\8\14-\31\127]" and not head:find "[\xf8-\xff]" then
+    return read_text
+  end
+  return read_unknown
 end
 
 --- The word's main: returns the exit status.
