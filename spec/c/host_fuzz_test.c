@@ -1,14 +1,15 @@
 /* spec/c/host_fuzz_test.c: drawn scripts and damaged bytes, in a state with limits: whatever they
    are, each call ends, with an error or without, and the state works after it.
 
-   The number of each kind is LT_FUZZ_RUNS, the seed LT_FUZZ_SEED; a failure says which seed and run
-   it was. Run with sanitizers it looks for what they find. */
+   `./dev fuzz scripts [RUNS] [SEED]` sets the number of each kind, LT_FUZZ_RUNS, and the seed,
+   LT_FUZZ_SEED; a failure says which seed and run it was. Run with sanitizers
+   (LT_SANITIZE=address,undefined before it) it looks for what they find. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "host_test.h"
 
-enum { RUNS = 300, LONGEST = 600, HANGS_AFTER = 60 };
+enum { RUNS = 300, LONGEST = 600, ROOM = 16, HANGS_AFTER = 60 };
 
 static uint64_t drawn;
 
@@ -136,7 +137,72 @@ static const char *const pieces[] = {
     "getmetatable(x)",
 };
 
+/* Scripts that Lua can read: $ is an expression, @ some statements. */
+static const char *const expressions[] = {
+    "x", "y", "x", "y", "z", "i", "1", "2", "0", "-1", "2.5", "1 << 40", "0/0", "'a'", "nil",
+    "true", "{2, 3}", "{$, $}", "{a = $}", "($ + $)", "($ - $)", "($ * $)", "($ / $)", "($ // $)",
+    "($ .. $)", "($ == $)", "($ < $)", "($ and $)", "(not $)", "(#$)", "(-$)", "x.grad", "x.shape",
+    "x.shape[$]", "x[$]", "x[{$, $}]", "x[{{$, $}}]", "lt.zeros($, $)", "lt.ones($)",
+    "lt.randn(2, 3)", "lt.tensor($)", "lt.tensor{$, $}", "lt.arange($, $)", "x:sum($)",
+    "x:mean($)", "x:view($, $)", "x:t()", "x:reshape($)", "x:matmul($)", "x:expand($, $)",
+    "x:narrow($, $, $)", "x:transpose($, $)", "x:permute($, $)", "x:to('f64')", "x:to('i64')",
+    "x:clone()", "x:detach()", "x:item()", "x:tolist()", "x:softmax($)", "x:max($)", "x:sort($)",
+    "x:topk($)", "x:gather($, $)", "x:add_($)", "x:mul_($)", "x:copy_($)", "x:fill_($)",
+    "lt.where($, $, $)", "lt.cat({$, $}, $)", "lt.stack{$, $}", "lt.einsum('ij,jk->ik', $, $)",
+    "lt.nn.Linear($, $)($)", "lt.nn.Sequential(lt.nn.Linear(3, 2), lt.nn.ReLU())($)",
+    "lt.nn.Dropout($)($)", "lt.cross_entropy($, $)", "lt.mse_loss($, $)", "lt.hash($)",
+    "lt.load('memory:a')", "tostring($)", "pcall($, $)", "host($)", "select('#', $, $)",
+    "string.format('%s', $)", "math.type($)", "(function(a) return $ end)($)", "next($)",
+    "coroutine.wrap(function() return $ end)()", "load('return ' .. tostring($))", "lt.grad($, $)",
+};
+
+static const char *const statements[] = {
+    "x = $\n", "y = $\n", "x = $\n", "local z = $\n", "x, y = $, $\n",
+    "x, y = lt.ones(2, 3), lt.randn(3, 2)\n", "x = lt.randn(2, 3):requires_grad_()\n",
+    "x[$] = $\n", "x[{$, $}] = $\n", "if $ then @ end\n", "for i = 1, 3 do @ end\n",
+    "do @ end\n", "pcall(function() @ end)\n", "pcall(function() @ end)\n",
+    "do local t <close> = lt.no_grad() @ end\n", "lt.no_grad(function() @ end)\n",
+    "coroutine.wrap(function() @ coroutine.yield(x) @ end)()\n", "x:sum():backward()\n",
+    "pcall(x.backward, x)\n", "lt.save('memory:a', $)\n", "print($)\n", "error($)\n",
+    "x:register_hook(function(g) return $ end)\n", "setmetatable({}, {__gc = function() x = y end})\n",
+    "do local t <close> = setmetatable({}, {__close = function() @ end}) end\n",
+    "collectgarbage()\n", "lt.seed($)\n", "x:close()\n", "while $ do @ break end\n",
+    "for k, v in pairs($) do @ end\n", "table.sort({$, $, $})\n", "goto done do @ end ::done::\n",
+};
+
+enum { DEEPEST = 4 };
+
+/* Returns how many bytes there are then; what is beyond LONGEST is left out. */
+static size_t draw_form(char *code, size_t n, bool is_statement, int depth) {
+  const char *form = is_statement ? statements[draw(sizeof statements / sizeof *statements)]
+                                  : expressions[draw(sizeof expressions / sizeof *expressions)];
+  if (depth > DEEPEST) form = is_statement ? "x = y\n" : draw(2) == 0 ? "x" : "2";
+  for (; *form != 0 && n < LONGEST; form++) {
+    if (*form == '$' || *form == '@')
+      n = draw_form(code, n, *form == '@', depth + 1);
+    else
+      code[n++] = *form;
+  }
+  code[n] = 0;
+  return n;
+}
+
+static void draw_readable(char *code) {
+  size_t n = 0, count = 1 + draw(6);
+  code[0] = 0;
+  for (size_t k = 0; k < count; k++) {
+    bool kept = draw(3) > 0; /* what it raises */
+    if (kept && n < LONGEST - 40) n += (size_t)sprintf(code + n, "pcall(function() ");
+    n = draw_form(code, n, true, 0);
+    if (kept && n < LONGEST) n += (size_t)sprintf(code + n, " end)\n");
+  }
+}
+
 static void draw_script(char *code) {
+  if (draw(4) > 0) {
+    draw_readable(code);
+    return;
+  }
   size_t n = 0, count = 1 + draw(24);
   code[0] = 0;
   for (size_t k = 0; k < count; k++) {
@@ -189,7 +255,7 @@ static void any_script_ends_and_the_state_works(void **state) {
   long runs = number_of("LT_FUZZ_RUNS", RUNS), seed = number_of("LT_FUZZ_SEED", 1), ended = 0;
   ltrain *l = open_limited();
   for (long k = 0; k < runs; k++) {
-    char code[LONGEST + 8];
+    char code[LONGEST + ROOM];
     drawn = (uint64_t)seed * 1000003 + (uint64_t)k;
     draw_script(code);
     alarm(HANGS_AFTER);
@@ -211,6 +277,7 @@ static void any_script_ends_and_the_state_works(void **state) {
   }
   alarm(0);
   assert_true(runs < 100 || ended > 0);
+  if (runs != RUNS) printf("%ld scripts from seed %ld: %ld without an error\n", runs, seed, ended);
   ltrain_close(l);
 }
 

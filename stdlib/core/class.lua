@@ -22,6 +22,7 @@ local function construct(self, ...)
   local object = setmetatable({}, self)
   local init = self.init
   if type((...)) == "userdata" then refuse_input(self, (...), select("#", ...)) end
+  if self.__construct then self.__construct(object, ...) end
   if init then init(object, ...) end
   return object
 end

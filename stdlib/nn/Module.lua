@@ -63,12 +63,16 @@ local function near_method(module, name)
 end
 
 --- To be overridden by classes: creates layers and fields. The base has nothing to do.
-function Module:init(...)
-  local near = near_method(self, "init")
+function Module:init() end
+
+-- Of a class without an init.
+function Module.__construct(object, ...)
+  if object.init ~= Module.init then return end
+  local near = near_method(object, "init")
   if near ~= "" then
-    errors.blame("%s: init is not defined%s", walk.class_name(self), near)
+    errors.blame("%s: init is not defined%s", walk.class_name(object), near)
   elseif select("#", ...) > 0 then
-    errors.blame("%s: one argument too many: %s: its init takes none", walk.class_name(self),
+    errors.blame("%s: one argument too many: %s: its init takes none", walk.class_name(object),
       errors.show((...)))
   end
 end

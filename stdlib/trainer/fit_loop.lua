@@ -308,9 +308,21 @@ local function begin_epoch(state)
   call.hook(state, "on_train_epoch_start")
 end
 
+-- An epoch of manual optimization in which the script forgot the step.
+local function warn_of_no_step(state)
+  state.trainer:warn("training_step: no optimizer stepped in an epoch, nothing is learnt: in "
+    .. "manual optimization the script calls optimizer:zero_grad(), self:manual_backward(loss) and "
+    .. "optimizer:step()")
+end
+
 local function run_epoch(state)
   begin_epoch(state)
+  local before = state.trainer.global_step
   local complete = run_batches(state)
+  if complete and not state.automatic and #state.optimizers > 0
+    and state.trainer.global_step == before then
+    warn_of_no_step(state)
+  end
   end_epoch(state, complete)
 end
 
