@@ -73,6 +73,14 @@ describe("a method that is nearly a hook", function()
     end)
   end
 
+  it("is refused with the others that are wrong", function()
+    local message = refusal({ trainng_step = written, validation_setp = written },
+      { on_fit_begin = written })
+    for _, name in ipairs { "trainng_step", "validation_setp", "on_fit_begin" } do
+      assert_refused(("no hook is called '%s'"):format(name), message)
+    end
+  end)
+
   it("of a data module is refused, and of a class that it is below", function()
     local Data = lt.DataModule:extend("Data")
     function Data.train_dataloader() return tiny.same(1) end

@@ -106,6 +106,14 @@ describe("lt.plot", function()
     child.remove(folder)
   end)
 
+  it("writes no other kind of file, and 0 as 0", function()
+    local ok, message = pcall(lt.plot, { 1, 2 }, { file = "loss.png" })
+    assert.is_false(ok)
+    assert.matches("plot: file must end in .svg, which is what is written: got 'loss.png'", message,
+      1, true)
+    assert.not_matches("e%-1%d", printed "lt.plot({-1, 1 - 1e-13})")
+  end)
+
   it("says what it cannot draw", function()
     assert.matches("plot: the series must be a list of numbers or a tensor %[N%]: got 'x'$",
       error_of(lt.plot, "x"))

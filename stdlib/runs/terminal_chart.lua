@@ -68,7 +68,9 @@ local function labels_of(height, y0, y1, log_y)
   local labels, width = {}, 0
   for row = 1, height do
     local shown = row == 1 or row == height or row == (height + 1) // 2
-    labels[row] = shown and series.text(y1 - (row - 1) / (height - 1) * (y1 - y0), log_y) or ""
+    local value = y1 - (row - 1) / (height - 1) * (y1 - y0)
+    if math.abs(value) < 1e-9 * (y1 - y0) then value = 0 end -- a sum's rounding
+    labels[row] = shown and series.text(value, log_y) or ""
     width = math.max(width, #labels[row])
   end
   return labels, width

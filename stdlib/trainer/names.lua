@@ -116,8 +116,8 @@ local function name_of(object)
     or errors.show(object):gsub("^an object of class ", "")
 end
 
--- Raises for the first name of the alphabet that nothing would call.
-local function check_one(one, all)
+-- Adds to `wrong` what is to be said of names that nothing would call, in the alphabet's order.
+local function check_one(one, all, wrong)
   local keys = {}
   for key in pairs(one.methods) do keys[#keys + 1] = key end
   table.sort(keys)
@@ -125,10 +125,12 @@ local function check_one(one, all)
     local near = not one.known[key] and (REMOVED[key] or near_to(key, one.list, one.known))
     if near and not is_called(all, key) then
       if REMOVED[key] then
-        errors.blame("%s: nothing calls '%s'; write %s", name_of(one.object), key, near)
+        wrong[#wrong + 1] = ("%s: nothing calls '%s'; write %s"):format(name_of(one.object), key,
+          near)
+      else
+        wrong[#wrong + 1] = ("%s: no hook is called '%s'; did you mean '%s'? (at %s; a method of "
+          .. "your own: _%s)"):format(name_of(one.object), key, near, one.methods[key].place, key)
       end
-      errors.blame("%s: no hook is called '%s'; did you mean '%s'? (at %s; a method of your own: "
-        .. "_%s)", name_of(one.object), key, near, one.methods[key].place, key)
     end
   end
 end
@@ -136,8 +138,9 @@ end
 --- Raises when the module, a callback or the data module has a method whose name is nearly that of
 --- a hook, and which none of their methods calls.
 function names.check(state)
-  local all = everybody(state)
-  for _, one in ipairs(all) do check_one(one, all) end
+  local all, wrong = everybody(state), {}
+  for _, one in ipairs(all) do check_one(one, all, wrong) end
+  if #wrong > 0 then errors.blame("%s", table.concat(wrong, "; ")) end
 end
 
 return names

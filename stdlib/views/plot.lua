@@ -94,6 +94,9 @@ end
 return function(values, options)
   local o = config.check(options, OPTIONS, "plot")
   local chart = chart_of(values, o)
+  if o.file and not o.file:lower():find "%.svg$" then
+    errors.blame("plot: file must end in .svg, which is what is written: got '%s'", o.file)
+  end
   if o.file then return c.io.write_file(o.file, svg_chart { chart }) end
   console.past(print, table.concat(chart_rows(chart, o.height), "\n"))
 end
