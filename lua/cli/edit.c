@@ -27,6 +27,9 @@
 #define KEY_PREVIOUS "\035"
 #define KEY_NEXT "\036"
 #define KEY_FORWARD "\037"
+#define KEY_ESCAPE "\032"
+
+enum { ESCAPE_MILLISECONDS = 50 }; /* until an escape that nothing follows is a key */
 
 /* The terminal marks what is pasted, or not. */
 #define PASTES "\033[?2004h"
@@ -39,7 +42,8 @@ static struct {
   const lt_line_helper *helper;
   char *hint;   /* what follows the text on the screen, NULL: nothing */
   char *styles; /* of the text as it was drawn last */
-  bool paints;
+  bool paints, is_vi;
+  char ahead; /* a byte that was read behind an escape, 0: none */
   int back; /* how many entries the one that is shown is before the one that is new */
   FILE *nowhere; /* where libedit draws */
 } editor;
@@ -169,6 +173,26 @@ static bool wait_for_key(void) {
   return n > 0;
 }
 
+/* The next byte: 1; 0 at the end; -1 when a signal came. */
+static ssize_t next_byte(char *byte) {
+  if (editor.ahead != 0) {
+    *byte = editor.ahead;
+    editor.ahead = 0;
+    return 1;
+  }
+  return wait_for_key() ? read(STDIN_FILENO, byte, 1) : -1;
+}
+
+/* Whether an escape is the key, which vi's command mode begins with, and no sequence of another: the
+   byte behind it is read ahead. */
+static bool is_escape_key(wchar_t character) {
+  struct pollfd more = {.fd = STDIN_FILENO, .events = POLLIN};
+  if (!editor.is_vi || character != L'\033') return false;
+  if (poll(&more, 1, ESCAPE_MILLISECONDS) <= 0) return true;
+  if (read(STDIN_FILENO, &editor.ahead, 1) != 1) editor.ahead = 0;
+  return strchr("[O\r\n", editor.ahead) == NULL;
+}
+
 /* One character, whatever the locale's encoding: 1; 0 at the end; -1 when a signal came. */
 static int read_character(EditLine *edit, wchar_t *out) {
   (void)edit;
@@ -177,7 +201,7 @@ static int read_character(EditLine *edit, wchar_t *out) {
   paint();
   for (;;) {
     char byte;
-    ssize_t n = wait_for_key() ? read(STDIN_FILENO, &byte, 1) : -1;
+    ssize_t n = next_byte(&byte);
     if (n < 0 && errno == EINTR && goes_on()) continue;
     if (n <= 0) {
       erase_hint();
@@ -188,6 +212,7 @@ static int read_character(EditLine *edit, wchar_t *out) {
     if (used != (size_t)-1) break;
     memset(&state, 0, sizeof state); /* not a character: left out */
   }
+  if (is_escape_key(*out)) *out = KEY_ESCAPE[0];
   erase_hint();
   return 1;
 }
@@ -381,6 +406,9 @@ static const char *const usual[][2] = {
 static void bind_keys(EditLine *edit) {
   el_set(edit, EL_EDITOR, "emacs");
   el_source(edit, NULL); /* ~/.editrc: may say vi */
+  const char *mode = NULL;
+  editor.is_vi = el_get(edit, EL_EDITOR, &mode) == 0 && mode != NULL && strcmp(mode, "vi") == 0;
+  if (editor.is_vi) el_set(edit, EL_BIND, KEY_ESCAPE, "vi-command-mode", NULL);
   el_set(edit, EL_BIND, KEY_NEWLINE, "ed-newline", NULL);
   el_set(edit, EL_BIND, KEY_PREVIOUS, "ed-prev-history", NULL);
   el_set(edit, EL_BIND, KEY_NEXT, "ed-next-history", NULL);

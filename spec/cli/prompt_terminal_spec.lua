@@ -543,6 +543,24 @@ end]], { env = { TERM = "unheard-of" }, folder = folder })
     end)
   end)
 
+  it("has vi's keys where ~/.editrc asks for them", function()
+    in_folder(function(folder)
+      child.write(folder .. "/.editrc", "bind -v\n")
+      local screens = run([[
+ready
+send 1 + 12
+see 1 + 12
+send \ex\r
+see 2
+ready
+send \e[A\e[H0 + \r
+see > 0 + 1 + 1
+ready
+screen last]], { folder = folder, env = { HOME = folder } })
+      assert.equal("> 1 + 1\n2\n> 0 + 1 + 1\n2\n>", tail(screens.last, 5))
+    end)
+  end)
+
   it("shares its history with the prompts of other terminals", function()
     in_folder(function(folder)
       run([[
