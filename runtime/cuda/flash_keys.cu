@@ -11,7 +11,7 @@ enum { ROWS = 16 * LT_FLASH_WARPS };
    values come from shared memory before their products. */
 template <int WIDTH> struct shape {
   enum { QUERIES = WIDTH <= 96 ? 32 : 16 };
-  enum { AT_ONCE = LT_MMA_LEAN && WIDTH == 96 ? 2 : WIDTH / 16 };
+  enum { AT_ONCE = LT_TIGHT && WIDTH == 96 ? 2 : WIDTH / 16 };
 };
 
 /* Tile `number` of a block's walk: `per` tiles of queries for each of its heads. */

@@ -17,6 +17,13 @@
   type *const name = reinterpret_cast<type *>(dynamic_)
 /* A large argument that is read where it lies. */
 #define LT_CONSTANT const __grid_constant__
+/* 1 where ptxas takes a few registers more for the same code, so that it would spill: from compute
+   capability 12.0 on. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1200
+#define LT_TIGHT 1
+#else
+#define LT_TIGHT 0
+#endif
 /* Tells the fake runtime what the next launch reads and writes: nothing on a GPU. */
 #define LT_TOUCH(stream, data, bytes, writes, what) ((void)0)
 
@@ -31,8 +38,9 @@ static inline void lt_cuda_issue(const char *name, void (*kernel)(P...), dim3 gr
 #define LT_SHARED(type, name, n)                   \
   static thread_local emu::Shared<type, n> name##_; \
   type *const name = name##_.get()
-#define LT_DYNAMIC(type, name) type *const name = reinterpret_cast<type *>(emu::me.dynamic)
+#define LT_DYNAMIC(type, name) type *const name = reinterpret_cast<type *>(EMU_ME->dynamic)
 #define LT_CONSTANT const
+#define LT_TIGHT 0
 #define LT_TOUCH(stream, data, bytes, writes, what) fakert_touch(stream, data, bytes, writes, what)
 
 /* Arguments are copied when the launch is issued, as CUDA does; the grid runs later. */

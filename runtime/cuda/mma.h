@@ -22,11 +22,6 @@
 static const int LT_MMA_CAPABILITY = 8; /* the first major compute capability with all of them */
 
 #ifdef __CUDACC__
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 1200
-#define LT_MMA_LEAN true /* where ptxas needs some registers more for the same code */
-#else
-#define LT_MMA_LEAN false
-#endif
 #if !defined __CUDA_ARCH__ || __CUDA_ARCH__ >= 800
 #define LT_MMA_ASM asm
 #define LT_MMA_MEMORY asm volatile
@@ -104,7 +99,6 @@ static __device__ inline float lt_exp2(float x) {
 #undef LT_MMA_ASM
 #undef LT_MMA_MEMORY
 #else
-#define LT_MMA_LEAN false
 #include "cuda/emu_mma.h"
 #endif
 

@@ -163,9 +163,10 @@ static __device__ inline void check(const job &j, T b) {
 template <class T, int N, int HOW, int IN>
 static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8       ? 1
                                                   : HOW == STRIDED     ? 4
-                                                  : N == 8 && IN == 4  ? 4
-                                                  : N == 8             ? 5
-                                                  : HOW == LINEAR      ? 6
+                                                  : N == 8 && IN == 4  ? 4 - 2 * LT_TIGHT
+                                                  : N == 8 && HOW == LINEAR ? 5 - LT_TIGHT
+                                                  : N == 8             ? 5 - 3 * LT_TIGHT
+                                                  : HOW == LINEAR      ? 6 - LT_TIGHT
                                                                        : 5)
     rows(LT_CONSTANT job j) {
   uint32_t first = (blockIdx.x * THREADS + threadIdx.x) * N;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <memory>
 #include <tuple>
 #include <type_traits>
 
@@ -33,6 +34,10 @@
 #define __launch_bounds__(...)
 #undef __grid_constant__
 #define __grid_constant__
+
+/* fakert.cpp has it, whose memory of a thread is small: the block that the thread runs. A load,
+   where memory of this module would be a call, each time that a kernel asks for threadIdx. */
+extern __thread void *emu_block __attribute__((tls_model("initial-exec")));
 
 namespace emu {
 enum { MAX_THREADS = 1024, WARP = 32, STACK = 256 << 10, SHARED = 48 << 10 };
@@ -65,11 +70,12 @@ struct Block { /* what one host thread is running */
   Warp w[MAX_THREADS / WARP];
   alignas(128) char dynamic[SHARED];
 };
-inline thread_local Block me;
+inline thread_local std::unique_ptr<Block> owned;
+#define EMU_ME (static_cast<emu::Block *>(emu_block))
 
 [[noreturn]] inline void die(const char *what, unsigned a, unsigned b) {
-  fprintf(stderr, "emu: %s: block %u thread %u: %s (line %u, line %u)\n", me.kernel, me.bid.x, me.t,
-          what, a, b);
+  fprintf(stderr, "emu: %s: block %u thread %u: %s (line %u, line %u)\n", EMU_ME->kernel,
+          EMU_ME->bid.x, EMU_ME->t, what, a, b);
   abort();
 }
 
@@ -93,8 +99,9 @@ asm(".text\n.weak emu_switch\n.type emu_switch,%function\nemu_switch:\nsub sp,sp
 #endif
 
 inline void place(unsigned t) {
-  me.t = t;
-  me.tid = dim3(t % me.bdim.x, t / me.bdim.x % me.bdim.y, t / (me.bdim.x * me.bdim.y));
+  EMU_ME->t = t;
+  const dim3 &d = EMU_ME->bdim;
+  EMU_ME->tid = dim3(t % d.x, t / d.x % d.y, t / (d.x * d.y));
 }
 /* ASan must know each change of stacks; these are nothing without it. */
 inline void leaving(void **fake, const void *stack, size_t size) {
@@ -106,7 +113,7 @@ inline void leaving(void **fake, const void *stack, size_t size) {
 }
 inline void arrived(void *fake) {
 #if defined __SANITIZE_ADDRESS__
-  __sanitizer_finish_switch_fiber(fake, &me.home_stack, &me.home_size);
+  __sanitizer_finish_switch_fiber(fake, &EMU_ME->home_stack, &EMU_ME->home_size);
 #else
   (void)fake;
 #endif
@@ -114,39 +121,39 @@ inline void arrived(void *fake) {
 
 inline void enter() { /* a fiber's first and last function */
   arrived(NULL);
-  me.body(me.ud);
-  me.f[me.t].done = true;
-  leaving(NULL, me.home_stack, me.home_size);
+  EMU_ME->body(EMU_ME->ud);
+  EMU_ME->f[EMU_ME->t].done = true;
+  leaving(NULL, EMU_ME->home_stack, EMU_ME->home_size);
   void *unused;
-  emu_switch(&unused, me.home);
+  emu_switch(&unused, EMU_ME->home);
   abort();
 }
 inline void pause() { /* back to the scheduler */
-  unsigned t = me.t;
+  unsigned t = EMU_ME->t;
   void *fake = NULL;
-  leaving(&fake, me.home_stack, me.home_size);
-  emu_switch(&me.f[t].sp, me.home);
+  leaving(&fake, EMU_ME->home_stack, EMU_ME->home_size);
+  emu_switch(&EMU_ME->f[t].sp, EMU_ME->home);
   arrived(fake);
 }
 inline void resume(unsigned t) {
   place(t);
-  Fiber &f = me.f[t];
+  Fiber &f = EMU_ME->f[t];
   void *fake = NULL;
   leaving(&fake, f.stack, STACK);
-  emu_switch(&me.home, f.sp);
+  emu_switch(&EMU_ME->home, f.sp);
 #if defined __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(fake, NULL, NULL);
 #endif
-  if (f.done) me.free_stack[me.n_free++] = f.stack;
+  if (f.done) EMU_ME->free_stack[EMU_ME->n_free++] = f.stack;
 }
 inline void start(unsigned t) {
-  if (me.n_free == 0) {
+  if (EMU_ME->n_free == 0) {
     void *p = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) die("no memory for stacks", 0, 0);
-    me.free_stack[me.n_free++] = (char *)p;
+    EMU_ME->free_stack[EMU_ME->n_free++] = (char *)p;
   }
-  Fiber &f = me.f[t];
-  f.stack = me.free_stack[--me.n_free];
+  Fiber &f = EMU_ME->f[t];
+  f.stack = EMU_ME->free_stack[--EMU_ME->n_free];
   f.done = false;
   f.gate = NULL;
 #if defined __SANITIZE_ADDRESS__
@@ -174,25 +181,27 @@ inline void wait(unsigned &gate, unsigned &came, unsigned &line, unsigned count,
     gate++;
     return;
   }
-  Fiber &f = me.f[me.t];
+  Fiber &f = EMU_ME->f[EMU_ME->t];
   f.gate = &gate, f.seen = gate, f.line = at;
   pause();
 }
-inline void barrier(unsigned line) { wait(me.gate, me.arrived, me.line, me.n, line); }
+inline void barrier(unsigned line) {
+  wait(EMU_ME->gate, EMU_ME->arrived, EMU_ME->line, EMU_ME->n, line);
+}
 
 template <class T> inline T exchange(unsigned mask, T v, unsigned from, unsigned line) {
   static_assert(sizeof(T) <= 8, "shuffles move up to 8 bytes");
-  Warp &w = me.w[me.t / WARP];
-  if (mask != 0xffffffffu || me.n % WARP != 0) die("shuffle by part of a warp", line, mask);
+  Warp &w = EMU_ME->w[EMU_ME->t / WARP];
+  if (mask != 0xffffffffu || EMU_ME->n % WARP != 0) die("shuffle by part of a warp", line, mask);
   unsigned side = w.gate & 1; /* two sides: a fast lane writes the next while others read this */
-  memcpy(&w.slot[side][me.t % WARP], &v, sizeof v);
+  memcpy(&w.slot[side][EMU_ME->t % WARP], &v, sizeof v);
   wait(w.gate, w.arrived, w.line, WARP, line);
   T r;
   memcpy(&r, &w.slot[side][from % WARP], sizeof r);
   return r;
 }
 inline unsigned ballot(unsigned mask, bool p, unsigned line) {
-  Warp &w = me.w[me.t / WARP];
+  Warp &w = EMU_ME->w[EMU_ME->t / WARP];
   unsigned side = w.gate & 1, bits = 0;
   exchange(mask, (uint64_t)p, 0, line);
   for (int l = 0; l < WARP; l++) bits |= (unsigned)(w.slot[side][l] & 1) << l;
@@ -204,36 +213,41 @@ inline int order() {
   return o;
 }
 inline void run_block() {
-  me.epoch++, me.gate = me.arrived = 0, me.fixed = 0;
-  memset(me.dynamic, 0xff, me.shared);
-  for (unsigned k = 0; k < (me.n + WARP - 1) / WARP; k++) me.w[k].gate = me.w[k].arrived = 0;
-  for (unsigned k = 0; k < me.n; k++) start(order() > 0 ? k : me.n - 1 - k);
+  EMU_ME->epoch++, EMU_ME->gate = EMU_ME->arrived = 0, EMU_ME->fixed = 0;
+  memset(EMU_ME->dynamic, 0xff, EMU_ME->shared);
+  for (unsigned k = 0; k < (EMU_ME->n + WARP - 1) / WARP; k++)
+    EMU_ME->w[k].gate = EMU_ME->w[k].arrived = 0;
+  for (unsigned k = 0; k < EMU_ME->n; k++) start(order() > 0 ? k : EMU_ME->n - 1 - k);
   for (bool alive = true, moved; alive;) {
     alive = moved = false;
-    for (unsigned i = 0; i < me.n; i++) {
-      unsigned k = order() > 0 ? i : me.n - 1 - i;
-      if (me.f[k].done) continue;
+    for (unsigned i = 0; i < EMU_ME->n; i++) {
+      unsigned k = order() > 0 ? i : EMU_ME->n - 1 - i;
+      if (EMU_ME->f[k].done) continue;
       alive = true;
-      if (*me.f[k].gate == me.f[k].seen) continue;
+      if (*EMU_ME->f[k].gate == EMU_ME->f[k].seen) continue;
       moved = true;
       resume(k);
     }
     if (alive && !moved)
-      for (unsigned k = 0; k < me.n; k++)
-        if (!me.f[k].done) place(k), die("waits for threads that never come", me.f[k].line, 0);
+      for (unsigned k = 0; k < EMU_ME->n; k++)
+        if (!EMU_ME->f[k].done)
+          place(k), die("waits for threads that never come", EMU_ME->f[k].line, 0);
   }
 }
 
 /* Runs a whole grid now, in this host thread. */
 template <class F> inline void run(const char *name, dim3 grid, dim3 block, size_t shared, F f) {
-  if (block.x * block.y * block.z > MAX_THREADS || shared > SHARED) die("too large", block.x, 0);
-  me.kernel = name, me.shared = shared, me.bdim = block, me.gdim = grid, me.n = block.x * block.y * block.z;
-  me.body = [](void *ud) { (*(F *)ud)(); };
-  me.ud = &f;
+  if (emu_block == nullptr) owned.reset(new Block()), emu_block = owned.get();
+  if (block.x * block.y * block.z > MAX_THREADS || shared > SHARED)
+    die("too large", block.x, 0);
+  EMU_ME->kernel = name, EMU_ME->shared = shared, EMU_ME->bdim = block, EMU_ME->gdim = grid;
+  EMU_ME->n = block.x * block.y * block.z;
+  EMU_ME->body = [](void *ud) { (*(F *)ud)(); };
+  EMU_ME->ud = &f;
   unsigned n = grid.x * grid.y * grid.z;
   for (unsigned i = 0; i < n; i++) {
     unsigned b = order() > 0 ? i : n - 1 - i;
-    me.bid = dim3(b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y));
+    EMU_ME->bid = dim3(b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y));
     run_block();
   }
 }
@@ -241,11 +255,11 @@ template <class T, int N> struct Shared {
   alignas(16) T v[N];
   unsigned epoch;
   T *get() {
-    if (epoch == me.epoch) return v;
-    memset((void *)v, 0xff, sizeof v), epoch = me.epoch;
-    me.fixed += sizeof v;
-    if (me.fixed + me.shared > SHARED)
-      die("more than 48 KiB of shared memory", unsigned(me.fixed), unsigned(me.shared));
+    if (epoch == EMU_ME->epoch) return v;
+    memset((void *)v, 0xff, sizeof v), epoch = EMU_ME->epoch;
+    EMU_ME->fixed += sizeof v;
+    if (EMU_ME->fixed + EMU_ME->shared > SHARED)
+      die("more than 48 KiB of shared memory", unsigned(EMU_ME->fixed), unsigned(EMU_ME->shared));
     return v;
   }
 };
@@ -263,13 +277,13 @@ template <class T, class F> inline T atomic(T *p, F f) {
 }
 } // namespace emu
 
-#define threadIdx (emu::me.tid)
-#define blockIdx (emu::me.bid)
-#define blockDim (emu::me.bdim)
-#define gridDim (emu::me.gdim)
+#define threadIdx (EMU_ME->tid)
+#define blockIdx (EMU_ME->bid)
+#define blockDim (EMU_ME->bdim)
+#define gridDim (EMU_ME->gdim)
 #define __syncthreads() emu::barrier(__LINE__)
 #define __syncwarp(...) ((void)emu::exchange(0xffffffffu, 0, 0, __LINE__))
-#define EMU_LANE (emu::me.t % emu::WARP)
+#define EMU_LANE (EMU_ME->t % emu::WARP)
 #define __shfl_sync(m, v, l) emu::exchange(m, v, (unsigned)(l), __LINE__)
 #define __shfl_xor_sync(m, v, x) emu::exchange(m, v, EMU_LANE ^ (unsigned)(x), __LINE__)
 #define __shfl_down_sync(m, v, d) \

@@ -30,7 +30,7 @@ inline thread_local Copies copies[MAX_THREADS];
 
 inline bool in_shared(const void *p) {
   const char *at = static_cast<const char *>(p);
-  return at >= me.dynamic && at + 16 <= me.dynamic + me.shared;
+  return at >= EMU_ME->dynamic && at + 16 <= EMU_ME->dynamic + EMU_ME->shared;
 }
 inline bool on_border(const void *p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
@@ -46,7 +46,7 @@ inline void widen(bool f16, const uint32_t *words, int n, float *v) {
 template <class F> inline void load_matrices(const void *my_row, unsigned line, F read) {
   if (!in_shared(my_row)) die("ldmatrix outside of shared memory", line, 0);
   if (!on_border(my_row)) die("ldmatrix off the border of 16 bytes", line, 0);
-  Warp &w = me.w[me.t / WARP];
+  Warp &w = EMU_ME->w[EMU_ME->t / WARP];
   unsigned side = w.gate & 1;
   exchange(0xffffffffu, reinterpret_cast<uint64_t>(my_row), 0, line);
   for (int k = 0; k < 4; k++) read(k, w.slot[side] + k * 8);
@@ -56,9 +56,9 @@ template <class F> inline void load_matrices(const void *my_row, unsigned line, 
 template <int DTYPE>
 inline void lt_mma(float *c, const uint32_t *a, const uint32_t *b,
                    unsigned line = __builtin_LINE()) {
-  emu::Warp &w = emu::me.w[emu::me.t / emu::WARP];
-  emu::Fragments *all = emu::fragments[emu::me.t / emu::WARP][w.gate & 1];
-  unsigned lane = emu::me.t % emu::WARP, row = lane / 4, pair = lane % 4 * 2;
+  emu::Warp &w = EMU_ME->w[EMU_ME->t / emu::WARP];
+  emu::Fragments *all = emu::fragments[EMU_ME->t / emu::WARP][w.gate & 1];
+  unsigned lane = EMU_ME->t % emu::WARP, row = lane / 4, pair = lane % 4 * 2;
   emu::widen(DTYPE == LT_F16, a, 4, all[lane].a);
   emu::widen(DTYPE == LT_F16, b, 2, all[lane].b);
   emu::wait(w.gate, w.arrived, w.line, emu::WARP, line);
@@ -76,14 +76,14 @@ inline void lt_mma(float *c, const uint32_t *a, const uint32_t *b,
 }
 
 inline void lt_load_matrices(uint32_t *w, const void *my_row, unsigned line = __builtin_LINE()) {
-  unsigned lane = emu::me.t % emu::WARP;
+  unsigned lane = EMU_ME->t % emu::WARP;
   emu::load_matrices(my_row, line, [=](int k, const uint64_t *rows) {
     memcpy(&w[k], reinterpret_cast<const uint16_t *>(rows[lane / 4]) + lane % 4 * 2, sizeof w[k]);
   });
 }
 
 inline void lt_load_transposed(uint32_t *w, const void *my_row, unsigned line = __builtin_LINE()) {
-  unsigned lane = emu::me.t % emu::WARP;
+  unsigned lane = EMU_ME->t % emu::WARP;
   emu::load_matrices(my_row, line, [=](int k, const uint64_t *rows) {
     const uint64_t *pair = rows + lane % 4 * 2;
     w[k] = reinterpret_cast<const uint16_t *>(pair[0])[lane / 4] |
@@ -92,18 +92,18 @@ inline void lt_load_transposed(uint32_t *w, const void *my_row, unsigned line = 
 }
 
 inline void lt_copy_16(void *to, const void *from, bool there, unsigned line = __builtin_LINE()) {
-  emu::Copies &mine = emu::copies[emu::me.t];
+  emu::Copies &mine = emu::copies[EMU_ME->t];
   if (!emu::in_shared(to)) emu::die("cp.async outside of shared memory", line, 0);
   if (!emu::on_border(to) || !emu::on_border(from))
     emu::die("cp.async off the border of 16 bytes", line, 0);
-  if (!mine.list.empty() && mine.epoch != emu::me.epoch)
+  if (!mine.list.empty() && mine.epoch != EMU_ME->epoch)
     emu::die("a block before ended without a wait for its copies", line, 0);
-  mine.epoch = emu::me.epoch;
+  mine.epoch = EMU_ME->epoch;
   mine.list.push_back({to, from, there});
 }
 
 inline void lt_copies_wait() {
-  emu::Copies &mine = emu::copies[emu::me.t];
+  emu::Copies &mine = emu::copies[EMU_ME->t];
   for (const emu::Copy &one : mine.list) {
     if (one.there)
       memcpy(one.to, one.from, 16);

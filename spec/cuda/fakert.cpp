@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+FAKERT_API __thread void *emu_block; /* emu.h */
+
 enum { STREAMS = 256, HOST = STREAMS, MOST_DEVICES = 16 }; /* the host's clock is the last */
 
 /* For each stream, and the host, up to which of its work somebody has seen. */
