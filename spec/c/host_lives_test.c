@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "host_counted.h"
 #include "host_test.h"
@@ -180,10 +182,10 @@ static void every_call_works_after_every_error(void **state) {
 }
 
 /* One life in which everything happens; false as soon as something is refused. */
-static bool live(ltrain *l) {
+static bool live(ltrain *l, const char *line) {
   const int64_t shape[] = {2};
   float memory[2] = {1, 2};
-  bool ok = ltrain_dostring(l, script, "line.lua") &&
+  bool ok = ltrain_dostring(l, line, "line.lua") &&
             ltrain_register(l, "refuse", "", refuse, NULL) &&
             ltrain_call(l, "train", "i", INT64_C(1)) &&
             ltrain_put_file(l, "memory:v", "v = 7", 5) && ltrain_dofile(l, "memory:v");
@@ -196,34 +198,133 @@ static bool live(ltrain *l) {
   return s == LTRAIN_FINISHED;
 }
 
-/* With one allocation refused, or all from there on: a sentence, then all works, nothing stays. */
-static void it_survives_each_failing_allocation(void **state) {
+/* With one allocation refused, or all from there on: a sentence, then all works, nothing stays.
+   Batches are gathered ahead by another thread. */
+static void it_survives_failing_allocations(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;
   counted n = {0};
   config.alloc = count_alloc;
   config.ud = &n;
   ltrain *l = open_with(&config);
-  assert_true(live(l));
+  assert_true(live(l, script));
   ltrain_close(l);
-  long all = atomic_load(&n.asked), stride = getenv("LT_EXHAUSTIVE") != NULL ? 17 : all / 40 + 1;
+  long all = atomic_load(&n.asked), stride = getenv("LT_EXHAUSTIVE") != NULL ? 97 : all / 40 + 1;
   long refused = 0;
   for (long k = 1; k <= all; k += stride) {
     n = (counted){.fails_at = k, .once = k / stride % 2 == 0};
     l = ltrain_open(&config);
-    if (l != NULL && !live(l)) {
+    if (l != NULL && !live(l, script)) {
       refused++;
       assert_true(strlen(ltrain_errmsg(l)) > 0);
       n.fails_at = 0;
       while (ltrain_step_for(l, 0, NULL) == LTRAIN_PAUSED) { /* what had been started */
       }
-      if (!live(l)) fail_msg("after allocation %ld: %s", k, ltrain_errmsg(l));
+      if (!live(l, script)) fail_msg("after allocation %ld: %s", k, ltrain_errmsg(l));
     }
     ltrain_close(l); /* also with an allocator that still refuses */
     if (atomic_load(&n.live) != 0)
       fail_msg("%ld bytes after allocation %ld", atomic_load(&n.live), k);
   }
   assert_true(refused > 10);
+}
+
+/* An allocator at whose requests the process forks: in the child that one is refused. How often in
+   a row decides who notices: the host's allocator asks twice, Lua after a collection once more. */
+typedef struct forking {
+  counted count;
+  long next, stride; /* the request at which it forks */
+  bool is_child;
+  long refuse;       /* in a child: how many more; negative: all */
+  long refused, failed;
+} forking;
+
+static const long in_a_row[] = {2, 4, -1};
+enum { REFUSED = 10, FINISHED = 11 };
+
+/* Refuse the request that runs, in a child; true there. */
+static bool fork_child(forking *f) {
+  fflush(stdout);
+  long in_row = in_a_row[f->next / f->stride % 3];
+  pid_t child = fork();
+  if (child == 0) {
+    f->is_child = true;
+    f->refuse = in_row;
+    return true;
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  bool refused = WIFEXITED(status) && WEXITSTATUS(status) == REFUSED;
+  bool ok = refused || (WIFEXITED(status) && WEXITSTATUS(status) == FINISHED);
+  f->refused += refused;
+  f->failed += !ok;
+  if (!ok) print_error("request %ld, refused %ld times: wait status %d\n", f->next, in_row, status);
+  return false;
+}
+
+static void *fork_alloc(void *ud, void *ptr, size_t old_size, size_t new_size) {
+  forking *f = ud;
+  if (new_size > old_size && !f->is_child && f->count.asked + 1 == f->next && !fork_child(f))
+    f->next += f->stride;
+  if (new_size > old_size && f->is_child && f->refuse != 0) {
+    f->refuse -= f->refuse > 0;
+    return NULL;
+  }
+  return count_alloc(&f->count, ptr, old_size, new_size);
+}
+
+/* The script without a thread that gathers batches ahead: a child would not have it. */
+static const char *line_alone(void) {
+  static char text[sizeof script + 20];
+  const char *at = strstr(script, "{batch_size = 4");
+  assert_non_null(at);
+  snprintf(text, sizeof text, "%.*s{prefetch = 0, %s", (int)(at - script), script, at + 1);
+  return text;
+}
+
+/* After a refusal: a sentence, then all works, nothing stays. */
+static void end_child(forking *f, ltrain *l, bool finished) {
+  const char *wrong = NULL;
+  if (l != NULL && !finished && ltrain_errmsg(l)[0] == 0) wrong = "no message";
+  bool whole = f->next / f->stride % 16 == 0, refuses = f->refuse < 0 && f->next % 2 == 0;
+  if (!refuses) f->refuse = 0; /* else it is closed with an allocator that still refuses */
+  if (l != NULL && !finished && !refuses) {
+    while (ltrain_step_for(l, 0, NULL) == LTRAIN_PAUSED) { /* what had been started */
+    }
+    bool ok = whole ? live(l, line_alone())
+                    : ltrain_dostring(l, "v = require('ltrain').ones(3) + 1", "after");
+    if (!ok) wrong = ltrain_errmsg(l);
+  }
+  if (wrong != NULL) print_error("request %ld: %s\n", f->next, wrong);
+  ltrain_close(l);
+  if (f->count.live != 0) print_error("request %ld: %ld bytes\n", f->next, f->count.live);
+  _exit(wrong != NULL || f->count.live != 0 ? 1 : finished ? FINISHED : REFUSED);
+}
+
+/* LT_EXHAUSTIVE: each request of a life, from open to close. */
+static void it_survives_each_failing_allocation(void **state) {
+  (void)state;
+  const char *line = line_alone();
+  forking f = {.next = -1};
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.alloc = fork_alloc;
+  config.ud = &f;
+  for (int k = 0; k < 2; k++) { /* counted, then forked */
+    long all = f.count.asked;
+    if (k == 1) f = (forking){.stride = getenv("LT_EXHAUSTIVE") != NULL ? 1 : all / 120 + 1};
+    if (k == 1) f.next = f.stride;
+    ltrain *l = ltrain_open(&config);
+    bool finished = l != NULL && live(l, line);
+    if (f.is_child) end_child(&f, l, finished);
+    assert_true(finished);
+    ltrain_close(l);
+    if (f.is_child) end_child(&f, NULL, true);
+    assert_int_equal(f.count.live, 0);
+  }
+  print_message("# %ld requests: forked at every %ld., %ld refused, %ld failed\n", f.count.asked,
+                f.stride, f.refused, f.failed);
+  assert_true(f.refused > 10);
+  assert_int_equal(f.failed, 0);
 }
 
 int main(void) {
@@ -233,6 +334,7 @@ int main(void) {
       cmocka_unit_test(a_state_goes_from_thread_to_thread),
       cmocka_unit_test(cancels_from_another_thread_end_no_state),
       cmocka_unit_test(every_call_works_after_every_error),
+      cmocka_unit_test(it_survives_failing_allocations),
       cmocka_unit_test(it_survives_each_failing_allocation),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
