@@ -272,7 +272,9 @@ static void any_script_ends_and_the_state_works(void **state) {
     if (t == NULL || ltrain_data(l, t, 0) == NULL)
       fail_msg("run %ld of seed %ld: %s: %s", k, seed, ltrain_errmsg(l), code);
     ltrain_release(l, t);
-    if (!ltrain_dostring(l, "return 1", "after.lua"))
+    /* A call is charged what it collects of those before it, so one may be refused for that. */
+    if (!ltrain_dostring(l, "return 1", "after.lua") &&
+        !ltrain_dostring(l, "return 1", "after.lua"))
       fail_msg("run %ld of seed %ld: %s: %s", k, seed, ltrain_errmsg(l), code);
   }
   alarm(0);

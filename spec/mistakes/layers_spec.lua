@@ -112,7 +112,8 @@ local a = nn.Linear(4) --!]],
     "nn.Linear: out_features must be an integer: got nil" },
   { "Linear with named sizes", [[
 local a = nn.Linear{in_features = 4, out_features = 2} --!]],
-    "nn.Linear: in_features must be an integer: got a table" },
+    "nn.Linear: in_features must be an integer: got a table with in_features: it is an argument, "
+    .. "not an option: write its value alone" },
   { "a size as a text", [[
 local a = nn.Linear("4", 2) --!]],
     "nn.Linear: in_features must be an integer: got '4'" },
@@ -190,6 +191,14 @@ local net = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear
 local y = net(lt.ones(2, 1, 28, 28)) --!]],
     "linear: the last dim of x is not weight's: [2, 5408] x [10, 6272] [out, in] (in "
     .. "Sequential[4])" },
+  { "an argument by its name", [[
+local drop = nn.Dropout{p = 0.5} --!]],
+    "nn.Dropout: p must be a number: got a table with p: it is an argument, not an option: write "
+    .. "its value alone" },
+  { "weights of a file that is not there", [[
+local net = nn.Linear(2, 2)
+net:load_state_dict(lt.load(folder .. "/none.pt")) --!]],
+    "load_state_dict: there is no state: load: cannot open none.pt: No such file or directory" },
   { "a class in Sequential", [[
 local net = nn.Sequential(nn.Linear(2, 3), nn.ReLU) --!
 local y = net(lt.ones(1, 2))]],

@@ -51,6 +51,10 @@ local o = lt.optim.SGD({net.weight, net.weight}, {lr = 0.1}) --!]],
 local net = nn.Linear(2, 2)
 local o = lt.optim.SGD({{parms = {net.weight}}}, {lr = 0.1}) --!]],
     "optim.SGD: a group needs params: got a table" },
+  { "a layer as a group", [[
+local o = lt.optim.SGD({nn.Linear(2, 2)}, {lr = 0.1}) --!]],
+    "optim.SGD: a group needs params: got an object of class Linear: write {params = "
+    .. "layer:parameters()}" },
   { "a misspelt option of a group", [[
 local net = nn.Linear(2, 2)
 local o = lt.optim.SGD({{params = {net.weight}, Lr = 1}}, {lr = 0.1}) --!]],
@@ -64,7 +68,8 @@ local s = lt.optim.OneCycleLR(nn.Linear(2, 2):parameters(), 0.1, {total_steps = 
   { "step_size in the options", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.StepLR(o, {step_size = 10, gama = 0.1}) --!]],
-    "optim.StepLR: step_size must be an integer: got a table" },
+    "optim.StepLR: step_size must be an integer: got a table with step_size: it is an argument, "
+    .. "not an option: write its value alone" },
   { "lr_scheduler of PyTorch", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.lr_scheduler.StepLR(o, 10) --!]],

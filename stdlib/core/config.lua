@@ -113,12 +113,20 @@ end
 function config.value(value, row, where, name)
   local taken, wanted = convert(value, row.type or "any")
   if taken == nil then
-    errors.blame("%s: %s must be %s: got %s", where, name, wanted, errors.show(value))
+    errors.blame("%s: %s must be %s: got %s%s", where, name, wanted, errors.show(value),
+      config.named(value, name))
   end
   local wrong = row.choices and check_choice(taken, row) or check_bounds(taken, row)
     or row.check and row.check(taken)
   if wrong then errors.blame("%s: %s %s", where, name, wrong) end
   return taken
+end
+
+--- " with p: write its value alone" of a table {p = 0.5} in place of the argument p; else "".
+function config.named(value, name)
+  local is_named = type(value) == "table" and getmetatable(value) == nil and value[name] ~= nil
+  return is_named and (" with %s: it is an argument, not an option: write its value alone")
+    :format(name) or ""
 end
 
 --- One positional argument: config.argument(n, "integer", "nn.Linear", "in_features", {min = 1}).

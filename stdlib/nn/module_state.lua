@@ -114,6 +114,9 @@ end
 --- Nothing is written after an error. Returns { missing = {...}, unexpected = {...} }.
 function module_state.load_state_dict(self, state, options)
   local strict_loading = self.strict_loading
+  if state == nil and type(options) == "string" then -- nil, message of lt.load
+    errors.blame("load_state_dict: there is no state: %s", options)
+  end
   local o = config.check(options, {
     strict = { type = "boolean", default = strict_loading == nil or strict_loading },
   }, "load_state_dict")

@@ -82,7 +82,8 @@ end
 --- not set are those of the optimizer. LearningRateMonitor logs a group under its name.
 function Optimizer:add_param_group(group)
   if type(group) ~= "table" or group.params == nil then
-    errors.blame("%s: a group needs params: got %s", where(self), errors.show(group))
+    errors.blame("%s: a group needs params: got %s%s", where(self), errors.show(group),
+      class.has_method(group, "parameters") and ": write {params = layer:parameters()}" or "")
   end
   local options = {}
   for name, value in tree.pairs(self.defaults) do options[name] = value end
