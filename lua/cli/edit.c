@@ -183,8 +183,8 @@ static ssize_t next_byte(char *byte) {
   return wait_for_key() ? read(STDIN_FILENO, byte, 1) : -1;
 }
 
-/* Whether an escape is the key, which vi's command mode begins with, and no sequence of another: the
-   byte behind it is read ahead. */
+/* Whether an escape is the key, which vi's command mode begins with, and no sequence of another:
+   the byte behind it is read ahead. */
 static bool is_escape_key(wchar_t character) {
   struct pollfd more = {.fd = STDIN_FILENO, .events = POLLIN};
   if (!editor.is_vi || character != L'\033') return false;
