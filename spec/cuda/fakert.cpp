@@ -393,7 +393,10 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
   int device = device_now;
   bool planted = w.fault_device < 0 || w.fault_device == device;
   if (w.fault_at > 0 && planted && ++w.launched[device] == w.fault_at) {
-    push(stream, {[device] { world().broken[device] = world().fault; }});
+    push(stream, {[device] {
+      Hold hold(world().lock);
+      world().broken[device] = world().fault;
+    }});
     return;
   }
   world().last = what;
@@ -523,6 +526,7 @@ API cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t s) {
 API cudaError_t CUDARTAPI cudaStreamQuery(cudaStream_t s) {
   need_context();
   if (fault_of(s->device) != cudaSuccess) return result(fault_of(s->device));
+  Hold hold(world().lock);
   return s->done == s->issued ? cudaSuccess : cudaErrorNotReady;
 }
 API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
@@ -611,11 +615,11 @@ API cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t e) {
   if (fakert_fails()) return result(cudaErrorLaunchFailure);
   static thread_local int asked;
   if (e->stream == nullptr) return cudaSuccess;
+  Hold hold(world().lock);
   if (e->stream->done < e->at) {
     if (world().threads || ++asked % 8 != 0) return cudaErrorNotReady;
     finish(e->stream, e->at);
   }
-  Hold hold(world().lock);
   world().host.join(e->clock);
   return result(fault_of(e->stream->device));
 }
