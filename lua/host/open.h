@@ -27,6 +27,7 @@ struct ltrain {
   int depth;                    /* calls of the host's that run, each within the one before */
   lua_State *inside;            /* what runs has called the host: where its calls may run */
   lua_State *stepped;           /* NULL: none */
+  bool loops_yield;             /* as they do for it; after it, if there was no memory to end that */
   double deadline;              /* of the step, in seconds of lt_seconds_now; 0: none */
   lt_held_draws draws;          /* of a step that paused between operations */
   char unpausable[LUA_IDSIZE + 16]; /* the line where the step could not pause; "": none */
@@ -55,6 +56,9 @@ void lt_host_give_print(lua_State *L, ltrain *l);
 
 /* Take away what the host did not allow; after the library's own chunks have theirs. */
 void lt_host_restrict(lua_State *L, const ltrain_config *config);
+
+/* Loops do not yield any more once no call is stepped. Without memory the next call tries again. */
+void lt_host_end_steps(ltrain *l);
 
 /* Whether the Trainer's loops of this state yield before batches and hooks. Raises. */
 void lt_host_set_stepped(lua_State *L, bool on);

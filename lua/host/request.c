@@ -22,6 +22,7 @@ void *lt_host_enter(ltrain *l) {
     lt_host_arm(l);
     lt_exports_release(l);
     lt_host_recover(l);
+    lt_host_end_steps(l);
   }
   return lt_locale_enter();
 }

@@ -23,6 +23,7 @@ static int run_stepped(lua_State *L) {
 static int start_named(lua_State *L) {
   lt_request *r = lua_touserdata(L, 1);
   int n = lt_push_call(L, r);
+  r->l->loops_yield = true;
   lt_host_set_stepped(L, true);
   lua_State *thread = lua_newthread(L);
   lua_insert(L, -n - 2);
@@ -65,6 +66,16 @@ static int end_steps(lua_State *L) {
   return 0;
 }
 
+void lt_host_end_steps(ltrain *l) {
+  if (l->stepped != NULL || !l->loops_yield || !lua_checkstack(l->L, 2)) return;
+  lua_pushcfunction(l->L, end_steps);
+  lua_pushlightuserdata(l->L, l);
+  if (lua_pcall(l->L, 1, 0, 0) == LUA_OK)
+    l->loops_yield = false;
+  else
+    lua_pop(l->L, 1);
+}
+
 /* The thread has paused; what it gave is on its stack. */
 static ltrain_state report_pause(ltrain *l, lua_State *thread, int n_results, const char **where) {
   const char *name =
@@ -105,9 +116,7 @@ static ltrain_state end_call(ltrain *l, lua_State *thread, int status) {
     lua_xmove(thread, l->L, 1);
     lt_host_fail(l, l->L);
   }
-  lua_pushcfunction(l->L, end_steps);
-  lua_pushlightuserdata(l->L, l);
-  if (lua_pcall(l->L, 1, 0, 0) != LUA_OK) lua_pop(l->L, 1);
+  lt_host_end_steps(l);
   return status == LUA_OK ? LTRAIN_FINISHED : LTRAIN_FAILED;
 }
 

@@ -1,6 +1,7 @@
 /* spec/c/host_lives_test.c: states that are opened and closed ten thousand times, that run in eight
    threads at once, that are refused any one allocation of theirs, or that have failed: what is left
    behind, and that the next call works. */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -229,6 +230,30 @@ static void it_survives_failing_allocations(void **state) {
   assert_true(refused > 10);
 }
 
+/* Where a call that is stepped begins and ends all memory is refused: the next trains as ever. */
+static void steps_end_without_memory(void **state) {
+  (void)state;
+  enum { LAST = 60 };
+  counted n = {0};
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.alloc = count_alloc;
+  config.ud = &n;
+  long whole = 0;
+  for (int k = -1; k < 2 * LAST; k++) {
+    ltrain *l = open_line(&config);
+    must(l, ltrain_call(l, "train", "i", INT64_C(1)));
+    long before = atomic_load(&n.asked);
+    if (k >= 0) n.fails_at = k < LAST ? before + 1 + k : before + whole - (k - LAST);
+    if (ltrain_start(l, "train", "i", INT64_C(1))) ltrain_step_for(l, INFINITY, NULL);
+    whole = k < 0 ? atomic_load(&n.asked) - before : whole;
+    n.fails_at = 0;
+    while (ltrain_step_for(l, INFINITY, NULL) == LTRAIN_PAUSED) {
+    }
+    if (!ltrain_call(l, "train", "i", INT64_C(1))) fail_msg("%d: %s", k, ltrain_errmsg(l));
+    ltrain_close(l);
+  }
+}
+
 /* An allocator at whose requests the process forks: in the child that one is refused. How often in
    a row decides who notices: the host's allocator asks twice, Lua after a collection once more. */
 typedef struct forking {
@@ -292,7 +317,7 @@ static void end_child(forking *f, ltrain *l, bool finished) {
     while (ltrain_step_for(l, 0, NULL) == LTRAIN_PAUSED) { /* what had been started */
     }
     bool ok = whole ? live(l, line_alone())
-                    : ltrain_dostring(l, "v = require('ltrain').ones(3) + 1", "after");
+                    : ltrain_dostring(l, "v = train and train(1)", "after");
     if (!ok) wrong = ltrain_errmsg(l);
   }
   if (wrong != NULL) print_error("request %ld: %s\n", f->next, wrong);
@@ -334,6 +359,7 @@ int main(void) {
       cmocka_unit_test(a_state_goes_from_thread_to_thread),
       cmocka_unit_test(cancels_from_another_thread_end_no_state),
       cmocka_unit_test(every_call_works_after_every_error),
+      cmocka_unit_test(steps_end_without_memory),
       cmocka_unit_test(it_survives_failing_allocations),
       cmocka_unit_test(it_survives_each_failing_allocation),
   };
