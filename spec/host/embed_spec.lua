@@ -36,6 +36,7 @@ describe("from an installed copy", function()
 
   it("game_loop.c trains a policy in the frames of a game", function()
     needs_build()
+    if SANITIZE:find "thread" then pending("learns too slowly under ThreadSanitizer") end
     local out = shell.need("timeout 100 %s 200", build "game_loop")
     local median, longest, steps = out:match("^200 frames: median ([%d.]+) ms, 99 %% within "
       .. "[%d.]+ ms, longest ([%d.]+) ms\n([%d.]+) steps of training in a frame\n")
@@ -47,6 +48,7 @@ describe("from an installed copy", function()
 
   it("server.c answers requests while it trains", function()
     needs_build()
+    if SANITIZE:find "thread" then pending("learns too slowly under ThreadSanitizer") end
     local program = build "server"
     local script <close> = assert(io.open(folder .. "/talk.sh", "w"))
     script:write(([[cd %s
