@@ -258,7 +258,7 @@ describe("data that some ranks do not have", function()
   local function expect(wanted, hook, value, sanity_steps, fn)
     local status, _, err = start(4, SCRIPT:format(hook, value, sanity_steps, fn))
     assert.equal(1, status)
-    assert.matches(("script.lua:32: %s: %s: %s must give the same number of loaders on every rank")
+    assert.matches(("script.lua:31: %s: %s: %s must give the same number of loaders on every rank")
       :format(fn, wanted, hook), err, 1, true)
     assert.not_matches("a step was run", err)
   end
