@@ -27,7 +27,7 @@ struct ltrain {
   int depth;                    /* calls of the host's that run, each within the one before */
   lua_State *inside;            /* what runs has called the host: where its calls may run */
   lua_State *stepped;           /* NULL: none */
-  bool loops_yield;             /* as they do for it; after it, if there was no memory to end that */
+  bool loops_yield;             /* for it; also after it, where memory was refused */
   double deadline;              /* of the step, in seconds of lt_seconds_now; 0: none */
   lt_held_draws draws;          /* of a step that paused between operations */
   char unpausable[LUA_IDSIZE + 16]; /* the line where the step could not pause; "": none */
