@@ -2,8 +2,8 @@
 
    libgomp wakes and waits for its threads by system calls that ThreadSanitizer does not see: all
    that a parallel loop reads would be a race with what was written before it. A build with
-   LT_SANITIZE=thread has these functions before libgomp's. They say what the standard promises (what
-   came before a region comes before its threads, and these before what follows it; barriers;
+   LT_SANITIZE=thread has these functions before libgomp's. They say what the standard promises
+   (what came before a region comes before its threads, and these before what follows it; barriers;
    critical sections) and then call libgomp's, so that races within a region are still found. */
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
