@@ -94,7 +94,7 @@ static const char *const kinds[] = {
     "result = lt.grad({y, deep(x, 3):sum()}, {a = x, b = w}) result = {result.a, result.b}",
     "result = {lt.grad(y, x)}",
     "local g = lt.grad(y, x, {create_graph = true}); (g * g):sum():backward() result = {x.grad}",
-    "y:backward({create_graph = true}) local g = x.grad x.grad = nil;\n"
+    "y:backward({create_graph = true}) local g = x.grad x.grad, w.grad = nil;\n"
     "(g * g):sum():backward() result = {x.grad, w.grad}",
     "local h = x * 2 h:register_hook(function(g) return g * 3 end) deep(h, 9):sum():backward()\n"
     "result = {x.grad}",
