@@ -60,6 +60,7 @@ local function write_requested(state, where)
   state.saves = false
   for _, save in ipairs(saves) do
     local options = save.options or {}
+    table.insert(save.after, 1, function() state.saved_path = save.path end)
     local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
       weights_only = options.weights_only, later = true })
     if saving then

@@ -231,10 +231,7 @@ end
 -- After a device's fault a new process goes on from what is saved.
 local function report_fault(state)
   if not c.runtime.device_faulted() or state.fn ~= "fit" then return end
-  local path
-  for _, callback in ipairs(state.callbacks) do
-    path = path or callback.last_model_path or callback.best_model_path
-  end
+  local path = resume.newest(state)
   state.trainer:say(path and ("the last checkpoint is %s: continue from it with ckpt_path")
     :format(path) or "there is no checkpoint to continue from")
 end

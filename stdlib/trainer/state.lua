@@ -152,6 +152,7 @@ return function(trainer, fn, module, fit_args)
     saves = false, -- boundary: files that were asked for, for the next boundary
     save = false, -- boundary: what Ctrl-C in a read calls
     writing = false, -- saving/writing: files that are on their way
+    saved_path = false, -- boundary: the last file that is whole
     interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
   }
 end

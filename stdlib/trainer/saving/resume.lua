@@ -130,4 +130,19 @@ function resume.begin(state, wanted)
   return saved, path
 end
 
+--- The newest file that a new process can continue from: one that is there and whole.
+function resume.newest(state)
+  local paths = { state.saved_path or nil }
+  for _, callback in ipairs(state.callbacks) do
+    for _, name in ipairs { "last_model_path", "best_model_path" } do
+      paths[#paths + 1] = callback[name]
+    end
+  end
+  paths[#paths + 1] = state.resumed_from
+  for _, path in ipairs(paths) do
+    if path ~= "" and c.io.kind(path) == "file" then return path end
+  end
+  return nil
+end
+
 return resume
