@@ -150,7 +150,7 @@ static lt_modes *record_of(lua_State *L, lt_bind *b) {
 }
 
 void lt_bind_switch(lt_bind *b, lua_State *L) {
-  if (b->c == NULL) luaL_error(L, "ltrain: the state is closing");
+  if (b->c == NULL || b->closing) luaL_error(L, "ltrain: the state is closing");
   luaL_checkstack(L, 8, "ltrain");
   *b->modes = b->c->modes;
   if (lua_pushthread(L) != 0) {
@@ -163,6 +163,15 @@ void lt_bind_switch(lt_bind *b, lua_State *L) {
   lua_pushthread(L);
   lua_rawseti(L, LUA_REGISTRYINDEX, b->thread_ref);
   b->L = L;
+}
+
+/* Finalizers of a host's state run in threads of their own: each of their calls is a switch. */
+void lt_bind_close(lt_bind *b, lua_State *L) {
+  *b->modes = b->c->modes;
+  b->modes = &b->main_modes;
+  b->c->modes = b->main_modes;
+  b->L = L;
+  b->closing = true;
 }
 
 void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions) {

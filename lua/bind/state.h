@@ -87,6 +87,7 @@ typedef struct lt_bind_limits {
 
 typedef struct lt_bind {
   lt_ctx *c;       /* NULL once the state is closing */
+  bool closing;    /* its host closes it: see lt_bind_close */
   bool owned;      /* the state is ours: collector and math.random too */
   bool owns_process; /* ranks that fail may end the process when the script does not end */
   lt_bind_limits limits;
@@ -151,6 +152,10 @@ void lt_bind_hook_verdict(lua_State *L); /* in a thread that is about to run */
 
 /* Make `L` the thread whose modes count. */
 void lt_bind_switch(lt_bind *b, lua_State *L);
+
+/* A host is about to close the state, whose main thread is `L`. What finalizers make then Lua
+   finalizes no more: from here on every function raises that the state is closing. */
+void lt_bind_close(lt_bind *b, lua_State *L);
 
 /* First line of every C function: the binding, with this thread's modes in place. */
 static inline lt_bind *lt_enter(lua_State *L) {

@@ -73,7 +73,8 @@ typedef struct ltrain_config {
 LT_API ltrain *ltrain_open(const ltrain_config *config);
 
 /* Frees the state. The host must have released all its tensors before. Finalizers of scripts, and
-   what a paused call still closes, are ended after max_instructions, or ten million. */
+   what a paused call still closes, are ended after max_instructions, or ten million. In finalizers
+   that run now each function of the library raises "the state is closing", which `log` receives. */
 LT_API void ltrain_close(ltrain *l);
 
 /* Returns why the last call failed, with the script's line, or "" if it succeeded. The text is

@@ -164,7 +164,7 @@ static const char *const statements[] = {
     "do local t <close> = lt.no_grad() @ end\n", "lt.no_grad(function() @ end)\n",
     "coroutine.wrap(function() @ coroutine.yield(x) @ end)()\n", "x:sum():backward()\n",
     "pcall(x.backward, x)\n", "lt.save('memory:a', $)\n", "print($)\n", "error($)\n",
-    "x:register_hook(function(g) return $ end)\n", "setmetatable({}, {__gc = function() x = y end})\n",
+    "x:register_hook(function(g) return $ end)\n", "setmetatable({}, {__gc = function() @ end})\n",
     "do local t <close> = setmetatable({}, {__close = function() @ end}) end\n",
     "collectgarbage()\n", "lt.seed($)\n", "x:close()\n", "while $ do @ break end\n",
     "for k, v in pairs($) do @ end\n", "table.sort({$, $, $})\n", "goto done do @ end ::done::\n",

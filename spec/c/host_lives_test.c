@@ -49,6 +49,48 @@ static void lives_leave_nothing(void **state) {
 #endif
 }
 
+static bool give_back(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out) {
+  (void)l;
+  (void)ud;
+  out[0].T = in[0].T;
+  return true;
+}
+
+static void count_warning(void *ud, int level, const char *text) {
+  counted *n = ud;
+  (void)level;
+  n->fails_at -= strstr(text, "the state is closing") != NULL; /* below 0 it is no limit */
+}
+
+/* Lua finalizes nothing that is made while it closes. */
+static void finalizers_at_the_end_leave_nothing(void **state) {
+  (void)state;
+  static const char *const scripts[] = {
+      "kept = setmetatable({}, {__gc = function() x = lt.ones(64) end})",
+      "kept = setmetatable({}, {__gc = function() x = old + 1 end})",
+      "kept = setmetatable({}, {__gc = function() x = double(old) end})",
+      "kept = setmetatable({}, {__gc = function() x = lt.load('memory:x') end})",
+      "kept = setmetatable({}, {__gc = function() old:requires_grad_():sum():backward() end})",
+      "kept = coroutine.wrap(function()"
+      " x = setmetatable({}, {__gc = function() x = lt.ones(64) end}) coroutine.yield() end) kept()",
+  };
+  for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+    counted n = {0};
+    ltrain_config config = LTRAIN_CONFIG_INIT;
+    config.alloc = count_alloc;
+    config.log = count_warning;
+    config.ud = &n;
+    ltrain *l = open_with(&config);
+    must(l, ltrain_dostring(l, "lt = require 'ltrain' old = lt.ones(64) lt.save('memory:x', old)",
+                            "l.lua"));
+    must(l, ltrain_register(l, "double", "T>T", give_back, NULL));
+    must(l, ltrain_dostring(l, scripts[k], "l.lua"));
+    ltrain_close(l);
+    if (n.fails_at != -1) fail_msg("no warning: %s", scripts[k]);
+    if (atomic_load(&n.live) != 0) fail_msg("%ld bytes: %s", atomic_load(&n.live), scripts[k]);
+  }
+}
+
 enum { THREADS = 8 };
 
 static void eight_threads_train_what_one_does(void **state) {
@@ -355,6 +397,7 @@ static void it_survives_each_failing_allocation(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lives_leave_nothing),
+      cmocka_unit_test(finalizers_at_the_end_leave_nothing),
       cmocka_unit_test(eight_threads_train_what_one_does),
       cmocka_unit_test(a_state_goes_from_thread_to_thread),
       cmocka_unit_test(cancels_from_another_thread_end_no_state),
