@@ -38,16 +38,17 @@ local function execute(command, options)
   for name, value in pairs(options.env or {}) do env[#env + 1] = name .. "=" .. quote(value) end
   child.write(folder .. "/in", options.stdin or "")
   local _, how, code = os.execute(
-    ("cd %s; env --default-signal=INT %s timeout -k 1 60 %s <%s/in >%s/out 2>%s/err"):format(
-      quote(options.dir or "."), table.concat(env, " "), command, folder, folder, folder))
+    ("cd %s; env --default-signal=INT %s timeout -k 1 %d %s <%s/in >%s/out 2>%s/err"):format(
+      quote(options.dir or "."), table.concat(env, " "), options.seconds or 60,
+      command, folder, folder, folder))
   local out, err = read_all(folder .. "/out"), read_all(folder .. "/err")
   child.remove(folder)
   return how == "signal" and 128 + code or code, out, err
 end
 
---- Runs `ltrain` with the arguments. Options: stdin, a text; env, names and values; dir. Returns
---- exit status, standard output, standard error. SIGINT does what it does at a terminal, also when
---- the suite runs in the background.
+--- Runs `ltrain` with the arguments. Options: stdin, a text; env, names and values; dir; seconds,
+--- after which it is ended (60). Returns exit status, standard output, standard error. SIGINT does
+--- what it does at a terminal, also when the suite runs in the background.
 function child.run(arguments, options)
   local words = { quote(BINARY) }
   for i, word in ipairs(arguments) do words[i + 1] = quote(word) end

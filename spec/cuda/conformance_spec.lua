@@ -12,7 +12,7 @@ describe("device_conformance", function()
   there:close()
   it(title, function()
     local status, out, err = child.shell(("'%s/spec/c/device_conformance' cuda '%s'"):format(BUILD,
-      PLUGIN))
+      PLUGIN), { seconds = 280 }) -- under sanitizers it takes more than a minute
     assert.equal("", err)
     assert.equal(0, status)
     assert.matches("cuda conforms: 4 devices", out, 1, true)
