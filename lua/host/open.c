@@ -1,6 +1,7 @@
 /* lua/host/open.c: opens and closes a state for a host: its callbacks, its parts. */
 #include "host/open.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,15 +170,33 @@ static int open_state(lua_State *L) {
   return 0;
 }
 
-ltrain *ltrain_open(const ltrain_config *config) {
-  static const ltrain_config defaults = LTRAIN_CONFIG_INIT;
-  if (config == NULL) config = &defaults;
+static _Thread_local const char *refused_config;
+
+const char *lt_host_refused_config(void) { return refused_config; }
+
+/* Limits that would silently be none are no limits that a host wanted. */
+static bool copy_config(const ltrain_config *config, ltrain_config *to) {
+  refused_config = NULL;
+  if (config == NULL) return true;
+  if (config->size <= offsetof(ltrain_config, alloc))
+    refused_config = "open: the size of the config is not set: initialise it with "
+                     "LTRAIN_CONFIG_INIT";
+  else
+    memcpy(to, config, config->size < sizeof *config ? config->size : sizeof *config);
+  if (to->max_instructions < 0) refused_config = "open: max_instructions is negative";
+  if (to->threads < 0) refused_config = "open: threads is negative";
+  return refused_config == NULL;
+}
+
+ltrain *ltrain_open(const ltrain_config *given) {
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  if (!copy_config(given, &config)) return NULL;
   ltrain *l =
-      config->alloc != NULL ? config->alloc(config->ud, NULL, 0, sizeof *l) : malloc(sizeof *l);
+      config.alloc != NULL ? config.alloc(config.ud, NULL, 0, sizeof *l) : malloc(sizeof *l);
   if (l == NULL) return NULL;
   memset(l, 0, sizeof *l);
   l->thread = pthread_self();
-  memcpy(&l->config, config, config->size < sizeof *config ? config->size : sizeof *config);
+  l->config = config;
   lt_exports_begin(&l->exports);
   l->allocator = (lt_allocator){.fn = lt_host_allocate, .ud = l};
   l->L = lua_newstate(lt_host_allocate, l);
@@ -194,9 +213,22 @@ ltrain *ltrain_open(const ltrain_config *config) {
 /* Finalizers and what a paused call closes end, too: nobody can cancel them. */
 enum { CLOSING_INSTRUCTIONS = 10000000 };
 
+/* Closed from a callback: nothing could return to what called that. The call that runs fails. */
+static bool is_in_a_call(ltrain *l) {
+  static const char text[] = "close: the state is in a call: close it when that has returned";
+  if (l->depth == 0) return false;
+  if (l->closing) return true;
+  lt_host_keep_message(l, text);
+  if (l->why[0] == 0) snprintf(l->why, sizeof l->why, "%s", text);
+  lt_cancel(l->b->c, true);
+  return true;
+}
+
 void ltrain_close(ltrain *l) {
-  if (l == NULL) return;
+  if (l == NULL || is_in_a_call(l)) return;
   if (l->b != NULL) lt_host_arm(l);
+  l->depth = 1; /* nothing new begins */
+  l->closing = true;
   if (l->limit == 0) l->limit = CLOSING_INSTRUCTIONS;
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
   if (l->b != NULL) lt_exports_release(l);

@@ -25,6 +25,7 @@ struct ltrain {
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   lt_exports exports;
   int depth;                    /* calls of the host's that run, each within the one before */
+  bool closing;                 /* the last of them is ltrain_close */
   lua_State *inside;            /* what runs has called the host: where its calls may run */
   lua_State *stepped;           /* NULL: none */
   bool loops_yield;             /* for it; also after it, where memory was refused */
@@ -43,6 +44,9 @@ static inline ltrain *lt_host_of(lua_State *L) { return *(ltrain **)lua_getextra
 
 /* As lua_Alloc; `ud` is the state. */
 void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size);
+
+/* What was wrong with the config of this thread's last ltrain_open; NULL: nothing. */
+const char *lt_host_refused_config(void);
 
 /* Whether more than half of its cap is in use. */
 bool lt_host_is_full(const ltrain *l);

@@ -12,7 +12,10 @@
 static const char no_memory[] = "not enough memory";
 
 void lt_host_keep_message(ltrain *l, const char *text) {
-  snprintf(l->message, sizeof l->message, "%s", text == NULL ? "an error without a message" : text);
+  if (text == NULL) text = "an error without a message";
+  size_t n = strnlen(text, sizeof l->message - 1);
+  memmove(l->message, text, n); /* a host may give what ltrain_errmsg returned */
+  l->message[n] = 0;
 }
 
 void *lt_host_enter(ltrain *l) {
@@ -106,6 +109,7 @@ bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r) {
   l->inside = NULL;
   bool ok = run_protected(l, L, r);
   if (l->depth > 1) l->inside = L;
+  if (ok) l->message[0] = 0; /* what a callback was refused meanwhile */
   lt_host_leave(l, locale);
   return ok;
 }
@@ -137,9 +141,10 @@ int lt_push_call(lua_State *L, lt_request *r) {
   return n;
 }
 
-/* Without a state, why there is none: the machine, or else memory. */
+/* Without a state, why there is none: the config, the machine, or else memory. */
 const char *ltrain_errmsg(const ltrain *l) {
   if (l != NULL) return l->message;
+  if (lt_host_refused_config() != NULL) return lt_host_refused_config();
   const char *refusal = lt_registry_here()->refusal;
   return refusal[0] != 0 ? refusal : no_memory;
 }

@@ -121,12 +121,17 @@ static void restrict_require(lua_State *L, unsigned allow) {
   lua_pop(L, 2);
 }
 
+/* The metatable on the top is not the script's. */
+static void protect(lua_State *L) {
+  lua_pushboolean(L, false);
+  lua_setfield(L, -2, "__metatable");
+}
+
 /* Strings share one metatable with the library. */
 static void protect_strings(lua_State *L) {
   lua_pushliteral(L, "");
   if (lua_getmetatable(L, -1) != 0) {
-    lua_pushboolean(L, false);
-    lua_setfield(L, -2, "__metatable");
+    protect(L);
     lua_pop(L, 1);
   }
   lua_pop(L, 1);
@@ -160,13 +165,21 @@ void lt_host_give_print(lua_State *L, ltrain *l) {
   lua_setglobal(L, "print");
 }
 
+/* With Lua's libraries: nothing that reaches the functions behind the bounded ones (bounded.c), or
+   the metatable of what has a finalizer, which would run without a hook. */
+static void keep_budget(lua_State *L) {
+  static const char *const ways[] = {"sethook",    "setmetatable", "getmetatable", "getregistry",
+                                     "getupvalue", "setupvalue",   "upvaluejoin"};
+  for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) remove_field(L, "debug", ways[k]);
+  luaL_getmetatable(L, LUA_FILEHANDLE);
+  protect(L);
+  lua_pop(L, 1);
+}
+
 void lt_host_restrict(lua_State *L, const ltrain_config *config) {
   close_gates(L, config->allow);
   remove_field(L, "string", "dump");
-  if ((config->allow & LTRAIN_LUA_LIBRARIES) != 0 && config->max_instructions > 0) {
-    remove_field(L, "debug", "sethook");
-    remove_field(L, "debug", "setmetatable");
-  }
+  if ((config->allow & LTRAIN_LUA_LIBRARIES) != 0 && config->max_instructions > 0) keep_budget(L);
   lua_getglobal(L, "os");
   lua_pushcfunction(L, refuse_exit);
   lua_setfield(L, -2, "exit");

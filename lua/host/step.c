@@ -147,6 +147,7 @@ static ltrain_state take_step(ltrain *l, const char *who, const double *seconds,
   l->unpausable[0] = 0;
   if (seconds != NULL) lt_host_set_deadline(l, *seconds);
   ltrain_state state = step(l, where);
+  if (state != LTRAIN_FAILED) l->message[0] = 0;
   l->deadline = 0;
   l->b->pausable = false;
   lt_host_leave(l, locale);

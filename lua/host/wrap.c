@@ -59,5 +59,8 @@ void *ltrain_data(ltrain *l, lt_tensor *t, int write) {
 }
 
 void ltrain_release(ltrain *l, lt_tensor *t) {
-  if (l != NULL && t != NULL) lt_release(l->b->c, t);
+  if (l == NULL || t == NULL) return;
+  l->depth++; /* `drop` may come: it cannot close the state */
+  lt_release(l->b->c, t);
+  l->depth--;
 }

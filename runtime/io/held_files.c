@@ -2,6 +2,7 @@
 #include "io/held_files.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 
@@ -105,12 +106,17 @@ static bool put(lt_ctx *c, const char *op, const char *path, const held_file *be
   size_t n = strlen(path) + 1, kept = before != NULL ? before->size : 0;
   if (path[sizeof LT_HELD_PREFIX - 1] == 0 || path[n - 2] == '/')
     return lt_fail(c, LT_EIO, "%s: not the name of a file: '%s'", op, path);
-  size_t room = sizeof(held_file) + n + kept + size + 1;
+  size_t room = sizeof(held_file) + n + kept + 1;
+  if (__builtin_add_overflow(room, size, &room) || room > PTRDIFF_MAX)
+    return lt_fail(c, LT_EMEMORY, "%s: %s: no file has %zu bytes", op, path, size);
   held_file *f = lt_alloc(c, room);
   if (f == NULL) return false;
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  *f = (held_file){.named = true, .size = kept + size, .room = room, .bytes = f->path + n,
+  *f = (held_file){.named = true,
+                   .size = kept + size,
+                   .room = room,
+                   .bytes = f->path + n,
                    .written = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec};
   memcpy(f->path, path, n);
   if (kept > 0) memcpy(f->bytes, before->bytes, kept);

@@ -1,0 +1,212 @@
+/* spec/c/host_misuse_test.c: hosts that close a state from its own callbacks, set no size, pass a
+   message back: each is told, and the state can be used after it. */
+#include <signal.h>
+#include <unistd.h>
+
+#include "host_test.h"
+
+static float memory[2] = {1, 2};
+static const int64_t two[] = {2};
+static ltrain *here;
+static const char in_a_call[] = "close: the state is in a call: close it when that has returned";
+
+static void must_go_on(ltrain *l) {
+  must(l, ltrain_dostring(l, "assert(#require 'ltrain'.ones(2):tolist() == 2)", "after"));
+  assert_string_equal(ltrain_errmsg(l), "");
+}
+
+static bool close_it(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out) {
+  (void)ud, (void)in, (void)out;
+  ltrain_close(l);
+  return true;
+}
+
+static void close_from_print(void *ud, const char *text, size_t length) {
+  (void)ud, (void)text, (void)length;
+  ltrain_close(here);
+}
+
+static void close_from_log(void *ud, int level, const char *text) {
+  (void)ud, (void)level, (void)text;
+  ltrain_close(here);
+}
+
+static void close_from_progress(void *ud, const char *stage, int64_t epoch, int64_t batch,
+                                int64_t batches) {
+  (void)ud, (void)stage, (void)epoch, (void)batch, (void)batches;
+  ltrain_close(here);
+}
+
+static void a_state_is_not_closed_by_its_callbacks(void **state) {
+  (void)state;
+  static const char *const scripts[] = {"closes()", "pcall(closes) while true do end", "print(1)",
+                                        "warn('x')", "train(1)"};
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.print = close_from_print;
+  config.log = close_from_log;
+  config.progress = close_from_progress;
+  ltrain *l = here = open_line(&config);
+  must(l, ltrain_register(l, "closes", "", close_it, NULL));
+  for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+    must_say(l, ltrain_dostring(l, scripts[k], "s.lua"), in_a_call);
+    must_go_on(l);
+  }
+  must(l, ltrain_start(l, "closes", ""));
+  must_say(l, ltrain_step(l, NULL) != LTRAIN_FAILED, in_a_call);
+  must_go_on(l);
+  ltrain_close(l);
+}
+
+static int dropped;
+
+static void close_from_drop(void *ud) {
+  (void)ud;
+  dropped++;
+  ltrain_close(here);
+}
+
+static void run_from_drop(void *ud) {
+  (void)ud;
+  dropped++;
+  assert_false(ltrain_dostring(here, "while true do end", "drop.lua"));
+}
+
+static void hold_wrapped(ltrain *l, void (*drop)(void *)) {
+  lt_tensor *t = ltrain_wrap(l, memory, LT_F32, 1, two, drop, NULL);
+  assert_non_null(t);
+  must(l, ltrain_set(l, "x", "T", t));
+  ltrain_release(l, t);
+}
+
+/* Wherever the memory is given back: in a release, in the collector, at the end. */
+static void a_state_is_not_closed_by_memory_that_it_gives_back(void **state) {
+  (void)state;
+  dropped = 0;
+  ltrain *l = here = open_with(NULL);
+  ltrain_release(l, ltrain_wrap(l, memory, LT_F32, 1, two, close_from_drop, NULL));
+  assert_int_equal(dropped, 1);
+  must_say(l, ltrain_dostring(l, "x = 1", "s.lua"), in_a_call);
+  must_go_on(l);
+  hold_wrapped(l, close_from_drop);
+  must_say(l, ltrain_dostring(l, "x = nil while true do local t = {} end", "s.lua"), in_a_call);
+  must_go_on(l);
+  hold_wrapped(l, run_from_drop);
+  must(l, ltrain_dostring(l, "x = nil for _ = 1, 300000 do local t = {} end", "s.lua"));
+  assert_string_equal(ltrain_errmsg(l), ""); /* it succeeded */
+  assert_int_equal(dropped, 3);
+  hold_wrapped(l, run_from_drop);
+  must(l, ltrain_dostring(l, "setmetatable({}, {__gc = print})", "s.lua"));
+  ltrain_close(l);
+  l = here = open_with(NULL);
+  hold_wrapped(l, close_from_drop);
+  ltrain_close(l);
+  assert_int_equal(dropped, 5);
+}
+
+static void a_config_that_would_be_ignored_is_refused(void **state) {
+  (void)state;
+  ltrain_config config;
+  memset(&config, 0, sizeof config);
+  config.max_instructions = 1000;
+  assert_null(ltrain_open(&config));
+  assert_string_equal(ltrain_errmsg(NULL), "open: the size of the config is not set: initialise it "
+                                           "with LTRAIN_CONFIG_INIT");
+  config.size = sizeof config;
+  config.max_instructions = -1;
+  assert_null(ltrain_open(&config));
+  assert_string_equal(ltrain_errmsg(NULL), "open: max_instructions is negative");
+  config.max_instructions = 0;
+  config.threads = -1;
+  assert_null(ltrain_open(&config));
+  assert_string_equal(ltrain_errmsg(NULL), "open: threads is negative");
+  config.threads = 0;
+  ltrain_close(open_with(&config));
+  assert_string_equal(ltrain_errmsg(NULL), "not enough memory");
+}
+
+static bool pass_on(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out) {
+  (void)ud, (void)in, (void)out;
+  ltrain_dostring(l, "\nerror('within')", "n.lua");
+  return ltrain_fail(l, ltrain_errmsg(l));
+}
+
+static void a_message_can_be_passed_on(void **state) {
+  (void)state;
+  ltrain *l = open_with(NULL);
+  must(l, ltrain_register(l, "f", "", pass_on, NULL));
+  must_say(l, ltrain_dostring(l, "f()", "s.lua"), "s.lua:1: f: n.lua:2: within");
+  ltrain_close(l);
+}
+
+static void no_file_is_longer_than_memory(void **state) {
+  (void)state;
+  ltrain *l = open_with(NULL);
+  const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, (size_t)1 << 50};
+  for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+    assert_false(ltrain_put_file(l, "memory:x", "x", sizes[k]));
+    assert_string_not_equal(ltrain_errmsg(l), "");
+    must_go_on(l);
+  }
+  ltrain_close(l);
+}
+
+/* The functions that count call Lua's own; with debug a script must not find those. */
+static void lua_s_libraries_lift_no_budget(void **state) {
+  (void)state;
+  static const char *const scripts[] = {
+      "local _, rep = debug.getupvalue(string.rep, 1) rep('', 1 << 62)",
+      "local _, set = debug.getupvalue(setmetatable, 1)"
+      " set({}, {__gc = function() while true do end end}) collectgarbage()",
+      "debug.getmetatable(require 'ltrain'.ones(1)).__gc = function() while true do end end"
+      " collectgarbage() collectgarbage()",
+      "for _, t in pairs(debug.getregistry()) do if type(t) == 'table' then"
+      " t.__gc = function() while true do end end end end collectgarbage() collectgarbage()",
+      "getmetatable(io.stdout).__gc = function() while true do end end io.tmpfile()"
+      " collectgarbage() collectgarbage()",
+  };
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.allow = LTRAIN_EVERYTHING;
+  config.max_instructions = 100000;
+  alarm(60);
+  ltrain *l = open_with(&config);
+  for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+    must_say(l, ltrain_dostring(l, scripts[k], "s.lua"), "s.lua:1: attempt to ");
+    must(l, ltrain_dostring(l, "local x = require 'ltrain'.ones(1) x = nil collectgarbage()", "a"));
+  }
+  must(l, ltrain_dostring(l,
+                          "assert(debug.traceback() and debug.getinfo(1, 'l').currentline == 1"
+                          " and debug.getlocal)",
+                          "s.lua"));
+  ltrain_close(l);
+}
+
+static void cancel_here(int number) {
+  (void)number;
+  ltrain_cancel(here);
+}
+
+static void a_signal_handler_cancels(void **state) {
+  (void)state;
+  struct sigaction before, handler = {.sa_handler = cancel_here};
+  ltrain *l = here = open_with(NULL);
+  assert_int_equal(sigaction(SIGALRM, &handler, &before), 0);
+  alarm(1);
+  must_say(l, ltrain_dostring(l, "while true do pcall(function() while true do end end) end", "s"),
+           "cancelled");
+  assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+  must_go_on(l);
+  ltrain_close(l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_state_is_not_closed_by_its_callbacks),
+      cmocka_unit_test(a_state_is_not_closed_by_memory_that_it_gives_back),
+      cmocka_unit_test(a_config_that_would_be_ignored_is_refused),
+      cmocka_unit_test(a_message_can_be_passed_on),
+      cmocka_unit_test(no_file_is_longer_than_memory),
+      cmocka_unit_test(lua_s_libraries_lift_no_budget),
+      cmocka_unit_test(a_signal_handler_cancels),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
