@@ -98,10 +98,6 @@ int lt_dist_exchange(lua_State *L);
    decided which failure is named. Nothing without a world. */
 void lt_dist_report(lua_State *L, lt_bind *b);
 
-/* Put what to do about it behind the text of an error on top (core/remedies.lua), where that is
-   known; whatever fails of that leaves it as it is. */
-void lt_add_remedy(lua_State *L);
-
 /* Make the type of groups. */
 void lt_bind_dist_kept(lua_State *L, lt_bind *b);
 

@@ -84,17 +84,6 @@ static int exit_world(lua_State *L) {
   return 1;
 }
 
-void lt_add_remedy(lua_State *L) {
-  int top = lua_gettop(L);
-  lua_getglobal(L, "require");
-  lua_pushliteral(L, "ltrain.core.remedies");
-  if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
-    lua_pushvalue(L, top);
-    if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) lua_replace(L, top);
-  }
-  lua_settop(L, top);
-}
-
 void lt_dist_report(lua_State *L, lt_bind *b) {
   lt_stops_raised(L, b, L);
   lt_world *w = b->c != NULL ? lt_world_current(b->c) : NULL;
@@ -109,7 +98,7 @@ void lt_dist_report(lua_State *L, lt_bind *b) {
     lt_push_where(L);
   lt_push_error_text(L, -2);
   lua_concat(L, 2);
-  if (!stops && lua_checkstack(L, 4) != 0) lt_add_remedy(L);
+  if (!stops && lua_checkstack(L, 4) != 0) lt_add_remedy(L, NULL);
   const char *text = lua_tostring(L, -1);
   if (stops)
     lt_world_stop(w, text, status);

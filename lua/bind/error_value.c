@@ -1,5 +1,5 @@
-/* lua/bind/error_value.c: error values that are no strings: printed as `lua` prints them, and of
-   plain tables what they hold. */
+/* lua/bind/error_value.c: texts of error values: those that are no strings are printed as `lua`
+   prints them, and of plain tables what they hold; and what to do about an error. */
 #include <string.h>
 
 #include "bind/values.h"
@@ -100,4 +100,24 @@ const char *lt_push_error_text(lua_State *L, int index) {
   lua_pushfstring(L, "(error object is a %s value: %s)", type, lua_tostring(L, -1));
   lua_remove(L, -2);
   return lua_tostring(L, -1);
+}
+
+/* Push the library's module; false: an error is on top. */
+static bool push_remedies(lua_State *L) {
+  if (lua_getfield(L, LUA_REGISTRYINDEX, "ltrain.require") == LUA_TNIL) {
+    lua_pop(L, 1);
+    lua_getglobal(L, "require");
+  }
+  lua_pushliteral(L, "ltrain.core.remedies");
+  return lua_pcall(L, 1, 1, 0) == LUA_OK;
+}
+
+void lt_add_remedy(lua_State *L, const char *script) {
+  int top = lua_gettop(L);
+  if (push_remedies(L)) {
+    lua_pushvalue(L, top);
+    lua_pushstring(L, script);
+    if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) lua_replace(L, top);
+  }
+  lua_settop(L, top);
 }

@@ -227,6 +227,11 @@ int lt_status_of(lua_State *L, int index);
    what `lua` prints and of a plain table the first fields. */
 const char *lt_push_error_text(lua_State *L, int index);
 
+/* Put what to do about it behind the text of an error on top (core/remedies.lua), where that is
+   known; whatever fails of that leaves it as it is. `script`: the text in which it was raised, or
+   NULL: that of the file that the error names. */
+void lt_add_remedy(lua_State *L, const char *script);
+
 /* Whether the error at `index` is what a Trainer that saved and stopped raises. */
 bool lt_is_interrupt(lua_State *L, int index);
 

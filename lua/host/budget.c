@@ -154,6 +154,24 @@ bool lt_host_afford(ltrain *l, size_t bytes) {
   return cost < LARGE || before + cost <= l->limit;
 }
 
+lt_host_budget lt_host_lend(ltrain *l, int64_t instructions) {
+  lt_host_budget before = {l->limit, l->instructions};
+  l->limit = instructions;
+  l->instructions = 0;
+  return before;
+}
+
+void lt_host_take_back(ltrain *l, lt_host_budget before) {
+  if (is_spent(l) && l->why[0] != 0) { /* keep_why has cancelled, and hooks come at each line */
+    l->why[0] = 0;
+    lt_cancel(l->b->c, false);
+  }
+  l->limit = before.limit;
+  l->instructions = before.instructions;
+  l->late = 0;
+  lt_bind_enter_thread(l->b, lt_bind_running(l->b));
+}
+
 const char *lt_host_answer(ltrain *l) {
   if (!lt_host_ended(l)) return NULL;
   keep_why(l->L, l, "");

@@ -25,6 +25,14 @@ void lt_host_check(lua_State *L);
 /* The call has ended: why it had to, for good; NULL when it did not have to. Another may begin. */
 const char *lt_host_answer(ltrain *l);
 
+/* Between two of these the library works for a call that has failed, within a budget of its own:
+   what the call may still do stays as it is. */
+typedef struct lt_host_budget {
+  int64_t limit, instructions;
+} lt_host_budget;
+lt_host_budget lt_host_lend(ltrain *l, int64_t instructions);
+void lt_host_take_back(ltrain *l, lt_host_budget before);
+
 /* Count `n` instructions more, or as much work; raise when that is too much. */
 void lt_host_spend(lua_State *L, int64_t n);
 

@@ -26,8 +26,8 @@ bool ltrain_dofile(ltrain *l, const char *path) {
 
 static int run_string(lua_State *L) {
   const lt_request *r = lua_touserdata(L, 1);
-  lua_pushfstring(L, "=%s", r->name == NULL ? "host" : r->name);
-  if (luaL_loadbufferx(L, r->format, strlen(r->format), lua_tostring(L, -1), "t") != LUA_OK)
+  lua_pushfstring(L, "=%s", r->name);
+  if (luaL_loadbufferx(L, r->code, strlen(r->code), lua_tostring(L, -1), "t") != LUA_OK)
     lua_error(L);
   lua_call(L, 0, 0);
   return 0;
@@ -35,7 +35,7 @@ static int run_string(lua_State *L) {
 
 bool ltrain_dostring(ltrain *l, const char *code, const char *name) {
   if (!lt_host_given(l, "dostring", "the code", code)) return false;
-  lt_request r = {.l = l, .name = name, .format = code};
+  lt_request r = {.l = l, .name = name == NULL ? "host" : name, .code = code};
   return lt_request_run(l, run_string, &r);
 }
 

@@ -77,8 +77,10 @@ LT_API ltrain *ltrain_open(const ltrain_config *config);
    that run now each function of the library raises "the state is closing", which `log` receives. */
 LT_API void ltrain_close(ltrain *l);
 
-/* Returns why the last call failed, with the script's line, or "" if it succeeded. The text is
-   valid until the next call. */
+/* Returns why the last call failed, with the script's line and, where that is known, what to do
+   about it, or "" if it succeeded: "model.lua:3: attempt to call a nil value (global 'pint'); did
+   you mean 'print'?". For that the script's text is read: that of ltrain_dostring during its call,
+   or the file of this name if the state may read it. The text is valid until the next call. */
 LT_API const char *ltrain_errmsg(const ltrain *l);
 
 /* Runs a file, or a string of Lua code; `name` is its name in error messages. */

@@ -46,13 +46,44 @@ static int text_of_error(lua_State *L) {
   return 1;
 }
 
-bool lt_host_fail(ltrain *l, lua_State *L) {
+enum { REMEDY_INSTRUCTIONS = 2000000 };
+
+/* The text of the script that a message is about; NULL: of a file, which may be read. */
+static const char *script_of(const ltrain *l, const char *message, const lt_request *r) {
+  size_t length = r != NULL && r->code != NULL ? strlen(r->name) : 0;
+  if (length > 0 && strncmp(message, r->name, length) == 0 && message[length] == ':')
+    return r->code;
+  return l->b->c->policy.read_files || strncmp(message, "memory:", 7) == 0 ? NULL : "";
+}
+
+/* (request) after the text: with what to do about it. Nothing needs it: errors leave the text. */
+static int add_remedy(lua_State *L) {
+  const lt_request *r = lua_touserdata(L, 2);
+  lua_settop(L, 1);
+  lt_add_remedy(L, script_of(lt_host_of(L), lua_tostring(L, 1), r));
+  return 1;
+}
+
+static void keep_remedy(ltrain *l, lua_State *L, const lt_request *r) {
+  if (!lua_checkstack(L, 4)) return;
+  lt_host_budget before = lt_host_lend(l, REMEDY_INSTRUCTIONS);
+  lua_pushcfunction(L, add_remedy);
+  lua_pushvalue(L, -2);
+  lua_pushlightuserdata(L, (void *)r);
+  if (lua_pcall(L, 2, 1, 0) == LUA_OK) lt_host_keep_message(l, lua_tostring(L, -1));
+  lua_pop(L, 1);
+  lt_host_take_back(l, before);
+}
+
+bool lt_host_fail(ltrain *l, lua_State *L, const lt_request *r) {
   lua_pushcfunction(L, text_of_error);
   lua_insert(L, -2);
   lua_pcall(L, 1, 1, 0);
-  lt_host_keep_message(l, lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL);
-  lua_pop(L, 1);
+  bool is_text = lua_type(L, -1) == LUA_TSTRING;
+  lt_host_keep_message(l, is_text ? lua_tostring(L, -1) : NULL);
   l->starved = l->starved || lt_host_is_full(l);
+  if (is_text && l->depth == 1 && !l->starved && !lt_host_ended(l)) keep_remedy(l, L, r);
+  lua_pop(L, 1);
   if (l->depth > 1) return false; /* the outermost call answers */
   lt_host_recover(l);             /* within the budget: finalizers run */
   lt_host_answer(l);
@@ -94,7 +125,7 @@ static bool run_protected(ltrain *l, lua_State *L, lt_request *r) {
   }
   lua_pushcfunction(L, run_request);
   lua_pushlightuserdata(L, r);
-  return lua_pcall(L, 1, 0, 0) == LUA_OK || lt_host_fail(l, L);
+  return lua_pcall(L, 1, 0, 0) == LUA_OK || lt_host_fail(l, L, r);
 }
 
 bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r) {

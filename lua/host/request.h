@@ -10,6 +10,7 @@ typedef struct lt_request {
   lua_CFunction run; /* (request) -> the values that the host takes */
   const char *name;
   const char *format;
+  const char *code; /* (optional) the script that runs, whose chunk has the name */
   lt_variadic values;
 } lt_request;
 
@@ -25,8 +26,9 @@ void lt_host_leave(ltrain *l, void *locale);
    before, to be put back in the same way. */
 lua_State *lt_host_call_out(ltrain *l, lua_State *L);
 
-/* The stack's top is an error value: keep its text, drop it. */
-bool lt_host_fail(ltrain *l, lua_State *L);
+/* The stack's top is an error value of the request (`r`; NULL: of what is stepped): keep its text,
+   with what to do about it, and drop it. */
+bool lt_host_fail(ltrain *l, lua_State *L, const lt_request *r);
 void lt_host_keep_message(ltrain *l, const char *text);
 
 /* Whether a state and what its call cannot do without are there. */

@@ -114,7 +114,7 @@ static ltrain_state end_call(ltrain *l, lua_State *thread, int status) {
   if (status != LUA_OK) {
     if (lua_resetthread(thread) == LUA_OK) lua_pushnil(thread); /* it yielded what it had caught */
     lua_xmove(thread, l->L, 1);
-    lt_host_fail(l, l->L);
+    lt_host_fail(l, l->L, NULL);
   }
   lt_host_end_steps(l);
   return status == LUA_OK ? LTRAIN_FINISHED : LTRAIN_FAILED;

@@ -37,6 +37,57 @@ static void errors_name_the_line(void **state) {
   ltrain_close(l);
 }
 
+/* As the program says it; from the text of the script that runs, or of a file that may be read. */
+static void errors_say_what_to_do(void **state) {
+  (void)state;
+  static const char in_file[] = "function hint() local shape = {} return shape.size.x, shap.y end\n"
+                                "local function compute() end\ncomput()";
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 200000;
+  ltrain *l = open_with(&config);
+  must_say(l, ltrain_dostring(l, "local compute = print\ncomput()", "a.lua"),
+           "a.lua:2: attempt to call a nil value (global 'comput'); "
+           "did you mean 'compute'? (line 1)");
+  must_say(l, ltrain_dostring(l, "local compute = print\ncomput()", NULL),
+           "host:2: attempt to call a nil value (global 'comput'); "
+           "did you mean 'compute'? (line 1)");
+  must_say(l, ltrain_dostring(l, "local x = {}\nlocal y = x[0] + x[0].z", "a.lua"),
+           "(field 'integer index'); positions count from 1: the first is x[1]");
+  must_say(l, ltrain_dostring(l, "if x != 1 then end", "a.lua"), "write ~=");
+  must_say(l, ltrain_dostring(l, "local n = {} .. 'x'", "/etc/hostname"), "attempt to concatenate");
+  must(l, ltrain_put_file(l, "memory:hint.lua", in_file, strlen(in_file)));
+  must_say(l, ltrain_dofile(l, "memory:hint.lua"), "'comput'); did you mean 'compute'? (line 2)");
+  must_say(l, ltrain_call(l, "hint", ""), "memory:hint.lua:1: attempt to index a nil value");
+  must(l, ltrain_start(l, "hint", ""));
+  assert_int_equal(ltrain_step(l, NULL), LTRAIN_FAILED);
+  must_say(l, false, "memory:hint.lua:1: attempt to index a nil value (field 'size')");
+  must_say(l, ltrain_dostring(l, "while true do end", "a.lua"),
+           "ran more than 200000 instructions");
+  must(l, ltrain_dostring(l, "assert(require 'ltrain'.last_error() == nil)", "a.lua"));
+  ltrain_close(l);
+}
+
+/* What to do is looked for within bounds, whatever the script is: then the error is as it was. */
+static void errors_of_long_scripts_end(void **state) {
+  (void)state;
+  static const char error[] = "local x\nlocal y = x.z --", word[] = "local ";
+  enum { WORDS = 100000 };
+  char *code = malloc(sizeof error + WORDS * strlen(word)), *end = code;
+  end += sprintf(end, "%s", error);
+  for (int k = 0; k < WORDS; k++) end += sprintf(end, "%s", word);
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  for (int k = 0; k < 2; k++) {
+    config.max_instructions = k == 0 ? 0 : 100000;
+    ltrain *l = open_with(&config);
+    assert_false(ltrain_dostring(l, code, "a.lua"));
+    assert_string_equal(ltrain_errmsg(l),
+                        "a.lua:2: attempt to index a nil value (local 'x')");
+    must(l, ltrain_dostring(l, "assert(#require 'ltrain'.ones(2):tolist() == 2)", "after"));
+    ltrain_close(l);
+  }
+  free(code);
+}
+
 static void values_go_in_and_out(void **state) {
   (void)state;
   ltrain *l = open_with(NULL);
@@ -364,6 +415,8 @@ static void the_hosts_locale_stays_its_own(void **unused) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(errors_name_the_line),
+      cmocka_unit_test(errors_say_what_to_do),
+      cmocka_unit_test(errors_of_long_scripts_end),
       cmocka_unit_test(values_go_in_and_out),
       cmocka_unit_test(tensors_share_the_hosts_memory),
       cmocka_unit_test(the_host_hears_what_is_printed_logged_and_done),
