@@ -71,7 +71,7 @@ static profile *check(lua_State *L) { return luaL_checkudata(L, 1, PROFILE_NAME)
 
 static int profile_close(lua_State *L) {
   profile *p = check(L);
-  if (!p->open) return 0;
+  if (!p->open || p->b->c->modes.trace != &p->trace) return 0; /* one within it points to it */
   p->open = false;
   p->b->c->modes.trace = p->outer;
   lua_pushnil(L);

@@ -89,6 +89,7 @@ static int append(lua_State *L) {
   const lt_op_info *op = &lt_ops[n->call->op];
   char line[256];
   lua_rawgetp(L, LUA_REGISTRYINDEX, n->t);
+  lua_getiuservalue(L, -1, 1);
   lua_createtable(L, 0, 6);
   lua_pushstring(L, op->name);
   lua_setfield(L, -2, "op");
@@ -127,7 +128,7 @@ static bool note(lt_ctx *c, lt_trace *t, const lt_call *call) {
 static int trace_close(lua_State *L) {
   lt_bind *b = lt_enter(L);
   trace *t = luaL_checkudata(L, 1, TRACE_NAME);
-  if (!t->open) return 0;
+  if (!t->open || b->c->modes.trace != &t->trace) return 0; /* one within it points to it */
   t->open = false;
   b->c->modes.trace = t->outer;
   lua_pushnil(L);
@@ -141,11 +142,13 @@ static int open_trace(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
-  trace *t = lua_newuserdatauv(L, sizeof *t, 0);
+  trace *t = lua_newuserdatauv(L, sizeof *t, 1);
   *t = (trace){.trace = {.note = note}, .b = b, .outer = b->c->modes.trace, .open = true};
   luaL_setmetatable(L, TRACE_NAME);
   lua_pushvalue(L, 1);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, t);
+  lua_setiuservalue(L, -2, 1);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, t); /* it stays while the ctx points to it */
   b->c->modes.trace = &t->trace;
   return 1;
 }

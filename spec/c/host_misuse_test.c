@@ -180,6 +180,32 @@ static void lua_s_libraries_lift_no_budget(void **state) {
   ltrain_close(l);
 }
 
+/* The library's own parts, which require finds: scopes that nobody closes, or in any order. */
+static void scopes_that_are_lost_stay(void **state) {
+  (void)state;
+  static const char *const scripts[] = {
+      "trace({})",
+      "profile(true)",
+      "local p, t = profile(), trace({}) close(p) close(t) p, t = nil, nil",
+      "local t, p = trace({}), profile() close(t) close(p) t, p = nil, nil",
+      "coroutine.wrap(function() local _ <close> = trace({}) coroutine.yield() end)()",
+  };
+  for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+    ltrain *l = open_with(NULL);
+    must(l, ltrain_dostring(l,
+                            "lt = require 'ltrain'\n"
+                            "local c = require 'ltrain.c'\n"
+                            "trace, profile = c.runtime.trace, c.runtime.profile\n"
+                            "function close(scope) local _ <close> = scope end",
+                            "setup"));
+    must(l, ltrain_dostring(l, scripts[k], "s.lua"));
+    must(l,
+         ltrain_dostring(l, "for _ = 1, 3000 do local _ = {lt.ones(2) + 1, {}, ('x'):rep(99)} end",
+                         "after"));
+    ltrain_close(l);
+  }
+}
+
 static void cancel_here(int number) {
   (void)number;
   ltrain_cancel(here);
@@ -206,6 +232,7 @@ int main(void) {
       cmocka_unit_test(a_message_can_be_passed_on),
       cmocka_unit_test(no_file_is_longer_than_memory),
       cmocka_unit_test(lua_s_libraries_lift_no_budget),
+      cmocka_unit_test(scopes_that_are_lost_stay),
       cmocka_unit_test(a_signal_handler_cancels),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
