@@ -23,11 +23,19 @@ bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...) {
 
 static bool is_index(int index) { return index >= 0 && index < lt_cuda_count(); }
 
-/* This thread's device, which nobody else sets. */
+/* The device that we made this thread's; a host, or a library beside us, may have made another its
+   own since. */
 static thread_local int current = -1;
 
+static bool is_current(int index) {
+  int now = -1;
+  if (current != index) return false;
+  if (cudaGetDevice(&now) != cudaSuccess) cudaGetLastError();
+  return now == index;
+}
+
 static cudaError_t make_current(int index) {
-  if (current == index) return cudaSuccess;
+  if (is_current(index)) return cudaSuccess;
   cudaError_t e = cudaSetDevice(index);
   current = e == cudaSuccess ? index : -1;
   return e;
@@ -43,7 +51,7 @@ void lt_cuda_leave(int before) {
 }
 
 bool lt_cuda_use(lt_ctx *c, int index) {
-  if (index >= 0 && index == current) return true;
+  if (index >= 0 && is_current(index)) return true;
   if (!is_index(index)) return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", index);
   return lt_cuda_ok(c, make_current(index), "cudaSetDevice");
 }
