@@ -30,6 +30,7 @@ function predict(x)
 end
 """
 
+LOAD_LIBRARIES = 8  # as in ltrain.h
 P, S, T = c.c_void_p, c.c_char_p, c.py_object
 lib = c.CDLL(sys.argv[1] if len(sys.argv) > 1 else "libltrain.so.0")
 py = c.pythonapi
@@ -45,6 +46,19 @@ for library, prefix, functions in (
         function = getattr(library, prefix + name)
         function.restype, function.argtypes = result, arguments
 lib.ltrain_call.restype = c.c_bool  # its arguments vary: each is passed as one of ctypes
+
+
+class Config(c.Structure):  # ltrain_config
+    _fields_ = [("size", c.c_size_t), ("alloc", P), ("memory_cap", c.c_size_t),
+                ("max_instructions", c.c_int64), ("threads", c.c_int), ("allow", c.c_uint),
+                ("log", P), ("print", P), ("progress", P), ("ud", P)]
+
+
+class Device(c.Structure):  # lt_device
+    _fields_ = [("kind", c.c_int16), ("index", c.c_int16)]
+
+
+lib.lt_tensor_device.restype, lib.lt_tensor_device.argtypes = Device, (P,)
 # Names of capsules, of DLPack 1 and of what came before; what they become when somebody owns them.
 NEW, OLD = b"dltensor_versioned", b"dltensor"
 USED = {name: c.create_string_buffer(b"used_" + name) for name in (NEW, OLD)}
@@ -70,7 +84,8 @@ class Tensor:
         lib.ltrain_release(self.state, self)
 
     def __dlpack_device__(self):
-        return 1, 0  # the CPU
+        device = lib.lt_tensor_device(self)
+        return (2, device.index) if device.kind else (1, 0)  # CUDA, the CPU
 
     def __dlpack__(self, max_version=None, copy=None, **_):
         if copy:
@@ -82,10 +97,11 @@ class Tensor:
 
 
 class State:
-    """A Lua interpreter with ltrain, for one thread at a time."""
+    """A Lua interpreter with ltrain, for one thread at a time; GPUs need allow=LOAD_LIBRARIES."""
 
-    def __init__(self, script):
-        self._as_parameter_ = P(lib.ltrain_open(None))
+    def __init__(self, script, allow=0):
+        config = Config(size=c.sizeof(Config), allow=allow)
+        self._as_parameter_ = P(lib.ltrain_open(c.byref(config)))
         self.check(lib.ltrain_dostring(self, script, b"script"))
 
     def __del__(self):

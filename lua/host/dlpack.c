@@ -1,8 +1,12 @@
-/* lua/host/dlpack.c: tensors as DLPack's, and DLPack's as tensors, without a copy. */
+/* lua/host/dlpack.c: tensors as DLPack's, and DLPack's as tensors, without a copy.
+
+   What is issued to a GPU runs later, and streams of two libraries know nothing of each other: in
+   either direction the host waits, so that what is handed over is ready for any stream. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "device/device.h"
+#include "device/stream.h"
 #include "host/request.h"
 
 enum { MAJOR = 1, MINOR = 0, ITEM_TEXT = 64 };
@@ -12,6 +16,10 @@ static bool take_failure(ltrain *l) {
   if (!lt_take_failure(l->b->c, &failure)) return false;
   lt_host_keep_message(l, failure.text);
   return true;
+}
+
+static bool is_cuda(const lt_ctx *c, lt_device d) {
+  return strcmp(lt_device_table(c, d)->name, "cuda") == 0;
 }
 
 /* Out. */
@@ -30,17 +38,27 @@ static DLDataType item_of(lt_dtype dtype) {
 static DLTensor view_of(lt_export *one, const lt_tensor *t, void *data) {
   memcpy(one->shape, t->size, sizeof one->shape);
   memcpy(one->strides, t->stride, sizeof one->strides);
+  bool on_cpu = lt_device_equal(t->storage->device, LT_CPU_DEVICE);
   return (DLTensor){.data = data,
-                    .device = {.device_type = kDLCPU},
+                    .device = {.device_type = on_cpu ? kDLCPU : kDLCUDA,
+                               .device_id = t->storage->device.index},
                     .ndim = t->ndim,
                     .dtype = item_of((lt_dtype)t->dtype),
                     .shape = one->shape,
                     .strides = one->strides};
 }
 
+/* The address of a GPU's memory, when the issued work that its next user would meet has run. */
+static void *address_there(lt_ctx *c, lt_tensor *t, int write) {
+  if (!lt_order_host(c, t->storage, write) || !lt_device_check(c, t->storage->device)) return NULL;
+  if (write) lt_storage_bump(c, t->storage);
+  return lt_data(t);
+}
+
 /* The address of a tensor that can be shared. */
 static void *address(lt_ctx *c, lt_tensor *t, int write) {
-  if (!lt_device_equal(t->storage->device, LT_CPU_DEVICE)) {
+  bool on_cpu = lt_device_equal(t->storage->device, LT_CPU_DEVICE);
+  if (!on_cpu && !is_cuda(c, t->storage->device)) {
     char device[32];
     lt_fail(c, LT_EDEVICE, "to_dlpack: the tensor is on %s: copy it with :to('cpu') first",
             lt_device_text(c, t->storage->device, device, sizeof device));
@@ -50,7 +68,8 @@ static void *address(lt_ctx *c, lt_tensor *t, int write) {
     lt_fail(c, LT_EVALUE, "to_dlpack: the memory of %s is read-only", LT_TENSOR_STR(t));
     return NULL;
   }
-  return lt_tensor_ptr(c, t, write ? LT_READ | LT_WRITE : LT_READ);
+  return on_cpu ? lt_tensor_ptr(c, t, write ? LT_READ | LT_WRITE : LT_READ)
+                : address_there(c, t, write);
 }
 
 static lt_export *export(ltrain *l, lt_tensor *t, int write, DLTensor *view) {
@@ -109,18 +128,33 @@ static const char *item_text(DLDataType item, char *buffer) {
   return buffer;
 }
 
+static bool fail_kind(lt_ctx *c, DLDevice d) {
+  static const char *const kinds[] = {
+      [kDLOpenCL] = "OpenCL", [kDLVulkan] = "Vulkan",     [kDLMetal] = "Metal",
+      [kDLROCM] = "ROCm",     [kDLROCMHost] = "ROCm's pinned memory",
+      [kDLOneAPI] = "oneAPI", [kDLCUDAManaged] = "CUDA's managed memory"};
+  int at = (int)d.device_type; /* whatever another library has put there */
+  bool known = at >= 0 && at < (int)(sizeof kinds / sizeof *kinds) && kinds[at] != NULL;
+  return lt_fail(c, LT_EDEVICE,
+                 "from_dlpack: the tensor is neither in the memory of the CPU nor in that of a "
+                 "CUDA device but on device %d of DLPack's type %d%s%s%s: copy it first",
+                 d.device_id, at, known ? " (" : "", known ? kinds[at] : "", known ? ")" : "");
+}
+
+/* Which of our devices that is. */
+static bool device_of(lt_ctx *c, DLDevice d, lt_device *out) {
+  char name[32];
+  lt_failure failure;
+  *out = LT_CPU_DEVICE;
+  if (d.device_type == kDLCPU || d.device_type == kDLCUDAHost) return true;
+  if (d.device_type != kDLCUDA) return fail_kind(c, d);
+  snprintf(name, sizeof name, "cuda:%d", d.device_id);
+  if (lt_device_parse(c, name, out)) return true;
+  lt_take_failure(c, &failure);
+  return lt_fail(c, LT_EDEVICE, "from_dlpack: %s", failure.text);
+}
+
 static bool check_kind(lt_ctx *c, const DLTensor *d) {
-  static const char *const devices[] = {[kDLCUDA] = "CUDA",   [kDLOpenCL] = "OpenCL",
-                                        [kDLVulkan] = "Vulkan", [kDLMetal] = "Metal",
-                                        [kDLROCM] = "ROCm",   [kDLOneAPI] = "oneAPI"};
-  int at = (int)d->device.device_type; /* whatever another library has put there */
-  if (at != kDLCPU && at != kDLCUDAHost) {
-    bool known = at >= 0 && at < (int)(sizeof devices / sizeof *devices) && devices[at] != NULL;
-    return lt_fail(c, LT_EDEVICE,
-                   "from_dlpack: the tensor is not in the memory of the CPU but on device %d of "
-                   "DLPack's type %d%s%s%s: copy it first", d->device.device_id, at,
-                   known ? " (" : "", known ? devices[at] : "", known ? ")" : "");
-  }
   if (d->ndim < 0 || d->ndim > LT_MAX_DIMS)
     return lt_fail(c, LT_ESHAPE, "from_dlpack: dims must be 0 to %d, got %d", LT_MAX_DIMS,
                    d->ndim);
@@ -174,13 +208,16 @@ static lt_tensor *import(ltrain *l, const DLTensor *d, bool read_only, void (*dr
   lt_ctx *c = l->b->c;
   size_t bytes = 0;
   lt_dtype dtype = dtype_of(d->dtype);
-  if (!check_kind(c, d) || !check_layout(c, d, dtype, &bytes)) return NULL;
+  lt_device device;
+  if (!device_of(c, d->device, &device) || !check_kind(c, d) ||
+      !check_layout(c, d, dtype, &bytes))
+    return NULL;
   void *data = bytes == 0 ? nothing : (char *)d->data + d->byte_offset;
   lt_frame frame = lt_frame_open(c);
-  lt_storage *s = lt_storage_wrap(c, LT_CPU_DEVICE, data, bytes, NULL, NULL);
-  lt_tensor *t = s == NULL ? NULL
-                           : lt_tensor_make(c, s, dtype, d->ndim, d->shape,
-                                            bytes == 0 ? NULL : d->strides, 0);
+  lt_storage *s = lt_storage_wrap(c, device, data, bytes, NULL, NULL);
+  lt_tensor *t = NULL;
+  if (s != NULL && lt_device_synchronize(c, device))
+    t = lt_tensor_make(c, s, dtype, d->ndim, d->shape, bytes == 0 ? NULL : d->strides, 0);
   if (t != NULL) {
     s->read_only = read_only;
     lt_storage_on_drop(s, drop, ud);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "device/device.h"
 #include "host/open.h"
 #include "registry.h"
 
@@ -46,6 +47,15 @@ static void destroy(ltrain *l) {
     free(l);
 }
 
+/* A GPU may still read or write what its holder has let go: that work comes first. A device that
+   cannot be waited for says so to whoever uses it next. */
+static void settle(lt_ctx *c, const lt_storage *s) {
+  bool ok = lt_ok(c);
+  const lt_device_ops *ops = lt_device_table(c, s->device);
+  if (ops->launch != NULL) ops->synchronize(c, s->device.index);
+  if (ok) lt_take_failure(c, NULL);
+}
+
 /* Called with the lock, which it gives up. */
 static void release_all(ltrain *l, lt_ctx *c) {
   lt_exports *e = &l->exports;
@@ -53,6 +63,7 @@ static void release_all(ltrain *l, lt_ctx *c) {
   for (lt_export *one; (one = e->returned) != NULL; e->users--) {
     e->returned = one->next;
     pthread_mutex_unlock(&e->lock);
+    settle(c, one->storage);
     lt_storage_release(c, one->storage);
     lt_host_allocate(l, one, sizeof *one, 0);
     pthread_mutex_lock(&e->lock);

@@ -118,17 +118,23 @@ LT_API void ltrain_release(ltrain *l, lt_tensor *t);
 struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
-/* Exports a tensor on the CPU: for reading (write 0; marked so in the struct, where it has a mark)
-   or writing (write 1). Whoever receives it calls its `deleter` once, from any thread. The memory
-   stays valid until then, also after ltrain_close, and is given back by the state's next call; the
-   functions and `ud` of the config must stay valid as long. Returns NULL on failure. */
+/* Exports a tensor on the CPU or a CUDA device (kDLCUDA, with its index): for reading (write 0;
+   marked so in the struct, where it has a mark) or writing (write 1). Whoever receives it calls its
+   `deleter` once, from any thread. The memory stays valid until then, also after ltrain_close, and
+   is given back by the state's next call; the functions and `ud` of the config must stay valid as
+   long. Of a GPU, the host waits until the tensor's values are there, so that any stream may read
+   them, and before the memory is used again for all that was issued on the device by then. Returns
+   NULL on failure. */
 LT_API struct DLManagedTensorVersioned *ltrain_to_dlpack(ltrain *l, lt_tensor *t, int write);
 LT_API struct DLManagedTensor *ltrain_to_dlpack_unversioned(ltrain *l, lt_tensor *t, int write);
 
-/* Creates a tensor that shares the memory of an imported one, on the CPU, with any strides that are
+/* Creates a tensor that shares the memory of an imported one, on the CPU (kDLCPU, kDLCUDAHost) or
+   a CUDA device (kDLCUDA: the config must allow LTRAIN_LOAD_LIBRARIES), with any strides that are
    not negative. The caller owns the result; the imported one's `deleter` is called when no tensor
-   uses its memory any more, usually from the state's thread. If it is marked read-only, in-place
-   operations are errors. After a failure `deleter` is not called. */
+   uses its memory any more, usually from the state's thread, and no issued work does. If it is
+   marked read-only, in-place operations are errors. Of a GPU, the host waits for all that was
+   issued on the device before; what either library issues on shared memory later must be waited for
+   (cudaDeviceSynchronize) before the other uses it. After a failure `deleter` is not called. */
 LT_API lt_tensor *ltrain_from_dlpack(ltrain *l, struct DLManagedTensorVersioned *managed);
 LT_API lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, struct DLManagedTensor *managed);
 

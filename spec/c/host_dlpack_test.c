@@ -3,81 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include <lua.h>
-
 #include "host_counted.h"
-#include "host_test.h"
-#include "ltrain/dlpack.h"
-
-/* One that another library would hand over: its deleter counts. */
-typedef struct foreign {
-  DLManagedTensorVersioned versioned;
-  DLManagedTensor unversioned;
-  int64_t shape[LT_MAX_DIMS + 1], strides[LT_MAX_DIMS + 1];
-  int deleted;
-} foreign;
-
-static void delete_versioned(DLManagedTensorVersioned *self) {
-  ((foreign *)self->manager_ctx)->deleted++;
-}
-static void delete_unversioned(DLManagedTensor *self) {
-  ((foreign *)self->manager_ctx)->deleted++;
-}
-
-static void make(foreign *f, void *data, DLDataType item, int ndim, const int64_t *shape,
-                 const int64_t *strides) {
-  *f = (foreign){.deleted = 0};
-  DLTensor d = {.data = data,
-                .device = {.device_type = kDLCPU},
-                .ndim = ndim,
-                .dtype = item,
-                .shape = f->shape,
-                .strides = strides == NULL ? NULL : f->strides};
-  for (int k = 0; k < ndim; k++) {
-    f->shape[k] = shape[k];
-    if (strides != NULL) f->strides[k] = strides[k];
-  }
-  f->versioned = (DLManagedTensorVersioned){
-      .version = {1, 1}, .manager_ctx = f, .deleter = delete_versioned, .dl_tensor = d};
-  f->unversioned =
-      (DLManagedTensor){.dl_tensor = d, .manager_ctx = f, .deleter = delete_unversioned};
-}
-
-static const DLDataType f32 = {kDLFloat, 32, 1};
-
-static lt_tensor *take(ltrain *l, foreign *f) {
-  lt_tensor *t = ltrain_from_dlpack(l, &f->versioned);
-  must(l, t != NULL);
-  return t;
-}
-
-static void refuse(ltrain *l, foreign *f, const char *text) {
-  assert_null(ltrain_from_dlpack(l, &f->versioned));
-  must_say(l, false, text);
-  assert_null(ltrain_from_dlpack_unversioned(l, &f->unversioned));
-  must_say(l, false, text);
-  assert_int_equal(f->deleted, 0);
-}
-
-/* A state whose `x` the test sets and gets. */
-static ltrain *open_lua(void) {
-  ltrain *l = open_with(NULL);
-  must(l, ltrain_dostring(l, "lt = require 'ltrain'", "d.lua"));
-  return l;
-}
-
-/* The script lets go of a global. */
-static void drop(ltrain *l, const char *name) {
-  lua_pushnil(ltrain_lua(l));
-  lua_setglobal(ltrain_lua(l), name);
-  lua_gc(ltrain_lua(l), LUA_GCCOLLECT);
-}
-
-static void expect(ltrain *l, const char *code) {
-  char text[512];
-  snprintf(text, sizeof text, "local want, got = %s assert(want == got, got)", code);
-  must(l, ltrain_dostring(l, text, "d.lua"));
-}
+#include "host_dlpack.h"
 
 static void exports_show_the_tensor_itself(void **state) {
   (void)state;
@@ -298,8 +225,15 @@ static void what_cannot_be_shared_is_refused(void **state) {
   f.versioned.dl_tensor.shape = f.unversioned.dl_tensor.shape = NULL;
   refuse(l, &f, "from_dlpack: the shape of 2 dims is NULL");
   make(&f, data, f32, 2, shape, NULL);
-  f.versioned.dl_tensor.device = f.unversioned.dl_tensor.device = (DLDevice){kDLCUDA, 1};
-  refuse(l, &f, "not in the memory of the CPU but on device 1 of DLPack's type 2 (CUDA): copy it");
+  put_on(&f, kDLROCM, 1);
+  refuse(l, &f, "neither in the memory of the CPU nor in that of a CUDA device but on device 1 of "
+                "DLPack's type 10 (ROCm): copy it first");
+  put_on(&f, kDLCUDAManaged, 0);
+  refuse(l, &f, "on device 0 of DLPack's type 13 (CUDA's managed memory): copy it first");
+  put_on(&f, 99, -1);
+  refuse(l, &f, "on device -1 of DLPack's type 99: copy it first");
+  put_on(&f, kDLCUDA, 1);
+  refuse(l, &f, "from_dlpack: cuda: ");
   f.versioned.version.major = 2;
   assert_null(ltrain_from_dlpack(l, &f.versioned));
   must_say(l, false, "from_dlpack: the tensor is of DLPack 2.1, this reads 1");
@@ -411,18 +345,6 @@ static ltrain *open_counted(void) {
   ltrain *l = open_with(&config);
   must(l, ltrain_dostring(l, "lt = require 'ltrain'", "d.lua"));
   return l;
-}
-
-static void *delete_it(void *managed) {
-  DLManagedTensorVersioned *m = managed;
-  m->deleter(m);
-  return NULL;
-}
-
-static void delete_elsewhere(DLManagedTensorVersioned *m) {
-  pthread_t thread;
-  assert_int_equal(pthread_create(&thread, NULL, delete_it, m), 0);
-  pthread_join(thread, NULL);
 }
 
 static void memory_outlives_the_state(void **state) {

@@ -1,5 +1,6 @@
 # spec/host/dlpack.py: arrays of NumPy and tensors of PyTorch in a state and back; called by
-# python_spec.lua with libltrain.so and what to check: "numpy" or "torch". Prints what was checked.
+# python_spec.lua with libltrain.so and what to check: "numpy", "torch" or "cuda" (a state's tensors
+# on an emulated GPU). Prints what was checked.
 import ctypes as c
 import gc
 import os
@@ -18,9 +19,9 @@ function add_one(x) x:add_(1) end
 function same(x) return x end
 function total(x) return x:double():sum():item() end
 function shape(x) return table.concat(x.shape, ",") end
-function ones(dtype) return lt.ones(2, 3, {dtype = dtype}) end
+function ones(dtype, device) return lt.ones(2, 3, {dtype = dtype, device = device}) end
 """
-state = ltrain.State(SCRIPT)
+state = ltrain.State(SCRIPT, allow=ltrain.LOAD_LIBRARIES)
 DTYPES = {"f32": "float32", "f64": "float64", "f16": "float16", "bf16": "bfloat16", "i64": "int64",
           "i32": "int32", "u8": "uint8", "i16": "int16", "u16": "uint16", "i8": "int8",
           "bool": "bool"}
@@ -38,9 +39,9 @@ def text(function, tensor):
     return result.value.decode()
 
 
-def ones(dtype):
+def ones(dtype, device="cpu"):
     out = c.c_void_p()
-    state.call(b"ones", b"s>T", dtype.encode(), c.byref(out))
+    state.call(b"ones", b"ss>T", dtype.encode(), device.encode(), c.byref(out))
     return ltrain.Tensor(state, out.value)
 
 
@@ -155,4 +156,25 @@ def check_torch():
     print(f"torch {torch.__version__}: {' '.join(DTYPES)}")
 
 
-{"numpy": check_numpy, "torch": check_torch}[sys.argv[2]]()
+def check_cuda():
+    assert ones("f32").__dlpack_device__() == (1, 0)
+    for name in DTYPES:
+        tensor = ones(name, "cuda:1")
+        assert tensor.__dlpack_device__() == (2, 1), name
+        shared = state.tensor(tensor)  # as another library's
+        assert shared.__dlpack_device__() == (2, 1) and total(shared) == 6, name
+    tensor = ones("f32", "cuda:1")
+    shared = state.tensor(tensor)
+    state.call(b"add_one", b"T", tensor)
+    assert total(shared) == 12
+    other = ltrain.State(SCRIPT, allow=ltrain.LOAD_LIBRARIES)
+    kept = state.tensor(other.tensor(tensor))
+    del other, tensor, shared
+    gc.collect()
+    assert total(kept) == 12
+    capsule = kept.__dlpack__(max_version=(1, 0), stream=1)  # that nobody takes
+    del capsule
+    print(f"cuda: {' '.join(DTYPES)}")
+
+
+{"numpy": check_numpy, "torch": check_torch, "cuda": check_cuda}[sys.argv[2]]()

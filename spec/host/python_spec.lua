@@ -19,18 +19,26 @@ local function python_with(module)
 end
 
 describe("libltrain in Python", function()
-  local function check(module)
+  local function check(module, with, settings)
     if not BUILD then pending("LT_BUILD names no build folder") end
-    local python = python_with(module)
-    if not python then pending("no Python with " .. module) end
+    local python = python_with(with or module)
+    if not python then pending("no Python with " .. (with or module)) end
     -- Python itself leaks on purpose.
-    local status, out = run("LD_PRELOAD=%s ASAN_OPTIONS=detect_leaks=0 PYTHONDONTWRITEBYTECODE=1 "
-      .. "timeout 120 %s spec/host/dlpack.py %s/libltrain.so %s", PRELOAD, python, BUILD, module)
+    local status, out = run("%s LD_PRELOAD=%s ASAN_OPTIONS=detect_leaks=0 "
+      .. "PYTHONDONTWRITEBYTECODE=1 timeout 120 %s spec/host/dlpack.py %s/libltrain.so %s",
+      settings or "", PRELOAD, python, BUILD, module)
     assert.equal(0, status, out)
-    assert.matches("^" .. module .. " %d[^\n]*: f32 f64 [^\n]+\n$", out)
+    assert.matches("^" .. module .. "[^\n]*: f32 f64 [^\n]+\n$", out)
   end
 
   it("shares memory with NumPy, both ways", function() check("numpy") end)
 
   it("shares memory with PyTorch, both ways", function() check("torch") end)
+
+  it("shares memory of a GPU, both ways", function()
+    local backends = (BUILD or "") .. "/spec/cuda/backends"
+    local file <close> = io.open(backends .. "/ltrain_cuda.so") --[[@as file*]]
+    if not file then pending("no emulated GPU in this build") end
+    check("cuda", "numpy", "LTRAIN_BACKENDS=" .. backends)
+  end)
 end)
