@@ -192,6 +192,14 @@ static int64_t cost_of_rep(lua_State *L) {
   return lua_rawlen(L, 1) == 0 && lua_rawlen(L, 3) == 0 ? argument(L, 2, 0) : 0;
 }
 
+/* Each byte is a value. */
+static int64_t cost_of_byte(lua_State *L) {
+  int64_t n = (int64_t)lua_rawlen(L, 1), from = argument(L, 2, 1), to = argument(L, 3, from);
+  if (from < 0) from = from < -n ? 1 : from + n + 1;
+  if (to < 0) to += n + 1;
+  return span(from, to > n ? n : to);
+}
+
 typedef int64_t (*cost_fn)(lua_State *L);
 
 typedef struct charged {
@@ -203,7 +211,7 @@ static const charged loops[] = {
     {"table", "concat", cost_of_concat}, {"table", "insert", cost_of_insert},
     {"table", "move", cost_of_move},     {"table", "remove", cost_of_remove},
     {"table", "sort", cost_of_sort},     {"table", "unpack", cost_of_unpack},
-    {"string", "rep", cost_of_rep},
+    {"string", "rep", cost_of_rep},      {"string", "byte", cost_of_byte},
 };
 
 /* Upvalues: Lua's own, the row. */

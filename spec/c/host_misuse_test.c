@@ -140,13 +140,30 @@ static void a_message_can_be_passed_on(void **state) {
 
 static void no_file_is_longer_than_memory(void **state) {
   (void)state;
-  ltrain *l = open_with(NULL);
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.memory_cap = 64 << 20;
+  ltrain *l = open_with(&config);
   const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 100, SIZE_MAX / 2, (size_t)1 << 50};
   for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
     assert_false(ltrain_put_file(l, "memory:x", "x", sizes[k]));
     assert_string_not_equal(ltrain_errmsg(l), "");
     must_go_on(l);
   }
+  ltrain_close(l);
+}
+
+/* Many in one call, again and again, would be work that nothing counts. */
+static void each_value_of_a_string_counts(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l,
+                          "s = ('a'):rep(200000) assert(s:byte(-3, -1) == 97 and #{s:byte(2)} == 1)"
+                          " assert(not pcall(string.byte) and s:byte(7, 6) == nil)",
+                          "s"));
+  must_say(l, ltrain_dostring(l, "local x = s:byte(1, -1)", "s.lua"),
+           "s.lua:1: the script ran more than 100000 instructions");
   ltrain_close(l);
 }
 
@@ -231,6 +248,7 @@ int main(void) {
       cmocka_unit_test(a_config_that_would_be_ignored_is_refused),
       cmocka_unit_test(a_message_can_be_passed_on),
       cmocka_unit_test(no_file_is_longer_than_memory),
+      cmocka_unit_test(each_value_of_a_string_counts),
       cmocka_unit_test(lua_s_libraries_lift_no_budget),
       cmocka_unit_test(scopes_that_are_lost_stay),
       cmocka_unit_test(a_signal_handler_cancels),
