@@ -24,7 +24,23 @@ static int64_t held_bytes(lua_State *L, const lt_bind *b) {
   return heap_bytes(L) + b->c->memory.live_bytes;
 }
 
+static int nothing(lua_State *L) {
+  (void)L;
+  return 0;
+}
+
+/* Whether there is room to call a finalizer, which a collection keeps: what Lua could not call for
+   want of memory it never calls again, and what that owned would stay. */
+static bool can_finalize(lua_State *L) {
+  if (!lua_checkstack(L, 2 * LUA_MINSTACK)) return false;
+  lua_pushcfunction(L, nothing);
+  if (lua_pcall(L, 0, 0, 0) == LUA_OK) return true;
+  lua_pop(L, 1);
+  return false;
+}
+
 static void collect_fully(lua_State *L, lt_bind *b) {
+  if (!can_finalize(L)) return;
   lua_gc(L, LUA_GCCOLLECT);
   b->collect.aged = false;
   b->collect.tensors = lt_device_live_bytes(b->c);
@@ -50,6 +66,7 @@ static bool has_doubled(lua_State *L, const lt_bind *b) {
 
 /* One young collection, then a full one if too much is still alive. */
 static void collect(lua_State *L, lt_bind *b) {
+  if (!can_finalize(L)) return;
   lua_gc(L, LUA_GCSTEP, 0);
   if (b->collect.aged || has_doubled(L, b)) collect_fully(L, b);
   b->collect.fresh = 0;
@@ -64,7 +81,8 @@ void lt_collect_now(lua_State *L, lt_bind *b) {
     b->collect.fresh = 0;
   } else if (b->collect.depth == 0) {
     if (b->collect.fresh > LT_COLLECT_AFTER || has_doubled(L, b)) collect(L, b);
-  } else if (heap_bytes(L) > 2 * b->collect.heap + HEAP_SLACK) {
+  } else if (heap_bytes(L) > 2 * b->collect.heap + HEAP_SLACK &&
+             can_finalize(L)) {
     lua_gc(L, LUA_GCSTEP, 0);
     b->collect.heap = heap_bytes(L);
   }
@@ -75,7 +93,7 @@ void lt_collect_boundary(lua_State *L, lt_bind *b) {
 }
 
 void lt_collect_inside(lua_State *L, lt_bind *b) {
-  if (!b->owned) return;
+  if (!b->owned || !can_finalize(L)) return;
   lua_gc(L, LUA_GCSTEP, 0);
   b->collect.aged = true;
 }
@@ -84,6 +102,7 @@ void lt_collect_inside(lua_State *L, lt_bind *b) {
 static void on_exhausted(lt_ctx *c, void *ud) {
   lt_bind *b = ud;
   (void)c;
+  if (!can_finalize(b->L)) return;
   lua_gc(b->L, LUA_GCCOLLECT);
   lua_gc(b->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
   b->collect.tensors = b->collect.held = 0;

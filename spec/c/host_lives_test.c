@@ -91,6 +91,33 @@ static void finalizers_at_the_end_leave_nothing(void **state) {
   }
 }
 
+/* Deeper than ever before Lua has no frame for a finalizer, and would never call it again. */
+static void deep_calls_end_without_memory(void **state) {
+  (void)state;
+  enum { LAST = 120 };
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  counted n = {0};
+  config.alloc = count_alloc;
+  config.ud = &n;
+  for (int k = 0; k < LAST; k++) {
+    n = (counted){0};
+    ltrain *l = open_with(&config);
+    must(l, ltrain_dostring(l,
+                            "lt = require 'ltrain' lt.ones(8):add(1)\n"
+                            "function deep(n)\n"
+                            "  if n > 0 then return deep(n - 1), 1 end\n"
+                            "  for k = 1, 20 do local x = lt.ones(k * 200) x = x + 1 end\n"
+                            "end",
+                            "deep.lua"));
+    n.fails_at = atomic_load(&n.asked) + 1 + k;
+    ltrain_call(l, "deep", "i", INT64_C(20));
+    n.fails_at = 0;
+    must(l, ltrain_call(l, "deep", "i", INT64_C(20)));
+    ltrain_close(l);
+    if (atomic_load(&n.live) != 0) fail_msg("%ld bytes after %d", atomic_load(&n.live), k);
+  }
+}
+
 enum { THREADS = 8 };
 
 static void eight_threads_train_what_one_does(void **state) {
@@ -398,6 +425,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lives_leave_nothing),
       cmocka_unit_test(finalizers_at_the_end_leave_nothing),
+      cmocka_unit_test(deep_calls_end_without_memory),
       cmocka_unit_test(eight_threads_train_what_one_does),
       cmocka_unit_test(a_state_goes_from_thread_to_thread),
       cmocka_unit_test(cancels_from_another_thread_end_no_state),
