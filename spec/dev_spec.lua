@@ -54,6 +54,17 @@ describe("./dev as a user who is not root", function()
     return status, table.concat(lines(dir .. "/said"), "\n"), lines(dir .. "/log")
   end
 
+  it("builds once at a time in a folder", function()
+    child.write(dir .. "/lacking", "\n")
+    child.write(dir .. "/bin/cmake", ("#!/bin/sh\ntouch '%s/build/build.ninja'\n"):format(dir))
+    child.write(dir .. "/bin/ninja", ("#!/bin/sh\nmkdir '%s/busy' || exit 9\nsleep 0.2\n"
+      .. "rmdir '%s/busy'\n"):format(dir, dir))
+    assert(os.execute(("chmod a+x %s/bin/*"):format(dir)))
+    local run = ("PATH=%s/bin:$PATH timeout 20 %s/dev build ltrain"):format(dir, dir)
+    assert.is_true(os.execute(("{ %s & a=$!; %s; b=$?; wait $a && exit $b; } >%s/said 2>&1")
+      :format(run, run, dir)), table.concat(lines(dir .. "/said"), "\n"))
+  end)
+
   it("asks for nothing where all is there", function()
     local status, said, log = lint("")
     assert.same({0, "", {}}, {status, said, log})
