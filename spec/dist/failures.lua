@@ -181,7 +181,7 @@ failures.hangup = {
 --- One rank is stopped: lost after the timeout.
 failures.stop = {
   name = "SIGSTOP of a rank", ranks = 3, script = work(3), ready = "ready",
-  text = "ltrain: rank 1", seconds = TIMEOUT + 2,
+  text = "is lost: no heartbeat for", seconds = TIMEOUT + 2,
   event = function(one) return job.signal("STOP", one:pid(1)) end,
 }
 
