@@ -1,5 +1,6 @@
 --- stdlib/check/batch.lua: samples of a batch: the tensors in it have one row each.
 local c = require "ltrain.c"
+local is_float = require "ltrain.core.is_float"
 local tree = require "ltrain.core.tree"
 
 local batch = {}
@@ -64,7 +65,7 @@ end
 --- Values of the same kind that are others: floats with noise, of others the samples the other way
 --- round. The second result is false where they could not be changed.
 function batch.changed(tensor)
-  if tensor.dtype:find "^b?f%d" then
+  if is_float(tensor.dtype) then
     local noise = c.randn_like(tensor:to "f32"):to(tensor.dtype)
     return tensor + noise * 0.5 + tensor * 0.3, true
   end

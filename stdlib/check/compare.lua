@@ -1,5 +1,6 @@
 --- stdlib/check/compare.lua: whether tensors of two runs are the same, and which dim is the batch.
 local c = require "ltrain.c"
+local is_float = require "ltrain.core.is_float"
 
 local compare = {}
 
@@ -18,7 +19,7 @@ end
 function compare.same(a, b)
   if not same_shape(a, b) or a.dtype ~= b.dtype then return nil end
   if a:numel() == 0 or rawequal(a, b) then return true end
-  if not a.dtype:find "^b?f%d" then return a:equal(b) end
+  if not is_float(a.dtype) then return a:equal(b) end
   return c.allclose(a, b, { rtol = RELATIVE, atol = ABSOLUTE, equal_nan = true })
 end
 

@@ -1,11 +1,12 @@
 --- stdlib/check/checks/activations.lua: activations that explode, or are not finite, at the start.
 local c = require "ltrain.c"
+local is_float = require "ltrain.core.is_float"
 local walk = require "ltrain.core.walk"
 
 local LARGE <const> = 1e3 -- root mean square of a layer's outputs
 local GROWTH <const> = 100 -- of it against that of the inputs
 
-local function is_float(tensor) return tensor.dtype:find "^b?f%d" ~= nil and tensor:numel() > 0 end
+local function has_floats(tensor) return is_float(tensor.dtype) and tensor:numel() > 0 end
 
 local function rms(tensor)
   local values = tensor:detach():to "f32"
@@ -28,14 +29,14 @@ end
 local function loudest(list)
   local most = 0
   for _, tensor in ipairs(list) do
-    if is_float(tensor) then most = math.max(most, rms(tensor)) end
+    if has_floats(tensor) then most = math.max(most, rms(tensor)) end
   end
   return most
 end
 
 local function all_finite(list)
   for _, tensor in ipairs(list) do
-    if tensor and is_float(tensor) and not tensor:isfinite():all():item() then return false end
+    if tensor and has_floats(tensor) and not tensor:isfinite():all():item() then return false end
   end
   return true
 end
@@ -57,7 +58,7 @@ end
 
 local function check_record(context, record, first)
   for _, output in ipairs(record.outputs) do
-    if is_float(output) then
+    if has_floats(output) then
       local size = rms(output)
       if size < math.huge and size > LARGE and size > GROWTH * first then
         context.exploded = true

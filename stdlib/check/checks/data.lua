@@ -2,11 +2,12 @@
 local batch = require "ltrain.check.batch"
 local c = require "ltrain.c"
 local columns = require "ltrain.check.columns"
+local is_float = require "ltrain.core.is_float"
 
 local MOST <const> = 1 << 26 -- elements that are looked at
 
 local function look(context, tensor, what)
-  if not tensor.dtype:find "^b?f%d" or tensor:numel() > MOST then return end
+  if not is_float(tensor.dtype) or tensor:numel() > MOST then return end
   local bad = tensor:numel() - tensor:isfinite():sum():item()
   if bad == 0 then return end
   context.broken = true
@@ -17,14 +18,12 @@ local function look(context, tensor, what)
     "look where they come from: a division by zero, a missing field, a log of zero")
 end
 
-local function is_float(tensor) return tensor.dtype:find "^b?f%d" ~= nil end
-
 local FEW <const> = 20 -- samples of which nothing is asked
 
 -- Inputs that are all the same.
 local function check_constant(context, column)
   local tensor = column.tensor
-  if not is_float(tensor) or tensor.shape[1] <= FEW or tensor:numel() > MOST then return end
+  if not is_float(tensor.dtype) or tensor.shape[1] <= FEW or tensor:numel() > MOST then return end
   local low, high = tensor:min():item(), tensor:max():item()
   if low == high then
     context.report:warn("data", columns.line_of(context), ("the training data, tensor %s [%s]: all "
@@ -36,7 +35,8 @@ end
 -- A column of the inputs that is the labels.
 local function check_answers(context, inputs, labels)
   local x, y = inputs.tensor, labels.tensor
-  if #x.shape ~= 2 or #y.shape ~= 1 or not is_float(x) or x:numel() > MOST or y.shape[1] <= FEW then
+  if #x.shape ~= 2 or #y.shape ~= 1 or not is_float(x.dtype) or x:numel() > MOST
+    or y.shape[1] <= FEW then
     return
   end
   y = y:to(x.dtype)

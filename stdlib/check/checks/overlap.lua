@@ -1,6 +1,7 @@
 --- stdlib/check/checks/overlap.lua: samples that are trained on and validated with.
 local c = require "ltrain.c"
 local columns = require "ltrain.check.columns"
+local is_float = require "ltrain.core.is_float"
 
 local MOST <const> = 20000 -- rows that are compared
 local SMALLEST <const> = 4 -- numbers of a sample that do not agree by chance
@@ -47,7 +48,7 @@ local function shared(train, val)
   if a == b then return common(own, other, #val.dataset) end
   local of_train, of_val = columns.of(train), columns.of(val)
   local one, two = of_train and of_train[1], of_val and of_val[1]
-  if not one or not two or not one.tensor.dtype:find "^b?f%d" then return 0 end
+  if not one or not two or not is_float(one.tensor.dtype) then return 0 end
   if of_train.map or of_val.map then return 0 end
   return equal_rows(one.tensor, two.tensor)
 end
