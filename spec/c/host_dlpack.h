@@ -100,4 +100,22 @@ static inline void delete_elsewhere(DLManagedTensorVersioned *m) {
   pthread_join(thread, NULL);
 }
 
+/* `w` is a parameter and `loss` = (w * w):sum(): an export for reading says so and is no write; one
+   for writing is, and spoils a backward that is pending. */
+static inline void check_exports_of_parameter(ltrain *l) {
+  lt_tensor *t;
+  must(l, ltrain_get(l, "w", "T", &t));
+  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 0);
+  must(l, m != NULL);
+  assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
+  m->deleter(m);
+  must(l, ltrain_dostring(l, "loss:backward() loss = (w * w):sum()", "d.lua"));
+  m = ltrain_to_dlpack(l, t, 1);
+  must(l, m != NULL);
+  assert_int_equal(m->flags, 0);
+  m->deleter(m);
+  must_say(l, ltrain_dostring(l, "loss:backward()", "d.lua"), "in place");
+  ltrain_release(l, t);
+}
+
 #endif

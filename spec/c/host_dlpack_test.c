@@ -39,18 +39,7 @@ static void exports_for_reading_say_so_and_count_as_no_write(void **state) {
   (void)state;
   ltrain *l = open_lua();
   must(l, ltrain_dostring(l, "w = lt.parameter(lt.ones(2)) loss = (w * w):sum()", "d.lua"));
-  lt_tensor *t;
-  must(l, ltrain_get(l, "w", "T", &t));
-  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, t, 0);
-  must(l, m != NULL);
-  assert_int_equal(m->flags, DLPACK_FLAG_BITMASK_READ_ONLY);
-  m->deleter(m);
-  must(l, ltrain_dostring(l, "loss:backward() loss = (w * w):sum()", "d.lua"));
-  m = ltrain_to_dlpack(l, t, 1);
-  must(l, m != NULL);
-  m->deleter(m);
-  must_say(l, ltrain_dostring(l, "loss:backward()", "d.lua"), "in place");
-  ltrain_release(l, t);
+  check_exports_of_parameter(l);
   ltrain_close(l);
 }
 
