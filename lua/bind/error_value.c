@@ -104,10 +104,7 @@ const char *lt_push_error_text(lua_State *L, int index) {
 
 /* Push the library's module; false: an error is on top. */
 static bool push_remedies(lua_State *L) {
-  if (lua_getfield(L, LUA_REGISTRYINDEX, "ltrain.require") == LUA_TNIL) {
-    lua_pop(L, 1);
-    lua_getglobal(L, "require");
-  }
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.core.remedies");
   return lua_pcall(L, 1, 1, 0) == LUA_OK;
 }

@@ -67,6 +67,15 @@ lt_bind *lt_bind_get(lua_State *L) {
   return b;
 }
 
+static const char require_key;
+
+void lt_set_require(lua_State *L, lua_CFunction require) {
+  lua_pushcfunction(L, require);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &require_key);
+}
+
+void lt_push_require(lua_State *L) { lua_rawgetp(L, LUA_REGISTRYINDEX, &require_key); }
+
 static void init_slots(lua_State *L, lt_bind *b) {
   b->unique_ref = make_weak_table(L, "v");
   b->hooks_ref = make_weak_table(L, "k");

@@ -133,6 +133,11 @@ lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options);
 /* The binding if the state has one, else NULL. */
 lt_bind *lt_bind_get(lua_State *L);
 
+/* Push what gives a part of the library by its name ("ltrain.cli"), whatever has become of the
+   script's `require`. Who installs the library has set it. */
+void lt_push_require(lua_State *L);
+void lt_set_require(lua_State *L, lua_CFunction require);
+
 /* The Lua thread that runs now, for signal handlers: no call of Lua's. */
 lua_State *lt_bind_running(const lt_bind *b);
 

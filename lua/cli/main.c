@@ -45,7 +45,7 @@ static bool may_be_word(const char *name) {
 
 /* Push stdlib/cli's function. */
 static bool push_cli(lua_State *L, const char *function) {
-  lua_getglobal(L, "require");
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.cli");
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return false;
   lua_getfield(L, -1, function);

@@ -127,7 +127,7 @@ static int run_options(lua_State *L, const lt_plain *p) {
 /* A function of stdlib/cli/world.lua, which joins and leaves the ranks that a launcher started;
    its argument is on top of the stack. The exit status that it gives, LT_EXIT_DONE for none. */
 static int call_world(lua_State *L, const char *function) {
-  lua_getglobal(L, "require");
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.cli.world");
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   lua_getfield(L, -1, function);
@@ -156,7 +156,7 @@ static int leave(lua_State *L, int status) {
  */
 static void hint(lua_State *L, const char *script) {
   if (!lua_istable(L, -1)) return;
-  lua_getglobal(L, "require");
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.cli.run");
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return;
   lua_getfield(L, -1, "hint");
@@ -206,7 +206,7 @@ static int run_init(lua_State *L) {
 }
 
 static int run_prompt(lua_State *L) {
-  lua_getglobal(L, "require");
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.cli.prompt");
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   lua_getfield(L, -1, "main");

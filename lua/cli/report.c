@@ -50,7 +50,7 @@ void lt_report_warnings(lua_State *L) {
 static bool trim(lua_State *L, int message) {
   int top = lua_gettop(L);
   bool done = false;
-  lua_getglobal(L, "require");
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.core.traceback");
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
     lua_getfield(L, -1, "show");

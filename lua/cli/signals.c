@@ -27,7 +27,7 @@ static void stop(lua_State *L, lua_Debug *ar);
    of ours. */
 static void stop_run(lua_State *L, lua_Debug *ar) {
   int top = lua_gettop(L);
-  lua_getglobal(L, "require");
+  lt_push_require(L);
   lua_pushliteral(L, "ltrain.core.interrupt");
   if (lua_pcall(L, 1, 1, 0) == LUA_OK && lua_istable(L, -1)) {
     lua_getfield(L, -1, "at_line");

@@ -176,6 +176,25 @@ static void push_environment(lua_State *L) {
   lua_setfield(L, -2, "require");
 }
 
+/* Methods of strings stay Lua's, whatever becomes of the script's table `string`; what a script
+   adds to that are methods too. */
+static void keep_string_methods(lua_State *L) {
+  lua_pushliteral(L, "");
+  if (lua_getmetatable(L, -1) != 0) {
+    lua_getglobal(L, "string");
+    copy_table(L, -1);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "dump"); /* none of a string's */
+    lua_createtable(L, 0, 1);
+    lua_pushvalue(L, -3);
+    lua_setfield(L, -2, "__index");
+    lua_setmetatable(L, -2);
+    lua_setfield(L, -3, "__index");
+    lua_pop(L, 2);
+  }
+  lua_pop(L, 1);
+}
+
 static void add_searcher(lua_State *L) {
   if (lua_getglobal(L, "package") == LUA_TTABLE && lua_getfield(L, -1, "searchers") == LUA_TTABLE) {
     lua_Integer n = luaL_len(L, -1);
@@ -204,6 +223,8 @@ void lt_host_install(lua_State *L, const lt_bind_options *options) {
   lua_setfield(L, -2, "ltrain.c");
   push_environment(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &environment_key);
+  if (options->owned) keep_string_methods(L);
+  lt_set_require(L, require_ours);
   lua_rawsetp(L, LUA_REGISTRYINDEX, &loaded_key);
   add_searcher(L);
 }

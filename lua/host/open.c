@@ -17,7 +17,7 @@
 /* Callbacks. */
 
 static void push_part(lua_State *L, const char *name) {
-  lua_getfield(L, LUA_REGISTRYINDEX, "ltrain.require");
+  lt_push_require(L);
   lua_pushstring(L, name);
   lua_call(L, 1, 1);
 }
@@ -147,8 +147,6 @@ static int open_state(lua_State *L) {
                 : l->config.threads > LT_MAX_THREADS ? LT_MAX_THREADS
                                                      : l->config.threads;
   open_libraries(L, l->config.allow);
-  lua_getglobal(L, "require");
-  lua_setfield(L, LUA_REGISTRYINDEX, "ltrain.require");
   lt_host_give_print(L, l);
   lt_host_bound(L, l);
   const lt_bind_options options = {.owned = true,

@@ -131,6 +131,25 @@ lt.Trainer{max_epochs = 1, logger = false, enable_progress_bar = false, callback
 ]], "string\tin step\n", "ltrain: in step\n")
   end)
 
+  it("is the library's where the script has none of Lua's names any more", function()
+    check([[
+local lt, globals = require "ltrain", _G
+local libraries, names = {string, table, math, coroutine, utf8, os, io, debug, package}, {}
+local print = print
+for _, library in ipairs(libraries) do
+  for name in pairs(library) do names[#names + 1] = {library, name} end
+end
+for k = 1, #names do
+  local library, name = names[k][1], names[k][2]
+  library[name] = nil
+end
+for name in next, globals do globals[name] = nil end
+print(lt.ones(2))
+lt.Trainer{max_epoch = 1}
+]], "tensor([1., 1.])\n",
+      "ltrain: s.lua:13: Trainer: unknown option 'max_epoch'; did you mean 'max_epochs'?\n")
+  end)
+
   it("that load caught ends no ranks", function()
     child.write(folder .. "/s.lua", [[
 local lt = require "ltrain"
