@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,8 +82,16 @@ static int lock_close(lua_State *L) {
   return 0;
 }
 
+/* Whether `path` leads to the file that is open: who held it before may have removed it. */
+static bool is_still(const char *path, int fd) {
+  struct stat open_file;
+  struct stat named;
+  return fstat(fd, &open_file) == 0 && stat(path, &named) == 0 &&
+         open_file.st_ino == named.st_ino && open_file.st_dev == named.st_dev;
+}
+
 /* process.lock(path) -> a lock, held until it is closed or this process ends; false where another
-   process holds it; nil and a reason. */
+   process holds it; nil and a reason. Who holds it may remove the file. */
 int lt_job_lock(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = luaL_checkstring(L, 1);
@@ -95,7 +104,7 @@ int lt_job_lock(lua_State *L) {
     return 2;
   }
   luaL_setmetatable(L, LOCK_NAME);
-  if (flock(*fd, LOCK_EX | LOCK_NB) == 0) return 1;
+  if (flock(*fd, LOCK_EX | LOCK_NB) == 0 && is_still(path, *fd)) return 1;
   lua_pushboolean(L, false);
   return 1;
 }

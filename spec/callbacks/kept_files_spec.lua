@@ -1,5 +1,6 @@
 -- spec/callbacks/kept_files_spec.lua: the files of several ModelCheckpoints, and of many saves.
 local c = require "ltrain.c"
+local child = require "spec.cli.child"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -132,5 +133,46 @@ describe("save_top_k = -1", function()
     assert.equal(root .. "/epoch=1.ckpt", saving.best_model_path)
     assert.equal(3, saving.kth_value)
     assert.same({ "epoch=0.ckpt", "epoch=1.ckpt", "epoch=2.ckpt", "epoch=3.ckpt" }, files())
+  end)
+end)
+
+-- A run of four epochs that keeps three files, and prints the place of each and what is in it.
+local ONE_OF_SIX <const> = [[
+local lt = require "ltrain"
+local Net = lt.Module:extend("Net")
+function Net:init() self.run = lt.parameter(lt.tensor{arg[1] + 0.0}) end
+function Net:training_step(x)
+  local loss = (self.run * x):sum()
+  self:log("score", self.current_epoch)
+  return loss
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0}) end
+local saving = lt.callbacks.ModelCheckpoint{dirpath = "ckpt", monitor = "score", mode = "max",
+  save_top_k = 2, save_last = true}
+lt.Trainer{max_epochs = 4, logger = false, enable_progress_bar = false,
+  enable_model_summary = false, callbacks = {saving}}:fit(Net(), {lt.ones(1)})
+local function show(path) print(path, lt.load(path)["model.run"]:item()) end
+for path in pairs(saving.best_k_models) do show(path) end
+show(saving.last_model_path)
+]]
+
+describe("six runs at once in one folder", function()
+  it("write a file each, under names with versions", function()
+    local folder <const> = child.folder()
+    child.write(folder .. "/one.lua", ONE_OF_SIX)
+    local status, out, err = child.shell([[
+for run in 1 2 3 4 5 6; do ltrain one.lua $run >out$run & done
+wait
+for run in 1 2 3 4 5 6; do sed "s/$/ $run/" out$run; done]], { dir = folder })
+    local names = files(folder .. "/ckpt")
+    child.remove(folder)
+    assert.equal(0, status, err)
+    local seen = 0
+    for path, own, run in out:gmatch "(%S+)%s+([%d.]+) ([%d.]+)\n" do
+      assert.equal(tonumber(run), tonumber(own), path)
+      seen = seen + 1
+    end
+    assert.equal(18, seen, out)
+    assert.equal(18, #names, table.concat(names, " "))
   end)
 end)

@@ -48,7 +48,7 @@ local OPTIONS <const> = {
   save_on_train_epoch_end = { type = "boolean",
     doc = "save at the end of epochs, not after validation; by default depends on the Trainer" },
   enable_version_counter = { type = "boolean", default = true,
-    doc = "add -v1, -v2 to a name that exists, instead of overwriting it" },
+    doc = "add -v1, -v2 to a name that exists, or that another run is about to write" },
 }
 
 local function check_triggers(self)
@@ -74,7 +74,7 @@ function ModelCheckpoint:init(options)
   for name, value in next, o do self[name] = value end
   check_triggers(self)
   self.best_k_models = {} -- path -> score
-  self._unsent, self._dirpath_set = {}, self.dirpath
+  self._unsent, self._claims, self._dirpath_set = {}, {}, self.dirpath
   self.last_step_saved = -1
 end
 
@@ -239,6 +239,7 @@ function ModelCheckpoint:on_validation_end(trainer)
 end
 
 function ModelCheckpoint:on_exception(trainer)
+  kept_files.release_all(self)
   if not self.save_on_exception or trainer.interrupted or trainer.fast_dev_run
     or not (trainer.training or trainer.validating) or trainer.running.fn ~= "fit"
     or c.runtime.device_faulted() then -- the weights cannot be read any more

@@ -2,7 +2,8 @@
 --- removal.
 --
 -- A file lives while any callback of the Trainer holds it. The name of one that another callback
--- holds, or has asked for, is taken as that of a file that is there.
+-- holds, or has asked for, is taken as that of a file that is there. So is one that another process
+-- is about to write: several runs may save in one folder.
 local c = require "ltrain.c"
 local file_name = require "ltrain.callbacks.file_name"
 local is_better = require "ltrain.callbacks.is_better"
@@ -40,31 +41,56 @@ local function held_by_another(self, trainer, path)
   return false
 end
 
---- A path that no file has, but `own`, which this save may write over.
-function kept_files.free_path(self, trainer, name, own)
-  local path, version = ("%s/%s.ckpt"):format(self.dirpath, name), 0
+-- A path that no file has, but `own`, which this save may write over; and with `claims` what ends
+-- that other processes find it taken, called when the file is there.
+local function free_path(self, trainer, name, own, claims)
+  local path, version, release = ("%s/%s.ckpt"):format(self.dirpath, name), 0, nil
   local io = trainer.strategy.checkpoint_io
   local function is_taken()
-    return path ~= own and (io:exists(path) or held_by_another(self, trainer, path))
+    if path == own then return false end
+    if io:exists(path) or held_by_another(self, trainer, path) then return true end
+    if claims then release = io:claim(path) end
+    return release == false
   end
-  while self.enable_version_counter and is_taken() or must_stay(self, trainer, path) do
+  while must_stay(self, trainer, path) or self.enable_version_counter and is_taken() do
     version = version + 1
     path = ("%s/%s-v%d.ckpt"):format(self.dirpath, name, version)
   end
+  return path, release or nil
+end
+
+-- The same where all ranks that are here ask: rank 0, which writes, decides.
+local function agreed_path(self, trainer, name, own)
+  local path, release
+  if trainer.is_global_zero then path, release = free_path(self, trainer, name, own, true) end
+  if trainer.world_size > 1 then path = trainer.strategy:broadcast(path or "") end
+  self._claims[path] = release
   return path
+end
+
+-- The file is there, or will not be.
+local function release(self, path)
+  local ends = self._claims[path]
+  self._claims[path] = nil
+  if ends then ends() end
+end
+
+--- Gives up the names of files that were asked for and will not be written.
+function kept_files.release_all(self)
+  for path in pairs(self._claims) do release(self, path) end
 end
 
 --- Where the state of a fit that ends in an error goes, over that of an earlier one.
 function kept_files.exception_path(self, trainer)
   local path = self.dirpath .. "/on_exception.ckpt"
   local taken = must_stay(self, trainer, path) or held_by_another(self, trainer, path)
-  return taken and kept_files.free_path(self, trainer, "on_exception") or path
+  return taken and free_path(self, trainer, "on_exception") or path
 end
 
 local function path_for(self, trainer, metrics, own)
   local name = file_name.format(self.filename or "{epoch}-{step}", metrics,
     self.auto_insert_metric_name)
-  return kept_files.free_path(self, trainer, name, own)
+  return agreed_path(self, trainer, name, own)
 end
 
 local function may_be_removed(self, trainer, path)
@@ -75,6 +101,7 @@ end
 local function request(self, trainer, path, old)
   local options = { weights_only = self.save_weights_only, agreed = true } -- all ranks ask
   trainer:request_checkpoint(path, options, function()
+    release(self, path)
     if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
     if old and may_be_removed(self, trainer, old) then
       trainer.strategy.checkpoint_io:remove(old)
@@ -151,7 +178,7 @@ end
 function kept_files.save_last(self, trainer)
   local path = self.last_model_path
   if not path or not is_ours(self, path) or must_stay(self, trainer, path) then
-    path = kept_files.free_path(self, trainer, "last")
+    path = agreed_path(self, trainer, "last")
   end
   self.last_model_path = path
   request(self, trainer, path)

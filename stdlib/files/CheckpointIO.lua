@@ -10,6 +10,8 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local checkpoint_file = require "ltrain.files.checkpoint_file"
 
+local process <const> = c.runtime.process
+
 local CheckpointIO = class.extend(nil, "CheckpointIO")
 
 CheckpointIO.extend = class.extend
@@ -65,6 +67,30 @@ end
 --- Returns whether something is saved under `path`.
 function CheckpointIO:exists(path)
   return coming(path) ~= nil or c.io.kind(path) ~= nil
+end
+
+-- The file that is locked while a name is taken, and nothing is saved under it yet.
+local function lock_of(path)
+  local folder, name = path:match "^(.*)/([^/]*)$"
+  if not folder then folder, name = ".", path end
+  return folder, ("%s/.%s.lock"):format(folder, name)
+end
+
+--- Takes a path that nothing is saved under before something is, so that no other process takes it
+--- too. Returns a function that ends this, to be called when the file is there; false where another
+--- has it; nil where names cannot be taken (another `save`, a folder that cannot be written).
+function CheckpointIO:claim(path)
+  local folder, lock_path = lock_of(path)
+  if self.save ~= CheckpointIO.save or not c.io.make_folder(folder) then return nil end
+  local lock <const> = process.lock(lock_path)
+  if not lock then return lock end
+  local function release()
+    local _ <close> = lock
+    c.io.remove(lock_path)
+  end
+  if not self:exists(path) then return release end
+  release()
+  return false
 end
 
 --- Makes an object of a table of methods; `where` is the prefix of error messages.
