@@ -109,6 +109,10 @@ return {
       "lt.nn has no 'Linaer'; remedy: write lt.nn.Linear", "nn.Linaer",
       base { "function Net:forward(x)", "function Net:grow()\n  self.third = nn.Linaer(4, 4)\nend\n"
         .. "function Net:forward(x)" } },
+    { "a name that is elsewhere", "library_name", "lt.nn has no 'Parameter'; remedy: write "
+      .. "lt.parameter(x)", "nn.Parameter",
+      base { "function Net:forward(x)", "function Net:grow()\n  self.w = nn.Parameter(lt.zeros(2))"
+        .. "\nend\nfunction Net:forward(x)" } },
     { "an optimizer that is misspelt", "library_name", "lt.optim has no 'Adamm'", "lt.optim.Adamm",
       base { "function Net:forward(x)", "function Net:other()\n  return lt.optim.Adamm()\nend\n"
         .. "function Net:forward(x)" } },

@@ -95,7 +95,7 @@ local function report_warnings(context)
   for _, finding in ipairs(context.report.findings) do by_check[finding.check] = true end
   for _, text in ipairs(context.said) do
     local warning = text:match "^warning: (.*)"
-    if warning and not warning:find "log_every_n_steps"
+    if warning and not warning:find "log_every_n_steps" and not warning:find "^metrics%."
       and not warning:find "are in no optimizer, and do not train"
       and not (by_check.training and warning:find "no optimizer stepped in an epoch") then
       context.report:warn("trainer", 0, warning)

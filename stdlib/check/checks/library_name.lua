@@ -32,10 +32,11 @@ return {
       local key = node.key.value
       local ok, value = pcall(function() return object[key] end)
       if ok and value ~= nil or context.report:has(node.line) then return end
-      local near = errors.nearest(key, names_of(object))
-        or not ok and tostring(value):match "did you mean '([%w_]+)'"
+      local said = not ok and tostring(value) or ""
+      local near = errors.nearest(key, names_of(object)) or said:match "did you mean '([%w_]+)'"
+      local instead = said:match "; write (.+)$" or near and ("%s.%s"):format(name, near)
       context.report:error("library_name", node.line, ("%s has no '%s'"):format(name, key),
-        near and ("write %s.%s"):format(name, near) or "see its page in the reference")
+        instead and "write " .. instead or "see its page in the reference")
     end)
   end,
 }
