@@ -244,6 +244,16 @@ describe("media", function()
     assert.equal(2 * (1 + 4 * 3), #png:match("\0" .. ("\128"):rep(12) .. "\0" .. ("\128"):rep(12)))
   end)
 
+  it("have U+FFFD for bytes of a text that are no UTF-8", function()
+    local given = { "\xd9\xa5 \xd9", "\xe6\xbc", "", "a\0\xffb", "\u{6F22}" }
+    local run = read((fit(Logged(function(self)
+      for _, text in ipairs(self.global_step == 0 and given or {}) do self:log_text("t", text) end
+    end), { logger = { "csv", "tensorboard" } })))
+    local texts = {}
+    for i, entry in ipairs(lt.runs.media(run)) do texts[i] = entry.text end
+    assert.same({ "\u{665} \u{FFFD}", "\u{FFFD}\u{FFFD}", "", "a\0\u{FFFD}b", "\u{6F22}" }, texts)
+  end)
+
   it("are those of the run that was resumed, and of what it logged since", function()
     local function net()
       return Logged(function(self) self:log_text("step", tostring(self.global_step)) end)

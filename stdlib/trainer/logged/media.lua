@@ -74,11 +74,24 @@ function media.log_image(trainer, name, image, options)
   for _, logger in ipairs(trainer.loggers) do logger:log_image(name, images, step) end
 end
 
+-- A text as UTF-8, which files of JSON and TensorBoard's need: U+FFFD stands for a byte of no
+-- character, as at the ends of what a model of bytes has generated.
+local function as_utf8(text)
+  local parts, at = {}, 1
+  repeat
+    local _, broken = utf8.len(text, at)
+    parts[#parts + 1] = text:sub(at, (broken or #text + 1) - 1)
+    if broken then parts[#parts + 1], at = "\u{FFFD}", broken + 1 end
+  until not broken
+  return table.concat(parts)
+end
+
 --- trainer:_log_text(name, text, {step =}).
 function media.log_text(trainer, name, text, options)
   local step = check(trainer, "log_text", name, options, STEP)
   config.argument(text, "string", "log_text", "text")
   if not step then return end
+  text = as_utf8(text)
   for _, logger in ipairs(trainer.loggers) do logger:log_text(name, text, step) end
 end
 
