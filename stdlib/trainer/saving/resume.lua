@@ -1,8 +1,10 @@
 --- stdlib/trainer/saving/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
 local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
+local entry = require "ltrain.runs.entry"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
+local record = require "ltrain.runs.record"
 local version = require "ltrain.loggers.version"
 
 local resume = {}
@@ -62,9 +64,24 @@ local function find_last(trainer)
   end
 end
 
+-- The best checkpoint of the run that began last, of those in the folders of this script.
+local function recorded_best(trainer)
+  local best, latest = nil, -math.huge
+  for _, folder in ipairs(folders(trainer)) do
+    local text = c.io.read_file(folder:gsub("[^/]*$", "") .. record.FILE)
+    local info = text and c.io.json_decode(text, { plain = true })
+    local of = type(info) == "table" and entry.clean(info) or {}
+    if of.best_checkpoint and (of.started or 0) > latest
+      and c.io.kind(of.best_checkpoint) == "file" then
+      best, latest = of.best_checkpoint, of.started or 0
+    end
+  end
+  return best
+end
+
 local function find_best(state)
   local callback = state.trainer.checkpoint_callback
-  local path = callback and callback.best_model_path
+  local path = callback and callback.best_model_path or recorded_best(state.trainer)
   if not path then
     errors.blame("%s: ckpt_path = 'best': no best checkpoint is known: fit first, or name a file",
       state.fn)
