@@ -211,6 +211,25 @@ describe("the dashboard's server", function()
     end)
   end)
 
+  it("names runs of several folders below the folder that has all of these", function()
+    if why then pending(why) return end
+    assert(os.execute(("cd '%s' && mkdir -p sweeps/one && cp -r ltrain_logs/version_0 sweeps/one")
+      :format(folder)))
+    local function names_in(...)
+      server = servers.start(folder, { ... })
+      server:enter()
+      local list = {}
+      for i, run in ipairs(server:json("/api/runs?sort=name&order=asc").runs) do
+        list[i] = run.name
+      end
+      server = server:stop()
+      return table.concat(list, " ")
+    end
+    assert.equal("ltrain_logs/version_0 sweeps/one/version_0",
+      names_in(folder .. "/ltrain_logs", folder .. "/sweeps"))
+    assert.equal("version_0", names_in(folder .. "/ltrain_logs/version_0"))
+  end)
+
   it("lists, filters and sorts", function()
     if why then pending(why) return end
     for i = 1, 4 do

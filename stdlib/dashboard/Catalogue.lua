@@ -22,9 +22,20 @@ local FRESH <const> = 0.5 -- seconds within which nothing is looked for again
 local PLAIN <const> = { plain = true }
 local TEXT <const> = 200 -- of an error, in the list
 
+-- How many bytes the paths of several folders have in common: those of the folder, and its slash,
+-- that they are all in.
+local function common(roots)
+  local folder = roots[1]:match "^(.*/)[^/]*$" or ""
+  for _, root in ipairs(roots) do
+    while root:sub(1, #folder) ~= folder do folder = folder:sub(1, -2):match "^(.*/)" or "" end
+  end
+  return #folder
+end
+
 --- `roots`: paths of folders.
 function Catalogue:init(roots)
   self.roots, self.runs, self.by_id = roots, {}, {}
+  self.common = common(roots)
   self.scanned = -math.huge
 end
 
@@ -69,9 +80,8 @@ local function new_run(self, root, path)
   local full = join(root, path)
   local run = { root = root, path = path, full = full }
   run.id = c.runtime.sha256({ full }):sub(1, 16)
-  local name = path
-  if #self.roots > 1 or path == "" then name = full end
-  run.name = name
+  run.name = path
+  if #self.roots > 1 or path == "" then run.name = full:sub(self.common + 1) end
   run.metrics = RunMetrics(run)
   run.system = RunMetrics(run, "system.csv")
   run.media = Follow(run, "media/index.jsonl")
