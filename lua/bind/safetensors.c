@@ -107,12 +107,14 @@ int lt_save_safetensors(lua_State *L) {
 /* A file on its way; its user value keeps the texts. */
 #define SAVING_NAME "ltrain.Saving"
 
-static lt_later **check_saving(lua_State *L) { return luaL_checkudata(L, 1, SAVING_NAME); }
+static lt_later **check_saving(lua_State *L, int arg) {
+  return luaL_checkudata(L, arg, SAVING_NAME);
+}
 
 /* saving:done() -> whether wait would not wait */
 static int saving_done(lua_State *L) {
   lt_enter(L);
-  lt_later **l = check_saving(L);
+  lt_later **l = check_saving(L, 1);
   lua_pushboolean(L, *l == NULL || lt_later_done(*l));
   return 1;
 }
@@ -120,7 +122,7 @@ static int saving_done(lua_State *L) {
 /* saving:wait() -> true when the file is there, or nil and why it is not */
 static int saving_wait(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_later **box = check_saving(L), *l = *box;
+  lt_later **box = check_saving(L, 1), *l = *box;
   *box = NULL;
   if (l != NULL) lt_later_end(b->c, l);
   return lt_done(L, b);
@@ -128,22 +130,23 @@ static int saving_wait(lua_State *L) {
 
 static int saving_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_later **box = check_saving(L);
+  lt_later **box = check_saving(L, 1);
   lt_failure f;
   if (*box != NULL && b->c != NULL && !lt_later_end(b->c, *box)) lt_take_failure(b->c, &f);
   *box = NULL;
   return 0;
 }
 
-/* io.save_later(path, tensors, metadata, aliases, mark) -> saving: as save_safetensors, of the
-   tensors as they are now; checksums of those that are no aliases in place of the JSON text `mark`
-   in the metadata. */
+/* io.save_later(path, tensors, metadata, aliases, mark[, before]) -> saving: as save_safetensors,
+   of the tensors as they are now; checksums of those that are no aliases in place of the JSON text
+   `mark` in the metadata; written when the saving `before` is. */
 int lt_save_later(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 5);
+  lua_settop(L, 6);
   if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
   lt_later_file file = {.op = "save", .path = lt_check_path(L, b, "save"),
-                        .mark = luaL_checkstring(L, 5), .dense = lt_contiguous};
+                        .mark = luaL_checkstring(L, 5), .dense = lt_contiguous,
+                        .before = lua_isnil(L, 6) ? NULL : *check_saving(L, 6)};
   file.tensors = read_tensors(L, b, &file.n);
   file.metadata = read_metadata(L, b, &file.n_metadata);
   file.n_sums = file.n - (lua_isnil(L, 4) ? 0 : count_pairs(L, 4));

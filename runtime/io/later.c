@@ -18,6 +18,12 @@ typedef struct arrival {
   lt_event at;
 } arrival;
 
+/* Whether a file is written, or never will be: of its thread and of the one of the file after it. */
+typedef struct turn {
+  atomic_bool is_over;
+  atomic_int owners;
+} turn;
+
 struct lt_later {
   lt_later_file file; /* its lists are those below */
   lt_ctx *child;      /* the thread's */
@@ -25,12 +31,16 @@ struct lt_later {
   lt_named_tensor *tensors; /* copies on the host */
   arrival *arrivals;
   lt_metadata *metadata;
-  atomic_bool is_done;
+  turn *own, *before; /* before: NULL when it waits for no file */
   bool failed;
   lt_failure failure;
 };
 
 /* ---- the thread ---- */
+
+static void release_turn(turn *t) {
+  if (t != NULL && atomic_fetch_sub(&t->owners, 1) == 1) free(t);
+}
 
 static bool wait_for(lt_ctx *c, const arrival *a) {
   lt_progress at = LT_DONE;
@@ -89,11 +99,12 @@ static void write_file(void *ud) {
   bool ok = true;
   for (int64_t i = 0; i < f->n && ok; i++) ok = wait_for(c, &l->arrivals[i]);
   if (ok) insert_sums(c, l, &text);
+  while (l->before != NULL && !atomic_load(&l->before->is_over)) usleep(POLL);
   if (ok && lt_ok(c))
     lt_safetensors_save(c, f->op, f->path, f->n, l->tensors, f->n_metadata, l->metadata, NULL);
   lt_json_free(&text);
   l->failed = lt_take_failure(c, &l->failure);
-  atomic_store(&l->is_done, true);
+  atomic_store(&l->own->is_over, true);
 }
 
 /* ---- copies ---- */
@@ -148,10 +159,19 @@ static bool take_copies(lt_ctx *c, lt_later *l, const lt_named_tensor *list) {
 static void discard(lt_ctx *c, lt_later *l) {
   for (int64_t i = 0; i < l->file.n && l->tensors != NULL; i++) lt_release(c, l->tensors[i].tensor);
   if (l->child != NULL) lt_ctx_release(l->child);
+  release_turn(l->own);
+  release_turn(l->before);
   free(l->tensors);
   free(l->arrivals);
   free(l->metadata);
   free(l);
+}
+
+/* The turn of the file before, which a thread that a fork has left behind will never write. */
+static turn *turn_before(const lt_later_file *file) {
+  if (file->before == NULL || file->before->thread.lost) return NULL;
+  atomic_fetch_add(&file->before->own->owners, 1);
+  return file->before->own;
 }
 
 lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
@@ -167,11 +187,16 @@ lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
   l->arrivals = calloc(n + 1, sizeof *l->arrivals);
   l->metadata = calloc(n_metadata + 1, sizeof *l->metadata);
   l->child = lt_ctx_child(c);
+  l->own = calloc(1, sizeof *l->own);
   l->thread = (lt_thread){.name = "save", .fn = write_file, .ud = l};
-  if (l->tensors == NULL || l->arrivals == NULL || l->metadata == NULL || l->child == NULL)
+  if (l->tensors == NULL || l->arrivals == NULL || l->metadata == NULL || l->child == NULL ||
+      l->own == NULL) {
     lt_fail(c, LT_EMEMORY, "%s: out of memory", file->op);
-  else
+  } else {
     memcpy(l->metadata, file->metadata, n_metadata * sizeof *l->metadata);
+    atomic_init(&l->own->owners, 1);
+    l->before = turn_before(file);
+  }
   if (lt_ok(c) && lt_device_share_limit(l->child) && take_copies(c, l, file->tensors) &&
       lt_thread_start(c, &l->thread))
     return l;
@@ -179,7 +204,7 @@ lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
   return NULL;
 }
 
-bool lt_later_done(lt_later *l) { return atomic_load(&l->is_done); }
+bool lt_later_done(lt_later *l) { return atomic_load(&l->own->is_over); }
 
 bool lt_later_end(lt_ctx *c, lt_later *l) {
   lt_thread_join(c, &l->thread);

@@ -1,7 +1,8 @@
 /* runtime/io/later.h: a safetensors file that a helper thread writes, of tensors as they are now.
 
    What is on a device is copied to pinned memory behind the work that was issued, on a stream of
-   its own; what is on the host is copied at once. The thread waits for the copies, and writes. */
+   its own; what is on the host is copied at once. The thread waits for the copies, and for the file
+   before it, if one is named: the newest of several files is the one that was asked for last. */
 #ifndef LT_IO_LATER_H
 #define LT_IO_LATER_H
 
@@ -20,6 +21,7 @@ typedef struct lt_later_file {
      n_sums tensors is written. */
   const char *mark;
   int64_t n_sums;
+  lt_later *before; /* written first; NULL: none */
 } lt_later_file;
 
 /* Begins it; NULL with a failure. */

@@ -94,6 +94,20 @@ for _, device in ipairs { "fake:0", "cuda" } do
       os.execute(("rm -rf %q"):format(folder))
     end)
 
+    it("is written after those that were asked for before it", function()
+      local folder, io = tiny.folder(), lt.CheckpointIO()
+      local large = { state_dict = { x = lt.rand({ 1 << 22 }, { device = device }) } }
+      local small = { state_dict = { x = lt.rand({ 1 }, { device = device }) } }
+      for k = 1, 4 do
+        local first = io:save_later(large, ("%s/%d-large.ckpt"):format(folder, k))
+        local second = io:save_later(small, ("%s/%d-small.ckpt"):format(folder, k))
+        assert.is_true((second:wait()))
+        assert.is_true(first:done())
+        assert.is_true((first:wait()))
+      end
+      os.execute(("rm -rf %q"):format(folder))
+    end)
+
     it("that cannot be written ends the fit", function()
       local net, folder = tiny.Line(), tiny.folder()
       function net:on_train_batch_end(_, _, index)

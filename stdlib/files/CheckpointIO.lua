@@ -21,6 +21,9 @@ function CheckpointIO:init() end
 -- Files that helper threads write, by path.
 local on_their_way <const> = {}
 
+-- The one that was begun last: the next is written after it, so that the newest file is the newest.
+local last_begun
+
 -- The one of a path that nobody has waited for yet.
 local function coming(path)
   local saving = on_their_way[path]
@@ -47,8 +50,8 @@ end
 function CheckpointIO:save_later(checkpoint, path)
   if self.save ~= CheckpointIO.save then return nil end
   settle(path)
-  local saving = checkpoint_file.write_later(checkpoint, path)
-  on_their_way[path] = saving
+  local saving = checkpoint_file.write_later(checkpoint, path, last_begun)
+  on_their_way[path], last_begun = saving, saving or last_begun
   return saving
 end
 

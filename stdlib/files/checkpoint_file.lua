@@ -98,21 +98,24 @@ function Saving:wait()
   if not self.answer then
     local ok, message = self.file:wait()
     self.answer = { ok, message and message:gsub("^save: ", "") or nil }
+    self.file = nil -- and with it the tensors
   end
   return self.answer[1], self.answer[2]
 end
 
---- The same by a helper thread, of the tensors as they are now: an object with done() and wait(),
--- which returns what write does. Nil when there is nothing to wait for: no tensor is on a device;
--- or when it cannot begin, and why.
-function checkpoint_file.write_later(saved, path)
+--- The same by a helper thread, of the tensors as they are now, when the one that this function
+-- returned before is written (`before`, nil: none): an object with done() and wait(), which returns
+-- what write does. Nil when there is nothing to wait for: no tensor is on a device; or when it
+-- cannot begin, and why.
+function checkpoint_file.write_later(saved, path, before)
   local tensors, text = serialise(saved)
   if not any_on_device(tensors) then return nil end
   local metadata, mark = packing.metadata_later(text)
   local aliases = add_aliases(saved, tensors)
   local made, why = make_folder(path)
   if not made then return nil, why end
-  local file, message = c.io.save_later(path, tensors, metadata, aliases, mark)
+  local file, message = c.io.save_later(path, tensors, metadata, aliases, mark,
+    before and before.file)
   return file and setmetatable({ file = file }, Saving), message
 end
 
