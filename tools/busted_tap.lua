@@ -5,8 +5,14 @@
 -- busted's own TAP handler dies on a spec with a syntax error, forgets errors in `describe` and
 -- `setup`, reports no times, and shares stdout with the spec. This one writes to FILE. The plan
 -- comes last, and only when the run reached its end: os.exit in a spec leaves none.
+--
+-- Random numbers begin at LT_TEST_SEED (1) in each file and in each case, so that a case fails
+-- again as it failed, and alone as in its file.
 local base = require "busted.outputHandlers.base"
+local lt = require "ltrain"
 local pretty = require "pl.pretty"
+
+local SEED <const> = math.tointeger(tonumber(os.getenv "LT_TEST_SEED")) or 1
 
 return function(options)
   local busted = require "busted"
@@ -69,6 +75,13 @@ return function(options)
     return nil, true
   end
 
+  local function test_start()
+    lt.seed(SEED)
+    return nil, true
+  end
+
+  lt.seed(SEED)
+  busted.subscribe({ "test", "start" }, test_start)
   busted.subscribe({ "test", "end" }, test_end)
   busted.subscribe({ "error" }, outside)
   busted.subscribe({ "failure" }, outside)

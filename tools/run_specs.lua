@@ -9,6 +9,8 @@
 -- DEVICE`; LT_TEST_DEVICES=none: not at all. Those of spec/cuda run there alone, and under
 -- sanitizers they are all that runs on the emulated cuda. LT_EXHAUSTIVE=1 runs the rest there too,
 -- and all on it also with threads backwards, and with streams that are threads.
+-- Random numbers of specs begin at LT_TEST_SEED: 1, or with LT_EXHAUSTIVE=1 a fresh one, which is
+-- printed.
 -- A file counts as failed when its plan is missing or does not match its results, when its exit
 -- status is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it
 -- took too long, or when a sanitizer wrote a report, in it or in a process that it started. The
@@ -20,6 +22,7 @@
 local SLOW <const> = 0.2 -- seconds a case may take before it is named
 local EXHAUSTIVE <const> = os.getenv("LT_EXHAUSTIVE") == "1"
 local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
+local SEED <const> = os.getenv("LT_TEST_SEED") or EXHAUSTIVE and tostring(os.time()) or "1"
 local RACES <const> = SANITIZED and os.getenv("LT_SANITIZE"):find("thread", 1, true) ~= nil
 local LIMIT <const> = tonumber(os.getenv("LT_TEST_LIMIT"))
   or EXHAUSTIVE and 7200 or SANITIZED and 600 or 300
@@ -436,7 +439,7 @@ local function main(build, wanted)
   write_all(dir .. "/working", table.concat(working, "\0"))
   write_all(dir .. "/waiting", table.concat(waiting, "\0"))
   local began, passed, failed, skipped, bad, seen = now(), 0, 0, 0, {}, 0
-  local command <const> = "xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
+  local command <const> = "LT_TEST_SEED=" .. quote(SEED) .. " xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
   local pipe = assert(io.popen(("%s & %s & wait"):format(
     command:format(quote(dir .. "/waiting"), #working > 0 and 1 or 3, quote(build), quote(dir)),
     command:format(quote(dir .. "/working"), 2, quote(build), quote(dir)))))
@@ -468,8 +471,9 @@ local function main(build, wanted)
     local file <close> = assert(io.open(totals, "a"))
     file:write(("%d %d\n"):format(passed, failed))
   end
-  print(("\n%d files, %.0f s%s"):format(#files, now() - began,
-    skipped > 0 and (", %d skipped"):format(skipped) or ""))
+  print(("\n%d files, %.0f s%s%s"):format(#files, now() - began,
+    skipped > 0 and (", %d skipped"):format(skipped) or "",
+    SEED ~= "1" and ", LT_TEST_SEED=" .. SEED or ""))
   print(("%d passed, %d failed"):format(passed, failed))
   return failed == 0 and #files > 0
 end

@@ -28,8 +28,8 @@ function M.same(got, want, what)
 end
 
 --- Fails unless both have one dtype, one shape and, NaN where the other has it, values that differ
---- by at most `bound` of max(1, |value|).
-function M.close(got, want, bound, what)
+--- by at most `bound` of max(1, |value|), or of max(1, |scale|) where `scale` is given.
+function M.close(got, want, bound, what, scale)
   local luassert = require "luassert"
   local a, b = got:to("cpu"), want:to("cpu")
   luassert.equal(b.dtype, a.dtype, what)
@@ -38,7 +38,8 @@ function M.close(got, want, bound, what)
   local x, y = a:to("f64"), b:to("f64")
   M.same(x:ne(x), y:ne(y), what)
   x, y = x:masked_fill(x:ne(x), 0), y:masked_fill(y:ne(y), 0)
-  local off = lt.where(x:eq(y), 0, (x - y):abs() / y:abs():clamp(1)):max():item()
+  scale = (scale and scale:to("f64") or y):abs():clamp(1)
+  local off = lt.where(x:eq(y), 0, (x - y):abs() / scale):max():item()
   luassert.is_true(off <= bound, ("%s: off by %g"):format(what, off))
 end
 
