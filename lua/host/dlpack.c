@@ -11,13 +11,6 @@
 
 enum { MAJOR = 1, MINOR = 0, ITEM_TEXT = 64 };
 
-static bool take_failure(ltrain *l) {
-  lt_failure failure;
-  if (!lt_take_failure(l->b->c, &failure)) return false;
-  lt_host_keep_message(l, failure.text);
-  return true;
-}
-
 static bool is_cuda(const lt_ctx *c, lt_device d) {
   return strcmp(lt_device_table(c, d)->name, "cuda") == 0;
 }
@@ -73,12 +66,12 @@ static void *address(lt_ctx *c, lt_tensor *t, int write) {
 }
 
 static lt_export *export(ltrain *l, lt_tensor *t, int write, DLTensor *view) {
-  if (!lt_host_given(l, "to_dlpack", "the tensor", t)) return NULL;
+  if (!lt_host_given_tensor(l, "to_dlpack", t)) return NULL;
   lt_exports_release(l);
   void *data = address(l->b->c, t, write);
   lt_export *one = data == NULL ? NULL : lt_export_new(l, t->storage);
   if (one != NULL) *view = view_of(one, t, data);
-  return take_failure(l) ? NULL : one;
+  return lt_host_take_failure(l) ? NULL : one;
 }
 
 static void delete_versioned(DLManagedTensorVersioned *self) { lt_export_drop(self->manager_ctx); }
@@ -210,7 +203,7 @@ static lt_tensor *import(ltrain *l, const DLTensor *d, bool read_only, void (*dr
   lt_dtype dtype = dtype_of(d->dtype);
   lt_device device;
   if (!device_of(c, d->device, &device) || !check_kind(c, d) ||
-      !check_layout(c, d, dtype, &bytes))
+      !check_layout(c, d, dtype, &bytes) || !lt_host_expect_tensor(l, "from_dlpack"))
     return NULL;
   void *data = bytes == 0 ? nothing : (char *)d->data + d->byte_offset;
   lt_frame frame = lt_frame_open(c);
@@ -247,11 +240,11 @@ lt_tensor *ltrain_from_dlpack(ltrain *l, DLManagedTensorVersioned *m) {
   }
   bool read_only = (m->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0;
   lt_tensor *t = import(l, &m->dl_tensor, read_only, drop_versioned, m);
-  return take_failure(l) ? NULL : t;
+  return lt_host_give_tensor(l, t);
 }
 
 lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, DLManagedTensor *m) {
   if (!lt_host_given(l, "from_dlpack", "the tensor", m)) return NULL;
   lt_tensor *t = import(l, &m->dl_tensor, false, drop_unversioned, m);
-  return take_failure(l) ? NULL : t;
+  return lt_host_give_tensor(l, t);
 }

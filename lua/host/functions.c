@@ -79,17 +79,36 @@ static void push_owners(lua_State *L, lt_bind *b, const host_function *f) {
     if (f->out[k] == 'T') lt_push_empty(L, b);
 }
 
-/* Give the references that the host has handed over to the userdata from `at` on. */
-static void own_results(lua_State *L, const host_function *f, const ltrain_value *in,
-                        const ltrain_value *out, int at) {
+/* Give the references that the host has handed over to the userdata from `at` on; what is wrong
+   with one that it did not have. */
+static const char *own_results(lua_State *L, const host_function *f, const ltrain_value *in,
+                               const ltrain_value *out, int at) {
+  ltrain *l = lt_host_of(L);
+  const char *fault = NULL;
   for (int k = 0; k < f->n_out; k++) {
     if (f->out[k] != 'T') continue;
     lt_tensor *t = out[k].T;
     for (int j = 0; j < k && t != NULL; j++)
       if (f->out[j] == 'T' && out[j].T == t) t = NULL; /* handed over once */
-    if (t != NULL && place_among(f, in, t) == 0) ((lt_boxed *)lua_touserdata(L, at))->t = t;
+    bool given = t != NULL && place_among(f, in, t) == 0;
+    if (given && lt_take_lent(l, t, LT_OWNED))
+      ((lt_boxed *)lua_touserdata(L, at))->t = t;
+    else if (given)
+      fault = lt_lent_fault(l, t);
     at++;
   }
+  return fault;
+}
+
+/* The arguments are the function's to read until it returns. */
+static void lend_arguments(ltrain *l, const host_function *f, const ltrain_value *in) {
+  for (int k = 0; k < f->n_in; k++)
+    if (f->in[k] == 'T') lt_lend(l, in[k].T, LT_BORROWED);
+}
+
+static void take_arguments_back(ltrain *l, const host_function *f, const ltrain_value *in) {
+  for (int k = 0; k < f->n_in; k++)
+    if (f->in[k] == 'T') lt_take_lent(l, in[k].T, LT_BORROWED);
 }
 
 /* Upvalues: the binding, the function. */
@@ -102,14 +121,18 @@ static int call_host(lua_State *L) {
   for (int k = 0; k < f->n_in; k++) in[k] = read_value(L, b, f, k + 1);
   lua_settop(L, f->n_in);
   push_owners(L, b, f);
+  if (!lt_lent_reserve(l, f->n_in)) luaL_error(L, "%s: not enough memory", f->name);
+  lend_arguments(l, f, in);
   lua_State *before = lt_host_call_out(l, L);
   l->message[0] = 0;
   bool ok = f->call(l, f->ud, in, out);
   lt_host_call_out(l, before);
-  own_results(L, f, in, out, f->n_in + 1);
+  take_arguments_back(l, f, in);
+  const char *fault = own_results(L, f, in, out, f->n_in + 1);
   lt_host_check(L);
   if (!ok)
     lt_raise(L, b, LT_EARG, "%s: %s", f->name, l->message[0] != 0 ? l->message : "it has failed");
+  if (fault != NULL) lt_raise(L, b, LT_EARG, "%s: a tensor that it gave is %s", f->name, fault);
   l->message[0] = 0;
   for (int k = 0; k < f->n_out; k++)
     push_value(L, b, f->out[k], &out[k], f->out[k] == 'T' ? place_among(f, in, out[k].T) : 0);

@@ -69,10 +69,11 @@ typedef struct ltrain_config {
 #define LTRAIN_CONFIG_INIT {sizeof(ltrain_config), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
-/* Creates a state; with NULL for config, all defaults. Returns NULL if memory runs out. */
+/* Creates a state; with NULL for config, all defaults. Returns NULL if memory runs out or the
+   config is wrong: ltrain_errmsg(NULL) says why. */
 LT_API ltrain *ltrain_open(const ltrain_config *config);
 
-/* Frees the state. The host must have released all its tensors before. Finalizers of scripts, and
+/* Frees the state, and the tensors of it that the host has not released. Finalizers of scripts, and
    what a paused call still closes, are ended after max_instructions, or ten million. In finalizers
    that run now each function of the library raises "the state is closing", which `log` receives. */
 LT_API void ltrain_close(ltrain *l);
@@ -92,7 +93,7 @@ LT_API bool ltrain_dostring(ltrain *l, const char *code, const char *name);
      i  int64_t      d  double      b  int (boolean)    s  const char *      T  lt_tensor *
    Arguments are passed as values, results as pointers to variables of these types; a result whose
    pointer is NULL is dropped. A string result is valid until the next call; a tensor result is
-   owned by the caller, who releases it with ltrain_release. */
+   owned by the caller, who releases it with ltrain_release. A call that fails stores none. */
 LT_API bool ltrain_call(ltrain *l, const char *name, const char *format, ...);
 
 /* Reads or writes the value with a dotted name; `format` is one of the letters above. Numbers in
@@ -111,6 +112,9 @@ LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, c
    NULL on failure; lt_tensor_stride returns the strides. It is valid until the tensor is
    released. */
 LT_API void *ltrain_data(ltrain *l, lt_tensor *t, int write);
+
+/* Releases a tensor that the host owns. What it does not own, of another state or a function's
+   argument, stays: ltrain_errmsg says so, and `log` receives a warning. */
 LT_API void ltrain_release(ltrain *l, lt_tensor *t);
 
 /* DLPack: tensors that share their memory with NumPy, PyTorch and others. The structs are declared

@@ -183,6 +183,12 @@ static bool copy_config(const ltrain_config *config, ltrain_config *to) {
     memcpy(to, config, config->size < sizeof *config ? config->size : sizeof *config);
   if (to->max_instructions < 0) refused_config = "open: max_instructions is negative";
   if (to->threads < 0) refused_config = "open: threads is negative";
+  if ((to->allow & ~(unsigned)LTRAIN_EVERYTHING) != 0) {
+    static _Thread_local char text[80];
+    snprintf(text, sizeof text, "open: allow has bits of no permission: 0x%x",
+             to->allow & ~(unsigned)LTRAIN_EVERYTHING);
+    refused_config = text;
+  }
   return refused_config == NULL;
 }
 
@@ -230,6 +236,7 @@ void ltrain_close(ltrain *l) {
   if (l->limit == 0) l->limit = CLOSING_INSTRUCTIONS;
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
   if (l->b != NULL) lt_exports_release(l);
+  if (l->b != NULL) lt_lent_end(l);
   if (l->b != NULL) lt_bind_close(l->b, l->L);
   if (l->L != NULL) lua_close(l->L);
   l->b = NULL;

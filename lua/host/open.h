@@ -8,6 +8,7 @@
 
 #include "bind/state.h"
 #include "host/exports.h"
+#include "host/lent.h"
 #include "host/ltrain.h"
 
 struct ltrain {
@@ -24,6 +25,7 @@ struct ltrain {
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been reported */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   lt_exports exports;
+  lt_lent lent;                 /* tensors that the host has */
   int depth;                    /* calls of the host's that run, each within the one before */
   bool closing;                 /* the last of them is ltrain_close */
   lua_State *inside;            /* what runs has called the host: where its calls may run */

@@ -99,13 +99,17 @@ static void hold_string(lua_State *L, ltrain *l, int index) {
   lua_pop(L, 1);
 }
 
-static void take_results(lua_State *L, lt_request *r, int first) {
+/* All or, when an error is raised, none. */
+static void give_results(lua_State *L, lt_request *r, int first) {
   lua_newtable(L);
   lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);
+  if (!lt_lent_reserve(r->l, (int)strlen(r->format))) luaL_error(L, "%s", no_memory);
   for (int k = 0; r->format[k] != 0; k++) {
-    lt_take_result(L, r->l->b, first + k, r->format[k], &r->values, r->name);
+    lt_check_result(L, r->l->b, first + k, r->format[k], r->name);
     hold_string(L, r->l, first + k);
   }
+  for (int k = 0; r->format[k] != 0; k++)
+    lt_give_result(L, r->l->b, first + k, r->format[k], &r->values);
 }
 
 /* A call that had to end fails, also when the script has caught what it raised. */
@@ -114,7 +118,7 @@ static int run_request(lua_State *L) {
   lt_host_check(L);
   int n = r->run(L);
   lt_host_check(L);
-  if (n > 0) take_results(L, r, lua_gettop(L) - n + 1);
+  if (n > 0) give_results(L, r, lua_gettop(L) - n + 1);
   return 0;
 }
 
@@ -152,8 +156,35 @@ bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one
   return one != NULL;
 }
 
+bool lt_host_given_tensor(ltrain *l, const char *who, const lt_tensor *t) {
+  if (!lt_host_given(l, who, "the tensor", t)) return false;
+  const char *fault = lt_lent_fault(l, t);
+  if (fault != NULL) snprintf(l->message, sizeof l->message, "%s: the tensor is %s", who, fault);
+  return fault == NULL;
+}
+
 bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format) {
-  return lt_host_given(l, who, "the name", name) && lt_host_given(l, who, "the format", format);
+  if (!lt_host_given(l, who, "the name", name) || !lt_host_given(l, who, "the format", format))
+    return false;
+  if (name[0] == 0) snprintf(l->message, sizeof l->message, "%s: the name is empty", who);
+  return name[0] != 0;
+}
+
+bool lt_host_take_failure(ltrain *l) {
+  lt_failure failure;
+  if (!lt_take_failure(l->b->c, &failure)) return false;
+  lt_host_keep_message(l, failure.text);
+  return true;
+}
+
+bool lt_host_expect_tensor(ltrain *l, const char *who) {
+  return lt_lent_reserve(l, 1) || lt_fail(l->b->c, LT_EMEMORY, "%s: out of memory", who);
+}
+
+lt_tensor *lt_host_give_tensor(ltrain *l, lt_tensor *t) {
+  if (lt_host_take_failure(l)) return NULL;
+  lt_lend(l, t, LT_OWNED);
+  return t;
 }
 
 static void check_callable(lua_State *L, int index, const char *name) {

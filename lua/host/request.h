@@ -33,7 +33,16 @@ void lt_host_keep_message(ltrain *l, const char *text);
 
 /* Whether a state and what its call cannot do without are there. */
 bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one);
+bool lt_host_given_tensor(ltrain *l, const char *who, const lt_tensor *t);
 bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format);
+
+/* The failure of the ctx, if there is one, becomes the message. */
+bool lt_host_take_failure(ltrain *l);
+
+/* The host gets a new tensor (NULL: the ctx holds why not), which it was to expect; after a failure
+   NULL. */
+bool lt_host_expect_tensor(ltrain *l, const char *who);
+lt_tensor *lt_host_give_tensor(ltrain *l, lt_tensor *t);
 
 /* Push the chunk of a file in memory, or raise why it cannot be loaded. */
 void lt_host_load_held(lua_State *L, lt_ctx *c, const char *path);

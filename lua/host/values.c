@@ -6,9 +6,11 @@
 #include <lauxlib.h>
 
 #include "bind/tensor.h"
+#include "host/open.h"
 
 static void push_tensor(lua_State *L, lt_bind *b, lt_tensor *t) {
-  if (t == NULL) luaL_error(L, "a tensor argument is NULL");
+  const char *fault = lt_lent_fault(lt_host_of(L), t);
+  if (fault != NULL) luaL_error(L, "a tensor argument is %s", fault);
   lt_push_unique(L, b, t);
 }
 
@@ -35,54 +37,69 @@ void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from) 
   }
 }
 
-static void mismatch(lua_State *L, int index, const char *who, const char *wanted) {
-  luaL_error(L, "%s: %s wanted, got %s", who, wanted, luaL_typename(L, index));
-}
-
-static void take_integer(lua_State *L, int index, const char *who, int64_t *to) {
-  int fits = 0;
-  lua_Integer value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &fits) : 0;
-  if (!fits) mismatch(L, index, who, "an integer");
-  if (to != NULL) *to = value;
-}
-
-static void take_string(lua_State *L, int index, const char *who, const char **to) {
-  if (lua_type(L, index) != LUA_TSTRING && !lua_isnil(L, index))
-    mismatch(L, index, who, "a string or nil");
-  if (to != NULL) *to = lua_tostring(L, index);
-}
-
-static void take_tensor(lua_State *L, lt_bind *b, int index, const char *who, lt_tensor **to) {
-  lt_tensor *t = lt_to_tensor(L, b, index);
-  if (t == NULL) mismatch(L, index, who, "a tensor");
-  if (to != NULL) *to = lt_retain(t);
-}
-
-void lt_take_result(lua_State *L, lt_bind *b, int index, char letter, lt_variadic *to,
-                    const char *who) {
+void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const char *who) {
+  int type = lua_type(L, index), fits = 0;
+  const char *wanted = NULL;
   switch (letter) {
   case 'i':
-    take_integer(L, index, who, va_arg(to->list, int64_t *));
+    if (type == LUA_TNUMBER) lua_tointegerx(L, index, &fits);
+    if (!fits) wanted = "an integer";
     break;
-  case 'd': {
-    double *number = va_arg(to->list, double *);
-    if (lua_type(L, index) != LUA_TNUMBER) mismatch(L, index, who, "a number");
-    if (number != NULL) *number = lua_tonumber(L, index);
+  case 'd':
+    if (type != LUA_TNUMBER) wanted = "a number";
     break;
-  }
-  case 'b': {
-    int *truth = va_arg(to->list, int *);
-    if (truth != NULL) *truth = lua_toboolean(L, index);
+  case 'b':
     break;
-  }
   case 's':
-    take_string(L, index, who, va_arg(to->list, const char **));
+    if (type != LUA_TSTRING && type != LUA_TNIL) wanted = "a string or nil";
     break;
   case 'T':
-    take_tensor(L, b, index, who, va_arg(to->list, lt_tensor **));
+    if (lt_to_tensor(L, b, index) == NULL) wanted = "a tensor";
     break;
   default:
     luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
+  }
+  if (wanted != NULL) luaL_error(L, "%s: %s wanted, got %s", who, wanted, luaL_typename(L, index));
+}
+
+static void give_tensor(lua_State *L, lt_tensor *t, lt_tensor **to) {
+  if (to == NULL) return;
+  *to = lt_retain(t);
+  lt_lend(lt_host_of(L), t, LT_OWNED);
+}
+
+static void give_integer(lua_Integer value, int64_t *to) {
+  if (to != NULL) *to = value;
+}
+
+static void give_number(double value, double *to) {
+  if (to != NULL) *to = value;
+}
+
+static void give_boolean(int value, int *to) {
+  if (to != NULL) *to = value;
+}
+
+static void give_string(const char *value, const char **to) {
+  if (to != NULL) *to = value;
+}
+
+void lt_give_result(lua_State *L, lt_bind *b, int index, char letter, lt_variadic *to) {
+  switch (letter) {
+  case 'i':
+    give_integer(lua_tointeger(L, index), va_arg(to->list, int64_t *));
+    break;
+  case 'd':
+    give_number(lua_tonumber(L, index), va_arg(to->list, double *));
+    break;
+  case 'b':
+    give_boolean(lua_toboolean(L, index), va_arg(to->list, int *));
+    break;
+  case 's':
+    give_string(lua_tostring(L, index), va_arg(to->list, const char **));
+    break;
+  default:
+    give_tensor(L, lt_to_tensor(L, b, index), va_arg(to->list, lt_tensor **));
   }
 }
 

@@ -17,10 +17,13 @@ typedef struct lt_variadic {
 /* Push the argument that `letter` says. */
 void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from);
 
-/* Put the value at `index` where the next of `to` points. Strings must be kept alive by the
-   caller. `who` is for messages: the function or name it came from. */
-void lt_take_result(lua_State *L, lt_bind *b, int index, char letter, lt_variadic *to,
-                    const char *who);
+/* Raise where the value at `index` is not what `letter` says. `who` is for messages: the function
+   or name it came from. */
+void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const char *who);
+
+/* Put the value at `index`, once all were checked and tensors have room (lent.h), where the next of
+   `to` points. Strings must be kept alive by the caller. */
+void lt_give_result(lua_State *L, lt_bind *b, int index, char letter, lt_variadic *to);
 
 /* Push the value with a dotted name. A name "a.b:c" is the field c of a.b; then a.b is pushed
    below it, as its first argument, and 2 values are pushed. Returns how many were pushed. */

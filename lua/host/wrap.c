@@ -2,13 +2,6 @@
 #include "bind/tensor.h"
 #include "host/request.h"
 
-static bool take_failure(ltrain *l) {
-  lt_failure failure;
-  if (!lt_take_failure(l->b->c, &failure)) return false;
-  lt_host_keep_message(l, failure.text);
-  return true;
-}
-
 /* Whether the memory at `data` can be a tensor; a failure of the ctx says why not. */
 static bool may_wrap(ltrain *l, const void *data, lt_dtype dtype, int ndim, const int64_t *shape) {
   lt_ctx *c = l->b->c;
@@ -36,10 +29,8 @@ lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const in
   if (l == NULL) return NULL;
   lt_ctx *c = l->b->c;
   l->message[0] = 0;
-  if (!may_wrap(l, data, dtype, ndim, shape)) {
-    take_failure(l);
-    return NULL;
-  }
+  if (!may_wrap(l, data, dtype, ndim, shape) || !lt_host_expect_tensor(l, "wrap"))
+    return lt_host_give_tensor(l, NULL);
   int64_t count = lt_shape_numel(lt_shape_of(ndim, shape));
   lt_frame frame = lt_frame_open(c);
   lt_storage *s = lt_storage_wrap(c, LT_CPU_DEVICE, data,
@@ -49,17 +40,29 @@ lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const in
   if (s != NULL) lt_storage_release(c, s);
   lt_retain(t);
   lt_frame_close(c, frame, 0, NULL);
-  return take_failure(l) ? NULL : t;
+  return lt_host_give_tensor(l, t);
 }
 
 void *ltrain_data(ltrain *l, lt_tensor *t, int write) {
-  if (!lt_host_given(l, "data", "the tensor", t)) return NULL;
+  if (!lt_host_given_tensor(l, "data", t)) return NULL;
   void *data = lt_tensor_ptr(l->b->c, t, write ? LT_READ | LT_WRITE : LT_READ);
-  return take_failure(l) ? NULL : data;
+  return lt_host_take_failure(l) ? NULL : data;
+}
+
+/* Nothing tells the host that it failed but the message, and a warning. */
+static void refuse(ltrain *l, const lt_tensor *t) {
+  const char *fault = lt_lent_fault(l, t);
+  snprintf(l->message, sizeof l->message, "release: the tensor is %s",
+           fault != NULL ? fault : "an argument of the function that runs, and the script's");
+  if (l->config.log != NULL) l->config.log(l->config.ud, LTRAIN_WARNING, l->message);
 }
 
 void ltrain_release(ltrain *l, lt_tensor *t) {
   if (l == NULL || t == NULL) return;
+  if (!lt_take_lent(l, t, LT_OWNED)) {
+    refuse(l, t);
+    return;
+  }
   l->depth++; /* `drop` may come: it cannot close the state */
   lt_release(l->b->c, t);
   l->depth--;

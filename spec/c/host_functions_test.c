@@ -45,6 +45,8 @@ static void what_cannot_be_registered_is_refused(void **state) {
   ltrain *l = open_with(NULL);
   int calls = 0;
   must_say(l, ltrain_register(l, NULL, "", mix, NULL), "register: the name is NULL");
+  must_say(l, ltrain_register(l, "", "", mix, NULL), "register: the name is empty");
+  must_say(l, ltrain_call(l, "", ""), "call: the name is empty");
   must_say(l, ltrain_register(l, "f", NULL, mix, NULL), "register: the format is NULL");
   must_say(l, ltrain_register(l, "f", "", NULL, NULL), "register: the function is NULL");
   must_say(l, ltrain_register(l, "f", "ix", mix, NULL), "register: unknown letter 'x'");

@@ -120,8 +120,91 @@ static void a_config_that_would_be_ignored_is_refused(void **state) {
   assert_null(ltrain_open(&config));
   assert_string_equal(ltrain_errmsg(NULL), "open: threads is negative");
   config.threads = 0;
+  config.allow = LTRAIN_READ_FILES | 0x180;
+  assert_null(ltrain_open(&config));
+  assert_string_equal(ltrain_errmsg(NULL), "open: allow has bits of no permission: 0x180");
+  config.allow = LTRAIN_EVERYTHING;
   ltrain_close(open_with(&config));
   assert_string_equal(ltrain_errmsg(NULL), "not enough memory");
+}
+
+static int warned;
+static void count_warnings(void *ud, int level, const char *text) {
+  (void)ud;
+  warned += level == LTRAIN_WARNING && strncmp(text, "release: ", 9) == 0;
+}
+
+static lt_tensor *foreign;
+
+/* What its argument is for: 1 released, 2 given with a reference that it has not. */
+static bool misuse(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out) {
+  (void)ud;
+  if (in[1].i == 1) ltrain_release(l, in[0].T);
+  if (in[1].i == 2) out[0].T = foreign;
+  if (in[1].i == 3) {
+    out[0].T = ltrain_wrap(l, memory, LT_F32, 1, two, NULL, NULL);
+    ltrain_release(l, out[0].T);
+  }
+  return true;
+}
+
+static void tensors_are_given_back_once_and_to_their_state(void **state) {
+  (void)state;
+  static const char elsewhere[] = "of another state, or was released";
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.log = count_warnings;
+  ltrain *l = open_with(&config), *other = open_with(NULL);
+  must(l, ltrain_register(l, "misuse", "Ti>T", misuse, NULL));
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' function id(x) return x end x = lt.ones(2)",
+                          "s.lua"));
+  foreign = ltrain_wrap(other, memory, LT_F32, 1, two, NULL, NULL);
+  lt_tensor *own = ltrain_wrap(l, memory, LT_F32, 1, two, NULL, NULL), *out = NULL;
+  warned = 0;
+  must(l, ltrain_dostring(l, "assert(misuse(x, 1) == nil and x:sum():item() == 2)", "s.lua"));
+  assert_int_equal(warned, 1);
+  must_say(l, ltrain_dostring(l, "misuse(x, 2)", "s.lua"), "misuse: a tensor that it gave is of");
+  must_say(l, ltrain_dostring(l, "misuse(x, 3)", "s.lua"), elsewhere);
+  must_say(l, ltrain_call(l, "id", "T>T", foreign, &out), elsewhere);
+  must_say(l, ltrain_set(l, "x", "T", foreign), elsewhere);
+  must_say(l, ltrain_data(l, foreign, 0) != NULL, "data: the tensor is of another state");
+  must_say(l, ltrain_to_dlpack(l, foreign, 0) != NULL, "to_dlpack: the tensor is of another");
+  ltrain_release(l, foreign);
+  assert_string_equal(ltrain_errmsg(l), "release: the tensor is of another state, or was released");
+  must(l, ltrain_call(l, "id", "T>T", own, &out));
+  assert_ptr_equal(out, own); /* owned twice */
+  ltrain_release(l, out);
+  ltrain_release(l, own);
+  ltrain_release(l, own);
+  must_say(l, ltrain_call(l, "id", "T>T", own, &out), elsewhere);
+  assert_int_equal(warned, 3);
+  must_go_on(l);
+  ltrain_close(l);
+  ltrain_release(other, foreign);
+  assert_string_equal(ltrain_errmsg(other), "");
+  ltrain_close(other);
+}
+
+/* All results or none; and many tensors at once. */
+static void what_the_host_has_is_known(void **state) {
+  (void)state;
+  enum { MANY = 1000 };
+  static lt_tensor *all[MANY];
+  dropped = 0;
+  ltrain *l = here = open_with(NULL);
+  must(l, ltrain_dostring(l, "function pair() return require 'ltrain'.ones(2), 'x' end", "s.lua"));
+  int64_t number = 0;
+  must_say(l, ltrain_call(l, "pair", ">Ti", &all[0], &number), "an integer wanted, got string");
+  assert_null(all[0]);
+  for (int k = 0; k < MANY; k++)
+    assert_non_null(all[k] = ltrain_wrap(l, memory, LT_F32, 1, two, close_from_drop, NULL));
+  for (int k = 0; k < MANY; k += 2) ltrain_release(l, all[k]);
+  assert_int_equal(dropped, MANY / 2);
+  for (int k = 0; k < MANY; k++) {
+    const void *data = ltrain_data(l, all[k], 0);
+    assert_true((data != NULL) == (k % 2 == 1));
+  }
+  ltrain_close(l); /* releases the others */
+  assert_int_equal(dropped, MANY);
 }
 
 static bool pass_on(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out) {
@@ -246,6 +329,8 @@ int main(void) {
       cmocka_unit_test(a_state_is_not_closed_by_its_callbacks),
       cmocka_unit_test(a_state_is_not_closed_by_memory_that_it_gives_back),
       cmocka_unit_test(a_config_that_would_be_ignored_is_refused),
+      cmocka_unit_test(tensors_are_given_back_once_and_to_their_state),
+      cmocka_unit_test(what_the_host_has_is_known),
       cmocka_unit_test(a_message_can_be_passed_on),
       cmocka_unit_test(no_file_is_longer_than_memory),
       cmocka_unit_test(each_value_of_a_string_counts),
