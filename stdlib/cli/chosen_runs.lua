@@ -1,6 +1,7 @@
 --- stdlib/cli/chosen_runs.lua: the runs that a command names by their folders, or by folders of
 --- folders.
 local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
 local runs = require "ltrain.runs"
 local version = require "ltrain.loggers.version"
 
@@ -45,7 +46,7 @@ function chosen_runs.labels(list)
   for i, run in ipairs(list) do paths[i] = run.path end
   local n = #list > 1 and shared(paths) or 0
   for i, path in ipairs(paths) do
-    labels[i] = n < #path and path:sub(n + 1) or path
+    labels[i] = errors.printable(n < #path and path:sub(n + 1) or path)
   end
   return labels
 end

@@ -140,9 +140,19 @@ function errors.show_by_rank(texts)
   return table.concat(parts, "; "), #groups
 end
 
---- A text whose control characters are written as Lua writes them: it moves no cursor.
+-- Marks that change the direction in which the text after them is shown.
+local DIRECTIONS <const> = { "\u{61C}", "\u{200E}", "\u{200F}", "\u{202A}", "\u{202B}",
+  "\u{202C}", "\u{202D}", "\u{202E}", "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}" }
+
+--- A text whose control characters and marks of direction are written as Lua writes them: it moves
+--- no cursor, and reads as it is.
 function errors.printable(text)
-  return (text:gsub("%c", escaped))
+  text = text:gsub("%c", escaped)
+  if not text:find "[\xD8\xE2]" then return text end
+  for _, mark in ipairs(DIRECTIONS) do
+    text = text:gsub(mark, ("\\u{%X}"):format(utf8.codepoint(mark)))
+  end
+  return text
 end
 
 --- A value as error texts name it: short, with the type where the value says too little.

@@ -441,9 +441,7 @@ local function moved(item, target)
   local new = plain:to(target)
   if new == plain then return old end
   if item.buffer then return new end
-  new = c.parameter(new)
-  new.requires_grad = old.requires_grad
-  return new
+  return (c.parameter(new, { requires_grad = old.requires_grad }))
 end
 
 --- Moves parameters and buffers to another device ("cpu", the number of a GPU), or converts them to

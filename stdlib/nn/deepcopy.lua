@@ -7,7 +7,9 @@ local walk = require "ltrain.core.walk"
 -- A tensor in memory of its own, without history.
 local function copy_tensor(x)
   local y = x:detach():clone()
-  if c.is_parameter(x) then y = c.parameter(y) end
+  if c.is_parameter(x) then
+    return c.parameter(y, { requires_grad = x.requires_grad })
+  end
   return y:requires_grad_(x.requires_grad)
 end
 

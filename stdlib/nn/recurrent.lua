@@ -46,6 +46,10 @@ function Recurrent:make(op, input_size, hidden_size, o)
     errors.blame("%s: proj_size must be below hidden_size %d: got %d", name, hidden_size,
       self.proj_size)
   end
+  if o.dropout > 0 and o.num_layers == 1 then
+    c.runtime.warn(("%s: dropout = %g has no effect: it is applied between layers, and num_layers "
+      .. "is 1"):format(name, o.dropout))
+  end
   local rows, width = GATES[op] * hidden_size, self:output_size()
   for k = 0, o.num_layers - 1 do
     local inputs = k == 0 and input_size or width * self:directions()

@@ -69,7 +69,7 @@ function AveragedModel:init(model, options)
   end
   local made = {}
   for _, parameter in ipairs(model:parameters()) do
-    made[parameter] = c.parameter(parameter:detach():clone()):requires_grad_(false)
+    made[parameter] = c.parameter(parameter:detach():clone(), { requires_grad = false })
   end
   self.decay, self.avg_fn, self.use_buffers = o.decay, o.avg_fn, o.use_buffers
   self.module = copy(model, made)
