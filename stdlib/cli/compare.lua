@@ -131,7 +131,8 @@ function compare.main(word, parsed, host)
   print_table(host, columns_of(list, metrics))
   for _, run in ipairs(list) do
     if run.error then
-      host.write(("%s: %s\n"):format(errors.printable(run.path), errors.printable(run.error:match "^[^\n]*")))
+      host.write(("%s: %s\n"):format(errors.printable(run.path),
+        errors.printable(run.error:match "^[^\n]*")))
     end
   end
   return 0
