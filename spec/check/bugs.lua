@@ -202,7 +202,7 @@ return {
       .. "meet in softmax", "softmax(1)",
       base { "self.first(x):relu()", "self.first(x):softmax(1)" } },
     { "a mean over the batch", "leak", "they meet in mean", ":mean(1",
-      base { "self.first(x):relu()", "self.first(x - x:mean(1, {keepdim = true}))" } },
+      base { "self.first(x):relu()", "self.first(x - x:mean(1, {keepdim = true})):relu()" } },
     { "attention over the batch", "leak", "changes with sample 2", "local scores",
       base { "  local logits = self", "  local scores = hidden:matmul(hidden:t())\n"
         .. "  hidden = scores:softmax(-1):matmul(hidden)\n  local logits = self" } },
@@ -290,14 +290,15 @@ return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 4})}
     -- How the step is written.
     { "a layer that is made in the step", "gradient", "weights [16, 16] are made in the step",
       "local fresh", base { "  local logits = self.second(hidden)", "  local fresh = "
-        .. "nn.Linear(16, 16)\n  local logits = self.second(fresh(hidden))" } },
+        .. "nn.Linear(16, 16)\n  local logits = self.second(fresh(hidden):relu())" } },
     { "a layer that is no field", "gradient", "weights [8, 8] are of no field of the module",
       "local outside", base({ "function Net:init", "local outside = nn.Linear(8, 8)\n"
-        .. "function Net:init" }, { "self.first(x)", "self.first(outside(x))" }) },
+        .. "function Net:init" }, { "self.first(x)", "self.first(outside(x):relu())" }) },
     { "a loss with a minus", "loss", "the loss is minus a cross_entropy", "loss = -loss",
       base { "  self:log(\"train", "  loss = -loss\n  self:log(\"train" } },
     { "inputs that are far too large", "loss", "at the start, where guessing would be 1.39",
-      "lt.cross_entropy(logits", base { "lt.randn(64, 8)", "lt.randn(64, 8) * 1e6" } },
+      "lt.cross_entropy(logits", base { "lt.randn(64, 8)", "lt.randn(64, 8) * 1e6" },
+      more = 2 },
     { "inputs that are all 0", "data", "tensor 1 [64, 8]: all values are 0", "TensorDataset(x",
       base { "lt.randn(64, 8)", "lt.zeros(64, 8)" } },
     { "labels that are all the same", "targets", "the 64 training samples have one label, 0",

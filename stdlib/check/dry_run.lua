@@ -121,6 +121,9 @@ local function probe(context)
       if parameter.grad then context.gradients[name] = parameter.grad end
     end
   end
+  function methods.on_validation_batch_end(_, trainer)
+    each_check(context, "validated", trainer.running)
+  end
   for _, name in ipairs { "validation", "test", "predict" } do
     methods[("on_%s_batch_start"):format(name)] = function() interrupt.allow() end
   end
@@ -156,7 +159,8 @@ local function start(context, fn, arguments)
   if ok then return true end
   if sandbox.is_stop(message) then
     context.report:skip(tostring(message), message.where)
-  elseif not (context.broken and message:find "made the first") then
+  elseif not (context.broken and message:find "made the first")
+    and not (context.frozen and message:find "no parameter that requires grad") then
     context.report:raised(fn, message)
   end
   return false
@@ -166,6 +170,7 @@ end
 function dry_run.start(context)
   local trainer, arguments = context.trainer, context.arguments
   context.gradients = {}
+  each_check(context, "options")
   simplify(context, trainer)
   loaders.cut = cut(context)
   local _ <close> = setmetatable({}, { __close = function() loaders.cut = nil end })

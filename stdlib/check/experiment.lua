@@ -1,6 +1,7 @@
 --- stdlib/check/experiment.lua: runs training_step on a batch, watched, without a step.
 --
--- The same random numbers each time: what differs between two experiments comes from their batches.
+-- The same random numbers and buffers each time: what differs between two experiments comes from
+-- their batches.
 -- In manual optimization the optimizers' steps do nothing meanwhile.
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
@@ -90,6 +91,26 @@ local function without_steps(state)
   end)
 end
 
+-- Buffers as they are before an experiment: a queue, running averages. To be closed.
+local function same_buffers(root)
+  local before = {}
+  for _, entry in ipairs(walk.modules(root)) do
+    for key, value in next, entry.module do
+      if c.is_tensor(value) and not c.is_parameter(value) and not value.requires_grad then
+        before[#before + 1] = { module = entry.module, key = key, value = value,
+          copy = value:clone() }
+      end
+    end
+  end
+  return closing(function()
+    local _ <close> = c.no_grad()
+    for _, one in ipairs(before) do
+      if not one.value:equal(one.copy) then one.value:copy_(one.copy) end
+      rawset(one.module, one.key, one.value)
+    end
+  end)
+end
+
 --- The loss in what training_step returned; nil without one.
 function Experiment.loss_of(outputs)
   local loss = outputs
@@ -103,6 +124,7 @@ function Experiment.step(state, batch, draws)
   interrupt.allow() -- Ctrl-C ends a step at once: nothing is to be saved
   math.randomseed(1)
   local _ <close> = without_steps(state)
+  local _ <close> = same_buffers(state.module)
   local before = state.loop.batch
   state.loop.batch, state.loop.batch_count = batch, false
   local ok, outputs = pcall(call.step, state, "training_step", batch, state.loop.batch_idx or 0)

@@ -3,10 +3,12 @@
 -- The checks are the files of stdlib/check/checks, in this order. Each returns a table of functions
 -- by the stage at which they are called with the context, the last ones with the state of the run:
 --   source     the tree of the script (context.source), after the script was loaded
+--   options    the Trainer is there
 --   at_start   optimizers are made              on_data   loaders are there
 --   before     a batch of two samples waits: experiments with its weights as they are
 --   begins     its step begins
---   after      its step has been made           at_end    validation has ended
+--   after      its step has been made
+--   validated  a batch of validation has been   at_end    validation has ended
 -- and the name that its findings have.
 local Report = require "ltrain.check.Report"
 local dry_run = require "ltrain.check.dry_run"
@@ -16,9 +18,10 @@ local visit = require "ltrain.check.source.visit"
 local check = {}
 
 local CHECKS <const> = {
-  "global", "library_name", "collective", "hyper_parameter", "index", "optimizer", "data",
-  "overlap", "layers", "activations", "leak", "input", "loss", "targets", "gradient", "step",
-  "training", "learning", "monitor",
+  "global", "library_name", "collective", "hyper_parameter", "index", "equality", "options",
+  "optimizer", "data", "overlap", "validation", "layers", "kept", "activations", "chain",
+  "leak", "future", "input", "loss", "range", "targets", "gradient", "step", "training",
+  "learning", "weights", "monitor", "schedule",
 }
 
 check.Report = Report

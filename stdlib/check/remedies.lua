@@ -6,7 +6,15 @@ local ROWS <const> = {
   { "nothing was returned", "end training_step with `return loss`" },
   { "depends on no parameter that requires grad",
     "compute it from the module's outputs, without detach(), item() or no_grad" },
+  { "argument %d must be a tensor, got nil", "look at what gave it: a forward that ends without "
+    .. "return, a field that the batch does not have" },
+  { "cross_entropy: needs a floating tensor, got i64", "logits come first, labels second: "
+    .. "lt.cross_entropy(logits, labels)" },
   { "ids must be integers", "convert the labels: labels:to 'i64'" },
+  { "logits of (%b[]) need targets of %b[], got %1$", "targets of one-hot rows are floats, "
+    .. "targets:float(), or ids, targets:argmax(-1)" },
+  { "logits of (%b[]) need targets of %b[], got %1[^,%d]", "targets of one-hot rows are floats, "
+    .. "targets:float(), or ids, targets:argmax(-1)" },
   { "targets are ids", "give the last layer as many outputs as there are classes, and count labels "
     .. "from 0" },
   { "the last dim of x is not weight's: (%b[]) x (%b[])",

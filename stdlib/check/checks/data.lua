@@ -1,6 +1,7 @@
 --- stdlib/check/checks/data.lua: values of the data that are not finite, or say nothing, or all.
 local batch = require "ltrain.check.batch"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local columns = require "ltrain.check.columns"
 local is_float = require "ltrain.core.is_float"
 
@@ -26,6 +27,7 @@ local function check_constant(context, column)
   if not is_float(tensor.dtype) or tensor.shape[1] <= FEW or tensor:numel() > MOST then return end
   local low, high = tensor:min():item(), tensor:max():item()
   if low == high then
+    context.constant = true
     context.report:warn("data", columns.line_of(context), ("the training data, tensor %s [%s]: all "
       .. "values are %g"):format(column.name or 1, table.concat(tensor.shape, ", "), low),
       "look at how it is read: a model learns nothing of it")
@@ -50,6 +52,25 @@ local function check_answers(context, inputs, labels)
   end
 end
 
+-- A data set that gives the same sample for each position.
+local function check_alike(context, loader)
+  local whole = context.whole
+  local dataset = type(loader) == "table" and rawget(loader, "dataset")
+  if context.columns or not class.has_method(dataset, "get") then return end
+  local n = whole and batch.size(whole) or 0
+  if n < 4 then return end
+  local any = false
+  for _, leaf in ipairs(batch.leaves(whole)) do
+    local value = leaf.value
+    if not value:equal(value:narrow(1, 1, 1):expand(table.unpack(value.shape))) then return end
+    any = any or is_float(value.dtype) and value:min():item() < value:max():item()
+  end
+  if any then
+    context.report:warn("data", columns.line_of(context), ("the %d samples of the first batch are "
+      .. "all the same"):format(n), "look at how get(i) of the data set uses i")
+  end
+end
+
 return {
   on_data = function(context, state)
     context.columns = columns.of(state.data.train.loader)
@@ -60,7 +81,8 @@ return {
     if first and not context.broken then check_constant(context, first) end
     if second and not context.broken then check_answers(context, first, second) end
   end,
-  before = function(context)
+  before = function(context, state)
+    check_alike(context, state.data.train.loader)
     if context.columns then return end
     local whole = context.whole or context.batch
     for _, leaf in ipairs(batch.leaves(whole)) do

@@ -2,6 +2,7 @@
 local Experiment = require "ltrain.check.experiment"
 local batch = require "ltrain.check.batch"
 local c = require "ltrain.c"
+local is_float = require "ltrain.core.is_float"
 local visit = require "ltrain.check.source.visit"
 
 -- A batch in which a leaf has other samples, or other values; nil where it cannot be changed.
@@ -18,6 +19,26 @@ local function other(context, leaf)
   end
   local tensor, changed = batch.changed(leaf.value)
   return changed and batch.with(context.batch, leaf.keys, tensor) or nil
+end
+
+-- Weights that are all 0 let nothing through at the start: they get values meanwhile. To be closed.
+local function without_zeros(module)
+  local zeros = {}
+  do
+    local _ <close> = c.no_grad()
+    local _ <close> = c.allow_update()
+    for _, parameter in module:named_parameters() do
+      if parameter:numel() > 0 and is_float(parameter.dtype) and not parameter:any():item() then
+        parameter:normal_(0, 0.1)
+        zeros[#zeros + 1] = parameter
+      end
+    end
+  end
+  return setmetatable({}, { __close = function()
+    local _ <close> = c.no_grad()
+    local _ <close> = c.allow_update()
+    for _, parameter in ipairs(zeros) do parameter:zero_() end
+  end }), #zeros > 0
 end
 
 -- Whether the loss is another one with this leaf changed; nil: unknown.
@@ -42,10 +63,19 @@ end
 return {
   before = function(context, state)
     local first = context.first
-    if not first or not first.loss or context.broken or takes_none(context) then return end
+    if not first or not first.loss or context.broken or context.dead or context.varies
+      or takes_none(context) then
+      return
+    end
     local loss, leaves = first.loss:item(), batch.leaves(context.batch)
     local used, unknown = {}, false
     local draws = c.runtime.rng_get()
+    local _ <close>, has_zeros = without_zeros(state.module)
+    if has_zeros then
+      local ok, found = Experiment.try(Experiment.watch, state, context.batch, context.draws)
+      if not ok or not found.loss then return end
+      loss = found.loss:item()
+    end
     for i, leaf in ipairs(leaves) do
       local answer = depends(context, state, leaf, loss)
       unknown = unknown or answer == nil

@@ -1,6 +1,7 @@
 --- stdlib/check/checks/layers.lua: the first experiment, and the shapes in it.
 local Experiment = require "ltrain.check.experiment"
 local c = require "ltrain.c"
+local compare = require "ltrain.check.compare"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 
@@ -46,6 +47,23 @@ local function rows_of(records, root)
   return rows
 end
 
+-- Whether modules give the same for the same batch again: not where a step changes weights, or
+-- something that it keeps.
+local function varies(context, state)
+  local ok, again = Experiment.try(Experiment.watch, state, context.batch, context.draws)
+  if not ok then return true end
+  local records, others = context.first.modules, again.modules
+  if #records ~= #others then return true end
+  local _ <close> = c.no_grad()
+  for i, record in ipairs(records) do
+    for k, output in ipairs(record.outputs) do
+      local other = others[i].outputs[k]
+      if not other or not compare.same(output, other) then return true end
+    end
+  end
+  return false
+end
+
 return {
   before = function(context, state)
     if not context.draws then context.draws = c.runtime.rng_get() end
@@ -55,6 +73,7 @@ return {
       return
     end
     context.first = found
+    context.varies = varies(context, state)
     local rows = rows_of(found.started, state.module)
     rows.title = ("%s, a batch of two samples:"):format(walk.class_name(state.module))
     if context.uncut or context.batch ~= nil and not context.whole then

@@ -5,7 +5,7 @@
 local Experiment = require "ltrain.check.experiment"
 local c = require "ltrain.c"
 
-local STEPS <const> = 20
+local STEPS <const>, LEAST <const> = 20, 4
 local RATES <const> = { 1e-3, 1e-2, 1e-4 }
 local SECONDS <const> = 6 -- in all
 local ENOUGH <const> = 0.01 -- by which share the loss must fall
@@ -27,10 +27,12 @@ local function train(context, state, rate, first, deadline)
     local loss = Experiment.step(state, context.batch, context.draws)
     if not loss or not loss.requires_grad then return nil end
     least = math.min(least, loss:item())
-    if least < first - ENOUGH * math.abs(first) or c.runtime.clock() > deadline then break end
+    local is_learnt = least < first - ENOUGH * math.abs(first)
+    if is_learnt and context.learn_steps >= LEAST or c.runtime.clock() > deadline then break end
     optimizer:zero_grad()
     loss:backward()
     optimizer:step()
+    context.learn_steps = context.learn_steps + 1
   end
   optimizer:zero_grad()
   return least
@@ -40,6 +42,7 @@ local function judge(context, state)
   local loss = Experiment.step(state, context.batch, context.draws)
   local first = loss and loss:item()
   if not first or context.is_broken(first) or math.abs(first) < NOTHING then return end
+  context.learn_steps = 0
   local deadline, least = c.runtime.clock() + SECONDS, first
   for _, rate in ipairs(RATES) do
     least = train(context, state, rate, first, deadline)
@@ -62,7 +65,13 @@ return {
     if not state.automatic then
       context.report:skip "whether a batch can be learnt: manual optimization"
     elseif context.first and context.loss_before and not context.broken then
-      judge(context, state)
+      local ok, message = Experiment.try(judge, context, state)
+      if ok then return end
+      message = c.runtime.error_text(message)
+      if not message:find "freed by an earlier backward" then error(message, 0) end
+      context.report:error("learning", context.step_line,
+        "the backward of the second step goes on into the graph of the first: what is kept from "
+          .. "one step to the next has a graph", "detach what is kept: self.h = h:detach()")
     end
   end,
 }

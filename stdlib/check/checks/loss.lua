@@ -1,17 +1,9 @@
 --- stdlib/check/checks/loss.lua: what losses are given: probabilities for logits, wrong shapes.
-
 local c = require "ltrain.c"
+local makers = require "ltrain.check.makers"
 
+local shape_text <const> = makers.shape
 local MEAN <const> = 1 -- reduction = "mean"
-
--- What made a tensor, seen through views: the call; nil for an input.
-local function producer(makers, tensor)
-  local call = makers[tensor]
-  while call and call.view and call.inputs[1] do call = makers[call.inputs[1]] end
-  return call
-end
-
-local function shape_text(tensor) return "[" .. table.concat(tensor.shape, ", ") .. "]" end
 
 local function check_cross_entropy(context, call, made)
   if not made then return end
@@ -20,6 +12,10 @@ local function check_cross_entropy(context, call, made)
     context.report:error("loss", call.line, ("cross_entropy of the result of %s %s: it applies "
       .. "softmax itself, to logits"):format(made.op, from),
       ("give it the values before %s"):format(made.op))
+  elseif made.op == "log_softmax" then
+    context.report:warn("loss", call.line, ("cross_entropy of the result of log_softmax %s: it "
+      .. "applies log_softmax itself"):format(from), "give it the values before log_softmax, or "
+      .. "use nll_loss")
   elseif made.op == "tanh" then
     context.report:warn("loss", call.line, ("cross_entropy of the result of tanh %s: logits in "
       .. "-1..1 cannot be sure of a class"):format(from), "let the last layer end without an "
@@ -27,6 +23,14 @@ local function check_cross_entropy(context, call, made)
   elseif made.op == "relu" then
     context.report:warn("loss", call.line, ("cross_entropy of the result of relu %s: logits below "
       .. "0 are cut off"):format(from), "let the last layer end without an activation")
+  end
+end
+
+local function check_smoothing(context, call)
+  local share = call.args.label_smoothing
+  if share and share >= 0.9 then
+    context.report:warn("loss", call.line, ("cross_entropy with label_smoothing = %g: targets are "
+      .. "nearly the same for all classes"):format(share), "0.1 is usual")
   end
 end
 
@@ -47,11 +51,11 @@ local function check_size(context, call)
 end
 
 -- The loss is minus one of the library's.
-local function check_sign(context, makers)
+local function check_sign(context, made_by)
   local loss = context.first.loss
   local storage, offset = c.runtime.identity(loss)
   for _, call in ipairs(context.first.calls) do
-    local made = call.op == "neg" and producer(makers, call.inputs[1])
+    local made = call.op == "neg" and makers.producer(made_by, call.inputs[1])
     if made and made.op == "cross_entropy" then
       local at, first = c.runtime.identity(call.outputs[1])
       if at == storage and first == offset then
@@ -87,13 +91,35 @@ end
 local function check_gather(context, calls, i, made)
   local fill, eq = calls[i - 1], calls[i - 2]
   if not fill or not eq or fill.op ~= "masked_fill" or eq.op ~= "eq" then return end
-  if eq.args.b ~= -100 or made and made.op == "log_softmax" then return end
+  if eq.args.b ~= -100 then return end
   local input = calls[i].inputs[1]
+  if made and made.op == "log_softmax" then
+    if made.outputs[1] == input and made.args.dim ~= calls[i].args.dim then
+      context.report:error("loss", calls[i].line, ("nll_loss takes the classes from dim %d of %s, "
+        .. "and log_softmax was over dim %d"):format(calls[i].args.dim, shape_text(input),
+        made.args.dim), ("write log_softmax(%d)"):format(calls[i].args.dim))
+    end
+    return
+  end
   local most = input:max():item()
   if most > 1e-4 then
     context.report:error("loss", calls[i].line, ("nll_loss takes log-probabilities, which are at "
       .. "most 0: got %s with values up to %.3g"):format(shape_text(input), most),
       "apply log_softmax before it, or use cross_entropy on logits")
+  end
+end
+
+-- kl_div computes target * (log(target) - input); log is of a target whose zeros are filled.
+local function check_kl(context, call, made_by)
+  local log = call.inputs[1] and made_by[call.inputs[1]]
+  local fill = log and log.op == "log" and made_by[log.inputs[1]]
+  if not fill or fill.op ~= "masked_fill" or fill.args.value ~= 1 then return end
+  local input = call.inputs[2]
+  local most = input and input:max():item() or 0
+  if most > 1e-4 then
+    context.report:error("loss", call.line, ("kl_div takes log-probabilities first, which are at "
+      .. "most 0: got %s with values up to %.3g"):format(shape_text(input), most),
+      "apply log_softmax to it, not softmax")
   end
 end
 
@@ -124,12 +150,13 @@ end
 return {
   before = function(context, state)
     if not context.first then return end
-    local calls, makers = context.first.calls, {}
+    local calls, made_by = context.first.calls, {}
     context.first.constants = constants_of(state.module)
     for i, call in ipairs(calls) do
-      local made = call.inputs[1] and producer(makers, call.inputs[1])
+      local made = call.inputs[1] and makers.producer(made_by, call.inputs[1])
       if call.op == "cross_entropy" then
         check_cross_entropy(context, call, made)
+        check_smoothing(context, call)
         check_size(context, call)
       elseif call.op == "softplus" then
         check_softplus(context, call, made)
@@ -138,11 +165,10 @@ return {
         check_gather(context, calls, i, made)
       elseif call.op == "sub" then
         check_broadcast(context, call)
+        check_kl(context, call, made_by)
       end
-      for _, output in ipairs(call.outputs) do
-        if output then makers[output] = call end
-      end
+      makers.add(made_by, call)
     end
-    if context.first.loss then check_sign(context, makers) end
+    if context.first.loss then check_sign(context, made_by) end
   end,
 }
