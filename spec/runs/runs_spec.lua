@@ -213,6 +213,36 @@ describe("lt.runs", function()
   end)
 end)
 
+describe("a run that is resumed in its folder", function()
+  for _, kind in ipairs { "csv", "jsonlines", "tensorboard" } do
+    it("has the rows of before, with hyper-parameters and texts: " .. kind, function()
+      local function net()
+        local one = Logged()
+        one:save_hyperparameters { width = 3 }
+        function one:on_fit_start() self:log_text("began", "yes") end
+        return one
+      end
+      local function logger()
+        local own = kind ~= "csv" and (kind == "jsonlines" and lt.loggers.JSONLinesLogger
+          or lt.loggers.TensorBoardLogger)(root, { version = 0 })
+        return { lt.loggers.CSVLogger(root, { version = 0 }), own or nil }
+      end
+      fit(net(), { logger = logger(), enable_checkpointing = true, max_epochs = 1 })
+      local path = root .. "/ltrain_logs/version_0"
+      assert(os.execute(("cp %s/checkpoints/last.ckpt %s/one.ckpt"):format(path, path)))
+      for _ = 1, 2 do
+        local trainer, ok, message = fit(net(), { logger = logger(), max_epochs = 2 },
+          { ckpt_path = path .. "/one.ckpt" })
+        assert.is_true(ok, message)
+        local run = read(trainer)
+        assert.same({ 0, 1, 2, 3, 4, 5 }, run.metrics.loss.steps)
+        assert.same({ width = 3 }, run.hparams)
+        assert.equal(1, #lt.runs.media(run))
+      end
+    end)
+  end
+end)
+
 describe("media", function()
   it("are files and entries of an index, in the order in which they were logged", function()
     local net = Logged(function(self)

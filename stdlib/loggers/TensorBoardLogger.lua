@@ -133,7 +133,7 @@ function TensorBoardLogger:replace()
 end
 
 function TensorBoardLogger:state_dict()
-  return { rows = self.count, file = self.file }
+  return { rows = self.count, file = self.file, session = self.has_session }
 end
 
 -- Where the records of a text end: of the first `most`, as far as they are whole.
@@ -153,7 +153,8 @@ end
 function TensorBoardLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end
-  shape.check(state, { rows = "count", file = "string" }, "TensorBoardLogger")
+  shape.check(state, { rows = "count", file = "string", session = "boolean?" },
+    "TensorBoardLogger")
   local before = self.log_dir .. "/" .. state.file
   local text = state.file:find(PATTERN) and not state.file:find "/" and c.io.kind(before)
     and c.io.read_file(before)
@@ -162,7 +163,7 @@ function TensorBoardLogger:resume(_, state)
   if #ends < HEAD then return end
   self.count = #ends - HEAD
   must(c.io.write_file(self:path(), head() .. text:sub(ends[HEAD] + 1, ends[#ends])))
-  self.has_head = true
+  self.has_head, self.has_session = true, state.session
   if before ~= self:path() then must(c.io.remove(before)) end
 end
 

@@ -181,9 +181,10 @@ local function set_up_fit(state, saved, path)
   slices.prepare(state)
   optimizers.configure(state)
   take_optimizers(state)
+  if saved then checkpoint.continue_logs(state, saved) end
   call.hook(state, "on_fit_start")
-  log_hparams(state)
   if saved then checkpoint.restore_fit(state, saved, path) end
+  log_hparams(state)
   state.module:zero_grad()
   accumulation_state.take_up(state, saved, path)
 end

@@ -211,6 +211,23 @@ local function restore_lists(path, what, list, states, load)
   for i, object in ipairs(list) do load(object, states[i]) end
 end
 
+-- Iterates over the loggers whose folder is that of the run in the file: (logger, its entry).
+local function continued(state, saved)
+  local i, loggers = 0, state.trainer.loggers
+  return function()
+    while i < #loggers do
+      i = i + 1
+      local own = (saved.loggers or {})[i]
+      if own and own.log_dir == loggers[i].log_dir then return loggers[i], own end
+    end
+  end
+end
+
+--- Before the first hook of a fit that is resumed: what it logs must not replace the files.
+function checkpoint.continue_logs(state, saved)
+  for logger in continued(state, saved) do logger.resumed = true end
+end
+
 --- Restores everything else: the fit resumes where the file was written.
 function checkpoint.restore_fit(state, saved, path)
   local trainer = state.trainer
@@ -237,11 +254,8 @@ function checkpoint.restore_fit(state, saved, path)
   if scaler and saved.MixedPrecision then scaler:load_state_dict(saved.MixedPrecision) end
   running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)
-  for i, logger in ipairs(trainer.loggers) do
-    local own = (saved.loggers or {})[i]
-    if own and own.log_dir == logger.log_dir then
-      logger:resume(state.progress.stepped, own.state)
-    end
+  for logger, own in continued(state, saved) do
+    logger:resume(state.progress.stepped, own.state)
   end
   if saved.random then c.runtime.rng_restore(saved.random) end
   state.resumed = true
