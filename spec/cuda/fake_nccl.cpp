@@ -413,7 +413,7 @@ API ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id,
   c->wires = nullptr;
   *out = c;
   if (!is_named("FAKE_NCCL_ABSENT", rank, 0)) {
-    c->wires = wires_join(id.internal, n, rank, device);
+    c->wires = wires_join(id.internal, n, rank, fakert_gpu(device));
     if (c->wires == nullptr) return ncclInvalidArgument;
   }
   if (!c->blocking) return ncclInProgress;

@@ -91,6 +91,7 @@ struct World {
   bool threads, races;
   unsigned pause;
   int devices;
+  std::vector<int> gpus; /* which of the machine's they are */
   size_t memory;
   std::string last; /* which kernel was issued last */
   fakert_grid narrowest = {};
@@ -149,13 +150,32 @@ static void plant(World *w, const char *text) {
   if (device != nullptr) w->fault_device = atoi(device + 1);
 }
 
+/* CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs (GPU-10aa.., GPU-11aa..) of GPUs of the
+   machine, of which the first may be hidden for good, as by a cgroup. */
+static std::vector<int> visible(void) {
+  int hidden = atoi(setting("FAKERT_HIDDEN", "0")), n = atoi(setting("FAKERT_DEVICES", "4")) - hidden;
+  std::vector<int> all;
+  const char *list = getenv("CUDA_VISIBLE_DEVICES");
+  for (int k = 0; list == nullptr && k < n; k++) all.push_back(hidden + k);
+  while (list != nullptr && *list != '\0') {
+    int number = -1;
+    if (sscanf(list, " GPU-1%d", &number) != 1 && sscanf(list, " %d", &number) != 1) break;
+    if (number < 0 || number >= n) break;
+    all.push_back(hidden + number);
+    list += strcspn(list, ",");
+    list += *list == ',';
+  }
+  return all;
+}
+
 static World &world() {
   static World *w = [] {
     World *made = new World;
     made->threads = strcmp(setting("FAKERT", "late"), "threads") == 0;
     made->races = strcmp(setting("FAKERT_RACES", "1"), "0") != 0;
     made->pause = static_cast<unsigned>(atoi(setting("FAKERT_PAUSE", "300")));
-    made->devices = atoi(setting("FAKERT_DEVICES", "4"));
+    made->gpus = visible();
+    made->devices = static_cast<int>(made->gpus.size());
     made->memory = strtoull(setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
     made->fail_at = atol(setting("FAKERT_FAIL", "0"));
     plant(made, setting("FAKERT_FAULT", ""));
@@ -409,6 +429,8 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
 
 int fakert_device(void) { return device_now; }
 
+int fakert_gpu(int device) { return world().gpus[static_cast<size_t>(device)]; }
+
 int fakert_device_of(const void *memory) {
   Hold hold(world().lock);
   auto b = block_of(memory);
@@ -462,7 +484,7 @@ API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int devic
   out->totalGlobalMem = world().memory;
   out->multiProcessorCount = 8;
   out->major = 9;
-  out->pciDomainID = 0x10, out->pciBusID = 0xfa + device;
+  out->pciDomainID = 0x10, out->pciBusID = 0xfa + fakert_gpu(device);
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {

@@ -16,7 +16,8 @@
      runtime, cuBLASLt or cuDNN returns an error and does nothing.
      FAKERT_FAULT="cudaErrorIllegalAddress@n" (or another error, or "...@n:1" for device 1 alone):
      the n-th launch of a device fails when it runs, and from then on each call that touches it.
-   FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is. */
+   FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is; FAKERT_HIDDEN=n: the
+   first n are hidden, as by a cgroup, and CUDA_VISIBLE_DEVICES counts the others. */
 #ifndef LT_SPEC_FAKERT_H
 #define LT_SPEC_FAKERT_H
 
@@ -59,6 +60,8 @@ FAKERT_API bool fakert_fails(void);
 /* For the fakes of libraries: this thread's device; which device's memory that is, -1: none's. */
 FAKERT_API int fakert_device(void);
 FAKERT_API int fakert_device_of(const void *memory);
+/* Which of the machine's GPUs a device is: CUDA_VISIBLE_DEVICES numbers them anew. */
+FAKERT_API int fakert_gpu(int device);
 
 /* Since the last time that they were asked for. */
 typedef struct fakert_counts {

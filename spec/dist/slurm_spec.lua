@@ -18,6 +18,9 @@ local LTRAIN <const> = shell(("realpath -s '%s'"):format(os.getenv("LTRAIN") or 
 
 local ROOT <const> = shell("pwd")
 
+local EMULATED <const> = shell(("realpath '%s'"):format(os.getenv("LT_BUILD") or "build"))
+  .. "/spec/cuda/backends"
+
 -- Why there can be no cluster here, or nil.
 local function missing()
   local why = namespaces.missing { "slurmctld", "slurmd", "srun" }
@@ -87,6 +90,47 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
       local _, found = text:gsub(printed, "")
       assert.equal(times, found, words .. "\n" .. text)
     end
+  end)
+
+  local function has_gpus()
+    return (select(2, on("scontrol", "show", "node", "lta")):find("Gres=gpu:4", 1, true))
+  end
+
+  -- "0=3 0=1": task 0 is on cuda:0, the machine's GPU 3; or what was said.
+  local function gpus_of(...)
+    local words = { "-n2", ... }
+    for _, word in ipairs { "--mpi=pmix", "--export=ALL,LTRAIN_BACKENDS=" .. EMULATED, LTRAIN,
+      "run", "script.lua" } do
+      words[#words + 1] = word
+    end
+    child.write(folder .. "/script.lua", [[
+      local lt = require "ltrain"
+      local Net = lt.Module:extend "Net"
+      function Net:init() self.w = lt.parameter(lt.ones(1)) end
+      function Net:training_step(batch) return (self.w * batch[1]):sum() end
+      function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+      local net, data = Net(), lt.data.TensorDataset(lt.ones(8, 1))
+      lt.Trainer {max_steps = 2, logger = false, enable_checkpointing = false,
+        enable_progress_bar = false, enable_model_summary = false,
+      }:fit(net, lt.data.DataLoader(data, {batch_size = 1}))
+      local bus = tonumber(lt.runtime.bus_address(net.device):match ":(%x+):", 16) - 0xfa
+      local all = lt.dist.all_gather(("%s=%d"):format(net.device, bus))
+      if lt.dist.rank() == 0 then print((table.concat(all, " "):gsub("cuda:", ""))) end
+    ]])
+    local _, text = on("srun", "-N1", "-D", folder, table.unpack(words))
+    return text
+  end
+
+  when("tasks take the GPUs that srun has given each", function()
+    if not lt.io.kind(EMULATED .. "/ltrain_cuda.so") or not has_gpus() then
+      return pending "no device cuda here, or no files of devices can be made"
+    end
+    assert.matches("0=0 1=1\n", gpus_of "--gpus-per-node=2", 1, true)
+    assert.matches("0=0 0=1\n", gpus_of "--gpus-per-task=1", 1, true)
+    assert.matches("0=3 0=1\n", gpus_of("--gpus-per-node=4", "--gpu-bind=map_gpu:3,1"), 1, true)
+    assert.matches("0=0 0=1\n", gpus_of("--gpus=2", "--gpu-bind=mask_gpu:0x3,0x2"), 1, true)
+    assert.matches("Trainer: 2 ranks were started on lta, with 1 device of cuda to compute on",
+      gpus_of "--gpus-per-node=1", 1, true)
   end)
 
   when("tasks without PMIx are refused, and reported once", function()

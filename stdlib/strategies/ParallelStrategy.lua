@@ -13,6 +13,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
 local near_device = require "ltrain.dist.near_device"
+local own_device = require "ltrain.strategies.own_device"
 local rank_options = require "ltrain.strategies.rank_options"
 local replicate = require "ltrain.dist.replicate"
 local with_timeout = require "ltrain.dist.with_timeout"
@@ -56,7 +57,7 @@ end
 function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
-    self.root_device = self.accelerator:device(self.local_rank)
+    self.root_device = own_device(self.accelerator, self.local_rank)
     local _ <close> = self.world_size > 1 and near_device(self.root_device) or nil
     return body()
   end

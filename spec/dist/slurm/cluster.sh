@@ -30,7 +30,17 @@ wire() { # namespaces, a bridge in the controller's, an address each
   printf '127.0.0.1 localhost\n10.78.0.1 ltc\n10.78.0.2 lta\n10.78.0.3 ltb\n' >"$folder/hosts"
 }
 
+# Four GPUs a node, as far as SLURM looks at them: files of character devices.
+gpus() {
+  local k
+  for k in 0 1 2 3; do mknod "$folder/gpu$k" c 1 3 2>/dev/null || return 0; done
+  printf 'Name=gpu File=%s/gpu[0-3]\n' "$folder" >"$folder/gres.conf"
+  gpus="Gres=gpu:4" types="GresTypes=gpu"
+}
+
 settings() {
+  local gpus="" types=""
+  gpus
   cat >"$folder/slurm.conf" <<END
 ClusterName=ltrain
 SlurmctldHost=ltc(10.78.0.1)
@@ -59,8 +69,9 @@ JobRequeue=1
 KillWait=5
 ReturnToService=2
 MessageTimeout=10
-NodeName=lta NodeAddr=10.78.0.2 CPUs=2 State=UNKNOWN
-NodeName=ltb NodeAddr=10.78.0.3 CPUs=2 State=UNKNOWN
+$types
+NodeName=lta NodeAddr=10.78.0.2 CPUs=2 $gpus State=UNKNOWN
+NodeName=ltb NodeAddr=10.78.0.3 CPUs=2 $gpus State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=5 State=UP
 END
   printf 'CgroupPlugin=cgroup/v1\n' >"$folder/cgroup.conf"

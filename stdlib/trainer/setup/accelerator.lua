@@ -9,17 +9,13 @@ local option_rules = require "ltrain.trainer.setup.option_rules"
 local NAMES <const> = { "auto", "cpu", "gpu", "cuda" }
 local FAMILIAR <const> = { gpu = true, cuda = true, mps = true, tpu = true }
 
--- Rank k of a machine takes the k-th of the devices.
+-- Rank k of a machine takes the k-th of the devices. Ranks that a launcher has started choose when
+-- they run (strategies/own_device.lua): until then the kind is all that counts.
 local function of_kind(kind, numbers)
-  local accelerator = Accelerator.adopt({ name = kind }, "Trainer")
+  local accelerator = Accelerator.adopt({ name = kind, kind = kind }, "Trainer")
   accelerator.devices = numbers
   function accelerator:device(local_rank)
-    local number = numbers[local_rank + 1]
-    if not number then
-      errors.blame("Trainer: rank %d of this machine has no device: %d of %s %s taken",
-        local_rank, #numbers, kind, #numbers == 1 and "is" or "are")
-    end
-    return ("%s:%d"):format(kind, number)
+    return ("%s:%d"):format(kind, numbers[local_rank % #numbers + 1])
   end
   return accelerator
 end
@@ -47,10 +43,15 @@ return function(accelerator, devices)
     if name == "auto" then return nil end
     option_rules.refuse("accelerator", accelerator, reason(name, kind))
   end
-  local joined = dist.world().ranks > 1 and devices == "auto" -- the launcher has said how many
-  local numbers, why = devices_of(devices, count, one and not joined)
+  local world = dist.world()
+  local joined = world.ranks > 1 and devices == "auto" -- the launcher has said how many
+  local ranks = world.ranks > 1 and not world.forked and math.tointeger(tonumber(devices))
+  local numbers, why = devices_of(ranks and ranks > count and "auto" or devices, count,
+    one and not joined)
   if not numbers then
     option_rules.refuse("devices", devices, ("%s: %s"):format(kind, why))
   end
-  return of_kind(kind, numbers)
+  local found = of_kind(kind, numbers)
+  found.ranks = ranks -- of a machine; each may see one device alone
+  return found
 end

@@ -26,7 +26,7 @@ end
 local function wanted_devices(o)
   local devices, numbers = o.devices, type(o.accelerator) == "table" and o.accelerator.devices
   if devices == "auto" and dist.world().ranks > 1 then return nil end
-  if numbers then return #numbers end
+  if numbers then return o.accelerator.ranks or #numbers end
   if devices == "auto" then return nil end
   local count = math.tointeger(tonumber(devices))
   if type(devices) == "table" or type(devices) == "string" and devices:find "," then
