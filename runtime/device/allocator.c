@@ -86,6 +86,12 @@ static atomic_bool used[LT_DEVICE_KINDS], lost[LT_DEVICE_KINDS];
 
 bool lt_device_used(lt_device d) { return atomic_load(&used[d.kind]); }
 
+const char *lt_device_used_without_forks(void) {
+  for (int k = 0; k < lt_device_kind_count(); k++)
+    if (atomic_load(&used[k]) && !lt_device_kinds[k]->forks) return lt_device_kinds[k]->name;
+  return NULL;
+}
+
 static bool forget(state *st, int kind) {
   int n = 0;
   for (int k = 0; k < st->n_open; k++)

@@ -132,6 +132,8 @@ bool lt_device_open(lt_ctx *c, lt_device d);
 /* Whether any ctx of this process, or of a process that it was forked from, has used devices of
    this kind. */
 bool lt_device_used(lt_device d);
+/* The name of a kind that was used and cannot be used after a fork; NULL: there is none. */
+const char *lt_device_used_without_forks(void);
 /* Called in a forked child: from now on refuses devices that were used before the fork and do not
    survive one. */
 void lt_device_forked(lt_ctx *c);

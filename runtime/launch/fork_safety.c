@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/threads.h"
+#include "device/device.h"
 #include "launch/world.h"
 
 enum { POLLS = 50 };
@@ -85,6 +86,19 @@ void lt_fork_flush(void) {
   }
 }
 
+static bool refuse(lt_ctx *c, const char *what, int n, const char *names) {
+  const char *device = lt_device_used_without_forks();
+  if (device != NULL)
+    return lt_fail(c, LT_EARG,
+                   "%s: cannot fork: %s was used before, which leaves threads (%s) and cannot be "
+                   "used after a fork: use it in the ranks alone",
+                   what, device, names);
+  return lt_fail(c, LT_EARG,
+                 "%s: cannot fork while %d other thread%s: %s (fork_with_threads = true takes the "
+                 "risk that they hold locks)",
+                 what, n, n == 1 ? " runs" : "s run", names);
+}
+
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
   const char *what = o->what != NULL ? o->what : "launch";
   if (!c->root->policy.fork)
@@ -97,10 +111,7 @@ bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
   omp_pause_resource_all(omp_pause_hard);
   char names[512] = "";
   int n = o->fork_with_threads || is_alone() ? 0 : count_others(names, sizeof names);
-  if (n == 0) lt_fork_flush();
-  return n == 0 ||
-         lt_fail(c, LT_EARG,
-                 "%s: cannot fork while %d other thread%s: %s (fork_with_threads = true takes the "
-                 "risk that they hold locks)",
-                 what, n, n == 1 ? " runs" : "s run", names);
+  if (n > 0) return refuse(c, what, n, names);
+  lt_fork_flush();
+  return true;
 }

@@ -6,9 +6,14 @@ local lt = require "ltrain"
 local nets = require "spec.cuda.nets"
 local nn = lt.nn
 
+-- A host that is steps ahead of the device waits for it. Streams that are threads take real time:
+-- only where work is done when it is asked for does no wait mean that none was needed.
+local THREADS <const> = os.getenv "FAKERT" == "threads"
+
 local function case(name, fn)
-  if counts then return both.it(name, fn) end
-  pending(name .. " (only the fake runtime counts)")
+  if counts and not (THREADS and name:find "wait") then return both.it(name, fn) end
+  pending(("%s (%s)"):format(name, counts and "the host gets ahead of streams that are threads"
+    or "only the fake runtime counts"))
 end
 
 local Net <const> = lt.Module:extend "CountedNet"
