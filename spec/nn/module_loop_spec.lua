@@ -61,6 +61,8 @@ describe("Module:toggle_optimizer", function()
     local net = attached()
     net:toggle_optimizer(net:optimizers()[1])
     assert.same({ true, false }, { net.a.requires_grad, net.b.requires_grad })
+    net:untoggle_optimizer(net:optimizers()[1]) -- as in Lightning
+    assert.same({ true, true }, { net.a.requires_grad, net.b.requires_grad })
     net:toggle_optimizer(net:optimizers()[2])
     assert.same({ false, true }, { net.a.requires_grad, net.b.requires_grad })
     net:untoggle_optimizer()

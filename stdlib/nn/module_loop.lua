@@ -183,8 +183,10 @@ function methods.sync_gradients(self, optimizer)
   trainer_of(self, "sync_gradients"):sync_gradients(optimizer)
 end
 
---- Undoes `toggle_optimizer`.
-function methods.untoggle_optimizer(self)
+--- Undoes `toggle_optimizer`, of the optimizer that was passed to it, which may be left out.
+---@param optimizer Optimizer|nil
+function methods.untoggle_optimizer(self, optimizer)
+  if optimizer ~= nil then check_optimizer(optimizer, "untoggle_optimizer") end
   for _, parameter in ipairs(rawget(self, "_toggled") or {}) do parameter.requires_grad = true end
   rawset(self, "_toggled", nil)
 end
