@@ -244,6 +244,25 @@ describe("ltrain fit, validate, test, predict", function()
     assert.equal("1: word\n2: 1.5\n3: a table\n4: true\n", out)
   end)
 
+  it("show, and write, predictions by name", function()
+    child.write(folder .. "/model.lua", [[
+      local lt = require "ltrain"
+      local Net = lt.Module:extend("Net")
+      function Net:predict_step(x)
+        return {class = x:select(2, 1):to "i64", score = x * 0.5}
+      end
+      return {model = Net(), data = {predict = {lt.tensor{{1, 2}, {3, 4}}, lt.tensor{{5, 6}}}}}
+    ]])
+    local status, out, err = run { "predict", "model.lua" }
+    assert.equal(0, status, err)
+    assert.equal("class: tensor([1, 3, 5])\nscore: tensor([[0.5000, 1.0000],\n        "
+      .. "[1.5000, 2.0000],\n        [2.5000, 3.0000]])\n", out)
+    status, out, err = run { "predict", "model.lua", "--output", "p.st" }
+    assert.equal(0, status, err)
+    assert.equal("wrote p.st: class [3], score [3, 2]\n", out)
+    assert.same({ 1, 3, 5 }, require "ltrain".load(folder .. "/p.st").class:tolist())
+  end)
+
   for _, word in ipairs { "validate", "test", "predict" } do
     it("say that no checkpoint was named: " .. word, function()
       local warning = word .. ": no --ckpt_path: these are the weights that the script made\n"

@@ -86,32 +86,51 @@ function run.trainer_of(bundle)
   return Trainer(trainer)
 end
 
+-- What batches gave by name, joined: {predictions = ...} of tensors, the fields of tables of
+-- tensors; nil of anything else, and whether these were tensors alone.
+local function joined(outputs)
+  local lt, parts = require "ltrain", {}
+  local plain = lt.is_tensor(outputs[1])
+  for i, output in ipairs(outputs) do
+    local fields = plain and { predictions = output } or output
+    if type(fields) ~= "table" or class.of(fields) then return nil end
+    for name, value in tree.pairs(fields) do
+      local list = parts[name] or {}
+      if not lt.is_tensor(value) or value.ndim == 0 or #list ~= i - 1 then return nil end
+      parts[name], list[i] = list, value
+    end
+  end
+  for name, list in pairs(parts) do
+    if #list ~= #outputs or type(name) ~= "string" then return nil end
+    parts[name] = lt.cat(list, 1)
+  end
+  return next(parts) and parts, plain
+end
+
 local function show_predictions(parsed, host, outputs)
   local lt = require "ltrain"
-  local tensors = {}
-  for i, output in ipairs(outputs) do
-    if type(output) ~= "userdata" then tensors = nil break end
-    tensors[i] = output
-  end
-  local file = parsed.options.output
-  if not tensors or #tensors == 0 then
+  local file, fields, plain = parsed.options.output, joined(outputs)
+  if not fields then
     if file then
-      errors.blame("predict: --output: predict_step must return tensors: got %s",
-        errors.show(outputs[1]))
+      errors.blame("predict: --output: predict_step must return tensors, or a table of them by "
+        .. "name: got %s", errors.show(outputs[1]))
     end
     for i, output in ipairs(outputs) do
       host.write(("%d: %s\n"):format(i, type(output) == "string" and output or errors.show(output)))
     end
     return
   end
-  local joined = lt.cat(tensors, 1)
-  if not file then
-    host.write(tostring(joined) .. "\n")
-    return
+  local sizes = {}
+  for name, tensor in tree.pairs(fields) do
+    sizes[#sizes + 1] = ("%s [%s]"):format(name, table.concat(tensor.shape, ", "))
+    if not file then
+      host.write(("%s%s\n"):format(plain and "" or name .. ": ", tostring(tensor)))
+    end
   end
-  local ok, message = lt.save(file, { predictions = joined })
+  if not file then return end
+  local ok, message = lt.save(file, fields)
   if not ok then errors.blame("predict: %s", message) end
-  host.write(("wrote %s: predictions [%s]\n"):format(file, table.concat(joined.shape, ", ")))
+  host.write(("wrote %s: %s\n"):format(file, table.concat(sizes, ", ")))
 end
 
 local function run_loop(word, parsed, host, bundle)
