@@ -10,25 +10,6 @@ local servers = require "spec.dashboard.server"
 local program, reason = browsers.program()
 if program and servers.missing() then program, reason = nil, servers.missing() end
 
-local MODEL <const> = [[
-local lt = require "ltrain"
-local Net = lt.Module:extend("Net")
-function Net:init() self.body = lt.nn.Linear(2, 1) end
-function Net:training_step(x)
-  local loss = self.body(x):square():mean()
-  self:log("loss", loss)
-  return loss
-end
-function Net:on_train_batch_start()
-  local until_ = lt.runtime.clock() + 0.01
-  while lt.runtime.clock() < until_ do end
-end
-function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.01}) end
-local loader = {}
-for i = 1, 16 do loader[i] = lt.randn(4, 2) end
-lt.Trainer{max_epochs = 1000000, log_every_n_steps = 1}:fit(Net(), loader)
-]]
-
 local function mode_of(path)
   local pipe <close> = assert(io.popen(("stat -c '%%a %%F' '%s' 2>/dev/null"):format(path)))
   return pipe:read "l"
@@ -40,7 +21,7 @@ describe("the buttons of the dashboard", function()
   before_each(function()
     if not program then pending(reason) end
     folder = child.folder()
-    child.write(folder .. "/model.lua", MODEL)
+    child.write(folder .. "/model.lua", servers.MODEL)
   end)
   after_each(function()
     if fit then os.execute(("kill -9 %d 2>/dev/null"):format(fit)) end

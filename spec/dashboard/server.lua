@@ -16,6 +16,30 @@ end
 
 server.read = read
 
+--- A script that fits slowly, until it is ended.
+server.MODEL = [[
+local lt = require "ltrain"
+local Net = lt.Module:extend("Net")
+function Net:init() self.body = lt.nn.Linear(2, 1) end
+function Net:training_step(x)
+  local loss = self.body(x):square():mean()
+  self:log("loss", loss)
+  return loss
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.01}) end
+lt.seed(1)
+local set = lt.data.TensorDataset{x = lt.randn(64, 2)}
+function Net:on_train_batch_start()
+  local until_ = lt.runtime.clock() + 0.01
+  while lt.runtime.clock() < until_ do end
+end
+function Net:on_train_epoch_end() self:log_image("w", self.body.weight:sigmoid()) end
+local loader = {}
+for i = 1, 16 do loader[i] = lt.randn(4, 2) end
+lt.Trainer{max_epochs = 1000000, log_every_n_steps = 1, logger = lt.loggers.CSVLogger(".",
+  {flush_logs_every_n_steps = 5})}:fit(Net(), loader)
+]]
+
 --- Whether there is the library that serves: false and why not.
 function server.missing()
   local http, why = c.runtime.net.http { port = 0, connections = 1, ask_seconds = 1,

@@ -4,29 +4,6 @@ local child = require "spec.cli.child"
 local number_text = require "ltrain.loggers.number_text"
 local servers = require "spec.dashboard.server"
 
-local MODEL <const> = [[
-local lt = require "ltrain"
-local Net = lt.Module:extend("Net")
-function Net:init() self.body = lt.nn.Linear(2, 1) end
-function Net:training_step(x)
-  local loss = self.body(x):square():mean()
-  self:log("loss", loss)
-  return loss
-end
-function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.01}) end
-lt.seed(1)
-local set = lt.data.TensorDataset{x = lt.randn(64, 2)}
-function Net:on_train_batch_start()
-  local until_ = lt.runtime.clock() + 0.01
-  while lt.runtime.clock() < until_ do end
-end
-function Net:on_train_epoch_end() self:log_image("w", self.body.weight:sigmoid()) end
-local loader = {}
-for i = 1, 16 do loader[i] = lt.randn(4, 2) end
-lt.Trainer{max_epochs = 1000000, log_every_n_steps = 1, logger = lt.loggers.CSVLogger(".",
-  {flush_logs_every_n_steps = 5})}:fit(Net(), loader)
-]]
-
 -- The numbers of a column of a metrics.csv, as texts.
 local function column(text, name)
   local names, list, at = {}, {}, nil
@@ -342,7 +319,7 @@ describe("the dashboard's server", function()
 
   it("follows a fit, has it save and stop, and notices that one was killed", function()
     if why then pending(why) return end
-    child.write(folder .. "/model.lua", MODEL)
+    child.write(folder .. "/model.lua", servers.MODEL)
     local fit = servers.spawn(folder, "fit", { "run", "model.lua", "--dashboard_control",
       "--default_root_dir", folder, "--run_dir", folder .. "/ltrain_logs/fit" })
     servers.until_true("rows", function()
@@ -398,7 +375,7 @@ describe("the dashboard's server", function()
 
   it("has ranks save and stop together, and shows what each waits", function()
     if why then pending(why) return end
-    child.write(folder .. "/model.lua", (MODEL:gsub("local loader = {}\nfor.-end\n", [[
+    child.write(folder .. "/model.lua", (servers.MODEL:gsub("local loader = {}\nfor.-end\n", [[
 local loader = lt.data.DataLoader(set, {batch_size = 4})
 ]]):gsub("training_step%(x%)", "training_step(batch)\n  local x = batch.x")))
     local fit = servers.spawn(folder, "fit", { "run", "model.lua", "--dashboard_control",
@@ -427,7 +404,7 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
 
   it("is started beside a run, and ends with it", function()
     if why then pending(why) return end
-    child.write(folder .. "/model.lua", MODEL)
+    child.write(folder .. "/model.lua", servers.MODEL)
     local fit = servers.spawn(folder, "dashboard", { "run", "model.lua", "--dashboard" })
     local address = servers.until_true("the address", function()
       return servers.read(folder .. "/dashboard.out"):match "http://127%.0%.0%.1:%d+/%?token=%x+"
@@ -445,7 +422,7 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
 
   it("says at the end of a run how to see it again, or why nothing was shown", function()
     if why then pending(why) return end
-    child.write(folder .. "/model.lua", (MODEL:gsub("1000000", "1")))
+    child.write(folder .. "/model.lua", (servers.MODEL:gsub("1000000", "1")))
     local status, _, err = child.run({ "run", "model.lua", "--dashboard" }, { dir = folder })
     assert.equal(0, status, err)
     assert.matches("`ltrain dashboard ltrain_logs` shows it again", err)
