@@ -161,6 +161,8 @@ describe("a signal to one rank of a fit", function()
       for r = 1, n - 1 do assert.equal(steps, run:read("stopped." .. r)) end
       assert.equal(1, run:count "interrupted: saved")
       assert.equal(1, #run:files "interrupted.ckpt")
+      assert.equal(0, #run:files "failure", "files of a failure")
+      assert.equal(0, #run:files "ring%.rank", "files of a failure")
     end)
   end
 end)
