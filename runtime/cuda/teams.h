@@ -38,26 +38,26 @@ template <bool COLUMNS, class T>
 static __device__ inline void lt_team_load4(const lt_cuda_lines &x, int k, char *line,
                                             const lt_team &t, uint32_t i, uint32_t end, T none,
                                             T *v) {
-  if (!COLUMNS) {
-    lt_line_load4<T>(x, k, line, i, end, none, v);
-    return;
-  }
+  if constexpr (COLUMNS) {
 #pragma unroll
-  for (uint32_t e = 0; e < 4; e++)
-    v[e] = i + e * t.stride < end ? lt_line_load<T>(x, k, line, i + e * t.stride) : none;
+    for (uint32_t e = 0; e < 4; e++)
+      v[e] = i + e * t.stride < end ? lt_line_load<T>(x, k, line, i + e * t.stride) : none;
+  } else {
+    lt_line_load4<T>(x, k, line, i, end, none, v);
+  }
 }
 
 template <bool COLUMNS, class T>
 static __device__ inline void lt_team_store4(const lt_cuda_lines &x, int k, char *line,
                                              const lt_team &t, uint32_t i, uint32_t end,
                                              const T *v) {
-  if (!COLUMNS) {
-    lt_line_store4<T>(x, k, line, i, end, v);
-    return;
-  }
+  if constexpr (COLUMNS) {
 #pragma unroll
-  for (uint32_t e = 0; e < 4; e++)
-    if (i + e * t.stride < end) lt_line_store<T>(x, k, line, i + e * t.stride, v[e]);
+    for (uint32_t e = 0; e < 4; e++)
+      if (i + e * t.stride < end) lt_line_store<T>(x, k, line, i + e * t.stride, v[e]);
+  } else {
+    lt_line_store4<T>(x, k, line, i, end, v);
+  }
 }
 
 /* On the host: how many lanes, and how many lines a block has then. */
