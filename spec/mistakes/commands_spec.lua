@@ -25,6 +25,23 @@ return {model = Net(), data = {train = lt.data.DataLoader(data, {batch_size = 4}
   ["key.lua"] = "return {module = {training_step = print}}",
   ["unfinished.lua"] = "local x =",
   ["python.lua"] = "local x = 1\nx += 1",
+  ["class.lua"] = "local Scaler = require 'ltrain'.data.Scaler\nScaler:fit(3)",
+  ["groups.lua"] = "local Adam = require 'ltrain'.optim.Adam\nAdam:zero_grad()",
+  ["dot.lua"] = "local lt = require 'ltrain'\nlt.csv.table{{'a', lt.ones(3)}}.write('a.csv')",
+  ["names.lua"] = [[
+local lt = require "ltrain"
+local Net = lt.Module:extend("Net")
+function Net:init() self.fc = lt.nn.Linear(4, 2) end
+function Net:training_step(batch)
+  local loss = self.fc(batch[1]):mean()
+  return debug and losss
+end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+if missing or not other then made = 1 end
+local data = lt.data.TensorDataset(lt.ones(made and 8 or 4, 4))
+return {model = Net(), data = {train = lt.data.DataLoader(data, {batch_size = 4})},
+  trainer = {max_epochs = 1, logger = false, enable_checkpointing = false,
+    enable_progress_bar = false, enable_model_summary = false}}]],
   ["text.ckpt"] = "hello\n",
 }
 
@@ -91,6 +108,14 @@ local ROWS <const> = {
     FIT .. "test: Net has no test_step: define function Net:test_step(batch)" },
   { "a seed that is a text", "run model.lua --seed x", 2,
     "run: --seed must be an integer: got 'x'" },
+  { "a method of a class", "class.lua", 1,
+    "class.lua:2: Scaler is a class: make an object first: local x = Scaler(...)" },
+  { "the class of an optimizer", "groups.lua", 1,
+    "groups.lua:2: Adam is a class: make an object first: local x = Adam(...)" },
+  { "a method called with a dot", "dot.lua", 1,
+    "dot.lua:2: a method was called with a dot: write x:name(...): got 'a.csv' for the object" },
+  { "a name that nothing defines", "run names.lua", 0,
+    "warning: names.lua:6: nothing is called 'losss', it is nil: write loss" },
   { "check without a script", "check", 2, "check: which script?" },
   { "inspect of a file that is missing", "inspect none.ckpt", 1,
     "inspect: cannot open none.ckpt: No such file or directory" },

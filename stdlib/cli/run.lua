@@ -15,6 +15,7 @@ local records = require "ltrain.runs.record"
 local protect = require "ltrain.cli.protect"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
+local warn_of_names = require "ltrain.cli.warn_of_names"
 local world = require "ltrain.cli.world"
 
 local run = {}
@@ -156,6 +157,7 @@ end
 local function run_script(word, parsed, host, chunk)
   local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
   parsed.returned = returned[1]
+  overrides.first_loop()
   overrides.check_flags()
   if overrides.ran > 0 then
     if word.name == "run" then return end
@@ -257,6 +259,9 @@ function run.prepare(word, parsed, host)
   overrides.control = parsed.options.dashboard_control or false
   if parsed.options.dashboard then beside.begin(parsed.options) end
   prepare_args(word, parsed)
+  if word.name ~= "check" then
+    function overrides.before_loops() warn_of_names(parsed.script, host.globals) end
+  end
   prepare_debugger(parsed)
   if parsed.options.seed then fix_seed(parsed.options.seed) end
   prepare_print(host, parsed.options.verbose)

@@ -103,6 +103,8 @@ end
 --- The same as the user sees it: with what to do about an error of Lua's, and on a terminal with
 --- the line of the script below the message.
 function traceback.show(message, text)
+  local cause = require "ltrain.core.fault"(message)
+  if cause ~= message then message, text = cause, cause .. text:sub(#message + 1) end
   local stack = traceback.trim(message, text):sub(#message + 1)
   local said = at_return(innermost(message), text)
   local excerpt = console.is_terminal() and require "ltrain.core.source_line"(said)

@@ -106,6 +106,7 @@ local function start(self, fn, module, ...)
     if module == nil then errors.blame("%s: a module is needed: got nil", fn) end
     if not ckpt_path and fn ~= "fit" then ckpt_path = best_of_rank_zero(self) end
   end
+  overrides.first_loop()
   if overrides.take then overrides.take(self, fn, module, arguments) end
   return run.start(self, fn, module, arguments, ckpt_path), arguments
 end

@@ -1,49 +1,6 @@
 --- stdlib/check/checks/global.lua: names that nothing has defined.
-local elsewhere = require "ltrain.core.elsewhere"
-local errors = require "ltrain.core.errors"
+local unknown_names = require "ltrain.check.source.unknown_names"
 local visit = require "ltrain.check.source.visit"
-
--- Names that the script itself makes global, and the globals that it only asks for.
-local function made_globals(tree)
-  local made, asked = {}, {}
-  visit(tree, function(node)
-    if node.kind == "assign" then
-      for _, target in ipairs(node.targets) do
-        if target.kind == "name" and not target.var then made[target.name] = true end
-      end
-    elseif node.kind == "binary" and (node.operator == "and" or node.operator == "or") then
-      asked[node.left] = true
-    elseif node.kind == "clause" then
-      asked[node.condition] = true
-    elseif node.kind == "unary" and node.operator == "not" then
-      asked[node.operand] = true
-    end
-  end)
-  return made, asked
-end
-
-local function remedy_for(context, name, line)
-  if name == "self" then
-    return "define the function with a colon, function Net:name(...), or give it a parameter self"
-  elseif elsewhere.globals[name] then
-    return "write " .. elsewhere.globals[name]
-  end
-  local names = {}
-  for _, var in ipairs(context.source.vars) do
-    if var.name == name then
-      local when = var.line > line and "only declared in line %d, below" or "the local of line %d, "
-        .. "which is not visible here"
-      return ("%s is " .. when .. ": declare it before, in a block around both"):format(name,
-        var.line)
-    end
-    names[#names + 1] = var.name
-  end
-  for key in next, context.globals do
-    if type(key) == "string" then names[#names + 1] = key end
-  end
-  local near = errors.nearest(name, names)
-  return near and ("write %s"):format(near) or ("declare it: local %s = ..."):format(name)
-end
 
 -- The functions that a name is used in, from the outermost; and what is written first of all.
 local function each_global(tree, act)
@@ -93,16 +50,10 @@ end
 return {
   source = function(context)
     check_local(context)
-    local made, asked = made_globals(context.source.tree)
-    visit(context.source.tree, function(node, above)
-      if node.kind ~= "name" or node.var or node.name == "_ENV" or made[node.name]
-        or asked[node] or context.globals[node.name] ~= nil then
-        return
-      end
-      if above and above.kind == "item" and above.key == node then return end
-      context.report:retract(node.line, ("(global '%s')"):format(node.name))
-      context.report:error("global", node.line, ("nothing is called '%s'"):format(node.name),
-        remedy_for(context, node.name, node.line))
+    local source <const>, report <const> = context.source, context.report
+    unknown_names(source.tree, source.vars, context.globals, function(name, line, remedy)
+      report:retract(line, ("(global '%s')"):format(name))
+      report:error("global", line, ("nothing is called '%s'"):format(name), remedy)
     end)
   end,
 }

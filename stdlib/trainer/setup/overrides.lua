@@ -18,6 +18,7 @@ local overrides = {
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
   take = nil, -- function(trainer, fn, module, arguments): gets each loop in place of its run
+  before_loops = nil, -- a function, called once, before the first loop or at the script's end
   callbacks = {}, -- of every Trainer, after its own
   stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
   ran = 0,
@@ -40,6 +41,13 @@ local overrides = {
 function overrides.set(name, value)
   overrides.values[name] = value
   overrides.unset[name] = value == nil or nil
+end
+
+--- Does what is to be done before the first loop.
+function overrides.first_loop()
+  local act = overrides.before_loops
+  overrides.before_loops = nil
+  if act then act() end
 end
 
 --- While what it returns is open (`local _ <close> = ...`) a script runs again, or another one:

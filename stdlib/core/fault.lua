@@ -1,0 +1,52 @@
+-- stdlib/core/fault.lua: errors that Lua raises within the library since it was called wrongly: the
+-- line of the script, and what is wrong with the object whose method it called.
+--
+-- Such an error has no line, or one of ours. A method of a class that was called on the class, or
+-- with a dot, finds fields missing that each object has.
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+
+local raw <const> = c.runtime.frames
+
+-- The frame of the script that called the library, and the outermost frames of the library below.
+local function calls()
+  local inner = {}
+  for _, thread in ipairs(raw.threads()) do
+    for _, frame in ipairs(raw.list(thread)) do
+      if not frame.ours and frame.what ~= "C" and frame.line > 0 then return frame, inner end
+      if frame.ours then table.insert(inner, 1, frame) end
+    end
+  end
+end
+
+-- What the first parameter of a method is, where it is no object.
+local function why(inner)
+  for _, frame in ipairs(inner) do
+    for _, one in ipairs(raw.variables(frame.thread, frame.depth)) do
+      if one.name == "self" and one.kind == "local" then
+        local self <const> = one.value
+        if type(self) == "table" and class.made[self] then
+          return ("%s is a class: make an object first: local x = %s(...)"):format(self.__name,
+            self.__name)
+        elseif type(self) ~= "table" and type(self) ~= "userdata" then
+          return "a method was called with a dot: write x:name(...): got " .. errors.show(self)
+            .. " for the object"
+        end
+      end
+    end
+  end
+end
+
+--- The message, with the script's line where Lua's has none, and what is wrong where that is known.
+return function(message)
+  local is_ours <const> = message:find "^ltrain%.[%w_.]+:%d+:"
+  if not is_ours and not message:find "^attempt to %a+" then return message end
+  local ok, frame, inner = pcall(calls)
+  if not ok or not frame then return message end
+  local found, reason = pcall(why, inner)
+  reason = found and reason
+  local where <const> = ("%s:%d: "):format(frame.file, frame.line)
+  if reason then return where .. reason end
+  return is_ours and message or where .. message
+end
