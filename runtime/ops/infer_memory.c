@@ -124,6 +124,12 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
   view_of(i, x);
   for (int k = 0; k < a->size.n && lead >= 0; k++)
     if (a->size.size[k] == -1 && k >= lead) a->size.size[k] = x->size[k - lead];
+  for (int k = 0; k < a->size.n && k < lead; k++)
+    if (a->size.size[k] == -1)
+      return lt_fail(c, LT_ESHAPE,
+                     "%s: size %d is -1, the size that x has there, and x is %s: it has fewer dims "
+                     "than the %d sizes",
+                     i->op->name, k + 1, LT_TENSOR_STR(x), a->size.n);
   for (int k = 0; k < a->size.n; k++)
     if (a->size.size[k] < 0)
       return lt_shape_refuse(c, i->op->name, a->size.n, a->size.size);

@@ -206,7 +206,7 @@ net:load_state_dict(lt.load(folder .. "/none.pt")) --!]],
   { "a class in Sequential", [[
 local net = nn.Sequential(nn.Linear(2, 3), nn.ReLU) --!
 local y = net(lt.ones(1, 2))]],
-    "nn.Sequential: element 2 must be a module: got class ReLU" },
+    "nn.Sequential: element 2 must be a module: got class ReLU: call it to make a module" },
   { "a hole in Sequential", [[
 local net = nn.Sequential(nn.Linear(2, 3), nil, nn.Linear(3, 1)) --!
 local y = net(lt.ones(1, 2))]],

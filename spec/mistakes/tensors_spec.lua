@@ -211,6 +211,28 @@ local y = lt.randint(5) --!]],
   { "a loss of [N, 1] and [N]", [[
 local l = lt.mse_loss(lt.ones(4, 1), lt.ones(4)) --!]],
     "mse_loss: shapes differ: [4, 1] and [4]" },
+  { "expand of sizes that x lacks", [[
+local y = lt.ones(3):expand(-1, 3, -1) --!]],
+    "expand: size 1 is -1, the size that x has there, and x is [3]: it has fewer dims than the 3 "
+    .. "sizes" },
+  { "a local that is not visible", [[
+local function f() local rows = 3 return rows end
+local x = lt.ones(f()):view(rows + 1) --!]],
+    "attempt to perform arithmetic on a nil value (global 'rows'); the local of line 1 is not "
+    .. "visible here" },
+  { "a comma that is lost between two locals", [[
+local rows
+columns = 2, 3
+local x = rows + 1 --!]], "attempt to perform arithmetic on a nil value (local 'rows')" },
+  { "a comma that is lost between two locals of a line", [[
+local rows columns = 2, 3
+local x = rows + 1 --!]],
+    "attempt to perform arithmetic on a nil value (local 'rows'); a comma is missing: write local "
+    .. "rows, columns = ..." },
+  { "a key that a table lacks", [[
+local sizes, split = {train = 1}, "val"
+local x = sizes[split]:view(1) --!]],
+    "attempt to index a nil value (field '?'); sizes[split] is nil: there is no such key" },
   { "expand of a size that is not 1", [[
 local y = lt.ones(2, 3):expand(4, 3) --!]],
     "expand: [2, 3] cannot be repeated to [4, 3]" },

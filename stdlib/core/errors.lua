@@ -56,10 +56,10 @@ local function comes_first(a, b, name)
 end
 
 --- The word of the list that is nearest to `name`, at most two changes away (one for a word of up
---- to four letters); nil when none is.
+--- to five letters, none for one letter); nil when none is.
 function errors.nearest(name, words)
   if type(name) ~= "string" then return nil end
-  local best, least = nil, #name <= 4 and 1 or 2
+  local best, least = nil, #name <= 1 and 0 or #name <= 5 and 1 or 2
   for _, word in ipairs(words) do
     if word:lower() == name:lower() then return word end
     if math.abs(#word - #name) <= least then

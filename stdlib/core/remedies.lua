@@ -3,6 +3,7 @@
 -- Lua says what was nil, not why. The script's text often does: a field that it assigns under
 -- another name, a local variable that was meant to be a field, a function that Python has.
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
 local given = require "ltrain.core.given"
@@ -28,8 +29,13 @@ local function defined(text, fields)
       for name in line:gmatch "%.([%a_][%w_]*)%s*=%f[^=]" do add(name) end
       for name in line:gmatch "function%s+[%w_.]+[.:]([%a_][%w_]*)" do add(name) end
     else
-      for name in line:gmatch "local%s+([%a_][%w_]*)" do add(name) end
+      for list in line:gmatch "local%s+([%a_][%w_<>, ]*)" do
+        for name in list:gsub("<.->", ""):gmatch "[%a_][%w_]*" do add(name) end
+      end
       for name in line:gmatch "function%s+([%a_][%w_]*)%s*%(" do add(name) end
+      for list in line:gmatch "function[^(]*%(([^)]*)%)" do
+        for name in list:gmatch "[%a_][%w_]*" do add(name) end
+      end
     end
   end
   return names, lines
@@ -48,6 +54,9 @@ local function of_global(name, text)
   if name == "self" then return "; write function Class:method(...), with a colon, to have self" end
   if elsewhere.globals[name] then return "; write " .. elsewhere.globals[name] end
   local names, lines = defined(text, false)
+  if lines[name] then
+    return ("; the local of line %d is not visible here"):format(lines[name])
+  end
   for _, known in ipairs(GLOBALS) do names[#names + 1] = known end
   return did_you_mean(name, names, lines)
 end
@@ -64,6 +73,17 @@ local function global_at(name, text)
   end
 end
 
+-- The line of a local variable in an init, that may have been meant as a field.
+local function local_in_init(name, text)
+  local number, inside = 0, false
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    number = number + 1
+    if line:find "^%s*function" or line:find "=%s*function" then inside = line:find ":init%s*%(" end
+    local list = inside and line:match "%f[%w]local%s+([%a_][%w_, ]*)="
+    if list and list:find("%f[%w_]" .. name .. "%f[^%w_]") then return number end
+  end
+end
+
 -- What fields are there for that another library has, or that are made late.
 local FIELDS <const> = {
   grad = "gradients are there after backward",
@@ -73,17 +93,17 @@ local FIELDS <const> = {
 
 -- "; init of line 5 sets it: ..." for a field that the init of a class above would have set.
 local function of_parent(name, text)
-  local class, at, number = nil, nil, 0
+  local name_of_class, at, number = nil, nil, 0
   for line in (text .. "\n"):gmatch "(.-)\n" do
     number = number + 1
     local opened = line:match "^%s*function%s+([%w_.]+):init%f[^%w_]"
-    class, at = opened or class, opened and number or at
-    local sets = class and line:find("self%." .. name .. "%s*=%f[^=]")
-    if sets and text:find("%f[%w_]" .. class .. ":extend%f[^%w_]") then
+    name_of_class, at = opened or name_of_class, opened and number or at
+    local sets = name_of_class and line:find("self%." .. name .. "%s*=%f[^=]")
+    if sets and text:find("%f[%w_]" .. name_of_class .. ":extend%f[^%w_]") then
       return ("; %s:init (line %d) sets it: an init of a class below calls %s.init(self, ...)")
-        :format(class, at, class)
+        :format(name_of_class, at, name_of_class)
     end
-    if line:find "^end" then class = nil end
+    if line:find "^end" then name_of_class = nil end
   end
   return ""
 end
@@ -93,9 +113,8 @@ local function of_field(name, text)
   local parent = of_parent(name, text)
   if parent ~= "" then return parent end
   local names, fields = defined(text, true)
-  local _, locals = defined(text, false)
   if not fields[name] then
-    local at, kind = locals[name], "local"
+    local at, kind = local_in_init(name, text), "local"
     if not at then at, kind = global_at(name, text), "global" end
     if at then
       return ("; '%s' of line %d is a %s variable: for a field write self.%s = ..."):format(name,
@@ -104,6 +123,22 @@ local function of_field(name, text)
     return did_you_mean(name, names, fields)
   end
   return ("; what line %d assigns is nil, or of another object"):format(fields[name])
+end
+
+-- As of_field, for a method: those of the library's objects too.
+local function of_method_name(name, text)
+  local found = of_field(name, text)
+  if found ~= "" then return found end
+  local names = {}
+  for one in pairs(class.made) do
+    for key, value in next, one do
+      if type(key) == "string" and type(value) == "function" and not key:find "^_" then
+        names[#names + 1] = key
+      end
+    end
+  end
+  table.sort(names)
+  return errors.did_you_mean(name, names)
 end
 
 -- What a batch has: "a list: a tensor [4, 2], a tensor [4]", "image = a tensor [4, 2], ...".
@@ -141,6 +176,10 @@ end
 -- A local variable that has no value as a table of sizes is one value.
 local function of_local(name, text)
   for line in text:gmatch "[^\n]+" do
+    local first, second = line:match "^%s*local%s+([%a_][%w_]*)%s+([%a_][%w_]*)[%s,]*[%w_, ]*="
+    if first == name and second ~= "function" then
+      return ("; a comma is missing: write local %s, %s = ..."):format(first, second)
+    end
     local names, value = line:match "local%s+([%w_, ]+)=(.*)"
     if names and names:find(",", 1, true) and names:find("%f[%w_]" .. name .. "%f[^%w_]")
       and (value:find "%.shape%s*$" or value:find ":size%(%)%s*$") then
@@ -156,7 +195,9 @@ local function of_boolean(_, _, line)
 end
 
 local function of_position(_, _, line)
-  return line:find "%[0%]" and "; positions count from 1: the first is x[1]" or ""
+  if line:find "%[0%]" then return "; positions count from 1: the first is x[1]" end
+  local indexed = line:match "([%a_][%w_.]*%[[%a_][%w_.]*%])[.:(]"
+  return indexed and ("; %s is nil: there is no such key"):format(indexed) or ""
 end
 
 local PYTHON <const> = { True = "true", False = "false", None = "nil" }
@@ -181,7 +222,7 @@ local function of_method() return "; a method is called: x:name()" end
 local ROWS <const> = {
   { "a nil value %(global '([%w_]+)'%)", of_global },
   { "a nil value %(field '([%w_]+)'%)", of_field },
-  { "a nil value %(method '([%w_]+)'%)", of_field },
+  { "a nil value %(method '([%w_]+)'%)", of_method_name },
   { "a nil value %(local '([%w_]+)'%)", of_local },
   { "a nil value %(field 'integer index'%)", of_position },
   { "a nil value %(field '%?'%)", of_position },

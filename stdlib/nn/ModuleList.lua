@@ -1,6 +1,7 @@
 -- stdlib/nn/ModuleList.lua: an array of modules: list[1], #list, ipairs(list).
 
 local Module = require "ltrain.nn.Module"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 
@@ -20,11 +21,19 @@ function ModuleList:init(...)
   for i = 1, count do self:append(list[i]) end
 end
 
+-- What to do about an element that is none.
+local function remedy(self, value)
+  if type(value) == "userdata" then
+    return (": make the object first, then call it: %s(...)(x)"):format(walk.class_name(self))
+  end
+  return class.made[value] and ": call it to make a module" or ""
+end
+
 --- Appends a module; returns the list.
 function ModuleList:append(module)
   if not walk.is_module(module) then
-    errors.blame("nn.%s: element %d must be a module: got %s", walk.class_name(self), #self + 1,
-      errors.show(module))
+    errors.blame("nn.%s: element %d must be a module: got %s%s", walk.class_name(self), #self + 1,
+      errors.show(module), remedy(self, module))
   end
   self[#self + 1] = module
   return self

@@ -254,16 +254,18 @@ end
 
 local function report_skipped(state)
   local progress, trainer = state.progress, state.trainer
-  local parts = {}
+  local parts, all = {}, true
   for i, skipped in ipairs(state.strategy:all_gather(progress.skipped)) do
     if skipped > 0 then
       parts[#parts + 1] = ("%s%d of %d steps"):format(
         state.ranks.many and ("rank %d skipped "):format(i - 1) or "", skipped, progress.batch)
     end
+    all = all and skipped == progress.batch
   end
   if #parts == 0 then return end
-  trainer:say(("epoch %d: %s%s: training_step returned nil, or weight 0"):format(
-    trainer.current_epoch, table.concat(parts, ", "), state.ranks.many and "" or " skipped"))
+  trainer:say(("%sepoch %d: %s%s: training_step returned nil, or weight 0"):format(
+    all and "warning: nothing was learnt in " or "", trainer.current_epoch,
+    table.concat(parts, ", "), state.ranks.many and "" or " skipped"))
 end
 
 local function end_epoch(state, complete)
