@@ -101,6 +101,8 @@ int lt_csv_to_lua(lua_State *L) {
   lua_getfield(L, 2, "delimiter");
   lua_getfield(L, 2, "header");
   lt_csv_options o = {.delimiter = *luaL_checkstring(L, 3), .header = lua_toboolean(L, 4)};
+  lua_getfield(L, 2, "bytes");
+  o.most = luaL_optinteger(L, -1, 0);
   o.missing = read_missing(L, &o.n_missing);
   held_file *h = lua_newuserdatauv(L, sizeof *h, 0);
   *h = (held_file){.c = b->c};
@@ -123,6 +125,10 @@ int lt_csv_to_lua(lua_State *L) {
   push_columns(L, h->file);
   lua_insert(L, -2);
   lua_setfield(L, -2, "values");
+  lua_pushinteger(L, lt_csv_bytes(h->file));
+  lua_setfield(L, -2, "bytes");
+  lua_pushinteger(L, lt_csv_file_bytes(h->file));
+  lua_setfield(L, -2, "file_bytes");
   let_go(h);
   return 1;
 }

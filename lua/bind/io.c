@@ -11,7 +11,7 @@
 #include "io/file.h"
 #include "io/idx.h"
 
-/* io.read_head(path, n) -> the first bytes of a plain file, at most n (up to 64) */
+/* io.read_head(path, n) -> the first bytes of a plain file, at most n (up to 64); its size */
 static int read_head(lua_State *L) {
   lt_bind *b = lt_enter(L);
   char head[64];
@@ -25,7 +25,8 @@ static int read_head(lua_State *L) {
   lt_file_close(b->c, fd);
   if (!ok) return lt_refused(L, b);
   lua_pushlstring(L, head, (size_t)n);
-  return 1;
+  lua_pushinteger(L, size);
+  return 2;
 }
 
 /* io.read_file(path) -> text */

@@ -23,12 +23,12 @@ static int zip_close(lua_State *L) {
   return 0;
 }
 
-/* io.open_zip(path [, npz]) -> zip, which keeps the path that its messages name; npz: its members
-   may be deflated */
+/* io.open_zip(path [, npz [, unchecked]]) -> zip, which keeps the path that its messages name; npz:
+   its members may be deflated; unchecked: their bytes are not read before they are looked at */
 int lt_open_zip(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "load");
-  bool npz = lua_toboolean(L, 2);
+  bool npz = lua_toboolean(L, 2), unchecked = lua_toboolean(L, 3);
   lt_note_line(b);
   open_zip *o = lua_newuserdatauv(L, sizeof *o, 1);
   o->c = NULL;
@@ -37,6 +37,7 @@ int lt_open_zip(lua_State *L) {
   lua_setiuservalue(L, -2, 1);
   if (!lt_zip_open(b->c, &o->file, "load", path, npz)) return lt_refused(L, b);
   o->c = b->c;
+  o->file.unchecked = unchecked;
   return 1;
 }
 
@@ -127,6 +128,28 @@ static int zip_array(lua_State *L) {
   return lt_refused(L, b);
 }
 
+/* zip:layout(name) -> dtype, sizes of the array that a member in NumPy's format is */
+static int zip_layout(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  open_zip *o = check_zip(L);
+  const lt_member *m = check_member(L, o);
+  char head[LT_NPY_HEAD];
+  size_t n = m->size < (int64_t)sizeof head ? (size_t)m->size : sizeof head;
+  lt_dtype dtype;
+  int ndim;
+  int64_t size[LT_MAX_DIMS];
+  if (!lt_zip_head(b->c, &o->file, m, head, n) ||
+      !lt_npy_layout(b->c, "load", o->file.path, head, n, m->size, &dtype, &ndim, size))
+    return lt_refused(L, b);
+  lua_pushstring(L, lt_dtype_name(dtype));
+  lua_createtable(L, ndim, 0);
+  for (int k = 0; k < ndim; k++) {
+    lua_pushinteger(L, size[k]);
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 2;
+}
+
 /* Whether all that a view shows is among n elements. */
 static bool is_within(int64_t n, int64_t offset, int ndim, const int64_t *size,
                       const int64_t *stride) {
@@ -164,11 +187,8 @@ int lt_io_strided(lua_State *L) {
 
 void lt_bind_zip(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {{"__gc", zip_close}, {"__close", zip_close}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"names", zip_names},
-                                     {"size", zip_size},
-                                     {"read", zip_read},
-                                     {"tensor", zip_tensor},
-                                     {"array", zip_array},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"names", zip_names}, {"size", zip_size},     {"read", zip_read}, {"tensor", zip_tensor},
+      {"array", zip_array}, {"layout", zip_layout}, {NULL, NULL}};
   lt_new_type(L, b, ZIP_NAME, meta, methods);
 }

@@ -27,6 +27,7 @@ struct lt_csv {
   lt_csv_options o;
   char *data;
   size_t size, first; /* where the rows begin */
+  int64_t file; /* bytes of the file */
   int64_t first_line;
   int n_columns;
   lt_column *column;
@@ -243,6 +244,42 @@ static bool read_names(lt_ctx *c, lt_csv *t) {
   return true;
 }
 
+/* How many of n bytes are whole rows; n where none is. */
+static size_t whole_rows(const char *data, size_t n) {
+  size_t whole = 0;
+  bool in_quotes = false;
+  for (size_t i = 0; i < n; i++) {
+    if (data[i] == '"') in_quotes = !in_quotes;
+    if (data[i] == '\n' && !in_quotes) whole = i + 1;
+  }
+  return whole > 0 ? whole : n;
+}
+
+/* The rows that end within the first o.most bytes, where the file has more. */
+static bool load_part(lt_ctx *c, lt_csv *t) {
+  int fd = lt_file_open(c, t->op, t->path, &t->file);
+  if (fd < 0) return false;
+  bool is_part = t->file > t->o.most;
+  size_t n = (size_t)t->o.most;
+  char *data = is_part ? lt_alloc(c, n + 1) : NULL;
+  if (data != NULL && lt_file_read_at(c, t->op, t->path, fd, data, n, 0)) {
+    t->size = whole_rows(data, n);
+    t->data = lt_realloc(c, data, n + 1, t->size + 1);
+    if (t->data != NULL) t->data[t->size] = 0;
+  }
+  if (data != NULL && t->data == NULL) lt_free(c, data, n + 1);
+  lt_file_close(c, fd);
+  return lt_ok(c);
+}
+
+static bool load(lt_ctx *c, lt_csv *t) {
+  if (t->o.most > 0 && !load_part(c, t)) return false;
+  if (t->data != NULL) return true;
+  t->data = lt_file_load(c, t->op, t->path, MAX_FILE, &t->size);
+  t->file = (int64_t)t->size;
+  return t->data != NULL;
+}
+
 lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_options *o) {
   lt_csv *t = lt_alloc(c, sizeof *t);
   if (t == NULL) return NULL;
@@ -251,8 +288,7 @@ lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_op
     if (o->missing[k].n == 0) t->empty_misses = true;
     else t->may_miss[(unsigned char)o->missing[k].text[0]] = true;
   }
-  t->data = lt_file_load(c, op, path, MAX_FILE, &t->size);
-  if (t->data != NULL && read_names(c, t)) return t;
+  if (load(c, t) && read_names(c, t)) return t;
   lt_csv_free(c, t);
   return NULL;
 }
@@ -267,6 +303,9 @@ void lt_csv_free(lt_ctx *c, lt_csv *t) {
   if (t->data != NULL) lt_free(c, t->data, t->size + 1);
   lt_free(c, t, sizeof *t);
 }
+
+int64_t lt_csv_bytes(const lt_csv *t) { return (int64_t)t->size; }
+int64_t lt_csv_file_bytes(const lt_csv *t) { return t->file; }
 
 int lt_csv_columns(const lt_csv *t) { return t->n_columns; }
 lt_csv_text lt_csv_name(const lt_csv *t, int column) { return t->column[column].name; }

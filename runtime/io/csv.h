@@ -20,6 +20,7 @@ typedef struct lt_csv_options {
   bool header;                /* the first row has the names */
   int n_missing;
   const lt_csv_text *missing; /* fields that say that there is no value */
+  int64_t most; /* read only the rows that end within so many bytes; 0: all (optional) */
 } lt_csv_options;
 
 typedef struct lt_csv lt_csv;
@@ -27,6 +28,10 @@ typedef struct lt_csv lt_csv;
 /* The file in memory, with its names read; NULL on failure. `op` and `path` live as long as it. */
 lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_options *o);
 void lt_csv_free(lt_ctx *c, lt_csv *t);
+
+/* The bytes of the rows that are read, with the names, and those of the file. */
+int64_t lt_csv_bytes(const lt_csv *t);
+int64_t lt_csv_file_bytes(const lt_csv *t);
 
 int lt_csv_columns(const lt_csv *t);
 /* "" without a header. */

@@ -10,8 +10,7 @@
 #include "io/mapping.h"
 
 enum {
-  FRONT = 12,          /* magic, version, length: 10 bytes in version 1 */
-  LONGEST = 10000,     /* of a header, as NumPy has it */
+  LONGEST = LT_NPY_HEAD - 12, /* of a header, as NumPy has it, behind magic, version and length */
   ALIGN = 64,
   MAPPED_FROM = 65536, /* bytes; smaller arrays are read */
 };
@@ -231,7 +230,7 @@ static lt_tensor *elements(lt_ctx *c, const char *op, const char *path, int fd, 
 
 lt_tensor *lt_npy_read(lt_ctx *c, const char *op, const char *path) {
   text t = {.c = c, .op = op, .path = path};
-  char head[FRONT + LONGEST];
+  char head[LT_NPY_HEAD];
   header h;
   int64_t file;
   int fd = lt_file_open(c, op, path, &file);
@@ -254,6 +253,17 @@ lt_tensor *lt_npy_parse(lt_ctx *c, const char *op, const char *path, const char 
   if (flat == NULL) return NULL;
   if (numel > 0) memcpy(lt_data(flat), bytes + h.at, h.bytes);
   return finish(&t, &h, flat);
+}
+
+bool lt_npy_layout(lt_ctx *c, const char *op, const char *path, const char *bytes, size_t n,
+                   int64_t total, lt_dtype *dtype, int *ndim, int64_t *size) {
+  text t = {.c = c, .op = op, .path = path};
+  header h;
+  if (!read_header(&t, bytes, n, total, &h)) return false;
+  *dtype = h.dtype;
+  *ndim = h.ndim;
+  memcpy(size, h.size, (size_t)h.ndim * sizeof *size);
+  return true;
 }
 
 lt_tensor *lt_bare_read(lt_ctx *c, const char *op, const char *path, lt_dtype dtype,

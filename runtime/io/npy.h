@@ -16,6 +16,12 @@ lt_tensor *lt_npy_read(lt_ctx *c, const char *op, const char *path);
 /* The bytes of one, already in memory; `path` is for messages. */
 lt_tensor *lt_npy_parse(lt_ctx *c, const char *op, const char *path, const char *bytes, size_t n);
 
+/* What the header says that `total` bytes have, from the first n of them: LT_NPY_HEAD are always
+   enough. */
+enum { LT_NPY_HEAD = 10012 };
+bool lt_npy_layout(lt_ctx *c, const char *op, const char *path, const char *bytes, size_t n,
+                   int64_t total, lt_dtype *dtype, int *ndim, int64_t *size);
+
 /* Numbers of a dtype from `offset` on, to the end of the file (ndim -1) or of a shape: mapped,
    copied where they are written. Read where the system cannot map. */
 lt_tensor *lt_bare_read(lt_ctx *c, const char *op, const char *path, lt_dtype dtype,

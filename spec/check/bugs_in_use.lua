@@ -162,7 +162,8 @@ return {
 
     -- Data and validation.
     { "a validation loader that shuffles", "validation", "the validation loader shuffles", nil,
-      base { "(val, {batch_size = 8})", "(val, {batch_size = 8, shuffle = true})" }, line = "train = lt.data.DataLoader" },
+      base { "(val, {batch_size = 8})", "(val, {batch_size = 8, shuffle = true})" },
+      line = "train = lt.data.DataLoader" },
     { "validation data of another scale", "validation", "in validation", nil,
       base { "TensorDataset(lt.randn(16, 8)", "TensorDataset(lt.rand(16, 8) * 255" },
       line = "train = lt.data.DataLoader" },

@@ -30,6 +30,9 @@ describe("ltrain inspect", function()
       .. "             array [2, 3] f32\n", inspected "a.npy")
     assert.matches("(npz)\ntensors      5 numbers\n             x [2] f32\n"
       .. "             y [3] i64\n", inspected "a.npz", 1, true)
+    assert(lt.numpy.savez_compressed(folder .. "/packed.npz", { x = lt.zeros(1000, 1000) }))
+    assert.matches("tensors      1000000 numbers\n             x [1000, 1000] f32\n",
+      inspected "packed.npz", 1, true)
     assert.matches("pixels [3, 4, 5] u8", inspected "a.png", 1, true)
     assert.matches("array [2, 3] u8", inspected "a-idx", 1, true)
   end)
@@ -47,6 +50,23 @@ describe("ltrain inspect", function()
     assert.matches('\n +long = {"[x.]+", "[x.]+", "[x.]+"}\n$', inspected "long.json")
     assert.matches(("model        BPE\nvocabulary   %d tokens\n"):format(tokenizer.vocab_size),
       inspected "tokenizer.json", 1, true)
+  end)
+
+  it("reads the first rows of a long csv, and says so", function()
+    local rows = {}
+    for i = 1, 800000 do rows[i] = ('%d,"a\nb",%d\n'):format(i % 9, i % 7) end
+    child.write(folder .. "/long.csv", "a,text,b\n" .. table.concat(rows))
+    local out = inspected "long.csv"
+    local about, read = out:match "^file +csv of about ([%d.e+]+) rows, by the first (%d+) %("
+    assert.equal(8e5, tonumber(about), out)
+    assert.is_true(tonumber(read) > 2e5 and tonumber(read) < 8e5, out)
+    assert.matches("(4.0 MiB of ", out, 1, true)
+  end)
+
+  it("does not read a JSON file that is too large to be listed", function()
+    child.write(folder .. "/large.json", '{"a": [' .. ("1, 2, 3, 4\n"):rep(6 << 20) .. "]}")
+    assert.matches("^file +JSON of %d+%.%d MiB: too large to be listed\nbegins +{\"a\": %[1, 2",
+      inspected "large.json")
   end)
 
   it("says of a run how it ended and what it logged", function()

@@ -27,6 +27,18 @@ describe("lt.csv.read", function()
     assert.same({ { 1, 1.5 }, { -2, 2 } }, t:tensor { "a", "b" }:tolist())
   end)
 
+  it("reads the rows that end within so many bytes", function()
+    local text <const> = 'a,b\n1,"x\ny"\n2,z\n3,"un'
+    local t, bytes, of = assert(read(text, { bytes = 18 }))
+    assert.same({ 1, 2 }, list(t, "a", "i64"))
+    assert.same({ 16, #text }, { bytes, of })
+    t, bytes = assert(read(text, { bytes = 13 }))
+    assert.same({ "x\ny" }, t:text "b")
+    assert.equal(12, bytes)
+    t, bytes, of = read("a\n1\n", { bytes = 1000 })
+    assert.same({ 1, 4, 4 }, { #t, bytes, of })
+  end)
+
   it("takes quotes, CRLF, a byte order mark, blank lines and no last newline", function()
     local t <const> = assert(read '\xef\xbb\xbf"a b",c\r\n\r\n"x, ""y""\nz",1\r\nw,2')
     assert.same({ "a b", "c" }, t.names)

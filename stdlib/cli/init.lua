@@ -69,13 +69,13 @@ function cli.main(argv, host)
     host.complain(("ltrain: %s\n%s\n"):format(wrong, help.usage(word)))
     return USAGE
   end
-  local own = own_options(parsed)
+  local own = word.script and own_options(parsed) -- files of other words are data, maybe large
   if parsed.wrong and not own and not word.loose then
     host.complain(("ltrain: %s\n%s\n"):format(parsed.wrong, help.usage(word)))
     return USAGE
   end
   if parsed.help then
-    if own and word.script then help.script(runner(word).declared(word, parsed, host), host) end
+    if own then help.script(runner(word).declared(word, parsed, host), host) end
     host.write(help.word(word, rows))
     return DONE
   end

@@ -5,6 +5,7 @@ local csv = require "ltrain.files.csv"
 local errors = require "ltrain.core.errors"
 local image = require "ltrain.image"
 local load = require "ltrain.files.load"
+local memory = require "ltrain.prompt.memory"
 local numpy = require "ltrain.files.numpy"
 local packing = require "ltrain.files.packing"
 local refuse = require "ltrain.cli.refuse"
@@ -20,7 +21,9 @@ local inspect = {}
 local READERS <const> = { load = true, read = true, read_idx = true, ["csv.read"] = true,
   ["image.read"] = true, ["numpy.load"] = true, ["runs.read"] = true, ["text.tokenizer"] = true }
 
-local HEAD <const> = 16 -- bytes that tell a format
+local HEAD <const>, MOST_HEAD <const> = 16, 64 -- bytes that tell a format; that are shown
+local PART <const> = 4 << 20 -- bytes of a csv file that are read
+local PARSED <const> = 64 << 20 -- of a JSON file
 
 local function row(host, name, text)
   host.write(("%-12s %s\n"):format(name, errors.printable(text)))
@@ -79,7 +82,7 @@ end
 -- Each reader prints what it has and returns true; nil and what is wrong with the file.
 
 local function read_torch(host, path)
-  local value, message = load(path)
+  local value, message = torch_file.load(path, nil, true)
   if value == nil then return nil, message end
   print_plain(host, "written by torch.save", add_tensors({}, value, "", {}))
   return true
@@ -104,11 +107,30 @@ local function read_safetensors(host, path)
   return true
 end
 
+-- Arrays of a .npz file by their headers: the rest may be large, and packed.
+local function read_npz(host, path)
+  local zip <close>, message = c.io.open_zip(path, true)
+  if not zip then return nil, message end
+  local count, lines = 0, {}
+  for _, member in ipairs(zip:names()) do
+    local dtype, sizes = zip:layout(member)
+    if not dtype then return nil, ("%s (in %s)"):format(sizes, errors.show(member)) end
+    local n = 1
+    for _, size in ipairs(sizes) do n = n * size end
+    count = count + n
+    lines[#lines + 1] = ("%s [%s] %s"):format(member:match "^(.*)%.npy$" or member,
+      table.concat(sizes, ", "), dtype)
+  end
+  row(host, "file", "NumPy arrays (npz)")
+  row(host, "tensors", ("%d numbers"):format(count))
+  for _, line in ipairs(lines) do row(host, "", line) end
+  return true
+end
+
 local function read_numpy(host, path)
   local value, message = numpy.load(path)
   if value == nil then return nil, message end
-  print_plain(host, c.is_tensor(value) and "NumPy array (npy)" or "NumPy arrays (npz)",
-    c.is_tensor(value) and { array = value } or value)
+  print_plain(host, "NumPy array (npy)", { array = value })
   return true
 end
 
@@ -127,14 +149,23 @@ local function read_image(host, path)
 end
 
 local function read_csv(host, path)
-  local read, message = csv.read(path)
-  if not read then return nil, message end
-  row(host, "file", ("csv of %d rows"):format(#read))
+  local read, bytes, of = csv.read(path, { bytes = PART })
+  if not read then return nil, bytes end
+  local is_part = bytes < of
+  row(host, "file", is_part and ("csv of about %.2g rows, by the first %d (%s of %s)"):format(
+    #read * of / bytes, #read, memory.size(bytes), memory.size(of))
+    or ("csv of %d rows"):format(#read))
   for _, name in ipairs(read.names) do row(host, "", name) end
   return true
 end
 
 local function read_json(host, path)
+  local head, size = c.io.read_head(path, MOST_HEAD)
+  if head and size > PARSED then
+    row(host, "file", ("JSON of %s: too large to be listed"):format(memory.size(size)))
+    row(host, "begins", head)
+    return true
+  end
   local text, message = c.io.read_file(path)
   if not text then return nil, message end
   local value, wrong = c.io.json_decode(text, { plain = true })
@@ -214,7 +245,8 @@ end
 
 -- Which reader a file asks for, by its first bytes, or else by its name.
 local function reader_of(path, head)
-  if head:find "^\x93NUMPY" or path:find "%.npz$" then return read_numpy end
+  if head:find "^\x93NUMPY" then return read_numpy end
+  if path:find "%.npz$" then return read_npz end
   if head:find "^\x89PNG" or head:find "^\xff\xd8\xff" then return read_image end
   local is_torch, message = torch_file.is(path)
   if is_torch or message then return read_torch end

@@ -11,6 +11,7 @@ local OPTIONS <const> = {
   header = { type = "boolean", default = true },
   missing = { type = "table", default = { "", "NA", "N/A", "NaN", "nan", "null" } },
   types = { type = "table", default = {} },
+  bytes = { type = "integer", min = 1, doc = "read only the rows that end within so many bytes" },
 }
 local KINDS <const> = { integer = true, number = true, text = true }
 
@@ -37,7 +38,9 @@ end
 --- "null"), `types` ({name = "integer"|"number"|"text"}: what a column must be; without a header
 --- by number). Fields may be in double quotes; a row with another number of fields than the first,
 --- or a field that is not what `types` says, is an error with its line. Blank lines are no rows.
---- Returns nil and the reason where the file cannot be read.
+--- `bytes`: only the rows that end within so many bytes are read, and after the table the bytes
+--- that were read are returned, and those of the file. Returns nil and the reason where the file
+--- cannot be read.
 ---@param path string
 function csv.read(path, options)
   local o <const> = config.check(options, OPTIONS, "csv.read")
@@ -52,6 +55,7 @@ function csv.read(path, options)
     columns[k] = { name = name ~= "" and name or tostring(k), kind = read.kinds[k],
                    values = read.values[k], words = read.words[k] }
   end
+  if o.bytes then return Table(columns), read.bytes, read.file_bytes end
   return Table(columns)
 end
 

@@ -48,8 +48,8 @@ return {
       if not one.weight:any():item() then
         local text = "all values of %s %s are 0, and stay 0 in %d steps: no gradient comes to them"
         context.report:warn("weights", line_of(context, one.name),
-          text:format(one.name, shape(one.weight), context.learn_steps), "start with random weights; zeros do for the last of several "
-          .. "layers only")
+          text:format(one.name, shape(one.weight), context.learn_steps),
+          "start with random weights; zeros do for the last of several layers only")
       end
     end
   end,
