@@ -53,7 +53,7 @@ static void write_ring(int folder, int rank, const lt_heartbeat *heartbeat) {
 
 /* Whether the launch's error says it all: an error of the script on one rank, which is raised where
    the ranks were forked (a folder of its own for each would only be in the way); or an interrupt
-   that all ranks have agreed on and that rank 0 has saved (stdlib/core/interrupt.lua): no failure. */
+   that all ranks agreed on, and that is saved (stdlib/core/interrupt.lua): no failure. */
 static bool is_told(const lt_watchdog *d) {
   static const char saved[] = "interrupted: saved ";
   const lt_verdict *v = &d->heartbeat->verdict;

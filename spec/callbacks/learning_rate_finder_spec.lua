@@ -1,4 +1,5 @@
 -- spec/callbacks/learning_rate_finder_spec.lua: the range test: rates, suggestion, what stays.
+local child = require "spec.cli.child"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -34,6 +35,30 @@ describe("LearningRateFinder", function()
     finder.results.loss[2] = 0.0 / 0.0 -- -9/3, -9/3 * 1/4 - 1/2 * 3/4, -1/2
     assert.equal(1, finder:suggestion(0, 1))
     assert.is_nil(finder:suggestion())
+  end)
+
+  it("makes its steps whatever the command line says of the run", function()
+    local folder = child.folder()
+    child.write(folder .. "/model.lua", [[
+      local lt = require "ltrain"
+      local net = lt.nn.Linear(1, 1)
+      net.lr = 0.1
+      function net:training_step(x) return self(x):square():mean() end
+      function net.validation_step() end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = self.lr}) end
+      local finder = lt.callbacks.LearningRateFinder{num_training_steps = 20}
+      function net:on_train_end() print(#finder.results.lr, self.trainer.global_step) end
+      local batches = {lt.ones(4, 1), lt.ones(4, 1)}
+      return {model = net, data = {train = batches, val = batches},
+        trainer = {callbacks = {finder}, max_epochs = -1, logger = false}}
+    ]])
+    local status, out, err = child.run({ "run", "model.lua", "--max_steps", "3",
+      "--limit_val_batches", "1" }, { dir = folder })
+    child.remove(folder)
+    assert.equal(0, status, err)
+    assert.equal("20\t20\n20\t3\n", out) -- of the copy, and of the run
+    assert.not_matches("validation data", err, 1, true)
+    assert.equal(1, select(2, err:gsub("max_steps = 3", "")))
   end)
 
   it("sets the module's field, and leaves weights and draws", function()

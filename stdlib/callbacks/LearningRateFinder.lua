@@ -124,7 +124,7 @@ local function range_test(self, trainer, module)
     max_steps = self.num_training_steps, max_epochs = -1, callbacks = { Range(self) } }
   for _, name in ipairs(SAME) do options[name] = trainer.options[name] end
   local random = c.runtime.rng_state()
-  local inner = getmetatable(trainer)(options)
+  local inner = trainer:_within(options)
   inner:fit(deepcopy(module), { train = trainer.train_dataloader })
   c.runtime.rng_restore(random)
 end

@@ -303,6 +303,12 @@ function Trainer:say(text)
   console.say(text)
 end
 
+-- A Trainer of a callback, within a fit of this one: options of the command line are this one's.
+function Trainer:_within(own)
+  local _ <close> = overrides.aside()
+  return getmetatable(self)(own)
+end
+
 --- Prints a warning to stderr; the same one only once.
 function Trainer:warn(text)
   self._reported = self._reported or {}

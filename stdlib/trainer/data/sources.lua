@@ -207,7 +207,7 @@ function sources.load_val(state)
   state.data.val, state.data.val_epoch = sources.load(state, "val"), trainer.current_epoch
   trainer.num_val_batches = counts(state.data.val)
   trainer.num_sanity_val_batches = sanity_counts(trainer)
-  if not state.data.val then
+  if not state.data.val and trainer.limit_val_batches ~= 0 then
     trainer:warn("fit: there is a validation_step, but no validation data: it does not run")
   end
 end

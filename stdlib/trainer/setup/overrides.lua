@@ -58,6 +58,18 @@ function overrides.again()
   return setmetatable({}, { __close = function() args.values = values end })
 end
 
+--- While what it returns is open (`local _ <close> = ...`) a Trainer is what its own options say:
+--- one that a callback makes within a fit.
+function overrides.aside()
+  local kept <const> = {}
+  for _, name in ipairs { "values", "unset", "callbacks" } do
+    kept[name], overrides[name] = overrides[name], {}
+  end
+  return setmetatable({}, { __close = function()
+    for name, value in next, kept do overrides[name] = value end
+  end })
+end
+
 --- The script's options with those of the command line over them, each printed.
 function overrides.apply(script)
   overrides.applied = true
