@@ -1,15 +1,19 @@
 /* lua/cli/history.c: $XDG_STATE_HOME/ltrain/history, in libedit's own form.
 
    libedit writes whole files, so that of two prompts the last to save would win: here each entry is
-   added to the end of the file by one write. It is made short again when a prompt starts. */
+   added to the end of the file by one write. It is made short again when a prompt starts. Both are
+   done under a lock (flock), so that of prompts that begin at once one writes the first line, and
+   nothing is added to a file that has just been replaced. */
 #include "cli/history.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,6 +44,21 @@ static void find_path(void) {
     make_folders();
 }
 
+/* The file at the path, to be added to, locked until it is closed; -1: it cannot be written. One
+   that was replaced while the lock was waited for is left. */
+static int open_locked(void) {
+  for (;;) {
+    struct stat own, there;
+    int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0) return -1;
+    while (flock(file, LOCK_EX) != 0 && errno == EINTR) continue; /* elsewhere there are no locks */
+    if (fstat(file, &own) == 0 && stat(path, &there) == 0 && own.st_ino == there.st_ino &&
+        own.st_dev == there.st_dev)
+      return file;
+    close(file);
+  }
+}
+
 /* The file as libedit writes it, whole or not at all. */
 static void rewrite(History *h) {
   char beside[PATH_MAX + 16];
@@ -62,8 +81,13 @@ History *lt_history_open(void) {
     path[0] = 0;
     return h;
   }
+  bool is_long = exists && file.st_size > MOST_BYTES;
+  int lock = is_long ? open_locked() : -1;
   history(h, &event, H_LOAD, path);
-  if (exists && file.st_size > MOST_BYTES) rewrite(h);
+  if (lock >= 0) {
+    rewrite(h);
+    close(lock);
+  }
   return h;
 }
 
@@ -88,7 +112,7 @@ static void append(const char *text) {
   char *line = NULL;
   size_t capacity = 0;
   FILE *entry = file_of(text);
-  int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  int file = open_locked();
   bool is_new = file >= 0 && fstat(file, &before) == 0 && before.st_size == 0;
   for (int k = 0; entry != NULL && getline(&line, &capacity, entry) > 0; k++) {
     if (k == 0 && !is_new) continue;

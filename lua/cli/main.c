@@ -12,6 +12,7 @@
 #include "base/locale.h"
 #include "base/threads.h"
 #include "cli/line.h"
+#include "cli/output.h"
 #include "cli/plain.h"
 #include "cli/report.h"
 #include "cli/services.h"
@@ -147,6 +148,7 @@ int main(int argc, char **argv) {
   lt_report_warnings(L);
   lt_signals_install(L);
   lt_offer_services(L);
+  lt_output_install(L);
   int status = run(L, &p);
   lt_signals_release();
   lua_close(L);

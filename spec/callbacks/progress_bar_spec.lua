@@ -150,31 +150,40 @@ describe("ProgressBar", function()
   end)
 
   it("lets a script's print stand above it, on a terminal of any width", function()
-    if not os.execute "command -v script >/dev/null" then return pending "script is missing" end
     local folder = child.folder()
     child.write(folder .. "/s.lua", [[
 local lt = require "ltrain"
+local print, write = print, io.write
 local net = lt.nn.Linear(1, 1)
 function net:training_step(x, i)
   self:log_dict({ acc = 0.5336, loss = 0.2512 }, { prog_bar = true })
   print("step", i)
+  write("part, ")
+  write("end ", i, "\n")
   return self(x[1]):mean()
 end
 function net:validation_step() self:log("val_loss", 0.5) end
 function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
 local loader = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4, 1)))
-return {model = net, data = {train = loader, val = loader}}
+local options = {max_epochs = 1, logger = false, enable_checkpointing = false,
+  enable_model_summary = false}
+local data = {train = loader, val = loader}
+if ... ~= "fit" then return {model = net, data = data, trainer = options} end
+lt.Trainer(options):fit(net, data)
 ]])
-    for _, width in ipairs { 40, 200 } do
-      local pipe <close> = assert(io.popen(("cd '%s' && TERM=xterm script -qec 'stty cols %d; "
-        .. "\"%s\" run s.lua --max_epochs 1 --logger false --enable_checkpointing false "
-        .. "--enable_model_summary false' /dev/null </dev/null"):format(folder, width,
-        os.getenv "LTRAIN" or arg[-1])))
-      local text = pipe:read "a"
-      for i = 0, 3 do assert.matches(("\27[Kstep\t%d\r\n"):format(i), text, 1, true) end
-      assert.matches("\nepoch 0, step 4, validation:%s+val_loss=0.5\r\n", text)
-      for _, line in ipairs(shown(text)) do
-        assert.is_true(line:find "^ltrain: " ~= nil or #line < width, line)
+    for _, line in ipairs { "ltrain run s.lua", "ltrain s.lua fit" } do
+      for _, width in ipairs { 40, 200 } do
+        local status, text = child.on_terminal(line,
+          { dir = folder, columns = width, env = { TERM = "xterm" } })
+        if not status then return pending "script is missing" end
+        for i = 0, 3 do
+          assert.matches(("\27[Kstep\t%d\r\n"):format(i), text, 1, true)
+          assert.matches(("\27[Kpart, end %d\r\n"):format(i), text, 1, true)
+        end
+        assert.matches("\nepoch 0, step 4, validation:%s+val_loss=0.5\r\n", text)
+        for _, one in ipairs(shown(text)) do
+          assert.is_true(one:find "^ltrain: " ~= nil or #one < width, one)
+        end
       end
     end
     child.remove(folder)

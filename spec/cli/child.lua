@@ -66,4 +66,13 @@ function child.shell(text, options)
   return code, out, err
 end
 
+--- Runs a line of the shell on a terminal, `columns` wide; nil where there is no program `script`.
+--- The status is 0; what it prints is on standard output. Other options as of child.shell.
+function child.on_terminal(line, options)
+  if not os.execute "command -v script >/dev/null" then return nil end
+  options = options or {}
+  if options.columns then line = ("stty cols %d; %s"):format(options.columns, line) end
+  return child.shell(("script -qec %s /dev/null || true"):format(quote(line)), options)
+end
+
 return child

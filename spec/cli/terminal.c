@@ -4,6 +4,7 @@
 
    Each line of the plan is a word and a text (\e \r \t \n \\ \xHH are characters):
      see TEXT      waits until a row of the screen has it
+     twice TEXT    waits until two rows have it
      gone TEXT     waits until none has
      ready         waits until the cursor is behind an empty prompt
      painted TEXT  waits until a row has it with a letter in place of each coloured character
@@ -170,13 +171,15 @@ static void row_text(int r, bool looks, char *out, size_t size) {
   out[last] = 0;
 }
 
-static bool is_seen(const char *text, bool looks) {
+/* How many rows have a text. */
+static int rows_with(const char *text, bool looks) {
   char row[4 * MOST + 8];
+  int n = 0;
   for (int r = 0; r < screen.rows; r++) {
     row_text(r, looks, row, sizeof row);
-    if (strstr(row, text) != NULL) return true;
+    n += strstr(row, text) != NULL;
   }
-  return false;
+  return n;
 }
 
 static void print(const char *name, bool looks) {
@@ -223,12 +226,18 @@ static void wait_until_ready(void) {
   exit(1);
 }
 
-static void wait_for(const char *text, bool seen, bool looks) {
+/* Until at least `wanted` rows have the text; 0: until none has. */
+static bool is_there(const char *text, int wanted, bool looks) {
+  int n = rows_with(text, looks);
+  return wanted == 0 ? n == 0 : n >= wanted;
+}
+
+static void wait_for(const char *text, int wanted, bool looks) {
   time_t until = time(NULL) + PATIENCE;
   bool goes_on = true;
-  while (is_seen(text, looks) != seen && goes_on && time(NULL) < until) goes_on = listen(50);
-  if (is_seen(text, looks) == seen) return;
-  printf("--- never %s: %s\n", seen ? "seen" : "gone", text);
+  while (!is_there(text, wanted, looks) && goes_on && time(NULL) < until) goes_on = listen(50);
+  if (is_there(text, wanted, looks)) return;
+  printf("--- never %s: %s\n", wanted > 0 ? "seen" : "gone", text);
   print("screen", looks);
   kill(child, SIGKILL);
   exit(1);
@@ -283,9 +292,10 @@ static void follow(char *line) {
     set_size(columns, rows);
   unescape(text);
   if (strcmp(line, "ready") == 0) wait_until_ready();
-  if (strcmp(line, "see") == 0) wait_for(text, true, false);
-  if (strcmp(line, "gone") == 0) wait_for(text, false, false);
-  if (strcmp(line, "painted") == 0) wait_for(text, true, true);
+  if (strcmp(line, "see") == 0) wait_for(text, 1, false);
+  if (strcmp(line, "twice") == 0) wait_for(text, 2, false);
+  if (strcmp(line, "gone") == 0) wait_for(text, 0, false);
+  if (strcmp(line, "painted") == 0) wait_for(text, 1, true);
   if (strcmp(line, "send") == 0) send_keys(text);
   if (strcmp(line, "screen") == 0) print(text, false);
   if (strcmp(line, "colours") == 0) print(text, true);

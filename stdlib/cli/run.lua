@@ -198,7 +198,7 @@ local function fix_seed(seed)
   set(seed)
 end
 
--- What the script prints stands above a progress bar and in console.log; with `verbose` every rank
+-- What the script prints is in console.log too; with `verbose` every rank
 -- speaks, and what the others say begins with their numbers.
 local function prepare_print(host, verbose)
   local plain = host.globals.print
@@ -208,7 +208,7 @@ local function prepare_print(host, verbose)
     if verbose and rank > 0 then
       plain(("[rank %d]"):format(rank), ...)
     else
-      console.past(plain, ...)
+      plain(...)
       if rank == 0 then console.copy(console.line(...)) end
     end
   end

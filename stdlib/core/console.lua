@@ -8,6 +8,8 @@ local tree = require "ltrain.core.tree"
 
 local console = {}
 
+local hold_line <const> = c.runtime.hold_line -- of the program, on a terminal: lua/cli/output.h
+
 local KEPT <const> = 1000 -- lines
 
 local early = {} -- lines from before anybody wanted a copy
@@ -18,6 +20,12 @@ local holder -- an object with hide() and draw(), or nil
 --- Makes `bar` the holder of the last line; nil: nobody.
 function console.hold(bar)
   holder = bar
+  if not hold_line then return end
+  if bar then
+    hold_line(function() bar:hide() end, function() bar:draw() end)
+  else
+    hold_line()
+  end
 end
 
 --- Has every rank speak (true), the others with their numbers before their lines.
