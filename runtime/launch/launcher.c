@@ -25,6 +25,8 @@
 
 enum { WAKE_S = 10, MOST_PARENTS = 8 };
 
+static const char SEGMENT[] = "/dev/shm/vader_segment.";
+
 /* Since Open MPI 5 mpirun becomes prterun, and its daemons are prted. */
 static const char *const LAUNCHERS[] = {"mpirun",  "mpiexec", "orterun",   "orted",
                                         "prterun", "prted",   "slurmstepd"};
@@ -64,6 +66,18 @@ void lt_launcher_find(lt_world *w) {
   }
 }
 
+/* Ranks of a machine share memory by files, which Open MPI removes when it is closed, and mpirun of
+   ranks that did not come to that. Without it each removes what it has. */
+static void remove_segments(void) {
+  FILE *maps = fopen("/proc/self/maps", "re");
+  char line[1024], path[512];
+  while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+    if (sscanf(line, "%*s %*s %*s %*s %*s %511s", path) == 1 &&
+        strncmp(path, SEGMENT, strlen(SEGMENT)) == 0)
+      unlink(path);
+  if (maps != NULL) fclose(maps);
+}
+
 void lt_launcher_turn(lt_watchdog *d) {
   struct pollfd end = {.fd = d->launcher_fd, .events = POLLIN};
   if (d->launcher_fd < 0 || poll(&end, 1, 0) <= 0) return;
@@ -73,8 +87,9 @@ void lt_launcher_turn(lt_watchdog *d) {
   snprintf(text, sizeof text, "rank %d: its launcher has exited: %s (pid %d)", d->info->rank,
            d->world->launcher_name, (int)d->world->launcher);
   d->world->launcher = 0; /* nobody to end any more */
-  if (!lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT))
-    lt_watchdog_judge(d, LT_EXITED, d->info->rank, 1, text);
+  if (lt_mailbox_has(d->mail, LT_NOTICE_ALL_LEFT)) return;
+  remove_segments();
+  lt_watchdog_judge(d, LT_EXITED, d->info->rank, 1, text);
 }
 
 /* From a process of its own, as this one ends. It holds nothing of ours open: a daemon waits for
