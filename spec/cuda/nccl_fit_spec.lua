@@ -31,7 +31,8 @@ end
 describe("ltrain doctor", function()
   it("measures two GPUs, and names what moves their memory", function()
     local status, out, err = child.shell(
-      'program=$(command -v ltrain); PATH=/nowhere CUDA_VISIBLE_DEVICES=0,1 exec "$program" doctor')
+      'program=$(command -v ltrain); PATH=/nowhere CUDA_VISIBLE_DEVICES=0,1 exec "$program" doctor',
+      { seconds = 240 })
     assert.equal(0, status, err)
     assert.matches("\ncomm nccl    yes: 2 GPUs, 64 MB in [%d.]+ ms %([%d.]+ GB/s%)\n", out)
   end)

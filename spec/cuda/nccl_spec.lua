@@ -10,7 +10,7 @@ describe("ltrain_nccl.so", function()
       shell.need([[(
         export TMPDIR=$(mktemp -d); p=; bad=0
         for r in $(seq 0 %d); do
-          FAKERT_PAUSE=20 timeout -k 1 60 %s/spec/c/comm_conformance nccl - $r %d $TMPDIR &
+          FAKERT_PAUSE=20 timeout -k 1 240 %s/spec/c/comm_conformance nccl - $r %d $TMPDIR &
           p="$p $!"
         done
         for q in $p; do wait $q || bad=1; done
