@@ -429,6 +429,21 @@ describe("ckpt_path", function()
     assert.matches("epoch=0%-step=1.ckpt$", one.ckpt_path)
   end)
 
+  it("leaves callbacks what they have come to, except for a fit", function()
+    local stopping = lt.callbacks.EarlyStopping { monitor = "x", patience = 2 }
+    local saving = lt.callbacks.ModelCheckpoint { monitor = "x", save_top_k = 2 }
+    local net = tiny.Line()
+    function net:on_train_epoch_end() self:log("x", (self.trainer.current_epoch - 1) ^ 2) end
+    function net.test_step() end
+    local one = trainer { max_epochs = 9, callbacks = { stopping, saving } }
+    one:fit(net, tiny.same(1))
+    local epoch, worst = stopping.stopped_epoch, saving.kth_best_model_path
+    assert.equal(3, epoch)
+    one:test(net, tiny.same(1), { ckpt_path = "best", verbose = false })
+    assert.matches("epoch=1%-step=2.ckpt$", one.ckpt_path)
+    assert.same({ 3, worst }, { stopping.stopped_epoch, saving.kth_best_model_path })
+  end)
+
   it("'best' of a new Trainer is that of the newest run that has one", function()
     local net = tiny.Line()
     function net.test_step() end

@@ -121,9 +121,9 @@ local function state_of_same_reasons(self, states)
 end
 
 --- Restores the best file of a run that is resumed with another folder or other names.
-function ModelCheckpoint:on_load_checkpoint(_, _, checkpoint)
+function ModelCheckpoint:on_load_checkpoint(trainer, _, checkpoint)
   local states = checkpoint.callbacks or {}
-  if states[self:state_key()] then return end -- load_state_dict gets it
+  if trainer.running.fn ~= "fit" or states[self:state_key()] then return end -- or load_state_dict
   local saved = state_of_same_reasons(self, states)
   if saved then self:load_state_dict(saved) end
 end

@@ -164,20 +164,28 @@ function checkpoint.restore_weights(state, saved)
   state.strategy:load_module_state(module, saved.state_dict)
 end
 
---- Takes back the weights, and what callbacks and the DataModule had saved.
-function checkpoint.restore_model(state, saved)
-  local trainer, module, data = state.trainer, state.module, state.data_module
-  checkpoint.restore_weights(state, saved)
-  if data and data.load_state_dict and saved.data_module then
-    data:load_state_dict(saved.data_module)
-  end
+-- They are what they were when a fit saved the file. In other loops they keep what they have come
+-- to: the best checkpoints, why a fit stopped.
+local function restore_callbacks(state, saved)
+  local trainer, module = state.trainer, state.module
   for _, callback in ipairs(trainer.callbacks) do
     if callback.on_load_checkpoint then callback:on_load_checkpoint(trainer, module, saved) end
   end
+  if state.fn ~= "fit" then return end
   for _, callback in ipairs(trainer.callbacks) do
     local own = saved.callbacks and saved.callbacks[callback:state_key()]
     if own ~= nil then callback:load_state_dict(own) end
   end
+end
+
+--- Takes back the weights, and what callbacks and the DataModule had saved.
+function checkpoint.restore_model(state, saved)
+  local data = state.data_module
+  checkpoint.restore_weights(state, saved)
+  if data and data.load_state_dict and saved.data_module then
+    data:load_state_dict(saved.data_module)
+  end
+  restore_callbacks(state, saved)
 end
 
 local function restore_loops(state, loops)
