@@ -7,7 +7,7 @@ local both = require "spec.cuda.both"
 local lt = require "ltrain"
 
 local UNIT <const> = { f16 = 2 ^ -11, bf16 = 2 ^ -9 }
-local UNITS <const> = 5
+local UNITS <const> = 8
 local DTYPES <const> = { "f16", "bf16" }
 
 -- The result and the gradients of q, k and v, each element of the result with a weight.
