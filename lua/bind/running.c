@@ -9,6 +9,10 @@
    A host that runs a call in slices of time pauses it in any of its threads: the thread yields in
    a hook, and each function here that had resumed it yields in turn, until the host has control.
    Resumed, they resume in the same order. */
+#include <string.h>
+
+#include <lauxlib.h>
+
 #include "bind/debugger.h"
 
 static lua_State *enter(lt_bind *b, lua_State *thread) {
@@ -120,6 +124,46 @@ static void raised(lua_State *L, lt_bind *b, lua_State *thread) {
   lua_pop(L, 1);
 }
 
+static const char ended_key = 0; /* in the registry: {message, frames} */
+
+int lt_ended_coroutine(lua_State *L) {
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &ended_key) != LUA_TTABLE) return 0;
+  lua_rawgeti(L, -1, 1);
+  lua_rawgeti(L, -2, 2);
+  return 2;
+}
+
+/* Whether the text at `a` ends with that at `b`. */
+static bool ends_with(lua_State *L, int a, int b) {
+  size_t n, m;
+  const char *text = lua_tolstring(L, a, &n), *end = lua_tolstring(L, b, &m);
+  return m <= n && memcmp(text + n - m, end, m) == 0;
+}
+
+/* Keeps the frames of a thread that an error has ended, before they go. What the error passed
+   through before stands in front. */
+static void keep_frames(lua_State *L, lua_State *thread) {
+  if (lua_type(thread, -1) != LUA_TSTRING || lua_checkstack(thread, 1) == 0) return;
+  int top = lua_gettop(L);
+  luaL_checkstack(L, 8, NULL);
+  lua_pushvalue(thread, -1);
+  lua_xmove(thread, L, 1);
+  bool is_passed = lt_ended_coroutine(L) == 2 && ends_with(L, top + 1, top + 3);
+  if (!is_passed) lua_settop(L, top + 1), lua_pushliteral(L, "");
+  luaL_traceback(L, thread, NULL, 0);
+  const char *frames = strchr(lua_tostring(L, -1), '\n'); /* behind "stack traceback:" */
+  lua_pushstring(L, frames != NULL ? frames : "");
+  lua_remove(L, -2);
+  lua_concat(L, 2);
+  lua_createtable(L, 2, 0);
+  lua_insert(L, -2);
+  lua_rawseti(L, -2, 2);
+  lua_pushvalue(L, top + 1);
+  lua_rawseti(L, -2, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &ended_key);
+  lua_settop(L, top);
+}
+
 /* What a function of coroutine.wrap returns or raises. */
 static int take_wrapped(lua_State *L, lt_bind *b, lua_State *thread, int status, int n_results) {
   if (status == LUA_OK || status == LUA_YIELD) {
@@ -130,6 +174,7 @@ static int take_wrapped(lua_State *L, lt_bind *b, lua_State *thread, int status,
   int state = lua_status(thread);
   bool lost = b->guard != NULL && b->guard->is_lost(thread);
   if (state != LUA_OK && state != LUA_YIELD) raised(L, b, thread);
+  if (state == LUA_ERRRUN && !lost) keep_frames(L, thread);
   if (state != LUA_OK && state != LUA_YIELD && !lost)
     status = lua_resetthread(thread); /* closes its variables; leaves the error on top */
   lua_xmove(thread, L, 1);

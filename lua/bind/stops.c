@@ -246,7 +246,10 @@ void lt_offer_stops(lua_State *L, lt_bind *b) {
 
 void lt_bind_stops(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"sessions", sessions}, {"raised", lt_stops_handler}, {NULL, NULL}};
+      {"sessions", sessions},
+      {"raised", lt_stops_handler},
+      {"ended", lt_ended_coroutine},
+      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);

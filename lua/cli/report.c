@@ -11,6 +11,7 @@
 #include "bind/dist.h"
 #include "cli/notes.h"
 #include "cli/signals.h"
+#include "cli/stack.h"
 
 void lt_complain(const char *text) {
   fflush(stdout);
@@ -90,7 +91,7 @@ static bool push_text(lua_State *L, bool stopped, int level) {
     lt_push_error_text(L, 1);
     lua_concat(L, lua_gettop(L) - top);
   } else if (!stopped && level > 0) {
-    luaL_traceback(L, L, lua_tostring(L, 1), level);
+    lt_push_traceback(L, L, lua_tostring(L, 1), level);
     lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, LT_LAST_STACK);
     return trim(L, 1);

@@ -15,6 +15,7 @@
 #include "cli/notes.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "cli/stack.h"
 #include "ltrain/version.h"
 
 /* write(text): standard output, at once */
@@ -80,8 +81,8 @@ static int run_chunk(lua_State *L) {
 
 static int traceback(lua_State *L) {
   lua_State *thread = lua_tothread(L, 3);
-  luaL_traceback(L, thread != NULL ? thread : L, luaL_checkstring(L, 1),
-                 (int)luaL_checkinteger(L, 2));
+  lt_push_traceback(L, thread != NULL ? thread : L, luaL_checkstring(L, 1),
+                    (int)luaL_checkinteger(L, 2));
   return 1;
 }
 

@@ -93,8 +93,8 @@ words.list = {
     text = "FILE is a checkpoint, a file of safetensors, lt.save or torch.save, of NumPy (npy, "
       .. "npz), IDX\n(MNIST), an image, a csv, JSON, a tokenizer.json, or the folder of a run "
       .. "or of runs. Of tensors\nit prints names, shapes and dtypes, of a run its options and "
-      .. "metrics. Of a csv of more\nthan 4 MiB it reads the first rows, JSON of more than 64 MiB it "
-      .. "does not list. `ltrain info FILE` is\nthe same." },
+      .. "metrics. Of a csv of more\nthan 4 MiB it reads the first rows, JSON of more than 64 MiB "
+      .. "it does not list. `ltrain info FILE` is\nthe same." },
   { name = "hash", args = "FILE... [--all]", files = true, options = {
       { name = "all", type = "boolean", value = "true|false",
         doc = "include the state of optimizers in checkpoints" },

@@ -17,6 +17,58 @@ function traceback.is_ours(line)
     or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
 end
 
+-- Whether a file of the script defines a function under a name.
+local function is_defined(lines, name)
+  for _, line in ipairs(lines) do
+    if line:find("function%s+[%w_.:]-" .. name .. "%f[^%w_]")
+      or line:find(name .. "%f[^%w_]%s*=%s*function") then
+      return true
+    end
+  end
+  return false
+end
+
+-- The first line of the function that line `number` is in, by the indentation; nil: not seen.
+local function beginning(lines, number)
+  local depth = #(lines[number] or ""):match "^%s*"
+  for i = number, 1, -1 do
+    local blank, code = lines[i]:match "^(%s*)(.*)$"
+    if code:find "%f[%w_]function%f[^%w_]" and (#blank < depth or i == number) then return i end
+  end
+end
+
+-- Of what the library calls Lua knows the name that the library has for it ("local 'fn'"): the one
+-- that the source has, or the line where the function begins.
+local function with_own_name(line, files)
+  local file, number, name = line:match "^\t([^\n]-):(%d+): in %l+ '([%w_]+)'$"
+  if not file then return line end
+  if files[file] == nil then
+    local text = source.text(source.named(file))
+    files[file] = text and source.lines(text) or false
+  end
+  local lines = files[file]
+  if not lines or is_defined(lines, name) then return line end
+  local first = beginning(lines, tonumber(number))
+  if not first then return line end
+  local own = lines[first]:match "function%s+([%a_][%w_.:]*)"
+  return ("\t%s:%s: in function %s"):format(file, number, own and ("'%s'"):format(own)
+    or ("<%s:%d>"):format(file, first))
+end
+
+local FIRST <const>, LAST <const> = 11, 11 -- frames that are shown of a long list
+
+-- A traceback's lines, the middle of many frames left out.
+local function shortened(kept)
+  local n = #kept - FIRST - LAST - 1
+  if n <= 1 then return kept end
+  for i = FIRST + 2, #kept - LAST do
+    n = n + (math.tointeger(tonumber(kept[i]:match "^\t%.%.%.\t%(skipping (%d+) ")) or 1) - 1
+  end
+  local short = table.move(kept, 1, FIRST + 1, 1, {})
+  short[#short + 1] = ("\t...\t(skipping %d frames)"):format(n)
+  return table.move(kept, #kept - LAST + 1, #kept, #short + 1, short)
+end
+
 -- Whether the message is that of another rank, with its line: these frames are of where the ranks
 -- were started.
 local function is_of_a_rank(message)
@@ -25,10 +77,19 @@ local function is_of_a_rank(message)
     and last.code == "ranks"
 end
 
--- Whether a frame's line says no more than the message does: "\tmodel.lua:3: in ...".
-local function says_nothing_new(message, line)
-  local place = line:match("^\t(.-:%d+:)")
-  return place ~= nil and message:sub(1, #place) == place
+-- Whether frames ("\tmodel.lua:3: in ...") say no more than the message, with the places in front
+-- through which it was passed on.
+local function say_nothing_new(message, lines)
+  local places, rest = {}, message
+  while true do
+    local place, after = rest:match "^([^\n:]+:%d+:) (.*)$"
+    if not place then break end
+    places[place], rest = true, after
+  end
+  for _, line in ipairs(lines) do
+    if line:find "^\t" and not places[line:match "^\t(.-:%d+:)" or ""] then return false end
+  end
+  return true
 end
 
 --- The traceback below `message`, without the frames of the library; none when the message says it
@@ -36,21 +97,21 @@ end
 function traceback.trim(message, text)
   if message:find("^ltrain%.[%w_.]+:%d+:") or message:find("^ltrain:%d+:") then return text end
   if is_of_a_rank(message) then return message end
-  local kept, frames, skipped = { message }, 0, nil
+  local kept, frames, skipped, files = { message }, 0, nil, {}
   for line in text:sub(#message + 1):gmatch("[^\n]+") do
     if line:find(SKIPPED) then
       skipped = line
     elseif line:find("^\t") and not traceback.is_ours(line) then
       frames = frames + 1
       kept[#kept + 1] = skipped
-      kept[#kept + 1] = line
+      kept[#kept + 1] = with_own_name(line, files)
       skipped = nil
     elseif line == "stack traceback:" then
       kept[#kept + 1] = line
     end
   end
-  if frames == 0 or frames == 1 and says_nothing_new(message, kept[#kept]) then return message end
-  return table.concat(kept, "\n")
+  if frames == 0 or say_nothing_new(message, kept) then return message end
+  return table.concat(shortened(kept), "\n")
 end
 
 -- A message that was passed on has several places in front, as out of coroutine.wrap: the last is
@@ -100,11 +161,22 @@ local function at_return(message, text)
     or message
 end
 
+--- The traceback `text` of `message` with the frames of the coroutine in front that the error comes
+--- from: coroutine.wrap has ended it.
+function traceback.whole(message, text)
+  local said, frames = c.runtime.frames.ended()
+  if not said or message:sub(-#said) ~= said or #said == #message then return text end
+  local header <const> = message .. "\nstack traceback:"
+  if text:sub(1, #header) ~= header then return text end
+  return header .. frames .. text:sub(#header + 1)
+end
+
 --- The same as the user sees it: with what to do about an error of Lua's, and on a terminal with
 --- the line of the script below the message.
 function traceback.show(message, text)
   local cause = require "ltrain.core.fault"(message)
   if cause ~= message then message, text = cause, cause .. text:sub(#message + 1) end
+  text = traceback.whole(message, text)
   local stack = traceback.trim(message, text):sub(#message + 1)
   local said = at_return(innermost(message), text)
   local excerpt = console.is_terminal() and require "ltrain.core.source_line"(said)

@@ -19,7 +19,7 @@ local function describe(host, value, with_stack)
   local message = c.runtime.error_text(value)
   local stopped = interrupt.is(value) or host.stopped()
   if not stopped and lacks_line(value, message) then message = errors.where() .. message end
-  local stack = with_stack and host.traceback(message, 3) or message
+  local stack = with_stack and traceback.whole(message, host.traceback(message, 3)) or message
   local text = not stopped and type(value) == "string" and traceback.show(message, stack)
   return { value = value, text = text or message, stack = stack, stopped = stopped }
 end
