@@ -26,8 +26,11 @@ static bool refuse(const char *option) {
   if (lacks)
     fprintf(stderr, "ltrain: %s needs an argument\n", option);
   else
-    fprintf(stderr, near.word != NULL ? "ltrain: unknown option %s; did you mean %s?\n"
-                                      : "ltrain: unknown option %s\n", option, near.word);
+    fprintf(stderr,
+            near.word != NULL
+              ? "ltrain: unknown option %s; did you mean %s?\n"
+              : "ltrain: unknown option %s; options of a command follow it: ltrain run SCRIPT %s\n",
+            option, near.word != NULL ? near.word : option);
   fputs("usage: ltrain COMMAND ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]\n"
         "see `ltrain --help`\n",
         stderr);

@@ -217,14 +217,22 @@ static bool check_crc(lt_ctx *c, const lt_safetensors *s, char *text, size_t n) 
 
 static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
   unsigned char head[8];
+  if (file_size == 0)
+    return lt_fail(c, LT_EIO, "%s: %s is not a safetensors file: it is empty", s->op, s->path);
   if (file_size < 8)
     return lt_fail(c, LT_EIO, "%s: %s is not a safetensors file: only %lld bytes", s->op, s->path,
                    (long long)file_size);
   if (!lt_file_read_at(c, s->op, s->path, s->fd, head, 8, 0)) return false;
   uint64_t n = 0;
   for (int i = 7; i >= 0; i--) n = n << 8 | head[i];
-  if (n > MAX_HEADER || (int64_t)n > file_size - 8)
-    return lt_fail(c, LT_EIO, "%s: %s is not a safetensors file: a header of %llu bytes in %lld",
+  if (n > MAX_HEADER)
+    return lt_fail(c, LT_EIO,
+                   "%s: %s is not a safetensors file: it does not begin with the size of a header",
+                   s->op, s->path);
+  if ((int64_t)n > file_size - 8)
+    return lt_fail(c, LT_EIO,
+                   "%s: %s is not a safetensors file: a header of %llu bytes in %lld: is it cut "
+                   "off?",
                    s->op, s->path, (unsigned long long)n, (long long)file_size);
   char *text = lt_alloc(c, n + 1);
   if (text != NULL && lt_file_read_at(c, s->op, s->path, s->fd, text, n, 8)) {

@@ -1,45 +1,12 @@
 -- spec/mutations/mutate.lua: all scripts that differ from one by a mistake of one word.
 -- Stock Lua runs this too, which has no modules of ltrain.
+local calls = require "spec.mutations.calls"
+local habits = require "spec.mutations.habits"
 local tokens_of = dofile((os.getenv "LT_ROOT" or ".") .. "/stdlib/core/tokens.lua").of_file
 
+local arguments <const>, closing <const> = calls.arguments, calls.closing
+local is_call <const>, text_of <const> = calls.is_call, calls.text_of
 local DTYPES <const> = { f32 = "i64", i64 = "f32", f64 = "i32", bf16 = "u8", u8 = "f32" }
-
--- The token that closes the bracket at k.
-local function closing(tokens, k)
-  local depth = 0
-  for j = k, #tokens do
-    local t = tokens[j].text
-    if tokens[j].kind == "sign" then
-      if t == "(" or t == "{" or t == "[" then depth = depth + 1 end
-      if t == ")" or t == "}" or t == "]" then depth = depth - 1 end
-    end
-    if depth == 0 then return j end
-  end
-end
-
--- The arguments of the call whose bracket is at k: pairs of first and last token.
-local function arguments(tokens, k)
-  local last, list, depth, from = closing(tokens, k), {}, 0, k + 1
-  for j = k + 1, (last or k) - 1 do
-    local t = tokens[j]
-    if t.kind == "sign" and t.text:match "^[({%[]$" then depth = depth + 1 end
-    if t.kind == "sign" and t.text:match "^[)}%]]$" then depth = depth - 1 end
-    if t.kind == "keyword" and t.text == "function" then return {}, last end -- too long to drop
-    if depth == 0 and t.text == "," then
-      list[#list + 1] = { from, j - 1 }
-      from = j + 1
-    end
-  end
-  if last and from < last then list[#list + 1] = { from, last - 1 } end
-  return list, last
-end
-
-local function is_call(tokens, k)
-  local before = tokens[k - 1]
-  return tokens[k].text == "(" and before and (before.kind == "name" or before.text == ")")
-    and not (tokens[k - 2] and tokens[k - 2].text == "function")
-    and not (tokens[k - 4] and tokens[k - 4].text == "function")
-end
 
 -- Two neighbouring letters in the middle of a word change places.
 local function misspelt(word)
@@ -51,6 +18,7 @@ end
 
 -- One mistake each: what is replaced from token to token, by what; nil: there is none here.
 local KINDS <const> = {}
+for kind, find in pairs(habits) do KINDS[kind] = find end
 
 function KINDS.argument_dropped(tokens, k)
   if not is_call(tokens, k) then return end
@@ -121,12 +89,6 @@ function KINDS.return_dropped(tokens, k)
   if t.text == "return" and tokens[k + 1] and tokens[k + 1].text ~= "end" then
     return k, k, "local _ ="
   end
-end
-
-local function text_of(tokens, range)
-  local words = {}
-  for j = range[1], range[2] do words[#words + 1] = tokens[j].text end
-  return table.concat(words, " ")
 end
 
 function KINDS.arguments_swapped(tokens, k)
@@ -210,6 +172,9 @@ function KINDS.returns_nothing(tokens, k)
   end
 end
 
+-- Of which those that do not compile are wanted too.
+local COMPILER <const> = { comma_lost = true, word_of_python = true }
+
 local function replaced(text, tokens, from, to, by)
   return text:sub(1, tokens[from].from - 1) .. by .. text:sub(tokens[to].to + 1)
 end
@@ -235,7 +200,8 @@ return function(text)
       local texts = dropped and without_arguments(text, tokens, k, dropped)
         or from and { replaced(text, tokens, from, to, by) } or {}
       for n, changed in ipairs(texts) do
-        if load(changed, "=script", "t") then -- others are errors of Lua's compiler
+        -- Others are errors of Lua's compiler.
+        if COMPILER[kind] or load(changed, "=script", "t") then
           list[#list + 1] = { kind = kind, line = tokens[k].line, text = changed,
                               at = tokens[from].from, n = n }
         end

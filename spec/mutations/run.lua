@@ -2,24 +2,29 @@
 --
 --   ./dev mutations [HOW MANY] [SEED] [OPTIONS OF ltrain run, as --devices 2]
 --
--- A mistake ends well in an error at a line of the script. It ends badly in a frame of ltrain's
--- own, in a signal, after the limit, or in silence: with exit status 0, though a name was misspelt,
--- a number is text, a layer nil, a return gone, or a dot a colon. Another number, another word that
--- is shown, or an argument less may be another program that is right: those are counted by
--- themselves. Lines that an example does not come to have no mistakes. What ends badly is listed,
--- and in a line each what is an error at another line than the mistake's; the last has the score.
+-- A mistake ends well in an error at a line of the script, or in a warning that names its line. It
+-- ends badly in a frame of ltrain's own, in a signal, after the limit, or in silence: with exit
+-- status 0, though a name was misspelt, a number is text, a layer nil, a return gone, or a dot a
+-- colon, and `ltrain check` does not name the line either. Another number, another word that is
+-- shown, or a line less may be another program that is right: those are counted by themselves, and
+-- which of them `ltrain check` names. Lines that an example does not come to have no mistakes. What
+-- ends badly is listed, and in a line each what is an error at another line than the mistake's, and
+-- the other programs; the last has the score.
 local mutate = require "spec.mutations.mutate"
 
 local ltrain <const> = os.getenv "LTRAIN" or "ltrain"
 local root <const> = os.getenv "LT_ROOT" or "."
 local LIMIT <const> = 60
-local EXAMPLES <const> = { "mlp", "digits", "char_gpt", "fine_tune", "manual_loop" }
+local EXAMPLES <const> = { "mlp", "digits", "char_gpt", "fine_tune", "manual_loop",
+  "tabular", "text_classification" }
 local FEW <const> = "--max_epochs 1 --limit_train_batches 2 --limit_val_batches 2 "
   .. "--limit_test_batches 2 --num_sanity_val_steps 1"
 -- Kinds that may end in silence: another number is another model.
 local MAY_RUN <const> = { dim_changed = true, word_misspelt = true, dtype_changed = true,
                           argument_dropped = true, arguments_swapped = true,
-                          self_forgotten = true, labels_as_floats = true }
+                          self_forgotten = true, labels_as_floats = true, number_less = true,
+                          number_negative = true, number_in_quotes = true, equals_turned = true,
+                          line_dropped = true, lines_swapped = true }
 local OPTIONS <const> = table.concat(arg, " ", 3)
 -- Put before a script: writes the numbers of the lines that it comes to.
 local WATCH <const> = [[local seen, file = {}, io.open("lines", "w")
@@ -40,9 +45,10 @@ local function write(path, text)
   file:write(text)
 end
 
-local function run(folder, example)
-  local word, options = "run", FEW .. " " .. OPTIONS
-  if example == "manual_loop" then word, options = "", "" end
+local function run(folder, example, word)
+  local options = word and "" or FEW .. " " .. OPTIONS
+  if example == "manual_loop" and not word then options = "" end
+  word = word or "run"
   local pipe <close> = assert(io.popen(("cd '%s' && timeout -k 1 %d '%s' %s script.lua %s 2>&1; "
     .. "echo \"exit $?\""):format(folder, LIMIT, ltrain, word, options)))
   local text = pipe:read "a"
@@ -58,7 +64,9 @@ local function judge(mutant, status, text)
     return "good", mutant.line
   elseif status == 0 and text:find "warning: [^\n]*; did you mean '" then
     return "good", nil
-  elseif status == 0 and text:find "%(command line; the script sets %d+x%)" then
+  elseif status == 0 and text:find "warning: script%.lua:%d+:" then
+    return "good", tonumber(text:match "warning: script%.lua:(%d+):")
+  elseif status == 0 and text:find "%(command line; the script sets [^\n]*[x}]%)" then
     return "ran" -- the command line's number is taken in its place
   elseif status == 0 then
     return MAY_RUN[mutant.kind] and "ran" or "silent"
@@ -117,34 +125,56 @@ local function line_of(text, number)
   end
 end
 
+-- Whether `ltrain check` names the line, or one beside it.
+local function is_checked(folder, mutant)
+  local _, text = run(folder, mutant.example, "check")
+  for line in text:gmatch "script%.lua:(%d+): %a+:" do
+    if math.abs(line - mutant.line) <= 1 then return true end
+  end
+  return false
+end
+
 local function show(mutant, what, text)
   print(("\n%s: %s in %s.lua:%d\n  %s\n  %s"):format(what, mutant.kind, mutant.example,
     mutant.line, line_of(mutant.text, mutant.line), (text:sub(-400):gsub("\n", "\n  "))))
 end
 
+local function one_line(mutant)
+  return ("%s in %s.lua:%d: %s"):format(mutant.kind, mutant.example, mutant.line,
+    line_of(mutant.text, mutant.line))
+end
+
+-- Runs one and counts it in n; `far` and `others` get a line of what is at another line or runs.
+local function try(folder, mutant, n, far, others)
+  write(folder .. "/script.lua", mutant.text)
+  local status, text = run(folder, mutant.example)
+  local what, line, said = judge(mutant, status, text)
+  if (what == "silent" or what == "ran") and is_checked(folder, mutant) then what = "checked" end
+  n[n[what] and what or "bad"] = n[n[what] and what or "bad"] + 1
+  if line == mutant.line then
+    n.near = n.near + 1
+  elseif what == "good" and line then
+    far[#far + 1] = ("%s\n    %d: %s"):format(one_line(mutant), line, said or "a warning")
+  elseif what == "ran" then
+    others[#others + 1] = one_line(mutant)
+  end
+  if not n[what] then show(mutant, what, text) end
+end
+
 local function main(count, seed)
+  io.stdout:setvbuf "line"
   local folder <const> = os.tmpname()
   os.remove(folder)
   assert(os.execute("mkdir " .. folder))
-  local n = { good = 0, near = 0, ran = 0, bad = 0 }
-  local list, far = chosen(mutants(folder), count, seed), {}
-  for _, mutant in ipairs(list) do
-    write(folder .. "/script.lua", mutant.text)
-    local status, text = run(folder, mutant.example)
-    local what, line, said = judge(mutant, status, text)
-    n[n[what] and what or "bad"] = n[n[what] and what or "bad"] + 1
-    if line == mutant.line then
-      n.near = n.near + 1
-    elseif what == "good" and line then
-      far[#far + 1] = ("%s in %s.lua:%d: %s\n    %d: %s"):format(mutant.kind, mutant.example,
-        mutant.line, line_of(mutant.text, mutant.line), line, said)
-    end
-    if not n[what] then show(mutant, what, text) end
-  end
+  local n = { good = 0, near = 0, ran = 0, checked = 0, bad = 0 }
+  local list, far, others = chosen(mutants(folder), count, seed), {}, {}
+  for _, mutant in ipairs(list) do try(folder, mutant, n, far, others) end
   os.execute("rm -rf " .. folder)
   if #far > 0 then print("\nat another line:\n  " .. table.concat(far, "\n  ")) end
-  print(("\n%d mistakes: %d errors (%d at the line of the mistake), %d other programs, %d bad")
-    :format(#list, n.good, n.near, n.ran, n.bad))
+  if #others > 0 then print("\nother programs:\n  " .. table.concat(others, "\n  ")) end
+  print(("\n%d mistakes: %d errors or warnings (%d at the line of the mistake), %d more named by "
+    .. "ltrain check, %d other programs, %d bad"):format(#list, n.good, n.near, n.checked, n.ran,
+    n.bad))
   return n.bad == 0
 end
 

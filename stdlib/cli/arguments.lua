@@ -68,7 +68,9 @@ end
 local function unknown(word, flag, name, trainer_rows)
   local gone = word.script and old_options.instead[name]
   if gone then return ("%s: %s is not an option: %s"):format(word.name, flag, gone) end
-  local near = errors.nearest(name, all_names(word, trainer_rows))
+  local names <const> = all_names(word, trainer_rows)
+  local near = errors.nearest(name, names)
+  if name == "" and not near then near = errors.nearest(flag:match "^%-(.*)$" or "", names) end
   return ("%s: unknown option %s%s"):format(word.name, flag,
     near and ("; did you mean --%s?"):format(near) or "")
 end
@@ -140,6 +142,13 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   return after
 end
 
+-- What a second argument may have been meant for: an option without its dashes.
+local function after_script(word, token, trainer_rows)
+  local name = token:match "^([%a_][%w_-]*)=" or ""
+  if row_for(name:gsub("-", "_"), word, trainer_rows) then return ": write --" .. token end
+  return ": the script's own arguments come after --"
+end
+
 --- Reads the tokens after a word; one that is `loose` keeps all flags that it does not know.
 --- Returns {script =, options =, overrides =, args =, help =, interactive =, flags =, wrong =};
 --- args are the script's own, or the files after the first; overrides are
@@ -168,9 +177,9 @@ function arguments.parse(word, tokens, trainer_rows)
     elseif parsed.script and word.files then
       parsed.args[#parsed.args + 1] = token
       i = i + 1
-    elseif parsed.script then
-      return nil, ("%s: unexpected '%s'%s"):format(word.name, token, word.script
-        and ": the script's own arguments come after --" or "")
+    elseif parsed.script or word.args == "" then
+      return nil, ("%s: unexpected '%s'%s"):format(word.name, token,
+        word.script and after_script(word, token, trainer_rows) or "")
     else
       parsed.script = token
       i = i + 1

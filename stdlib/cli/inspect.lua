@@ -253,7 +253,7 @@ local function reader_of(path, head)
   if is_idx(head) or path:find "%-ubyte%.gz$" then return read_idx end
   if path:find "%.json$" then return read_json end
   if path:find "%.csv$" then return read_csv end
-  if head == "" and not path:find "%.%w+$" then return read_nothing end
+  if head == "" and not path:find "%.csv$" and not path:find "%.json$" then return read_nothing end
   if path:find "%.safetensors$" or path:find "%.ckpt$" then return read_safetensors end
   if #head > 8 and head:sub(9, 9) == "{" then return read_safetensors end
   if head ~= "" and not head:find "[\0-\8\14-\31\127]" and not head:find "[\xf8-\xff]" then

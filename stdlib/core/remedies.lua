@@ -212,7 +212,10 @@ local function of_line(line)
   return line:find "shape%[0%]" and "; sizes count from 1: x.shape[1]" or ""
 end
 
-local function of_text() return "; texts are joined by a .. b" end
+local function of_text(operation)
+  return operation == "add" and "; texts are joined by a .. b"
+    or "; the number that a text holds is tonumber(text)"
+end
 
 local function of_shape() return "; shape is a table of sizes: x.shape[1], or x:size(1)" end
 
@@ -227,8 +230,8 @@ local ROWS <const> = {
   { "a nil value %(field 'integer index'%)", of_position },
   { "a nil value %(field '%?'%)", of_position },
   { "attempt to index a boolean value", of_boolean },
-  { "attempt to %a+ a 'string' with a", of_text },
-  { "attempt to %a+ a '%a+' with a 'string'", of_text },
+  { "attempt to (%a+) a 'string' with a", of_text },
+  { "attempt to (%a+) a '%a+' with a 'string'", of_text },
   { "attempt to call a table value %(%a+ 'shape'%)", of_shape },
   { "attempt to call a table value %(for iterator", function()
     return "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do"
@@ -268,7 +271,7 @@ return function(message, text)
   text = text or source.text(source.named(path)) or ""
   local lines = source.lines(text)
   local line = lines[tonumber(number)] or ""
-  if said:find "near '" or said:find "near <eof>" then
+  if said:find "near '" or said:find "near <eof>" or said == "unexpected symbol" then
     return where .. said .. syntax(said, line, lines[number - 1]) .. rest
   end
   local lacking = said:find "%f[%w]nil%f[%W]" and given.batch ~= nil and of_batch(text)

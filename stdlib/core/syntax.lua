@@ -37,6 +37,7 @@ local LOOKS_LIKE <const> = { [0x201C] = '"', [0x201D] = '"', [0x2018] = "'", [0x
 
 -- Of a byte that begins nothing in Lua: the character that it is of.
 local function of_byte(byte, line)
+  if line:find "[\0-\8\14-\31]" then return "; the file is no text: a script in Lua is needed" end
   if byte == 254 or byte == 255 then return "; the file is UTF-16: save it as UTF-8" end
   local char = byte > 127 and line:match("()" .. string.char(byte))
   char = char and line:match("^" .. utf8.charpattern, char)
@@ -64,7 +65,7 @@ end
 --- known. `before`: the line before it.
 return function(said, line, before)
   local near = said:match "near '(.*)'$" or said:match "near (<eof>)$"
-  if not near then return "" end
+  if not near then return line:find "\0" and of_byte(0, line) or "" end
   local byte = near:match "^<\\(%d+)>$"
   if byte then return of_byte(tonumber(byte), line) end
   for _, row in ipairs(ROWS) do

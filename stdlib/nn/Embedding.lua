@@ -35,6 +35,9 @@ end
 
 ---@param ids Tensor [N] of ids -> [N, D]
 function Embedding:forward(ids)
+  if not c.is_tensor(ids) then
+    errors.blame("nn.Embedding: the ids must be a tensor, got %s", errors.show(ids))
+  end
   local vectors = c.embedding(self.weight, ids, self.padding_idx)
   return vectors
 end
