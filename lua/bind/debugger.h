@@ -18,8 +18,8 @@ void lt_stops_raised(lua_State *L, lt_bind *b, lua_State *thread);
 /* A message handler that does that. */
 int lt_stops_handler(lua_State *L);
 
-/* frames.ended() -> the text of the error that has ended a coroutine of coroutine.wrap last, and the
-   frames that it had, as a traceback has them; of one within another those of both. */
+/* frames.ended() -> the text of the error that has ended a coroutine of coroutine.wrap last, and
+   the frames that it had, as a traceback has them; of one within another those of both. */
 int lt_ended_coroutine(lua_State *L);
 
 /* Let the library's Lua look into frames: only where nothing is kept from scripts, which would find

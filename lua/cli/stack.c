@@ -1,5 +1,5 @@
-/* lua/cli/stack.c: tracebacks, joined from pieces of luaL_traceback, which shows the first ten frames
-   and the last eleven. Between those of the script there may be many of the library. */
+/* lua/cli/stack.c: tracebacks, joined from pieces of luaL_traceback, which shows the first ten
+   frames and the last eleven. Between those of the script there may be many of the library. */
 #include "cli/stack.h"
 
 #include <string.h>
