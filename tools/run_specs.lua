@@ -90,7 +90,8 @@ local THREADED <const> = {
   "c/fork_test", "c/host_dlpack_test", "c/host_fork_test", "c/host_lives_test", "c/host_step_test",
   "c/host_test", "c/launch_test", "c/load_test", "c/order_test", "c/prefetch_test",
   "c/timeouts_test", "c/verdict_test", "c/watchdog_test", "callbacks/model_checkpoint_spec",
-  "callbacks/ranks_spec", "dashboard/server_spec", "data/images_spec", "data/loader_spec",
+  "callbacks/ranks_spec", "cuda/copies_spec", "cuda/nccl_failures_spec", "cuda/saving_spec",
+  "dashboard/server_spec", "data/images_spec", "data/loader_spec",
   "data/workers_spec", "dist/ddp_spec", "text/train_spec", "trainer/deferred_spec",
 }
 
