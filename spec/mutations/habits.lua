@@ -162,9 +162,9 @@ function habits.option_elsewhere(tokens, k)
   end
 end
 
--- { "a" "b" }: all that Lua takes for an error.
+-- { "a" "b" }: most are an error of Lua's compiler; the comma after the last item may go.
 function habits.comma_lost(tokens, k)
-  if tokens[k].text == "," then return k, k, " " end
+  if tokens[k].text == "," and tokens[k + 1].text ~= "}" then return k, k, " " end
 end
 
 -- A statement of one line is missing.

@@ -51,7 +51,24 @@ describe("mistakes of one word", function()
       table.move(lines_with "argument_dropped", 2, 4, 1, {}))
     local last <const> = lines_with "dot_for_colon"
     assert.equal("trainer.fit(Net(), {lt.ones(2, 3)})", last[#last])
-    for _, mutant in ipairs(mutants) do assert(load(mutant.text)) end
+    for _, mutant in ipairs(mutants) do
+      assert(load(mutant.text) or mutant.kind == "comma_lost", mutant.text)
+    end
+  end)
+
+  it("are habits of Python and PyTorch too", function()
+    assert.same({ "local _ = self.a(x):relu()" }, { lines_with "return_dropped"[1] })
+    assert.same({ "self.a = nn.Linear(2, 4)", "self.a = nn.Linear(3, 3)" },
+      table.move(lines_with "number_less", 1, 2, 1, {}))
+    assert.same({ "self.a = nn.Linear", "return lt.optim.SGD" }, lines_with "class_for_object")
+    assert.same({ "return self.a(x).relu", "return lt.optim.SGD(self.parameters, {lr = 0.1})" },
+      table.move(lines_with "call_forgotten", 2, 4, 1, {}))
+    assert.same({ 'return lt.mse_loss(self(batch), lt.ones(2, 4), {reduction = "none"})' },
+      lines_with "loss_of_each")
+    assert.same({ "function Net:init() local nn", "function Net:training_step(batch) local lt",
+                  "function Net:configure_optimizers() local lt" }, lines_with "upvalue_hidden")
+    assert.same({ "self.a = nn.Linear(3  4)" }, { lines_with "comma_lost"[1] })
+    assert.same({ 'local lt = require "ltrains"' }, lines_with "require_misspelt")
   end)
 
   it("end in an error at a line of the script", function()
