@@ -440,7 +440,8 @@ local function main(build, wanted)
   write_all(dir .. "/working", table.concat(working, "\0"))
   write_all(dir .. "/waiting", table.concat(waiting, "\0"))
   local began, passed, failed, skipped, bad, seen = now(), 0, 0, 0, {}, 0
-  local command <const> = "LT_TEST_SEED=" .. quote(SEED) .. " xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
+  local command <const> = "LT_TEST_SEED=" .. quote(SEED)
+    .. " xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
   local pipe = assert(io.popen(("%s & %s & wait"):format(
     command:format(quote(dir .. "/waiting"), #working > 0 and 1 or 3, quote(build), quote(dir)),
     command:format(quote(dir .. "/working"), 2, quote(build), quote(dir)))))
