@@ -37,10 +37,11 @@ typedef struct lt_cuda_launch_state {
 } lt_cuda_launch_state;
 extern thread_local lt_cuda_launch_state lt_cuda_now;
 
-/* The error word of a device: the first kernel that sets `taken` may write the rest. In pinned
-   memory, which the host reads after it has waited. */
+/* The error word of a device, in pinned memory: the first thread that takes it writes the rest. The
+   host may look when a kernel is at it: it reads what is told. */
+enum { LT_CUDA_FREE, LT_CUDA_TAKEN, LT_CUDA_TOLD };
 typedef struct lt_cuda_word {
-  int taken;
+  int state;
   lt_device_error error;
 } lt_cuda_word;
 
@@ -54,12 +55,14 @@ bool lt_cuda_blame_of(lt_ctx *c, const lt_call *call, lt_cuda_blame *out);
 
 /* Refuses a value that had to be below `limit`. */
 static __device__ inline void lt_cuda_refuse(lt_cuda_blame b, int64_t value, int64_t limit) {
-  if (atomicCAS(&b.word->taken, 0, 1) != 0) return;
+  int free = LT_CUDA_FREE;
+  if (atomicCAS(&b.word->state, free, static_cast<int>(LT_CUDA_TAKEN)) != free) return;
   b.word->error.op = b.op;
   b.word->error.line = b.line;
   b.word->error.value = value;
   b.word->error.limit = limit;
   __threadfence_system();
+  *static_cast<volatile int *>(&b.word->state) = LT_CUDA_TOLD;
 }
 
 /* error.cu: false with a failure that names what was tried; true: there is no error. */

@@ -68,25 +68,42 @@ static bool fail_fault(lt_ctx *c, int index, cudaError_t e) {
   return lt_cuda_host->fault(c, index, text);
 }
 
-/* A GPU that the kernels were not compiled for. */
-static bool fail_foreign(lt_ctx *c, int index) {
+/* The kernels were compiled for other GPUs, and the driver does not translate them for this one. */
+static bool is_foreign(cudaError_t e) {
+  switch (static_cast<int>(e)) {
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidPtx:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorJitCompilationDisabled: return true;
+    default: return false;
+  }
+}
+
+static bool fail_foreign(lt_ctx *c, int index, cudaError_t e) {
   char name[128] = "";
   int major = 0, minor = 0;
   lt_cuda_describe(index, name, sizeof name);
   cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
   cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
+  if (e == cudaErrorNoKernelImageForDevice)
+    return lt_cuda_fail(c, LT_EDEVICE,
+                        "cuda:%d (%s) has compute capability %d.%d, for which this ltrain was not "
+                        "compiled: build it with -DLT_CUDA_ARCHS=%d%d, if nvcc still knows that",
+                        index, name, major, minor, major, minor);
   return lt_cuda_fail(c, LT_EDEVICE,
-                      "cuda:%d (%s) has compute capability %d.%d, for which this ltrain was not "
-                      "compiled: build it with -DLT_CUDA_ARCHS=%d%d, if nvcc still knows that",
-                      index, name, major, minor, major, minor);
+                      "cuda:%d (%s) has compute capability %d.%d, for which the driver would have to "
+                      "translate the kernels of this ltrain, of CUDA %d.%d, and cannot: %s (%s): "
+                      "build it with -DLT_CUDA_ARCHS=%d%d, or install a driver of that version",
+                      index, name, major, minor, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
+                      cudaGetErrorString(e), cudaGetErrorName(e), major, minor);
 }
 
 bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
   int index = 0;
   if (e == cudaSuccess) return true;
   cudaGetLastError(); /* one that is no fault is forgotten */
-  if (e == cudaErrorNoKernelImageForDevice && cudaGetDevice(&index) == cudaSuccess)
-    return fail_foreign(c, index);
+  if (is_foreign(e) && cudaGetDevice(&index) == cudaSuccess) return fail_foreign(c, index, e);
   if (is_fault(e) && cudaGetDevice(&index) == cudaSuccess && index < LT_CUDA_MOST)
     return fail_fault(c, index, e);
   return lt_cuda_fail(c, e == cudaErrorMemoryAllocation ? LT_EMEMORY : LT_EDEVICE, "%s: %s (%s)",
@@ -141,8 +158,8 @@ bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out) {
   const word *of = find_word(lt_cuda_host->root(c), index);
   if (of == nullptr) return false;
   lt_cuda_word *w = of->memory;
-  if (__atomic_load_n(&w->taken, __ATOMIC_ACQUIRE) == 0) return false;
+  if (__atomic_load_n(&w->state, __ATOMIC_ACQUIRE) != LT_CUDA_TOLD) return false;
   *out = w->error;
-  __atomic_store_n(&w->taken, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&w->state, static_cast<int>(LT_CUDA_FREE), __ATOMIC_RELEASE);
   return true;
 }
