@@ -10,6 +10,8 @@
 
 #ifndef LT_CUDA_NODES
 #define LT_CUDA_NODES "/dev/nvidia"
+#define LT_CUDA_MAKER "/usr/bin/nvidia-modprobe"
+#define LT_CUDA_WINDOWS "/dev/dxg"
 #define LT_CUDA_PROC "/proc/driver/nvidia/gpus"
 #define LT_CUDA_DRIVER "libcuda.so.1"
 #endif
@@ -24,9 +26,27 @@ static int look_for_nodes(void) {
   return n;
 }
 
+/* GPUs that the driver's kernel module knows. */
+static int look_for_gpus(void) {
+  int n = 0;
+  DIR *folder = opendir(LT_CUDA_PROC);
+  if (folder == nullptr) return 0;
+  for (dirent *entry = readdir(folder); entry != nullptr; entry = readdir(folder))
+    n += entry->d_name[0] != '.';
+  closedir(folder);
+  return n;
+}
+
+/* After a start of the machine nodes may be missing until CUDA, by a program that comes with the
+   driver, makes them. In a Linux on Windows (WSL) there are none; of its GPUs one is used. */
+static int look_for_others(void) {
+  if (access(LT_CUDA_WINDOWS, F_OK) == 0) return 1;
+  return access(LT_CUDA_MAKER, X_OK) == 0 ? look_for_gpus() : 0;
+}
+
 static int count_nodes(void) {
-  static const int nodes = look_for_nodes();
-  return nodes;
+  static const int nodes = look_for_nodes(), others = nodes > 0 ? 0 : look_for_others();
+  return nodes + others;
 }
 
 /* UUIDs of the GPUs, as the driver's files in /proc have them. */
@@ -156,7 +176,8 @@ int lt_cuda_count(void) {
 
 bool lt_cuda_available(char *why, size_t size) {
   if (count_nodes() == 0)
-    snprintf(why, size, "no NVIDIA GPU on this machine (no %s0)", LT_CUDA_NODES);
+    snprintf(why, size, "no NVIDIA GPU on this machine, or its driver is not loaded (no %s0)",
+             LT_CUDA_NODES);
   else if (has_driver(why, size) && lt_cuda_count() == 0)
     snprintf(why, size, "CUDA_VISIBLE_DEVICES=%.80s hides all GPUs",
              getenv("CUDA_VISIBLE_DEVICES"));

@@ -5,7 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -130,11 +132,13 @@ static const struct {
     {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
     {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
      "no kernel image is available for execution on the device"},
+    {cudaErrorUnsupportedPtxVersion, "cudaErrorUnsupportedPtxVersion",
+     "the provided PTX was compiled with an unsupported toolchain."},
     {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
     {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"}, /* and all others */
 };
 
-static const char *setting(const char *name, const char *otherwise) {
+const char *fakert_setting(const char *name, const char *otherwise) {
   const char *text = getenv(name);
   return text != nullptr && *text != '\0' ? text : otherwise;
 }
@@ -153,7 +157,7 @@ static void plant(World *w, const char *text) {
 /* CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs (GPU-10aa.., GPU-11aa..) of GPUs of the
    machine, of which the first may be hidden for good, as by a cgroup. */
 static std::vector<int> visible(void) {
-  int hidden = atoi(setting("FAKERT_HIDDEN", "0")), n = atoi(setting("FAKERT_DEVICES", "4")) - hidden;
+  int hidden = atoi(fakert_setting("FAKERT_HIDDEN", "0")), n = atoi(fakert_setting("FAKERT_DEVICES", "4")) - hidden;
   std::vector<int> all;
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   for (int k = 0; list == nullptr && k < n; k++) all.push_back(hidden + k);
@@ -171,15 +175,15 @@ static std::vector<int> visible(void) {
 static World &world() {
   static World *w = [] {
     World *made = new World;
-    made->threads = strcmp(setting("FAKERT", "late"), "threads") == 0;
-    made->races = strcmp(setting("FAKERT_RACES", "1"), "0") != 0;
-    made->pause = static_cast<unsigned>(atoi(setting("FAKERT_PAUSE", "300")));
+    made->threads = strcmp(fakert_setting("FAKERT", "late"), "threads") == 0;
+    made->races = strcmp(fakert_setting("FAKERT_RACES", "1"), "0") != 0;
+    made->pause = static_cast<unsigned>(atoi(fakert_setting("FAKERT_PAUSE", "300")));
     made->gpus = visible();
     made->devices = static_cast<int>(made->gpus.size());
-    made->memory = strtoull(setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
-    made->fail_at = atol(setting("FAKERT_FAIL", "0"));
-    plant(made, setting("FAKERT_FAULT", ""));
-    made->random.seed(static_cast<unsigned>(atoi(setting("FAKERT_SEED", "1"))));
+    made->memory = strtoull(fakert_setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
+    made->fail_at = atol(fakert_setting("FAKERT_FAIL", "0"));
+    plant(made, fakert_setting("FAKERT_FAULT", ""));
+    made->random.seed(static_cast<unsigned>(atoi(fakert_setting("FAKERT_SEED", "1"))));
     return made;
   }();
   return *w;
@@ -188,6 +192,15 @@ static World &world() {
 typedef std::unique_lock<std::recursive_mutex> Hold;
 static thread_local int device_now;
 static thread_local cudaError_t last_error;
+
+/* A process that was forked from one that had initialised CUDA cannot use it: what initialises it
+   asks. */
+static cudaError_t survives(void) {
+  static std::atomic<pid_t> by;
+  pid_t none = 0, here = getpid();
+  by.compare_exchange_strong(none, here);
+  return by == here ? cudaSuccess : cudaErrorInitializationError;
+}
 
 /* What needs a context makes one on this thread's device, which is 0 until it chooses one. */
 static void need_context(void) {
@@ -202,6 +215,7 @@ static cudaError_t result(cudaError_t e) {
 
 /* A device's fault, if it has had one: what every call that touches it returns. */
 static cudaError_t fault_of(int device) {
+  if (survives() != cudaSuccess) return survives();
   Hold hold(world().lock);
   return device >= 0 && device < MOST_DEVICES ? world().broken[device] : cudaSuccess;
 }
@@ -450,10 +464,12 @@ fakert_counts fakert_take_counts(void) {
 #define API extern "C" FAKERT_API
 
 API cudaError_t CUDARTAPI cudaGetDeviceCount(int *n) {
+  if (survives() != cudaSuccess) return result(survives());
   *n = world().devices;
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaSetDevice(int device) {
+  if (survives() != cudaSuccess) return result(survives());
   if (fakert_fails()) return result(cudaErrorInvalidDevice);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   device_now = device;
@@ -466,6 +482,7 @@ API cudaError_t CUDARTAPI cudaGetDevice(int *device) {
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr what, int device) {
+  if (survives() != cudaSuccess) return result(survives());
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   switch (static_cast<int>(what)) {
@@ -477,6 +494,7 @@ API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr what
   }
 }
 API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
+  if (survives() != cudaSuccess) return result(survives());
   if (fakert_fails()) return result(cudaErrorInvalidDevice);
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   memset(out, 0, sizeof *out);
@@ -488,6 +506,7 @@ API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int devic
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
+  if (survives() != cudaSuccess) return result(survives());
   if (fakert_fails()) return result(cudaErrorInitializationError);
   *least = 0, *greatest = -5;
   return cudaSuccess;
@@ -559,6 +578,7 @@ API cudaError_t CUDARTAPI cudaDeviceSynchronize(void) {
 
 /* Waits, as the real one; freed memory is 0xff, then gone. */
 static cudaError_t release(void *p) {
+  if (survives() != cudaSuccess) return result(survives());
   need_context();
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   World &w = world();
@@ -587,6 +607,7 @@ API cudaError_t CUDARTAPI cudaMemGetInfo(size_t *left, size_t *total) {
   return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes *out, const void *p) {
+  if (survives() != cudaSuccess) return result(survives());
   need_context();
   if (fakert_fails()) return result(cudaErrorInvalidValue);
   Hold hold(world().lock);
@@ -605,6 +626,7 @@ API cudaError_t CUDARTAPI cudaStreamCreateWithPriority(cudaStream_t *out, unsign
   return *out != nullptr ? cudaSuccess : result(cudaErrorMemoryAllocation);
 }
 API cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t *out, unsigned flags) {
+  if (survives() != cudaSuccess) return result(survives());
   need_context();
   if (fakert_fails()) return result(cudaErrorMemoryAllocation);
   *out = new CUevent_st;

@@ -16,8 +16,11 @@
      runtime, cuBLASLt or cuDNN returns an error and does nothing.
      FAKERT_FAULT="cudaErrorIllegalAddress@n" (or another error, or "...@n:1" for device 1 alone):
      the n-th launch of a device fails when it runs, and from then on each call that touches it.
+   - *Whose*: in a process that was forked from one that has called it, calls fail.
    FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is; FAKERT_HIDDEN=n: the
-   first n are hidden, as by a cgroup, and CUDA_VISIBLE_DEVICES counts the others. */
+   first n are hidden, as by a cgroup, and CUDA_VISIBLE_DEVICES counts the others. FAKERT_NODES: the
+   nodes in /dev, without their numbers; FAKERT_MAKER: the program that makes them; FAKERT_WINDOWS:
+   the node of WSL. */
 #ifndef LT_SPEC_FAKERT_H
 #define LT_SPEC_FAKERT_H
 
@@ -35,6 +38,8 @@ FAKERT_API void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, 
                               std::function<void()> run);
 /* Queues any work of a library, e.g. a product. */
 FAKERT_API void fakert_queue(cudaStream_t stream, const char *what, std::function<void()> run);
+/* A variable of the environment, or what is there in its place. */
+FAKERT_API const char *fakert_setting(const char *name, const char *otherwise);
 FAKERT_API int fakert_stream_device(cudaStream_t stream);
 /* From now on streams run by themselves, as with FAKERT=threads: the work of other processes waits
    for theirs. */

@@ -83,6 +83,15 @@ print(lt.ones(2, { device = "cuda:1" }):tolist()[1])
       .. "compiled: build it with -DLT_CUDA_ARCHS=90", err, 1, true)
   end)
 
+  case("of a GPU whose driver cannot translate the kernels says so", function()
+    local status, err = run(STEPS, "cudaErrorUnsupportedPtxVersion@1")
+    assert.equal(1, status)
+    assert.matches("cuda:0 %(Fake GPU 0%) has compute capability 9.0, for which the driver would "
+      .. "have to translate the kernels of this ltrain, of CUDA %d+.%d, and cannot: the provided "
+      .. "PTX was compiled with an unsupported toolchain. %(cudaErrorUnsupportedPtxVersion%): "
+      .. "build it with %-DLT_CUDA_ARCHS=90, or install a driver of that version\n", err)
+  end)
+
   case("is that of the GPU that had it, whichever is the current one", function()
     local _, _, out = run([[
 local lt = require "ltrain"

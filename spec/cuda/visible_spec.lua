@@ -39,6 +39,30 @@ describe("CUDA_VISIBLE_DEVICES", function()
   end)
 end)
 
+describe("GPUs without nodes in /dev", function()
+  local title <const> = "are found "
+  if not counts then return pending(title .. "(only where they are fake ones)") end
+  local function said(settings, command)
+    local pipe <close> = assert(io.popen(("FAKERT_NODES=/none/nvidia %s '%s' %s 2>&1 </dev/null")
+      :format(settings, LTRAIN, command)))
+    return pipe:read "a"
+  end
+  local COUNT <const> = "-e 'print(lt.cuda.device_count())'"
+
+  it(title .. "where the driver can make them: they are not there yet when a machine has started",
+    function() assert.equal("4\n", said("FAKERT_MAKER=/bin/sh", COUNT)) end)
+  it(title .. "in WSL", function()
+    assert.equal("1\n", said("FAKERT_WINDOWS=/dev/null", COUNT))
+    assert.matches("^1%.0\n$", said("FAKERT_WINDOWS=/dev/null",
+      "-e 'print(lt.ones(1, {device = [[cuda]]}):item())'"))
+  end)
+  it("are not there in a container that was given none", function()
+    assert.equal("0\n", said("", COUNT))
+    assert.matches("no NVIDIA GPU on this machine, or its driver is not loaded %(no /none/nvidia0%)",
+      said("", "info"))
+  end)
+end)
+
 describe("NVIDIA's driver", function()
   local title <const> = "is told where it is too old, by info and by what asks for a GPU"
   if not counts then return pending(title .. " (only where it is a fake one)") end
