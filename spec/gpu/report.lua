@@ -130,12 +130,26 @@ section("specs", "each kernel against the CPU's; the specs with tensors there", 
   if status ~= 0 then fail("%s", last_words(text)) end
 end)
 
+-- Toolkits keep it in a folder that is seldom in PATH.
+local function compute_sanitizer()
+  local tried = { "compute-sanitizer" }
+  for _, home in ipairs { os.getenv "CUDA_HOME" or "/usr/local/cuda", "/usr/local/cuda",
+    "/opt/cuda" } do
+    tried[#tried + 1] = home .. "/bin/compute-sanitizer"
+    tried[#tried + 1] = home .. "/compute-sanitizer/compute-sanitizer"
+  end
+  for _, path in ipairs(tried) do
+    if is_there("command -v " .. quote(path)) then return path end
+  end
+  skip("compute-sanitizer is neither in PATH nor in " .. table.concat(tried, ", ", 2))
+end
+
 section("sanitizer", "compute-sanitizer over every kernel", function()
-  if not is_there "command -v compute-sanitizer" then skip "compute-sanitizer is not installed" end
+  local program = compute_sanitizer()
   for _, tool in ipairs(TOOLS) do
-    local status, text, said = run(1200, ("compute-sanitizer --tool %s --error-exitcode 9 "
-      .. "%s/spec/c/device_conformance cuda %s/backends/ltrain_cuda.so"):format(tool, quote(BUILD),
-      quote(BUILD)))
+    local status, text, said = run(1200, ("%s --tool %s --error-exitcode 9 "
+      .. "%s/spec/c/device_conformance cuda %s/backends/ltrain_cuda.so"):format(quote(program),
+      tool, quote(BUILD), quote(BUILD)))
     note(tool, status, "status")
     if status ~= 0 then fail("%s: %s", tool, last_words(text .. said)) end
   end

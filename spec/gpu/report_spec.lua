@@ -69,6 +69,17 @@ describe("./dev gpu", function()
     assert.is_truthy(("passed skipped"):find(one.sections.sanitizer.status, 1, true))
   end)
 
+  case("finds compute-sanitizer where a toolkit has it", function()
+    local home = line_of "mktemp -d"
+    local path = home .. "/compute-sanitizer/compute-sanitizer"
+    os.execute(("mkdir '%s/compute-sanitizer'; printf '#!/bin/sh\\necho $2 >>%s/ran' >'%s'; "
+      .. "chmod +x '%s'"):format(home, home, path, path))
+    local one = report(HERE .. (" PATH=/usr/bin:/bin CUDA_HOME='%s'"):format(home), "sanitizer")
+    assert.equal("passed", one.sections.sanitizer.status, one.text)
+    assert.equal("memcheck racecheck synccheck", line_of(("paste -sd ' ' '%s/ran'"):format(home)))
+    os.execute("rm -rf '" .. home .. "'")
+  end)
+
   case("lets a section that fails stop no other, and says so", function()
     local one = report(HERE .. " FAKERT_FAIL=2", "gaps", "info")
     assert.equal(1, one.status)
