@@ -219,6 +219,9 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
          "sums in place, which come in any order");
   demand(prefers->workspace > 0 && prefers->workspace <= 32u << 20, "an odd workspace");
   Product p = product_of(what, a, b, c, d);
+  bool old = fakert_capability() < 80;
+  demand(!old || p.what.compute != CUBLAS_COMPUTE_32F_FAST_TF32, "TF32 of a GPU without it");
+  if (old && p.a.type == CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
   Algo algo = {MAGIC, p.k >= 64 ? 4096u : 0u, {}, p.m, p.n, p.k};
   memcpy(algo.aligned, prefers->aligned, sizeof algo.aligned);
   memset(static_cast<void *>(out), 0, sizeof *out);

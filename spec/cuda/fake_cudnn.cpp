@@ -158,6 +158,8 @@ template <class Answer>
 static cudnnStatus_t answer(cudnnHandle_t h, const Conv &v, int asked, int *n, Answer *out) {
   const int algos[] = {WOBBLY, HUNGRY, ABSENT, GOOD};
   demand(h != nullptr && asked >= 4, "no handle, or too little asked for");
+  if (fakert_capability() < 80 && v.x.type == CUDNN_DATA_BFLOAT16)
+    return CUDNN_STATUS_NOT_SUPPORTED;
   *n = v.x.n % 2 != 0 ? 3 : 4;
   for (int i = 0; i < *n; i++) {
     memset(static_cast<void *>(&out[i]), 0, sizeof out[i]);

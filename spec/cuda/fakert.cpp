@@ -92,7 +92,7 @@ struct World {
   fakert_counts counts = {};
   bool threads, races;
   unsigned pause;
-  int devices;
+  int devices, capability;
   std::vector<int> gpus; /* which of the machine's they are */
   size_t memory;
   std::string last; /* which kernel was issued last */
@@ -157,7 +157,8 @@ static void plant(World *w, const char *text) {
 /* CUDA_VISIBLE_DEVICES: numbers or beginnings of UUIDs (GPU-10aa.., GPU-11aa..) of GPUs of the
    machine, of which the first may be hidden for good, as by a cgroup. */
 static std::vector<int> visible(void) {
-  int hidden = atoi(fakert_setting("FAKERT_HIDDEN", "0")), n = atoi(fakert_setting("FAKERT_DEVICES", "4")) - hidden;
+  int hidden = atoi(fakert_setting("FAKERT_HIDDEN", "0"));
+  int n = atoi(fakert_setting("FAKERT_DEVICES", "4")) - hidden;
   std::vector<int> all;
   const char *list = getenv("CUDA_VISIBLE_DEVICES");
   for (int k = 0; list == nullptr && k < n; k++) all.push_back(hidden + k);
@@ -180,6 +181,7 @@ static World &world() {
     made->pause = static_cast<unsigned>(atoi(fakert_setting("FAKERT_PAUSE", "300")));
     made->gpus = visible();
     made->devices = static_cast<int>(made->gpus.size());
+    made->capability = atoi(fakert_setting("FAKERT_CAPABILITY", "90"));
     made->memory = strtoull(fakert_setting("FAKERT_MEMORY", "17179869184"), nullptr, 10);
     made->fail_at = atol(fakert_setting("FAKERT_FAIL", "0"));
     plant(made, fakert_setting("FAKERT_FAULT", ""));
@@ -442,6 +444,7 @@ void fakert_launch(cudaStream_t stream, const char *what, dim3 grid, dim3 block,
 }
 
 int fakert_device(void) { return device_now; }
+int fakert_capability(void) { return world().capability; }
 
 int fakert_gpu(int device) { return world().gpus[static_cast<size_t>(device)]; }
 
@@ -487,8 +490,8 @@ API cudaError_t CUDARTAPI cudaDeviceGetAttribute(int *value, cudaDeviceAttr what
   if (device < 0 || device >= world().devices) return result(cudaErrorInvalidDevice);
   switch (static_cast<int>(what)) {
     case cudaDevAttrMultiProcessorCount: *value = 8; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMajor: *value = 9; return cudaSuccess;
-    case cudaDevAttrComputeCapabilityMinor: *value = 0; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: *value = fakert_capability() / 10; return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor: *value = fakert_capability() % 10; return cudaSuccess;
     case cudaDevAttrMaxSharedMemoryPerBlock: *value = 48 << 10; return cudaSuccess;
     default: return result(cudaErrorInvalidValue);
   }
@@ -501,7 +504,7 @@ API cudaError_t CUDARTAPI cudaGetDeviceProperties(cudaDeviceProp *out, int devic
   snprintf(out->name, sizeof out->name, "Fake GPU %d", device);
   out->totalGlobalMem = world().memory;
   out->multiProcessorCount = 8;
-  out->major = 9;
+  out->major = fakert_capability() / 10, out->minor = fakert_capability() % 10;
   out->pciDomainID = 0x10, out->pciBusID = 0xfa + fakert_gpu(device);
   return cudaSuccess;
 }

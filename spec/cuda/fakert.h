@@ -17,10 +17,11 @@
      FAKERT_FAULT="cudaErrorIllegalAddress@n" (or another error, or "...@n:1" for device 1 alone):
      the n-th launch of a device fails when it runs, and from then on each call that touches it.
    - *Whose*: in a process that was forked from one that has called it, calls fail.
-   FAKERT_DEVICES (4) and FAKERT_MEMORY (bytes of each) say what there is; FAKERT_HIDDEN=n: the
-   first n are hidden, as by a cgroup, and CUDA_VISIBLE_DEVICES counts the others. FAKERT_NODES: the
-   nodes in /dev, without their numbers; FAKERT_MAKER: the program that makes them; FAKERT_WINDOWS:
-   the node of WSL. */
+   FAKERT_DEVICES (4), FAKERT_MEMORY (bytes of each) and FAKERT_CAPABILITY (90: 9.0; below 80 they
+   have neither bf16 nor TF32 nor mma.m16n8k16) say what there is; FAKERT_HIDDEN=n: the first n are
+   hidden, as by a cgroup, and CUDA_VISIBLE_DEVICES counts the others. FAKERT_NODES: the nodes in
+   /dev, without their numbers; FAKERT_MAKER: the program that makes them; FAKERT_WINDOWS: the node
+   of WSL. */
 #ifndef LT_SPEC_FAKERT_H
 #define LT_SPEC_FAKERT_H
 
@@ -64,6 +65,7 @@ FAKERT_API bool fakert_fails(void);
 
 /* For the fakes of libraries: this thread's device; which device's memory that is, -1: none's. */
 FAKERT_API int fakert_device(void);
+FAKERT_API int fakert_capability(void); /* compute capability, times 10 */
 FAKERT_API int fakert_device_of(const void *memory);
 /* Which of the machine's GPUs a device is: CUDA_VISIBLE_DEVICES numbers them anew. */
 FAKERT_API int fakert_gpu(int device);
