@@ -117,6 +117,7 @@ static __global__ void __launch_bounds__(THREADS)
     K other = __shfl_sync(0xffffffffu, key, static_cast<int>(k));
     before += other < key || (other == key && k < lane);
   }
+  __syncwarp(); /* shuffles order no memory: all lanes have read before one writes */
   if (!part) return;
   keys[line * n + before] = key;
   index[line * n + before] = lane;

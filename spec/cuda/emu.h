@@ -23,6 +23,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "cuda/emu_races.h"
 #include "cuda/fakert.h"
 
 #if defined __SANITIZE_ADDRESS__
@@ -66,9 +67,12 @@ struct Block { /* what one host thread is running */
   const void *home_stack; size_t home_size;
   char *free_stack[MAX_THREADS + 1];
   int n_free;
+  char *own_stack[SETS][MAX_THREADS]; /* where ThreadSanitizer looks */
+  unsigned set;
   Fiber f[MAX_THREADS];
   Warp w[MAX_THREADS / WARP];
-  alignas(128) char dynamic[SHARED];
+  char *dynamic;       /* of the block's set */
+  alignas(128) char room[SETS][SHARED];
 };
 inline thread_local std::unique_ptr<Block> owned;
 #define EMU_ME (static_cast<emu::Block *>(emu_block))
@@ -98,7 +102,7 @@ asm(".text\n.weak emu_switch\n.type emu_switch,%function\nemu_switch:\nsub sp,sp
     "ldp d12,d13,[sp,#128]\nldp d14,d15,[sp,#144]\nadd sp,sp,#160\nret\n");
 #endif
 
-inline void place(unsigned t) {
+EMU_HIDDEN inline void place(unsigned t) {
   EMU_ME->t = t;
   const dim3 &d = EMU_ME->bdim;
   EMU_ME->tid = dim3(t % d.x, t / d.x % d.y, t / (d.x * d.y));
@@ -119,41 +123,51 @@ inline void arrived(void *fake) {
 #endif
 }
 
-inline void enter() { /* a fiber's first and last function */
+EMU_HIDDEN inline void enter() { /* a fiber's first and last function */
   arrived(NULL);
+  races_begin(EMU_ME->epoch);
   EMU_ME->body(EMU_ME->ud);
+  races_end(EMU_ME->epoch);
   EMU_ME->f[EMU_ME->t].done = true;
   leaving(NULL, EMU_ME->home_stack, EMU_ME->home_size);
+  races_home();
   void *unused;
   emu_switch(&unused, EMU_ME->home);
   abort();
 }
-inline void pause() { /* back to the scheduler */
+EMU_HIDDEN inline void pause() { /* back to the scheduler */
   unsigned t = EMU_ME->t;
   void *fake = NULL;
   leaving(&fake, EMU_ME->home_stack, EMU_ME->home_size);
+  races_home();
   emu_switch(&EMU_ME->f[t].sp, EMU_ME->home);
   arrived(fake);
 }
-inline void resume(unsigned t) {
+EMU_HIDDEN inline void resume(unsigned t) {
   place(t);
   Fiber &f = EMU_ME->f[t];
   void *fake = NULL;
   leaving(&fake, f.stack, STACK);
+  races_to(EMU_ME->set, t);
   emu_switch(&EMU_ME->home, f.sp);
 #if defined __SANITIZE_ADDRESS__
   __sanitizer_finish_switch_fiber(fake, NULL, NULL);
 #endif
-  if (f.done) EMU_ME->free_stack[EMU_ME->n_free++] = f.stack;
+  if (f.done && SETS == 1) EMU_ME->free_stack[EMU_ME->n_free++] = f.stack;
 }
-inline void start(unsigned t) {
-  if (EMU_ME->n_free == 0) {
-    void *p = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) die("no memory for stacks", 0, 0);
-    EMU_ME->free_stack[EMU_ME->n_free++] = (char *)p;
-  }
+EMU_HIDDEN inline char *new_stack() {
+  void *p = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) die("no memory for stacks", 0, 0);
+  return (char *)p;
+}
+EMU_HIDDEN inline char *stack_of(unsigned t) {
+  char *&own = EMU_ME->own_stack[EMU_ME->set][t];
+  if (SETS > 1) return own != nullptr ? own : own = new_stack();
+  return EMU_ME->n_free > 0 ? EMU_ME->free_stack[--EMU_ME->n_free] : new_stack();
+}
+EMU_HIDDEN inline void start(unsigned t) {
   Fiber &f = EMU_ME->f[t];
-  f.stack = EMU_ME->free_stack[--EMU_ME->n_free];
+  f.stack = stack_of(t);
   f.done = false;
   f.gate = NULL;
 #if defined __SANITIZE_ADDRESS__
@@ -173,7 +187,8 @@ inline void start(unsigned t) {
 }
 
 /* Waits until `count` threads have come to this gate. */
-inline void wait(unsigned &gate, unsigned &came, unsigned &line, unsigned count, unsigned at) {
+EMU_HIDDEN inline void wait(unsigned &gate, unsigned &came, unsigned &line, unsigned count,
+                            unsigned at) {
   if (came == 0) line = at;
   if (line != at) die("barrier reached at different lines", line, at);
   if (++came == count) {
@@ -185,11 +200,14 @@ inline void wait(unsigned &gate, unsigned &came, unsigned &line, unsigned count,
   f.gate = &gate, f.seen = gate, f.line = at;
   pause();
 }
-inline void barrier(unsigned line) {
+EMU_HIDDEN inline void barrier(unsigned line) {
+  void *order = EMU_GATE(block, EMU_ME->gate & 1);
+  races_come(order);
   wait(EMU_ME->gate, EMU_ME->arrived, EMU_ME->line, EMU_ME->n, line);
+  races_pass(order);
 }
 
-template <class T> inline T exchange(unsigned mask, T v, unsigned from, unsigned line) {
+template <class T> EMU_HIDDEN inline T exchange(unsigned mask, T v, unsigned from, unsigned line) {
   static_assert(sizeof(T) <= 8, "shuffles move up to 8 bytes");
   Warp &w = EMU_ME->w[EMU_ME->t / WARP];
   if (mask != 0xffffffffu || EMU_ME->n % WARP != 0) die("shuffle by part of a warp", line, mask);
@@ -200,7 +218,15 @@ template <class T> inline T exchange(unsigned mask, T v, unsigned from, unsigned
   memcpy(&r, &w.slot[side][from % WARP], sizeof r);
   return r;
 }
-inline unsigned ballot(unsigned mask, bool p, unsigned line) {
+EMU_HIDDEN inline void sync_warp(unsigned line) {
+  unsigned warp = EMU_ME->t / WARP;
+  void *order = EMU_GATE(warp[warp], EMU_ME->w[warp].gate & 1);
+  (void)warp;
+  races_come(order);
+  exchange(0xffffffffu, 0, 0, line);
+  races_pass(order);
+}
+EMU_HIDDEN inline unsigned ballot(unsigned mask, bool p, unsigned line) {
   Warp &w = EMU_ME->w[EMU_ME->t / WARP];
   unsigned side = w.gate & 1, bits = 0;
   exchange(mask, (uint64_t)p, 0, line);
@@ -212,9 +238,16 @@ inline int order() {
   static const int o = getenv("EMU_ORDER") ? atoi(getenv("EMU_ORDER")) : 1;
   return o;
 }
-inline void run_block() {
+EMU_HIDDEN inline void poison(void *memory, size_t bytes) { /* memset would be an access */
+  for (volatile char *at = (volatile char *)memory; bytes > 0; bytes--) *at++ = (char)0xff;
+}
+EMU_HIDDEN inline void run_block() {
   EMU_ME->epoch++, EMU_ME->gate = EMU_ME->arrived = 0, EMU_ME->fixed = 0;
-  memset(EMU_ME->dynamic, 0xff, EMU_ME->shared);
+  EMU_ME->set = EMU_ME->epoch % SETS, EMU_ME->dynamic = EMU_ME->room[EMU_ME->set];
+  if (SETS == 1)
+    memset(EMU_ME->dynamic, 0xff, EMU_ME->shared);
+  else
+    poison(EMU_ME->dynamic, EMU_ME->shared);
   for (unsigned k = 0; k < (EMU_ME->n + WARP - 1) / WARP; k++)
     EMU_ME->w[k].gate = EMU_ME->w[k].arrived = 0;
   for (unsigned k = 0; k < EMU_ME->n; k++) start(order() > 0 ? k : EMU_ME->n - 1 - k);
@@ -236,7 +269,7 @@ inline void run_block() {
 }
 
 /* Runs a whole grid now, in this host thread. */
-template <class F> inline void run(const char *name, dim3 grid, dim3 block, size_t shared, F f) {
+template <class F> EMU_HIDDEN inline void run(const char *name, dim3 grid, dim3 block, size_t shared, F f) {
   if (emu_block == nullptr) owned.reset(new Block()), emu_block = owned.get();
   if (block.x * block.y * block.z > MAX_THREADS || shared > SHARED)
     die("too large", block.x, 0);
@@ -245,22 +278,29 @@ template <class F> inline void run(const char *name, dim3 grid, dim3 block, size
   EMU_ME->body = [](void *ud) { (*(F *)ud)(); };
   EMU_ME->ud = &f;
   unsigned n = grid.x * grid.y * grid.z;
+  races_launch();
   for (unsigned i = 0; i < n; i++) {
     unsigned b = order() > 0 ? i : n - 1 - i;
     EMU_ME->bid = dim3(b % grid.x, b / grid.x % grid.y, b / (grid.x * grid.y));
     run_block();
   }
+  races_launched();
 }
 template <class T, int N> struct Shared {
-  alignas(16) T v[N];
+  alignas(16) T v[SETS][N];
   unsigned epoch;
-  T *get() {
-    if (epoch == EMU_ME->epoch) return v;
-    memset((void *)v, 0xff, sizeof v), epoch = EMU_ME->epoch;
-    EMU_ME->fixed += sizeof v;
+  EMU_HIDDEN T *get() {
+    T *own = v[EMU_ME->set];
+    if (epoch == EMU_ME->epoch) return own;
+    if (SETS == 1)
+      memset((void *)own, 0xff, sizeof *v);
+    else
+      poison(own, sizeof *v);
+    epoch = EMU_ME->epoch;
+    EMU_ME->fixed += sizeof *v;
     if (EMU_ME->fixed + EMU_ME->shared > SHARED)
       die("more than 48 KiB of shared memory", unsigned(EMU_ME->fixed), unsigned(EMU_ME->shared));
-    return v;
+    return own;
   }
 };
 
@@ -282,7 +322,7 @@ template <class T, class F> inline T atomic(T *p, F f) {
 #define blockDim (EMU_ME->bdim)
 #define gridDim (EMU_ME->gdim)
 #define __syncthreads() emu::barrier(__LINE__)
-#define __syncwarp(...) ((void)emu::exchange(0xffffffffu, 0, 0, __LINE__))
+#define __syncwarp(...) emu::sync_warp(__LINE__)
 #define EMU_LANE (EMU_ME->t % emu::WARP)
 #define __shfl_sync(m, v, l) emu::exchange(m, v, (unsigned)(l), __LINE__)
 #define __shfl_xor_sync(m, v, x) emu::exchange(m, v, EMU_LANE ^ (unsigned)(x), __LINE__)

@@ -26,7 +26,7 @@ struct Copies {
   unsigned epoch;
   std::vector<Copy> list;
 };
-inline thread_local Copies copies[MAX_THREADS];
+inline thread_local Copies copies[SETS][MAX_THREADS];
 
 inline bool in_shared(const void *p) {
   const char *at = static_cast<const char *>(p);
@@ -35,7 +35,7 @@ inline bool in_shared(const void *p) {
 inline bool on_border(const void *p) { return reinterpret_cast<uintptr_t>(p) % 16 == 0; }
 
 /* The words of a dtype as floats. */
-inline void widen(bool f16, const uint32_t *words, int n, float *v) {
+EMU_HIDDEN inline void widen(bool f16, const uint32_t *words, int n, float *v) {
   for (int k = 0; k < 2 * n; k++) {
     uint16_t bits = static_cast<uint16_t>(words[k / 2] >> (k % 2 * 16));
     v[k] = f16 ? lt_f16_to_f32(bits) : lt_bf16_to_f32(bits);
@@ -54,8 +54,10 @@ template <class F> inline void load_matrices(const void *my_row, unsigned line, 
 } // namespace emu
 
 template <int DTYPE>
-inline void lt_mma(float *c, const uint32_t *a, const uint32_t *b,
+EMU_HIDDEN inline void lt_mma(float *c, const uint32_t *a, const uint32_t *b,
                    unsigned line = __builtin_LINE()) {
+  static const bool has = fakert_capability() >= 80;
+  if (!has) emu::die("mma.m16n8k16 on a GPU without it", line, 0);
   emu::Warp &w = EMU_ME->w[EMU_ME->t / emu::WARP];
   emu::Fragments *all = emu::fragments[EMU_ME->t / emu::WARP][w.gate & 1];
   unsigned lane = EMU_ME->t % emu::WARP, row = lane / 4, pair = lane % 4 * 2;
@@ -92,7 +94,7 @@ inline void lt_load_transposed(uint32_t *w, const void *my_row, unsigned line = 
 }
 
 inline void lt_copy_16(void *to, const void *from, bool there, unsigned line = __builtin_LINE()) {
-  emu::Copies &mine = emu::copies[EMU_ME->t];
+  emu::Copies &mine = emu::copies[EMU_ME->set][EMU_ME->t];
   if (!emu::in_shared(to)) emu::die("cp.async outside of shared memory", line, 0);
   if (!emu::on_border(to) || !emu::on_border(from))
     emu::die("cp.async off the border of 16 bytes", line, 0);
@@ -103,7 +105,7 @@ inline void lt_copy_16(void *to, const void *from, bool there, unsigned line = _
 }
 
 inline void lt_copies_wait() {
-  emu::Copies &mine = emu::copies[EMU_ME->t];
+  emu::Copies &mine = emu::copies[EMU_ME->set][EMU_ME->t];
   for (const emu::Copy &one : mine.list) {
     if (one.there)
       memcpy(one.to, one.from, 16);
