@@ -28,12 +28,18 @@ fi
 header=$(below include/cuda_runtime_api.h)
 if [ -n "$header" ]; then say headers yes "${header%/*}"; else lack headers "as nvcc"; fi
 
+# As runtime/cuda/count.cu: nodes, else what the driver can make nodes of, else WSL.
+gpus=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)
+[ "$gpus" -gt 0 ] || [ ! -x /usr/bin/nvidia-modprobe ] ||
+  gpus=$(ls /proc/driver/nvidia/gpus 2>/dev/null | wc -l)
+[ "$gpus" -gt 0 ] || [ ! -e /dev/dxg ] || gpus=1
+
 driver=$(loader libcuda.so.1)
-if [ -e /dev/nvidia0 ] && [ -n "$driver" ]; then
+if [ "$gpus" -gt 0 ] && [ -n "$driver" ]; then
   version=$(sed -n 's/.*Kernel Module *\(for [^ ]* *\)\{0,1\}\([0-9.]*\).*/\2/p' \
     /proc/driver/nvidia/version 2>/dev/null | head -1)
-  say driver yes "$(ls /dev/nvidia[0-9]* | wc -l) GPU(s), driver ${version:-of unknown version}"
-elif [ -e /dev/nvidia0 ]; then
+  say driver yes "$gpus GPU(s), driver ${version:-of unknown version}"
+elif [ "$gpus" -gt 0 ]; then
   lack driver "there is a GPU, but no libcuda.so.1: NVIDIA's driver (Debian: nvidia-driver)"
 else
   lack driver "no /dev/nvidia0: no NVIDIA GPU, or its driver is not loaded"
