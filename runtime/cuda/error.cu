@@ -13,9 +13,15 @@
 static std::mutex of_faults, of_words;
 static cudaError_t faults[LT_CUDA_MOST];
 
+/* Errors that later headers have. */
+enum { CONTAINED = 226, TENSOR_MEMORY_LEAK = 721, MPS_CLIENT_TERMINATED = 810 };
+
 /* Of the GPU itself, not of a kernel. */
 static bool is_loss(cudaError_t e) {
   switch (static_cast<int>(e)) {
+    case CONTAINED:
+    case MPS_CLIENT_TERMINATED:
+    case cudaErrorExternalDevice:
     case cudaErrorDevicesUnavailable:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
@@ -35,6 +41,7 @@ static bool is_fault(cudaError_t e) {
     case cudaErrorMisalignedAddress:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
+    case TENSOR_MEMORY_LEAK:
     case cudaErrorLaunchFailure: return true;
     default: return is_loss(e);
   }

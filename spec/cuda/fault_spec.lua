@@ -52,6 +52,26 @@ print(z:tolist()[1])
     assert.matches("\n  mul +script.lua:5\n  exp +before script.lua:5\n", err)
   end)
 
+  -- As the comment before each in NVIDIA's header has it.
+  case("is each error after which CUDA refuses a process all else", function()
+    local build <const> = os.getenv "LT_BUILD" or "build"
+    local cache <close> = assert(io.open(build .. "/CMakeCache.txt"))
+    local include = cache:read "a":match "\nLT_CUDA_INCLUDE:PATH=([^\n]+)"
+    local header <close> = assert(io.open(include .. "/driver_types.h"))
+    local n = 0
+    for comment, name in header:read "a":gmatch "/%*%*(.-)%*/%s*(cudaError%w+)%s*=" do
+      local about = comment:gsub("[%s*]+", " ")
+      if about:find "inconsistent state" or about:find "terminated and relaunched" then
+        local _, err = run("print((require 'ltrain').ones(2, {device = 'cuda'}):tolist()[1])",
+          name .. "@1")
+        assert.is_truthy(err:find("cuda:0 cannot be used any more in this process: ", 1, true)
+          or err:find("cuda:0 (Fake GPU 0) is lost: ", 1, true), name .. ": " .. err)
+        n = n + 1
+      end
+    end
+    assert.is_true(n >= 10, n .. " of them in " .. include)
+  end)
+
   case("is told at its line with LTRAIN_CUDA_SYNC=1", function()
     local status, err = run(STEPS, "cudaErrorMisalignedAddress@3", { LTRAIN_CUDA_SYNC = "1" })
     assert.equal(1, status)
