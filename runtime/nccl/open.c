@@ -3,6 +3,8 @@
    Communicators do not block: a rank that another one waits for, or that has died, is ltrain's to
    notice, on the host's link. What never ends is ended by ncclCommAbort, which frees the kernels
    that a device is stuck in. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,9 +80,52 @@ static lt_comm_link *open_link(const lt_comm_host *host, const lt_comm_place *pl
 
 /* ---- leaving ---- */
 
-static void abandon_link(lt_comm_link *l) {
+/* ncclCommAbort returns when the kernels of its communicator have ended. One of another may be
+   stuck before them on the stream: so each is aborted by a thread of its own, none of which is
+   waited for until the process ends, and then not long. */
+typedef struct aborting {
+  struct aborting *next;
+  pthread_t thread;
+} aborting;
+static aborting *aborted;
+
+static void *abort_link(void *ud) {
+  lt_comm_link *l = ud;
   lt_nccl.ncclCommAbort(l->comm);
   free(l);
+  return NULL;
+}
+
+static void join_aborted(void) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_sec += CLOSE_MS / 1000;
+  for (aborting *a = aborted; a != NULL; a = a->next)
+    pthread_timedjoin_np(a->thread, NULL, &until);
+}
+
+static bool begin_abort(lt_comm_link *l) {
+  sigset_t all, before;
+  aborting *a = malloc(sizeof *a);
+  if (a == NULL || (aborted == NULL && atexit(join_aborted) != 0)) {
+    free(a);
+    return false;
+  }
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* which are for the threads of ltrain */
+  bool ok = pthread_create(&a->thread, NULL, abort_link, l) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!ok) {
+    free(a);
+    return false;
+  }
+  a->next = aborted;
+  aborted = a;
+  return true;
+}
+
+static void abandon_link(lt_comm_link *l) {
+  if (!begin_abort(l)) abort_link(l);
 }
 
 /* What this rank has issued is done. Other ranks may still need what is on its way to them: NCCL

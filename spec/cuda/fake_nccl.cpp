@@ -472,7 +472,10 @@ API ncclResult_t ncclCommDestroy(ncclComm_t c) {
 }
 API ncclResult_t ncclCommAbort(ncclComm_t c) {
   if (c->state == GONE) die("ncclCommAbort: the communicator was destroyed or aborted");
+  int not_on_stream = c->state == ISSUING;
   c->stop = true;
   c->state = GONE;
+  while (c->under_way > not_on_stream) /* its kernels end when those before them have ended */
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   return ncclSuccess;
 }

@@ -68,6 +68,18 @@ describe("ranks on GPUs", function()
     assert.matches("all_reduce sum %[1000%] f32 between devices at script.lua:%d+", err)
   end)
 
+  it("whose GPUs are stuck in a collective before those of another group are freed", function()
+    local err = fails({ FAKE_NCCL_ERROR = "1:2" }, [[
+      local pair, sum = dist.split(0), x
+      for k = 1, 3 do sum = dist.all_reduce(dist.all_reduce(sum), {group = pair}) end
+      local ok, message = pcall(function() return sum:sum():item() end)
+      io.stderr:write("rank ", rank, " has ", (x * 3):sum():item(), "\n")
+      error(message, 0)
+    ]])
+    assert.matches("rank 1 has 3000", err)
+    assert.matches("NCCL: remote process exited or there was a network error", err)
+  end)
+
   it("whose link fails are told what NCCL says, in which collective", function()
     local err = fails({ FAKE_NCCL_ERROR = "1:4" }, LOOP)
     assert.matches("rank 1: all_reduce sum %[1000%] f32 between devices at script.lua:%d+: NCCL: "
