@@ -99,11 +99,12 @@ static bool fail_foreign(lt_ctx *c, int index, cudaError_t e) {
                         "compiled: build it with -DLT_CUDA_ARCHS=%d%d, if nvcc still knows that",
                         index, name, major, minor, major, minor);
   return lt_cuda_fail(c, LT_EDEVICE,
-                      "cuda:%d (%s) has compute capability %d.%d, for which the driver would have to "
-                      "translate the kernels of this ltrain, of CUDA %d.%d, and cannot: %s (%s): "
-                      "build it with -DLT_CUDA_ARCHS=%d%d, or install a driver of that version",
-                      index, name, major, minor, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10,
-                      cudaGetErrorString(e), cudaGetErrorName(e), major, minor);
+                      "cuda:%d (%s) has compute capability %d.%d, for which the driver would have "
+                      "to translate the kernels of this ltrain, of CUDA %d.%d, and cannot: %s "
+                      "(%s): build it with -DLT_CUDA_ARCHS=%d%d, or install a driver of that "
+                      "version", index, name, major, minor, CUDART_VERSION / 1000,
+                      CUDART_VERSION % 1000 / 10, cudaGetErrorString(e), cudaGetErrorName(e),
+                      major, minor);
 }
 
 bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
