@@ -10,7 +10,7 @@ local SCRIPT <const> = [[
 local lt = require "ltrain"
 local Net = lt.Module:extend "Net"
 function Net:init()
-  self.layer, self.who = lt.nn.Linear(1, 1), lt.parameter(lt.tensor{tonumber(arg[1])})
+  self.layer, self.who = lt.nn.Linear(1, 1), lt.parameter(lt.tensor{tonumber(arg[1]) + 0.0})
 end
 function Net:training_step(x)
   self:log("who", tonumber(arg[1]))
@@ -36,8 +36,9 @@ describe("version_N", function()
     for i = 1, runs do
       started[i] = ("timeout 60 '%s' model.lua %d 2>err.%d &"):format(ltrain, i, i)
     end
-    assert(os.execute(("cd '%s' && { %s while [ $(ls | grep -c ready) -lt %d ]; do sleep 0.02; "
-      .. "done; touch go; wait; }"):format(root, table.concat(started, " "), runs)))
+    assert(os.execute(("cd '%s' && { %s n=0; while [ $(ls | grep -c ready) -lt %d ] && "
+      .. "[ $n -lt 1500 ]; do n=$((n+1)); sleep 0.02; done; touch go; wait; }"):format(root,
+        table.concat(started, " "), runs)))
     local seen = {}
     for number = 0, runs - 1 do
       local folder = ("%s/ltrain_logs/version_%d"):format(root, number)
