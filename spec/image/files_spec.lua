@@ -185,6 +185,22 @@ describe("image.write", function()
     assert.is_true(#image.encode(y, "jpeg", {quality = 10}) < #image.encode(y, "jpeg"))
   end)
 
+  it("replaces a file and nothing else, and leaves whoever reads it the former one", function()
+    local path = folder .. "/again.png"
+    image.write(path, lt.rand(3, 64, 64))
+    local reader <close> = assert(io.open(path, "rb"))
+    local size = reader:seek "end"
+    assert.is_true(image.write(path, lt.zeros(1, 2, 2)))
+    assert.equal(size, reader:seek "end")
+    assert.are.same({1, 2, 2}, image.read(path, {mode = "as_is"}).shape)
+    os.execute(("cd '%s' && mkdir folder.png && mkfifo pipe.png"):format(folder))
+    for _, name in ipairs{"folder.png", "pipe.png"} do
+      local ok, why = image.write(folder .. "/" .. name, lt.zeros(1, 2, 2))
+      assert.is_nil(ok)
+      assert.matches(name, why, 1, true)
+    end
+  end)
+
   it("refuses what a file does not hold", function()
     local here = debug.getinfo(1, "S").short_src:gsub("%p", "%%%0")
     local picture = lt.zeros(3, 2, 2)

@@ -11,6 +11,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
+local write_unsynced = require "ltrain.core.write_unsynced"
 
 local files = c.runtime.image
 
@@ -110,7 +111,7 @@ function image.write(path, picture, options)
   end
   local bytes <const>, message = encode(picture, format, o, "image.write")
   if not bytes then return nil, message end
-  return c.io.write_file(path, bytes)
+  return write_unsynced(path, bytes)
 end
 
 -- A list of images as one tensor [N, C, H, W]; grey ones in three channels.

@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local must = require "ltrain.loggers.must"
 local whole_lines = require "ltrain.core.whole_lines"
+local write_unsynced = require "ltrain.core.write_unsynced"
 
 local media = {}
 
@@ -36,7 +37,7 @@ function media.write_images(log_dir, name, images, step, taken)
       path = ("%s_%d.png"):format(base, number)
     end
     taken[path], files[i] = true, path
-    must(c.io.write_file(("%s/%s/%s"):format(log_dir, media.FOLDER, path), png(image)))
+    must(write_unsynced(("%s/%s/%s"):format(log_dir, media.FOLDER, path), png(image)))
   end
   return files
 end

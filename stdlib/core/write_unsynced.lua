@@ -1,0 +1,16 @@
+--- stdlib/core/write_unsynced.lua: writes a file that may be lost when the machine stops.
+--
+-- c.io.write_file waits until the disk has the file, which takes longer than to make a picture:
+-- who writes a data set of images, or logs one a step, would wait most of the time.
+local c = require "ltrain.c"
+
+--- In place of the former file, if any. Returns true, or nil and the reason.
+return function(path, bytes)
+  local kind = c.io.kind(path)
+  if kind and kind ~= "file" then return c.io.write_file(path, bytes) end -- which refuses it
+  if kind then
+    local ok, message = c.io.remove(path) -- whoever has it open keeps reading that
+    if not ok then return nil, message end
+  end
+  return c.io.append_file(path, bytes)
+end
