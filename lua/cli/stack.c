@@ -6,20 +6,15 @@
 
 #include <lauxlib.h>
 
-enum { PIECE = 10, END = 100 };
+enum { PIECE = 10, MOST = 200 };
 
-static int count_levels(lua_State *from) {
+/* The levels of a stack from `level` on, at most MOST + 1: the deeper one is, the longer it takes to
+   find it. */
+static int count_levels(lua_State *from, int level) {
   lua_Debug frame;
-  int low = 0, high = 1;
-  while (lua_getstack(from, high, &frame)) low = high, high *= 2;
-  while (low < high) {
-    int middle = (low + high) / 2;
-    if (lua_getstack(from, middle, &frame))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+  int n = 0;
+  while (n <= MOST && lua_getstack(from, level + n, &frame)) n++;
+  return n;
 }
 
 /* Where the text of `count` frames ends; a note on tail calls belongs to the frame before. */
@@ -47,16 +42,13 @@ static void add_frames(lua_State *L, lua_State *from, int level, int count) {
 }
 
 void lt_push_traceback(lua_State *L, lua_State *from, const char *message, int level) {
-  int n = count_levels(from) - level;
+  int n = count_levels(from, level);
+  if (n > MOST) {
+    luaL_traceback(L, from, message, level);
+    return;
+  }
   luaL_checkstack(L, 8, NULL);
   lua_pushfstring(L, message != NULL ? "%s\nstack traceback:" : "%sstack traceback:",
                   message != NULL ? message : "");
-  if (n <= 2 * END) {
-    add_frames(L, from, level, n);
-    return;
-  }
-  add_frames(L, from, level, END);
-  lua_pushfstring(L, "\n\t...\t(skipping %d levels)", n - 2 * END);
-  lua_concat(L, 2);
-  add_frames(L, from, level + n - END, END);
+  add_frames(L, from, level, n);
 }

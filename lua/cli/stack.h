@@ -4,7 +4,7 @@
 
 #include <lua.h>
 
-/* As luaL_traceback; of stacks of more than 200 frames the middle is left out. */
+/* As luaL_traceback, but of stacks of up to 200 frames all are there. */
 void lt_push_traceback(lua_State *L, lua_State *from, const char *message, int level);
 
 #endif

@@ -75,7 +75,7 @@ stack traceback:
     assert.matches("\n\t...\t(skipping 80 frames)\n", text, 1, true)
     assert.matches("\n\ts.lua:4: in main chunk\n$", text)
     text = shown "local function f() return 1 + f() end\nf()\n"
-    assert.matches("\n\t%.%.%.\t%(skipping %d%d%d%d+ frames%)\n", text)
+    assert.matches("\n\t%.%.%.\t%(skipping %d%d%d%d+ levels%)\n", text)
     assert.matches("\n\ts.lua:2: in main chunk\n$", text)
   end)
 end)
