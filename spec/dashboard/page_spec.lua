@@ -346,6 +346,28 @@ describe("the dashboard's page over", function()
     end)
   end)
 
+  it("long names keeps within its columns", function()
+    local function make(root)
+      local name = ("a_run_of_a_long_name"):rep(4)
+      fixtures.run(("%s/%s"):format(root, name), 1, {})
+      child.write(("%s/%s/metrics.csv"):format(root, name), ("epoch,step,%s\n0,0,1\n0,1,2\n")
+        :format(("Monitor.on_train_batch_start/percent"):rep(3)))
+    end
+    open(make, nil, function(page)
+      page:wait "document.querySelector('.card') && document.querySelector('#runs select')"
+      for _, width in ipairs { 1280, 390 } do
+        page:look { width = width, height = 800, phone = width < 400 }
+        assert.equal(width, page:eval "document.documentElement.scrollWidth")
+        assert.equal("", page:eval [[(() => {
+          const edge = document.querySelector("#runs").getBoundingClientRect().right;
+          return [...document.querySelectorAll("#runs *")]
+            .filter((one) => one.getBoundingClientRect().right > edge + 1)
+            .map((one) => one.tagName).join(" ");
+        })()]])
+      end
+    end)
+  end)
+
   it("500 runs lists them all and draws 20 at most", function()
     open(function(root) fixtures.many(root, 500) end, nil, function(page)
       page:wait "document.querySelectorAll('#runs li').length === 500"
