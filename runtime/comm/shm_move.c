@@ -9,6 +9,7 @@
    and returns: nothing here waits. */
 #include <string.h>
 
+#include "base/round.h"
 #include "comm/shm.h"
 
 enum {
@@ -28,7 +29,6 @@ typedef struct job {
   bool whole;               /* all_reduce: each rank adds everything */
 } job;
 
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t at_least_one(int64_t n) { return n > 0 ? n : 1; }
 
 static int64_t largest(const int64_t *counts, int n) {
@@ -57,13 +57,13 @@ static job job_of(lt_comm_link *link, const lt_comm_move *m) {
            .m = m,
            .head = h,
            .size = (int64_t)link->home->host->item_size((lt_dtype)m->dtype)};
-  int64_t piece = least(h->piece, m->chunk_bytes > 0 ? m->chunk_bytes : h->piece);
+  int64_t piece = lt_least(h->piece, m->chunk_bytes > 0 ? m->chunk_bytes : h->piece);
   int64_t count = 0;
   bool root = m->root == link->rank;
   switch ((lt_comm_op)m->op) {
     case LT_COMM_ALL_REDUCE:
       count = m->count;
-      j.whole = link->size <= 2 || count * j.size <= least(piece, SHM_SMALL);
+      j.whole = link->size <= 2 || count * j.size <= lt_least(piece, SHM_SMALL);
       j.puts = j.reduces = true;
       j.gets = !j.whole;
       j.per = j.whole ? piece / j.size : share_of(piece, link->size, j.size) * link->size;
@@ -112,7 +112,7 @@ typedef struct span {
 
 static span cut(int64_t from, int64_t n, int64_t end) {
   if (from > end) from = end;
-  return (span){from, least(n, end - from)};
+  return (span){from, lt_least(n, end - from)};
 }
 
 /* all_reduce: the share of `rank` in piece k; slots hold shares side by side. */
@@ -153,7 +153,7 @@ static void copy_in(const job *j, char *to, int64_t from, int64_t n) {
   if (j->m->n_parts == 0) copy(j, to, in_at(j, from), n);
   for (int64_t at = 0, here; j->m->n_parts > 0 && at < n; at += here) {
     const char *data = in_part(j, from + at, &here);
-    here = least(here, n - at);
+    here = lt_least(here, n - at);
     copy(j, to + at * j->size, data, here);
   }
 }
@@ -162,7 +162,7 @@ static void copy_out(const job *j, int64_t to, const char *from, int64_t n) {
   if (j->m->n_parts == 0) copy(j, out_at(j, to), from, n);
   for (int64_t at = 0, here; j->m->n_parts > 0 && at < n; at += here) {
     char *data = in_part(j, to + at, &here);
-    here = least(here, n - at);
+    here = lt_least(here, n - at);
     copy(j, data, from + at * j->size, here);
   }
 }
@@ -235,7 +235,7 @@ static void reduce_parts(const job *j, uint64_t k, int64_t from, int64_t n, int6
   const void *operand[LT_COMM_MAX_RANKS];
   for (int64_t at = 0, here; at < n; at += here) {
     char *own = in_part(j, from + at, &here);
-    here = least(least(here, n - at), SCALE_BYTES / j->size);
+    here = lt_least(lt_least(here, n - at), SCALE_BYTES / j->size);
     for (int r = 0; r < link->size; r++) operand[r] = slot_of(j, r, k) + offset + at * j->size;
     operand[link->rank] = own;
     char *out = to != NULL ? to + at * j->size : own;

@@ -10,13 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/round.h"
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, STACK = 1 << 19 };
 enum { SEEN_MS = 2500 };
 
 static bool is_coordinator(const lt_watchdog *d) { return d->info->rank == 0; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d) {
   int64_t timeout = atomic_load(&d->mail->timeout_ns), shortest = (int64_t)LT_SILENT_S * LT_SECOND;
@@ -211,10 +211,10 @@ static int fill_polls(lt_watchdog *d) {
 /* Time until the next deadline of this thread. */
 static int poll_timeout_ms(const lt_watchdog *d) {
   int64_t until = d->heartbeat_ns;
-  if (d->collecting) until = least(until, d->decide_ns);
-  if (d->fallback_ns != 0) until = least(until, d->fallback_ns);
+  if (d->collecting) until = lt_least(until, d->decide_ns);
+  if (d->fallback_ns != 0) until = lt_least(until, d->fallback_ns);
   if (lt_heartbeat_is_over(d->heartbeat) || d->connections != NULL || d->alert)
-    until = least(until, d->now_ns + 100 * LT_MS);
+    until = lt_least(until, d->now_ns + 100 * LT_MS);
   int64_t ms = (until - d->now_ns + LT_MS - 1) / LT_MS;
   return ms < 0 ? 0 : ms > 1000 ? 1000 : (int)ms;
 }
@@ -250,7 +250,7 @@ static void *watch(void *ud) {
     uint64_t count;
     ssize_t n = read(d->mail->wake_fd, &count, sizeof count);
     (void)n;
-    int64_t now = lt_now_ns(), tick = least(now - d->now_ns, LT_SECOND);
+    int64_t now = lt_now_ns(), tick = lt_least(now - d->now_ns, LT_SECOND);
     d->now_ns = now;
     turn(d, tick);
   }
