@@ -22,7 +22,7 @@ bool LT_CPU(lt_goes_in_pieces)(const lt_product *p, const lt_tensor *a, const lt
 bool LT_CPU(lt_product_in_pieces)(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b,
                                   const lt_tensor *out);
 
-/* product_thin.c: products of halves with few terms through f32, likewise. */
+/* product_thin.c: products of halves with few rows or few terms through f32, likewise. */
 bool LT_CPU(lt_is_thin)(const lt_product *p, const lt_tensor *a, const lt_tensor *b,
                         const lt_tensor *out);
 bool LT_CPU(lt_product_thin)(lt_ctx *c, const lt_product *p, const lt_tensor *a, const lt_tensor *b,

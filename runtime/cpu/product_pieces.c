@@ -1,19 +1,17 @@
 /* runtime/cpu/product_pieces.c: products of bf16 and f16 through f32, a piece at a time.
 
    Converted as a whole, a large matrix would travel to memory and back before it is multiplied. So
-   the largest of the three is cut into pieces that stay in the cache of a core, along the dim that
-   is slowest in memory: the rows of a, the columns of b (`b` is the transpose of a weight), or the
-   terms, whose products are added up. Products that are thick in all three sizes stay whole: there
-   converting costs little beside multiplying. Pieces depend on the shape alone. */
+   a, or the result, is cut into pieces that stay in the cache of a core: into rows, or into terms,
+   whose products are added up, if those are slower in memory. Where b is the largest rows are few
+   (product_thin.c). Products that are thick in all three sizes stay whole: there converting costs
+   little beside multiplying. Pieces depend on the shape alone. */
+#include "base/round.h"
 #include "cpu/operands.h"
 #include "cpu/scratch.h"
 
-enum { ROWS, COLS, TERMS };
 /* PIECE: elements of f32; a piece has a multiple of STEP rows, and FEWEST at least: for each piece
    the other operand is packed again. */
 enum { STEP = 16, FEWEST = 32, THIN = 128, PIECE = 1 << 17 };
-
-static int64_t least(int64_t x, int64_t y) { return x < y ? x : y; }
 
 bool LT_CPU(lt_goes_in_pieces)(const lt_product *p, const lt_tensor *a, const lt_tensor *b,
                                const lt_tensor *out) {
@@ -21,20 +19,17 @@ bool LT_CPU(lt_goes_in_pieces)(const lt_product *p, const lt_tensor *a, const lt
   if (p->dtype != LT_F32 || !halves || b->ndim > 2 || !out->contiguous) return false;
   int64_t k = a->size[a->ndim - 1], m = a->numel / k, n = b->numel / k;
   return out->storage != a->storage && out->storage != b->storage &&
-         least(least(m, n), k) <= THIN && a->numel + b->numel + out->numel > 2 * PIECE;
+         lt_least(lt_least(m, n), k) <= THIN && a->numel + b->numel + out->numel > 2 * PIECE;
 }
 
-/* Which dim is cut, and into pieces of how much. */
-static int cut_of(const lt_product *p, const lt_tensor *a, const lt_tensor *b, int64_t *piece) {
-  int64_t left = p->m * p->k, right = p->k * p->n, out = p->m * p->n, each;
-  bool by_left = left >= right && left > out, by_right = right > left && right > out;
-  int dim = ROWS;
-  if (by_left && a->stride[1] != 1 && b->stride[1] == 1) dim = TERMS;
-  if (by_right) dim = b->stride[1] == 1 && p->n > 1 ? TERMS : COLS;
-  each = dim == ROWS ? p->k + p->n : dim == COLS ? p->k + p->m : by_left ? p->m : p->n;
-  *piece = PIECE / each / STEP * STEP;
+/* Whether terms are cut, and into pieces of how much. */
+static bool cuts_terms(const lt_product *p, const lt_tensor *a, const lt_tensor *b,
+                       int64_t *piece) {
+  bool by_left = p->m >= p->n && p->k > p->n;
+  bool terms = by_left && a->stride[1] != 1 && b->stride[1] == 1;
+  *piece = PIECE / (terms ? p->m : p->k + p->n) / STEP * STEP;
   if (*piece < FEWEST) *piece = FEWEST;
-  return dim;
+  return terms;
 }
 
 /* `n` rows (dim 0) or columns of a matrix. */
@@ -47,11 +42,11 @@ static lt_tensor part_of(const lt_tensor *t, int dim, int64_t from, int64_t n) {
   return v;
 }
 
-/* Rows or columns of the result: `cut` is the part of the operand that they are made of. */
-static bool make_part(lt_ctx *c, lt_product *p, lt_tensor *cut, lt_matrix *into, lt_tensor *out) {
+/* Rows of the result: `rows` are those of a. */
+static bool make_rows(lt_ctx *c, lt_product *p, lt_tensor *rows, lt_tensor *out) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *to = lt_tensor_empty(c, LT_CPU_DEVICE, p->dtype, 2, out->size);
-  bool ok = to != NULL && LT_CPU(lt_take_operand)(c, p, cut, into);
+  bool ok = to != NULL && LT_CPU(lt_take_operand)(c, p, rows, &p->a);
   if (ok) {
     p->out = (lt_matrix){.data = lt_data(to), .row = p->n, .col = 1};
     ok = lt_onednn_product(c, p) && lt_cpu_move(c, out, to);
@@ -60,18 +55,14 @@ static bool make_part(lt_ctx *c, lt_product *p, lt_tensor *cut, lt_matrix *into,
   return ok;
 }
 
-static bool by_parts(lt_ctx *c, lt_product *p, int dim, int64_t piece, lt_tensor *a, lt_tensor *b,
-                     const lt_tensor *out) {
-  lt_tensor *whole = dim == ROWS ? b : a, *cut = dim == ROWS ? a : b;
-  lt_matrix *of_whole = dim == ROWS ? &p->b : &p->a, *of_cut = dim == ROWS ? &p->a : &p->b;
-  int64_t *count = dim == ROWS ? &p->m : &p->n, all = *count;
-  const float *bias = p->bias;
-  if (!LT_CPU(lt_take_operand)(c, p, whole, of_whole)) return false;
+static bool by_rows(lt_ctx *c, lt_product *p, int64_t piece, lt_tensor *a, lt_tensor *b,
+                    const lt_tensor *out) {
+  int64_t all = p->m;
+  if (!LT_CPU(lt_take_operand)(c, p, b, &p->b)) return false;
   for (int64_t from = 0; from < all; from += piece) {
-    *count = least(all - from, piece);
-    lt_tensor part = part_of(cut, dim, from, *count), to = part_of(out, dim, from, *count);
-    if (bias != NULL && dim == COLS) p->bias = bias + from;
-    if (!make_part(c, p, &part, of_cut, &to)) return false;
+    p->m = lt_least(all - from, piece);
+    lt_tensor rows = part_of(a, 0, from, p->m), to = part_of(out, 0, from, p->m);
+    if (!make_rows(c, p, &rows, &to)) return false;
   }
   return true;
 }
@@ -105,7 +96,7 @@ static bool by_terms(lt_ctx *c, lt_product *p, int64_t piece, lt_tensor *a, lt_t
   p->adds = true;
   p->out = (lt_matrix){.data = lt_data(sums), .row = p->n, .col = 1};
   for (int64_t from = 0; from < terms; from += piece)
-    if (!add_terms(c, p, a, b, from, least(terms - from, piece))) return false;
+    if (!add_terms(c, p, a, b, from, lt_least(terms - from, piece))) return false;
   return lt_cpu_move(c, out, sums);
 }
 
@@ -115,6 +106,6 @@ bool LT_CPU(lt_product_in_pieces)(lt_ctx *c, lt_product *p, lt_tensor *a, lt_ten
   int64_t piece;
   p->m = a->size[0], p->k = a->size[1], p->n = b->size[1];
   lt_tensor_set_shape(&to, 2, (int64_t[]){p->m, p->n}, (int64_t[]){p->n, 1});
-  int dim = cut_of(p, a, b, &piece);
-  return dim == TERMS ? by_terms(c, p, piece, a, b, &to) : by_parts(c, p, dim, piece, a, b, &to);
+  return cuts_terms(p, a, b, &piece) ? by_terms(c, p, piece, a, b, &to)
+                                     : by_rows(c, p, piece, a, b, &to);
 }

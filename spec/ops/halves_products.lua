@@ -24,6 +24,11 @@ local CASES <const> = {
   { "a vector on the right", lt.matmul, { 600, 500 }, { 500 } },
   { "a slice", function(a, y) return a:matmul(turned(y:narrow(2, 2, 450))) end, { 9, 450 },
     { 600, 500 } },
+  { "a few rows, terms, columns", lt.linear, { 3, 40 }, { 21, 40 }, { 21 } },
+  { "more rows than a tile has", lt.linear, { 29, 131 }, { 97, 131 } },
+  { "many rows", lt.matmul, { 128, 333 }, { 333, 141 } },
+  { "the last columns of a matrix", function(a, b) return a:matmul(b:narrow(2, 455, 46)) end,
+    { 9, 130 }, { 130, 500 } },
   { "every other column", function(a, y) return a:matmul(y:unfold(2, 1, 2):squeeze(3)) end,
     { 300, 20 }, { 20, 500 } },
 }
