@@ -54,6 +54,19 @@ describe("lt.onnx.export", function()
     assert.same({ "Clip", "Identity" }, file_of(function(x) return x:relu6() end).ops)
   end)
 
+  it("adds rows where an index that is an input says", function()
+    local file <const> = exported(function(x, index)
+      return lt.zeros(5, 4):index_add(index, x, { dim = 1 })
+    end, { lt.randn(3, 4), lt.tensor({ 4, 0, 4 }, { dtype = "i64" }) })
+    local node
+    for _, each in ipairs(file.nodes) do
+      node = each.op == "ScatterElements" and each or node
+    end
+    assert.equal(0, node.attributes.axis)
+    assert.equal("input_1", node.inputs[3])
+    assert.same({ { 3, 4 }, { 3 } }, { file.inputs[1].shape, file.inputs[2].shape })
+  end)
+
   it("norms without weight and bias have no input for them", function()
     local file <const> = exported(nn.LayerNorm(4, { elementwise_affine = false }), lt.randn(3, 4))
     assert.same({ "Expand", "LayerNormalization", "Identity" }, file.ops)

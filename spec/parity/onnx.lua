@@ -161,6 +161,11 @@ for _, mode in ipairs { "sum", "mean", "max" } do
     return w:embedding_bag(ids_, { mode = mode, padding_idx = 1 })
   end, lt.randn(6, 3), lt.randint(0, 6, { 3, 4 }))
 end
+for _, mode in ipairs { "sum", "mean" } do
+  elementwise("embedding_bag_offsets_" .. mode, function(w, ids_, offsets)
+    return w:embedding_bag(ids_, { mode = mode, padding_idx = 1, offsets = offsets })
+  end, lt.randn(6, 3), lt.randint(0, 6, { 7 }), lt.tensor({ 0, 2, 2, 7 }, { dtype = "i64" }))
+end
 
 local batch <const> = { dynamic_axes = { input = { [1] = "batch" } } }
 case("mlp", nn.Sequential(nn.Linear(5, 7), nn.GELU(), nn.LayerNorm(7), nn.Dropout(0.5),

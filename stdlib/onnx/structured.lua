@@ -198,6 +198,17 @@ function rules.scatter_add(g, call)
   return g:add("ScatterElements", { g:input(call, 1), g:input(call, 2), g:input(call, 3) },
     { axis = call.args.dim - 1, reduction = "add" })
 end
+-- What index_add is made of: rows added to those of zeros that their index says.
+function rules.index_select_backward(g, call)
+  local dim <const>, x, out = call.args.dim, call.inputs[1], call.outputs[1]
+  local along = {}
+  for k = 1, x.ndim do along[k] = k == dim and -1 or 1 end
+  local index <const> = g:add("Reshape", { g:input(call, 2, "i64"), g:constant(along) })
+  local shape <const> = g:sizes(call, x.shape, call.twin.inputs[1].shape)
+  local sums <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
+  return g:add("ScatterElements", { g:add("Expand", { g:constant(0, out.dtype), sums }),
+    g:add("Expand", { index, shape }), g:input(call, 1) }, { axis = dim - 1, reduction = "add" })
+end
 
 for op, upper in next, { tril = 0, triu = 1 } do
   rules[op] = function(g, call)

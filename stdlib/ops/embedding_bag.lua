@@ -70,9 +70,11 @@ local function bags_of(n, o)
     largest = 0
     for k = 1, count do largest = math.max(largest, (list[k + 1] or n) - list[k]) end
   end
-  local places <const> = c.arange(n, { device = offsets.device })
   local begins <const> = count > 0 and offsets:narrow(1, 1, count) or offsets
-  return begins:to("i64"):searchsorted(places, { right = true }) - 1, count, largest
+  local whole <const> = { dtype = "i64", device = offsets.device }
+  local begun <const> = c.zeros({ n + 1 }, whole)
+    :index_add(begins, c.ones(begins.shape, whole), { dim = 1 }):cumsum(1)
+  return begun:narrow(1, 1, n) - 1, count, largest
 end
 
 -- Of ids [N] in bags: ids [B, L], a bag in each row, and which places of it have one.
@@ -122,7 +124,8 @@ local function of_rows(vectors, present, mode)
 end
 
 --- The sum, mean or maximum [B, D] of the vectors of each bag of ids, out of weight [V, D]. Ids are
---- [B, N], a bag in each row, or [N] with `offsets`. A bag without ids gives zeros.
+--- [B, N], a bag in each row, or [N] with `offsets`. A bag without ids gives zeros. Maxima by
+--- offsets have no ONNX form; sums and means by offsets have one of fixed sizes.
 return function(weight, ids, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(weight, ids, o)
