@@ -8,8 +8,8 @@
 
 enum { PIECE = 10, MOST = 200 };
 
-/* The levels of a stack from `level` on, at most MOST + 1: the deeper one is, the longer it takes to
-   find it. */
+/* The levels of a stack from `level` on, at most MOST + 1: the deeper, the longer one takes to be
+   found. */
 static int count_levels(lua_State *from, int level) {
   lua_Debug frame;
   int n = 0;

@@ -209,6 +209,13 @@ describe("commands of the prompt", function()
       end)
   end)
 
+  it("lists the tensors of one list in one row", function()
+    local out = answers { "keep = {} for i = 1, 9 do keep[i] = lt.rand(10) end one = {lt.rand(7)}",
+      ":mem" }
+    assert.equal("      360 B  9 of [10] f32  keep[...]  by rand  at stdin:1\n"
+      .. "       28 B  [7] f32  one[1]  by rand  at stdin:1\n", (out:gsub("cpu: .*", "")))
+  end)
+
   it("loads a script, and reports what is wrong with it", function()
     with_files({ ["good.lua"] = "x = 5 return 7", ["bad.lua"] = "x = = 5" }, function(folder)
       local out, err = answers({ ":load good.lua", "x, _", ":load bad.lua", ":load none.lua" },

@@ -63,20 +63,30 @@ local function names_of(env, last)
   return found
 end
 
--- Tensors that one op made on one line in one shape are one row, unless they have names.
+-- What the entries of one list are called together: "keep[12]" is of "keep[...]".
+local function name_together(name)
+  local holder = name and name:match "^(.*)%[%d+%]$"
+  return holder and holder .. "[...]"
+end
+
+-- Tensors that one op made on one line in one shape are one row, unless they have names; entries of
+-- one list have one name.
 local function rows_of(list, found)
   local rows, by_key, total = {}, {}, 0
   for _, one in ipairs(list) do
     total = total + one.bytes
     local name = found[one.id]
     local what = ("%s %s"):format(one.shape or "", one.dtype or "")
-    local key = name or ("%s|%s|%s"):format(one.op, one.line, what)
+    local together = name_together(name)
+    local key = name and not together and name
+      or ("%s|%s|%s|%s"):format(together, one.op, one.line, what)
     local row = by_key[key]
     if not row then
       row = { bytes = 0, count = 0, name = name, what = what, op = one.op, line = one.line }
       by_key[key], rows[#rows + 1] = row, row
     end
     row.bytes, row.count = row.bytes + one.bytes, row.count + 1
+    if row.count > 1 then row.name = together end
   end
   table.sort(rows, function(a, b)
     if a.bytes ~= b.bytes then return a.bytes > b.bytes end
