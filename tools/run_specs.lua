@@ -90,9 +90,15 @@ local THREADED <const> = {
   "c/fork_test", "c/host_dlpack_test", "c/host_fork_test", "c/host_lives_test", "c/host_step_test",
   "c/host_test", "c/launch_test", "c/load_test", "c/order_test", "c/prefetch_test",
   "c/timeouts_test", "c/verdict_test", "c/watchdog_test", "callbacks/model_checkpoint_spec",
-  "callbacks/ranks_spec", "cuda/copies_spec", "cuda/nccl_failures_spec", "cuda/saving_spec",
+  "callbacks/ranks_spec", "cuda/copies_spec", "cuda/index_spec", "cuda/lines_spec",
+  "cuda/nccl_failures_spec", "cuda/norm_spec", "cuda/saving_spec", "cuda/sort_spec",
   "dashboard/server_spec", "data/images_spec", "data/loader_spec",
   "data/workers_spec", "dist/ddp_spec", "text/train_spec", "trainer/deferred_spec",
+}
+
+-- Where it looks for races within the kernels of GPUs, too (spec/cuda/emu_races.h).
+local OF_KERNELS <const> = {
+  "cuda/index_spec", "cuda/lines_spec", "cuda/norm_spec", "cuda/sort_spec",
 }
 
 local function is_among(parts, file)
@@ -152,6 +158,7 @@ local function run(command, dir, log)
     vars = vars .. " TSAN_OPTIONS=" .. quote(("%s:exitcode=0:atexit_sleep_ms=0:die_after_fork=0"
       .. ":report_thread_leaks=%d:suppressions=%s/tools/tsan.supp"):format(common,
       command:find "%.lua" and 0 or 1, os.getenv "PWD"))
+    if is_among(OF_KERNELS, command) then vars = vars .. " EMU_RACES=1" end
   end
   local began = now()
   local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null"):format(

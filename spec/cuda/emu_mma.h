@@ -5,8 +5,6 @@
 #ifndef LT_SPEC_EMU_MMA_H
 #define LT_SPEC_EMU_MMA_H
 
-#include <vector>
-
 #include "cuda/emu.h"
 #include "ops/math/half.h"
 
@@ -22,9 +20,10 @@ struct Copy {
   const void *from;
   bool there;
 };
+enum { COPIES = 16 }; /* under way, of a thread */
 struct Copies {
-  unsigned epoch;
-  std::vector<Copy> list;
+  unsigned epoch, n;
+  Copy list[COPIES];
 };
 inline thread_local Copies copies[SETS][MAX_THREADS];
 
@@ -98,21 +97,23 @@ inline void lt_copy_16(void *to, const void *from, bool there, unsigned line = _
   if (!emu::in_shared(to)) emu::die("cp.async outside of shared memory", line, 0);
   if (!emu::on_border(to) || !emu::on_border(from))
     emu::die("cp.async off the border of 16 bytes", line, 0);
-  if (!mine.list.empty() && mine.epoch != EMU_ME->epoch)
+  if (mine.n > 0 && mine.epoch != EMU_ME->epoch)
     emu::die("a block before ended without a wait for its copies", line, 0);
+  if (mine.n == emu::COPIES) emu::die("more copies than the emulator keeps", line, mine.n);
   mine.epoch = EMU_ME->epoch;
-  mine.list.push_back({to, from, there});
+  mine.list[mine.n++] = {to, from, there};
 }
 
 inline void lt_copies_wait() {
   emu::Copies &mine = emu::copies[EMU_ME->set][EMU_ME->t];
-  for (const emu::Copy &one : mine.list) {
+  for (unsigned k = 0; k < mine.n; k++) {
+    const emu::Copy &one = mine.list[k];
     if (one.there)
       memcpy(one.to, one.from, 16);
     else
       memset(one.to, 0, 16);
   }
-  mine.list.clear();
+  mine.n = 0;
 }
 
 template <int DTYPE> inline uint32_t lt_pack(float low, float high) {

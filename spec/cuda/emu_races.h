@@ -4,13 +4,13 @@
    To it each thread of a grid is a fiber, ordered after the launch; barriers and __syncwarp order
    the threads that come to them, shuffles and votes do not, as CUDA has it. Blocks have one of two
    sets of fibers, stacks and shared memory in turn: neighbours are not ordered, every other one is.
-   Nothing without ThreadSanitizer. */
+   EMU_RACES=1 asks for it: fibers take a while to make. Nothing without ThreadSanitizer. */
 #ifndef LT_SPEC_EMU_RACES_H
 #define LT_SPEC_EMU_RACES_H
 
 #if defined __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
-
+#include <stdlib.h>
 #define EMU_HIDDEN __attribute__((no_sanitize("thread"), noinline))
 namespace emu {
 enum { SETS = 2 };
@@ -20,14 +20,14 @@ struct Races {
   char launch, end, set[SETS][2], block[2], warp[32][2];
 };
 inline thread_local Races races;
-
+inline const bool races_asked = getenv("EMU_RACES") != nullptr;
 EMU_HIDDEN inline void races_to(unsigned set, unsigned t) {
   void *&fiber = races.fiber[set][t];
-  if (fiber == nullptr) fiber = __tsan_create_fiber(0);
-  __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
+  if (races_asked && fiber == nullptr) fiber = __tsan_create_fiber(0);
+  if (races_asked) __tsan_switch_to_fiber(fiber, __tsan_switch_to_fiber_no_sync);
 }
 EMU_HIDDEN inline void races_home() {
-  __tsan_switch_to_fiber(races.home, __tsan_switch_to_fiber_no_sync);
+  if (races_asked) __tsan_switch_to_fiber(races.home, __tsan_switch_to_fiber_no_sync);
 }
 EMU_HIDDEN inline void races_launch() {
   races.home = __tsan_get_current_fiber();

@@ -1,7 +1,7 @@
 -- spec/cuda/races_spec.lua: ThreadSanitizer sees the threads of an emulated grid: it reports races
 -- in shared and in global memory, between threads and between blocks, and nothing else.
 --
--- LT_SANITIZE=thread runs the backend's kernels so.
+-- LT_SANITIZE=thread runs the backend's kernels so in some specs (tools/run_specs.lua).
 local BUILD <const> = os.getenv "LT_BUILD" or "build"
 
 local KINDS <const> = {
@@ -24,8 +24,8 @@ describe("a kernel", function()
       file:close()
       it(title, function()
         for _, order in ipairs { "1", "-1" } do
-          local pipe <close> = assert(io.popen(("EMU_ORDER=%s TSAN_OPTIONS=exitcode=0:symbolize=0"
-            .. ":atexit_sleep_ms=0 '%s' %s 2>&1"):format(order, program, kind)))
+          local pipe <close> = assert(io.popen(("EMU_ORDER=%s EMU_RACES=1 TSAN_OPTIONS=exitcode=0:"
+            .. "symbolize=0:atexit_sleep_ms=0 '%s' %s 2>&1"):format(order, program, kind)))
           local text = pipe:read "a"
           assert.matches("end\n", text)
           assert.equal(wrong, text:find("ThreadSanitizer: data race", 1, true) ~= nil, text)
