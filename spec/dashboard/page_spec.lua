@@ -115,8 +115,8 @@ describe("the dashboard's page", function()
 
   it("lists the runs with their states, and finds them by words and by values", function()
     local states = page:eval [[Object.fromEntries([...document.querySelectorAll("#runs li")]
-      .map((one) => [one.querySelector(".text").innerText,
-        one.querySelector(".badge").innerText]))]]
+      .map((one) => [one.querySelector(".text").textContent,
+        one.querySelector(".badge").textContent]))]] -- innerText: "" until a row is in view
     assert.same({ finished = "finished", media = "finished", broken = "failed", killed = "killed",
       stopped = "interrupted", tiny = "finished", goes_on = "running" }, states)
     show({ filter = "failed" }, "document.querySelectorAll('#runs li').length === 1")
