@@ -42,6 +42,9 @@ function prompt.ask(stop, host)
   local _ <close> = setmetatable({}, {
     __close = function() c.dist.give_terminal(stop.failed) end,
   })
+  if c.dist.rank() > 0 and console.is_terminal() then
+    c.runtime.write_stderr "\r\27[K" -- the progress bar of rank 0
+  end
   local result
   console.past(function() result = view.open(stop, host) end)
   if result == nil and host.signal() == 143 then return "terminated" end
