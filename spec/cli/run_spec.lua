@@ -196,7 +196,8 @@ describe("ltrain run", function()
     { { "fit", LINE, "--val_check_interval", "1000" },
       "ltrain: val_check_interval: 1000 is more than the" },
     { { "fitt", LINE }, "ltrain: no command and no file is called 'fitt'; did you mean 'fit'?\n" },
-    { { "-x" }, "ltrain: unknown option -x\nusage: ltrain" },
+    { { "-x" }, "ltrain: unknown option -x; options of a command follow it: ltrain run SCRIPT -x\n"
+      .. "usage: ltrain" },
   } do
     it("exits with 2 for `ltrain " .. table.concat(case[1], " "):gsub(HERE .. "/", "") .. "`",
       function()
