@@ -21,6 +21,10 @@ local tok = lt.text.BPETokenizer.train({"hello world"}, {vocab_size = 10}) --!]]
 local tok = lt.text.CharTokenizer.train("abc")
 local s = tok:encode_batch("abc") --!]],
     "encode_batch: texts must be a table: got 'abc'" },
+  { "a tokenizer that is trained on its options", [[
+local t = lt.text.WordTokenizer.train({vocab_size = 200}) --!]],
+    "text.WordTokenizer.train: texts must be a list of strings: got a table with 'vocab_size': the "
+    .. "texts come first, the options after them" },
   { "Normalize with another number of channels", [[
 local t = lt.transforms.Normalize({0.5, 0.5}, {0.5, 0.5})
 local y = t(lt.rand(3, 4, 4)) --!]],

@@ -18,7 +18,7 @@ local visit = require "ltrain.check.source.visit"
 local check = {}
 
 local CHECKS <const> = {
-  "global", "library_name", "collective", "hyper_parameter", "index", "equality", "options",
+  "global", "library_name", "collective", "hyper_parameter", "index", "equality", "text", "options",
   "optimizer", "data", "overlap", "validation", "layers", "kept", "activations", "chain",
   "leak", "future", "input", "loss", "range", "targets", "gradient", "step", "training",
   "learning", "weights", "monitor", "schedule",

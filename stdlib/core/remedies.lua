@@ -127,9 +127,11 @@ end
 
 -- As of_field, for a method: those of the library's objects too.
 local function of_method_name(name, text)
-  local found = of_field(name, text)
+  local names, lines = defined(text, true)
+  local near = not lines[name] and did_you_mean(name, names, lines) or ""
+  local found = near ~= "" and near or of_field(name, text)
   if found ~= "" then return found end
-  local names = {}
+  names = {}
   for one in pairs(class.made) do
     for key, value in next, one do
       if type(key) == "string" and type(value) == "function" and not key:find "^_" then

@@ -11,6 +11,10 @@ local function each(texts, where)
     errors.blame("%s: texts must be a string, a list of strings or a function that returns one "
       .. "after the other: got %s", where, errors.show(texts))
   end
+  if texts[1] == nil and next(texts) ~= nil then
+    errors.blame("%s: texts must be a list of strings: got a table with '%s': the texts come "
+      .. "first, the options after them", where, tostring((next(texts))))
+  end
   local k = 0
   return function()
     k = k + 1
