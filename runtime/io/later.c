@@ -18,7 +18,7 @@ typedef struct arrival {
   lt_event at;
 } arrival;
 
-/* Whether a file is written, or never will be: of its thread and of the one of the file after it. */
+/* Whether a file is written, or never will be: of its thread, and of the one of the next file. */
 typedef struct turn {
   atomic_bool is_over;
   atomic_int owners;
