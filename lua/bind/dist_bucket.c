@@ -49,6 +49,7 @@ static bool take_gradients(lt_ctx *c, lua_Integer n, lt_tensor **list) {
     if (grad != p->grad) {
       lt_release(c, p->grad);
       p->grad = lt_retain(grad);
+      lt_tensor_note_grad(c, p);
     }
     list[k] = grad;
   }

@@ -38,7 +38,10 @@ static int make_weak_table(lua_State *L, const char *mode) {
 static int bind_gc(lua_State *L) {
   lt_bind *b = luaL_checkudata(L, 1, BIND_NAME);
   lt_ctx *c = b->c;
-  if (c != NULL) lt_forget_dead_hooks(b);
+  if (c != NULL) {
+    lt_drop_grads(c);
+    lt_forget_dead_hooks(b);
+  }
   b->c = NULL;
   if (c != NULL) c->find_line = NULL; /* which walks b->L */
   b->L = NULL; /* finalizers of a host that come after us: lt_enter says that the state closes */

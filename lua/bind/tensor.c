@@ -69,9 +69,10 @@ lt_tensor *lt_check_tensor(lua_State *L, lt_bind *b, int index, const char *who)
            dotted ? "(...)" : "");
 }
 
-/* A hooked leaf that the tape still needs stays: its hooks live with its userdata. */
+/* A hooked leaf that the tape still needs stays: its hooks live with its userdata. At the end of a
+   state nothing is finalised again. */
 static bool must_stay(lua_State *L, lt_bind *b, const lt_tensor *t) {
-  if (t->hooks == NULL || t->object.refs < 2) return false;
+  if (t->hooks == NULL || t->object.refs < 2 || b->closing) return false;
   lua_getmetatable(L, 1);
   lua_setmetatable(L, 1); /* to be finalised again */
   lt_make_unique(L, b, 1);
@@ -288,6 +289,7 @@ static void set_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   if (grad != NULL) lt_make_unique(L, b, 3);
   lt_release(b->c, t->grad);
   t->grad = lt_retain(grad);
+  lt_tensor_note_grad(b->c, t);
 }
 
 void lt_set_requires_grad(lua_State *L, lt_bind *b, lt_tensor *t, bool on) {

@@ -48,7 +48,9 @@ static bool accumulate(lt_ctx *c, lt_tensor **slot, lt_tensor *grad) {
 }
 
 bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
-  return accumulate(c, &leaf->grad, grad);
+  if (!accumulate(c, &leaf->grad, grad)) return false;
+  lt_tensor_note_grad(c, leaf);
+  return true;
 }
 
 static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *grad) {

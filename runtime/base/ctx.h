@@ -86,13 +86,19 @@ struct lt_ctx {
   lt_rng rng;
   int threads;             /* for parallel loops */
   bool tf32;               /* devices may multiply f32 in TF32: read from the root */
-  atomic_bool *cancel;     /* root's flag, read in lt_apply and at pauses */
+  atomic_bool *cancel;     /* root's flag, read in lt_apply, between chunks and at pauses */
+  bool stoppable;          /* what the running op has written may be dropped: lt_is_cancelled */
+  /* (optional) Whether an op may read so many elements that are no memory's: of views that `expand`
+     has made larger, which may ask for more work than anybody waits for. */
+  bool (*afford)(void *ud, int64_t elements);
+  void *afford_ud;
   struct {
     lt_object **items;
     int64_t count, capacity;
   } frame;                 /* temporaries, innermost frame last */
   lt_object *dying;        /* objects waiting for their drop (see lt_release) */
   bool draining;
+  lt_tensor *graded;       /* tensors that have, or had, gradients: which may hold them */
   lt_memory memory;
   lt_line_table *lines;    /* shared with children */
   lt_helpers *helpers;     /* shared with children */
@@ -146,6 +152,12 @@ bool lt_take_failure(lt_ctx *c, lt_failure *out);
 /* Ask for the current work to end: lt_apply and pauses fail with LT_ECANCEL until cleared.
    From any thread. */
 void lt_cancel(lt_ctx *c, bool on);
+
+/* Whether the running op shall end before it is done: a loop over many elements leaves it to
+   lt_parallel to fail. False for ops that write into tensors that are there. From any thread. */
+static inline bool lt_is_cancelled(const lt_ctx *c) {
+  return c->stoppable && atomic_load_explicit(c->cancel, memory_order_relaxed);
+}
 
 /* Frames. lt_frame_add gives the reference of `object` to the innermost frame. lt_frame_close
    releases everything added since; `keep[i]` (NULL entries are fine) stay alive, with a reference

@@ -1,8 +1,6 @@
 /* runtime/base/threads.c: parallel loops on OpenMP, and the list of helper threads. */
 #include "base/threads.h"
 
-#include <signal.h>
-
 #include "base/load.h"
 #include "base/locale.h"
 
@@ -10,11 +8,13 @@ void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk
   int threads = n_chunks > 1 ? lt_load_threads(c) : 1;
   if (threads > n_chunks) threads = (int)n_chunks;
   if (threads <= 1) {
-    for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
-    return;
-  }
+    for (int64_t i = 0; i < n_chunks && !lt_is_cancelled(c); i++) fn(ud, i);
+  } else {
 #pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
+    for (int64_t i = 0; i < n_chunks; i++)
+      if (!lt_is_cancelled(c)) fn(ud, i);
+  }
+  if (lt_is_cancelled(c)) lt_fail(c, LT_ECANCEL, "%s%scancelled", lt_op_name(c), lt_op_colon(c));
 }
 
 struct lt_helpers {
@@ -41,15 +41,22 @@ static void *thread_main(void *argument) {
   return NULL;
 }
 
-/* Signals are for the main thread, whose handlers know what it does; but for those of a fault. */
-static int create(lt_thread *t) {
+void lt_signals_hold(sigset_t *before) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-  sigset_t others, before;
+  sigset_t others;
   sigfillset(&others);
   for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) sigdelset(&others, faults[k]);
-  pthread_sigmask(SIG_BLOCK, &others, &before); /* inherited: not even the first instruction */
+  pthread_sigmask(SIG_BLOCK, &others, before);
+}
+
+void lt_signals_let(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
+
+/* Signals are for the main thread, whose handlers know what it does. */
+static int create(lt_thread *t) {
+  sigset_t before;
+  lt_signals_hold(&before); /* inherited: not even the first instruction */
   int status = pthread_create(&t->handle, NULL, thread_main, t);
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  lt_signals_let(&before);
   return status;
 }
 

@@ -4,11 +4,13 @@
 #define LT_BASE_THREADS_H
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "base/ctx.h"
 
 /* Run fn(ud, chunk) for each chunk in 0..n_chunks-1 on at most c->threads OpenMP threads.
-   Chunks must be independent; their number must not depend on the thread count. */
+   Chunks must be independent; their number must not depend on the thread count. What is cancelled
+   (lt_is_cancelled) leaves out those that have not begun, and fails. */
 void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud);
 
 /* The same for `work` elements of cheap work in all: on the calling thread alone below
@@ -16,7 +18,7 @@ void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk
 enum { LT_PARALLEL_WORK = 32768 };
 static inline void lt_parallel_work(lt_ctx *c, int64_t work, int64_t n_chunks,
                                     void (*fn)(void *ud, int64_t chunk), void *ud) {
-  if (work >= LT_PARALLEL_WORK)
+  if (work >= LT_PARALLEL_WORK || lt_is_cancelled(c))
     lt_parallel(c, n_chunks, fn, ud);
   else
     for (int64_t i = 0; i < n_chunks; i++) fn(ud, i);
@@ -42,6 +44,10 @@ void lt_quiesce(lt_ctx *c);
 
 /* In a child that was forked while threads on the list ran: they are not there. */
 void lt_threads_forked(lt_ctx *c);
+
+/* Keep signals from the calling thread, but for those of a fault; *before is for lt_signals_let. */
+void lt_signals_hold(sigset_t *before);
+void lt_signals_let(const sigset_t *before);
 
 enum { LT_MAX_THREADS = 1024 }; /* of one operation, at most */
 

@@ -10,6 +10,7 @@
 enum { LANES = 16 };
 
 typedef struct job {
+  const lt_ctx *c;
   lt_iter x, value, index;
   bool with_value, with_index, least;
   bool columns;  /* the memory runs along the lines' neighbours, not along the lines */
@@ -66,7 +67,7 @@ static void run_chunk(void *ud, int64_t chunk) {
 /* Best of each line of x along `dim` (LT_NO_DIM: of all), into the outputs that are not NULL. */
 static bool find(lt_ctx *c, const lt_tensor *x, int64_t dim, bool keepdim, bool least,
                  const lt_tensor *value, const lt_tensor *index) {
-  job j = {.least = least, .compute = lt_compute_of((lt_dtype)x->dtype)};
+  job j = {.c = c, .least = least, .compute = lt_compute_of((lt_dtype)x->dtype)};
   int order[LT_MAX_DIMS], of_out[LT_MAX_DIMS], n = 0;
   bool whole = dim == LT_NO_DIM || x->ndim == 0;
   for (int k = 0; k < x->ndim && !whole; k++)

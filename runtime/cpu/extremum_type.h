@@ -39,7 +39,7 @@ static int64_t NAME(best_of_line)(const job *j, int64_t start, T *value) {
   T room[LT_TILE];
   INDEX key[LT_TILE], best = 0;
   int64_t place = -1;
-  for (int64_t at = 0; at < j->length; at += LT_TILE) {
+  for (int64_t at = 0; at < j->length && (at == 0 || !lt_is_cancelled(j->c)); at += LT_TILE) {
     int64_t n = j->length - at < LT_TILE ? j->length - at : LT_TILE;
     const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, start + at, n, room);
     NAME(keys)(v, n, j->least, key);

@@ -16,6 +16,7 @@ enum { LANES = 32, CARRY = 32, SEGMENTS = 64 };
 typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
 
 typedef struct plan {
+  const lt_ctx *c;
   lt_iter x, y;
   by by;
   bool mean;    /* divide by the length */
@@ -125,6 +126,7 @@ static void cut(plan *p) {
 }
 
 static bool reduce(lt_ctx *c, const lt_call *call, plan p) {
+  p.c = c;
   arrange(&p, call->in[0], call->out[0], call->args);
   if (p.count == 0) return true;
   if (p.length == 0) {

@@ -72,7 +72,7 @@ static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, i
       continue;
     }
     WIDE a = (WIDE)f->start;
-    for (int64_t at = start; at < end; at += LT_TILE) {
+    for (int64_t at = start; at < end && !lt_is_cancelled(p->c); at += LT_TILE) {
       int64_t n = end - at < LT_TILE ? end - at : LT_TILE;
       WIDE b = f->row(NAME(load)(p, o * p->length + at, n, room), n);
       f->join(&a, &b, 1);
@@ -97,6 +97,7 @@ static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start
     if (++carried < CARRY) continue;
     f->carry(wide, acc, group * width);
     carried = 0;
+    if (lt_is_cancelled(p->c)) return;
   }
   f->carry(wide, acc, group * width);
   for (int64_t k = 1; k < group; k++) f->join(wide, wide + k * width, width);

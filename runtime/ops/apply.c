@@ -26,6 +26,15 @@ typedef struct dispatch {
   _Alignas(16) char args[ARGS_ON_STACK];
 } dispatch;
 
+/* Whether a view that is larger than its memory may be read: never where it is but viewed. */
+static bool afford(lt_ctx *c, const dispatch *d, const lt_tensor *t) {
+  if (c->afford == NULL || (d->kind->flags & LT_KIND_VIEW) != 0) return true;
+  int64_t elements = t->numel - (int64_t)(t->storage->bytes / lt_item_size(t));
+  return elements <= 0 || c->afford(c->afford_ud, elements) ||
+         lt_fail(c, LT_EVALUE, "%s: so many elements are more than the host of this state allows "
+                 "(max_instructions): %s", d->op->name, LT_TENSOR_STR(t));
+}
+
 static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in) {
   const lt_tensor *first = NULL;
   bool list = (d->kind->flags & LT_KIND_LIST) != 0;
@@ -39,7 +48,7 @@ static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in)
     }
     if (first == NULL) first = in[k];
     if (!lt_device_equal(first->storage->device, in[k]->storage->device)) d->mixed = true;
-    if (!lt_check_view(c, in[k])) return false;
+    if (!lt_check_view(c, in[k]) || !afford(c, d, in[k])) return false;
   }
   d->infer.device = first != NULL ? first->storage->device : LT_CPU_DEVICE;
   return !d->mixed || lt_mixed_device(c, d->op, n_in, in, &d->infer.device);
@@ -255,6 +264,12 @@ static bool has_kernel(const lt_ctx *c, const dispatch *d) {
          lt_kernel_of(lt_device_table(c, d->infer.device), (lt_op)(d->op - lt_ops), dtype) != NULL;
 }
 
+/* Whether a kernel's loop may end early: what reads no place that it has computed itself. */
+static bool is_stoppable(lt_kind kind) {
+  return kind <= LT_KIND_compare || kind == LT_KIND_reduce || kind == LT_KIND_sum_to ||
+         kind == LT_KIND_arg_reduce || kind == LT_KIND_extremum;
+}
+
 static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
   if (d->op->expand != NULL && !has_kernel(c, d)) {
@@ -267,10 +282,13 @@ static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
     *composite = true;
     return write_view(c, d);
   }
-  if (!allocate(c, d) || (any && !keep_values(c, d, preset)) || !run_apart(c, d, preset))
-    return false;
-  mark_written(c, d, preset);
-  return true;
+  if (!allocate(c, d) || (any && !keep_values(c, d, preset))) return false;
+  bool before = c->stoppable;
+  c->stoppable = !any && is_stoppable(d->op->kind);
+  bool ok = run_apart(c, d, preset);
+  c->stoppable = before;
+  if (ok) mark_written(c, d, preset);
+  return ok;
 }
 
 static bool tell(lt_ctx *c, const dispatch *d) {

@@ -12,8 +12,33 @@ void lt_hooks_drop(lt_ctx *c, lt_hook *hooks) {
   }
 }
 
+void lt_tensor_note_grad(lt_ctx *c, lt_tensor *t) {
+  if (t->grad == NULL || t->graded_link != NULL) return;
+  t->next_graded = c->graded;
+  t->graded_link = &c->graded;
+  if (c->graded != NULL) c->graded->graded_link = &t->next_graded;
+  c->graded = t;
+}
+
+static void unlink_graded(lt_tensor *t) {
+  if (t->graded_link == NULL) return;
+  *t->graded_link = t->next_graded;
+  if (t->next_graded != NULL) t->next_graded->graded_link = t->graded_link;
+  t->graded_link = NULL;
+}
+
+void lt_drop_grads(lt_ctx *c) {
+  for (lt_tensor *t; (t = c->graded) != NULL;) {
+    lt_tensor *grad = t->grad;
+    unlink_graded(t);
+    t->grad = NULL;
+    lt_release(c, grad); /* the tensor with it, perhaps */
+  }
+}
+
 static void drop(lt_ctx *c, lt_object *object) {
   lt_tensor *t = (lt_tensor *)object;
+  unlink_graded(t);
   lt_storage_release(c, t->storage);
   lt_release(c, t->node);
   lt_release(c, t->base);

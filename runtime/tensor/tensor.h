@@ -51,7 +51,8 @@ struct lt_tensor {
   lt_object *node;         /* the lt_node that made it, NULL for leaves */
   uint64_t view_version;   /* of the storage when a view was made; UINT64_MAX: never stale */
   lt_tensor *base;         /* of a view made in grad mode: whose memory it shows (ops/rebase.c) */
-  lt_tensor *grad;         /* of a leaf */
+  lt_tensor *grad;         /* of a leaf; who sets it calls lt_tensor_note_grad */
+  lt_tensor *next_graded, **graded_link; /* in the ctx's list, from when it first had one */
   lt_hook *hooks;          /* of a leaf */
 };
 
@@ -79,6 +80,11 @@ static inline bool lt_requires_grad(const lt_tensor *t) {
 static inline void *lt_data(const lt_tensor *t) {
   return (char *)t->storage->data + (size_t)t->offset * lt_item_size(t);
 }
+
+/* Note that the tensor has a gradient. One with a history may lead back to the tensor: the two then
+   hold each other, until lt_drop_grads, where the ctx ends. */
+void lt_tensor_note_grad(lt_ctx *c, lt_tensor *t);
+void lt_drop_grads(lt_ctx *c);
 
 void lt_tensor_add_hook(lt_tensor *t, lt_hook *hook);
 void lt_hooks_drop(lt_ctx *c, lt_hook *hooks);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "host_counted.h"
 #include "host_test.h"
 
 enum { RUNS = 300, LONGEST = 600, ROOM = 16, HANGS_AFTER = 60 };
@@ -223,8 +224,13 @@ static bool host(ltrain *l, void *ud, const ltrain_value *in, ltrain_value *out)
   return draw(4) > 0 || ltrain_fail(l, "drawn");
 }
 
+static counted allocated; /* by the state that is open */
+
 static ltrain *open_limited(void) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
+  allocated = (counted){0};
+  config.alloc = count_alloc;
+  config.ud = &allocated;
   config.memory_cap = 64 << 20;
   config.max_instructions = 20000;
   ltrain *l = open_with(&config);
@@ -261,6 +267,9 @@ static void any_script_ends_and_the_state_works(void **state) {
     alarm(HANGS_AFTER);
     if (k % 500 == 499) { /* what one script breaks of its own globals another need not find */
       ltrain_close(l);
+      if (atomic_load(&allocated.live) != 0)
+        fail_msg("%ld bytes stay of the 500 runs before %ld of seed %ld",
+                 atomic_load(&allocated.live), k, seed);
       l = open_limited();
     }
     ltrain_dostring(l, check, "check.lua");

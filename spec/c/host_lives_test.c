@@ -91,6 +91,36 @@ static void finalizers_at_the_end_leave_nothing(void **state) {
   }
 }
 
+/* What holds each other among tensors is no garbage that Lua could find. */
+static void gradients_that_hold_their_tensors_are_freed(void **state) {
+  (void)state;
+  static const char *const scripts[] = {
+      "x.grad = x",
+      "x.grad = y y.grad = x",
+      "(x * x):sum():backward(nil, {create_graph = true})",
+      "(x * y):sum():backward(nil, {create_graph = true}) y.grad:register_hook(print)",
+      "x:register_hook(function(g) return y * x end); (x * x):sum():backward()"
+      " x.grad = (x * y) y.grad = x:clone()",
+      "x:register_hook(print) kept = x * 2",
+      "for _ = 1, 50 do local z = lt.ones(8):requires_grad_() z.grad = z * z end",
+  };
+  for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
+    counted n = {0};
+    ltrain_config config = LTRAIN_CONFIG_INIT;
+    config.alloc = count_alloc;
+    config.ud = &n;
+    ltrain *l = open_with(&config);
+    must(l, ltrain_dostring(l,
+                            "lt = require 'ltrain' x, y = lt.ones(2):requires_grad_(),"
+                            " lt.ones(2):requires_grad_()",
+                            "l.lua"));
+    must(l, ltrain_dostring(l, scripts[k], "l.lua"));
+    must(l, ltrain_dostring(l, "x, y = nil, nil for _ = 1, 100 do local z = {} end", "l.lua"));
+    ltrain_close(l);
+    if (atomic_load(&n.live) != 0) fail_msg("%ld bytes: %s", atomic_load(&n.live), scripts[k]);
+  }
+}
+
 /* Deeper than ever before Lua has no frame for a finalizer, and would never call it again. */
 static void deep_calls_end_without_memory(void **state) {
   (void)state;
@@ -395,7 +425,7 @@ static void end_child(forking *f, ltrain *l, bool finished) {
   _exit(wrong != NULL || f->count.live != 0 ? 1 : finished ? FINISHED : REFUSED);
 }
 
-/* LT_EXHAUSTIVE: each request of a life, from open to close. */
+/* LT_EXHAUSTIVE=1: each request of a life, from open to close. */
 static void it_survives_each_failing_allocation(void **state) {
   (void)state;
   const char *line = line_alone();
@@ -405,7 +435,9 @@ static void it_survives_each_failing_allocation(void **state) {
   config.ud = &f;
   for (int k = 0; k < 2; k++) { /* counted, then forked */
     long all = f.count.asked;
-    if (k == 1) f = (forking){.stride = getenv("LT_EXHAUSTIVE") != NULL ? 1 : all / 120 + 1};
+    const char *each = getenv("LT_EXHAUSTIVE"); /* 7: every 7th */
+    long stride = each != NULL ? atol(each) : all / 120 + 1;
+    if (k == 1) f = (forking){.stride = stride > 0 ? stride : 1};
     if (k == 1) f.next = f.stride;
     ltrain *l = ltrain_open(&config);
     bool finished = l != NULL && live(l, line);
@@ -425,6 +457,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lives_leave_nothing),
       cmocka_unit_test(finalizers_at_the_end_leave_nothing),
+      cmocka_unit_test(gradients_that_hold_their_tensors_are_freed),
       cmocka_unit_test(deep_calls_end_without_memory),
       cmocka_unit_test(eight_threads_train_what_one_does),
       cmocka_unit_test(a_state_goes_from_thread_to_thread),
