@@ -4,11 +4,13 @@
 #include <dnnl.h>
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/load.h"
 #include "base/threads.h"
+#include "cpu/onednn_guard.h"
 #include "cpu/product_trial.h"
 #include "device/device.h"
 
@@ -30,6 +32,7 @@ typedef struct entry {
   int n_args, packed; /* packed: index in args, -1: none */
   int alone;          /* a product of several threads: 1: equal on one; -1: not; 0: not known */
   bool reorder_after;
+  bool moves_stack; /* see lt_onednn_hold_signals */
   int arg[MOST_ARGS];
   dnnl_memory_t memory[MOST_ARGS];
   dnnl_memory_t plain; /* the packed operand as the caller has it */
@@ -143,12 +146,17 @@ static int set_threads(int n) {
 static bool make_primitive(lt_ctx *c, state *s, entry *e, const_dnnl_op_desc_t desc,
                            dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd) {
   dnnl_primitive_attr_t attr = NULL;
+  if (!lt_onednn_has_room(LT_CODE_OF_PRIMITIVE))
+    return lt_fail(c, LT_EMEMORY, "%s%sout of memory in oneDNN", lt_op_name(c), lt_op_colon(c));
   bool ok = check(c, dnnl_primitive_attr_create(&attr), "make attributes") &&
             check(c, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
                   "take our scratchpad") &&
             check(c, dnnl_primitive_desc_create(pd, desc, attr, s->engine, hint), "plan") &&
             check(c, dnnl_primitive_create(&e->primitive, *pd), "make a primitive");
   if (ok) {
+    const char *kernel = "";
+    dnnl_primitive_desc_query(*pd, dnnl_query_impl_info_str, 0, &kernel);
+    e->moves_stack = strstr(kernel, "gemm") != NULL;
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(*pd, dnnl_query_scratchpad_md, 0);
     e->scratch_bytes = dnnl_memory_desc_get_size(md);
     ok = check(c, dnnl_memory_create(&e->scratch, md, s->engine, DNNL_MEMORY_NONE), "hold memory");
@@ -198,11 +206,15 @@ static bool run(lt_ctx *c, state *s, entry *e, void *const *data) {
   }
   bool before = e->reorder != NULL && !e->reorder_after;
   bool after = e->reorder != NULL && e->reorder_after;
-  return (!before ||
-          execute(c, s, e->reorder, 2, move, e->reorder_scratch, e->reorder_scratch_bytes)) &&
-         execute(c, s, e->primitive, e->n_args, args, e->scratch, e->scratch_bytes) &&
-         (!after ||
-          execute(c, s, e->reorder, 2, move, e->reorder_scratch, e->reorder_scratch_bytes));
+  sigset_t signals;
+  if (e->moves_stack) lt_onednn_hold_signals(&signals);
+  bool ok = (!before || execute(c, s, e->reorder, 2, move, e->reorder_scratch,
+                                e->reorder_scratch_bytes)) &&
+            execute(c, s, e->primitive, e->n_args, args, e->scratch, e->scratch_bytes) &&
+            (!after || execute(c, s, e->reorder, 2, move, e->reorder_scratch,
+                               e->reorder_scratch_bytes));
+  if (e->moves_stack) lt_signals_let(&signals);
+  return ok;
 }
 
 /* Finish a new entry: in the table if all went well, else freed. */
@@ -294,22 +306,33 @@ static bool by_sgemm(const lt_product *p) {
 
 /* oneDNN generates all kernels of sgemm at its first call, tens of milliseconds. The first thread
    generates them, other threads wait. */
-static pthread_once_t sgemm_made = PTHREAD_ONCE_INIT;
+static pthread_mutex_t sgemm_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool sgemm_made;
 
-static void make_sgemm(void) {
+static bool make_sgemm(void) {
   enum { N = 64 }; /* smaller products may be served without them */
   static const float zeros[N * N];
   static float out[N * N];
-  int before = set_threads(1);
-  dnnl_sgemm('T', 'N', N, N, N, 1, zeros, N, zeros, N, 0, out, N);
-  set_threads(before);
+  pthread_mutex_lock(&sgemm_lock);
+  if (!sgemm_made && lt_onednn_has_room(LT_CODE_OF_SGEMM)) {
+    int before = set_threads(1);
+    dnnl_sgemm('T', 'N', N, N, N, 1, zeros, N, zeros, N, 0, out, N);
+    set_threads(before);
+    sgemm_made = true;
+  }
+  pthread_mutex_unlock(&sgemm_lock);
+  return sgemm_made;
 }
 
 static bool sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                   int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc) {
-  pthread_once(&sgemm_made, make_sgemm);
-  return dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta, out,
-                    ldc) == dnnl_success;
+  sigset_t signals;
+  lt_onednn_hold_signals(&signals);
+  bool ok = (sgemm_made || make_sgemm()) &&
+            dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta,
+                       out, ldc) == dnnl_success;
+  lt_signals_let(&signals);
+  return ok;
 }
 
 static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
@@ -545,7 +568,7 @@ bool lt_onednn_has_bf16(void) {
 
 static void warm_up(void *ud) {
   (void)ud;
-  pthread_once(&sgemm_made, make_sgemm);
+  make_sgemm();
 }
 
 void lt_onednn_warm_up(lt_ctx *c) {

@@ -1,0 +1,25 @@
+/* runtime/cpu/onednn_guard.c: signals and address space around calls of oneDNN. */
+#include "cpu/onednn_guard.h"
+
+#include <omp.h>
+#include <sys/mman.h>
+
+#include "base/threads.h"
+
+void lt_onednn_hold_signals(sigset_t *before) {
+  if (omp_get_max_threads() == 1 || omp_in_parallel()) {
+    lt_signals_hold(before);
+    return;
+  }
+#pragma omp parallel
+  {
+    sigset_t own;
+    lt_signals_hold(omp_get_thread_num() == 0 ? before : &own);
+  }
+}
+
+bool lt_onednn_has_room(size_t bytes) {
+  void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room != MAP_FAILED) munmap(room, bytes);
+  return room != MAP_FAILED;
+}
