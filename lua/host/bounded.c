@@ -38,7 +38,9 @@ static int bounded_xpcall(lua_State *L) {
 static const char guards_key; /* registry: table -> its userdata */
 static const char guard_type[] = "ltrain.Guard";
 
-static int run_finalizer(lua_State *L, ltrain *l) {
+/* (finalizer, table) */
+static int run_in_thread(lua_State *L) {
+  ltrain *l = lt_host_of(L);
   lua_State *thread = lua_newthread(L);
   lua_insert(L, -3);
   lua_xmove(L, thread, 2);
@@ -55,10 +57,25 @@ static int run_finalizer(lua_State *L, ltrain *l) {
   return lua_error(L);
 }
 
+/* What an earlier call has left is not charged to the one that finds it: all of it may run as long
+   as a call may. */
+static int run_inherited(lua_State *L, ltrain *l) {
+  if (l->inherited <= 0) return 0;
+  l->lending = true;
+  lt_host_budget before = lt_host_lend(l, l->inherited);
+  lua_pushcfunction(L, run_in_thread);
+  lua_insert(L, -3);
+  int status = lua_pcall(L, 2, 0, 0);
+  l->inherited -= l->instructions;
+  lt_host_take_back(l, before);
+  l->lending = false;
+  return status == LUA_OK ? 0 : lua_error(L);
+}
+
 /* __gc of the userdata: its user value is the table. */
 static int finalize(lua_State *L) {
   ltrain *l = lt_host_of(L);
-  luaL_checkudata(L, 1, guard_type);
+  const int64_t *made = luaL_checkudata(L, 1, guard_type);
   if (lua_getiuservalue(L, 1, 1) != LUA_TTABLE) return 0;
   lua_rawgetp(L, LUA_REGISTRYINDEX, &guards_key);
   lua_pushvalue(L, 2);
@@ -71,7 +88,8 @@ static int finalize(lua_State *L) {
   }
   if (luaL_getmetafield(L, 2, "__gc") == LUA_TNIL) return 0;
   lua_insert(L, 2);
-  return run_finalizer(L, l);
+  bool inherited = *made != l->calls && l->limit > 0 && !l->closing && !l->lending;
+  return inherited ? run_inherited(L, l) : run_in_thread(L);
 }
 
 /* The table at 1 has got a metatable with __gc. */
@@ -80,7 +98,7 @@ static void guard(lua_State *L) {
   lua_pushvalue(L, 1);
   if (lua_rawget(L, -2) == LUA_TNIL) {
     lua_pushvalue(L, 1);
-    lua_newuserdatauv(L, 0, 1);
+    *(int64_t *)lua_newuserdatauv(L, sizeof(int64_t), 1) = lt_host_of(L)->calls;
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, -2, 1);
     luaL_setmetatable(L, guard_type);

@@ -17,7 +17,7 @@
 
 /* Instructions between two hooks: as a rule, after the deadline, in a call that must end. */
 enum { HOOK_COUNT = 1000, HOOK_SOON = 2, HOOK_ENDED = 1 };
-enum { BYTES_AN_INSTRUCTION = 256, LARGE = 4096, GRACE = 100000 };
+enum { BYTES_AN_INSTRUCTION = 256, ELEMENTS_AN_INSTRUCTION = 64, LARGE = 4096, GRACE = 100000 };
 
 static bool is_spent(const ltrain *l) {
   return l->limit > 0 && atomic_load_explicit(&l->instructions, memory_order_relaxed) > l->limit;
@@ -115,6 +115,8 @@ void lt_host_arm(ltrain *l) {
   atomic_store(&l->instructions, 0);
   l->limit = l->config.max_instructions;
   l->late = 0;
+  l->calls++;
+  l->inherited = l->limit;
   l->deadline = 0;
   if (l->b == NULL) return;
   l->b->pausable = l->b->pausing = false;
@@ -154,6 +156,15 @@ bool lt_host_afford(ltrain *l, size_t bytes) {
   return cost < LARGE || before + cost <= l->limit;
 }
 
+bool lt_host_afford_elements(void *ud, int64_t elements) {
+  ltrain *l = ud;
+  int64_t cost = elements / ELEMENTS_AN_INSTRUCTION;
+  if (l->limit <= 0) return true;
+  if (cost > l->limit - atomic_load_explicit(&l->instructions, memory_order_relaxed)) return false;
+  atomic_fetch_add_explicit(&l->instructions, cost, memory_order_relaxed);
+  return true;
+}
+
 lt_host_budget lt_host_lend(ltrain *l, int64_t instructions) {
   lt_host_budget before = {l->limit, l->instructions};
   l->limit = instructions;
@@ -164,7 +175,7 @@ lt_host_budget lt_host_lend(ltrain *l, int64_t instructions) {
 void lt_host_take_back(ltrain *l, lt_host_budget before) {
   if (is_spent(l) && l->why[0] != 0) { /* keep_why has cancelled, and hooks come at each line */
     l->why[0] = 0;
-    lt_cancel(l->b->c, false);
+    if (!atomic_load(&l->cancelled)) lt_cancel(l->b->c, false);
   }
   l->limit = before.limit;
   l->instructions = before.instructions;
@@ -178,6 +189,7 @@ const char *lt_host_answer(ltrain *l) {
   snprintf(l->message, sizeof l->message, "%s", l->why);
   l->why[0] = 0;
   l->limit = 0;
+  atomic_store(&l->cancelled, false);
   lt_cancel(l->b->c, false);
   return l->message;
 }

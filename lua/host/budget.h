@@ -39,6 +39,10 @@ void lt_host_spend(lua_State *L, int64_t n);
 /* The same for memory, from any thread: false when that much is beyond the budget. */
 bool lt_host_afford(ltrain *l, size_t bytes);
 
+/* The same for elements of views that no memory holds (`ud`: the state): they are charged only
+   where the budget is enough. */
+bool lt_host_afford_elements(void *ud, int64_t elements);
+
 /* Whether the thread died in a call that had to end. Hooks are off in it for good: nothing could
    end what its variables do as they close. */
 bool lt_host_is_lost(lua_State *thread);

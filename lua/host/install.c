@@ -52,6 +52,17 @@ static int load_file(lua_State *L, const char *folder, const char *name, const c
 /* lua_ident names the release of the Lua that runs; not declared by its headers. */
 extern const char lua_ident[] __attribute__((weak));
 
+/* 5.1 has no lua_version, 5.2, 5.3 and LuaJIT return the address of the number. */
+const char *lt_host_lua_fault(void) {
+  static const char ours[] = "$LuaVersion: " LUA_VERSION;
+  bool fits = lua_version(NULL) == LUA_VERSION_NUM &&
+              (lua_ident == NULL || strncmp(lua_ident, ours, sizeof ours - 1) == 0);
+  return fits ? NULL
+              : "a Lua that is linked into the program takes the place of " LUA_VERSION
+                ": link the program with a shared library of Lua, or load libltrain.so with dlopen "
+                "and RTLD_DEEPBIND";
+}
+
 /* The chunk k of stdlib/: as it was compiled if this release of Lua did it, else its source. */
 static int load_embedded(lua_State *L, int k) {
   bool compiled = lua_ident != NULL && strcmp(lua_ident, lt_stdlib_lua) == 0;
@@ -257,6 +268,7 @@ lua_State *lt_host_new(const lt_bind_options *options) {
 }
 
 int luaopen_ltrain(lua_State *L) {
+  if (lt_host_lua_fault() != NULL) return luaL_error(L, "ltrain: %s", lt_host_lua_fault());
   const lt_bind_options guest = {
       .policy = {.read_files = true, .write_files = true, .environment = true}};
   lt_host_install(L, &guest);

@@ -11,6 +11,9 @@
    `allocator` serves Lua and the context (NULL: malloc). NULL when there is no memory. */
 lua_State *lt_host_new(const lt_bind_options *options);
 
+/* Why the library cannot use the Lua that it finds in this process, NULL if it can. */
+const char *lt_host_lua_fault(void);
+
 /* Make `require "ltrain"` and its parts work in `L`. */
 void lt_host_install(lua_State *L, const lt_bind_options *options);
 

@@ -98,7 +98,9 @@ bool ltrain_set(ltrain *l, const char *name, const char *format, ...) {
 }
 
 void ltrain_cancel(ltrain *l) {
-  if (l != NULL) lt_cancel(l->b->c, true);
+  if (l == NULL) return;
+  atomic_store(&l->cancelled, true);
+  lt_cancel(l->b->c, true);
 }
 
 lt_ctx *ltrain_context(ltrain *l) { return l == NULL ? NULL : l->b->c; }

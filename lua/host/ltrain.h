@@ -53,7 +53,8 @@ typedef struct ltrain_config {
   /* Limit of Lua instructions in one call from the host; slows Lua down by about half [none].
      Steps of pattern matching and of loops in Lua's table functions count as well, allocating 256
      bytes counts as one, creating a coroutine as 1000. Functions of utf8, next and comparisons of
-     strings count as one whatever their input's length, which memory_cap limits. */
+     strings count as one whatever their input's length, which memory_cap limits. Of views that
+     are larger than their memory 64 elements that an operation reads count as one. */
   int64_t max_instructions;
   int threads;    /* threads that an operation may use; scripts may use fewer [1] */
   unsigned allow; /* LTRAIN_READ_FILES | ... [nothing] */

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -157,6 +159,8 @@ static int open_state(lua_State *L) {
   lt_host_install(L, &options);
   l->b = lt_bind_get(L);
   l->b->guard = &lt_host_guard;
+  l->b->c->afford = lt_host_afford_elements;
+  l->b->c->afford_ud = l;
   set_callbacks(L, l);
   lua_newtable(L);
   l->hold_ref = luaL_ref(L, LUA_REGISTRYINDEX);
@@ -168,6 +172,22 @@ static int open_state(lua_State *L) {
   return 0;
 }
 
+/* What the deepest calls between Lua and C take, and an operation within them. */
+enum { LEAST_STACK = 384 << 10 };
+
+bool lt_host_stack_fits(char *text, size_t size) {
+  pthread_attr_t attr;
+  size_t stack = 0;
+  if (syscall(SYS_gettid) == getpid()) return true; /* the main thread's grows */
+  if (pthread_getattr_np(pthread_self(), &attr) != 0) return true;
+  bool known = pthread_attr_getstacksize(&attr, &stack) == 0;
+  pthread_attr_destroy(&attr);
+  if (!known || stack >= LEAST_STACK) return true;
+  snprintf(text, size, "the stack of this thread is too small: %zu KiB, scripts need %d KiB",
+           stack >> 10, LEAST_STACK >> 10);
+  return false;
+}
+
 static _Thread_local const char *refused_config;
 
 const char *lt_host_refused_config(void) { return refused_config; }
@@ -175,6 +195,17 @@ const char *lt_host_refused_config(void) { return refused_config; }
 /* Limits that would silently be none are no limits that a host wanted. */
 static bool copy_config(const ltrain_config *config, ltrain_config *to) {
   refused_config = NULL;
+  if (lt_host_lua_fault() != NULL) {
+    static char text[256];
+    snprintf(text, sizeof text, "open: %s", lt_host_lua_fault());
+    refused_config = text;
+    return false;
+  }
+  static _Thread_local char small[100];
+  if (!lt_host_stack_fits(small, sizeof small)) {
+    refused_config = small;
+    return false;
+  }
   if (config == NULL) return true;
   if (config->size <= offsetof(ltrain_config, alloc))
     refused_config = "open: the size of the config is not set: initialise it with "
@@ -224,6 +255,7 @@ static bool is_in_a_call(ltrain *l) {
   if (l->closing) return true;
   lt_host_keep_message(l, text);
   if (l->why[0] == 0) snprintf(l->why, sizeof l->why, "%s", text);
+  atomic_store(&l->cancelled, true);
   lt_cancel(l->b->c, true);
   return true;
 }

@@ -22,6 +22,10 @@ struct ltrain {
   _Atomic int64_t limit;        /* of instructions in the call that runs; 0: none */
   _Atomic int64_t instructions; /* or as much work, since that began */
   int64_t late;                 /* instructions of the library after it had to end */
+  atomic_bool cancelled;        /* by the host; what a budget ends sets the ctx's flag alone */
+  int64_t calls;                /* outermost ones so far */
+  int64_t inherited;            /* instructions that finalizers of earlier calls may still run */
+  bool lending;                 /* they do */
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been reported */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   lt_exports exports;
@@ -49,6 +53,9 @@ void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size);
 
 /* What was wrong with the config of this thread's last ltrain_open; NULL: nothing. */
 const char *lt_host_refused_config(void);
+
+/* Whether scripts can run on the stack of the calling thread; else `text` says why not. */
+bool lt_host_stack_fits(char *text, size_t size);
 
 /* Whether more than half of its cap is in use. */
 bool lt_host_is_full(const ltrain *l);

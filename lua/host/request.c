@@ -18,6 +18,11 @@ void lt_host_keep_message(ltrain *l, const char *text) {
   l->message[n] = 0;
 }
 
+bool lt_host_fits(ltrain *l) {
+  return pthread_equal(l->thread, pthread_self()) != 0 ||
+         lt_host_stack_fits(l->message, sizeof l->message);
+}
+
 void *lt_host_enter(ltrain *l) {
   l->message[0] = 0;
   l->thread = pthread_self();
@@ -139,6 +144,7 @@ bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r) {
                             "print and progress may call it");
     return false;
   }
+  if (!lt_host_fits(l)) return false;
   r->run = run;
   void *locale = lt_host_enter(l);
   l->inside = NULL;

@@ -22,6 +22,9 @@ bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r);
 void *lt_host_enter(ltrain *l);
 void lt_host_leave(ltrain *l, void *locale);
 
+/* Whether the calling thread can run the state; else the message says why not. */
+bool lt_host_fits(ltrain *l);
+
 /* A function of the host's is called from `L`, in which what it calls runs; returns what was there
    before, to be put back in the same way. */
 lua_State *lt_host_call_out(ltrain *l, lua_State *L);

@@ -143,6 +143,7 @@ static ltrain_state take_step(ltrain *l, const char *who, const double *seconds,
              l->depth > 0 ? "called from within a call of this state" : "nothing was started");
     return LTRAIN_FAILED;
   }
+  if (!lt_host_fits(l)) return LTRAIN_FAILED;
   void *locale = lt_host_enter(l);
   l->unpausable[0] = 0;
   if (seconds != NULL) lt_host_set_deadline(l, *seconds);

@@ -253,6 +253,99 @@ static void another_thread_cancels_whatever_runs(void **state) {
   sem_destroy(&c.begins);
 }
 
+/* One operation each, on views that are larger than any memory. */
+static const char *const vast[] = {
+    "x:expand(1 << 42):sum()",
+    "x:expand(1 << 42):mean()",
+    "x:expand(1 << 42):argmax()",
+    "x:expand(1 << 42):max()",
+    "x:expand(1 << 42):any()",
+    "x:expand(1 << 40, 4):sum(1)",
+    "x:expand(4, 1 << 40):amax(2)",
+    "x:clone():requires_grad_():expand(1 << 42):sum():backward()",
+};
+
+static void *cancel_vast(void *ud) {
+  canceller *c = ud;
+  for (size_t k = 0; k < sizeof vast / sizeof *vast; k++) {
+    while (sem_wait(&c->begins) != 0) {
+    }
+    usleep(20000); /* it is in its kernel by then, as a rule */
+    ltrain_cancel(c->l);
+  }
+  return NULL;
+}
+
+static void an_operation_that_takes_for_ever_is_cancelled(void **state) {
+  (void)state;
+  for (int threads = 1; threads <= 2; threads++) {
+    ltrain_config config = LTRAIN_CONFIG_INIT;
+    canceller c = {0};
+    sem_init(&c.begins, 0, 0);
+    config.print = begin;
+    config.ud = &c;
+    config.threads = threads;
+    ltrain *l = c.l = open_with(&config);
+    must(l, ltrain_dostring(l, "lt = require 'ltrain' x = lt.ones(1)", "s"));
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, cancel_vast, &c), 0);
+    for (size_t k = 0; k < sizeof vast / sizeof *vast; k++) {
+      char code[200];
+      snprintf(code, sizeof code, "print() local y = %s", vast[k]);
+      if (k == sizeof vast / sizeof *vast - 1) snprintf(code, sizeof code, "print() %s", vast[k]);
+      must_say(l, code, ltrain_dostring(l, code, "s.lua"), "cancelled");
+    }
+    pthread_join(thread, NULL);
+    must(l, ltrain_dostring(l, "assert(x:expand(7):sum():item() == 7)", "after"));
+    ltrain_close(l);
+    sem_destroy(&c.begins);
+  }
+}
+
+static void an_operation_on_no_memory_counts(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' x = lt.ones(1)", "s"));
+  for (size_t k = 0; k + 1 < sizeof vast / sizeof *vast; k++) {
+    char code[200];
+    snprintf(code, sizeof code, "local y = %s", vast[k]);
+    must_say(l, code, ltrain_dostring(l, code, "s.lua"),
+             "so many elements are more than the host of this state allows (max_instructions): [");
+  }
+  must(l, ltrain_dostring(l, "assert(x:expand(1 << 20):sum():item() == 1 << 20)", "s"));
+  assert_false(ltrain_dostring(l, "for _ = 1, 1000 do x:expand(1 << 20):sum() end", "s"));
+  ltrain_close(l);
+}
+
+/* What an earlier call has left to finalize is not charged to the next, and ends all the same. */
+static void finalizers_of_earlier_calls_have_a_budget_of_their_own(void **state) {
+  (void)state;
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = 100000;
+  ltrain *l = open_with(&config);
+  must(l, ltrain_dostring(l,
+                          "done = 0\n"
+                          "function leave(n, m) for _ = 1, n do setmetatable({}, {__gc = function()\n"
+                          "  for _ = 1, m do end done = done + 1 end}) end end\n"
+                          "function use() for _ = 1, 9000 do local t = {} end end",
+                          "f.lua"));
+  int64_t done = 0;
+  for (int k = 0; k < 20; k++) {
+    must(l, ltrain_dostring(l, "leave(10, 6000)", "f.lua"));
+    must(l, ltrain_dostring(l, "use()", "f.lua"));
+  }
+  must(l, ltrain_get(l, "done", "i", &done));
+  assert_true(done > 10);
+  must(l, ltrain_dostring(l, "leave(50, 1 << 60)", "f.lua"));
+  for (int k = 0; k < 20; k++) must(l, ltrain_dostring(l, "use()", "f.lua"));
+  must_say(l, "leave", ltrain_dostring(l, "leave(1, 1 << 60) while true do local t = {} end", "f"),
+           "more than 100000 instructions");
+  must(l, ltrain_dostring(l, "leave(50, 1 << 60)", "f.lua"));
+  ltrain_close(l);
+}
+
 static void it_says_where(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -436,6 +529,9 @@ int main(void) {
       cmocka_unit_test(closing_ends_what_does_not_end),
       cmocka_unit_test(every_endless_script_is_cancelled),
       cmocka_unit_test(another_thread_cancels_whatever_runs),
+      cmocka_unit_test(an_operation_that_takes_for_ever_is_cancelled),
+      cmocka_unit_test(an_operation_on_no_memory_counts),
+      cmocka_unit_test(finalizers_of_earlier_calls_have_a_budget_of_their_own),
       cmocka_unit_test(it_says_where),
       cmocka_unit_test(what_is_closed_late_ends_too),
       cmocka_unit_test(a_step_that_ends_closes_what_it_began),

@@ -1,6 +1,10 @@
 /* spec/c/host_misuse_test.c: hosts that close a state from its own callbacks, set no size, pass a
    message back: each is told, and the state can be used after it. */
+#include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "host_test.h"
@@ -306,6 +310,33 @@ static void scopes_that_are_lost_stay(void **state) {
   }
 }
 
+static void *try_on_a_small_stack(void *ud) {
+  ltrain *l = ud;
+  assert_null(ltrain_open(NULL));
+  assert_non_null(strstr(ltrain_errmsg(NULL), "the stack of this thread is too small"));
+  must_say(l, ltrain_dostring(l, "x = 1", "s"), "the stack of this thread is too small: ");
+  must_say(l, ltrain_step(l, NULL) != LTRAIN_FAILED, "the stack of this thread is too small: ");
+  return NULL;
+}
+
+static void a_thread_needs_a_stack(void **state) {
+  (void)state;
+  enum { SMALL = 128 << 10 };
+  ltrain *l = open_line(NULL);
+  pthread_attr_t attr;
+  pthread_t thread;
+  must(l, ltrain_start(l, "train", "i", INT64_C(1)));
+  assert_int_equal(pthread_attr_init(&attr), 0);
+  assert_int_equal(pthread_attr_setstacksize(&attr, SMALL), 0);
+  assert_int_equal(pthread_create(&thread, &attr, try_on_a_small_stack, l), 0);
+  pthread_join(thread, NULL);
+  pthread_attr_destroy(&attr);
+  while (ltrain_step_for(l, 1, NULL) == LTRAIN_PAUSED) {
+  }
+  must_go_on(l);
+  ltrain_close(l);
+}
+
 static void cancel_here(int number) {
   (void)number;
   ltrain_cancel(here);
@@ -324,6 +355,91 @@ static void a_signal_handler_cancels(void **state) {
   ltrain_close(l);
 }
 
+/* A handler runs on the stack of the thread that it interrupts: kernels of oneDNN have moved it
+   into the heap. */
+static pthread_t main_thread;
+static const char *stack_low, *stack_high;
+static volatile sig_atomic_t taken, astray;
+
+static void look_at_stack(int number) {
+  const char *frame = __builtin_frame_address(0);
+  (void)number;
+  if (!pthread_equal(pthread_self(), main_thread)) return;
+  taken++;
+  astray += frame < stack_low || frame > stack_high;
+}
+
+static void a_signal_finds_a_stack(void **state) {
+  (void)state;
+  static const char products[] =
+      "local lt = require 'ltrain'\n"
+      "local x, y = lt.ones(400, 400), lt.ones(600, 200)\n"
+      "for _ = 1, 12 do x:matmul(x) x:matmul(x:t()) y:t():matmul(y) end\n"
+      "local q = lt.ones(2, 2, 300, 64)\n"
+      "for _ = 1, 4 do lt.scaled_dot_product_attention(q, q, q) end";
+  struct sigaction before, handler = {.sa_handler = look_at_stack};
+  const struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+  pthread_attr_t attr;
+  void *low;
+  size_t size;
+  main_thread = pthread_self();
+  assert_int_equal(pthread_getattr_np(main_thread, &attr), 0);
+  assert_int_equal(pthread_attr_getstack(&attr, &low, &size), 0);
+  pthread_attr_destroy(&attr);
+  stack_low = low;
+  stack_high = stack_low + size;
+  assert_int_equal(sigaction(SIGALRM, &handler, &before), 0);
+  for (int threads = 1; threads <= 2; threads++) {
+    ltrain_config config = LTRAIN_CONFIG_INIT;
+    config.threads = threads;
+    ltrain *l = open_with(&config);
+    setitimer(ITIMER_REAL, &often, NULL);
+    bool ok = ltrain_dostring(l, products, "s");
+    setitimer(ITIMER_REAL, &never, NULL);
+    must(l, ok);
+    ltrain_close(l);
+  }
+  assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+  assert_true(taken > 0);
+  assert_int_equal(astray, 0);
+}
+
+/* Its child: room for little more than is there. Products make code, or say that they cannot. */
+static void multiply_without_room(void) {
+  long pages = 0;
+  ltrain *l = open_with(NULL);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' x = lt.ones(300, 300)", "s"));
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file == NULL || fscanf(file, "%ld", &pages) != 1) _exit(2);
+  fclose(file);
+  rlim_t bytes = (rlim_t)(pages * sysconf(_SC_PAGESIZE)) + (4 << 20);
+  if (setrlimit(RLIMIT_AS, &(struct rlimit){bytes, RLIM_INFINITY}) != 0) _exit(3);
+  static const char *const products[] = {"x:matmul(x)", "x:t():matmul(x)", "x[{{1, 7}}]:matmul(x)",
+                                         "lt.nn.functional.linear(x[{{1, 9}}], x)",
+                                         "lt.ones(400, 400):matmul(lt.ones(400, 400))"};
+  for (size_t k = 0; k < sizeof products / sizeof *products; k++) {
+    char code[200];
+    snprintf(code, sizeof code, "local y = %s", products[k]);
+    if (!ltrain_dostring(l, code, "s") && ltrain_errmsg(l)[0] == 0) _exit(4);
+  }
+  if (setrlimit(RLIMIT_AS, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY}) != 0) _exit(5);
+  if (!ltrain_dostring(l, "assert(x:matmul(x):amax():item() == 300)", "s")) _exit(6);
+  _exit(0);
+}
+
+static void products_need_room_for_code(void **state) {
+  (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  skip(); /* a sanitizer's shadow is larger than any limit */
+#endif
+  fflush(stdout);
+  pid_t child = fork();
+  if (child == 0) multiply_without_room();
+  int status = 0;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("wait status %d", status);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_state_is_not_closed_by_its_callbacks),
@@ -336,7 +452,10 @@ int main(void) {
       cmocka_unit_test(each_value_of_a_string_counts),
       cmocka_unit_test(lua_s_libraries_lift_no_budget),
       cmocka_unit_test(scopes_that_are_lost_stay),
+      cmocka_unit_test(a_thread_needs_a_stack),
       cmocka_unit_test(a_signal_handler_cancels),
+      cmocka_unit_test(a_signal_finds_a_stack),
+      cmocka_unit_test(products_need_room_for_code),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,6 +76,39 @@ describe("from an installed copy", function()
     assert.matches("\nstatus 0\nlistening on 127.0.0.1:%d+\nstopped after %d+ epochs\n$", out)
   end)
 
+  it("refuses a Lua that is linked into the program, and is loaded beside it", function()
+    needs_build()
+    if SANITIZE ~= "" then pending("a sanitizer does not bear RTLD_DEEPBIND") end
+    local source <close> = assert(io.open(folder .. "/own_lua.c", "w"))
+    source:write [[
+      #define _GNU_SOURCE
+      #include <dlfcn.h>
+      #include <ltrain.h>
+      #include <stdio.h>
+      /* As Lua 5.3 has it. */
+      const double *lua_version(void *L) { static const double v = 503; return (void)L, &v; }
+      int main(int argc, char **argv) {
+        void *lib = dlopen(argv[argc - 1], RTLD_NOW | (argc > 2 ? RTLD_DEEPBIND : 0));
+        if (lib == NULL) return puts(dlerror()), 1;
+        ltrain *(*open)(const ltrain_config *) = dlsym(lib, "ltrain_open");
+        const char *(*errmsg)(const ltrain *) = dlsym(lib, "ltrain_errmsg");
+        void (*close)(ltrain *) = dlsym(lib, "ltrain_close");
+        ltrain *l = open(NULL);
+        puts(l != NULL ? "opened" : errmsg(l));
+        close(l);
+        return dlclose(lib);
+      }
+    ]]
+    source:flush()
+    shell.need("cd %s && PKG_CONFIG_PATH=%s/pkgconfig cc -Wl,-E own_lua.c -o own_lua "
+      .. "$(PKG_CONFIG_PATH=%s/pkgconfig pkg-config --cflags ltrain) -ldl", folder, lib, lib)
+    local out = shell.need("%s/own_lua %s/libltrain.so", folder, lib)
+    assert.equal("open: a Lua that is linked into the program takes the place of Lua 5.4: link "
+      .. "the program with a shared library of Lua, or load libltrain.so with dlopen and "
+      .. "RTLD_DEEPBIND\n", out)
+    assert.equal("opened\n", shell.need("%s/own_lua deep %s/libltrain.so", folder, lib))
+  end)
+
   it("the program in C++ is built with find_package, and learns", function()
     needs_build()
     shell.need("cmake -S %s/cpp -B %s/b -DCMAKE_PREFIX_PATH=%s/usr -DCMAKE_CXX_FLAGS='-Wall "
