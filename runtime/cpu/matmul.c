@@ -1,8 +1,8 @@
 /* runtime/cpu/matmul.c: matmul and linear: operands are brought into a form that oneDNN takes,
    without copies where strides allow it.
 
-   f32 and bf16 go to oneDNN (f16, and bf16 on machines without it, through f32), f64 and integers
-   to the loops of cpu/gemm.c. M rows, K terms, N columns. */
+   f32 and bf16 go to oneDNN (f16, and bf16 on machines without it, through f32; thin products of
+   halves to cpu/product_thin.c), f64 and integers to the loops of cpu/gemm.c. M rows, K terms, N columns. */
 #include <string.h>
 
 #include "base/threads.h"
@@ -12,6 +12,7 @@
 
 enum { BLOCK_ROWS = 96, BLOCK_COLS = 128 }; /* of f64 and integer products, one chunk each */
 enum { TURNED_TERMS = 768, TURNED_ROWS = 512 }; /* see is_better_turned */
+enum { FEW_TERMS = 16 };                        /* see goes_thin */
 
 static lt_dtype compute_dtype(lt_dtype d) {
   if (d == LT_F32 || d == LT_F64) return d;
@@ -163,15 +164,25 @@ static bool turned_product(lt_ctx *c, lt_product *p, const lt_tensor *a, const l
   return lt_cpu_move(c, out, &turned);
 }
 
+/* Whether cpu/product_thin.c makes the product, in f32. Of so few terms it is faster than bf16 in
+   hardware too: what counts is how the result is written. */
+static bool goes_thin(lt_product *p, const lt_tensor *a, const lt_tensor *b, const lt_tensor *out) {
+  lt_dtype dtype = p->dtype;
+  if (dtype == LT_BF16 && a->size[a->ndim - 1] <= FEW_TERMS) p->dtype = LT_F32;
+  if (LT_CPU(lt_is_thin)(p, a, b, out)) return true;
+  p->dtype = dtype;
+  return false;
+}
+
 static bool product(lt_ctx *c, lt_tensor *a, lt_tensor *b, lt_tensor *bias, lt_tensor *out,
                     bool transposed) {
   if (out->numel == 0) return true;
   if (a->size[a->ndim - 1] == 0) return without_terms(c, bias, out);
   lt_product p = {.dtype = compute_dtype(lt_dtype_promote((lt_dtype)a->dtype, (lt_dtype)b->dtype))};
+  bool thin = goes_thin(&p, a, b, out);
   if (bias != NULL && (bias = lt_cpu_contiguous(c, bias, p.dtype)) == NULL) return false;
   if (bias != NULL) p.bias = lt_data(bias);
   lt_tensor left, right;
-  bool thin = LT_CPU(lt_is_thin)(&p, a, b, out);
   if (thin || LT_CPU(lt_goes_in_pieces)(&p, a, b, out)) {
     if (!left_matrix(c, &left, a, b)) return false;
     right_matrix(&right, b, transposed);
