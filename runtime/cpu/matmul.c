@@ -2,7 +2,8 @@
    without copies where strides allow it.
 
    f32 and bf16 go to oneDNN (f16, and bf16 on machines without it, through f32; thin products of
-   halves to cpu/product_thin.c), f64 and integers to the loops of cpu/gemm.c. M rows, K terms, N columns. */
+   halves to cpu/product_thin.c), f64 and integers to the loops of cpu/gemm.c. M rows, K terms, N
+   columns. */
 #include <string.h>
 
 #include "base/threads.h"
