@@ -104,6 +104,8 @@ return {
     { "a number that is compared with a text", "text", "a number never equals a text", "== \"1\"",
       base { "  return logits\nend",
              "  if math.random(2) == \"1\" then print(1) end\n  return logits\nend" } },
+    { "a misspelt name in a condition", "global", "nothing is called 'hiden'", "if not hiden",
+      base { "  return logits\nend", "  if not hiden then print(1) end\n  return logits\nend" } },
     { "None of Python", "global", "nothing is called 'None'; remedy: write nil", "None",
       base { "lt.Trainer{max_epochs = 2}", "lt.Trainer{max_epochs = 2, logger = None}" } },
     { "a local that is declared below", "global", "only declared in line", "helper(logits)",

@@ -22,6 +22,14 @@ local function made_globals(tree)
   return made, asked
 end
 
+-- Whether a name that is only asked for ("if DEBUG then") is a local of the script, misspelt.
+local function is_misspelt(vars, name)
+  local names = {}
+  for i, var in ipairs(vars) do names[i] = var.name end
+  local near = errors.nearest(name, names)
+  return near ~= nil and near ~= name and #name > 3
+end
+
 local function remedy_for(vars, globals, name, line)
   if name == "self" then
     return "define the function with a colon, function Net:name(...), or give it a parameter self"
@@ -50,8 +58,8 @@ end
 return function(tree, vars, globals, act)
   local made, asked = made_globals(tree)
   visit(tree, function(node, above)
-    if node.kind ~= "name" or node.var or node.name == "_ENV" or made[node.name] or asked[node]
-      or globals[node.name] ~= nil then
+    if node.kind ~= "name" or node.var or node.name == "_ENV" or made[node.name]
+      or globals[node.name] ~= nil or asked[node] and not is_misspelt(vars, node.name) then
       return
     end
     if above and above.kind == "item" and above.key == node then return end
