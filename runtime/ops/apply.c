@@ -267,7 +267,8 @@ static bool has_kernel(const lt_ctx *c, const dispatch *d) {
 /* Whether a kernel's loop may end early: what reads no place that it has computed itself. */
 static bool is_stoppable(lt_kind kind) {
   return kind <= LT_KIND_compare || kind == LT_KIND_reduce || kind == LT_KIND_sum_to ||
-         kind == LT_KIND_arg_reduce || kind == LT_KIND_extremum;
+         kind == LT_KIND_arg_reduce || kind == LT_KIND_extremum || kind == LT_KIND_random ||
+         kind == LT_KIND_random_int;
 }
 
 static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
