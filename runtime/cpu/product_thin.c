@@ -105,6 +105,18 @@ static void pack_columns(const job *j, int64_t k, int64_t n, const uint16_t *fro
   }
 }
 
+/* Of the lanes of x and y, one after the other, those at `from`. */
+static inline __attribute__((always_inline)) pairs choose(pairs x, pairs y, pairs from) {
+#ifdef __clang__
+  pairs out = x;
+  for (int l = 0; l < LANES_f32; l++)
+    out[l] = from[l] < LANES_f32 ? x[from[l]] : y[from[l] - LANES_f32];
+  return out;
+#else
+  return __builtin_shuffle(x, y, from);
+#endif
+}
+
 /* Transposes LANES x LANES pairs: blocks of 1, 2, 4, ... swap places. */
 static inline __attribute__((always_inline)) void transpose(pairs *v) {
   static const uint32_t lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -116,8 +128,8 @@ static inline __attribute__((always_inline)) void transpose(pairs *v) {
     for (uint32_t i = 0; i < LANES_f32; i++)
       if ((i & s) == 0) {
         pairs x = v[i], y = v[i + s];
-        v[i] = __builtin_shuffle(x, y, low);
-        v[i + s] = __builtin_shuffle(x, y, high);
+        v[i] = choose(x, y, low);
+        v[i + s] = choose(x, y, high);
       }
   }
 }
