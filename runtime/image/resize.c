@@ -105,15 +105,17 @@ LT_CLONES static void row_bytes(const taps *t, const uint8_t *in, int64_t step, 
 typedef int32_t quad __attribute__((vector_size(16)));
 typedef uint8_t quad_bytes __attribute__((vector_size(16)));
 
-/* Bytes of a word as integers, and back; shuffles that gcc has one instruction for. */
+/* Bytes of a word as integers, and back; shuffles that there is one instruction for. */
 static inline quad to_quad(uint32_t word) {
-  const quad_bytes apart = {0, 16, 16, 16, 1, 16, 16, 16, 2, 16, 16, 16, 3, 16, 16, 16};
-  return (quad)__builtin_shuffle((quad_bytes)(quad){(int32_t)word}, (quad_bytes){0}, apart);
+  quad_bytes bytes = (quad_bytes)(quad){(int32_t)word};
+  return (quad)__builtin_shufflevector(bytes, (quad_bytes){0}, 0, 16, 16, 16, 1, 16, 16, 16, 2, 16,
+                                       16, 16, 3, 16, 16, 16);
 }
 
 static inline uint32_t to_word(quad q) {
-  const quad_bytes together = {0, 4, 8, 12};
-  return (uint32_t)((quad)__builtin_shuffle((quad_bytes)q, together))[0];
+  quad_bytes bytes = (quad_bytes)q;
+  return (uint32_t)((quad)__builtin_shufflevector(bytes, bytes, 0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0,
+                                                  0, 0, 0, 0))[0];
 }
 
 LT_CLONES static void row_triples(const taps *t, const uint8_t *in, int64_t step, int width,
