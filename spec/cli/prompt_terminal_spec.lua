@@ -52,8 +52,7 @@ end]]
     end
     in_folder(function(folder)
       child.write(folder .. "/pool.lua", ([[
-        local x = require "ltrain".rand(600, 600)
-        x:matmul(x) -- its threads stay
+        require "ltrain".rand(1000, 1000):exp() -- its threads stay, and take signals
         local pid = math.tointeger(io.open("/proc/self/stat"):read("n"))
         os.execute(("(until [ -e typed ]; do sleep 0.05; done; sleep 0.5; "
           .. "T=$(ls /proc/%%d/task | tail -n 1); "
