@@ -26,11 +26,16 @@ local function draw(inside)
   return image:clamp{min = 0, max = 1}
 end
 
+-- Drawn under a name of its own, and renamed when whole: ranks that mpirun starts draw at once.
 local function make_folder(root)
+  if os.rename(root, root) then return root end -- it is there
+  local name = os.tmpname()
+  local own = root .. name:match("[^/]+$")
+  os.remove(name)
   lt.seed(1)
   for split, n in pairs{train = 250, val = 50} do
-    for name, inside in pairs(SHAPES) do
-      local folder = ("%s/%s/%s"):format(root, split, name)
+    for class, inside in pairs(SHAPES) do
+      local folder = ("%s/%s/%s"):format(own, split, class)
       assert(os.execute(("mkdir -p '%s'"):format(folder)))
       for k = 1, n do
         local kind = k % 2 == 0 and "png" or "jpg"
@@ -38,6 +43,7 @@ local function make_folder(root)
       end
     end
   end
+  if not os.rename(own, root) then os.execute(("rm -r '%s'"):format(own)) end -- another was faster
   return root
 end
 
@@ -75,6 +81,7 @@ function Photos:configure_optimizers()
 end
 
 local folder = arg and arg[1] == "--data" and arg[2] or make_folder "shapes"
+lt.seed(1)
 local last = {T.ToTensor(), T.Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})}
 local train = lt.data.ImageFolder(folder .. "/train", {transform = T.Compose{
   T.RandomResizedCrop(40, {scale = {0.8, 1}}), T.RandomHorizontalFlip{},

@@ -251,9 +251,9 @@ static void refuses_what_is_no_such_file(void **state) {
   io_write(path, "", 0);
   assert_refused(c, path, "is not a safetensors file: it is empty");
   io_write(path, "\x3c\0\0\0\0\xff\xff\xff", 8);
-  assert_refused(c, path, "is not a safetensors file: a header of ");
+  assert_refused(c, path, "is not a safetensors file: it does not begin with the size of a header");
   io_write(path, "\x01\xe1\xf5\x05\0\0\0\0{}", 10);
-  assert_refused(c, path, "a header of 100000001 bytes in 10");
+  assert_refused(c, path, "it does not begin with the size of a header");
   io_write(path, "\x03\0\0\0\0\0\0\0{}", 10);
   assert_refused(c, path, "a header of 3 bytes in 10");
   assert_refused(c, IO_PATH("none"), "load: cannot open ");
