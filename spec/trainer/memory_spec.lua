@@ -66,7 +66,7 @@ local function train(epochs, watch)
 end
 
 describe("what a long fit holds", function()
-  it("is after 90 epochs what it was after 10, byte for byte but for names and orders", function()
+  it("is after 90 epochs what it was after 10, but for names, orders and a step's values", function()
     local at = {}
     train(93, function(epoch)
       local tens = epoch // 10 -- the least of three: a device may have a step's values yet
@@ -75,7 +75,8 @@ describe("what a long fit holds", function()
       lt.runtime.collect_fully() -- what finalizers of the first round let go
       at[tens] = math.min(at[tens] or math.huge, held())
     end)
-    assert.is_true(at[9] - at[1] <= 2048, ("%d, %d, %d"):format(at[1], at[5], at[9]))
+    -- A hundred bytes an epoch: less than what one value of its forty holds, and one step's values.
+    assert.is_true(at[9] - at[1] <= 8192, ("%d, %d, %d"):format(at[1], at[5], at[9]))
   end)
 
   it("stays below twice what is alive + 4 MiB without being asked", function()

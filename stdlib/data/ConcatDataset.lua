@@ -5,6 +5,8 @@
 --   print(#both, both:get(3)) -- prints: 3	c
 
 local Dataset = require "ltrain.data.Dataset"
+local class = require "ltrain.core.class"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
 
@@ -12,10 +14,16 @@ local ConcatDataset = Dataset:extend("ConcatDataset")
 
 ConcatDataset.__index = samples.by_position(ConcatDataset)
 
----@param ... Dataset|table
+-- What is given: data sets, or one list of them, whose elements can be no samples.
+local function list_of(first, ...)
+  local is_list = select("#", ...) == 0 and type(first) == "table" and getmetatable(first) == nil
+  return is_list and class.is_a(first[1], Dataset) and first or { first, ... }
+end
+
+---@param ... Dataset|table data sets, or one list of them
 function ConcatDataset:init(...)
-  self._parts, self._length, self.datasets = {}, 0, { ... }
-  for k, dataset in ipairs { ... } do
+  self._parts, self._length, self.datasets = {}, 0, list_of(...)
+  for k, dataset in elements.each(self.datasets) do
     if not samples.is_indexed(dataset) then
       errors.blame("ConcatDataset: data set %d must have get(i) and a length: got %s", k,
         errors.show(dataset))

@@ -6,6 +6,7 @@
 --   print(data:get(2).image, data:get(2).label) -- prints: b.png	1
 
 local Dataset = require "ltrain.data.Dataset"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
@@ -23,9 +24,11 @@ end
 ---@param ... Dataset|table
 function StackDataset:init(...)
   local args = { ... }
-  if is_named(args) then args = args[1] end
+  local names
+  if is_named(args) then args, names = args[1], tree.keys(args[1]) end
   self._read = {}
-  for _, key in ipairs(tree.keys(args)) do
+  for k = 1, names and #names or elements.count(args) do
+    local key <const> = names and names[k] or k
     local dataset <const> = args[key]
     if not samples.is_indexed(dataset) then
       errors.blame("StackDataset: %s must have get(i) and a length: got %s", key,

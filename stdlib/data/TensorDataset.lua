@@ -13,6 +13,7 @@
 
 local Dataset = require "ltrain.data.Dataset"
 local c = require "ltrain.c"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
@@ -47,7 +48,8 @@ function TensorDataset:init(...)
     self.names = tree.keys(first)
     args = first
   end
-  for i, key in ipairs(self.names or tree.keys(args)) do
+  for i = 1, self.names and #self.names or elements.count(args) do
+    local key <const> = self.names and self.names[i] or i
     local name = self.names and ("'%s'"):format(key) or ("tensor %d"):format(key)
     self.tensors[i] = check(self, args[key], name)
   end

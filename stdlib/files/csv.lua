@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local Table = require "ltrain.files.Table"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 
@@ -76,7 +77,7 @@ local function column_of(name, values)
     return column_of(name, c.tensor(values, { dtype = "f64" }))
   end
   local words, ids, places = {}, {}, {}
-  for k, text in ipairs(values) do
+  for k, text in elements.each(values) do
     if type(text) ~= "string" then
       errors.blame("csv.table: %s[%d] must be text as the others, got %s", name, k,
         errors.show(text))
@@ -96,7 +97,7 @@ end
 ---@param columns table
 function csv.table(columns)
   local made = {}
-  for k, pair in ipairs(columns) do
+  for k, pair in elements.each(columns) do
     if type(pair) ~= "table" or type(pair[1]) ~= "string" then
       errors.blame("csv.table: column %d must be {name, values}, got %s", k, errors.show(pair))
     end

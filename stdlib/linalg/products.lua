@@ -3,6 +3,7 @@
 local batch = require "ltrain.linalg.batch"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 
 local products = {}
@@ -53,7 +54,13 @@ function products.multi_dot(tensors)
   if type(tensors) ~= "table" or #tensors < 2 then
     errors.blame("%s: needs a table of at least two tensors", where)
   end
-  local list, n = table.move(tensors, 1, #tensors, 1, {}), #tensors
+  local list, n = {}, elements.count(tensors)
+  for k, x in elements.each(tensors) do
+    if not c.is_tensor(x) then
+      errors.blame("%s: element %d must be a tensor: got %s", where, k, errors.show(x))
+    end
+    list[k] = x
+  end
   local first, last = list[1].ndim == 1, list[n].ndim == 1
   if first then list[1] = list[1]:unsqueeze(1) end
   if last then list[n] = list[n]:unsqueeze(-1) end

@@ -14,6 +14,7 @@
 local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
@@ -35,6 +36,11 @@ end
 
 -- Adds the metrics of a table, and of collections in it, to `list`.
 local function add(list, metrics, o)
+  for k, metric in elements.each(metrics) do
+    if metric == nil then
+      errors.blame("metrics.MetricCollection: element %d must be a metric: got nil", k)
+    end
+  end
   for name, metric in tree.pairs(metrics) do
     local of = class.of(metric)
     if type(name) ~= "string" and of then name = of.__name:lower() end

@@ -2,6 +2,7 @@
 
 local Module = require "ltrain.nn.Module"
 local class = require "ltrain.core.class"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 
@@ -13,10 +14,7 @@ function ModuleList:init(...)
   local count = list.n
   if type(list[1]) == "table" and getmetatable(list[1]) == nil then
     list = list[1]
-    count = #list
-    for key in next, list do -- one with gaps may have any length
-      if math.type(key) == "integer" then count = math.max(count, key) end
-    end
+    count = elements.count(list)
   end
   for i = 1, count do self:append(list[i]) end
 end

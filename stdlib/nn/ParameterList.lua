@@ -2,6 +2,7 @@
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 
 local ParameterList = Module:extend("ParameterList")
@@ -11,7 +12,7 @@ function ParameterList:init(tensors)
   if tensors ~= nil and type(tensors) ~= "table" then
     errors.blame("nn.ParameterList: needs a list of tensors: got %s", errors.show(tensors))
   end
-  for _, tensor in ipairs(tensors or {}) do self:append(tensor) end
+  for _, tensor in elements.each(tensors or {}) do self:append(tensor) end
 end
 
 --- Appends a tensor; returns the list.

@@ -8,6 +8,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local has_shape = require "ltrain.core.has_shape"
@@ -55,7 +56,7 @@ local function group_of(self, params, options)
   end
   local group = config.check(options, self.options, where(self))
   group.params, group.names = {}, {}
-  for i, value in ipairs(params) do
+  for i, value in elements.each(params) do
     local name = params.names and params.names[i] or tostring(self._count)
     check_parameter(self, value, i, name)
     self._known[value] = name
@@ -113,7 +114,7 @@ function Optimizer:init(params, options)
     errors.blame("%s: there are no parameters to optimize", where(self))
   end
   if type(params[1]) == "table" then
-    for _, group in ipairs(params) do self:add_param_group(group) end
+    for _, group in elements.each(params) do self:add_param_group(group) end
   else
     self:add_param_group { params = params }
   end

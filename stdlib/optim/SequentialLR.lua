@@ -17,6 +17,7 @@
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
 local class = require "ltrain.core.class"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 
 local SequentialLR = LRScheduler:extend("SequentialLR")
@@ -27,7 +28,7 @@ local OPTIONS <const> = LRScheduler.rows {}
 local function check_list(optimizer, schedulers, where)
   config.argument(schedulers, "table", where, "schedulers")
   if #schedulers == 0 then errors.blame("%s: there are no schedulers", where) end
-  for i, scheduler in ipairs(schedulers) do
+  for i, scheduler in elements.each(schedulers) do
     if not class.is_a(scheduler, LRScheduler) or scheduler.reduce_on_plateau then
       errors.blame("%s: scheduler %d must be one whose rate follows from the number of steps: "
         .. "got %s", where, i, errors.show(scheduler))

@@ -2,6 +2,7 @@
 
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local Transform = require "ltrain.transforms.Transform"
 
@@ -86,7 +87,7 @@ function values.parts(list, where)
   if type(list) ~= "table" or getmetatable(list) ~= nil then
     errors.blame("%s: transforms must be a list: got %s", where, errors.show(list))
   end
-  for k, part in ipairs(list) do
+  for k, part in elements.each(list) do
     local is_class = class.is_class(part, Transform)
     if is_class or not class.is_callable(part) then
       errors.blame("%s: entry %d must be a transform or a function: got %s%s", where, k,

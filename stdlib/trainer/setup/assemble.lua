@@ -2,6 +2,7 @@
 local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
 local class = require "ltrain.core.class"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local logger_words = require "ltrain.loggers.words"
 local option_rules = require "ltrain.trainer.setup.option_rules"
@@ -13,7 +14,7 @@ local assemble = {}
 local function as_list(value)
   if value == nil then return {} end
   if type(value) ~= "table" or getmetatable(value) ~= nil then return { value } end
-  return table.move(value, 1, #value, 1, {})
+  return table.move(value, 1, elements.count(value), 1, {})
 end
 
 -- How many callbacks are of one of the library's classes.
@@ -59,7 +60,7 @@ end
 --- Sets trainer.callbacks.
 function assemble.callbacks(trainer, o)
   local list = {}
-  for i, callback in ipairs(as_list(o.callbacks)) do list[i] = Callback.adopt(callback) end
+  for i, callback in elements.each(as_list(o.callbacks)) do list[i] = Callback.adopt(callback) end
   table.move(overrides.callbacks, 1, #overrides.callbacks, #list + 1, list)
   if count(list, "ProgressBar") > 1 then
     errors.blame("Trainer: there are %d progress bars among the callbacks: give one of them",
@@ -111,7 +112,7 @@ end
 function assemble.loggers(trainer, o)
   local list = {}
   if not o.fast_dev_run and not logger_words.is_none(o.logger) then list = as_list(o.logger) end
-  for i, logger in ipairs(list) do
+  for i, logger in elements.each(list) do
     list[i] = logger_words.logger(logger, o.default_root_dir)
     if not class.is_a(list[i], Logger) then
       errors.blame("Trainer: logger %s", logger_words.wrong(logger))
