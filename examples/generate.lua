@@ -20,8 +20,13 @@ else -- each line goes on where the one before it ended
     lines[k] = ("from %s %s %s."):format(here, ways[math.random(#ways)], there)
     here = there
   end
-  local file <close> = assert(io.open(path, "w"))
+  local name = os.tmpname() -- ranks that mpirun starts write at once, each a file of its own
+  local own = path .. name:match("[^/]+$")
+  local file = assert(io.open(own, "w"))
   file:write(table.concat(lines, "\n"), "\n")
+  file:close()
+  assert(os.rename(own, path))
+  os.remove(name)
 end
 
 local text = assert(io.open(path, "rb")):read("a")

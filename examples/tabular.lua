@@ -11,17 +11,16 @@ local CATEGORIES <const>, NUMBERS <const> = {"kind", "city"}, {"size", "rooms", 
 -- Houses whose price follows from the rest, but for some noise; some fields are missing.
 local function make(path, n)
   local kinds, cities = {"flat", "terraced", "detached"}, {"Aalen", "Bonn", "Celle", "Dessau"}
-  local lines = {"kind,city,size,rooms,year,price"}
+  local kind, city, size, rooms, year, price = {}, {}, {}, {}, {}, {}
   for k = 1, n do
-    local kind, city = math.random(#kinds), math.random(#cities)
-    local size, year = 40 + 160 * math.random(), math.random(1950, 2020)
-    local price = size * (2 + 0.5 * kind) * (1 + 0.2 * city) + (year - 1950) + 10 * math.random()
-    local shown = math.random() < 0.05 and "" or ("%d"):format(year)
-    lines[k + 1] = ("%s,%s,%.1f,%d,%s,%.1f"):format(kinds[kind], cities[city], size, size // 25,
-      shown, price)
+    local i, j = math.random(#kinds), math.random(#cities)
+    local area, built = math.random(40, 200), math.random(1950, 2020)
+    kind[k], city[k], size[k], rooms[k] = kinds[i], cities[j], area, area // 25
+    year[k] = math.random() < 0.05 and "" or tostring(built)
+    price[k] = area * (2 + 0.5 * i) * (1 + 0.2 * j) // 1 + (built - 1950) + math.random(0, 10)
   end
-  local file <close> = assert(io.open(path, "w"))
-  file:write(table.concat(lines, "\n"), "\n")
+  lt.csv.table{{"kind", kind}, {"city", city}, {"size", size}, {"rooms", rooms}, {"year", year},
+    {"price", price}}:write(path)
 end
 
 local Houses = lt.Module:extend("Houses")
