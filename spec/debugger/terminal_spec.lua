@@ -57,8 +57,9 @@ describe("the debugger's prompt on a terminal", function()
       ]], term)
       child.remove(folder)
       if not out then return pending("no pseudo-terminals here") end
-      assert.matches(("%srank 1: lt.breakpoint()"):format(term == "xterm" and "\r\27[K" or ""), raw,
-        1, true)
+      assert.matches("rank 1: lt.breakpoint()", out, 1, true)
+      -- The bar of rank 0 is cleared first; rank 0 may draw it once more meanwhile.
+      if term == "xterm" then assert.matches("\r\27[K", raw, 1, true) end
       assert.matches("stdin:1: interrupted", out, 1, true)
       assert.matches("\n43\n", out, 1, true)
       assert.matches("ended well", out, 1, true)
