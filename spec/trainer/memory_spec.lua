@@ -66,7 +66,7 @@ local function train(epochs, watch)
 end
 
 describe("what a long fit holds", function()
-  it("is after 90 epochs what it was after 10, but for names, orders and a step's values", function()
+  it("is after 90 epochs what it was after 10, but for names and a step's values", function()
     local at = {}
     train(93, function(epoch)
       local tens = epoch // 10 -- the least of three: a device may have a step's values yet
