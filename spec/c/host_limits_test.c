@@ -24,6 +24,12 @@ static ltrain *open_with(const ltrain_config *config) {
   return l;
 }
 
+static ltrain *open_bounded(int64_t max_instructions) {
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.max_instructions = max_instructions;
+  return open_with(&config);
+}
+
 static void must(ltrain *l, bool ok) {
   if (!ok) fail_msg("%s", ltrain_errmsg(l));
 }
@@ -113,9 +119,7 @@ static void give_scripts_what_they_call(ltrain *l) {
 
 static void every_endless_script_is_ended(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 100000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(100000);
   give_scripts_what_they_call(l);
   for (size_t k = 0; k < sizeof endless / sizeof *endless; k++) {
     must_say(l, endless[k], ltrain_dostring(l, endless[k], "s.lua"),
@@ -304,9 +308,7 @@ static void an_operation_that_takes_for_ever_is_cancelled(void **state) {
 
 static void an_operation_on_no_memory_counts(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 100000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(100000);
   must(l, ltrain_dostring(l, "lt = require 'ltrain' x = lt.ones(1)", "s"));
   for (size_t k = 0; k + 1 < sizeof vast / sizeof *vast; k++) {
     char code[200];
@@ -322,9 +324,7 @@ static void an_operation_on_no_memory_counts(void **state) {
 /* What an earlier call has left to finalize is not charged to the next, and ends all the same. */
 static void finalizers_of_earlier_calls_have_a_budget_of_their_own(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 100000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(100000);
   must(l, ltrain_dostring(l,
                           "done = 0\n"
                           "function leave(n, m) for _ = 1, n do setmetatable({}, {__gc = function()\n"
@@ -348,9 +348,7 @@ static void finalizers_of_earlier_calls_have_a_budget_of_their_own(void **state)
 
 static void it_says_where(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 100000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(100000);
   static const char code[] = "\npcall(function()\n  while true do end\nend)\nlocal x = 1\n";
   must_say(l, code, ltrain_dostring(l, code, "s.lua"), "s.lua:3: the script ran more than 100000");
   static const char pattern[] = "local s = ('a'):rep(1000)\npcall(s.find, s, ('a-'):rep(9) .. 'b')";
@@ -362,9 +360,7 @@ static void it_says_where(void **state) {
 
 static void what_is_closed_late_ends_too(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 100000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(100000);
   must(l, ltrain_dostring(l,
                           "local forever = function() while true do end end\n"
                           "kept = setmetatable({}, {__gc = forever})\n"
@@ -382,9 +378,7 @@ static void what_is_closed_late_ends_too(void **state) {
 
 static void a_step_that_ends_closes_what_it_began(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 1000000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(1000000);
   static const char code[] =
       "local lt = require 'ltrain'\n"
       "local Net = lt.Module:extend('Net')\n"
@@ -416,9 +410,7 @@ static void a_step_that_ends_closes_what_it_began(void **state) {
 /* The last thing that it ran was C, after which no hook comes. */
 static void a_step_whose_end_comes_too_late_has_failed(void **state) {
   (void)state;
-  ltrain_config config = LTRAIN_CONFIG_INIT;
-  config.max_instructions = 100000;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_bounded(100000);
   must(l, ltrain_dostring(l,
                           "function late()\n"
                           "  return coroutine.resume(coroutine.create(function()\n"
