@@ -31,6 +31,15 @@ function child.write(path, text)
   file:write(text)
 end
 
+--- Calls fn with a new folder that has these files; it is removed after, also when fn raises.
+function child.with_files(files, fn)
+  local folder = child.folder()
+  for name, text in pairs(files) do child.write(folder .. "/" .. name, text) end
+  local ok, err = pcall(fn, folder)
+  child.remove(folder)
+  if not ok then error(err, 0) end
+end
+
 -- Runs a command of the shell; see child.run.
 local function execute(command, options)
   local folder = child.folder()

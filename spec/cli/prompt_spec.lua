@@ -73,15 +73,6 @@ describe("the prompt", function()
   end)
 end)
 
--- A folder with files, removed after fn(folder).
-local function with_files(files, fn)
-  local folder = child.folder()
-  for name, text in pairs(files) do child.write(folder .. "/" .. name, text) end
-  local ok, err = pcall(fn, folder)
-  child.remove(folder)
-  if not ok then error(err, 0) end
-end
-
 local MODEL <const> = [[
 local lt = require "ltrain"
 local Net = lt.Module:extend("Net")
@@ -199,7 +190,7 @@ describe("commands of the prompt", function()
   end)
 
   it("lists tensors by size, with their names and lines", function()
-    with_files({ ["big.lua"] = "local lt = require 'ltrain'\n\nbig = lt.zeros(512, 1024)" },
+    child.with_files({ ["big.lua"] = "local lt = require 'ltrain'\n\nbig = lt.zeros(512, 1024)" },
       function(folder)
         local out = answers({ ":load big.lua", "small = lt.ones(300, 1024)", ":mem" },
           { dir = folder })
@@ -217,7 +208,7 @@ describe("commands of the prompt", function()
   end)
 
   it("loads a script, and reports what is wrong with it", function()
-    with_files({ ["good.lua"] = "x = 5 return 7", ["bad.lua"] = "x = = 5" }, function(folder)
+    child.with_files({ ["good.lua"] = "x = 5 return 7", ["bad.lua"] = "x = = 5" }, function(folder)
       local out, err = answers({ ":load good.lua", "x, _", ":load bad.lua", ":load none.lua" },
         { dir = folder })
       assert.equal("7\n5\t7\n", out)
@@ -227,7 +218,8 @@ describe("commands of the prompt", function()
   end)
 
   it("reloads code; weights, optimizer, other values and random numbers stay", function()
-    with_files({ ["model.lua"] = MODEL, ["part.lua"] = "return {f = function() return 'old' end}" },
+    child.with_files({ ["model.lua"] = MODEL,
+      ["part.lua"] = "return {f = function() return 'old' end}" },
       function(folder)
         local out, err = answers({ ":load model.lua", "part = require 'part'",
           "hash, was, made = lt.hash(net:state_dict()), optimizer, getmetatable(net)",
@@ -244,7 +236,7 @@ describe("commands of the prompt", function()
   end)
 
   it("runs a file as far as its first loop; changes nothing where it fails before", function()
-    with_files({ ["model.lua"] = MODEL }, function(folder)
+    child.with_files({ ["model.lua"] = MODEL }, function(folder)
       local out, err = answers({ ":load model.lua",
         "h = io.open('model.lua') t = h:read 'a' h:close() h = io.open('model.lua', 'w') "
           .. "h:write((t:gsub('old', 'new')), 'error \"late\"') h:close()",
@@ -267,7 +259,7 @@ describe("commands of the prompt", function()
   end)
 
   it("loads a script that takes flags as often as it is asked to", function()
-    with_files({ ["s.lua"] = "local o = require 'ltrain'.args{lr = 1}\nprint(o.lr)\n" },
+    child.with_files({ ["s.lua"] = "local o = require 'ltrain'.args{lr = 1}\nprint(o.lr)\n" },
       function(folder)
         local out, err = answers({ ":load s.lua", ":load s.lua" }, { dir = folder })
         assert.equal("1\n1\n", out)
@@ -292,7 +284,7 @@ describe("ltrain run -i", function()
   ]]
 
   it("opens the prompt after the fit, which knows model, data and trainer", function()
-    with_files({ ["model.lua"] = SCRIPT }, function(folder)
+    child.with_files({ ["model.lua"] = SCRIPT }, function(folder)
       local status, out = child.run({ "run", "-i", "model.lua" }, { dir = folder,
         stdin = "trainer.global_step, #data\nmodel\n:quit\n" })
       assert.equal(0, status)
@@ -302,7 +294,7 @@ describe("ltrain run -i", function()
   end)
 
   it("opens it after an error too, which :bt shows", function()
-    with_files({ ["bad.lua"] = "y = 3\nerror 'here'" }, function(folder)
+    child.with_files({ ["bad.lua"] = "y = 3\nerror 'here'" }, function(folder)
       local _, out, err = child.run({ "run", "-i", "bad.lua" }, { dir = folder,
         stdin = "y\n:bt\n" })
       assert.equal("ltrain: bad.lua:2: here\n", err)

@@ -15,13 +15,6 @@ local function tail(text, n)
   return table.concat(lines, "\n", math.max(1, #lines - n + 1))
 end
 
-local function in_folder(fn)
-  local folder = child.folder()
-  local ok, err = pcall(fn, folder)
-  child.remove(folder)
-  if not ok then error(err, 0) end
-end
-
 describe("the prompt on a terminal", function()
   it("evaluates lines; Ctrl-C drops a line, Ctrl-D leaves", function()
     local screens, status = run [[
@@ -50,7 +43,7 @@ end]]
     if not calls[machine] or not os.execute "command -v perl >/dev/null" then
       pending "no perl here that knows tgkill"
     end
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.write(folder .. "/pool.lua", ([[
         require "ltrain".rand(1000, 1000):exp() -- its threads stay, and take signals
         local pid = math.tointeger(io.open("/proc/self/stat"):read("n"))
@@ -91,7 +84,7 @@ colours all]], { env = { NO_COLOR = "1" } })
   end)
 
   it("keeps an entry of several lines whole: edited, recalled, remembered", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       local screens = run([[
 ready
 send for i = 1, 2 do\r
@@ -282,7 +275,7 @@ see shuffle =   boolean]]
   end)
 
   it("completes files in strings and commands", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.write(folder .. "/a_long_name.csv", "")
       local screens = run([[
 ready
@@ -301,7 +294,7 @@ screen command]], { dir = folder })
   end)
 
   it("completes what calls give, hooks, modules, words of options, the last value", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.write(folder .. "/my_layers.lua", "")
       run([[
 ready
@@ -429,7 +422,7 @@ end]]
   end)
 
   it("returns from a fit by Ctrl-C, with the model as it was", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.write(folder .. "/fit.lua", [[
         local lt = require "ltrain"
         net = lt.nn.Linear(2, 1)
@@ -522,7 +515,7 @@ end]], { env = { TERM = "dumb" } })
   end)
 
   it("edits on a terminal that libedit does not know, beside a history that is no file", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.shell("mkdir -p ltrain && mkfifo ltrain/history", { dir = folder })
       local screens, status = run([[
 ready
@@ -542,7 +535,7 @@ end]], { env = { TERM = "unheard-of" }, folder = folder })
   end)
 
   it("has vi's keys where ~/.editrc asks for them", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.write(folder .. "/.editrc", "bind -v\n")
       local screens = run([[
 ready
@@ -561,7 +554,7 @@ screen last]], { folder = folder, env = { HOME = folder } })
 
   it("waits for another prompt that is writing the history", function()
     if not os.execute "command -v flock >/dev/null" then return pending "flock is missing" end
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       child.shell([[
         mkdir ltrain
         (flock 9; touch held; sleep 1; printf '_HiStOrY_V2_\nfirst\n' >&9) 9>>ltrain/history &
@@ -580,7 +573,7 @@ end]], { folder = folder })
   end)
 
   it("shares its history with the prompts of other terminals", function()
-    in_folder(function(folder)
+    child.with_files({}, function(folder)
       run([[
 ready
 send "from " .. "one"\r
