@@ -13,6 +13,7 @@ install(TARGETS ltrain_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS ltrain_shared EXPORT ltrain-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS ltrain_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
 if(LT_WITH_MPI)
   install(TARGETS ltrain_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain COMPONENT mpi)
 endif()
@@ -21,7 +22,7 @@ if(LT_WITH_CUDA)
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain OPTIONAL)
 endif()
 if(LT_WITH_NCCL)
-  install(TARGETS ltrain_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain)
+  install(TARGETS ltrain_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain OPTIONAL)
 endif()
 install(DIRECTORY runtime/include/ltrain DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
@@ -35,7 +36,10 @@ install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
   FILES_MATCHING PATTERN "*.md" PATTERN "*.lua" PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.py"
   PATTERN CMakeLists.txt PATTERN ltrain_logs EXCLUDE PATTERN __pycache__ EXCLUDE)
 
-# Relative to the file itself, so that an installed tree can be moved.
+# Relative to the file itself, so that an installed tree can be moved. It requires no other module:
+# ltrain.h needs no header of Lua's, and machines that have the package have no ltrain's libraries'
+# pkg-config files.
+list(GET LUA_LIBRARIES 0 LT_PC_LUA)
 file(RELATIVE_PATH LT_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/ltrain.pc.in ltrain.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ltrain.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
@@ -79,7 +83,7 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME ltrain)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS
-  "liblapacke, libturbojpeg0, libspng0, libpcre2-8-0, libutf8proc2, libmicrohttpd12")
+  "liblapacke, libturbojpeg0, libspng0, libwebp7, libpcre2-8-0, libutf8proc2, libmicrohttpd12")
 set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION
   "The program, the library with its headers, the module for Lua 5.4, documentation.")
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME ltrain-mpi)

@@ -34,6 +34,15 @@ target_include_directories(ltrain_static INTERFACE ${LT_HOST_INCLUDE})
 target_link_libraries(ltrain_static INTERFACE ${LT_STATIC_NEEDS})
 add_library(ltrain::ltrain_static ALIAS ltrain_static)
 
+# The process of isolated states, which ltrain_open starts.
+add_executable(ltrain_worker lua/host/isolate/worker.c ${lt_all_objects})
+set_target_properties(ltrain_worker PROPERTIES OUTPUT_NAME ltrain-worker
+  BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../bundled") # tools/bundle.sh
+target_link_libraries(ltrain_worker PRIVATE lt_flags lt_lua_flags PkgConfig::LUA)
+target_link_options(ltrain_worker PRIVATE -Wl,--disable-new-dtags)
+add_dependencies(ltrain_shared ltrain_worker)
+add_dependencies(ltrain_static ltrain_worker)
+
 if(LT_PROGRAM)
   # The module exports luaopen_ltrain and nothing else: a process may hold libltrain as well.
   # It is not linked with Lua: the interpreter that loads it brings its own.
@@ -47,6 +56,10 @@ if(LT_PROGRAM)
 
   add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
   target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
+  # Where tools/bundle.sh puts libraries; the older tag also leads to what these need themselves.
+  set_target_properties(ltrain PROPERTIES BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH "$ORIGIN/../lib/bundled")
+  target_link_options(ltrain PRIVATE -Wl,--disable-new-dtags)
 endif()
 
 # The kernels of GPUs take minutes to compile: with the program where there is a GPU, else when

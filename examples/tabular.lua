@@ -16,7 +16,7 @@ local function make(path, n)
     local i, j = math.random(#kinds), math.random(#cities)
     local area, built = math.random(40, 200), math.random(1950, 2020)
     kind[k], city[k], size[k], rooms[k] = kinds[i], cities[j], area, area // 25
-    year[k] = math.random() < 0.05 and "" or tostring(built)
+    year[k] = math.random() < 0.05 and 0 / 0 or built -- NaN: missing
     price[k] = area * (2 + 0.5 * i) * (1 + 0.2 * j) // 1 + (built - 1950) + math.random(0, 10)
   end
   lt.csv.table{{"kind", kind}, {"city", city}, {"size", size}, {"rooms", rooms}, {"year", year},

@@ -96,5 +96,6 @@ int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
   parts[3] = comm_part(c, "nccl");
   parts[4] = image_part(c, "jpeg", "libturbojpeg", lt_turbojpeg_open(c, "jpeg") != NULL);
   parts[5] = image_part(c, "png", "libspng", lt_spng_open(c, "png") != NULL);
+  parts[6] = image_part(c, "webp", "libwebp", lt_webp_open(c, "webp") != NULL);
   return LT_PARTS;
 }

@@ -8,9 +8,13 @@ local errors = require "ltrain.core.errors"
 local load_place = require "ltrain.core.load_place"
 local places = require "ltrain.core.places"
 
+-- What the library calls itself. Scripts of a host's state do not find it (lua/host/install.c).
+local OWN <const> = { io = true, runtime = true }
+
 local lt = {}
 for name, value in next, c do
-  if not places[name] then lt[name] = value end
+  local is_own = c.runtime.internal[name] or OWN[name] and c.runtime.hosted
+  if not places[name] and not is_own then lt[name] = value end
 end
 
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.
@@ -30,8 +34,12 @@ seed_of_environment()
 
 local methods <const> = c.runtime.methods
 
+-- Files of stdlib/ops whose functions take no tensor first.
+local FUNCTIONS <const> = { ["ltrain.ops.joining"] = true, ["ltrain.ops.triangles"] = true }
+
 local function is_method(name)
-  return name == "show" or places[name]:find "^ltrain%.ops%." ~= nil
+  local file <const> = places[name]:match "^(ltrain%.ops%.[%w_]+)"
+  return name == "show" or file ~= nil and not FUNCTIONS[file]
 end
 
 -- The room that has a class of the name; nil.

@@ -42,6 +42,8 @@ end
 -- Every generated page: { file =, title =, about =, source =, text = }.
 local function all_pages()
   local list = {
+    { file = "conventions.md", title = "Conventions", about = "the order of arguments, names, what "
+      .. "counts from 1 and what from 0", written = true },
     { file = "tensor.md", title = "Tensors", about = "creating them, fields, methods that are not "
       .. "operations", written = true },
   }

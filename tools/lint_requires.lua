@@ -8,9 +8,10 @@
 local ARROWS <const> = {
   core = {},
   autograd = { "core" }, files = { "core" }, dist = { "core" },
-  callbacks = { "optim" }, loggers = { "core" }, clusters = { "core" }, distributions = { "core" },
+  callbacks = { "optim" }, loggers = { "core" }, clusters = { "core" },
+  distributions = { "linalg" },
   fft = { "core" }, image = { "core" }, boxes = { "core" }, transforms = { "distributions" },
-  linalg = { "core" }, ops = { "core" },
+  linalg = { "autograd", "core" }, ops = { "core" },
   nn = { "autograd", "dist", "files", "ops" },
   data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" }, text = { "data" },

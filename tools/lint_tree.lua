@@ -23,7 +23,12 @@ local FILE_LINES <const> = 600
 local FUNCTION_LINES <const> = 80
 local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
 -- Files outside of launch/ that fork; the children end by _exit.
-local FORK <const> = { ["lua/bind/dial.c"] = true, ["lua/bind/child.c"] = true }
+local FORK <const> = { ["lua/bind/dial.c"] = true, ["lua/bind/child.c"] = true,
+  ["lua/host/isolate/worker.c"] = true }
+
+-- Lua's functions that trust their table; the registry is one (lua/bind/raw.h).
+local RAW_READS <const> = { "lua_rawget", "lua_rawgeti", "lua_rawgetp", "lua_next" }
+local RAW_WRITES <const> = { "lua_rawset", "lua_rawseti", "lua_rawsetp" }
 
 local failures, warnings = 0, 0
 
@@ -111,6 +116,28 @@ local function check_words(path, room, code)
   end
 end
 
+-- In the binding a table may be anything that a script has passed.
+local function check_raw(path, code)
+  if not path:match("^lua/bind/") or path == "lua/bind/raw.h" then return end
+  local number = 0
+  local function check(line, word, allowed)
+    for index in line:gmatch("%f[%w_]" .. word .. "%([%w_>.-]+, *([^,)]+)") do
+      if index ~= "LUA_REGISTRYINDEX" and not index:match(allowed) then
+        fail("%s:%d: %s trusts its table: use lt_%s", path, number, word,
+          (word:gsub("^lua_raw", "raw_"):gsub("^lua_", "raw_")))
+      end
+    end
+  end
+  for line in (code .. "\n"):gmatch("(.-)\n") do
+    number = number + 1
+    for _, word in ipairs(RAW_READS) do check(line, word, "^$") end
+    if line:match("luaL_len%(") then
+      fail("%s:%d: luaL_len may be negative: use lt_length, or lt_raw_length", path, number)
+    end
+    for _, word in ipairs(RAW_WRITES) do check(line, word, "^%-%d+$") end
+  end
+end
+
 -- A function of C ends at the first line that is a lone `}`; it begins at the last line before
 -- that which starts at the margin and ends in `{`.
 local function check_sizes(path, text)
@@ -148,13 +175,14 @@ local function check_file(path)
   end
   if path:match("%.h$") then check_guard(path, text) end
   if not path:match("^lua/cli/") and room ~= "launch" then check_words(path, room, bare(text)) end
+  check_raw(path, bare(text))
   if path:match("%.[ch]$") then check_sizes(path, text) end
 end
 
 local pipe <close> = assert(io.popen(
   "find runtime lua -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' | sort"))
 for path in pipe:lines() do check_file(path) end
-for _, part in ipairs { "lint_requires", "lint_state" } do
+for _, part in ipairs { "lint_requires", "lint_state", "lint_doors" } do
   dofile((arg[0]:gsub("lint_tree", part)))(fail)
 end
 print(("arrows and guards: %d faults, %d warnings"):format(failures, warnings))

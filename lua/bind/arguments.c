@@ -101,16 +101,26 @@ bool lt_takes_dtype(const lt_op_info *op) {
 static bool is_options(lua_State *L, int index, bool list_due) {
   if (!lua_istable(L, index) || index != lua_gettop(L)) return false;
   lua_pushnil(L);
-  if (lua_next(L, index) == 0) return !list_due;
+  if (lt_raw_next(L, index) == 0) return !list_due;
   bool named = lua_type(L, -2) == LUA_TSTRING;
   lua_pop(L, 2);
   return named;
 }
 
+/* One dim may be called `dims`, and several `dim`. */
+static const char *other_name(const char *name) {
+  if (strcmp(name, "dim") == 0) return "dims";
+  return strcmp(name, "dims") == 0 ? "dim" : "";
+}
+
 static const lt_arg *find_row(const lt_reading *r, const char *name) {
-  for (int k = 0; k < r->n_rows; k++)
-    if (r->rows[k].type != LT_ARG_RNG_KEY && strcmp(r->rows[k].name, name) == 0) return &r->rows[k];
-  return NULL;
+  const lt_arg *other = NULL;
+  for (int k = 0; k < r->n_rows; k++) {
+    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    if (strcmp(r->rows[k].name, name) == 0) return &r->rows[k];
+    if (strcmp(r->rows[k].name, other_name(name)) == 0) other = &r->rows[k];
+  }
+  return other;
 }
 
 /* The next name of a kind's inputs, NULL at the end. */
@@ -173,7 +183,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
 }
 
 static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
       lt_raise(L, b, LT_EARG, "%s: the table of options holds a value without a name", r->who);
     const char *name = lua_tostring(L, -2);
@@ -194,10 +204,10 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   }
 }
 
-/* "; it is gather(x, index, dim)": tensors, then arguments; "" of one that makes a tensor. */
+/* "; it is topk(x, k, dim)": tensors, then arguments; "" of one that makes a tensor. */
 static const char *usage(lua_State *L, const lt_reading *r) {
   if (r->kind->min_in == 0) return "";
-  int top = lua_gettop(L);
+  int top = lua_gettop(L), dim_first = (r->kind->flags & LT_KIND_DIM_FIRST) != 0;
   luaL_checkstack(L, 2 * r->kind->min_in + r->n_rows + 4, "ltrain");
   lua_pushfstring(L, "; it is %s(", r->who);
   const char *at = r->kind->inputs, *before = "";
@@ -205,10 +215,10 @@ static const char *usage(lua_State *L, const lt_reading *r) {
   for (int k = 0; k < r->kind->min_in && (at = next_input(at, &length)) != NULL; at += length) {
     lua_pushstring(L, before);
     lua_pushlstring(L, at, length);
-    before = ", ", k++;
+    before = k == 0 && dim_first ? ", dim, " : ", ", k++;
   }
-  for (int k = 0; k < r->n_rows; k++)
-    if (r->rows[k].type != LT_ARG_RNG_KEY) lua_pushfstring(L, "%s%s", before, r->rows[k].name);
+  for (int k = dim_first; k < r->n_rows; k++)
+    if (r->rows[k].type != LT_ARG_RNG_KEY) lua_pushfstring(L, ", %s", r->rows[k].name);
   lua_pushliteral(L, ")");
   lua_concat(L, lua_gettop(L) - top);
   return lua_tostring(L, -1);
@@ -234,7 +244,7 @@ _Noreturn static void too_many(lua_State *L, lt_bind *b, const lt_reading *r, in
            usage(L, r));
 }
 
-/* Tensors come before arguments: x:gather(index, dim). */
+/* Tensors come before arguments. */
 static void check_order(lua_State *L, lt_bind *b, const lt_reading *r, const lt_arg *a, int index) {
   bool is_count = a->type == LT_ARG_INT || a->type == LT_ARG_DIM || a->type == LT_ARG_DIMS ||
                   a->type == LT_ARG_POS || a->type == LT_ARG_SIZES;
@@ -302,7 +312,7 @@ static void change_op(lt_reading *r, lt_op op) {
 /* x:div(y, {rounding_mode = "floor" | "trunc"}) */
 static void read_rounding(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   static const lt_arg mode = {.name = "rounding_mode", .choices = "floor|trunc"};
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), mode.name) != 0)
       lt_raise(L, b, LT_EARG, "%s: unknown option; there is rounding_mode", r->who);
     int64_t way = lt_check_choice(L, b, lua_gettop(L), r->who, &mode);
@@ -346,7 +356,7 @@ static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) 
   if (!lua_istable(L, index))
     lt_raise(L, b, LT_EARG, "%s: needs a table of tensors, got %s", r->who,
              lua_type(L, index) < 0 ? "nothing" : lt_shown(L, index));
-  lua_Integer n = luaL_len(L, index);
+  lua_Integer n = lt_length(L, index);
   if (n > INT32_MAX / 16) lt_raise(L, b, LT_EARG, "%s: too many tensors", r->who);
   r->n_in = (int)n;
   if (n > LT_FINITE_IN) {
@@ -402,10 +412,21 @@ static bool has_tensor(lua_State *L, lt_bind *b, int index) {
   for (int top = lua_gettop(L); index <= top && !found; index++) {
     found = lt_to_tensor(L, b, index) != NULL;
     if (found || !lua_istable(L, index)) continue;
-    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1))
+    for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1))
       found = found || lt_to_tensor(L, b, -1) != NULL;
   }
   return found;
+}
+
+/* x:gather(dim, index): the dim, which is the first row, is read and taken out. */
+static void read_first_dim(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (lua_type(L, index + 1) == LUA_TNUMBER) {
+    read_value(L, b, r, &r->rows[0], index + 1);
+    lua_remove(L, index + 1);
+  } else if (lt_to_tensor(L, b, index + 1) != NULL &&
+             lua_type(L, index + r->kind->min_in) == LUA_TNUMBER) {
+    lt_raise(L, b, LT_EARG, "%s: the dim comes before the index%s", r->who, usage(L, r));
+  }
 }
 
 void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
@@ -413,14 +434,20 @@ void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     change_op(r, LT_OP_clamp_tensor);
   if (r->op == &lt_ops[LT_OP_masked_fill] && has_tensor(L, b, index + 2))
     change_op(r, LT_OP_masked_fill_tensor);
+  if (r->op == &lt_ops[LT_OP_max] && lt_to_tensor(L, b, index + 1) != NULL)
+    change_op(r, LT_OP_maximum); /* as in PyTorch: of two tensors */
+  if (r->op == &lt_ops[LT_OP_min] && lt_to_tensor(L, b, index + 1) != NULL)
+    change_op(r, LT_OP_minimum);
   if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare) {
     read_operands(L, b, r, index);
     return;
   }
-  if ((r->kind->flags & LT_KIND_LIST) != 0)
+  if ((r->kind->flags & LT_KIND_LIST) != 0) {
     index = read_tensor_list(L, b, r, index);
-  else
+  } else {
+    if ((r->kind->flags & LT_KIND_DIM_FIRST) != 0) read_first_dim(L, b, r, index);
     index = read_tensors(L, b, r, index);
+  }
   if (r->n_rows > 0 || lua_gettop(L) >= index) lt_read_arguments(L, b, r, index);
 }
 

@@ -24,7 +24,7 @@ lt_batching lt_read_batching(lua_State *L, int index, int64_t n, int64_t positio
 
 int lt_read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_column *columns) {
   luaL_checktype(L, index, LUA_TTABLE);
-  lua_Integer n = luaL_len(L, index);
+  lua_Integer n = lt_length(L, index);
   if (n > LT_COLUMNS_MAX)
     lt_raise(L, b, LT_EARG, "data: at most %d tensors make a data set, got %lld", LT_COLUMNS_MAX,
              (long long)n);

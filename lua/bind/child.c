@@ -102,11 +102,11 @@ lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool capt
 /* The list of strings at `index`, with a NULL at its end, in memory of Lua's that it pushes. The
    strings are those of the table. */
 static char **read_list(lua_State *L, int index, char *const *before) {
-  size_t n = (size_t)luaL_len(L, index), m = 0;
+  size_t n = (size_t)lt_raw_length(L, index), m = 0;
   while (before != NULL && before[m] != NULL) m++;
   char **list = lua_newuserdatauv(L, (n + m + 1) * sizeof *list, 0);
   for (size_t k = 0; k < n; k++) {
-    lua_rawgeti(L, index, (lua_Integer)k + 1);
+    lt_raw_geti(L, index, (lua_Integer)k + 1);
     list[k] = (char *)luaL_checkstring(L, -1);
     lua_pop(L, 1);
   }
@@ -117,7 +117,7 @@ static char **read_list(lua_State *L, int index, char *const *before) {
 
 char **lt_read_argv(lua_State *L, int index) {
   luaL_checktype(L, index, LUA_TTABLE);
-  luaL_argcheck(L, luaL_len(L, index) > 0, index, "an empty list");
+  luaL_argcheck(L, lt_raw_length(L, index) > 0, index, "an empty list");
   return read_list(L, index, NULL);
 }
 

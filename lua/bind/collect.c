@@ -88,8 +88,17 @@ void lt_collect_now(lua_State *L, lt_bind *b) {
   }
 }
 
+/* A loop needs young collections: in Lua's other mode each of its steps goes over a part of all
+   that is alive. A script that has chosen that has it again when the run is over. */
+static void be_generational(lua_State *L, lt_bind *b) {
+  if (b->collect.depth > 0 && lua_gc(L, LUA_GCGEN, 0, 0) == LUA_GCINC)
+    b->collect.incremental = true;
+}
+
 void lt_collect_boundary(lua_State *L, lt_bind *b) {
-  if (b->owned) collect(L, b);
+  if (!b->owned) return;
+  be_generational(L, b);
+  collect(L, b);
 }
 
 void lt_collect_inside(lua_State *L, lt_bind *b) {
@@ -118,6 +127,7 @@ static int collect_begin(lua_State *L) {
 /* runtime.collect_by_batch(): the run is set up, its batches begin */
 static int collect_by_batch(lua_State *L) {
   lt_bind *b = lt_enter(L);
+  if (b->owned) be_generational(L, b);
   if (b->owned && b->collect.depth > 0) lua_gc(L, LUA_GCSTOP);
   b->collect.heap = heap_bytes(L);
   return 0;
@@ -133,7 +143,10 @@ static int collect_boundary(lua_State *L) {
 /* runtime.collect_end(): the run is over, also by an error */
 static int collect_end(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  if (b->owned && b->collect.depth > 0 && --b->collect.depth == 0) lua_gc(L, LUA_GCRESTART);
+  if (!b->owned || b->collect.depth == 0 || --b->collect.depth > 0) return 0;
+  lua_gc(L, LUA_GCRESTART);
+  if (b->collect.incremental) lua_gc(L, LUA_GCINC, 0, 0, 0);
+  b->collect.incremental = false;
   return 0;
 }
 

@@ -138,7 +138,7 @@ _Noreturn static void unknown_target(lua_State *L, lt_bind *b, const char *name)
 }
 
 static void read_options(lua_State *L, lt_bind *b, int index, target *to) {
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "dtype") == 0)
       to->dtype = lt_check_dtype(L, b, lua_gettop(L), "to");

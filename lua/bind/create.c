@@ -21,7 +21,7 @@ static options read_options(lua_State *L, lt_bind *b, int index, const char *who
   if (lua_isnoneornil(L, index)) return o;
   if (!lua_istable(L, index))
     lt_raise(L, b, LT_EARG, "%s: options must be a table, got %s", who, lt_shown(L, index));
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "dtype") == 0)
       o.dtype = lt_check_dtype(L, b, lua_gettop(L), who);
@@ -104,7 +104,7 @@ static void walk_table(lua_State *L, nested *w, int depth) {
   if (n == 0) {
     w->measured = true;
     lua_pushnil(L);
-    if (lua_next(L, -2) != 0)
+    if (lt_raw_next(L, -2) != 0)
       lt_raise(L, w->b, LT_EARG,
                "tensor: %s has no element 1, but other keys: only lists become tensors",
                depth > 0 ? place(L, w, depth) : "the table");
@@ -112,7 +112,7 @@ static void walk_table(lua_State *L, nested *w, int depth) {
   luaL_checkstack(L, 6, "tensor");
   for (int64_t k = 1; k <= n; k++) {
     w->at[depth] = k;
-    lua_rawgeti(L, -1, k);
+    lt_raw_geti(L, -1, k);
     walk(L, w, depth + 1);
     lua_pop(L, 1);
   }

@@ -34,7 +34,7 @@ static lt_csv_text *read_missing(lua_State *L, int *n) {
   *n = (int)lua_rawlen(L, -1);
   lt_csv_text *list = lua_newuserdatauv(L, (size_t)(*n + 1) * sizeof *list, 0);
   for (int k = 0; k < *n; k++) {
-    lua_rawgeti(L, -2, k + 1);
+    lt_raw_geti(L, -2, k + 1);
     list[k].text = luaL_checklstring(L, -1, &list[k].n);
     lua_pop(L, 1); /* the table holds it */
   }
@@ -90,7 +90,7 @@ static void push_columns(lua_State *L, const lt_csv *t) {
 static void gather(lua_State *L, int n) {
   lua_createtable(L, n, 0);
   lua_insert(L, -n - 1);
-  for (int k = n; k >= 1; k--) lua_rawseti(L, -k - 1, k);
+  for (int k = n; k >= 1; k--) lt_raw_seti(L, -k - 1, k);
 }
 
 int lt_csv_to_lua(lua_State *L) {

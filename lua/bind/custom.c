@@ -15,7 +15,7 @@ static lt_tensor **push_list(lua_State *L, const lt_bind *b, int index, int *cou
   *count = (int)lua_rawlen(L, index);
   lt_tensor **list = lua_newuserdatauv(L, (size_t)(*count + 1) * sizeof *list, 0);
   for (int k = 0; k < *count; k++) {
-    lua_rawgeti(L, index, k + 1);
+    lt_raw_geti(L, index, k + 1);
     list[k] = lt_to_tensor(L, b, -1);
     if (list[k] == NULL) luaL_error(L, "a list of tensors is needed");
     lua_pop(L, 1);
@@ -67,7 +67,7 @@ static int call_function(lua_State *L) {
   }
   lua_call(L, 2, 1);
   for (int k = 0; k < n->n_in; k++) {
-    lua_rawgeti(L, -1, k + 1);
+    lt_raw_geti(L, -1, k + 1);
     lt_tensor *g = lt_to_tensor(L, b, -1);
     if (g != NULL) lt_frame_add(c, lt_retain(g));
     call->grad_in[k] = g;
@@ -115,6 +115,13 @@ static bool name_anew(lt_ctx *c, int n, lt_tensor *const *from, lt_tensor **to) 
   return true;
 }
 
+/* The node that they were made of; NULL: none of them has a gradient. */
+static lt_node *node_of(int n, lt_tensor *const *made) {
+  for (int k = 0; k < n; k++)
+    if (made[k]->node != NULL) return (lt_node *)made[k]->node;
+  return NULL;
+}
+
 /* runtime.record_function(name, inputs, outputs, saved, fn) -> outputs...: as made of the inputs,
    with fn(saved, gradients) as derivative; a saved tensor that is neither has no history */
 static int record_function(lua_State *L) {
@@ -123,9 +130,11 @@ static int record_function(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   int n_in, n_out, n_saved;
   lt_sweep_held(L, b);
+  luaL_checktype(L, 5, LUA_TFUNCTION);
   lua_settop(L, 5);
   lt_tensor **in = push_list(L, b, 2, &n_in), **out = push_list(L, b, 3, &n_out);
   lt_tensor **saved = push_list(L, b, 4, &n_saved);
+  luaL_argcheck(L, n_out > 0, 3, "no outputs");
   lt_tensor **made = lua_newuserdatauv(L, (size_t)(n_out + 1) * sizeof *made, 0);
   int *slot = lua_newuserdatauv(L, (size_t)(n_saved + 1) * sizeof *slot, 0);
   for (int k = 0; k < n_saved; k++) slot[k] = slot_of(saved[k], n_in, in, n_out, out);
@@ -137,9 +146,9 @@ static int record_function(lua_State *L) {
     bool ok = name_anew(c, n_out, out, made);
     if (!ok) lt_free(c, f, sizeof *f);
     if (ok && lt_record_custom(c, n_in, in, n_out, made, custom)) {
-      lt_node *n = (lt_node *)made[0]->node;
-      f->held = lt_hold_value(L, b, n, 5);
-      lt_save_custom(c, n, n_saved, saved, slot);
+      lt_node *n = node_of(n_out, made);
+      if (n != NULL) f->held = lt_hold_value(L, b, n, 5);
+      if (n != NULL) lt_save_custom(c, n, n_saved, saved, slot);
     }
   }
   return lt_end(L, b, frame, n_out, made);
@@ -183,6 +192,12 @@ static bool run_again(lt_ctx *c, lt_recompute *r) {
   lua_pushcfunction(L, call_again);
   lua_pushlightuserdata(L, &call);
   bool ok = lt_callback(b, "checkpoint", 1, 0);
+  lt_failure stop;
+  if (!ok && r->stopped && lt_take_failure(c, &stop)) {
+    lua_pushboolean(L, false);
+    lua_rawseti(L, LUA_REGISTRYINDEX, b->error_ref);
+    ok = true;
+  }
   b->random = random;
   if (ok) lt_collect_inside(b->L, b);
   return ok && lt_ok(c);
@@ -201,14 +216,31 @@ typedef struct dropping {
   lt_recompute *outer;
 } dropping;
 
-/* Only what it set: other scopes may have been opened inside and left open. */
+static void let_go(lt_ctx *c, dropping *d) {
+  lt_recompute *r = d->r;
+  d->r = NULL;
+  lt_release(c, r);
+}
+
+/* Another that was opened inside and left open points to it: then it stays. */
 static int dropping_close(lua_State *L) {
   lt_bind *b = lt_enter(L);
   dropping *d = luaL_checkudata(L, 1, DROPPING_NAME);
-  if (d->r == NULL) return 0;
+  if (d->r == NULL || b->c->modes.dropping != d->r) return 0;
   b->c->modes.dropping = d->outer;
-  lt_release(b->c, d->r);
-  d->r = NULL;
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, d);
+  let_go(b->c, d);
+  return 0;
+}
+
+/* One that was never closed goes with the state. */
+static int dropping_gc(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  dropping *d = luaL_checkudata(L, 1, DROPPING_NAME);
+  if (d->r == NULL || b->c == NULL) return 0;
+  if (b->c->modes.dropping == d->r) b->c->modes.dropping = NULL;
+  let_go(b->c, d);
   return 0;
 }
 
@@ -218,6 +250,7 @@ static int drop_saved(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
   int n_in;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
   lt_sweep_held(L, b);
   lua_settop(L, 2);
   lt_tensor **in = push_list(L, b, 2, &n_in);
@@ -231,6 +264,8 @@ static int drop_saved(lua_State *L) {
     d->r = lt_retain(lt_recompute_new(c, n_in, in, run_again, drop_again, a));
   }
   lt_end_call(L, b, frame);
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, d); /* it stays while the ctx points to what it owns */
   c->modes.dropping = d->r;
   return 1;
 }
@@ -253,7 +288,8 @@ void lt_bind_custom(lua_State *L, lt_bind *b) {
                                      {"is_recomputing", is_recomputing},
                                      {"collect_inside", collect_inside},
                                      {NULL, NULL}};
-  static const luaL_Reg meta[] = {{"__close", dropping_close}, {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__close", dropping_close}, {"__gc", dropping_gc},
+                                  {NULL, NULL}};
   lt_new_type(L, b, DROPPING_NAME, meta, NULL);
   lua_getfield(L, 1, "runtime");
   lt_add_functions(L, b, runtime);

@@ -103,8 +103,8 @@ static void receive(asked_host *hosts, size_t n, double seconds, double deadline
 /* The {host, port} on top of the stack. */
 static void read_host(lua_State *L, asked_host *out) {
   luaL_checktype(L, -1, LUA_TTABLE);
-  lua_rawgeti(L, -1, 1);
-  lua_rawgeti(L, -2, 2);
+  lt_raw_geti(L, -1, 1);
+  lt_raw_geti(L, -2, 2);
   out->name = luaL_checkstring(L, -2); /* the table keeps it */
   snprintf(out->port, sizeof out->port, "%d", (int)luaL_checkinteger(L, -1));
   lua_pop(L, 2);
@@ -116,7 +116,7 @@ int lt_process_dial(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   double seconds = luaL_checknumber(L, 2);
-  size_t n = (size_t)luaL_len(L, 1);
+  size_t n = (size_t)lt_raw_length(L, 1);
   luaL_argcheck(L, n <= MOST_HOSTS, 1, "more than 1,024 hosts");
   if (!lt_may_start(L, b, "dial")) return 2;
   if (!b->c->policy.network) {
@@ -126,7 +126,7 @@ int lt_process_dial(lua_State *L) {
   }
   asked_host *hosts = lua_newuserdatauv(L, n * sizeof *hosts + 1, 0);
   for (size_t k = 0; k < n; k++) {
-    lua_rawgeti(L, 1, (lua_Integer)k + 1);
+    lt_raw_geti(L, 1, (lua_Integer)k + 1);
     read_host(L, &hosts[k]);
     lua_pop(L, 1);
   }

@@ -31,7 +31,7 @@ static lt_tensor **push_parameters(lua_State *L, lt_bind *b, const char *who, lu
   *n = (lua_Integer)lua_rawlen(L, 1);
   lt_tensor **list = lua_newuserdatauv(L, (size_t)(*n + 1) * sizeof *list, 0);
   for (lua_Integer k = 0; k < *n; k++) {
-    lua_rawgeti(L, 1, k + 1);
+    lt_raw_geti(L, 1, k + 1);
     list[k] = lt_check_tensor(L, b, lua_gettop(L), who);
     lua_pop(L, 1);
   }
@@ -132,7 +132,7 @@ static int add(lua_State *L) {
   int64_t n = (int64_t)lua_rawlen(L, 1);
   double *numbers = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *numbers, 0);
   for (int64_t k = 0; k < n; k++) {
-    lua_rawgeti(L, 1, k + 1);
+    lt_raw_geti(L, 1, k + 1);
     numbers[k] = luaL_checknumber(L, -1);
     lua_pop(L, 1);
   }

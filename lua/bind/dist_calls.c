@@ -95,7 +95,7 @@ static void write_parts(lua_State *L, lt_bind *b, int index, int n, lt_json *tex
     size_t before = text->size;
     char name[32];
     snprintf(name, sizeof name, "list[%d]", r + 1);
-    lua_rawgeti(L, index, r + 1);
+    lt_raw_geti(L, index, r + 1);
     lt_value_write(L, b, lua_gettop(L), text, "scatter", name);
     lua_pop(L, 1);
     bytes[r] = (int64_t)(text->size - before);

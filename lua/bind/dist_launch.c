@@ -33,6 +33,7 @@ lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index) {
                              .folder = lt_field_text(L, index, "folder"),
                              .fork_with_threads = lt_field_flag(L, index, "fork_with_threads"),
                              .wake = lt_bind_wake,
+                             .locate = lt_bind_locate,
                              .wake_ud = b};
 }
 
@@ -70,6 +71,7 @@ static int fork_ranks(lua_State *L) {
     lt_raise(L, b, LT_EARG, "%s: this state may not start processes (LTRAIN_FORK)", o.what);
   o.ranks = (int)n;
   o.owns_process = b->owns_process;
+  o.takes_signals = b->takes_signals;
   o.stays = check_stays(L, b, o.what, n);
   lua_gc(L, LUA_GCCOLLECT); /* garbage is finalised once, here, and not again in each child */
   lt_frame frame = lt_begin(L, b, 0);

@@ -71,7 +71,7 @@ static shards check(lua_State *L, lt_bind *b, const char *who, lt_tensor **rows)
   s.ranks = cuts->size[1] - 1;
   s.list = lua_newuserdatauv(L, (size_t)(s.n + 1) * sizeof *s.list, 0);
   for (lua_Integer k = 0; k < s.n; k++) {
-    lua_rawgeti(L, 1, k + 1);
+    lt_raw_geti(L, 1, k + 1);
     s.list[k] = lt_check_tensor(L, b, lua_gettop(L), who);
     if (!s.list[k]->contiguous || !is_cut(&s, k))
       lt_raise(L, b, LT_EARG, "%s: parameter %lld is not contiguous, or has other cuts: %s", who,

@@ -114,7 +114,7 @@ static void write_apart(const writer *w, const lt_tensor *t) {
   put_int(w, *w->apart);
   *w->apart += lt_value_room(t);
   lua_pushvalue(w->L, -1);
-  lua_rawseti(w->L, w->list, (lua_Integer)lua_rawlen(w->L, w->list) + 1);
+  lt_raw_seti(w->L, w->list, (lua_Integer)lua_rawlen(w->L, w->list) + 1);
 }
 
 /* Whether the key at `index` is one of 1..n. */
@@ -132,7 +132,7 @@ static void check_key(const writer *w, const place *at) {
 
 static void write_pairs(const writer *w, const place *at, int64_t n) {
   lua_State *L = w->L;
-  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1)) {
     if (is_position(L, -2, n)) continue;
     place below = {.up = at, .depth = at->depth + 1};
     size_t length;
@@ -159,9 +159,9 @@ static void write_table(const writer *w, place *at) {
   if (at->depth >= LT_VALUE_DEPTH) refuse(w, at, "is nested too deep");
   luaL_checkstack(L, 8, w->who);
   int64_t n = 0, pairs = 0;
-  for (; lua_rawgeti(L, -1, n + 1) != LUA_TNIL; n++) lua_pop(L, 1);
+  for (; lt_raw_geti(L, -1, n + 1) != LUA_TNIL; n++) lua_pop(L, 1);
   lua_pop(L, 1);
-  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1)) {
     check_key(w, at);
     pairs += !is_position(L, -2, n);
   }
@@ -169,7 +169,7 @@ static void write_table(const writer *w, place *at) {
   put_int(w, n);
   put_int(w, pairs);
   for (int64_t i = 1; i <= n; i++) {
-    lua_rawgeti(L, -1, i);
+    lt_raw_geti(L, -1, i);
     write_value(w, &(place){.up = at, .position = i, .depth = at->depth + 1});
     lua_pop(L, 1);
   }

@@ -30,7 +30,7 @@ static int insert(field *list, int n, field new) {
 /* The first fields of the table at `index`, in an order that does not depend on its memory. */
 static int first_fields(lua_State *L, int index, field *list) {
   int n = 0;
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_isinteger(L, -2))
       n = insert(list, n, (field){.position = lua_tointeger(L, -2)});
     else if (lua_type(L, -2) == LUA_TSTRING)
@@ -72,7 +72,7 @@ static void push_fields(lua_State *L, int index, const field *list, int n) {
       lua_pushstring(L, list[k].name);
     else
       lua_pushinteger(L, list[k].position);
-    lua_rawget(L, index);
+    lt_raw_get(L, index);
     show(L);
     lua_concat(L, k > 0 ? 4 : 3);
   }

@@ -108,7 +108,7 @@ static void append(lua_State *L, int to, const char *name, const char *kind, int
   set_text(L, "name", name);
   set_text(L, "kind", kind);
   set_integer(L, "index", index);
-  lua_rawseti(L, to, (lua_Integer)lua_rawlen(L, to) + 1);
+  lt_raw_seti(L, to, (lua_Integer)lua_rawlen(L, to) + 1);
 }
 
 static void append_locals(lua_State *L, lua_State *thread, lua_Debug *ar, int to, int step) {

@@ -22,7 +22,7 @@ static void read_backward_options(lua_State *L, lt_bind *b, lt_backward_options 
     lt_raise(L, b, LT_EARG, "backward: needs a tensor or a table of options, got %s",
              lt_shown(L, at));
   bool retain_given = false;
-  for (lua_pushnil(L); lua_next(L, at) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, at) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "retain_graph") == 0) {
       o->retain_graph = lt_check_flag(L, b, lua_gettop(L), "backward", key);
@@ -97,8 +97,8 @@ void lt_push_held(lua_State *L, const lt_script_hook *h) {
   }
   lua_rawgeti(L, LUA_REGISTRYINDEX, h->b->hooks_ref);
   lua_rawgeti(L, LUA_REGISTRYINDEX, h->b->unique_ref);
-  lua_rawgetp(L, -1, h->leaf);
-  if (lua_rawget(L, -3) == LUA_TTABLE) lua_rawgetp(L, -1, h);
+  lt_raw_getp(L, -1, h->leaf);
+  if (lt_raw_get(L, -3) == LUA_TTABLE) lt_raw_getp(L, -1, h);
 }
 
 static void check_result(lua_State *L, lt_bind *b) {
@@ -182,7 +182,7 @@ static void keep_function(lua_State *L, lt_bind *b, const lt_script_hook *h) {
   lt_make_unique(L, b, 1);
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->hooks_ref);
   lua_pushvalue(L, 1);
-  if (lua_rawget(L, -2) != LUA_TTABLE) {
+  if (lt_raw_get(L, -2) != LUA_TTABLE) {
     lua_pop(L, 1);
     lua_newtable(L);
     lua_pushvalue(L, 1);
@@ -221,7 +221,7 @@ static int remove_hook(lua_State *L) {
   }
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->hooks_ref);
   lua_pushvalue(L, lua_upvalueindex(2));
-  if (lua_rawget(L, -2) != LUA_TTABLE) return 0;
+  if (lt_raw_get(L, -2) != LUA_TTABLE) return 0;
   lua_pushnil(L);
   lua_rawsetp(L, -2, h);
   return 0;

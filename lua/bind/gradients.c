@@ -18,7 +18,7 @@ typedef struct reading {
 
 /* lua_next, but for the field `names` that lists of net:parameters() have. */
 static bool next(lua_State *L, int table) {
-  while (lua_next(L, table) != 0) {
+  while (lt_raw_next(L, table) != 0) {
     bool named = lua_type(L, -2) == LUA_TSTRING && strcmp(lua_tostring(L, -2), "names") == 0;
     if (!named || !lua_istable(L, -1)) return true;
     lua_pop(L, 1);
@@ -100,7 +100,7 @@ static void read_options(lua_State *L, lt_bind *b, reading *r) {
   if (lua_isnoneornil(L, OPTIONS)) return;
   if (!lua_istable(L, OPTIONS))
     lt_raise(L, b, LT_EARG, "grad: needs a table of options, got %s", lt_shown(L, OPTIONS));
-  for (lua_pushnil(L); lua_next(L, OPTIONS) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, OPTIONS) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "retain_graph") == 0)
       read_flag(L, b, key, &r->options.retain_graph);
@@ -146,7 +146,7 @@ static int shaped(lua_State *L, int n) {
   for (lua_pushnil(L); next(L, BY); lua_pop(L, 1)) {
     lua_pushvalue(L, -2);
     lua_pushvalue(L, first++);
-    lua_rawset(L, table);
+    lt_raw_set(L, table);
   }
   return 1;
 }

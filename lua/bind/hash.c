@@ -84,7 +84,7 @@ static void take_list(lua_State *L, lt_bind *b, sink *to,
   lt_modes modes = b->c->modes;
   lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
   for (lua_Integer i = 1; i <= n; i++) {
-    lua_rawgeti(L, 1, i);
+    lt_raw_geti(L, 1, i);
     lt_tensor *t = lt_to_tensor(L, b, -1);
     if (t == NULL) {
       other(L, b, lua_gettop(L), to);

@@ -25,7 +25,7 @@ static int count_steps(lua_State *L, int index, int depth) {
   luaL_checkstack(L, 8, "too many transforms in one another");
   luaL_argcheck(L, depth < 100, 1, "too many transforms in one another");
   int n = 0;
-  lua_Integer length = luaL_len(L, index);
+  lua_Integer length = lt_length(L, index);
   for (lua_Integer k = 1; k <= length; k++) {
     lua_geti(L, index, k);
     luaL_checktype(L, -1, LUA_TTABLE);
@@ -56,14 +56,17 @@ static void read_step(lua_State *L, lt_step *t) {
   lua_pop(L, 1);
 }
 
-/* The steps of the list at `index` from `t` on; returns the place behind them. */
-static lt_step *read_steps(lua_State *L, int index, lt_step *t) {
-  lua_Integer length = luaL_len(L, index);
+/* The steps of the list at `index` from `t` on, no further than `end`; returns the place behind
+   them. */
+static lt_step *read_steps(lua_State *L, int index, lt_step *t, const lt_step *end) {
+  lua_Integer length = lt_length(L, index);
+  luaL_checkstack(L, 8, "too many transforms in one another");
   for (lua_Integer k = 1; k <= length; k++) {
     lua_geti(L, index, k);
+    luaL_argcheck(L, t < end && lua_istable(L, -1), 1, "a list that changes");
     lt_step *own = t++;
     read_step(L, own);
-    if (lua_getfield(L, -1, "steps") == LUA_TTABLE) t = read_steps(L, lua_gettop(L), t);
+    if (lua_getfield(L, -1, "steps") == LUA_TTABLE) t = read_steps(L, lua_gettop(L), t, end);
     own->span = (int)(t - own) - 1;
     lua_pop(L, 2);
   }
@@ -83,7 +86,7 @@ static int chain(lua_State *L) {
   luaL_setmetatable(L, CHAIN_NAME);
   *box = lt_chain_new(b->c, n);
   if (*box == NULL) lt_raise_failure(L, b);
-  read_steps(L, 1, (*box)->step);
+  read_steps(L, 1, (*box)->step, (*box)->step + n);
   return 1;
 }
 

@@ -32,10 +32,10 @@ static int paths_gc(lua_State *L) {
 static int paths(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_Integer n = luaL_len(L, 1);
+  lua_Integer n = lt_raw_length(L, 1);
   size_t bytes = 0, length;
   for (lua_Integer k = 1; k <= n; k++) {
-    lua_geti(L, 1, k);
+    lt_raw_geti(L, 1, k);
     const char *path = luaL_checklstring(L, -1, &length);
     if (length == 0 || strlen(path) != length)
       lt_raise(L, b, LT_EARG, "data.Images: path %lld is none: '%s'", (long long)k, path);
@@ -48,7 +48,7 @@ static int paths(lua_State *L) {
   *box = lt_paths_new(b->c, n, bytes);
   if (*box == NULL) lt_raise_failure(L, b);
   for (lua_Integer k = 1; k <= n; k++) {
-    lua_geti(L, 1, k);
+    lt_raw_geti(L, 1, k);
     const char *path = lua_tolstring(L, -1, &length);
     lt_paths_add(*box, k - 1, path, length);
     lua_pop(L, 1);
@@ -98,7 +98,7 @@ static lt_image_source read_source(lua_State *L, lt_bind *b) {
   lua_getfield(L, 3, "mode");
   s.mode = lt_check_image_mode(L, lua_gettop(L));
   lua_getfield(L, 3, "views");
-  s.n_views = (int)luaL_len(L, -1);
+  s.n_views = (int)lt_length(L, -1);
   luaL_argcheck(L, s.n_views >= 1 && s.n_views <= LT_VIEWS_MAX, 3, "views");
   for (int v = 0; v < s.n_views; v++) {
     lua_geti(L, -1, v + 1);

@@ -36,7 +36,7 @@ static void add_dim(lua_State *L, lt_bind *b, plan *p, int64_t size, int64_t str
 }
 
 static int64_t range_field(lua_State *L, lt_bind *b, int item, int field) {
-  lua_rawgeti(L, item, field);
+  lt_raw_geti(L, item, field);
   int64_t value = lt_check_int(L, b, -1, "index", field == 3 ? "step" : "range");
   lua_pop(L, 1);
   return value;
@@ -130,7 +130,7 @@ static void read_key(lua_State *L, lt_bind *b, const lt_tensor *x, plan *p, int 
   int64_t base[LT_MAX_DIMS];
   start(x, p, base);
   if (lua_istable(L, index)) {
-    lua_Integer n = luaL_len(L, index);
+    lua_Integer n = lt_length(L, index);
     if (n > 2 * LT_MAX_DIMS) lt_raise(L, b, LT_EARG, "index: too many items");
     luaL_checkstack(L, (int)n + 8, "index");
     for (lua_Integer k = 1; k <= n; k++) {

@@ -11,30 +11,35 @@
 #include "io/file.h"
 #include "io/idx.h"
 
-/* io.read_head(path, n) -> the first bytes of a plain file, at most n (up to 64); its size */
+/* io.read_head(path, n) -> the first bytes of a plain file, at most n; its size */
 static int read_head(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  char head[64];
   const char *path = lt_check_path(L, b, "load");
   int64_t size, n = luaL_checkinteger(L, 2);
-  luaL_argcheck(L, n >= 0 && n <= (int64_t)sizeof head, 2, "0 to 64 bytes");
+  luaL_argcheck(L, n >= 0, 2, "a count of bytes");
+  lt_json *held = lt_push_text(L, b);
   int fd = lt_file_open(b->c, "load", path, &size);
   if (fd < 0) return lt_refused(L, b);
   if (size < n) n = size;
-  bool ok = lt_file_read_at(b->c, "load", path, fd, head, (size_t)n, 0);
+  held->capacity = (size_t)n + 1;
+  held->data = lt_alloc(b->c, held->capacity);
+  bool ok = held->data != NULL && lt_file_read_at(b->c, "load", path, fd, held->data, (size_t)n, 0);
   lt_file_close(b->c, fd);
   if (!ok) return lt_refused(L, b);
-  lua_pushlstring(L, head, (size_t)n);
+  lua_pushlstring(L, held->data, (size_t)n);
+  lt_json_free(held);
   lua_pushinteger(L, size);
   return 2;
 }
 
-/* io.read_file(path) -> text */
+/* io.read_file(path [, most]) -> text, of at most so many bytes (2^31) */
 static int read_file(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "read");
+  int64_t most = luaL_optinteger(L, 2, (lua_Integer)1 << 31);
+  luaL_argcheck(L, most >= 0, 2, "0 bytes or more");
   lt_json *held = lt_push_text(L, b);
-  held->data = lt_file_load(b->c, "read", path, (size_t)1 << 31, &held->size);
+  held->data = lt_file_load(b->c, "read", path, (size_t)most, &held->size);
   if (held->data == NULL) return lt_refused(L, b);
   held->capacity = held->size + 1;
   lua_pushlstring(L, held->data, held->size);
@@ -61,6 +66,30 @@ static int append_file(lua_State *L) { return write_by(L, lt_file_append); }
 static int remove_path(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_file_remove(b->c, "remove", lt_check_path(L, b, "remove"));
+  return lt_done(L, b);
+}
+
+/* io.link(target, path) -> true: path is a symbolic link to target, relative to its folder */
+static int link_path(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *target = lt_check_path(L, b, "link");
+  lt_file_link(b->c, "link", target, luaL_checkstring(L, 2));
+  return lt_done(L, b);
+}
+
+/* io.follow(path) -> the path of the file that a symbolic link leads to; of others the path */
+static int follow(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "follow");
+  char target[LT_PATH_MAX];
+  lua_pushstring(L, lt_file_follow(b->c, path, target, sizeof target) ? target : path);
+  return 1;
+}
+
+/* io.remove_stale(folder) -> true: files in it that processes were writing when they died */
+static int remove_stale(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_saving_remove_stale(b->c, "remove", lt_check_path(L, b, "remove"));
   return lt_done(L, b);
 }
 
@@ -178,6 +207,9 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"write_file", write_file},
                                        {"append_file", append_file},
                                        {"remove", remove_path},
+                                       {"link", link_path},
+                                       {"follow", follow},
+                                       {"remove_stale", remove_stale},
                                        {"make_folder", make_folder},
                                        {"claim_folder", claim_folder},
                                        {"can_write", can_write},
@@ -191,6 +223,9 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"crc32", lt_crc32_of},
                                        {"open_zip", lt_open_zip},
                                        {"strided", lt_io_strided},
+                                       {"storage", lt_io_storage},
+                                       {"span", lt_io_span},
+                                       {"zip_save", lt_io_zip_save},
                                        {"csv_read", lt_csv_to_lua},
                                        {"npy_load", lt_npy_load},
                                        {"npy_save", lt_npy_save},

@@ -29,6 +29,9 @@ int lt_crc32_of(lua_State *L);
    tensor(name, dtype); io.strided(flat, offset, sizes, strides) -> tensor (zip.c) */
 int lt_open_zip(lua_State *L);
 int lt_io_strided(lua_State *L);
+int lt_io_storage(lua_State *L);
+int lt_io_span(lua_State *L);
+int lt_io_zip_save(lua_State *L);
 
 /* io.csv_read(path, {delimiter =, header =, missing = {text, ...}, types = {name = kind}})
      -> {names, kinds, words (of columns of text, by id), values (tensors)}; kinds are "integer",

@@ -1,9 +1,11 @@
 /* lua/bind/io_result.c: the path that a function of `c.io` takes, and what it returns when the
  * world refuses. */
 #include "bind/io.h"
-#include "bind/values.h"
 
 #include <string.h>
+
+#include "base/printable.h"
+#include "bind/values.h"
 
 const char *lt_check_path(lua_State *L, lt_bind *b, const char *who) {
   size_t n;
@@ -19,7 +21,7 @@ int lt_refused(lua_State *L, lt_bind *b) {
   lt_failure f;
   lt_take_failure(b->c, &f);
   lua_pushnil(L);
-  lua_pushstring(L, f.text);
+  lt_push_printable(L, f.text, strlen(f.text), LT_KEEP_NOTHING);
   return 2;
 }
 

@@ -44,13 +44,14 @@ static bool ended(pid_t pid, int *status) {
 /* process.wait_any({pid, ...}, seconds) -> pid, status of one that has ended; nothing when none has
    by then, or a signal has come. */
 int lt_job_wait_any(lua_State *L) {
+  if (!lt_may_start(L, lt_enter(L), "wait_any")) return 2;
   luaL_checktype(L, 1, LUA_TTABLE);
   double deadline = lt_seconds_now() + luaL_checknumber(L, 2);
   for (;;) {
-    lua_Integer n = luaL_len(L, 1);
+    lua_Integer n = lt_raw_length(L, 1);
     for (lua_Integer k = 1; k <= n; k++) {
       int status;
-      lua_rawgeti(L, 1, k);
+      lt_raw_geti(L, 1, k);
       pid_t pid = (pid_t)luaL_checkinteger(L, -1);
       lua_pop(L, 1);
       if (!ended(pid, &status)) continue;
@@ -65,6 +66,7 @@ int lt_job_wait_any(lua_State *L) {
 
 /* process.signal(pid, "INT" or "TERM" or "KILL"): to a job and what it has started */
 int lt_job_signal(lua_State *L) {
+  if (!lt_may_start(L, lt_enter(L), "signal")) return 2;
   static const char *const names[] = {"INT", "TERM", "KILL", NULL};
   static const int numbers[] = {SIGINT, SIGTERM, SIGKILL};
   pid_t pid = (pid_t)luaL_checkinteger(L, 1);

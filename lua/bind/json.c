@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/printable.h"
+#include "bind/io.h"
+#include "bind/values.h"
+
 #define SCRATCH_NAME "ltrain.JsonScratch"
 
 /* What is freed when Lua raises in the middle. */
@@ -98,7 +102,7 @@ static lua_Integer count_keys(writer *w, const place *at, lua_Integer *n_names) 
   lua_Integer length = (lua_Integer)lua_rawlen(L, -1), positions = 0;
   *n_names = 0;
   lua_pushnil(L);
-  while (lua_next(L, -2) != 0) {
+  while (lt_raw_next(L, -2) != 0) {
     lua_pop(L, 1);
     if (lua_type(L, -1) == LUA_TSTRING) {
       ++*n_names;
@@ -118,7 +122,7 @@ static void write_list(writer *w, const place *at, lua_Integer n) {
   lt_json_char(w->text, '[');
   for (lua_Integer i = 1; i <= n; i++) {
     if (i > 1) lt_json_char(w->text, ',');
-    lua_rawgeti(w->L, -1, i);
+    lt_raw_geti(w->L, -1, i);
     write_value(w, &(place){.up = at, .position = i, .depth = at->depth + 1});
     lua_pop(w->L, 1);
   }
@@ -137,7 +141,7 @@ static void write_object(writer *w, const place *at, lua_Integer n) {
   name *names = lua_newuserdatauv(L, (size_t)n * sizeof *names + 1, 0);
   lua_insert(L, -2);
   name *next = names;
-  for (lua_pushnil(L); lua_next(L, -2) != 0; next++) {
+  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; next++) {
     lua_pop(L, 1);
     next->text = lua_tolstring(L, -1, &next->length);
   }
@@ -148,7 +152,7 @@ static void write_object(writer *w, const place *at, lua_Integer n) {
     lt_json_string(w->text, names[i].text, names[i].length);
     lt_json_char(w->text, ':');
     lua_pushlstring(L, names[i].text, names[i].length);
-    lua_rawget(L, -2);
+    lt_raw_get(L, -2);
     write_value(w, &(place){.up = at, .key = names[i].text, .depth = at->depth + 1});
     lua_pop(L, 1);
   }
@@ -288,7 +292,7 @@ int lt_json_decode(lua_State *L) {
   if (s->root == NULL) {
     lt_take_failure(b->c, &f);
     lua_pushnil(L);
-    lua_pushstring(L, f.text);
+    lt_push_printable(L, f.text, strlen(f.text), LT_KEEP_NOTHING);
     return 2;
   }
   push_json(L, b, s->root, plain);

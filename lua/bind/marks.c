@@ -32,7 +32,7 @@ static bool wants_grad(lua_State *L, lt_bind *b) {
   if (lua_isnoneornil(L, 2)) return on;
   if (!lua_istable(L, 2))
     lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", lt_shown(L, 2));
-  for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, 2) != 0; lua_pop(L, 1)) {
     const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
     if (strcmp(key, "requires_grad") != 0)
       lt_raise(L, b, LT_EARG, "parameter: unknown option '%s' (there is requires_grad)", key);
@@ -102,7 +102,7 @@ static int watch(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer n = (lua_Integer)lua_rawlen(L, 1);
   for (lua_Integer i = 1; i <= n; i++) {
-    lua_rawgeti(L, 1, i);
+    lt_raw_geti(L, 1, i);
     lt_storage *s = lt_check_tensor(L, b, -1, "watch")->storage;
     s->watched = true;
     s->written_externally = false;

@@ -19,7 +19,7 @@ typedef struct scope {
 static int scope_close(lua_State *L) {
   lt_bind *b = lt_enter(L);
   scope *s = luaL_checkudata(L, 1, SCOPE_NAME);
-  if (s->open) b->c->modes = s->saved;
+  if (s->open) lt_modes_restore(&b->c->modes, s->saved);
   s->open = false;
   return 0;
 }
@@ -34,7 +34,9 @@ static int finish(lua_State *L, int status, lua_KContext base) {
 static int open_scope(lua_State *L, lt_bind *b, const char *name, lt_modes modes, int fn) {
   int top = lua_gettop(L);
   bool call = !lua_isnoneornil(L, fn);
-  if (call && luaL_getmetafield(L, fn, "__call") == LUA_TNIL && !lua_isfunction(L, fn))
+  bool is_tensor = call && lt_to_tensor(L, b, fn) != NULL; /* whose __call indexes it */
+  if (is_tensor || (call && luaL_getmetafield(L, fn, "__call") == LUA_TNIL &&
+                    !lua_isfunction(L, fn)))
     lt_raise(L, b, LT_EARG, "%s: needs a function, got %s", name, lt_shown(L, fn));
   lua_settop(L, top);
   if (!call) lt_check_count(L, b, name, fn);

@@ -102,13 +102,13 @@ static int server_wait(lua_State *L) {
 /* The list of {name, value} at index 4; what they point to is kept by its tables. */
 static int read_fields(lua_State *L, lt_http_field *fields) {
   luaL_checktype(L, 4, LUA_TTABLE);
-  lua_Integer n = luaL_len(L, 4);
+  lua_Integer n = lt_raw_length(L, 4);
   luaL_argcheck(L, n <= LT_HTTP_FIELDS, 4, "too many");
   for (lua_Integer i = 0; i < n; i++) {
-    lua_rawgeti(L, 4, i + 1);
+    lt_raw_geti(L, 4, i + 1);
     luaL_checktype(L, -1, LUA_TTABLE);
-    lua_rawgeti(L, -1, 1);
-    lua_rawgeti(L, -2, 2);
+    lt_raw_geti(L, -1, 1);
+    lt_raw_geti(L, -2, 2);
     luaL_argcheck(L, lua_type(L, -2) == LUA_TSTRING && lua_type(L, -1) == LUA_TSTRING, 4,
                   "names and values");
     fields[i] = (lt_http_field){lua_tostring(L, -2), lua_tostring(L, -1)};

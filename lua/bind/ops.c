@@ -24,6 +24,15 @@ static void name_as_called(lt_ctx *c, const lt_reading *r) {
   snprintf(f->op, sizeof f->op, "%s", r->who);
 }
 
+/* With `dtype`: integers were computed in i64, and means of them would be floating. */
+static lt_tensor *in_dtype(lt_ctx *c, const lt_reading *r, lt_tensor *y) {
+  if (r->dtype == LT_DTYPE_NONE || y == NULL) return y;
+  if (lt_dtype_is_float((lt_dtype)y->dtype) == lt_dtype_is_float(r->dtype))
+    return lt_cast(c, y, r->dtype);
+  lt_fail(c, LT_EDTYPE, "%s: dtype must be floating, got %s", r->who, lt_dtype_name(r->dtype));
+  return NULL;
+}
+
 int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   lt_tensor *out[LT_MAX_OUT] = {NULL};
   int n_out = r->kind->n_out, n_shown = lt_kind_shown(r->kind);
@@ -33,6 +42,7 @@ int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   lt_make_numbers(c, r);
   if (r->dtype != LT_DTYPE_NONE) r->in[0] = lt_cast(c, r->in[0], r->dtype);
   lt_apply(c, (lt_op)(r->op - lt_ops), r->n_in, r->in, r->args, n_out, out);
+  out[0] = in_dtype(c, r, out[0]);
   if (r->requires_grad && lt_ok(c)) {
     if (lt_dtype_is_float((lt_dtype)out[0]->dtype))
       out[0]->flags |= LT_REQUIRES_GRAD;
@@ -109,6 +119,21 @@ static bool is_visible(const lt_op_info *op) {
   return !op->hidden && (lt_kinds[op->kind].flags & LT_KIND_HIDDEN) == 0;
 }
 
+/* Steps of optimizers, recurrent layers, lists of gradients: for the library's own files. */
+static bool is_internal(const lt_op_info *op) {
+  switch ((int)op->kind) {
+    case LT_KIND_update:
+    case LT_KIND_sgd_step:
+    case LT_KIND_adam_step:
+    case LT_KIND_recurrent:
+    case LT_KIND_grads_norm:
+    case LT_KIND_grads_scale:
+    case LT_KIND_clip_grad_norm:
+    case LT_KIND_clip_grad_value: return true;
+    default: return false;
+  }
+}
+
 static bool has_in_place_form(const lt_op_info *op) {
   return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp ||
          op->kind == LT_KIND_unary_numbers ||
@@ -118,7 +143,7 @@ static bool has_in_place_form(const lt_op_info *op) {
 
 static bool is_method(const lt_op_info *op) {
   const lt_kind_info *kind = &lt_kinds[op->kind];
-  return kind->max_in != 0 && (kind->flags & LT_KIND_LIST) == 0;
+  return kind->max_in != 0 && (kind->flags & LT_KIND_LIST) == 0 && !is_internal(op);
 }
 
 static void add_op(lua_State *L, lt_bind *b, int id) {
@@ -261,7 +286,7 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   static const char *const rules[] = {"float", "any", "promote", "first", "own", "int"};
   static const char *const casts[] = {"keep", "lower", "f32"};
   const lt_kind_info *kind = &lt_kinds[op->kind];
-  lua_createtable(L, 0, 18);
+  lua_createtable(L, 0, 19);
   set_string(L, "name", op->name);
   set_string(L, "kind", kind->name);
   set_string(L, "doc", op->doc);
@@ -269,11 +294,12 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   set_string(L, "cast", casts[op->cast]);
   set_flag(L, "differentiable", op->differentiable);
   set_flag(L, "composite", op->expand != NULL); /* then its parts carry the gradient */
-  set_flag(L, "hidden", !is_visible(op));
+  set_flag(L, "hidden", !is_visible(op) || is_internal(op));
   set_flag(L, "in_place", is_visible(op) && has_in_place_form(op));
   set_flag(L, "method", is_visible(op) && is_method(op));
   set_flag(L, "list", (kind->flags & LT_KIND_LIST) != 0);
   set_flag(L, "view", (kind->flags & LT_KIND_VIEW) != 0);
+  set_flag(L, "dim_first", (kind->flags & LT_KIND_DIM_FIRST) != 0);
   set_flag(L, "mutates", (kind->flags & LT_KIND_MUTATES) != 0);
   set_number(L, "lo", op->lo);
   set_number(L, "hi", op->hi);
@@ -300,6 +326,16 @@ static int list_ops(lua_State *L) {
   return 1;
 }
 
+/* The names that stdlib/init.lua leaves out of `lt`: a set. */
+static void push_internal(lua_State *L) {
+  lua_newtable(L);
+  for (int op = 0; op < LT_OP_COUNT; op++) {
+    if (!is_internal(&lt_ops[op])) continue;
+    lua_pushboolean(L, true);
+    lua_setfield(L, -2, lt_ops[op].name);
+  }
+}
+
 void lt_bind_ops(lua_State *L, lt_bind *b) {
   static const lt_function functions[] = {{"ops", list_ops, 0}, {NULL, NULL, 0}};
   static const luaL_Reg runtime[] = {{"operation", named_operation}, {NULL, NULL}};
@@ -314,6 +350,8 @@ void lt_bind_ops(lua_State *L, lt_bind *b) {
   lua_getfield(L, -1, "runtime"); /* where stdlib/init.lua adds the operations of stdlib/ops */
   lua_pushvalue(L, 2);
   lua_setfield(L, -2, "methods");
+  push_internal(L);
+  lua_setfield(L, -2, "internal");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 2);
 }

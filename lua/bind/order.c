@@ -56,7 +56,7 @@ int lt_data_order_of(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   int64_t n = lt_check_samples(L, b, 2, "order_of");
   const char *who = luaL_optstring(L, 3, "sampler");
-  lua_Integer length = luaL_len(L, 1);
+  lua_Integer length = lt_length(L, 1);
   lt_order **box = push_order(L, b, length);
   *box = lt_order_empty(b->c, length);
   if (*box == NULL) lt_raise_failure(L, b);

@@ -15,7 +15,7 @@ static int last_line(lua_State *L) {
     lua_pop(L, 1);
     return 0;
   }
-  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1))
+  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1))
     if (lua_tointeger(L, -2) > last) last = (int)lua_tointeger(L, -2);
   lua_pop(L, 1);
   return last;
@@ -28,7 +28,7 @@ static int line_of(lua_State *L, int places, const lua_Debug *ar, bool ask) {
   int fn = lua_gettop(L), line = ar->linedefined;
   if (lua_getfield(L, places, "lines") == LUA_TTABLE) {
     lua_pushvalue(L, fn);
-    lua_rawget(L, -2);
+    lt_raw_get(L, -2);
     if (lua_isnil(L, -1) && ask && lua_getfield(L, places, "return_line") == LUA_TFUNCTION) {
       lua_pushvalue(L, fn);
       lua_pushstring(L, ar->source);

@@ -71,10 +71,20 @@ static void add_element(printer *p) {
   luaL_addlstring(p->out, text, (size_t)length);
 }
 
+/* How many elements of `items` stand in a line: as in PyTorch, but for the brackets at the end of
+   the last one, which PyTorch has beyond the line's width. */
+static int elements_per_line(const printer *p, int indent, int64_t items) {
+  int per_line = (LINE_WIDTH - indent) / (p->width + 2);
+  for (; per_line > 1; per_line--) {
+    int64_t rest = items % per_line, last = rest == 0 ? per_line : rest;
+    if (items == 0 || indent - 1 + last * (p->width + 2) + p->shape.ndim + 1 <= LINE_WIDTH) break;
+  }
+  return per_line > 1 ? per_line : 1;
+}
+
 static void add_vector(printer *p, int indent, int dim) {
   int64_t n = p->shape.size[dim], items = n + p->cut[dim];
-  int per_line = (LINE_WIDTH - indent) / (p->width + 2);
-  if (per_line < 1) per_line = 1;
+  int per_line = elements_per_line(p, indent, items);
   luaL_addchar(p->out, '[');
   for (int64_t k = 0; k < items; k++) {
     if (k > 0 && k % per_line == 0) {

@@ -26,12 +26,11 @@ typedef struct event {
 typedef struct profile {
   lt_trace trace;
   lt_bind *b;
-  lt_trace *outer;
   int64_t opened, began;
   op_time ops[LT_OP_COUNT];
   event *events;
   size_t n, capacity; /* capacity 0: none are kept */
-  bool keeps, open;
+  bool keeps;
 } profile;
 
 static int64_t now(void) {
@@ -64,18 +63,14 @@ static bool note(lt_ctx *c, lt_trace *t, const lt_call *call) {
   if (duration > op->most) op->most = duration;
   event e = {.start = p->began - p->opened, .duration = duration, .op = (uint16_t)call->op};
   if (p->keeps && !keep(c, p, e)) return false;
-  return p->outer == NULL || p->outer->note(c, p->outer, call);
+  return t->outer == NULL || t->outer->note(c, t->outer, call);
 }
 
 static profile *check(lua_State *L) { return luaL_checkudata(L, 1, PROFILE_NAME); }
 
 static int profile_close(lua_State *L) {
   profile *p = check(L);
-  if (!p->open || p->b->c->modes.trace != &p->trace) return 0; /* one within it points to it */
-  p->open = false;
-  p->b->c->modes.trace = p->outer;
-  lua_pushnil(L);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, p);
+  lt_trace_close(L, lt_enter(L), &p->trace);
   return 0;
 }
 
@@ -138,14 +133,10 @@ static int open_profile(lua_State *L) {
   memset(p, 0, sizeof *p);
   p->trace = (lt_trace){.begin = begin, .note = note};
   p->b = b;
-  p->outer = b->c->modes.trace;
   p->opened = p->began = now();
   p->keeps = lua_toboolean(L, 1);
-  p->open = true;
   luaL_setmetatable(L, PROFILE_NAME);
-  lua_pushvalue(L, -1);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, p); /* it stays while the ctx points to it */
-  b->c->modes.trace = &p->trace;
+  lt_trace_open(L, b, &p->trace);
   return 1;
 }
 

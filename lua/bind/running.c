@@ -128,8 +128,8 @@ static const char ended_key = 0; /* in the registry: {message, frames} */
 
 int lt_ended_coroutine(lua_State *L) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &ended_key) != LUA_TTABLE) return 0;
-  lua_rawgeti(L, -1, 1);
-  lua_rawgeti(L, -2, 2);
+  lt_raw_geti(L, -1, 1);
+  lt_raw_geti(L, -2, 2);
   return 2;
 }
 

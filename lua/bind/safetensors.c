@@ -32,7 +32,7 @@ static const char *check_name(lua_State *L, lt_bind *b, int index, const char *w
 
 static int64_t count_pairs(lua_State *L, int index) {
   int64_t n = 0;
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) n++;
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) n++;
   return n;
 }
 
@@ -52,7 +52,7 @@ static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
   *n = count_pairs(L, 2);
   lt_named_tensor *list = lua_newuserdatauv(L, (size_t)*n * sizeof *list + 1, 0);
   int64_t i = 0;
-  for (lua_pushnil(L); lua_next(L, 2) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, 2) != 0; lua_pop(L, 1)) {
     const char *name = check_name(L, b, -2, who);
     list[i++] = (lt_named_tensor){.name = name, .tensor = tensor_at(L, b, who, name)};
   }
@@ -76,7 +76,7 @@ static lt_metadata *read_metadata(lua_State *L, lt_bind *b, int64_t *n) {
   *n = count_pairs(L, 3);
   lt_metadata *list = lua_newuserdatauv(L, (size_t)*n * sizeof *list + 1, 0);
   int64_t i = 0;
-  for (lua_pushnil(L); lua_next(L, 3) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, 3) != 0; lua_pop(L, 1)) {
     lt_metadata m = {.key = check_name(L, b, -2, who)};
     if (lua_type(L, -1) != LUA_TSTRING)
       lt_raise(L, b, LT_EARG, "%s: metadata '%s' must be a string, got %s", who, m.key,

@@ -11,6 +11,7 @@
 #include "bind/text.h"
 #include "bind/values.h"
 #include "ltrain/version.h"
+#include "ops/trace.h"
 #include "registry.h"
 
 /* Address used as the registry key of a state's binding. */
@@ -43,7 +44,7 @@ static int bind_gc(lua_State *L) {
     lt_forget_dead_hooks(b);
   }
   b->c = NULL;
-  if (c != NULL) c->find_line = NULL; /* which walks b->L */
+  if (c != NULL) c->find_line = NULL, c->root->interrupts = NULL; /* b's */
   b->L = NULL; /* finalizers of a host that come after us: lt_enter says that the state closes */
   lt_ctx_release(c);
   return 0;
@@ -112,6 +113,7 @@ static int bind_new(lua_State *L) {
   if (b->limits.memory > 0) lt_device_set_limit(b->c, b->limits.memory);
   b->c->threads = options->threads > 0 ? options->threads : 1;
   b->c->find_line = lt_find_line;
+  b->c->root->interrupts = &b->interrupts;
   b->c->line_ud = b;
   b->main_modes = b->c->modes;
   init_slots(L, b);
@@ -142,23 +144,49 @@ lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options) {
 }
 
 /* The record of modes of the thread on top of the stack, which it pops. A new thread starts with
-   the main thread's. */
+   the main thread's; it may outlive a part that is computed again, which it does not belong to. */
 static lt_modes *record_of(lua_State *L, lt_bind *b) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->threads_ref);
   lua_pushvalue(L, -2);
-  if (lua_rawget(L, -2) != LUA_TUSERDATA) {
+  if (lt_raw_get(L, -2) != LUA_TUSERDATA) {
     lua_pop(L, 1);
     lua_pushvalue(L, -2);
     lt_modes *fresh = lua_newuserdatauv(L, sizeof *fresh, 0);
     *fresh = b->main_modes;
+    fresh->dropping = fresh->filling = NULL;
     lua_rawset(L, -3);
     lua_pushvalue(L, -2);
-    lua_rawget(L, -2);
+    lt_raw_get(L, -2);
   }
   lt_modes *record = lua_touserdata(L, -1);
   lua_rawseti(L, LUA_REGISTRYINDEX, b->record_ref);
   lua_pop(L, 2);
   return record;
+}
+
+static void leave(lt_modes *m, const lt_trace *t) {
+  if (m->trace == t) m->trace = t->outer;
+}
+
+void lt_trace_open(lua_State *L, lt_bind *b, lt_trace *t) {
+  lua_pushvalue(L, -1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, t);
+  t->outer = b->c->modes.trace;
+  if (t->outer != NULL) t->outer->inner++;
+  t->open = true;
+  b->c->modes.trace = t;
+}
+
+void lt_trace_close(lua_State *L, lt_bind *b, lt_trace *t) {
+  if (!t->open || t->inner > 0 || b->c->modes.trace != t) return;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, b->threads_ref);
+  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1)) leave(lua_touserdata(L, -1), t);
+  leave(&b->main_modes, t);
+  leave(&b->c->modes, t);
+  if (t->outer != NULL) t->outer->inner--;
+  t->open = false;
+  lua_pushnil(L);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, t);
 }
 
 void lt_bind_switch(lt_bind *b, lua_State *L) {
@@ -281,6 +309,7 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
                                      {"origin", lt_function_origin},
                                      {"code", lt_function_code},
                                      {"note_error", lt_note_error},
+                                     {"printable", lt_printable},
                                      {"status_of", status_of},
                                      {"error_text", error_text},
                                      {NULL, NULL}};

@@ -13,6 +13,7 @@
 #include <lua.h>
 
 #include "base/ctx.h"
+#include "bind/raw.h"
 #include "ops/op.h"
 
 enum { LT_LINE_CACHE = 64 };
@@ -31,6 +32,7 @@ typedef struct lt_collect {
   int64_t tensors; /* bytes of tensors after the last full collection */
   int64_t held;    /* Lua's own bytes, and those of structs, after it */
   int64_t heap;    /* Lua's own bytes at the last boundary */
+  bool incremental; /* the script's choice, for after the runs */
   bool aged;       /* a collection inside a batch made what was alive older */
   int depth;       /* runs whose loop runs the collector itself */
   int calls;       /* results since Lua's own heap was looked at */
@@ -90,6 +92,7 @@ typedef struct lt_bind {
   bool closing;    /* its host closes it: see lt_bind_close */
   bool owned;      /* the state is ours: collector and math.random too */
   bool owns_process; /* ranks that fail may end the process when the script does not end */
+  bool takes_signals; /* the process's handlers of SIGINT and SIGTERM count in `interrupts` */
   lt_bind_limits limits;
   lua_State *L;    /* the thread whose modes are in c->modes; kept alive by a registry slot */
   lua_State *running; /* the thread that runs now (running.c), NULL in states that are not ours */
@@ -153,10 +156,19 @@ void lt_bind_return_draws(lt_bind *b, lt_held_draws *d);
    lt_bind_calm ends that, in the frame that started the ranks. */
 void lt_bind_wake(void *ud);
 void lt_bind_calm(lua_State *L, lt_bind *b);
+
+/* Note the script's line for the watchdog: `ud` is the binding; for lt_launch_options.locate. */
+void lt_bind_locate(void *ud);
 void lt_bind_hook_verdict(lua_State *L); /* in a thread that is about to run */
 
 /* Make `L` the thread whose modes count. */
 void lt_bind_switch(lt_bind *b, lua_State *L);
+
+/* Record calls to `t`, which the userdata on top of the stack contains: it stays while it is open.
+   It is closed where it is what this thread's calls are recorded to, and no other is open that took
+   its place: otherwise it stays open. Threads that were made meanwhile leave it, too. */
+void lt_trace_open(lua_State *L, lt_bind *b, struct lt_trace *t);
+void lt_trace_close(lua_State *L, lt_bind *b, struct lt_trace *t);
 
 /* A host is about to close the state, whose main thread is `L`. What finalizers make then Lua
    finalizes no more: from here on every function raises that the state is closing. */
@@ -177,6 +189,9 @@ static inline void lt_note_line(lt_bind *b) {
 
 /* The id of the script's line that is running, 0: none. */
 uint32_t lt_script_line(lua_State *L, lt_bind *b);
+
+/* The same for a hook, whose level 0 is the function that is running. */
+uint32_t lt_hooked_line(lua_State *L, lt_bind *b);
 
 /* The script's innermost line, its short name into `file`; 0 and "" when no script is running. */
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size);

@@ -76,7 +76,7 @@ static int watch(lua_State *L) {
     s.of = lua_tothread(L, 3);
     s.depth = (int)luaL_checkinteger(L, 4);
   }
-  for (lua_Integer k = 1; s.active && lua_rawgeti(L, 2, k) == LUA_TNUMBER; k++) {
+  for (lua_Integer k = 1; s.active && lt_raw_geti(L, 2, k) == LUA_TNUMBER; k++) {
     unsigned bit = (unsigned)lua_tointeger(L, -1) % LINE_BITS;
     s.lines[bit / 64] |= (uint64_t)1 << bit % 64;
     lua_pop(L, 1);
@@ -234,7 +234,9 @@ void lt_stops_raised(lua_State *L, lt_bind *b, lua_State *thread) {
 
 int lt_stops_handler(lua_State *L) {
   lt_bind *b = lt_bind_get(L);
-  if (b != NULL) lt_stops_raised(L, b, L);
+  /* false: of a checkpoint that has made its values. */
+  bool is_stop = lua_isboolean(L, -1) && !lua_toboolean(L, -1);
+  if (b != NULL && !is_stop) lt_stops_raised(L, b, L);
   return 1;
 }
 

@@ -28,6 +28,7 @@ typedef struct supervisor {
   pid_t pid;
   int gentle;        /* sent in place of the first signal that wants the end; 0: none */
   int asked;         /* the last signal that wanted the end */
+  double asked_at;   /* when the first one was */
   double until;      /* when `asked` follows the gentle one; 0: it has, or there is none */
   bool had_ranks; /* it has started some here; its other children are agents */
 } supervisor;
@@ -62,6 +63,8 @@ static void hand_on(supervisor *s, int number) {
     kill(s->pid, number);
     return;
   }
+  if (first) s->asked_at = lt_seconds_now();
+  if (!first && lt_seconds_now() - s->asked_at < LT_SIGNAL_TWICE_MS * 1e-3) return;
   s->asked = number;
   if (!first || s->gentle == 0 || has_silent_agents(s->pid)) {
     insist(s);

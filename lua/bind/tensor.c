@@ -26,7 +26,7 @@ void lt_make_unique(lua_State *L, lt_bind *b, int index) {
 void lt_push_unique(lua_State *L, lt_bind *b, lt_tensor *t) {
   luaL_checkstack(L, 6, "ltrain");
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->unique_ref);
-  if (lua_rawgetp(L, -1, t) != LUA_TUSERDATA || lt_to_tensor(L, b, -1) != t) {
+  if (lt_raw_getp(L, -1, t) != LUA_TUSERDATA || lt_to_tensor(L, b, -1) != t) {
     lua_pop(L, 1);
     lt_push_empty(L, b)->t = lt_retain(t);
     lua_pushvalue(L, -1);
@@ -266,7 +266,7 @@ _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) 
 static int tensor_index(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return lt_index_read(L);
   lua_pushvalue(L, 2);
-  if (lua_rawget(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
+  if (lt_raw_get(L, lua_upvalueindex(2)) != LUA_TNIL) return 1;
   lt_bind *b = lt_enter(L);
   const char *name = lua_tostring(L, 2);
   for (int k = 0; k < PROPERTIES; k++) {

@@ -102,7 +102,7 @@ static int64_t encode_list(lua_State *L, lt_bind *b, lt_tokenizer *t, bool speci
   int64_t longest = 0, n_texts = (int64_t)lua_rawlen(L, 2);
   for (int64_t k = 0; k < n_texts; k++) {
     size_t n;
-    lua_rawgeti(L, 2, k + 1);
+    lt_raw_geti(L, 2, k + 1);
     const char *text = luaL_checklstring(L, -1, &n);
     int64_t from = ids->n;
     encode_one(b->c, t, text, n, special, most, ids);

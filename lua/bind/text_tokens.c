@@ -18,7 +18,7 @@ int lt_text_write_tokens(lua_State *L) {
   lt_note_line(b);
   bool ok = lt_token_file_open(b->c, &f, "text.write_tokens", path, dtype);
   for (lua_Integer k = 1; k <= n && ok; k++) {
-    lua_rawgeti(L, 3, k);
+    lt_raw_geti(L, 3, k);
     const char *from = lua_tostring(L, -1);
     ok = lt_token_file_add_file(b->c, &f, t, from != NULL ? from : "") &&
          (separator < 0 || lt_token_file_add(b->c, &f, &separator, 1));

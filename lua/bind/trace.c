@@ -10,8 +10,6 @@
 typedef struct trace {
   lt_trace trace;
   lt_bind *b;
-  lt_trace *outer;
-  bool open;
 } trace;
 
 typedef struct noted {
@@ -82,7 +80,7 @@ static void push_tensors(lua_State *L, lt_bind *b, int n, lt_tensor *const *list
   }
 }
 
-/* (noted) -> nothing; appends {op, args, inputs, outputs, line, view} */
+/* (noted) -> nothing; appends {op, composite, args, inputs, outputs, line, view} */
 static int append(lua_State *L) {
   const noted *n = lua_touserdata(L, 1);
   lt_bind *b = n->t->b;
@@ -90,9 +88,11 @@ static int append(lua_State *L) {
   char line[256];
   lua_rawgetp(L, LUA_REGISTRYINDEX, n->t);
   lua_getiuservalue(L, -1, 1);
-  lua_createtable(L, 0, 6);
+  lua_createtable(L, 0, 7);
   lua_pushstring(L, op->name);
   lua_setfield(L, -2, "op");
+  lua_pushstring(L, n->t->trace.composite);
+  lua_setfield(L, -2, "composite");
   int n_rows;
   const lt_arg *rows = lt_op_args((lt_op)n->call->op, &n_rows);
   lua_createtable(L, 0, n_rows);
@@ -128,28 +128,23 @@ static bool note(lt_ctx *c, lt_trace *t, const lt_call *call) {
 static int trace_close(lua_State *L) {
   lt_bind *b = lt_enter(L);
   trace *t = luaL_checkudata(L, 1, TRACE_NAME);
-  if (!t->open || b->c->modes.trace != &t->trace) return 0; /* one within it points to it */
-  t->open = false;
-  b->c->modes.trace = t->outer;
-  lua_pushnil(L);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, t);
+  lt_trace_close(L, b, &t->trace);
   return 0;
 }
 
-/* runtime.trace(list) -> a scope: calls made in it are appended to the list as {op, args, inputs,
-   outputs, line, view}; an absent input is false */
+/* runtime.trace(list) -> a scope: calls made in it are appended to the list as {op, composite,
+   args, inputs, outputs, line, view}; an absent input is false, and composite nil where a call is
+   not a part of one */
 static int open_trace(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_settop(L, 1);
   trace *t = lua_newuserdatauv(L, sizeof *t, 1);
-  *t = (trace){.trace = {.note = note}, .b = b, .outer = b->c->modes.trace, .open = true};
+  *t = (trace){.trace = {.note = note}, .b = b};
   luaL_setmetatable(L, TRACE_NAME);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1);
-  lua_pushvalue(L, -1);
-  lua_rawsetp(L, LUA_REGISTRYINDEX, t); /* it stays while the ctx points to it */
-  b->c->modes.trace = &t->trace;
+  lt_trace_open(L, b, &t->trace);
   return 1;
 }
 

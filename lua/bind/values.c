@@ -138,7 +138,7 @@ static lt_sizes check_list(lua_State *L, lt_bind *b, int index, const char *who,
     s.size[0] = lt_check_int(L, b, index, who, name);
     return s;
   }
-  lua_Integer n = luaL_len(L, index);
+  lua_Integer n = lt_length(L, index);
   if (n > LT_MAX_DIMS) too_many_dims(L, b, who, name);
   for (s.n = 0; s.n < n; s.n++) {
     lua_geti(L, index, s.n + 1);

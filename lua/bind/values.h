@@ -15,6 +15,10 @@ bool lt_from_zero(int64_t position, int64_t *out);
    text, which is good as long as that stays on the stack. */
 const char *lt_shown(lua_State *L, int index);
 
+/* Push a text without what a terminal would act on; `keep`: an lt_printable_keep. */
+void lt_push_printable(lua_State *L, const char *text, size_t n, int keep);
+int lt_printable(lua_State *L);
+
 /* true or false. */
 bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
 

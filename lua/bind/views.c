@@ -34,7 +34,7 @@ static int split(lua_State *L) {
     lt_raise(L, b, LT_EARG, "split: size must be at least 1, got %lld", (long long)each);
   lua_settop(L, 2);
   lua_newtable(L);
-  lua_Integer parts = listed ? luaL_len(L, 2) : total == 0 ? 1 : (total - 1) / each + 1;
+  lua_Integer parts = listed ? lt_length(L, 2) : total == 0 ? 1 : (total - 1) / each + 1;
   for (lua_Integer k = 1; k <= parts; k++) {
     int64_t n = each < total - sum ? each : total - sum;
     if (listed) {
@@ -44,7 +44,7 @@ static int split(lua_State *L) {
     }
     if (n < 0 || n > total - sum) break;
     push_slice(L, b, x, dim, (lt_range){.from = n > 0 ? sum : 0, .n = n, .step = 1});
-    lua_rawseti(L, 3, k);
+    lt_raw_seti(L, 3, k);
     sum += n;
   }
   if (sum != total || (lua_Integer)lua_rawlen(L, 3) != parts)
@@ -68,6 +68,9 @@ static int chunk(lua_State *L) {
   return split(L);
 }
 
+/* Parts of a dim that is shorter: the rest are empty. */
+enum { MOST_EMPTY = 65536 };
+
 /* x:tensor_split(n | places [, dim = 1]) -> table of n parts, the first ones longer by one, or of
    those between places: how many elements lie before each cut */
 static int tensor_split(lua_State *L) {
@@ -76,9 +79,13 @@ static int tensor_split(lua_State *L) {
   need_dims(L, b, x, "tensor_split");
   int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "tensor_split", "dim");
   bool listed = lua_istable(L, 2);
-  int64_t n = listed ? luaL_len(L, 2) + 1 : lt_check_int(L, b, 2, "tensor_split", "n");
+  int64_t n = listed ? lt_length(L, 2) + 1 : lt_check_int(L, b, 2, "tensor_split", "n");
   int64_t total = x->size[dim], from = 0;
-  if (n <= 0) lt_raise(L, b, LT_EARG, "tensor_split: n must be at least 1, got %lld", (long long)n);
+  int64_t most = total > MOST_EMPTY ? total : MOST_EMPTY;
+  if (n <= 0 || n > most)
+    lt_raise(L, b, LT_EARG, "tensor_split: n must be at %s %lld, got %lld (dim %d of %s)",
+             n <= 0 ? "least" : "most", (long long)(n <= 0 ? 1 : most), (long long)n, dim + 1,
+             LT_TENSOR_STR(x));
   lua_settop(L, 2);
   lua_createtable(L, (int)n, 0);
   for (int64_t k = 1; k <= n; k++) {
@@ -92,7 +99,7 @@ static int tensor_split(lua_State *L) {
     }
     int64_t length = to > from ? to - from : 0;
     push_slice(L, b, x, dim, (lt_range){.from = length > 0 ? from : 0, .n = length, .step = 1});
-    lua_rawseti(L, 3, k);
+    lt_raw_seti(L, 3, k);
     from = to;
   }
   return 1;
@@ -102,7 +109,7 @@ static int tensor_split(lua_State *L) {
 static int meshgrid(lua_State *L) {
   static const lt_arg indexing = {.name = "indexing", .choices = "ij|xy"};
   lt_bind *b = lt_enter(L);
-  int n = lua_istable(L, 1) ? (int)luaL_len(L, 1) : 0, options = 2;
+  int n = lua_istable(L, 1) ? (int)lt_length(L, 1) : 0, options = 2;
   if (n < 1 || n > LT_MAX_DIMS)
     lt_raise(L, b, LT_EARG, "meshgrid: needs a table of 1 to %d vectors", LT_MAX_DIMS);
   bool swap = false;
@@ -131,7 +138,7 @@ static int meshgrid(lua_State *L) {
     lt_tensor *y = lt_reshape(b->c, in[k], own);
     y = lt_apply1(b->c, LT_OP_expand, 1, &y, &(lt_args_expand){.size = lt_sizes_of(all)});
     lt_end(L, b, frame, 1, &y);
-    lua_rawseti(L, result, k + 1);
+    lt_raw_seti(L, result, k + 1);
   }
   return 1;
 }
@@ -148,7 +155,7 @@ static int unbind(lua_State *L) {
     lt_frame frame = lt_begin(L, b, 1);
     lt_tensor *y = lt_select(b->c, x, dim, k);
     lt_end(L, b, frame, 1, &y);
-    lua_rawseti(L, 2, k + 1);
+    lt_raw_seti(L, 2, k + 1);
   }
   return 1;
 }

@@ -1,4 +1,4 @@
-/* lua/bind/waking.c: ends the script of a rank whose world has failed.
+/* lua/bind/waking.c: ends the script of a rank whose world has failed, or notes its line.
 
    A verdict ends waits by itself; a rank that computes, loops or catches every error must be ended
    too. Its main thread is signalled: the handler hooks the Lua thread that runs, and the hook
@@ -30,6 +30,25 @@ void lt_bind_wake(void *ud) {
   lt_bind *b = ud;
   b->waking = 1;
   lt_bind_hook_verdict(lt_bind_running(b));
+}
+
+/* Once; a hook that came meanwhile is left alone by lt_bind_locate. */
+static void note_line(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  lt_bind *b = lt_bind_get(L);
+  lua_sethook(L, NULL, 0, 0);
+  if (b == NULL || b->c == NULL || b->c->line_watch == NULL) return;
+  uint32_t line = lt_hooked_line(L, b);
+  if (line != 0) atomic_store_explicit(b->c->line_watch, line, memory_order_relaxed);
+}
+
+/* In a signal handler. A rank that only loops calls nothing of ours, which would note its line.
+   What a debugger, a budget or the script has hooked stays. */
+void lt_bind_locate(void *ud) {
+  lt_bind *b = ud;
+  lua_State *L = lt_bind_running(b);
+  lua_Hook hook = lua_gethook(L);
+  if (hook == NULL || hook == note_line) lua_sethook(L, note_line, LUA_MASKCOUNT, 1);
 }
 
 void lt_bind_calm(lua_State *L, lt_bind *b) {

@@ -32,9 +32,9 @@ static bool is_gone(lua_State *L, lua_Debug *ar, bool ask) {
   return false;
 }
 
-/* The innermost frame of the script. */
-static bool find_script(lua_State *L, lua_Debug *ar, bool ask) {
-  for (int level = 1; level < MAX_LEVELS && lua_getstack(L, level, ar) != 0; level++) {
+/* The innermost frame of the script, from `level` on. */
+static bool find_script(lua_State *L, int level, lua_Debug *ar, bool ask) {
+  for (; level < MAX_LEVELS && lua_getstack(L, level, ar) != 0; level++) {
     lua_getinfo(L, "S", ar);
     if (lt_source_is_ours(ar->source)) {
       if (is_gone(L, ar, ask)) return true;
@@ -68,7 +68,12 @@ static uint32_t intern(lt_bind *b, const lua_Debug *ar) {
 
 uint32_t lt_script_line(lua_State *L, lt_bind *b) {
   lua_Debug ar;
-  return find_script(L, &ar, false) ? intern(b, &ar) : 0;
+  return find_script(L, 1, &ar, false) ? intern(b, &ar) : 0;
+}
+
+uint32_t lt_hooked_line(lua_State *L, lt_bind *b) {
+  lua_Debug ar;
+  return find_script(L, 0, &ar, false) ? intern(b, &ar) : 0;
 }
 
 uint32_t lt_find_line(void *ud) {
@@ -103,7 +108,7 @@ int lt_parameters(lua_State *L) {
 
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
-  bool found = find_script(L, &ar, false);
+  bool found = find_script(L, 1, &ar, false);
   if (found) lt_ctx_set_line(b->c, intern(b, &ar));
   snprintf(file, size, "%s", found ? ar.short_src : "");
   return found ? ar.currentline : 0;
@@ -133,7 +138,7 @@ int lt_path_of(lua_State *L) {
 void lt_push_where(lua_State *L) {
   static const char *const places[] = {"hook", "source", "script", NULL};
   lua_Debug ar;
-  if (find_script(L, &ar, true) || lt_find_place(L, places, &ar, true))
+  if (find_script(L, 1, &ar, true) || lt_find_place(L, places, &ar, true))
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
   else
     lua_pushliteral(L, "");
@@ -160,7 +165,7 @@ static bool skipped_key(lua_State *L, int index) {
 /* Search the fields of the table at `parent` for the module at `child`; push ".net[1]". */
 static bool push_path_between(lua_State *L, int parent, int child, int depth) {
   if (depth == 0 || lua_checkstack(L, 8) == 0) return false;
-  for (lua_pushnil(L); lua_next(L, parent) != 0; lua_pop(L, 1)) {
+  for (lua_pushnil(L); lt_raw_next(L, parent) != 0; lua_pop(L, 1)) {
     if (!lua_istable(L, -1) || skipped_key(L, -2)) continue;
     int key = lua_gettop(L) - 1;
     bool found = lua_rawequal(L, -1, child);

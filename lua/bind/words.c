@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "bind/words.h"
+#include "bind/raw.h"
 
 enum { MAX_WORD = 40, FAR = 3 };
 
@@ -43,6 +44,6 @@ void lt_consider_word(lt_nearest *n, const char *unknown, const char *word) {
 
 void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknown) {
   table = lua_absindex(L, table);
-  for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1))
+  for (lua_pushnil(L); lt_raw_next(L, table) != 0; lua_pop(L, 1))
     if (lua_type(L, -2) == LUA_TSTRING) lt_consider_word(n, unknown, lua_tostring(L, -2));
 }

@@ -47,7 +47,7 @@ static int64_t *read_integers(lua_State *L, int index, size_t *n) {
   *n = lua_rawlen(L, index);
   int64_t *list = lua_newuserdatauv(L, *n * sizeof *list + 1, 0);
   for (size_t k = 0; k < *n; k++) {
-    lua_rawgeti(L, index, (lua_Integer)k + 1);
+    lt_raw_geti(L, index, (lua_Integer)k + 1);
     list[k] = lua_tointeger(L, -1);
     lua_pop(L, 1);
   }
@@ -155,7 +155,7 @@ static void write_tensors(lua_State *L, lt_bind *b, int index, char *to) {
   lua_Integer n = (lua_Integer)lua_rawlen(L, index);
   lt_ctx *c = b->c;
   for (lua_Integer k = 1; k <= n; k++) {
-    lua_rawgeti(L, index, k);
+    lt_raw_geti(L, index, k);
     lt_tensor *t = lt_to_tensor(L, b, -1);
     lt_modes modes = c->modes;
     c->modes.grad = false;

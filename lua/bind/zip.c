@@ -8,6 +8,7 @@
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "io/npy.h"
+#include "io/zip_save.h"
 
 #define ZIP_NAME "ltrain.Zip"
 
@@ -183,6 +184,69 @@ int lt_io_strided(lua_State *L) {
   lt_tensor *t = lt_tensor_make(b->c, flat->storage, (lt_dtype)flat->dtype, ndim, size.size,
                                 stride.size, flat->offset + offset);
   return lt_end(L, b, frame, 1, &t);
+}
+
+/* io.storage(x) -> a light userdata, the storage of a tensor; its offset there in elements */
+int lt_io_storage(lua_State *L) {
+  const lt_tensor *x = lt_check_tensor(L, lt_enter(L), 1, "save");
+  lua_pushlightuserdata(L, x->storage);
+  lua_pushinteger(L, x->offset);
+  return 2;
+}
+
+/* io.span(x, from, n) -> n elements of the storage of a tensor, on the host */
+int lt_io_span(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_tensor *x = lt_check_tensor(L, b, 1, "save");
+  int64_t from = luaL_checkinteger(L, 2), n = luaL_checkinteger(L, 3), one = 1;
+  int64_t all = (int64_t)(x->storage->bytes / lt_item_size(x));
+  luaL_argcheck(L, from >= 0 && from <= all && n >= 0 && n <= all - from, 3, "beyond the storage");
+  lt_modes modes = b->c->modes;
+  b->c->modes.grad = false;
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *span =
+      lt_tensor_make(b->c, x->storage, (lt_dtype)x->dtype, 1, &n, &one, from);
+  if (span != NULL) span = lt_to_device(b->c, span, LT_CPU_DEVICE);
+  b->c->modes = modes;
+  return lt_end(L, b, frame, 1, &span);
+}
+
+/* Before the file is open: errors leave it. */
+static lua_Integer check_members(lua_State *L, lt_bind *b) {
+  lua_Integer n = lt_raw_length(L, 2);
+  for (lua_Integer k = 1; k <= n; k++) {
+    luaL_argcheck(L, lt_raw_geti(L, 2, k) == LUA_TSTRING, 2, "a list of names is needed");
+    if (lt_raw_geti(L, 3, k) != LUA_TSTRING) {
+      const lt_tensor *t = lt_check_tensor(L, b, -1, "save");
+      luaL_argcheck(L, t->contiguous && t->storage->device.kind == LT_CPU_DEVICE.kind, 3,
+                    "a tensor whose elements follow each other, on the host");
+    }
+    lua_pop(L, 2);
+  }
+  return n;
+}
+
+/* io.zip_save(path, names, contents) -> true: strings, and the bytes of tensors on the host */
+int lt_io_zip_save(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_zip_saving z;
+  const char *path = lt_check_path(L, b, "save");
+  lua_Integer n = check_members(L, b);
+  lt_zip_saving_open(b->c, &z, "save", path);
+  for (lua_Integer k = 1; k <= n && lt_ok(b->c); k++) {
+    lt_raw_geti(L, 2, k);
+    lt_raw_geti(L, 3, k);
+    size_t size;
+    const void *bytes = lua_tolstring(L, -1, &size);
+    lt_tensor *t = bytes == NULL ? lt_to_tensor(L, b, -1) : NULL;
+    if (t != NULL) size = (size_t)t->numel * lt_item_size(t);
+    if (t != NULL && size > 0) bytes = lt_tensor_ptr(b->c, t, LT_READ);
+    if (lt_ok(b->c))
+      lt_zip_saving_add(b->c, &z, lua_tostring(L, -2), size > 0 ? bytes : "", size, false);
+    lua_pop(L, 2);
+  }
+  lt_zip_saving_commit(b->c, &z);
+  return lt_done(L, b);
 }
 
 void lt_bind_zip(lua_State *L, lt_bind *b) {

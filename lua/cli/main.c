@@ -16,6 +16,7 @@
 #include "cli/plain.h"
 #include "cli/report.h"
 #include "cli/services.h"
+#include "cli/shell.h"
 #include "cli/signals.h"
 #include "host/install.h"
 #include "registry.h"
@@ -88,11 +89,7 @@ static int say_help(lua_State *L) {
 /* The first argument is no word: if it is no file either it was meant as one. */
 static bool is_misspelt_word(lua_State *L, const char *name) {
   if (!may_be_word(name)) return false;
-  FILE *file = fopen(name, "rb");
-  if (file != NULL) {
-    fclose(file);
-    return false;
-  }
+  if (access(name, F_OK) == 0) return false;
   if (!push_cli(L, "suggest")) return false;
   lua_pushstring(L, name);
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return false;
@@ -147,9 +144,10 @@ int main(int argc, char **argv) {
   }
   lt_report_warnings(L);
   lt_signals_install(L);
+  lt_shell_install(L);
   lt_offer_services(L);
   lt_output_install(L);
-  int status = run(L, &p);
+  int status = lt_signals_end(run(L, &p));
   lt_signals_release();
   lua_close(L);
   lt_line_close();

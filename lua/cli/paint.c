@@ -173,9 +173,25 @@ static void write_rows(FILE *out, const lt_drawing *d, const char *styles, bool 
   if (colours) fputs("\033[0m", out);
 }
 
+/* How many bytes of a hint fit into a row; of a note, which begins with a space, whole words. */
+static size_t hint_length(const char *hint, int room) {
+  lt_drawing d = {.prompt = "", .text = hint, .length = strcspn(hint, "\n"), .columns = room};
+  walk w = walk_of(&d);
+  size_t words = 0;
+  bool fits = true;
+  for (; step(&w) && fits; pass(&w)) {
+    fits = w.row == 0 && w.column + w.width < room;
+    if (!fits) break;
+    if (hint[w.at] == ' ') words = w.at;
+  }
+  if (fits) return d.length;
+  return hint[0] == ' ' ? words : w.at;
+}
+
 /* As much of it as the row has room for. */
 static bool write_hint(FILE *out, const char *hint, int room) {
-  lt_drawing d = {.prompt = "", .text = hint, .length = strcspn(hint, "\n"), .columns = room};
+  lt_drawing d = {
+      .prompt = "", .text = hint, .length = hint_length(hint, room), .columns = room};
   walk w = walk_of(&d);
   bool any = false;
   fputs("\033[2m", out);

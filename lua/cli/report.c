@@ -4,18 +4,29 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <lauxlib.h>
 
+#include "base/printable.h"
 #include "bind/dist.h"
 #include "cli/notes.h"
 #include "cli/signals.h"
 #include "cli/stack.h"
 
+/* A line of which no terminal acts on the names and values. */
+static void print_line(const char *start, const char *text) {
+  size_t n = strlen(text), size = lt_make_printable(NULL, 0, text, n, LT_KEEP_LINES);
+  char *line = malloc(size + 1);
+  if (line != NULL) lt_make_printable(line, size + 1, text, n, LT_KEEP_LINES);
+  fprintf(stderr, "%s%s\n", start, line != NULL ? line : "not enough memory for a message");
+  free(line);
+}
+
 void lt_complain(const char *text) {
   fflush(stdout);
-  fprintf(stderr, "ltrain: %s\n", text);
+  print_line("ltrain: ", text);
 }
 
 /* Lua's warnings: they come in pieces, and a single "@on" or "@off" is for us. */
@@ -35,7 +46,7 @@ static void warn(void *ud, const char *text, int goes_on) {
   w->length += (size_t)n < sizeof w->text - w->length ? (size_t)n : sizeof w->text - w->length - 1;
   if (goes_on) return;
   bool lost = strncmp(w->text, "error in ", 9) == 0; /* of a __gc: nobody else hears of it */
-  if (w->on || lost) fprintf(stderr, "ltrain: warning: %s\n", w->text);
+  if (w->on || lost) print_line("ltrain: warning: ", w->text);
   w->length = 0;
 }
 

@@ -4,36 +4,52 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <lauxlib.h>
 
+#include "base/printable.h"
 #include "base/threads.h"
 #include "bind/debugger.h"
 #include "bind/state.h"
+#include "bind/values.h"
 #include "cli/ask.h"
 #include "cli/line.h"
 #include "cli/notes.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/stack.h"
+#include "io/file.h"
 #include "ltrain/version.h"
+
+/* Texts have names and values of files in them: no terminal acts on those. */
+static int write_to(lua_State *L, FILE *file, lt_printable_keep keep) {
+  size_t length;
+  const char *text = luaL_checklstring(L, 1, &length);
+  lt_push_printable(L, text, length, (int)keep);
+  text = lua_tolstring(L, -1, &length);
+  fwrite(text, 1, length, file);
+  return 0;
+}
 
 /* write(text): standard output, at once */
 static int write_out(lua_State *L) {
-  size_t length;
-  const char *text = luaL_checklstring(L, 1, &length);
-  fwrite(text, 1, length, stdout);
+  write_to(L, stdout, LT_KEEP_LINES);
+  fflush(stdout);
+  return 0;
+}
+
+/* paint(text): the same of a text with colours */
+static int paint(lua_State *L) {
+  write_to(L, stdout, LT_KEEP_COLOURS);
   fflush(stdout);
   return 0;
 }
 
 /* complain(text): standard error, after what was printed */
 static int complain(lua_State *L) {
-  size_t length;
-  const char *text = luaL_checklstring(L, 1, &length);
   fflush(stdout);
-  fwrite(text, 1, length, stderr);
-  return 0;
+  return write_to(L, stderr, LT_KEEP_LINES);
 }
 
 void lt_prepend_script_folder(lua_State *L, const char *script) {
@@ -54,15 +70,14 @@ void lt_prepend_script_folder(lua_State *L, const char *script) {
 /* load(path) -> chunk | nil, message[, true when there is no such file] */
 static int load_script(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
-  bool is_stdin = strcmp(path, "-") == 0;
-  FILE *file = is_stdin ? NULL : fopen(path, "rb");
-  if (file == NULL && !is_stdin) {
+  bool is_stdin = strcmp(path, "-") == 0, absent = !is_stdin && access(path, R_OK) != 0;
+  if (absent || (!is_stdin && lt_file_may_wait(path))) {
     lua_pushnil(L);
-    lua_pushfstring(L, "cannot open %s: %s", path, strerror(errno));
-    lua_pushboolean(L, true);
+    lua_pushfstring(L, absent ? "cannot open %s: %s" : "not a plain file: %s", path,
+                    strerror(errno));
+    lua_pushboolean(L, absent);
     return 3;
   }
-  if (file != NULL) fclose(file);
   if (luaL_loadfile(L, is_stdin ? NULL : path) != LUA_OK) {
     lua_pushnil(L);
     lua_insert(L, -2);
@@ -147,6 +162,7 @@ static int remember(lua_State *L) {
 
 void lt_push_services(lua_State *L) {
   static const luaL_Reg functions[] = {{"write", write_out},         {"complain", complain},
+                                       {"paint", paint},
                                        {"load", load_script},
                                        {"run", run_chunk},        {"traceback", traceback},
                                        {"signal", signal_status},    {"stopped", stopped},

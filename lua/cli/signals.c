@@ -12,13 +12,21 @@
 #include "bind/dist.h"
 
 enum { STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
+enum { CATCHERS = 2 };
 
 /* The one state of the process, and its binding: NULL when it is closing. */
 static lua_State *signalled;
 static lt_bind *binding;
 static volatile sig_atomic_t pending, last, reading, stopped;
+static _Atomic int64_t first_ns; /* when the first of the pending ones came */
 static pthread_t owner; /* the thread that runs the state */
 static volatile sig_atomic_t prompts, insists; /* a prompt is there; see `insist` */
+
+/* Where the error of a SIGTERM was raised: frames of the thread from `cleans` up belong to its way
+   out, to the function that catches it. NULL: not raised, or caught. */
+static lua_State *thrower;
+static int cleans;
+static lua_CFunction catchers[CATCHERS]; /* pcall, xpcall */
 
 static void stop(lua_State *L, lua_Debug *ar);
 
@@ -53,6 +61,36 @@ static void insist(lua_State *L, lua_Debug *ar) {
   lua_error(L);
 }
 
+/* The depth of the innermost pcall or xpcall of a thread; 0: none. */
+static int catch_depth(lua_State *L) {
+  lua_Debug at;
+  int level = 0;
+  for (; lua_getstack(L, level, &at) != 0; level++) {
+    lua_getinfo(L, "f", &at);
+    lua_CFunction fn = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+    for (int k = 0; k < CATCHERS; k++)
+      if (fn != NULL && fn == catchers[k]) return lt_frame_depth(L) - level;
+  }
+  return 0;
+}
+
+/* SIGTERM ends the script also when it catches the error: at its next line it is raised again, and
+   so on. What closes variables on the way out is not disturbed. Returns whether to raise it. */
+static bool terminates(lua_State *L, lua_Debug *ar) {
+  lua_sethook(L, stop, STOP_EVENTS, 1);
+  bool again = stopped != 0;
+  if (thrower == L && lt_frame_depth(L) >= cleans) return false;
+  thrower = NULL; /* caught */
+  lua_getinfo(L, "Sl", ar);
+  if (again && (ar->currentline <= 0 || lt_source_is_ours(ar->source))) return false;
+  for (const lt_resumed *r = binding->resumed; r != NULL; r = r->outer)
+    lua_sethook(r->thread, stop, STOP_EVENTS, 1);
+  thrower = L;
+  cleans = catch_depth(L) + 1;
+  return true;
+}
+
 /* Runs in the script, at its next call or line; in each thread that was hooked. */
 static void stop(lua_State *L, lua_Debug *ar) {
   lt_stops_hook(binding, L);
@@ -65,7 +103,11 @@ static void stop(lua_State *L, lua_Debug *ar) {
     stop_run(L, ar);
     return;
   }
-  atomic_store(&binding->interrupts, 0);
+  if (last == SIGTERM && !prompts) {
+    if (!terminates(L, ar)) return;
+  } else {
+    atomic_store(&binding->interrupts, 0);
+  }
   stopped = 1;
   lua_getinfo(L, "Sl", ar);
   if (ar->currentline > 0 && !lt_source_is_ours(ar->source))
@@ -105,9 +147,18 @@ static void hook_script(void) {
   if (running != signalled) lua_sethook(running, stop, STOP_EVENTS, 1);
 }
 
+/* A launcher's signal often comes twice: to the process, and to its group. */
+static bool is_doubled(void) {
+  int64_t now = lt_now_ns();
+  if (pending > 0) return now - atomic_load(&first_ns) < (int64_t)LT_SIGNAL_TWICE_MS * 1000000;
+  atomic_store(&first_ns, now);
+  return false;
+}
+
 static void on_signal(int number) {
   if (lt_signals_forward(number)) return;
   if (number == SIGINT && is_for_other_rank()) return;
+  if (is_doubled() && !prompts) return;
   last = number;
   pending = pending + 1;
   if (reading) return;
@@ -143,6 +194,13 @@ void lt_signals_install(lua_State *L) {
   binding = lt_bind_get(L);
   signalled = L;
   owner = pthread_self();
+  binding->takes_signals = true;
+  static const char *const names[CATCHERS] = {"pcall", "xpcall"};
+  for (int k = 0; k < CATCHERS; k++) {
+    lua_getglobal(L, names[k]);
+    catchers[k] = lua_tocfunction(L, -1);
+    lua_pop(L, 1);
+  }
   install(SIGINT, true);
   install(SIGTERM, true);
 }
@@ -170,6 +228,10 @@ void lt_signals_clear(void) {
   insists = 0;
   stopped = 0;
   atomic_store(&binding->signal, 0);
+}
+
+int lt_signals_end(int status) {
+  return status == 0 && stopped && last == SIGTERM && !prompts ? lt_signals_status() : status;
 }
 
 int lt_signals_status(void) { return last == 0 ? 0 : LT_STATUS_OF_SIGNAL + last; }

@@ -1,7 +1,8 @@
 /* lua/cli/signals.h: what SIGINT and SIGTERM do in the binary. Never part of the library.
 
    The first one asks: a running Trainer loop sees it between two batches, saves and raises; a
-   script without one gets an error at its next line. The second one ends the process at once. */
+   script without one gets an error at its next line, and after SIGTERM, if it catches that, again.
+   The second one ends the process at once; what comes within LT_SIGNAL_TWICE_MS is the first. */
 #ifndef LT_CLI_SIGNALS_H
 #define LT_CLI_SIGNALS_H
 
@@ -32,6 +33,9 @@ bool lt_signals_over(void);
 
 /* The exit status that the last signal asks for: 130, 143; 0 when there was none. */
 int lt_signals_status(void);
+
+/* The status of a script that ended with `status`: a SIGTERM that it caught counts. */
+int lt_signals_end(int status);
 
 /* Whether a signal raised an error in the script since the last lt_signals_clear. */
 bool lt_signals_stopped(void);

@@ -3,6 +3,7 @@
 
 #include <lauxlib.h>
 
+#include "host/isolate/isolate.h"
 #include "host/request.h"
 #include "io/held_files.h"
 
@@ -34,6 +35,7 @@ bool ltrain_put_file(ltrain *l, const char *path, const void *data, size_t size)
   lt_failure failure;
   if (!may_use(l, "put_file", path)) return false;
   if (size > 0 && !lt_host_given(l, "put_file", "the data", data)) return false;
+  if (l->worker != NULL) return lt_isolate_put_file(l, path, data, size);
   if (lt_held_put(l->b->c, "put_file", path, data, size)) return true;
   if (lt_take_failure(l->b->c, &failure)) lt_host_keep_message(l, failure.text);
   return false;
@@ -43,6 +45,7 @@ const void *ltrain_get_file(ltrain *l, const char *path, size_t *size) {
   size_t n = 0;
   if (size != NULL) *size = 0;
   if (!may_use(l, "get_file", path)) return NULL;
+  if (l->worker != NULL && !lt_isolate_read_file(l, path)) return NULL;
   int fd = lt_held_open(l->b->c, path);
   if (fd < 0) return no_file(l, "get_file", path), NULL;
   const char *bytes = lt_held_bytes(l->b->c, fd, &n);
@@ -52,6 +55,7 @@ const void *ltrain_get_file(ltrain *l, const char *path, size_t *size) {
 }
 
 bool ltrain_remove_file(ltrain *l, const char *path) {
-  return may_use(l, "remove_file", path) &&
-         (lt_held_remove(l->b->c, path) || no_file(l, "remove_file", path));
+  if (!may_use(l, "remove_file", path)) return false;
+  if (l->worker != NULL && !lt_isolate_remove_file(l, path)) return false;
+  return l->worker != NULL || lt_held_remove(l->b->c, path) || no_file(l, "remove_file", path);
 }

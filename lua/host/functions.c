@@ -3,6 +3,7 @@
 
 #include "bind/tensor.h"
 #include "host/budget.h"
+#include "host/isolate/isolate.h"
 #include "host/request.h"
 
 enum { MOST_VALUES = 16 }; /* of arguments, and of results */
@@ -143,9 +144,6 @@ static int call_host(lua_State *L) {
 static int read_letters(lua_State *L, const char *format, size_t length, char *to) {
   if (length > MOST_VALUES)
     luaL_error(L, "register: at most %d arguments and %d results", MOST_VALUES, MOST_VALUES);
-  for (size_t k = 0; k < length; k++)
-    if (strchr("idbsT", format[k]) == NULL)
-      luaL_error(L, "register: unknown letter '%c' in a format (i d b s T)", format[k]);
   memcpy(to, format, length);
   return (int)length;
 }
@@ -174,6 +172,7 @@ static int register_named(lua_State *L) {
 bool ltrain_register(ltrain *l, const char *name, const char *format, ltrain_function *call,
                      void *ud) {
   if (!lt_host_named(l, "register", name, format)) return false;
+  if (!lt_isolate_permits(l, "register")) return false;
   if (!lt_host_given(l, "register", "the function", (const void *)(uintptr_t)call)) return false;
   registration r = {{.l = l, .name = name, .format = format}, call, ud};
   return lt_request_run(l, register_named, &r.request);

@@ -129,15 +129,27 @@ static int require_ours(lua_State *L) {
   return luaL_error(L, "ltrain: there is no part '%s' in this build", name);
 }
 
+/* Scripts of a host find the library itself, and by `lt` what that gives them: not the functions in
+   C behind it, nor chunks that take any argument for one of the library's own. */
+static bool may_find(lua_State *L, const char *name) {
+  return strcmp(name, "ltrain") == 0 || lt_bind_get(L)->guard == NULL;
+}
+
 /* A searcher for package.searchers: (name) -> loader. */
 static int run_loader(lua_State *L) {
-  if (!push_module(L, luaL_checkstring(L, 1))) return luaL_error(L, "ltrain: the part was removed");
+  const char *name = luaL_checkstring(L, 1);
+  if (!is_ours(name) || !may_find(L, name) || !push_module(L, name))
+    return luaL_error(L, "ltrain: the part was removed");
   return 1;
 }
 
 static int search(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   if (!is_ours(name)) return 0;
+  if (!may_find(L, name)) {
+    lua_pushfstring(L, "\n\t'%s' is not for scripts of a host: use require \"ltrain\"", name);
+    return 1;
+  }
   lua_rawgetp(L, LUA_REGISTRYINDEX, &loaded_key);
   bool there = lua_getfield(L, -1, name) != LUA_TNIL;
   if (!there) {

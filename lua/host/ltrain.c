@@ -6,6 +6,7 @@
 
 #include <lauxlib.h>
 
+#include "host/isolate/isolate.h"
 #include "host/request.h"
 #include "io/held_files.h"
 
@@ -21,7 +22,7 @@ static int run_file(lua_State *L) {
 bool ltrain_dofile(ltrain *l, const char *path) {
   if (!lt_host_given(l, "dofile", "the path", path)) return false; /* Lua would read stdin */
   lt_request r = {.l = l, .name = path};
-  return lt_request_run(l, run_file, &r);
+  return lt_request_run(l, l->worker == NULL ? run_file : lt_isolate_run_file, &r);
 }
 
 static int run_string(lua_State *L) {
@@ -36,7 +37,7 @@ static int run_string(lua_State *L) {
 bool ltrain_dostring(ltrain *l, const char *code, const char *name) {
   if (!lt_host_given(l, "dostring", "the code", code)) return false;
   lt_request r = {.l = l, .name = name == NULL ? "host" : name, .code = code};
-  return lt_request_run(l, run_string, &r);
+  return lt_request_run(l, l->worker == NULL ? run_string : lt_isolate_run_string, &r);
 }
 
 static int call_named(lua_State *L) {
@@ -51,7 +52,7 @@ bool ltrain_call(ltrain *l, const char *name, const char *format, ...) {
   if (!lt_host_named(l, "call", name, format)) return false;
   lt_request r = {.l = l, .name = name, .format = format};
   va_start(r.values.list, format);
-  bool ok = lt_request_run(l, call_named, &r);
+  bool ok = lt_request_run(l, l->worker == NULL ? call_named : lt_isolate_call, &r);
   va_end(r.values.list);
   return ok;
 }
@@ -76,7 +77,7 @@ bool ltrain_get(ltrain *l, const char *name, const char *format, ...) {
   if (!names_value(l, "get", name, format)) return false;
   lt_request r = {.l = l, .name = name, .format = format};
   va_start(r.values.list, format);
-  bool ok = lt_request_run(l, get_named, &r);
+  bool ok = lt_request_run(l, l->worker == NULL ? get_named : lt_isolate_get, &r);
   va_end(r.values.list);
   return ok;
 }
@@ -92,7 +93,7 @@ bool ltrain_set(ltrain *l, const char *name, const char *format, ...) {
   if (!names_value(l, "set", name, format)) return false;
   lt_request r = {.l = l, .name = name, .format = format};
   va_start(r.values.list, format);
-  bool ok = lt_request_run(l, set_named, &r);
+  bool ok = lt_request_run(l, l->worker == NULL ? set_named : lt_isolate_set, &r);
   va_end(r.values.list);
   return ok;
 }
@@ -101,10 +102,11 @@ void ltrain_cancel(ltrain *l) {
   if (l == NULL) return;
   atomic_store(&l->cancelled, true);
   lt_cancel(l->b->c, true);
+  if (l->worker != NULL) lt_isolate_kill(l->worker);
 }
 
 lt_ctx *ltrain_context(ltrain *l) { return l == NULL ? NULL : l->b->c; }
 
 struct lua_State *ltrain_lua(ltrain *l) {
-  return l == NULL ? NULL : l->L;
+  return l == NULL || !lt_isolate_permits(l, "lua") ? NULL : l->L;
 }

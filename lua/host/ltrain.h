@@ -47,8 +47,7 @@ typedef struct ltrain_config {
   /* The allocator of Lua and of all structures, with lua_Alloc's arguments; also called from
      helper threads [malloc]. Data of tensors is allocated by the device instead. */
   void *(*alloc)(void *ud, void *ptr, size_t old_size, size_t new_size);
-  /* Limit in bytes of memory for Lua and structures, and separately for tensor data; scripts may
-     lower it [none]. */
+  /* Limit in bytes of memory for Lua and structures, and separately for tensor data [none]. */
   size_t memory_cap;
   /* Limit of Lua instructions in one call from the host; slows Lua down by about half [none].
      Steps of pattern matching and of loops in Lua's table functions count as well, allocating 256
@@ -56,7 +55,7 @@ typedef struct ltrain_config {
      strings count as one whatever their input's length, which memory_cap limits. Of views that
      are larger than their memory 64 elements that an operation reads count as one. */
   int64_t max_instructions;
-  int threads;    /* threads that an operation may use; scripts may use fewer [1] */
+  int threads;    /* threads that an operation may use [1] */
   unsigned allow; /* LTRAIN_READ_FILES | ... [nothing] */
   void (*log)(void *ud, int level, const char *text);       /* receives messages [dropped] */
   void (*print)(void *ud, const char *text, size_t length); /* receives print() [dropped] */
@@ -64,10 +63,19 @@ typedef struct ltrain_config {
      epoch, the batch and the number of batches in the epoch (-1: not known) [none]. */
   void (*progress)(void *ud, const char *stage, int64_t epoch, int64_t batch, int64_t batches);
   void *ud; /* passed to all of these functions */
+  /* Not 0: scripts run in a process of their own, the worker, which can compute and nothing else:
+     the boundary for scripts that are not trusted. They have no permissions (`allow` is 0), one
+     thread, and a memory_cap [1 GiB]. Tensors are copied from one process to the other. Of these
+     functions ltrain_register, ltrain_start and ltrain_lua do not work there; `alloc` serves the
+     host's side alone [0]. */
+  int isolate;
+  double max_seconds; /* isolated: of one call, after which the worker is killed [no limit] */
+  const char *worker; /* isolated: path of the program ltrain-worker [beside the library] */
 } ltrain_config;
 
 /* clang-format off */
-#define LTRAIN_CONFIG_INIT {sizeof(ltrain_config), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL}
+#define LTRAIN_CONFIG_INIT \
+  {sizeof(ltrain_config), NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL, 0, 0, NULL}
 /* clang-format on */
 
 /* Creates a state; with NULL for config, all defaults. Returns NULL if memory runs out or the
@@ -91,7 +99,8 @@ LT_API bool ltrain_dostring(ltrain *l, const char *code, const char *name);
 
 /* Calls the function with a dotted name: "train", "model.forward", "net:predict" (a method).
    `format` has a letter for each argument, '>', and one for each result:
-     i  int64_t      d  double      b  int (boolean)    s  const char *      T  lt_tensor *
+     i  int64_t      d  double      b  int, 0 or 1      s  const char *      T  lt_tensor *
+   A result of 'b' needs a variable of type int: a bool is too small for it.
    Arguments are passed as values, results as pointers to variables of these types; a result whose
    pointer is NULL is dropped. A string result is valid until the next call; a tensor result is
    owned by the caller, who releases it with ltrain_release. A call that fails stores none. */
@@ -199,11 +208,11 @@ LT_API ltrain_state ltrain_step_for(ltrain *l, double seconds, const char **wher
    "cancelled", which the script's pcall does not catch. May be called from any thread. It ends
    within 1000 instructions of Lua and one operation; where scripts have debug.sethook
    (LTRAIN_LUA_LIBRARIES without max_instructions) and set a hook of their own, with the next
-   operation. */
+   operation. The worker of an isolated state is killed at once: the state can only be closed. */
 LT_API void ltrain_cancel(ltrain *l);
 
 /* Return the state's context, for the functions of ltrain/tensor.h, and its lua_State, for the Lua
-   API. */
+   API. Of an isolated state the context is that of the host's tensors; its lua_State is NULL. */
 LT_API lt_ctx *ltrain_context(ltrain *l);
 LT_API struct lua_State *ltrain_lua(ltrain *l);
 

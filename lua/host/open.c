@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "host/budget.h"
 #include "host/install.h"
+#include "host/isolate/isolate.h"
 #include "host/request.h"
 #include "io/held_files.h"
 
@@ -107,6 +108,8 @@ static void set_callbacks(lua_State *L, ltrain *l) {
   l->b->c->log_ud = l;
   push_part(L, "ltrain.runtime");
   luaL_setfuncs(L, streams, 0);
+  lua_pushboolean(L, true);
+  lua_setfield(L, -2, "hosted");
   lua_pop(L, 1);
   if (l->config.progress == NULL) return;
   push_part(L, "ltrain.trainer.host_progress");
@@ -172,9 +175,6 @@ static int open_state(lua_State *L) {
   return 0;
 }
 
-/* What the deepest calls between Lua and C take, and an operation within them. */
-enum { LEAST_STACK = 384 << 10 };
-
 bool lt_host_stack_fits(char *text, size_t size) {
   pthread_attr_t attr;
   size_t stack = 0;
@@ -182,9 +182,9 @@ bool lt_host_stack_fits(char *text, size_t size) {
   if (pthread_getattr_np(pthread_self(), &attr) != 0) return true;
   bool known = pthread_attr_getstacksize(&attr, &stack) == 0;
   pthread_attr_destroy(&attr);
-  if (!known || stack >= LEAST_STACK) return true;
+  if (!known || stack >= LT_HOST_LEAST_STACK) return true;
   snprintf(text, size, "the stack of this thread is too small: %zu KiB, scripts need %d KiB",
-           stack >> 10, LEAST_STACK >> 10);
+           stack >> 10, LT_HOST_LEAST_STACK >> 10);
   return false;
 }
 
@@ -220,7 +220,19 @@ static bool copy_config(const ltrain_config *config, ltrain_config *to) {
              to->allow & ~(unsigned)LTRAIN_EVERYTHING);
     refused_config = text;
   }
+  if (refused_config == NULL) refused_config = lt_isolate_fault(to);
+  if (to->isolate && to->memory_cap == 0) to->memory_cap = LT_ISOLATE_MEMORY;
   return refused_config == NULL;
+}
+
+/* An isolated state's limit of instructions is the worker's: nothing of a script runs here. */
+static bool isolate(ltrain *l) {
+  static _Thread_local char text[LT_FAILURE_TEXT];
+  if (!l->config.isolate) return true;
+  bool started = lt_isolate_start(l, text, sizeof text);
+  l->config.max_instructions = 0;
+  if (!started) refused_config = text;
+  return started;
 }
 
 ltrain *ltrain_open(const ltrain_config *given) {
@@ -239,7 +251,7 @@ ltrain *ltrain_open(const ltrain_config *given) {
     *(ltrain **)lua_getextraspace(l->L) = l;
     lua_pushcfunction(l->L, open_state);
     lua_pushlightuserdata(l->L, l);
-    if (lua_pcall(l->L, 1, 0, 0) == LUA_OK) return l;
+    if (lua_pcall(l->L, 1, 0, 0) == LUA_OK && isolate(l)) return l;
   }
   ltrain_close(l);
   return NULL;
@@ -265,6 +277,7 @@ void ltrain_close(ltrain *l) {
   if (l->b != NULL) lt_host_arm(l);
   l->depth = 1; /* nothing new begins */
   l->closing = true;
+  lt_isolate_end(l);
   if (l->limit == 0) l->limit = CLOSING_INSTRUCTIONS;
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
   if (l->b != NULL) lt_exports_release(l);

@@ -11,6 +11,11 @@
 #include "host/lent.h"
 #include "host/ltrain.h"
 
+/* What calls between Lua and C take that are as deep as Lua lets them be, 200 levels, and an
+   operation within them: at most 440 KiB (spec/c/host_stack_test.c), most through string.gsub,
+   each level of which has a buffer. */
+enum { LT_HOST_LEAST_STACK = 640 << 10 };
+
 struct ltrain {
   ltrain_config config;
   lt_allocator allocator;
@@ -28,6 +33,7 @@ struct ltrain {
   bool lending;                 /* they do */
   char why[LT_FAILURE_TEXT];    /* it had to, once that has been reported */
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
+  struct lt_isolate *worker;    /* where scripts run; NULL: here */
   lt_exports exports;
   lt_lent lent;                 /* tensors that the host has */
   int depth;                    /* calls of the host's that run, each within the one before */

@@ -87,7 +87,9 @@ bool lt_host_fail(ltrain *l, lua_State *L, const lt_request *r) {
   bool is_text = lua_type(L, -1) == LUA_TSTRING;
   lt_host_keep_message(l, is_text ? lua_tostring(L, -1) : NULL);
   l->starved = l->starved || lt_host_is_full(l);
-  if (is_text && l->depth == 1 && !l->starved && !lt_host_ended(l)) keep_remedy(l, L, r);
+  bool has_remedy = l->worker != NULL; /* who has run the script has added it */
+  if (is_text && l->depth == 1 && !has_remedy && !l->starved && !lt_host_ended(l))
+    keep_remedy(l, L, r);
   lua_pop(L, 1);
   if (l->depth > 1) return false; /* the outermost call answers */
   lt_host_recover(l);             /* within the budget: finalizers run */
@@ -169,11 +171,23 @@ bool lt_host_given_tensor(ltrain *l, const char *who, const lt_tensor *t) {
   return fault == NULL;
 }
 
+/* Letters, '>', letters: before anything runs. */
+static bool is_format(ltrain *l, const char *who, const char *format) {
+  size_t n = strspn(format, "idbsT");
+  if (format[n] == '>') n += 1 + strspn(format + n + 1, "idbsT");
+  if (format[n] == 0) return true;
+  snprintf(l->message, sizeof l->message,
+           "%s: unknown letter '%c' in the format \"%.80s\": letters of arguments (i d b s T), "
+           "'>', letters of results",
+           who, format[n], format);
+  return false;
+}
+
 bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format) {
   if (!lt_host_given(l, who, "the name", name) || !lt_host_given(l, who, "the format", format))
     return false;
   if (name[0] == 0) snprintf(l->message, sizeof l->message, "%s: the name is empty", who);
-  return name[0] != 0;
+  return name[0] != 0 && is_format(l, who, format);
 }
 
 bool lt_host_take_failure(ltrain *l) {
@@ -200,9 +214,14 @@ static void check_callable(lua_State *L, int index, const char *name) {
   lua_pop(L, 1);
 }
 
+int lt_push_function(lua_State *L, const char *name) {
+  int n = lt_push_named(L, name) - 1;
+  check_callable(L, -1 - n, name);
+  return n;
+}
+
 int lt_push_call(lua_State *L, lt_request *r) {
-  int n = lt_push_named(L, r->name) - 1;
-  check_callable(L, -1 - n, r->name);
+  int n = lt_push_function(L, r->name);
   for (; *r->format != 0 && *r->format != '>'; r->format++, n++)
     lt_push_argument(L, r->l->b, *r->format, &r->values);
   if (*r->format == '>') r->format++;

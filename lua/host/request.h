@@ -50,6 +50,9 @@ lt_tensor *lt_host_give_tensor(ltrain *l, lt_tensor *t);
 /* Push the chunk of a file in memory, or raise why it cannot be loaded. */
 void lt_host_load_held(lua_State *L, lt_ctx *c, const char *path);
 
+/* Push the named function, and the object if it is a method; returns how many arguments that is. */
+int lt_push_function(lua_State *L, const char *name);
+
 /* Push the named function and the arguments; returns how many arguments. `format` moves to the
    letters of the results. */
 int lt_push_call(lua_State *L, lt_request *r);

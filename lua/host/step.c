@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "host/budget.h"
+#include "host/isolate/isolate.h"
 #include "host/request.h"
 
 static int finish_stepped(lua_State *L, int status, lua_KContext unused) {
@@ -37,7 +38,7 @@ static int start_named(lua_State *L) {
 }
 
 bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
-  if (!lt_host_named(l, "start", name, format)) return false;
+  if (!lt_host_named(l, "start", name, format) || !lt_isolate_permits(l, "start")) return false;
   if (strchr(format, '>') != NULL) {
     lt_host_keep_message(l,
                          "start: a call run step by step has no results: its format has no '>'");

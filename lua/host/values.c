@@ -33,7 +33,7 @@ void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from) 
     push_tensor(L, b, va_arg(from->list, lt_tensor *));
     break;
   default:
-    luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
+    break; /* lt_host_named has checked the format */
   }
 }
 
@@ -57,7 +57,7 @@ void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const cha
     if (lt_to_tensor(L, b, index) == NULL) wanted = "a tensor";
     break;
   default:
-    luaL_error(L, "unknown letter '%c' in a format (i d b s T)", letter);
+    break;
   }
   if (wanted != NULL) luaL_error(L, "%s: %s wanted, got %s", who, wanted, luaL_typename(L, index));
 }

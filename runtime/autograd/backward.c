@@ -195,7 +195,7 @@ bool lt_walk_on(lt_ctx *c, lt_walk *w, bool (*due)(void *ud), void *ud) {
     if (due != NULL && due(ud)) break;
   }
   c->line = line;
-  c->modes = before;
+  lt_modes_restore(&c->modes, before); /* hooks of the script have run */
   return ok && w->heap.count > 0;
 }
 

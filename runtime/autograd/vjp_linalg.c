@@ -119,13 +119,14 @@ static lt_tensor *gaps(lt_ctx *c, lt_tensor *x) {
   return d == NULL ? NULL : lt_add(c, d, eye(c, d));
 }
 
-/* V (diag(gw) + V^T gV / gaps) V^T, without the diagonal of the second. */
+/* V (diag(gw) + S / gaps) V^T with the skew part S of V^T gV: symmetric, as the matrices are, so
+   that a step along it leaves them so. */
 bool lt_vjp_linalg_eigh(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *w = lt_saved_out(c, v, 0), *vectors = lt_saved_out(c, v, 1), *inner = NULL;
   if (!lt_ok(c)) return false;
   if (v->grad[1] != NULL) {
-    lt_tensor *turn = product(c, turned(c, vectors), v->grad[1]);
-    inner = quotient(c, lt_filled(c, turn, lt_cast(c, eye(c, vectors), LT_BOOL), 0), gaps(c, w));
+    lt_tensor *turn = skew(c, product(c, turned(c, vectors), v->grad[1]));
+    inner = quotient(c, lt_scaled(c, turn, 0.5), gaps(c, w));
   }
   if (v->grad[0] != NULL)
     inner = sum_of(c, inner, lt_mul(c, eye(c, vectors), column(c, v->grad[0])));

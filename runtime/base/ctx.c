@@ -9,6 +9,7 @@
 #include "base/lines.h"
 #include "base/load.h"
 #include "base/locale.h"
+#include "base/printable.h"
 #include "base/threads.h"
 
 static void *malloc_allocator(void *ud, void *ptr, size_t old_size, size_t new_size) {
@@ -91,6 +92,14 @@ static void drop_nan_sign(char *text) {
   }
 }
 
+/* Names and headers of files are in it: whoever prints it prints no escape sequence. */
+static void make_printable(char *text, size_t room) {
+  size_t n = strlen(text);
+  char copy[LT_FAILURE_TEXT];
+  memcpy(copy, text, n);
+  lt_make_printable(text, room, copy, n, LT_KEEP_LINES);
+}
+
 uint32_t lt_ctx_find_line(lt_ctx *c) {
   c->line = 0; /* of a failure while it is being found */
   if (c->find_line != NULL) c->line = c->find_line(c->line_ud);
@@ -113,6 +122,8 @@ bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   lt_format_list(c->failure.text, sizeof c->failure.text, format, args);
   va_end(args);
   drop_nan_sign(c->failure.text);
+  if (!lt_is_printable(c->failure.text, strlen(c->failure.text), LT_KEEP_LINES))
+    make_printable(c->failure.text, sizeof c->failure.text);
   return false;
 }
 

@@ -44,6 +44,15 @@ typedef struct lt_modes {
   struct lt_trace *trace; /* (optional) is told of each call */
 } lt_modes;
 
+/* Modes as they were. What records calls stays what it is now: that of then may have ended since,
+   and be gone. */
+static inline void lt_modes_restore(lt_modes *now, lt_modes saved) {
+  saved.dropping = now->dropping;
+  saved.filling = now->filling;
+  saved.trace = now->trace;
+  *now = saved;
+}
+
 /* An op (by its name, "": none) and the script line that called it. */
 typedef struct lt_made {
   char op[32];
@@ -87,6 +96,7 @@ struct lt_ctx {
   int threads;             /* for parallel loops */
   bool tf32;               /* devices may multiply f32 in TF32: read from the root */
   atomic_bool *cancel;     /* root's flag, read in lt_apply, between chunks and at pauses */
+  const atomic_int *interrupts; /* (optional) the root's: above 0 while Ctrl-C waits to be seen */
   bool stoppable;          /* what the running op has written may be dropped: lt_is_cancelled */
   /* (optional) Whether an op may read so many elements that are no memory's: of views that `expand`
      has made larger, which may ask for more work than anybody waits for. */

@@ -5,6 +5,13 @@
 
 #include "base/ctx.h"
 
+/* With AddressSanitizer what is freed goes back to the allocator, which detects its later use. */
+#ifdef __SANITIZE_ADDRESS__
+enum { KEEPS_FREED = 0 };
+#else
+enum { KEEPS_FREED = 1 };
+#endif
+
 static size_t class_of(size_t size) { return (size + LT_SMALL_STEP - 1) / LT_SMALL_STEP; }
 
 static void *raw(lt_ctx *c, void *ptr, size_t old_size, size_t new_size) {
@@ -40,13 +47,13 @@ void lt_free(lt_ctx *c, void *ptr, size_t size) {
   if (ptr == NULL) return;
   if (size == 0) size = 1;
   size_t k = class_of(size);
-  if (k < LT_SMALL_CLASSES) {
-    c->memory.live_bytes -= (int64_t)(k * LT_SMALL_STEP);
+  if (k < LT_SMALL_CLASSES) size = k * LT_SMALL_STEP;
+  c->memory.live_bytes -= (int64_t)size;
+  if (KEEPS_FREED && k < LT_SMALL_CLASSES) {
     memcpy(ptr, &c->memory.free_list[k], sizeof(void *));
     c->memory.free_list[k] = ptr;
     return;
   }
-  c->memory.live_bytes -= (int64_t)size;
   raw(c, ptr, size, 0);
 }
 

@@ -11,7 +11,7 @@
 
 #include "cpu/lines.h"
 
-enum { LANES = 32, CARRY = 32, SEGMENTS = 64 };
+enum { LANES = 32, AT_ONCE = 4, CARRY = 32, SEGMENTS = 64 };
 
 typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
 

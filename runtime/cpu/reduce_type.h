@@ -5,23 +5,48 @@
 #define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a)) /* NaN wins and stays */
 #define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
-/* A row of n values to one; n rows of a tile elementwise; two carried values. */
+/* A row of n values to one; rows of a tile elementwise, AT_ONCE of them in registers (in the order
+   of one after the other); two carried values. */
 #define REDUCER(name, start, F)                                                        \
   static WIDE NAME(row_##name)(const T *v, int64_t n) {                                \
     WIDE a = start;                                                                    \
     int64_t i = 0;                                                                     \
     if (n >= LANES) {                                                                  \
-      T lane[LANES];                                                                   \
-      for (int l = 0; l < LANES; l++) lane[l] = v[l];                                  \
-      for (i = LANES; i + LANES <= n; i += LANES)                                      \
+      T lane[LANES], more[LANES];                                                      \
+      for (int l = 0; l < LANES; l++) lane[l] = v[l], more[l] = start;                 \
+      for (i = LANES; i + 2 * LANES <= n; i += 2 * LANES) {                            \
+        for (int l = 0; l < LANES; l++) more[l] = F(more[l], v[i + l]);                \
+        for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], v[i + LANES + l]);        \
+      }                                                                                \
+      for (; i + LANES <= n; i += LANES)                                               \
         for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], v[i + l]);                \
-      for (int l = 0; l < LANES; l++) a = F(a, (WIDE)lane[l]);                         \
+      for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], more[l]);                   \
+      for (int l = 0; l < 16; l++) lane[l] = F(lane[l], lane[l + 16]);                 \
+      for (int l = 0; l < 8; l++) lane[l] = F(lane[l], lane[l + 8]);                   \
+      for (int l = 0; l < 4; l++) lane[l] = F(lane[l], lane[l + 4]);                   \
+      for (int l = 0; l < 4; l++) a = F(a, (WIDE)lane[l]);                             \
+    } else if (n >= 8) {                                                               \
+      T lane[8];                                                                       \
+      for (int l = 0; l < 8; l++) lane[l] = v[l];                                      \
+      for (i = 8; i + 8 <= n; i += 8)                                                  \
+        for (int l = 0; l < 8; l++) lane[l] = F(lane[l], v[i + l]);                    \
+      for (int l = 0; l < 4; l++) lane[l] = F(lane[l], lane[l + 4]);                   \
+      for (int l = 0; l < 4; l++) a = F(a, (WIDE)lane[l]);                             \
     }                                                                                  \
     for (; i < n; i++) a = F(a, (WIDE)v[i]);                                           \
     return a;                                                                          \
   }                                                                                    \
   static void NAME(columns_##name)(T *acc, const T *v, int64_t n) {                    \
     for (int64_t i = 0; i < n; i++) acc[i] = F(acc[i], v[i]);                          \
+  }                                                                                    \
+  static void NAME(several_##name)(T *acc, const T *const *v, int64_t n) {             \
+    const T *a = v[0], *b = v[1], *d = v[2], *e = v[3];                                \
+    for (int64_t i = 0; i < n; i++) {                                                  \
+      T t = F(acc[i], a[i]);                                                           \
+      t = F(t, b[i]);                                                                  \
+      t = F(t, d[i]);                                                                  \
+      acc[i] = F(t, e[i]);                                                             \
+    }                                                                                  \
   }                                                                                    \
   static void NAME(carry_##name)(WIDE *wide, T *acc, int64_t n) {                      \
     for (int64_t i = 0; i < n; i++) wide[i] = F(wide[i], (WIDE)acc[i]), acc[i] = start; \
@@ -39,12 +64,14 @@ typedef struct NAME(reducer) {
   T start;
   WIDE (*row)(const T *v, int64_t n);
   void (*columns)(T *acc, const T *v, int64_t n);
+  void (*several)(T *acc, const T *const *v, int64_t n);
   void (*carry)(WIDE *wide, T *acc, int64_t n);
   void (*join)(WIDE *wide, const WIDE *from, int64_t n);
 } NAME(reducer);
 
-#define ENTRY(name, start)                                                            \
-  {start, NAME(row_##name), NAME(columns_##name), NAME(carry_##name), NAME(join_##name)}
+#define ENTRY(name, start)                                               \
+  {start,              NAME(row_##name),   NAME(columns_##name),         \
+   NAME(several_##name), NAME(carry_##name), NAME(join_##name)}
 static const NAME(reducer) NAME(reducers)[] = {[BY_SUM] = ENTRY(sum, 0),
                                                [BY_PROD] = ENTRY(prod, 1),
                                                [BY_MAX] = ENTRY(max, LOWEST),
@@ -86,15 +113,25 @@ static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, i
 static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
                           WIDE *out) {
   const NAME(reducer) *f = &NAME(reducers)[p->by];
-  T room[LT_TILE], acc[LT_TILE];
+  T room[AT_ONCE][LT_TILE], acc[LT_TILE];
   WIDE wide[LT_TILE];
   int64_t width = to - from, group = width == p->count ? LT_TILE / width : 1;
   for (int64_t i = 0; i < group * width; i++) acc[i] = f->start, wide[i] = (WIDE)f->start;
   int carried = 0;
-  for (int64_t r = start; r < end; r += group) {
-    int64_t n = (end - r < group ? end - r : group) * width;
-    f->columns(acc, NAME(load)(p, r * p->count + from, n, room), n);
-    if (++carried < CARRY) continue;
+  for (int64_t r = start, rows; r < end; r += rows) {
+    const T *v[AT_ONCE];
+    if (end - r >= AT_ONCE * group) {
+      rows = AT_ONCE * group;
+      for (int k = 0; k < AT_ONCE; k++)
+        v[k] = NAME(load)(p, (r + k * group) * p->count + from, group * width, room[k]);
+      f->several(acc, v, group * width);
+      carried += AT_ONCE;
+    } else {
+      rows = end - r < group ? end - r : group;
+      f->columns(acc, NAME(load)(p, r * p->count + from, rows * width, room[0]), rows * width);
+      carried++;
+    }
+    if (carried < CARRY) continue;
     f->carry(wide, acc, group * width);
     carried = 0;
     if (lt_is_cancelled(p->c)) return;

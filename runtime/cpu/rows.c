@@ -43,6 +43,7 @@ static inline int64_t scalar_i64(lt_scalar s) { return s.i; }
 #define cosh(x) FN(cosh)(x)
 #define tanh(x) FN(tanh)(x)
 #define erf(x) FN(erf)(x)
+#define erfc(x) FN(erfc)(x)
 #define erfinv(x) FN(erfinv)(x)
 #define lgamma(x) FN(lgamma)(x)
 #define digamma(x) FN(digamma)(x)

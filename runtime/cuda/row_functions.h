@@ -14,6 +14,7 @@ namespace row {
   static __device__ inline double name(double x) { return lt_##name##_f64(x); }
 #define LT_MATH(name, ulp32, ulp64) LT_ROW_FUNCTION(name)
 #include "ops/math/bounds.def"
+LT_ROW_FUNCTION(erfc)
 LT_ROW_FUNCTION(erfinv)
 LT_ROW_FUNCTION(digamma)
 #undef LT_ROW_FUNCTION

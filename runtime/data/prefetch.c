@@ -79,6 +79,15 @@ static void stop(void *ud) {
   pthread_mutex_unlock(&p->mutex);
 }
 
+/* The system gives none, or a sandbox: the consumer gathers the same batches itself. */
+static lt_prefetch *without_thread(lt_ctx *c, lt_prefetch *p) {
+  lt_take_failure(c, NULL);
+  lt_ctx_release(p->child);
+  p->child = NULL;
+  p->depth = 0;
+  return p;
+}
+
 lt_prefetch *lt_prefetch_new(lt_ctx *c, lt_order *order, const lt_batching *batching,
                              int64_t position, int n_columns, const lt_column *columns, int depth) {
   if (!lt_ok(c) || !lt_assert(c, n_columns <= LT_COLUMNS_MAX && depth >= 0)) return NULL;
@@ -104,6 +113,8 @@ lt_prefetch *lt_prefetch_new(lt_ctx *c, lt_order *order, const lt_batching *batc
     lt_fail(c, LT_EMEMORY, "prefetch: out of memory");
   else if (lt_thread_start(c, &p->thread))
     return p;
+  else
+    return without_thread(c, p);
   lt_prefetch_release(c, p);
   return NULL;
 }

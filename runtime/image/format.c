@@ -27,11 +27,28 @@ bool lt_image_fits(lt_ctx *c, const lt_reading *r, int64_t width, int64_t height
                        (long long)LT_PIXELS_MAX);
 }
 
+bool lt_picture_channels(lt_ctx *c, lt_image_mode mode, lt_picture *p) {
+  static const int wanted_of[] = {[LT_MODE_RGB] = 3, [LT_MODE_GREY] = 1, [LT_MODE_RGBA] = 4};
+  int wanted = mode == LT_MODE_AS_IS ? p->channels : wanted_of[mode], has = p->channels;
+  if (wanted == has) return true;
+  lt_picture q;
+  if (!lt_picture_interleaved(c, &q, LT_DEPTH_U8, wanted, p->height, p->width)) return false;
+  const uint8_t *in = p->first;
+  uint8_t *out = q.first;
+  int64_t n = (int64_t)p->height * p->width;
+  for (int64_t i = 0; i < n; i++, in += has, out += wanted) {
+    if (wanted == 1)
+      out[0] = lt_luminance(in);
+    else
+      for (int k = 0; k < wanted; k++) out[k] = k == 3 ? 255 : in[has == 1 ? 0 : k];
+  }
+  lt_picture_replace(c, p, q);
+  return true;
+}
+
 /* Formats that are told apart only to refuse them by name. */
 static const char *foreign(const uint8_t *d, size_t n) {
-  if (n >= 2 && memcmp(d, "BM", 2) == 0) return "BMP";
   if (n >= 4 && memcmp(d, "GIF8", 4) == 0) return "GIF";
-  if (n >= 12 && memcmp(d, "RIFF", 4) == 0 && memcmp(d + 8, "WEBP", 4) == 0) return "WebP";
   if (n >= 4 && (memcmp(d, "II*\0", 4) == 0 || memcmp(d, "MM\0*", 4) == 0)) return "TIFF";
   if (n >= 12 && memcmp(d + 4, "ftypavif", 8) == 0) return "AVIF";
   if (n >= 12 && (memcmp(d + 4, "ftypheic", 8) == 0 || memcmp(d + 4, "ftypmif1", 8) == 0))
@@ -48,10 +65,13 @@ bool lt_image_decode(lt_ctx *c, const lt_reading *r, const void *data, size_t n,
   bool is_jpeg = n >= 3 && d[0] == 0xff && d[1] == 0xd8 && d[2] == 0xff;
   if (is_jpeg) return lt_jpeg_decode(c, r, d, n, out);
   if (n >= 8 && memcmp(d, png, 8) == 0) return lt_png_decode(c, r, d, n, out);
+  bool is_webp = n >= 12 && memcmp(d, "RIFF", 4) == 0 && memcmp(d + 8, "WEBP", 4) == 0;
+  if (is_webp) return lt_webp_decode(c, r, d, n, out);
+  if (n >= 2 && memcmp(d, "BM", 2) == 0) return lt_bmp_decode(c, r, d, n, out);
   if (n == 0) return lt_image_fail(c, r, "it is empty");
   const char *name = foreign(d, n);
-  if (name != NULL) return lt_image_fail(c, r, "%s is not read: JPEG and PNG are", name);
-  return lt_image_fail(c, r, "neither JPEG nor PNG");
+  if (name != NULL) return lt_image_fail(c, r, "%s is not read: JPEG, PNG, WebP and BMP are", name);
+  return lt_image_fail(c, r, "neither JPEG, PNG, WebP nor BMP");
 }
 
 bool lt_image_load(lt_ctx *c, const lt_reading *r, lt_picture *out) {

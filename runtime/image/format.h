@@ -1,4 +1,5 @@
-/* runtime/image/format.h: images in the formats of files: JPEG and PNG, told by their content.
+/* runtime/image/format.h: images in the formats of files: JPEG, PNG, WebP and BMP, recognised by
+   their content.
 
    Readers trust nothing of a file: sides and pixels are bounded before memory is taken, and what
    ends early or contradicts itself fails. `where` is the file (or "the bytes") in messages. */
@@ -28,6 +29,12 @@ bool lt_image_load(lt_ctx *c, const lt_reading *r, lt_picture *out);
 bool lt_jpeg_decode(lt_ctx *c, const lt_reading *r, const uint8_t *data, size_t n,
                     lt_picture *out);
 bool lt_png_decode(lt_ctx *c, const lt_reading *r, const uint8_t *data, size_t n, lt_picture *out);
+bool lt_webp_decode(lt_ctx *c, const lt_reading *r, const uint8_t *data, size_t n,
+                    lt_picture *out); /* of 12 bytes at least */
+bool lt_bmp_decode(lt_ctx *c, const lt_reading *r, const uint8_t *data, size_t n, lt_picture *out);
+
+/* An interleaved picture of u8, grey (1), R G B or R G B A, in the channels of the mode. */
+bool lt_picture_channels(lt_ctx *c, lt_image_mode mode, lt_picture *p);
 
 /* "op: where: reason", LT_EIO; false. */
 bool lt_image_fail(lt_ctx *c, const lt_reading *r, const char *format, ...)

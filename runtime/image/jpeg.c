@@ -36,29 +36,15 @@ static bool decode(lt_ctx *c, const lt_reading *r, const lt_turbojpeg *lib, void
   return check(c, r, lib, handle, status);
 }
 
-/* The picture in the channels that are wanted. */
+/* Of inks first R G B, then the channels that are wanted. */
 static bool convert(lt_ctx *c, lt_image_mode mode, lt_picture *p) {
-  static const int wanted_of[] = {[LT_MODE_RGB] = 3, [LT_MODE_GREY] = 1, [LT_MODE_RGBA] = 4};
   lt_picture q;
-  int64_t n = (int64_t)p->height * p->width;
-  if (p->channels == 4) { /* CMYK */
+  if (p->channels == 4) {
     if (!lt_picture_interleaved(c, &q, LT_DEPTH_U8, 3, p->height, p->width)) return false;
-    from_inks(p->first, q.first, n);
+    from_inks(p->first, q.first, (int64_t)p->height * p->width);
     lt_picture_replace(c, p, q);
   }
-  int wanted = mode == LT_MODE_AS_IS ? p->channels : wanted_of[mode], has = p->channels;
-  if (wanted == has) return true;
-  if (!lt_picture_interleaved(c, &q, LT_DEPTH_U8, wanted, p->height, p->width)) return false;
-  const uint8_t *in = p->first;
-  uint8_t *out = q.first;
-  for (int64_t i = 0; i < n; i++, in += has, out += wanted) {
-    if (wanted == 1)
-      out[0] = lt_luminance(in);
-    else
-      for (int k = 0; k < wanted; k++) out[k] = k == 3 ? 255 : in[has == 1 ? 0 : k];
-  }
-  lt_picture_replace(c, p, q);
-  return true;
+  return lt_picture_channels(c, mode, p);
 }
 
 static bool read_with(lt_ctx *c, const lt_reading *r, const lt_turbojpeg *lib, void *handle,

@@ -13,7 +13,8 @@ typedef struct row {
 
 static lt_turbojpeg turbojpeg;
 static lt_spng spng;
-static bool has_turbojpeg, has_spng;
+static lt_webp webp;
+static bool has_turbojpeg, has_spng, has_webp;
 
 /* Fills a table of pointers to functions; false when one is not in the library. */
 static bool fill(const char *file, void *table, const row *rows, size_t n) {
@@ -60,6 +61,15 @@ static void open_spng(void) {
   has_spng = fill("libspng.so.0", &spng, rows, sizeof rows / sizeof *rows);
 }
 
+static void open_webp(void) {
+  static const row rows[] = {
+      {offsetof(lt_webp, features), "WebPGetFeaturesInternal"},
+      {offsetof(lt_webp, decode_rgb), "WebPDecodeRGBInto"},
+      {offsetof(lt_webp, decode_rgba), "WebPDecodeRGBAInto"},
+  };
+  has_webp = fill("libwebp.so.7", &webp, rows, sizeof rows / sizeof *rows);
+}
+
 const lt_turbojpeg *lt_turbojpeg_open(lt_ctx *c, const char *op) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, open_turbojpeg);
@@ -73,4 +83,11 @@ const lt_spng *lt_spng_open(lt_ctx *c, const char *op) {
   pthread_once(&once, open_spng);
   if (!has_spng) lt_fail(c, LT_EDEVICE, "%s: PNG files need libspng: apt install libspng0", op);
   return has_spng ? &spng : NULL;
+}
+
+const lt_webp *lt_webp_open(lt_ctx *c, const char *op) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, open_webp);
+  if (!has_webp) lt_fail(c, LT_EDEVICE, "%s: WebP files need libwebp: apt install libwebp7", op);
+  return has_webp ? &webp : NULL;
 }

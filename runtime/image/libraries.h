@@ -1,7 +1,8 @@
-/* runtime/image/libraries.h: libturbojpeg and libspng, opened when they are first needed.
+/* runtime/image/libraries.h: libturbojpeg, libspng and libwebp, opened when they are first
+   needed.
 
    What we call of them is declared here, so that a build needs neither their headers nor them, and
-   a start of the program pays nothing: both interfaces have been stable for years. */
+   a start of the program pays nothing: these interfaces have been stable for years. */
 #ifndef LT_IMAGE_LIBRARIES_H
 #define LT_IMAGE_LIBRARIES_H
 
@@ -56,8 +57,23 @@ typedef struct lt_spng {
   const char *(*error)(int);
 } lt_spng;
 
+/* webp/decode.h */
+enum { LT_WEBP_ABI = 0x0208 };
+
+typedef struct lt_webp_features {
+  int width, height, has_alpha, has_animation, format;
+  uint32_t reserved[5];
+} lt_webp_features;
+
+typedef struct lt_webp {
+  int (*features)(const uint8_t *, size_t, lt_webp_features *, int abi);
+  uint8_t *(*decode_rgb)(const uint8_t *, size_t, uint8_t *out, size_t size, int stride);
+  uint8_t *(*decode_rgba)(const uint8_t *, size_t, uint8_t *out, size_t size, int stride);
+} lt_webp;
+
 /* NULL, with a failure that says what to install, where the library is not. */
 const lt_turbojpeg *lt_turbojpeg_open(lt_ctx *c, const char *op);
 const lt_spng *lt_spng_open(lt_ctx *c, const char *op);
+const lt_webp *lt_webp_open(lt_ctx *c, const char *op);
 
 #endif

@@ -36,6 +36,7 @@ struct lt_csv {
   size_t scratch_size;
   bool may_miss[256]; /* first bytes of what says that a value is missing */
   bool empty_misses;
+  bool quotes_text; /* a field in quotes is text, unless its column must be of numbers */
 };
 
 /* Where a pass is. */
@@ -49,6 +50,7 @@ typedef struct field {
   const char *text;
   size_t n;
   bool last; /* of its row */
+  bool quoted;
 } field;
 
 static bool bad_row(lt_ctx *c, const lt_csv *t, int64_t line, const char *what) {
@@ -95,7 +97,7 @@ static bool quoted_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
   }
   if (!at_end(k, t->o.delimiter))
     return bad_row(c, t, k->line, "text follows the quote that ends a field");
-  *f = (field){.text = t->scratch, .n = n};
+  *f = (field){.text = t->scratch, .n = n, .quoted = true};
   leave(k, f, t->o.delimiter);
   return true;
 }
@@ -129,6 +131,7 @@ static bool next_row(cursor *k) {
 
 static bool is_missing(const lt_csv *t, const field *f) {
   if (f->n == 0) return t->empty_misses;
+  if (f->quoted && t->quotes_text) return false;
   if (!t->may_miss[(unsigned char)f->text[0]]) return false;
   for (int k = 0; k < t->o.n_missing; k++)
     if (t->o.missing[k].n == f->n && memcmp(t->o.missing[k].text, f->text, f->n) == 0) return true;
@@ -156,6 +159,10 @@ static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number,
   double value = (double)NAN;
   int64_t integer = 0;
   bool whole = false, missing = is_missing(t, f);
+  if (f->quoted && t->quotes_text && f->n > 0 && !of->given) {
+    change(of, LT_CSV_TEXT);
+    return true;
+  }
   if (!missing && !lt_csv_number(f->text, f->n, &value, &integer, &whole)) {
     if (of->given)
       return bad_field(c, t, k, number, f, of->kind == LT_CSV_INTEGER ? "whole number" : "number");
@@ -230,15 +237,32 @@ static bool add_column(lt_ctx *c, lt_csv *t, const field *f) {
   return true;
 }
 
+static bool begins_with_mark(const char *text, size_t n) {
+  return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+}
+
+/* Whether a field is in quotes that it does not need: a program has quoted all then. */
+static bool quoted_for_nothing(const lt_csv *t, const field *f) {
+  if (!f->quoted || f->n == 0 || f->text[0] == ' ' || f->text[f->n - 1] == ' ') return false;
+  for (size_t i = 0; i < f->n; i++)
+    if (strchr("\"\r\n", f->text[i]) != NULL || f->text[i] == t->o.delimiter) return false;
+  return !begins_with_mark(f->text, f->n);
+}
+
 /* The first row: names, or how many columns there are. */
 static bool read_names(lt_ctx *c, lt_csv *t) {
-  bool marked = t->size >= 3 && memcmp(t->data, "\xef\xbb\xbf", 3) == 0;
+  bool marked = begins_with_mark(t->data, t->size);
   cursor k = {.at = t->data + (marked ? 3 : 0), .end = t->data + t->size, .line = 1};
+  if (marked && begins_with_mark(k.at, t->size - 3))
+    return lt_fail(c, LT_EIO, "%s: %s begins with two byte order marks", t->op, t->path);
   if (!next_row(&k)) return lt_fail(c, LT_EIO, "%s: %s is empty", t->op, t->path);
   size_t first = (size_t)(k.at - t->data);
   t->first_line = k.line;
-  for (field f = {.last = false}; !f.last;)
+  t->quotes_text = t->o.header;
+  for (field f = {.last = false}; !f.last;) {
     if (!read_field(c, t, &k, &f) || !add_column(c, t, &f)) return false;
+    t->quotes_text = t->quotes_text && !quoted_for_nothing(t, &f);
+  }
   if (t->o.header) first = (size_t)(k.at - t->data), t->first_line = k.line;
   t->first = first;
   return true;

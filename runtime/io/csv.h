@@ -1,7 +1,9 @@
 /* runtime/io/csv.h: tables in text files, read by column (RFC 4180; any delimiter of one byte).
 
-   A field may be in quotes, which are doubled within it; a line ends with LF or CRLF; blank lines
-   and a byte order mark are skipped. Line numbers in messages are those of the file. */
+   A field may be in quotes, which are doubled within it, and is text then, unless names have quotes
+   that they do not need: then all fields are in quotes, and these say nothing. A line ends with LF
+   or CRLF; blank lines and a byte order mark are skipped. Line numbers in messages are those of the
+   file. */
 #ifndef LT_IO_CSV_H
 #define LT_IO_CSV_H
 

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,7 +15,7 @@
 
 static int system_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
 
-enum { SMALL_FILE = 64 << 20 };
+enum { SMALL_FILE = 64 << 20, FIRST_PIECE = 1 << 16, WAIT_MS = 200 };
 
 static void *system_map(int fd, size_t n) {
   void *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
@@ -45,6 +47,7 @@ const lt_file_ops lt_system_files = {
     .fstat = fstat,
     .stat = stat,
     .rename = rename,
+    .symlink = symlink,
     .unlink = unlink,
     .rmdir = rmdir,
     .mkdir = mkdir,
@@ -74,15 +77,28 @@ bool lt_file_may_write(lt_ctx *c, const char *op, const char *path) {
                  path);
 }
 
+/* "/dev/stdin" and what a shell gives for <(command): the path itself names a descriptor of the
+   process, so that a pipe is meant. A pipe in the place of a file of a folder is not. */
+static bool names_descriptor(const char *path) {
+  static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+  for (int k = 0; k < 2; k++) {
+    size_t n = strlen(folders[k]);
+    if (strncmp(path, folders[k], n) == 0)
+      return path[n] != 0 && path[n + strspn(path + n, "0123456789")] == 0;
+  }
+  return strcmp(path, "/dev/stdin") == 0;
+}
+
+bool lt_file_may_wait(const char *path) {
+  struct stat info;
+  return stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) &&
+         !names_descriptor(path);
+}
+
 static int open_to_read(lt_ctx *c, const char *op, const char *path, int flags) {
-  if (!may_read(c, op, path)) return -1;
   int fd;
-  errno = ENOENT;
-  if (lt_is_held(c, path))
-    fd = lt_held_open(c, path);
-  else
-    do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC | flags, 0);
-    while (fd < 0 && errno == EINTR);
+  do fd = lt_files(c)->open(path, O_RDONLY | O_CLOEXEC | flags, 0);
+  while (fd < 0 && errno == EINTR);
   if (fd < 0) fail_errno(c, op, "open", path);
   return fd;
 }
@@ -92,28 +108,45 @@ static bool check_plain(lt_ctx *c, const char *op, const char *path, const struc
 }
 
 static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size) {
-  int fd = open_to_read(c, op, path, 0);
+  errno = ENOENT;
+  int fd = lt_held_open(c, path);
   size_t n = 0;
-  if (fd >= 0) lt_held_bytes(c, fd, &n);
+  if (fd < 0) fail_errno(c, op, "open", path);
+  else lt_held_bytes(c, fd, &n);
   *size = (int64_t)n;
   return fd;
 }
 
-/* Opening alone may do something to a device: it is looked at before, and what was opened after. */
-int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size) {
+/* Opening alone may do something to a device: what is there is checked before, and what was opened
+   after. */
+static int open_file(lt_ctx *c, const char *op, const char *path, bool pipes, int64_t *size) {
   struct stat info;
   if (!may_read(c, op, path)) return -1;
   if (lt_is_held(c, path)) return open_held(c, op, path, size);
-  if (lt_files(c)->stat(path, &info) == 0 && !check_plain(c, op, path, &info)) return -1;
-  int fd = open_to_read(c, op, path, O_NONBLOCK | O_NOCTTY);
+  bool found = lt_files(c)->stat(path, &info) == 0;
+  bool is_pipe = pipes && found && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) &&
+                 names_descriptor(path);
+  if (found && pipes && S_ISDIR(info.st_mode)) {
+    errno = EISDIR;
+    fail_errno(c, op, "read", path);
+    return -1;
+  }
+  if (found && !is_pipe && !check_plain(c, op, path, &info)) return -1;
+  int fd = open_to_read(c, op, path, is_pipe ? 0 : O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return -1;
-  if (lt_files(c)->fstat(fd, &info) != 0)
+  if (is_pipe)
+    *size = -1;
+  else if (lt_files(c)->fstat(fd, &info) != 0)
     fail_errno(c, op, "read", path);
   else if (check_plain(c, op, path, &info))
     *size = (int64_t)info.st_size;
   if (lt_ok(c)) return fd;
   lt_file_close(c, fd);
   return -1;
+}
+
+int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size) {
+  return open_file(c, op, path, false, size);
 }
 
 void lt_file_close(lt_ctx *c, int fd) {
@@ -148,22 +181,36 @@ bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *
   return true;
 }
 
-/* Room for the whole of a plain file at once; pipes grow. */
-static size_t first_capacity(lt_ctx *c, int fd, size_t limit) {
-  struct stat info;
-  size_t held;
-  if (lt_is_held_fd(fd)) return lt_held_bytes(c, fd, &held) != NULL ? held + 1 : 1;
-  if (lt_files(c)->fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) return (size_t)info.st_size + 1;
-  return limit < 1 << 16 ? limit + 1 : 1 << 16;
+/* Waits until a pipe has bytes or has ended; false where the user ends the wait. Calls of read
+   restart after a signal, poll never does. */
+static bool wait_for_bytes(lt_ctx *c, const char *op, const char *path, int fd) {
+  const atomic_int *interrupts = c->root->interrupts;
+  for (;;) {
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+    if (poll(&one, 1, WAIT_MS) > 0) return true;
+    if ((interrupts != NULL && atomic_load(interrupts) > 0) || atomic_load(c->cancel))
+      return lt_fail(c, LT_EIO, "%s: interrupted while it read %s", op, path);
+  }
+}
+
+static ssize_t read_next(lt_ctx *c, const char *op, const char *path, int fd, bool is_pipe,
+                         char *out, size_t n, size_t at) {
+  if (!is_pipe) return read_some(c, fd, out, n, (int64_t)at);
+  return wait_for_bytes(c, op, path, fd) ? lt_files(c)->read(fd, out, n) : 0;
 }
 
 char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size) {
-  int fd = open_to_read(c, op, path, 0);
+  int64_t stated = 0;
+  int fd = open_file(c, op, path, true, &stated);
   if (fd < 0) return NULL;
-  size_t capacity = first_capacity(c, fd, limit), n = 0;
+  bool is_pipe = stated < 0;
+  /* One byte more than a file has: its end is met without another piece. Pipes grow, and so do
+     files of /proc, whose size is 0. */
+  size_t capacity = is_pipe || stated == 0 ? FIRST_PIECE : (size_t)stated + 1, n = 0;
   char *data = NULL;
-  if (capacity > limit + 1)
-    lt_fail(c, LT_EIO, "%s: %s is larger than %zu bytes", op, path, limit);
+  if (stated > 0 && (size_t)stated > limit)
+    lt_fail(c, LT_EIO, "%s: %s is larger than %zu bytes: it has %lld", op, path, limit,
+            (long long)stated);
   else
     data = lt_alloc(c, capacity);
   while (data != NULL) {
@@ -173,8 +220,7 @@ char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, si
       data = more;
       capacity *= 2;
     }
-    ssize_t got = lt_is_held_fd(fd) ? read_some(c, fd, data + n, capacity - n, (int64_t)n)
-                                    : lt_files(c)->read(fd, data + n, capacity - n);
+    ssize_t got = read_next(c, op, path, fd, is_pipe, data + n, capacity - n, n);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail_errno(c, op, "read", path);
     if (got > 0 && n + (size_t)got > limit)
@@ -193,13 +239,23 @@ char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, si
   return exact;
 }
 
+/* What waits for a reader, a pipe without one, is refused. */
+static int open_to_append(lt_ctx *c, const char *path) {
+  int fd;
+  do
+    fd = lt_files(c)->open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+                           0666);
+  while (fd < 0 && errno == EINTR);
+  int flags = fd >= 0 ? fcntl(fd, F_GETFL) : -1;
+  if (flags >= 0) fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+  return fd;
+}
+
 bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
   if (!lt_file_may_write(c, op, path)) return false;
   if (lt_is_held(c, path)) return lt_held_append(c, op, path, data, n);
   const lt_file_ops *files = lt_files(c);
-  int fd;
-  do fd = files->open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  while (fd < 0 && errno == EINTR);
+  int fd = open_to_append(c, path);
   if (fd < 0) return fail_errno(c, op, "open", path);
   struct stat before;
   bool plain = files->fstat(fd, &before) == 0 && S_ISREG(before.st_mode);
@@ -227,6 +283,32 @@ bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
   bool folder = files->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
   if ((folder ? files->rmdir(path) : files->unlink(path)) == 0 || errno == ENOENT) return true;
   return fail_errno(c, op, "remove", path);
+}
+
+bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path) {
+  if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return lt_fail(c, LT_EIO, "%s: no link can be in memory: %s", op, path);
+  const lt_file_ops *files = lt_files(c);
+  char temporary[LT_PATH_MAX];
+  int n = snprintf(temporary, sizeof temporary, "%s.%ld.link", path, (long)getpid());
+  if (n < 0 || n >= LT_PATH_MAX) return lt_fail(c, LT_EIO, "%s: path too long: %.60s", op, path);
+  files->unlink(temporary); /* of a process that died */
+  if (files->symlink(target, temporary) != 0) return fail_errno(c, op, "link", path);
+  if (files->rename(temporary, path) == 0) return true;
+  fail_errno(c, op, "link", path);
+  files->unlink(temporary);
+  return false;
+}
+
+bool lt_file_follow(lt_ctx *c, const char *path, char *out, size_t size) {
+  struct stat info;
+  if (!c->policy.read_files || lt_is_held(c, path)) return false;
+  if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return false;
+  char *whole = realpath(path, NULL);
+  bool fits = whole != NULL && strlen(whole) < size;
+  if (fits) strcpy(out, whole);
+  free(whole);
+  return fits;
 }
 
 /* mkdir, content with a folder that is there. */

@@ -24,6 +24,7 @@ typedef struct lt_file_ops {
   int (*fstat)(int fd, struct stat *out);
   int (*stat)(const char *path, struct stat *out);
   int (*rename)(const char *from, const char *to);
+  int (*symlink)(const char *target, const char *path);
   int (*unlink)(const char *path);
   int (*rmdir)(const char *path);
   int (*mkdir)(const char *path, mode_t mode);
@@ -48,12 +49,18 @@ const lt_file_ops *lt_files(const lt_ctx *c);
 int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size);
 void lt_file_close(lt_ctx *c, int fd);
 
+/* Whether reading a path could wait for ever: a pipe or a device that is not, by its name, a
+   descriptor of the process (lt_file_load). */
+bool lt_file_may_wait(const char *path);
+
 /* Exactly n bytes from `offset`; a file that ends before fails. */
 bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,
                      int64_t offset);
 
-/* A whole file (or pipe) of at most `limit` bytes, with a NUL after it; free it with
-   lt_free(c, data, *size + 1). */
+/* A whole plain file of at most `limit` bytes, with a NUL after it; free it with
+   lt_free(c, data, *size + 1). Its size is checked before it is read. A pipe or a terminal is read
+   only where the path names a descriptor of the process: /dev/stdin, and what a shell gives for
+   <(command). */
 char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size);
 
 /* A file that is being saved. Open, write as often as needed, then commit, which ends it: it gives
@@ -66,6 +73,9 @@ typedef struct lt_saving {
   char *held; /* the bytes so far of a file in memory (io/held_files.h) */
   size_t held_size, held_room;
 } lt_saving;
+
+/* Remove temporaries in a folder whose process, of this host, has died: as lt_saving_open does. */
+bool lt_saving_remove_stale(lt_ctx *c, const char *op, const char *folder);
 
 /* Also removes temporaries in the folder whose process has died. */
 bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path);
@@ -84,6 +94,14 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
 
 /* Remove a file or an empty folder; true when it is not there. */
 bool lt_file_remove(lt_ctx *c, const char *op, const char *path);
+
+/* Make `path` a symbolic link to `target` (relative to the link's folder), over what is there: at
+   each moment it leads to the former file or to the new one. */
+bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path);
+
+/* The path of the file that a symbolic link leads to, of at most `size` bytes with its end; false
+   where `path` is not a link, or leads to nothing. */
+bool lt_file_follow(lt_ctx *c, const char *path, char *out, size_t size);
 
 /* Make a folder and those above it; true when it is there already. */
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path);

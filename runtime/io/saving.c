@@ -70,6 +70,17 @@ static bool sweep_one(void *ud, const char *name) {
   return true;
 }
 
+bool lt_saving_remove_stale(lt_ctx *c, const char *op, const char *folder) {
+  char path[LT_PATH_MAX];
+  if (!lt_file_may_write(c, op, folder)) return false;
+  if (lt_is_held(c, folder)) return true;
+  if (snprintf(path, sizeof path, "%s/", folder) >= LT_PATH_MAX)
+    return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, folder);
+  const lt_file_ops *files = lt_files(c);
+  files->list(path, sweep_one, &(sweep){.files = files, .folder = path, .host = host_id()});
+  return true;
+}
+
 bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->op = op;
   s->path = path;

@@ -76,8 +76,14 @@ static bool make_above(char *path) {
 
 static bool copy_file(const char *from, const char *to) {
   char bytes[1 << 14];
-  int in = open(from, O_RDONLY | O_CLOEXEC);
+  struct stat info;
+  int in = open(from, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (in < 0) return errno == ENOENT;
+  if (fstat(in, &info) != 0 || !S_ISREG(info.st_mode)) {
+    close(in);
+    errno = EINVAL;
+    return false;
+  }
   int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   ssize_t n = out < 0 ? -1 : 1;
   while (n > 0 && (n = read(in, bytes, sizeof bytes)) > 0)
@@ -180,6 +186,11 @@ static int shadow_stat(const char *path, struct stat *out) {
   return lt_shadow_read_path(path, real) ? stat(real, out) : -1;
 }
 
+static int shadow_symlink(const char *target, const char *path) {
+  char real[LT_PATH_MAX];
+  return begin_writing(path, real) ? symlink(target, real) : -1;
+}
+
 static int shadow_rmdir(const char *path) { return drop(path, rmdir); }
 
 static int shadow_mkdir(const char *path, mode_t mode) {
@@ -239,6 +250,7 @@ bool lt_shadow_open(lt_ctx *c, const char *folder) {
   shadow_files.open = shadow_open;
   shadow_files.stat = shadow_stat;
   shadow_files.rename = lt_shadow_rename;
+  shadow_files.symlink = shadow_symlink;
   shadow_files.unlink = lt_shadow_unlink;
   shadow_files.rmdir = shadow_rmdir;
   shadow_files.mkdir = shadow_mkdir;

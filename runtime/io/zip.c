@@ -7,6 +7,7 @@
 
 #include "device/device.h"
 #include "io/file.h"
+#include "io/inflation.h"
 #include "io/mapping.h"
 
 /* Bytes of the records, without the names and notes that follow them; their first four bytes. */
@@ -19,7 +20,6 @@ enum {
   WIDE_FIELD = 1, /* the note that holds what takes more than 32 bits */
   ENCRYPTED = 1,
   DEFLATED = 8,
-  MAX_RATIO = 1032, /* no stream of deflate yields more bytes for one */
   MAPPED_FROM = 65536 /* bytes of a tensor; smaller ones are read */
 };
 
@@ -111,7 +111,7 @@ static bool read_entry(lt_ctx *c, const lt_zip *z, const char *at, int64_t left,
   int64_t method = number(at + 10, 2);
   if (method == DEFLATED && z->inflates) {
     m->packed = packed;
-    return (m->size > 0 && packed > 0 && m->size / MAX_RATIO <= packed) ||
+    return (m->size > 0 && packed > 0 && m->size / LT_DEFLATE_RATIO <= packed) ||
            wrong_member(c, z, m, "has impossible sizes");
   }
   if (method != 0)
@@ -147,7 +147,21 @@ static int by_name(const void *a, const void *b) {
   return memcmp(x->name, y->name, x->name_size);
 }
 
+/* Of all members together: each may be small. */
+static bool check_inflation(lt_ctx *c, const lt_zip *z) {
+  int64_t size = 0;
+  for (int64_t i = 0; i < z->count; i++)
+    if (z->members[i].packed > 0 && __builtin_add_overflow(size, z->members[i].size, &size))
+      size = INT64_MAX;
+  return lt_inflation_fits(z->size, size) ||
+         lt_fail(c, LT_EIO,
+                 "%s: %s has %lld bytes and would become %lld, over %d times as many: store it "
+                 "uncompressed (numpy.savez) where it is to be trusted",
+                 z->op, z->path, (long long)z->size, (long long)size, LT_INFLATION_RATIO);
+}
+
 static bool check_members(lt_ctx *c, const lt_zip *z) {
+  if (!check_inflation(c, z)) return false;
   if (z->count < 2) return true;
   qsort(z->members, (size_t)z->count, sizeof *z->members, by_place);
   for (int64_t i = 1; i < z->count; i++)

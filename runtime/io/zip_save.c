@@ -11,6 +11,9 @@ enum {
   NAMES_UTF8 = 1 << 11,
   JANUARY_1980 = 1 << 5 | 1, /* files that hold the same are the same */
   WIDE_FIELD = 1,
+  PAD_FIELD = 0x4246, /* as PyTorch pads */
+  LOCAL = 30,         /* bytes before the name of a member */
+  ALIGN = 64,         /* of bytes that are not deflated: they may be mapped */
 };
 #define PIECE ((size_t)1 << 30)
 
@@ -38,15 +41,26 @@ static void put_middle(lt_json *out, const member *m) {
   put(out, strlen(m->name), 2);
 }
 
-static void put_local(lt_json *out, const member *m) {
+/* `pad`: bytes of a field without meaning, 4 at least, or 0. */
+static void put_local(lt_json *out, const member *m, size_t pad) {
   put(out, 0x04034b50, 4);
   put_middle(out, m);
-  put(out, 20, 2);
+  put(out, 20 + pad, 2);
   lt_json_raw(out, m->name, strlen(m->name));
   put(out, WIDE_FIELD, 2);
   put(out, 16, 2);
   put(out, m->size, 8);
   put(out, m->packed, 8);
+  if (pad == 0) return;
+  put(out, PAD_FIELD, 2);
+  put(out, pad - 4, 2);
+  for (size_t k = 4; k < pad; k++) lt_json_char(out, 0);
+}
+
+/* The padding after which the bytes of a member that begins at `at` are aligned. */
+static size_t padding(const member *m) {
+  uint64_t head = m->at + LOCAL + strlen(m->name) + 20;
+  return (size_t)(4 + (ALIGN - (head + 4) % ALIGN) % ALIGN);
 }
 
 static void put_entry(lt_json *out, const member *m) {
@@ -103,7 +117,7 @@ bool lt_zip_saving_add(lt_ctx *c, lt_zip_saving *z, const char *name, const void
     m.method = DEFLATED;
     m.packed = packed.size;
   }
-  put_local(&head, &m);
+  put_local(&head, &m, deflated ? 0 : padding(&m));
   put_entry(&z->directory, &m);
   if (lt_ok(c)) lt_saving_write(c, &z->file, head.data, head.size);
   if (lt_ok(c)) lt_saving_write(c, &z->file, deflated ? packed.data : data, m.packed);

@@ -7,6 +7,7 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -57,8 +58,8 @@ void lt_child_silence(int fd) {
   close(null);
 }
 
-/* A terminal's Ctrl-C goes to all processes, and the parent decides; one that somebody sent to this
-   rank ends the job. */
+/* Where the program does not handle signals itself: a terminal's Ctrl-C goes to all processes, and
+   the parent decides; one that somebody sent to this rank ends the job. */
 static lt_world *own;
 
 static void on_interrupt(int number, siginfo_t *info, void *unused) {
@@ -79,8 +80,11 @@ static bool take_interrupts(lt_ctx *c, lt_world *w) {
          lt_fail(c, LT_EIO, "%s: cannot handle SIGINT: %s", w->what, strerror(errno));
 }
 
-bool lt_child_set_up(lt_ctx *c, lt_world *w) {
-  if (!take_interrupts(c, w)) return false;
+bool lt_child_set_up(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
+  if (!o->takes_signals && !take_interrupts(c, w)) return false;
+  /* Its watchdog sees the end of rank 0, reports it and ends the process; not in one that is
+     stopped, so the kernel continues it then. */
+  prctl(PR_SET_PDEATHSIG, SIGCONT);
   lt_child_keep_terminal(w);
   lt_child_silence(STDIN_FILENO);
   __fpurge(stdin); /* what was read ahead belongs to the parent */

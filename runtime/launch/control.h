@@ -19,6 +19,7 @@ typedef enum lt_message_kind {
   LT_MESSAGE_REPORT,    /* worker: a failure, before it unwinds */
   LT_MESSAGE_LEFT,      /* worker: it left the loop or the script; text: lt_issued, completed */
   LT_MESSAGE_ALL_LEFT,
+  LT_MESSAGE_LOCATE,  /* coordinator, to a rank that others wait for: what is its line? */
   LT_MESSAGE_WARN,    /* coordinator, to the rank that prints: text */
   LT_MESSAGE_VERDICT, /* coordinator; a worker that decided alone sends its own */
   LT_MESSAGE_DONE,    /* worker: unwound, from now on its end is no failure */

@@ -90,6 +90,7 @@ void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
       break;
     case LT_MESSAGE_LEFT: has_left(d, rank, m); break;
     case LT_MESSAGE_DONE: is_done(d, rank); break;
+    case LT_MESSAGE_LOCATE: lt_watchdog_locate(d); break;
     case LT_MESSAGE_HELLO: /* what a coordinator sends, or a worker while it connects */
     case LT_MESSAGE_CHALLENGE:
     case LT_MESSAGE_PROOF:

@@ -65,7 +65,7 @@ static bool begin(lt_ctx *c, lt_world *w) {
 static void begin_child(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   lt_device_forked(c);
   w->shared->pids[w->info.rank] = (int)getpid(); /* the parent may not have come to it */
-  if (begin(c, w) && lt_child_set_up(c, w)) {
+  if (begin(c, w) && lt_child_set_up(c, w, o)) {
     lt_world_guard(w);
     if (o->in_child != NULL) o->in_child(o->child_ud, w->info.rank);
     return;

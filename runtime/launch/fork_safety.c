@@ -99,6 +99,13 @@ static bool refuse(lt_ctx *c, const char *what, int n, const char *names) {
                  what, n, n == 1 ? " runs" : "s run", names);
 }
 
+/* Asked for a number, LLVM's OpenMP begins again, without threads: a child of a process in which it
+   has been ended does not come through its first parallel region. */
+void lt_fork_end_team(void) {
+  omp_pause_resource_all(omp_pause_hard);
+  omp_get_max_threads();
+}
+
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
   const char *what = o->what != NULL ? o->what : "launch";
   if (!c->root->policy.fork)
@@ -108,7 +115,7 @@ bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
   if (lt_world_current(c) != NULL)
     return lt_fail(c, LT_EARG, "%s: ranks run already: one world at a time", what);
   lt_quiesce(c->root);
-  omp_pause_resource_all(omp_pause_hard);
+  lt_fork_end_team();
   char names[512] = "";
   int n = o->fork_with_threads || is_alone() ? 0 : count_others(names, sizeof names);
   if (n > 0) return refuse(c, what, n, names);

@@ -9,6 +9,7 @@
 #include "comm/comm.h"
 
 enum { LT_STATUS_OF_SIGNAL = 128 }; /* a process that signal n ended has 128 + n */
+enum { LT_SIGNAL_TWICE_MS = 200 };  /* signals that come so close together are one */
 
 typedef struct lt_world lt_world;
 
@@ -22,10 +23,14 @@ typedef struct lt_launch_options {
   bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
   bool stays;             /* forked ranks continue the script after a loop that ended well */
   const char *network;    /* addresses of the launcher's, with commas; NULL: not known (joined) */
+  bool takes_signals;     /* the process's handler of SIGINT asks all ranks to end: they keep it */
   bool takes_seed;        /* the ctx's seed was not set: rank 0's replaces it (joined ranks) */
   /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
      end soon. (optional) */
   void (*wake)(void *ud);
+  /* The same while others wait for this rank: notes the script's line, which the failure report
+     names. (optional) */
+  void (*locate)(void *ud);
   void *wake_ud;
   /* Called after the fork in each child, for what lives above the runtime. (optional) */
   void (*in_child)(void *ud, int rank);

@@ -10,7 +10,7 @@
 
 #include "launch/world.h"
 
-enum { WARN_S = 10, DOUBT_MS = 500 };
+enum { WARN_S = 10, DOUBT_MS = 500, LOCATE_S = 2 };
 
 static bool is_message(const lt_mark *m) { return m->op == LT_COMM_SEND || m->op == LT_COMM_RECV; }
 
@@ -95,10 +95,20 @@ static void warn(lt_watchdog *d, const char *text) {
     if (lt_peer_is_heard(&d->peers[r]) && lt_channel_send(&d->peers[r].link, &d->out)) return;
 }
 
+/* Soon before the ranks in d->ranks are reported they are asked for the lines of their scripts. */
+static void ask_lines(lt_watchdog *d, int n, int64_t left_ns) {
+  if (left_ns < 0 || left_ns > (int64_t)LOCATE_S * LT_SECOND) return;
+  for (int k = 0; k < n; k++)
+    if (!lt_peer_is_waiting(&d->peers[d->ranks[k]]))
+      lt_watchdog_send_kind(d, d->ranks[k], LT_MESSAGE_LOCATE);
+}
+
 static void look_for_late(lt_watchdog *d, int waiter, int n) {
   lt_peer *p = &d->peers[waiter];
   int64_t timeout = atomic_load(&d->mail->timeout_ns), warning = (int64_t)WARN_S * LT_SECOND;
   if (warning > timeout / 2) warning = timeout / 2;
+  ask_lines(d, n, warning - p->blamed_ns);
+  ask_lines(d, n, timeout - p->blamed_ns);
   char text[LT_VERDICT_TEXT];
   int named = d->ranks[0];
   if (p->blamed_ns >= timeout) {

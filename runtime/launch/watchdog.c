@@ -14,7 +14,7 @@
 #include "launch/world.h"
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, STACK = 1 << 19 };
-enum { SEEN_MS = 2500 };
+enum { SEEN_MS = 2500, LOCATED_MS = 50 };
 
 static bool is_coordinator(const lt_watchdog *d) { return d->info->rank == 0; }
 
@@ -70,6 +70,12 @@ void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind) {
   d->out = (lt_message){.kind = (uint8_t)kind, .rank = d->info->rank};
   lt_message_size(&d->out, 0);
   lt_watchdog_send(d, rank, &d->out);
+}
+
+/* The line is there at the script's next instruction, for the heartbeat that follows. */
+void lt_watchdog_locate(lt_watchdog *d) {
+  lt_world_locate(d->world);
+  d->heartbeat_ns = lt_least(d->heartbeat_ns, d->now_ns + (int64_t)LOCATED_MS * LT_MS);
 }
 
 static void report_failure(lt_watchdog *d, const lt_message *m) {

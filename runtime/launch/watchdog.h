@@ -97,6 +97,8 @@ void lt_watchdog_receive(lt_watchdog *d, int peer);
 /* Send to another rank, or to this one if it is rank 0; the second, a message without a text. */
 void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m);
 void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind);
+/* Ask this rank's main thread for the line of its script. */
+void lt_watchdog_locate(lt_watchdog *d);
 /* Print the verdict's text on stderr, once in the world; print any line there. */
 void lt_watchdog_print_verdict(lt_watchdog *d);
 void lt_watchdog_print(const lt_watchdog *d, const char *text);

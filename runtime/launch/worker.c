@@ -26,6 +26,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
       break;
     case LT_MESSAGE_READY: lt_mailbox_notify(d->mail, LT_NOTICE_READY); break;
     case LT_MESSAGE_ALL_LEFT: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_LEFT); break;
+    case LT_MESSAGE_LOCATE: lt_watchdog_locate(d); break;
     case LT_MESSAGE_WARN:
       if (d->world->err_fd >= 0) lt_watchdog_print(d, m->text);
       break;

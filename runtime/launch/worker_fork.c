@@ -82,6 +82,13 @@ static void on_life(int number) {
   errno = before;
 }
 
+/* The kernel ends a worker with the thread that forked it, also one that is stopped and handles no
+   signal. Of a thread that may end before its process the pipe alone is watched. */
+static void die_with_parent(pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1); /* it is gone already */
+}
+
 static void watch_parent(int end) {
   char path[64];
   snprintf(path, sizeof path, "/proc/self/fd/%d", end);
@@ -103,8 +110,9 @@ static void set_signals(void) {
   signal(SIGTERM, SIG_DFL);
 }
 
-/* From here on this process is worker `id`. `end`: the pipe's; `own`: its socket. */
-static void become(lt_ctx *c, lt_worker_pool *p, int id, int end, int own) {
+/* From here on this process is worker `id`. `end`: the pipe's; `own`: its socket; `by_main`: the
+   main thread of its parent forked it. */
+static void become(lt_ctx *c, lt_worker_pool *p, int id, int end, int own, bool by_main) {
   in_worker = true;
   lt_worker_pool_let_go(p);
   lt_worker_pools_forked();
@@ -114,6 +122,7 @@ static void become(lt_ctx *c, lt_worker_pool *p, int id, int end, int own) {
   prctl(PR_SET_NAME, "ltrain worker");
   set_signals();
   watch_parent(end);
+  if (by_main) die_with_parent(p->owner);
   lt_threads_forked(c);
   lt_device_forked(c);
   lt_world_forked_worker();
@@ -132,10 +141,11 @@ static bool fork_one(lt_ctx *c, lt_worker_pool *p, int id, int end) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
     return lt_fail(c, LT_EIO, "DataLoader: cannot open a channel for worker %d: %s", id,
                    strerror(errno));
+  bool by_main = gettid() == getpid();
   pid_t pid = fork();
   if (pid == 0) {
     close(ends[0]);
-    become(c, p, id, end, ends[1]);
+    become(c, p, id, end, ends[1], by_main);
     return true;
   }
   int error = errno;
@@ -183,7 +193,7 @@ lt_worker_pool *lt_worker_pool_new(lt_ctx *c, int n, int slots) {
   if (lt_ok(c) && pipe2(ends, O_CLOEXEC) != 0)
     lt_fail(c, LT_EIO, "DataLoader: cannot make a pipe: %s", strerror(errno));
   p->life = ends[1];
-  omp_pause_resource_all(omp_pause_hard); /* a child hangs in its first loop otherwise */
+  lt_fork_end_team(); /* a child hangs in its first loop otherwise */
   lt_fork_flush();
   if (lt_ok(c)) fork_all(c, p, ends[0]);
   if (p->id >= 0) return p;

@@ -11,17 +11,27 @@
 
 #include "base/locale.h"
 
-/* The world whose main thread the reserved signal is for. */
+/* The world whose main thread the reserved signals are for. */
 static lt_world *_Atomic signalled;
 
-/* One of the real-time signals, used by nothing else: a verdict is there. */
+/* Real-time signals, used by nothing else: a verdict is there; the script's line is asked for,
+   after which calls that wait for a file or a child are restarted. */
 static int reserved_signal(void) { return SIGRTMIN + 6; }
+static int locate_signal(void) { return SIGRTMIN + 7; }
 
 static void on_verdict(int number) {
   (void)number;
   int saved = errno;
   lt_world *w = atomic_load(&signalled);
   if (w != NULL && w->wake != NULL) w->wake(w->wake_ud);
+  errno = saved;
+}
+
+static void on_locate(int number) {
+  (void)number;
+  int saved = errno;
+  lt_world *w = atomic_load(&signalled);
+  if (w != NULL && w->locate != NULL) w->locate(w->wake_ud);
   errno = saved;
 }
 
@@ -65,6 +75,7 @@ lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
   if (gethostname(w->host, sizeof w->host - 1) != 0) snprintf(w->host, sizeof w->host, "localhost");
   w->owns_process = o->owns_process;
   w->wake = o->wake;
+  w->locate = o->locate;
   w->wake_ud = o->wake_ud;
   w->may_write = c->root->policy.write_files;
   w->threads_before = c->root->threads;
@@ -147,11 +158,19 @@ void lt_world_install(lt_ctx *c, lt_world *w) {
   struct sigaction action = {.sa_handler = on_verdict};
   sigemptyset(&action.sa_mask);
   atomic_store(&signalled, w);
-  w->signals = sigaction(reserved_signal(), &action, &w->signal_before) == 0;
+  sigaction(reserved_signal(), &action, &w->signal_before);
+  action.sa_handler = on_locate;
+  action.sa_flags = SA_RESTART;
+  sigaction(locate_signal(), &action, &w->locate_before);
+  w->signals = true;
 }
 
 void lt_world_signal(lt_world *w) {
   if (w->signals) pthread_kill(w->main, reserved_signal());
+}
+
+void lt_world_locate(lt_world *w) {
+  if (w->signals) pthread_kill(w->main, locate_signal());
 }
 
 void lt_peer_close(lt_peer *p) {
@@ -162,6 +181,7 @@ void lt_peer_close(lt_peer *p) {
 
 void lt_world_free(lt_ctx *c, lt_world *w) {
   if (w->signals) sigaction(reserved_signal(), &w->signal_before, NULL);
+  if (w->signals) sigaction(locate_signal(), &w->locate_before, NULL);
   lt_world *self = w;
   atomic_compare_exchange_strong(&signalled, &self, NULL);
   if (c->root->slot[LT_SLOT_LAUNCH] == w) c->root->slot[LT_SLOT_LAUNCH] = NULL;

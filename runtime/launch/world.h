@@ -35,7 +35,7 @@ struct lt_world {
   pid_t launcher;              /* of joined ranks: mpirun, orted or slurmstepd; 0: none is left */
   char launcher_name[LT_PROCESS_NAME];
   bool owns_process, may_write;
-  void (*wake)(void *ud);
+  void (*wake)(void *ud), (*locate)(void *ud);
   void *wake_ud;
   lt_shared *shared; /* a mapping of forked ranks; of joined ones, memory of their own */
   /* This rank's, in the mapping; there those of all forked ranks ([size], else NULL), so that rank
@@ -43,7 +43,7 @@ struct lt_world {
   lt_heartbeat *heartbeat, *heartbeats;
   int err_fd; /* where failures are printed: the true stderr */
   pthread_t main;
-  _Atomic bool signals; /* this world has installed a handler of the reserved signal */
+  _Atomic bool signals; /* this world has installed handlers of the reserved signals */
 
   /* The main thread's own. */
   lt_group *group;
@@ -51,7 +51,7 @@ struct lt_world {
   void *segment; /* comm/'s part of the mapping */
   size_t segment_bytes;
   int threads_before;
-  struct sigaction signal_before;
+  struct sigaction signal_before, locate_before;
   lt_stderr *child_stderr;
   pthread_t thread; /* the watchdog's */
   bool watched;     /* it runs */
@@ -73,16 +73,17 @@ bool lt_world_wake(lt_ctx *c, lt_world *w);
 void lt_world_open(lt_world *w);
 void lt_peer_close(lt_peer *p);
 void lt_world_free(lt_ctx *c, lt_world *w);
-/* Set it in the ctx and install the handler of the reserved signal. */
+/* Set it in the ctx and install the handlers of the reserved signals. */
 void lt_world_install(lt_ctx *c, lt_world *w);
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line);
 
 /* report.c: report a failure and wait for the verdict. Only the first of a rank counts. */
 void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text);
 
-/* For both threads: wake the main thread's script; say what this rank does ("rank 1: running, last
-   known line ..."; state.c). */
+/* For both threads: wake the main thread's script; have it note its line; say what this rank does
+   ("rank 1: running, last known line ..."; state.c). */
 void lt_world_signal(lt_world *w);
+void lt_world_locate(lt_world *w);
 void lt_world_activity_text(const lt_world *w, char *text, size_t size);
 
 /* watchdog.c */
@@ -116,10 +117,13 @@ void lt_launcher_end(const lt_world *w);
    exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 
+/* End the threads of OpenMP; the next parallel region makes new ones, in a child too. */
+void lt_fork_end_team(void);
+
 /* What is in buffers is written, that a child may not write it again. While another thread waits
    for standard input, which all streams would wait for with it: what is printed alone. */
 void lt_fork_flush(void);
-bool lt_child_set_up(lt_ctx *c, lt_world *w);
+bool lt_child_set_up(lt_ctx *c, lt_world *w, const lt_launch_options *o);
 void lt_child_silence(int fd);
 void lt_child_keep_terminal(const lt_world *w); /* terminal.c: before its streams are its own */
 bool lt_child_reopen(lt_ctx *c); /* files that it reads get a position of their own */

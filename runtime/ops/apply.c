@@ -206,12 +206,22 @@ static lt_call call_of(const dispatch *d) {
                    .args_size = d->kind->args_size};
 }
 
+/* Runs the parts of a composite, whose name a trace has meanwhile. */
+static bool expand(lt_ctx *c, dispatch *d) {
+  const lt_call call = call_of(d);
+  lt_trace *t = c->modes.trace;
+  if (t == NULL || t->composite != NULL) return d->op->expand(c, &call, d->out);
+  t->composite = d->op->name;
+  bool ok = d->op->expand(c, &call, d->out);
+  t->composite = NULL;
+  return ok;
+}
+
 /* A composite makes its results from other ops, which are copied into those to write. */
 static bool compose(lt_ctx *c, dispatch *d) {
   lt_tensor *preset[LT_MAX_OUT];
   for (int k = 0; k < d->infer.n_out; k++) preset[k] = d->out[k], d->out[k] = NULL;
-  const lt_call call = call_of(d);
-  if (!d->op->expand(c, &call, d->out)) return false;
+  if (!expand(c, d)) return false;
   for (int k = 0; k < d->infer.n_out; k++) {
     if (preset[k] == NULL) continue;
     lt_tensor *made = d->out[k];

@@ -86,7 +86,7 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 #define LT_MAKER_TAIL(A) A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
 #define LT_ARGS_linspace(A) \
   A(NUMBER, start, REQUIRED) A(NUMBER, stop, REQUIRED) A(INT, steps, REQUIRED) LT_MAKER_TAIL(A)
-#define LT_ARGS_eye(A) A(INT, n, REQUIRED) A(INT, m, -1) LT_MAKER_TAIL(A)
+#define LT_ARGS_eye(A) A(INT, n, REQUIRED) A(INT, m, LT_NO_INDEX) LT_MAKER_TAIL(A)
 #define LT_ARGS_create(A)                                                \
   A(SIZES, size, REQUIRED) A(SCALAR, value, LT_NONE_SCALAR)              \
   A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
@@ -237,6 +237,7 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_histc(A) A(INT, bins, 100) A(NUMBER, min, 0) A(NUMBER, max, 0)
 #define LT_ARGS_searchsorted(A) A(FLAG, right, false)
 #define LT_ARGS_embedding(A) A(INT, padding_idx, LT_NO_INDEX)
+#define LT_ARGS_embedding_bag(A) A(FLAG, mean, false) LT_ARGS_embedding(A)
 #define LT_ARGS_masked_fill(A) A(SCALAR, value, REQUIRED)
 #define LT_ARGS_where(A)
 #define LT_ARGS_triangle(A) A(INT, diagonal, 0)
@@ -311,8 +312,9 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 
 /* Pooling; the default stride is kernel_size. max_window is the kernel of max_pool, with `out`
    windows (0: as many as fit). */
+#define LT_AS_KERNEL INT64_MIN
 #define LT_POOLS(A)                                                          \
-  A(EACH, kernel_size, REQUIRED) A(EACH, stride, LT_ALL_OF(-1))              \
+  A(EACH, kernel_size, REQUIRED) A(EACH, stride, LT_ALL_OF(LT_AS_KERNEL))      \
   A(EACH, padding, LT_ALL_OF(0))
 #define LT_ARGS_max_pool(A)                                                  \
   LT_POOLS(A) A(EACH, dilation, LT_ALL_OF(1)) A(FLAG, ceil_mode, false)      \
@@ -323,7 +325,7 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
   A(INT, divisor_override, LT_NO_DIVISOR)
 #define LT_ARGS_lp_pool(A)                                                   \
   A(NUMBER, norm_type, REQUIRED) A(EACH, kernel_size, REQUIRED)              \
-  A(EACH, stride, LT_ALL_OF(-1)) A(FLAG, ceil_mode, false)
+  A(EACH, stride, LT_ALL_OF(LT_AS_KERNEL)) A(FLAG, ceil_mode, false)
 #define LT_ARGS_adaptive_avg_pool(A) A(EACH, output_size, REQUIRED)
 #define LT_ARGS_adaptive_max_pool(A)                                         \
   A(EACH, output_size, REQUIRED) A(FLAG, return_indices, false)

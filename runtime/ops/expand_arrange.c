@@ -13,7 +13,11 @@ static lt_shape around(const lt_tensor *x, int64_t dim, int64_t n) {
 static lt_tensor *repeated(lt_ctx *c, lt_tensor *x, int64_t dim, int64_t n, bool whole) {
   if (x == NULL || n == 1) return x;
   lt_shape to = lt_tensor_shape(x), part = around(x, dim, x->size[dim]), all;
-  to.size[dim] *= n;
+  if (__builtin_mul_overflow(to.size[dim], n, &to.size[dim])) {
+    lt_fail(c, LT_ESHAPE, "dim %lld of shape %s, %lld times, has more elements than can be counted",
+            (long long)dim + 1, LT_TENSOR_STR(x), (long long)n);
+    return NULL;
+  }
   part = (lt_shape){.ndim = 4, .size = {part.size[0], whole ? 1 : part.size[1],
                                         whole ? part.size[1] : 1, part.size[2]}};
   all = part;

@@ -43,6 +43,23 @@ static lt_shape joined(lt_shape first, lt_shape rest) {
   return first;
 }
 
+/* Before how many of the rest the index dims stand, as in PyTorch: where the first list does if no
+   dim is left between the lists, else 0. An index without dims selects: it is not one of them. */
+static int place_of_index(const lt_dims *dims, lt_tensor *const *index, const bool *indexed) {
+  int first = -1, last = -1, at = 0;
+  for (int k = 0; k < dims->n; k++) {
+    if (index[k]->ndim == 0) continue;
+    last = (int)dims->dim[k];
+    if (first < 0) first = last;
+  }
+  for (int d = 0; d < last; d++) {
+    if (indexed[d]) continue;
+    if (d > first) return 0;
+    at++;
+  }
+  return at;
+}
+
 static bool make_plan(lt_ctx *c, plan *p, const lt_tensor *x, const lt_dims *dims,
                       lt_tensor *const *index) {
   *p = (plan){.n = dims->n, .rows = 1};
@@ -52,8 +69,7 @@ static bool make_plan(lt_ctx *c, plan *p, const lt_tensor *x, const lt_dims *dim
     p->order[k] = (int)dims->dim[k];
     p->rows *= x->size[dims->dim[k]];
   }
-  bool adjacent = dims->dim[dims->n - 1] - dims->dim[0] == dims->n - 1;
-  p->at = adjacent ? (int)dims->dim[0] : 0;
+  p->at = place_of_index(dims, index, indexed);
   for (int k = 0; k < x->ndim; k++) {
     if (indexed[k]) continue;
     p->order[p->n + p->rest.ndim] = k;

@@ -77,6 +77,7 @@ bool lt_expand_bincount(lt_ctx *c, const lt_call *call, lt_tensor **out) {
     return false;
   if (least.i < 0)
     return lt_fail(c, LT_EVALUE, "bincount: counts integers from 0, got %lld", (long long)least.i);
+  if (most.i == INT64_MAX) most.i--; /* too many in any case */
   int64_t n = most.i + 1 > a->minlength ? most.i + 1 : a->minlength;
   lt_dtype dtype = weights == NULL              ? LT_I64
                    : weights->dtype == LT_F32 ? LT_F32

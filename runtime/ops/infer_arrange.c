@@ -19,7 +19,7 @@ bool lt_infer_linspace(lt_ctx *c, lt_infer *i) {
 
 bool lt_infer_eye(lt_ctx *c, lt_infer *i) {
   lt_args_eye *a = i->args;
-  if (a->m == -1) a->m = a->n;
+  if (a->m == LT_NO_INDEX) a->m = a->n;
   return (a->n >= 0 && a->m >= 0) || lt_fail(c, LT_ESHAPE, "eye: impossible shape [%lld, %lld]",
                                              (long long)a->n, (long long)a->m);
 }
@@ -79,14 +79,22 @@ bool lt_infer_unfold(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+static bool is_within(lt_pair p, int64_t least) {
+  const int64_t most = INT32_MAX;
+  return p.h >= least && p.h <= most && p.w >= least && p.w <= most;
+}
+
 /* How many windows fit into an image of `size`; 0 is a failure. */
 static int64_t windows(lt_ctx *c, const lt_infer *i, lt_pair size, lt_pair kernel, lt_pair dilation,
                        lt_pair padding, lt_pair stride) {
-  bool right = kernel.h > 0 && kernel.w > 0 && dilation.h > 0 && dilation.w > 0 &&
-               padding.h >= 0 && padding.w >= 0 && stride.h > 0 && stride.w > 0;
-  int64_t h = size.h + 2 * padding.h - dilation.h * (kernel.h - 1);
-  int64_t w = size.w + 2 * padding.w - dilation.w * (kernel.w - 1);
-  if (right && h > 0 && w > 0) return ((h - 1) / stride.h + 1) * ((w - 1) / stride.w + 1);
+  bool right = is_within(kernel, 1) && is_within(dilation, 1) && is_within(padding, 0) &&
+               is_within(stride, 1) && is_within(size, 0);
+  if (right) {
+    lt_pair padded = {size.h + 2 * padding.h, size.w + 2 * padding.w};
+    if (!lt_shape_check(c, 2, (int64_t[]){padded.h, padded.w})) return 0;
+    int64_t h = padded.h - dilation.h * (kernel.h - 1), w = padded.w - dilation.w * (kernel.w - 1);
+    if (h > 0 && w > 0) return ((h - 1) / stride.h + 1) * ((w - 1) / stride.w + 1);
+  }
   lt_fail(c, LT_EARG,
           "%s: no window of [%lld, %lld] fits into [%lld, %lld] (padding [%lld, %lld], dilation "
           "[%lld, %lld], stride [%lld, %lld])", i->op->name, (long long)kernel.h,
@@ -129,10 +137,12 @@ bool lt_infer_pad(lt_ctx *c, lt_infer *i) {
   if (a->pad.n % 2 != 0 || a->pad.n > 2 * x->ndim)
     return lt_fail(c, LT_EARG, "pad: needs 2 numbers for each dim, at most %d for %s, got %d",
                    2 * x->ndim, LT_TENSOR_STR(x), a->pad.n);
+  lt_shape padded = lt_tensor_shape(x);
   for (int k = 0; k < a->pad.n; k += 2) {
     int64_t n = x->size[x->ndim - 1 - k / 2], b = a->pad.size[k], e = a->pad.size[k + 1];
-    int64_t more = b > e ? b : e;
-    bool fits = n + b + e >= 0;
+    int64_t more = b > e ? b : e, *size = &padded.size[x->ndim - 1 - k / 2];
+    bool fits = b > INT64_MIN && e > INT64_MIN && !__builtin_add_overflow(n, b, size) &&
+                !__builtin_add_overflow(*size, e, size) && *size >= 0;
     if (a->mode == LT_PAD_reflect) fits = fits && more < n;
     if (a->mode == LT_PAD_circular)
       fits = fits && more <= n && n + (b < 0 ? b : 0) + (e < 0 ? e : 0) > 0;
@@ -144,7 +154,7 @@ bool lt_infer_pad(lt_ctx *c, lt_infer *i) {
                      : a->mode == LT_PAD_circular ? ", whose elements it repeats"
                                                   : "");
   }
-  return true;
+  return lt_shape_check(c, padded.ndim, padded.size);
 }
 
 bool lt_infer_diagonal(lt_ctx *c, lt_infer *i) {
@@ -158,7 +168,14 @@ bool lt_infer_diagonal(lt_ctx *c, lt_infer *i) {
 }
 
 bool lt_infer_diag(lt_ctx *c, lt_infer *i) {
-  return i->in[0]->ndim == 1 || i->in[0]->ndim == 2 ||
-         lt_fail(c, LT_ESHAPE, "diag: needs a vector or a matrix, got %s",
-                 LT_TENSOR_STR(i->in[0]));
+  const lt_args_diag *a = i->args;
+  const lt_tensor *x = i->in[0];
+  if (x->ndim == 2) return true;
+  if (x->ndim != 1)
+    return lt_fail(c, LT_ESHAPE, "diag: needs a vector or a matrix, got %s", LT_TENSOR_STR(x));
+  if (a->diagonal < -INT32_MAX || a->diagonal > INT32_MAX)
+    return lt_fail(c, LT_EARG, "diag: diagonal must be in -%d..%d, got %lld", INT32_MAX, INT32_MAX,
+                   (long long)a->diagonal);
+  int64_t n = x->numel + (a->diagonal < 0 ? -a->diagonal : a->diagonal);
+  return lt_shape_check(c, 2, (int64_t[]){n, n});
 }

@@ -118,6 +118,25 @@ bool lt_infer_embedding(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* (weight [V, D], ids [B, L] or [N], offsets [B] of the latter, factors of the shape of the ids)
+   -> [B, D]. stdlib/ops/embedding_bag.lua has checked the ids, the offsets and the factors. */
+bool lt_infer_embedding_bag(lt_ctx *c, lt_infer *i) {
+  const lt_tensor *weight = i->in[0], *ids = i->in[1];
+  const lt_tensor *offsets = i->n_in > 2 ? i->in[2] : NULL;
+  const lt_tensor *factors = i->n_in > 3 ? i->in[3] : NULL;
+  if (!is_index(c, i, 1) || (offsets != NULL && !is_index(c, i, 2))) return false;
+  if (!lt_dtype_is_float((lt_dtype)weight->dtype))
+    return lt_fail(c, LT_EDTYPE, "%s: the weight must be of floats, got %s", i->op->name,
+                   lt_dtype_name((lt_dtype)weight->dtype));
+  bool fits = weight->ndim == 2 && ids->ndim == (offsets != NULL ? 1 : 2) &&
+              (offsets == NULL || offsets->ndim == 1) &&
+              (factors == NULL || lt_shape_equal(lt_tensor_shape(factors), lt_tensor_shape(ids)));
+  int64_t bags = offsets != NULL ? offsets->numel : ids->size[0];
+  i->out[0] = (lt_meta){.shape = {.ndim = 2, .size = {bags, weight->size[1]}},
+                        .dtype = (lt_dtype)weight->dtype};
+  return lt_assert(c, fits);
+}
+
 /* By mask. */
 
 bool lt_infer_masked_fill(lt_ctx *c, lt_infer *i) {
@@ -160,7 +179,7 @@ bool lt_infer_one_hot(lt_ctx *c, lt_infer *i) {
     const int64_t *v = values(c, i->in[0], LT_I64);
     if (v == NULL) return false;
     for (int64_t k = 0; k < i->in[0]->numel; k++)
-      if (v[k] >= a->num_classes) a->num_classes = v[k] + 1;
+      if (v[k] >= a->num_classes) a->num_classes = v[k] < INT64_MAX ? v[k] + 1 : v[k];
     if (a->num_classes < 1) a->num_classes = 1; /* all negative: the kernel fails */
   }
   if (a->num_classes < 1)

@@ -8,13 +8,13 @@ static bool not_bool(lt_ctx *c, const lt_infer *i) {
   return lt_fail(c, LT_EDTYPE, "%s: not defined for bool; write x:to('u8') first", i->op->name);
 }
 
-/* kernel_size, stride (-1: kernel_size) and padding, with `dilation` of 1 if there is none. */
+/* kernel_size, stride (none: kernel_size) and padding, with `dilation` of 1 if there is none. */
 static bool check_windows(lt_ctx *c, const lt_infer *i, lt_sizes *kernel, lt_sizes *stride,
                           lt_sizes *padding, const lt_sizes *dilation, bool ceil) {
   const lt_tensor *x = i->in[0];
   int n = lt_spatial_dims(i->op);
   if (!lt_spatial_each(c, i, "kernel_size", kernel, 1)) return false;
-  if (stride->n == 1 && stride->size[0] == -1) *stride = *kernel;
+  if (stride->n == 1 && stride->size[0] == LT_AS_KERNEL) *stride = *kernel;
   if (!lt_spatial_each(c, i, "stride", stride, 1) ||
       !lt_spatial_each(c, i, "padding", padding, 0))
     return false;
@@ -89,7 +89,7 @@ bool lt_infer_max_unpool(lt_ctx *c, lt_infer *i) {
   if (!lt_spatial_input(c, i, false) ||
       !lt_spatial_each(c, i, "kernel_size", &a->kernel_size, 1))
     return false;
-  if (a->stride.n == 1 && a->stride.size[0] == -1) a->stride = a->kernel_size;
+  if (a->stride.n == 1 && a->stride.size[0] == LT_AS_KERNEL) a->stride = a->kernel_size;
   if (!lt_spatial_each(c, i, "stride", &a->stride, 1) ||
       !lt_spatial_each(c, i, "padding", &a->padding, 0))
     return false;

@@ -39,7 +39,8 @@ typedef struct lt_infer {
 } lt_infer;
 
 enum {
-  LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8, LT_KIND_FIRST = 16
+  LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8, LT_KIND_FIRST = 16,
+  LT_KIND_DIM_FIRST = 32
 };
 
 typedef enum lt_arg_type {

@@ -66,9 +66,7 @@ static bool grow(lt_ctx *c, lt_recompute *r) {
   return true;
 }
 
-static bool fill(lt_ctx *c, lt_recompute *r, const lt_saved *s) {
-  int64_t k = r->next++;
-  lt_saved *to = k < r->count ? r->value[k] : NULL;
+static bool put_back(lt_ctx *c, lt_saved *to, int64_t k, const lt_saved *s) {
   if (to == NULL || to->storage != NULL) return true;
   lt_shape was = lt_shape_of(to->ndim, to->size), is = lt_shape_of(s->ndim, s->size);
   if (to->dtype != s->dtype || !lt_shape_equal(was, is))
@@ -82,6 +80,14 @@ static bool fill(lt_ctx *c, lt_recompute *r, const lt_saved *s) {
   to->offset = s->offset;
   memcpy(to->stride, s->stride, sizeof to->stride);
   return true;
+}
+
+static bool fill(lt_ctx *c, lt_recompute *r, const lt_saved *s) {
+  int64_t k = r->next++;
+  if (k < r->count && !put_back(c, r->value[k], k, s)) return false;
+  if (r->next != r->count || r->stopped) return true;
+  r->stopped = true;
+  return lt_fail(c, LT_ECALLBACK, "checkpoint: all values are made");
 }
 
 bool lt_recompute_note(lt_ctx *c, lt_saved *s) {
@@ -101,20 +107,20 @@ static bool run(lt_ctx *c, lt_recompute *r) {
   lt_rng rng = c->rng;
   if (c->modes.filling == r)
     return lt_fail(c, LT_EARG, "checkpoint: its function runs a backward through itself");
-  c->modes = r->modes;
+  lt_modes_restore(&c->modes, r->modes);
   c->modes.dropping = NULL;
   c->modes.filling = r;
   c->rng = r->rng;
   r->next = 0;
+  r->stopped = false;
   bool ok = r->run(c, r);
+  modes.trace = c->modes.trace;
   c->modes = modes;
   c->rng = rng;
   return ok;
 }
 
-bool lt_saved_load(lt_ctx *c, lt_saved *s) {
-  if (s->storage != NULL) return true;
-  if (!lt_assert(c, s->again != NULL)) return false;
+static bool make(lt_ctx *c, const lt_saved *s) {
   lt_recompute *r = lt_retain(s->again);
   bool ok = run(c, r);
   if (ok && s->storage == NULL)
@@ -123,6 +129,29 @@ bool lt_saved_load(lt_ctx *c, lt_saved *s) {
                  "%lld values, and before %lld", (long long)r->next, (long long)r->count);
   lt_release(c, r);
   return ok;
+}
+
+/* The first value that is missing of those that it is given, or NULL. */
+static lt_saved *missing_for(const lt_recompute *r) {
+  for (int k = 0; k < r->n_given; k++)
+    if (r->given[k].value.storage == NULL) return &r->given[k].value;
+  return NULL;
+}
+
+/* Outer ones first, in a loop: a recursion could be deeper than the C stack. */
+bool lt_saved_load(lt_ctx *c, lt_saved *s) {
+  for (lt_saved *top = s, *next; top != NULL; top = next) {
+    lt_recompute *r = top->again;
+    if (top->storage == NULL && !lt_assert(c, r != NULL)) return false;
+    next = top->storage == NULL ? missing_for(r) : NULL;
+    if (next != NULL) {
+      next->again->waiting = top;
+      continue;
+    }
+    next = top == s ? NULL : r->waiting;
+    if (top->storage == NULL && !make(c, top)) return false;
+  }
+  return true;
 }
 
 void lt_saved_keep(lt_saved *s, const lt_tensor *t) {

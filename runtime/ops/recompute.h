@@ -3,8 +3,9 @@
    While `modes.dropping` is one of these, nodes note what they save there in order, and let go of
    it. When the first of these values is wanted, `run` does the same once more, with the same modes
    and random numbers, under `modes.filling`: the k-th value that is saved then goes to where the
-   k-th is missing. The tape itself is not made anew, so gradients flow as if nothing had been
-   dropped. They nest: what an inner one is given is a value of the outer one. */
+   k-th is missing; after the last one the run stops, by a failure that `run` takes back. The tape
+   itself is not made anew, so gradients flow as if nothing had been dropped. They nest: what an
+   inner one is given is a value of the outer one, and comes back without a run of the inner. */
 #ifndef LT_OPS_RECOMPUTE_H
 #define LT_OPS_RECOMPUTE_H
 
@@ -26,6 +27,8 @@ typedef struct lt_recompute {
   int n_given;
   lt_given *given;
   int64_t count, room, next;
+  bool stopped;      /* this run has made all values */
+  lt_saved *waiting; /* is made of one of these */
   lt_saved **value; /* whom the k-th belongs to, NULL: nobody any more */
 } lt_recompute;
 

@@ -84,7 +84,8 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 
 /* Arguments. Each kind gets two functions of its own, in which `this_kind` is its struct. */
 #define REQUIRED {0}
-#define TEXT_IS_REQUIRED(text) (sizeof(text) == sizeof("REQUIRED") && (text)[7] == 'D')
+#define TEXT_IS_REQUIRED(text) \
+  (sizeof(text) == sizeof("REQUIRED") && (text)[sizeof(text) == sizeof("REQUIRED") ? 7 : 0] == 'D')
 #define ARG_DEFAULT(type_, name_, default_) \
   {                                         \
     LT_CTYPE_##type_ value = default_;      \
@@ -128,6 +129,7 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define MUTATES LT_KIND_MUTATES
 #define HIDDEN LT_KIND_HIDDEN
 #define FIRST LT_KIND_FIRST
+#define DIM_FIRST LT_KIND_DIM_FIRST
 
 const lt_kind_info lt_kinds[LT_KIND_COUNT] = {
 #define LT_KIND(name_, inputs_, min_, max_, out_, flags_)                                     \

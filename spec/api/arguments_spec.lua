@@ -112,6 +112,9 @@ describe("one argument too many", function()
       local fn = all[name]
       if fn and not op.hidden and not rows.extra[name] then
         local arguments = arguments_of(op)
+        if op.dim_first then
+          table.insert(arguments, 2, table.remove(arguments, op.min_in + 1))
+        end
         arguments[#arguments + 1] = "extra"
         local ok, message = pcall(fn, table.unpack(arguments))
         assert(not ok, name)

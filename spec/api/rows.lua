@@ -60,6 +60,9 @@ rows.options = {
   ["lt.Module:load_state_dict"] = "net:load_state_dict(net:state_dict(), OPTIONS)",
   ["lt.Module:num_parameters"] = "net:num_parameters(OPTIONS)",
   ["lt.Module:register_buffer"] = "net:register_buffer('b', x, OPTIONS)",
+  ["lt.Metric:plot"] = "lt.metrics.Mean():plot(OPTIONS)",
+  ["lt.metrics.MetricCollection:plot"] =
+    "lt.metrics.MetricCollection{ a = lt.metrics.Mean() }:plot(OPTIONS)",
   ["lt.Metric:add_state"] = "lt.Metric():add_state('s', 0, OPTIONS)",
   ["lt.GradScaler"] = "lt.GradScaler(OPTIONS)",
   ["lt.onnx.export"] = "lt.onnx.export(net, x, 'absent.onnx', OPTIONS)",
@@ -76,6 +79,7 @@ rows.options = {
   ["lt.loggers.TensorBoardLogger"] = "lt.loggers.TensorBoardLogger('.', OPTIONS)",
   ["lt.loggers.FileLogger"] = "lt.loggers.JSONLinesLogger('.', OPTIONS)",
   ["lt.clusters.LSF"] = "lt.clusters.LSF(OPTIONS)",
+  ["lt.clusters.PALS"] = "lt.clusters.PALS(OPTIONS)",
   ["lt.clusters.detect"] = "lt.clusters.detect(OPTIONS)",
   ["lt.clusters.join"] = "lt.clusters.join(lt.clusters.Local(), OPTIONS)",
   ["lt.data.BatchSampler"] = "lt.data.BatchSampler({ 1, 2 }, 1, OPTIONS)",
@@ -146,8 +150,41 @@ rows.options = {
   ["lt.models.bert:forward"] = "lt.models.bert.forward(net, x, OPTIONS)",
   ["lt.optim.LBFGS"] = "lt.optim.LBFGS({ w }, OPTIONS)",
   ["lt.optim.LambdaLR"] = "lt.optim.LambdaLR(sgd, print, OPTIONS)",
+  ["lt.distributions.Bernoulli"] = "lt.distributions.Bernoulli(0.5, OPTIONS)",
+  ["lt.distributions.Beta"] = "lt.distributions.Beta(1.0, 1.0, OPTIONS)",
+  ["lt.distributions.Categorical"] = "lt.distributions.Categorical(lt.ones(2), OPTIONS)",
+  ["lt.distributions.Distribution:set_parameters"] =
+    "lt.distributions.Normal(0.0, 1.0):set_parameters({ 'loc' }, { 0.0 }, OPTIONS)",
+  ["lt.distributions.Distribution:set_vector"] =
+    "lt.distributions.Normal(0.0, 1.0):set_vector({ 'loc' }, { lt.ones(2) }, OPTIONS)",
+  ["lt.distributions.Exponential"] = "lt.distributions.Exponential(1.0, OPTIONS)",
+  ["lt.distributions.Gamma"] = "lt.distributions.Gamma(1.0, 1.0, OPTIONS)",
+  ["lt.distributions.Laplace"] = "lt.distributions.Laplace(0.0, 1.0, OPTIONS)",
   ["lt.distributions.MultivariateNormal"] =
     "lt.distributions.MultivariateNormal(lt.ones(2), OPTIONS)",
+  ["lt.distributions.Normal"] = "lt.distributions.Normal(0.0, 1.0, OPTIONS)",
+  ["lt.distributions.Binomial"] = "lt.distributions.Binomial(1, 0.5, OPTIONS)",
+  ["lt.distributions.Dirichlet"] = "lt.distributions.Dirichlet(lt.ones(2), OPTIONS)",
+  ["lt.distributions.Geometric"] = "lt.distributions.Geometric(0.5, OPTIONS)",
+  ["lt.distributions.Gumbel"] = "lt.distributions.Gumbel(0.0, 1.0, OPTIONS)",
+  ["lt.distributions.Independent"] =
+    "lt.distributions.Independent(lt.distributions.Normal(lt.ones(2), 1.0), 1, OPTIONS)",
+  ["lt.distributions.LogNormal"] = "lt.distributions.LogNormal(0.0, 1.0, OPTIONS)",
+  ["lt.distributions.LowRankMultivariateNormal"] =
+    "lt.distributions.LowRankMultivariateNormal(lt.ones(2), lt.ones(2, 1), lt.ones(2), OPTIONS)",
+  ["lt.distributions.MixtureSameFamily"] = "lt.distributions.MixtureSameFamily("
+    .. "lt.distributions.Categorical(lt.ones(2)), "
+    .. "lt.distributions.Normal(lt.ones(2), 1.0), OPTIONS)",
+  ["lt.distributions.NegativeBinomial"] = "lt.distributions.NegativeBinomial(1, 0.5, OPTIONS)",
+  ["lt.distributions.OneHotCategorical"] =
+    "lt.distributions.OneHotCategorical(lt.ones(2), OPTIONS)",
+  ["lt.distributions.Poisson"] = "lt.distributions.Poisson(1.0, OPTIONS)",
+  ["lt.distributions.StudentT"] = "lt.distributions.StudentT(1.0, 0.0, 1.0, OPTIONS)",
+  ["lt.distributions.TransformedDistribution"] = "lt.distributions.TransformedDistribution("
+    .. "lt.distributions.Normal(0.0, 1.0), "
+    .. "lt.distributions.ExpTransform(), OPTIONS)",
+  ["lt.distributions.Weibull"] = "lt.distributions.Weibull(1.0, 1.0, OPTIONS)",
+  ["lt.distributions.Uniform"] = "lt.distributions.Uniform(0.0, 1.0, OPTIONS)",
   ["lt.optim.AveragedModel"] = "lt.optim.AveragedModel(net, OPTIONS)",
   ["lt.optim.ChainedScheduler"] = "lt.optim.ChainedScheduler({ lt.optim.StepLR(sgd, 1) }, OPTIONS)",
   ["lt.optim.ConstantLR"] = "lt.optim.ConstantLR(sgd, OPTIONS)",
@@ -254,6 +291,8 @@ for name, call in pairs {
   ["lt.nn.TransformerDecoder:forward"] =
     "lt.nn.TransformerDecoder(lt.nn.TransformerDecoderLayer(2, 1), 1)(lt.ones(1, 1, 2), "
       .. "lt.ones(1, 1, 2), ",
+  ["lt.nn.Transformer:forward"] =
+    "lt.nn.Transformer(2, 1, 1, 1)(lt.ones(1, 1, 2), lt.ones(1, 1, 2), ",
 } do
   rows.options[name] = call .. "OPTIONS)"
 end
@@ -268,6 +307,7 @@ rows.options["base.TransformerLayer:make"] = rows.options["lt.nn.TransformerEnco
 rows.options["base.TransformerStack"] = rows.options["lt.nn.TransformerEncoder"]
 rows.options["base.TransformerStack:run"] = rows.options["lt.nn.TransformerEncoder:forward"]
 rows.options["base.Loss"] = "lt.nn.L1Loss(OPTIONS)"
+rows.options["lt.nn.Transformer"] = "lt.nn.Transformer(OPTIONS)"
 for _, kind in ipairs { "BCE", "BCEWithLogits", "CTC", "CosineEmbedding", "CrossEntropy", "Dice",
   "Focal",
   "GaussianNLL", "HingeEmbedding", "Huber", "KLDiv", "L1", "MSE", "MarginRanking",
@@ -343,6 +383,7 @@ rows.open = {
   ["lt.nn.utils.checkpoint"] = "hands it to the function",
   ["lt.Module:print"] = "prints it", ["lt.Trainer:print"] = "prints it",
   ["lt.Module:save_hyperparameters"] = "takes any number of tables",
+  ["lt.DataModule:save_hyperparameters"] = "takes any number of tables",
   ["lt.Module:forward"] = "raises that a class has none",
   ["lt.Metric:update"] = "raises that a class has none",
   ["lt.Module:manual_backward"] = "hands it to backward",
@@ -352,7 +393,8 @@ rows.open = {
 }
 
 for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExceptionCheckpoint
-    LayerMonitor SpikeMonitor LearningRateFinder PredictionWriter StochasticWeightAveraging
+    LayerMonitor SpikeMonitor LearningRateFinder BatchSizeFinder PredictionWriter
+    StochasticWeightAveraging
     ThroughputMonitor
     WeightAveraging]]):gmatch "%S+" do
   rows.options["lt.callbacks." .. name] = ("lt.callbacks.%s(OPTIONS)"):format(name)

@@ -34,7 +34,7 @@ for _, row in ipairs(failures.wake) do measure_both(row) end
 measure(failures.saving, "shm")
 for _, row in ipairs(failures.kills) do measure_both(row) end
 for _, row in ipairs(failures.interrupts) do measure_both(row) end
-measure_both(failures.interrupted_fit)
+measure_both(failures.interrupted_fits[1])
 measure(failures.hangup, "shm")
 measure_both(failures.stop)
 measure_both(failures.stop_first)

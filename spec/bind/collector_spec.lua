@@ -197,3 +197,19 @@ describe("when the device is out of memory", function()
     assert.same({2, 2}, (lt.ones(2) * 2):tolist())
   end)
 end)
+
+describe("collectgarbage 'incremental'", function()
+  it("holds outside of runs, whose loops need the other mode", function()
+    local inside = {}
+    collectgarbage "incremental"
+    runtime.collect_begin()
+    runtime.collect_by_batch()
+    for k = 1, 2 do
+      inside[k] = collectgarbage "incremental"
+      runtime.collect_boundary()
+    end
+    runtime.collect_end()
+    assert.same({ "generational", "generational" }, inside)
+    assert.equal("incremental", (collectgarbage "generational"))
+  end)
+end)

@@ -115,6 +115,19 @@ describe("reading by tensors", function()
     assert.same({14, 32}, x(lt.tensor { 0, 2 }, lt.tensor { 3, 1 }):tolist())
   end)
 
+  it("selects by one without dims, wherever the list of others stands", function()
+    local y = lt.arange(24):reshape{2, 3, 4}
+    local one, list = lt.tensor(1), lt.tensor { 2, 0, 1 }
+    assert.same({3, 3}, y(one, all, list).shape)
+    assert.same({{14, 12, 13}, {18, 16, 17}, {22, 20, 21}}, y(one, all, list):tolist())
+    assert.same({{6, 18}, {4, 16}, {5, 17}}, y(all, one, list):t():tolist())
+    assert.same({{21, 13, 17}, {23, 15, 19}}, y(2, list, {2, 4, 2}):t():tolist())
+    assert.same({{9, 1, 5}}, y(new, lt.tensor(0), list, one):tolist())
+    assert.same({3, 1, 1}, y(list:clamp{max = 1}, new, one, {1, 1}).shape)
+    y[{one, all, list}] = lt.tensor {{-1}, {-2}, {-3}}
+    assert.same({{-1, -1, -1, 15}, {-2, -2, -2, 19}, {-3, -3, -3, 23}}, y[2]:tolist())
+  end)
+
   it("takes bools as masks", function()
     assert.same({{11, 12, 13, 14}, {31, 32, 33, 34}}, x[lt.tensor { true, false, true }]:tolist())
     assert.same({31, 32, 33, 34}, x[x:gt(30)]:tolist())

@@ -1,8 +1,28 @@
 -- spec/bind/modes_spec.lua: no_grad and autocast as scopes, and whose they are.
+local c = require "ltrain.c"
+local error_of = require "spec.error_of"
 local lt = require "ltrain"
 local raises = require "spec.bind.raises"
 
 local x = lt.ones(2, 2, {requires_grad = true})
+
+describe("a scope with a function", function()
+  it("takes functions and modules, and refuses tensors and all else", function()
+    local pair = lt.ones(2)
+    for name, open in pairs {
+      no_grad = lt.no_grad, enable_grad = lt.enable_grad, allow_update = lt.allow_update,
+      detect_anomaly = lt.detect_anomaly,
+      set_grad_enabled = function(f) return lt.set_grad_enabled(true, f) end,
+      autocast = function(f) return lt.autocast("bf16", f) end,
+    } do
+      for shown, value in pairs { ["a tensor"] = pair, ["5"] = 5, ["false"] = false, table = {} } do
+        assert.matches(name .. ": needs a function, got " .. shown, error_of(open, value), 1, true)
+      end
+      assert.is_true(lt.is_grad_enabled())
+    end
+    assert.same({ 1 }, lt.no_grad(lt.nn.Linear(2, 1), pair).shape)
+  end)
+end)
 
 describe("lt.no_grad", function()
   it("is a scope that ends with its block", function()
@@ -137,5 +157,46 @@ describe("lt.set_float32_matmul_precision", function()
       lt.set_float32_matmul_precision "medium"
     end)
     assert.equal("highest", lt.get_float32_matmul_precision())
+  end)
+end)
+
+describe("a trace", function()
+  local function opened()
+    local list = {}
+    return list, c.runtime.trace(list)
+  end
+
+  local function close(scope) local _ <close> = scope end
+
+  it("stays closed when a scope ends that was opened in it", function()
+    local list, trace = opened()
+    local scope = lt.no_grad()
+    close(trace)
+    close(scope)
+    local _ = x * 2
+    assert.same({}, list)
+  end)
+
+  it("is left by coroutines that were made in it", function()
+    local list, trace = opened()
+    local run = coroutine.wrap(function()
+      while true do coroutine.yield(x * 2) end
+    end)
+    run()
+    close(trace)
+    run()
+    assert.equal(1, #list)
+  end)
+
+  it("stays open while another that was opened in it is", function()
+    local list, outer = opened()
+    local _, inner = opened()
+    coroutine.wrap(function() close(outer) end)()
+    close(inner)
+    local _ = x * 2
+    assert.equal(1, #list)
+    close(outer)
+    local _ = x * 2
+    assert.equal(1, #list)
   end)
 end)

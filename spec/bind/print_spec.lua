@@ -64,6 +64,14 @@ tensor([[ 0.,  1.,  2.,  3.,  4.,  5.,  6.,  7.,  8.,  9., 10., 11., 12., 13.,
          34., 35., 36., 37., 38., 39.]])]=], lt.arange(40.):view(2, 20))
   end)
 
+  it("keeps closing brackets within 80 columns", function()
+    for _, shape in ipairs { { 16 }, { 3, 16 }, { 3, 40 }, { 2, 3, 16 }, { 2, 2, 2, 24 } } do
+      for line in tostring(lt.full(shape, 0.25) - 1):gmatch "[^\n]+" do
+        assert.is_true(#line <= 80, line)
+      end
+    end
+  end)
+
   it("cuts long dims to their ends when there are more than 1000 elements", function()
     prints("tensor([   0,    1,    2,  ..., 1998, 1999, 2000])", lt.arange(2001))
     prints([=[

@@ -5,12 +5,14 @@ local shell = require "spec.build.shell"
 
 local ROOT <const> = os.getenv("LT_ROOT") or "."
 
--- A tree of files in stdlib/, by name; returns what the lint says of it.
+-- A tree of files in stdlib/, by name, or of those in C by their path; returns what the lint says
+-- of it.
 local function said_of(files)
   local folder = child.folder()
   for name, text in pairs(files) do
-    os.execute(("mkdir -p '%s/stdlib/%s'"):format(folder, name:match "^(.-)[^/]*$"))
-    child.write(("%s/stdlib/%s.lua"):format(folder, name), text)
+    local path = name:find "%.c$" and name or "stdlib/" .. name .. ".lua"
+    os.execute(("mkdir -p '%s/stdlib' '%s/%s'"):format(folder, folder, path:match "^(.-)[^/]*$"))
+    child.write(folder .. "/" .. path, text)
   end
   local status, out = shell.run("cd '%s' && lua5.4 \"%s/tools/lint_tree.lua\"", folder,
     ROOT == "." and "$OLDPWD" or ROOT)
@@ -77,6 +79,25 @@ describe("the lint of requires", function()
     end)
 end)
 
+describe("the lint of the binding", function()
+  it("refuses what reads a table without looking whether it is one", function()
+    local status, out = said_of {
+      ["lua/bind/a.c"] = "lua_rawgeti(L, 2, k);\nlua_rawgeti(L, LUA_REGISTRYINDEX, k);\n"
+        .. "while (lua_next(L, -2) != 0) {}\n",
+    }
+    assert.equal(1, status)
+    assert.matches("lua/bind/a.c:1: lua_rawgeti trusts its table: use lt_raw_geti", out, 1, true)
+    assert.matches("lua/bind/a.c:3: lua_next trusts its table: use lt_raw_next", out, 1, true)
+    assert.matches(" 2 faults", out, 1, true)
+  end)
+
+  it("lets what is new be written, not an argument", function()
+    local _, out = said_of { ["lua/bind/a.c"] = "lua_rawseti(L, -2, k);\nlua_rawset(L, table);\n" }
+    assert.matches("lua/bind/a.c:2: lua_rawset trusts its table: use lt_raw_set", out, 1, true)
+    assert.matches(" 1 faults", out, 1, true)
+  end)
+end)
+
 describe("the lint of a run's state", function()
   local STATE <const> = [[
 local function new_loop()
@@ -126,5 +147,20 @@ end
   it("refuses a field that nothing uses", function()
     local out = said_of_loop "print(state.fn)"
     assert.matches("state.lua: loop.batch: nothing uses it", out, 1, true)
+  end)
+end)
+
+describe("the lint of doors", function()
+  it("finds nothing wrong in this tree", function()
+    assert.same({}, faults_of "lint_doors")
+  end)
+
+  it("refuses texts that reach the terminal past what escapes them", function()
+    local _, out = said_of { ["core/a"] = 'c.runtime.write_stderr(name) -- write_stderr(x)',
+      ["cli/b"] = "host.paint(name)" }
+    assert.matches("core/a.lua:1: write_stderr: console.say and host.write print texts", out, 1,
+      true)
+    assert.matches("cli/b.lua:1: host.paint: colours are for", out, 1, true)
+    assert.matches(" 2 faults", out, 1, true)
   end)
 end)

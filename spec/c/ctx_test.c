@@ -87,7 +87,9 @@ static void small_blocks_are_zeroed_and_reused(void **state) {
   memset(p, 0xaa, 40);
   lt_free(c, p, 40);
   unsigned char *q = lt_alloc(c, 33); /* same class of 16-byte steps */
+#ifndef __SANITIZE_ADDRESS__ /* else they go back to the allocator (base/memory.c) */
   assert_ptr_equal(p, q);
+#endif
   for (int i = 0; i < 33; i++) assert_int_equal(q[i], 0);
   lt_free(c, q, 33);
   lt_ctx_release(c);

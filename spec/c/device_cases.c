@@ -270,6 +270,14 @@ static bool embedding(lt_ctx *c, trial *t) {
   return true;
 }
 
+static bool embedding_bag(lt_ctx *c, trial *t) {
+  if (t->number > 1) return false;
+  *(bool *)(void *)t->args = t->number == 1;
+  put(c, t, 0, SHAPE(10, 6));
+  put_ids(c, t, 1, SHAPE(3, 4), 10);
+  return true;
+}
+
 static bool index_select(lt_ctx *c, trial *t) {
   *(int64_t *)(void *)t->args = t->number;
   if (t->number > 1) return false;
@@ -465,6 +473,7 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_batch_norm] = batch_norm,
     [LT_KIND_cross_entropy] = cross_entropy,
     [LT_KIND_embedding] = embedding,
+    [LT_KIND_embedding_bag] = embedding_bag,
     [LT_KIND_index_select] = index_select,
     [LT_KIND_gather] = gather,
     [LT_KIND_where] = where,

@@ -100,6 +100,14 @@ static void formats_are_checked(void **state) {
   must_say(l, ltrain_set(l, "a.b", "i", i), "a.b: ");
   must_say(l, ltrain_start(l, "print", ">i", &i), "start: a call run step by step has no results");
   must_say(l, ltrain_call(l, "print", "q"), "unknown letter 'q'");
+  must(l, ltrain_dostring(l, "function touch() touched = true return 1 end", "touch.lua"));
+  must_say(l, ltrain_call(l, "touch", "id.", INT64_C(1), 2.0),
+           "call: unknown letter '.' in the format \"id.\": letters of arguments (i d b s T), '>', "
+           "letters of results");
+  must_say(l, ltrain_call(l, "touch", ">i>i", NULL, NULL),
+           "unknown letter '>' in the format \">i>i\"");
+  must_say(l, ltrain_call(l, "touch", ">i ", NULL), "unknown letter ' '");
+  must(l, ltrain_dostring(l, "assert(not touched)", "touch.lua"));
   ltrain_close(l);
 }
 

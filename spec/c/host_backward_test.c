@@ -4,14 +4,14 @@
 #include <lua.h>
 
 #include "host_counted.h"
-#include "host_test.h"
+#include "host_internals.h"
 
 enum { LAYERS = 20 };
 
 /* A deep net; `operations` counts those of the fit so far. */
 static const char deep[] =
     "lt = require 'ltrain'\n"
-    "local runtime = require 'ltrain.runtime'\n"
+    "local runtime = internals.runtime\n"
     "local Deep = lt.Module:extend('Deep')\n"
     "function Deep:init(n)\n"
     "  local layers = {}\n"
@@ -49,7 +49,7 @@ static void no_step_takes_more_than_a_node(void **state) {
   (void)state;
   enum { OF_A_NODE = 6 }; /* two products, a sum, and what they are added to */
   char whole[100], sliced[100];
-  ltrain *l = open_with(NULL);
+  ltrain *l = open_inside(NULL);
   must(l, ltrain_dostring(l, deep, "deep.lua"));
   must(l, ltrain_call(l, "fit", "i", (int64_t)LAYERS));
   keep_text(l, "done", whole, sizeof whole);
@@ -129,7 +129,7 @@ static const char common[] =
 
 static void every_kind_of_backward_is_the_same_in_slices(void **state) {
   (void)state;
-  ltrain *l = open_with(NULL);
+  ltrain *l = open_inside(NULL);
   must(l, ltrain_dostring(l, common, "common.lua"));
   for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
     char code[1000], hash[2][100];
@@ -169,7 +169,7 @@ static const char *const failures[] = {
 
 static void what_fails_says_the_same_in_slices(void **state) {
   (void)state;
-  ltrain *l = open_with(NULL);
+  ltrain *l = open_inside(NULL);
   must(l, ltrain_dostring(l, common, "common.lua"));
   for (size_t k = 0; k < sizeof failures / sizeof *failures; k++) {
     char code[1000], text[2][2000];
@@ -198,7 +198,7 @@ static void what_fails_says_the_same_in_slices(void **state) {
 static void the_host_runs_a_backward_of_its_own_between(void **state) {
   (void)state;
   char alone[100], beside[100];
-  ltrain *l = open_with(NULL);
+  ltrain *l = open_inside(NULL);
   must(l, ltrain_dostring(l, common, "common.lua"));
   must(l, ltrain_dostring(l,
                           "function go() start() y:backward() hash = lt.hash({x.grad}) end\n"
@@ -242,7 +242,7 @@ static void it_can_be_left_between_any_two_nodes(void **state) {
   for (int by = 0; by < 2; by++) {
     int pauses = 1000;
     for (int at = 0; at < pauses; at += 7) {
-      ltrain *l = open_with(&config);
+      ltrain *l = open_inside(&config);
       must(l, ltrain_dostring(l, common, "common.lua"));
       must(l, ltrain_dostring(l, code, "go.lua"));
       if (at == 0) pauses = go(l, true);

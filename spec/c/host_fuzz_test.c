@@ -148,7 +148,7 @@ static const char *const expressions[] = {
     "x:mean($)", "x:view($, $)", "x:t()", "x:reshape($)", "x:matmul($)", "x:expand($, $)",
     "x:narrow($, $, $)", "x:transpose($, $)", "x:permute($, $)", "x:to('f64')", "x:to('i64')",
     "x:clone()", "x:detach()", "x:item()", "x:tolist()", "x:softmax($)", "x:max($)", "x:sort($)",
-    "x:topk($)", "x:gather($, $)", "x:add_($)", "x:mul_($)", "x:copy_($)", "x:fill_($)",
+    "x:topk($)", "x:gather(1, $)", "x:add_($)", "x:mul_($)", "x:copy_($)", "x:fill_($)",
     "lt.where($, $, $)", "lt.cat({$, $}, $)", "lt.stack{$, $}", "lt.einsum('ij,jk->ik', $, $)",
     "lt.nn.Linear($, $)($)", "lt.nn.Sequential(lt.nn.Linear(3, 2), lt.nn.ReLU())($)",
     "lt.nn.Dropout($)($)", "lt.cross_entropy($, $)", "lt.mse_loss($, $)", "lt.hash($)",

@@ -1,6 +1,6 @@
 /* spec/c/host_memory_test.c: a host's limits: the cap of memory, threads; what lies below them,
    what a state does at them, and that scripts only lower them. */
-#include "host_test.h"
+#include "host_internals.h"
 
 enum { MIB = 1 << 20 };
 
@@ -101,7 +101,6 @@ static void batches_gathered_ahead_count(void **state) {
   (void)state;
   ltrain *l = open_capped(32 * MIB);
   must(l, ltrain_dostring(l,
-                          "runtime = require 'ltrain.runtime'\n"
                           "local set = lt.data.TensorDataset(lt.arange(0, 1 << 21):to('f32'))\n"
                           "local loader = lt.data.DataLoader(set, {batch_size = 1 << 20,\n"
                           "  prefetch = 16})\n"
@@ -126,10 +125,10 @@ static void batches_gathered_ahead_count(void **state) {
   ltrain_close(l);
 }
 
-/* 1,024 samples of 1 KiB; a batch of n of them needs some 30 n KiB at once. */
+/* 1,040 samples of 1 KiB, one tensor of over 1 MiB; a batch of n needs some 30 n KiB at once. */
 static const char fits[] =
     "local lt = require 'ltrain'\n"
-    "local runtime = require 'ltrain.runtime'\n"
+    "local runtime = internals.runtime\n"
     "local Wide = lt.Module:extend('Wide')\n"
     "function Wide:init()\n"
     "  self.net = lt.nn.Sequential(lt.nn.Linear(256, 512), lt.nn.ReLU(), lt.nn.Linear(512, 512),\n"
@@ -140,7 +139,7 @@ static const char fits[] =
     "function Wide:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) "
     "end\n"
     "lt.seed(1)\n"
-    "local set = lt.data.TensorDataset(lt.randn(1024, 256), lt.randn(1024, 1))\n"
+    "local set = lt.data.TensorDataset(lt.randn(1040, 256), lt.randn(1040, 1))\n"
     "function fit(batch, epochs)\n"
     "  lt.seed(2)\n"
     "  local wide = Wide()\n"
@@ -166,10 +165,10 @@ static const char *fit_in(ltrain *l, int64_t batch, int64_t epochs) {
 static void a_fit_stays_in_its_cap(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;
-  ltrain *roomy = open_with(&config);
+  ltrain *roomy = open_inside(&config);
   must(roomy, ltrain_dostring(roomy, fits, "fit.lua"));
   config.memory_cap = 20 * MIB;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_inside(&config);
   must(l, ltrain_dostring(l, fits, "fit.lua"));
   assert_string_equal(fit_in(l, 64, 2), fit_in(roomy, 64, 2));
   int64_t tensors = 0, heap = 0;
@@ -195,8 +194,8 @@ static void scripts_only_lower_limits(void **state) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
   config.memory_cap = 64 * MIB;
   config.threads = 2;
-  ltrain *l = open_line(&config);
-  must(l, ltrain_dostring(l, "lt = require 'ltrain' runtime = require 'ltrain.runtime'", "l.lua"));
+  ltrain *l = open_inside(&config);
+  must(l, ltrain_dostring(l, "lt = require 'ltrain' runtime = internals.runtime", "l.lua"));
   must_say(l, ltrain_dostring(l, "runtime.set_memory_limit(1 << 50)", "l.lua"),
            "set_memory_limit: the host of this state allows 67108864 bytes, got 1125899906842624");
   must_say(l, ltrain_dostring(l, "runtime.set_memory_limit(-1)", "l.lua"), "must not be negative");
@@ -208,9 +207,9 @@ static void scripts_only_lower_limits(void **state) {
   must(l, ltrain_dostring(l, "runtime.set_memory_limit(0) local x = lt.zeros(4 << 20)", "l.lua"));
   must_say(l, ltrain_dostring(l, "local x = lt.zeros(20 << 20)", "l.lua"), "limit is 67108864");
   ltrain_close(l);
-  l = open_with(NULL); /* threads: 1 */
-  must_say(l, ltrain_dostring(l, "require 'ltrain.runtime'.set_threads(2)", "l.lua"), "allows 1");
-  must(l, ltrain_dostring(l, "require 'ltrain.runtime'.set_memory_limit(1 << 50)", "l.lua"));
+  l = open_inside(NULL); /* threads: 1 */
+  must_say(l, ltrain_dostring(l, "internals.runtime.set_threads(2)", "l.lua"), "allows 1");
+  must(l, ltrain_dostring(l, "internals.runtime.set_memory_limit(1 << 50)", "l.lua"));
   ltrain_close(l);
 }
 

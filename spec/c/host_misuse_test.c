@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host_test.h"
+#include "host_internals.h"
 
 static float memory[2] = {1, 2};
 static const int64_t two[] = {2};
@@ -295,10 +295,10 @@ static void scopes_that_are_lost_stay(void **state) {
       "coroutine.wrap(function() local _ <close> = trace({}) coroutine.yield() end)()",
   };
   for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
-    ltrain *l = open_with(NULL);
+    ltrain *l = open_inside(NULL);
     must(l, ltrain_dostring(l,
                             "lt = require 'ltrain'\n"
-                            "local c = require 'ltrain.c'\n"
+                            "local c = internals\n"
                             "trace, profile = c.runtime.trace, c.runtime.profile\n"
                             "function close(scope) local _ <close> = scope end",
                             "setup"));

@@ -1,7 +1,7 @@
 /* spec/c/host_permissions_test.c: what scripts of a host reach, with and without its permission. */
 #include <stdlib.h>
 
-#include "host_test.h"
+#include "host_internals.h"
 
 static void lua_functions_name_the_permission_they_need(void **state) {
   (void)state;
@@ -49,20 +49,22 @@ static void lua_functions_name_the_permission_they_need(void **state) {
 /* Every function of the library's own that touches the world, called as a script can. */
 static void the_library_asks_for_the_same_permissions(void **state) {
   (void)state;
-  ltrain *l = open_with(NULL);
+  ltrain *l = open_inside(NULL);
   must(l, ltrain_dostring(l,
-                          "local lt, c = require 'ltrain', require 'ltrain.c'\n"
+                          "local lt, c = require 'ltrain', internals\n"
                           "local path = '/tmp/ltrain_host_permissions'\n"
                           "local seen = 0\n"
                           "local arguments = {write_file = 'x', append_file = 'x', same = path,\n"
                           "  save_safetensors = {x = lt.ones(1)}, save_later = {x = lt.ones(1)},\n"
                           "  read_head = 4, csv_read = {delimiter = ',', missing = {}},\n"
-                          "  npy_save = lt.ones(1), npz_save = {'x'}, memmap = 'f32',\n"
-                          "  stat_below = 'x', read_below = 'x'}\n"
+                          "  npy_save = lt.ones(1), npz_save = {'x'}, zip_save = {'x'}, link = 'x',\n"
+                          "  memmap = 'f32', stat_below = 'x', read_below = 'x'}\n"
                           "local more = {save_later = {nil, nil, 'mark'}, memmap = {0},\n"
-                          "  npz_save = {{lt.ones(1)}}, read_below = {0, 4}}\n"
-                          "local pure = {crc32 = true, json_encode = true, json_decode = true,\n"
-                          "  event_record = true, strided = true, curves = true}\n"
+                          "  npz_save = {{lt.ones(1)}},\n"
+                          "  zip_save = {{'a'}}, read_below = {0, 4}}\n"
+                          "local pure = {crc32 = true, json_encode = true, json_decode = true, follow = true,\n"
+                          "  event_record = true, strided = true, curves = true,\n"
+                          "  span = true, storage = true}\n"
                           "for name, f in pairs(c.io) do\n"
                           "  if not pure[name] then\n"
                           "    local result, why = f(path, arguments[name],\n"
@@ -110,6 +112,70 @@ static void the_library_asks_for_the_same_permissions(void **state) {
   ltrain_close(l);
 }
 
+/* Tables, metatables and what `pairs` finds, from the globals and all of `lt` on: no function that
+   C gives the library alone. */
+static void scripts_do_not_find_the_internals(void **state) {
+  (void)state;
+  ltrain *l = open_inside(NULL);
+  must(l, ltrain_dostring(l,
+                          "local own, c = {}, internals\n"
+                          "internals = nil\n"
+                          "local function add(t)\n"
+                          "  for key, value in next, t do\n"
+                          "    if type(value) == 'function' then own[value] = key end\n"
+                          "    local inner = type(value) == 'table' and key ~= 'methods'\n"
+                          "    if inner then add(value) end\n"
+                          "  end\n"
+                          "end\n"
+                          "own[c], own[c.io], own[c.runtime] = 'c', 'io', 'runtime'\n"
+                          "add(c.io) add(c.runtime)\n"
+                          "lt = require 'ltrain'\n"
+                          "for _, name in ipairs{'Trainer', 'Module', 'Callback', 'Function',\n"
+                          "  'nn', 'data', 'optim', 'save', 'load', 'numpy', 'json', 'csv',\n"
+                          "  'dist', 'cuda', 'callbacks', 'loggers', 'metrics', 'onnx', 'text',\n"
+                          "  'image', 'hash', 'runs', 'strategies', 'models'} do local _ = lt[name] end\n"
+                          "local seen, queue = {}, {}\n"
+                          "local function push(value, from)\n"
+                          "  local kind = type(value)\n"
+                          "  if kind ~= 'table' and kind ~= 'function' then return end\n"
+                          "  if seen[value] then return end\n"
+                          "  assert(not own[value], from)\n"
+                          "  seen[value] = from\n"
+                          "  queue[#queue + 1] = value\n"
+                          "end\n"
+                          "push(_G, '_G')\n"
+                          "for k = 1, math.huge do\n"
+                          "  local t = queue[k]\n"
+                          "  if t == nil then break end\n"
+                          "  push(getmetatable(t), seen[t] .. '.meta')\n"
+                          "  if type(t) == 'table' then\n"
+                          "    for key, value in next, t do\n"
+                          "      push(key, seen[t] .. '.key')\n"
+                          "      push(value, seen[t] .. '.' .. tostring(key))\n"
+                          "    end\n"
+                          "    pcall(function()\n"
+                          "      for k, value in pairs(t) do push(value, seen[t] .. '.' .. k) end\n"
+                          "    end)\n"
+                          "  end\n"
+                          "end\n"
+                          "assert(#queue > 500, #queue)",
+                          "walk.lua"));
+  must_say(l, ltrain_dostring(l, "require 'ltrain.c'", "r.lua"),
+           "'ltrain.c' is not for scripts of a host: use require \"ltrain\"");
+  must(l, ltrain_dostring(l,
+                          "for _, name in ipairs{'ltrain.c', 'ltrain.runtime',\n"
+                          "  'ltrain.files.numpy', 'ltrain.core.errors'} do\n"
+                          "  assert(not pcall(require, name), name)\n"
+                          "  assert(type(package.searchers[2](name)) == 'string', name)\n"
+                          "  assert(not pcall(package.searchers[2]('ltrain'), name), name)\n"
+                          "end\n"
+                          "assert(package.loaded['ltrain.c'] == nil)\n"
+                          "assert(not pcall(function() return lt.io end))\n"
+                          "assert(not pcall(function() return lt.runtime end))",
+                          "r.lua"));
+  ltrain_close(l);
+}
+
 static void what_is_allowed_is_there(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -122,16 +188,16 @@ static void what_is_allowed_is_there(void **state) {
   ltrain_close(l);
   assert_int_equal(setenv("LT_PERMISSION", "yes", 1), 0);
   config.allow = LTRAIN_ENVIRONMENT;
-  l = open_with(&config);
+  l = open_inside(&config);
   must(l,
        ltrain_dostring(l,
                        "assert(os.getenv 'LT_PERMISSION' == 'yes' and not pcall(os.remove, ''))\n"
-                       "assert(require 'ltrain.runtime'.getenv 'LT_PERMISSION' == 'yes')",
+                       "assert(internals.runtime.getenv 'LT_PERMISSION' == 'yes')",
                        "e.lua"));
   ltrain_close(l);
   config.allow = LTRAIN_FORK;
-  l = open_with(&config);
-  must(l, ltrain_dostring(l, "assert(require 'ltrain.runtime'.process.find 'sh')", "f.lua"));
+  l = open_inside(&config);
+  must(l, ltrain_dostring(l, "assert(internals.runtime.process.find 'sh')", "f.lua"));
   ltrain_close(l);
 }
 
@@ -139,6 +205,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(lua_functions_name_the_permission_they_need),
       cmocka_unit_test(the_library_asks_for_the_same_permissions),
+      cmocka_unit_test(scripts_do_not_find_the_internals),
       cmocka_unit_test(what_is_allowed_is_there),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

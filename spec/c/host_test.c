@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "host_counted.h"
-#include "host_test.h"
+#include "host_internals.h"
 
 static void errors_name_the_line(void **state) {
   (void)state;
@@ -212,7 +212,7 @@ static void a_breakpoint_has_no_prompt_here_and_says_so_once(void **state) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
   config.log = see_log;
   config.ud = &s;
-  ltrain *l = open_with(&config);
+  ltrain *l = open_inside(&config);
   must(l, ltrain_dostring(l,
                           "local lt = require 'ltrain'\n"
                           "for i = 1, 2 do lt.breakpoint() end\n"
@@ -221,7 +221,7 @@ static void a_breakpoint_has_no_prompt_here_and_says_so_once(void **state) {
   assert_non_null(strstr(s.logged, "b.lua:2: breakpoint: no prompt in this program"));
   assert_ptr_equal(strchr(s.logged, '\n'), strrchr(s.logged, '\n')); /* one line */
   must(l, ltrain_dostring(l, "assert(after == 5 and debug == nil)\n"
-                          "assert(require 'ltrain'.runtime.frames.set == nil)", "c.lua"));
+                          "assert(internals.runtime.frames.set == nil)", "c.lua"));
   ltrain_close(l);
 }
 

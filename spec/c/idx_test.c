@@ -139,6 +139,21 @@ static void refuses_damaged_compression(void **state) {
   lt_ctx_release(c);
 }
 
+/* 300 KB that may, by the limit of deflate, become 300 MB: refused before there is memory for it. */
+static void refuses_what_becomes_too_large(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  enum { n = 300000 };
+  char *bytes = calloc(1, n);
+  memcpy(bytes, "\0\0\x08\x01\x11\xe1\xa3\0", 8); /* promises 300000000 bytes */
+  for (int i = 8; i < n; i++) bytes[i] = (char)(rand() >> 7);
+  write_gz(IO_PATH("a.gz"), bytes, n);
+  free(bytes);
+  assert_null(lt_idx_read(c, "idx", IO_PATH("a.gz")));
+  io_assert_failure(c, "would become 300000000, over 100 times as many: unpack it first");
+  lt_ctx_release(c);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, io_setup, io_teardown)
 
 int main(void) {
@@ -147,6 +162,7 @@ int main(void) {
       TEST(reads_images),
       TEST(refuses_damaged_files),
       TEST(refuses_damaged_compression),
+      TEST(refuses_what_becomes_too_large),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -231,6 +231,33 @@ static void padding_gets_no_gradient(void **state) {
   expect_failure(c, LT_EARG, "embedding: padding_idx 5 is out of 0..4 (weight of [5, 2])");
 }
 
+static lt_tensor *fn_bag(lt_ctx *c, lt_tensor *const *in, void *ud) {
+  return lt_apply1(c, LT_OP_embedding_bag, 4, in, ud);
+}
+
+static void bags_add_rows_up(void **state) {
+  lt_ctx *c = *state;
+  lt_args_embedding_bag args = {.padding_idx = 2};
+  lt_tensor *table = TENSOR(c, LT_F32, SHAPE(3, 2), 1, 8, 2, 4, 6, 2);
+  lt_tensor *ids = TENSOR(c, LT_I64, SHAPE(5), 0, 1, 2, 1, 1);
+  lt_tensor *offsets = TENSOR(c, LT_I64, SHAPE(4), 0, 3, 3, 4);
+  lt_tensor *in[] = {table, ids, offsets, NULL};
+  EXPECT(c, fn_bag(c, in, &args), 0, 3, 12, 0, 0, 2, 4, 2, 4);
+  args.mean = true;
+  EXPECT(c, fn_bag(c, in, &args), 0, 1.5, 6, 0, 0, 2, 4, 2, 4);
+  in[0] = lt_cast(c, table, LT_BF16); /* exact in bf16 */
+  EXPECT(c, fn_bag(c, in, &args), 0, 1.5, 6, 0, 0, 2, 4, 2, 4);
+  in[0] = tensor_random(c, LT_F64, SHAPE(3, 2), 1, -1, 1);
+  check_gradient(c, fn_bag, &args, 4, in, 0, 1e-7);
+  args.mean = false;
+  in[0] = tensor_random(c, LT_F64, SHAPE(3, 2), 2, -1, 1);
+  in[3] = tensor_random(c, LT_F64, SHAPE(5), 3, -1, 1);
+  check_gradient(c, fn_bag, &args, 4, in, 0, 1e-7);
+  in[1] = TENSOR(c, LT_I64, SHAPE(5), 0, 1, 3, 1, 1);
+  fn_bag(c, in, &args);
+  expect_failure(c, LT_EVALUE, "embedding_bag: index 3 is out of 0..2 (dim 1 of [3, 2])");
+}
+
 static void sums_do_not_depend_on_threads(void **state) {
   lt_ctx *c = *state;
   int dim = 0;
@@ -425,6 +452,7 @@ int main(void) {
       OP_TEST(gradients_of_lines),
       OP_TEST(lines_that_do_not_fit),
       OP_TEST(embedding_looks_rows_up),
+      OP_TEST(bags_add_rows_up),
       OP_TEST(padding_gets_no_gradient),
       OP_TEST(sums_do_not_depend_on_threads),
       OP_TEST(half_sums_are_made_in_f32),

@@ -2,6 +2,7 @@
 #include "io_test.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/wait.h>
 #include <zlib.h>
 
@@ -18,11 +19,63 @@ static void saves_and_loads(void **state) {
   lt_free(c, text, n + 1);
   assert_int_equal(io_count_entries(), 1);
   assert_null(lt_file_load(c, "load", path, 7, &n));
-  io_assert_failure(c, "a.txt is larger than 7 bytes");
+  io_assert_failure(c, "a.txt is larger than 7 bytes: it has 8");
   assert_null(lt_file_load(c, "load", IO_PATH("none"), 7, &n));
   io_assert_failure(c, "load: cannot open ");
   assert_null(lt_file_load(c, "load", io_folder, 7000, &n));
   io_assert_failure(c, "Is a directory");
+  lt_ctx_release(c);
+}
+
+/* A pipe that nobody writes to, a device that never ends. */
+static void reads_plain_files_alone(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  size_t n;
+  assert_int_equal(mkfifo(IO_PATH("pipe"), 0600), 0);
+  assert_null(lt_file_load(c, "load", IO_PATH("pipe"), 100, &n));
+  io_assert_failure(c, "load: not a plain file: ");
+  assert_null(lt_file_load(c, "load", "/dev/zero", (size_t)1 << 40, &n));
+  io_assert_failure(c, "load: not a plain file: /dev/zero");
+  assert_false(lt_file_append(c, "log", IO_PATH("pipe"), "x", 1));
+  io_assert_failure(c, "log: cannot open ");
+  char *text = lt_file_load(c, "load", "/proc/self/stat", 4096, &n); /* its size is 0 */
+  assert_true(n > 10);
+  lt_free(c, text, n + 1);
+  lt_ctx_release(c);
+}
+
+static void *interrupt_soon(void *interrupts) {
+  usleep(20000);
+  atomic_store((atomic_int *)interrupts, 1);
+  return NULL;
+}
+
+/* What a shell gives for <(command) is read to its end; the user may end the wait for it. */
+static void reads_pipes_of_its_own(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  int ends[2];
+  size_t n;
+  char path[64];
+  assert_int_equal(pipe(ends), 0);
+  snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+  assert_int_equal(write(ends[1], "abc", 3), 3);
+  atomic_int interrupts = 0;
+  c->interrupts = &interrupts;
+  pthread_t thread;
+  assert_int_equal(pthread_create(&thread, NULL, interrupt_soon, &interrupts), 0);
+  assert_null(lt_file_load(c, "load", path, 100, &n));
+  io_assert_failure(c, "load: interrupted while it read /dev/fd/");
+  pthread_join(thread, NULL);
+  c->interrupts = NULL;
+  assert_int_equal(write(ends[1], "def", 3), 3);
+  close(ends[1]);
+  char *text = lt_file_load(c, "load", path, 100, &n);
+  assert_int_equal(n, 3); /* the first three are gone */
+  assert_memory_equal(text, "def", 4);
+  lt_free(c, text, n + 1);
+  close(ends[0]);
   lt_ctx_release(c);
 }
 
@@ -290,6 +343,8 @@ static void fails_early_where_nothing_can_be_written(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(saves_and_loads),
+      TEST(reads_plain_files_alone),
+      TEST(reads_pipes_of_its_own),
       TEST(says_why_it_cannot_save),
       TEST(a_full_disk_is_named),
       TEST(a_line_that_a_full_disk_cuts_is_taken_back),

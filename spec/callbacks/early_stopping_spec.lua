@@ -39,6 +39,24 @@ describe("EarlyStopping", function()
     assert.equal(3, epochs({ 0 / 0, 1, 1 }, { check_finite = false, patience = 5 }))
   end)
 
+  it("has why it ended the fit, which checkpoints keep", function()
+    local function reason(values, options)
+      local _, stopping = epochs(values, options)
+      local again = lt.callbacks.EarlyStopping { monitor = "score" }
+      again:load_state_dict(stopping:state_dict())
+      assert.equal(stopping.stopping_reason, again.stopping_reason)
+      return again.stopping_reason, again.stopping_reason_message
+    end
+    assert.same({ "not_stopped" }, { reason({ 2, 1 }, {}) })
+    assert.same({ "patience_exhausted", "score was not better than 1 in the last 1 checks" },
+      { reason({ 1, 2, 0 }, { patience = 1 }) })
+    assert.same({ "stopping_threshold", "score = 0.5 is better than 1" },
+      { reason({ 3, 0.5 }, { stopping_threshold = 1.0 }) })
+    assert.same({ "divergence_threshold", "score = 11 is worse than 10" },
+      { reason({ 3, 11 }, { divergence_threshold = 10.0 }) })
+    assert.same({ "non_finite_metric", "score is inf" }, { reason({ math.huge }, {}) })
+  end)
+
   it("does not end before min_epochs", function()
     assert.equal(4, epochs({ 1, 1, 1, 1, 1, 1 }, { patience = 1 }, { min_epochs = 4 }))
   end)

@@ -79,6 +79,42 @@ describe("two ModelCheckpoints in one folder", function()
   end)
 end)
 
+describe("save_last = 'link'", function()
+  it("makes last.ckpt a link to the file that was saved last, which resumes", function()
+    local saving = fit({ 3, 1, 2 }, { { monitor = "score", save_last = "link" } })
+    assert.same({ "epoch=1-step=2.ckpt", "last.ckpt" }, files()) -- the third was not among the best
+    assert.equal(root .. "/last.ckpt", saving.last_model_path)
+    local pipe <close> = assert(io.popen("readlink '" .. root .. "/last.ckpt'"))
+    assert.equal("epoch=1-step=2.ckpt", pipe:read())
+    fit({ 3, 1, 2, 0.5 }, { { monitor = "score", save_last = "link" } },
+      { ckpt_path = root .. "/last.ckpt" })
+    -- The file that the run was resumed from stays.
+    assert.same({ "epoch=1-step=2.ckpt", "epoch=3-step=4.ckpt", "last.ckpt" }, files())
+    assert.equal("4", step_of(root .. "/last.ckpt"))
+  end)
+
+  it("takes the place of a file, and a file that of the link", function()
+    fit({ 1 }, { { save_last = true } })
+    fit({ 1, 2 }, { { save_last = "link" } }, { ckpt_path = root .. "/last.ckpt" })
+    assert.is_true(c.io.same(root .. "/epoch=1-step=2.ckpt", root .. "/last.ckpt"))
+    fit({ 1, 2, 3 }, { { save_last = true } }, { ckpt_path = root .. "/last.ckpt" })
+    assert.is_false(c.io.same(root .. "/epoch=2-step=3.ckpt", root .. "/last.ckpt"))
+    assert.equal("3", step_of(root .. "/last.ckpt"))
+    assert.equal("2", step_of(root .. "/epoch=1-step=2.ckpt"))
+  end)
+
+  it("is a file where no other is saved", function()
+    fit({ 1, 2 }, { { save_top_k = 0, save_last = "link" } })
+    assert.same({ "last.ckpt" }, files())
+    assert.equal("2", step_of(root .. "/last.ckpt"))
+  end)
+
+  it("must be 'link', true or false", function()
+    assert.matches("save_last must be false, true or 'link': got 'links'",
+      tiny.error_of(lt.callbacks.ModelCheckpoint, { save_last = "links" }))
+  end)
+end)
+
 describe("the same monitor in two folders", function()
   it("has a state for each, which a resumed run finds", function()
     local lists = function()
@@ -106,6 +142,78 @@ describe("the same monitor in two folders", function()
     local later = fit({ 1 }, { { monitor = "score", dirpath = root .. "/b" } },
       { ckpt_path = path })
     assert.equal(path, later.best_model_path)
+  end)
+end)
+
+describe("a save that fails", function()
+  -- The third save does; returns the callback and the run's entry.
+  local function fail(options, scores)
+    local io, saves = lt.CheckpointIO(), 0
+    local write = io.save
+    function io:save(...)
+      saves = saves + 1
+      if saves == 3 then return nil, "the disk is full" end
+      return write(self, ...)
+    end
+    options.dirpath = root .. "/saved"
+    local saving, net = lt.callbacks.ModelCheckpoint(options), tiny.Line()
+    function net:on_train_epoch_end() self:log("score", scores[self.current_epoch + 1]) end
+    local trainer = tiny.trainer { enable_checkpointing = true, callbacks = { saving },
+      logger = true, default_root_dir = root, max_epochs = 5,
+      strategy = lt.strategies.DDP { checkpoint_io = io } }
+    assert.is_false((pcall(trainer.fit, trainer, net, tiny.same(1))))
+    return saving, assert(lt.runs.read(root .. "/ltrain_logs/version_0")).info
+  end
+
+  for name, row in pairs {
+    ["the newest"] = { {}, 1 },
+    ["the best one"] = { { monitor = "score" }, 1 },
+    ["the best two"] = { { monitor = "score", save_top_k = 2 }, 1 },
+    ["all"] = { { monitor = "score", save_top_k = -1 }, 1 },
+  } do
+    it("leaves the callback and run.json with files that are there: " .. name, function()
+      row[1].filename = "{epoch}"
+      local saving, info = fail(row[1], { 3, 2, 1, 0, 0 })
+      local best = ("%s/saved/epoch=%d.ckpt"):format(root, row[2])
+      assert.same({ best, best }, { saving.best_model_path, info.best_checkpoint })
+      assert.equal("file", c.io.kind(best))
+      for path in pairs(saving.best_k_models) do assert.equal("file", c.io.kind(path)) end
+    end)
+  end
+
+  it("names the former last.ckpt", function()
+    local saving, info = fail({ save_last = true, filename = "{epoch}" }, { 1, 1, 1, 1, 1 })
+    assert.same({ root .. "/saved/epoch=0.ckpt", root .. "/saved/last.ckpt" },
+      { saving.best_model_path, info.last_checkpoint })
+  end)
+end)
+
+describe("a run that is resumed", function()
+  -- What a process leaves that is killed while it writes; `pid` is its number.
+  local function leave(folder, pid)
+    local host, bytes = c.runtime.hostname(), {}
+    for i = 1, #host do bytes[i] = host:byte(i) end
+    assert(c.io.make_folder(folder))
+    for _, name in ipairs { (".last.ckpt.%08x-%d-0.saving"):format(
+      c.io.crc32(lt.tensor(bytes, { dtype = "u8" })), pid), ".epoch=0.ckpt.lock" } do
+      child.write(folder .. "/" .. name, "x")
+    end
+  end
+
+  it("removes what killed runs were writing, in sibling versions too", function()
+    local pipe <close> = assert(io.popen "sh -c 'echo $$'")
+    local dead, logs = pipe:read "n", root .. "/ltrain_logs"
+    fit({ 1 }, { { dirpath = logs .. "/version_0/checkpoints", save_last = true } })
+    for version = 0, 3 do leave(("%s/version_%d/checkpoints"):format(logs, version), dead) end
+    leave(logs .. "/version_1", dead)
+    leave(logs .. "/version_2/checkpoints", c.runtime.pid())
+    fit({ 1, 2 }, { { dirpath = root .. "/new" } },
+      { ckpt_path = logs .. "/version_0/checkpoints/last.ckpt" })
+    assert.same({ "epoch=0-step=1.ckpt", "last.ckpt" }, files(logs .. "/version_0/checkpoints"))
+    assert.same({}, files(logs .. "/version_1/checkpoints"))
+    assert.same({ "checkpoints" }, files(logs .. "/version_1"))
+    assert.equal(1, #files(logs .. "/version_2/checkpoints")) -- its process is alive
+    assert.same({}, files(logs .. "/version_3/checkpoints"))
   end)
 end)
 

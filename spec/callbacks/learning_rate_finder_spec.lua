@@ -83,6 +83,17 @@ describe("LearningRateFinder", function()
     assert.is_true(#finder.results.lr < 20)
   end)
 
+  it("ends in manual optimization that never steps", function()
+    local net, count = tiny.Line(), 0
+    net.automatic_optimization = false
+    function net:training_step(x)
+      count = count + 1
+      self:manual_backward(self:loss(x))
+    end
+    fit({ num_training_steps = 7, update_attr = false }, net, nil, { max_epochs = 1 })
+    assert.equal(7 + 8, count)
+  end)
+
   it("finds the field in hparams, or by its name, or sets none", function()
     local o <const> = { num_training_steps = 20 }
     local net = tiny.Line()

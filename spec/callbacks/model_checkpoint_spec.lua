@@ -27,6 +27,29 @@ local function fit(scores, options, trainer_options, batches)
 end
 
 describe("ModelCheckpoint", function()
+  it("is refused before training beside another one with the same options", function()
+    local batches = 0
+    local net = tiny.Line()
+    function net.on_train_batch_start() batches = batches + 1 end
+    local function one() return lt.callbacks.ModelCheckpoint { dirpath = root } end
+    local trainer = tiny.trainer { enable_checkpointing = true, callbacks = { one(), one() } }
+    assert.matches("model_checkpoint_spec.lua:%d+: fit: two callbacks have the state_key "
+      .. "'ModelCheckpoint%(.*': define state_key$", tiny.error_of(function()
+        trainer:fit(net, tiny.same(1))
+      end))
+    assert.equal(0, batches)
+  end)
+
+  it("takes train_time_interval as a length of time", function()
+    local function seconds(value)
+      return lt.callbacks.ModelCheckpoint { train_time_interval = value }.train_time_interval
+    end
+    assert.same({ 300, 300, 300 }, { seconds(300), seconds { minutes = 5 }, seconds "00:00:05:00" })
+    assert.matches("train_time_interval must be above 0: got 0", tiny.error_of(seconds, 0))
+    assert.matches("train_time_interval has no unit 'minute'; did you mean 'minutes'",
+      tiny.error_of(seconds, { minute = 5 }))
+  end)
+
   it("keeps the newest without a monitor", function()
     local _, saving = fit({ 1, 1, 1 }, {})
     assert.same({ "epoch=2-step=6.ckpt" }, files())

@@ -45,9 +45,9 @@ describe("ProgressBar", function()
     local lines = shown(text)
     assert.equal(4, #lines)
     assert.matches("^epoch 0 |####################| 4/4 %[.-%] loss=0.25$", lines[1])
-    assert.equal("epoch 0, step 4, validation: val_acc=0.5336 val_loss=0.5", lines[2])
+    assert.equal("epoch 0, step 3, validation: val_acc=0.5336 val_loss=0.5", lines[2])
     assert.matches("^epoch 1 ", lines[3])
-    assert.equal("epoch 1, step 8, validation: val_acc=0.5336 val_loss=0.5", lines[4])
+    assert.equal("epoch 1, step 7, validation: val_acc=0.5336 val_loss=0.5", lines[4])
   end)
 
   it("shows what the module logs when the epoch ends", function()
@@ -68,7 +68,7 @@ describe("ProgressBar", function()
       end
       for name, value in pairs(METRICS) do -- all of them in the lines that stay
         assert.matches(("%s=%.4g"):format(name, value):gsub("%p", "%%%0"),
-          text:match "\27%[K(epoch 0[^\r]*)\nepoch 0, step 4, validation:")
+          text:match "\27%[K(epoch 0[^\r]*)\nepoch 0, step 3, validation:")
       end
     end
   end)
@@ -103,7 +103,7 @@ describe("ProgressBar", function()
   it("shows validation in place of the epoch, then the epoch again; its metrics below", function()
     local text = fit(70, net_with({ loss = 0.25 }, { val_loss = 0.5 }), { max_epochs = 1 })
     assert.matches("sanity check |#*%.*| 2/2.*epoch 0.*validation |#*| 2/2.*epoch 0"
-      .. ".*loss=0.25\nepoch 0, step 4, validation: val_loss=0.5\n$", text)
+      .. ".*loss=0.25\nepoch 0, step 3, validation: val_loss=0.5\n$", text)
   end)
 
   it("knows how many batches the sanity check has", function()
@@ -117,9 +117,9 @@ describe("ProgressBar", function()
     for _, width in ipairs { false, 70 } do
       local text = fit(width or nil, net_with({ loss = 0.25 }, { val_loss = 0.5 }),
         { max_epochs = 1, val_check_interval = 2 }):gsub("[\r\n]epoch 0 [^\r\n]*\r", "\r")
-      assert.equal(1, select(2, text:gsub("epoch 0, step 2, validation: val_loss=0.5\n", "")))
-      assert.equal(1, select(2, text:gsub("epoch 0, step 4, validation: val_loss=0.5\n", "")))
-      assert.matches("step 2, .*\n.*epoch 0 |#*| 4/4 .*\nepoch 0, step 4, ", text)
+      assert.equal(1, select(2, text:gsub("epoch 0, step 1, validation: val_loss=0.5\n", "")))
+      assert.equal(1, select(2, text:gsub("epoch 0, step 3, validation: val_loss=0.5\n", "")))
+      assert.matches("step 1, .*\n.*epoch 0 |#*| 4/4 .*\nepoch 0, step 3, ", text)
     end
   end)
 
@@ -128,7 +128,7 @@ describe("ProgressBar", function()
     function net:validation_step() self:log("val_loss", 0.5, { prog_bar = true }) end
     local lines = shown(fit(nil, net))
     assert.matches("%] loss=0.25$", lines[1])
-    assert.equal("epoch 0, step 4, validation: val_loss=0.5", lines[2])
+    assert.equal("epoch 0, step 3, validation: val_loss=0.5", lines[2])
     has_line(fit(100, net), "^epoch 1 .* loss=0.25 val_loss=0.5$")
   end)
 
@@ -140,7 +140,7 @@ describe("ProgressBar", function()
         tiny.trainer({ enable_progress_bar = true }):fit(net, tiny.same(4), tiny.same(2))
       end)
     end)
-    assert.matches("epoch 0, step 4, validation: val_loss=0.5\n$", text)
+    assert.matches("epoch 0, step 3, validation: val_loss=0.5\n$", text)
   end)
 
   it("lets messages stand above it", function()
@@ -180,7 +180,7 @@ lt.Trainer(options):fit(net, data)
           assert.matches(("\27[Kstep\t%d\r\n"):format(i), text, 1, true)
           assert.matches(("\27[Kpart, end %d\r\n"):format(i), text, 1, true)
         end
-        assert.matches("\nepoch 0, step 4, validation:%s+val_loss=0.5\r\n", text)
+        assert.matches("\nepoch 0, step 3, validation:%s+val_loss=0.5\r\n", text)
         for _, one in ipairs(shown(text)) do
           assert.is_true(one:find "^ltrain: " ~= nil or #one < width, one)
         end

@@ -63,8 +63,79 @@ local samples = Data()
 return {model = net, data = lt.data.DataLoader(samples, {batch_size = 8, shuffle = true})}
 ]]
 
+local MANUAL <const> = [[
+local lt = require "ltrain"
+local net = lt.nn.Sequential(lt.nn.Linear(4, 16), lt.nn.Tanh(), lt.nn.Linear(16, 1))
+net.automatic_optimization = false
+function net:training_step(batch, batch_idx)
+  local optimizer = self:optimizers()
+  local loss = lt.mse_loss(self(batch[1]), batch[2])
+  STEP
+end
+function net:configure_optimizers()
+  return lt.optim.SGD(self:parameters(), {lr = 0.01})
+end
+local x = lt.randn(32, 4)
+local data = lt.data.TensorDataset(x, x:sum(2, {keepdim = true}))
+return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 8, shuffle = true})}}
+]]
+
+local PLAIN <const> = [[
+local lt = require "ltrain"
+local net = lt.nn.Linear(2, 1)
+local optimizer = lt.optim.SGD(net:parameters(), {lr = 0.1})
+for i = 1, 100 do
+  local loss = net(lt.randn(4, 2)):square():mean()
+  STEP
+end
+]]
+
+-- The lines of a step, in a training_step of manual optimization or a plain loop.
+local function manual(...)
+  return { text = MANUAL, changes = { { "STEP", table.concat({ ... }, "\n  ") } } }
+end
+local function plain(...)
+  return { text = PLAIN, changes = { { "STEP", table.concat({ ... }, "\n  ") } } }
+end
+
+-- Validation data of their own.
+local VAL <const> = "local val = lt.data.TensorDataset(lt.randn(16, 8), lt.randint(0, 4, {16}))"
+
 return {
   rows = {
+    -- The order of zero_grad, backward and step.
+    { "zero_grad between backward and step", "zero_grad", "the step of SGD has no gradients",
+      "optimizer:zero_grad()", manual("self:manual_backward(loss)", "optimizer:zero_grad()",
+        "optimizer:step()") },
+    { "zero_grad in each of the batches that are accumulated", "zero_grad",
+      "zero_grad() in a batch that makes no step", "optimizer:zero_grad()",
+      manual("optimizer:zero_grad()", "self:manual_backward(loss)",
+        "if (batch_idx + 1) % 4 == 0 then optimizer:step() end") },
+    { "zero_grad behind each of the batches that are accumulated", "zero_grad",
+      "zero_grad() in a batch that makes no step", "self:zero_grad()",
+      manual("self:manual_backward(loss)", "if (batch_idx + 1) % 4 == 0 then optimizer:step() end",
+        "self:zero_grad()") },
+    { "zero_grad in a hook behind backward", "zero_grad", "the step of Adam has no gradients",
+      "  self:zero_grad()", base { "function Net:configure_optimizers()",
+        "function Net:on_after_backward()\n  self:zero_grad()\nend\n"
+        .. "function Net:configure_optimizers()" } },
+    { "zero_grad in a hook before the step", "zero_grad", "the step of Adam has no gradients",
+      "  optimizer:zero_grad()", base { "function Net:configure_optimizers()",
+        "function Net:on_before_optimizer_step(optimizer)\n  optimizer:zero_grad()\nend\n"
+        .. "function Net:configure_optimizers()" } },
+    { "zero_grad in a training_step whose gradients are accumulated", "zero_grad",
+      "with accumulate_grad_batches = 4", "  self:zero_grad()",
+      base({ LOSS, "self:zero_grad()\n  " .. LOSS }, { "max_epochs = 2",
+        "max_epochs = 2, accumulate_grad_batches = 4" }) },
+    { "zero_grad between backward and step of a plain loop", "zero_grad",
+      "zero_grad() between backward() and step()", "optimizer:zero_grad()",
+      plain("loss:backward()", "optimizer:zero_grad()", "optimizer:step()") },
+    { "zero_grad in each pass of a plain loop that accumulates", "zero_grad",
+      "zero_grad() in a pass that makes no step", "net:zero_grad()",
+      plain("net:zero_grad()", "loss:backward()", "if i % 4 == 0 then optimizer:step() end") },
+    { "a plain loop without zero_grad", "zero_grad", "the loop never calls zero_grad()",
+      "optimizer:step()", plain("loss:backward()", "optimizer:step()") },
+
     -- Losses and last layers.
     { "log_softmax before cross_entropy", "loss", "of the result of log_softmax [2, 4]",
       "lt.cross_entropy(logits", base { "  return logits", "  return (logits:log_softmax(-1))" } },
@@ -111,6 +182,17 @@ return {
     { "all weights alike", "weights", "all values of first.weight [16, 8] are 0.5",
       "self.first = nn", base { SECOND, SECOND .. "\n  nn.init.constant_(self.first.weight, 0.5)" }
     },
+    { "weights of 0 between layers", "weights", "first.weight [16, 8] are 0 at the start",
+      "self.first = nn", base { SECOND, SECOND .. "\n  nn.init.zeros_(self.first.weight)" } },
+    { "weights of 0 that are of no layer", "weights", "w [8, 16] are 0 at the start",
+      "self.w = lt", base({ "  self.first = nn.Linear(8, o.width)",
+        "  self.w = lt.parameter(lt.zeros(8, o.width))" },
+        { "self.first(x):relu()", "x:matmul(self.w):tanh()" }) },
+    { "weights of 0 in an LSTM", "weights", "first.weight_hh_l0 [64, 16] are 0, and stay 0",
+      "self.first = nn", base({ "self.first = nn.Linear(8, o.width)",
+        "self.first = nn.LSTM(8, o.width)" }, { SECOND, SECOND
+        .. "\n  for _, p in self.first:named_parameters() do nn.init.zeros_(p) end" },
+        { "self.first(x):relu()", "self.first(x:unsqueeze(2)):squeeze(2)" }), more = 1 },
     { "all weights 0", "weights", "second.weight [4, 16] are 0, and stay 0", "self.second = nn",
       base { SECOND, SECOND .. "\n  for _, p in self:named_parameters() do nn.init.zeros_(p) end" },
       more = 1 },
@@ -172,6 +254,36 @@ return {
         { "TensorDataset(lt.randn(16, 8)", "TensorDataset(lt.randint(0, 256, {16, 8}):float()" }) },
     { "a data set that gives one sample", "data", "the 8 samples of the first batch are all the",
       "DataLoader(samples", script = SAME_SAMPLE },
+    { "validation on a copy of the training data", "overlap", "64 of the 64 validation samples",
+      "train = lt.data.DataLoader", base({ VAL,
+        "local val = lt.data.TensorDataset(x:clone(), y:clone())" }, { "lt.randn(64, 8)",
+        "lt.randn(64, 2)" }, { "nn.Linear(8", "nn.Linear(2" }) },
+    { "a part of a copy of the training data", "overlap", "3 of the 3 validation samples",
+      "train = lt.data.DataLoader", base { VAL, "local val = lt.data.Subset("
+        .. "lt.data.TensorDataset(x:clone(), y:clone()), {3, 1, 7})" } },
+    { "bytes that are training data too", "overlap", "64 of the 64 validation samples",
+      "train = lt.data.DataLoader", base({ "lt.randn(64, 8)",
+        "lt.randint(0, 256, {64, 8}):to 'u8'" }, { "TensorDataset(x, y)",
+        "TensorDataset(x, y):scaled(1, 255)" }, { VAL,
+        "local val = lt.data.TensorDataset(x:clone(), y:clone()):scaled(1, 255)" }) },
+    { "a data set of the script's own that is made twice", "overlap",
+      "the first 4 validation samples are the first training samples", "train = lt.data.DataLoader",
+      base({ "local train = lt.data.TensorDataset(x, y)", "local Data = lt.data.Dataset:extend "
+        .. "'Data'\nfunction Data:get(i) return {x[i]:clone(), y[i]:clone()} end\n"
+        .. "function Data:__len() return 64 end\nlocal train = Data()" },
+        { VAL, "local val = Data()" }) },
+    { "targets [N, 1] among the inputs", "data", "column 3 of tensor 1 of the training data is "
+      .. "tensor 2", "lt.data.TensorDataset(x", regression {
+        "local data = lt.data.TensorDataset(x, x:sum(2, {keepdim = true}))",
+        "local y = x:sum(2, {keepdim = true})\n"
+        .. "x[{lt.all, 3}] = y:squeeze(2)\nlocal data = lt.data.TensorDataset(x, y)" } },
+    { "targets among the inputs of a data set of the script's own", "data",
+      "column 4 of batch[1] of the training data is batch[2]", "return {model",
+      regression { "local data = lt.data.TensorDataset(x, x:sum(2, {keepdim = true}))",
+        "local y = x:sum(2, {keepdim = true})\nlocal inputs = lt.cat({x, y}, 2):narrow(2, 2, 4)\n"
+        .. "local data = lt.data.Dataset:extend 'Data' ()\n"
+        .. "function data:get(i) return {inputs[i], y[i]} end\n"
+        .. "getmetatable(data).__len = function() return 32 end" } },
     { "training mode in validation", "validation", "the module is in training mode during",
       "Net:validation_step", base { "function Net:validation_step(batch)",
         "function Net:validation_step(batch)\n  self:train()" } },
@@ -181,6 +293,24 @@ return {
       "Net:training_step", base { "  return loss\nend\nfunction Net:val",
         "  self.all = self.all or {}\n  table.insert(self.all, loss)\n  return loss\nend\n"
         .. "function Net:val" } },
+    { "a sum of losses with their graphs", "kept", "self.total keeps the graphs of all steps",
+      "self.total", base { "  return loss\nend\nfunction Net:val",
+        "  self.total = (self.total or 0) + loss\n  return loss\nend\nfunction Net:val" } },
+    { "a running mean of losses with their graphs", "kept", "self.mean keeps the graphs",
+      "self.mean", base { "  return loss\nend\nfunction Net:val",
+        "  self.mean = self.mean and self.mean * 0.9 + loss * 0.1 or loss\n  return loss\nend\n"
+        .. "function Net:val" } },
+    { "a sum of losses in a local variable", "kept", "a variable keeps the graphs of all steps",
+      "total = total + loss", base({ "function Net:init", "local total = 0\nfunction Net:init" },
+        { "  return loss\nend\nfunction Net:val",
+          "  total = total + loss\n  return loss\nend\nfunction Net:val" }) },
+    { "a sum of losses in manual optimization", "kept", "self.total keeps the graphs",
+      "self.total", manual("self:manual_backward(loss)",
+        "self.total = (self.total or 0) + loss", "optimizer:step()", "optimizer:zero_grad()") },
+    { "a list of losses in a local variable", "kept", "losses grows with each step",
+      "Net:training_step", base({ "function Net:init", "local losses = {}\nfunction Net:init" },
+        { "  return loss\nend\nfunction Net:val",
+          "  losses[#losses + 1] = loss\n  return loss\nend\nfunction Net:val" }) },
     { "a state that keeps its graph", "learning", "goes on into the graph of the first",
       "function Net:training_step", script = RECURRENT },
     { "== of tensors", "equality", "one is the result of argmax", "argmax(-1) ==",

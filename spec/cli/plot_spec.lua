@@ -1,4 +1,5 @@
 -- spec/cli/plot_spec.lua: `ltrain plot` and `ltrain compare` over the folders of runs.
+local axis = require "ltrain.runs.axis"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local series = require "ltrain.runs.series"
@@ -147,8 +148,7 @@ describe("lines of charts", function()
     local line = series.line(run, "a", "", { x = "epoch", smooth = 0, log_y = true })
     assert.same({ 0, 0, 1 }, { line.points[1][1], line.points[2][1], line.points[3][1] })
     assert.is_true(math.abs(line.points[3][2] - 2) < 1e-12)
-    assert.equal("100", series.text(2, true))
-    assert.equal("1.5e-7", series.text(1.5e-7))
+    assert.equal("1.5e-7", axis.text(1.5e-7))
   end)
 
   it("keep their extremes when they are thinned out", function()
@@ -160,14 +160,95 @@ describe("lines of charts", function()
     assert.same({ -5, 9 }, { select(3, series.span { line }) })
   end)
 
+  -- The places of ticks, and their texts.
+  local function ticks(...)
+    local places, texts = {}, {}
+    for i, tick in ipairs(axis.ticks(...)) do
+      places[i], texts[i] = tick.at, tick.text or ""
+    end
+    return places, table.concat(texts, " ")
+  end
+
   it("have round numbers at their axes", function()
-    assert.same({ 0.0, 0.5, 1.0, 1.5, 2.0 }, series.ticks(-0.2, 2.1, 5))
-    assert.same({ 20.0, 40.0, 60.0 }, series.ticks(10, 70, 4))
+    assert.same({ 0.0, 0.5, 1.0, 1.5, 2.0 }, (ticks(-0.2, 2.1, 5)))
+    assert.same({ 20.0, 40.0, 60.0 }, (ticks(10, 70, 4)))
+  end)
+
+  for name, row in pairs {
+    ["close values"] = { { 0.9999, 0.99995, 5 }, "0.9999 0.99991 0.99992 0.99993 0.99994 0.99995" },
+    ["values close to a million"] = { { 1000000, 1000004, 4 },
+      "1000000 1000001 1000002 1000003 1000004" },
+    ["values close to a thousand million"] = { { 1e9, 1e9 + 2, 2 },
+      "1000000000 1000000001 1000000002" },
+    ["millions"] = { { 0, 2e6, 4 }, "0 5e5 1e6 1.5e6 2e6" },
+    ["small values"] = { { 0, 4e-7, 4 }, "0 1e-7 2e-7 3e-7 4e-7" },
+    ["values on both sides of 0"] = { { -1, 1, 4 }, "-1 -0.5 0 0.5 1" },
+    ["a short logarithmic axis"] = { { -1, 1, 5, true },
+      "0.1 0.2   0.5     1 2   5     10" },
+    ["powers of ten"] = { { -6, 30, 5, true },
+      "0.0001 1 10000 1e8 1e12 1e16 1e20 1e24 1e28" },
+    ["less than a factor of two"] = { { math.log(3, 10), math.log(4, 10), 5, true },
+      "3 3.2 3.4 3.6 3.8 4" },
+  } do
+    it("tell ticks apart: " .. name, function()
+      assert.equal(row[2], select(2, ticks(table.unpack(row[1]))))
+    end)
+  end
+
+  it("have minor ticks between the powers of ten", function()
+    local places = ticks(0, 2, 5, true)
+    assert.equal(19, #places)
+    assert.is_true(math.abs(places[3] - math.log(3, 10)) < 1e-12)
+  end)
+
+  it("have ends that differ", function()
+    assert.same({ "100001", "100005" }, { axis.ends(100001, 100005) })
+    assert.same({ "0.9999", "0.99991" }, { axis.ends(0.9999, 0.99991) })
+    assert.same({ "1e-6", "0.5" }, { axis.ends(-6, math.log(0.5, 10), true) })
+  end)
+
+  it("are told apart in an SVG, however many there are", function()
+    local lines, strokes = {}, {}
+    for k = 1, 20 do lines[k] = { label = "x", points = { { 0, k }, { 1, k } } } end
+    local text = svg_chart { { lines = lines, title = "t", x = "step" } }
+    for stroke in text:gmatch "<polyline points=\"[^\"]*\" ([^/]*)/>" do
+      assert.is_nil(strokes[stroke])
+      strokes[stroke] = true
+    end
+    assert.is_truthy(next(strokes))
   end)
 
   it("may be without a point", function()
     local none = { { label = "x", points = {} } }
-    assert.same({ "t", "  (nothing to draw)" }, terminal_chart(none, { title = "t" }))
+    assert.same({ "t", "  (nothing to draw)" }, terminal_chart.rows(none, { title = "t" }))
     assert.matches("</svg>\n$", svg_chart { { lines = none, title = "t", x = "step" } })
+  end)
+end)
+
+describe("a run with a pipe or a device in place of a file", function()
+  for file, make in pairs { ["run.json"] = "mkfifo", ["metrics.csv"] = "ln -s /dev/zero",
+    ["hparams.json"] = "mkfifo" } do
+    it(("is refused by every command that reads runs: %s"):format(file), function()
+      two_runs()
+      assert(os.execute(("cd %s/logs/a && rm -f %s && %s %s"):format(root, file, make, file)))
+      for _, word in ipairs { "plot", "compare" } do
+        local code, _, err = ltrain(word, "logs/a")
+        assert.equal(1, code)
+        assert.matches("not a plain file: logs/a/" .. file, err, 1, true)
+      end
+      assert.equal(1, (ltrain("inspect", "logs/a")))
+    end)
+  end
+
+  it("ends on SIGTERM while it waits for standard input", function()
+    child.write(root .. "/read.lua", 'require "ltrain".csv.read "/dev/stdin"')
+    local _, out = child.shell([[
+      mkfifo open
+      exec 9<>open
+      ltrain run read.lua <open &
+      sleep 0.3
+      kill -TERM $!
+      wait $! || echo "status $?"]], { dir = root, seconds = 20 })
+    assert.matches("status 143", out)
   end)
 end)

@@ -29,6 +29,28 @@ describe("the prompt", function()
       (answers { "{1, 'two', {3}, a = true, t = lt.zeros(2, 3)}" }))
   end)
 
+  for _, line in ipairs { ":help", ":help Trainer", ":help DataLoader", ":help Module",
+    ":help lt.nn.Linear", ":help cross_entropy", ":help conv2d", ":help lt", ":help zeros",
+    ":help ConfusionMatrix", ":help training_step", "lt.nn.LSTM(16, 32, {bidirectional = true})",
+    "lt.nn.TransformerEncoderLayer(64, 4)", "lt.randn(3, 40)", "lt.randn(2, 3, 48):to 'f64'",
+    "lt.randint(0, 100000, {3, 30})", "lt.nn", ":mem",
+    "lt.optim.Adam(lt.nn.Linear(2, 2):parameters())",
+    "{a_long_name_of_a_field_in_a_table = ('text '):rep(30), b = {1, 2, 3}}" } do
+    it("keeps 80 columns: " .. line, function()
+      local out, err = answers { "lt.seed(1)", line }
+      assert.equal("", err)
+      for row in out:gmatch "[^\n]+" do assert.is_true(utf8.len(row) <= 80, row) end
+    end)
+  end
+
+  it("breaks help between words", function()
+    local words = {}
+    for word in (answers { ":help Trainer.max_epochs" }):gmatch "%S+" do words[word] = true end
+    for word in (answers { ":help Trainer" }):match "\n  max_epochs\n(.-)\n  %a":gmatch "%S+" do
+      assert.is_true(words[word], word)
+    end
+  end)
+
   it("shows the first of many entries", function()
     local out = answers { "local t = {} for i = 1, 30 do t[i] = i end return t" }
     assert.matches("20,\n ... 10 more}\n", out, 1, true)
@@ -122,7 +144,7 @@ describe("values at the prompt", function()
 
   it("shows what a part of the library has", function()
     local out = answers { "lt.optim", "lt" }
-    assert.matches("^{Adadelta, Adagrad, Adam, .-\n{.- more}\n$", out)
+    assert.matches("^{ASGD, Adadelta, Adafactor, .-\n{.- more}\n$", out)
   end)
 
   it("writes no control characters of a text to the terminal", function()
@@ -176,6 +198,12 @@ describe("commands of the prompt", function()
     assert.equal("", err)
     assert.matches("^lt.zeros%(shape%).-filled with 0.-\nlt.data.DataLoader%(dataset, options%)\n.-"
       .. "max_epochs: an option of Trainer\n  integer", out)
+  end)
+
+  it("has the options of a call of a layer, not the names that it refuses", function()
+    local out <const> = answers { ":help nn.MultiheadAttention" }
+    assert.matches("options of a call:\n  mask\n.-\n  key_mask\n.-\n  causal\n.-\n  cache\n", out)
+    assert.is_nil(out:find("key_padding_mask", 1, true))
   end)
 
   it("names the nearest where nothing is known", function()

@@ -349,6 +349,20 @@ screen call]]
     assert.equal("> lt.nn.Linear(  in_features, out_features, options)", tail(screens.call, 1))
   end)
 
+  it("ends a note that has no room between words", function()
+    local screens = run [[
+ready
+send lt.Trainer{accelerator =
+see string or object
+screen note]]
+    local note = tail(screens.note, 1):match "=  (.*)$"
+    local whole = select(2, child.run({ "-i" }, { stdin = ":help Trainer.accelerator\n" }))
+    local words = {}
+    for word in whole:gmatch "%S+" do words[word] = true end
+    for word in note:gmatch "%S+" do assert.is_true(words[word], note) end
+    assert.is_true(#note > 20, note)
+  end)
+
   it("runs none of the script's code for a completion", function()
     run [[
 ready

@@ -52,11 +52,72 @@ describe("a signal", function()
     assert.matches("interrupted: saved", err, 1, true)
   end)
 
-  it("ends the process at once when it comes twice", function()
-    local status, _, err = run("kill INT INT")
+  it("ends the process at once when it comes again later", function()
+    local status, _, err = run("kill INT WAIT INT")
     assert.equal(130, status)
     assert.not_matches("saved", err, 1, true)
     assert.is_nil(io.open(folder .. "/" .. SAVED))
+  end)
+
+  it("is one when it comes twice at once, as timeout(1) and others send it", function()
+    for name, wanted in pairs { INT = 130, TERM = 143 } do
+      local status, _, err = run(("kill %s %s"):format(name, name))
+      assert.equal(wanted, status, err)
+      assert.matches("interrupted: saved", err, 1, true)
+    end
+  end)
+
+  it("saves nothing where enable_checkpointing is false", function()
+    local status, _, err = run("kill INT", "--enable_checkpointing", "false")
+    assert.equal(130, status, err)
+    assert.equal("ltrain: interrupted", err:match("[^\n]*\n$"):sub(1, -2))
+    assert.equal("", io.popen(("find '%s' -name '*.ckpt'"):format(folder)):read("a"))
+  end)
+
+  it("is not lost in a program that a script waits for", function()
+    child.write(folder .. "/waits.lua", [[
+      os.execute "kill -INT $PPID"
+      print "after"
+      while true do end
+    ]])
+    local status, out, err = child.run({ "waits.lua" }, { dir = folder })
+    assert.equal(130, status)
+    assert.equal("", out)
+    assert.matches("waits%.lua:[12]: interrupted\n$", err)
+  end)
+
+  describe("that is SIGTERM ends a script", function()
+    local function catching(body)
+      child.write(folder .. "/catches.lua", [[
+        local function closed(name)
+          local function close() local s = name; print(s .. " closed") end
+          return setmetatable({}, { __close = close })
+        end
+        local function catch()
+          pcall(function()
+            local inner <close> = closed "inner"
+            os.execute "kill -TERM $PPID"
+            while true do end
+          end)
+        end
+        local outer <close> = closed "outer"
+        ]] .. body)
+      local status, out, err = child.run({ "catches.lua" }, { dir = folder })
+      assert.equal(143, status, err)
+      return out, err
+    end
+
+    it("that catches every error, and closes what is open", function()
+      local out, err = catching "catch() print 'after' while true do pcall(catch) end"
+      assert.equal("inner closed\nouter closed\n", out)
+      assert.matches("catches%.lua:%d+: interrupted\n$", err)
+    end)
+
+    it("that catches it in a coroutine", function()
+      catching "local co = coroutine.create(catch) while true do coroutine.resume(co) end"
+    end)
+
+    it("that has nothing else to do", function() catching "catch()" end)
   end)
 
   it("raises an error in a script that runs no loop", function()

@@ -100,7 +100,7 @@ describe("a sweep", function()
     local _, again = sweep("--width", "4,8", "--fail", "start")
     assert.matches("^1 of 2 trials failed\n", again)
     local code, out = child.run({ "sweep", "model.lua", "--metric", "loss", "--dir", "t",
-      "--width", "4,8" }, { dir = root })
+      "--width", "4,8", "--rehearse", "false" }, { dir = root })
     assert.equal(1, code)
     assert.matches("failed: loss was not logged, or never finite; there is: val_loss\n", out)
   end)
@@ -209,6 +209,12 @@ describe("a sweep", function()
     local code, _, err = sweep("--lrr", "1,2")
     assert.equal(2, code)
     assert.matches("a trial was refused: run: unknown option %-%-lrr; did you mean %-%-lr%?", err)
+    code, _, err = child.run({ "sweep", "model.lua", "--metric", "val_los", "--dir", "s", "--lr",
+      "0.1,0.2" }, { dir = root })
+    assert.equal(2, code)
+    assert.equal("ltrain: sweep: --metric: 'val_los' was not logged; did you mean 'val_loss'?; "
+      .. "there is: val_loss: --rehearse false skips this check\n", err)
+    assert.same({ "lock" }, c.io.list_folder(root .. "/s")) -- no trial was begun
     code, _, err = sweep("--lr", "0.1,0.2")
     assert.equal(0, code, err)
     code, _, err = sweep("--lr", "0.1,0.3")

@@ -37,6 +37,10 @@ local JSM <const> = { LSB_JOBID = "1234", JSM_NAMESPACE_SIZE = "4", JSM_NAMESPAC
   JSM_NAMESPACE_LOCAL_RANK = "1" }
 local KUBE <const> = { KUBERNETES_SERVICE_HOST = "10.0.0.1", MASTER_ADDR = "job-master-0",
   MASTER_PORT = "23456", WORLD_SIZE = "3", RANK = "2" }
+local ENV <const> = { RANK = "3", WORLD_SIZE = "4", LOCAL_RANK = "1", MASTER_ADDR = "head",
+  MASTER_PORT = "29500" }
+local FLUX <const> = { FLUX_TASK_RANK = "3", FLUX_JOB_SIZE = "4", FLUX_TASK_LOCAL_ID = "1" }
+local PALS <const> = { PALS_RANKID = "3", PALS_LOCAL_RANKID = "1", PMI_SIZE = "4", PMI_RANK = "3" }
 
 describe("clusters.detect", function()
   it("finds nothing where nothing was launched", function()
@@ -51,6 +55,8 @@ describe("clusters.detect", function()
 
   it("does not take variables of a user for a launch", function()
     for _, variables in ipairs { { WORLD_SIZE = "4", RANK = "1", MASTER_ADDR = "x" },
+      with(ENV, { WORLD_SIZE = "1", RANK = "0" }), { FLUX_TASK_RANK = "0", FLUX_JOB_SIZE = "1" },
+      with(BATCH, { PMIX_RANK = "0" }),
       { OMPI_MCA_btl = "tcp", SLURM_CONF = "/etc/slurm.conf" }, { OMPI_COMM_WORLD_SIZE = "" } } do
       local e = detect(variables)
       assert.equal("Local", e.name)
@@ -114,6 +120,13 @@ describe("clusters.detect", function()
     assert.same({ 3, 4, 1 }, { table.unpack(place((detect(JSM))), 1, 3) })
     assert.same({ 2, 3, 0, 2, 3, "job-master-0", 23456 }, place((detect(KUBE))))
     assert.equal("Kubeflow", detect(KUBE).name)
+    for name, variables in pairs { Torch = ENV, Flux = FLUX, PALS = PALS } do
+      local e = detect(variables)
+      assert.equal(name, e.name)
+      assert.same({ 3, 4, 1 }, { table.unpack(place(e), 1, 3) })
+    end
+    assert.equal("PMIx", detect { PMIX_RANK = "3" }.name)
+    assert.equal("MPI", detect(with(OMPI, { PMIX_RANK = "3" })).name)
     assert.equal("LSF", detect(JSM).name)
     local _, _, seen = detect { LSB_JOBID = "1234" }
     assert.equal("a shell in job 1234 of LSF, outside of jsrun", seen[1].text)
@@ -145,11 +158,15 @@ describe("before ranks are joined", function()
   end)
 
   it("ranks that only an address joins are refused with the word to use", function()
-    for _, variables in ipairs { TORCH, KUBE, JSM } do
+    for _, variables in ipairs { TORCH, KUBE, JSM, ENV, FLUX, PALS } do
       local e = detect(variables)
       assert.matches(("^%s: %d ranks were started, and no comm of this build joins ranks by an "
         .. "address: start them with mpirun %%-n %d ltrain run"):format(e.name, e:world_size(),
         e:world_size()), check(e))
+    end
+    for _, variables in ipairs { { PMIX_RANK = "0" }, { PALS_RANKID = "0" } } do
+      assert.matches("several ranks were started, .* mpirun %-n N ltrain run",
+        check((detect(variables))))
     end
     assert.is_nil(check((detect(with(TORCH, { WORLD_SIZE = "1" })))))
     assert.is_nil(check((detect(with(JSM, { PMIX_RANK = "3" })))))

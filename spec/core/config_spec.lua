@@ -42,6 +42,16 @@ describe("config.check", function()
       .. "did you mean 'padding'%?$", message)
   end)
 
+  it("says what to give in place of a name that is not taken", function()
+    local spec <const> = { key_mask = { type = "tensor" },
+                           key_padding_mask = { instead = "key_mask, its opposite" } }
+    assert.same({}, config.check({}, spec, "x"))
+    assert.error_matches(function() config.check({ key_padding_mask = 1 }, spec, "x") end,
+      "x: key_padding_mask is not taken: give key_mask, its opposite$")
+    assert.error_matches(function() config.check({ key_padding_mas = 1 }, spec, "x") end,
+      "unknown option 'key_padding_mas'$")
+  end)
+
   it("does not guess from afar", function()
     assert.error_matches(function() check { lr = 1, zzzz = 1 } end, "unknown option 'zzzz'$")
   end)

@@ -50,8 +50,8 @@ describe("cuda chooses", function()
       local list, x = {}, values(size, dtype):to(device)
       for _, n in ipairs { 0, 1, 33 } do
         local index = ids({ n }, size[dim]):to(device)
-        list[#list + 1] = lt.index_select(x, index, dim)
-        list[#list + 1] = lt.index_select(turned(x), index:to("i32"), dim)
+        list[#list + 1] = lt.index_select(x, dim, index)
+        list[#list + 1] = lt.index_select(turned(x), dim, index:to("i32"))
       end
       return list
     end)
@@ -61,7 +61,7 @@ describe("cuda chooses", function()
     each({ "f32", "f64", "bf16", "u8" }, function(dtype, size, dim, device)
       local x, index = values(size, dtype), ids(with_size(size, dim, 5), size[dim])
       x, index = x:to(device), index:to(device)
-      return { lt.gather(x, index, dim), lt.gather(turned(x), turned(index), dim) }
+      return { lt.gather(x, dim, index), lt.gather(turned(x), dim, turned(index)) }
     end)
   end)
 
@@ -78,6 +78,30 @@ describe("cuda chooses", function()
         lt.one_hot(list, 11),
       }
     end)
+  end)
+
+  both.it("sums and means of bags of rows", function()
+    for _, dtype in ipairs { "f32", "f64", "bf16" } do
+      both.same_on_both(dtype, function(device)
+        local table_, list = lt.randn(11, 37):to(dtype):to(device), ids({ 9, 40 }, 11):to(device)
+        local flat, begins = list:reshape(-1), lt.tensor({ 0, 0, 5, 200, 360 }):to(device)
+        return {
+          lt.embedding_bag(table_, list), lt.embedding_bag(table_, list:t(), { padding_idx = 3 }),
+          lt.embedding_bag(table_, flat, { offsets = begins, padding_idx = 3 }),
+          lt.embedding_bag(table_:t():contiguous():t(), flat, { offsets = begins, mode = "sum" }),
+        }
+      end)
+    end
+  end)
+
+  both.it("sums of bags of rows by factors, up to the rounding of a product", function()
+    local function weighed(device)
+      lt.seed(7)
+      local list <const> = ids({ 9, 40 }, 11):to(device)
+      return lt.embedding_bag(lt.randn(11, 37):to(device), list,
+        { mode = "sum", per_sample_weights = lt.randn(9, 40):to(device) })
+    end
+    both.close(weighed "cuda", weighed "cpu", 2e-6, "factors")
   end)
 
   both.it("the trues of a mask of several tiles", function()
@@ -106,19 +130,22 @@ describe("cuda chooses", function()
   end
   local function x(...) return lt.zeros({ ... }, { device = "cuda" }) end
   refuses("position that is not there",
-    function(index) return lt.index_select(x(5, 4), index, 1) end,
+    function(index) return lt.index_select(x(5, 4), 1, index) end,
     "index_select: index %d is out of 0..4")
   refuses("position that is not there, if nothing is taken",
-    function(index) return lt.index_select(x(5, 0), index, 1) end,
+    function(index) return lt.index_select(x(5, 0), 1, index) end,
     "index_select: index %d is out of 0..4")
-  refuses("element that is not there", function(index) return lt.gather(x(5), index, 1) end,
+  refuses("element that is not there", function(index) return lt.gather(x(5), 1, index) end,
     "gather: index %d is out of 0..4")
   refuses("id that is not there", function(index) return lt.embedding(x(5, 2), index) end,
     "embedding: index %d is out of 0..4")
+  refuses("id of a bag that is not there", function(index)
+    return lt.embedding_bag(x(5, 2), index, { offsets = lt.tensor({ 0 }):to(index.device) })
+  end, "embedding_bag: index %d is out of 0..4")
   refuses("class that is not there", function(index) return lt.one_hot(index, 5) end,
     "one_hot: id %d is out of 0..4")
   refuses("place that is not there",
-    function(index) return lt.scatter_add(x(5), index, x(2), 1) end,
+    function(index) return lt.scatter_add(x(5), 1, index, x(2)) end,
     "scatter_add: index %d is out of 0..4")
 end)
 
@@ -149,8 +176,8 @@ describe("cuda adds up", function()
       for _, n in ipairs { 0, 40 } do
         local row, lines = ids({ n }, size[dim]), ids(with_size(size, dim, n), size[dim])
         row, lines = row:to(device), lines:to(device)
-        list[#list + 1] = gradient(x, function(v) return lt.index_select(v, row, dim) end)
-        list[#list + 1] = gradient(x, function(v) return lt.gather(v, lines, dim) end)
+        list[#list + 1] = gradient(x, function(v) return lt.index_select(v, dim, row) end)
+        list[#list + 1] = gradient(x, function(v) return lt.gather(v, dim, lines) end)
       end
       return list
     end)
@@ -173,8 +200,8 @@ describe("cuda adds up", function()
           local at, x = ids({ n, 3 }, 6):to(device), values({ 6, 7 }, dtype):to(device)
           local source = values({ n + 2, 4 }, dtype):to(device)
           return {
-            lt.scatter_add(x, at, source, 1),
-            lt.scatter_add(turned(x), turned(at:t()), turned(source:t()), 2),
+            lt.scatter_add(x, 1, at, source),
+            lt.scatter_add(turned(x), 2, turned(at:t()), turned(source:t())),
           }
         end)
       end
@@ -190,9 +217,9 @@ describe("cuda adds up", function()
           local x = lt.ones({ rows, 4 }, { device = device })
           local wide = g:reshape(1, n, 4):expand(2, n, 4)
           return {
-            lt.index_add(x, index, g, 1), lt.index_add(x:to("i64"), index, g:to("i64"), 1),
-            lt.index_add(lt.ones({ 2, rows, 4 }, { device = device }), index, wide, 2),
-            lt.scatter_add(x:select(2, 1), index, g:select(2, 1), 1),
+            lt.index_add(x, 1, index, g), lt.index_add(x:to("i64"), 1, index, g:to("i64")),
+            lt.index_add(lt.ones({ 2, rows, 4 }, { device = device }), 2, index, wide),
+            lt.scatter_add(x:select(2, 1), 1, index, g:select(2, 1)),
           }
         end)
       end

@@ -11,7 +11,7 @@ local DTYPES <const> = { "f32", "f64", "f16", "bf16", "i64", "i32", "u8", "i16",
 local function values(size, dtype)
   local x = lt.randint(-4, 5, size)
   if dtype == "f32" or dtype == "f64" or dtype == "f16" or dtype == "bf16" then
-    local odd = lt.tensor(ODD):index_select(lt.randint(0, #ODD, { x:numel() }), 1):reshape(size)
+    local odd = lt.tensor(ODD):index_select(1, lt.randint(0, #ODD, { x:numel() })):reshape(size)
     return lt.where(lt.rand(size):lt(0.4), odd, x:to("f32")):to(dtype)
   end
   return dtype == "bool" and x:gt(0) or (dtype == "u8" or dtype == "u16") and x:abs():to(dtype)

@@ -2,6 +2,7 @@
 --
 -- Bits are those of the CPU's levels with FMA. Norms are sums in another order.
 local both = require "spec.cuda.both"
+local c = require "ltrain.c"
 local lt = require "ltrain"
 
 -- Around vectors, warps, blocks and chunks.
@@ -42,7 +43,7 @@ local function step(op, groups, options, found)
     local list = joined(own)
     local all = table.move(list, 1, #list, 1, {})
     if found then list[#list + 1] = lt.tensor({ found }):to(device) end
-    lt[op](list, options)
+    c[op](list, options)
     return all
   end)
 end
@@ -89,10 +90,10 @@ describe("adam_step on cuda", function()
         local p, g = random({ 33, 65 }, dtype), random({ 65, 33 }, dtype):t()
         local m = random({ 33, 65 }, state_dtype(dtype))
         local v = random({ 65, 33 }, state_dtype(dtype)):abs()
-        lt.adam_step({ p, g, m, v:t() }, { lr = 0.1, step = 1 })
-        lt.adam_step({ p, random({ 1, 65 }, dtype):expand { 33, 65 }, m, v:t() },
+        c.adam_step({ p, g, m, v:t() }, { lr = 0.1, step = 1 })
+        c.adam_step({ p, random({ 1, 65 }, dtype):expand { 33, 65 }, m, v:t() },
           { lr = 0.1, step = 2 })
-        lt.grads_scale { lt.tensor(3.0):to(device), p:t(), v:narrow(2, 3, 7) }
+        c.grads_scale { lt.tensor(3.0):to(device), p:t(), v:narrow(2, 3, 7) }
         return { p, m, v }
       end)
     end
@@ -128,7 +129,7 @@ local function row_step(name, groups, options, found)
     sides[side] = joined(own)
     local list = table.move(sides[side], 1, #sides[side], 1, {})
     if found then list[#list + 1] = lt.tensor({ found }):to(device) end
-    lt[name .. "_step"](list, options)
+    c[name .. "_step"](list, options)
   end
   for k, want in ipairs(sides[1]) do
     if want:numel() > 0 then
@@ -167,20 +168,20 @@ describe("clipping on cuda", function()
     for _, dtype in ipairs { "f32", "f64", "bf16", "mixed" } do
       local list = tensors(dtype, 1)
       for _, p in ipairs { 2, 1, math.huge, 3, 0.5 } do
-        local got = lt.grads_norm(moved(list, "cuda"), { p = p })
-        local want = lt.grads_norm(list, { p = p })
+        local got = c.grads_norm(moved(list, "cuda"), { p = p })
+        local want = c.grads_norm(list, { p = p })
         assert.equal(want.dtype, got.dtype)
         assert.near(want:item(), got:item(), 1e-6 * want:item())
       end
     end
-    assert.equal(0, lt.grads_norm({ lt.zeros { 0 }:to "cuda" }):item())
+    assert.equal(0, c.grads_norm({ lt.zeros { 0 }:to "cuda" }):item())
   end)
 
   both.it("finds nan and infinities, and squares that f32 does not hold", function()
     for _, p in ipairs { 2, 1, math.huge, 3 } do
       for _, values in ipairs { { 1, 0 / 0, 2 }, { 1, -1 / 0, 2 }, { 1e30, 3e-40, 5 } } do
         both.same_on_both("power " .. p, function(device)
-          return lt.grads_norm({ lt.tensor(values):to(device) }, { p = p })
+          return c.grads_norm({ lt.tensor(values):to(device) }, { p = p })
         end)
       end
     end
@@ -192,7 +193,7 @@ describe("clipping on cuda", function()
         local list = tensors(dtype, 1)
         both.same_on_both(dtype, function(device)
           local own = moved(list, device)
-          lt.grads_scale(joined { { lt.tensor(factor):to(device) }, own })
+          c.grads_scale(joined { { lt.tensor(factor):to(device) }, own })
           return own
         end)
       end

@@ -81,12 +81,14 @@ describe("the buttons of the dashboard", function()
       page:press "Enter"
       servers.until_true("its end", function() return not servers.is_alive(fit) end)
       page:wait(badge() .. " === 'interrupted'")
+      page:wait [[document.querySelector("pre.error.interrupted")?.innerText
+        .startsWith("interrupted: saved ")]]
       assert.is_nil(page:eval "document.querySelector('button.stop, button.save')?.outerHTML")
       page:wait [[[...document.querySelectorAll("table.checkpoints td:first-child")].some((one) =>
         one.innerText === "interrupted.ckpt")]]
       assert.is_nil(mode_of(folder .. "/runs/fit/control.sock"))
     end)
-    local _, last = lt.load(folder .. "/runs/fit/checkpoints/interrupted.ckpt")
+    local _, last = lt.load(folder .. "/runs/fit/checkpoints/interrupted.ckpt", { metadata = true })
     local steps = c.io.json_decode(last.ltrain, { plain = true }).global_step
     local rows = servers.read(folder .. "/runs/fit/metrics.csv")
     assert.equal(tostring(steps - 1), rows:match "\n%d+,(%d+),[^\n]*\n$")

@@ -123,6 +123,9 @@ describe("the dashboard's page", function()
     assert.matches("^1 of 7 runs", text_of "#runs .count")
     show({ filter = "width=16" },
       "document.querySelector('#runs li .text')?.innerText === 'finished'")
+    show({ filter = "width=1" }, "document.querySelectorAll('#runs li .text').length === 0")
+    show({ filter = "lr=5e-2" },
+      "document.querySelector('#runs li .text')?.innerText === 'finished'")
     show({ filter = "", sort = "name", order = "asc" },
       "document.querySelectorAll('#runs li').length === 7")
     page:wait "document.querySelector('#runs li .text').innerText === 'broken'"
@@ -134,7 +137,7 @@ describe("the dashboard's page", function()
     show({ view = "curves", drawn = { ids.goes_on }, metrics = "train_loss" },
       "document.querySelectorAll('.card').length === 1 && document.querySelector('.legend .value')")
     assert(c.io.append_file(root .. "/goes_on/metrics.csv", "5,500,0.0000625,,,\n5,501,1e-05,,,\n"))
-    page:wait "document.querySelector('.legend .value').innerText === '1e-05'"
+    page:wait "document.querySelector('.legend .value').title === '1e-05'"
   end)
 
   it("forgets rows that are no more, as of a run that was resumed", function()
@@ -142,9 +145,9 @@ describe("the dashboard's page", function()
     local text = c.io.read_file(path)
     child.write(path, fixtures.metrics(9, 50))
     local last = last_of(table_of(path), "train_loss")
-    page:wait(("document.querySelector('.legend .value').innerText === '%s'"):format(last))
+    page:wait(("document.querySelector('.legend .value').title === '%s'"):format(last))
     child.write(path, text)
-    page:wait "document.querySelector('.legend .value').innerText === '1e-05'"
+    page:wait "document.querySelector('.legend .value').title === '1e-05'"
   end)
 
   it("says why a run ended, and shows text as text", function()
@@ -181,6 +184,15 @@ describe("the dashboard's page", function()
     assert.matches("train_loss at step 150", said, 1, true)
     assert.matches("sample 17 of the batch, loss 88.125", said, 1, true)
     page:wait "document.querySelector('dialog img').naturalWidth === 16"
+    page:eval "document.styleSheets[1].insertRule('dialog .samples { min-height: 3000px }')"
+    page:press "Escape"
+    page:wait "!document.querySelector('dialog').open"
+    page:eval "document.querySelector('.mark').focus()"
+    page:press "Enter"
+    page:wait "document.querySelector('dialog').open"
+    assert.equal("0 H2", page:eval [[document.querySelector("dialog").scrollTop + " "
+      + document.activeElement.tagName]])
+    page:eval "document.styleSheets[1].deleteRule(0)"
     page:press "Escape"
     page:wait "!document.querySelector('dialog').open"
   end)
@@ -196,7 +208,7 @@ describe("the dashboard's page", function()
 
   it("has statistics of layers, and those that have lost values", function()
     show({ view = "layers", run = ids.media }, "document.querySelectorAll('.bars').length === 2")
-    assert.matches("^body.1.weight\t%[8, 2%]\t0.5\t0.04762\t2\t0.04762\t2\t1",
+    assert.matches("^body.1.weight\t%[8, 2%]\t0.5\t0.047619\t2\t0.047619\t2\t1",
       text_of "tr[data-layer='body.1.weight']")
     assert.matches("8 weights not finite", text_of "tr.wrong[data-layer='body.1.bias']")
     page:eval "document.querySelector('tr.wrong button').click()"
@@ -255,6 +267,11 @@ describe("the dashboard's page", function()
       show({ view = view, run = ids.media, drawn = { ids.media, ids.finished } },
         ("document.querySelector('#view.%s > *')"):format(view))
       assert.equal(390, page:eval "document.documentElement.scrollWidth")
+      assert.is_true(page:eval [[(() => { // the tab that is chosen is in sight
+        const tabs = document.querySelector("#tabs").getBoundingClientRect();
+        const chosen = document.querySelector("#tabs [aria-current]").getBoundingClientRect();
+        return chosen.left >= tabs.left - 1 && chosen.right <= tabs.right + 1;
+      })()]], view)
       assert.equal("", page:eval [[[...document.querySelectorAll("button, input, select")]
         .filter((one) => one.offsetParent && !one.innerText && !one.closest("label")
           && !one.getAttribute("aria-label"))

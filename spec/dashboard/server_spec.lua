@@ -317,6 +317,40 @@ describe("the dashboard's server", function()
     assert.is_nil(text:find "traceback")
   end)
 
+  it("finds a hyper-parameter by its whole value", function()
+    if why then pending(why) return end
+    child.write(run_file "hparams.json", '{"lr": 0.01, "net": {"width": 16}}')
+    start()
+    for filter, found in pairs { ["lr=0.01"] = 1, ["lr=1e-2"] = 1, ["lr=0.0"] = 0, ["lr=0.1"] = 0,
+      ["lr=0.011"] = 0, ["net.width=16"] = 1, ["width=16"] = 1, ["idth=16"] = 0, ["lr"] = 1 } do
+      assert.equal(found, server:json("/api/runs?filter=" .. filter:gsub("=", "%%3d")).matched,
+        filter)
+    end
+  end)
+
+  it("writes tags and a note into the run's folder, where control is on alone", function()
+    if why then pending(why) return end
+    local _, id = start { "--dashboard-control" }
+    local origin = ("Origin: http://127.0.0.1:%d\r\n"):format(server.port)
+    local path = ("/api/run/%s/labels?tags=good,a%%20b,good&note=the%%20first%%0aone"):format(id)
+    local status, body = server:ask(path, "POST", origin)
+    assert.same({ 202, '{"note":"the first one","tags":["good","a-b"]}' }, { status, body })
+    local one = server:json("/api/run/" .. id)
+    assert.same({ { "good", "a-b" }, "the first one" }, { one.tags, one.note })
+    assert.equal('{"note":"the first one","tags":["good","a-b"]}\n',
+      servers.read(run_file "labels.json"))
+    assert.equal(1, server:json("/api/runs?filter=tag%3dgood").matched)
+    assert.equal(0, server:json("/api/runs?filter=tag%3dgoo").matched)
+    assert.equal(403, (server:ask(path, "POST", "")))
+    child.write(run_file "labels.json", '{"tags": [1, {}, "x"], "note": []}')
+    assert.same({ { "x" } }, { server:json("/api/run/" .. id).tags })
+    server:stop()
+    local _, again = start()
+    assert.equal(403, (server:ask(path, "POST", ("Origin: http://127.0.0.1:%d\r\n")
+      :format(server.port))))
+    assert.same({ "x" }, server:json("/api/run/" .. again).tags)
+  end)
+
   it("follows a fit, has it save and stop, and notices that one was killed", function()
     if why then pending(why) return end
     child.write(folder .. "/model.lua", servers.MODEL)

@@ -44,6 +44,13 @@ describe("data.DistributedSampler", function()
     end
   end)
 
+  it("takes the number of ranks by PyTorch's name", function()
+    local own = data.DistributedSampler { length = 5, shuffle = false, num_replicas = 2, rank = 1 }
+    assert.same({ 2, 4, 1 }, own:indices())
+    has(error_of(data.DistributedSampler, { length = 5, world = 3, num_replicas = 2 }),
+      "DistributedSampler: world and num_replicas are one number: got 3 and 2")
+  end)
+
   it("is one process's whole data outside of any launch", function()
     local sampler = data.DistributedSampler { dataset = { "a", "b", "c" }, shuffle = false }
     assert.same({ 1, 2, 3 }, sampler:indices())

@@ -1,8 +1,10 @@
 -- spec/data/images_spec.lua: image files as a data set, read in threads of C by loaders.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
+local console = require "ltrain.core.console"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
+local recorded = require "spec.image.recorded"
 
 local T <const>, data <const> = lt.transforms, lt.data
 local folder <const> = child.folder()
@@ -64,6 +66,30 @@ describe("ImageFolder", function()
     for k = 1, N do assert(seen[k], k) end
   end)
 
+  it("counts the files that it leaves out, in one warning", function()
+    local say <const>, lines = console.say, {}
+    console.say = function(line) lines[#lines + 1] = line end
+    local set = data.ImageFolder(folder .. "/set")
+    console.say = say
+    assert.equal(N, #set)
+    assert.same({ ("warning: data.ImageFolder: %s/set: 1 of %d files are left out, not being .jpg, "
+      .. ".jpeg, .png, .bmp or .webp: 1 .txt"):format(folder, N + 1) }, lines)
+  end)
+
+  it("takes .bmp and .webp files", function()
+    for _, case in ipairs(recorded) do
+      local ending = ({ ["bmp 24 bits"] = "BMP", ["webp lossless"] = "webp" })[case.name]
+      if ending then
+        c.io.make_folder(folder .. "/other/a")
+        child.write(folder .. "/other/a/1." .. ending, (case.file:gsub("%x%x", function(pair)
+          return string.char(tonumber(pair, 16))
+        end)))
+      end
+    end
+    local set = data.ImageFolder(folder .. "/other")
+    assert.same({ 2, { 3, 9, 13 } }, { #set, set:get(2).shape })
+  end)
+
   it("says what is not there", function()
     local here = "spec/data/images_spec.lua"
     local function fails(text, ...)
@@ -73,8 +99,8 @@ describe("ImageFolder", function()
     end
     fails("data.ImageFolder: cannot list", data.ImageFolder, folder .. "/none")
     fails("data.ImageFolder: there are no folders in", data.ImageFolder, folder .. "/set/b")
-    fails("data.ImageFolder: there are no images (.jpg, .jpeg, .png) in " .. folder .. "/empty/x",
-      data.ImageFolder, folder .. "/empty")
+    fails("data.ImageFolder: there are no images (.jpg, .jpeg, .png, .bmp, .webp) in " .. folder
+      .. "/empty/x", data.ImageFolder, folder .. "/empty")
     fails("data.Images: there are no images", data.Images, { paths = {} })
     fails("data.Images: 1 paths have labels [2]", data.Images,
       { paths = { "a" }, labels = { 1, 2 } })
@@ -210,8 +236,8 @@ describe("a loader of images", function()
       local message = error_of(function()
         for _ in loader:batches() do end
       end)
-      assert.matches("image.read: " .. folder .. "/set/a/notes.txt: neither JPEG nor PNG "
-        .. "(in sample 5)", message, 1, true)
+      assert.matches("image.read: " .. folder .. "/set/a/notes.txt: neither JPEG, PNG, WebP nor "
+        .. "BMP (in sample 5)", message, 1, true)
     end
     assert.matches("notes.txt: neither", error_of(function()
       data.Images { paths = paths }:get(5)

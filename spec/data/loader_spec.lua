@@ -464,6 +464,55 @@ describe("lt.DataModule", function()
   end)
 end)
 
+describe("lt.DataModule:save_hyperparameters", function()
+  local tiny = require "spec.trainer.tiny"
+  local Data = lt.DataModule:extend "Data"
+  function Data:init(o)
+    self:save_hyperparameters(o, { ignore = { "secret" } })
+    self.size, self.seen = o.size, 0
+  end
+  function Data:train_dataloader() return tiny.same(self.size) end
+  function Data:state_dict() return { seen = 7 } end
+  function Data:load_state_dict(state) self.seen = state.seen end
+
+  it("makes load_from_checkpoint give init what the checkpoint holds", function()
+    local path = tiny.folder() .. ".ckpt"
+    local trainer = tiny.trainer()
+    trainer:fit(tiny.Line(), Data { size = 2, secret = print, kind = { a = 1 } })
+    trainer:save_checkpoint(path)
+    local again = Data:load_from_checkpoint(path)
+    assert.same({ size = 2, kind = { a = 1 } }, again.hparams)
+    assert.same({ 2, 7 }, { again.size, again.seen })
+    assert.equal(3, Data:load_from_checkpoint(path, { size = 3 }).hparams.size)
+    assert.matches("load_from_checkpoint: call it on the class: Data:load_from_checkpoint%(file%)",
+      error_of(again.load_from_checkpoint, again, path))
+    assert.matches("call it with a colon, Data:load_from_checkpoint%(file%): got '.*' in place",
+      error_of(Data.load_from_checkpoint, path))
+    os.remove(path)
+    local none, why = Data:load_from_checkpoint(path)
+    assert.is_nil(none)
+    assert.matches("No such file", why)
+  end)
+
+  -- The hyper-parameters that a logger is given.
+  local function logged(of_module, of_data)
+    local rows = {}
+    local logger = lt.Logger()
+    function logger.log_hyperparams(_, params) rows = params end
+    local net = tiny.Line()
+    net:save_hyperparameters(of_module)
+    tiny.trainer { logger = logger }:fit(net, Data(of_data))
+    return rows
+  end
+
+  it("logs them with the module's, which must not differ", function()
+    assert.same({ lr = 0.5, size = 1, kind = { 1 } },
+      logged({ lr = 0.5, kind = { 1 } }, { size = 1, kind = { 1 } }))
+    assert.matches("fit: the hyper%-parameter kind of the module and of the data module differ: ",
+      tiny.error_of(logged, { kind = { 1 } }, { size = 1, kind = { 1, 2 } }))
+  end)
+end)
+
 describe("data.DataLoader, resumed with a data set of another size", function()
   local console = require "ltrain.core.console"
   local say, lines = console.say, nil

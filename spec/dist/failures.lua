@@ -104,8 +104,30 @@ local function rank_of(rank)
   return function(one) return one:pid(rank) end
 end
 
+-- Rank 1 waits for a program.
+local WAITS <const> = [[
+lt.dist.launch(2, function(rank)
+  pid(rank)
+  lt.dist.barrier()
+  if rank == 0 then mark "ready" else io.popen("sleep 100"):close() end
+  lt.dist.barrier()
+end)
+]]
+
 --- Processes are killed.
 failures.kills = {
+  {
+    name = "SIGKILL of a rank that waits for a program", ranks = 2, script = WAITS, ready = "ready",
+    text = "ltrain: rank 1", status = 137, seconds = 3, over = "shm",
+    event = function(one) return job.signal("KILL", one:pid(1)) end,
+  },
+  {
+    name = "SIGKILL of rank 0, another is stopped", ranks = 3, script = work(3), ready = "ready",
+    text = "ltrain: rank 0", status = 137, seconds = 3, over = "shm",
+    event = function(one)
+      return job.signal("STOP", one:pid(2)) and job.signal("KILL", one:pid(0))
+    end,
+  },
   ended("a middle rank of 3", 3, rank_of(1), "ltrain: rank 1", 137),
   ended("rank 0 of 3", 3, rank_of(0), "ltrain: rank 0", 137),
   ended("mpirun", 2, function(one) return one:find("^mpirun ")[1] end, nil, nil, "mpi"),
@@ -149,18 +171,16 @@ failures.interrupts = {
     busy_work "while true do pcall(busy, 0.01) end"),
 }
 
---- Ranks of a Trainer end where they agree to, when rank 0 has saved.
-failures.interrupted_fit = {
-  name = "SIGTERM to rank 1 of a fit", ranks = 2, ready = "ready", status = 143, seconds = 2,
-  text = "ltrain: interrupted: saved ltrain_logs/version_0/checkpoints/interrupted.ckpt\n",
-  event = function(one) return job.signal("TERM", one:pid(1)) end,
-  script = [[
+-- A fit whose step 6 has begun on all ranks; each step takes a while on rank 0.
+local function fit(wait)
+  return ([[
 local Net = lt.Module:extend("Net")
 function Net:init() self.layer = lt.nn.Linear(3, 1) end
 function Net:training_step(batch)
-  local step = self.trainer.global_step
-  if step == 3 then pid(lt.dist.rank()) end
-  if step == 6 and lt.dist.rank() == 0 then mark "ready" end
+  local step, rank = self.trainer.global_step, lt.dist.rank()
+  if step == 3 then pid(rank) end
+  if step == 6 and rank == 0 then mark "ready" end
+  if step >= 6 and rank == 0 then %s end
   return self.layer(batch[1]):mean()
 end
 function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
@@ -168,7 +188,39 @@ lt.Trainer({
   devices = lt.dist.world_size() == 1 and 2 or "auto", max_epochs = -1,
   enable_progress_bar = false, enable_model_summary = false,
 }):fit(Net(), lt.data.DataLoader(lt.data.TensorDataset(lt.ones(40, 3)), {batch_size = 2}))
-]],
+]]):format(wait)
+end
+
+local function interrupted_fit(signal, name, status, send, wait)
+  return {
+    name = ("SIG%s to %s"):format(signal, name), ranks = 2, ready = "ready", status = status,
+    seconds = 2, event = send, script = fit(wait),
+    text = "ltrain: interrupted: saved ltrain_logs/version_0/checkpoints/interrupted.ckpt\n",
+  }
+end
+
+-- The processes of the job, as a launcher that signals one of them and then their group.
+local function all_twice(signal)
+  return function(one)
+    job.signal(signal, one:pid(0))
+    for rank = 0, 1 do job.signal(signal, one:pid(rank)) end
+    return true
+  end
+end
+
+--- Ranks of a Trainer end where they agree to, when rank 0 has saved.
+failures.interrupted_fits = {
+  interrupted_fit("TERM", "rank 1 of a fit", 143, function(one)
+    return job.signal("TERM", one:pid(1))
+  end, "busy(0.01)"),
+  interrupted_fit("INT", "rank 1 of a fit with steps of 0.5 s", 130, function(one)
+    return job.signal("INT", one:pid(1))
+  end, "busy(0.5)"),
+  interrupted_fit("INT", "all ranks of a fit, twice to rank 0", 130, all_twice "INT", "busy(0.5)"),
+  interrupted_fit("TERM", "all ranks of a fit that waits for a program, twice to rank 0", 143,
+    all_twice "TERM", "os.execute 'sleep 0.5'"),
+  interrupted_fit("INT", "all ranks of a fit that waits for a program, twice to rank 0", 130,
+    all_twice "INT", "os.execute 'sleep 0.5'"),
 }
 
 --- The shell that leads the terminal is killed: SIGHUP ends the job.

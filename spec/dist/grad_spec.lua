@@ -103,9 +103,30 @@ describe("gradients through all_reduce", function()
       same(false, dist.all_gather(w, {sync_grads = false}).requires_grad)
       same(false, lt.no_grad(function() return dist.all_reduce(w).requires_grad end))
       same(false, dist.all_reduce(W).requires_grad)
-      same(false, dist.broadcast(w).requires_grad)
-      same(false, (dist.gather(w) or W).requires_grad)
-      same(false, dist.scatter(lt.cat{w, w}).requires_grad)
+      lt.no_grad(function()
+        same(false, dist.broadcast(w).requires_grad)
+        same(false, (dist.gather(w) or W).requires_grad)
+        same(false, dist.scatter(lt.cat{w, w}).requires_grad)
+      end)
+    ]])
+  end)
+end)
+
+describe("a tensor that requires grad", function()
+  it("is refused by what has no gradient, with what to write", function()
+    support.ranks(2, [[
+      local w = lt.ones({2}, {requires_grad = true})
+      local function refused(name, fn, ...)
+        local text = error_of(fn, ...)
+        if not text:find(name .. ": has no gradient, and a tensor [2] requires one: write "
+          .. "x:detach(), or use all_reduce", 1, true) then error(text) end
+      end
+      refused("broadcast", dist.broadcast, w)
+      refused("gather", dist.gather, w)
+      if rank == 0 then refused("scatter", dist.scatter, w) end
+      if rank == 0 then refused("scatter", dist.scatter, {w, w}) end
+      refused("send", dist.send, w, 1 - rank)
+      same(lt.ones(2), dist.broadcast(w:detach()))
     ]])
   end)
 end)

@@ -307,3 +307,43 @@ describe("a file that is saved while a step runs", function()
     assert.equal("0.1\t22\t22\t43\n", out)
   end)
 end)
+
+describe("manual optimization between two steps", function()
+  it("resumes with the gradients of all ranks, on as many and on others", function()
+    local folder = child.folder()
+    child.write(folder .. "/manual.lua", [[
+      local lt = require "ltrain"
+      local Net = lt.Module:extend "Net"
+      function Net:init()
+        self.w, self.automatic_optimization = lt.parameter(lt.tensor {0.5}), false
+      end
+      function Net:training_step(batch, index)
+        self:manual_backward((batch[1] * (self.w - 2)):square():mean())
+        if index % 2 == 0 then return end
+        self:optimizers():step()
+        self:optimizers():zero_grad()
+      end
+      function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+      local data = lt.data.TensorDataset(lt.arange(8):to "f32" / 4)
+      local function fit(ranks, from, to)
+        local net, saver = Net(), lt.Callback()
+        saver.all_ranks = true
+        function saver.on_train_batch_end(_, trainer, _, _, _, index)
+          if to and index == 0 then trainer:request_checkpoint(to, {agreed = true}) end
+        end
+        lt.Trainer{devices = ranks, max_epochs = 1, logger = false, enable_checkpointing = false,
+          enable_progress_bar = false, enable_model_summary = false, callbacks = {saver}}
+          :fit(net, lt.data.DataLoader(data, {global_batch_size = 2}), {ckpt_path = from})
+        return ("%.5f"):format(net.w:item())
+      end
+      for ranks = 1, 2 do
+        local file = ranks .. ".ckpt"
+        print(fit(ranks, nil, file), fit(1, file), fit(2, file))
+      end
+    ]])
+    local status, out, err = child.run({ "manual.lua" }, { dir = folder })
+    child.remove(folder)
+    assert.equal(0, status, err)
+    assert.equal(("1.70914\t1.70914\t1.70914\n"):rep(2), out)
+  end)
+end)

@@ -3,7 +3,7 @@ local support = require "spec.dist.support"
 
 describe("a report of ranks", function()
   for _, over in ipairs { "shm", "mpi" } do
-    it("names the last known line of a rank that is late: over " .. over, function()
+    it("names the line of a loop that a late rank is stuck in: over " .. over, function()
       local _, output = support.over(over, 2, [[dist.launch(2, function(rank)
         dist.barrier()
         if rank == 1 then
@@ -13,7 +13,7 @@ describe("a report of ranks", function()
         dist.all_reduce(1)
       end, {timeout = 2.5})]])
       assert.matches("ltrain: rank 1 is late: rank 0 has waited %d s: rank 0: all_reduce [^;]* at "
-        .. "script.lua:7; rank 1: running, last known line script.lua:4\n", output)
+        .. "script.lua:7; rank 1: running, last known line script.lua:5\n", output)
     end)
   end
 
@@ -22,15 +22,48 @@ describe("a report of ranks", function()
       function Net:init() self.layer = lt.nn.Linear(2, 1) end
       function Net:training_step(batch)
         local loss = self.layer(batch[1]):sum()
-        while lt.dist.rank() == 1 do end
-        return loss
+        if lt.dist.rank() == 0 then return loss end
+        while true do
+          local n = 0
+          for i = 1, 10000 do n = n + i end
+        end
       end
       function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
       local data = lt.data.TensorDataset(lt.ones(8, 2))
-      lt.Trainer{devices = 2, timeout = 2, logger = false, enable_checkpointing = false,
+      lt.Trainer{devices = 2, timeout = 5, logger = false, enable_checkpointing = false,
         enable_progress_bar = false, enable_model_summary = false, max_epochs = 1,
       }:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))]]
-    assert.matches("rank 1: in training_step, last known line script.lua:4\n", output)
+    assert.matches("rank 1: in training_step, last known line script.lua:[6-9]\n", output)
+  end)
+
+  it("names the line of a coroutine that a late rank is stuck in, and of rank 0", function()
+    local _, output = support.run [[dist.launch(2, function(rank)
+      dist.barrier()
+      if rank == 0 then
+        coroutine.wrap(function()
+          while true do end
+        end)()
+      end
+      dist.all_reduce(1)
+    end, {timeout = 2})]]
+    assert.matches("rank 0 is late: .*rank 0: running, last known line script.lua:5[;\n]", output)
+  end)
+
+  it("leaves the script's own hook alone", function()
+    local status, output = support.run [[dist.launch(2, function(rank)
+      dist.barrier()
+      if rank == 1 then
+        local start, n = lt.runtime.clock(), 0
+        local function count() n = n + 1 end
+        debug.sethook(count, "", 1000)
+        repeat until lt.runtime.clock() - start > 2.5
+        assert(n > 0 and debug.gethook() == count)
+        debug.sethook()
+      end
+      dist.all_reduce(1)
+    end, {timeout = 4})
+    print "ended"]]
+    assert.equal(0, status, output)
   end)
 
   it("has no line that a script made up", function()

@@ -46,6 +46,15 @@ describe("lt.csv.read", function()
     assert.same({ 1, 2 }, list(t, "c"))
   end)
 
+  it("takes fields in quotes for text, but where all fields are in quotes", function()
+    assert.equal("Table of 2 rows: a (text), b (integer)", tostring(read 'a,b\n"1",2\n"3",4\n'))
+    assert.equal("Table of 1 rows: a (integer), b (integer)", tostring(read '"a","b"\n"1","2"\n'))
+    assert.equal("Table of 1 rows: a (integer)", tostring(read('a\n"1"\n', { types = { a =
+      "integer" } })))
+    assert.equal("Table of 1 rows: 1 (integer)", tostring(read('"1"\n', { header = false })))
+    assert.equal("Table of 2 rows: a (number)", tostring(read 'a\n1\n""\n'))
+  end)
+
   it("takes other delimiters and files without names", function()
     local t <const> = assert(read("1\tx,y\n2\tz\n", { delimiter = "\t", header = false }))
     assert.same({ "1", "2" }, t.names)
@@ -117,6 +126,7 @@ describe("lt.csv.read", function()
       assert.equal(message, (said:gsub(path, "FILE", 1)))
     end
     check("", "csv.read: FILE is empty")
+    check("\xef\xbb\xbf\xef\xbb\xbfa\n1\n", "csv.read: FILE begins with two byte order marks")
     check("a,b\n1,2\n3\n", "csv.read: FILE:3: a row of 1 field: the first row has 2")
     check("a,b\n1,2,3\n", "csv.read: FILE:2: a row of more than 2 fields: the first row has 2")
     check('a\n"x\ny\n', "csv.read: FILE:2: a quote in this row is never closed")
@@ -152,7 +162,7 @@ describe("lt.csv.read", function()
     check("unknown option 'delimeter'; did you mean 'delimiter'", { delimeter = ";" })
     check("delimiter must be one character, got ';;'", { delimiter = ";;" })
     check("types.a must be 'integer', 'number' or 'text', got 'float'", { types = { a = "float" } })
-    check("there is no column 'b'", { types = { b = "text" } })
+    check(path:gsub("%p", "%%%0") .. ": types: there is no column 'b'", { types = { b = "text" } })
   end)
 end)
 
@@ -187,6 +197,23 @@ describe("a Table", function()
     assert.same(odd:text 'a "b"', again:text 'a "b"')
     assert.same(odd:tensor("c", { dtype = "f64" }):tolist(),
       again:tensor("c", { dtype = "f64" }):tolist())
+  end)
+
+  it("writes texts that are read back as text, whatever they look like", function()
+    local path <const> = os.tmpname()
+    local texts <const> = { "1", "NA", "null", "nan", "-2.5e3", " 7", "+inf", "N/A", "07", "", "x" }
+    for _, names in ipairs { { "a", "n" }, { "a,b", 'c "d"' } } do
+      local odd <const> = lt.csv.table { { names[1], texts }, { names[2], lt.arange(#texts) } }
+      odd:write(path)
+      local again <const> = assert(lt.csv.read(path))
+      assert.same({ texts, odd:text(names[2]) }, { again:text(names[1]), again:text(names[2]) })
+      assert.equal(tostring(odd), tostring(again))
+      local ids = odd:categorical(names[1])
+      assert.same(ids:tolist(), again:categorical(names[1]):tolist())
+    end
+    lt.csv.table { { "a", { "1", "2" } } }:write(path)
+    assert.equal("Table of 2 rows: a (text)", tostring(lt.csv.read(path)))
+    os.remove(path)
   end)
 
   it("says what is wrong", function()

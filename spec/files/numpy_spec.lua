@@ -2,10 +2,12 @@
 --
 -- spec/files/numpy_files.py has made the files.
 
+local c = require "ltrain.c"
 local lt = require "ltrain"
 local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 local has = require "spec.has"
+local zip = require "spec.files.zip"
 
 local numpy <const> = lt.numpy
 local HERE <const> = "spec/files/"
@@ -114,11 +116,31 @@ describe("load", function()
   end)
 end)
 
+describe("a compressed .npz file", function()
+  it("is refused where it would become far larger than it is", function()
+    local members = { { "x.npy", ("x"):rep(400) }, { "y.npy", ("y"):rep(150000) },
+      { "z.npy", ("z"):rep(150000) } }
+    local packed = zip(members, function(n, entry)
+      entry.method, entry.size = 8, n == 1 and 4000 or 150000000
+    end)
+    child.write(path "x.npz", packed)
+    local x, message = numpy.load(path "x.npz")
+    assert.is_nil(x)
+    has(message, ("x.npz has %d bytes and would become 300004000, over 100 times"):format(#packed))
+  end)
+end)
+
 describe("damaged tables and arrays", function()
   it("are refused by a sentence, whatever the damage", function()
     local status, out, err = child.run { "spec/fuzz/tables.lua", "600", "3" }
     assert.equal(0, status, err)
     has(out, "600 runs from seed 3: read ")
+  end)
+
+  it("are so where their fields are wrong and their form is right", function()
+    local status, out, err = child.run { "spec/fuzz/structures.lua", "100", "3" }
+    assert.equal(0, status, err)
+    has(out, "100 runs from seed 3: read ")
   end)
 end)
 
@@ -171,6 +193,10 @@ describe("numpy.savez", function()
   end)
 
   it("refuses what is no array, or no name", function()
+    local npz_save = c.io.npz_save
+    has(error_of(npz_save, path "x.npz", ("A"):rep(100), { lt.ones(1) }), "table expected")
+    has(error_of(npz_save, path "x.npz", { "a" }, "b"), "expected a table, got string")
+    has(error_of(npz_save, path "x.npz", { {} }, { lt.ones(1) }), "a list of names")
     has(error_of(numpy.savez, path "x.npz", { x = 1 }), "numpy.savez: x must be a tensor, got 1")
     has(error_of(numpy.savez, path "x.npz", { ["a/b"] = lt.ones(1) }),
       "this is no name of an array")

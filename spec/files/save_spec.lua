@@ -20,8 +20,9 @@ before_each(function() path = os.tmpname() end)
 after_each(function() os.remove(path) end)
 
 -- A safetensors file of one f32 tensor `x` of n elements, its bytes at an odd offset or not.
-local function foreign(n, odd)
-  local head = ('{"x":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}'):format(n, 4 * n)
+local function foreign(n, odd, metadata)
+  local head = ('{%s"x":{"dtype":"F32","shape":[%d],"data_offsets":[0,%d]}}'):format(
+    metadata or "", n, 4 * n)
   while (#head % 2 == 1) ~= odd or not odd and #head % 8 ~= 0 do head = head .. " " end
   local bytes = {}
   for i = 0, n - 1 do bytes[i + 1] = string.pack("<f", i) end
@@ -177,9 +178,17 @@ describe("lt.load", function()
     local header = '{"__metadata__":{"format":"pt"},"w":{"dtype":"I32","shape":[2],'
       .. '"data_offsets":[0,8]}}'
     write(path, ("<I8"):pack(#header) .. header .. ("<i4i4"):pack(5, -6))
-    local tensors, metadata = lt.load(path)
+    local tensors, metadata = lt.load(path, { metadata = true })
     assert.same({ 5, -6 }, tensors.w:tolist())
     assert.same({ format = "pt" }, metadata)
+  end)
+
+  it("returns the value alone, whoever wrote the file", function()
+    foreign(4, false, '"__metadata__":{"format":"pt"},')
+    assert.equal(1, select("#", lt.load(path)))
+    assert(lt.save(path, { a = 1 }))
+    assert.equal(1, select("#", lt.load(path)))
+    assert.equal(1, select("#", lt.load "spec/files/values.pt"))
   end)
 
   it("returns nil and the reason for a file that is missing or no such file", function()
@@ -190,6 +199,14 @@ describe("lt.load", function()
     value, message = lt.load(path)
     assert.is_nil(value)
     has(message, path .. " is not a safetensors file: only 5 bytes")
+  end)
+
+  it("writes control characters of a file as escapes", function()
+    local header = '{"a\27[31m":\1}'
+    write(path, ("<I8"):pack(#header) .. header)
+    local _, message = lt.load(path)
+    has(message, path)
+    assert.is_nil(message:find "%c")
   end)
 
   it("finds every byte of a tensor that has changed", function()
@@ -373,7 +390,7 @@ describe("map_location of lt.load", function()
 
   it("places what another program wrote", function()
     foreign(4, true)
-    local t, metadata = lt.load(path, { map_location = "fake:1" })
+    local t, metadata = lt.load(path, { map_location = "fake:1", metadata = true })
     assert.equal("fake:1", t.x.device)
     assert.equal("table", type(metadata))
   end)

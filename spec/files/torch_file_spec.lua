@@ -1,9 +1,11 @@
 -- spec/files/torch_file_spec.lua: lt.load of files that torch.save wrote (those beside it, by
 -- torch_files.py), and of files that are made to do harm.
 local lt = require "ltrain"
+local console = require "ltrain.core.console"
 local zip = require "spec.files.zip"
 
 local path
+local say, lines = console.say, {}
 
 local function recorded(name) return ("spec/files/%s.pt"):format(name) end
 
@@ -32,6 +34,18 @@ local function archive(pickle, more)
   return zip(members)
 end
 
+-- A file of before 1.6: `pickle`, one of the keys of storages, and these: { key, count, bytes }.
+local function old_archive(pickle, storages)
+  local keys, parts = {}, {}
+  for k, storage in ipairs(storages) do
+    keys[k] = "X" .. ("<s4"):pack(storage[1])
+    parts[k] = ("<i8"):pack(storage[2]) .. storage[3]
+  end
+  return "\x80\2\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\2M\xe9\3."
+    .. "\x80\2}U\x0dlittle_endian\x88s.\x80\2" .. pickle .. ".\x80\2]("
+    .. table.concat(keys) .. "e." .. table.concat(parts)
+end
+
 local function text(s) return "X" .. ("<s4"):pack(s) end
 local function int(n) return n == n << 32 >> 32 and "J" .. ("<i4"):pack(n)
   or "\x8a\8" .. ("<i8"):pack(n) end
@@ -51,8 +65,14 @@ local function tensor(o)
     "\x89", "ccollections\nOrderedDict\n)R", o.metadata or "") .. "R"
 end
 
-before_each(function() path = os.tmpname() end)
-after_each(function() os.remove(path) end)
+before_each(function()
+  path, lines = os.tmpname(), {}
+  console.say = function(line) lines[#lines + 1] = line end
+end)
+after_each(function()
+  console.say = say
+  os.remove(path)
+end)
 
 describe("lt.load of a file of torch.save", function()
   it("gives the tensors of a state_dict by name, which a module of the names takes", function()
@@ -121,24 +141,73 @@ describe("lt.load of a file of torch.save", function()
     assert.same({ 1, 1 }, assert(lt.load(recorded "no_crc")):tolist())
   end)
 
+  it("reads the format of before 1.6, whatever the file is called", function()
+    local state, new = assert(lt.load(recorded "old")), assert(lt.load(recorded "state_dict"))
+    for name, x in pairs(new) do assert.same(x:tolist(), state[name]:tolist()) end
+    path = path .. ".pth.tar"
+    write(bytes_of(recorded "old"))
+    assert.same({ 0.5, -0.5 }, assert(lt.load(path))["0.bias"]:tolist())
+    local v = assert(lt.load(recorded "old_views"))
+    assert.same({ { 0, 12 }, { 4, 16 }, { 8, 20 } }, v.transposed[1]:tolist())
+    assert.same({ {}, { 1, 2 } }, { v.empty:tolist(), v.uint16:tolist() })
+    v.base:fill_(9)
+    assert.same({ { 9, 9, 9, 9 }, true }, { v.row:tolist(), rawequal(v.base, v.tied) })
+  end)
+
+  it("reads parameters and tensors as PyTorch wrote them before 0.4, from Python 2 too", function()
+    local storage = tuple(text "storage", "ctorch\nFloatStorage\n", text "7", text "cpu", int(2),
+      "N") .. "Q"
+    write(old_archive("ccollections\nOrderedDict\n](](U\1wctorch.nn.parameter\nParameter\n"
+      .. "ctorch._utils\n_rebuild_tensor\n" .. tuple(storage, int(0), ints(2), ints(1)) .. "R"
+      .. "\x85R" .. tuple("\x88", "\x89", "N") .. "bee\x85R",
+      { { "7", 2, ("<ff"):pack(1.5, 2.5) } }))
+    assert.same({ 1.5, 2.5 }, assert(lt.load(path)).w:tolist())
+  end)
+
+  it("gives objects that are plain values as these", function()
+    local v = assert(lt.load(recorded "objects"))
+    assert.same({ lr = 0.5, inner = { n = { 1 } } }, { lr = v.args.lr, inner = v.args.inner })
+    assert.same({ 1, 1 }, v.args.weight:tolist())
+    assert.same({ 2.5, 3, true, 0.1 }, v.numbers)
+    assert.same({ { 0, 1, 2 }, { 3, 4, 5 } }, v.array:tolist())
+    assert.same({ "\xff\0", { 2, 3 }, "f32", { "cpu", "cuda:1" } },
+      { v.bytes, v.size, v.dtype, v.devices })
+    assert.same({ { a = 2, b = 1 }, { 7 }, { b = 1 }, { x = { 1 } }, { 1, 2 } },
+      { v.counter, v.set, v.ordered, v.default, v.deque })
+  end)
+
+  it("leaves other objects out, which one warning names, and gives the tensors", function()
+    local v = assert(lt.load(recorded "objects"))
+    assert.same({ { 0, 1, 2 }, { nil, nil, nil, nil, 4 } }, { v.w:tolist(), v.left })
+    assert.same({ "warning: load: spec/files/objects.pt: left out, being neither tensors nor plain "
+      .. "values: __main__.Model, an array of NumPy, builtins.complex, torch.complex64" }, lines)
+  end)
+
+  it("does not leave out an object that holds tensors", function()
+    local field = "}(" .. text "w" .. tensor() .. "u"
+    assert.matches("holds some.Thing: only tensors", refusal(archive("](csome\nThing\n)\x81"
+      .. field .. "be")))
+    assert.matches("holds some.Thing: only tensors", refusal(archive("](csome\nThing\n("
+      .. tensor() .. "tRe")))
+    assert.matches("holds tensors in fields of a dict: only", refusal(archive("}" .. field .. "b")))
+  end)
+
   it("refuses what is neither tensor nor plain value by its name", function()
     local function why(name) return select(2, lt.load(recorded(name))) end
     assert.equal("load: spec/files/model.pt: holds __main__.Model: only tensors, numbers, strings, "
       .. "lists and dicts are read; save model.state_dict()", why "model")
-    assert.matches("holds torch.float32: only tensors", why "dtype")
     assert.matches("holds torch.float8_e4m3fn, a dtype that ltrain does not have", why "float8")
     assert.matches("holds torch.ComplexFloatStorage, a dtype that", why "complex")
-    assert.matches("old.pt: is in the format that PyTorch had before 1.6", why "old")
     assert.matches("holds os.system: only", refusal(archive "cos\nsystem\n(X\2\0\0\0lstR"))
     assert.matches("holds builtins.eval: only",
       refusal(archive "\x8c\x08builtins\x8c\4eval\x93\x8c\0\x85R"))
     assert.matches("holds torch.storage._load_from_bytes: only",
       refusal(archive "ctorch.storage\n_load_from_bytes\n(tR"))
-    assert.matches("instruction 129, which is not read", refusal(
-      archive "ccollections\nOrderedDict\n)\x81"))
+    assert.matches("instruction 111, which is not read", refusal(
+      archive "(ccollections\nOrderedDict\no"))
     assert.matches("holds None", refusal(archive "N"))
     assert.matches("holds collections.OrderedDict: only", refusal(archive
-      "](ccollections\nOrderedDict\ne"))
+      "ccollections\nOrderedDict\n"))
     assert.matches("holds an integer of more than 64 bits", refusal(archive
       ("\x8a\9" .. ("\1"):rep(9))))
     assert.matches("a key that is neither a string nor a number", refusal(archive "})K\1s"))
@@ -245,17 +314,30 @@ describe("a hostile file of torch.save", function()
     assert.matches("its directory is missing", refusal(zip(members):sub(1, -2)))
   end)
 
+  it("is refused in the format of before 1.6 where storages are missing or short", function()
+    local function one(count) return tensor { key = "7", count = count } end
+    assert.matches("storage 7 is missing", refusal(old_archive(one(3), {})))
+    assert.matches("it ends too early", refusal(old_archive(one(3), { { "7", 3, "12345678" } })))
+    assert.matches("it ends too early", refusal(old_archive(one(1 << 40), { { "7", 3, "" } })))
+    assert.matches("storage 7 has not its size", refusal(old_archive(one(3), { { "7", 2,
+      "123456789012" } })))
+    assert.matches("has other storages", refusal(old_archive(one(3), { { "8", 3, "" } })))
+    assert.matches("a storage has no name", refusal(old_archive(one(-1), { { "7", 3, "" } })))
+    assert.matches("a pickle ends too early", refusal(bytes_of(recorded "old"):sub(1, 300)))
+  end)
+
   it("never ends the program, whatever bytes of a file have changed", function()
     lt.seed(1)
     local good = { bytes_of(recorded "state_dict"), bytes_of(recorded "values"),
-      archive("}" .. text "a" .. tensor() .. "s") }
+      archive("}" .. text "a" .. tensor() .. "s"), bytes_of(recorded "objects"),
+      bytes_of(recorded "old") }
     local random, refused = 12345, 0
     local function draw(n)
       random = (random * 6364136223846793005 + 1442695040888963407) & math.maxinteger
       return (random >> 33) % n + 1
     end
     for i = 1, 600 do
-      local bytes = good[i % 3 + 1]
+      local bytes = good[i % #good + 1]
       for _ = 1, draw(3) do
         local at, kind = draw(#bytes), draw(4)
         local put = kind == 1 and "" or kind == 2 and string.char(draw(256) - 1, draw(256) - 1)

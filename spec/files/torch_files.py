@@ -3,9 +3,11 @@
     python3 spec/files/torch_files.py
 """
 
+import argparse
 import collections
 import os
 
+import numpy
 import torch
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -16,6 +18,10 @@ def save(name, value, **options):
 
 
 class Model(torch.nn.Linear):
+    pass
+
+
+class Ordered(collections.OrderedDict):
     pass
 
 
@@ -42,8 +48,22 @@ save("dtypes.pt", {str(d)[6:]: torch.tensor([0, 1, 1], dtype=d) for d in [
     torch.int16, torch.uint16, torch.uint8, torch.int8, torch.bool]})
 save("float8.pt", torch.tensor([1.0]).to(torch.float8_e4m3fn))
 save("complex.pt", torch.tensor([1j]))
-save("dtype.pt", {"x": torch.tensor([1.0]), "dtype": torch.float32})
 save("model.pt", {"net": Model(2, 2)})
-save("old.pt", torch.ones(2), _use_new_zipfile_serialization=False)
+old = {"_use_new_zipfile_serialization": False}
+save("old.pt", net.state_dict(), **old)
+save("old_views.pt", {
+    "base": base, "transposed": base.transpose(0, 2), "row": base[1, 2], "tied": base,
+    "empty": torch.zeros(0), "uint16": torch.tensor([1, 2], dtype=torch.uint16),
+}, pickle_protocol=4, **old)
+save("objects.pt", {
+    "args": argparse.Namespace(lr=0.5, weight=torch.ones(2), inner=argparse.Namespace(n=[1])),
+    "numbers": [numpy.float32(2.5), numpy.int64(3), numpy.bool_(True), numpy.float64(0.1)],
+    "array": numpy.asfortranarray(numpy.arange(6.0).reshape(2, 3)), "bytes": b"\xff\0",
+    "size": torch.Size([2, 3]), "dtype": torch.float32, "devices": [
+        torch.device("cpu"), torch.device("cuda:1")],
+    "counter": collections.Counter("aab"), "set": {7}, "ordered": Ordered(b=1),
+    "default": collections.defaultdict(list, x=[1]), "deque": collections.deque([1, 2]),
+    "left": [1j, torch.complex64, numpy.array(["a"]), Model, 4], "w": torch.arange(3.0),
+})
 torch.serialization.set_crc32_options(False)
 save("no_crc.pt", torch.ones(2))

@@ -74,6 +74,9 @@ describe("a Debian package", function()
       .. "'require \"ltrain\" print \"ok\"'", root))
     assert.equal(0, (shell.run("test -e %s/usr/lib/libltrain.so.0 -a -e %s/usr/include/ltrain.h "
       .. "-a -e %s/usr/share/man/man1/ltrain.1", root, root, root)))
+    -- A machine with the package alone has no other .pc file, and a compiler builds hosts there.
+    shell.need("cc -std=c11 examples/embed/host.c -o %s/host $(PKG_CONFIG_LIBDIR="
+      .. "%s/usr/lib/pkgconfig pkg-config --cflags --libs ltrain)", folder, root)
     -- Again, as an upgrade does; then away, with its configuration.
     status, out = dpkg(("-i %s/ltrain_%s_%s.deb"):format(folder, version, architecture))
     assert.equal(0, status, out)

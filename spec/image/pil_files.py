@@ -54,9 +54,9 @@ def smooth(random, h=H, w=W):
     return Image.fromarray(np.stack(waves, 2).clip(0, 255).astype(np.uint8))
 
 
-def saved(image, **options):
+def saved(image, format="JPEG", **options):
     out = io.BytesIO()
-    image.save(out, "JPEG", **options)
+    image.save(out, format, **options)
     return out.getvalue()
 
 
@@ -78,7 +78,7 @@ def emit(name, file, mode, pixels):
     print("  },")
 
 
-def emit_png(name, file, modes=("rgb", "grey", "rgba")):
+def emit_modes(name, file, modes=("rgb", "grey", "rgba")):
     for mode in modes:
         target = {"rgb": "RGB", "grey": "L", "rgba": "RGBA"}[mode]
         image = Image.open(io.BytesIO(file))
@@ -91,17 +91,17 @@ def pngs(random):
     for bits in (1, 2, 4, 8):
         grey = random.integers(0, 1 << bits, (H, W, 1))
         file = png(grey, bits, 0, interlaced=bits == 2)
-        emit_png(f"grey {bits} bits", file, ("rgb", "grey"))
+        emit_modes(f"grey {bits} bits", file, ("rgb", "grey"))
         emit(f"grey {bits} bits", file, "as_is", (grey * (255 // ((1 << bits) - 1)))[:, :, 0][None])
         palette = random.integers(0, 256, (1 << bits, 3))
         file = png(grey, bits, 3, interlaced=bits == 4, palette=palette, transparent=[0, 100][: 1 << bits])
-        emit_png(f"palette {bits} bits", file)
+        emit_modes(f"palette {bits} bits", file)
         emit(f"palette {bits} bits", file, "as_is", grey[:, :, 0][None])
     for kind, channels, name in ((2, 3, "rgb"), (4, 2, "grey alpha"), (6, 4, "rgba")):
         for interlaced in (False, True):
             pixels = random.integers(0, 256, (H, W, channels))
             file = png(pixels, 8, kind, interlaced)
-            emit_png(f"{name} {'interlaced' if interlaced else '8 bits'}", file)
+            emit_modes(f"{name} {'interlaced' if interlaced else '8 bits'}", file)
             emit(f"{name}", file, "as_is", pixels.transpose(2, 0, 1))
         pixels = random.integers(0, 65536, (H, W, channels))
         emit(f"{name} 16 bits", png(pixels, 16, kind, channels == 3), "as_is", pixels.transpose(2, 0, 1))
@@ -126,6 +126,55 @@ def jpegs(random):
             emit(f"jpeg {name}", file, "grey", planes(image.convert("L")))
 
 
+def bmps(random):
+    """Those that PIL does not write are made by hand."""
+    image = smooth(random)
+    kinds = {
+        "24 bits": image, "8 bits": image.quantize(17), "1 bit": image.convert("1"),
+        "grey": image.convert("L"), "32 bits": None, "4 bits": None, "16 bits": None, "16 bits 565": None,
+        "downwards": None, "32 bits alpha": None, "OS/2": None,
+    }
+    for name, source in kinds.items():
+        file = bmp(name, random) if source is None else saved(source, format="BMP")
+        emit_modes(f"bmp {name}", file, ("rgb", "grey", "rgba") if name == "32 bits alpha" else ("rgb",))
+
+
+def bmp(name, random):
+    bits = {"32 bits": 32, "32 bits alpha": 32, "4 bits": 4, "downwards": 24, "OS/2": 8}.get(name, 16)
+    row = (W * bits + 31) // 32 * 4
+    pixels = random.integers(0, 256, H * row, dtype=np.uint8).tobytes()
+    masks, palette, method, core = b"", b"", 0, name == "OS/2"
+    if name == "16 bits 565":
+        masks, method = struct.pack("<III", 0xF800, 0x7E0, 0x1F), 3
+    if name == "32 bits alpha":
+        masks, method = struct.pack("<IIII", 0xFF0000, 0xFF00, 0xFF, 0xFF000000), 3
+    if bits <= 8:
+        palette = random.integers(0, 256, (1 << bits, 3 if core else 4), dtype=np.uint8).tobytes()
+    size = 12 if core else 108 if name == "32 bits alpha" else 40
+    if core:
+        header = struct.pack("<IHHHH", size, W, H, 1, bits)
+    else:
+        height = -H if name == "downwards" else H
+        header = struct.pack("<IiiHHIIiiII", size, W, height, 1, bits, method, len(pixels), 0, 0, 0, 0)
+        header += masks + b"\0" * max(0, size - 40 - len(masks))
+    start = 14 + len(header) + len(palette)
+    return b"BM" + struct.pack("<IHHI", start + len(pixels), 0, 0, start) + header + palette + pixels
+
+
+def webps(random):
+    image = smooth(random)
+    alpha = image.copy()
+    alpha.putalpha(Image.fromarray(random.integers(0, 256, (H, W), dtype=np.uint8)))
+    kinds = {
+        "lossless": (image, {"lossless": True}), "lossless alpha": (alpha, {"lossless": True, "exact": True}),
+        "lossy": (image, {"quality": 80}), "lossy alpha": (alpha, {"quality": 80}),
+    }
+    for name, (source, options) in kinds.items():
+        file = saved(source, format="WEBP", **options)
+        emit_modes(f"webp {name}", file, ("rgb", "grey", "rgba") if name == "lossless alpha" else ("rgb",))
+        emit(f"webp {name}", file, "as_is", planes(Image.open(io.BytesIO(file))))
+
+
 def main():
     random = np.random.default_rng(1)
     print(f"-- Written by spec/image/pil_files.py: what PIL {__version__} reads.")
@@ -133,6 +182,8 @@ def main():
     print("return {")
     pngs(random)
     jpegs(random)
+    bmps(random)
+    webps(random)
     print("}")
 
 

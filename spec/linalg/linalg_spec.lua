@@ -379,6 +379,55 @@ describe("products", function()
   end)
 end)
 
+describe("gradients by a symmetric matrix", function()
+  local function gradient(f, a)
+    a = a:detach():requires_grad_()
+    f(a):backward()
+    return a.grad
+  end
+  local weight = matrix(3, 3)
+
+  it("of symmetric factors are symmetric, so that steps leave it symmetric", function()
+    local positive_3 <const> = positive(3, 3)
+    for name, f in pairs {
+      cholesky = function(a) return (linalg.cholesky(a) * weight):sum() end,
+      eigh = function(a) return ((select(2, linalg.eigh(a))) * weight):sum() end,
+      eigh_of_upper = function(a)
+        return ((select(2, linalg.eigh(a, {UPLO = "U"}))) * weight):sum()
+      end,
+      eigvalsh = function(a) return (linalg.eigvalsh(a) * weight[1]):sum() end,
+      slogdet = function(a) return (select(2, linalg.slogdet(a))) end,
+    } do
+      local g = gradient(f, positive_3)
+      local d = (g - turned(g)):abs():amax():item()
+      assert(d < 1e-12 and g:abs():amax():item() > 0, ("%s: %g"):format(name, d))
+    end
+  end)
+
+  it("of pinv are those of inv, with hermitian or without", function()
+    local a = positive(3, 3)
+    local want = gradient(function(x) return (linalg.inv(x) * weight):sum() end, a)
+    for _, hermitian in ipairs {false, true} do
+      near(want, gradient(function(x)
+        return (linalg.pinv(x, {hermitian = hermitian}) * weight):sum()
+      end, a), 1e-9)
+    end
+  end)
+
+  it("of pinv, lstsq and norms are finite where singular values are equal", function()
+    local ones <const> = lt.ones({3, 3}, {dtype = "f64"})
+    near(-ones, gradient(function(a) return linalg.pinv(a):sum() end, eye(3)))
+    near(-ones, gradient(function(a) return linalg.pinv(a, {hermitian = true}):sum() end, eye(3)))
+    near(ones * (-1 / 9), gradient(function(a) return linalg.pinv(a):sum() end, ones))
+    near(-ones, gradient(function(a) return (linalg.lstsq(a, ones:narrow(2, 1, 1))):sum() end,
+      eye(3)))
+    near(eye(3) / 3, gradient(function(a) return linalg.matrix_norm(a, 2) end, eye(3)))
+    near(eye(3) / 3, gradient(function(a) return linalg.matrix_norm(a, -2) end, eye(3)))
+    checks_twice(linalg.pinv, apart(4, 3))
+    checks_twice(linalg.pinv, apart(3, 4))
+  end)
+end)
+
 describe("LAPACKE", function()
   it("that is missing is said in a sentence, with what to install", function()
     local folder = child.folder()

@@ -81,8 +81,9 @@ local function events_of(folder)
     for _, value in ipairs(fields(find(event, 5) or "")) do
       local parts = fields(value[2])
       local tensor = find(parts, 8)
+      local other = find(parts, 4) or find(parts, 5) -- an image, a histogram
       row[find(parts, 1)] = tensor and tensor_of(fields(tensor), fields(find(parts, 9)))
-        or find(parts, 2)
+        or other and fields(other) or find(parts, 2)
     end
     list[#list + 1] = row
     at = at + 16 + size
@@ -232,18 +233,22 @@ describe("TensorBoardLogger", function()
     logger:log_image("a", { black, grey }, 4)
     logger:log_text("b", "text", 5)
     local state = logger:state_dict()
-    logger:log_histogram("c", { edges = { 0, 1, 3 }, counts = { 2, 5 } }, 6)
+    logger:log_histogram("c", { edges = { 0, 1, 3 }, counts = { 2, 5 }, num = 7, min = 0.5, max = 2,
+      sum = 9, sum_squares = 20 }, 6)
     logger:save()
     local list = events_of(logger.log_dir)
-    local images, text, histogram = list[3]["x-a"], list[4]["x-b"], list[5]["x-c"]
-    assert.same({ "images", 7, { 4 }, "3", "2", 4 }, { images.plugin, images.dtype, images.shape,
-      images.texts[1], images.texts[2], list[3].step })
-    assert.equal("\137PNG\r\n\26\n", images.texts[3]:sub(1, 8))
-    assert.matches("\0\1\1\1\0\1\1\1", images.texts[4])
+    local text = list[4]["x-b"]
+    for k, image in ipairs { list[3]["x-a/0"], list[3]["x-a/1"] } do -- height, width, channels, PNG
+      assert.same({ { 1, 2 }, { 2, 3 }, { 3, 1 } }, { image[1], image[2], image[3] })
+      assert.equal("\137PNG\r\n\26\n", image[4][2]:sub(1, 8))
+      assert.matches(k == 1 and "\0\0\0\0\0\0\0\0" or "\0\1\1\1\0\1\1\1", image[4][2])
+    end
     assert.same({ "text", 7, { 1 }, { "text" } },
       { text.plugin, text.dtype, text.shape, text.texts })
-    assert.same({ "histograms", 2, { 2, 3 }, string.pack("<dddddd", 0, 1, 2, 1, 3, 5) },
-      { histogram.plugin, histogram.dtype, histogram.shape, histogram.bytes })
+    assert.same({ { 1, 0.5 }, { 2, 2 }, { 3, 7 }, { 4, 9 }, { 5, 20 },
+      { 6, ("<ddd"):pack(0, 1, 3) }, { 7, ("<ddd"):pack(0, 2, 5) } }, list[5]["x-c"])
+    logger:log_image("one", { black }, 7)
+    assert.equal(1, events_of(logger.log_dir)[6]["x-one"][3][2])
     local again = lt.loggers.TensorBoardLogger(root, { version = 0 })
     again:begin "fit"
     again:resume(6, state)

@@ -29,8 +29,8 @@ trainer:save_checkpoint(path)
 local Wide = Net:extend("Wide")
 function Wide:init() self.fc = nn.Linear(4, 3) end
 lt.Trainer(quiet()):fit(Wide(), loader(), {ckpt_path = path}) --!]],
-    "load_state_dict: the tensors do not fit Wide\n  shapes: fc.weight is [3, 4], given [2, "
-    .. "4], fc.bias is [3], given [2]" },
+    "load_state_dict: the tensors do not fit Wide (read from net.ckpt)\n  shapes: fc.weight is "
+    .. "[3, 4], given [2, 4], fc.bias is [3], given [2]" },
   { "a checkpoint that is a text", [[
 local file = io.open(folder .. "/hello.ckpt", "wb")
 file:write("hello"):close()

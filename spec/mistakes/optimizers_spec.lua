@@ -9,9 +9,9 @@ local o = lt.optim.SGD({}, {lr = 0.1}) --!]],
 local o = lt.optim.SGD(nn.Linear(2, 2), {lr = 0.1}) --!]],
     "optim.SGD: the first argument must be net:parameters(), a list of tensors or a list of "
     .. "groups: got an object of class Linear" },
-  { "lr without a name", [[
-local o = lt.optim.Adam(nn.Linear(2, 2):parameters(), 1e-3) --!]],
-    "optim.Adam: options must be a table, {lr = 0.001}: got 0.001" },
+  { "a rate as a text", [[
+local o = lt.optim.Adam(nn.Linear(2, 2):parameters(), "1e-3") --!]],
+    "optim.Adam: lr must be a number: got '1e-3'" },
   { "parameters that is not called", [[
 local net = nn.Linear(2, 2)
 local o = lt.optim.Adam(net.parameters, {lr = 1e-3}) --!]],
@@ -65,11 +65,10 @@ local s = lt.optim.StepLR(10) --!]],
   { "parameters in place of the optimizer", [[
 local s = lt.optim.OneCycleLR(nn.Linear(2, 2):parameters(), 0.1, {total_steps = 10}) --!]],
     "optim.OneCycleLR: the first argument must be an optimizer: got a table" },
-  { "step_size in the options", [[
+  { "a misspelt option beside arguments by name", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.StepLR(o, {step_size = 10, gama = 0.1}) --!]],
-    "optim.StepLR: step_size must be an integer: got a table with step_size: it is an argument, "
-    .. "not an option: write its value alone" },
+    "optim.StepLR: unknown option 'gama'; did you mean 'gamma'?" },
   { "lr_scheduler of PyTorch", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.lr_scheduler.StepLR(o, 10) --!]],

@@ -131,9 +131,9 @@ local y = lt.ones(2, 3, 4):permute(0, 2, 1) --!]],
   { "permute with too many dims", [[
 local y = lt.ones(2, 3):permute(1, 2, 3) --!]],
     "permute: 3 dims given for shape [2, 3]" },
-  { "gather with PyTorch's order of arguments", [[
-local y = lt.ones(2, 3):gather(2, lt.ones(2, 1)) --!]],
-    "gather: argument 'dim' must be a number, got a tensor; it is gather(x, index, dim)" },
+  { "gather with the index before the dim", [[
+local y = lt.ones(2, 3):gather(lt.zeros(2, 1):long(), 2) --!]],
+    "gather: the dim comes before the index; it is gather(x, dim, index)" },
   { "floats as an index", [[
 local y = lt.ones(3)[lt.tensor({1.5, 2.0})] --!]],
     "index: a tensor must hold integers or bools, got f32" },
@@ -288,5 +288,5 @@ lt.ones(8, 3, 4, 4):show() --!]],
     .. "lt.image.grid(x):show()" },
   { "plot of a matrix", [[
 lt.plot(lt.ones(3, 2)) --!]],
-    "plot: the series must be a tensor [N]: got a tensor [3, 2]" },
+    "plot: the series must be a tensor [N]: got a tensor [3, 2]: kind = 'heatmap' draws a matrix" },
 })

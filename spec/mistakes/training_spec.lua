@@ -20,6 +20,33 @@ local t = lt.Trainer(quiet{precision = "fp16"}) --!]],
   { "the name of a callback", [[
 local t = lt.Trainer(quiet{callbacks = "EarlyStopping"}) --!]],
     "Trainer: callbacks must be a table or an object: got 'EarlyStopping'" },
+  { "a callback of Lightning under another name", [[
+local bar = lt.callbacks.TQDMProgressBar{refresh_rate = 5} --!]],
+    "callbacks: there is no 'TQDMProgressBar'; write lt.callbacks.ProgressBar{refresh_rate = 10}" },
+  { "a logger that there is not", [[
+local logger = lt.loggers.WandbLogger{project = "p"} --!]],
+    "loggers: there is no 'WandbLogger'; write lt.loggers.CSVLogger, JSONLinesLogger or "
+    .. "TensorBoardLogger, or a subclass of lt.Logger; `ltrain dashboard` shows the runs" },
+  { "the Tuner", [[
+local tuner = lt.Tuner(lt.Trainer(quiet())) --!]],
+    "ltrain: there is no lt.Tuner; write the callbacks lt.callbacks.LearningRateFinder and "
+    .. "BatchSizeFinder" },
+  { "the older options of ModelCheckpoint, filepath", [[
+local c = lt.callbacks.ModelCheckpoint{filepath = "out"} --!]],
+    "callbacks.ModelCheckpoint: unknown option 'filepath'; did you mean 'dirpath'?" },
+  { "the older options of ModelCheckpoint, period", [[
+local c = lt.callbacks.ModelCheckpoint{period = 2} --!]],
+    "callbacks.ModelCheckpoint: unknown option 'period'; did you mean 'every_n_epochs'?" },
+  { "the metric alone", [[
+local c = lt.callbacks.EarlyStopping("val_loss") --!]],
+    "callbacks.EarlyStopping: options must be a table, {monitor = 'val_loss'}: got 'val_loss'" },
+  { "the folder alone", [[
+local c = lt.callbacks.ModelCheckpoint("out") --!]],
+    "callbacks.ModelCheckpoint: options must be a table, {dirpath = 'out'}: got 'out'" },
+  { "a choice alone", [[
+local c = lt.callbacks.LearningRateMonitor("step") --!]],
+    "callbacks.LearningRateMonitor: options must be a table, {logging_interval = 'step'}: got "
+    .. "'step'" },
   { "the class of a callback", [[
 local t = lt.Trainer(quiet{callbacks = {lt.callbacks.EarlyStopping}}) --!
 t:fit(Net(), loader())]],

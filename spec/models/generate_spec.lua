@@ -87,6 +87,35 @@ describe("lt.generate", function()
     assert.same({ 1, 2, 3, 3, 3, 3 }, calls)
   end)
 
+  for _, case in ipairs { { "gpt2" }, { "llama" }, { "gpt2", 6 }, { "lstm_lm", 6 } } do
+    local name <const>, context = case[1], case[2]
+    it(("sees the last ids of %s beyond %s"):format(name, context or "its positions"), function()
+      local model = wide(MODELS[name]()):eval()
+      local all = lt.generate(model, { 3, 1, 4 }, { max_new_tokens = 30, temperature = 0,
+        context = context })
+      local _ <close> = lt.no_grad()
+      for t = 4, 33 do
+        local first = math.max(1, t - (context or 24))
+        local logits = model(all:narrow(1, first, t - first):unsqueeze(1))
+        assert.equal(logits:select(2, -1):argmax():item(), all[t]:item())
+      end
+    end)
+  end
+
+  it("is given as many ids as the context at once", function()
+    local lengths, model = {}, MODELS.gpt2()
+    local forward = model.forward
+    rawset(model, "forward", function(self, ids, cache)
+      lengths[#lengths + 1] = ids.shape[2]
+      return forward(self, ids, cache)
+    end)
+    lt.generate(model, { 1, 2, 3 }, { max_new_tokens = 5, context = 5 })
+    assert.same({ 3, 1, 1, 5, 5 }, lengths)
+    lengths = {}
+    lt.generate(model, lt.zeros(30):long(), { max_new_tokens = 1 })
+    assert.same({ 24 }, lengths)
+  end)
+
   it("stops at an id, each sequence by itself", function()
     local ids = lt.generate(counting {}, { 2 }, { max_new_tokens = 9, stop = 0 })
     assert.same({ 2, 3, 4, 0 }, ids:tolist())
@@ -157,12 +186,25 @@ describe("lt.generate", function()
       error_of(function() lt.generate(model, { 1 }) end))
     assert.matches("generate: ids must be a tensor %[T%] or %[N, T%]",
       error_of(function() lt.generate(model, lt.zeros(1, 0):long(), { max_new_tokens = 1 }) end))
-    assert.matches("models.gpt2: length must be at most 24: got 41",
-      error_of(function() lt.generate(model, { 1 }, { max_new_tokens = 40 }) end))
+    assert.matches("generate: context must be at most 24, the model's max_length: got 25",
+      error_of(function() lt.generate(model, { 1 }, { max_new_tokens = 1, context = 25 }) end))
   end)
 end)
 
 describe("nn.KVCache", function()
+  it("has the rows that reorder lists, as many as it lists", function()
+    local cache, x = lt.nn.KVCache(4), lt.arange(2):view(2, 1, 1, 1):expand(2, 1, 2, 3):float()
+    cache:append(x, x + 10)
+    cache:reorder(lt.tensor({ 1, 1, 0 }, { dtype = "i64" }))
+    assert.equal(2, cache.length)
+    local one <const> = lt.ones(3, 1, 1, 3) * 5
+    local k, v = cache:append(one, one)
+    assert.same({ 3, 1, 3, 3 }, k.shape)
+    assert.same({ { 1, 1, 5 }, { 1, 1, 5 }, { 0, 0, 5 } }, k:select(4, 1):select(2, 1):tolist())
+    assert.same({ { 11, 11, 5 }, { 11, 11, 5 }, { 10, 10, 5 } },
+      v:select(4, 1):select(2, 1):tolist())
+  end)
+
   it("keeps its memory when it is emptied, and may have another batch then", function()
     local cache, x = lt.nn.KVCache(4), lt.ones(2, 1, 3, 2)
     cache:append(x, x)

@@ -1,10 +1,13 @@
 """Writes spec/models/*.pt: what torchvision's, Hugging Face's and other models compute of weights
-that are made by a rule (spec/models/recorded.lua has the same).
+that are made by a rule (spec/models/recorded.lua has the same); and beams.jsonl, what Hugging
+Face's generate finds with gpt2.
 
     pip install torchvision==0.29.2 transformers==5.23.0      # on PyTorch 2.15.0
     python3 spec/models/torch_models.py
 """
 
+import itertools
+import json
 import math
 import os
 
@@ -62,6 +65,22 @@ def record(name, model, inputs, options, run=None, state=None):
     print(name, sum(t.numel() for t in names.values()), [tuple(y.shape) for y in outputs])
 
 
+def record_beams(model, prompt):
+    """A line for each search: its options, the sequences without padding, and their scores."""
+    with open(os.path.join(here, "beams.jsonl"), "w") as file:
+        for beams, penalty, early, stop in itertools.product(
+                (2, 4), (1, 2, -1), (True, False, "never"), ([8], [17])):
+            options = {"num_beams": beams, "length_penalty": penalty, "early_stopping": early,
+                       "max_new_tokens": 10, "num_return_sequences": 2}
+            found = model.generate(
+                torch.tensor([prompt]), attention_mask=torch.ones(1, len(prompt)).long(),
+                eos_token_id=stop, pad_token_id=99, do_sample=False, output_scores=True,
+                return_dict_in_generate=True, **{**options, "length_penalty": float(penalty)})
+            rows = [[i for i in row if i != 99] for row in found.sequences.tolist()]
+            file.write(json.dumps({"options": {**options, "stop": stop}, "prompt": prompt,
+                                   "ids": rows, "scores": found.sequences_scores.tolist()}) + "\n")
+
+
 def numbers(*shape):
     """A float input of a shape; the files have the shape alone."""
     x = torch.arange(math.prod(shape), dtype=torch.float64) * 37 % 101 / 50.5 - 1
@@ -117,9 +136,10 @@ def language():
     record("lstm_lm", LanguageModel(19, 6, 8, 2), [ids(2, 9, 19)],
            {"vocab_size": 19, "width": 6, "hidden": 8, "num_layers": 2})
     options = {"vocab_size": 19, "n_positions": 16, "n_embd": 12, "n_layer": 2, "n_head": 2}
-    record("gpt2", transformers.GPT2LMHeadModel(transformers.GPT2Config(
-        **options, attn_implementation="eager")), [ids(2, 9, 19)], options,
-        lambda model, x: model(x).logits)
+    gpt2 = transformers.GPT2LMHeadModel(transformers.GPT2Config(
+        **options, attn_implementation="eager"))
+    record("gpt2", gpt2, [ids(2, 9, 19)], options, lambda model, x: model(x).logits)
+    record_beams(gpt2, [1, 2, 3])
     options = {"vocab_size": 19, "hidden_size": 12, "num_hidden_layers": 2,
                "num_attention_heads": 2, "intermediate_size": 20, "max_position_embeddings": 16}
     types = (torch.arange(18).reshape(2, 9) % 9 > 4).long()

@@ -53,6 +53,37 @@ describe("nn.utils.checkpoint", function()
     assert_same(run(chain(plain, x, 3)), run(checkpoint(outer, x)))
   end)
 
+  it("calls each level of a recursion once more, however deep", function()
+    local calls = 0
+    local function descend(call, x, n)
+      calls = calls + 1
+      if n == 0 then return x end
+      local y = call(descend, call, x:matmul(w):tanh(), n - 1)
+      return y
+    end
+    local x = lt.randn(2, 6):requires_grad_()
+    local y = descend(checkpoint, x, 220)
+    assert.equal(221, calls)
+    local g = lt.grad(y:sum(), { x, w })
+    assert.is_true(calls <= 2 * 221)
+    assert_same(lt.grad(descend(plain, x, 220):sum(), { x, w }), g)
+  end)
+
+  it("ends the second call after the last value, also inside of pcall and a coroutine", function()
+    local ended = 0
+    local function f(x)
+      local _ <close> = setmetatable({}, { __close = function() ended = ended + 1 end })
+      local y
+      pcall(function() y = x:matmul(w):tanh() end)
+      y = y or x
+      return coroutine.wrap(function() return y * 2 end)()
+    end
+    local x = lt.randn(2, 6):requires_grad_()
+    local g = lt.grad(checkpoint(f, x):sum(), { x, w })
+    assert.equal(2, ended)
+    assert_same(lt.grad(f(x):sum(), { x, w }), g)
+  end)
+
   it("works with lt.grad by what the function closes over, in autocast, and twice", function()
     local x = lt.randn(4, 6)
     local function run(call)
@@ -137,6 +168,28 @@ describe("nn.utils.checkpoint", function()
     assert.matches("checkpoint: tensor 1 that the function was given, of shape %[2, 6%], was "
       .. "written in place since by add", error_of(function() z:sum():backward() end))
     assert.matches("checkpoint: needs a function or a module, got 3", error_of(checkpoint, 3))
+  end)
+
+  it("leaves a coroutine that the function made its own values", function()
+    local later
+    local function fn(y)
+      if not later then
+        later = coroutine.wrap(function()
+          coroutine.yield(lt.ones(2) * 1)
+          local v = lt.full({ 2 }, 3.0):requires_grad_()
+          coroutine.yield((v * 2):exp():log():sum())
+          return v
+        end)
+        later()
+      end
+      return (y * 2):tanh()
+    end
+    local z = checkpoint(fn, w * 1)
+    local sum = later()
+    z:sum():backward()
+    collectgarbage()
+    sum:backward()
+    assert.same({ 2, 2 }, later().grad:tolist())
   end)
 
   it("leaves the modes as they were when the function raises", function()

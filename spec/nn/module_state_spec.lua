@@ -49,6 +49,13 @@ describe("Module:state_dict", function()
 end)
 
 describe("Module:load_state_dict", function()
+  it("names what is not a tensor", function()
+    local message = error_of(function()
+      lt.nn.Linear(2, 1):load_state_dict { weight = 5, bias = "x" }
+    end)
+    assert.matches("weight is %[1, 2%], given 5, bias is %[1%], given 'x'", message)
+  end)
+
   it("copies into the tensors that are there", function()
     local from, to = Net { value = 5.0 }, Net()
     local weight = to.net[1].weight
@@ -112,6 +119,15 @@ describe("Module:load_state_dict", function()
     net.net[2] = net.net[1]
     assert.same({ missing = {}, unexpected = {} },
       net:load_state_dict(Net { value = 5.0 }:state_dict()))
+  end)
+
+  it("says how the checkpoints of ltrain and of Lightning are read", function()
+    local state = { epoch = lt.zeros(1) }
+    for name, tensor in pairs(Net():state_dict()) do state["model." .. name] = tensor end
+    assert.matches("do not fit Net\n  this is a checkpoint of ltrain: "
+      .. "Net:load_from_checkpoint%(file%) reads it", error_of(Net().load_state_dict, Net(), state))
+    assert.matches("this is a checkpoint: pass its field state_dict",
+      error_of(Net().load_state_dict, Net(), { epoch = 3, state_dict = Net():state_dict() }))
   end)
 
   it("refuses what is no table", function()

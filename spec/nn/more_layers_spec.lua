@@ -99,6 +99,14 @@ describe("containers", function()
     assert.matches("element 1 must be a tensor", error_of(nn.ParameterList, { 3 }))
   end)
 
+  it("ParameterDict holds parameters by name", function()
+    local net = lt.Module.adopt { dict = nn.ParameterDict { b = lt.zeros(3), a = lt.ones(2) } }
+    assert.same({ "dict.a", "dict.b" }, net:parameters().names)
+    assert.is_true(net.dict.b.requires_grad)
+    assert.matches("%['x'%] must be a tensor under a name: got 3",
+      error_of(nn.ParameterDict, { x = 3 }))
+  end)
+
   it("deepcopy shares what the module shares, and nothing with it", function()
     local net = lt.Module.adopt { a = nn.Linear(2, 2), note = "x" }
     net.b = net.a

@@ -1,6 +1,7 @@
 -- spec/nn/recurrent_spec.lua: LSTM, GRU, RNN and their cells.
 local error_of = require "spec.error_of"
 local has = require "spec.has"
+local internal = require "ltrain.c"
 local lt = require "ltrain"
 local nn = lt.nn
 
@@ -221,7 +222,7 @@ for _, kind in ipairs { "LSTM", "GRU", "RNN" } do
       local _ <close> = lt.no_grad()
       assert.is_true(lt.equal((net(x)), y:detach()))
       local op = kind:lower() .. "_layer"
-      local list = { lt[op](x, net.weight_ih_l0, net.weight_hh_l0) }
+      local list = { internal[op](x, net.weight_ih_l0, net.weight_hh_l0) }
       assert.same({ 0 }, list[4].shape)
     end)
 
@@ -409,17 +410,17 @@ end)
 describe("recurrent operations", function()
   it("name inputs that do not fit", function()
     local x, w, v = lt.randn(4, 3, 2), lt.randn(12, 2), lt.randn(12, 3)
-    has(error_of(lt.lstm_layer, lt.randn(3, 2), w, v),
+    has(error_of(internal.lstm_layer, lt.randn(3, 2), w, v),
       "lstm_layer: needs x [T, N, I] of at least one step, got [3, 2]")
-    has(error_of(lt.lstm_layer, x, lt.randn(12, 5), v),
+    has(error_of(internal.lstm_layer, x, lt.randn(12, 5), v),
       "lstm_layer: x [4, 3, 2] has 2 features, weight_ih [12, 5] takes 5")
-    has(error_of(lt.gru_layer, x, w, v),
+    has(error_of(internal.gru_layer, x, w, v),
       "gru_layer: weight_hh [12, 3] of 4 units needs a weight_hr")
-    has(error_of(lt.lstm_layer, x, w, v, { h0 = lt.zeros(2, 3) }),
+    has(error_of(internal.lstm_layer, x, w, v, { h0 = lt.zeros(2, 3) }),
       "lstm_layer: h0 must be [3, 3] for x [4, 3, 2] and weight_hh [12, 3]: got [2, 3]")
-    has(error_of(lt.rnn_layer, x, lt.randn(3, 2), lt.randn(3, 3), { c0 = lt.zeros(3, 3) }),
+    has(error_of(internal.rnn_layer, x, lt.randn(3, 2), lt.randn(3, 3), { c0 = lt.zeros(3, 3) }),
       "rnn_layer: takes no c0")
-    has(error_of(lt.lstm_layer, x, w, v, { lengths = lt.rand(3) }),
+    has(error_of(internal.lstm_layer, x, w, v, { lengths = lt.rand(3) }),
       "lstm_layer: lengths must be i64: got f32")
   end)
 end)

@@ -74,6 +74,17 @@ describe("attention", function()
     assert.matches("key_padding_mask is not taken: give key_mask", error_of(function()
       attention(x, { key_padding_mask = key_mask })
     end))
+    assert.matches("attn_mask is not taken: give mask, which is true where a key takes part",
+      error_of(function() attention(x, { attn_mask = seen }) end))
+    local layer <const> = nn.TransformerEncoderLayer(6, 2)
+    assert.matches("nn.TransformerEncoderLayer: src_key_padding_mask is not taken: give key_mask",
+      error_of(function() layer(x, { src_key_padding_mask = key_mask }) end))
+    assert.matches("unknown option 'is_causal'; did you mean 'causal'?",
+      error_of(function() layer(x, { is_causal = true }) end))
+    assert.matches("memory_key_padding_mask is not taken: give memory_key_mask",
+      error_of(function()
+        nn.TransformerDecoderLayer(6, 2)(x, x, { memory_key_padding_mask = key_mask })
+      end))
     assert.matches("query must be %[N, T, 6%]", error_of(function() attention(lt.zeros(3, 6)) end))
     assert.matches("key_mask must be bool %[N, S%]", error_of(function()
       attention(x, { key_mask = lt.ones(1, 3) })
@@ -160,5 +171,34 @@ describe("positions", function()
       table(lt.zeros(2, 3, 4), 4)
     end))
     assert.matches("needs an even number", error_of(nn.RotaryPositions, 5))
+  end)
+end)
+
+describe("Transformer", function()
+  local function made()
+    lt.seed(1)
+    return lt.nn.Transformer(4, 2, 1, 1, { dim_feedforward = 6, dropout = 0 })
+  end
+
+  it("gives the encoder's result to the decoder", function()
+    local net, src, tgt = made(), lt.randn(2, 3, 4), lt.randn(2, 5, 4)
+    local wanted = net.decoder(tgt, net.encoder(src), { causal = true })
+    assert.is_true(lt.equal(wanted, net(src, tgt, { causal = true })))
+  end)
+
+  it("leaves out padding of the source", function()
+    local net, src, tgt = made(), lt.randn(1, 3, 4), lt.randn(1, 2, 4)
+    local keys = lt.tensor { { true, true, false } }
+    local got = net(src, tgt, { source_key_mask = keys, memory_key_mask = keys })
+    local wanted = net(src:narrow(2, 1, 2), tgt)
+    assert.is_true(lt.allclose(wanted, got, { atol = 1e-6 }))
+  end)
+
+  it("refuses batches that differ, and PyTorch's masks", function()
+    local net = made()
+    assert.matches("same batch: got %[2, 3, 4%] and %[1, 3, 4%]",
+      select(2, pcall(net, lt.zeros(2, 3, 4), lt.zeros(1, 3, 4))))
+    assert.matches("src_mask is not taken: give source_mask", select(2, pcall(net,
+      lt.zeros(1, 3, 4), lt.zeros(1, 3, 4), { src_mask = lt.ones(3, 3) })))
   end)
 end)

@@ -1,7 +1,9 @@
--- spec/onnx/export_spec.lua: what an ONNX file holds. That onnxruntime computes the same from it is
--- shown by `./dev parity` (spec/parity/onnx.lua).
+-- spec/onnx/export_spec.lua: what an ONNX file holds, and what evaluate.lua computes from it. That
+-- onnxruntime computes the same is shown by runtime_spec.lua.
 local error_of = require "spec.error_of"
+local evaluate = require "spec.onnx.evaluate"
 local lt = require "ltrain"
+local models = require "spec.onnx.models"
 local read = require "spec.onnx.reader"
 local nn = lt.nn
 
@@ -123,6 +125,72 @@ describe("lt.onnx.export", function()
     assert.equal(string.pack("<i8i8i8", 0, 5, 10), positions.bytes)
   end)
 
+  it("has no node and no initializer that no output needs", function()
+    local unused <const> = nn.Linear(4, 4)
+    local file <const> = file_of(function(x)
+      unused(x):erfinv()
+      local _, positions = x:max(2)
+      return positions, x:instance_norm()
+    end, lt.randn(2, 3, 4))
+    local used = {}
+    for _, node in ipairs(file.nodes) do
+      for _, name in ipairs(node.inputs) do used[name] = true end
+    end
+    for name in next, file.initializers do assert.is_true(used[name], name) end
+    assert.equal("ArgMax", file.ops[1])
+    assert.is_nil(table.concat(file.ops, " "):find "ReduceMax")
+  end)
+
+  it("pads by Pad, and flips by a Slice that runs backwards", function()
+    local file = file_of(nn.ZeroPad2d { 1, 2, 0, 1 }, lt.randn(1, 2, 3, 4))
+    local pads <const> = file.initializers[file.nodes[#file.nodes - 1].inputs[2]]
+    assert.equal("Pad", file.ops[#file.ops - 1])
+    assert.equal(("i8"):rep(8):pack(0, 0, 0, 1, 0, 0, 1, 2), pads.bytes)
+    file = file_of(function(x) return x:flip(2) end)
+    assert.same({ "Slice", "Identity" }, file.ops)
+  end)
+
+  describe("with a sample of one", function()
+    local axes <const> = { dynamic_axes = { input = { "batch", "length" } } }
+
+    it("has no size of the sample in the file", function()
+      local file <const> = file_of(function(x)
+        local y = x + lt.arange(x.shape[2]):view(-1, 1)
+        return y:select(2, -1), y:narrow(2, 1, x.shape[2] - 1), y:flatten(2)
+      end, lt.randn(1, 1, 4), axes)
+      assert.same({ { "batch", 4 }, { "batch", "output_2_2", 4 }, { "batch", "output_3_2" } },
+        { file.outputs[1].shape, file.outputs[2].shape, file.outputs[3].shape })
+      assert.same({ "batch", "length", 4 }, file.inputs[1].shape)
+      assert.truthy(table.concat(file.ops, " "):find("Range", 1, true))
+    end)
+
+    it("takes the names of outputs' dims", function()
+      local file <const> = file_of(function(x) return x:flatten(2) end, lt.randn(1, 1, 4),
+        { dynamic_axes = { input = { "batch", "length" }, output = { "batch", "features" } } })
+      assert.same({ "batch", "features" }, file.outputs[1].shape)
+    end)
+  end)
+
+  describe("of a model of lt.models", function()
+    for _, case in ipairs(models.cases()) do
+      it(("computes what %s does, for inputs of several sizes"):format(case.name), function()
+        local file <const> = exported(case.model, case.samples[1], { dynamic_axes = case.axes })
+        local _ <close> = lt.no_grad()
+        case.model:eval()
+        for _, inputs in ipairs(case.samples) do
+          local got <const> = evaluate(file, inputs)
+          local want <const> = models.tensors(case.model(table.unpack(inputs)))
+          assert.equal(#want, #got)
+          for k, x in ipairs(want) do
+            assert.same(x.shape, got[k].shape)
+            local limit <const> = 1e-4 * math.max(1, x:abs():max():item())
+            assert.is_true((x - got[k]):abs():max():item() < limit)
+          end
+        end
+      end)
+    end
+  end)
+
   it("follows a detached value and one that is written in place", function()
     local file <const> = file_of(function(x)
       local y <const> = x * 2
@@ -163,16 +231,29 @@ describe("lt.onnx.export", function()
     end
 
     it("random numbers, with the line that draws them", function()
-      check("randn at .*export_spec.lua:%d+ draws random numbers",
+      check("randn at .*export_spec.lua:%d+: draws random numbers, which a file cannot: draw them "
+        .. "outside of the model",
         function(x) return x + lt.randn(3, 4) end)
     end)
     it("an operation that has no form", function()
-      check("no ONNX form of erfinv, used at .*export_spec.lua:%d+", function(x)
+      check("erfinv at .*export_spec.lua:%d+: there is no ONNX form of it", function(x)
         return x:erfinv()
       end)
     end)
+    it("an operation that is composed of some without a form, by its own name", function()
+      check("onnx.export: nonzero at .*export_spec.lua:%d+: there is no ONNX form of it",
+        function(x) return x:gt(0):nonzero() end)
+      check("onnx.export: indexing at .*export_spec.lua:%d+: there is no ONNX form of it",
+        function(x) return x[x:gt(0)] end)
+    end)
+    it("a result that has no form, where it is used", function()
+      local x <const> = lt.randn(1, 1, 4, 4)
+      local function pool(v) return v:max_pool2d(2, { return_indices = true }) end
+      check("max_pool2d at .*export_spec.lua:%d+: there is no ONNX form", pool, x)
+      assert.same({ "MaxPool", "Identity" }, exported(function(v) return (pool(v)) end, x).ops)
+    end)
     it("writes into memory that has several views", function()
-      check("add at .*spec.lua:%d+ writes into memory that other tensors show too", function(x)
+      check("add at .*spec.lua:%d+: writes into memory that other tensors share", function(x)
         local y = x * 2
         local z <const> = y:t()
         y:add_(1)
@@ -185,35 +266,52 @@ describe("lt.onnx.export", function()
         return x
       end, nil, { dynamic_axes = { input = { "n" } } })
     end)
-    it("sizes that are no multiple of a named dim", function()
-      check("a size of 4 depends on a named dim", function(x)
-        return lt.ones(x.shape[1] + 1) * 1
-      end, nil, { dynamic_axes = { input = { "n" } } })
-    end)
-    it("numbers, constants and parts that depend on a named dim", function()
+    it("sizes, numbers, constants and parts that depend on a named dim otherwise", function()
       local n <const> = { dynamic_axes = { input = { "n" } } }
-      check("b = 3 depends on the size of a named dim", function(x)
-        return x * x.shape[1]
+      check("a size of 2 depends on the size of 'n': leave it out", function(x)
+        return lt.ones(x.shape[1] // 2 + 1) * 1
       end, nil, n)
-      check("a constant %[3%] depends on the size of a named dim", function(x)
-        return lt.arange(x.shape[1]):to "f32" * 2
+      check("the number 1.5 depends on the size of 'n'", function(x)
+        return x * (x.shape[1] / 2)
       end, nil, n)
-      check("a constant %[3, 4%] depends on the size of a named dim", function(x)
+      check("one_hot at .*: the number of classes = 3 depends on the size of 'n'", function(x)
+        return x:gt(0):long():one_hot { num_classes = x.shape[1] }
+      end, nil, n)
+      check("slice at .*: a position of %d+ depends on the size of 'n'", function(x)
+        return x:slice(1, 1, x.shape[1] // 2 + 1, 5)
+      end, lt.randn(16, 4), n)
+      check("a constant %[3%] depends on the size of 'n'", function(x)
+        local squares = {}
+        for k = 1, x.shape[1] do squares[k] = k * k end
+        return lt.tensor(squares) * 2
+      end, nil, n)
+      check("a constant %[3, 4%] depends on the size of 'n'", function(x)
         return x:t():reshape(1, 4, -1):interpolate { scale_factor = 1.5, mode = "linear" }
       end, nil, n)
-      check("which part of a tensor it takes depends", function(x)
-        return x:narrow(1, x.shape[1] - 1, 1) * 1
+      check("max_pool1d at .*: stride = {1, 3} depends on the size of 'n'", function(x)
+        return (x:t():max_pool1d(x.shape[1]))
       end, nil, n)
+      check("select at .*: a position of 1 depends on the size of 'n'", function(x)
+        return x:select(1, (x.shape[1] + 1) // 2) * 1
+      end, nil, n)
+    end)
+    it("a size at which the model fails, with its message", function()
+      check("with n = 4 in place of 3 the model fails: .*spec.lua:%d+: too long", function(x)
+        if x.shape[1] ~= 3 then error "too long" end
+        return x * 1
+      end, nil, { dynamic_axes = { input = { "n" } } })
+      check("'n' names dims of 3 and of 4", function(x) return x * 1 end, nil,
+        { dynamic_axes = { input = { "n", "n" } } })
     end)
     it("what is no model, input, path or option", function()
       check("needs a model or a function, got 3", 3)
       check("inputs must be a tensor or a list", function(x) return x end, {})
       check("inputs%[2%] must be a tensor, got 'x'", function(x) return x end, { lt.ones(1), "x" })
-      check("what the model returns must be a tensor", function() end)
+      check("what the model returns must be tensors", function() end)
       check("unknown option 'input_name'; did you mean 'input_names'", function() end, nil,
         { input_name = {} })
-      check("there is no input 'inptu'; did you mean 'input'", function(x) return x end, nil,
-        { dynamic_axes = { inptu = { "n" } } })
+      check("there is no input or output 'inptu'; did you mean 'input'", function(x) return x end,
+        nil, { dynamic_axes = { inptu = { "n" } } })
       check("must be {%[dim%] = 'name'}, dims from 1 to 2", function(x) return x end, nil,
         { dynamic_axes = { input = { [3] = "n" } } })
       check("input_names has 2 names for 1 input", function(x) return x end, nil,

@@ -36,6 +36,7 @@ local function attribute(fields)
   local kind <const> = fields[20][1]
   if kind == 1 then return fields[2][1] end
   if kind == 2 then return fields[3][1] end
+  if kind == 3 then return fields[4][1] end
   return fields[8] or {}
 end
 

@@ -89,13 +89,45 @@ describe("x:masked_fill by a tensor", function()
   end)
 end)
 
+describe("reductions of rows and columns", function()
+  it("of lengths around those of lanes reach each element once", function()
+    for _, n in ipairs{1, 4, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 95, 96, 97, 130} do
+      local x = lt.arange(3 * n):to("f32"):reshape{3, n} -- all sums are exact
+      local want = {}
+      for row = 0, 2 do want[row + 1] = n * (2 * row * n + n - 1) // 2 end
+      for _, y in ipairs{x:sum(2), x:t():contiguous():sum(1), x:to("i64"):sum(2)} do
+        assert.same(want, y:tolist())
+      end
+      assert.same({n - 1, 2 * n - 1, 3 * n - 1}, x:amax(2):tolist())
+      assert.same({0, n, 2 * n}, x:t():contiguous():amin(1):tolist())
+    end
+  end)
+end)
+
 describe("the option dtype", function()
+  it("is the dtype of the result, integers wrap", function()
+    local x = lt.tensor({300, 300}, {dtype = "i64"})
+    for _, name in ipairs{"sum", "prod", "nansum", "cumsum", "cumprod"} do
+      for dtype, want in pairs{i32 = {600, 90000}, u8 = {88, 144}} do
+        local y = x[name](x, 1, {dtype = dtype}):reshape(-1)
+        assert.same({dtype, want[name:find "prod" and 2 or 1]}, {y.dtype, y[-1]:item()})
+      end
+    end
+    assert.same({600, "i32"}, {lt.tensor{300.7, 300.7}:sum{dtype = "i32"}:item(),
+      x:sum{dtype = "i32"}.dtype})
+    assert.is_true(x:sum{dtype = "bool"}:item())
+    for _, name in ipairs{"mean", "nanmean"} do
+      assert.matches(name .. ": dtype must be floating, got i32", error_of(function()
+        return x[name](x, {dtype = "i32"})
+      end), 1, true)
+    end
+  end)
+
   it("converts before reductions, scans and softmax", function()
     local x = lt.tensor({200, 100}, {dtype = "u8"})
     assert.equal(300, x:sum{dtype = "f32"}:item())
     assert.equal("f64", x:mean{dtype = "f64"}.dtype)
     assert.equal("f64", x:to("f32"):softmax(1, {dtype = "f64"}).dtype)
-    assert.equal("i32", x:cumsum(1, {dtype = "i32"}).dtype == "i64" and "i32")
     assert.matches("amax: unknown option 'dtype'", error_of(function()
       return x:amax{dtype = "f32"}
     end))
@@ -160,6 +192,43 @@ describe("lt.meshgrid", function()
   end)
 end)
 
+describe("counts that are too large", function()
+  it("are refused before anything is made", function()
+    local x, image, most = lt.ones(4, 4), lt.ones(1, 4, 2, 2), math.maxinteger
+    for text, f in pairs{
+      ["tensor_split: n must be at most 65536, got 4294967296 (dim 1 of [4, 4])"] =
+        function() return x:tensor_split(1 << 32) end,
+      ["pixel_shuffle: upscale_factor must be at most 2147483647: got 4294967296"] =
+        function() return lt.pixel_shuffle(image, 1 << 32) end,
+      ["interpolate: size must be at most 16777216: got 4294967296"] =
+        function() return lt.interpolate(image, {size = 1 << 32}) end,
+      ["interpolate: scale_factor = 1e+30 makes a size of 2e+30 of [1, 4, 2, 2]: at most 16777216"]
+        = function() return lt.interpolate(image, {scale_factor = 1e30}) end,
+      ["nn.LSTM: num_layers must be at most 65536: got 4294967296"] =
+        function() return lt.nn.LSTM(4, 4, {num_layers = 1 << 32}) end,
+      ["pad: {9223372036854775807, 9223372036854775807} does not fit dim 2 of [4, 4]"] =
+        function() return x:pad{most, most} end,
+      ["pad: {-9223372036854775808, 0} does not fit dim 2 of [4, 4]"] =
+        function() return x:pad{math.mininteger, 0} end,
+      ["pad: impossible shape [8589934596, 8589934596]"] =
+        function() return x:pad{1 << 32, 1 << 32, 1 << 32, 1 << 32} end,
+      ["(padding [9223372036854775807, 9223372036854775807]"] =
+        function() return lt.nn.functional.unfold(image, 2, {padding = most}) end,
+      ["diag: diagonal must be in -2147483647..2147483647, got 9223372036854775807"] =
+        function() return lt.ones(3):diag(most) end,
+    } do
+      assert.matches(text, error_of(f), 1, true)
+    end
+  end)
+
+  it("and below 0 are refused where no count is another one", function()
+    assert.matches("eye: impossible shape [1, -1]", error_of(lt.eye, 1, -1), 1, true)
+    assert.matches("max_pool2d: stride must be at least 1, got {-1, -1}", error_of(function()
+      return lt.ones(1, 4, 4):max_pool2d(2, {stride = -1})
+    end), 1, true)
+  end)
+end)
+
 describe("x:tensor_split", function()
   it("cuts into n parts or between places", function()
     local function sizes(parts)
@@ -217,10 +286,10 @@ describe("scatter", function()
   it("writes tensors and numbers, and adds or multiplies", function()
     assert.same({{5, 5, 0}}, list(lt.zeros(1, 3):scatter(index, 5, {dim = 2})))
     local x, s = lt.full({1, 3}, 2.0), lt.tensor{{1.0, 3.0, 4.0}}
-    assert.same({{1, 4, 2}}, list(x:scatter(index, s, 2)))
+    assert.same({{1, 4, 2}}, list(x:scatter(2, index, s)))
     assert.same({{3, 9, 2}}, list(x:scatter(index, s, {dim = 2, reduce = "add"})))
     assert.same({{2, 24, 2}}, list(x:scatter(index, s, {dim = 2, reduce = "multiply"})))
-    x:scatter_(index, s, 2)
+    x:scatter_(2, index, s)
     assert.same({{1, 4, 2}}, list(x))
     assert.matches("scatter: reduce must be add or multiply",
       error_of(function() return x:scatter(index, s, {dim = 2, reduce = "mean"}) end))

@@ -52,6 +52,15 @@ local UNARY <const> = {
   tan = math.tan, asin = math.asin, acos = math.acos, atan = math.atan,
   sinh = function(x) return (math.exp(x) - math.exp(-x)) / 2 end,
   cosh = function(x) return (math.exp(x) + math.exp(-x)) / 2 end,
+  exp2 = function(x) return 2 ^ x end, erfc = function(x) return 1 - erf(x) end,
+  asinh = function(x) return math.log(x + math.sqrt(x * x + 1)) end,
+  acosh = function(x) return math.log(x + math.sqrt(x * x - 1)) end,
+  atanh = function(x) return math.log((1 + x) / (1 - x)) / 2 end,
+  sinc = function(x) return x == 0 and 1 or math.sin(math.pi * x) / (math.pi * x) end,
+  logit = function(x)
+    x = math.max(0.3, math.min(0.7, x))
+    return math.log(x / (1 - x))
+  end,
   erfinv = erfinv, lgamma = lgamma, digamma = digamma, ceil = math.ceil, trunc = trunc,
   isinf = function(x) return x == math.huge or x == -math.huge end,
   neg = function(x) return -x end, abs = math.abs, sign = sign,
@@ -107,6 +116,9 @@ local BINARY <const> = {
   bitwise_xor = function(a, b) return a ~ b end,
   bitwise_left_shift = function(a, b) return a << b end,
   bitwise_right_shift = function(a, b) return a // (1 << b) end, gcd = gcd,
+  fmax = math.max, fmin = math.min,
+  copysign = function(a, b) return b < 0 and -math.abs(a) or math.abs(a) end,
+  hypot = function(a, b) return math.sqrt(a * a + b * b) end,
   add = function(a, b) return a + b end, sub = function(a, b) return a - b end,
   mul = function(a, b) return a * b end, div = function(a, b) return a / b end,
   pow = function(a, b) return a ^ b end, maximum = math.max, minimum = math.min,
@@ -118,7 +130,8 @@ local BINARY <const> = {
   logical_or = function(a, b) return a ~= 0 or b ~= 0 end,
   logical_xor = function(a, b) return (a ~= 0) ~= (b ~= 0) end,
 }
-local OPTIONS <const> = {clamp = {min = -1, max = 1.5}, softplus = {beta = 2, threshold = 1.6},
+local OPTIONS <const> = {logit = {eps = 0.3}, clamp = {min = -1, max = 1.5},
+  softplus = {beta = 2, threshold = 1.6},
   leaky_relu = {negative_slope = 0.2}, elu = {alpha = 1.5}, celu = {alpha = 1.5},
   hardtanh = {min_val = -2, max_val = 1}, softshrink = {lambd = 0.7}, hardshrink = {lambd = 0.7},
   threshold = {threshold = -1, value = -2}}

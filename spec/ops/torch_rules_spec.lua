@@ -156,7 +156,7 @@ describe("addmm", function()
     raises("addmm: beta = 2.5 does not fit into a tensor of i64",
       function() lt.addmm(lt.tensor{1, 2}, one, one, {beta = 2.5}) end)
     local big = (1 << 53) + 1
-    assert.same({3 * big}, list(lt.tensor{0}:index_add(lt.tensor{0}, lt.tensor{big}, 1, 3)))
+    assert.same({3 * big}, list(lt.tensor{0}:index_add(1, lt.tensor{0}, lt.tensor{big}, 3)))
   end)
 end)
 
@@ -165,28 +165,28 @@ describe("tensors without dims", function()
   local zero, zeros = lt.tensor(0), lt.tensor{0, 0}
 
   it("are one element to index_select and gather", function()
-    assert.equal(5.0, five:index_select(zero, 1):item())
-    assert.same({}, five:index_select(lt.tensor{0}, 1).shape)
+    assert.equal(5.0, five:index_select(1, zero):item())
+    assert.same({}, five:index_select(1, lt.tensor{0}).shape)
     raises("index_select: the index of a tensor without dims has 1 element, got 2",
-      function() five:index_select(zeros, 1) end)
-    assert.same({5.0, 5.0}, list(five:gather(zeros, 1)))
-    assert.equal(6.0, lt.tensor{5.0, 6}:gather(lt.tensor(1), 1):item())
+      function() five:index_select(1, zeros) end)
+    assert.same({5.0, 5.0}, list(five:gather(1, zeros)))
+    assert.equal(6.0, lt.tensor{5.0, 6}:gather(1, lt.tensor(1)):item())
   end)
 
   it("are one element to index_add and scatter_add", function()
-    assert.equal(7.0, five:index_add(zero, two, 1):item())
-    assert.equal(7.0, five:scatter_add(zero, two, 1):item())
-    assert.equal(10.0, five:scatter_add(zeros, lt.tensor{2.0, 3}, 1):item())
-    assert.same({5.0, 8.0}, list(lt.tensor{5.0, 6}:scatter_add(lt.tensor(1), two, 1)))
+    assert.equal(7.0, five:index_add(1, zero, two):item())
+    assert.equal(7.0, five:scatter_add(1, zero, two):item())
+    assert.equal(10.0, five:scatter_add(1, zeros, lt.tensor{2.0, 3}):item())
+    assert.same({5.0, 8.0}, list(lt.tensor{5.0, 6}:scatter_add(1, lt.tensor(1), two)))
   end)
 
   it("get gradients from them", function()
     local x, s = leaf(5.0), leaf(2.0)
-    local y = x:gather(zeros, 1):sum() + x:index_select(zero, 1)
+    local y = x:gather(1, zeros):sum() + x:index_select(1, zero)
     y:backward()
     assert.equal(3.0, x.grad:item())
     x.grad = nil
-    y = x:scatter_add(zero, s, 1) * 3 + x:index_add(zero, s, 1)
+    y = x:scatter_add(1, zero, s) * 3 + x:index_add(1, zero, s)
     y:backward()
     assert.equal(4.0, x.grad:item())
     assert.equal(4.0, s.grad:item())

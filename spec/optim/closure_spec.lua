@@ -36,6 +36,10 @@ describe("LBFGS", function()
   it("wants a closure, and one group", function()
     local w = lt.parameter(lt.ones(2))
     local optimizer = lt.optim.LBFGS { w }
+    assert.matches("optim: step: the closure must be a function: got a tensor [2]",
+      error_of(function() lt.optim.SGD({ w }, { lr = 1 }):step(lt.ones(2)) end), 1, true)
+    assert.matches("returns the loss: got a tensor [2]",
+      error_of(function() optimizer:step(lt.ones(2)) end), 1, true)
     assert.matches("closure_spec%.lua:%d+: optim%.LBFGS: step needs a closure",
       error_of(function() optimizer:step() end))
     assert.matches("optim%.LBFGS: all parameters are one vector: give one group: got 2",
@@ -79,9 +83,19 @@ describe("Muon", function()
   end)
 end)
 
+describe("Rprop", function()
+  it("takes factors below and above 1", function()
+    assert.matches("closure_spec%.lua:%d+: optim%.Rprop: etas must be two numbers, 0 < the first"
+      .. " < 1 < the second: got {1.2, 0.5}",
+      error_of(function()
+        lt.optim.Rprop({ lt.parameter(lt.ones(3)) }, { etas = { 1.2, 0.5 } })
+      end))
+  end)
+end)
+
 describe("Optimizers by rules", function()
-  local NAMES <const> = { "Adadelta", "Adagrad", "Adam", "Adamax", "Lion", "NAdam", "RAdam",
-                          "RMSprop" }
+  local NAMES <const> = { "ASGD", "Adadelta", "Adagrad", "Adam", "Adamax", "Lion", "NAdam", "RAdam",
+                          "RMSprop", "Rprop" }
 
   it("leave out what has no gradient", function()
     for _, name in ipairs(NAMES) do

@@ -5,6 +5,7 @@ local LambdaLR = require "ltrain.optim.LambdaLR"
 local ReduceLROnPlateau = require "ltrain.optim.ReduceLROnPlateau"
 local StepLR = require "ltrain.optim.StepLR"
 local error_of = require "spec.error_of"
+local lt = require "ltrain"
 
 -- A scheduler sees nothing of an optimizer but its groups.
 local function optimizer_with(...)
@@ -56,6 +57,29 @@ describe("StepLR", function()
   it("wants an optimizer", function()
     assert.matches("optim%.StepLR: the first argument must be an optimizer: got 3",
       error_of(StepLR, 3, 1))
+  end)
+end)
+
+describe("a scheduler", function()
+  it("takes its arguments by name too", function()
+    local function rates(name, ...)
+      local optimizer = lt.optim.SGD({ lt.parameter(lt.ones(1)) }, { lr = 0.1, momentum = 0.9 })
+      local scheduler, list = lt.optim[name](optimizer, ...), {}
+      for i = 1, 4 do
+        list[i] = optimizer.param_groups[1].lr
+        scheduler:step()
+      end
+      return list
+    end
+    assert.same(rates("OneCycleLR", 0.2, { total_steps = 5 }),
+      rates("OneCycleLR", { max_lr = 0.2, total_steps = 5 }))
+    assert.same(rates("CyclicLR", 0.01, 0.2, { step_size_up = 2 }),
+      rates("CyclicLR", { base_lr = 0.01, max_lr = 0.2, step_size_up = 2 }))
+    for name, first in pairs { StepLR = { "step_size", 2 }, MultiStepLR = { "milestones", { 2 } },
+      ExponentialLR = { "gamma", 0.5 }, CosineAnnealingLR = { "T_max", 3 },
+      CosineAnnealingWarmRestarts = { "T_0", 2 } } do
+      assert.same(rates(name, first[2]), rates(name, { [first[1]] = first[2] }), name)
+    end
   end)
 end)
 

@@ -7,6 +7,7 @@ import warnings
 
 import torch
 from torch.optim import lr_scheduler as s
+from torch.optim.swa_utils import SWALR
 
 warnings.simplefilter("ignore")
 STEPS = 24
@@ -33,6 +34,10 @@ CASES = [
      "base_momentum = 0.5, max_momentum = 0.7 })",
      lambda o: s.CyclicLR(o, 0.1, 0.5, 3, mode="exp_range", gamma=0.9, base_momentum=0.5,
                           max_momentum=0.7)),
+    ("SWALR(o, 0.05)", lambda o: SWALR(o, 0.05)),
+    ("SWALR(o, { 0.05, 0.3 }, { anneal_epochs = 4, anneal_strategy = 'linear' })",
+     lambda o: SWALR(o, [0.05, 0.3], 4, "linear")),
+    ("SWALR(o, { swa_lr = 0.05, anneal_epochs = 0 })", lambda o: SWALR(o, 0.05, 0)),
     ("OneCycleLR(o, 0.5, { total_steps = 24 })", lambda o: s.OneCycleLR(o, 0.5, 24)),
     ("OneCycleLR(o, 0.5, { epochs = 4, steps_per_epoch = 7, three_phase = true, "
      "anneal_strategy = 'linear', div_factor = 10.0, pct_start = 0.4 })",

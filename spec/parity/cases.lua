@@ -4,7 +4,8 @@
 -- A case is plain data: {op, inputs, args, options, named, list, in_place}, inputs as
 -- spec/parity/inputs.lua has them, arguments by place after them; the last inputs go into the
 -- options by the names in `named`. Calls of views and positions: spec/parity/places.lua; of lists
--- of gradients: spec/parity/lists.lua; of stdlib/ops: spec/parity/images.lua. A quarter of the
+-- of gradients: spec/parity/lists.lua; of stdlib/ops: spec/parity/images.lua,
+-- short_names.lua. A quarter of the
 -- calls is made of integers: spec/parity/integers.lua.
 local composites = require "spec.parity.composites"
 local images = require "spec.parity.images"
@@ -14,6 +15,7 @@ local losses = require "spec.parity.losses"
 local lt = require "ltrain"
 local make = require "spec.parity.inputs"
 local places = require "spec.parity.places"
+local short_names = require "spec.parity.short_names"
 local public = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 local windows = require "spec.parity.windows"
@@ -34,7 +36,7 @@ end
 -- Two values of each number: none is a value that elements have, where a function bends.
 local NUMBERS <const> = {negative_slope = {0.01, 0.2}, alpha = {1, 0.625}, lambd = {0.505, 0.303},
   min_val = {-1.01, 0.01}, max_val = {1.01, 1.7}, beta = {1, 2}, threshold = {20, 0.505},
-  value = {-0.7, 1}}
+  value = {-0.7, 1}, eps = {0.1303, 0.0303}}
 
 local function unary_numbers(op)
   local case = unary(op)
@@ -202,7 +204,7 @@ for name, row in pairs(losses) do
     return call(list, options)
   end
 end
-for _, more in ipairs{composites, images, lists, places, windows} do
+for _, more in ipairs{composites, images, lists, places, short_names, windows} do
   for name, maker in pairs(more) do OPS[name] = maker end
 end
 
@@ -214,6 +216,7 @@ M.except = {
   gru_layer = "compared as nn.GRU", rnn_layer = "compared as nn.RNN",
   sigmoid_focal_loss = "torchvision's: spec/nn/losses_spec.lua",
   dice_loss = "not in PyTorch: spec/nn/losses_spec.lua", arange = "no tensor comes in",
+  tril_indices = "no tensor comes in", triu_indices = "no tensor comes in",
   linspace = "spec/ops/composites_spec.lua", eye = "spec/ops/composites_spec.lua",
 }
 
@@ -236,7 +239,7 @@ function M.names()
     end
   end
   for name, place in tree.pairs(public) do
-    if place:find "^ltrain%.ops%." then
+    if place:find "^ltrain%.ops%." and not M.except[name] then
       local list = OPS[name] and have or lack
       list[#list + 1] = name
     end

@@ -119,6 +119,15 @@ return {
     return with({tensor({2, groups * random(2), random(3), one_of{1, 2}}, {dtype = wide()})},
       {groups})
   end,
+  pairwise_distance = function()
+    local shape, dtype = {random(2), random(3)}, wide()
+    return with({tensor(shape, {dtype = dtype}), tensor(shape, {dtype = dtype})},
+      {one_of{2, 3, 1.5}, one_of{1e-6, 0.01}, flag()})
+  end,
+  local_response_norm = function()
+    return with({images(random(3))}, {random(3), one_of{1e-4, 0.5}, one_of{0.75, 2},
+      one_of{1, 2}})
+  end,
   trace = function() return call{tensor({random(3), random(3)}, {dtype = wide()})} end,
   tensordot = function()
     local a, b, n, dtype = {random(2)}, {}, random(0, 2), wide()

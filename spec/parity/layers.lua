@@ -145,6 +145,16 @@ local LAYERS <const> = {
     return row({4, 2}, {dim_feedforward = 6, dropout = 0, norm_first = flag(),
       activation = one_of{"relu", "gelu"}}, x(2, random(3), 4))
   end,
+  Transformer = function()
+    return row({4, 2, 1, 2, 6, 0}, {norm_first = flag(), activation = one_of{"relu", "gelu"}},
+      x(2, random(3), 4), x(2, random(3), 4))
+  end,
+  LocalResponseNorm = function()
+    return row({random(3)}, {alpha = 0.5, k = one_of{1, 2}}, x(2, 3, 4))
+  end,
+  PairwiseDistance = function()
+    return row({one_of{2, 3}}, {keepdim = flag()}, x(2, 3), x(2, 3))
+  end,
   Unflatten = function() return row({2, {2, 3}}, {}, x(2, 6, random(3))) end,
   Softmax = function() return row({one_of{1, -1}}, {}, any(1, 3)) end,
 }
@@ -181,7 +191,8 @@ M.except = {
   SinusoidalPositions = "not in PyTorch: spec/nn/transformer_spec.lua", ModuleDict = "a table",
   TransformerDecoder = "a stack of what is compared",
   TransformerEncoder = "a stack of what is compared",
-  ParameterList = "a list", SyncBatchNorm = "BatchNorm on several ranks: spec/dist/ddp_spec.lua",
+  ParameterList = "a list", ParameterDict = "a table",
+  SyncBatchNorm = "BatchNorm on several ranks: spec/dist/ddp_spec.lua",
   Module = "the base class", ModuleList = "a list", Sequential = "a chain",
 }
 

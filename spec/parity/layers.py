@@ -46,6 +46,7 @@ LAYERS = {
         *a, batch_first=True, **o),
     "TransformerDecoderLayer": lambda a, o: torch.nn.TransformerDecoderLayer(
         *a, batch_first=True, **o),
+    "Transformer": lambda a, o: torch.nn.Transformer(*a, batch_first=True, **o),
     "MultiheadAttention": lambda a, o: torch.nn.MultiheadAttention(*a, batch_first=True, **o),
     "GRU": lambda a, o: torch.nn.GRU(*a, batch_first=True, **o),
     "LSTM": lambda a, o: torch.nn.LSTM(*a, batch_first=True, **o),

@@ -2,9 +2,11 @@
 --
 --   ltrain spec/parity/onnx.lua FOLDER
 --
--- NAME.onnx, and NAME.safetensors with input_1, ..., output_1, ...; NAME_2.safetensors holds inputs
--- of another size of the named dims, where there are such. onnx.py runs them in onnxruntime.
+-- NAME.onnx, and NAME.safetensors with input_1, ..., output_1, ...; NAME_2.safetensors and so on
+-- hold inputs of other sizes of the named dims, where there are such. onnx.py runs them in
+-- onnxruntime.
 local lt <const> = require "ltrain"
+local models <const> = require "spec.onnx.models"
 local nn <const> = lt.nn
 
 local folder <const> = assert(arg[1], "usage: onnx.lua FOLDER")
@@ -24,16 +26,18 @@ local function write(name, m, inputs)
   local state = {}
   local _ <close> = lt.no_grad()
   for k, x in ipairs(inputs) do state["input_" .. k] = x end
-  for k, y in ipairs { m(unpack(inputs)) } do state["output_" .. k] = y:contiguous() end
+  for k, y in ipairs(models.tensors(m(unpack(inputs)))) do
+    state["output_" .. k] = y:clone()
+  end
   lt.save(("%s/%s.safetensors"):format(folder, name), state)
 end
 
--- `again`: inputs of other sizes, with `options.dynamic_axes`.
-local function case(name, m, inputs, options, again)
+-- Inputs of other sizes follow, with `options.dynamic_axes`.
+local function case(name, m, inputs, options, ...)
   lt.onnx.export(m, inputs, ("%s/%s.onnx"):format(folder, name), options)
   m:eval()
   write(name, m, inputs)
-  if again then write(name .. "_2", m, again) end
+  for k, again in ipairs { ... } do write(("%s_%d"):format(name, k + 1), m, again) end
 end
 
 local function elementwise(name, fn, ...)
@@ -114,7 +118,7 @@ elementwise("slices", function(v)
 end, x)
 elementwise("joins", function(a, b) return lt.cat({ a, b }, 2), lt.stack({ a, b }, 1) end, x, y)
 elementwise("choices", function(v, ids)
-  return v:index_select(ids, 2), v:gather(ids:view(1, 2):remainder(3):expand(3, 2), 1), v:tril(),
+  return v:index_select(2, ids), v:gather(1, ids:view(1, 2):remainder(3):expand(3, 2)), v:tril(),
     v:triu(1), (v:topk(2, { dim = 2 })), ids:one_hot { num_classes = 6 }
 end, x, lt.tensor({ 4, 0 }, { dtype = "i64" }))
 elementwise("products", function(a, b) return a:matmul(b:t()), a[1]:dot(b[1]), a:matmul(b[1]) end,
@@ -206,22 +210,88 @@ case("lstm_lengths", model(function(m, x_, n_)
 end, { net = nn.LSTM(4, 6, { bidirectional = true }) }),
   { lt.randn(3, 5, 4), lt.tensor({ 5, 2, 3 }, { dtype = "i64" }) })
 
--- Models as they come, small.
-local models <const> = lt.models
-local images <const>, more_images = { lt.randn(2, 3, 32, 32) }, { lt.randn(3, 3, 32, 32) }
-local ids <const>, more_ids = { lt.randint(0, 50, { 2, 8 }) }, { lt.randint(0, 50, { 3, 8 }) }
-case("resnet18", models.resnet18 { num_classes = 10 }, images, batch, more_images)
-case("vit", models.vit { image_size = 32, patch_size = 8, hidden_dim = 32, num_layers = 2,
-                         num_heads = 4, mlp_dim = 64, num_classes = 10 },
-  images, batch, more_images)
-case("gpt2", models.gpt2 { vocab_size = 50, n_positions = 16, n_embd = 32, n_layer = 2,
-                           n_head = 4 }, ids, batch, more_ids)
-case("bert", models.bert { vocab_size = 50, hidden_size = 32, num_hidden_layers = 2,
-                           num_attention_heads = 4, intermediate_size = 64,
-                           max_position_embeddings = 16 }, ids, batch, more_ids)
-case("llama", models.llama { vocab_size = 50, hidden_size = 32, num_hidden_layers = 2,
-                             num_attention_heads = 4, num_key_value_heads = 2,
-                             intermediate_size = 64 }, ids, batch, more_ids)
+for _, each in ipairs(models.cases()) do
+  case("model_" .. each.name, each.model, each.samples[1], { dynamic_axes = each.axes },
+    unpack(each.samples, 2))
+end
+
+-- What depends on the sizes of named dims.
+local image <const> = lt.randn(2, 3, 6, 7)
+local function resized(name, fn, axes, ...) -- the samples of one input
+  local samples = {}
+  for k, v in ipairs { ... } do samples[k] = { v } end
+  case(name, model(function(_, v) return fn(v) end), samples[1],
+    { dynamic_axes = { input = axes } }, unpack(samples, 2))
+end
+local by_batch <const>, by_sides = { "batch" }, { "batch", [3] = "height", [4] = "width" }
+for _, sample in ipairs { { "", image }, { "_of_one", image:narrow(1, 1, 1) } } do
+  local suffix <const>, first, other = sample[1], sample[2], lt.randn(5, 3, 9, 8)
+  local same_sides <const> = other:narrow(3, 1, 6):narrow(4, 1, 7)
+  resized("parts" .. suffix, function(v)
+    return v:select(2, 1), v:select(2, -1), v[1], v:narrow(2, 2, 2), v:flip(3), v:flip(1, 4),
+      v:select(1, -1), v:diagonal(0, 3, 4), v:diagonal(1, 2, 4), v:slice(3, 1, -1, 2),
+      v:narrow(2, 2, 1)
+  end, by_batch, first, same_sides)
+  resized("parts_by_sides" .. suffix, function(v)
+    return v:select(4, -1), v:slice(3, 2, -2), v:narrow(4, 1, v.shape[4] - 2), v:flip(4),
+      v:narrow(3, v.shape[3] - 1, 2), v:flatten(3), v:transpose(2, 3):reshape(-1, 3, v.shape[4]),
+      v:roll(1, 3), v:sum(4) / v.shape[4]
+  end, by_sides, first, other)
+  resized("strides" .. suffix, function(v)
+    local pooled <const> = v:avg_pool2d(4, { stride = 4 })
+    return pooled:flatten(3), pooled + lt.arange(pooled.shape[4]), v:slice(3, 1, -1, 2),
+      v:slice(4, 2, -1, 2), v:mean { 3, 4 }, v:var { 3, 4 }, v:std(1, { correction = 0 }),
+      (v:sort(3)), (v:max_pool2d(3, { stride = 2, padding = 1 })):flatten(2)
+  end, by_sides, first, other, lt.randn(2, 3, 21, 33))
+  resized("paddings" .. suffix, function(v)
+    return v:pad { 1, 2 }, v:pad({ 1, 0, 2, 1 }, { value = 0.5 }), v:pad { 0, 0, -1, 1 },
+      v:pad({ 1, 2, 1, 1 }, { mode = "reflect" }), v:pad({ 1, 2 }, { mode = "replicate" }),
+      v:pad({ 2, 1, 1, 1 }, { mode = "circular" })
+  end, by_sides, first, other)
+  resized("instance_norm" .. suffix, function(v) return v:instance_norm() end, by_batch, first,
+    same_sides)
+  resized("counted" .. suffix, function(v)
+    local n <const> = v.shape[4]
+    return v + lt.arange(n), v * lt.arange(1, 2 * n, 2), lt.ones(n, n):tril() * 2,
+      lt.ones(n + 1) * 2, lt.zeros(v.shape[1] * n) + 1, lt.ones(2 * n - 1) * 3
+  end, by_sides, first, other)
+end
+case("zero_pad", nn.Sequential(nn.ZeroPad2d(1), nn.Conv2d(3, 4, 4, { padding = "same" }),
+  nn.InstanceNorm2d(4, { affine = true })), { image }, batch, { lt.randn(5, 3, 6, 7) })
+case("affine_grid", model(function(_, v, theta)
+  return v:grid_sample(theta:affine_grid { v.shape[1], 3, 4, 5 })
+end), { lt.randn(1, 3, 4, 5), lt.randn(1, 2, 3) },
+  { dynamic_axes = { input_1 = { "n" }, input_2 = { "n" } } },
+  { lt.randn(3, 3, 4, 5), lt.randn(3, 2, 3) })
+local function lengths_of(...) return lt.tensor({ ... }, { dtype = "i64" }) end
+case("gru_lengths", model(function(m, v, n)
+  local y_, state = m.net(v, nil, { lengths = n })
+  return y_, state
+end, { net = nn.GRU(4, 6) }), { lt.randn(1, 5, 4), lengths_of(3) },
+  { dynamic_axes = { input_1 = { "batch" }, input_2 = { "batch" } } },
+  { lt.randn(4, 5, 4), lengths_of(5, 1, 2, 4) })
+local function keys_of(n, t) return lt.arange(t):lt(lt.arange(n):view(-1, 1) + 2) end
+case("encoder_masked", model(function(m, v, keys)
+  return m.net(v, { key_mask = keys })
+end, { net = nn.TransformerEncoder(layer, 2) }), { lt.randn(1, 5, 8), keys_of(1, 5) },
+  { dynamic_axes = { input_1 = { "batch", "length" }, input_2 = { "batch", "length" } } },
+  { lt.randn(4, 9, 8), keys_of(4, 9) }, { lt.randn(2, 3, 8), keys_of(2, 3) })
+case("decoder", model(function(m, v, memory)
+  return m.net(v, memory, { causal = true })
+end, { net = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2), 1) }),
+  { lt.randn(1, 5, 8), lt.randn(1, 4, 8) },
+  { dynamic_axes = { input_1 = { "batch", "length" }, input_2 = { "batch", "memory" } } },
+  { lt.randn(3, 7, 8), lt.randn(3, 2, 8) }, { lt.randn(2, 1, 8), lt.randn(2, 9, 8) })
+local last <const> = nn.LSTM(4, 6)
+case("lstm_last", model(function(m, v) return (m.net(v)):select(2, -1) end, { net = last }),
+  { lt.randn(1, 5, 4) }, { dynamic_axes = { input = { "batch", "length" } } },
+  { lt.randn(3, 9, 4) })
+for _, name in ipairs { "LearnedPositions", "SinusoidalPositions" } do
+  local layer_ <const> = name == "LearnedPositions" and nn[name](12, 4)
+    or nn[name](4, { max_length = 12 })
+  case(name, layer_, { lt.randn(1, 3, 4) },
+    { dynamic_axes = { input = { "batch", "length" } } }, { lt.randn(2, 12, 4) })
+end
 case("upsampling", nn.Sequential(nn.Upsample { scale_factor = 2, mode = "bilinear" },
   nn.Conv2d(2, 8, 3), nn.PixelShuffle(2), nn.UpsamplingNearest2d { scale_factor = 2 },
   nn.UpsamplingBilinear2d { size = { 9, 7 } }), { lt.randn(2, 2, 5, 6) }, batch,

@@ -88,8 +88,7 @@ LACKING = {
         diag_embed diagflat diff dsplit dstack exp2 fliplr flipud frac gradient heaviside hsplit
         hstack hypot isneginf isposinf ldexp logaddexp2 logit msort rad2deg renorm repeat signbit
         trapezoid trapz tril_indices triu_indices unflatten unravel_index vsplit vstack
-        sum_to_size nn.functional.pdist nn.functional.pairwise_distance
-        nn.functional.local_response_norm""",
+        sum_to_size nn.functional.pdist""",
     "layers and losses that are not there yet": """
         nn.functional.bilinear nn.functional.triplet_margin_with_distance_loss""",
     "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """

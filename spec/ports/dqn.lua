@@ -16,7 +16,7 @@ return function(formulas)
   local optimizer = lt.optim.AdamW(policy:parameters(), {lr = 5e-3, amsgrad = true})
   local followers = target:parameters()
   for step = 1, 20 do
-    local value = policy(state):gather(action, 2):squeeze(2)
+    local value = policy(state):gather(2, action):squeeze(2)
     local best = lt.no_grad(function() return target(after):amax(2):masked_fill(final, 0) end)
     local loss = lt.smooth_l1_loss(value, reward + 0.99 * best)
     optimizer:zero_grad()

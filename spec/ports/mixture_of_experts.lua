@@ -20,7 +20,7 @@ function Experts:forward(x) -- [N, 8] -> the same
     local mask = chosen:eq(k - 1)
     local row = mask:nonzero():select(2, 1)
     local weight = weights:masked_select(mask):unsqueeze(2)
-    y = y:index_add(row, expert(x[row]) * weight, 1)
+    y = y:index_add(1, row, expert(x[row]) * weight)
   end
   return y
 end

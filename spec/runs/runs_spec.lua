@@ -244,6 +244,26 @@ describe("a run that is resumed in its folder", function()
 end)
 
 describe("media", function()
+  for _, hook in ipairs { "on_train_batch_start", "on_train_batch_end", "on_train_epoch_end",
+    "on_validation_epoch_end" } do
+    it("have the step of the metrics that are logged in " .. hook, function()
+      local net = Logged()
+      function net:validation_step() end
+      net[hook] = function(self)
+        local by_step = hook:find "batch" ~= nil
+        self:log("seen", 1, { on_step = by_step, on_epoch = not by_step })
+        self:log_text("seen", "here")
+      end
+      local run = read((fit(net, { max_epochs = 1 }, { val = { lt.ones(1, 1) } })))
+      local steps, last = {}, nil
+      for _, entry in ipairs(lt.runs.media(run)) do
+        if entry.step ~= last then steps[#steps + 1] = entry.step end
+        last = entry.step
+      end
+      assert.same(run.metrics.seen.steps, steps)
+    end)
+  end
+
   it("are files and entries of an index, in the order in which they were logged", function()
     local net = Logged(function(self)
       if self.global_step ~= 1 then return end
@@ -272,6 +292,24 @@ describe("media", function()
     local png = c.io.read_file(run.path .. "/media/val/a_b/000001.png")
     assert.equal("\137PNG\r\n\26\n", png:sub(1, 8))
     assert.equal(2 * (1 + 4 * 3), #png:match("\0" .. ("\128"):rep(12) .. "\0" .. ("\128"):rep(12)))
+  end)
+
+  it("are those of the folder alone, whatever its index names", function()
+    local image = '{"kind":"image","name":"a","step":1,"files":[%s]}\n'
+    local lines = {}
+    for i, files in ipairs { '"../run.json"', '"/etc/passwd"', '"a/../../run.json"', '"link.png"',
+      '5', 'null,"a.png"', '"none.png","a.png"' } do
+      lines[i] = image:format(files)
+    end
+    lines[#lines + 1] = '{"kind":"text","name":"t","step":"x","text":"t"}\n{"kind":"other"}\n'
+    local folder = root .. "/of_others"
+    assert(c.io.make_folder(folder .. "/media"))
+    assert(c.io.write_file(folder .. "/run.json", '{"format":1}'))
+    assert(c.io.write_file(folder .. "/media/index.jsonl", table.concat(lines)))
+    assert(c.io.write_file(folder .. "/media/a.png", "x"))
+    assert(os.execute(("ln -s /etc/passwd '%s/media/link.png'"):format(folder)))
+    assert.same({ { kind = "image", name = "a", step = 1, files = { "a.png" } } },
+      lt.runs.media(assert(lt.runs.read(folder))))
   end)
 
   it("have U+FFFD for bytes of a text that are no UTF-8", function()

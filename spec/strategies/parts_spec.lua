@@ -301,6 +301,11 @@ describe("strategies.DDP", function()
     assert.equal("bf16", strategies.DDP({ ddp_comm_hook = "bf16" }).comm_hook)
   end)
 
+  it("takes its timeout as a length of time", function()
+    assert.equal(300, strategies.DDP { timeout = { minutes = 5 } }.timeout)
+    assert.equal(300, lt.Trainer { timeout = { minutes = 5 } }.timeout)
+  end)
+
   it("goes by its own timeout, else by that of each Trainer", function()
     local own, other = strategies.DDP { timeout = 5 }, strategies.DDP()
     for _, seconds in ipairs { 7, 8 } do

@@ -107,6 +107,10 @@ describe("lt.text.tokenizer", function()
       error_of(function() t:encode(3) end))
     assert.matches("texts%[2%] must be a string",
       error_of(function() t:encode_batch { "a", 1 } end))
+    assert.matches("tokenizer_spec.lua:%d+: encode_batch: texts%[2%] must be a string: got nil",
+      error_of(function() t:encode_batch { "a", nil, "b" } end))
+    assert.matches("text.write_tokens: files%[2%] must be a string: got nil",
+      error_of(function() lt.text.write_tokens("absent", t, { "a", nil, "b" }) end))
     assert.matches("there is no token with id 999 %(the vocabulary has 420%)",
       error_of(function() t:decode { 1, 999 } end))
     assert.matches("must be a tensor %[T%]", error_of(function() t:decode(lt.zeros(2, 2)) end))

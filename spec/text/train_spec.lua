@@ -44,6 +44,8 @@ describe("lt.text.BPETokenizer.train", function()
   end)
 
   it("refuses what is no text", function()
+    assert.matches("train: texts%[2%] must be a string: got nil",
+      error_of(function() lt.text.CharTokenizer.train { "a", nil, "b" } end))
     assert.matches("train: texts must be strings: got 7",
       error_of(function() lt.text.BPETokenizer.train { 7 } end))
     assert.matches("vocab_size must be at least 256: got 10",

@@ -304,6 +304,15 @@ describe("a checkpoint", function()
     assert.equal(0.25, again.lr)
     assert.equal(net.w:item(), again.w:item())
     assert.equal(0.5, Sized:load_from_checkpoint(path, { lr = 0.5 }).lr)
+    local Other = Sized:extend "Other"
+    function Other:init(o)
+      Sized.init(self, o)
+      assert(o.strict == nil)
+      self.more = lt.parameter(lt.ones(1))
+    end
+    assert.matches("missing: more", tiny.error_of(Other.load_from_checkpoint, Other, path))
+    local part = Other:load_from_checkpoint(path, { strict = false })
+    assert.equal(net.w:item(), part.w:item())
     local there = Sized:load_from_checkpoint(path, { map_location = "fake:1" })
     assert.equal("fake:1", there.device)
     assert.same(again:state_dict().w:tolist(), there:state_dict().w:tolist())
@@ -320,7 +329,8 @@ describe("a checkpoint", function()
     local ok, text = pcall(function() return (Wide:load_from_checkpoint(path)) end)
     assert.is_false(ok)
     assert.matches("^spec/trainer/checkpoint_spec.lua:%d+: load_state_dict: the tensors do not fit "
-      .. "Wide\n.*\n  load_from_checkpoint: '[^\n]*' holds no hyper%-parameters: call "
+      .. "Wide %(read from .*%.ckpt%)\n.*\n  load_from_checkpoint: '[^\n]*' holds no "
+      .. "hyper%-parameters: call "
       .. "self:save_hyperparameters%(o%) in init, or give them: ", text)
     assert.equal(2, Wide:load_from_checkpoint(path, { width = 2 }).layer.weight.shape[1])
     for wanted, args in pairs {
@@ -463,7 +473,7 @@ describe("Ctrl-C", function()
   it("ends the step, saves, and raises what the process turns into 130", function()
     local interrupt = require "ltrain.core.interrupt"
     local root = tiny.folder()
-    local trainer = tiny.trainer { default_root_dir = root }
+    local trainer = tiny.trainer { default_root_dir = root, enable_checkpointing = true }
     local pressed = c.runtime.interrupted
     local net = tiny.Line()
     function net.on_after_backward() c.runtime.interrupted = function() return 1 end end
@@ -477,5 +487,132 @@ describe("Ctrl-C", function()
     again:fit(tiny.Line(), tiny.same(3), { ckpt_path = "last" })
     assert.equal(3, again.global_step)
     os.execute("rm -rf '" .. root .. "'")
+  end)
+end)
+
+-- A fit of one weight, and the same resumed from the file that `save` has the callback write.
+local function both_ends(hook, options, Module, data, when)
+  local function fit(from)
+    local net, callback = Module(), lt.Callback()
+    callback[hook] = function(_, trainer, _, _, _, index)
+      if not from and when(trainer, index) then trainer:request_checkpoint(path) end
+    end
+    local o = { callbacks = { callback } }
+    for name, value in pairs(options()) do
+      if name == "callbacks" then value = { callback, table.unpack(value) } end
+      o[name] = value
+    end
+    local trainer = tiny.trainer(o)
+    trainer:fit(net, data(), nil, { ckpt_path = from })
+    return net, trainer
+  end
+  local net = fit()
+  return net, (fit(path))
+end
+
+describe("a file saved at the last batch of an epoch", function()
+  local function ends(callback)
+    local net, again = both_ends("on_train_batch_end", function()
+      return { max_epochs = 2, callbacks = { callback() } }
+    end, tiny.Line, function() return tiny.same(2) end, function(trainer)
+      return trainer.global_step == 2
+    end)
+    assert.same(bits(net.w), bits(again.w))
+    return net.w:item()
+  end
+
+  it("resumes with the epoch in the mean of StochasticWeightAveraging", function()
+    ends(function()
+      return lt.callbacks.StochasticWeightAveraging { swa_lrs = 0.1, swa_epoch_start = 0 }
+    end)
+  end)
+
+  it("resumes with the epoch in the mean of EMAWeightAveraging", function()
+    ends(function()
+      return lt.callbacks.EMAWeightAveraging { decay = 0.5, update_every_n_steps = 100,
+        update_starting_at_epoch = 0 }
+    end)
+  end)
+
+  it("has is_last_batch true in on_train_epoch_end", function()
+    local seen = {}
+    both_ends("on_train_batch_end", function()
+      return { callbacks = { { on_train_epoch_end = function(_, trainer)
+        seen[#seen + 1] = trainer.is_last_batch
+      end } } }
+    end, tiny.Line, function() return tiny.same(2) end, function(trainer)
+      return trainer.global_step == 2
+    end)
+    assert.same({ true, true }, seen)
+  end)
+end)
+
+describe("manual optimization", function()
+  -- Gradients of two batches in a step.
+  local Manual = tiny.Line:extend "Manual"
+  function Manual:init()
+    tiny.Line.init(self)
+    self.automatic_optimization = false
+  end
+  function Manual:training_step(x, index)
+    self:manual_backward(self:loss(x))
+    if index % 2 == 0 then return end
+    self:optimizers():step()
+    self:optimizers():zero_grad()
+  end
+
+  local function end_of(index_of_save)
+    return both_ends("on_train_batch_end", function() return {} end, Manual,
+      function() return tiny.same(2) end, function(_, index) return index == index_of_save end)
+  end
+
+  it("resumes between two steps with the gradients of the batches before", function()
+    local net, again = end_of(0)
+    assert.same(bits(net.w), bits(again.w))
+  end)
+
+  it("has no gradients in the file when the script has cleared them", function()
+    end_of(1)
+    assert.is_nil(assert(checkpoint_file.read(path)).gradients)
+  end)
+
+  it("warns of an epoch without a step only where the whole epoch had none", function()
+    local said = {}
+    local console <const> = require "ltrain.core.console"
+    local say = console.say
+    console.say = function(text) said[#said + 1] = text end
+    local ok, message = pcall(end_of, 1)
+    console.say = say
+    assert(ok, message)
+    assert.equal("", table.concat(said, "\n"))
+  end)
+end)
+
+describe("an iterable data set with a short last batch", function()
+  it("resumes after that batch without another validation", function()
+    local Numbers = lt.data.IterableDataset:extend "Numbers"
+    function Numbers.iterate()
+      local i = 0
+      return function()
+        i = i + 1
+        if i <= 5 then return lt.tensor { i * 0.1 } end
+      end
+    end
+    local function validations(from)
+      local count, net = 0, tiny.Line()
+      function net.validation_step() end
+      local callback = { on_validation_end = function() count = count + 1 end }
+      function callback.on_train_batch_end(_, trainer, _, _, _, index)
+        if not from and index == 2 then
+          count = 0
+          trainer:save_checkpoint(path)
+        end
+      end
+      tiny.trainer { val_check_interval = 2, callbacks = { callback }, num_sanity_val_steps = 0 }
+        :fit(net, lt.data.DataLoader(Numbers(), { batch_size = 2 }), tiny.same(1),
+          { ckpt_path = from })
+      return count
+    end
+    assert.equal(validations(), validations(path))
   end)
 end)

@@ -4,12 +4,13 @@
 -- LT_EXHAUSTIVE=1 changes each bit and gives each field each wrong value.
 
 local lt = require "ltrain"
+local c = require "ltrain.c"
 
 local EXHAUSTIVE <const> = os.getenv "LT_EXHAUSTIVE" == "1"
 local INTERNAL <const> = "ltrain%.[%w_.]+:%d+:"
 local io_of = lt.CheckpointIO()
 
-local folder, path, changed
+local folder, path, other_path, changed
 
 local Net = lt.Module:extend "Net"
 
@@ -35,22 +36,66 @@ function Net:configure_optimizers()
   return { optimizer = optimizer, lr_scheduler = { scheduler = scheduler, monitor = "v" } }
 end
 
+-- A schedule that counts steps, two groups, wrappers of metrics, a loader of two.
+local Other = Net:extend "Other"
+
+function Other:init()
+  Net.init(self)
+  self.backbone = lt.nn.Linear(2, 2)
+  local mse = lt.metrics.MeanSquaredError
+  self.running, self.tracker = lt.metrics.Running(lt.metrics.Mean(), { window = 2 }),
+    lt.metrics.MetricTracker(mse())
+  self.ends, self.all = lt.metrics.MinMaxMetric(mse()), lt.metrics.MetricCollection { mse(),
+    lt.metrics.Mean() }
+  self.tracker:increment()
+end
+
+function Other:training_step(batch)
+  batch = batch.a
+  local y = self.linear(self.backbone(batch[1]))
+  self.running:update(y)
+  self.tracker:update(y, batch[2])
+  self.ends:update(y, batch[2])
+  return (y - batch[2]):square():mean()
+end
+
+function Other:configure_optimizers()
+  local optimizer = lt.optim.SGD({ { params = self.linear:parameters() } },
+    { lr = 0.01, momentum = 0.9 })
+  return { optimizer = optimizer,
+    lr_scheduler = { scheduler = lt.optim.StepLR(optimizer, 1), interval = "step" } }
+end
+
+local function callbacks_of(is_other)
+  if is_other then
+    return { lt.callbacks.BackboneFinetuning { unfreeze_backbone_at_epoch = 0 },
+      lt.callbacks.EMAWeightAveraging {}, lt.callbacks.StochasticWeightAveraging { swa_lrs = 0.1,
+        swa_epoch_start = 0 }, lt.callbacks.ModelCheckpoint { dirpath = folder .. "/others" } }
+  end
+  return { lt.callbacks.EarlyStopping { monitor = "v" }, lt.callbacks.Timer {},
+    lt.callbacks.ModelCheckpoint { monitor = "v", dirpath = folder .. "/kept", save_last = true } }
+end
+
+local function loader_of(is_other, data, batch)
+  local function one() return lt.data.DataLoader(data, { batch_size = batch, shuffle = true }) end
+  return is_other and lt.data.CombinedLoader { a = one(), b = one() } or one()
+end
+
 -- A fit of one epoch, saved in mid-epoch and in mid-window under `save`, or resumed from
 -- `from`. Returns the weights.
-local function fit(save, from)
+local function fit(save, from, is_other)
   lt.seed(1)
   local data = lt.data.TensorDataset(lt.randn(8, 2), lt.randn(8, 1))
-  local trainer = lt.Trainer { max_epochs = 1, enable_progress_bar = false, logger = false,
+  local trainer = lt.Trainer { max_epochs = 1, enable_progress_bar = false,
+    logger = is_other and { lt.loggers.CSVLogger { save_dir = folder .. "/logs", version = 0 } },
     enable_model_summary = false, default_root_dir = folder, accumulate_grad_batches = 2,
     num_sanity_val_steps = 0,
-    callbacks = { lt.callbacks.EarlyStopping { monitor = "v" }, lt.callbacks.Timer {},
-      lt.callbacks.ModelCheckpoint { monitor = "v", dirpath = folder .. "/kept",
-        save_last = true } } }
-  local net = Net()
+    allow_batch_change = true, callbacks = callbacks_of(is_other) }
+  local net = (is_other and Other or Net)()
   function net.on_train_batch_end(_, _, _, index)
     if save and index == 2 then trainer:save_checkpoint(save) end
   end
-  trainer:fit(net, lt.data.DataLoader(data, { batch_size = 2, shuffle = true }),
+  trainer:fit(net, loader_of(is_other, data, is_other and from and 1 or 2),
     lt.data.DataLoader(data, { batch_size = 4 }), { ckpt_path = from })
   return lt.hash(net:state_dict())
 end
@@ -64,14 +109,16 @@ setup(function()
   local pipe <close> = assert(io.popen "mktemp -d")
   folder = pipe:read "l"
   path, changed = folder .. "/good.ckpt", folder .. "/changed.ckpt"
+  other_path = folder .. "/other.ckpt"
   fit(path)
+  fit(other_path, nil, true)
 end)
 
 teardown(function() os.execute(("rm -rf '%s'"):format(folder)) end)
 
 -- A fit that resumes from the changed file; `what` names the change.
-local function resume(what)
-  local ok, message = pcall(fit, nil, changed)
+local function resume(what, is_other)
+  local ok, message = pcall(fit, nil, changed, is_other)
   if ok then return message end
   message = tostring(message)
   assert.is_nil(message:find(INTERNAL), ("%s: %s"):format(what, message))
@@ -114,32 +161,43 @@ local function places(value, at, list)
   return list
 end
 
+local NULL <const> = "null of JSON"
 local WRONG <const> = { -1, "x", {}, 2.5, true, math.maxinteger, { { "y" } }, -100000000, 0.0 / 0.0,
-  "", math.mininteger, { a = 1 }, 1 << 40, false }
+  "", math.mininteger, { a = 1 }, 1 << 40, false, NULL, 0, 0.5 }
 
 -- The checkpoint with another value at a place; nil: without one.
-local function save_changed(place, value)
-  local saved = assert(io_of:load(path))
+local function save_changed(place, value, is_other)
+  local saved = assert(io_of:load(is_other and other_path or path))
   local held = saved
   for i = 1, #place - 1 do held = held[place[i]] end
   held[place[#place]] = value
-  return pcall(io_of.save, io_of, saved, changed)
+  local ok = pcall(io_of.save, io_of, saved, changed)
+  if not ok or value ~= NULL and type(value) ~= "table" then return ok end
+  local tensors, metadata = c.io.load_safetensors(changed)
+  metadata.ltrain = metadata.ltrain:gsub('"' .. NULL .. '"', "null")
+  metadata["ltrain.crc32"] = "00000000"
+  return c.io.save_safetensors(changed, tensors, metadata, {})
+end
+
+local function try_all(is_other)
+  local list, count = places(assert(io_of:load(is_other and other_path or path)), {}, {}), 0
+  assert.is_true(#list > 80)
+  for n, place in ipairs(list) do
+    for k = 0, #WRONG do -- the last one: no field
+      local drawn = EXHAUSTIVE or k == n % (#WRONG + 1) and (not is_other or n % 4 == 0)
+      if drawn and save_changed(place, WRONG[k + 1], is_other) then
+        count = count + 1
+        resume(("%s = %s"):format(table.concat(place, "."), tostring(WRONG[k + 1])), is_other)
+      end
+    end
+  end
+  assert.is_true(count > (is_other and 20 or 80))
 end
 
 describe("a checkpoint with a field of another type or value", function()
-  it("is reported in a sentence at the script's line, or read", function()
-    local list, count = places(assert(io_of:load(path)), {}, {}), 0
-    assert.is_true(#list > 80)
-    for n, place in ipairs(list) do
-      for k = 0, #WRONG do -- the last one: no field
-        if (EXHAUSTIVE or k == n % (#WRONG + 1)) and save_changed(place, WRONG[k + 1]) then
-          count = count + 1
-          resume(("%s = %s"):format(table.concat(place, "."), tostring(WRONG[k + 1])))
-        end
-      end
-    end
-    assert.is_true(count > 80)
-  end)
+  it("is reported in a sentence at the script's line, or read", function() try_all(false) end)
+
+  it("is so for other schedulers, callbacks, loaders and loggers too", function() try_all(true) end)
 
   it("writes and removes no file outside the folder of its callback", function()
     local other = folder .. "/other"
@@ -168,9 +226,23 @@ describe("a checkpoint with a field of another type or value", function()
       assert.is_nil(saved)
       assert.equal(("%s: damaged: field '%s' %s: got 'x'"):format(changed, field, words), message)
     end
-    assert(save_changed({ "loops", "fit", "loader", "position" }, -100000000))
-    local ok, message = pcall(fit, nil, changed)
-    assert.is_false(ok)
-    assert.matches("doctored_spec.lua:%d+: .*position must be at least 0: got %-100000000", message)
+  end)
+
+  it("names both where the part of it is that the field belongs to", function()
+    local rows = {
+      { { "loops", "fit", "loader", "position" }, -100000000, "position must be at least 0: got " },
+      { { "callbacks", "EarlyStopping(v, min)", "patience" }, "x",
+        "EarlyStopping: load_state_dict: field 'patience' must be a count: got 'x'" },
+      { { "optimizer_states", 1, "param_groups", 1, "params" }, { "a", NULL, "b" },
+        "SGD: load_state_dict: field 'param_groups[1].params' must be a list: got a table", true },
+    }
+    for i, row in ipairs(rows) do
+      assert(save_changed(row[1], row[2], row[4]), i)
+      local ok, message = pcall(fit, nil, changed, row[4])
+      assert.is_false(ok)
+      assert.matches("doctored_spec.lua:%d+: ", message)
+      assert.is_truthy(message:find(row[3], 1, true), message)
+      assert.is_truthy(message:find(changed, 1, true), message)
+    end
   end)
 end)

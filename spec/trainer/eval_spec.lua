@@ -121,6 +121,31 @@ describe("several loaders", function()
     assert.same({ 1, 1, 2 }, seen)
   end)
 
+  it("may have names as the third argument of fit", function()
+    local net, seen = tiny.Line(), {}
+    function net.validation_step(_, x, _, index)
+      seen[#seen + 1] = ("%d %g"):format(index, x:item())
+    end
+    tiny.trainer({ num_sanity_val_steps = 0 }):fit(net, tiny.same(1), both(4.0, 5.0))
+    assert.same({ "1 4", "2 5" }, seen)
+    assert.matches("fit: unknown option 'ckpt_pth'; did you mean 'ckpt_path'%?$", tiny.error_of(
+      tiny.trainer().fit, tiny.trainer(), net, tiny.same(1), { ckpt_pth = "last" }))
+  end)
+
+  it("cannot log one name without the index of the loader", function()
+    local net = tiny.Line()
+    function net:validation_step(x) self:log("mean", x:mean(), { add_dataloader_idx = false }) end
+    assert.matches("eval_spec.lua:%d+: log: 'mean' is logged for loaders 1 and 2 under one name: "
+      .. "with add_dataloader_idx = false each needs a name of its own$", tiny.error_of(
+      tiny.trainer().validate, tiny.trainer(), net, { val = both(4.0, 5.0) }))
+    function net:validation_step(x, _, index)
+      self:log("mean" .. index, x:mean(), { add_dataloader_idx = false })
+    end
+    local trainer = tiny.trainer()
+    trainer:validate(net, { val = both(4.0, 5.0) }, { verbose = false })
+    assert.same({ mean1 = 4.0, mean2 = 5.0 }, trainer.callback_metrics)
+  end)
+
   it("are refused where they are none, or have a gap", function()
     local function refused(val)
       local net = tiny.Line()

@@ -137,6 +137,28 @@ describe("optimizer_step", function()
   end)
 
   -- Sharpness-aware minimisation: the gradient at w + r g/|g| is taken at w.
+  it("has the number of the step that it makes, so that a warm-up has Lightning's rates", function()
+    local net, trainer, rates = tiny.Line(), tiny.trainer(), {}
+    function net:optimizer_step(_, _, optimizer, closure)
+      rates[#rates + 1] = optimizer.param_groups[1].lr
+      optimizer:step(closure)
+      optimizer.param_groups[1].lr = 0.1 * math.min(1, (self.trainer.global_step + 1) / 4)
+    end
+    trainer:fit(net, tiny.same(5))
+    assert.same({ 0.1, 0.1 * 0.25, 0.1 * 0.5, 0.1 * 0.75, 0.1 }, rates)
+    assert.equal(5, trainer.global_step)
+  end)
+
+  it("has made a step when it fails after the optimizer's", function()
+    local net, trainer = tiny.Line(), tiny.trainer()
+    function net.optimizer_step(_, _, _, optimizer, closure)
+      optimizer:step(closure)
+      error "late"
+    end
+    tiny.error_of(trainer.fit, trainer, net, tiny.same(2))
+    assert.equal(1, trainer.global_step)
+  end)
+
   it("may call it twice", function()
     local net, hooks = tiny.Line(), {}
     for _, name in ipairs { "on_before_zero_grad", "on_after_backward",

@@ -125,6 +125,93 @@ describe("lt.plot", function()
   end)
 end)
 
+describe("lt.plot of another kind", function()
+  it("draws points without lines, of tensors [N, 2] too", function()
+    local out = printed("lt.plot({a = lt.tensor{{0.0, 0.0}, {9, 9}}, b = {4, 5}},"
+      .. " {kind = 'scatter', x = {1, 5}, height = 3})")
+    assert.equal("9 |", out:match "^ *(9 |)")
+    assert.equal(2, select(2, out:gsub("\n  [ab] [ab]%f[\n]", "")))
+    local drawn = out:match "^(.-)\n *%+"
+    assert.same({ 2, 2 }, { select(2, drawn:gsub("a", "")), select(2, drawn:gsub("b", "")) })
+  end)
+
+  it("draws lines that have places of their own", function()
+    local out = printed "lt.plot({a = {1, 2}, b = {1, 2}}, {x = {a = {0, 1}, b = {5, 9}}})"
+    assert.matches("\n +0 +9\n", out)
+  end)
+
+  it("draws bars with names and values, of negative values to the left", function()
+    local out = printed "lt.plot({up = 1, down = -0.123456}, {kind = 'bar', title = 't'})"
+    assert.matches("^t\ndown │█[^\n ]* %-0.12346\n  up │ +█[^ ]* 1\n$", out)
+    assert.matches("^cat │[^\n]* 3\ndog │[^\n]* 5\n$",
+      printed "lt.plot(lt.tensor{3, 5}, {kind = 'bar', labels = {'cat', 'dog'}})")
+  end)
+
+  it("draws a heat map with its values and names", function()
+    local matrix = "lt.plot(lt.tensor{{5, 1}, {0, 12}}, {kind = 'heatmap', labels = {'cat', 'dog'}"
+    assert.equal("     cat  dog\ncat    5    1\ndog    0   12\n",
+      (printed(matrix .. "})")))
+    assert.matches("\nrows: true, columns: predicted\n$",
+      printed(matrix .. ", x_label = 'predicted', y_label = 'true'})"))
+  end)
+
+  it("writes them as an SVG, with whole values on hover and colours for dark pages", function()
+    local folder = child.folder()
+    for kind, values in pairs { bar = { a = 1 / 3 }, heatmap = { { 1 / 3 } }, line = { 1 / 3, 1 },
+      scatter = { 1 / 3 } } do
+      assert.is_true(lt.plot(values, { kind = kind, file = folder .. "/a.svg" }))
+      local file <close> = assert(io.open(folder .. "/a.svg"))
+      local text = file:read "a"
+      assert.matches("0.33333333333333331</title>", text, 1, true)
+      assert.matches("prefers-color-scheme: dark", text, 1, true)
+    end
+    child.remove(folder)
+  end)
+
+  it("says what it cannot draw", function()
+    assert.matches("plot: smooth has no meaning with kind = 'bar'$",
+      error_of(lt.plot, { 1 }, { kind = "bar", smooth = 0.5 }))
+    assert.matches("plot: labels has 1 names for 2: got ",
+      error_of(lt.plot, { { 1, 2 } }, { kind = "heatmap", labels = { "a" } }))
+    assert.matches("plot: there are 1 labels for 2 bars$",
+      error_of(lt.plot, { 1, 2 }, { kind = "bar", labels = { "a" } }))
+    assert.matches("plot: a heat map needs a matrix %[R, C%]: got a tensor %[2%]$",
+      error_of(lt.plot, lt.ones(2), { kind = "heatmap" }))
+    assert.matches("plot: row 2 has 1 values, row 1 2$",
+      error_of(lt.plot, { { 1, 2 }, { 1 } }, { kind = "heatmap" }))
+  end)
+end)
+
+describe("metric:plot", function()
+  it("draws a confusion matrix as a heat map", function()
+    local out = printed [[local m = lt.metrics.ConfusionMatrix{num_classes = 2}
+      m:update(lt.tensor{0, 1, 1}, lt.tensor{0, 1, 0}) m:plot{labels = {"cat", "dog"}}]]
+    assert.equal("ConfusionMatrix\n     cat  dog\ncat    1    1\ndog    0    1\n"
+      .. "rows: true, columns: predicted\n", out)
+  end)
+
+  it("draws curves as lines", function()
+    local roc = "local m = lt.metrics.ROC() m:update(lt.tensor{0.1, 0.8}, lt.tensor{0, 1}) "
+    assert.matches("^ROC\n.*false positive rate 1\n  y: true positive rate\n$",
+      printed(roc .. "m:plot()"))
+    assert.matches("^PrecisionRecallCurve\n.*\n  a class 0\n  b class 1\n$",
+      printed("local m = lt.metrics.PrecisionRecallCurve{num_classes = 2} "
+        .. "m:update(lt.tensor{{0.1, 0.9}, {0.8, 0.2}}, lt.tensor{1, 0}) m:plot()"))
+  end)
+
+  it("draws numbers as bars, and several calls as a line", function()
+    local mean = "local m = lt.metrics.Mean() local list = {} "
+      .. "for i = 1, 3 do list[i] = m(lt.tensor{i + 0.0}) end "
+    assert.matches("^Mean\nMean │█[^\n ]* 2\n$", printed(mean .. "m:plot()"))
+    assert.matches("^Mean\n +3 │.*call 3\n$", printed(mean .. "m:plot{values = list}"))
+    assert.matches("^MetricCollection\n *high │█[^\n ]* 3\n *mean │█[^\n ]* 2\n$",
+      printed("local m = lt.metrics.MetricCollection{mean = lt.metrics.Mean(), "
+        .. "high = lt.metrics.Max()} m:update(lt.tensor{1.0, 3}) m:plot()"))
+    assert.matches("plot: values must be a list of what metric%(...%) or compute returned: got 3$",
+      error_of(lt.metrics.Mean().plot, lt.metrics.Mean(), { values = 3 }))
+  end)
+end)
+
 describe("module:show_histograms", function()
   local NET <const> = "local net = lt.nn.Sequential(lt.nn.Linear(2, 1)) "
     .. "net[1].weight:detach():copy_(lt.tensor{{0.0, 1.0}}) net[1].bias:detach():fill_(3) "

@@ -38,6 +38,9 @@ function EarlyStopping:init(options)
   local o = config.check(options, OPTIONS, "callbacks.EarlyStopping")
   for name, value in next, o do self[name] = value end
   self.wait_count, self.stopped_epoch = 0, 0
+  --- Why it ended the fit: "not_stopped", "stopping_threshold", "divergence_threshold",
+  --- "patience_exhausted" or "non_finite_metric"; and the same in words, nil without.
+  self.stopping_reason, self.stopping_reason_message = "not_stopped", nil
   self.best_score = self.mode == "min" and math.huge or -math.huge
 end
 
@@ -48,14 +51,18 @@ end
 
 function EarlyStopping:state_dict()
   return { wait_count = self.wait_count, stopped_epoch = self.stopped_epoch,
-    best_score = self.best_score, patience = self.patience }
+    best_score = self.best_score, patience = self.patience,
+    stopping_reason = self.stopping_reason, stopping_reason_message = self.stopping_reason_message }
 end
 
 function EarlyStopping:load_state_dict(state)
   shape.check(state, { best_score = "number", patience = "count", stopped_epoch = "count",
-    wait_count = "count" }, "EarlyStopping")
+    stopping_reason = "string?", stopping_reason_message = "string?", wait_count = "count" },
+    "EarlyStopping")
   self.wait_count, self.stopped_epoch = state.wait_count, state.stopped_epoch
   self.best_score, self.patience = state.best_score, state.patience
+  self.stopping_reason = state.stopping_reason or "not_stopped"
+  self.stopping_reason_message = state.stopping_reason_message
 end
 
 function EarlyStopping:setup(trainer)
@@ -78,14 +85,17 @@ local function current_value(self, trainer)
   trainer:warn(text)
 end
 
--- Why the fit is to end, or nil.
+-- Why the fit is to end, and that in words; or nil, and whether the value is the best so far.
 local function judge(self, current)
   if self.check_finite and (current ~= current or math.abs(current) == math.huge) then
-    return ("%s is %s"):format(self.monitor, current ~= current and "nan" or current)
+    return "non_finite_metric", ("%s is %s"):format(self.monitor,
+      current ~= current and "nan" or current)
   elseif self.stopping_threshold and is_better(self.mode, current, self.stopping_threshold) then
-    return ("%s = %g is better than %g"):format(self.monitor, current, self.stopping_threshold)
+    return "stopping_threshold", ("%s = %g is better than %g"):format(self.monitor, current,
+      self.stopping_threshold)
   elseif self.divergence_threshold and is_better(self.mode, self.divergence_threshold, current) then
-    return ("%s = %g is worse than %g"):format(self.monitor, current, self.divergence_threshold)
+    return "divergence_threshold", ("%s = %g is worse than %g"):format(self.monitor, current,
+      self.divergence_threshold)
   end
   local margin = self.mode == "min" and self.min_delta or -self.min_delta
   if is_better(self.mode, current + margin, self.best_score) then
@@ -94,8 +104,8 @@ local function judge(self, current)
   end
   self.wait_count = self.wait_count + 1
   if self.wait_count >= self.patience then
-    return ("%s was not better than %g in the last %d checks"):format(self.monitor,
-      self.best_score, self.wait_count)
+    return "patience_exhausted", ("%s was not better than %g in the last %d checks"):format(
+      self.monitor, self.best_score, self.wait_count)
   end
 end
 
@@ -103,14 +113,14 @@ local function check(self, trainer)
   if trainer.fast_dev_run then return end
   local current = current_value(self, trainer)
   if current == nil then return end
-  local reason, better = judge(self, current)
-  if better and self.verbose then
+  local reason, detail = judge(self, current)
+  if not reason and detail and self.verbose then
     trainer:say(("EarlyStopping: %s = %g is the best so far"):format(self.monitor, current))
   end
   if reason then
     trainer.should_stop, self.stopped_epoch = true, trainer.current_epoch
-    self.stopping_reason = reason
-    trainer:say(("EarlyStopping: %s: stops in epoch %d"):format(reason, trainer.current_epoch))
+    self.stopping_reason, self.stopping_reason_message = reason, detail
+    trainer:say(("EarlyStopping: %s: stops in epoch %d"):format(detail, trainer.current_epoch))
   end
 end
 

@@ -64,7 +64,7 @@ local Range = Callback:extend("Range")
 Range.all_ranks = true
 
 function Range:init(finder)
-  self.finder, self.average, self.best = finder, 0.0, math.huge
+  self.finder, self.average, self.best, self.batches = finder, 0.0, math.huge, 0
   finder.results = { lr = {}, loss = {} }
 end
 
@@ -75,6 +75,12 @@ function Range:on_before_optimizer_step(trainer, _, optimizer)
 end
 
 function Range:on_train_batch_end(trainer, _, outputs)
+  self.batches = self.batches + 1
+  -- Where no step is ever made, as in manual optimization, max_steps would not end the test.
+  if #self.finder.results.lr == 0
+    and self.batches >= self.finder.num_training_steps * trainer.accumulate_grad_batches then
+    trainer.should_stop = true
+  end
   if not self.rate then return end -- in the midst of a window
   local finder, loss = self.finder, type(outputs) == "table" and outputs.loss or outputs
   local value = c.is_tensor(loss) and loss:item() or loss or 0.0 / 0.0

@@ -11,6 +11,7 @@
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local kept_files = require "ltrain.callbacks.kept_files"
 local numbers = require "ltrain.core.numbers"
@@ -31,7 +32,8 @@ local OPTIONS <const> = {
     doc = "pattern of names, such as '{epoch}-{val_loss:.2f}'; by default '{epoch}-{step}'" },
   monitor = { type = "string", doc = "the logged metric that determines the best" },
   verbose = { type = "boolean", default = false, doc = "print each save" },
-  save_last = { type = "boolean", default = false, doc = "also save the newest as last.ckpt" },
+  save_last = { type = "boolean|string", default = false, choices = { false, true, "link" },
+    doc = "also save the newest as last.ckpt; 'link': as a symbolic link to the file saved last" },
   save_top_k = { type = "integer", default = 1, min = -1,
     doc = "how many of the best to keep; -1: all, 0: none" },
   save_on_exception = { type = "boolean", default = false,
@@ -43,7 +45,7 @@ local OPTIONS <const> = {
   auto_insert_metric_name = { type = "boolean", default = true,
     doc = "write names as 'name=value'" },
   every_n_train_steps = { type = "integer", default = 0, min = 0, doc = "save every n steps" },
-  train_time_interval = { type = "number", above = 0, doc = "save every so many seconds" },
+  train_time_interval = duration.in_seconds("save every so often", { above = 0 }),
   every_n_epochs = { type = "integer", min = 0, doc = "save every n epochs; the default is 1" },
   save_on_train_epoch_end = { type = "boolean",
     doc = "save at the end of epochs, not after validation; by default depends on the Trainer" },
@@ -74,7 +76,7 @@ function ModelCheckpoint:init(options)
   for name, value in next, o do self[name] = value end
   check_triggers(self)
   self.best_k_models = {} -- path -> score
-  self._unsent, self._claims, self._dirpath_set = {}, {}, self.dirpath
+  self._unsent, self._claims, self._pending, self._dirpath_set = {}, {}, {}, self.dirpath
   self.last_step_saved = -1
 end
 
@@ -191,7 +193,9 @@ local function save(self, trainer, metrics)
   end
   self.last_step_saved = trainer.global_step
   kept_files.save(self, trainer, metrics, score)
-  if self.save_last then kept_files.save_last(self, trainer) end
+  if self.save_last and not kept_files.links_last(self) then
+    kept_files.save_last(self, trainer)
+  end
 end
 
 -- When.

@@ -12,6 +12,7 @@
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local csv_field = require "ltrain.core.csv_field"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
@@ -75,9 +76,7 @@ end
 -- CSV.
 
 local function field(value)
-  local text = tostring(value)
-  if text:find '[",\r\n]' then text = '"' .. text:gsub('"', '""') .. '"' end
-  return text
+  return type(value) == "string" and csv_field.text(value) or tostring(value)
 end
 
 -- Columns of numbers and texts: those of tensors [N, K] are K.

@@ -7,6 +7,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local duration = require "ltrain.core.duration"
 local numbers = require "ltrain.core.numbers"
 local progress_line = require "ltrain.callbacks.progress_line"
 
@@ -20,7 +21,7 @@ ProgressBar.keeps_epoch = true
 ProgressBar.comes_late = true
 
 local OPTIONS <const> = {
-  interval = { type = "number", default = 0.1, min = 0, doc = "seconds between updates" },
+  interval = duration.in_seconds("time between updates", { default = 0.1, min = 0 }),
   width = { type = "integer", default = 20, min = 0, doc = "width of the bar itself" },
 }
 
@@ -126,7 +127,7 @@ local function note_validation(self, trainer)
   local metrics = trainer.running.loop.evaluated
   if trainer.running.loop.sanity or next(metrics) == nil then return end
   self.validation = { title = ("epoch %d, step %d, validation:"):format(trainer.current_epoch,
-    trainer.global_step), metrics = metrics }
+    trainer.progress.stepped), metrics = metrics } -- as in the rows of loggers
 end
 
 -- Hooks. Validation within fit takes the line for a while, then gives it back.

@@ -134,7 +134,7 @@ function StochasticWeightAveraging:state_dict()
 end
 
 function StochasticWeightAveraging:load_state_dict(saved)
-  shape.check(saved, { rates = "table" }, "StochasticWeightAveraging")
+  shape.check(saved, { rates = { list = "number" } }, "StochasticWeightAveraging")
   WeightAveraging.load_state_dict(self, saved)
   self._rates = saved.rates
 end

@@ -5,6 +5,7 @@
 -- holds, or has asked for, is taken as that of a file that is there. So is one that another process
 -- is about to write: several runs may save in one folder.
 local c = require "ltrain.c"
+local errors = require "ltrain.core.errors"
 local file_name = require "ltrain.callbacks.file_name"
 local is_better = require "ltrain.callbacks.is_better"
 local tree = require "ltrain.core.tree"
@@ -75,9 +76,11 @@ local function release(self, path)
   if ends then ends() end
 end
 
---- Gives up the names of files that were asked for and will not be written.
+--- Forgets files that were asked for and will not be written: the state is what it was before.
 function kept_files.release_all(self)
   for path in pairs(self._claims) do release(self, path) end
+  for i = #self._pending, 1, -1 do self._pending[i].undo() end
+  self._pending = {}
 end
 
 --- Where the state of a fit that ends in an error goes, over that of an earlier one.
@@ -98,10 +101,55 @@ local function may_be_removed(self, trainer, path)
     and not kept_files.holds(self, path) and not held_by_another(self, trainer, path)
 end
 
-local function request(self, trainer, path, old)
+-- A function that makes fields what they are now, and the scores of two files.
+local function undo_of(self, fields, path, old)
+  local before, models = {}, self.best_k_models
+  local score, old_score = models[path], models[old or path]
+  for _, name in ipairs(fields) do before[name] = self[name] or false end
+  return function()
+    for name, value in pairs(before) do self[name] = value or nil end
+    self._unsent[path], self.best_k_models[path] = score, score
+    if old then self.best_k_models[old] = old_score end
+  end
+end
+
+--- Whether last.ckpt is a link to the file that was saved last.
+function kept_files.links_last(self)
+  return self.save_last == "link" and self.save_top_k ~= 0
+end
+
+-- The path of last.ckpt, which this save may write over.
+local function last_path(self, trainer)
+  local path = self.last_model_path
+  if not path or not is_ours(self, path) or must_stay(self, trainer, path) then
+    path = agreed_path(self, trainer, "last")
+  end
+  return path
+end
+
+local function link_last(self, trainer, path, last)
+  local ok, message = trainer.strategy.checkpoint_io:link(path, last)
+  release(self, last)
+  if not ok then errors.blame("ModelCheckpoint: save_last = 'link': %s", message) end
+end
+
+-- `undo`: for the case that the file is never written.
+local function request(self, trainer, path, old, undo)
   local options = { weights_only = self.save_weights_only, agreed = true } -- all ranks ask
+  local last_before = self.last_model_path
+  local last = kept_files.links_last(self) and last_path(self, trainer)
+  if last then self.last_model_path = last end
+  local asked = { undo = function()
+    undo()
+    if last then self.last_model_path = last_before end
+  end }
+  table.insert(self._pending, asked)
   trainer:request_checkpoint(path, options, function()
     release(self, path)
+    if last then link_last(self, trainer, path, last) end
+    for i, one in ipairs(self._pending) do
+      if one == asked then table.remove(self._pending, i) break end
+    end
     if self.verbose then trainer:say("ModelCheckpoint: saved " .. path) end
     if old and may_be_removed(self, trainer, old) then
       trainer.strategy.checkpoint_io:remove(old)
@@ -113,8 +161,9 @@ end
 local function save_newest(self, trainer, metrics)
   local old = self.best_model_path
   local path = path_for(self, trainer, metrics, old)
+  local undo = undo_of(self, { "best_model_path" }, path)
   self.best_model_path = path
-  request(self, trainer, path, self.save_top_k == 1 and old or nil)
+  request(self, trainer, path, self.save_top_k == 1 and old or nil, undo)
 end
 
 -- The path with the worst (or best) score.
@@ -136,6 +185,8 @@ local function count(models)
   return n
 end
 
+local SCORES <const> = { "best_model_path", "best_model_score", "kth_best_model_path", "kth_value" }
+
 local function note_extremes(self, best, worst)
   local models = self.best_k_models
   self.best_model_path, self.best_model_score = best, models[best]
@@ -145,12 +196,13 @@ end
 -- All are kept: a save costs the same however many there are.
 local function save_one_more(self, trainer, metrics, score)
   local path = path_for(self, trainer, metrics)
+  local undo = undo_of(self, SCORES, path)
   self.best_k_models[path], self._unsent[path] = score, score
   local best, worst = self.best_model_score, self.kth_value
   note_extremes(self, (not best or is_better(self.mode, score, best)) and path
     or self.best_model_path, (not worst or is_better(self.mode, worst, score)) and path
     or self.kth_best_model_path)
-  request(self, trainer, path)
+  request(self, trainer, path, nil, undo)
 end
 
 local function save_among_best(self, trainer, metrics, score)
@@ -158,12 +210,13 @@ local function save_among_best(self, trainer, metrics, score)
   if count(models) >= self.save_top_k then
     old = extreme(self, false)
     if not is_better(self.mode, score, models[old]) then return end
-    models[old] = nil
   end
   local path = path_for(self, trainer, metrics, old)
+  local undo = undo_of(self, SCORES, path, old)
+  if old then models[old] = nil end
   models[path] = score
   note_extremes(self, extreme(self, true), extreme(self, false))
-  request(self, trainer, path, old)
+  request(self, trainer, path, old, undo)
 end
 
 --- Requests the file for these metrics; `score`: the monitored one, nil without a monitor.
@@ -176,12 +229,10 @@ end
 
 --- Requests the newest as last.ckpt.
 function kept_files.save_last(self, trainer)
-  local path = self.last_model_path
-  if not path or not is_ours(self, path) or must_stay(self, trainer, path) then
-    path = agreed_path(self, trainer, "last")
-  end
+  local path = last_path(self, trainer)
+  local undo = undo_of(self, { "last_model_path" }, path)
   self.last_model_path = path
-  request(self, trainer, path)
+  request(self, trainer, path, nil, undo)
 end
 
 -- What is known of the files.

@@ -10,15 +10,16 @@ local function dataset_of(loader)
 end
 
 --- A list of {tensor =, name =, key = of a batch}, of the whole data set, with the order `map` of
---- the samples in it (nil: all as they are); nil where the data are not tensors.
-function columns.of(loader)
+--- the samples in it (nil: all as they are); nil where the data are not tensors. Without bytes that
+--- are read as fractions, but for `all`.
+function columns.of(loader, all)
   local dataset = dataset_of(loader)
   if not class.has_method(dataset, "columns") or loader.collate then return nil end
   local found = dataset:columns()
   if not found then return nil end
   local names, list = found.owner.names, { map = found.map }
   for i, tensor in ipairs(found.tensors) do
-    if not found.divisors[i] then
+    if all or not found.divisors[i] then
       local name = names and names[i]
       list[#list + 1] = { tensor = tensor, name = name, key = name or i }
     end

@@ -19,7 +19,8 @@ local dry_run = {}
 
 local SAMPLES <const> = 2
 local LEFT_OUT <const> = { -- callbacks that only write, draw, or train for long
-  "DeviceStatsMonitor", "EarlyStopping", "LearningRateFinder", "ModelCheckpoint", "ModelSummary",
+  "BatchSizeFinder", "DeviceStatsMonitor", "EarlyStopping", "LearningRateFinder", "ModelCheckpoint",
+  "ModelSummary",
   "OnExceptionCheckpoint", "PredictionWriter", "ProgressBar", "StochasticWeightAveraging",
   "ThroughputMonitor", "Timer", "WeightAveraging",
 }

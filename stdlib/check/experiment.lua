@@ -78,13 +78,17 @@ local function in_mode(root, training)
   end)
 end
 
--- Optimizers whose step does nothing but call its closure; to be closed.
-local function without_steps(state)
+-- Optimizers whose step does nothing but call its closure, and then on_step(); to be closed.
+local function without_steps(state, on_step)
   if state.automatic then return nil end
   local before = {}
   for _, optimizer in ipairs(state.optimizers) do
     before[optimizer] = rawget(optimizer, "step") or false
-    rawset(optimizer, "step", function(_, closure) return closure and closure() end)
+    rawset(optimizer, "step", function(_, closure)
+      local loss = closure and closure()
+      if on_step then on_step() end
+      return loss
+    end)
   end
   return closing(function()
     for optimizer, step in next, before do rawset(optimizer, "step", step or nil) end
@@ -119,11 +123,12 @@ function Experiment.loss_of(outputs)
 end
 
 --- training_step of a batch with the random numbers of `draws`. Returns the loss (nil without one).
-function Experiment.step(state, batch, draws)
+--- on_step (optional): called where an optimizer would step, in manual optimization.
+function Experiment.step(state, batch, draws, on_step)
   c.runtime.rng_set(draws)
   interrupt.allow() -- Ctrl-C ends a step at once: nothing is to be saved
   math.randomseed(1)
-  local _ <close> = without_steps(state)
+  local _ <close> = without_steps(state, on_step)
   local _ <close> = same_buffers(state.module)
   local before = state.loop.batch
   state.loop.batch, state.loop.batch_count = batch, false

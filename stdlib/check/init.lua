@@ -19,9 +19,9 @@ local check = {}
 
 local CHECKS <const> = {
   "global", "library_name", "collective", "hyper_parameter", "index", "equality", "text", "options",
-  "optimizer", "data", "overlap", "validation", "layers", "kept", "activations", "chain",
+  "optimizer", "layers", "data", "overlap", "validation", "kept", "activations", "chain",
   "leak", "future", "input", "loss", "range", "targets", "gradient", "step", "training",
-  "learning", "weights", "monitor", "schedule",
+  "zero_grad", "learning", "weights", "monitor", "schedule",
 }
 
 check.Report = Report

@@ -3,6 +3,7 @@
 -- The script runs as under `ltrain run`, in a sandbox, as far as its first loop of a Trainer, or to
 -- its end; what it wanted to train is then examined.
 local c = require "ltrain.c"
+local calls = require "ltrain.check.source.calls"
 local check = require "ltrain.check"
 local console = require "ltrain.core.console"
 local dry_run = require "ltrain.check.dry_run"
@@ -93,11 +94,13 @@ end
 local function report_warnings(context)
   local by_check = {}
   for _, finding in ipairs(context.report.findings) do by_check[finding.check] = true end
+  local may_step_later = by_check.training or by_check.zero_grad
+    or calls(context.source.tree, "step")
   for _, text in ipairs(context.said) do
     local warning = text:match "^warning: (.*)"
     if warning and not warning:find "log_every_n_steps" and not warning:find "^metrics%."
       and not warning:find "are in no optimizer, and do not train"
-      and not (by_check.training and warning:find "no optimizer stepped in an epoch") then
+      and not (may_step_later and warning:find "no optimizer stepped in an epoch") then
       context.report:warn("trainer", 0, warning)
     end
   end

@@ -32,7 +32,7 @@ end
 
 -- What counts of a file; nil and why it cannot be read.
 local function read(path, all)
-  local value, metadata = load(path)
+  local value, metadata = load(path, { metadata = true })
   if value == nil then return nil, metadata end
   local encoded = type(metadata) == "table" and metadata.ltrain
   if not encoded then return value end

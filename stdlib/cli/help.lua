@@ -2,30 +2,21 @@
 local arguments = require "ltrain.cli.arguments"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
+local wrap = require "ltrain.core.wrap"
 
 local help = {}
-
-local WIDTH <const> = 96
 
 -- Rows of two columns; the second is wrapped.
 local function columns(rows)
   local lines, width = {}, 0
   for _, row in ipairs(rows) do width = math.max(width, math.min(#row[1], 30)) end
   for _, row in ipairs(rows) do
-    local line = ("  %-" .. width .. "s  "):format(row[1])
-    local indent = (" "):rep(width + 4)
+    local indent, first = (" "):rep(width + 4), ("  %-" .. width .. "s  "):format(row[1])
     if #row[1] > width then
       lines[#lines + 1] = "  " .. row[1]
-      line = indent
+      first = indent
     end
-    for word in row[2]:gmatch("%S+") do
-      if #line + #word > WIDTH and line:find("%S") then
-        lines[#lines + 1] = (line:gsub("%s+$", ""))
-        line = indent
-      end
-      line = line .. word .. " "
-    end
-    lines[#lines + 1] = (line:gsub("%s+$", ""))
+    lines[#lines + 1] = (wrap(row[2], indent, first):gsub("%s+$", ""))
   end
   return table.concat(lines, "\n")
 end
@@ -77,12 +68,27 @@ end
 
 --- One line on how a word is used.
 function help.usage(word)
-  return ("usage: ltrain %s %s"):format(word.name, word.args)
+  return wrap(word.args, "         ", ("usage: ltrain %s "):format(word.name))
+end
+
+-- Text whose lines are filled; those that are indented stay as they are.
+local function paragraphs(text)
+  local parts, open = {}, {}
+  for line in (text .. "\n\n"):gmatch "(.-)\n" do
+    if line ~= "" and not line:find "^%s" then
+      open[#open + 1] = line
+    else
+      if #open > 0 then parts[#parts + 1] = wrap(table.concat(open, " "), "") end
+      open, parts[#parts + 1] = {}, line
+    end
+  end
+  return (table.concat(parts, "\n"):gsub("\n+$", ""))
 end
 
 --- The page of one word.
 function help.word(word, trainer_rows)
-  local parts = { help.usage(word), "", word.text, "", "Options:", columns(own_rows(word)) }
+  local parts = { help.usage(word), "", paragraphs(word.text), "", "Options:",
+    columns(own_rows(word)) }
   if word.script then
     parts[#parts + 1] = "\nOptions of the Trainer, which override those in the script:"
     parts[#parts + 1] = columns(help.trainer_rows(trainer_rows))
@@ -101,7 +107,8 @@ function help.all()
   for i, word in ipairs(words.list) do word_rows[i] = { "ltrain " .. word.name, word.doc } end
   for i, row in ipairs(words.statuses) do status_rows[i] = { tostring(row[1]), row[2] } end
   return table.concat({
-    "usage: ltrain COMMAND ... | [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]",
+    "usage: ltrain COMMAND ...",
+    "       ltrain [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]",
     "",
     "Trains neural networks from Lua scripts.",
     "",

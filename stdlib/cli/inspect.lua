@@ -52,8 +52,10 @@ local function print_checkpoint(host, saved)
   row(host, "position", ("epoch %d, step %d"):format(saved.epoch, saved.global_step))
   row(host, "resumes", saved.loops and "yes" or "no: weights only")
   if saved.random and saved.random.seed then row(host, "seed", tostring(saved.random.seed)) end
-  for name, value in tree.pairs(saved.hyper_parameters or {}) do
-    row(host, "hparams", ("%s = %s"):format(name, value_text(value)))
+  for _, key in ipairs { "hyper_parameters", "data_module_hyper_parameters" } do
+    for name, value in tree.pairs(saved[key] or {}) do
+      row(host, "hparams", ("%s = %s"):format(name, value_text(value)))
+    end
   end
   print_tensors(host, "weights", saved.state_dict)
 end
@@ -248,6 +250,7 @@ local function reader_of(path, head)
   if head:find "^\x93NUMPY" then return read_numpy end
   if path:find "%.npz$" then return read_npz end
   if head:find "^\x89PNG" or head:find "^\xff\xd8\xff" then return read_image end
+  if head:find "^RIFF....WEBP" or head:find "^BM" and path:find "%.bmp$" then return read_image end
   local is_torch, message = torch_file.is(path)
   if is_torch or message then return read_torch end
   if is_idx(head) or path:find "%-ubyte%.gz$" then return read_idx end

@@ -52,7 +52,7 @@ end
 
 local function print_charts(host, charts)
   for i, chart in ipairs(charts) do
-    host.write((i > 1 and "\n" or "") .. table.concat(chart_rows(chart, ROWS), "\n") .. "\n")
+    host.paint((i > 1 and "\n" or "") .. table.concat(chart_rows(chart, ROWS), "\n") .. "\n")
   end
 end
 

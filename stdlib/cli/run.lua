@@ -11,8 +11,9 @@ local debug_rank = require "ltrain.dist.debug_rank"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
-local records = require "ltrain.runs.record"
 local protect = require "ltrain.cli.protect"
+local records = require "ltrain.runs.record"
+local rehearsed_metrics = require "ltrain.cli.rehearsed_metrics"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
 local warn_of_names = require "ltrain.cli.warn_of_names"
@@ -256,6 +257,8 @@ function run.prepare(word, parsed, host)
     end
   end
   records.script, records.package = parsed.script, host.globals.package
+  table.insert(overrides.callbacks, rehearsed_metrics.callback())
+  records.keeps_code = not parsed.options.no_save_code
   overrides.control = parsed.options.dashboard_control or false
   if parsed.options.dashboard then beside.begin(parsed.options) end
   prepare_args(word, parsed)

@@ -9,7 +9,9 @@ local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
 local protect = require "ltrain.cli.protect"
 local refuse = require "ltrain.cli.refuse"
+local rehearsal = require "ltrain.cli.sweep_rehearsal"
 local runs = require "ltrain.runs"
+local secrets = require "ltrain.core.secrets"
 local space = require "ltrain.cli.sweep_space"
 local sweep_table = require "ltrain.cli.sweep_table"
 local sweep_trials = require "ltrain.cli.sweep_trials"
@@ -39,7 +41,8 @@ local function read(parsed)
   end
   return { script = parsed.script, metric = o.metric, mode = o.mode or is_better.mode(o.metric),
     method = method, space = of, seed = o.sweep_seed or 0, jobs = o.jobs or 1, eta = o.eta or 3,
-    count = o.trials, retry = o.retry_failed, control = o.dashboard_control,
+    rehearse = o.rehearse ~= false, count = o.trials,
+    retry = o.retry_failed, control = o.dashboard_control,
     dir = o.dir or "ltrain_sweeps/" .. parsed.script:match "([^/]+)$":gsub("%.lua$", "") }
 end
 
@@ -161,12 +164,18 @@ local function identity(asked)
   local of, ranges = asked.space, {}
   for name, range in next, of.ranges do ranges[name] = { range[1], range[2] } end
   return { script = asked.script, metric = asked.metric, mode = asked.mode, method = asked.method,
-    seed = asked.seed, values = of.values, ranges = ranges, fixed = of.fixed,
+    seed = asked.seed, values = of.values, ranges = ranges, fixed = secrets.values(of.fixed),
     eta = asked.method == "halving" and asked.eta or nil, trials = asked.count }
 end
 
 local function session(asked, trials, report)
-  for _, trial in ipairs(trials) do sweep_trials.look(asked, trial) end
+  local is_new = true
+  for _, trial in ipairs(trials) do
+    sweep_trials.look(asked, trial)
+    is_new = is_new and trial.status == "waiting"
+  end
+  asked.wrong = is_new and asked.rehearse and rehearsal.wrong(asked, trials[1]) or nil
+  if asked.wrong then return end
   report()
   if asked.method == "halving" then
     halve(asked, trials, report)
@@ -226,7 +235,7 @@ function sweep.main(word, parsed, host)
   if not done then return leave(word, asked, trials, report, failure, host) end
   if asked.wrong then
     forget(asked, trials)
-    return refuse(host, word, "a trial was refused: " .. asked.wrong, USAGE)
+    return refuse(host, word, asked.wrong, USAGE)
   end
   return print_best(asked, trials, host)
 end

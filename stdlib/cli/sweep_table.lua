@@ -4,6 +4,7 @@
 -- Both are written whole or not at all. sweep.json comes first and never changes: a second call
 -- must ask for the same sweep.
 local c = require "ltrain.c"
+local csv_field = require "ltrain.core.csv_field"
 local errors = require "ltrain.core.errors"
 local number_text = require "ltrain.loggers.number_text"
 local tree = require "ltrain.core.tree"
@@ -53,9 +54,7 @@ end
 
 local function field(value)
   if value == nil then return "" end
-  local text = type(value) == "number" and number_text(value) or tostring(value)
-  if text:find '[",\r\n]' then return '"' .. text:gsub('"', '""') .. '"' end
-  return text
+  return csv_field.name(type(value) == "number" and number_text(value) or tostring(value))
 end
 
 local COLUMNS <const> = { "trial", "status", "value", "step", "epochs", "seconds" }

@@ -11,12 +11,13 @@ local sweep_trials = {}
 local process <const> = c.runtime.process
 local USAGE <const>, INTERRUPTED <const> = 2, 130 -- exit statuses
 local ERROR <const> = "/error.txt" -- of a trial that has failed before it had a run.json
+local LOG <const> = "/output.log" -- of a trial: what it prints
 local LOOK_SECONDS <const> = 0.5
 local END_SECONDS <const> = 30 -- for trials that are to save and end
 
--- The last words of a process, without the first "ltrain: ".
-local function last_words(folder)
-  local text = c.io.kind(folder .. "/output.log") and c.io.read_file(folder .. "/output.log") or ""
+--- The last words of a process in its log, without the first "ltrain: ".
+function sweep_trials.last_words(path)
+  local text = c.io.kind(path) and c.io.read_file(path) or ""
   local last
   for line in text:gmatch "[^\r\n]+" do
     if line:find "^ltrain: " or not last then last = line end
@@ -80,12 +81,15 @@ local function command_of(sweep, trial, epochs)
   return words
 end
 
+-- For a shell: a command without input, whose output goes to a file.
+local LOGGED <const> = 'exec "$@" </dev/null >>"$0" 2>&1'
+
 -- Starts a trial; what it prints goes to output.log in its folder.
 local function start(sweep, trial, epochs)
   local ok, message = c.io.make_folder(trial.path)
   if not ok then return nil, message end
   c.io.remove(trial.path .. ERROR)
-  local words = { "sh", "-c", 'exec "$@" </dev/null >>"$0" 2>&1', trial.path .. "/output.log" }
+  local words = { "sh", "-c", LOGGED, trial.path .. LOG }
   local command = command_of(sweep, trial, epochs)
   return process.start(table.move(command, 1, #command, #words + 1, words))
 end
@@ -100,9 +104,9 @@ local function finish(sweep, trial, status)
     return
   end
   trial.status = "failed"
-  trial.error = trial.error or last_words(trial.path)
+  trial.error = trial.error or sweep_trials.last_words(trial.path .. LOG)
   if status == USAGE then
-    sweep.wrong = trial.error
+    sweep.wrong = "a trial was refused: " .. trial.error
   elseif not runs.is_run(trial.path) then
     c.io.write_file(trial.path .. ERROR, trial.error)
   end
@@ -124,6 +128,24 @@ local function end_all(running)
     if pid then running[pid] = nil end
   end
   for pid in next, running do process.signal(pid, "KILL") end
+end
+
+--- Runs a batch of a trial, which writes nothing but what it prints, to the file `log`; `variable`:
+--- of its environment. Returns its exit status.
+function sweep_trials.rehearse(sweep, trial, log, variable)
+  local words = { "sh", "-c", LOGGED, log }
+  for _, word in ipairs(command_of(sweep, trial)) do words[#words + 1] = word end
+  words[#words + 1] = "--fast_dev_run=true"
+  local pid = process.start(words, { variable })
+  local running = { [pid or false] = pid and trial }
+  local _ <close> = setmetatable({}, { __close = function() end_all(running) end })
+  while pid and running[pid] do
+    local ended, status = process.wait_any({ pid }, LOOK_SECONDS)
+    if ended then
+      running[pid] = nil
+      return status
+    end
+  end
 end
 
 --- Runs trials, up to sweep.jobs at a time, each for `epochs` epochs in all (nil: as the script

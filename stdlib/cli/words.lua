@@ -19,6 +19,8 @@ local SCRIPT <const> = {
     doc = "machines for --launcher mpi, with the number of ranks on each if they differ" },
   { name = "run_dir", type = "string", value = "FOLDER",
     doc = "folder of the run, in place of version_N of its logger" },
+  { name = "no_save_code", type = "boolean", value = "true|false",
+    doc = "copy neither the script nor its modules into the folder of the run" },
   { name = "verbose", type = "boolean", value = "true|false",
     doc = "print the output of all ranks; lines of ranks above 0 begin with their numbers" },
   { name = "dashboard", type = "boolean", value = "true|false",
@@ -154,6 +156,9 @@ words.list = {
         doc = "folder of the sweep; by default ltrain_sweeps/<name of the script>" },
       { name = "sweep_seed", type = "integer", value = "N", min = 0,
         doc = "seed of random values (default 0)" },
+      { name = "rehearse", type = "boolean", value = "true|false",
+        doc = "run a batch of the first trial before all others, to find options that nobody knows "
+          .. "and a metric that is not logged (default true)" },
       { name = "retry_failed", type = "boolean", value = "true|false",
         doc = "run trials again that have failed" },
       { name = "dashboard", type = "boolean", value = "true|false",

@@ -5,8 +5,10 @@ local config = require "ltrain.core.config"
 local environments = {}
 
 -- In the order in which they are asked, after those of scripts: torchrun before srun, which may
--- have started it; mpirun before srun, whose variables it hands on. The last one always says yes.
-local BUILT_IN <const> = { "TorchElastic", "MPI", "SLURM", "LSF", "Kubeflow", "Local" }
+-- have started it; PALS, which sets the names of another MPI, before mpirun; mpirun before srun,
+-- whose variables it hands on; what may be left over in a shell last. The last one always says yes.
+local BUILT_IN <const> = { "TorchElastic", "PALS", "MPI", "SLURM", "LSF", "Flux", "Kubeflow",
+  "PMIx", "Torch", "Local" }
 
 local DETECT <const> = {
   variables = { type = "table", doc = "used instead of the environment variables of the process" },

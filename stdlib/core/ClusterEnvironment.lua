@@ -73,9 +73,11 @@ function ClusterEnvironment:network() return nil end
 --- Returns why the ranks cannot be connected, as a message; nil if they can.
 function ClusterEnvironment:refusal()
   if self:world_size() == 1 or self.comm then return nil end
-  return ("%d ranks were started, and no comm of this build joins ranks by an address: start them "
+  local known = self.size_is_known ~= false
+  return ("%s ranks were started, and no comm of this build joins ranks by an address: start them "
     .. "with %s or srun --mpi=pmix, or give lt.clusters.register an environment with a comm of its "
-    .. "own"):format(self:world_size(), self.starts:format(self:world_size()))
+    .. "own"):format(known and self:world_size() or "several",
+    (self.starts:gsub("%%d", known and self:world_size() or "N")))
 end
 
 --- Returns what is wrong with the Trainer's `devices` and `num_nodes` in this launch; nil if

@@ -3,6 +3,7 @@
 -- A class is the metatable of its objects, so a metamethod is written like a method
 -- (`function Words:__len()`); extend hands those of the parent on.
 
+local by_place = require "ltrain.core.by_place"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
@@ -18,13 +19,19 @@ local function refuse_input(self, input, count)
   end
 end
 
-local function construct(self, ...)
+local function make(self, ...)
   local object = setmetatable({}, self)
   local init = self.init
   if type((...)) == "userdata" then refuse_input(self, (...), select("#", ...)) end
   if self.__construct then self.__construct(object, ...) end
   if init then init(object, ...) end
   return object
+end
+
+local function construct(self, ...)
+  local arguments = self.__arguments
+  if arguments then return make(self, by_place(arguments, self.__name, ...)) end
+  return make(self, ...)
 end
 
 local function name_of(self)
@@ -41,6 +48,9 @@ end
 local function define(self, key, value)
   if not is_open(key) then
     value = exact.fn(value, key == "init" and self.__name or key, self.__name)
+  end
+  if key == "init" and self.super and self.__arguments == self.super.__arguments then
+    rawset(self, "__arguments", false) -- those of another init
   end
   rawset(self, key, value)
 end

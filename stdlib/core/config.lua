@@ -6,7 +6,9 @@
 -- default   what an absent option becomes; required = true instead when there is none
 -- choices   the values that are allowed
 -- min, max  bounds of a number, included; above, below  bounds, excluded
+-- convert   function(value) that returns the value to use; nil and what is wrong
 -- check     function(value) that returns what is wrong, or nil
+-- instead   of a name that another library has, and that is not taken: what to give; the only field
 -- The same rows list the options of a Trainer for the command line and the docs.
 
 local class = require "ltrain.core.class"
@@ -116,7 +118,9 @@ function config.value(value, row, where, name)
     errors.blame("%s: %s must be %s: got %s%s", where, name, wanted, errors.show(value),
       config.named(value, name))
   end
-  local wrong = row.choices and check_choice(taken, row) or check_bounds(taken, row)
+  local wrong
+  if row.convert then taken, wrong = row.convert(taken) end
+  wrong = wrong or row.choices and check_choice(taken, row) or check_bounds(taken, row)
     or row.check and row.check(taken)
   if wrong then errors.blame("%s: %s %s", where, name, wrong) end
   return taken
@@ -139,22 +143,31 @@ local function itself(value) return value end
 
 local function names_of(spec)
   local names = {}
-  for name in tree.pairs(spec) do names[#names + 1] = name end
+  for _, row in ipairs(spec) do names[#names + 1] = row[1] end
+  if #names > 0 then return names end
+  for name, row in tree.pairs(spec) do
+    if not row.instead then names[#names + 1] = name end
+  end
   return names
 end
 
--- ", {lr = 0.1}" for a value that one option alone takes, lr before all others; else "".
+-- Options that are usually meant by a value alone.
+local USUAL <const> = { number = { "lr", "stride", "batch_size" }, string = { "dirpath" } }
+
+-- ", {lr = 0.1}" for a value that one option alone takes or has as a choice, the usual ones before
+-- all others; else "".
 local function example(value, spec)
-  local names = {}
+  local names, chosen = {}, nil
   for name, row in tree.pairs(spec) do
     if row.type and type(value) ~= "table" and convert(value, row.type) ~= nil
       and not (row.choices and check_choice(value, row)) then
       names[#names + 1] = name
+      chosen = row.choices and name or chosen
     end
   end
-  local name = #names == 1 and names[1]
-  for _, usual in ipairs { "lr", "stride", "batch_size" } do
-    if spec[usual] and type(value) == "number" then name = usual end
+  local name = chosen or #names == 1 and names[1]
+  for _, usual in ipairs(USUAL[type(value)] or {}) do
+    if spec[usual] then name = usual end
   end
   return name and (", {%s = %s}"):format(name, errors.show(value)) or ""
 end
@@ -172,6 +185,8 @@ function config.check(options, spec, where)
     if spec[name] == nil then
       errors.blame("%s: unknown option %s%s", where, errors.show(name),
         errors.did_you_mean(name, names))
+    elseif spec[name].instead then
+      errors.blame("%s: %s is not taken: give %s", where, name, spec[name].instead)
     end
   end
   local checked = {}
@@ -186,6 +201,43 @@ function config.check(options, spec, where)
     end
   end
   return checked
+end
+
+--- A description whose options have places too, the first word of each row its name:
+--- config.signature{ { "n", type = "integer", default = 1 }, ... }.
+function config.signature(rows)
+  for _, row in ipairs(rows) do rows[row[1]] = row end
+  return rows
+end
+
+-- A table of options, not a list or an object: it has names, or nothing.
+local function has_names(value)
+  if type(value) ~= "table" or getmetatable(value) ~= nil then return false end
+  local key = next(value)
+  return key == nil or type(key) == "string"
+end
+
+--- The values of a call by place, by name in a table that comes last, or both, as `signature` (of
+--- config.signature) describes them: what config.check returns.
+function config.arguments(where, signature, ...)
+  local n, values, options = select("#", ...), { ... }, {}
+  while n > 0 and values[n] == nil do n = n - 1 end
+  if has_names(values[n]) then
+    for name, value in next, values[n] do options[name] = value end
+    n = n - 1
+  end
+  if n > #signature then
+    errors.blame("%s: takes %d arguments at most: got %d", where, #signature, n)
+  end
+  for k = 1, n do
+    local name = signature[k][1]
+    if values[k] ~= nil and options[name] ~= nil then
+      errors.blame("%s: %s is given by place and by name", where, name)
+    elseif values[k] ~= nil then
+      options[name] = values[k]
+    end
+  end
+  return config.check(options, signature, where)
 end
 
 return config

@@ -71,7 +71,7 @@ function console.say(text)
     if verbose then console.say_anywhere(text) end
     return
   end
-  local line = ("ltrain: %s\n"):format(text)
+  local line = ("ltrain: %s\n"):format(c.runtime.printable(text, "lines"))
   around(function() c.runtime.write_stderr(line) end)
   console.copy(line)
 end
@@ -82,7 +82,8 @@ function console.say_anywhere(text)
   local world = c.dist.world()
   if world.ranks == 1 then return console.say(text) end
   local tagged = world.forked and world.rank > 0 -- what forked ranks write gets their number later
-  local line = ("%sltrain: %s\n"):format(tagged and "" or ("[rank %d] "):format(world.rank), text)
+  local line = ("%sltrain: %s\n"):format(tagged and "" or ("[rank %d] "):format(world.rank),
+    c.runtime.printable(text, "lines"))
   local function write() c.runtime.write_stderr(line) end
   if world.rank == 0 then console.past(write) else write() end
 end
@@ -92,8 +93,9 @@ function c.runtime.warn(text)
   console.say("warning: " .. text)
 end
 
---- Text as it is on stderr.
+--- Lines on stderr.
 function console.write(text)
+  text = c.runtime.printable(text, "lines")
   around(function() c.runtime.write_stderr(text) end)
   if is_first() then console.copy(text) end
 end
@@ -154,7 +156,8 @@ function console.table(title, metrics)
   table.sort(names)
   local lines = {}
   for i, name in ipairs(names) do
-    local cells = { name .. (" "):rep(width - #name) } -- a format takes widths up to 99
+    -- A format takes widths up to 99.
+    local cells = { c.runtime.printable(name) .. (" "):rep(width - #name) }
     for _, one in ipairs(metrics) do
       cells[#cells + 1] = ("%12s"):format(one[name] and number_text(one[name]) or "")
     end

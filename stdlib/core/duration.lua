@@ -50,4 +50,11 @@ function duration.option(doc)
     check = function(value) return select(2, duration.seconds(value)) end }
 end
 
+--- A row of an option that is used in seconds, whatever it is given as; `row`: default and bounds.
+function duration.in_seconds(doc, row)
+  row.type, row.convert = "number|string|table", duration.seconds
+  row.doc = doc .. ": seconds, 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}"
+  return row
+end
+
 return duration

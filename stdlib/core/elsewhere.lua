@@ -17,7 +17,10 @@ elsewhere.options = {
   fp16 = { "precision" }, amp = { "precision" }, use_bias = { "bias" }, kernel = { "kernel_size" },
   strides = { "stride" }, pad = { "padding" }, rate = { "p" }, ignore = { "ignore_index" },
   val_step = { "validation_step" }, train_step = { "training_step" },
-  collate_fn = { "collate" },
+  collate_fn = { "collate" }, is_causal = { "causal" }, tgt_is_causal = { "causal" },
+  attn_mask = { "mask" }, src_mask = { "mask" }, tgt_mask = { "mask" },
+  attention_mask = { "key_mask" },
+  filepath = { "dirpath" }, period = { "every_n_epochs" },
   train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
 }
 
@@ -38,17 +41,44 @@ elsewhere.lt = {
   half = DTYPE:format '"f16"', long = DTYPE:format '"i64"', bool = DTYPE:format '"bool"',
   float16 = DTYPE:format '"f16"', float32 = DTYPE:format '"f32"',
   float64 = DTYPE:format '"f64"', bfloat16 = DTYPE:format '"bf16"', int = DTYPE:format '"i32"',
+  Tuner = "the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder",
+  tuner = "the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder",
+  LightningCLI = "a script for `ltrain run`, whose options are flags: lt.args",
+  pytorch = "lt: lt.Trainer, lt.Module, lt.callbacks",
   int32 = DTYPE:format '"i32"', int64 = DTYPE:format '"i64"', uint8 = DTYPE:format '"u8"',
 }
 
 --- Names of rooms: what to write.
 elsewhere.rooms = {
+  callbacks = {
+    RichModelSummary = "lt.callbacks.ModelSummary",
+    BasePredictionWriter = "lt.callbacks.PredictionWriter{path = 'p.csv'}, or a callback with "
+      .. "on_predict_batch_end",
+    SpikeDetection = "lt.callbacks.SpikeMonitor", Callback = "lt.Callback",
+    Checkpoint = "lt.callbacks.ModelCheckpoint",
+    GPUStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
+    XLAStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
+    LearningRateLogger = "lt.callbacks.LearningRateMonitor",
+  },
+  loggers = { Logger = "lt.Logger", LightningLoggerBase = "lt.Logger" },
   optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
             clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
   nn = { Parameter = "lt.parameter(x)" },
   linalg = { inverse = "lt.linalg.inv" },
   json = { loads = "lt.json.decode", dumps = "lt.json.encode", parse = "lt.json.decode" },
 }
+
+local BAR <const> = "lt.callbacks.ProgressBar{refresh_rate = 10}"
+local BOARD <const> = "lt.loggers.CSVLogger, JSONLinesLogger or TensorBoardLogger, or a subclass "
+  .. "of lt.Logger; `ltrain dashboard` shows the runs"
+
+for _, name in ipairs { "TQDMProgressBar", "RichProgressBar", "ProgressBarBase" } do
+  elsewhere.rooms.callbacks[name] = BAR
+end
+for _, name in ipairs { "WandbLogger", "MLFlowLogger", "CometLogger", "NeptuneLogger", "LitLogger",
+  "TestTubeLogger" } do
+  elsewhere.rooms.loggers[name] = BOARD
+end
 
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
 

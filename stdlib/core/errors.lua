@@ -11,17 +11,31 @@ local errors = {}
 --- The position "file:line: " of the nearest frame outside the library; "" when there is none.
 errors.where = c.runtime.where
 
-local function escaped(char) return ("\\%d"):format(char:byte()) end
+local read_file -- whose fields are being taken over, or nil
+
+--- Until what it returns is closed errors of wrong use name the file that is being read as well as
+--- its field.
+function errors.reading(path)
+  local before = read_file
+  read_file = path
+  return setmetatable({}, { __close = function() read_file = before end })
+end
+
+-- The text with `more` at the end of its first line.
+local function with_note(message, more)
+  return (message:gsub("^[^\n]*", function(first) return ("%s (%s)"):format(first, more) end, 1))
+end
 
 --- Raise `message` with the position of the user's line, and the path of the layer that is inside
 --- of another, "(in Net.head)"; lt.last_error() knows it.
 function errors.blame(message, ...)
   if select("#", ...) > 0 then message = message:format(...) end
-  message = message:gsub("[^%C\n\t]", escaped) -- a name in it moves no cursor
-  local where, path = c.runtime.note_error(message)
-  if path and path:find "[.%[]" then
-    message = message:gsub("^[^\n]*", function(first) return ("%s (in %s)"):format(first, path) end)
+  message = c.runtime.printable(message, "lines") -- a name in it moves no cursor
+  if read_file and not message:find(read_file, 1, true) then
+    message = with_note(message, "read from " .. errors.printable(read_file))
   end
+  local where, path = c.runtime.note_error(message)
+  if path and path:find "[.%[]" then message = with_note(message, "in " .. path) end
   error(where .. message, 0)
 end
 
@@ -140,20 +154,9 @@ function errors.show_by_rank(texts)
   return table.concat(parts, "; "), #groups
 end
 
--- Marks that change the direction in which the text after them is shown.
-local DIRECTIONS <const> = { "\u{61C}", "\u{200E}", "\u{200F}", "\u{202A}", "\u{202B}",
-  "\u{202C}", "\u{202D}", "\u{202E}", "\u{2066}", "\u{2067}", "\u{2068}", "\u{2069}" }
-
---- A text whose control characters and marks of direction are written as Lua writes them: it moves
---- no cursor, and reads as it is.
-function errors.printable(text)
-  text = text:gsub("%c", escaped)
-  if not text:find "[\xD8\xE2]" then return text end
-  for _, mark in ipairs(DIRECTIONS) do
-    text = text:gsub(mark, ("\\u{%X}"):format(utf8.codepoint(mark)))
-  end
-  return text
-end
+--- A text whose control characters, ends of lines too, and marks of direction are written as Lua
+--- writes them: it moves no cursor, and reads as it is.
+function errors.printable(text) return c.runtime.printable(text) end
 
 --- A value as error texts name it: short, with the type where the value says too little.
 function errors.show(value)

@@ -82,7 +82,8 @@ local ROWS <const> = {
   { "on_validation_model_train", "m", false, "",
     "restores its mode; by default that of every submodule" },
   { "on_validation_model_zero_grad", "m", false, "",
-    "frees gradients before validation within fit" },
+    "before validation within fit, outside of an accumulation window: free gradients here; "
+      .. "without it they are kept" },
 
   { "on_test_start", "mc", "epoch", "", "testing starts" },
   { "on_test_end", "mc", false, "", "testing has ended" },

@@ -57,8 +57,8 @@ local function wrong_list(value, of, path)
     local is_position = is_integer(key) and key >= 1 and key <= #value
     if not is_position then return mismatch(path, "a list", value) end
   end
-  for i, held in ipairs(value) do
-    local wrong = shape.wrong(held, of, below(path, i))
+  for i = 1, #value do -- a null of JSON is a hole
+    local wrong = shape.wrong(value[i], of, below(path, i))
     if wrong then return wrong end
   end
 end

@@ -8,6 +8,7 @@ local RunMetrics = require "ltrain.dashboard.RunMetrics"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local entry = require "ltrain.runs.entry"
+local labels = require "ltrain.dashboard.labels"
 local process = require "ltrain.runs.process"
 local record = require "ltrain.runs.record"
 
@@ -145,7 +146,7 @@ end
 -- Reads what has changed of a run; whether its entry in the list has.
 local function refresh(run)
   local marks, changed = run.marks, {}
-  for _, name in ipairs { record.FILE, "hparams.json", "metrics.csv" } do
+  for _, name in ipairs { record.FILE, "hparams.json", "metrics.csv", labels.FILE } do
     local mark = mark_of(run, name)
     changed[name] = marks[name] ~= mark
     marks[name] = mark
@@ -165,10 +166,13 @@ local function refresh(run)
     local _, _, modified = Catalogue.stat(run, "metrics.csv")
     run.modified = modified
   end
+  if changed[labels.FILE] or not run.labels then
+    run.labels = labels.clean(read_object(run, labels.FILE) or {})
+  end
   run.problem = run.info_problem or run.hparams_problem
   run.status = run.info_problem and "unknown" or entry.status(run.info)
   if run.status == "running" and is_silent(run) then run.status = "unknown" end
-  return run.status ~= before
+  return run.status ~= before or changed[labels.FILE]
 end
 
 --- What the list says of a run.
@@ -183,6 +187,7 @@ function Catalogue.summary(run)
     seconds = started and ended and math.max(ended - started, 0) or nil,
     epoch = run.last_epoch or number(info.epoch), step = run.last_step or number(info.step),
     hparams = run.hparams, last = run.last, problem = run.problem,
+    tags = run.labels.tags, note = run.labels.note,
   }
 end
 

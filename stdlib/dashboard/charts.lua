@@ -2,6 +2,7 @@
 local elapsed = require "ltrain.dashboard.elapsed"
 local is_better = require "ltrain.runs.is_better"
 local json = require "ltrain.dashboard.json"
+local pieces = require "ltrain.dashboard.pieces"
 local target = require "ltrain.dashboard.target"
 
 local charts = {}
@@ -61,6 +62,7 @@ function charts.summaries(run)
   local curves, list = run.metrics:update(), json.list {}
   if not curves then return list end
   for k, name in ipairs(curves:names()) do
+    pieces.pause()
     local count, last, low, low_step, high, high_step = curves:summary(k)
     local mode = is_better.mode(name)
     local best, step = low, low_step

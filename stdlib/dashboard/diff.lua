@@ -3,6 +3,8 @@ local Catalogue = require "ltrain.dashboard.Catalogue"
 local charts = require "ltrain.dashboard.charts"
 local code = require "ltrain.dashboard.code"
 local json = require "ltrain.dashboard.json"
+local pieces = require "ltrain.dashboard.pieces"
+local tree = require "ltrain.core.tree"
 
 local diff = {}
 
@@ -21,14 +23,14 @@ local function compare(a, b)
   local names, list, same = {}, json.list {}, 0
   for name in next, a do names[name] = true end
   for name in next, b do names[name] = true end
-  for name in next, names do
+  for name in tree.pairs(names) do
+    pieces.pause()
     if a[name] == b[name] and math.type(a[name]) == math.type(b[name]) then
       same = same + 1
     else
       list[#list + 1] = { name = name, a = show(a[name]), b = show(b[name]) }
     end
   end
-  table.sort(list, function(x, y) return x.name < y.name end)
   return list, same
 end
 
@@ -50,12 +52,15 @@ local function compare_metrics(a, b)
   local by_name, list = {}, json.list {}
   for side, run in next, { a = a, b = b } do
     for _, one in ipairs(charts.summaries(run)) do
+      pieces.pause()
       local both = by_name[one.name] or { name = one.name }
       by_name[one.name], both[side] = both, one
     end
   end
-  for _, both in next, by_name do list[#list + 1] = both end
-  table.sort(list, function(x, y) return x.name < y.name end)
+  for _, both in tree.pairs(by_name) do
+    pieces.pause()
+    list[#list + 1] = both
+  end
   return list
 end
 

@@ -1,14 +1,15 @@
 --- stdlib/dashboard/init.lua: the dashboard's server: runs in a browser on this machine.
 --
 -- It only reads the folders of runs, so it works for those that go on, have ended, were killed or
--- copied from elsewhere, and no browser can hold a fit up. One thread answers one request after the
--- other; what takes long is kept (Catalogue, RunMetrics).
+-- copied from elsewhere, and no browser can hold a fit up. One thread answers all requests; what
+-- takes long is kept (Catalogue, RunMetrics), or made in pieces.
 local Catalogue = require "ltrain.dashboard.Catalogue"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local events = require "ltrain.dashboard.events"
 local guard = require "ltrain.dashboard.guard"
 local json = require "ltrain.dashboard.json"
+local pieces = require "ltrain.dashboard.pieces"
 local routes = require "ltrain.dashboard.routes"
 local target = require "ltrain.dashboard.target"
 
@@ -46,6 +47,7 @@ function Dashboard.open(roots, o)
   self.entered, self.warn = o.entered, o.warn
   self.guard = guard.new(http:port())
   self.catalogue, self.events = Catalogue(roots), events.new()
+  self.begun = {} -- answers that are made in pieces: {request =, thread =}, the next first
   self.catalogue:scan()
   return self
 end
@@ -97,18 +99,29 @@ local function report(self, request, failure)
   refuse(self, request, 500, c.runtime.error_text(failure))
 end
 
+-- A piece of an answer; the next one comes after those of others.
+local function continue(self, stopped)
+  local one = table.remove(self.begun, 1)
+  if not one then return end
+  local ended, ok, failure = pieces.run(one.thread)
+  if not ended then
+    table.insert(self.begun, one)
+  elseif not ok then
+    if stopped() then error(failure, 0) end
+    report(self, one.request, failure)
+  end
+end
+
 --- Serves for some time, or until one request is answered. `stopped()`: whether a signal has ended
 --- what was being done.
 function Dashboard:step(stopped)
-  local request, message = self.http:wait(events.pause(self.events))
+  local request, message = self.http:wait(#self.begun > 0 and 0 or events.pause(self.events))
   if message then return nil, message end
   if request then
-    local ok, failure = pcall(handle, self, request)
-    if not ok then
-      if stopped() then error(failure, 0) end
-      report(self, request, failure)
-    end
+    local thread = coroutine.create(function() handle(self, request) end)
+    table.insert(self.begun, 1, { request = request, thread = thread })
   end
+  continue(self, stopped)
   local ok, failure = pcall(events.pump, self.events, self.http, self.catalogue)
   if not ok then
     if stopped() then error(failure, 0) end

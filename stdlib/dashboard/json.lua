@@ -3,6 +3,7 @@
 -- What a run's files hold may be anything: bytes that are no UTF-8 become U+FFFD, what JSON has no
 -- form for is left out, and a list without elements stays a list.
 local c = require "ltrain.c"
+local pieces = require "ltrain.dashboard.pieces"
 
 local json = {}
 
@@ -35,6 +36,7 @@ end
 
 --- A text as JSON has it.
 function json.text(text)
+  if not text:find '[%c"\\\x80-\xFF]' then return '"' .. text .. '"' end
   return c.io.json_encode(clean(text), PLAIN)
 end
 
@@ -65,6 +67,7 @@ local function write_list(out, list, depth)
   end
   out[#out + 1] = "["
   for i, value in ipairs(list) do
+    pieces.pause()
     if i > 1 then out[#out + 1] = "," end
     write(out, value, depth)
   end
@@ -79,7 +82,10 @@ local function write_object(out, object, depth)
   table.sort(names)
   out[#out + 1] = "{"
   for i, name in ipairs(names) do
-    out[#out + 1] = (i > 1 and "," or "") .. json.text(name) .. ":"
+    pieces.pause()
+    local key = out.keys[name] or json.text(name) .. ":" -- objects of a list have the same ones
+    out.keys[name] = key
+    out[#out + 1] = i > 1 and "," .. key or key
     write(out, object[name], depth)
   end
   out[#out + 1] = "}"
@@ -104,7 +110,7 @@ end
 
 --- A value as JSON.
 function json.encode(value)
-  local out = {}
+  local out = { keys = {} }
   write(out, value, 0)
   return table.concat(out)
 end

@@ -10,18 +10,42 @@ local FIELDS <const> = { started = true, name = true, status = true, seconds = t
 
 -- All that the words of a filter are looked for in.
 local function text_of(one)
-  local parts = { one.name, one.status, one.error or "", one.problem or "" }
+  local parts = { one.name, one.status, one.error or "", one.problem or "", one.note or "" }
+  table.move(one.tags or {}, 1, #(one.tags or {}), #parts + 1, parts)
   for name, value in next, one.hparams do
     parts[#parts + 1] = ("%s=%s"):format(name, tostring(value))
   end
   return table.concat(parts, "\n"):lower()
 end
 
+local function has_tag(one, wanted)
+  for _, tag in ipairs(one.tags or {}) do
+    if tag:lower() == wanted then return true end
+  end
+  return false
+end
+
+-- Whether a hyper-parameter has this value: the whole of it, numbers however they are written.
+local function has_value(one, name, value)
+  for key, held in next, one.hparams do
+    key = key:lower()
+    local is_name = key == name or key:sub(-#name - 1) == "." .. name
+    if is_name and (tostring(held):lower() == value or tonumber(value) ~= nil
+      and tonumber(held) == tonumber(value)) then
+      return true
+    end
+  end
+  return false
+end
+
 local function fits(one, words)
   if #words == 0 then return true end
   local text = text_of(one)
   for _, word in ipairs(words) do
-    if not text:find(word, 1, true) then return false end
+    local name, value = word:match "^([^=]+)=(.+)$"
+    if name and name ~= "tag" and not has_value(one, name, value) then return false end
+    if name == "tag" and not has_tag(one, value) then return false end
+    if not name and not text:find(word, 1, true) then return false end
   end
   return true
 end

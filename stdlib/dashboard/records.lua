@@ -2,13 +2,12 @@
 local Catalogue = require "ltrain.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.dashboard.json"
+local media = require "ltrain.loggers.media"
 local target = require "ltrain.dashboard.target"
 local whole_lines = require "ltrain.core.whole_lines"
 
 local records = {}
 
-local PLAIN <const> = { plain = true }
-local KINDS <const> = { image = true, text = true, histogram = true, sample = true }
 local PNG <const> = "\x89PNG\r\n\x1a\n"
 local MOST_IMAGE <const> = 1 << 26
 local MOST_ENTRY <const> = 1 << 22
@@ -16,21 +15,13 @@ local CONSOLE <const> = 1 << 18
 
 -- Media.
 
-local function decode(line)
-  local entry = c.io.json_decode(line, PLAIN)
-  if type(entry) ~= "table" or not KINDS[entry.kind] or type(entry.name) ~= "string" then
-    return nil
-  end
-  return entry
-end
-
 --- The entries of media/index.jsonl as far as it has come: {at =, size =, kind =, name =} each.
 function records.index(run)
   run.entries = run.entries or {}
   run.media:poll(function(text, position)
     local taken = 0
     for line, after in whole_lines(text) do
-      local entry = #line <= MOST_ENTRY and decode(line)
+      local entry = #line <= MOST_ENTRY and media.decode(line)
       table.insert(run.entries, { at = position + taken, size = #line,
         kind = entry and entry.kind or "", name = entry and entry.name })
       taken = after - 1
@@ -43,7 +34,7 @@ end
 local function read_entry(run, n)
   local place = run.entries[n]
   local text = place and Catalogue.read(run, "media/index.jsonl", place.at, place.size)
-  return text and decode(text)
+  return text and media.decode(text)
 end
 
 local function files_of(run, n, entry)
@@ -61,7 +52,7 @@ function records.media(run, query)
   local offset = target.integer(query, "offset", 0, -(1 << 40), 1 << 40)
   local chosen = {}
   for n, place in ipairs(records.index(run)) do
-    if KINDS[place.kind] and (not kind or place.kind == kind)
+    if place.kind ~= "" and (not kind or place.kind == kind)
       and (not name or place.name == name) then
       chosen[#chosen + 1] = n
     end
@@ -82,7 +73,7 @@ end
 function records.media_names(run)
   local list, known = json.list {}, {}
   for _, place in ipairs(records.index(run)) do
-    if KINDS[place.kind] then
+    if place.kind ~= "" then
       local key = place.kind .. " " .. place.name
       if not known[key] then
         known[key] = { kind = place.kind, name = place.name, count = 0 }

@@ -7,6 +7,7 @@ local diff = require "ltrain.dashboard.diff"
 local events = require "ltrain.dashboard.events"
 local guard = require "ltrain.dashboard.guard"
 local json = require "ltrain.dashboard.json"
+local labels = require "ltrain.dashboard.labels"
 local layers = require "ltrain.dashboard.layers"
 local listing = require "ltrain.dashboard.listing"
 local records = require "ltrain.dashboard.records"
@@ -20,7 +21,7 @@ local TYPES <const> = {
   css = "text/css; charset=utf-8", svg = "image/svg+xml", png = "image/png",
   ico = "image/x-icon", txt = "text/plain; charset=utf-8",
 }
-local WORDS <const> = { stop = true, save = true }
+local WORDS <const> = { stop = true, save = true, labels = true }
 local STARTED <const> = 0.05 -- seconds of a scan that a list may ask for
 
 local function fail(status, text) error({ status, text }, 0) end
@@ -97,7 +98,7 @@ local function get_api(server, parts, query)
   fail(404, "no such path")
 end
 
-local function post(server, parts)
+local function post(server, parts, query)
   local word = parts[4]
   if parts[1] ~= "api" or parts[2] ~= "run" or #parts ~= 4 or not WORDS[word] then
     fail(404, "no such path")
@@ -105,6 +106,7 @@ local function post(server, parts)
     fail(403, "this dashboard may not control runs: start it with --dashboard-control")
   end
   local run = find(server, parts[3])
+  if word == "labels" then return labels.write(run, query) end
   local ok = run.status == "running" and c.runtime.net.send(run.root, run.path, word)
   if not ok then
     fail(409, "the run does not listen: it has ended, or was started without --dashboard-control")
@@ -116,7 +118,7 @@ end
 --- has begun. Raises {status, reason}.
 function routes.answer(server, request, parts, query)
   if request.method == "POST" then
-    return 202, "application/json", json.encode(post(server, parts))
+    return 202, "application/json", json.encode(post(server, parts, query))
   elseif #parts == 0 then
     return 200, asset "index.html"
   elseif parts[1] == "static" and #parts == 2 then

@@ -66,7 +66,9 @@ local OPTIONS <const> = {
     doc = "batches that are prefetched, by all workers together: 2, or 2 for each worker; at most "
       .. "16 of tensor data" },
   num_workers = { type = "integer", default = 0, min = 0, max = MOST_WORKERS,
-    doc = "processes that read the samples of data sets written in Lua, and collate them" },
+    doc = "processes that read the samples of data sets written in Lua, and collate them; "
+      .. "iterable ones share their samples out by get_worker_info, else each makes every n-th "
+      .. "batch" },
   persistent_workers = { type = "boolean", default = false,
     doc = "the workers stay from one epoch to the next, with the data set as they have it" },
   worker_init_fn = { type = "function",
@@ -123,11 +125,7 @@ end
 local function check_dataset(self)
   local dataset = self.dataset
   if type(dataset) == "table" and getmetatable(dataset) == nil then check_list(dataset) end
-  if self._iterable and self.num_workers > 0 then
-    errors.blame("DataLoader: num_workers = %d needs a data set with get(i) and a length: samples "
-      .. "of this one come one after the other, and each worker would read all of them",
-      self.num_workers)
-  elseif self._iterable then
+  if self._iterable then
     for _, name in ipairs { "shuffle", "sampler", "batch_sampler" } do
       if self[name] then
         errors.blame("DataLoader: %s needs a data set with get(i) and a length: samples of this "
@@ -291,6 +289,11 @@ function DataLoader:fingerprint()
   return pass and pass.order and stream.fingerprint(self, pass.order, pass.batching.lasts)
 end
 
+-- Whether the data set has a state of its own that is that of the pass: workers have copies of it.
+local function keeps_state(self)
+  return self.num_workers == 0 and class.has_method(self.dataset, "state_dict")
+end
+
 --- Returns the state to resume the current pass: its epoch, and the number of samples consumed.
 function DataLoader:state_dict()
   local pass, saved = self._pass, self._saved
@@ -300,9 +303,18 @@ function DataLoader:state_dict()
   if pass.done then return { epoch = pass.epoch + 1, position = 0, seed = pass.seed } end
   return {
     epoch = pass.epoch, position = pass.position() * place.ranks(self), seed = pass.seed,
-    samples = pass.samples,
-    dataset = class.has_method(self.dataset, "state_dict") and self.dataset:state_dict() or nil,
+    samples = pass.samples, shares = pass.shares and pass.shares(),
+    dataset = keeps_state(self) and self.dataset:state_dict() or nil,
   }
+end
+
+--- Returns the state with which the next pass begins; nil unless the data set has a state of its
+--- own.
+function DataLoader:state_after()
+  local pass = self._pass
+  if not pass or not keeps_state(self) then return nil end
+  return { epoch = pass.epoch + 1, position = 0, seed = pass.seed,
+    dataset = self.dataset:state_dict() }
 end
 
 --- Returns the state before batch `index` of the current pass; nil for iterable data sets.
@@ -319,7 +331,7 @@ end
 
 --- Whether state_dict, after an error while reading, is still the state before the read.
 function DataLoader:rewinds()
-  return not class.has_method(self.dataset, "state_dict")
+  return not keeps_state(self)
 end
 
 --- Makes the next pass resume from `state`.

@@ -7,6 +7,8 @@
 local DataLoader = require "ltrain.data.DataLoader"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local hyperparameters = require "ltrain.core.hyperparameters"
 local tree = require "ltrain.core.tree"
 
 local DataModule = class.extend(nil, "DataModule")
@@ -31,6 +33,26 @@ function DataModule:setup(stage) end
 
 --- To be overridden: undoes setup.
 function DataModule:teardown(stage) end
+
+--- `self:save_hyperparameters(o, {ignore =, logger =})` in init stores the options `o` in
+--- `self.hparams`, as a Module's: they are logged, saved in checkpoints, and passed to init by
+--- load_from_checkpoint.
+function DataModule:save_hyperparameters(...) hyperparameters.save(self, ...) end
+
+--- `Data:load_from_checkpoint(file, overrides)` returns a new data module with the hyper-parameters
+--- that the file has of one (those in `overrides` replaced) and the state that it saved; nil and a
+--- message if the file cannot be read.
+function DataModule:load_from_checkpoint(file, overrides)
+  hyperparameters.check_load(self, class.is_class(self, DataModule), "Data", file, overrides)
+  local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
+  if not checkpoint then return nil, message end
+  local _ <close> = errors.reading(file)
+  local data = self(hyperparameters.merged(checkpoint.data_module_hyper_parameters, overrides))
+  if data.load_state_dict and checkpoint.data_module then
+    data:load_state_dict(checkpoint.data_module)
+  end
+  return data
+end
 
 local function loader_of(dataset, options, shuffle)
   shuffle = shuffle and type(dataset) == "table" and not dataset.iterate

@@ -39,6 +39,7 @@ local OPTIONS <const> = {
     doc = "drop the last samples, instead of repeating the first ones" },
   rank = { type = "integer", min = 0, doc = "by default that of this process" },
   world = { type = "integer", min = 1, doc = "number of ranks; by default all" },
+  num_replicas = { type = "integer", min = 1, doc = "the same, by PyTorch's name" },
 }
 
 -- A loader that has it as sampler is not shared again.
@@ -49,6 +50,11 @@ function DistributedSampler:init(options)
   for name, value in next, config.check(options, OPTIONS, "DistributedSampler") do
     self[name] = value
   end
+  if self.world and self.num_replicas and self.world ~= self.num_replicas then
+    errors.blame("DistributedSampler: world and num_replicas are one number: got %d and %d",
+      self.world, self.num_replicas)
+  end
+  self.world, self.num_replicas = self.world or self.num_replicas, nil
   if (self.dataset == nil) == (self.length == nil) then
     errors.blame "DistributedSampler: give either dataset or length"
   elseif self.rank and self.rank >= (self.world or dist.world_size()) then

@@ -1,13 +1,15 @@
 -- stdlib/data/ImageFolder.lua: images in a folder for each class.
 --
 -- `root/cat/1.jpg`, `root/cat/more/2.png`, `root/dog/3.jpeg`: the folders' names, sorted, are the
--- classes. Files are .jpg, .jpeg and .png; others are left out. Label k is `classes[k + 1]`.
+-- classes. Files are .jpg, .jpeg, .png, .bmp and .webp; others are left out, and counted in one
+-- warning. Label k is `classes[k + 1]`.
 
 local Images = require "ltrain.data.Images"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
+local tree = require "ltrain.core.tree"
 
 local ImageFolder = Images:extend("ImageFolder")
 
@@ -20,7 +22,7 @@ local OPTIONS <const> = {
   apply_exif_orientation = { type = "boolean", default = false,
     doc = "turn photographs as their files say" },
 }
-local EXTENSIONS <const> = { jpg = true, jpeg = true, png = true }
+local EXTENSIONS <const> = { jpg = true, jpeg = true, png = true, bmp = true, webp = true }
 
 local function names_in(folder)
   local names, message = c.io.list_folder(folder)
@@ -30,17 +32,31 @@ local function names_in(folder)
   return names
 end
 
--- Adds the images in a folder and in those within it.
-local function find(folder, paths)
+-- Adds the images in a folder and in those within it; counts other files by how their names end.
+local function find(folder, paths, others)
   for _, name in ipairs(names_in(folder)) do
     local path <const> = folder .. "/" .. name
-    local extension <const> = name:match "%.(%w+)$"
-    if extension and EXTENSIONS[extension:lower()] and c.io.kind(path) == "file" then
+    local kind <const>, extension = c.io.kind(path), (name:match "%.(%w+)$" or ""):lower()
+    if kind == "folder" then
+      find(path, paths, others)
+    elseif kind == "file" and EXTENSIONS[extension] then
       paths[#paths + 1] = path
-    elseif c.io.kind(path) == "folder" then
-      find(path, paths)
+    else
+      extension = extension ~= "" and "." .. extension or "without an ending"
+      others[extension] = (others[extension] or 0) + 1
     end
   end
+end
+
+local function report(root, paths, others)
+  local parts, count = {}, 0
+  for extension, n in tree.pairs(others) do
+    parts[#parts + 1], count = ("%d %s"):format(n, errors.printable(extension)), count + n
+  end
+  if count == 0 then return end
+  c.runtime.warn(("data.ImageFolder: %s: %d of %d files are left out, not being .jpg, .jpeg, .png, "
+    .. ".bmp or .webp: %s"):format(errors.printable(root), count, count + #paths,
+    table.concat(parts, ", ")))
 end
 
 local function classes_in(root)
@@ -59,16 +75,18 @@ end
 function ImageFolder:init(root, options)
   config.argument(root, "string", "data.ImageFolder", "root")
   local o <const> = config.check(options, OPTIONS, "data.ImageFolder")
-  local paths, labels = {}, {}
+  local paths, labels, others = {}, {}, {}
   self.classes = classes_in(root)
   for k, name in ipairs(self.classes) do
     local before <const> = #paths
-    find(root .. "/" .. name, paths)
+    find(root .. "/" .. name, paths, others)
     if #paths == before then
-      errors.blame("data.ImageFolder: there are no images (.jpg, .jpeg, .png) in %s/%s", root, name)
+      errors.blame("data.ImageFolder: there are no images (.jpg, .jpeg, .png, .bmp, .webp) in "
+        .. "%s/%s", root, name)
     end
     for i = before + 1, #paths do labels[i] = k - 1 end
   end
+  report(root, paths, others)
   self:_begin(paths, labels, o)
 end
 

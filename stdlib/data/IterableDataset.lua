@@ -2,8 +2,8 @@
 --
 -- A subclass defines `iterate()`, which starts a pass and returns an iterator, as for a generic
 -- `for`. It may define `__len`, and `state_dict()` with `load_state_dict(state)`, which are used to
--- resume in the middle of an epoch; without them the data is read again and used samples are
--- skipped.
+-- resume in the middle of an epoch; without them, and with workers, the data is read again and used
+-- samples are skipped.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"

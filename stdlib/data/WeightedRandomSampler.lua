@@ -3,7 +3,7 @@
 --   local lt = require "ltrain"
 --   local labels = lt.tensor({0, 0, 0, 0, 0, 0, 1, 1}, {dtype = "i64"})
 --   local share = 1 / labels:bincount():to "f32" -- rare classes as often as others
---   local weights = share:index_select(labels, 1)
+--   local weights = share:index_select(1, labels)
 --   local sampler = lt.data.WeightedRandomSampler(weights, 1000)
 --   print(#sampler) -- prints: 1000
 

@@ -12,5 +12,6 @@
 
 local workers = require "ltrain.data.loading.workers"
 
---- Returns {id =, num_workers =, seed =, dataset =} in a worker, id from 0; nil elsewhere.
+--- Returns {id =, num_workers =, seed =, dataset =} in a worker, id from 0; nil elsewhere. An
+--- iterable data set that calls it before its first sample shares its samples out itself.
 return function() return workers.info() end

@@ -244,7 +244,7 @@ local function visible(host)
   local edits = host.tty or c.runtime.isatty "stdout"
   if edits or not c.runtime.isatty "stdin" or not c.runtime.isatty "stderr" then return host end
   return setmetatable({
-    write = host.complain,
+    write = host.complain, paint = host.complain,
     read_line = function(mark, helper)
       host.complain(mark)
       return host.read_line("", helper)

@@ -100,6 +100,13 @@ function collectives.all_reduce(x, options)
   return result_of(begin(group, "all_reduce", x, o.op, nil, false, o.sync_grads), o)
 end
 
+-- What has no derivative must not take a tensor out of its graph without a word.
+local function check_no_gradient(who, x)
+  if not (c.is_tensor(x) and x.requires_grad and c.is_grad_enabled()) then return x end
+  errors.blame("%s: has no gradient, and %s requires one: write x:detach(), or use "
+    .. "all_reduce, all_gather or reduce_scatter", who, errors.show(x))
+end
+
 local function check_tensor(who, x)
   if not c.is_tensor(x) then errors.blame("%s: needs a tensor: got %s", who, errors.show(x)) end
 end
@@ -112,10 +119,11 @@ function collectives.all_reduce_(x, options)
 end
 
 --- Returns rank `from`'s x on every rank. Tensors must have the same shape on all ranks; Lua values
---- of other ranks are ignored. Not differentiable.
+--- of other ranks are ignored. Not differentiable: a tensor that requires grad is refused.
 function collectives.broadcast(x, options)
   local o, group = checked("broadcast", options)
   check_rank("broadcast", "from", o.from, group)
+  check_no_gradient("broadcast", x)
   if c.is_tensor(x) then
     return result_of(begin(group, "broadcast", x, nil, o.from), o)
   end
@@ -144,10 +152,12 @@ function collectives.reduce_scatter(x, options)
   return result_of(work, o)
 end
 
---- Returns the result of all_gather on rank `to`, nil on the others. Not differentiable.
+--- Returns the result of all_gather on rank `to`, nil on the others. Not differentiable: a
+--- tensor that requires grad is refused.
 function collectives.gather(x, options)
   local o, group = checked("gather", options)
   check_rank("gather", "to", o.to, group)
+  check_no_gradient("gather", x)
   if c.is_tensor(x) then return result_of(begin(group, "gather", x, nil, o.to), o) end
   return result_of(d.values(group, "gather", x, o.to), o)
 end
@@ -160,8 +170,10 @@ local function parts_of(x, ranks)
       errors.blame("scatter: needs a tensor, or a list of one value for each of %d ranks: got %s",
         ranks, what)
     end
+    for _, part in ipairs(x) do check_no_gradient("scatter", part) end
     return x
   end
+  check_no_gradient("scatter", x)
   local size = x.shape[1]
   if not size or size % ranks ~= 0 then
     errors.blame("scatter: dim 1 must be a multiple of the %d ranks: got %s", ranks,
@@ -174,7 +186,8 @@ local function parts_of(x, ranks)
 end
 
 --- Returns this rank's part of rank `from`'s x: a tensor is split along dim 1, of a list rank r
---- gets element r + 1. The x of other ranks is ignored. Not differentiable.
+--- gets element r + 1. The x of other ranks is ignored. Not differentiable: a tensor that
+--- requires grad is refused.
 function collectives.scatter(x, options)
   local o, group = checked("scatter", options)
   check_rank("scatter", "from", o.from, group)
@@ -189,10 +202,12 @@ local function check_peer(who, name, rank, group)
   end
 end
 
---- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Not differentiable.
+--- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Not differentiable: a
+--- tensor that requires grad is refused.
 function collectives.send(x, to, options)
   local o, group = checked("send", options)
   check_peer("send", "to", to, group)
+  check_no_gradient("send", x)
   return result_of(d.values(group, "send", x, to), o)
 end
 

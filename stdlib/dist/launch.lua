@@ -7,6 +7,7 @@ local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local debug_rank = require "ltrain.dist.debug_rank"
+local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local forked = require "ltrain.dist.forked"
 local with_timeout = require "ltrain.dist.with_timeout"
@@ -16,11 +17,8 @@ local d = c.dist
 local WHO <const> = "dist.launch"
 
 local OPTIONS <const> = {
-  timeout = {
-    type = "number", above = 0,
-    doc = "seconds until a rank that is late, or silent (3 at least), ends the launch; 60, or "
-      .. "LT_TIMEOUT",
-  },
+  timeout = duration.in_seconds("time until a rank that is late, or silent (3 seconds at least), "
+    .. "ends the launch; 60 seconds, or LT_TIMEOUT", { above = 0 }),
   fork_with_threads = {
     type = "boolean", default = false,
     doc = "fork although the program has threads of its own",

@@ -29,7 +29,9 @@ end
 --- Copies a list of tensors from rank 0 to all.
 function replicate.tensors(list)
   local _ <close> = c.allow_update()
-  for _, tensor in ipairs(list) do tensor:copy_(collectives.broadcast(tensor)) end
+  for _, tensor in ipairs(list) do
+    tensor:copy_(collectives.broadcast(tensor:detach()))
+  end
 end
 
 --- Copies a module's buffers from rank 0 to all.

@@ -2,46 +2,42 @@
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
+local constraints = require "ltrain.distributions.constraints"
 local probabilities = require "ltrain.distributions.probabilities"
 
 local Bernoulli = Distribution:extend("Bernoulli")
 
---- Bernoulli(probs), Bernoulli{logits = x}
-function Bernoulli:init(probs)
-  local where <const> = "distributions.Bernoulli"
-  local own, logits = probabilities.of(probs, where)
-  probs = own
-  if logits ~= nil then
-    self:set_parameters({ "logits" }, { logits })
-    self.probs = self.logits:sigmoid()
-  else
-    self:set_parameters({ "probs" }, { probs })
-    local clamped = probabilities.clamped(self.probs)
-    self.logits = clamped:log() - (-clamped):log1p()
-  end
+Bernoulli.arg_constraints = { probs = constraints.unit_interval, logits = constraints.real }
+Bernoulli.support = constraints.boolean
+
+--- Bernoulli(probs, options), Bernoulli{logits = x}
+function Bernoulli:init(probs, options)
+  probabilities.set(self, {}, {}, probs, options)
   self.mean, self.variance = self.probs, self.probs * (1 - self.probs)
+end
+
+function Bernoulli:_mode()
+  return self.probs:gt(0.5):to(self.options.dtype):masked_fill(self.probs:eq(0.5), 0 / 0)
 end
 
 function Bernoulli:sample(sample_shape)
   local _ <close> = c.no_grad()
-  local u = c.rand(self:shape_of(sample_shape), self.options)
-  return (u - self.probs):lt(0):to(self.options.dtype)
+  return self.probs:expand(self:shape_of(sample_shape)):bernoulli()
 end
 
 function Bernoulli:log_prob(value)
-  return self.logits * value - probabilities.softplus(self.logits)
+  value = self:validate_sample(value)
+  return self.logits * value - self.logits:softplus()
 end
 
 function Bernoulli:entropy()
-  return probabilities.softplus(self.logits) - self.logits * self.probs
+  return probabilities.entropy(self)
 end
 
 function Bernoulli:_kl(q)
   local function part(p, ours, theirs) return (p * (ours - theirs)):masked_fill(p:eq(0), 0) end
-  local softplus = probabilities.softplus
-  local yes = part(self.probs, -softplus(-self.logits), -softplus(-q.logits))
-  local no = part(1 - self.probs, -softplus(self.logits), -softplus(q.logits))
-  return yes + no
+  return part(self.probs, self.logits:logsigmoid(), q.logits:logsigmoid())
+    + part(1 - self.probs, (-self.logits):logsigmoid(), (-q.logits):logsigmoid())
 end
 
 return Bernoulli

@@ -3,22 +3,29 @@
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
+local constraints = require "ltrain.distributions.constraints"
 local errors = require "ltrain.core.errors"
 local probabilities = require "ltrain.distributions.probabilities"
 
 local Categorical = Distribution:extend("Categorical")
 
---- Categorical(probs), Categorical{logits = x}: the last dim is that of the categories; probs need
---- not sum to 1.
+Categorical.arg_constraints = { probs = constraints.weights, logits = constraints.log_weights }
+Categorical.support = constraints.category
+
+--- Categorical(probs, options), Categorical{logits = x}: the last dim is that of the categories;
+--- probs need not sum to 1.
 ---@param probs Tensor [B..., K]
-function Categorical:init(probs)
+function Categorical:init(probs, options)
   local where <const> = "distributions.Categorical"
-  local own, logits = probabilities.of(probs, where)
+  local own, logits
+  own, logits, options = probabilities.of(probs, options, where)
+  self:_set_options(options)
   probs = own
   local given = probabilities.tensor(logits or probs, where, logits and "logits" or "probs")
   if given.ndim == 0 then
     errors.blame("%s: the last dim is that of the categories: got %s", where, errors.show(given))
   end
+  self:_validate_parameter(logits and "logits" or "probs", given)
   if logits ~= nil then
     self.logits = given - given:logsumexp(-1, { keepdim = true })
     self.probs = self.logits:exp()
@@ -30,6 +37,10 @@ function Categorical:init(probs)
   self.options = { dtype = given.dtype, device = given.device }
 end
 
+function Categorical:_mean() return c.full(self.batch_shape, 0 / 0, self.options) end
+Categorical._variance = Categorical._mean
+function Categorical:_mode() return self.probs:argmax(-1) end
+
 function Categorical:sample(sample_shape)
   local _ <close> = c.no_grad()
   local n, k = 1, self.probs.shape[self.probs.ndim]
@@ -39,10 +50,12 @@ function Categorical:sample(sample_shape)
 end
 
 function Categorical:log_prob(value)
-  local ids, shape = value:to "i64", value.shape
-  local all = (self.logits * 1 + ids:unsqueeze(-1):to(self.options.dtype) * 0)
-  shape[#shape + 1] = 1
-  return all:gather(ids:reshape(shape), -1):squeeze(-1)
+  value = self:validate_sample(value)
+  local ids = value:to "i64":unsqueeze(-1)
+  local all = self.logits + ids:to(self.options.dtype) * 0
+  local shape = all.shape
+  shape[#shape] = 1
+  return all:gather(-1, ids:expand(shape):contiguous()):squeeze(-1)
 end
 
 function Categorical:entropy()

@@ -7,15 +7,44 @@
 --
 -- Parameters are tensors or numbers, which broadcast to `batch_shape`; a sample has the shape
 -- sample_shape, batch_shape, event_shape. Random numbers are those of lt.seed: the same on each
--- device. `mean` and `variance` are fields.
+-- device. `mean`, `mode`, `variance` and `stddev` are read as fields. Parameters are given by place
+-- or by name in one table, Normal{loc = 0.0, scale = 1.0}.
+--
+-- Parameters and the values of log_prob are checked, unless a distribution is made with
+-- {validate_args = false}: Normal(0.0, -1.0) is an error, at once on the cpu, and on other devices,
+-- which are not waited for, when one of the next distributions is used.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local constraints = require "ltrain.distributions.constraints"
 local errors = require "ltrain.core.errors"
+local is_float = require "ltrain.core.is_float"
 
 local Distribution = class.extend(nil, "Distribution")
 
-Distribution.extend = class.extend
+-- What parameters must satisfy, by name, and what values must: rows of constraints.lua.
+Distribution.arg_constraints, Distribution.support = {}, constraints.real
+
+local OPTIONS <const> = {
+  validate_args = { type = "boolean", doc = "whether parameters and values are checked (true)" },
+}
+local validates = true
+
+-- Fields that are computed when they are read, with the gradients of that moment: `_mean` gives
+-- `mean`.
+local PROPERTIES <const> = { mean = true, mode = true, variance = true, stddev = true }
+
+--- A new class of distributions below this one.
+function Distribution.extend(parent, name)
+  local new = class.extend(parent, name)
+  new.__index = function(self, key)
+    local value = new[key]
+    if value == nil and PROPERTIES[key] then value = self["_" .. key](self) end
+    return value
+  end
+  return new
+end
 
 local function where(self) return "distributions." .. getmetatable(self).__name end
 
@@ -38,30 +67,99 @@ local function broadcast(self, shapes)
   return shape
 end
 
--- The first tensor of a list says dtype and device of numbers.
+-- The first tensor of a list says the device of numbers, the first floating one the dtype of
+-- numbers and integers.
 local function like_of(list)
+  local like = {}
   for _, value in ipairs(list) do
-    if c.is_tensor(value) then return { dtype = value.dtype, device = value.device } end
+    if c.is_tensor(value) then
+      like.device = like.device or value.device
+      like.dtype = like.dtype or is_float(value.dtype) and value.dtype or nil
+    end
   end
-  return { dtype = "f32" }
+  like.dtype = like.dtype or "f32"
+  return like
+end
+
+--- Whether distributions made from now on check parameters and values if `validate_args` is not
+--- given: true at first.
+function Distribution.set_default_validate_args(value)
+  validates = config.argument(value, "boolean", "Distribution.set_default_validate_args", "value")
+end
+
+-- Reads the options of a constructor.
+function Distribution:_set_options(options)
+  local own = config.check(options, OPTIONS, where(self)).validate_args
+  if own == nil then own = validates end
+  self.validate_args = own
+end
+
+-- Raises unless the parameter `name` satisfies its constraint.
+function Distribution:_validate_parameter(name, value)
+  local constraint = self.validate_args and self.arg_constraints[name]
+  if constraint then constraints.check(where(self), name, value, constraint, self) end
+end
+
+--- `value` as a tensor; raises unless it is one that the distribution may have. For subclasses, in
+--- log_prob.
+function Distribution:validate_sample(value)
+  if type(value) == "number" then value = c.full({}, value, self.options) end
+  if not c.is_tensor(value) then
+    errors.blame("%s: value must be a tensor or a number: got %s", where(self), errors.show(value))
+  end
+  if self.validate_args then constraints.check(where(self), "value", value, self.support, self) end
+  return value
+end
+
+-- The values of `names`, and options, of arguments by place, or by name in one table.
+function Distribution:_by_name(names, values, options)
+  local named = values[1]
+  if type(named) ~= "table" or getmetatable(named) then return values, options end
+  local rows, own = { validate_args = OPTIONS.validate_args }, {}
+  for i, name in ipairs(names) do
+    rows[name] = { type = "tensor|number" }
+    if i > 1 and values[i] ~= nil or options ~= nil then
+      errors.blame("%s: arguments are by place or by name, not both: got %s", where(self),
+        errors.show(values[i] or options))
+    end
+  end
+  local o = config.check(named, rows, where(self))
+  for i, name in ipairs(names) do own[i] = o[name] end
+  return own, { validate_args = o.validate_args }
 end
 
 --- Parameters as tensors of one shape, which becomes `batch_shape`. For subclasses: `names` are in
---- the order of the values.
-function Distribution:set_parameters(names, values)
-  local options, shapes = like_of(values), {}
+--- the order of the values, `options` those of the constructor, `defaults` by name.
+function Distribution:set_parameters(names, values, options, defaults)
+  values, options = self:_by_name(names, values, options)
+  self:_set_options(options)
+  for i, name in ipairs(names) do
+    if values[i] == nil and defaults then values[i] = defaults[name] end
+  end
+  local like, shapes = like_of(values), {}
   for i = 1, #names do
     local value = values[i]
-    if type(value) == "number" then value = c.full({}, value, options) end
+    if type(value) == "number" then value = c.full({}, value, like) end
     if not c.is_tensor(value) then
       errors.blame("%s: %s must be a tensor or a number: got %s", where(self), names[i],
         errors.show(value))
     end
+    if not is_float(value.dtype) then value = value:to(like.dtype) end
     values[i], shapes[i] = value, value.shape
   end
   self.batch_shape, self.event_shape = broadcast(self, shapes), {}
   for i, name in ipairs(names) do self[name] = values[i]:expand(self.batch_shape) end
-  self.options = options
+  for i, name in ipairs(names) do self:_validate_parameter(name, values[i]) end
+  self.options = like
+end
+
+--- The same, where the last dim of the parameters is that of one event. For subclasses.
+function Distribution:set_vector(names, values, options)
+  self:set_parameters(names, values, options)
+  if #self.batch_shape == 0 then
+    errors.blame("%s: the last dim of %s is that of an event: got a number", where(self), names[1])
+  end
+  self.event_shape = { table.remove(self.batch_shape) }
 end
 
 --- sample_shape, batch_shape and event_shape in one list.
@@ -71,6 +169,25 @@ function Distribution:shape_of(sample_shape)
     table.move(part, 1, #part, #shape + 1, shape)
   end
   return shape
+end
+
+--- This distribution with a batch_shape that its own broadcasts to.
+function Distribution:expand(batch_shape)
+  local new, own = setmetatable({}, getmetatable(self)), #self.batch_shape
+  -- What a distribution keeps begins with its batch_shape: tensors, and distributions.
+  local function shape_of(shape)
+    return table.move(shape, own + 1, #shape, #batch_shape + 1, { table.unpack(batch_shape) })
+  end
+  for key, value in next, self do
+    if c.is_tensor(value) then
+      value = value:expand(shape_of(value.shape))
+    elseif class.is_a(value, Distribution) then
+      value = value:expand(shape_of(value.batch_shape))
+    end
+    new[key] = value
+  end
+  new.batch_shape = { table.unpack(batch_shape) }
+  return new
 end
 
 --- Samples through which gradients reach the parameters.
@@ -85,14 +202,34 @@ function Distribution:sample(sample_shape)
   return self:rsample(sample_shape)
 end
 
+local function undefined(name)
+  return function(self) errors.blame("%s: %s is not defined", where(self), name) end
+end
+
 --- The logarithm of the density, or of the probability, at `value`.
 function Distribution:log_prob(value)
   errors.blame("%s: log_prob is not defined: of %s", where(self), errors.show(value))
+end
+
+--- The probability of values up to `value`.
+function Distribution:cdf(value)
+  errors.blame("%s: cdf is not defined: of %s", where(self), errors.show(value))
+end
+
+--- The value whose cdf is `value`, a probability.
+function Distribution:icdf(value)
+  errors.blame("%s: icdf is not defined: of %s", where(self), errors.show(value))
 end
 
 --- The entropy, in nats.
 function Distribution:entropy()
   errors.blame("%s: entropy is not defined", where(self))
 end
+
+for _, name in ipairs { "mean", "mode", "variance" } do
+  Distribution["_" .. name] = undefined(name)
+end
+
+function Distribution:_stddev() return self.variance:sqrt() end
 
 return Distribution

@@ -2,12 +2,16 @@
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
+local constraints = require "ltrain.distributions.constraints"
 
 local Exponential = Distribution:extend("Exponential")
 
---- Exponential(rate)
-function Exponential:init(rate)
-  self:set_parameters({ "rate" }, { rate })
+Exponential.arg_constraints = { rate = constraints.positive }
+Exponential.support = constraints.non_negative
+
+--- Exponential(rate, options)
+function Exponential:init(rate, options)
+  self:set_parameters({ "rate" }, { rate }, options)
   self.mean = self.rate:reciprocal()
   self.variance = self.mean:square()
 end
@@ -16,8 +20,14 @@ function Exponential:rsample(sample_shape)
   return -(-c.rand(self:shape_of(sample_shape), self.options)):log1p() / self.rate
 end
 
-function Exponential:log_prob(value) return self.rate:log() - self.rate * value end
+function Exponential:log_prob(value)
+  value = self:validate_sample(value)
+  return self.rate:log() - self.rate * value
+end
 
+function Exponential:cdf(value) return -(-self.rate * self:validate_sample(value)):expm1() end
+function Exponential:icdf(value) return -(-value):log1p() / self.rate end
+function Exponential:_mode() return c.zeros_like(self.rate) end
 function Exponential:entropy() return 1 - self.rate:log() end
 
 function Exponential:_kl(q)

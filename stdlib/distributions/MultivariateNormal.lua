@@ -4,17 +4,24 @@
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local constraints = require "ltrain.distributions.constraints"
 local errors = require "ltrain.core.errors"
 
 local MultivariateNormal = Distribution:extend("MultivariateNormal")
 
+MultivariateNormal.arg_constraints = { loc = constraints.real,
+  covariance_matrix = constraints.covariance, scale_tril = constraints.lower_cholesky }
+
 local OPTIONS <const> = {
+  loc = { type = "tensor", doc = "the mean, where all arguments are by name" },
   covariance_matrix = { type = "tensor", doc = "[B..., D, D], positive definite" },
   scale_tril = { type = "tensor", doc = "instead: its lower Cholesky factor" },
+  validate_args = { type = "boolean", doc = "whether parameters and values are checked (true)" },
 }
 
--- The lower Cholesky factor, column by column.
+-- The lower Cholesky factor, column by column, of both triangles: its gradient is symmetric.
 local function cholesky(matrix)
+  matrix = (matrix + matrix:transpose(-2, -1)) * 0.5
   local n, columns = matrix.shape[matrix.ndim], {}
   for j = 1, n do
     local column = matrix:select(-1, j)
@@ -45,12 +52,14 @@ local function diagonal_log_sum(factor)
   return sum
 end
 
---- MultivariateNormal(loc, {covariance_matrix = m})
+--- MultivariateNormal(loc, {covariance_matrix = m}), MultivariateNormal{loc = x, ...}
 ---@param loc Tensor [B..., D]
 function MultivariateNormal:init(loc, options)
   local where = "distributions.MultivariateNormal"
+  if type(loc) == "table" and options == nil then loc, options = nil, loc end
   local o = config.check(options, OPTIONS, where)
-  config.argument(loc, "tensor", where, "loc")
+  if loc ~= nil and o.loc ~= nil then errors.blame("%s: loc is given twice", where) end
+  loc = config.argument(loc or o.loc, "tensor", where, "loc")
   if (o.covariance_matrix == nil) == (o.scale_tril == nil) then
     errors.blame("%s: either covariance_matrix or scale_tril is needed", where)
   end
@@ -60,11 +69,16 @@ function MultivariateNormal:init(loc, options)
     errors.blame("%s: loc is %s, the matrix %s", where, errors.show_shape(loc),
       errors.show_shape(tril))
   end
+  self:_set_options { validate_args = o.validate_args }
+  self:_validate_parameter("loc", loc)
+  local name = o.scale_tril and "scale_tril" or "covariance_matrix"
+  self:_validate_parameter(name, o[name])
   self.loc = loc + tril:select(-1, 1) * 0
+  self.scale_tril = tril + (self.loc * 0):unsqueeze(-1)
   self.batch_shape = table.move(self.loc.shape, 1, self.loc.ndim - 1, 1, {})
   self.event_shape = { d }
   self.options = { dtype = self.loc.dtype, device = self.loc.device }
-  self.mean, self.variance = self.loc, tril:square():sum(-1) + self.loc * 0
+  self.mean, self.mode, self.variance = self.loc, self.loc, self.scale_tril:square():sum(-1)
 end
 
 function MultivariateNormal:rsample(sample_shape)
@@ -73,6 +87,7 @@ function MultivariateNormal:rsample(sample_shape)
 end
 
 function MultivariateNormal:log_prob(value)
+  value = self:validate_sample(value)
   local z = solve(self.scale_tril, value - self.loc)
   local d = self.event_shape[1]
   return z:square():sum(-1) * -0.5 - diagonal_log_sum(self.scale_tril)

@@ -2,13 +2,17 @@
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
+local constraints = require "ltrain.distributions.constraints"
 
 local Normal = Distribution:extend("Normal")
 
---- Normal(loc, scale)
-function Normal:init(loc, scale)
-  self:set_parameters({ "loc", "scale" }, { loc, scale })
-  self.mean, self.stddev, self.variance = self.loc, self.scale, self.scale:square()
+Normal.arg_constraints = { loc = constraints.real, scale = constraints.positive }
+
+--- Normal(loc, scale, options)
+function Normal:init(loc, scale, options)
+  self:set_parameters({ "loc", "scale" }, { loc, scale }, options)
+  self.mean, self.mode, self.stddev, self.variance = self.loc, self.loc, self.scale,
+    self.scale:square()
 end
 
 function Normal:rsample(sample_shape)
@@ -16,13 +20,18 @@ function Normal:rsample(sample_shape)
 end
 
 function Normal:log_prob(value)
+  value = self:validate_sample(value)
   local z = (value - self.loc) / self.scale
   return z:square() * -0.5 - self.scale:log() - 0.5 * math.log(2 * math.pi)
 end
 
---- The probability of values up to `value`.
 function Normal:cdf(value)
+  value = self:validate_sample(value)
   return (((value - self.loc) / self.scale * math.sqrt(0.5)):erf() + 1) * 0.5
+end
+
+function Normal:icdf(value)
+  return self.loc + self.scale * (2 * value - 1):erfinv() * math.sqrt(2)
 end
 
 function Normal:entropy()

@@ -2,12 +2,16 @@
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
+local constraints = require "ltrain.distributions.constraints"
 
 local Uniform = Distribution:extend("Uniform")
 
---- Uniform(low, high)
-function Uniform:init(low, high)
-  self:set_parameters({ "low", "high" }, { low, high })
+Uniform.arg_constraints = { high = constraints.above_low }
+Uniform.support = constraints.interval
+
+--- Uniform(low, high, options)
+function Uniform:init(low, high, options)
+  self:set_parameters({ "low", "high" }, { low, high }, options)
   self.mean, self.variance = (self.low + self.high) / 2, (self.high - self.low):square() / 12
 end
 
@@ -16,10 +20,20 @@ function Uniform:rsample(sample_shape)
 end
 
 function Uniform:log_prob(value)
+  value = self:validate_sample(value)
   local density = -(self.high - self.low):log() + value * 0
   local inside = (self.low - value):le(0):logical_and((self.high - value):gt(0))
   return density:masked_fill(inside:logical_not(), -math.huge)
 end
+
+function Uniform:cdf(value)
+  value = self:validate_sample(value)
+  return ((value - self.low) / (self.high - self.low)):clamp { min = 0, max = 1 }
+end
+
+function Uniform:icdf(value) return self.low + value * (self.high - self.low) end
+
+function Uniform:_mode() return c.full(self.batch_shape, 0 / 0, self.options) end
 
 function Uniform:entropy() return (self.high - self.low):log() end
 

@@ -67,6 +67,20 @@ function CheckpointIO:remove(path)
   return c.io.remove(path)
 end
 
+--- Makes `path` a symbolic link to what was saved under `target`, in its folder or below it.
+--- Returns true, or nil and the reason. A class with a `save` of its own has no files to link.
+function CheckpointIO:link(target, path)
+  if self.save ~= CheckpointIO.save then
+    return nil, "a CheckpointIO with a save of its own has no link"
+  end
+  settle(target)
+  local folder = path:match "^(.*/)[^/]*$" or ""
+  if target:sub(1, #folder) ~= folder then
+    return nil, ("%s is not in the folder of %s"):format(target, path)
+  end
+  return c.io.link(target:sub(#folder + 1), path)
+end
+
 --- Returns whether something is saved under `path`.
 function CheckpointIO:exists(path)
   return coming(path) ~= nil or c.io.kind(path) ~= nil

@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local csv_field = require "ltrain.core.csv_field"
 local errors = require "ltrain.core.errors"
 
 local Table = class.extend(nil, "Table")
@@ -50,7 +51,8 @@ function Table:tensor(names, options)
   local function numbers(name)
     local column <const> = find(self, "tensor", name)
     if column.kind == "text" then
-      errors.blame("Table:tensor: column %s is text: see Table:categorical", errors.show(name))
+      errors.blame("Table:tensor: column %s is text: see Table:categorical, or the option types of "
+        .. "csv.read", errors.show(name))
     end
     return column.values:to(o.dtype)
   end
@@ -118,7 +120,7 @@ function Table:categorical(name, categories)
   local places, ids = {}, { -1 } -- of missing ones first
   for k, word in ipairs(categories) do places[word] = k - 1 end
   for k, word in ipairs(column.words) do ids[k + 1] = places[word] or -1 end
-  return c.tensor(ids, { dtype = "i64" }):index_select(column.values + 1, 1), categories
+  return c.tensor(ids, { dtype = "i64" }):index_select(1, column.values + 1), categories
 end
 
 --- The rows that an index (i64 [n], from 0) lists, in its order.
@@ -126,7 +128,7 @@ function Table:take(index)
   local columns = {}
   for k, column in ipairs(self._columns) do
     columns[k] = { name = column.name, kind = column.kind, words = column.words,
-                   values = column.values:index_select(index, 1) }
+                   values = column.values:index_select(1, index) }
   end
   return Table(columns)
 end
@@ -168,22 +170,21 @@ function Table:where(f)
   return self:take(c.tensor(kept, { dtype = "i64" }))
 end
 
-local function quoted(text)
-  if not text:find '[",\r\n]' and not text:find "^ " and not text:find " $" then return text end
-  return '"' .. text:gsub('"', '""') .. '"'
-end
-
---- Write the table as a CSV file: a row of names, fields in quotes where they must be, missing ones
---- empty. What read gives of it is the same table.
+--- Write the table as a CSV file: a row of names, missing values empty, fields in quotes where they
+--- must be: a text also if it would be read as a number or as missing ("1", "NA"). What read gives
+--- of it is the same table.
 function Table:write(path)
   local texts, lines, fields = {}, {}, {}
   for k, column in ipairs(self._columns) do
-    texts[k] = texts_of(column)
-    fields[k] = quoted(column.name)
+    local list = texts_of(column)
+    for row, text in ipairs(column.kind == "text" and list or {}) do
+      list[row] = csv_field.text(text)
+    end
+    texts[k], fields[k] = list, csv_field.name(column.name)
   end
   lines[1] = table.concat(fields, ",")
   for row = 1, self._rows do
-    for k = 1, #texts do fields[k] = quoted(texts[k][row]) end
+    for k = 1, #texts do fields[k] = texts[k][row] end
     lines[row + 1] = table.concat(fields, ",")
     if lines[row + 1] == "" then lines[row + 1] = '""' end -- a blank line would be no row
   end

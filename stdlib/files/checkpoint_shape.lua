@@ -11,15 +11,21 @@ local METRICS <const> = { map = "number|tensor", optional = true }
 local LOADER <const> = { optional = true, fields = {} } -- a loader checks its own state
 
 local PENDING <const> = { optional = true, fields = {
-  eval_batches = "count", eval_rows = "count", is_last = "boolean?", schedules = "boolean?",
-  stepped = "boolean?",
+  eval_batches = "count", eval_rows = "count", is_last = "boolean?", logs = "boolean?",
+  schedules = "boolean?", stepped = "boolean?", validated = "boolean?",
+} }
+
+-- How many have heard a hook in which the file was saved.
+local CALLED <const> = { optional = true, fields = {
+  before = "count", count = "count", hook = { key_of = hooks.by_name },
 } }
 
 -- Where a fit stands: state.progress.
 local PROGRESS <const> = { fields = {
-  batch = "count", eval_batches = "count", eval_rows = "count", in_epoch = "boolean",
-  left_out = "boolean?", loader = LOADER, pending = PENDING, predict_batches = "count",
-  nonfinite = "count?", skipped = "count?", stepped = "count", train_batches = "count",
+  batch = "count", called = CALLED, eval_batches = "count", eval_rows = "count",
+  in_epoch = "boolean", is_last = "boolean?", left_out = "boolean?", loader = LOADER,
+  nonfinite = "count?", pending = PENDING, predict_batches = "count", skipped = "count?",
+  step_before = "count?", stepped = "count", train_batches = "count",
 } }
 
 -- A name that was logged.
@@ -28,8 +34,8 @@ local METRIC <const> = { fields = {
   hook = { key_of = hooks.by_name },
   loader = "count", logger = "boolean", metric = "string?", name = "string", on_epoch = "boolean",
   on_step = "boolean", prog_bar = "boolean", rank_zero_only = "boolean", reduce = REDUCE,
-  step_name = "string", step_value = "number?", step_weight = "number?", sync_dist = "boolean",
-  total = "number?",
+  serial = "integer?", step_name = "string", step_value = "number?", step_weight = "number?",
+  sync_dist = "boolean", total = "number?",
 } }
 
 local WINDOW <const> = { optional = true, fields = {
@@ -41,13 +47,15 @@ local LOOPS <const> = { optional = true, fields = {
   callback_metrics = METRICS, fit = PROGRESS, logged_metrics = METRICS, nominal_batch = "number?",
   progress_bar_metrics = METRICS, rank_zero_only = "boolean?",
   results = { list = METRIC, optional = true }, window = WINDOW,
-  cut = { optional = true, fields = { global_batch = "number?", ranks = "count?" } },
+  cut = { optional = true, fields = { global_batch = "count?", ranks = "count?" } },
 } }
 
 return { fields = {
   MixedPrecision = "table?", -- the GradScaler's state
   callbacks = { map = "any", optional = true },
   class_name = "string?",
+  current_model_state = { map = "tensor", optional = true }, -- WeightAveraging's
+  data_module_hyper_parameters = "table?",
   epoch = "count",
   global_step = "count",
   gradients = { map = "tensor", optional = true },

@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local Table = require "ltrain.files.Table"
 local config = require "ltrain.core.config"
+local csv_field = require "ltrain.core.csv_field"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
@@ -10,7 +11,7 @@ local exact = require "ltrain.core.exact"
 local OPTIONS <const> = {
   delimiter = { type = "string", default = "," },
   header = { type = "boolean", default = true },
-  missing = { type = "table", default = { "", "NA", "N/A", "NaN", "nan", "null" } },
+  missing = { type = "table", default = csv_field.MISSING },
   types = { type = "table", default = {} },
   bytes = { type = "integer", min = 1, doc = "read only the rows that end within so many bytes" },
 }
@@ -18,7 +19,7 @@ local KINDS <const> = { integer = true, number = true, text = true }
 
 local csv = {}
 
-local function check_types(types, names)
+local function check_types(types, names, path)
   local known = {}
   for k, name in ipairs(names) do known[name], known[k] = true, name == "" end
   for name, kind in next, types do
@@ -27,8 +28,8 @@ local function check_types(types, names)
         errors.show(kind))
     end
     if not known[name] then
-      errors.blame("csv.read: types: there is no column %s%s", errors.show(name),
-        errors.did_you_mean(name, names))
+      errors.blame("csv.read: %s: types: there is no column %s%s", errors.printable(path),
+        errors.show(name), errors.did_you_mean(name, names))
     end
   end
 end
@@ -37,7 +38,8 @@ end
 --- text, as its fields show. Options: `delimiter` (","), `header` (true; false: the columns are
 --- called "1", "2", ...), `missing` (texts that stand for no value: "", "NA", "N/A", "NaN", "nan",
 --- "null"), `types` ({name = "integer"|"number"|"text"}: what a column must be; without a header
---- by number). Fields may be in double quotes; a row with another number of fields than the first,
+--- by number). Fields may be in double quotes: these are text, unless `types` says otherwise or all
+--- fields are, the names too. A row with another number of fields than the first,
 --- or a field that is not what `types` says, is an error with its line. Blank lines are no rows.
 --- `bytes`: only the rows that end within so many bytes are read, and after the table the bytes
 --- that were read are returned, and those of the file. Returns nil and the reason where the file
@@ -50,7 +52,7 @@ function csv.read(path, options)
   end
   local read <const>, message = c.io.csv_read(path, o)
   if not read then return nil, message end
-  check_types(o.types, read.names)
+  check_types(o.types, read.names, path)
   local columns = {}
   for k, name in ipairs(read.names) do
     columns[k] = { name = name ~= "" and name or tostring(k), kind = read.kinds[k],
@@ -82,18 +84,19 @@ local function column_of(name, values)
       errors.blame("csv.table: %s[%d] must be text as the others, got %s", name, k,
         errors.show(text))
     end
-    if not places[text] then
+    if text ~= "" and not places[text] then
       words[#words + 1] = text
       places[text] = #words - 1
     end
-    ids[k] = places[text]
+    ids[k] = places[text] or -1
   end
   local empty <const> = #ids == 0
   return { name = name, kind = "text", words = words,
            values = empty and c.zeros(0, { dtype = "i64" }) or c.tensor(ids, { dtype = "i64" }) }
 end
 
---- A Table of columns: a list of {name, values}, values a tensor [n] or a list of numbers or texts.
+--- A Table of columns: a list of {name, values}, values a tensor [n] or a list of numbers or texts;
+--- an empty text is a missing one.
 ---@param columns table
 function csv.table(columns)
   local made = {}

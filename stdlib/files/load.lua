@@ -16,7 +16,12 @@ local function wrong_format(text)
   end
 end
 
-local OPTIONS <const> = { map_location = map_location.ROW }
+local OPTIONS <const> = {
+  map_location = map_location.ROW,
+  metadata = { type = "boolean", default = false,
+    doc = "also return the metadata of a safetensors file, a table of texts; else the value is the "
+      .. "only result, as a call around `assert(lt.load(path))` needs it" },
+}
 
 -- Files of others do not say where their tensors were.
 local function place_all(tensors, place)
@@ -26,19 +31,9 @@ local function place_all(tensors, place)
   return tensors
 end
 
---- Returns the value that lt.save or torch.save wrote; for other safetensors files a table of
---- tensors by name, and the metadata. A file of torch.save (.pt, .pth) may hold tensors, numbers,
---- strings, booleans, None (here nil), and lists, tuples and dicts of them: no code in it is run,
---- what else it holds is refused by its name. Tensors are on the CPU, or where `map_location` says,
---- wherever they were saved from. Returns nil and the reason if the file cannot be read.
-return function(path, options)
-  local place = map_location.place(config.check(options, OPTIONS, "load").map_location, "load")
-  if type(path) ~= "string" then
-    errors.blame("load: the path must be a string: got %s", errors.show(path))
-  end
-  local is_torch, why = torch_file.is(path)
-  if is_torch == nil then return nil, why end
-  if is_torch then return torch_file.load(path, place) end
+-- The value of a safetensors file, and the metadata unless lt.save wrote it; nil and why it cannot
+-- be read.
+local function read_safetensors(path, place)
   local tensors, metadata = c.io.load_safetensors(path)
   if not tensors then return nil, metadata end
   if not metadata[packing.KEY] then return place_all(tensors, place), metadata end
@@ -46,4 +41,25 @@ return function(path, options)
   if not text then return nil, ("load: %s: %s"):format(path, message) end
   if text.tree == nil then return place_all(tensors, place), metadata end
   return packing.unpack(text.tree, tensors, place)
+end
+
+--- Returns the value that lt.save or torch.save wrote; for other safetensors files a table of
+--- tensors by name. Of a file of torch.save (.pt, .pth, .tar; also of before PyTorch 1.6) it gives
+--- the tensors, numbers, strings, booleans, None (here nil), and lists, tuples, sets and dicts of
+--- them; a Namespace is a table, a number of NumPy a number, an array of NumPy a tensor, a dtype or
+--- device its name. No code in it is run: other objects are left out, which one warning names, or
+--- refuse the file if they hold tensors. Tensors are on the CPU, or where `map_location` says,
+--- wherever they were saved from. Returns nil and the reason if the file cannot be read.
+return function(path, options)
+  local o <const> = config.check(options, OPTIONS, "load")
+  local place = map_location.place(o.map_location, "load")
+  if type(path) ~= "string" then
+    errors.blame("load: the path must be a string: got %s", errors.show(path))
+  end
+  local is_torch, why = torch_file.is(path)
+  if is_torch == nil then return nil, why end
+  if is_torch then return torch_file.load(path, place) end
+  local value, metadata = read_safetensors(path, place)
+  if value == nil or o.metadata then return value, metadata end
+  return value
 end

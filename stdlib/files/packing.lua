@@ -82,6 +82,10 @@ function pack(run, value, name)
   return pack_table(run, value, name)
 end
 
+--- What a table of a packed tree stands for: the name of a tensor, or nil and a list of pairs, or
+--- nothing: itself.
+function packing.note(value) return value[TENSOR], value[PAIRS] end
+
 --- The tree without its tensors, which go into `tensors` under names that begin with `name` ("":
 --- with the tree's own). `where` begins error texts; `devices`: whether the notes say where the
 --- tensors are.

@@ -1,8 +1,6 @@
 -- stdlib/files/pickle_instructions.lua: the instructions of pickles that build plain values, by
 -- their bytes: OPS[byte](machine). The machine is that of ltrain.files.pickle.
 
-local errors = require "ltrain.core.errors"
-
 local MAX_PROTOCOL <const> = 5
 
 local function append(self, list, value)
@@ -11,19 +9,10 @@ local function append(self, list, value)
   if value ~= self.NONE then list[count] = value end
 end
 
-local function set(self, dict, key, value)
-  local kind = type(key)
-  if kind ~= "string" and (kind ~= "number" or key ~= key) then
-    self:fail("holds a dict with a key that is neither a string nor a number")
-  end
-  if value == self.NONE then value = nil end
-  dict[key] = value
-end
-
 -- The text up to the end of the line.
 local function line(self)
   local last = self.text:find("\n", self.at, true)
-  if not last then self:fail "is damaged: a pickle ends too early" end
+  if not last then self:ends_early() end
   return self:bytes(last - self.at + 1):sub(1, -2)
 end
 
@@ -31,12 +20,8 @@ local function find(self, module, name)
   if type(module) ~= "string" or type(name) ~= "string" then
     self:fail "is damaged: a name of a pickle is no string"
   end
-  local full = ("%s.%s"):format(module, name)
+  local full = ("%s.%s"):format(module:gsub("^__builtin__$", "builtins"), name)
   local token = self.find(self, full)
-  if not token then
-    self:fail("holds %s: only tensors, numbers, strings, lists and dicts are read; "
-      .. "save model.state_dict()", errors.printable(full))
-  end
   token.name = full
   self.kinds[token] = "name"
   self:push(token)
@@ -87,8 +72,9 @@ op("M", function(self) self:push(self:number("<I2")) end)
 op("\x8a", function(self) integer(self, self:byte()) end)
 op("\x8b", function(self) integer(self, self:number("<I4")) end)
 op("G", function(self) self:push(self:number(">d")) end)
+-- strings and bytes, after their length
 for char, format in next, { X = "<I4", ["\x8c"] = "B", ["\x8d"] = "<i8", T = "<I4", U = "B",
-  B = "<I4", C = "B", ["\x8e"] = "<i8" } do -- strings and bytes, after their length
+  B = "<I4", C = "B", ["\x8e"] = "<i8", ["\x96"] = "<i8" } do
   op(char, function(self)
     local n = self:number(format)
     self:push(self:bytes(n < 0 and math.maxinteger or n))
@@ -96,16 +82,19 @@ for char, format in next, { X = "<I4", ["\x8c"] = "B", ["\x8d"] = "<i8", T = "<I
 end
 op("}", function(self) self:push(self:new "dict") end)
 op("]", function(self) self:push(self:new "list") end)
+op("\x8f", function(self) self:push(self:new "list") end) -- a set
 op(")", function(self) self:push(self:new "tuple") end)
 op("\x85", function(self) tuple(self, 1) end)
 op("\x86", function(self) tuple(self, 2) end)
 op("\x87", function(self) tuple(self, 3) end)
 op("t", function(self) self:push(self:new("tuple", self:marked())) end)
-op("l", function(self) self:push(self:new("list", self:marked())) end)
+for _, char in ipairs { "l", "\x91" } do -- a list, a set that does not change
+  op(char, function(self) self:push(self:new("list", self:marked())) end)
+end
 
 local function set_all(self, dict, values, count)
   if count % 2 ~= 0 then self:fail "is damaged: a dict has a key without a value" end
-  for i = 1, count, 2 do set(self, dict, values[i], values[i + 1]) end
+  for i = 1, count, 2 do self:set(dict, values[i], values[i + 1]) end
 end
 
 op("d", function(self)
@@ -121,17 +110,19 @@ end)
 op("s", function(self)
   local value = self:pop()
   local key = self:pop()
-  set(self, self:target "dict", key, value)
+  self:set(self:target "dict", key, value)
 end)
 op("a", function(self)
   local value = self:pop()
   append(self, self:target "list", value)
 end)
-op("e", function(self)
-  local values, count = self:marked()
-  local list = self:target "list"
-  for i = 1, count do append(self, list, values[i]) end
-end)
+for _, char in ipairs { "e", "\x90" } do -- of a list, of a set
+  op(char, function(self)
+    local values, count = self:marked()
+    local list = self:target "list"
+    for i = 1, count do append(self, list, values[i]) end
+  end)
+end
 
 op("q", function(self) remember(self, self:byte()) end)
 op("r", function(self) remember(self, self:number("<I4")) end)
@@ -147,16 +138,43 @@ op("\x93", function(self)
   local name = self:pop()
   find(self, self:pop(), name)
 end)
-op("R", function(self)
-  local args, token = self:pop(), self:pop()
-  if self.kinds[token] ~= "name" or not token.call or self.kinds[args] ~= "tuple" then
+-- What a call of a name makes. A harmless one makes an object; another that means nothing to the
+-- caller ends the reading.
+local function call(self, token, args)
+  if self.kinds[token] ~= "name" or self.kinds[args] ~= "tuple" then
     self:fail "is damaged: a pickle calls what cannot be called"
+  elseif token.call then
+    self:push(token.call(self, args, self.counts[args]))
+  elseif token.is_harmless then
+    self:push(self:object { name = token.name, parts = { args } })
+  else
+    self:refuse(token.name)
   end
-  self:push(token.call(self, args, self.counts[args]))
+end
+
+for _, char in ipairs { "R", "\x81" } do -- of a function, of a class
+  op(char, function(self)
+    local args, token = self:pop(), self:pop()
+    call(self, token, args)
+  end)
+end
+op("\x92", function(self)
+  local named, args, token = self:pop(), self:pop(), self:pop()
+  if self.kinds[named] ~= "dict" then self:fail "is damaged: a pickle has names without a dict" end
+  call(self, token, self:new("tuple", { args, named }, 2))
 end)
-op("b", function(self) -- what Python code has added to a dict
-  self:pop()
-  self:target "dict"
+op("b", function(self) -- the state of an object; that of a dict is what Python code has added to it
+  local state, value = self:pop(), self:pop()
+  local object, kind = self.objects[value], self.kinds[value]
+  if object then
+    object.parts[#object.parts + 1] = state
+    if object.build then object.build(self, object, state) end
+  elseif kind ~= "dict" and kind ~= "tensor" and kind ~= "list" then
+    self:fail "is damaged: a pickle fills what is no object"
+  elseif self:holds_tensors(state) then
+    self:refuse(("tensors in fields of a %s"):format(kind))
+  end
+  self:push(value)
 end)
 op("Q", function(self)
   local id = self:pop()

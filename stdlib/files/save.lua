@@ -3,11 +3,17 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local packing = require "ltrain.files.packing"
+local torch_save = require "ltrain.files.torch_save"
 
 local FORMAT <const> = 1
 
+-- Whether a file has a name of PyTorch's: .pt, .pth, .pth.tar.
+local function is_torch(path) return path:gsub("%.tar$", ""):find "%.pth?$" ~= nil end
+
 --- Writes nested tables of tensors, numbers, strings and booleans as one safetensors file; the name
---- of a tensor is its path. An existing file is replaced when the new one is complete. Returns
+--- of a tensor is its path. A file whose name ends with .pt or .pth gets PyTorch's format instead,
+--- which torch.load reads (with weights_only too): a table with positions is a list there, another
+--- a dict. lt.load reads both. An existing file is replaced when the new one is complete. Returns
 --- true, or nil and the reason.
 return function(path, value)
   if type(path) ~= "string" then
@@ -17,6 +23,9 @@ return function(path, value)
   end
   local tensors = {}
   local name = type(value) == "table" and "" or "value"
-  local text = { format = FORMAT, tree = packing.pack(value, name, tensors, "save", true) }
+  local as_torch = is_torch(path)
+  local packed = packing.pack(value, name, tensors, "save", not as_torch)
+  if as_torch then return torch_save(path, packed, tensors) end
+  local text = { format = FORMAT, tree = packed }
   return c.io.save_safetensors(path, tensors, packing.metadata(text, tensors))
 end

@@ -1,4 +1,5 @@
--- stdlib/image/init.lua: lt.image: JPEG and PNG files, as tensors [C, H, W].
+-- stdlib/image/init.lua: lt.image: image files as tensors [C, H, W]: JPEG and PNG, WebP and BMP
+-- (which are only read).
 --
 --   local lt = require "ltrain"
 --   local picture = lt.zeros(3, 8, 8, {dtype = "u8"})
@@ -34,10 +35,10 @@ local CHANNELS <const> = { png = { 1, 2, 3, 4 }, jpeg = { 1, 3 } }
 
 local image = {}
 
---- Reads a JPEG or PNG file, told by its content, as u8 [C, H, W]. Options: `mode` ("rgb", "grey",
---- "rgba", or "as_is": the channels of the file, the ids of a palette, 16 bits as i32) and
---- `apply_exif_orientation` (false: pixels as they are stored). Returns nil and the reason where
---- the file cannot be read, is cut off, or would have more than 178,956,970 pixels.
+--- Reads a JPEG, PNG, WebP or BMP file, recognised by its content, as u8 [C, H, W]. Options: `mode`
+--- ("rgb", "grey", "rgba", or "as_is": the channels of the file, the ids of a palette, 16 bits as
+--- i32) and `apply_exif_orientation` (false: pixels as they are stored). Returns nil and the reason
+--- where the file cannot be read, is cut off, or would have more than 178,956,970 pixels.
 ---@param path string
 function image.read(path, options)
   local o <const> = config.check(options, READ_OPTIONS, "image.read")

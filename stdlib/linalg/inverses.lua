@@ -1,5 +1,6 @@
 -- stdlib/linalg/inverses.lua: what singular values say: pseudoinverses, ranks, least squares.
 
+local Function = require "ltrain.autograd.Function"
 local batch = require "ltrain.linalg.batch"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -40,7 +41,7 @@ local TOLERANCE <const> = {
     doc = "A is symmetric: its eigenvalues are used, which is faster" },
 }
 
-local function pseudoinverse(A, o, where)
+local function by_values(A, o, where)
   local U, S, Vh, size
   if o.hermitian then
     S, U = operation("linalg_eigh", where)(A)
@@ -49,10 +50,31 @@ local function pseudoinverse(A, o, where)
     U, S, Vh = batch.svd(A, where)
     size = S
   end
-  local keeps = size:gt(limit_of(A, largest(size):detach(), o))
+  local keeps = size:gt(limit_of(A, largest(size), o))
   local inverse = c.where(keeps, S, c.ones_like(S)):reciprocal():masked_fill(~keeps, 0)
   return (Vh:transpose(-2, -1) * inverse:unsqueeze(-2)):matmul(U:transpose(-2, -1))
 end
+
+-- The derivative where the rank stays (Golub and Pereyra 1973): that by way of the singular vectors
+-- is infinite where singular values are equal or 0.
+local function pinv_derivative(ctx, grad)
+  local A, X = ctx:saved_tensors()
+  local G, Xt = grad:transpose(-2, -1), X:transpose(-2, -1)
+  local GX, XG = G:matmul(X), X:matmul(G)
+  local GXXt, XtXG = GX:matmul(Xt), Xt:matmul(XG)
+  return GXXt - A:matmul(X:matmul(GXXt)) + XtXG - XtXG:matmul(X):matmul(A)
+    - X:matmul(GX):transpose(-2, -1)
+end
+
+local pseudoinverse <const> = Function {
+  name = "linalg.pinv",
+  forward = function(ctx, A, o, where)
+    local X = by_values(A, o, where)
+    ctx:save_for_backward(A, X)
+    return X
+  end,
+  backward = pinv_derivative,
+}
 
 --- The pseudoinverse [B..., N, M] of A [B..., M, N].
 function inverses.pinv(A, options)

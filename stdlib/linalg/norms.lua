@@ -62,8 +62,12 @@ local function of_matrices(A, ord, rows, columns, where)
   if ord == math.huge or ord == -math.huge then return of_sums(A, columns, rows, ord > 0) end
   local last = A:movedim({ rows, columns }, { -2, -1 })
   local _, S = batch.svd(last, where)
-  local none = S.shape[S.ndim] == 0
-  local y = (ord == "nuc" or none) and S:sum(-1) or S:select(-1, ord > 0 and 1 or -1)
+  local y
+  if ord == "nuc" or S.shape[S.ndim] == 0 then
+    y = S:sum(-1)
+  else
+    y = ord > 0 and S:amax(-1) or S:amin(-1)
+  end
   local shape = A.shape
   shape[rows], shape[columns] = 1, 1
   return y:reshape(shape)

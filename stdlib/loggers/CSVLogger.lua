@@ -4,6 +4,7 @@
 -- an empty field. Images, texts and histograms are put beside it, under media/.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
+local csv_field = require "ltrain.core.csv_field"
 local media = require "ltrain.loggers.media"
 local must = require "ltrain.loggers.must"
 local number_text = require "ltrain.loggers.number_text"
@@ -14,14 +15,9 @@ local CSVLogger = FileLogger:extend("CSVLogger")
 CSVLogger.file = "metrics.csv"
 CSVLogger.has_header = true
 
-local function field(text)
-  if text:find '[",\r\n]' then return '"' .. text:gsub('"', '""') .. '"' end
-  return text
-end
-
 local function header_of(columns)
   local fields = {}
-  for i, name in ipairs(columns) do fields[i] = field(name) end
+  for i, name in ipairs(columns) do fields[i] = csv_field.name(name) end
   return table.concat(fields, ",") .. "\n"
 end
 
@@ -146,8 +142,8 @@ end
 function CSVLogger:resume(step, state)
   FileLogger.resume(self, step, state)
   if not state then return end
-  self.media = state.media or 0
-  media.cut(self.log_dir, self.media)
+  self.media = state.media
+  media.cut(self.log_dir, self.media or 0)
 end
 
 return CSVLogger

@@ -8,7 +8,9 @@ local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local duration = require "ltrain.core.duration"
 local must = require "ltrain.loggers.must"
+local secrets = require "ltrain.core.secrets"
 local shape = require "ltrain.core.shape"
 local version = require "ltrain.loggers.version"
 
@@ -20,8 +22,8 @@ FileLogger.options = {
   prefix = { type = "string", default = "", doc = "prefix of the names of metrics" },
   flush_logs_every_n_steps = { type = "integer", default = 100, min = 1,
     doc = "rows to buffer before writing" },
-  flush_secs = { type = "number", default = 5, min = 0,
-    doc = "seconds after which the next row writes what is buffered" },
+  flush_secs = duration.in_seconds("time after which the next row writes what is buffered",
+    { default = 5, min = 0 }),
 }
 
 --- CSVLogger("logs", {name = "digits"}): the folder, then the options.
@@ -102,6 +104,7 @@ function FileLogger:save()
 end
 
 function FileLogger:log_hyperparams(params)
+  params = secrets.values(params)
   self:open()
   local text = c.io.json_encode(params, { plain = true }) .. "\n"
   must(c.io.write_file(self.log_dir .. "/hparams.json", text))

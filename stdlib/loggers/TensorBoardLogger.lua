@@ -12,6 +12,7 @@ local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local must = require "ltrain.loggers.must"
 local protobuf = require "ltrain.core.protobuf"
+local secrets = require "ltrain.core.secrets"
 local shape = require "ltrain.core.shape"
 local summaries = require "ltrain.loggers.summaries"
 local tree = require "ltrain.core.tree"
@@ -81,6 +82,7 @@ end
 
 --- Its tab of hyper-parameters has a line for each run.
 function TensorBoardLogger:log_hyperparams(params)
+  params = secrets.values(params)
   FileLogger.log_hyperparams(self, params)
   if self.has_session or next(params) == nil then return end
   self.has_session = true

@@ -5,12 +5,33 @@
 -- what Logger:log_histogram is given of histograms.
 local c = require "ltrain.c"
 local must = require "ltrain.loggers.must"
+local shape = require "ltrain.core.shape"
 local whole_lines = require "ltrain.core.whole_lines"
 local write_unsynced = require "ltrain.core.write_unsynced"
 
 local media = {}
 
 media.FOLDER, media.INDEX = "media", "media/index.jsonl"
+
+-- What an entry of each kind has besides its name and step. Of those who have not written it with
+-- this logger each field may be anything.
+local STEP <const> = { name = "string", step = "number" }
+local KINDS <const> = {
+  image = { files = { list = "string" } }, text = { text = "string" },
+  histogram = { counts = "table", edges = "table" },
+  sample = { samples = "table", files = { list = "string", optional = true } },
+}
+
+--- The entry that a line of the index is; nil where it is none.
+function media.decode(line)
+  local entry = c.io.json_decode(line, { plain = true })
+  local fields = type(entry) == "table" and type(entry.kind) == "string" and KINDS[entry.kind]
+  if not fields or shape.wrong(entry, { fields = STEP }) or shape.wrong(entry, { fields = fields })
+  then
+    return nil
+  end
+  return entry
+end
 
 -- A name as a path: what is no letter, digit or one of ._=/- is _; no part of it is "..".
 local function path_of(name)

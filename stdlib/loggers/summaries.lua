@@ -1,19 +1,21 @@
 --- stdlib/loggers/summaries.lua: the values of TensorBoard's event files, as messages `Summary` (of
 --- one `Value`) of TensorFlow's summary.proto.
 --
--- Scalars have the old, short form, which all versions read; all else is a tensor and the name of
--- the plugin that shows it. The numbers are those of the fields in summary.proto, tensor.proto and
--- the plugin's api.proto.
+-- Scalars, images and histograms have fields of their own, as PyTorch's SummaryWriter writes them
+-- and tools look for them (`EventAccumulator.Tags()["images"]`); all else is a tensor and the name
+-- of the plugin that shows it. The numbers are those of the fields in summary.proto, tensor.proto
+-- and the plugin's api.proto.
 local c = require "ltrain.c"
 local png = require "ltrain.loggers.png"
 local protobuf = require "ltrain.core.protobuf"
 local tree = require "ltrain.core.tree"
 
-local bytes <const>, integer <const> = protobuf.bytes, protobuf.integer
+local bytes <const>, double <const>, integer <const> = protobuf.bytes, protobuf.double,
+  protobuf.integer
 
 -- DataType of tensor.proto, DataClass of summary.proto.
-local FLOAT <const>, DOUBLE <const>, STRING <const> = 1, 2, 7
-local TENSOR <const>, BLOBS <const> = 2, 3
+local FLOAT <const>, STRING <const> = 1, 7
+local TENSOR <const> = 2
 local SUCCESS <const>, FAILURE <const> = 1, 2 -- Status of the plugin's api.proto
 
 local summaries = {}
@@ -44,12 +46,17 @@ local function value(name, plugin, content, class, of)
   return bytes(1, bytes(1, name) .. bytes(8, of) .. bytes(9, metadata))
 end
 
---- u8 tensors [C, H, W] of one size: width, height, then a PNG each.
+--- u8 tensors [C, H, W]: one under the name, several under name/0, name/1, ... Image: height = 1,
+--- width = 2, colorspace = 3, which is the number of channels, encoded_image_string = 4.
 function summaries.images(name, images)
-  local _, height, width = table.unpack(images[1].shape)
-  local list = { tostring(width), tostring(height) }
-  for _, image in ipairs(images) do list[#list + 1] = png(image) end
-  return value(name, "images", "", BLOBS, strings(list))
+  local list = {}
+  for i, image in ipairs(images) do
+    local channels, height, width = table.unpack(image.shape)
+    local tag = #images == 1 and name or ("%s/%d"):format(name, i - 1)
+    list[i] = bytes(1, bytes(1, tag) .. bytes(4, integer(1, height) .. integer(2, width)
+      .. integer(3, channels) .. bytes(4, png(image))))
+  end
+  return table.concat(list)
 end
 
 --- A text, shown as Markdown.
@@ -57,19 +64,18 @@ function summaries.text(name, text)
   return value(name, "text", "", TENSOR, strings { text })
 end
 
---- Rows of left edge, right edge and count.
-function summaries.histogram(name, histogram)
-  local rows = {}
-  for i, count in ipairs(histogram.counts) do
-    rows[i] = string.pack("<ddd", histogram.edges[i], histogram.edges[i + 1], count)
-  end
-  return value(name, "histograms", "", TENSOR,
-    tensor(DOUBLE, { #rows, 3 }, bytes(4, table.concat(rows))))
+--- HistogramProto: min = 1, max = 2, num = 3, sum = 4, sum_squares = 5, bucket_limit = 6 (right
+--- edges), bucket = 7: an empty bucket comes first, which ends at the first edge.
+function summaries.histogram(name, h)
+  local counts = table.move(h.counts, 1, #h.counts, 2, { 0 })
+  return bytes(1, bytes(1, name) .. bytes(5, double(1, h.min) .. double(2, h.max)
+    .. double(3, h.num) .. double(4, h.sum) .. double(5, h.sum_squares)
+    .. protobuf.doubles(6, h.edges) .. protobuf.doubles(7, counts)))
 end
 
 -- google.protobuf.Value: number_value = 2, string_value = 3, bool_value = 4.
 local function plain_value(of)
-  if type(of) == "number" then return protobuf.double(2, of) end
+  if type(of) == "number" then return double(2, of) end
   if type(of) == "boolean" then return integer(4, of) end
   return bytes(3, type(of) == "string" and of or c.io.json_encode(of, { plain = true }))
 end
@@ -97,13 +103,13 @@ end
 --- scalars of the run: without a message `Experiment` TensorBoard takes all of them.
 function summaries.session_start(params, seconds, group)
   return session("_hparams_/session_start_info", 3, table.concat(add_entries({}, params, ""))
-    .. bytes(4, group) .. protobuf.double(5, seconds))
+    .. bytes(4, group) .. double(5, seconds))
 end
 
 --- A run ends: status = 1, end_time_secs = 2.
 function summaries.session_end(is_success, seconds)
   return session("_hparams_/session_end_info", 4,
-    integer(1, is_success and SUCCESS or FAILURE) .. protobuf.double(2, seconds))
+    integer(1, is_success and SUCCESS or FAILURE) .. double(2, seconds))
 end
 
 return summaries

@@ -70,10 +70,10 @@ function CalibrationError:update(scores, labels)
   confidence = confidence:to "f32"
   local edges = c.linspace(0, 1, n + 1, { dtype = "f32", device = device })
   local bin = c.bucketize(confidence, edges, { right = true }) - 1
-  self.count = self.count + c.zeros_like(self.count):scatter_add(bin, c.ones_like(bin), 1)
-  self.right = self.right + c.zeros_like(self.right):scatter_add(bin, right:to "i64", 1)
+  self.count = self.count + c.zeros_like(self.count):scatter_add(1, bin, c.ones_like(bin))
+  self.right = self.right + c.zeros_like(self.right):scatter_add(1, bin, right:to "i64")
   self.confidence = self.confidence
-    + c.zeros_like(self.confidence):scatter_add(bin, confidence:to "f64", 1)
+    + c.zeros_like(self.confidence):scatter_add(1, bin, confidence:to "f64")
 end
 
 --- Returns the error; nan without samples, which is reported once.

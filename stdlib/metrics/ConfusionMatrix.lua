@@ -49,7 +49,7 @@ end
 function ConfusionMatrix:update(scores, labels)
   labelled.check(getmetatable(self).__name, scores, labels)
   local cell, count = cells_of(self, scores:detach(), labels)
-  self.cells = self.cells + c.zeros_like(self.cells):scatter_add(cell, count, 1)
+  self.cells = self.cells + c.zeros_like(self.cells):scatter_add(1, cell, count)
 end
 
 --- The counts: [C, C], of labels [C, 2, 2].
@@ -67,6 +67,18 @@ function ConfusionMatrix:compute()
   local dims = { ["true"] = { -1 }, pred = { -2 }, all = { -2, -1 } }
   local sums = matrix:sum(dims[self.normalize], { keepdim = true })
   return sums:eq(0):where(c.zeros_like(matrix), matrix / sums)
+end
+
+-- What plot draws of it: a heat map, that of labels with two rows each.
+function ConfusionMatrix:_chart(matrix)
+  local names = { kind = "heatmap", x_label = "predicted", y_label = "true" }
+  if not self.num_labels then return matrix, names end
+  names.row_labels = {}
+  for i = 1, self.num_labels do
+    names.row_labels[2 * i - 1] = ("label %d: 0"):format(i - 1)
+    names.row_labels[2 * i] = ("label %d: 1"):format(i - 1)
+  end
+  return matrix:reshape { -1, 2 }, names
 end
 
 return ConfusionMatrix

@@ -34,6 +34,7 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 local gather_values = require "ltrain.dist.gather_values"
+local plotted = require "ltrain.metrics.plotted"
 local reductions = require "ltrain.core.reductions"
 local shape = require "ltrain.core.shape"
 local together = require "ltrain.core.together"
@@ -304,6 +305,11 @@ end
 
 --- Returns the states of the last batch of metric(...); nil if there is none.
 function Metric:batch_states() return self._batch end
+
+--- Draws what compute() returns, as [lt.plot](tensor.md#looking-at-values) does: a confusion matrix
+--- as a heat map, curves as lines, numbers as bars; with `values = {...}`, a list of what
+--- metric(...) or compute returned, a line over them. Other options are those of lt.plot.
+function Metric:plot(options) return plotted(self, options) end
 
 --- Returns the states by name, for checkpoints.
 function Metric:state_dict()

@@ -16,6 +16,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
+local plotted = require "ltrain.metrics.plotted"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 
@@ -200,6 +201,10 @@ function MetricCollection:named_metrics()
     return metric
   end))
 end
+
+--- Draws the values by name as bars; with `values = {...}`, a list of what compute returned, as a
+--- line each; options as of Metric:plot.
+function MetricCollection:plot(options) return plotted(self, options) end
 
 --- Resets all metrics.
 function MetricCollection:reset()

@@ -31,4 +31,10 @@ function PrecisionRecallCurve:compute()
   end)
 end
 
+-- What plot draws of it.
+function PrecisionRecallCurve:_chart(precision, recall, _)
+  local values, x = self.lines(recall, precision)
+  return values, { x = x, x_label = "recall", y_label = "precision" }
+end
+
 return PrecisionRecallCurve

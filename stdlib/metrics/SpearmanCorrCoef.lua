@@ -41,9 +41,9 @@ local function ranks_of(values)
   local group = first:cumsum(1) - 1
   local zero = c.zeros({ n }, { dtype = "f64", device = values.device })
   local places = c.arange(n, { dtype = "f64", device = values.device }) + 1
-  local sums = zero:scatter_add(group, places, 1)
-  local counts = zero:scatter_add(group, c.ones_like(places), 1)
-  return zero:scatter_add(order, (sums / counts):gather(group, 1), 1)
+  local sums = zero:scatter_add(1, group, places)
+  local counts = zero:scatter_add(1, group, c.ones_like(places))
+  return zero:scatter_add(1, order, (sums / counts):gather(1, group))
 end
 
 --- Returns the coefficient, with num_outputs = K a tensor [K]; nan of fewer than two samples, which

@@ -57,9 +57,9 @@ end
 local function count_ids(self, said, labels)
   local right = said:eq(labels):to "i64"
   local each = c.ones_like(right)
-  self.right = self.right:scatter_add(labels, right, 1)
-  self.meant = self.meant:scatter_add(labels, each, 1)
-  self.said = self.said:scatter_add(said, each, 1)
+  self.right = self.right:scatter_add(1, labels, right)
+  self.meant = self.meant:scatter_add(1, labels, each)
+  self.said = self.said:scatter_add(1, said, each)
   self.seen = self.seen + said:numel()
 end
 

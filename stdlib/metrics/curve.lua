@@ -120,8 +120,8 @@ local function count(self, scores, labels)
     local score, truth = column(self, scores, labels, i)
     local reached = c.bucketize(score:to "f32", grid, { right = true })
     local empty = c.zeros({ grid.shape[1] + 1 }, { dtype = "i64", device = score.device })
-    right[i] = empty:scatter_add(reached, truth:to "i64", 1)
-    wrong[i] = empty:scatter_add(reached, truth:logical_not():to "i64", 1)
+    right[i] = empty:scatter_add(1, reached, truth:to "i64")
+    wrong[i] = empty:scatter_add(1, reached, truth:logical_not():to "i64")
   end
   self.right, self.wrong = self.right + c.stack(right), self.wrong + c.stack(wrong)
 end
@@ -151,7 +151,7 @@ local function exact(score, truth)
   local n = score.shape[1]
   if n == 0 then return nil end
   local sorted, order = score:sort { descending = true }
-  truth = truth:gather(order, 1)
+  truth = truth:gather(1, order)
   -- Equal scores are one point of the curve: the last of them.
   local last = c.tensor({ true }, { device = score.device })
   if n > 1 then
@@ -207,6 +207,17 @@ function Curve:results(fn)
   end
   if self.num_classes or self.num_labels then return table.unpack(lists) end
   return lists[1][1], lists[2][1], lists[3][1]
+end
+
+--- Tensors [P] of x and y, or lists of them for each class, as a series and its x for lt.plot.
+function Curve.lines(x, y)
+  if c.is_tensor(x) then return y, x end
+  local xs, ys = {}, {}
+  for i, one in ipairs(x) do
+    local name = ("class %d"):format(i - 1)
+    xs[name], ys[name] = one, y[i]
+  end
+  return ys, xs
 end
 
 --- The average of fn(points), an area, over columns, which is nil where it is not defined: such

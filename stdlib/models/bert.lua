@@ -105,7 +105,6 @@ local CALL <const> = {
 }
 
 --- Returns the features of all positions, and the pooled ones of the first [N, E].
---- Options: token_type_ids, key_mask (bool, true where a position is no padding).
 ---@param ids Tensor [N, T] -> [N, T, E]
 function BERT:forward(ids, options)
   local o = config.check(options, CALL, "models.bert")

@@ -1,6 +1,7 @@
 -- stdlib/models/generate.lua: lt.generate: tokens from a language model, one after the other.
 -- N sequences, T positions, V vocabulary.
 
+local beam_search = require "ltrain.models.beam_search"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -16,7 +17,21 @@ local OPTIONS <const> = {
   on_token = { type = "function",
     doc = "called with each new id, of several sequences with a tensor [N]; false ends all" },
   context = { type = "integer", min = 1,
-    doc = "of a model without a cache: it sees the last so many ids only" },
+    doc = "the model sees the last so many ids; by default as many as `model.max_length`" },
+  num_beams = { type = "integer", default = 1, min = 1,
+    doc = "beams of a search for the likeliest sequence; 1: ids are drawn" },
+  length_penalty = { type = "number", default = 1,
+    doc = "of beams: log-probabilities are divided by length ^ it; above 0: for longer ones" },
+  early_stopping = { type = "boolean|string", default = false,
+    check = function(value)
+      if type(value) == "string" and value ~= "never" then
+        return ("must be true, false or 'never': got '%s'"):format(value)
+      end
+    end,
+    doc = "of beams: true: the search ends with `num_beams` sequences that stopped; false: when a "
+      .. "better one is unlikely; 'never': when there cannot be one" },
+  num_return_sequences = { type = "integer", default = 1, min = 1,
+    doc = "sequences for each of ids; of beams the best ones" },
 }
 
 -- Logits [N, V] with those below the k largest at -infinity.
@@ -32,12 +47,11 @@ local function draw_top_p(logits, p)
   local probabilities = sorted:softmax(-1)
   local before = probabilities:cumsum(-1) - probabilities
   local drawn = probabilities:masked_fill(before:ge(p), 0):multinomial(1)
-  return order:gather(drawn, 2)
+  return order:gather(2, drawn)
 end
 
 -- Logits [N, V] to the next ids [N, 1].
 local function next_ids(logits, o)
-  logits = logits:float()
   if o.temperature == 0 then return logits:argmax(-1):unsqueeze(2) end
   logits = logits / o.temperature
   if o.top_k then logits = keep_top_k(logits, o.top_k) end
@@ -82,36 +96,115 @@ local function tell(on_token, ids)
   return on_token(ids.shape[1] == 1 and ids:item() or ids:squeeze(2)) ~= false
 end
 
--- Ids that the model has not seen yet: all of them without a cache.
-local function unseen(ids, new, cache, o)
-  if cache ~= nil and new then return new end
-  local t = ids.shape[2]
-  if o.context and t > o.context then return ids:narrow(2, t - o.context + 1, o.context) end
-  return ids
+-- How many ids the model may see; nil: any number.
+local function context_of(model, o)
+  local most <const> = type(model) == "table" and model.max_length or nil
+  if o.context and most and o.context > most then
+    errors.blame("generate: context must be at most %d, the model's max_length: got %d", most,
+      o.context)
+  end
+  return o.context or most
+end
+
+-- Beams are reordered where their cache is.
+local function reordered(model, cache, index)
+  if cache == nil then return nil end
+  if type(model) == "table" and model.reorder_cache then
+    return model:reorder_cache(cache, index)
+  end
+  for _, part in ipairs(type(cache) == "table" and cache or { false }) do
+    if type(part) ~= "table" or not part.reorder then
+      errors.blame("generate: num_beams: a model with a cache needs "
+        .. "reorder_cache(cache, index), which returns the cache of those rows of the batch")
+    end
+    part:reorder(index)
+  end
+  return cache
+end
+
+-- What asks the model: logits(all, new) of the next ids [N, V], where `new` are the last of all ids
+-- [N, T], nil at first; reorder(index) makes rows of the batch its next ones. Beyond the context
+-- each new id moves the positions of all others, so that no cache is of use from there on.
+local function reader(model, length, o)
+  local context <const> = context_of(model, o)
+  local cache = type(model) == "table" and model.new_cache
+    and model:new_cache(math.min(length, context or length)) or nil
+  local source = {}
+  function source.logits(all, new)
+    local t <const> = all.shape[2]
+    local logits
+    if context and t > context then
+      cache = nil
+      logits = model(all:narrow(2, t - context + 1, context))
+    else
+      logits, cache = model(cache ~= nil and new or all, cache)
+    end
+    return logits:select(2, -1):float()
+  end
+  function source.reorder(index) cache = reordered(model, cache, index) end
+  return source
+end
+
+-- What drawing and searching have each for themselves.
+local function check_options(given, o)
+  if o.num_beams > 1 then
+    for _, name in ipairs { "top_k", "top_p", "on_token" } do
+      if o[name] ~= nil then
+        errors.blame("generate: %s: beams are not drawn one by one: leave it out, or num_beams",
+          name)
+      end
+    end
+    if given.temperature and given.temperature ~= 0 then
+      errors.blame("generate: temperature: beams are not drawn: leave it out, or num_beams")
+    end
+    if o.num_return_sequences > o.num_beams then
+      errors.blame("generate: num_return_sequences must be at most num_beams = %d: got %d",
+        o.num_beams, o.num_return_sequences)
+    end
+  elseif o.num_return_sequences > 1 and o.temperature == 0 then
+    errors.blame("generate: num_return_sequences = %d: the likeliest tokens are one sequence: "
+      .. "give a temperature, or num_beams", o.num_return_sequences)
+  end
+end
+
+-- Sequences of drawn ids.
+local function drawn(source, all, stop, o)
+  local state, new = {}, nil
+  for _ = 1, o.max_new_tokens do
+    local finished
+    new, finished = ended(state, next_ids(source.logits(all, new), o), stop)
+    all = c.cat({ all, new }, 2)
+    if not tell(o.on_token, new) or finished then break end
+  end
+  return all
 end
 
 --- Adds tokens to ids [T] or [N, T]: `logits, cache = model(ids, cache)` gives logits [N, T, V] and
 --- a cache; ids are then those of further positions alone. The cache that
 --- `model:new_cache(length)` makes is allocated once; a model whose second result is nil has none,
---- and is given all ids each time. The model is in evaluation mode meanwhile. Returns all ids; a
---- sequence that has ended before others is filled up with its stop id.
+--- and is given all ids each time. Where these are more than the context, the model is given the
+--- last ones each time, without a cache. The model is in evaluation mode meanwhile. Returns all
+--- ids; a sequence that has ended before others is filled up with its stop id. With `num_beams` of
+--- 2 or more the likeliest sequences are searched for: returns ids [N * num_return_sequences, T],
+--- the best of each first, and their scores.
 ---@param model Module
 ---@param ids Tensor [T] or [N, T]
 return function(model, ids, options)
   local o <const> = config.check(options, OPTIONS, "generate")
+  check_options(options, o)
   local stop = math.type(o.stop) and { o.stop } or o.stop
   local all, is_single = batch_of(ids, model)
   local _ <close> = evaluating(model)
   local _ <close> = c.no_grad()
-  local cache = type(model) == "table" and model.new_cache
-    and model:new_cache(all.shape[2] + o.max_new_tokens) or nil
-  local state, new = {}, nil
-  for _ = 1, o.max_new_tokens do
-    local logits, finished
-    logits, cache = model(unseen(all, new, cache, o), cache)
-    new, finished = ended(state, next_ids(logits:select(2, -1), o), stop)
-    all = c.cat({ all, new }, 2)
-    if not tell(o.on_token, new) or finished then break end
+  local source <const> = reader(model, all.shape[2] + o.max_new_tokens, o)
+  if o.num_beams > 1 then
+    local found <const>, scores = beam_search(source, all, stop or {}, o)
+    if is_single and o.num_return_sequences == 1 then return found[1], scores end
+    return found, scores
   end
+  if o.num_return_sequences > 1 then
+    all, is_single = all:repeat_interleave(o.num_return_sequences, { dim = 1 }), false
+  end
+  all = drawn(source, all, stop, o)
   return is_single and all[1] or all
 end

@@ -101,6 +101,7 @@ local OPTIONS <const> = {
 function GPT2:init(options)
   local o = config.check(options, OPTIONS, "models.gpt2")
   self:save_hyperparameters(o)
+  self.max_length = o.n_positions -- what lt.generate gives it at most
   self.transformer = Transformer(o)
   self.lm_head = nn.Linear(o.n_embd, o.vocab_size, { bias = false })
   self.lm_head.weight = self.transformer.wte.weight

@@ -81,6 +81,7 @@ function Llama:init(options)
   local o = config.check(options, OPTIONS, "models.llama")
   o.num_key_value_heads = o.num_key_value_heads or o.num_attention_heads
   self:save_hyperparameters(o)
+  self.max_length = o.max_position_embeddings -- what lt.generate gives it at most
   self.model = nn.ModuleDict { embed_tokens = nn.Embedding(o.vocab_size, o.hidden_size),
     layers = nn.ModuleList(), norm = nn.RMSNorm(o.hidden_size, { eps = o.rms_norm_eps }) }
   for _ = 1, o.num_hidden_layers do self.model.layers:append(Layer(o)) end

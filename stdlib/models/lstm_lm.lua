@@ -45,4 +45,10 @@ function LSTMLM:forward(ids, state)
   return logits, next_state
 end
 
+--- The state of those sequences of the batch that the index lists, from 0: the beams of
+--- lt.generate.
+function LSTMLM:reorder_cache(state, index)
+  return { state[1]:index_select(2, index), state[2]:index_select(2, index) }
+end
+
 return LSTMLM

@@ -5,6 +5,8 @@ local AdaptiveAverage = require "ltrain.nn.pooling".AdaptiveAverage
 
 local AdaptiveAvgPool1d = AdaptiveAverage:extend("AdaptiveAvgPool1d")
 
+AdaptiveAvgPool1d.__arguments = "output_size"
+
 AdaptiveAvgPool1d.dims, AdaptiveAvgPool1d.op = 1, "adaptive_avg_pool1d"
 
 --- nn.AdaptiveAvgPool1d(1)

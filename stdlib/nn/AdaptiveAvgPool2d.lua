@@ -5,6 +5,8 @@ local AdaptiveAverage = require "ltrain.nn.pooling".AdaptiveAverage
 
 local AdaptiveAvgPool2d = AdaptiveAverage:extend("AdaptiveAvgPool2d")
 
+AdaptiveAvgPool2d.__arguments = "output_size"
+
 AdaptiveAvgPool2d.dims, AdaptiveAvgPool2d.op = 2, "adaptive_avg_pool2d"
 
 --- nn.AdaptiveAvgPool2d(1) or nn.AdaptiveAvgPool2d{false, 7}: false keeps a size

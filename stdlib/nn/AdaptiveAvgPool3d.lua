@@ -5,6 +5,8 @@ local AdaptiveAverage = require "ltrain.nn.pooling".AdaptiveAverage
 
 local AdaptiveAvgPool3d = AdaptiveAverage:extend("AdaptiveAvgPool3d")
 
+AdaptiveAvgPool3d.__arguments = "output_size"
+
 AdaptiveAvgPool3d.dims, AdaptiveAvgPool3d.op = 3, "adaptive_avg_pool3d"
 
 --- nn.AdaptiveAvgPool3d(1) or nn.AdaptiveAvgPool3d{false, 4, 4}: false keeps a size

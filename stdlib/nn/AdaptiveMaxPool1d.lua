@@ -5,6 +5,8 @@ local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax
 
 local AdaptiveMaxPool1d = AdaptiveMax:extend("AdaptiveMaxPool1d")
 
+AdaptiveMaxPool1d.__arguments = "output_size | return_indices"
+
 AdaptiveMaxPool1d.dims, AdaptiveMaxPool1d.op = 1, "adaptive_max_pool1d"
 
 --- nn.AdaptiveMaxPool1d(1)

@@ -5,6 +5,8 @@ local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax
 
 local AdaptiveMaxPool2d = AdaptiveMax:extend("AdaptiveMaxPool2d")
 
+AdaptiveMaxPool2d.__arguments = "output_size | return_indices"
+
 AdaptiveMaxPool2d.dims, AdaptiveMaxPool2d.op = 2, "adaptive_max_pool2d"
 
 --- nn.AdaptiveMaxPool2d(1) or nn.AdaptiveMaxPool2d{false, 7}: false keeps a size

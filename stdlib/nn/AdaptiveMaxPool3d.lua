@@ -5,6 +5,8 @@ local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax
 
 local AdaptiveMaxPool3d = AdaptiveMax:extend("AdaptiveMaxPool3d")
 
+AdaptiveMaxPool3d.__arguments = "output_size | return_indices"
+
 AdaptiveMaxPool3d.dims, AdaptiveMaxPool3d.op = 3, "adaptive_max_pool3d"
 
 --- nn.AdaptiveMaxPool3d(1) or nn.AdaptiveMaxPool3d{false, 4, 4}: false keeps a size

@@ -5,6 +5,8 @@ local Average = require "ltrain.nn.pooling".Average
 
 local AvgPool1d = Average:extend("AvgPool1d")
 
+AvgPool1d.__arguments = "kernel_size | stride padding ceil_mode count_include_pad"
+
 AvgPool1d.dims, AvgPool1d.op = 1, "avg_pool1d"
 
 --- nn.AvgPool1d(2, {stride = 1})

@@ -5,6 +5,8 @@ local Average = require "ltrain.nn.pooling".Average
 
 local AvgPool2d = Average:extend("AvgPool2d")
 
+AvgPool2d.__arguments = "kernel_size | stride padding ceil_mode count_include_pad divisor_override"
+
 AvgPool2d.dims, AvgPool2d.op = 2, "avg_pool2d"
 
 --- nn.AvgPool2d(2, {stride = 1})

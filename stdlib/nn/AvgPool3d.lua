@@ -5,6 +5,8 @@ local Average = require "ltrain.nn.pooling".Average
 
 local AvgPool3d = Average:extend("AvgPool3d")
 
+AvgPool3d.__arguments = "kernel_size | stride padding ceil_mode count_include_pad divisor_override"
+
 AvgPool3d.dims, AvgPool3d.op = 3, "avg_pool3d"
 
 --- nn.AvgPool3d(2, {stride = 1})

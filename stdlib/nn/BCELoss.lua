@@ -7,6 +7,8 @@ local c = require "ltrain.c"
 
 local BCELoss = Loss:extend("BCELoss")
 
+BCELoss.__arguments = "| weight reduction"
+
 BCELoss.options = {
   weight = { type = "tensor", doc = "weight of each element, broadcast" },
   reduction = Loss.reduction,

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local BCEWithLogitsLoss = Loss:extend("BCEWithLogitsLoss")
 
+BCEWithLogitsLoss.__arguments = "| weight reduction pos_weight"
+
 BCEWithLogitsLoss.options = {
   weight = { type = "tensor", doc = "weight of each element, broadcast" },
   pos_weight = { type = "tensor", doc = "factor of the positive targets' loss, broadcast" },

@@ -8,6 +8,8 @@ local BatchNorm = require "ltrain.nn.batch_norm"
 
 local BatchNorm1d = BatchNorm:extend("BatchNorm1d")
 
+BatchNorm1d.__arguments = "num_features | eps momentum affine track_running_stats"
+
 BatchNorm1d.least_dims, BatchNorm1d.most_dims = 2, 3
 BatchNorm1d.shapes = "[B, C] or [B, C, L]"
 

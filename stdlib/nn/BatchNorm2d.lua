@@ -8,6 +8,8 @@ local BatchNorm = require "ltrain.nn.batch_norm"
 
 local BatchNorm2d = BatchNorm:extend("BatchNorm2d")
 
+BatchNorm2d.__arguments = "num_features | eps momentum affine track_running_stats"
+
 BatchNorm2d.least_dims, BatchNorm2d.most_dims = 4, 4
 BatchNorm2d.shapes = "[B, C, H, W]"
 

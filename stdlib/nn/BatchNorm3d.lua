@@ -8,6 +8,8 @@ local BatchNorm = require "ltrain.nn.batch_norm"
 
 local BatchNorm3d = BatchNorm:extend("BatchNorm3d")
 
+BatchNorm3d.__arguments = "num_features | eps momentum affine track_running_stats"
+
 BatchNorm3d.least_dims, BatchNorm3d.most_dims = 5, 5
 BatchNorm3d.shapes = "[B, C, D, H, W]"
 

@@ -8,6 +8,8 @@ local initialise = require "ltrain.nn.initialise"
 
 local Bilinear = Module:extend("Bilinear")
 
+Bilinear.__arguments = "in1_features in2_features out_features | bias"
+
 local OPTIONS <const> = { bias = { type = "boolean", default = true, doc = "whether it has b" } }
 
 --- nn.Bilinear(20, 30, 40)

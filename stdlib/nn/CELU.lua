@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local CELU = Activation:extend("CELU")
 
+CELU.__arguments = "alpha | inplace"
+
 CELU.options = {
   alpha = { type = "number", default = 1, doc = "limit below 0 is its negative",
     check = function(alpha) return alpha == 0 and "must not be 0" or nil end },

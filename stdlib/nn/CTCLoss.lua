@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local CTCLoss = Loss:extend("CTCLoss")
 
+CTCLoss.__arguments = "| blank reduction zero_infinity"
+
 CTCLoss.options = {
   blank = { type = "integer", default = 0, min = 0, doc = "the class that stands for no label" },
   reduction = Loss.reduction,

@@ -7,6 +7,8 @@ local pixels = require "ltrain.ops.pixels"
 
 local ChannelShuffle = Module:extend("ChannelShuffle")
 
+ChannelShuffle.__arguments = "groups"
+
 --- nn.ChannelShuffle(2)
 function ChannelShuffle:init(groups)
   self.groups = config.argument(groups, "integer", "nn.ChannelShuffle", "groups",

@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local CircularPad1d = Padding:extend("CircularPad1d")
 
+CircularPad1d.__arguments = "padding"
+
 CircularPad1d.dims, CircularPad1d.mode = 1, "circular"
 
 --- nn.CircularPad1d(1): a number for all sides, or two for each dim, the last one first

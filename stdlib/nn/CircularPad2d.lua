@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local CircularPad2d = Padding:extend("CircularPad2d")
 
+CircularPad2d.__arguments = "padding"
+
 CircularPad2d.dims, CircularPad2d.mode = 2, "circular"
 
 --- nn.CircularPad2d(1): a number for all sides, or two for each dim, the last one first

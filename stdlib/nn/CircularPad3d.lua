@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local CircularPad3d = Padding:extend("CircularPad3d")
 
+CircularPad3d.__arguments = "padding"
+
 CircularPad3d.dims, CircularPad3d.mode = 3, "circular"
 
 --- nn.CircularPad3d(1): a number for all sides, or two for each dim, the last one first

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local ConstantPad1d = Padding:extend("ConstantPad1d")
 
+ConstantPad1d.__arguments = "padding value"
+
 ConstantPad1d.dims = 1
 
 --- nn.ConstantPad1d(1, 0.5): a number for all sides, or two for each dim, the last one first

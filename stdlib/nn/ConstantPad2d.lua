@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local ConstantPad2d = Padding:extend("ConstantPad2d")
 
+ConstantPad2d.__arguments = "padding value"
+
 ConstantPad2d.dims = 2
 
 --- nn.ConstantPad2d(1, 0.5): a number for all sides, or two for each dim, the last one first

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local ConstantPad3d = Padding:extend("ConstantPad3d")
 
+ConstantPad3d.__arguments = "padding value"
+
 ConstantPad3d.dims = 3
 
 --- nn.ConstantPad3d(1, 0.5): a number for all sides, or two for each dim, the last one first

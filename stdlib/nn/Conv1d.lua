@@ -5,6 +5,9 @@ local Convolution = require "ltrain.nn.convolution"
 
 local Conv1d = Convolution:extend("Conv1d")
 
+Conv1d.__arguments = "in_channels out_channels kernel_size"
+  .. " | stride padding dilation groups bias padding_mode"
+
 Conv1d.dims, Conv1d.op = 1, "conv1d"
 
 --- nn.Conv1d(1, 32, 3, {padding = 1})

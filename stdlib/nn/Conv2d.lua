@@ -5,6 +5,9 @@ local Convolution = require "ltrain.nn.convolution"
 
 local Conv2d = Convolution:extend("Conv2d")
 
+Conv2d.__arguments = "in_channels out_channels kernel_size"
+  .. " | stride padding dilation groups bias padding_mode"
+
 Conv2d.dims, Conv2d.op = 2, "conv2d"
 
 --- nn.Conv2d(1, 32, 3, {padding = 1})

@@ -5,6 +5,9 @@ local Convolution = require "ltrain.nn.convolution"
 
 local Conv3d = Convolution:extend("Conv3d")
 
+Conv3d.__arguments = "in_channels out_channels kernel_size"
+  .. " | stride padding dilation groups bias padding_mode"
+
 Conv3d.dims, Conv3d.op = 3, "conv3d"
 
 --- nn.Conv3d(1, 32, 3, {padding = 1})

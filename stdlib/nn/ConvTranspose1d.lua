@@ -5,6 +5,9 @@ local Transposed = require "ltrain.nn.transposed_convolution"
 
 local ConvTranspose1d = Transposed:extend("ConvTranspose1d")
 
+ConvTranspose1d.__arguments = "in_channels out_channels kernel_size"
+  .. " | stride padding output_padding groups bias dilation"
+
 ConvTranspose1d.dims, ConvTranspose1d.op = 1, "conv_transpose1d"
 
 --- nn.ConvTranspose1d(32, 1, 2, {stride = 2}); output_size of a call: the sizes that are wanted

@@ -5,6 +5,9 @@ local Transposed = require "ltrain.nn.transposed_convolution"
 
 local ConvTranspose2d = Transposed:extend("ConvTranspose2d")
 
+ConvTranspose2d.__arguments = "in_channels out_channels kernel_size"
+  .. " | stride padding output_padding groups bias dilation"
+
 ConvTranspose2d.dims, ConvTranspose2d.op = 2, "conv_transpose2d"
 
 --- nn.ConvTranspose2d(32, 1, 2, {stride = 2}); output_size of a call: the sizes that are wanted

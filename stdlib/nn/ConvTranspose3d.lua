@@ -5,6 +5,9 @@ local Transposed = require "ltrain.nn.transposed_convolution"
 
 local ConvTranspose3d = Transposed:extend("ConvTranspose3d")
 
+ConvTranspose3d.__arguments = "in_channels out_channels kernel_size"
+  .. " | stride padding output_padding groups bias dilation"
+
 ConvTranspose3d.dims, ConvTranspose3d.op = 3, "conv_transpose3d"
 
 --- nn.ConvTranspose3d(32, 1, 2, {stride = 2}); output_size of a call: the sizes that are wanted

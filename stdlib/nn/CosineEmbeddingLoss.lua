@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local CosineEmbeddingLoss = Loss:extend("CosineEmbeddingLoss")
 
+CosineEmbeddingLoss.__arguments = "| margin reduction"
+
 CosineEmbeddingLoss.options = {
   margin = { type = "number", default = 0 },
   reduction = Loss.reduction,

@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local CrossEntropyLoss = Loss:extend("CrossEntropyLoss")
 
+CrossEntropyLoss.__arguments = "| weight ignore_index reduction label_smoothing"
+
 CrossEntropyLoss.options = {
   weight = { type = "tensor", doc = "weight of each class [C]" },
   ignore_index = { type = "integer", default = -100, doc = "targets with this id are ignored" },

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local Dropout = Module:extend("Dropout")
 
+Dropout.__arguments = "p"
+
 --- nn.Dropout(0.1): the probability p, 0.5 by default
 function Dropout:init(p)
   self.p = config.value(p == nil and 0.5 or p, { type = "number", min = 0, max = 1 },

@@ -8,6 +8,8 @@ local channel_dropout = require "ltrain.nn.channel_dropout"
 
 local Dropout1d = Dropout:extend("Dropout1d")
 
+Dropout1d.__arguments = "p"
+
 --- nn.Dropout1d(0.1): the probability p, 0.5 by default
 function Dropout1d:init(p) Dropout.init(self, p) end
 

@@ -8,6 +8,8 @@ local channel_dropout = require "ltrain.nn.channel_dropout"
 
 local Dropout2d = Dropout:extend("Dropout2d")
 
+Dropout2d.__arguments = "p"
+
 --- nn.Dropout2d(0.1): the probability p, 0.5 by default
 function Dropout2d:init(p) Dropout.init(self, p) end
 

@@ -8,6 +8,8 @@ local channel_dropout = require "ltrain.nn.channel_dropout"
 
 local Dropout3d = Dropout:extend("Dropout3d")
 
+Dropout3d.__arguments = "p"
+
 --- nn.Dropout3d(0.1): the probability p, 0.5 by default
 function Dropout3d:init(p) Dropout.init(self, p) end
 

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local ELU = Activation:extend("ELU")
 
+ELU.__arguments = "alpha | inplace"
+
 ELU.options = {
   alpha = { type = "number", default = 1, doc = "limit below 0 is its negative" },
   inplace = Activation.inplace_row,

@@ -9,6 +9,8 @@ local initialise = require "ltrain.nn.initialise"
 
 local Embedding = Module:extend("Embedding")
 
+Embedding.__arguments = "num_embeddings embedding_dim | padding_idx"
+
 local OPTIONS <const> = {
   padding_idx = { type = "integer", doc = "id whose vector is zero and not trained" },
 }

@@ -7,6 +7,8 @@ local embedding_bag = require "ltrain.ops.embedding_bag"
 
 local EmbeddingBag = Embedding:extend("EmbeddingBag")
 
+EmbeddingBag.__arguments = "num_embeddings embedding_dim |"
+
 EmbeddingBag.options = {
   mode = { type = "string", default = "mean", choices = { "sum", "mean", "max" } },
   padding_idx = { type = "integer", doc = "id that counts for nothing and is not trained" },

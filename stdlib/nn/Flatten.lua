@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local Flatten = Module:extend("Flatten")
 
+Flatten.__arguments = "| start_dim end_dim"
+
 local OPTIONS <const> = {
   start_dim = { type = "integer", default = 2, doc = "first dim; 1 is the batch" },
   end_dim = { type = "integer", default = -1, doc = "last dim" },

@@ -7,6 +7,8 @@ local windows = require "ltrain.nn.windows"
 
 local Fold = Unfold:extend("Fold")
 
+Fold.__arguments = "output_size kernel_size | dilation padding stride"
+
 --- nn.Fold({8, 8}, 3, {padding = 1}): the sizes of the images and of the windows
 function Fold:init(output_size, kernel_size, options)
   self.output_size = windows.argument(self, "output_size", output_size)

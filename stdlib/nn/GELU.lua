@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local GELU = Module:extend("GELU")
 
+GELU.__arguments = "| approximate"
+
 local OPTIONS <const> = {
   approximate = { type = "string", default = "none", choices = { "none", "tanh" } },
 }

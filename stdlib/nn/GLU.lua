@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local GLU = Activation:extend("GLU")
 
+GLU.__arguments = "dim"
+
 GLU.options = {
   dim = { type = "integer", default = -1, doc = "the dim that is halved" },
 }

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local GRU = Recurrent:extend("GRU")
 
+GRU.__arguments = "input_size hidden_size | num_layers bias batch_first dropout bidirectional"
+
 --- nn.GRU(128, 256, {num_layers = 2}): features of x, hidden units; y, h = gru(x, h)
 function GRU:init(input_size, hidden_size, options)
   self:make("gru_layer", input_size, hidden_size, config.check(options, GRU.options, "nn.GRU"))

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local GRUCell = Cell:extend("GRUCell")
 
+GRUCell.__arguments = "input_size hidden_size | bias"
+
 --- nn.GRUCell(128, 256): features of x, hidden units; h = cell(x, h)
 function GRUCell:init(input_size, hidden_size, options)
   self:make("gru_layer", input_size, hidden_size,

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local GaussianNLLLoss = Loss:extend("GaussianNLLLoss")
 
+GaussianNLLLoss.__arguments = "| full eps reduction"
+
 GaussianNLLLoss.options = {
   full = { type = "boolean", default = false, doc = "adds log(2 pi) / 2" },
   eps = { type = "number", default = 1e-6, above = 0, doc = "the least variance" },

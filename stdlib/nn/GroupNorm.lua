@@ -10,6 +10,8 @@ local errors = require "ltrain.core.errors"
 
 local GroupNorm = Module:extend("GroupNorm")
 
+GroupNorm.__arguments = "num_groups num_channels | eps affine"
+
 local OPTIONS <const> = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
   affine = { type = "boolean", default = true, doc = "whether channels have a weight and a bias" },

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Hardshrink = Activation:extend("Hardshrink")
 
+Hardshrink.__arguments = "lambd"
+
 Hardshrink.options = {
   lambd = { type = "number", default = 0.5 },
 }

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Hardsigmoid = Activation:extend("Hardsigmoid")
 
+Hardsigmoid.__arguments = "| inplace"
+
 Hardsigmoid.options, Hardsigmoid.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.Hardsigmoid() or nn.Hardsigmoid{inplace = true}

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Hardswish = Activation:extend("Hardswish")
 
+Hardswish.__arguments = "| inplace"
+
 Hardswish.options, Hardswish.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.Hardswish() or nn.Hardswish{inplace = true}

@@ -5,6 +5,8 @@ local errors = require "ltrain.core.errors"
 
 local Hardtanh = Activation:extend("Hardtanh")
 
+Hardtanh.__arguments = "min_val max_val | inplace"
+
 Hardtanh.options = {
   min_val = { type = "number", default = -1 },
   max_val = { type = "number", default = 1 },

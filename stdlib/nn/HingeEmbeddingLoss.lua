@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local HingeEmbeddingLoss = Loss:extend("HingeEmbeddingLoss")
 
+HingeEmbeddingLoss.__arguments = "| margin reduction"
+
 HingeEmbeddingLoss.options = {
   margin = { type = "number", default = 1 },
   reduction = Loss.reduction,

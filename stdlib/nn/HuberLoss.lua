@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local HuberLoss = Loss:extend("HuberLoss")
 
+HuberLoss.__arguments = "| reduction delta"
+
 HuberLoss.options = {
   delta = { type = "number", default = 1, above = 0 },
   reduction = Loss.reduction,

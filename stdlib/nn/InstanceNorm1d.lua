@@ -7,6 +7,8 @@ local InstanceNorm = require "ltrain.nn.instance_norm"
 
 local InstanceNorm1d = InstanceNorm:extend("InstanceNorm1d")
 
+InstanceNorm1d.__arguments = "num_features | eps momentum affine track_running_stats"
+
 InstanceNorm1d.least_dims, InstanceNorm1d.most_dims = 2, 3
 InstanceNorm1d.shapes = "[B, C, L] or [C, L]"
 

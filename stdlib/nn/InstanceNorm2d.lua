@@ -7,6 +7,8 @@ local InstanceNorm = require "ltrain.nn.instance_norm"
 
 local InstanceNorm2d = InstanceNorm:extend("InstanceNorm2d")
 
+InstanceNorm2d.__arguments = "num_features | eps momentum affine track_running_stats"
+
 InstanceNorm2d.least_dims, InstanceNorm2d.most_dims = 3, 4
 InstanceNorm2d.shapes = "[B, C, H, W] or [C, H, W]"
 

@@ -7,6 +7,8 @@ local InstanceNorm = require "ltrain.nn.instance_norm"
 
 local InstanceNorm3d = InstanceNorm:extend("InstanceNorm3d")
 
+InstanceNorm3d.__arguments = "num_features | eps momentum affine track_running_stats"
+
 InstanceNorm3d.least_dims, InstanceNorm3d.most_dims = 4, 5
 InstanceNorm3d.shapes = "[B, C, D, H, W] or [C, D, H, W]"
 

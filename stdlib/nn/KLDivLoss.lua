@@ -7,6 +7,8 @@ local c = require "ltrain.c"
 
 local KLDivLoss = Loss:extend("KLDivLoss")
 
+KLDivLoss.__arguments = "| reduction log_target"
+
 KLDivLoss.options = {
   reduction = { type = "string", default = "mean",
                 choices = { "mean", "batchmean", "sum", "none" } },

@@ -45,6 +45,18 @@ function KVCache:append(k, v)
   return self.k:narrow(3, 1, self.length), self.v:narrow(3, 1, self.length)
 end
 
+--- Makes rows of the batch, which the index [M] lists from 0, those of the cache: the beams of a
+--- search.
+function KVCache:reorder(index)
+  if not self.k then return end
+  local _ <close> = c.no_grad()
+  for _, name in ipairs { "k", "v" } do
+    local kept <const> = self[name]:narrow(3, 1, self.length):index_select(1, index)
+    if kept.shape[1] ~= self[name].shape[1] then self[name] = room(kept, self.max_length) end
+    self[name]:narrow(3, 1, self.length):copy_(kept)
+  end
+end
+
 --- Empties it. Its memory is kept for the same batch size.
 function KVCache:reset()
   self.length = 0

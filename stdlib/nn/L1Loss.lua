@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local L1Loss = Loss:extend("L1Loss")
 
+L1Loss.__arguments = "| reduction"
+
 L1Loss.options = {
   reduction = Loss.reduction,
 }

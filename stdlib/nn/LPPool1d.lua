@@ -5,6 +5,8 @@ local Norm = require "ltrain.nn.norm_pooling"
 
 local LPPool1d = Norm:extend("LPPool1d")
 
+LPPool1d.__arguments = "norm_type kernel_size | stride ceil_mode"
+
 LPPool1d.dims, LPPool1d.op = 1, "lp_pool1d"
 
 --- nn.LPPool1d(2, 3, {stride = 2})

@@ -5,6 +5,8 @@ local Norm = require "ltrain.nn.norm_pooling"
 
 local LPPool2d = Norm:extend("LPPool2d")
 
+LPPool2d.__arguments = "norm_type kernel_size | stride ceil_mode"
+
 LPPool2d.dims, LPPool2d.op = 2, "lp_pool2d"
 
 --- nn.LPPool2d(2, 3, {stride = 2})

@@ -5,6 +5,8 @@ local Norm = require "ltrain.nn.norm_pooling"
 
 local LPPool3d = Norm:extend("LPPool3d")
 
+LPPool3d.__arguments = "norm_type kernel_size | stride ceil_mode"
+
 LPPool3d.dims, LPPool3d.op = 3, "lp_pool3d"
 
 --- nn.LPPool3d(2, 3, {stride = 2})

@@ -7,6 +7,9 @@ local config = require "ltrain.core.config"
 
 local LSTM = Recurrent:extend("LSTM")
 
+LSTM.__arguments = "input_size hidden_size"
+  .. " | num_layers bias batch_first dropout bidirectional proj_size"
+
 LSTM.options = {
   proj_size = { type = "integer", default = 0, min = 0, doc = "outputs that h is projected to; 0: "
     .. "not projected" },

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local LSTMCell = Cell:extend("LSTMCell")
 
+LSTMCell.__arguments = "input_size hidden_size | bias"
+
 --- nn.LSTMCell(128, 256): features of x, hidden units; h, c = cell(x, {h, c})
 function LSTMCell:init(input_size, hidden_size, options)
   self:make("lstm_layer", input_size, hidden_size,

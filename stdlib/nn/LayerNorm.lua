@@ -8,6 +8,8 @@ local errors = require "ltrain.core.errors"
 
 local LayerNorm = Module:extend("LayerNorm")
 
+LayerNorm.__arguments = "normalized_shape | eps elementwise_affine bias"
+
 LayerNorm.options = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
   elementwise_affine = { type = "boolean", default = true, doc = "whether it has a weight" },

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local LeakyReLU = Activation:extend("LeakyReLU")
 
+LeakyReLU.__arguments = "negative_slope | inplace"
+
 LeakyReLU.options = {
   negative_slope = { type = "number", default = 0.01, doc = "slope below 0" },
   inplace = Activation.inplace_row,

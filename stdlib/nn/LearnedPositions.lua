@@ -9,6 +9,8 @@ local positions = require "ltrain.nn.positions"
 
 local LearnedPositions = Module:extend("LearnedPositions")
 
+LearnedPositions.__arguments = "max_length d_model | std"
+
 local OPTIONS <const> = {
   std = { type = "number", default = 0.02, min = 0, doc = "of the first values" },
 }

@@ -8,6 +8,8 @@ local initialise = require "ltrain.nn.initialise"
 
 local Linear = Module:extend("Linear")
 
+Linear.__arguments = "in_features out_features | bias"
+
 local OPTIONS <const> = { bias = { type = "boolean", default = true, doc = "whether it has b" } }
 
 --- nn.Linear(784, 10, {bias = true})

@@ -4,6 +4,8 @@ local Softmax = require "ltrain.nn.Softmax"
 
 local LogSoftmax = Softmax:extend("LogSoftmax")
 
+LogSoftmax.__arguments = "dim"
+
 --- nn.LogSoftmax(-1): the dim
 function LogSoftmax:init(dim) Softmax.init(self, dim) end
 

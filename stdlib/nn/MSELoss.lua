@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local MSELoss = Loss:extend("MSELoss")
 
+MSELoss.__arguments = "| reduction"
+
 MSELoss.options = {
   reduction = Loss.reduction,
 }

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local MarginRankingLoss = Loss:extend("MarginRankingLoss")
 
+MarginRankingLoss.__arguments = "| margin reduction"
+
 MarginRankingLoss.options = {
   margin = { type = "number", default = 0 },
   reduction = Loss.reduction,

@@ -5,6 +5,8 @@ local Max = require "ltrain.nn.pooling".Max
 
 local MaxPool1d = Max:extend("MaxPool1d")
 
+MaxPool1d.__arguments = "kernel_size | stride padding dilation return_indices ceil_mode"
+
 MaxPool1d.dims, MaxPool1d.op = 1, "max_pool1d"
 
 --- nn.MaxPool1d(2, {stride = 1})

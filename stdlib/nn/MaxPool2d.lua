@@ -5,6 +5,8 @@ local Max = require "ltrain.nn.pooling".Max
 
 local MaxPool2d = Max:extend("MaxPool2d")
 
+MaxPool2d.__arguments = "kernel_size | stride padding dilation return_indices ceil_mode"
+
 MaxPool2d.dims, MaxPool2d.op = 2, "max_pool2d"
 
 --- nn.MaxPool2d(2, {stride = 1})

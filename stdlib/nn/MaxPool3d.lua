@@ -5,6 +5,8 @@ local Max = require "ltrain.nn.pooling".Max
 
 local MaxPool3d = Max:extend("MaxPool3d")
 
+MaxPool3d.__arguments = "kernel_size | stride padding dilation return_indices ceil_mode"
+
 MaxPool3d.dims, MaxPool3d.op = 3, "max_pool3d"
 
 --- nn.MaxPool3d(2, {stride = 1})

@@ -5,6 +5,8 @@ local Unpool = require "ltrain.nn.pooling".Unpool
 
 local MaxUnpool1d = Unpool:extend("MaxUnpool1d")
 
+MaxUnpool1d.__arguments = "kernel_size | stride padding"
+
 MaxUnpool1d.dims, MaxUnpool1d.op = 1, "max_unpool1d"
 
 --- nn.MaxUnpool1d(2)

@@ -5,6 +5,8 @@ local Unpool = require "ltrain.nn.pooling".Unpool
 
 local MaxUnpool2d = Unpool:extend("MaxUnpool2d")
 
+MaxUnpool2d.__arguments = "kernel_size | stride padding"
+
 MaxUnpool2d.dims, MaxUnpool2d.op = 2, "max_unpool2d"
 
 --- nn.MaxUnpool2d(2)

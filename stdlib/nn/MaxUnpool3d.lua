@@ -5,6 +5,8 @@ local Unpool = require "ltrain.nn.pooling".Unpool
 
 local MaxUnpool3d = Unpool:extend("MaxUnpool3d")
 
+MaxUnpool3d.__arguments = "kernel_size | stride padding"
+
 MaxUnpool3d.dims, MaxUnpool3d.op = 3, "max_unpool3d"
 
 --- nn.MaxUnpool3d(2)

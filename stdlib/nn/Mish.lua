@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Mish = Activation:extend("Mish")
 
+Mish.__arguments = "| inplace"
+
 Mish.options, Mish.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.Mish() or nn.Mish{inplace = true}

@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local MultiLabelMarginLoss = Loss:extend("MultiLabelMarginLoss")
 
+MultiLabelMarginLoss.__arguments = "| reduction"
+
 MultiLabelMarginLoss.options = {
   reduction = Loss.reduction,
 }

@@ -7,6 +7,8 @@ local c = require "ltrain.c"
 
 local MultiLabelSoftMarginLoss = Loss:extend("MultiLabelSoftMarginLoss")
 
+MultiLabelSoftMarginLoss.__arguments = "| weight reduction"
+
 MultiLabelSoftMarginLoss.options = {
   weight = { type = "tensor", doc = "weight of each label [C]" },
   reduction = Loss.reduction,

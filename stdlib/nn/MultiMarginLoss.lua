@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local MultiMarginLoss = Loss:extend("MultiMarginLoss")
 
+MultiMarginLoss.__arguments = "| p margin weight reduction"
+
 MultiMarginLoss.options = {
   p = { type = "integer", default = 1, min = 1, max = 2, doc = "power of the hinge" },
   margin = { type = "number", default = 1 },

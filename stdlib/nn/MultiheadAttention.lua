@@ -10,8 +10,11 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local initialise = require "ltrain.nn.initialise"
+local torch_masks = require "ltrain.nn.torch_masks"
 
 local MultiheadAttention = Module:extend("MultiheadAttention")
+
+MultiheadAttention.__arguments = "embed_dim num_heads | dropout bias"
 
 local OPTIONS <const> = {
   dropout = { type = "number", default = 0, min = 0, max = 1, doc = "of weights, in training" },
@@ -107,16 +110,13 @@ local function weights_of(q, k, mask, causal)
   return (mask and scores + mask or scores):softmax(4):mean(2)
 end
 
-local CALL <const> = {
-  mask = { type = "tensor", doc = "[T, S] or [N, H, T, S]" },
+local CALL <const> = torch_masks {
+  mask = { type = "tensor",
+    doc = "[T, S] or [N, H, T, S]: bool, true where a key takes part, or added to the scores" },
   key_mask = { type = "tensor", doc = "bool [N, S]: which keys take part" },
   causal = { type = "boolean", default = false, doc = "a query sees keys up to its own position" },
   need_weights = { type = "boolean", default = false, doc = "whether weights are returned" },
   cache = { type = "table", doc = "an nn.KVCache: keys and values are added to it and used" },
-  key_padding_mask = { type = "tensor", check = function()
-    return "is not taken: give key_mask, which is true where a key takes part: "
-      .. "key_mask = padding:logical_not()"
-  end },
 }
 
 --- Returns y [N, T, E]; with need_weights also the weights [N, T, S], their mean over the heads.

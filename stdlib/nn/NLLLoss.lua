@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local NLLLoss = Loss:extend("NLLLoss")
 
+NLLLoss.__arguments = "| weight ignore_index reduction"
+
 NLLLoss.options = {
   weight = { type = "tensor", doc = "weight of each class [C]" },
   ignore_index = { type = "integer", default = -100, doc = "targets with this id are ignored" },

@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local PReLU = Activation:extend("PReLU")
 
+PReLU.__arguments = "num_parameters init"
+
 PReLU.options = {
   num_parameters = { type = "integer", default = 1, min = 1, doc = "1, or the channels of x" },
   init = { type = "number", default = 0.25, doc = "the weight to begin with" },

@@ -7,6 +7,8 @@ local pixels = require "ltrain.ops.pixels"
 
 local PixelShuffle = Module:extend("PixelShuffle")
 
+PixelShuffle.__arguments = "upscale_factor"
+
 --- nn.PixelShuffle(2)
 function PixelShuffle:init(upscale_factor)
   self.upscale_factor = config.argument(upscale_factor, "integer", "nn.PixelShuffle",

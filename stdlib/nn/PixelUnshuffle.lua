@@ -7,6 +7,8 @@ local pixels = require "ltrain.ops.pixels"
 
 local PixelUnshuffle = Module:extend("PixelUnshuffle")
 
+PixelUnshuffle.__arguments = "downscale_factor"
+
 --- nn.PixelUnshuffle(2)
 function PixelUnshuffle:init(downscale_factor)
   self.downscale_factor = config.argument(downscale_factor, "integer", "nn.PixelUnshuffle",

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local PoissonNLLLoss = Loss:extend("PoissonNLLLoss")
 
+PoissonNLLLoss.__arguments = "| log_input full eps reduction"
+
 PoissonNLLLoss.options = {
   log_input = { type = "boolean", default = true, doc = "the prediction is the rate's logarithm" },
   full = { type = "boolean", default = false,

@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local RMSNorm = LayerNorm:extend("RMSNorm")
 
+RMSNorm.__arguments = "normalized_shape | eps elementwise_affine"
+
 RMSNorm.options = {
   eps = { type = "number", min = 0,
     doc = "added to the mean square; by default that of the dtype (f32's of bf16 and f16)" },

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local RNN = Recurrent:extend("RNN")
 
+RNN.__arguments = "input_size hidden_size | num_layers bias batch_first dropout bidirectional"
+
 RNN.options = {
   nonlinearity = { type = "string", default = "tanh", choices = { "tanh", "relu" } },
 }

@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local RNNCell = Cell:extend("RNNCell")
 
+RNNCell.__arguments = "input_size hidden_size | bias nonlinearity"
+
 RNNCell.options = {
   bias = Cell.options.bias,
   nonlinearity = { type = "string", default = "tanh", choices = { "tanh", "relu" } },

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local ReLU = Activation:extend("ReLU")
 
+ReLU.__arguments = "| inplace"
+
 ReLU.options, ReLU.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.ReLU() or nn.ReLU{inplace = true}

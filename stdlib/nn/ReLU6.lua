@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local ReLU6 = Activation:extend("ReLU6")
 
+ReLU6.__arguments = "| inplace"
+
 ReLU6.options, ReLU6.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.ReLU6() or nn.ReLU6{inplace = true}

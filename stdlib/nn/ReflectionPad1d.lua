@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ReflectionPad1d = Padding:extend("ReflectionPad1d")
 
+ReflectionPad1d.__arguments = "padding"
+
 ReflectionPad1d.dims, ReflectionPad1d.mode = 1, "reflect"
 
 --- nn.ReflectionPad1d(1): a number for all sides, or two for each dim, the last one first

@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ReflectionPad2d = Padding:extend("ReflectionPad2d")
 
+ReflectionPad2d.__arguments = "padding"
+
 ReflectionPad2d.dims, ReflectionPad2d.mode = 2, "reflect"
 
 --- nn.ReflectionPad2d(1): a number for all sides, or two for each dim, the last one first

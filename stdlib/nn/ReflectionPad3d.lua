@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ReflectionPad3d = Padding:extend("ReflectionPad3d")
 
+ReflectionPad3d.__arguments = "padding"
+
 ReflectionPad3d.dims, ReflectionPad3d.mode = 3, "reflect"
 
 --- nn.ReflectionPad3d(1): a number for all sides, or two for each dim, the last one first

@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ReplicationPad1d = Padding:extend("ReplicationPad1d")
 
+ReplicationPad1d.__arguments = "padding"
+
 ReplicationPad1d.dims, ReplicationPad1d.mode = 1, "replicate"
 
 --- nn.ReplicationPad1d(1): a number for all sides, or two for each dim, the last one first

@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ReplicationPad2d = Padding:extend("ReplicationPad2d")
 
+ReplicationPad2d.__arguments = "padding"
+
 ReplicationPad2d.dims, ReplicationPad2d.mode = 2, "replicate"
 
 --- nn.ReplicationPad2d(1): a number for all sides, or two for each dim, the last one first

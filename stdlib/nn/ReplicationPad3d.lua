@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ReplicationPad3d = Padding:extend("ReplicationPad3d")
 
+ReplicationPad3d.__arguments = "padding"
+
 ReplicationPad3d.dims, ReplicationPad3d.mode = 3, "replicate"
 
 --- nn.ReplicationPad3d(1): a number for all sides, or two for each dim, the last one first

@@ -11,6 +11,8 @@ local positions = require "ltrain.nn.positions"
 
 local RotaryPositions = Module:extend("RotaryPositions")
 
+RotaryPositions.__arguments = "head_dim | max_length base interleaved"
+
 local OPTIONS <const> = {
   max_length = { type = "integer", default = 4096, min = 1 },
   base = { type = "number", default = 10000, above = 0 },

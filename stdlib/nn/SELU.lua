@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local SELU = Activation:extend("SELU")
 
+SELU.__arguments = "| inplace"
+
 SELU.options, SELU.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.SELU() or nn.SELU{inplace = true}

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local SiLU = Activation:extend("SiLU")
 
+SiLU.__arguments = "| inplace"
+
 SiLU.options, SiLU.order = { inplace = Activation.inplace_row }, {}
 
 --- nn.SiLU() or nn.SiLU{inplace = true}

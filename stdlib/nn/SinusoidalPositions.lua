@@ -11,6 +11,8 @@ local positions = require "ltrain.nn.positions"
 
 local SinusoidalPositions = Module:extend("SinusoidalPositions")
 
+SinusoidalPositions.__arguments = "d_model | max_length base"
+
 local OPTIONS <const> = {
   max_length = { type = "integer", default = 5000, min = 1 },
   base = { type = "number", default = 10000, above = 0 },

@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local SmoothL1Loss = Loss:extend("SmoothL1Loss")
 
+SmoothL1Loss.__arguments = "| reduction beta"
+
 SmoothL1Loss.options = {
   beta = { type = "number", default = 1, min = 0 },
   reduction = Loss.reduction,

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local SoftMarginLoss = Loss:extend("SoftMarginLoss")
 
+SoftMarginLoss.__arguments = "| reduction"
+
 SoftMarginLoss.options = {
   reduction = Loss.reduction,
 }

@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local Softmax = Module:extend("Softmax")
 
+Softmax.__arguments = "dim"
+
 --- nn.Softmax(-1): the dim
 function Softmax:init(dim)
   self.dim = config.argument(dim, "integer", "nn." .. self.__name, "dim")

@@ -4,6 +4,8 @@ local Softmax = require "ltrain.nn.Softmax"
 
 local Softmin = Softmax:extend("Softmin")
 
+Softmin.__arguments = "dim"
+
 --- nn.Softmin(-1): the dim
 function Softmin:init(dim) Softmax.init(self, dim) end
 

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Softplus = Activation:extend("Softplus")
 
+Softplus.__arguments = "beta threshold"
+
 Softplus.options = {
   beta = { type = "number", default = 1 },
   threshold = { type = "number", default = 20, doc = "of `beta` x, beyond which x is the result" },

@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Softshrink = Activation:extend("Softshrink")
 
+Softshrink.__arguments = "lambd"
+
 Softshrink.options = {
   lambd = { type = "number", default = 0.5, min = 0 },
 }

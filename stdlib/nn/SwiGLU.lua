@@ -9,6 +9,8 @@ local Activation = require "ltrain.nn.activation"
 
 local SwiGLU = Activation:extend("SwiGLU")
 
+SwiGLU.__arguments = "dim"
+
 SwiGLU.options = {
   dim = { type = "integer", default = -1, doc = "the dim that is halved" },
 }

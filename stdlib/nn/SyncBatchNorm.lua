@@ -7,6 +7,8 @@ local BatchNorm = require "ltrain.nn.batch_norm"
 
 local SyncBatchNorm = BatchNorm:extend("SyncBatchNorm")
 
+SyncBatchNorm.__arguments = "num_features | eps momentum affine track_running_stats"
+
 SyncBatchNorm.least_dims, SyncBatchNorm.most_dims = 2, 8
 SyncBatchNorm.shapes = "[B, C, ...]"
 SyncBatchNorm._always = true

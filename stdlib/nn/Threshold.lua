@@ -4,6 +4,8 @@ local Activation = require "ltrain.nn.activation"
 
 local Threshold = Activation:extend("Threshold")
 
+Threshold.__arguments = "threshold value | inplace"
+
 Threshold.options = {
   threshold = { type = "number", required = true },
   value = { type = "number", required = true, doc = "in place of what is not above it" },

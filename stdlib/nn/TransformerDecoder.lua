@@ -5,6 +5,8 @@ local Stack = require "ltrain.nn.transformer_stack"
 
 local TransformerDecoder = Stack:extend("TransformerDecoder")
 
+TransformerDecoder.__arguments = "decoder_layer num_layers | norm"
+
 --- nn.TransformerDecoder(layer, 6, {norm = nn.LayerNorm(512)}): so many copies of a layer, all with
 --- its values
 function TransformerDecoder:init(layer, num_layers, options)

@@ -4,24 +4,27 @@
 
 local Layer = require "ltrain.nn.transformer_layer"
 local config = require "ltrain.core.config"
+local torch_masks = require "ltrain.nn.torch_masks"
 
 local TransformerDecoderLayer = Layer:extend("TransformerDecoderLayer")
+
+TransformerDecoderLayer.__arguments = "d_model nhead"
+  .. " | dim_feedforward dropout activation layer_norm_eps"
 
 --- nn.TransformerDecoderLayer(512, 8): features and heads
 function TransformerDecoderLayer:init(d_model, nhead, options)
   self:make(d_model, nhead, options, { "self_attn", "multihead_attn" })
 end
 
-local CALL <const> = {
+local CALL <const> = torch_masks({
   mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
   memory_mask = { type = "tensor", doc = "[T, S] or [N, H, T, S]" },
   key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
   memory_key_mask = { type = "tensor", doc = "bool [N, S]: the same of the memory" },
   causal = { type = "boolean", default = false, doc = "a position sees those up to its own" },
   cache = { type = "table", doc = "an nn.KVCache of the self-attention" },
-}
+}, true)
 
---- Options: mask, memory_mask, key_mask, memory_key_mask, causal, cache.
 ---@param x Tensor [N, T, E] -> the same
 ---@param memory Tensor [N, S, E]
 function TransformerDecoderLayer:forward(x, memory, options)

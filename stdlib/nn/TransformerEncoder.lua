@@ -5,6 +5,8 @@ local Stack = require "ltrain.nn.transformer_stack"
 
 local TransformerEncoder = Stack:extend("TransformerEncoder")
 
+TransformerEncoder.__arguments = "encoder_layer num_layers | norm"
+
 --- nn.TransformerEncoder(layer, 6, {norm = nn.LayerNorm(512)}): so many copies of a layer, all with
 --- its values
 function TransformerEncoder:init(layer, num_layers, options)

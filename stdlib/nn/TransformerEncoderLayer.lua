@@ -3,22 +3,25 @@
 
 local Layer = require "ltrain.nn.transformer_layer"
 local config = require "ltrain.core.config"
+local torch_masks = require "ltrain.nn.torch_masks"
 
 local TransformerEncoderLayer = Layer:extend("TransformerEncoderLayer")
+
+TransformerEncoderLayer.__arguments = "d_model nhead"
+  .. " | dim_feedforward dropout activation layer_norm_eps"
 
 --- nn.TransformerEncoderLayer(512, 8, {norm_first = true}): features and heads
 function TransformerEncoderLayer:init(d_model, nhead, options)
   self:make(d_model, nhead, options, { "self_attn" })
 end
 
-local CALL <const> = {
+local CALL <const> = torch_masks {
   mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
   key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
   causal = { type = "boolean", default = false, doc = "a position sees those up to its own" },
   cache = { type = "table", doc = "an nn.KVCache" },
 }
 
---- Options: mask, key_mask, causal, cache, as of nn.MultiheadAttention.
 ---@param x Tensor [N, T, E] -> the same
 function TransformerEncoderLayer:forward(x, options)
   local o = config.check(options, CALL, "nn.TransformerEncoderLayer")

@@ -6,6 +6,8 @@ local c = require "ltrain.c"
 
 local TripletMarginLoss = Loss:extend("TripletMarginLoss")
 
+TripletMarginLoss.__arguments = "| margin p eps swap reduction"
+
 TripletMarginLoss.options = {
   margin = { type = "number", default = 1, above = 0 },
   p = { type = "number", default = 2, doc = "of the norm |x|" },

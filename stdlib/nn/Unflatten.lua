@@ -7,6 +7,8 @@ local errors = require "ltrain.core.errors"
 
 local Unflatten = Module:extend("Unflatten")
 
+Unflatten.__arguments = "dim unflattened_size"
+
 --- nn.Unflatten(2, {3, 8, 8}): the dim and the sizes that it becomes, one of them perhaps -1
 function Unflatten:init(dim, sizes)
   self.dim = config.argument(dim, "integer", "nn.Unflatten", "dim")

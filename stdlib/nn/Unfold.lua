@@ -7,6 +7,8 @@ local windows = require "ltrain.nn.windows"
 
 local Unfold = Module:extend("Unfold")
 
+Unfold.__arguments = "kernel_size | dilation padding stride"
+
 Unfold.dims = 2
 Unfold.options = {
   dilation = { type = "each", default = 1, min = 1, doc = "spacing between a window's elements" },

@@ -10,6 +10,8 @@ local windows = require "ltrain.nn.windows"
 
 local Upsample = Module:extend("Upsample")
 
+Upsample.__arguments = "| size scale_factor mode align_corners recompute_scale_factor"
+
 Upsample.options = {
   size = rows.size, scale_factor = rows.scale_factor, mode = rows.mode,
   align_corners = rows.align_corners, recompute_scale_factor = rows.recompute_scale_factor,

@@ -6,6 +6,8 @@ local Upsample = require "ltrain.nn.Upsample"
 
 local UpsamplingBilinear2d = Upsample:extend("UpsamplingBilinear2d")
 
+UpsamplingBilinear2d.__arguments = "| size scale_factor"
+
 UpsamplingBilinear2d.options = {
   size = Upsample.options.size, scale_factor = Upsample.options.scale_factor,
 }

@@ -5,6 +5,8 @@ local Upsample = require "ltrain.nn.Upsample"
 
 local UpsamplingNearest2d = Upsample:extend("UpsamplingNearest2d")
 
+UpsamplingNearest2d.__arguments = "| size scale_factor"
+
 UpsamplingNearest2d.options = {
   size = Upsample.options.size, scale_factor = Upsample.options.scale_factor,
 }

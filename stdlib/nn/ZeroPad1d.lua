@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ZeroPad1d = Padding:extend("ZeroPad1d")
 
+ZeroPad1d.__arguments = "padding"
+
 ZeroPad1d.dims = 1
 
 --- nn.ZeroPad1d(1): a number for all sides, or two for each dim, the last one first

@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ZeroPad2d = Padding:extend("ZeroPad2d")
 
+ZeroPad2d.__arguments = "padding"
+
 ZeroPad2d.dims = 2
 
 --- nn.ZeroPad2d(1): a number for all sides, or two for each dim, the last one first

@@ -5,6 +5,8 @@ local Padding = require "ltrain.nn.padding"
 
 local ZeroPad3d = Padding:extend("ZeroPad3d")
 
+ZeroPad3d.__arguments = "padding"
+
 ZeroPad3d.dims = 3
 
 --- nn.ZeroPad3d(1): a number for all sides, or two for each dim, the last one first

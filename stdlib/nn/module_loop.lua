@@ -191,6 +191,13 @@ function methods.untoggle_optimizer(self, optimizer)
   rawset(self, "_toggled", nil)
 end
 
+--- `local _ <close> = self:toggled_optimizer(optimizer)`: `toggle_optimizer` for this scope.
+---@param optimizer Optimizer
+function methods.toggled_optimizer(self, optimizer)
+  self:toggle_optimizer(optimizer)
+  return setmetatable({}, { __close = function() self:untoggle_optimizer(optimizer) end })
+end
+
 -- Computed fields.
 
 -- What hangs at the end of the way that the last walk found; nil when it is no parameter any more.

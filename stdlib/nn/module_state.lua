@@ -5,6 +5,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
+local hyperparameters = require "ltrain.core.hyperparameters"
 local map_location = require "ltrain.files.map_location"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
@@ -79,6 +80,9 @@ local function compare(module, state_dict, list, aliases)
       end
       if source == nil then
         plan.missing[#plan.missing + 1] = item.name
+      elseif not c.is_tensor(source) then
+        plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
+          errors.show_shape(item.value), errors.show(source))
       elseif not has_shape(source, item.value) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show_shape(source))
@@ -93,7 +97,20 @@ local function compare(module, state_dict, list, aliases)
   return plan
 end
 
-local function complain(module, plan, strict)
+-- What to do instead where the state is a whole checkpoint; nil: it is not one.
+local function checkpoint_remedy(module, state, plan)
+  if #plan.missing == 0 then return nil end
+  if type(state.state_dict) == "table" then
+    return "this is a checkpoint: pass its field state_dict"
+  end
+  for _, name in ipairs(plan.missing) do
+    if state["model." .. name] == nil then return nil end
+  end
+  return ("this is a checkpoint of ltrain: %s:load_from_checkpoint(file) reads it")
+    :format(walk.class_name(module))
+end
+
+local function complain(module, state, plan, strict)
   local lines = {}
   local function add(title, names)
     if #names > 0 then lines[#lines + 1] = ("  %s: %s"):format(title, table.concat(names, ", ")) end
@@ -103,6 +120,8 @@ local function complain(module, plan, strict)
     add("unexpected", plan.unexpected)
   end
   add("shapes", plan.shapes)
+  local remedy = strict and checkpoint_remedy(module, state, plan)
+  if remedy then lines = { "  " .. remedy } end
   if #lines > 0 then
     errors.blame("load_state_dict: the tensors do not fit %s\n%s", walk.class_name(module),
       table.concat(lines, "\n"))
@@ -124,64 +143,17 @@ function module_state.load_state_dict(self, state, options)
     errors.blame("load_state_dict: the state must be a table: got %s", errors.show(state))
   end
   local plan = compare(self, state, tensors_for(self, state))
-  complain(self, plan, o.strict)
+  complain(self, state, plan, o.strict)
   local _ <close> = c.allow_update()
   for _, write in ipairs(plan.writes) do write.to:copy_(write.from) end
   return { missing = plan.missing, unexpected = plan.unexpected }
 end
 
-local SAVEABLE <const> = { boolean = true, number = true, string = true }
-
 --- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init
 --- in `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.
 --- Options: ignore, a list of names to leave out; logger (true) also passes them to the loggers. A
 --- second call, for example in a subclass, adds to them.
-function module_state.save_hyperparameters(self, ...)
-  if select("#", ...) == 0 then
-    errors.blame("save_hyperparameters: pass what to save: self:save_hyperparameters(o) with the "
-      .. "table that init is given")
-  end
-  local values, options = ...
-  local o = config.check(options, {
-    ignore = { type = "table|string", default = {} },
-    logger = { type = "boolean", default = true },
-  }, "save_hyperparameters")
-  local ignored, kept = {}, {}
-  for name, value in next, rawget(self, "hparams") or {} do kept[name] = value end
-  for _, name in ipairs(type(o.ignore) == "string" and { o.ignore } or o.ignore) do
-    ignored[name] = true
-  end
-  if values ~= nil and (type(values) ~= "table" or getmetatable(values) ~= nil) then
-    errors.blame("save_hyperparameters: a table of options is needed: got %s",
-      errors.show(values))
-  end
-  for name, value in tree.pairs(values or {}) do
-    if not ignored[name] then
-      kept[name] = tree.map(value, function(leaf, keys)
-        if SAVEABLE[type(leaf)] then return leaf end
-        errors.blame("save_hyperparameters: %s cannot be saved: it is %s; "
-          .. "leave it out with {ignore = {'%s'}}", tree.path(name, keys), errors.show(leaf), name)
-      end)
-    end
-  end
-  self.hparams = kept
-  rawset(self, "_log_hparams", o.logger)
-end
-
-local function check_load(self, file, overrides)
-  local where <const> = "load_from_checkpoint"
-  if class.of(self) then
-    errors.blame("%s: call it on the class: %s:%s(file)", where, walk.class_name(self), where)
-  elseif type(self) ~= "table" or not rawget(self, "__module") then
-    errors.blame("%s: call it with a colon, Net:%s(file): got %s in place of the class", where,
-      where, errors.show(self))
-  end
-  config.argument(file, "string", where, "file")
-  if overrides ~= nil and (type(overrides) ~= "table" or getmetatable(overrides) ~= nil) then
-    errors.blame("%s: overrides must be a table of options for init: got %s", where,
-      errors.show(overrides))
-  end
-end
+function module_state.save_hyperparameters(self, ...) hyperparameters.save(self, ...) end
 
 -- Puts the weights of a checkpoint where `map` says; returns the device of the first.
 local function place_weights(checkpoint, map)
@@ -196,27 +168,35 @@ local function place_weights(checkpoint, map)
 end
 
 -- A new module with a checkpoint's weights.
-local function from_checkpoint(self, checkpoint, hparams, device)
+local function from_checkpoint(self, checkpoint, hparams, device, strict)
   local module = self(hparams)
   if device then module:to(device) end
   if module.on_load_checkpoint then module:on_load_checkpoint(checkpoint) end
-  module:load_state_dict(checkpoint.state_dict)
+  module:load_state_dict(checkpoint.state_dict, { strict = strict })
   return module
 end
 
 --- `Net:load_from_checkpoint(file, overrides)` returns a new Net with the saved hyper-parameters
 --- (those in `overrides` replaced) and the saved weights; nil and a message if the file cannot be
---- read. It is on the CPU, or where `overrides.map_location` says, as with lt.load.
+--- read. It is on the CPU, or where `overrides.map_location` says, as with lt.load;
+--- `overrides.strict` is that of load_state_dict, unless a hyper-parameter has that name.
 function module_state.load_from_checkpoint(self, file, overrides)
-  check_load(self, file, overrides)
+  hyperparameters.check_load(self, type(self) == "table" and rawget(self, "__module"), "Net", file,
+    overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
   if not checkpoint then return nil, message end
-  local hparams = tree.map(checkpoint.hyper_parameters or {}, function(leaf) return leaf end)
-  for name, value in tree.pairs(overrides or {}) do hparams[name] = value end
+  local hparams = hyperparameters.merged(checkpoint.hyper_parameters, overrides)
   hparams.map_location = nil
+  local strict
+  if (checkpoint.hyper_parameters or {}).strict == nil then
+    strict, hparams.strict = hparams.strict, nil
+  end
   local device = place_weights(checkpoint, overrides and overrides.map_location)
-  if next(hparams) ~= nil then return from_checkpoint(self, checkpoint, hparams, device) end
-  local ok, module = pcall(from_checkpoint, self, checkpoint, hparams, device)
+  local _ <close> = errors.reading(file)
+  if next(hparams) ~= nil then
+    return from_checkpoint(self, checkpoint, hparams, device, strict)
+  end
+  local ok, module = pcall(from_checkpoint, self, checkpoint, hparams, device, strict)
   if ok then return module end
   if type(module) ~= "string" then error(module, 0) end
   error(("%s\n  load_from_checkpoint: %s holds no hyper-parameters: call "

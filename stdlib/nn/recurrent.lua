@@ -16,8 +16,8 @@ local recurrent_inputs = require "ltrain.nn.recurrent_inputs"
 local Recurrent = Module:extend("Recurrent")
 
 Recurrent.options = {
-  num_layers = { type = "integer", default = 1, min = 1, doc = "layers, each on the outputs of "
-    .. "the one before" },
+  num_layers = { type = "integer", default = 1, min = 1, max = 65536,
+    doc = "layers, each on the outputs of the one before" },
   bias = { type = "boolean", default = true, doc = "whether the gates have biases" },
   batch_first = { type = "boolean", default = true, doc = "must be true: x is [N, T, I]",
     check = function(value)
@@ -106,6 +106,8 @@ end
 local CALL <const> = {
   lengths = { type = "tensor|table", doc = "[N]: the steps of each sequence, all by default" },
 }
+
+Recurrent.call_options = CALL
 
 -- y [N, T, D P] and the state after the last steps; a call of LSTM, GRU or RNN.
 function Recurrent:run(x, state, options)

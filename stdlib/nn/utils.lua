@@ -12,8 +12,8 @@ local utils = {}
 --- nn.utils.checkpoint(fn, ...): fn(...), whose intermediate values are not kept for backward but
 --- computed again when it wants them: less memory for one more forward. The gradients have the same
 --- bits, with the random numbers and modes that the first call had. fn must do the same when it is
---- called again; calls may be nested. What fn changes beside its results is changed twice; running
---- averages of batch norm are not.
+--- called again, which ends once all values are there; calls may be nested, and recursive. What fn
+--- changes beside its results may be changed twice; running averages of batch norm are not.
 utils.checkpoint = require "ltrain.nn.checkpoint"
 
 --- nn.utils.clip_grad_norm_(parameters, max_norm): see nn.clip_grad_norm_.

@@ -1,7 +1,6 @@
 -- stdlib/onnx/elementwise.lua: ONNX nodes for the rows of unary.def and binary.def.
 
 local c = require "ltrain.c"
-local errors = require "ltrain.core.errors"
 
 local rules = {}
 
@@ -63,9 +62,11 @@ end)
 
 function rules.clamp(g, call)
   local dtype <const> = dtype_of(call)
-  local function limit(value) return value == nil and "" or g:constant(value, dtype) end
-  local x <const> = g:input(call, 1, dtype)
-  return g:add("Clip", { x, limit(call.args.min), limit(call.args.max) })
+  local function limit(name)
+    if call.runs[1].args[name] == nil then return "" end
+    return g:number(call, dtype, function(run) return run.args[name] end)
+  end
+  return g:add("Clip", { g:input(call, 1, dtype), limit "min", limit "max" })
 end
 
 -- Tests.
@@ -79,14 +80,16 @@ function rules.logical_not(g, call) return g:add("Not", { g:input(call, 1, "bool
 
 -- The operands of a row of two, one of which may be a number.
 local function operands(g, call, dtype)
-  local args <const> = call.args
-  local function number(value)
-    if dtype == "bool" then value = value ~= 0 and value ~= false end
-    if dtype:find "^[iu]" and math.type(value) == "float" then value = math.tointeger(value) end
-    return g:constant(value, dtype)
+  local args <const> = call.runs[1].args
+  local function number(name)
+    return g:number(call, dtype, function(run)
+      local value <const> = run.args[name]
+      if dtype == "bool" then return value ~= 0 and value ~= false end
+      return dtype:find "^[iu]" and math.tointeger(value) or value
+    end)
   end
-  if args.a ~= nil then return number(args.a), g:input(call, 1, dtype) end
-  if args.b ~= nil then return g:input(call, 1, dtype), number(args.b) end
+  if args.a ~= nil then return number "a", g:input(call, 1, dtype) end
+  if args.b ~= nil then return g:input(call, 1, dtype), number "b" end
   return g:input(call, 1, dtype), g:input(call, 2, dtype)
 end
 
@@ -122,8 +125,9 @@ end
 -- Comparisons, in the dtype that both are promoted to; numbers count as floats beside floats.
 local function compared(call)
   local dtype <const> = common(call)
-  local number = call.args.a
-  if number == nil then number = call.args.b end
+  local args <const> = call.runs[1].args
+  local number = args.a
+  if number == nil then number = args.b end
   if math.type(number) == "float" and not dtype:find "f" then return "f32" end
   if math.type(number) == "integer" and dtype == "bool" then return "i64" end
   return dtype
@@ -145,8 +149,7 @@ end
 local function of_bools(op, rule)
   rules[op] = function(g, call)
     if dtype_of(call) ~= "bool" then
-      errors.blame("onnx.export: %s at %s: there is no ONNX form of it for %s in this version", op,
-        call.line, dtype_of(call))
+      g:refuse(call, "there is no ONNX form of it for %s: use bools", dtype_of(call))
     end
     return rule(g, call)
   end

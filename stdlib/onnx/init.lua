@@ -1,7 +1,7 @@
 --- stdlib/onnx/init.lua: lt.onnx: models as ONNX files, for other programs that run them.
 --
--- A model is run once, and the operations that ran become the nodes of the file: what depends on
--- Lua's `if` and `for` is as it was in that run. Weights keep the names of the state dict.
+-- A model is run, and the operations that ran become the nodes of the file: what depends on Lua's
+-- `if` and `for` is as it was in that run. Weights keep the names of the state dict.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -10,8 +10,8 @@ local exact = require "ltrain.core.exact"
 local Graph = require "ltrain.onnx.Graph"
 local Module = require "ltrain.nn.Module"
 local proto = require "ltrain.onnx.proto"
+local traces = require "ltrain.onnx.traces"
 
-local runtime <const> = c.runtime
 -- The pair that the checkers and runtimes in use all read; a file of protobuf ends at 2 GiB.
 local OPSET <const>, IR_VERSION <const>, LARGEST <const> = 17, 8, (1 << 31) - 1
 local OPTIONS <const> = { input_names = true, output_names = true, dynamic_axes = true }
@@ -32,43 +32,19 @@ local function check_options(options)
   end
 end
 
--- The tensors of a table or of one value, in order; raises where one is none.
-local function tensors_of(value, what)
+-- The tensors of a table or of one value, in order; raises where a part is none.
+local function tensors_of(value)
   if c.is_tensor(value) then return { value } end
   if type(value) ~= "table" or #value == 0 then
-    errors.blame("onnx.export: %s must be a tensor or a list of tensors, got %s", what,
+    errors.blame("onnx.export: inputs must be a tensor or a list of tensors, got %s",
       errors.show(value))
   end
   for k, x in ipairs(value) do
     if not c.is_tensor(x) then
-      errors.blame("onnx.export: %s[%d] must be a tensor, got %s", what, k, errors.show(x))
+      errors.blame("onnx.export: inputs[%d] must be a tensor, got %s", k, errors.show(x))
     end
   end
   return value
-end
-
--- The calls that the model makes of the inputs, and its results.
-local function run(model, inputs)
-  local calls = {}
-  local _ <close> = c.no_grad()
-  local results
-  do
-    local _ <close> = runtime.trace(calls)
-    results = table.pack(model(table.unpack(inputs)))
-  end
-  return calls, tensors_of(results.n == 1 and results[1] or results, "what the model returns")
-end
-
--- The inputs again, with one more position in each named dim; and those sizes.
-local function longer(inputs, axes)
-  local list = {}
-  for k, x in ipairs(inputs) do
-    for dim in next, axes[k] do
-      x = c.cat({ x, x:narrow(dim, 1, 1) }, dim)
-    end
-    list[k] = x
-  end
-  return list
 end
 
 -- Names by number for inputs or outputs.
@@ -83,12 +59,12 @@ local function names_of(list, given, word)
   return names
 end
 
--- {[dim] = name} for each input, from {name = {[dim] = name}}.
-local function axes_of(inputs, names, given)
-  local axes, rest = {}, {}
-  for name, dims in next, given or {} do rest[name] = dims end
-  for k, x in ipairs(inputs) do
-    axes[k] = rest[names[k]] or {}
+-- {[dim] = name} for each of a list, from {name = {[dim] = name}}; those of `given` that are used
+-- are taken out of `rest`.
+local function axes_of(list, names, given, rest)
+  local axes = {}
+  for k, x in ipairs(list) do
+    axes[k] = given and given[names[k]] or {}
     rest[names[k]] = nil
     for dim, name in next, axes[k] do
       if math.type(dim) ~= "integer" or dim < 1 or dim > x.ndim or type(name) ~= "string" then
@@ -97,59 +73,54 @@ local function axes_of(inputs, names, given)
       end
     end
   end
-  local unknown <const> = next(rest)
-  if unknown then
-    errors.blame("onnx.export: dynamic_axes: there is no input %s%s", errors.show(unknown),
-      errors.did_you_mean(unknown, names))
-  end
   return axes
 end
 
-local function refuse_paths(call)
-  errors.blame("onnx.export: %s at %s: which operations run depends on the size of a named dim",
-    call.op, call.line)
-end
-
--- Numbers of a call that are others in the second trace; those of as_strided its rule looks at.
-local function check_numbers(call, twin)
-  for name, value in next, call.args do
-    if type(value) == "number" and value ~= twin.args[name] and value == value
-      and call.op ~= "as_strided" then
-      errors.blame("onnx.export: %s at %s: %s = %s depends on the size of a named dim", call.op,
-        call.line, name, value)
-    end
+local function check_axes(rest, names)
+  local unknown <const> = next(rest)
+  if unknown then
+    errors.blame("onnx.export: dynamic_axes: there is no input or output %s%s",
+      errors.show(unknown), errors.did_you_mean(unknown, names))
   end
 end
 
-local function add_call(g, call, twin)
+-- Call i of all runs. Its `args` are those that are the same in all runs; a rule for which others
+-- may differ reads them from `runs`.
+local function joined_call(g, i)
+  local call = {}
+  for key, value in next, g.runs[1].calls[i] do call[key] = value end
+  call.runs = g.extents:tuple(function(run) return run.calls[i] end)
+  call.args = setmetatable({}, { __index = function(_, name)
+    return g:fixed(call, name, function(run) return run.args[name] end)
+  end })
+  return call
+end
+
+local function add_call(g, i)
+  local call <const> = joined_call(g, i)
   local rule <const> = rules[call.op]
-  if not rule then
-    errors.blame("onnx.export: there is no ONNX form of %s, used at %s", call.op, call.line)
-  end
-  if not twin or twin.op ~= call.op then refuse_paths(call) end
-  call.twin = twin
-  check_numbers(call, twin)
-  for k, name in ipairs { rule(g, call) } do g:bind(call.outputs[k], name, call) end
+  local names <const> = rule and { rule(g, call) } or {}
+  for k = 1, #call.outputs do g:result(call, k, names[k]) end
 end
 
 local function encode(model, inputs, options)
-  local names <const> = names_of(inputs, options.input_names, "input")
-  local axes <const> = axes_of(inputs, names, options.dynamic_axes)
-  local calls, results = run(model, inputs)
-  local twin_inputs <const> = longer(inputs, axes)
-  local twins, twin_results = calls, results
-  if options.dynamic_axes then twins, twin_results = run(model, twin_inputs) end
-  local g <const> = Graph.new(class.is_a(model, Module) and model:state_dict() or {})
+  local names <const>, rest = names_of(inputs, options.input_names, "input"), {}
+  for name in next, options.dynamic_axes or {} do rest[name] = true end
+  local axes <const> = axes_of(inputs, names, options.dynamic_axes, rest)
+  local runs <const> = traces.of(model, inputs, axes)
+  local results <const> = runs[1].results
+  local out_names <const> = names_of(results, options.output_names, "output")
+  local out_axes <const> = axes_of(results, out_names, options.dynamic_axes, rest)
+  check_axes(rest, table.move(out_names, 1, #out_names, #names + 1, table.move(names, 1, #names, 1,
+    {})))
+  local g <const> = Graph.new(class.is_a(model, Module) and model:state_dict() or {}, runs)
   local file = { name = "main", ir_version = IR_VERSION, inputs = {}, outputs = {} }
-  for k, x in ipairs(inputs) do
-    file.inputs[k] = g:open_input(x, names[k], axes[k], twin_inputs[k])
+  for k, name in ipairs(names) do file.inputs[k] = g:open_input(k, name, axes[k]) end
+  for i = 1, #runs[1].calls do add_call(g, i) end
+  for k, name in ipairs(out_names) do
+    file.outputs[k] = g:close_output(k, name, out_axes[k])
   end
-  for k, call in ipairs(calls) do add_call(g, call, twins[k]) end
-  if #twins > #calls then refuse_paths(twins[#calls + 1]) end
-  for k, name in ipairs(names_of(results, options.output_names, "output")) do
-    file.outputs[k] = g:close_output(results[k], name, twin_results[k])
-  end
-  file.nodes, file.initializers = g.nodes, g.initializers
+  file.nodes, file.initializers = g:finish(out_names)
   return proto.model(file, OPSET, c.version)
 end
 
@@ -170,7 +141,8 @@ end
 --- Write a model as an ONNX file (opset 17). `inputs`: a tensor or a list of them, with which the
 --- model is run in eval mode; their sizes are those of the file but for `dynamic_axes`. Options:
 --- `input_names`, `output_names` (lists; "input" and "output", numbered where there are several)
---- and `dynamic_axes` ({input = {[1] = "batch"}}: dims of inputs, from 1, that may have any size).
+--- and `dynamic_axes` ({input = {[1] = "batch"}}: dims of inputs, from 1, that may have any size,
+--- and names for those of outputs that follow; the model is run at other sizes of them too).
 --- What draws random numbers or has no ONNX form is an error that names its line.
 function onnx.export(model, inputs, path, options)
   if not class.is_callable(model) then
@@ -181,7 +153,7 @@ function onnx.export(model, inputs, path, options)
   end
   options = options or {}
   check_options(options)
-  inputs = tensors_of(inputs, "inputs")
+  inputs = tensors_of(inputs)
   local bytes <const> = in_eval_mode(encode, model, inputs, options)
   if #bytes > LARGEST then
     errors.blame("onnx.export: the file would have %d bytes: one may have %d", #bytes, LARGEST)

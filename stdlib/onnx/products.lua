@@ -1,7 +1,5 @@
 -- stdlib/onnx/products.lua: ONNX nodes for products, convolutions, pooling and attention.
 
-local c = require "ltrain.c"
-
 local rules = {}
 
 function rules.matmul(g, call)
@@ -39,13 +37,15 @@ end
 -- As the transposed convolution of its first input.
 function rules.convolution_backward_input(g, call)
   local dtype <const>, args = call.outputs[1].dtype, call.args
-  local shape <const>, kernel = call.inputs[1].shape, call.inputs[2].shape
-  local output_padding = {}
-  for k, stride in ipairs(args.stride) do
-    local size <const> = (shape[k + 2] - 1) * stride - 2 * args.padding[k] +
-      args.dilation[k] * (kernel[k + 2] - 1) + 1
-    output_padding[k] = call.outputs[1].shape[k + 2] - size
-  end
+  local output_padding <const> = g:fixed(call, "output_padding", function(run)
+    local shape <const>, kernel, list = run.inputs[1].shape, run.inputs[2].shape, {}
+    for k, stride in ipairs(args.stride) do
+      local size <const> = (shape[k + 2] - 1) * stride - 2 * args.padding[k] +
+        args.dilation[k] * (kernel[k + 2] - 1) + 1
+      list[k] = run.outputs[1].shape[k + 2] - size
+    end
+    return list
+  end)
   return g:add("ConvTranspose", { g:input(call, 1, dtype), g:input(call, 2, dtype) },
     { strides = args.stride, pads = pads(args.padding), dilations = args.dilation,
       group = args.groups, output_padding = output_padding })
@@ -53,12 +53,15 @@ end
 
 -- A window that reaches beyond the end (ceil_mode) sees more padding there.
 function rules.max_window(g, call)
-  local args <const>, shape = call.args, call.inputs[1].shape
-  local around <const> = pads(args.padding)
-  for k, n in ipairs(args.out) do
-    local last <const> = (n - 1) * args.stride[k] + args.dilation[k] * (args.kernel_size[k] - 1)
-    around[#args.out + k] = math.max(around[k], last + 1 - shape[k + 2] - around[k])
-  end
+  local args <const> = call.args
+  local around <const> = g:fixed(call, "ceil_mode's padding", function(run)
+    local list <const>, shape, out = pads(args.padding), run.inputs[1].shape, run.args.out
+    for k, n in ipairs(out) do
+      local last <const> = (n - 1) * args.stride[k] + args.dilation[k] * (args.kernel_size[k] - 1)
+      list[#out + k] = math.max(list[k], last + 1 - shape[k + 2] - list[k])
+    end
+    return list
+  end)
   return g:add("MaxPool", { g:input(call, 1) },
     { kernel_shape = args.kernel_size, strides = args.stride, pads = around,
       dilations = args.dilation })
@@ -66,20 +69,25 @@ end
 
 -- Heads of k and v repeated for groups of heads of q.
 local function repeat_heads(g, call, name, k)
-  local heads <const>, own = call.inputs[1].shape, call.inputs[k].shape
-  local at <const> = #own - 2
-  local factor <const> = at > 0 and heads[at] // own[at] or 1
-  if not call.args.enable_gqa or factor == 1 then return name end
-  local index = {}
-  for head = 0, heads[at] - 1 do index[head + 1] = head // factor end
+  if not call.args.enable_gqa then return name end
+  local at <const> = call.inputs[k].ndim - 2
+  local index <const> = g:fixed(call, "how heads are shared:", function(run)
+    local heads <const>, own, list = run.inputs[1].shape[at], run.inputs[k].shape[at], {}
+    for head = 0, heads - 1 do list[head + 1] = head * own // heads end
+    return list
+  end)
+  if #index == call.inputs[k].shape[at] then return name end
   return g:add("Gather", { name, g:constant(index) }, { axis = at - 1 })
 end
 
--- What is added to the scores: zero where a key takes part, minus infinity elsewhere.
-local function causal_mask(g, call, dtype)
-  local q <const>, k = call.inputs[1].shape, call.inputs[2].shape
-  local seen <const> = c.ones({ q[#q - 1], k[#k - 1] }):tril()
-  return g:name_of(c.zeros(seen.shape):masked_fill(seen:eq(0), -math.huge):to(dtype))
+-- True where a key takes part: those up to the query's own position.
+local function causal_mask(g, call)
+  local shape <const> = g:sizes(call, function(run)
+    local q <const>, k = run.inputs[1].shape, run.inputs[2].shape
+    return { q[#q - 1], k[#k - 1] }
+  end)
+  local ones <const> = g:add("Expand", { g:constant(1, "f32"), shape })
+  return g:cast(g:add("Trilu", { ones }, { upper = 0 }), "f32", "bool")
 end
 
 function rules.scaled_dot_product_attention(g, call)
@@ -89,10 +97,11 @@ function rules.scaled_dot_product_attention(g, call)
   perm[#shape - 1], perm[#shape] = #shape - 1, #shape - 2
   local q <const>, k, v = g:input(call, 1, dtype), g:input(call, 2, dtype), g:input(call, 3, dtype)
   local keys <const> = g:add("Transpose", { repeat_heads(g, call, k, 2) }, { perm = perm })
-  local scale <const> = g:constant(args.scale or 1 / math.sqrt(shape[#shape]), dtype)
-  local scores = g:add("MatMul", { g:add("Mul", { q, scale }), keys })
+  local scale <const> = args.scale or 1 / math.sqrt(g:fixed(call, "how many features:",
+    function(run) return run.inputs[1].shape[#shape] end))
+  local scores = g:add("MatMul", { g:add("Mul", { q, g:constant(scale, dtype) }), keys })
   local mask <const>, never = call.inputs[4], g:constant(-math.huge, dtype)
-  if args.causal then scores = g:add("Add", { scores, causal_mask(g, call, dtype) }) end
+  if args.causal then scores = g:add("Where", { causal_mask(g, call), scores, never }) end
   if mask and mask.dtype == "bool" then
     scores = g:add("Where", { g:input(call, 4), scores, never })
   elseif mask then

@@ -1,7 +1,5 @@
 -- stdlib/onnx/recurrent.lua: ONNX nodes for recurrent layers.
 
-local errors = require "ltrain.core.errors"
-
 local rules = {}
 
 -- The rows of [G H, ...] with its G gates in another order, as [1, G H, ...].
@@ -32,8 +30,7 @@ local function rule(node, gates, n_states, attributes_of)
   return function(g, call)
     local dtype <const>, h = call.outputs[1].dtype, call.inputs[3].shape[2]
     if call.inputs[8] then
-      errors.blame("onnx.export: %s at %s has a projection, which ONNX's %s has not", call.op,
-        call.line, node)
+      g:refuse(call, "has a projection, which ONNX's %s has not: leave out proj_size", node)
     end
     local attributes <const> = attributes_of and attributes_of(call) or {}
     attributes.hidden_size = h

@@ -1,93 +1,177 @@
--- stdlib/onnx/strided.lua: a strided part of a tensor as ONNX nodes: a slice where it is one, else
--- elements by their positions in the flattened tensor.
+-- stdlib/onnx/strided.lua: strided parts of tensors as ONNX nodes: a slice where it is one, else
+-- elements by their positions; and tensors in which such a part is written.
+--
+-- A part is given by sizes, strides and an offset over the row-major tensor (as_strided). Dims of
+-- size 1 take part in none of this: their strides say nothing.
 
-local c = require "ltrain.c"
-local errors = require "ltrain.core.errors"
+local positions = require "ltrain.onnx.positions"
 
-local function refuse(call)
-  errors.blame("onnx.export: %s at %s: which part of a tensor it takes depends on the size of a "
-    .. "named dim", call.op, call.line)
-end
+local strides_of <const> = positions.strides_of
+local strided = {}
 
--- Strides of a row-major tensor.
-local function strides_of(shape)
-  local list, step = {}, 1
-  for k = #shape, 1, -1 do
-    list[k] = step
-    step = step * shape[k]
-  end
-  return list
-end
+local FIRST <const>, LAST <const> = -(1 << 31), (1 << 31) - 1 -- before and behind all positions
 
--- The part as {start, n, step} for each dim of the input, where `at` is the next dim of the result;
--- a dim that is not in the result has n = nil. nil: it is no slice.
-local function ranges_of(shape, args)
-  local strides <const>, rest, at = strides_of(shape), args.offset, 1
-  local ranges = {}
-  for k, size in ipairs(shape) do
-    local stride <const> = strides[k]
-    local start <const> = rest // stride
+-- The part as {start, n, step} for each dim of the tensor, n = nil for one position. nil: no slice.
+local function ranges_of(shape, part)
+  local strides <const>, rest, ranges = strides_of(shape), part.offset, {}
+  for k, stride in ipairs(strides) do
+    ranges[k] = { start = rest // stride, step = 1 }
     rest = rest % stride
-    local n, wanted = args.size[at], args.stride[at]
-    local step <const> = n and (n == 1 and 1 or wanted // stride)
-    local fits <const> = n and (n == 1 or wanted % stride == 0) and step > 0 and n > 0 and
-      start + (n - 1) * step < size and (n > 1 or #args.size - at >= #shape - k)
-    if fits then at = at + 1 elseif start >= size then return nil end
-    ranges[k] = { start = start, n = fits and n or nil, step = step }
+    if ranges[k].start > 0 and ranges[k].start >= shape[k] then return nil end
   end
-  return at > #args.size and rest == 0 and ranges or nil
-end
-
-local ALL <const> = (1 << 31) - 1 -- an end that is behind every dim's
-
--- Where a range of a dim of `size` elements ends, which in the second trace is `other`.
-local function end_of(call, r, size, other, other_size)
-  if r.start ~= other.start or (r.n == nil) ~= (other.n == nil) then refuse(call) end
-  if not r.n then return r.start + 1 end
-  local last <const> = r.start + (r.n - 1) * r.step + 1
-  if r.n == other.n and r.step == other.step then return last end
-  local other_last <const> = other.start + (other.n - 1) * other.step + 1
-  if r.step ~= other.step or last ~= size or other_last ~= other_size then refuse(call) end
-  return ALL
-end
-
-local function slice(g, call, x, ranges, others)
-  local starts, ends, axes, steps, dropped = {}, {}, {}, {}, {}
-  local shape <const>, other_shape = call.inputs[1].shape, call.twin.inputs[1].shape
-  for k, r in ipairs(ranges) do
-    local n <const>, step = r.n or 1, r.n and r.step or 1
-    local last <const> = end_of(call, r, shape[k], others[k], other_shape[k])
-    if n ~= shape[k] or step ~= 1 or last ~= ALL and shape[k] ~= other_shape[k] then
-      local j <const> = #axes + 1
-      starts[j], ends[j], axes[j], steps[j] = r.start, last, k - 1, step
+  local k = 0
+  for at, n in ipairs(part.size) do
+    if n ~= 1 then
+      local wanted <const> = part.stride[at]
+      repeat
+        k = k + 1
+        if k > #shape then return nil end
+      until shape[k] ~= 1 and math.abs(wanted) // strides[k] < math.max(shape[k], 2)
+        and wanted % strides[k] == 0 and wanted ~= 0
+      local r <const> = ranges[k]
+      r.n, r.step = n, wanted // strides[k]
+      local last <const> = r.start + (n - 1) * r.step
+      if n > 0 and (last < 0 or last >= shape[k]) then return nil end
     end
-    if not r.n then dropped[#dropped + 1] = k - 1 end
   end
-  if #axes > 0 then
-    x = g:add("Slice", { x, g:constant(starts), g:constant(ends), g:constant(axes),
-                         g:constant(steps) })
-  end
-  return #dropped > 0 and g:add("Squeeze", { x, g:constant(dropped) }) or x
+  return ranges
 end
 
--- The positions in the flattened tensor, as a constant.
-local function positions(args)
-  local all = c.full({}, args.offset, { dtype = "i64" })
-  for k, n in ipairs(args.size) do
-    local shape = {}
-    for j = 1, #args.size do shape[j] = j == k and n or 1 end
-    all = all + (c.arange(n) * args.stride[k]):view(shape)
+-- The ranges of a part in all runs, where all are slices along the same dims; shape_of(run),
+-- part_of(run). nil where they are not.
+local function ranges_of_all(g, call, shape_of, part_of)
+  local all = {}
+  for r, run in ipairs(call.runs) do
+    all[r] = ranges_of(shape_of(run), part_of(run))
+    if not all[r] then return nil end
+    for k, range in ipairs(all[r]) do
+      local first <const> = all[1][k]
+      if (range.n == nil) ~= (first.n == nil) or range.step ~= first.step then
+        g:refuse(call, "which part of a tensor it takes depends on the size of '%s': leave it out "
+          .. "of dynamic_axes", g.runs[r].name)
+      end
+    end
   end
   return all
 end
 
-return function(g, call)
-  local args <const>, shape = call.args, call.inputs[1].shape
-  local x <const> = g:input(call, 1)
-  local ranges <const> = ranges_of(shape, args)
-  local others <const> = ranges_of(call.twin.inputs[1].shape, call.twin.args)
-  if ranges and others then return slice(g, call, x, ranges, others) end
-  if table.concat(shape, " ") ~= table.concat(call.twin.inputs[1].shape, " ") then refuse(call) end
-  local flat <const> = g:add("Reshape", { x, g:constant { -1 } })
-  return g:add("Gather", { flat, g:name_of(positions(args)) }, { axis = 0 })
+-- A position in all runs as one that Slice takes: counted from the end, where it is the same from
+-- there alone.
+local function position(g, call, places, sizes)
+  local list = {}
+  for r, place in ipairs(places) do list[r] = place - places[1] end
+  if not g.extents.changed(list) then return places[1] end
+  for r, place in ipairs(places) do list[r] = place - sizes[r] end
+  if not g.extents.changed(list) then return list[1] < 0 and list[1] or LAST end
+  return g:sizes(call, function(_, r) return { places[r] } end, "a position")
 end
+
+-- The end of a slice whose last positions are `lasts`, with a step above 1: how far from the end of
+-- the dim it is, where that is the same for all. nil: several ends, or none, take these positions.
+local function stepped_end(lasts, sizes, step)
+  local least, most = 0, math.huge
+  for r, last in ipairs(lasts) do
+    least = math.max(least, sizes[r] - last - step)
+    most = math.min(most, sizes[r] - last - 1)
+  end
+  if least == most then return least == 0 and LAST or -least end
+end
+
+-- Positions as a vector: a constant where all are numbers.
+local function vector(g, list)
+  local parts = {}
+  for k, value in ipairs(list) do
+    if type(value) == "string" then parts[1] = k end
+  end
+  if not parts[1] then return g:constant(list) end
+  for k, value in ipairs(list) do
+    parts[k] = type(value) == "string" and value or g:constant { value }
+  end
+  return g:add("Concat", parts, { axis = 0 })
+end
+
+local function slice(g, call, x, all)
+  local starts, ends, axes, steps = {}, {}, {}, {}
+  for k, range in ipairs(all[1]) do
+    local first, lasts, behind, sizes, whole = {}, {}, {}, {}, true
+    for r, ranges in ipairs(all) do
+      local size <const>, at = call.runs[r].inputs[1].shape[k], ranges[k]
+      local n <const> = at.n or 1
+      first[r], sizes[r] = at.start, size
+      lasts[r] = at.start + (n - 1) * at.step
+      behind[r] = n == 0 and at.start or lasts[r] + (at.step > 0 and 1 or -1)
+      whole = whole and n == size and at.step == 1
+    end
+    if not whole then
+      local j <const> = #axes + 1
+      axes[j], steps[j] = k - 1, range.step
+      starts[j] = position(g, call, first, sizes)
+      local before <const> = range.step < 0 and behind[1] == -1
+      ends[j] = before and FIRST or range.step > 1 and stepped_end(lasts, sizes, range.step)
+        or position(g, call, behind, sizes)
+    end
+  end
+  if #axes == 0 then return x end
+  return g:add("Slice", { x, vector(g, starts), vector(g, ends), g:constant(axes),
+                          g:constant(steps) })
+end
+
+-- x, whose dims are those of the ranges, in the shape of the result: without dims of size 1.
+local function squeezed(g, call, x, ranges)
+  local shape <const>, dropped, at = call.outputs[1].shape, {}, 1
+  for k, range in ipairs(ranges) do
+    if shape[at] == (range.n or 1) then at = at + 1 else dropped[#dropped + 1] = k - 1 end
+  end
+  if at <= #shape then return g:add("Reshape", { x, g:shape(call) }, { allowzero = 1 }) end
+  return #dropped > 0 and g:add("Squeeze", { x, g:constant(dropped) }) or x
+end
+
+--- A part of a tensor.
+function strided.as_strided(g, call)
+  local x <const> = g:input(call, 1)
+  local all <const> = ranges_of_all(g, call, function(run) return run.inputs[1].shape end,
+    function(run) return run.args end)
+  if all then return squeezed(g, call, slice(g, call, x, all), all[1]) end
+  return positions.gathered(g, call, x)
+end
+
+-- The part `name` with zeros around it, in the shape shape_of(run).
+local function padded(g, call, shape_of, name)
+  local all <const> = ranges_of_all(g, call, shape_of, function(run) return run.args end)
+  for k = 1, #shape_of(call.runs[1]) do
+    if not all or all[1][k].step ~= 1 then
+      g:refuse(call, "there is no ONNX form of what is written: a part with steps")
+    end
+  end
+  local shape <const> = g:sizes(call, function(_, r)
+    local list = {}
+    for k, range in ipairs(all[r]) do list[k] = range.n or 1 end
+    return list
+  end)
+  local pads <const> = g:sizes(call, function(run, r)
+    local list <const>, whole = {}, shape_of(run)
+    for k, range in ipairs(all[r]) do
+      list[k], list[#whole + k] = range.start, whole[k] - range.start - (range.n or 1)
+    end
+    return list
+  end)
+  return g:add("Pad", { g:add("Reshape", { name, shape }, { allowzero = 1 }), pads })
+end
+
+--- Zeros around a part: padding.
+function strided.as_strided_backward(g, call)
+  return padded(g, call, function(run) return run.args.full end, g:input(call, 1))
+end
+
+--- A tensor with another part.
+function strided.as_strided_scatter(g, call)
+  local dtype <const> = call.outputs[1].dtype
+  local function shape_of(run) return run.inputs[1].shape end
+  local size <const> = g:sizes(call, function(run) return run.args.size end)
+  local part <const> = g:add("Expand", { g:input(call, 2, dtype), size })
+  local ones <const> = g:add("Expand", { g:constant(1, "f32"), size })
+  local mask <const> = g:cast(padded(g, call, shape_of, ones), "f32", "bool")
+  return g:add("Where", { mask, padded(g, call, shape_of, part), g:input(call, 1, dtype) })
+end
+
+return strided

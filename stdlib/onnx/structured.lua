@@ -1,6 +1,5 @@
 -- stdlib/onnx/structured.lua: ONNX nodes for views, reductions, norms, choices and joins.
 
-local errors = require "ltrain.core.errors"
 local strided = require "ltrain.onnx.strided"
 
 local rules = {}
@@ -21,8 +20,7 @@ end
 
 -- Views.
 local function reshape(g, call)
-  local shape <const> = g:sizes(call, call.outputs[1].shape, call.twin.outputs[1].shape)
-  return g:add("Reshape", { g:input(call, 1), shape }, { allowzero = 1 })
+  return g:add("Reshape", { g:input(call, 1), g:shape(call) }, { allowzero = 1 })
 end
 rules.view, rules.reshape = reshape, reshape
 
@@ -31,32 +29,26 @@ function rules.permute(g, call)
 end
 
 function rules.expand(g, call)
-  local shape <const> = g:sizes(call, call.outputs[1].shape, call.twin.outputs[1].shape)
-  return g:add("Expand", { g:input(call, 1), shape })
+  return g:add("Expand", { g:input(call, 1), g:shape(call) })
 end
 rules.broadcast_to = rules.expand
 
-rules.as_strided = strided
+for op, rule in next, strided do rules[op] = rule end
 
 -- Makers.
 function rules.full(g, call)
   local out <const> = call.outputs[1]
-  local shape <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
-  return g:add("Expand", { g:constant(call.args.value or 0, out.dtype), shape })
+  return g:add("Expand", { g:constant(call.args.value or 0, out.dtype), g:shape(call) })
 end
 rules.empty = rules.full
 
 -- Writes: the result is what the tensor is from here on.
 function rules.copy(g, call)
-  local out <const> = call.outputs[1]
-  local shape <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
-  return g:add("Expand", { g:input(call, 2, out.dtype), shape })
+  return g:add("Expand", { g:input(call, 2, call.outputs[1].dtype), g:shape(call) })
 end
 
 function rules.fill(g, call)
-  local out <const> = call.outputs[1]
-  local shape <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
-  return g:add("Expand", { g:constant(call.args.value, out.dtype), shape })
+  return g:add("Expand", { g:constant(call.args.value, call.outputs[1].dtype), g:shape(call) })
 end
 
 -- Reductions.
@@ -94,7 +86,7 @@ local function position(node)
     end
     x = g:add("Reshape", { x, g:constant { -1 } })
     local found <const> = g:add(node, { x }, { axis = 0, keepdims = 0 })
-    return g:add("Reshape", { found, g:constant(call.outputs[1].shape) })
+    return g:add("Reshape", { found, g:shape(call) })
   end
 end
 rules.argmax, rules.argmin = position "ArgMax", position "ArgMin"
@@ -132,11 +124,13 @@ local function by_channel(g, name, ndim)
   return g:add("Reshape", { name, g:constant(shape) })
 end
 
--- x less its mean over `dims`, divided by the root of its variance.
+-- x less its mean over `dims`, divided by the root of its variance; and these.
 local function normalized(g, x, dims, eps)
-  local name <const> = g:add("Sub", { x, reduce("ReduceMean", g, x, dims, true) })
-  local variance = reduce("ReduceMean", g, g:add("Mul", { name, name }), dims, true)
-  return g:add("Div", { name, g:add("Sqrt", { g:add("Add", { variance, eps }) }) })
+  local mean <const> = reduce("ReduceMean", g, x, dims, true)
+  local name <const> = g:add("Sub", { x, mean })
+  local variance <const> = reduce("ReduceMean", g, g:add("Mul", { name, name }), dims, true)
+  local root <const> = g:add("Sqrt", { g:add("Add", { variance, eps }) })
+  return g:add("Div", { name, root }), mean, variance
 end
 
 local function scaled(g, name, weight, bias)
@@ -151,9 +145,8 @@ function rules.group_norm(g, call)
   local wide <const> = dtype == "f64" and "f64" or "f32"
   local rows <const> = g:add("Reshape", { g:input(call, 1, wide),
                                           g:constant { 0, call.args.num_groups, -1 } })
-  local shape <const> = g:sizes(call, call.outputs[1].shape, call.twin.outputs[1].shape)
   local name = normalized(g, rows, { 3 }, g:constant(call.args.eps, wide))
-  name = g:add("Reshape", { name, shape }, { allowzero = 1 })
+  name = g:add("Reshape", { name, g:shape(call) }, { allowzero = 1 })
   name = scaled(g, name, by_channel(g, g:input(call, 2, wide), x.ndim),
     by_channel(g, g:input(call, 3, wide), x.ndim))
   return g:cast(name, wide, dtype)
@@ -165,15 +158,16 @@ function rules.batch_norm(g, call)
   for dim = 3, x.ndim do dims[#dims + 1] = dim end
   local name = g:input(call, 1)
   local function channel(k) return by_channel(g, g:input(call, k, dtype), x.ndim) end
-  local mean <const>, variance = channel(4), channel(5)
+  local mean, variance = channel(4), channel(5)
   local eps <const> = g:constant(call.args.eps, dtype)
   if mean then
     local root <const> = g:add("Sqrt", { g:add("Add", { variance, eps }) })
     name = g:add("Div", { g:add("Sub", { name, mean }), root })
   else
-    name = normalized(g, name, dims, eps)
+    name, mean, variance = normalized(g, name, dims, eps)
   end
-  return scaled(g, name, channel(2), channel(3))
+  local function vector(of) return g:add("Reshape", { of, g:constant { -1 } }) end
+  return scaled(g, name, channel(2), channel(3)), vector(mean), vector(variance)
 end
 
 for op, node in next, { softmax = "Softmax", log_softmax = "LogSoftmax" } do
@@ -190,6 +184,44 @@ end
 function rules.embedding(g, call)
   return g:add("Gather", { g:input(call, 1), g:input(call, 2) }, { axis = 0 })
 end
+
+-- [B, N]: which of n ids are of which bag, by where the bags begin: by how many have begun.
+local function members(g, offsets, ids, dtype)
+  local function counted(name)
+    local n <const> = g:add("Reshape", { g:add("Shape", { name }), g:constant {} })
+    return g:add("Range", { g:constant(0), n, g:constant(1) })
+  end
+  local columns <const> = g:add("Unsqueeze", { offsets, g:constant { 1 } })
+  local begun <const> = g:add("GreaterOrEqual", { counted(ids), columns })
+  local bags <const> = g:add("Sub", { g:add("ReduceSum", { g:cast(begun, "bool", "i64"),
+    g:constant { 0 } }, { keepdims = 0 }), g:constant(1) })
+  local own <const> = g:add("Unsqueeze", { counted(offsets), g:constant { 1 } })
+  return g:cast(g:add("Equal", { bags, own }), "bool", dtype)
+end
+
+function rules.embedding_bag(g, call)
+  local ids <const>, dtype, padding = g:input(call, 2, "i64"), call.outputs[1].dtype,
+    call.args.padding_idx
+  local rows <const> = g:add("Gather", { g:input(call, 1, dtype), ids }, { axis = 0 })
+  local offsets <const>, factors = g:input(call, 3, "i64"), g:input(call, 4, dtype)
+  local counts = g:add("Equal", { ids, padding and padding >= 0 and g:constant(padding) or ids })
+  if padding and padding >= 0 then counts = g:add("Not", { counts }) end
+  counts = g:cast(counts, "bool", dtype)
+  local weights = factors and g:add("Mul", { counts, factors }) or counts
+  local y
+  if offsets then
+    local of <const> = members(g, offsets, ids, dtype)
+    y = g:add("MatMul", { g:add("Mul", { of, weights }), rows })
+    counts = g:add("Mul", { of, counts })
+  else
+    local column <const> = g:add("Unsqueeze", { weights, g:constant { 2 } })
+    y = g:add("ReduceSum", { g:add("Mul", { rows, column }), g:constant { 1 } }, { keepdims = 0 })
+  end
+  if not call.args.mean then return y end
+  local n <const> = g:add("ReduceSum", { counts, g:constant { 1 } }, { keepdims = 1 })
+  return g:add("Div", { y, g:add("Max", { n, g:constant(1, dtype) }) })
+end
+
 function rules.gather(g, call)
   return g:add("GatherElements", { g:input(call, 1), g:input(call, 2) },
     { axis = call.args.dim - 1 })
@@ -204,9 +236,8 @@ function rules.index_select_backward(g, call)
   local along = {}
   for k = 1, x.ndim do along[k] = k == dim and -1 or 1 end
   local index <const> = g:add("Reshape", { g:input(call, 2, "i64"), g:constant(along) })
-  local shape <const> = g:sizes(call, x.shape, call.twin.inputs[1].shape)
-  local sums <const> = g:sizes(call, out.shape, call.twin.outputs[1].shape)
-  return g:add("ScatterElements", { g:add("Expand", { g:constant(0, out.dtype), sums }),
+  local shape <const> = g:sizes(call, function(run) return run.inputs[1].shape end)
+  return g:add("ScatterElements", { g:add("Expand", { g:constant(0, out.dtype), g:shape(call) }),
     g:add("Expand", { index, shape }), g:input(call, 1) }, { axis = dim - 1, reduction = "add" })
 end
 
@@ -217,7 +248,9 @@ for op, upper in next, { tril = 0, triu = 1 } do
 end
 
 function rules.one_hot(g, call)
-  local n <const> = call.outputs[1].shape[call.outputs[1].ndim]
+  local n <const> = g:fixed(call, "the number of classes", function(run)
+    return run.outputs[1].shape[run.outputs[1].ndim]
+  end)
   local classes = {}
   for k = 1, n do classes[k] = k - 1 end
   local ids <const> = g:add("Unsqueeze", { g:input(call, 1, "i64"), g:constant { -1 } })
@@ -226,7 +259,8 @@ end
 
 function rules.topk(g, call)
   local args <const> = call.args
-  return g:add("TopK", { g:input(call, 1), g:constant { args.k } },
+  local k <const> = g:sizes(call, function(run) return { run.args.k } end)
+  return g:add("TopK", { g:input(call, 1), k },
     { axis = args.dim - 1, largest = args.largest and 1 or 0, sorted = 1 }, 2)
 end
 
@@ -249,9 +283,9 @@ end
 local RANDOM <const> = { "dropout", "rand", "randn", "bernoulli", "multinomial", "randperm",
                          "randint" }
 for _, op in ipairs(RANDOM) do
-  rules[op] = function(_, call)
-    errors.blame("onnx.export: %s at %s draws random numbers: no file can hold these", op,
-      call.line)
+  rules[op] = function(g, call)
+    g:refuse(call, "draws random numbers, which a file cannot: draw them outside of the model, "
+      .. "and make them an input")
   end
 end
 

@@ -7,6 +7,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local who <const> = "embedding_bag"
+local summed <const> = c.runtime.operation(who, who)
 
 local OPTIONS <const> = {
   offsets = { type = "tensor",
@@ -47,80 +48,83 @@ local function check(weight, ids, o)
   end
 end
 
--- The bag of each of n ids, how many bags there are, and the size of the largest; nil on a device,
--- which nothing waits for.
-local function bags_of(n, o)
+-- Whether offsets on the CPU begin at 0 and ascend to at most n.
+local function fit(offsets, n)
+  local count <const> = offsets.shape[1]
+  local behind <const> = offsets:narrow(1, 2, count - 1)
+  return offsets[1]:item() == 0 and offsets[count]:item() <= n
+    and behind:ge(offsets:narrow(1, 1, count - 1)):all():item()
+end
+
+-- Where each bag begins among n ids. What is wrong on a device is reported there, without a wait.
+local function begins_of(n, o)
   local offsets <const> = o.offsets
   if offsets.ndim ~= 1 or o.include_last_offset and offsets.shape[1] == 0 then
     errors.blame("%s: offsets must be a list [B]: got %s", who, errors.show_shape(offsets))
   end
-  local count <const> = offsets.shape[1] - (o.include_last_offset and 1 or 0)
-  local largest
-  if offsets.device == "cpu" and offsets.shape[1] > 0 then
+  if offsets.device == "cpu" and offsets.shape[1] > 0 and not fit(offsets, n) then
     local list <const> = offsets:tolist()
     if list[1] ~= 0 then
       errors.blame("%s: the first offset must be 0: got %s", who, errors.show(list[1]))
     end
-    for k = 2, #list do
-      if list[k] < list[k - 1] or list[k] > n then
+    for k = 1, #list do
+      if list[k] < (list[k - 1] or 0) or list[k] > n then
         errors.blame("%s: offsets must ascend to at most %d: got %s after %s", who, n,
           errors.show(list[k]), errors.show(list[k - 1]))
       end
     end
-    largest = 0
-    for k = 1, count do largest = math.max(largest, (list[k + 1] or n) - list[k]) end
   end
-  local begins <const> = count > 0 and offsets:narrow(1, 1, count) or offsets
-  local whole <const> = { dtype = "i64", device = offsets.device }
+  return o.include_last_offset and offsets:narrow(1, 1, offsets.shape[1] - 1) or offsets
+end
+
+-- The bag of each of n ids, and the size of the largest; nil on a device, which nothing waits for.
+local function bags_of(n, begins)
+  local largest
+  if begins.device == "cpu" and begins.shape[1] > 0 then
+    local list <const> = begins:tolist()
+    largest = 0
+    for k = 1, #list do largest = math.max(largest, (list[k + 1] or n) - list[k]) end
+  end
+  local whole <const> = { dtype = "i64", device = begins.device }
   local begun <const> = c.zeros({ n + 1 }, whole)
     :index_add(begins, c.ones(begins.shape, whole), { dim = 1 }):cumsum(1)
-  return begun:narrow(1, 1, n) - 1, count, largest
+  return begun:narrow(1, 1, n) - 1, largest
 end
 
 -- Of ids [N] in bags: ids [B, L], a bag in each row, and which places of it have one.
 local function rows_of(ids, bags, count, largest, offsets)
   local places <const> = c.arange(ids.shape[1])
-  local at <const> = bags * largest + places - offsets:to("i64"):index_select(bags, 1)
+  local at <const> = bags * largest + places - offsets:to("i64"):index_select(1, bags)
   local shape <const> = { count, largest }
-  local rows <const> = c.zeros({ count * largest }, { dtype = ids.dtype }):scatter(at, ids, 1)
+  local rows <const> = c.zeros({ count * largest }, { dtype = ids.dtype }):scatter(1, at, ids)
   local filled <const> = c.zeros({ count * largest }, { dtype = "bool" })
-    :scatter(at, c.ones(ids.shape, { dtype = "bool" }), 1)
+    :scatter(1, at, c.ones(ids.shape, { dtype = "bool" }))
   return rows:view(shape), filled:view(shape)
 end
 
--- Of vectors [N, D] that are in `bags` [N]; `present` [N]: which ids count, nil: all.
-local function of_runs(vectors, present, bags, count, mode)
+-- The largest of each bag of vectors [N, D] that are in `bags` [N].
+local function of_runs(vectors, bags, count)
   local zeros <const> = c.zeros({ count, vectors.shape[2] },
     { dtype = vectors.dtype, device = vectors.device })
-  if mode == "max" then
-    local low <const> = present and vectors:masked_fill(~present:unsqueeze(2), -math.huge)
-      or vectors
-    local index <const> = bags:unsqueeze(2):expand(vectors.shape)
-    local y <const> = zeros:scatter_reduce(index, low,
-      { dim = 1, reduce = "amax", include_self = false })
-    return y:masked_fill(y:eq(-math.huge), 0)
-  end
-  local y <const> = zeros:index_add(bags, vectors, { dim = 1 })
-  if mode == "sum" then return y end
-  local ones <const> = present and present:to(vectors.dtype)
-    or c.ones({ vectors.shape[1] }, { dtype = vectors.dtype, device = vectors.device })
-  local n <const> = zeros:select(2, 1):index_add(bags, ones, { dim = 1 }):clamp { min = 1 }
-  return y / n:unsqueeze(2)
+  return zeros:scatter_reduce(bags:unsqueeze(2):expand(vectors.shape), vectors,
+    { dim = 1, reduce = "amax", include_self = false })
 end
 
--- Of vectors [B, N, D].
-local function of_rows(vectors, present, mode)
-  if mode == "max" then
-    if vectors.shape[2] == 0 then return vectors:sum(2) end
-    local low <const> = present and vectors:masked_fill(~present:unsqueeze(3), -math.huge)
-      or vectors
-    local y <const> = (low:max(2))
-    return present and y:masked_fill(y:eq(-math.huge), 0) or y
+local function maxima(weight, ids, begins, padding_idx)
+  local bags, largest, filled
+  local count <const> = begins and begins.shape[1] or ids.shape[1]
+  if begins then bags, largest = bags_of(ids.shape[1], begins) end
+  -- The largest of scattered vectors needs them sorted; not so of rows, unless most are empty.
+  if largest and largest > 0 and count * largest <= 4 * ids.shape[1] then
+    ids, filled = rows_of(ids, bags, count, largest, begins)
   end
-  local y <const> = vectors:sum(2)
-  if mode == "sum" then return y end
-  if not present then return y / math.max(vectors.shape[2], 1) end
-  return y / present:to(vectors.dtype):sum(2):clamp { min = 1 }:unsqueeze(2)
+  local vectors = c.embedding(weight, ids, padding_idx)
+  local present = padding_idx and ids:ne(padding_idx)
+  if filled then present = present and present:logical_and(filled) or filled end
+  if present then vectors = vectors:masked_fill(~present:unsqueeze(-1), -math.huge) end
+  if ids.ndim == 2 and ids.shape[2] == 0 then return vectors:sum(2) end
+  local y <const> = ids.ndim == 2 and (vectors:max(2)) or of_runs(vectors, bags, count)
+  return present and y:masked_fill(y:eq(-math.huge), 0) or y
 end
 
 --- The sum, mean or maximum [B, D] of the vectors of each bag of ids, out of weight [V, D]. Ids are
@@ -129,23 +133,12 @@ end
 return function(weight, ids, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(weight, ids, o)
-  local bags, count, largest, filled
-  if ids.ndim == 1 then bags, count, largest = bags_of(ids.shape[1], o) end
-  -- The largest of scattered vectors needs them sorted; not so of rows, unless most are empty.
-  if o.mode == "max" and largest and largest > 0 and count * largest <= 4 * ids.shape[1] then
-    ids, filled = rows_of(ids, bags, count, largest, o.offsets)
-  end
-  local vectors = c.embedding(weight, ids, o.padding_idx)
-  local present, factors = o.padding_idx and ids:ne(o.padding_idx), o.per_sample_weights
-  if filled then present = present and present:logical_and(filled) or filled end
-  if factors then vectors = vectors * factors:unsqueeze(-1) end
-  if present and o.mode ~= "max" then
-    vectors = vectors:masked_fill(~present:unsqueeze(-1), 0)
-  end
-  if ids.ndim == 2 then
-    local y <const> = of_rows(vectors, present, o.mode)
+  local begins <const> = ids.ndim == 1 and begins_of(ids.shape[1], o) or nil
+  if o.mode == "max" then
+    local y <const> = maxima(weight, ids, begins, o.padding_idx)
     return y
   end
-  local y <const> = of_runs(vectors, present, bags, count, o.mode)
+  local y <const> = summed(weight, ids, begins, o.per_sample_weights,
+    { mean = o.mode == "mean", padding_idx = o.padding_idx })
   return y
 end

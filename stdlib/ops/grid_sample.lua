@@ -76,7 +76,7 @@ end
 -- The sum over the taps of dims k, k + 1, ...; ids and weight are those of the dims before.
 local function gathered(flat, sizes, taps, k, ids, weight)
   if k > #taps then
-    local y <const> = flat:gather(ids:expand(flat.shape[1], flat.shape[2], ids.shape[3]), 3)
+    local y <const> = flat:gather(3, ids:expand(flat.shape[1], flat.shape[2], ids.shape[3]))
     return weight and y * weight or y
   end
   local sum

@@ -10,6 +10,7 @@ local nearest = require "ltrain.ops.nearest"
 local resampling = require "ltrain.ops.resampling"
 
 local who <const> = "interpolate"
+local MOST <const> = OPTIONS.size.max
 
 -- How many dims after N and C a mode is for (nil: any), and the weights of one dim.
 local MODES <const> = {
@@ -59,7 +60,12 @@ local function sizes_of(x, o)
   end
   local factors <const>, sizes = each(x, o.scale_factor, "scale_factor"), {}
   for k, factor in ipairs(factors) do
-    sizes[k] = math.floor(x.shape[k + 2] * factor)
+    local size = x.shape[k + 2] * (factor + 0.0)
+    if size > MOST then
+      errors.blame("%s: scale_factor = %g makes a size of %g of %s: at most %d", who, factor, size,
+        errors.show_shape(x), MOST)
+    end
+    sizes[k] = math.floor(size)
     if sizes[k] < 1 then
       errors.blame("%s: scale_factor = %g leaves nothing of %s", who, factor, errors.show_shape(x))
     end

@@ -11,7 +11,8 @@ local function is_positive(value)
 end
 
 return {
-  size = { type = "each", min = 1, doc = "the sizes of the result, one for each dim or for all" },
+  size = { type = "each", min = 1, max = 1 << 24,
+    doc = "the sizes of the result, one for each dim or for all" },
   scale_factor = { type = "number|table", check = is_positive,
     doc = "in place of sizes: how much larger the result is" },
   mode = { type = "string", default = "nearest",

@@ -37,7 +37,7 @@ function nearest.along(x, dim, m, scale, is_exact)
   local times <const> = times_of(list, n)
   if times == 1 then return x end
   if not times then
-    return x:index_select(c.tensor(list, { dtype = "i64", device = x.device }), dim)
+    return x:index_select(dim, c.tensor(list, { dtype = "i64", device = x.device }))
   end
   local copies, shape = {}, table.move(x.shape, 1, x.ndim, 1, {})
   for k = 1, times do copies[k] = x end

@@ -8,6 +8,9 @@ local errors = require "ltrain.core.errors"
 
 local pixels = {}
 
+-- Whose square is an integer.
+local COUNT <const> = { min = 1, max = 0x7fffffff }
+
 -- The leading dims, and the last three; raises where x is no image.
 local function split(x, who)
   arguments.tensor(x, who, "x")
@@ -36,7 +39,7 @@ end
 --- `upscale_factor`.
 function pixels.pixel_shuffle(x, upscale_factor)
   local who <const> = "pixel_shuffle"
-  local r <const> = config.argument(upscale_factor, "integer", who, "upscale_factor", { min = 1 })
+  local r <const> = config.argument(upscale_factor, "integer", who, "upscale_factor", COUNT)
   local lead <const>, channels, h, w = split(x, who)
   if channels % (r * r) ~= 0 then
     errors.blame("%s: the channels of %s must be a multiple of %d", who, errors.show_shape(x),
@@ -53,7 +56,7 @@ end
 function pixels.pixel_unshuffle(x, downscale_factor)
   local who <const> = "pixel_unshuffle"
   local r <const> = config.argument(downscale_factor, "integer", who, "downscale_factor",
-    { min = 1 })
+    COUNT)
   local lead <const>, n, h, w = split(x, who)
   if h % r ~= 0 or w % r ~= 0 then
     errors.blame("%s: height and width of %s must be multiples of %d", who, errors.show_shape(x), r)
@@ -69,7 +72,7 @@ end
 function pixels.channel_shuffle(x, groups)
   local who <const> = "channel_shuffle"
   arguments.tensor(x, who, "x")
-  local n <const> = config.argument(groups, "integer", who, "groups", { min = 1 })
+  local n <const> = config.argument(groups, "integer", who, "groups", COUNT)
   if x.ndim < 3 or x.shape[2] % n ~= 0 then
     errors.blame("%s: x must be [N, C, ...] with a multiple of %d channels: got %s", who, n,
       errors.show_shape(x))

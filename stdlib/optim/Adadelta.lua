@@ -7,6 +7,8 @@ local options = require "ltrain.optim.options"
 
 local Adadelta = Optimizer:extend("Adadelta")
 
+Adadelta.__arguments = "params | lr rho eps weight_decay"
+
 Adadelta.options = options {
   lr = 1.0,
   rho = { type = "number", default = 0.9, min = 0, max = 1,

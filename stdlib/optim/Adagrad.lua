@@ -7,6 +7,8 @@ local options = require "ltrain.optim.options"
 
 local Adagrad = Optimizer:extend("Adagrad")
 
+Adagrad.__arguments = "params | lr lr_decay weight_decay initial_accumulator_value eps"
+
 Adagrad.options = options {
   lr = 1e-2,
   lr_decay = { type = "number", default = 0, min = 0,

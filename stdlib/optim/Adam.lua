@@ -7,6 +7,8 @@ local options = require "ltrain.optim.options"
 
 local Adam = Optimizer:extend("Adam")
 
+Adam.__arguments = "params | lr betas eps weight_decay amsgrad"
+
 Adam.options = options {
   lr = 1e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = true,
   amsgrad = { type = "boolean", default = false,

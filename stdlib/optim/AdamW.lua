@@ -5,6 +5,8 @@ local tree = require "ltrain.core.tree"
 
 local AdamW = Adam:extend("AdamW")
 
+AdamW.__arguments = "params | lr betas eps weight_decay amsgrad maximize"
+
 AdamW.decoupled = true
 
 AdamW.options = {}

@@ -7,6 +7,8 @@ local options = require "ltrain.optim.options"
 
 local Adamax = Optimizer:extend("Adamax")
 
+Adamax.__arguments = "params | lr betas eps weight_decay"
+
 Adamax.options = options {
   lr = 2e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = true, maximize = true,
   initial_lr = true,

@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local ConstantLR = LRScheduler:extend("ConstantLR")
 
+ConstantLR.__arguments = "optimizer | factor total_iters"
+
 local OPTIONS <const> = LRScheduler.rows {
   factor = { type = "number", default = 1 / 3, min = 0, max = 1 },
   total_iters = { type = "integer", default = 5, min = 0, doc = "steps until the full rate" },

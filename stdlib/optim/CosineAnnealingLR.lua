@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local CosineAnnealingLR = LRScheduler:extend("CosineAnnealingLR")
 
+CosineAnnealingLR.__arguments = "optimizer T_max | eta_min"
+
 local OPTIONS <const> = LRScheduler.rows { eta_min = { type = "number", default = 0.0, min = 0 } }
 
 --- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom;

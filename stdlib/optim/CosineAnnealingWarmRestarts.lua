@@ -6,6 +6,8 @@ local config = require "ltrain.core.config"
 
 local CosineAnnealingWarmRestarts = LRScheduler:extend("CosineAnnealingWarmRestarts")
 
+CosineAnnealingWarmRestarts.__arguments = "optimizer T_0 | T_mult eta_min"
+
 local OPTIONS <const> = LRScheduler.rows {
   T_mult = { type = "integer", default = 1, min = 1,
     doc = "how many times longer each period is than the one before" },

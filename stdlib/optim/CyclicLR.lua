@@ -6,6 +6,10 @@ local errors = require "ltrain.core.errors"
 
 local CyclicLR = LRScheduler:extend("CyclicLR")
 
+CyclicLR.__arguments = "optimizer base_lr max_lr | "
+  .. "step_size_up step_size_down mode gamma scale_fn scale_mode cycle_momentum "
+  .. "base_momentum max_momentum"
+
 local OPTIONS <const> = LRScheduler.rows {
   step_size_up = { type = "integer", default = 2000, min = 1, doc = "steps from bottom to top" },
   step_size_down = { type = "integer", min = 1,

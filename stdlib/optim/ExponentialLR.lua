@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local ExponentialLR = LRScheduler:extend("ExponentialLR")
 
+ExponentialLR.__arguments = "optimizer gamma |"
+
 local OPTIONS <const> = LRScheduler.rows {}
 
 --- ExponentialLR(optimizer, 0.95)

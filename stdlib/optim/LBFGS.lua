@@ -20,11 +20,16 @@
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local external_writes = require "ltrain.optim.external_writes"
 local strong_wolfe = require "ltrain.optim.strong_wolfe"
 
 local LBFGS = Optimizer:extend("LBFGS")
+
+LBFGS.__arguments = "params | "
+  .. "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn "
+  .. "maximize"
 
 LBFGS.options = {
   lr = { type = "number", default = 1.0, min = 0, doc = "learning rate" },
@@ -125,9 +130,8 @@ local Step = {}
 Step.__index = Step
 
 function Step:evaluate()
-  self.evals = self.evals + 1
-  self.state.func_evals = self.state.func_evals + 1
   self.loss, self.gradient = self.closure(), flat_gradient(self.group)
+  self.evals, self.state.func_evals = self.evals + 1, self.state.func_evals + 1
 end
 
 -- Moves by a line search, or by lr.
@@ -187,9 +191,9 @@ end
 --- Makes a step of up to max_iter iterations. The closure clears the gradients, computes the loss,
 --- calls backward and returns the loss; what it first returned is returned.
 function LBFGS:step(closure)
-  if closure == nil then
+  if not class.is_callable(closure) then
     errors.blame("optim.LBFGS: step needs a closure, which clears the gradients, computes the "
-      .. "loss, calls backward and returns the loss")
+      .. "loss, calls backward and returns the loss: got %s", errors.show(closure))
   end
   external_writes.look(self)
   local group, first, proceed = self.param_groups[1], nil, nil

@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local LinearLR = LRScheduler:extend("LinearLR")
 
+LinearLR.__arguments = "optimizer | start_factor end_factor total_iters"
+
 local OPTIONS <const> = LRScheduler.rows {
   start_factor = { type = "number", default = 1 / 3, above = 0, max = 1 },
   end_factor = { type = "number", default = 1.0, min = 0, max = 1 },

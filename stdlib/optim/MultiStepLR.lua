@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local MultiStepLR = LRScheduler:extend("MultiStepLR")
 
+MultiStepLR.__arguments = "optimizer milestones | gamma"
+
 local OPTIONS <const> = LRScheduler.rows { gamma = { type = "number", default = 0.1, min = 0 } }
 
 --- MultiStepLR(optimizer, {30, 80}, {gamma = 0.1}): milestones are numbers of steps.

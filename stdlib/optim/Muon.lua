@@ -23,6 +23,9 @@ local options = require "ltrain.optim.options"
 
 local Muon = Optimizer:extend("Muon")
 
+Muon.__arguments = "params | "
+  .. "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
+
 local function check_coefficients(list)
   for i = 1, 3 do
     if #list ~= 3 or type(list[i]) ~= "number" then return "must be three numbers" end

@@ -6,6 +6,8 @@ local options = require "ltrain.optim.options"
 
 local NAdam = Optimizer:extend("NAdam")
 
+NAdam.__arguments = "params | lr betas eps weight_decay momentum_decay decoupled_weight_decay"
+
 NAdam.options = options {
   lr = 2e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = true,
   momentum_decay = { type = "number", default = 4e-3, min = 0,

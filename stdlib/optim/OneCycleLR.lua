@@ -7,6 +7,10 @@ local errors = require "ltrain.core.errors"
 
 local OneCycleLR = LRScheduler:extend("OneCycleLR")
 
+OneCycleLR.__arguments = "optimizer max_lr | "
+  .. "total_steps epochs steps_per_epoch pct_start anneal_strategy cycle_momentum "
+  .. "base_momentum max_momentum div_factor final_div_factor three_phase"
+
 local OPTIONS <const> = LRScheduler.rows {
   total_steps = { type = "integer", min = 1, doc = "steps of the cycle" },
   epochs = { type = "integer", min = 1, doc = "instead of total_steps, with steps_per_epoch" },

@@ -226,7 +226,12 @@ end
 --- unused memory is freed.
 function Optimizer:step(closure)
   local loss, proceed
-  if closure ~= nil then loss, proceed = closure() end
+  if closure ~= nil then
+    if not class.is_callable(closure) then
+      errors.blame("optim: step: the closure must be a function: got %s", errors.show(closure))
+    end
+    loss, proceed = closure()
+  end
   if proceed ~= false then
     external_writes.look(self)
     local _ <close> = c.allow_update()

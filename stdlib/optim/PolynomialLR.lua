@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local PolynomialLR = LRScheduler:extend("PolynomialLR")
 
+PolynomialLR.__arguments = "optimizer | total_iters power"
+
 local OPTIONS <const> = LRScheduler.rows {
   total_iters = { type = "integer", default = 5, min = 1, doc = "steps until 0" },
   power = { type = "number", default = 1.0, min = 0 },

@@ -7,6 +7,8 @@ local options = require "ltrain.optim.options"
 
 local RAdam = Optimizer:extend("RAdam")
 
+RAdam.__arguments = "params | lr betas eps weight_decay decoupled_weight_decay"
+
 RAdam.options = options {
   lr = 1e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = true,
   decoupled_weight_decay = true, maximize = true, initial_lr = true,

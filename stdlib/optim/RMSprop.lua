@@ -7,6 +7,8 @@ local options = require "ltrain.optim.options"
 
 local RMSprop = Optimizer:extend("RMSprop")
 
+RMSprop.__arguments = "params | lr alpha eps weight_decay momentum centered"
+
 RMSprop.options = options {
   lr = 1e-2,
   alpha = { type = "number", default = 0.99, min = 0, doc = "decay rate of the running means" },

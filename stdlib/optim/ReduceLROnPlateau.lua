@@ -8,6 +8,9 @@ local shape = require "ltrain.core.shape"
 
 local ReduceLROnPlateau = LRScheduler:extend("ReduceLROnPlateau")
 
+ReduceLROnPlateau.__arguments = "optimizer | "
+  .. "mode factor patience threshold threshold_mode cooldown min_lr eps"
+
 --- Whether `step` takes the value of a metric, for the Trainer.
 ReduceLROnPlateau.reduce_on_plateau = true
 

@@ -6,6 +6,8 @@ local errors = require "ltrain.core.errors"
 
 local SGD = Optimizer:extend("SGD")
 
+SGD.__arguments = "params | lr momentum dampening weight_decay nesterov maximize"
+
 SGD.options = {
   lr = { type = "number", default = 1e-3, min = 0, doc = "learning rate" },
   momentum = { type = "number", default = 0, min = 0, doc = "momentum factor" },

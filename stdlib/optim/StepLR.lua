@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local StepLR = LRScheduler:extend("StepLR")
 
+StepLR.__arguments = "optimizer step_size | gamma"
+
 local OPTIONS <const> = LRScheduler.rows { gamma = { type = "number", default = 0.1, min = 0 } }
 
 --- StepLR(optimizer, 30, {gamma = 0.1})

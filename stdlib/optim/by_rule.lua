@@ -6,7 +6,8 @@
 --   _numbers(self, group, step, state)
 --                          what the operation gets for a step, counted from 1; and the new values
 --                          of those slots of `state` that are numbers (one of them is `counted`)
---   _initial(self, group)  (optional) what a state begins with; 0
+--   _initial(self, group, slot)
+--                          (optional) what a state begins with; 0
 -- The operations are rows of runtime/ops/updates.def, and adam_step.
 
 local Optimizer = require "ltrain.optim.Optimizer"
@@ -18,7 +19,7 @@ local function empty() return { step = 0 } end
 local function complete(self, group, state, parameter, slots)
   for _, slot in ipairs(slots) do
     if state[slot] == nil then
-      state[slot] = c.full_like(parameter, self._initial and self:_initial(group) or 0,
+      state[slot] = c.full_like(parameter, self._initial and self:_initial(group, slot) or 0,
         { dtype = Optimizer.state_dtype(parameter) })
     end
   end

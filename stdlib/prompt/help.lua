@@ -9,32 +9,37 @@ local places = require "ltrain.core.places"
 local section = require "ltrain.prompt.section"
 local source = require "ltrain.prompt.source"
 local tensor_page = require "ltrain.prompt.tensor_page"
+local wrap = require "ltrain.core.wrap"
 
 local help = {}
 
-local WIDTH <const> = 88
-
--- Text in lines of at most WIDTH, behind `indent`.
-local function wrap(text, indent)
-  local lines, line = {}, ""
-  for word in text:gmatch "%S+" do
-    if line ~= "" and #indent + #line + #word + 1 > WIDTH then
-      lines[#lines + 1] = indent .. line
-      line = ""
-    end
-    line = line .. (line == "" and "" or " ") .. word
-  end
-  lines[#lines + 1] = indent .. line
-  return table.concat(lines, "\n")
+-- A line of code, indented as far as it fits into the columns.
+local function code_line(line)
+  local indent, rest = line:match "^(%s*)(.*)$"
+  return wrap(rest, "  " .. indent .. "    ", "  " .. indent)
 end
 
--- Paragraphs of a file's head: code as it is.
+-- Paragraphs of a file's head: code as it is, each line behind its own indent.
 local function paragraphs(text)
-  local parts, is_code = {}, false
-  for line in (text .. "\n"):gmatch "(.-)\n" do
-    if line:find "^```" then is_code = not is_code
-    else parts[#parts + 1] = is_code and "  " .. line or line end
+  local parts, open, is_code = {}, {}, false
+  local function close()
+    if #open > 0 then parts[#parts + 1] = wrap(table.concat(open, " "), "") end
+    open = {}
   end
+  for line in (text .. "\n"):gmatch "(.-)\n" do
+    if line:find "^```" or is_code or line:find "^%s" or line == "" then
+      close()
+      if line:find "^```" then
+        is_code = not is_code
+      else
+        parts[#parts + 1] = is_code and code_line(line) or line
+      end
+    else
+      if line:find "^[-*|] " then close() end -- of a list or a table
+      open[#open + 1] = line
+    end
+  end
+  close()
   return table.concat(parts, "\n")
 end
 
@@ -48,9 +53,9 @@ function help.option_line(row)
     or default and "; default " .. default or "", row.doc and ": " .. row.doc or "")
 end
 
-local function add_options(lines, rows, order)
+local function add_options(lines, rows, order, title)
   if not rows then return end
-  lines[#lines + 1] = "\noptions:"
+  lines[#lines + 1] = ("\n%s:"):format(title or "options")
   for _, name in ipairs(source.order(order, rows)) do
     lines[#lines + 1] = ("  %s"):format(name)
     lines[#lines + 1] = wrap(help.option_line(rows[name]), "      ")
@@ -61,9 +66,11 @@ local function add_methods(lines, list)
   if #list == 0 then return end
   lines[#lines + 1] = "\nfunctions:"
   for _, method in ipairs(list) do
-    lines[#lines + 1] = "  " .. method.call
+    lines[#lines + 1] = wrap(method.call, "    ", "  ")
     if method.doc ~= "" then lines[#lines + 1] = wrap(method.doc, "      ") end
-    for _, param in ipairs(method.params) do lines[#lines + 1] = "      " .. param end
+    for _, param in ipairs(method.params) do
+      lines[#lines + 1] = wrap(param, "        ", "      ")
+    end
   end
 end
 
@@ -81,12 +88,14 @@ local function page(said, title)
   if said.base then add(("a subclass of %s"):format(said.base)) end
   if said.more ~= "" then lines[#lines + 1] = "\n" .. paragraphs(said.more) end
   add_options(lines, said.options, said.order)
+  if said.forward_said then lines[#lines + 1] = "\n" .. wrap(said.forward_said, "") end
+  add_options(lines, said.call_options, said.order, "options of a call")
   add_methods(lines, said.methods)
   return table.concat(lines, "\n")
 end
 
 local function of_operation(row)
-  local lines = { operation.call(row), wrap(row.doc, "  ") }
+  local lines = { wrap(operation.call(row), "    ", ""), wrap(row.doc, "  ") }
   local dtype = operation.dtype(row)
   if dtype and dtype ~= "" then lines[#lines + 1] = "  dtype of the result: " .. dtype end
   lines[#lines + 1] = operation.notes(row) and wrap(operation.notes(row), "  ")
@@ -95,7 +104,8 @@ local function of_operation(row)
     or row.composite and "by parts" or "no")
   for i, argument in ipairs(operation.arguments(row)) do
     if i == 1 then lines[#lines + 1] = "\narguments:" end
-    lines[#lines + 1] = ("  %-16s %s"):format(argument.name, help.option_line(argument))
+    lines[#lines + 1] = wrap(help.option_line(argument), (" "):rep(19), ("  %-16s "):format(
+      argument.name))
   end
   return table.concat(lines, "\n")
 end
@@ -120,7 +130,7 @@ local function of_entry(file, name, title, fn, upvalue)
     if entry.doc and (entry.name == name or not entry.name) then
       local lines = { ("%s(%s)"):format(title, entry.arguments or "") }
       if entry.doc ~= "" then lines[#lines + 1] = wrap(entry.doc, "  ") end
-      for _, param in ipairs(entry.params) do lines[#lines + 1] = "    " .. param end
+      for _, param in ipairs(entry.params) do lines[#lines + 1] = wrap(param, "      ", "    ") end
       add_options(lines, fn and source.options_of(fn, upvalue), file.text)
       return table.concat(lines, "\n")
     end
@@ -338,8 +348,8 @@ function help.commands(session)
   for _, name in ipairs(list) do
     local command = session.commands[name]
     local call = name .. (command.args and " " .. command.args or "")
-    local doc = wrap(command.doc, (" "):rep(widest + 3))
-    lines[#lines + 1] = (":%s%s  %s"):format(call, (" "):rep(widest - #call), doc:sub(widest + 4))
+    lines[#lines + 1] = wrap(command.doc, (" "):rep(widest + 3), (":%s%s  "):format(call,
+      (" "):rep(widest - #call)))
   end
   return table.concat(lines, "\n")
 end

@@ -1,10 +1,11 @@
 --- stdlib/prompt/memory.lua: `:mem`: the tensors that are alive, by size.
 local c = require "ltrain.c"
 local walk = require "ltrain.core.walk"
+local wrap = require "ltrain.core.wrap"
 
 local memory = {}
 
-local MOST <const>, DEPTH <const> = 20, 3
+local MOST <const>, DEPTH <const>, WIDTH <const> = 20, 3, 80
 
 --- "1.5 MiB".
 function memory.size(bytes)
@@ -101,7 +102,9 @@ local function line_of(row)
   if row.name then parts[#parts + 1] = row.name end
   if row.op then parts[#parts + 1] = "by " .. row.op end
   if row.line then parts[#parts + 1] = "at " .. row.line end
-  return table.concat(parts, "  ")
+  local line = table.concat(parts, "  ")
+  return #line <= WIDTH and line or wrap(table.concat(parts, "  ", 2), (" "):rep(13),
+    parts[1] .. "  ")
 end
 
 --- The text of a device: its largest tensors, then sums; nil where nothing is alive.
@@ -113,9 +116,9 @@ function memory.text(device, env, last)
   local lines = {}
   for i = 1, math.min(#rows, MOST) do lines[i] = line_of(rows[i]) end
   if #rows > MOST then lines[#lines + 1] = ("  ... %d more lines"):format(#rows - MOST) end
-  lines[#lines + 1] = ("%s: %s in %d tensors; %s in use with those not listed, peak %s, %s cached")
-    :format(device, memory.size(total), #list, memory.size(use.live_bytes),
-      memory.size(use.peak_bytes), memory.size(use.cached_bytes))
+  lines[#lines + 1] = wrap(("%s: %s in %d tensors; %s in use with those not listed, peak %s, "
+    .. "%s cached"):format(device, memory.size(total), #list, memory.size(use.live_bytes),
+    memory.size(use.peak_bytes), memory.size(use.cached_bytes)), "  ", "")
   return table.concat(lines, "\n")
 end
 

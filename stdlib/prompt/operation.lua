@@ -31,7 +31,7 @@ function operation.default(argument)
   if argument.type == "choice" then return ("'%s'"):format(text:match("[a-z0-9]+$")) end
   if text:find("INFINITY") then return text:find("^-") and "-inf" or "inf" end
   local pair = text:match("^LT_%u+_OF%((.-)%)$")
-  if pair == "-1" then return "that of the window" end
+  if pair == "LT_AS_KERNEL" then return "that of the window" end
   local number = tonumber(text)
   if (argument.type == "dim" or argument.type == "pos") and number and number >= 0 then
     return tostring(math.tointeger(number) + 1) -- C counts them from 0
@@ -61,6 +61,7 @@ function operation.call(op)
     if argument.required then parts[#parts + 1] = argument.name else optional = true end
   end
   if optional then parts[#parts + 1] = "{...}" end
+  if op.dim_first then table.insert(parts, 2, table.remove(parts, op.min_in + 1)) end
   local name = type(c[op.name]) == "function" and "lt." .. op.name or "x:" .. op.name
   if name:sub(1, 2) == "x:" then table.remove(parts, 1) end
   return ("%s(%s)"):format(name, table.concat(parts, ", "))

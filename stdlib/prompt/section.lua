@@ -22,14 +22,16 @@ local function constructor(file, name)
   return nil, nil, {}
 end
 
+-- What the object is called with, and what its forward says.
 local function forward_params(file)
-  local params = {}
+  local params, said = {}, nil
   for _, entry in ipairs(file.functions) do
     if entry.name == "forward" and entry.params then
       table.move(entry.params, 1, #entry.params, 1, params)
+      said = said or entry.doc ~= "" and entry.doc or nil
     end
   end
-  return params
+  return params, said
 end
 
 -- A field of a table, or of a class or those above it.
@@ -45,6 +47,14 @@ local function options_of(value, upvalue)
   if type(options) == "table" then return options end
   local init = rawget(value, "init")
   return init and source.options_of(init, upvalue)
+end
+
+-- Those of a call of the object: those that its forward checks, or the field `call_options`.
+local function call_options_of(value, upvalue)
+  if type(value) ~= "table" then return nil end
+  local forward <const> = field_of(value, "forward")
+  return field_of(value, "call_options") or type(forward) == "function"
+    and source.options_of(forward, upvalue) or nil
 end
 
 -- "Adam" for what extends it; nil for the bases that say nothing.
@@ -98,9 +108,9 @@ function section.methods(file, object, class)
 end
 
 --- Of the `value` that is called `name` and stands in `file` (source.parse): about =, more =,
---- call = how it is called, said =, arguments = {...}, called_with = {...}, base = the name of its
---- parent, options = rows, order = the text that has their order, methods = {...}. parent(init) is
---- the file of an inherited init.
+--- call = how it is called, said =, arguments = {...}, called_with = {...}, forward_said =, base =
+--- the name of its parent, options = rows, call_options = rows of a call of the object, order = the
+--- text that has their order, methods = {...}. parent(init) is the file of an inherited init.
 function section.of(file, name, value, upvalue, parent)
   local order = file.text
   local call, said, params = constructor(file, name)
@@ -110,9 +120,11 @@ function section.of(file, name, value, upvalue, parent)
     order = order .. inherited.text
     call, said, params = constructor(inherited, name), nil, {}
   end
+  local called_with <const>, forward_said = forward_params(file)
   return { about = file.about, more = file.more, call = call, said = said, arguments = params,
-           called_with = forward_params(file), base = base_of(value),
+           called_with = called_with, forward_said = forward_said, base = base_of(value),
            options = options_of(value, upvalue), order = order,
+           call_options = call_options_of(value, upvalue),
            methods = section.methods(file, section.object(name), name) }
 end
 

@@ -106,7 +106,7 @@ end
 
 --- Text for the user.
 function session:say(text)
-  self.host.write(text .. "\n")
+  self.host.paint(text .. "\n")
 end
 
 --- A line on what was wrong with an entry.

@@ -13,17 +13,19 @@ local function tensor_text(value)
   return ("tensor [%s] %s"):format(table.concat(value.shape, ", "), value.dtype)
 end
 
-local function quoted(value)
-  if #value > 40 then value = value:sub(1, utf8.offset(value, 0, 38) - 1) .. "..." end
+-- A text in quotes, the start of a long one; `beside`: how wide what stands in front of it is.
+local function quoted(value, beside)
+  local most = math.max(12, math.min(40, WIDTH - 12 - beside))
+  if #value > most then value = value:sub(1, utf8.offset(value, 0, most - 2) - 1) .. "..." end
   return (("%q"):format(value):gsub("\\\n", "\\n"))
 end
 
 local render
 
 -- A value inside a table: strings quoted, tensors by shape, tables as deep as is left.
-local function short(value, level)
+local function short(value, level, beside)
   local kind = type(value)
-  if kind == "string" then return quoted(value) end
+  if kind == "string" then return quoted(value, beside or 0) end
   if is_tensor(value) then return tensor_text(value) end
   if kind ~= "table" then return tostring(value) end
   local meta = getmetatable(value)
@@ -32,7 +34,7 @@ local function short(value, level)
   if meta ~= nil and type(meta) == "table" and rawget(meta, "__tostring") then
     return tostring(value)
   end
-  return render(value, level)
+  return render(value, level, beside)
 end
 
 local function key_text(key)
@@ -40,13 +42,14 @@ local function key_text(key)
   return ("[%s] = "):format(short(key, DEPTH))
 end
 
--- Parts with commas, in lines of up to WIDTH columns behind `indent`; what has lines of its own
--- begins one.
-local function fill(parts, indent)
+-- Parts with commas, in lines of up to WIDTH columns behind `indent`, the first behind `beside`
+-- columns; what has lines of its own begins one.
+local function fill(parts, indent, beside)
   local lines, line = {}, ""
   for i, part in ipairs(parts) do
     part = part .. (i < #parts and "," or "")
-    local too_long = #indent + #line + #part + 2 > WIDTH or part:find("\n", 1, true)
+    local before = #lines == 0 and beside or #indent
+    local too_long = before + #line + #part + 2 > WIDTH or part:find("\n", 1, true)
     if line ~= "" and too_long then
       lines[#lines + 1] = line
       line = ""
@@ -70,29 +73,36 @@ local function keys_of(t)
   return keys
 end
 
--- The entries of a table as texts: the first of many.
-local function parts_of(t, level)
+-- The entries of a table as texts: the first of many, the very first behind `beside` columns.
+local function parts_of(t, level, beside)
   local parts, n = {}, rawlen(t)
-  for i = 1, math.min(n, MOST) do parts[i] = short(rawget(t, i), level) end
+  for i = 1, math.min(n, MOST) do
+    parts[i] = short(rawget(t, i), level, i == 1 and beside or level)
+  end
   if n > MOST then parts[#parts + 1] = ("... %d more"):format(n - MOST) end
   local named = 0
   for _, key in ipairs(keys_of(t)) do
     if math.type(key) ~= "integer" or key < 1 or key > n then
       named = named + 1
-      if named <= MOST then parts[#parts + 1] = key_text(key) .. short(rawget(t, key), level) end
+      if named <= MOST then
+        local text = key_text(key)
+        parts[#parts + 1] = text .. short(rawget(t, key), level,
+          (#parts == 0 and beside or level) + #text)
+      end
     end
   end
   if named > MOST then parts[#parts + 1] = ("... %d more fields"):format(named - MOST) end
   return parts
 end
 
---- {1, 2, name = "x", {...}}: `level` levels down already.
-function render(t, level)
+--- {1, 2, name = "x", {...}}: `level` levels down already, behind `beside` columns.
+function render(t, level, beside)
   if next(t) == nil then return "{}" end
   if open[t] or level >= DEPTH then return "{...}" end
   open[t] = true
   local _ <close> = setmetatable({}, { __close = function() open[t] = nil end })
-  return "{" .. fill(parts_of(t, level + 1), (" "):rep(level + 1)) .. "}"
+  beside = (beside or level) + 1
+  return "{" .. fill(parts_of(t, level + 1, beside), (" "):rep(level + 1), beside) .. "}"
 end
 
 -- A text of many lines, or of many bytes: its ends.
@@ -128,7 +138,7 @@ local function room_text(room)
   end
   local n = #parts
   parts[MOST + 1] = n > MOST and ("... %d more"):format(n - MOST) or nil
-  return "{" .. fill(table.move(parts, 1, math.min(n, MOST + 1), 1, {}), " ") .. "}"
+  return "{" .. fill(table.move(parts, 1, math.min(n, MOST + 1), 1, {}), " ", 1) .. "}"
 end
 
 -- An object without a text of its own: its class and its fields.
@@ -138,7 +148,7 @@ local function object_text(value, name)
     if type(key) ~= "string" or key:sub(1, 1) ~= "_" then fields[key] = item end
   end
   setmetatable(fields, nil)
-  return name .. render(fields, 1)
+  return name .. render(fields, 1, #name)
 end
 
 --- The text of a value.

@@ -110,8 +110,8 @@ end
 function source.order(text, options)
   local places, names = {}, {}
   local shared = text:find("= options {", 1, true)
-  for name in next, options do
-    names[#names + 1] = name
+  for name, option in next, options do
+    if not option.instead then names[#names + 1] = name end
     local row = "%f[%w_]" .. name .. "%s*=%s*"
     places[name] = text:find(row .. "[{lfd]")
       or shared and (text:find(row .. "%d", shared) or text:find(row .. "true", shared)) or #text
@@ -127,7 +127,7 @@ local function is_options(value)
   if type(value) ~= "table" or next(value) == nil then return false end
   for name, row in next, value do
     if type(name) ~= "string" or type(row) ~= "table" then return false end
-    if row.type == nil and row.doc == nil and row.default == nil then return false end
+    if not (row.type or row.doc or row.default ~= nil or row.instead) then return false end
   end
   return true
 end

@@ -35,7 +35,7 @@ local FILES <const> = { record.FILE, "metrics.csv", "metrics.jsonl" }
 -- A file of JSON as a table: {} where it is absent, nil and a reason where it is not one.
 local function read_json(path)
   if not c.io.kind(path) then return {} end
-  local text, message = c.io.read_file(path)
+  local text, message = c.io.read_file(path, record.MOST_BYTES)
   if not text then return nil, message end
   local value, wrong = c.io.json_decode(text, { plain = true })
   if type(value) ~= "table" then
@@ -144,13 +144,19 @@ end
 
 --- The entries of media/index.jsonl, a list: {kind = "image", "text" or "histogram", name =,
 --- step =} with `files` (paths below media/) of images, `text` of texts, `edges` and `counts` of
---- histograms.
+--- histograms. Entries with fields of other types are left out, and images that are not files below
+--- media/.
 function runs.media(run)
-  local text, list = c.io.kind(run.path .. "/" .. media.INDEX)
-    and c.io.read_file(run.path .. "/" .. media.INDEX) or "", {}
-  for line in whole_lines(text) do
-    local entry = c.io.json_decode(line, { plain = true })
-    if type(entry) == "table" then list[#list + 1] = entry end
+  local folder, list = run.path .. "/" .. media.FOLDER, {}
+  local index = run.path .. "/" .. media.INDEX
+  local text = c.io.kind(index) and c.io.read_file(index)
+  for line in whole_lines(text or "") do
+    local entry = media.decode(line)
+    local files = entry and entry.files
+    for i = files and #files or 0, 1, -1 do
+      if c.io.stat_below(folder, files[i]) ~= "file" then table.remove(files, i) end
+    end
+    if entry and (entry.kind ~= "image" or #files > 0) then list[#list + 1] = entry end
   end
   return list
 end

@@ -6,19 +6,22 @@
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local process = require "ltrain.runs.process"
+local secrets = require "ltrain.core.secrets"
 
 local record = {}
 
 record.FILE = "run.json"
 record.FORMAT = 1
+record.MOST_BYTES = 1 << 26 -- of a file of JSON in the folder of a run
 
 record.script = nil -- the path of the script, where the command line has one
+record.keeps_code = true -- whether the script and its modules are copied into the folder
 record.package = nil -- the `package` of that script
 record.opened = nil -- called with the folder of each run that begins (optional)
 
 -- What the entry in the folder says, to be continued; nil without one.
 local function read_entry(path)
-  local text = c.io.kind(path) and c.io.read_file(path)
+  local text = c.io.kind(path) and c.io.read_file(path, record.MOST_BYTES)
   local entry = text and c.io.json_decode(text, { plain = true })
   return type(entry) == "table" and entry.format == record.FORMAT and entry or nil
 end
@@ -36,7 +39,7 @@ local function describe()
   local script = record.script or script_of(command)
   local text = script and c.io.kind(script) == "file" and c.io.read_file(script)
   return {
-    format = record.FORMAT, command = command, script = script,
+    format = record.FORMAT, command = secrets.command(command), script = script,
     script_sha256 = text and c.runtime.sha256 { text } or nil, process = process.own(),
     version = c.version, threads = c.runtime.get_threads(),
   }
@@ -67,7 +70,9 @@ function record.begin(kept, of)
     resumed_from = of.resumed_from }
   kept = { path = path, entry = entry }
   write(kept)
-  require "ltrain.runs.code".keep(of.folder, entry.script, record.package)
+  if record.keeps_code then
+    require "ltrain.runs.code".keep(of.folder, entry.script, record.package)
+  end
   if record.opened then record.opened(of.folder) end
   return kept
 end

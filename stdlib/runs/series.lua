@@ -1,6 +1,4 @@
 --- stdlib/runs/series.lua: metrics as points for charts: smoothed, on axes of their own.
-local c = require "ltrain.c"
-
 local series = {}
 
 local MOST <const> = 2000 -- points of a line: more are thinned out
@@ -74,33 +72,6 @@ function series.span(lines)
     y0, y1 = y0 - room, y1 + room
   end
   return x0, x1, y0, y1
-end
-
--- The next of 1, 2, 5, 10, ... times a power of 10 from `step` on.
-local function round_step(step)
-  local power = 10.0 ^ math.floor(math.log(step, 10))
-  for _, factor in ipairs { 1, 2, 5 } do
-    if factor * power >= step * 0.999 then return factor * power end
-  end
-  return 10 * power
-end
-
---- Round numbers between two, about `count` of them.
-function series.ticks(from, to, count)
-  local step, list = round_step((to - from) / count), {}
-  local first = math.ceil(from / step - 1e-9)
-  for k = first, first + 4 * count do
-    if k * step > to + step * 1e-9 then break end
-    list[#list + 1] = k == 0 and 0.0 or k * step
-  end
-  return list
-end
-
---- A number at an axis; with log_y it is the logarithm.
-function series.text(value, log_y)
-  local _ <close> = c.runtime.plain_locale()
-  if log_y then value = 10 ^ value end
-  return (("%.4g"):format(value):gsub("e([+-])0+(%d)", "e%1%2"):gsub("e%+", "e"))
 end
 
 return series

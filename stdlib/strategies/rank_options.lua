@@ -1,6 +1,7 @@
 --- stdlib/strategies/rank_options.lua: options of all strategies of several ranks.
 local Strategy = require "ltrain.strategies.Strategy"
 local config = require "ltrain.core.config"
+local duration = require "ltrain.core.duration"
 
 local rank_options = {}
 
@@ -25,9 +26,8 @@ local function one_of(words, others)
 end
 
 local ROWS <const> = {
-  timeout = { type = "number", min = 0.1,
-    doc = "seconds after which a rank is late, or lost without a heartbeat (3 at least); by "
-      .. "default LT_TIMEOUT or 60" },
+  timeout = duration.in_seconds("time after which a rank is late, or lost without a heartbeat (3 "
+    .. "seconds at least); by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
   fork_with_threads = { type = "boolean",
     doc = "fork although the process has threads that ltrain did not start" },
   bucket_cap_mb = { type = "number", default = 25, above = 0,

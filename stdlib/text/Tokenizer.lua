@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 
 local Tokenizer = class.extend(nil, "Tokenizer")
@@ -67,7 +68,7 @@ end
 function Tokenizer:encode_batch(texts, options)
   local o <const> = config.check(options, BATCH, "encode_batch")
   config.argument(texts, "table", "encode_batch", "texts")
-  for k, text in ipairs(texts) do
+  for k, text in elements.each(texts) do
     if type(text) ~= "string" then
       errors.blame("encode_batch: texts[%d] must be a string: got %s", k, errors.show(text))
     end

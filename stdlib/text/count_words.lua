@@ -1,6 +1,7 @@
 -- stdlib/text/count_words.lua: the words of training texts, counted in C.
 
 local c = require "ltrain.c"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 
 -- One text after the other: of one string, a list, or a function that returns them and then nil.
@@ -15,9 +16,12 @@ local function each(texts, where)
     errors.blame("%s: texts must be a list of strings: got a table with '%s': the texts come "
       .. "first, the options after them", where, tostring((next(texts))))
   end
-  local k = 0
+  local k, n = 0, elements.count(texts)
   return function()
     k = k + 1
+    if k <= n and texts[k] == nil then
+      errors.blame("%s: texts[%d] must be a string: got nil", where, k)
+    end
     return texts[k]
   end
 end

@@ -4,6 +4,7 @@ local Tokenizer = require "ltrain.text.Tokenizer"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 
 local OPTIONS <const> = {
@@ -38,7 +39,7 @@ return function(path, tokenizer, files, options)
   if type(files) ~= "table" then
     errors.blame("%s: files must be a path or a list of them: got %s", where, errors.show(files))
   end
-  for k, file in ipairs(files) do
+  for k, file in elements.each(files) do
     config.argument(file, "string", where, ("files[%d]"):format(k))
   end
   local dtype = o.dtype or tokenizer.vocab_size <= U16 and "u16" or "i32"

@@ -42,6 +42,7 @@ local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local scaling = require "ltrain.trainer.steps.scaling"
 local sources = require "ltrain.trainer.data.sources"
+local walk = require "ltrain.core.walk"
 local whole = require "ltrain.trainer.saving.whole"
 
 local sessions <const> = c.runtime.frames.sessions
@@ -138,6 +139,23 @@ function Trainer:predict(module, ...)
 end
 
 local WORDS <const> = { fit = true, validate = true, test = true, predict = true }
+
+--- Returns the module that make() returns, with the dtype of the precision, on the device of this
+--- rank; where fit is yet to start the ranks, the device is theirs to use, and fit moves it.
+---@param make function () -> Module
+function Trainer:init_module(make)
+  check_self(self, "init_module")
+  if not class.is_callable(make) then
+    errors.blame("init_module: pass a function that returns the module: got %s", errors.show(make))
+  end
+  local module = make()
+  if not walk.is_module(module) then
+    errors.blame("init_module: the function must return a module: got %s", errors.show(module))
+  end
+  self.strategy.precision:convert_module(module)
+  if (self.strategy.ranks or 1) == dist.world().ranks then module:to(self.strategy.root_device) end
+  return module
+end
 
 --- trainer:steps("fit", module, loader) returns a function that runs a loop step by step: each call
 --- runs up to the next batch or hook and returns its name; nil at the end. Leaving a `for` over it

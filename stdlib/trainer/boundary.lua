@@ -39,7 +39,8 @@ end
 -- Ranks that had no sample ran no hooks: they have not heard of files that the others agreed on.
 -- Rank 0 writes: what is missing here needs no name.
 local function hear_of_saves(state, where)
-  if where ~= "batch" or not state.data.pass.partial then return end
+  local pass = state.data.pass
+  if where ~= "batch" or not (pass and pass.partial) then return end
   local asked = {}
   for _, save in ipairs(state.saves or {}) do
     if save.options and save.options.agreed then
@@ -71,10 +72,12 @@ local function write_requested(state, where)
   end
 end
 
--- Saves the run that Ctrl-C ends; returns the path, nil when there is nothing to save.
+-- Saves the run that Ctrl-C ends; returns the path, nil when there is nothing to save, or nothing
+-- may be.
 local function save_interrupted(state)
   local trainer = state.trainer
   if state.fn ~= "fit" or state.loop.sanity then return nil end
+  if trainer.options.enable_checkpointing == false then return nil end
   -- In mid-validation: it will be done again, from its start.
   if state.loop.results ~= trainer.train_results then results.reset(state.loop.results) end
   local refusal = nonfinite.why_not_saved(state) -- the same on all ranks

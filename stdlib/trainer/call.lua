@@ -137,18 +137,25 @@ local function set_hook(state, name)
   end
 end
 
+-- Counts a target of the hook that a file may be saved in. False when it was called before that.
+local function is_next(called)
+  called.count = called.count + 1
+  return called.count > called.before
+end
+
 local function call_all(state, targets, name, ...)
   loop.pause(state, name)
   if call.entered then call.entered(name) end
   local module, trainer, outer = state.module, state.trainer, state.hook
-  local outer_fn = places.hook
+  local outer_fn, called = places.hook, state.progress.called
   local result
+  if called and called.hook ~= name then called = nil end
   set_hook(state, name)
   local _ <close> = allow_interrupt(state)
   local range <close> = ranges.open and ranges.open(name) -- luacheck: ignore
   for i = 1, #targets do
     local target = targets[i]
-    local fn = target[name]
+    local fn = (not called or is_next(called)) and target[name]
     local answer
     if fn then check_callable(state, target, name, fn) end
     if state.ranks.many then
@@ -171,6 +178,22 @@ end
 function call.hook(state, name, ...)
   local targets = state.hooks[name]
   if targets then return call_all(state, targets, name, ...) end
+end
+
+--- Begins a hook in which a file may be saved: a fit that resumes from it, and has
+--- state.progress.called already, calls the rest.
+function call.begin_saving(state, name)
+  local progress = state.progress
+  progress.called = progress.called or { hook = name, count = 0, before = 0 }
+end
+
+function call.end_saving(state) state.progress.called = nil end
+
+--- Calls such a hook.
+function call.saving_hook(state, name)
+  call.begin_saving(state, name)
+  call.hook(state, name)
+  call.end_saving(state)
 end
 
 --- Calls on_train_epoch_end on the callbacks that watch a metric, after all others.

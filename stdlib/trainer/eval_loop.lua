@@ -113,6 +113,14 @@ local function end_pass(state, hook)
   return found.rows
 end
 
+-- The last hook. A file that is saved in it, in a fit, has this validation behind it.
+local function end_run(state, hook)
+  local pending = state.progress.pending
+  if not pending then return call.hook(state, hook) end
+  pending.validated = true
+  call.saving_hook(state, hook)
+end
+
 local function run_all(state, names, sources)
   call.hook(state, names.start)
   call.hook(state, names.epoch_start)
@@ -124,7 +132,7 @@ local function run_all(state, names, sources)
     if next(found.log) ~= nil then metrics.log(state, found.log, state.progress.stepped) end
   end
   state.loop.evaluated = found.epoch -- for the progress bar
-  call.hook(state, names.stop)
+  end_run(state, names.stop)
   return per_loader(found, #sources)
 end
 

@@ -21,9 +21,11 @@ local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
 local ranks = require "ltrain.trainer.ranks.rank"
 local record = require "ltrain.trainer.record"
+local position = require "ltrain.trainer.data.position"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
 local scaling = require "ltrain.trainer.steps.scaling"
+local stepping = require "ltrain.trainer.steps.stepping"
 local sources = require "ltrain.trainer.data.sources"
 local notices = require "ltrain.trainer.ranks.notices"
 local walk = require "ltrain.core.walk"
@@ -63,8 +65,14 @@ local function report_minima(state)
   end
 end
 
+-- What a file that was saved in the last batch of an epoch, or at its end, has still to do.
+local function has_rest(progress)
+  return progress.in_epoch and (progress.pending or position.is_over(progress))
+end
+
 local function is_done(state)
   local trainer = state.trainer
+  if has_rest(state.progress) then return false end
   if out_of_steps(state) then return true end
   if trainer.max_epochs ~= -1 and trainer.current_epoch >= trainer.max_epochs then return true end
   report_minima(state)
@@ -102,6 +110,18 @@ local function agree_to_stop(state)
   state.trainer.should_stop, state.ranks.agreed.stop = stop, stop
 end
 
+local function end_validation(state)
+  if state.data.val_seconds then restart_time(state) end
+  agree_to_stop(state)
+end
+
+-- What was still to be done of the validation at whose end the file was saved.
+local function finish_validation(state)
+  if not state.progress.called then return end
+  call.saving_hook(state, "on_validation_end")
+  end_validation(state)
+end
+
 local function validate(state)
   local window = state.loop.window
   nonfinite.settle(state)
@@ -111,11 +131,14 @@ local function validate(state)
     call.method(state, "on_validation_model_zero_grad")
   end
   eval_loop.run(state, "validation", state.data.val)
-  if state.data.val_seconds then restart_time(state) end
-  agree_to_stop(state)
+  end_validation(state)
 end
 
+-- The row of the batch that has ended its window, once.
 local function log_row(state)
+  local pending = state.progress.pending
+  if not pending.logs then return end
+  pending.logs = nil
   if not state.trainer:logs_this_step() then return end
   local row = metrics.step_row(state)
   if not row then return end
@@ -138,10 +161,11 @@ local function step_schedulers(state, pending)
 end
 
 -- The batch has made its step: from here on a resumed run does what is pending, and the next.
-local function end_step(state, index, is_last, stepped)
+local function end_step(state, index, is_last, stepped, ended)
   local progress, pending = state.progress, state.loop.pending
-  progress.batch = index + 1
+  progress.batch, progress.is_last = index + 1, is_last
   pending.is_last, pending.stepped, pending.schedules = is_last, stepped, true
+  pending.logs, pending.validated = ended, nil
   pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
   progress.pending = pending
   moment.pass(state)
@@ -153,7 +177,11 @@ local function after_batch(state)
   local progress = state.progress
   local pending = progress.pending
   if pending.schedules then step_schedulers(state, pending) end
-  if validation_due(state, pending.is_last) then validate(state) end
+  if pending.validated then
+    finish_validation(state)
+  elseif validation_due(state, pending.is_last) then
+    validate(state)
+  end
   if state.automatic and pending.stepped and #state.schedulers > 0 then
     optimizers.step_schedulers(state, "step", true, progress.stepped + 1)
   end
@@ -196,41 +224,72 @@ local function run_batch(state, batch, index, is_last)
   agree.enter(state)
   if not begin_batch(state, batch, index) then
     agree.leave(state)
-    progress.left_out, current.before = true, false
+    progress.left_out, progress.is_last, current.before = true, is_last, false
     return false
   end
   progress.train_batches = progress.train_batches + 1
   current.in_batch = trainer.global_step
   local stepped, ended = optimize.batch(state, is_last)
-  end_step(state, index, is_last, stepped)
+  end_step(state, index, is_last, stepped, ended)
   step_schedulers(state, progress.pending)
   if not current.outside then
     call.hook(state, "on_train_batch_end", current.outputs, current.batch, index)
   end
   agree.leave(state)
-  if ended then log_row(state) end
+  log_row(state)
+  return true
+end
+
+-- What was still to be done of the batch after which the file was saved.
+local function finish_batch(state)
+  local progress = state.progress
+  if not progress.pending.validated then
+    progress.eval_batches = progress.pending.eval_batches
+    progress.eval_rows = progress.pending.eval_rows
+  end
+  log_row(state)
+  after_batch(state)
+  boundary.reached(state, "batch")
+end
+
+-- The pass over the training data; closed when what this returns is.
+local function open_pass(state)
+  local progress = state.progress
+  local pass = loaders.open(state.data.train, "train", state.trainer.current_epoch, progress.batch,
+    progress.train_batches, progress.loader)
+  state.data.pass, progress.loader = pass, nil
+  return pass, setmetatable({}, { __close = function()
+    loaders.close(pass)
+    state.data.pass = false
+  end })
+end
+
+-- The rest of an epoch all of whose batches were run before the file was saved.
+local function finish_batches(state)
+  if position.opens_again(state) then
+    local _, closing = open_pass(state)
+    local _ <close> = closing
+  end
+  loop.between("batch", state.progress.train_batches)
+  if state.progress.pending then finish_batch(state) end
   return true
 end
 
 -- Batches of the epoch, from where it stands. False when it was cut short.
 local function run_batches(state)
-  local progress = state.progress
-  if progress.pending then
-    progress.eval_batches = progress.pending.eval_batches
-    progress.eval_rows = progress.pending.eval_rows
-    after_batch(state)
-  end
-  local pass = loaders.open(state.data.train, "train", state.trainer.current_epoch, progress.batch,
-    progress.train_batches, progress.loader)
-  state.data.pass, progress.loader = pass, nil
-  local _ <close> = setmetatable({}, { __close = function()
-    loaders.close(pass)
-    state.data.pass = false
-  end })
+  local trainer, progress = state.trainer, state.progress
+  trainer.is_last_batch = progress.is_last or false
+  if position.is_over(progress) then return finish_batches(state) end
+  local pass, closing = open_pass(state)
+  local _ <close> = closing
+  if progress.pending then finish_batch(state) end
   while not (out_of_steps(state) or stops_early(state)) do
     moment.keep(state)
     local batch, index, is_last = boundary.next(state, pass)
-    if batch == nil then return true end
+    if batch == nil then
+      trainer.is_last_batch = true
+      return true
+    end
     local continues = run_batch(state, batch, index, is_last)
     -- Nothing holds the batch while validation runs the collector: it would grow old.
     batch = nil -- luacheck: ignore
@@ -275,14 +334,16 @@ local function end_epoch(state, complete)
   report_skipped(state)
   report_nonfinite(state)
   metrics.publish(state)
+  call.begin_saving(state, "on_train_epoch_end")
   call.hook(state, "on_train_epoch_end")
   local found = metrics.publish(state)
   call.late_epoch_end(state)
+  call.end_saving(state)
   if state.automatic and complete then
     optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
   end
   if next(found.log) ~= nil then
-    metrics.log(state, found.log, math.max(progress.stepped - 1, 0))
+    metrics.log(state, found.log, math.max(progress.stepped - 1, 0)) -- as metrics.step_of
   end
   agree_to_stop(state)
   -- An epoch cut short by max_steps or a stop is not complete: a later fit continues inside it.
@@ -303,11 +364,18 @@ local function begin_epoch(state)
   call.resolve(state)
   local is_first = state.loop.epochs == 0
   state.loop.epochs = state.loop.epochs + 1
-  if progress.in_epoch then return end
+  if progress.in_epoch then
+    if progress.called and progress.called.hook == "on_train_epoch_start" then
+      call.saving_hook(state, "on_train_epoch_start")
+    end
+    return
+  end
   if not is_first then results.reset(state.loop.results) end
-  progress.in_epoch, progress.batch, progress.skipped, progress.left_out = true, 0, 0, false
-  progress.nonfinite = 0
-  call.hook(state, "on_train_epoch_start")
+  progress.in_epoch, progress.batch, progress.skipped = true, 0, 0
+  progress.is_last, progress.left_out, progress.nonfinite = false, false, 0
+  progress.step_before = state.trainer.global_step
+  state.trainer.is_last_batch = false
+  call.saving_hook(state, "on_train_epoch_start")
 end
 
 -- An epoch of manual optimization in which the script forgot the step.
@@ -319,10 +387,9 @@ end
 
 local function run_epoch(state)
   begin_epoch(state)
-  local before = state.trainer.global_step
   local complete = run_batches(state)
   if complete and not state.automatic and #state.optimizers > 0
-    and state.trainer.global_step == before then
+    and state.trainer.global_step == state.progress.step_before then
     warn_of_no_step(state)
   end
   end_epoch(state, complete)
@@ -446,9 +513,10 @@ end
 function fit_loop.fail(state)
   local trainer = state.trainer
   state.failed = true
+  stepping.count(state)
   if state.loop.in_batch and state.automatic and trainer.global_step > state.loop.in_batch then
     optimize.end_window(state)
-    end_step(state, state.loop.batch_idx, trainer.is_last_batch, true)
+    end_step(state, state.loop.batch_idx, trainer.is_last_batch, true, true)
   end
 end
 

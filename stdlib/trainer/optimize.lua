@@ -102,6 +102,7 @@ local function step_optimizer(state)
   call.method(state, "optimizer_step", state.trainer.current_epoch, state.loop.batch_idx,
     state.optimizers[1], state.loop.closure)
   window.stepping, window.again = false, false
+  stepping.count(state)
   if not window.called then
     errors.blame("optimizer_step: the closure was not called: it runs training_step and backward: "
       .. "give it to optimizer:step(closure), or call it")

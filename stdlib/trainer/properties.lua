@@ -1,5 +1,7 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
+local dist = require "ltrain.dist"
 local interrupt = require "ltrain.core.interrupt"
+local option_fields = require "ltrain.trainer.setup.option_fields"
 local sources = require "ltrain.trainer.data.sources"
 local version = require "ltrain.loggers.version"
 
@@ -7,10 +9,13 @@ local properties = {}
 
 local SIGTERM <const> = 15
 
-local function first_callback(trainer, is_wanted)
+-- The callbacks that have a mark, in the Trainer's order.
+local function marked(trainer, mark)
+  local found = {}
   for _, callback in ipairs(rawget(trainer, "callbacks") or {}) do
-    if is_wanted(callback) then return callback end
+    if callback[mark] then found[#found + 1] = callback end
   end
+  return found
 end
 
 --- The folder of the first logger that writes files: chosen when it is first read, at the latest
@@ -23,14 +28,36 @@ function properties.log_dir(trainer)
   end
 end
 
---- The first callback that saves checkpoints, or nil.
-function properties.checkpoint_callback(trainer)
-  return first_callback(trainer, function(callback) return callback.saves_checkpoints end)
+--- The callbacks that save checkpoints, a list.
+function properties.checkpoint_callbacks(trainer) return marked(trainer, "saves_checkpoints") end
+
+--- The first of them, or nil.
+function properties.checkpoint_callback(trainer) return trainer.checkpoint_callbacks[1] end
+
+--- The EarlyStoppings, a list.
+function properties.early_stopping_callbacks(trainer) return marked(trainer, "stops_early") end
+
+--- The first of them, or nil.
+function properties.early_stopping_callback(trainer) return trainer.early_stopping_callbacks[1] end
+
+--- The numbers of the devices that the ranks of this machine compute on, in the order of the ranks;
+--- those of ranks on the CPU are 0, 1, ...
+function properties.device_ids(trainer)
+  local strategy, world, ids = trainer.strategy, dist.world(), {}
+  local count = world.ranks > 1 and world.local_ranks or strategy.ranks or 1
+  for rank = 0, count - 1 do
+    local device = count == 1 and strategy.root_device or strategy.accelerator:device(rank)
+    ids[rank + 1] = math.tointeger(device:match ":(%d+)$") or rank
+  end
+  return ids
 end
 
---- The first EarlyStopping, or nil.
-function properties.early_stopping_callback(trainer)
-  return first_callback(trainer, function(callback) return callback.stops_early end)
+--- How many they are.
+function properties.num_devices(trainer) return #trainer.device_ids end
+
+--- Whether the Trainer validates or tests, also for the check before training.
+function properties.evaluating(trainer)
+  return trainer.validating or trainer.testing or trainer.sanity_checking or false
 end
 
 --- Whether the fit that runs validates: there is a validation_step, and data for it.
@@ -43,13 +70,32 @@ function properties.received_sigterm()
   return interrupt.received(SIGTERM)
 end
 
---- A class whose objects have these fields.
+--- The first logger, or nil.
+function properties.logger(trainer)
+  return (rawget(trainer, "loggers") or {})[1]
+end
+
+local SETTERS <const> = {}
+
+function SETTERS.logger(trainer, value)
+  trainer.loggers = value and { value } or {}
+end
+
+local function assign(trainer, name, value)
+  if SETTERS[name] then return SETTERS[name](trainer, value) end
+  option_fields.assign(trainer, name, value)
+end
+
+--- A class whose objects have these fields, and each option as one.
 function properties.give(class)
   class.__index = function(self, key)
     local property = properties[key]
     if property and key ~= "give" then return property(self) end
-    return class[key]
+    local value = class[key]
+    if value == nil and option_fields.is_option(key) then return option_fields.read(self, key) end
+    return value
   end
+  class.__newindex = assign
   return class
 end
 

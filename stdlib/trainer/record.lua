@@ -103,13 +103,14 @@ function record.beat(state)
   return saves
 end
 
--- Scores and paths of the first callback that keeps a best file.
+-- The files of the first callback that keeps a best one; those that are there.
 local function checkpoints_of(trainer)
   local callback = trainer.checkpoint_callback
+  local function there(path)
+    return path and path ~= "" and trainer.strategy.checkpoint_io:exists(path) and path or nil
+  end
   if not callback then return nil, nil end
-  local best = callback.best_model_path ~= "" and callback.best_model_path or nil
-  local last = callback.last_model_path ~= "" and callback.last_model_path or nil
-  return best, last
+  return there(callback.best_model_path), there(callback.last_model_path)
 end
 
 --- It ends: "finished", "failed" (with the error) or "interrupted".

@@ -31,6 +31,7 @@ local slices = require "ltrain.trainer.ranks.slices"
 local sources = require "ltrain.trainer.data.sources"
 local together = require "ltrain.core.together"
 local notices = require "ltrain.trainer.ranks.notices"
+local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 local walk = require "ltrain.core.walk"
 local writing = require "ltrain.trainer.saving.writing"
@@ -160,13 +161,36 @@ local function set_up(state)
   if state.hooks.configure_model then call.method(state, "configure_model") end
 end
 
+-- Whether two hyper-parameters are equal: numbers, texts, booleans, or tables of them.
+local function same(a, b)
+  if type(a) ~= "table" or type(b) ~= "table" then return a == b end
+  for key in pairs(b) do
+    if a[key] == nil then return false end
+  end
+  for key, value in pairs(a) do
+    if not same(value, b[key]) then return false end
+  end
+  return true
+end
+
+-- What an object has saved for the loggers.
+local function hparams_of(object)
+  return object and rawget(object, "_log_hparams") ~= false and rawget(object, "hparams") or {}
+end
+
 local function log_hparams(state)
   local trainer, hparams = state.trainer, {}
   if not trainer.options.enable_autolog_hparams then return end
   for name, value in next, overrides.args.values or {} do hparams[name] = value end
-  if rawget(state.module, "_log_hparams") ~= false then
-    for name, value in next, rawget(state.module, "hparams") or {} do hparams[name] = value end
+  local of_module, of_data = hparams_of(state.module), hparams_of(state.data_module)
+  for name, value in tree.pairs(of_data) do
+    if of_module[name] ~= nil and not same(of_module[name], value) then
+      errors.blame("fit: the hyper-parameter %s of the module and of the data module differ: %s "
+        .. "and %s", name, errors.show(of_module[name]), errors.show(value))
+    end
+    hparams[name] = value
   end
+  for name, value in next, of_module do hparams[name] = value end
   if next(hparams) == nil then return end
   for _, logger in ipairs(trainer.loggers) do logger:log_hyperparams(hparams) end
 end
@@ -183,7 +207,11 @@ local function set_up_fit(state, saved, path)
   take_optimizers(state)
   if saved then checkpoint.continue_logs(state, saved) end
   call.hook(state, "on_fit_start")
-  if saved then checkpoint.restore_fit(state, saved, path) end
+  checkpoint.check_callbacks(state)
+  if saved then
+    local _ <close> = errors.reading(path)
+    checkpoint.restore_fit(state, saved, path)
+  end
   log_hparams(state)
   state.module:zero_grad()
   accumulation_state.take_up(state, saved, path)

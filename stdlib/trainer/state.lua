@@ -148,7 +148,7 @@ return function(trainer, fn, module, fit_args)
     read_schedulers = nil, -- optimizers: set of the tables that were checked
 
     resumed = false, -- saving/checkpoint: whether a file was taken up
-    resumed_from = nil, -- saving/resume: its path
+    resumed_from = nil, -- saving/resume: its path, where it is a link that of the file
     saves = false, -- boundary: files that were asked for, for the next boundary
     save = false, -- boundary: what Ctrl-C in a read calls
     writing = false, -- saving/writing: files that are on their way

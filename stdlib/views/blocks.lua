@@ -79,6 +79,14 @@ local function light(pixel)
   return 0.299 * pixel[1] + 0.587 * pixel[2] + 0.114 * pixel[3]
 end
 
+--- A text on a pixel's colour, in black or white.
+function blocks.on_colour(text, pixel, depth)
+  local colour = colour_of(pixel, {})
+  local is_light = light(colour) > 128
+  return ("\27[%s;%sm%s\27[0m"):format(code(colour, false, depth),
+    code(is_light and { 0, 0, 0 } or { 255, 255, 255 }, true, depth), text)
+end
+
 --- Rows of text of rows of pixels: lists of shares from 0 to 1, one (a matrix, grey with o.grey) or
 --- three (red, green, blue), or with `mark`. In colours a pixel is half a letter high, else two
 --- letters wide. o: colours, "24bit", "256" or nil; utf8; grey.

@@ -36,13 +36,17 @@ local function trainer_page(root)
       "## Fields", "Scripts and callbacks read, among others: `current_epoch`, `global_step`, "
         .. "`log_dir` (of the first logger that writes files, else nil), "
         .. "`ckpt_path` (the file that was loaded last, else nil), `checkpoint_callback` and "
-        .. "`early_stopping_callback` (the first of each, else nil), `received_sigterm`, "
+        .. "`early_stopping_callback` (the first of each, else nil), `checkpoint_callbacks` and "
+        .. "`early_stopping_callbacks` (lists), `device_ids` and `num_devices` (of the ranks of "
+        .. "this machine), `evaluating` (whether it validates or tests), `received_sigterm`, "
         .. "`enable_validation` (whether the fit that runs validates), "
         .. "`callback_metrics`, `logged_metrics`, `progress_bar_metrics`, `should_stop` (set it to "
         .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
         .. "`optimizers`, `module` (`model` and `lightning_module` are the same), `datamodule`, "
         .. "`max_epochs`, `max_steps`, `num_training_batches`, `num_val_batches` and "
-        .. "`num_sanity_val_batches` (a number a loader).",
+        .. "`num_sanity_val_batches` (a number a loader). Each option can be read under its name; "
+        .. "one that is assigned has its effect from then on, or the assignment is an error "
+        .. "(`precision`, `strategy`, `devices`, ...).",
       "Once they are loaded, `train_dataloader`, `val_dataloaders`, `test_dataloaders` and "
         .. "`predict_dataloaders` are the loaders as given: a loader, a list, or a table.",
       "## Options of older Lightning", old_table(),
@@ -89,7 +93,7 @@ local function hooks_page()
 end
 
 local function cut(text)
-  return (text:gsub("%s*Options of the Trainer.*$", ""):gsub("%s+$", ""))
+  return (text:gsub("%s*Options of the Trainer, which override .*$", ""):gsub("%s+$", ""))
 end
 
 local CLI_LUA <const> = [[

@@ -15,7 +15,7 @@ local GROUPS <const> = {
   { "Products", "matmul", "linear", "product", "addmm", "cdist", "cosine_similarity", "conv",
     "conv_transpose" },
   { "Layers", "softmax", "normalize", "layer_norm", "rms_norm", "group_norm", "batch_norm",
-    "attention", "recurrent", "embedding" },
+    "attention", "embedding" },
   { "Pooling", "max_pool", "avg_pool", "lp_pool", "adaptive_avg_pool", "adaptive_max_pool",
     "max_unpool" },
   { "Losses", "cross_entropy", "nll_loss", "loss", "huber_loss", "smooth_l1_loss",
@@ -31,8 +31,6 @@ local GROUPS <const> = {
     "masked_scatter", "nonzero", "triangle", "one_hot" },
   { "Counting values", "unique", "unique_consecutive", "bincount", "histc", "searchsorted" },
   { "Random numbers", "random", "random_int", "permutation", "multinomial" },
-  { "Updates", "sgd_step", "adam_step", "update", "grads_norm", "grads_scale", "clip_grad_norm",
-    "clip_grad_value" },
 }
 
 local CASTS <const> = { keep = "as it is", lower = "lower", f32 = "f32" }
@@ -45,7 +43,8 @@ end
 local function arguments_table(op)
   local rows = {}
   for i, argument in ipairs(operation.arguments(op)) do
-    rows[i] = { tostring(#op.inputs + i), markdown.code(argument.name), operation.type(argument),
+    local place = op.dim_first and i == 1 and 2 or #op.inputs + i
+    rows[i] = { tostring(place), markdown.code(argument.name), operation.type(argument),
       operation.default(argument) }
   end
   return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil
@@ -85,9 +84,10 @@ end
 local INTRO <const> = [[
 Each is a function of `lt`, and a method of its first tensor unless it takes a list: `lt.relu(x)`
 and `x:relu()` are the same. Arguments follow the tensors, in order or by name in one table:
-`x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`. The table may name optional
-tensors too: `lt.cross_entropy(logits, target, {weight = w})`. Operands of elementwise operations
-broadcast, and one may be a number.
+`x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`; `dim` and `dims` are one
+name. Operations that take an index take the dim before it, as in PyTorch: `x:gather(2, index)`. The
+table may name optional tensors too: `lt.cross_entropy(logits, target, {weight = w})`. Operands of
+elementwise operations broadcast, and one may be a number.
 
 - *Dims* and *positions* count from 1, or from -1 at the end. Everything else counts as in PyTorch:
   ids are 0-based, and diagonal 0 is the main one.

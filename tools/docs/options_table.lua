@@ -9,12 +9,13 @@ local function default_text(row)
   return text and markdown.code(text) or ""
 end
 
---- `text` is that of the file with the rows: it says their order.
-return function(options, text)
+--- `text` is that of the file with the rows: it says their order. `what`: "of a call".
+return function(options, text, what)
   local rows = {}
   for i, name in ipairs(source.order(text, options)) do
     local row = options[name]
     rows[i] = { markdown.code(name), option.type(row), default_text(row), row.doc or "" }
   end
-  return markdown.table({ "option", "type", "default", "meaning" }, rows)
+  local title <const> = what and "option " .. what or "option"
+  return markdown.table({ title, "type", "default", "meaning" }, rows)
 end

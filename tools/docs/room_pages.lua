@@ -143,9 +143,11 @@ local function make_section(root, entry)
   if said.call then add("`" .. said.call .. "`") end
   add(said.said and example_of(said.said))
   if #said.arguments > 0 then add("Arguments: " .. code_list(said.arguments)) end
-  if #said.called_with > 0 then add("Called with: " .. code_list(said.called_with)) end
   if said.base then add("A subclass of `" .. said.base .. "`.") end
   if said.options then add(options_table(said.options, said.order)) end
+  if #said.called_with > 0 then add("Called with: " .. code_list(said.called_with)) end
+  add(said.forward_said)
+  if said.call_options then add(options_table(said.call_options, said.order, "of a call")) end
   add(methods(file, section.object(name), name))
   return markdown.join(parts)
 end

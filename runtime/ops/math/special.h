@@ -1,4 +1,4 @@
-/* runtime/ops/math/special.h: lgamma, digamma, Hurwitz's zeta and the inverse of erf.
+/* runtime/ops/math/special.h: lgamma, digamma, Hurwitz's zeta, erfc and the inverse of erf.
  *
  * Computed in double for both types; those of floats are rounded once. LT_FN_APART: GPUs call them
  * instead of making them part of the kernel of all rows, whose registers they would take. */
@@ -127,6 +127,10 @@ LT_FN_APART double lt_zeta_f64(double s, double q) {
 }
 
 LT_FN float lt_zeta_f32(float s, float q) { return (float)lt_zeta_f64((double)s, (double)q); }
+
+/* The C library's, in double: erf's polynomials are exact to what 1 - erfc asks, not erfc. */
+LT_FN_APART double lt_erfc_f64(double x) { return erfc(x); }
+LT_FN float lt_erfc_f32(float x) { return (float)lt_erfc_f64((double)x); }
 
 /* Two steps of Newton's method from a rational function. */
 LT_FN_APART double lt_erfinv_f64(double y) {

@@ -80,7 +80,7 @@ LT_FN float lt_acos_f32(float x) {
 LT_FN float lt_atan2_f32(float y, float x) {
   double a = fabs((double)x), b = fabs((double)y);
   double t = (a == b) ? 1 : b / a; /* also of two infinities */
-  t = (b == 0) & (a == 0) ? 0 : t;
+  t = ((b == 0) & (a == 0)) ? 0 : t;
   double angle = lt_atan_f64(t);
   angle = signbit(x) ? 0x1.921fb54442d18p1 - angle : angle;
   float r = copysignf((float)angle, y);

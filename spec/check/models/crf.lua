@@ -19,7 +19,7 @@ function Crf:training_step(batch)
   for t = 2, steps do
     all = (all:unsqueeze(3) + self.moves:unsqueeze(1)):logsumexp(2) + scores:select(2, t)
   end
-  local right = scores:gather(tags:unsqueeze(3), 3):squeeze(-1):sum(2)
+  local right = scores:gather(3, tags:unsqueeze(3)):squeeze(-1):sum(2)
   local from, to = tags:narrow(2, 1, steps - 1), tags:narrow(2, 2, steps - 1)
   right = right + self.moves:flatten()[(from * 5 + to):flatten()]:view(-1, steps - 1):sum(2)
   local loss = (all:logsumexp(2) - right):mean()

@@ -9,7 +9,7 @@ function Policy:training_step()
   local logp = self(states):log_softmax(-1)
   local actions = logp:exp():multinomial(1)
   local rewards = states:select(2, 1):unsqueeze(2):gt(0):float() - 0.5
-  local loss = -(logp:gather(actions, 2) * rewards):mean()
+  local loss = -(logp:gather(2, actions) * rewards):mean()
   self:log("loss", loss)
   return loss
 end

@@ -3,8 +3,8 @@ local lt = require "ltrain"
 
 local what = os.getenv("WHAT") or ""
 
-local function signal(name)
-  io.popen(("kill -%s %d"):format(name, lt.runtime.pid())):close()
+local function signal(name) -- WAIT: what comes then is another one
+  io.popen(name == "WAIT" and "sleep .25" or ("kill -%s %d"):format(name, lt.runtime.pid())):close()
 end
 
 local Line = lt.Module:extend("Line")

@@ -52,6 +52,7 @@ end
 local function varies(context, state)
   local ok, again = Experiment.try(Experiment.watch, state, context.batch, context.draws)
   if not ok then return true end
+  context.again = again
   local records, others = context.first.modules, again.modules
   if #records ~= #others then return true end
   local _ <close> = c.no_grad()
@@ -64,16 +65,24 @@ local function varies(context, state)
   return false
 end
 
+-- How often the parameters have been written to: a step may move them, and put them back.
+local function writes_to(module)
+  local count = 0
+  for _, parameter in module:named_parameters() do count = count + c.runtime.version(parameter) end
+  return count
+end
+
 return {
   before = function(context, state)
     if not context.draws then context.draws = c.runtime.rng_get() end
+    local before = writes_to(state.module)
     local ok, found = Experiment.try(Experiment.watch, state, context.batch, context.draws)
     if not ok then
       context.report:skip("shapes and experiments: training_step raised an error")
       return
     end
     context.first = found
-    context.varies = varies(context, state)
+    context.varies = varies(context, state) or writes_to(state.module) ~= before
     local rows = rows_of(found.started, state.module)
     rows.title = ("%s, a batch of two samples:"):format(walk.class_name(state.module))
     if context.uncut or context.batch ~= nil and not context.whole then

@@ -63,7 +63,7 @@ return {
         leaf = check_range(context, call, call.inputs[2], logits[#logits == 1 and 1 or 2],
           "give the last layer as many outputs as there are classes, and count them from 0",
           call.args.ignore_index)
-      elseif call.op == "embedding" then
+      elseif call.op == "embedding" or call.op == "embedding_bag" then
         check_range(context, call, call.inputs[2], call.inputs[1].shape[1],
           "give the embedding as many rows as there are ids, and count them from 0")
       end

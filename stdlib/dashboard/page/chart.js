@@ -1,10 +1,11 @@
 // stdlib/dashboard/page/chart.js: lines drawn by dygraphs, with a readout at the pointer and by keys.
 //
 // A line is {label, color, points = [[x, y or null], ...], lost = [[x, y], ...] that is not finite,
-// faint = points behind it, read(x) = what the readout says there, or null}.
+// faint = points behind it, dash = lengths of a broken line, or null, read(x) = what the readout says there, or null}.
+import { ticks } from "./axis.js";
 import { faint, style } from "./colors.js";
 import { h } from "./dom.js";
-import { seconds, short } from "./numbers.js";
+import { seconds } from "./numbers.js";
 import { showReadout } from "./readout.js";
 import { middle, span, visible } from "./spans.js";
 
@@ -67,7 +68,7 @@ export class Chart {
     this.drawn = [...lines.filter((one) => one.faint)
       .map((one) => ({ points: one.faint, color: faint(one.color, 0.25), width: 1 })),
     ...lines.map((one) => ({ points: one.points, color: one.pointed === false
-      ? faint(one.color, 0.2) : one.color, width: one.pointed ? 2.4 : lines.length > BOLD ? 1 : 1.6 }))]
+      ? faint(one.color, 0.2) : one.color, dash: one.dash, width: one.pointed ? 2.4 : lines.length > BOLD ? 1 : 1.6 }))]
       .sort((a, b) => (a.width === 2.4) - (b.width === 2.4));
     const none = !this.drawn.some((one) => one.points.length > 0);
     this.element.classList.toggle("blank", none);
@@ -79,7 +80,9 @@ export class Chart {
     const { logx, logy, range } = this.options, whole = span(this.drawn);
     const nothing = this.drawn.map(() => null), grid = style("--grid");
     const labels = ["x", ...this.drawn.map((_, i) => `line ${i}`)];
-    const xText = (v) => this.o.time ? seconds(v) : short(v);
+    // Axes of numbers have ticks of their own; times and bytes those of dygraphs.
+    const ticker = (pixels, log) => (low, high, size) => ticks(low, high,
+      Math.max(2, Math.floor(size / pixels)), log);
     const [from, to] = range || whole;
     const low = logx && from <= 0 ? Math.min(whole[0] > 0 ? whole[0] : 1, to / 10) : from;
     for (const line of this.drawn) {
@@ -88,14 +91,15 @@ export class Chart {
     return { file: [[whole[0], ...nothing], [whole[1], ...nothing]], labels,
       colors: this.drawn.map((one) => one.color), logscale: Boolean(logy),
       series: Object.fromEntries(this.drawn.map((one, i) => [labels[i + 1],
-        { strokeWidth: one.width }])),
+        { strokeWidth: one.width, strokePattern: one.dash || null }])),
       dateWindow: [low, to], valueRange: this.options.clip
         ? middle(this.lines, [low, to], logy) : null, gridLineColor: grid, axisLineColor: grid,
       axes: {
-        x: { logscale: Boolean(logx), axisLabelFormatter: xText, pixelsPerLabel: 70,
-          drawGrid: false },
-        y: { axisLabelFormatter: (v) => (this.o.format || short)(v), axisLabelWidth: this.o.format ? 70 : 54,
-          pixelsPerLabel: 32, labelsKMG2: Boolean(this.o.binary) },
+        x: { logscale: Boolean(logx), pixelsPerLabel: 70, drawGrid: false,
+          ...this.o.time ? { axisLabelFormatter: seconds } : { ticker: ticker(80, logx) } },
+        y: { axisLabelWidth: 70, pixelsPerLabel: 32, labelsKMG2: Boolean(this.o.binary),
+          ...this.o.format ? { axisLabelFormatter: this.o.format }
+            : { ticker: ticker(30, logy) } },
       } };
   }
 

@@ -1,110 +1,15 @@
-// stdlib/dashboard/page/curves.js: a chart for each metric, with a line for each run that is drawn.
+// stdlib/dashboard/page/curves.js: a chart for each metric, or for the splits of one, in groups.
 import { listen } from "./api.js";
-import { Chart } from "./chart.js";
-import { color, onTheme } from "./colors.js";
+import { Card } from "./card.js";
+import { onTheme } from "./colors.js";
 import { fill, h, later } from "./dom.js";
-import { exact, number, seconds, short } from "./numbers.js";
-import { detail, drawn, forget, isPointed, nameOf, onPoint, onRuns, run, runs } from "./runs.js";
-import { samplesOf, showSample } from "./samples.js";
-import { onSeries, points, series } from "./series.js";
-import { set, state } from "./state.js";
+import { detail, drawn, forget, onPoint, onRuns, runs } from "./runs.js";
+import { onSeries } from "./series.js";
+import { chartsOf } from "./splits.js";
+import { state } from "./state.js";
 import { toolbar } from "./toolbar.js";
 
-const BEHIND = 8; // runs up to which what was smoothed stays visible behind
-const LEGEND = 6; // runs up to which a chart has a legend
 const MOST_CARDS = 500; // metrics that have a chart at once
-
-// Where a step is on the axis, also one that was not logged or was thinned out.
-function placeOf({ xs, steps }, step) {
-  const after = steps.findIndex((one) => one >= step);
-  if (after < 0) return xs[xs.length - 1];
-  if (after === 0 || steps[after] === step) return xs[after];
-  const share = (step - steps[after - 1]) / (steps[after] - steps[after - 1]);
-  return xs[after - 1] + share * (xs[after] - xs[after - 1]);
-}
-
-class Card {
-  constructor(name) {
-    this.name = name;
-    this.chart = new Chart({ label: name, group: "curves", time: state.x === "time",
-      onZoom: (range) => set({ range }) });
-    this.note = h("p", { class: "dim note" });
-    this.legend = h("ul", { class: "legend" });
-    this.element = h("article", { class: "card", "data-metric": name }, h("header", {},
-      h("h3", {}, name), this.note,
-      h("button", { type: "button", class: "small wide", "aria-pressed": "false", onclick: (e) => {
-        const on = this.element.classList.toggle("large");
-        e.currentTarget.setAttribute("aria-pressed", String(on));
-        this.chart.plot.style.height = on ? "440px" : "220px";
-        this.chart.resize();
-      } }, "Large")), this.chart.element, this.legend);
-    this.near = false; // whether it is where it can be seen
-    this.dirty = true;
-  }
-
-  line(id) {
-    const one = series(id, this.name);
-    if (!one || one.xs.length === 0) return null;
-    const { smooth, logx, logy } = state;
-    const { line, lost } = points(one, { smooth, logx, logy });
-    const first = logx ? one.xs.length - line.length : 0; // x of 0 are left out at the start
-    const raw = smooth > 0 && drawn().length <= BEHIND
-      && points({ ...one, drawing: null }, { smooth: 0, logx, logy }).line;
-    return { id, one, label: nameOf(id), color: color(id), points: line, faint: raw || null, pointed: isPointed(id),
-      lost: lost.map((i) => [one.xs[i], one.ys[i]]), read: (i) => ({
-        value: exact(one.values[i + first]), smooth: smooth > 0 && line[i][1] !== null ? short(line[i][1], 5) : null,
-        at: state.x === "time" ? seconds(one.xs[i + first]) : state.x === "epoch"
-          ? `epoch ${one.xs[i + first]}, step ${one.steps[i + first]}`
-          : `step ${one.steps[i + first]}` }) };
-  }
-
-  draw() {
-    if (!this.near) return;
-    this.dirty = false;
-    const ids = drawn(), lines = ids.map((id) => this.line(id)).filter(Boolean);
-    this.chart.o.time = state.x === "time";
-    this.chart.set(lines, { logx: state.logx, logy: state.logy, range: state.range,
-      clip: state.clip });
-    this.say(lines, ids);
-    this.showLegend(ids, lines);
-    samplesOf(ids, this.name).then((found) => this.mark(found, lines));
-  }
-
-  say(lines, ids) {
-    let lost = 0, low = 0;
-    const lacking = ids.map((id) => ({ id, problem: series(id, this.name)?.problem }))
-      .filter((one) => one.problem);
-    for (const { one, lost: gone } of lines) {
-      lost += gone.length;
-      if (state.logy) low += one.ys.filter((y) => y <= 0).length;
-    }
-    const hidden = state.logx && lines.length > 0 && lines.every((line) => line.points.length === 0);
-    this.note.textContent = [hidden && `all at ${state.x} 0, which a logarithmic axis has not`,
-      lost > 0 && `${lost} not finite`, low > 0 && `${low} not above 0`,
-      lacking.length > 0 && `${nameOf(lacking[0].id)}${lacking.length > 1
-        ? ` and ${lacking.length - 1} more` : ""}: ${lacking[0].problem}`]
-      .filter(Boolean).join(", ");
-  }
-
-  showLegend(ids, lines) {
-    fill(this.legend, ids.length > LEGEND ? null : lines.map(({ label, color: of, one, id }) =>
-      h("li", { "data-id": id }, h("span", { class: "swatch", style: { background: of } }),
-        h("span", { class: "text" }, label),
-        h("span", { class: "number value" }, exact(one.whole
-          ? one.values[one.values.length - 1] : run(id)?.last?.[this.name])))));
-  }
-
-  mark(found, lines) {
-    const marks = [];
-    for (const { id, sample } of found) {
-      const one = lines.find((line) => line.id === id)?.one;
-      if (!one) continue;
-      marks.push({ x: placeOf(one, sample.step), y: number(sample.value), onclick: () => showSample(id, sample),
-        label: `${nameOf(id)}: samples of step ${sample.step}, ${this.name} ${exact(sample.value)}` });
-    }
-    this.chart.setMarks(marks);
-  }
-}
 
 function nothing() {
   if (!runs.loaded) return runs.problem ? null : h("p", { class: "empty" }, "Loading …");
@@ -151,7 +56,7 @@ export function start(element) {
   };
   const spoil = (name) => {
     for (const card of cards.values()) {
-      if (name === undefined || card.name === name) card.dirty = true;
+      if (name === undefined || card.names.includes(name)) card.dirty = true;
     }
     repaint();
   };
@@ -169,20 +74,23 @@ export function start(element) {
     known = names;
     const words = state.metrics.toLowerCase();
     const all = [...names].sort().filter((name) => name.toLowerCase().includes(words));
-    const list = all.slice(0, MOST_CARDS), wanted = new Set(list);
-    for (const [name, card] of cards) {
-      if (wanted.has(name)) continue;
+    const charts = chartsOf(all, state.join), list = charts.slice(0, MOST_CARDS);
+    const wanted = new Map(list.map((one) => [one.title, one.names.join("\n")]));
+    for (const [title, card] of cards) {
+      if (wanted.get(title) === card.names.join("\n")) continue;
       seen.unobserve(card.element);
       card.chart.destroy();
-      cards.delete(name);
+      cards.delete(title);
+      arranged = null;
     }
-    arrange(list, all.length - list.length);
+    arrange(list, charts.length - list.length);
     spoil();
   }
 
   let arranged = null;
   function arrange(list, more) {
-    const key = JSON.stringify([list, more]);
+    const pins = (state.pins || []).filter((title) => list.some((one) => one.title === title));
+    const key = JSON.stringify([list, more, pins]);
     if (list.length === 0) {
       fill(grid, nothing());
       arranged = null;
@@ -191,18 +99,29 @@ export function start(element) {
     if (key === arranged) return;
     arranged = key;
     const groups = new Map();
-    for (const name of list) {
-      if (!cards.has(name)) cards.set(name, new Card(name));
-      const group = name.includes("/") ? name.slice(0, name.indexOf("/")) : "";
+    for (const one of list) {
+      if (!cards.has(one.title)) cards.set(one.title, new Card(one));
+      if (pins.includes(one.title)) continue;
+      const { title } = one, group = title.includes("/") ? title.slice(0, title.indexOf("/")) : "";
       if (!groups.has(group)) groups.set(group, []);
-      groups.get(group).push(cards.get(name).element);
+      groups.get(group).push(cards.get(title).element);
     }
-    fill(grid, [...groups].map(([group, elements]) => group === ""
+    const focus = document.activeElement;
+    fill(grid, pins.length > 0 && h("div", { class: "cards pinned" },
+      pins.map((title) => cards.get(title).element)),
+    [...groups].map(([group, elements]) => group === ""
       ? h("div", { class: "cards" }, elements)
       : h("details", { open: true }, h("summary", {}, `${group} (${elements.length})`),
         h("div", { class: "cards" }, elements))), more > 0
       && h("p", { class: "dim more" }, `${more} more metrics: find them by their names.`));
-    for (const name of list) seen.observe(cards.get(name).element);
+    for (const { title } of list) {
+      cards.get(title).size(list.length);
+      seen.observe(cards.get(title).element);
+    }
+    if (grid.contains(focus) && focus !== document.activeElement) {
+      focus.focus();
+      focus.scrollIntoView({ block: "nearest" });
+    }
   }
 
   // A metric that a run has logged for the first time.
@@ -217,7 +136,10 @@ export function start(element) {
   return {
     update(changed) {
       bar.show();
-      if (!changed || changed.has("drawn") || changed.has("metrics")) layout();
+      if (!changed
+        || ["drawn", "metrics", "join", "pins"].some((one) => changed.has(one))) {
+        layout();
+      }
       else spoil();
     },
     stop() {

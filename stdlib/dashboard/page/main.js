@@ -28,6 +28,11 @@ function drawTabs() {
     h("span", { class: "of-run", title: nameOf(state.run) }, nameOf(state.run)),
     Object.entries(OF_RUN).map(([name, [text]]) => tab(name, text))]);
   if (focus) tabs.querySelector(`[data-view="${focus}"]`)?.focus();
+  const chosen = tabs.querySelector("[aria-current]");
+  if (!chosen) return;
+  const left = chosen.offsetLeft - tabs.offsetLeft, right = left + chosen.offsetWidth;
+  if (left < tabs.scrollLeft) tabs.scrollLeft = left - 16;
+  else if (right > tabs.scrollLeft + tabs.clientWidth) tabs.scrollLeft = right - tabs.clientWidth + 16;
 }
 
 function show(changed) {
@@ -45,6 +50,9 @@ function show(changed) {
   byId("view").replaceWith(element);
   view = views[name][1].start(element);
   byId("main").scrollTop = 0;
+  const layout = byId("main").parentElement; // what scrolls on a phone
+  layout.scrollTop += Math.min(0, byId("main").getBoundingClientRect().top
+    - layout.getBoundingClientRect().top);
   if (window.Dygraph) notice("");
   document.title = `${state.run && OF_RUN[name] ? nameOf(state.run) + " · " : ""}ltrain dashboard`;
 }

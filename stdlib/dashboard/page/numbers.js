@@ -45,7 +45,7 @@ export function number(value) {
   return value === "inf" ? Infinity : value === "-inf" ? -Infinity : NaN;
 }
 
-export function short(value, digits = 4) {
+export function short(value, digits = 5) {
   const v = number(value);
   if (!Number.isFinite(v)) return exact(value);
   if (v === 0) return "0";

@@ -2,7 +2,7 @@
 import { Chart } from "./chart.js";
 import { palette } from "./colors.js";
 import { h } from "./dom.js";
-import { number, short } from "./numbers.js";
+import { exact, number, short } from "./numbers.js";
 
 // o: {title, group, time, format(y), binary, x(x) -> text, height}; set([{label, xs, ys, color}]).
 export function plainChart(o) {
@@ -10,12 +10,12 @@ export function plainChart(o) {
     binary: o.binary, height: o.height || 180, onZoom: (range) => { zoom = range; draw(); } });
   let zoom = null, lines = [];
   const legend = h("ul", { class: "legend" });
-  const text = o.format || ((y) => short(y, 6));
+  const text = o.format || ((y) => short(y));
   const last = (ys) => ys.findLast((y) => y !== null && y !== undefined);
 
   function draw() {
     chart.set(lines.map((line, k) => ({ label: line.label, color: line.color || palette(k),
-      points: line.points, lost: line.lost, read: (i) => ({ value: text(line.ys[i]),
+      points: line.points, lost: line.lost, read: (i) => ({ value: o.format ? text(line.ys[i]) : exact(line.ys[i]),
         at: o.x ? o.x(line.xs[i]) : short(line.xs[i], 6) }) })), { range: zoom, logy: o.logy });
   }
 
@@ -32,7 +32,7 @@ export function plainChart(o) {
       });
       legend.replaceChildren(...list.map((line, k) => h("li", {}, h("span", { class: "swatch",
         style: { background: line.color || palette(k) } }), h("span", { class: "text" }, line.label),
-      h("span", { class: "number value" }, last(line.ys) === undefined ? "" : text(last(line.ys))))));
+      h("span", { class: "number value", title: exact(last(line.ys)) }, last(line.ys) === undefined ? "" : text(last(line.ys))))));
       draw();
     },
   };

@@ -1,5 +1,5 @@
 // stdlib/dashboard/page/readout.js: what the lines of a chart have at the pointer.
-import { fill, h } from "./dom.js";
+import { byId, fill, h } from "./dom.js";
 
 const ROWS = 12;
 
@@ -50,5 +50,8 @@ export function showReadout(chart, x, top) {
   const beside = at + 14 + own <= width ? at + 14 : at - 14 - own >= 0 ? at - 14 - own : 0;
   tip.style.left = `${Math.max(beside, 0)}px`;
   tip.style.top = `${beside === 0 || own > width ? area.y + area.h + 4 : area.y + 4}px`;
+  const below = tip.getBoundingClientRect().bottom - Math.min(window.innerHeight,
+    byId("main").parentElement.getBoundingClientRect().bottom);
+  if (below > 0) tip.style.top = `${parseFloat(tip.style.top) - below - 4}px`;
   return near.x;
 }

@@ -1,6 +1,7 @@
 // stdlib/dashboard/page/run_list.js: the list of runs: filtered, sorted, and which of them are drawn.
 import { color, onTheme } from "./colors.js";
 import { byId, fill, h, later } from "./dom.js";
+import { chips } from "./labels.js";
 import { ago, exact, moment, seconds } from "./numbers.js";
 import { about, drawn, onRuns, point, run, runs, toggle } from "./runs.js";
 import { MOST, onChange, set, state } from "./state.js";
@@ -14,7 +15,7 @@ export const badge = (status) => h("span", { class: `badge ${status}` }, status)
 const count = h("p", { class: "dim count", role: "status" });
 const list = h("ul", { class: "runs" });
 const filter = h("input", { type: "search", value: state.filter, "aria-label": "Filter of runs",
-  placeholder: "filter: name, status, lr=0.1", spellcheck: "false",
+  placeholder: "filter: name, status, lr=0.1, tag=good", spellcheck: "false",
   oninput: later(200, () => set({ filter: filter.value.trim() })) });
 const sort = h("select", { "aria-label": "Order of runs", onchange: () => {
   const at = sort.value.lastIndexOf(" ");
@@ -75,6 +76,8 @@ function item(one, chosen) {
       "aria-current": one.id === state.run ? "true" : null, onclick: () => open(one.id) },
     h("span", { class: "text" }, one.name), badge(one.problem ? "unreadable" : one.status),
     h("span", { class: "dim" }, facts.join(" · ")),
+    one.tags?.length > 0 && h("span", { class: "tags" }, chips(one.tags)),
+    one.note && h("span", { class: "dim" }, one.note),
     one.error ? h("span", { class: `error-line ${one.status}` }, one.error) : null));
 }
 

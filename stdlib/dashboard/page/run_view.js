@@ -1,6 +1,7 @@
 // stdlib/dashboard/page/run_view.js: one run: what it is, how it stands, its metrics and checkpoints.
 import { notice, post } from "./api.js";
 import { facts, fill, h, table } from "./dom.js";
+import { labels } from "./labels.js";
 import { bytes, exact, moment, seconds } from "./numbers.js";
 import { about, detail } from "./runs.js";
 import { badge } from "./run_list.js";
@@ -92,6 +93,7 @@ function options(one) {
 // keeps the focus, and a text its selection, while the run goes on.
 const PARTS = [
   [(one) => [one.id, one.name, one.status, one.control], head],
+  [(one) => [one.tags, one.note, about.control], labels],
   [(one) => [one.problem, one.status, one.info?.error, one.error], wrong],
   [(one) => [one.info, one.seconds, one.epoch, one.step, one.path], about_it],
   [(one) => one.info?.loops, loops],

@@ -65,6 +65,7 @@ async function loadMissing() {
 }
 
 const reload = later(300, load);
+export const refresh = () => reload();
 
 export async function start() {
   Object.assign(about, await get("/api/about"));

@@ -39,8 +39,10 @@ export function sampleFigures(sample) {
 export function showSample(id, sample) {
   const dialog = byId("dialog");
   const close = h("button", { type: "button", onclick: () => dialog.close() }, "Close");
-  fill(dialog, h("h2", {}, `${sample.name} at step ${sample.step}`),
-    h("p", {}, nameOf(id), `: ${exact(sample.value)}`, sample.usual !== undefined
+  const title = h("h2", { tabIndex: -1 }, `${sample.name} at step ${sample.step}`);
+  fill(dialog, title, h("p", {}, nameOf(id), `: ${exact(sample.value)}`, sample.usual !== undefined
       && `, usual before it: ${exact(sample.usual)}`), sampleFigures(sample), close);
   dialog.showModal();
+  title.focus(); // not the button at the end of what may be long
+  dialog.scrollTop = 0;
 }

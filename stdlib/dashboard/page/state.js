@@ -8,6 +8,8 @@ const DEFAULTS = {
   smooth: 0, x: "step", logx: false, logy: false,
   clip: false, // whether the few highest and lowest values may leave the chart
   range: null, // [from, to] of x
+  join: false, // whether train/loss and val/loss are one chart
+  pins: null, // titles of the charts that stand first, in their order
   metrics: "", // only charts with this in their name
   filter: "", sort: "started", order: "desc", // of the list of runs
   a: "", b: "", // the runs that are compared
@@ -27,7 +29,8 @@ function encode() {
   const list = new URLSearchParams();
   for (const [name, value] of Object.entries(state)) {
     if (value === null || value === DEFAULTS[name]) continue;
-    list.set(name, LISTS.has(name) ? value.join(".." ) : value === true ? "1" : value);
+    list.set(name, LISTS.has(name) ? value.join("..") : name === "pins" ? JSON.stringify(value)
+      : value === true ? "1" : value);
   }
   return list.toString().replaceAll("%2F", "/");
 }
@@ -45,6 +48,15 @@ const READ = {
   logx: (text) => text === "1",
   logy: (text) => text === "1",
   clip: (text) => text === "1",
+  join: (text) => text === "1",
+  pins: (text) => {
+    try {
+      const list = JSON.parse(text);
+      return Array.isArray(list) ? list.filter((one) => typeof one === "string") : null;
+    } catch {
+      return null;
+    }
+  },
 };
 
 function decode() {

@@ -3,7 +3,8 @@ import { h, later } from "./dom.js";
 import { set, state } from "./state.js";
 
 const AXES = ["step", "epoch", "time"];
-const CHECKS = { logx: "log x", logy: "log y", clip: "ignore outliers" };
+const CHECKS = { logx: "log x", logy: "log y", clip: "ignore outliers",
+  join: "join train and val" };
 
 // {element, show() = after a change of the state}
 export function toolbar() {

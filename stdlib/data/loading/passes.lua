@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local reading = require "ltrain.data.loading.reading"
+local sequence = require "ltrain.data.loading.sequence"
 local tree = require "ltrain.core.tree"
 
 local data = c.runtime.data
@@ -139,62 +140,30 @@ function passes.by_workers(plan)
   return pass
 end
 
-local function begin(dataset, epoch)
-  if type(dataset) == "table" then return dataset:iterate() end
-  return dataset(epoch)
-end
-
--- A function that gives the next sample, several values as a list; and what closes the iterator.
-local function reader_of(plan)
-  local iterator, held, control, closing = begin(plan.loader.dataset, plan.epoch)
-  if not class.is_callable(iterator) then
-    errors.blame("DataLoader: the data set must return an iterator: got %s", errors.show(iterator))
-  end
-  local function pack(...)
-    control = ...
-    if control == nil then return nil end
-    return select("#", ...) > 1 and { ... } or control
-  end
-  return function() return pack(iterator(held, control)) end, closing
-end
-
---- Samples one after the other; those before the position are read and dropped, unless the data set
---- takes its own state back.
-function passes.iterable(plan, saved)
-  local pass, position, dataset = new_pass(plan), 0, plan.loader.dataset
-  local scope, size = data.sample_scope(), plan.batching.batch_size
-  local shard = type(dataset) == "table" and dataset.shard and plan.shard
-  local rank, world = shard and shard.rank or 0, shard and shard.world or 1
-  if saved and saved.dataset and type(dataset) == "table" and dataset.load_state_dict then
-    dataset:load_state_dict(saved.dataset)
-    position = plan.position
-  end
-  local next_sample, closing = reader_of(plan)
-  local function read() -- an iterator that has ended is not asked again
-    if not next_sample then return nil end
-    local _ <close> = scope:enter(plan.seed, plan.epoch, position * world + rank + 1)
-    local sample = next_sample()
-    if sample ~= nil then position = position + 1 else next_sample = nil end
-    return sample
-  end
-  while position < plan.position and read() ~= nil do end
-  local consumed = position -- by whole batches: one that an error cut short does not count
+--- Samples one after the other; those before the position are read and dropped, but for `base`
+--- samples that the data set's own state is past.
+function passes.in_sequence(plan, base)
+  local pass, samples = new_pass(plan), sequence.open(plan, base)
+  samples:skip_to(plan.position)
+  local consumed = samples.count -- by whole batches: one that an error cut short does not count
   function pass.next()
-    local list, positions = {}, {}
-    while #list < size do
-      local sample = read()
-      if sample == nil then break end
-      list[#list + 1], positions[#list + 1] = sample, position
-    end
-    local batch
-    if #list == size or #list > 0 and not plan.batching.drop_last then
-      batch = pinned(plan, reading.collated(plan.collate, list, positions))
-    end
-    consumed = position
-    return batch
+    local batch = samples:collate(samples:read_list())
+    consumed = samples.count
+    return pinned(plan, batch)
   end
   function pass.position() return consumed end
-  pass.closing = closing
+  pass.closing = samples.closing
+  return pass
+end
+
+--- The same, read by workers in turn; `shares`: see turns.lua.
+function passes.in_turns(plan, base, shares)
+  local turns <const> = require "ltrain.data.loading.turns"
+  local pass, turn = new_pass(plan), turns(plan, base, shares)
+  function pass.next() return pinned(plan, turn:next_batch()) end
+  function pass.position() return turn.position end
+  function pass.shares() return turn:shares() end
+  pass.closing = setmetatable({}, { __close = function() turn:stop(true) end })
   return pass
 end
 

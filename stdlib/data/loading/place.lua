@@ -1,6 +1,7 @@
 -- stdlib/data/loading/place.lua: where a loader begins to read, counted in samples and in batches.
 
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local collate = require "ltrain.data.collate"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
@@ -37,6 +38,17 @@ local STATE <const> = {
   samples = { min = 0 }, seed = {},
 }
 
+-- Of workers that each have a share of an iterable data set.
+local function check_shares(shares)
+  local where <const> = "DataLoader: state: shares"
+  local taken = config.argument(shares, "table", "DataLoader: state", "shares").taken
+  config.argument(taken, "table", where, "taken")
+  for _, count in ipairs(taken) do
+    config.argument(count, "integer", where, "taken", { min = 0 })
+  end
+  config.argument(shares.turn, "integer", where, "turn", { min = 0, max = #taken - 1 })
+end
+
 --- Raises unless `state` is what state_dict gives.
 function place.check_state(state)
   if type(state) ~= "table" or getmetatable(state) ~= nil then
@@ -47,6 +59,7 @@ function place.check_state(state)
       config.argument(state[name], "integer", "DataLoader: state", name, bounds)
     end
   end
+  if state.shares ~= nil then check_shares(state.shares) end
 end
 
 --- The position in this rank's order of n samples (nil: unknown) that a state says.
@@ -61,9 +74,10 @@ function place.position(loader, n, state)
   return math.min(position, n) -- other ranks may have filled up their parts
 end
 
---- Whole batches before a position, of those that an epoch of n samples (nil: unknown) has.
+--- Batches before a position, of those that an epoch of n samples (nil: unknown) has; the last one
+--- may be short.
 function place.batches_before(n, cut, position)
-  if not n then return position // cut.batch_size end
+  if not n then return (position + cut.batch_size - 1) // cut.batch_size end
   return data.batch_count(n, 0, cut) - data.batch_count(n, position, cut)
 end
 
@@ -104,6 +118,23 @@ local function open_indexed(loader, plan)
   return pass
 end
 
+-- A pass over samples that come one after the other. A data set with a state of its own takes it
+-- back here, before workers are forked with it.
+local function open_iterable(loader, plan)
+  local saved, base, n = loader._saved or {}, 0, loader.num_workers
+  local shares = saved.shares
+  if shares and #shares.taken ~= n then
+    errors.blame("DataLoader: the state was taken with num_workers = %d, each worker having a "
+      .. "share of the samples: resume with as many: got %d", #shares.taken, n)
+  end
+  if saved.dataset and class.has_method(loader.dataset, "load_state_dict") then
+    loader.dataset:load_state_dict(saved.dataset)
+    base, plan.state_loaded = plan.position, true
+  end
+  if n > 0 then return passes.in_turns(plan, base, shares) end
+  return passes.in_sequence(plan, base)
+end
+
 --- Opens a pass of `epoch` at batch number `index` (nil: where load_state_dict has put the loader,
 --- or at the start).
 function place.open(loader, epoch, index)
@@ -115,7 +146,7 @@ function place.open(loader, epoch, index)
   local n = plan.order and #plan.order or nil
   plan.position, plan.index = start_of(loader, n, plan.batching, index)
   plan.batching.position = plan.position
-  local pass = loader._iterable and passes.iterable(plan, loader._saved)
+  local pass = loader._iterable and open_iterable(loader, plan)
     or open_indexed(loader, plan)
   return loader.batch_transform and passes.transformed(pass, loader) or pass
 end

@@ -14,7 +14,7 @@ local data = c.runtime.data
 local OF_BATCHES <const> = samples.MOST
 local OF_WORKERS <const> = 2 * samples.MOST
 
-local reading = {}
+local reading = { OF_BATCHES = OF_BATCHES }
 
 --- In what worker i draws before its first sample.
 function reading.place_of_worker(id) return OF_WORKERS + id end

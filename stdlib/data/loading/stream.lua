@@ -38,6 +38,10 @@ local function order_of_sampler(loader, epoch, n)
     errors.blame("DataLoader: the sampler must give a list of positions: got %s",
       errors.show(list))
   end
+  if #list < 0 or #list > samples.MOST then
+    errors.blame("DataLoader: the sampler: a count of samples is in 0..%d: got %d", samples.MOST,
+      #list)
+  end
   return data.order_of(list, n)
 end
 

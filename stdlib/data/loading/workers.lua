@@ -9,6 +9,7 @@ local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local reading = require "ltrain.data.loading.reading"
+local sequence = require "ltrain.data.loading.sequence"
 local traceback = require "ltrain.core.traceback"
 
 local data = c.runtime.data
@@ -22,11 +23,24 @@ local SPARE <const> = 2
 -- Between looks at what else may end the wait.
 local WAIT_SECONDS <const> = 0.1
 
--- What this process is, if it is a worker.
-local info
+-- What this process is, if it is a worker; of an iterable data set also its part of the pass:
+-- {id =, n =, own =, counts =, asked =, fixed =}.
+local info, share
 
---- In a worker {id =, num_workers =, seed =, dataset =}, id from 0; elsewhere nil.
-function workers.info() return info end
+--- In a worker {id =, num_workers =, seed =, dataset =}, id from 0; elsewhere nil. An iterable data
+--- set that calls it (while it `counts`) shares its samples out itself (`own`), from the first one
+--- on: later that is `fixed`. `asked` is called where it matters at once.
+function workers.info()
+  if share and share.counts and not share.own then
+    if share.fixed then
+      errors.blame("get_worker_info: an iterable data set must call it before its first sample, "
+        .. "in iterate() for example: workers have shared out its batches already")
+    end
+    share.own = true
+    if share.asked then share.asked() end
+  end
+  return info
+end
 
 -- In a worker.
 
@@ -48,9 +62,41 @@ local function describe(message, trace)
   return table.concat(table.move(frames, 1, #frames, 3, lines), "\n")
 end
 
+-- Of samples by position: what gives the batch of a job.
+local function by_position(loader, collate, protect, is_over)
+  local read = reading.batches(loader.dataset, collate, protect, is_over)
+  return function(job)
+    local seed, epoch, first = table.unpack(job, 1, 3)
+    return read(seed, epoch, table.move(job, 4, #job, 1, {}), first)
+  end
+end
+
+-- Of samples that come one after the other: jobs of a new pass begin to read anew.
+local function in_sequence(crew, own, is_over)
+  local pass, answer, closing, last
+  local function finish(value)
+    local _ <close> = closing
+    answer, closing, last = nil, nil, value
+  end
+  return function(job)
+    local seed, epoch, number, base, position, turn, taken = table.unpack(job)
+    if number ~= pass then
+      finish()
+      pass, share = number, { id = info.id, n = crew.n, own = own }
+      local plan = { loader = crew.loader, collate = crew.collate, seed = seed, epoch = epoch,
+        shard = crew.shard, batching = crew.batching }
+      answer, closing = sequence.answers(plan, base, share,
+        { position = position, turn = turn, taken = taken }, is_over)
+    end
+    local value = last or answer()
+    if not last and value and value.total then finish(value) end
+    return value
+  end
+end
+
 -- The life of a worker: it answers what it is asked until it is asked no more.
-local function serve(loader, collate, pool, problem)
-  local trace
+local function serve(crew, pool, problem)
+  local loader, trace = crew.loader, nil
   local function note(message)
     trace = trace or data.traceback(2)
     return message
@@ -59,18 +105,19 @@ local function serve(loader, collate, pool, problem)
   local function begin()
     if problem then error(problem, 0) end
     local _ <close> = data.sample_scope():enter(info.seed, 0, reading.place_of_worker(info.id))
+    share = { counts = true }
     if loader.worker_init_fn then loader.worker_init_fn(info.id) end
+    share.counts = false
   end
   local fit, fault = protect(begin)
-  local read = reading.batches(loader.dataset, collate, protect, function()
-    return pool:is_over()
-  end)
+  local function is_over() return pool:is_over() end
+  local answer = crew.batching and in_sequence(crew, share and share.own or false, is_over)
+    or by_position(loader, crew.collate, protect, is_over)
   for slot, job in pool.receive, pool do
     local ok, value = fit, fault
     if fit then
       trace = nil
-      local seed, epoch, first = table.unpack(job, 1, 3)
-      ok, value = protect(read, seed, epoch, table.move(job, 4, #job, 1, {}), first)
+      ok, value = protect(answer, job)
       if ok and value ~= nil then ok, value = protect(pool.answer, pool, slot, value, false) end
     end
     if not ok then pool:answer(slot, describe(value, trace), true) end
@@ -85,13 +132,23 @@ Crew.__index = Crew
 local function new_crew(plan)
   local loader, n = plan.loader, plan.loader.num_workers
   local crew = setmetatable({ n = n, turn = 0, loader = loader, dataset = loader.dataset,
-    collate = plan.collate }, Crew)
+    collate = plan.collate, shard = plan.shard, passes = 0,
+    batching = loader._iterable and plan.batching or nil }, Crew)
   crew.pool = data.workers(n, loader:in_flight() + SPARE, function(pool, id, problem)
     info = { id = id, num_workers = n, seed = plan.seed, dataset = loader.dataset }
     console.hold(nil)
-    serve(loader, crew.collate, pool, problem)
+    serve(crew, pool, problem)
   end)
   return crew
+end
+
+-- Whether workers of an iterable data set make the batches that the plan asks for.
+local function cut_alike(crew, plan)
+  local before, now, none = crew.shard, plan.shard, {}
+  before, now = before or none, now or none
+  return crew.batching.batch_size == plan.batching.batch_size
+    and crew.batching.drop_last == plan.batching.drop_last
+    and before.rank == now.rank and before.world == now.world
 end
 
 --- The workers of a pass: those that persist since the one before, or new ones.
@@ -99,8 +156,9 @@ function workers.join(plan)
   local loader = plan.loader
   local crew = loader._crew
   loader._crew = nil
-  local same = crew and crew.pool:is_open() and crew.dataset == loader.dataset
-    and crew.collate == plan.collate and crew.n == loader.num_workers
+  local same = crew and crew.pool:is_open() and not plan.state_loaded
+    and crew.dataset == loader.dataset and crew.collate == plan.collate
+    and crew.n == loader.num_workers and (not crew.batching or cut_alike(crew, plan))
   if crew and not same then crew.pool:close() end
   return same and crew or new_crew(plan)
 end
@@ -116,39 +174,64 @@ function Crew:leave(keep)
   self.loader._crew = self
 end
 
--- One of them has ended. A signal that this process has got too is left to its loop.
-local function ended(self, how, step)
-  if interrupt.pending() then
-    local read = reading.batches(self.dataset, self.collate, pcall)
-    return read(step.seed, step.epoch, step.positions, step.first)
-  end
-  errors.blame("DataLoader: %s", how)
-end
-
---- Asks the next worker for the batch of a step; false when there is no room for it now. `must`:
---- waits for room, which batches have that nobody wants.
-function Crew:order(seed, epoch, step, must)
-  step.worker, step.seed, step.epoch = self.turn, seed, epoch
-  local job = table.move(step.positions, 1, #step.positions, 4, { seed, epoch, step.first })
-  while not self.pool:order(self.turn, job) do
+--- Gives worker `id` a job; false when there is no slot for it now. `must`: waits for one, which
+--- batches have that nobody wants.
+function Crew:give(id, job, must)
+  while not self.pool:order(id, job) do
     if not must then return false end
-    local kind, how = self.pool:take(self.turn, WAIT_SECONDS)
+    local kind, how = self.pool:take(id, WAIT_SECONDS)
+    if kind == "ended" and interrupt.pending() then break end -- `take` sees it, too
     if kind == "ended" then errors.blame("DataLoader: %s", how) end
     interrupt.at_wait()
   end
+  return true
+end
+
+--- Asks the next worker for the batch of a step; false when there is no slot for it now.
+function Crew:order(seed, epoch, step, must)
+  step.worker, step.seed, step.epoch = self.turn, seed, epoch
+  local job = table.move(step.positions, 1, #step.positions, 4, { seed, epoch, step.first })
+  if not self:give(self.turn, job, must) then return false end
   self.turn = (self.turn + 1) % self.n
   return true
 end
 
---- The batch of a step that was ordered, the oldest of its worker's.
-function Crew:take(step)
+--- The oldest answer of worker `id` that is not taken; what read_here(how) gives if it has ended.
+function Crew:receive(id, read_here)
   while true do
-    local kind, value = self.pool:take(step.worker, WAIT_SECONDS)
+    local kind, value = self.pool:take(id, WAIT_SECONDS)
     if kind == "batch" then return value end
     if kind == "failed" then error(value, 0) end
-    if kind == "ended" then return ended(self, value, step) end
+    if kind == "ended" then
+      -- A signal that this process has got too is left to its loop.
+      if not interrupt.pending() then errors.blame("DataLoader: %s", value) end
+      return read_here(value)
+    end
     interrupt.at_wait()
   end
+end
+
+--- The batch of a step that was ordered, the oldest of its worker's.
+function Crew:take(step)
+  return self:receive(step.worker, function()
+    local read = reading.batches(self.dataset, self.collate, pcall)
+    return read(step.seed, step.epoch, step.positions, step.first)
+  end)
+end
+
+--- What worker `id` would answer, read in this process.
+function workers.read_here(plan, id, base, own, start)
+  local n = plan.loader.num_workers
+  info = { id = id, num_workers = n, seed = plan.seed, dataset = plan.loader.dataset }
+  share = { id = id, n = n, own = own }
+  local ok, value = pcall(function()
+    local answer <const>, _ <close> = sequence.answers(plan, base, share, start,
+      function() return false end)
+    return answer()
+  end)
+  info, share = nil, nil
+  if not ok then error(value, 0) end
+  return value
 end
 
 return workers

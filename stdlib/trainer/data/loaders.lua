@@ -54,30 +54,34 @@ local function from_table(batches, position)
   end
 end
 
--- The only pass over a function that is itself an iterator: once at its end it is not called again
--- (a coroutine would raise), and another pass warns.
+-- Functions that are iterators themselves: what is known of them, in whatever run they are read.
+local iterators <const> = setmetatable({}, { __mode = "k" })
+
+-- The only pass over such a function: once at its end it is not called again (a coroutine would
+-- raise), and another pass warns.
 local function only_pass(source, fn)
-  if source.spent and not source.warned then
-    source.warned = true
+  local once = iterators[fn]
+  if once.spent and not once.warned then
+    once.warned = true
     console.say(("warning: %s: a function that gives batches gives them once, and has ended: no "
       .. "batches are left; let it return an iterator to be read again"):format(source.where))
   end
   return function()
-    if source.spent then return nil end
+    if once.spent then return nil end
     local batch = fn()
-    source.spent = batch == nil
+    once.spent = batch == nil
     return batch
   end
 end
 
 -- An iterator from a function: it may make iterators, or be one (then there is one pass only).
 local function from_function(source, fn)
-  if source.once then return only_pass(source, fn) end
+  if iterators[fn] then return only_pass(source, fn) end
   local first = fn()
   if type(first) == "function" then return first end
-  source.once = true
+  iterators[fn] = {}
   local rest = only_pass(source, fn)
-  source.spent = first == nil
+  iterators[fn].spent = first == nil
   return function()
     local batch = first
     if batch == nil then return rest() end
@@ -99,6 +103,7 @@ local function from_object(source, epoch, position, saved)
   local loader = source.loader
   if has_method(loader, "set_epoch") then loader:set_epoch(epoch) end
   if saved ~= nil and has_method(loader, "load_state_dict") then
+    local _ <close> = errors.reading(source.state_file)
     loader:load_state_dict(saved)
     position = nil -- it knows
   end
@@ -211,10 +216,11 @@ local function open_iterator(source, epoch, position, kind, counter, saved)
     return from_object(source, epoch, position, saved)
   elseif is_callable(loader) then
     loop.begin_read(kind, counter - position)
-    local again = source.once
+    local again = iterators[loader]
     local next_batch = from_function(source, loader)
     -- A function that never ends has already given the batches of all former epochs.
-    local dropped = source.once and not again and kind == "train" and counter or position
+    local once = iterators[loader] and not again and kind == "train"
+    local dropped = once and counter or position
     replay(next_batch, dropped, kind, counter)
     return next_batch
   end
@@ -228,12 +234,19 @@ local function can_rewind(loader)
     or has_method(loader, "rewinds") and loader:rewinds()
 end
 
+-- Whether it knows what its state was before a batch that it has given.
+local function can_go_back(loader, position)
+  if not has_method(loader, "state_dict") then return true end
+  return has_method(loader, "state_before") and loader:state_before(position) ~= nil
+end
+
 --- Begins a pass at batch `position` (a count) of `epoch`. `counter` is the number of batches that
 -- this kind of loop has begun so far; `saved` what the loader's own state_dict had returned.
 function loaders.open(source, kind, epoch, position, counter, saved)
   local pass = { source = source, kind = kind, index = position, counter = counter,
     draws = is_loader(source.loader) }
-  pass.exhausted = source.spent -- a function that has given all that it has
+  local once = iterators[source.loader]
+  pass.exhausted = once and once.spent -- a function that has given all that it has
   pass.rewinds = pass.draws and can_rewind(source.loader)
   source.last_pass = pass
   if source.count and position >= source.count then
@@ -242,6 +255,7 @@ function loaders.open(source, kind, epoch, position, counter, saved)
   end
   pass.next_batch, pass.closing = open_iterator(source, epoch, position, kind, counter, saved)
   if source.turns then pass.next_batch = source.turns(pass) end
+  pass.goes_back = can_go_back(source.loader, position)
   return pass
 end
 
@@ -278,7 +292,8 @@ function loaders.next(pass)
   local counted = source.count and (source.length or index + 1 == source.count)
   local batch = pass.ahead
   pass.reading = true
-  pass.before = batch ~= nil and pass.saved or not counted and state_of(source.loader) or nil
+  pass.before = batch ~= nil and pass.saved
+    or not (counted and pass.goes_back) and state_of(source.loader) or nil
   pass.ahead = nil
   if batch == nil then batch = read(pass, 0) end
   if batch == nil then
@@ -297,7 +312,7 @@ function loaders.next(pass)
     pass.ended = is_last
   end
   pass.index, pass.counter = index + 1, pass.counter + 1
-  pass.reading, pass.before = false, nil
+  pass.reading, pass.previous, pass.before = false, pass.before, nil
   return batch, index, is_last
 end
 

@@ -9,16 +9,32 @@ local loaders = require "ltrain.trainer.data.loaders"
 
 local position = {}
 
+--- Whether no batch of the epoch is left.
+function position.is_over(progress)
+  return progress.is_last or progress.left_out or false
+end
+
+-- Whether what the loader keeps is for the next pass.
+local function is_between(state)
+  local progress = state.progress
+  return position.is_over(progress) or not state.data.pass and progress.batch == 0
+end
+
 -- What the loader wants to keep: before the batch that is running, which the run has not done yet;
 -- after its pass, what it was at the end of it.
 local function loader_state(state)
   local pass, source, done = state.data.pass, state.data.train, state.progress.batch
+  if not pass and state.progress.loader then return state.progress.loader end
+  if source and is_between(state) and class.has_method(source.loader, "state_after") then
+    return source.loader:state_after()
+  end
   if not pass then
     local last = source and source.last_pass
     return last and done > 0 and loaders.state(last) or nil
   end
-  local runs = pass.index > done and class.has_method(source.loader, "state_before")
-  return runs and source.loader:state_before(done) or loaders.state(pass)
+  if pass.index == done then return loaders.state(pass) end
+  return class.has_method(source.loader, "state_before") and source.loader:state_before(done)
+    or pass.previous
 end
 
 --- What a checkpoint keeps: the loader's state, and how the data was cut.
@@ -45,6 +61,12 @@ local function check_schedules(state, before, now)
   end
 end
 
+--- Whether the pass of an epoch that is over has to be opened, so that the loader knows its state.
+function position.opens_again(state)
+  local loader = state.data.train.loader
+  return class.has_method(loader, "load_state_dict") and not class.has_method(loader, "state_after")
+end
+
 --- Called when the training data is there. The batches of a resumed run are counted as they
 --- are cut now.
 function position.take_up(state)
@@ -52,6 +74,8 @@ function position.take_up(state)
   local now = source and loaders.global_batch(source, state.trainer.world_size)
   state.data.global_batch, state.data.cut_before = now, nil -- a loader is whole again after the fit
   if not before then return end
+  if source then source.state_file = before.path end
+  local _ <close> = errors.reading(before.path)
   if now and before.global_batch and now ~= before.global_batch then
     check_schedules(state, before, now)
     source.batch_before = before.global_batch
@@ -61,7 +85,8 @@ function position.take_up(state)
     end
   end
   local held = progress.loader
-  if held and progress.batch > 0 and class.has_method(source.loader, "batches_before") then
+  if held and progress.batch > 0 and not position.is_over(progress)
+    and class.has_method(source.loader, "batches_before") then
     progress.batch = source.loader:batches_before(held)
   end
   if state.loop.window.batches == 0 and source.batch_size then state.loop.nominal_batch = nil end

@@ -177,7 +177,7 @@ function sources.load_train(state)
   state.data.train = list[1]
   trainer.num_training_batches = counts(list)[1]
   state.data.val_interval = val_interval(state)
-  local every = trainer.options.log_every_n_steps
+  local every = trainer.log_every_n_steps
   if list[1].count and list[1].count > 0 and list[1].count < every and #trainer.loggers > 0
     and not state.data.warned_short then
     state.data.warned_short = true

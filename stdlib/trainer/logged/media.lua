@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
+local metrics = require "ltrain.trainer.logged.metrics"
 
 local media = {}
 
@@ -19,7 +20,9 @@ local function check(trainer, where, name, options, spec)
   local o = config.check(options, spec, where)
   local running = trainer.running
   if #trainer.loggers == 0 or running and running.loop.sanity then return nil end
-  return o.step or trainer.progress and trainer.progress.stepped or 0, o
+  if o.step then return o.step, o end
+  if running then return metrics.step_of(running), o end
+  return trainer.progress and trainer.progress.stepped or 0, o
 end
 
 local function wrong(name, value)

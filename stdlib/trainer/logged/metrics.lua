@@ -133,6 +133,12 @@ function metrics.publish(state)
   return found
 end
 
+--- The step of what is logged in the running hook: at the end of an epoch that of its last batch.
+function metrics.step_of(state)
+  local stepped = state.progress.stepped
+  return state.hook == "on_train_epoch_end" and math.max(stepped - 1, 0) or stepped
+end
+
 --- Gives a row of metrics to the loggers and to trainer.logged_metrics.
 function metrics.log(state, row, step)
   local trainer = state.trainer

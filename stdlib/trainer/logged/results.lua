@@ -31,7 +31,8 @@ local REDUCE <const> = { mean = "mean", avg = "mean", min = "min", max = "max", 
 --- Accumulators of one pass. `train` says whose step values feed `callback_metrics`.
 function results.new(train)
   return {
-    train = train, order = {}, names = {}, loaders = { {} }, loader = 1, serial = 0, start = 0,
+    train = train, order = {}, names = {}, plain = {}, loaders = { {} }, loader = 1, serial = 0,
+    start = 0,
   }
 end
 
@@ -52,7 +53,8 @@ function results.reset(res)
   for _, item in ipairs(res.order) do
     if item.metric and item.on_epoch then item.metric:reset() end
   end
-  res.order, res.names, res.loaders, res.rows, res.start = {}, {}, { {} }, nil, res.serial
+  res.order, res.names, res.plain, res.loaders = {}, {}, {}, { {} }
+  res.rows, res.start = nil, res.serial
 end
 
 --- Forgets what was logged in one hook, which will come again.
@@ -127,8 +129,22 @@ local function check_options(name, options)
   end
 end
 
+-- Raises when a name without the loader's index was logged for another loader: callbacks would see
+-- one value of two.
+local function take_plain(res, name)
+  local first = res.plain[name]
+  if first and first ~= res.loader then
+    errors.blame("log: '%s' is logged for loaders %d and %d under one name: with "
+      .. "add_dataloader_idx = false each needs a name of its own", name, first, res.loader)
+  end
+  res.plain[name] = res.loader
+end
+
 local function shown_name(res, name, options)
-  if (res.loader_count or 1) > 1 and options.add_dataloader_idx ~= false then
+  if (res.loader_count or 1) <= 1 then return name end
+  if options.add_dataloader_idx == false then
+    take_plain(res, name)
+  else
     if name:find("/dataloader_idx_", 1, true) then
       errors.blame("log: the loader's index is added by itself: '%s'", name)
     end
@@ -347,6 +363,7 @@ function results.state_dict(res, name_of)
   local list, totals, steps = {}, merged.values_of(res.order)
   for i, item in ipairs(res.order) do
     local saved = merged.describe(item, totals[item])
+    saved.serial = item.serial - res.serial -- 0: of the step that ran last
     saved.given = item.given
     saved.metric = item.metric and name_of(item.metric)
     saved.step_value = steps[item]
@@ -361,7 +378,7 @@ function results.load_state_dict(res, list, metrics, empty)
   for _, saved in ipairs(list) do
     local item = {}
     for key, value in pairs(saved) do item[key] = value end
-    item.serial, item.metric = -1, metrics[saved.metric]
+    item.serial, item.metric = math.min(saved.serial or -1, 0), metrics[saved.metric]
     if empty then
       item.total, item.count, item.step_value, item.step_weight = nil, nil, nil, nil
     end

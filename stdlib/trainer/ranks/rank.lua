@@ -63,7 +63,6 @@ function ranks.enter(state)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers
   trainer.loggers = loggers_of_all(trainer.loggers)
-  trainer.logger = trainer.loggers[1]
   trainer.callbacks = callbacks_of_all(trainer.callbacks)
   call.resolve(state)
 end

@@ -1,5 +1,6 @@
---- stdlib/trainer/saving/accumulation_state.lua: the gradients of a window that is
--- not complete when a run is saved, and where it resumes.
+--- stdlib/trainer/saving/accumulation_state.lua: the gradients that a run has when it is saved, and
+-- where it resumes: those of a window that is not complete; where the script decides when they are
+-- cleared (manual optimization, an optimizer_zero_grad of its own), all that are there.
 --
 -- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
 -- their sum; a save of rank 0 alone has rank 0's. Where a run resumes, rank 0 begins with what was
@@ -7,17 +8,25 @@
 -- each slice keeps its own. Under a strategy whose ranks step by their own gradients (LocalSGD)
 -- each rank's are saved and resumed; on another number of ranks each begins with an equal part of
 -- their sum, as it does with a sum that was saved under another strategy.
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
+local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local accumulation_state = {}
 
+-- Whether the next batch may add to the gradients that are there now.
+local function are_kept(state)
+  return state.loop.window.batches > 0 or not state.ranks.slices
+    and (not state.automatic or call.overrides(state.module, "optimizer_zero_grad", Module))
+end
+
 local function own_gradients(state)
   local gradients = {}
   for name, parameter in state.module:named_parameters() do gradients[name] = parameter.grad end
-  return gradients
+  return next(gradients) and gradients
 end
 
 -- The sums over the ranks. A parameter that no rank has used has none.
@@ -46,7 +55,7 @@ end
 -- What each rank has gathered: a list by rank, complete on rank 0, elsewhere only this rank's own.
 local function gather_ranks(state)
   local window, rank = state.loop.window, dist.rank()
-  local own = { used = window.used, weight = window.weight, gradients = own_gradients(state) }
+  local own = { used = window.used, weight = window.weight, gradients = own_gradients(state) or {} }
   return dist.gather(own) or { [rank + 1] = own }
 end
 
@@ -58,7 +67,7 @@ function accumulation_state.collect(state, agreed)
   if state.loop.left_open then return state.loop.left_open end
   local kept = { batches = window.batches, used = window.used, weight = window.weight,
     cleared = window.cleared or false }
-  if window.batches == 0 then return { window = kept } end
+  if not are_kept(state) then return { window = kept } end
   local sliced = state.ranks.slices and state.optimizers[1] and gather_slices(state, agreed)
   if not agreed or dist.world_size() == 1 then
     kept.rank_zero_only = dist.world_size() > 1 or nil
@@ -74,10 +83,10 @@ function accumulation_state.collect(state, agreed)
   return { window = kept, gradients = sum_gradients(state) }
 end
 
---- The end of a fit: what its ranks have gathered in a window that is not complete is put together
---- for a file, or for a fit that continues. All ranks call it.
+--- The end of a fit: the gradients that its ranks keep are put together for a file, or for a fit
+--- that continues. All ranks call it.
 function accumulation_state.leave(state)
-  if state.loop.window.batches == 0 then return end
+  if not are_kept(state) then return end
   state.loop.left_open = accumulation_state.collect(state, state.ranks.many)
   state.trainer.left_open = { module = state.module, kept = state.loop.left_open }
 end
@@ -121,15 +130,21 @@ local function check_slices(state, sliced)
     .. "resume it as it was saved", sliced and "with" or "without")
 end
 
--- Takes back the window's counts and gradients; says where other ranks' gradients are missing.
+-- A file that rank 0 saved alone lacks what the other ranks had gathered.
+local function report_missing(state, kept, path)
+  if not kept.rank_zero_only or kept.used == 0 then return end
+  state.trainer:say(state.automatic and ("fit: %s was saved in mid-window by rank 0 alone: of the "
+    .. "first %d batches of this window it has rank 0's gradients only"):format(path, kept.batches)
+    or ("fit: %s was saved by rank 0 alone between two steps of manual optimization: it has rank "
+    .. "0's gradients only"):format(path))
+end
+
+-- Takes back the window's counts and gradients.
 local function restore(state, kept, held, path)
   local window = state.loop.window
-  if kept.rank_zero_only then
-    state.trainer:say(("fit: %s was saved in mid-window by rank 0 alone: of the first %d batches "
-      .. "of this window it has rank 0's gradients only"):format(path, kept.batches))
-  end
+  report_missing(state, kept, path)
   window.batches, window.cleared = kept.batches, kept.cleared
-  if kept.batches == 0 then return end
+  if not (held.gradients or held.rank_gradients or held.slices) then return end
   check_slices(state, held.slices)
   if held.slices then
     window.used, window.weight = kept.used, kept.weight
@@ -137,18 +152,33 @@ local function restore(state, kept, held, path)
   elseif held.rank_gradients then
     take_ranks(state, held.rank_gradients)
   else
-    take_sum(state, kept, held.gradients or {})
+    take_sum(state, kept, held.gradients)
   end
 end
 
 -- Gradients of a window are scaled as the losses of its run were ("16-mixed"): a run in another
 -- precision goes on with its own scale.
-local function rescale(state, saved)
+local function scale_ratio(state, saved)
   local theirs = saved.MixedPrecision and saved.MixedPrecision.scale or 1.0
-  local own = state.scaler and state.scaler:get_scale() or 1.0
-  if own == theirs then return end
+  return (state.scaler and state.scaler:get_scale() or 1.0) / theirs
+end
+
+-- Outside of a window nothing says by what the sum over the ranks will be divided: it becomes that
+-- of this number of ranks.
+local function rank_ratio(saved)
+  local kept, cut, now = saved.loops.window, saved.loops.cut or {}, dist.world_size()
+  local before = kept and not kept.rank_zero_only and cut.ranks or 1
+  if not kept or kept.batches > 0 or before == now then return 1.0 end
+  local weight = kept.used > 0 and kept.weight / kept.used or 1.0
+  kept.used, kept.weight = 0, 0.0
+  return now / (before * weight)
+end
+
+local function rescale(state, saved)
+  local ratio = scale_ratio(state, saved) * rank_ratio(saved)
+  if ratio == 1.0 then return end
   for name, gradient in pairs(saved.gradients or {}) do
-    saved.gradients[name] = gradient * (own / theirs)
+    saved.gradients[name] = gradient * ratio
   end
 end
 

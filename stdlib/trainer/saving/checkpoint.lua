@@ -36,19 +36,30 @@ local function scheduler_states(state)
 end
 
 -- Two callbacks may be of one class: then they need keys of their own.
-local function callback_states(trainer)
+local function callback_states(trainer, where)
   local states = {}
   for _, callback in ipairs(trainer.callbacks) do
     local key, saved = callback:state_key(), callback:state_dict()
     if saved ~= nil then
       if states[key] ~= nil then
-        errors.blame("save_checkpoint: two callbacks have the state_key '%s': define state_key",
-          key)
+        errors.blame("%s: two callbacks have the state_key '%s': define state_key", where, key)
       end
       states[key] = saved
     end
   end
   return states
+end
+
+--- Raises before there is something to lose when a file of this fit could not hold the states of
+--- its callbacks.
+function checkpoint.check_callbacks(state)
+  local keys, saves, twice = {}, false, false
+  for _, callback in ipairs(state.trainer.callbacks) do
+    local key = callback:state_key()
+    twice, keys[key] = twice or keys[key], true
+    saves = saves or callback.saves_checkpoints
+  end
+  if saves and twice then callback_states(state.trainer, "fit") end
 end
 
 local function logger_states(trainer)
@@ -90,6 +101,7 @@ local function model_of(state, held, now)
   return {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
     state_dict = weights_of(held.module, now), hyper_parameters = rawget(module, "hparams"),
+    data_module_hyper_parameters = (state.data_module or {}).hparams,
     class_name = walk.class_name(module), aliases = aliases_of(module),
   }
 end
@@ -99,7 +111,7 @@ local function add_run(saved, state, held, now)
   local trainer = state.trainer
   saved.random = now.random
   saved.optimizer_states, saved.lr_schedulers = held.optimizers, scheduler_states(state)
-  saved.callbacks, saved.metrics = callback_states(trainer), now.logged.metrics
+  saved.callbacks, saved.metrics = callback_states(trainer, "save_checkpoint"), now.logged.metrics
   saved.loops = loop_states(trainer, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
   saved.rank_gradients = now.open.rank_gradients
@@ -191,6 +203,8 @@ end
 local function restore_loops(state, loops)
   local trainer = state.trainer
   for key, value in pairs(loops.fit) do state.progress[key] = value end
+  local called = state.progress.called
+  if called then called.before, called.count = called.count, 0 end
   state.loop.nominal_batch = loops.nominal_batch
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do

@@ -81,6 +81,7 @@ end
 -- A training_step that begins with a save: the file resumes with its batch.
 local function is_at_start(state)
   return state.hook == "training_step" and state.trainer.global_step == state.loop.in_batch
+    and not state.loop.window.again
 end
 
 --- The moment that a file made now is to hold: that before the batch where one has failed. Raises

@@ -3,6 +3,7 @@ local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local entry = require "ltrain.runs.entry"
 local errors = require "ltrain.core.errors"
+local leftovers = require "ltrain.trainer.saving.leftovers"
 local overrides = require "ltrain.trainer.setup.overrides"
 local record = require "ltrain.runs.record"
 local version = require "ltrain.loggers.version"
@@ -108,6 +109,20 @@ local function find(state, wanted)
   return state.strategy:broadcast(path or false) or nil
 end
 
+-- What killed runs have left in the folders of this script, and in that of the file and beside it.
+local function remove_leftovers(trainer, path)
+  local list, all, seen = folders(trainer), {}, {}
+  local folder = path:match "^(.+)/[^/]*$" or path:find "^/" and "/" or "."
+  list[#list + 1] = folder
+  add_versions(list, folder:match "^(.*)/version_%d+/checkpoints$")
+  for _, one in ipairs(list) do
+    for _, name in ipairs { one, one:match "^(.*/version_%d+)/checkpoints$" } do
+      if not seen[name] then all[#all + 1], seen[name] = name, true end
+    end
+  end
+  leftovers.remove(all)
+end
+
 -- The checkpoint that is asked for as a table, and its path; nil when none is.
 local function load(state, wanted)
   state.trainer.ckpt_path = nil
@@ -120,7 +135,11 @@ local function load(state, wanted)
   if not path then return nil end
   local saved, message = state.strategy.checkpoint_io:load(path)
   if not saved then errors.blame("%s: cannot load the checkpoint: %s", state.fn, message) end
-  state.trainer.ckpt_path, state.resumed_from = path, path
+  if state.fn == "fit" and state.trainer.is_global_zero then
+    remove_leftovers(state.trainer, path)
+  end
+  state.trainer.ckpt_path = path
+  state.resumed_from = c.io.follow(path) -- a link may lead elsewhere later
   return saved, path
 end
 
@@ -139,6 +158,7 @@ end
 function resume.begin(state, wanted)
   local saved, path = load(state, wanted)
   if not saved then return nil end
+  local _ <close> = errors.reading(path)
   if weights_alone(state) then
     checkpoint.restore_weights(state, saved)
     return nil

@@ -5,6 +5,7 @@ local class = require "ltrain.core.class"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local logger_words = require "ltrain.loggers.words"
+local option_fields = require "ltrain.trainer.setup.option_fields"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local overrides = require "ltrain.trainer.setup.overrides"
 
@@ -108,7 +109,7 @@ local function take_run_dir(list)
   list[#list + 1] = logger
 end
 
---- Sets trainer.loggers and trainer.logger.
+--- Sets trainer.loggers.
 function assemble.loggers(trainer, o)
   local list = {}
   if not o.fast_dev_run and not logger_words.is_none(o.logger) then list = as_list(o.logger) end
@@ -120,7 +121,7 @@ function assemble.loggers(trainer, o)
   end
   add_csv(list)
   if not o.fast_dev_run then take_run_dir(list) end
-  trainer.loggers, trainer.logger = list, list[1]
+  trainer.loggers = list
 end
 
 -- What barebones and fast_dev_run do to the options; overfit_batches has its own limits in fit.
@@ -138,19 +139,12 @@ local function simplify(o)
   o.val_check_interval, o.check_val_every_n_epoch = 1.0, 1
 end
 
--- Options that scripts and callbacks may read, and some change, as fields of the Trainer.
-local FIELDS <const> = {
-  "max_steps", "limit_train_batches", "limit_val_batches", "limit_test_batches",
-  "limit_predict_batches", "val_check_interval", "check_val_every_n_epoch",
-  "num_sanity_val_steps", "accumulate_grad_batches", "default_root_dir", "log_every_n_steps",
-}
-
 --- Sets the fields that are options, and the number of epochs.
 function assemble.limits(trainer, o)
   simplify(o)
   if o.check_val_every_n_epoch == false then o.check_val_every_n_epoch = nil end
-  trainer.fast_dev_run = o.fast_dev_run and true or false
-  for _, name in ipairs(FIELDS) do trainer[name] = o[name] end
+  option_fields.fix(trainer, "fast_dev_run", o.fast_dev_run and true or false)
+  for _, name in ipairs(option_fields.PLAIN) do trainer[name] = o[name] end
   trainer.max_epochs = o.max_epochs
   if not o.max_epochs then
     trainer.max_epochs = (o.max_steps ~= -1 or o.max_time) and -1 or 1000

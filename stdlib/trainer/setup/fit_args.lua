@@ -1,6 +1,7 @@
 --- stdlib/trainer/setup/fit_args.lua: reads the arguments of fit, validate, test and predict.
 --
--- trainer:fit(module [, train [, val]] [, options]); the others (module [, loaders] [, options]).
+-- trainer:fit(module [, train [, val]] [, options]), where val may be a table of loaders by name;
+-- the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
 local DataModule = require "ltrain.data.DataModule"
 local class = require "ltrain.core.class"
@@ -38,6 +39,18 @@ local function is_data_module(value)
     if type(value[kind .. "_dataloader"]) == "function" then return true end
   end
   return false
+end
+
+-- Whether a table in the place of the validation loader has loaders by name: none is an option's.
+local function are_loaders(value)
+  local names = tree.keys(OPTIONS)
+  for name, loader in tree.pairs(value) do
+    if OPTIONS[name] or errors.did_you_mean(name, names) ~= ""
+      or type(loader) ~= "table" and type(loader) ~= "function" then
+      return false
+    end
+  end
+  return next(value) ~= nil
 end
 
 local function take_options(found, options, fn)
@@ -81,7 +94,9 @@ function fit_args.read(fn, ...)
   local found, count = {}, 0
   for i = 1, select("#", ...) do
     local value = select(i, ...)
-    if is_options(value, i) and not is_data_module(value) then
+    local is_val = fn == "fit" and i == 2 and count == 1
+    if is_options(value, i) and not is_data_module(value)
+      and not (is_val and are_loaders(value)) then
       take_options(found, value, fn)
     elseif value ~= nil then
       count = take_position(found, value, fn, count)

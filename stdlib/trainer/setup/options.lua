@@ -128,9 +128,8 @@ return {
       .. "pass them to a strategy" },
   replica_check_every_n_steps = { type = "integer", default = 50, min = 0,
     doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
-  timeout = { type = "number", min = 0.1,
-    doc = "seconds after which a rank that is late, or sends no heartbeat (3 at least), ends the "
-      .. "job; by default LT_TIMEOUT or 60" },
+  timeout = duration.in_seconds("time after which a rank that is late, or sends no heartbeat (3 "
+    .. "seconds at least), ends the job; by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
   fork_with_threads = { type = "boolean", default = false,
     doc = "fork ranks although the host program has threads of its own" },
 }

@@ -7,6 +7,7 @@ local debug_rank = require "ltrain.dist.debug_rank"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local join = require "ltrain.clusters.join"
+local option_fields = require "ltrain.trainer.setup.option_fields"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local precision = require "ltrain.strategies.precision"
 local registry = require "ltrain.strategies.registry"
@@ -147,9 +148,10 @@ function place.set(trainer, o)
   strategy.precision, replaced = precision.on_device(strategy.precision, strategy.root_device)
   if replaced then trainer:note(replaced) end
   for _, text in ipairs(strategy.notes or {}) do trainer:note(text) end
-  trainer.strategy = strategy
-  trainer.accelerator, trainer.precision_plugin = strategy.accelerator, strategy.precision
-  trainer.precision, trainer.scaler = strategy.precision.name, strategy.precision.scaler
+  option_fields.fix(trainer, "strategy", strategy)
+  trainer.precision_plugin, trainer.scaler = strategy.precision, strategy.precision.scaler
+  option_fields.fix(trainer, "accelerator", strategy.accelerator)
+  option_fields.fix(trainer, "precision", strategy.precision.name)
   place.note_rank(trainer)
 end
 

@@ -92,10 +92,22 @@ local function after(state, optimizer, taken)
   shared_gradients.stepped(state, optimizer)
   scaling.stepped(state, optimizer)
   if not taken then return end
+  local trainer, window = state.trainer, state.loop.window
   state.loop.taken.steps = state.loop.taken.steps + 1
-  state.trainer.global_step = state.trainer.global_step + 1
+  trainer.global_step = trainer.global_step + 1
   call_after(state, optimizer)
   replicas.after_step(state)
+  if not window.stepping then return end
+  -- optimizer_step still has the number of the step that it makes, as in Lightning.
+  trainer.global_step, window.uncounted = trainer.global_step - 1, (window.uncounted or 0) + 1
+end
+
+--- Counts the steps that optimizer_step has made, when it has ended.
+function stepping.count(state)
+  local window = state.loop.window
+  if not (window and window.uncounted) then return end
+  state.trainer.global_step = state.trainer.global_step + window.uncounted
+  window.uncounted = nil
 end
 
 -- A step of a batch that runs again changes nothing.

@@ -1,0 +1,70 @@
+--- stdlib/core/hyperparameters.lua: save_hyperparameters, and what load_from_checkpoint passes to
+--- init, of modules and data modules.
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
+
+local hyperparameters = {}
+
+local SAVEABLE <const> = { boolean = true, number = true, string = true }
+
+--- Adds the options of init to self.hparams: (options, {ignore =, logger =}).
+function hyperparameters.save(self, ...)
+  if select("#", ...) == 0 then
+    errors.blame("save_hyperparameters: pass what to save: self:save_hyperparameters(o) with the "
+      .. "table that init is given")
+  end
+  local values, options = ...
+  local o = config.check(options, {
+    ignore = { type = "table|string", default = {} },
+    logger = { type = "boolean", default = true },
+  }, "save_hyperparameters")
+  local ignored, kept = {}, {}
+  for name, value in next, rawget(self, "hparams") or {} do kept[name] = value end
+  for _, name in ipairs(type(o.ignore) == "string" and { o.ignore } or o.ignore) do
+    ignored[name] = true
+  end
+  if values ~= nil and (type(values) ~= "table" or getmetatable(values) ~= nil) then
+    errors.blame("save_hyperparameters: a table of options is needed: got %s",
+      errors.show(values))
+  end
+  for name, value in tree.pairs(values or {}) do
+    if not ignored[name] then
+      kept[name] = tree.map(value, function(leaf, keys)
+        if SAVEABLE[type(leaf)] then return leaf end
+        errors.blame("save_hyperparameters: %s cannot be saved: it is %s; "
+          .. "leave it out with {ignore = {'%s'}}", tree.path(name, keys), errors.show(leaf), name)
+      end)
+    end
+  end
+  self.hparams = kept
+  rawset(self, "_log_hparams", o.logger)
+end
+
+--- Checks the arguments of load_from_checkpoint, which is a method of a class; `is_class`: whether
+--- it is one, `example`: how such a class may be called.
+function hyperparameters.check_load(self, is_class, example, file, overrides)
+  local where <const> = "load_from_checkpoint"
+  local own = class.of(self)
+  if own then
+    errors.blame("%s: call it on the class: %s:%s(file)", where, own.__name, where)
+  elseif not is_class then
+    errors.blame("%s: call it with a colon, %s:%s(file): got %s in place of the class", where,
+      example, where, errors.show(self))
+  end
+  config.argument(file, "string", where, "file")
+  if overrides ~= nil and (type(overrides) ~= "table" or getmetatable(overrides) ~= nil) then
+    errors.blame("%s: overrides must be a table of options for init: got %s", where,
+      errors.show(overrides))
+  end
+end
+
+--- A new table of what was saved, those in `overrides` replaced.
+function hyperparameters.merged(saved, overrides)
+  local all = tree.map(saved or {}, function(leaf) return leaf end)
+  for name, value in tree.pairs(overrides or {}) do all[name] = value end
+  return all
+end
+
+return hyperparameters

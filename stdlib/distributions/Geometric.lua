@@ -1,0 +1,39 @@
+-- stdlib/distributions/Geometric.lua: failures before the first success.
+
+local Distribution = require "ltrain.distributions.Distribution"
+local c = require "ltrain.c"
+local constraints = require "ltrain.distributions.constraints"
+local probabilities = require "ltrain.distributions.probabilities"
+
+local Geometric = Distribution:extend("Geometric")
+
+Geometric.arg_constraints = { probs = constraints.unit_interval, logits = constraints.real }
+Geometric.support = constraints.count
+
+--- Geometric(probs, options), Geometric{logits = x}
+function Geometric:init(probs, options)
+  probabilities.set(self, {}, {}, probs, options)
+  self.mean = self.probs:reciprocal() - 1
+  self.variance = self.mean / self.probs
+end
+
+function Geometric:_mode() return c.zeros_like(self.probs) end
+
+function Geometric:sample(sample_shape)
+  local _ <close> = c.no_grad()
+  local u = c.rand(self:shape_of(sample_shape), self.options)
+  return ((-u):log1p() / (-probabilities.clamped(self.probs)):log1p()):floor()
+end
+
+function Geometric:log_prob(value)
+  value = self:validate_sample(value)
+  return self.logits:logsigmoid() - value * self.logits:softplus()
+end
+
+function Geometric:entropy() return probabilities.entropy(self) / self.probs end
+
+function Geometric:_kl(q)
+  return q.logits:softplus() / self.probs - q.logits - self:entropy()
+end
+
+return Geometric

@@ -1,0 +1,71 @@
+-- tools/lint_doors.lua: what may be done at one place only, because that place takes care: texts
+-- reach the terminal through what escapes them (base/printable), files of others are opened by what
+-- refuses pipes and devices (io/file.h).
+--
+-- Part of tools/lint_tree.lua. What is read is the text without comments and strings.
+
+-- { folders, ending, names, what is wrong, files that may }
+local DOORS <const> = {
+  { "stdlib", "lua", { "write_stderr", "write_stdout" }, "console.say and host.write print texts", {
+    "stdlib/core/console.lua", -- escapes; the progress bar's own codes
+    "stdlib/cli/check.lua", -- what the script prints
+    "stdlib/debugger/prompt.lua", -- clears a line
+  } },
+  { "stdlib", "lua", { "host%.paint" }, "colours are for charts and the prompt", {
+    "stdlib/cli/plot.lua", "stdlib/prompt/session.lua",
+  } },
+  { "lua runtime", "c", { "fputs", "fprintf", "fwrite", "puts", "printf" },
+    "lt_complain prints texts", {
+    "lua/cli/edit.c", "lua/cli/line.c", "lua/cli/main.c", "lua/cli/paint.c", "lua/cli/plain.c",
+    "lua/cli/report.c", "lua/cli/services.c",
+  } },
+  { "lua runtime", "c", { "open", "fopen", "openat" }, "lt_file_open opens files of others", {
+    "lua/host/isolate/seal.c",
+    "runtime/io/file.c", "runtime/io/below.c", "runtime/io/saving.c", "runtime/io/shadow.c",
+    "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/proc.c", -- /proc and /sys
+    "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
+    "runtime/launch/child.c", "lua/bind/child.c", -- /dev/null
+    "runtime/launch/files.c", "runtime/launch/worker_fork.c", "runtime/net/inbox.c",
+    "lua/bind/jobs.c", "lua/cli/history.c", -- own files, with flags of their own
+    "lua/host/install.c", -- the library's chunks
+  } },
+}
+
+local function bare(text, ending)
+  local function blank(s) return (s:gsub("[^\n]", " ")) end
+  text = text:gsub('"[^"\n]*"', blank)
+  if ending == "lua" then return (text:gsub("%-%-[^\n]*", blank)) end
+  return (text:gsub("/%*.-%*/", blank):gsub("//[^\n]*", blank))
+end
+
+-- Of C only calls count, and none through a table of functions.
+local function uses(line, name, ending)
+  local from, to = line:find("%f[%w_]" .. name .. "%f[^%w_]")
+  return from and (ending == "lua"
+    or line:find("^%s*%(", to + 1) and not line:sub(1, from - 1):find "[>.]$")
+end
+
+local function check_file(fail, path, door)
+  local file <close> = assert(io.open(path, "rb"))
+  local number = 0
+  for line in (bare(file:read "a", door[2]) .. "\n"):gmatch "(.-)\n" do
+    number = number + 1
+    for _, name in ipairs(door[3]) do
+      if uses(line, name, door[2]) then
+        fail("%s:%d: %s: %s", path, number, name:gsub("%%", ""), door[4])
+      end
+    end
+  end
+end
+
+return function(fail)
+  for _, door in ipairs(DOORS) do
+    local may = {}
+    for _, path in ipairs(door[5]) do may[path] = true end
+    local pipe <close> = assert(io.popen(("find %s -name '*.%s' 2>/dev/null | sort"):format(
+      door[1], door[2])))
+    for path in pipe:lines() do
+      if not may[path] then check_file(fail, path, door) end
+    end
+  end
+end
