@@ -15,6 +15,7 @@
 
 enum { UNWIND_S = 2, ORPHAN_MS = 800, DONE_S = 5, STACK = 1 << 19 };
 enum { SEEN_MS = 2500, LOCATED_MS = 50 };
+enum { MOVED_MS = 90, MOVED_RANKS = 64 };
 
 static bool is_coordinator(const lt_watchdog *d) { return d->info->rank == 0; }
 
@@ -105,9 +106,23 @@ static void handle_requests(lt_watchdog *d) {
   if ((fresh & LT_REQUEST_DONE) != 0) lt_watchdog_send_kind(d, 0, LT_MESSAGE_DONE);
 }
 
+/* Where the main thread is: its activity and its line. */
+static uint64_t place_of(const lt_heartbeat *h) {
+  return (uint64_t)atomic_load(&h->activity_version) << 32 | atomic_load(&h->line);
+}
+
+/* Rank 0 knows of a joined rank that is killed what its last heartbeat says: one that has moved
+   sends the next at once, unless many ranks would do so, or its link is not open yet. */
+static bool has_news(const lt_watchdog *d) {
+  if (d->connections == NULL || is_coordinator(d) || d->info->size > MOVED_RANKS) return false;
+  if (d->heartbeat_ns - d->now_ns > LT_SECOND - (int64_t)MOVED_MS * LT_MS) return false;
+  return lt_channel_is_open(&d->peers[0].link) && place_of(d->heartbeat) != d->sent_place;
+}
+
 static void send_heartbeats(lt_watchdog *d) {
-  if (d->now_ns < d->heartbeat_ns) return;
+  if (d->now_ns < d->heartbeat_ns && !has_news(d)) return;
   d->heartbeat_ns = d->now_ns + LT_SECOND;
+  d->sent_place = place_of(d->heartbeat);
   d->out = (lt_message){.kind = LT_MESSAGE_HEARTBEAT, .rank = d->info->rank};
   lt_watchdog_state(d, &d->out.state);
   lt_issued_list list = {0};

@@ -55,6 +55,7 @@ typedef struct lt_watchdog {
 
   uint32_t requests_done;
   int64_t now_ns, heartbeat_ns; /* now, and when the next heartbeat is due */
+  uint64_t sent_place;          /* where this rank was at its last heartbeat (watchdog.c) */
   lt_message in, out;
   /* At rank 0 the gravest failure so far, then the verdict; elsewhere what this rank reported or
      judged, sent again on a new connection. `bytes` 0: none. */

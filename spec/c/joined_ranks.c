@@ -62,6 +62,16 @@ static void run_kill(void) {
   for (;;) check(sum(c, w, 1) > 0);
 }
 
+/* Its watchdog sends where it is within a tenth of a second. */
+static void run_kill_later(void) {
+  lt_world_set_activity(w, "training_step", "model.lua", 12);
+  if (rank == size - 1) {
+    usleep(400000);
+    kill(getpid(), SIGKILL);
+  }
+  for (;;) check(sum(c, w, 1) > 0);
+}
+
 static void run_kill_first(void) {
   if (rank == 0) kill(getpid(), SIGKILL);
   for (;;) check(sum(c, w, 1) > 0);
@@ -102,7 +112,8 @@ static const struct {
   void (*run)(void);
 } cases[] = {{"good", run_good},        {"raise", run_raise},  {"kill", run_kill},
              {"first", run_kill_first}, {"exit5", run_exit_5}, {"exit0", run_exit_0},
-             {"leave", run_leave},      {"stop", run_stop},    {"stuck", run_stuck}};
+             {"leave", run_leave},      {"stop", run_stop},    {"stuck", run_stuck},
+             {"later", run_kill_later}};
 
 /* A backend and a place without a launcher: a file that all map. */
 static const lt_comm_ops *from_file(char **arguments, lt_comm_place *place) {

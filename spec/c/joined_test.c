@@ -102,6 +102,14 @@ static void a_killed_rank_ends_all(void **state) {
   assert_true(o.seconds < 10);
 }
 
+static void where_a_killed_rank_was_is_known(void **state) {
+  (void)state;
+  outcome o = join("later", 3, -1, 30);
+  expect_end(&o, 0);
+  expect_said(&o, "last known: rank 2: in training_step at model.lua:12\n");
+  expect_said(&o, "ended: 1 1 137\n");
+}
+
 static void the_lowest_survivor_tells_of_rank_0(void **state) {
   (void)state;
   outcome o = join("first", 3, -1, 30);
@@ -244,6 +252,7 @@ int main(void) {
       cmocka_unit_test(ranks_join_and_leave),
       cmocka_unit_test(an_error_of_one_is_reported_once),
       cmocka_unit_test(a_killed_rank_ends_all),
+      cmocka_unit_test(where_a_killed_rank_was_is_known),
       cmocka_unit_test(the_lowest_survivor_tells_of_rank_0),
       cmocka_unit_test(exit_5_of_one_is_a_failure),
       cmocka_unit_test(exit_0_of_all_is_an_end),
