@@ -366,6 +366,11 @@ for name, before in pairs { empty = "", ones = "", rand = "", randn = "", zeros 
   rows.extra["lt." .. name .. "_like"] = "lt." .. name .. "_like(x, " .. arguments
   rows.extra["x:" .. name .. "_like"] = "x:" .. name .. "_like(" .. arguments
 end
+for name, rest in pairs { l1_unstructured = "1, x, ", random_unstructured = "1, ",
+  ln_structured = "1, 2, 1, x, ", random_structured = "1, 1, ", custom_from_mask = "x, " } do
+  rows.extra["lt.nn.utils.prune." .. name] = ("lt.nn.utils.prune.%s(net, 'weight', %sEXTRA)")
+    :format(name, rest)
+end
 for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "short", "uint16",
   "byte", "char", "bool" } do
   rows.extra["x:" .. name] = "x:" .. name .. "(EXTRA)"
@@ -388,6 +393,7 @@ rows.open = {
   ["lt.Metric:update"] = "raises that a class has none",
   ["lt.Module:manual_backward"] = "hands it to backward",
   ["lt.Trainer:manual_backward"] = "hands it to backward",
+  ["lt.nn.utils.prune.BasePruningMethod:apply"] = "hands it to the class",
   ["lt.Optimizer:join"] = "joins any number of lists",
   ["lt.ClusterEnvironment:integer"] = "takes any number of names",
 }

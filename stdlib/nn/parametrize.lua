@@ -1,8 +1,9 @@
 -- stdlib/nn/parametrize.lua: a parameter of a module that is computed whenever it is read.
 --
--- What it is computed from is a module under the parameter's name in the field `parametrizations`,
--- with PyTorch's names in it; it has forward() and assign(value). The object gets a class below its
--- own, in which that field is no field but a call.
+-- What computes it has forward() and assign(value): a module under the parameter's name in the
+-- field `parametrizations`, with PyTorch's names in it, or an object in the field `_computed`,
+-- which is not part of the module. The module gets a class below its own, in which reading that
+-- field is a call.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -14,8 +15,8 @@ local parametrize = {}
 local Parametrizations <const> = Module:extend("Parametrizations")
 
 local function made_by(module, key)
-  local list = rawget(module, "parametrizations")
-  return list and rawget(list, key)
+  local list, own = rawget(module, "parametrizations"), rawget(module, "_computed")
+  return list and rawget(list, key) or own and own[key]
 end
 
 local classes = {} -- by the class of which they are
@@ -52,12 +53,24 @@ function parametrize.parameter(module, name, who)
   return parameter
 end
 
---- Makes the parameter `name` what `made` computes; returns the module.
+local function is_computing(module)
+  return rawget(module, "parametrizations") or rawget(module, "_computed")
+end
+
+-- The class in which fields are computed, before the first of them is.
+local function begin(module)
+  if not is_computing(module) then setmetatable(module, class_below(getmetatable(module))) end
+end
+
+-- The class of its own again, after the last of them.
+local function finish(module)
+  if not is_computing(module) then setmetatable(module, getmetatable(module).super) end
+end
+
+--- Makes the parameter `name` what the module `made` computes; returns the module.
 function parametrize.register(module, name, made)
-  if not rawget(module, "parametrizations") then
-    module.parametrizations = Parametrizations()
-    setmetatable(module, class_below(getmetatable(module)))
-  end
+  begin(module)
+  if not rawget(module, "parametrizations") then module.parametrizations = Parametrizations() end
   module.parametrizations[name] = made
   made:train(module.training)
   rawset(module, name, nil)
@@ -71,8 +84,27 @@ function parametrize.remove(module, name, value)
   rawset(module, name, c.is_parameter(value) and value or c.parameter(value))
   if #list:children() > 0 then return end
   rawset(module, "parametrizations", nil)
-  setmetatable(module, getmetatable(module).super)
+  finish(module)
 end
+
+--- Makes the field `name` what the object `made` computes, which is not part of the module.
+function parametrize.compute(module, name, made)
+  begin(module)
+  if not rawget(module, "_computed") then rawset(module, "_computed", {}) end
+  module._computed[name] = made
+  rawset(module, name, nil)
+end
+
+--- Ends that.
+function parametrize.uncompute(module, name)
+  module._computed[name] = nil
+  if next(module._computed) ~= nil then return end
+  rawset(module, "_computed", nil)
+  finish(module)
+end
+
+--- What computes the field; nil where nothing does.
+parametrize.computed = made_by
 
 --- What computes the parameter; raises where it is a plain one.
 function parametrize.made(module, name, who)

@@ -1,11 +1,13 @@
 --- stdlib/nn/utils.lua: lt.nn.utils, what PyTorch has in torch.nn.utils and torch.utils.checkpoint.
 --
 local c = require "ltrain.c"
+local closed = require "ltrain.core.closed"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
 local parameter_vector = require "ltrain.nn.parameter_vector"
 local parametrize = require "ltrain.nn.parametrize"
+local prune = require "ltrain.nn.prune"
 
 local utils = {}
 
@@ -72,5 +74,8 @@ utils.parameters_to_vector = parameter_vector.parameters_to_vector
 --- nn.utils.vector_to_parameters(vector, parameters): copies the elements of a vector into the
 --- parameters, in the order of parameters_to_vector.
 utils.vector_to_parameters = parameter_vector.vector_to_parameters
+
+--- nn.utils.prune: see nn.utils.prune below.
+utils.prune = closed(prune, "nn.utils.prune")
 
 return exact.all(utils, "nn.utils")

@@ -66,7 +66,7 @@ end
 -- What stands before a method's name in the lists: of a class, of a room, else the name itself.
 local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "environment",
   DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler",
-  GradScaler = "scaler" }
+  GradScaler = "scaler", utils = "nn.utils", ["utils.prune"] = "prune" }
 
 --- What stands before the names of the methods of `name`.
 function section.object(name)
@@ -113,7 +113,9 @@ end
 --- text that has their order, methods = {...}. parent(init) is the file of an inherited init.
 function section.of(file, name, value, upvalue, parent)
   local order = file.text
-  local call, said, params = constructor(file, name)
+  local is_room = type(value) == "table" and not rawget(value, "__name")
+  local call, said, params
+  if is_room then params = {} else call, said, params = constructor(file, name) end
   local init = type(value) == "table" and field_of(value, "init")
   if not call and not said and init then -- that of the parent
     local inherited = parent(init)

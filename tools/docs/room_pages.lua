@@ -11,7 +11,8 @@ local source = require "source"
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" },
-    { "stdlib/nn/utils.lua", "nn.utils", "ltrain.nn.utils" } } },
+    { "stdlib/nn/utils.lua", "nn.utils", "ltrain.nn.utils" },
+    { "stdlib/nn/prune.lua", "nn.utils.prune", "ltrain.nn.prune" } } },
   { "models", "Models", "lt.models: well-known models", {
     { "stdlib/models/resnet.lua", "models.resnet18, models.resnet34, models.resnet50",
       "ltrain.models.resnet", "resnet18" },
