@@ -8,13 +8,13 @@ local errors = require "ltrain.core.errors"
 local load_place = require "ltrain.core.load_place"
 local places = require "ltrain.core.places"
 
--- What the library calls itself. Scripts of a host's state do not find it (lua/host/install.c).
-local OWN <const> = { io = true, runtime = true }
+-- What the library alone calls.
+local INTERNAL <const> = { io = true, runtime = true }
 
 local lt = {}
 for name, value in next, c do
-  local is_own = c.runtime.internal[name] or OWN[name] and c.runtime.hosted
-  if not places[name] and not is_own then lt[name] = value end
+  local is_internal = INTERNAL[name] or c.runtime.internal[name]
+  if not places[name] and not is_internal then lt[name] = value end
 end
 
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.

@@ -108,8 +108,6 @@ static void set_callbacks(lua_State *L, ltrain *l) {
   l->b->c->log_ud = l;
   push_part(L, "ltrain.runtime");
   luaL_setfuncs(L, streams, 0);
-  lua_pushboolean(L, true);
-  lua_setfield(L, -2, "hosted");
   lua_pop(L, 1);
   if (l->config.progress == NULL) return;
   push_part(L, "ltrain.trainer.host_progress");

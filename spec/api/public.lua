@@ -9,9 +9,6 @@ local lt = require "ltrain"
 local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 
--- The library's own side: nothing of it is documented for scripts.
-local INTERNAL <const> = { dist = true, io = true, runtime = true }
-
 local function is_public(key, value)
   return type(key) == "string" and not key:find "^_" and type(value) == "function"
 end
@@ -59,12 +56,12 @@ local function add_bases(found)
   for given, name in next, bases do add_class(found, name, given) end
 end
 
---- All of it, without what is said to be internal.
+--- All of it.
 function public.list()
   local found = { list = {}, classes = {} }
   for name in tree.pairs(places) do add(found, "lt." .. name, lt[name]) end
-  for name, value in pairs(c) do
-    if not places[name] and not INTERNAL[name] then add(found, "lt." .. name, value) end
+  for name in pairs(c) do
+    if not places[name] then add(found, "lt." .. name, rawget(lt, name)) end
   end
   for name, method in pairs(public.methods()) do found.list["x:" .. name] = method end
   for _, name in ipairs { "Group", "Handle" } do

@@ -149,7 +149,7 @@ describe("lt.Function", function()
       exp(x) -- the next call lets go of what died since
       collectgarbage()
       collectgarbage()
-      return lt.runtime.memory().live_bytes
+      return require("ltrain.c").runtime.memory().live_bytes
     end
     local function once()
       exp(exp(x))

@@ -305,7 +305,7 @@ describe("create_graph", function()
     local function held()
       collectgarbage()
       collectgarbage()
-      return lt.runtime.memory().live_bytes
+      return require("ltrain.c").runtime.memory().live_bytes
     end
     once()
     local before = held()

@@ -4,6 +4,7 @@
 --
 -- Prints samples a second of all ranks together, a line for each window of STEPS whole steps; on
 -- several ranks also `shares HEADER CHECKS`, in percent of the median step.
+local c = require "ltrain.c"
 local costs_of = require "spec.bench.step_costs"
 local lt = require "ltrain"
 local models = require "spec.bench.torch_models"
@@ -14,8 +15,8 @@ local WARM_UP <const> = 50
 local READY <const> = 16 -- batches that come again and again
 
 lt.seed(1)
-lt.runtime.set_threads(1)
-local clock <const> = lt.runtime.clock
+c.runtime.set_threads(1)
+local clock <const> = c.runtime.clock
 
 local net = models.net(name)
 function net:training_step(batch) return lt.cross_entropy(self(batch[1]), batch[2]) end

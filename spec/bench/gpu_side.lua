@@ -1,18 +1,19 @@
 -- spec/bench/gpu_side.lua: ltrain's side of ./dev bench gpu; gpu_side.py has the same cases.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 local models = require "spec.bench.torch_models"
 
-lt.runtime.default_device "cuda"
+c.runtime.default_device "cuda"
 lt.seed(1)
 
 -- Seconds of a call, the least of 7 windows of about 30 ms.
 local function seconds(fn)
   local function window(n)
     lt.cuda.synchronize()
-    local start = lt.runtime.clock()
+    local start = c.runtime.clock()
     for _ = 1, n do fn() end
     lt.cuda.synchronize()
-    return (lt.runtime.clock() - start) / n
+    return (c.runtime.clock() - start) / n
   end
   window(5)
   local n = math.max(3, math.ceil(0.03 / window(5)))

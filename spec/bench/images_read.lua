@@ -1,10 +1,11 @@
 -- spec/bench/images_read.lua: our side of images.sh: images_read.lua FOLDER THREADS.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 
 local T <const> = lt.transforms
-local clock <const> = lt.runtime.clock
+local clock <const> = c.runtime.clock
 
-lt.runtime.set_threads(tonumber(arg[2]))
+c.runtime.set_threads(tonumber(arg[2]))
 local transform <const> = T.Compose { T.RandomResizedCrop(224), T.RandomHorizontalFlip {},
   T.ToTensor(), T.Normalize({ 0.485, 0.456, 0.406 }, { 0.229, 0.224, 0.225 }) }
 local data <const> = lt.data.ImageFolder(arg[1], { transform = transform })

@@ -2,7 +2,7 @@
 local lt = require "ltrain"
 
 local nn = lt.nn
-local clock <const> = lt.runtime.clock
+local clock <const> = require("ltrain.c").runtime.clock
 local B <const>, SECONDS <const> = 64, tonumber(arg[1])
 
 lt.seed(1)

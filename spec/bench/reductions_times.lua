@@ -2,7 +2,7 @@
 -- standard input.
 local lt = require "ltrain"
 
-local clock <const>, rounds = lt.runtime.clock, math.tointeger(arg[1])
+local clock <const>, rounds = require("ltrain.c").runtime.clock, math.tointeger(arg[1])
 local weight <const> = lt.randn(100000, 64)
 local ids <const>, offsets = lt.randint(0, 100000, { 512, 32 }), lt.arange(0, 512 * 32, 32)
 local factors <const>, leaf = lt.rand(512, 32), weight:clone():requires_grad_(true)

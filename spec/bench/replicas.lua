@@ -14,7 +14,7 @@ local net = models.net "mlp"
 function net:training_step(batch) return lt.cross_entropy(self(batch[1]), batch[2]) end
 function net:configure_optimizers() return models.optimizer("mlp", self) end
 
-local clock <const> = lt.runtime.clock
+local clock <const> = require("ltrain.c").runtime.clock
 
 -- Seconds from the end of a batch to that of the next, the shortest.
 local best, before = math.huge, nil

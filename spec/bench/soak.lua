@@ -2,6 +2,7 @@
 --   ./dev bench soak [STEPS [EPOCHS]]     1000000 and 5000
 -- "held" is what a full collection leaves of Lua's heap, structs and tensors; "most" the highest
 -- that these were between collections, in each tenth of the run; "RSS" the process.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 
 local STEPS <const>, EPOCHS <const> = tonumber(arg[1]) or 1000000, tonumber(arg[2]) or 5000
@@ -9,13 +10,13 @@ local FIRST <const> = 1000 -- steps, or epochs, that the end is compared with
 local LIMIT <const> = 1.05
 
 local function in_use()
-  local m = lt.runtime.memory()
+  local m = c.runtime.memory()
   return m.lua_bytes + m.struct_bytes + m.live_bytes
 end
 
 local function after_full()
-  lt.runtime.collect_fully()
-  lt.runtime.collect_fully() -- what finalizers of the first let go
+  c.runtime.collect_fully()
+  c.runtime.collect_fully() -- what finalizers of the first let go
   return in_use()
 end
 
@@ -28,7 +29,7 @@ end
 
 -- Follows a run of `total` steps or epochs.
 local function watch(total)
-  local seen = { total = total, most = {}, start = lt.runtime.clock() }
+  local seen = { total = total, most = {}, start = c.runtime.clock() }
   return seen, function(count)
     local tenth = math.min(count * 10 // total, 9) + 1
     seen.most[tenth] = math.max(seen.most[tenth] or 0, in_use())
@@ -41,7 +42,7 @@ local function report(what, seen)
   local last, most = seen.last, {}
   for i, bytes in ipairs(seen.most) do most[i] = ("%.2f"):format(bytes / 1e6) end
   print(("%d %s in %.0f s: held %.3f MB after %d, %.3f MB at the end (%.4f)"):format(seen.total,
-    what, lt.runtime.clock() - seen.start, seen.first / 1e6, FIRST, last / 1e6, last / seen.first))
+    what, c.runtime.clock() - seen.start, seen.first / 1e6, FIRST, last / 1e6, last / seen.first))
   print(("  most, MB, by tenths: %s; RSS %.1f MB"):format(table.concat(most, " "), rss() / 1e6))
   return last <= LIMIT * seen.first
 end

@@ -4,7 +4,7 @@
 --
 -- Each value is the least and the median over RUNS processes, less what an empty shell command
 -- costs. Stock lua5.4 stands beside it.
-local lt = require "ltrain"
+local c = require "ltrain.c"
 
 local RUNS <const> = tonumber(arg and arg[1]) or 40
 local LTRAIN <const> = os.getenv("LTRAIN") or arg[-1]
@@ -12,9 +12,9 @@ local LTRAIN <const> = os.getenv("LTRAIN") or arg[-1]
 local function measure(command)
   local times = {}
   for i = 1, RUNS do
-    local began = lt.runtime.clock()
+    local began = c.runtime.clock()
     assert(os.execute(command .. " >/dev/null"))
-    times[i] = (lt.runtime.clock() - began) * 1e3
+    times[i] = (c.runtime.clock() - began) * 1e3
   end
   table.sort(times)
   return times[1], times[RUNS // 2 + 1]

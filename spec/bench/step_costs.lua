@@ -1,11 +1,10 @@
 -- spec/bench/step_costs.lua: seconds of what ranks add to a step beside the gradients, measured at
 -- the end of a running fit; all ranks call it.
 local agree = require "ltrain.trainer.ranks.agree"
-local lt = require "ltrain"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local external_writes = require "ltrain.optim.external_writes"
 
-local clock <const> = lt.runtime.clock
+local clock <const> = require("ltrain.c").runtime.clock
 
 local EVERY <const> = 50 -- steps between comparisons, the Trainer's default
 

@@ -6,6 +6,7 @@
 -- the strategies take turns. Times are of rank 0: from the end of a batch to that of the next, the
 -- shortest and the median of all rounds, and the processor's for a step, which says most on a busy
 -- machine. local_sgd averages every 4 steps, which the shortest does not show.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 local models = require "spec.bench.torch_models"
 
@@ -14,8 +15,8 @@ local STEPS <const> = math.tointeger(tonumber(arg[2] or 100))
 local STRATEGIES <const> = { "ddp", "zero1", "local_sgd" }
 local READY <const> = 16 -- batches that come again and again
 
-lt.runtime.set_threads(1)
-local clock <const> = lt.runtime.clock
+c.runtime.set_threads(1)
+local clock <const> = c.runtime.clock
 
 local NETS <const> = {
   { "mlp-64", function() return models.net "mlp" end },

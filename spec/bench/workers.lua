@@ -9,7 +9,7 @@ local lt = require "ltrain"
 
 local MILLISECONDS <const> = tonumber(arg and arg[1]) or 5
 local ROUNDS <const> = 3
-local clock <const> = lt.runtime.clock
+local clock <const> = require("ltrain.c").runtime.clock
 
 local function seconds_of(loader)
   local start = clock()

@@ -1,7 +1,7 @@
 -- spec/bind/collector_spec.lua: memory stays at what one step needs.
 local lt = require "ltrain"
 
-local runtime = lt.runtime
+local runtime = require("ltrain.c").runtime
 local ELEMENTS <const> = 1024 -- 4 KiB a tensor
 
 -- One step of n tensors that the tape keeps until backward, and what a loop holds: a weight.

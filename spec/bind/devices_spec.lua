@@ -4,7 +4,7 @@ local lt = require "ltrain"
 local error_of = require "spec.error_of"
 local tiny = require "spec.trainer.tiny"
 
-local runtime <const> = lt.runtime
+local runtime <const> = require("ltrain.c").runtime
 
 -- What `fn` does to the counts of the fake devices.
 local function counted(fn)

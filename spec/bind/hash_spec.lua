@@ -75,9 +75,9 @@ end
 
 describe("the hash of tensors on a device", function()
   local function counted(fn)
-    local before, grown = lt.runtime.fake_counts(), {}
+    local before, grown = c.runtime.fake_counts(), {}
     fn()
-    for name, n in pairs(lt.runtime.fake_counts()) do grown[name] = n - before[name] end
+    for name, n in pairs(c.runtime.fake_counts()) do grown[name] = n - before[name] end
     return grown
   end
 
@@ -104,7 +104,7 @@ describe("the hash of tensors on a device", function()
     local function held()
       hash { x }
       collectgarbage()
-      return lt.runtime.memory("fake").live_bytes
+      return c.runtime.memory("fake").live_bytes
     end
     local before = held()
     for _ = 1, 5 do hash { x, x } end

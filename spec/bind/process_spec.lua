@@ -1,21 +1,21 @@
 -- spec/bind/process_spec.lua: programs that the library starts: captured, supervised, looked for.
-local lt = require "ltrain"
+local c = require "ltrain.c"
 
-local process = lt.runtime.process
+local process = c.runtime.process
 
 local function sh(text) return { "sh", "-c", text } end
 
 -- Seconds to sleep that no other process on this machine sleeps.
-local function long(seconds) return ("%d.%d"):format(seconds, lt.runtime.pid()) end
+local function long(seconds) return ("%d.%d"):format(seconds, c.runtime.pid()) end
 
 -- Waits until no process sleeps for so long: who was killed may take a moment to end.
 local function is_over(seconds)
-  local last = lt.runtime.clock() + 20
+  local last = c.runtime.clock() + 20
   repeat
     local pipe <close> = assert(io.popen(("ps -eo stat,args | grep '[s]leep %s' | grep -v '^Z'")
       :format(seconds)))
     if pipe:read("a") == "" then return true end
-  until lt.runtime.clock() > last
+  until c.runtime.clock() > last
   return false
 end
 

@@ -1,7 +1,7 @@
 -- spec/bind/random_spec.lua: seeds, positions of draws, and math.random.
 local lt = require "ltrain"
 
-local runtime = lt.runtime
+local runtime = require("ltrain.c").runtime
 
 describe("lt.seed", function()
   it("repeats all draws", function()

@@ -206,7 +206,7 @@ static int run_failing(world *w, const char *code, long n) {
 
 /* The table of lines has no room yet: the first line takes an allocation. */
 static void a_line_that_cannot_be_kept_fails_nothing(void **state) {
-  static const char mark[] = "require 'ltrain'.runtime.mark_line()";
+  static const char mark[] = "require 'ltrain.c'.runtime.mark_line()";
   (void)state;
   world w;
   open_bare(&w);

@@ -19,7 +19,8 @@ describe("a quota of cores", function()
     local mounted = ("unshare -m sh -c 'mount --bind %s /sys/fs/cgroup && "):format(folder)
     local _, possible = lines_of(mounted .. "true'")
     local out = possible and lines_of(mounted .. ("env -u OMP_NUM_THREADS %s -e \"%s\"'"):format(
-      ltrain, "print(lt.runtime.get_threads(), lt.runtime.process.cores())"))
+      ltrain, "local runtime = require [[ltrain.c]].runtime print(runtime.get_threads(), "
+        .. "runtime.process.cores())"))
     os.execute("rm -r " .. folder)
     if not possible then pending("no mounts of one's own here (unshare -m)") end
     return out

@@ -8,7 +8,7 @@ describe("ltrain info", function()
     assert.equal(0, status)
     assert.matches("^ltrain +%d+%.%d+%.%d+\nlua +Lua 5%.4%.%d+\n", out)
     assert.matches("\ncpu +yes: instructions of level %w+, bf16 [%w ]+, oneDNN [%d.]+\n", out)
-    for _, part in ipairs(lt.runtime.parts()) do
+    for _, part in ipairs(require("ltrain.c").runtime.parts()) do
       if not part.present then
         assert.matches(("\n%s +no: %%w"):format(part.name), out)
       end

@@ -16,7 +16,8 @@ end
 
 describe("the binary", function()
   it("takes a number of threads that no machine has for the most it can use", function()
-    local work <const> = "local lt = require 'ltrain' print(lt.runtime.get_threads(), "
+    local work <const> = "local lt = require 'ltrain' "
+      .. "print(require 'ltrain.c'.runtime.get_threads(), "
       .. "lt.ones(300, 300):matmul(lt.ones(300, 300)):exp():sum():item() > 1)"
     local status, text = shell(("OMP_NUM_THREADS=999999 LTRAIN -e %q"):format(work))
     assert.equal("ltrain: note: OMP_NUM_THREADS=999999: 1024 threads are used\n1024\ttrue\n", text)

@@ -81,7 +81,7 @@ describe("the prompt", function()
 
   it("returns after an interrupt", function()
     local out, err = answers {
-      "io.popen('kill -INT ' .. lt.runtime.pid()):close() while true do end", "8" }
+      "io.popen('kill -INT ' .. require 'ltrain.c'.runtime.pid()):close() while true do end", "8" }
     assert.equal("8\n", out)
     assert.equal("stdin:1: interrupted\n", err)
   end)

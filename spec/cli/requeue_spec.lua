@@ -9,8 +9,8 @@ local lt = require "ltrain"
 local Net = lt.Module:extend "Net"
 function Net:init() self.layer = lt.nn.Linear(3, 1) end
 function Net:training_step(batch)
-  if self.trainer.global_step == 5 and lt.runtime.getenv "WHAT" == "signal" then
-    io.popen("kill -USR1 " .. lt.runtime.pid()):close()
+  if self.trainer.global_step == 5 and require "ltrain.c".runtime.getenv "WHAT" == "signal" then
+    io.popen("kill -USR1 " .. require "ltrain.c".runtime.pid()):close()
   end
   return self.layer(batch[1]):mean()
 end
@@ -21,7 +21,7 @@ local function trainer()
   return lt.Trainer {max_epochs = 4, enable_progress_bar = false, enable_model_summary = false,
     num_sanity_val_steps = 0, log_every_n_steps = 0}
 end
-if lt.runtime.getenv "TWICE" then
+if require "ltrain.c".runtime.getenv "TWICE" then
   trainer():validate({forward = print, validation_step = function() end},
     lt.data.DataLoader(data, {batch_size = 4}))
 end
@@ -89,7 +89,8 @@ describe("SIGUSR1 in a job of SLURM", function()
   end)
 
   over({ "mpi" }, "requeues when one rank alone gets it, not the first,", function(way)
-    local script = SCRIPT:gsub('lt.runtime.getenv "WHAT" == "signal"', "lt.dist.rank() == 1")
+    local script = SCRIPT:gsub('require "ltrain.c".runtime.getenv "WHAT" == "signal"',
+      "lt.dist.rank() == 1")
     local one <close> = job.start(script, { over = way, env = ("PATH=%s:$PATH SLURM_JOB_ID=7 "
       .. "OMPI_MCA_ras=^slurm OMPI_MCA_plm=rsh"):format(folder) })
     assert.is_true(one:wait_for("status", 60))

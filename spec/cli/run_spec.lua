@@ -119,7 +119,7 @@ describe("ltrain run", function()
   end)
 
   it("sets the threads", function()
-    child.write(folder .. "/threads.lua", "print(require 'ltrain'.runtime.get_threads())")
+    child.write(folder .. "/threads.lua", "print(require 'ltrain.c'.runtime.get_threads())")
     assert.equal("3\n", select(2, run { "run", "threads.lua", "--threads", "3" }))
     assert.equal("5\n", select(2, child.run({ "threads.lua" },
       { dir = folder, env = { OMP_NUM_THREADS = "5" } })))

@@ -37,7 +37,7 @@ describe("a signal", function()
       coroutine.wrap(function()
         local lt = require "ltrain"
         local x = lt.zeros(1)
-        io.popen("kill -INT " .. lt.runtime.pid()):close()
+        io.popen("kill -INT " .. require "ltrain.c".runtime.pid()):close()
         while true do x = x + 1 end
       end)()
     ]=])
@@ -123,7 +123,7 @@ describe("a signal", function()
   it("raises an error in a script that runs no loop", function()
     child.write(folder .. "/busy.lua", [[
       local closed <close> = setmetatable({}, {__close = function() print("closed") end})
-      io.popen("kill -INT " .. require "ltrain".runtime.pid()):close()
+      io.popen("kill -INT " .. require "ltrain.c".runtime.pid()):close()
       while true do end
     ]])
     for _, words in ipairs { { "run", "busy.lua" }, { "busy.lua" } } do
@@ -141,7 +141,7 @@ describe("a signal", function()
       local where = os.getenv("WHERE")
       local function busy(name)
         if name ~= where then return end
-        io.popen("kill -INT " .. lt.runtime.pid()):close()
+        io.popen("kill -INT " .. require "ltrain.c".runtime.pid()):close()
         while true do end
       end
       local x, reads = lt.arange(8):to("f32"):view(8, 1) / 8, 0
@@ -217,7 +217,7 @@ describe("a signal", function()
 
   it("is left alone when the process was started with it ignored", function()
     child.write(folder .. "/ignored.lua", [[
-      io.popen("kill -INT " .. require "ltrain".runtime.pid()):close()
+      io.popen("kill -INT " .. require "ltrain.c".runtime.pid()):close()
       print("resumes")
     ]])
     local pipe <close> = assert(io.popen(("env --ignore-signal=INT %s %s/ignored.lua"):format(

@@ -1,8 +1,8 @@
 -- spec/clusters/launcher_spec.lua: `--launcher mpi` with a real mpirun on this machine.
+local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local hosts = require "spec.dist.two_hosts.hosts"
 local job = require "spec.dist.job"
-local lt = require "ltrain"
 local mpirun = require "ltrain.clusters.mpirun"
 
 local missing = mpirun.missing()
@@ -16,10 +16,10 @@ describe("--launcher mpi" .. (missing and " (left out: " .. missing .. ")" or ""
 
   local function run(script, ...)
     child.write(folder .. "/script.lua", 'local lt = require "ltrain"\n' .. script)
-    local began = lt.runtime.clock()
+    local began = c.runtime.clock()
     local status, out, err = child.run({ "run", "script.lua", "--launcher", "mpi", ... },
       { dir = folder })
-    return status, out, err, lt.runtime.clock() - began
+    return status, out, err, c.runtime.clock() - began
   end
 
   when("makes ranks of one world, and hands the script its arguments", function()
@@ -32,7 +32,7 @@ describe("--launcher mpi" .. (missing and " (left out: " .. missing .. ")" or ""
   end)
 
   when("says when ranks share cores", function()
-    local ranks = lt.runtime.process.cores() + 1
+    local ranks = c.runtime.process.cores() + 1
     local status, out, err = run("if lt.dist.rank() == 0 then print(lt.dist.world_size()) end",
       "--devices", tostring(ranks))
     assert.equal(0, status, err)
@@ -56,7 +56,8 @@ describe("--launcher mpi" .. (missing and " (left out: " .. missing .. ")" or ""
       local found, _, err, took = run(([[
         lt.dist.barrier()
         if lt.dist.rank() == 0 then
-          local parent = io.popen("ps -o ppid= -p $(ps -o ppid= -p " .. lt.runtime.pid() .. ")")
+          local pid = require "ltrain.c".runtime.pid()
+          local parent = io.popen("ps -o ppid= -p $(ps -o ppid= -p " .. pid .. ")")
           os.execute("kill -%s " .. parent:read("a"))
         end
         while true do end

@@ -1,9 +1,9 @@
 -- spec/clusters/mpirun_spec.lua: the command line of mpirun, and what is wrong before it starts.
+local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local lt = require "ltrain"
 local mpirun = require "ltrain.clusters.mpirun"
 
-local process = lt.runtime.process
+local process = c.runtime.process
 
 -- "a:2 b:3" of a list of hosts, or the message.
 local function hosts_of(text, slots)
@@ -47,7 +47,7 @@ describe("ltrain without the backend of mpi, under mpirun", function()
     local binary <const> = os.getenv("LTRAIN") or "ltrain"
     assert(os.execute(("cp '%s' '%s/ltrain'"):format(binary, folder)))
     local built
-    for _, part in ipairs(lt.runtime.parts()) do
+    for _, part in ipairs(c.runtime.parts()) do
       if part.name == "mpi" then built = not part.text:find "built without" end
     end
     local pipe <close> = assert(io.popen(("cd '%s' && echo >s.lua && env -u LTRAIN_BACKENDS "
@@ -101,11 +101,11 @@ describe("ltrain run", function()
 
   local function refused(options, env)
     local words = { "run", folder .. "/model.lua", table.unpack(options) }
-    local began = lt.runtime.clock()
+    local began = c.runtime.clock()
     local status, out, err = child.run(words, { env = env })
     assert.equal(2, status, err)
     assert.equal("", out)
-    assert(lt.runtime.clock() - began < 10) -- wanted: 1 s
+    assert(c.runtime.clock() - began < 10) -- wanted: 1 s
     return err
   end
 

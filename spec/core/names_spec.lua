@@ -21,6 +21,12 @@ describe("lt", function()
     end
   end)
 
+  it("has nothing that the library alone calls", function()
+    for _, name in ipairs { "io", "runtime", "adam_step", "grads_norm", "gru_layer" } do
+      assert.matches("there is no lt%." .. name, error_of(function() return lt[name] end))
+    end
+  end)
+
   it("names the nearest name at the user's line", function()
     assert.matches("names_spec%.lua:%d+: ltrain: there is no lt%.Modul; did you mean 'Module'%?$",
       error_of(function() return lt.Modul end))

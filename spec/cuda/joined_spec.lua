@@ -21,7 +21,7 @@ local net = Net()
 lt.Trainer { OPTIONS max_steps = 2, logger = false, enable_checkpointing = false,
   enable_progress_bar = false, enable_model_summary = false,
 }:fit(net, lt.data.DataLoader(lt.data.TensorDataset(lt.ones(8, 1)), { batch_size = 1 }))
-local bus = tonumber(lt.runtime.bus_address(net.device):match ":(%x+):", 16) - 0xfa
+local bus = tonumber(require "ltrain.c".runtime.bus_address(net.device):match ":(%x+):", 16) - 0xfa
 local all = lt.dist.all_gather(("%s=%d"):format(net.device, bus))
 if lt.dist.rank() == 0 then print((table.concat(all, " "):gsub("cuda:", ""))) end
 ]]

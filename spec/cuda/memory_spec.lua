@@ -4,7 +4,7 @@ local lt = require "ltrain"
 
 describe("memory of a GPU", function()
   both.it("that is not there is an error with the largest tensors, by op and line", function()
-    local runtime, keep = lt.runtime, {}
+    local runtime, keep = require("ltrain.c").runtime, {}
     local x = lt.ones({ 512, 1024 }, { device = "cuda" }) -- 2 MiB
     runtime.collect_fully()
     runtime.empty_cache()

@@ -98,12 +98,14 @@ describe("a fit on GPUs", function()
     function()
       local script <const> = [[
         local waits, net = {}, Net()
-        function net:on_train_batch_start() waits[#waits + 1] = lt.runtime.watched_waits() end
+        function net:on_train_batch_start()
+          waits[#waits + 1] = require "ltrain.c".runtime.watched_waits()
+        end
         trainer{max_steps = 9, max_epochs = 3, OPTIONS}:fit(net, loader())
         print(waits[9] - waits[2])
-        local before = lt.runtime.watched_waits()
+        local before = require "ltrain.c".runtime.watched_waits()
         for _ = 1, 20 do net.first.weight:add(1):sum():item() end
-        print(lt.runtime.watched_waits() > before)
+        print(require "ltrain.c".runtime.watched_waits() > before)
       ]]
       local plain = scripts.output(2, (script:gsub("OPTIONS", "nonfinite = 'allow'")))
       assert.equal("0\ntrue\n", plain)

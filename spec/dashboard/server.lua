@@ -30,8 +30,8 @@ function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr =
 lt.seed(1)
 local set = lt.data.TensorDataset{x = lt.randn(64, 2)}
 function Net:on_train_batch_start()
-  local until_ = lt.runtime.clock() + 0.01
-  while lt.runtime.clock() < until_ do end
+  local until_ = c.runtime.clock() + 0.01
+  while c.runtime.clock() < until_ do end
 end
 function Net:on_train_epoch_end() self:log_image("w", self.body.weight:sigmoid()) end
 local loader = {}

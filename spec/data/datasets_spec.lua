@@ -1,5 +1,6 @@
 -- spec/data/datasets_spec.lua: data sets by position, their parts, what they refuse.
 
+local c = require "ltrain.c"
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
 local has = require "spec.has"
@@ -181,11 +182,11 @@ describe("data.mnist", function()
   before_each(function()
     folder = os.tmpname()
     os.remove(folder)
-    assert.is_true(lt.io.make_folder(folder))
+    assert.is_true(c.io.make_folder(folder))
   end)
 
   after_each(function()
-    for _, name in ipairs(lt.io.list_folder(folder)) do os.remove(folder .. "/" .. name) end
+    for _, name in ipairs(c.io.list_folder(folder)) do os.remove(folder .. "/" .. name) end
     os.remove(folder)
   end)
 

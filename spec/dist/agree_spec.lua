@@ -115,7 +115,7 @@ describe("ranks agree", function()
       local keep = lt.callbacks.ModelCheckpoint{dirpath = folder, train_time_interval = 0.05,
         save_top_k = -1}
       function net:on_train_batch_end()
-        if #lt.io.list_folder(folder) >= 2 then self.trainer.should_stop = true end
+        if #require "ltrain.c".io.list_folder(folder) >= 2 then self.trainer.should_stop = true end
       end
       trainer({devices = 2, max_epochs = -1, enable_checkpointing = true, callbacks = {keep}})
         :fit(net, loader())

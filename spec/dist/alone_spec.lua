@@ -13,7 +13,7 @@ describe("a world of one", function()
       world.local_ranks, world.node_rank, world.nodes })
     assert.same({ world.pid }, world.pids)
     assert.equal(1, #world.hosts)
-    assert.equal(lt.runtime.get_threads(), world.threads)
+    assert.equal(require("ltrain.c").runtime.get_threads(), world.threads)
     assert.equal("binary tree", world.reduction_order)
   end)
 

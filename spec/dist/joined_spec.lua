@@ -89,7 +89,7 @@ describe("ranks of mpirun", function()
   test("of one machine are heard by rank 0 on its loopback alone", function()
     local status, output = mpirun(2, [[
       local sockets, heard = {}, {}
-      local all <close> = io.popen(("ls -l /proc/%d/fd"):format(lt.runtime.pid()))
+      local all <close> = io.popen(("ls -l /proc/%d/fd"):format(require "ltrain.c".runtime.pid()))
       for line in all:lines() do sockets[line:match "socket:%[(%d+)%]" or 0] = true end
       for _, name in ipairs {"tcp", "tcp6"} do
         for line in io.lines("/proc/self/net/" .. name) do
@@ -125,7 +125,7 @@ describe("ranks of mpirun", function()
 
   test("keep the seed that each was given", function()
     local status, output = mpirun(2, [[
-      assert(lt.runtime.rng_get().seed == 7)
+      assert(require "ltrain.c".runtime.rng_get().seed == 7)
     ]], "run --seed 7")
     assert.equal(0, status, output)
   end)

@@ -4,7 +4,6 @@
 local expect = require "spec.dist.expect"
 local failures = require "spec.dist.failures"
 local job = require "spec.dist.job"
-local lt = require "ltrain"
 local over = require "spec.dist.over"
 
 describe("a rank that is killed", function()
@@ -36,7 +35,7 @@ describe("a rank that is killed", function()
     assert.truthy(one:wait_gone(30))
     for _, name in ipairs { "shared.0", "shared.1" } do
       for path in one:read(name):gmatch "[^\n]+" do
-        assert(path == "/" or not lt.io.kind(path), path)
+        assert(path == "/" or not require("ltrain.c").io.kind(path), path)
       end
     end
   end)

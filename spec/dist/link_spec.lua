@@ -5,7 +5,7 @@
 -- Cases that only wait do it together. Bounds are those of ./dev bench failure, ten times.
 local hosts = require "spec.dist.two_hosts.hosts"
 local job = require "spec.dist.job"
-local lt = require "ltrain"
+local process = require("ltrain.c").runtime.process
 
 local TIMEOUT <const> = 12
 local BOUND <const> = TIMEOUT + 7 -- a rank that lost rank 0 gives the others 5 s
@@ -16,12 +16,12 @@ local when = reason and pending or it
 -- All ranks reduce until there is the file "enough"; "gap" is the longest that one of them took.
 local WORK <const> = [[
 pid(lt.dist.rank())
-local x, k, gap, last = lt.ones(1000), 0, 0, lt.runtime.clock()
+local x, k, gap, last = lt.ones(1000), 0, 0, require "ltrain.c".runtime.clock()
 repeat
   k = k + 1
   local sum = lt.dist.all_reduce(x)
   assert(sum:min():item() == lt.dist.world_size() and sum:max():item() == lt.dist.world_size())
-  local now = lt.runtime.clock()
+  local now = require "ltrain.c".runtime.clock()
   gap, last = math.max(gap, now - last), now
   if k == 10 and lt.dist.rank() == 0 then mark "ready" end
 until lt.dist.broadcast(exists "enough")
@@ -133,7 +133,7 @@ describe("two hosts" .. (reason and " (left out: " .. reason .. ")" or ""), func
   when("are refused within a second when one of them cannot be reached", function()
     local two <close> = hosts.up()
     local began = job.now()
-    local status, text = lt.runtime.process.capture(two:on_lta(hosts.binary, "run", "--launcher",
+    local status, text = process.capture(two:on_lta(hosts.binary, "run", "--launcher",
       "mpi", "--devices", "1", "--hosts", "ltb,10.77.0.9", "spec/dist/link_spec.lua"), 60)
     assert.equal(2, status, text)
     assert(job.now() - began < 10) -- wanted: 1 s

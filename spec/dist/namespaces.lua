@@ -1,15 +1,15 @@
 -- spec/dist/namespaces.lua: whether hosts can be made of network namespaces here, for ranks of MPI.
-local lt = require "ltrain"
+local c = require "ltrain.c"
 local mpirun = require "ltrain.clusters.mpirun"
 
-local process = lt.runtime.process
+local process = c.runtime.process
 
 local namespaces = {}
 
 --- Why not, or nil; `programs` are wanted besides.
 function namespaces.missing(programs)
   for _, name in ipairs { "ip", "nsenter", "unshare", table.unpack(programs) } do
-    if not process.find(name) and not lt.io.kind("/usr/sbin/" .. name) then
+    if not process.find(name) and not c.io.kind("/usr/sbin/" .. name) then
       return name .. " is not there"
     end
   end

@@ -97,7 +97,7 @@ local LEG <const> = [[
 local max_steps, file = %d, %q
 local t, net = on(n, {max_steps = max_steps}), Net()
 t:fit(net, lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4}), nil,
-  lt.io.kind(file) and {ckpt_path = file} or nil)
+  require "ltrain.c".io.kind(file) and {ckpt_path = file} or nil)
 t:save_checkpoint(file)
 steps()
 local m, all = t.callback_metrics, weights(net)

@@ -1,10 +1,10 @@
 -- spec/dist/slurm_spec.lua: a real SLURM of two nodes: ranks join over it, a job is queued again
 -- and resumes. The nodes are network namespaces of this machine (spec/dist/slurm/cluster.sh).
+local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local lt = require "ltrain"
 local namespaces = require "spec.dist.namespaces"
 
-local process = lt.runtime.process
+local process = c.runtime.process
 
 local CLUSTER <const> = "spec/dist/slurm/cluster.sh"
 local LIMIT <const> = 60 -- seconds of a command on the cluster
@@ -25,7 +25,7 @@ local EMULATED <const> = shell(("realpath '%s'"):format(os.getenv("LT_BUILD") or
 local function missing()
   local why = namespaces.missing { "slurmctld", "slurmd", "srun" }
   if why then return why end
-  if not lt.io.kind("/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so")
+  if not c.io.kind("/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so")
     and shell("find /usr/lib -name 'mpi_pmix*.so' 2>/dev/null") == "" then
     return "this SLURM has no pmix"
   end
@@ -113,7 +113,8 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
       lt.Trainer {max_steps = 2, logger = false, enable_checkpointing = false,
         enable_progress_bar = false, enable_model_summary = false,
       }:fit(net, lt.data.DataLoader(data, {batch_size = 1}))
-      local bus = tonumber(lt.runtime.bus_address(net.device):match ":(%x+):", 16) - 0xfa
+      local address = require "ltrain.c".runtime.bus_address(net.device)
+      local bus = tonumber(address:match ":(%x+):", 16) - 0xfa
       local all = lt.dist.all_gather(("%s=%d"):format(net.device, bus))
       if lt.dist.rank() == 0 then print((table.concat(all, " "):gsub("cuda:", ""))) end
     ]])
@@ -122,7 +123,7 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
   end
 
   when("tasks take the GPUs that srun has given each", function()
-    if not lt.io.kind(EMULATED .. "/ltrain_cuda.so") or not has_gpus() then
+    if not c.io.kind(EMULATED .. "/ltrain_cuda.so") or not has_gpus() then
       return pending "no device cuda here, or no files of devices can be made"
     end
     assert.matches("0=0 1=1\n", gpus_of "--gpus-per-node=2", 1, true)
@@ -162,11 +163,11 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
 
   -- Waits until the file of the job's output has the text; fails after `seconds`.
   local function wait_for(path, wanted, seconds, meanwhile)
-    local last = lt.runtime.clock() + seconds
+    local last = c.runtime.clock() + seconds
     while true do
-      local text = lt.io.kind(path) and lt.io.read_file(path) or ""
+      local text = c.io.kind(path) and c.io.read_file(path) or ""
       if text:find(wanted, 1, true) then return text end
-      if lt.runtime.clock() > last then
+      if c.runtime.clock() > last then
         local _, jobs = on("scontrol", "show", "job")
         error(("no '%s' in: %s\n%s"):format(wanted, text, jobs))
       end
@@ -180,10 +181,11 @@ describe("SLURM" .. (reason and " (left out: " .. reason .. ")" or ""), function
       local lt = require "ltrain"
       local Net = lt.Module:extend "Net"
       function Net:init() self.layer = lt.nn.Linear(3, 1) end
-      local slow = not lt.runtime.getenv "SLURM_RESTART_COUNT" -- until a signal ends it
+      -- Until a signal ends it.
+      local slow = not require "ltrain.c".runtime.getenv "SLURM_RESTART_COUNT"
       function Net:training_step(batch)
-        local ends = lt.runtime.clock() + (slow and 0.05 or 0)
-        while lt.runtime.clock() < ends do end
+        local ends = require "ltrain.c".runtime.clock() + (slow and 0.05 or 0)
+        while require "ltrain.c".runtime.clock() < ends do end
         return self.layer(batch[1]):mean()
       end
       function Net:on_train_start()

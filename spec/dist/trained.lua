@@ -31,7 +31,7 @@ local device <const> = os.getenv "LT_TEST_DEVICE"
 if device then
   trained.prelude = trained.prelude .. ([[
     do
-      local count = lt.runtime.devices "NAME"
+      local count = require "ltrain.c".runtime.devices "NAME"
       local Accelerator = require "ltrain.core.Accelerator"
       function Accelerator:device(rank) return "NAME:" .. rank % count end
     end

@@ -1,5 +1,6 @@
 -- spec/files/save_spec.lua: lt.save and lt.load, JSON, files that are damaged or cannot be written.
 
+local c = require "ltrain.c"
 local lt = require "ltrain"
 local error_of = require "spec.error_of"
 local has = require "spec.has"
@@ -32,7 +33,7 @@ end
 describe("a large tensor of a file", function()
   local n <const> = 1 << 17 -- half a MiB of f32
 
-  local function live() return lt.runtime.memory().live_bytes end
+  local function live() return c.runtime.memory().live_bytes end
 
   it("takes no memory of its own: it lies in the file", function()
     foreign(n, false)
@@ -242,8 +243,8 @@ describe("lt.load", function()
   end)
 end)
 
-describe("lt.io.json_encode", function()
-  local encode <const>, decode <const> = lt.io.json_encode, lt.io.json_decode
+describe("io.json_encode", function()
+  local encode <const>, decode <const> = c.io.json_encode, c.io.json_decode
 
   it("sorts keys and keeps integers and floats apart", function()
     assert.equal('{"a":[1,2.0,{}],"b":{"c":null2}}',
@@ -284,32 +285,32 @@ describe("lt.io.json_encode", function()
   end)
 end)
 
-describe("lt.io", function()
+describe("io", function()
   it("reads, writes, appends, lists and removes", function()
     local folder = path .. ".d"
-    assert.is_true(lt.io.make_folder(folder .. "/b"))
-    assert.is_true(lt.io.write_file(folder .. "/a", "1\n"))
-    assert.is_true(lt.io.append_file(folder .. "/a", "2\n"))
-    assert.equal("1\n2\n", lt.io.read_file(folder .. "/a"))
-    assert.same({ "a", "b" }, lt.io.list_folder(folder))
-    assert.equal("folder", lt.io.kind(folder))
-    assert.equal("file", lt.io.kind(folder .. "/a"))
-    assert.is_true(math.abs(lt.io.modified(folder .. "/a") - os.time()) < 60)
-    assert.is_true(lt.io.remove(folder .. "/a"))
-    assert.is_true(lt.io.remove(folder .. "/b"))
-    assert.is_true(lt.io.remove(folder))
-    assert.is_nil(lt.io.kind(folder))
-    assert.is_nil(lt.io.modified(folder))
+    assert.is_true(c.io.make_folder(folder .. "/b"))
+    assert.is_true(c.io.write_file(folder .. "/a", "1\n"))
+    assert.is_true(c.io.append_file(folder .. "/a", "2\n"))
+    assert.equal("1\n2\n", c.io.read_file(folder .. "/a"))
+    assert.same({ "a", "b" }, c.io.list_folder(folder))
+    assert.equal("folder", c.io.kind(folder))
+    assert.equal("file", c.io.kind(folder .. "/a"))
+    assert.is_true(math.abs(c.io.modified(folder .. "/a") - os.time()) < 60)
+    assert.is_true(c.io.remove(folder .. "/a"))
+    assert.is_true(c.io.remove(folder .. "/b"))
+    assert.is_true(c.io.remove(folder))
+    assert.is_nil(c.io.kind(folder))
+    assert.is_nil(c.io.modified(folder))
   end)
 
   it("gives nil and the reason when the world fails, raises on wrong use", function()
-    local value, message = lt.io.read_file("/nonexistent")
+    local value, message = c.io.read_file("/nonexistent")
     assert.is_nil(value)
     assert.equal("read: cannot open /nonexistent: No such file or directory", message)
-    has(error_of(lt.io.read_file, "a\0b"), "not a path")
-    has(error_of(lt.io.read_file, 3), "the path must be a string, got 3")
-    has(error_of(lt.io.save_safetensors, path, { a = 1 }), "'a' must be a tensor, got 1")
-    has(error_of(lt.io.save_safetensors, path, {}, { a = 1 }), "metadata 'a' must be a string")
+    has(error_of(c.io.read_file, "a\0b"), "not a path")
+    has(error_of(c.io.read_file, 3), "the path must be a string, got 3")
+    has(error_of(c.io.save_safetensors, path, { a = 1 }), "'a' must be a tensor, got 1")
+    has(error_of(c.io.save_safetensors, path, {}, { a = 1 }), "metadata 'a' must be a string")
   end)
 end)
 

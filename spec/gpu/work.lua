@@ -1,6 +1,7 @@
 -- spec/gpu/work.lua: one piece of ./dev gpu, in a process of its own.
 --
 --   ltrain spec/gpu/work.lua NAME full|tiny [MODEL]        prints lines `NAME VALUE UNIT`
+local c = require "ltrain.c"
 local counts = require "spec.cuda.counts"
 local models = require "spec.gpu.models"
 local lt = require "ltrain"
@@ -17,11 +18,11 @@ local function seconds(fn, longest)
   local best = { issue = math.huge, whole = math.huge }
   local function window(n)
     lt.cuda.synchronize()
-    local start = lt.runtime.clock()
+    local start = c.runtime.clock()
     for _ = 1, n do fn() end
-    local issued = lt.runtime.clock()
+    local issued = c.runtime.clock()
     lt.cuda.synchronize()
-    return (issued - start) / n, (lt.runtime.clock() - start) / n
+    return (issued - start) / n, (c.runtime.clock() - start) / n
   end
   local _, once = window(3)
   local n = TINY and 1 or math.max(3, math.ceil((longest or 0.3) / once))
@@ -122,10 +123,10 @@ function work.gaps()
     if counts then
       counts()
       case.step()
-      local c = counts()
-      report(name .. "_waits", c.waits, "waits")
-      report(name .. "_launches", c.launches, "launches")
-      assert(c.waits == 0, name .. ": the host waits within a step")
+      local counted = counts()
+      report(name .. "_waits", counted.waits, "waits")
+      report(name .. "_launches", counted.launches, "launches")
+      assert(counted.waits == 0, name .. ": the host waits within a step")
     elseif name == "gpt2" then
       assert(time.issue < 0.9 * time.whole, "gpt2: issuing a step takes as long as the step")
     end

@@ -115,7 +115,7 @@ describe("nn.utils.checkpoint", function()
     end
     local x = lt.randn(64, 64)
     local function peak(call)
-      local runtime = lt.runtime
+      local runtime = require("ltrain.c").runtime
       runtime.collect_fully()
       runtime.reset_peak_memory()
       local before = runtime.memory(x.device).live_bytes

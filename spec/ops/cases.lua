@@ -1,4 +1,5 @@
 -- spec/ops/cases.lua: a call of every structured row of lt.ops(): small inputs and options.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 
 local M = {}
@@ -191,9 +192,9 @@ M.device = here ~= "cpu" and here or nil
 function M.on_cpu(inputs, fn)
   local list = {}
   for i, x in ipairs(inputs) do list[i] = x:detach():to "cpu" end
-  lt.runtime.default_device "cpu"
+  c.runtime.default_device "cpu"
   local result = table.pack(pcall(fn, list))
-  lt.runtime.default_device(here)
+  c.runtime.default_device(here)
   assert(result[1], result[2])
   return table.unpack(result, 2, result.n)
 end

@@ -1,5 +1,6 @@
 -- spec/ops/halves_products.lua: large thin products of halves against the same in f64; run by
 -- product_pieces_spec.lua here and, by a program of its own, on other levels of instructions.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 
 local ROUNDING <const> = { bf16 = 2 ^ -8, f16 = 2 ^ -11 }
@@ -76,17 +77,17 @@ end
 
 -- The cases whose bits depend on the number of threads.
 function M.by_threads(dtype)
-  local found, before = {}, lt.runtime.get_threads()
+  local found, before = {}, c.runtime.get_threads()
   local first = {}
   for threads = 1, 3 do
-    lt.runtime.set_threads(threads)
+    c.runtime.set_threads(threads)
     lt.seed(1)
     for name, got in each(dtype, function(shape) return lt.randn(shape) end) do
       if not first[name] then first[name] = got end
       if not got:equal(first[name]) then found[#found + 1] = name .. " of " .. dtype end
     end
   end
-  lt.runtime.set_threads(before)
+  c.runtime.set_threads(before)
   return table.concat(found, "\n")
 end
 

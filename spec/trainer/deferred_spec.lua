@@ -55,7 +55,7 @@ describe("a step whose gradients are not finite, on an asynchronous device,", fu
     local net = broken(6, lt.optim.Adam)
     local step = net.training_step
     function net:training_step(x, batch_idx)
-      waits[batch_idx], last = lt.runtime.fake_counts().waits, batch_idx
+      waits[batch_idx], last = require("ltrain.c").runtime.fake_counts().waits, batch_idx
       return step(self, x, batch_idx)
     end
     local trainer = tiny.trainer { strategy = lt.strategies.SingleDevice { device = "fake:0" } }

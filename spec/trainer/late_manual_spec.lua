@@ -92,7 +92,7 @@ describe("manual optimization on an asynchronous device", function()
     it(("waits for no step with nonfinite = '%s'"):format(mode), function()
       local waits = {}
       local net = two({ {}, {} }, function(_, index)
-        waits[index] = lt.runtime.fake_counts().waits
+        waits[index] = require("ltrain.c").runtime.fake_counts().waits
       end)
       fit("fake:0", net, 20, { nonfinite = mode, log_every_n_steps = 100 })
       assert.equal(waits[0], waits[1]) -- later it is far ahead: the fake device is in no hurry

@@ -1,4 +1,5 @@
 -- spec/trainer/memory_spec.lua: a fit holds no more memory after many batches than after a few.
+local c = require "ltrain.c"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
@@ -18,12 +19,12 @@ local function peak(count)
     end
     return loader
   end
-  lt.runtime.collect_fully()
-  lt.runtime.reset_peak_memory()
-  local before = lt.runtime.memory().live_bytes
+  c.runtime.collect_fully()
+  c.runtime.reset_peak_memory()
+  local before = c.runtime.memory().live_bytes
   tiny.trainer({ val_check_interval = 20, num_sanity_val_steps = 0 }):fit(net, batches(count),
     batches(3))
-  return lt.runtime.memory().peak_bytes - before
+  return c.runtime.memory().peak_bytes - before
 end
 
 describe("the memory of a fit", function()
@@ -36,7 +37,7 @@ end)
 
 -- Bytes of Lua's heap, structs and tensors.
 local function held()
-  local m = lt.runtime.memory()
+  local m = c.runtime.memory()
   return m.lua_bytes + m.struct_bytes + m.live_bytes
 end
 
@@ -71,8 +72,8 @@ describe("what a long fit holds", function()
     train(93, function(epoch)
       local tens = epoch // 10 -- the least of three: a device may have a step's values yet
       if tens % 4 ~= 1 or epoch % 10 > 2 then return end
-      lt.runtime.collect_fully()
-      lt.runtime.collect_fully() -- what finalizers of the first round let go
+      c.runtime.collect_fully()
+      c.runtime.collect_fully() -- what finalizers of the first round let go
       at[tens] = math.min(at[tens] or math.huge, held())
     end)
     -- A hundred bytes an epoch: less than what one value of its forty holds, and one step's values.
@@ -80,11 +81,11 @@ describe("what a long fit holds", function()
   end)
 
   it("stays below twice what is alive + 4 MiB without being asked", function()
-    lt.runtime.collect_fully()
+    c.runtime.collect_fully()
     local before, most = nil, 0
     train(40, function(epoch)
       if epoch == 1 then
-        lt.runtime.collect_fully()
+        c.runtime.collect_fully()
         before = held()
       end
       most = math.max(most, held())

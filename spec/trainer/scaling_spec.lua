@@ -199,7 +199,9 @@ describe("precision = '16-mixed' on an asynchronous device", function()
 
   it("waits for nothing in a step", function()
     local net, waits = line {}, {}
-    function net:on_train_batch_end(_, _, index) waits[index] = lt.runtime.fake_counts().waits end
+    function net:on_train_batch_end(_, _, index)
+      waits[index] = require("ltrain.c").runtime.fake_counts().waits
+    end
     local trainer = tiny.trainer { precision = "16-mixed", strategy = on_fake(),
       gradient_clip_val = 1.0 }
     trainer:fit(net, tiny.same(6))

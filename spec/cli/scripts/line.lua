@@ -1,10 +1,10 @@
 -- spec/cli/scripts/line.lua: learns a line; what goes wrong or is interrupted is said by WHAT.
-local lt = require "ltrain"
+local lt, c = require "ltrain", require "ltrain.c"
 
 local what = os.getenv("WHAT") or ""
 
 local function signal(name) -- WAIT: what comes then is another one
-  io.popen(name == "WAIT" and "sleep .25" or ("kill -%s %d"):format(name, lt.runtime.pid())):close()
+  io.popen(name == "WAIT" and "sleep .25" or ("kill -%s %d"):format(name, c.runtime.pid())):close()
 end
 
 local Line = lt.Module:extend("Line")

@@ -1,10 +1,9 @@
 -- spec/dist/two_hosts/hosts.lua: two hosts on this machine and the link between them, for specs
 -- (hosts.sh makes them), and how mpirun starts ranks there.
 local child = require "spec.cli.child"
-local lt = require "ltrain"
 local namespaces = require "spec.dist.namespaces"
 
-local process = lt.runtime.process
+local process = require("ltrain.c").runtime.process
 
 local hosts = {}
 hosts.__index = hosts
