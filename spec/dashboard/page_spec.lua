@@ -9,6 +9,7 @@ local program, reason = browsers.program()
 if program and not c.runtime.asset "dygraph.min.js" then
   program, reason = nil, "this build has no charts (libjs-dygraphs)"
 end
+local it <const> = reason and function(name) pending(name .. ": " .. reason) end or it
 
 -- The fields of a metrics.csv: a list of rows by name.
 local function table_of(path)
@@ -57,7 +58,7 @@ describe("the dashboard's page", function()
   end)
 
   before_each(function()
-    if not program then pending(reason) end
+    if not program then return end
   end)
 
   -- Shows a state of the page; waits until it is there.
@@ -323,7 +324,6 @@ end)
 
 describe("the dashboard's page over", function()
   local function open(make, options, fn)
-    if not program then pending(reason) end
     local root = child.folder()
     make(root)
     do
@@ -414,7 +414,6 @@ describe("the dashboard's page over", function()
   end)
 
   it("a server that was started again says that the session has ended", function()
-    if not program then pending(reason) end
     local root = child.folder()
     local browser <close> = browsers.open()
     local page
