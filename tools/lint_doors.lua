@@ -24,7 +24,7 @@ local DOORS <const> = {
     "runtime/io/file.c", "runtime/io/below.c", "runtime/io/saving.c", "runtime/io/shadow.c",
     "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
-    "runtime/launch/child.c", "lua/bind/child.c", -- /dev/null
+    "runtime/launch/child.c", "lua/bind/child.c", "lua/bind/guard.c", -- /dev/null
     "runtime/launch/files.c", "runtime/launch/worker_fork.c", "runtime/net/inbox.c",
     "lua/bind/jobs.c", "lua/cli/history.c", -- own files, with flags of their own
     "lua/host/install.c", -- the library's chunks

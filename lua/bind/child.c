@@ -17,6 +17,7 @@
 #include "launch/launch.h"
 
 static const double GROUP_SECONDS = 2; /* between the last SIGTERM and SIGKILL */
+enum { ASKED_SECONDS = 40 };           /* the same, of a child whose parent is gone: it may save */
 
 extern char **environ;
 
@@ -53,8 +54,9 @@ bool lt_may_start(lua_State *L, lt_bind *b, const char *who) {
 
 /* In the child, up to the exec: only what is safe in a copy of a process with threads. */
 static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_t parent,
-                             int output, int report) {
+                             const lt_guard *guard, int output, int report) {
   setpgid(0, 0);
+  lt_guard_this(guard);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(LT_STATUS_OF_SIGNAL + SIGTERM);
   if (output >= 0) {
@@ -82,8 +84,9 @@ lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool capt
     return child;
   }
   pid_t parent = getpid();
+  child.guard = lt_guard_start(captured ? 0 : ASKED_SECONDS);
   child.pid = fork();
-  if (child.pid == 0) become(argv, env, mask, parent, out[1], report[1]);
+  if (child.pid == 0) become(argv, env, mask, parent, child.guard, out[1], report[1]);
   child.error = child.pid < 0 ? errno : 0;
   close(report[1]);
   if (captured) close(out[1]);
@@ -92,6 +95,7 @@ lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool capt
     if (read(report[0], &child.error, sizeof child.error) > 0) lt_wait_for(child.pid);
   }
   close(report[0]);
+  if (child.error != 0) lt_guard_release(child.guard);
   if (child.error == 0)
     child.output = out[0];
   else if (captured)

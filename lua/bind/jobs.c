@@ -1,7 +1,8 @@
 /* lua/bind/jobs.c: children that run beside each other, for the library's own Lua
    (`c.runtime.process`), and locks that end with the process that holds them.
 
-   A job gets SIGTERM when this process ends, however it ends (lt_child_start). */
+   A job gets SIGTERM when this process ends, however it ends, and later SIGKILL (lt_child_start).
+   */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,8 @@
 
 static const double LOOK_SECONDS = 0.02; /* between looks at the children */
 
+static const char GUARDS[] = "ltrain.jobs"; /* in the registry: of each job, by its number */
+
 /* process.start({program, ...} [, {"NAME=value", ...}]) -> its process number; nil and a reason. It
    has our streams, and a process group of its own. */
 int lt_job_start(lua_State *L) {
@@ -24,19 +27,32 @@ int lt_job_start(lua_State *L) {
   lua_settop(L, 2);
   char **argv = lt_read_argv(L, 1), **env = lt_read_env(L, 2);
   if (!lt_may_start(L, b, argv[0])) return 2;
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, GUARDS);
   sigset_t mask;
   sigprocmask(SIG_SETMASK, NULL, &mask);
   lt_child child = lt_child_start(argv, env, &mask, false);
   if (child.error != 0) return lt_not_started(L, argv[0], child.error);
+  lua_pushlightuserdata(L, child.guard);
+  lt_raw_seti(L, -2, child.pid);
   lua_pushinteger(L, child.pid);
   return 1;
 }
 
+static void release_guard(lua_State *L, pid_t pid) {
+  luaL_getsubtable(L, LUA_REGISTRYINDEX, GUARDS);
+  lt_raw_geti(L, -1, pid);
+  lt_guard_release(lua_touserdata(L, -1));
+  lua_pushnil(L);
+  lt_raw_seti(L, -3, pid);
+  lua_pop(L, 2);
+}
+
 /* Whether the job has ended, and its status: 128 + n for a signal. What it left ends with it. */
-static bool ended(pid_t pid, int *status) {
+static bool ended(lua_State *L, pid_t pid, int *status) {
   int raw;
   if (waitpid(pid, &raw, WNOHANG) != pid) return false;
   kill(-pid, SIGKILL);
+  release_guard(L, pid);
   *status = WIFSIGNALED(raw) ? LT_STATUS_OF_SIGNAL + WTERMSIG(raw) : WEXITSTATUS(raw);
   return true;
 }
@@ -54,7 +70,7 @@ int lt_job_wait_any(lua_State *L) {
       lt_raw_geti(L, 1, k);
       pid_t pid = (pid_t)luaL_checkinteger(L, -1);
       lua_pop(L, 1);
-      if (!ended(pid, &status)) continue;
+      if (!ended(L, pid, &status)) continue;
       lua_pushinteger(L, pid);
       lua_pushinteger(L, status);
       return 2;

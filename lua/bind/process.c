@@ -62,6 +62,7 @@ static int capture(lua_State *L) {
   close(child.output);
   kill(-child.pid, SIGKILL); /* what it left, when it has ended */
   int status = lt_wait_for(child.pid);
+  lt_guard_release(child.guard);
   luaL_pushresult(&text);
   if (ended) {
     lua_pushinteger(L, status);

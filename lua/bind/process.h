@@ -19,8 +19,17 @@ int lt_wait_for(pid_t pid);
 /* Whether this state may start processes; otherwise pushes nil and a reason. */
 bool lt_may_start(lua_State *L, lt_bind *b, const char *who);
 
+/* A process that ends a child of ours, and what that has started, when this one ends in any way
+   before lt_guard_release: at once, or `seconds` after the child was asked to end. NULL: none could
+   be started. (guard.c) */
+typedef struct lt_guard lt_guard;
+lt_guard *lt_guard_start(int seconds);
+void lt_guard_this(const lt_guard *g); /* in the child, after vfork too; NULL is allowed */
+void lt_guard_release(lt_guard *g);    /* the child has ended; NULL is allowed */
+
 typedef struct lt_child {
   pid_t pid;
+  lt_guard *guard;
   int output; /* what it writes on both streams, -1: it has ours */
   int error;  /* errno when it could not be started */
 } lt_child;
@@ -30,7 +39,9 @@ typedef struct lt_child {
 char **lt_read_argv(lua_State *L, int index);
 char **lt_read_env(lua_State *L, int index);
 
-/* Fork and exec argv, in a process group of its own, with the signal mask `mask`. */
+/* Fork and exec argv, in a process group of its own, with the signal mask `mask`. When this process
+   ends, the child gets SIGTERM, then SIGKILL, at once where it is captured. Whoever waits for it
+   releases its guard. */
 lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool captured);
 
 /* SIGTERM, then SIGKILL to what is left of a group. */

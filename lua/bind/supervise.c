@@ -130,6 +130,7 @@ static int run(supervisor *s, char **argv, char **env, int *error) {
   if (child.error == 0) {
     s->pid = child.pid;
     status = attend(s, signals);
+    lt_guard_release(child.guard);
     lt_group_end(child.pid);
     end_orphans(children, n_children);
   }

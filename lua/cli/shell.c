@@ -1,8 +1,8 @@
 /* lua/cli/shell.c: os.execute and io.popen of the binary.
 
    system(3) ignores SIGINT while it waits: a script whose steps wait for programs would not see
-   Ctrl-C. And the program that a rank or a worker of a DataLoader waits for ends with it, however
-   it ends; popen(3) would leave it behind. Of several in one command, the shell alone ends. */
+   Ctrl-C. And what a rank or a worker of a DataLoader waits for ends with it, however it ends, a
+   shell with all that it has started (bind/guard.c); popen(3) would leave it behind. */
 #include "cli/shell.h"
 
 #include <errno.h>
@@ -19,6 +19,7 @@
 #include <lualib.h>
 
 #include "bind/dist.h"
+#include "bind/process.h"
 #include "launch/worker_pool.h"
 
 enum { NOT_FOUND = 127 }; /* the shell's status of a command that it cannot start */
@@ -26,29 +27,9 @@ enum { NOT_FOUND = 127 }; /* the shell's status of a command that it cannot star
 typedef struct command {
   const char *text;
   int end, stream; /* the stream that is the end of a pipe; -1: none */
-  bool tied;       /* it ends with this process */
+  bool tied;       /* it ends with this process, by its guard if there is one */
+  lt_guard *guard;
 } command;
-
-/* What only the shell itself can run. */
-static const char BUILTINS[] =
-    " . : alias bg break case cd command continue eval exec exit export fg for getopts hash if "
-    "jobs local read readonly return set shift source times trap type ulimit umask unalias unset "
-    "until wait while ";
-
-/* Whether the text is one program with its arguments, which the shell may become. */
-static bool is_program(const char *text) {
-  static const char plain[] =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./";
-  char word[32];
-  size_t n = strspn(text, plain);
-  if (n == 0 || (text[n] != ' ' && text[n] != 0)) return false;
-  if (snprintf(word, sizeof word, " %.*s ", (int)(n < 28 ? n : 28), text) > 0 &&
-      strstr(BUILTINS, word) != NULL)
-    return false;
-  for (const char *at = text; (at = strpbrk(at, ";&|(){}`\n")) != NULL; at++)
-    if (*at != '&' || at == text || at[-1] != '>') return false;
-  return true;
-}
 
 /* In the child, which shares our memory up to the exec: no handler of ours may run there. */
 static _Noreturn void become(const command *cmd, pid_t parent, const sigset_t *mask) {
@@ -57,7 +38,8 @@ static _Noreturn void become(const command *cmd, pid_t parent, const sigset_t *m
     if (sigaction(n, NULL, &action) != 0 || action.sa_handler == SIG_IGN) continue;
     signal(n, SIG_DFL);
   }
-  if (cmd->tied) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  lt_guard_this(cmd->guard);
+  if (cmd->tied && cmd->guard == NULL) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (cmd->tied && getppid() != parent) _exit(NOT_FOUND);
   if (cmd->end >= 0 && cmd->end != cmd->stream) dup2(cmd->end, cmd->stream);
   if (cmd->end == cmd->stream) fcntl(cmd->end, F_SETFD, 0);
@@ -72,23 +54,24 @@ static pid_t start(lua_State *L, command *cmd) {
   pid_t parent = getpid();
   if (lt_worker_here() || (b != NULL && b->c != NULL && lt_world_current(b->c) != NULL)) {
     cmd->tied = true;
-    if (is_program(cmd->text)) cmd->text = lua_pushfstring(L, "exec %s", cmd->text);
+    cmd->guard = lt_guard_start(0);
   }
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pid_t pid = vfork(); /* a fork would copy the tables of all pages */
   if (pid == 0) become(cmd, parent, &before);
   pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (pid < 0) lt_guard_release(cmd->guard);
   return pid;
 }
 
 /* Pushes what os.execute and file:close give. */
-static int finish(lua_State *L, pid_t pid) {
-  int status = -1;
-  while (waitpid(pid, &status, 0) < 0)
-    if (errno != EINTR) return luaL_execresult(L, -1);
-  errno = 0; /* the status is no error of ours */
-  return luaL_execresult(L, status);
+static int finish(lua_State *L, pid_t pid, lt_guard *guard) {
+  int status = -1, error = 0;
+  while (waitpid(pid, &status, 0) < 0 && (error = errno) == EINTR) error = 0;
+  lt_guard_release(guard);
+  errno = error; /* the status is no error of ours */
+  return luaL_execresult(L, error != 0 ? -1 : status);
 }
 
 /* os.execute. Upvalue: Lua's own. */
@@ -101,19 +84,20 @@ static int execute(lua_State *L) {
   }
   command cmd = {.text = text, .end = -1, .stream = -1};
   pid_t pid = start(L, &cmd);
-  return pid < 0 ? luaL_execresult(L, -1) : finish(L, pid);
+  return pid < 0 ? luaL_execresult(L, -1) : finish(L, pid, cmd.guard);
 }
 
 /* A file of io.popen, which Lua's functions for files take. */
 typedef struct piped {
   luaL_Stream stream;
   pid_t pid;
+  lt_guard *guard;
 } piped;
 
 static int close_piped(lua_State *L) {
   piped *p = luaL_checkudata(L, 1, LUA_FILEHANDLE);
   fclose(p->stream.f);
-  return finish(L, p->pid);
+  return finish(L, p->pid, p->guard);
 }
 
 /* io.popen */
@@ -131,6 +115,7 @@ static int open_piped(lua_State *L) {
                  .stream = reads ? STDOUT_FILENO : STDIN_FILENO};
   p->stream.f = fdopen(ends[ours], mode);
   p->pid = p->stream.f != NULL ? start(L, &cmd) : -1;
+  p->guard = cmd.guard;
   int error = errno;
   lua_settop(L, file);
   close(ends[1 - ours]);

@@ -1,5 +1,6 @@
 -- spec/bind/process_spec.lua: programs that the library starts: captured, supervised, looked for.
 local c = require "ltrain.c"
+local child = require "spec.cli.child"
 
 local process = c.runtime.process
 
@@ -38,6 +39,16 @@ describe("a captured program", function()
     assert.is_nil(status)
     assert.equal("sh: took longer than 1.0 s", message)
     assert.equal("begun\n", text)
+    assert.is_true(is_over(seconds))
+  end)
+
+  it("ends with a process that is killed, with its children, though it ignores SIGTERM", function()
+    local seconds = long(73)
+    child.with_files({ ["script.lua"] = ([[
+      require "ltrain.c".runtime.process.capture({ "sh", "-c", "trap '' TERM; kill -KILL $PPID; "
+        .. "sleep %s; echo" }, 60)]]):format(seconds) }, function(folder)
+      assert.equal(128 + 9, (child.run({ folder .. "/script.lua" })))
+    end)
     assert.is_true(is_over(seconds))
   end)
 

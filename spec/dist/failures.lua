@@ -104,23 +104,30 @@ local function rank_of(rank)
   return function(one) return one:pid(rank) end
 end
 
--- Rank 1 waits for a program.
-local WAITS <const> = [[
+-- Rank 1 waits for what `waits` starts.
+local function waiting(name, waits)
+  return {
+    name = ("SIGKILL of a rank that waits for %s"):format(name), ranks = 2, script = ([[
 lt.dist.launch(2, function(rank)
   pid(rank)
   lt.dist.barrier()
-  if rank == 0 then mark "ready" else io.popen("sleep 100"):close() end
+  if rank == 0 then
+    while not exists "started" do end
+    mark "ready"
+  else
+    %s
+  end
   lt.dist.barrier()
 end)
-]]
+]]):format(waits), ready = "ready", text = "ltrain: rank 1", status = 137, seconds = 3,
+    over = "shm", event = function(one) return job.signal("KILL", one:pid(1)) end,
+  }
+end
 
 --- Processes are killed.
 failures.kills = {
-  {
-    name = "SIGKILL of a rank that waits for a program", ranks = 2, script = WAITS, ready = "ready",
-    text = "ltrain: rank 1", status = 137, seconds = 3, over = "shm",
-    event = function(one) return job.signal("KILL", one:pid(1)) end,
-  },
+  waiting("a program", [[mark "started" io.popen("sleep 100"):close()]]),
+  waiting("a pipe of programs", [[os.execute "(sleep 100; echo) | (>started; cat); echo"]]),
   {
     name = "SIGKILL of rank 0, another is stopped", ranks = 3, script = work(3), ready = "ready",
     text = "ltrain: rank 0", status = 137, seconds = 3, over = "shm",
