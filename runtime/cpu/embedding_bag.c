@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* How many ids ahead of its use a row is asked for: rows lie anywhere in a table that is larger
-   than the caches. */
-enum { AHEAD = 12, LINE = 64 };
+   than the caches. WIDE columns are added up at a time. */
+enum { AHEAD = 12, LINE = 64, WIDE = 64 };
 
 typedef struct job {
   const void *rows, *factors; /* of T: [.., dim], and one for each id; no factors: 1 */
@@ -33,25 +33,32 @@ static void prefetch(const char *row, int64_t bytes) {
   for (int64_t k = 0; k < bytes; k += LINE) __builtin_prefetch(row + k);
 }
 
-#define BAG(T)                                                                           \
-  static void bag_##T(const job *j, int64_t b) {                                         \
-    T *restrict sum = (T *)j->to + b * j->dim;                                           \
-    const T *rows = j->rows, *factors = j->factors;                                      \
-    int64_t from, to, dim = j->dim, n = 0;                                               \
-    range(j, b, &from, &to);                                                             \
-    memset(sum, 0, (size_t)dim * sizeof *sum);                                           \
-    for (int64_t k = from; k < to; k++) {                                                \
-      const T *x = rows + (j->row != NULL ? j->row[k] : k) * dim;                        \
-      if (j->row != NULL && k + AHEAD < j->n)                                            \
-        prefetch((const char *)(rows + j->row[k + AHEAD] * dim), dim * (int64_t)sizeof *x); \
-      if (j->ids[k] == j->skip) continue;                                                \
-      n++;                                                                               \
-      if (factors == NULL)                                                               \
-        for (int64_t e = 0; e < dim; e++) sum[e] += x[e];                                \
-      else                                                                               \
-        for (int64_t e = 0; e < dim; e++) sum[e] += x[e] * factors[k];                   \
-    }                                                                                    \
-    for (int64_t e = 0; j->mean && n > 1 && e < dim; e++) sum[e] /= (T)n;                \
+/* Columns at..at+n-1 of bag b, in registers. */
+#define BAG(T)                                                                            \
+  static inline void piece_##T(const job *j, int64_t b, int64_t at, int64_t n) {          \
+    T sum[WIDE], *to = (T *)j->to + b * j->dim + at;                                      \
+    const T *rows = (const T *)j->rows + at, *factors = j->factors;                       \
+    int64_t first, end, added = 0;                                                        \
+    range(j, b, &first, &end);                                                            \
+    for (int64_t e = 0; e < n; e++) sum[e] = 0;                                           \
+    for (int64_t k = first; k < end; k++) {                                               \
+      const T *x = rows + (j->row != NULL ? j->row[k] : k) * j->dim;                      \
+      if (j->row != NULL && k + AHEAD < j->n)                                             \
+        prefetch((const char *)(rows + j->row[k + AHEAD] * j->dim), n * (int64_t)sizeof *x); \
+      if (j->ids[k] == j->skip) continue;                                                 \
+      added++;                                                                            \
+      if (factors == NULL)                                                                \
+        for (int64_t e = 0; e < n; e++) sum[e] += x[e];                                   \
+      else                                                                                \
+        for (int64_t e = 0; e < n; e++) sum[e] += x[e] * factors[k];                      \
+    }                                                                                     \
+    T by = j->mean && added > 1 ? (T)added : 1;                                           \
+    for (int64_t e = 0; e < n; e++) to[e] = sum[e] / by;                                  \
+  }                                                                                       \
+  static void bag_##T(const job *j, int64_t b) {                                          \
+    int64_t at = 0;                                                                       \
+    for (; at + WIDE <= j->dim; at += WIDE) piece_##T(j, b, at, WIDE);                    \
+    if (at < j->dim) piece_##T(j, b, at, j->dim - at);                                    \
   }
 BAG(float)
 BAG(double)

@@ -4,14 +4,15 @@
    line is reduced by lanes (rows); where it runs along the kept ones, a tile of outputs is carried
    over the lines (columns). Both are cut into blocks of outputs and segments of the length, which
    depend on the shape alone, so the result does not depend on the number of threads. Floats are
-   added up in their own type within a tile and in double from tile to tile. */
+   added up in their own type within TOGETHER elements of a line, CARRY steps of columns, and in
+   double from there on. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cpu/lines.h"
 
-enum { LANES = 32, AT_ONCE = 4, CARRY = 32, SEGMENTS = 64 };
+enum { LANES = 32, AT_ONCE = 4, CARRY = 32, SEGMENTS = 64, TOGETHER = 4 * LT_TILE };
 
 typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
 
@@ -23,6 +24,7 @@ typedef struct plan {
   bool truth;   /* read x as x != 0 */
   bool columns;
   int64_t count, length;
+  int64_t step;                 /* from row to row of columns; 0: over several dims */
   int64_t block, n_blocks;      /* outputs a chunk */
   int64_t segment, n_segments;  /* elements of the length a chunk */
   void *partial;                /* [n_segments][count] of double or int64_t */
@@ -91,6 +93,7 @@ static void arrange(plan *p, const lt_tensor *x, const lt_tensor *y, const lt_ar
   for (int k = 0; k < x->ndim; k++) {
     bool reduce = n_reduced < a->dims.n && a->dims.dim[n_reduced] == k;
     int64_t *least = reduce ? &least_reduced : &least_kept;
+    if (reduce && x->size[k] > 1) p->step = p->length == 1 ? x->stride[k] : 0;
     if (x->size[k] > 1 && llabs(x->stride[k]) < *least) *least = llabs(x->stride[k]);
     *(reduce ? &p->length : &p->count) *= x->size[k];
     if (!reduce) of_y[n_kept] = a->keepdim ? k : n_kept;
@@ -112,9 +115,15 @@ static void arrange(plan *p, const lt_tensor *x, const lt_tensor *y, const lt_ar
   LT_CPU(lt_iter_dims)(&p->y, y, n_kept, of_y);
 }
 
+/* The widest block of columns that lies in one run of the memory, so that it is read in place. */
+static int64_t width(const plan *p) {
+  int64_t run = p->x.size[p->x.ndim - 1], pieces = (run + LT_TILE - 1) / LT_TILE;
+  return run >= LT_TILE / 8 && run < p->count && run % pieces == 0 ? run / pieces : LT_TILE;
+}
+
 /* Cut into chunks of about LT_CHUNK elements, and at most SEGMENTS segments a block. */
 static void cut(plan *p) {
-  int64_t most = p->columns ? LT_TILE : LT_CHUNK / p->length;
+  int64_t most = p->columns ? width(p) : LT_CHUNK / p->length;
   p->block = most < 1 ? 1 : most < p->count ? most : p->count;
   p->n_blocks = (p->count + p->block - 1) / p->block;
   int64_t wanted = p->n_blocks >= SEGMENTS ? 1 : SEGMENTS / p->n_blocks;

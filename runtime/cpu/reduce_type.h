@@ -8,19 +8,20 @@
 /* A row of n values to one; rows of a tile elementwise, AT_ONCE of them in registers (in the order
    of one after the other); two carried values. */
 #define REDUCER(name, start, F)                                                        \
-  static WIDE NAME(row_##name)(const T *v, int64_t n) {                                \
+  static inline WIDE NAME(row_##name)(const T *v, int64_t n) {                         \
     WIDE a = start;                                                                    \
     int64_t i = 0;                                                                     \
-    if (n >= LANES) {                                                                  \
+    if (n >= 2 * LANES) {                                                              \
       T lane[LANES], more[LANES];                                                      \
-      for (int l = 0; l < LANES; l++) lane[l] = v[l], more[l] = start;                 \
-      for (i = LANES; i + 2 * LANES <= n; i += 2 * LANES) {                            \
-        for (int l = 0; l < LANES; l++) more[l] = F(more[l], v[i + l]);                \
-        for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], v[i + LANES + l]);        \
+      for (int l = 0; l < LANES; l++) lane[l] = v[l];                                  \
+      for (int l = 0; l < LANES; l++) more[l] = v[LANES + l];                          \
+      for (i = 2 * LANES; i + 2 * LANES <= n; i += 2 * LANES) {                        \
+        for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], v[i + l]);                \
+        for (int l = 0; l < LANES; l++) more[l] = F(more[l], v[i + LANES + l]);        \
       }                                                                                \
+      for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], more[l]);                   \
       for (; i + LANES <= n; i += LANES)                                               \
         for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], v[i + l]);                \
-      for (int l = 0; l < LANES; l++) lane[l] = F(lane[l], more[l]);                   \
       for (int l = 0; l < 16; l++) lane[l] = F(lane[l], lane[l + 16]);                 \
       for (int l = 0; l < 8; l++) lane[l] = F(lane[l], lane[l + 8]);                   \
       for (int l = 0; l < 4; l++) lane[l] = F(lane[l], lane[l + 4]);                   \
@@ -35,6 +36,9 @@
     }                                                                                  \
     for (; i < n; i++) a = F(a, (WIDE)v[i]);                                           \
     return a;                                                                          \
+  }                                                                                    \
+  static void NAME(rows_##name)(const T *v, int64_t n, int64_t rows, WIDE *out) {      \
+    for (int64_t r = 0; r < rows; r++) out[r] = NAME(row_##name)(v + r * n, n);        \
   }                                                                                    \
   static void NAME(columns_##name)(T *acc, const T *v, int64_t n) {                    \
     for (int64_t i = 0; i < n; i++) acc[i] = F(acc[i], v[i]);                          \
@@ -62,7 +66,7 @@ REDUCER(min, HIGHEST, MIN)
 
 typedef struct NAME(reducer) {
   T start;
-  WIDE (*row)(const T *v, int64_t n);
+  void (*rows)(const T *v, int64_t n, int64_t rows, WIDE *out);
   void (*columns)(T *acc, const T *v, int64_t n);
   void (*several)(T *acc, const T *const *v, int64_t n);
   void (*carry)(WIDE *wide, T *acc, int64_t n);
@@ -70,7 +74,7 @@ typedef struct NAME(reducer) {
 } NAME(reducer);
 
 #define ENTRY(name, start)                                               \
-  {start,              NAME(row_##name),   NAME(columns_##name),         \
+  {start,              NAME(rows_##name),  NAME(columns_##name),         \
    NAME(several_##name), NAME(carry_##name), NAME(join_##name)}
 static const NAME(reducer) NAME(reducers)[] = {[BY_SUM] = ENTRY(sum, 0),
                                                [BY_PROD] = ENTRY(prod, 1),
@@ -89,19 +93,19 @@ static const T *NAME(load)(const plan *p, int64_t at, int64_t n, T *room) {
 static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
                        WIDE *out) {
   const NAME(reducer) *f = &NAME(reducers)[p->by];
-  T room[LT_TILE];
-  int64_t group = p->length <= LT_TILE / 2 ? LT_TILE / p->length : 1;
+  T room[TOGETHER];
+  int64_t group = p->length <= TOGETHER ? TOGETHER / p->length : 1;
   for (int64_t o = from; o < to; o += group) {
-    if (group > 1) {
+    if (p->length <= TOGETHER) {
       int64_t n = to - o < group ? to - o : group;
-      const T *v = NAME(load)(p, o * p->length, n * p->length, room);
-      for (int64_t k = 0; k < n; k++) out[o + k] = f->row(v + k * p->length, p->length);
+      f->rows(NAME(load)(p, o * p->length, n * p->length, room), p->length, n, out + o);
       continue;
     }
     WIDE a = (WIDE)f->start;
-    for (int64_t at = start; at < end && !lt_is_cancelled(p->c); at += LT_TILE) {
-      int64_t n = end - at < LT_TILE ? end - at : LT_TILE;
-      WIDE b = f->row(NAME(load)(p, o * p->length + at, n, room), n);
+    for (int64_t at = start; at < end && !lt_is_cancelled(p->c); at += TOGETHER) {
+      int64_t n = end - at < TOGETHER ? end - at : TOGETHER;
+      WIDE b;
+      f->rows(NAME(load)(p, o * p->length + at, n, room), n, 1, &b);
       f->join(&a, &b, 1);
     }
     out[o] = a;
@@ -109,13 +113,15 @@ static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, i
 }
 
 /* Outputs from..to-1 (at most a tile of them), rows start..end-1. A tile holds several rows when
-   they are short; their columns are joined at the end. */
+   they are short; their columns are joined at the end. Where the first row lies in one piece, the
+   others lie as far apart as their dim's stride says. */
 static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
                           WIDE *out) {
   const NAME(reducer) *f = &NAME(reducers)[p->by];
   T room[AT_ONCE][LT_TILE], acc[LT_TILE];
   WIDE wide[LT_TILE];
   int64_t width = to - from, group = width == p->count ? LT_TILE / width : 1;
+  const T *first = group == 1 && p->step != 0 ? NAME(load)(p, from, width, room[0]) : room[0];
   for (int64_t i = 0; i < group * width; i++) acc[i] = f->start, wide[i] = (WIDE)f->start;
   int carried = 0;
   for (int64_t r = start, rows; r < end; r += rows) {
@@ -123,7 +129,9 @@ static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start
     if (end - r >= AT_ONCE * group) {
       rows = AT_ONCE * group;
       for (int k = 0; k < AT_ONCE; k++)
-        v[k] = NAME(load)(p, (r + k * group) * p->count + from, group * width, room[k]);
+        v[k] = first != room[0]
+                   ? first + (r + k) * p->step
+                   : NAME(load)(p, (r + k * group) * p->count + from, group * width, room[k]);
       f->several(acc, v, group * width);
       carried += AT_ONCE;
     } else {

@@ -45,7 +45,8 @@ typedef struct lt_iter {
 void LT_CPU(lt_iter_make)(lt_iter *it, lt_shape shape, int n, lt_tensor *const *tensors);
 
 /* Elements start..start+n-1 of an operand, converted. `buffer` has room for n; returns where the
-   values are: the operand's own memory if it is linear and of that type, else `buffer`. */
+   values are: the operand's own memory if it is of that type and they lie side by side there, else
+   `buffer`. */
 const float *LT_CPU(lt_load_f32)(const lt_iter *it, int k, int64_t start, int64_t n, float *buffer);
 const double *LT_CPU(lt_load_f64)(const lt_iter *it, int k, int64_t start, int64_t n,
                                   double *buffer);

@@ -62,9 +62,10 @@ const T *LT_CPU(NAME(lt_load))(const lt_iter *it, int k, int64_t start, int64_t 
   }
   walk w = walk_from(it, start);
   for (int64_t done = 0; done < n;) {
-    int64_t run = walk_run(it, &w, n - done);
-    NAME(load_run)(o->dtype, o->data + walk_at(it, &w, o) * (int64_t)item, o->stride[it->ndim - 1],
-                   run, buffer + done);
+    int64_t run = walk_run(it, &w, n - done), stride = o->stride[it->ndim - 1];
+    const char *from = o->data + walk_at(it, &w, o) * (int64_t)item;
+    if (run == n && stride == 1 && o->dtype == OWN) return (const T *)(const void *)from;
+    NAME(load_run)(o->dtype, from, stride, run, buffer + done);
     walk_on(it, &w, run);
     done += run;
   }

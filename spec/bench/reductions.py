@@ -20,7 +20,7 @@ def least(name, call):
 
 for shape in ([4096, 1024], [1000, 1000], [100000, 16], [32, 128, 256]):
     x = torch.randn(shape)
-    for dim in (0, 1):
+    for dim in range(len(shape)):
         least("sum_%d_of_%s" % (dim + 1, "x".join(map(str, shape))), lambda: x.sum(dim))
 x = torch.randn(1000, 1000)
 least("topk_10", lambda: x.topk(10))

@@ -229,6 +229,14 @@ describe("embedding_bag", function()
     end
   end)
 
+  it("adds rows of any width", function()
+    for _, dim in ipairs{1, 63, 64, 65, 200} do
+      local w, at = lt.randn(20, dim), lt.randint(0, 20, {5, 3})
+      near(list(w:embedding(at):sum(2)), w:embedding_bag(at, {mode = "sum"}))
+      near(list(w:embedding(at):mean(2)), w:embedding_bag(at))
+    end
+  end)
+
   it("does not count padding_idx", function()
     for _, offsets in ipairs{false, ids{0, 2}} do
       local at = offsets and ids{0, 2, 2, 2} or ids{{0, 2}, {2, 2}}
