@@ -5,6 +5,7 @@
    registry as that of a hook is (held.h). Neither holds a tensor that holds the node. */
 #include <stdio.h>
 
+#include "autograd/wanted.h"
 #include "bind/held.h"
 #include "bind/tensor.h"
 #include "ops/recompute.h"
@@ -282,9 +283,24 @@ static int collect_inside(lua_State *L) {
   return 0;
 }
 
+/* runtime.has_other_leaves(results, own): whether a leaf that wants a gradient, and is none of
+   `own`, is in the history of a result */
+static int has_other_leaves(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  int n_root, n_own;
+  lua_settop(L, 2);
+  lt_tensor **root = push_list(L, b, 1, &n_root), **own = push_list(L, b, 2, &n_own);
+  lt_frame frame = lt_begin(L, b, 0);
+  bool found = lt_wanted_others(b->c, n_root, root, n_own, own);
+  lt_end_call(L, b, frame);
+  lua_pushboolean(L, found);
+  return 1;
+}
+
 void lt_bind_custom(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"record_function", record_function},
                                      {"drop_saved", drop_saved},
+                                     {"has_other_leaves", has_other_leaves},
                                      {"is_recomputing", is_recomputing},
                                      {"collect_inside", collect_inside},
                                      {NULL, NULL}};

@@ -68,3 +68,33 @@ bool lt_wanted_mark(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root)
   lt_node_list_free(c, &order);
   return ok;
 }
+
+static bool is_other_leaf(const lt_edge *e, int n_own, lt_tensor *const *own) {
+  if (!e->leaf || e->target == NULL) return false;
+  for (int k = 0; k < n_own; k++)
+    if (&own[k]->object == e->target) return false;
+  return true;
+}
+
+bool lt_wanted_others(lt_ctx *c, int n_root, lt_tensor *const *root, int n_own,
+                      lt_tensor *const *own) {
+  lt_node_list heap = {0};
+  uint64_t seen = (c->walks += 2) - 1;
+  bool ok = true, found = false;
+  for (int k = 0; k < n_root && ok; k++) {
+    bool leaf = root[k]->node == NULL && lt_requires_grad(root[k]);
+    const lt_edge self = {.target = leaf ? &root[k]->object : NULL, .leaf = leaf};
+    found = found || is_other_leaf(&self, n_own, own);
+    ok = note(c, &heap, root[k]->node, seen, 0);
+  }
+  while (heap.count > 0) {
+    lt_node *n = lt_node_heap_pop(&heap);
+    for (int k = 0; k < n->n_in && ok && !found; k++) {
+      found = is_other_leaf(&n->edges[k], n_own, own);
+      if (!n->edges[k].leaf) ok = note(c, &heap, n->edges[k].target, seen, 0);
+    }
+    lt_release(c, n);
+  }
+  lt_node_list_free(c, &heap);
+  return found;
+}

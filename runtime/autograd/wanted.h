@@ -20,4 +20,8 @@ bool lt_wanted_edge(const lt_wanted *w, const lt_edge *e);
 /* The first input at or after `from` that is this leaf, or this output of a node; n: none. */
 int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int output);
 
+/* Whether a leaf that wants a gradient, and is none of `own`, is below the roots. */
+bool lt_wanted_others(lt_ctx *c, int n_root, lt_tensor *const *root, int n_own,
+                      lt_tensor *const *own);
+
 #endif

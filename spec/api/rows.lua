@@ -217,6 +217,7 @@ rows.options = {
   ["x:grid_sample"] = "x:grid_sample(x, OPTIONS)",
   ["lt.interpolate"] = "lt.interpolate(x, OPTIONS)",
   ["x:interpolate"] = "x:interpolate(OPTIONS)",
+  ["lt.func.functional_call"] = "lt.func.functional_call(net, {}, x, OPTIONS)",
   ["lt.gradcheck"] = "lt.gradcheck(print, w, OPTIONS)",
   ["lt.gradgradcheck"] = "lt.gradgradcheck(print, w, OPTIONS)",
   ["lt.Module:register_forward_hook"] = "net:register_forward_hook(print, OPTIONS)",
@@ -366,6 +367,23 @@ for name, before in pairs { empty = "", ones = "", rand = "", randn = "", zeros 
   rows.extra["lt." .. name .. "_like"] = "lt." .. name .. "_like(x, " .. arguments
   rows.extra["x:" .. name .. "_like"] = "x:" .. name .. "_like(" .. arguments
 end
+for name, rest in pairs { grad = "1, true, ", grad_and_value = "1, true, ", jacrev = "1, true, ",
+  jacfwd = "1, true, ", hessian = "1, ", vmap = "1, 1, 'same', 1, ", jvp = "{}, {}, true, " } do
+  rows.extra["lt.func." .. name] = ("lt.func.%s(print, %sEXTRA)"):format(name, rest)
+end
+rows.extra["lt.vmap"] = rows.extra["lt.func.vmap"]
+for name, rest in pairs { jacobian = "", hessian = "", vjp = "x, ", jvp = "x, ", vhp = "x, ",
+  hvp = "x, " } do
+  rows.extra["lt.autograd.functional." .. name] =
+    ("lt.autograd.functional.%s(print, x, %strue, true, EXTRA)"):format(name, rest)
+end
+rows.extra["lt.autograd.backward"] = "lt.autograd.backward(w, x, false, false, w, EXTRA)"
+for _, name in ipairs { "no_grad", "enable_grad", "set_grad_enabled", "detect_anomaly" } do
+  rows.extra["lt.autograd." .. name] = rows.extra["lt." .. name]
+end
+for _, name in ipairs { "gradcheck", "gradgradcheck" } do
+  rows.options["lt.autograd." .. name] = rows.options["lt." .. name]
+end
 for name, rest in pairs { l1_unstructured = "1, x, ", random_unstructured = "1, ",
   ln_structured = "1, 2, 1, x, ", random_structured = "1, 1, ", custom_from_mask = "x, " } do
   rows.extra["lt.nn.utils.prune." .. name] = ("lt.nn.utils.prune.%s(net, 'weight', %sEXTRA)")
@@ -393,6 +411,7 @@ rows.open = {
   ["lt.Metric:update"] = "raises that a class has none",
   ["lt.Module:manual_backward"] = "hands it to backward",
   ["lt.Trainer:manual_backward"] = "hands it to backward",
+  ["lt.func.vjp"] = "hands it to the function",
   ["lt.nn.utils.prune.BasePruningMethod:apply"] = "hands it to the class",
   ["lt.Optimizer:join"] = "joins any number of lists",
   ["lt.ClusterEnvironment:integer"] = "takes any number of names",

@@ -15,7 +15,7 @@
 --   local x = lt.tensor({0.0, 1.0}, {requires_grad = true})
 --   exp(x):sum():backward()
 --   print(x.grad)
---   -- prints: tensor([1.    , 2.7183])
+--   -- prints: tensor([1.0000, 2.7183])
 --
 -- `forward` runs without gradients. `backward` gets a gradient for each result of `forward` (zeros
 -- where none arrived) and returns one for each argument, nil for those that are not tensors; the

@@ -32,7 +32,7 @@ elsewhere.lt = {
   LongTensor = 'lt.tensor(list, {dtype = "i64"})', from_numpy = "lt.numpy.load(path)",
   array = "lt.tensor(list)", as_tensor = "lt.tensor(list)", manual_seed = "lt.seed(n)",
   device = '"cuda": a device is a text', F = "lt.nn.functional",
-  functional = "lt.nn.functional", autograd = "x:backward(), lt.grad or lt.Function",
+  functional = "lt.nn.functional", functional_call = "lt.func.functional_call",
   concat = "lt.cat", concatenate = "lt.cat", mm = "lt.matmul", LightningModule = "lt.Module",
   LightningDataModule = "lt.DataModule", pi = "math.pi", inf = "math.huge", nan = "0/0",
   newaxis = "lt.new in an index, or x:unsqueeze(dim)",
@@ -64,6 +64,22 @@ elsewhere.rooms = {
   optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
             clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
   nn = { Parameter = "lt.parameter(x)" },
+  autograd = {
+    Variable = "lt.tensor: tensors have gradients themselves",
+    inference_mode = "lt.no_grad", jacobian = "lt.autograd.functional.jacobian",
+    hessian = "lt.autograd.functional.hessian", set_detect_anomaly = "lt.detect_anomaly",
+    profiler = "lt.Trainer{profiler = 'simple'}", graph = "x:register_hook(f), or "
+      .. "lt.nn.utils.checkpoint(f, ...) to keep less memory",
+    forward_ad = "lt.func.jvp, by two backwards: there is no forward mode",
+  },
+  func = {
+    linearize = "lt.func.jvp at each vector", functionalize = "the function as it is: operations "
+      .. "in place are differentiated", jacobian = "lt.func.jacrev",
+    hvp = "lt.autograd.functional.hvp", vhp = "lt.autograd.functional.vhp",
+    replace_all_batch_norm_modules_ = "net:eval(), or track_running_stats = false",
+  },
+  ["autograd.functional"] = { vmap = "lt.vmap", grad = "lt.grad", jacrev = "lt.func.jacrev",
+    jacfwd = "lt.func.jacfwd", functional_call = "lt.func.functional_call" },
   linalg = { inverse = "lt.linalg.inv" },
   json = { loads = "lt.json.decode", dumps = "lt.json.encode", parse = "lt.json.decode" },
 }

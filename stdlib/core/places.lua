@@ -21,6 +21,7 @@ return {
   atleast_1d = "ltrain.ops.arrangement:atleast_1d",
   atleast_2d = "ltrain.ops.arrangement:atleast_2d",
   atleast_3d = "ltrain.ops.arrangement:atleast_3d",
+  autograd = "ltrain.autograd",
   block_diag = "ltrain.ops.joining:block_diag",
   boxes = "ltrain.boxes",
   breakpoint = "ltrain.debugger:breakpoint",
@@ -50,6 +51,7 @@ return {
   flipud = "ltrain.ops.arrangement:flipud",
   float_power = "ltrain.ops.elementwise:float_power",
   frac = "ltrain.ops.elementwise:frac",
+  func = "ltrain.autograd.func",
   generate = "ltrain.models.generate",
   gradcheck = "ltrain.autograd.gradcheck",
   gradgradcheck = "ltrain.autograd.gradgradcheck",
@@ -105,6 +107,7 @@ return {
   triu_indices = "ltrain.ops.triangles:triu_indices",
   unflatten = "ltrain.ops.arrangement:unflatten",
   unravel_index = "ltrain.ops.arrangement:unravel_index",
+  vmap = "ltrain.autograd.vmap",
   vsplit = "ltrain.ops.arrangement:vsplit",
   vstack = "ltrain.ops.joining:vstack",
 }

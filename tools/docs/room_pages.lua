@@ -23,6 +23,20 @@ local ROOMS <const> = {
     { "stdlib/models/generate.lua", "lt.generate", "ltrain.models.generate" } } },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
+  { "autograd", "Derivatives", "lt.func, lt.vmap, lt.autograd", {
+    { "stdlib/autograd/func.lua", "lt.func", "ltrain.autograd.func" },
+    { "stdlib/autograd/vmap.lua", "lt.vmap", "ltrain.autograd.vmap" },
+    { "stdlib/autograd/functional.lua", "lt.autograd.functional",
+      "ltrain.autograd.functional" },
+    { "stdlib/autograd/backward.lua", "lt.autograd.backward", "ltrain.autograd.backward" },
+    { "stdlib/autograd/Function.lua", "lt.Function", "ltrain.autograd.Function" },
+    { "stdlib/autograd/gradcheck.lua", "lt.gradcheck", "ltrain.autograd.gradcheck" },
+    { "stdlib/autograd/gradgradcheck.lua", "lt.gradgradcheck",
+      "ltrain.autograd.gradgradcheck" } }, [==[
+`x:backward()` and `lt.grad` are on the page of [tensors](tensor.md#gradients); how to use all of
+them: [gradients](../guide/tensors.md#gradients). lt.autograd has them under PyTorch's names too:
+grad, no_grad, enable_grad, set_grad_enabled, is_grad_enabled, detect_anomaly, Function, gradcheck,
+gradgradcheck.]==] },
   { "linalg", "Linear algebra", "lt.linalg: factors, equations, norms of matrices", {}, [==[
 Matrices are tensors [B..., M, N] of f32 or f64; first dims are batches of them. LAPACK computes:
 its library LAPACKE is opened when it is first needed (Debian: `apt install liblapacke`). Tensors of
