@@ -25,7 +25,7 @@ describe("estimated_stepping_batches", function()
   local function estimate(options)
     local net, steps = tiny.Line(), nil
     function net:configure_optimizers()
-      steps = self.trainer:estimated_stepping_batches()
+      steps = self.trainer.estimated_stepping_batches
       return tiny.Line.configure_optimizers(self)
     end
     options.max_epochs = options.max_epochs or 3

@@ -143,7 +143,7 @@ function LearningRateFinder:setup(trainer, module, stage)
   if trainer.running.fit_args.ckpt_path then return end -- a run that resumes has its rate
   local place, name
   if self.update_attr then place, name = place_of(self, module) end
-  trainer:estimated_stepping_batches() -- loads the training data
+  local _ = trainer.estimated_stepping_batches -- loads the training data
   range_test(self, trainer, module)
   self.lr = self:suggestion()
   if not self.lr then

@@ -7,6 +7,7 @@ local by_place = require "ltrain.core.by_place"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
+local option_places = require "ltrain.core.option_places"
 
 local class = {}
 
@@ -47,7 +48,10 @@ end
 -- The library's own methods refuse arguments that they would drop; a script's are as it wrote them.
 local function define(self, key, value)
   if not is_open(key) then
+    local places = type(value) == "function" and self.__options and self.__options[key]
+    local count = places and c.runtime.parameters(value)
     value = exact.fn(value, key == "init" and self.__name or key, self.__name)
+    if count then value = option_places(value, key, count - 1, places) end
   end
   if key == "init" and self.super and self.__arguments == self.super.__arguments then
     rawset(self, "__arguments", false) -- those of another init

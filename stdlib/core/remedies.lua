@@ -239,6 +239,9 @@ local ROWS <const> = {
     return "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do"
   end },
   { "arithmetic on a table value %(field 'shape'%)", of_shape },
+  { "attempt to call a %a+ value %(method '([%w_]+)'%)", function(name)
+    return ("; %s is a field: write it without the brackets"):format(name)
+  end },
   { "attempt to %a+ a function value", of_method },
   { "attempt to perform arithmetic on a function value", of_method },
   { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", function(name)

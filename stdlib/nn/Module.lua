@@ -24,6 +24,7 @@ local is_float = require "ltrain.core.is_float"
 local load_place = require "ltrain.core.load_place"
 local module_hooks = require "ltrain.nn.module_hooks"
 local module_loop = require "ltrain.nn.module_loop"
+local module_parts = require "ltrain.nn.module_parts"
 local module_print = require "ltrain.nn.module_print"
 local module_state = require "ltrain.nn.module_state"
 local tree = require "ltrain.core.tree"
@@ -34,6 +35,17 @@ local Module = class.extend(nil, "Module")
 Module.__module = true
 Module.training = true
 Module.automatic_optimization = true
+Module.strict_loading = true
+
+-- What may stand in the place of a table of options.
+local LOG <const> = "prog_bar logger on_step on_epoch reduce_fx enable_graph sync_dist "
+  .. "sync_dist_group add_dataloader_idx batch_size metric_attribute rank_zero_only"
+Module.__options = {
+  all_gather = "group sync_grads", buffers = "recurse",
+  load_state_dict = "strict", log = LOG, log_dict = LOG, named_buffers = "prefix recurse",
+  named_parameters = "prefix recurse", optimizers = "use_pl_optimizer", parameters = "recurse",
+  register_buffer = "persistent", to = "device dtype", zero_grad = "set_to_none",
+}
 
 -- Methods that a module may replace, in its class or in the object: those of Lightning's loop.
 local replaceable <const> = {}
@@ -43,10 +55,12 @@ for name, method in next, module_loop.defaults do
 end
 for name, method in next, module_loop.methods do Module[name] = method end
 for name, method in next, module_hooks.methods do Module[name] = method end
+for name, method in next, module_parts do Module[name] = method end
 Module.state_dict = module_state.state_dict
 Module.load_state_dict = module_state.load_state_dict
 Module.load_from_checkpoint = module_state.load_from_checkpoint
 Module.save_hyperparameters = module_state.save_hyperparameters
+Module.to_onnx = module_state.to_onnx
 Module.__tostring = module_print.text
 
 -- ", but 'foward' is" where a module, or a class of it, has nearly a method; else "".
@@ -146,8 +160,11 @@ end
 
 -- Fields.
 
+-- Methods whose names scripts give to fields of their own: self.half = width // 2.
+local HIDEABLE <const> = { bfloat16 = true, double = true, float = true, half = true, type = true }
+
 local function is_reserved(key, value)
-  return type(rawget(Module, key)) == "function"
+  return type(rawget(Module, key)) == "function" and not HIDEABLE[key]
     and not (replaceable[key] and type(value) == "function")
 end
 
@@ -271,10 +288,18 @@ end
 
 -- What it holds.
 
-local function tensors_of(module, buffers)
+local NAMED <const> = {
+  prefix = { type = "string", default = "", doc = "what stands before each name, and a dot" },
+  recurse = { type = "boolean", default = true, doc = "whether submodules count" },
+}
+local LISTED <const> = { recurse = NAMED.recurse }
+
+-- The items of parameters, or of buffers; with `recurse` false those of the module itself alone.
+local function tensors_of(module, buffers, recurse)
   local list = {}
   for _, item in ipairs(walk.tensors(module)) do
-    if (item.buffer ~= nil) == buffers then list[#list + 1] = item end
+    local is_wanted = recurse ~= false or item.entry.module == module
+    if (item.buffer ~= nil) == buffers and is_wanted then list[#list + 1] = item end
   end
   return list
 end
@@ -288,6 +313,17 @@ local function iterate(list, key, value)
   end
 end
 
+-- An iterator over names and tensors.
+local function named_tensors(module, buffers, options, who)
+  local o = config.check(options, NAMED, who)
+  local list = tensors_of(module, buffers, o.recurse)
+  if o.prefix == "" then return iterate(list, "name", "value") end
+  for i, item in ipairs(list) do
+    list[i] = { name = o.prefix .. "." .. item.name, value = item.value }
+  end
+  return iterate(list, "name", "value")
+end
+
 local function values(list, key)
   local out, names = {}, {}
   for i, item in ipairs(list) do out[i], names[i] = item[key], item.name end
@@ -296,17 +332,30 @@ local function values(list, key)
 end
 
 --- Iterates over the parameters, each once, in order: `for name, tensor in net:named_parameters()
---- do`.
-function Module:named_parameters() return iterate(tensors_of(self, false), "name", "value") end
+--- do`. Options: prefix (""), which stands before each name with a dot; recurse (true), whether
+--- those of submodules count.
+function Module:named_parameters(options)
+  return named_tensors(self, false, options, "named_parameters")
+end
 
---- Iterates over the buffers: `for name, tensor in net:named_buffers() do`.
-function Module:named_buffers() return iterate(tensors_of(self, true), "name", "value") end
+--- Iterates over the buffers: `for name, tensor in net:named_buffers() do`. Options: as those of
+--- named_parameters.
+function Module:named_buffers(options)
+  return named_tensors(self, true, options, "named_buffers")
+end
 
---- Returns the list of parameters; its field `names` has their names.
-function Module:parameters() return values(tensors_of(self, false), "value") end
+--- Returns the list of parameters; its field `names` has their names. Options: recurse (true),
+--- whether those of submodules count.
+function Module:parameters(options)
+  local recurse = options and config.check(options, LISTED, "parameters").recurse
+  return values(tensors_of(self, false, recurse), "value")
+end
 
 --- Returns the list of buffers, likewise.
-function Module:buffers() return values(tensors_of(self, true), "value") end
+function Module:buffers(options)
+  local recurse = options and config.check(options, LISTED, "buffers").recurse
+  return values(tensors_of(self, true, recurse), "value")
+end
 
 --- Iterates over the module itself (named "") and all its submodules, each once.
 function Module:named_modules() return iterate(walk.modules(self), "name", "module") end
@@ -405,9 +454,14 @@ function Module:requires_grad_(flag)
   return self
 end
 
---- Sets all gradients to nil.
-function Module:zero_grad()
-  for _, item in ipairs(tensors_of(self, false)) do item.value.grad = nil end
+--- Sets all gradients to nil; with set_to_none = false, the option, to zero.
+function Module:zero_grad(options)
+  local o = config.check(options, { set_to_none = { type = "boolean", default = true } },
+    "zero_grad")
+  for _, item in ipairs(tensors_of(self, false)) do
+    local grad = not o.set_to_none and item.value.grad
+    item.value.grad = grad and c.zeros_like(grad) or nil
+  end
   return self
 end
 
@@ -444,25 +498,56 @@ local function moved(item, target)
   return (c.parameter(new, { requires_grad = old.requires_grad }))
 end
 
---- Moves parameters and buffers to another device ("cpu", the number of a GPU), or converts them to
---- another floating-point dtype ("f64"; integers keep theirs). The parameters become new tensors:
---- create optimizers after this.
-function Module:to(target)
-  if math.type(target) == "integer" then target = ("cuda:%d"):format(target) end
+local TO <const> = { device = { type = "string|integer" }, dtype = { type = "string" } }
+
+local function check_target(target)
+  if math.type(target) == "integer" then return ("cuda:%d"):format(target) end
   if type(target) ~= "string" or dtypes[target] and not is_float(target) then
     errors.blame("to: a module goes to a device or to a floating dtype: got %s",
       errors.show(target))
   end
+  return target
+end
+
+local function move(module, target)
   local done = {}
-  for _, entry in ipairs(walk.modules(self)) do
+  for _, entry in ipairs(walk.modules(module)) do
     for _, item in ipairs(entry.tensors) do
       local old = item.value
       done[old] = done[old] or moved(item, target)
       rawset(item.holder, item.key, done[old])
     end
   end
+end
+
+--- Moves parameters and buffers to another device ("cpu", the number of a GPU), or converts them to
+--- another floating-point dtype ("f64"; integers keep theirs), or both: `net:to("cuda", "bf16")`.
+--- The parameters become new tensors: create optimizers after this. Options: device, dtype.
+---@param options string|integer|table
+function Module:to(options)
+  local device, dtype = options and options.device, options and options.dtype
+  if device == nil and dtype == nil then check_target(device) end
+  config.check(options, TO, "to")
+  device, dtype = device and check_target(device), dtype and check_target(dtype)
+  if device then move(self, device) end
+  if dtype then move(self, dtype) end
   return self
 end
+
+--- Converts it to f32, as :to("f32") does.
+function Module:float() return self:to "f32" end
+
+--- Converts it to f64.
+function Module:double() return self:to "f64" end
+
+--- Converts it to f16.
+function Module:half() return self:to "f16" end
+
+--- Converts it to bf16.
+function Module:bfloat16() return self:to "bf16" end
+
+--- Converts it to a floating-point dtype, as :to(dtype) does.
+function Module:type(dtype) return self:to(dtype) end
 
 --- Moves it to a GPU, as :to("cuda:1") does: by its number from 0, or its name; by default the
 --- current one.

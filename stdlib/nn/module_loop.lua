@@ -66,9 +66,19 @@ function defaults.configure_gradient_clipping(self, optimizer, clip_val, algorit
   self:clip_gradients(optimizer, clip_val, algorithm)
 end
 
+local CLIP <const> = {
+  gradient_clip_val = { type = "number", min = 0, doc = "the largest norm, or value" },
+  gradient_clip_algorithm = { type = "string", choices = { "norm", "value" } },
+}
+
 --- Clips the gradients of an optimizer's parameters: by their total norm ("norm") or each element
---- ("value").
+--- ("value"): `self:clip_gradients(optimizer, 0.5, "norm")`, or by name `{gradient_clip_val = 0.5,
+--- gradient_clip_algorithm = "norm"}`.
 function defaults.clip_gradients(self, optimizer, clip_val, algorithm)
+  if type(clip_val) == "table" then
+    local o = config.check(clip_val, CLIP, "clip_gradients")
+    clip_val, algorithm = o.gradient_clip_val, o.gradient_clip_algorithm
+  end
   if clip_val == nil or clip_val == 0 then return end
   check_optimizer(optimizer, "clip_gradients")
   config.argument(clip_val, "number", "clip_gradients", "gradient_clip_val", { min = 0 })
@@ -133,8 +143,12 @@ function methods.all_gather(_, x, options)
   return gather_tree(x, config.check(options, ALL_GATHER, "all_gather"))
 end
 
---- Returns the optimizer, or the list if there are several.
-function methods.optimizers(self)
+local OPTIMIZERS <const> = { use_pl_optimizer = { type = "boolean" } }
+
+--- Returns the optimizer, or the list if there are several. The option use_pl_optimizer,
+--- Lightning's, changes nothing: optimizers are not wrapped.
+function methods.optimizers(self, options)
+  config.check(options, OPTIMIZERS, "optimizers")
   local list = trainer_of(self, "optimizers").optimizers
   return #list == 1 and list[1] or list
 end
@@ -238,6 +252,7 @@ module_loop.properties = {
     local parameter = first_parameter(self)
     return parameter and parameter.dtype or "f32"
   end,
+  on_gpu = function(self) return self.device:find "^cuda" ~= nil end,
   current_epoch = from_trainer("current_epoch", 0),
   global_step = from_trainer("global_step", 0),
   global_rank = from_trainer("global_rank", 0),

@@ -5,6 +5,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
+local load_place = require "ltrain.core.load_place"
 local hyperparameters = require "ltrain.core.hyperparameters"
 local map_location = require "ltrain.files.map_location"
 local tree = require "ltrain.core.tree"
@@ -14,12 +15,22 @@ local module_state = {}
 
 local NONE <const> = {} -- the other names of a tensor that has one
 
+local STATE <const> = {
+  prefix = { type = "string", default = "", doc = "what stands before each name" },
+  keep_vars = { type = "boolean", default = false, doc = "the parameters themselves" },
+}
+
 --- Returns the parameters and persistent buffers by name: { ["net.0.weight"] = tensor }, sharing
---- memory with the module. A tensor with several names is listed once, under the first.
-function module_state.state_dict(self)
+--- memory with the module. A tensor with several names is listed once, under the first. Options:
+--- prefix (""), which stands before each name; keep_vars (false), whether they are the parameters
+--- themselves.
+function module_state.state_dict(self, options)
+  local o = config.check(options, STATE, "state_dict")
   local state = {}
   for _, item in ipairs(walk.tensors(self)) do
-    if item.buffer ~= "unsaved" then state[item.name] = item.value:detach() end
+    if item.buffer ~= "unsaved" then
+      state[o.prefix .. item.name] = o.keep_vars and item.value or item.value:detach()
+    end
   end
   return state
 end
@@ -132,12 +143,11 @@ end
 --- strict_loading) makes a missing or unexpected name an error; a wrong shape always is one.
 --- Nothing is written after an error. Returns { missing = {...}, unexpected = {...} }.
 function module_state.load_state_dict(self, state, options)
-  local strict_loading = self.strict_loading
   if state == nil and type(options) == "string" then -- nil, message of lt.load
     errors.blame("load_state_dict: there is no state: %s", options)
   end
   local o = config.check(options, {
-    strict = { type = "boolean", default = strict_loading == nil or strict_loading },
+    strict = { type = "boolean", default = self.strict_loading },
   }, "load_state_dict")
   if type(state) ~= "table" then
     errors.blame("load_state_dict: the state must be a table: got %s", errors.show(state))
@@ -154,6 +164,18 @@ end
 --- Options: ignore, a list of names to leave out; logger (true) also passes them to the loggers. A
 --- second call, for example in a subclass, adds to them.
 function module_state.save_hyperparameters(self, ...) hyperparameters.save(self, ...) end
+
+--- Writes the module as an ONNX file, as [lt.onnx.export](onnx.md) does, whose options it takes.
+--- `input_sample`: a tensor, or a list of them; by default its field example_input_array.
+---@param file_path string
+---@param input_sample Tensor|table|nil
+function module_state.to_onnx(self, file_path, input_sample, options)
+  if input_sample == nil then input_sample = self.example_input_array end
+  if input_sample == nil then
+    errors.blame("to_onnx: an input is needed: to_onnx(path, x), or the field example_input_array")
+  end
+  return load_place "onnx".export(self, input_sample, file_path, options)
+end
 
 -- Puts the weights of a checkpoint where `map` says; returns the device of the first.
 local function place_weights(checkpoint, map)

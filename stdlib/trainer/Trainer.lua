@@ -41,7 +41,6 @@ local results = require "ltrain.trainer.logged.results"
 local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local scaling = require "ltrain.trainer.steps.scaling"
-local sources = require "ltrain.trainer.data.sources"
 local walk = require "ltrain.core.walk"
 local whole = require "ltrain.trainer.saving.whole"
 
@@ -295,18 +294,6 @@ function Trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key in pairs(self[name]) do self[name][key] = nil end
   end
-end
-
---- Returns the number of optimizer steps of the whole fit; math.huge if it is unknown.
-function Trainer:estimated_stepping_batches()
-  local state = self.running
-  if state and state.fn == "fit" and not state.data.train then sources.load_train(state) end
-  local count = self.num_training_batches or math.huge
-  local steps = math.huge
-  if self.max_epochs ~= -1 and count ~= math.huge then
-    steps = math.ceil(count / self.accumulate_grad_batches) * math.max(self.max_epochs, 1)
-  end
-  return self.max_steps ~= -1 and math.min(self.max_steps, steps) or steps
 end
 
 --- Prints above the progress bar.

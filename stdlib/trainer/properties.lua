@@ -65,6 +65,18 @@ function properties.enable_validation(trainer)
   return trainer.running ~= nil and sources.validates(trainer.running)
 end
 
+--- The number of optimizer steps of the whole fit; math.huge if it is unknown.
+function properties.estimated_stepping_batches(trainer)
+  local state = trainer.running
+  if state and state.fn == "fit" and not state.data.train then sources.load_train(state) end
+  local count = trainer.num_training_batches or math.huge
+  local steps = math.huge
+  if trainer.max_epochs ~= -1 and count ~= math.huge then
+    steps = math.ceil(count / trainer.accumulate_grad_batches) * math.max(trainer.max_epochs, 1)
+  end
+  return trainer.max_steps ~= -1 and math.min(trainer.max_steps, steps) or steps
+end
+
 --- Whether this process was asked to end by SIGTERM.
 function properties.received_sigterm()
   return interrupt.received(SIGTERM)

@@ -44,7 +44,9 @@ local function trainer_page(root)
         .. "end the fit), `is_last_batch`, `interrupted`, `callbacks`, `loggers`, `logger`, "
         .. "`optimizers`, `module` (`model` and `lightning_module` are the same), `datamodule`, "
         .. "`max_epochs`, `max_steps`, `num_training_batches`, `num_val_batches` and "
-        .. "`num_sanity_val_batches` (a number a loader). Each option can be read under its name; "
+        .. "`num_sanity_val_batches` (a number a loader), `estimated_stepping_batches` (optimizer "
+        .. "steps of the whole fit; math.huge if that is unknown). "
+        .. "Each option can be read under its name; "
         .. "one that is assigned has its effect from then on, or the assignment is an error "
         .. "(`precision`, `strategy`, `devices`, ...).",
       "Once they are loaded, `train_dataloader`, `val_dataloaders`, `test_dataloaders` and "

@@ -9,6 +9,7 @@ local PARTS <const> = {
   { "stdlib/nn/module_hooks.lua", "Hooks" },
   { "stdlib/nn/module_loop.lua", "In the loops of a Trainer" },
   { "stdlib/nn/module_state.lua", "Saving and loading" },
+  { "stdlib/nn/module_parts.lua", "Parts that are set by name" },
 }
 
 return function(root)
@@ -16,7 +17,7 @@ return function(root)
   local parts = {
     "# Module", first.about, first.more,
     "Layers are modules too. Methods that the loops call on a module: [hooks](hooks.md). Computed "
-      .. "fields: `device`, `dtype` (of the first parameter), `current_epoch`, "
+      .. "fields: `device`, `dtype` (of the first parameter), `on_gpu`, `current_epoch`, "
       .. "`global_step`, `global_rank`, `local_rank`, `logger`, `loggers` (of the trainer); "
       .. "`training` and `automatic_optimization` are plain fields.",
   }
@@ -26,7 +27,8 @@ return function(root)
   end
   return { {
     file = "module.md", title = "Module", about = "what every model and layer has",
-    source = "stdlib/nn/Module.lua, module_hooks.lua, module_loop.lua and module_state.lua",
+    source = "stdlib/nn/Module.lua, module_hooks.lua, module_loop.lua, "
+      .. "module_parts.lua and module_state.lua",
     text = markdown.join(parts),
   } }
 end

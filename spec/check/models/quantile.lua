@@ -16,7 +16,7 @@ function Net:training_step(batch)
 end
 function Net:configure_optimizers()
   local optimizer = lt.optim.SGD(self:parameters(), { lr = 0.1, momentum = 0.9, nesterov = true })
-  local steps = self.trainer:estimated_stepping_batches()
+  local steps = self.trainer.estimated_stepping_batches
   return { optimizer = optimizer, lr_scheduler = { interval = "step",
     scheduler = lt.optim.OneCycleLR(optimizer, 0.1, { total_steps = steps }) } }
 end

@@ -42,7 +42,7 @@ local function check_rates(context, config, where)
       context.report:error("schedule", where, ("%s cannot be stepped for %s %d of %d: %s"):format(
         name_of(scheduler), unit, k, n, (c.runtime.error_text(message):gsub("\n.*", "")
           :gsub("^[^\n:]+:%d+: ", ""))), "give it as many steps as training has: "
-          .. "self.trainer:estimated_stepping_batches()")
+          .. "self.trainer.estimated_stepping_batches")
       return
     end
     local rate = rate_of(optimizer)
