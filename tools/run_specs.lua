@@ -64,101 +64,74 @@ local function now()
   return tonumber(text:match("^%S+")) or os.time()
 end
 
--- Files whose processes join a world of Open MPI. It leaves memory behind, and has unloaded the
--- parts that took it when leaks are looked for, so that none can be mistaken for ours.
-local JOINS_MPI <const> = {
-  "joined_", "slurm_spec", "spec/clusters/", "requeue_spec", "link_spec", "wake_spec", "kill_spec",
-  "stop_spec",
-}
+-- Tags stand in a line `tags: ...` of a file's head:
+--   waits        mostly waits, for timeouts or for mpirun to end: runs beside the others
+--   unsanitized  what it runs in C, others run, too: a sanitized run has it with --exhaustive
+--   threads      threads meet in it, in little time: a run under ThreadSanitizer has these
+--   kernels      races are looked for in its kernels of GPUs, too (spec/cuda/emu_races.h)
+--   mpi          its processes join a world of Open MPI, though it does not name it
+--   exhaustive   nothing else runs it
 
--- Files that mostly wait, for timeouts, or for mpirun to end: the longest first. A third of all
--- seconds of the suite: as long as the others take two at a time.
-local WAITING <const> = {
-  "link_spec", "joined_spec", "slurm_spec", "wake_spec", "connections_test", "joined_test",
-  "stop_spec", "timeouts_test", "watchdog_test",
-}
+-- Path of the source of a file that is run: its own, or that of a C test's program.
+local function source_of(file)
+  if file:match "%.lua$" then return file end
+  local path = "spec/" .. (file:match "/spec/(%w+/[^/]+)$" or file)
+  return path .. (is_there(path .. ".c") and ".c" or ".cpp")
+end
 
--- What these run in C, others run, too: a sanitized run has them with --exhaustive, or by name.
-local OF_LUA <const> = {
-  "spec/build/", "spec/check/", "spec/examples/", "spec/dashboard/page_spec",
-  "spec/dashboard/control_spec", "host/deb_spec", "dist/slurm_spec",
-}
-
--- Where threads meet, in little time: what a run under ThreadSanitizer has; all with --exhaustive.
-local THREADED <const> = {
-  "c/channel_test", "c/comm_test", "c/data_memory_test", "c/data_test", "c/device_test",
-  "c/fork_test", "c/host_dlpack_test", "c/host_fork_test", "c/host_lives_test", "c/host_step_test",
-  "c/host_test", "c/launch_test", "c/load_test", "c/order_test", "c/prefetch_test",
-  "c/timeouts_test", "c/verdict_test", "c/watchdog_test", "callbacks/model_checkpoint_spec",
-  "callbacks/ranks_spec", "cuda/copies_spec", "cuda/index_spec", "cuda/lines_spec",
-  "cuda/nccl_failures_spec", "cuda/norm_spec", "cuda/saving_spec", "cuda/sort_spec",
-  "dashboard/server_spec", "data/images_spec", "data/loader_spec",
-  "data/workers_spec", "dist/ddp_spec", "text/train_spec", "trainer/deferred_spec",
-}
-
--- Where it looks for races within the kernels of GPUs, too (spec/cuda/emu_races.h).
-local OF_KERNELS <const> = {
-  "cuda/index_spec", "cuda/lines_spec", "cuda/norm_spec", "cuda/sort_spec",
-}
-
-local function is_among(parts, file)
-  for _, part in ipairs(parts) do
-    if file:find(part, 1, true) then return true end
+-- The set of tags of a source.
+local function tags_of(source)
+  local tags = {}
+  for tag in (read_all(source):sub(1, 2000):match "\n%W+tags: ([%a, ]+)" or ""):gmatch "%a+" do
+    tags[tag] = true
   end
-  return false
+  return tags
 end
 
 -- Whether a file that nobody names is run.
 local function is_wanted(file)
-  if not SANITIZED or EXHAUSTIVE then return true end
-  if RACES then return is_among(THREADED, file) end
-  return not is_among(OF_LUA, file)
+  if EXHAUSTIVE then return true end
+  local tags = tags_of(source_of(file))
+  if tags.exhaustive then return false end
+  if RACES then return tags.threads == true end
+  return not (SANITIZED and tags.unsanitized)
 end
 
 -- The files in two lists: those that work, those that wait.
 local function divide(files)
   local working, waiting = {}, {}
   for _, file in ipairs(files) do
-    local name, place = file:match("([^/]+)$"):gsub("%.lua$", ""), nil
-    for k, known in ipairs(WAITING) do place = known == name and k or place end
-    if place then
-      waiting[#waiting + 1] = { file = file, place = place }
-    else
-      working[#working + 1] = file
-    end
+    local list = tags_of(source_of(file:match "^(.-) on %w+" or file)).waits and waiting or working
+    list[#list + 1] = file
   end
-  table.sort(waiting, function(a, b) return a.place < b.place end)
-  for k, one in ipairs(waiting) do waiting[k] = one.file end
   return working, waiting
 end
 
-local function joins_mpi(command)
-  if is_among(JOINS_MPI, command) then return true end
-  local spec = command:match "spec/[%w_/]+_spec%.lua"
-  return spec ~= nil and read_all(spec):find("mpi", 1, true) ~= nil
+-- Whether leaks are not looked for. Open MPI leaves memory behind, and has unloaded the parts that
+-- took it by then, so that none can be mistaken for ours. LeakSanitizer itself crashes now and then
+-- on the threads of the emulated cuda's grids, which are fibers of one thread; the same specs run
+-- with it on the other devices.
+local function hides_leaks(source)
+  return source:find("^spec/cuda/") ~= nil or tags_of(source).mpi
+    or read_all(source):find("mpi", 1, true) ~= nil
 end
 
--- LeakSanitizer itself crashes now and then on the threads of the emulated cuda's grids, which are
--- fibers of one thread. The same specs are looked at for leaks on the other devices.
-local function hides_leaks(command)
-  return joins_mpi(command) or command:find("spec/cuda/", 1, true) ~= nil
-end
-
--- Runs `command` in a folder of its own; returns its exit status (124: out of time) and seconds.
-local function run(command, dir, log)
+-- Runs `command`, which runs a source, in a folder of its own; returns its exit status (124: out of
+-- time) and seconds.
+local function run(source, command, dir, log)
   local vars = ("TMPDIR=%s"):format(quote(dir .. "/tmp"))
   if SANITIZED then
     local common = ("log_path=%s/report:allocator_may_return_null=1"):format(dir)
     vars = vars .. (" ASAN_OPTIONS=%s UBSAN_OPTIONS=%s LSAN_OPTIONS=%s"):format(
-      quote(("%s:detect_leaks=%d"):format(common, hides_leaks(command) and 0 or 1)),
+      quote(("%s:detect_leaks=%d"):format(common, hides_leaks(source) and 0 or 1)),
       quote(common .. ":print_stacktrace=1"),
       quote("print_suppressions=0:suppressions=" .. os.getenv("PWD") .. "/tools/lsan.supp"))
     -- A report is what fails, not the status of the process, which a spec may look at. Scripts may
     -- end by os.exit, which joins no threads.
     vars = vars .. " TSAN_OPTIONS=" .. quote(("%s:exitcode=0:atexit_sleep_ms=0:die_after_fork=0"
       .. ":report_thread_leaks=%d:suppressions=%s/tools/tsan.supp"):format(common,
-      command:find "%.lua" and 0 or 1, os.getenv "PWD"))
-    if is_among(OF_KERNELS, command) then vars = vars .. " EMU_RACES=1" end
+      source:find "%.lua$" and 0 or 1, os.getenv "PWD"))
+    if tags_of(source).kernels then vars = vars .. " EMU_RACES=1" end
   end
   local began = now()
   local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null"):format(
@@ -354,13 +327,15 @@ local function run_one(build, root_dir, file)
   if path:match("%.lua$") then
     local busted = settings .. quote(build .. "/ltrain") .. " /usr/bin/busted" .. options
     local list = dir .. "/list"
-    run(busted .. " -l " .. quote(path), dir, list)
+    run(path, busted .. " -l " .. quote(path), dir, list)
     o.listed = select(2, read_all(list):gsub("[^\n]+", ""))
-    o.code, o.seconds = run(("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
-      quote(dir .. "/tap"), quote(path)), dir, log)
+    local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
+      quote(dir .. "/tap"), quote(path))
+    o.code, o.seconds = run(path, command, dir, log)
     tap = read_all(dir .. "/tap")
   else
-    o.code, o.seconds = run("env CMOCKA_MESSAGE_OUTPUT=TAP " .. quote(file), dir, log)
+    local command = "env CMOCKA_MESSAGE_OUTPUT=TAP " .. quote(file)
+    o.code, o.seconds = run(source_of(file), command, dir, log)
     tap = read_all(log)
   end
   o.cases, o.plan, o.tests = read_tap(tap)
@@ -431,8 +406,7 @@ end
 
 -- Paths of C tests are long and of this machine: the reader knows their sources.
 local function short(build, file)
-  local name = file:match("^" .. build:gsub("%p", "%%%0") .. "/(spec/%w+/.+)$")
-  return name and name .. (is_there(name .. ".c") and ".c" or ".cpp") or file
+  return file:find(build .. "/", 1, true) == 1 and source_of(file) or file
 end
 
 local function main(build, wanted)

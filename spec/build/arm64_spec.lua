@@ -1,5 +1,6 @@
 -- spec/build/arm64_spec.lua: arm64 compiles without a warning, and operations do there what they do
 -- here: their specs run under qemu. Only in ./dev test --exhaustive, as it builds all of ltrain.
+-- tags: unsanitized
 local shell = require "spec.build.shell"
 
 local ROOT <const> = os.getenv("LT_ROOT")

@@ -1,5 +1,6 @@
 -- spec/build/compilers_spec.lua: other compilers and build types compile without a warning. Only in
 -- ./dev test --exhaustive, as each is a whole build.
+-- tags: unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

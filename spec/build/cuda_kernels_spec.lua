@@ -1,4 +1,5 @@
 -- spec/build/cuda_kernels_spec.lua: tools/cuda_kernels.lua, which reads what nvcc says of kernels.
+-- tags: unsanitized
 
 local function sh(command)
   local pipe <close> = assert(io.popen(command .. " 2>&1; echo \"status $?\""))

@@ -1,4 +1,5 @@
 /* spec/c/channel_test.c: messages over a channel: streams in pieces, one that is full. */
+/* tags: threads */
 #include "launch_test.h"
 
 /* A stream hands bytes over in pieces of any size. */

@@ -1,4 +1,5 @@
 /* spec/c/comm_test.c: marks, tables, rings, heartbeats, and the group of one. */
+/* tags: threads */
 #include "comm_test.h"
 
 #include <time.h>

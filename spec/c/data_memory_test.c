@@ -1,5 +1,6 @@
 /* spec/c/data_memory_test.c: every allocation of saving, loading, reading and prefetching fails in
    turn, once or from then on: an error each time, nothing lost, nothing kept. */
+/* tags: threads */
 #include "io_test.h"
 
 #include <stdatomic.h>

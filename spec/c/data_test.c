@@ -1,4 +1,5 @@
 /* spec/c/data_test.c: orders, batches dealt to ranks, gathering, drawn digits. */
+/* tags: threads */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

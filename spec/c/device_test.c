@@ -1,4 +1,5 @@
 /* spec/c/device_test.c: the caching allocator, threads that free, the table of devices. */
+/* tags: threads */
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* spec/c/fork_test.c: the fork of a world: files, buffers, threads and signals of before. */
+/* tags: threads */
 #include "forked_test.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* spec/c/host_dlpack_test.c: tensors as DLPack's and back: what is shared, refused, and given
    back, once, by whichever thread. */
+/* tags: threads */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 /* spec/c/host_fork_test.c: states that start processes in a host with threads of its own, one of
    which waits for its standard input, and so holds the lock of that stream. */
+/* tags: threads */
 #include <pthread.h>
 #include <unistd.h>
 

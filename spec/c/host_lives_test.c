@@ -1,6 +1,7 @@
 /* spec/c/host_lives_test.c: states that are opened and closed ten thousand times, that run in eight
    threads at once, that are refused any one allocation of theirs, or that have failed: what is left
    behind, and that the next call works. */
+/* tags: threads */
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 /* spec/c/host_step_test.c: a call that the host runs in slices of time pauses between operations,
    wherever it is, and computes what it computes at once. No test depends on how long anything
    takes: a step for 0 seconds pauses at the first place where it can. */
+/* tags: threads */
 #include <math.h>
 
 #include "host_test.h"

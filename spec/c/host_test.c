@@ -1,4 +1,5 @@
 /* spec/c/host_test.c: ltrain.h as a host uses it: values, tensors, limits, steps, threads. */
+/* tags: threads */
 #include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,4 +1,5 @@
 /* spec/c/load_test.c: where cores are shared the threads of loops sleep instead of spinning. */
+/* tags: threads */
 #include "base/load.h"
 
 #include <dirent.h>

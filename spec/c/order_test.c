@@ -1,5 +1,6 @@
 /* spec/c/order_test.c: work on several streams and devices runs as if it ran at once: each test on
    the fake device, with work of other streams run as late and as early as it may. */
+/* tags: threads */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

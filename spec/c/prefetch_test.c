@@ -1,4 +1,5 @@
 /* spec/c/prefetch_test.c: batches from the helper thread equal those without one, and it ends. */
+/* tags: threads */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* spec/c/verdict_test.c: a rank raises, is killed, exits or leaves: what the others get. */
+/* tags: threads */
 #include "forked_test.h"
 
 #include <sys/resource.h>

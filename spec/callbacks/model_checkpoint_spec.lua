@@ -1,4 +1,5 @@
 -- spec/callbacks/model_checkpoint_spec.lua: which files ModelCheckpoint keeps, and their names.
+-- tags: threads
 local c = require "ltrain.c"
 local file_name = require "ltrain.callbacks.file_name"
 local lt = require "ltrain"

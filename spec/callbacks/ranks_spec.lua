@@ -1,5 +1,6 @@
 -- spec/callbacks/ranks_spec.lua: callbacks that change what is trained, on two ranks: weights are
 -- those of one rank with the whole batches.
+-- tags: threads
 local support = require "spec.dist.support"
 
 -- A fit of 3 epochs over 6 samples in batches of 2 of all ranks; prints weights of a net with batch

@@ -1,4 +1,5 @@
 -- spec/check/bugs_spec.lua: `ltrain check` names each seeded bug, and nothing else.
+-- tags: unsanitized
 local bugs = require "spec.check.bugs"
 local bugs_in_use = require "spec.check.bugs_in_use"
 local child = require "spec.cli.child"

@@ -1,5 +1,6 @@
 -- spec/check/clean_spec.lua: `ltrain check` finds nothing in the examples, in the guide, nor in
 -- models that are unusual and right (spec/check/models).
+-- tags: unsanitized
 local child = require "spec.cli.child"
 
 local ROOT <const> = os.getenv "LT_ROOT" or "."

@@ -1,5 +1,6 @@
 -- spec/cuda/copies_spec.lua: copies between host and GPU: what they wait for, as the fake runtime
 -- counts it, and that nothing is read or written too early.
+-- tags: threads
 local counts = require "spec.cuda.counts"
 local both = require "spec.cuda.both"
 local lt = require "ltrain"

@@ -1,4 +1,5 @@
 -- spec/cuda/index_spec.lua: what is chosen, joined and added up at indices, as on the CPU.
+-- tags: threads, kernels
 local both = require "spec.cuda.both"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"

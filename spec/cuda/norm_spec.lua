@@ -1,4 +1,5 @@
 -- spec/cuda/norm_spec.lua: norms and cross-entropy of a GPU, and their gradients, are the CPU's.
+-- tags: threads, kernels
 local both = require "spec.cuda.both"
 local lt = require "ltrain"
 

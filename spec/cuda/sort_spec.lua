@@ -1,4 +1,5 @@
 -- spec/cuda/sort_spec.lua: orders of a GPU are the CPU's, equal elements and NaN too.
+-- tags: threads, kernels
 local both = require "spec.cuda.both"
 local lt = require "ltrain"
 

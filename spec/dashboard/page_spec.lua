@@ -1,4 +1,5 @@
 -- spec/dashboard/page_spec.lua: the page, in a headless Chromium, shows what folders of runs hold.
+-- tags: unsanitized
 local browsers = require "spec.dashboard.browser"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"

@@ -1,4 +1,5 @@
 -- spec/dashboard/server_spec.lua: the dashboard's server over folders that change under it.
+-- tags: threads
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local number_text = require "ltrain.loggers.number_text"

@@ -1,4 +1,5 @@
 -- spec/data/images_spec.lua: image files as a data set, read in threads of C by loaders.
+-- tags: threads
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local console = require "ltrain.core.console"

@@ -1,4 +1,5 @@
 -- spec/data/loader_spec.lua: batches, their order, resuming in the middle, what is refused.
+-- tags: threads
 
 local lt = require "ltrain"
 local error_of = require "spec.error_of"

@@ -1,4 +1,5 @@
 -- spec/text/train_spec.lua: training of tokenizers; BPE against Hugging Face's trainer.
+-- tags: threads
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 

@@ -1,5 +1,6 @@
 -- spec/trainer/deferred_spec.lua: gradients that are not finite on an asynchronous device: it
 -- leaves the step out, the host hears of it a step later and says the same as on the CPU.
+-- tags: threads
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
