@@ -19,6 +19,7 @@ server.read = read
 --- A script that fits slowly, until it is ended.
 server.MODEL = [[
 local lt = require "ltrain"
+local clock = require "ltrain.c".runtime.clock
 local Net = lt.Module:extend("Net")
 function Net:init() self.body = lt.nn.Linear(2, 1) end
 function Net:training_step(x)
@@ -30,8 +31,8 @@ function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr =
 lt.seed(1)
 local set = lt.data.TensorDataset{x = lt.randn(64, 2)}
 function Net:on_train_batch_start()
-  local until_ = c.runtime.clock() + 0.01
-  while c.runtime.clock() < until_ do end
+  local until_ = clock() + 0.01
+  while clock() < until_ do end
 end
 function Net:on_train_epoch_end() self:log_image("w", self.body.weight:sigmoid()) end
 local loader = {}
