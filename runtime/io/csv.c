@@ -5,20 +5,19 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "device/device.h"
 #include "io/csv_number.h"
-#include "io/csv_words.h"
 #include "io/file.h"
 
 enum { GUESS_ROWS = 1000, SHOWN = 40, MAX_COLUMNS = 1 << 20 };
 static const size_t MAX_FILE = (size_t)1 << 40;
 
 typedef struct lt_column {
-  lt_csv_text name; /* in t->names */
   lt_csv_kind kind;
   bool given; /* kind is a must */
   bool again; /* to be read: its kind has changed */
-  lt_csv_list words;
+  lt_words words; /* the different texts; value: id */
   void *values; /* of the tensor that is being filled; NULL while kinds are guessed */
 } lt_column;
 
@@ -31,7 +30,7 @@ struct lt_csv {
   int64_t first_line;
   int n_columns;
   lt_column *column;
-  lt_csv_list names; /* owns their bytes; ids are of no use */
+  lt_words names; /* of the columns, with a header; value: number of the column */
   char *scratch; /* a field whose quotes are undone */
   size_t scratch_size;
   bool may_miss[256]; /* first bytes of what says that a value is missing */
@@ -140,11 +139,11 @@ static bool is_missing(const lt_csv *t, const field *f) {
 
 static bool bad_field(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
                       const char *wanted) {
-  const lt_csv_text *name = &t->column[number].name;
+  lt_csv_text name = lt_csv_name(t, number);
   int shown = f->n < SHOWN ? (int)f->n : SHOWN;
   return lt_fail(c, LT_EIO, "%s: %s:%lld: column %d%s%.*s%s holds '%.*s', which is no %s", t->op,
-                 t->path, (long long)k->began, number + 1, name->n > 0 ? " (" : "", (int)name->n,
-                 name->n > 0 ? name->text : "", name->n > 0 ? ")" : "", shown, f->text, wanted);
+                 t->path, (long long)k->began, number + 1, name.n > 0 ? " (" : "", (int)name.n,
+                 name.text, name.n > 0 ? ")" : "", shown, f->text, wanted);
 }
 
 /* The column cannot be what it was taken for: it is read once more as `kind`. */
@@ -182,12 +181,24 @@ static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number,
   return true;
 }
 
+static lt_csv_text text_of(const lt_words *w, int64_t id) {
+  return (lt_csv_text){lt_word_text(w, &w->word[id]), w->word[id].n};
+}
+
+/* The id of a text, the next one where it is new; -1 on failure. */
+static int64_t id_of(lt_ctx *c, lt_words *w, const char *text, size_t n) {
+  uint64_t hash = lt_word_hash(text, n);
+  const lt_word *word = lt_words_find(w, text, n, hash);
+  if (word == NULL) word = lt_words_add(c, w, text, n, hash, w->count);
+  return word != NULL ? word->value : -1;
+}
+
 static bool take(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
                  int64_t row) {
   lt_column *of = &t->column[number];
   if (of->kind != LT_CSV_TEXT) return take_number(c, t, k, number, f, row);
   if (of->values == NULL) return true;
-  int64_t id = is_missing(t, f) ? -1 : lt_csv_id(c, &of->words, f->text, f->n);
+  int64_t id = is_missing(t, f) ? -1 : id_of(c, &of->words, f->text, f->n);
   ((int64_t *)of->values)[row] = id;
   return lt_ok(c);
 }
@@ -224,16 +235,14 @@ static bool add_column(lt_ctx *c, lt_csv *t, const field *f) {
     if (more == NULL) return false;
     t->column = more;
   }
-  lt_csv_text name = {"", 0};
   if (t->o.header) {
-    int64_t id = lt_csv_id(c, &t->names, f->text, f->n);
+    int64_t id = id_of(c, &t->names, f->text, f->n);
     if (id < 0) return false;
     if (id < n)
       return lt_fail(c, LT_EIO, "%s: %s: two columns are called '%.*s'", t->op, t->path, (int)f->n,
                      f->text);
-    name = t->names.word[id];
   }
-  t->column[t->n_columns++] = (lt_column){.name = name};
+  t->column[t->n_columns++] = (lt_column){.kind = LT_CSV_GUESS};
   return true;
 }
 
@@ -318,11 +327,11 @@ lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_op
 }
 
 void lt_csv_free(lt_ctx *c, lt_csv *t) {
-  for (int k = 0; k < t->n_columns; k++) lt_csv_list_free(c, &t->column[k].words);
+  for (int k = 0; k < t->n_columns; k++) lt_words_free(c, &t->column[k].words);
   size_t room = 1;
   while (room < (size_t)t->n_columns) room *= 2;
   lt_free(c, t->column, t->n_columns > 0 ? room * sizeof *t->column : 0);
-  lt_csv_list_free(c, &t->names);
+  lt_words_free(c, &t->names);
   lt_free(c, t->scratch, t->scratch_size);
   if (t->data != NULL) lt_free(c, t->data, t->size + 1);
   lt_free(c, t, sizeof *t);
@@ -332,11 +341,13 @@ int64_t lt_csv_bytes(const lt_csv *t) { return (int64_t)t->size; }
 int64_t lt_csv_file_bytes(const lt_csv *t) { return t->file; }
 
 int lt_csv_columns(const lt_csv *t) { return t->n_columns; }
-lt_csv_text lt_csv_name(const lt_csv *t, int column) { return t->column[column].name; }
+lt_csv_text lt_csv_name(const lt_csv *t, int column) {
+  return t->o.header ? text_of(&t->names, column) : (lt_csv_text){"", 0};
+}
 lt_csv_kind lt_csv_kind_of(const lt_csv *t, int column) { return t->column[column].kind; }
 int64_t lt_csv_words(const lt_csv *t, int column) { return t->column[column].words.count; }
 lt_csv_text lt_csv_word(const lt_csv *t, int column, int64_t id) {
-  return t->column[column].words.word[id];
+  return text_of(&t->column[column].words, id);
 }
 
 void lt_csv_set_kind(lt_csv *t, int column, lt_csv_kind kind) {
@@ -363,7 +374,7 @@ static bool make_tensors(lt_ctx *c, lt_csv *t, const bool *wanted, int64_t rows,
     out[k] = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &rows);
     if (out[k] == NULL) return false;
     of->values = lt_data(out[k]);
-    lt_csv_list_free(c, &of->words);
+    lt_words_free(c, &of->words);
   }
   return true;
 }

@@ -4,7 +4,7 @@
 #ifndef LT_TEXT_BPE_H
 #define LT_TEXT_BPE_H
 
-#include "text/words.h"
+#include "base/ctx.h"
 
 /* Two symbols, which become `made`; the lowest rank first. */
 typedef struct lt_merge {

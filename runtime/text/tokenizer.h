@@ -5,8 +5,10 @@
 #ifndef LT_TEXT_TOKENIZER_H
 #define LT_TEXT_TOKENIZER_H
 
+#include "base/words.h"
 #include "text/added.h"
 #include "text/bpe.h"
+#include "text/ids.h"
 #include "text/normalise.h"
 #include "text/split.h"
 

@@ -6,9 +6,10 @@
 #ifndef LT_TEXT_TRAIN_H
 #define LT_TEXT_TRAIN_H
 
+#include "base/words.h"
 #include "io/json.h"
+#include "text/ids.h"
 #include "text/split.h"
-#include "text/words.h"
 
 typedef struct lt_trainer {
   lt_split split;

@@ -1,23 +1,9 @@
-/* runtime/text/words.c: a hash table with open addresses, at most half full. */
-#include "text/words.h"
+/* runtime/base/words.c: a hash table with open addresses, at most half full. */
+#include "base/words.h"
 
 #include <string.h>
 
-enum { FIRST_ROOM = 64, FIRST_IDS = 4 };
-
-bool lt_ids_grow(lt_ctx *c, lt_ids *l) {
-  int64_t room = l->room == 0 ? FIRST_IDS : 2 * l->room;
-  int32_t *id = lt_realloc(c, l->id, (size_t)l->room * sizeof *id, (size_t)room * sizeof *id);
-  if (id == NULL) return false;
-  l->id = id;
-  l->room = room;
-  return true;
-}
-
-void lt_ids_free(lt_ctx *c, lt_ids *l) {
-  lt_free(c, l->id, (size_t)l->room * sizeof *l->id);
-  *l = (lt_ids){0};
-}
+enum { FIRST_ROOM = 16 };
 
 static inline uint64_t mixed(uint64_t h, uint64_t part) {
   h = (h ^ part) * 0x9e3779b97f4a7c15u;
@@ -53,7 +39,7 @@ static void put(lt_words *w, int64_t k) {
 
 static bool grow(lt_ctx *c, lt_words *w) {
   int64_t room = w->room == 0 ? FIRST_ROOM : 2 * w->room;
-  if (room > INT32_MAX) return lt_fail(c, LT_EMEMORY, "text: more than 2^30 words");
+  if (room > INT32_MAX) return lt_fail(c, LT_EMEMORY, "more than 2^30 different words");
   lt_word *word = lt_realloc(c, w->word, (size_t)w->room * sizeof *word,
                              (size_t)room * sizeof *word);
   if (word == NULL) return false;
@@ -70,7 +56,7 @@ static bool grow(lt_ctx *c, lt_words *w) {
 }
 
 static bool grow_text(lt_ctx *c, lt_words *w, size_t n) {
-  size_t room = w->text_room == 0 ? 16 * FIRST_ROOM : w->text_room;
+  size_t room = w->text_room == 0 ? 8 * FIRST_ROOM : w->text_room;
   while (room - w->n_text < n) room *= 2;
   char *text = lt_realloc(c, w->text, w->text_room, room);
   if (text == NULL) return false;

@@ -1,20 +1,8 @@
-/* runtime/text/words.h: byte strings with numbers, in a hash table; and lists of ids. */
-#ifndef LT_TEXT_WORDS_H
-#define LT_TEXT_WORDS_H
+/* runtime/base/words.h: byte strings with numbers, in a hash table. */
+#ifndef LT_BASE_WORDS_H
+#define LT_BASE_WORDS_H
 
 #include "base/ctx.h"
-
-/* Growing lists. Start from {0}; a failure sticks in the ctx, and what is added then is lost. */
-typedef struct lt_ids {
-  int32_t *id;
-  int64_t n, room;
-} lt_ids;
-
-bool lt_ids_grow(lt_ctx *c, lt_ids *l);
-static inline void lt_ids_add(lt_ctx *c, lt_ids *l, int32_t id) {
-  if (l->n < l->room || lt_ids_grow(c, l)) l->id[l->n++] = id;
-}
-void lt_ids_free(lt_ctx *c, lt_ids *l);
 
 /* A word of the table; its bytes stand in the table's text. */
 typedef struct lt_word {
