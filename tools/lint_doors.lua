@@ -8,7 +8,6 @@
 local DOORS <const> = {
   { "stdlib", "lua", { "write_stderr", "write_stdout" }, "console.say and host.write print texts", {
     "stdlib/core/console.lua", -- escapes; the progress bar's own codes
-    "stdlib/cli/check.lua", -- what the script prints
     "stdlib/debugger/prompt.lua", -- clears a line
   } },
   { "stdlib", "lua", { "host%.paint" }, "colours are for charts and the prompt", {

@@ -1,8 +1,10 @@
 --- stdlib/cli/arguments.lua: reads what follows a command word.
 --
 -- `--name value`, `--name=value`, and `--name` alone where the option takes true or false; - and _
--- are the same within names. What follows `--` belongs to the script. Values are read as the
--- option's row says: true, false, nil and numbers where it takes them, else the text itself.
+-- are the same within names. --trainer.NAME is the Trainer's option NAME; --model.NAME and
+-- --data.NAME are hyper-parameters of the script's module and data module. What follows `--`
+-- belongs to the script. Values are read as the option's row says: true, false, nil and numbers
+-- where it takes them, else the text itself.
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local old_options = require "ltrain.compat.options"
@@ -102,7 +104,9 @@ local function store(parsed, word, row, own, name, text, types)
   if text ~= nil then value = read_value(text, types) end
   local ok, taken = pcall(config.value, value, row, word.name, "--" .. name)
   if not ok then return taken end
-  if own then
+  if row.repeated then
+    table.insert(parsed[row.repeated], taken)
+  elseif own then
     parsed.options[name] = taken
   else
     parsed.overrides[name] = { value = taken }
@@ -117,11 +121,27 @@ local function keep_for_script(parsed, tokens, i, flag, name, text)
   return i + 1
 end
 
+-- --model.NAME or --data.NAME. Returns the index after it, or nil and what is wrong.
+local function read_setting(parsed, word, tokens, i, flag, group, name, text)
+  if text == nil then i, text = i + 1, tokens[i + 1] end
+  if text == nil or text == "--" then
+    return nil, ("%s: %s needs a value"):format(word.name, flag)
+  end
+  parsed.settings[#parsed.settings + 1] = { group = group, name = name, text = text }
+  return i + 1
+end
+
 -- One flag at tokens[i]. Returns the index after it, or nil and what is wrong.
 local function read_flag(parsed, word, tokens, i, trainer_rows)
   local flag, text = tokens[i]:match("^(%-%-[^=]+)=(.*)$")
   flag = flag or tokens[i]
   local name = (flag:match("^%-%-(.+)$") or ""):gsub("-", "_")
+  local group, setting = name:match "^(%a+)%.(.+)$"
+  if word.script and (group == "model" or group == "data") then
+    return read_setting(parsed, word, tokens, i, flag, group, setting, text)
+  elseif word.script and group == "trainer" then
+    name = setting
+  end
   local row, own = row_for(name, word, trainer_rows)
   local may_keep = (word.script or word.loose) and not old_options.instead[name]
   if not row and may_keep and flag:find "^%-%-" then
@@ -150,13 +170,16 @@ local function after_script(word, token, trainer_rows)
 end
 
 --- Reads the tokens after a word; one that is `loose` keeps all flags that it does not know.
---- Returns {script =, options =, overrides =, args =, help =, interactive =, flags =, wrong =};
---- args are the script's own, or the files after the first; overrides are
+--- Returns {script =, options =, overrides =, args =, help =, interactive =, flags =, wrong =,
+--- configs =, settings =};
+--- configs are the files of --config, settings a list of {group = "model" or "data", name =,
+--- text =}; args are the script's own, or the files after the first; overrides are
 --- {name = {value = v}}, v nil for "the default"; flags are those that nobody knows, for lt.args,
 --- and wrong what to say of them if the script has none. nil and a message if wrong.
 ---@param trainer_rows table options of the Trainer, by name, as config.check takes them
 function arguments.parse(word, tokens, trainer_rows)
-  local parsed = { options = {}, overrides = {}, args = {}, flags = {} }
+  local parsed = { options = {}, overrides = {}, args = {}, flags = {}, configs = {},
+    settings = {} }
   local i = 1
   while i <= #tokens do
     local token = tokens[i]

@@ -45,11 +45,6 @@ local function listen(context)
   return setmetatable({}, { __close = function() console.say, console.write = say, write end })
 end
 
--- What the script prints goes to stderr: the report is all that is on stdout.
-local function redirect_print(host)
-  function host.globals.print(...) c.runtime.write_stderr(console.line(...)) end
-end
-
 -- What the script returned becomes what it wanted to fit.
 local function take_returned(context, word, returned)
   if returned[1] == nil then
@@ -72,6 +67,7 @@ local function load_script(context, word, parsed, chunk)
   local host, returned = context.host, nil
   local ok, failure = dry_run.call(function()
     local _ <close> = manual_loop.watch(context)
+    run.take_settings(parsed, host)
     returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
     overrides.check_flags()
     if not context.fn then take_returned(context, word, returned) end
@@ -121,7 +117,7 @@ local function guarded(context, word, parsed, chunk)
   if not box then return false, message end
   local _ <close> = listen(context)
   run.prepare(word, parsed, context.host)
-  redirect_print(context.host)
+  context.host.globals.print = run.print_to_stderr(context.host) -- stdout has only the report
   place_here(context)
   return xpcall(examine, function(value)
     if interrupt.is(value) or context.host.signal() then return value end

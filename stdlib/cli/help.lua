@@ -90,7 +90,11 @@ function help.word(word, trainer_rows)
   local parts = { help.usage(word), "", paragraphs(word.text), "", "Options:",
     columns(own_rows(word)) }
   if word.script then
-    parts[#parts + 1] = "\nOptions of the Trainer, which override those in the script:"
+    parts[#parts + 1] = "\nHyper-parameters that init passes to self:save_hyperparameters(o):"
+    parts[#parts + 1] = columns { { "--model.NAME VALUE", "of the module" },
+      { "--data.NAME VALUE", "of the data module" } }
+    parts[#parts + 1] = "\nOptions of the Trainer, which override those in the script "
+      .. "(or --trainer.NAME):"
     parts[#parts + 1] = columns(help.trainer_rows(trainer_rows))
   end
   return table.concat(parts, "\n") .. "\n"

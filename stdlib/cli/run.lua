@@ -14,6 +14,7 @@ local overrides = require "ltrain.trainer.setup.overrides"
 local protect = require "ltrain.cli.protect"
 local records = require "ltrain.runs.record"
 local rehearsed_metrics = require "ltrain.cli.rehearsed_metrics"
+local settings = require "ltrain.trainer.setup.settings"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
 local warn_of_names = require "ltrain.cli.warn_of_names"
@@ -171,20 +172,6 @@ local function run_script(word, parsed, host, chunk)
   run_loop(word, parsed, host, bundle)
 end
 
--- Runs protected.
-local function session(word, parsed, host, chunk)
-  run_script(word, parsed, host, chunk)
-  debug_rank.check(c.dist.size()) -- of a script that has launched nothing
-end
-
---- What to say of a script that was not started by a word and returned this table; nil: nothing.
-function run.hint(returned, script)
-  if overrides.ran > 0 then return nil end
-  local bundled = not class.of(returned) and rawget(returned, "model")
-  if not is_module(bundled or returned) then return nil end
-  return ("%s returned a module: `ltrain run %s` trains it"):format(script, script)
-end
-
 -- The command line's seed holds from the start; lt.seed of the script gives it again.
 local function fix_seed(seed)
   local lt = require "ltrain"
@@ -199,10 +186,55 @@ local function fix_seed(seed)
   set(seed)
 end
 
+-- The first loop prints the configuration in place of its run.
+local function print_config(parsed, host)
+  function overrides.take(trainer, _, module, arguments)
+    parsed.printed = true
+    if c.dist.rank() == 0 then
+      host.write(require "ltrain.trainer.setup.resolved"(trainer, module, arguments.data_module))
+    end
+    error("the configuration was printed", 0)
+  end
+end
+
+--- What files of configuration and flags set for the script; raises where it is wrong.
+function run.take_settings(parsed, host)
+  settings.take_files(parsed.configs)
+  settings.take_flags(parsed.settings)
+  settings.begin()
+  overrides.ckpt_path = parsed.options.ckpt_path or settings.own.ckpt_path
+  local seed = parsed.options.seed or settings.own.seed
+  if seed then fix_seed(seed) end
+  if parsed.options.print_config then print_config(parsed, host) end
+end
+
+-- Runs protected.
+local function session(word, parsed, host, chunk)
+  run.take_settings(parsed, host)
+  run_script(word, parsed, host, chunk)
+  if parsed.options.print_config then
+    errors.blame("%s: --print_config: %s runs no loop", word.name, parsed.script)
+  end
+  debug_rank.check(c.dist.size()) -- of a script that has launched nothing
+end
+
+--- What to say of a script that was not started by a word and returned this table; nil: nothing.
+function run.hint(returned, script)
+  if overrides.ran > 0 then return nil end
+  local bundled = not class.of(returned) and rawget(returned, "model")
+  if not is_module(bundled or returned) then return nil end
+  return ("%s returned a module: `ltrain run %s` trains it"):format(script, script)
+end
+
+--- `print` of a script whose command has standard output for itself.
+function run.print_to_stderr(host)
+  return function(...) host.complain(console.line(...)) end
+end
+
 -- What the script prints is in console.log too; with `verbose` every rank
 -- speaks, and what the others say begins with their numbers.
-local function prepare_print(host, verbose)
-  local plain = host.globals.print
+local function prepare_print(host, verbose, to_stderr)
+  local plain = to_stderr and run.print_to_stderr(host) or host.globals.print
   if verbose then console.speak_all(true) end
   function host.globals.print(...)
     local rank = c.dist.rank()
@@ -266,8 +298,7 @@ function run.prepare(word, parsed, host)
     function overrides.before_loops() warn_of_names(parsed.script, host.globals) end
   end
   prepare_debugger(parsed)
-  if parsed.options.seed then fix_seed(parsed.options.seed) end
-  prepare_print(host, parsed.options.verbose)
+  prepare_print(host, parsed.options.verbose, parsed.options.print_config)
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }
   host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
 end
@@ -301,6 +332,7 @@ function run.main(word, parsed, host)
   run.prepare(word, parsed, host)
   if parsed.interactive then c.runtime.note_allocations(true) end -- for `:mem`
   local ok, failure = protect.call(host, session, word, parsed, host, chunk)
+  if parsed.printed then return world.leave(DONE) end
   if parsed.interactive and c.dist.rank() == 0 then
     return world.leave(open_prompt(parsed, host, not ok and failure))
   end

@@ -4,8 +4,16 @@
 -- options of the Trainer are not here: they come from the Trainer's own list.
 local words = {}
 
+-- Files of configuration, for every word that runs a script.
+local CONFIG <const> = { name = "config", type = "string", value = "FILE", repeated = "configs",
+  doc = "values from a file of JSON, or of Lua that returns a table: groups trainer, model, data "
+    .. "and args, or their names; of several files the later ones win, and flags over all" }
+
 -- Options of every word that runs a script. `value` is how help writes what follows.
 local SCRIPT <const> = {
+  CONFIG,
+  { name = "print_config", type = "boolean", value = "true|false",
+    doc = "print the configuration of the first loop, as --config takes it, and end" },
   { name = "ckpt_path", type = "string", value = "FILE",
     doc = "checkpoint to start from: a file, 'last' or 'best'" },
   { name = "seed", type = "integer", value = "N", min = 0,
@@ -43,6 +51,7 @@ local PREDICT <const> = {
 }
 
 local CHECK <const> = {
+  CONFIG,
   { name = "seed", type = "integer", value = "N", min = 0, doc = "seed of all random numbers" },
   { name = "threads", type = "integer", value = "N", min = 1,
     doc = "threads that an operation may use" },

@@ -43,7 +43,7 @@ elsewhere.lt = {
   float64 = DTYPE:format '"f64"', bfloat16 = DTYPE:format '"bf16"', int = DTYPE:format '"i32"',
   Tuner = "the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder",
   tuner = "the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder",
-  LightningCLI = "a script for `ltrain run`, whose options are flags: lt.args",
+  LightningCLI = "a script that returns {model =, data =}: ltrain run; --model.lr, --data.x",
   pytorch = "lt: lt.Trainer, lt.Module, lt.callbacks",
   int32 = DTYPE:format '"i32"', int64 = DTYPE:format '"i64"', uint8 = DTYPE:format '"u8"',
 }

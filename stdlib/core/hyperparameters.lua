@@ -5,7 +5,9 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
-local hyperparameters = {}
+local hyperparameters = {
+  override = nil, -- function(object, values), called with what is to be saved (optional)
+}
 
 local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
@@ -29,6 +31,7 @@ function hyperparameters.save(self, ...)
     errors.blame("save_hyperparameters: a table of options is needed: got %s",
       errors.show(values))
   end
+  if hyperparameters.override and values then hyperparameters.override(self, values) end
   for name, value in tree.pairs(values or {}) do
     if not ignored[name] then
       kept[name] = tree.map(value, function(leaf, keys)

@@ -1,4 +1,5 @@
---- stdlib/trainer/record.lua: run.json in the folder of a run (stdlib/runs/record.lua).
+--- stdlib/trainer/record.lua: run.json (stdlib/runs/record.lua) and, of a fit, config.json in the
+--- folder of a run.
 --
 -- Rank 0 writes it, where a logger has a folder. A fit has one when its parts are set up: one that
 -- fails before that leaves no folder. The other loops are recorded when they end, if they, or a fit
@@ -73,7 +74,13 @@ function record.begin(state)
   state.began = c.runtime.time()
   local folder = folder_of(state)
   if state.fn ~= "fit" then return end
-  if folder then open(state, folder, state.began) end
+  if folder then
+    open(state, folder, state.began)
+    local text = require "ltrain.trainer.setup.resolved"(state.trainer, state.module,
+      state.data_module)
+    local ok, message = c.io.write_file(folder .. "/config.json", text)
+    if not ok then state.trainer:warn(message) end
+  end
   begin_system_rows(state)
 end
 

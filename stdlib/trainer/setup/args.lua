@@ -10,75 +10,16 @@
 -- before; without a subcommand they are the arguments of the script. What the script says is below
 -- what `--config FILE` says, that below the flags.
 local c = require "ltrain.c"
-local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local flag_rows = require "ltrain.trainer.setup.flag_rows"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 local process = require "ltrain.runs.process"
+local settings = require "ltrain.trainer.setup.settings"
 local tree = require "ltrain.core.tree"
 
-local ROW <const> = { "default", "help", "choices", "min", "max", "type", "required" }
-local TYPES <const> = { boolean = true, integer = true, number = true, string = true }
 local SHOWN <const> = { boolean = "true|false", integer = "N", number = "X", string = "TEXT" }
-local LITERALS <const> = { ["true"] = true, ["false"] = false }
-
--- Raises; the command line makes it its own error, of usage.
-local function refuse(...)
-  overrides.args.wrong = (...):format(select(2, ...))
-  errors.blame("%s", overrides.args.wrong)
-end
-
--- Rows.
-
-local function type_of(value)
-  return math.type(value) == "integer" and "integer" or type(value)
-end
-
--- Whether the first element of a table is a default with more behind it.
-local function is_row(value)
-  if type(value) ~= "table" then return false end
-  for key in next, value do
-    if math.type(key) ~= "integer" then return true end
-  end
-  return type(value[2]) == "string" and type(value[1]) ~= "string" or type(value[1]) == "table"
-    or type(value[1]) == "string" and #value <= 2
-end
-
-local function check_keys(name, row)
-  for key in tree.pairs(row) do
-    local known = key == 1 or key == 2
-    for _, one in ipairs(ROW) do known = known or one == key end
-    if not known then
-      errors.blame("args: %s: unknown field %s%s", name, errors.show(key),
-        errors.did_you_mean(key, ROW))
-    end
-  end
-end
-
--- What a row declares: { type =, list = whether it is one, default =, doc =, choices =, min =,
--- max =, required = }.
-local function row_of(name, declared)
-  local row = is_row(declared) and declared or { declared }
-  check_keys(name, row)
-  local default = row[1]
-  if default == nil then default = row.default end
-  local list = type(default) == "table"
-  local kind = row.type or list and type_of(default[1]) or default ~= nil and type_of(default)
-    or "string"
-  if not TYPES[kind] then
-    errors.blame("args: %s: its default must be a number, a text, a boolean or a list of them: "
-      .. "got %s", name, errors.show(default))
-  end
-  local made = { type = kind, list = list, doc = row[2] or row.help, choices = row.choices,
-    min = row.min, max = row.max, required = row.required }
-  if default ~= nil then
-    for _, one in ipairs(list and default or { default }) do
-      config.value(one, made, "args", name)
-    end
-  end
-  made.default = default
-  return made
-end
+local refuse <const> = flag_rows.refuse
 
 local function check_name(name)
   if type(name) ~= "string" or not name:find "^[%a][%w_]*$" then
@@ -87,65 +28,6 @@ local function check_name(name)
     errors.blame("args: %s is an option of the Trainer: call it otherwise", name)
   elseif overrides.args.reserved[name] or name == "config" or name == "help" then
     errors.blame("args: --%s is an option of the command line: call it otherwise", name)
-  end
-end
-
--- Values.
-
--- The value of a text, or of a field of a config file.
-local function convert(where, name, row, value)
-  local of_flag = where == nil
-  local shown, from = of_flag and "--" .. name or name, where or "run"
-  local function one(text)
-    if of_flag and row.type == "boolean" then
-      if LITERALS[text] ~= nil then text = LITERALS[text] end
-    elseif of_flag and row.type ~= "string" then
-      text = tonumber(text) or text
-    end
-    local ok, taken = pcall(config.value, text, row, from, shown)
-    if ok then return taken end
-    refuse("%s", c.last_error().message)
-  end
-  if not row.list then return one(value) end
-  local list = {}
-  if of_flag then
-    for text in value:gmatch "[^,]+" do list[#list + 1] = one(text) end
-  else
-    for i, element in ipairs(type(value) == "table" and value or { value }) do
-      list[i] = one(element)
-    end
-  end
-  return list
-end
-
--- The table in a file of JSON or Lua.
-local function read_config(path)
-  local text, message = c.io.read_file(path)
-  local value
-  if text and path:find "%.lua$" then
-    local chunk, wrong = load(text, "@" .. path, "t", { math = math })
-    local ok, result = pcall(chunk or error, wrong)
-    value, message = ok and result, not ok and tostring(result)
-  elseif text then
-    value, message = c.io.json_decode(text, { plain = true })
-  end
-  if type(value) == "table" then return value end
-  refuse("run: --config: %s: %s", path, message or "it is not a table of values")
-end
-
--- The Trainer's options may stand there too: the command line's own are above them.
-local function take_config(path, rows, values)
-  local names = tree.keys(rows)
-  for name in next, options do names[#names + 1] = name end
-  for name, value in tree.pairs(read_config(path)) do
-    if rows[name] then
-      values[name] = convert(path, name, rows[name], value)
-    elseif not options[name] then
-      refuse("run: %s: unknown option '%s'%s", path, tostring(name),
-        errors.did_you_mean(name, names))
-    elseif overrides.values[name] == nil and not overrides.unset[name] then
-      overrides.set(name, value)
-    end
   end
 end
 
@@ -198,7 +80,7 @@ local function take_flags(flags, rows, values)
     if flag.text == nil and not (row and row.type == "boolean") then
       refuse("run: %s needs a value", flag.flag)
     end
-    if row then values[flag.name] = convert(nil, flag.name, row, flag.text or "true") end
+    if row then values[flag.name] = flag_rows.convert(nil, flag.name, row, flag.text or "true") end
   end
 end
 
@@ -232,12 +114,22 @@ end
 
 -- All rows together.
 
-local function find_config(flags)
-  local path
+-- What the files say that the command line has read, or that stand among the script's arguments.
+local function take_files(flags, rows, values)
+  local paths = {}
   for _, flag in ipairs(flags) do
-    if flag.name == "config" then path = flag.text end
+    if flag.name == "config" then paths[#paths + 1] = flag.text end
   end
-  return path
+  settings.take_files(paths)
+  local names = tree.keys(rows)
+  table.move(tree.keys(options), 1, #tree.keys(options), #names + 1, names)
+  for name, given in tree.pairs(settings.args) do
+    if not rows[name] then
+      refuse("run: %s: unknown option '%s'%s", given.where, tostring(name),
+        errors.did_you_mean(name, names))
+    end
+    values[name] = flag_rows.convert(given.where, name, rows[name], given.value)
+  end
 end
 
 local function read(rows, flags)
@@ -245,8 +137,7 @@ local function read(rows, flags)
   for name, row in next, rows do
     values[name] = row.list and table.move(row.default, 1, #row.default, 1, {}) or row.default
   end
-  local path = find_config(flags)
-  if path then take_config(path, rows, values) end
+  take_files(flags, rows, values)
   take_flags(flags, rows, values)
   for name, row in tree.pairs(rows) do
     if row.required and values[name] == nil then refuse("run: --%s is required", name) end
@@ -267,7 +158,7 @@ return function(declared)
   local rows = {}
   for name, row in tree.pairs(declared) do
     check_name(name)
-    rows[name] = row_of(name, row)
+    rows[name] = flag_rows.row_of(name, row)
   end
   local state = overrides.args
   local flags = state.flags or flags_of(own_tokens())

@@ -19,6 +19,7 @@ local overrides = {
   control = false, -- whether a dashboard may stop fits, and have them save
   take = nil, -- function(trainer, fn, module, arguments): gets each loop in place of its run
   before_loops = nil, -- a function, called once, before the first loop or at the script's end
+  check_settings = nil, -- a function that raises where settings of files and flags are unknown
   callbacks = {}, -- of every Trainer, after its own
   stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
   ran = 0,
@@ -89,6 +90,7 @@ end
 --- Raises where the command line has flags that the script has not taken.
 function overrides.check_flags()
   local args = overrides.args
+  if overrides.check_settings then overrides.check_settings() end
   if not args.unknown or args.values then return end
   args.wrong = args.unknown
   errors.blame("%s", args.wrong)
