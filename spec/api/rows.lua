@@ -63,7 +63,6 @@ rows.options = {
   ["lt.Module:named_parameters"] = "net:named_parameters(OPTIONS)",
   ["lt.Module:optimizers"] = "fit(function(self) self:optimizers(OPTIONS) end)",
   ["lt.Module:parameters"] = "net:parameters(OPTIONS)",
-  ["lt.Module:state_dict"] = "net:state_dict(OPTIONS)",
   ["lt.Module:to"] = "net:to{ device = 'cpu', no_such_option = 1 }",
   ["lt.Module:to_onnx"] = "net:to_onnx('absent.onnx', x, OPTIONS)",
   ["lt.Module:zero_grad"] = "net:zero_grad(OPTIONS)",
@@ -230,6 +229,9 @@ rows.options = {
   ["lt.gradcheck"] = "lt.gradcheck(print, w, OPTIONS)",
   ["lt.gradgradcheck"] = "lt.gradgradcheck(print, w, OPTIONS)",
   ["lt.Module:register_forward_hook"] = "net:register_forward_hook(print, OPTIONS)",
+  ["lt.Module:register_full_backward_pre_hook"] =
+    "net:register_full_backward_pre_hook(print, OPTIONS)",
+  ["lt.Module:state_dict"] = "net:state_dict(OPTIONS)",
   ["lt.Module:register_forward_pre_hook"] = "net:register_forward_pre_hook(print, OPTIONS)",
   ["lt.Module:register_full_backward_hook"] = "net:register_full_backward_hook(print, OPTIONS)",
   ["lt.nn.utils.clip_grad_norm_"] = "lt.nn.utils.clip_grad_norm_({ w }, 1, OPTIONS)",

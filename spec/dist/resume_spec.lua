@@ -131,6 +131,36 @@ describe("a fit that resumes 4 -> 2 -> 1 ranks in mid-epoch", function()
     for i, value in ipairs(wanted) do assert.near(value, values[i], 1e-10) end
   end)
 
+  it("takes back extra state, and calls the hooks of states, on every rank", function()
+    local out = run [[
+      local file = os.tmpname()
+      function Net:get_extra_state() return {count = #self.seen} end
+      function Net:set_extra_state(state) self.count = state.count end
+      local function hooked()
+        local net = fresh()
+        net:register_state_dict_post_hook(function(_, state) state.extra = lt.ones(1) end)
+        net:register_load_state_dict_pre_hook(function(_, state)
+          net.extra, state.extra = state.extra:item(), nil
+        end)
+        return net
+      end
+      local first = on(2, {max_epochs = 1})
+      first:fit(hooked(), shuffled())
+      first:save_checkpoint(file)
+      local net = hooked()
+      on(2, {max_epochs = 1}):validate(net, {lt.ones(1)}, {ckpt_path = file})
+      print(net.count > 0, net.extra)
+      net = hooked()
+      function net:on_fit_end()
+        local all = lt.dist.all_gather(self.count > 0 and self.extra)
+        if lt.dist.rank() == 0 then print(all[1], all[2]) end
+      end
+      on(2, {max_epochs = 2}):fit(net, shuffled(), nil, {ckpt_path = file})
+      os.remove(file)
+    ]]
+    assert.matches("true\t1.0\n.*1.0\t1.0", out)
+  end)
+
   it("reads each sample of the epoch once with batch_size, which is said", function()
     local out, err = run [[
       local at = {}

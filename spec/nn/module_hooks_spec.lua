@@ -130,6 +130,42 @@ describe("a hook", function()
   end)
 end)
 
+describe("register_full_backward_pre_hook", function()
+  it("changes the gradients that enter a module", function()
+    local net, x = Scale(), leaf { 1.0, 2.0 }
+    local handle = net:register_full_backward_pre_hook(function(module, grads)
+      assert.equal(net, module)
+      return { grads[1] * 10 }
+    end)
+    local seen
+    net:register_full_backward_hook(function(_, inputs, outputs)
+      seen = { inputs[1]:tolist(), outputs[1]:tolist() }
+    end)
+    net(x):sum():backward()
+    assert.same({ 20, 20 }, x.grad:tolist())
+    assert.same({ { 20, 20 }, { 10, 10 } }, seen)
+    handle:remove()
+    x.grad = nil
+    net(x):sum():backward()
+    assert.same({ 2, 2 }, x.grad:tolist())
+  end)
+end)
+
+describe("register_forward_hook{always_call = true}", function()
+  it("is called after an error too", function()
+    local net, called = Scale(), 0
+    function net.forward() error "no" end
+    net:register_forward_hook(function(_, args, output)
+      called = called + 1
+      assert.equal(1, args.n)
+      assert.is_nil(output)
+    end, { always_call = true })
+    net:register_forward_hook(function() called = 100 end)
+    assert.matches("no", error_of(net, lt.ones(1)))
+    assert.equal(1, called)
+  end)
+end)
+
 describe("Module:get_submodule", function()
   it("finds what a path names, parameters and buffers likewise", function()
     local net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm2d(3))

@@ -32,14 +32,18 @@ end
 local function print_tensors(host, title, tensors)
   local count, first = 0, {}
   for name, tensor in tree.pairs(tensors) do
-    if not first[tensor] then
+    if c.is_tensor(tensor) and not first[tensor] then
       count, first[tensor] = count + tensor:numel(), name
     end
   end
   row(host, title, ("%d numbers"):format(count))
   for name, tensor in tree.pairs(tensors) do
-    row(host, "", ("%s [%s] %s%s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype,
-      first[tensor] ~= name and ", shared with " .. first[tensor] or ""))
+    if c.is_tensor(tensor) then
+      row(host, "", ("%s [%s] %s%s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype,
+        first[tensor] ~= name and ", shared with " .. first[tensor] or ""))
+    else
+      row(host, "", ("%s %s"):format(name, errors.show(tensor)))
+    end
   end
 end
 

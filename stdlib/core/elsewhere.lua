@@ -21,6 +21,10 @@ elsewhere.options = {
   attn_mask = { "mask" }, src_mask = { "mask" }, tgt_mask = { "mask" },
   attention_mask = { "key_mask" },
   filepath = { "dirpath" }, period = { "every_n_epochs" },
+  register_backward_hook = { "register_full_backward_hook" },
+  _register_state_dict_hook = { "register_state_dict_post_hook" },
+  _register_load_state_dict_pre_hook = { "register_load_state_dict_pre_hook" },
+  to_empty = { "to" },
   train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
 }
 
@@ -123,6 +127,9 @@ elsewhere.notes = {
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
   monitor = "it stands beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
     .. "'val_loss'}",
+  compile = "nothing is compiled: call the module as it is",
+  share_memory = "a rank has a module of its own, which its strategy keeps equal",
+  with_kwargs = "a table of options is one of the arguments",
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 

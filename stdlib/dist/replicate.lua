@@ -2,21 +2,22 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
-local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
 
 local replicate = {}
 
 -- Name, shape and dtype of all tensors, as one text a tensor.
-local function shapes_of(state)
+local function shapes_of(items)
   local list = {}
-  for name, tensor in tree.pairs(state) do
-    list[#list + 1] = ("%s [%s] %s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype)
+  for i, item in ipairs(items) do
+    list[i] = ("%s [%s] %s"):format(item.name, table.concat(item.value.shape, ", "),
+      item.value.dtype)
   end
   return list
 end
 
-local function check_shapes(state)
-  local own = shapes_of(state)
+local function check_shapes(items)
+  local own = shapes_of(items)
   local wanted = collectives.broadcast(own)
   for i = 1, math.max(#own, #wanted) do
     if own[i] ~= wanted[i] then
@@ -41,12 +42,23 @@ function replicate.buffers(module)
   replicate.tensors(list)
 end
 
---- Copies all that a module's state has, after all ranks were seen to have built the same.
+-- Parameters and persistent buffers by their names, sorted.
+local function saved_tensors(module)
+  local items = {}
+  for _, item in ipairs((walk.tensors(module))) do
+    if item.buffer ~= "unsaved" then items[#items + 1] = item end
+  end
+  table.sort(items, function(a, b) return a.name < b.name end)
+  return items
+end
+
+--- Copies all parameters and persistent buffers of a module, after all ranks were seen to have
+--- built the same.
 function replicate.module(module)
   if c.dist.size() == 1 then return end
-  local state, list = module:state_dict(), {}
-  check_shapes(state)
-  for _, tensor in tree.pairs(state) do list[#list + 1] = tensor end
+  local items, list = saved_tensors(module), {}
+  check_shapes(items)
+  for i, item in ipairs(items) do list[i] = item.value end
   replicate.tensors(list)
 end
 

@@ -2,8 +2,9 @@
 --
 -- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
 -- grad.<path>, slice.<i>.grads.<path> and rank.<i>.gradients.<path> (in mid-window). The rest is
--- one JSON text under the metadata key `ltrain`, with format = 1. No code runs when a file is
--- opened.
+-- one JSON text under the metadata key `ltrain`, with format = 1; extra state of modules that is
+-- not a tensor is there in `extra_state`, its tensors under extra.<path>. No code runs when a file
+-- is opened.
 local c = require "ltrain.c"
 local packing = require "ltrain.files.packing"
 local shape = require "ltrain.core.shape"
@@ -36,7 +37,14 @@ end
 -- Tensors by name and the text that goes with them.
 local function serialise(saved)
   local tensors, text = {}, { format = FORMAT }
-  for name, tensor in pairs(saved.state_dict) do tensors["model." .. name] = tensor end
+  for name, value in tree.pairs(saved.state_dict) do
+    if c.is_tensor(value) then
+      tensors["model." .. name] = value
+    else
+      text.extra_state = text.extra_state or {}
+      text.extra_state[name] = packing.pack(value, "extra." .. name, tensors)
+    end
+  end
   for key, value in tree.pairs(saved) do
     if key == "optimizer_states" then
       text[key] = {}
@@ -136,6 +144,10 @@ local function deserialise(text, tensors)
   for key, value in tree.pairs(text) do
     if not OF_FILE[key] then saved[key] = packing.unpack(value, tensors) end
   end
+  for name, value in next, type(saved.extra_state) == "table" and saved.extra_state or {} do
+    saved.state_dict[name] = value
+  end
+  saved.extra_state = nil
   return saved
 end
 

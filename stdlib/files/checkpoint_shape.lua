@@ -54,7 +54,7 @@ return { fields = {
   MixedPrecision = "table?", -- the GradScaler's state
   callbacks = { map = "any", optional = true },
   class_name = "string?",
-  current_model_state = { map = "tensor", optional = true }, -- WeightAveraging's
+  current_model_state = { map = "any", optional = true }, -- WeightAveraging's
   data_module_hyper_parameters = "table?",
   epoch = "count",
   global_step = "count",
@@ -72,5 +72,5 @@ return { fields = {
   } } },
   slices = { optional = true,
     list = { fields = { grads = { map = "tensor" }, weight = "number" } } },
-  state_dict = { map = "tensor" },
+  state_dict = { map = "any" }, -- tensors, and what get_extra_state returns
 } }

@@ -27,6 +27,7 @@ local module_loop = require "ltrain.nn.module_loop"
 local module_parts = require "ltrain.nn.module_parts"
 local module_print = require "ltrain.nn.module_print"
 local module_state = require "ltrain.nn.module_state"
+local state_hooks = require "ltrain.nn.state_hooks"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -42,7 +43,7 @@ local LOG <const> = "prog_bar logger on_step on_epoch reduce_fx enable_graph syn
   .. "sync_dist_group add_dataloader_idx batch_size metric_attribute rank_zero_only"
 Module.__options = {
   all_gather = "group sync_grads", buffers = "recurse",
-  load_state_dict = "strict", log = LOG, log_dict = LOG, named_buffers = "prefix recurse",
+  load_state_dict = "strict assign", log = LOG, log_dict = LOG, named_buffers = "prefix recurse",
   named_parameters = "prefix recurse", optimizers = "use_pl_optimizer", parameters = "recurse",
   register_buffer = "persistent", to = "device dtype", zero_grad = "set_to_none",
 }
@@ -56,6 +57,7 @@ end
 for name, method in next, module_loop.methods do Module[name] = method end
 for name, method in next, module_hooks.methods do Module[name] = method end
 for name, method in next, module_parts do Module[name] = method end
+for name, method in next, state_hooks.methods do Module[name] = method end
 Module.state_dict = module_state.state_dict
 Module.load_state_dict = module_state.load_state_dict
 Module.load_from_checkpoint = module_state.load_from_checkpoint

@@ -11,8 +11,16 @@ local errors = require "ltrain.core.errors"
 
 local module_hooks = {}
 
---- The hooks of each module that has some: { before = list, after = list, backward = list }.
+-- The hooks of each module that has some: lists by kind, of KINDS.
 module_hooks.hooked = setmetatable({}, { __mode = "k" })
+
+local KINDS <const> = { "before", "after", "backward", "backward_before" }
+
+local function count(hooks)
+  local n = 0
+  for _, kind in ipairs(KINDS) do n = n + #hooks[kind] end
+  return n
+end
 
 -- What registering returns.
 local Handle = class.extend(nil, "HookHandle")
@@ -24,27 +32,38 @@ function Handle:remove()
     if list[i] == self then table.remove(list, i) end
   end
   local hooks = module_hooks.hooked[self._module]
-  if hooks and #hooks.before + #hooks.after + #hooks.backward == 0 then
-    module_hooks.hooked[self._module] = nil
-  end
+  if hooks and count(hooks) == 0 then module_hooks.hooked[self._module] = nil end
 end
 Handle.__close = function(self) self:remove() end
+
+-- Adds a hook to a list; returns its handle.
+function module_hooks.add(list, module, fn, prepend)
+  local handle = Handle()
+  handle.fn, handle._module, handle._list = fn, module, list
+  table.insert(list, prepend and 1 or #list + 1, handle)
+  return handle
+end
 
 local OPTIONS <const> = {
   prepend = { type = "boolean", default = false, doc = "whether it runs before the others" },
 }
+local AFTER <const> = {
+  prepend = OPTIONS.prepend,
+  always_call = { type = "boolean", default = false,
+    doc = "whether it is called, with nil as output, when the module raises an error too" },
+}
 
 local function register(module, kind, fn, options, who)
-  local o = config.check(options, OPTIONS, who)
+  local o = config.check(options, kind == "after" and AFTER or OPTIONS, who)
   config.argument(fn, "function", who, "hook")
   local hooks = module_hooks.hooked[module]
   if not hooks then
-    hooks = { before = {}, after = {}, backward = {} }
+    hooks = {}
+    for _, name in ipairs(KINDS) do hooks[name] = {} end
     module_hooks.hooked[module] = hooks
   end
-  local handle = Handle()
-  handle.fn, handle._module, handle._list = fn, module, hooks[kind]
-  table.insert(hooks[kind], o.prepend and 1 or #hooks[kind] + 1, handle)
+  local handle = module_hooks.add(hooks[kind], module, fn, o.prepend)
+  handle._always = o.always_call
   return handle
 end
 
@@ -60,7 +79,8 @@ end
 
 --- Calls hook(module, args, output) after each call of the module; `output` is what forward
 --- returned, a list where that was several values. What the hook returns takes its place, in the
---- same form. Returns a handle. Options: prepend (false).
+--- same form. Returns a handle. Options: prepend (false), always_call (false: it is not called when
+--- the module raises an error; else it is, with nil as output).
 function methods.register_forward_hook(self, hook, options)
   return register(self, "after", hook, options, "register_forward_hook")
 end
@@ -73,20 +93,27 @@ function methods.register_full_backward_hook(self, hook, options)
   return register(self, "backward", hook, options, "register_full_backward_hook")
 end
 
+--- Calls hook(module, grad_output) before the gradients of a call go through the module. A list
+--- that it returns takes the place of grad_output. Returns a handle. Options: prepend (false).
+function methods.register_full_backward_pre_hook(self, hook, options)
+  return register(self, "backward_before", hook, options, "register_full_backward_pre_hook")
+end
+
 local function is_list(value) return type(value) == "table" and getmetatable(value) == nil end
 
--- The arguments, as the hooks before the call leave them.
-local function before(self, list, args)
-  for _, handle in ipairs(table.move(list, 1, #list, 1, {})) do
-    local got = handle.fn(self, args)
+-- A list of values as hooks leave it, each called as hook(module, list, ...): the arguments of a
+-- call, or gradients.
+local function changed(self, hooks, list, ...)
+  for _, handle in ipairs(table.move(hooks, 1, #hooks, 1, {})) do
+    local got = handle.fn(self, list, ...)
     if is_list(got) then
-      args = got
-      args.n = got.n or #got
+      list = got
+      list.n = got.n or #got
     elseif got ~= nil then
-      args = { got, n = 1 }
+      list = { got, n = 1 }
     end
   end
-  return args
+  return list
 end
 
 local function after(self, list, args, results)
@@ -107,19 +134,6 @@ local function after(self, list, args, results)
   return results
 end
 
--- The hooks of a backward, with what arrived at the results and at the arguments.
-local function call_backward(self, list, inputs, outputs)
-  for _, handle in ipairs(table.move(list, 1, #list, 1, {})) do
-    local got = handle.fn(self, inputs, outputs)
-    if is_list(got) then
-      inputs = got
-      inputs.n = got.n or #got
-    elseif got ~= nil then
-      inputs = { got, n = 1 }
-    end
-  end
-  return inputs
-end
 
 -- Passes values on, and gradients back through `fn`; the identity where nothing wants any.
 local function gate(values, fn)
@@ -150,30 +164,43 @@ local function only_wanted(list, values)
 end
 
 -- forward between two gates: what arrives at the second waits for what leaves the first.
-local function between(self, list, args)
+local function between(self, hooks, args)
   local arrived, entered = nil, any_requires_grad(args)
   local given = args
   if entered then
     args = gate(given, function(gradients)
-      return call_backward(self, list, only_wanted(gradients, given), arrived)
+      return changed(self, hooks.backward, only_wanted(gradients, given), arrived)
     end)
   end
   local results = table.pack(self:forward(table.unpack(args, 1, args.n)))
   return gate(results, function(gradients)
-    arrived = gradients
-    if not entered then call_backward(self, list, { n = given.n }, gradients) end
-    return gradients
+    arrived = changed(self, hooks.backward_before, gradients)
+    if not entered then changed(self, hooks.backward, { n = given.n }, arrived) end
+    return arrived
   end)
 end
 
---- What the module gives for these arguments, with its hooks.
+-- Until it is closed by an error: calls the hooks that are to be called then, once.
+local function on_error(self, list, args)
+  return setmetatable({}, { __close = function(_, err)
+    if err == nil then return end
+    for _, handle in ipairs(table.move(list, 1, #list, 1, {})) do
+      if handle._always then handle.fn(self, args) end
+    end
+  end })
+end
+
+-- What the module gives for these arguments, with its hooks.
 function module_hooks.call(self, hooks, ...)
-  local args = before(self, hooks.before, table.pack(...))
+  local args = changed(self, hooks.before, table.pack(...))
   local results
-  if #hooks.backward > 0 and c.is_grad_enabled() then
-    results = between(self, hooks.backward, args)
-  else
-    results = table.pack(self:forward(table.unpack(args, 1, args.n)))
+  do
+    local _ <close> = on_error(self, hooks.after, args)
+    if #hooks.backward + #hooks.backward_before > 0 and c.is_grad_enabled() then
+      results = between(self, hooks, args)
+    else
+      results = table.pack(self:forward(table.unpack(args, 1, args.n)))
+    end
   end
   results = after(self, hooks.after, args, results)
   return table.unpack(results, 1, results.n)

@@ -5,9 +5,10 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
-local load_place = require "ltrain.core.load_place"
 local hyperparameters = require "ltrain.core.hyperparameters"
+local load_place = require "ltrain.core.load_place"
 local map_location = require "ltrain.files.map_location"
+local state_hooks = require "ltrain.nn.state_hooks"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -15,23 +16,41 @@ local module_state = {}
 
 local NONE <const> = {} -- the other names of a tensor that has one
 
-local STATE <const> = {
-  prefix = { type = "string", default = "", doc = "what stands before each name" },
-  keep_vars = { type = "boolean", default = false, doc = "the parameters themselves" },
+-- The name in the state of what a module's get_extra_state gives.
+local EXTRA <const> = "_extra_state"
+
+local function prefix_of(entry) return entry.name == "" and "" or entry.name .. "." end
+
+local SAVE <const> = {
+  destination = { type = "table", doc = "the table that the tensors are put into" },
+  prefix = { type = "string", default = "", doc = "what begins their names" },
+  keep_vars = { type = "boolean", default = false,
+    doc = "the parameters themselves, with history" },
 }
 
 --- Returns the parameters and persistent buffers by name: { ["net.0.weight"] = tensor }, sharing
---- memory with the module. A tensor with several names is listed once, under the first. Options:
---- prefix (""), which stands before each name; keep_vars (false), whether they are the parameters
---- themselves.
+--- memory with the module. A tensor with several names is listed once, under the first. A module
+--- with a method get_extra_state() has what that returns (numbers, strings, tensors and tables of
+--- them) under "_extra_state", and needs set_extra_state(value) to load it. Options: destination (a
+--- new table), prefix (""), keep_vars (false).
 function module_state.state_dict(self, options)
-  local o = config.check(options, STATE, "state_dict")
-  local state = {}
-  for _, item in ipairs(walk.tensors(self)) do
+  local o = config.check(options, SAVE, "state_dict")
+  local state = o.destination and options.destination or {}
+  state_hooks.run(state_hooks.used and walk.modules(self) or {}, "before_save", function(prefix)
+    return o.prefix .. prefix, o.keep_vars
+  end)
+  local list, _, modules = walk.tensors(self)
+  for _, item in ipairs(list) do
     if item.buffer ~= "unsaved" then
       state[o.prefix .. item.name] = o.keep_vars and item.value or item.value:detach()
     end
   end
+  for _, entry in ipairs(modules) do
+    if class.has_method(entry.module, "get_extra_state") then
+      state[o.prefix .. prefix_of(entry) .. EXTRA] = entry.module:get_extra_state()
+    end
+  end
+  state_hooks.run(modules, "after_save", function(prefix) return state, o.prefix .. prefix, {} end)
   return state
 end
 
@@ -64,23 +83,38 @@ end
 
 -- The tensors of a module: some buffers are as long as the training data said, and become so here.
 local function tensors_for(module, state)
-  local list, aliases = walk.tensors(module)
+  local list, aliases, modules = walk.tensors(module)
   local resized = false
   for _, item in ipairs(list) do
     local owner = item.buffer and item.entry.module
     if owner and class.has_method(owner, "resize_for_state") then
-      owner:resize_for_state(state, item.entry.name == "" and "" or item.entry.name .. ".")
+      owner:resize_for_state(state, prefix_of(item.entry))
       resized = true
     end
   end
   if resized then return walk.tensors(module) end
-  return list, aliases
+  return list, aliases, modules
+end
+
+-- Adds the extra state of modules to the plan.
+local function plan_extra(state, modules, plan, known)
+  for _, entry in ipairs(modules) do
+    local name = prefix_of(entry) .. EXTRA
+    if class.has_method(entry.module, "set_extra_state") then
+      known[name] = true
+      if state[name] == nil then
+        plan.missing[#plan.missing + 1] = name
+      else
+        plan.extras[#plan.extras + 1] = { entry.module, state[name] }
+      end
+    end
+  end
 end
 
 -- What is to be written where, and the three lists of what does not fit.
-local function compare(module, state_dict, list, aliases)
+local function compare(plan, state_dict, list, aliases, modules)
   local other_names <const> = other_names_of(list, aliases)
-  local known, plan = {}, { writes = {}, missing = {}, unexpected = {}, shapes = {} }
+  local known = {}
   for _, item in ipairs(list) do
     if item.buffer ~= "unsaved" then
       local source = state_dict[item.name]
@@ -98,14 +132,14 @@ local function compare(module, state_dict, list, aliases)
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show_shape(source))
       else
-        plan.writes[#plan.writes + 1] = { to = item.value, from = source }
+        plan.writes[#plan.writes + 1] = { to = item, from = source }
       end
     end
   end
+  plan_extra(state_dict, modules, plan, known)
   for name in tree.pairs(state_dict) do
     if not known[name] then plan.unexpected[#plan.unexpected + 1] = name end
   end
-  return plan
 end
 
 -- What to do instead where the state is a whole checkpoint; nil: it is not one.
@@ -123,6 +157,7 @@ end
 
 local function complain(module, state, plan, strict)
   local lines = {}
+  for _, text in ipairs(plan.messages) do lines[#lines + 1] = "  " .. tostring(text) end
   local function add(title, names)
     if #names > 0 then lines[#lines + 1] = ("  %s: %s"):format(title, table.concat(names, ", ")) end
   end
@@ -139,24 +174,80 @@ local function complain(module, state, plan, strict)
   end
 end
 
---- Copies tensors by name into the parameters and buffers. Options: strict (true, or the module's
---- strict_loading) makes a missing or unexpected name an error; a wrong shape always is one.
---- Nothing is written after an error. Returns { missing = {...}, unexpected = {...} }.
-function module_state.load_state_dict(self, state, options)
-  if state == nil and type(options) == "string" then -- nil, message of lt.load
-    errors.blame("load_state_dict: there is no state: %s", options)
+-- Copies the tensors of a plan, or with `assign` puts them in the place of the module's own.
+local function write(plan, modules, assign)
+  local _ <close> = c.allow_update()
+  local new = {}
+  for _, step in ipairs(plan.writes) do
+    local own = step.to.value
+    if not assign then
+      own:copy_(step.from)
+    elseif step.to.buffer or c.is_parameter(step.from) then
+      new[own] = step.from
+    else
+      new[own] = c.parameter(step.from:detach(), { requires_grad = own.requires_grad })
+    end
+  end
+  for _, entry in ipairs(assign and modules or {}) do
+    for _, item in ipairs(entry.tensors) do
+      if new[item.value] then rawset(item.holder, item.key, new[item.value]) end
+    end
+  end
+  for _, extra in ipairs(plan.extras) do extra[1]:set_extra_state(extra[2]) end
+end
+
+-- What load_state_dict returns, and its hooks get: PyTorch's names read the same lists.
+local KEYS <const> = { missing_keys = "missing", unexpected_keys = "unexpected" }
+local Keys <const> = {
+  __index = function(keys, name) return KEYS[name] and rawget(keys, KEYS[name]) end,
+  __newindex = function(keys, name, value) rawset(keys, KEYS[name] or name, value) end,
+}
+
+local function check_load(state, options, strict_loading)
+  local message = type(options) == "table" and options.strict or options
+  if state == nil and type(message) == "string" then -- nil, message of lt.load
+    errors.blame("load_state_dict: there is no state: %s", message)
   end
   local o = config.check(options, {
-    strict = { type = "boolean", default = self.strict_loading },
+    strict = { type = "boolean", default = strict_loading },
+    assign = { type = "boolean", default = false },
   }, "load_state_dict")
   if type(state) ~= "table" then
     errors.blame("load_state_dict: the state must be a table: got %s", errors.show(state))
   end
-  local plan = compare(self, state, tensors_for(self, state))
-  complain(self, state, plan, o.strict)
-  local _ <close> = c.allow_update()
-  for _, write in ipairs(plan.writes) do write.to:copy_(write.from) end
-  return { missing = plan.missing, unexpected = plan.unexpected }
+  return o
+end
+
+--- Copies tensors by name into the parameters and buffers. Options: strict (true, or the module's
+--- strict_loading) makes a missing or unexpected name an error; a wrong shape always is one;
+--- assign (false) puts the tensors themselves in the place of the module's: create optimizers after
+--- that. Nothing is written after an error, but where hooks wait for it
+--- (register_load_state_dict_post_hook). Returns { missing = {...}, unexpected = {...} }.
+function module_state.load_state_dict(self, state, options)
+  local o = check_load(state, options, self.strict_loading)
+  local plan = { writes = {}, extras = {}, missing = {}, unexpected = {}, shapes = {},
+    messages = {} }
+  local entries = state_hooks.used and walk.modules(self) or {}
+  if state_hooks.any(entries, "before_load") then
+    local copy = {}
+    for name, value in next, state do copy[name] = value end
+    state = copy
+    state_hooks.run(entries, "before_load", function(prefix)
+      return state, prefix, {}, o.strict, plan.missing, plan.unexpected, plan.messages
+    end)
+  end
+  local list, aliases, modules = tensors_for(self, state)
+  compare(plan, state, list, aliases, modules)
+  local keys = setmetatable({ missing = plan.missing, unexpected = plan.unexpected }, Keys)
+  local waits = state_hooks.any(modules, "after_load")
+  complain(self, state, plan, o.strict and not waits)
+  write(plan, modules, o.assign)
+  if waits then
+    state_hooks.run(modules, "after_load", function() return keys end)
+    plan.missing, plan.unexpected = keys.missing, keys.unexpected
+    complain(self, state, plan, o.strict)
+  end
+  return keys
 end
 
 --- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init
@@ -182,9 +273,11 @@ local function place_weights(checkpoint, map)
   local place, first = map_location.place(map, "load_from_checkpoint"), nil
   if not place then return nil end
   local weights = checkpoint.state_dict
-  for name, tensor in tree.pairs(weights) do
-    weights[name] = place(tensor, "cpu")
-    first = first or weights[name].device
+  for name, value in tree.pairs(weights) do
+    if c.is_tensor(value) then
+      weights[name] = place(value, "cpu")
+      first = first or weights[name].device
+    end
   end
   return first
 end

@@ -23,7 +23,9 @@ end
 --- A graph without nodes. `state`: parameters and buffers by name; `runs`: those of traces.lua.
 function Graph.new(state, runs)
   local known = {}
-  for name, x in next, state do known[place_of(x)] = name end
+  for name, x in next, state do
+    if type(x) == "userdata" then known[place_of(x)] = name end
+  end
   local g <const> = setmetatable({ known = known, names = {}, memory = {}, used = {}, nodes = {},
     stored = {}, constants = {}, absent = {}, runs = runs, count = 0 }, Graph)
   g.extents = Sizes.new(g, runs)

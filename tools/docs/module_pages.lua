@@ -10,6 +10,7 @@ local PARTS <const> = {
   { "stdlib/nn/module_loop.lua", "In the loops of a Trainer" },
   { "stdlib/nn/module_state.lua", "Saving and loading" },
   { "stdlib/nn/module_parts.lua", "Parts that are set by name" },
+  { "stdlib/nn/state_hooks.lua", "Hooks of saving and loading" },
 }
 
 return function(root)
@@ -27,8 +28,7 @@ return function(root)
   end
   return { {
     file = "module.md", title = "Module", about = "what every model and layer has",
-    source = "stdlib/nn/Module.lua, module_hooks.lua, module_loop.lua, "
-      .. "module_parts.lua and module_state.lua",
+    source = "stdlib/nn/Module.lua, module_*.lua and state_hooks.lua",
     text = markdown.join(parts),
   } }
 end
