@@ -285,21 +285,6 @@ bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
   return fail_errno(c, op, "remove", path);
 }
 
-bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path) {
-  if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return lt_fail(c, LT_EIO, "%s: no link can be in memory: %s", op, path);
-  const lt_file_ops *files = lt_files(c);
-  char temporary[LT_PATH_MAX];
-  int n = snprintf(temporary, sizeof temporary, "%s.%ld.link", path, (long)getpid());
-  if (n < 0 || n >= LT_PATH_MAX) return lt_fail(c, LT_EIO, "%s: path too long: %.60s", op, path);
-  files->unlink(temporary); /* of a process that died */
-  if (files->symlink(target, temporary) != 0) return fail_errno(c, op, "link", path);
-  if (files->rename(temporary, path) == 0) return true;
-  fail_errno(c, op, "link", path);
-  files->unlink(temporary);
-  return false;
-}
-
 bool lt_file_follow(lt_ctx *c, const char *path, char *out, size_t size) {
   struct stat info;
   if (!c->policy.read_files || lt_is_held(c, path)) return false;

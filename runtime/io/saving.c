@@ -81,6 +81,14 @@ bool lt_saving_remove_stale(lt_ctx *c, const char *op, const char *folder) {
   return true;
 }
 
+static bool name_temporary(lt_ctx *c, lt_saving *s, int try) {
+  int folder = (int)folder_length(s->path);
+  int n = snprintf(s->temporary, sizeof s->temporary, "%.*s.%s.%08x-%ld-%d%s", folder, s->path,
+                   s->path + folder, host_id(), (long)getpid(), try, SUFFIX);
+  return (n >= 0 && n < LT_PATH_MAX) ||
+         lt_fail(c, LT_EIO, "%s: path too long: %.60s...", s->op, s->path);
+}
+
 bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->op = op;
   s->path = path;
@@ -99,14 +107,10 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   if (files->stat(path, &there) == 0 && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode))
     return lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path); /* a rename would replace it */
   char name[LT_PATH_MAX];
-  unsigned host = host_id();
   if (!folder_of(path, name)) return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, path);
-  files->list(name, sweep_one, &(sweep){.files = files, .folder = name, .host = host});
+  files->list(name, sweep_one, &(sweep){.files = files, .folder = name, .host = host_id()});
   for (int i = 0; i < MAX_TRIES && s->fd < 0; i++) {
-    int n = snprintf(s->temporary, sizeof s->temporary, "%.*s.%s.%08x-%ld-%d%s", (int)folder, path,
-                     path + folder, host, (long)getpid(), i, SUFFIX);
-    if (n < 0 || n >= LT_PATH_MAX)
-      return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, path);
+    if (!name_temporary(c, s, i)) return false;
     s->fd = files->open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (s->fd < 0 && errno != EEXIST && errno != EINTR) break;
   }
@@ -178,4 +182,22 @@ bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data,
   if (!lt_saving_open(c, &s, op, path)) return false;
   lt_saving_write(c, &s, data, n);
   return lt_saving_commit(c, &s);
+}
+
+bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path) {
+  lt_saving s = {.op = op, .path = path, .fd = -1};
+  if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_held(c, path)) return lt_fail(c, LT_EIO, "%s: no link can be in memory: %s", op, path);
+  const lt_file_ops *files = lt_files(c);
+  int made = -1;
+  for (int i = 0; i < MAX_TRIES && made != 0; i++) {
+    if (!name_temporary(c, &s, i)) return false;
+    made = files->symlink(target, s.temporary);
+    if (made != 0 && errno != EEXIST && errno != EINTR) break;
+  }
+  if (made != 0) return fail_errno(c, &s, "link");
+  if (files->rename(s.temporary, path) == 0) return sync_folder(c, &s);
+  fail_errno(c, &s, "link");
+  files->unlink(s.temporary);
+  return false;
 }

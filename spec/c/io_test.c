@@ -187,6 +187,60 @@ static void every_failure_keeps_a_whole_file(void **state) {
   check_every_failure(ENOSPC, true);
 }
 
+static void expect_link(lt_ctx *c, const char *target) {
+  char leads[LT_PATH_MAX];
+  assert_true(lt_file_follow(c, IO_PATH("last"), leads, sizeof leads));
+  assert_string_equal(strrchr(leads, '/') + 1, target);
+}
+
+/* The same of a link: it leads to the former file or to the new one. */
+static void every_failure_keeps_a_link(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  lt_file_ops files = io_failing_files();
+  io_error = EIO;
+  io_for_ever = false;
+  io_write(IO_PATH("a"), "a", 1);
+  io_write(IO_PATH("b"), "b", 1);
+  bool done = false;
+  int failures = 0;
+  for (io_fail_at = 1; !done; io_fail_at++) {
+    assert_true(lt_file_link(c, "link", "a", IO_PATH("last")));
+    io_calls = 0;
+    c->files = &files;
+    bool good = lt_file_link(c, "link", "b", IO_PATH("last"));
+    done = good && io_calls < io_fail_at;
+    c->files = NULL;
+    if (!good) io_assert_failure(c, "/last: Input/output error");
+    failures += !good;
+    expect_link(c, good || io_fail_at > 2 ? "b" : "a"); /* the folder's sync is after the rename */
+    assert_int_equal(io_count_entries(), 3);
+  }
+  assert_int_equal(failures, 4); /* symlink, rename, open and fsync of the folder */
+  lt_ctx_release(c);
+}
+
+/* A temporary of a process with our number on this host, as in a container. */
+static void a_link_is_made_beside_what_is_there(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  char host[256] = "", name[64], leads[8];
+  gethostname(host, sizeof host - 1);
+  unsigned id = (unsigned)crc32(0, (const Bytef *)host, (uInt)strlen(host));
+  snprintf(name, sizeof name, ".last.%08x-%d-0.saving", id, (int)getpid());
+  io_write(IO_PATH(name), "x", 1);
+  io_write(IO_PATH("a"), "a", 1);
+  assert_true(lt_file_link(c, "link", "a", IO_PATH("last")));
+  expect_link(c, "a");
+  assert_false(lt_file_follow(c, IO_PATH("a"), leads, sizeof leads));    /* not a link */
+  assert_false(lt_file_follow(c, IO_PATH("last"), leads, sizeof leads)); /* too long */
+  unlink(IO_PATH("a"));
+  char longer[LT_PATH_MAX];
+  assert_false(lt_file_follow(c, IO_PATH("last"), longer, sizeof longer)); /* leads to nothing */
+  assert_int_equal(io_count_entries(), 2);
+  lt_ctx_release(c);
+}
+
 static void interrupted_and_short_writes_go_on(void **state) {
   (void)state;
   lt_ctx *c = io_ctx();
@@ -349,6 +403,8 @@ int main(void) {
       TEST(a_full_disk_is_named),
       TEST(a_line_that_a_full_disk_cuts_is_taken_back),
       TEST(every_failure_keeps_a_whole_file),
+      TEST(every_failure_keeps_a_link),
+      TEST(a_link_is_made_beside_what_is_there),
       TEST(interrupted_and_short_writes_go_on),
       TEST(sweeps_temporaries_of_the_dead),
       TEST(survives_being_killed),

@@ -117,6 +117,10 @@ static inline int io_rename(const char *from, const char *to) {
   return io_fails() ? -1 : lt_system_files.rename(from, to);
 }
 
+static inline int io_symlink(const char *target, const char *path) {
+  return io_fails() ? -1 : lt_system_files.symlink(target, path);
+}
+
 static inline lt_file_ops io_failing_files(void) {
   lt_file_ops files = lt_system_files;
   files.open = io_open;
@@ -124,6 +128,7 @@ static inline lt_file_ops io_failing_files(void) {
   files.fsync = io_fsync;
   files.close = io_close;
   files.rename = io_rename;
+  files.symlink = io_symlink;
   return files;
 }
 

@@ -1,5 +1,6 @@
 -- spec/dist/resume_spec.lua: a fit that resumes, in mid-epoch, on another number of ranks.
 local child = require "spec.cli.child"
+local job = require "spec.dist.job"
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 
@@ -375,5 +376,43 @@ describe("manual optimization between two steps", function()
     child.remove(folder)
     assert.equal(0, status, err)
     assert.equal(("1.70914\t1.70914\t1.70914\n"):rep(2), out)
+  end)
+end)
+
+-- A fit on 2 ranks whose last.ckpt is a link, which resumes from it where it is there; rank 0 is
+-- killed in a step. Prints the steps, where the link leads, which files there are, and the weights.
+local LINKED <const> = [[
+local dying, folder, io = %d, %q, require "ltrain.c".io
+local last = io.kind(folder .. "/last.ckpt") and folder .. "/last.ckpt" or nil
+local step = Net.training_step
+function Net:training_step(...)
+  local dies = self.trainer.global_step == dying and lt.dist.rank() == 0
+  if dies then os.execute "kill -KILL $PPID" end
+  return step(self, ...)
+end
+local saver = lt.callbacks.ModelCheckpoint {dirpath = folder, every_n_train_steps = 2,
+  save_last = "link"}
+local net, t = Net(), on(n, {enable_checkpointing = true, callbacks = {saver}})
+t:fit(net, lt.data.DataLoader(data, {global_batch_size = 8, shuffle = true, seed = 4}), nil,
+  {ckpt_path = last})
+print(t.global_step, io.follow(saver.last_model_path):match "[^/]*$",
+  table.concat(io.list_folder(folder), " "))
+for _, value in ipairs(weights(net)) do print(("%%.17g"):format(value)) end
+]]
+
+describe("save_last = 'link'", function()
+  local folder
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  over({ "shm", "mpi" }, "leads ranks back to the newest file after one was killed", function(way)
+    local function script(dying, name) return LINKED:format(dying, folder .. name) end
+    local whole = scripts.over(way, 2, script(-1, "/whole"))
+    assert.matches("12\tepoch=1-step=12.ckpt\tepoch=1-step=12.ckpt last.ckpt\n", whole, 1, true)
+    local one <close> = scripts.start(way, 2, script(7, "/killed"))
+    assert.truthy(one:wait_for("status", 60) and one:wait_gone(10), "it does not end")
+    -- The file that a fit was resumed from stays.
+    assert.equal((whole:gsub("\t(epoch=1%-step=12.ckpt last)", "\tepoch=0-step=6.ckpt %1")),
+      (scripts.over(way, 2, script(-1, "/killed"))))
   end)
 end)

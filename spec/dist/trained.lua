@@ -74,11 +74,16 @@ function trained.with(beginning)
     return wanted
   end
 
+  --- A job of n ranks (spec/dist/job.lua), of which rank 0 prints.
+  function scripts.start(way, n, script)
+    return job.start(("arg = {[0] = 'script.lua', '%d'} "):format(n) .. trained.prelude .. OF_RANK_0
+      .. beginning .. script, { ranks = n, over = way })
+  end
+
   --- What rank 0 of n prints, forked ("shm") or started by mpirun ("mpi", "two hosts").
   function scripts.over(way, n, script)
     if way == "shm" then return scripts.output(n, script) end
-    local one <close> = job.start(("arg = {[0] = 'script.lua', '%d'} "):format(n)
-      .. trained.prelude .. OF_RANK_0 .. beginning .. script, { ranks = n, over = way })
+    local one <close> = scripts.start(way, n, script)
     luassert.truthy(one:wait_for("status", 60), "it does not end")
     luassert.truthy(one:wait_gone(10), "processes are left")
     luassert.equal(0, one:status(), one:read "err")
