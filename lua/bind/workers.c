@@ -115,6 +115,13 @@ static int pool_take(lua_State *L) {
   return 2;
 }
 
+/* pool:continue(worker): one that somebody has stopped */
+static int pool_continue(lua_State *L) {
+  const lt_worker_pool *p = check_pool(L);
+  lt_worker_continue(p, (int)luaL_checkinteger(L, 2));
+  return 0;
+}
+
 /* pool:forget(): the answers to what has been ordered are not wanted any more */
 static int pool_forget(lua_State *L) {
   lt_worker_pool_forget(check_pool(L));
@@ -236,11 +243,11 @@ void lt_bind_workers(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
       {"traceback", traceback}, {"workers", new_pool}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", pool_close}, {"__gc", pool_close}, {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"answer", pool_answer},   {"close", pool_close},
-                                     {"forget", pool_forget},   {"is_open", pool_is_open},
-                                     {"is_over", pool_is_over}, {"order", pool_order},
-                                     {"receive", pool_receive}, {"take", pool_take},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"answer", pool_answer},     {"close", pool_close},
+                                     {"continue", pool_continue}, {"forget", pool_forget},
+                                     {"is_open", pool_is_open},   {"is_over", pool_is_over},
+                                     {"order", pool_order},       {"receive", pool_receive},
+                                     {"take", pool_take},         {NULL, NULL}};
   lt_new_type(L, b, POOL_NAME, meta, methods);
   lt_add_functions(L, b, functions);
 }

@@ -180,9 +180,11 @@ static void unwinding(lt_watchdog *d, int64_t tick) {
   }
 }
 
+/* Rank 0 prints, unless it cannot. */
 void lt_watchdog_exit(lt_watchdog *d) {
-  bool first = is_coordinator(d) || d->peers[0].exited || d->heartbeat->verdict.rank == 0;
-  if (first) lt_watchdog_print_verdict(d);
+  const lt_verdict *v = &d->heartbeat->verdict;
+  bool lost = v->rank == 0 && v->class == LT_LOST;
+  if (is_coordinator(d) || d->peers[0].exited || lost) lt_watchdog_print_verdict(d);
   lt_children_kill_all(d->world);
   lt_launcher_end(d->world);
   _exit(d->heartbeat->verdict.status);

@@ -14,7 +14,7 @@
 #include "launch/worker_pool_state.h"
 #include "launch/world.h"
 
-enum { GRACE_MS = 2000, LOOK_MS = 50 };
+enum { GRACE_MS = 2000, FAILED_MS = 500, LOOK_MS = 50 };
 
 /* An order, or its answer. */
 typedef struct message {
@@ -90,6 +90,7 @@ static bool has_ended(lt_worker_pool *p, const struct pollfd *look) {
 lt_worker_event lt_worker_wait(lt_ctx *c, lt_worker_pool *p, int worker, int ms,
                                lt_worker_answer *answer) {
   struct pollfd look[LT_WORKERS_MAX + 1];
+  if (!lt_assert(c, worker >= 0 && worker < p->n)) return LT_WORKER_NOTHING;
   for (int k = 0; k < p->n; k++) look[k] = (struct pollfd){p->workers[k].pidfd, POLLIN, 0};
   look[p->n] = (struct pollfd){p->workers[worker].fd, POLLIN, 0};
   int ready = poll(look, (nfds_t)p->n + 1, ms);
@@ -104,6 +105,11 @@ lt_worker_event lt_worker_wait(lt_ctx *c, lt_worker_pool *p, int worker, int ms,
                                .failed = m.failed != 0};
   answer->data = lt_worker_slot_map(c, p->slots[m.slot], answer->bytes);
   return LT_WORKER_ANSWER;
+}
+
+void lt_worker_continue(const lt_worker_pool *p, int worker) {
+  const lt_worker *w = worker >= 0 && worker < p->n ? &p->workers[worker] : NULL;
+  if (w != NULL && w->pid > 0) lt_process_signal(w->pidfd, w->pid, SIGCONT);
 }
 
 bool lt_worker_has_spare(const lt_worker_pool *p, const lt_worker_answer *answer) {
@@ -173,13 +179,21 @@ static void reap(const lt_worker *w, int64_t until) {
   }
 }
 
+/* Of a rank that must unwind in time, less. */
+static int64_t grace_of(const lt_ctx *c) {
+  bool failed = lt_world_verdict(lt_world_current(c)) != NULL;
+  return (failed ? FAILED_MS : GRACE_MS) * (int64_t)LT_MS;
+}
+
 void lt_worker_pool_close(lt_ctx *c, lt_worker_pool *p) {
   if (p == NULL) return;
   lt_worker_pool_unlist(p);
   if (lt_worker_pool_is_own(p)) {
-    int64_t until = lt_now_ns() + (int64_t)GRACE_MS * LT_MS;
-    for (int k = 0; k < p->n; k++)
+    int64_t until = lt_now_ns() + grace_of(c);
+    for (int k = 0; k < p->n; k++) {
       if (p->workers[k].fd >= 0) shutdown(p->workers[k].fd, SHUT_WR);
+      lt_worker_continue(p, k);
+    }
     for (int k = 0; k < p->n; k++)
       if (p->workers[k].pid > 0) reap(&p->workers[k], until);
   }

@@ -49,6 +49,9 @@ typedef struct lt_worker_answer {
 lt_worker_event lt_worker_wait(lt_ctx *c, lt_worker_pool *p, int worker, int ms,
                                lt_worker_answer *answer);
 
+/* Continue a worker that somebody has stopped. */
+void lt_worker_continue(const lt_worker_pool *p, int worker);
+
 /* Whether there is a free slot besides that of the answer. */
 bool lt_worker_has_spare(const lt_worker_pool *p, const lt_worker_answer *answer);
 
@@ -63,7 +66,8 @@ void lt_worker_pool_forget(lt_worker_pool *p);
 void lt_worker_end_text(const lt_worker_pool *p, char *text, size_t size);
 
 /* Ask the workers to end, each behind the sample that it reads; kill those that have not ended
-   after 2 s; free the pool. In another process than its own: only free it. NULL does nothing. */
+   after 2 s, in a rank that unwinds after half a second; free the pool. In another process than its
+   own: only free it. NULL does nothing. */
 void lt_worker_pool_close(lt_ctx *c, lt_worker_pool *p);
 
 /* In a child that has been forked for something else: let go of all pools' descriptors. */

@@ -50,6 +50,17 @@ for _, row in ipairs(BODIES) do
   end
 end
 
+table.insert(failures.wake, {
+  name = "rank 0 raises, rank 1 computes in C for 10 s", ranks = 2, ready = "event", script = [[
+lt.dist.launch(2, function(rank)
+  if rank == 1 then mark "there" busy(10) end
+  while not exists "there" do end
+  mark "event"
+  error "the error of rank 0"
+end)
+]], text = "the error of rank 0", status = 1, seconds = 3,
+})
+
 --- Rank 1 raises while rank 0 writes a checkpoint, which must be whole.
 failures.saving = {
   name = "rank 1 raises, rank 0 writes a checkpoint", ranks = 2, ready = "event",
@@ -178,15 +189,16 @@ failures.interrupts = {
     busy_work "while true do pcall(busy, 0.01) end"),
 }
 
--- A fit whose step 6 has begun on all ranks; each step takes a while on rank 0.
-local function fit(wait)
+-- A fit whose step 6 has begun on all ranks; each step takes a while on rank 0. `data`: what it
+-- reads, which says when it is ready.
+local function fit(wait, data)
   return ([[
 local Net = lt.Module:extend("Net")
 function Net:init() self.layer = lt.nn.Linear(3, 1) end
 function Net:training_step(batch)
   local step, rank = self.trainer.global_step, lt.dist.rank()
   if step == 3 then pid(rank) end
-  if step == 6 and rank == 0 then mark "ready" end
+  if step == %d and rank == 0 then mark "ready" end
   if step >= 6 and rank == 0 then %s end
   return self.layer(batch[1]):mean()
 end
@@ -194,14 +206,26 @@ function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr =
 lt.Trainer({
   devices = lt.dist.world_size() == 1 and 2 or "auto", max_epochs = -1,
   enable_progress_bar = false, enable_model_summary = false,
-}):fit(Net(), lt.data.DataLoader(lt.data.TensorDataset(lt.ones(40, 3)), {batch_size = 2}))
-]]):format(wait)
+}):fit(Net(), %s)
+]]):format(data and -1 or 6, wait, data
+    or "lt.data.DataLoader(lt.data.TensorDataset(lt.ones(40, 3)), {batch_size = 2})")
 end
 
-local function interrupted_fit(signal, name, status, send, wait)
+-- A worker of one rank stops itself in step 15.
+local STOPS <const> = [[(function()
+  local Set = lt.data.Dataset:extend "Set"
+  function Set:__len() return 400 end
+  function Set:get(i)
+    if i == 60 then mark "ready" os.execute "kill -STOP $PPID" end
+    return {lt.ones(3)}
+  end
+  return lt.data.DataLoader(Set(), {batch_size = 2, num_workers = 1})
+end)()]]
+
+local function interrupted_fit(signal, name, status, send, wait, data)
   return {
     name = ("SIG%s to %s"):format(signal, name), ranks = 2, ready = "ready", status = status,
-    seconds = 2, event = send, script = fit(wait),
+    seconds = 2, event = send, script = fit(wait, data),
     text = "ltrain: interrupted: saved ltrain_logs/version_0/checkpoints/interrupted.ckpt\n",
   }
 end
@@ -228,6 +252,8 @@ failures.interrupted_fits = {
     all_twice "TERM", "os.execute 'sleep 0.5'"),
   interrupted_fit("INT", "all ranks of a fit that waits for a program, twice to rank 0", 130,
     all_twice "INT", "os.execute 'sleep 0.5'"),
+  interrupted_fit("INT", "all ranks of a fit that waits for a stopped worker", 130,
+    all_twice "INT", "busy(0.01)", STOPS),
 }
 
 --- The shell that leads the terminal is killed: SIGHUP ends the job.

@@ -1,6 +1,5 @@
 -- spec/dist/resume_spec.lua: a fit that resumes, in mid-epoch, on another number of ranks.
 local child = require "spec.cli.child"
-local job = require "spec.dist.job"
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 

@@ -174,6 +174,13 @@ function Crew:leave(keep)
   self.loader._crew = self
 end
 
+-- While worker `id` is waited for. An interrupt is acted on behind this batch: one that somebody
+-- has stopped is continued for that.
+function Crew:wait_for(id)
+  if interrupt.pending() then self.pool:continue(id) end
+  interrupt.at_wait()
+end
+
 --- Gives worker `id` a job; false when there is no slot for it now. `must`: waits for one, which
 --- batches have that nobody wants.
 function Crew:give(id, job, must)
@@ -182,7 +189,7 @@ function Crew:give(id, job, must)
     local kind, how = self.pool:take(id, WAIT_SECONDS)
     if kind == "ended" and interrupt.pending() then break end -- `take` sees it, too
     if kind == "ended" then errors.blame("DataLoader: %s", how) end
-    interrupt.at_wait()
+    self:wait_for(id)
   end
   return true
 end
@@ -207,7 +214,7 @@ function Crew:receive(id, read_here)
       if not interrupt.pending() then errors.blame("DataLoader: %s", value) end
       return read_here(value)
     end
-    interrupt.at_wait()
+    self:wait_for(id)
   end
 end
 
