@@ -374,7 +374,7 @@ static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) 
   return index + 1;
 }
 
-/* One required input that is no tensor: a number stands for a tensor of no dims. */
+/* One required input that is not a tensor: a number stands for a tensor of no dims. */
 static void read_number(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   lt_scalar s = lt_to_scalar(L, index);
   if (s.kind == LT_NO_SCALAR || r->n_in == 0) lt_check_tensor(L, b, index, r->who);

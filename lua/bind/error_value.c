@@ -1,4 +1,4 @@
-/* lua/bind/error_value.c: texts of error values: those that are no strings are printed as `lua`
+/* lua/bind/error_value.c: texts of error values: those that are not strings are printed as `lua`
    prints them, and of plain tables what they hold; and what to do about an error. */
 #include <string.h>
 

@@ -54,7 +54,7 @@ static void add_late(lua_State *L, lt_bind *b, sink *to) {
   lt_end_call(L, b, frame);
 }
 
-/* A value of Lua that is no tensor: its type, then its bytes. */
+/* A value of Lua that is not a tensor: its type, then its bytes. */
 static void fast_value(lua_State *L, lt_bind *b, int index, sink *to) {
   uint64_t word = 0;
   to->h = lt_hash_mix(to->h, (uint64_t)lua_type(L, index) << 1 | (uint64_t)lua_isinteger(L, index));

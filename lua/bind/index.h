@@ -4,10 +4,10 @@
 
 #include "bind/state.h"
 
-/* __index with a key that is no string: (tensor, key) -> value. */
+/* __index with a key that is not a string: (tensor, key) -> value. */
 int lt_index_read(lua_State *L);
 
-/* __newindex with a key that is no string: (tensor, key, value). */
+/* __newindex with a key that is not a string: (tensor, key, value). */
 int lt_index_write(lua_State *L);
 
 #endif

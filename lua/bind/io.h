@@ -17,7 +17,7 @@ int lt_refused(lua_State *L, lt_bind *b);
 int lt_done(lua_State *L, lt_bind *b);
 
 /* io.save_safetensors(path, {name = tensor} [, {key = text} [, {alias = true}]]) -> true
-   Of names that share a tensor the first that is no alias gets the bytes.
+   Of names that share a tensor the first that is not an alias gets the bytes.
    io.load_safetensors(path [, {name = true}]) -> {name = tensor}, {key = text}
    io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order */
 int lt_save_safetensors(lua_State *L);

@@ -138,7 +138,7 @@ static int saving_gc(lua_State *L) {
 }
 
 /* io.save_later(path, tensors, metadata, aliases, mark[, before]) -> saving: as save_safetensors,
-   of the tensors as they are now; checksums of those that are no aliases in place of the JSON text
+   of the tensors as they are now; checksums of those that are not aliases in place of the JSON text
    `mark` in the metadata; written when the saving `before` is. */
 int lt_save_later(lua_State *L) {
   lt_bind *b = lt_enter(L);

@@ -58,7 +58,7 @@ static int is_tty(lua_State *L) {
   return 1;
 }
 
-/* terminal_width([stream]) -> columns, or nil when it is no terminal */
+/* terminal_width([stream]) -> columns, or nil when it is not a terminal */
 static int terminal_width(lua_State *L) {
   struct winsize w;
   if (ioctl(stream_of(L), TIOCGWINSZ, &w) == 0 && w.ws_col > 0)

@@ -1,4 +1,4 @@
-/* lua/bind/tensor.c: tensors as userdata: life, properties, metamethods that are no ops. */
+/* lua/bind/tensor.c: tensors as userdata: life, properties, metamethods that are not ops. */
 #include "bind/tensor.h"
 
 #include <string.h>

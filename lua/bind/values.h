@@ -22,7 +22,7 @@ int lt_printable(lua_State *L);
 /* true or false. */
 bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
 
-/* Kind LT_NO_SCALAR when it is no number and no boolean. */
+/* Kind LT_NO_SCALAR when it is neither a number nor a boolean. */
 lt_scalar lt_to_scalar(lua_State *L, int index);
 
 int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const char *name);

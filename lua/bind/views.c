@@ -1,4 +1,4 @@
-/* lua/bind/views.c: views that are no op rows: several at once (split, chunk, unbind, rows), or
+/* lua/bind/views.c: views that are not op rows: several at once (split, chunk, unbind, rows), or
    shaped as another tensor. */
 
 #include <string.h>

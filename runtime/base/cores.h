@@ -22,7 +22,7 @@ int lt_quota_of(const char *groups, const char *mount);
 bool lt_cores_list(char *text, size_t size);
 
 /* Has all threads of the process, and those to come, run on the cores of a list. False: it may run
-   on none of them, or it is no list; then nothing changes. */
+   on none of them, or it is not a list; then nothing changes. */
 bool lt_cores_set(const char *list);
 
 /* The same for those of the list that it runs on now. */

@@ -1,7 +1,7 @@
 /* runtime/base/printable.h: texts of files and names, without what a terminal would act on.
 
    Control characters, those of one byte and U+0080 to U+009F, the marks that change the direction
-   of the text after them, and bytes that are no UTF-8 are written as Lua writes them: \27,
+   of the text after them, and bytes that are not UTF-8 are written as Lua writes them: \27,
    \u{202E}. */
 #ifndef LT_BASE_PRINTABLE_H
 #define LT_BASE_PRINTABLE_H

@@ -159,7 +159,7 @@ LT_KERNEL(randint) {
                    .per_element = wide ? 2 : 1});
 }
 
-/* Ends at the first p that is no probability; NaN is none. */
+/* Ends at the first p that is not a probability; NaN is none. */
 static bool refuse(lt_ctx *c, double p) {
   int64_t bits;
   memcpy(&bits, &p, sizeof bits);

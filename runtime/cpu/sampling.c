@@ -68,7 +68,7 @@ LT_KERNEL(randperm) {
   return ok;
 }
 
-/* Sum of a row of weights; fails naming what is no probability. */
+/* Sum of a row of weights; fails naming what is not a probability. */
 static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double *sum,
                       int64_t *positive) {
   *sum = 0;

@@ -35,7 +35,7 @@ static void on_locate(int number) {
   errno = saved;
 }
 
-/* LT_TIMEOUT, 60 without it; 0 when it is no number of seconds. */
+/* LT_TIMEOUT, 60 without it; 0 when it is not a number of seconds. */
 static double default_timeout(void) {
   const char *text = getenv("LT_TIMEOUT");
   if (text == NULL) return 60;

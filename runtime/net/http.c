@@ -133,7 +133,7 @@ static bool has_body(const lt_http_request *r) {
   return false;
 }
 
-/* For what is no request that the caller should see; the connection ends with it. */
+/* For what is not a request that the caller should see; the connection ends with it. */
 static int refuse(client *k, unsigned status) {
   const lt_microhttpd *m = k->server->library;
   lt_mhd_response *response = m->from_buffer(0, NULL, LT_MHD_MUST_COPY);

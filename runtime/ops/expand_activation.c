@@ -1,4 +1,4 @@
-/* runtime/ops/expand_activation.c: activations that are no function of one element. */
+/* runtime/ops/expand_activation.c: activations that are not functions of one element. */
 #include "ops/expand.h"
 
 /* x, or weight x where it is not positive; the weight is one for all or one for each channel. */

@@ -40,7 +40,7 @@ void lt_storage_release(lt_ctx *c, lt_storage *s);
 /* Fill the common fields of a fresh storage (refs 1, a new id). */
 void lt_storage_init(lt_ctx *c, lt_storage *s);
 
-/* A write into a watched storage that is no update: the first is kept. */
+/* A write into a watched storage that is not an update: the first is kept. */
 void lt_storage_note_external_write(lt_ctx *c, lt_storage *s);
 
 /* Note an in-place write by the current op and line. */

@@ -77,7 +77,7 @@ local function unknown(word, flag, name, trainer_rows)
     near and ("; did you mean --%s?"):format(near) or "")
 end
 
--- What a row whose value is no text takes, for the message.
+-- What a row whose value is not text takes, for the message.
 local function taken_kinds(row)
   local kinds = {}
   for word in row.type:gmatch("[^|]+") do

@@ -46,7 +46,7 @@ function ClusterEnvironment:integer(...)
 end
 
 --- Returns the variable that shows that this launcher started the process
---- ("OMPI_COMM_WORLD_SIZE=4"); or nil, and optionally what was seen that is no launch.
+--- ("OMPI_COMM_WORLD_SIZE=4"); or nil, and optionally what was seen that is not a launch.
 function ClusterEnvironment:detect() return nil end
 
 --- Returns the number of ranks.

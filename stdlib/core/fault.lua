@@ -20,7 +20,7 @@ local function calls()
   end
 end
 
--- What the first parameter of a method is, where it is no object.
+-- What the first parameter of a method is, where it is not an object.
 local function why(inner)
   for _, frame in ipairs(inner) do
     for _, one in ipairs(raw.variables(frame.thread, frame.depth)) do

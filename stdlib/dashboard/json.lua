@@ -1,6 +1,6 @@
 --- stdlib/dashboard/json.lua: answers as JSON.
 --
--- What a run's files hold may be anything: bytes that are no UTF-8 become U+FFFD, what JSON has no
+-- What a run's files hold may be anything: bytes that are not UTF-8 become U+FFFD, what JSON has no
 -- form for is left out, and a list without elements stays a list.
 local c = require "ltrain.c"
 local pieces = require "ltrain.dashboard.pieces"

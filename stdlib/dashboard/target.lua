@@ -2,7 +2,7 @@
 --
 -- Paths are made of names of letters, digits, "." "-" and "_": nothing in them is ever decoded, and
 -- none of them is looked up in a file system. Queries are decoded once; a wrong escape, a NUL and
--- what is no UTF-8 is refused.
+-- what is not UTF-8 is refused.
 local target = {}
 
 local LONGEST <const> = 8192

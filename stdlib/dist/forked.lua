@@ -6,7 +6,7 @@ local interrupt = require "ltrain.core.interrupt"
 
 local d = c.dist
 
--- Raises what ended the launch: the verdict; rank 0's own error as it is where that is no text.
+-- Raises what ended the launch: the verdict; rank 0's own error as it is where that is not text.
 local function fail(verdict, ok, value)
   if verdict.class == "interrupted" then interrupt.raise_of_ranks(verdict, not ok and value) end
   local own = not ok and verdict.class == "raised" and verdict.rank == 0

@@ -15,7 +15,7 @@ local json = {}
 --- has no form for, naming its place.
 function json.encode(value) return c.io.json_encode(value, PLAIN) end
 
---- The value of a text; nil and what is wrong, with line and column, where it is no JSON.
+--- The value of a text; nil and what is wrong, with line and column, where it is not JSON.
 ---@param text string
 function json.decode(text)
   config.argument(text, "string", "json.decode", "text")

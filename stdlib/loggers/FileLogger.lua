@@ -1,7 +1,7 @@
 --- stdlib/loggers/FileLogger.lua: the base class of loggers that write rows to a file.
 --
 -- A subclass defines `file` (its name), `encode(rows)` (their text) and, if it needs them,
--- `before(rows)` and `opened(text)`; one whose rows are no lines overrides `row`, `replace` and
+-- `before(rows)` and `opened(text)`; one whose rows are not lines overrides `row`, `replace` and
 -- `resume` too. Rows are buffered until `flush_logs_every_n_steps` are there, or the first of them
 -- has waited for `flush_secs`.
 local Logger = require "ltrain.core.Logger"

@@ -33,7 +33,7 @@ function media.decode(line)
   return entry
 end
 
--- A name as a path: what is no letter, digit or one of ._=/- is _; no part of it is "..".
+-- A name as a path: what is not a letter, digit or one of ._=/- is _; no part of it is "..".
 local function path_of(name)
   local path = name:gsub("[^%w%._=/%-]", "_"):gsub("//+", "/"):gsub("^/", ""):gsub("/$", "")
   return ("/" .. path .. "/"):gsub("/%.+%f[/]", "/_"):sub(2, -2)

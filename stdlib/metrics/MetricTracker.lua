@@ -178,7 +178,7 @@ local function best_of(list, up)
 end
 
 --- Returns the best value over all steps, the first of equal ones, and with `return_step` its step,
---- from 0; of a collection tables of both by name, without what is no number.
+--- from 0; of a collection tables of both by name, without what is not a number.
 function MetricTracker:best_metric(options)
   local o = config.check(options, BEST, "best_metric")
   check_begun(self, "best_metric")

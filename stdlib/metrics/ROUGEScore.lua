@@ -2,8 +2,8 @@
 -- n words (rouge1 to rouge9), or the longest common subsequence of words, of texts (rougeL) or by
 -- sentences (rougeLsum).
 --
--- Texts are in lower case, without all that is no letter of English and no digit. Sentences are
--- lines, as in Google's rouge_score; there is no stemmer.
+-- Texts are in lower case, without characters that are neither English letters nor digits.
+-- Sentences are lines, as in Google's rouge_score; there is no stemmer.
 local Metric = require "ltrain.metrics.Metric"
 local Transcript = require "ltrain.metrics.transcript"
 local config = require "ltrain.core.config"

@@ -104,7 +104,7 @@ local function from_one(self, tuple, entries)
   return g:add("Add", { value, g:constant { sum[3] } })
 end
 
--- What is left of the size when it is divided by a known dim; nil where it is no multiple.
+-- What is left of the size when it is divided by a known dim; nil where it is not a multiple.
 local function quotient(tuple, known)
   local rest = {}
   for r, size in ipairs(tuple) do

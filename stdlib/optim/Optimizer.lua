@@ -177,7 +177,7 @@ function Optimizer:check_by(found) self._found = found end
 --- The same, and `settle` takes back what the host has counted of it: optim/left_out.lua.
 function Optimizer:check_later(found, hear) left_out.begin(self._late, found, hear) end
 
---- `update` is about to set state[slot], which is no tensor that the operation writes.
+--- `update` is about to set state[slot], which is not a tensor that the operation writes.
 function Optimizer:remember(state, slot) left_out.remember(self._late, state, slot) end
 
 --- Whether some of the last steps, of those checked later, were left out: waits for that, and takes

@@ -113,7 +113,7 @@ function names.op(name)
   return ops[name] or ops[name:match "^(.-)_$" or ""]
 end
 
--- Functions of tensor.md that give what is no tensor.
+-- Functions of tensor.md that give what is not a tensor.
 local NO_TENSOR <const> = { allclose = true, dim = true, equal = true, is_contiguous = true,
   is_pinned = true, item = true, numel = true, size = true, split = true, stride = true,
   tobytes = true, tolist = true, chunk = true, unbind = true, tensor_split = true, rows = true }

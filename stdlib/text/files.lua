@@ -43,7 +43,7 @@ function files.byte_level(vocab, merges, special, pattern)
   return files.compose(parts, special)
 end
 
--- What is wrong with a file that is no UTF-8; nil: it is.
+-- What is wrong with a file that is not UTF-8; nil: it is.
 local function not_utf8(text, name)
   local _, at = utf8.len(text)
   return at and ("%s must be UTF-8: byte %d is 0x%02x"):format(name, at, text:byte(at))

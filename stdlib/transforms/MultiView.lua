@@ -20,7 +20,7 @@ function MultiView:init(transforms)
   end
 end
 
-function MultiView:_steps() -- it is no part of another transform's chain
+function MultiView:_steps() -- it is not part of another transform's chain
   return nil
 end
 

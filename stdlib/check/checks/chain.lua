@@ -8,7 +8,7 @@ local TWICE <const> = {
   sigmoid = { sigmoid = true }, softmax = { softmax = true }, log_softmax = { softmax = true },
 }
 local MUCH <const> = 0.9 -- of the values that a dropout leaves out
-local FEW <const> = 32 -- values of which it is no chance that all are below 0
+local FEW <const> = 32 -- values of which it is no coincidence that all are below 0
 
 local function check_twice(context, call, made)
   if not made or not (TWICE[call.op] or {})[made.op] then return end
