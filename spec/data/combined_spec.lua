@@ -25,6 +25,115 @@ local function combined(mode, options)
   return data.CombinedLoader({ a = loader(6, 2), b = loader(3, 2, options) }, { mode = mode })
 end
 
+-- A function that gives numbers from `first` on, n of them.
+local function range(n, first)
+  return function()
+    local i = (first or 0) - 1
+    return function()
+      i = i + 1
+      if i < (first or 0) + n then return lt.tensor { i } end
+    end
+  end
+end
+
+local MODES <const> = { "min_size", "max_size", "max_size_cycle", "sequential" }
+
+-- Numbers in place of the tensors of a batch, nested as they are.
+local function numbers_of(batch)
+  if type(batch) == "table" then
+    local t = {}
+    for key, part in pairs(batch) do t[key] = numbers_of(part) end
+    return t
+  end
+  return batch:size(1) == 1 and batch:item() or batch:tolist()
+end
+
+local function all_of(both, position)
+  local list = {}
+  for batch, i in both:batches(position) do
+    list[#list + 1] = { i, numbers_of(batch) }
+  end
+  return list
+end
+
+describe("data.CombinedLoader of iterables", function()
+  -- The lists that Lightning 2.6's CombinedLoader gives of range(3), range(10, 12).
+  local EXPECTED <const> = {
+    min_size = { { 0, { a = 0, b = 10 } }, { 1, { a = 1, b = 11 } } },
+    max_size = { { 0, { a = 0, b = 10 } }, { 1, { a = 1, b = 11 } }, { 2, { a = 2 } } },
+    max_size_cycle = { { 0, { a = 0, b = 10 } }, { 1, { a = 1, b = 11 } },
+      { 2, { a = 2, b = 10 } } },
+    sequential = { { 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 10 }, { 4, 11 } },
+  }
+
+  local function make(mode)
+    return data.CombinedLoader({ a = range(3), b = range(2, 10) }, mode)
+  end
+
+  it("reads them in all modes, without a length", function()
+    for _, mode in ipairs(MODES) do
+      local both = make(mode)
+      assert.same(EXPECTED[mode], all_of(both), mode)
+      assert.same(EXPECTED[mode], all_of(both), mode .. ", again")
+      assert.is_nil(both:length())
+    end
+  end)
+
+  it("cycles through those that have ended until all have", function()
+    local both = data.CombinedLoader({ a = range(1), b = range(5), c = loader(3, 1) },
+      "max_size_cycle")
+    local seen = {}
+    for batch in both:batches() do
+      seen[#seen + 1] = { batch.a:item(), batch.b:item(), batch.c[1]:item() }
+    end
+    assert.same({ { 0, 0, 0 }, { 0, 1, 1 }, { 0, 2, 2 }, { 0, 3, 0 }, { 0, 4, 1 } }, seen)
+  end)
+
+  it("resumes at any batch, by number and by state", function()
+    for _, mode in ipairs(MODES) do
+      local whole = all_of(make(mode))
+      for at = 0, #whole do
+        local rest = table.move(whole, at + 1, #whole, 1, {})
+        assert.same(rest, all_of(make(mode), at), mode .. " at " .. at)
+        local both, other = make(mode), make(mode)
+        local step, _, _, close = both:batches()
+        for _ = 1, at do step() end
+        other:load_state_dict(both:state_dict())
+        local _ <close> = close
+        assert.same(rest, all_of(other), mode .. " from the state at " .. at)
+      end
+    end
+  end)
+
+  it("knows how many there are at most where the shortest ends it", function()
+    local both = data.CombinedLoader({ a = loader(6, 2), b = range(99) })
+    assert.same({ 3, true }, { both:length() })
+    assert.equal(3, #all_of(both))
+    assert.equal(2, #all_of(data.CombinedLoader { a = loader(6, 2), b = range(2) }))
+  end)
+
+  it("reads nested tables of loaders, with workers too", function()
+    local set = data.IterableDataset:extend "Few"
+    function set.iterate() return range(4)() end
+    local both = data.CombinedLoader({
+      { x = range(3), y = data.DataLoader(set(), { batch_size = 2, num_workers = 2 }) },
+      { z = loader(4, 4) },
+    }, "max_size")
+    local seen = {}
+    for batch, i in both:batches() do
+      seen[i + 1] = { batch[1].x:item(), batch[1].y and numbers_of(batch[1].y),
+        batch[2].z and row(batch[2].z) }
+    end
+    assert.same({ { 0, { { 0 }, { 1 } }, { 0, 1, 2, 3 } }, { 1, { { 2 }, { 3 } } }, { 2 } }, seen)
+  end)
+
+  it("limits each loader, and says whose a batch is", function()
+    local both, seen = make "sequential", {}
+    for batch, i, k in both:batches(nil, { 2, 1 }) do seen[#seen + 1] = { batch:item(), i, k } end
+    assert.same({ { 0, 0, 1 }, { 1, 1, 1 }, { 10, 2, 2 } }, seen)
+  end)
+end)
+
 describe("data.CombinedLoader", function()
   local first <const>, second <const> = { 0, { 0, 1 }, { 0, 1 } }, { 1, { 2, 3 }, { 2 } }
 
@@ -135,10 +244,14 @@ describe("data.CombinedLoader", function()
   end)
 
   it("refuses what is no loader, and loaders without length", function()
-    has(error_of(data.CombinedLoader, { a = 3 }), "CombinedLoader: a must be a loader: got 3")
+    has(error_of(data.CombinedLoader, { a = 3 }), "CombinedLoader: a must be a loader, an IterableDataset, or a function")
     has(error_of(data.CombinedLoader, {}), "CombinedLoader: needs a table of loaders")
-    has(error_of(data.CombinedLoader, { a = data.DataLoader(function() end) }),
-      "CombinedLoader: the length of loader a must be known")
+    local unknown = data.CombinedLoader({ a = loader(2, 1), b = range(3) }, "max_size")
+    has(error_of(function() return #unknown end),
+      "CombinedLoader: the length of some loaders is unknown")
+    has(error_of(function()
+      data.CombinedLoader { loader(2, 1) }:load_state_dict { epoch = 0, position = 1, loaders = {} }
+    end), "CombinedLoader: the state is of 0 loaders, here are 1")
     has(error_of(data.CombinedLoader, { a = loader(2, 1) }, { mode = "min" }), "mode")
   end)
 end)

@@ -4,23 +4,27 @@
 --   local function loader(n, size)
 --     return lt.data.DataLoader(lt.data.TensorDataset{x = lt.arange(n)}, {batch_size = size})
 --   end
---   local both = lt.data.CombinedLoader({a = loader(6, 2), b = loader(3, 3)},
---     {mode = "max_size_cycle"})
+--   local both = lt.data.CombinedLoader({a = loader(6, 2), b = loader(3, 3)}, "max_size_cycle")
 --   for batch, i in both:batches() do print(i, batch.a.x, batch.b.x) end
 --   -- prints: 0	tensor([0, 1])	tensor([0, 1, 2])
 --   -- prints: 1	tensor([2, 3])	tensor([0, 1, 2])
 --   -- prints: 2	tensor([4, 5])	tensor([0, 1, 2])
 --
--- A batch is a table of a batch of each loader, by position or by name. The modes are Lightning's:
--- "min_size" ends with the shortest loader; "max_size" with the longest, and batches of those that
--- have ended are absent; "max_size_cycle" begins these anew, each time in another order;
--- "sequential" gives the batches of one loader after those of another, as they are.
+-- A batch is a table of a batch of each loader, nested as the table of loaders is. A function that
+-- returns an iterator, or an IterableDataset, is a loader whose batches are what it gives. The
+-- modes are Lightning's: "min_size" ends with the shortest loader; "max_size" with the longest, and
+-- batches of those that have ended are nil; "max_size_cycle" begins these anew, each time in
+-- another order; "sequential" gives the batches of one loader after those of another, as they are.
 
+local DataLoader = require "ltrain.data.DataLoader"
+local Rounds = require "ltrain.data.loading.rounds"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
+
+local has_method <const> = class.has_method
 
 local CombinedLoader = class.extend(nil, "CombinedLoader")
 
@@ -30,43 +34,73 @@ local OPTIONS <const> = {
     doc = "when it ends, and what comes of loaders that have ended" },
 }
 
--- Epochs are far below this, so that no two passes through a loader have one number.
-local ROUNDS <const> = 1 << 20
+-- A loader as it is; of what only gives values one after the other, a loader of these.
+local function loader_of(value, name)
+  if has_method(value, "batches") then return value end
+  if samples.is_iterable(value) then
+    return DataLoader(value, { collate = function(list) return list[1] end })
+  end
+  errors.blame("CombinedLoader: %s must be a loader, an IterableDataset, or a function that "
+    .. "returns an iterator: got %s", name, errors.show(value))
+end
 
----@param loaders table loaders by position or by name
+---@param loaders table loaders by position or by name, nested or not
+---@param options? table|string its options, or the mode
 function CombinedLoader:init(loaders, options)
+  if type(options) == "string" then options = { mode = options } end
   local o <const> = config.check(options, OPTIONS, "CombinedLoader")
   if type(loaders) ~= "table" or getmetatable(loaders) ~= nil or next(loaders) == nil then
     errors.blame("CombinedLoader: needs a table of loaders: got %s", errors.show(loaders))
   end
-  self.loaders, self._mode, self.epoch = loaders, o.mode, 0
-  self._keys = tree.keys(loaders)
-  for _, key in ipairs(self._keys) do
-    local loader = loaders[key]
-    if not class.has_method(loader, "batches") or not class.has_method(loader, "length") then
-      errors.blame("CombinedLoader: %s must be a loader: got %s", key, errors.show(loader))
-    elseif not loader:length() then
-      errors.blame("CombinedLoader: the length of loader %s must be known: its samples come one "
-        .. "after the other", key)
+  self.loaders, self._mode, self.epoch, self._leaves = loaders, o.mode, 0, {}
+  tree.each(loaders, function(value, keys)
+    local path = table.move(keys, 1, #keys, 1, {})
+    local name = tree.path("", path):gsub("^%.", "")
+    table.insert(self._leaves, { keys = path, name = name, loader = loader_of(value, name) })
+  end)
+end
+
+--- Returns the loaders as a list, those by name in the order of their names.
+function CombinedLoader:flattened()
+  local list = {}
+  for k, leaf in ipairs(self._leaves) do list[k] = leaf.loader end
+  return list
+end
+
+--- Whether it reads its loaders one after the other.
+function CombinedLoader:is_sequential() return self._mode == "sequential" end
+
+--- Returns another combination of the same data, with its own position.
+function CombinedLoader:copy()
+  local copy = CombinedLoader(self.loaders, { mode = self._mode })
+  for k, leaf in ipairs(self._leaves) do
+    if class.is_a(leaf.loader, DataLoader) then copy._leaves[k].loader = leaf.loader:copy() end
+  end
+  return copy
+end
+
+--- Returns the number of batches in an epoch, nil if it is unknown. Of mode "min_size" the second
+--- result is true where it may be less: some loaders do not know their length. `limits`: how many
+--- each loader gives at most, a list.
+function CombinedLoader:length(limits)
+  local least, most, sum, known = math.maxinteger, 0, 0, 0
+  for k, leaf in ipairs(self._leaves) do
+    local n = Rounds.length(leaf.loader, limits and limits[k])
+    if n then
+      least, most, sum, known = math.min(least, n), math.max(most, n), sum + n, known + 1
     end
   end
+  local all = known == #self._leaves
+  if self._mode == "min_size" and known > 0 then return least, not all end
+  if not all then return nil end
+  return self._mode == "sequential" and sum or most
 end
 
-local function each(self, fn)
-  for _, key in ipairs(self._keys) do fn(self.loaders[key], key) end
+function CombinedLoader:__len()
+  local n = self:length()
+  if not n then errors.blame("CombinedLoader: the length of some loaders is unknown") end
+  return n
 end
-
---- Returns the number of batches in an epoch.
-function CombinedLoader:length()
-  local least, most, sum = math.maxinteger, 0, 0
-  each(self, function(loader)
-    local n = loader:length()
-    least, most, sum = math.min(least, n), math.max(most, n), sum + n
-  end)
-  return self._mode == "min_size" and least or self._mode == "sequential" and sum or most
-end
-
-function CombinedLoader:__len() return self:length() end
 
 --- Sets the epoch (from 0) of the next pass.
 function CombinedLoader:set_epoch(epoch)
@@ -74,134 +108,174 @@ function CombinedLoader:set_epoch(epoch)
   self._begun, self._saved, self._index = false, nil, nil
 end
 
---- Makes all loaders those of a rank (see DataLoader).
-function CombinedLoader:shard(rank, world, kind)
-  local sharded = true
-  each(self, function(loader) sharded = loader:shard(rank, world, kind) and sharded end)
-  return sharded
+-- Whether the method of all leaves returns true; of a loader without it it is false.
+local function all_are(self, method, ...)
+  for _, leaf in ipairs(self._leaves) do
+    if not has_method(leaf.loader, method) or not leaf.loader[method](leaf.loader, ...) then
+      return false
+    end
+  end
+  return true
 end
 
---- Whether the data of all of them is sharded already.
+--- Makes all loaders those of a rank (see DataLoader). False, and none is, where some cannot be;
+--- for "predict" also unless all come sharded: what belongs together goes to one rank.
+function CombinedLoader:shard(rank, world, kind)
+  if kind == "predict" and not all_are(self, "comes_sharded") then return false end
+  if all_are(self, "shard", rank, world, kind) then return true end
+  for _, leaf in ipairs(self._leaves) do
+    if has_method(leaf.loader, "shard") then leaf.loader:shard() end
+  end
+  return false
+end
+
+--- Whether the data of some of them is sharded already, so that ranks may have other lengths.
 function CombinedLoader:comes_sharded()
-  local sharded = true
-  each(self, function(loader) sharded = loader:comes_sharded() and sharded end)
-  return sharded
+  for _, leaf in ipairs(self._leaves) do
+    if has_method(leaf.loader, "comes_sharded") and leaf.loader:comes_sharded() then return true end
+  end
+  return false
 end
 
 --- Returns what ranks compare of the orders of the current pass; nil where there is nothing.
 function CombinedLoader:fingerprint()
   local all
-  each(self, function(loader, key)
-    local one = loader:fingerprint()
-    if not one then return end
-    all = all or { hash = 0, length = 0, first = {}, cut = "" }
-    all.hash = all.hash * 31 ~ one.hash
-    all.length = all.length + one.length
-    table.move(one.first, 1, #one.first, #all.first + 1, all.first)
-    all.cut = ("%s%s%s: %s"):format(all.cut, all.cut ~= "" and "; " or "", key, one.cut)
-  end)
+  for _, leaf in ipairs(self._leaves) do
+    local one = has_method(leaf.loader, "fingerprint") and leaf.loader:fingerprint()
+    if one then
+      all = all or { hash = 0, length = 0, first = {}, cut = "" }
+      all.hash = all.hash * 31 ~ one.hash
+      all.length = all.length + one.length
+      table.move(one.first, 1, #one.first, #all.first + 1, all.first)
+      all.cut = ("%s%s%s: %s"):format(all.cut, all.cut ~= "" and "; " or "", leaf.name, one.cut)
+    end
+  end
   return all
 end
 
--- A walk through one loader from batch `position` on, counted over all its rounds: step() gives a
--- batch, or nil where the loader ends and does not begin anew; close() ends it.
-local function walk(loader, epoch, position, cycles)
-  local n = loader:length()
-  local round, closing, iterate
-  local function open(number, at)
-    round = number
-    loader:set_epoch(epoch + number * ROUNDS)
-    local step, held, _, close = loader:batches(at)
-    iterate, closing = function() return (step(held, nil)) end, close
+-- Puts a part where its loader is in the table of loaders; nil: only the tables on the way.
+local function put(batch, keys, part)
+  for i = 1, #keys - 1 do
+    batch[keys[i]] = batch[keys[i]] or {}
+    batch = batch[keys[i]]
   end
-  local function close()
-    local _ <close> = closing
-    closing = nil
+  batch[keys[#keys]] = part
+end
+
+-- The next batch of a loader that begins anew at its end, unless all have ended once.
+local function step_of_cycle(one, all)
+  local part = one:step()
+  if part ~= nil or one.ended then return part end
+  for _, other in ipairs(all) do
+    if not other.consumed then return one:again() end
   end
-  if cycles and n > 0 then open(position // n, position % n) else open(0, math.min(position, n)) end
-  local function step()
-    local batch = iterate()
-    if batch ~= nil or not cycles or n == 0 then return batch end
-    close()
-    open(round + 1, 0)
-    return iterate()
-  end
-  return { step = step, close = close, active = function(index)
-    return loader:active_ranks(cycles and n > 0 and index % n or index)
-  end }
 end
 
 -- One batch of each; nil at the end, false where only other ranks have samples of a part.
-local function next_of_all(self, walks)
-  local batch, waits, ended = {}, false, 0
-  for k, key in ipairs(self._keys) do
-    local part = walks[k].step()
-    if part == nil then
-      ended = ended + 1
-    elseif part == false then
-      waits = true
+local function next_of_all(self, all)
+  local batch, waits, given = {}, false, 0
+  for k, leaf in ipairs(self._leaves) do
+    local part
+    if self._mode == "max_size_cycle" then
+      part = step_of_cycle(all[k], all)
+      if part == nil and not all[k].ended then return nil end
     else
-      batch[key] = part
+      part = all[k]:step()
+      if part == nil and self._mode == "min_size" then return nil end
     end
+    if part ~= nil then given = given + 1 end
+    if part == false then waits = true else put(batch, leaf.keys, part) end
   end
-  if ended == #self._keys or ended > 0 and self._mode == "min_size" then return nil end
+  if given == 0 then return nil end
   return not waits and batch
 end
 
-local function open_all(self, epoch, position)
-  local walks = {}
-  each(self, function(loader)
-    walks[#walks + 1] = walk(loader, epoch, position, self._mode == "max_size_cycle")
-  end)
-  return walks, function() return next_of_all(self, walks) end
+local function length_of(self, k)
+  return Rounds.length(self._leaves[k].loader, self._limits and self._limits[k])
 end
 
--- The same of one loader after the other.
-local function open_in_turn(self, epoch, position)
-  local walks, k = {}, 1
+local function open_one(self, k, from)
+  return Rounds.open(self._leaves[k], self._limits and self._limits[k], self.epoch, from,
+    self._mode == "max_size_cycle")
+end
+
+local function open_all(self, index, saved)
+  local all = {}
+  for k in ipairs(self._leaves) do all[k] = open_one(self, k, saved and saved[k] or index) end
+  return all, function() return next_of_all(self, all), 1 end
+end
+
+-- The loader that batch `index` is of, and its number there; behind the end the last one.
+local function turn_of(self, index)
+  local last <const> = #self._leaves
+  for k = 1, last do
+    local n = length_of(self, k)
+    if k == last or not n or index < n then return k, index end
+    index = index - n
+  end
+end
+
+-- The same of one loader after the other. Of the one that is being read `first` is the number of
+-- its first batch. Batches of one of unknown length are read to find where the next one begins.
+local function open_in_turn(self, index, saved)
+  local all, k, at = {}, turn_of(self, index)
+  if saved then k, at = saved.turn, saved[saved.turn] end
+  local reached = index - (type(at) == "table" and at.at or at)
   local function next_batch()
-    while k <= #self._keys do
-      local loader = self.loaders[self._keys[k]]
-      local n = loader:length()
-      if position < n then
-        walks[1] = walks[1] or walk(loader, epoch, position, false)
-        local batch = walks[1].step()
-        if batch ~= nil then return batch end
-        walks[1].close()
-      end
-      k, position, walks[1] = k + 1, math.max(position - n, 0), nil
+    while k <= #self._leaves do
+      local one = all[k] or open_one(self, k, at)
+      one.first = one.first or reached
+      all[k], self._turn = one, k
+      local batch = one:step()
+      if batch ~= nil then return batch, k end
+      one:close()
+      reached = reached + one.at
+      k, at = k + 1, 0
     end
   end
-  return walks, next_batch
+  return all, next_batch
 end
 
---- Iterates over (batch, index) from batch number `position` on (from 0; by default from the start,
---- or from the position that load_state_dict has set). A batch is `false` if only other ranks have
---- samples of it.
-function CombinedLoader:batches(position)
+-- Reads and drops the first batches where a loader of unknown length comes before the `index`-th.
+local function must_replay(self, index, saved)
+  if self._mode ~= "sequential" or saved or index == 0 then return false end
+  local k = turn_of(self, index)
+  return k < #self._leaves and not length_of(self, k)
+end
+
+--- Iterates over (batch, index, number of the loader) from batch number `position` on (from 0; by
+--- default from the start, or from the position that load_state_dict has set). A batch is `false`
+--- if only other ranks have samples of it; the number of the loader (from 1) is that of
+--- "sequential", else 1. `limits`: how many batches each loader gives at most, a list.
+function CombinedLoader:batches(position, limits)
   if position ~= nil then
     config.argument(position, "integer", "CombinedLoader:batches", "position", { min = 0 })
   end
   if self._begun then self.epoch = self.epoch + 1 end
-  self._begun = true
-  local index = (position or self._saved or 0) - 1
-  local open = self._mode == "sequential" and open_in_turn or open_all
-  local walks, next_batch = open(self, self.epoch, index + 1)
-  local n = self:length()
-  self._saved, self._walks, self._index = nil, walks, index + 1
+  self._begun, self._limits = true, limits
+  local saved <const> = not position and self._saved or {}
+  local index = (position or saved.position or 0) - 1
+  local replays = must_replay(self, index + 1, saved.loaders)
+  local open = self:is_sequential() and open_in_turn or open_all
+  local all, next_batch = open(self, replays and 0 or index + 1, saved.loaders)
+  if replays then
+    for _ = 0, index do next_batch() end
+  end
+  local n = self:length(limits)
+  self._saved, self._all, self._index = nil, all, index + 1
   local function step()
-    local batch
-    if index + 1 < n then batch = next_batch() end
+    local batch, number
+    if not n or index + 1 < n then batch, number = next_batch() end
     if batch == nil then
       self._index = math.maxinteger
       return nil
     end
     index = index + 1
     self._index = index + 1
-    return batch, index
+    return batch, index, number
   end
   return step, nil, nil, setmetatable({}, { __close = function()
-    for _, one in ipairs(walks) do one.close() end
+    for _, one in pairs(all) do one:close() end
   end })
 end
 
@@ -209,24 +283,58 @@ end
 --- if all do.
 function CombinedLoader:active_ranks(index)
   config.argument(index, "integer", "CombinedLoader:active_ranks", "index", { min = 0 })
-  if self._mode == "sequential" then return nil end
-  local least
-  for _, one in ipairs(self._walks or {}) do
-    local ranks = one.active(index)
+  local all, least = self._all or {}, nil
+  if self:is_sequential() then
+    for k = #self._leaves, 1, -1 do
+      if all[k] and index >= all[k].first then return all[k]:active(index - all[k].first) end
+    end
+    return nil
+  end
+  for _, one in ipairs(all) do
+    local ranks = one:active(index)
     least = ranks and math.min(least or ranks, ranks) or least
   end
   return least
 end
 
---- Returns the state to resume the current pass: its epoch, and the number of batches consumed.
+-- What is kept of each loader, where the number of batches does not say it.
+local function loaders_state(self)
+  local all, needed, list = self._all or {}, false, { turn = self._turn }
+  for _, leaf in ipairs(self._leaves) do needed = needed or Rounds.needs_state(leaf.loader) end
+  if not needed or self:is_sequential() and not all[self._turn] then return nil end
+  for k in ipairs(self._leaves) do list[k] = all[k] and all[k]:state() or false end
+  return list
+end
+
+--- Returns the state to resume the current pass: its epoch, the number of batches consumed, and the
+--- loaders' own where that does not say it.
 function CombinedLoader:state_dict()
-  local index = self._index or self._saved or 0
-  if index == math.maxinteger then return { epoch = self.epoch + 1, position = 0 } end
-  return { epoch = self.epoch, position = index }
+  local index = self._index
+  if not index then
+    return self._saved or { epoch = self.epoch, position = 0 }
+  elseif index == math.maxinteger then
+    return self:state_after() or { epoch = self.epoch + 1, position = 0 }
+  end
+  return { epoch = self.epoch, position = index, loaders = loaders_state(self) }
+end
+
+--- Returns the state with which the next pass begins; nil unless data sets have their own states.
+function CombinedLoader:state_after()
+  local list, some = { turn = 1 }, false
+  for k, leaf in ipairs(self._leaves) do
+    local one = has_method(leaf.loader, "state_after") and leaf.loader:state_after() or nil
+    list[k], some = { round = 0, at = 0, loader = one }, some or one ~= nil
+  end
+  return some and { epoch = self.epoch + 1, position = 0, loaders = list } or nil
 end
 
 --- Whether state_dict, after an error while reading, is still the state before the read.
-function CombinedLoader:rewinds() return true end
+function CombinedLoader:rewinds()
+  for _, leaf in ipairs(self._leaves) do
+    if Rounds.needs_state(leaf.loader) then return false end
+  end
+  return true
+end
 
 --- Makes the next pass resume from `state`.
 function CombinedLoader:load_state_dict(state)
@@ -235,8 +343,14 @@ function CombinedLoader:load_state_dict(state)
   end
   self:set_epoch(config.argument(state.epoch, "integer", "CombinedLoader: state", "epoch",
     { min = 0 }))
-  self._saved = config.argument(state.position, "integer", "CombinedLoader: state", "position",
+  config.argument(state.position, "integer", "CombinedLoader: state", "position",
     { min = 0, max = samples.MOST })
+  local loaders = state.loaders
+  if loaders ~= nil and #config.argument(loaders, "table", "CombinedLoader: state", "loaders")
+    ~= #self._leaves then
+    errors.blame("CombinedLoader: the state is of %d loaders, here are %d", #loaders, #self._leaves)
+  end
+  self._saved = state
 end
 
 return CombinedLoader

@@ -4,6 +4,7 @@
 -- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
 -- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
 -- function (one that returns an iterator, or itself an iterator), an object that can be called.
+local CombinedLoader = require "ltrain.data.CombinedLoader"
 local Dataset = require "ltrain.data.Dataset"
 local IterableDataset = require "ltrain.data.IterableDataset"
 local c = require "ltrain.c"
@@ -27,15 +28,15 @@ local function is_loader(value)
   return has_method(value, "batches") or is_callable(value) and not is_dataset(value)
 end
 
--- What a loader's own length() says: a count, or nil when it does not know.
+-- What a loader's own length() says: a count, or nil when it does not know; whether it may be less.
 local function own_length(loader, where)
-  local length = loader:length()
+  local length, at_most = loader:length()
   if length == nil then return nil end
   local count = math.tointeger(length)
   if type(length) ~= "number" or not count or count < 0 then
     errors.blame("%s: length() must return a count or nil: got %s", where, errors.show(length))
   end
-  return count
+  return count, at_most == true
 end
 
 local function length_of(loader, where)
@@ -108,17 +109,13 @@ local function from_object(source, epoch, position, saved)
     position = nil -- it knows
   end
   -- The iterator must be a closure: handing the last batch back to it would keep it alive.
-  local step, held, _, closing = loader:batches(position)
+  local step, held, _, closing = loader:batches(position, source.limits)
   if not is_callable(step) then
     errors.blame("%s: batches() must return an iterator: got %s", source.where, errors.show(step))
   end
   if source.opened then source.opened(loader) end
   return function() return (step(held, nil)) end, closing
 end
-
---- What there is in place of loaders that are read together, for error texts.
-loaders.together = "loaders are not read together: make them one, lt.data.CombinedLoader(loaders, "
-  .. "{mode = 'max_size_cycle'})"
 
 -- Whether a table holds loaders, by position or by name, rather than batches.
 local function is_collection(value)
@@ -130,10 +127,6 @@ local function is_collection(value)
 end
 
 local function check(value, where)
-  if is_collection(value) then
-    errors.blame("%s: %s; in validate, test and predict a list of loaders, or a table of them by "
-      .. "name, is read one after the other", where, loaders.together)
-  end
   if not is_loader(value) and is_dataset(value) then
     errors.blame("%s: a loader is needed, and this is a data set: lt.data.DataLoader(dataset, "
       .. "{batch_size = ...}): got %s", where, errors.show(value))
@@ -145,13 +138,19 @@ local function check(value, where)
   end
 end
 
+--- Loaders in a table as one, which training reads together; anything else as it is.
+function loaders.together(value)
+  return is_collection(value) and CombinedLoader(value, "max_size_cycle") or value
+end
+
 --- A source from whatever the user gave. `where` begins error texts. `source.active(index)` says
 -- how many ranks, the first ones, have samples of a batch that was begun; nil: all.
 function loaders.source(value, where)
   check(value, where)
   local counts_ranks = has_method(value, "active_ranks")
+  local length, at_most = length_of(value, where)
   return {
-    loader = value, where = where, length = length_of(value, where),
+    loader = value, where = where, length = length, at_most = at_most,
     batch_size = type(value) == "table" and math.tointeger(value.batch_size) or nil,
     active = function(index)
       if counts_ranks then return value:active_ranks(index) end
@@ -169,15 +168,23 @@ function loaders.global_batch(source, ranks)
   return source.global_batch or each and each * ranks
 end
 
+--- The loaders of a CombinedLoader that reads them one after the other; anything else as it is.
+function loaders.one_by_one(value)
+  if class.is_a(value, CombinedLoader) and value:is_sequential() then return value:flattened() end
+  return value
+end
+
 --- How many loaders were given.
 function loaders.number(value)
   if value == nil then return 0 end
+  value = loaders.one_by_one(value)
   return is_collection(value) and #tree.keys(value) or 1
 end
 
 --- A list of sources (evaluation) from one loader, a list of them, or a table of them by name,
 --- which are read in the order of their names.
 function loaders.sources(value, where)
+  value = loaders.one_by_one(value)
   if not is_collection(value) then return { loaders.source(value, where) } end
   local list, keys, mixed = {}, tree.keys(value)
   if mixed then errors.blame("%s: loaders are given by position and by name", where) end
@@ -190,23 +197,40 @@ function loaders.sources(value, where)
   return list
 end
 
---- Sets how many batches of the source are used: an integer counts, a float is a share.
-function loaders.limit(source, limit, option)
-  local length = source.length
-  if math.type(limit) == "integer" then
-    source.count = length and math.min(length, limit) or limit
-  elseif length == nil then
+-- How many of `length` batches (nil: unknown) a limit leaves; nil: all of an unknown number.
+local function limited(length, limit, option)
+  if math.type(limit) == "integer" then return length and math.min(length, limit) or limit end
+  if length == nil then
     if limit ~= 1.0 and limit ~= 0.0 then
       errors.blame("%s: a fraction of a loader without length is unknown: got %s; give an integer",
         option, limit)
     end
-    source.count = limit == 0.0 and 0 or nil
+    return limit == 0.0 and 0 or nil
+  end
+  local count = math.floor(length * limit)
+  if limit > 0 and length > 0 and count == 0 then
+    errors.blame("%s: %s of %d batches is 0 batches: give at least %s or an integer", option,
+      limit, length, 1 / length)
+  end
+  return count
+end
+
+-- The limit is each loader's own where one is read after the other.
+local function limit_each(source, limit, option)
+  local limits = {}
+  for k, loader in ipairs(source.loader:flattened()) do
+    limits[k] = limited(length_of(loader, source.where), limit, option) or math.huge
+  end
+  source.limits, source.length = limits, source.loader:length(limits)
+  source.count = source.length
+end
+
+--- Sets how many batches of the source are used: an integer counts, a float is a share.
+function loaders.limit(source, limit, option)
+  if loaders.one_by_one(source.loader) ~= source.loader then
+    limit_each(source, limit, option)
   else
-    source.count = math.floor(length * limit)
-    if limit > 0 and length > 0 and source.count == 0 then
-      errors.blame("%s: %s of %d batches is 0 batches: give at least %s or an integer", option,
-        limit, length, 1 / length)
-    end
+    source.count = limited(source.length, limit, option)
   end
 end
 
@@ -278,7 +302,7 @@ end
 
 local function too_short(pass)
   local source = pass.source
-  if source.length and pass.index < source.count then
+  if source.length and not source.at_most and pass.index < source.count then
     errors.blame("%s: its length is %d batches, but it has "
       .. "%d", source.where, source.length, pass.index)
   end
@@ -289,7 +313,8 @@ end
 function loaders.next(pass)
   local source, index = pass.source, pass.index
   if pass.ended or source.count and index >= source.count then return nil end
-  local counted = source.count and (source.length or index + 1 == source.count)
+  local exact = source.length and not source.at_most
+  local counted = source.count and (exact or index + 1 == source.count)
   local batch = pass.ahead
   pass.reading = true
   pass.before = batch ~= nil and pass.saved

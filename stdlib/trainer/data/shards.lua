@@ -161,14 +161,14 @@ end
 local function compare_own(list)
   local own = {}
   for i, source in ipairs(list) do
-    own[i] = { length = source.length, size = source.batch_size }
+    own[i] = { length = not source.at_most and source.length or nil, size = source.batch_size }
   end
   local ranks = dist.all_gather(own)
   for i, source in ipairs(list) do
-    local even, sum = source.length ~= nil, 0
+    local even, sum = own[i].length ~= nil, 0
     for _, of_rank in ipairs(ranks) do
       local other = of_rank[i] or {}
-      even = even and other.length == source.length
+      even = even and other.length == own[i].length
       sum = sum and other.size and sum + other.size
     end
     if not source.shared then

@@ -2,6 +2,7 @@
 --
 -- First what was passed to fit (or validate, ...), then the DataModule's dataloader hook, then the
 -- module's own.
+local CombinedLoader = require "ltrain.data.CombinedLoader"
 local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
@@ -45,9 +46,11 @@ end
 -- The runs that loaders serve: one in the middle of another has its own place in the data.
 local serving <const> = setmetatable({}, { __mode = "k" })
 
--- A DataLoader that serves another loop already, which is in the middle of it: a copy.
+-- A loader of the library that serves another loop already, which is in the middle of it: a copy.
 local function own_loader(state, kind, loader)
-  if not class.is_a(loader, DataLoader) then return loader end
+  if not class.is_a(loader, DataLoader) and not class.is_a(loader, CombinedLoader) then
+    return loader
+  end
   local run, served = serving[loader], state.data.served[loader]
   if run and run ~= state or served and served ~= kind then return loader:copy() end
   serving[loader], state.data.served[loader] = state, kind
@@ -80,9 +83,12 @@ end
 -- Overfitting is about the same few batches in each epoch.
 local function stop_shuffling(state, source)
   local loader = source.loader
-  if type(loader) == "table" and loader.shuffle then
-    state.trainer:warn("overfit_batches: the training loader shuffles: it no longer does")
-    loader.shuffle = false
+  local list = class.is_a(loader, CombinedLoader) and loader:flattened() or { loader }
+  for _, one in ipairs(list) do
+    if type(one) == "table" and one.shuffle then
+      state.trainer:warn("overfit_batches: the training loader shuffles: it no longer does")
+      one.shuffle = false
+    end
   end
 end
 
@@ -116,6 +122,7 @@ function sources.load(state, kind)
     return nil
   end
   value = own_loaders(state, kind, value)
+  if kind == "train" then value = loaders.together(value) end
   state.trainer[DATALOADERS[kind]] = value
   local list = shards.sources(state, kind, value, where)
   local limit, option = limit_of(state, kind)

@@ -1,12 +1,11 @@
 --- stdlib/trainer/setup/fit_args.lua: reads the arguments of fit, validate, test and predict.
 --
--- trainer:fit(module [, train [, val]] [, options]), where val may be a table of loaders by name;
+-- trainer:fit(module [, train [, val]] [, options]), where both may be tables of loaders by name;
 -- the others (module [, loaders] [, options]).
 -- In place of loaders a DataModule, or a table { train =, val =, test =, predict = }.
 local DataModule = require "ltrain.data.DataModule"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local loaders = require "ltrain.trainer.data.loaders"
 local tree = require "ltrain.core.tree"
 
 local fit_args = {}
@@ -41,7 +40,7 @@ local function is_data_module(value)
   return false
 end
 
--- Whether a table in the place of the validation loader has loaders by name: none is an option's.
+-- Whether a table in the place of a loader of fit has loaders by name: none is an option's.
 local function are_loaders(value)
   local names = tree.keys(OPTIONS)
   for name, loader in tree.pairs(value) do
@@ -59,8 +58,8 @@ local function take_options(found, options, fn)
     local key = OPTIONS[name]
     local near = errors.did_you_mean(name, names)
     if not key and near == "" and class.has_method(value, "batches") then
-      errors.blame("%s: unknown option %s: %s", fn, errors.show(name), fn == "fit"
-        and loaders.together or ("give loaders by name as {%s = {...}}"):format(KIND[fn]))
+      errors.blame("%s: unknown option %s: give loaders by name as {%s = {...}}", fn,
+        errors.show(name), KIND[fn] or "train")
     elseif not key then
       errors.blame("%s: unknown option %s%s", fn, errors.show(name), near)
     end
@@ -94,9 +93,9 @@ function fit_args.read(fn, ...)
   local found, count = {}, 0
   for i = 1, select("#", ...) do
     local value = select(i, ...)
-    local is_val = fn == "fit" and i == 2 and count == 1
+    local by_name = fn == "fit" and i <= 2 and count == i - 1
     if is_options(value, i) and not is_data_module(value)
-      and not (is_val and are_loaders(value)) then
+      and not (by_name and are_loaders(value)) then
       take_options(found, value, fn)
     elseif value ~= nil then
       count = take_position(found, value, fn, count)
