@@ -419,6 +419,8 @@ rows.open = {
   ["lt.Module:save_hyperparameters"] = "takes any number of tables",
   ["lt.DataModule:save_hyperparameters"] = "takes any number of tables",
   ["lt.Module:forward"] = "raises that a class has none",
+  ["lt.callbacks.BasePredictionWriter:write_on_batch_end"] = "a hook",
+  ["lt.callbacks.PredictionWriter:write_on_batch_end"] = "a hook",
   ["lt.Metric:update"] = "raises that a class has none",
   ["lt.Module:manual_backward"] = "hands it to backward",
   ["lt.Trainer:manual_backward"] = "hands it to backward",
@@ -429,7 +431,8 @@ rows.open = {
 }
 
 for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExceptionCheckpoint
-    LayerMonitor SpikeMonitor LearningRateFinder BatchSizeFinder PredictionWriter
+    LayerMonitor SpikeMonitor LearningRateFinder BatchSizeFinder BasePredictionWriter
+    PredictionWriter
     StochasticWeightAveraging
     ThroughputMonitor
     WeightAveraging]]):gmatch "%S+" do

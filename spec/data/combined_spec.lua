@@ -244,7 +244,8 @@ describe("data.CombinedLoader", function()
   end)
 
   it("refuses what is no loader, and loaders without length", function()
-    has(error_of(data.CombinedLoader, { a = 3 }), "CombinedLoader: a must be a loader, an IterableDataset, or a function")
+    has(error_of(data.CombinedLoader, { a = 3 }),
+      "CombinedLoader: a must be a loader, an IterableDataset, or a function")
     has(error_of(data.CombinedLoader, {}), "CombinedLoader: needs a table of loaders")
     local unknown = data.CombinedLoader({ a = loader(2, 1), b = range(3) }, "max_size")
     has(error_of(function() return #unknown end),

@@ -125,8 +125,9 @@ describe("fit", function()
       function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
       local function loader(n) return lt.data.DataLoader(
         lt.data.TensorDataset(lt.arange(n):float()), {batch_size = 2}) end
-      lt.Trainer{accelerator = "cpu", logger = false, enable_checkpointing = false, enable_progress_bar = false,
-        enable_model_summary = false, max_epochs = 1}:fit(net, {a = loader(8), b = loader(4)})
+      lt.Trainer{accelerator = "cpu", logger = false, enable_checkpointing = false,
+        enable_progress_bar = false, enable_model_summary = false, max_epochs = 1}
+          :fit(net, {a = loader(8), b = loader(4)})
       print(lt.dist.rank() .. ": " .. table.concat(seen, " "))
     ]])
     assert.matches("0: 1.0 9.0", out)

@@ -162,7 +162,7 @@ describe("several loaders", function()
     assert.matches("validate: unknown option 'a': give loaders by name as {val = {...}}$",
       tiny.error_of(tiny.trainer().validate, tiny.trainer(), tiny.Line(),
         { a = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2))) }))
-    assert.matches("train_dataloader: loaders are not read together: ",
+    assert.matches("CombinedLoader: a%[1%] must be a loader, an IterableDataset, or a function",
       tiny.error_of(tiny.trainer().fit, tiny.trainer(), tiny.Line(), { train = { a = fine } }))
   end)
 end)

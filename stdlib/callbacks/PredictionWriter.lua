@@ -9,17 +9,14 @@
 -- write_interval = "batch" each batch is appended when it is there, so that nothing is kept: on
 -- several ranks each has a file of its own ("-rank1" before the ending), and rows have the number
 -- of their batch. N samples.
-local Callback = require "ltrain.core.Callback"
+local BasePredictionWriter = require "ltrain.callbacks.BasePredictionWriter"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local csv_field = require "ltrain.core.csv_field"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
-local PredictionWriter = Callback:extend("PredictionWriter")
-
---- It runs on all ranks.
-PredictionWriter.all_ranks = true
+local PredictionWriter = BasePredictionWriter:extend("PredictionWriter")
 
 local FORMATS <const> = { csv = "csv", json = "jsonl", jsonl = "jsonl",
   safetensors = "safetensors" }
@@ -37,6 +34,7 @@ local OPTIONS <const> = {
 function PredictionWriter:init(options)
   local o = config.check(options, OPTIONS, "callbacks.PredictionWriter")
   for name, value in next, o do self[name] = value end
+  BasePredictionWriter.init(self, { write_interval = o.write_interval })
   self.format = o.format or FORMATS[o.path:match "%.(%w+)$"]
   if not self.format then
     errors.blame("callbacks.PredictionWriter: the path must end in .csv, .jsonl or .safetensors, "
@@ -170,17 +168,10 @@ local function write_all(self, path, batches)
   must(c.io.write_file(path, table.concat(lines, "\n")))
 end
 
-function PredictionWriter:on_predict_start(trainer)
-  self._begun = {}
-  local wanted = trainer.running.fit_args.return_predictions ~= false
-  if self.write_interval == "epoch" and not wanted then
-    errors.blame("PredictionWriter: with return_predictions = false nothing is kept: give "
-      .. "write_interval = 'batch'")
-  end
-end
+function PredictionWriter:on_predict_start() self._begun = {} end
 
-function PredictionWriter:on_predict_batch_end(trainer, _, outputs, _, batch_idx, dataloader_idx)
-  if self.write_interval ~= "batch" or outputs == nil then return end
+--- Appends a batch to its file.
+function PredictionWriter:write_on_batch_end(trainer, _, outputs, _, _, batch_idx, dataloader_idx)
   local path, many = path_of(self, trainer, dataloader_idx), trainer.world_size > 1
   if many then path = with(path, ("-rank%d"):format(trainer.global_rank)) end
   local columns, count = columns_of(outputs)
@@ -200,8 +191,9 @@ function PredictionWriter:on_predict_batch_end(trainer, _, outputs, _, batch_idx
   self._begun[path] = true
 end
 
-function PredictionWriter:on_predict_epoch_end(trainer, _, results)
-  if self.write_interval ~= "epoch" or not trainer.is_global_zero then return end
+--- Writes the files.
+function PredictionWriter:write_on_epoch_end(trainer, _, results, _)
+  if not trainer.is_global_zero then return end
   local lists = #trainer.num_predict_batches > 1 and results or { results }
   for i, batches in ipairs(lists) do write_all(self, path_of(self, trainer, i), batches) end
 end

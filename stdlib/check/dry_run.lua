@@ -19,10 +19,9 @@ local dry_run = {}
 
 local SAMPLES <const> = 2
 local LEFT_OUT <const> = { -- callbacks that only write, draw, or train for long
-  "BatchSizeFinder", "DeviceStatsMonitor", "EarlyStopping", "LearningRateFinder", "ModelCheckpoint",
-  "ModelSummary",
-  "OnExceptionCheckpoint", "PredictionWriter", "ProgressBar", "StochasticWeightAveraging",
-  "ThroughputMonitor", "Timer", "WeightAveraging",
+  "BasePredictionWriter", "BatchSizeFinder", "DeviceStatsMonitor", "EarlyStopping",
+  "LearningRateFinder", "ModelCheckpoint", "ModelSummary", "OnExceptionCheckpoint", "ProgressBar",
+  "StochasticWeightAveraging", "ThroughputMonitor", "Timer", "WeightAveraging",
 }
 
 local function is_left_out(callback)

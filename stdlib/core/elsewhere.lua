@@ -56,8 +56,6 @@ elsewhere.lt = {
 elsewhere.rooms = {
   callbacks = {
     RichModelSummary = "lt.callbacks.ModelSummary",
-    BasePredictionWriter = "lt.callbacks.PredictionWriter{path = 'p.csv'}, or a callback with "
-      .. "on_predict_batch_end",
     SpikeDetection = "lt.callbacks.SpikeMonitor", Callback = "lt.Callback",
     Checkpoint = "lt.callbacks.ModelCheckpoint",
     GPUStatsMonitor = "lt.callbacks.DeviceStatsMonitor",

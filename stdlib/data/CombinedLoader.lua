@@ -28,6 +28,8 @@ local has_method <const> = class.has_method
 
 local CombinedLoader = class.extend(nil, "CombinedLoader")
 
+CombinedLoader.__arguments = "loaders | mode"
+
 local OPTIONS <const> = {
   mode = { type = "string", default = "min_size",
     choices = { "min_size", "max_size", "max_size_cycle", "sequential" },
@@ -45,9 +47,7 @@ local function loader_of(value, name)
 end
 
 ---@param loaders table loaders by position or by name, nested or not
----@param options? table|string its options, or the mode
 function CombinedLoader:init(loaders, options)
-  if type(options) == "string" then options = { mode = options } end
   local o <const> = config.check(options, OPTIONS, "CombinedLoader")
   if type(loaders) ~= "table" or getmetatable(loaders) ~= nil or next(loaders) == nil then
     errors.blame("CombinedLoader: needs a table of loaders: got %s", errors.show(loaders))

@@ -17,6 +17,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local passes = require "ltrain.data.loading.passes"
 local place = require "ltrain.data.loading.place"
 local samples = require "ltrain.data.loading.samples"
 local stream = require "ltrain.data.loading.stream"
@@ -280,6 +281,17 @@ function DataLoader:active_ranks(index)
   local at = data.batch_skip(pass.length, pass.start, index - pass.index, cut)
   local _, _, _, ranks = data.span(pass.length, at, cut)
   return ranks < cut.world and ranks or nil
+end
+
+--- Returns the positions in the data set of this rank's samples of batch `index` of the current
+--- pass, as `get` takes them; nil for iterable data sets.
+function DataLoader:batch_indices(index)
+  local pass = self._pass
+  if not pass or not pass.order then return nil end
+  config.argument(index, "integer", "DataLoader:batch_indices", "index", { min = pass.index })
+  local at = data.batch_skip(pass.length, pass.start, index - pass.index, pass.batching)
+  local step = passes.step_at(pass.order, at, pass.batching)
+  return step and step.positions or {}
 end
 
 --- Returns what ranks compare of the order of the current pass and its batches: {hash, length,

@@ -7,6 +7,7 @@ local batches = require "ltrain.trainer.data.batches"
 local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loaders = require "ltrain.trainer.data.loaders"
@@ -15,6 +16,15 @@ local predictions = require "ltrain.trainer.logged.predictions"
 local shards = require "ltrain.trainer.data.shards"
 
 local predict_loop = {}
+
+-- The positions in the data set of the samples of a batch that was read, if a callback wants them
+-- and the loader knows.
+local function indices_of(state, source, index)
+  local loader = source.loader
+  local known = state.loop.keep_indices and class.has_method(loader, "batch_indices")
+  if not known then return nil end
+  return loader:batch_indices(source.turns and source.number(index) or index)
+end
 
 local function run_batch(state, batch, index, loader_idx)
   loop.begin_batch(state, "predict", state.loop.predicted + index)
@@ -38,7 +48,9 @@ local function run_loader(state, source, loader_idx)
     local number = batch and shards.number_of(source, index)
     if number then
       agree.enter(state)
-      predictions.add(kept, number, run_batch(state, batch, number, loader_idx))
+      local indices = indices_of(state, source, index)
+      state.loop.batch_indices = indices
+      predictions.add(kept, number, run_batch(state, batch, number, loader_idx), indices)
       agree.leave(state)
       progress.predict_batches = state.loop.predicted + number + 1
     end
@@ -52,22 +64,35 @@ local function run_loader(state, source, loader_idx)
   return predictions.finish(kept)
 end
 
+-- Callbacks may want what the caller does not.
+local function keep_what_is_wanted(state, wanted)
+  state.loop.keep_outputs, state.loop.keep_indices = wanted, false
+  for _, callback in ipairs(state.trainer.callbacks) do
+    if callback.keeps_predictions then state.loop.keep_outputs = true end
+    if callback.wants_batch_indices then state.loop.keep_indices = true end
+  end
+end
+
 --- Runs all loaders once. Returns the list of outputs, one a batch; with several loaders a list of
--- such lists. Of several ranks, rank 0 has them all; the lists of the others are empty.
+-- such lists. Of several ranks, rank 0 has them all; the lists of the others are empty. nil if the
+-- caller does not want them.
 function predict_loop.run(state, sources)
-  if #sources == 0 then return {} end -- limit_predict_batches = 0
+  local wanted = state.fit_args.return_predictions ~= false
+  if #sources == 0 then return wanted and {} or nil end -- limit_predict_batches = 0
+  keep_what_is_wanted(state, wanted)
   loop.set_stage(state, "predict")
   local _ <close> = eval_loop.keep_modes(state)
   eval_loop.enter_eval(state, "on_predict_model_eval")
   local _ <close> = c.no_grad()
-  local lists = {}
+  local lists, indices = {}, {}
   call.hook(state, "on_predict_start")
   call.hook(state, "on_predict_epoch_start")
-  for i, source in ipairs(sources) do lists[i] = run_loader(state, source, i) end
+  for i, source in ipairs(sources) do lists[i], indices[i] = run_loader(state, source, i) end
   lists = #lists == 1 and lists[1] or lists
+  state.loop.epoch_indices = #indices == 1 and indices[1] or indices
   call.hook(state, "on_predict_epoch_end", lists)
   call.hook(state, "on_predict_end")
-  return lists
+  return wanted and lists or nil
 end
 
 return predict_loop

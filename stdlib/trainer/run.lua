@@ -239,7 +239,6 @@ local WORK <const> = {
     return eval_loop.run(state, "test", sources.load_eval(state, "test")) or {}
   end,
   predict = function(state)
-    state.loop.keep_outputs = state.fit_args.return_predictions ~= false
     return predict_loop.run(state, sources.load_eval(state, "predict"))
   end,
 }

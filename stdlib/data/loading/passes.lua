@@ -72,11 +72,10 @@ end
 local raised <const> = c.runtime.frames.raised
 local function protect(fn, ...) return xpcall(fn, raised, ...) end
 
--- The step at a position: {total =, positions =, first =}, nil at the end. Other ranks have the
--- samples that are not in `positions`.
-local function step_at(plan, position)
-  local order = plan.order
-  local total, first, n = data.span(#order, position, plan.batching)
+--- The step at a position of an order: {total =, positions =, first =}, nil at the end. Other ranks
+--- have the samples that are not in `positions`.
+function passes.step_at(order, position, batching)
+  local total, first, n = data.span(#order, position, batching)
   if total == 0 then return nil end
   local positions = {}
   for k = 1, n do positions[k] = order:at((first + k - 2) % #order + 1) end
@@ -88,7 +87,7 @@ function passes.inline(plan)
   local pass, position = new_pass(plan), plan.position
   local read = reading.batches(plan.loader.dataset, plan.collate, protect)
   function pass.next()
-    local step = step_at(plan, position)
+    local step = passes.step_at(plan.order, position, plan.batching)
     if not step then return nil end
     local batch = #step.positions > 0
       and read(plan.seed, plan.epoch, step.positions, step.first)
@@ -111,7 +110,7 @@ function passes.by_workers(plan)
   end
   local function order_more()
     while #under_way < plan.loader:in_flight() do
-      local step = step_at(plan, ahead)
+      local step = passes.step_at(plan.order, ahead, plan.batching)
       if not step then return end
       local must = #under_way == 0
       if #step.positions > 0 and not crew:order(plan.seed, plan.epoch, step, must) then return end

@@ -17,11 +17,12 @@ function predictions.new(state, source)
   return {
     wanted = state.loop.keep_outputs, sends = state.loop.keep_outputs and source.dealt ~= nil,
     on_device = state.strategy.root_device ~= "cpu",
-    is_first = state.trainer.is_global_zero, lists = {}, last = -1, portion = {}, batches = 0,
+    is_first = state.trainer.is_global_zero, indices = {}, lists = {}, last = -1, portion = {}, batches = 0,
   }
 end
 
-local function place(kept, number, outputs)
+local function place(kept, number, outputs, indices)
+  kept.indices[number] = indices
   local which = number // SHORT
   local list = kept.lists[which] or {}
   kept.lists[which], list[number % SHORT] = list, outputs
@@ -39,15 +40,16 @@ local function to_cpu(value, seen)
   return copy
 end
 
---- Keeps what came of batch `number` (from 0), on the CPU; nil is left out.
-function predictions.add(kept, number, outputs)
+--- Keeps what came of batch `number` (from 0), on the CPU, and which samples these are, or nil; no
+--- outputs are left out.
+function predictions.add(kept, number, outputs, indices)
   if outputs == nil or not kept.wanted then return end
   if kept.on_device then outputs = to_cpu(outputs, {}) end
   if kept.is_first or not kept.sends then
-    place(kept, number, outputs)
+    place(kept, number, outputs, indices)
   else
     local what = ("predict_step's result (batch %d)"):format(number)
-    table.insert(kept.portion, { number, c.dist.encode(outputs, "predict", what) })
+    table.insert(kept.portion, { number, c.dist.encode(outputs, "predict", what), indices })
   end
 end
 
@@ -61,7 +63,7 @@ local function send(kept, ended)
   local all_ended, gathered = exchange("predictions", gather, kept, ended)
   kept.portion = {}
   for rank = 2, #(gathered or {}) do
-    for _, item in ipairs(gathered[rank]) do place(kept, item[1], c.dist.decode(item[2])) end
+    for _, item in ipairs(gathered[rank]) do place(kept, item[1], c.dist.decode(item[2]), item[3]) end
   end
   return all_ended
 end
@@ -73,15 +75,19 @@ function predictions.end_batch(kept)
 end
 
 --- The list of all, on rank 0; empty on the others. Where every rank predicted for itself: its own.
+--- The second result has the positions of their samples.
 function predictions.finish(kept)
   while kept.sends and not send(kept, true) do end -- luacheck: ignore 542
-  local list = {}
+  local list, indices = {}, {}
   for number = 0, kept.last do
     local short = kept.lists[number // SHORT]
     local outputs = short and short[number % SHORT]
-    if outputs ~= nil then list[#list + 1] = outputs end
+    if outputs ~= nil then
+      list[#list + 1] = outputs
+      indices[#list] = kept.indices[number] or {}
+    end
   end
-  return list
+  return list, indices
 end
 
 return predictions
