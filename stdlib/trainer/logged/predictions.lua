@@ -17,7 +17,8 @@ function predictions.new(state, source)
   return {
     wanted = state.loop.keep_outputs, sends = state.loop.keep_outputs and source.dealt ~= nil,
     on_device = state.strategy.root_device ~= "cpu",
-    is_first = state.trainer.is_global_zero, indices = {}, lists = {}, last = -1, portion = {}, batches = 0,
+    is_first = state.trainer.is_global_zero, lists = {}, indices = {}, last = -1, portion = {},
+    batches = 0,
   }
 end
 
@@ -63,7 +64,9 @@ local function send(kept, ended)
   local all_ended, gathered = exchange("predictions", gather, kept, ended)
   kept.portion = {}
   for rank = 2, #(gathered or {}) do
-    for _, item in ipairs(gathered[rank]) do place(kept, item[1], c.dist.decode(item[2]), item[3]) end
+    for _, item in ipairs(gathered[rank]) do
+      place(kept, item[1], c.dist.decode(item[2]), item[3])
+    end
   end
   return all_ended
 end
