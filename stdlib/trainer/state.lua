@@ -19,7 +19,10 @@ local function new_loop()
     evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
     predicted = nil, -- predict_loop: batches of the loaders before this one
-    keep_outputs = false, -- run: whether predictions are returned
+    keep_outputs = false, -- predict_loop: whether predictions are kept
+    keep_indices = false, -- predict_loop: whether the positions of their samples are
+    batch_indices = nil, -- predict_loop: those of the batch, where the loader knows them
+    epoch_indices = nil, -- predict_loop: those of all batches
     warned_missing = false, -- logged/metrics: name -> that some ranks did not log it
 
     -- The batch.
