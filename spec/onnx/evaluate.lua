@@ -109,6 +109,31 @@ function nodes.MaxPool(i, a)
     dilation = a.dilations }))
 end
 
+-- Lines between the elements of one dim.
+local function resized(x, dim, n, scale, aligned)
+  local last <const> = x.shape[dim] - 1
+  local at = lt.arange(n, { dtype = "f32" })
+  if aligned then at = at * (n > 1 and last / (n - 1) or 0) else at = (at + 0.5) / scale - 0.5 end
+  at = at:clamp(0, last)
+  local first <const> = at:floor():to "i64"
+  local shape = {}
+  for k = 1, x.ndim do shape[k] = k == dim and n or 1 end
+  local part <const> = (at - first):view(shape)
+  local a <const> = x:index_select(dim, first)
+  return a + (x:index_select(dim, (first + 1):clamp(0, last)) - a) * part
+end
+function nodes.Resize(i, a)
+  assert(a.mode == "linear" and not i[2])
+  local x = i[1]
+  local scales <const>, sizes = i[3] and list_of(i[3]), i[4] and list_of(i[4])
+  for k, size in ipairs(i[1].shape) do
+    local n <const> = sizes and sizes[k] or math.floor(size * scales[k])
+    x = resized(x, k, n, sizes and n / size or scales[k],
+      a.coordinate_transformation_mode == "align_corners")
+  end
+  return x
+end
+
 -- Gates in the order input, output, forget, cell; from the first step to the last.
 function nodes.LSTM(i, a)
   local x <const>, w, r, b = i[1], i[2][1], i[3][1], i[4][1]

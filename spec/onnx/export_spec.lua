@@ -150,6 +150,32 @@ describe("lt.onnx.export", function()
     assert.same({ "Slice", "Identity" }, file.ops)
   end)
 
+  it("interpolates by Resize: factors follow the input, sizes of the script stay", function()
+    local sides <const> = { dynamic_axes = { input = { [3] = "height", [4] = "width" } } }
+    for _, aligned in ipairs { false, true } do
+      local function enlarged(x)
+        local function of(options)
+          options.mode, options.align_corners = "bilinear", aligned
+          return x:interpolate(options)
+        end
+        return of { scale_factor = 2 }, of { scale_factor = { 1.5, 0.5 } }, of { size = { 3, 9 } },
+          of { scale_factor = 2, recompute_scale_factor = true },
+          of { size = { x.shape[3] + 1, x.shape[4] } }
+      end
+      local file <const> = file_of(enlarged, lt.randn(1, 2, 4, 6), sides)
+      assert.same({ 1, 2, 3, 9 }, file.outputs[3].shape)
+      assert.same({ 1, 2, "output_5_3", "width" }, file.outputs[5].shape)
+      for _, shape in ipairs { { 1, 2, 4, 6 }, { 1, 2, 7, 3 } } do
+        local x <const> = lt.randn(shape)
+        local got <const> = evaluate(file, { x })
+        for k, want in ipairs { enlarged(x) } do
+          assert.same(want.shape, got[k].shape)
+          assert.is_true((want - got[k]):abs():max():item() < 1e-5)
+        end
+      end
+    end
+  end)
+
   describe("with a sample of one", function()
     local axes <const> = { dynamic_axes = { input = { "batch", "length" } } }
 
@@ -286,7 +312,10 @@ describe("lt.onnx.export", function()
         return lt.tensor(squares) * 2
       end, nil, n)
       check("a constant %[3, 4%] depends on the size of 'n'", function(x)
-        return x:t():reshape(1, 4, -1):interpolate { scale_factor = 1.5, mode = "linear" }
+        return x:t():reshape(1, 4, -1):double():interpolate { scale_factor = 1.5, mode = "linear" }
+      end, nil, n)
+      check("interpolate at .*: the factor = {1.5} depends on the size of 'n'", function(x)
+        return x:t():view(1, 4, -1):interpolate { scale_factor = x.shape[1] / 2, mode = "linear" }
       end, nil, n)
       check("max_pool1d at .*: stride = {1, 3} depends on the size of 'n'", function(x)
         return (x:t():max_pool1d(x.shape[1]))

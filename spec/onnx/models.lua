@@ -79,15 +79,12 @@ for name, small in next, SMALL do
                { 6, table.unpack(shape) }) }
   end
 end
-function makers.unet()
-  return { model = lt.models.unet { in_channels = 1, width = 2 },
-           axes = { input = { "batch", [3] = "height", [4] = "width" } },
-           samples = of_shapes(lt.randn, { 1, 1, 16, 16 }, { 1, 1, 16, 32 }, { 3, 1, 32, 16 }) }
-end
-function makers.unet_bilinear() -- interpolation has weights for one size
-  return { model = lt.models.unet { in_channels = 1, width = 2, bilinear = true },
-           axes = { input = { "batch" } },
-           samples = of_shapes(lt.randn, { 1, 1, 16, 16 }, { 3, 1, 16, 16 }) }
+for name, is_bilinear in next, { unet = false, unet_bilinear = true } do
+  makers[name] = function()
+    return { model = lt.models.unet { in_channels = 1, width = 2, bilinear = is_bilinear },
+             axes = { input = { "batch", [3] = "height", [4] = "width" } },
+             samples = of_shapes(lt.randn, { 1, 1, 16, 16 }, { 1, 1, 16, 32 }, { 3, 1, 32, 16 }) }
+  end
 end
 
 --- A list of {name, model, axes, samples}: `samples` are lists of inputs; the first, of one

@@ -248,6 +248,16 @@ for _, sample in ipairs { { "", image }, { "_of_one", image:narrow(1, 1, 1) } } 
       v:pad({ 1, 2, 1, 1 }, { mode = "reflect" }), v:pad({ 1, 2 }, { mode = "replicate" }),
       v:pad({ 2, 1, 1, 1 }, { mode = "circular" })
   end, by_sides, first, other)
+  resized("interpolations" .. suffix, function(v)
+    local function of(options) return v:interpolate(options) end
+    return of { scale_factor = 2, mode = "bilinear" }, of { scale_factor = 2, mode = "bicubic" },
+      of { scale_factor = { 1.5, 0.5 }, mode = "bilinear" }, of { size = 5, mode = "bilinear" },
+      of { scale_factor = 2, mode = "bilinear", align_corners = true },
+      of { scale_factor = 3 }, of { scale_factor = 2, mode = "nearest-exact" },
+      v:mean(4):interpolate { scale_factor = 1.5, mode = "linear" },
+      v:unsqueeze(2):interpolate { scale_factor = 2, mode = "trilinear" },
+      of { size = { 2 * v.shape[3] + 1, v.shape[4] }, mode = "bicubic", align_corners = true }
+  end, by_sides, first, other)
   resized("instance_norm" .. suffix, function(v) return v:instance_norm() end, by_batch, first,
     same_sides)
   resized("counted" .. suffix, function(v)

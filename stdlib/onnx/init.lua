@@ -19,7 +19,8 @@ local OPTIONS <const> = { input_names = true, output_names = true, dynamic_axes 
 local onnx = {}
 
 local rules = {}
-for _, part in ipairs { "activations", "elementwise", "structured", "products", "recurrent" } do
+for _, part in ipairs { "activations", "elementwise", "structured", "products", "recurrent",
+                    "resized" } do
   for op, rule in next, require("ltrain.onnx." .. part) do rules[op] = rule end
 end
 

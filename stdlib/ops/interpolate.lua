@@ -8,6 +8,7 @@ local errors = require "ltrain.core.errors"
 local OPTIONS <const> = require "ltrain.ops.interpolate_options"
 local nearest = require "ltrain.ops.nearest"
 local resampling = require "ltrain.ops.resampling"
+local traced_whole = require "ltrain.ops.traced_whole"
 
 local who <const> = "interpolate"
 local MOST <const> = OPTIONS.size.max
@@ -96,7 +97,17 @@ local function weighed(x, kind, sizes, factors, o)
     end
   end
   y = y:to(x.dtype)
-  return y
+  return rawequal(y, x) and x:clone() or y
+end
+
+-- The same, as one call for exporters: ONNX has a node for it, but in double precision, and with
+-- antialiasing.
+local function exportable(x, kind, sizes, factors, o)
+  if o.antialias or x.dtype == "f64" then return weighed(x, kind, sizes, factors, o) end
+  local args <const> = { kind = kind, align_corners = o.align_corners or false, factors = factors }
+  return traced_whole.call(who, args, x, function()
+    return weighed(x, kind, sizes, factors, o)
+  end)
 end
 
 local function repeated(x, sizes, factors, o)
@@ -104,7 +115,7 @@ local function repeated(x, sizes, factors, o)
   for k, m in ipairs(sizes) do
     y = nearest.along(y, k + 2, m, factors[k], o.mode == "nearest-exact")
   end
-  return y
+  return rawequal(y, x) and x:clone() or y
 end
 
 --- x [N, C, ...] with other sizes of the dims after the first two, which `size` or `scale_factor`
@@ -124,6 +135,7 @@ return function(x, options)
     return y
   end
   local kind <const> = MODES[o.mode].kind
-  local y <const> = kind and weighed(x, kind, sizes, factors, o) or repeated(x, sizes, factors, o)
-  return rawequal(y, x) and x:clone() or y
+  local y <const> = kind and exportable(x, kind, sizes, factors, o)
+    or repeated(x, sizes, factors, o)
+  return y
 end
