@@ -69,8 +69,12 @@ local function add_aliases(saved, tensors)
   return added
 end
 
--- Makes the folder that a file lies in; true, or nil and why it cannot be made.
-local function make_folder(path)
+-- Makes the folder of a checkpoint; true, or nil and why there cannot be one of this name.
+local function prepare(path)
+  if torch_file.is_name(path) then
+    return nil, ("%s: a name of PyTorch's files, and a checkpoint is none: name it .ckpt; "
+      .. "lt.save(path, model:state_dict()) writes weights that torch.load reads"):format(path)
+  end
   local folder = path:match("^(.*)/[^/]*$")
   if not folder or folder == "" then return true end
   return c.io.make_folder(folder)
@@ -82,7 +86,7 @@ function checkpoint_file.write(saved, path)
   local tensors, text = serialise(saved)
   local metadata = packing.metadata(text, tensors)
   local aliases = add_aliases(saved, tensors)
-  local made, why = make_folder(path)
+  local made, why = prepare(path)
   if not made then return nil, why end
   local ok, message = c.io.save_safetensors(path, tensors, metadata, aliases)
   if not ok then return nil, (message:gsub("^save: ", "")) end
@@ -120,7 +124,7 @@ function checkpoint_file.write_later(saved, path, before)
   if not any_on_device(tensors) then return nil end
   local metadata, mark = packing.metadata_later(text)
   local aliases = add_aliases(saved, tensors)
-  local made, why = make_folder(path)
+  local made, why = prepare(path)
   if not made then return nil, why end
   local file, message = c.io.save_later(path, tensors, metadata, aliases, mark,
     before and before.file)

@@ -3,12 +3,10 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local packing = require "ltrain.files.packing"
+local torch_file = require "ltrain.files.torch_file"
 local torch_save = require "ltrain.files.torch_save"
 
 local FORMAT <const> = 1
-
--- Whether a file has a name of PyTorch's: .pt, .pth, .pth.tar.
-local function is_torch(path) return path:gsub("%.tar$", ""):find "%.pth?$" ~= nil end
 
 --- Writes nested tables of tensors, numbers, strings and booleans as one safetensors file; the name
 --- of a tensor is its path. A file whose name ends with .pt or .pth gets PyTorch's format instead,
@@ -23,7 +21,7 @@ return function(path, value)
   end
   local tensors = {}
   local name = type(value) == "table" and "" or "value"
-  local as_torch = is_torch(path)
+  local as_torch = torch_file.is_name(path)
   local packed = packing.pack(value, name, tensors, "save", not as_torch)
   if as_torch then return torch_save(path, packed, tensors) end
   local text = { format = FORMAT, tree = packed }
