@@ -235,10 +235,8 @@ rows.options = {
   ["lt.Module:register_forward_pre_hook"] = "net:register_forward_pre_hook(print, OPTIONS)",
   ["lt.Module:register_full_backward_hook"] = "net:register_full_backward_hook(print, OPTIONS)",
   ["lt.nn.utils.clip_grad_norm_"] = "lt.nn.utils.clip_grad_norm_({ w }, 1, OPTIONS)",
-  ["lt.nn.utils.weight_norm"] = "lt.nn.utils.weight_norm(net, OPTIONS)",
-  ["lt.nn.utils.spectral_norm"] = "lt.nn.utils.spectral_norm(net, OPTIONS)",
-  ["lt.nn.utils.remove_parametrizations"] =
-    "lt.nn.utils.remove_parametrizations(net, 'weight', OPTIONS)",
+  ["lt.nn.utils.register_parametrization"] =
+    "lt.nn.utils.register_parametrization(net, 'weight', lt.nn.Identity(), OPTIONS)",
   ["lt.grad"] = "lt.grad(w:sum(), w, OPTIONS)",
   ["lt.parameter"] = "lt.parameter(x, OPTIONS)",
   ["lt.tensor"] = "lt.tensor(1, OPTIONS)",
@@ -250,6 +248,8 @@ rows.options = {
   ["x:fill_"] = "x:fill_(1, OPTIONS)",
   ["x:zero_"] = "x:zero_(OPTIONS)",
 }
+rows.options["lt.nn.utils.parametrize.register_parametrization"] =
+  rows.options["lt.nn.utils.register_parametrization"]
 for _, name in ipairs { "empty", "full", "ones", "rand", "randint", "randn", "zeros" } do
   local like = name .. "_like"
   rows.options["lt." .. like] = "lt." .. like .. "(x, OPTIONS)"
@@ -395,6 +395,17 @@ end
 for _, name in ipairs { "gradcheck", "gradgradcheck" } do
   rows.options["lt.autograd." .. name] = rows.options["lt." .. name]
 end
+for name, call in pairs { weight_norm = "weight_norm(net, 'weight', 1, EXTRA)",
+  spectral_norm = "spectral_norm(net, 'weight', 1, 1e-12, 1, EXTRA)",
+  remove_parametrizations = "remove_parametrizations(net, 'weight', true, EXTRA)",
+  get_total_norm = "get_total_norm(x, 2, true, EXTRA)" } do
+  rows.extra["lt.nn.utils." .. name] = "lt.nn.utils." .. call
+end
+for _, name in ipairs { "weight_norm", "spectral_norm" } do
+  rows.extra["lt.nn.utils.parametrizations." .. name] = rows.extra["lt.nn.utils." .. name]
+end
+rows.extra["lt.nn.utils.parametrize.remove_parametrizations"] =
+  rows.extra["lt.nn.utils.remove_parametrizations"]
 for name, rest in pairs { l1_unstructured = "1, x, ", random_unstructured = "1, ",
   ln_structured = "1, 2, 1, x, ", random_structured = "1, 1, ", custom_from_mask = "x, " } do
   rows.extra["lt.nn.utils.prune." .. name] = ("lt.nn.utils.prune.%s(net, 'weight', %sEXTRA)")
@@ -425,6 +436,8 @@ rows.open = {
   ["lt.Module:manual_backward"] = "hands it to backward",
   ["lt.Trainer:manual_backward"] = "hands it to backward",
   ["lt.func.vjp"] = "hands it to the function",
+  ["lt.nn.utils.cached"] = "hands it to the function",
+  ["lt.nn.utils.parametrize.cached"] = "hands it to the function",
   ["lt.nn.utils.prune.BasePruningMethod:apply"] = "hands it to the class",
   ["lt.Optimizer:join"] = "joins any number of lists",
   ["lt.ClusterEnvironment:integer"] = "takes any number of names",

@@ -206,3 +206,24 @@ describe("lt.vmap", function()
       error_of(lt.vmap(function() return "a" end), A))
   end)
 end)
+
+describe("names of torch.autograd that are not here", function()
+  it("are answered with what to write", function()
+    local x = lt.ones(1)
+    for code, want in pairs {
+      ["return lt.autograd.graph"] = "write x:register_hook%(f%), or lt.nn.utils.checkpoint",
+      ["return lt.autograd.Variable"] = "write lt.tensor",
+      ["return lt.autograd.functional.jacrev"] = "write lt.func.jacrev",
+      ["return lt.func.functionalize"] = "operations in place are differentiated",
+      ["return lt.functional_call"] = "write lt.func.functional_call",
+      ["return lt.set_detect_anomaly"] = "write lt.detect_anomaly",
+      ["return lt.nn.utils.rnn"] = "write lt.data.pad_sequence",
+      ["return x.grad_fn"] = "write x.requires_grad, or print%(x%)",
+      ["return x:retain_grad()"] = "write x:register_hook",
+      ["return x:register_post_accumulate_grad_hook(print)"] = "write x:register_hook%(f%)",
+    } do
+      local chunk = assert(load(code, "=s", "t", { lt = lt, x = x, print = print }))
+      assert.matches(want, error_of(chunk))
+    end
+  end)
+end)

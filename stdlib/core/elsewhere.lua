@@ -33,6 +33,7 @@ local DTYPE <const> = "%s: a dtype is a text"
 --- Names of lt: what to write.
 elsewhere.lt = {
   FloatTensor = 'lt.tensor(list), or lt.zeros(2, 3)', inference_mode = "lt.no_grad",
+  is_inference_mode_enabled = "not lt.is_grad_enabled()", set_detect_anomaly = "lt.detect_anomaly",
   LongTensor = 'lt.tensor(list, {dtype = "i64"})', from_numpy = "lt.numpy.load(path)",
   array = "lt.tensor(list)", as_tensor = "lt.tensor(list)", manual_seed = "lt.seed(n)",
   device = '"cuda": a device is a text', F = "lt.nn.functional",
@@ -79,6 +80,29 @@ elsewhere.rooms = {
       .. "in place are differentiated", jacobian = "lt.func.jacrev",
     hvp = "lt.autograd.functional.hvp", vhp = "lt.autograd.functional.vhp",
     replace_all_batch_norm_modules_ = "net:eval(), or track_running_stats = false",
+  },
+  ["nn.utils"] = {
+    rnn = "lt.data.pad_sequence(list), and layers(x, state, {lengths = n}) in place of packed "
+      .. "sequences",
+    stateless = "lt.func.functional_call",
+    skip_init = "the layer itself, nn.Linear(2, 3), and nn.init on it",
+    remove_weight_norm = "nn.utils.remove_parametrizations(module, 'weight')",
+    remove_spectral_norm = "nn.utils.remove_parametrizations(module, 'weight')",
+    fuse_conv_bn_weights = "nn.utils.fuse_conv_bn_eval(conv, bn)",
+    fuse_linear_bn_weights = "nn.utils.fuse_linear_bn_eval(linear, bn)",
+    convert_conv2d_weight_memory_format = "nothing: layouts are chosen by the kernels",
+    convert_conv3d_weight_memory_format = "nothing: layouts are chosen by the kernels",
+    orthogonal = "nn.init.orthogonal_(w), and nn.utils.register_parametrization to keep it so",
+  },
+  ["nn.utils.parametrizations"] = {
+    orthogonal = "nn.init.orthogonal_(w), and nn.utils.register_parametrization to keep it so",
+  },
+  ["nn.utils.parametrize"] = {
+    ParametrizationList = "nn.utils.register_parametrization, which makes it",
+    transfer_parametrizations_and_params = "to:load_state_dict(from:state_dict())",
+  },
+  ["nn.utils.prune"] = {
+    PruningContainer = "a second call: it prunes what is left",
   },
   ["autograd.functional"] = { vmap = "lt.vmap", grad = "lt.grad", jacrev = "lt.func.jacrev",
     jacfwd = "lt.func.jacfwd", functional_call = "lt.func.functional_call" },

@@ -19,6 +19,15 @@ local function made_by(module, key)
   return list and rawget(list, key) or own and own[key]
 end
 
+-- While values are kept: those that were computed, by what computes them.
+local kept
+
+local function value_of(made)
+  if not kept then return (made:forward()) end
+  if kept[made] == nil then kept[made] = made:forward() end
+  return kept[made]
+end
+
 local classes = {} -- by the class of which they are
 
 local function class_below(plain)
@@ -27,12 +36,14 @@ local function class_below(plain)
   local read, write = new.__index, new.__newindex
   new.__index = function(self, key)
     local made = made_by(self, key)
-    if made then return (made:forward()) end
+    if made then return (value_of(made)) end
     return read(self, key)
   end
   new.__newindex = function(self, key, value)
     local made = made_by(self, key)
-    if made then made:assign(value) else write(self, key, value) end
+    if not made then return write(self, key, value) end
+    made:assign(value)
+    if kept then kept[made] = nil end
   end
   classes[plain] = new
   return new
@@ -87,6 +98,13 @@ function parametrize.remove(module, name, value)
   finish(module)
 end
 
+--- Until what it returns is closed, a value that was computed is kept, and read again.
+function parametrize.keep()
+  local before = kept
+  kept = kept or {}
+  return setmetatable({}, { __close = function() kept = before end })
+end
+
 --- Makes the field `name` what the object `made` computes, which is not part of the module.
 function parametrize.compute(module, name, made)
   begin(module)
@@ -101,6 +119,12 @@ function parametrize.uncompute(module, name)
   if next(module._computed) ~= nil then return end
   rawset(module, "_computed", nil)
   finish(module)
+end
+
+--- The class that a module was made of, before fields of it were computed.
+function parametrize.plain_class(module)
+  local own = getmetatable(module)
+  return is_computing(module) and own.super or own
 end
 
 --- What computes the field; nil where nothing does.

@@ -72,12 +72,12 @@ function SpectralNorm:assign(value)
   self.original:copy_(value)
 end
 
-local OPTIONS <const> = {
-  name = { type = "string", default = "weight", doc = "the parameter" },
-  n_power_iterations = { type = "integer", default = 1, min = 1,
+local OPTIONS <const> = config.signature {
+  { "name", type = "string", default = "weight", doc = "the parameter" },
+  { "n_power_iterations", type = "integer", default = 1, min = 1,
     doc = "steps of power iteration at each read in training mode" },
-  eps = { type = "number", default = 1e-12, min = 0, doc = "least length of a vector" },
-  dim = { type = "integer", min = 1,
+  { "eps", type = "number", default = 1e-12, min = 0, doc = "least length of a vector" },
+  { "dim", type = "integer", min = 1,
     doc = "dim of the outputs: 1, of transposed convolutions 2" },
 }
 
@@ -85,8 +85,8 @@ local who <const> = "spectral_norm"
 
 --- Makes a parameter of a module what it is, divided by its largest singular value; returns the
 --- module.
-return function(module, options)
-  local o = config.check(options, OPTIONS, who)
+return function(module, ...)
+  local o = config.arguments(who, OPTIONS, ...)
   local weight = parametrize.parameter(module, o.name, who)
   local dim = o.dim or (walk.class_name(module):find "^ConvTranspose" and 2 or 1)
   if dim > weight.ndim then

@@ -5,9 +5,12 @@ local closed = require "ltrain.core.closed"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
+local fusion = require "ltrain.nn.fusion"
+local has_shape = require "ltrain.core.has_shape"
 local parameter_vector = require "ltrain.nn.parameter_vector"
 local parametrize = require "ltrain.nn.parametrize"
 local prune = require "ltrain.nn.prune"
+local total_norm = require "ltrain.nn.total_norm"
 
 local utils = {}
 
@@ -40,32 +43,70 @@ utils.weight_norm = require "ltrain.nn.weight_norm"
 --- transposed convolutions 2.
 utils.spectral_norm = require "ltrain.nn.spectral_norm"
 
-local REMOVE <const> = {
-  leave_parametrized = { type = "boolean", default = true,
+local REMOVE <const> = config.signature {
+  { "leave_parametrized", type = "boolean", default = true,
     doc = "whether it keeps the computed value, else that which it was computed from" },
 }
 
 --- nn.utils.remove_parametrizations(module, name, {leave_parametrized = true}): makes what
---- weight_norm or spectral_norm computes a parameter again, with the value it has, or, with
---- leave_parametrized = false, with that from which it was computed; returns the module.
-function utils.remove_parametrizations(module, name, options)
+--- weight_norm, spectral_norm or another parametrization computes a parameter again, with the value
+--- it has, or, with leave_parametrized = false, with that from which it was computed; returns the
+--- module.
+function utils.remove_parametrizations(module, name, ...)
   local who <const> = "remove_parametrizations"
-  local o = config.check(options, REMOVE, who)
+  local o = config.arguments(who, REMOVE, ...)
   local made = parametrize.made(module, name, who)
-  local value = made.original
+  local original = made.original
   if o.leave_parametrized then
-    local _ <close> = c.no_grad()
-    value = made:forward():detach()
-  elseif not value then
+    local _ <close> = c.allow_update()
+    local value = made:forward():detach()
+    if original and has_shape(original, value) then original:copy_(value) else original = value end
+  elseif not original then
     errors.blame("%s: '%s' is computed from several parameters: only its value can be left", who,
       name)
   end
-  parametrize.remove(module, name, value)
+  parametrize.remove(module, name, original)
   return module
+end
+
+--- nn.utils.register_parametrization(module, name, parametrization, {unsafe = false}): makes a
+--- parameter what the module `parametrization` makes of it, whenever it is read; returns the
+--- module. As torch.nn.utils.parametrize: the parameter is parametrizations.weight.original. A
+--- method right_inverse(value) of the parametrization makes of a value what forward gets, when it
+--- is registered and when the parameter is assigned to; it may return a list of tensors, for a
+--- forward of several. Several are applied in turn. Shape and dtype must stay, without `unsafe`.
+utils.register_parametrization = require "ltrain.nn.parametrization_list"
+
+--- nn.utils.cached(fn, ...): `local _ <close> = nn.utils.cached()`, or fn(...) in it: what
+--- parametrizations compute is computed once, until the end of the block.
+function utils.cached(fn, ...)
+  local scope <close> = fn ~= nil and parametrize.keep() or nil
+  if not scope then return parametrize.keep() end
+  local results = table.pack(fn(...))
+  return table.unpack(results, 1, results.n)
 end
 
 --- nn.utils.is_parametrized(module, name): whether the parameter `name`, or any, is computed.
 function utils.is_parametrized(module, name) return parametrize.has(module, name) end
+
+--- nn.utils.type_before_parametrizations(module): the class that the module was made of.
+function utils.type_before_parametrizations(module) return parametrize.plain_class(module) end
+
+--- nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite): the norm of a list of tensors,
+--- or of one, as of one vector: of gradients, for clip_grads_with_norm_.
+utils.get_total_norm = total_norm.get_total_norm
+
+--- nn.utils.clip_grads_with_norm_(parameters, max_norm, total_norm): scales the gradients of a list
+--- of parameters, or of one, as clip_grad_norm_ does, by a norm that is known.
+utils.clip_grads_with_norm_ = total_norm.clip_grads_with_norm_
+
+--- nn.utils.fuse_conv_bn_eval(conv, bn, transpose): a copy of a convolution (transpose = true: a
+--- transposed one) that gives what the batch norm `bn` makes of its results. Both are in evaluation
+--- mode.
+utils.fuse_conv_bn_eval = fusion.conv
+
+--- nn.utils.fuse_linear_bn_eval(linear, bn): likewise, of a Linear.
+utils.fuse_linear_bn_eval = fusion.linear
 
 --- nn.utils.parameters_to_vector(parameters): the elements of a list of parameters as one vector,
 --- with their history.
@@ -78,4 +119,17 @@ utils.vector_to_parameters = parameter_vector.vector_to_parameters
 --- nn.utils.prune: see nn.utils.prune below.
 utils.prune = closed(prune, "nn.utils.prune")
 
-return exact.all(utils, "nn.utils")
+exact.all(utils, "nn.utils")
+
+--- nn.utils.parametrize: register_parametrization, remove_parametrizations, is_parametrized, cached
+--- and type_before_parametrizations, under PyTorch's name of their room.
+utils.parametrize = closed({ register_parametrization = utils.register_parametrization,
+  remove_parametrizations = utils.remove_parametrizations,
+  is_parametrized = utils.is_parametrized, cached = utils.cached,
+  type_before_parametrizations = utils.type_before_parametrizations }, "nn.utils.parametrize")
+
+--- nn.utils.parametrizations: weight_norm and spectral_norm, likewise.
+utils.parametrizations = closed({ weight_norm = utils.weight_norm,
+  spectral_norm = utils.spectral_norm }, "nn.utils.parametrizations")
+
+return utils

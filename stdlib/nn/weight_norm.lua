@@ -38,9 +38,9 @@ function WeightNorm:assign(value)
   self.original1:copy_(value)
 end
 
-local OPTIONS <const> = {
-  name = { type = "string", default = "weight", doc = "the parameter" },
-  dim = { type = "integer|boolean", default = 1,
+local OPTIONS <const> = config.signature {
+  { "name", type = "string", default = "weight", doc = "the parameter" },
+  { "dim", type = "integer|boolean", default = 1,
     doc = "dim each of whose positions has a length; false: one for all" },
 }
 
@@ -48,8 +48,8 @@ local who <const> = "weight_norm"
 
 --- Makes a parameter of a module the product of a length for each position of `dim` and a
 --- direction; returns the module.
-return function(module, options)
-  local o = config.check(options, OPTIONS, who)
+return function(module, ...)
+  local o = config.arguments(who, OPTIONS, ...)
   local weight = parametrize.parameter(module, o.name, who)
   local dim = o.dim
   if dim and (dim == true or dim < 1 or dim > weight.ndim) then

@@ -109,6 +109,8 @@ end
 --- do numbers and `true`.
 function source.order(text, options)
   local places, names = {}, {}
+  for k, row in ipairs(options) do names[k] = row[1] end -- of config.signature
+  if names[1] then return names end
   local shared = text:find("= options {", 1, true)
   for name, option in next, options do
     if not option.instead then names[#names + 1] = name end
@@ -126,7 +128,7 @@ end
 local function is_options(value)
   if type(value) ~= "table" or next(value) == nil then return false end
   for name, row in next, value do
-    if type(name) ~= "string" or type(row) ~= "table" then return false end
+    if type(row) ~= "table" or type(name) ~= "string" and not row[1] then return false end
     if not (row.type or row.doc or row.default ~= nil or row.instead) then return false end
   end
   return true
