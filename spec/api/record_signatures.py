@@ -31,12 +31,14 @@ ROOMS = ["torch", "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.
          "torchmetrics.segmentation", "lightning.pytorch", "lightning.pytorch.callbacks",
          "lightning.pytorch.loggers", "lightning.pytorch.profilers", "lightning.pytorch.strategies",
          "lightning.pytorch.plugins", "lightning.pytorch.tuner", "lightning.pytorch.utilities",
-         "lightning.pytorch.utilities.combined_loader", "lightning.pytorch.accelerators"]
+         "lightning.pytorch.utilities.combined_loader", "lightning.pytorch.accelerators",
+         "lightning.pytorch.plugins.environments", "lightning.pytorch.cli", "lightning.fabric"]
 # Classes whose methods and properties users call.
 MEMBERS = ["torch.Tensor", "torch.nn.Module", "torch.optim.Optimizer", "torchmetrics.Metric",
            "torch.distributions.Distribution", "lightning.pytorch.Trainer",
            "lightning.pytorch.LightningModule", "lightning.pytorch.LightningDataModule",
-           "lightning.pytorch.Callback"]
+           "lightning.pytorch.Callback", "lightning.pytorch.loggers.Logger",
+           "lightning.pytorch.tuner.Tuner", "lightning.fabric.Fabric"]
 
 
 def from_stub(path):
@@ -139,6 +141,8 @@ def main():
         for name in names:
             value = getattr(module, name, None)
             home = getattr(value, "__module__", None) or ""
+            if room == "lightning.pytorch.cli" and home != room:  # it has no list of its own
+                continue
             if not is_public(name, value) or home.split(".")[0] not in ("torch", "torchmetrics",
                                                                         "lightning", ""):
                 continue
@@ -156,7 +160,10 @@ def main():
             if isinstance(value, property) or not callable(value):
                 lines.add(full + "." + member)
             else:
-                lines.add(line(full, member, value, tensor, "TensorBase." + member))
+                of_tensor = line(full, member, value, tensor, "TensorBase." + member)
+                own = line(full, member, value, {}, member)
+                known = full != "torch.Tensor" and not own.endswith("(*args, **kwargs)")
+                lines.add(own if known else of_tensor)
     print("\n".join(sorted(lines)))
 
 

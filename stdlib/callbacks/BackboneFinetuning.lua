@@ -28,6 +28,10 @@ local OPTIONS <const> = {
   verbose = { type = "boolean", default = false, doc = "print learning rates" },
 }
 
+BackboneFinetuning.__arguments = "| unfreeze_backbone_at_epoch lambda_func "
+  .. "backbone_initial_ratio_lr backbone_initial_lr should_align initial_denom_lr train_bn verbose "
+  .. "rounding"
+
 --- BackboneFinetuning{unfreeze_backbone_at_epoch = 5}
 function BackboneFinetuning:init(options)
   BaseFinetuning.init(self)

@@ -30,6 +30,9 @@ local OPTIONS <const> = {
   max_val = { type = "integer", default = 8192, min = 1, doc = "the largest size" },
 }
 
+BatchSizeFinder.__arguments = "| mode steps_per_trial init_val max_trials batch_arg_name margin "
+  .. "max_val"
+
 --- BatchSizeFinder{mode = "binsearch"}
 function BatchSizeFinder:init(options)
   local o = config.check(options, OPTIONS, "callbacks.BatchSizeFinder")

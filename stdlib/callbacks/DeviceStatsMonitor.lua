@@ -22,6 +22,8 @@ local OPTIONS <const> = {
   filter_keys = { type = "table", doc = "log only what has one of these texts in its name" },
 }
 
+DeviceStatsMonitor.__arguments = "| cpu_stats"
+
 --- DeviceStatsMonitor{cpu_stats = true}
 function DeviceStatsMonitor:init(options)
   local o = config.check(options, OPTIONS, "callbacks.DeviceStatsMonitor")

@@ -26,6 +26,9 @@ EMAWeightAveraging.options = {
   device = WeightAveraging.options.device, use_buffers = WeightAveraging.options.use_buffers,
 }
 
+EMAWeightAveraging.__arguments = "| device use_buffers decay update_every_n_steps "
+  .. "update_starting_at_step update_starting_at_epoch"
+
 --- EMAWeightAveraging{decay = 0.999}
 function EMAWeightAveraging:init(options) WeightAveraging.init(self, options) end
 

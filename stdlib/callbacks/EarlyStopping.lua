@@ -33,6 +33,9 @@ local OPTIONS <const> = {
     doc = "check at the end of epochs, not after validation; by default depends on the Trainer" },
 }
 
+EarlyStopping.__arguments = "| monitor min_delta patience verbose mode strict check_finite "
+  .. "stopping_threshold divergence_threshold check_on_train_epoch_end log_rank_zero_only"
+
 --- EarlyStopping{monitor = "val_loss", patience = 3}
 function EarlyStopping:init(options)
   local o = config.check(options, OPTIONS, "callbacks.EarlyStopping")

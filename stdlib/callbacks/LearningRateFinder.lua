@@ -31,6 +31,9 @@ local OPTIONS <const> = {
     doc = "its name; by default lr or learning_rate, of the module or its hparams" },
 }
 
+LearningRateFinder.__arguments = "| min_lr max_lr num_training_steps mode early_stop_threshold "
+  .. "update_attr attr_name"
+
 --- LearningRateFinder{min_lr = 1e-6, max_lr = 1}
 function LearningRateFinder:init(options)
   local o = config.check(options, OPTIONS, "callbacks.LearningRateFinder")

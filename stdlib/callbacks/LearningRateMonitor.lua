@@ -17,6 +17,8 @@ local OPTIONS <const> = {
   log_key_prefix = { type = "string", default = "", doc = "prefix of every name" },
 }
 
+LearningRateMonitor.__arguments = "| logging_interval log_momentum log_weight_decay"
+
 --- LearningRateMonitor{logging_interval = "step"}
 function LearningRateMonitor:init(options)
   local o = config.check(options, OPTIONS, "callbacks.LearningRateMonitor")

@@ -66,6 +66,10 @@ local function check_triggers(self)
   self.every_n_epochs = self.every_n_epochs or 0
 end
 
+ModelCheckpoint.__arguments = "| dirpath filename monitor verbose save_last save_top_k "
+  .. "save_on_exception save_weights_only mode auto_insert_metric_name every_n_train_steps "
+  .. "train_time_interval every_n_epochs save_on_train_epoch_end enable_version_counter"
+
 --- ModelCheckpoint{monitor = "val_loss", save_top_k = 3, save_last = true}
 function ModelCheckpoint:init(options)
   local o = config.check(options, OPTIONS, "callbacks.ModelCheckpoint")

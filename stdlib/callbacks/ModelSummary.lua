@@ -15,6 +15,8 @@ local OPTIONS <const> = {
     doc = "depth of the layers that are shown; -1: all, 0: none" },
 }
 
+ModelSummary.__arguments = "| max_depth"
+
 --- ModelSummary{max_depth = 2}
 function ModelSummary:init(options)
   self.max_depth = config.check(options, OPTIONS, "callbacks.ModelSummary").max_depth

@@ -15,6 +15,8 @@ local OPTIONS <const> = {
   filename = { type = "string", default = "on_exception", doc = "name, without .ckpt" },
 }
 
+OnExceptionCheckpoint.__arguments = "| dirpath filename"
+
 --- OnExceptionCheckpoint{dirpath = "saved"}
 function OnExceptionCheckpoint:init(options)
   local o = config.check(options, OPTIONS, "callbacks.OnExceptionCheckpoint")

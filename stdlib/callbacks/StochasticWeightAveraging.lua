@@ -43,6 +43,9 @@ StochasticWeightAveraging.options = {
   device = WeightAveraging.options.device,
 }
 
+StochasticWeightAveraging.__arguments = "| swa_lrs swa_epoch_start annealing_epochs "
+  .. "annealing_strategy avg_fn device"
+
 --- StochasticWeightAveraging{swa_lrs = 0.01}
 function StochasticWeightAveraging:init(options)
   WeightAveraging.init(self, options)

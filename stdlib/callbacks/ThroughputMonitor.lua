@@ -30,6 +30,8 @@ local OPTIONS <const> = {
   separator = { type = "string", default = "/", doc = "between the parts of names" },
 }
 
+ThroughputMonitor.__arguments = "| batch_size_fn length_fn"
+
 --- ThroughputMonitor{batch_size_fn = function(batch) return batch[1].shape[1] end}
 function ThroughputMonitor:init(options)
   local o = config.check(options, OPTIONS, "callbacks.ThroughputMonitor")

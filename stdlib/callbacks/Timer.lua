@@ -17,6 +17,8 @@ local OPTIONS <const> = {
   verbose = { type = "boolean", default = true, doc = "print when the time is up" },
 }
 
+Timer.__arguments = "| duration interval verbose"
+
 --- Timer{duration = 3600}, Timer{duration = "00:12:00:00"}, Timer{duration = {hours = 12}}
 function Timer:init(options)
   local o = config.check(options, OPTIONS, "callbacks.Timer")

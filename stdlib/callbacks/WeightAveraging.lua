@@ -23,6 +23,8 @@ WeightAveraging.options = {
     doc = "average buffers too, such as statistics of batch norm" },
 }
 
+WeightAveraging.__arguments = "| device use_buffers"
+
 --- WeightAveraging{use_buffers = true}
 function WeightAveraging:init(options)
   local o = config.check(options, self.options, "callbacks." .. getmetatable(self).__name)

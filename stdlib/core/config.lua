@@ -184,7 +184,7 @@ function config.check(options, spec, where)
   for name in tree.pairs(options) do
     if spec[name] == nil then
       errors.blame("%s: unknown option %s%s", where, errors.show(name),
-        errors.did_you_mean(name, names))
+        errors.did_you_mean(name, names, where))
     elseif spec[name].instead then
       errors.blame("%s: %s is not taken: give %s", where, name, spec[name].instead)
     end

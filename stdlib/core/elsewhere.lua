@@ -38,32 +38,19 @@ elsewhere.lt = {
   array = "lt.tensor(list)", as_tensor = "lt.tensor(list)", manual_seed = "lt.seed(n)",
   device = '"cuda": a device is a text', F = "lt.nn.functional",
   functional = "lt.nn.functional", functional_call = "lt.func.functional_call",
-  concat = "lt.cat", concatenate = "lt.cat", mm = "lt.matmul", LightningModule = "lt.Module",
-  LightningDataModule = "lt.DataModule", pi = "math.pi", inf = "math.huge", nan = "0/0",
+  concat = "lt.cat", concatenate = "lt.cat", mm = "lt.matmul", pi = "math.pi",
+  inf = "math.huge", nan = "0/0",
   newaxis = "lt.new in an index, or x:unsqueeze(dim)",
   Parameter = "lt.parameter(x)", Size = "x.shape, a table", print = "print(x)",
   utils = "lt.data, or lt.nn.utils", float = DTYPE:format '"f32"', double = DTYPE:format '"f64"',
   half = DTYPE:format '"f16"', long = DTYPE:format '"i64"', bool = DTYPE:format '"bool"',
   float16 = DTYPE:format '"f16"', float32 = DTYPE:format '"f32"',
   float64 = DTYPE:format '"f64"', bfloat16 = DTYPE:format '"bf16"', int = DTYPE:format '"i32"',
-  Tuner = "the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder",
-  tuner = "the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder",
-  LightningCLI = "a script that returns {model =, data =}: ltrain run; --model.lr, --data.x",
-  pytorch = "lt: lt.Trainer, lt.Module, lt.callbacks",
   int32 = DTYPE:format '"i32"', int64 = DTYPE:format '"i64"', uint8 = DTYPE:format '"u8"',
 }
 
 --- Names of rooms: what to write.
 elsewhere.rooms = {
-  callbacks = {
-    RichModelSummary = "lt.callbacks.ModelSummary",
-    SpikeDetection = "lt.callbacks.SpikeMonitor", Callback = "lt.Callback",
-    Checkpoint = "lt.callbacks.ModelCheckpoint",
-    GPUStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
-    XLAStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
-    LearningRateLogger = "lt.callbacks.LearningRateMonitor",
-  },
-  loggers = { Logger = "lt.Logger", LightningLoggerBase = "lt.Logger" },
   optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
             clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
   nn = { Parameter = "lt.parameter(x)" },
@@ -110,18 +97,6 @@ elsewhere.rooms = {
   json = { loads = "lt.json.decode", dumps = "lt.json.encode", parse = "lt.json.decode" },
 }
 
-local BAR <const> = "lt.callbacks.ProgressBar{refresh_rate = 10}"
-local BOARD <const> = "lt.loggers.CSVLogger, JSONLinesLogger or TensorBoardLogger, or a subclass "
-  .. "of lt.Logger; `ltrain dashboard` shows the runs"
-
-for _, name in ipairs { "TQDMProgressBar", "RichProgressBar", "ProgressBarBase" } do
-  elsewhere.rooms.callbacks[name] = BAR
-end
-for _, name in ipairs { "WandbLogger", "MLFlowLogger", "CometLogger", "NeptuneLogger", "LitLogger",
-  "TestTubeLogger" } do
-  elsewhere.rooms.loggers[name] = BOARD
-end
-
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
 
 --- Globals that are none in Lua: what to write.
@@ -149,11 +124,39 @@ elsewhere.notes = {
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
   monitor = "it stands beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
     .. "'val_loss'}",
-  compile = "nothing is compiled: call the module as it is",
-  share_memory = "a rank has a module of its own, which its strategy keeps equal",
   with_kwargs = "a table of options is one of the arguments",
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
+
+-- Names of whole libraries, loaded when an error asks for one.
+local LIBRARIES <const> = { function() return require "ltrain.core.lightning_names" end }
+
+-- "write lt.Module", or why there is nothing to write.
+local function sentence(said)
+  return type(said) == "table" and said[1] or said and "write " .. said
+end
+
+--- What to do about a name that the room, object or function `of` lacks, as text; nil: not known.
+--- `kind`: "rooms", "members" or "parameters".
+function elsewhere.instead(kind, of, name)
+  for _, load in ipairs(LIBRARIES) do
+    local names = load()[kind][of]
+    if names and names[name] then return sentence(names[name]) end
+  end
+end
+
+--- The same for a member, of whichever object has none of that name.
+function elsewhere.member(name)
+  for _, load in ipairs(LIBRARIES) do
+    local members <const> = load().members
+    for _, object in ipairs(elsewhere.objects) do
+      if members[object] and members[object][name] then return sentence(members[object][name]) end
+    end
+  end
+end
+
+--- Whose members `member` knows.
+elsewhere.objects = { "Module", "Trainer", "DataModule", "Logger" }
 
 --- The one of `words` that an option of the name is here; nil.
 function elsewhere.option(name, words)

@@ -99,8 +99,10 @@ local function begun(name, words)
 end
 
 --- "; did you mean 'word'?" or "": the nearest word, what another library calls so, or the only one
---- that begins so.
-function errors.did_you_mean(name, words)
+--- that begins so. `where`: the function or class of which it would be an option (nil: not known).
+function errors.did_you_mean(name, words, where)
+  local instead = where and elsewhere.instead("parameters", where, name)
+  if instead then return "; " .. instead end
   local word = type(name) == "string"
     and (elsewhere.option(name, words) or errors.nearest(name, words) or begun(name, words))
   local note = not word and elsewhere.notes[name]
@@ -112,7 +114,8 @@ end
 function errors.in_place_of(name, room, words)
   local names = room == "lt" and elsewhere.lt or elsewhere.rooms[room]
   local here = names and names[name]
-  return here and ("; write %s"):format(here) or errors.did_you_mean(name, words)
+  local said = here and "write " .. here or elsewhere.instead("rooms", room, name)
+  return said and "; " .. said or errors.did_you_mean(name, words)
 end
 
 --- "[64, 10]" of a tensor's shape.

@@ -108,11 +108,19 @@ local function of_parent(name, text)
   return ""
 end
 
+-- What to do about a member that another library's objects have, unless the script sets it.
+local function of_library(name, lines)
+  local said = not lines[name] and elsewhere.member(name)
+  return said and "; " .. said
+end
+
 local function of_field(name, text)
   if FIELDS[name] then return "; " .. FIELDS[name] end
   local parent = of_parent(name, text)
   if parent ~= "" then return parent end
   local names, fields = defined(text, true)
+  local elsewhere_called = of_library(name, fields)
+  if elsewhere_called then return elsewhere_called end
   if not fields[name] then
     local at, kind = local_in_init(name, text), "local"
     if not at then at, kind = global_at(name, text), "global" end
@@ -128,6 +136,8 @@ end
 -- As of_field, for a method: those of the library's objects too.
 local function of_method_name(name, text)
   local names, lines = defined(text, true)
+  local elsewhere_called = of_library(name, lines)
+  if elsewhere_called then return elsewhere_called end
   local near = not lines[name] and did_you_mean(name, names, lines) or ""
   local found = near ~= "" and near or of_field(name, text)
   if found ~= "" then return found end

@@ -26,6 +26,8 @@ FileLogger.options = {
     { default = 5, min = 0 }),
 }
 
+FileLogger.__arguments = "save_dir | name version prefix flush_logs_every_n_steps"
+
 --- CSVLogger("logs", {name = "digits"}): the folder, then the options.
 function FileLogger:init(save_dir, options)
   local where = "loggers." .. getmetatable(self).__name

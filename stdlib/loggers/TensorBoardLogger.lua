@@ -44,6 +44,8 @@ local function new_name()
     math.floor(fraction * 1e6), count)
 end
 
+TensorBoardLogger.__arguments = "save_dir | name version log_graph default_hp_metric prefix sub_dir"
+
 function TensorBoardLogger:init(save_dir, options)
   FileLogger.init(self, save_dir, options)
   self.file = new_name()

@@ -40,12 +40,14 @@ Module.strict_loading = true
 
 -- What may stand in the place of a table of options.
 local LOG <const> = "prog_bar logger on_step on_epoch reduce_fx enable_graph sync_dist "
-  .. "sync_dist_group add_dataloader_idx batch_size metric_attribute rank_zero_only"
+  .. "sync_dist_group add_dataloader_idx batch_size "
 Module.__options = {
   all_gather = "group sync_grads", buffers = "recurse",
-  load_state_dict = "strict assign", log = LOG, log_dict = LOG, named_buffers = "prefix recurse",
+  load_state_dict = "strict assign", log = LOG .. "metric_attribute rank_zero_only",
+  log_dict = LOG .. "rank_zero_only", named_buffers = "prefix recurse",
   named_parameters = "prefix recurse", optimizers = "use_pl_optimizer", parameters = "recurse",
-  register_buffer = "persistent", to = "device dtype", zero_grad = "set_to_none",
+  register_buffer = "persistent", register_full_backward_hook = "prepend",
+  register_full_backward_pre_hook = "prepend", to = "device dtype", zero_grad = "set_to_none",
 }
 
 -- Methods that a module may replace, in its class or in the object: those of Lightning's loop.
@@ -450,8 +452,8 @@ end
 function Module:eval() return self:train(false) end
 
 --- Sets whether gradients are computed for the parameters (default true).
-function Module:requires_grad_(flag)
-  flag = flag == nil or flag
+function Module:requires_grad_(requires_grad)
+  local flag = requires_grad == nil or requires_grad
   for _, item in ipairs(tensors_of(self, false)) do item.value.requires_grad = flag end
   return self
 end

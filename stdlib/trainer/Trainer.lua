@@ -48,6 +48,11 @@ local sessions <const> = c.runtime.frames.sessions
 
 local Trainer = properties.give(class.extend(nil, "Trainer"))
 
+Trainer.training, Trainer.validating, Trainer.sanity_checking = false, false, false
+Trainer.testing, Trainer.predicting = false, false
+
+Trainer.__options = { save_checkpoint = "weights_only storage_options" }
+
 function Trainer.extend(parent, name)
   return properties.give(class.extend(parent, name))
 end
@@ -115,26 +120,26 @@ end
 --- may be passed instead of the loaders. ckpt_path resumes from a file, from "last" or from "best";
 --- with weights_only = true a new training starts with the weights of the file.
 function Trainer:fit(module, ...)
-  start(self, "fit", module, ...)
+  start(self, "fit", fit_args.split(module, ...))
 end
 
 --- Evaluates on the validation data; returns a list of tables of metrics, one per loader.
 function Trainer:validate(module, ...)
-  local metrics, arguments = start(self, "validate", module, ...)
+  local metrics, arguments = start(self, "validate", fit_args.split(module, ...))
   if arguments.verbose ~= false then console.table("validate", metrics) end
   return metrics
 end
 
 --- Evaluates on the test data; returns a list of tables of metrics, one per loader.
 function Trainer:test(module, ...)
-  local metrics, arguments = start(self, "test", module, ...)
+  local metrics, arguments = start(self, "test", fit_args.split(module, ...))
   if arguments.verbose ~= false then console.table("test", metrics) end
   return metrics
 end
 
 --- Runs predict_step over the data; returns the list of its results, one per batch.
 function Trainer:predict(module, ...)
-  return (start(self, "predict", module, ...))
+  return (start(self, "predict", fit_args.split(module, ...)))
 end
 
 local WORDS <const> = { fit = true, validate = true, test = true, predict = true }

@@ -1,6 +1,9 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
 local dist = require "ltrain.dist"
+local elsewhere = require "ltrain.core.elsewhere"
+local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
+local lightning = require "ltrain.core.lightning_names"
 local option_fields = require "ltrain.trainer.setup.option_fields"
 local sources = require "ltrain.trainer.data.sources"
 local version = require "ltrain.loggers.version"
@@ -104,8 +107,12 @@ function properties.give(class)
     local property = properties[key]
     if property and key ~= "give" then return property(self) end
     local value = class[key]
-    if value == nil and option_fields.is_option(key) then return option_fields.read(self, key) end
-    return value
+    if value ~= nil then return value end
+    if option_fields.is_option(key) then return option_fields.read(self, key) end
+    if lightning.members.Trainer[key] then
+      errors.blame("Trainer: there is no trainer.%s; %s", key,
+        elsewhere.instead("members", "Trainer", key))
+    end
   end
   class.__newindex = assign
   return class

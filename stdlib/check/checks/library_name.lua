@@ -1,4 +1,5 @@
 --- stdlib/check/checks/library_name.lua: lt.nn.Linaer: names that the library does not have.
+local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
 local resolve = require "ltrain.check.source.resolve"
 local visit = require "ltrain.check.source.visit"
@@ -19,9 +20,48 @@ local function names_of(object)
   return names
 end
 
+-- What a variable or field of this name usually holds.
+local USUAL <const> = { self = "self", trainer = "Trainer", model = "Module", net = "Module",
+  module = "Module", pl_module = "Module", logger = "Logger", datamodule = "DataModule",
+  dm = "DataModule" }
+
+local function usual(node)
+  local name = node.kind == "name" and node.name or node.kind == "index" and node.key.value
+  return USUAL[name]
+end
+
+-- Names that the script gives to fields and methods.
+local function own_names(tree)
+  local names = {}
+  visit(tree, function(node)
+    if node.kind == "item" and node.key then names[node.key.value or 0] = true end
+    for _, target in ipairs(node.kind == "assign" and node.targets or {}) do
+      if target.kind == "index" then names[target.key.value or 0] = true end
+    end
+  end)
+  return names
+end
+
+-- trainer.fit_loop, net:to_torchscript(): members that objects of Lightning have.
+local function check_members(context)
+  local own = own_names(context.source.tree)
+  visit(context.source.tree, function(node)
+    local name = node.kind == "index" and node.key.value or node.method
+    local of = name and node.object and usual(node.object)
+    if not of or own[name] or context.report:has(node.line) then return end
+    local instead = of == "self" and elsewhere.member(name)
+      or of ~= "self" and elsewhere.instead("members", of, name)
+    if instead then
+      context.report:error("library_name", node.line,
+        ("there is no '%s' of a %s"):format(name, of == "self" and "module" or of), instead)
+    end
+  end)
+end
+
 return {
   source = function(context)
     local given = {}
+    check_members(context)
     visit(context.source.tree, function(node)
       if node.kind == "assign" then
         for _, target in ipairs(node.targets) do given[target] = true end
@@ -34,9 +74,11 @@ return {
       if ok and value ~= nil or context.report:has(node.line) then return end
       local said = not ok and tostring(value) or ""
       local near = errors.nearest(key, names_of(object)) or said:match "did you mean '([%w_]+)'"
-      local instead = said:match "; write (.+)$" or near and ("%s.%s"):format(name, near)
+      local instead = said:match "there is no [^;]*; (.+)$"
+      if instead and instead:find "^did you mean" then instead = nil end
+      instead = instead or near and ("write %s.%s"):format(name, near)
       context.report:error("library_name", node.line, ("%s has no '%s'"):format(name, key),
-        instead and "write " .. instead or "see its page in the reference")
+        instead or "see its page in the reference")
     end)
   end,
 }

@@ -87,6 +87,22 @@ local function take_position(found, value, fn, count)
   return count
 end
 
+--- The module and what follows it, also of a call by names alone: trainer:fit{model = net,
+--- train_dataloaders = loader}.
+function fit_args.split(value, ...)
+  if type(value) ~= "table" or getmetatable(value) ~= nil or select("#", ...) > 0
+    or next(value) == nil then
+    return value, ...
+  end
+  local options = {}
+  for name, held in next, value do
+    if name ~= "model" and not OPTIONS[name] then return value end
+    options[name] = held
+  end
+  options.model = nil
+  return value.model, options
+end
+
 --- A table with train, val, test, predict, data_module, ckpt_path, weights_only, verbose,
 --- return_predictions.
 function fit_args.read(fn, ...)
