@@ -101,6 +101,8 @@ describe("Timer", function()
   end)
 end)
 
+local ModelSummary <const> = lt.callbacks.ModelSummary
+
 describe("ModelSummary", function()
   it("lists the layers and counts the parameters", function()
     local net = tiny.Line()
@@ -114,5 +116,57 @@ describe("ModelSummary", function()
     assert.matches("1 | frozen | LayerNorm  | 2.0 K  | eval\n", text)
     assert.matches("1        trainable\n2.0 K    frozen\n", text)
     assert.is_nil(text:find("Dropout", 1, true))
+  end)
+
+  it("has sizes and FLOPs of an example input", function()
+    local net = lt.Module()
+    net.body = lt.nn.Sequential(lt.nn.Conv2d(1, 4, 3, { padding = 1 }), lt.nn.ReLU(),
+      lt.nn.Flatten())
+    net.head = lt.nn.Linear(4 * 64, 10)
+    net.unused = lt.nn.Identity()
+    function net:forward(x)
+      local y = self.body(x)
+      return self.head(y)
+    end
+    -- As the summary of lightning 2.6 with max_depth = 2.
+    assert.is_nil(ModelSummary.text(net, 2):find "FLOPs")
+    net.example_input_array = lt.ones(2, 1, 8, 8)
+    local text = ModelSummary.text(net, 2)
+    for _, row in ipairs {
+      "name   | type       | params | mode  | FLOPs  | in sizes     | out sizes\n",
+      "body   | Sequential | 40     | train | 9.2 K  | [2, 1, 8, 8] | [2, 256]\n",
+      "body.0 | Conv2d     | 40     | train | 9.2 K  | [2, 1, 8, 8] | [2, 4, 8, 8]\n",
+      "body.1 | ReLU       | 0      | train | 0      | [2, 4, 8, 8] | [2, 4, 8, 8]\n",
+      "body.2 | Flatten    | 0      | train | 0      | [2, 4, 8, 8] | [2, 256]\n",
+      "head   | Linear     | 2.6 K  | train | 10.2 K | [2, 256]     | [2, 10]\n",
+      "unused | Identity   | 0      | train | 0      | ?            | ?\n",
+      "19.5 K   FLOPs of the example input\n",
+    } do
+      assert.truthy(text:find(row, 1, true), text)
+    end
+    assert.is_true(net.training)
+  end)
+
+  it("takes a list of arguments, and leaves the run as it would have been", function()
+    local function fit(example)
+      lt.seed(3)
+      local net = lt.nn.Linear(3, 2)
+      net.drop = lt.nn.Dropout(0.5)
+      net.example_input_array = example
+      function net:forward(x, factor)
+        local y = self.drop(lt.nn.functional.linear(x, self.weight)) * (factor or 1)
+        return y, factor
+      end
+      function net:training_step(x) return (self(x)):sum() end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), { lr = 0.1 }) end
+      local text = written(nil, function()
+        tiny.trainer({ enable_model_summary = true }):fit(net, { lt.ones(4, 3) })
+      end)
+      return text, lt.hash(net:state_dict())
+    end
+    local _, plain = fit()
+    local text, with_example = fit { lt.ones(1, 3), lt.ones(1) }
+    assert.equal(plain, with_example)
+    assert.matches("12       FLOPs", text)
   end)
 end)

@@ -1,7 +1,13 @@
 --- stdlib/callbacks/ModelSummary.lua: prints the layers and their sizes before training.
+--
+-- Of a module with the field example_input_array (a tensor, or a list of the arguments of forward)
+-- forward runs once, in evaluation mode, and the table has the sizes of what each layer takes and
+-- returns, and its floating point operations (see nn.utils.measure_flops), as Lightning's.
 local Callback = require "ltrain.core.Callback"
+local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local flops = require "ltrain.nn.flops"
 local parameter_counts = require "ltrain.core.parameter_counts"
 local walk = require "ltrain.core.walk"
 
@@ -39,15 +45,61 @@ local function is_within(name, max_depth)
   return max_depth == -1
 end
 
-local function rows_of(modules, counts, max_depth)
+-- "[2, 3]"; of several tensors "[[2, 3], [4]]"; "?": unknown.
+local function size_text(sizes)
+  if sizes == nil then return "?" end
+  local parts = {}
+  for i, one in ipairs(sizes) do
+    parts[i] = type(one) == "table" and size_text(one) or ("%d"):format(one)
+  end
+  return "[" .. table.concat(parts, ", ") .. "]"
+end
+
+local UNCALLED <const> = { flops = 0 }
+
+-- `measured`: what flops.measure found by module; nil: forward was not run.
+local function rows_of(modules, counts, max_depth, measured)
   local rows = { { "", "name", "type", "params", "mode" } }
+  if measured then table.move({ "FLOPs", "in sizes", "out sizes" }, 1, 3, 6, rows[1]) end
   for i, entry in ipairs(modules) do
     if i > 1 and is_within(entry.name, max_depth) then
-      rows[#rows + 1] = { tostring(#rows - 1), entry.name, getmetatable(entry.module).__name,
+      local row = { tostring(#rows - 1), entry.name, getmetatable(entry.module).__name,
         short(counts[entry.module]), entry.module.training and "train" or "eval" }
+      if measured then
+        local one = measured[entry.module] or UNCALLED
+        row[6], row[7], row[8] = short(one.flops), size_text(one.input), size_text(one.output)
+      end
+      rows[#rows + 1] = row
     end
   end
   return rows
+end
+
+-- The modes of all modules, which they have again when what this returns is closed.
+local function keep_modes(modules)
+  local before = {}
+  for _, entry in ipairs(modules) do before[entry.module] = entry.module.training end
+  return setmetatable({}, { __close = function()
+    for module, training in next, before do rawset(module, "training", training) end
+  end })
+end
+
+-- Forward of the module's example_input_array in evaluation mode: what flops.measure returns; nil
+-- without one. Draws that follow are what they would have been.
+local function run_example(module, modules, to_input)
+  local example = module.example_input_array
+  if example == nil then return nil end
+  local is_list = type(example) == "table" and getmetatable(example) == nil and #example > 0
+  local list = is_list and example or { example }
+  local arguments = {}
+  for i, one in ipairs(list) do arguments[i] = to_input and to_input(one) or one end
+  local _ <close> = keep_modes(modules)
+  local _ <close> = c.no_grad()
+  local draws <const> = c.runtime.rng_get()
+  module:eval()
+  local total, measured = flops.measure(function() module(table.unpack(arguments)) end, module)
+  c.runtime.rng_set(draws)
+  return measured, total
 end
 
 local function layout(rows)
@@ -66,11 +118,13 @@ local function layout(rows)
   return lines
 end
 
---- Returns the text that is printed.
-function ModelSummary.text(module, max_depth)
+--- Returns the text that is printed. `to_input(x)` (optional): makes what forward takes of a part
+--- of example_input_array.
+function ModelSummary.text(module, max_depth, to_input)
   local modules = walk.modules(module)
   local counts, trainable = parameter_counts(modules)
-  local lines = layout(rows_of(modules, counts, max_depth))
+  local measured, total = run_example(module, modules, to_input)
+  local lines = layout(rows_of(modules, counts, max_depth, measured))
   local rule = ("-"):rep(#lines[1])
   table.insert(lines, 2, rule)
   lines[#lines + 1] = rule
@@ -78,11 +132,17 @@ function ModelSummary.text(module, max_depth)
   lines[#lines + 1] = ("%-8s trainable"):format(short(trainable))
   lines[#lines + 1] = ("%-8s frozen"):format(short(all - trainable))
   lines[#lines + 1] = ("%-8s in all, %.1f MB"):format(short(all), all * 4 / 1e6)
+  if total then lines[#lines + 1] = ("%-8s FLOPs of the example input"):format(short(total)) end
   return table.concat(lines, "\n") .. "\n"
 end
 
-function ModelSummary:on_fit_start(_, module)
-  if self.max_depth ~= 0 then console.write(ModelSummary.text(module, self.max_depth)) end
+function ModelSummary:on_fit_start(trainer, module)
+  if self.max_depth == 0 then return end
+  local strategy = trainer.strategy
+  local _ <close> = strategy.precision:forward_context()
+  console.write(ModelSummary.text(module, self.max_depth, function(x)
+    return strategy:batch_to_device(strategy.precision:convert_input(x))
+  end))
 end
 
 return ModelSummary
