@@ -212,38 +212,16 @@ static bool stands_for_self(lua_State *L) {
   return found;
 }
 
-/* Names that PyTorch or numpy has, and what to write. */
-static const struct {
-  const char *name, *here;
-} elsewhere[] = {{"T", "x:t(), or x:transpose(-2, -1)"},
-                 {"mT", "x:transpose(-2, -1)"},
-                 {"H", "x:transpose(-2, -1)"},
-                 {"absolute", "x:abs()"},
-                 {"append", "lt.cat({a, b}, dim)"},
-                 {"astype", "x:to \"i64\""},
-                 {"clip", "x:clamp(min, max)"},
-                 {"concat", "lt.cat({a, b}, dim)"},
-                 {"copy", "x:clone()"},
-                 {"data", "x:detach()"},
-                 {"element_size", "#x:tobytes() // x:numel()"},
-                 {"grad_fn", "x.requires_grad, or print(x), which names it"},
-                 {"len", "#x"},
-                 {"map", "the operation on the whole tensor, as x:exp()"},
-                 {"apply", "the operation on the whole tensor, as x:exp()"},
-                 {"mm", "x:matmul(y)"},
-                 {"moveaxis", "x:movedim(from, to)"},
-                 {"ndimension", "x.ndim"},
-                 {"nelement", "x:numel()"},
-                 {"numpy", "x:tolist(), or lt.numpy.save(path, x)"},
-                 {"plot", "lt.plot(x)"},
-                 {"ravel", "x:flatten()"},
-                 {"register_post_accumulate_grad_hook",
-                  "x:register_hook(f), which is called before"},
-                 {"retain_grad", "x:register_hook(function(g) kept = g end)"},
-                 {"swapaxes", "x:transpose(a, b)"},
-                 {"type", "x:to \"i64\", or x.dtype"},
-                 {"type_as", "x:to(y.dtype)"},
-                 {"unsqueeze_", "x = x:unsqueeze(dim)"}};
+/* "write x:abs()" of core/elsewhere.lua for a name that PyTorch or numpy has; else NULL. */
+static const char *said_elsewhere(lua_State *L, const char *name) {
+  lt_push_require(L);
+  lua_pushliteral(L, "ltrain.core.elsewhere");
+  if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
+  lua_getfield(L, -1, "of");
+  lua_pushliteral(L, "tensor");
+  lua_pushstring(L, name);
+  return lua_pcall(L, 2, 1, 0) == LUA_OK ? lua_tostring(L, -1) : NULL;
+}
 
 _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) {
   lt_nearest nearest = {0};
@@ -255,9 +233,8 @@ _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) 
   if (strpbrk(name, ":, ") != NULL)
     lt_raise(L, b, LT_EARG,
              "tensor: no field or method '%s'; write x[{lt.all, 2}], x[{{1, 3}}] for slices", name);
-  for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++)
-    if (strcmp(elsewhere[k].name, name) == 0)
-      lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'; write %s", name, elsewhere[k].here);
+  const char *said = said_elsewhere(L, name);
+  if (said != NULL) lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'; %s", name, said);
   for (int k = 0; k < PROPERTIES; k++) lt_consider_word(&nearest, name, properties[k].name);
   lt_consider_keys(&nearest, L, lua_upvalueindex(2), name);
   if (nearest.word != NULL)

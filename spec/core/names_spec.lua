@@ -52,7 +52,7 @@ describe("a catalogue", function()
     for theirs, ours in pairs { F1Score = "F1", MulticlassF1Score = "F1", MeanMetric = "Mean",
       BinaryAccuracy = "Accuracy", MultilabelAUROC = "AUROC" } do
       local message = error_of(function() return lt.metrics[theirs] end)
-      assert.matches(("metrics: there is no '%s'; did you mean '%s'%%?$"):format(theirs, ours),
+      assert.matches(("there is no '%s'; write lt%%.metrics%%.%s%%f[^%%w]"):format(theirs, ours),
         message)
     end
   end)

@@ -106,7 +106,7 @@ local y = lt.ones(3):softmaxx(1) --!]],
     "tensor: no field or method 'softmaxx'; did you mean 'softmax'?" },
   { "lt.Tensor, with a capital", [[
 local y = lt.Tensor({1, 2}) --!]],
-    "ltrain: there is no lt.Tensor; did you mean 'tensor'?" },
+    "ltrain: there is no lt.Tensor; write lt.tensor(list, {dtype = \"f32\"})" },
   { "a FloatTensor", [[
 local y = lt.FloatTensor(2, 3) --!]],
     "ltrain: there is no lt.FloatTensor; write lt.tensor(list), or lt.zeros(2, 3)" },
@@ -179,7 +179,7 @@ print(f"loss {loss}") --!]],
   { "a field of a tensor", [[
 local x = lt.ones(3)
 x.name = "weights" --!]],
-    "tensor: no field or method 'name'" },
+    "tensor: no field or method 'name'; a tensor has no name" },
   { "floating ids for an Embedding", [[
 local emb = nn.Embedding(10, 4)
 local y = emb(lt.ones(2, 3)) --!]],

@@ -44,9 +44,8 @@ end
 
 --- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
 --- functions, { file = { names } } public functions of one file, and maps further names to the
---- path that `require` gets for them. An unknown name is an error, `what` says of what. `rename`
---- makes the name that other libraries have for something the one that it has here, for that error.
-return function(prefix, what, others, rename)
+--- path that `require` gets for them. An unknown name is an error, `what` says of what.
+return function(prefix, what, others)
   local paths, within = places_of(prefix, others)
   return setmetatable({}, {
     __index = function(self, name)
@@ -54,7 +53,7 @@ return function(prefix, what, others, rename)
       local names = names_of(prefix, paths)
       if not paths[name] and not has(names, name) then
         errors.blame("%s: there is no '%s'%s", what, name,
-          errors.in_place_of(rename and rename(name) or name, what, names))
+          errors.in_place_of(name, what, names))
       end
       local value = require(paths[name] or prefix .. "." .. name)
       if within[name] then value = value[name] end

@@ -1,5 +1,8 @@
 -- stdlib/core/elsewhere.lua: names of PyTorch, Lightning, numpy and Keras, and what is written here
--- in place of them. Errors of unknown names and options look them up.
+-- in place of them. Errors of unknown names and options look them up, and load it then. What
+-- PyTorch and torchmetrics call things has its list in core/torch_names.lua.
+local torch_names = require "ltrain.core.torch_names"
+
 local elsewhere = {}
 
 --- Options: the names that one of these may have here.
@@ -153,10 +156,22 @@ function elsewhere.member(name)
       if members[object] and members[object][name] then return sentence(members[object][name]) end
     end
   end
+  for _, object in ipairs { "Module", "Optimizer", "Distribution" } do
+    local said = torch_names.of(object, name, {})
+    if said then return said end
+  end
 end
 
 --- Whose members `member` knows.
 elsewhere.objects = { "Module", "Trainer", "DataModule", "Logger" }
+
+--- "write ..." for a name that a room ("nn"; "lt", "tensor") lacks, or why there is nothing; nil:
+--- other libraries have no such name. `words`: what the room has.
+function elsewhere.of(room, name, words)
+  local names = room == "lt" and elsewhere.lt or elsewhere.rooms[room]
+  if names and names[name] then return "write " .. names[name] end
+  return elsewhere.instead("rooms", room, name) or torch_names.of(room, name, words)
+end
 
 --- The one of `words` that an option of the name is here; nil.
 function elsewhere.option(name, words)

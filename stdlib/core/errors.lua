@@ -4,7 +4,6 @@
 -- the stack that is none of them, so that the reader sees the line that is to be changed.
 
 local c = require "ltrain.c"
-local elsewhere = require "ltrain.core.elsewhere"
 
 local errors = {}
 
@@ -101,6 +100,7 @@ end
 --- "; did you mean 'word'?" or "": the nearest word, what another library calls so, or the only one
 --- that begins so. `where`: the function or class of which it would be an option (nil: not known).
 function errors.did_you_mean(name, words, where)
+  local elsewhere = require "ltrain.core.elsewhere" -- by the first error alone
   local instead = where and elsewhere.instead("parameters", where, name)
   if instead then return "; " .. instead end
   local word = type(name) == "string"
@@ -110,11 +110,9 @@ function errors.did_you_mean(name, words, where)
 end
 
 --- For a name that a room lacks ("nn"; "lt": the library itself): "; write ..." where another
---- library has it, else as did_you_mean.
+--- library has it, or why it is not here; else as did_you_mean.
 function errors.in_place_of(name, room, words)
-  local names = room == "lt" and elsewhere.lt or elsewhere.rooms[room]
-  local here = names and names[name]
-  local said = here and "write " .. here or elsewhere.instead("rooms", room, name)
+  local said = require "ltrain.core.elsewhere".of(room, name, words)
   return said and "; " .. said or errors.did_you_mean(name, words)
 end
 

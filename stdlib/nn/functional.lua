@@ -34,6 +34,6 @@ return setmetatable(functional, {
   __index = function(_, name)
     if type(name) ~= "string" then return nil end
     errors.blame("nn.functional: there is no '%s'%s", name,
-      errors.did_you_mean(name, tree.keys(functional)))
+      errors.in_place_of(name, "nn.functional", tree.keys(functional)))
   end,
 })
