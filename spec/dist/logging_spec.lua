@@ -91,6 +91,34 @@ describe("self:log on 1, 2 and 4 ranks", function()
   end)
 end)
 
+describe("a value that is not a number on one rank", function()
+  it("is reported once with key and rank, of passes and of steps", function()
+    local out, err = logged.output(2, [[
+      local mean = lt.metrics.Mean()
+      function Net:training_step(batch)
+        if rank() == 0 then mean:update(lt.ones(1)) end
+        self:log("pass", mean:compute(), {on_epoch = true, on_step = false})
+        self:log("step", mean:compute(), {sync_dist = true})
+        self:log("whole", mean, {on_epoch = true, on_step = false})
+        self:log("no", 0 / 0, {on_epoch = true, on_step = false})
+        return self:loss(batch)
+      end
+      local t = trainer {max_epochs = 2, log_every_n_steps = 1, logger = lt.Logger()}
+      t:fit(Net(), loader(16, 2))
+      local m = t.callback_metrics
+      print(m.pass ~= m.pass, m.step ~= m.step, m.whole)
+    ]])
+    assert.equal("true\ttrue\t1.0\n", out)
+    local reports = {}
+    for name in err:gmatch("warning: log: '(%w+)' is nan on rank 1 alone, which makes it nan for "
+      .. "all ranks; if a metric computed it that was not updated there, log the metric itself") do
+      reports[#reports + 1] = name
+    end
+    assert.same({ "step", "pass" }, reports, err)
+    assert.equal(2, select(2, err:gsub(" is nan ", "")), err)
+  end)
+end)
+
 describe("a key that some ranks log", function()
   over({ "shm", "two hosts" }, "counts as nothing on the others, and is reported once with key and "
     .. "ranks", function(way)

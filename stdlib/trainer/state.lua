@@ -23,7 +23,7 @@ local function new_loop()
     keep_indices = false, -- predict_loop: whether the positions of their samples are
     batch_indices = nil, -- predict_loop: those of the batch, where the loader knows them
     epoch_indices = nil, -- predict_loop: those of all batches
-    warned_missing = false, -- logged/metrics: name -> that some ranks did not log it
+    reported = false, -- logged/metrics: name -> that some ranks did not log it, or logged nan
 
     -- The batch.
     batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/rerun: for steps

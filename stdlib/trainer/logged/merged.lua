@@ -113,6 +113,13 @@ local function check_agreed(item, packed, rank)
   end
 end
 
+-- A value that is not a number is so in every sum: which ranks have given one.
+local function note_nan(item, value, rank)
+  local list = item.nan_ranks
+  if value == value or list[#list] == rank then return end
+  list[#list + 1] = rank
+end
+
 local function add(item, field, how, value)
   if value == nil then return end
   item[field] = item[field] == nil and value or reductions[how](item[field], value)
@@ -129,6 +136,7 @@ end
 local function merge_step(item, packed, rank)
   if packed.last == nil or packed.serial < item.serial then return end
   if packed.serial > item.serial then begin_step(item, packed.serial) end
+  if item.sync_dist then note_nan(item, packed.last, rank) end
   if not item.sync_dist or item.rank_zero_only or not (packed.batches or packed.weight) then
     if item.step_value == nil then item.step_value = packed.last end
   elseif packed.batches then
@@ -147,6 +155,7 @@ end
 
 local function merge(item, packed, rank)
   table.insert(item.ranks, rank)
+  note_nan(item, packed.total, rank)
   add(item, "total", item.reduce == "mean" and "sum" or item.reduce, packed.total)
   add(item, "count", "sum", packed.count)
   if packed.states then table.insert(item.states, packed.states) end
@@ -156,7 +165,7 @@ end
 local function new_item(packed, metric)
   local item = {
     metric = metric, kind = packed.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
-    serial = packed.serial,
+    nan_ranks = {}, serial = packed.serial,
   }
   for _, field in ipairs(FIELDS) do item[field] = packed[field] end
   return item
@@ -264,8 +273,8 @@ end
 -- What the loops use; every rank calls these.
 
 --- What was logged in a pass, as all ranks together have it: items with `value` (of the epoch),
---- `step_value` (of the last step) and `missing` (ranks that did not log it). Then the rows that
---- were kept: { at =, items = }.
+--- `step_value` (of the last step), `missing` (ranks that did not log it) and `nan_ranks` (whose
+--- value is not a number). Then the rows that were kept: { at =, items = }.
 function merged.pass(res)
   local packed, metrics = {}, metrics_of(res.order)
   local totals, steps = merged.values_of(res.order)
@@ -285,7 +294,7 @@ function merged.pass(res)
   return list, rows
 end
 
---- What was logged in the running step, as items with `step_value`.
+--- What was logged in the running step, as items with `step_value` and `nan_ranks`.
 function merged.step(res)
   local list = merge_all(gather_values(pack_step(res)), metrics_of(res.order))
   compute(add_jobs(list, {}))

@@ -34,12 +34,37 @@ local function row_of(items)
   return row
 end
 
+-- Once a name in a loop, whatever the ranks.
+local function report(state, item, text, ranks)
+  local reported = state.loop.reported or {}
+  state.loop.reported = reported
+  if reported[item.name] then return end
+  reported[item.name] = true
+  state.trainer:say(text:format(item.name, errors.show_ranks(ranks)))
+end
+
+-- Conditional logging is legitimate; that it was conditional is said once.
+local function report_missing(state, item)
+  report(state, item, "log: '%s' was not logged on %s: it is ignored there", item.missing)
+end
+
+-- One rank's makes that of all ranks so: what a metric computes that only others have updated.
+local function report_nan(state, item)
+  local nan = item.nan_ranks
+  if #nan == 0 or #nan == #item.ranks then return end
+  report(state, item, "warning: log: '%s' is nan on %s alone, which makes it nan for all ranks; if "
+    .. "a metric computed it that was not updated there, log the metric itself", nan)
+end
+
 --- Names and numbers of the training step that just ran, for the loggers; nil when there are none.
 --- All ranks call it.
 function metrics.step_row(state)
   if not state.ranks.many then return own_step_row(state.loop.results) end
   local items = merged.step(state.loop.results)
-  for _, item in ipairs(items) do results.show_step(state, item, item.step_value) end
+  for _, item in ipairs(items) do
+    report_nan(state, item)
+    results.show_step(state, item, item.step_value)
+  end
   return row_of(items)
 end
 
@@ -56,16 +81,6 @@ function metrics.eval_row(state)
     end
   end
   return own_step_row(res)
-end
-
--- Conditional logging is legitimate; that it was conditional is said once.
-local function report_missing(state, item)
-  local warned = state.loop.warned_missing or {}
-  state.loop.warned_missing = warned
-  if warned[item.name] then return end
-  warned[item.name] = true
-  state.trainer:say(("log: '%s' was not logged on %s: it is ignored there"):format(item.name,
-    errors.show_ranks(item.missing)))
 end
 
 local function own_value(item, total)
@@ -114,6 +129,7 @@ local function pass_of(state)
   local items, rows = merged.pass(res)
   for _, item in ipairs(items) do
     if item.missing then report_missing(state, item) end
+    report_nan(state, item)
     if item.step_value ~= nil then add_step(out, item, res.train) end
     if item.value then add_epoch(out, item, item.value) end
   end
