@@ -1,8 +1,9 @@
 /* runtime/autograd/vjp_expand.c: the derivative of an op by way of its definition in other ops.
 
-   A fused backward kernel has no derivative. Where a backward is recorded, the op is written out
-   over again, and that is differentiated: by stand-ins for the inputs, so that the walk ends there
-   and what it records continues to where the inputs came from. */
+   A fused backward kernel has no derivative. Where a backward is recorded, or needs a derivative
+   that the kernel does not give, the op is written out over again, and that is differentiated: by
+   stand-ins for the inputs, so that the walk ends there and what it records continues to where the
+   inputs came from. */
 #include "autograd/vjp.h"
 
 enum { MOST = LT_FINITE_IN };
@@ -20,7 +21,7 @@ static lt_tensor *stand_in(lt_ctx *c, lt_vjp_call *v, int k) {
   return lt_reshape(c, x, e->shape);
 }
 
-bool lt_vjp_by_expand(lt_ctx *c, lt_vjp_call *v) {
+static bool differentiate(lt_ctx *c, lt_vjp_call *v, bool is_recorded) {
   const lt_node *n = v->node;
   const lt_op_info *op = &lt_ops[n->op];
   lt_tensor *in[MOST] = {NULL}, *made[LT_MAX_OUT] = {NULL};
@@ -39,9 +40,17 @@ bool lt_vjp_by_expand(lt_ctx *c, lt_vjp_call *v) {
     root[n_root] = made[k];
     seed[n_root++] = v->grad[k];
   }
-  const lt_backward_options options = {.create_graph = true};
+  const lt_backward_options options = {.create_graph = is_recorded};
   if (!lt_grad(c, n_root, root, seed, n_by, by, &options, grad)) return false;
   for (int k = 0, j = 0; k < n->n_in; k++)
     if (in[k] != NULL && v->need[k]) v->in[k] = grad[j++];
   return true;
+}
+
+bool lt_vjp_by_expand(lt_ctx *c, lt_vjp_call *v) {
+  bool is_recorded = c->modes.grad;
+  c->modes.grad = true; /* of what is written out */
+  bool ok = differentiate(c, v, is_recorded);
+  c->modes.grad = is_recorded;
+  return ok;
 }

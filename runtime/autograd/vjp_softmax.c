@@ -57,12 +57,11 @@ bool lt_vjp_cross_entropy(lt_ctx *c, lt_vjp_call *v) {
   lt_args_cross_entropy_backward args;
   memcpy(&args, v->args, sizeof args); /* the kinds have the same arguments */
   bool weighted = v->node->n_in > 2 && v->node->edges[2].shape.ndim > 0;
+  if (weighted && v->need[2]) return lt_vjp_by_expand(c, v);
   lt_tensor *x = lt_saved_in(c, v, 0), *target = lt_saved_in(c, v, 1);
   lt_tensor *stats = lt_saved_out(c, v, 1), *total = lt_saved_out(c, v, 2);
   lt_tensor *weight = weighted ? lt_saved_in(c, v, 2) : NULL;
   if (!lt_ok(c)) return false;
-  if (weighted && v->need[2])
-    return lt_fail(c, LT_EARG, "cross_entropy: has no derivative by its weight; detach it");
   if (v->need[0])
     v->in[0] = lt_apply1(c, LT_OP_cross_entropy_backward,
                          LT_IN(v->grad[0], x, target, stats, total, weight), &args);

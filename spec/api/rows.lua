@@ -8,6 +8,9 @@ local rows = {}
 
 --- With a table of options.
 rows.options = {
+  ["lt.triplet_margin_with_distance_loss"] =
+    "lt.triplet_margin_with_distance_loss(x, x, x, OPTIONS)",
+  ["x:triplet_margin_with_distance_loss"] = "x:triplet_margin_with_distance_loss(x, x, OPTIONS)",
   ["lt.csv.table"] = "lt.csv.table{ { 'a', x[1] } }:tensor('a', OPTIONS)",
   ["lt.plot"] = "lt.plot(x[1], OPTIONS)", ["lt.show"] = "lt.show(x, OPTIONS)",
   ["lt.show_histograms"] = "lt.show_histograms(net, OPTIONS)",
@@ -324,7 +327,7 @@ for _, kind in ipairs { "BCE", "BCEWithLogits", "CTC", "CosineEmbedding", "Cross
   "Focal",
   "GaussianNLL", "HingeEmbedding", "Huber", "KLDiv", "L1", "MSE", "MarginRanking",
   "MultiLabelMargin", "MultiLabelSoftMargin", "MultiMargin", "NLL", "PoissonNLL", "SmoothL1",
-  "SoftMargin", "TripletMargin" } do
+  "SoftMargin", "TripletMargin", "TripletMarginWithDistance" } do
   rows.options["lt.nn." .. kind .. "Loss"] = "lt.nn." .. kind .. "Loss(OPTIONS)"
 end
 

@@ -103,3 +103,18 @@ describe("layers of losses", function()
     assert.matches("targets must be ids", error_of(function() F.nll_loss(x, x) end))
   end)
 end)
+
+describe("the weights of classes", function()
+  it("have a gradient, with and without create_graph", function()
+    local x = (lt.arange(12, { dtype = "f64" }) * 0.7):sin():reshape(4, 3):requires_grad_()
+    local w = lt.tensor({ 0.5, 1.0, 2.0 }, { dtype = "f64", requires_grad = true })
+    for reduction, target in pairs { mean = lt.tensor { 0, 2, 1, 1 }, sum = x:detach():softmax(2) } do
+      local o = { label_smoothing = 0.1, reduction = reduction }
+      local function loss(weight) return F.cross_entropy(x, target, weight, o) end
+      assert.is_true(lt.gradcheck(loss, w))
+      assert.is_true(lt.gradgradcheck(loss, w))
+    end
+    F.cross_entropy(x, lt.tensor { 0, 2, 1, 1 }, w):backward()
+    assert.is_false(w.grad.requires_grad)
+  end)
+end)

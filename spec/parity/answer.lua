@@ -21,18 +21,8 @@ if not arg[1] then
   return
 end
 
--- Arguments that a function takes by place are among the options of a case.
-local function by_place(case)
-  local row = written[case.op]
-  for k, name in ipairs(row and row.places or {}) do
-    case.args = case.args or {}
-    case.args[k], case.options[name] = case.options[name], nil
-  end
-  return case
-end
-
 -- Cases are written as Lua: the file is theirs alone.
 for _, case in ipairs(assert(loadfile(arg[1], "t", {}))()) do
-  local ok, answer = pcall(subjects.run, by_place(case))
+  local ok, answer = pcall(subjects.run, case)
   io.write(text(ok and answer or {error = tostring(answer)}), "\n")
 end

@@ -5,8 +5,8 @@
 -- spec/parity/inputs.lua has them, arguments by place after them; the last inputs go into the
 -- options by the names in `named`. Calls of views and positions: spec/parity/places.lua; of lists
 -- of gradients: spec/parity/lists.lua; of stdlib/ops: spec/parity/images.lua,
--- short_names.lua. A quarter of the
--- calls is made of integers: spec/parity/integers.lua.
+-- short_names.lua; what has a row in written.lua alone is compared with the samples of op_db. A
+-- quarter of the calls is made of integers: spec/parity/integers.lua.
 local composites = require "spec.parity.composites"
 local images = require "spec.parity.images"
 local integers = require "spec.parity.integers"
@@ -19,6 +19,7 @@ local short_names = require "spec.parity.short_names"
 local public = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 local windows = require "spec.parity.windows"
+local written = require "spec.parity.written"
 
 local M = {}
 
@@ -211,7 +212,11 @@ end
 -- What the comparison leaves out, with the reason.
 M.except = {
   rand = "draws", randn = "draws", randint = "draws", randperm = "draws", multinomial = "draws",
-  bernoulli = "draws", dropout = "draws", sgd_step = "see ./dev bench torch",
+  bernoulli = "draws", dropout = "draws", dropout1d = "draws", dropout2d = "draws",
+  dropout3d = "draws", alpha_dropout = "draws", feature_alpha_dropout = "draws",
+  gumbel_softmax = "draws", rrelu = "draws",
+  index_copy_ = "as index_copy", index_fill_ = "as index_fill", index_put_ = "as index_put",
+  put_ = "as put", slice_scatter = "spec/ops/positions_spec.lua", sgd_step = "see ./dev bench torch",
   adam_step = "see ./dev bench torch", lstm_layer = "compared as nn.LSTM",
   gru_layer = "compared as nn.GRU", rnn_layer = "compared as nn.RNN",
   sigmoid_focal_loss = "torchvision's: spec/nn/losses_spec.lua",
@@ -240,8 +245,8 @@ function M.names()
   end
   for name, place in tree.pairs(public) do
     if place:find "^ltrain%.ops%." and not M.except[name] then
-      local list = OPS[name] and have or lack
-      list[#list + 1] = name
+      local list = OPS[name] and have or not written[name] and lack
+      if list then list[#list + 1] = name end
     end
   end
   return have, lack

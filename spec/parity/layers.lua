@@ -183,6 +183,8 @@ local M = {}
 
 --- Layers that are not compared, with the reason.
 M.except = {
+  AlphaDropout = "draws", FeatureAlphaDropout = "draws", RReLU = "draws",
+  TripletMarginWithDistanceLoss = "spec/ops/dropouts_spec.lua",
   Dropout = "draws", Dropout1d = "draws", Dropout2d = "draws", Dropout3d = "draws",
   DiceLoss = "not in PyTorch: spec/nn/losses_spec.lua",
   FocalLoss = "torchvision's: spec/nn/losses_spec.lua", KVCache = "holds what attention saw",

@@ -1,10 +1,11 @@
 """spec/parity/op_db.py: the samples of PyTorch's own operator database, in ltrain.
 
-  python op_db.py LTRAIN answer.lua FOLDER
+  python op_db.py LTRAIN answer.lua FOLDER [samples.lua]
 
 An operation of ltrain that has the name of one in op_db gets its samples (f64, with gradients, and
 i64), and must refuse its error_inputs; arguments go by place and name as lt.ops() has them, RENAMED
-where the names differ. What cannot be said in ltrain is counted, not compared. DIFFERS has the
+where the names differ. Complex tensors are pairs of real ones where the row says so. Small samples
+of written.lua's operations go to samples.lua, which the suite repeats. What cannot be said in ltrain is counted, not compared. DIFFERS has the
 samples that differ on purpose; LACKING in op_db_names.py says why an operation is not there."""
 import json
 import os
@@ -74,6 +75,7 @@ DIFFERS = {
     "take_along_dim": {"is out of 0": "indices count from 0, none is negative"},
     "scatter_add": {"is not refused": "the source is cast to the dtype of x"},
     "nn.functional.avg_pool2d": {"got {}": "an option is left out, not an empty list"},
+    "nn.functional.local_response_norm": {"not defined for i64": "means are of floats"},
     "nn.functional.max_pool1d": NOTHING, "nn.functional.max_pool3d": NOTHING,
     "topk": {"differs by": "among equals the first comes first; PyTorch gives any"},
 }
@@ -107,7 +109,14 @@ def from_zero(kind, value):
     return value
 
 
+def real(t):
+    """Complex numbers as pairs."""
+    return torch.view_as_real(t.resolve_conj()) if torch.is_tensor(t) and t.is_complex() else t
+
+
 def description(t):
+    if t.is_complex():
+        t = real(t).detach().requires_grad_(t.requires_grad)
     if t.dtype not in NAMES or t.is_sparse or t.numel() > MOST:
         raise Untold("a tensor of %s" % t.dtype)
     d = described(t.detach())
@@ -155,7 +164,7 @@ def case_of(name, row, sample):
             inputs.append(description(value))
         elif isinstance(value, (int, float)) and (
                 row["kind"] in ("binary", "compare") or
-                (row["kind"] in NUMBERS and len(inputs) == len(row["inputs"]) - 1)):
+                ((row["kind"] in NUMBERS or row.get("number")) and len(inputs) == len(row["inputs"]) - 1)):
             inputs.append(value)
         elif value is None and name == "clamp":
             raise Untold("a bound left out")
@@ -183,7 +192,7 @@ def case_of(name, row, sample):
 def expected(op, sample):
     """Results, and gradients by the tensors of the call in their order."""
     y = op.op(sample.input, *sample.args, **sample.kwargs)
-    results = [y] if torch.is_tensor(y) else list(y)
+    results = [real(t) for t in ([y] if torch.is_tensor(y) else list(y))]
     if not all(torch.is_tensor(t) and t.dtype in NAMES for t in results):
         raise Untold("a result of another kind")
     if not results:
@@ -198,15 +207,17 @@ def expected(op, sample):
         wanted = [t for t in leaves if t.requires_grad]
         got = iter(torch.autograd.grad((first * w.reshape(first.shape)).sum(), wanted,
                                        allow_unused=True))
-        grads = [next(got) if t.requires_grad else None for t in leaves]
+        grads = [real(next(got)) if t.requires_grad else None for t in leaves]
     return results, grads
 
 
-def samples_of(op):
+def samples_of(op, row):
     for dtype, grad in ((torch.float64, True), (torch.int64, False)):
         if dtype not in op.supported_dtypes("cpu"):
             continue
         grad = grad and op.supports_autograd
+        if row.get("pairs"):
+            dtype = torch.complex128
         for sample in op.sample_inputs("cpu", dtype, requires_grad=grad):
             yield sample
 
@@ -215,11 +226,10 @@ def collect(ops, op_db):
     """Cases with what is expected of them, counts of what cannot be said."""
     cases, untold = [], {}
     for op in op_db:
-        name = RENAMED.get(op.name, op.name.split(".")[-1]
-                           if op.name.startswith("nn.functional.") else op.name)
+        name = RENAMED.get(op.name, op.name.removeprefix("nn.functional."))
         if name not in ops or name in DRAWS:
             continue
-        for sample in samples_of(op):
+        for sample in samples_of(op, ops[name]):
             try:
                 case = case_of(name, ops[name], sample)
                 cases.append((op.name, case, expected(op, sample)))
@@ -262,8 +272,34 @@ def fault(answer, want):
     return None, worst
 
 
+def worth_recording(case, want, already):
+    """Two small samples of each, one of them with gradients."""
+    results, grads = want
+    inputs = [x for x in case["inputs"] if isinstance(x, dict)]
+    size = sum(len(x["values"]) for x in inputs) + sum(t.numel() for t in results)
+    same = [w for c, w in already if c["op"] == case["op"]]
+    if size == 0 or size > (60 if same else 300):
+        return False
+    return len(same) < 2 and not any(len(w[0]) == len(results) and [
+        g is None for g in w[1]] == [g is None for g in grads] for w in same)
+
+
+def record(path, cases):
+    """PyTorch's answers, for spec/parity/recorded_spec.lua."""
+    with open(path, "w") as out:
+        out.write("-- %s: made by spec/parity/op_db.py from PyTorch %s.\n"
+                  "-- luacheck: ignore 631\nreturn {\n" % (
+                      path[path.find("spec/"):], torch.__version__.split("+")[0]))
+        for case, (results, grads) in cases:
+            case["answer"] = {"results": [described(t) for t in results],
+                              "grads": [described(t) for t in grads]}
+            out.write(lua(case) + ",\n")
+        out.write("}\n")
+
+
 def main():
     ltrain, script, folder = sys.argv[1:4]
+    recorded = sys.argv[4] if len(sys.argv) > 4 else None
     torch.manual_seed(0)
     from torch.testing._internal.common_methods_invocations import op_db
     ops = json.loads(subprocess.check_output([ltrain, script]))
@@ -272,10 +308,13 @@ def main():
     with open(path, "w") as out:
         out.write("return {\n" + "".join(lua(c) + ",\n" for _, c, _ in cases) + "}\n")
     answers = subprocess.run([ltrain, script, path], stdout=subprocess.PIPE, check=True).stdout
-    wrong, worst, on_purpose = [], {}, 0
+    wrong, worst, on_purpose, agreed = [], {}, 0, []
     for (name, case, want), line in zip(cases, answers.splitlines()):
         text, d = fault(json.loads(line), want)
         worst[name] = max(worst.get(name, 0.0), d)
+        if recorded and want and not text and ops[case["op"]]["kind"] == "written" and (
+                worth_recording(case, want, agreed)):
+            agreed.append((case, want))
         shown = "%s %s %s: %s" % (name, [x if isinstance(x, (int, float)) else (
             x["dtype"], x["shape"]) for x in case["inputs"]], case["options"] or "", text)
         if text and any(
@@ -299,6 +338,8 @@ def main():
     if os.environ.get("LT_PARITY_UNTOLD"):
         for (name, why), n in sorted(untold.items()):
             print("cannot be said: %s: %s (%d)" % (name, why, n))
+    if recorded:
+        record(recorded, agreed)
     return 1 if wrong or unknown else 0
 
 

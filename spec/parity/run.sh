@@ -5,7 +5,8 @@
 #
 #   ./dev parity [--seed N] [--cases N] [--record]
 #
-# --record writes PyTorch's answers to spec/parity/recorded.lua, which the suite compares with.
+# --record writes PyTorch's answers to spec/parity/recorded.lua and samples.lua, which the suite
+# compares with.
 #
 # PyTorch comes as for ./dev bench torch (spec/bench/torch_venv.sh).
 set -eu
@@ -20,6 +21,7 @@ while [ $# -gt 0 ]; do
   esac
   shift 2
 done
+samples=("${record[@]/recorded.lua/samples.lua}")
 venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors torchvision \
   torchmetrics pycocotools rouge_score)
 work=$(mktemp -d)
@@ -28,8 +30,8 @@ export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THRE
 "$LTRAIN" "$here/draw.lua" "$seed" "$cases" >"$work/cases.jsonl"
 status=0
 "$venv/bin/python" "$here/compare.py" "$work/cases.jsonl" "${record[@]}" || status=1
+"$venv/bin/python" "$here/op_db.py" "$LTRAIN" "$here/answer.lua" "$work" "${samples[@]}" || status=1
 if [ ${#record[@]} -eq 0 ]; then
-  "$venv/bin/python" "$here/op_db.py" "$LTRAIN" "$here/answer.lua" "$work" || status=1
   mkdir "$work/onnx"
   "$LTRAIN" "$here/onnx.lua" "$work/onnx"
   "$venv/bin/python" "$here/onnx.py" "$work/onnx" || status=1

@@ -8,6 +8,7 @@ local lt = require "ltrain"
 local models = require "spec.parity.models"
 local rooms = require "spec.parity.rooms"
 local training = require "spec.parity.training"
+local written = require "spec.parity.written"
 
 local M = {}
 
@@ -129,9 +130,34 @@ local function arguments_of(case, inputs)
   return list
 end
 
+-- Arguments that a function of written.lua takes by place are among the options of a sample.
+local function by_place(case)
+  local row = written[case.op]
+  for k, name in ipairs(row and row.places or {}) do
+    if case.options[name] ~= nil then
+      case.args = case.args or {}
+      case.args[k], case.options[name] = case.options[name], nil
+    end
+  end
+  if row and row.dim_first then
+    case.dim_first, case.options.dim = case.options.dim, nil
+  end
+end
+
+-- A method, or a function of a room: "linalg.lu".
+local function called(case, inputs)
+  local given <const> = arguments_of(case, inputs)
+  if case.dim_first then table.insert(given, 2, case.dim_first) end
+  if not case.op:find(".", 1, true) then return inputs[1][case.op](table.unpack(given)) end
+  local value = lt
+  for part in case.op:gmatch "[^.]+" do value = value[part] end
+  return value(table.unpack(given))
+end
+
 -- Of a call in place the results are those of the call, and what its inputs have become.
 local function run_op(case)
   local inputs = {}
+  by_place(case)
   for k, x in ipairs(case.inputs) do
     inputs[k] = type(x) == "table" and tools.build(x) or x -- a number is one
     if type(x) == "table" and tools.differentiable(case, x) then inputs[k]:requires_grad_() end
@@ -141,7 +167,7 @@ local function run_op(case)
     local call = c.runtime.internal[case.op] and c or lt
     results = {call[case.op](inputs, next(case.options) and case.options or nil)}
   else
-    results = {inputs[1][case.op](table.unpack(arguments_of(case, inputs)))}
+    results = {called(case, inputs)}
   end
   if type(results[1]) == "table" then results = results[1] end
   if case.in_place then table.move(inputs, 1, #inputs, #results + 1, results) end

@@ -1,6 +1,7 @@
 -- spec/parity/written.lua: what the operations of stdlib/ops take, as lt.ops() says it of the
 -- others: inputs, arguments in PyTorch's order, `places`: arguments by place, `named`: tensors by
--- name. tensordot, whose dims may be two lists, is left to spec/parity/images.lua.
+-- name, `dim_first`: the dim stands after the first tensor, `number`: the last tensor may be a number,
+-- `pairs`: complex numbers. tensordot, whose dims may be two lists, is left to spec/parity/images.lua.
 local function row(inputs, args, more)
   local list = {}
   for name, kind in args:gmatch "([%w_]+):(%w+)" do list[#list + 1] = {name = name, type = kind} end
@@ -44,4 +45,17 @@ return {
   pixel_shuffle = row({"x"}, "upscale_factor:int", {places = {"upscale_factor"}}),
   pixel_unshuffle = row({"x"}, "downscale_factor:int", {places = {"downscale_factor"}}),
   trace = row({"x"}, ""),
+  bilinear = row({"x1", "x2", "weight", "bias"}, ""),
+  triplet_margin_with_distance_loss = row({"anchor", "positive", "negative"},
+    "margin:number swap:flag reduction:choice"),
+  local_response_norm = row({"x"}, "size:int alpha:number beta:number k:number"),
+  pairwise_distance = row({"x1", "x2"}, "p:number eps:number keepdim:flag"),
+  index_copy = row({"x", "index", "source"}, "dim:dim", {dim_first = true}),
+  index_fill = row({"x", "index", "value"}, "dim:dim", {dim_first = true, number = true}),
+  index_put = row({"x"}, "", {unsampled = "spec/ops/positions_spec.lua"}),
+  take = row({"x", "index"}, ""),
+  put = row({"x", "index", "source"}, "accumulate:flag", {places = {"accumulate"}}),
+  select_scatter = row({"x", "source"}, "dim:dim index:pos"),
+  diagonal_scatter = row({"x", "source"}, "offset:int dim1:dim dim2:dim"),
+  argwhere = row({"x"}, ""), nonzero_static = row({"x"}, "size:int fill_value:int"),
 }

@@ -53,8 +53,8 @@ local function define(self, key, value)
     value = exact.fn(value, key == "init" and self.__name or key, self.__name)
     if count then value = option_places(value, key, count - 1, places) end
   end
-  if key == "init" and self.super and self.__arguments == self.super.__arguments then
-    rawset(self, "__arguments", false) -- those of another init
+  if key == "init" and rawget(self, "__arguments") == nil then
+    rawset(self, "__arguments", false) -- the parent's are those of another init
   end
   rawset(self, key, value)
 end
@@ -75,7 +75,8 @@ function class.extend(parent, name)
   local new = {}
   class.made[new] = true
   for key, value in next, parent or {} do
-    if type(key) == "string" and key:sub(1, 2) == "__" then new[key] = value end
+    local is_meta = type(key) == "string" and key:sub(1, 2) == "__"
+    if is_meta and key ~= "__arguments" then new[key] = value end
   end
   new.__index = new
   new.__name = name

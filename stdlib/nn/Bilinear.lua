@@ -2,6 +2,7 @@
 -- N any leading dims, I and J inputs, O outputs.
 
 local Module = require "ltrain.nn.Module"
+local bilinear = require "ltrain.ops.bilinear"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local initialise = require "ltrain.nn.initialise"
@@ -31,12 +32,7 @@ end
 ---@param x1 Tensor [N, I]
 ---@param x2 Tensor [N, J]
 function Bilinear:forward(x1, x2)
-  local o, i, j = self.out_features, self.in1_features, self.in2_features
-  local shape = { table.unpack(x1.shape, 1, x1.ndim - 1) }
-  shape[#shape + 1], shape[#shape + 2] = o, j
-  local weight = self.weight:permute { 1, 3, 2 }:reshape(o * j, i)
-  local y = (c.linear(x1, weight):reshape(shape) * x2:unsqueeze(-2)):sum(-1)
-  if self.bias then y = y + self.bias end
+  local y = bilinear(x1, x2, self.weight, self.bias)
   return y
 end
 

@@ -43,6 +43,7 @@ function differences.diff(x, n, dim, prepend, append)
   arguments.tensor(x, "diff", "x")
   local o <const> = config.arguments("diff", DIFF, n, dim, prepend, append)
   local along <const> = dim_of(x, o.dim, "diff")
+  if o.n == 0 then return x end
   local list = { o.prepend, x }
   if not o.prepend then list = { x } end
   list[#list + 1] = o.append

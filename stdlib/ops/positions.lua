@@ -1,0 +1,233 @@
+-- stdlib/ops/positions.lua: parts of tensors read or replaced at positions: lt.index_copy,
+-- lt.index_fill, lt.index_put, lt.take, lt.put, lt.select_scatter, ... What index tensors hold
+-- counts from 0, dims and positions of `select` and `slice` from 1.
+
+local arguments = require "ltrain.ops.arguments"
+local c = require "ltrain.c"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local operation <const> = c.runtime.operation
+
+local positions = {}
+
+local STATIC <const> = config.signature {
+  { "size", type = "integer", required = true, min = 0, doc = "rows of the result" },
+  { "fill_value", type = "integer", default = -1, doc = "of rows that are left" },
+}
+local SELECT <const> = config.signature {
+  { "dim", type = "integer", required = true },
+  { "index", type = "integer", required = true, doc = "the position, from 1" },
+}
+local DIAGONAL <const> = config.signature {
+  { "offset", type = "integer", default = 0, doc = "above 0: so many above the main diagonal" },
+  { "dim1", type = "integer", default = 1 }, { "dim2", type = "integer", default = 2 },
+}
+
+-- The dim from 1, and the length of the index [N] or [].
+local function check(who, x, dim, index)
+  arguments.tensor(x, who, "x")
+  local k <const> = arguments.dim(dim, x.ndim, who)
+  arguments.tensor(index, who, "index")
+  if index.ndim > 1 then
+    errors.blame("%s: index must be [N]: got %s", who, errors.show_shape(index))
+  end
+  return k, index:numel()
+end
+
+-- x with the positions of a dim that `index` lists replaced by those of `source`.
+local function copy(x, k, index, source)
+  if x.ndim == 0 then
+    return copy(x:reshape { 1 }, 1, index, source:reshape { 1 }):reshape {}
+  end
+  local along, shape = {}, source.shape
+  for d = 1, x.ndim do along[d] = d == k and shape[k] or 1 end
+  return x:scatter(k, index:reshape(along):expand(shape), source)
+end
+
+local function index_copy(who, x, dim, index, source)
+  local k <const>, n <const> = check(who, x, dim, index)
+  arguments.tensor(source, who, "source")
+  local shape = x.shape
+  if x.ndim > 0 then shape[k] = n end
+  local given <const> = source.ndim == 0 and n == 1 and x.ndim == 1 and source:reshape { 1 }
+    or source
+  local fits = given.ndim == #shape
+  for d, size in ipairs(shape) do fits = fits and given.shape[d] == size end
+  if not fits or source.dtype ~= x.dtype then
+    errors.blame("%s: source must be [%s] %s: got %s %s; x is %s, index %s", who,
+      table.concat(shape, ", "), x.dtype, errors.show_shape(source), source.dtype,
+      errors.show_shape(x), errors.show_shape(index))
+  end
+  return copy(x, k, index, given)
+end
+
+local function index_fill(who, x, dim, index, value)
+  local k <const> = check(who, x, dim, index)
+  local fill = value
+  if not c.is_tensor(value) then
+    fill = c.tensor(config.argument(value, "number", who, "value"), { dtype = x.dtype,
+      device = x.device })
+  elseif value.ndim > 0 then
+    errors.blame("%s: value must be a number or a tensor []: got %s", who,
+      errors.show_shape(value))
+  end
+  local along = {}
+  for d = 1, x.ndim do along[d] = d == k and x.shape[k] or 1 end
+  local chosen <const> = c.zeros({ x.shape[k] or 1 }, { dtype = "u8", device = x.device })
+    :scatter(1, index:reshape { -1 }, 1):ne(0):reshape(along)
+  return c.where(chosen, fill:to(x.dtype), x)
+end
+
+--- x with positions of a dim replaced: those that `index` lists by those of `source`.
+---@param x Tensor [..., M, ...] -> the same
+---@param dim integer
+---@param index Tensor [N], integers
+---@param source Tensor [..., N, ...]
+function positions.index_copy(x, dim, index, source)
+  return (index_copy("index_copy", x, dim, index, source))
+end
+
+--- index_copy into x itself.
+function positions.index_copy_(x, dim, index, source)
+  return x:copy_(index_copy("index_copy_", x, dim, index, source))
+end
+
+--- x with `value`, a number or a tensor [], in the positions of a dim that `index` [N] lists.
+function positions.index_fill(x, dim, index, value)
+  return (index_fill("index_fill", x, dim, index, value))
+end
+
+--- index_fill of x itself.
+function positions.index_fill_(x, dim, index, value)
+  return x:copy_(index_fill("index_fill_", x, dim, index, value))
+end
+
+local function index_put(who, x, indices, values, accumulate)
+  arguments.tensor(x, who, "x")
+  arguments.tensor(values, who, "values")
+  if type(indices) ~= "table" or #indices == 0 or #indices > x.ndim then
+    errors.blame("%s: indices must be a list of 1 to %d tensors: got %s", who, x.ndim,
+      errors.show(indices))
+  end
+  local list, dims = { x, values }, {}
+  for k, index in ipairs(indices) do
+    arguments.tensor(index, who, ("element %d of indices"):format(k))
+    list[#list + 1], dims[k] = index, k
+  end
+  return operation("index_put", who)(list, { dims = dims, accumulate = accumulate or false })
+end
+
+--- x with the elements that `indices`, a tensor for each of the first dims, select replaced by
+--- `values`, or, if `accumulate`, with these added.
+function positions.index_put(x, indices, values, accumulate)
+  return (index_put("index_put", x, indices, values, accumulate))
+end
+
+--- index_put into x itself.
+function positions.index_put_(x, indices, values, accumulate)
+  return x:copy_(index_put("index_put_", x, indices, values, accumulate))
+end
+
+-- The index as a list, what is negative counted from the end of n elements.
+local function flat_index(index, n)
+  local at <const> = index:reshape { -1 }
+  return c.where(at:lt(0), at + n, at)
+end
+
+--- The elements that `index` counts in row-major order, or from -1 at the end.
+---@param x Tensor
+---@param index Tensor of integers -> its shape
+function positions.take(x, index)
+  arguments.tensor(x, "take", "x")
+  arguments.tensor(index, "take", "index")
+  return x:reshape { -1 }:gather(1, flat_index(index, x:numel())):reshape(index.shape)
+end
+
+local function put(who, x, index, source, accumulate)
+  arguments.tensor(x, who, "x")
+  arguments.tensor(index, who, "index")
+  arguments.tensor(source, who, "source")
+  if index:numel() ~= source:numel() then
+    errors.blame("%s: index %s and source %s have not as many elements", who,
+      errors.show_shape(index), errors.show_shape(source))
+  end
+  local flat <const>, at <const> = x:reshape { -1 }, flat_index(index, x:numel())
+  local values <const> = source:reshape { -1 }
+  local y <const> = accumulate and flat:index_add(1, at, values) or flat:scatter(1, at, values)
+  return y:reshape(x.shape)
+end
+
+--- x with the elements that `index` counts in row-major order replaced by those of `source`, or, if
+--- `accumulate`, with these added.
+function positions.put(x, index, source, accumulate)
+  return (put("put", x, index, source, accumulate))
+end
+
+--- put into x itself.
+function positions.put_(x, index, source, accumulate)
+  return x:copy_(put("put_", x, index, source, accumulate))
+end
+
+--- x with position `index` of a dim replaced by `source`, which has no such dim.
+function positions.select_scatter(x, source, dim, index)
+  arguments.tensor(x, "select_scatter", "x")
+  arguments.tensor(source, "select_scatter", "source")
+  local y <const> = x:clone()
+  local o <const> = config.arguments("select_scatter", SELECT, dim, index)
+  local part <const> = y:select(o.dim, o.index)
+  if errors.show_shape(part) ~= errors.show_shape(source) then
+    errors.blame("select_scatter: source must be %s: got %s", errors.show_shape(part),
+      errors.show_shape(source))
+  end
+  part:copy_(source)
+  return y
+end
+
+--- x with what x:slice(dim, ...) selects replaced by `source`; `range` has its `from`, `to` and
+--- `step`.
+function positions.slice_scatter(x, source, dim, range)
+  arguments.tensor(x, "slice_scatter", "x")
+  arguments.tensor(source, "slice_scatter", "source")
+  local y <const> = x:clone()
+  local o = { dim = dim or 1 }
+  for name, value in next, range or {} do o[name] = value end
+  y:slice(o):copy_(source)
+  return y
+end
+
+--- x with the diagonal that x:diagonal(offset, dim1, dim2) gives replaced by `source`.
+function positions.diagonal_scatter(x, source, offset, dim1, dim2)
+  arguments.tensor(x, "diagonal_scatter", "x")
+  arguments.tensor(source, "diagonal_scatter", "source")
+  local o <const> = config.arguments("diagonal_scatter", DIAGONAL, offset, dim1, dim2)
+  local y <const> = x:clone()
+  local part <const> = y:diagonal(o.offset, o.dim1, o.dim2)
+  if errors.show_shape(part) ~= errors.show_shape(source) then
+    errors.blame("diagonal_scatter: source must be %s: got %s", errors.show_shape(part),
+      errors.show_shape(source))
+  end
+  part:copy_(source)
+  return y
+end
+
+--- Indices of the elements that are not zero, as nonzero gives them.
+---@param x Tensor -> [N, D]
+function positions.argwhere(x)
+  arguments.tensor(x, "argwhere", "x")
+  return x:nonzero()
+end
+
+--- The first `size` rows of nonzero; those that it has not are `fill_value`.
+---@param x Tensor -> [size, D]
+function positions.nonzero_static(x, size, fill_value)
+  arguments.tensor(x, "nonzero_static", "x")
+  local o <const> = config.arguments("nonzero_static", STATIC, size, fill_value)
+  local all <const> = x:nonzero()
+  local n <const> = math.min(o.size, all.shape[1])
+  local rest <const> = c.full({ o.size - n, all.shape[2] }, o.fill_value, { dtype = all.dtype,
+    device = x.device })
+  return c.cat({ all:narrow(1, 1, n), rest }, 1)
+end
+
+return positions
