@@ -278,7 +278,7 @@ def worth_recording(case, want, already):
     inputs = [x for x in case["inputs"] if isinstance(x, dict)]
     size = sum(len(x["values"]) for x in inputs) + sum(t.numel() for t in results)
     same = [w for c, w in already if c["op"] == case["op"]]
-    if size == 0 or size > (60 if same else 300):
+    if size == 0 or size > (40 if same else 120):
         return False
     return len(same) < 2 and not any(len(w[0]) == len(results) and [
         g is None for g in w[1]] == [g is None for g in grads] for w in same)
