@@ -108,7 +108,8 @@ describe("the weights of classes", function()
   it("have a gradient, with and without create_graph", function()
     local x = (lt.arange(12, { dtype = "f64" }) * 0.7):sin():reshape(4, 3):requires_grad_()
     local w = lt.tensor({ 0.5, 1.0, 2.0 }, { dtype = "f64", requires_grad = true })
-    for reduction, target in pairs { mean = lt.tensor { 0, 2, 1, 1 }, sum = x:detach():softmax(2) } do
+    local targets = { mean = lt.tensor { 0, 2, 1, 1 }, sum = x:detach():softmax(2) }
+    for reduction, target in pairs(targets) do
       local o = { label_smoothing = 0.1, reduction = reduction }
       local function loss(weight) return F.cross_entropy(x, target, weight, o) end
       assert.is_true(lt.gradcheck(loss, w))

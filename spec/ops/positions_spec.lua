@@ -51,9 +51,8 @@ describe("index_put, put and take", function()
     x:put_(lt.tensor { 0, -1 }, lt.tensor { 8.0, 9 })
     assert.same({ { 8, 0, 0 }, { 2, 2, 9 } }, x:tolist())
     assert.same({ { 9, 8 } }, x:take(lt.tensor { { -1, 0 } }):tolist())
-    assert.matches("put: index %[2%] and source %[3%] have not as many elements", error_of(function()
-      x:put(lt.tensor { 0, 1 }, lt.ones(3))
-    end))
+    assert.matches("put: index %[2%] and source %[3%] have not as many elements",
+      error_of(function() x:put(lt.tensor { 0, 1 }, lt.ones(3)) end))
     assert.matches("index_put: indices must be a list of 1 to 2 tensors: got a tensor",
       error_of(function() x:index_put(lt.tensor { 0 }, lt.ones(3)) end))
   end)

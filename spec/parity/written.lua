@@ -1,7 +1,9 @@
 -- spec/parity/written.lua: what the operations of stdlib/ops take, as lt.ops() says it of the
--- others: inputs, arguments in PyTorch's order, `places`: arguments by place, `named`: tensors by
--- name, `dim_first`: the dim stands after the first tensor, `number`: the last tensor may be a number,
--- `pairs`: complex numbers. tensordot, whose dims may be two lists, is left to spec/parity/images.lua.
+-- others: inputs, arguments in PyTorch's order, and in a third table `places`: arguments by place;
+-- `named`: tensors by name; `dim_first`: the dim stands after the first tensor; `number`: the last
+-- tensor may be a number; `pairs`: complex numbers; `list`: tensors come in a list; `unsampled`:
+-- where the test is, without a small sample. tensordot, whose dims may be two lists, is left to
+-- spec/parity/images.lua.
 local function row(inputs, args, more)
   local list = {}
   for name, kind in args:gmatch "([%w_]+):(%w+)" do list[#list + 1] = {name = name, type = kind} end

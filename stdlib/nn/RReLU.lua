@@ -1,4 +1,4 @@
--- stdlib/nn/RReLU.lua: x; times a random slope where it is negative, out of training times the mean.
+-- stdlib/nn/RReLU.lua: x; where it is negative times a random slope, in evaluation the mean one.
 -- Xu et al.: Empirical evaluation of rectified activations in convolutional network, 2015.
 
 local Module = require "ltrain.nn.Module"
