@@ -20,7 +20,8 @@ local DOORS <const> = {
   } },
   { "lua runtime", "c", { "open", "fopen", "openat" }, "lt_file_open opens files of others", {
     "lua/host/isolate/seal.c",
-    "runtime/io/file.c", "runtime/io/below.c", "runtime/io/saving.c", "runtime/io/shadow.c",
+    "runtime/io/file.c", "runtime/io/confined_files.c", "runtime/io/saving.c",
+    "runtime/io/shadow.c",
     "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
     "runtime/launch/child.c", "lua/bind/child.c", "lua/bind/guard.c", -- /dev/null

@@ -23,7 +23,7 @@ local FILE_LINES <const> = 600
 local FUNCTION_LINES <const> = 80
 local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
 -- Files outside of launch/ that fork; the children end by _exit.
-local FORK <const> = { ["lua/bind/dial.c"] = true, ["lua/bind/child.c"] = true,
+local FORK <const> = { ["lua/bind/probe_hosts.c"] = true, ["lua/bind/child.c"] = true,
   ["lua/bind/guard.c"] = true, ["lua/host/isolate/worker.c"] = true }
 
 -- Lua's functions that trust their table; the registry is one (lua/bind/raw.h).

@@ -9,7 +9,7 @@
 
 #include "bind/tensor.h"
 #include "bind/values.h"
-#include "bind/words.h"
+#include "bind/nearest_word.h"
 
 static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   void *at = r->args + a->offset;

@@ -5,7 +5,7 @@
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "bind/walk.h"
-#include "bind/words.h"
+#include "bind/nearest_word.h"
 
 /* Where the arguments stand. */
 enum { OF = 1, BY = 2, OPTIONS = 3 };

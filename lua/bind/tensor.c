@@ -5,7 +5,7 @@
 
 #include "bind/index.h"
 #include "bind/values.h"
-#include "bind/words.h"
+#include "bind/nearest_word.h"
 
 lt_boxed *lt_push_empty(lua_State *L, lt_bind *b) {
   lt_boxed *box = lua_newuserdatauv(L, sizeof *box, 0);

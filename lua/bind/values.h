@@ -6,7 +6,7 @@
 #define LT_BIND_VALUES_H
 
 #include "bind/state.h"
-#include "bind/words.h"
+#include "bind/nearest_word.h"
 
 /* THE conversion of a dim or position: 1, 2, ... to 0, 1, ...; negative ones stay; false for 0. */
 bool lt_from_zero(int64_t position, int64_t *out);

@@ -11,7 +11,7 @@
 #include <lauxlib.h>
 
 #include "bind/state.h"
-#include "bind/words.h"
+#include "bind/nearest_word.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "device/device.h"

@@ -8,7 +8,7 @@
 
 #include "bind/state.h"
 #include "host/exports.h"
-#include "host/lent.h"
+#include "host/host_tensors.h"
 #include "host/ltrain.h"
 
 /* What calls between Lua and C take that are as deep as Lua lets them be, 200 levels, and an

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "comm/words.h"
+#include "comm/atomic_copy.h"
 
 int64_t lt_now_ns(void) {
   struct timespec t;

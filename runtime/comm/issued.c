@@ -4,7 +4,7 @@
    the whole wait: together with what others wait for it shows which rank waits for which, for
    certain. */
 #include "comm/group.h"
-#include "comm/words.h"
+#include "comm/atomic_copy.h"
 
 static bool is_pending(const lt_work *w) { return w->stage != LT_STAGE_DONE; }
 

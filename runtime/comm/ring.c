@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "comm/comm.h"
-#include "comm/words.h"
+#include "comm/atomic_copy.h"
 #include "tensor/dtype.h"
 
 static lt_ring_entry *entry_of(lt_heartbeat *h, uint64_t number) {

@@ -21,7 +21,7 @@
 #include "ops/math/f64.h"
 #include "cpu/onednn.h"
 #include "cpu/scratch.h"
-#include "cpu/words.h"
+#include "cpu/philox_words.h"
 
 enum { ROWS = 64 };
 

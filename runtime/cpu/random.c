@@ -5,7 +5,7 @@
    computed in double. */
 #include "cpu/lines.h"
 #include "ops/math/random.h"
-#include "cpu/words.h"
+#include "cpu/philox_words.h"
 
 typedef struct job {
   lt_iter y, x;

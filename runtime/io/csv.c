@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/words.h"
+#include "base/string_table.h"
 #include "device/device.h"
 #include "io/csv_number.h"
 #include "io/file.h"

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "io/below.h"
+#include "io/confined_files.h"
 
 enum { MODE = 0600 };
 

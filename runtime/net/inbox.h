@@ -20,7 +20,7 @@ bool lt_inbox_take(int fd, char word[LT_INBOX_WORD]);
 void lt_inbox_close(int fd, const char *folder, const char *name);
 
 /* Send a word (shorter than LT_INBOX_WORD; NULL: only look) to `name` in the folder `path` below
-   `root`, where no link may lead (io/below.h); fails where nobody listens. */
+   `root`, where no link may lead (io/confined_files.h); fails where nobody listens. */
 bool lt_inbox_send(lt_ctx *c, const char *op, const char *root, const char *path,
                    const char *name, const char *word);
 

@@ -5,7 +5,7 @@
 #ifndef LT_TEXT_TOKENIZER_H
 #define LT_TEXT_TOKENIZER_H
 
-#include "base/words.h"
+#include "base/string_table.h"
 #include "text/added.h"
 #include "text/bpe.h"
 #include "text/ids.h"

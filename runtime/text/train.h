@@ -6,7 +6,7 @@
 #ifndef LT_TEXT_TRAIN_H
 #define LT_TEXT_TRAIN_H
 
-#include "base/words.h"
+#include "base/string_table.h"
 #include "io/json.h"
 #include "text/ids.h"
 #include "text/split.h"

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "io/below.h"
+#include "io/confined_files.h"
 #include "net/http.h"
 #include "net/inbox.h"
 #include "net/microhttpd.h"

@@ -1,6 +1,7 @@
-/* runtime/cpu/words.h: many Philox words at once, in loops that vectorise; those of lt_philox. */
-#ifndef LT_CPU_WORDS_H
-#define LT_CPU_WORDS_H
+/* runtime/cpu/philox_words.h: the words of lt_philox, many at a time, in loops that
+   vectorise. */
+#ifndef LT_CPU_PHILOX_WORDS_H
+#define LT_CPU_PHILOX_WORDS_H
 
 #include "cpu/tile.h"
 

@@ -1,6 +1,6 @@
-/* lua/bind/words.h: the nearest word, for "did you mean". */
-#ifndef LT_BIND_WORDS_H
-#define LT_BIND_WORDS_H
+/* lua/bind/nearest_word.h: the nearest word, for "did you mean". */
+#ifndef LT_BIND_NEAREST_WORD_H
+#define LT_BIND_NEAREST_WORD_H
 
 #include <lua.h>
 

@@ -1,6 +1,6 @@
-/* runtime/base/words.h: byte strings with numbers, in a hash table. */
-#ifndef LT_BASE_WORDS_H
-#define LT_BASE_WORDS_H
+/* runtime/base/string_table.h: byte strings with numbers, in a hash table. */
+#ifndef LT_BASE_STRING_TABLE_H
+#define LT_BASE_STRING_TABLE_H
 
 #include "base/ctx.h"
 

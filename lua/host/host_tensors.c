@@ -1,5 +1,5 @@
-/* lua/host/lent.c: which tensors a host has, by address. */
-#include "host/lent.h"
+/* lua/host/host_tensors.c: the tensors that a host program has, by address. */
+#include "host/host_tensors.h"
 
 #include <string.h>
 

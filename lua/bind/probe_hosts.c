@@ -1,4 +1,4 @@
-/* lua/bind/dial.c: asks many hosts at once whether they answer, within a time that holds.
+/* lua/bind/probe_hosts.c: asks many hosts at once whether they answer, within a time that holds.
 
    A name that does not resolve may keep getaddrinfo for half a minute, and nothing ends it; so each
    host is asked by a child process, which is killed when the time is over. */

@@ -1,6 +1,6 @@
-/* runtime/comm/words.h: copies of records that another thread may look at meanwhile. */
-#ifndef LT_COMM_WORDS_H
-#define LT_COMM_WORDS_H
+/* runtime/comm/atomic_copy.h: copies of records that another thread may read meanwhile. */
+#ifndef LT_COMM_ATOMIC_COPY_H
+#define LT_COMM_ATOMIC_COPY_H
 
 #include <stddef.h>
 #include <stdint.h>

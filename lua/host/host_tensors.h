@@ -1,7 +1,8 @@
-/* lua/host/lent.h: the tensors that a host has: what it owns and must release, and what it has been
-   lent as arguments. A pointer that is neither is of another state, or was released. */
-#ifndef LT_HOST_LENT_H
-#define LT_HOST_LENT_H
+/* lua/host/host_tensors.h: the tensors that a host program has: those it owns and must
+   release, and those that a call lends it as arguments. A pointer that is neither belongs to
+   another state, or was released. */
+#ifndef LT_HOST_HOST_TENSORS_H
+#define LT_HOST_HOST_TENSORS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* lua/bind/below.c: files below a folder that others have written (io/below.h). */
-#include "io/below.h"
+/* lua/bind/confined_files.c: files below a folder that others have written. */
+#include "io/confined_files.h"
 
 #include <errno.h>
 #include <string.h>

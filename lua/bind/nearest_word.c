@@ -1,8 +1,8 @@
-/* lua/bind/words.c: the nearest word, for "did you mean". */
+/* lua/bind/nearest_word.c: the nearest word, for "did you mean". */
 #include <stdbool.h>
 #include <string.h>
 
-#include "bind/words.h"
+#include "bind/nearest_word.h"
 #include "bind/raw.h"
 
 enum { MAX_WORD = 40, FAR = 3 };

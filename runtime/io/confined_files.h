@@ -1,10 +1,10 @@
-/* runtime/io/below.h: files below a folder, and of nowhere else.
+/* runtime/io/confined_files.h: files below a folder, and nowhere else, whatever links there are.
 
    For readers of folders that others have written: a path is made of names; a name that is empty,
    "." or "..", and one that is a link, is refused at each step, so that no path ends elsewhere,
    whoever changes the folder meanwhile. */
-#ifndef LT_IO_BELOW_H
-#define LT_IO_BELOW_H
+#ifndef LT_IO_CONFINED_FILES_H
+#define LT_IO_CONFINED_FILES_H
 
 #include <sys/stat.h>
 

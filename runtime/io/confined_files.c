@@ -1,5 +1,5 @@
-/* runtime/io/below.c: walks down a path, one folder at a time. */
-#include "io/below.h"
+/* runtime/io/confined_files.c: walks down a path, one folder at a time. */
+#include "io/confined_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

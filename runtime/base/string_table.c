@@ -1,5 +1,5 @@
-/* runtime/base/words.c: a hash table with open addresses, at most half full. */
-#include "base/words.h"
+/* runtime/base/string_table.c: a hash table with open addresses, at most half full. */
+#include "base/string_table.h"
 
 #include <string.h>
 
