@@ -33,6 +33,10 @@ int lt_io_storage(lua_State *L);
 int lt_io_span(lua_State *L);
 int lt_io_zip_save(lua_State *L);
 
+/* How many members lists of names at 2 and of contents at 3 are, tensors or, with `texts`, strings
+   or contiguous tensors on the host. Raises what is wrong, before a file is open. */
+lua_Integer lt_check_members(lua_State *L, lt_bind *b, const char *who, bool texts);
+
 /* io.csv_read(path, {delimiter =, header =, missing = {text, ...}, types = {name = kind}})
      -> {names, kinds, words (of columns of text, by id), values (tensors)}; kinds are "integer",
         "number", "text" */

@@ -64,36 +64,17 @@ int lt_npy_save(lua_State *L) {
   return lt_done(L, b);
 }
 
-/* Push the names of the members for the names at 2 and as many tensors at 3; returns how many. What
-   can raise does so here: no file is open yet. */
-static lua_Integer push_members(lua_State *L, lt_bind *b) {
-  lua_Integer n = (lua_Integer)lua_rawlen(L, 2);
-  lua_newtable(L);
-  for (lua_Integer k = 1; k <= n; k++) {
-    luaL_argcheck(L, lt_raw_geti(L, 2, k) == LUA_TSTRING, 2, "a list of names is needed");
-    lua_pushliteral(L, ".npy");
-    lua_concat(L, 2);
-    lua_rawseti(L, -2, k);
-    lt_raw_geti(L, 3, k);
-    lt_check_tensor(L, b, -1, "numpy.savez");
-    lua_pop(L, 1);
-  }
-  return n;
-}
-
-/* io.npz_save(path, names, tensors, deflated) -> true */
+/* io.npz_save(path, names, tensors, deflated) -> true; names end with .npy */
 int lt_npz_save(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_zip_saving z;
   const char *path = lt_check_path(L, b, "numpy.savez");
   bool deflated = lua_toboolean(L, 4);
-  luaL_checktype(L, 2, LUA_TTABLE);
-  lua_settop(L, 3);
-  lua_Integer n = push_members(L, b);
+  lua_Integer n = lt_check_members(L, b, "numpy.savez", false);
   lt_zip_saving_open(b->c, &z, "numpy.savez", path);
   lt_json text = {.c = b->c};
   for (lua_Integer k = 1; k <= n && lt_ok(b->c); k++) {
-    lt_raw_geti(L, 4, k);
+    lt_raw_geti(L, 2, k);
     lt_raw_geti(L, 3, k);
     text.size = 0;
     if (write_array(L, b, -1, &text, "numpy.savez"))

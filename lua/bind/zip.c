@@ -211,14 +211,14 @@ int lt_io_span(lua_State *L) {
   return lt_end(L, b, frame, 1, &span);
 }
 
-/* Before the file is open: errors leave it. */
-static lua_Integer check_members(lua_State *L, lt_bind *b) {
+lua_Integer lt_check_members(lua_State *L, lt_bind *b, const char *who, bool texts) {
   lua_Integer n = lt_raw_length(L, 2);
   for (lua_Integer k = 1; k <= n; k++) {
     luaL_argcheck(L, lt_raw_geti(L, 2, k) == LUA_TSTRING, 2, "a list of names is needed");
-    if (lt_raw_geti(L, 3, k) != LUA_TSTRING) {
-      const lt_tensor *t = lt_check_tensor(L, b, -1, "save");
-      luaL_argcheck(L, t->contiguous && t->storage->device.kind == LT_CPU_DEVICE.kind, 3,
+    if (lt_raw_geti(L, 3, k) != LUA_TSTRING || !texts) {
+      const lt_tensor *t = lt_check_tensor(L, b, -1, who);
+      bool is_plain = t->contiguous && t->storage->device.kind == LT_CPU_DEVICE.kind;
+      luaL_argcheck(L, is_plain || !texts, 3,
                     "a tensor whose elements follow each other, on the host");
     }
     lua_pop(L, 2);
@@ -231,7 +231,7 @@ int lt_io_zip_save(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_zip_saving z;
   const char *path = lt_check_path(L, b, "save");
-  lua_Integer n = check_members(L, b);
+  lua_Integer n = lt_check_members(L, b, "save", true);
   lt_zip_saving_open(b->c, &z, "save", path);
   for (lua_Integer k = 1; k <= n && lt_ok(b->c); k++) {
     lt_raw_geti(L, 2, k);

@@ -2,6 +2,7 @@
    call ends. A test that hangs is ended by the alarm. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 
 #include "host/isolate/seal.h"
 #include "host_test.h"
+#include "launch/world.h"
 #include "odd_worker.h"
 
 enum { HANGS_AFTER = 120 };
@@ -347,6 +349,132 @@ static void a_fork_does_not_end_it(void **state) {
   ltrain_close(l);
 }
 
+/* A program that writes its process id to a file, and becomes the worker. */
+typedef struct noted_worker {
+  char folder[40], program[60], id[60];
+} noted_worker;
+
+static noted_worker write_noted_worker(void) {
+  noted_worker w = {.folder = "/tmp/ltrain_isolate_XXXXXX"};
+  assert_non_null(mkdtemp(w.folder));
+  snprintf(w.program, sizeof w.program, "%s/worker", w.folder);
+  snprintf(w.id, sizeof w.id, "%s/id", w.folder);
+  FILE *file = fopen(w.program, "w");
+  assert_non_null(file);
+  fprintf(file, "#!/bin/sh\necho $$ >%s\nexec %s\n", w.id, LT_WORKER);
+  fclose(file);
+  assert_int_equal(chmod(w.program, 0700), 0);
+  return w;
+}
+
+static pid_t read_id(const noted_worker *w) {
+  int id = 0;
+  FILE *file = fopen(w->id, "r");
+  assert_non_null(file);
+  assert_int_equal(fscanf(file, "%d", &id), 1);
+  fclose(file);
+  return id;
+}
+
+static void remove_noted_worker(const noted_worker *w) {
+  unlink(w->program);
+  unlink(w->id);
+  rmdir(w->folder);
+}
+
+/* A host whose script never ends. */
+static _Noreturn void be_a_host(const char *program, int ready) {
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.isolate = 1;
+  config.worker = program;
+  ltrain *l = ltrain_open(&config);
+  if (l == NULL || write(ready, "", 1) != 1) _exit(1);
+  ltrain_dostring(l, "while true do end", "s");
+  _exit(1);
+}
+
+static void the_worker_ends_with_its_host(void **state) {
+  (void)state;
+  int ready[2];
+  char byte;
+  noted_worker w = write_noted_worker();
+  assert_int_equal(pipe(ready), 0);
+  alarm(HANGS_AFTER);
+  pid_t host = fork();
+  if (host == 0) be_a_host(w.program, ready[1]);
+  close(ready[1]);
+  assert_int_equal(read(ready[0], &byte, 1), 1);
+  close(ready[0]);
+  int worker = lt_process_open(read_id(&w));
+  assert_true(worker >= 0);
+  struct pollfd end = {.fd = worker, .events = POLLIN};
+  assert_int_equal(poll(&end, 1, 0), 0);
+  kill(host, SIGKILL);
+  waitpid(host, NULL, 0);
+  assert_int_equal(poll(&end, 1, 1000 * HANGS_AFTER), 1);
+  close(worker);
+  remove_noted_worker(&w);
+}
+
+/* The soft limit in a line of /proc/PID/limits; -1: there is none. */
+static long long limit_of(pid_t pid, const char *name) {
+  char path[40], line[200];
+  long long most = -1;
+  snprintf(path, sizeof path, "/proc/%d/limits", (int)pid);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  while (fgets(line, sizeof line, file) != NULL)
+    if (strncmp(line, name, strlen(name)) == 0) sscanf(line + strlen(name), "%lld", &most);
+  fclose(file);
+  return most;
+}
+
+static void the_worker_has_limits(void **state) {
+  (void)state;
+  noted_worker w = write_noted_worker();
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.worker = w.program;
+  config.memory_cap = 64 << 20;
+  ltrain *l = open_isolated(config);
+  pid_t pid = read_id(&w);
+  long long memory = limit_of(pid, "Max address space");
+  assert_true(memory > 4 * (64 << 20) && memory < (1LL << 40));
+  assert_int_equal(limit_of(pid, "Max processes"), 0);
+  assert_int_equal(limit_of(pid, "Max file size"), 0);
+  ltrain_close(l);
+  remove_noted_worker(&w);
+}
+
+/* What a loader that reads ahead elsewhere gives. */
+static void loaders_read_without_threads(void **state) {
+  (void)state;
+  ltrain *l = open_script(
+      "lt = require 'ltrain'\n"
+      "local set = lt.data.TensorDataset(lt.arange(10))\n"
+      "function sum(prefetch, workers)\n"
+      "  local loader = lt.data.DataLoader(set, {batch_size = 4, prefetch = prefetch,\n"
+      "    num_workers = workers})\n"
+      "  local n = 0\n"
+      "  for batch in loader:batches() do n = n + batch[1]:sum():item() end\n"
+      "  return n\n"
+      "end\n"
+      "function images()\n"
+      "  local set = lt.data.Images{paths = {'a.png'}, transform = lt.transforms.Resize(4)}\n"
+      "  for _ in lt.data.DataLoader(set):batches() do end\n"
+      "end");
+  for (int64_t k = 1; k <= 4; k *= 2) {
+    int64_t n = 0;
+    must(l, ltrain_call(l, "sum", "ii>i", k, INT64_C(0), &n));
+    assert_int_equal(n, 45);
+  }
+  int64_t n = 0;
+  must_say(l, ltrain_call(l, "images", ""), "images: the system cannot create more threads");
+  must_say(l, ltrain_dostring(l, "lt.linalg.svdvals(lt.ones(2, 2))", "s"), "needs LAPACKE");
+  must(l, ltrain_call(l, "sum", "ii>i", INT64_C(2), INT64_C(2), &n));
+  assert_int_equal(n, 45);
+  ltrain_close(l);
+}
+
 static void a_sealed_process_can_do_nothing(void **state) {
   (void)state;
   int status = 0;
@@ -378,6 +506,9 @@ int main(void) {
       cmocka_unit_test(a_worker_that_ends_is_an_error),
       cmocka_unit_test(booleans_are_0_or_1),
       cmocka_unit_test(a_fork_does_not_end_it),
+      cmocka_unit_test(the_worker_ends_with_its_host),
+      cmocka_unit_test(the_worker_has_limits),
+      cmocka_unit_test(loaders_read_without_threads),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,8 @@
 -- spec/check/bugs_in_use.lua: more scripts with one bug each, as forums are full of; rows as in
 -- spec/check/bugs.lua.
-local BASE <const>, REGRESSION <const> = table.unpack(require "spec.check.bugs".bases)
+local bases = require "spec.check.bases"
 
-local function base(...) return { text = BASE, changes = { ... } } end
-local function regression(...) return { text = REGRESSION, changes = { ... } } end
+local base <const>, regression <const> = bases.classifier, bases.regression
 
 local ADAM <const> = "  return lt.optim.Adam(self:parameters(), {lr = 1e-3})"
 local SECOND <const> = "  self.second = nn.Linear(o.width, 4)"

@@ -32,6 +32,20 @@ function browsers.program()
   return nil, "no Chromium here (chromium-headless-shell)"
 end
 
+--- Why there are no charts; nil: there are.
+function browsers.no_charts()
+  return not c.runtime.asset "dygraph.min.js" and "this build has no charts (libjs-dygraphs)" or nil
+end
+
+--- The `it` of cases in a browser, which is `pending` where there is none, or for the reason
+--- `missing`; and whether they run.
+function browsers.cases(it, pending, missing)
+  local _, reason = browsers.program()
+  reason = reason or missing
+  if not reason then return it, true end
+  return function(name) pending(name .. ": " .. reason) end, false
+end
+
 --- Starts one.
 function browsers.open()
   local folder = child.folder()

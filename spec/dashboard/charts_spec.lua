@@ -6,11 +6,7 @@ local child = require "spec.cli.child"
 local fixtures = require "spec.dashboard.fixtures"
 local serve = require "spec.dashboard.serve"
 
-local program, reason = browsers.program()
-if program and not c.runtime.asset "dygraph.min.js" then
-  program, reason = nil, "this build has no charts (libjs-dygraphs)"
-end
-local it <const> = reason and function(name) pending(name .. ": " .. reason) end or it
+local it <const>, runs_here = browsers.cases(it, pending, browsers.no_charts())
 
 local RUNS <const> = 8
 
@@ -27,7 +23,7 @@ describe("the charts of the dashboard", function()
   local root, server, browser, page, ids
 
   setup(function()
-    if not program then return end
+    if not runs_here then return end
     root, ids = child.folder(), {}
     for k = 1, RUNS do
       fixtures.run(("%s/run%d"):format(root, k), k, {})
@@ -44,7 +40,7 @@ describe("the charts of the dashboard", function()
   end)
 
   teardown(function()
-    if not program then return end
+    if not runs_here then return end
     browser:__close()
     server:__close()
     child.remove(root)
@@ -58,7 +54,7 @@ describe("the charts of the dashboard", function()
   end
 
   before_each(function()
-    if not program then return end
+    if not runs_here then return end
     page:eval [[import("/static/state.js").then(({ set }) => set({ pins: null, range: null }))]]
     show({ view = "curves", drawn = { ids[1] }, metrics = "", join = false, logy = false },
       "document.querySelectorAll('.card').length === 3 && !document.querySelector('.pinned')")

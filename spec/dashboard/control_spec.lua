@@ -8,9 +8,7 @@ local lt = require "ltrain"
 local serve = require "spec.dashboard.serve"
 local servers = require "spec.dashboard.server"
 
-local program, reason = browsers.program()
-if program and servers.missing() then program, reason = nil, servers.missing() end
-local it <const> = reason and function(name) pending(name .. ": " .. reason) end or it
+local it <const>, runs_here = browsers.cases(it, pending, servers.missing())
 
 local function mode_of(path)
   local pipe <close> = assert(io.popen(("stat -c '%%a %%F' '%s' 2>/dev/null"):format(path)))
@@ -21,7 +19,7 @@ describe("the buttons of the dashboard", function()
   local folder, fit
 
   before_each(function()
-    if not program then return end
+    if not runs_here then return end
     folder = child.folder()
     child.write(folder .. "/model.lua", servers.MODEL)
   end)

@@ -6,11 +6,7 @@ local child = require "spec.cli.child"
 local fixtures = require "spec.dashboard.fixtures"
 local serve = require "spec.dashboard.serve"
 
-local program, reason = browsers.program()
-if program and not c.runtime.asset "dygraph.min.js" then
-  program, reason = nil, "this build has no charts (libjs-dygraphs)"
-end
-local it <const> = reason and function(name) pending(name .. ": " .. reason) end or it
+local it <const>, runs_here = browsers.cases(it, pending, browsers.no_charts())
 
 -- The fields of a metrics.csv: a list of rows by name.
 local function table_of(path)
@@ -39,7 +35,7 @@ describe("the dashboard's page", function()
   local root, server, browser, page, ids
 
   setup(function()
-    if not program then return end
+    if not runs_here then return end
     root = child.folder()
     fixtures.kinds(root, true)
     server = serve(root)
@@ -52,14 +48,14 @@ describe("the dashboard's page", function()
   end)
 
   teardown(function()
-    if not program then return end
+    if not runs_here then return end
     browser:__close()
     server:__close()
     child.remove(root)
   end)
 
   before_each(function()
-    if not program then return end
+    if not runs_here then return end
   end)
 
   -- Shows a state of the page; waits until it is there.

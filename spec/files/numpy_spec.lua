@@ -194,7 +194,8 @@ describe("numpy.savez", function()
 
   it("refuses what is no array, or no name", function()
     local npz_save = c.io.npz_save
-    has(error_of(npz_save, path "x.npz", ("A"):rep(100), { lt.ones(1) }), "table expected")
+    has(error_of(npz_save, path "x.npz", ("A"):rep(100), { lt.ones(1) }),
+      "expected a table, got string")
     has(error_of(npz_save, path "x.npz", { "a" }, "b"), "expected a table, got string")
     has(error_of(npz_save, path "x.npz", { {} }, { lt.ones(1) }), "a list of names")
     has(error_of(numpy.savez, path "x.npz", { x = 1 }), "numpy.savez: x must be a tensor, got 1")

@@ -17,7 +17,30 @@ add_executable(host "%s/examples/embed/host.c")
 target_link_libraries(host PRIVATE ltrain::ltrain)
 add_executable(whole "%s/examples/embed/host.c")
 target_link_libraries(whole PRIVATE ltrain::ltrain_static)
+add_executable(isolated ../isolated.c)
+target_link_libraries(isolated PRIVATE ltrain::ltrain_static)
 ]]
+
+-- A program whose scripts run in a worker process; a second one is linked statically.
+local ISOLATED <const> = [[
+#include <ltrain.h>
+#include <stdio.h>
+int main(void) {
+  ltrain_config config = LTRAIN_CONFIG_INIT;
+  config.isolate = 1;
+  ltrain *l = ltrain_open(&config);
+  int64_t n = 0;
+  if (l != NULL && ltrain_dostring(l, "n = 6 * 7", "s")) ltrain_get(l, "n", "i", &n);
+  printf("%d %s\n", (int)n, ltrain_errmsg(l));
+  ltrain_close(l);
+  return n != 42;
+}
+]]
+
+local function write(path, text)
+  local file <close> = assert(io.open(path, "w"))
+  file:write(text)
+end
 
 describe("an installed copy", function()
   local folder, here
@@ -84,9 +107,8 @@ describe("an installed copy", function()
   it("is found by CMake and runs the example for hosts", function()
     needs_build()
     os.execute("mkdir " .. folder .. "/project")
-    local file = assert(io.open(folder .. "/project/CMakeLists.txt", "w"))
-    file:write(PROJECT:format(here, here))
-    file:close()
+    write(folder .. "/project/CMakeLists.txt", PROJECT:format(here, here))
+    write(folder .. "/isolated.c", ISOLATED)
     local status, out = sh("cmake -S %s/project -B %s/project/b -DCMAKE_PREFIX_PATH=%s/usr "
       .. "-DCMAKE_C_FLAGS='%s' && cmake --build %s/project/b", folder, folder, folder, flags(),
       folder)
@@ -95,6 +117,28 @@ describe("an installed copy", function()
     run_host(folder .. "/project/b/whole")
     local _, libraries = sh("ldd %s/project/b/whole", folder)
     assert.is_nil(libraries:find("libltrain", 1, true))
+    -- Its worker is looked for beside the program, wherever it is started and by whatever name.
+    local here_too <const> = "cd %s/project/b && bash -c 'exec -a elsewhere/isolated ./isolated'"
+    _, out = sh(here_too, folder)
+    assert.equal("0 open: the program ltrain-worker is not beside the library: give its path in "
+      .. "worker\n", out)
+    status, out = sh("cp $(find %s/usr -name ltrain-worker) %s/project/b && " .. here_too, folder,
+      folder, folder)
+    assert.same({ 0, "42 \n" }, { status, out })
+  end)
+
+  it("has the worker of isolated states where the library finds it", function()
+    needs_build()
+    write(folder .. "/isolated.c", ISOLATED)
+    local status, out = sh("cc -Wall -Wextra -Werror -std=c11 %s %s/isolated.c -o %s/isolated "
+      .. "$(PKG_CONFIG_PATH=$(dirname $(find %s/usr -name ltrain.pc)) "
+      .. "pkg-config --cflags --libs ltrain)", flags(), folder, folder, folder)
+    assert.equal(0, status, out)
+    for _, place in ipairs { ("$(dirname $(find %s/usr -name libltrain.so))"):format(folder),
+      "$(realpath " .. BUILD .. ")" } do
+      status, out = sh("LD_LIBRARY_PATH=%s %s/isolated", place, folder)
+      assert.same({ 0, "42 \n" }, { status, out })
+    end
   end)
 
   it("has the binary, the headers that compile alone, and the man page", function()

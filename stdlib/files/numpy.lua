@@ -70,7 +70,7 @@ local function save_all(where, path, arrays, compressed)
     elseif not c.is_tensor(x) then
       errors.blame("%s: %s must be a tensor, got %s", where, name, errors.show(x))
     end
-    names[#names + 1], tensors[#tensors + 1] = name, x
+    names[#names + 1], tensors[#tensors + 1] = name .. ".npy", x
   end
   return c.io.npz_save(path, names, tensors, compressed)
 end

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -18,15 +19,29 @@
 
 enum { ENDS_MS = 1000 }; /* after it has closed its socket */
 
-/* Where the worker's program is: beside the library, or in its folder `ltrain`. */
+/* The file that this code is in: the library, or the program that it is linked into. */
+static bool find_self(char *path, size_t size) {
+  Dl_info info;
+  struct link_map *map = NULL;
+  const void *here = (const void *)(uintptr_t)lt_worker_start;
+  if (dladdr1(here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL) return false;
+  ssize_t n;
+  if (map->l_name[0] != 0) n = snprintf(path, size, "%s", map->l_name);
+  else n = readlink("/proc/self/exe", path, size); /* argv[0] may be any text */
+  if (n <= 0 || (size_t)n >= size) return false;
+  path[n] = 0;
+  return true;
+}
+
+/* Where the worker's program is: beside that file, or in its folder `ltrain`. */
 static bool find_program(char *path, size_t size) {
   static const char *const folders[] = {"", "ltrain/"};
-  Dl_info info;
-  if (dladdr((const void *)(uintptr_t)lt_worker_start, &info) == 0) return false;
-  const char *slash = strrchr(info.dli_fname, '/');
-  int length = slash == NULL ? 0 : (int)(slash - info.dli_fname + 1);
+  char self[4096];
+  if (!find_self(self, sizeof self)) return false;
+  const char *slash = strrchr(self, '/');
+  int length = slash == NULL ? 0 : (int)(slash - self + 1);
   for (size_t k = 0; k < sizeof folders / sizeof *folders; k++) {
-    int n = snprintf(path, size, "%.*s%sltrain-worker", length, info.dli_fname, folders[k]);
+    int n = snprintf(path, size, "%.*s%sltrain-worker", length, self, folders[k]);
     if (n > 0 && (size_t)n < size && access(path, X_OK) == 0) return true;
   }
   return false;
