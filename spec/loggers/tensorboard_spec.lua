@@ -1,7 +1,10 @@
 -- spec/loggers/tensorboard_spec.lua: event files, byte for byte and as a run writes them.
 local c = require "ltrain.c"
 local lt = require "ltrain"
+local messages = require "spec.loggers.messages"
 local tiny = require "spec.trainer.tiny"
+
+local fields <const>, find <const>, all <const> = messages.fields, messages.find, messages.all
 
 local root
 before_each(function() root = tiny.folder() end)
@@ -10,47 +13,6 @@ after_each(function() os.execute("rm -rf '" .. root .. "'") end)
 local function bytes(hex)
   return (hex:gsub("%x%x", function(pair) return string.char(tonumber(pair, 16)) end)
     :gsub(" ", ""))
-end
-
--- The fields of a message, in order: { number, value }.
-local function fields(text)
-  local list, at = {}, 1
-  local function varint()
-    local value, shift = 0, 0
-    repeat
-      local byte = text:byte(at)
-      value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
-    until byte < 128
-    return value
-  end
-  while at <= #text do
-    local key = varint()
-    local value
-    if key & 7 == 0 then
-      value = varint()
-    elseif key & 7 == 2 then
-      local size = varint()
-      value, at = text:sub(at, at + size - 1), at + size
-    else
-      value, at = string.unpack(key & 7 == 1 and "<d" or "<f", text, at)
-    end
-    list[#list + 1] = { key >> 3, value }
-  end
-  return list
-end
-
-local function find(list, number)
-  for _, field in ipairs(list) do
-    if field[1] == number then return field[2] end
-  end
-end
-
-local function all(list, number)
-  local found = {}
-  for _, field in ipairs(list) do
-    if field[1] == number then found[#found + 1] = field[2] end
-  end
-  return found
 end
 
 -- What a tensor and its metadata say: the plugin's name and content, the shape, the elements.

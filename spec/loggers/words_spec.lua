@@ -3,8 +3,8 @@ local child = require "spec.cli.child"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"
 
-local WANTED <const> = "logger must be 'csv', 'jsonlines', 'none', 'tensorboard', true, false, a "
-  .. "logger or a list of loggers: got "
+local WANTED <const> = "logger must be 'csv', 'jsonlines', 'mlflow', 'none', 'tensorboard', "
+  .. "'wandb', true, false, a logger or a list of loggers: got "
 
 describe("logger = a word", function()
   it("is the logger of that name, in the folder of the run", function()
@@ -22,7 +22,7 @@ describe("logger = a word", function()
   end)
 
   it("that is none of them lists those that there are", function()
-    for value, rest in pairs { wandb = "'wandb'", [lt.loggers.CSVLogger] =
+    for value, rest in pairs { neptune = "'neptune'", [lt.loggers.CSVLogger] =
       "class CSVLogger", cvs = "'cvs'; did you mean 'csv'?", [3] = "3" } do
       local given = value == 3 and { value } or value
       assert.equal("Trainer: " .. WANTED .. rest,
@@ -44,9 +44,9 @@ print(trainer.logger and getmetatable(trainer.logger).__name)
       tensorboard = "TensorBoardLogger", ["false"] = "nil", ["true"] = "CSVLogger" } do
       assert.equal(name .. "\n", select(2, run(word)))
     end
-    local status, _, err = run "wandb"
+    local status, _, err = run "neptune"
     assert.equal(2, status)
-    assert.equal("ltrain: run: --" .. WANTED .. "'wandb'\n", err:match "^[^\n]*\n")
+    assert.equal("ltrain: run: --" .. WANTED .. "'neptune'\n", err:match "^[^\n]*\n")
     child.remove(folder)
   end)
 end)

@@ -24,9 +24,10 @@ local t = lt.Trainer(quiet{callbacks = "EarlyStopping"}) --!]],
 local bar = lt.callbacks.TQDMProgressBar{refresh_rate = 5} --!]],
     "callbacks: there is no 'TQDMProgressBar'; write lt.callbacks.ProgressBar{interval = 0.5}" },
   { "a logger that there is not", [[
-local logger = lt.loggers.WandbLogger{project = "p"} --!]],
-    "loggers: there is no 'WandbLogger'; write lt.loggers.CSVLogger, JSONLinesLogger or "
-    .. "TensorBoardLogger, or a subclass of lt.Logger; `ltrain dashboard` shows the runs" },
+local logger = lt.loggers.CometLogger{project = "p"} --!]],
+    "loggers: there is no 'CometLogger'; write lt.loggers.CSVLogger, JSONLinesLogger, "
+    .. "TensorBoardLogger, WandbLogger or MLFlowLogger, or a subclass of lt.Logger; "
+    .. "`ltrain dashboard` shows the runs" },
   { "the Tuner", [[
 local tuner = lt.Tuner(lt.Trainer(quiet())) --!]],
     "ltrain: there is no lt.Tuner; write the callbacks lt.callbacks.LearningRateFinder and "
@@ -296,9 +297,9 @@ lt.Trainer(quiet{strategy = "dpp"}) --!]],
     .. "ddp_notebook_find_unused_parameters_false, ddp_notebook_find_unused_parameters_true, "
     .. "local_sgd, single_device, zero1; did you mean 'ddp'?" },
   { "a logger that is none", [[
-lt.Trainer(quiet{logger = "wandb"}) --!]],
-    "Trainer: logger must be 'csv', 'jsonlines', 'none', 'tensorboard', true, false, a logger "
-    .. "or a list of loggers: got 'wandb'" },
+lt.Trainer(quiet{logger = "comet"}) --!]],
+    "Trainer: logger must be 'csv', 'jsonlines', 'mlflow', 'none', 'tensorboard', 'wandb', true, "
+    .. "false, a logger or a list of loggers: got 'comet'" },
   { "samples of different shapes", [[
 local D = lt.data.Dataset:extend("D")
 function D:__len() return 4 end

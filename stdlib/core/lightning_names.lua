@@ -67,8 +67,8 @@ lt.TransformerEnginePrecision = lt.BitsandbytesPrecision
 lt.DeepSpeedPrecision, lt.FSDPPrecision = WHOLE, WHOLE
 
 local BAR <const> = "lt.callbacks.ProgressBar{interval = 0.5}"
-local BOARD <const> = "lt.loggers.CSVLogger, JSONLinesLogger or TensorBoardLogger, or a subclass "
-  .. "of lt.Logger; `ltrain dashboard` shows the runs"
+local BOARD <const> = "lt.loggers.CSVLogger, JSONLinesLogger, TensorBoardLogger, WandbLogger or "
+  .. "MLFlowLogger, or a subclass of lt.Logger; `ltrain dashboard` shows the runs"
 
 names.rooms = {
   lt = lt,
@@ -83,9 +83,8 @@ names.rooms = {
     XLAStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
   },
   loggers = {
-    Logger = "lt.Logger", LightningLoggerBase = "lt.Logger", WandbLogger = BOARD,
-    MLFlowLogger = BOARD, CometLogger = BOARD, NeptuneLogger = BOARD, LitLogger = BOARD,
-    TestTubeLogger = BOARD,
+    Logger = "lt.Logger", LightningLoggerBase = "lt.Logger", CometLogger = BOARD,
+    NeptuneLogger = BOARD, LitLogger = BOARD, TestTubeLogger = BOARD,
   },
   strategies = {
     DDPStrategy = "lt.strategies.DDP", SingleDeviceStrategy = "lt.strategies.SingleDevice",

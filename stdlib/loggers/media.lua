@@ -33,8 +33,8 @@ function media.decode(line)
   return entry
 end
 
--- A name as a path: what is not a letter, digit or one of ._=/- is _; no part of it is "..".
-local function path_of(name)
+--- A name as a path: what is not a letter, digit or one of ._=/- is _; no part of it is "..".
+function media.path_of(name)
   local path = name:gsub("[^%w%._=/%-]", "_"):gsub("//+", "/"):gsub("^/", ""):gsub("/$", "")
   return ("/" .. path .. "/"):gsub("/%.+%f[/]", "/_"):sub(2, -2)
 end
@@ -49,8 +49,8 @@ end
 --- Writes images; returns their paths. `taken`: a table of the paths that this run has written.
 function media.write_images(log_dir, name, images, step, taken)
   local png <const> = require "ltrain.loggers.png"
-  local files, base = {}, ("%s/%06d"):format(path_of(name), step)
-  must(c.io.make_folder(("%s/%s/%s"):format(log_dir, media.FOLDER, path_of(name))))
+  local files, base = {}, ("%s/%06d"):format(media.path_of(name), step)
+  must(c.io.make_folder(("%s/%s/%s"):format(log_dir, media.FOLDER, media.path_of(name))))
   for i, image in ipairs(images) do
     local path, number = base .. ".png", 1
     while taken[path] do

@@ -5,8 +5,8 @@ local tree = require "ltrain.core.tree"
 local words = {}
 
 -- Of "none" there is none.
-local CLASSES <const> = { csv = "CSVLogger", jsonlines = "JSONLinesLogger", none = false,
-  tensorboard = "TensorBoardLogger" }
+local CLASSES <const> = { csv = "CSVLogger", jsonlines = "JSONLinesLogger", mlflow = "MLFlowLogger",
+  none = false, tensorboard = "TensorBoardLogger", wandb = "WandbLogger" }
 local KNOWN <const> = tree.keys(CLASSES)
 
 --- What to say of a value of the Trainer's option that is of no use.

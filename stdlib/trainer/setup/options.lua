@@ -63,7 +63,8 @@ return {
     doc = "products of f32 on GPUs: in f32, or in TF32 ('high'), which is faster and rounds "
       .. "factors to 11 bits; by default as lt.set_float32_matmul_precision says" },
   logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
-    doc = "'csv' (true is the same), 'jsonlines', 'none' (false); a logger or a list" },
+    doc = "'csv' (true is the same), 'jsonlines', 'tensorboard', 'wandb', 'mlflow', 'none' "
+      .. "(false); a logger or a list" },
   callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },
   fast_dev_run = { type = "boolean|integer", default = false, min = 0,
     doc = "run n (true: 1) batches of each loop, save and log nothing; 0: off" },
