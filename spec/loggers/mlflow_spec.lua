@@ -31,7 +31,8 @@ end
 local function field(logger, path) return c.io.read_file(logger.run_dir .. "/" .. path) end
 
 local function run(options, rows)
-  local logger = lt.loggers.MLFlowLogger(root, options)
+  options.save_dir = root
+  local logger = lt.loggers.MLFlowLogger(options)
   logger:begin "fit"
   for _, row in ipairs(rows or {}) do logger:log_metrics(row[1], row[2]) end
   logger:save()
@@ -91,7 +92,7 @@ describe("MLFlowLogger", function()
     logger:log_metrics({ a = 3 }, 3)
     logger:finalize "failed"
     assert.equal(4, meta(logger.run_dir).status)
-    local again = lt.loggers.MLFlowLogger(root, { version = 0 })
+    local again = lt.loggers.MLFlowLogger({ save_dir = root, version = 0 })
     again:begin "fit"
     again:resume(2, state)
     again:log_metrics({ a = 4 }, 3)
@@ -120,6 +121,6 @@ describe("MLFlowLogger", function()
   it("refuses servers", function()
     assert.matches("tracking_uri must be a folder: got 'http://localhost:5000': servers and "
       .. "databases take one with `mlflow migrate%-filestore`",
-      tiny.error_of(lt.loggers.MLFlowLogger, root, { tracking_uri = "http://localhost:5000" }))
+      tiny.error_of(lt.loggers.MLFlowLogger, { tracking_uri = "http://localhost:5000" }))
   end)
 end)

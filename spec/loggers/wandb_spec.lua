@@ -92,7 +92,8 @@ end
 
 describe("WandbLogger", function()
   it("writes a run: its config, rows and their summaries, and the end", function()
-    local logger = lt.loggers.WandbLogger(root, { project = "digits", group = "g", prefix = "x/" })
+    local logger = lt.loggers.WandbLogger({ save_dir = root, project = "digits", group = "g",
+      prefix = "x/" })
     logger:begin "fit"
     logger:log_hyperparams { lr = 0.1, act = "relu", opt = { betas = { 0.9, 0.99 } },
       api_key = "k" }
@@ -121,7 +122,7 @@ describe("WandbLogger", function()
   end)
 
   it("splits records at the ends of blocks", function()
-    local logger = lt.loggers.WandbLogger(root, { id = "long" })
+    local logger = lt.loggers.WandbLogger({ save_dir = root, id = "long" })
     logger:begin "fit"
     local text = ("0123456789"):rep(7000)
     logger:log_hyperparams { text = text }
@@ -134,14 +135,14 @@ describe("WandbLogger", function()
   end)
 
   it("continues its run from a checkpoint, without what came later", function()
-    local logger = lt.loggers.WandbLogger(root, { version = 0 })
+    local logger = lt.loggers.WandbLogger({ save_dir = root, version = 0 })
     logger:begin "fit"
     logger:log_metrics({ a = 1 }, 1)
     logger:save()
     local state = logger:state_dict()
     logger:log_metrics({ a = 2 }, 2)
     logger:finalize "interrupted"
-    local again = lt.loggers.WandbLogger(root, { version = 0 })
+    local again = lt.loggers.WandbLogger({ save_dir = root, version = 0 })
     again:begin "fit"
     again:resume(1, state)
     again:log_metrics({ a = 3 }, 2)
@@ -178,6 +179,6 @@ describe("WandbLogger", function()
 
   it("refuses an id that is not a name of a folder", function()
     assert.matches("WandbLogger: id must be letters, digits, _ and %-: got '../x'",
-      tiny.error_of(lt.loggers.WandbLogger, root, { id = "../x" }))
+      tiny.error_of(lt.loggers.WandbLogger, { id = "../x" }))
   end)
 end)

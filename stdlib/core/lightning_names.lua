@@ -192,6 +192,18 @@ names.parameters = {
     default_hp_metric = { "hyper-parameters are written with the metrics that the run logs" },
     sub_dir = "name = 'name/sub'",
   },
+  ["loggers.WandbLogger"] = {
+    dir = "save_dir", anonymous = { "`wandb sync` knows the account" },
+    log_model = "`wandb artifact put` with the checkpoint", checkpoint_name = "filename of the "
+      .. "callback ModelCheckpoint", experiment = { "runs are written here, not by W&B's package" },
+    add_file_policy = { "files of the run stay in its folder" },
+  },
+  ["loggers.MLFlowLogger"] = {
+    log_model = "`mlflow artifacts log-artifact` with the checkpoint",
+    artifact_location = { "artifacts are in the folder of the run, in the store" },
+    run_id = "ckpt_path: a resumed run continues its own",
+    synchronous = "flush_logs_every_n_steps",
+  },
   all_gather = { group = "group:all_gather(x) of the group" },
   to = {
     non_blocking = { "copies to a device are ordered with its work anyway" },

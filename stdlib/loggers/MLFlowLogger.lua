@@ -44,8 +44,12 @@ local function store_of(self)
   return path
 end
 
-function MLFlowLogger:init(save_dir, options)
-  FileLogger.init(self, save_dir, options)
+MLFlowLogger.__arguments = "| experiment_name run_name tracking_uri tags save_dir log_model prefix "
+  .. "artifact_location run_id synchronous"
+
+--- MLFlowLogger{experiment_name = "digits", save_dir = "logs"}
+function MLFlowLogger:init(options)
+  FileLogger.init(self, options or {})
   self.store, self.counts = store_of(self), {}
 end
 

@@ -16,6 +16,7 @@ local protobuf = require "ltrain.core.protobuf"
 local secrets = require "ltrain.core.secrets"
 local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
+local version = require "ltrain.loggers.version"
 
 local WandbLogger = FileLogger:extend("WandbLogger")
 
@@ -29,10 +30,18 @@ WandbLogger.options = {
   project = { type = "string", default = "ltrain", doc = "project of the run" },
   entity = { type = "string", doc = "user or team that has the project" },
   group = { type = "string", doc = "group of runs" },
+  offline = { type = "boolean", default = true, choices = { true },
+    doc = "runs are written, and uploaded by `wandb sync`" },
   id = { type = "string", check = check_id,
     doc = "id of the run in the project; by default a new one" },
 }
 for name, row in next, FileLogger.options do WandbLogger.options[name] = row end
+
+WandbLogger.__arguments = "| name save_dir version offline dir id anonymous project log_model "
+  .. "experiment prefix checkpoint_name add_file_policy"
+
+--- WandbLogger{project = "digits", save_dir = "logs"}
+function WandbLogger:init(options) FileLogger.init(self, options or {}) end
 
 local bytes <const>, integer <const> = protobuf.bytes, protobuf.integer
 local START <const> = ":W&B" .. string.pack("<I2I1", 0xBEE1, 0) -- and the version of the format
@@ -93,6 +102,11 @@ local function new_id(self)
     number_text(c.runtime.time()) }):sub(1, 8)
 end
 
+-- The name of a run: its own where it has one, or the last two of its folder.
+local function display_name(self)
+  return self.name ~= version.NAME and self.name or self.log_dir:match "[^/]*/?[^/]*$"
+end
+
 -- The file of a run: W&B uploads those in folders that begin with offline-.
 local function name_file(self, id)
   local root = self.save_dir == "." and "wandb" or self.save_dir .. "/wandb"
@@ -106,7 +120,7 @@ function WandbLogger:path() return self.file end
 local function head(self)
   return record(self, 21, bytes(1, bytes(1, "0.31.0") .. bytes(2, "0.70.0"))), -- header: versions
     record(self, 17, bytes(1, self.id) .. optional(2, self.entity) .. bytes(3, self.project)
-      .. optional(6, self.group) .. bytes(8, self.log_dir:match "[^/]*/?[^/]*$")
+      .. optional(6, self.group) .. bytes(8, display_name(self))
       .. bytes(13, c.runtime.hostname()) .. seconds(17, self.started)),
     record(self, 12, bytes(1, AXIS) .. bytes(6, integer(3, 1))), -- metric: defined
     record(self, 12, bytes(2, "*") .. bytes(4, AXIS) .. bytes(6, integer(1, 1) .. integer(3, 1)))

@@ -30,7 +30,7 @@ end
 function words.logger(value, save_dir)
   if value == true then value = "csv" end
   local name = type(value) == "string" and CLASSES[value]
-  return name and require("ltrain.loggers." .. name)(save_dir) or value
+  return name and require("ltrain.loggers." .. name) { save_dir = save_dir } or value
 end
 
 return words
