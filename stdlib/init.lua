@@ -37,9 +37,11 @@ local methods <const> = c.runtime.methods
 -- Files of stdlib/ops whose functions take no tensor first.
 local FUNCTIONS <const> = { ["ltrain.ops.joining"] = true, ["ltrain.ops.triangles"] = true }
 
+local METHODS <const> = { show = true, retain_grad = true }
+
 local function is_method(name)
   local file <const> = places[name]:match "^(ltrain%.ops%.[%w_]+)"
-  return name == "show" or file ~= nil and not FUNCTIONS[file]
+  return METHODS[name] or file ~= nil and not FUNCTIONS[file]
 end
 
 -- The room that has a class of the name; nil.

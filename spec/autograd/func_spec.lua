@@ -136,6 +136,16 @@ describe("lt.func", function()
     assert.equal(before, net[1].weight)
   end)
 
+  it("leaves a module its device and dtype", function()
+    local Net = lt.Module:extend "Net"
+    function Net:init() self.w = lt.parameter(lt.ones(2):to "f64") end
+    function Net:forward(x) return x * self.w, self.device, self.dtype end
+    local net = Net()
+    local out, device, dtype = func.functional_call(net, { w = lt.zeros(2):to "f64" }, lt.ones(2))
+    assert.same({ 0, 0 }, out:tolist())
+    assert.equal(net.device .. " f64", device .. " " .. dtype)
+  end)
+
   it("replaces tied tensors in all places", function()
     local net = nn.Sequential(nn.Linear(2, 2, false), nn.Linear(2, 2, false))
     net[2].weight = net[1].weight
@@ -219,7 +229,6 @@ describe("names of torch.autograd that are not here", function()
       ["return lt.set_detect_anomaly"] = "write lt.detect_anomaly",
       ["return lt.nn.utils.rnn"] = "write lt.data.pad_sequence",
       ["return x.grad_fn"] = "write x.requires_grad, or print%(x%)",
-      ["return x:retain_grad()"] = "write x:register_hook",
       ["return x:register_post_accumulate_grad_hook(print)"] = "write x:register_hook%(f%)",
     } do
       local chunk = assert(load(code, "=s", "t", { lt = lt, x = x, print = print }))

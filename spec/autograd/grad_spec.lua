@@ -93,3 +93,34 @@ describe("lt.grad", function()
     assert.same({20.0}, lt.grad((x * 2):sum(), x):tolist())
   end)
 end)
+
+describe("x:retain_grad", function()
+  it("keeps the gradient of a tensor that is no leaf", function()
+    local x = leaf{1.0, 2.0}
+    local y = x * 2
+    y:retain_grad()
+    x:retain_grad()
+    y:square():sum():backward{retain_graph = true}
+    assert.same({4.0, 8.0}, y.grad:tolist())
+    y:sum():backward()
+    assert.same({5.0, 9.0}, y.grad:tolist())
+    assert.same({10.0, 18.0}, x.grad:tolist())
+  end)
+
+  it("does not keep the tensor itself", function()
+    local weak = setmetatable({}, {__mode = "v"})
+    do
+      local y = leaf{1.0} * 2
+      y:retain_grad()
+      weak[1] = y
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.is_nil(weak[1])
+  end)
+
+  it("needs one that requires grad", function()
+    assert.matches("retain_grad: needs a tensor that requires grad: got a tensor",
+      error_of(lt.retain_grad, lt.ones(1)))
+  end)
+end)

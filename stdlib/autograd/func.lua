@@ -29,7 +29,9 @@ local func = {}
 
 local ARGNUMS <const> = { "argnums", type = "integer|table", default = 1 }
 local HAS_AUX <const> = { "has_aux", type = "boolean", default = false }
-local PLACES <const> = config.signature { ARGNUMS, HAS_AUX }
+local PLACES <const> = config.signature { ARGNUMS, HAS_AUX,
+  { "chunk_size", instead = "nothing: rows are computed one by one" },
+  { "randomness", instead = "nothing: the function is called once" } }
 local HESSIAN <const> = config.signature { ARGNUMS }
 
 -- The places of arguments out of `argnums`, of n arguments.

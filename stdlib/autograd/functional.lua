@@ -26,7 +26,9 @@ local FLAGS <const> = {
   { "create_graph", type = "boolean", default = false },
   { "strict", type = "boolean", default = false },
 }
-local PLAIN <const> = config.signature { FLAGS[1], FLAGS[2] }
+local PLAIN <const> = config.signature { FLAGS[1], FLAGS[2],
+  { "vectorize", instead = "nothing: rows are computed one by one" },
+  { "strategy", instead = "nothing: derivatives are by backward" } }
 local WITH_V <const> = config.signature { { "v", type = "tensor|table" }, FLAGS[1], FLAGS[2] }
 
 -- A tensor or a list of them as a list, and whether it was one.

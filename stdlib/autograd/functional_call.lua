@@ -102,6 +102,7 @@ function functional_call.call(module, tensors, args, options)
   end
   local is_list = type(args) == "table" and getmetatable(args) == nil
   local list = is_list and args or { args }
+  local _ = module.device -- is remembered: a forward may ask for it when the parameters are others
   local _ <close> = replace(plan_of(module, joined(tensors, who), o, who))
   local results = table.pack(module(table.unpack(list, 1, list.n or #list)))
   return table.unpack(results, 1, results.n)

@@ -128,6 +128,9 @@ elsewhere.notes = {
   monitor = "it stands beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
     .. "'val_loss'}",
   with_kwargs = "a table of options is one of the arguments",
+  mark_dirty = "forward returns a new tensor: what it writes in place has no derivative",
+  set_materialize_grads = "gradients that did not arrive are zeros",
+  setup_context = "forward gets ctx as its first argument",
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 

@@ -1,6 +1,6 @@
 -- stdlib/core/places.lua: names of `lt` that are files, loaded when first asked for; behind a colon
 -- what a room calls it. What is of ltrain.ops and takes a tensor first is a method of tensors too,
--- and so is `show`.
+-- and so are `show` and `retain_grad`.
 return {
   Accelerator = "ltrain.core.Accelerator",
   Callback = "ltrain.core.Callback",
@@ -109,6 +109,7 @@ return {
   put_ = "ltrain.ops.positions:put_",
   rad2deg = "ltrain.ops.elementwise:rad2deg",
   ravel = "ltrain.ops.arrangement:ravel",
+  retain_grad = "ltrain.autograd.retain_grad",
   rrelu = "ltrain.ops.dropouts:rrelu",
   runs = "ltrain.runs",
   save = "ltrain.files.save",

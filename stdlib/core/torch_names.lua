@@ -186,7 +186,7 @@ data = x:detach()
 grad_dtype = x.grad.dtype
 name: a tensor has no name
 grad_fn output_nr = x.requires_grad, or print(x), which names it
-retain_grad retains_grad = x:register_hook(function(g) kept = g end)
+retains_grad = x:retain_grad()
 register_post_accumulate_grad_hook = x:register_hook(f), which is called before
 reinforce volatile: PyTorch itself no longer has it
 H mH mT T = x:t(), or x:transpose(-2, -1)

@@ -214,14 +214,15 @@ end
 
 -- Computed fields.
 
--- What hangs at the end of the way that the last walk found; nil when it is no parameter any more.
+-- What hangs at the end of the way that the last walk found; nil when it is no tensor any more.
+-- While func.functional_call runs it is none of the module's parameters, but on their device.
 local function follow(module, way)
   local value = module
   for i = 1, #way do
     if type(value) ~= "table" then return nil end
     value = rawget(value, way[i])
   end
-  return c.is_parameter(value) and value or nil
+  return c.is_tensor(value) and value or nil
 end
 
 -- Steps ask for the device: the way is kept until a parameter is made, or no longer hangs there.

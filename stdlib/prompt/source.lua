@@ -109,7 +109,9 @@ end
 --- do numbers and `true`.
 function source.order(text, options)
   local places, names = {}, {}
-  for k, row in ipairs(options) do names[k] = row[1] end -- of config.signature
+  for _, row in ipairs(options) do -- of config.signature
+    if not row.instead then names[#names + 1] = row[1] end
+  end
   if names[1] then return names end
   local shared = text:find("= options {", 1, true)
   for name, option in next, options do
