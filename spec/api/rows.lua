@@ -426,6 +426,8 @@ rows.extra["dist.Group:barrier"] = "lt.dist.split(0):barrier({}, EXTRA)"
 rows.extra["dist.Group:send"] = "lt.dist.split(0):send(x, 0, {}, EXTRA)"
 
 --- Functions that take whatever comes, and why.
+rows.options["lt.callbacks.ModelPruning"] = "lt.callbacks.ModelPruning('l1_unstructured', OPTIONS)"
+
 rows.open = {
   ["lt.einsum"] = "takes any number of tensors",
   ["lt.nn.utils.checkpoint"] = "hands it to the function",

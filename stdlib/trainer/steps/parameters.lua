@@ -29,10 +29,11 @@ end
 
 --- Remembers which parameters the optimizers were made for; warns of those that none has.
 function parameters.note(state)
-  local known, stepped, left, count = { list = {}, by_name = {} }, held(state), {}, 0
+  local known, stepped = { list = {}, by_name = {}, tensors = {} }, held(state)
+  local left, count = {}, 0
   for name, tensor in state.module:named_parameters() do
     known.list[#known.list + 1] = name
-    known.by_name[name] = tensor
+    known.by_name[name], known.tensors[tensor] = tensor, true
     if tensor.requires_grad then
       count = count + 1
       if not stepped[tensor] then left[#left + 1] = name end
@@ -50,8 +51,8 @@ local function complain(state, name, what, when, tensor)
     tensor and (" (made at %s)"):format(c.runtime.parameter_line(tensor)) or "")
 end
 
---- Raises when a parameter was lost, replaced, or is new and in no optimizer. Returns what
---- walk.modules gives, nil before note.
+--- Raises when a parameter was lost, replaced, or is new and in no optimizer; one that has another
+--- name now (nn.utils.prune) is neither. Returns what walk.modules gives, nil before note.
 function parameters.check(state, when)
   local known = state.loop.parameters
   if not known then return end
@@ -61,17 +62,18 @@ function parameters.check(state, when)
     if not item.buffer then
       local name, tensor = item.name, item.value
       local before = known.by_name[name]
-      seen[name] = true
-      if before == nil then
+      seen[name], seen[tensor] = true, true
+      if before == nil and not known.tensors[tensor] then
         stepped = stepped or held(state)
         if not stepped[tensor] then complain(state, name, "is new", when, tensor) end
-      elseif not rawequal(before, tensor) then
+      elseif before and not rawequal(before, tensor) then
         complain(state, name, "was replaced", when, tensor)
       end
     end
   end
   for _, name in ipairs(known.list) do
-    if not seen[name] then complain(state, name, "was lost", when) end
+    local is_there = seen[name] or seen[known.by_name[name]]
+    if not is_there then complain(state, name, "was lost", when) end
   end
   return modules
 end
