@@ -77,7 +77,8 @@ local function check_method(self, o, pruning_fn)
   local is_named <const> = METHODS[pruning_fn]
   if o.use_global_unstructured and self._method.PRUNING_TYPE ~= "unstructured" then
     errors.blame("callbacks.ModelPruning: use_global_unstructured needs a method whose "
-      .. "PRUNING_TYPE is 'unstructured': %s has '%s'", errors.show(pruning_fn), self._method.PRUNING_TYPE)
+      .. "PRUNING_TYPE is 'unstructured': %s has '%s'", errors.show(pruning_fn),
+      self._method.PRUNING_TYPE)
   elseif is_named and pruning_fn:find "_structured$" and not o.pruning_dim then
     errors.blame("callbacks.ModelPruning: '%s' needs pruning_dim", pruning_fn)
   elseif pruning_fn == "ln_structured" and not o.pruning_norm then
