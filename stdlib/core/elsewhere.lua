@@ -57,45 +57,6 @@ elsewhere.rooms = {
   optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
             clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
   nn = { Parameter = "lt.parameter(x)" },
-  autograd = {
-    Variable = "lt.tensor: tensors have gradients themselves",
-    inference_mode = "lt.no_grad", jacobian = "lt.autograd.functional.jacobian",
-    hessian = "lt.autograd.functional.hessian", set_detect_anomaly = "lt.detect_anomaly",
-    profiler = "lt.Trainer{profiler = 'simple'}", graph = "x:register_hook(f), or "
-      .. "lt.nn.utils.checkpoint(f, ...) to keep less memory",
-    forward_ad = "lt.func.jvp, by two backwards: there is no forward mode",
-  },
-  func = {
-    linearize = "lt.func.jvp at each vector", functionalize = "the function as it is: operations "
-      .. "in place are differentiated", jacobian = "lt.func.jacrev",
-    hvp = "lt.autograd.functional.hvp", vhp = "lt.autograd.functional.vhp",
-    replace_all_batch_norm_modules_ = "net:eval(), or track_running_stats = false",
-  },
-  ["nn.utils"] = {
-    rnn = "lt.data.pad_sequence(list), and layers(x, state, {lengths = n}) in place of packed "
-      .. "sequences",
-    stateless = "lt.func.functional_call",
-    skip_init = "the layer itself, nn.Linear(2, 3), and nn.init on it",
-    remove_weight_norm = "nn.utils.remove_parametrizations(module, 'weight')",
-    remove_spectral_norm = "nn.utils.remove_parametrizations(module, 'weight')",
-    fuse_conv_bn_weights = "nn.utils.fuse_conv_bn_eval(conv, bn)",
-    fuse_linear_bn_weights = "nn.utils.fuse_linear_bn_eval(linear, bn)",
-    convert_conv2d_weight_memory_format = "nothing: layouts are chosen by the kernels",
-    convert_conv3d_weight_memory_format = "nothing: layouts are chosen by the kernels",
-    orthogonal = "nn.init.orthogonal_(w), and nn.utils.register_parametrization to keep it so",
-  },
-  ["nn.utils.parametrizations"] = {
-    orthogonal = "nn.init.orthogonal_(w), and nn.utils.register_parametrization to keep it so",
-  },
-  ["nn.utils.parametrize"] = {
-    ParametrizationList = "nn.utils.register_parametrization, which makes it",
-    transfer_parametrizations_and_params = "to:load_state_dict(from:state_dict())",
-  },
-  ["nn.utils.prune"] = {
-    PruningContainer = "a second call: it prunes what is left",
-  },
-  ["autograd.functional"] = { vmap = "lt.vmap", grad = "lt.grad", jacrev = "lt.func.jacrev",
-    jacfwd = "lt.func.jacfwd", functional_call = "lt.func.functional_call" },
   linalg = { inverse = "lt.linalg.inv" },
   json = { loads = "lt.json.decode", dumps = "lt.json.encode", parse = "lt.json.decode" },
 }

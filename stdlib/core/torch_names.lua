@@ -299,10 +299,26 @@ texts["nn.utils"] = [[
 clip_grad_norm = lt.nn.utils.clip_grad_norm_
 convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format: weights have one memory
   format
-fuse_* = net:eval(): the layers keep apart
-remove_spectral_norm remove_weight_norm = lt.nn.utils.spectral_norm: net:state_dict() has the weight
-  with it
+fuse_conv_bn_weights = lt.nn.utils.fuse_conv_bn_eval(conv, bn)
+fuse_linear_bn_weights = lt.nn.utils.fuse_linear_bn_eval(linear, bn)
+orthogonal = lt.nn.init.orthogonal_(w), and lt.nn.utils.register_parametrization to keep it so
+remove_spectral_norm remove_weight_norm = lt.nn.utils.remove_parametrizations(module, 'weight')
+rnn = lt.data.pad_sequence(list), and layer(x, state, {lengths = n}) in place of packed sequences
 skip_init: layers are initialized when they are made
+stateless = lt.func.functional_call
+]]
+
+texts["nn.utils.parametrizations"] = [[
+orthogonal = lt.nn.init.orthogonal_(w), and lt.nn.utils.register_parametrization to keep it so
+]]
+
+texts["nn.utils.parametrize"] = [[
+ParametrizationList = lt.nn.utils.register_parametrization, which makes it
+transfer_parametrizations_and_params = to:load_state_dict(from:state_dict())
+]]
+
+texts["nn.utils.prune"] = [[
+PruningContainer = a second call: it prunes what is left
 ]]
 
 texts.Module = [[
@@ -370,13 +386,35 @@ hfft ihfft = lt.fft.irfft or lt.fft.rfft
 ]]
 
 texts.autograd = [[
-NestedIOFunction variable = lt.autograd.Function
+NestedIOFunction = lt.autograd.Function
+Variable variable = lt.tensor: tensors have gradients themselves
 enforce_grad_layout_policy set_multithreading_enabled: there is nothing to set
+forward_ad = lt.func.jvp, by two backwards: there is no forward mode
+graph = x:register_hook(f), or lt.nn.utils.checkpoint(f, ...) to keep less memory
+inference_mode = lt.no_grad
+jacobian = lt.autograd.functional.jacobian
+hessian = lt.autograd.functional.hessian
+profiler = lt.Trainer{profiler = 'simple'}
+set_detect_anomaly = lt.detect_anomaly
+]]
+
+texts["autograd.functional"] = [[
+functional_call = lt.func.functional_call
+grad = lt.grad
+jacfwd = lt.func.jacfwd
+jacrev = lt.func.jacrev
+vmap = lt.vmap
 ]]
 
 texts.func = [[
 debug_unwrap: nothing is wrapped
+functionalize = the function as it is: operations in place are differentiated
+hvp = lt.autograd.functional.hvp
+jacobian = lt.func.jacrev
+linearize = lt.func.jvp at each vector
 rearrange = x:reshape(sizes):permute(dims)
+replace_all_batch_norm_modules_ = net:eval(), or track_running_stats = false
+vhp = lt.autograd.functional.vhp
 ]]
 
 texts.data = [[
