@@ -45,7 +45,9 @@ static int64_t range_field(lua_State *L, lt_bind *b, int item, int field) {
 static lt_range read_range(lua_State *L, lt_bind *b, int item) {
   size_t n = lua_rawlen(L, item);
   if (n != 2 && n != 3)
-    lt_raise(L, b, LT_EARG, "index: a range is {from, to} or {from, to, step}, got %zu numbers", n);
+    lt_raise(L, b, LT_EARG,
+             "index: a range is {from, to} or {from, to, step}, got %zu numbers: %s", n,
+             n == 0 ? "a whole dim is lt.all" : "to the end is {from, -1}");
   return (lt_range){.from = range_field(L, b, item, 1),
                     .to = range_field(L, b, item, 2),
                     .step = n == 3 ? range_field(L, b, item, 3) : 1};

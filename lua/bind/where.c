@@ -106,6 +106,21 @@ int lt_parameters(lua_State *L) {
   return 2;
 }
 
+/* runtime.parameter_names(fn) -> a list of the names of a Lua function's parameters */
+int lt_parameter_names(lua_State *L) {
+  const char *name;
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  lua_insert(L, 1); /* lua_getlocal asks the function on top */
+  for (int k = 1; (name = lua_getlocal(L, NULL, k)) != NULL; k++) {
+    lua_pushstring(L, name);
+    lt_raw_seti(L, 1, k);
+  }
+  lua_settop(L, 1);
+  return 1;
+}
+
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
   bool found = find_script(L, 1, &ar, false);

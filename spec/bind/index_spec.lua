@@ -70,9 +70,10 @@ describe("reading a range", function()
     raises("index: range {2, 5} is out of 1..4 of shape [4, 3]", function() return x({2, 5}) end)
     raises("index: range {-5, 2} is out of 1..4 of shape [4, 3]", function() return x({-5, 2}) end)
     raises("index: positions start at 1, got 0", function() return x({0, 2}) end)
-    raises("index: a range is {from, to} or {from, to, step}, got 1 numbers", function()
-      return x({1})
-    end)
+    raises("index: a range is {from, to} or {from, to, step}, got 1 numbers: to the end is "
+      .. "{from, -1}", function() return x({1}) end)
+    raises("index: a range is {from, to} or {from, to, step}, got 0 numbers: a whole dim is lt.all",
+      function() return x({}) end)
   end)
 
   it("agrees with a walk over all elements", function()

@@ -75,6 +75,9 @@ return {
     { "batch[0]", "index", "batch[0] is nil: positions count from 1", "self(batch[0])",
       base { "function Net:forward(x)", "function Net:predict_step(batch)\n  local y = "
         .. "self(batch[0])\n  return y\nend\nfunction Net:forward(x)" } },
+    { "shape[-1]", "index", "shape[-1] is nil: sizes count from 1; remedy: write x:size(-1)",
+      "x.shape[-1]", base { "function Net:forward(x)", "function Net:last(x)\n  return "
+        .. "x.shape[-1]\nend\nfunction Net:forward(x)" } },
     { "an option of a class that nothing reads", "hyper_parameter", "nothing reads 'depht'",
       "depht = 2", base { "Net{width = 16}", "Net{width = 16, depht = 2}" } },
     { "a flag that nothing reads", "hyper_parameter", "lt.args: nothing reads 'momentum'",

@@ -138,6 +138,8 @@ describe("ConcatDataset and StackDataset", function()
     assert.same({ 2, "b" }, pairs_of:get(2))
     local named <const> = data.StackDataset { x = { 1, 2 }, y = { 3, 4 } }
     assert.same({ x = 1, y = 3 }, named[1])
+    local rows <const> = data.StackDataset { x = lt.arange(4):view(2, 2), y = { 3, 4 } }
+    assert.same({ 2, 3 }, rows:get(2).x:tolist())
     assert.matches("y has 1 samples, the others have 2",
       error_of(data.StackDataset, { x = { 1, 2 }, y = { 3 } }))
   end)

@@ -56,6 +56,11 @@ describe("a large tensor of a file", function()
     assert.is_true(before == bytes_of(path))
   end)
 
+  it("is written in PyTorch's order of arguments too", function()
+    assert(lt.save({ x = lt.ones(n) }, path))
+    assert.equal(n, assert(lt.load(path)).x:sum():item())
+  end)
+
   it("stays when its file is saved over or removed", function()
     assert(lt.save(path, { x = lt.ones(n) }))
     local x = assert(lt.load(path)).x

@@ -23,6 +23,10 @@ local t = lt.Trainer(quiet{callbacks = "EarlyStopping"}) --!]],
   { "a callback of Lightning under another name", [[
 local bar = lt.callbacks.TQDMProgressBar{refresh_rate = 5} --!]],
     "callbacks: there is no 'TQDMProgressBar'; write lt.callbacks.ProgressBar{interval = 0.5}" },
+  { "a field that is called", [[
+local steps = lt.Trainer(quiet()):estimated_stepping_batches() --!]],
+    "attempt to call a number value (method 'estimated_stepping_batches'); "
+    .. "estimated_stepping_batches is a field: write it without the brackets" },
   { "a logger that there is not", [[
 local logger = lt.loggers.CometLogger{project = "p"} --!]],
     "loggers: there is no 'CometLogger'; write lt.loggers.CSVLogger, JSONLinesLogger, "

@@ -310,6 +310,8 @@ for _, kind in ipairs { "LSTM", "GRU", "RNN" } do
       text = error_of(net, x, kind == "LSTM" and { h, h } or h)
       has(text, "state must be [1, 3, 3]: got")
       has(text, "[1, 3, 4]")
+      h = lt.zeros(1, T, H)
+      has(error_of(net, x, kind == "LSTM" and { h, h } or h), "sequences are [N, T, I] here")
       if kind == "LSTM" then
         has(error_of(net, x, lt.zeros(1, N, H)), "nn.LSTM: the state must be {h, c}: got")
       end

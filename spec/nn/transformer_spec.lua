@@ -198,6 +198,8 @@ describe("Transformer", function()
     local net = made()
     assert.matches("same batch: got %[2, 3, 4%] and %[1, 3, 4%]",
       select(2, pcall(net, lt.zeros(2, 3, 4), lt.zeros(1, 3, 4))))
+    assert.matches(": sequences are %[N, T, E%] here: x:transpose%(1, 2%)",
+      select(2, pcall(net, lt.zeros(5, 2, 4), lt.zeros(3, 2, 4))))
     assert.matches("src_mask is not taken: give source_mask", select(2, pcall(net,
       lt.zeros(1, 3, 4), lt.zeros(1, 3, 4), { src_mask = lt.ones(3, 3) })))
   end)

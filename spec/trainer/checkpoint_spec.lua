@@ -315,6 +315,14 @@ describe("a checkpoint", function()
     assert.equal(0.25, again.lr)
     assert.equal(net.w:item(), again.w:item())
     assert.equal(0.5, Sized:load_from_checkpoint(path, { lr = 0.5 }).lr)
+    local Placed = tiny.Line:extend "Placed"
+    function Placed:init(kind, lr)
+      tiny.Line.init(self, { lr = lr })
+      self.kind = kind
+      self:save_hyperparameters({ lr = lr })
+    end
+    again = Placed:load_from_checkpoint(path, { kind = lt.nn.ReLU() })
+    assert.equal("ReLU() 0.25", tostring(again.kind) .. " " .. again.lr)
     local Other = Sized:extend "Other"
     function Other:init(o)
       Sized.init(self, o)

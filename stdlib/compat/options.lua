@@ -52,7 +52,7 @@ local ROWS <const> = {
   weights_save_path = { "write dirpath of the callback ModelCheckpoint" },
   distributed_backend = { "write strategy", as "strategy" },
   period = { "write every_n_epochs of the callback ModelCheckpoint" },
-  benchmark = { "kernels are chosen by shape, never by timing" },
+  benchmark = { "kernels are chosen by shape, never by timing", none, "false only" },
   model_registry = { "there is no registry" },
   suggest_integrations = { "nothing is advertised" },
 }

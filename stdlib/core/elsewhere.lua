@@ -92,6 +92,9 @@ elsewhere.notes = {
   mark_dirty = "forward returns a new tensor: what it writes in place has no derivative",
   set_materialize_grads = "gradients that did not arrive are zeros",
   setup_context = "forward gets ctx as its first argument",
+  weights = "they come from a file: net:load_state_dict(lt.load(path))",
+  pretrained = "weights come from a file: net:load_state_dict(lt.load(path))",
+  batch_first = "sequences are [N, T, E] here: leave it out",
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 

@@ -1,5 +1,6 @@
 --- stdlib/core/hyperparameters.lua: save_hyperparameters, and what load_from_checkpoint passes to
 --- init, of modules and data modules.
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -68,6 +69,20 @@ function hyperparameters.merged(saved, overrides)
   local all = tree.map(saved or {}, function(leaf) return leaf end)
   for name, value in tree.pairs(overrides or {}) do all[name] = value end
   return all
+end
+
+--- What the init of the class `own` is called with: the table of hyper-parameters, or each in its
+--- place where init names all of them: init(width, depth).
+function hyperparameters.arguments(own, hparams)
+  local names, place = c.runtime.parameter_names(own.init), {}
+  for k, name in ipairs(names) do place[name] = k - 1 end -- self is the first
+  local values = {}
+  for name, value in next, hparams do
+    if not place[name] or place[name] == 0 then return hparams end
+    values[place[name]] = value
+  end
+  if next(hparams) == nil then return hparams end
+  return table.unpack(values, 1, #names - 1)
 end
 
 return hyperparameters

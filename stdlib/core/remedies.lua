@@ -231,6 +231,10 @@ end
 
 local function of_shape() return "; shape is a table of sizes: x.shape[1], or x:size(1)" end
 
+local function of_called_field(name)
+  return ("; %s is a field: write it without the brackets"):format(name)
+end
+
 local function of_method() return "; a method is called: x:name()" end
 
 -- Rows: a pattern of Lua's messages, and a function of what it captures and the script's text.
@@ -249,9 +253,8 @@ local ROWS <const> = {
     return "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do"
   end },
   { "arithmetic on a table value %(field 'shape'%)", of_shape },
-  { "attempt to call a %a+ value %(method '([%w_]+)'%)", function(name)
-    return ("; %s is a field: write it without the brackets"):format(name)
-  end },
+  { "attempt to call a number value %(method '([%w_]+)'%)", of_called_field },
+  { "attempt to call a [^n]%a+ value %(method '([%w_]+)'%)", of_called_field },
   { "attempt to %a+ a function value", of_method },
   { "attempt to perform arithmetic on a function value", of_method },
   { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", function(name)

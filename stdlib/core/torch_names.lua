@@ -187,6 +187,7 @@ grad_dtype = x.grad.dtype
 name: a tensor has no name
 grad_fn output_nr = x.requires_grad, or print(x), which names it
 retains_grad = x:retain_grad()
+indices values = local values, indices = x:max(dim)
 register_post_accumulate_grad_hook = x:register_hook(f), which is called before
 reinforce volatile: PyTorch itself no longer has it
 H mH mT T = x:t(), or x:transpose(-2, -1)

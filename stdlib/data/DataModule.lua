@@ -47,7 +47,8 @@ function DataModule:load_from_checkpoint(file, overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
   if not checkpoint then return nil, message end
   local _ <close> = errors.reading(file)
-  local data = self(hyperparameters.merged(checkpoint.data_module_hyper_parameters, overrides))
+  local hparams = hyperparameters.merged(checkpoint.data_module_hyper_parameters, overrides)
+  local data = self(hyperparameters.arguments(self, hparams))
   if data.load_state_dict and checkpoint.data_module then
     data:load_state_dict(checkpoint.data_module)
   end

@@ -5,6 +5,7 @@
 --   local data = lt.data.StackDataset{image = {"a.png", "b.png"}, label = {3, 1}}
 --   print(data:get(2).image, data:get(2).label) -- prints: b.png	1
 
+local c = require "ltrain.c"
 local Dataset = require "ltrain.data.Dataset"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
@@ -20,8 +21,15 @@ local function is_named(args)
     and type(next(args[1])) == "string"
 end
 
+-- A tensor as a data set: sample i is its row i.
+local function rows_of(tensor)
+  return setmetatable({ get = function(_, i) return tensor[i] end },
+    { __len = function() return tensor.shape[1] end })
+end
+
 --- Samples are lists with one field a data set, or have the names of the one table that is passed.
----@param ... Dataset|table
+--- A tensor is a data set of its rows.
+---@param ... Dataset|Tensor|table
 function StackDataset:init(...)
   local args = { ... }
   local names
@@ -29,7 +37,7 @@ function StackDataset:init(...)
   self._read = {}
   for k = 1, names and #names or elements.count(args) do
     local key <const> = names and names[k] or k
-    local dataset <const> = args[key]
+    local dataset <const> = c.is_tensor(args[key]) and rows_of(args[key]) or args[key]
     if not samples.is_indexed(dataset) then
       errors.blame("StackDataset: %s must have get(i) and a length: got %s", key,
         errors.show(dataset))

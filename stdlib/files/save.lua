@@ -12,8 +12,9 @@ local FORMAT <const> = 1
 --- of a tensor is its path. A file whose name ends with .pt or .pth gets PyTorch's format instead,
 --- which torch.load reads (with weights_only too): a table with positions is a list there, another
 --- a dict. lt.load reads both. An existing file is replaced when the new one is complete. Returns
---- true, or nil and the reason.
+--- true, or nil and the reason. PyTorch's order, lt.save(value, path), is taken too.
 return function(path, value)
+  if type(path) == "table" and type(value) == "string" then path, value = value, path end
   if type(path) ~= "string" then
     errors.blame("save: the path must be a string: got %s", errors.show(path))
   elseif value == nil then

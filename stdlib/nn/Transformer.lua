@@ -66,8 +66,9 @@ CALL.src_key_padding_mask =
 function Transformer:forward(src, tgt, options)
   local o = config.check(options, CALL, "nn.Transformer")
   if src.shape[1] ~= tgt.shape[1] then
-    errors.blame("nn.Transformer: source and target must have the same batch: got %s and %s",
-      errors.show_shape(src), errors.show_shape(tgt))
+    errors.blame("nn.Transformer: source and target must have the same batch: got %s and %s%s",
+      errors.show_shape(src), errors.show_shape(tgt), src.shape[2] == tgt.shape[2]
+        and ": sequences are [N, T, E] here: x:transpose(1, 2)" or "")
   end
   local memory = self.encoder(src, { mask = o.source_mask, key_mask = o.source_key_mask })
   local y = self.decoder(tgt, memory, { mask = o.mask, key_mask = o.key_mask, causal = o.causal,

@@ -284,7 +284,7 @@ end
 
 -- A new module with a checkpoint's weights.
 local function from_checkpoint(self, checkpoint, hparams, device, strict)
-  local module = self(hparams)
+  local module = self(hyperparameters.arguments(self, hparams))
   if device then module:to(device) end
   if module.on_load_checkpoint then module:on_load_checkpoint(checkpoint) end
   module:load_state_dict(checkpoint.state_dict, { strict = strict })
@@ -294,7 +294,9 @@ end
 --- `Net:load_from_checkpoint(file, overrides)` returns a new Net with the saved hyper-parameters
 --- (those in `overrides` replaced) and the saved weights; nil and a message if the file cannot be
 --- read. It is on the CPU, or where `overrides.map_location` says, as with lt.load;
---- `overrides.strict` is that of load_state_dict, unless a hyper-parameter has that name.
+--- `overrides.strict` is that of load_state_dict, unless a hyper-parameter has that name. An init
+--- whose parameters have the names of all hyper-parameters gets each in its place, another the
+--- table.
 function module_state.load_from_checkpoint(self, file, overrides)
   hyperparameters.check_load(self, type(self) == "table" and rawget(self, "__module"), "Net", file,
     overrides)

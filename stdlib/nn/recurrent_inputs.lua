@@ -37,13 +37,15 @@ function recurrent_inputs.batch(self, x, name)
 end
 
 -- One part of a state, as [D L, N, P].
-local function part(tensor, what, shape, alone, name)
+local function part(tensor, what, shape, alone, name, steps)
   local want = alone and { shape[1], shape[3] } or shape
   local fits = c.is_tensor(tensor) and tensor.ndim == #want
   for i, size in ipairs(want) do fits = fits and tensor.shape[i] == size end
   if not fits then
-    errors.blame("%s: %s must be [%s]: got %s", name, what, table.concat(want, ", "),
-      errors.show(tensor))
+    local is_swapped = c.is_tensor(tensor) and not alone and tensor.shape[2] == steps
+    errors.blame("%s: %s must be [%s]: got %s%s", name, what, table.concat(want, ", "),
+      errors.show(tensor), is_swapped
+        and ": sequences are [N, T, I] here: layer(x:transpose(1, 2), state)" or "")
   end
   return alone and tensor:unsqueeze(2) or tensor
 end
@@ -53,14 +55,14 @@ function recurrent_inputs.state(self, state, batch, alone, name)
   if state == nil then return {} end
   local shape = { self.num_layers * self:directions(), batch.shape[1], self:output_size() }
   if self._op ~= "lstm_layer" then
-    return { h = part(state, "the state", shape, alone, name) }
+    return { h = part(state, "the state", shape, alone, name, batch.shape[2]) }
   end
   if type(state) ~= "table" or #state ~= 2 then
     errors.blame("%s: the state must be {h, c}: got %s", name, errors.show(state))
   end
   local of_cells = { shape[1], shape[2], self.hidden_size }
-  return { h = part(state[1], "h of the state", shape, alone, name),
-    c = part(state[2], "c of the state", of_cells, alone, name) }
+  return { h = part(state[1], "h of the state", shape, alone, name, batch.shape[2]),
+    c = part(state[2], "c of the state", of_cells, alone, name, batch.shape[2]) }
 end
 
 --- Lengths [N] as a tensor of the batch's device; nil where none are given.
