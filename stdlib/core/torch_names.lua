@@ -54,11 +54,6 @@ range = lt.arange(start, stop + step, step)
 logspace = lt.linspace(a, b, n):mul(math.log(base)):exp()
 normal = lt.randn(size) * std + mean
 poisson = lt.distributions.Poisson(rate):sample()
-argwhere = x:nonzero()
-nonzero_static = x:nonzero()
-take = x:flatten():index_select(1, index)
-put = x:flatten():scatter(1, index, source)
-index_put = x[index] = values
 combinations = two loops over the positions
 cross = lt.linalg.cross(x, y)
 det = lt.linalg.det(x)
@@ -98,15 +93,11 @@ is_complex isreal is_conj is_neg real imag conj conj_physical resolve_conj resol
 adjoint = x:transpose(-2, -1)
 as_strided as_strided_scatter: a tensor's strides are not chosen; unfold, diagonal and expand are
   views
-diagonal_scatter = y = x:clone(), then y:diagonal():copy_(source)
-select_scatter = y = x:clone(), then y:select(dim, index):copy_(source)
-slice_scatter = y = x:clone(), then y:narrow(dim, start, length):copy_(source)
 narrow_copy = x:narrow(dim, start, length):clone()
 split_with_sizes_copy = x:split(sizes, dim)
 alias_copy detach_copy = x:detach():clone()
 as_strided_copy col_indices_copy crow_indices_copy indices_copy values_copy view_as_complex_copy
   view_as_real_copy: tensors are dense and real, with strides that are not chosen
-index_copy index_fill = x:scatter(dim, index, source)
 matrix_exp: the exponential of a matrix is not here
 *_copy = x:%1(...):clone()
 unsafe_chunk = x:chunk(n, dim)
@@ -118,7 +109,6 @@ dequantize quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic 
   q_per_channel_zero_points q_scale q_zero_point is_quantized: there are no quantized tensors
 is_inference: there is no inference mode beside lt.no_grad
 hash_tensor = lt.hash(x)
-bilinear = lt.nn.Bilinear(in1, in2, out)
 expit = lt.sigmoid(x)
 gammaln = lt.lgamma(x)
 ndtr = (x / math.sqrt(2)):erf():add(1) / 2
@@ -233,7 +223,6 @@ random_ = x:copy_(lt.randint(low, high, x.shape))
 exponential_ cauchy_ geometric_ log_normal_ =
   x:copy_(lt.distributions.Exponential(rate):sample(x.shape))
 fill_diagonal_ = x:diagonal():fill_(value)
-index_put_ = x[index] = values
 dist = (x - y):norm()
 istft = lt.istft(x, n_fft)
 stft = lt.stft(x, n_fft)
@@ -253,10 +242,7 @@ Lazy* Uninitialized*: sizes are given when a layer is made
 LinearCrossEntropyLoss LinearCrossEntropyOptions = lt.nn.Linear and lt.nn.CrossEntropyLoss
 NLLLoss2d = lt.nn.NLLLoss(), which takes [N, C, H, W] too
 RNNBase RNNCellBase = lt.nn.RNN, lt.nn.LSTM or lt.nn.GRU
-RReLU = lt.nn.LeakyReLU(slope)
 Softmax2d = lt.nn.Softmax(2)
-TripletMarginWithDistanceLoss = lt.relu(d(a, p) - d(a, n) + margin):mean()
-AlphaDropout FeatureAlphaDropout = lt.nn.Dropout(p)
 factory_kwargs: a layer is made in f32 on the cpu; net:to{device = "cuda", dtype = "f64"} moves it
 ]]
 
@@ -270,19 +256,14 @@ adaptive_max_pool3d_with_indices = lt.nn.functional.adaptive_max_pool3d(x, size,
 max_pool1d_with_indices = lt.nn.functional.max_pool1d(x, size, {return_indices = true})
 max_pool2d_with_indices = lt.nn.functional.max_pool2d(x, size, {return_indices = true})
 max_pool3d_with_indices = lt.nn.functional.max_pool3d(x, size, {return_indices = true})
-alpha_dropout feature_alpha_dropout dropout1d dropout2d dropout3d = lt.nn.Dropout2d(p), a layer that
-  follows net:train() and net:eval()
-gumbel_softmax = ((x - (-lt.rand_like(x):log()):log()) / tau):softmax(-1)
 fractional_max_pool* = lt.nn.functional.adaptive_max_pool2d(x, size)
 rrelu* = lt.nn.functional.leaky_relu(x, slope)
-triplet_margin_with_distance_loss = lt.relu(d(a, p) - d(a, n) + margin):mean()
 linear_cross_entropy = lt.nn.functional.cross_entropy(x:linear(weight), target)
 multi_head_attention_forward = lt.nn.functional.scaled_dot_product_attention(q, k, v)
 upsample upsample_bilinear upsample_nearest = lt.nn.functional.interpolate(x, {size = size})
 pdist = lt.cdist(x, x), of which the part above the diagonal is meant
 conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 native_channel_shuffle = lt.channel_shuffle(x, groups)
-bilinear = lt.nn.Bilinear(in1, in2, out)
 ScalingType SwizzleType grouped_mm scaled_mm scaled_grouped_mm scaled_addmm scaled_addmm_: matrix
   products take f32, f64, f16 and bf16
 assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function*: this is PyTorch's own
