@@ -39,6 +39,13 @@ describe("a constructor's arguments", function()
     assert.equal(0.5, optim.StepLR(o, 7, 0.5).gamma)
   end)
 
+  it("are those of a loader too", function()
+    local loader = lt.data.DataLoader({ 1, 2, 3 }, 2, true, { drop_last = true })
+    assert.equal(1, #loader)
+    assert.equal(2, loader.batch_size)
+    assert.is_true(loader.shuffle)
+  end)
+
   it("skip an option where nil stands in its place", function()
     alike(nn.Conv2d(1, 2, 3, nil, 1), nn.Conv2d(1, 2, 3, { padding = 1 }))
   end)

@@ -302,8 +302,7 @@ describe("data.DataLoader", function()
 
   it("raises on an empty data set and on what is none", function()
     has(error_of(data.DataLoader, {}), "DataLoader: the data set is empty")
-    has(error_of(data.DataLoader, tensors(3), 5),
-      "options must be a table, {batch_size = 5}: got 5")
+    has(error_of(data.DataLoader, tensors(3), "5"), "batch_size must be an integer: got '5'")
     has(error_of(data.DataLoader, lt.ones(3)), "dataset must have get(i) and a length")
     has(error_of(data.DataLoader, nil), "got nil")
   end)

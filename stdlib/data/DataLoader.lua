@@ -27,6 +27,8 @@ local data = c.runtime.data
 local DataLoader = class.extend(nil, "DataLoader")
 
 DataLoader.extend = class.extend
+DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers collate "
+  .. "pin_memory drop_last"
 
 -- `for batch in loader do` and `ipairs(loader)` reach these.
 local function refuse_loop()
