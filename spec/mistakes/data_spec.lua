@@ -13,9 +13,6 @@ for b in d:batches() do print(b) break end]],
   { "batch_size 0", [[
 local d = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(10, 2)), {batch_size = 0}) --!]],
     "DataLoader: batch_size must be at least 1: got 0" },
-  { "batch_size without a name", [[
-local d = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(10, 2)), 32) --!]],
-    "DataLoader: options must be a table, {batch_size = 32}: got 32" },
   { "shuffle as a text", [[
 local d = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(10, 2)), {shuffle = "yes"}) --!]],
     "DataLoader: shuffle must be true or false: got 'yes'" },

@@ -10,10 +10,9 @@ local a = lt.metrics.MeanSquaredError()
 a:update(lt.ones(3), lt.ones(4)) --!]],
     "metrics.MeanSquaredError: shapes do not fit: predictions [3], targets [4]; expected the "
     .. "same" },
-  { "task, as in torchmetrics", [[
-local acc = lt.metrics.Accuracy{task = "multiclass", num_classes = 3} --!]],
-    "metrics.Accuracy: unknown option 'task'; with num_classes it is multiclass, with "
-    .. "num_labels multilabel, without them binary" },
+  { "task without its number, as in torchmetrics", [[
+local acc = lt.metrics.Accuracy("multiclass") --!]],
+    "metrics.Accuracy: task = 'multiclass' needs num_classes" },
   { "targets and predictions swapped", [[
 local acc = lt.metrics.Accuracy{num_classes = 3, average = "macro"}
 acc:update(lt.tensor({0, 1, 2}), lt.randn(3, 3)) --!]],

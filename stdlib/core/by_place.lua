@@ -24,6 +24,10 @@ local forms = setmetatable({}, { __index = function(self, text)
   return self[text]
 end })
 
+-- Options that may be a tensor. A tensor in the place of another is an input, given to a class.
+local TENSORS <const> = { weight = true, pos_weight = true, logits = true, scale_tril = true,
+  covariance_matrix = true, precision_matrix = true, thresholds = true }
+
 -- Whether a value is a table of names and values: neither a list nor an object.
 local function has_names(value)
   if type(value) ~= "table" or getmetatable(value) ~= nil then return false end
@@ -60,6 +64,7 @@ end
 --- The arguments that follow `text` (of `__arguments`) and the class's name, as init takes them.
 return function(text, where, ...)
   local form, n, named = forms[text], select("#", ...), nil
+  while n > 0 and (select(n, ...)) == nil do n = n - 1 end
   if n > 0 then named = (select(n, ...)) end
   if not has_names(named) or n <= form.own and not knows(form, named) then named = nil end
   if named then n = n - 1 end
@@ -72,7 +77,7 @@ return function(text, where, ...)
   end
   local options = named and take_named(form, values, named, where) or {}
   for k = form.own + 1, math.min(n, #form) do
-    if type(values[k]) == "userdata" and not form[k]:find "weight$" then return ... end -- an input
+    if type(values[k]) == "userdata" and not TENSORS[form[k]] then return ... end -- an input
     options[form[k]] = values[k]
   end
   local list = { table.unpack(values, 1, form.own) }

@@ -83,7 +83,6 @@ elsewhere.globals = {
 
 --- Options that are none here: why.
 elsewhere.notes = {
-  task = "with num_classes it is multiclass, with num_labels multilabel, without them binary",
   device = "a module goes there by :to(device), a Trainer by its accelerator",
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
   monitor = "it stands beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
@@ -123,10 +122,7 @@ function elsewhere.member(name)
       if members[object] and members[object][name] then return sentence(members[object][name]) end
     end
   end
-  for _, object in ipairs { "Module", "Optimizer", "Distribution" } do
-    local said = torch_names.of(object, name, {})
-    if said then return said end
-  end
+  return torch_names.of("Module", name, {})
 end
 
 --- Whose members `member` knows.

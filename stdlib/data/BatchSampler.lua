@@ -16,6 +16,8 @@ local errors = require "ltrain.core.errors"
 
 local BatchSampler = class.extend(nil, "BatchSampler")
 
+BatchSampler.__arguments = "sampler batch_size | drop_last"
+
 local OPTIONS <const> = {
   drop_last = { type = "boolean", default = false, doc = "drop the last batch if incomplete" },
 }

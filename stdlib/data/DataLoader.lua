@@ -26,6 +26,8 @@ local data = c.runtime.data
 
 local DataLoader = class.extend(nil, "DataLoader")
 
+DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers"
+
 DataLoader.extend = class.extend
 DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers collate "
   .. "pin_memory drop_last"

@@ -30,6 +30,8 @@ local data = c.runtime.data
 
 local DistributedSampler = class.extend(nil, "DistributedSampler")
 
+DistributedSampler.__arguments = "| dataset num_replicas rank shuffle seed drop_last"
+
 local OPTIONS <const> = {
   dataset = { type = "table", doc = "the data set; or give length" },
   length = { type = "integer", min = 1, doc = "number of samples" },

@@ -16,6 +16,8 @@ local samples = require "ltrain.data.loading.samples"
 
 local RandomSampler = class.extend(nil, "RandomSampler")
 
+RandomSampler.__arguments = "data_source | replacement num_samples"
+
 local OPTIONS <const> = {
   replacement = { type = "boolean", default = false, doc = "a sample may come several times" },
   num_samples = { type = "integer", min = 1, doc = "samples of an epoch; by default all" },

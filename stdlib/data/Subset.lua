@@ -9,6 +9,8 @@ local data = c.runtime.data
 
 local Subset = Dataset:extend("Subset")
 
+Subset.__arguments = "dataset indices"
+
 Subset.__index = samples.by_position(Subset)
 
 --- `positions`: a list of positions in 1..#dataset.

@@ -16,6 +16,8 @@ local errors = require "ltrain.core.errors"
 
 local SubsetRandomSampler = class.extend(nil, "SubsetRandomSampler")
 
+SubsetRandomSampler.__arguments = "indices"
+
 --- `positions`: a list of positions in 1..#dataset.
 ---@param positions table
 function SubsetRandomSampler:init(positions)

@@ -14,6 +14,8 @@ local errors = require "ltrain.core.errors"
 
 local WeightedRandomSampler = class.extend(nil, "WeightedRandomSampler")
 
+WeightedRandomSampler.__arguments = "weights num_samples | replacement"
+
 local OPTIONS <const> = {
   replacement = { type = "boolean", default = true, doc = "a sample may come several times" },
 }

@@ -7,6 +7,8 @@ local probabilities = require "ltrain.distributions.probabilities"
 
 local Bernoulli = Distribution:extend("Bernoulli")
 
+Bernoulli.__arguments = "probs | logits validate_args"
+
 Bernoulli.arg_constraints = { probs = constraints.unit_interval, logits = constraints.real }
 Bernoulli.support = constraints.boolean
 

@@ -7,6 +7,8 @@ local standard_gamma = require "ltrain.distributions.standard_gamma"
 
 local Beta = Distribution:extend("Beta")
 
+Beta.__arguments = "concentration1 concentration0 | validate_args"
+
 Beta.arg_constraints = { concentration1 = constraints.positive,
   concentration0 = constraints.positive }
 Beta.support = constraints.unit_interval

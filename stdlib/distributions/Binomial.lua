@@ -9,6 +9,8 @@ local probabilities = require "ltrain.distributions.probabilities"
 
 local Binomial = Distribution:extend("Binomial")
 
+Binomial.__arguments = "total_count probs | logits validate_args"
+
 Binomial.arg_constraints = { total_count = constraints.count, probs = constraints.unit_interval,
   logits = constraints.real }
 Binomial.support = constraints.up_to_total

@@ -9,6 +9,8 @@ local probabilities = require "ltrain.distributions.probabilities"
 
 local Categorical = Distribution:extend("Categorical")
 
+Categorical.__arguments = "probs | logits validate_args"
+
 Categorical.arg_constraints = { probs = constraints.weights, logits = constraints.log_weights }
 Categorical.support = constraints.category
 

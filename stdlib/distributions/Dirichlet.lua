@@ -8,6 +8,8 @@ local standard_gamma = require "ltrain.distributions.standard_gamma"
 
 local Dirichlet = Distribution:extend("Dirichlet")
 
+Dirichlet.__arguments = "concentration | validate_args"
+
 Dirichlet.arg_constraints = { concentration = constraints.positive }
 Dirichlet.support = constraints.simplex
 

@@ -6,6 +6,8 @@ local constraints = require "ltrain.distributions.constraints"
 
 local Exponential = Distribution:extend("Exponential")
 
+Exponential.__arguments = "rate | validate_args"
+
 Exponential.arg_constraints = { rate = constraints.positive }
 Exponential.support = constraints.non_negative
 

@@ -7,6 +7,8 @@ local standard_gamma = require "ltrain.distributions.standard_gamma"
 
 local Gamma = Distribution:extend("Gamma")
 
+Gamma.__arguments = "concentration rate | validate_args"
+
 Gamma.arg_constraints = { concentration = constraints.positive, rate = constraints.positive }
 Gamma.support = constraints.non_negative
 

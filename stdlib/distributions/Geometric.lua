@@ -7,6 +7,8 @@ local probabilities = require "ltrain.distributions.probabilities"
 
 local Geometric = Distribution:extend("Geometric")
 
+Geometric.__arguments = "probs | logits validate_args"
+
 Geometric.arg_constraints = { probs = constraints.unit_interval, logits = constraints.real }
 Geometric.support = constraints.count
 

@@ -7,6 +7,8 @@ local probabilities = require "ltrain.distributions.probabilities"
 
 local Gumbel = Distribution:extend("Gumbel")
 
+Gumbel.__arguments = "loc scale | validate_args"
+
 local EULER <const> = 0.57721566490153286
 
 Gumbel.arg_constraints = { loc = constraints.real, scale = constraints.positive }

@@ -9,6 +9,8 @@ local sum_last = require "ltrain.distributions.sum_last"
 
 local Independent = Distribution:extend("Independent")
 
+Independent.__arguments = "base_distribution reinterpreted_batch_ndims | validate_args"
+
 --- Independent(base_distribution, reinterpreted_batch_ndims, options)
 function Independent:init(base_distribution, reinterpreted_batch_ndims, options)
   local where <const> = "distributions.Independent"

@@ -6,6 +6,8 @@ local constraints = require "ltrain.distributions.constraints"
 
 local Laplace = Distribution:extend("Laplace")
 
+Laplace.__arguments = "loc scale | validate_args"
+
 Laplace.arg_constraints = { loc = constraints.real, scale = constraints.positive }
 
 --- Laplace(loc, scale, options)

@@ -6,6 +6,8 @@ local TransformedDistribution = require "ltrain.distributions.TransformedDistrib
 
 local LogNormal = TransformedDistribution:extend("LogNormal")
 
+LogNormal.__arguments = "loc scale | validate_args"
+
 --- LogNormal(loc, scale, options): of the logarithms
 function LogNormal:init(loc, scale, options)
   local base = Normal(loc, scale, options)

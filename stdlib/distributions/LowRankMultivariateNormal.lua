@@ -11,6 +11,8 @@ local linalg = require "ltrain.linalg"
 
 local LowRankMultivariateNormal = Distribution:extend("LowRankMultivariateNormal")
 
+LowRankMultivariateNormal.__arguments = "loc cov_factor cov_diag | validate_args"
+
 LowRankMultivariateNormal.arg_constraints = { loc = constraints.real, cov_factor = constraints.real,
   cov_diag = constraints.positive }
 

@@ -9,6 +9,8 @@ local errors = require "ltrain.core.errors"
 
 local MixtureSameFamily = Distribution:extend("MixtureSameFamily")
 
+MixtureSameFamily.__arguments = "mixture_distribution component_distribution | validate_args"
+
 --- MixtureSameFamily(mixture_distribution, component_distribution, options): a Categorical [B...]
 --- over K components, and a distribution [B..., K]
 function MixtureSameFamily:init(mixture_distribution, component_distribution, options)

@@ -9,6 +9,9 @@ local errors = require "ltrain.core.errors"
 
 local MultivariateNormal = Distribution:extend("MultivariateNormal")
 
+MultivariateNormal.__arguments = "loc | covariance_matrix precision_matrix scale_tril"
+  .. " validate_args"
+
 MultivariateNormal.arg_constraints = { loc = constraints.real,
   covariance_matrix = constraints.covariance, scale_tril = constraints.lower_cholesky }
 

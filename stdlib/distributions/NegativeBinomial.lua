@@ -9,6 +9,8 @@ local probabilities = require "ltrain.distributions.probabilities"
 
 local NegativeBinomial = Distribution:extend("NegativeBinomial")
 
+NegativeBinomial.__arguments = "total_count probs | logits validate_args"
+
 NegativeBinomial.arg_constraints = { total_count = constraints.non_negative,
   probs = constraints.half_open_unit_interval, logits = constraints.real }
 NegativeBinomial.support = constraints.count

@@ -6,6 +6,8 @@ local constraints = require "ltrain.distributions.constraints"
 
 local Normal = Distribution:extend("Normal")
 
+Normal.__arguments = "loc scale | validate_args"
+
 Normal.arg_constraints = { loc = constraints.real, scale = constraints.positive }
 
 --- Normal(loc, scale, options)

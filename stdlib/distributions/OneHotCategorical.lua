@@ -8,6 +8,8 @@ local constraints = require "ltrain.distributions.constraints"
 
 local OneHotCategorical = Distribution:extend("OneHotCategorical")
 
+OneHotCategorical.__arguments = "probs | logits validate_args"
+
 OneHotCategorical.support = constraints.one_hot
 
 --- OneHotCategorical(probs, options), OneHotCategorical{logits = x}

@@ -7,6 +7,8 @@ local counts = require "ltrain.distributions.counts"
 
 local Poisson = Distribution:extend("Poisson")
 
+Poisson.__arguments = "rate | validate_args"
+
 Poisson.arg_constraints = { rate = constraints.non_negative }
 Poisson.support = constraints.count
 

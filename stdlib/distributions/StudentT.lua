@@ -7,6 +7,8 @@ local standard_gamma = require "ltrain.distributions.standard_gamma"
 
 local StudentT = Distribution:extend("StudentT")
 
+StudentT.__arguments = "df loc scale | validate_args"
+
 StudentT.arg_constraints = { df = constraints.positive, loc = constraints.real,
   scale = constraints.positive }
 

@@ -17,6 +17,8 @@ local sum_last = require "ltrain.distributions.sum_last"
 
 local TransformedDistribution = Distribution:extend("TransformedDistribution")
 
+TransformedDistribution.__arguments = "base_distribution transforms | validate_args"
+
 --- TransformedDistribution(base_distribution, transforms, options): a transform or a list of them
 function TransformedDistribution:init(base_distribution, transforms, options)
   if not class.is_a(base_distribution, Distribution) then

@@ -6,6 +6,8 @@ local constraints = require "ltrain.distributions.constraints"
 
 local Uniform = Distribution:extend("Uniform")
 
+Uniform.__arguments = "low high | validate_args"
+
 Uniform.arg_constraints = { high = constraints.above_low }
 Uniform.support = constraints.interval
 

@@ -6,6 +6,8 @@ local constraints = require "ltrain.distributions.constraints"
 
 local Weibull = Distribution:extend("Weibull")
 
+Weibull.__arguments = "scale concentration | validate_args"
+
 local EULER <const> = 0.57721566490153286
 
 Weibull.arg_constraints = { scale = constraints.positive, concentration = constraints.positive }

@@ -15,6 +15,7 @@ local probabilities = {}
 --- probs, logits and options of the arguments of a constructor: probabilities, or {probs =} or
 --- {logits =}.
 function probabilities.of(argument, options, where)
+  if argument == nil then argument, options = options, nil end
   if type(argument) ~= "table" then return argument, nil, options end
   local o = config.check(argument, OPTIONS, where)
   if (o.probs == nil) == (o.logits == nil) then
@@ -36,6 +37,9 @@ function probabilities.set(self, names, values, probs, options)
   all[count + 1], all[count + 2], values[count + 1] = "probs", "logits", probs
   local where <const> = "distributions." .. getmetatable(self).__name
   values, options = self:_by_name(all, values, options)
+  if options and options.logits ~= nil then
+    values[count + 2], options = options.logits, { validate_args = options.validate_args }
+  end
   if (values[count + 1] == nil) == (values[count + 2] == nil) then
     errors.blame("%s: either probs or logits is needed", where)
   end

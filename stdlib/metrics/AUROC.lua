@@ -15,6 +15,8 @@ local errors = require "ltrain.core.errors"
 
 local AUROC = Curve:extend("AUROC")
 
+AUROC.__arguments = "| task thresholds num_classes num_labels average max_fpr ignore_index"
+
 AUROC.higher_is_better = true
 
 AUROC.options = Curve.options_with {

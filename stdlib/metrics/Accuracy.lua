@@ -9,6 +9,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local Accuracy = StatScores:extend("Accuracy")
 
+Accuracy.__arguments = "| task threshold num_classes num_labels average"
+
 Accuracy.higher_is_better = true
 
 Accuracy.of_present = true

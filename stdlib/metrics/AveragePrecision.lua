@@ -7,6 +7,8 @@ local c = require "ltrain.c"
 
 local AveragePrecision = Curve:extend("AveragePrecision")
 
+AveragePrecision.__arguments = "| task thresholds num_classes num_labels average ignore_index"
+
 AveragePrecision.higher_is_better = true
 
 AveragePrecision.options = Curve.of_area

@@ -12,6 +12,8 @@ local ngrams = require "ltrain.metrics.ngrams"
 
 local BLEUScore = Metric:extend("BLEUScore")
 
+BLEUScore.__arguments = "| n_gram smooth weights"
+
 BLEUScore.higher_is_better = true
 
 BLEUScore.options = {

@@ -13,9 +13,12 @@ local labelled = require "ltrain.metrics.labelled"
 
 local CalibrationError = Metric:extend("CalibrationError")
 
+CalibrationError.__arguments = "| task n_bins norm num_classes ignore_index"
+
 CalibrationError.higher_is_better = false
 
 CalibrationError.options = {
+  task = labelled.task,
   num_classes = { type = "integer", min = 2, doc = "number of classes; binary without it" },
   n_bins = { type = "integer", default = 15, min = 1, doc = "number of bins" },
   norm = { type = "string", default = "l1", choices = { "l1", "l2", "max" },
@@ -28,6 +31,7 @@ CalibrationError.options = {
 --- CalibrationError{num_classes = 10, n_bins = 15, norm = "l1"}
 function CalibrationError:init(options)
   local o = config.check(options, self.options, "metrics.CalibrationError")
+  labelled.check_task("CalibrationError", o)
   for name, value in next, o do self[name] = value end
   -- A confidence of exactly 1 has a bin of its own, as in torchmetrics.
   self:add_state("count", c.zeros({ o.n_bins + 1 }, { dtype = "i64" }))

@@ -15,6 +15,8 @@ local errors = require "ltrain.core.errors"
 
 local ClasswiseWrapper = Wrapper:extend("ClasswiseWrapper")
 
+ClasswiseWrapper.__arguments = "metric | labels prefix postfix"
+
 -- The value of one class: what a loop logs.
 local OfClass = Wrapper:extend("OfClass")
 

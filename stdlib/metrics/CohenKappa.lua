@@ -7,6 +7,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local CohenKappa = ConfusionMatrix:extend("CohenKappa")
 
+CohenKappa.__arguments = "| task threshold num_classes weights ignore_index"
+
 CohenKappa.higher_is_better = true
 
 local shared <const> = ConfusionMatrix.options

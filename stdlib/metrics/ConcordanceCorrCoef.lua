@@ -6,6 +6,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local ConcordanceCorrCoef = Moments:extend("ConcordanceCorrCoef")
 
+ConcordanceCorrCoef.__arguments = "| num_outputs"
+
 ConcordanceCorrCoef.higher_is_better = true
 
 --- ConcordanceCorrCoef()

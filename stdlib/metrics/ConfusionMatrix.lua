@@ -9,6 +9,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local ConfusionMatrix = Metric:extend("ConfusionMatrix")
 
+ConfusionMatrix.__arguments = "| task threshold num_classes num_labels normalize ignore_index"
+
 ConfusionMatrix.options = predictions.with {
   normalize = { type = "string", default = "none", choices = { "none", "true", "pred", "all" },
     doc = "divide by the sum of each row, of each column, or of all" },

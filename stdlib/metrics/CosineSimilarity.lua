@@ -8,6 +8,8 @@ local errors = require "ltrain.core.errors"
 
 local CosineSimilarity = Pointwise:extend("CosineSimilarity")
 
+CosineSimilarity.__arguments = "| reduction"
+
 CosineSimilarity.higher_is_better = true
 
 CosineSimilarity.options = {

@@ -9,6 +9,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local DiceScore = Metric:extend("DiceScore")
 
+DiceScore.__arguments = "| num_classes include_background average aggregation_level"
+
 DiceScore.higher_is_better = true
 
 DiceScore.options = {

@@ -3,6 +3,8 @@ local Transcript = require "ltrain.metrics.transcript"
 
 local EditDistance = Transcript:extend("EditDistance")
 
+EditDistance.__arguments = "| substitution_cost reduction"
+
 EditDistance.options = {
   substitution_cost = { type = "integer", default = 1, min = 0,
     doc = "the cost of a substitution" },

@@ -4,6 +4,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local ExplainedVariance = Moments:extend("ExplainedVariance")
 
+ExplainedVariance.__arguments = "| multioutput"
+
 ExplainedVariance.higher_is_better = true
 
 ExplainedVariance.options = {

@@ -6,6 +6,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local F1 = FBetaScore:extend("F1")
 
+F1.__arguments = "| task threshold num_classes num_labels average"
+
 F1.options = StatScores.options_with { zero_division = FBetaScore.options.zero_division }
 
 --- F1{num_classes = 10, average = "macro"}

@@ -4,6 +4,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local FBetaScore = StatScores:extend("FBetaScore")
 
+FBetaScore.__arguments = "| task beta threshold num_classes num_labels average"
+
 FBetaScore.higher_is_better = true
 
 FBetaScore.options = StatScores.options_with {

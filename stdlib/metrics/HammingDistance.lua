@@ -6,6 +6,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local HammingDistance = StatScores:extend("HammingDistance")
 
+HammingDistance.__arguments = "| task threshold num_classes num_labels average"
+
 HammingDistance.higher_is_better = false
 
 --- HammingDistance{num_labels = 5, average = "micro"}

@@ -5,6 +5,8 @@ local c = require "ltrain.c"
 
 local JaccardIndex = StatScores:extend("JaccardIndex")
 
+JaccardIndex.__arguments = "| task threshold num_classes num_labels average ignore_index"
+
 JaccardIndex.higher_is_better = true
 
 JaccardIndex.options = StatScores.options_with {

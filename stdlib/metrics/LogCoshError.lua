@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local LogCoshError = Pointwise:extend("LogCoshError")
 
+LogCoshError.__arguments = "| num_outputs"
+
 LogCoshError.higher_is_better = false
 
 LogCoshError.options = {

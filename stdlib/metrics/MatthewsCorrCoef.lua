@@ -10,6 +10,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local MatthewsCorrCoef = ConfusionMatrix:extend("MatthewsCorrCoef")
 
+MatthewsCorrCoef.__arguments = "| task threshold num_classes num_labels ignore_index"
+
 MatthewsCorrCoef.higher_is_better = true
 
 MatthewsCorrCoef.options = predictions.options

@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MeanAbsoluteError = Pointwise:extend("MeanAbsoluteError")
 
+MeanAbsoluteError.__arguments = "| num_outputs"
+
 MeanAbsoluteError.higher_is_better = false
 
 MeanAbsoluteError.options = {

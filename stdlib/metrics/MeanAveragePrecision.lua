@@ -13,6 +13,8 @@ local errors = require "ltrain.core.errors"
 
 local MeanAveragePrecision = Metric:extend("MeanAveragePrecision")
 
+MeanAveragePrecision.__arguments = "| box_format"
+
 MeanAveragePrecision.higher_is_better = true
 
 -- A list of numbers that rises.

@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MeanSquaredError = Pointwise:extend("MeanSquaredError")
 
+MeanSquaredError.__arguments = "| squared num_outputs"
+
 MeanSquaredError.higher_is_better = false
 
 MeanSquaredError.options = {

@@ -24,6 +24,8 @@ local together = require "ltrain.core.together"
 
 local MetricTracker = class.extend(nil, "MetricTracker")
 
+MetricTracker.__arguments = "metric | maximize"
+
 local OPTIONS <const> = {
   maximize = { type = "any",
     doc = "true: the greatest value is the best, false: the least; of a collection also a table of "

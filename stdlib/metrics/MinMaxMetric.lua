@@ -21,6 +21,8 @@ local shape = require "ltrain.core.shape"
 
 local MinMaxMetric = Wrapper:extend("MinMaxMetric")
 
+MinMaxMetric.__arguments = "base_metric"
+
 -- One of the three values: what a loop logs.
 local OfField = Wrapper:extend("OfField")
 

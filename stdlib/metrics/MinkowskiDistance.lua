@@ -3,6 +3,8 @@ local Pointwise = require "ltrain.metrics.pointwise"
 
 local MinkowskiDistance = Pointwise:extend("MinkowskiDistance")
 
+MinkowskiDistance.__arguments = "| p"
+
 MinkowskiDistance.higher_is_better = false
 
 MinkowskiDistance.options = {

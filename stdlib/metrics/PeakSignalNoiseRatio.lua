@@ -5,6 +5,8 @@ local data_range = require "ltrain.metrics.data_range"
 
 local PeakSignalNoiseRatio = Pointwise:extend("PeakSignalNoiseRatio")
 
+PeakSignalNoiseRatio.__arguments = "| data_range base"
+
 PeakSignalNoiseRatio.higher_is_better = true
 
 PeakSignalNoiseRatio.options = {

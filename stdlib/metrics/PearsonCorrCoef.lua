@@ -3,6 +3,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local PearsonCorrCoef = Moments:extend("PearsonCorrCoef")
 
+PearsonCorrCoef.__arguments = "| num_outputs"
+
 --- PearsonCorrCoef()
 function PearsonCorrCoef:init(options) Moments.init(self, options) end
 

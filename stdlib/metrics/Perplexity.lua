@@ -9,6 +9,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local Perplexity = Metric:extend("Perplexity")
 
+Perplexity.__arguments = "| ignore_index"
+
 Perplexity.higher_is_better = false
 
 Perplexity.options = {

@@ -4,6 +4,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Precision = StatScores:extend("Precision")
 
+Precision.__arguments = "| task threshold num_classes num_labels average"
+
 Precision.higher_is_better = true
 
 Precision.of_present = true

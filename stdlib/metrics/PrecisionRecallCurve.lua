@@ -7,6 +7,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local PrecisionRecallCurve = Curve:extend("PrecisionRecallCurve")
 
+PrecisionRecallCurve.__arguments = "| task thresholds num_classes num_labels ignore_index"
+
 --- PrecisionRecallCurve{thresholds = 200}
 function PrecisionRecallCurve:init(options) Curve.init(self, options) end
 

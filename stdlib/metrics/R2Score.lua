@@ -7,6 +7,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local R2Score = Moments:extend("R2Score")
 
+R2Score.__arguments = "| adjusted multioutput"
+
 R2Score.higher_is_better = true
 
 R2Score.options = {

@@ -7,6 +7,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local ROC = Curve:extend("ROC")
 
+ROC.__arguments = "| task thresholds num_classes num_labels ignore_index"
+
 --- ROC{thresholds = 200}
 function ROC:init(options) Curve.init(self, options) end
 

@@ -3,6 +3,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Recall = StatScores:extend("Recall")
 
+Recall.__arguments = "| task threshold num_classes num_labels average"
+
 Recall.higher_is_better = true
 
 Recall.of_present = true

@@ -4,6 +4,8 @@ local Moments = require "ltrain.metrics.moments"
 
 local RelativeSquaredError = Moments:extend("RelativeSquaredError")
 
+RelativeSquaredError.__arguments = "| num_outputs squared"
+
 RelativeSquaredError.higher_is_better = false
 
 RelativeSquaredError.options = {

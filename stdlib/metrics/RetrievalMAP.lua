@@ -4,6 +4,8 @@ local Retrieval = require "ltrain.metrics.retrieval"
 
 local RetrievalMAP = Retrieval:extend("RetrievalMAP")
 
+RetrievalMAP.__arguments = "| empty_target_action ignore_index top_k"
+
 --- RetrievalMAP{top_k = 10}
 function RetrievalMAP:init(options) Retrieval.init(self, options) end
 

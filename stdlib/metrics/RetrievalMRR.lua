@@ -3,6 +3,8 @@ local Retrieval = require "ltrain.metrics.retrieval"
 
 local RetrievalMRR = Retrieval:extend("RetrievalMRR")
 
+RetrievalMRR.__arguments = "| empty_target_action ignore_index top_k"
+
 --- RetrievalMRR{top_k = 10}
 function RetrievalMRR:init(options) Retrieval.init(self, options) end
 

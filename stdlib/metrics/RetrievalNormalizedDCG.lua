@@ -6,6 +6,8 @@ local Retrieval = require "ltrain.metrics.retrieval"
 
 local RetrievalNormalizedDCG = Retrieval:extend("RetrievalNormalizedDCG")
 
+RetrievalNormalizedDCG.__arguments = "| empty_target_action ignore_index top_k"
+
 --- RetrievalNormalizedDCG{top_k = 10}
 function RetrievalNormalizedDCG:init(options) Retrieval.init(self, options) end
 

@@ -15,6 +15,8 @@ local shape = require "ltrain.core.shape"
 
 local Running = Metric:extend("Running")
 
+Running.__arguments = "base_metric | window"
+
 Running.options = {
   window = { type = "integer", default = 5, min = 1, doc = "number of updates" },
 }

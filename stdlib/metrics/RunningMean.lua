@@ -4,6 +4,8 @@ local Running = require "ltrain.metrics.Running"
 
 local RunningMean = Running:extend("RunningMean")
 
+RunningMean.__arguments = "| window"
+
 --- RunningMean{window = 100}
 function RunningMean:init(options) Running.init(self, Mean(), options) end
 

@@ -4,6 +4,8 @@ local Running = require "ltrain.metrics.Running"
 
 local RunningSum = Running:extend("RunningSum")
 
+RunningSum.__arguments = "| window"
+
 --- RunningSum{window = 100}
 function RunningSum:init(options) Running.init(self, Sum(), options) end
 

@@ -11,6 +11,8 @@ local labelled = require "ltrain.metrics.labelled"
 
 local SpearmanCorrCoef = Metric:extend("SpearmanCorrCoef")
 
+SpearmanCorrCoef.__arguments = "| num_outputs"
+
 SpearmanCorrCoef.higher_is_better = true
 
 SpearmanCorrCoef.options = { num_outputs = Moments.rows.num_outputs }

@@ -3,6 +3,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Specificity = StatScores:extend("Specificity")
 
+Specificity.__arguments = "| task threshold num_classes num_labels average"
+
 Specificity.higher_is_better = true
 
 --- Specificity{num_classes = 10, average = "macro"}

@@ -10,6 +10,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local StatScores = Metric:extend("StatScores")
 
+StatScores.__arguments = "| task threshold num_classes num_labels average"
+
 StatScores.options = predictions.with {
   average = { type = "string", choices = { "macro", "micro", "weighted", "none" },
     doc = "over classes: the mean over those that occur, the score of all counts, the mean "

@@ -11,6 +11,9 @@ local labelled = require "ltrain.metrics.labelled"
 
 local StructuralSimilarityIndexMeasure = Metric:extend("StructuralSimilarityIndexMeasure")
 
+StructuralSimilarityIndexMeasure.__arguments = "| gaussian_kernel sigma kernel_size reduction"
+  .. " data_range k1 k2"
+
 StructuralSimilarityIndexMeasure.higher_is_better = true
 
 local function even(value) return value % 2 == 0 and "must be odd" or nil end

@@ -13,6 +13,7 @@ local labelled = require "ltrain.metrics.labelled"
 local Curve = Metric:extend("Curve")
 
 local ROWS <const> = {
+  task = labelled.task,
   num_classes = { type = "integer", min = 2,
     doc = "number of classes: labels are ids; one class versus the rest" },
   num_labels = { type = "integer", min = 2, doc = "number of labels per row, each 0 or 1" },
@@ -62,6 +63,7 @@ end
 function Curve:init(options)
   local who = getmetatable(self).__name
   local o = config.check(options, self.options, "metrics." .. who)
+  labelled.check_task(who, o)
   if self.options.average then
     labelled.check_average(who, o, "'macro', 'weighted' or 'none'")
   elseif o.num_classes and o.num_labels then

@@ -58,6 +58,19 @@ function labelled.check_threshold(who, o)
   end
 end
 
+--- The row of an option that says again what num_classes and num_labels say.
+labelled.task = { type = "string", choices = { "binary", "multiclass", "multilabel" },
+  doc = "multiclass needs num_classes, multilabel num_labels; without task these say it" }
+
+--- Raises unless the task is that of num_classes and num_labels.
+function labelled.check_task(who, o)
+  local said = o.num_classes and "multiclass" or o.num_labels and "multilabel" or "binary"
+  if o.task == nil or o.task == said then return end
+  errors.blame("metrics.%s: task = '%s' %s", who, o.task, o.task == "binary"
+    and "has neither num_classes nor num_labels" or o.task == "multiclass" and "needs num_classes"
+    or "needs num_labels")
+end
+
 --- Whether both have one shape.
 labelled.same_shape = has_shape
 

@@ -9,6 +9,7 @@ local predictions = {}
 
 --- Rows of options of metrics that compare predictions with labels.
 predictions.options = {
+  task = labelled.task,
   num_classes = { type = "integer", min = 2, doc = "number of classes: labels are ids" },
   num_labels = { type = "integer", min = 2, doc = "number of labels per row, each 0 or 1" },
   ignore_index = { type = "integer", doc = "elements with this label are ignored" },
@@ -30,6 +31,7 @@ end
 function predictions.take(metric, options)
   local who = getmetatable(metric).__name
   local o = config.check(options, metric.options, "metrics." .. who)
+  labelled.check_task(who, o)
   labelled.check_threshold(who, o)
   for name, value in next, o do metric[name] = value end
   return who, o

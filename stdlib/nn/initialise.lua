@@ -7,6 +7,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
+local option_places = require "ltrain.core.option_places"
 
 local initialise = {}
 
@@ -201,4 +202,16 @@ function initialise.default_(weight, bias)
   end
 end
 
-return exact.all(initialise, "init")
+exact.all(initialise, "init")
+
+-- Options that may be given by place, in PyTorch's order.
+local PLACES <const> = {
+  kaiming_uniform_ = "a mode nonlinearity", kaiming_normal_ = "a mode nonlinearity",
+  xavier_uniform_ = "gain", xavier_normal_ = "gain", orthogonal_ = "gain",
+  trunc_normal_ = "mean std a b", dirac_ = "groups",
+}
+for name, options in next, PLACES do
+  initialise[name] = option_places(initialise[name], "init." .. name, 1, options)
+end
+
+return initialise

@@ -5,6 +5,8 @@ local values = require "ltrain.transforms.values"
 
 local CenterCrop = Transform:extend("CenterCrop")
 
+CenterCrop.__arguments = "size"
+
 local WHERE <const> = "transforms.CenterCrop"
 
 --- transforms.CenterCrop(224): a square; or {height, width}

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local ColorJitter = Transform:extend("ColorJitter")
 
+ColorJitter.__arguments = "| brightness contrast saturation hue"
+
 local WHERE <const> = "transforms.ColorJitter"
 local OPTIONS <const> = {
   brightness = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {least, most}" },

@@ -9,6 +9,8 @@ local mixing = require "ltrain.transforms.mixing"
 
 local CutMix = class.extend(nil, "CutMix")
 
+CutMix.__arguments = "| alpha num_classes"
+
 CutMix.extend = class.extend
 CutMix.options = mixing.OPTIONS
 

@@ -7,6 +7,8 @@ local values = require "ltrain.transforms.values"
 
 local GaussianBlur = Transform:extend("GaussianBlur")
 
+GaussianBlur.__arguments = "kernel_size | sigma"
+
 local WHERE <const> = "transforms.GaussianBlur"
 local OPTIONS <const> = {
   sigma = { type = "number|table", default = { 0.1, 2 },

@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local Grayscale = Transform:extend("Grayscale")
 
+Grayscale.__arguments = "| num_output_channels"
+
 local WHERE <const> = "transforms.Grayscale"
 local OPTIONS <const> = {
   num_output_channels = { type = "integer", default = 1, choices = { 1, 3 } },

@@ -7,6 +7,8 @@ local mixing = require "ltrain.transforms.mixing"
 
 local MixUp = class.extend(nil, "MixUp")
 
+MixUp.__arguments = "| alpha num_classes"
+
 MixUp.extend = class.extend
 MixUp.options = mixing.OPTIONS
 

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local Normalize = Transform:extend("Normalize")
 
+Normalize.__arguments = "mean std"
+
 local WHERE <const> = "transforms.Normalize"
 
 local function numbers(list, name)

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local Pad = Transform:extend("Pad")
 
+Pad.__arguments = "padding | fill padding_mode"
+
 local WHERE <const> = "transforms.Pad"
 local OPTIONS <const> = {
   fill = values.fill,

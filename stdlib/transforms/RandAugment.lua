@@ -7,6 +7,8 @@ local values = require "ltrain.transforms.values"
 
 local RandAugment = Transform:extend("RandAugment")
 
+RandAugment.__arguments = "| num_ops magnitude num_magnitude_bins interpolation fill"
+
 local WHERE <const> = "transforms.RandAugment"
 local OPTIONS <const> = {
   num_ops = { type = "integer", default = 2, min = 0, max = 100 },

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomAdjustSharpness = Transform:extend("RandomAdjustSharpness")
 
+RandomAdjustSharpness.__arguments = "sharpness_factor | p"
+
 local WHERE <const> = "transforms.RandomAdjustSharpness"
 local OPTIONS <const> = {
   p = values.p,

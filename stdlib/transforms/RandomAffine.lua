@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomAffine = Transform:extend("RandomAffine")
 
+RandomAffine.__arguments = "degrees | translate scale shear interpolation fill center"
+
 local WHERE <const> = "transforms.RandomAffine"
 local OPTIONS <const> = {
   translate = { type = "table", doc = "{x, y}: the most, as a share of width and height" },

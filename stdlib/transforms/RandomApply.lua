@@ -7,6 +7,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomApply = Transform:extend("RandomApply")
 
+RandomApply.__arguments = "transforms | p"
+
 local WHERE <const> = "transforms.RandomApply"
 local OPTIONS <const> = {
   p = values.p,

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomAutocontrast = Transform:extend("RandomAutocontrast")
 
+RandomAutocontrast.__arguments = "| p"
+
 local WHERE <const> = "transforms.RandomAutocontrast"
 local OPTIONS <const> = {
   p = values.p,

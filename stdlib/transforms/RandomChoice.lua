@@ -8,6 +8,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomChoice = Transform:extend("RandomChoice")
 
+RandomChoice.__arguments = "transforms | p"
+
 local WHERE <const> = "transforms.RandomChoice"
 local OPTIONS <const> = {
   p = { type = "table", doc = "weights; by default all are equal" },

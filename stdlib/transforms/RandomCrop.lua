@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomCrop = Transform:extend("RandomCrop")
 
+RandomCrop.__arguments = "size | padding pad_if_needed fill padding_mode"
+
 local WHERE <const> = "transforms.RandomCrop"
 local OPTIONS <const> = {
   padding = { type = "number|table",

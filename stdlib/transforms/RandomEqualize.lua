@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomEqualize = Transform:extend("RandomEqualize")
 
+RandomEqualize.__arguments = "| p"
+
 local WHERE <const> = "transforms.RandomEqualize"
 local OPTIONS <const> = {
   p = values.p,

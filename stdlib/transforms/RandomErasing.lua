@@ -7,6 +7,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomErasing = Transform:extend("RandomErasing")
 
+RandomErasing.__arguments = "| p scale ratio value"
+
 local WHERE <const> = "transforms.RandomErasing"
 local OPTIONS <const> = {
   p = values.p,

@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local RandomGrayscale = Transform:extend("RandomGrayscale")
 
+RandomGrayscale.__arguments = "| p"
+
 local WHERE <const> = "transforms.RandomGrayscale"
 local OPTIONS <const> = {
   p = { type = "number", default = 0.1, min = 0, max = 1, doc = "how often it is done" },

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomHorizontalFlip = Transform:extend("RandomHorizontalFlip")
 
+RandomHorizontalFlip.__arguments = "| p"
+
 local WHERE <const> = "transforms.RandomHorizontalFlip"
 local OPTIONS <const> = {
   p = values.p,

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomInvert = Transform:extend("RandomInvert")
 
+RandomInvert.__arguments = "| p"
+
 local WHERE <const> = "transforms.RandomInvert"
 local OPTIONS <const> = {
   p = values.p,

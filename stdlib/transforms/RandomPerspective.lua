@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomPerspective = Transform:extend("RandomPerspective")
 
+RandomPerspective.__arguments = "| distortion_scale p interpolation fill"
+
 local WHERE <const> = "transforms.RandomPerspective"
 local OPTIONS <const> = {
   distortion_scale = { type = "number", default = 0.5, min = 0, max = 1,

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomPosterize = Transform:extend("RandomPosterize")
 
+RandomPosterize.__arguments = "bits | p"
+
 local WHERE <const> = "transforms.RandomPosterize"
 local OPTIONS <const> = {
   p = values.p,

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomResizedCrop = Transform:extend("RandomResizedCrop")
 
+RandomResizedCrop.__arguments = "size | scale ratio interpolation antialias"
+
 local WHERE <const> = "transforms.RandomResizedCrop"
 local OPTIONS <const> = {
   scale = { type = "table", default = { 0.08, 1 }, doc = "least and most share of the area" },

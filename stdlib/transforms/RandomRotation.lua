@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomRotation = Transform:extend("RandomRotation")
 
+RandomRotation.__arguments = "degrees | interpolation expand center fill"
+
 local WHERE <const> = "transforms.RandomRotation"
 local OPTIONS <const> = {
   interpolation = values.interpolation("nearest"),

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomSolarize = Transform:extend("RandomSolarize")
 
+RandomSolarize.__arguments = "threshold | p"
+
 local WHERE <const> = "transforms.RandomSolarize"
 local OPTIONS <const> = {
   p = values.p,

@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local RandomVerticalFlip = Transform:extend("RandomVerticalFlip")
 
+RandomVerticalFlip.__arguments = "| p"
+
 local WHERE <const> = "transforms.RandomVerticalFlip"
 local OPTIONS <const> = {
   p = values.p,

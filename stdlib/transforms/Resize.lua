@@ -8,6 +8,8 @@ local values = require "ltrain.transforms.values"
 
 local Resize = Transform:extend("Resize")
 
+Resize.__arguments = "size | interpolation max_size antialias"
+
 local WHERE <const> = "transforms.Resize"
 local OPTIONS <const> = {
   interpolation = values.interpolation("bilinear", "bicubic"),

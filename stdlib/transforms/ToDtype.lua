@@ -5,6 +5,8 @@ local config = require "ltrain.core.config"
 
 local ToDtype = Transform:extend("ToDtype")
 
+ToDtype.__arguments = "dtype | scale"
+
 local WHERE <const> = "transforms.ToDtype"
 local OPTIONS <const> = {
   scale = { type = "boolean", default = false, doc = "0..255 becomes 0..1, or the other way" },

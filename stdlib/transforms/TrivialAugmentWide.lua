@@ -6,6 +6,8 @@ local values = require "ltrain.transforms.values"
 
 local TrivialAugmentWide = Transform:extend("TrivialAugmentWide")
 
+TrivialAugmentWide.__arguments = "| num_magnitude_bins interpolation fill"
+
 local WHERE <const> = "transforms.TrivialAugmentWide"
 local OPTIONS <const> = {
   num_magnitude_bins = { type = "integer", default = 31, min = 2 },
