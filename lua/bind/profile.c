@@ -140,8 +140,60 @@ static int open_profile(lua_State *L) {
   return 1;
 }
 
+/* Key of the registry: what is called at lines of the script. */
+static const char line_key;
+
+/* What calls the function calls it; true: the library does; nil: not known, as of a tail call. */
+static void push_name(lua_State *L, lua_Debug *ar) {
+  lua_Debug caller;
+  if (lua_getstack(L, 1, &caller) != 0 && lua_getinfo(L, "S", &caller) != 0 &&
+      lt_source_is_ours(caller.source))
+    lua_pushboolean(L, 1);
+  else if (lua_getinfo(L, "n", ar) != 0 && ar->name != NULL)
+    lua_pushstring(L, ar->name);
+  else
+    lua_pushnil(L);
+}
+
+/* Lines and calls of the script's functions, not the library's. */
+static void on_line(lua_State *L, lua_Debug *ar) {
+  if (lua_getinfo(L, "S", ar) == 0 || *ar->what == 'C' || lt_source_is_ours(ar->source)) return;
+  if (lua_rawgetp(L, LUA_REGISTRYINDEX, &line_key) != LUA_TFUNCTION) {
+    lua_pop(L, 1);
+    return;
+  }
+  lua_pushstring(L, ar->short_src);
+  lua_pushinteger(L, ar->linedefined);
+  if (ar->event == LUA_HOOKLINE) {
+    lua_pushinteger(L, ar->currentline);
+    lua_pushnil(L);
+  } else {
+    lua_pushnil(L);
+    if (ar->event == LUA_HOOKTAILCALL)
+      lua_pushnil(L);
+    else
+      push_name(L, ar);
+  }
+  lua_call(L, 4, 0);
+}
+
+/* runtime.watch_lines(fn): from now on fn(file, first line, line, nil) at each line that this
+   thread begins in a function of the script that begins at that line, and fn(file, first line, nil,
+   name) at each call of one, true in place of its name where the library calls it; fn = nil: no
+   more. Another hook of Lua stays. */
+static int watch_lines(lua_State *L) {
+  lua_settop(L, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &line_key);
+  bool on = lua_rawgetp(L, LUA_REGISTRYINDEX, &line_key) == LUA_TFUNCTION;
+  lua_Hook hook = lua_gethook(L);
+  if (on && hook == NULL) lua_sethook(L, on_line, LUA_MASKCALL | LUA_MASKLINE, 0);
+  if (!on && hook == on_line) lua_sethook(L, NULL, 0, 0);
+  return 0;
+}
+
 void lt_bind_profile(lua_State *L, lt_bind *b) {
-  static const luaL_Reg runtime[] = {{"profile", open_profile}, {NULL, NULL}};
+  static const luaL_Reg runtime[] = {
+      {"profile", open_profile}, {"watch_lines", watch_lines}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__close", profile_close}, {"__gc", profile_gc}, {NULL, NULL}};
   static const luaL_Reg methods[] = {{"close", profile_close}, {"count", profile_count},
                                      {"event", profile_event}, {"now", profile_now},

@@ -92,10 +92,70 @@ describe("profiler = 'trace'", function()
   end)
 end)
 
+describe("profiler = 'advanced'", function()
+  it("times functions and lines of the script", function()
+    local net = tiny.Line()
+    local function twice(x)
+      local y = x * 2
+      return y
+    end
+    local line = debug.getinfo(1, "l").currentline
+    function net:training_step(x)
+      local y = twice(twice(x))
+      local loss = self:loss(y)
+      return loss
+    end
+    local _, text = fit("advanced", net)
+    local file = "spec/trainer/profiler_spec.lua:"
+    local function row(name) return calls_of(text, (name:gsub("%.", "%%."))) end
+    assert.equal(6, row("training_step " .. file .. line + 1))
+    assert.equal(12, row("twice " .. file .. line - 4))
+    assert.same({ 6, 6, 12 }, { row(file .. line + 2), row(file .. line + 3),
+      row(file .. line - 3) })
+    assert.is_nil(text:find("ltrain.trainer", 1, true))
+    assert.is_nil((debug.gethook()))
+  end)
+end)
+
+describe("trainer.profiler", function()
+  it("times parts that the script names", function()
+    local net = tiny.Line()
+    function net:training_step(x)
+      local profiler = self.trainer.profiler
+      profiler:start "outer part"
+      local y, two = profiler:profile("inner part", function() return x + 1, 2 end)
+      do
+        local _ <close> = profiler:profile "block"
+        y = y * two
+      end
+      profiler:stop "outer part"
+      return self:loss(y)
+    end
+    local trainer, text = fit("simple", net)
+    assert.same({ 6, 6, 6 }, { calls_of(text, "outer part"), calls_of(text, "inner part"),
+      calls_of(text, "block") })
+    assert.equal(text, trainer.profiler:summary())
+    local plain = fit(nil, net)
+    assert.equal("", plain.profiler:summary())
+  end)
+
+  it("raises for what was not started, and what was", function()
+    local profiler = tiny.trainer().profiler
+    assert.matches("profiler:stop: 'a' was not started",
+      tiny.error_of(profiler.stop, profiler, "a"))
+    profiler:start "a"
+    assert.matches("profiler:start: 'a' has started already",
+      tiny.error_of(profiler.start, profiler, "a"))
+    profiler:stop "a"
+    assert.matches("profiler:start: the name must be a string",
+      tiny.error_of(profiler.start, profiler, 3))
+  end)
+end)
+
 describe("profiler", function()
-  it("is one of two words", function()
-    assert.matches("Trainer: profiler must be 'simple' or 'trace': got 'sample'; did you mean "
-      .. "'simple'?", tiny.error_of(tiny.trainer, { profiler = "sample" }), 1, true)
+  it("is one of three words", function()
+    assert.matches("Trainer: profiler must be 'simple', 'advanced' or 'trace': got 'sample'; did "
+      .. "you mean 'simple'?", tiny.error_of(tiny.trainer, { profiler = "sample" }), 1, true)
   end)
 
   it("looks at operations within its scope alone, composites not counted", function()

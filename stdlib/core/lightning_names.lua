@@ -24,7 +24,7 @@ local lt = {
   cli = "a script that returns {model =, data =}: ltrain run; --model.lr, --data.x",
   plugins = "lt.strategies.DDP{precision =, checkpoint_io =, cluster_environment =}",
   accelerators = "lt.Trainer{accelerator = 'cpu'}: 'cpu', 'gpu', 'auto', or an lt.Accelerator",
-  profilers = "lt.Trainer{profiler = 'simple'}, or 'trace'",
+  profilers = "lt.Trainer{profiler = 'simple'}, 'advanced' or 'trace'; trainer.profiler:profile",
   utilities = "lt.data, lt.nn.utils or lt.dist",
   AttributeDict = "a table: t.name", GradClipAlgorithmType = "'norm' or 'value'",
   EarlyStoppingReason = "a text, 'patience_exhausted' and others: callback.stopping_reason",

@@ -1,25 +1,29 @@
---- stdlib/trainer/profiler.lua: `profiler = "simple"` and `"trace"`: how long hooks, reading
---- batches and operations take.
+--- stdlib/trainer/profiler.lua: `profiler = "simple"`, `"advanced"` and `"trace"`: how long hooks,
+--- reading batches and operations take.
 --
 -- "simple" prints a table when the loop ends and writes it to profile.txt in the folder of the run;
--- "trace" also writes trace.json, which chrome://tracing and Perfetto show, one of each rank. Of a
+-- "advanced" has functions and lines of the script in it too (line_times.lua); "trace" also writes
+-- trace.json, which chrome://tracing and Perfetto show, one of each rank. Of a
 -- device of its own the time of an operation is that of its launch. Nothing is looked at, and
 -- nothing costs, without the option.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
+local line_times = require "ltrain.trainer.line_times"
 local ranges = require "ltrain.core.ranges"
 
 local profiler = {}
 
 local MOST <const> = 1000000 -- events of hooks in a trace
-local SHOWN <const> = 30 -- operations of the table
+local SHOWN <const> = 30 -- operations of the table, functions, lines
 
 -- A hook begins; what this returns is closed at its end.
 local function open_range(self, name)
+  if self.lines then self.lines:resume(name) end
   local began = self.profile:now()
   local outer <const> = self.outer and self.outer(name)
   return setmetatable({}, { __close = function()
     local seconds = self.profile:now() - began
+    if self.lines then self.lines:resume() end
     if outer then getmetatable(outer).__close(outer) end
     local action = self.actions[name] or { name = name, calls = 0, total = 0 }
     self.actions[name] = action
@@ -33,7 +37,8 @@ end
 --- A loop begins: returns the profile.
 function profiler.open(kind)
   local self = { kind = kind, actions = {}, events = kind == "trace" and {} or nil,
-    outer = ranges.open, profile = c.runtime.profile(kind == "trace") }
+    outer = ranges.open, profile = c.runtime.profile(kind == "trace"),
+    lines = kind == "advanced" and line_times.open() or nil }
   ranges.open = function(name) return open_range(self, name) end
   return self
 end
@@ -53,7 +58,7 @@ local function add_rows(lines, title, list, total, most)
   for i = 1, math.min(#list, most) do
     local name, calls, seconds = table.unpack(list[i])
     lines[#lines + 1] = ("%-36s %10d %14.4f %12.4f %8.2f"):format(name, calls,
-      seconds / calls * 1e3, seconds, seconds / total * 100)
+      seconds / math.max(calls, 1) * 1e3, seconds, seconds / total * 100)
   end
   if #list > most then lines[#lines + 1] = ("... %d more"):format(#list - most) end
 end
@@ -67,6 +72,13 @@ local function table_text(self, fn, total)
   add_rows(lines, "hook", sorted(actions), total, math.huge)
   lines[#lines + 1] = ""
   add_rows(lines, "operation", sorted(self.profile:ops()), total, SHOWN)
+  if self.lines then
+    local functions, of_lines = self.lines:rows()
+    lines[#lines + 1] = ""
+    add_rows(lines, "function of the script", sorted(functions), total, SHOWN)
+    lines[#lines + 1] = ""
+    add_rows(lines, "line of the script", sorted(of_lines), total, SHOWN)
+  end
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -100,21 +112,23 @@ local function write(path, text)
   if ok then console.say("wrote " .. path) else console.say("warning: profiler: " .. message) end
 end
 
---- It ends: prints and writes what was found. `folder`: that of the run.
+--- It ends: prints and writes what was found. `folder`: that of the run. Returns the table.
 function profiler.close(self, fn, folder)
   local _ <close> = c.runtime.plain_locale()
   local total, rank = self.profile:now(), c.dist.rank()
   self.profile:close()
+  if self.lines then self.lines:close() end
   ranges.open = self.outer
   local made = c.io.make_folder(folder)
+  local text = table_text(self, fn, total)
   if rank == 0 then
-    local text = table_text(self, fn, total)
     console.write(text)
     if made then write(folder .. "/profile.txt", text) end
   end
-  if not self.events or not made then return end
+  if not self.events or not made then return text end
   write(("%s/trace%s.json"):format(folder, rank > 0 and ".rank" .. rank or ""),
     trace_text(self, rank))
+  return text
 end
 
 return profiler

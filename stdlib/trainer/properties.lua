@@ -1,4 +1,5 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
+local Spans = require "ltrain.trainer.spans"
 local dist = require "ltrain.dist"
 local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
@@ -83,6 +84,14 @@ end
 --- Whether this process was asked to end by SIGTERM.
 function properties.received_sigterm()
   return interrupt.received(SIGTERM)
+end
+
+--- What times parts of the run that a script names (see trainer/spans.lua); the option `profiler`
+--- says whether it does.
+function properties.profiler(trainer)
+  local spans = rawget(trainer, "_spans") or Spans()
+  rawset(trainer, "_spans", spans)
+  return spans
 end
 
 --- The first logger, or nil.

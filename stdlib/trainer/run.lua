@@ -42,11 +42,13 @@ local raised <const> = c.runtime.frames.raised
 
 local function profile_of(state)
   local trainer = state.trainer
+  trainer.profiler:_reset()
   if not trainer.options.profiler then return nil end
   local profiler <const> = require "ltrain.trainer.profiler"
   local profile = profiler.open(trainer.options.profiler)
   return setmetatable({}, { __close = function()
-    profiler.close(profile, state.fn, trainer.log_dir or trainer.default_root_dir)
+    local folder = trainer.log_dir or trainer.default_root_dir
+    trainer.profiler:_reset(profiler.close(profile, state.fn, folder))
   end })
 end
 

@@ -115,9 +115,9 @@ return {
     .. "derivative, that computes the first nan: slow, for debugging"),
   nonfinite = { type = "string", default = "stop", choices = { "stop", "skip", "allow" },
     doc = "if gradients are not finite: end the fit, skip the step, or take it" },
-  profiler = { type = "string", choices = { "simple", "trace" },
-    doc = "how long hooks and operations take: a table at the end, or also trace.json for "
-      .. "chrome://tracing and Perfetto" },
+  profiler = { type = "string", choices = { "simple", "advanced", "trace" },
+    doc = "how long hooks and operations take: a table at the end, also of the script's functions "
+      .. "and lines, or also trace.json for chrome://tracing and Perfetto" },
   barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "log the module's hparams"),
   use_distributed_sampler = flag(true, "shard the data over the ranks"),
