@@ -37,7 +37,7 @@ end
 -- Tensors by name and the text that goes with them.
 local function serialise(saved)
   local tensors, text = {}, { format = FORMAT }
-  for name, value in tree.pairs(saved.state_dict) do
+  for name, value in next, saved.state_dict do
     if c.is_tensor(value) then
       tensors["model." .. name] = value
     else
