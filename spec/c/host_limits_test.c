@@ -149,8 +149,8 @@ static void every_script_that_calls_operations_is_cancelled(void **state) {
       "while true do xpcall(lt.ones, function() while true do end end, 4) end",
       "while true do pcall(coroutine.wrap(function() lt.ones(4) end)) end",
       "local co = coroutine.wrap(function() while true do pcall(lt.ones, 4) end end) co()",
-      "local _ <close> = setmetatable({}, {__close = function()"
-      " while true do pcall(lt.ones, 4) end end}) lt.ones(4)",
+      ("local _ <close> = setmetatable({}, {__close = function()"
+       " while true do pcall(lt.ones, 4) end end}) lt.ones(4)"),
       "local _ = 1", /* it did nothing more, and has heard nothing of it */
   };
   ltrain_config config = LTRAIN_CONFIG_INIT;
@@ -172,8 +172,8 @@ static void closing_ends_what_does_not_end(void **state) {
   static const char *const scripts[] = {
       "kept = setmetatable({}, {__gc = function() while true do end end})",
       "kept = setmetatable({}, {__gc = function() while true do pcall(error) end end})",
-      "kept = {} local meta = {__gc = function() while true do end end}"
-      " for k = 1, 9 do kept[k] = setmetatable({}, meta) end",
+      ("kept = {} local meta = {__gc = function() while true do end end}"
+       " for k = 1, 9 do kept[k] = setmetatable({}, meta) end"),
   };
   for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
     ltrain_config config = LTRAIN_CONFIG_INIT;

@@ -26,6 +26,12 @@ describe("ltrain without a word", function()
     assert.equal("in\n", select(2, run({}, { stdin = "print('in')" })))
   end)
 
+  it("has the library's warnings", function()
+    local status, _, err = run { "-e", "require('ltrain').nn.LSTM(2, 3, {dropout = 0.5})" }
+    assert.equal(0, status)
+    assert.matches("^ltrain: warning: nn.LSTM: dropout = 0.5 has no effect: ", err)
+  end)
+
   it("does -e and -l in order", function()
     child.write(folder .. "/m.lua", "return {n = 7}")
     local status, out, err = run { "-e", "x = 1", "-l", "m", "-eprint(x, m.n)" }

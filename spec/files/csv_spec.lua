@@ -227,5 +227,7 @@ describe("a Table", function()
     assert.matches("b%[2%] must be text as the others, got 2",
       error_of(lt.csv.table, { { "b", { "x", 2 } } }))
     assert.matches("column 1 must be {name, values}, got 'a'", error_of(lt.csv.table, { "a" }))
+    assert.matches("columns must be a list of {name, values}: got a field 'a'",
+      error_of(lt.csv.table, { a = { 1 } }))
   end)
 end)

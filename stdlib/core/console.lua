@@ -88,10 +88,10 @@ function console.say_anywhere(text)
   if world.rank == 0 then console.past(write) else write() end
 end
 
---- A warning of the runtime.
-function c.runtime.warn(text)
-  console.say("warning: " .. text)
-end
+--- A warning.
+function console.warn(text) console.say("warning: " .. text) end
+
+c.runtime.warn = console.warn -- what the runtime warns of, from here on
 
 --- Lines on stderr.
 function console.write(text)

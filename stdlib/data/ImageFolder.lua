@@ -7,6 +7,7 @@
 local Images = require "ltrain.data.Images"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
@@ -54,7 +55,7 @@ local function report(root, paths, others)
     parts[#parts + 1], count = ("%d %s"):format(n, errors.printable(extension)), count + n
   end
   if count == 0 then return end
-  c.runtime.warn(("data.ImageFolder: %s: %d of %d files are left out, not being .jpg, .jpeg, .png, "
+  console.warn(("data.ImageFolder: %s: %d of %d files are left out, not being .jpg, .jpeg, .png, "
     .. ".bmp or .webp: %s"):format(errors.printable(root), count, count + #paths,
     table.concat(parts, ", ")))
 end

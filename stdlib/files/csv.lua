@@ -100,6 +100,11 @@ end
 ---@param columns table
 function csv.table(columns)
   local made = {}
+  local name <const> = columns[1] == nil and next(columns)
+  if name then
+    errors.blame("csv.table: columns must be a list of {name, values}: got a field %s",
+      errors.show(name))
+  end
   for k, pair in elements.each(columns) do
     if type(pair) ~= "table" or type(pair[1]) ~= "string" then
       errors.blame("csv.table: column %d must be {name, values}, got %s", k, errors.show(pair))

@@ -5,6 +5,7 @@
 -- file runs no code. Tensors that share a storage in PyTorch share its memory here.
 
 local c = require "ltrain.c"
+local console = require "ltrain.core.console"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local pickle = require "ltrain.files.pickle"
@@ -136,7 +137,7 @@ local function report(path, left_out)
   local names = tree.keys(left_out)
   for k, name in ipairs(names) do names[k] = errors.printable(name) end
   if #names > 0 then
-    c.runtime.warn(("load: %s: left out, being neither tensors nor plain values: %s"):format(path,
+    console.warn(("load: %s: left out, being neither tensors nor plain values: %s"):format(path,
       table.concat(names, ", ")))
   end
 end

@@ -10,6 +10,7 @@
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local recurrent_inputs = require "ltrain.nn.recurrent_inputs"
 
@@ -47,7 +48,7 @@ function Recurrent:make(op, input_size, hidden_size, o)
       self.proj_size)
   end
   if o.dropout > 0 and o.num_layers == 1 then
-    c.runtime.warn(("%s: dropout = %g has no effect: it is applied between layers, and num_layers "
+    console.warn(("%s: dropout = %g has no effect: it is applied between layers, and num_layers "
       .. "is 1"):format(name, o.dropout))
   end
   local rows, width = GATES[op] * hidden_size, self:output_size()
