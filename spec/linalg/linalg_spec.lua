@@ -440,3 +440,58 @@ describe("LAPACKE", function()
     assert.matches("linalg.solve: needs LAPACKE: apt install liblapacke", err, 1, true)
   end)
 end)
+
+describe("linalg.matrix_exp", function()
+  it("is the sum of the series, with gradients of every order", function()
+    local t = lt.tensor{{0, -2.5}, {2.5, 0}}:to("f64") -- a rotation
+    local c, s = math.cos(2.5), math.sin(2.5)
+    near(lt.tensor({{c, -s}, {s, c}}, {dtype = "f64"}), linalg.matrix_exp(t))
+    local x = matrix(2, 3, 3)
+    near(eye(3):expand(2, 3, 3), linalg.matrix_exp(x):matmul(linalg.matrix_exp(-x)))
+    near(lt.tensor({math.exp(-30)}, {dtype = "f64"}):reshape(1, 1),
+      linalg.matrix_exp(lt.full({1, 1}, -30.0, {dtype = "f64"})), 1e-24)
+    checks_twice(linalg.matrix_exp, matrix(2, 2))
+    assert.matches("linalg.matrix_exp: needs square matrices, got %[2, 3%]",
+      error_of(linalg.matrix_exp, lt.ones(2, 3)))
+  end)
+end)
+
+describe("linalg.lu", function()
+  -- The largest |x| of a column stands below: rows are interchanged.
+  local function rows(...) return (apart(...) * 1.5):flip(-2) end
+
+  it("gives factors of any shape, with gradients of every order", function()
+    for _, shape in ipairs{{3, 3}, {2, 3, 3}, {2, 4}, {4, 2}} do
+      local A = rows(table.unpack(shape))
+      local P, L, U = linalg.lu(A)
+      near(A, P:matmul(L):matmul(U))
+      assert.equal(0, L:triu(1):abs():sum():item() + U:tril(-1):abs():sum():item())
+      assert.is_true(L:abs():amax():item() <= 1)
+      checks_twice(function(x)
+        local _, l, u = linalg.lu(x)
+        return (l * 2):square():sum() + u:square():sum()
+      end, A)
+    end
+  end)
+
+  it("has pivots as LAPACK, and solves by them", function()
+    local A, B = rows(3, 3), matrix(3, 2)
+    local LU, pivots = linalg.lu_factor(A)
+    assert.same({3, 2, 3}, pivots:tolist())
+    assert.equal("i32", pivots.dtype)
+    near(B, A:matmul(linalg.lu_solve(LU, pivots, B)))
+    near(B, turned(A):matmul(linalg.lu_solve(LU, pivots, B, {adjoint = true})))
+    near(turned(B), linalg.lu_solve(LU, pivots, turned(B), {left = false}):matmul(A))
+    checks_twice(function(x)
+      local packed, at = linalg.lu_factor(x)
+      return linalg.lu_solve(packed, at, B)
+    end, A)
+  end)
+
+  it("refuses what it cannot do", function()
+    assert.matches("linalg.lu: pivot must be true: got false",
+      error_of(linalg.lu, lt.ones(2, 2), {pivot = false}))
+    assert.matches("linalg.lu_solve: pivots must be %[.., N%] of LU %[2, 2%]: got nil",
+      error_of(linalg.lu_solve, lt.ones(2, 2), nil, lt.ones(2, 2)))
+  end)
+end)

@@ -31,7 +31,8 @@ MOST = 512  # elements of a sample that is run
 ZERO_BASED = {"dim": 1, "dims": 1, "pos": 1, "position": 1}
 
 # op_db's name -> ltrain's, where it is not the last word of it.
-RENAMED = {"nn.functional.one_hot": "one_hot", "linalg.vector_norm": "norm", "true_divide": "div",
+RENAMED = {"nn.functional.one_hot": "one_hot", "linalg.vector_norm": "norm",
+           "matrix_exp": "linalg.matrix_exp", "true_divide": "div",
            "mm": "matmul", "bmm": "matmul", "mv": "matmul", "float_power": None, "norm": None,
            "linalg.norm": None, "sum_to_size": None, "linspace": None,
            "nn.functional.unfold": None}

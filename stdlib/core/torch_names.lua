@@ -61,8 +61,9 @@ logdet slogdet = lt.linalg.slogdet(x)
 inverse = lt.linalg.inv(x)
 pinverse = lt.linalg.pinv(x)
 matrix_power = lt.linalg.matrix_power(x, n)
-lu_solve = lt.linalg.solve(A, B)
-lu lu_unpack geqrf orgqr ormqr = lt.linalg.qr(x) or lt.linalg.solve(A, B)
+lu_solve = lt.linalg.lu_solve(LU, pivots, B)
+lu lu_unpack = lt.linalg.lu(x)
+geqrf orgqr ormqr = lt.linalg.qr(x)
 cholesky = lt.linalg.cholesky(x)
 cholesky_inverse = lt.linalg.inv(L:matmul(L:t()))
 cholesky_solve = lt.linalg.solve(L:matmul(L:t()), B)
@@ -98,7 +99,7 @@ split_with_sizes_copy = x:split(sizes, dim)
 alias_copy detach_copy = x:detach():clone()
 as_strided_copy col_indices_copy crow_indices_copy indices_copy values_copy view_as_complex_copy
   view_as_real_copy: tensors are dense and real, with strides that are not chosen
-matrix_exp: the exponential of a matrix is not here
+matrix_exp = lt.linalg.matrix_exp(A)
 *_copy = x:%1(...):clone()
 unsafe_chunk = x:chunk(n, dim)
 unsafe_split unsafe_split_with_sizes split_with_sizes = x:split(sizes, dim)
@@ -257,7 +258,7 @@ max_pool1d_with_indices = lt.nn.functional.max_pool1d(x, size, {return_indices =
 max_pool2d_with_indices = lt.nn.functional.max_pool2d(x, size, {return_indices = true})
 max_pool3d_with_indices = lt.nn.functional.max_pool3d(x, size, {return_indices = true})
 fractional_max_pool* = lt.nn.functional.adaptive_max_pool2d(x, size)
-rrelu* = lt.nn.functional.leaky_relu(x, slope)
+rrelu_ = lt.nn.functional.leaky_relu(x, slope)
 linear_cross_entropy = lt.nn.functional.cross_entropy(x:linear(weight), target)
 multi_head_attention_forward = lt.nn.functional.scaled_dot_product_attention(q, k, v)
 upsample upsample_bilinear upsample_nearest = lt.nn.functional.interpolate(x, {size = size})
@@ -352,10 +353,9 @@ LinAlgError: errors are texts: pcall(lt.linalg.inv, A)
 cholesky_ex inv_ex solve_ex = pcall(lt.linalg.inv, A)
 eig eigvals: matrices that are not symmetric have complex eigenvalues; lt.linalg.eigh is for
   symmetric ones
-householder_product ldl_factor ldl_factor_ex ldl_solve lu lu_factor lu_factor_ex lu_solve polar =
+householder_product ldl_factor ldl_factor_ex ldl_solve lu_factor_ex polar =
   lt.linalg.qr, lt.linalg.svd or lt.linalg.solve
 matmul = lt.matmul(A, B)
-matrix_exp: the exponential of a matrix is not here
 matrix_sqrth = lt.linalg.eigh(A), and the root of its values
 tensorinv tensorsolve = lt.linalg.inv or lt.linalg.solve of A:reshape
 vander = x:unsqueeze(-1):pow(lt.arange(n))
@@ -363,8 +363,6 @@ vander = x:unsqueeze(-1):pow(lt.arange(n))
 
 texts.fft = [[
 Tensor = lt.tensor(list)
-fftn ifftn rfftn irfftn = lt.fft.fft2, or lt.fft.fft of one dim after the other
-hfft ihfft = lt.fft.irfft or lt.fft.rfft
 ]]
 
 texts.autograd = [[

@@ -1,50 +1,116 @@
--- stdlib/fft/planes.lua: transforms along two dims, one after the other.
+-- stdlib/fft/planes.lua: transforms along several dims, one after the other.
 
+local arguments = require "ltrain.ops.arguments"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local transforms = require "ltrain.fft.transforms"
 
 local planes = {}
 
-local PLANE <const> = {
-  s = { type = "table", doc = "the two lengths: x is cut, or filled with zeros" },
-  dims = { type = "table", default = { -2, -1 },
-    doc = "the two dims; that of the pairs does not count" },
-  norm = { type = "string", default = "backward", choices = { "backward", "ortho", "forward" },
-    doc = "as of fft" },
+local function options_of(dims, default)
+  return {
+    s = { type = "table", doc = "their lengths: x is cut, or filled with zeros" },
+    dims = { type = "table", default = default, doc = dims .. "; that of pairs does not count" },
+    norm = { type = "string", default = "backward", choices = { "backward", "ortho", "forward" },
+      doc = "as of fft" },
+  }
+end
+
+local PLANE <const> = options_of("the dims", { -2, -1 })
+local SEVERAL <const> = options_of "by default the last ones, as many as `s` has, or all"
+
+-- The dims of x in which pairs do not count, from 1, and the options of the transform of each.
+local function each(x, o, where, has_pairs)
+  arguments.tensor(x, where, "x")
+  local n <const> = x.ndim - (has_pairs and 1 or 0)
+  local dims = o.dims
+  if not dims then
+    dims = {}
+    for k = n - (o.s and #o.s or n) + 1, n do dims[#dims + 1] = k end
+  end
+  if #dims == 0 or o.s and #o.s ~= #dims then
+    errors.blame("%s: needs a dim, and a length for each: got %d dims%s", where, #dims,
+      o.s and (" and %d lengths"):format(#o.s) or "")
+  end
+  local list, seen = {}, {}
+  for k, dim in ipairs(dims) do
+    local place <const> = arguments.dim(dim, n, where)
+    if seen[place] then errors.blame("%s: dim %d is given twice", where, dim) end
+    seen[place] = true
+    local length <const> = o.s and o.s[k]
+    list[k] = { n = length ~= -1 and length or nil, dim = place, norm = o.norm }
+  end
+  return list
+end
+
+-- x transformed along each dim of the list from position `last` on down.
+local function along(x, list, last, transform)
+  for k = last, 1, -1 do x = transform(x, list[k]) end
+  return x
+end
+
+-- How each kind goes: along the last dim, and along the others before (`others_first`) or after it.
+local KINDS <const> = {
+  fft = { transforms.fft, transforms.fft, has_pairs = true },
+  ifft = { transforms.ifft, transforms.ifft, has_pairs = true },
+  rfft = { transforms.rfft, transforms.fft },
+  irfft = { transforms.irfft, transforms.ifft, has_pairs = true, others_first = true },
+  hfft = { transforms.hfft, transforms.fft, has_pairs = true, others_first = true },
+  ihfft = { transforms.ihfft, transforms.ifft },
 }
 
--- The options of each transform.
-local function both(o, where)
-  if #o.dims ~= 2 or (o.s and #o.s ~= 2) then
-    errors.blame("%s: two dims and two lengths are needed", where)
-  end
-  local function of(k) return { n = o.s and o.s[k], dim = o.dims[k], norm = o.norm } end
-  return of(1), of(2)
+local function transformed(x, o, kind, where)
+  local row <const> = KINDS[kind]
+  local list <const> = each(x, o, where, row.has_pairs)
+  local n <const> = #list
+  if row.others_first then return row[1](along(x, list, n - 1, row[2]), list[n]) end
+  return along(row[1](x, list[n]), list, n - 1, row[2])
+end
+
+local function plane(x, given, kind)
+  local where <const> = "fft." .. kind .. "2"
+  return transformed(x, config.check(given, PLANE, where), kind, where)
+end
+
+local function several(x, given, kind)
+  local where <const> = "fft." .. kind .. "n"
+  return transformed(x, config.check(given, SEVERAL, where), kind, where)
 end
 
 --- fft of the complex numbers x [..., M, N, 2] along both dims.
-function planes.fft2(x, options)
-  local first, second = both(config.check(options, PLANE, "fft.fft2"), "fft.fft2")
-  return transforms.fft(transforms.fft(x, second), first)
-end
+function planes.fft2(x, options) return (plane(x, options, "fft")) end
 
 --- The inverse of fft2.
-function planes.ifft2(x, options)
-  local first, second = both(config.check(options, PLANE, "fft.ifft2"), "fft.ifft2")
-  return transforms.ifft(transforms.ifft(x, second), first)
-end
+function planes.ifft2(x, options) return (plane(x, options, "ifft")) end
 
 --- rfft of the real numbers x [..., M, N] along the second of the dims, then fft along the first.
-function planes.rfft2(x, options)
-  local first, second = both(config.check(options, PLANE, "fft.rfft2"), "fft.rfft2")
-  return transforms.fft(transforms.rfft(x, second), first)
-end
+function planes.rfft2(x, options) return (plane(x, options, "rfft")) end
 
 --- The inverse of rfft2.
-function planes.irfft2(x, options)
-  local first, second = both(config.check(options, PLANE, "fft.irfft2"), "fft.irfft2")
-  return transforms.irfft(transforms.ifft(x, first), second)
-end
+function planes.irfft2(x, options) return (plane(x, options, "irfft")) end
+
+--- fft of the complex numbers x [..., M, N, 2] along the first dim, then hfft along the second.
+function planes.hfft2(x, options) return (plane(x, options, "hfft")) end
+
+--- The inverse of hfft2.
+function planes.ihfft2(x, options) return (plane(x, options, "ihfft")) end
+
+--- fft of the complex numbers x [..., 2] along several dims.
+function planes.fftn(x, options) return (several(x, options, "fft")) end
+
+--- The inverse of fftn.
+function planes.ifftn(x, options) return (several(x, options, "ifft")) end
+
+--- rfft of the real numbers x along the last of the dims, then fft along the others.
+function planes.rfftn(x, options) return (several(x, options, "rfft")) end
+
+--- The inverse of rfftn.
+function planes.irfftn(x, options) return (several(x, options, "irfft")) end
+
+--- fft of the complex numbers x [..., 2] along all dims but the last, then hfft along that.
+function planes.hfftn(x, options) return (several(x, options, "hfft")) end
+
+--- The inverse of hfftn.
+function planes.ihfftn(x, options) return (several(x, options, "ihfft")) end
 
 return planes

@@ -68,6 +68,29 @@ local function complex(x, o, inverse, where)
   return along(x, dim, true, true, function(y) return c.fft.complex(y, args) end)
 end
 
+local function conjugate(x)
+  return x * c.tensor({ 1, -1 }, { dtype = x.dtype, device = x.device })
+end
+
+local function real(x, o, where)
+  local dim
+  x, dim = read(x, o, where, false)
+  x = fitted(x, dim, o.n or x.shape[dim])
+  local args = { scale = scale_of(o.norm, x.shape[dim], false) }
+  return along(x, dim, false, true, function(y) return c.fft.real(y, args) end)
+end
+
+local function real_inverse(x, o, where, is_conjugate)
+  local dim
+  x, dim = read(x, o, where, true)
+  if is_conjugate then x = conjugate(x) end
+  local n = o.n or 2 * (x.shape[dim] - 1)
+  if n < 1 then errors.blame("%s: n must be at least 1: got %d", where, n) end
+  x = fitted(x, dim, n // 2 + 1)
+  local args = { n = n, scale = scale_of(o.norm, n, true) }
+  return along(x, dim, true, false, function(y) return c.fft.real_inverse(y, args) end)
+end
+
 --- The transform of the complex numbers x [..., N, 2]: sums of x e^(-2 pi i j k / N).
 function transforms.fft(x, options)
   return complex(x, config.check(options, ALONG, "fft.fft"), false, "fft.fft")
@@ -81,25 +104,34 @@ end
 --- The first half [..., N // 2 + 1, 2] of the transform of the real numbers x [..., N]; the rest
 --- are the conjugates of these.
 function transforms.rfft(x, options)
-  local o = config.check(options, ALONG, "fft.rfft")
-  local dim
-  x, dim = read(x, o, "fft.rfft", false)
-  x = fitted(x, dim, o.n or x.shape[dim])
-  local args = { scale = scale_of(o.norm, x.shape[dim], false) }
-  return along(x, dim, false, true, function(y) return c.fft.real(y, args) end)
+  return (real(x, config.check(options, ALONG, "fft.rfft"), "fft.rfft"))
 end
 
 --- The inverse of rfft: real numbers [..., n] of their half x [..., n // 2 + 1, 2]; n is even if it
 --- is not given.
 function transforms.irfft(x, options)
-  local o = config.check(options, ALONG, "fft.irfft")
-  local dim
-  x, dim = read(x, o, "fft.irfft", true)
-  local n = o.n or 2 * (x.shape[dim] - 1)
-  if n < 1 then errors.blame("fft.irfft: n must be at least 1: got %d", n) end
-  x = fitted(x, dim, n // 2 + 1)
-  local args = { n = n, scale = scale_of(o.norm, n, true) }
-  return along(x, dim, true, false, function(y) return c.fft.real_inverse(y, args) end)
+  return (real_inverse(x, config.check(options, ALONG, "fft.irfft"), "fft.irfft"))
+end
+
+-- A Hermitian transform is a real one in the other direction, which divides where that does not.
+local OTHER <const> = { backward = "forward", forward = "backward", ortho = "ortho" }
+local function turned(options, where)
+  local o = config.check(options, ALONG, where)
+  o.norm = OTHER[o.norm]
+  return o
+end
+
+--- The transform, real numbers [..., n], of a signal whose second half are the conjugates of its
+--- first half x [..., n // 2 + 1, 2]; n is even if it is not given.
+function transforms.hfft(x, options)
+  local y <const> = real_inverse(x, turned(options, "fft.hfft"), "fft.hfft", true)
+  return y
+end
+
+--- The inverse of hfft: [..., N // 2 + 1, 2] of the real numbers x [..., N].
+function transforms.ihfft(x, options)
+  local y <const> = real(x, turned(options, "fft.ihfft"), "fft.ihfft")
+  return conjugate(y)
 end
 
 return transforms

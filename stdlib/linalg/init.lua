@@ -6,6 +6,8 @@ return catalogue("ltrain.linalg", "linalg", {
   factors = { "cholesky", "eigh", "eigvalsh", "qr", "svd", "svdvals" },
   equations = { "det", "inv", "slogdet", "solve", "solve_triangular" },
   inverses = { "cond", "lstsq", "matrix_rank", "pinv" },
+  exponential = { "matrix_exp" },
+  lu = { "lu", "lu_factor", "lu_solve" },
   norms = { "matrix_norm", "norm", "vector_norm" },
   products = { "cross", "diagonal", "matrix_power", "multi_dot", "vecdot" },
 })
