@@ -1,6 +1,6 @@
 -- stdlib/fft/planes.lua: transforms along several dims, one after the other.
 
-local arguments = require "ltrain.ops.arguments"
+local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local transforms = require "ltrain.fft.transforms"
@@ -21,7 +21,7 @@ local SEVERAL <const> = options_of "by default the last ones, as many as `s` has
 
 -- The dims of x in which pairs do not count, from 1, and the options of the transform of each.
 local function each(x, o, where, has_pairs)
-  arguments.tensor(x, where, "x")
+  if not c.is_tensor(x) then errors.blame("%s: needs a tensor, got %s", where, errors.show(x)) end
   local n <const> = x.ndim - (has_pairs and 1 or 0)
   local dims = o.dims
   if not dims then
@@ -34,7 +34,10 @@ local function each(x, o, where, has_pairs)
   end
   local list, seen = {}, {}
   for k, dim in ipairs(dims) do
-    local place <const> = arguments.dim(dim, n, where)
+    local place <const> = dim < 0 and dim + n + 1 or dim
+    if place < 1 or place > n then
+      errors.blame("%s: dim %s is out of 1..%d of %s", where, dim, n, errors.show_shape(x))
+    end
     if seen[place] then errors.blame("%s: dim %d is given twice", where, dim) end
     seen[place] = true
     local length <const> = o.s and o.s[k]
