@@ -157,8 +157,36 @@ static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name
   return true;
 }
 
+/* The option of `r` that another library calls `name` (core/elsewhere.lua), NULL: none. */
+static const char *meant_elsewhere(lua_State *L, const lt_reading *r, const char *name) {
+  lt_push_require(L);
+  lua_pushliteral(L, "ltrain.core.elsewhere");
+  if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
+  lua_getfield(L, -1, "option");
+  lua_pushstring(L, name);
+  lua_newtable(L);
+  lua_Integer n = 0;
+  for (int k = 0; k < r->n_rows; k++) {
+    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    lua_pushstring(L, r->rows[k].name);
+    lua_rawseti(L, -2, ++n);
+  }
+  const char *at = r->kind->inputs;
+  size_t length;
+  for (int k = 0; (at = next_input(at, &length)) != NULL && k < r->kind->max_in; at += length, k++)
+    if (k >= r->kind->min_in) {
+      lua_pushlstring(L, at, length);
+      lua_rawseti(L, -2, ++n);
+    }
+  return lua_pcall(L, 2, 1, 0) == LUA_OK ? lua_tostring(L, -1) : NULL;
+}
+
 _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading *r,
                                      const char *name) {
+  luaL_checkstack(L, 12, "ltrain");
+  const char *meant = meant_elsewhere(L, r, name);
+  if (meant != NULL)
+    lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name, meant);
   lt_nearest nearest = {0};
   for (int k = 0; k < r->n_rows; k++)
     if (r->rows[k].type != LT_ARG_RNG_KEY) lt_consider_word(&nearest, name, r->rows[k].name);

@@ -66,4 +66,39 @@ describe("a constructor's arguments", function()
     local Same = nn.Linear:extend("Same")
     assert.equal("Same(5, 4)", tostring(Same { in_features = 5, out_features = 4 }))
   end)
+
+  it("are named by errors where another library's names stand in their places", function()
+    for wanted, call in pairs {
+      ["Dropout: unknown option 'rate'; did you mean 'p'?"] = { nn.Dropout, { rate = 0.1 } },
+      ["Linear: unknown option 'n_features'; did you mean 'in_features'?"] =
+        { nn.Linear, { n_features = 3, out_features = 2 } },
+      ["Linear: unknown option 'units'; did you mean 'out_features'?"] =
+        { nn.Linear, 3, { units = 2 } },
+      ["BatchNorm2d: unknown option 'epsilon'; did you mean 'eps'?"] =
+        { nn.BatchNorm2d, 3, { epsilon = 1 } },
+      ["LSTM: unknown option 'return_sequences'; the output has all steps"] =
+        { nn.LSTM, 2, 3, { return_sequences = true } },
+    } do
+      assert.matches(wanted, error_of(table.unpack(call)), 1, true)
+    end
+  end)
+end)
+
+describe("an option of an operation under another library's name", function()
+  local x, q = lt.ones(2, 3), lt.ones(1, 1, 2, 2)
+  for wanted, call in pairs {
+    ["sum: unknown option 'axis'; did you mean 'dims'?"] = { x.sum, x, { axis = 1 } },
+    ["softmax: unknown option 'axis'; did you mean 'dim'?"] = { x.softmax, x, { axis = 1 } },
+    ["std: unknown option 'ddof'; did you mean 'correction'?"] = { x.std, x, { ddof = 1 } },
+    ["sort: unknown option 'reverse'; did you mean 'descending'?"] =
+      { x.sort, x, { reverse = true } },
+    ["scaled_dot_product_attention: unknown option 'attn_mask'; did you mean 'mask'?"] =
+      { q.scaled_dot_product_attention, q, q, q, { attn_mask = lt.ones(2, 2) } },
+    ["scaled_dot_product_attention: unknown option 'is_causal'; did you mean 'causal'?"] =
+      { q.scaled_dot_product_attention, q, q, q, { is_causal = true } },
+  } do
+    it("is answered with ours: " .. wanted:match "^.-'.-'", function()
+      assert.matches(wanted, error_of(table.unpack(call)), 1, true)
+    end)
+  end
 end)

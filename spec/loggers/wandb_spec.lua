@@ -93,7 +93,7 @@ end
 describe("WandbLogger", function()
   it("writes a run: its config, rows and their summaries, and the end", function()
     local logger = lt.loggers.WandbLogger({ save_dir = root, project = "digits", group = "g",
-      prefix = "x/" })
+      prefix = "x/", tags = { "a", "b" }, job_type = "train", notes = "n" })
     logger:begin "fit"
     logger:log_hyperparams { lr = 0.1, act = "relu", opt = { betas = { 0.9, 0.99 } },
       api_key = "k" }
@@ -106,8 +106,9 @@ describe("WandbLogger", function()
     assert.equal("header run metric metric config history summary history summary exit",
       table.concat(kinds, " "))
     local run = list[2].fields
-    assert.same({ logger.id, "digits", "g", "ltrain_logs/version_0" },
-      { find(run, 1), find(run, 3), find(run, 6), find(run, 8) })
+    assert.same({ logger.id, "digits", "g", "train", "ltrain_logs/version_0", "n" },
+      { find(run, 1), find(run, 3), find(run, 6), find(run, 7), find(run, 8), find(run, 9) })
+    assert.same({ "a", "b" }, all(run, 10))
     assert.same({ lr = "0.1", act = '"relu"', opt = '{"betas":[0.9,0.99]}',
       api_key = '"[redacted]"' }, list[5].values)
     local first, second = list[6].values, list[8].values

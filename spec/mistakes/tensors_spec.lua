@@ -124,7 +124,7 @@ local y = lt.ones(2, 3):softmax(3) --!]],
     "softmax: dim 3 is out of range for shape [2, 3] (1..2 or -1..-2)" },
   { "axis, as in numpy", [[
 local y = lt.ones(2, 3):sum({axis = 1}) --!]],
-    "sum: unknown option 'axis'; there is: dims, keepdim" },
+    "sum: unknown option 'axis'; did you mean 'dims'?" },
   { "permute with positions from 0", [[
 local y = lt.ones(2, 3, 4):permute(0, 2, 1) --!]],
     "permute: argument 'dims': dims start at 1, got 0" },

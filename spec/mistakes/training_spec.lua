@@ -173,7 +173,7 @@ local c = lt.callbacks.EarlyStopping{} --!]],
     "callbacks.EarlyStopping: option 'monitor' is required" },
   { "mode = 'minimum'", [[
 local c = lt.callbacks.EarlyStopping{monitor = "val_loss", mode = "minimum"} --!]],
-    "callbacks.EarlyStopping: mode must be 'min' or 'max': got 'minimum'" },
+    "callbacks.EarlyStopping: mode must be 'min' or 'max': got 'minimum'; did you mean 'min'?" },
   { "log with a dot", [[
 function Net:training_step(b) local l = self(b[1]):sum() self.log("loss", l) return l end --!
 lt.Trainer(quiet()):fit(Net(), loader())]],

@@ -10,8 +10,10 @@ local GradientAccumulationScheduler = Callback:extend("GradientAccumulationSched
 GradientAccumulationScheduler.all_ranks = true
 GradientAccumulationScheduler.keeps_epoch = true
 
+GradientAccumulationScheduler.__arguments = "scheduling"
+
 --- GradientAccumulationScheduler{[0] = 1, [4] = 2}: epochs (from 0) and the number of batches from
---- them on.
+--- them on; {scheduling = {...}} is the same.
 function GradientAccumulationScheduler:init(scheduling)
   if type(scheduling) ~= "table" or next(scheduling) == nil then
     errors.blame("callbacks.GradientAccumulationScheduler: a table of epochs and numbers of "

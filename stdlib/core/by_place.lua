@@ -7,6 +7,7 @@
 -- in its field `__arguments`, a bar before those of the table: "in_features out_features | bias".
 
 local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 -- What `__arguments` says: names in order, how many are init's own, whether it takes a table.
 local function read(text)
@@ -34,12 +35,29 @@ local function has_names(value)
   return type(next(value)) == "string"
 end
 
--- Whether it is such a table in a place of init's own parameters, by the names that it has.
+-- Whether it is such a table in a place of init's own parameters, by the names that it has, or that
+-- another library has for them.
 local function knows(form, named)
   for name in next, named do
     if form[name] then return true end
   end
+  local elsewhere = require "ltrain.core.elsewhere" -- a table in such a place is rarely right
+  for name in next, named do
+    if elsewhere.option(name, form) then return true end
+  end
   return false
+end
+
+-- Raises where a place of init's own stays empty beside a name that the constructor does not have.
+local function check_missing(form, values, named, where)
+  for k = 1, form.own do
+    for name in tree.pairs(values[k] == nil and named or {}) do
+      if not form[name] then
+        errors.blame("%s: unknown option %s%s", where, errors.show(name),
+          errors.did_you_mean(name, { table.unpack(form) }))
+      end
+    end
+  end
 end
 
 -- Moves what a table names to the places of init's own parameters; returns what is left.
@@ -58,6 +76,7 @@ local function take_named(form, values, named, where)
       options[name] = value
     end
   end
+  check_missing(form, values, named, where)
   return options
 end
 

@@ -77,12 +77,19 @@ names.rooms = {
     Checkpoint = "lt.callbacks.ModelCheckpoint",
     GPUStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
     LearningRateLogger = "lt.callbacks.LearningRateMonitor",
+    RichProgressBarTheme = BAR,
+    QuantizationAwareTraining = { "weights are f64, f32, f16 or bf16 here" },
+    HPUStatsMonitor = { "there are no HPUs here" }, TerminateOnNaN = { "a loss that is not finite "
+      .. "ends the fit: nonfinite of the Trainer" },
+    LearningRateScheduler = "lr_scheduler of configure_optimizers",
+    ReduceLROnPlateau = "lt.optim.ReduceLROnPlateau",
     ProgressBarBase = BAR, RichModelSummary = "lt.callbacks.ModelSummary", RichProgressBar = BAR,
     SpikeDetection = "lt.callbacks.SpikeMonitor", TQDMProgressBar = BAR,
     XLAStatsMonitor = "lt.callbacks.DeviceStatsMonitor",
   },
   loggers = {
     Logger = "lt.Logger", LightningLoggerBase = "lt.Logger", CometLogger = BOARD,
+    LoggerCollection = "logger = {a, b} of the Trainer", DummyLogger = "logger = false",
     NeptuneLogger = BOARD, LitLogger = BOARD, TestTubeLogger = BOARD,
   },
   strategies = {
@@ -195,6 +202,7 @@ names.parameters = {
     dir = "save_dir", anonymous = { "`wandb sync` knows the account" },
     log_model = "`wandb artifact put` with the checkpoint", checkpoint_name = "filename of the "
       .. "callback ModelCheckpoint", experiment = { "runs are written here, not by W&B's package" },
+    config = "self:save_hyperparameters(o)",
     add_file_policy = { "files of the run stay in its folder" },
   },
   ["loggers.MLFlowLogger"] = {

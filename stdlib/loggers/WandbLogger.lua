@@ -30,6 +30,9 @@ WandbLogger.options = {
   project = { type = "string", default = "ltrain", doc = "project of the run" },
   entity = { type = "string", doc = "user or team that has the project" },
   group = { type = "string", doc = "group of runs" },
+  job_type = { type = "string", doc = "kind of the run in its group: train, eval" },
+  tags = { type = "table", default = {}, doc = "list of texts" },
+  notes = { type = "string", doc = "text that describes the run" },
   offline = { type = "boolean", default = true, choices = { true },
     doc = "runs are written, and uploaded by `wandb sync`" },
   id = { type = "string", check = check_id,
@@ -97,6 +100,12 @@ end
 
 local function optional(field, text) return text and bytes(field, text) or "" end
 
+local function list_of(field, texts)
+  local parts = {}
+  for i, text in ipairs(texts) do parts[i] = bytes(field, text) end
+  return table.concat(parts)
+end
+
 local function new_id(self)
   return c.runtime.sha256({ c.runtime.hostname(), tostring(c.runtime.pid()), self.log_dir,
     number_text(c.runtime.time()) }):sub(1, 8)
@@ -120,7 +129,8 @@ function WandbLogger:path() return self.file end
 local function head(self)
   return record(self, 21, bytes(1, bytes(1, "0.31.0") .. bytes(2, "0.70.0"))), -- header: versions
     record(self, 17, bytes(1, self.id) .. optional(2, self.entity) .. bytes(3, self.project)
-      .. optional(6, self.group) .. bytes(8, display_name(self))
+      .. optional(6, self.group) .. optional(7, self.job_type) .. bytes(8, display_name(self))
+      .. optional(9, self.notes) .. list_of(10, self.tags)
       .. bytes(13, c.runtime.hostname()) .. seconds(17, self.started)),
     record(self, 12, bytes(1, AXIS) .. bytes(6, integer(3, 1))), -- metric: defined
     record(self, 12, bytes(2, "*") .. bytes(4, AXIS) .. bytes(6, integer(1, 1) .. integer(3, 1)))

@@ -7,7 +7,7 @@ local options = require "ltrain.optim.options"
 
 local Lion = Optimizer:extend("Lion")
 
-Lion.__arguments = "params | lr betas weight_decay maximize initial_lr"
+Lion.__arguments = "params | lr betas weight_decay maximize"
 
 Lion.options = options {
   lr = 1e-4, betas = { 0.9, 0.99 },
