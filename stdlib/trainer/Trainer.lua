@@ -137,7 +137,8 @@ function Trainer:test(module, ...)
   return metrics
 end
 
---- Runs predict_step over the data; returns the list of its results, one per batch.
+--- Runs predict_step over the data; returns the list of its results, one per batch, of several
+--- loaders a list of such lists; nil with return_predictions = false.
 function Trainer:predict(module, ...)
   return (start(self, "predict", fit_args.split(module, ...)))
 end
