@@ -1,11 +1,15 @@
--- spec/api/torch_spec.lua: the public names of PyTorch and torchmetrics
--- (spec/api/signatures.txt), beside ours: what they have is here under the same name, or on a list
--- with its reason, stdlib/core/elsewhere.lua and torch_names.lua, which errors read too.
+-- spec/api/torch_spec.lua: the public names of PyTorch and torchmetrics with their parameters
+-- (spec/api/signatures.txt), beside ours. What they have is here under the same name, or on the
+-- list stdlib/core/torch_names.lua, which errors read too; parameters have their names and places,
+-- or a reason in spec/api/parameters.lua.
+local compare = require "spec.api.compare"
 local elsewhere = require "ltrain.core.elsewhere"
 local lt = require "ltrain"
+local parameters = require "spec.api.parameters"
 local places = require "ltrain.core.places"
 local public = require "spec.api.public"
 local signatures = require "spec.api.signatures"
+local takes = require "spec.api.takes"
 local torch_names = require "ltrain.core.torch_names"
 local tree = require "ltrain.core.tree"
 
@@ -69,6 +73,9 @@ end })
 -- What a recorded name is here, and whether as a method of tensors; nil: it is not here.
 local function find(row)
   local room = ROOMS[row.room]
+  if row.room == "torch.Tensor" and methods[row.name] and places[row.name] then
+    return lt[row.name], true -- behind what loads it
+  end
   for k = 2, #room do
     local value = get(room[k], row.name)
     if value ~= nil then return value, row.room == "torch.Tensor" and methods[row.name] ~= nil end
@@ -127,5 +134,31 @@ describe("a name of PyTorch or torchmetrics", function()
       end
     end
     assert.same({}, wrong)
+  end)
+end)
+
+describe("the parameters of PyTorch and torchmetrics", function()
+  it("have their names and places here, or a reason", function()
+    local found, used = {}, {}
+    for _, row in ipairs(all) do
+      local value, is_method = find(row)
+      local taken = value ~= nil and row.parameters and takes.of(value, row.name)
+      local is_class = type(value) == "table"
+      for _, one in ipairs(taken and compare(row.parameters, taken, is_method and 1 or 0,
+        is_class) or {}) do
+        local key = parameters.reason(row.full, one.name, one.by_name)
+        if key then
+          used[key] = true
+        else
+          found[#found + 1] = ("%s: %s%s"):format(row.full, one.name,
+            one.by_name and ", by name alone" or "")
+        end
+      end
+    end
+    for key in pairs(parameters.keys) do
+      if not used[key] then found[#found + 1] = key .. ": needs no reason" end
+    end
+    table.sort(found)
+    assert.same({}, found)
   end)
 end)
