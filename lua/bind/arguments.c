@@ -184,7 +184,8 @@ static const char *meant_elsewhere(lua_State *L, const lt_reading *r, const char
 _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading *r,
                                      const char *name) {
   luaL_checkstack(L, 12, "ltrain");
-  const char *meant = meant_elsewhere(L, r, name);
+  bool own = strcmp(r->who, r->op->name) == 0; /* else it has fewer */
+  const char *meant = own ? meant_elsewhere(L, r, name) : NULL;
   if (meant != NULL)
     lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name, meant);
   lt_nearest nearest = {0};
@@ -200,7 +201,6 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
     lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
              nearest.word);
   lua_pushliteral(L, "");
-  bool own = strcmp(r->who, r->op->name) == 0; /* else it has fewer */
   for (int k = 0; k < r->n_rows && own; k++) {
     if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
     const char *before = lua_tostring(L, -1);
