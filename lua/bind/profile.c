@@ -160,6 +160,7 @@ static void on_line(lua_State *L, lua_Debug *ar) {
   if (lua_getinfo(L, "S", ar) == 0 || *ar->what == 'C' || lt_source_is_ours(ar->source)) return;
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &line_key) != LUA_TFUNCTION) {
     lua_pop(L, 1);
+    lua_sethook(L, NULL, 0, 0); /* a coroutine has the hook of the thread that made it */
     return;
   }
   lua_pushstring(L, ar->short_src);

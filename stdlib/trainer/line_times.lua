@@ -3,7 +3,7 @@
 --
 -- The time of a line is that until the next line of the script begins, or the hook of the Trainer
 -- ends: what the library does in its calls is in it, the lines of the script's functions that it
--- calls are not. Coroutines of the script are not looked into.
+-- calls are not. Of coroutines those that the script makes meanwhile are measured too.
 local c = require "ltrain.c"
 
 local line_times = {}
