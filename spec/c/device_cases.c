@@ -218,7 +218,7 @@ typedef struct recurrent_sizes {
 } recurrent_sizes;
 
 static recurrent_sizes sizes_of(const trial *t, int64_t h) {
-  lt_cell cell = lt_cell_of(t->op);
+  lt_cell cell = lt_cell_of((int)t->op);
   return (recurrent_sizes){.gates = cell == LT_CELL_LSTM ? 4 : cell == LT_CELL_GRU ? 3 : 1,
                               .outputs = t->number == 2 ? 3 : h};
 }

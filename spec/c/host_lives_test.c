@@ -72,8 +72,9 @@ static void finalizers_at_the_end_leave_nothing(void **state) {
       "kept = setmetatable({}, {__gc = function() x = double(old) end})",
       "kept = setmetatable({}, {__gc = function() x = lt.load('memory:x') end})",
       "kept = setmetatable({}, {__gc = function() old:requires_grad_():sum():backward() end})",
-      "kept = coroutine.wrap(function()"
-      " x = setmetatable({}, {__gc = function() x = lt.ones(64) end}) coroutine.yield() end) kept()",
+      ("kept = coroutine.wrap(function()"
+       " x = setmetatable({}, {__gc = function() x = lt.ones(64) end})"
+       " coroutine.yield() end) kept()"),
   };
   for (size_t k = 0; k < sizeof scripts / sizeof *scripts; k++) {
     counted n = {0};
@@ -100,8 +101,8 @@ static void gradients_that_hold_their_tensors_are_freed(void **state) {
       "x.grad = y y.grad = x",
       "(x * x):sum():backward(nil, {create_graph = true})",
       "(x * y):sum():backward(nil, {create_graph = true}) y.grad:register_hook(print)",
-      "x:register_hook(function(g) return y * x end); (x * x):sum():backward()"
-      " x.grad = (x * y) y.grad = x:clone()",
+      ("x:register_hook(function(g) return y * x end); (x * x):sum():backward()"
+       " x.grad = (x * y) y.grad = x:clone()"),
       "x:register_hook(print) kept = x * 2",
       "for _ = 1, 50 do local z = lt.ones(8):requires_grad_() z.grad = z * z end",
   };

@@ -102,6 +102,10 @@ local VAL <const> = "local val = lt.data.TensorDataset(lt.randn(16, 8), lt.randi
 
 return {
   rows = {
+    { "a layer of zeros before one with one output", "weights",
+      "all values of 0.weight [16, 4] are 0 at the start", "function net:training_step",
+      regression { "local x = lt.randn(32, 4)",
+                   "lt.nn.init.zeros_(net[1].weight)\nlocal x = lt.randn(32, 4)" } },
     -- The order of zero_grad, backward and step.
     { "zero_grad between backward and step", "zero_grad", "the step of SGD has no gradients",
       "optimizer:zero_grad()", manual("self:manual_backward(loss)", "optimizer:zero_grad()",

@@ -28,14 +28,15 @@ local function line_of(context, name)
   return context.source and context.source.line_of_field(field) or context.step_line
 end
 
--- The weights of a module in rows: {name =, weight =, layer = whether they are a layer's units}.
+-- The weights of a module: {name =, weight =, layer = whether their rows are a layer's units}.
 local function weights_of(root)
   local list = {}
   for _, entry in ipairs(walk.modules(root)) do
     for key, value in next, entry.module do
+      local layer = is_layer(entry.module)
       if c.is_parameter(value) and value.requires_grad and #value.shape >= 2
-        and value.shape[1] > 1 then
-        list[#list + 1] = { weight = value, layer = is_layer(entry.module),
+        and (layer or value.shape[1] > 1) then
+        list[#list + 1] = { weight = value, layer = layer,
           name = entry.name == "" and key or ("%s.%s"):format(entry.name, key) }
       end
     end
@@ -99,7 +100,7 @@ return {
       local low, high = one.weight:min():item(), one.weight:max():item()
       if low == 0 and high == 0 then
         table.insert(context.zeros, one)
-      elseif low == high and one.layer then
+      elseif low == high and one.layer and one.weight.shape[1] > 1 then
         context.report:warn("weights", line_of(context, one.name), ("all values of %s %s are %g: "
           .. "its %d outputs are the same, and stay so"):format(one.name,
           makers.shape(one.weight), low, one.weight.shape[1]),
