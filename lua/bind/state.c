@@ -306,6 +306,7 @@ void lt_bind_state_functions(lua_State *L, lt_bind *b) {
                                      {"module_path", module_path},
                                      {"parameters", lt_parameters},
                                      {"parameter_names", lt_parameter_names},
+                                     {"arguments", lt_arguments},
                                      {"path_of", lt_path_of},
                                      {"origin", lt_function_origin},
                                      {"code", lt_function_code},

@@ -202,6 +202,7 @@ bool lt_source_is_ours(const char *source);
 /* runtime.parameters(fn) -> how many parameters a function of the library's Lua has (where.c). */
 int lt_parameters(lua_State *L);
 int lt_parameter_names(lua_State *L);
+int lt_arguments(lua_State *L);
 
 /* runtime.path_of(file) -> the whole path of a file that messages name (where.c). */
 int lt_path_of(lua_State *L);

@@ -121,6 +121,20 @@ int lt_parameter_names(lua_State *L) {
   return 1;
 }
 
+/* runtime.arguments(level) -> {[name] = value} of the parameters of a running Lua function, as they
+   are now */
+int lt_arguments(lua_State *L) {
+  lua_Debug ar;
+  const char *name;
+  int level = (int)luaL_checkinteger(L, 1);
+  lua_settop(L, 1);
+  lua_newtable(L);
+  if (lua_getstack(L, level, &ar) == 0 || lua_getinfo(L, "u", &ar) == 0) return 1;
+  for (int k = 1; k <= ar.nparams && (name = lua_getlocal(L, &ar, k)) != NULL; k++)
+    lua_setfield(L, 2, name);
+  return 1;
+}
+
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
   lua_Debug ar;
   bool found = find_script(L, 1, &ar, false);

@@ -78,6 +78,7 @@ rows.options = {
   ["lt.GradScaler"] = "lt.GradScaler(OPTIONS)",
   ["lt.onnx.export"] = "lt.onnx.export(net, x, 'absent.onnx', OPTIONS)",
   ["lt.Optimizer"] = "lt.optim.Adam({ w }, OPTIONS)",
+  ["lt.Optimizer:zero_grad"] = "sgd:zero_grad(OPTIONS)",
   ["lt.Optimizer:add_param_group"] = "sgd:add_param_group{ params = { w }, no_such_option = 1 }",
   ["lt.Strategy"] = "lt.strategies.SingleDevice(OPTIONS)",
   ["lt.callbacks.EarlyStopping"] = "lt.callbacks.EarlyStopping(OPTIONS)",

@@ -124,3 +124,23 @@ describe("BaseFinetuning", function()
       tiny.error_of(t.fit, t, tiny.Line(), tiny.same(1)))
   end)
 end)
+
+describe("BaseFinetuning", function()
+  it("is called with a colon or a dot, and by names", function()
+    local Late = lt.callbacks.BaseFinetuning:extend "Late"
+    function Late:freeze_before_training(net) self:freeze(net.backbone, { train_bn = false }) end
+    local frozen
+    function Late:finetune_function(net, epoch, optimizer)
+      if epoch == 0 then frozen = net.backbone:is_frozen() end
+      if epoch == 1 then
+        self:unfreeze_and_add_param_group { modules = net.backbone, optimizer = optimizer, lr = 0.2,
+          train_bn = true }
+      end
+    end
+    local net = new_net()
+    local rates = rates_of(net)
+    trainer({}, { callbacks = { Late() }, max_epochs = 2 }):fit(net, batches)
+    assert.is_true(frozen)
+    assert.same({ "0.1", "0.1 0.2" }, rates)
+  end)
+end)

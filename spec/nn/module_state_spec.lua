@@ -152,6 +152,32 @@ describe("Module:save_hyperparameters", function()
     assert.same({}, net.hparams)
   end)
 
+  it("keeps what the init that calls it was given", function()
+    local kept
+    local function made(init, ...)
+      local Own = lt.Module:extend "Own"
+      Own.init = init
+      kept = Own(...).hparams
+      return kept
+    end
+    assert.same({ width = 3, lr = 0.1 }, made(function(self, width, lr) -- luacheck: ignore
+      width = width or 3 -- luacheck: ignore
+      self:save_hyperparameters()
+    end, nil, 0.1))
+    local function of_table(self, o) self:save_hyperparameters() end -- luacheck: ignore
+    assert.same({ width = 3 }, made(of_table, { width = 3 }))
+    assert.same({}, made(of_table))
+    assert.same({ width = 3 }, made(function(self, width, net) -- luacheck: ignore
+      self:save_hyperparameters { ignore = { "net" } }
+    end, 3, lt.nn.ReLU()))
+    assert.same({ lr = 0.1 }, made(function(self, width, lr) -- luacheck: ignore
+      self:save_hyperparameters("lr", { logger = false })
+    end, 3, 0.1))
+    assert.matches("save_hyperparameters: net cannot be saved: it is an object of class ReLU; "
+      .. "leave it out with {ignore = {'net'}}", error_of(made,
+        function(self, net) self:save_hyperparameters() end, lt.nn.ReLU()), 1, true)
+  end)
+
   it("leaves out what is to be ignored", function()
     local net = Net()
     net:save_hyperparameters({ width = 3, data = print }, { ignore = { "data" } })

@@ -257,6 +257,15 @@ describe("Optimizer", function()
     assert.same({ 0, -3 }, p:tolist())
   end)
 
+  it("makes gradients zero with zero_grad(false)", function()
+    local p = lt.parameter(lt.ones(1))
+    for _, option in ipairs { false, { set_to_none = false } } do
+      p.grad = lt.ones(1)
+      optim.SGD({ p }):zero_grad(option)
+      assert.equal(0, p.grad:item())
+    end
+  end)
+
   it("makes gradients nil with zero_grad", function()
     local p = parameter(START)
     p.grad = lt.ones(2, { dtype = "f64" })

@@ -6,6 +6,8 @@
 -- has the groups of parameters that were added, and what was unfrozen trains.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local shape = require "ltrain.core.shape"
 local walk = require "ltrain.core.walk"
@@ -52,17 +54,25 @@ local function set_grad(modules, wanted, without_norms)
   end
 end
 
+-- Called with a colon as well, `self:freeze(module)`: what follows is one place later then, and the
+-- last of it `of_method`.
+
 --- Freezes a module, or a list of them: gradients are not computed. Options: train_bn (true):
 --- batch norm trains on.
-function BaseFinetuning.freeze(modules, train_bn)
+function BaseFinetuning.freeze(modules, train_bn, of_method)
+  if class.is_a(modules, BaseFinetuning) then modules, train_bn = train_bn, of_method end
+  if type(train_bn) == "table" then train_bn = train_bn.train_bn end
   set_grad(modules, false, train_bn ~= false)
 end
 
 --- Makes all parameters of a module, or of a list of them, trainable.
-function BaseFinetuning.make_trainable(modules) set_grad(modules, true) end
+function BaseFinetuning.make_trainable(modules, of_method)
+  set_grad(class.is_a(modules, BaseFinetuning) and of_method or modules, true)
+end
 
 --- The parameters of a module that are trainable and not in an optimizer.
-function BaseFinetuning.filter_params(module, optimizer)
+function BaseFinetuning.filter_params(module, optimizer, of_method)
+  if class.is_a(module, BaseFinetuning) then module, optimizer = optimizer, of_method end
   local known, list = {}, {}
   for _, group in ipairs(optimizer.param_groups) do
     for _, parameter in ipairs(group.params) do known[parameter] = true end
@@ -73,10 +83,20 @@ function BaseFinetuning.filter_params(module, optimizer)
   return list
 end
 
+local UNFREEZE <const> = {
+  modules = { type = "table|object", required = true }, optimizer = { type = "object|table",
+    required = true }, lr = { type = "number" }, initial_denom_lr = { type = "number" },
+  train_bn = { type = "boolean", default = true, choices = { true } }, -- it trains with the others
+}
+
 --- Makes a module trainable, and adds its parameters that the optimizer lacks as a group: with the
 --- learning rate `lr`; nil: that of the first group divided by `initial_denom_lr` (10). Returns
 --- whether there were any.
 function BaseFinetuning:unfreeze_and_add_param_group(module, optimizer, lr, initial_denom_lr)
+  if optimizer == nil and type(module) == "table" and getmetatable(module) == nil then
+    local o = config.check(module, UNFREEZE, "unfreeze_and_add_param_group")
+    module, optimizer, lr, initial_denom_lr = o.modules, o.optimizer, o.lr, o.initial_denom_lr
+  end
   self.make_trainable(module)
   for name, parameter in self._module:named_parameters() do
     if parameter.requires_grad then self._unfrozen[name] = true end

@@ -54,6 +54,10 @@ elsewhere.lt = {
   functional = "lt.nn.functional", functional_call = "lt.func.functional_call",
   concat = "lt.cat", concatenate = "lt.cat", mm = "lt.matmul", pi = "math.pi",
   inf = "math.huge", nan = "0/0",
+  amp = "lt.autocast and lt.GradScaler", backends = "lt.set_float32_matmul_precision",
+  distributed = "lt.dist", hub = "lt.models, with weights by lt.load", jit = "net:to_onnx(path, x)",
+  multiprocessing = "lt.data.DataLoader(data, {num_workers = 4}), or lt.dist",
+  profiler = "lt.Trainer{profiler = 'simple'}",
   newaxis = "lt.new in an index, or x:unsqueeze(dim)",
   Parameter = "lt.parameter(x)", Size = "x.shape, a table", print = "print(x)",
   utils = "lt.data, or lt.nn.utils", float = DTYPE:format '"f32"', double = DTYPE:format '"f64"',
@@ -65,6 +69,8 @@ elsewhere.lt = {
 
 --- Names of rooms: what to write.
 elsewhere.rooms = {
+  cuda = { amp = "lt.autocast and lt.GradScaler", manual_seed = "lt.seed(n)",
+           manual_seed_all = "lt.seed(n)" },
   optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
             clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
   nn = { Parameter = "lt.parameter(x)" },
@@ -104,6 +110,9 @@ elsewhere.notes = {
   setup_context = "forward gets ctx as its first argument",
   weights = "they come from a file: net:load_state_dict(lt.load(path))",
   pretrained = "weights come from a file: net:load_state_dict(lt.load(path))",
+  weights_only = "files of tensors and plain values are all that is read: leave it out",
+  fused = "an update is one kernel already: leave it out",
+  foreach = "an update is one kernel already: leave it out",
   batch_first = "sequences are [N, T, E] here: leave it out",
   need_weights = "nn.MultiheadAttention returns them; this layer keeps its output alone",
   from_logits = "it takes logits",

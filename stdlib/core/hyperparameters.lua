@@ -12,13 +12,41 @@ local hyperparameters = {
 
 local SAVEABLE <const> = { boolean = true, number = true, string = true }
 
---- Adds the options of init to self.hparams: (options, {ignore =, logger =}).
-function hyperparameters.save(self, ...)
-  if select("#", ...) == 0 then
+-- What the init that calls save_hyperparameters was given: its table, or its arguments by name.
+local function of_init(self, given)
+  if not rawequal(given.self, self) then
     errors.blame("save_hyperparameters: pass what to save: self:save_hyperparameters(o) with the "
       .. "table that init is given")
   end
-  local values, options = ...
+  given.self = nil
+  local name, value = next(given)
+  local is_table = name and next(given, name) == nil and type(value) == "table"
+    and getmetatable(value) == nil and type(next(value)) == "string"
+  return is_table and value or given
+end
+
+-- The values to save and the options, of Lightning's forms: nothing, {ignore = ...}, names.
+local function read(self, given, ...)
+  local first, options = ...
+  if select("#", ...) == 0 then return of_init(self, given) end
+  local is_options = type(first) == "table" and first.ignore ~= nil
+  for name in next, is_options and first or {} do
+    is_options = is_options and (name == "ignore" or name == "logger")
+  end
+  if is_options and options == nil then return of_init(self, given), first end
+  if type(first) ~= "string" then return ... end
+  local chosen = {}
+  given = of_init(self, given)
+  for _, name in ipairs { ... } do
+    if type(name) == "table" then options = name else chosen[name] = given[name] end
+  end
+  return chosen, type(options) == "table" and options or nil
+end
+
+--- Adds the options of init to self.hparams: (options, {ignore =, logger =}); without options what
+--- the init that calls it was given, or of that the arguments with these names.
+function hyperparameters.save(self, ...)
+  local values, options = read(self, c.runtime.arguments(3), ...) -- 3: who called the method
   local o = config.check(options, {
     ignore = { type = "table|string", default = {} },
     logger = { type = "boolean", default = true },

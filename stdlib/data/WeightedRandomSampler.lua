@@ -20,6 +20,8 @@ local OPTIONS <const> = {
   replacement = { type = "boolean", default = true, doc = "a sample may come several times" },
 }
 
+WeightedRandomSampler.__arguments = "weights num_samples | replacement"
+
 --- `weights`: a tensor [n] or a list, one for each sample, none negative; they need not sum to 1.
 ---@param weights Tensor|table
 ---@param num_samples integer samples of an epoch

@@ -252,6 +252,8 @@ end
 
 --- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init
 --- in `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.
+--- Without `o` it stores what the init that calls it was given: its table, or its arguments by
+--- name.
 --- Options: ignore, a list of names to leave out; logger (true) also passes them to the loggers. A
 --- second call, for example in a subclass, adds to them.
 function module_state.save_hyperparameters(self, ...) hyperparameters.save(self, ...) end

@@ -22,6 +22,8 @@ local Optimizer = class.extend(nil, "Optimizer")
 
 Optimizer.extend = class.extend
 
+Optimizer.__options = { zero_grad = "set_to_none" }
+
 --- Whether `update` treats each element of a parameter alone, so that a slice of a parameter steps
 --- as it would within the whole; strategies that shard the state of optimizers need that.
 Optimizer.elementwise = false
@@ -243,10 +245,15 @@ function Optimizer:step(closure)
   return loss
 end
 
---- Sets all gradients to nil.
-function Optimizer:zero_grad()
+local ZERO_GRAD <const> = { set_to_none = { type = "boolean", default = true } }
+
+--- Sets all gradients to nil; with set_to_none = false, the option, to zero.
+function Optimizer:zero_grad(options)
+  local to_zero = options and not config.check(options, ZERO_GRAD, "zero_grad").set_to_none
   for _, group in ipairs(self.param_groups) do
-    for _, parameter in ipairs(group.params) do parameter.grad = nil end
+    for _, parameter in ipairs(group.params) do
+      parameter.grad = to_zero and parameter.grad and c.zeros_like(parameter.grad) or nil
+    end
   end
 end
 
