@@ -302,8 +302,9 @@ local LISTED <const> = { recurse = NAMED.recurse }
 local function tensors_of(module, buffers, recurse)
   local list = {}
   for _, item in ipairs(walk.tensors(module)) do
-    local is_wanted = recurse ~= false or item.entry.module == module
-    if (item.buffer ~= nil) == buffers and is_wanted then list[#list + 1] = item end
+    if (item.buffer ~= nil) == buffers and (recurse ~= false or item.entry.module == module) then
+      list[#list + 1] = item
+    end
   end
   return list
 end
