@@ -336,12 +336,13 @@ end
 
 for arguments, names in pairs {
   ["x, "] = "linalg.cholesky linalg.diagonal linalg.eigh linalg.eigvalsh linalg.lu "
-    .. "linalg.lu_factor linalg.matrix_rank "
+    .. "linalg.lu_factor linalg.matrix_rank linalg.tensorinv "
     .. "linalg.pinv linalg.qr linalg.svd fft.fft fft.fft2 fft.fftshift fft.ifft fft.ifft2 "
     .. "fft.ifftshift fft.irfft fft.irfft2 fft.rfft fft.rfft2 fft.hfft fft.ihfft fft.hfft2 "
     .. "fft.ihfft2 fft.fftn fft.ifftn fft.rfftn fft.irfftn fft.hfftn fft.ihfftn",
   ["x, x, x, "] = "linalg.lu_solve",
-  ["x, x, "] = "linalg.cross linalg.lstsq linalg.solve linalg.solve_triangular linalg.vecdot",
+  ["x, x, "] = "linalg.cross linalg.lstsq linalg.solve linalg.solve_triangular linalg.vecdot "
+    .. "linalg.tensorsolve",
   ["x, 2, "] = "linalg.matrix_norm linalg.norm linalg.vector_norm stft istft fft.stft fft.istft",
   ["4, "] = "fft.fftfreq fft.rfftfreq hamming_window hann_window fft.hamming_window "
     .. "fft.hann_window",

@@ -33,7 +33,7 @@ ZERO_BASED = {"dim": 1, "dims": 1, "pos": 1, "position": 1}
 # op_db's name -> ltrain's, where it is not the last word of it.
 RENAMED = {"nn.functional.one_hot": "one_hot", "linalg.vector_norm": "norm",
            "matrix_exp": "linalg.matrix_exp", "true_divide": "div",
-           "mm": "matmul", "bmm": "matmul", "mv": "matmul", "float_power": None, "norm": None,
+           "bmm": "matmul", "float_power": None, "norm": None,
            "linalg.norm": None, "sum_to_size": None, "linspace": None,
            "nn.functional.unfold": None}
 # PyTorch's word for an argument -> ltrain's.
@@ -52,6 +52,9 @@ DIFFERS = {
     "abs": {"differs by 2": "the smallest i64, which JSON does not hold"},
     "atan2": SCALARS, "gcd": SCALARS, "logaddexp": SCALARS,
     "baddbmm": {"does not fit into a tensor of i64": "fractions of integers are refused"},
+    "addmv": {"does not fit into a tensor of i64": "fractions of integers are refused"},
+    "addbmm": {"does not fit into a tensor of i64": "fractions of integers are refused"},
+    "addr": {"does not fit into a tensor of i64": "fractions of integers are refused"},
     "cat": {"is not refused": "one tensor is a list of one"},
     "clamp": {"needs a tensor of one element": "bounds are numbers"},
     "digamma": {"differs by": "PyTorch's derivative is good to 1e-9"},

@@ -52,7 +52,7 @@ elsewhere.lt = {
   array = "lt.tensor(list)", as_tensor = "lt.tensor(list)", manual_seed = "lt.seed(n)",
   device = '"cuda": a device is a text', F = "lt.nn.functional",
   functional = "lt.nn.functional", functional_call = "lt.func.functional_call",
-  concat = "lt.cat", concatenate = "lt.cat", mm = "lt.matmul", pi = "math.pi",
+  concat = "lt.cat", concatenate = "lt.cat", pi = "math.pi",
   inf = "math.huge", nan = "0/0",
   amp = "lt.autocast and lt.GradScaler", backends = "lt.set_float32_matmul_precision",
   distributed = "lt.dist", hub = "lt.models, with weights by lt.load", jit = "net:to_onnx(path, x)",

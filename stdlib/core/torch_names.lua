@@ -43,11 +43,9 @@ less_equal = x:le(y)
 not_equal = x:ne(y)
 moveaxis = x:movedim(from, to)
 swapaxes swapdims = x:transpose(a, b)
-mm mv inner vdot chain_matmul = x:matmul(y)
+vdot chain_matmul = x:matmul(y)
+vander = lt.linalg.vander(x)
 ger = x:outer(y)
-addbmm = a + x:bmm(y):sum(1)
-addmv = a + x:matmul(v)
-addr = a + x:outer(y)
 sspaddmm hspmm smm: there are no sparse tensors
 trapz = lt.trapezoid(y, x)
 range = lt.arange(start, stop + step, step)
@@ -75,9 +73,6 @@ symeig = lt.linalg.eigh(x)
 eig: there is no eigenvalue decomposition of matrices that are not symmetric; lt.linalg.eigh has
   these
 solve = lt.linalg.solve(A, B)
-pdist = lt.cdist(x, x), of which the part above the diagonal is meant
-renorm = x * (maxnorm / x:norm(2, dims, true)):clamp{max = 1}
-vander = x:unsqueeze(-1):pow(lt.arange(n))
 gradient = lt.diff(x), or differences of narrow
 histogram histogramdd = x:histc(bins, min, max)
 frexp: a number's mantissa and exponent are read by no operation
@@ -262,7 +257,6 @@ rrelu_ = lt.nn.functional.leaky_relu(x, slope)
 linear_cross_entropy = lt.nn.functional.cross_entropy(x:linear(weight), target)
 multi_head_attention_forward = lt.nn.functional.scaled_dot_product_attention(q, k, v)
 upsample upsample_bilinear upsample_nearest = lt.nn.functional.interpolate(x, {size = size})
-pdist = lt.cdist(x, x), of which the part above the diagonal is meant
 conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 native_channel_shuffle = lt.channel_shuffle(x, groups)
 ScalingType SwizzleType grouped_mm scaled_mm scaled_grouped_mm scaled_addmm scaled_addmm_: matrix
@@ -357,8 +351,6 @@ householder_product ldl_factor ldl_factor_ex ldl_solve lu_factor_ex polar =
   lt.linalg.qr, lt.linalg.svd or lt.linalg.solve
 matmul = lt.matmul(A, B)
 matrix_sqrth = lt.linalg.eigh(A), and the root of its values
-tensorinv tensorsolve = lt.linalg.inv or lt.linalg.solve of A:reshape
-vander = x:unsqueeze(-1):pow(lt.arange(n))
 ]]
 
 texts.fft = [[

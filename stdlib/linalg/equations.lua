@@ -73,6 +73,58 @@ function equations.inv(A)
   return X
 end
 
+-- The product of sizes from..to of a shape.
+local function count(shape, from, to)
+  local n = 1
+  for k = from, to do n = n * shape[k] end
+  return n
+end
+
+local INVERSE <const> = {
+  ind = { type = "integer", default = 2, min = 1, doc = "how many of the first dims are M..." },
+}
+
+--- The inverse of A as tensordot by as many dims: of A [M..., N...], M... the first `ind` dims,
+--- with as many elements in M... as in N..., a tensor [N..., M...].
+function equations.tensorinv(A, options)
+  local where <const> = "linalg.tensorinv"
+  local ind <const> = config.check(options, INVERSE, where).ind
+  batch.check(A, where, 1)
+  local m <const> = count(A.shape, 1, ind)
+  if ind >= A.ndim or m * m ~= A:numel() then
+    errors.blame("%s: the first %d dims of %s have not as many elements as the others", where, ind,
+      errors.show_shape(A))
+  end
+  local shape = table.move(A.shape, ind + 1, A.ndim, 1, {})
+  table.move(A.shape, 1, ind, #shape + 1, shape)
+  return batch.inverse(A:reshape { m, m }, where):reshape(shape)
+end
+
+local TENSOR_SOLVE <const> = {
+  dims = { type = "table", doc = "dims of A that are moved to its end first" },
+}
+
+--- X of tensordot(A, X) = B, for A [M..., N...] with as many elements in M..., which are the dims
+--- of B, as in N..., which are those of X.
+function equations.tensorsolve(A, B, options)
+  local where <const> = "linalg.tensorsolve"
+  local o <const> = config.check(options, TENSOR_SOLVE, where)
+  batch.check(A, where, 1)
+  batch.check(B, where, 0)
+  if o.dims then
+    local last = {}
+    for k = 1, #o.dims do last[k] = k - #o.dims - 1 end
+    A = A:movedim(o.dims, last)
+  end
+  local m <const> = B:numel()
+  if m * m ~= A:numel() then
+    errors.blame("%s: A %s must have as many elements as B %s squared", where,
+      errors.show_shape(A), errors.show_shape(B))
+  end
+  local shape <const> = table.move(A.shape, B.ndim + 1, A.ndim, 1, {})
+  return c.linalg.solve(A:reshape { m, m }, B:reshape { m, 1 }):reshape(shape)
+end
+
 --- The determinant of each matrix [B..., N, N].
 function equations.det(A)
   local d = c.linalg.det(A)

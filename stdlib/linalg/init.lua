@@ -4,10 +4,11 @@ local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.linalg", "linalg", {
   factors = { "cholesky", "eigh", "eigvalsh", "qr", "svd", "svdvals" },
-  equations = { "det", "inv", "slogdet", "solve", "solve_triangular" },
+  equations = { "det", "inv", "slogdet", "solve", "solve_triangular", "tensorinv",
+    "tensorsolve" },
   inverses = { "cond", "lstsq", "matrix_rank", "pinv" },
   exponential = { "matrix_exp" },
   lu = { "lu", "lu_factor", "lu_solve" },
   norms = { "matrix_norm", "norm", "vector_norm" },
-  products = { "cross", "diagonal", "matrix_power", "multi_dot", "vecdot" },
+  products = { "cross", "diagonal", "matrix_power", "multi_dot", "vander", "vecdot" },
 })
