@@ -11,6 +11,17 @@
 #include "bind/values.h"
 #include "bind/nearest_word.h"
 
+static const lt_arg *find_row(const lt_reading *r, const char *name);
+
+/* x:sum{1, keepdim = true}: the name would be dropped without a word. */
+static void refuse_options(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
+  if (!lua_istable(L, index)) return;
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1))
+    if (lua_type(L, -2) == LUA_TSTRING && find_row(r, lua_tostring(L, -2)) != NULL)
+      lt_raise(L, b, LT_EARG, "%s: a list of dims has the option '%s': give it in a table after it",
+               r->who, lua_tostring(L, -2));
+}
+
 static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   void *at = r->args + a->offset;
   const char *who = r->who, *name = a->name;
@@ -32,6 +43,7 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
     *(int64_t *)at = lt_check_pos(L, b, index, who, name);
     break;
   case LT_ARG_DIMS:
+    refuse_options(L, b, r, index);
     *(lt_dims *)at = lt_check_dims(L, b, index, who, name);
     break;
   case LT_ARG_SIZES:

@@ -86,6 +86,11 @@ end)
 
 describe("an option of an operation under another library's name", function()
   local x, q = lt.ones(2, 3), lt.ones(1, 1, 2, 2)
+  it("is not dropped in a list of dims", function()
+    assert.matches("sum: a list of dims has the option 'keepdim': give it in a table after it",
+      error_of(x.sum, x, { 1, keepdim = true }), 1, true)
+    assert.same({ 1, 1 }, x:sum({ 1, 2 }, { keepdim = true }).shape)
+  end)
   for wanted, call in pairs {
     ["sum: unknown option 'axis'; did you mean 'dims'?"] = { x.sum, x, { axis = 1 } },
     ["softmax: unknown option 'axis'; did you mean 'dim'?"] = { x.softmax, x, { axis = 1 } },
