@@ -101,7 +101,6 @@ torch.nn.functional.triplet_margin_with_distance_loss distance_function margin r
 torch.searchsorted side sorter: right = true; a sorted sequence
 torch.stft align_to_window: windows lie in the middle of a frame
 torch.utils.data.ConcatDataset datasets: by place, each
-torch.utils.data.DataLoader collate_fn: collate
 torchmetrics.Metric.add_state dist_reduce_fx persistent: reduce
 torchmetrics.Metric.load_state_dict assign strict: states are all there
 torchmetrics.Metric.state_dict destination keep_vars prefix: a table of its own

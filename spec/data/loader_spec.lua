@@ -234,6 +234,8 @@ describe("data.DataLoader", function()
     local seen = {}
     for batch in loader:batches() do seen[#seen + 1] = batch end
     assert.same({ { 2, 1 }, { 1, 3 } }, seen)
+    loader = data.DataLoader(tensors(3), 3, { collate_fn = function(samples) return #samples end })
+    assert.equal(3, loader:batches()())
   end)
 
   it("keys random numbers by seed, epoch and sample, whatever the batch size", function()

@@ -23,10 +23,6 @@ local d = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(10, 2)), {batchsize =
 local ds = lt.data.TensorDataset(lt.ones(10, 2))
 local d = lt.data.DataLoader(ds, {shuffle = true, sampler = lt.data.RandomSampler(ds)}) --!]],
     "DataLoader: shuffle and sampler exclude each other" },
-  { "collate_fn", [[
-local d = lt.data.TensorDataset(lt.randn(8, 4))
-local l = lt.data.DataLoader(d, {collate_fn = print}) --!]],
-    "DataLoader: unknown option 'collate_fn'; did you mean 'collate'?" },
   { "next(iter(loader)) of Python", [[
 local d = lt.data.DataLoader(lt.data.TensorDataset(lt.randn(8, 4)))
 local batch = next(iter(d)) --!]],

@@ -32,7 +32,7 @@ elsewhere.options = {
   minimum = { "min" }, maximum = { "max" }, reduce = { "reduction" },
   size_average = { "reduction" }, every_n_val_epochs = { "every_n_epochs" },
   save_best_only = { "save_top_k" }, prefix = { "filename" }, baseline = { "stopping_threshold" },
-  collate_fn = { "collate" }, is_causal = { "causal" }, tgt_is_causal = { "causal" },
+  is_causal = { "causal" }, tgt_is_causal = { "causal" },
   attn_mask = { "mask" }, src_mask = { "mask" }, tgt_mask = { "mask" },
   attention_mask = { "key_mask", "mask" }, key_padding_mask = { "mask" },
   src_key_padding_mask = { "mask" }, tgt_key_padding_mask = { "mask" }, filepath = { "dirpath" },

@@ -26,11 +26,9 @@ local data = c.runtime.data
 
 local DataLoader = class.extend(nil, "DataLoader")
 
-DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers"
-
 DataLoader.extend = class.extend
-DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers collate "
-  .. "pin_memory drop_last"
+DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers "
+  .. "collate_fn pin_memory drop_last"
 
 -- `for batch in loader do` and `ipairs(loader)` reach these.
 local function refuse_loop()
@@ -58,6 +56,7 @@ local OPTIONS <const> = {
   tail = { type = "string", default = "split", choices = { "split", "wrap" },
     doc = "an incomplete last batch: split over the ranks, or filled up with the first samples" },
   collate = { type = "function", doc = "function(samples) that returns a batch" },
+  collate_fn = { type = "function", doc = "PyTorch's name of collate" },
   batch_transform = { doc = "function(batch) that returns a batch: lt.transforms.MixUp",
     check = function(value)
       return not class.is_callable(value) and "must be a function: got " .. errors.show(value)
@@ -151,6 +150,7 @@ function DataLoader:init(dataset, options)
   local checked = config.check(options, OPTIONS, "DataLoader")
   check_together(options or {})
   check_workers(checked)
+  checked.collate = checked.collate or checked.collate_fn
   for name, value in next, checked do self[name] = value end
   self.batch_size = self.global_batch_size or self.batch_size
   self.dataset, self.epoch = dataset, 0
