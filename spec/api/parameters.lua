@@ -89,7 +89,6 @@ torch.nn.functional.mse_loss weight: reduction = 'none', times the weight
 torch.nn.functional.unfold dilation padding stride: of im2col, which takes them
 torch.nn.init.uniform_ a b: low and high, by place
 torch.optim.Optimizer defaults: a subclass has rows in its field options
-torch.optim.Optimizer.zero_grad set_to_none: gradients are set to nil
 torch.optim.lr_scheduler.ChainedScheduler optimizer: the schedulers know it
 torch.optim.lr_scheduler.LambdaLR lr_lambda: by place
 torch.optim.lr_scheduler.MultiplicativeLR lr_lambda: by place
@@ -112,6 +111,8 @@ torchmetrics.detection.MeanAveragePrecision average: 'macro'
 -- What goes by name alone, in a table that comes last.
 local BY_NAME <const> = [[
 torch.GradScaler torch.autograd.backward torch.fft.fft torch.fft.fft2 torch.fft.fftfreq
+torch.fft.fftn torch.fft.hfft torch.fft.ifftn torch.fft.ihfft torch.fft.irfftn torch.fft.rfftn
+torch.linalg.tensorinv torch.linalg.tensorsolve
 torch.fft.fftshift torch.fft.ifft torch.fft.ifft2 torch.fft.ifftshift torch.fft.irfft
 torch.fft.irfft2 torch.fft.rfft torch.fft.rfft2 torch.fft.rfftfreq torch.hamming_window
 torch.hann_window torch.istft torch.linalg.eigh torch.linalg.eigvalsh torch.linalg.lstsq

@@ -113,12 +113,12 @@ function products.vecdot(a, b, options)
   return (a * b):sum(dim)
 end
 
---- Powers 0 .. n - 1 of each element of x as a last dim, of which n is the size of x's by default.
----@param x Tensor [..., M] -> [..., M, n]
-function products.vander(x, n)
+--- Powers 0 .. N - 1 of each element of x as a last dim, of which N is the size of x's by default.
+---@param x Tensor [..., M] -> [..., M, N]
+function products.vander(x, N)
   batch.check(x, "linalg.vander", 0)
   if x.ndim == 0 then x = x:reshape { 1 } end
-  local count <const> = config.argument(n or x.shape[x.ndim], "integer", "linalg.vander", "N",
+  local count <const> = config.argument(N or x.shape[x.ndim], "integer", "linalg.vander", "N",
     { min = 1 })
   local list = { c.ones_like(x) }
   for k = 2, count do list[k] = list[k - 1] * x end
