@@ -18,6 +18,20 @@ describe("arguments by place", function()
       error_of(init.xavier_normal_, w, 2, { gain = 2 }))
   end)
 
+  it("are those of torch.fft, torch.linalg and functions with options", function()
+    local x <const> = lt.randn(2, 6)
+    assert(lt.equal(lt.fft.rfft(x, 4, 1, "ortho"), lt.fft.rfft(x, { n = 4, dim = 1,
+      norm = "ortho" })))
+    assert(lt.equal(lt.linalg.vector_norm(x, 1, 2, true), x:abs():sum(2, true)))
+    assert.equal(4, lt.fft.stft(x[1], 4, 2, 4, lt.fft.hann_window(4, false)).shape[2])
+    local image <const> = lt.ones(1, 1, 2, 2)
+    assert.same({ 1, 1, 4, 4 }, lt.interpolate(image, 4, nil, "bilinear", true).shape)
+    assert.same({ 1, 1, 4, 4 }, image:interpolate(4).shape)
+    local w <const> = lt.parameter(lt.ones(2))
+    w:sum():backward()
+    assert.equal(1.0, lt.nn.clip_grad_norm_({ w }, 1.0, "inf"):item())
+  end)
+
   it("are those of torchmetrics, the task first", function()
     local metrics <const> = lt.metrics
     assert.equal(3, metrics.Accuracy("multiclass", nil, 3, nil, "micro").num_classes)

@@ -110,33 +110,24 @@ torchmetrics.detection.MeanAveragePrecision average: 'macro'
 
 -- What goes by name alone, in a table that comes last.
 local BY_NAME <const> = [[
-torch.GradScaler torch.autograd.backward torch.fft.fft torch.fft.fft2 torch.fft.fftfreq
-torch.fft.fftn torch.fft.hfft torch.fft.ifftn torch.fft.ihfft torch.fft.irfftn torch.fft.rfftn
-torch.linalg.tensorinv torch.linalg.tensorsolve
-torch.fft.fftshift torch.fft.ifft torch.fft.ifft2 torch.fft.ifftshift torch.fft.irfft
-torch.fft.irfft2 torch.fft.rfft torch.fft.rfft2 torch.fft.rfftfreq torch.hamming_window
-torch.hann_window torch.istft torch.linalg.eigh torch.linalg.eigvalsh torch.linalg.lstsq
-torch.linalg.matrix_norm torch.linalg.norm torch.linalg.qr torch.linalg.svd
-torch.linalg.vector_norm torch.load torch.nn.EmbeddingBag torch.nn.MultiheadAttention
-torch.nn.Transformer torch.nn.TransformerDecoderLayer torch.nn.TransformerEncoderLayer
-torch.nn.functional.affine_grid torch.nn.functional.batch_norm
+torch.GradScaler torch.autograd.backward torch.load torch.nn.EmbeddingBag
+torch.nn.MultiheadAttention torch.nn.Transformer torch.nn.TransformerDecoderLayer
+torch.nn.TransformerEncoderLayer torch.nn.functional.batch_norm
 torch.nn.functional.binary_cross_entropy_with_logits torch.nn.functional.cosine_embedding_loss
 torch.nn.functional.embedding_bag torch.nn.functional.gaussian_nll_loss
-torch.nn.functional.grid_sample torch.nn.functional.group_norm
-torch.nn.functional.hinge_embedding_loss torch.nn.functional.instance_norm
-torch.nn.functional.interpolate torch.nn.functional.layer_norm torch.nn.functional.log_softmax
+torch.nn.functional.group_norm torch.nn.functional.hinge_embedding_loss
+torch.nn.functional.instance_norm torch.nn.functional.layer_norm torch.nn.functional.log_softmax
 torch.nn.functional.margin_ranking_loss torch.nn.functional.multi_margin_loss
 torch.nn.functional.poisson_nll_loss torch.nn.functional.rms_norm torch.nn.functional.softmax
-torch.nn.functional.softmin torch.nn.functional.triplet_margin_loss torch.nn.utils.clip_grad_norm_
-torch.optim.ASGD torch.optim.RMSprop torch.optim.swa_utils.AveragedModel torch.stft
-torch.utils.data.DataLoader torchmetrics.Accuracy torchmetrics.ExactMatch torchmetrics.FBetaScore
-torchmetrics.HammingDistance torchmetrics.Precision torchmetrics.Recall torchmetrics.Specificity
-torchmetrics.StatScores torchmetrics.classification.Accuracy
-torchmetrics.classification.ExactMatch torchmetrics.classification.FBetaScore
-torchmetrics.classification.HammingDistance torchmetrics.classification.Precision
-torchmetrics.classification.Recall torchmetrics.classification.Specificity
-torchmetrics.classification.StatScores torchmetrics.detection.MeanAveragePrecision
-torchmetrics.text.ROUGEScore
+torch.nn.functional.softmin torch.nn.functional.triplet_margin_loss torch.optim.ASGD
+torch.optim.RMSprop torch.optim.swa_utils.AveragedModel torch.utils.data.DataLoader
+torchmetrics.Accuracy torchmetrics.ExactMatch torchmetrics.FBetaScore torchmetrics.HammingDistance
+torchmetrics.Precision torchmetrics.Recall torchmetrics.Specificity torchmetrics.StatScores
+torchmetrics.classification.Accuracy torchmetrics.classification.ExactMatch
+torchmetrics.classification.FBetaScore torchmetrics.classification.HammingDistance
+torchmetrics.classification.Precision torchmetrics.classification.Recall
+torchmetrics.classification.Specificity torchmetrics.classification.StatScores
+torchmetrics.detection.MeanAveragePrecision torchmetrics.text.ROUGEScore
 ]]
 
 --- Rows that must be of use, a set.

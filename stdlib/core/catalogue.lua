@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local closed = require "ltrain.core.closed"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
+local option_places = require "ltrain.core.option_places"
 
 -- The public names below a prefix: the classes of the library, and the keys of `paths`.
 local function names_of(prefix, paths)
@@ -44,8 +45,9 @@ end
 
 --- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
 --- functions, { file = { names } } public functions of one file, and maps further names to the
---- path that `require` gets for them. An unknown name is an error, `what` says of what.
-return function(prefix, what, others)
+--- path that `require` gets for them. An unknown name is an error, `what` says of what. `options`:
+--- of functions, the names of options that may be given by place, { fft = "n dim norm" }.
+return function(prefix, what, others, options)
   local paths, within = places_of(prefix, others)
   return setmetatable({}, {
     __index = function(self, name)
@@ -57,7 +59,10 @@ return function(prefix, what, others)
       end
       local value = require(paths[name] or prefix .. "." .. name)
       if within[name] then value = value[name] end
-      value = closed(exact.fn(value, what .. "." .. name), what .. "." .. name)
+      local who <const>, places <const> = what .. "." .. name, options and options[name]
+      local own <const> = places and c.runtime.parameters(value) - 1
+      value = closed(exact.fn(value, who), who)
+      if places then value = option_places(value, who, own, places) end
       rawset(self, name, value)
       return value
     end,

@@ -11,4 +11,8 @@ return catalogue("ltrain.linalg", "linalg", {
   lu = { "lu", "lu_factor", "lu_solve" },
   norms = { "matrix_norm", "norm", "vector_norm" },
   products = { "cross", "diagonal", "matrix_power", "multi_dot", "vander", "vecdot" },
+}, { -- options by place
+  eigh = "UPLO", eigvalsh = "UPLO", qr = "mode", svd = "full_matrices", lstsq = "rcond",
+  norm = "dim keepdim", vector_norm = "dim keepdim", matrix_norm = "dim keepdim",
+  tensorinv = "ind", tensorsolve = "dims",
 })

@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local grads_of = require "ltrain.nn.grads_of"
+local option_places = require "ltrain.core.option_places"
 
 local NAME <const> = "clip_grad_norm_"
 
@@ -20,7 +21,7 @@ local OPTIONS <const> = {
 --- Scales the gradients of a list of parameters, or of one, in place so that their total norm is at
 --- most `max_norm`. Options: norm_type (2), error_if_nonfinite (false), keep_nonfinite (false).
 --- Returns the norm before clipping, a tensor without dims.
-return function(parameters, max_norm, options)
+return option_places(function(parameters, max_norm, options)
   config.argument(max_norm, "number", NAME, "max_norm")
   local grads = grads_of(parameters, NAME)
   if options == nil then return c.clip_grad_norm(grads, max_norm) end
@@ -28,4 +29,4 @@ return function(parameters, max_norm, options)
   local p = o.norm_type == "inf" and math.huge or o.norm_type
   return c.clip_grad_norm(grads, { max_norm = max_norm, norm_type = p,
     error_if_nonfinite = o.error_if_nonfinite, keep_nonfinite = o.keep_nonfinite })
-end
+end, NAME, 2, "norm_type error_if_nonfinite")

@@ -8,6 +8,7 @@ local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local option_places = require "ltrain.core.option_places"
 
 local who <const> = "grid_sample"
 
@@ -114,7 +115,7 @@ end
 --- The values of x [N, C, H, W] at the positions grid [N, H', W', 2], as [N, C, H', W']: x first,
 --- -1 the left or upper end and 1 the other; of volumes [N, C, D, H, W] at grid
 --- [N, D', H', W', 3], where "bilinear" is trilinear.
-return function(x, grid, options)
+return option_places(function(x, grid, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(x, grid, o)
   local shape <const>, d = x.shape, x.ndim - 2
@@ -128,4 +129,4 @@ return function(x, grid, options)
   local flat <const> = arguments.wide(x, who, "x"):flatten { start_dim = 3, end_dim = x.ndim }
   local y <const> = gathered(flat, sizes, taps, 1):reshape(result):to(x.dtype)
   return y
-end
+end, who, 2, "mode padding_mode align_corners")

@@ -7,6 +7,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local OPTIONS <const> = require "ltrain.ops.interpolate_options"
 local nearest = require "ltrain.ops.nearest"
+local option_places = require "ltrain.core.option_places"
 local resampling = require "ltrain.ops.resampling"
 local traced_whole = require "ltrain.ops.traced_whole"
 
@@ -122,7 +123,7 @@ end
 --- gives: of the nearest elements, by lines or cubic curves through them, or means of areas. Of
 --- positions between elements products of weights are added, so that one that is infinite or NaN
 --- makes NaN of its surroundings.
-return function(x, options)
+return option_places(function(x, options)
   arguments.tensor(x, who, "x")
   local o <const> = config.check(options, OPTIONS, who)
   check_mode(x, o)
@@ -138,4 +139,4 @@ return function(x, options)
   local y <const> = kind and exportable(x, kind, sizes, factors, o)
     or repeated(x, sizes, factors, o)
   return y
-end
+end, who, 1, "size scale_factor mode align_corners recompute_scale_factor antialias")

@@ -53,7 +53,8 @@ end
 local function definition(line)
   local owner, sign, name, arguments = line:match("^function ([%w_]+)([.:])([%w_]+)%((.-)%)")
   if owner then return { owner = owner, sign = sign, name = name, arguments = arguments } end
-  arguments = line:match("^return function%((.-)%)")
+  arguments = line:match "^return function%((.-)%)"
+    or line:match "^return option_places%(function%((.-)%)"
   if arguments then return { arguments = arguments } end
   owner, name = line:match("^([%w_]+)%.([%w_]+) = ")
   if owner then return { owner = owner, sign = ".", name = name, field = true } end
