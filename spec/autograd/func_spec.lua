@@ -38,6 +38,7 @@ describe("lt.func.grad", function()
     assert.is_false(value.requires_grad or aux.requires_grad)
     near({ 2 }, { 0.6, -1.4 }, select(2, func.grad(with_aux, 1, true)(A)))
     assert.equal(2, select("#", func.grad_and_value(cube)(A)))
+    near({ 2 }, { 0.27, 1.47 }, func.grad(function(x) return cube(x), nil end, 1, true)(A))
   end)
 
   it("is nested", function()

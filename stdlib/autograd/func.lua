@@ -64,8 +64,9 @@ local function call_of(who, fn, args, places, has_aux)
   end
   call.xs = nested.leaves(call.trees)
   local results = table.pack(fn(table.unpack(given, 1, args.n)))
-  if has_aux then call.aux = table.remove(results) end
-  call.value = nested.result(results, has_aux and results.n - 1 or results.n)
+  local count = has_aux and results.n - 1 or results.n
+  if has_aux then call.aux = results[results.n] end
+  call.value = nested.result(results, count)
   call.ys = nested.leaves(call.value)
   for _, y in ipairs(call.ys) do
     if not c.is_tensor(y) then
