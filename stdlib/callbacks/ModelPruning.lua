@@ -25,6 +25,7 @@ local deepcopy = require "ltrain.nn.deepcopy"
 local errors = require "ltrain.core.errors"
 local prune = require "ltrain.nn.prune"
 local shape = require "ltrain.core.shape"
+local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local ModelPruning = Callback:extend("ModelPruning")
@@ -227,7 +228,7 @@ end
 --- Makes the pruned parameters of a module plain ones again, with zeros.
 function ModelPruning:make_pruning_permanent(module) -- luacheck: ignore 212
   for _, entry in ipairs(walk.modules(module)) do
-    for _, name in ipairs { "weight", "bias" } do
+    for _, name in ipairs((tree.keys(rawget(entry.module, "_computed") or {}))) do
       if mask_of { entry.module, name } then prune.remove(entry.module, name) end
     end
   end
