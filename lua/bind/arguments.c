@@ -7,9 +7,9 @@
 
 #include <string.h>
 
+#include "bind/nearest_word.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
-#include "bind/nearest_word.h"
 
 static const lt_arg *find_row(const lt_reading *r, const char *name);
 

@@ -2,10 +2,10 @@
 #include <string.h>
 
 #include "bind/held.h"
+#include "bind/nearest_word.h"
 #include "bind/tensor.h"
 #include "bind/values.h"
 #include "bind/walk.h"
-#include "bind/nearest_word.h"
 
 /* Where the arguments stand. */
 enum { OF = 1, BY = 2, OPTIONS = 3 };

@@ -199,7 +199,8 @@ int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size);
 /* Whether a chunk's source name is one of the library's. */
 bool lt_source_is_ours(const char *source);
 
-/* runtime.parameters(fn) -> how many parameters a function of the library's Lua has (where.c). */
+/* Parameters of Lua functions: how many the library's have, their names, and what those of a
+   running function hold: runtime.parameters, parameter_names and arguments (where.c). */
 int lt_parameters(lua_State *L);
 int lt_parameter_names(lua_State *L);
 int lt_arguments(lua_State *L);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bind/index.h"
-#include "bind/values.h"
 #include "bind/nearest_word.h"
+#include "bind/values.h"
 
 lt_boxed *lt_push_empty(lua_State *L, lt_bind *b) {
   lt_boxed *box = lua_newuserdatauv(L, sizeof *box, 0);

@@ -5,8 +5,8 @@
 #ifndef LT_BIND_VALUES_H
 #define LT_BIND_VALUES_H
 
-#include "bind/state.h"
 #include "bind/nearest_word.h"
+#include "bind/state.h"
 
 /* THE conversion of a dim or position: 1, 2, ... to 0, 1, ...; negative ones stay; false for 0. */
 bool lt_from_zero(int64_t position, int64_t *out);

@@ -134,7 +134,6 @@ local function after(self, list, args, results)
   return results
 end
 
-
 -- Passes values on, and gradients back through `fn`; the identity where nothing wants any.
 local function gate(values, fn)
   local identity = Function { name = "register_full_backward_hook",
