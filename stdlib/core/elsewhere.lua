@@ -1,8 +1,6 @@
 -- stdlib/core/elsewhere.lua: names of PyTorch, Lightning, numpy and Keras, and what is written here
 -- in place of them. Errors of unknown names and options look them up, and load it then. What
 -- PyTorch and torchmetrics call things has its list in core/torch_names.lua.
-local torch_names = require "ltrain.core.torch_names"
-
 local elsewhere = {}
 
 --- Options: the names that one of these may have here.
@@ -150,7 +148,7 @@ function elsewhere.member(name)
       if members[object] and members[object][name] then return sentence(members[object][name]) end
     end
   end
-  return torch_names.of("Module", name, {})
+  return require "ltrain.core.torch_names".of("Module", name, {})
 end
 
 --- Whose members `member` knows.
@@ -161,7 +159,8 @@ elsewhere.objects = { "Module", "Trainer", "DataModule", "Logger" }
 function elsewhere.of(room, name, words)
   local names = room == "lt" and elsewhere.lt or elsewhere.rooms[room]
   if names and names[name] then return "write " .. names[name] end
-  return elsewhere.instead("rooms", room, name) or torch_names.of(room, name, words)
+  return elsewhere.instead("rooms", room, name)
+    or require "ltrain.core.torch_names".of(room, name, words)
 end
 
 --- The one of `words` that an option of the name is here; nil.

@@ -1,10 +1,8 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
 local Spans = require "ltrain.trainer.spans"
 local dist = require "ltrain.dist"
-local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
-local lightning = require "ltrain.core.lightning_names"
 local option_fields = require "ltrain.trainer.setup.option_fields"
 local sources = require "ltrain.trainer.data.sources"
 local version = require "ltrain.loggers.version"
@@ -118,10 +116,10 @@ function properties.give(class)
     local value = class[key]
     if value ~= nil then return value end
     if option_fields.is_option(key) then return option_fields.read(self, key) end
-    if lightning.members.Trainer[key] then
-      errors.blame("Trainer: there is no trainer.%s; %s", key,
-        elsewhere.instead("members", "Trainer", key))
-    end
+    local is_name = type(key) == "string" and key:sub(1, 1) ~= "_"
+    local elsewhere = is_name and require "ltrain.core.elsewhere" -- a field asked for in vain
+    local said = elsewhere and elsewhere.instead("members", "Trainer", key)
+    if said then errors.blame("Trainer: there is no trainer.%s; %s", key, said) end
   end
   class.__newindex = assign
   return class
