@@ -169,6 +169,9 @@ describe("lt.func", function()
     assert.is_true(got[2]:allclose(list[2](A)))
     assert.matches("modules 1 and 2 are not made alike", error_of(func.stack_module_state,
       { nn.Linear(2, 3), nn.Linear(3, 3) }))
+    assert.matches("modules 1 and 2 are not made alike: 'bias' is in the first alone",
+      error_of(func.stack_module_state, { nn.Linear(2, 3), nn.Linear(2, 3, { bias = false }) }))
+    assert.matches("needs a list of modules", error_of(func.stack_module_state, {}))
   end)
 end)
 

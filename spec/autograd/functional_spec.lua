@@ -120,5 +120,7 @@ describe("lt.autograd.backward", function()
     near({ 2 }, { 2, 4 }, b.grad)
     assert.matches("backward: tensor 1 is %[2%]: write its gradient in grad_tensors",
       error_of(lt.autograd.backward, a * 2))
+    assert.matches("backward: tensor 1 must be a tensor: got 3",
+      error_of(lt.autograd.backward, { 3 }))
   end)
 end)

@@ -203,6 +203,8 @@ describe("fft.fftn and its kin", function()
   it("refuse dims that are not there, or twice", function()
     assert.matches("fft.fftn: dim 3 is out of 1..2 of %[2, 3, 2%]",
       error_of(fft.fftn, lt.ones(2, 3, 2), {dims = {3}}))
+    assert.matches("fft.fft2: a dim must be an integer: got 'a'",
+      error_of(fft.fft2, lt.ones(2, 3, 2), {dims = {"a", 1}}))
     assert.matches("fft.rfftn: dim %-1 is given twice", error_of(fft.rfftn, x, {dims = {3, -1}}))
     assert.matches("fft.rfftn: needs a dim, and a length for each: got 1 dims and 2 lengths",
       error_of(fft.rfftn, x, {dims = {3}, s = {1, 2}}))

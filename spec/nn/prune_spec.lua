@@ -125,6 +125,8 @@ describe("nn.utils.prune", function()
       error_of(prune.remove, layer, "weight"))
     assert.matches("parameters must be a list of pairs", error_of(prune.global_unstructured,
       { layer }, prune.L1Unstructured, { amount = 1 }))
+    assert.matches("arguments must be a table: got 0.5", error_of(prune.global_unstructured,
+      { { layer, "weight" } }, prune.L1Unstructured, 0.5))
     assert.matches("CustomFromMask: the mask must be a tensor [3, 4]: got",
       error_of(prune.custom_from_mask, layer, "weight", lt.ones(3)), 1, true)
     assert.equal("Linear(4, 3)", tostring(layer))

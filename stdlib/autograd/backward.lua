@@ -24,6 +24,9 @@ return function(tensors, ...)
     errors.blame("backward: needs a tensor or a list of tensors: got %s", errors.show(tensors))
   end
   for k, y in ipairs(list) do
+    if not c.is_tensor(y) then
+      errors.blame("backward: tensor %d must be a tensor: got %s", k, errors.show(y))
+    end
     local part = given[k] and (y * given[k]):sum() or y
     if part:numel() ~= 1 then
       errors.blame("backward: tensor %d is %s: write its gradient in grad_tensors", k,

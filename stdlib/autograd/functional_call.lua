@@ -112,6 +112,9 @@ end
 function functional_call.stack(modules)
   local who <const> = "stack_module_state"
   local columns, found = {}, { {}, {} }
+  if type(modules) ~= "table" or #modules == 0 then
+    errors.blame("%s: needs a list of modules: got %s", who, errors.show(modules))
+  end
   for i, module in ipairs(modules) do
     if not walk.is_module(module) then
       errors.blame("%s: element %d must be a module: got %s", who, i, errors.show(module))
@@ -128,6 +131,12 @@ function functional_call.stack(modules)
     end
   end
   for _, column in ipairs(columns) do
+    for i = 1, #modules do
+      if not column[i] then
+        errors.blame("%s: modules 1 and %d are not made alike: '%s' is in the first alone", who, i,
+          column.item.name)
+      end
+    end
     local made = c.stack(column)
     if column.item.buffer then
       found[2][column.item.name] = made

@@ -34,6 +34,7 @@ local function each(x, o, where, has_pairs)
   end
   local list, seen = {}, {}
   for k, dim in ipairs(dims) do
+    config.argument(dim, "integer", where, "a dim")
     local place <const> = dim < 0 and dim + n + 1 or dim
     if place < 1 or place > n then
       errors.blame("%s: dim %s is out of 1..%d of %s", where, dim, n, errors.show_shape(x))

@@ -310,7 +310,9 @@ function prune.global_unstructured(parameters, pruning_method, arguments)
     errors.blame("%s: pruning_method must be a class like prune.L1Unstructured whose PRUNING_TYPE "
       .. "is 'unstructured': got %s", who, errors.show(pruning_method))
   end
+  config.argument(arguments or {}, "table", who, "arguments")
   local own, scores = {}, arguments and arguments.importance_scores or {}
+  config.argument(scores, "table", who, "importance_scores")
   for key, value in next, arguments or {} do
     if key ~= "importance_scores" then own[key] = value end
   end

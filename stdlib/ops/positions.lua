@@ -191,6 +191,7 @@ function positions.slice_scatter(x, source, dim, range)
   arguments.tensor(source, "slice_scatter", "source")
   local y <const> = x:clone()
   local o = { dim = dim or 1 }
+  config.argument(range or {}, "table", "slice_scatter", "range")
   for name, value in next, range or {} do o[name] = value end
   y:slice(o):copy_(source)
   return y
