@@ -7,7 +7,6 @@ local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
-local flops = require "ltrain.nn.flops"
 local parameter_counts = require "ltrain.core.parameter_counts"
 local walk = require "ltrain.core.walk"
 
@@ -97,6 +96,7 @@ local function run_example(module, modules, to_input)
   local _ <close> = c.no_grad()
   local draws <const> = c.runtime.rng_get()
   module:eval()
+  local flops = require "ltrain.nn.flops" -- by those who ask for it alone
   local total, measured = flops.measure(function() module(table.unpack(arguments)) end, module)
   c.runtime.rng_set(draws)
   return measured, total

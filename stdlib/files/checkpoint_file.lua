@@ -6,9 +6,9 @@
 -- not a tensor is there in `extra_state`, its tensors under extra.<path>. No code runs when a file
 -- is opened.
 local c = require "ltrain.c"
+local is_torch_name = require "ltrain.files.is_torch_name"
 local packing = require "ltrain.files.packing"
 local shape = require "ltrain.core.shape"
-local torch_file = require "ltrain.files.torch_file"
 local tree = require "ltrain.core.tree"
 
 local CHECKPOINT <const> = require "ltrain.files.checkpoint_shape"
@@ -71,7 +71,7 @@ end
 
 -- Makes the folder of a checkpoint; true, or nil and why there cannot be one of this name.
 local function prepare(path)
-  if torch_file.is_name(path) then
+  if is_torch_name(path) then
     return nil, ("%s: a name of PyTorch's files, and a checkpoint is none: name it .ckpt; "
       .. "lt.save(path, model:state_dict()) writes weights that torch.load reads"):format(path)
   end
@@ -158,7 +158,7 @@ end
 --- The checkpoint in a file as a table, or nil and what is wrong with the file.
 function checkpoint_file.read(path)
   local tensors, metadata = c.io.load_safetensors(path)
-  if not tensors and torch_file.is(path) then
+  if not tensors and require "ltrain.files.torch_file".is(path) then
     return nil, path .. ": not a checkpoint of ltrain: torch.save wrote it, lt.load reads it"
   elseif not tensors then
     return nil, metadata

@@ -2,9 +2,8 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local is_torch_name = require "ltrain.files.is_torch_name"
 local packing = require "ltrain.files.packing"
-local torch_file = require "ltrain.files.torch_file"
-local torch_save = require "ltrain.files.torch_save"
 
 local FORMAT <const> = 1
 
@@ -22,9 +21,9 @@ return function(path, value)
   end
   local tensors = {}
   local name = type(value) == "table" and "" or "value"
-  local as_torch = torch_file.is_name(path)
+  local as_torch = is_torch_name(path)
   local packed = packing.pack(value, name, tensors, "save", not as_torch)
-  if as_torch then return torch_save(path, packed, tensors) end
+  if as_torch then return require "ltrain.files.torch_save" (path, packed, tensors) end
   local text = { format = FORMAT, tree = packed }
   return c.io.save_safetensors(path, tensors, packing.metadata(text, tensors))
 end

@@ -17,9 +17,6 @@ local torch_file = {}
 
 local MAX_PICKLE <const> = 1 << 28
 
---- Whether a path has a name of PyTorch's: .pt, .pth, .pth.tar.
-function torch_file.is_name(path) return path:gsub("%.tar$", ""):find "%.pth?$" ~= nil end
-
 --- Whether a file begins as one of torch.save: true, false, or nil and why it cannot be read.
 function torch_file.is(path)
   local head, message = c.io.read_head(path, torch_legacy.HEAD)

@@ -5,7 +5,6 @@ local closed = require "ltrain.core.closed"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
-local flops = require "ltrain.nn.flops"
 local fusion = require "ltrain.nn.fusion"
 local has_shape = require "ltrain.core.has_shape"
 local parameter_vector = require "ltrain.nn.parameter_vector"
@@ -28,12 +27,13 @@ utils.clip_grad_norm_ = require "ltrain.nn.clip_grad_norm_"
 --- nn.utils.clip_grad_value_(parameters, clip_value): see nn.clip_grad_value_.
 utils.clip_grad_value_ = require "ltrain.nn.clip_grad_value_"
 
---- nn.utils.measure_flops(model, forward_fn [, loss_fn]): the floating point operations of
---- forward_fn(), as Lightning's measure_flops and PyTorch's FlopCounterMode count them: of products
---- of matrices, convolutions, attention and recurrent layers, two for a multiplication and an
---- addition. With loss_fn those of loss_fn(result):backward() are added. The callback ModelSummary
---- has them by layer.
-utils.measure_flops = flops.measure_flops
+--- The floating point operations of forward_fn(), as Lightning's measure_flops and PyTorch's
+--- FlopCounterMode count them: of products of matrices, convolutions, attention and recurrent
+--- layers, two for a multiplication and an addition. With loss_fn those of
+--- loss_fn(result):backward() are added. The callback ModelSummary has them by layer.
+function utils.measure_flops(model, forward_fn, loss_fn)
+  return require "ltrain.nn.flops".measure_flops(model, forward_fn, loss_fn)
+end
 
 --- nn.utils.weight_norm(module, {name = "weight", dim = 1}): makes a parameter of a module the
 --- product of a length for each position of `dim` (false: one for all) and a direction; returns the

@@ -4,7 +4,6 @@
 -- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
 -- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a
 -- function (one that returns an iterator, or itself an iterator), an object that can be called.
-local CombinedLoader = require "ltrain.data.CombinedLoader"
 local Dataset = require "ltrain.data.Dataset"
 local IterableDataset = require "ltrain.data.IterableDataset"
 local c = require "ltrain.c"
@@ -138,9 +137,15 @@ local function check(value, where)
   end
 end
 
+--- Whether a value is a CombinedLoader. The class is loaded by what makes one.
+function loaders.is_combined(value)
+  return class.of(value) ~= nil and value.is_sequential ~= nil
+end
+
 --- Loaders in a table as one, which training reads together; anything else as it is.
 function loaders.together(value)
-  return is_collection(value) and CombinedLoader(value, "max_size_cycle") or value
+  if not is_collection(value) then return value end
+  return require "ltrain.data.CombinedLoader" (value, "max_size_cycle")
 end
 
 --- A source from whatever the user gave. `where` begins error texts. `source.active(index)` says
@@ -170,7 +175,7 @@ end
 
 --- The loaders of a CombinedLoader that reads them one after the other; anything else as it is.
 function loaders.one_by_one(value)
-  if class.is_a(value, CombinedLoader) and value:is_sequential() then return value:flattened() end
+  if loaders.is_combined(value) and value:is_sequential() then return value:flattened() end
   return value
 end
 

@@ -2,7 +2,6 @@
 --
 -- First what was passed to fit (or validate, ...), then the DataModule's dataloader hook, then the
 -- module's own.
-local CombinedLoader = require "ltrain.data.CombinedLoader"
 local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
@@ -48,7 +47,7 @@ local serving <const> = setmetatable({}, { __mode = "k" })
 
 -- A loader of the library that serves another loop already, which is in the middle of it: a copy.
 local function own_loader(state, kind, loader)
-  if not class.is_a(loader, DataLoader) and not class.is_a(loader, CombinedLoader) then
+  if not class.is_a(loader, DataLoader) and not loaders.is_combined(loader) then
     return loader
   end
   local run, served = serving[loader], state.data.served[loader]
@@ -83,7 +82,7 @@ end
 -- Overfitting is about the same few batches in each epoch.
 local function stop_shuffling(state, source)
   local loader = source.loader
-  local list = class.is_a(loader, CombinedLoader) and loader:flattened() or { loader }
+  local list = loaders.is_combined(loader) and loader:flattened() or { loader }
   for _, one in ipairs(list) do
     if type(one) == "table" and one.shuffle then
       state.trainer:warn("overfit_batches: the training loader shuffles: it no longer does")
