@@ -137,6 +137,14 @@ describe("lt.func", function()
     assert.equal(before, net[1].weight)
   end)
 
+  it("takes a state_dict with what get_extra_state gave", function()
+    local net = lt.nn.Sequential(lt.nn.Linear(2, 1))
+    net[1].get_extra_state = function() return 7 end
+    local state = net:state_dict()
+    assert.equal(7, state["0._extra_state"])
+    assert.equal(1, func.functional_call(net, state, lt.ones(3, 2)).shape[2])
+  end)
+
   it("leaves a module its device and dtype", function()
     local Net = lt.Module:extend "Net"
     function Net:init() self.w = lt.parameter(lt.ones(2):to "f64") end

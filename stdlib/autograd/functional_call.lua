@@ -60,7 +60,9 @@ local function plan_of(module, all, o, who)
   local plan, covered = {}, {}
   for name, x in tree.pairs(all) do
     local items = by_name[name]
-    if not items then
+    if not items and name:find "%f[%w_]_extra_state$" then
+      items = {} -- of a state_dict: what get_extra_state gave
+    elseif not items then
       errors.blame("%s: %s has no tensor '%s'%s", who, walk.class_name(module), name,
         errors.did_you_mean(name, names))
     elseif not c.is_tensor(x) then

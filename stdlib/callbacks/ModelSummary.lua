@@ -83,6 +83,12 @@ local function keep_modes(modules)
   end })
 end
 
+-- To be closed: sets the position of random numbers back.
+local function keep_draws()
+  local draws <const> = c.runtime.rng_get()
+  return setmetatable({}, { __close = function() c.runtime.rng_set(draws) end })
+end
+
 -- Forward of the module's example_input_array in evaluation mode: what flops.measure returns; nil
 -- without one. Draws that follow are what they would have been.
 local function run_example(module, modules, to_input)
@@ -94,11 +100,10 @@ local function run_example(module, modules, to_input)
   for i, one in ipairs(list) do arguments[i] = to_input and to_input(one) or one end
   local _ <close> = keep_modes(modules)
   local _ <close> = c.no_grad()
-  local draws <const> = c.runtime.rng_get()
+  local _ <close> = keep_draws()
   module:eval()
   local flops = require "ltrain.nn.flops" -- by those who ask for it alone
   local total, measured = flops.measure(function() module(table.unpack(arguments)) end, module)
-  c.runtime.rng_set(draws)
   return measured, total
 end
 
