@@ -29,7 +29,7 @@ local FIELDS <const> = {
   Trainer = { ckpt_path = 1, num_predict_batches = 1, num_sanity_val_batches = 1,
     num_test_batches = 1, num_val_batches = 1, predict_dataloaders = 1, test_dataloaders = 1,
     val_dataloaders = 1, train_dataloader = 1, num_training_batches = 1, model = 1,
-    lightning_module = 1, num_nodes = 1, accelerator = 1, strategy = 1 },
+    lightning_module = 1, num_nodes = 1, accelerator = 1, strategy = 1, scaler = 1 },
   LightningModule = { hparams = 1, example_input_array = 1, logger = 1, trainer = 1,
     get_extra_state = 1, set_extra_state = 1 },
   LightningDataModule = { hparams = 1, state_dict = 1, load_state_dict = 1 },

@@ -279,7 +279,7 @@ describe("Distributions", function()
     near({ 1, 1 }, D.MultivariateNormal { loc = lt.zeros(2), covariance_matrix = m }.variance)
     assert.matches("distributions.MultivariateNormal: loc is given twice",
       error_of(D.MultivariateNormal, m[1], { loc = m[1], covariance_matrix = m }), 1, true)
-    assert.matches("distributions.Normal: unknown option 'scal'",
+    assert.matches("Normal: unknown option 'scal'",
       error_of(D.Normal, { loc = 0.0, scal = 1.0 }), 1, true)
     assert.matches("distributions.Normal: arguments are by place or by name, not both: got 1.0",
       error_of(D.Normal, { loc = 0.0 }, 1.0), 1, true)

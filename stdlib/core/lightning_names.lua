@@ -110,7 +110,6 @@ names.rooms = {
 names.members = {
   Trainer = {
     distributed_sampler_kwargs = "lt.data.DistributedSampler, with use_distributed_sampler = false",
-    scaler = "lt.GradScaler; the Trainer's own is part of precision = '16-mixed'",
     progress_bar_callback = "the callback itself: local bar = lt.callbacks.ProgressBar{}, bar.task",
     fit_loop = "trainer.current_epoch, trainer.global_step or trainer.num_training_batches",
     validate_loop = "trainer.num_val_batches, or what validate returns",
