@@ -143,6 +143,15 @@ local function file_of(root, fn)
   return name and source.read(root .. "stdlib/" .. name:gsub("%.", "/") .. ".lua")
 end
 
+-- The options of a class that may be given by place, after the arguments; nil: none.
+local function placed(value)
+  local is_class = type(value) == "table" and rawget(value, "__name")
+  local text = is_class and value.__arguments or ""
+  local names = {}
+  for name in (text:match "|(.*)$" or ""):gmatch "%S+" do names[#names + 1] = name end
+  return #names > 0 and "By place too, in this order: " .. code_list(names) .. "." or nil
+end
+
 local function make_section(root, entry)
   local path, name, module = entry[1], entry[2], entry[3]
   local file, value = source.read(root .. path), require(module)
@@ -159,6 +168,7 @@ local function make_section(root, entry)
   add(said.said and example_of(said.said))
   if #said.arguments > 0 then add("Arguments: " .. code_list(said.arguments)) end
   if said.base then add("A subclass of `" .. said.base .. "`.") end
+  add(placed(value))
   if said.options then add(options_table(said.options, said.order)) end
   if #said.called_with > 0 then add("Called with: " .. code_list(said.called_with)) end
   add(said.forward_said)
