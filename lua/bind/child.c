@@ -54,7 +54,7 @@ bool lt_may_start(lua_State *L, lt_bind *b, const char *who) {
 
 /* In the child, up to the exec: only what is safe in a copy of a process with threads. */
 static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_t parent,
-                             const lt_guard *guard, int output, int report) {
+                             lt_guard guard, int output, int report) {
   setpgid(0, 0);
   lt_guard_this(guard);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

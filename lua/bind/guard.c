@@ -9,18 +9,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bind/process.h"
-
-struct lt_guard {
-  pid_t pid, owner;
-  int fd;
-};
 
 /* $1: seconds that the child has to end by itself after a signal that it may have got. A line says
    which process it is, another one that it has ended. */
@@ -71,30 +65,27 @@ static pid_t start(int fd, int seconds) {
   return pid;
 }
 
-lt_guard *lt_guard_start(int seconds) {
+lt_guard lt_guard_start(int seconds) {
   int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return NULL;
-  lt_guard *g = malloc(sizeof *g);
-  if (g != NULL) *g = (lt_guard){.fd = ends[1], .owner = getpid(), .pid = start(ends[0], seconds)};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return (lt_guard){0};
+  lt_guard g = {.fd = ends[1], .owner = getpid(), .pid = start(ends[0], seconds)};
   close(ends[0]);
-  if (g != NULL && g->pid > 0) return g;
+  if (g.pid > 0) return g;
   close(ends[1]);
-  free(g);
-  return NULL;
+  return (lt_guard){0};
 }
 
-void lt_guard_this(const lt_guard *g) {
+void lt_guard_this(lt_guard g) {
   char digits[16], *at = digits + sizeof digits;
   *--at = '\n';
   for (pid_t pid = getpid(); pid > 0; pid /= 10) *--at = (char)('0' + pid % 10);
-  if (g != NULL) send(g->fd, at, (size_t)(digits + sizeof digits - at), MSG_NOSIGNAL);
+  if (g.pid > 0) send(g.fd, at, (size_t)(digits + sizeof digits - at), MSG_NOSIGNAL);
 }
 
-void lt_guard_release(lt_guard *g) {
-  if (g == NULL) return;
-  bool ours = g->owner == getpid(); /* and not that of who forked us */
-  if (ours) send(g->fd, "\n\n", 2, MSG_NOSIGNAL);
-  close(g->fd);
-  while (ours && waitpid(g->pid, NULL, 0) < 0 && errno == EINTR) continue;
-  free(g);
+void lt_guard_release(lt_guard g) {
+  if (g.pid <= 0) return;
+  bool ours = g.owner == getpid(); /* and not that of who forked us */
+  if (ours) send(g.fd, "\n\n", 2, MSG_NOSIGNAL);
+  close(g.fd);
+  while (ours && waitpid(g.pid, NULL, 0) < 0 && errno == EINTR) continue;
 }

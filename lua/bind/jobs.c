@@ -30,9 +30,10 @@ int lt_job_start(lua_State *L) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, GUARDS);
   sigset_t mask;
   sigprocmask(SIG_SETMASK, NULL, &mask);
+  lt_guard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
   lt_child child = lt_child_start(argv, env, &mask, false);
   if (child.error != 0) return lt_not_started(L, argv[0], child.error);
-  lua_pushlightuserdata(L, child.guard);
+  *guard = child.guard;
   lt_raw_seti(L, -2, child.pid);
   lua_pushinteger(L, child.pid);
   return 1;
@@ -41,7 +42,8 @@ int lt_job_start(lua_State *L) {
 static void release_guard(lua_State *L, pid_t pid) {
   luaL_getsubtable(L, LUA_REGISTRYINDEX, GUARDS);
   lt_raw_geti(L, -1, pid);
-  lt_guard_release(lua_touserdata(L, -1));
+  const lt_guard *guard = lua_touserdata(L, -1);
+  if (guard != NULL) lt_guard_release(*guard);
   lua_pushnil(L);
   lt_raw_seti(L, -3, pid);
   lua_pop(L, 2);

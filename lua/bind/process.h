@@ -20,16 +20,19 @@ int lt_wait_for(pid_t pid);
 bool lt_may_start(lua_State *L, lt_bind *b, const char *who);
 
 /* A process that ends a child of ours, and what that has started, when this one ends in any way
-   before lt_guard_release: at once, or `seconds` after the child was asked to end. NULL: none could
-   be started. (guard.c) */
-typedef struct lt_guard lt_guard;
-lt_guard *lt_guard_start(int seconds);
-void lt_guard_this(const lt_guard *g); /* in the child, after vfork too; NULL is allowed */
-void lt_guard_release(lt_guard *g);    /* the child has ended; NULL is allowed */
+   before lt_guard_release: at once, or `seconds` after the child was asked to end. A pid of 0: none
+   could be started, and the other functions do nothing. (guard.c) */
+typedef struct lt_guard {
+  pid_t pid, owner;
+  int fd;
+} lt_guard;
+lt_guard lt_guard_start(int seconds);
+void lt_guard_this(lt_guard g); /* in the child, after vfork too */
+void lt_guard_release(lt_guard g); /* the child has ended */
 
 typedef struct lt_child {
   pid_t pid;
-  lt_guard *guard;
+  lt_guard guard;
   int output; /* what it writes on both streams, -1: it has ours */
   int error;  /* errno when it could not be started */
 } lt_child;

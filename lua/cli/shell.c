@@ -28,7 +28,7 @@ typedef struct command {
   const char *text;
   int end, stream; /* the stream that is the end of a pipe; -1: none */
   bool tied;       /* it ends with this process, by its guard if there is one */
-  lt_guard *guard;
+  lt_guard guard;
 } command;
 
 /* In the child, which shares our memory up to the exec: no handler of ours may run there. */
@@ -39,7 +39,7 @@ static _Noreturn void become(const command *cmd, pid_t parent, const sigset_t *m
     signal(n, SIG_DFL);
   }
   lt_guard_this(cmd->guard);
-  if (cmd->tied && cmd->guard == NULL) prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (cmd->tied && cmd->guard.pid == 0) prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (cmd->tied && getppid() != parent) _exit(NOT_FOUND);
   if (cmd->end >= 0 && cmd->end != cmd->stream) dup2(cmd->end, cmd->stream);
   if (cmd->end == cmd->stream) fcntl(cmd->end, F_SETFD, 0);
@@ -66,7 +66,7 @@ static pid_t start(lua_State *L, command *cmd) {
 }
 
 /* Pushes what os.execute and file:close give. */
-static int finish(lua_State *L, pid_t pid, lt_guard *guard) {
+static int finish(lua_State *L, pid_t pid, lt_guard guard) {
   int status = -1, error = 0;
   while (waitpid(pid, &status, 0) < 0 && (error = errno) == EINTR) error = 0;
   lt_guard_release(guard);
@@ -91,7 +91,7 @@ static int execute(lua_State *L) {
 typedef struct piped {
   luaL_Stream stream;
   pid_t pid;
-  lt_guard *guard;
+  lt_guard guard;
 } piped;
 
 static int close_piped(lua_State *L) {
