@@ -80,6 +80,7 @@ describe("Timer", function()
       local trainer = tiny.trainer { max_time = case[1] }
       assert.equal(case[2], trainer.callbacks[1].duration)
       assert.equal(case[2], lt.callbacks.Timer({ duration = case[1] }).duration)
+      assert.equal(case[2], lt.callbacks.Timer(case[1]).duration)
     end
   end)
 

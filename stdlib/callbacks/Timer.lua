@@ -19,8 +19,9 @@ local OPTIONS <const> = {
 
 Timer.__arguments = "| duration interval verbose"
 
---- Timer{duration = 3600}, Timer{duration = "00:12:00:00"}, Timer{duration = {hours = 12}}
+--- Timer{duration = 3600}, Timer{duration = "00:12:00:00"}, Timer{hours = 12}
 function Timer:init(options)
+  if duration.is_table(options) then options = { duration = options } end
   local o = config.check(options, OPTIONS, "callbacks.Timer")
   for name, value in next, o do self[name] = value end
   self.duration = duration.seconds(o.duration)

@@ -44,6 +44,11 @@ function duration.seconds(value)
   return seconds, wrong
 end
 
+--- Whether a value is a table of units, and of nothing else.
+function duration.is_table(value)
+  return type(value) == "table" and next(value) ~= nil and of_table(value) ~= nil
+end
+
 --- A row of config.check for an option that takes one.
 function duration.option(doc)
   return { type = "number|string|table", doc = doc,
