@@ -1,4 +1,6 @@
 -- spec/host/guest_spec.lua: ltrain inside stock Lua, and parts of the library as modules.
+local child = require "spec.cli.child"
+
 local build = os.getenv("LT_BUILD")
 
 -- Runs a script in stock Lua with the module of this build; what it prints.
@@ -89,5 +91,29 @@ describe("ltrain in stock Lua", function()
       require "ltrain"
       print("ltrain")
     ]], ("LTRAIN_STDLIB='%s/stdlib'"):format(root)))
+  end)
+
+  it("has a layer as a name of nn that is a file of the folder alone", function()
+    local folder = child.folder()
+    assert(os.execute(("cp -r '%s/stdlib' '%s'"):format(os.getenv "LT_ROOT" or ".", folder)))
+    child.write(folder .. "/stdlib/nn/Twice.lua", [[
+      --- stdlib/nn/Twice.lua: twice the input.
+      local Twice = require("ltrain.nn.Module"):extend("Twice")
+      function Twice:forward(x) return x * 2 end
+      return Twice
+    ]])
+    local text = run([[
+      local lt = require "ltrain"
+      print(lt.nn.Twice()(lt.ones(1)):item())
+      for _, name in pairs(lt.nn) do
+        if name == "Twice" then print "listed" end
+      end
+      print(select(2, pcall(function() return lt.Twice end)))
+      print(select(2, pcall(function() return lt.nn.Twise end)))
+    ]], ("LTRAIN_STDLIB='%s/stdlib'"):format(folder))
+    child.remove(folder)
+    assert.matches("^2.0\nlisted\n", text)
+    assert.matches("write lt.nn.Twice\n", text, 1, true)
+    assert.matches("nn: there is no 'Twise'; did you mean 'Twice'", text, 1, true)
   end)
 end)

@@ -5,6 +5,7 @@
 -- room lists them; the others are its own. One file may have several public functions.
 
 local c = require "ltrain.c"
+local chunks = require "ltrain.core.chunks"
 local closed = require "ltrain.core.closed"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
@@ -14,7 +15,7 @@ local option_places = require "ltrain.core.option_places"
 local function names_of(prefix, paths)
   local names = {}
   for name in next, paths do names[#names + 1] = name end
-  for _, full in ipairs(c.runtime.stdlib()) do
+  for _, full in ipairs(chunks()) do
     local name = full:match("^" .. prefix:gsub("%p", "%%%0") .. "%.(%u[%w_]*)$")
     if name and not paths[name] then names[#names + 1] = name end
   end

@@ -15,7 +15,8 @@ return {
     { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
       .. "`libcudnn.so.9`), where they are found neither by the loader nor below `CUDA_HOME`" },
-    { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary" },
+    { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary, and add "
+      .. "names to `nn` and its like" },
     { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` looks, as in `lua`" },
     { "LUA_INIT_5_4, LUA_INIT", "code, or `@` and a file, to run first, as in `lua`" },
     { "XDG_STATE_HOME", "folder of the history of the prompt; by default `~/.local/state`" },
