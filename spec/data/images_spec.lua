@@ -5,7 +5,7 @@ local child = require "spec.cli.child"
 local console = require "ltrain.core.console"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
-local recorded = require "spec.image.recorded"
+local recorded = require("spec.recorded")("spec/image/recorded.jsonl")
 
 local T <const>, data <const> = lt.transforms, lt.data
 local folder <const> = child.folder()

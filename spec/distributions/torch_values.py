@@ -1,11 +1,15 @@
-# spec/distributions/torch_values.py: writes spec/distributions/torch_values.lua, values of
+# spec/distributions/torch_values.py: writes torch_values.jsonl, values of
 # torch.distributions in f64:
 #
-#   python spec/distributions/torch_values.py > spec/distributions/torch_values.lua
-import textwrap
+#   python spec/distributions/torch_values.py > spec/distributions/torch_values.jsonl
+import pathlib
+import sys
 
 import torch
 from torch import distributions as d
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
 
 torch.set_default_dtype(torch.float64)
 t = torch.tensor
@@ -106,36 +110,27 @@ GAMMA = [(a, x * a) for a in (0.05, 0.5, 1.0, 3.0, 7.9, 8.5, 30.0, 1000.0)
          for x in (0.6, 0.93, 1.0, 1.08, 1.5)]
 
 
-def lua(x):
-    words = [f"{v:.15g}" if abs(v) != float("inf") else ("1 / 0" if v > 0 else "-1 / 0")
-             for v in x.to(torch.float64).flatten().tolist()]
-    text = "{ " + ", ".join("0 / 0" if w == "nan" else w for w in words) + " }"
-    return "\n      ".join(textwrap.wrap(text, 80))
+def values(x):
+    return recorded.rounded(x.to(torch.float64).flatten().tolist(), 15)
 
 
-def code(text):
-    return '"' + '"\n    .. "'.join(textwrap.wrap(text, 85, drop_whitespace=False)) + '"'
+def rows():
+    """Facts of p at `at`, KL(p || q) and p.icdf(0.3); then {concentration, sample, derivative}."""
+    for code_p, code_q, p, q, at in CASES:
+        value = torch.tensor(at)
+        row = {"p": code_p, "at": values(value), "shape": list(value.shape)}
+        if q is not None:
+            row.update(q=code_q, kl=values(d.kl_divergence(p, q)))
+        for name, fact in FACTS.items():
+            if name == "cdf" and type(p) is d.Gamma:
+                continue  # the incomplete gamma function is not an operation here
+            try:
+                row[name] = values(fact(p, value))
+            except (NotImplementedError, AttributeError):
+                pass
+        yield row
+    for a, x in GAMMA:
+        yield {"gamma": [a, x, float(f"{torch._standard_gamma_grad(t(a), t(x)).item():.15g}")]}
 
 
-print("-- Made by spec/distributions/torch_values.py, with PyTorch", torch.__version__)
-print("-- Facts of p at `at`, KL(p || q), p.icdf(0.3); { concentration, sample, its derivative }")
-print("return { cases = {")
-for code_p, code_q, p, q, at in CASES:
-    value = torch.tensor(at)
-    print(f'  {{ p = {code(code_p)},')
-    if q is not None:
-        print(f'    q = {code(code_q)},\n    kl = {lua(d.kl_divergence(p, q))},')
-    shape = ", ".join(map(str, value.shape))
-    print(f"    at = {lua(value)}, shape = {{ {shape} }},")
-    for name, fact in FACTS.items():
-        if name == "cdf" and type(p) is d.Gamma:
-            continue  # the incomplete gamma function is not an operation here
-        try:
-            print(f"    {name} = {lua(fact(p, value))},")
-        except (NotImplementedError, AttributeError):
-            pass
-    print("  },")
-print("}, gamma = {")
-for a, x in GAMMA:
-    print(f"  {{ {a}, {x:.17g}, {torch._standard_gamma_grad(t(a), t(x)).item():.15g} }},")
-print("} }")
+recorded.write("spec/distributions/torch_values.py", torch, rows())

@@ -2,12 +2,12 @@
 --
 --   LT_SANITIZE=address,undefined ./dev fuzz images [RUNS] [SEED]
 --
--- Files begin as those of spec/image/recorded.lua. Each is cut, and bytes of it are changed, taken
--- out, doubled or moved; checks of PNG chunks are made right in half of the cases, so that what is
--- behind them is reached. A run ends well when nothing crashes, no reading takes over ten seconds,
--- and all that is refused is refused by a sentence that names the bytes.
+-- Files begin as those of spec/image/recorded.jsonl. Each is cut, and bytes of it are changed,
+-- taken out, doubled or moved; checks of PNG chunks are made right in half of the cases, so that
+-- what is behind them is reached. A run ends well when nothing crashes, no reading takes over ten
+-- seconds, and all that is refused is refused by a sentence that names the bytes.
 local lt = require "ltrain"
-local recorded = require "spec.image.recorded"
+local recorded = require("spec.recorded")("spec/image/recorded.jsonl")
 
 local RUNS <const>, SEED <const> = tonumber(arg[1] or 20000), tonumber(arg[2] or 1)
 local MODES <const> = { "rgb", "grey", "rgba", "as_is" }

@@ -3,7 +3,7 @@
 local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
-local recorded = require "spec.image.recorded"
+local recorded = require("spec.recorded")("spec/image/recorded.jsonl")
 
 local image = lt.image
 

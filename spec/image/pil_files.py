@@ -1,15 +1,21 @@
-"""spec/image/pil_files.py: writes spec/image/recorded.lua: small image files of all kinds, and the
-pixels that PIL reads of them (those of 16 bits and of palettes' ids: that were written).
+"""spec/image/pil_files.py: writes recorded.jsonl: small image files of all kinds, and the pixels that PIL reads of them (those of 16 bits and of palettes' ids: that were written).
 
-    python spec/image/pil_files.py > spec/image/recorded.lua
+    python spec/image/pil_files.py > spec/image/recorded.jsonl
 """
 import io
+import pathlib
 import struct
+import sys
 import zlib
 
 import numpy as np
-from PIL import Image, __version__
+import PIL
+from PIL import Image
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
+
+ROWS = []
 H, W = 9, 13
 ADAM7 = [(0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1)]
 
@@ -66,16 +72,10 @@ def planes(image):
 
 
 def emit(name, file, mode, pixels):
-    shape = ", ".join(map(str, pixels.shape))
     kind = "i32" if pixels.max() > 255 else "u8"
     raw = pixels.astype("<i4" if kind == "i32" else np.uint8).tobytes()
-    print(f'  {{ name = "{name}", mode = "{mode}", dtype = "{kind}", shape = {{ {shape} }},')
-    for field, data in (("file", file), ("pixels", raw)):
-        text = data.hex()
-        lines = [text[k : k + 84] for k in range(0, len(text), 84)]
-        joined = '"\n      .. "'.join(lines)
-        print(f'    {field} = "{joined}",')
-    print("  },")
+    ROWS.append({"name": name, "mode": mode, "dtype": kind, "shape": list(pixels.shape),
+                 "file": file.hex(), "pixels": raw.hex()})
 
 
 def emit_modes(name, file, modes=("rgb", "grey", "rgba")):
@@ -177,14 +177,11 @@ def webps(random):
 
 def main():
     random = np.random.default_rng(1)
-    print(f"-- Written by spec/image/pil_files.py: what PIL {__version__} reads.")
-    print("-- luacheck: no max line length\n")
-    print("return {")
     pngs(random)
     jpegs(random)
     bmps(random)
     webps(random)
-    print("}")
+    recorded.write("spec/image/pil_files.py", PIL, ROWS)
 
 
 main()

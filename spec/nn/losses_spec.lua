@@ -1,7 +1,7 @@
 -- spec/nn/losses_spec.lua: losses as functions and layers, beside PyTorch and beside formulas.
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
-local recorded = require "spec.nn.losses_recorded"
+local recorded = require "spec.recorded"
 local F, nn = lt.nn.functional, lt.nn
 
 local function same(wanted, got)
@@ -28,17 +28,16 @@ local function input(x, place)
 end
 
 describe("losses", function()
-  for k, case in ipairs(recorded.cases) do
-    local op, inputs, options, wanted, grad = table.unpack(case)
-    it(("%s %d has PyTorch's values and gradients"):format(op, k), function()
+  for k, case in ipairs(recorded "spec/nn/torch_losses.jsonl") do
+    it(("%s %d has PyTorch's values and gradients"):format(case.op, k), function()
       local tensors = {}
-      for i, x in ipairs(inputs) do tensors[i] = input(x, k - 1 + 3 * (i - 1)) end
+      for i, x in ipairs(case.inputs) do tensors[i] = input(x, k - 1 + 3 * (i - 1)) end
       tensors[1]:requires_grad_(true)
-      tensors[#tensors + 1] = options
-      local y = lt[op](table.unpack(tensors))
-      same(wanted, y);
+      tensors[#tensors + 1] = case.options
+      local y = lt[case.op](table.unpack(tensors))
+      same(case.result, y);
       (y * lt.arange(1, y:numel() + 1, { dtype = "f64" }):reshape(y.shape)):sum():backward()
-      same(grad, tensors[1].grad)
+      same(case.grad, tensors[1].grad)
     end)
   end
 

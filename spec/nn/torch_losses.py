@@ -1,13 +1,17 @@
-# spec/nn/torch_losses.py: the numbers of spec/nn/losses_recorded.lua, from PyTorch.
+# spec/nn/torch_losses.py: the numbers of torch_losses.jsonl, from PyTorch.
 #
-#   python torch_losses.py > losses_recorded.lua
+#   python spec/nn/torch_losses.py > spec/nn/torch_losses.jsonl
 #
 # Inputs are sines, which the spec makes too: see `made`. The gradient is that of the first input, for
 # the sum of the losses times 1, 2, 3, ...
-import textwrap
+import pathlib
+import sys
 
 import torch
 import torch.nn.functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
 
 I = torch.tensor
 CASES = [  # op, inputs by kind and shape, or as they are; options
@@ -47,17 +51,13 @@ def made(kind, *shape, place):
     return {"r": 2 * x, "u": 0.5 + 0.45 * x, "s": x.sign()}[kind]
 
 
-def lua(v):
-    if isinstance(v, dict):
-        return "{" + ", ".join(f"{k} = {lua(x)}" for k, x in v.items()) + "}"
+def plain(v):
+    """Tensors as lists, floats with 9 digits."""
     if isinstance(v, torch.Tensor):
-        return lua(v.detach().tolist())
+        return plain(v.detach().tolist())
     if isinstance(v, (list, tuple)):
-        return "{" + ", ".join(lua(x) for x in v) + "}"
-    if isinstance(v, float):
-        return f"{v:.9g}"
-    return {True: "true", False: "false"}[v] if isinstance(v, bool) else \
-        f'"{v}"' if isinstance(v, str) else str(v)
+        return [plain(x) for x in v]
+    return float(f"{v:.9g}") if isinstance(v, float) else v
 
 
 def case(k, op, inputs, options):
@@ -70,13 +70,8 @@ def case(k, op, inputs, options):
                        **dict(zip(names, tensors[2:])), **options)
     w = torch.arange(1, y.numel() + 1, dtype=torch.float64).view(y.shape)
     (y * w).sum().backward()
-    shown = f'    {{"{op}", {lua(inputs)},\n     {lua(options)}'
-    results = [textwrap.fill(lua(t.flatten()), 98, initial_indent="     ",
-                             subsequent_indent="      ") for t in (y, tensors[0].grad)]
-    return f"{shown},\n{results[0]},\n{results[1]}}},\n"
+    return {"op": op, "inputs": plain(inputs), "options": options, "result": plain(y.flatten()),
+            "grad": plain(tensors[0].grad.flatten())}
 
 
-print("-- spec/nn/losses_recorded.lua: written by spec/nn/torch_losses.py; not to be edited.")
-print(f"-- {{op, inputs, options, result, gradient of the first input}}\nreturn {{\n  "
-      f'torch = "{torch.__version__.split("+")[0]}",\n  cases = {{')
-print("".join(case(k, *c) for k, c in enumerate(CASES)) + "  },\n}")
+recorded.write("spec/nn/torch_losses.py", torch, (case(k, *c) for k, c in enumerate(CASES)))

@@ -1,5 +1,5 @@
 -- spec/ops/positions_spec.lua: what is particular about parts of tensors at positions; values:
--- spec/parity/samples.lua.
+-- spec/parity/samples.jsonl.
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 

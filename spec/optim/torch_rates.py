@@ -1,13 +1,17 @@
-# spec/optim/torch_rates.py: writes spec/optim/torch_rates.lua, the learning rates (and momenta) of
-# PyTorch's schedulers:
+# spec/optim/torch_rates.py: writes torch_rates.jsonl, the learning rates (and momenta) of PyTorch's
+# schedulers: rates of two groups, momentum of the first.
 #
-#   python spec/optim/torch_rates.py > spec/optim/torch_rates.lua
-import textwrap
+#   python spec/optim/torch_rates.py > spec/optim/torch_rates.jsonl
+import pathlib
+import sys
 import warnings
 
 import torch
 from torch.optim import lr_scheduler as s
 from torch.optim.swa_utils import SWALR
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
 
 warnings.simplefilter("ignore")
 STEPS = 24
@@ -74,16 +78,13 @@ def rates(make, kind):
     return first, second, momentum
 
 
-print("-- Made by spec/optim/torch_rates.py, with PyTorch", torch.__version__)
-print("-- { code, optimizer, rates of two groups, momentum of the first }\nreturn {")
-for code, make in CASES:
-    for kind in ("SGD", "Adam"):
-        if kind == "Adam" and "Cycl" not in code:
-            continue
-        lines = textwrap.wrap(code, 80, break_on_hyphens=False)
-        print("  { " + " ..\n    ".join(f'"{line} "' for line in lines) + f', "{kind}",')
-        for row in rates(make, kind):
-            print(textwrap.indent(textwrap.fill(
-                "{ " + ", ".join(f"{v:.12g}" for v in row) + " },", 92), "    "))
-        print("  },")
-print("}")
+def rows():
+    for code, make in CASES:
+        for kind in ("SGD", "Adam"):
+            if kind == "Adam" and "Cycl" not in code:
+                continue
+            first, second, momenta = (recorded.rounded(row, 12) for row in rates(make, kind))
+            yield {"code": code, "optimizer": kind, "rates": [first, second], "momenta": momenta}
+
+
+recorded.write("spec/optim/torch_rates.py", torch, rows())

@@ -3,7 +3,7 @@
 
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
-local recorded = require "spec.optim.torch_rates"
+local recorded = require "spec.recorded"
 
 local optim <const> = lt.optim
 
@@ -20,16 +20,16 @@ local function make(code, kind)
   return chunk(optim, o), o
 end
 
-for _, case in ipairs(recorded) do
-  local code, kind = case[1], case[2]
-  describe(("%swith %s"):format(code, kind), function()
+for _, case in ipairs(recorded "spec/optim/torch_rates.jsonl") do
+  local code, kind = case.code, case.optimizer
+  describe(("%s with %s"):format(code, kind), function()
     it("has PyTorch's rates, and momenta", function()
       local scheduler, o = make(code, kind)
-      for step = 1, #case[3] do
+      for step = 1, #case.momenta do
         local first, second = o.param_groups[1], o.param_groups[2]
-        assert.near(case[3][step], first.lr, 1e-10)
-        assert.near(case[4][step], second.lr, 1e-10)
-        assert.near(case[5][step], first.momentum or first.betas[1], 1e-10)
+        assert.near(case.rates[1][step], first.lr, 1e-10)
+        assert.near(case.rates[2][step], second.lr, 1e-10)
+        assert.near(case.momenta[step], first.momentum or first.betas[1], 1e-10)
         scheduler:step()
       end
     end)

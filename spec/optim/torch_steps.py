@@ -1,16 +1,20 @@
-# spec/optim/torch_steps.py: writes spec/optim/torch_steps.lua, what PyTorch's optimizers make of
-# random parameters in 100 steps:
+# spec/optim/torch_steps.py: writes torch_steps.jsonl, what PyTorch's optimizers make of random
+# parameters in 100 steps:
 #
-#   python spec/optim/torch_steps.py > spec/optim/torch_steps.lua
+#   python spec/optim/torch_steps.py > spec/optim/torch_steps.jsonl
 #
 # Parameters and gradients are the numbers of a congruential generator, which the spec has too.
 # Parameters in bf16 and f16 are stepped as ltrain does: the state is f32, each step is rounded.
 # PyTorch has no Lion: it is written here as its paper has it. Muon is in f64, where PyTorch rounds
 # to bf16.
-import textwrap
+import pathlib
+import sys
 
 import torch
 from torch.optim import _muon
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
 
 SHAPES = [(3, 4), (5,)]
 STEPS = 100
@@ -120,20 +124,10 @@ def trace(name, options, dtype):
     return out
 
 
-def lua(value):
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{k} = {lua(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, list):
-        return "{ " + ", ".join(lua(v) for v in value) + " }"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return f'"{value}"' if isinstance(value, str) else repr(value)
-
-
 def lbfgs(options):
     """Parameters and numbers of evaluations after some steps on the loss of the spec."""
     torch.set_default_dtype(torch.float64)
-    numbers, out = generator(), []
+    numbers, evaluations, after = generator(), [], []
     params = [tensor(numbers, s, torch.float64).requires_grad_() for s in SHAPES]
     targets = [tensor(numbers, s, torch.float64).abs() + 0.5 for s in SHAPES]
     optimizer = torch.optim.LBFGS(params, **options)
@@ -150,30 +144,24 @@ def lbfgs(options):
     for step in range(1, 7):
         optimizer.step(closure)
         if step in (1, 3, 6):
-            evals = optimizer.state[params[0]]["func_evals"]
-            out.append([evals] + [v for p in params for v in p.detach().flatten().tolist()])
-    return out
+            evaluations.append(optimizer.state[params[0]]["func_evals"])
+            after.append([v for p in params for v in p.detach().flatten().tolist()])
+    return evaluations, after
 
 
-def put(head, rows, digits):
-    print("    {", "\n      ".join(textwrap.wrap(head, 90, break_on_hyphens=False)) + ",")
-    for row in rows:
-        cells = [format(v, digits) for v in row]
-        for at in range(0, len(cells), 5):
-            print("      " + ("{ " if at == 0 else "") + ", ".join(cells[at:at + 5])
-                  + (" }," if at + 5 >= len(cells) else ","))
-    print("    },")
+def rows():
+    """`after` are the parameters after 1, 10 and 100 steps, LBFGS's after 1, 3 and 6."""
+    for name, options in CASES:
+        for dtype in DTYPES:
+            if name == "Muon" and dtype != "f64" or dtype in ("bf16", "f16") and name not in HALF:
+                continue
+            digits = 13 if dtype == "f64" else 8
+            after = [recorded.rounded(row, digits) for row in trace(name, options, DTYPES[dtype])]
+            yield {"class": name, "dtype": dtype, "options": options, "after": after}
+    for options in LBFGS:
+        evaluations, after = lbfgs(options)
+        yield {"class": "LBFGS", "dtype": "f64", "options": options,
+               "after": [recorded.rounded(row, 13) for row in after], "evaluations": evaluations}
 
 
-print("-- Made by spec/optim/torch_steps.py, with PyTorch", torch.__version__)
-print("return {\n  steps = { -- { class, dtype, options, parameters after 1, 10 and 100 steps }")
-for name, options in CASES:
-    for dtype in DTYPES:
-        if name == "Muon" and dtype != "f64" or dtype in ("bf16", "f16") and name not in HALF:
-            continue
-        rows = trace(name, options, DTYPES[dtype])
-        put(f'"{name}", "{dtype}", {lua(options)}', rows, ".13g" if dtype == "f64" else ".8g")
-print("  },\n  lbfgs = { -- { options, evaluations and parameters after 1, 3 and 6 steps }")
-for options in LBFGS:
-    put(lua(options), lbfgs(options), ".13g")
-print("  },\n}")
+recorded.write("spec/optim/torch_steps.py", torch, rows())

@@ -2,8 +2,9 @@
 -- in the middle of them (torch_steps.py says how the numbers were made).
 
 local lt = require "ltrain"
-local recorded = require "spec.optim.torch_steps"
+local recorded = require "spec.recorded"
 
+local CASES <const> = recorded "spec/optim/torch_steps.jsonl"
 local SHAPES <const> = { { 3, 4 }, { 5 } }
 local TOLERANCE <const> = { f64 = 1e-11, f32 = 3e-5, bf16 = 1 / 64, f16 = 1 / 512 }
 
@@ -69,15 +70,15 @@ local function text_of(options)
   return table.concat(words, ", ")
 end
 
-for _, case in ipairs(recorded.steps) do
-  local name, dtype, options = case[1], case[2], case[3]
+local function add_steps(case)
+  local name, dtype, options = case.class, case.dtype, case.options
   describe(("%s in %s {%s}"):format(name, dtype, text_of(options)), function()
     it("has PyTorch's parameters after 1, 10 and, on the CPU, 100 steps", function()
       local run = start(name, dtype, options)
       for k, times in ipairs(TIMES) do
         run:step(times)
         local got = run:values()
-        for i, want in ipairs(case[3 + k]) do
+        for i, want in ipairs(case.after[k]) do
           assert.near(want, got[i], TOLERANCE[dtype] * math.max(1, math.abs(want)))
         end
       end
@@ -113,8 +114,8 @@ local function closure_of(run, targets, options)
   end
 end
 
-for _, case in ipairs(recorded.lbfgs) do
-  local options = case[1]
+local function add_lbfgs(case)
+  local options = case.options
   describe(("LBFGS {%s}"):format(text_of(options)), function()
     local function fresh(from)
       local run, targets = start("LBFGS", "f64", options), {}
@@ -133,10 +134,10 @@ for _, case in ipairs(recorded.lbfgs) do
       local at = { [1] = 1, [3] = 2, [6] = 3 }
       for step = 1, 6 do
         run.optimizer:step(closure)
-        local want = case[1 + (at[step] or 0)]
-        if at[step] then
-          assert.equal(want[1], run.optimizer.state[run.params[1]].func_evals)
-          for i, value in ipairs(run:values()) do assert.near(want[1 + i], value, 1e-9) end
+        local k = at[step]
+        if k then
+          assert.equal(case.evaluations[k], run.optimizer.state[run.params[1]].func_evals)
+          for i, value in ipairs(run:values()) do assert.near(case.after[k][i], value, 1e-9) end
         end
       end
     end)
@@ -150,4 +151,8 @@ for _, case in ipairs(recorded.lbfgs) do
       assert.same(whole:values(), other:values())
     end)
   end)
+end
+
+for _, case in ipairs(CASES) do
+  if case.class == "LBFGS" then add_lbfgs(case) else add_steps(case) end
 end

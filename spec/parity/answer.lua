@@ -1,8 +1,9 @@
 -- spec/parity/answer.lua: what ltrain makes of given cases, a line of JSON each.
 --
---   ltrain spec/parity/answer.lua cases.lua > answers.jsonl
+--   ltrain spec/parity/answer.lua cases.jsonl > answers.jsonl
 --   ltrain spec/parity/answer.lua > ops.json          the operations, with their arguments
 local lt = require "ltrain"
+local recorded = require "spec.recorded"
 local subjects = require "spec.parity.subjects"
 local text = require "spec.parity.json_text"
 local written = require "spec.parity.written"
@@ -21,8 +22,7 @@ if not arg[1] then
   return
 end
 
--- Cases are written as Lua: the file is theirs alone.
-for _, case in ipairs(assert(loadfile(arg[1], "t", {}))()) do
+for _, case in ipairs(recorded(arg[1])) do
   local ok, answer = pcall(subjects.run, case)
   io.write(text(ok and answer or {error = tostring(answer)}), "\n")
 end

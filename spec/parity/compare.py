@@ -1,11 +1,12 @@
 """spec/parity/compare.py: the same calls in PyTorch, and how far ltrain's answers are from them.
 
-  python compare.py cases.jsonl [recorded.lua]
+  python compare.py cases.jsonl [recorded.jsonl]
 
 Prints the largest difference of each op, relative to the value where that is above 1, and ends with
 status 1 where one is above the tolerance of its dtype. CALLS says how an op is called in PyTorch;
 dims count from 1 in a case."""
 import json
+import pathlib
 import sys
 import warnings
 
@@ -14,6 +15,9 @@ import torch.nn.functional as F
 
 import layers
 import rooms
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
 
 warnings.filterwarnings("ignore")
 
@@ -377,21 +381,6 @@ def compare(case):
     return None, worst
 
 
-def lua(v):
-    """A value as Lua writes it."""
-    if v is None or isinstance(v, bool):
-        return {None: "false", True: "true", False: "false"}[v]
-    if isinstance(v, (int, float)):
-        if v != v or v in (float("inf"), float("-inf")):
-            return "0/0" if v != v else "1/0" if v > 0 else "-1/0"
-        return repr(v)
-    if isinstance(v, str):
-        return '"%s"' % v
-    if isinstance(v, list):
-        return "{" + ",".join(map(lua, v)) + "}"
-    return "{" + ",".join(k + "=" + lua(v[k]) for k in sorted(v)) + "}" if v != {} else "{}"
-
-
 def described(t):
     if t is None:
         return None
@@ -410,20 +399,14 @@ def worth_recording(case, already):
     return small or all(other["op"] != case["op"] for other in already)
 
 
-def record(path, cases):
+def rows(cases):
     """PyTorch's answers, for spec/parity/recorded_spec.lua."""
-    with open(path, "w") as out:
-        out.write("-- %s: made by ./dev parity --record, from PyTorch %s.\n"
-                  "-- luacheck: ignore 631\nreturn {\n" % (
-            path[path.index("spec/"):], torch.__version__))
-        for case in cases:
-            results, grads, second = run(case)
-            case["answer"] = {"results": [described(t) for t in results],
-                              "grads": [described(t) for t in grads],
-                              "second": [described(t) for t in second]}
-            case["options"] = case["options"] or {}
-            out.write(lua(case) + ",\n")
-        out.write("}\n")
+    for case in cases:
+        results, grads, second = run(case)
+        yield {**case, "options": case["options"] or {},
+               "answer": {"results": [described(t) for t in results],
+                          "grads": [described(t) for t in grads],
+                          "second": [described(t) for t in second]}}
 
 
 def main():
@@ -449,7 +432,8 @@ def main():
         print("differs: " + text)
     print("%d cases, %d differ, against PyTorch %s" % (count, len(wrong), torch.__version__))
     if len(sys.argv) > 2:
-        record(sys.argv[2], agreed)
+        with open(sys.argv[2], "w") as out:
+            recorded.write("spec/parity/compare.py", torch, rows(agreed), out)
     return 1 if wrong or head["lacking"] else 0
 
 

@@ -1,12 +1,12 @@
 """spec/parity/op_db.py: the samples of PyTorch's own operator database, in ltrain.
 
-  python op_db.py LTRAIN answer.lua FOLDER [samples.lua]
+  python op_db.py LTRAIN answer.lua FOLDER [samples.jsonl]
 
 An operation of ltrain that has the name of one in op_db gets its samples (f64, with gradients, and
 i64), and must refuse its error_inputs; arguments go by place and name as lt.ops() has them, RENAMED
 where the names differ. Complex tensors are pairs of real ones where the row says so. Small samples
-of written.lua's operations go to samples.lua, which the suite repeats. What cannot be said in ltrain is counted, not compared. DIFFERS has the
-samples that differ on purpose; LACKING in op_db_names.py says why an operation is not there."""
+of written.lua's operations go to samples.jsonl, which the suite repeats. What cannot be said in
+ltrain is counted, not compared. DIFFERS has the samples that differ on purpose; LACKING in op_db_names.py says why an operation is not there."""
 import json
 import os
 import subprocess
@@ -17,7 +17,7 @@ import warnings
 
 import torch
 
-from compare import TOLERANCE, described, difference, lua, NAMES
+from compare import TOLERANCE, described, difference, NAMES, recorded
 from op_db_names import LACKING
 
 if "expecttest" not in sys.modules:  # wanted by PyTorch's testing package, not by op_db
@@ -288,35 +288,29 @@ def worth_recording(case, want, already):
         g is None for g in w[1]] == [g is None for g in grads] for w in same)
 
 
-def record(path, cases):
+def rows(cases):
     """PyTorch's answers, for spec/parity/recorded_spec.lua."""
-    with open(path, "w") as out:
-        out.write("-- %s: made by spec/parity/op_db.py from PyTorch %s.\n"
-                  "-- luacheck: ignore 631\nreturn {\n" % (
-                      path[path.find("spec/"):], torch.__version__.split("+")[0]))
-        for case, (results, grads) in cases:
-            case["answer"] = {"results": [described(t) for t in results],
-                              "grads": [described(t) for t in grads]}
-            out.write(lua(case) + ",\n")
-        out.write("}\n")
+    for case, (results, grads) in cases:
+        yield {**case, "answer": {"results": [described(t) for t in results],
+                                  "grads": [described(t) for t in grads]}}
 
 
 def main():
     ltrain, script, folder = sys.argv[1:4]
-    recorded = sys.argv[4] if len(sys.argv) > 4 else None
+    samples = sys.argv[4] if len(sys.argv) > 4 else None
     torch.manual_seed(0)
     from torch.testing._internal.common_methods_invocations import op_db
     ops = json.loads(subprocess.check_output([ltrain, script]))
     cases, untold = collect(ops, op_db)
-    path = os.path.join(folder, "op_db.lua")
+    path = os.path.join(folder, "op_db.jsonl")
     with open(path, "w") as out:
-        out.write("return {\n" + "".join(lua(c) + ",\n" for _, c, _ in cases) + "}\n")
+        out.writelines(recorded.line(case) + "\n" for _, case, _ in cases)
     answers = subprocess.run([ltrain, script, path], stdout=subprocess.PIPE, check=True).stdout
     wrong, worst, on_purpose, agreed = [], {}, 0, []
     for (name, case, want), line in zip(cases, answers.splitlines()):
         text, d = fault(json.loads(line), want)
         worst[name] = max(worst.get(name, 0.0), d)
-        if recorded and want and not text and ops[case["op"]]["kind"] == "written" and (
+        if samples and want and not text and ops[case["op"]]["kind"] == "written" and (
                 worth_recording(case, want, agreed)):
             agreed.append((case, want))
         shown = "%s %s %s: %s" % (name, [x if isinstance(x, (int, float)) else (
@@ -342,8 +336,9 @@ def main():
     if os.environ.get("LT_PARITY_UNTOLD"):
         for (name, why), n in sorted(untold.items()):
             print("cannot be said: %s: %s (%d)" % (name, why, n))
-    if recorded:
-        record(recorded, agreed)
+    if samples:
+        with open(samples, "w") as out:
+            recorded.write("spec/parity/op_db.py", torch, rows(agreed), out)
     return 1 if wrong or unknown else 0
 
 

@@ -5,8 +5,8 @@
 #
 #   ./dev parity [--seed N] [--cases N] [--record]
 #
-# --record writes PyTorch's answers to spec/parity/recorded.lua and samples.lua, which the suite
-# compares with.
+# --record writes PyTorch's answers to spec/parity/recorded.jsonl and samples.jsonl, which the
+# suite compares with.
 #
 # PyTorch comes as for ./dev bench torch (spec/bench/torch_venv.sh).
 set -eu
@@ -14,14 +14,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 seed=1 cases=3200 record=()
 while [ $# -gt 0 ]; do
   case $1 in
-    --record) record=("$here/recorded.lua"); shift; continue ;;
+    --record) record=("$here/recorded.jsonl"); shift; continue ;;
     --seed) seed=$2 ;;
     --cases) cases=$2 ;;
     *) echo "parity: unknown option: $1 (there are --seed, --cases, --record)" >&2; exit 2 ;;
   esac
   shift 2
 done
-samples=("${record[@]/recorded.lua/samples.lua}")
+samples=("${record[@]/recorded.jsonl/samples.jsonl}")
 venv=$(bash "$here/../bench/torch_venv.sh" torch numpy onnxruntime safetensors torchvision \
   torchmetrics pycocotools rouge_score)
 work=$(mktemp -d)

@@ -1,4 +1,4 @@
-# spec/ports/record.py: the losses of spec/ports/recorded.lua, from PyTorch.
+# spec/ports/record.py: the losses of recorded.jsonl, from PyTorch.
 #
 #   OMP_NUM_THREADS=1 python spec/ports/record.py
 #
@@ -12,12 +12,9 @@ import types
 
 import torch
 
-HERE = pathlib.Path(__file__).parent
-HEAD = """\
--- spec/ports/recorded.lua: the losses of 20 steps of each model, by PyTorch {version}. Made by
--- record.py: change that, then run it.
-return {{
-"""
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+import recorded  # noqa: E402
 
 
 def ports():
@@ -34,18 +31,9 @@ def ports():
 def row(name, losses):
     assert len(losses) == 20 and all(map(math.isfinite, losses)), (name, losses)
     assert abs(losses[0] - losses[-1]) > 1e-2, f"{name} learns nothing: {losses}"
-    text = f"  {name} = {{"
-    lines = [text]
-    for loss in losses:
-        word = f"{loss:.9g}, "
-        if len(lines[-1] + word) > 99:
-            lines.append("    ")
-        lines[-1] += word
-    lines[-1] = lines[-1].rstrip(", ") + "},"
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+    return {"name": name, "losses": recorded.rounded(losses, 9)}
 
 
-sys.path.insert(0, str(HERE))
 torch.set_num_threads(1)
 chosen = sys.argv[1:]
 rows = []
@@ -53,8 +41,8 @@ for name, run in sorted(ports().items()):
     if not chosen or name in chosen:
         torch.manual_seed(0)
         rows.append(row(name, run()))
-text = HEAD.format(version=torch.__version__.split("+")[0]) + "".join(rows) + "}\n"
 if chosen:
-    print(text)
+    print("\n".join(map(recorded.line, rows)))
 else:
-    (HERE / "recorded.lua").write_text(text)
+    with open(HERE / "recorded.jsonl", "w") as out:
+        recorded.write("spec/ports/record.py", torch, rows, out)

@@ -1,6 +1,6 @@
 -- spec/transforms/recorded_spec.lua: transforms without chance against torchvision and PIL.
 local lt = require "ltrain"
-local recorded = require "spec.transforms.recorded"
+local recorded = require "spec.recorded"
 
 local function source(channels)
   local k = lt.arange(channels):view(-1, 1, 1)
@@ -20,7 +20,7 @@ local function values_of(case)
 end
 
 describe("transforms", function()
-  for _, case in ipairs(recorded) do
+  for _, case in ipairs(recorded "spec/transforms/recorded.jsonl") do
     it("give what torchvision gives: " .. case.code, function()
       local got <const> = assert(load("return " .. case.code, "case", "t", env))()
       assert.equal(case.dtype, got.dtype)

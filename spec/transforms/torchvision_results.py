@@ -1,8 +1,10 @@
-"""spec/transforms/torchvision_results.py: writes spec/transforms/recorded.lua: what torchvision's
-transforms make of a small image, where they leave nothing to chance; resizing by PIL.
+"""spec/transforms/torchvision_results.py: writes recorded.jsonl: what torchvision's transforms make of a small image, where they leave nothing to chance; resizing by PIL.
 
-    python spec/transforms/torchvision_results.py > spec/transforms/recorded.lua
+    python spec/transforms/torchvision_results.py > spec/transforms/recorded.jsonl
 """
+import pathlib
+import sys
+
 import numpy as np
 import torch
 import torchvision
@@ -10,6 +12,10 @@ from PIL import Image
 from torchvision.transforms import InterpolationMode
 from torchvision.transforms.v2 import functional as F
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import recorded  # noqa: E402
+
+ROWS = []
 BILINEAR, NEAREST = InterpolationMode.BILINEAR, InterpolationMode.NEAREST
 
 
@@ -23,10 +29,7 @@ def emit(code, result, apart=0, few=0):
     kind = "f32" if result.dtype == torch.float32 else "u8"
     a = result.contiguous().numpy()
     raw = a.astype("<f4" if kind == "f32" else np.uint8).tobytes().hex()
-    lines = '"\n      .. "'.join(raw[k : k + 84] for k in range(0, len(raw), 84))
-    shape = ", ".join(map(str, a.shape))
-    print(f"  {{ code = [[{code}]], dtype = \"{kind}\", shape = {{ {shape} }}, apart = {apart}, few = {few},")
-    print(f'    values = "{lines}" }},')
+    ROWS.append({"code": code, "dtype": kind, "shape": list(a.shape), "apart": apart, "few": few, "values": raw})
 
 
 def pil(image, size, filter):
@@ -117,14 +120,12 @@ def types(u8, f32):
 def main():
     u8, grey = source(), source(channels=1)
     f32 = u8 / 255
-    print(f"-- Written by spec/transforms/torchvision_results.py: torchvision {torchvision.__version__}.")
-    print("-- luacheck: no max line length\n\nreturn {")
     resizes(u8, f32)
     places(u8)
     warps(u8, f32)
     colours(u8, f32, grey)
     types(u8, f32)
-    print("}")
+    recorded.write("spec/transforms/torchvision_results.py", torchvision, ROWS)
 
 
 main()
