@@ -1,5 +1,6 @@
 -- tools/lint_state.lua: fields of a run's state (stdlib/trainer/state.lua): none that is not
--- declared there, none set by another file than those that stand beside it.
+-- declared there, none set by another file than those that stand beside it. Where `object` stands
+-- beside it, others than its own file call its methods, and use no field of it.
 --
 -- Part of tools/lint_tree.lua. What is read is the text: the records are found where they are
 -- called `state`, `x.running`, `x.last_run`, or `x` after `local x = state.loop`.
@@ -24,6 +25,7 @@ local function read_declared()
     if field then
       local files = {}
       for owner in owners:gmatch "[%w_/]+" do
+        if owner == "object" then files.is_object = true end
         files[("stdlib/trainer/%s.lua"):format(owner)] = true
       end
       records[record][field] = files
@@ -41,17 +43,19 @@ local function is_target(before, rest)
 end
 
 -- The record that an expression is: "run", "loop", ...; nil: none.
-local function record_of(expression, names)
+local function record_of(expression, names, objects)
   local first, second = expression:match "^([%w_]+)%.?([%w_]*)$"
   local field = expression:match "^[%w_.]+%.running$" or expression:match "^[%w_.]+%.last_run$"
     or expression:match "%.running or [%w_.]+%.last_run$"
   if field then return "run" end
   if first and second == "" then return names[first] end
-  return names[first] == "run" and RECORDS[second] and second or nil
+  if names[first] ~= "run" then return nil end
+  return RECORDS[second] and second or objects[second] and objects[second].is_object and "object"
+    or nil
 end
 
 -- Names that a line makes: of records, or of something else.
-local function note_names(line, names)
+local function note_names(line, names, objects)
   local left, right = line:match "^%s*local ([%w_, ]+) = (.+)$"
   if not left then return end
   local values = {}
@@ -59,12 +63,12 @@ local function note_names(line, names)
   local i = 0
   for name in left:gmatch "[%w_]+" do
     i = i + 1
-    names[name] = record_of(values[i] or "", names)
+    names[name] = record_of(values[i] or "", names, objects)
   end
 end
 
 -- Calls fn(record, field, before, rest) for each field of a record that a line names.
-local function each_access(line, names, fn)
+local function each_access(line, names, objects, fn)
   for at, path, rest in line:gmatch "()%f[%w_]([%a_][%w_.]*)()" do
     local name, tail = path:match "^([%w_]+)%.(.+)$"
     local record = name and names[name]
@@ -74,6 +78,8 @@ local function each_access(line, names, fn)
       local first, more = tail:match "^([%w_]+)%.?(.*)$"
       if record == "run" and RECORDS[first] and more ~= "" then
         record, first, more = first, more:match "^([%w_]+)%.?(.*)$"
+      elseif record == "run" and objects[first] and objects[first].is_object and more ~= "" then
+        fn("object", more, "", "")
       end
       fn(record, first, line:sub(1, at - 1), more == "" and line:sub(rest) or "")
     end
@@ -87,7 +93,10 @@ local function check_file(fail, path, records)
     number = number + 1
     local code = line:gsub("^%s*%-%-.*", ""):gsub("%s%-%-%s.*", ""):gsub('"[^"]*"', '""')
     if code == "end" then names = { state = own } end
-    each_access(code, names, function(record, field, before, rest)
+    each_access(code, names, records.run, function(record, field, before, rest)
+      if record == "object" then
+        return fail("%s:%d: %s: a field of an object: call its methods", path, number, field)
+      end
       local owners = records[record][field]
       if owners then owners.used = true end
       if not owners then
@@ -99,7 +108,7 @@ local function check_file(fail, path, records)
         fail("%s:%d: %s: fields go by their names", path, number, field)
       end
     end)
-    note_names(code, names)
+    note_names(code, names, records.run)
   end
 end
 

@@ -111,6 +111,7 @@ return function()
   return {
     fn = "fit", -- state: the loop's word
     loop = new_loop(), -- state: as above
+    stopping = nil, -- state, object: when it ends
   }
 end
 ]]
@@ -125,7 +126,8 @@ end
   end)
 
   it("lets a file read what is declared, and set what is its own", function()
-    local out = said_of_loop "state.loop.batch = state.fn\nlocal l = state.loop\nl.batch = 1"
+    local out = said_of_loop("state.loop.batch = state.fn\nlocal l = state.loop\nl.batch = 1\n"
+      .. "state.stopping:ends_fit()")
     assert.matches(" 0 faults", out, 1, true)
   end)
 
@@ -139,10 +141,21 @@ end
   end)
 
   it("refuses a file that sets what is another's, alone or in a list", function()
-    local out = said_of_loop "state.fn = 1\nstate.loop.batch, state.fn = 1, 2\nprint(state.fn)"
+    local out = said_of_loop("state.fn = 1\nstate.loop.batch, state.fn = 1, 2\n"
+      .. "print(state.stopping)")
     assert.matches("fit_loop.lua:1: run.fn: set by another file than those beside it", out, 1, true)
     assert.matches("fit_loop.lua:2: run.fn: set by another file", out, 1, true)
     assert.matches(" 2 faults", out, 1, true)
+  end)
+
+  it("refuses fields of an object, and lets its methods be called", function()
+    local out = said_of_loop("state.loop.batch = state.fn\nstate.stopping:ends_fit()\n"
+      .. "state.stopping._warned = true\nlocal stopping = state.stopping\n"
+      .. "print(stopping._warned)\nself.running.stopping._trainer = nil\nstopping:ends_fit()")
+    assert.matches("fit_loop.lua:3: _warned: a field of an object: call its methods", out, 1, true)
+    assert.matches("fit_loop.lua:5: _warned: a field of an object", out, 1, true)
+    assert.matches("fit_loop.lua:6: _trainer: a field of an object", out, 1, true)
+    assert.matches(" 3 faults", out, 1, true)
   end)
 
   it("refuses a field that nothing uses", function()

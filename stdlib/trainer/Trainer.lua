@@ -269,9 +269,8 @@ end
 
 --- Whether step values of this batch are logged.
 function Trainer:logs_this_step()
-  local every, state, stops = self.log_every_n_steps, self.running, self.should_stop
-  -- A wish to stop is one rank's own until all have agreed on it.
-  if state and state.ranks.many then stops = state.ranks.agreed.stop or false end
+  local every, stops = self.log_every_n_steps, self.should_stop
+  if self.running then stops = agree.stops(self.running) end
   if not is_due(self, every) then return stops end
   self:settle_steps()
   return is_due(self, every) or stops

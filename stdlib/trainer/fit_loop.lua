@@ -34,85 +34,24 @@ local fit_loop = {}
 
 local SMALL <const> = 16384 -- elements of a module whose products need no warming up
 
-local function minima_met(trainer)
-  local options = trainer.options
-  return trainer.current_epoch >= (options.min_epochs or 0)
-    and trainer.global_step >= (options.min_steps or 0)
-end
-
--- Of several ranks none stops alone: they agree with each optimizer step and each epoch.
-local function stops_early(state)
-  local asked = state.trainer.should_stop
-  if state.ranks.many then asked = state.ranks.agreed.stop end
-  if not (asked and minima_met(state.trainer)) then return false end
-  late.settle(state)
-  return minima_met(state.trainer)
-end
-
-local function out_of_steps(state)
-  local trainer = state.trainer
-  if trainer.max_steps == -1 or trainer.global_step < trainer.max_steps then return false end
-  late.settle(state)
-  return trainer.global_step >= trainer.max_steps
-end
-
-local function report_minima(state)
-  local trainer, options = state.trainer, state.trainer.options
-  if trainer.should_stop and not minima_met(trainer) and not state.loop.warned_minima then
-    state.loop.warned_minima = true
-    trainer:say(("stop requested at epoch %d, step %d: continues to %d epochs and %d steps"):format(
-      trainer.current_epoch, trainer.global_step, options.min_epochs or 0, options.min_steps or 0))
-  end
-end
-
 -- What a file that was saved in the last batch of an epoch, or at its end, has still to do.
 local function has_rest(progress)
   return progress.in_epoch and (progress.pending or position.is_over(progress))
 end
 
 local function is_done(state)
-  local trainer = state.trainer
-  if has_rest(state.progress) then return false end
-  if out_of_steps(state) then return true end
-  if trainer.max_epochs ~= -1 and trainer.current_epoch >= trainer.max_epochs then return true end
-  report_minima(state)
-  return stops_early(state)
-end
-
--- Whether the time between validations is over, as all ranks know it.
-local function time_is_over(state)
-  local now, current = agree.now(state), state.loop
-  current.validated_at = current.validated_at or now
-  return now - current.validated_at >= state.data.val_seconds
-end
-
--- Time begins anew; that of ranks is known with the next step.
-local function restart_time(state)
-  state.loop.validated_at = not state.ranks.many and state.trainer:now()
+  return not has_rest(state.progress) and state.stopping:ends_fit()
 end
 
 -- Whether validation comes after the batch that just ran.
 local function validation_due(state, is_last)
-  local trainer, progress = state.trainer, state.progress
-  if not sources.val_epoch_due(trainer) or not sources.validates(state) then return false end
-  local interval = state.data.val_interval
-  if stops_early(state) then return true end
-  if state.data.val_seconds then return time_is_over(state) end
-  if interval == math.huge then return is_last end
-  local count = trainer.check_val_every_n_epoch and progress.batch or progress.train_batches
-  return count % interval == 0
-end
-
--- Ranks that all are here stop together.
-local function agree_to_stop(state)
-  if not state.ranks.many then return end
-  local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
-  state.trainer.should_stop, state.ranks.agreed.stop = stop, stop
+  return state.validation:is_epoch_due() and sources.validates(state)
+    and state.validation:is_batch_due(is_last)
 end
 
 local function end_validation(state)
-  if state.data.val_seconds then restart_time(state) end
-  agree_to_stop(state)
+  state.validation:restart()
+  agree.to_stop(state)
 end
 
 -- What was still to be done of the validation at whose end the file was saved.
@@ -283,7 +222,7 @@ local function run_batches(state)
   local pass, closing = open_pass(state)
   local _ <close> = closing
   if progress.pending then finish_batch(state) end
-  while not (out_of_steps(state) or stops_early(state)) do
+  while not state.stopping:ends_epoch() do
     moment.keep(state)
     local batch, index, is_last = boundary.next(state, pass)
     if batch == nil then
@@ -345,7 +284,7 @@ local function end_epoch(state, complete)
   if next(found.log) ~= nil then
     metrics.log(state, found.log, math.max(progress.stepped - 1, 0)) -- as metrics.step_of
   end
-  agree_to_stop(state)
+  agree.to_stop(state)
   -- An epoch cut short by max_steps or a stop is not complete: a later fit continues inside it.
   if complete then
     trainer.current_epoch = trainer.current_epoch + 1
@@ -461,7 +400,7 @@ end
 -- What on_train_start logs is of the first epoch; where that resumes, it comes again.
 local function begin_results(state)
   state.loop.results, state.loop.pending, state.loop.epochs = state.trainer.train_results, {}, 0
-  if state.data.val_seconds then restart_time(state) end
+  state.validation:restart()
   if state.progress.in_epoch then
     results.forget(state.loop.results, "on_train_start")
   else

@@ -4,7 +4,9 @@
 -- Every field is here, with the files that set it and what it is; none is added elsewhere
 -- (tools/lint_state.lua). Fields that begin as nil are set once, when what they are of begins; what
 -- comes and goes is false when it is not there: a key of a table that comes and goes has the table
--- rebuilt from time to time.
+-- rebuilt from time to time. Of an object only methods are used: its fields are its own.
+local Stopping = require "ltrain.trainer.fit.Stopping"
+local ValidationSchedule = require "ltrain.trainer.fit.ValidationSchedule"
 
 -- The loop: what runs now, from stage to batch.
 local function new_loop()
@@ -13,8 +15,6 @@ local function new_loop()
     sanity = false, -- fit_loop: whether validation is the check before training
     epochs = nil, -- fit_loop: how many this fit has begun
     pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
-    validated_at = false, -- fit_loop: when the last validation ended, where they come by time
-    warned_minima = false, -- fit_loop: that a request to stop came too early
     results = nil, -- fit_loop, eval_loop, run, steps/rerun: what self:log gathers in this pass
     evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
@@ -71,12 +71,9 @@ local function new_data()
   return {
     train = nil, -- data/sources: the source of the training data
     val = nil, -- data/sources: the list of those of the validation data
-    asked_val = false, -- data/sources: whether validation data was asked for
     expects_val = nil, -- data/sources: whether there will be some, as all ranks know
-    val_epoch = nil, -- data/sources: the epoch in which it was loaded
+    val_epoch = false, -- data/sources: the epoch in which it was asked for; false: not yet
     loaded_epoch = nil, -- data/sources: the epoch in which the training data was loaded
-    val_interval = nil, -- data/sources: batches between validations; math.huge: at epochs' ends
-    val_seconds = nil, -- data/sources: seconds between validations; nil: not by time
     warned_short = false, -- data/sources: that an epoch has fewer batches than log_every_n_steps
     served = {}, -- data/sources: loader -> the kind of loop that it serves
     sharded = {}, -- data/shards: loaders that give this rank's part
@@ -109,7 +106,7 @@ end
 
 --- The state of a run `fn` ("fit", ...) of a trainer; `fit_args`: the arguments of the call.
 return function(trainer, fn, module, fit_args)
-  return {
+  local state = {
     trainer = trainer, -- state: the Trainer
     fn = fn, -- state: "fit", "validate", "test" or "predict"
     module = module, -- state, run: the module, as the strategy has set it up
@@ -125,6 +122,8 @@ return function(trainer, fn, module, fit_args)
     loop = new_loop(), -- state: as above
     data = new_data(), -- state: as above
     ranks = new_ranks(), -- state: as above
+    stopping = nil, -- state, object: when a fit ends
+    validation = nil, -- state, object: when a fit validates
 
     forks = nil, -- run: whether ranks are forked for this run
     draws = nil, -- run: where draws stood outside; nil outside of loops
@@ -158,4 +157,6 @@ return function(trainer, fn, module, fit_args)
     saved_path = false, -- boundary: the last file that is whole
     interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
   }
+  state.stopping, state.validation = Stopping.new(state), ValidationSchedule.new(state)
+  return state
 end

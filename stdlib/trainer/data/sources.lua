@@ -6,7 +6,6 @@ local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
-local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 local position = require "ltrain.trainer.data.position"
@@ -142,32 +141,6 @@ local function counts(list)
   return numbers
 end
 
--- Batches between validations; math.huge means: after the last batch of an epoch, or by time.
-local function val_interval(state)
-  local trainer = state.trainer
-  local interval, count = trainer.val_check_interval, state.data.train.count
-  local by_epoch = trainer.check_val_every_n_epoch
-  state.data.val_seconds = type(interval) ~= "number" and duration.seconds(interval) or nil
-  if state.data.val_seconds then return math.huge end
-  if math.type(interval) == "integer" then
-    if by_epoch and count and interval > count then
-      errors.blame("val_check_interval: %d is more than the %d batches of an epoch; with "
-        .. "check_val_every_n_epoch = false it counts across epochs", interval, count)
-    end
-    return interval
-  elseif not by_epoch then
-    errors.blame("val_check_interval: with check_val_every_n_epoch = false it must be an integer: "
-      .. "got %s", interval)
-  elseif interval == 1.0 then
-    return math.huge
-  elseif not count then
-    errors.blame("val_check_interval: a fraction of a loader without length is unknown: got %s; "
-      .. "give "
-      .. "an integer or 1.0", interval)
-  end
-  return math.max(1, math.floor(count * interval))
-end
-
 --- Loads the training data; raises when there is none.
 function sources.load_train(state)
   local trainer = state.trainer
@@ -182,7 +155,7 @@ function sources.load_train(state)
   end
   state.data.train = list[1]
   trainer.num_training_batches = counts(list)[1]
-  state.data.val_interval = val_interval(state)
+  state.validation:set_batches(list[1].count)
   local every = trainer.log_every_n_steps
   if list[1].count and list[1].count > 0 and list[1].count < every and #trainer.loggers > 0
     and not state.data.warned_short then
@@ -203,14 +176,14 @@ end
 --- Loads the validation data, if there is a validation_step.
 function sources.load_val(state)
   local trainer = state.trainer
-  state.data.asked_val = true
+  state.data.val_epoch = trainer.current_epoch
   if not state.hooks.validation_step then
     if state.fit_args.val ~= nil then
       trainer:warn("fit: validation data was given, but there is no validation_step")
     end
     return
   end
-  state.data.val, state.data.val_epoch = sources.load(state, "val"), trainer.current_epoch
+  state.data.val = sources.load(state, "val")
   trainer.num_val_batches = counts(state.data.val)
   trainer.num_sanity_val_batches = sanity_counts(trainer)
   if not state.data.val and trainer.limit_val_batches ~= 0 then
@@ -220,23 +193,17 @@ end
 
 --- Whether this fit validates: there is a validation_step, and data for it.
 function sources.validates(state)
-  if state.data.asked_val then return state.data.val ~= nil and #state.data.val > 0 end
+  if state.data.val_epoch then return state.data.val ~= nil and #state.data.val > 0 end
   if state.data.expects_val ~= nil then return state.data.expects_val end
   return state.hooks.validation_step and sources.defined(state, "val") or false
-end
-
---- Whether validation may come in the current epoch.
-function sources.val_epoch_due(trainer)
-  local every = trainer.check_val_every_n_epoch
-  return not every or (trainer.current_epoch + 1) % every == 0
 end
 
 -- Validation data is asked for in the first epoch that validates; that there is none is said at
 -- once. All ranks ask when one has some, which is where they see that others have none.
 local function load_val_once(state)
-  if state.data.asked_val then return end
+  if state.data.val_epoch then return end
   state.data.expects_val = state.strategy:reduce_boolean(sources.validates(state) and true, false)
-  if sources.val_epoch_due(state.trainer) or not sources.validates(state) then
+  if state.validation:is_epoch_due() or not sources.validates(state) then
     sources.load_val(state)
   end
 end
@@ -266,7 +233,7 @@ end
 --- Before a validation: loads its data, for the first time or again.
 function sources.load_val_due(state)
   local known = state.data
-  if not known.asked_val or reload_due(state, known.val_epoch) then sources.load_val(state) end
+  if not known.val_epoch or reload_due(state, known.val_epoch) then sources.load_val(state) end
 end
 
 --- Loads what validate, test or predict needs; raises when there is nothing.

@@ -47,6 +47,20 @@ function agree.leaves(state, leaves)
   return add(state, { leaves and 1 or 0 })[1] > 0
 end
 
+--- Whether somebody has asked the fit to stop. Of several ranks none stops alone: they agree on it
+--- with each optimizer step and each epoch.
+function agree.stops(state)
+  if state.ranks.many then return state.ranks.agreed.stop or false end
+  return state.trainer.should_stop
+end
+
+--- Called by all ranks: they stop together.
+function agree.to_stop(state)
+  if not state.ranks.many then return end
+  local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
+  state.trainer.should_stop, state.ranks.agreed.stop = stop, stop
+end
+
 --- Where the loop may end: whether all end here, and the number of the signal that asked for it.
 function agree.interrupted(state)
   if not state.ranks.many then return interrupt.pending() end
