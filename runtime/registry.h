@@ -1,6 +1,6 @@
 /* runtime/registry.h: what this build contains. */
-#ifndef LT_RUNTIME_REGISTRY_H
-#define LT_RUNTIME_REGISTRY_H
+#ifndef LT_REGISTRY_H
+#define LT_REGISTRY_H
 
 #include "device/device.h"
 

@@ -22,11 +22,11 @@ local DOORS <const> = {
     "lua/host/isolate/seal.c",
     "runtime/io/file.c", "runtime/io/confined_files.c", "runtime/io/saving.c",
     "runtime/io/shadow.c",
-    "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/proc.c", -- /proc and /sys
+    "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/system/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
-    "runtime/launch/child.c", "lua/bind/child.c", "lua/bind/guard.c", -- /dev/null
+    "runtime/launch/child.c", "lua/bind/system/child.c", "lua/bind/system/guard.c", -- /dev/null
     "runtime/launch/files.c", "runtime/launch/worker_fork.c", "runtime/net/inbox.c",
-    "lua/bind/jobs.c", "lua/cli/history.c", -- own files, with flags of their own
+    "lua/bind/system/jobs.c", "lua/cli/history.c", -- own files, with flags of their own
     "lua/host/install.c", -- the library's chunks
   } },
 }

@@ -23,10 +23,10 @@ local FILE_LINES <const> = 600
 local FUNCTION_LINES <const> = 80
 local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
 -- Files outside of launch/ that fork; the children end by _exit.
-local FORK <const> = { ["lua/bind/probe_hosts.c"] = true, ["lua/bind/child.c"] = true,
-  ["lua/bind/guard.c"] = true, ["lua/host/isolate/worker.c"] = true }
+local FORK <const> = { ["lua/bind/system/probe_hosts.c"] = true, ["lua/bind/system/child.c"] = true,
+  ["lua/bind/system/guard.c"] = true, ["lua/host/isolate/worker.c"] = true }
 
--- Lua's functions that trust their table; the registry is one (lua/bind/raw.h).
+-- Lua's functions that trust their table; the registry is one (lua/bind/core/raw.h).
 local RAW_READS <const> = { "lua_rawget", "lua_rawgeti", "lua_rawgetp", "lua_next" }
 local RAW_WRITES <const> = { "lua_rawset", "lua_rawseti", "lua_rawsetp" }
 
@@ -86,9 +86,8 @@ end
 -- A template, included once per type, says so in its opening comment.
 local function check_guard(path, text)
   if (text:match("^/%*.-%*/") or ""):match("No guard") then return end
-  local folder, file = path:match("([%w_]+)/([%w_]+)%.h$")
-  if path:match("^runtime/include/ltrain/") then folder = "include" end
-  local guard = ("LT_%s_%s_H"):format(folder, file):upper()
+  local name = path:match("^%w+/(.*)%.h$"):gsub("^include/ltrain/", "include/"):gsub("/", "_")
+  local guard = ("LT_%s_H"):format(name):upper()
   if ("\n" .. text):match("\n#ifndef%s+([%w_]+)") ~= guard then
     fail("%s: header guard should be %s", path, guard)
   end
@@ -118,7 +117,7 @@ end
 
 -- In the binding a table may be anything that a script has passed.
 local function check_raw(path, code)
-  if not path:match("^lua/bind/") or path == "lua/bind/raw.h" then return end
+  if not path:match("^lua/bind/") or path == "lua/bind/core/raw.h" then return end
   local number = 0
   local function check(line, word, allowed)
     for index in line:gmatch("%f[%w_]" .. word .. "%([%w_>.-]+, *([^,)]+)") do

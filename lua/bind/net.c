@@ -3,8 +3,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "bind/io.h"
-#include "bind/process.h"
+#include "bind/io/io.h"
+#include "bind/system/process.h"
 #include "net/http.h"
 #include "net/inbox.h"
 

@@ -6,7 +6,7 @@
 
 #include <lauxlib.h>
 
-#include "bind/state.h"
+#include "bind/core/state.h"
 #include "cli/signals.h"
 #include "launch/launch.h"
 

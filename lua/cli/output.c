@@ -11,7 +11,7 @@
 
 #include <lauxlib.h>
 
-#include "bind/state.h"
+#include "bind/core/state.h"
 
 #define HIDE "ltrain.hide_line"
 #define DRAW "ltrain.draw_line"

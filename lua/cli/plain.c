@@ -10,8 +10,8 @@
 
 #include <lauxlib.h>
 
-#include "bind/nearest_word.h"
-#include "bind/state.h"
+#include "bind/core/nearest_word.h"
+#include "bind/core/state.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "device/device.h"

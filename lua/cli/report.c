@@ -10,7 +10,7 @@
 #include <lauxlib.h>
 
 #include "base/printable.h"
-#include "bind/dist.h"
+#include "bind/dist/dist.h"
 #include "cli/notes.h"
 #include "cli/signals.h"
 #include "cli/stack.h"

@@ -10,9 +10,9 @@
 
 #include "base/printable.h"
 #include "base/threads.h"
-#include "bind/debugger.h"
-#include "bind/state.h"
-#include "bind/values.h"
+#include "bind/core/state.h"
+#include "bind/core/values.h"
+#include "bind/debugger/debugger.h"
 #include "cli/ask.h"
 #include "cli/line.h"
 #include "cli/notes.h"

@@ -18,8 +18,8 @@
 #include <lauxlib.h>
 #include <lualib.h>
 
-#include "bind/dist.h"
-#include "bind/process.h"
+#include "bind/dist/dist.h"
+#include "bind/system/process.h"
 #include "launch/worker_pool.h"
 
 enum { NOT_FOUND = 127 }; /* the shell's status of a command that it cannot start */

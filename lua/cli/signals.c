@@ -8,8 +8,8 @@
 
 #include <lauxlib.h>
 
-#include "bind/debugger.h"
-#include "bind/dist.h"
+#include "bind/debugger/debugger.h"
+#include "bind/dist/dist.h"
 
 enum { STOP_EVENTS = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
 enum { CATCHERS = 2 };

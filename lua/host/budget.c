@@ -13,7 +13,7 @@
 
 #include <lauxlib.h>
 
-#include "bind/process.h"
+#include "bind/system/process.h"
 
 /* Instructions between two hooks: as a rule, after the deadline, in a call that must end. */
 enum { HOOK_COUNT = 1000, HOOK_SOON = 2, HOOK_ENDED = 1 };

@@ -1,7 +1,7 @@
 /* lua/host/functions.c: functions of the host's that scripts call. */
 #include <string.h>
 
-#include "bind/tensor.h"
+#include "bind/core/tensor.h"
 #include "host/budget.h"
 #include "host/isolate/isolate.h"
 #include "host/request.h"

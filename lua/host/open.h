@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "bind/state.h"
+#include "bind/core/state.h"
 #include "host/exports.h"
 #include "host/host_tensors.h"
 #include "host/ltrain.h"

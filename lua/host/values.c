@@ -5,7 +5,7 @@
 
 #include <lauxlib.h>
 
-#include "bind/tensor.h"
+#include "bind/core/tensor.h"
 #include "host/open.h"
 
 static void push_tensor(lua_State *L, lt_bind *b, lt_tensor *t) {

@@ -7,7 +7,7 @@
 #include <lua.h>
 #include <stdarg.h>
 
-#include "bind/state.h"
+#include "bind/core/state.h"
 
 /* va_list as something that has an address. */
 typedef struct lt_variadic {

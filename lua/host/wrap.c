@@ -1,5 +1,5 @@
 /* lua/host/wrap.c: tensors between a host and a state. */
-#include "bind/tensor.h"
+#include "bind/core/tensor.h"
 #include "host/request.h"
 
 /* Whether the memory at `data` can be a tensor; a failure of the ctx says why not. */

@@ -14,7 +14,7 @@
    A daemon sleeps between the signals that it ends its ranks with, for as long as ranks may need to
    save, also when they have ended (measured: 92 s after an error on two hosts). A signal that it
    handles takes a second off; on mpirun's own machine its supervisor sends them
-   (lua/bind/supervise.c), on others the last of a rank. */
+   (lua/bind/system/supervise.c), on others the last of a rank. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

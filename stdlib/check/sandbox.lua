@@ -1,7 +1,7 @@
 --- stdlib/check/sandbox.lua: what a script reaches while it is examined: it changes nothing.
 --
 -- Files that it writes, by Lua's io or through the library, lie in a folder of their own until the
--- end (lua/bind/shadow.c); it starts no programs and no ranks, and cannot end the process.
+-- end (lua/bind/io/shadow.c); it starts no programs and no ranks, and cannot end the process.
 local c = require "ltrain.c"
 local debugger = require "ltrain.debugger"
 local dist = require "ltrain.dist"

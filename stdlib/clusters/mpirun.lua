@@ -8,7 +8,7 @@ local process = c.runtime.process
 
 -- After the first failure mpirun would kill the others within 2 s; ranks of ours need up to 30 s to
 -- save, and end by themselves long before when there is nothing to save. Whoever supervises it
--- wakes it then (lua/bind/supervise.c).
+-- wakes it then (lua/bind/system/supervise.c).
 local KILL_SECONDS <const> = 40
 
 -- Variables of ours that ranks on other machines need; mpirun hands on none by itself.

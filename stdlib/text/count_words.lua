@@ -26,7 +26,7 @@ local function each(texts, where)
   end
 end
 
---- A trainer (lua/bind/text_train.c) that has seen all texts. `where` begins errors.
+--- A trainer (lua/bind/data/text_train.c) that has seen all texts. `where` begins errors.
 return function(texts, pattern, lowercase, where)
   local trainer, message = c.text.trainer(pattern, lowercase)
   if not trainer then errors.blame("%s: %s", where, message) end

@@ -7,7 +7,7 @@
 #include <lauxlib.h>
 #include <ltrain/version.h>
 
-#include "bind/process.h"
+#include "bind/system/process.h"
 #include "host/isolate/process.h"
 #include "host/isolate/wire.h"
 #include "io/file.h"

@@ -3,8 +3,8 @@
    The host has an ordinary state, in which no script runs: its tensors are the host's copies, and
    its calls ask the worker process. What that answers is checked; whatever it does, the host's
    call ends with an error at worst. */
-#ifndef LT_ISOLATE_ISOLATE_H
-#define LT_ISOLATE_ISOLATE_H
+#ifndef LT_HOST_ISOLATE_ISOLATE_H
+#define LT_HOST_ISOLATE_ISOLATE_H
 
 #include "host/request.h"
 

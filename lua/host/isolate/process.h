@@ -1,6 +1,6 @@
 /* lua/host/isolate/process.h: starts and ends the worker process of an isolated state. */
-#ifndef LT_ISOLATE_PROCESS_H
-#define LT_ISOLATE_PROCESS_H
+#ifndef LT_HOST_ISOLATE_PROCESS_H
+#define LT_HOST_ISOLATE_PROCESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

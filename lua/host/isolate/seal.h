@@ -1,6 +1,6 @@
 /* lua/host/isolate/seal.h: what the worker process of an isolated state gives up. */
-#ifndef LT_ISOLATE_SEAL_H
-#define LT_ISOLATE_SEAL_H
+#ifndef LT_HOST_ISOLATE_SEAL_H
+#define LT_HOST_ISOLATE_SEAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
 
 #include <lauxlib.h>
 
-#include "bind/process.h"
-#include "bind/tensor.h"
+#include "bind/core/tensor.h"
+#include "bind/system/process.h"
 #include "ops/op.h"
 
 enum { HEAD = 9, KEPT = 1 << 20 };

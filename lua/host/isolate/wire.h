@@ -4,12 +4,12 @@
    sides know the letters of the call, so that the host reads what it has asked for or refuses all
    of it. Bytes of tensors are part of the message: the worker needs no call that makes or passes a
    descriptor. */
-#ifndef LT_ISOLATE_WIRE_H
-#define LT_ISOLATE_WIRE_H
+#ifndef LT_HOST_ISOLATE_WIRE_H
+#define LT_HOST_ISOLATE_WIRE_H
 
 #include <lua.h>
 
-#include "bind/state.h"
+#include "bind/core/state.h"
 
 /* Requests: each is answered by DONE or FAILED. */
 enum {

@@ -2,8 +2,8 @@
 
    This folder is a shared object of its own (ltrain_mpi.so). It includes nothing of ltrain but
    the headers ltrain/..., links nothing of it, and calls MPI from the rank's main thread alone. */
-#ifndef LT_MPI_LINK_H
-#define LT_MPI_LINK_H
+#ifndef LT_COMM_MPI_LINK_H
+#define LT_COMM_MPI_LINK_H
 
 #include <mpi.h>
 

@@ -2,8 +2,8 @@
 
    A step starts requests and returns; it is called again when all of them are complete, until it
    says that nothing is left. So no step waits, and a message is never larger than a chunk. */
-#ifndef LT_MPI_MOVE_H
-#define LT_MPI_MOVE_H
+#ifndef LT_COMM_MPI_MOVE_H
+#define LT_COMM_MPI_MOVE_H
 
 #include "comm/mpi/link.h"
 

@@ -9,8 +9,8 @@
  * depends on fused multiply-add; results differ in the last bit between a level with it and one
  * without. How exact each function is: bounds.def. Coefficients are minimax polynomials found with
  * Sollya. */
-#ifndef LT_MATH_F32_H
-#define LT_MATH_F32_H
+#ifndef LT_OPS_MATH_F32_H
+#define LT_OPS_MATH_F32_H
 
 #include <math.h>
 #include <stdint.h>

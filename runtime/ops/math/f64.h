@@ -3,8 +3,8 @@
  * Same rules and same forms as f32.h, which includes this file: include that. sin, cos and pow
  * call libm: double serves gradient checks and small models, and a reduction good for 2^1023, or
  * log in more than double, costs more than it brings there. */
-#ifndef LT_MATH_F64_H
-#define LT_MATH_F64_H
+#ifndef LT_OPS_MATH_F64_H
+#define LT_OPS_MATH_F64_H
 
 #include <math.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * the upper bits of its payload): the bits of the F16C instructions, which the compiler does not
  * use in loops by itself. GPUs have instructions of their own, which differ in the payload of NaN
  * alone; bf16 from compute capability 8.0 on. */
-#ifndef LT_MATH_HALF_H
-#define LT_MATH_HALF_H
+#ifndef LT_OPS_MATH_HALF_H
+#define LT_OPS_MATH_HALF_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* runtime/ops/math/i64.h: what rows of integers compute; all of it wraps, nothing is undefined. */
-#ifndef LT_MATH_I64_H
-#define LT_MATH_I64_H
+#ifndef LT_OPS_MATH_I64_H
+#define LT_OPS_MATH_I64_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* runtime/ops/math/matrix.h: strides of the matrices that products are made of, on all devices. */
-#ifndef LT_MATH_MATRIX_H
-#define LT_MATH_MATRIX_H
+#ifndef LT_OPS_MATH_MATRIX_H
+#define LT_OPS_MATH_MATRIX_H
 
 #include <stdbool.h>
 #include <stdint.h>

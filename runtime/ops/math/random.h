@@ -1,7 +1,7 @@
 /* runtime/ops/math/random.h: sines of turns and places among sums: what random numbers of all
    devices are made with. */
-#ifndef LT_MATH_RANDOM_H
-#define LT_MATH_RANDOM_H
+#ifndef LT_OPS_MATH_RANDOM_H
+#define LT_OPS_MATH_RANDOM_H
 
 #include "ops/math/f64.h"
 

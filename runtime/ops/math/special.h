@@ -2,8 +2,8 @@
  *
  * Computed in double for both types; those of floats are rounded once. LT_FN_APART: GPUs call them
  * instead of making them part of the kernel of all rows, whose registers they would take. */
-#ifndef LT_MATH_SPECIAL_H
-#define LT_MATH_SPECIAL_H
+#ifndef LT_OPS_MATH_SPECIAL_H
+#define LT_OPS_MATH_SPECIAL_H
 
 #include "ops/math/trig.h"
 

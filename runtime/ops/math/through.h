@@ -1,6 +1,6 @@
 /* runtime/ops/math/through.h: what values are computed in and cast through, on every device. */
-#ifndef LT_MATH_THROUGH_H
-#define LT_MATH_THROUGH_H
+#ifndef LT_OPS_MATH_THROUGH_H
+#define LT_OPS_MATH_THROUGH_H
 
 #include "ltrain/tensor.h"
 

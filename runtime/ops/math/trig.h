@@ -3,8 +3,8 @@
  * Rules of f32.h. Those of floats are computed in double and rounded once: plain formulas are then
  * right to half a unit, and the bits are those of every level and device. Those of doubles that
  * have no short formula call libm, as sin and cos do. */
-#ifndef LT_MATH_TRIG_H
-#define LT_MATH_TRIG_H
+#ifndef LT_OPS_MATH_TRIG_H
+#define LT_OPS_MATH_TRIG_H
 
 #include "ops/math/f32.h"
 #include "ops/math/random.h"

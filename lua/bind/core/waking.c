@@ -1,0 +1,57 @@
+/* lua/bind/core/waking.c: ends the script of a rank whose world has failed, or notes its line.
+
+   A verdict ends waits by itself; a rank that computes, loops or catches every error must be ended
+   too. Its main thread is signalled: the handler hooks the Lua thread that runs, and the hook
+   raises the verdict's text in every line of the script (never in the library's own code, which
+   takes the run down) until control has reached the frame that started the ranks. Threads that are
+   resumed meanwhile are hooked as they are entered (running.c). */
+#include "bind/debugger/debugger.h"
+#include "bind/dist/dist.h"
+
+enum { EVERY_EVENT = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
+
+static void raise_verdict(lua_State *L, lua_Debug *ar) {
+  lt_bind *b = lt_bind_get(L);
+  if (b == NULL || b->c == NULL || !b->waking) {
+    lua_sethook(L, NULL, 0, 0);
+    return;
+  }
+  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
+  if (v == NULL || lua_getinfo(L, "S", ar) == 0 || lt_source_is_ours(ar->source)) return;
+  if (*ar->what == 'C') return; /* at its next line: a function of C may be ours */
+  lua_pushstring(L, v->text);
+  lua_error(L);
+}
+
+void lt_bind_hook_verdict(lua_State *L) { lua_sethook(L, raise_verdict, EVERY_EVENT, 1); }
+
+/* In a signal handler: nothing but lua_sethook, which may be called there. */
+void lt_bind_wake(void *ud) {
+  lt_bind *b = ud;
+  b->waking = 1;
+  lt_bind_hook_verdict(lt_bind_running(b));
+}
+
+/* Once; a hook that came meanwhile is left alone by lt_bind_locate. */
+static void note_line(lua_State *L, lua_Debug *ar) {
+  (void)ar;
+  lt_bind *b = lt_bind_get(L);
+  lua_sethook(L, NULL, 0, 0);
+  if (b == NULL || b->c == NULL || b->c->line_watch == NULL) return;
+  uint32_t line = lt_hooked_line(L, b);
+  if (line != 0) atomic_store_explicit(b->c->line_watch, line, memory_order_relaxed);
+}
+
+/* In a signal handler. A rank that only loops calls nothing of ours, which would note its line.
+   What a debugger, a budget or the script has hooked stays. */
+void lt_bind_locate(void *ud) {
+  lt_bind *b = ud;
+  lua_State *L = lt_bind_running(b);
+  lua_Hook hook = lua_gethook(L);
+  if (hook == NULL || hook == note_line) lua_sethook(L, note_line, LUA_MASKCOUNT, 1);
+}
+
+void lt_bind_calm(lua_State *L, lt_bind *b) {
+  b->waking = 0;
+  lt_stops_hook(b, L);
+}

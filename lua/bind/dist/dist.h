@@ -1,0 +1,112 @@
+/* lua/bind/dist/dist.h: lt.dist: groups of ranks, collectives on tensors, launches.
+
+   Everything that keeps a group alive (groups of scripts, collectives under way, nodes of the tape)
+   is *held*: on one list of the context, so that when a world ends nothing points into it. What was
+   held then says so when it is used. */
+#ifndef LT_BIND_DIST_DIST_H
+#define LT_BIND_DIST_DIST_H
+
+#include "bind/core/state.h"
+#include "launch/launch.h"
+
+typedef struct lt_held lt_held;
+struct lt_held {
+  lt_held *next, **link; /* link NULL: not on the list */
+  lt_group *group;       /* NULL: its world has ended */
+  lt_work *work;         /* of a collective under way */
+  bool of_world;         /* else of the group of one outside of worlds */
+};
+
+/* Keep `group` (its own reference is taken); let it go. */
+void lt_hold(lt_ctx *c, lt_held *h, lt_group *group);
+void lt_let_go(lt_ctx *c, lt_held *h);
+
+/* The group of all ranks of the world that this process is part of; outside of one, of itself
+   alone. NULL with a failure. */
+lt_group *lt_dist_group(lt_ctx *c);
+
+/* What `scatter` and the like keep beside a collective: who called. */
+enum { LT_PLACE_FILE = 64 };
+typedef struct lt_place {
+  char file[LT_PLACE_FILE];
+  int line;
+  char hook[LT_MARK_HOOK];
+} lt_place;
+static inline lt_origin lt_origin_of(const lt_place *p) {
+  return (lt_origin){.file = p->file[0] != 0 ? p->file : NULL,
+                     .line = p->line,
+                     .hook = p->hook[0] != 0 ? p->hook : NULL};
+}
+
+/* The script's line that is running, and the hook that stdlib named. */
+lt_place lt_place_here(lua_State *L, lt_bind *b);
+
+/* The same in what stdlib's loop does for itself (an exchange under no hook): the line of its call,
+   which need not be looked up. */
+lt_place lt_place_of_loop(lua_State *L, lt_bind *b);
+
+/* A collective on a tensor, from its issue to its result. Fill in who, op, reduce, root, x, place,
+   in_place, cat, record; the rest belongs to tensors.c. */
+typedef struct lt_collective {
+  lt_held held;
+  const char *who; /* "all_reduce_", for messages */
+  lt_comm_op op;
+  lt_comm_reduce reduce;
+  int root;
+  bool in_place, cat;
+  bool record;        /* hang the result on the tape */
+  lt_tensor *x, *out; /* retained */
+  lt_place place;
+} lt_collective;
+
+/* Number, compare and start it; x and what it is made into are retained. On failure nothing is. */
+bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *group);
+/* Wait for it; the result is in the open frame, NULL when this rank gets none (or on failure: see
+   the ctx). Lets go of everything. */
+lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k);
+void lt_collective_drop(lt_ctx *c, lt_collective *k);
+
+/* Hang the result `y` of `k` on the tape (grad.c). `offset`: where this rank's rows begin in
+   what was gathered with `cat`. */
+bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset);
+
+/* The options of a launch in the table at `index`, but for the ranks and whose process this is.
+   The registry keeps the table until the next launch, for the world keeps its texts. */
+lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index);
+
+/* For results of functions that begin a collective: push the name of the device if its memory goes
+   through the host's, for the first time; else nil. */
+int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device d);
+
+/* Whether the host may read and write the bytes at once, in a row. */
+bool lt_is_plain(const lt_ctx *c, const lt_tensor *t);
+
+/* Let go of everything that is held of the world, which ends now. */
+void lt_dist_forget_world(lt_ctx *c);
+
+/* The group at `index`: nil means all ranks. Raises when its world has ended. */
+lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
+
+/* Push a script's handle of a group, which holds none yet. */
+lt_held *lt_push_group(lua_State *L);
+
+/* dist.set_hook and dist.exchange: where stdlib's loops are (kept.c). */
+int lt_dist_set_hook(lua_State *L);
+int lt_dist_exchange(lua_State *L);
+
+/* Report the error on top of the stack to all ranks, where it was raised; returns when it is
+   decided which failure is named. Nothing without a world. */
+void lt_dist_report(lua_State *L, lt_bind *b);
+
+/* Make the type of groups. */
+void lt_bind_dist_kept(lua_State *L, lt_bind *b);
+
+/* Parts: each adds to the table of functions on top of the stack. */
+void lt_bind_dist_calls(lua_State *L, lt_bind *b);
+void lt_bind_dist_grad(lua_State *L, lt_bind *b);
+void lt_bind_dist_bucket(lua_State *L, lt_bind *b);
+void lt_bind_dist_shards(lua_State *L, lt_bind *b);
+void lt_bind_dist_launch(lua_State *L, lt_bind *b);
+void lt_bind_dist_join(lua_State *L, lt_bind *b);
+
+#endif

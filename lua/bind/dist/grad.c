@@ -1,0 +1,132 @@
+/* lua/bind/dist/grad.c: gradients through collectives.
+
+   Each rank differentiates the sum of all ranks' losses: what it handed out comes back as the sum
+   of what every rank made of it.
+
+     all_reduce sum, mean      the same reduction of the gradient
+     all_gather                reduce_scatter of the gradient: this rank's part, summed
+     all_gather with cat       the same where parts are unequal: all_reduce, cut out
+     reduce_scatter sum, mean  all_gather of the gradient
+
+   Backward is therefore a collective itself, which all ranks of the group must run: in a training
+   step all of them are visited, in the reverse order of their issue (autograd/always.c). */
+#include <stdio.h>
+
+#include "autograd/backward.h"
+#include "bind/dist/dist.h"
+#include "ops/node.h"
+
+/* What a node keeps of the collective that made it. */
+typedef struct passed {
+  lt_held held;
+  const char *who;
+  lt_comm_op op;
+  lt_comm_reduce reduce;
+  bool cat;
+  lt_shape shape; /* of the input */
+  int64_t offset; /* cat: of its rows in the result */
+  lt_place place;
+} passed;
+
+static lt_tensor *run(lt_ctx *c, const passed *p, lt_comm_op op, lt_comm_reduce reduce,
+                      lt_tensor *x) {
+  if (x == NULL) return NULL;
+  lt_collective k = {.who = p->who,
+                     .op = op,
+                     .reduce = reduce,
+                     .root = -1,
+                     .x = x,
+                     .record = lt_recording(c, 1, &x),
+                     .place = p->place};
+  if (!lt_collective_issue(c, &k, p->held.group)) return NULL;
+  return lt_collective_finish(c, &k);
+}
+
+static lt_tensor *flat(lt_ctx *c, lt_tensor *x) {
+  return lt_reshape(c, x, lt_shape_of(1, &x->numel));
+}
+
+static lt_tensor *of_all_gather(lt_ctx *c, const passed *p, lt_tensor *g) {
+  if (!p->cat) {
+    lt_tensor *part = run(c, p, LT_COMM_REDUCE_SCATTER, LT_COMM_SUM, flat(c, g));
+    return part != NULL ? lt_reshape(c, part, p->shape) : NULL;
+  }
+  lt_tensor *sum = run(c, p, LT_COMM_ALL_REDUCE, LT_COMM_SUM, g);
+  return sum != NULL ? lt_slice(c, sum, 0, p->offset, p->shape.size[0], 1) : NULL;
+}
+
+static lt_tensor *of_reduce_scatter(lt_ctx *c, const passed *p, lt_tensor *g) {
+  lt_tensor *all = run(c, p, LT_COMM_ALL_GATHER, LT_COMM_NO_REDUCE, g);
+  if (all == NULL) return NULL;
+  all = lt_reshape(c, all, p->shape);
+  if (p->reduce == LT_COMM_SUM || all == NULL) return all;
+  return lt_binary_scalar(c, LT_OP_div, all, lt_scalar_of(lt_group_size(p->held.group)));
+}
+
+static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
+  const passed *p = ud;
+  lt_tensor *g = grad_out[0];
+  if (p->held.group == NULL)
+    return lt_fail(c, LT_EARG, "backward of %s (%s:%d): the launch that it belongs to has ended",
+                   p->who, p->place.file, p->place.line);
+  if (p->op == LT_COMM_ALL_REDUCE)
+    grad_in[0] = run(c, p, LT_COMM_ALL_REDUCE, p->reduce, g);
+  else if (p->op == LT_COMM_ALL_GATHER)
+    grad_in[0] = of_all_gather(c, p, g);
+  else
+    grad_in[0] = of_reduce_scatter(c, p, g);
+  return grad_in[0] != NULL && lt_ok(c);
+}
+
+static void drop(lt_ctx *c, void *ud) {
+  passed *p = ud;
+  lt_let_go(c, &p->held);
+  lt_free(c, p, sizeof *p);
+}
+
+bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset) {
+  passed *p = lt_alloc(c, sizeof *p);
+  if (p == NULL) return false;
+  *p = (passed){.who = k->who,
+                .op = k->op,
+                .reduce = k->reduce,
+                .cat = k->cat,
+                .shape = lt_tensor_shape(k->x),
+                .offset = offset,
+                .place = k->place};
+  snprintf(p->place.hook, sizeof p->place.hook, "backward");
+  lt_hold(c, &p->held, k->held.group);
+  const lt_custom custom = {.name = k->who, .fn = pass_back, .drop = drop, .ud = p};
+  if (!lt_record_custom(c, 1, &k->x, 1, &y, custom)) return false;
+  if (k->in_place) y->storage->recorded = y->storage->version;
+  return lt_always_note(c, (lt_node *)y->node);
+}
+
+/* Training steps. */
+
+/* dist.begin_step(): the next backward visits all collectives issued from here on */
+static int begin_step(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (!lt_always_begin(b->c)) lt_raise_failure(L, b);
+  return 0;
+}
+
+/* dist.end_step([run]): the step is over; with `run` those that no backward visited are, with
+   zeros: other ranks wait for them */
+static int end_step(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (lua_toboolean(L, 1) && lt_always_count(b->c) > 0) {
+    const lt_backward_options o = {0};
+    lt_frame frame = lt_begin(L, b, 0);
+    lt_backward(b->c, NULL, &o);
+    lt_end_call(L, b, frame);
+  }
+  lt_always_end(b->c);
+  return 0;
+}
+
+void lt_bind_dist_grad(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"begin_step", begin_step}, {"end_step", end_step}, {NULL, NULL}};
+  lt_add_functions(L, b, functions);
+}

@@ -1,0 +1,302 @@
+/* lua/bind/io/json.c: tables of Lua and JSON. */
+#include "bind/io/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/printable.h"
+#include "bind/core/values.h"
+#include "bind/io/io.h"
+
+#define SCRATCH_NAME "ltrain.JsonScratch"
+
+/* What is freed when Lua raises in the middle. */
+typedef struct scratch {
+  lt_json text;
+  json_t *root;
+} scratch;
+
+static int scratch_gc(lua_State *L) {
+  scratch *s = luaL_checkudata(L, 1, SCRATCH_NAME);
+  lt_json_free(&s->text);
+  json_decref(s->root);
+  s->root = NULL;
+  return 0;
+}
+
+static scratch *push_scratch(lua_State *L, lt_bind *b) {
+  scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
+  *s = (scratch){.text = {.c = b->c}};
+  luaL_setmetatable(L, SCRATCH_NAME);
+  return s;
+}
+
+void lt_bind_json(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__gc", scratch_gc}, {NULL, NULL}};
+  lt_new_type(L, b, SCRATCH_NAME, meta, NULL);
+}
+
+lt_json *lt_push_text(lua_State *L, lt_bind *b) { return &push_scratch(L, b)->text; }
+
+static bool is_plain(lua_State *L, int index) {
+  if (!lua_istable(L, index)) return false;
+  lua_getfield(L, index, "plain");
+  bool plain = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return plain;
+}
+
+/* Where in the value the writer is. */
+typedef struct place {
+  const struct place *up;
+  const char *key; /* NULL: `position` */
+  lua_Integer position;
+  int depth;
+} place;
+
+typedef struct writer {
+  lua_State *L;
+  lt_bind *b;
+  lt_json *text;
+  bool plain;
+} writer;
+
+static void push_path(lua_State *L, const place *at) {
+  if (at->up == NULL) {
+    lua_pushliteral(L, "value");
+    return;
+  }
+  luaL_checkstack(L, 4, "json");
+  push_path(L, at->up);
+  if (at->key != NULL)
+    lua_pushfstring(L, ".%s", at->key);
+  else
+    lua_pushfstring(L, "[%I]", at->position);
+  lua_concat(L, 2);
+}
+
+_Noreturn static void refuse(writer *w, const place *at, const char *reason) {
+  if (at->depth > 20)
+    lua_pushliteral(w->L, "value");
+  else
+    push_path(w->L, at);
+  lt_raise(w->L, w->b, LT_EARG, "json: %s %s", lua_tostring(w->L, -1), reason);
+}
+
+static void write_value(writer *w, const place *at);
+
+typedef struct name {
+  const char *text;
+  size_t length;
+} name;
+
+static int by_bytes(const void *a, const void *b) {
+  const name *x = a, *y = b;
+  int r = memcmp(x->text, y->text, x->length < y->length ? x->length : y->length);
+  return r != 0 ? r : x->length < y->length ? -1 : x->length > y->length;
+}
+
+/* The keys of the table on top of the stack: how many are names, how many positions 1..#t. */
+static lua_Integer count_keys(writer *w, const place *at, lua_Integer *n_names) {
+  lua_State *L = w->L;
+  lua_Integer length = (lua_Integer)lua_rawlen(L, -1), positions = 0;
+  *n_names = 0;
+  lua_pushnil(L);
+  while (lt_raw_next(L, -2) != 0) {
+    lua_pop(L, 1);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+      ++*n_names;
+    } else if (lua_isinteger(L, -1) && lua_tointeger(L, -1) >= 1 &&
+               lua_tointeger(L, -1) <= length) {
+      positions++;
+    } else {
+      refuse(w, at, "has a key that is neither a name nor one of 1, 2, ...");
+    }
+  }
+  if (positions != length) refuse(w, at, "is a list with holes");
+  if (positions > 0 && *n_names > 0) refuse(w, at, "has both positions and names");
+  return positions;
+}
+
+static void write_list(writer *w, const place *at, lua_Integer n) {
+  lt_json_char(w->text, '[');
+  for (lua_Integer i = 1; i <= n; i++) {
+    if (i > 1) lt_json_char(w->text, ',');
+    lt_raw_geti(w->L, -1, i);
+    write_value(w, &(place){.up = at, .position = i, .depth = at->depth + 1});
+    lua_pop(w->L, 1);
+  }
+  lt_json_char(w->text, ']');
+}
+
+static void write_string(writer *w, const char *text, size_t length) {
+  if (w->plain)
+    lt_json_string(w->text, text, length);
+  else
+    lt_json_exact_string(w->text, text, length);
+}
+
+static void write_object(writer *w, const place *at, lua_Integer n) {
+  lua_State *L = w->L;
+  name *names = lua_newuserdatauv(L, (size_t)n * sizeof *names + 1, 0);
+  lua_insert(L, -2);
+  name *next = names;
+  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; next++) {
+    lua_pop(L, 1);
+    next->text = lua_tolstring(L, -1, &next->length);
+  }
+  if (n > 1) qsort(names, (size_t)n, sizeof *names, by_bytes);
+  lt_json_char(w->text, '{');
+  for (lua_Integer i = 0; i < n; i++) {
+    if (i > 0) lt_json_char(w->text, ',');
+    lt_json_string(w->text, names[i].text, names[i].length);
+    lt_json_char(w->text, ':');
+    lua_pushlstring(L, names[i].text, names[i].length);
+    lt_raw_get(L, -2);
+    write_value(w, &(place){.up = at, .key = names[i].text, .depth = at->depth + 1});
+    lua_pop(L, 1);
+  }
+  lt_json_char(w->text, '}');
+  lua_remove(L, -2);
+}
+
+static void write_table(writer *w, const place *at) {
+  if (lua_getmetatable(w->L, -1) != 0) refuse(w, at, "is an object, not a plain table");
+  if (at->depth >= LT_JSON_DEPTH) refuse(w, at, "is nested too deep, or contains itself");
+  luaL_checkstack(w->L, 8, "json");
+  lua_Integer names, positions = count_keys(w, at, &names);
+  if (positions > 0)
+    write_list(w, at, positions);
+  else
+    write_object(w, at, names);
+}
+
+/* Writes the value on top of the stack. */
+static void write_value(writer *w, const place *at) {
+  lua_State *L = w->L;
+  size_t length;
+  switch (lua_type(L, -1)) {
+  case LUA_TNIL:
+    lt_json_raw(w->text, "null", 4);
+    break;
+  case LUA_TBOOLEAN:
+    if (lua_toboolean(L, -1))
+      lt_json_raw(w->text, "true", 4);
+    else
+      lt_json_raw(w->text, "false", 5);
+    break;
+  case LUA_TNUMBER:
+    if (lua_isinteger(L, -1))
+      lt_json_integer(w->text, lua_tointeger(L, -1));
+    else
+      lt_json_double(w->text, lua_tonumber(L, -1), !w->plain);
+    break;
+  case LUA_TSTRING: {
+    const char *text = lua_tolstring(L, -1, &length);
+    write_string(w, text, length);
+    break;
+  }
+  case LUA_TTABLE:
+    write_table(w, at);
+    break;
+  default:
+    lua_pushfstring(L, "is a %s, for which JSON has no form", luaL_typename(L, -1));
+    refuse(w, at, lua_tostring(L, -1));
+  }
+  if (!lt_ok(w->b->c)) lt_raise_failure(L, w->b);
+}
+
+int lt_json_encode(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  luaL_checkany(L, 1);
+  lua_settop(L, 2);
+  writer w = {.L = L, .b = b, .plain = is_plain(L, 2)};
+  w.text = &push_scratch(L, b)->text;
+  lua_pushvalue(L, 1);
+  write_value(&w, &(place){.up = NULL});
+  lua_pushlstring(L, w.text->data, w.text->size);
+  lt_json_free(w.text);
+  return 1;
+}
+
+static void push_json(lua_State *L, lt_bind *b, json_t *value, bool plain);
+
+static void push_string(lua_State *L, lt_bind *b, const char *text, size_t n, bool plain) {
+  size_t skip = 0;
+  double number;
+  lt_json_meaning meaning = plain ? LT_JSON_TEXT : lt_json_read_string(text, n, &skip, &number);
+  if (meaning == LT_JSON_DOUBLE) {
+    lua_pushnumber(L, number);
+  } else if (meaning == LT_JSON_TEXT) {
+    lua_pushlstring(L, text + skip, n - skip);
+  } else {
+    luaL_Buffer buffer;
+    int64_t length = lt_json_bytes(text + 1, n - 1, luaL_buffinitsize(L, &buffer, n));
+    luaL_pushresultsize(&buffer, length > 0 ? (size_t)length : 0);
+    if (length < 0) lt_raise(L, b, LT_EIO, "json: a string of bytes holds characters above U+00FF");
+  }
+}
+
+static void push_object(lua_State *L, lt_bind *b, json_t *value, bool plain) {
+  lua_createtable(L, 0, (int)json_object_size(value));
+  const char *key;
+  json_t *item;
+  json_object_foreach(value, key, item) {
+    push_json(L, b, item, plain);
+    lua_setfield(L, -2, key);
+  }
+}
+
+static void push_json(lua_State *L, lt_bind *b, json_t *value, bool plain) {
+  luaL_checkstack(L, 4, "json");
+  switch (json_typeof(value)) {
+  case JSON_OBJECT:
+    push_object(L, b, value, plain);
+    break;
+  case JSON_ARRAY:
+    lua_createtable(L, (int)json_array_size(value), 0);
+    for (size_t i = 0; i < json_array_size(value); i++) {
+      push_json(L, b, json_array_get(value, i), plain);
+      lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    break;
+  case JSON_STRING:
+    push_string(L, b, json_string_value(value), json_string_length(value), plain);
+    break;
+  case JSON_INTEGER:
+    lua_pushinteger(L, (lua_Integer)json_integer_value(value));
+    break;
+  case JSON_REAL:
+    lua_pushnumber(L, json_real_value(value));
+    break;
+  case JSON_TRUE:
+    lua_pushboolean(L, true);
+    break;
+  case JSON_FALSE:
+    lua_pushboolean(L, false);
+    break;
+  case JSON_NULL:
+    lua_pushnil(L);
+    break;
+  }
+}
+
+int lt_json_decode(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  size_t n;
+  const char *text = luaL_checklstring(L, 1, &n);
+  bool plain = is_plain(L, 2);
+  scratch *s = push_scratch(L, b);
+  s->root = lt_json_parse(b->c, "json", text, n, LT_JSON_DEPTH, true);
+  lt_failure f;
+  if (s->root == NULL) {
+    lt_take_failure(b->c, &f);
+    lua_pushnil(L);
+    lt_push_printable(L, f.text, strlen(f.text), LT_KEEP_NOTHING);
+    return 2;
+  }
+  push_json(L, b, s->root, plain);
+  json_decref(s->root);
+  s->root = NULL;
+  return 1;
+}

@@ -1,0 +1,282 @@
+/* lua/bind/io/safetensors.c: tables of tensors and safetensors files. */
+#include "io/safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind/core/tensor.h"
+#include "bind/core/values.h"
+#include "bind/io/io.h"
+#include "io/later.h"
+
+static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *who, const char *name) {
+  lt_tensor *t = lt_to_tensor(L, b, -1);
+  if (t == NULL)
+    lt_raise(L, b, LT_EARG, "%s: '%s' must be a tensor, got %s", who, name, lt_shown(L, -1));
+  return t;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const lt_named_tensor *)a)->name, ((const lt_named_tensor *)b)->name);
+}
+
+/* The string key at `index`, which stays in its table. */
+static const char *check_name(lua_State *L, lt_bind *b, int index, const char *who) {
+  size_t n;
+  if (lua_type(L, index) != LUA_TSTRING)
+    lt_raise(L, b, LT_EARG, "%s: names must be strings, got %s", who, lt_shown(L, index));
+  const char *name = lua_tolstring(L, index, &n);
+  if (strlen(name) != n) lt_raise(L, b, LT_EARG, "%s: the name '%s' holds a zero byte", who, name);
+  return name;
+}
+
+static int64_t count_pairs(lua_State *L, int index) {
+  int64_t n = 0;
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) n++;
+  return n;
+}
+
+/* Is `name` a key of the table at index 4 (nil: of none)? */
+static bool is_alias(lua_State *L, const char *name) {
+  if (lua_isnoneornil(L, 4)) return false;
+  bool is = lua_getfield(L, 4, name) != LUA_TNIL;
+  lua_pop(L, 1);
+  return is;
+}
+
+/* The tensors of the table at index 2 in memory of Lua's that is pushed, sorted by name, aliases
+   last: of names that share a tensor the first gets its bytes. */
+static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
+  static const char who[] = "save_safetensors";
+  luaL_checktype(L, 2, LUA_TTABLE);
+  *n = count_pairs(L, 2);
+  lt_named_tensor *list = lua_newuserdatauv(L, (size_t)*n * sizeof *list + 1, 0);
+  int64_t i = 0;
+  for (lua_pushnil(L); lt_raw_next(L, 2) != 0; lua_pop(L, 1)) {
+    const char *name = check_name(L, b, -2, who);
+    list[i++] = (lt_named_tensor){.name = name, .tensor = tensor_at(L, b, who, name)};
+  }
+  int64_t kept = *n;
+  for (i = 0; i < kept; i++) {
+    if (!is_alias(L, list[i].name)) continue;
+    lt_named_tensor alias = list[i];
+    list[i--] = list[--kept];
+    list[kept] = alias;
+  }
+  if (kept > 1) qsort(list, (size_t)kept, sizeof *list, by_name);
+  if (*n - kept > 1) qsort(list + kept, (size_t)(*n - kept), sizeof *list, by_name);
+  return list;
+}
+
+static lt_metadata *read_metadata(lua_State *L, lt_bind *b, int64_t *n) {
+  static const char who[] = "save_safetensors";
+  *n = 0;
+  if (lua_isnoneornil(L, 3)) return NULL;
+  luaL_checktype(L, 3, LUA_TTABLE);
+  *n = count_pairs(L, 3);
+  lt_metadata *list = lua_newuserdatauv(L, (size_t)*n * sizeof *list + 1, 0);
+  int64_t i = 0;
+  for (lua_pushnil(L); lt_raw_next(L, 3) != 0; lua_pop(L, 1)) {
+    lt_metadata m = {.key = check_name(L, b, -2, who)};
+    if (lua_type(L, -1) != LUA_TSTRING)
+      lt_raise(L, b, LT_EARG, "%s: metadata '%s' must be a string, got %s", who, m.key,
+               lt_shown(L, -1));
+    m.value = lua_tolstring(L, -1, &m.value_size);
+    list[i++] = m;
+  }
+  return list;
+}
+
+int lt_save_safetensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 4);
+  if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
+  const char *path = lt_check_path(L, b, "save");
+  int64_t n, n_metadata;
+  lt_named_tensor *tensors = read_tensors(L, b, &n);
+  lt_metadata *metadata = read_metadata(L, b, &n_metadata);
+  lt_modes modes = b->c->modes;
+  b->c->modes.grad = false;
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_safetensors_save(b->c, "save", path, n, tensors, n_metadata, metadata, lt_contiguous);
+  lt_frame_close(b->c, frame, 0, NULL);
+  b->c->modes = modes;
+  return lt_done(L, b);
+}
+
+/* A file on its way; its user value keeps the texts. */
+#define SAVING_NAME "ltrain.Saving"
+
+static lt_later **check_saving(lua_State *L, int arg) {
+  return luaL_checkudata(L, arg, SAVING_NAME);
+}
+
+/* saving:done() -> whether wait would not wait */
+static int saving_done(lua_State *L) {
+  lt_enter(L);
+  lt_later **l = check_saving(L, 1);
+  lua_pushboolean(L, *l == NULL || lt_later_done(*l));
+  return 1;
+}
+
+/* saving:wait() -> true when the file is there, or nil and why it is not */
+static int saving_wait(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_later **box = check_saving(L, 1), *l = *box;
+  *box = NULL;
+  if (l != NULL) lt_later_end(b->c, l);
+  return lt_done(L, b);
+}
+
+static int saving_gc(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  lt_later **box = check_saving(L, 1);
+  lt_failure f;
+  if (*box != NULL && b->c != NULL && !lt_later_end(b->c, *box)) lt_take_failure(b->c, &f);
+  *box = NULL;
+  return 0;
+}
+
+/* io.save_later(path, tensors, metadata, aliases, mark[, before]) -> saving: as save_safetensors,
+   of the tensors as they are now; checksums of those that are not aliases in place of the JSON text
+   `mark` in the metadata; written when the saving `before` is. */
+int lt_save_later(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 6);
+  if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
+  lt_later_file file = {.op = "save", .path = lt_check_path(L, b, "save"),
+                        .mark = luaL_checkstring(L, 5), .dense = lt_contiguous,
+                        .before = lua_isnil(L, 6) ? NULL : *check_saving(L, 6)};
+  file.tensors = read_tensors(L, b, &file.n);
+  file.metadata = read_metadata(L, b, &file.n_metadata);
+  file.n_sums = file.n - (lua_isnil(L, 4) ? 0 : count_pairs(L, 4));
+  lt_later **box = lua_newuserdatauv(L, sizeof *box, 5);
+  *box = NULL;
+  luaL_setmetatable(L, SAVING_NAME);
+  for (int k = 1; k <= 5; k++) {
+    lua_pushvalue(L, k);
+    lua_setiuservalue(L, -2, k);
+  }
+  lt_modes modes = b->c->modes;
+  b->c->modes.grad = false;
+  lt_note_line(b);
+  *box = lt_later_save(b->c, &file);
+  b->c->modes = modes;
+  if (*box == NULL) return lt_refused(L, b);
+  return 1;
+}
+
+#define OPEN_FILE_NAME "ltrain.OpenFile"
+
+typedef struct open_file {
+  lt_safetensors file;
+  lt_ctx *c;
+} open_file;
+
+static int open_file_gc(lua_State *L) {
+  open_file *o = luaL_checkudata(L, 1, OPEN_FILE_NAME);
+  if (o->c != NULL) lt_safetensors_close(o->c, &o->file);
+  o->c = NULL;
+  return 0;
+}
+
+void lt_bind_safetensors(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__gc", open_file_gc}, {NULL, NULL}};
+  static const luaL_Reg saving_meta[] = {{"__gc", saving_gc}, {NULL, NULL}};
+  static const luaL_Reg saving[] = {{"done", saving_done}, {"wait", saving_wait}, {NULL, NULL}};
+  lt_new_type(L, b, OPEN_FILE_NAME, meta, NULL);
+  lt_new_type(L, b, SAVING_NAME, saving_meta, saving);
+}
+
+static open_file *push_open_file(lua_State *L) {
+  open_file *o = lua_newuserdatauv(L, sizeof *o, 0);
+  o->c = NULL;
+  luaL_setmetatable(L, OPEN_FILE_NAME);
+  return o;
+}
+
+/* Push tensor number i of the file; false with a failure. */
+static bool push_stored(lua_State *L, lt_bind *b, open_file *o, int64_t i) {
+  lt_boxed *box = lt_push_empty(L, b);
+  lt_frame frame = lt_frame_open(b->c);
+  lt_tensor *t = lt_safetensors_read(b->c, &o->file, i);
+  if (t != NULL) box->t = lt_retain(t);
+  lt_frame_close(b->c, frame, 0, NULL);
+  if (t != NULL) b->collect.fresh += t->numel * (int64_t)lt_item_size(t);
+  return t != NULL;
+}
+
+/* Is `name` among the names at index 2, a table name = true, or nil for all? */
+static bool is_wanted(lua_State *L, const char *name) {
+  if (lua_isnoneornil(L, 2)) return true;
+  lua_getfield(L, 2, name);
+  bool wanted = lua_toboolean(L, -1);
+  lua_pop(L, 1);
+  return wanted;
+}
+
+/* Fill the table on top of the stack. A tensor that has aliases is one userdata. */
+static bool push_tensors(lua_State *L, lt_bind *b, open_file *o) {
+  lt_safetensors *s = &o->file;
+  for (int64_t i = 0; i < s->count; i++) {
+    if (!is_wanted(L, s->stored[i].name)) continue;
+    if (!push_stored(L, b, o, i)) return false;
+    lua_setfield(L, -2, s->stored[i].name);
+  }
+  for (int64_t i = 0; i < s->n_aliases; i++) {
+    if (!is_wanted(L, s->aliases[i].name)) continue;
+    const char *kept = s->stored[s->aliases[i].stored].name;
+    if (lua_getfield(L, -1, kept) == LUA_TNIL) {
+      lua_pop(L, 1);
+      if (!push_stored(L, b, o, s->aliases[i].stored)) return false;
+    }
+    lua_setfield(L, -2, s->aliases[i].name);
+  }
+  return true;
+}
+
+static void push_metadata(lua_State *L, const lt_safetensors *s) {
+  lua_newtable(L);
+  const char *key;
+  json_t *value, *metadata = (json_t *)(uintptr_t)s->metadata;
+  json_object_foreach(metadata, key, value) {
+    if (strcmp(key, LT_ALIASES_KEY) == 0) continue;
+    lua_pushlstring(L, json_string_value(value), json_string_length(value));
+    lua_setfield(L, -2, key);
+  }
+}
+
+int lt_load_safetensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 2);
+  const char *path = lt_check_path(L, b, "load");
+  if (!lua_isnil(L, 2)) luaL_checktype(L, 2, LUA_TTABLE);
+  lt_note_line(b);
+  open_file *o = push_open_file(L);
+  if (!lt_safetensors_open(b->c, &o->file, "load", path)) return lt_refused(L, b);
+  o->c = b->c;
+  lua_newtable(L);
+  bool ok = push_tensors(L, b, o);
+  if (ok) push_metadata(L, &o->file);
+  lt_safetensors_close(b->c, &o->file);
+  o->c = NULL;
+  if (ok) return 2;
+  if (b->c->failure.code == LT_EDTYPE)
+    b->c->failure.code = LT_EIO; /* the file's, not the caller's */
+  return lt_refused(L, b);
+}
+
+int lt_crc32_of(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *t = lt_check_tensor(L, b, 1, "crc32");
+  uint32_t crc = 0;
+  lt_modes modes = b->c->modes;
+  b->c->modes.grad = false;
+  lt_frame frame = lt_begin(L, b, 0);
+  t = lt_contiguous(b->c, t);
+  if (t != NULL) lt_tensor_crc32(b->c, t, &crc);
+  b->c->modes = modes;
+  lt_end_call(L, b, frame);
+  lua_pushinteger(L, (lua_Integer)crc);
+  return 1;
+}

@@ -1,0 +1,524 @@
+/* lua/bind/ops/arguments.c: the arguments of an op, read from the Lua stack by its kind's table.
+
+   Order: tensors (or one table of them, for list kinds), then the kind's arguments in the order of
+   its table, then one table of options, which may name optional tensors too. A Lua number that
+   names a dim is 1-based, everything else is passed as it is. */
+#include "bind/ops/arguments.h"
+
+#include <string.h>
+
+#include "bind/core/nearest_word.h"
+#include "bind/core/tensor.h"
+#include "bind/core/values.h"
+
+static const lt_arg *find_row(const lt_reading *r, const char *name);
+
+/* x:sum{1, keepdim = true}: the name would be dropped without a word. */
+static void refuse_options(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
+  if (!lua_istable(L, index)) return;
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1))
+    if (lua_type(L, -2) == LUA_TSTRING && find_row(r, lua_tostring(L, -2)) != NULL)
+      lt_raise(L, b, LT_EARG, "%s: a list of dims has the option '%s': give it in a table after it",
+               r->who, lua_tostring(L, -2));
+}
+
+static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
+  void *at = r->args + a->offset;
+  const char *who = r->who, *name = a->name;
+  r->is_set |= 1u << (a - r->rows);
+  switch (a->type) {
+  case LT_ARG_INT:
+    *(int64_t *)at = lt_check_int(L, b, index, who, name);
+    break;
+  case LT_ARG_NUMBER:
+    *(double *)at = lt_check_scalar(L, b, index, who, name).f;
+    break;
+  case LT_ARG_FLAG:
+    *(bool *)at = lt_check_flag(L, b, index, who, name);
+    break;
+  case LT_ARG_DIM:
+    *(int64_t *)at = lt_check_dim(L, b, index, who, name);
+    break;
+  case LT_ARG_POS:
+    *(int64_t *)at = lt_check_pos(L, b, index, who, name);
+    break;
+  case LT_ARG_DIMS:
+    refuse_options(L, b, r, index);
+    *(lt_dims *)at = lt_check_dims(L, b, index, who, name);
+    break;
+  case LT_ARG_SIZES:
+    *(lt_sizes *)at = lt_check_sizes(L, b, index, who, name);
+    break;
+  case LT_ARG_PAIR:
+    *(lt_pair *)at = lt_check_pair(L, b, index, who, name);
+    break;
+  case LT_ARG_EACH:
+  case LT_ARG_PADDING:
+    *(lt_sizes *)at = lt_check_each(L, b, index, who, a);
+    break;
+  case LT_ARG_SCALAR:
+    *(lt_scalar *)at = lt_check_scalar(L, b, index, who, name);
+    break;
+  case LT_ARG_DTYPE:
+    *(lt_dtype *)at = lt_check_dtype(L, b, index, who);
+    break;
+  case LT_ARG_DEVICE:
+    *(lt_device *)at = lt_check_device(L, b, index, who);
+    break;
+  case LT_ARG_CHOICE:
+    *(int64_t *)at = lt_check_choice(L, b, index, who, a);
+    break;
+  case LT_ARG_RNG_KEY: break;
+  }
+}
+
+/* Positional arguments. */
+
+static bool takes_list(lt_arg_type t) { return t == LT_ARG_DIMS || t == LT_ARG_SIZES; }
+
+/* Numbers from `index` on as one list: x:view(2, -1), x:permute(2, 1). Returns how many: one where
+   another list follows, as in x:movedim(1, 3). */
+static int read_list(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
+  int n = 0, top = lua_gettop(L);
+  bool last = a + 1 == r->rows + r->n_rows || !takes_list(a[1].type);
+  while (index + n <= top && lua_type(L, index + n) == LUA_TNUMBER && (last || n == 0)) n++;
+  lua_createtable(L, n, 0);
+  for (int k = 0; k < n; k++) {
+    lua_pushvalue(L, index + k);
+    lua_rawseti(L, -2, k + 1);
+  }
+  read_value(L, b, r, a, lua_gettop(L));
+  lua_pop(L, 1);
+  return n;
+}
+
+bool lt_takes_dtype(const lt_op_info *op) {
+  switch ((int)(op - lt_ops)) {
+    case LT_OP_sum:
+    case LT_OP_mean:
+    case LT_OP_prod:
+    case LT_OP_nansum:
+    case LT_OP_nanmean:
+    case LT_OP_cumsum:
+    case LT_OP_cumprod:
+    case LT_OP_softmax:
+    case LT_OP_softmin:
+    case LT_OP_log_softmax: return true;
+    default: return false;
+  }
+}
+
+/* Whether the value at `index` is the table of options: a last table with names, or an empty one
+   where no list is due. */
+static bool is_options(lua_State *L, int index, bool list_due) {
+  if (!lua_istable(L, index) || index != lua_gettop(L)) return false;
+  lua_pushnil(L);
+  if (lt_raw_next(L, index) == 0) return !list_due;
+  bool named = lua_type(L, -2) == LUA_TSTRING;
+  lua_pop(L, 2);
+  return named;
+}
+
+/* One dim may be called `dims`, and several `dim`. */
+static const char *other_name(const char *name) {
+  if (strcmp(name, "dim") == 0) return "dims";
+  return strcmp(name, "dims") == 0 ? "dim" : "";
+}
+
+static const lt_arg *find_row(const lt_reading *r, const char *name) {
+  const lt_arg *other = NULL;
+  for (int k = 0; k < r->n_rows; k++) {
+    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    if (strcmp(r->rows[k].name, name) == 0) return &r->rows[k];
+    if (strcmp(r->rows[k].name, other_name(name)) == 0) other = &r->rows[k];
+  }
+  return other;
+}
+
+/* The next name of a kind's inputs, NULL at the end. */
+static const char *next_input(const char *at, size_t *length) {
+  at += strspn(at, " ");
+  *length = strcspn(at, " ");
+  return *length > 0 ? at : NULL;
+}
+
+/* The place of the optional input `name`, -1: none is called so. */
+static int find_input(const lt_reading *r, const char *name) {
+  const char *at = r->kind->inputs;
+  size_t length;
+  for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
+    if (k >= r->kind->min_in && strlen(name) == length && memcmp(at, name, length) == 0) return k;
+  return -1;
+}
+
+/* Whether `name` is an optional input, which the value on top of the stack then becomes. */
+static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name) {
+  int k = find_input(r, name);
+  if (k < 0) return false;
+  if (k < r->n_in && r->in[k] != NULL)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' is given twice", r->who, name);
+  lt_tensor *t = lt_to_tensor(L, b, -1);
+  if (t == NULL)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a tensor, got %s", r->who, name,
+             lt_shown(L, lua_gettop(L)));
+  while (r->n_in <= k) {
+    r->number[r->n_in].kind = LT_NO_SCALAR;
+    r->in[r->n_in++] = NULL;
+  }
+  r->in[k] = t;
+  return true;
+}
+
+/* The option of `r` that another library calls `name` (core/elsewhere.lua), NULL: none. */
+static const char *meant_elsewhere(lua_State *L, const lt_reading *r, const char *name) {
+  lt_push_require(L);
+  lua_pushliteral(L, "ltrain.core.elsewhere");
+  if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
+  lua_getfield(L, -1, "option");
+  lua_pushstring(L, name);
+  lua_newtable(L);
+  lua_Integer n = 0;
+  for (int k = 0; k < r->n_rows; k++) {
+    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    lua_pushstring(L, r->rows[k].name);
+    lua_rawseti(L, -2, ++n);
+  }
+  const char *at = r->kind->inputs;
+  size_t length;
+  for (int k = 0; (at = next_input(at, &length)) != NULL && k < r->kind->max_in; at += length, k++)
+    if (k >= r->kind->min_in) {
+      lua_pushlstring(L, at, length);
+      lua_rawseti(L, -2, ++n);
+    }
+  return lua_pcall(L, 2, 1, 0) == LUA_OK ? lua_tostring(L, -1) : NULL;
+}
+
+_Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading *r,
+                                     const char *name) {
+  luaL_checkstack(L, 12, "ltrain");
+  bool own = strcmp(r->who, r->op->name) == 0; /* else it has fewer */
+  const char *meant = own ? meant_elsewhere(L, r, name) : NULL;
+  if (meant != NULL)
+    lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name, meant);
+  lt_nearest nearest = {0};
+  for (int k = 0; k < r->n_rows; k++)
+    if (r->rows[k].type != LT_ARG_RNG_KEY) lt_consider_word(&nearest, name, r->rows[k].name);
+  if (r->with_requires_grad) lt_consider_word(&nearest, name, "requires_grad");
+  if (lt_takes_dtype(r->op)) lt_consider_word(&nearest, name, "dtype");
+  const char *at = r->kind->inputs;
+  size_t length;
+  for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
+    if (k >= r->kind->min_in) lt_consider_word(&nearest, name, lua_pushlstring(L, at, length));
+  if (nearest.word != NULL)
+    lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
+             nearest.word);
+  lua_pushliteral(L, "");
+  for (int k = 0; k < r->n_rows && own; k++) {
+    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    const char *before = lua_tostring(L, -1);
+    lua_pushfstring(L, "%s%s%s", before, *before != 0 ? ", " : "; there is: ", r->rows[k].name);
+    lua_remove(L, -2);
+  }
+  lt_raise(L, b, LT_EARG, "%s: unknown option '%s'%s", r->who, name, lua_tostring(L, -1));
+}
+
+static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING)
+      lt_raise(L, b, LT_EARG, "%s: the table of options holds a value without a name", r->who);
+    const char *name = lua_tostring(L, -2);
+    const lt_arg *a = find_row(r, name);
+    if (a == NULL && r->with_requires_grad && strcmp(name, "requires_grad") == 0) {
+      r->requires_grad = lt_check_flag(L, b, lua_gettop(L), r->who, name);
+      continue;
+    }
+    if (a == NULL && lt_takes_dtype(r->op) && strcmp(name, "dtype") == 0) {
+      r->dtype = lt_check_dtype(L, b, lua_gettop(L), r->who);
+      continue;
+    }
+    if (a == NULL && read_input(L, b, r, name)) continue;
+    if (a == NULL) unknown_option(L, b, r, name);
+    if ((r->is_set >> (a - r->rows) & 1) != 0)
+      lt_raise(L, b, LT_EARG, "%s: argument '%s' is given twice", r->who, name);
+    read_value(L, b, r, a, lua_gettop(L));
+  }
+}
+
+/* "; it is topk(x, k, dim)": tensors, then arguments; "" of one that makes a tensor. */
+static const char *usage(lua_State *L, const lt_reading *r) {
+  if (r->kind->min_in == 0) return "";
+  int top = lua_gettop(L), dim_first = (r->kind->flags & LT_KIND_DIM_FIRST) != 0;
+  luaL_checkstack(L, 2 * r->kind->min_in + r->n_rows + 4, "ltrain");
+  lua_pushfstring(L, "; it is %s(", r->who);
+  const char *at = r->kind->inputs, *before = "";
+  size_t length;
+  for (int k = 0; k < r->kind->min_in && (at = next_input(at, &length)) != NULL; at += length) {
+    lua_pushstring(L, before);
+    lua_pushlstring(L, at, length);
+    before = k == 0 && dim_first ? ", dim, " : ", ", k++;
+  }
+  for (int k = dim_first; k < r->n_rows; k++)
+    if (r->rows[k].type != LT_ARG_RNG_KEY) lua_pushfstring(L, ", %s", r->rows[k].name);
+  lua_pushliteral(L, ")");
+  lua_concat(L, lua_gettop(L) - top);
+  return lua_tostring(L, -1);
+}
+
+static void check_required(lua_State *L, lt_bind *b, const lt_reading *r) {
+  for (int k = 0; k < r->n_rows; k++)
+    if (r->rows[k].required && (r->is_set >> k & 1) == 0)
+      lt_raise(L, b, LT_EARG, "%s: argument '%s' is missing%s", r->who, r->rows[k].name,
+               usage(L, r));
+}
+
+/* A nil may stand for an argument that is given by name, not for one that is needed. */
+static void refuse_nil(lua_State *L, lt_bind *b, const lt_reading *r) {
+  for (int k = 0; k < r->n_rows; k++)
+    if (r->rows[k].required && (r->is_set >> k & 1) == 0)
+      lt_raise(L, b, LT_EARG, "%s: argument '%s' is nil%s", r->who, r->rows[k].name, usage(L, r));
+}
+
+_Noreturn static void too_many(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
+  refuse_nil(L, b, r);
+  lt_raise(L, b, LT_EARG, "%s: one argument too many: %s%s", r->who, lt_shown(L, index),
+           usage(L, r));
+}
+
+/* Tensors come before arguments. */
+static void check_order(lua_State *L, lt_bind *b, const lt_reading *r, const lt_arg *a, int index) {
+  bool is_count = a->type == LT_ARG_INT || a->type == LT_ARG_DIM || a->type == LT_ARG_DIMS ||
+                  a->type == LT_ARG_POS || a->type == LT_ARG_SIZES;
+  if (!is_count || lt_to_tensor(L, b, index) == NULL) return;
+  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got a tensor%s", r->who, a->name,
+           usage(L, r));
+}
+
+void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  int top = lua_gettop(L), row = 0;
+  luaL_checkstack(L, 8, "ltrain");
+  while (index <= top) {
+    while (row < r->n_rows && (r->rows[row].type == LT_ARG_RNG_KEY || (r->is_set >> row & 1) != 0))
+      row++;
+    bool list_due = row < r->n_rows && takes_list(r->rows[row].type);
+    if (is_options(L, index, list_due)) {
+      read_options(L, b, r, index);
+      break;
+    }
+    if (row >= r->n_rows) {
+      if (!lua_isnil(L, index)) too_many(L, b, r, index);
+      if (r->n_rows == 1 && takes_list(r->rows[0].type) && !r->with_requires_grad)
+        lt_raise(L, b, LT_EARG, "%s: argument '%s' holds nil%s", r->who, r->rows[0].name,
+                 usage(L, r));
+      index++;
+    } else if (lua_isnil(L, index)) {
+      index++, row++;
+    } else if (list_due && lua_type(L, index) == LUA_TNUMBER) {
+      index += read_list(L, b, r, &r->rows[row++], index);
+    } else {
+      check_order(L, b, r, &r->rows[row], index);
+      read_value(L, b, r, &r->rows[row++], index++);
+    }
+  }
+  check_required(L, b, r);
+}
+
+void lt_reading_init(lt_reading *r, lt_op op) {
+  r->op = &lt_ops[op];
+  r->who = r->op->name;
+  r->kind = &lt_kinds[r->op->kind];
+  r->rows = lt_op_args(op, &r->n_rows);
+  r->is_set = 0;
+  r->n_in = 0;
+  r->in = r->few;
+  r->numbers = false;
+  r->with_requires_grad = r->requires_grad = false;
+  r->dtype = LT_DTYPE_NONE;
+  lt_op_defaults(op, r->args);
+}
+
+/* Tensors. */
+
+static void check_open(lua_State *L, lt_bind *b, const lt_reading *r, int index) {
+  if (lua_type(L, index) == LUA_TUSERDATA) lt_check_tensor(L, b, index, r->who);
+}
+
+/* Another op does what this call asks for. */
+static void change_op(lt_reading *r, lt_op op) {
+  const char *who = r->who;
+  lt_reading_init(r, op);
+  r->who = who;
+}
+
+/* x:div(y, {rounding_mode = "floor" | "trunc"}) */
+static void read_rounding(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  static const lt_arg mode = {.name = "rounding_mode", .choices = "floor|trunc"};
+  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), mode.name) != 0)
+      lt_raise(L, b, LT_EARG, "%s: unknown option; there is rounding_mode", r->who);
+    int64_t way = lt_check_choice(L, b, lua_gettop(L), r->who, &mode);
+    change_op(r, way == 0 ? LT_OP_floor_divide : LT_OP_trunc_divide);
+  }
+  lua_settop(L, index - 1);
+}
+
+/* Two operands, one of which may be a number. */
+static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (r->op == &lt_ops[LT_OP_div] && lua_gettop(L) == index + 2 && lua_istable(L, index + 2))
+    read_rounding(L, b, r, index + 2);
+  lt_args_binary *args = (lt_args_binary *)r->args;
+  lt_tensor *x = lt_to_tensor(L, b, index), *y = lt_to_tensor(L, b, index + 1);
+  if (lua_gettop(L) > index + 1) too_many(L, b, r, index + 2);
+  if (x != NULL && y != NULL) {
+    r->in[0] = x, r->in[1] = y, r->n_in = 2;
+    return;
+  }
+  int other = x != NULL ? index + 1 : index;
+  check_open(L, b, r, index);
+  check_open(L, b, r, index + 1);
+  lt_scalar s = lt_to_scalar(L, other);
+  if ((x == NULL && y == NULL) || s.kind == LT_NO_SCALAR)
+    lt_raise(L, b, LT_EARG, "%s: operands must be tensors or numbers, got %s and %s", r->who,
+             x != NULL                ? "a tensor"
+             : lua_type(L, index) < 0 ? "nothing"
+                                      : lt_shown(L, index),
+             y != NULL                    ? "a tensor"
+             : lua_type(L, index + 1) < 0 ? "nothing"
+                                          : lt_shown(L, index + 1));
+  r->in[0] = x != NULL ? x : y;
+  r->n_in = 1;
+  if (x != NULL)
+    args->b = s;
+  else
+    args->a = s;
+}
+
+static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (!lua_istable(L, index))
+    lt_raise(L, b, LT_EARG, "%s: needs a table of tensors, got %s", r->who,
+             lua_type(L, index) < 0 ? "nothing" : lt_shown(L, index));
+  lua_Integer n = lt_length(L, index);
+  if (n > INT32_MAX / 16) lt_raise(L, b, LT_EARG, "%s: too many tensors", r->who);
+  r->n_in = (int)n;
+  if (n > LT_FINITE_IN) {
+    r->in = lua_newuserdatauv(L, (size_t)n * sizeof *r->in, 0);
+    lua_insert(L, index++); /* stays below the arguments while they are read */
+  }
+  for (int k = 0; k < r->n_in; k++) {
+    lua_geti(L, index, k + 1);
+    r->in[k] = lt_to_tensor(L, b, -1);
+    if (r->in[k] == NULL)
+      lt_raise(L, b, LT_EARG, "%s: element %d of the list must be a tensor, got %s", r->who, k + 1,
+               lt_shown(L, -1));
+    lua_pop(L, 1);
+  }
+  return index + 1;
+}
+
+/* One required input that is not a tensor: a number stands for a tensor of no dims. */
+static void read_number(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  lt_scalar s = lt_to_scalar(L, index);
+  if (s.kind == LT_NO_SCALAR || r->n_in == 0) lt_check_tensor(L, b, index, r->who);
+  r->in[r->n_in] = NULL;
+  r->number[r->n_in++] = s;
+  r->numbers = true;
+}
+
+static int read_tensors(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  const lt_kind_info *kind = r->kind;
+  int top = lua_gettop(L), wanted = 0;
+  while (r->n_in < kind->max_in && (index <= top || r->n_in < kind->min_in)) {
+    lt_tensor *t = lt_to_tensor(L, b, index);
+    r->number[r->n_in].kind = LT_NO_SCALAR;
+    if (t != NULL) {
+      r->in[r->n_in++] = t;
+      wanted = r->n_in;
+    } else if (r->n_in < kind->min_in) {
+      read_number(L, b, r, index);
+      wanted = r->n_in;
+    } else if (lua_isnil(L, index)) {
+      r->in[r->n_in++] = NULL;
+    } else {
+      break;
+    }
+    index++;
+  }
+  r->n_in = wanted;
+  return index;
+}
+
+/* Whether there is a tensor among the arguments from `index` on or among the options. */
+static bool has_tensor(lua_State *L, lt_bind *b, int index) {
+  bool found = false;
+  for (int top = lua_gettop(L); index <= top && !found; index++) {
+    found = lt_to_tensor(L, b, index) != NULL;
+    if (found || !lua_istable(L, index)) continue;
+    for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1))
+      found = found || lt_to_tensor(L, b, -1) != NULL;
+  }
+  return found;
+}
+
+/* x:gather(dim, index): the dim, which is the first row, is read and taken out. */
+static void read_first_dim(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (lua_type(L, index + 1) == LUA_TNUMBER) {
+    read_value(L, b, r, &r->rows[0], index + 1);
+    lua_remove(L, index + 1);
+  } else if (lt_to_tensor(L, b, index + 1) != NULL &&
+             lua_type(L, index + r->kind->min_in) == LUA_TNUMBER) {
+    lt_raise(L, b, LT_EARG, "%s: the dim comes before the index%s", r->who, usage(L, r));
+  }
+}
+
+void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  if (r->op == &lt_ops[LT_OP_clamp] && has_tensor(L, b, index + 1))
+    change_op(r, LT_OP_clamp_tensor);
+  if (r->op == &lt_ops[LT_OP_masked_fill] && has_tensor(L, b, index + 2))
+    change_op(r, LT_OP_masked_fill_tensor);
+  if (r->op == &lt_ops[LT_OP_max] && lt_to_tensor(L, b, index + 1) != NULL)
+    change_op(r, LT_OP_maximum); /* as in PyTorch: of two tensors */
+  if (r->op == &lt_ops[LT_OP_min] && lt_to_tensor(L, b, index + 1) != NULL)
+    change_op(r, LT_OP_minimum);
+  if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare) {
+    read_operands(L, b, r, index);
+    return;
+  }
+  if ((r->kind->flags & LT_KIND_LIST) != 0) {
+    index = read_tensor_list(L, b, r, index);
+  } else {
+    if ((r->kind->flags & LT_KIND_DIM_FIRST) != 0) read_first_dim(L, b, r, index);
+    index = read_tensors(L, b, r, index);
+  }
+  if (r->n_rows > 0 || lua_gettop(L) >= index) lt_read_arguments(L, b, r, index);
+}
+
+/* Beside tensors a number has no say but its category; as an index or a count it has its own. */
+static lt_dtype dtype_of_number(const lt_reading *r, int k) {
+  switch ((int)r->op->kind) {
+    case LT_KIND_where:
+      return lt_result_type(r->in + 1, r->n_in - 1, r->number[k], LT_NONE_SCALAR);
+    case LT_KIND_lerp:
+    case LT_KIND_quantile:
+    case LT_KIND_scatter: return lt_result_type(r->in, 1, r->number[k], LT_NONE_SCALAR);
+    default: return LT_DTYPE_NONE;
+  }
+}
+
+void lt_make_numbers(lt_ctx *c, lt_reading *r) {
+  if (!r->numbers) return;
+  for (int k = 0; k < r->n_in; k++)
+    if (r->in[k] == NULL && r->number[k].kind != LT_NO_SCALAR)
+      r->in[k] = lt_full(c, (lt_shape){0}, r->number[k], dtype_of_number(r, k),
+                         r->in[0]->storage->device);
+}
+
+void *lt_argument(lt_reading *r, const char *name, bool *is_set) {
+  const lt_arg *a = find_row(r, name);
+  if (a == NULL) return NULL;
+  if (is_set != NULL) *is_set = (r->is_set >> (a - r->rows) & 1) != 0;
+  return r->args + a->offset;
+}
+
+void lt_mark_given(lt_reading *r, const char *name) {
+  const lt_arg *a = find_row(r, name);
+  if (a != NULL) r->is_set |= 1u << (a - r->rows);
+}

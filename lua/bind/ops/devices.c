@@ -1,0 +1,250 @@
+/* lua/bind/ops/devices.c: the devices of the process: which there are, and where tensors are made.
+   */
+#include "base/cores.h"
+#include "base/lines.h"
+#include "bind/core/state.h"
+#include "bind/core/values.h"
+#include "device/fake.h"
+#include "device/state.h"
+
+/* runtime.default_device([name]) -> name: where tensors are made without a device argument; sets it
+   when it has one. */
+static int default_device(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (!lua_isnoneornil(L, 1) &&
+      !lt_device_set_default(b->c, lt_check_device(L, b, 1, "default_device")))
+    lt_raise_failure(L, b);
+  char text[64];
+  lua_pushstring(L, lt_device_text(b->c, lt_device_default(b->c), text, sizeof text));
+  return 1;
+}
+
+/* runtime.devices(kind) -> how many there are, the kind's own name, and whether one is taken where
+   nobody said how many: at a prompt and in hosts, which cannot have ranks on devices that do not
+   survive a fork; or nil and why there are none. */
+static int devices(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *kind = luaL_checkstring(L, 1);
+  lt_device d;
+  lt_failure f;
+  if (lt_device_parse(b->c, kind, &d)) {
+    const lt_device_ops *ops = lt_device_table(b->c, d);
+    lua_pushinteger(L, lt_device_count(ops));
+    lua_pushstring(L, ops->name);
+    lua_pushboolean(L, ops->for_specs || (!ops->forks && !b->owns_process));
+    return 3;
+  }
+  lua_pushnil(L);
+  lua_pushstring(L, lt_take_failure(b->c, &f) ? f.text : "");
+  return 2;
+}
+
+static const lt_device_ops *check_device(lua_State *L, lt_bind *b, lt_device *d) {
+  if (!lt_device_parse(b->c, luaL_checkstring(L, 1), d) || !lt_device_open(b->c, *d))
+    lt_raise_failure(L, b);
+  return lt_device_table(b->c, *d);
+}
+
+/* runtime.device_name(device) -> what it is called; its kind's name where it does not say */
+static int device_name(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  char text[128];
+  const lt_device_ops *ops = check_device(L, b, &d);
+  bool said = ops->describe != NULL && ops->describe(d.index, text, sizeof text);
+  lua_pushstring(L, said ? text : ops->name);
+  return 1;
+}
+
+/* runtime.device_memory(device) -> bytes that are free, and all; 0, 0 where it does not say */
+static int device_memory(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  int64_t left = 0, total = 0;
+  const lt_device_ops *ops = check_device(L, b, &d);
+  if (ops->memory_info != NULL && !ops->memory_info(d.index, &left, &total)) left = total = 0;
+  lua_pushinteger(L, left);
+  lua_pushinteger(L, total);
+  return 2;
+}
+
+/* runtime.bus_address(device) -> its PCI address; nil where it does not say */
+static int bus_address(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  char text[64];
+  const lt_device_ops *ops = check_device(L, b, &d);
+  if (ops->bus_address == NULL || !ops->bus_address(d.index, text, sizeof text)) return 0;
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* runtime.cores() -> the cores that this process may run on, as "0-3,8" */
+static int cores(lua_State *L) {
+  char text[4096];
+  lua_pushstring(L, lt_cores_list(text, sizeof text) ? text : "");
+  return 1;
+}
+
+/* runtime.keep_cores(list) -> whether it runs on those of its cores alone that are in the list;
+   runtime.set_cores(list): on those in the list */
+static int keep_cores(lua_State *L) {
+  lua_pushboolean(L, lt_cores_keep(luaL_checkstring(L, 1)));
+  return 1;
+}
+
+static int set_cores(lua_State *L) {
+  lua_pushboolean(L, lt_cores_set(luaL_checkstring(L, 1)));
+  return 1;
+}
+
+/* runtime.pins() -> whether a device is in use that copies from pinned memory */
+static int pins(lua_State *L) {
+  lua_pushboolean(L, lt_pinned_device(lt_enter(L)->c).kind != 0);
+  return 1;
+}
+
+/* runtime.synchronize([device]): waits for what it, or all, have to do. */
+static int synchronize(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  if (!lua_isnoneornil(L, 1)) check_device(L, b, &d);
+  if (lua_isnoneornil(L, 1) ? !lt_device_synchronize_all(b->c) : !lt_device_synchronize(b->c, d))
+    lt_raise_failure(L, b);
+  return 0;
+}
+
+/* runtime.current_device(kind [, device]) -> the number of the one that the kind's name alone is;
+   sets it when it has a device */
+static int current_device(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  if (!lt_device_parse(b->c, luaL_checkstring(L, lua_isnoneornil(L, 2) ? 1 : 2), &d) ||
+      (!lua_isnoneornil(L, 2) && !lt_device_set_current(b->c, d)))
+    lt_raise_failure(L, b);
+  lua_pushinteger(L, lt_device_current(b->c, d.kind));
+  return 1;
+}
+
+/* runtime.device_faulted() -> whether one of this state's devices cannot be used any more */
+static int device_faulted(lua_State *L) {
+  lua_pushboolean(L, lt_device_faulted(lt_enter(L)->c));
+  return 1;
+}
+
+/* runtime.largest_tensors(device) -> a text of lines, each with its newline before it */
+static int largest_tensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  char text[1024];
+  check_device(L, b, &d);
+  lt_device_list_largest(b->c, d, text, sizeof text);
+  lua_pushstring(L, text);
+  return 1;
+}
+
+/* runtime.devices_in_use() -> names of the devices that have, or had, tensors */
+static int devices_in_use(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_device_state *st = lt_device_state_of(b->c);
+  if (st == NULL) lt_raise_failure(L, b);
+  lua_createtable(L, st->n_open, 0);
+  for (int k = 0; k < st->n_open; k++) {
+    char name[32];
+    lua_pushstring(L, lt_device_text(b->c, st->open[k]->device, name, sizeof name));
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
+/* runtime.live_tensors(device) -> a list of {bytes =, id =, op =, line =, shape =, dtype =}, the
+   newest first: lt_device_live. `id` is the first number of runtime.identity. */
+static int live_tensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  check_device(L, b, &d);
+  int64_t n = lt_device_live(b->c, d, NULL, 0);
+  lt_live *list = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *list, 0);
+  int64_t now = lt_device_live(b->c, d, list, n); /* some went when the list was made */
+  if (now < n) n = now;
+  lua_createtable(L, (int)n, 0);
+  for (int64_t k = 0; k < n; k++) {
+    char line[128];
+    const lt_live *t = &list[k];
+    lua_createtable(L, 0, 6);
+    lua_pushinteger(L, t->bytes);
+    lua_setfield(L, -2, "bytes");
+    lua_pushinteger(L, (lua_Integer)t->id);
+    lua_setfield(L, -2, "id");
+    lua_pushstring(L, t->op);
+    lua_setfield(L, -2, "op");
+    lua_pushstring(L, t->line != 0 ? lt_line_text(b->c, t->line, line, sizeof line) : NULL);
+    lua_setfield(L, -2, "line");
+    if (t->shape.ndim >= 0) {
+      lua_pushstring(L, LT_SHAPE_STR(t->shape));
+      lua_setfield(L, -2, "shape");
+      lua_pushstring(L, lt_dtype_name(t->dtype));
+      lua_setfield(L, -2, "dtype");
+    }
+    lua_rawseti(L, -2, k + 1);
+  }
+  return 1;
+}
+
+/* runtime.note_allocations(on): from now on tensors of any size are among them */
+static int note_allocations(lua_State *L) {
+  lt_device_note_all(lt_enter(L)->c, lua_toboolean(L, 1));
+  return 0;
+}
+
+/* runtime.fake_counts() -> {launches, copies, waits, allocations, pending} of the device kind for
+   specs, since the process began. */
+static int fake_counts(lua_State *L) {
+  lt_enter(L);
+  const lt_fake_counts n = lt_fake_count();
+  const struct {
+    const char *name;
+    int64_t value;
+  } rows[] = {{"launches", n.launches},
+              {"copies", n.copies},
+              {"waits", n.waits},
+              {"allocations", n.allocations},
+              {"pending", n.pending}};
+  lua_createtable(L, 0, 5);
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    lua_pushinteger(L, rows[k].value);
+    lua_setfield(L, -2, rows[k].name);
+  }
+  return 1;
+}
+
+/* runtime.watched_waits() -> how often one of several ranks has waited for its device */
+static int watched_waits(lua_State *L) {
+  lua_pushinteger(L, lt_wait_count(lt_enter(L)->c));
+  return 1;
+}
+
+void lt_bind_devices(lua_State *L, lt_bind *b) {
+  static const luaL_Reg runtime[] = {{"default_device", default_device},
+                                     {"devices", devices},
+                                     {"device_name", device_name},
+                                     {"device_memory", device_memory},
+                                     {"bus_address", bus_address},
+                                     {"cores", cores},
+                                     {"keep_cores", keep_cores},
+                                     {"set_cores", set_cores},
+                                     {"pins", pins},
+                                     {"synchronize", synchronize},
+                                     {"current_device", current_device},
+                                     {"device_faulted", device_faulted},
+                                     {"devices_in_use", devices_in_use},
+                                     {"live_tensors", live_tensors},
+                                     {"note_allocations", note_allocations},
+                                     {"largest_tensors", largest_tensors},
+                                     {"fake_counts", fake_counts},
+                                     {"watched_waits", watched_waits},
+                                     {NULL, NULL}};
+  lua_getfield(L, 1, "runtime");
+  lt_add_functions(L, b, runtime);
+  lua_pop(L, 1);
+}
