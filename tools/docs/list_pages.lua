@@ -111,7 +111,7 @@ local function cli_page()
       .. "that is a number, a string or a boolean: `--max_epochs 5`, `--limit_train_batches 0.1`. "
       .. "They override the options in the script, which is reported. Arguments after `--` are "
       .. "passed to the script, in `arg`; flags of a script's own stand among the others: "
-      .. "`lt.args(declared)`, see [training](../guide/training.md#flags-of-a-script).",
+      .. "`lt.args(declared)`, see [training](../guide/training.md#script-arguments).",
     CLI_LUA,
   }
   for _, word in ipairs(words.list) do
