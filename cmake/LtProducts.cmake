@@ -55,7 +55,8 @@ if(LT_PROGRAM)
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/module.map)
 
   add_executable(ltrain ${LT_CLI_FILES} ${lt_all_objects})
-  target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA PkgConfig::EDIT)
+  target_link_libraries(ltrain PRIVATE lt_flags lt_lua_flags PkgConfig::LUA
+    $<TARGET_NAME_IF_EXISTS:PkgConfig::EDIT>)
   # Where tools/bundle.sh puts libraries; the older tag also leads to what these need themselves.
   set_target_properties(ltrain PROPERTIES BUILD_WITH_INSTALL_RPATH ON
     INSTALL_RPATH "$ORIGIN/../lib/bundled")

@@ -8,14 +8,14 @@
 local DOORS <const> = {
   { "stdlib", "lua", { "write_stderr", "write_stdout" }, "console.say and host.write print texts", {
     "stdlib/core/console.lua", -- escapes; the progress bar's own codes
-    "stdlib/debugger/prompt.lua", -- clears a line
+    "stdlib/apps/debugger/prompt.lua", -- clears a line
   } },
   { "stdlib", "lua", { "host%.paint" }, "colours are for charts and the prompt", {
-    "stdlib/cli/plot.lua", "stdlib/prompt/session.lua",
+    "stdlib/apps/runs/plot.lua", "stdlib/apps/prompt/session.lua",
   } },
   { "lua runtime", "c", { "fputs", "fprintf", "fwrite", "puts", "printf" },
     "lt_complain prints texts", {
-    "lua/cli/edit.c", "lua/cli/line.c", "lua/cli/main.c", "lua/cli/paint.c", "lua/cli/plain.c",
+    "lua/apps/edit.c", "lua/apps/line.c", "lua/cli/main.c", "lua/apps/paint.c", "lua/cli/plain.c",
     "lua/cli/report.c", "lua/cli/services.c",
   } },
   { "lua runtime", "c", { "open", "fopen", "openat" }, "lt_file_open opens files of others", {
@@ -25,8 +25,8 @@ local DOORS <const> = {
     "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/system/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
     "runtime/launch/child.c", "lua/bind/system/child.c", "lua/bind/system/guard.c", -- /dev/null
-    "runtime/launch/files.c", "runtime/launch/worker_fork.c", "runtime/net/inbox.c",
-    "lua/bind/system/jobs.c", "lua/cli/history.c", -- own files, with flags of their own
+    "runtime/launch/files.c", "runtime/launch/worker_fork.c", "runtime/io/inbox.c",
+    "lua/bind/system/jobs.c", "lua/apps/history.c", -- own files, with flags of their own
     "lua/host/install.c", -- the library's chunks
   } },
 }

@@ -16,19 +16,34 @@ local ARROWS <const> = {
   data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" }, text = { "data" },
   compat = { "files" }, strategies = { "compat", "optim" },
-  runs = { "files", "loggers" }, views = { "runs" },
+  runs = { "files", "loggers" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
-  dashboard = { "runs" },
-  prompt = { "trainer", "init" },
-  debugger = { "prompt", "init" },
-  check = { "debugger" },
-  cli = { "check", "dashboard", "image", "text", "views" },
+  cli = { "trainer", "init" },
+
+  -- The apps, without which the library and `ltrain run` are whole (LT_APPS=OFF).
+  ["apps/views"] = { "runs" },
+  ["apps/prompt"] = { "cli" },
+  ["apps/debugger"] = { "apps/prompt" },
+  ["apps/check"] = { "apps/debugger" },
+  ["apps/dashboard"] = { "cli" },
+  ["apps/runs"] = { "apps/views", "cli" },
+  ["apps/sweep"] = { "apps/dashboard" },
+  apps = { "apps/check", "apps/runs", "apps/sweep", "image", "text" },
+
   init = { "core" },
 }
 
 -- Files that require what somebody else names: each name of the library is found by them.
-local BY_NAME <const> = { ["stdlib/core/catalogue.lua"] = true,
+-- cli/apps.lua requires the apps, where the build has them.
+local BY_NAME <const> = { ["stdlib/cli/apps.lua"] = true,
+                          ["stdlib/core/catalogue.lua"] = true,
                           ["stdlib/core/load_place.lua"] = true }
+
+-- The room that a path below stdlib/ is in.
+local function room_of(path)
+  local app = path:match "^apps/([%w_]+)"
+  return app and ARROWS["apps/" .. app] and "apps/" .. app or path:match "^([%w_]+)/" or path
+end
 
 -- Everything a room may require: itself, and what its arrows reach.
 local function reach(room, seen)
@@ -77,7 +92,7 @@ end
 
 -- Checks the requires of a file; returns the list of files that it requires.
 local function check_file(fail, path, files)
-  local room, found = path:match "^stdlib/([%w_]+)/" or "init", {}
+  local room, found = room_of(path:match "^stdlib/(.+)%.lua$"), {}
   if not ARROWS[room] then
     fail("%s: no such room", path)
     return found
@@ -86,7 +101,8 @@ local function check_file(fail, path, files)
     if not name then
       if not BY_NAME[path] then fail("%s:%d: require what is named here", path, number) end
     elseif name:find "^ltrain" and name ~= "ltrain.c" then
-      check_arrow(fail, path, number, room, name:match "^ltrain%.([%w_]+)" or "init")
+      local below = name:match "^ltrain%.(.+)" or "init"
+      check_arrow(fail, path, number, room, room_of((below:gsub("%.", "/"))))
       local file = not is_part and file_of(name, files)
       if file then
         found[#found + 1] = file

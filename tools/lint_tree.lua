@@ -13,9 +13,9 @@ local ARROWS <const> = {
   autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
   comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
   io = { "device" }, image = { "io" }, data = { "image" }, text = { "io" },
-  net = { "io" },
-  registry = { "autograd", "cpu", "cuda", "launch", "data", "text", "net" },
-  lua = { "registry" },
+  registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
+  apps = { "io" }, -- nothing of runtime/ knows them
+  lua = { "registry", "apps" },
   include = {},
 }
 local COLUMNS <const> = 100
@@ -64,6 +64,7 @@ local function room_of_include(name)
   local folder = name:match("^([%w_]+)/")
   if folder == "ltrain" then return "include" end
   if folder == "bind" or folder == "host" or folder == "cli" then return "lua" end
+  if folder == "apps" and io.open("lua/" .. name) then return "lua" end
   if name == "registry.h" then return "registry" end
   return ARROWS[folder] and folder
 end
@@ -173,7 +174,8 @@ local function check_file(path)
     end
   end
   if path:match("%.h$") then check_guard(path, text) end
-  if not path:match("^lua/cli/") and room ~= "launch" then check_words(path, room, bare(text)) end
+  local is_program = path:match("^lua/cli/") or path:match("^lua/apps/")
+  if not is_program and room ~= "launch" then check_words(path, room, bare(text)) end
   check_raw(path, bare(text))
   if path:match("%.[ch]$") then check_sizes(path, text) end
 end

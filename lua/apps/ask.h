@@ -1,8 +1,8 @@
-/* lua/cli/ask.h: what the editor of entries asks a helper written in Lua. */
-#ifndef LT_CLI_ASK_H
-#define LT_CLI_ASK_H
+/* lua/apps/ask.h: what the editor of entries asks a helper written in Lua. */
+#ifndef LT_APPS_ASK_H
+#define LT_APPS_ASK_H
 
-#include "cli/line.h"
+#include "apps/line.h"
 
 /* For an lt_line_helper whose `ud` is the state, with the helper at 2: a table of functions
    enter, complete, look: (helper, text, position of the cursor) -> two strings or nil. */

@@ -1,9 +1,9 @@
-/* lua/cli/edit.c: entries edited with libedit.
+/* lua/apps/edit.c: entries edited with libedit.
 
    libedit's own reader survives one interrupted read, so characters are read here: a signal ends
    the entry at once. What libedit draws goes nowhere: in front of each wait for a key the entry is
    drawn by paint.c. */
-#include "cli/edit.h"
+#include "apps/edit.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "cli/history.h"
-#include "cli/paint.h"
+#include "apps/history.h"
+#include "apps/paint.h"
 #include "cli/signals.h"
 
 /* Keys that no terminal sends: what ours pass a key on to. */
@@ -43,8 +43,8 @@ static struct {
   char *hint;   /* what follows the text on the screen, NULL: nothing */
   char *styles; /* of the text as it was drawn last */
   bool paints, is_vi;
-  char ahead; /* a byte that was read behind an escape, 0: none */
-  int back; /* how many entries the one that is shown is before the one that is new */
+  char ahead;    /* a byte that was read behind an escape, 0: none */
+  int back;      /* how many entries the one that is shown is before the one that is new */
   FILE *nowhere; /* where libedit draws */
 } editor;
 
@@ -395,12 +395,12 @@ static const struct {
 
 /* Keys that libedit has functions for, but no binding. */
 static const char *const usual[][2] = {
-    {"\022", "em-inc-search-prev"},        /* Ctrl-R */
-    {"\033[3~", "ed-delete-next-char"},    /* Delete */
-    {"\033[1;5C", "em-next-word"},         /* Ctrl-right */
-    {"\033[1;5D", "ed-prev-word"},         /* Ctrl-left */
-    {"\033[1;3C", "em-next-word"},         /* Alt-right */
-    {"\033[1;3D", "ed-prev-word"},         /* Alt-left */
+    {"\022", "em-inc-search-prev"},     /* Ctrl-R */
+    {"\033[3~", "ed-delete-next-char"}, /* Delete */
+    {"\033[1;5C", "em-next-word"},      /* Ctrl-right */
+    {"\033[1;5D", "ed-prev-word"},      /* Ctrl-left */
+    {"\033[1;3C", "em-next-word"},      /* Alt-right */
+    {"\033[1;3D", "ed-prev-word"},      /* Alt-left */
 };
 
 static void bind_keys(EditLine *edit) {

@@ -1,8 +1,8 @@
-/* lua/cli/edit.h: entries edited with libedit: several lines, completion, hints, colours. */
-#ifndef LT_CLI_EDIT_H
-#define LT_CLI_EDIT_H
+/* lua/apps/edit.h: entries edited with libedit: several lines, completion, hints, colours. */
+#ifndef LT_APPS_EDIT_H
+#define LT_APPS_EDIT_H
 
-#include "cli/line.h"
+#include "apps/line.h"
 
 /* Takes the terminal; false where there is none that can be edited on. */
 bool lt_edit_open(void);

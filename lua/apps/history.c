@@ -1,10 +1,10 @@
-/* lua/cli/history.c: $XDG_STATE_HOME/ltrain/history, in libedit's own form.
+/* lua/apps/history.c: $XDG_STATE_HOME/ltrain/history, in libedit's own form.
 
    libedit writes whole files, so that of two prompts the last to save would win: here each entry is
    added to the end of the file by one write. It is made short again when a prompt starts. Both are
    done under a lock (flock), so that of prompts that begin at once one writes the first line, and
    nothing is added to a file that has just been replaced. */
-#include "cli/history.h"
+#include "apps/history.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-/* lua/cli/history.h: the entries of the prompt that a user has made, kept in a file. */
-#ifndef LT_CLI_HISTORY_H
-#define LT_CLI_HISTORY_H
+/* lua/apps/history.h: the entries of the prompt that a user has made, kept in a file. */
+#ifndef LT_APPS_HISTORY_H
+#define LT_APPS_HISTORY_H
 
 #include <histedit.h>
 

@@ -1,5 +1,5 @@
-/* lua/cli/paint.c: draws the entry that is edited: marks, colours, a hint. */
-#include "cli/paint.h"
+/* lua/apps/paint.c: draws the entry that is edited: marks, colours, a hint. */
+#include "apps/paint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +24,7 @@ static const struct {
 
 /* What is on the terminal: which of the entry's rows is the first there, where the cursor is below
    that, how many rows there are, and how wide. */
-static struct {
-  int top, cursor, column, rows, widths[MOST_ROWS];
-} drawn;
+static struct { int top, cursor, column, rows, widths[MOST_ROWS]; } drawn;
 
 static const char *code_of(char letter) {
   for (size_t k = 0; k < sizeof looks / sizeof *looks; k++)
@@ -190,8 +188,7 @@ static size_t hint_length(const char *hint, int room) {
 
 /* As much of it as the row has room for. */
 static bool write_hint(FILE *out, const char *hint, int room) {
-  lt_drawing d = {
-      .prompt = "", .text = hint, .length = hint_length(hint, room), .columns = room};
+  lt_drawing d = {.prompt = "", .text = hint, .length = hint_length(hint, room), .columns = room};
   walk w = walk_of(&d);
   bool any = false;
   fputs("\033[2m", out);

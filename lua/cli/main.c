@@ -8,10 +8,10 @@
 
 #include <lauxlib.h>
 
+#include "apps/apps.h"
 #include "base/cores.h"
 #include "base/locale.h"
 #include "base/threads.h"
-#include "cli/line.h"
 #include "cli/output.h"
 #include "cli/plain.h"
 #include "cli/report.h"
@@ -150,6 +150,6 @@ int main(int argc, char **argv) {
   int status = lt_signals_end(run(L, &p));
   lt_signals_release();
   lua_close(L);
-  lt_line_close();
+  lt_apps_close();
   return status;
 }

@@ -210,9 +210,9 @@ static int run_init(lua_State *L) {
 
 static int run_prompt(lua_State *L) {
   lt_push_require(L);
-  lua_pushliteral(L, "ltrain.cli.prompt");
+  lua_pushliteral(L, "ltrain.cli.apps");
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
-  lua_getfield(L, -1, "main");
+  lua_getfield(L, -1, "open_prompt");
   lt_push_services(L);
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   return (int)lua_tointeger(L, -1);

@@ -8,13 +8,12 @@
 
 #include <lauxlib.h>
 
+#include "apps/apps.h"
 #include "base/printable.h"
 #include "base/threads.h"
 #include "bind/core/state.h"
 #include "bind/core/values.h"
 #include "bind/debugger/debugger.h"
-#include "cli/ask.h"
-#include "cli/line.h"
 #include "cli/notes.h"
 #include "cli/report.h"
 #include "cli/signals.h"
@@ -124,27 +123,6 @@ static int set_threads(lua_State *L) {
   return 1;
 }
 
-/* read_line(prompt[, helper]) -> an entry; nil at the end; false when Ctrl-C threw it away. The
-   helper is asked while it is edited: ask.c. */
-static int read_line(lua_State *L) {
-  const char *prompt = luaL_checkstring(L, 1), *text;
-  size_t length;
-  lua_settop(L, 2);
-  lt_line_helper helper = {.ask = lt_ask_script, .ud = L};
-  switch (lt_line_read(prompt, lua_isnil(L, 2) ? NULL : &helper, &text, &length)) {
-  case LT_LINE_READ:
-    lua_pushlstring(L, text, length);
-    break;
-  case LT_LINE_INTERRUPTED:
-    lua_pushboolean(L, false);
-    break;
-  case LT_LINE_END:
-    lua_pushnil(L);
-    break;
-  }
-  return 1;
-}
-
 /* upvalue(fn, i) -> name, value; nothing when there is none */
 static int upvalue(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
@@ -155,26 +133,19 @@ static int upvalue(lua_State *L) {
   return 2;
 }
 
-static int remember(lua_State *L) {
-  lt_line_remember(luaL_checkstring(L, 1));
-  return 0;
-}
-
 void lt_push_services(lua_State *L) {
   static const luaL_Reg functions[] = {{"write", write_out},         {"complain", complain},
                                        {"paint", paint},
                                        {"load", load_script},
                                        {"run", run_chunk},        {"traceback", traceback},
                                        {"signal", signal_status},    {"stopped", stopped},
-                                       {"set_threads", set_threads}, {"read_line", read_line},
-                                       {"remember", remember},       {"upvalue", upvalue},
+                                       {"set_threads", set_threads}, {"upvalue", upvalue},
                                        {NULL, NULL}};
   luaL_newlib(L, functions);
   lt_notes_push(L);
-  lua_pushboolean(L, lt_line_is_terminal());
+  lt_apps_add_services(L);
+  lua_pushboolean(L, isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
   lua_setfield(L, -2, "tty");
-  lua_pushboolean(L, lt_line_is_edited());
-  lua_setfield(L, -2, "edits");
   lua_getfield(L, LUA_REGISTRYINDEX, LT_LAST_STACK);
   lua_setfield(L, -2, "last_stack");
   lua_getfield(L, LUA_REGISTRYINDEX, LT_RETURNED);

@@ -1,10 +1,10 @@
-/* runtime/net/http.c: clients of a server, and what each of them is doing.
+/* runtime/apps/http.c: clients of a server, and what each of them is doing.
 
    A request is put aside ("suspended") when it has come whole, and taken up again when it is
    answered; a stream, when there is nothing to send. The library tells a client that is cut off
    (by shutdown of its socket) from others in its own time, and then forgets it through
    on_connection. */
-#include "net/http.h"
+#include "apps/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "net/microhttpd.h"
+#include "apps/microhttpd.h"
 
 enum { BACKLOG = 512, STREAM_BLOCK = 16384, ROOM = 8 /* a part of the places */ };
 static const double LOOK_SECONDS = 0.5; /* between looks at who is late */

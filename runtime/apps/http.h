@@ -1,12 +1,12 @@
-/* runtime/net/http.h: a small server of HTTP for programs on this machine: 127.0.0.1 and nothing
+/* runtime/apps/http.h: a small server of HTTP for programs on this machine: 127.0.0.1 and nothing
    else.
 
    One thread does all: lt_http_wait serves clients until one of them has asked something, the
    caller answers, or begins a stream and sends to it as it likes. No call waits for a client: what
    one does not read is kept for it, up to a limit, and one that is slow to ask or to read is cut
    off. What is sent here is shown to who has connected: who that may be is the caller's affair. */
-#ifndef LT_NET_HTTP_H
-#define LT_NET_HTTP_H
+#ifndef LT_APPS_HTTP_H
+#define LT_APPS_HTTP_H
 
 #include "base/ctx.h"
 

@@ -1,5 +1,5 @@
-/* runtime/net/microhttpd.c: finds libmicrohttpd. */
-#include "net/microhttpd.h"
+/* runtime/apps/microhttpd.c: finds libmicrohttpd. */
+#include "apps/microhttpd.h"
 
 #include "base/library.h"
 

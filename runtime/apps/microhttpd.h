@@ -1,10 +1,10 @@
-/* runtime/net/microhttpd.h: libmicrohttpd, opened when a server is first wanted.
+/* runtime/apps/microhttpd.h: libmicrohttpd, opened when a server is first wanted.
 
    What we call of it is declared here, so that a build needs neither its headers nor it, and a
    start of the program pays nothing. spec/c/http_test.c compares the numbers with the header where
    that is installed. */
-#ifndef LT_NET_MICROHTTPD_H
-#define LT_NET_MICROHTTPD_H
+#ifndef LT_APPS_MICROHTTPD_H
+#define LT_APPS_MICROHTTPD_H
 
 #include <sys/types.h>
 

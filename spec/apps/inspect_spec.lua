@@ -1,4 +1,4 @@
--- spec/cli/inspect_spec.lua: `ltrain inspect` of each kind of file; info_spec has checkpoints.
+-- spec/apps/inspect_spec.lua: `ltrain inspect` of each kind of file; info_spec has checkpoints.
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 

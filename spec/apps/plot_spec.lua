@@ -1,10 +1,10 @@
--- spec/cli/plot_spec.lua: `ltrain plot` and `ltrain compare` over the folders of runs.
-local axis = require "ltrain.runs.axis"
+-- spec/apps/plot_spec.lua: `ltrain plot` and `ltrain compare` over the folders of runs.
+local axis = require "ltrain.apps.views.axis"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local series = require "ltrain.runs.series"
-local svg_chart = require "ltrain.runs.svg_chart"
-local terminal_chart = require "ltrain.runs.terminal_chart"
+local series = require "ltrain.apps.views.series"
+local svg_chart = require "ltrain.apps.views.svg_chart"
+local terminal_chart = require "ltrain.apps.views.terminal_chart"
 
 local root
 before_each(function() root = child.folder() end)

@@ -1,10 +1,10 @@
--- spec/cli/sweep_spec.lua: `ltrain sweep`: which trials there are, how they end, and how a sweep
+-- spec/apps/sweep_spec.lua: `ltrain sweep`: which trials there are, how they end, and how a sweep
 -- goes on that was ended.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
-local servers = require "spec.dashboard.server"
-local space = require "ltrain.cli.sweep_space"
+local servers = require "spec.apps.dashboard.server"
+local space = require "ltrain.apps.sweep.space"
 
 local SCRIPT <const> = [[
 local lt = require "ltrain"

@@ -6,10 +6,10 @@
 -- A repaint is what follows a change of the axis, of smoothing or a zoom. The figures are
 -- milliseconds of the processor for each, of scripts and of all that the page's thread does:
 -- scripts, layout, and strokes on the canvas.
-local browsers = require "spec.dashboard.browser"
+local browsers = require "spec.apps.dashboard.browser"
 local child = require "spec.cli.child"
-local fixtures = require "spec.dashboard.fixtures"
-local serve = require "spec.dashboard.serve"
+local fixtures = require "spec.apps.dashboard.fixtures"
+local serve = require "spec.apps.dashboard.serve"
 
 local REPAINTS <const> = 20
 local KINDS <const> = {

@@ -36,10 +36,10 @@ local makers <const> = {
     local folder = os.tmpname()
     os.remove(folder)
     assert(c.io.make_folder(folder))
-    return c.runtime.net.inbox(folder)
+    return c.runtime.inbox.open(folder)
   end,
   ["ltrain.Http"] = function()
-    return c.runtime.net.http { port = 0, connections = 4, ask_seconds = 1, read_seconds = 1,
+    return c.runtime.http.open { port = 0, connections = 4, ask_seconds = 1, read_seconds = 1,
       head_bytes = 4096, stream_bytes = 4096 }
   end,
   ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,

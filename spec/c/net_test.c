@@ -5,10 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "apps/http.h"
+#include "apps/microhttpd.h"
 #include "io/confined_files.h"
-#include "net/http.h"
-#include "net/inbox.h"
-#include "net/microhttpd.h"
+#include "io/inbox.h"
 
 #if __has_include(<microhttpd.h>)
 #include <microhttpd.h>
@@ -61,9 +61,9 @@ static void no_path_leaves_its_folder(void **state) {
   assert_true(open_below(c, folder, "in/a") >= 0);
   assert_true(open_below(c, folder, "in") >= 0);
   assert_true(open_below(c, folder, "") >= 0);
-  static const char *const refused[] = {"etc/passwd", "link",     "inner/a", "pipe",   "../x",
-                                        "in/../in/a", "./in/a",   "/in/a",   "in//a",  "in/a/b",
-                                        "..",         "/",        "none",    "in/none", "etc"};
+  static const char *const refused[] = {"etc/passwd", "link",   "inner/a", "pipe",    "../x",
+                                        "in/../in/a", "./in/a", "/in/a",   "in//a",   "in/a/b",
+                                        "..",         "/",      "none",    "in/none", "etc"};
   for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
     assert_true(open_below(c, folder, refused[i]) < 0);
   assert_true(lt_below_stat(c, folder, "in/a", &info) && S_ISREG(info.st_mode));

@@ -186,7 +186,7 @@ function arguments.parse(word, tokens, trainer_rows)
     if token == "-h" or token == "--help" then
       parsed.help = true
       return parsed
-    elseif token == "-i" and word.script and not word.main then
+    elseif token == "-i" and word.script and not word.load then
       parsed.interactive = true
       i = i + 1
     elseif token == "--" then

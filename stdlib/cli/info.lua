@@ -1,6 +1,7 @@
 --- stdlib/cli/info.lua: `ltrain info`: what this build contains; with a file as `ltrain inspect`.
 local c = require "ltrain.c"
-local inspect = require "ltrain.cli.inspect"
+local refuse = require "ltrain.cli.refuse"
+local words = require "ltrain.cli.words"
 
 local info = {}
 
@@ -40,7 +41,12 @@ end
 
 --- The word's main: returns the exit status.
 function info.main(word, parsed, host)
-  if parsed.script then return inspect.main(word, parsed, host) end
+  local inspect <const> = words.by_name.inspect
+  if parsed.script and not inspect then
+    return refuse(host, word, "this build does not read files (LT_APPS=OFF)")
+  elseif parsed.script then
+    return inspect.load().main(word, parsed, host)
+  end
   print_build(host)
   return 0
 end

@@ -14,7 +14,8 @@
 --   interrupt(name)                  loops of a Trainer end as by Ctrl-C, for this signal
 --   stopped()                        whether such a signal has just raised an error in the script
 --   set_threads(n)                   threads of the operations
---   read_line(prompt), remember(line), tty   the prompt's
+--   tty               whether standard input and output are a terminal
+--   read_line(prompt), remember(line), edits   the prompt's, with stdlib/apps
 local arguments = require "ltrain.cli.arguments"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -27,7 +28,8 @@ local DONE <const>, USAGE <const> = 0, 2
 
 -- What each word runs: loaded when wanted, because start-up counts.
 local function runner(word)
-  if word.script and not word.main then return (require "ltrain.cli.run") end
+  if word.load then return word.load() end
+  if word.script then return (require "ltrain.cli.run") end
   return require("ltrain.cli." .. word.name)
 end
 

@@ -2,7 +2,7 @@
 --
 -- Options of the Trainer are left where every Trainer that the script makes finds them. What the
 -- script returns is then passed to the word's loop.
-local beside = require "ltrain.cli.beside"
+local apps = require "ltrain.cli.apps"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -13,11 +13,9 @@ local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
 local protect = require "ltrain.cli.protect"
 local records = require "ltrain.runs.record"
-local rehearsed_metrics = require "ltrain.cli.rehearsed_metrics"
 local settings = require "ltrain.trainer.setup.settings"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
-local warn_of_names = require "ltrain.cli.warn_of_names"
 local world = require "ltrain.cli.world"
 
 local run = {}
@@ -264,18 +262,6 @@ function run.declared(word, parsed, host)
   return overrides.args.help_rows
 end
 
-local function prepare_debugger(parsed)
-  local rank, wanted = parsed.options.debug_rank, parsed.options.debug
-  debug_rank.wanted = rank
-  if not wanted and not rank then return end
-  require "ltrain.debugger.prompt".only_rank = rank
-  if wanted then require "ltrain.debugger.stop_at_errors"() end
-  if wanted == "nan" then
-    overrides.set("detect_anomaly", true)
-    overrides.stops_at_infinities = true
-  end
-end
-
 --- What the command line says is there for the script.
 function run.prepare(word, parsed, host)
   for name, override in pairs(parsed.overrides) do overrides.set(name, override.value) end
@@ -289,15 +275,10 @@ function run.prepare(word, parsed, host)
     end
   end
   records.script, records.package = parsed.script, host.globals.package
-  table.insert(overrides.callbacks, rehearsed_metrics.callback())
   records.keeps_code = not parsed.options.no_save_code
-  overrides.control = parsed.options.dashboard_control or false
-  if parsed.options.dashboard then beside.begin(parsed.options) end
   prepare_args(word, parsed)
-  if word.name ~= "check" then
-    function overrides.before_loops() warn_of_names(parsed.script, host.globals) end
-  end
-  prepare_debugger(parsed)
+  debug_rank.wanted = parsed.options.debug_rank
+  apps.prepare(word, parsed, host)
   prepare_print(host, parsed.options.verbose, parsed.options.print_config)
   local arg = { [-2] = "ltrain", [-1] = word.name, [0] = parsed.script }
   host.globals.arg = table.move(parsed.args, 1, #parsed.args, 1, arg)
@@ -312,7 +293,7 @@ local function open_prompt(parsed, host, failure)
   end
   if failure then protect.report(host, failure) end
   c.runtime.clear_interrupt()
-  return require "ltrain.cli.prompt".open(host, { script = parsed.script,
+  return apps.open_prompt(host, { script = parsed.script,
     returned = parsed.returned, stack = failure and failure.stack })
 end
 
@@ -337,7 +318,7 @@ function run.main(word, parsed, host)
     return world.leave(open_prompt(parsed, host, not ok and failure))
   end
   status = ok and (interrupt.pending() and host.signal() or DONE) or protect.report(host, failure)
-  beside.finish(not ok)
+  apps.finish(not ok)
   return world.leave(status)
 end
 

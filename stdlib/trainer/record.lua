@@ -56,7 +56,7 @@ local function begin_system_rows(state)
     epoch = trainer.current_epoch }
   state.system_rows.row_due = state.system_rows.due
   if not (overrides.control and trainer.is_global_zero) then return end
-  local inbox, message = c.runtime.net.inbox(trainer.log_dir)
+  local inbox, message = c.runtime.inbox.open(trainer.log_dir)
   if not inbox then trainer:warn(message) end
   state.inbox = inbox or false
 end

@@ -1,5 +1,5 @@
 -- tools/docs/methods.lua: the commented functions of a file as a list of a page.
-local section = require "ltrain.prompt.section"
+local section = require "ltrain.apps.prompt.section"
 
 local function lines_of(list)
   local lines = {}

@@ -1,7 +1,7 @@
 -- tools/docs/ops_page.lua: the operations, from lt.ops(), and those of stdlib/ops.
 local lt = require "ltrain"
 local markdown = require "markdown"
-local operation = require "ltrain.prompt.operation"
+local operation = require "ltrain.apps.prompt.operation"
 local written_ops = require "written_ops"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.

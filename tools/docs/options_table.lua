@@ -1,6 +1,6 @@
 -- tools/docs/options_table.lua: rows of config.check as a table of a page.
 local markdown = require "markdown"
-local option = require "ltrain.prompt.option"
+local option = require "ltrain.apps.prompt.option"
 local source = require "source"
 
 local function default_text(row)

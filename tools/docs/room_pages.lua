@@ -3,7 +3,7 @@ local c = require "ltrain.c"
 local markdown = require "markdown"
 local methods = require "methods"
 local options_table = require "options_table"
-local section = require "ltrain.prompt.section"
+local section = require "ltrain.apps.prompt.section"
 local source = require "source"
 
 -- Pages: folder, title, a line, files of other names: { path, name, module, field }, and an

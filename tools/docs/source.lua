@@ -1,9 +1,9 @@
 -- tools/docs/source.lua: what the files of stdlib/ say of themselves, by their paths.
-local parsed = require "ltrain.prompt.source"
+local parsed = require "ltrain.apps.prompt.source"
 
 local source = { order = parsed.order }
 
---- What the file at `path` says: stdlib/prompt/source.lua.
+--- What the file at `path` says: stdlib/apps/prompt/source.lua.
 function source.read(path)
   local file <close> = assert(io.open(path, "rb"))
   local said = parsed.parse(file:read "a")

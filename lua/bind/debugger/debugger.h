@@ -1,4 +1,4 @@
-/* lua/bind/debugger/debugger.h: what the debugger (stdlib/debugger) needs of C: frames, stops,
+/* lua/bind/debugger/debugger.h: what the debugger (stdlib/apps/debugger) needs of C: frames, stops,
    sessions. */
 #ifndef LT_BIND_DEBUGGER_DEBUGGER_H
 #define LT_BIND_DEBUGGER_DEBUGGER_H

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "apps/apps.h"
 #include "base/lines.h"
 #include "base/locale.h"
 #include "base/threads.h"
@@ -280,5 +281,6 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
   lt_add_functions(L, b, runtime);
   lua_pop(L, 1);
   lt_bind_process(L, b);
-  lt_bind_net(L, b);
+  lt_bind_inbox(L, b);
+  lt_bind_apps(L, b);
 }

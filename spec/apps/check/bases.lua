@@ -1,5 +1,5 @@
--- spec/check/bases.lua: scripts without a bug, into which the rows of bugs.lua and bugs_in_use.lua
--- put one: {text =, changes = {{what it has, what is there instead}, ...}}.
+-- spec/apps/check/bases.lua: scripts without a bug, into which the rows of bugs.lua and
+-- bugs_in_use.lua put one: {text =, changes = {{what it has, what is there instead}, ...}}.
 local bases = {}
 
 -- A classifier of 64 points in 4 classes; the parts in which bugs are put stand alone in lines.

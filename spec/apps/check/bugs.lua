@@ -1,10 +1,10 @@
--- spec/check/bugs.lua: scripts with one bug each, and what `ltrain check` must say of it.
+-- spec/apps/check/bugs.lua: scripts with one bug each, and what `ltrain check` must say of it.
 --
 -- A row: what is wrong; the name of the check; a text that the report must have; the line, given as
 -- a text that only this line of the script has; changes to the base script, {what it has, what is
 -- there instead}; or `script`, all of it.
 
-local bases = require "spec.check.bases"
+local bases = require "spec.apps.check.bases"
 
 local base <const>, regression <const> = bases.classifier, bases.regression
 

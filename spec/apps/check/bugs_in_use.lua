@@ -1,6 +1,6 @@
--- spec/check/bugs_in_use.lua: more scripts with one bug each, as forums are full of; rows as in
--- spec/check/bugs.lua.
-local bases = require "spec.check.bases"
+-- spec/apps/check/bugs_in_use.lua: more scripts with one bug each, as forums are full of; rows as
+-- in spec/apps/check/bugs.lua.
+local bases = require "spec.apps.check.bases"
 
 local base <const>, regression <const> = bases.classifier, bases.regression
 

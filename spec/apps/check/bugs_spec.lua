@@ -1,7 +1,7 @@
--- spec/check/bugs_spec.lua: `ltrain check` names each seeded bug, and nothing else.
+-- spec/apps/check/bugs_spec.lua: `ltrain check` names each seeded bug, and nothing else.
 -- tags: unsanitized
-local bugs = require "spec.check.bugs"
-local bugs_in_use = require "spec.check.bugs_in_use"
+local bugs = require "spec.apps.check.bugs"
+local bugs_in_use = require "spec.apps.check.bugs_in_use"
 local child = require "spec.cli.child"
 
 -- Replaces the first place of a text that stands there once or more.

@@ -1,5 +1,5 @@
--- spec/check/check_spec.lua: `ltrain check` as a command: files, arguments, signals, other loops.
--- tags: unsanitized
+-- spec/apps/check/check_spec.lua: `ltrain check` as a command: files, arguments, signals, other
+-- loops. tags: unsanitized
 local child = require "spec.cli.child"
 
 describe("ltrain check", function()

@@ -1,6 +1,5 @@
--- spec/check/clean_spec.lua: `ltrain check` finds nothing in the examples, in the guide, nor in
--- models that are unusual and right (spec/check/models).
--- tags: unsanitized
+-- spec/apps/check/clean_spec.lua: `ltrain check` finds nothing in the examples, in the guide, nor
+-- in models that are unusual and right (spec/apps/check/models). tags: unsanitized
 local child = require "spec.cli.child"
 
 local ROOT <const> = os.getenv "LT_ROOT" or "."
@@ -36,7 +35,7 @@ local function is_faulty(text)
 end
 
 describe("ltrain check finds nothing", function()
-  local pipe <close> = assert(io.popen(("ls '%s'/examples/*.lua '%s'/spec/check/models/*.lua")
+  local pipe <close> = assert(io.popen(("ls '%s'/examples/*.lua '%s'/spec/apps/check/models/*.lua")
     :format(ROOT, ROOT)))
   for path in pipe:lines() do
     it("in " .. path:match "[^/]+$", function()

@@ -1,8 +1,8 @@
--- spec/dashboard/assets_spec.lua: the files of the dashboard's page within the library.
-local assets = require "ltrain.dashboard.assets"
+-- spec/apps/dashboard/assets_spec.lua: the files of the dashboard's page within the library.
+local assets = require "ltrain.apps.dashboard.assets"
 local c = require "ltrain.c"
 
-local FOLDER <const> = (os.getenv("LT_ROOT") or ".") .. "/stdlib/dashboard/page/"
+local FOLDER <const> = (os.getenv("LT_ROOT") or ".") .. "/stdlib/apps/dashboard/page/"
 
 local function files()
   local list = c.io.list_folder(FOLDER) or {}

@@ -1,4 +1,5 @@
--- spec/dashboard/browser.lua: a headless Chromium, driven by the DevTools protocol over two pipes.
+-- spec/apps/dashboard/browser.lua: a headless Chromium, driven by the DevTools protocol over two
+-- pipes.
 --
 --   local browser <close> = browsers.open()
 --   local page = browser:page { width = 1200, height = 800, dark = true }

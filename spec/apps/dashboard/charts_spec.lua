@@ -1,10 +1,10 @@
--- spec/dashboard/charts_spec.lua: the charts of the page, in a headless Chromium: their labels,
--- what they join, their order, their files.
-local browsers = require "spec.dashboard.browser"
+-- spec/apps/dashboard/charts_spec.lua: the charts of the page, in a headless Chromium: their
+-- labels, what they join, their order, their files.
+local browsers = require "spec.apps.dashboard.browser"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local fixtures = require "spec.dashboard.fixtures"
-local serve = require "spec.dashboard.serve"
+local fixtures = require "spec.apps.dashboard.fixtures"
+local serve = require "spec.apps.dashboard.serve"
 
 local it <const>, runs_here = browsers.cases(it, pending, browsers.no_charts())
 

@@ -1,9 +1,9 @@
--- spec/dashboard/code_spec.lua: the code that runs have kept, and which files of two runs are the
--- same one.
-local Catalogue = require "ltrain.dashboard.Catalogue"
+-- spec/apps/dashboard/code_spec.lua: the code that runs have kept, and which files of two runs are
+-- the same one.
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local diff = require "ltrain.dashboard.diff"
+local diff = require "ltrain.apps.dashboard.diff"
 
 local TRAIN <const> = [[
 local lt = require "ltrain"

@@ -1,12 +1,11 @@
--- spec/dashboard/control_spec.lua: the buttons that save and stop, pressed in a headless Chromium
--- over a fit that goes on.
--- tags: unsanitized
-local browsers = require "spec.dashboard.browser"
+-- spec/apps/dashboard/control_spec.lua: the buttons that save and stop, pressed in a headless
+-- Chromium over a fit that goes on. tags: unsanitized
+local browsers = require "spec.apps.dashboard.browser"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
-local serve = require "spec.dashboard.serve"
-local servers = require "spec.dashboard.server"
+local serve = require "spec.apps.dashboard.serve"
+local servers = require "spec.apps.dashboard.server"
 
 local it <const>, runs_here = browsers.cases(it, pending, servers.missing())
 

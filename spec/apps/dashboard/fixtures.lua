@@ -1,7 +1,7 @@
--- spec/dashboard/fixtures.lua: runs for the dashboard's page: one of each kind that there is, and
--- many.
+-- spec/apps/dashboard/fixtures.lua: runs for the dashboard's page: one of each kind that there is,
+-- and many.
 --
---   LUA_PATH="$PWD/?.lua;;" ltrain spec/dashboard/fixtures.lua FOLDER [RUNS]
+--   LUA_PATH="$PWD/?.lua;;" ltrain spec/apps/dashboard/fixtures.lua FOLDER [RUNS]
 --
 -- Nothing is trained: the files are written as a Trainer writes them, with values of a formula.
 local c = require "ltrain.c"

@@ -1,8 +1,8 @@
--- spec/dashboard/hostile_files_spec.lua: folders of runs that hold what no fit has written: all
--- that is asked of them is answered, with nothing of what is not theirs.
+-- spec/apps/dashboard/hostile_files_spec.lua: folders of runs that hold what no fit has written:
+-- all that is asked of them is answered, with nothing of what is not theirs.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local servers = require "spec.dashboard.server"
+local servers = require "spec.apps.dashboard.server"
 
 local CSV <const> = "epoch,step,loss\n0,0,0.5\n0,1,0.25\n"
 local VIEWS <const> = { "", "/metrics", "/metrics?x=time", "/console", "/system", "/layers",

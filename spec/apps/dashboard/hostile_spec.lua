@@ -1,6 +1,7 @@
--- spec/dashboard/hostile_spec.lua: what a dashboard answers to those who may not ask, or ask badly.
+-- spec/apps/dashboard/hostile_spec.lua: what a dashboard answers to those who may not ask, or ask
+-- badly.
 local child = require "spec.cli.child"
-local servers = require "spec.dashboard.server"
+local servers = require "spec.apps.dashboard.server"
 
 local ROW <const> = "epoch,step,loss\n0,0,0.5\n"
 

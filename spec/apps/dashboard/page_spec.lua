@@ -1,10 +1,10 @@
--- spec/dashboard/page_spec.lua: the page, in a headless Chromium, shows what folders of runs hold.
--- tags: unsanitized
-local browsers = require "spec.dashboard.browser"
+-- spec/apps/dashboard/page_spec.lua: the page, in a headless Chromium, shows what folders of runs
+-- hold. tags: unsanitized
+local browsers = require "spec.apps.dashboard.browser"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local fixtures = require "spec.dashboard.fixtures"
-local serve = require "spec.dashboard.serve"
+local fixtures = require "spec.apps.dashboard.fixtures"
+local serve = require "spec.apps.dashboard.serve"
 
 local it <const>, runs_here = browsers.cases(it, pending, browsers.no_charts())
 

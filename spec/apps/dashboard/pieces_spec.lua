@@ -1,8 +1,8 @@
--- spec/dashboard/pieces_spec.lua: long answers do not keep others waiting.
-local Dashboard = require "ltrain.dashboard"
+-- spec/apps/dashboard/pieces_spec.lua: long answers do not keep others waiting.
+local Dashboard = require "ltrain.apps.dashboard"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local pieces = require "ltrain.dashboard.pieces"
+local pieces = require "ltrain.apps.dashboard.pieces"
 
 local METRICS <const> = 3000
 

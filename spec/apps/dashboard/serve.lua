@@ -1,4 +1,4 @@
--- spec/dashboard/serve.lua: `ltrain dashboard` as a process of its own.
+-- spec/apps/dashboard/serve.lua: `ltrain dashboard` as a process of its own.
 --
 --   local server <close> = serve(folder, "--dashboard_control true")
 --   page:go(server:address())

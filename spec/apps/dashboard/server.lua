@@ -1,4 +1,5 @@
--- spec/dashboard/server.lua: a dashboard as a process of its own, and clients that send any bytes.
+-- spec/apps/dashboard/server.lua: a dashboard as a process of its own, and clients that send any
+-- bytes.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 
@@ -43,7 +44,7 @@ lt.Trainer{max_epochs = 1000000, log_every_n_steps = 1, logger = lt.loggers.CSVL
 
 --- Whether there is the library that serves: false and why not.
 function server.missing()
-  local http, why = c.runtime.net.http { port = 0, connections = 1, ask_seconds = 1,
+  local http, why = c.runtime.http.open { port = 0, connections = 1, ask_seconds = 1,
     read_seconds = 1, head_bytes = 4096, stream_bytes = 4096 }
   if http then http:close() return nil end
   return why

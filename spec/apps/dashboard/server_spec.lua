@@ -1,9 +1,9 @@
--- spec/dashboard/server_spec.lua: the dashboard's server over folders that change under it.
+-- spec/apps/dashboard/server_spec.lua: the dashboard's server over folders that change under it.
 -- tags: threads
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local number_text = require "ltrain.loggers.number_text"
-local servers = require "spec.dashboard.server"
+local servers = require "spec.apps.dashboard.server"
 
 -- The numbers of a column of a metrics.csv, as texts.
 local function column(text, name)
@@ -494,7 +494,7 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
 end)
 
 describe("lines that differ", function()
-  local between = require "ltrain.dashboard.lines_differ".between
+  local between = require "ltrain.apps.dashboard.lines_differ".between
 
   -- What the script makes of the first text.
   local function apply(list)

@@ -1,5 +1,5 @@
--- spec/debugger/breakpoint_spec.lua: lt.breakpoint() and the commands of its prompt, fed through a
--- pipe.
+-- spec/apps/debugger/breakpoint_spec.lua: lt.breakpoint() and the commands of its prompt, fed
+-- through a pipe.
 local child = require "spec.cli.child"
 
 local folder

@@ -1,5 +1,5 @@
--- spec/debugger/terminal_spec.lua: the debugger's prompt on a terminal: which rank has it, and for
--- whom Ctrl-C is.
+-- spec/apps/debugger/terminal_spec.lua: the debugger's prompt on a terminal: which rank has it, and
+-- for whom Ctrl-C is.
 local child = require "spec.cli.child"
 
 local SCRIPT <const> = [[

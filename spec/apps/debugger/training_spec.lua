@@ -1,5 +1,5 @@
--- spec/debugger/training_spec.lua: the debugger in runs of a Trainer: hooks, errors, the first NaN,
--- ranks; and that looking changes nothing.
+-- spec/apps/debugger/training_spec.lua: the debugger in runs of a Trainer: hooks, errors, the first
+-- NaN, ranks; and that looking changes nothing.
 local child = require "spec.cli.child"
 
 local MODEL <const> = [[

@@ -1,4 +1,4 @@
--- spec/cli/prompt_completion_spec.lua: what the prompt on a terminal completes, and hints at.
+-- spec/apps/prompt/completion_spec.lua: what the prompt on a terminal completes, and hints at.
 local child = require "spec.cli.child"
 local terminal = require "spec.cli.terminal"
 

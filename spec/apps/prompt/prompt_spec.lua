@@ -1,4 +1,4 @@
--- spec/cli/prompt_spec.lua: the prompt, fed through a pipe and through a terminal.
+-- spec/apps/prompt/prompt_spec.lua: the prompt, fed through a pipe and through a terminal.
 local child = require "spec.cli.child"
 
 -- What the prompt answers to lines, without its greeting and its marks.
@@ -172,7 +172,7 @@ describe("commands of the prompt", function()
   end)
 
   it("has help for every name of the library", function()
-    local lines = { "h = require 'ltrain.prompt.help'; s = {env = _G, host = {upvalue = "
+    local lines = { "h = require 'ltrain.apps.prompt.help'; s = {env = _G, host = {upvalue = "
       .. "debug.getupvalue}, commands = {}}",
       "for _, room in ipairs {'nn', 'optim', 'data', 'metrics', 'callbacks', 'loggers'} do "
       .. "for _, name in pairs(lt[room]) do local text, why = h.on(s, room .. '.' .. name) "
@@ -186,7 +186,7 @@ describe("commands of the prompt", function()
 
   it("has help for the functions of lt, what tensors and a Trainer have, and options", function()
     local out, err = answers {
-      "h = require 'ltrain.prompt.help'; n = require 'ltrain.prompt.names'",
+      "h = require 'ltrain.apps.prompt.help'; n = require 'ltrain.apps.prompt.names'",
       "s = {env = _G, host = {upvalue = debug.getupvalue}, commands = {}}",
       "for name in pairs(n.fields(lt)) do if name:find '^%a' and not h.on(s, 'lt.' .. name) then "
       .. "print('lt.' .. name) end end",

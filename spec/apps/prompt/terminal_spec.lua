@@ -1,4 +1,4 @@
--- spec/cli/prompt_terminal_spec.lua: the prompt on a terminal: keys are pressed, screens are read.
+-- spec/apps/prompt/terminal_spec.lua: the prompt on a terminal: keys are pressed, screens are read.
 local child = require "spec.cli.child"
 local terminal = require "spec.cli.terminal"
 

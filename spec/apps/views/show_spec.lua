@@ -1,4 +1,5 @@
--- spec/views/show_spec.lua: matrices and images as blocks, series as lines, weights as histograms.
+-- spec/apps/views/show_spec.lua: matrices and images as blocks, series as lines, weights as
+-- histograms.
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 local error_of = require "spec.error_of"

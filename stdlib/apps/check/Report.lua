@@ -1,7 +1,7 @@
---- stdlib/check/Report.lua: what a check has found, with lines, and what it could not look at.
+--- stdlib/apps/check/Report.lua: what a check has found, with lines, and what it could not look at.
 local class = require "ltrain.core.class"
 local remedies = require "ltrain.core.remedies"
-local remedy_for = require "ltrain.check.remedies"
+local remedy_for = require "ltrain.apps.check.remedies"
 local source = require "ltrain.core.source"
 
 local Report = class.extend(nil, "Report")

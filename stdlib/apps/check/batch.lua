@@ -1,4 +1,4 @@
---- stdlib/check/batch.lua: samples of a batch: the tensors in it have one row each.
+--- stdlib/apps/check/batch.lua: samples of a batch: the tensors in it have one row each.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 local tree = require "ltrain.core.tree"

@@ -1,7 +1,7 @@
---- stdlib/check/columns.lua: the tensors behind a loader, where its data set has some.
+--- stdlib/apps/check/columns.lua: the tensors behind a loader, where its data set has some.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local visit = require "ltrain.check.source.visit"
+local visit = require "ltrain.apps.check.source.visit"
 
 local columns = {}
 

@@ -1,20 +1,20 @@
---- stdlib/cli/check.lua: `ltrain check SCRIPT`: examines a script without training it.
+--- stdlib/apps/check/command.lua: `ltrain check SCRIPT`: examines a script without training it.
 --
 -- The script runs as under `ltrain run`, in a sandbox, as far as its first loop of a Trainer, or to
 -- its end; what it wanted to train is then examined.
 local c = require "ltrain.c"
-local calls = require "ltrain.check.source.calls"
-local check = require "ltrain.check"
+local calls = require "ltrain.apps.check.source.calls"
+local check = require "ltrain.apps.check"
 local console = require "ltrain.core.console"
-local dry_run = require "ltrain.check.dry_run"
+local dry_run = require "ltrain.apps.check.dry_run"
 local fit_args = require "ltrain.trainer.setup.fit_args"
 local interrupt = require "ltrain.core.interrupt"
-local manual_loop = require "ltrain.check.manual_loop"
+local manual_loop = require "ltrain.apps.check.manual_loop"
 local overrides = require "ltrain.trainer.setup.overrides"
 local refuse = require "ltrain.cli.refuse"
 local run = require "ltrain.cli.run"
-local sandbox = require "ltrain.check.sandbox"
-local syntax = require "ltrain.check.syntax"
+local sandbox = require "ltrain.apps.check.sandbox"
+local syntax = require "ltrain.apps.check.syntax"
 
 local word_check = {}
 

@@ -1,4 +1,5 @@
---- stdlib/check/compare.lua: whether tensors of two runs are the same, and which dim is the batch.
+--- stdlib/apps/check/compare.lua: whether tensors of two runs are the same, and which dim is the
+--- batch.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 

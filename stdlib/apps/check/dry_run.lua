@@ -1,19 +1,19 @@
---- stdlib/check/dry_run.lua: one batch of two samples through the loops of a Trainer, watched.
+--- stdlib/apps/check/dry_run.lua: one batch of two samples through the loops of a Trainer, watched.
 --
 -- The loops are the real ones, so that hooks, data and shapes are those of training; there are no
 -- loggers, no checkpoints and one rank. Checks come in turns: `before` the step, with experiments
 -- on the same weights, and `after` it, with gradients.
 local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
-local Experiment = require "ltrain.check.experiment"
-local batch = require "ltrain.check.batch"
+local Experiment = require "ltrain.apps.check.experiment"
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
 local run = require "ltrain.trainer.run"
-local sandbox = require "ltrain.check.sandbox"
+local sandbox = require "ltrain.apps.check.sandbox"
 
 local dry_run = {}
 

@@ -1,4 +1,4 @@
---- stdlib/check/experiment.lua: runs training_step on a batch, watched, without a step.
+--- stdlib/apps/check/experiment.lua: runs training_step on a batch, watched, without a step.
 --
 -- The same random numbers and buffers each time: what differs between two experiments comes from
 -- their batches.

@@ -1,6 +1,6 @@
---- stdlib/check/init.lua: examines a script or a module without training it.
+--- stdlib/apps/check/init.lua: examines a script or a module without training it.
 --
--- The checks are the files of stdlib/check/checks, in this order. Each returns a table of functions
+-- The checks are the files of stdlib/apps/check/checks, in this order. Each returns a table of functions
 -- by the stage at which they are called with the context, the last ones with the state of the run:
 --   source     the tree of the script (context.source), after the script was loaded
 --   options    the Trainer is there
@@ -10,10 +10,10 @@
 --   after      its step has been made
 --   validated  a batch of validation has been   at_end    validation has ended
 -- and the name that its findings have.
-local Report = require "ltrain.check.Report"
-local dry_run = require "ltrain.check.dry_run"
-local parse = require "ltrain.check.source.parse"
-local visit = require "ltrain.check.source.visit"
+local Report = require "ltrain.apps.check.Report"
+local dry_run = require "ltrain.apps.check.dry_run"
+local parse = require "ltrain.apps.check.source.parse"
+local visit = require "ltrain.apps.check.source.visit"
 
 local check = {}
 
@@ -29,7 +29,7 @@ check.Report = Report
 local function load_checks()
   local list = {}
   for i, name in ipairs(CHECKS) do
-    list[i] = require("ltrain.check.checks." .. name)
+    list[i] = require("ltrain.apps.check.checks." .. name)
     list[i].name = name
   end
   return list

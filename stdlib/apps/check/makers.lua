@@ -1,4 +1,4 @@
---- stdlib/check/makers.lua: which operation of an experiment has made a tensor.
+--- stdlib/apps/check/makers.lua: which operation of an experiment has made a tensor.
 local makers = {}
 
 --- { [tensor] = the call that it is an output of }, for calls as of c.runtime.trace.

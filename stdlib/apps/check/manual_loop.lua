@@ -1,11 +1,12 @@
---- stdlib/check/manual_loop.lua: a script that trains without a Trainer, as far as its first step.
+--- stdlib/apps/check/manual_loop.lua: a script that trains without a Trainer, as far as its first
+--- step.
 local Module = require "ltrain.nn.Module"
 local Optimizer = require "ltrain.optim.Optimizer"
-local calls = require "ltrain.check.source.calls"
+local calls = require "ltrain.apps.check.source.calls"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
-local sandbox = require "ltrain.check.sandbox"
-local visit = require "ltrain.check.source.visit"
+local sandbox = require "ltrain.apps.check.sandbox"
+local visit = require "ltrain.apps.check.source.visit"
 
 local manual_loop = {}
 

@@ -1,4 +1,4 @@
---- stdlib/check/remedies.lua: what to do about errors that a script raises, by their texts.
+--- stdlib/apps/check/remedies.lua: what to do about errors that a script raises, by their texts.
 
 -- A pattern, and the remedy, which may use what the pattern has captured.
 local ROWS <const> = {

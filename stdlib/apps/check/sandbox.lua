@@ -1,9 +1,9 @@
---- stdlib/check/sandbox.lua: what a script reaches while it is examined: it changes nothing.
+--- stdlib/apps/check/sandbox.lua: what a script reaches while it is examined: it changes nothing.
 --
 -- Files that it writes, by Lua's io or through the library, lie in a folder of their own until the
 -- end (lua/bind/io/shadow.c); it starts no programs and no ranks, and cannot end the process.
 local c = require "ltrain.c"
-local debugger = require "ltrain.debugger"
+local debugger = require "ltrain.apps.debugger"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 

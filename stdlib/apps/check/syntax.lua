@@ -1,4 +1,4 @@
---- stdlib/check/syntax.lua: what to do about a syntax error that Lua reports.
+--- stdlib/apps/check/syntax.lua: what to do about a syntax error that Lua reports.
 local habit = require "ltrain.core.syntax"
 local source = require "ltrain.core.source"
 

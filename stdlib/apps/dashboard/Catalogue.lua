@@ -1,14 +1,15 @@
---- stdlib/dashboard/Catalogue.lua: the runs below some folders, and what the list says of them.
+--- stdlib/apps/dashboard/Catalogue.lua: the runs below some folders, and what the list says of
+--- them.
 --
 -- Folders are looked through again and again: of a run that has not changed nothing is read. Runs
 -- are found by ids that are made here; links are not followed, so that a folder that was copied
 -- from elsewhere shows nothing but what is in it.
-local Follow = require "ltrain.dashboard.Follow"
-local RunMetrics = require "ltrain.dashboard.RunMetrics"
+local Follow = require "ltrain.apps.dashboard.Follow"
+local RunMetrics = require "ltrain.apps.dashboard.RunMetrics"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local entry = require "ltrain.runs.entry"
-local labels = require "ltrain.dashboard.labels"
+local labels = require "ltrain.apps.dashboard.labels"
 local process = require "ltrain.runs.process"
 local record = require "ltrain.runs.record"
 

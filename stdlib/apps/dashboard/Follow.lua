@@ -1,4 +1,4 @@
---- stdlib/dashboard/Follow.lua: a file of lines that grows while it is read.
+--- stdlib/apps/dashboard/Follow.lua: a file of lines that grows while it is read.
 --
 -- Only what is new is read, piece by piece. A file that was written again, cut or replaced is read
 -- from its start: the last bytes that were taken are looked at again before what follows is

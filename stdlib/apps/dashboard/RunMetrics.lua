@@ -1,9 +1,10 @@
---- stdlib/dashboard/RunMetrics.lua: a file of metrics of a run in memory, as far as it has come.
+--- stdlib/apps/dashboard/RunMetrics.lua: a file of metrics of a run in memory, as far as it has
+--- come.
 --
 -- `generation` changes when rows that were there before are no more: the run was resumed at an
 -- earlier step, or the file is another one. A file that was written again with what it had, as it
 -- is for a new column, continues.
-local Follow = require "ltrain.dashboard.Follow"
+local Follow = require "ltrain.apps.dashboard.Follow"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 

@@ -1,4 +1,5 @@
---- stdlib/dashboard/assets.lua: the files of the dashboard's page, which are part of the library.
+--- stdlib/apps/dashboard/assets.lua: the files of the dashboard's page, which are part of the
+--- library.
 local c = require "ltrain.c"
 
 local assets = {}

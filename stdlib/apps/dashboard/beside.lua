@@ -1,4 +1,4 @@
---- stdlib/cli/beside.lua: a dashboard that is started beside a run, and ends with it.
+--- stdlib/apps/dashboard/beside.lua: a dashboard that is started beside a run, and ends with it.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local records = require "ltrain.runs.record"

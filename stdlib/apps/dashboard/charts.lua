@@ -1,9 +1,9 @@
---- stdlib/dashboard/charts.lua: the metrics of a run, as many points as a chart has room for.
-local elapsed = require "ltrain.dashboard.elapsed"
+--- stdlib/apps/dashboard/charts.lua: the metrics of a run, as many points as a chart has room for.
+local elapsed = require "ltrain.apps.dashboard.elapsed"
 local is_better = require "ltrain.runs.is_better"
-local json = require "ltrain.dashboard.json"
-local pieces = require "ltrain.dashboard.pieces"
-local target = require "ltrain.dashboard.target"
+local json = require "ltrain.apps.dashboard.json"
+local pieces = require "ltrain.apps.dashboard.pieces"
+local target = require "ltrain.apps.dashboard.target"
 
 local charts = {}
 

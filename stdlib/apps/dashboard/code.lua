@@ -1,12 +1,12 @@
---- stdlib/dashboard/code.lua: the code of two runs, file by file: which files are the same one, and
---- what differs in them.
+--- stdlib/apps/dashboard/code.lua: the code of two runs, file by file: which files are the same
+--- one, and what differs in them.
 --
 -- The scripts are, whatever they are called, then files of one path; of the others those of the
 -- same text, and those that have most of their lines in common, were renamed.
-local Catalogue = require "ltrain.dashboard.Catalogue"
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
-local json = require "ltrain.dashboard.json"
-local lines_differ = require "ltrain.dashboard.lines_differ"
+local json = require "ltrain.apps.dashboard.json"
+local lines_differ = require "ltrain.apps.dashboard.lines_differ"
 
 local code = {}
 

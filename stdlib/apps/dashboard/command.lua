@@ -1,6 +1,6 @@
---- stdlib/cli/dashboard.lua: `ltrain dashboard [RUN...]`: runs in a browser, until Ctrl-C.
-local Dashboard = require "ltrain.dashboard"
-local assets = require "ltrain.dashboard.assets"
+--- stdlib/apps/dashboard/command.lua: `ltrain dashboard [RUN...]`: runs in a browser, until Ctrl-C.
+local Dashboard = require "ltrain.apps.dashboard"
+local assets = require "ltrain.apps.dashboard.assets"
 local c = require "ltrain.c"
 local protect = require "ltrain.cli.protect"
 local refuse = require "ltrain.cli.refuse"

@@ -1,9 +1,9 @@
---- stdlib/dashboard/diff.lua: what differs between two runs.
-local Catalogue = require "ltrain.dashboard.Catalogue"
-local charts = require "ltrain.dashboard.charts"
-local code = require "ltrain.dashboard.code"
-local json = require "ltrain.dashboard.json"
-local pieces = require "ltrain.dashboard.pieces"
+--- stdlib/apps/dashboard/diff.lua: what differs between two runs.
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
+local charts = require "ltrain.apps.dashboard.charts"
+local code = require "ltrain.apps.dashboard.code"
+local json = require "ltrain.apps.dashboard.json"
+local pieces = require "ltrain.apps.dashboard.pieces"
 local tree = require "ltrain.core.tree"
 
 local diff = {}

@@ -1,9 +1,9 @@
---- stdlib/dashboard/elapsed.lua: at which time of a run a step was made.
+--- stdlib/apps/dashboard/elapsed.lua: at which time of a run a step was made.
 --
 -- system.csv says when which step had been reached, each second or so; between two such moments
 -- time is shared out evenly. Of a run that was resumed the pauses do not count, and of steps that
 -- were made twice the last time does.
-local json = require "ltrain.dashboard.json"
+local json = require "ltrain.apps.dashboard.json"
 
 local elapsed = {}
 

@@ -1,11 +1,11 @@
---- stdlib/dashboard/events.lua: streams of what changes (server-sent events).
+--- stdlib/apps/dashboard/events.lua: streams of what changes (server-sent events).
 --
 -- Runs that some page watches are looked at a few times a second, all others every other second.
 -- What has changed goes to all streams that want it; one that does not read is cut off.
-local Catalogue = require "ltrain.dashboard.Catalogue"
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
-local charts = require "ltrain.dashboard.charts"
-local json = require "ltrain.dashboard.json"
+local charts = require "ltrain.apps.dashboard.charts"
+local json = require "ltrain.apps.dashboard.json"
 local record = require "ltrain.runs.record"
 
 local events = {}

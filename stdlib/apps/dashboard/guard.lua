@@ -1,4 +1,4 @@
---- stdlib/dashboard/guard.lua: who may ask.
+--- stdlib/apps/dashboard/guard.lua: who may ask.
 --
 -- The address that is printed holds a token; whoever asks with it first gets the cookie of the
 -- session, and from then on the token is void. A page of another site that has this browser ask
@@ -24,8 +24,8 @@ guard.headers = {
 
 --- The secrets of a server at a port.
 function guard.new(port)
-  return { port = port, cookie = ("ltrain_%d"):format(port), session = c.runtime.net.secret(),
-    token = c.runtime.net.secret() }
+  return { port = port, cookie = ("ltrain_%d"):format(port), session = c.runtime.http.secret(),
+    token = c.runtime.http.secret() }
 end
 
 -- In a time that does not depend on where they differ.
@@ -81,7 +81,7 @@ end
 --- cookie is the answer's.
 function guard.enter(g, token)
   if not same(token, g.token) then return nil end
-  g.token = c.runtime.net.secret()
+  g.token = c.runtime.http.secret()
   return ("%s=%s; HttpOnly; SameSite=Strict; Path=/"):format(g.cookie, g.session)
 end
 

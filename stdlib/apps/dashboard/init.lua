@@ -1,17 +1,17 @@
---- stdlib/dashboard/init.lua: the dashboard's server: runs in a browser on this machine.
+--- stdlib/apps/dashboard/init.lua: the dashboard's server: runs in a browser on this machine.
 --
 -- It only reads the folders of runs, so it works for those that go on, have ended, were killed or
 -- copied from elsewhere, and no browser can hold a fit up. One thread answers all requests; what
 -- takes long is kept (Catalogue, RunMetrics), or made in pieces.
-local Catalogue = require "ltrain.dashboard.Catalogue"
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local events = require "ltrain.dashboard.events"
-local guard = require "ltrain.dashboard.guard"
-local json = require "ltrain.dashboard.json"
-local pieces = require "ltrain.dashboard.pieces"
-local routes = require "ltrain.dashboard.routes"
-local target = require "ltrain.dashboard.target"
+local events = require "ltrain.apps.dashboard.events"
+local guard = require "ltrain.apps.dashboard.guard"
+local json = require "ltrain.apps.dashboard.json"
+local pieces = require "ltrain.apps.dashboard.pieces"
+local routes = require "ltrain.apps.dashboard.routes"
+local target = require "ltrain.apps.dashboard.target"
 
 local Dashboard = class.extend(nil, "Dashboard")
 
@@ -23,7 +23,7 @@ local JSON <const>, TEXT <const> = "application/json", "text/plain; charset=utf-
 local function open(port)
   local o = { port = port }
   for name, value in next, LIMITS do o[name] = value end
-  return c.runtime.net.http(o)
+  return c.runtime.http.open(o)
 end
 
 -- At the port that is asked for, or at the first of some that is free.

@@ -1,9 +1,9 @@
---- stdlib/dashboard/json.lua: answers as JSON.
+--- stdlib/apps/dashboard/json.lua: answers as JSON.
 --
 -- What a run's files hold may be anything: bytes that are not UTF-8 become U+FFFD, what JSON has no
 -- form for is left out, and a list without elements stays a list.
 local c = require "ltrain.c"
-local pieces = require "ltrain.dashboard.pieces"
+local pieces = require "ltrain.apps.dashboard.pieces"
 
 local json = {}
 

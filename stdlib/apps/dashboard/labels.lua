@@ -1,8 +1,8 @@
---- stdlib/dashboard/labels.lua: tags and a note of a run, in a file of its folder that the page may
---- write where control is on.
+--- stdlib/apps/dashboard/labels.lua: tags and a note of a run, in a file of its folder that the
+--- page may write where control is on.
 local c = require "ltrain.c"
-local json = require "ltrain.dashboard.json"
-local target = require "ltrain.dashboard.target"
+local json = require "ltrain.apps.dashboard.json"
+local target = require "ltrain.apps.dashboard.target"
 
 local labels = { FILE = "labels.json" }
 

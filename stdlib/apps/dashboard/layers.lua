@@ -1,9 +1,9 @@
---- stdlib/dashboard/layers.lua: statistics of a run's parameters (layers.jsonl, which the callback
---- LayerMonitor writes).
-local Catalogue = require "ltrain.dashboard.Catalogue"
+--- stdlib/apps/dashboard/layers.lua: statistics of a run's parameters (layers.jsonl, which the
+--- callback LayerMonitor writes).
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
-local json = require "ltrain.dashboard.json"
-local target = require "ltrain.dashboard.target"
+local json = require "ltrain.apps.dashboard.json"
+local target = require "ltrain.apps.dashboard.target"
 local whole_lines = require "ltrain.core.whole_lines"
 
 local layers = {}

@@ -1,4 +1,5 @@
---- stdlib/dashboard/lines_differ.lua: how one text becomes another, line by line (Myers, 1986).
+--- stdlib/apps/dashboard/lines_differ.lua: how one text becomes another, line by line (Myers,
+--- 1986).
 local lines_differ = {}
 
 local AROUND <const> = 3

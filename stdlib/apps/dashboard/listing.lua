@@ -1,7 +1,7 @@
---- stdlib/dashboard/listing.lua: the list of runs, filtered, sorted and cut.
-local Catalogue = require "ltrain.dashboard.Catalogue"
-local json = require "ltrain.dashboard.json"
-local target = require "ltrain.dashboard.target"
+--- stdlib/apps/dashboard/listing.lua: the list of runs, filtered, sorted and cut.
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
+local json = require "ltrain.apps.dashboard.json"
+local target = require "ltrain.apps.dashboard.target"
 
 local listing = {}
 

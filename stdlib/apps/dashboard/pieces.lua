@@ -1,5 +1,5 @@
---- stdlib/dashboard/pieces.lua: answers that take long are made in pieces, between which others are
---- answered: the server has one thread.
+--- stdlib/apps/dashboard/pieces.lua: answers that take long are made in pieces, between which
+--- others are answered: the server has one thread.
 --
 -- A handler runs in a coroutine. What may be long, a list of all metrics, calls pause() for each
 -- part of it.

@@ -1,9 +1,9 @@
---- stdlib/dashboard/records.lua: what a run has written besides metrics.
-local Catalogue = require "ltrain.dashboard.Catalogue"
+--- stdlib/apps/dashboard/records.lua: what a run has written besides metrics.
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
-local json = require "ltrain.dashboard.json"
+local json = require "ltrain.apps.dashboard.json"
 local media = require "ltrain.loggers.media"
-local target = require "ltrain.dashboard.target"
+local target = require "ltrain.apps.dashboard.target"
 local whole_lines = require "ltrain.core.whole_lines"
 
 local records = {}

@@ -1,18 +1,18 @@
---- stdlib/dashboard/routes.lua: what is answered to which request (README.md in this folder).
+--- stdlib/apps/dashboard/routes.lua: what is answered to which request (README.md in this folder).
 local c = require "ltrain.c"
-local Catalogue = require "ltrain.dashboard.Catalogue"
-local assets = require "ltrain.dashboard.assets"
-local charts = require "ltrain.dashboard.charts"
-local diff = require "ltrain.dashboard.diff"
-local events = require "ltrain.dashboard.events"
-local guard = require "ltrain.dashboard.guard"
-local json = require "ltrain.dashboard.json"
-local labels = require "ltrain.dashboard.labels"
-local layers = require "ltrain.dashboard.layers"
-local listing = require "ltrain.dashboard.listing"
-local records = require "ltrain.dashboard.records"
-local system = require "ltrain.dashboard.system"
-local target = require "ltrain.dashboard.target"
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
+local assets = require "ltrain.apps.dashboard.assets"
+local charts = require "ltrain.apps.dashboard.charts"
+local diff = require "ltrain.apps.dashboard.diff"
+local events = require "ltrain.apps.dashboard.events"
+local guard = require "ltrain.apps.dashboard.guard"
+local json = require "ltrain.apps.dashboard.json"
+local labels = require "ltrain.apps.dashboard.labels"
+local layers = require "ltrain.apps.dashboard.layers"
+local listing = require "ltrain.apps.dashboard.listing"
+local records = require "ltrain.apps.dashboard.records"
+local system = require "ltrain.apps.dashboard.system"
+local target = require "ltrain.apps.dashboard.target"
 
 local routes = {}
 
@@ -41,7 +41,7 @@ end
 
 -- Whether a fit listens in the folder of a run.
 local function listens(run)
-  return run.status == "running" and c.runtime.net.send(run.root, run.path) == true
+  return run.status == "running" and c.runtime.inbox.send(run.root, run.path) == true
 end
 
 local function one_run(server, run)
@@ -107,7 +107,7 @@ local function post(server, parts, query)
   end
   local run = find(server, parts[3])
   if word == "labels" then return labels.write(run, query) end
-  local ok = run.status == "running" and c.runtime.net.send(run.root, run.path, word)
+  local ok = run.status == "running" and c.runtime.inbox.send(run.root, run.path, word)
   if not ok then
     fail(409, "the run does not listen: it has ended, or was started without --dashboard-control")
   end

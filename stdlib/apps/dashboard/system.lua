@@ -1,8 +1,8 @@
---- stdlib/dashboard/system.lua: what the processes of a run have measured of themselves
+--- stdlib/apps/dashboard/system.lua: what the processes of a run have measured of themselves
 --- (stdlib/runs/system_rows.lua).
-local Catalogue = require "ltrain.dashboard.Catalogue"
+local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
-local json = require "ltrain.dashboard.json"
+local json = require "ltrain.apps.dashboard.json"
 
 local system = {}
 

@@ -1,4 +1,4 @@
---- stdlib/dashboard/target.lua: what a request asks for, read strictly.
+--- stdlib/apps/dashboard/target.lua: what a request asks for, read strictly.
 --
 -- Paths are made of names of letters, digits, "." "-" and "_": nothing in them is ever decoded, and
 -- none of them is looked up in a file system. Queries are decoded once; a wrong escape, a NUL and

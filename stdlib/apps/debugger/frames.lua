@@ -1,4 +1,4 @@
---- stdlib/debugger/frames.lua: the script's own frames, from the innermost outwards, and their
+--- stdlib/apps/debugger/frames.lua: the script's own frames, from the innermost outwards, and their
 --- variables.
 --
 -- Frames of the library and of C are left out. Where the running thread is a coroutine, those of

@@ -1,9 +1,9 @@
---- stdlib/debugger/init.lua: stops the script, and opens a prompt in the function that runs.
+--- stdlib/apps/debugger/init.lua: stops the script, and opens a prompt in the function that runs.
 --
 -- How to use it, and all commands of the prompt: [Debugging a model](../guide/debugging.md).
-local frames = require "ltrain.debugger.frames"
-local prompt = require "ltrain.debugger.prompt"
-local stops = require "ltrain.debugger.stops"
+local frames = require "ltrain.apps.debugger.frames"
+local prompt = require "ltrain.apps.debugger.prompt"
+local stops = require "ltrain.apps.debugger.stops"
 
 local debugger = {}
 

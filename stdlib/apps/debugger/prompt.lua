@@ -1,4 +1,5 @@
---- stdlib/debugger/prompt.lua: opens the prompt at a stop of the script, if there is one for it.
+--- stdlib/apps/debugger/prompt.lua: opens the prompt at a stop of the script, if there is one for
+--- it.
 --
 -- It runs in a session beside the script (c.runtime.frames.session): what is drawn there moves no
 -- random number of the run, and its time counts for no limit. Of several ranks one has the terminal
@@ -6,9 +7,9 @@
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local frames = require "ltrain.debugger.frames"
+local frames = require "ltrain.apps.debugger.frames"
 local interrupt = require "ltrain.core.interrupt"
-local view = require "ltrain.debugger.view"
+local view = require "ltrain.apps.debugger.view"
 
 local prompt = {
   only_rank = nil, -- the one of several ranks that stops

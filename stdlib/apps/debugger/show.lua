@@ -1,4 +1,4 @@
---- stdlib/debugger/show.lua: variables as the debugger prints them: tensors by their shapes.
+--- stdlib/apps/debugger/show.lua: variables as the debugger prints them: tensors by their shapes.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"

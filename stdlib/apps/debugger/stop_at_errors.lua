@@ -1,8 +1,9 @@
---- stdlib/debugger/stop_at_errors.lua: the prompt where an error was raised that ends the script.
+--- stdlib/apps/debugger/stop_at_errors.lua: the prompt where an error was raised that ends the
+--- script.
 local c = require "ltrain.c"
-local frames = require "ltrain.debugger.frames"
+local frames = require "ltrain.apps.debugger.frames"
 local interrupt = require "ltrain.core.interrupt"
-local prompt = require "ltrain.debugger.prompt"
+local prompt = require "ltrain.apps.debugger.prompt"
 local remedies = require "ltrain.core.remedies"
 
 local shown -- the error that was looked at last: further out it is not looked at again

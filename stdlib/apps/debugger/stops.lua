@@ -1,10 +1,10 @@
---- stdlib/debugger/stops.lua: where a script is to stop: breakpoints at lines, the next line, the
---- next hook of a Trainer.
+--- stdlib/apps/debugger/stops.lua: where a script is to stop: breakpoints at lines, the next line,
+--- the next hook of a Trainer.
 --
 -- Lines are looked at only while one of these is set (lua/bind/debugger/stops.c).
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local frames = require "ltrain.debugger.frames"
+local frames = require "ltrain.apps.debugger.frames"
 
 local stops = {
   points = {}, -- breakpoints: {file =, line =, condition = text or nil, test = its function, env =}

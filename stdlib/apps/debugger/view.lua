@@ -1,14 +1,14 @@
---- stdlib/debugger/view.lua: one stop at the debugger's prompt: which frame is looked at, and the
---- prompt's commands.
+--- stdlib/apps/debugger/view.lua: one stop at the debugger's prompt: which frame is looked at, and
+--- the prompt's commands.
 local c = require "ltrain.c"
-local base = require "ltrain.prompt.commands"
+local base = require "ltrain.apps.prompt.commands"
 local errors = require "ltrain.core.errors"
-local frames = require "ltrain.debugger.frames"
-local prompt = require "ltrain.prompt.session"
-local show = require "ltrain.debugger.show"
+local frames = require "ltrain.apps.debugger.frames"
+local prompt = require "ltrain.apps.prompt.session"
+local show = require "ltrain.apps.debugger.show"
 local source = require "ltrain.core.source"
 local source_line = require "ltrain.core.source_line"
-local stops = require "ltrain.debugger.stops"
+local stops = require "ltrain.apps.debugger.stops"
 
 local view = {}
 

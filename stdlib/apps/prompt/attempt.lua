@@ -1,5 +1,5 @@
---- stdlib/prompt/attempt.lua: calls what was entered so that an error becomes a text, and the state
---- stays alive.
+--- stdlib/apps/prompt/attempt.lua: calls what was entered so that an error becomes a text, and the
+--- state stays alive.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"

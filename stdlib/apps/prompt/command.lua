@@ -1,5 +1,5 @@
---- stdlib/cli/prompt.lua: the prompt of `ltrain`, `ltrain -i` and `ltrain run -i`.
-local session = require "ltrain.prompt.session"
+--- stdlib/apps/prompt/command.lua: the prompt of `ltrain`, `ltrain -i` and `ltrain run -i`.
+local session = require "ltrain.apps.prompt.session"
 
 local prompt = {}
 

@@ -1,4 +1,4 @@
---- stdlib/prompt/commands.lua: THE list of the `:commands` of every prompt.
+--- stdlib/apps/prompt/commands.lua: THE list of the `:commands` of every prompt.
 local c = require "ltrain.c"
 
 local commands = {}
@@ -7,7 +7,7 @@ commands.help = {
   args = "[NAME]",
   doc = "what the reference has on a class, a function, an option's owner, a hook or a command",
   run = function(session, topic)
-    local help = require "ltrain.prompt.help"
+    local help = require "ltrain.apps.prompt.help"
     if topic == "" then return session:say(help.commands(session)) end
     local text, wrong = help.on(session, topic)
     if text then session:say(text) else session:complain(wrong) end
@@ -32,7 +32,7 @@ commands.mem = {
   args = "[DEVICE]",
   doc = "the tensors that are alive, the largest first, with the line of the script that made them",
   run = function(session, device)
-    local memory = require "ltrain.prompt.memory"
+    local memory = require "ltrain.apps.prompt.memory"
     c.runtime.collect_fully()
     local devices = device ~= "" and { device } or c.runtime.devices_in_use()
     for _, name in ipairs(devices) do
@@ -61,7 +61,7 @@ commands.reload = {
   doc = "run the script's files again for their code: functions and classes are replaced; models, "
     .. "their weights, optimizers and all other values stay",
   run = function(session)
-    local reload = require "ltrain.prompt.reload"
+    local reload = require "ltrain.apps.prompt.reload"
     local counts = reload.run(session.host.globals or session.env, session.files)
     if counts.files == 0 then return session:complain(":reload: no file was loaded") end
     session:say(("reloaded %d file%s"):format(counts.files, counts.files == 1 and "" or "s"))

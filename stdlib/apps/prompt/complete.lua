@@ -1,8 +1,8 @@
---- stdlib/prompt/complete.lua: what TAB adds to an unfinished entry.
+--- stdlib/apps/prompt/complete.lua: what TAB adds to an unfinished entry.
 local c = require "ltrain.c"
 local hooks = require "ltrain.core.hooks"
 local lua_tokens = require "ltrain.core.tokens"
-local names = require "ltrain.prompt.names"
+local names = require "ltrain.apps.prompt.names"
 
 local complete = {}
 

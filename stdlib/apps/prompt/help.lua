@@ -1,14 +1,14 @@
---- stdlib/prompt/help.lua: `:help name`, from what the pages of docs/reference are made of.
+--- stdlib/apps/prompt/help.lua: `:help name`, from what the pages of docs/reference are made of.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
-local names = require "ltrain.prompt.names"
-local operation = require "ltrain.prompt.operation"
-local option = require "ltrain.prompt.option"
+local names = require "ltrain.apps.prompt.names"
+local operation = require "ltrain.apps.prompt.operation"
+local option = require "ltrain.apps.prompt.option"
 local places = require "ltrain.core.places"
-local section = require "ltrain.prompt.section"
-local source = require "ltrain.prompt.source"
-local tensor_page = require "ltrain.prompt.tensor_page"
+local section = require "ltrain.apps.prompt.section"
+local source = require "ltrain.apps.prompt.source"
+local tensor_page = require "ltrain.apps.prompt.tensor_page"
 local wrap = require "ltrain.core.wrap"
 
 local help = {}

@@ -1,7 +1,7 @@
---- stdlib/prompt/look.lua: colours of an entry, a letter a byte (lua/cli/paint.c), and hints.
-local complete = require "ltrain.prompt.complete"
-local help = require "ltrain.prompt.help"
-local names = require "ltrain.prompt.names"
+--- stdlib/apps/prompt/look.lua: colours of an entry, a letter a byte (lua/apps/paint.c), and hints.
+local complete = require "ltrain.apps.prompt.complete"
+local help = require "ltrain.apps.prompt.help"
+local names = require "ltrain.apps.prompt.names"
 local tokens = require "ltrain.core.tokens"
 
 local look = {}

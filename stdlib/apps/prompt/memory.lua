@@ -1,4 +1,4 @@
---- stdlib/prompt/memory.lua: `:mem`: the tensors that are alive, by size.
+--- stdlib/apps/prompt/memory.lua: `:mem`: the tensors that are alive, by size.
 local c = require "ltrain.c"
 local walk = require "ltrain.core.walk"
 local wrap = require "ltrain.core.wrap"

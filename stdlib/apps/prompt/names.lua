@@ -1,11 +1,11 @@
---- stdlib/prompt/names.lua: what can stand behind a name: fields, methods, options.
+--- stdlib/apps/prompt/names.lua: what can stand behind a name: fields, methods, options.
 --
 -- TAB must not run the script's code: what an __index or __pairs of the script would give is not
 -- looked for.
 local c = require "ltrain.c"
 local places = require "ltrain.core.places"
-local source = require "ltrain.prompt.source"
-local tensor_page = require "ltrain.prompt.tensor_page"
+local source = require "ltrain.apps.prompt.source"
+local tensor_page = require "ltrain.apps.prompt.tensor_page"
 
 local names = {}
 

@@ -1,4 +1,4 @@
---- stdlib/prompt/operation.lua: a row of lt.ops() in words: for `:help`, and for
+--- stdlib/apps/prompt/operation.lua: a row of lt.ops() in words: for `:help`, and for
 --- tools/docs/ops_page.lua.
 local c = require "ltrain.c"
 

@@ -1,4 +1,4 @@
---- stdlib/prompt/option.lua: a row of core/config.lua in words: for `:help`, and for
+--- stdlib/apps/prompt/option.lua: a row of core/config.lua in words: for `:help`, and for
 --- tools/docs/options_table.lua.
 local option = {}
 

@@ -1,6 +1,7 @@
---- stdlib/prompt/section.lua: what is to be said of a class or a function of the library, from its
---- file's comments and its options: `:help` prints it, tools/docs/room_pages.lua makes pages of it.
-local source = require "ltrain.prompt.source"
+--- stdlib/apps/prompt/section.lua: what is to be said of a class or a function of the library, from
+--- its file's comments and its options: `:help` prints it, tools/docs/room_pages.lua makes pages of
+--- it.
+local source = require "ltrain.apps.prompt.source"
 
 local section = {}
 

@@ -1,4 +1,4 @@
---- stdlib/prompt/session.lua: reads an entry, evaluates it, prints its values, and repeats.
+--- stdlib/apps/prompt/session.lua: reads an entry, evaluates it, prints its values, and repeats.
 --
 -- A session is made of
 --   host      read_line(mark, helper), remember(text), write(text), complain(text), tty,
@@ -11,11 +11,11 @@
 --   failure   what attempt.lua caught last, or nil
 --   files     { path =, result = } of the script and of `:load`: what `:reload` runs again
 local c = require "ltrain.c"
-local attempt = require "ltrain.prompt.attempt"
-local commands = require "ltrain.prompt.commands"
+local attempt = require "ltrain.apps.prompt.attempt"
+local commands = require "ltrain.apps.prompt.commands"
 local errors = require "ltrain.core.errors"
 local remedies = require "ltrain.core.remedies"
-local show = require "ltrain.prompt.show"
+local show = require "ltrain.apps.prompt.show"
 local tree = require "ltrain.core.tree"
 
 local session = {}
@@ -84,7 +84,7 @@ function session:is_complete(text)
   return not incomplete
 end
 
--- What the editor asks while an entry is made: lua/cli/line.h.
+-- What the editor asks while an entry is made: lua/apps/line.h.
 local function helper_of(self)
   return {
     enter = function(_, text)
@@ -94,10 +94,10 @@ local function helper_of(self)
       return "\n" .. ("  "):rep(tokens.depth(text)), extra
     end,
     complete = function(_, text, cursor)
-      return require "ltrain.prompt.complete".press(self, text:sub(1, cursor - 1))
+      return require "ltrain.apps.prompt.complete".press(self, text:sub(1, cursor - 1))
     end,
     look = function(_, text)
-      local look = require "ltrain.prompt.look"
+      local look = require "ltrain.apps.prompt.look"
       local ok, hint = pcall(look.hint, self, text)
       return look.styles(self, text), ok and hint or nil
     end,

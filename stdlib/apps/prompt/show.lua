@@ -1,5 +1,6 @@
---- stdlib/prompt/show.lua: how the prompt shows a value: whole where it is small, else its ends.
-local names = require "ltrain.prompt.names"
+--- stdlib/apps/prompt/show.lua: how the prompt shows a value: whole where it is small, else its
+--- ends.
+local names = require "ltrain.apps.prompt.names"
 local tree = require "ltrain.core.tree"
 
 local show = {}
@@ -159,7 +160,7 @@ function show.value(value)
   if meta == nil then return render(value, 0) end
   if type(meta) ~= "table" or rawget(value, "__name") then return cut(tostring(value)) end
   if rawget(meta, "__module") then
-    local text = require "ltrain.prompt.show_module"(value)
+    local text = require "ltrain.apps.prompt.show_module"(value)
     if text then return cut(text) end
   end
   local name = rawget(meta, "__name")

@@ -1,5 +1,5 @@
---- stdlib/prompt/source.lua: reads what a file of stdlib/ says about itself in its comments: for
---- `:help`, and for tools/generate_docs.lua.
+--- stdlib/apps/prompt/source.lua: reads what a file of stdlib/ says about itself in its comments:
+--- for `:help`, and for tools/generate_docs.lua.
 --
 -- The head of the file (path, a line, paragraphs), and each public function with the `---` comment
 -- before it. A comment that begins with `---` goes on over the `--` lines below it.

@@ -1,4 +1,4 @@
---- stdlib/cli/chosen_runs.lua: the runs that a command names by their folders, or by folders of
+--- stdlib/apps/runs/chosen.lua: the runs that a command names by their folders, or by folders of
 --- folders.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

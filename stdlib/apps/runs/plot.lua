@@ -1,12 +1,12 @@
---- stdlib/cli/plot.lua: `ltrain plot RUN...`: metrics of runs as charts, in the terminal or as an
---- SVG.
+--- stdlib/apps/runs/plot.lua: `ltrain plot RUN...`: metrics of runs as charts, in the terminal or
+--- as an SVG.
 local c = require "ltrain.c"
-local chart_rows = require "ltrain.views.chart_rows"
-local chosen_runs = require "ltrain.cli.chosen_runs"
+local chart_rows = require "ltrain.apps.views.chart_rows"
+local chosen_runs = require "ltrain.apps.runs.chosen"
 local errors = require "ltrain.core.errors"
 local refuse = require "ltrain.cli.refuse"
-local series = require "ltrain.runs.series"
-local svg_chart = require "ltrain.runs.svg_chart"
+local series = require "ltrain.apps.views.series"
+local svg_chart = require "ltrain.apps.views.svg_chart"
 
 local plot = {}
 

@@ -1,20 +1,20 @@
---- stdlib/cli/sweep.lua: `ltrain sweep SCRIPT --lr 1e-4,1e-3 --metric val_loss`: trains a script
---- with several values of its options, and says which were best.
+--- stdlib/apps/sweep/init.lua: `ltrain sweep SCRIPT --lr 1e-4,1e-3 --metric val_loss`: trains a
+--- script with several values of its options, and says which were best.
 --
 -- A sweep is a folder: sweep.json, sweep.csv, and the folder of a run for each trial. Whatever ends
 -- it, the same command goes on where it stood.
-local beside = require "ltrain.cli.beside"
+local beside = require "ltrain.apps.dashboard.beside"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
 local protect = require "ltrain.cli.protect"
 local refuse = require "ltrain.cli.refuse"
-local rehearsal = require "ltrain.cli.sweep_rehearsal"
+local rehearsal = require "ltrain.apps.sweep.rehearsal"
 local runs = require "ltrain.runs"
 local secrets = require "ltrain.core.secrets"
-local space = require "ltrain.cli.sweep_space"
-local sweep_table = require "ltrain.cli.sweep_table"
-local sweep_trials = require "ltrain.cli.sweep_trials"
+local space = require "ltrain.apps.sweep.space"
+local sweep_table = require "ltrain.apps.sweep.table"
+local sweep_trials = require "ltrain.apps.sweep.trials"
 local tree = require "ltrain.core.tree"
 
 local sweep = {}

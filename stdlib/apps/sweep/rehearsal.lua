@@ -1,11 +1,11 @@
---- stdlib/cli/sweep_rehearsal.lua: one batch of the first trial, before any trial is trained: an
+--- stdlib/apps/sweep/rehearsal.lua: one batch of the first trial, before any trial is trained: an
 --- option that nobody knows and a metric that is never logged are found in seconds.
 --
 -- The trial runs with --fast_dev_run, which writes nothing.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local rehearsed_metrics = require "ltrain.cli.rehearsed_metrics"
-local sweep_trials = require "ltrain.cli.sweep_trials"
+local rehearsed_metrics = require "ltrain.apps.sweep.rehearsed_metrics"
+local sweep_trials = require "ltrain.apps.sweep.trials"
 
 local rehearsal = {}
 

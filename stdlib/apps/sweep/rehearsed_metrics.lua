@@ -1,5 +1,5 @@
---- stdlib/cli/rehearsed_metrics.lua: how the process of a trial that is rehearsed
---- (cli/sweep_rehearsal) reports the names of its metrics: in a file, which a variable of its
+--- stdlib/apps/sweep/rehearsed_metrics.lua: how the process of a trial that is rehearsed
+--- (apps/sweep/rehearsal) reports the names of its metrics: in a file, which a variable of its
 --- environment names.
 local c = require "ltrain.c"
 local tree = require "ltrain.core.tree"

@@ -1,4 +1,4 @@
---- stdlib/cli/sweep_space.lua: which values a sweep tries: `--lr 1e-4,1e-3 --width 64..512`.
+--- stdlib/apps/sweep/space.lua: which values a sweep tries: `--lr 1e-4,1e-3 --width 64..512`.
 --
 -- A draw depends on the seed, the number of the trial and the name alone: a second call with more
 -- trials begins with those of the first.

@@ -1,4 +1,4 @@
---- stdlib/cli/sweep_trials.lua: runs the trials of a sweep, each a process with its own folder.
+--- stdlib/apps/sweep/trials.lua: runs the trials of a sweep, each a process with its own folder.
 --
 -- What a trial came to is read in its folder (stdlib/runs), so that it does not matter which call
 -- of the sweep has run it.

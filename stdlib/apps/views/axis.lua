@@ -1,4 +1,5 @@
---- stdlib/runs/axis.lua: numbers beside charts: round ones, with the digits that tell them apart.
+--- stdlib/apps/views/axis.lua: numbers beside charts: round ones, with the digits that tell them
+--- apart.
 local c = require "ltrain.c"
 
 local axis = {}

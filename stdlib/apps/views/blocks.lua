@@ -1,6 +1,6 @@
---- stdlib/views/blocks.lua: rows of pixels as text: coloured half blocks, or letters of several
---- shades.
-local terminal = require "ltrain.views.terminal"
+--- stdlib/apps/views/blocks.lua: rows of pixels as text: coloured half blocks, or letters of
+--- several shades.
+local terminal = require "ltrain.apps.views.terminal"
 
 local blocks = {}
 

@@ -1,9 +1,9 @@
---- stdlib/views/chart_rows.lua: a chart as rows of text for standard output as it is.
-local bar_rows = require "ltrain.views.bar_rows"
+--- stdlib/apps/views/chart_rows.lua: a chart as rows of text for standard output as it is.
+local bar_rows = require "ltrain.apps.views.bar_rows"
 local errors = require "ltrain.core.errors"
-local heatmap_rows = require "ltrain.views.heatmap_rows"
-local terminal = require "ltrain.views.terminal"
-local terminal_chart = require "ltrain.runs.terminal_chart"
+local heatmap_rows = require "ltrain.apps.views.heatmap_rows"
+local terminal = require "ltrain.apps.views.terminal"
+local terminal_chart = require "ltrain.apps.views.terminal_chart"
 
 local NARROW <const>, WIDE <const> = 40, 100 -- columns
 

@@ -1,6 +1,6 @@
---- stdlib/views/heatmap_rows.lua: a matrix with names of rows and columns, in a terminal: its
+--- stdlib/apps/views/heatmap_rows.lua: a matrix with names of rows and columns, in a terminal: its
 --- values, on colours where there are some; shades alone where the values do not fit.
-local blocks = require "ltrain.views.blocks"
+local blocks = require "ltrain.apps.views.blocks"
 
 local LONGEST <const> = 16 -- letters of a name
 

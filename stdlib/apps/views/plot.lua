@@ -1,13 +1,14 @@
---- stdlib/views/plot.lua: draws lines, points, bars and heat maps, in the terminal or as an SVG.
-local axis = require "ltrain.runs.axis"
+--- stdlib/apps/views/plot.lua: draws lines, points, bars and heat maps, in the terminal or as an
+--- SVG.
+local axis = require "ltrain.apps.views.axis"
 local c = require "ltrain.c"
-local chart_rows = require "ltrain.views.chart_rows"
+local chart_rows = require "ltrain.apps.views.chart_rows"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local series = require "ltrain.runs.series"
-local svg_chart = require "ltrain.runs.svg_chart"
-local values_of = require "ltrain.views.plot_values"
+local series = require "ltrain.apps.views.series"
+local svg_chart = require "ltrain.apps.views.svg_chart"
+local values_of = require "ltrain.apps.views.plot_values"
 
 local OPTIONS <const> = {
   file = { type = "string", doc = "write an SVG with this name, print nothing" },

@@ -1,4 +1,4 @@
---- stdlib/views/plot_values.lua: what lt.plot draws, as lists of numbers.
+--- stdlib/apps/views/plot_values.lua: what lt.plot draws, as lists of numbers.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"

@@ -1,4 +1,4 @@
---- stdlib/runs/series.lua: metrics as points for charts: smoothed, on axes of their own.
+--- stdlib/apps/views/series.lua: metrics as points for charts: smoothed, on axes of their own.
 local series = {}
 
 local MOST <const> = 2000 -- points of a line: more are thinned out

@@ -1,10 +1,10 @@
---- stdlib/views/show.lua: prints a matrix or an image as blocks in the terminal.
-local blocks = require "ltrain.views.blocks"
+--- stdlib/apps/views/show.lua: prints a matrix or an image as blocks in the terminal.
+local blocks = require "ltrain.apps.views.blocks"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local terminal = require "ltrain.views.terminal"
+local terminal = require "ltrain.apps.views.terminal"
 
 local ROWS <const> = 32 -- of text at most
 

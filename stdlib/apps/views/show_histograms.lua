@@ -1,9 +1,10 @@
---- stdlib/views/show_histograms.lua: prints the weights and gradients of a module as histograms.
+--- stdlib/apps/views/show_histograms.lua: prints the weights and gradients of a module as
+--- histograms.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local terminal = require "ltrain.views.terminal"
+local terminal = require "ltrain.apps.views.terminal"
 local walk = require "ltrain.core.walk"
 
 local BARS <const> = { "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█" }

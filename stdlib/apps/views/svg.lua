@@ -1,5 +1,5 @@
---- stdlib/runs/svg.lua: elements of an SVG, as lists of texts, and its colours.
-local axis = require "ltrain.runs.axis"
+--- stdlib/apps/views/svg.lua: elements of an SVG, as lists of texts, and its colours.
+local axis = require "ltrain.apps.views.axis"
 
 local svg = {}
 

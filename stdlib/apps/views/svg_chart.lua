@@ -1,8 +1,8 @@
---- stdlib/runs/svg_chart.lua: charts as an SVG, one below the other, in the colours of the viewer's
---- light or dark scheme.
+--- stdlib/apps/views/svg_chart.lua: charts as an SVG, one below the other, in the colours of the
+--- viewer's light or dark scheme.
 local c = require "ltrain.c"
-local series = require "ltrain.runs.series"
-local svg = require "ltrain.runs.svg"
+local series = require "ltrain.apps.views.series"
+local svg = require "ltrain.apps.views.svg"
 
 local WIDTH <const>, HEIGHT <const> = 760, 340 -- of a chart
 local LEFT <const>, TOP <const>, RIGHT <const>, BOTTOM <const> = 84, 34, 20, 44 -- margins

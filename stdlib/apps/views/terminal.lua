@@ -1,4 +1,4 @@
---- stdlib/views/terminal.lua: what standard output shows: its width, letters and colours.
+--- stdlib/apps/views/terminal.lua: what standard output shows: its width, letters and colours.
 local c = require "ltrain.c"
 
 local terminal = {}

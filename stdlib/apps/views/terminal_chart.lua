@@ -1,8 +1,8 @@
---- stdlib/runs/terminal_chart.lua: lines in a terminal, of 2 x 4 dots a letter (braille), or of
---- letters where lines could not be told apart or the terminal has no such letters.
-local axis = require "ltrain.runs.axis"
+--- stdlib/apps/views/terminal_chart.lua: lines in a terminal, of 2 x 4 dots a letter (braille), or
+--- of letters where lines could not be told apart or the terminal has no such letters.
+local axis = require "ltrain.apps.views.axis"
 local errors = require "ltrain.core.errors"
-local series = require "ltrain.runs.series"
+local series = require "ltrain.apps.views.series"
 
 local terminal_chart = {}
 

@@ -1,5 +1,5 @@
--- spec/check/models/accumulate.lua: manual optimization with a step after each fourth batch, and
--- sums that keep no graph.
+-- spec/apps/check/models/accumulate.lua: manual optimization with a step after each fourth batch,
+-- and sums that keep no graph.
 local lt = require "ltrain"
 local nn = lt.nn
 local Net = lt.Module:extend "Net"

@@ -1,4 +1,4 @@
--- spec/check/models/autoencoder.lua: inputs that are the targets.
+-- spec/apps/check/models/autoencoder.lua: inputs that are the targets.
 local lt = require "ltrain"
 local nn = lt.nn
 local Auto = lt.Module:extend "Auto"

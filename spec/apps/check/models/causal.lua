@@ -1,4 +1,5 @@
--- spec/check/models/causal.lua: a language model with tied weights, trained on tokens that follow.
+-- spec/apps/check/models/causal.lua: a language model with tied weights, trained on tokens that
+-- follow.
 local lt = require "ltrain"
 local nn = lt.nn
 local Gpt = lt.Module:extend "Gpt"

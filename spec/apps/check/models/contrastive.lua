@@ -1,4 +1,5 @@
--- spec/check/models/contrastive.lua: two towers; samples are compared with each other on purpose.
+-- spec/apps/check/models/contrastive.lua: two towers; samples are compared with each other on
+-- purpose.
 local lt = require "ltrain"
 local nn = lt.nn
 local Clip = lt.Module:extend "Clip"

@@ -1,4 +1,4 @@
--- spec/check/models/crf.lua: a linear-chain CRF: all paths against the right one.
+-- spec/apps/check/models/crf.lua: a linear-chain CRF: all paths against the right one.
 local lt = require "ltrain"
 local nn = lt.nn
 local Crf = lt.Module:extend "Crf"

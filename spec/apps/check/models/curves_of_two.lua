@@ -1,5 +1,5 @@
--- spec/check/models/curves_of_two.lua: metrics that need samples of both classes: two samples of a
--- check may have one.
+-- spec/apps/check/models/curves_of_two.lua: metrics that need samples of both classes: two samples
+-- of a check may have one.
 local lt = require "ltrain"
 local Net = lt.Module:extend("Net")
 function Net:init()

@@ -1,4 +1,4 @@
--- spec/check/models/detection.lua: a batch with names, two heads, groups of an optimizer.
+-- spec/apps/check/models/detection.lua: a batch with names, two heads, groups of an optimizer.
 local lt = require "ltrain"
 local nn = lt.nn
 local Net = lt.Module:extend "Net"

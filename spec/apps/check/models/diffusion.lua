@@ -1,4 +1,5 @@
--- spec/check/models/diffusion.lua: noise to be predicted at a random time; a last layer of zeros.
+-- spec/apps/check/models/diffusion.lua: noise to be predicted at a random time; a last layer of
+-- zeros.
 local lt = require "ltrain"
 local nn = lt.nn
 local STEPS <const> = 1000

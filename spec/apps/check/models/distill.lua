@@ -1,4 +1,4 @@
--- spec/check/models/distill.lua: a frozen teacher outside of the module.
+-- spec/apps/check/models/distill.lua: a frozen teacher outside of the module.
 local lt = require "ltrain"
 local nn = lt.nn
 local teacher = nn.Linear(6, 3)

@@ -1,4 +1,4 @@
--- spec/check/models/flow.lua: a normalising flow of couplings whose last layers begin at 0.
+-- spec/apps/check/models/flow.lua: a normalising flow of couplings whose last layers begin at 0.
 local lt = require "ltrain"
 local nn = lt.nn
 local Coupling = lt.Module:extend "Coupling"

@@ -1,4 +1,4 @@
--- spec/check/models/gan.lua: two optimizers in manual optimization.
+-- spec/apps/check/models/gan.lua: two optimizers in manual optimization.
 local lt = require "ltrain"
 local nn = lt.nn
 local Gan = lt.Module:extend "Gan"

@@ -1,4 +1,4 @@
--- spec/check/models/graph.lua: a graph network: all nodes of one graph are one batch.
+-- spec/apps/check/models/graph.lua: a graph network: all nodes of one graph are one batch.
 local lt = require "ltrain"
 local nn = lt.nn
 local Graph = lt.Module:extend "Graph"

@@ -1,4 +1,4 @@
--- spec/check/models/iterable.lua: data without a length.
+-- spec/apps/check/models/iterable.lua: data without a length.
 local lt = require "ltrain"
 local Stream = lt.data.IterableDataset:extend "Stream"
 function Stream:iterate()

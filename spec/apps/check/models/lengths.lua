@@ -1,4 +1,4 @@
--- spec/check/models/lengths.lua: samples of different lengths, padded by a collate function.
+-- spec/apps/check/models/lengths.lua: samples of different lengths, padded by a collate function.
 local lt = require "ltrain"
 local nn = lt.nn
 local Tagger = lt.Module:extend "Tagger"

@@ -1,4 +1,4 @@
--- spec/check/models/lora.lua: a frozen layer with a correction of low rank that begins at 0.
+-- spec/apps/check/models/lora.lua: a frozen layer with a correction of low rank that begins at 0.
 local lt = require "ltrain"
 local nn = lt.nn
 local Lora = lt.Module:extend "Lora"

@@ -1,4 +1,4 @@
--- spec/check/models/losses.lua: several losses, a table as a result, a scheduler.
+-- spec/apps/check/models/losses.lua: several losses, a table as a result, a scheduler.
 local lt = require "ltrain"
 local nn = lt.nn
 local Vae = lt.Module:extend "Vae"

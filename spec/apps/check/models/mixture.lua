@@ -1,4 +1,4 @@
--- spec/check/models/mixture.lua: experts behind a gate.
+-- spec/apps/check/models/mixture.lua: experts behind a gate.
 local lt = require "ltrain"
 local nn = lt.nn
 local Moe = lt.Module:extend "Moe"

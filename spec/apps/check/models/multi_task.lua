@@ -1,4 +1,4 @@
--- spec/check/models/multi_task.lua: two tasks on one body, weighted by learnt uncertainties.
+-- spec/apps/check/models/multi_task.lua: two tasks on one body, weighted by learnt uncertainties.
 local lt = require "ltrain"
 local nn = lt.nn
 local Net = lt.Module:extend "Net"

@@ -1,4 +1,4 @@
--- spec/check/models/multilabel.lua: several labels a sample, weighted.
+-- spec/apps/check/models/multilabel.lua: several labels a sample, weighted.
 local lt = require "ltrain"
 local net = lt.nn.Sequential(lt.nn.Linear(5, 8), lt.nn.ReLU(), lt.nn.Dropout(0.5),
   lt.nn.Linear(8, 4))

@@ -1,4 +1,4 @@
--- spec/check/models/quantile.lua: a regression of three quantiles (pinball loss).
+-- spec/apps/check/models/quantile.lua: a regression of three quantiles (pinball loss).
 local lt = require "ltrain"
 local nn = lt.nn
 local QUANTILES <const> = lt.tensor { 0.1, 0.5, 0.9 }

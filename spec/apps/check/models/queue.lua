@@ -1,4 +1,4 @@
--- spec/check/models/queue.lua: negatives from a queue of earlier batches (MoCo).
+-- spec/apps/check/models/queue.lua: negatives from a queue of earlier batches (MoCo).
 local lt = require "ltrain"
 local nn = lt.nn
 local Moco = lt.Module:extend "Moco"

@@ -1,4 +1,4 @@
--- spec/check/models/rl.lua: a policy that makes its data itself.
+-- spec/apps/check/models/rl.lua: a policy that makes its data itself.
 local lt = require "ltrain"
 local nn = lt.nn
 local Policy = lt.Module:extend "Policy"

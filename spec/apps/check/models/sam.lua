@@ -1,4 +1,4 @@
--- spec/check/models/sam.lua: two passes a step: the gradients of the first move the weights,
+-- spec/apps/check/models/sam.lua: two passes a step: the gradients of the first move the weights,
 -- and are cleared before the second.
 local lt = require "ltrain"
 local nn = lt.nn

@@ -1,4 +1,4 @@
--- spec/check/models/seq2seq.lua: an encoder and a decoder with teacher forcing.
+-- spec/apps/check/models/seq2seq.lua: an encoder and a decoder with teacher forcing.
 local lt = require "ltrain"
 local nn = lt.nn
 local BEGIN <const> = 0

@@ -1,4 +1,4 @@
--- spec/check/models/siamese.lua: one tower for three inputs, a loss of triplets.
+-- spec/apps/check/models/siamese.lua: one tower for three inputs, a loss of triplets.
 local lt = require "ltrain"
 local nn = lt.nn
 local Siamese = lt.Module:extend "Siamese"

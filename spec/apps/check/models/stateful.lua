@@ -1,4 +1,4 @@
--- spec/check/models/stateful.lua: an LSTM that keeps its detached state from batch to batch.
+-- spec/apps/check/models/stateful.lua: an LSTM that keeps its detached state from batch to batch.
 local lt = require "ltrain"
 local nn = lt.nn
 local Net = lt.Module:extend "Net"

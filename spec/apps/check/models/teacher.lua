@@ -1,4 +1,5 @@
--- spec/check/models/teacher.lua: a teacher that follows the student's weights (mean teacher, BYOL).
+-- spec/apps/check/models/teacher.lua: a teacher that follows the student's weights (mean teacher,
+-- BYOL).
 local lt = require "ltrain"
 local nn = lt.nn
 local Byol = lt.Module:extend "Byol"

@@ -1,4 +1,4 @@
--- spec/check/models/tied.lua: a weight that two layers share.
+-- spec/apps/check/models/tied.lua: a weight that two layers share.
 local lt = require "ltrain"
 local nn = lt.nn
 local LM = lt.Module:extend "LM"

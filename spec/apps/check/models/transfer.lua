@@ -1,4 +1,4 @@
--- spec/check/models/transfer.lua: a frozen backbone in evaluation mode.
+-- spec/apps/check/models/transfer.lua: a frozen backbone in evaluation mode.
 local lt = require "ltrain"
 local nn = lt.nn
 local Net = lt.Module:extend "Net"

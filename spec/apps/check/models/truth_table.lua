@@ -1,4 +1,4 @@
--- spec/check/models/truth_table.lua: four inputs in all, which validation has too.
+-- spec/apps/check/models/truth_table.lua: four inputs in all, which validation has too.
 local lt = require "ltrain"
 local nn = lt.nn
 local net = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 2))

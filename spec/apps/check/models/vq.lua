@@ -1,4 +1,4 @@
--- spec/check/models/vq.lua: codes of a code book, with gradients straight through (VQ-VAE).
+-- spec/apps/check/models/vq.lua: codes of a code book, with gradients straight through (VQ-VAE).
 local lt = require "ltrain"
 local nn = lt.nn
 local Vq = lt.Module:extend "Vq"

@@ -1,4 +1,5 @@
--- spec/check/models/wgan.lua: a Wasserstein GAN with a gradient penalty: gradients of gradients.
+-- spec/apps/check/models/wgan.lua: a Wasserstein GAN with a gradient penalty: gradients of
+-- gradients.
 local lt = require "ltrain"
 local nn = lt.nn
 local Wgan = lt.Module:extend "Wgan"

@@ -1,4 +1,5 @@
--- spec/check/models/zero_conv.lua: a residual network whose branches begin at 0, on a frozen body.
+-- spec/apps/check/models/zero_conv.lua: a residual network whose branches begin at 0, on a frozen
+-- body.
 local lt = require "ltrain"
 local nn = lt.nn
 local Block = lt.Module:extend "Block"

@@ -1,4 +1,5 @@
---- stdlib/check/checks/activations.lua: activations that explode, or are not finite, at the start.
+--- stdlib/apps/check/checks/activations.lua: activations that explode, or are not finite, at the
+--- start.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 local walk = require "ltrain.core.walk"

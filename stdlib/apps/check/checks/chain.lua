@@ -1,6 +1,7 @@
---- stdlib/check/checks/chain.lua: layers in a row that undo each other, or let nothing through.
+--- stdlib/apps/check/checks/chain.lua: layers in a row that undo each other, or let nothing
+--- through.
 local c = require "ltrain.c"
-local makers = require "ltrain.check.makers"
+local makers = require "ltrain.apps.check.makers"
 local walk = require "ltrain.core.walk"
 
 -- What stands behind itself, or behind what has done it already.

@@ -1,10 +1,10 @@
---- stdlib/check/checks/collective.lua: collectives that not all ranks reach.
+--- stdlib/apps/check/checks/collective.lua: collectives that not all ranks reach.
 --
 -- All ranks must make the same collective calls in the same order; one that stands in a branch
 -- which the rank decides is waited for by the others.
 local dist = require "ltrain.dist"
-local resolve = require "ltrain.check.source.resolve"
-local visit = require "ltrain.check.source.visit"
+local resolve = require "ltrain.apps.check.source.resolve"
+local visit = require "ltrain.apps.check.source.visit"
 
 local COLLECTIVES <const> = { "all_gather", "all_reduce", "all_to_all", "barrier", "broadcast",
   "gather", "reduce", "reduce_scatter", "scatter", "gather_tree", "reduce_boolean", "split" }

@@ -1,8 +1,9 @@
---- stdlib/check/checks/data.lua: values of the data that are not finite, or say nothing, or all.
-local batch = require "ltrain.check.batch"
+--- stdlib/apps/check/checks/data.lua: values of the data that are not finite, or say nothing, or
+--- all.
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local columns = require "ltrain.check.columns"
+local columns = require "ltrain.apps.check.columns"
 local is_float = require "ltrain.core.is_float"
 
 local MOST <const> = 1 << 26 -- elements that are looked at

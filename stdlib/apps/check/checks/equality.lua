@@ -1,5 +1,6 @@
---- stdlib/check/checks/equality.lua: == between results that are tensors: it compares identities.
-local visit = require "ltrain.check.source.visit"
+--- stdlib/apps/check/checks/equality.lua: == between results that are tensors: it compares
+--- identities.
+local visit = require "ltrain.apps.check.source.visit"
 
 -- Methods that give tensors, and that tables of scripts hardly have.
 local TENSORS <const> = {}

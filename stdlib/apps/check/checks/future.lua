@@ -1,11 +1,12 @@
---- stdlib/check/checks/future.lua: a language model that sees the tokens which it is to predict.
+--- stdlib/apps/check/checks/future.lua: a language model that sees the tokens which it is to
+--- predict.
 --
 -- Its targets are its inputs, one position on. With another token at the last position the logits
 -- of the positions before must be the same.
-local Experiment = require "ltrain.check.experiment"
-local batch = require "ltrain.check.batch"
+local Experiment = require "ltrain.apps.check.experiment"
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
-local compare = require "ltrain.check.compare"
+local compare = require "ltrain.apps.check.compare"
 local is_float = require "ltrain.core.is_float"
 
 local SHORTEST <const> = 4 -- positions

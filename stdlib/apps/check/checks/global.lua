@@ -1,6 +1,6 @@
---- stdlib/check/checks/global.lua: names that nothing has defined.
-local unknown_names = require "ltrain.check.source.unknown_names"
-local visit = require "ltrain.check.source.visit"
+--- stdlib/apps/check/checks/global.lua: names that nothing has defined.
+local unknown_names = require "ltrain.apps.check.source.unknown_names"
+local visit = require "ltrain.apps.check.source.visit"
 
 -- The functions that a name is used in, from the outermost; and what is written first of all.
 local function each_global(tree, act)

@@ -1,4 +1,4 @@
---- stdlib/check/checks/gradient.lua: parameters that no gradient reaches, or hardly any.
+--- stdlib/apps/check/checks/gradient.lua: parameters that no gradient reaches, or hardly any.
 local c = require "ltrain.c"
 
 local VANISHED <const> = 1e-8 -- of the largest gradient

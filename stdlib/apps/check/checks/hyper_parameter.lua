@@ -1,11 +1,11 @@
---- stdlib/check/checks/hyper_parameter.lua: options of a script that nothing reads.
+--- stdlib/apps/check/checks/hyper_parameter.lua: options of a script that nothing reads.
 --
 -- Looked at are the fields of lt.args{...}, self:save_hyperparameters{...}, and of the table that
 -- an object of one of the script's classes is made with: a field counts as read where its name
 -- stands behind a dot or in quotes. A table that is walked or handed to others is left alone.
 local errors = require "ltrain.core.errors"
-local resolve = require "ltrain.check.source.resolve"
-local visit = require "ltrain.check.source.visit"
+local resolve = require "ltrain.apps.check.source.resolve"
+local visit = require "ltrain.apps.check.source.visit"
 
 -- Whether an expression is a class of the script: X:extend "Name".
 local function is_own_class(node)

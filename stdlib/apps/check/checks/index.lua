@@ -1,5 +1,5 @@
---- stdlib/check/checks/index.lua: batch[0], x.shape[-1]: positions count from 1.
-local visit = require "ltrain.check.source.visit"
+--- stdlib/apps/check/checks/index.lua: batch[0], x.shape[-1]: positions count from 1.
+local visit = require "ltrain.apps.check.source.visit"
 
 return {
   source = function(context)

@@ -1,9 +1,9 @@
---- stdlib/check/checks/input.lua: a loss that does not depend on the data.
-local Experiment = require "ltrain.check.experiment"
-local batch = require "ltrain.check.batch"
+--- stdlib/apps/check/checks/input.lua: a loss that does not depend on the data.
+local Experiment = require "ltrain.apps.check.experiment"
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
-local visit = require "ltrain.check.source.visit"
+local visit = require "ltrain.apps.check.source.visit"
 
 -- A batch in which a leaf has other samples, or other values; nil where it cannot be changed.
 local function other(context, leaf)

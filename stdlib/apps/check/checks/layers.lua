@@ -1,7 +1,7 @@
---- stdlib/check/checks/layers.lua: the first experiment, and the shapes in it.
-local Experiment = require "ltrain.check.experiment"
+--- stdlib/apps/check/checks/layers.lua: the first experiment, and the shapes in it.
+local Experiment = require "ltrain.apps.check.experiment"
 local c = require "ltrain.c"
-local compare = require "ltrain.check.compare"
+local compare = require "ltrain.apps.check.compare"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 

@@ -1,12 +1,12 @@
---- stdlib/check/checks/leak.lua: samples of a batch that see each other.
+--- stdlib/apps/check/checks/leak.lua: samples of a batch that see each other.
 --
 -- Two runs, of samples 1 and 2, and of samples 1 and 3: what the modules give for sample 1 must be
 -- the same; with samples 3 and 2 the same of sample 2. A run with three samples tells which dim of
 -- a tensor counts samples. Modes are those of evaluation, in which batch norm sees no other sample.
-local Experiment = require "ltrain.check.experiment"
-local batch = require "ltrain.check.batch"
+local Experiment = require "ltrain.apps.check.experiment"
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
-local compare = require "ltrain.check.compare"
+local compare = require "ltrain.apps.check.compare"
 local walk = require "ltrain.core.walk"
 
 -- Batches {1, 3}, {3, 2} and {1, 2, 3}; nil and a reason where there are none.

@@ -1,8 +1,8 @@
---- stdlib/check/checks/learning.lua: whether a batch of two samples can be learnt.
+--- stdlib/apps/check/checks/learning.lua: whether a batch of two samples can be learnt.
 --
 -- By an Adam of its own: the question is whether the loss can fall at all, not whether the script's
 -- learning rate suits. The same draws each time, so that dropout and noise are no excuse.
-local Experiment = require "ltrain.check.experiment"
+local Experiment = require "ltrain.apps.check.experiment"
 local c = require "ltrain.c"
 
 local STEPS <const>, LEAST <const> = 20, 4

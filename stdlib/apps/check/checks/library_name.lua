@@ -1,8 +1,8 @@
---- stdlib/check/checks/library_name.lua: lt.nn.Linaer: names that the library does not have.
+--- stdlib/apps/check/checks/library_name.lua: lt.nn.Linaer: names that the library does not have.
 local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
-local resolve = require "ltrain.check.source.resolve"
-local visit = require "ltrain.check.source.visit"
+local resolve = require "ltrain.apps.check.source.resolve"
+local visit = require "ltrain.apps.check.source.visit"
 
 -- Names that a table of the library has, or would have when they are asked for.
 local function names_of(object)

@@ -1,6 +1,7 @@
---- stdlib/check/checks/loss.lua: what losses are given: probabilities for logits, wrong shapes.
+--- stdlib/apps/check/checks/loss.lua: what losses are given: probabilities for logits, wrong
+--- shapes.
 local c = require "ltrain.c"
-local makers = require "ltrain.check.makers"
+local makers = require "ltrain.apps.check.makers"
 
 local shape_text <const> = makers.shape
 local MEAN <const> = 1 -- reduction = "mean"

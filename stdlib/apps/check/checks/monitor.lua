@@ -1,8 +1,8 @@
---- stdlib/check/checks/monitor.lua: metrics that a callback watches and nothing logs.
+--- stdlib/apps/check/checks/monitor.lua: metrics that a callback watches and nothing logs.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
-local visit = require "ltrain.check.source.visit"
+local visit = require "ltrain.apps.check.source.visit"
 
 -- The line at which the script names the metric for a callback.
 local function line_of(context, name)

@@ -1,4 +1,4 @@
---- stdlib/check/checks/optimizer.lua: what the optimizers hold, and with which learning rate.
+--- stdlib/apps/check/checks/optimizer.lua: what the optimizers hold, and with which learning rate.
 local c = require "ltrain.c"
 local function_line <const> = c.runtime.function_line
 

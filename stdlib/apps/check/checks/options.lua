@@ -1,6 +1,6 @@
---- stdlib/check/checks/options.lua: options of the Trainer that leave nothing to train, or do
+--- stdlib/apps/check/checks/options.lua: options of the Trainer that leave nothing to train, or do
 --- nothing.
-local visit = require "ltrain.check.source.visit"
+local visit = require "ltrain.apps.check.source.visit"
 
 local TINY <const>, HUGE <const> = 1e-5, 1e6 -- norms of gradients
 

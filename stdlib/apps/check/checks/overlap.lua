@@ -1,8 +1,8 @@
---- stdlib/check/checks/overlap.lua: samples that are trained on and validated with.
-local batch = require "ltrain.check.batch"
+--- stdlib/apps/check/checks/overlap.lua: samples that are trained on and validated with.
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local columns = require "ltrain.check.columns"
+local columns = require "ltrain.apps.check.columns"
 local is_float = require "ltrain.core.is_float"
 
 local MOST <const> = 20000 -- rows that are compared

@@ -1,9 +1,9 @@
---- stdlib/check/checks/range.lua: targets that the last layer cannot give.
-local batch = require "ltrain.check.batch"
+--- stdlib/apps/check/checks/range.lua: targets that the last layer cannot give.
+local batch = require "ltrain.apps.check.batch"
 local c = require "ltrain.c"
-local columns = require "ltrain.check.columns"
+local columns = require "ltrain.apps.check.columns"
 local is_float = require "ltrain.core.is_float"
-local makers = require "ltrain.check.makers"
+local makers = require "ltrain.apps.check.makers"
 
 local RANGES <const> = {
   sigmoid = { 0, 1 }, softmax = { 0, 1 }, tanh = { -1, 1 }, relu = { 0, math.huge },

@@ -1,6 +1,6 @@
---- stdlib/check/checks/schedule.lua: the learning rates that schedulers give until the end.
+--- stdlib/apps/check/checks/schedule.lua: the learning rates that schedulers give until the end.
 local c = require "ltrain.c"
-local visit = require "ltrain.check.source.visit"
+local visit = require "ltrain.apps.check.source.visit"
 
 local MOST <const> = 20000 -- steps of a scheduler that are tried
 local LARGE <const>, GROWTH <const> = 1, 100 -- a rate, and it against the first

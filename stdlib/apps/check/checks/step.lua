@@ -1,5 +1,5 @@
---- stdlib/check/checks/step.lua: what one step of the optimizer does to the loss of its batch.
-local Experiment = require "ltrain.check.experiment"
+--- stdlib/apps/check/checks/step.lua: what one step of the optimizer does to the loss of its batch.
+local Experiment = require "ltrain.apps.check.experiment"
 local c = require "ltrain.c"
 
 local WORSE <const> = 1000 -- times the loss before

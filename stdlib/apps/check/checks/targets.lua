@@ -1,6 +1,6 @@
---- stdlib/check/checks/targets.lua: targets and ids of the whole data set, and their order.
-local batch = require "ltrain.check.batch"
-local columns = require "ltrain.check.columns"
+--- stdlib/apps/check/checks/targets.lua: targets and ids of the whole data set, and their order.
+local batch = require "ltrain.apps.check.batch"
+local columns = require "ltrain.apps.check.columns"
 
 local FEW <const> = 20 -- samples of which no order is asked
 

@@ -1,6 +1,6 @@
---- stdlib/check/checks/text.lua: what Lua does with texts without a word: a method of one that is
---- called with a dot, one that is not called, a text that is compared with a number.
-local visit = require "ltrain.check.source.visit"
+--- stdlib/apps/check/checks/text.lua: what Lua does with texts without a word: a method of one that
+--- is called with a dot, one that is not called, a text that is compared with a number.
+local visit = require "ltrain.apps.check.source.visit"
 
 local ARITHMETIC <const> = { ["+"] = true, ["-"] = true, ["*"] = true, ["/"] = true, ["//"] = true,
   ["%"] = true, ["^"] = true }

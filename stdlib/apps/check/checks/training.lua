@@ -1,5 +1,5 @@
---- stdlib/check/checks/training.lua: how training_step uses modes, optimizers and gradients.
-local calls = require "ltrain.check.source.calls"
+--- stdlib/apps/check/checks/training.lua: how training_step uses modes, optimizers and gradients.
+local calls = require "ltrain.apps.check.source.calls"
 
 -- Whether the script has a backward and a step: those of a batch that comes later.
 local function is_later(context)

@@ -1,7 +1,7 @@
---- stdlib/check/checks/validation.lua: validation data in another order, or of another scale, than
---- they should be, and validation in training mode.
+--- stdlib/apps/check/checks/validation.lua: validation data in another order, or of another scale,
+--- than they should be, and validation in training mode.
 local c = require "ltrain.c"
-local columns = require "ltrain.check.columns"
+local columns = require "ltrain.apps.check.columns"
 local is_float = require "ltrain.core.is_float"
 
 local FEW <const>, MOST <const> = 16, 1 << 26 -- values that are looked at

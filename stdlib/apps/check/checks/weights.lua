@@ -1,7 +1,7 @@
---- stdlib/check/checks/weights.lua: weights that begin all alike, and can therefore not differ, and
---- weights of 0 that let nothing through.
+--- stdlib/apps/check/checks/weights.lua: weights that begin all alike, and can therefore not
+--- differ, and weights of 0 that let nothing through.
 local c = require "ltrain.c"
-local makers = require "ltrain.check.makers"
+local makers = require "ltrain.apps.check.makers"
 local walk = require "ltrain.core.walk"
 
 -- Layers whose rows of weights are units that are to differ.

@@ -1,11 +1,11 @@
---- stdlib/check/checks/zero_grad.lua: gradients that zero_grad() takes away before a step has used
---- them.
+--- stdlib/apps/check/checks/zero_grad.lua: gradients that zero_grad() takes away before a step has
+--- used them.
 --
 -- Two orders: zero_grad() between backward and the optimizer's step, which then has no gradients;
 -- and, where gradients are accumulated over batches, zero_grad() in each batch, so that the step
 -- has those of its own batch only. For the second, in manual optimization, training_step is called
 -- for several batches without its steps. Two passes within one batch (SAM) are in order.
-local Experiment = require "ltrain.check.experiment"
+local Experiment = require "ltrain.apps.check.experiment"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
 

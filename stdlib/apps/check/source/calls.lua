@@ -1,5 +1,5 @@
---- stdlib/check/source/calls.lua: whether a part of a script calls one of the methods.
-local visit = require "ltrain.check.source.visit"
+--- stdlib/apps/check/source/calls.lua: whether a part of a script calls one of the methods.
+local visit = require "ltrain.apps.check.source.visit"
 
 --- calls(node, "zero_grad", ...) -> boolean
 return function(tree, ...)

@@ -1,4 +1,4 @@
---- stdlib/check/source/parse.lua: a syntax tree of a Lua source that Lua has accepted.
+--- stdlib/apps/check/source/parse.lua: a syntax tree of a Lua source that Lua has accepted.
 --
 -- Each node has `kind` and `line`; a `name` has `var`, the local variable that it is (nil: a
 -- global): { name =, line =, value = what it was declared with, assigned = whether it changes }.

@@ -1,4 +1,5 @@
---- stdlib/check/source/resolve.lua: what an expression of the script stands for in the library.
+--- stdlib/apps/check/source/resolve.lua: what an expression of the script stands for in the
+--- library.
 
 local function required(node)
   if node.kind ~= "call" or node.method or #node.args ~= 1 then return nil end

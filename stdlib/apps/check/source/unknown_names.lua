@@ -1,7 +1,7 @@
---- stdlib/check/source/unknown_names.lua: names that nothing has defined: they are nil.
+--- stdlib/apps/check/source/unknown_names.lua: names that nothing has defined: they are nil.
 local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
-local visit = require "ltrain.check.source.visit"
+local visit = require "ltrain.apps.check.source.visit"
 
 -- Names that the script itself makes global, and the globals that it only asks for.
 local function made_globals(tree)

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/api.js: requests to the server, and what it reports by itself.
+// stdlib/apps/dashboard/page/api.js: requests to the server, and what it reports by itself.
 import { byId } from "./dom.js";
 import { parse } from "./numbers.js";
 

@@ -1,5 +1,5 @@
-// stdlib/dashboard/page/axis.js: round numbers beside charts, with the digits that tell them apart (as
-// stdlib/runs/axis.lua has them).
+// stdlib/apps/dashboard/page/axis.js: round numbers beside charts, with the digits that tell them apart (as
+// stdlib/apps/views/axis.lua has them).
 
 const LARGE = 6, DECIMALS = 4; // digits up to which a label has no exponent
 const FEW = 3, LONG = 12; // decades: labels at 1, 2, 5; minor ticks

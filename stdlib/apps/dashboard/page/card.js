@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/card.js: one chart of the curves, with a line for each run that is drawn, its
+// stdlib/apps/dashboard/page/card.js: one chart of the curves, with a line for each run that is drawn, its
 // legend, and what can be done with it.
 import { Chart } from "./chart.js";
 import { color } from "./colors.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/chart.js: lines drawn by dygraphs, with a readout at the pointer and by keys.
+// stdlib/apps/dashboard/page/chart.js: lines drawn by dygraphs, with a readout at the pointer and by keys.
 //
 // A line is {label, color, points = [[x, y or null], ...], lost = [[x, y], ...] that is not finite,
 // faint = points behind it, dash = lengths of a broken line, or null, read(x) = what the readout says there, or null}.

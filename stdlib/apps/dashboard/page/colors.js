@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/colors.js: a colour for each run that is drawn, kept while it is drawn.
+// stdlib/apps/dashboard/page/colors.js: a colour for each run that is drawn, kept while it is drawn.
 
 const LIGHT = ["#1f6fd6", "#d9480f", "#2b8a3e", "#c2255c", "#7048e8", "#0c8599", "#b87503", "#5f3dc4",
   "#66800b", "#495057", "#4a9be8", "#f0705a", "#40b35a", "#e06aa0", "#9775fa", "#22b8cf", "#e8a33d",

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/console.js: what a run has printed, its end first.
+// stdlib/apps/dashboard/page/console.js: what a run has printed, its end first.
 import { get, notice, query } from "./api.js";
 import { fill, h } from "./dom.js";
 import { bytes } from "./numbers.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/curves.js: a chart for each metric, or for the splits of one, in groups.
+// stdlib/apps/dashboard/page/curves.js: a chart for each metric, or for the splits of one, in groups.
 import { listen } from "./api.js";
 import { Card } from "./card.js";
 import { onTheme } from "./colors.js";

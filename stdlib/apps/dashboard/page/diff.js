@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/diff.js: what two runs have that is not the same.
+// stdlib/apps/dashboard/page/diff.js: what two runs have that is not the same.
 import { get, query } from "./api.js";
 import { fill, h, table } from "./dom.js";
 import { exact } from "./numbers.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/dom.js: makes elements. Text is only ever set as text, never as HTML.
+// stdlib/apps/dashboard/page/dom.js: makes elements. Text is only ever set as text, never as HTML.
 
 const PROPERTIES = new Set(["value", "checked", "disabled", "hidden", "selected", "open", "min",
   "max", "htmlFor", "colSpan", "tabIndex", "indeterminate"]);

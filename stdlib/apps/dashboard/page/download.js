@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/download.js: a chart as a file: its values as CSV, its picture as PNG.
+// stdlib/apps/dashboard/page/download.js: a chart as a file: its values as CSV, its picture as PNG.
 import { get, query } from "./api.js";
 import { style } from "./colors.js";
 import { h } from "./dom.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/histogram.js: histograms over steps: one as bars, with a slider for the step.
+// stdlib/apps/dashboard/page/histogram.js: histograms over steps: one as bars, with a slider for the step.
 import { fill, h, s } from "./dom.js";
 import { exact, number, short } from "./numbers.js";
 

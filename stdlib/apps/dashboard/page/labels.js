@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/labels.js: tags and the note of a run: shown, and written where control is on.
+// stdlib/apps/dashboard/page/labels.js: tags and the note of a run: shown, and written where control is on.
 import { post, query } from "./api.js";
 import { h } from "./dom.js";
 import { about, forget, refresh } from "./runs.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/layers.js: statistics of weights and gradients, layer by layer.
+// stdlib/apps/dashboard/page/layers.js: statistics of weights and gradients, layer by layer.
 import { get, notice } from "./api.js";
 import { onTheme } from "./colors.js";
 import { fill, h } from "./dom.js";

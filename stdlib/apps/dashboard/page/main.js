@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/main.js: starts the page: the list of runs, and the view that is chosen.
+// stdlib/apps/dashboard/page/main.js: starts the page: the list of runs, and the view that is chosen.
 import { listen, notice, watch } from "./api.js";
 import * as console_ from "./console.js";
 import * as curves from "./curves.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/media.js: images, texts, histograms and failing samples that a run has logged.
+// stdlib/apps/dashboard/page/media.js: images, texts, histograms and failing samples that a run has logged.
 import { get, notice, query } from "./api.js";
 import { fill, h } from "./dom.js";
 import { histogram } from "./histogram.js";

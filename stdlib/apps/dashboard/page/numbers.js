@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/numbers.js: numbers as text: those of metrics exactly as metrics.csv has
+// stdlib/apps/dashboard/page/numbers.js: numbers as text: those of metrics exactly as metrics.csv has
 // them, others short.
 
 // The shortest text that reads back as the same number, laid out as %.15g to %.17g do it.

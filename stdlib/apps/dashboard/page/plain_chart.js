@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/plain_chart.js: a chart of lists of numbers that are there already.
+// stdlib/apps/dashboard/page/plain_chart.js: a chart of lists of numbers that are there already.
 import { Chart } from "./chart.js";
 import { palette } from "./colors.js";
 import { h } from "./dom.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/readout.js: what the lines of a chart have at the pointer.
+// stdlib/apps/dashboard/page/readout.js: what the lines of a chart have at the pointer.
 import { byId, fill, h } from "./dom.js";
 
 const ROWS = 12;

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/run_list.js: the list of runs: filtered, sorted, and which of them are drawn.
+// stdlib/apps/dashboard/page/run_list.js: the list of runs: filtered, sorted, and which of them are drawn.
 import { color, onTheme } from "./colors.js";
 import { byId, fill, h, later } from "./dom.js";
 import { chips } from "./labels.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/run_view.js: one run: what it is, how it stands, its metrics and checkpoints.
+// stdlib/apps/dashboard/page/run_view.js: one run: what it is, how it stands, its metrics and checkpoints.
 import { notice, post } from "./api.js";
 import { facts, fill, h, table } from "./dom.js";
 import { labels } from "./labels.js";

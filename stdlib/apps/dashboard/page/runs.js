@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/runs.js: what is known of runs: the list, and of some of them the details.
+// stdlib/apps/dashboard/page/runs.js: what is known of runs: the list, and of some of them the details.
 import { get, listen, query } from "./api.js";
 import { assign } from "./colors.js";
 import { later } from "./dom.js";

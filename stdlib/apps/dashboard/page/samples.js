@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/samples.js: the samples of a batch whose value made a curve jump.
+// stdlib/apps/dashboard/page/samples.js: the samples of a batch whose value made a curve jump.
 import { get, query } from "./api.js";
 import { byId, fill, h } from "./dom.js";
 import { exact } from "./numbers.js";

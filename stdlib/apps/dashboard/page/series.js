@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/series.js: the values of metrics: fetched when they are wanted, continued by
+// stdlib/apps/dashboard/page/series.js: the values of metrics: fetched when they are wanted, continued by
 // what the server reports.
 import { get, listen, query } from "./api.js";
 import { number } from "./numbers.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/spans.js: what of the points of lines is to be seen.
+// stdlib/apps/dashboard/page/spans.js: what of the points of lines is to be seen.
 
 // The lowest and highest x of lines.
 export function span(lines) {

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/splits.js: train/loss and val/loss as one chart: names without the part of the
+// stdlib/apps/dashboard/page/splits.js: train/loss and val/loss as one chart: names without the part of the
 // data that they are of.
 
 const SPLITS = ["train", "training", "val", "valid", "validation", "test"];

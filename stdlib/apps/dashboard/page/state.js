@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/state.js: what is looked at. It is the address of the page (after #), so that
+// stdlib/apps/dashboard/page/state.js: what is looked at. It is the address of the page (after #), so that
 // a reload, Back and a link show the same.
 
 const DEFAULTS = {

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/system.js: what the process of a run has measured of itself and its ranks.
+// stdlib/apps/dashboard/page/system.js: what the process of a run has measured of itself and its ranks.
 import { get, notice } from "./api.js";
 import { onTheme } from "./colors.js";
 import { facts, fill, h, table } from "./dom.js";

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/toolbar.js: how curves are drawn: smoothing, axes, which metrics.
+// stdlib/apps/dashboard/page/toolbar.js: how curves are drawn: smoothing, axes, which metrics.
 import { h, later } from "./dom.js";
 import { set, state } from "./state.js";
 

@@ -1,4 +1,4 @@
-// stdlib/dashboard/page/values.js: the runs that are drawn as a table: hyper-parameters, last and best
+// stdlib/apps/dashboard/page/values.js: the runs that are drawn as a table: hyper-parameters, last and best
 // values.
 import { color } from "./colors.js";
 import { fill, h } from "./dom.js";

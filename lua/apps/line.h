@@ -1,8 +1,8 @@
-/* lua/cli/line.h: entries for the prompt: edited with history on a terminal, plain elsewhere.
+/* lua/apps/line.h: entries for the prompt: edited with history on a terminal, plain elsewhere.
 
    An entry may have many lines: it is edited, and remembered, as a whole. */
-#ifndef LT_CLI_LINE_H
-#define LT_CLI_LINE_H
+#ifndef LT_APPS_LINE_H
+#define LT_APPS_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

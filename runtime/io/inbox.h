@@ -1,9 +1,9 @@
-/* runtime/net/inbox.h: words from other processes of the same user, by a socket in a folder.
+/* runtime/io/inbox.h: words from other processes of the same user, by a socket in a folder.
 
    Who owns the inbox asks it when that suits, and never waits: with nothing there it is one call
    of the system. The socket has the mode 0600. */
-#ifndef LT_NET_INBOX_H
-#define LT_NET_INBOX_H
+#ifndef LT_IO_INBOX_H
+#define LT_IO_INBOX_H
 
 #include "base/ctx.h"
 

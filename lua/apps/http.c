@@ -1,22 +1,15 @@
-/* lua/bind/net.c: `c.runtime.net`: a server of HTTP on this machine, and words by a socket. */
+/* lua/apps/http.c: `c.runtime.http`: a server of HTTP for programs on this machine. */
+#include "apps/http.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "apps/apps.h"
 #include "bind/io/io.h"
 #include "bind/system/process.h"
-#include "net/http.h"
-#include "net/inbox.h"
 
 #define HTTP_NAME "ltrain.Http"
-#define INBOX_NAME "ltrain.Inbox"
-
-static void refuse_network(lua_State *L, const char *who) {
-  lua_pushnil(L);
-  lua_pushfstring(L, "%s: this state may not use the network (LTRAIN_NETWORK)", who);
-}
-
-/* The server. */
 
 typedef struct server {
   lt_ctx *c;
@@ -43,7 +36,7 @@ static lua_Number option(lua_State *L, const char *name) {
   return value;
 }
 
-/* net.http{port =, connections =, ask_seconds =, read_seconds =, head_bytes =, stream_bytes =}
+/* http.open{port =, connections =, ask_seconds =, read_seconds =, head_bytes =, stream_bytes =}
      -> server; nil and a reason */
 static int open_http(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -56,7 +49,8 @@ static int open_http(lua_State *L) {
                        .stream_bytes = (size_t)option(L, "stream_bytes")};
   luaL_argcheck(L, o.port >= 0 && o.port <= 65535, 1, "port: 0 to 65535");
   if (!b->c->policy.network) {
-    refuse_network(L, "http");
+    lua_pushnil(L);
+    lua_pushliteral(L, "http: this state may not use the network (LTRAIN_NETWORK)");
     return 2;
   }
   server *s = lua_newuserdatauv(L, sizeof *s, 0);
@@ -156,7 +150,7 @@ static int server_finish(lua_State *L) {
   return 0;
 }
 
-/* net.secret() -> 32 hexadecimal digits that nobody can guess */
+/* http.secret() -> 32 hexadecimal digits that nobody can guess */
 static int secret(lua_State *L) {
   lt_bind *b = lt_enter(L);
   unsigned char bytes[16];
@@ -168,82 +162,18 @@ static int secret(lua_State *L) {
   return 1;
 }
 
-/* Inboxes. */
-
-static const char SOCKET[] = "control.sock";
-
-typedef struct inbox {
-  int fd; /* -1: closed */
-} inbox;
-
-static int inbox_close(lua_State *L) {
-  inbox *i = luaL_checkudata(L, 1, INBOX_NAME);
-  if (i->fd < 0) return 0;
-  lua_getiuservalue(L, 1, 1);
-  lt_inbox_close(i->fd, lua_tostring(L, -1), SOCKET);
-  i->fd = -1;
-  return 0;
-}
-
-/* net.inbox(folder) -> inbox; nil and a reason, also where another process has one there */
-static int open_inbox(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  const char *folder = lt_check_path(L, b, "control");
-  if (!b->c->policy.network) {
-    refuse_network(L, "control");
-    return 2;
-  }
-  inbox *i = lua_newuserdatauv(L, sizeof *i, 1);
-  i->fd = -1;
-  luaL_setmetatable(L, INBOX_NAME);
-  lua_pushvalue(L, 1);
-  lua_setiuservalue(L, -2, 1);
-  i->fd = lt_inbox_open(b->c, "control", folder, SOCKET);
-  return i->fd >= 0 ? 1 : lt_refused(L, b);
-}
-
-/* inbox:take() -> the next word, or nil */
-static int inbox_take(lua_State *L) {
-  inbox *i = luaL_checkudata(L, 1, INBOX_NAME);
-  char word[LT_INBOX_WORD];
-  if (i->fd < 0 || !lt_inbox_take(i->fd, word)) return 0;
-  lua_pushstring(L, word);
-  return 1;
-}
-
-/* net.send(root, path, word) -> true: to the inbox of the folder `path` below `root`; without a
-   word only whether somebody listens. nil and a reason */
-static int send_word(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  const char *root = lt_check_path(L, b, "control"), *path = luaL_checkstring(L, 2);
-  const char *word = luaL_optstring(L, 3, NULL);
-  if (!b->c->policy.network) {
-    refuse_network(L, "control");
-    return 2;
-  }
-  lt_inbox_send(b->c, "control", root, path, SOCKET, word);
-  return lt_done(L, b);
-}
-
-void lt_bind_net(lua_State *L, lt_bind *b) {
-  static const luaL_Reg of_server[] = {{"__gc", server_close}, {"__close", server_close},
-                                       {NULL, NULL}};
-  static const luaL_Reg methods[] = {{"port", server_port},     {"wait", server_wait},
-                                     {"answer", server_answer}, {"send", server_send},
-                                     {"finish", server_finish}, {"close", server_close},
-                                     {NULL, NULL}};
-  static const luaL_Reg of_inbox[] = {{"__gc", inbox_close}, {"__close", inbox_close},
-                                      {NULL, NULL}};
-  static const luaL_Reg inbox_methods[] = {{"take", inbox_take}, {"close", inbox_close},
-                                           {NULL, NULL}};
-  static const luaL_Reg functions[] = {{"http", open_http}, {"inbox", open_inbox},
-                                       {"send", send_word}, {"secret", secret},
-                                       {NULL, NULL}};
+void lt_bind_apps(lua_State *L, lt_bind *b) {
+  static const luaL_Reg of_server[] = {
+      {"__gc", server_close}, {"__close", server_close}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"port", server_port}, {"wait", server_wait},     {"answer", server_answer},
+      {"send", server_send}, {"finish", server_finish}, {"close", server_close},
+      {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"open", open_http}, {"secret", secret}, {NULL, NULL}};
   lt_new_type(L, b, HTTP_NAME, of_server, methods);
-  lt_new_type(L, b, INBOX_NAME, of_inbox, inbox_methods);
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);
   lt_add_functions(L, b, functions);
-  lua_setfield(L, -2, "net");
+  lua_setfield(L, -2, "http");
   lua_pop(L, 1);
 }

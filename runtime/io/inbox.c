@@ -1,8 +1,8 @@
-/* runtime/net/inbox.c: datagrams of a local socket.
+/* runtime/io/inbox.c: datagrams of a local socket.
 
    An address has room for 108 bytes, a path may be longer: it is reached through the number of its
    open folder. */
-#include "net/inbox.h"
+#include "io/inbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* lua/cli/line.c: entries for the prompt, edited where there is a terminal. */
-#include "cli/line.h"
+/* lua/apps/line.c: entries for the prompt, edited where there is a terminal. */
+#include "apps/line.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/edit.h"
+#include "apps/edit.h"
 #include "cli/signals.h"
 
 static struct {

@@ -1,0 +1,18 @@
+/* lua/apps/apps.h: what of the apps is written in C; none.c has nothing of it (LT_APPS=OFF). */
+#ifndef LT_APPS_APPS_H
+#define LT_APPS_APPS_H
+
+#include <lua.h>
+
+#include "bind/core/state.h"
+
+/* Add runtime.http (http.c). */
+void lt_bind_apps(lua_State *L, lt_bind *b);
+
+/* Add read_line, remember and edits, the prompt's, to the table on top (lines.c). */
+void lt_apps_add_services(lua_State *L);
+
+/* Save the prompt's history, give the terminal back. */
+void lt_apps_close(void);
+
+#endif
