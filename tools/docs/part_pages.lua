@@ -14,7 +14,7 @@ local PARTS <const> = {
   { "json", "JSON", "lt.json: values as JSON, and files of them", "files/json.lua", "json" },
   { "numpy", "NumPy", "lt.numpy: arrays in the files of NumPy, and in files without a header",
     "files/numpy.lua", "numpy" },
-  { "debugger", "Debugger", "lt.breakpoint", "debugger/init.lua", "lt" },
+  { "debugger", "Debugger", "lt.breakpoint", "apps/debugger/init.lua", "lt" },
   { "runs", "Runs", "lt.runs: reading the folders of runs", "runs/init.lua", "runs" },
 }
 
