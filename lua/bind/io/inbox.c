@@ -1,5 +1,5 @@
-/* lua/bind/io/inbox.c: `c.runtime.inbox`: messages of other processes of the same user, by a socket in
-   a folder. */
+/* lua/bind/io/inbox.c: `c.runtime.inbox`: messages of other processes of the same user, by a socket
+   in a folder. */
 #include "io/inbox.h"
 #include "bind/io/io.h"
 #include "bind/system/process.h"
