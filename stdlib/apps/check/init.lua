@@ -2,11 +2,15 @@
 --
 -- The checks are the files of stdlib/apps/check/checks, in this order. Each returns a table of
 -- functions by the stage at which they are called with the context, the last ones with the state of
--- the run:   source     the tree of the script (context.source), after the script was loaded
--- options    the Trainer is there   at_start   optimizers are made              on_data   loaders
--- are there   before     a batch of two samples waits: experiments with its weights as they are
--- begins     its step begins   after      its step has been made   validated  a batch of validation
--- has been   at_end    validation has ended and the name that its findings have.
+-- the run:
+--   source     the tree of the script (context.source), after the script was loaded
+--   options    the Trainer is there
+--   at_start   optimizers are made              on_data   loaders are there
+--   before     a batch of two samples waits: experiments with its weights as they are
+--   begins     its step begins
+--   after      its step has been made
+--   validated  a batch of validation has been   at_end    validation has ended
+-- and the name that its findings have.
 local Report = require "ltrain.apps.check.Report"
 local dry_run = require "ltrain.apps.check.dry_run"
 local parse = require "ltrain.apps.check.source.parse"
