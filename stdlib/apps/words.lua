@@ -4,19 +4,20 @@ local words = {}
 
 words.options = {
   { name = "dashboard", type = "boolean", value = "true|false",
-    doc = "show the run, and those beside its folder, in a browser while it goes on" },
+    doc = "show the run, and others in the same folder, in a browser while it is running" },
   { name = "dashboard_control", type = "boolean", value = "true|false",
-    doc = "let dashboards stop the fit and have it save, by a socket in the folder of the run" },
+    doc = "let dashboards stop the fit or request a checkpoint, by a socket in the folder of the "
+      .. "run" },
   { name = "debug", type = "boolean|string", value = "[nan]", choices = { true, false, "nan" },
-    doc = "open a prompt where an error is raised that ends the script; with nan also where an "
-      .. "operation or its derivative makes the first NaN, or backward the first infinity" },
+    doc = "open a prompt at an uncaught error; with nan also where an operation or its "
+      .. "derivative produces the first NaN, or backward the first infinity" },
   { name = "debug_rank", type = "integer", value = "K", min = 0,
-    doc = "of several ranks only this one stops, at errors and breakpoints" },
+    doc = "on several ranks, stop only this one at errors and breakpoints" },
 }
 
 local CHECK <const> = {
   { name = "config", type = "string", value = "FILE", repeated = "configs",
-    doc = "values from a file of JSON, or of Lua that returns a table, as for `ltrain run`" },
+    doc = "values from a JSON file, or a Lua file that returns a table, as for `ltrain run`" },
   { name = "seed", type = "integer", value = "N", min = 0, doc = "seed of all random numbers" },
   { name = "threads", type = "integer", value = "N", min = 1,
     doc = "threads that an operation may use" },
@@ -26,92 +27,94 @@ words.list = {
   { name = "check", load = function() return require "ltrain.apps.check.command" end,
     script = true, loop = "fit",
     args = "SCRIPT [--option value]... [-- args]",
-    doc = "examine a script without training it: names, shapes, gradients, data", options = CHECK,
-    text = "Runs the script as far as its first loop of a Trainer, then one batch of two samples "
+    doc = "check a script without training it: names, shapes, gradients, data", options = CHECK,
+    text = "Runs the script up to its first loop of a Trainer, then one batch of two samples "
       .. "through the\nloop, in one process on the CPU, and reports errors and warnings with their "
       .. "lines, and what could\nnot be checked. Nothing is trained, no file is changed, no "
-      .. "program started. The exit status is 0\nwhere nothing was found, 1 where something was, "
-      .. "2 for wrong usage, 130 after Ctrl-C." },
+      .. "program started. The exit status is 0\nwithout findings, 1 with findings, 2 for wrong "
+      .. "usage, 130 after Ctrl-C." },
   { name = "inspect", load = function() return require "ltrain.apps.inspect" end,
     args = "FILE", options = {},
-    doc = "print what a file or the folder of a run contains",
+    doc = "print the contents of a file or of the folder of a run",
     text = "FILE is a checkpoint, a file of safetensors, lt.save or torch.save, of NumPy (npy, "
       .. "npz), IDX\n(MNIST), an image, a csv, JSON, a tokenizer.json, or the folder of a run "
       .. "or of runs. Of tensors\nit prints names, shapes and dtypes, of a run its options and "
-      .. "metrics. Of a csv of more\nthan 4 MiB it reads the first rows, JSON of more than 64 MiB "
-      .. "it does not list. `ltrain info FILE` is\nthe same." },
+      .. "metrics. Of a csv of more\nthan 4 MiB it reads the first rows; JSON of more than 64 "
+      .. "MiB is not listed. `ltrain info FILE` is\nthe same." },
   { name = "plot", load = function() return require "ltrain.apps.runs.plot" end,
     args = "[RUN...] [--option value]...", files = true, options = {
-      { name = "metric", type = "string", value = "NAME,...", doc = "which; by default all" },
-      { name = "svg", type = "string", value = "FILE", doc = "write an SVG, print nothing" },
+      { name = "metric", type = "string", value = "NAME,...",
+        doc = "metrics to plot; by default all" },
+      { name = "svg", type = "string", value = "FILE", doc = "write an SVG file instead" },
       { name = "log_y", type = "boolean", value = "true|false", doc = "a logarithmic y axis" },
       { name = "smooth", type = "number", value = "X", min = 0, below = 1,
         doc = "weight of an exponential moving average, from 0 (none) to below 1" },
       { name = "x", type = "string", value = "step|epoch", choices = { "step", "epoch" },
         doc = "the x axis (default step)" },
     },
-    doc = "draw the metrics of runs, in the terminal or as an SVG",
-    text = "RUN is the folder of a run (ltrain_logs/version_3), or a folder above some; by default "
-      .. "ltrain_logs.\nOne chart a metric, one line a run. Runs that go on, failed or were killed "
-      .. "are drawn as far as\nthey came. Values that are not finite are left out." },
+    doc = "plot the metrics of runs, in the terminal or as an SVG",
+    text = "RUN is the folder of a run (ltrain_logs/version_3), or a folder with runs; by default "
+      .. "ltrain_logs.\nOne chart per metric, one line per run. Runs that are training, failed or "
+      .. "were killed are\nplotted up to their last value. Values that are not finite are omitted." },
   { name = "compare", load = function() return require "ltrain.apps.runs.compare" end,
     args = "[RUN...] [--metric NAME,...]", files = true, options = {
       { name = "metric", type = "string", value = "NAME,...",
-        doc = "which, by default all; runs are sorted by the first" },
+        doc = "metrics, by default all; runs are sorted by the first" },
     },
-    doc = "print a table of runs: what differs between them, and what came of it",
-    text = "RUN is as for `ltrain plot`. One row a run: status, time, the hyper-parameters that "
-      .. "are not the same\nin all, and of each metric the last and the best value (the lowest; "
-      .. "the highest of accuracies and\nthe like)." },
+    doc = "print a table of runs: their hyper-parameters and results",
+    text = "RUN is as for `ltrain plot`. One row per run: status, time, the hyper-parameters "
+      .. "that differ,\nand the last and the best value of each metric (the lowest; for "
+      .. "accuracies and the like the\nhighest)." },
   { name = "dashboard", load = function() return require "ltrain.apps.dashboard.command" end,
     args = "[RUN...] [--option value]...", files = true, options = {
       { name = "port", type = "integer", value = "N", min = 1, max = 65535,
-        doc = "of 127.0.0.1; by default 8490, or the next one that is free" },
+        doc = "port of 127.0.0.1; by default the first free one from 8490 on" },
       { name = "dashboard_control", type = "boolean", value = "true|false",
-        doc = "show buttons that stop and save runs which were started with this option too" },
+        doc = "show buttons to stop and save runs that were also started with this option" },
       { name = "beside", type = "boolean", value = "true|false",
-        doc = "as --dashboard of `ltrain run` starts it: print the address once" },
+        doc = "used by --dashboard of `ltrain run`: print the address once" },
     },
-    doc = "show runs in a browser on this machine, while they go on",
-    text = "RUN is as for `ltrain plot`. Prints an address of 127.0.0.1 with a token that is good "
-      .. "once, and\nserves it until Ctrl-C. Only reads the folders of runs; needs libmicrohttpd "
+    doc = "show runs in a browser on this machine, live or afterwards",
+    text = "RUN is as for `ltrain plot`. Prints an address of 127.0.0.1 with a token for one "
+      .. "use, and\nruns until Ctrl-C. Only reads the folders of runs; needs libmicrohttpd "
       .. "(libmicrohttpd12)." },
   { name = "sweep", load = function() return require "ltrain.apps.sweep" end,
     args = "SCRIPT --option VALUES... --metric NAME", loose = true, options = {
-      { name = "metric", type = "string", value = "NAME", doc = "which metric is to be best" },
+      { name = "metric", type = "string", value = "NAME",
+        doc = "the metric by which trials are ranked" },
       { name = "mode", type = "string", value = "min|max", choices = { "min", "max" },
-        doc = "whether the lowest or the highest is best; by default as its name has it" },
+        doc = "minimize or maximize it; by default inferred from its name" },
       { name = "method", type = "string", value = "grid|random|halving",
         choices = { "grid", "random", "halving" },
-        doc = "all combinations, random ones, or the best of them for longer; by default random "
-          .. "with ranges or --trials, else grid" },
+        doc = "all combinations, random ones, or successive halving; by default random with "
+          .. "ranges or --trials, else grid" },
       { name = "trials", type = "integer", value = "N", min = 1,
-        doc = "how many (default: the whole grid, or 10)" },
-      { name = "jobs", type = "integer", value = "N", min = 1, doc = "at a time (default 1)" },
+        doc = "number of trials (default: the whole grid, or 10)" },
+      { name = "jobs", type = "integer", value = "N", min = 1, doc = "trials at a time (default "
+        .. "1)" },
       { name = "eta", type = "integer", value = "N", min = 2,
-        doc = "of halving: one trial in N goes on, for N times as long (default 3)" },
+        doc = "for halving: one trial in N continues, for N times as long (default 3)" },
       { name = "dir", type = "string", value = "FOLDER",
         doc = "folder of the sweep; by default ltrain_sweeps/<name of the script>" },
       { name = "sweep_seed", type = "integer", value = "N", min = 0,
         doc = "seed of random values (default 0)" },
       { name = "rehearse", type = "boolean", value = "true|false",
-        doc = "run a batch of the first trial before all others, to find options that nobody knows "
-          .. "and a metric that is not logged (default true)" },
+        doc = "run one batch of the first trial first, to find unknown options and a metric that "
+          .. "is not logged (default true)" },
       { name = "retry_failed", type = "boolean", value = "true|false",
-        doc = "run trials again that have failed" },
+        doc = "run failed trials again" },
       { name = "dashboard", type = "boolean", value = "true|false",
-        doc = "show the trials in a browser while the sweep goes on" },
+        doc = "show the trials in a browser while the sweep is running" },
       { name = "dashboard_control", type = "boolean", value = "true|false",
-        doc = "let dashboards stop trials and have them save" },
+        doc = "let dashboards stop trials or request checkpoints" },
     },
     doc = "train a script with several values of its options",
-    text = "Every other option is one of the script (lt.args) or of the Trainer: --lr "
-      .. "1e-4,1e-3 tries both\nvalues, --width 64..512 draws from a range (in logarithms "
-      .. "if it spans a factor of 10), a single\nvalue is for all trials; values with "
-      .. "commas in them are separated by semicolons. Each trial is a\nprocess and the "
-      .. "folder of a run; sweep.csv in the folder of the sweep is their table. The "
-      .. "same\ncommand continues a sweep that was ended, with the trials that are "
-      .. "missing." },
+    text = "All other options are those of the script (lt.args) or of the Trainer: --lr "
+      .. "1e-4,1e-3 tries both\nvalues, --width 64..512 draws from a range (log-uniformly if it "
+      .. "spans a factor of 10), a single\nvalue applies to all trials; values that contain commas "
+      .. "are separated by semicolons. Each trial\nis a process with the folder of a run; "
+      .. "sweep.csv in the folder of the sweep lists them. The same\ncommand resumes a sweep, "
+      .. "with the missing trials." },
 }
 
 return words

@@ -1,4 +1,4 @@
---- stdlib/autograd/Function.lua: lt.Function, a function with a derivative of its own.
+--- stdlib/autograd/Function.lua: lt.Function, a function with a custom derivative.
 --
 --   local lt = require "ltrain"
 --   local exp = lt.Function{
@@ -18,8 +18,8 @@
 --   -- prints: tensor([1.0000, 2.7183])
 --
 -- `forward` runs without gradients. `backward` gets a gradient for each result of `forward` (zeros
--- where none arrived) and returns one for each argument, nil for those that are not tensors; the
--- operations in it are differentiated in their turn where `create_graph` asks for it.
+-- where none arrived) and returns one for each argument, nil for those that are not tensors; with
+-- `create_graph` the operations in it are differentiated in turn.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -32,9 +32,9 @@ local record = c.runtime.record_function
 -- What forward and backward share.
 local Context = class.extend(nil, "FunctionContext")
 
---- Keeps tensors for backward, in `forward`, at most once: arguments, results, and what was made
---- between them. Writing into one of them in place before backward is an error. Other values may be
---- set as fields of `ctx`; a tensor kept so is not watched.
+--- Saves tensors for backward; call it in `forward`, at most once: arguments, results, and
+--- intermediate tensors. Writing to one of them in place before backward is an error. Other values
+--- may be set as fields of `ctx`; writes to tensors in such fields are not detected.
 function Context:save_for_backward(...)
   local list = table.pack(...)
   for i = 1, list.n do
@@ -45,17 +45,17 @@ function Context:save_for_backward(...)
   self._saved = list
 end
 
---- The short name of save_for_backward.
+--- Alias of save_for_backward.
 Context.save = Context.save_for_backward
 
---- Returns what was saved, in that order; in `backward`.
+--- Returns the saved tensors in the same order; call it in `backward`.
 function Context:saved_tensors()
   local list = rawget(self, "_given")
   if not list then errors.blame("saved_tensors: it is for backward: nothing is saved yet") end
   return table.unpack(list, 1, list.n)
 end
 
---- Says that results of `forward` have no gradient.
+--- Marks results of `forward` that have no gradient.
 function Context:mark_non_differentiable(...)
   local marked = rawget(self, "_constant") or {}
   for _, y in ipairs { ... } do marked[y] = true end
@@ -68,14 +68,14 @@ local OPTIONS <const> = {
   forward = { type = "function", required = true, doc = "forward(ctx, ...) computes the results" },
   backward = { type = "function", required = true,
     doc = "backward(ctx, gradients of the results ...) returns those of the arguments" },
-  name = { type = "string", default = "Function", doc = "what error texts call it" },
+  name = { type = "string", default = "Function", doc = "its name in error messages" },
   once_differentiable = { type = "boolean", default = false,
-    doc = "backward cannot be differentiated: doing so is an error" },
+    doc = "backward is not differentiable: differentiating it is an error" },
 }
 
---- lt.Function{forward = f, backward = g}: call it as a function. `ctx` has save_for_backward,
+--- lt.Function{forward = f, backward = g}: returns a callable. `ctx` has save_for_backward,
 --- saved_tensors, mark_non_differentiable, and the list `needs_input_grad`: whether the gradient of
---- each argument is wanted.
+--- each argument is needed.
 function Function:init(options)
   local o = config.check(options, OPTIONS, "lt.Function")
   for name, value in next, o do self[name] = value end

@@ -1,4 +1,4 @@
---- stdlib/autograd/backward.lua: lt.autograd.backward, one backward from several tensors.
+--- stdlib/autograd/backward.lua: lt.autograd.backward, a backward pass from several tensors.
 --
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -6,11 +6,12 @@ local errors = require "ltrain.core.errors"
 
 local ROWS <const> = config.signature {
   { "grad_tensors", type = "tensor|table",
-    doc = "their gradients, one or a list; false, or nothing, for a tensor of one element" },
-  { "retain_graph", type = "boolean", doc = "keep saved values; by default as create_graph" },
-  { "create_graph", type = "boolean", default = false, doc = "record the backward itself" },
+    doc = "their gradients, one or a list; false or nil for a tensor with one element" },
+  { "retain_graph", type = "boolean", doc = "keep saved values; by default the value of "
+    .. "create_graph" },
+  { "create_graph", type = "boolean", default = false, doc = "record the backward pass itself" },
   { "inputs", type = "tensor|table",
-    doc = "the leaves whose `grad` gets something: one or a list; by default all" },
+    doc = "the leaves whose `grad` is accumulated: one or a list; by default all" },
 }
 
 local function as_list(value) return c.is_tensor(value) and { value } or value end

@@ -1,4 +1,4 @@
---- stdlib/autograd/func.lua: lt.func, functions that make functions: gradients, Jacobians, batches.
+--- stdlib/autograd/func.lua: lt.func, function transforms: gradients, Jacobians, vmap.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(2, 1)
@@ -11,10 +11,10 @@
 --   print(table.concat(grads.weight.shape, " "), table.concat(grads.bias.shape, " "))
 --   -- prints: 5 1 2	5 1
 --
--- As torch.func. Arguments may be tensors or tables of them of any depth, and derivatives by a
--- table are such a table. Positions of arguments (`argnums`) and dims count from 1; a list of
--- positions gives a list. A function with several results returns several values, which are a list
--- in what is made of them. The functions may be nested. lt.autograd.functional has the same
+-- As torch.func. Arguments may be tensors or nested tables of tensors; derivatives with respect to
+-- a table are a table of the same structure. Positions of arguments (`argnums`) and dims count from
+-- 1; a list of positions gives a list of derivatives. For functions that return several values,
+-- derivatives are lists. The transforms may be nested. lt.autograd.functional has the same
 -- derivatives as values instead of functions.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -112,8 +112,8 @@ end
 local function check_function(fn, who) config.argument(fn, "function", who, "func") end
 
 --- func.grad(func, argnums, has_aux): a function that returns the gradient of `func`, which returns
---- a tensor without dims, by its arguments `argnums` (1). With `has_aux` func returns one value
---- more, which comes after the gradient.
+--- a scalar tensor, with respect to its arguments `argnums` (1). With `has_aux`, func returns an
+--- additional value, which is returned after the gradient.
 function func.grad(fn, ...)
   local o = config.arguments("grad", PLACES, ...)
   check_function(fn, "grad")
@@ -125,7 +125,7 @@ function func.grad(fn, ...)
 end
 
 --- func.grad_and_value(func, argnums, has_aux): a function that returns the gradient, the value of
---- `func`, and with `has_aux` what else it returned.
+--- `func`, and with `has_aux` its additional value.
 function func.grad_and_value(fn, ...)
   local o = config.arguments("grad_and_value", PLACES, ...)
   check_function(fn, "grad_and_value")
@@ -152,13 +152,15 @@ local function jacobian(who, fn, o)
 end
 
 --- func.jacrev(func, argnums, has_aux): a function that returns the derivatives of every element of
---- the results by every element of the arguments: tensors [y.shape..., x.shape...], in tables as
---- the results are, and in them as the arguments are. One backward for each element of the results.
+--- the results with respect to every element of the arguments: tensors [y.shape..., x.shape...], in
+--- tables structured like the results and, within them, like the arguments. It runs one backward
+--- pass for each element of the results.
 function func.jacrev(fn, ...)
   return (jacobian("jacrev", fn, config.arguments("jacrev", PLACES, ...)))
 end
 
---- func.jacfwd(func, argnums, has_aux): the same, by backward too: there is no forward mode.
+--- func.jacfwd(func, argnums, has_aux): the same as jacrev: there is no forward-mode
+--- differentiation.
 function func.jacfwd(fn, ...)
   return (jacobian("jacfwd", fn, config.arguments("jacfwd", PLACES, ...)))
 end
@@ -199,9 +201,9 @@ local function any_requires_grad(list)
   return false
 end
 
---- func.vjp(func, ...): the results of func(...), and a function that returns, for a tensor or
---- table like the results, its product with the Jacobian, a value for each argument. {has_aux =
---- true} may come last: func returns one value more, which comes third.
+--- func.vjp(func, ...): the results of func(...), and a function that returns the product of a
+--- tensor or table like the results with the Jacobian, one value for each argument. With {has_aux =
+--- true} as the last argument, func returns an additional value, which comes third.
 function func.vjp(fn, ...)
   check_function(fn, "vjp")
   local args = table.pack(...)
@@ -228,8 +230,8 @@ end
 local JVP <const> = config.signature { { "has_aux", type = "boolean", default = false } }
 
 --- func.jvp(func, primals, tangents, {has_aux = false}): the results of func at the list of
---- arguments `primals`, the product of the Jacobian and `tangents`, which are like them, and with
---- `has_aux` what else func returned. By two backwards.
+--- arguments `primals`, the product of the Jacobian and `tangents`, which have the same structure,
+--- and with `has_aux` the additional value of func. Takes two backward passes.
 function func.jvp(fn, primals, tangents, ...)
   local who <const> = "jvp"
   local o = config.arguments(who, JVP, ...)
@@ -254,16 +256,16 @@ end
 --- func.vmap(func, in_dims, out_dims, randomness): see lt.vmap.
 func.vmap = vmap
 
---- func.functional_call(module, tensors, args, options): what the module returns for the arguments
---- `args`, one or a list, with the tensors of a table by name (or of several, in a list) in place
---- of its parameters and buffers, as state_dict names them. The module is not changed; gradients
---- reach the tensors given. A name that the module lacks is an error. Options: `strict` (false:
---- what is not given stays the module's own, else it is an error), `tie_weights` (true: a tensor
---- that the module has in several places is replaced in all of them).
+--- func.functional_call(module, tensors, args, options): calls the module with the arguments
+--- `args`, one or a list, with its parameters and buffers replaced by a table of tensors (or a list
+--- of tables) with the names of state_dict. The module is not changed; gradients flow to the given
+--- tensors. An unknown name is an error. Options: `strict` (false; true: a missing name is an
+--- error), `tie_weights` (true: a tensor that occurs in several places of the module is replaced in
+--- all of them).
 func.functional_call = functional_call.call
 
---- func.stack_module_state(modules): two tables by name, of the parameters of modules that are made
---- alike, stacked along a new first dim, and of their buffers: for vmap over functional_call.
+--- func.stack_module_state(modules): the parameters of modules of the same architecture, stacked
+--- along a new first dim, and their buffers, as two tables by name: for vmap over functional_call.
 func.stack_module_state = functional_call.stack
 
 return exact.all(func, "func")

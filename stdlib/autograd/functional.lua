@@ -10,9 +10,10 @@
 --   -- prints: tensor(9.)	tensor([ 6., 12.])
 --
 -- As torch.autograd.functional: a function gets `inputs`, a tensor or a list of tensors, and
--- returns a tensor, several, or a list. What is a list there is one in the results. The options of
--- all are `create_graph` (false: results have no history) and `strict` (false: what does not depend
--- on an input has zeros, else it is an error). lt.func has functions that make functions of these.
+-- returns one or several tensors, or a list. Results are lists where inputs or outputs are. All
+-- take the options `create_graph` (false: results have no history) and `strict` (false: derivatives
+-- are zero if a result does not depend on an input; true: this is an error). lt.func has the same
+-- derivatives as function transforms.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local derivatives = require "ltrain.autograd.derivatives"
@@ -134,9 +135,9 @@ local function jacobian(who, func, inputs, o)
 end
 
 --- functional.jacobian(func, inputs, create_graph, strict): the derivatives of every element of the
---- results by every element of the inputs: a tensor [y.shape..., x.shape...], a list by inputs or
---- by results, or a list by results of lists by inputs. One backward for each element of the
---- results.
+--- results with respect to every element of the inputs: a tensor [y.shape..., x.shape...], a list
+--- over inputs or results, or a list over results of lists over inputs. It runs one backward pass
+--- for each element of the results.
 function functional.jacobian(func, inputs, ...)
   local o = config.arguments("jacobian", PLAIN, ...)
   local _ <close> = c.enable_grad()
@@ -144,7 +145,7 @@ function functional.jacobian(func, inputs, ...)
 end
 
 --- functional.hessian(func, inputs, create_graph, strict): the second derivatives of a function
---- that returns one number: a tensor [x.shape..., x.shape...], or a list of lists.
+--- that returns a scalar: a tensor [x.shape..., x.shape...], or a list of lists.
 function functional.hessian(func, inputs, ...)
   local who <const> = "hessian"
   local o = config.arguments(who, PLAIN, ...)
@@ -160,8 +161,8 @@ function functional.hessian(func, inputs, ...)
   return many and made or made[1]
 end
 
---- functional.vjp(func, inputs, v, create_graph, strict): the results, and v times the Jacobian, by
---- inputs. v is as the results are; it may be left out where they are one number.
+--- functional.vjp(func, inputs, v, create_graph, strict): the results, and v times the Jacobian,
+--- for each input. v has the shape of the results; it may be omitted if the result is a scalar.
 function functional.vjp(func, inputs, ...)
   local o = config.arguments("vjp", WITH_V, ...)
   local _ <close> = c.enable_grad()
@@ -172,8 +173,8 @@ function functional.vjp(func, inputs, ...)
   return finished(call, call.ys, call.several), finished(call, made, call.many)
 end
 
---- functional.jvp(func, inputs, v, create_graph, strict): the results, and the Jacobian times v, by
---- results. v is as the inputs are. By two backwards.
+--- functional.jvp(func, inputs, v, create_graph, strict): the results, and the Jacobian times v,
+--- for each result. v has the shape of the inputs. Takes two backward passes.
 function functional.jvp(func, inputs, ...)
   local o = config.arguments("jvp", WITH_V, ...)
   local _ <close> = c.enable_grad()
@@ -205,8 +206,8 @@ local function vhp(who, func, inputs, ...)
   return finished(call, call.ys, false), finished(call, made, call.many)
 end
 
---- functional.vhp(func, inputs, v, create_graph, strict): the result, which is one number, and v
---- times the Hessian, by inputs. v is as the inputs are.
+--- functional.vhp(func, inputs, v, create_graph, strict): the result, a scalar, and v times the
+--- Hessian, for each input. v has the shape of the inputs.
 function functional.vhp(func, inputs, ...) return vhp("vhp", func, inputs, ...) end
 
 --- functional.hvp(func, inputs, v, create_graph, strict): the same, as the Hessian is symmetric.

@@ -38,8 +38,8 @@ local function gradient_of(f, n, who)
 end
 
 --- Whether the second derivatives of f(table.unpack(inputs)) agree with central differences: its
---- gradients by the inputs, and by the gradients of the results, for which numbers are made up. The
---- options of `lt.gradcheck`.
+--- gradients with respect to the inputs, and to the gradients of the results, for which random
+--- numbers are used. The options of `lt.gradcheck`.
 return function(f, inputs, options)
   local who = "gradgradcheck"
   local o = config.check(options, differences.OPTIONS, who)

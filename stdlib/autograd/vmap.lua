@@ -1,13 +1,12 @@
---- stdlib/autograd/vmap.lua: lt.vmap, a function of one sample made one of batches.
+--- stdlib/autograd/vmap.lua: lt.vmap, vectorizes a function of one sample over a batch.
 --
 --   local lt = require "ltrain"
 --   local dot = lt.vmap(function(a, b) return (a * b):sum() end)
 --   print(dot(lt.ones(3, 4), lt.ones(3, 4)))
 --   -- prints: tensor([4., 4., 4.])
 --
--- It calls the function once for each sample, in a loop, and stacks what it returns: any function
--- may be given, and it costs what the calls cost. An operation that takes batches by itself is
--- faster.
+-- It calls the function once for each sample, in a loop, and stacks the results: it works with any
+-- function, but batched operations are faster.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -15,13 +14,13 @@ local nested = require "ltrain.autograd.nested"
 
 local ROWS <const> = config.signature {
   { "in_dims", type = "integer|table", default = 1,
-    doc = "dim of the batch: one for all arguments, or a list of one for each; false where an "
-      .. "argument has none; a table for an argument that is a table" },
+    doc = "batch dim: one for all arguments, or a list with one for each; false for arguments "
+      .. "without; a table for an argument that is a table" },
   { "out_dims", type = "integer|table", default = 1,
-    doc = "where the batch's dim is in the results: one for all, or a list" },
+    doc = "position of the batch dim in the results: one for all, or a list" },
   { "randomness", type = "string", default = "error", choices = { "error", "different", "same" },
-    doc = "random numbers of the calls: an error, drawn for each, or the same for all" },
-  { "chunk_size", type = "integer", min = 1, doc = "without effect: samples go one by one" },
+    doc = "random numbers in the calls: an error, different in each, or the same in all" },
+  { "chunk_size", type = "integer", min = 1, doc = "no effect: samples are processed one by one" },
 }
 
 local function place(x, dim, k)
@@ -109,8 +108,7 @@ local function watch(randomness)
 end
 
 --- lt.vmap(func, in_dims, out_dims, randomness): a function that calls `func` for each sample of
---- its arguments and stacks the results. As torch.vmap; dims count from 1, and false takes the
---- place of None.
+--- its arguments and stacks the results. As torch.vmap; dims count from 1, and false replaces None.
 return function(func, ...)
   local o = config.arguments("vmap", ROWS, ...)
   config.argument(func, "function", "vmap", "func")

@@ -54,7 +54,7 @@ local function compare(a, b)
   return overlap, union, around
 end
 
---- Intersection over union [N, M] of each two boxes.
+--- Intersection over union [N, M] of all pairs of boxes.
 ---@param a Tensor [N, 4]
 ---@param b Tensor [M, 4]
 function boxes.box_iou(a, b)
@@ -62,7 +62,8 @@ function boxes.box_iou(a, b)
   return overlap / union
 end
 
---- The same, less the share of the least box around both that neither covers (Rezatofighi 2019).
+--- The same, minus the fraction of the smallest enclosing box that neither covers (Rezatofighi
+--- 2019).
 ---@param a Tensor [N, 4]
 ---@param b Tensor [M, 4]
 function boxes.generalized_box_iou(a, b)
@@ -85,7 +86,7 @@ local FROM_CORNERS <const> = {
 }
 
 --- Boxes in another format: "xyxy" (corners), "xywh" (a corner, width, height) or "cxcywh" (the
---- middle, width, height).
+--- center, width, height).
 ---@param x Tensor [N, 4]
 ---@param in_fmt string
 ---@param out_fmt string
@@ -98,7 +99,7 @@ function boxes.box_convert(x, in_fmt, out_fmt)
   return out
 end
 
---- Boxes cut where an image of `size` {height, width} ends.
+--- Boxes clipped to an image of `size` {height, width}.
 ---@param x Tensor [N, 4]
 ---@param size table
 function boxes.clip_boxes_to_image(x, size)
@@ -140,8 +141,8 @@ local function suppress(x, scores, threshold)
   return out
 end
 
---- Non-maximum suppression: ids (i64, from 0) of the boxes that are kept, in falling order of
---- scores: each that overlaps one before it by more than `iou_threshold` is left out.
+--- Non-maximum suppression: ids (i64, from 0) of the boxes that are kept, in descending order of
+--- scores; boxes whose IoU with a kept box exceeds `iou_threshold` are removed.
 ---@param x Tensor [N, 4]
 ---@param scores Tensor [N]
 ---@param iou_threshold number
@@ -153,7 +154,7 @@ function boxes.nms(x, scores, iou_threshold)
   return out
 end
 
---- The same among boxes of equal `ids` (classes) alone.
+--- The same, separately for boxes of each of the `ids` (classes).
 ---@param x Tensor [N, 4]
 ---@param scores Tensor [N]
 ---@param ids Tensor [N]

@@ -1,9 +1,9 @@
---- stdlib/callbacks/BackboneFinetuning.lua: trains the rest of a module first, then its backbone
--- with a learning rate that grows to that of the rest.
+--- stdlib/callbacks/BackboneFinetuning.lua: trains the other parameters of a module first, then
+--- also its backbone, with a learning rate that grows to theirs.
 --
--- The module has a field `backbone` (or of the name that is given). Its parameters are frozen
--- before configure_optimizers: give the optimizer those with requires_grad. From the epoch on they
--- are a group of parameters of their own.
+-- The backbone is the module's field `backbone`, or another one. Its parameters are frozen before
+-- configure_optimizers: give the optimizer those with requires_grad. At the given epoch they become
+-- a separate parameter group.
 local BaseFinetuning = require "ltrain.callbacks.BaseFinetuning"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -14,17 +14,18 @@ local BackboneFinetuning = BaseFinetuning:extend("BackboneFinetuning")
 
 local OPTIONS <const> = {
   unfreeze_backbone_at_epoch = { type = "integer", default = 10, min = 0,
-    doc = "the epoch (from 0) from which on the backbone trains" },
+    doc = "the epoch (from 0) from which the backbone is trained" },
   backbone = { type = "string", default = "backbone", doc = "the module's field" },
   lambda_func = { type = "function",
-    doc = "function(epoch) that returns by what the learning rate of the backbone is multiplied "
-      .. "at each epoch; 2 by default" },
+    doc = "function(epoch) that returns the factor by which the backbone's learning rate is "
+      .. "multiplied at each epoch; 2 by default" },
   backbone_initial_ratio_lr = { type = "number", default = 0.1, above = 0,
-    doc = "its first learning rate, divided by that of the first group" },
-  backbone_initial_lr = { type = "number", above = 0, doc = "its first learning rate, instead" },
+    doc = "its initial learning rate, as a fraction of that of the first group" },
+  backbone_initial_lr = { type = "number", above = 0, doc = "its initial learning rate, instead" },
   should_align = { type = "boolean", default = true,
     doc = "its learning rate does not exceed that of the first group" },
-  train_bn = { type = "boolean", default = true, doc = "batch norm of the backbone always trains" },
+  train_bn = { type = "boolean", default = true, doc = "always train batch norm layers of the "
+    .. "backbone" },
   verbose = { type = "boolean", default = false, doc = "print learning rates" },
 }
 
@@ -64,7 +65,7 @@ local function raise(self, epoch, optimizer)
   optimizer.param_groups[self._group].lr, self._lr = lr, lr
 end
 
---- Unfreezes the backbone at its epoch, and changes its learning rate at those that follow.
+--- Unfreezes the backbone at its epoch, and changes its learning rate at later epochs.
 function BackboneFinetuning:finetune_function(module, epoch, optimizer)
   if epoch == self.unfreeze_backbone_at_epoch then
     unfreeze(self, module, optimizer)

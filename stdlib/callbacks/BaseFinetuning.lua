@@ -1,9 +1,9 @@
---- stdlib/callbacks/BaseFinetuning.lua: for callbacks that freeze parts of a module and let them
--- train later.
+--- stdlib/callbacks/BaseFinetuning.lua: the base class of callbacks that freeze parts of a module
+--- and unfreeze them later.
 --
--- A subclass overrides `freeze_before_training(module)`, which comes before configure_optimizers,
--- and `finetune_function(module, epoch, optimizer)`, at the start of each epoch. A run that resumes
--- has the groups of parameters that were added, and what was unfrozen trains.
+-- A subclass overrides `freeze_before_training(module)`, which is called before
+-- configure_optimizers, and `finetune_function(module, epoch, optimizer)`, called at the start of
+-- each epoch. A resumed run restores added parameter groups and unfrozen parameters.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -57,15 +57,15 @@ end
 -- Called with a colon as well, `self:freeze(module)`: what follows is one place later then, and the
 -- last of it `of_method`.
 
---- Freezes a module, or a list of them: gradients are not computed. Options: train_bn (true):
---- batch norm trains on.
+--- Freezes a module, or a list of modules: no gradients are computed. Options: train_bn (true):
+--- batch norm layers remain trainable.
 function BaseFinetuning.freeze(modules, train_bn, of_method)
   if class.is_a(modules, BaseFinetuning) then modules, train_bn = train_bn, of_method end
   if type(train_bn) == "table" then train_bn = train_bn.train_bn end
   set_grad(modules, false, train_bn ~= false)
 end
 
---- Makes all parameters of a module, or of a list of them, trainable.
+--- Makes all parameters of a module, or of a list of modules, trainable.
 function BaseFinetuning.make_trainable(modules, of_method)
   set_grad(class.is_a(modules, BaseFinetuning) and of_method or modules, true)
 end
@@ -89,8 +89,8 @@ local UNFREEZE <const> = {
   train_bn = { type = "boolean", default = true, choices = { true } }, -- it trains with the others
 }
 
---- Makes a module trainable, and adds its parameters that the optimizer lacks as a group: with the
---- learning rate `lr`; nil: that of the first group divided by `initial_denom_lr` (10). Returns
+--- Makes a module trainable, and adds its parameters that are not in the optimizer as a group with
+--- the learning rate `lr`; nil: that of the first group divided by `initial_denom_lr` (10). Returns
 --- whether there were any.
 function BaseFinetuning:unfreeze_and_add_param_group(module, optimizer, lr, initial_denom_lr)
   if optimizer == nil and type(module) == "table" and getmetatable(module) == nil then
@@ -108,12 +108,12 @@ function BaseFinetuning:unfreeze_and_add_param_group(module, optimizer, lr, init
   return true
 end
 
---- To be overridden: freezes what does not train at first.
+--- To be overridden: freezes what is not trained at first.
 function BaseFinetuning:freeze_before_training(module) -- luacheck: ignore 212
   errors.blame("%s: freeze_before_training is not defined", getmetatable(self).__name)
 end
 
---- To be overridden: what changes at the start of an epoch (from 0), for each optimizer.
+--- To be overridden: called at the start of each epoch (from 0) for each optimizer.
 function BaseFinetuning:finetune_function(module, epoch, optimizer) -- luacheck: ignore 212
   errors.blame("%s: finetune_function is not defined", getmetatable(self).__name)
 end

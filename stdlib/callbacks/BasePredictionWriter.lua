@@ -1,4 +1,4 @@
---- stdlib/callbacks/BasePredictionWriter.lua: a base class of callbacks that write predictions.
+--- stdlib/callbacks/BasePredictionWriter.lua: the base class of callbacks that write predictions.
 --
 --   local lt = require "ltrain"
 --   local Writer = lt.callbacks.BasePredictionWriter:extend("Writer")
@@ -14,12 +14,12 @@
 --   -- prints: 3	70
 --
 -- A subclass defines write_on_batch_end, write_on_epoch_end or both. `batch_indices` are the
--- positions in the data set of the samples of a batch, as `get` takes them, whichever rank read
--- them: nil where the loader does not know them, as of iterable data sets.
+-- positions in the data set of the samples of a batch, as for `get`, on any rank; nil if they are
+-- unknown, as for iterable data sets.
 --
--- At the end of a batch each rank writes its own. At the end of all, rank 0 has all predictions, in
--- the order of the data, and it alone is called; other ranks only if their predictions stay theirs
--- (use_distributed_sampler = false).
+-- At the end of a batch each rank writes its own predictions. At the end, write_on_epoch_end is
+-- called on rank 0 only, with all predictions in the order of the data; on other ranks only if
+-- predictions are not gathered (use_distributed_sampler = false).
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -29,7 +29,7 @@ local BasePredictionWriter = Callback:extend("BasePredictionWriter")
 --- It runs on all ranks.
 BasePredictionWriter.all_ranks = true
 
---- The predict loop finds out which samples batches have.
+--- The predict loop determines the samples of each batch.
 BasePredictionWriter.wants_batch_indices = true
 
 BasePredictionWriter.__arguments = "| write_interval"

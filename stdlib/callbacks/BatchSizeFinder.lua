@@ -1,10 +1,10 @@
---- stdlib/callbacks/BatchSizeFinder.lua: finds the largest batch size that fits into the memory of
---- the device, before training begins.
+--- stdlib/callbacks/BatchSizeFinder.lua: finds the largest batch size that fits into the device's
+--- memory, before training begins.
 --
--- Copies of the module are trained for some steps, each with another batch size, until the runtime
--- says that a device is out of memory. The size that is found is set where the module, its hparams
--- or the data module have the field `batch_size` (or the one that is named), which train_dataloader
--- reads. The module itself, and what is drawn, are as they were.
+-- Copies of the module are trained for a few steps, each with another batch size, until the device
+-- runs out of memory. The result is assigned to the field `batch_size` (or another one) of the
+-- module, its hparams or the data module, which train_dataloader reads. The module itself, and the
+-- random numbers of training, are not affected.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -13,20 +13,20 @@ local errors = require "ltrain.core.errors"
 
 local BatchSizeFinder = Callback:extend("BatchSizeFinder")
 
---- It runs on all ranks; there must be one.
+--- It must run on a single rank.
 BatchSizeFinder.all_ranks = true
 
 local OPTIONS <const> = {
   mode = { type = "string", default = "power", choices = { "power", "binsearch" },
     doc = "double the size until it does not fit; binsearch then also bisects" },
   steps_per_trial = { type = "integer", default = 3, min = 1,
-    doc = "optimizer steps of each size" },
+    doc = "optimizer steps for each size" },
   init_val = { type = "integer", default = 2, min = 1, doc = "the first size" },
-  max_trials = { type = "integer", default = 25, min = 1, doc = "how many sizes at most" },
+  max_trials = { type = "integer", default = 25, min = 1, doc = "maximum number of sizes" },
   batch_arg_name = { type = "string", default = "batch_size",
     doc = "name of the field, of the module, its hparams or the data module" },
   margin = { type = "number", default = 0.05, min = 0, below = 1,
-    doc = "of binsearch: this part of the size that was found is taken off" },
+    doc = "for binsearch: this fraction of the result is subtracted" },
   max_val = { type = "integer", default = 8192, min = 1, doc = "the largest size" },
 }
 

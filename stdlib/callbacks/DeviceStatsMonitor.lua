@@ -2,9 +2,9 @@
 -- of batches.
 --
 -- Rows have names like "DeviceStatsMonitor.on_train_batch_start/memory_allocated": of a GPU
--- memory_allocated, max_memory_allocated, memory_reserved (bytes); of the CPU cpu_percent (this
--- process, 100 is one core), cpu_rss_bytes (its memory), cpu_vm_percent and cpu_swap_percent (of
--- the machine, in use).
+-- memory_allocated, max_memory_allocated, memory_reserved (bytes); of the CPU cpu_percent (of this
+-- process; 100 is one core), cpu_rss_bytes (its memory), cpu_vm_percent and cpu_swap_percent (in
+-- use on the machine).
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -18,8 +18,9 @@ DeviceStatsMonitor.keeps_epoch = true
 
 local OPTIONS <const> = {
   cpu_stats = { type = "boolean",
-    doc = "log those of the CPU; by default only where that is the device" },
-  filter_keys = { type = "table", doc = "log only what has one of these texts in its name" },
+    doc = "log CPU statistics; by default only if the CPU is the device" },
+  filter_keys = { type = "table", doc = "log only statistics whose name contains one of these "
+    .. "strings" },
 }
 
 DeviceStatsMonitor.__arguments = "| cpu_stats"

@@ -1,5 +1,5 @@
---- stdlib/callbacks/EMAWeightAveraging.lua: an exponential moving average of the weights, with
--- which is validated and which is saved.
+--- stdlib/callbacks/EMAWeightAveraging.lua: keeps an exponential moving average of the weights,
+--- which is used for validation and saved.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(1, 1)
@@ -17,12 +17,12 @@ local EMAWeightAveraging = WeightAveraging:extend("EMAWeightAveraging")
 
 EMAWeightAveraging.options = {
   decay = { type = "number", default = 0.999, min = 0, max = 1,
-    doc = "the average's share in the new average" },
+    doc = "weight of the previous average in the new one" },
   update_every_n_steps = { type = "integer", default = 1, min = 1,
     doc = "optimizer steps between updates" },
   update_starting_at_step = { type = "integer", min = 0, doc = "no update before this step" },
   update_starting_at_epoch = { type = "integer", min = 0,
-    doc = "also update after each epoch, from this one on" },
+    doc = "also update after each epoch, starting with this one" },
   device = WeightAveraging.options.device, use_buffers = WeightAveraging.options.use_buffers,
 }
 
@@ -32,7 +32,7 @@ EMAWeightAveraging.__arguments = "| device use_buffers decay update_every_n_step
 --- EMAWeightAveraging{decay = 0.999}
 function EMAWeightAveraging:init(options) WeightAveraging.init(self, options) end
 
---- Whether the weights are taken in after a step, or after an epoch.
+--- Whether to update the average after a step, or after an epoch.
 function EMAWeightAveraging:should_update(step, epoch)
   if step then
     return step % self.update_every_n_steps == 0 and step >= (self.update_starting_at_step or 0)
@@ -40,7 +40,7 @@ function EMAWeightAveraging:should_update(step, epoch)
   return self.update_starting_at_epoch ~= nil and epoch >= self.update_starting_at_epoch
 end
 
---- The average of a module.
+--- Creates the average of a module.
 function EMAWeightAveraging:make_average(module)
   return AveragedModel(module, { decay = self.decay, use_buffers = self.use_buffers,
     device = self.device })

@@ -1,4 +1,4 @@
---- stdlib/callbacks/EarlyStopping.lua: ends the fit when a logged metric stops improving.
+--- stdlib/callbacks/EarlyStopping.lua: stops the fit when a logged metric stops improving.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -19,16 +19,16 @@ local OPTIONS <const> = {
   min_delta = { type = "number", default = 0.0, min = 0,
     doc = "smaller changes are not an improvement" },
   patience = { type = "integer", default = 3, min = 0,
-    doc = "checks without improvement after which the fit ends" },
+    doc = "number of checks without improvement after which the fit stops" },
   verbose = { type = "boolean", default = false, doc = "print each improvement" },
   mode = { type = "string", default = "min", choices = { "min", "max" },
     doc = "whether smaller or larger is better" },
   strict = { type = "boolean", default = true,
     doc = "raise an error if the metric was not logged" },
   check_finite = { type = "boolean", default = true,
-    doc = "end the fit if the metric is nan or inf" },
-  stopping_threshold = { type = "number", doc = "end the fit if the metric is better than this" },
-  divergence_threshold = { type = "number", doc = "end the fit if the metric is worse than this" },
+    doc = "stop if the metric is nan or inf" },
+  stopping_threshold = { type = "number", doc = "stop if the metric is better than this" },
+  divergence_threshold = { type = "number", doc = "stop if the metric is worse than this" },
   check_on_train_epoch_end = { type = "boolean",
     doc = "check at the end of epochs, not after validation; by default depends on the Trainer" },
 }

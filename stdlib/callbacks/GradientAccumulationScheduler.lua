@@ -1,5 +1,5 @@
---- stdlib/callbacks/GradientAccumulationScheduler.lua: how many batches an optimizer step has, by
--- epochs.
+--- stdlib/callbacks/GradientAccumulationScheduler.lua: sets the number of accumulated batches by
+--- epoch.
 local Callback = require "ltrain.core.Callback"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -12,8 +12,8 @@ GradientAccumulationScheduler.keeps_epoch = true
 
 GradientAccumulationScheduler.__arguments = "scheduling"
 
---- GradientAccumulationScheduler{[0] = 1, [4] = 2}: epochs (from 0) and the number of batches from
---- them on; {scheduling = {...}} is the same.
+--- GradientAccumulationScheduler{[0] = 1, [4] = 2}: epochs (from 0) and the number of batches per
+--- optimizer step from then on; {scheduling = {...}} is the same.
 function GradientAccumulationScheduler:init(scheduling)
   if type(scheduling) ~= "table" or next(scheduling) == nil then
     errors.blame("callbacks.GradientAccumulationScheduler: a table of epochs and numbers of "

@@ -18,7 +18,7 @@ local tree = require "ltrain.core.tree"
 local LambdaCallback = Callback:extend("LambdaCallback")
 
 --- LambdaCallback{on_train_start = function(trainer, module) ... end}: functions by the names of
---- hooks of callbacks, and all_ranks = true where every rank runs them.
+--- callback hooks, and all_ranks = true to run them on every rank.
 function LambdaCallback:init(functions)
   if type(functions) ~= "table" or getmetatable(functions) then
     errors.blame("callbacks.LambdaCallback: a table of functions is needed: got %s",

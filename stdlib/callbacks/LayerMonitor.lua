@@ -1,9 +1,9 @@
---- stdlib/callbacks/LayerMonitor.lua: statistics of each parameter and of its gradient, for the
---- dashboard.
+--- stdlib/callbacks/LayerMonitor.lua: records statistics of each parameter and its gradient, for
+--- the dashboard.
 --
--- A line of layers.jsonl in the folder of the run each so many steps: mean, std, min, max and norm
--- of the finite elements of weights, and of gradients before they are clipped, and the number of
--- those that are not finite; every tenth line has histograms too.
+-- Every `every_n_steps` steps it writes a line to layers.jsonl in the folder of the run: mean, std,
+-- min, max and norm of the finite elements of weights, and of gradients before clipping, and the
+-- number of elements that are not finite; every tenth line also has histograms.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -19,9 +19,9 @@ local FILE <const> = "layers.jsonl"
 local BINS <const> = 30
 local OPTIONS <const> = {
   every_n_steps = { type = "integer", default = 50, min = 1,
-    doc = "optimizer steps between two lines" },
+    doc = "optimizer steps between lines" },
   histograms_every = { type = "integer", default = 10, min = 0,
-    doc = "lines between two that have histograms; 0: none has" },
+    doc = "lines between histograms; 0: no histograms" },
 }
 
 --- LayerMonitor{every_n_steps = 20}

@@ -1,10 +1,10 @@
 --- stdlib/callbacks/LearningRateFinder.lua: finds a learning rate before training begins (the range
 -- test of Smith 2015).
 --
--- A copy of the module is trained with a learning rate that grows with each step. The suggestion is
--- the rate at which the smoothed loss falls fastest; the module's field `lr` (or `learning_rate`,
--- or the one that is named) becomes it, which configure_optimizers then uses. The module itself,
--- and what is drawn, are as they were.
+-- A copy of the module is trained with a learning rate that grows at each step. The suggestion is
+-- the rate at which the smoothed loss falls fastest; it is assigned to the module's field `lr` (or
+-- `learning_rate`, or another one), which configure_optimizers then uses. The module itself, and
+-- the random numbers of training, are not affected.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local errors = require "ltrain.core.errors"
 
 local LearningRateFinder = Callback:extend("LearningRateFinder")
 
---- It runs on all ranks; there must be one.
+--- It must run on a single rank.
 LearningRateFinder.all_ranks = true
 
 local BETA <const> = 0.98 -- of the smoothed loss
@@ -25,7 +25,7 @@ local OPTIONS <const> = {
   mode = { type = "string", default = "exponential", choices = { "exponential", "linear" },
     doc = "how the rate grows" },
   early_stop_threshold = { type = "number|boolean", default = 4.0,
-    doc = "end if the smoothed loss is so many times its smallest value; false: never" },
+    doc = "stop if the smoothed loss exceeds its minimum by this factor; false: never" },
   update_attr = { type = "boolean", default = true, doc = "set the module's field" },
   attr_name = { type = "string",
     doc = "its name; by default lr or learning_rate, of the module or its hparams" },

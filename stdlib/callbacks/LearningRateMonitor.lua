@@ -5,7 +5,7 @@ local errors = require "ltrain.core.errors"
 
 local LearningRateMonitor = Callback:extend("LearningRateMonitor")
 
---- It runs on all ranks: learning rates are in callback_metrics too, which are equal on all ranks.
+--- It runs on all ranks: learning rates are also in callback_metrics, which are equal on all ranks.
 LearningRateMonitor.all_ranks = true
 LearningRateMonitor.keeps_epoch = true
 

@@ -1,13 +1,12 @@
 --- stdlib/callbacks/ModelCheckpoint.lua: saves the best and the last checkpoints.
 --
--- It decides in its hooks, and requests the files from the loop, which writes them at the end of
--- the batch or epoch, where a run can be resumed exactly. A file that is no longer among the best
--- is removed after the new one is complete; the file that this run was resumed from is never
--- removed, because no other file holds the state that the run continues. Names of files of other
+-- It decides in its hooks, and the loop writes the files at the end of the batch or epoch, where a
+-- run can be resumed exactly. A file that is no longer among the best is removed after the new one
+-- is complete; the file that this run was resumed from is never removed. Names of files of other
 -- callbacks are not reused.
 --
--- On several ranks rank 0 decides, by its metrics and its files, and writes; the other ranks get
--- its state, and take part if metrics of all ranks are saved.
+-- On several ranks, rank 0 decides, based on its metrics and files, and writes; the other ranks get
+-- its state, and take part in saving metrics of all ranks.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

@@ -13,9 +13,10 @@
 --   -- prints: 4
 --
 -- As Lightning's, with nn.utils.prune: `pruning_fn` is the name of one of its functions, or a class
--- below prune.BasePruningMethod. Each time part of what is left is pruned. Unless another is said,
--- what remains goes back to its first values ("the lottery ticket hypothesis", Frankle and Carbin
--- 2018). Files have the pruned weights under their plain names; a run that resumes has the masks.
+-- below prune.BasePruningMethod. Each time a fraction of the remaining elements is pruned. By
+-- default the remaining elements are then reset to their initial values ("the lottery ticket
+-- hypothesis", Frankle and Carbin 2018). Checkpoints contain the pruned weights under their plain
+-- names; a resumed run restores the masks.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -55,21 +56,22 @@ local OPTIONS <const> = {
   parameter_names = { type = "table", check = wrong_names,
     doc = "which parameters of each layer: {\"weight\", \"bias\"} by default" },
   use_global_unstructured = { type = "boolean", default = true,
-    doc = "prune all parameters together, where their elements have the least scores" },
+    doc = "prune the elements with the lowest scores over all parameters together" },
   amount = { type = "number|function", default = 0.5,
-    doc = "a number of elements, a part of those that are left, or function(epoch)" },
+    doc = "number of elements, fraction of the remaining elements, or function(epoch)" },
   apply_pruning = { type = "boolean|function", default = true,
     doc = "whether to prune, or function(epoch)" },
   make_pruning_permanent = { type = "boolean", default = true,
-    doc = "at the end of training, and in files, the parameters are plain ones again" },
+    doc = "at the end of training, and in checkpoints, parameters are plain tensors without "
+      .. "masks" },
   use_lottery_ticket_hypothesis = { type = "boolean|function", default = true,
-    doc = "whether what is left goes back to its first values, or function(epoch)" },
+    doc = "whether to reset the remaining elements to their initial values, or function(epoch)" },
   resample_parameters = { type = "boolean", default = false,
-    doc = "it gets new values instead, by the layer's reset_parameters()" },
+    doc = "draw new values instead, with the layer's reset_parameters()" },
   pruning_dim = { type = "integer", doc = "the dim of structured methods" },
   pruning_norm = { type = "number", doc = "the norm of 'ln_structured'" },
   verbose = { type = "integer", default = 0, min = 0, max = 2,
-    doc = "1: report how much is pruned, 2: of each parameter" },
+    doc = "1: report the pruned fraction, 2: also of each parameter" },
   prune_on_train_epoch_end = { type = "boolean", default = true,
     doc = "prune after an epoch of training; false: after validation" },
 }
@@ -192,7 +194,7 @@ local function report(self, before, after, amount)
   end
 end
 
---- Prunes this amount of what is left.
+--- Prunes this amount of the remaining elements.
 function ModelPruning:apply_pruning(amount)
   local o, before = self.options, statistics(self)
   if o.use_global_unstructured then
@@ -212,7 +214,7 @@ local function set(parameter, values)
   parameter:copy_(values)
 end
 
---- Gives the pruned parameters their first values, or new ones (resample_parameters).
+--- Resets the pruned parameters to their initial values, or to new ones (resample_parameters).
 function ModelPruning:apply_lottery_ticket_hypothesis()
   local drawn = {}
   for module, copy in pairs(self._copies) do
@@ -225,7 +227,7 @@ function ModelPruning:apply_lottery_ticket_hypothesis()
   end
 end
 
---- Makes the pruned parameters of a module plain ones again, with zeros.
+--- Removes the masks: the pruned parameters of a module become plain tensors with zeros.
 function ModelPruning:make_pruning_permanent(module) -- luacheck: ignore 212
   for _, entry in ipairs(walk.modules(module)) do
     for _, name in ipairs((tree.keys(rawget(entry.module, "_computed") or {}))) do

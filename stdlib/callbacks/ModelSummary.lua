@@ -1,8 +1,8 @@
 --- stdlib/callbacks/ModelSummary.lua: prints the layers and their sizes before training.
 --
--- Of a module with the field example_input_array (a tensor, or a list of the arguments of forward)
--- forward runs once, in evaluation mode, and the table has the sizes of what each layer takes and
--- returns, and its floating point operations (see nn.utils.measure_flops), as Lightning's.
+-- If the module has the field example_input_array (a tensor, or a list of the arguments of
+-- forward), forward runs once in evaluation mode, and the table shows the input and output sizes of
+-- each layer and its floating-point operations (see nn.utils.measure_flops), like Lightning's.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -17,7 +17,7 @@ ModelSummary.all_ranks = false
 
 local OPTIONS <const> = {
   max_depth = { type = "integer", default = 1, min = -1,
-    doc = "depth of the layers that are shown; -1: all, 0: none" },
+    doc = "maximum depth of the layers shown; -1: all, 0: none" },
 }
 
 ModelSummary.__arguments = "| max_depth"
@@ -123,8 +123,8 @@ local function layout(rows)
   return lines
 end
 
---- Returns the text that is printed. `to_input(x)` (optional): makes what forward takes of a part
---- of example_input_array.
+--- Returns the text that is printed. `to_input(x)` (optional): converts an element of
+--- example_input_array to an argument of forward.
 function ModelSummary.text(module, max_depth, to_input)
   local modules = walk.modules(module)
   local counts, trainable = parameter_counts(modules)

@@ -1,14 +1,14 @@
 --- stdlib/callbacks/PredictionWriter.lua: writes what predict_step returns to a file: CSV, JSON
 -- lines, or safetensors.
 --
--- predict_step returns for its batch a tensor [N, ...] or a list of N values, called "prediction"
--- in the file, or a table of such by name. Each sample is a row; in CSV a tensor [N, K] has the
--- columns name_0 ... name_K-1; safetensors holds one tensor [N, ...] by name.
+-- predict_step returns for its batch a tensor [N, ...] or a list of N values, named "prediction" in
+-- the file, or a table of these by name. Each sample is a row; in CSV a tensor [N, K] has the
+-- columns name_0 ... name_K-1; safetensors files contain one tensor [N, ...] per name.
 --
--- At the end rank 0 writes all, in the order of the data, whatever the number of ranks. With
--- write_interval = "batch" each batch is appended when it is there, so that nothing is kept: on
--- several ranks each has a file of its own ("-rank1" before the ending), and rows have the number
--- of their batch. N samples.
+-- At the end rank 0 writes all predictions, in the order of the data, with any number of ranks.
+-- With write_interval = "batch" each batch is appended at once, so that predictions are not kept in
+-- memory: on several ranks each writes its own file ("-rank1" before the extension), and rows have
+-- the number of their batch. N samples.
 local BasePredictionWriter = require "ltrain.callbacks.BasePredictionWriter"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -23,9 +23,9 @@ local FORMATS <const> = { csv = "csv", json = "jsonl", jsonl = "jsonl",
 
 local OPTIONS <const> = {
   path = { type = "string", required = true,
-    doc = "the file; with several loaders -0, -1, ... stands before its ending" },
+    doc = "the file; with several loaders -0, -1, ... is inserted before the extension" },
   format = { type = "string", choices = { "csv", "jsonl", "safetensors" },
-    doc = "by default as the ending of the path says" },
+    doc = "by default inferred from the extension of the path" },
   write_interval = { type = "string", default = "epoch", choices = { "batch", "epoch" },
     doc = "append each batch, or write all at the end" },
 }

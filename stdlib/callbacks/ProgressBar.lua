@@ -1,9 +1,8 @@
 --- stdlib/callbacks/ProgressBar.lua: a progress bar in one line of the terminal.
 --
 -- It is drawn at most ten times a second, in one line whatever the width of the terminal. Below the
--- line of an epoch it prints what was logged in its validation. If stderr is not a terminal, only
--- these two lines are written (and one for a test or validation run), so that log files are
--- readable.
+-- line of an epoch it prints the metrics of its validation. If stderr is not a terminal, only these
+-- two lines are written (and one for a test or validation run), so that log files are readable.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"

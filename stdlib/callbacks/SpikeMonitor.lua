@@ -1,10 +1,10 @@
---- stdlib/callbacks/SpikeMonitor.lua: keeps the samples of a batch whose loss jumped, for the
+--- stdlib/callbacks/SpikeMonitor.lua: records the samples of batches whose loss spikes, for the
 --- dashboard, which shows them beside the curve.
 --
--- A loss jumps where it is not finite, or further above the usual ones than they lie apart. The
--- samples of that batch are looked at one by one: training_step runs with each alone, in evaluation
--- mode, without gradients; what it logs and what it sets on `self` is dropped, and random numbers
--- are put back, so that the fit continues as it would have.
+-- A loss spikes if it is not finite, or exceeds the moving average of the loss by `threshold` times
+-- the average deviation. training_step is then run with each sample of the batch alone, in
+-- evaluation mode and without gradients, to find the samples with the highest losses; what it logs
+-- or assigns to `self` is discarded, and the random state is restored, so the fit is not affected.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -19,14 +19,15 @@ local TEXT <const> = 400 -- bytes of a sample's text
 local DECAY <const> = 0.95 -- of what is usual, with each loss
 local OPTIONS <const> = {
   metric = { type = "string", default = "train_loss",
-    doc = "the metric beside whose curve they are shown" },
+    doc = "the metric whose curve shows the spikes" },
   threshold = { type = "number", default = 6, min = 1,
-    doc = "how many usual distances above the usual loss one must be" },
+    doc = "average deviations above the average loss from which a loss is a spike" },
   warm_up = { type = "integer", default = 20, min = 1,
-    doc = "losses that are seen before any can jump" },
-  most = { type = "integer", default = 20, min = 1, doc = "batches that are kept of a run" },
+    doc = "number of losses before the first possible spike" },
+  most = { type = "integer", default = 20, min = 1, doc = "maximum number of recorded batches "
+    .. "per run" },
   samples = { type = "integer", default = 8, min = 1,
-    doc = "samples that are kept of a batch: those with the highest losses" },
+    doc = "samples recorded per batch: those with the highest losses" },
 }
 
 --- SpikeMonitor{metric = "train_loss"}

@@ -1,10 +1,10 @@
 --- stdlib/callbacks/StochasticWeightAveraging.lua: stochastic weight averaging (SWA, Izmailov et
 -- al. 2018): the mean of the weights of the last epochs, trained with another learning rate.
 --
--- From epoch `swa_epoch_start` on the learning rate goes to `swa_lrs` and stays there, in place of
--- what schedulers say, and the weights of each epoch are taken into the mean, with which is
--- validated and which is saved. After the last epoch the statistics of batch norm are computed anew
--- over the training data, by forward passes; before, they are averages of statistics.
+-- From epoch `swa_epoch_start` on the learning rate is annealed to `swa_lrs` and stays there,
+-- overriding schedulers, and the weights after each epoch are added to the mean, which is used for
+-- validation and saved. After the last epoch the batch-norm statistics are recomputed over the
+-- training data with forward passes; before, they are averages of statistics.
 local WeightAveraging = require "ltrain.callbacks.WeightAveraging"
 local AveragedModel = require "ltrain.optim.AveragedModel"
 local averaging = require "ltrain.optim.averaging"
@@ -31,13 +31,13 @@ end
 
 StochasticWeightAveraging.options = {
   swa_lrs = { type = "number|table", required = true, check = wrong_rates,
-    doc = "the learning rate, or one for each group of parameters" },
+    doc = "the learning rate, or one for each parameter group" },
   swa_epoch_start = { type = "number", default = 0.8, check = wrong_start,
-    doc = "the first epoch of the mean, or that fraction of max_epochs" },
+    doc = "the first averaged epoch, or that fraction of max_epochs" },
   annealing_epochs = { type = "integer", default = 10, min = 0,
-    doc = "epochs in which the learning rate gets there" },
+    doc = "number of epochs of the annealing" },
   annealing_strategy = { type = "string", default = "cos", choices = { "cos", "linear" },
-    doc = "how it gets there" },
+    doc = "shape of the annealing" },
   avg_fn = { type = "function",
     doc = "instead of the mean: function(average, current, n) that returns the new average" },
   device = WeightAveraging.options.device,
@@ -52,7 +52,7 @@ function StochasticWeightAveraging:init(options)
   self._rates = {} -- those at which annealing begins
 end
 
---- The mean of a module.
+--- Creates the mean of a module.
 function StochasticWeightAveraging:make_average(module)
   return AveragedModel(module, { avg_fn = self.avg_fn, use_buffers = true, device = self.device })
 end
@@ -78,7 +78,7 @@ function StochasticWeightAveraging:on_fit_start(trainer, module)
   WeightAveraging.on_fit_start(self, trainer, module)
 end
 
---- Whether the weights are taken in after an epoch.
+--- Whether to update the mean after an epoch.
 function StochasticWeightAveraging:should_update(step, epoch) -- luacheck: ignore 212
   return epoch ~= nil and epoch >= self.first_epoch
 end

@@ -1,11 +1,12 @@
---- stdlib/callbacks/ThroughputMonitor.lua: logs how many batches, samples and items (tokens) are
--- trained per second.
+--- stdlib/callbacks/ThroughputMonitor.lua: logs the number of batches, samples and items (tokens)
+--- per second.
 --
--- At each log step there is "train/time", "train/batches", "train/samples" (since the start), and,
+-- At each log step it logs "train/time", "train/batches", "train/samples" (since the start), and,
 -- over the last `window_size` batches, "train/device/batches_per_sec", ".../samples_per_sec" and,
 -- with `length_fn`, ".../items_per_sec"; on several ranks "train/batches_per_sec" and so on are
--- those of all of them. With `flops_per_batch` there are ".../flops_per_sec", and with
--- `available_flops` ".../mfu", their quotient. It waits for the device at log steps only.
+-- totals over all ranks. With `flops_per_batch` it logs ".../flops_per_sec", and with
+-- `available_flops` ".../mfu" (model FLOPs utilization), their quotient. It synchronizes with the
+-- device at log steps only.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -22,12 +23,12 @@ local OPTIONS <const> = {
     doc = "function(batch) that returns its number of samples" },
   length_fn = { type = "function", doc = "function(batch) that returns its number of items" },
   window_size = { type = "integer", default = 100, min = 2,
-    doc = "batches over which is measured" },
+    doc = "number of batches in the measured window" },
   flops_per_batch = { type = "number", above = 0,
     doc = "floating-point operations of a batch, forward and backward" },
   available_flops = { type = "number", above = 0,
     doc = "floating-point operations per second of the device" },
-  separator = { type = "string", default = "/", doc = "between the parts of names" },
+  separator = { type = "string", default = "/", doc = "separator in names" },
 }
 
 ThroughputMonitor.__arguments = "| batch_size_fn length_fn"

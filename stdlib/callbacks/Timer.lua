@@ -1,4 +1,5 @@
---- stdlib/callbacks/Timer.lua: ends the fit after a time limit. The Trainer's max_time creates one.
+--- stdlib/callbacks/Timer.lua: stops the fit after a time limit. The Trainer's max_time creates
+--- one.
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
@@ -6,12 +7,12 @@ local shape = require "ltrain.core.shape"
 
 local Timer = Callback:extend("Timer")
 
---- It runs on all ranks: the first one whose time is up ends the fit.
+--- It runs on all ranks: the first one whose time is up stops the fit.
 Timer.all_ranks = true
 
 local OPTIONS <const> = {
   duration = duration.option("seconds, 'DD:HH:MM:SS' or { weeks =, days =, hours =, minutes =, "
-    .. "seconds = }; without it time is only measured"),
+    .. "seconds = }; without it, time is only measured"),
   interval = { type = "string", default = "step", choices = { "step", "epoch" },
     doc = "when to check" },
   verbose = { type = "boolean", default = true, doc = "print when the time is up" },
@@ -42,7 +43,7 @@ function Timer:time_elapsed()
   return self.before + (self.started and self.clock() - self.started or 0.0)
 end
 
---- Returns the seconds that are left; nil without a duration.
+--- Returns the remaining seconds; nil without a duration.
 function Timer:time_remaining()
   return self.duration and math.max(self.duration - self:time_elapsed(), 0.0)
 end

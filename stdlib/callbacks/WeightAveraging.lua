@@ -1,11 +1,11 @@
---- stdlib/callbacks/WeightAveraging.lua: keeps averages of the weights beside those that are
--- trained, validates with them, and saves them.
+--- stdlib/callbacks/WeightAveraging.lua: keeps an average of the weights, which is used for
+--- validation and saved.
 --
--- Checkpoints hold both: `state_dict` the averages, which validate, test, predict and other
--- programs load, `current_model_state` the weights with which a fit resumes. When training has
--- ended the module has the averages. EMAWeightAveraging and StochasticWeightAveraging are
--- subclasses; one of your own overrides `should_update`, and `make_average` for another average
--- than the mean.
+-- Checkpoints contain both: `state_dict` the averaged weights, which validate, test, predict and
+-- other programs load, and `current_model_state` the weights from which a fit resumes. After
+-- training the module has the averaged weights. EMAWeightAveraging and StochasticWeightAveraging
+-- are subclasses; a custom subclass overrides `should_update`, and `make_average` for an average
+-- other than the mean.
 local AveragedModel = require "ltrain.optim.AveragedModel"
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
@@ -13,12 +13,12 @@ local shape = require "ltrain.core.shape"
 
 local WeightAveraging = Callback:extend("WeightAveraging")
 
---- It runs on all ranks, which have the same averages.
+--- It runs on all ranks, whose averages are equal.
 WeightAveraging.all_ranks = true
 WeightAveraging.keeps_epoch = true
 
 WeightAveraging.options = {
-  device = { type = "string", doc = "where the averages are; by default where the module is" },
+  device = { type = "string", doc = "device of the averages; by default the module's" },
   use_buffers = { type = "boolean", default = true,
     doc = "average buffers too, such as statistics of batch norm" },
 }
@@ -33,9 +33,9 @@ function WeightAveraging:init(options)
   self._swapped = false -- whether the module has the averages, and they the trained weights
 end
 
---- To be overridden: whether the weights are taken into the averages after the optimizer step
---- number `step` (from 0; nil at the end of an epoch) or after epoch number `epoch` (from 0; nil
---- after a step). The base class does after each step.
+--- To be overridden: whether to update the average after optimizer step `step` (from 0; nil at the
+--- end of an epoch) or after epoch `epoch` (from 0; nil after a step). The base class updates after
+--- each step.
 function WeightAveraging:should_update(step, epoch) -- luacheck: ignore 212
   return step ~= nil
 end
@@ -57,7 +57,7 @@ local function show(self, module, averages)
   self._swapped = averages
 end
 
---- Takes the module's weights into the averages.
+--- Updates the average with the module's weights.
 function WeightAveraging:update(module)
   self.average = self.average or self:make_average(module)
   self.average:update_parameters(module)

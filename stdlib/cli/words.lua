@@ -8,14 +8,15 @@ local words = {}
 
 -- Files of configuration, for every word that runs a script.
 local CONFIG <const> = { name = "config", type = "string", value = "FILE", repeated = "configs",
-  doc = "values from a file of JSON, or of Lua that returns a table: groups trainer, model, data "
-    .. "and args, or their names; of several files the later ones win, and flags over all" }
+  doc = "values from a JSON file, or a Lua file that returns a table: groups trainer, model, "
+    .. "data and args, or single names; later files override earlier ones, and flags override "
+    .. "files" }
 
 -- Options of every word that runs a script. `value` is how help writes what follows.
 local SCRIPT <const> = {
   CONFIG,
   { name = "print_config", type = "boolean", value = "true|false",
-    doc = "print the configuration of the first loop, as --config takes it, and end" },
+    doc = "print the configuration of the first loop, as --config takes it, and exit" },
   { name = "ckpt_path", type = "string", value = "FILE",
     doc = "checkpoint to start from: a file, 'last' or 'best'" },
   { name = "seed", type = "integer", value = "N", min = 0,
@@ -28,7 +29,7 @@ local SCRIPT <const> = {
   { name = "hosts", type = "string", value = "A,B:2",
     doc = "machines for --launcher mpi, with the number of ranks on each if they differ" },
   { name = "run_dir", type = "string", value = "FOLDER",
-    doc = "folder of the run, in place of version_N of its logger" },
+    doc = "folder of the run, instead of version_N of its logger" },
   { name = "no_save_code", type = "boolean", value = "true|false",
     doc = "copy neither the script nor its modules into the folder of the run" },
   { name = "verbose", type = "boolean", value = "true|false",
@@ -74,7 +75,7 @@ words.list = {
     text = RETURNS .. "One pass over the prediction data; prints or writes what predict_step "
       .. "returns." },
   { name = "info", args = "[FILE]", options = {},
-    doc = "print what this build contains, or the contents of a checkpoint or safetensors file",
+    doc = "print the contents of this build, or of a checkpoint or safetensors file",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
       .. "a\ncheckpoint: its position, hyper-parameters and tensors; with another safetensors "
       .. "file: its tensors." },
@@ -89,11 +90,12 @@ words.list = {
       .. "lt.hash(net:state_dict()) is the same." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
-        doc = "in a launch of several ranks print the number only" },
+        doc = "with several ranks, print only the number" },
     },
-    doc = "print who launched this process, and how fast ranks communicate",
-    text = "Prints the detected launcher, the cores for ranks, and for each comm backend why it is "
-      .. "missing,\nor how long 64 MB take. Under mpirun or srun it measures the ranks there." },
+    doc = "print the detected launcher, and the speed of communication",
+    text = "Prints the detected launcher, the cores for ranks, and for each communication backend "
+      .. "why it is\nmissing, or the time for 64 MB. Under mpirun or srun it measures the ranks "
+      .. "there." },
   { name = "diagnose", args = "FOLDER", options = {},
     doc = "print the first collective that differs between the ranks of a failed job",
     text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl, which the ranks of a job wrote into "

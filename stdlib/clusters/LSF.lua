@@ -41,7 +41,7 @@ local function hosts(self)
   return list
 end
 
---- The first line of the rank file is the launching machine, which runs no rank.
+--- The first line of the rank file is the launching machine, which does not run a rank.
 function LSF:main_address()
   local list = hosts(self)
   return self:variable "MASTER_ADDR" or list[2] or list[1] or "127.0.0.1"

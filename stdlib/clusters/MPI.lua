@@ -1,7 +1,7 @@
 --- stdlib/clusters/MPI.lua: ranks started by mpirun.
 --
--- Open MPI's mpirun; that of another MPI (MPICH, Intel) is an error, because Open MPI would see
--- each of its ranks as a job of one rank.
+-- Only Open MPI's mpirun; that of another MPI (MPICH, Intel) is an error, because Open MPI would
+-- treat each of its ranks as a job of one rank.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local MPI = ClusterEnvironment:extend "MPI"
@@ -32,7 +32,7 @@ function MPI:local_rank()
   return self:integer("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID") or 0
 end
 
---- Unknown from mpirun, but known when the ranks are connected.
+--- Unknown from mpirun's variables, but known once the ranks are connected.
 function MPI:node_rank()
   return self:integer "OMPI_COMM_WORLD_LOCAL_SIZE" == self:world_size() and 0 or nil
 end

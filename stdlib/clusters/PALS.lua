@@ -16,7 +16,7 @@ function PALS:detect()
   return ("PALS_RANKID=%s"):format(rank)
 end
 
---- A lower bound where it is not known: one of several.
+--- A lower bound if it is unknown: one of several.
 function PALS:world_size()
   return self:integer("PALS_SIZE", "PMI_SIZE") or math.max(self:global_rank() + 1, 2)
 end

@@ -1,7 +1,6 @@
---- stdlib/clusters/PMIx.lua: ranks of a launcher that no other environment recognizes, which speaks
---- PMIx (`prun`).
+--- stdlib/clusters/PMIx.lua: ranks of another launcher with PMIx (`prun`).
 --
--- Its variables have no number of ranks, which comm backends need.
+-- Its variables do not contain the number of ranks, which communication backends need.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local PMIx = ClusterEnvironment:extend "PMIx"

@@ -1,6 +1,6 @@
 --- stdlib/clusters/SLURM.lua: the tasks of a job step started by srun.
 --
--- Only the tasks of a step count: salloc and sbatch set many of the same variables for a shell that
+-- Only tasks of a job step count: salloc and sbatch set many of the same variables for a shell that
 -- runs once. Open MPI connects the ranks, through PMIx.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local node_list = require "ltrain.clusters.node_list"
@@ -56,13 +56,13 @@ function SLURM:main_address()
   return self:variable "MASTER_ADDR" or nodes and (node_list.first(nodes)) or "127.0.0.1"
 end
 
---- A port derived from the number of the job, so that two jobs on a machine differ.
+--- A port derived from the job id, so that two jobs on a machine use different ports.
 function SLURM:main_port()
   local job = self:integer "SLURM_JOB_ID"
   return self:integer "MASTER_PORT" or job and 15000 + job % 10000
 end
 
---- The machine of srun.
+--- The address of the machine of srun.
 function SLURM:network() return self:variable "SLURM_LAUNCH_NODE_IPADDR" end
 
 local function has_pmix(self)

@@ -1,7 +1,8 @@
---- stdlib/clusters/Torch.lua: ranks whose RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT somebody
---- has set, as PyTorch reads them (`init_method="env://"`).
+--- stdlib/clusters/Torch.lua: ranks with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set by hand,
+--- as for PyTorch's `init_method="env://"`.
 --
--- No built-in comm backend connects them: without this each would train alone.
+-- No built-in communication backend connects them, which is an error: otherwise each would train
+-- alone.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local Torch = ClusterEnvironment:extend "Torch"

@@ -40,8 +40,8 @@ function environments.list()
   return all
 end
 
---- Returns the detected environment, the variable that shows it, and a list of {name =, text =} of
---- what was seen but is no launch: lt.clusters.detect{variables = {...}}.
+--- Returns the detected environment, the variable by which it was detected, and a list of {name =,
+--- text =} of variables that do not indicate a launch: lt.clusters.detect{variables = {...}}.
 function environments.detect(options)
   local variables = config.check(options, DETECT, "clusters.detect").variables
   local seen = {}

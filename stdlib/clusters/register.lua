@@ -32,8 +32,8 @@ local function class_of(name, methods)
 end
 
 --- register("mine", {detect = function(self) ... end, comm = "mine", ...}), or with a subclass of
---- lt.ClusterEnvironment. It is tried before the built-in ones; a second one of the same name
---- replaces the first.
+--- lt.ClusterEnvironment. It is tried before the built-in ones; registering a name again replaces
+--- the earlier one.
 return function(name, methods)
   config.argument(name, "string", "clusters.register", "the name")
   local own = methods

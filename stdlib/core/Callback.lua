@@ -10,7 +10,7 @@
 --   -- prints: 2	parameters
 --
 -- A callback may define any hook of core/hooks.lua that is for callbacks; the first arguments are
--- the trainer and the module. There are no defaults. With `monitor` (the name of a metric)
+-- the trainer and the module. No hook is required. With `monitor` (the name of a metric) its
 -- on_train_epoch_end runs after that of the module; `saves_checkpoints = true` makes it run after
 -- other callbacks. On several ranks only rank 0 runs it, unless `all_ranks = true`.
 
@@ -29,8 +29,8 @@ Callback.all_ranks = nil
 --- communicate before each batch.
 Callback.keeps_epoch = false
 
---- true: its on_exception saves a checkpoint. The state before each batch is kept for it, so that a
---- run can be resumed with the batch that failed.
+--- true: its on_exception saves a checkpoint. The state before each batch is saved for it, so that
+--- a run can be resumed with the batch that failed.
 Callback.save_on_exception = false
 
 function Callback:init() end
@@ -45,7 +45,7 @@ function Callback:state_dict() return nil end
 --- To be overridden: restores the state.
 function Callback:load_state_dict(state) end
 
---- Makes a callback of a plain table of functions; returns a callback unchanged.
+--- Converts a plain table of functions to a callback; returns a callback unchanged.
 function Callback.adopt(value)
   if class.is_a(value, Callback) then return value end
   if type(value) ~= "table" or getmetatable(value) ~= nil then

@@ -1,9 +1,8 @@
 -- stdlib/core/ClusterEnvironment.lua: the base class of cluster environments: what a launcher sets
 -- for its processes.
 --
--- The base is a single process without a launcher. A subclass reads the environment variables of
--- its launcher, and nothing else: an installed library, or a queue in which a shell runs, is no
--- launch.
+-- The base is a single process without a launcher. A subclass reads only the environment variables
+-- of its launcher: an installed library, or a shell in a queue, is not a launch.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -13,8 +12,8 @@ local ClusterEnvironment = class.extend(nil, "ClusterEnvironment")
 
 ClusterEnvironment.extend = class.extend
 
---- The comm backend that connects the ranks ("mpi", or the name of a registered one); nil if none
---- can.
+--- The communication backend that connects the ranks ("mpi", or the name of a registered one); nil
+--- if none can.
 ClusterEnvironment.comm = nil
 --- How ranks are started, for messages: "mpirun -n %d ltrain run ...".
 ClusterEnvironment.starts = "mpirun -n %d ltrain run"
@@ -45,8 +44,8 @@ function ClusterEnvironment:integer(...)
   end
 end
 
---- Returns the variable that shows that this launcher started the process
---- ("OMPI_COMM_WORLD_SIZE=4"); or nil, and optionally what was seen that is not a launch.
+--- Returns the variable by which this launcher is detected ("OMPI_COMM_WORLD_SIZE=4"); or nil, and
+--- optionally a variable that does not indicate a launch.
 function ClusterEnvironment:detect() return nil end
 
 --- Returns the number of ranks.
@@ -67,10 +66,10 @@ function ClusterEnvironment:main_address() return self:variable "MASTER_ADDR" or
 function ClusterEnvironment:main_port() return self:integer "MASTER_PORT" end
 
 --- Returns the addresses of the launcher, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines
---- listens on the networks of these; nil, all networks, if unknown.
+--- listens on their networks; nil if unknown: all networks.
 function ClusterEnvironment:network() return nil end
 
---- Returns why the ranks cannot be connected, as a message; nil if they can.
+--- Returns a message if the ranks cannot be connected, else nil.
 function ClusterEnvironment:refusal()
   if self:world_size() == 1 or self.comm then return nil end
   local known = self.size_is_known ~= false
@@ -80,8 +79,7 @@ function ClusterEnvironment:refusal()
     (self.starts:gsub("%%d", known and self:world_size() or "N")))
 end
 
---- Returns what is wrong with the Trainer's `devices` and `num_nodes` in this launch; nil if
---- nothing is.
+--- Returns a message if the Trainer's `devices` and `num_nodes` do not match this launch, else nil.
 function ClusterEnvironment:validate(devices, num_nodes)
   local size, count = self:world_size(), math.tointeger(tonumber(devices or ""))
   num_nodes = num_nodes or 1

@@ -1,8 +1,8 @@
---- stdlib/core/cuda.lua: lt.cuda: which GPUs there are, their memory, waiting for them.
+--- stdlib/core/cuda.lua: lt.cuda: available GPUs, their memory, synchronization.
 --
--- A GPU is named by its number (0 is the first), by text ("cuda:1") or, left out, is the current
--- one: that which "cuda" alone means. It is the first unless `set_device` or a Trainer's rank has
--- chosen another.
+-- A GPU is given by its number (from 0) or its name ("cuda:1"); the default is the current GPU,
+-- which "cuda" without a number denotes. This is the first one, unless `set_device` or a Trainer's
+-- rank has selected another.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
@@ -21,34 +21,34 @@ local function name_of(device, fn)
     errors.show(device))
 end
 
---- Whether there is a GPU that can be used. Initialises nothing: ranks can still be forked.
+--- Whether a GPU can be used. Does not initialize CUDA: ranks can still be forked.
 function cuda.is_available() return cuda.device_count() > 0 end
 
---- The number of GPUs, after CUDA_VISIBLE_DEVICES; 0 also where this build has no CUDA. Initialises
---- nothing.
+--- The number of GPUs visible under CUDA_VISIBLE_DEVICES; 0 in a build without CUDA. Does not
+--- initialize CUDA.
 function cuda.device_count() return (runtime.devices "cuda") or 0 end
 
---- What a GPU is called, like "NVIDIA H100 80GB HBM3".
+--- The name of a GPU, such as "NVIDIA H100 80GB HBM3".
 function cuda.get_device_name(device)
   return runtime.device_name(name_of(device, "get_device_name"))
 end
 
---- Bytes of a GPU's memory that are free, and all of it; other processes' use counts.
+--- The free and the total memory of a GPU in bytes; memory of other processes is not free.
 function cuda.mem_get_info(device)
   return runtime.device_memory(name_of(device, "mem_get_info"))
 end
 
 local function stats(device, fn) return runtime.memory(name_of(device, fn)) end
 
---- Bytes of tensors of this process on a GPU now.
+--- Bytes of this process's tensors on a GPU.
 function cuda.memory_allocated(device) return stats(device, "memory_allocated").live_bytes end
 
---- The most that they have been, since the start or reset_peak_memory_stats.
+--- The maximum of memory_allocated since the start or reset_peak_memory_stats.
 function cuda.max_memory_allocated(device)
   return stats(device, "max_memory_allocated").peak_bytes
 end
 
---- Bytes that this process holds of a GPU: of tensors, and kept for the next ones.
+--- Bytes that this process has reserved on a GPU: those of tensors, and the cache.
 function cuda.memory_reserved(device)
   local m = stats(device, "memory_reserved")
   return m.live_bytes + m.cached_bytes
@@ -57,7 +57,7 @@ end
 --- The number of the current GPU.
 function cuda.current_device() return runtime.current_device "cuda" end
 
---- Makes a GPU the current one.
+--- Sets the current GPU.
 function cuda.set_device(device) runtime.current_device("cuda", name_of(device, "set_device")) end
 
 -- Until it is closed, or within fn, whose results are returned.
@@ -68,15 +68,15 @@ local function scope(restore, fn)
   return fn()
 end
 
---- The GPU is the current one within fn(), whose results it returns; without fn until what it
---- returns is closed: `local _ <close> = lt.cuda.device(1)`.
+--- Makes the GPU the current one during fn(), whose results it returns; without fn, until the
+--- returned value is closed: `local _ <close> = lt.cuda.device(1)`.
 function cuda.device(device, fn)
   local name, before = name_of(device, "device"), runtime.current_device "cuda"
   runtime.current_device("cuda", name)
   return scope(function() runtime.current_device("cuda", ("cuda:%d"):format(before)) end, fn)
 end
 
---- A queue of work, of class Stream: there are a few for each GPU, given out in turn.
+--- A stream of a GPU, of class Stream; a few streams per GPU are assigned in turn.
 function cuda.Stream(device) return streams.new(name_of(device, "Stream")) end
 
 --- A new event, of class Event; options: enable_timing.
@@ -85,29 +85,29 @@ function cuda.Event(options) return streams.Event(options) end
 --- The stream on which operations are issued.
 function cuda.current_stream(device) return streams.current(name_of(device, "current_stream")) end
 
---- Operations on the stream's GPU are issued on it within fn(), whose results it returns; without
---- fn until what it returns is closed.
+--- Issues operations on the stream's GPU to it during fn(), whose results it returns; without fn,
+--- until the returned value is closed.
 function cuda.stream(stream, fn)
   local before = streams.set(stream, "cuda.stream")
   return scope(function() streams.set(before) end, fn)
 end
 
---- From here on the peaks of all devices count anew.
+--- Resets the peak statistics of all devices.
 function cuda.reset_peak_memory_stats() runtime.reset_peak_memory() end
 
---- Gives memory that is kept for the next tensors back to the devices.
+--- Releases cached memory to the devices.
 function cuda.empty_cache() runtime.empty_cache() end
 
---- Waits until everything that was issued to a GPU has run, without one to all devices; errors of
---- it are raised here, with the line that issued it.
+--- Waits until all work issued to a GPU, or without argument to all devices, is complete; its
+--- errors are raised here, with the line that issued it.
 function cuda.synchronize(device)
   runtime.synchronize(device ~= nil and name_of(device, "synchronize") or nil)
 end
 
 local function mib(bytes) return ("%.1f MiB"):format(bytes / 2 ^ 20) end
 
---- The memory of a GPU in a few lines of text, with the largest tensors and the lines of the script
---- that made them.
+--- A summary of a GPU's memory as a string, with the largest tensors and the lines of the script
+--- that created them.
 function cuda.memory_summary(device)
   local name = name_of(device, "memory_summary")
   local m, free, total = runtime.memory(name), runtime.device_memory(name)

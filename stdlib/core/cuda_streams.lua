@@ -1,8 +1,8 @@
---- stdlib/core/cuda_streams.lua: lt.cuda.Stream and lt.cuda.Event: work side by side on a GPU, and
---- how long it takes.
+--- stdlib/core/cuda_streams.lua: lt.cuda.Stream and lt.cuda.Event: concurrent work on a GPU, and
+--- its timing.
 --
 -- Tensors may be used on any stream: work on the same memory is always done in the order in which
--- it was called. Streams only let work that has no memory in common run at the same time.
+-- it was called. Streams let work on different memory run concurrently.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -47,29 +47,29 @@ function streams.set(stream, where)
   return before
 end
 
---- The work that is issued on this stream from now on runs after `event`.
+--- Makes work issued to this stream later wait for `event`.
 function Stream:wait_event(event)
   check(event, Event, "wait_event")
   if not event._position then return end -- was not recorded
   runtime.stream_wait(self.device, self._handle, event._stream._handle, event._position)
 end
 
---- The same after all work that `stream` has now.
+--- Makes later work wait for all current work of `stream`.
 function Stream:wait_stream(stream)
   self:wait_event(check(stream, Stream, "wait_stream"):record_event())
 end
 
---- Records `event`, by default a new one, at the stream's end; returns it.
+--- Records `event`, by default a new one, in this stream; returns it.
 function Stream:record_event(event)
   event = event == nil and Event() or check(event, Event, "record_event")
   event:record(self)
   return event
 end
 
---- Waits until all work of the stream has run.
+--- Waits until all work of the stream is complete.
 function Stream:synchronize() self:record_event():synchronize() end
 
---- Whether all work of the stream has run.
+--- Whether all work of the stream is complete.
 function Stream:query() return self:record_event():query() end
 
 local EVENT <const> = {
@@ -81,7 +81,7 @@ function Event:init(options)
   self._timer = timed and runtime.timer() or nil
 end
 
---- Puts the event at the end of `stream`, by default that of the current GPU's operations.
+--- Records the event in `stream`, by default the current stream.
 function Event:record(stream)
   stream = stream == nil and streams.current "cuda" or check(stream, Stream, "record")
   self._stream = stream
@@ -89,26 +89,25 @@ function Event:record(stream)
   self._position = runtime.record_event(stream.device, stream._handle)
 end
 
---- The work that is issued on `stream` from now on, by default that of the current GPU's
---- operations, runs after the event.
+--- Makes work issued later to `stream`, by default the current stream, wait for the event.
 function Event:wait(stream)
   (stream == nil and streams.current "cuda" or check(stream, Stream, "wait")):wait_event(self)
 end
 
---- Whether the work before the event has run; also of one that was not recorded.
+--- Whether the work before the event is complete; true if it was not recorded.
 function Event:query()
   local at = self._stream
   return at == nil or runtime.event_done(at.device, at._handle, self._position)
 end
 
---- Waits until the work before the event has run.
+--- Waits until the work before the event is complete.
 function Event:synchronize()
   local at = self._stream
   if at then runtime.wait_event(at.device, at._handle, self._position) end
 end
 
---- Milliseconds between this event and `later`. Both have `enable_timing`, and have come: call
---- `synchronize` of the later one first.
+--- Milliseconds between this event and `later`. Both need `enable_timing` and must be complete:
+--- call `synchronize` of the later one first.
 function Event:elapsed_time(later)
   for _, event in ipairs { self, check(later, Event, "elapsed_time") } do
     if not event._timer then

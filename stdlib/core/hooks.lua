@@ -61,10 +61,10 @@ local ROWS <const> = {
   { "clip_gradients", "m", "step", "optimizer, gradient_clip_val, gradient_clip_algorithm",
     "clips gradients" },
   { "optimizer_step", "m", "step", "epoch, batch_idx, optimizer, closure",
-    "makes an optimizer step; calls the closure, which runs training_step and backward" },
+    "takes an optimizer step; calls the closure, which runs training_step and backward" },
   { "on_after_optimizer_step", "mc", "step", "optimizer",
-    "an optimizer has made a step, on every rank; weights may be changed here without "
-      .. "lt.allow_update" },
+    "an optimizer has taken a step, on every rank; weights may be changed here without "
+    .. "lt.allow_update" },
   { "lr_scheduler_step", "m", false, "scheduler, metric", "steps one scheduler" },
 
   { "on_validation_start", "mc", "epoch", "", "validation starts" },
@@ -82,8 +82,8 @@ local ROWS <const> = {
   { "on_validation_model_train", "m", false, "",
     "restores its mode; by default that of every submodule" },
   { "on_validation_model_zero_grad", "m", false, "",
-    "before validation within fit, outside of an accumulation window: free gradients here; "
-      .. "without it they are kept" },
+    "before validation within fit, outside of an accumulation window: may clear gradients; by "
+    .. "default they are kept" },
 
   { "on_test_start", "mc", "epoch", "", "testing starts" },
   { "on_test_end", "mc", false, "", "testing has ended" },
@@ -110,8 +110,8 @@ local ROWS <const> = {
     "returns what predict collects; by default forward(batch)" },
   { "on_predict_model_eval", "m", false, "", "as on_validation_model_eval" },
 
-  { "on_save_checkpoint", "mc", false, "checkpoint", "add to what is saved" },
-  { "on_load_checkpoint", "mc", false, "checkpoint", "read it back" },
+  { "on_save_checkpoint", "mc", false, "checkpoint", "add values to the checkpoint" },
+  { "on_load_checkpoint", "mc", false, "checkpoint", "restore values from the checkpoint" },
   { "on_exception", "cd", false, "exception", "the run ends with an error or an interrupt" },
 }
 

@@ -14,14 +14,14 @@ local function check(message, where)
   errors.blame("nvtx.%s: the name must be a string: got %s", where, errors.show(message))
 end
 
---- Begins a range; returns how many are open around it.
+--- Begins a range; returns its depth: the number of enclosing ranges.
 function nvtx.range_push(message)
   runtime.range_push(check(message, "range_push"))
   depth = depth + 1
   return depth - 1
 end
 
---- Ends the range that began last; returns how many were open around it.
+--- Ends the innermost range; returns its depth.
 function nvtx.range_pop()
   if depth == 0 then errors.blame("nvtx.range_pop: no range is open") end
   depth = depth - 1
@@ -29,7 +29,7 @@ function nvtx.range_pop()
   return depth
 end
 
---- Marks a moment.
+--- Marks a point in time.
 function nvtx.mark(message) runtime.range_mark(check(message, "mark")) end
 
 local END <const> = setmetatable({}, { __close = function() nvtx.range_pop() end })
@@ -39,7 +39,7 @@ local function open(name)
   return END
 end
 
---- Whether each hook of a Trainer (training_step, on_train_batch_end, ...) is a range, from now on.
+--- Sets whether each hook of a Trainer (training_step, on_train_batch_end, ...) is a range.
 function nvtx.hook_ranges(on)
   if type(on) ~= "boolean" then
     errors.blame("nvtx.hook_ranges: needs true or false: got %s", errors.show(on))

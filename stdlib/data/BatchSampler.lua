@@ -1,4 +1,4 @@
--- stdlib/data/BatchSampler.lua: the positions of a sampler in batches.
+-- stdlib/data/BatchSampler.lua: groups the positions of a sampler into batches.
 --
 --   local lt = require "ltrain"
 --   local sampler = lt.data.BatchSampler({5, 3, 1, 2, 4}, 2)
@@ -7,8 +7,8 @@
 --   -- prints: 1 2
 --   -- prints: 4
 --
--- A loader takes it as `batch_sampler`: on several ranks whole batches are dealt. With `sampler`
--- and `batch_size` of the loader each batch is divided among them.
+-- Pass it to a loader as `batch_sampler`: on several ranks, whole batches are distributed. With the
+-- loader's `sampler` and `batch_size`, each batch is split among the ranks.
 
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"

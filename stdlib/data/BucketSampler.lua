@@ -1,4 +1,4 @@
--- stdlib/data/BucketSampler.lua: batches of samples of about equal length: little is padded.
+-- stdlib/data/BucketSampler.lua: batches of samples of similar length, which need little padding.
 --
 --   local lt = require "ltrain"
 --   local lengths = {5, 1, 2, 9, 8, 1}
@@ -9,7 +9,7 @@
 --   -- prints: 5 4
 --
 -- The samples are shuffled, cut into pools of `pool` batches and sorted by length in each; the
--- batches of all pools come in random order. A loader takes it as `batch_sampler`.
+-- batches of all pools are in random order. Pass it to a loader as `batch_sampler`.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -19,12 +19,12 @@ local errors = require "ltrain.core.errors"
 local BucketSampler = class.extend(nil, "BucketSampler")
 
 local OPTIONS <const> = {
-  shuffle = { type = "boolean", default = true, doc = "other batches in each epoch" },
-  pool = { type = "integer", default = 100, min = 1, doc = "batches that are sorted together" },
-  drop_last = { type = "boolean", default = false, doc = "drop the batches that are incomplete" },
+  shuffle = { type = "boolean", default = true, doc = "different batches in each epoch" },
+  pool = { type = "integer", default = 100, min = 1, doc = "number of batches in a pool" },
+  drop_last = { type = "boolean", default = false, doc = "drop incomplete batches" },
 }
 
---- `lengths`: those of the samples, a list or a tensor [n].
+--- `lengths`: the lengths of the samples, a list or a tensor [n].
 ---@param lengths Tensor|table
 ---@param batch_size integer
 function BucketSampler:init(lengths, batch_size, options)

@@ -1,4 +1,4 @@
--- stdlib/data/CombinedLoader.lua: several loaders as one, which a fit can have.
+-- stdlib/data/CombinedLoader.lua: combines several loaders into one.
 --
 --   local lt = require "ltrain"
 --   local function loader(n, size)
@@ -10,11 +10,11 @@
 --   -- prints: 1	tensor([2, 3])	tensor([0, 1, 2])
 --   -- prints: 2	tensor([4, 5])	tensor([0, 1, 2])
 --
--- A batch is a table of a batch of each loader, nested as the table of loaders is. A function that
--- returns an iterator, or an IterableDataset, is a loader whose batches are what it gives. The
--- modes are Lightning's: "min_size" ends with the shortest loader; "max_size" with the longest, and
--- batches of those that have ended are nil; "max_size_cycle" begins these anew, each time in
--- another order; "sequential" gives the batches of one loader after those of another, as they are.
+-- A batch is a table with a batch of each loader, nested like the table of loaders. A function that
+-- returns an iterator, or an IterableDataset, is a loader of the batches that it yields. The modes
+-- are Lightning's: "min_size" ends with the shortest loader; "max_size" with the longest, with nil
+-- for exhausted loaders; "max_size_cycle" restarts exhausted loaders, each time in another order;
+-- "sequential" yields the batches of one loader after the other.
 
 local DataLoader = require "ltrain.data.DataLoader"
 local Rounds = require "ltrain.data.loading.rounds"
@@ -33,7 +33,7 @@ CombinedLoader.__arguments = "loaders | mode"
 local OPTIONS <const> = {
   mode = { type = "string", default = "min_size",
     choices = { "min_size", "max_size", "max_size_cycle", "sequential" },
-    doc = "when it ends, and what comes of loaders that have ended" },
+    doc = "when it ends, and how exhausted loaders are treated" },
 }
 
 -- A loader as it is; of what only gives values one after the other, a loader of these.
@@ -46,7 +46,7 @@ local function loader_of(value, name)
     .. "returns an iterator: got %s", name, errors.show(value))
 end
 
----@param loaders table loaders by position or by name, nested or not
+---@param loaders table a list or table of loaders, possibly nested
 function CombinedLoader:init(loaders, options)
   local o <const> = config.check(options, OPTIONS, "CombinedLoader")
   if type(loaders) ~= "table" or getmetatable(loaders) ~= nil or next(loaders) == nil then
@@ -60,14 +60,14 @@ function CombinedLoader:init(loaders, options)
   end)
 end
 
---- Returns the loaders as a list, those by name in the order of their names.
+--- Returns the loaders as a list; named ones in the order of their names.
 function CombinedLoader:flattened()
   local list = {}
   for k, leaf in ipairs(self._leaves) do list[k] = leaf.loader end
   return list
 end
 
---- Whether it reads its loaders one after the other.
+--- Returns whether it reads its loaders one after the other.
 function CombinedLoader:is_sequential() return self._mode == "sequential" end
 
 --- Returns another combination of the same data, with its own position.
@@ -79,9 +79,9 @@ function CombinedLoader:copy()
   return copy
 end
 
---- Returns the number of batches in an epoch, nil if it is unknown. Of mode "min_size" the second
---- result is true where it may be less: some loaders do not know their length. `limits`: how many
---- each loader gives at most, a list.
+--- Returns the number of batches in an epoch, nil if it is unknown. In mode "min_size" the second
+--- result is true if it may be less, because some loaders have no length. `limits`: the maximum
+--- number of batches of each loader, a list.
 function CombinedLoader:length(limits)
   local least, most, sum, known = math.maxinteger, 0, 0, 0
   for k, leaf in ipairs(self._leaves) do
@@ -118,8 +118,9 @@ local function all_are(self, method, ...)
   return true
 end
 
---- Makes all loaders those of a rank (see DataLoader). False, and none is, where some cannot be;
---- for "predict" also unless all come sharded: what belongs together goes to one rank.
+--- Shards all loaders for a rank (see DataLoader). Returns false, without sharding any, if some
+--- cannot be sharded; for "predict" also unless all are already sharded, because a combined batch
+--- must be read by one rank.
 function CombinedLoader:shard(rank, world, kind)
   if kind == "predict" and not all_are(self, "comes_sharded") then return false end
   if all_are(self, "shard", rank, world, kind) then return true end
@@ -129,7 +130,8 @@ function CombinedLoader:shard(rank, world, kind)
   return false
 end
 
---- Whether the data of some of them is sharded already, so that ranks may have other lengths.
+--- Returns whether the data of some loaders is already sharded, so that lengths may differ between
+--- ranks.
 function CombinedLoader:comes_sharded()
   for _, leaf in ipairs(self._leaves) do
     if has_method(leaf.loader, "comes_sharded") and leaf.loader:comes_sharded() then return true end
@@ -137,7 +139,7 @@ function CombinedLoader:comes_sharded()
   return false
 end
 
---- Returns what ranks compare of the orders of the current pass; nil where there is nothing.
+--- Returns a fingerprint of the order of the current pass, which ranks compare, or nil.
 function CombinedLoader:fingerprint()
   local all
   for _, leaf in ipairs(self._leaves) do
@@ -245,8 +247,8 @@ end
 
 --- Iterates over (batch, index, number of the loader) from batch number `position` on (from 0; by
 --- default from the start, or from the position that load_state_dict has set). A batch is `false`
---- if only other ranks have samples of it; the number of the loader (from 1) is that of
---- "sequential", else 1. `limits`: how many batches each loader gives at most, a list.
+--- if only other ranks have samples of it; the number of the loader (from 1) is for "sequential",
+--- else 1. `limits`: the maximum number of batches of each loader, a list.
 function CombinedLoader:batches(position, limits)
   if position ~= nil then
     config.argument(position, "integer", "CombinedLoader:batches", "position", { min = 0 })
@@ -306,8 +308,8 @@ local function loaders_state(self)
   return list
 end
 
---- Returns the state to resume the current pass: its epoch, the number of batches consumed, and the
---- loaders' own where that does not say it.
+--- Returns the state to resume the current pass: its epoch, the number of consumed batches, and, if
+--- that is not sufficient, the states of the loaders.
 function CombinedLoader:state_dict()
   local index = self._index
   if not index then

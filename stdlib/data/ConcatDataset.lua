@@ -1,4 +1,4 @@
--- stdlib/data/ConcatDataset.lua: several data sets, one after the other.
+-- stdlib/data/ConcatDataset.lua: concatenates data sets.
 --
 --   local lt = require "ltrain"
 --   local both = lt.data.ConcatDataset({"a", "b"}, {"c"})

@@ -1,4 +1,4 @@
--- stdlib/data/DataLoader.lua: batches of a data set, in an order that can be resumed.
+-- stdlib/data/DataLoader.lua: batches of a data set, in a resumable order.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.TensorDataset(lt.arange(5))
@@ -10,8 +10,8 @@
 --
 -- The order is a function of (seed, epoch); a position in it is a count of samples over all ranks.
 -- Rows of tensors are gathered in C by a background thread. Other data sets are read in the main
--- thread, or with `num_workers` by processes forked for each pass; the batches are the same, for
--- what `get` draws is keyed by (seed, epoch, position).
+-- thread, or with `num_workers` by processes forked for each pass; the batches are the same,
+-- because random numbers in `get` are keyed by (seed, epoch, position).
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -56,8 +56,8 @@ local OPTIONS <const> = {
   tail = { type = "string", default = "split", choices = { "split", "wrap" },
     doc = "an incomplete last batch: split over the ranks, or filled up with the first samples" },
   collate = { type = "function", doc = "function(samples) that returns a batch" },
-  collate_fn = { type = "function", doc = "PyTorch's name of collate" },
-  batch_transform = { doc = "function(batch) that returns a batch: lt.transforms.MixUp",
+  collate_fn = { type = "function", doc = "PyTorch's name for collate" },
+  batch_transform = { doc = "function(batch) that returns a batch, such as lt.transforms.MixUp",
     check = function(value)
       return not class.is_callable(value) and "must be a function: got " .. errors.show(value)
     end },
@@ -67,18 +67,17 @@ local OPTIONS <const> = {
   batch_sampler = { type = "table|function",
     doc = "list of lists of positions, function(epoch), or object with batches(epoch)" },
   prefetch = { type = "integer", min = 0, max = MOST_WORKERS,
-    doc = "batches that are prefetched, by all workers together: 2, or 2 for each worker; at most "
-      .. "16 of tensor data" },
+    doc = "number of prefetched batches over all workers: 2, or 2 for each worker; at most 16 of "
+      .. "tensor data" },
   num_workers = { type = "integer", default = 0, min = 0, max = MOST_WORKERS,
-    doc = "processes that read the samples of data sets written in Lua, and collate them; "
-      .. "iterable ones share their samples out by get_worker_info, else each makes every n-th "
-      .. "batch" },
+    doc = "processes that read and collate samples of data sets written in Lua; iterable data "
+      .. "sets are sharded with get_worker_info, else each worker makes every n-th batch" },
   persistent_workers = { type = "boolean", default = false,
-    doc = "the workers stay from one epoch to the next, with the data set as they have it" },
+    doc = "keep the workers, with their copies of the data set, from one epoch to the next" },
   worker_init_fn = { type = "function",
     doc = "function(id) that is called in each worker before its first sample, id from 0" },
   pin_memory = { type = "boolean", default = false,
-    doc = "batches in pinned memory, from which a GPU that is in use copies faster" },
+    doc = "allocate batches in pinned memory, which is faster to copy to the GPU in use" },
 }
 
 -- Pairs of options that say the same thing twice, or nothing together.
@@ -163,7 +162,7 @@ function DataLoader:order_seed()
   return self._seed or self.seed or c.runtime.rng_get().seed
 end
 
---- Makes it the loader of rank `rank` of `world`. Each global batch, of `world * batch_size` or
+--- Makes this the loader of rank `rank` of `world`. Each global batch, of `world * batch_size` or
 --- `global_batch_size` samples, is split into contiguous slices; a rank without a sample gets
 --- `false`. `kind` is the purpose: "train"; "val" or "test", where a tail smaller than `world` is
 --- added to the batch before it; "predict", where the whole batch k goes to rank k % world, as
@@ -195,7 +194,7 @@ function DataLoader:shard(rank, world, kind)
   return true
 end
 
---- Returns how many batches are read ahead: by all workers together, if there are some.
+--- Returns the number of prefetched batches, over all workers.
 function DataLoader:in_flight()
   return self.prefetch or math.min(2 * math.max(self.num_workers, 1), MOST_WORKERS)
 end
@@ -208,7 +207,8 @@ function DataLoader:copy()
   return copy
 end
 
---- Whether the data is sharded already: by the sampler, or because the data set is iterable.
+--- Returns whether the data is already sharded: by the sampler, or because the data set is
+--- iterable.
 function DataLoader:comes_sharded()
   return stream.comes_sharded(self)
 end
@@ -298,8 +298,8 @@ function DataLoader:batch_indices(index)
   return step and step.positions or {}
 end
 
---- Returns what ranks compare of the order of the current pass and its batches: {hash, length,
---- first, cut}; nil for iterable data sets.
+--- Returns a fingerprint of the order and batches of the current pass, which ranks compare: {hash,
+--- length, first, cut}; nil for iterable data sets.
 function DataLoader:fingerprint()
   local pass = self._pass
   return pass and pass.order and stream.fingerprint(self, pass.order, pass.batching.lasts)
@@ -324,8 +324,7 @@ function DataLoader:state_dict()
   }
 end
 
---- Returns the state with which the next pass begins; nil unless the data set has a state of its
---- own.
+--- Returns the state with which the next pass begins; nil unless the data set has its own state.
 function DataLoader:state_after()
   local pass = self._pass
   if not pass or not keeps_state(self) then return nil end

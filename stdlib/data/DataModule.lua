@@ -1,6 +1,6 @@
--- stdlib/data/DataModule.lua: the data of a task: how it is prepared, and its loaders.
+-- stdlib/data/DataModule.lua: the data of a task: its preparation and its loaders.
 --
--- Subclasses define what they need of: prepare_data() (download; runs once, before anything else),
+-- Subclasses define, as needed: prepare_data() (download; runs once, before anything else),
 -- setup(stage), train_dataloader(), val_dataloader(), test_dataloader(), predict_dataloader(),
 -- teardown(stage), state_dict(), load_state_dict(state), and the transfer hooks of a Module.
 
@@ -35,13 +35,13 @@ function DataModule:setup(stage) end
 function DataModule:teardown(stage) end
 
 --- `self:save_hyperparameters(o, {ignore =, logger =})` in init stores the options `o` in
---- `self.hparams`, as a Module's: they are logged, saved in checkpoints, and passed to init by
+--- `self.hparams`, like a Module's: they are logged, saved in checkpoints, and passed to init by
 --- load_from_checkpoint.
 function DataModule:save_hyperparameters(...) hyperparameters.save(self, ...) end
 
 --- `Data:load_from_checkpoint(file, overrides)` returns a new data module with the hyper-parameters
---- that the file has of one (those in `overrides` replaced) and the state that it saved; nil and a
---- message if the file cannot be read.
+--- in the file (updated with `overrides`) and the saved state; nil and a message if the file cannot
+--- be read.
 function DataModule:load_from_checkpoint(file, overrides)
   hyperparameters.check_load(self, class.is_class(self, DataModule), "Data", file, overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)

@@ -1,7 +1,7 @@
 -- stdlib/data/Dataset.lua: a data set whose samples have positions: `#ds` and `ds:get(i)`.
 --
--- A subclass defines `get(i)`, i in 1..#ds, and `__len`. A loader accepts any object with these
--- two, and plain lists of samples.
+-- A subclass defines `get(i)`, i in 1..#ds, and `__len`. A loader accepts any object with these two
+-- methods, and plain lists of samples.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"

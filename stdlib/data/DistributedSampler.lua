@@ -14,10 +14,10 @@
 --   -- prints: tensor([0, 2, 4, 6])	tensor([1, 3, 5, 0])
 --
 -- Rank r takes the entries r, r + world, ... of an order that is the same on all ranks: N ranks
--- read in one batch each what one process reads in a batch of N times the size. All ranks get
+-- together read in one batch each what one process reads in a batch N times as large. All ranks get
 -- equally many samples: if the length is not divisible, the first samples are repeated, or the last
--- are dropped with drop_last. The Trainer shards loaders by itself, without repeating samples; it
--- does not shard a loader with this sampler again.
+-- are dropped with drop_last. The Trainer shards loaders automatically, without repeating samples;
+-- it does not shard a loader with this sampler again.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -41,7 +41,7 @@ local OPTIONS <const> = {
     doc = "drop the last samples, instead of repeating the first ones" },
   rank = { type = "integer", min = 0, doc = "by default that of this process" },
   world = { type = "integer", min = 1, doc = "number of ranks; by default all" },
-  num_replicas = { type = "integer", min = 1, doc = "the same, by PyTorch's name" },
+  num_replicas = { type = "integer", min = 1, doc = "PyTorch's name for world" },
 }
 
 -- A loader that has it as sampler is not shared again.

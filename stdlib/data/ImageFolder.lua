@@ -1,8 +1,8 @@
--- stdlib/data/ImageFolder.lua: images in a folder for each class.
+-- stdlib/data/ImageFolder.lua: images in one folder per class.
 --
 -- `root/cat/1.jpg`, `root/cat/more/2.png`, `root/dog/3.jpeg`: the folders' names, sorted, are the
--- classes. Files are .jpg, .jpeg, .png, .bmp and .webp; others are left out, and counted in one
--- warning. Label k is `classes[k + 1]`.
+-- classes. Files are .jpg, .jpeg, .png, .bmp and .webp; others are skipped, with one warning that
+-- counts them. Label k is `classes[k + 1]`.
 
 local Images = require "ltrain.data.Images"
 local c = require "ltrain.c"
@@ -21,7 +21,7 @@ local OPTIONS <const> = {
   mode = { type = "string", default = "rgb", choices = { "rgb", "grey", "rgba", "as_is" },
     doc = "see lt.image.read" },
   apply_exif_orientation = { type = "boolean", default = false,
-    doc = "turn photographs as their files say" },
+    doc = "rotate photographs by their EXIF orientation" },
 }
 local EXTENSIONS <const> = { jpg = true, jpeg = true, png = true, bmp = true, webp = true }
 

@@ -1,8 +1,8 @@
 -- stdlib/data/Images.lua: a data set of image files, with labels.
 --
--- A loader reads and transforms them in threads of C, ahead of the step, unless the transform or
--- the loader's `collate` is a function of Lua. The images of a batch must have one size then: let
--- the transform end with one.
+-- A loader reads and transforms them in C threads, ahead of the step, unless the transform or the
+-- loader's `collate` is a Lua function. The images of a batch must have the same size: end the
+-- transforms with a resize or crop.
 
 local Dataset = require "ltrain.data.Dataset"
 local MultiView = require "ltrain.transforms.MultiView"
@@ -19,12 +19,12 @@ Images.__index = samples.by_position(Images)
 
 local OPTIONS <const> = {
   paths = { type = "table", required = true, doc = "list of files" },
-  labels = { type = "table|tensor", doc = "one a file: a list of numbers, or a tensor [N, ...]" },
+  labels = { type = "table|tensor", doc = "one per file: a list of numbers, or a tensor [N, ...]" },
   transform = { type = "function|object", doc = "of lt.transforms, or function(image)" },
   mode = { type = "string", default = "rgb", choices = { "rgb", "grey", "rgba", "as_is" },
     doc = "see lt.image.read" },
   apply_exif_orientation = { type = "boolean", default = false,
-    doc = "turn photographs as their files say" },
+    doc = "rotate photographs by their EXIF orientation" },
 }
 
 local function labels_of(labels, n, where)
@@ -75,7 +75,7 @@ function Images:get(i)
   return image, self.labels[i]
 end
 
---- Puts what a loader has read into the form of a batch.
+--- Converts the images read by a loader to the structure of a batch.
 function Images:form(rows)
   local views <const> = self._n_views
   if views then rows = { table.move(rows, 1, views, 1, {}), rows[views + 1] } end
@@ -90,7 +90,7 @@ local function chains_of(transform)
   return chain and { chain }
 end
 
---- For loaders: what is read in threads of C; nil if it cannot be.
+--- For loaders: what is read in C threads; nil if this is not possible.
 function Images:images()
   local views <const> = chains_of(self.transform)
   if not views then return nil end

@@ -1,4 +1,4 @@
--- stdlib/data/IterableDataset.lua: a data set that is read in sequence.
+-- stdlib/data/IterableDataset.lua: a data set that is read sequentially.
 --
 -- A subclass defines `iterate()`, which starts a pass and returns an iterator, as for a generic
 -- `for`. It may define `__len`, and `state_dict()` with `load_state_dict(state)`, which are used to

@@ -1,4 +1,5 @@
--- stdlib/data/KFold.lua: cross-validation: each sample is in the validation part of one fold.
+-- stdlib/data/KFold.lua: splits a data set for cross-validation: each sample is in the validation
+-- part of one fold.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.TensorDataset(lt.arange(6), lt.tensor{0, 0, 0, 0, 1, 1})
@@ -17,12 +18,12 @@ local samples = require "ltrain.data.loading.samples"
 local KFold = class.extend(nil, "KFold")
 
 local OPTIONS <const> = {
-  shuffle = { type = "boolean", default = true, doc = "draw the parts at random" },
-  seed = { type = "integer", doc = "of the draw; by default that of lt.seed" },
+  shuffle = { type = "boolean", default = true, doc = "shuffle the samples before splitting" },
+  seed = { type = "integer", doc = "seed of the shuffling; by default that of lt.seed" },
   stratified = { type = "tensor|table",
-    doc = "labels, one a sample: each part has about equally many of each" },
+    doc = "labels, one per sample: all parts have about the same proportions of classes" },
   groups = { type = "tensor|table",
-    doc = "groups, one a sample: no group is in two parts" },
+    doc = "groups, one per sample: no group is in two parts" },
 }
 local EPOCH <const> = 0xfffffffe -- apart from the orders of loaders and random_split
 
@@ -105,8 +106,8 @@ local function parts_of(self, n)
   return deal(lists, k)
 end
 
---- Iterates over (fold, train, val): the number of the fold from 1, and its parts as Subsets, whose
---- samples keep the order of the data set.
+--- Iterates over (fold, train, val): the number of the fold from 1, and its parts as Subsets in the
+--- order of the data set.
 function KFold:split(dataset)
   if not samples.is_indexed(dataset) then
     errors.blame("KFold: dataset must have get(i) and a length: got %s", errors.show(dataset))

@@ -1,5 +1,4 @@
--- stdlib/data/OneHotEncoder.lua: categories of the training data as columns of 0 and 1.
--- N rows.
+-- stdlib/data/OneHotEncoder.lua: encodes categories as one-hot columns. N rows.
 --
 --   local lt = require "ltrain"
 --   local encoder = lt.data.OneHotEncoder{"kind"}:fit{kind = {"oak", "ash", "oak"}}
@@ -7,8 +6,8 @@
 --   -- prints: tensor([[1., 0.],
 --   -- prints:         [0., 0.]])
 --
--- What is missing, or was not in the training data, is 0 in all columns. It is a module: as a field
--- of a model it is saved with it.
+-- Missing values, and categories not in the training data, are 0 in all columns. It is a module, so
+-- that it can be a field of a model and is saved with it.
 
 local Categories = require "ltrain.data.categories"
 local c = require "ltrain.c"

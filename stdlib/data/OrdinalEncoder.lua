@@ -1,13 +1,13 @@
--- stdlib/data/OrdinalEncoder.lua: categories of the training data as ids.
--- N rows.
+-- stdlib/data/OrdinalEncoder.lua: encodes categories as ids. N rows.
 --
 --   local lt = require "ltrain"
 --   local encoder = lt.data.OrdinalEncoder{"kind"}:fit{kind = {"oak", "ash", "oak"}}
 --   print(encoder{kind = {"ash", "elm", "oak"}}:view(-1)) -- prints: tensor([ 0, -1,  1])
 --   print(encoder:sizes()[1])                             -- prints: 2
 --
--- The id of what is missing, or was not in the training data, is -1: `ids + 1` are rows of an
--- embedding of `sizes()[k] + 1`. It is a module: as a field of a model it is saved with it.
+-- The id of missing values, and of categories not in the training data, is -1: `ids + 1` are rows
+-- of an embedding with `sizes()[k] + 1` rows. It is a module, so that it can be a field of a model
+-- and is saved with it.
 
 local Categories = require "ltrain.data.categories"
 

@@ -1,4 +1,4 @@
--- stdlib/data/RandomSampler.lua: positions drawn at random, anew in each epoch.
+-- stdlib/data/RandomSampler.lua: draws random positions in each epoch.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.TensorDataset(lt.arange(100))
@@ -6,7 +6,8 @@
 --   local loader = lt.data.DataLoader(data, {batch_size = 8, sampler = sampler})
 --   print(#loader) -- prints: 4
 --
--- For an epoch of another length than the data set; `shuffle = true` of a loader is enough else.
+-- For an epoch of another length than the data set; otherwise the loader's `shuffle = true` is
+-- enough.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -19,8 +20,8 @@ local RandomSampler = class.extend(nil, "RandomSampler")
 RandomSampler.__arguments = "data_source | replacement num_samples"
 
 local OPTIONS <const> = {
-  replacement = { type = "boolean", default = false, doc = "a sample may come several times" },
-  num_samples = { type = "integer", min = 1, doc = "samples of an epoch; by default all" },
+  replacement = { type = "boolean", default = false, doc = "draw with replacement" },
+  num_samples = { type = "integer", min = 1, doc = "number of samples per epoch; by default all" },
 }
 
 ---@param dataset Dataset|table
@@ -36,8 +37,8 @@ end
 
 function RandomSampler:__len() return self._count end
 
---- Returns the positions of an epoch. Without `replacement` no sample comes a second time before
---- each has come once.
+--- Returns the positions of an epoch. Without `replacement` no sample is repeated before all have
+--- been drawn.
 function RandomSampler:indices(_)
   if self._replacement then return (c.randint(1, self._n + 1, { self._count })):tolist() end
   local list = {}

@@ -1,15 +1,14 @@
--- stdlib/data/Scaler.lua: features brought to one scale, as it was in the training data.
--- N rows, F features.
+-- stdlib/data/Scaler.lua: scales features by statistics of the training data. N rows, F features.
 --
 --   local lt = require "ltrain"
 --   local scaler = lt.data.Scaler(2):fit(lt.tensor{{1, 10}, {3, 30}})
 --   print(scaler(lt.tensor{{2, 40}}))              -- prints: tensor([[0., 2.]])
 --   print(scaler:inverse(lt.tensor{{0.0, 2.0}}))   -- prints: tensor([[ 2., 40.]])
 --
--- "standard" gives each feature mean 0 and standard deviation 1 (that of all, not of a sample),
--- "min_max" brings it to 0..1. NaN counts for nothing and stays NaN, or becomes `fill`. A feature
--- that is always the same is only shifted. It is a module: as a field of a model it moves to a
--- device and is saved with it.
+-- "standard" scales each feature to mean 0 and standard deviation 1 (that of the population, not of
+-- a sample), "min_max" to 0..1. NaN is ignored and stays NaN, or becomes `fill`. Constant features
+-- are only shifted. It is a module, so that it can be a field of a model, moves with it to a
+-- device, and is saved with it.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -20,8 +19,8 @@ local Scaler = Module:extend("Scaler")
 
 local OPTIONS <const> = {
   mode = { type = "string", default = "standard", choices = { "standard", "min_max" },
-    doc = "what is made equal of all features" },
-  fill = { type = "number", doc = "what NaN becomes, after scaling" },
+    doc = "how features are scaled" },
+  fill = { type = "number", doc = "value that replaces NaN, after scaling" },
 }
 
 --- data.Scaler(3, {fill = 0})
@@ -54,7 +53,7 @@ local function min_max(x, known)
   return least, most - least
 end
 
---- Takes shift and scale of the features of the training data. Returns the scaler.
+--- Computes the shift and scale of each feature of the training data. Returns the scaler.
 ---@param x Tensor [N, F]
 function Scaler:fit(x)
   check(self, x, "Scaler:fit")
@@ -89,7 +88,7 @@ function Scaler:forward(x)
   return y
 end
 
---- The features of what forward gave.
+--- Undoes the scaling.
 ---@param y Tensor [..., F] -> the same
 function Scaler:inverse(y)
   check(self, y, "Scaler:inverse")

@@ -1,5 +1,4 @@
--- stdlib/data/StackDataset.lua: data sets of equal length side by side: sample i has sample i of
--- each.
+-- stdlib/data/StackDataset.lua: zips data sets of equal length: sample i contains sample i of each.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.StackDataset{image = {"a.png", "b.png"}, label = {3, 1}}
@@ -27,8 +26,8 @@ local function rows_of(tensor)
     { __len = function() return tensor.shape[1] end })
 end
 
---- Samples are lists with one field a data set, or have the names of the one table that is passed.
---- A tensor is a data set of its rows.
+--- Samples are lists with one entry per data set, or tables with the names of the table that is
+--- passed. A tensor is a data set of its rows.
 ---@param ... Dataset|Tensor|table
 function StackDataset:init(...)
   local args = { ... }

@@ -1,4 +1,5 @@
--- stdlib/data/SubsetRandomSampler.lua: some positions of a data set, in a new order in each epoch.
+-- stdlib/data/SubsetRandomSampler.lua: draws the given positions of a data set in a new random
+-- order in each epoch.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.TensorDataset(lt.arange(10))

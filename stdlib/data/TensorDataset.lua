@@ -57,7 +57,7 @@ function TensorDataset:init(...)
 end
 
 --- Returns the same data set, with the u8 values of tensor `index` (a position or name) read as f32
---- and divided by `divisor`: images in u8 need a quarter of the memory.
+--- and divided by `divisor`: u8 images need a quarter of the memory.
 function TensorDataset:scaled(index, divisor)
   local at = index
   for i, name in ipairs(self.names or {}) do
@@ -76,7 +76,7 @@ function TensorDataset:__len()
   return self._length
 end
 
---- Puts rows into the form of a batch.
+--- Converts rows to the structure of a batch.
 function TensorDataset:form(rows)
   if not self.names then return rows end
   local named = {}
@@ -94,8 +94,8 @@ function TensorDataset:get(i)
   return self:form(rows)
 end
 
---- For loaders: the tensors to gather rows from, divisors, the order of samples in them (nil: as
---- they are), and whose `form` to call; nil if rows cannot be gathered.
+--- For loaders: the tensors to gather rows from, divisors, the order of samples in them (nil:
+--- unchanged), and the object whose `form` to call; nil if rows cannot be gathered.
 function TensorDataset:columns()
   for _, tensor in ipairs(self.tensors) do
     if tensor.device ~= "cpu" then return nil end

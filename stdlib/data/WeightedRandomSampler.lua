@@ -1,4 +1,5 @@
--- stdlib/data/WeightedRandomSampler.lua: positions drawn in proportion to weights.
+-- stdlib/data/WeightedRandomSampler.lua: draws positions with probabilities proportional to
+-- weights.
 --
 --   local lt = require "ltrain"
 --   local labels = lt.tensor({0, 0, 0, 0, 0, 0, 1, 1}, {dtype = "i64"})
@@ -17,7 +18,7 @@ local WeightedRandomSampler = class.extend(nil, "WeightedRandomSampler")
 WeightedRandomSampler.__arguments = "weights num_samples | replacement"
 
 local OPTIONS <const> = {
-  replacement = { type = "boolean", default = true, doc = "a sample may come several times" },
+  replacement = { type = "boolean", default = true, doc = "draw with replacement" },
 }
 
 WeightedRandomSampler.__arguments = "weights num_samples | replacement"

@@ -50,14 +50,14 @@ end
 
 local cifar = {}
 
---- Returns a TensorDataset of images f32 [N, 3, 32, 32] in 0..1 and labels i64 [N] in 0..9, of the
---- files of the "binary version". Options: `split` ("train" or "test").
+--- Returns a TensorDataset of images f32 [N, 3, 32, 32] in 0..1 and labels i64 [N] in 0..9, read
+--- from the files of the "binary version". Options: `split` ("train" or "test").
 function cifar.cifar10(folder, options)
   local data <const> = read("cifar10", folder, options)
   return data
 end
 
---- The same of CIFAR-100: fine labels in 0..99.
+--- The same for CIFAR-100: fine labels in 0..99.
 function cifar.cifar100(folder, options)
   local data <const> = read("cifar100", folder, options)
   return data

@@ -1,7 +1,7 @@
--- stdlib/data/collate.lua: makes a batch of a list of samples, field by field.
+-- stdlib/data/collate.lua: collates a list of samples to a batch, field by field.
 --
 -- Tensors are stacked, numbers and booleans become a tensor, strings a list; tables (and samples of
--- several values) are batched field by field.
+-- several values) are collated field by field.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

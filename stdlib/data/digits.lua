@@ -1,7 +1,7 @@
--- stdlib/data/digits.lua: a generated data set of digits; nothing is downloaded.
+-- stdlib/data/digits.lua: a generated data set of digits, without downloads.
 --
--- 12,000 training images and 2,000 test images of 28 x 28 grey values in 0..1; another seed gives
--- another handwriting. They are generated in a fraction of a second.
+-- 12,000 training images and 2,000 test images of 28 x 28 grey values in 0..1; each seed generates
+-- a different handwriting. They are generated in a fraction of a second.
 
 local TensorDataset = require "ltrain.data.TensorDataset"
 local c = require "ltrain.c"

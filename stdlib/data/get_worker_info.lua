@@ -1,4 +1,4 @@
---- stdlib/data/get_worker_info.lua: which worker of a DataLoader this is.
+--- stdlib/data/get_worker_info.lua: returns information about the current worker of a DataLoader.
 --
 --   local lt = require "ltrain"
 --   local data = lt.data.Dataset:extend("Ids")
@@ -13,5 +13,5 @@
 local workers = require "ltrain.data.loading.workers"
 
 --- Returns {id =, num_workers =, seed =, dataset =} in a worker, id from 0; nil elsewhere. An
---- iterable data set that calls it before its first sample shares its samples out itself.
+--- iterable data set that calls it before its first sample is expected to shard its samples itself.
 return function() return workers.info() end

@@ -1,4 +1,4 @@
--- stdlib/data/mnist.lua: reads the files of MNIST, or of a data set in the same format.
+-- stdlib/data/mnist.lua: reads the MNIST files, or a data set in the same format.
 
 local TensorDataset = require "ltrain.data.TensorDataset"
 local c = require "ltrain.c"

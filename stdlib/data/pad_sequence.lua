@@ -1,16 +1,17 @@
--- stdlib/data/pad_sequence.lua: sequences of different lengths as one tensor.
+-- stdlib/data/pad_sequence.lua: pads sequences of different lengths to one tensor.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local OPTIONS <const> = {
-  padding_value = { type = "number", default = 0, doc = "what stands behind a sequence's end" },
-  length = { type = "integer", min = 1, doc = "length of the result; by default the longest's" },
+  padding_value = { type = "number", default = 0, doc = "value of the padding" },
+  length = { type = "integer", min = 1, doc = "length of the result; by default that of the "
+    .. "longest sequence" },
 }
 
---- A list of tensors [T_i, ...] as one [N, T, ...], filled up with `padding_value`, and the lengths
---- i64 [N]. A sequence longer than `length` is an error.
+--- Pads a list of tensors [T_i, ...] with `padding_value` to one tensor [N, T, ...]; also returns
+--- the lengths, i64 [N]. A sequence longer than `length` is an error.
 ---@param sequences table
 return function(sequences, options)
   local o <const> = config.check(options, OPTIONS, "pad_sequence")

@@ -1,4 +1,4 @@
--- stdlib/data/random_split.lua: splits a data set at random, without overlap.
+-- stdlib/data/random_split.lua: splits a data set randomly into disjoint subsets.
 
 local Subset = require "ltrain.data.Subset"
 local c = require "ltrain.c"

@@ -1,17 +1,19 @@
--- stdlib/data/windows.lua: windows of a series, with what comes after each.
+-- stdlib/data/windows.lua: sliding windows of a series, with the values that follow each.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local OPTIONS <const> = {
-  size = { type = "integer", min = 1, doc = "steps of a window" },
-  stride = { type = "integer", default = 1, min = 1, doc = "steps between the starts of two" },
-  horizon = { type = "integer", default = 1, min = 0, doc = "steps after it that are its target" },
+  size = { type = "integer", min = 1, doc = "length of a window" },
+  stride = { type = "integer", default = 1, min = 1, doc = "steps between the starts of windows" },
+  horizon = { type = "integer", default = 1, min = 0, doc = "number of following steps, the "
+    .. "target" },
 }
 
---- Windows [n, size, ...] of a series x [T, ...], `stride` steps apart, and the `horizon` steps
---- after each, [n, horizon, ...]; with horizon = 0 the windows alone. They are views of the series.
+--- Returns windows [n, size, ...] of a series x [T, ...], `stride` steps apart, and the `horizon`
+--- steps after each, [n, horizon, ...]; with horizon = 0 only the windows. They are views of the
+--- series.
 ---@param x Tensor
 return function(x, options)
   local o <const> = config.check(options, OPTIONS, "windows")

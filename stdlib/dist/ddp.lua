@@ -51,9 +51,9 @@ function DistributedDataParallel:backward(loss, weight, ...)
 end
 
 --- Replaces the gradients by those of the weighted mean of all losses since the last call; every
---- rank must call it, also one without data. Returns the sum of the weights: if it is 0, nothing
---- was done and there is nothing to step. The loop passes what it knows: `parameters`, the sum of
---- weights and of missing gradients over the ranks, and the key of the list.
+--- rank must call it, also without data. Returns the sum of the weights: if it is 0, there are no
+--- gradients and the optimizer should not step. The loop passes what it knows: `parameters`, the
+--- sum of weights and the number of missing gradients over the ranks, and the key of the list.
 function DistributedDataParallel:sync(parameters, total, missing, key)
   parameters = parameters or self.module:parameters()
   if not total then

@@ -1,6 +1,6 @@
 --- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
--- Outside of a launch the world size is 1, and everything works.
+-- Outside of a launch the world size is 1, and all functions work.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
@@ -35,9 +35,9 @@ function dist.world_size()
   return d.size()
 end
 
---- Registers a comm backend under a name: `path` is a shared object that exports lt_backend_open
---- (docs/adding.md). A cluster environment refers to it as its `comm`; one that moves memory
---- between devices is used for that from then on.
+--- Registers a communication backend: `path` is a shared object that exports lt_backend_open
+--- (docs/adding.md). A cluster environment refers to it as its `comm`; a backend that transfers
+--- memory between devices is used for this from then on.
 function dist.register_comm(name, path)
   d.register_comm(config.argument(name, "string", "dist.register_comm", "name"),
     config.argument(path, "string", "dist.register_comm", "path"))

@@ -1,7 +1,7 @@
 --- stdlib/dist/launch.lua: lt.dist.launch, which runs a function on several processes.
 --
--- The child processes are forks of this one: fn has its closures and upvalues, and changes its own
--- copy. They end when fn returns; only rank 0 continues.
+-- The child processes are forks of this one: fn can use its closures and upvalues, and changes to
+-- them affect the child's copy only. They exit when fn returns; only rank 0 continues.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"

@@ -7,8 +7,8 @@ local sum_last = require "ltrain.distributions.sum_last"
 
 local AffineTransform = Transform:extend("AffineTransform")
 
---- AffineTransform(loc, scale, event_dim): tensors or numbers; event_dim (0): the number of dims
---- that are of one event
+--- AffineTransform(loc, scale, event_dim): tensors or numbers; event_dim (0): the number of event
+--- dims
 function AffineTransform:init(loc, scale, event_dim)
   local where <const> = "distributions.AffineTransform"
   if type(loc) == "table" and scale == nil then

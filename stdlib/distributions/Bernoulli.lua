@@ -1,4 +1,5 @@
--- stdlib/distributions/Bernoulli.lua: 1 with a probability, else 0.
+-- stdlib/distributions/Bernoulli.lua: the Bernoulli distribution: 1 with a given probability, else
+-- 0.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

@@ -1,4 +1,4 @@
--- stdlib/distributions/Binomial.lua: successes among trials.
+-- stdlib/distributions/Binomial.lua: the binomial distribution: successes in a number of trials.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

@@ -14,8 +14,8 @@ Categorical.__arguments = "probs | logits validate_args"
 Categorical.arg_constraints = { probs = constraints.weights, logits = constraints.log_weights }
 Categorical.support = constraints.category
 
---- Categorical(probs, options), Categorical{logits = x}: the last dim is that of the categories;
---- probs need not sum to 1.
+--- Categorical(probs, options), Categorical{logits = x}: the last dim is the categories; probs need
+--- not sum to 1.
 ---@param probs Tensor [B..., K]
 function Categorical:init(probs, options)
   local where <const> = "distributions.Categorical"

@@ -1,4 +1,4 @@
--- stdlib/distributions/ComposeTransform.lua: transforms one after another.
+-- stdlib/distributions/ComposeTransform.lua: a composition of transforms.
 
 local Transform = require "ltrain.distributions.Transform"
 local class = require "ltrain.core.class"
@@ -7,7 +7,7 @@ local sum_last = require "ltrain.distributions.sum_last"
 
 local ComposeTransform = Transform:extend("ComposeTransform")
 
---- ComposeTransform(parts): a list of transforms, the first is applied first
+--- ComposeTransform(parts): a list of transforms, applied in order
 function ComposeTransform:init(parts)
   self.parts = {}
   for i, part in ipairs(type(parts) == "table" and parts or {}) do
@@ -36,7 +36,7 @@ function ComposeTransform:_inverse(y)
   return y
 end
 
---- The sum of the parts' logarithms.
+--- The sum over the parts.
 function ComposeTransform:log_abs_det_jacobian(x, _)
   local sum = sum_last(x * 0, self.event_dim)
   for _, part in ipairs(self.parts) do

@@ -1,5 +1,5 @@
--- stdlib/distributions/Dirichlet.lua: shares that sum to 1, by concentrations.
--- B batch, K shares.
+-- stdlib/distributions/Dirichlet.lua: the Dirichlet distribution, over probability vectors. B
+-- batch, K categories.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

@@ -6,13 +6,13 @@
 --   -- prints: 4	true	4.0
 --
 -- Parameters are tensors or numbers, which broadcast to `batch_shape`; a sample has the shape
--- sample_shape, batch_shape, event_shape. Random numbers are those of lt.seed: the same on each
--- device. `mean`, `mode`, `variance` and `stddev` are read as fields. Parameters are given by place
--- or by name in one table, Normal{loc = 0.0, scale = 1.0}.
+-- sample_shape, batch_shape, event_shape. Random numbers depend on lt.seed, and are the same on
+-- each device. `mean`, `mode`, `variance` and `stddev` are fields. Parameters are passed by
+-- position, or by name in one table, Normal{loc = 0.0, scale = 1.0}.
 --
--- Parameters and the values of log_prob are checked, unless a distribution is made with
--- {validate_args = false}: Normal(0.0, -1.0) is an error, at once on the cpu, and on other devices,
--- which are not waited for, when one of the next distributions is used.
+-- Parameters and the arguments of log_prob are checked, unless a distribution is created with
+-- {validate_args = false}: Normal(0.0, -1.0) is an error, raised immediately on the CPU; on other
+-- devices, without synchronization, when a later distribution is used.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -35,7 +35,7 @@ local validates = true
 -- `mean`.
 local PROPERTIES <const> = { mean = true, mode = true, variance = true, stddev = true }
 
---- A new class of distributions below this one.
+--- Creates a subclass.
 function Distribution.extend(parent, name)
   local new = class.extend(parent, name)
   new.__index = function(self, key)
@@ -81,8 +81,8 @@ local function like_of(list)
   return like
 end
 
---- Whether distributions made from now on check parameters and values if `validate_args` is not
---- given: true at first.
+--- Sets whether distributions created from now on check parameters and values if `validate_args` is
+--- not given; initially true.
 function Distribution.set_default_validate_args(value)
   validates = config.argument(value, "boolean", "Distribution.set_default_validate_args", "value")
 end
@@ -100,7 +100,7 @@ function Distribution:_validate_parameter(name, value)
   if constraint then constraints.check(where(self), name, value, constraint, self) end
 end
 
---- `value` as a tensor; raises unless it is one that the distribution may have. For subclasses, in
+--- Returns `value` as a tensor; raises an error unless it is in the support. For subclasses, in
 --- log_prob.
 function Distribution:validate_sample(value)
   if type(value) == "number" then value = c.full({}, value, self.options) end
@@ -128,8 +128,8 @@ function Distribution:_by_name(names, values, options)
   return own, { validate_args = o.validate_args }
 end
 
---- Parameters as tensors of one shape, which becomes `batch_shape`. For subclasses: `names` are in
---- the order of the values, `options` those of the constructor, `defaults` by name.
+--- Broadcasts the parameters to tensors of one shape, which becomes `batch_shape`. For subclasses:
+--- `names` are in the order of the values, `options` those of the constructor, `defaults` by name.
 function Distribution:set_parameters(names, values, options, defaults)
   values, options = self:_by_name(names, values, options)
   self:_set_options(options)
@@ -153,7 +153,7 @@ function Distribution:set_parameters(names, values, options, defaults)
   self.options = like
 end
 
---- The same, where the last dim of the parameters is that of one event. For subclasses.
+--- The same for parameters whose last dim is the event dim. For subclasses.
 function Distribution:set_vector(names, values, options)
   self:set_parameters(names, values, options)
   if #self.batch_shape == 0 then
@@ -162,7 +162,7 @@ function Distribution:set_vector(names, values, options)
   self.event_shape = { table.remove(self.batch_shape) }
 end
 
---- sample_shape, batch_shape and event_shape in one list.
+--- Returns sample_shape, batch_shape and event_shape concatenated.
 function Distribution:shape_of(sample_shape)
   local shape = {}
   for _, part in ipairs { sample_shape or {}, self.batch_shape, self.event_shape } do
@@ -171,7 +171,7 @@ function Distribution:shape_of(sample_shape)
   return shape
 end
 
---- This distribution with a batch_shape that its own broadcasts to.
+--- Returns this distribution expanded to a batch_shape that its own broadcasts to.
 function Distribution:expand(batch_shape)
   local new, own = setmetatable({}, getmetatable(self)), #self.batch_shape
   -- What a distribution keeps begins with its batch_shape: tensors, and distributions.
@@ -190,7 +190,7 @@ function Distribution:expand(batch_shape)
   return new
 end
 
---- Samples through which gradients reach the parameters.
+--- Reparametrized samples: gradients flow to the parameters.
 function Distribution:rsample(sample_shape)
   errors.blame("%s: rsample%s: it has no samples with gradients: use sample, and log_prob in the "
     .. "loss", where(self), sample_shape and " of a shape" or "")

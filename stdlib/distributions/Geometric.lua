@@ -1,4 +1,5 @@
--- stdlib/distributions/Geometric.lua: failures before the first success.
+-- stdlib/distributions/Geometric.lua: the geometric distribution: failures before the first
+-- success.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

@@ -1,4 +1,4 @@
--- stdlib/distributions/Gumbel.lua: the Gumbel distribution, of maxima.
+-- stdlib/distributions/Gumbel.lua: the Gumbel distribution.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

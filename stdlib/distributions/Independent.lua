@@ -1,4 +1,5 @@
--- stdlib/distributions/Independent.lua: a distribution whose last batch dims are dims of one event.
+-- stdlib/distributions/Independent.lua: reinterprets the last batch dims of a distribution as event
+-- dims.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local class = require "ltrain.core.class"

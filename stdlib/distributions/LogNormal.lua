@@ -1,4 +1,4 @@
--- stdlib/distributions/LogNormal.lua: numbers whose logarithms are normally distributed.
+-- stdlib/distributions/LogNormal.lua: the log-normal distribution.
 
 local ExpTransform = require "ltrain.distributions.ExpTransform"
 local Normal = require "ltrain.distributions.Normal"

@@ -1,6 +1,6 @@
--- stdlib/distributions/LowRankMultivariateNormal.lua: the normal distribution of vectors whose
--- covariance is W W^T + diagonal.
--- B batch, D dims of a vector, R rank: matrices that are factored are R by R (Woodbury).
+-- stdlib/distributions/LowRankMultivariateNormal.lua: the multivariate normal distribution with
+-- covariance W W^T + diagonal. B batch, D dims of a vector, R rank: only R by R matrices are
+-- factored (Woodbury identity).
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

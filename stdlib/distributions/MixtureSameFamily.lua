@@ -1,5 +1,5 @@
--- stdlib/distributions/MixtureSameFamily.lua: a mixture whose components are of one class.
--- S sample, B batch, K components, E event.
+-- stdlib/distributions/MixtureSameFamily.lua: a mixture of components of the same class. S sample,
+-- B batch, K components, E event.
 
 local Categorical = require "ltrain.distributions.Categorical"
 local Distribution = require "ltrain.distributions.Distribution"

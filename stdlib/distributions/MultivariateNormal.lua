@@ -1,5 +1,5 @@
--- stdlib/distributions/MultivariateNormal.lua: the normal distribution of vectors.
--- B batch, D dims of a vector.
+-- stdlib/distributions/MultivariateNormal.lua: the multivariate normal distribution. B batch, D
+-- dims of a vector.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
@@ -16,7 +16,7 @@ MultivariateNormal.arg_constraints = { loc = constraints.real,
   covariance_matrix = constraints.covariance, scale_tril = constraints.lower_cholesky }
 
 local OPTIONS <const> = {
-  loc = { type = "tensor", doc = "the mean, where all arguments are by name" },
+  loc = { type = "tensor", doc = "the mean, if all arguments are given by name" },
   covariance_matrix = { type = "tensor", doc = "[B..., D, D], positive definite" },
   scale_tril = { type = "tensor", doc = "instead: its lower Cholesky factor" },
   validate_args = { type = "boolean", doc = "whether parameters and values are checked (true)" },

@@ -1,4 +1,5 @@
--- stdlib/distributions/NegativeBinomial.lua: successes before a number of failures.
+-- stdlib/distributions/NegativeBinomial.lua: the negative binomial distribution: successes before a
+-- number of failures.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

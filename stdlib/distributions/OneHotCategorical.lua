@@ -1,5 +1,5 @@
--- stdlib/distributions/OneHotCategorical.lua: one of K categories, as a vector of 0 and one 1.
--- B batch, K categories.
+-- stdlib/distributions/OneHotCategorical.lua: one of K categories, as a one-hot vector. B batch, K
+-- categories.
 
 local Categorical = require "ltrain.distributions.Categorical"
 local Distribution = require "ltrain.distributions.Distribution"

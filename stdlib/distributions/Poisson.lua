@@ -1,4 +1,4 @@
--- stdlib/distributions/Poisson.lua: the Poisson distribution: counts of events at a rate.
+-- stdlib/distributions/Poisson.lua: the Poisson distribution.
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

@@ -12,7 +12,7 @@ StudentT.__arguments = "df loc scale | validate_args"
 StudentT.arg_constraints = { df = constraints.positive, loc = constraints.real,
   scale = constraints.positive }
 
---- StudentT(df, loc, scale, options): loc 0 and scale 1 if they are not given
+--- StudentT(df, loc, scale, options): loc is 0 and scale is 1 by default
 function StudentT:init(df, loc, scale, options)
   self:set_parameters({ "df", "loc", "scale" }, { df, loc, scale }, options,
     { loc = 0.0, scale = 1.0 })

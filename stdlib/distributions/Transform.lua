@@ -6,9 +6,9 @@
 --   print(exp(lt.tensor{ 0.0 })[1]:item(), exp.inv(lt.tensor{ 1.0 })[1]:item())
 --   -- prints: 1.0	0.0
 --
--- A subclass has `_call(x)`, `_inverse(y)` and `log_abs_det_jacobian(x, y)`; `sign`, 1 or -1, that
--- of the derivative, as a number or a tensor; `event_dim`, the number of dims that are of one
--- event; `domain` and `codomain`, rows of constraints.lua.
+-- A subclass has `_call(x)`, `_inverse(y)` and `log_abs_det_jacobian(x, y)`; `sign`, the sign of
+-- the derivative, 1 or -1, as a number or a tensor; `event_dim`, the number of event dims; `domain`
+-- and `codomain`, rows of constraints.lua.
 
 local class = require "ltrain.core.class"
 local constraints = require "ltrain.distributions.constraints"

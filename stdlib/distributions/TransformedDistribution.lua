@@ -1,4 +1,5 @@
--- stdlib/distributions/TransformedDistribution.lua: the distribution of transforms of a sample.
+-- stdlib/distributions/TransformedDistribution.lua: the distribution of a transformed random
+-- variable.
 --
 --   local lt = require "ltrain"
 --   local D = lt.distributions

@@ -1,4 +1,4 @@
--- stdlib/distributions/Uniform.lua: the uniform distribution on low..high, without high.
+-- stdlib/distributions/Uniform.lua: the uniform distribution on [low, high).
 
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"

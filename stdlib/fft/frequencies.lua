@@ -8,8 +8,8 @@ local frequencies = {}
 
 local SAMPLES <const> = {
   d = { type = "number", default = 1, doc = "the time between two samples" },
-  dtype = { type = "string", doc = "f32 if it is not given" },
-  device = { type = "string", doc = "the CPU if it is not given" },
+  dtype = { type = "string", doc = "by default f32" },
+  device = { type = "string", doc = "by default the CPU" },
 }
 
 local function counted(first, last, n, o)
@@ -17,7 +17,8 @@ local function counted(first, last, n, o)
   return c.arange(first, last, options) * (1 / (n * o.d))
 end
 
---- The frequencies of fft of n samples: 0, 1, ..., then negative ones up to -1, each over n d.
+--- The frequencies of fft of n samples: 0, 1, ..., then the negative ones up to -1, each divided by
+--- n d.
 function frequencies.fftfreq(n, options)
   local o = config.check(options, SAMPLES, "fft.fftfreq")
   n = config.argument(n, "integer", "fft.fftfreq", "n", { min = 1 })
@@ -26,7 +27,7 @@ function frequencies.fftfreq(n, options)
   return c.cat({ positive, counted(-(n // 2), 0, n, o) }, 1)
 end
 
---- The frequencies of rfft of n samples: 0, 1, ..., n // 2, each over n d.
+--- The frequencies of rfft of n samples: 0, 1, ..., n // 2, each divided by n d.
 function frequencies.rfftfreq(n, options)
   local o = config.check(options, SAMPLES, "fft.rfftfreq")
   n = config.argument(n, "integer", "fft.rfftfreq", "n", { min = 1 })
@@ -34,7 +35,7 @@ function frequencies.rfftfreq(n, options)
 end
 
 local DIMS <const> = {
-  dims = { type = "integer|table", doc = "the dims to shift; all of x if it is not given" },
+  dims = { type = "integer|table", doc = "the dims to shift; by default all" },
 }
 
 local function shifted(x, o, where, by)
@@ -49,8 +50,8 @@ local function shifted(x, o, where, by)
   return x:roll(shifts, dims)
 end
 
---- The frequency 0 in the middle of the dims, negative ones before it. Of complex numbers `dims`
---- leaves out the dim of the pairs.
+--- Moves frequency 0 to the middle of the dims, negative frequencies before it. For complex numbers
+--- `dims` must not include the dim of the pairs.
 function frequencies.fftshift(x, options)
   local o = config.check(options, DIMS, "fft.fftshift")
   return shifted(x, o, "fft.fftshift", function(n) return n // 2 end)

@@ -1,5 +1,5 @@
--- stdlib/fft/stft.lua: lt.stft, lt.istft: transforms of short windows of a signal.
--- B signals, T samples, L windows, N = n_fft, F = N // 2 + 1 frequencies.
+-- stdlib/fft/stft.lua: lt.stft, lt.istft: short-time Fourier transforms. B signals, T samples, L
+-- windows, N = n_fft, F = N // 2 + 1 frequencies.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -9,19 +9,21 @@ local is_float = require "ltrain.core.is_float"
 local stft = {}
 
 local function options_with(own)
-  own.hop_length = { type = "integer", min = 1, doc = "from one window to the next: n_fft // 4" }
-  own.win_length = { type = "integer", min = 1, doc = "length of the window: n_fft" }
-  own.window = { type = "tensor", doc = "its values; ones if it is not given" }
+  own.hop_length = { type = "integer", min = 1, doc = "distance between windows; by default "
+    .. "n_fft // 4" }
+  own.win_length = { type = "integer", min = 1, doc = "length of the window; by default n_fft" }
+  own.window = { type = "tensor", doc = "its values; by default ones" }
   own.center = { type = "boolean", default = true,
-    doc = "windows are around their samples: the signal continues by n_fft // 2 on both sides" }
-  own.normalized = { type = "boolean", default = false, doc = "divides by the root of n_fft" }
-  own.onesided = { type = "boolean", default = true, doc = "F frequencies, not all N" }
+    doc = "windows are centered on their samples: the signal is padded by n_fft // 2 on both "
+      .. "sides" }
+  own.normalized = { type = "boolean", default = false, doc = "divide by the square root of n_fft" }
+  own.onesided = { type = "boolean", default = true, doc = "F frequencies instead of all N" }
   return own
 end
 
 local FORWARD <const> = options_with {
   pad_mode = { type = "string", default = "reflect",
-    choices = { "reflect", "replicate", "constant", "circular" }, doc = "how it continues" },
+    choices = { "reflect", "replicate", "constant", "circular" }, doc = "how it is padded" },
 }
 
 -- The window, with zeros around it up to n_fft.
@@ -104,7 +106,8 @@ function stft.stft(x, n_fft, options)
 end
 
 local INVERSE <const> = options_with {
-  length = { type = "integer", min = 1, doc = "how many samples; by default what windows cover" },
+  length = { type = "integer", min = 1, doc = "number of samples; by default those covered by "
+    .. "windows" },
 }
 
 -- Windows [B, L, N] added up where they overlap: [B, T].
@@ -116,8 +119,8 @@ local function overlapped(windows, hop)
   return y:reshape { b, t }
 end
 
---- The signals [B..., T] of a spectrogram [B..., F, L, 2] of stft with the same options: windows
---- are added up, and divided by the sum of the squares of `window`.
+--- The signals [B..., T] of a spectrogram [B..., F, L, 2] of stft with the same options: by
+--- overlap-add, divided by the sum of the squares of `window`.
 ---@param x Tensor [B..., F, L, 2]
 ---@param n_fft integer
 function stft.istft(x, n_fft, options)

@@ -8,10 +8,11 @@ local is_float = require "ltrain.core.is_float"
 local transforms = {}
 
 local ALONG <const> = {
-  n = { type = "integer", min = 1, doc = "the length: x is cut, or filled with zeros" },
-  dim = { type = "integer", default = -1, doc = "the dim; that of the pairs does not count" },
+  n = { type = "integer", min = 1, doc = "the length: x is truncated or zero-padded" },
+  dim = { type = "integer", default = -1, doc = "the dim to transform; the dim of complex pairs "
+    .. "does not count" },
   norm = { type = "string", default = "backward", choices = { "backward", "ortho", "forward" },
-    doc = "which direction divides by n: 'ortho': both, by its root" },
+    doc = "which direction divides by n; 'ortho': both, by its square root" },
 }
 
 -- What the result of n numbers is multiplied with.
@@ -91,7 +92,7 @@ local function real_inverse(x, o, where, is_conjugate)
   return along(x, dim, true, false, function(y) return c.fft.real_inverse(y, args) end)
 end
 
---- The transform of the complex numbers x [..., N, 2]: sums of x e^(-2 pi i j k / N).
+--- The discrete Fourier transform of complex numbers x [..., N, 2]: sums of x e^(-2 pi i j k / N).
 function transforms.fft(x, options)
   return complex(x, config.check(options, ALONG, "fft.fft"), false, "fft.fft")
 end
@@ -101,14 +102,14 @@ function transforms.ifft(x, options)
   return complex(x, config.check(options, ALONG, "fft.ifft"), true, "fft.ifft")
 end
 
---- The first half [..., N // 2 + 1, 2] of the transform of the real numbers x [..., N]; the rest
---- are the conjugates of these.
+--- The first half [..., N // 2 + 1, 2] of the transform of real numbers x [..., N]; the rest are
+--- its conjugates.
 function transforms.rfft(x, options)
   return (real(x, config.check(options, ALONG, "fft.rfft"), "fft.rfft"))
 end
 
---- The inverse of rfft: real numbers [..., n] of their half x [..., n // 2 + 1, 2]; n is even if it
---- is not given.
+--- The inverse of rfft: real numbers [..., n] from half of the spectrum, x [..., n // 2 + 1, 2]; n
+--- is even by default.
 function transforms.irfft(x, options)
   return (real_inverse(x, config.check(options, ALONG, "fft.irfft"), "fft.irfft"))
 end
@@ -121,8 +122,8 @@ local function turned(options, where)
   return o
 end
 
---- The transform, real numbers [..., n], of a signal whose second half are the conjugates of its
---- first half x [..., n // 2 + 1, 2]; n is even if it is not given.
+--- The transform, real numbers [..., n], of a Hermitian-symmetric signal given by its first half x
+--- [..., n // 2 + 1, 2]; n is even by default.
 function transforms.hfft(x, options)
   local y <const> = real_inverse(x, turned(options, "fft.hfft"), "fft.hfft", true)
   return y

@@ -7,9 +7,9 @@ local windows = {}
 
 local WINDOW <const> = {
   periodic = { type = "boolean", default = true,
-    doc = "of a period that goes on; false: symmetric, for filters" },
+    doc = "periodic, for spectra; false: symmetric, for filters" },
   dtype = { type = "string", default = "f32", doc = "f32 or f64" },
-  device = { type = "string", doc = "the CPU if it is not given" },
+  device = { type = "string", doc = "by default the CPU" },
 }
 
 -- level - (1 - level) cos(2 pi k / N)

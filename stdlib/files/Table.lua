@@ -1,6 +1,6 @@
 --- stdlib/files/Table.lua: tables: columns of numbers and of text, with names.
 --
--- `lt.csv.read` gives one, `lt.csv.table` makes one of tensors and lists. A table does not change.
+-- `lt.csv.read` returns one, `lt.csv.table` makes one of tensors and lists. Tables are immutable.
 -- `t.names` are the names of its columns in order, `#t` is the number of its rows.
 
 local c = require "ltrain.c"
@@ -43,8 +43,8 @@ end
 
 local TENSOR <const> = { dtype = { type = "string", default = "f32" } }
 
---- Columns of numbers as a tensor [rows, columns], or [rows] for one name that is no list. Missing
---- numbers are NaN. Options: `dtype` ("f32").
+--- Columns of numbers as a tensor [rows, columns], or [rows] for a single name that is not in a
+--- list. Missing numbers are NaN. Options: `dtype` ("f32").
 ---@param names string|table a name, or a list of them
 function Table:tensor(names, options)
   local o <const> = config.check(options, TENSOR, "Table:tensor")
@@ -86,7 +86,7 @@ local function texts_of(column)
   return list
 end
 
---- A column as a list of texts; "" where it is missing.
+--- A column as a list of strings; "" for missing values.
 function Table:text(name) return texts_of(find(self, "text", name)) end
 
 -- A column of numbers as one of text.
@@ -103,9 +103,9 @@ local function as_text(column)
   return { words = words, values = c.tensor(ids, { dtype = "i64" }) }
 end
 
---- A column as ids i64 [rows] and the list of its categories: id k is category k + 1. They are
---- sorted, or those of the list that is passed (of the training data, say): what is not in it has
---- the id -1, as what is missing.
+--- A column as ids i64 [rows] and the list of its categories: id k is category k + 1. Categories
+--- are sorted, or those of the list that is passed (such as those of the training data): values
+--- that are not in it, and missing values, have the id -1.
 ---@param name string
 ---@param categories table|nil
 function Table:categorical(name, categories)
@@ -123,7 +123,7 @@ function Table:categorical(name, categories)
   return c.tensor(ids, { dtype = "i64" }):index_select(1, column.values + 1), categories
 end
 
---- The rows that an index (i64 [n], from 0) lists, in its order.
+--- The rows of an index (i64 [n], from 0), in its order.
 function Table:take(index)
   local columns = {}
   for k, column in ipairs(self._columns) do
@@ -149,8 +149,8 @@ local function row_reader(self)
   end
 end
 
---- The rows for which f(row) is true, where `row.name` is the value of a column (nil: missing); or
---- those where a bool tensor [rows] is.
+--- The rows for which f(row) is true, where `row.name` is the value of a column (nil: missing), or
+--- for which a bool tensor [rows] is true.
 ---@param f function|Tensor
 function Table:where(f)
   if c.is_tensor(f) then
@@ -170,9 +170,9 @@ function Table:where(f)
   return self:take(c.tensor(kept, { dtype = "i64" }))
 end
 
---- Write the table as a CSV file: a row of names, missing values empty, fields in quotes where they
---- must be: a text also if it would be read as a number or as missing ("1", "NA"). What read gives
---- of it is the same table.
+--- Write the table as a CSV file: a row of names, missing values empty, fields in quotes where
+--- necessary: also text that would be read as a number or as missing ("1", "NA"). Reading the file
+--- returns the same table.
 function Table:write(path)
   local texts, lines, fields = {}, {}, {}
   for k, column in ipairs(self._columns) do

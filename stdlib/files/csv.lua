@@ -34,16 +34,15 @@ local function check_types(types, names, path)
   end
 end
 
---- Read a file as a Table. Each column is of whole numbers, of numbers (a missing one is NaN) or of
---- text, as its fields show. Options: `delimiter` (","), `header` (true; false: the columns are
---- called "1", "2", ...), `missing` (texts that stand for no value: "", "NA", "N/A", "NaN", "nan",
---- "null"), `types` ({name = "integer"|"number"|"text"}: what a column must be; without a header
---- by number). Fields may be in double quotes: these are text, unless `types` says otherwise or all
---- fields are, the names too. A row with another number of fields than the first,
---- or a field that is not what `types` says, is an error with its line. Blank lines are no rows.
---- `bytes`: only the rows that end within so many bytes are read, and after the table the bytes
---- that were read are returned, and those of the file. Returns nil and the reason where the file
---- cannot be read.
+--- Read a file as a Table. Each column is inferred to contain integers, numbers (NaN if missing) or
+--- text. Options: `delimiter` (","), `header` (true; false: the columns are named "1", "2", ...),
+--- `missing` (texts that denote missing values: "", "NA", "N/A", "NaN", "nan", "null"), `types`
+--- ({name = "integer"|"number"|"text"}: the type of a column; without a header by number). Fields
+--- in double quotes are text, unless `types` overrides this or all fields including the names are
+--- quoted. A row with another number of fields than the first, or a field that does not have the
+--- type of `types`, is an error with its line. Blank lines are ignored. `bytes`: read only the rows
+--- that end within this number of bytes, and return, after the table, the number of bytes read and
+--- the size of the file. Returns nil and the reason if the file cannot be read.
 ---@param path string
 function csv.read(path, options)
   local o <const> = config.check(options, OPTIONS, "csv.read")
@@ -95,8 +94,8 @@ local function column_of(name, values)
            values = empty and c.zeros(0, { dtype = "i64" }) or c.tensor(ids, { dtype = "i64" }) }
 end
 
---- A Table of columns: a list of {name, values}, values a tensor [n] or a list of numbers or texts;
---- an empty text is a missing one.
+--- A Table of columns: a list of {name, values}, where values are a tensor [n] or a list of numbers
+--- or strings; an empty string is a missing value.
 ---@param columns table
 function csv.table(columns)
   local made = {}

@@ -1,7 +1,8 @@
---- stdlib/files/json.lua: lt.json: values as JSON, and files of one value or of one a line.
+--- stdlib/files/json.lua: lt.json: JSON values, JSON files, and JSON Lines files.
 --
--- A list is an array, a table with names an object (its keys sorted), an empty table is {}; null is
--- nil: a list ends there, a field is absent. Whole numbers and others stay apart (1 and 1.0).
+-- A list is an array, a table with string keys an object (with sorted keys), an empty table is {};
+-- null is nil, which ends a list and makes a field absent. Integers and floats are distinguished (1
+-- and 1.0).
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -11,18 +12,18 @@ local exact = require "ltrain.core.exact"
 local PLAIN <const> = { plain = true }
 local json = {}
 
---- The text of a value: of nil, booleans, numbers, text and tables of these. Raises on what JSON
---- has no form for, naming its place.
+--- Encodes nil, a boolean, a number, a string, or a table of these as JSON. Raises an error for
+--- other values, with their path.
 function json.encode(value) return c.io.json_encode(value, PLAIN) end
 
---- The value of a text; nil and what is wrong, with line and column, where it is not JSON.
+--- Decodes JSON; returns nil and a message with line and column if the text is not valid JSON.
 ---@param text string
 function json.decode(text)
   config.argument(text, "string", "json.decode", "text")
   return c.io.json_decode(text, PLAIN)
 end
 
---- The value in a file; nil and the reason where it cannot be read.
+--- Reads the value in a file; returns nil and the reason if it cannot be read.
 ---@param path string
 function json.read(path)
   config.argument(path, "string", "json.read", "path")
@@ -36,15 +37,15 @@ end
 -- true, or nil and the reason.
 local function save(path, text) return c.io.write_file(path, text) end
 
---- Write a value into a file, whole or not at all; nil and the reason where that fails.
+--- Writes a value to a file atomically; returns nil and the reason if that fails.
 ---@param path string
 function json.write(path, value)
   config.argument(path, "string", "json.write", "path")
   return save(path, json.encode(value) .. "\n")
 end
 
---- Iterate over the values of a file of JSON Lines: one in each line, blank ones left out. Raises
---- where a line is no JSON, with its number, and where the file cannot be read.
+--- Iterates over the values of a JSON Lines file: one per line, ignoring blank lines. Raises an
+--- error with the line number if a line is not valid JSON, and if the file cannot be read.
 ---@param path string
 function json.lines(path)
   config.argument(path, "string", "json.lines", "path")
@@ -67,7 +68,7 @@ function json.lines(path)
   end
 end
 
---- Write a list of values as JSON Lines; nil and the reason where that fails.
+--- Writes a list of values as JSON Lines; returns nil and the reason if that fails.
 ---@param path string
 ---@param values table
 function json.write_lines(path, values)

@@ -19,8 +19,8 @@ end
 local OPTIONS <const> = {
   map_location = map_location.ROW,
   metadata = { type = "boolean", default = false,
-    doc = "also return the metadata of a safetensors file, a table of texts; else the value is the "
-      .. "only result, as a call around `assert(lt.load(path))` needs it" },
+    doc = "also return the metadata of a safetensors file, a table of strings; otherwise the "
+      .. "value is the only result, so that `assert(lt.load(path))` can be an argument" },
 }
 
 -- Files of others do not say where their tensors were.
@@ -44,12 +44,13 @@ local function read_safetensors(path, place)
 end
 
 --- Returns the value that lt.save or torch.save wrote; for other safetensors files a table of
---- tensors by name. Of a file of torch.save (.pt, .pth, .tar; also of before PyTorch 1.6) it gives
---- the tensors, numbers, strings, booleans, None (here nil), and lists, tuples, sets and dicts of
---- them; a Namespace is a table, a number of NumPy a number, an array of NumPy a tensor, a dtype or
---- device its name. No code in it is run: other objects are left out, which one warning names, or
---- refuse the file if they hold tensors. Tensors are on the CPU, or where `map_location` says,
---- wherever they were saved from. Returns nil and the reason if the file cannot be read.
+--- tensors by name. From a file of torch.save (.pt, .pth, .tar; also from before PyTorch 1.6) it
+--- reads tensors, numbers, strings, booleans, None (nil), and lists, tuples, sets and dicts of
+--- these; a Namespace becomes a table, a NumPy number a number, a NumPy array a tensor, a dtype or
+--- device its name. No code in the file is run: other objects are omitted, with one warning that
+--- names them; if they contain tensors, loading fails. Tensors are loaded on the CPU, whichever
+--- device they were saved from, unless `map_location` is given. Returns nil and the reason if the
+--- file cannot be read.
 return function(path, options)
   local o <const> = config.check(options, OPTIONS, "load")
   local place = map_location.place(o.map_location, "load")

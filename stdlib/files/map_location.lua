@@ -5,9 +5,9 @@ local errors = require "ltrain.core.errors"
 local map_location = {}
 
 --- The row of the option for config.check.
-map_location.ROW = { type = "string|integer|table|function", doc = "the device for the tensors, a "
-  .. "table of devices by those that they were saved from, or a function(tensor, device) that "
-  .. "returns the device or another tensor; what it leaves out is on the CPU" }
+map_location.ROW = { type = "string|integer|table|function", doc = "the device of the tensors, a "
+  .. "table that maps saved devices to new ones, or a function(tensor, device) that returns a "
+  .. "device or another tensor; others are loaded on the CPU" }
 
 --- A function that returns a tensor, which was saved from `device`, where `map` says; nil: all stay
 --- on the CPU. `where`: who asks.

@@ -6,8 +6,8 @@
 --   lt.numpy.savez("all.npz", {x = lt.ones(2), y = lt.zeros(3)})
 --   print(lt.numpy.load("all.npz").y) -- prints: tensor([0., 0., 0.])
 --
--- All dtypes but bf16, which NumPy does not have. Arrays of the other byte order, and in Fortran's
--- order, are read; those of Python objects, texts, complex numbers and structures are refused.
+-- All dtypes except bf16, which NumPy does not have. Big-endian arrays, and arrays in Fortran
+-- order, can be read; arrays of Python objects, strings, complex numbers and structures are errors.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -35,9 +35,9 @@ local function load_all(path)
   return arrays
 end
 
---- The array of a .npy file, or those of a .npz file, compressed or not, by name. A large array of
---- a .npy file lies in the file and is read where it is looked at; writing into it does not
---- change the file. Returns nil and the reason where the file cannot be read.
+--- Loads the array of a .npy file, or a table of those of a .npz file, compressed or not. Large
+--- arrays of .npy files are memory-mapped, copy-on-write: writing to them does not change the file.
+--- Returns nil and the reason if the file cannot be read.
 ---@param path string
 function numpy.load(path)
   check_path(path, "numpy.load")
@@ -47,7 +47,7 @@ function numpy.load(path)
   return c.io.npy_load(path)
 end
 
---- Write a tensor as a .npy file. Returns true, or nil and the reason.
+--- Writes a tensor as a .npy file. Returns true, or nil and the reason.
 ---@param path string
 ---@param x Tensor
 function numpy.save(path, x)
@@ -75,7 +75,7 @@ local function save_all(where, path, arrays, compressed)
   return c.io.npz_save(path, names, tensors, compressed)
 end
 
---- Write tensors by name as a .npz file. Returns true, or nil and the reason.
+--- Writes tensors by name as a .npz file. Returns true, or nil and the reason.
 ---@param path string
 ---@param arrays table
 function numpy.savez(path, arrays)
@@ -95,10 +95,10 @@ local MEMMAP <const> = {
   shape = { type = "table" },
 }
 
---- The numbers of a file without a header, such as the token files of nanoGPT ({dtype = "u16"}):
---- all from byte `offset` on, a tensor [n], or those of `shape`. They lie in the file and are read
---- where they are looked at; writing into them does not change it. Returns nil and the reason where
---- the file cannot be read.
+--- Memory-maps the numbers of a file without a header, such as nanoGPT's token files ({dtype =
+--- "u16"}): all from byte `offset` on, as a tensor [n], or those of `shape`. They are read when
+--- they are accessed; writing to them does not change the file. Returns nil and the reason if the
+--- file cannot be read.
 ---@param path string
 function numpy.memmap(path, options)
   check_path(path, "numpy.memmap")

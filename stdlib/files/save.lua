@@ -9,9 +9,9 @@ local FORMAT <const> = 1
 
 --- Writes nested tables of tensors, numbers, strings and booleans as one safetensors file; the name
 --- of a tensor is its path. A file whose name ends with .pt or .pth gets PyTorch's format instead,
---- which torch.load reads (with weights_only too): a table with positions is a list there, another
---- a dict. lt.load reads both. An existing file is replaced when the new one is complete. Returns
---- true, or nil and the reason. PyTorch's order, lt.save(value, path), is taken too.
+--- which torch.load reads (with weights_only too): sequences become lists, other tables dicts.
+--- lt.load reads both. An existing file is replaced when the new one is complete. Returns true, or
+--- nil and the reason. PyTorch's order, lt.save(value, path), is also accepted.
 return function(path, value)
   if type(path) == "table" and type(value) == "string" then path, value = value, path end
   if type(path) ~= "string" then

@@ -1,5 +1,5 @@
--- stdlib/image/init.lua: lt.image: image files as tensors [C, H, W]: JPEG and PNG, WebP and BMP
--- (which are only read).
+-- stdlib/image/init.lua: lt.image: image files as tensors [C, H, W]: JPEG and PNG; WebP and BMP for
+-- reading only.
 --
 --   local lt = require "ltrain"
 --   local picture = lt.zeros(3, 8, 8, {dtype = "u8"})
@@ -35,17 +35,17 @@ local CHANNELS <const> = { png = { 1, 2, 3, 4 }, jpeg = { 1, 3 } }
 
 local image = {}
 
---- Reads a JPEG, PNG, WebP or BMP file, recognised by its content, as u8 [C, H, W]. Options: `mode`
---- ("rgb", "grey", "rgba", or "as_is": the channels of the file, the ids of a palette, 16 bits as
---- i32) and `apply_exif_orientation` (false: pixels as they are stored). Returns nil and the reason
---- where the file cannot be read, is cut off, or would have more than 178,956,970 pixels.
+--- Reads a JPEG, PNG, WebP or BMP file, detected from its content, as u8 [C, H, W]. Options: `mode`
+--- ("rgb", "grey", "rgba", or "as_is": the channels of the file, palette ids, 16-bit values as i32)
+--- and `apply_exif_orientation` (false: pixels as they are stored). Returns nil and the reason if
+--- the file cannot be read, is truncated, or has more than 178,956,970 pixels.
 ---@param path string
 function image.read(path, options)
   local o <const> = config.check(options, READ_OPTIONS, "image.read")
   return files.read(path, o.mode, o.apply_exif_orientation)
 end
 
---- The same of a string that holds the bytes of a file.
+--- Reads an image from a string with the contents of a file.
 ---@param bytes string
 function image.decode(bytes, options)
   local o <const> = config.check(options, READ_OPTIONS, "image.decode")
@@ -89,7 +89,8 @@ local function encode(picture, format, options, where)
     format == "png" and options.compression_level or options.quality)
 end
 
---- Returns the bytes of a file: `format` is "png" or "jpeg"; image and options as in `write`.
+--- Returns the contents of an image file as a string: `format` is "png" or "jpeg"; image and
+--- options as in `write`.
 ---@param picture Tensor [C, H, W]
 ---@param format string
 function image.encode(picture, format, options)
@@ -98,9 +99,9 @@ function image.encode(picture, format, options)
   return encode(picture, format, o, "image.encode")
 end
 
---- Writes an image, u8 or f32 in 0..1, as its name ends: .png, .jpg or .jpeg. PNG takes 1 to 4
---- channels, and i32 in 0..65535 as 16 bits; JPEG takes 1 or 3. Options: `quality` (75, of JPEG),
---- `compression_level` (6, of PNG). Returns true, or nil and the reason.
+--- Writes an image, u8 or f32 in 0..1; the extension selects the format: .png, .jpg or .jpeg. PNG
+--- takes 1 to 4 channels, and i32 in 0..65535 as 16 bits; JPEG takes 1 or 3. Options: `quality`
+--- (75, of JPEG), `compression_level` (6, of PNG). Returns true, or nil and the reason.
 ---@param path string
 ---@param picture Tensor [C, H, W]
 function image.write(path, picture, options)
@@ -133,8 +134,8 @@ local function stretch(batch)
   return (batch:to "f32" - low) / math.max(high - low, 1e-5)
 end
 
---- Returns one image [C, H, W] of several, as torchvision's make_grid: `nrow` (8) in a row with
---- `padding` (2) pixels of `pad_value` (0) between them; `normalize` (false): values are moved to
+--- Returns one image [C, H, W] of several, as torchvision's make_grid: `nrow` (8) images per row
+--- with `padding` (2) pixels of `pad_value` (0) between them; `normalize` (false): scale values to
 --- 0..1.
 ---@param images Tensor [N, C, H, W], or a list of [C, H, W]
 function image.grid(images, options)

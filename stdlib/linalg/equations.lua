@@ -26,10 +26,11 @@ local function check(A, B, where)
 end
 
 local SOLVE <const> = {
-  left = { type = "boolean", default = true, doc = "false: X of X A = B" },
+  left = { type = "boolean", default = true, doc = "false: solve X A = B" },
 }
 
---- X of A X = B, for A [B..., N, N] and B [B..., N, K], or vectors [B..., N]. Batches broadcast.
+--- Solves A X = B for X, with A [B..., N, N] and B [B..., N, K], or vectors [B..., N]. Batch dims
+--- broadcast.
 function equations.solve(A, B, options)
   local where <const> = "linalg.solve"
   local o = config.check(options, SOLVE, where)
@@ -48,13 +49,13 @@ function equations.solve(A, B, options)
 end
 
 local TRIANGULAR <const> = {
-  upper = { type = "boolean", required = true, doc = "whether A is an upper triangle" },
-  left = { type = "boolean", default = true, doc = "false: X of X A = B" },
-  unitriangular = { type = "boolean", default = false, doc = "its diagonal counts as ones" },
+  upper = { type = "boolean", required = true, doc = "whether A is upper triangular" },
+  left = { type = "boolean", default = true, doc = "false: solve X A = B" },
+  unitriangular = { type = "boolean", default = false, doc = "treat its diagonal as ones" },
 }
 
---- X of A X = B, for triangular A [B..., N, N], whose other half is not read, and B [B..., N, K].
---- A zero on the diagonal gives infinity or NaN. Needs no LAPACK.
+--- Solves A X = B for X, with triangular A [B..., N, N], whose other half is not read, and B [B...,
+--- N, K]. A zero on the diagonal gives infinity or NaN. Does not need LAPACK.
 function equations.solve_triangular(A, B, options)
   local where <const> = "linalg.solve_triangular"
   local o = config.check(options, TRIANGULAR, where)
@@ -67,7 +68,7 @@ function equations.solve_triangular(A, B, options)
   return o.left and X or turned(X)
 end
 
---- The inverse of A [B..., N, N]; solve(A, B) is faster and more exact than inv(A) @ B.
+--- The inverse of A [B..., N, N]; solve(A, B) is faster and more accurate than inv(A) @ B.
 function equations.inv(A)
   local X = batch.inverse(A, "linalg.inv")
   return X
@@ -81,11 +82,11 @@ local function count(shape, from, to)
 end
 
 local INVERSE <const> = {
-  ind = { type = "integer", default = 2, min = 1, doc = "how many of the first dims are M..." },
+  ind = { type = "integer", default = 2, min = 1, doc = "number of dims in M..." },
 }
 
---- The inverse of A as tensordot by as many dims: of A [M..., N...], M... the first `ind` dims,
---- with as many elements in M... as in N..., a tensor [N..., M...].
+--- The inverse of A with respect to tensordot: for A [M..., N...], where M... are the first `ind`
+--- dims and have as many elements as N..., a tensor [N..., M...].
 function equations.tensorinv(A, options)
   local where <const> = "linalg.tensorinv"
   local ind <const> = config.check(options, INVERSE, where).ind
@@ -104,8 +105,8 @@ local TENSOR_SOLVE <const> = {
   dims = { type = "table", doc = "dims of A that are moved to its end first" },
 }
 
---- X of tensordot(A, X) = B, for A [M..., N...] with as many elements in M..., which are the dims
---- of B, as in N..., which are those of X.
+--- Solves tensordot(A, X) = B for X, with A [M..., N...], where M..., the dims of B, have as many
+--- elements as N..., the dims of X.
 function equations.tensorsolve(A, B, options)
   local where <const> = "linalg.tensorsolve"
   local o <const> = config.check(options, TENSOR_SOLVE, where)

@@ -15,8 +15,8 @@ local function halvings(x)
   return math.ceil(math.log(norm / MOST, 2))
 end
 
---- e^A [B..., N, N], by the Taylor series of A / 2^s, squared s times (Higham: Functions of
---- matrices, 2008, 10.3).
+--- The matrix exponential of A [B..., N, N], by scaling and squaring of a Taylor series (Higham:
+--- Functions of matrices, 2008, 10.3).
 function exponential.matrix_exp(A)
   batch.square(A, "linalg.matrix_exp")
   local s <const> = halvings(A)

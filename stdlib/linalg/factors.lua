@@ -7,10 +7,11 @@ local config = require "ltrain.core.config"
 local factors = {}
 
 local CHOLESKY <const> = {
-  upper = { type = "boolean", default = false, doc = "the upper factor U of A = U^T U instead" },
+  upper = { type = "boolean", default = false, doc = "return the upper factor U of A = U^T U "
+    .. "instead" },
 }
 
---- The lower triangular factor L of A = L L^T [B..., N, N], symmetric and positive-definite, of
+--- The lower triangular factor L of A = L L^T, for symmetric positive-definite A [B..., N, N], of
 --- which the lower triangle is read.
 function factors.cholesky(A, options)
   local o = config.check(options, CHOLESKY, "linalg.cholesky")
@@ -24,14 +25,14 @@ local SYMMETRIC <const> = {
 }
 
 --- Eigenvalues of symmetric matrices [B..., N, N], ascending, and their eigenvectors as columns.
---- Signs are arbitrary; the derivative by the vectors is infinite where eigenvalues are equal.
+--- Signs are arbitrary; the derivative of the vectors is infinite if eigenvalues are equal.
 function factors.eigh(A, options)
   local o = config.check(options, SYMMETRIC, "linalg.eigh")
   if o.UPLO == "U" then A = batch.check(A, "linalg.eigh"):transpose(-2, -1) end
   return c.linalg.eigh(A)
 end
 
---- Those eigenvalues alone.
+--- The eigenvalues only.
 function factors.eigvalsh(A, options)
   local o = config.check(options, SYMMETRIC, "linalg.eigvalsh")
   if o.UPLO == "U" then A = batch.check(A, "linalg.eigvalsh"):transpose(-2, -1) end
@@ -40,10 +41,10 @@ end
 
 local ORTHOGONAL <const> = {
   mode = { type = "string", default = "reduced", choices = { "reduced", "complete", "r" },
-    doc = "'complete': all M columns of Q; 'r': R alone, Q is empty" },
+    doc = "'complete': all M columns of Q; 'r': only R, Q is empty" },
 }
 
---- Q [B..., M, K] of orthogonal columns and the upper triangle R [B..., K, N] with A = Q R; K is
+--- Q [B..., M, K] with orthonormal columns and upper triangular R [B..., K, N] with A = Q R; K is
 --- the smaller of M and N.
 function factors.qr(A, options)
   local o = config.check(options, ORTHOGONAL, "linalg.qr")
@@ -54,17 +55,17 @@ end
 
 local SINGULAR <const> = {
   full_matrices = { type = "boolean", default = true,
-    doc = "U [M, M] and Vh [N, N], not [M, K] and [K, N]" },
+    doc = "U [M, M] and Vh [N, N] instead of [M, K] and [K, N]" },
 }
 
 --- U, S, Vh with A = U diag(S) Vh, the K singular values descending; K is the smaller of M and N.
---- Signs are arbitrary; the derivative by U and Vh is infinite where singular values are equal.
+--- Signs are arbitrary; the derivative of U and Vh is infinite if singular values are equal.
 function factors.svd(A, options)
   local o = config.check(options, SINGULAR, "linalg.svd")
   return c.linalg.svd(A, { full_matrices = o.full_matrices })
 end
 
---- The singular values [B..., K] alone.
+--- The singular values [B..., K] only.
 function factors.svdvals(A)
   local _, S = batch.svd(A, "linalg.svdvals")
   return S

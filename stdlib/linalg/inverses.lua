@@ -34,9 +34,10 @@ local function largest(S)
 end
 
 local TOLERANCE <const> = {
-  atol = { type = "number|tensor", doc = "singular values up to it count as 0" },
+  atol = { type = "number|tensor", doc = "singular values up to atol count as 0" },
   rtol = { type = "number|tensor",
-    doc = "those up to it times the largest one; by default max(M, N) times the dtype's epsilon" },
+    doc = "singular values up to rtol times the largest count as 0; by default max(M, N) times "
+      .. "the dtype's epsilon" },
   hermitian = { type = "boolean", default = false,
     doc = "A is symmetric: its eigenvalues are used, which is faster" },
 }
@@ -84,7 +85,7 @@ function inverses.pinv(A, options)
   return X
 end
 
---- How many singular values are not 0, of each matrix [B..., M, N].
+--- The number of nonzero singular values of each matrix [B..., M, N].
 function inverses.matrix_rank(A, options)
   local where <const> = "linalg.matrix_rank"
   local o = config.check(options, TOLERANCE, where)
@@ -99,9 +100,9 @@ function inverses.matrix_rank(A, options)
   return S:gt(limit_of(A, largest(S), o)):sum(-1)
 end
 
---- The condition number of each matrix by the norm `p` (2), as matrix_norm takes it: the norm times
---- that of the inverse; infinite for a singular matrix. Of p = 2, -2 and "nuc" by singular values,
---- of which rounding may leave the smallest above 0.
+--- The condition number of each matrix in the norm `p` (2; see matrix_norm): the norm times that of
+--- the inverse; infinite for a singular matrix. For p = 2, -2 and "nuc" it is computed from
+--- singular values, of which rounding may leave the smallest above 0.
 function inverses.cond(A, p)
   local where <const> = "linalg.cond"
   batch.check(A, where)
@@ -124,7 +125,7 @@ end
 
 local LEAST <const> = {
   rcond = { type = "number",
-    doc = "singular values up to it times the largest one count as 0; by default max(M, N) times "
+    doc = "singular values up to rcond times the largest count as 0; by default max(M, N) times "
       .. "the dtype's epsilon" },
 }
 
@@ -137,9 +138,9 @@ local function residuals(A, B, X, rank)
   return (A:matmul(X) - B):square():sum(-2)
 end
 
---- The X of the smallest |A X - B|, the smallest X of several: also the squares of these (none if
---- A [B..., M, N] has not M > N and the rank N), the rank and the singular values of A. B is
---- [B..., M, K]. By singular values, as LAPACK's gelsd.
+--- The least-squares solution X that minimizes |A X - B| (of several the one with the smallest
+--- norm), the squared residuals (empty unless A [B..., M, N] has M > N and rank N), the rank and
+--- the singular values of A. B is [B..., M, K]. Uses singular values, as LAPACK's gelsd.
 function inverses.lstsq(A, B, options)
   local where <const> = "linalg.lstsq"
   local o = config.check(options, LEAST, where)

@@ -1,9 +1,9 @@
--- stdlib/linalg/lu.lua: matrices as products of triangles, rows interchanged.
--- M rows, N columns, K the smaller of them.
+-- stdlib/linalg/lu.lua: lU factorization with partial pivoting. M rows, N columns, K the smaller of
+-- them.
 --
--- The elimination runs on values alone and gives the order of the rows. The factors of the rows in
--- that order have a derivative in closed form for the square part, and the rest follows from
--- triangular systems.
+-- The elimination runs on values only and determines the order of the rows. The factors of the rows
+-- in that order have a closed-form derivative for the square part; the rest follows from triangular
+-- systems.
 
 local Function = require "ltrain.autograd.Function"
 local batch = require "ltrain.linalg.batch"
@@ -114,19 +114,20 @@ end
 
 local PIVOT <const> = {
   pivot = { type = "boolean", default = true, choices = { true },
-    doc = "rows are interchanged; without it there is no factorization here" },
+    doc = "interchange rows; false is not supported" },
 }
 
---- The factors of A [B..., M, N] in one matrix, L without its diagonal of ones below U, and the
---- pivots [B..., K], i32: row k was interchanged with row pivots[k], from 1, as LAPACK counts.
+--- The factors of A [B..., M, N] in one matrix, U with L below its diagonal (whose own diagonal of
+--- ones is omitted), and the pivots [B..., K], i32: row k was interchanged with row pivots[k], from
+--- 1, as in LAPACK.
 function lu.lu_factor(A, options)
   config.check(options, PIVOT, "linalg.lu_factor")
   local packed <const>, pivots <const> = factors_of(A, "linalg.lu_factor")
   return packed, (pivots + 1):to "i32"
 end
 
---- P [B..., M, M], L [B..., M, K] and U [B..., K, N] with A = P L U: P interchanges rows, L is a
---- lower triangle with ones on its diagonal, U an upper one.
+--- P [B..., M, M], L [B..., M, K] and U [B..., K, N] with A = P L U: P is a permutation, L is lower
+--- triangular with ones on its diagonal, U is upper triangular.
 function lu.lu(A, options)
   config.check(options, PIVOT, "linalg.lu")
   local packed <const>, _, order <const> = factors_of(A, "linalg.lu")
@@ -154,8 +155,8 @@ local function order_of(pivots)
 end
 
 local SOLVE <const> = {
-  left = { type = "boolean", default = true, doc = "false: X of X A = B" },
-  adjoint = { type = "boolean", default = false, doc = "true: of A^T in place of A" },
+  left = { type = "boolean", default = true, doc = "false: solve X A = B" },
+  adjoint = { type = "boolean", default = false, doc = "true: solve with A^T instead of A" },
 }
 
 -- Rows of B in an order [B..., N], or, `back`, from it to where they were.
@@ -166,7 +167,8 @@ local function arranged(B, order, back)
   return B:gather(-2, order:unsqueeze(-1):expand(shape))
 end
 
---- X of A X = B from what lu_factor gives of A [B..., N, N], for B [B..., N, K]. Batches broadcast.
+--- Solves A X = B for X, from the result of lu_factor for A [B..., N, N], with B [B..., N, K].
+--- Batch dims broadcast.
 function lu.lu_solve(LU, pivots, B, options)
   local where <const> = "linalg.lu_solve"
   local o <const> = config.check(options, SOLVE, where)

@@ -7,9 +7,9 @@ local errors = require "ltrain.core.errors"
 local norms = {}
 
 local VECTOR <const> = {
-  dim = { type = "integer|table", doc = "the dims of a vector; by default all of x" },
-  keepdim = { type = "boolean", default = false, doc = "the dims stay, of size 1" },
-  dtype = { type = "string", doc = "x is converted to it first" },
+  dim = { type = "integer|table", doc = "the dims of a vector; by default all" },
+  keepdim = { type = "boolean", default = false, doc = "keep the dims, with size 1" },
+  dtype = { type = "string", doc = "convert x to it first" },
 }
 
 -- By the p-norm; ord 0 counts what is not zero, infinities give the largest and the smallest.
@@ -23,8 +23,8 @@ local function of_vectors(x, ord, dims, keepdim)
   return x:norm(o)
 end
 
---- The norm of vectors: (sum |x|^ord)^(1 / ord), of `ord` 2 by default; the largest |x| for
---- math.huge, the smallest for -math.huge, how many are not zero for 0.
+--- The norm of vectors: (sum |x|^ord)^(1 / ord), with `ord` 2 by default; the largest |x| for
+--- math.huge, the smallest for -math.huge, the number of nonzero elements for 0.
 function norms.vector_norm(x, ord, options)
   local where <const> = "linalg.vector_norm"
   if type(ord) == "table" then ord, options = nil, ord end
@@ -37,8 +37,8 @@ end
 
 local MATRIX <const> = {
   dim = { type = "table", default = { -2, -1 }, doc = "the two dims of a matrix" },
-  keepdim = { type = "boolean", default = false, doc = "the dims stay, of size 1" },
-  dtype = { type = "string", doc = "A is converted to it first" },
+  keepdim = { type = "boolean", default = false, doc = "keep the dims, with size 1" },
+  dtype = { type = "string", doc = "convert A to it first" },
 }
 
 -- A dim from 1, of a tensor or list of `n` dims.
@@ -95,9 +95,9 @@ local function check_order(ord, where)
   end
 end
 
---- The norm of matrices: 'fro' (default), the root of the sum of squares; 'nuc', the sum of the
---- singular values; 2 and -2, the largest and the smallest of them; 1 and -1, the largest and the
---- smallest sum of a column's |x|; math.huge and -math.huge, of a row's.
+--- The norm of matrices: 'fro' (default), the square root of the sum of squares; 'nuc', the sum of
+--- the singular values; 2 and -2, the largest and the smallest of them; 1 and -1, the largest and
+--- the smallest sum of a column's |x|; math.huge and -math.huge, of a row's.
 function norms.matrix_norm(A, ord, options)
   local where <const> = "linalg.matrix_norm"
   if type(ord) == "table" then ord, options = nil, ord end
@@ -107,8 +107,8 @@ function norms.matrix_norm(A, ord, options)
   return matrix_norm(A, ord, o, where)
 end
 
---- vector_norm of all of x if nothing is given, or of one dim; matrix_norm of two dims, and with an
---- `ord` but without dims of a matrix.
+--- Without `ord` and `dim`, the vector_norm of all elements; with one dim, vector_norm; with two
+--- dims, or an `ord` and a matrix, matrix_norm.
 function norms.norm(x, ord, options)
   local where <const> = "linalg.norm"
   if type(ord) == "table" then ord, options = nil, ord end

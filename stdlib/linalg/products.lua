@@ -8,7 +8,7 @@ local errors = require "ltrain.core.errors"
 
 local products = {}
 
---- A [B..., N, N] multiplied with itself n times; of a negative n its inverse.
+--- The n-th power of A [B..., N, N]; for negative n, of its inverse.
 function products.matrix_power(A, n)
   local where <const> = "linalg.matrix_power"
   batch.square(A, where)
@@ -46,8 +46,8 @@ local function multiply(list, split, i, j)
   return multiply(list, split, i, k):matmul(multiply(list, split, k + 1, j))
 end
 
---- The product of a list of matrices in the order of the fewest multiplications; the first and the
---- last may be vectors.
+--- The product of a list of matrices, in the order with the fewest multiplications; the first and
+--- the last may be vectors.
 ---@param tensors table
 function products.multi_dot(tensors)
   local where <const> = "linalg.multi_dot"
@@ -85,7 +85,7 @@ local ALONG <const> = {
   dim = { type = "integer", default = -1, doc = "the dim of the vectors" },
 }
 
---- The cross product of vectors of three; other dims broadcast.
+--- The cross product of vectors of size 3; other dims broadcast.
 function products.cross(a, b, options)
   local where <const> = "linalg.cross"
   local dim = config.check(options, ALONG, where).dim
@@ -113,7 +113,8 @@ function products.vecdot(a, b, options)
   return (a * b):sum(dim)
 end
 
---- Powers 0 .. N - 1 of each element of x as a last dim, of which N is the size of x's by default.
+--- The Vandermonde matrix: powers 0 .. N - 1 of each element of x in a last dim; N is by default
+--- the size of x's last dim.
 ---@param x Tensor [..., M] -> [..., M, N]
 function products.vander(x, N)
   batch.check(x, "linalg.vander", 0)
@@ -131,7 +132,7 @@ local DIAGONAL <const> = {
   dim2 = { type = "integer", default = -1, doc = "the columns" },
 }
 
---- The diagonal of each matrix as a last dim, as a view.
+--- The diagonal of each matrix as the last dim, a view.
 function products.diagonal(A, options)
   local o = config.check(options, DIAGONAL, "linalg.diagonal")
   return A:diagonal(o.offset, o.dim1, o.dim2)

@@ -1,7 +1,7 @@
 --- stdlib/onnx/init.lua: lt.onnx: models as ONNX files, for other programs that run them.
 --
--- A model is run, and the operations that ran become the nodes of the file: what depends on Lua's
--- `if` and `for` is as it was in that run. Weights keep the names of the state dict.
+-- The model is run, and its operations become the nodes of the file; Lua's `if` and `for` are fixed
+-- as they were in that run. Weights keep the names of the state dict.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -140,11 +140,12 @@ local function in_eval_mode(fn, model, ...)
 end
 
 --- Write a model as an ONNX file (opset 17). `inputs`: a tensor or a list of them, with which the
---- model is run in eval mode; their sizes are those of the file but for `dynamic_axes`. Options:
---- `input_names`, `output_names` (lists; "input" and "output", numbered where there are several)
---- and `dynamic_axes` ({input = {[1] = "batch"}}: dims of inputs, from 1, that may have any size,
---- and names for those of outputs that follow; the model is run at other sizes of them too).
---- What draws random numbers or has no ONNX form is an error that names its line.
+--- model is run in evaluation mode; sizes in the file are fixed, except those in `dynamic_axes`.
+--- Options: `input_names`, `output_names` (lists; "input" and "output" by default, numbered if
+--- there are several) and `dynamic_axes` ({input = {[1] = "batch"}}: dims of inputs, from 1, that
+--- may have any size, and names for the dims of outputs that depend on them; the model is also run
+--- at other sizes). Operations that draw random numbers or that ONNX cannot express are errors that
+--- name their line.
 function onnx.export(model, inputs, path, options)
   if not class.is_callable(model) then
     errors.blame("onnx.export: needs a model or a function, got %s", errors.show(model))

@@ -1,4 +1,4 @@
---- stdlib/runs/init.lua: lt.runs: what there is of runs in their folders.
+--- stdlib/runs/init.lua: lt.runs: reading the folders of runs.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(2, 1)
@@ -13,8 +13,8 @@
 --   print(run.status, run.names[1], #run.metrics.loss.values)
 --   -- prints: finished	loss	2
 --
--- Nothing but the folder is read, so that it does not matter who wrote it, when and where; a run
--- that goes on, or was killed, is read as far as it came.
+-- Only the folder is read, so it may come from another machine; a run that is still training, or
+-- was killed, is read up to its last rows.
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local entries = require "ltrain.runs.entry"
@@ -50,7 +50,7 @@ local function refuse_path(path)
     record.FILE)
 end
 
---- Whether a folder is that of a run.
+--- Whether a folder is the folder of a run.
 function runs.is_run(path)
   for _, name in ipairs(FILES) do
     if c.io.kind(path .. "/" .. name) == "file" then return true end
@@ -59,10 +59,10 @@ function runs.is_run(path)
 end
 
 --- Read the folder of a run. Returns a table: `path`; `status` ("running", "finished", "failed",
---- "interrupted", "killed": its process is gone without having said so, "unknown": there is no
---- run.json), `error`, `started` and `seconds`, how long it has run; `info`, what run.json has;
---- `hparams`; `names` of metrics, sorted; `metrics`, by name {steps =, epochs =, values =}, three
---- lists. Nil and the reason where there is no run.
+--- "interrupted", "killed": its process ended without a status, "unknown": without run.json),
+--- `error`, `started` and `seconds`, its duration; `info`, the contents of run.json; `hparams`;
+--- `names` of metrics, sorted; `metrics`, by name {steps =, epochs =, values =}, three lists.
+--- Returns nil and the reason if there is no run.
 ---@param path string
 function runs.read(path)
   config.argument(path, "string", "runs.read", "path")
@@ -103,8 +103,8 @@ local function by_number(a, b)
   return a:gsub("%d+", wide) < b:gsub("%d+", wide)
 end
 
---- The paths of the runs in a folder: itself, or those below it, by name. Nil and a reason without
---- any.
+--- The paths of the runs in a folder, sorted by name: the folder itself, or those below it. Returns
+--- nil and the reason if there are none.
 ---@param path string
 function runs.find(path)
   config.argument(path, "string", "runs.find", "path")
@@ -118,7 +118,7 @@ function runs.find(path)
   return list
 end
 
---- The last value of a metric; nil where the run has none.
+--- The last value of a metric, or nil.
 function runs.last(run, name)
   local series = run.metrics[name]
   return series and series.values[#series.values]
@@ -126,8 +126,8 @@ end
 
 --- The best value of a metric and its step: the lowest (`mode` "min") or highest ("max"). By
 --- default names with "acc", "f1", "auroc", "auc", "precision", "recall", "iou", "psnr", "ssim",
---- "bleu", "map", "r2", "mcc" and "ndcg" in them are better high. A NaN is never the best; nil
---- where there is nothing else.
+--- "bleu", "map", "r2", "mcc" and "ndcg" in them are maximized. NaN is ignored; nil if there are no
+--- other values.
 function runs.best(run, name, mode)
   if mode ~= nil and mode ~= "min" and mode ~= "max" then
     errors.blame("runs.best: mode must be 'min' or 'max': got %s", errors.show(mode))
@@ -142,10 +142,10 @@ function runs.best(run, name, mode)
   return best, at
 end
 
---- The entries of media/index.jsonl, a list: {kind = "image", "text" or "histogram", name =,
---- step =} with `files` (paths below media/) of images, `text` of texts, `edges` and `counts` of
---- histograms. Entries with fields of other types are left out, and images that are not files below
---- media/.
+--- The entries of media/index.jsonl, a list: {kind = "image", "text" or "histogram", name =, step
+--- =} with `files` (paths below media/) of images, `text` of texts, `edges` and `counts` of
+--- histograms. Entries with fields of other types, and images that are not files below media/, are
+--- omitted.
 function runs.media(run)
   local folder, list = run.path .. "/" .. media.FOLDER, {}
   local index = run.path .. "/" .. media.INDEX

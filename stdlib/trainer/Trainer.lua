@@ -15,7 +15,7 @@
 --   print(trainer:validate(net, val_loader)[1].val_loss < 0.1)
 --   -- prints: true
 --
--- The object holds what scripts and callbacks may read: options, counters, metrics, parts. The
+-- The object contains what scripts and callbacks may read: options, counters, metrics, parts. The
 -- state of a single call is in a table that the loops pass on.
 local agree = require "ltrain.trainer.ranks.agree"
 local assemble = require "ltrain.trainer.setup.assemble"
@@ -118,7 +118,7 @@ end
 
 --- Trains: trainer:fit(module [, train [, val]] [, {ckpt_path =, train =, val =}]); a DataModule
 --- may be passed instead of the loaders. ckpt_path resumes from a file, from "last" or from "best";
---- with weights_only = true a new training starts with the weights of the file.
+--- with weights_only = true a new training run starts with the weights of the file.
 function Trainer:fit(module, ...)
   start(self, "fit", fit_args.split(module, ...))
 end
@@ -137,8 +137,8 @@ function Trainer:test(module, ...)
   return metrics
 end
 
---- Runs predict_step over the data; returns the list of its results, one per batch, of several
---- loaders a list of such lists; nil with return_predictions = false.
+--- Runs predict_step over the data; returns the list of its results, one per batch (for several
+--- loaders a list of such lists), or nil with return_predictions = false.
 function Trainer:predict(module, ...)
   return (start(self, "predict", fit_args.split(module, ...)))
 end
@@ -146,7 +146,7 @@ end
 local WORDS <const> = { fit = true, validate = true, test = true, predict = true }
 
 --- Returns the module that make() returns, with the dtype of the precision, on the device of this
---- rank; where fit is yet to start the ranks, the device is theirs to use, and fit moves it.
+--- rank; if fit has yet to fork the ranks, it stays on the CPU, and fit moves it.
 ---@param make function () -> Module
 function Trainer:init_module(make)
   check_self(self, "init_module")
@@ -257,7 +257,7 @@ function Trainer:sync_gradients(optimizer)
 end
 
 --- In manual optimization with precision = "16-mixed": divides the gradients of an optimizer by the
---- scale of the loss now. Its `step` and `clip_gradients` do that by themselves, once per step.
+--- scale of the loss. Otherwise its `step` or `clip_gradients` does this, once per step.
 function Trainer:unscale_gradients(optimizer)
   if not self.running then errors.blame("unscale_gradients: fit is not running") end
   scaling.unscale(self.running, optimizer)
@@ -267,7 +267,7 @@ local function is_due(self, every)
   return every > 0 and (self.progress.stepped + 1) % every == 0
 end
 
---- Whether step values of this batch are logged.
+--- Returns whether step values of this batch are logged.
 function Trainer:logs_this_step()
   local every, stops = self.log_every_n_steps, self.should_stop
   if self.running then stops = agree.stops(self.running) end
@@ -276,9 +276,9 @@ function Trainer:logs_this_step()
   return is_due(self, every) or stops
 end
 
---- Waits until a device has said which of the last steps it has left out (precision = "16-mixed",
---- nonfinite = "skip"): until then global_step and the schedulers of steps may count up to four
---- steps too many. Returns global_step.
+--- Waits until the device has reported which of the last steps it has skipped (precision =
+--- "16-mixed", nonfinite = "skip"): until then global_step and step-wise schedulers may be up to
+--- four steps ahead. Returns global_step.
 function Trainer:settle_steps()
   if self.running then late.settle(self.running) end
   return self.global_step
@@ -294,7 +294,7 @@ function Trainer:log_to_loggers(row, step)
   for _, logger in ipairs(self.loggers) do logger:log_metrics(full, step) end
 end
 
---- Clears the metrics that were logged so far.
+--- Clears the logged metrics.
 function Trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key in pairs(self[name]) do self[name][key] = nil end

@@ -46,8 +46,8 @@ return function(root)
       launch.more, methods(first, "dist", "dist"), methods(rank_zero, "dist", "dist"),
       "## Collectives", file.about, file.more, sections,
       "## Gradients", ddp.about, ddp.more,
-      "### dist.ddp(module, {...})", "An object that shares gradients over the ranks; parameters "
-        .. "and buffers begin as rank 0's.",
+      "### dist.ddp(module, {...})", "Returns an object that reduces gradients over the ranks; "
+      .. "parameters and buffers are initialized from rank 0.",
       options_table(Reducer.options, source.read(root .. "stdlib/dist/Reducer.lua").text),
       methods(ddp, "ddp", "DistributedDataParallel"),
       "## Handles", handle.about, methods(handle, "handle", "Handle"),

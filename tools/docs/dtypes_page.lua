@@ -55,7 +55,7 @@ tensor of no dims beside one that has some.]]
 
 return function()
   return { {
-    file = "dtypes.md", title = "dtypes", about = "what elements are, casts, promotion",
+    file = "dtypes.md", title = "dtypes", about = "element types, casts, promotion",
     source = "lt.dtypes(), the rows of runtime/tensor/dtype.def",
     text = markdown.join { "# dtypes", FACTS, facts(), "## Casts", CASTS, "## Promotion",
       PROMOTION, promotion() },

@@ -5,19 +5,19 @@ return {
   variables = {
     { "LT_SEED", "the seed of all random numbers, unless the script or `--seed` sets it" },
     { "OMP_NUM_THREADS", "threads that an operation may use, unless `--threads` is given" },
-    { "OMP_WAIT_POLICY, GOMP_SPINCOUNT", "how threads of operations wait for each other; by "
-      .. "default they spin; while other programs use the same cores, they sleep or fewer are "
-      .. "used" },
+    { "OMP_WAIT_POLICY, GOMP_SPINCOUNT", "how threads of operations wait for each other: by "
+      .. "default they spin; while other programs use the same cores, they sleep, or fewer "
+      .. "threads are used" },
     { "LTRAIN_BIND", "`0`: ranks are not bound to the cores near their GPU" },
     { "LTRAIN_CPU_LEVEL", "instruction level: `v2`, `v3` or `v4` on x86-64; by default the "
       .. "highest that the processor supports" },
     { "LT_TIMEOUT", "seconds that a rank waits for the others before it raises an error" },
     { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
-      .. "`libcudnn.so.9`), where they are found neither by the loader nor below `CUDA_HOME`" },
+      .. "`libcudnn.so.9`), if neither the dynamic linker nor `CUDA_HOME` finds them `CUDA_HOME`" },
     { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary, and add "
       .. "names to `nn` and its like" },
-    { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` looks, as in `lua`" },
+    { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` searches, as in `lua`" },
     { "LUA_INIT_5_4, LUA_INIT", "code, or `@` and a file, to run first, as in `lua`" },
     { "XDG_STATE_HOME", "folder of the history of the prompt; by default `~/.local/state`" },
     { "TERM", "`dumb`: the progress bar is not redrawn, the prompt reads plain lines" },

@@ -110,7 +110,7 @@ local function cli_page()
     "Commands that run a script also accept every option of the [Trainer](trainer.md#options) "
       .. "that is a number, a string or a boolean: `--max_epochs 5`, `--limit_train_batches 0.1`. "
       .. "They override the options in the script, which is reported. Arguments after `--` are "
-      .. "passed to the script, in `arg`; flags of a script's own stand among the others: "
+      .. "passed to the script, in `arg`; flags of the script are given like the others: "
       .. "`lt.args(declared)`, see [training](../guide/training.md#script-arguments).",
     CLI_LUA,
   }

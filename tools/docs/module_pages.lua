@@ -27,7 +27,7 @@ return function(root)
     parts[#parts + 1] = methods(source.read(root .. part[1]), "net", "lt.Module")
   end
   return { {
-    file = "module.md", title = "Module", about = "what every model and layer has",
+    file = "module.md", title = "Module", about = "the base class of models and layers",
     source = "stdlib/nn/Module.lua, module_*.lua and state_hooks.lua",
     text = markdown.join(parts),
   } }

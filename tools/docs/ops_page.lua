@@ -133,7 +133,7 @@ return function(root)
   end
   parts[#parts + 1] = written_ops(root)
   return { {
-    file = "ops.md", title = "Operations", about = "every operation: arguments, dtypes, gradient",
+    file = "ops.md", title = "Operations", about = "all operations: arguments, dtypes, gradients",
     source = "lt.ops(), the rows of runtime/ops/*.def, and the files of stdlib/ops",
     text = markdown.join(parts),
   } }

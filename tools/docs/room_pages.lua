@@ -37,11 +37,12 @@ local ROOMS <const> = {
 them: [gradients](../guide/tensors.md#gradients). lt.autograd has them under PyTorch's names too:
 grad, no_grad, enable_grad, set_grad_enabled, is_grad_enabled, detect_anomaly, Function, gradcheck,
 gradgradcheck.]==] },
-  { "linalg", "Linear algebra", "lt.linalg: factors, equations, norms of matrices", {}, [==[
-Matrices are tensors [B..., M, N] of f32 or f64; first dims are batches of them. LAPACK computes:
-its library LAPACKE is opened when it is first needed (Debian: `apt install liblapacke`). Tensors of
-a GPU travel to the CPU and back. All functions have derivatives of every order but matrix_rank.
-What is not unique, as the signs of eigenvectors, is as LAPACK gives it.
+  { "linalg", "Linear algebra", "lt.linalg: matrix factorizations, linear equations, matrix "
+    .. "norms", {}, [==[
+Matrices are tensors [B..., M, N] of f32 or f64; leading dims are batch dims. Computations use
+LAPACK: the library LAPACKE is loaded when it is first needed (Debian: `apt install liblapacke`).
+GPU tensors are copied to the CPU and back. All functions except matrix_rank are differentiable any
+number of times. What is not unique, such as the signs of eigenvectors, is as returned by LAPACK.
 
 ```lua
 local lt = require "ltrain"
@@ -53,10 +54,11 @@ print(lt.linalg.eigvalsh(A), lt.linalg.norm(A, "nuc"):item() > 6)
 ```]==] },
   { "fft", "Fourier transforms", "lt.fft, lt.stft, lt.istft, lt.hann_window, lt.hamming_window", {},
     [==[
-There is no complex dtype: complex numbers are a last dim of 2, the real and the imaginary part, as
-PyTorch's view_as_real makes them; `dim` and `dims` do not count it. Tensors are f32 or f64,
-integers become f32; lengths may be any. On a GPU own kernels transform lines of up to 4096 numbers,
-and the CPU longer ones.
+Complex numbers are stored in a last dim of size 2, the real and the imaginary part, as by PyTorch's
+view_as_real (there is no complex dtype); `dim` and `dims` do not count it. Tensors are f32 or f64;
+integers are converted to f32. Any length is supported. GPUs transform lengths of up to 4096; longer
+transforms are computed on the CPU. In shapes, stft has B signals, T samples, L windows, N = n_fft
+and F = N // 2 + 1 frequencies.
 
 ```lua
 local lt = require "ltrain"
@@ -76,7 +78,7 @@ characters that are younger than the tables of one of the two.]==] },
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
     { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
     { "stdlib/core/hash.lua", "lt.hash", "ltrain.core.hash" } } },
-  { "transforms", "Transforms", "lt.transforms: changes of images, masks and boxes along", {}, [==[
+  { "transforms", "Transforms", "lt.transforms: transforms of images, masks and boxes", {}, [==[
 Names, draws and results are those of `torchvision.transforms.v2`; resizing is that of PIL. See
 [Images](../guide/images.md).
 
@@ -93,7 +95,7 @@ print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
     { "stdlib/core/Logger.lua", "lt.Logger", "ltrain.core.Logger" } } },
   { "metrics", "Metrics", "lt.metrics, lt.Metric", {
     { "stdlib/metrics/Metric.lua", "lt.Metric", "ltrain.metrics.Metric" } } },
-  { "clusters", "Clusters", "lt.clusters, lt.ClusterEnvironment: who started the ranks", {
+  { "clusters", "Clusters", "lt.clusters, lt.ClusterEnvironment: the launcher of the ranks", {
     { "stdlib/core/ClusterEnvironment.lua", "lt.ClusterEnvironment",
       "ltrain.core.ClusterEnvironment" } } },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
@@ -109,11 +111,14 @@ local ELSEWHERE <const> = { ["ltrain.nn.Module"] = true }
 -- Public files of a folder, by name: { path, shown name, module }; `others` come after them.
 local function files_of(folder, others)
   local list, public, later = {}, {}, {}
-  for _, name in pairs(require("ltrain." .. folder)) do public[name] = true end
+  local room = require("ltrain." .. folder)
+  for _, name in pairs(room) do public[name] = true end
   for _, entry in ipairs(others) do later[entry[3]] = true end
   for _, full in ipairs(c.runtime.stdlib()) do
     local name = full:match("^ltrain%." .. folder .. "%.([%w_]+)$")
-    if name and public[name] and not ELSEWHERE[full] and not later[full] then
+    local known = name and public[name]
+    local several = known and type(room[name]) == "function" and type(require(full)) == "table"
+    if known and not several and not ELSEWHERE[full] and not later[full] then
       list[#list + 1] = { ("stdlib/%s/%s.lua"):format(folder, name), folder .. "." .. name, full }
     end
   end
@@ -149,7 +154,7 @@ local function placed(value)
   local text = is_class and value.__arguments or ""
   local names = {}
   for name in (text:match "|(.*)$" or ""):gmatch "%S+" do names[#names + 1] = name end
-  return #names > 0 and "By place too, in this order: " .. code_list(names) .. "." or nil
+  return #names > 0 and "Also positional, in this order: " .. code_list(names) .. "." or nil
 end
 
 local function make_section(root, entry)

@@ -17,11 +17,11 @@ function stops.reached(stop)
   prompt.open(stop, host)
 end
 
---- Opens the debugger's prompt where it is called, in the function that calls it: its locals and
---- upvalues are read and assigned by their names, and `:continue` continues. It may be called
---- anywhere: in hooks, in functions that they call, in coroutines. Where there is no prompt (a
---- program that embeds ltrain, stock Lua, a worker of a DataLoader, an input that has ended)
---- it says so, once a place, and the script continues.
+--- Opens the debugger's prompt in the calling function, whose locals and upvalues can be read and
+--- assigned by name; `:continue` continues. It may be called anywhere: in hooks, in functions that
+--- they call, in coroutines. Where no prompt is possible (in a program that embeds ltrain, in stock
+--- Lua, in a worker of a DataLoader, at the end of input) it prints a warning, once for each line,
+--- and the script continues.
 function debugger.breakpoint()
   stops.forget_step()
   stops.reached { title = "lt.breakpoint()" }

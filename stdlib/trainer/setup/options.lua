@@ -46,22 +46,22 @@ end
 
 return {
   accelerator = { type = "string|object|table", default = "auto",
-    doc = "device that ranks compute on: 'auto' (a GPU where there is one), 'cpu', 'gpu', another "
-      .. "kind by its name, or an accelerator of your own" },
+    doc = "device that ranks compute on: 'auto' (a GPU if there is one), 'cpu', 'gpu', the name "
+      .. "of another device, or a custom accelerator" },
   strategy = { type = "string|object|table", default = "auto",
-    doc = "how ranks work together: 'auto', 'ddp', 'zero1', 'local_sgd', 'single_device', another "
-      .. "name that is registered, a table of a name and options, or an object" },
+    doc = "how ranks work together: 'auto', 'ddp', 'zero1', 'local_sgd', 'single_device', "
+      .. "another registered name, a table of a name and options, or an object" },
   devices = { type = "integer|string|table", default = "auto",
-    doc = "ranks on this machine, each a process: how many; of GPUs also which, like {0, 2} or "
-      .. "'0, 2', and -1, all; 'auto': one on the CPU, every GPU" },
+    doc = "number of ranks (processes) on this machine; for GPUs also a list such as {0, 2} or "
+      .. "'0, 2', or -1 for all; 'auto': one on the CPU, all GPUs" },
   num_nodes = { type = "integer", default = 1, min = 1, doc = "number of machines" },
   precision = { type = "integer|string",
     doc = "dtypes: '32-true' (32, the default); 'bf16-mixed' ('bf16') and '16-mixed' (16): matrix "
       .. "products and convolutions in bf16 or f16, weights in f32; 'bf16-true', '16-true' and "
       .. "'64-true' (64): weights and batches in this dtype" },
   matmul_precision = { type = "string", choices = { "highest", "high" },
-    doc = "products of f32 on GPUs: in f32, or in TF32 ('high'), which is faster and rounds "
-      .. "factors to 11 bits; by default as lt.set_float32_matmul_precision says" },
+    doc = "matrix products of f32 on GPUs: in f32, or in TF32 ('high'), which is faster and "
+      .. "rounds factors to 11 bits; default: as set by lt.set_float32_matmul_precision" },
   logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
     doc = "'csv' (true is the same), 'jsonlines', 'tensorboard', 'wandb', 'mlflow', 'none' "
       .. "(false); a logger or a list" },
@@ -82,14 +82,14 @@ return {
     doc = "train and validate on the same few batches, unshuffled" },
   val_check_interval = { type = "number|string|table", default = 1.0, check = check_interval,
     doc = "validate after this fraction of an epoch, every n batches, or, at the end of a batch, "
-      .. "every so much time: 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}" },
+      .. "after this time: 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}" },
   check_val_every_n_epoch = { type = "integer|boolean", default = 1, check = check_every,
     doc = "epochs between validations; false: val_check_interval counts across epochs" },
   num_sanity_val_steps = { type = "integer", default = 2, min = -1,
     doc = "validation batches run before training; -1: all" },
   log_every_n_steps = { type = "integer", default = 50, min = 0,
     doc = "steps between rows of logged step values; 0: none" },
-  enable_checkpointing = flag(true, "save a checkpoint an epoch when no callback does"),
+  enable_checkpointing = flag(true, "save a checkpoint per epoch if no callback does"),
   enable_progress_bar = flag(true, "show a progress bar"),
   enable_model_summary = flag(true, "print the layers before training"),
   accumulate_grad_batches = { type = "integer", default = 1, min = 1,
@@ -99,9 +99,9 @@ return {
   gradient_clip_algorithm = { type = "string", default = "norm", choices = { "norm", "value" },
     doc = "clip the total norm, or each element" },
   deterministic = { type = "boolean|string", default = false, check = check_deterministic,
-    doc = "true or 'warn': repeated runs give the same bits (on the CPU they always do with the "
-      .. "same number of threads; mpi then sums in a fixed order); 'world': runs on 1, 2 and 4 "
-      .. "ranks too" },
+    doc = "true or 'warn': repeated runs are bitwise equal (on the CPU they always are with the "
+      .. "same number of threads; mpi then sums in a fixed order); 'world': also on 1, 2 and 4 "
+      .. "ranks" },
   world_slices = { type = "integer", default = 4, min = 1,
     doc = "with deterministic = 'world': number of slices of each batch, a power of two that is "
       .. "divisible by the number of ranks" },
@@ -116,21 +116,21 @@ return {
   nonfinite = { type = "string", default = "stop", choices = { "stop", "skip", "allow" },
     doc = "if gradients are not finite: end the fit, skip the step, or take it" },
   profiler = { type = "string", choices = { "simple", "advanced", "trace" },
-    doc = "how long hooks and operations take: a table at the end, also of the script's functions "
-      .. "and lines, or also trace.json for chrome://tracing and Perfetto" },
-  barebones = flag(false, "for measuring: no bar, logs, checkpoints, summary, sanity check"),
+    doc = "measure hooks and operations: a table at the end; 'advanced': also of the script's "
+      .. "functions and lines; 'trace': also trace.json for chrome://tracing and Perfetto" },
+  barebones = flag(false, "for benchmarks: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "log the module's hparams"),
   use_distributed_sampler = flag(true, "shard the data over the ranks"),
   sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples"),
   allow_batch_change = flag(false,
-    "resume with another global batch although schedules count steps"),
+    "allow resuming with another global batch although schedulers count steps"),
   plugins = { type = "table|object|string",
-    doc = "older name: a precision, a checkpoint_io, a cluster environment, or a list of them; "
+    doc = "older option: a precision, a checkpoint_io, a cluster environment, or a list of them; "
       .. "pass them to a strategy" },
   replica_check_every_n_steps = { type = "integer", default = 50, min = 0,
     doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
   timeout = duration.in_seconds("time after which a rank that is late, or sends no heartbeat (3 "
     .. "seconds at least), ends the job; by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
   fork_with_threads = { type = "boolean", default = false,
-    doc = "fork ranks although the host program has threads of its own" },
+    doc = "fork ranks although the host program has other threads" },
 }
