@@ -55,7 +55,8 @@ words.list = {
     doc = "plot the metrics of runs, in the terminal or as an SVG",
     text = "RUN is the folder of a run (ltrain_logs/version_3), or a folder with runs; by default "
       .. "ltrain_logs.\nOne chart per metric, one line per run. Runs that are training, failed or "
-      .. "were killed are\nplotted up to their last value. Values that are not finite are omitted." },
+      .. "were killed are\nplotted up to their last value. Values that are not finite are "
+      .. "omitted." },
   { name = "compare", load = function() return require "ltrain.apps.runs.compare" end,
     args = "[RUN...] [--metric NAME,...]", files = true, options = {
       { name = "metric", type = "string", value = "NAME,...",

@@ -29,8 +29,8 @@ local function amp(value) return { precision = value and "bf16-mixed" or nil } e
 local ROWS <const> = {
   gpus = { "write accelerator = 'gpu' and devices", gpus },
   num_processes = { "write devices", as "devices" },
-  tpu_cores = { "TPUs are not supported: write devices", none, "0 only" },
-  ipus = { "IPUs are not supported: write devices", none, "0 only" },
+  tpu_cores = { "there are no TPUs here: write devices", none, "0 only" },
+  ipus = { "there are no IPUs here: write devices", none, "0 only" },
   auto_select_gpus = { "write devices", nothing },
   resume_from_checkpoint = { "write trainer:fit(module, {ckpt_path = ...})" },
   auto_lr_find = { "write the callback LearningRateFinder" },
