@@ -1,5 +1,5 @@
 -- tools/run_specs.lua: runs the specs and C tests, one process a file, two at a time, and beside
--- them one that mostly waits.
+-- them two that mostly wait.
 --
 --   lua5.4 tools/run_specs.lua BUILD [files...]        (from the root of the tree)
 --
@@ -19,7 +19,7 @@
 -- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it. The same
 -- file is also the worker, started through xargs as `run_specs.lua --one BUILD DIR FILE`.
 
-local SLOW <const> = 0.2 -- seconds a case may take before it is named
+local SLOW <const> = 0.5 -- seconds that a case may take without the tag `slow`
 local EXHAUSTIVE <const> = os.getenv("LT_EXHAUSTIVE") == "1"
 local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""
 local SEED <const> = os.getenv("LT_TEST_SEED") or EXHAUSTIVE and tostring(os.time()) or "1"
@@ -70,7 +70,11 @@ end
 --   threads      threads meet in it, in little time: a run under ThreadSanitizer has these
 --   kernels      races are looked for in its kernels of GPUs, too (spec/cuda/emu_races.h)
 --   mpi          its processes join a world of Open MPI, though it does not name it
+--   sampled      runs some of its cases (spec/sample.lua), others for another LT_TEST_SEED
+--   slow         cases of it take over half a second, with a reason; `#slow` in its name says the
+--                same of a case. Others that do are listed at the end of a run
 --   exhaustive   nothing else runs it
+-- With --exhaustive all files run, and all cases of each.
 
 -- Path of the source of a file that is run: its own, or that of a C test's program.
 local function source_of(file)
@@ -116,8 +120,17 @@ local function hides_leaks(source)
     or read_all(source):find "%f[%a]mpi" ~= nil -- mpirun, mpi; not compile
 end
 
+-- Seconds of the processor that the processes below a shell took: the second line of `times`.
+local function processor_seconds(path)
+  local sum = 0
+  for minutes, seconds in (read_all(path):match "\n(.*)" or ""):gmatch "(%d+)m([%d.]+)s" do
+    sum = sum + 60 * minutes + seconds
+  end
+  return sum
+end
+
 -- Runs `command`, which runs a source, in a folder of its own; returns its exit status (124: out of
--- time) and seconds.
+-- time), seconds, and seconds of the processor.
 local function run(source, command, dir, log)
   local vars = ("TMPDIR=%s"):format(quote(dir .. "/tmp"))
   if SANITIZED then
@@ -134,9 +147,10 @@ local function run(source, command, dir, log)
     if tags_of(source).kernels then vars = vars .. " EMU_RACES=1" end
   end
   local began = now()
-  local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null"):format(
-    vars, LIMIT, command, quote(log), quote(log .. ".err")))
-  return how == "exit" and code or 128 + code, now() - began
+  local times = dir .. "/times"
+  local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null; code=$?; times >%s; "
+    .. "exit $code"):format(vars, LIMIT, command, quote(log), quote(log .. ".err"), quote(times)))
+  return how == "exit" and code or 128 + code, now() - began, processor_seconds(times)
 end
 
 -- Devices. A file is a path, `path on device`, or `path on device, variant`.
@@ -314,8 +328,8 @@ local function find_faults(o)
   return faults
 end
 
--- The worker: runs one file, leaves DIR/notes (slow, skipped) and DIR/failures, prints the row
--- `passed failed skipped seconds` for the file.
+-- The worker: runs one file, leaves DIR/notes (skipped), DIR/slow and DIR/failures, prints the row
+-- `passed failed skipped seconds busy` for the file.
 local function run_one(build, root_dir, file)
   local dir = root_dir .. "/" .. file:gsub("[^%w]", "_")
   os.execute("mkdir -p " .. quote(dir .. "/tmp"))
@@ -331,16 +345,17 @@ local function run_one(build, root_dir, file)
     o.listed = select(2, read_all(list):gsub("[^\n]+", ""))
     local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
       quote(dir .. "/tap"), quote(path))
-    o.code, o.seconds = run(path, command, dir, log)
+    o.code, o.seconds, o.busy = run(path, command, dir, log)
     tap = read_all(dir .. "/tap")
   else
     local command = "env CMOCKA_MESSAGE_OUTPUT=TAP " .. quote(file)
-    o.code, o.seconds = run(source_of(file), command, dir, log)
+    o.code, o.seconds, o.busy = run(source_of(file), command, dir, log)
     tap = read_all(log)
   end
   o.cases, o.plan, o.tests = read_tap(tap)
 
-  local passed, failed, skipped, notes, failures = 0, 0, 0, {}, {}
+  local passed, failed, skipped, notes, failures, slow = 0, 0, 0, {}, {}, {}
+  local limit = (SANITIZED or EXHAUSTIVE or tags_of(source_of(path)).slow) and math.huge or SLOW
   for _, case in ipairs(o.cases) do
     if not case.ok then
       failed = failed + 1
@@ -351,8 +366,8 @@ local function run_one(build, root_dir, file)
     else
       passed = passed + 1
     end
-    if (case.took or 0) > SLOW and not SANITIZED and not EXHAUSTIVE then
-      notes[#notes + 1] = ("    slow: %.2f s: %s\n"):format(case.took, case.name)
+    if (case.took or 0) > limit and not case.name:find("#slow", 1, true) then
+      slow[#slow + 1] = ("%6.2f s  %s: %s\n"):format(case.took, file, case.name)
     end
   end
   for name, why in pairs(left_out) do
@@ -368,8 +383,10 @@ local function run_one(build, root_dir, file)
     if said ~= "" then failures[#failures + 1] = "printed:\n" .. said end
   end
   write_all(dir .. "/notes", table.concat(notes))
+  write_all(dir .. "/slow", table.concat(slow))
   write_all(dir .. "/failures", table.concat(failures))
-  print(("%d\t%d\t%d\t%.2f\t%s\t%s"):format(passed, failed, skipped, o.seconds, file, dir))
+  print(("%d\t%d\t%d\t%.2f\t%.2f\t%s\t%s"):format(passed, failed, skipped, o.seconds, o.busy, file,
+    dir))
 end
 
 -- All files below a folder: specs, and programs of the C tests whose sources are there.
@@ -409,6 +426,15 @@ local function short(build, file)
   return file:find(build .. "/", 1, true) == 1 and source_of(file) or file
 end
 
+-- ", 5 of them sampled", or nothing.
+local function sampled_among(files)
+  local n = 0
+  for _, file in ipairs(EXHAUSTIVE and {} or files) do
+    if tags_of(source_of((split_device(file)))).sampled then n = n + 1 end
+  end
+  return n > 0 and (", %d of them sampled"):format(n) or ""
+end
+
 local function main(build, wanted)
   local files, wrong = collect(build, wanted)
   if not files then
@@ -420,20 +446,23 @@ local function main(build, wanted)
   local working, waiting = divide(files)
   write_all(dir .. "/working", table.concat(working, "\0"))
   write_all(dir .. "/waiting", table.concat(waiting, "\0"))
-  local began, passed, failed, skipped, bad, seen = now(), 0, 0, 0, {}, 0
+  local began, passed, failed, skipped, bad, seen, slow = now(), 0, 0, 0, {}, 0, {}
   local command <const> = "LT_TEST_SEED=" .. quote(SEED)
     .. " xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
   local pipe = assert(io.popen(("%s & %s & wait"):format(
-    command:format(quote(dir .. "/waiting"), #working > 0 and 1 or 3, quote(build), quote(dir)),
+    command:format(quote(dir .. "/waiting"), #working > 0 and 2 or 3, quote(build), quote(dir)),
     command:format(quote(dir .. "/working"), 2, quote(build), quote(dir)))))
   for row in pipe:lines() do
-    local p, f, s, seconds, file, out = row:match("^(%d+)\t(%d+)\t(%d+)\t([%d.]+)\t(.-)\t(.*)$")
+    local p, f, s, seconds, busy, file, out = row:match(
+      "^(%d+)\t(%d+)\t(%d+)\t([%d.]+)\t([%d.]+)\t(.-)\t(.*)$")
     if p then
       seen = seen + 1
       passed, failed, skipped = passed + p, failed + f, skipped + s
-      print(("%4d passed%s%s  %6.2f s  %s"):format(p, f ~= "0" and (", %d FAILED"):format(f) or "",
-        s ~= "0" and (", %d skipped"):format(s) or "", seconds, short(build, file)))
+      print(("%4d passed%s%s  %6.2f s, %.2f of the processor  %s"):format(p,
+        f ~= "0" and (", %d FAILED"):format(f) or "", s ~= "0" and (", %d skipped"):format(s) or "",
+        seconds, busy, short(build, file)))
       io.write(read_all(out .. "/notes"))
+      for line in read_all(out .. "/slow"):gmatch "[^\n]+" do slow[#slow + 1] = line end
       if f ~= "0" then bad[#bad + 1] = { file = short(build, file), out = out } end
     else
       print(row)
@@ -449,12 +478,17 @@ local function main(build, wanted)
     print(("\nnot ok: %d files to run, %d ran"):format(#files, seen))
   end
   os.execute("rm -rf " .. quote(dir))
+  table.sort(slow, function(a, b) return a > b end)
+  if #slow > 0 then
+    print(("\n%d cases took over %g s without the tag `slow`:\n%s"):format(#slow, SLOW,
+      table.concat(slow, "\n")))
+  end
   local totals = os.getenv("LT_TEST_TOTALS")
   if totals then
     local file <close> = assert(io.open(totals, "a"))
     file:write(("%d %d\n"):format(passed, failed))
   end
-  print(("\n%d files, %.0f s%s%s"):format(#files, now() - began,
+  print(("\n%d files%s, %.0f s%s%s"):format(#files, sampled_among(files), now() - began,
     skipped > 0 and (", %d skipped"):format(skipped) or "",
     SEED ~= "1" and ", LT_TEST_SEED=" .. SEED or ""))
   print(("%d passed, %d failed"):format(passed, failed))

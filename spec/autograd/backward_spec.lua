@@ -1,4 +1,5 @@
 -- spec/autograd/backward_spec.lua: the walk: accumulation, modes, hooks, long chains, freed values.
+-- tags: slow
 local lt = require "ltrain"
 
 local function leaf(values) return lt.tensor(values, {dtype = "f64", requires_grad = true}) end

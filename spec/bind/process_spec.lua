@@ -1,4 +1,5 @@
 -- spec/bind/process_spec.lua: programs that the library starts: captured, supervised, looked for.
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 

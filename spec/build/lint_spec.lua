@@ -1,6 +1,6 @@
 -- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires, and of fields of a run's
 -- state: in this tree nothing.
--- tags: unsanitized
+-- tags: slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

@@ -1,5 +1,5 @@
 -- spec/build/subproject_spec.lua: ltrain within somebody else's project in CMake.
--- tags: unsanitized
+-- tags: slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

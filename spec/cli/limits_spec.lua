@@ -1,5 +1,6 @@
 -- spec/cli/limits_spec.lua: what the system sets bounds to: threads, disks, files, a terminal's
 -- abilities, and the first milliseconds.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local BINARY <const> = os.getenv("LTRAIN") or arg[-1] or "ltrain"

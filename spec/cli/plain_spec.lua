@@ -1,4 +1,5 @@
 -- spec/cli/plain_spec.lua: without a command word the binary behaves as stock `lua` does.
+-- tags: slow
 local child = require "spec.cli.child"
 
 describe("ltrain without a word", function()

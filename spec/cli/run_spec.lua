@@ -1,4 +1,5 @@
 -- spec/cli/run_spec.lua: the command words that run a script, as child processes.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local HERE <const> = io.popen("pwd"):read("l")

@@ -1,5 +1,6 @@
 -- spec/cuda/conformance_spec.lua: the emulated cuda does what ltrain/backend.h says, its kernels
 -- what the CPU's do: the program that ./dev gpu runs first, and under compute-sanitizer, on a GPU.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local BUILD <const> = os.getenv "LT_BUILD" or "build"

@@ -1,5 +1,6 @@
 -- spec/cuda/contexts_spec.lua: a run on one GPU leaves the others alone: a context there takes
 -- hundreds of megabytes. Threads that choose no device use the first one.
+-- tags: slow
 local counts = require "spec.cuda.counts"
 
 local LTRAIN <const> = os.getenv "LTRAIN" or "ltrain"

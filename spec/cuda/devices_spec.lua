@@ -1,5 +1,6 @@
 -- spec/cuda/devices_spec.lua: which of four GPUs the ranks of a fit train on, for each form of
 -- `devices` (spec/trainer/devices_spec.lua: of eight), and with CUDA_VISIBLE_DEVICES.
+-- tags: slow
 local child = require "spec.cli.child"
 local counts = require "spec.cuda.counts"
 

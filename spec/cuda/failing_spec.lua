@@ -1,6 +1,7 @@
 -- spec/cuda/failing_spec.lua: each call of the CUDA runtime, cuBLASLt and cuDNN fails in turn. The
 -- program ends with an error in ltrain's words, or does not need that call and computes what is
 -- right: never a crash, a hang or another result. All calls with LT_EXHAUSTIVE=1, else some.
+-- tags: slow
 local counts = require "spec.cuda.counts"
 
 local EXHAUSTIVE <const> = os.getenv "LT_EXHAUSTIVE" == "1"

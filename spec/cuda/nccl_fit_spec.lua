@@ -1,4 +1,5 @@
 -- spec/cuda/nccl_fit_spec.lua: training on several GPUs, whose bytes NCCL moves.
+-- tags: slow
 local child = require "spec.cli.child"
 local trained = require "spec.dist.trained"
 

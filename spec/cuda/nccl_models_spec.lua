@@ -1,5 +1,6 @@
 -- spec/cuda/nccl_models_spec.lua: models of many kinds are trained to the same bits on 1, 2 and 4
 -- GPUs. One script fits them all, so that each number of GPUs starts once.
+-- tags: slow
 local trained = require "spec.dist.trained"
 
 local SCRIPT <const> = [[

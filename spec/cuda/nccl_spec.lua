@@ -1,4 +1,5 @@
 -- spec/cuda/nccl_spec.lua: NCCL between GPUs, by a fake one (fake_nccl.cpp): what it moves.
+-- tags: slow
 local shell = require "spec.build.shell"
 local support = require "spec.dist.support"
 

@@ -1,5 +1,5 @@
 -- spec/cuda/norm_spec.lua: norms and cross-entropy of a GPU, and their gradients, are the CPU's.
--- tags: threads, kernels
+-- tags: kernels, slow, threads
 local both = require "spec.cuda.both"
 local lt = require "ltrain"
 

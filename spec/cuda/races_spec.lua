@@ -2,6 +2,7 @@
 -- in shared and in global memory, between threads and between blocks, and nothing else.
 --
 -- LT_SANITIZE=thread runs the backend's kernels so in some specs (tools/run_specs.lua).
+-- tags: slow
 local BUILD <const> = os.getenv "LT_BUILD" or "build"
 
 local KINDS <const> = {

@@ -1,6 +1,6 @@
 -- spec/cuda/saving_spec.lua: checkpoints of a device, which a helper thread writes while the fit
 -- goes on: they hold what the step had that asked for them.
--- tags: threads
+-- tags: slow, threads
 local both = require "spec.cuda.both"
 local counts = require "spec.cuda.counts"
 local lt = require "ltrain"

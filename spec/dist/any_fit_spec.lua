@@ -1,5 +1,6 @@
 -- spec/dist/any_fit_spec.lua: fits that are drawn at random give on 2, 3 and 4 ranks what they give
 -- on one. LT_EXHAUSTIVE=1 tries hundreds; LT_CASE names one.
+-- tags: slow
 local child = require "spec.cli.child"
 local script = require "spec.dist.any_fit"
 

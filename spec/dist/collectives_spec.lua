@@ -1,4 +1,5 @@
 -- spec/dist/collectives_spec.lua: lt.dist over shared memory, against numbers computed on paper.
+-- tags: slow
 local support = require "spec.dist.support"
 
 describe("collectives on tensors", function()

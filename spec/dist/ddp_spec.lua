@@ -1,5 +1,5 @@
 -- spec/dist/ddp_spec.lua: the numbers of a fit on several ranks are those of one process.
--- tags: threads
+-- tags: slow, threads
 local trained = require "spec.dist.trained"
 
 -- A net of two layers that logs loss and metrics, and 68 samples.

@@ -1,4 +1,5 @@
 -- spec/dist/devices_spec.lua: ranks on devices: collectives and fits give the CPU's results.
+-- tags: slow
 local on_host = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 

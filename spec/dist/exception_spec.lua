@@ -1,5 +1,6 @@
 -- spec/dist/exception_spec.lua: a fit on ranks of which one fails resumes on all of them with the
 -- window that had the batch that failed.
+-- tags: slow
 local trained = require "spec.dist.trained"
 
 local scripts <const> = trained.with [[

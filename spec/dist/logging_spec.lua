@@ -1,4 +1,5 @@
 -- spec/dist/logging_spec.lua: what self:log makes of the values of several ranks.
+-- tags: sampled, slow, waits
 local logged = require "spec.dist.logged"
 local over = require "spec.dist.over"
 

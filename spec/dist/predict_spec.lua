@@ -1,4 +1,5 @@
 -- spec/dist/predict_spec.lua: predictions on several ranks are those of one process, in its order.
+-- tags: sampled, slow, waits
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 

@@ -1,4 +1,5 @@
 -- spec/dist/words_spec.lua: the words of reports of ranks: lines of late ones, bytes of scripts.
+-- tags: slow
 local support = require "spec.dist.support"
 
 describe("a report of ranks", function()

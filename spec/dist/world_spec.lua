@@ -1,4 +1,5 @@
 -- spec/dist/world_spec.lua: deterministic = "world": equal bits on any number of ranks.
+-- tags: sampled, slow
 local child = require "spec.cli.child"
 local over = require "spec.dist.over"
 local script = require "spec.dist.world"

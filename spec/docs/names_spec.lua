@@ -2,6 +2,7 @@
 --
 -- A name that begins with `_` is not public. Names that a class inherits are looked for where they
 -- are defined.
+-- tags: slow
 local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
 local places = require "ltrain.core.places"

@@ -1,6 +1,6 @@
 -- spec/examples/ranks_spec.lua: every example on forked ranks and under mpirun, as its reader would
 -- start it: with no seed and no other option that helps.
--- tags: unsanitized
+-- tags: sampled, slow, unsanitized
 local child = require "spec.cli.child"
 local examples = require "spec.examples.on_ranks"
 local over = require "spec.dist.over"

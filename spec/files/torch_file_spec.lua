@@ -1,5 +1,6 @@
 -- spec/files/torch_file_spec.lua: lt.load of files that torch.save wrote (those beside it, by
 -- torch_files.py), and of files that are made to do harm.
+-- tags: slow
 local lt = require "ltrain"
 local console = require "ltrain.core.console"
 local zip = require "spec.files.zip"

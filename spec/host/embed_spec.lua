@@ -1,5 +1,6 @@
 -- spec/host/embed_spec.lua: the examples for hosts, as they lie in an installed copy, built against
 -- it and run. host.c is in install_spec.lua.
+-- tags: slow
 local shell = require "spec.build.shell"
 
 local BUILD <const> = os.getenv("LT_BUILD")

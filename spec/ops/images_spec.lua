@@ -1,5 +1,6 @@
 -- spec/ops/images_spec.lua: interpolate, affine_grid, grid_sample, pixel_shuffle and embedding_bag,
 -- which stdlib/ops composes; spec/parity compares them with PyTorch.
+-- tags: slow
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 

@@ -1,4 +1,5 @@
 -- spec/ops/sort_spec.lua: order of long lines, which are sorted by digits, against short ones.
+-- tags: slow
 local lt = require "ltrain"
 
 local inf <const>, nan <const> = math.huge, 0 / 0

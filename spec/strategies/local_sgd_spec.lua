@@ -1,4 +1,5 @@
 -- spec/strategies/local_sgd_spec.lua: LocalSGD: ranks step alone, weights are averaged.
+-- tags: slow
 local trained = require "spec.dist.trained"
 
 local NET <const> = [[

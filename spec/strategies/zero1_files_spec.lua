@@ -1,5 +1,6 @@
 -- spec/strategies/zero1_files_spec.lua: checkpoints of ZeRO1 are whole, and resume on any number of
 -- ranks and under DDP.
+-- tags: slow
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"
 

@@ -1,4 +1,5 @@
 -- spec/strategies/zero1_spec.lua: ZeRO1: the state of optimizers in parts, one a rank.
+-- tags: slow
 local trained = require "spec.dist.trained"
 
 -- Sizes that nothing divides, a parameter that nobody uses, two groups.

@@ -1,6 +1,7 @@
 -- spec/trainer/any_resume_spec.lua: fits that are drawn at random, resumed from a file of each of
 -- their batches, end as if they had not been interrupted. LT_EXHAUSTIVE=1 tries hundreds; LT_CASE
 -- names one.
+-- tags: slow
 local any_resume = require "spec.trainer.any_resume"
 local tiny = require "spec.trainer.tiny"
 

@@ -1,4 +1,5 @@
 -- spec/trainer/memory_spec.lua: a fit holds no more memory after many batches than after a few.
+-- tags: slow
 local c = require "ltrain.c"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"

@@ -1,5 +1,6 @@
 -- spec/apps/dashboard/hostile_files_spec.lua: folders of runs that hold what no fit has written:
 -- all that is asked of them is answered, with nothing of what is not theirs.
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local servers = require "spec.apps.dashboard.server"

@@ -1,5 +1,6 @@
 -- spec/apps/debugger/terminal_spec.lua: the debugger's prompt on a terminal: which rank has it, and
 -- for whom Ctrl-C is.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local SCRIPT <const> = [[

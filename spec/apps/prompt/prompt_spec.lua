@@ -1,4 +1,5 @@
 -- spec/apps/prompt/prompt_spec.lua: the prompt, fed through a pipe and through a terminal.
+-- tags: slow
 local child = require "spec.cli.child"
 
 -- What the prompt answers to lines, without its greeting and its marks.

@@ -1,4 +1,5 @@
 -- spec/apps/prompt/terminal_spec.lua: the prompt on a terminal: keys are pressed, screens are read.
+-- tags: slow
 local child = require "spec.cli.child"
 local terminal = require "spec.cli.terminal"
 
