@@ -1,5 +1,6 @@
 -- spec/api/metric_rows.lua: the rows of spec/api/rows.lua that are of metrics.
 local lt = require "ltrain"
+local public = require "spec.api.public"
 
 -- Options without which a metric is not made, and metrics that hold others: their first argument.
 local REQUIRED <const> = {
@@ -13,10 +14,6 @@ local HOLDS <const> = {
   Running = "lt.metrics.Accuracy()",
 }
 
--- Metrics without options.
-local BARE <const> = { Cat = true, Max = true, Mean = true, Metric = true, Min = true,
-  MinMaxMetric = true, Sum = true }
-
 -- Classes that several metrics are below, and one of these.
 local BASES <const> = {
   Aggregation = "Sum", Curve = "ROC", Moments = "R2Score", Pointwise = "LogCoshError",
@@ -27,8 +24,9 @@ return function(rows)
   local function add(path, class, name)
     local holds = HOLDS[name]
     local made = ("lt.metrics.%s(%s)"):format(name, holds or REQUIRED[name] or "")
-    local own = not BARE[name] and not path:find "Wrapper$" and rawget(class, "init")
-    if own or holds and not BARE[name] and path:find "^lt" then
+    local init = rawget(class, "init")
+    local own = init and not path:find "Wrapper$"
+    if (own or holds and path:find "^lt") and public.takes_options(public.named(class.init)) then
       rows.options[path] = ("lt.metrics.%s(%sOPTIONS)"):format(name, holds and holds .. ", " or "")
     end
     if rawget(class, "compute") then

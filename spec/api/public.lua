@@ -38,6 +38,24 @@ local function add(found, name, value)
   end
 end
 
+--- The function behind one that refuses what it does not name; nil of another.
+function public.named(fn)
+  for i = 1, math.huge do
+    local name, value = debug.getupvalue(fn, i)
+    if not name then return nil end
+    if name == "fn" and type(value) == "function" then return public.named(value) or value end
+  end
+end
+
+--- Whether a function that names its parameters takes a table of options.
+function public.takes_options(fn)
+  for i = 1, debug.getinfo(fn, "u").nparams do
+    local name = debug.getlocal(fn, i)
+    if name:find "options$" or name == "script" then return true end
+  end
+  return false
+end
+
 --- The methods of tensors, by name.
 function public.methods()
   return select(2, debug.getupvalue(debug.getmetatable(lt.ones(1)).__index, 2))

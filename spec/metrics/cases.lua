@@ -27,7 +27,8 @@ cases.list, cases.by_metric, cases.names = {}, {}, {}
 
 for case in lt.json.lines(cases.file) do
   case = { metric = case.metric, options = decode(case.options), batches = decode(case.batches),
-    value = decode(case.value), tolerance = case.tolerance }
+    value = decode(case.value), tolerance = case.tolerance,
+    higher_is_better = case.higher_is_better }
   cases.list[#cases.list + 1] = case
   if not cases.by_metric[case.metric] then
     cases.by_metric[case.metric] = {}

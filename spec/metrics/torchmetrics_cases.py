@@ -62,8 +62,11 @@ def add(name, options, theirs, batches, value=None, tolerance=2e-5, theirs_args=
         for batch in batches if theirs_args is None else theirs_args:
             theirs.update(*batch)
         value = result(theirs.compute())
-    CASES.append({"metric": name, "options": options, "batches": plain(batches), "value": plain(value),
-                  "tolerance": tolerance})
+    case = {"metric": name, "options": options, "batches": plain(batches), "value": plain(value),
+            "tolerance": tolerance}
+    if theirs is not None and theirs.higher_is_better is not None:
+        case["higher_is_better"] = theirs.higher_is_better
+    CASES.append(case)
 
 
 def sizes():

@@ -1,4 +1,5 @@
 -- spec/mistakes/training_spec.lua: options, steps, hooks, logging, loaders.
+local lt = require "ltrain"
 local mistakes = require "spec.mistakes.mistakes"
 local prelude = require "spec.mistakes.prelude"
 
@@ -295,11 +296,8 @@ lt.Trainer(quiet{gradient_clip_val = -1}) --!]],
     "Trainer: gradient_clip_val must be at least 0: got -1" },
   { "dpp", [[
 lt.Trainer(quiet{strategy = "dpp"}) --!]],
-    "Trainer: strategy = 'dpp': must be one of auto, ddp, ddp_find_unused_parameters_false, "
-    .. "ddp_find_unused_parameters_true, ddp_fork, ddp_fork_find_unused_parameters_false, "
-    .. "ddp_fork_find_unused_parameters_true, ddp_notebook, "
-    .. "ddp_notebook_find_unused_parameters_false, ddp_notebook_find_unused_parameters_true, "
-    .. "local_sgd, single_device, zero1; did you mean 'ddp'?" },
+    ("Trainer: strategy = 'dpp': must be one of auto, %s; did you mean 'ddp'?"):format(
+      table.concat(lt.strategies.available_strategies(), ", ")) },
   { "a logger that is none", [[
 lt.Trainer(quiet{logger = "comet"}) --!]],
     "Trainer: logger must be 'csv', 'jsonlines', 'mlflow', 'none', 'tensorboard', 'wandb', true, "
