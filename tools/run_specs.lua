@@ -64,17 +64,18 @@ local function now()
   return tonumber(text:match("^%S+")) or os.time()
 end
 
--- Tags stand in a line `tags: ...` of a file's head:
---   waits        mostly waits, for timeouts or for mpirun to end: runs beside the others
---   unsanitized  what it runs in C, others run, too: a sanitized run has it with --exhaustive
---   threads      threads meet in it, in little time: a run under ThreadSanitizer has these
---   kernels      races are looked for in its kernels of GPUs, too (spec/cuda/emu_races.h)
---   mpi          its processes join a world of Open MPI, though it does not name it
---   sampled      runs some of its cases (spec/sample.lua), others for another LT_TEST_SEED
---   slow         cases of it take over half a second, with a reason; `#slow` in its name says the
---                same of a case. Others that do are listed at the end of a run
---   exhaustive   nothing else runs it
--- With --exhaustive all files run, and all cases of each.
+-- Tags stand in a line `tags: ...` of a file's head. With --exhaustive all files run, and all cases
+-- of each.
+local TAGS <const> = {
+  waits = "mostly waits, for timeouts or for mpirun to end: runs beside the others",
+  unsanitized = "what it runs in C, others run, too: a sanitized run has it with --exhaustive",
+  threads = "threads meet in it, in little time: a run under ThreadSanitizer has these",
+  kernels = "races are looked for in its kernels of GPUs, too (spec/cuda/emu_races.h)",
+  mpi = "its processes join a world of Open MPI, though it does not name it",
+  sampled = "runs some of its cases (spec/sample.lua), others for another LT_TEST_SEED",
+  slow = "cases of it are known to take over half a second; `#slow` in its name says it of a case",
+  exhaustive = "nothing else runs it",
+}
 
 -- Path of the source of a file that is run: its own, or that of a C test's program.
 local function source_of(file)
@@ -85,9 +86,10 @@ end
 
 -- The set of tags of a source.
 local function tags_of(source)
-  local tags = {}
-  for tag in (read_all(source):sub(1, 2000):match "\n%W+tags: ([%a, ]+)" or ""):gmatch "%a+" do
-    tags[tag] = true
+  local tags, head = {}, read_all(source):sub(1, 2000)
+  assert(not head:find "\n[-/ ]+[^\n]*%w[^\n]* tags: ", source .. ": `tags:` begins no line")
+  for tag in (head:match "\n%W+tags: ([%a, ]+)" or ""):gmatch "%a+" do
+    tags[tag] = assert(TAGS[tag] and true, source .. ": there is no tag " .. tag)
   end
   return tags
 end

@@ -1,5 +1,6 @@
 -- spec/apps/check/check_spec.lua: `ltrain check` as a command: files, arguments, signals, other
--- loops. tags: unsanitized
+-- loops.
+-- tags: unsanitized
 local child = require "spec.cli.child"
 
 describe("ltrain check", function()

@@ -1,5 +1,6 @@
 -- spec/apps/dashboard/control_spec.lua: the buttons that save and stop, pressed in a headless
--- Chromium over a fit that goes on. tags: unsanitized
+-- Chromium over a fit that goes on.
+-- tags: unsanitized
 local browsers = require "spec.apps.dashboard.browser"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"

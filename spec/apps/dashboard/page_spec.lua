@@ -1,5 +1,6 @@
 -- spec/apps/dashboard/page_spec.lua: the page, in a headless Chromium, shows what folders of runs
--- hold. tags: unsanitized
+-- hold.
+-- tags: unsanitized
 local browsers = require "spec.apps.dashboard.browser"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
