@@ -1,7 +1,7 @@
 --- stdlib/loggers/CSVLogger.lua: writes metrics to <save_dir>/<name>/version_N/metrics.csv.
 --
 -- The format is RFC 4180. A column that appears later is added on the right, and earlier rows get
--- an empty field. Images, texts and histograms are put beside it, under media/.
+-- an empty field. Images, texts and histograms are written beside it, to media/.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local csv_field = require "ltrain.core.csv_field"
@@ -122,8 +122,8 @@ function CSVLogger:log_histogram(name, histogram, step)
   add(self, entry)
 end
 
---- The samples of a batch whose value of a metric jumped: entry = {value =, usual =, samples = a
---- list of {index =, loss =, text =}}; `images`: their pictures, u8 tensors [C, H, W], or nil.
+--- Logs the samples of a batch whose metric spiked: entry = {value =, usual =, samples = a list of
+--- {index =, loss =, text =}}; `images`: their images, u8 tensors [C, H, W], or nil.
 function CSVLogger:log_samples(name, entry, images, step)
   local row = { kind = "sample", name = name, step = step }
   for key, value in next, entry do row[key] = value end

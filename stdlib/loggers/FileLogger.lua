@@ -1,9 +1,9 @@
 --- stdlib/loggers/FileLogger.lua: the base class of loggers that write rows to a file.
 --
--- A subclass defines `file` (its name), `encode(rows)` (their text) and, if it needs them,
--- `before(rows)` and `opened(text)`; one whose rows are not lines overrides `row`, `replace` and
--- `resume` too. Rows are buffered until `flush_logs_every_n_steps` are there, or the first of them
--- has waited for `flush_secs`.
+-- A subclass defines `file` (its name), `encode(rows)` (returns their text) and, if needed,
+-- `before(rows)` and `opened(text)`; if its rows are not lines it also overrides `row`, `replace`
+-- and `resume`. Rows are buffered until there are `flush_logs_every_n_steps` of them, or the first
+-- is `flush_secs` old.
 local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -22,7 +22,7 @@ FileLogger.options = {
   prefix = { type = "string", default = "", doc = "prefix of the names of metrics" },
   flush_logs_every_n_steps = { type = "integer", default = 100, min = 1,
     doc = "rows to buffer before writing" },
-  flush_secs = duration.in_seconds("time after which the next row writes what is buffered",
+  flush_secs = duration.in_seconds("time after which the next row flushes the buffer",
     { default = 5, min = 0 }),
 }
 
@@ -45,7 +45,7 @@ function FileLogger:init(save_dir, options)
 end
 
 --- Chooses the folder when a run of `fn` ("fit", "test", ...) begins. If it is not writable, `fit`
---- raises an error now, not after the first epoch.
+--- raises an error immediately, not after the first epoch.
 function FileLogger:begin(fn)
   version.choose(self)
   if fn == "fit" then must(c.io.can_write(self.log_dir)) end
@@ -63,7 +63,7 @@ function FileLogger:replace()
   must(c.io.write_file(self:path(), ""))
 end
 
---- The first write of a run: makes the folder.
+--- Creates the folder at the first write of a run.
 function FileLogger:open()
   if self.is_open then return end
   version.choose(self)
@@ -72,12 +72,12 @@ function FileLogger:open()
   self.is_open = true
 end
 
---- The name of a metric in the file.
+--- Returns the name of a metric in the file.
 function FileLogger:name_of(metric)
   return metric == "epoch" and metric or self.prefix .. metric
 end
 
---- A row as it is kept until it is written.
+--- Returns a row as it is buffered.
 function FileLogger:row(metrics, step)
   local row = { step = step }
   for name, value in pairs(metrics) do

@@ -1,10 +1,10 @@
 --- stdlib/loggers/MLFlowLogger.lua: writes metrics into a file store of MLflow, <save_dir>/mlruns.
 --
--- `mlflow ui --backend-store-uri <save_dir>/mlruns` shows it, `mlflow migrate-filestore` takes it
--- into a database; MLflow 3 wants MLFLOW_ALLOW_FILE_STORE=true for the first. A run is a folder
--- <experiment>/<run> of files: meta.yaml, whose values are written as JSON, which YAML contains;
--- metrics/<name>, a line "milliseconds value step" each; params/<name>, tags/<name>; artifacts.
--- The run's own folder has metrics.csv, as with each logger.
+-- `mlflow ui --backend-store-uri <save_dir>/mlruns` shows it (MLflow 3 requires
+-- MLFLOW_ALLOW_FILE_STORE=true), `mlflow migrate-filestore` imports it into a database. A run is a
+-- folder <experiment>/<run> of files: meta.yaml, whose values are written as JSON, which YAML
+-- contains; metrics/<name>, a line "milliseconds value step" each; params/<name>, tags/<name>;
+-- artifacts. The run's own folder has metrics.csv, as with every logger.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -20,11 +20,11 @@ local write_unsynced = require "ltrain.core.write_unsynced"
 local MLFlowLogger = FileLogger:extend("MLFlowLogger")
 
 MLFlowLogger.options = {
-  experiment_name = { type = "string", default = version.NAME, doc = "experiment of the run" },
+  experiment_name = { type = "string", default = version.NAME, doc = "name of the experiment" },
   run_name = { type = "string", doc = "name of the run; by default that of its folder" },
   tracking_uri = { type = "string",
-    doc = "folder of the file store, or file: and the folder; by default mlruns below save_dir" },
-  tags = { type = "table", default = {}, doc = "texts by name" },
+    doc = "folder of the file store, or a file: URI; by default mlruns in save_dir" },
+  tags = { type = "table", default = {}, doc = "strings by name" },
 }
 for name, row in next, FileLogger.options do MLFlowLogger.options[name] = row end
 
@@ -123,7 +123,7 @@ function MLFlowLogger:begin(fn)
   if fn == "fit" then must(c.io.can_write(self.store)) end
 end
 
---- The first write of a run: makes its folder in the store.
+--- Creates the run's folder in the store at the first write.
 function MLFlowLogger:open()
   if self.is_open then return end
   version.choose(self)
@@ -208,7 +208,7 @@ function MLFlowLogger:state_dict()
     counts = tree.map(self.counts, function(count) return count end) }
 end
 
---- The run of the checkpoint continues: its metrics are cut to the rows that they had then.
+--- Continues the run of the checkpoint: its metrics are truncated to the rows that they had then.
 function MLFlowLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end

@@ -51,7 +51,7 @@ function TensorBoardLogger:init(save_dir, options)
   self.file = new_name()
 end
 
---- A row is one event; its time is now, not when it is written.
+--- A row is one event, with the current time rather than the time of writing.
 function TensorBoardLogger:row(metrics, step)
   local values = {}
   for name, value in tree.pairs(metrics) do
@@ -82,7 +82,7 @@ function TensorBoardLogger:log_histogram(name, histogram, step)
   add(self, step, summaries.histogram(self:name_of(name), histogram))
 end
 
---- Its tab of hyper-parameters has a line for each run.
+--- Shown as a row of TensorBoard's HPARAMS tab.
 function TensorBoardLogger:log_hyperparams(params)
   params = secrets.values(params)
   FileLogger.log_hyperparams(self, params)
@@ -91,7 +91,7 @@ function TensorBoardLogger:log_hyperparams(params)
   add(self, 0, summaries.session_start(params, c.runtime.time(), self.log_dir))
 end
 
---- The first run that ends ends the session.
+--- Ends the session when the first run ends.
 function TensorBoardLogger:finalize(status)
   if self.has_session and not self.session_ended then
     self.session_ended = true
@@ -152,8 +152,8 @@ local function ends_of(text, most)
   return ends
 end
 
---- The rows that were there when the checkpoint was saved go into a new file in place of the old
---- one; a TensorBoard that had read the old one reads it from the start.
+--- Replaces the file by one with the rows at the time of the checkpoint; a running TensorBoard
+--- reads it again from the start.
 function TensorBoardLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end

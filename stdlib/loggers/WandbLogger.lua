@@ -1,11 +1,11 @@
 --- stdlib/loggers/WandbLogger.lua: writes metrics for Weights & Biases to
 --- <save_dir>/wandb/offline-run-ID/run-ID.wandb.
 --
--- `wandb sync`, in save_dir, uploads it; nothing here opens a connection. The file is a log of
+-- `wandb sync`, run in save_dir, uploads it; the logger opens no connection. The file is a log of
 -- LevelDB, blocks of 32 KiB with records that may span several, behind seven bytes of W&B's own;
 -- each is a message `Record` of wandb_internal.proto: header, run, the x axis of charts, config, a
 -- history row and the summary for each row of metrics, and exit. The run's own folder has
--- metrics.csv, as with each logger.
+-- metrics.csv, as with every logger.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
@@ -28,13 +28,13 @@ end
 
 WandbLogger.options = {
   project = { type = "string", default = "ltrain", doc = "project of the run" },
-  entity = { type = "string", doc = "user or team that has the project" },
+  entity = { type = "string", doc = "user or team that owns the project" },
   group = { type = "string", doc = "group of runs" },
-  job_type = { type = "string", doc = "kind of the run in its group: train, eval" },
-  tags = { type = "table", default = {}, doc = "list of texts" },
-  notes = { type = "string", doc = "text that describes the run" },
+  job_type = { type = "string", doc = "type of the run, such as train or eval" },
+  tags = { type = "table", default = {}, doc = "list of strings" },
+  notes = { type = "string", doc = "description of the run" },
   offline = { type = "boolean", default = true, choices = { true },
-    doc = "runs are written, and uploaded by `wandb sync`" },
+    doc = "runs are written to files; upload them with `wandb sync`" },
   id = { type = "string", check = check_id,
     doc = "id of the run in the project; by default a new one" },
 }
@@ -151,7 +151,7 @@ local function cut(self, size)
   self.size = size
 end
 
---- The first write of a run: makes its file.
+--- Creates the file at the first write of a run.
 function WandbLogger:open()
   if self.is_open then
     if self.exit_at then -- another loop of the Trainer
@@ -172,7 +172,7 @@ function WandbLogger:open()
   append(self, head(self))
 end
 
---- It is named when the run begins.
+--- Does nothing: the file is named when the run begins.
 function WandbLogger:replace() end
 
 --- Chooses the folder when a run of `fn` begins.
@@ -187,7 +187,8 @@ function WandbLogger:row(metrics, step)
   return row
 end
 
---- Writes the buffered rows: each a step of its own, since several may be of one optimizer step.
+--- Writes the buffered rows, each as a separate step, since several may belong to one optimizer
+--- step.
 function WandbLogger:save()
   if #self.rows == 0 then return end
   self:open()
@@ -221,7 +222,7 @@ function WandbLogger:state_dict()
     bytes = self.size }
 end
 
---- The run of the checkpoint continues: its file is cut to what it had then.
+--- Continues the run of the checkpoint: its file is truncated to its size then.
 function WandbLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end

@@ -1,4 +1,4 @@
--- stdlib/models/bert.lua: BERT, with the names of Hugging Face's BertModel.
+-- stdlib/models/bert.lua: BERT, with the parameter names of Hugging Face's BertModel.
 -- N batch, T positions, E features.
 --
 -- Devlin et al.: BERT, 2018. The defaults are those of bert-base-uncased.
@@ -81,7 +81,7 @@ local OPTIONS <const> = {
   intermediate_size = { type = "integer", default = 3072, min = 1 },
   max_position_embeddings = { type = "integer", default = 512, min = 1,
     doc = "the longest sequence" },
-  type_vocab_size = { type = "integer", default = 2, min = 1, doc = "kinds of segments" },
+  type_vocab_size = { type = "integer", default = 2, min = 1, doc = "number of segment types" },
   dropout = { type = "number", default = 0.1, min = 0, max = 1 },
 }
 
@@ -100,11 +100,11 @@ function BERT:init(options)
 end
 
 local CALL <const> = {
-  token_type_ids = { type = "tensor", doc = "[N, T]: segments; 0 by default" },
-  key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
+  token_type_ids = { type = "tensor", doc = "[N, T]: segment types; 0 by default" },
+  key_mask = { type = "tensor", doc = "bool [N, T]: true for positions that are not padding" },
 }
 
---- Returns the features of all positions, and the pooled ones of the first [N, E].
+--- Returns the features of all positions, and the pooled features of the first position, [N, E].
 ---@param ids Tensor [N, T] -> [N, T, E]
 function BERT:forward(ids, options)
   local o = config.check(options, CALL, "models.bert")

@@ -56,7 +56,7 @@ local OPTIONS <const> = {
   widths = { type = "table", default = { 96, 192, 384, 768 }, doc = "channels of the stages" },
   blocks = { type = "table", default = { 3, 3, 9, 3 }, doc = "blocks of the stages" },
   stochastic_depth = { type = "number", default = 0.1, min = 0, below = 1,
-    doc = "probability that a sample skips the last block; less for those before it" },
+    doc = "probability that a sample skips the last block; it is smaller for earlier blocks" },
 }
 
 --- lt.models.convnext_tiny{num_classes = 10}

@@ -1,6 +1,5 @@
--- stdlib/models/dcgan.lua: a generator of images and its discriminator, with the names of PyTorch's
--- example.
--- B batch, Z latent features.
+-- stdlib/models/dcgan.lua: DCGAN, an image generator and its discriminator, with the parameter
+-- names of PyTorch's example. B batch, Z latent features.
 --
 -- Radford et al.: Unsupervised representation learning with deep convolutional generative
 -- adversarial networks, 2015. Images are 64 x 64.
@@ -55,13 +54,12 @@ local DCGAN = nn.Module:extend("DCGAN")
 
 local OPTIONS <const> = {
   latent = { type = "integer", default = 100, min = 1 },
-  width = { type = "integer", default = 64, min = 1, doc = "channels of the widest images" },
+  width = { type = "integer", default = 64, min = 1, doc = "base number of channels" },
   channels = { type = "integer", default = 3, min = 1, doc = "of an image" },
 }
 
---- lt.models.dcgan{width = 32}: `model.generator(z)` gives images in -1..1, and
---- `model.discriminator(images)` logits [B], which the sigmoid at the end of PyTorch's example
---- makes probabilities
+--- lt.models.dcgan{width = 32}: `model.generator(z)` returns images in -1..1, and
+--- `model.discriminator(images)` logits [B] (PyTorch's example ends with a sigmoid)
 function DCGAN:init(options)
   local o = config.check(options, OPTIONS, "models.dcgan")
   self:save_hyperparameters(o)

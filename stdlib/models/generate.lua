@@ -1,5 +1,5 @@
--- stdlib/models/generate.lua: lt.generate: tokens from a language model, one after the other.
--- N sequences, T positions, V vocabulary.
+-- stdlib/models/generate.lua: lt.generate: generates tokens with a language model. N sequences, T
+-- positions, V vocabulary.
 
 local beam_search = require "ltrain.models.beam_search"
 local c = require "ltrain.c"
@@ -7,31 +7,34 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local OPTIONS <const> = {
-  max_new_tokens = { type = "integer", required = true, min = 1, doc = "tokens to add, at most" },
+  max_new_tokens = { type = "integer", required = true, min = 1, doc = "maximum number of new "
+    .. "tokens" },
   temperature = { type = "number", default = 1, min = 0,
-    doc = "logits are divided by it; 0: always the likeliest token" },
-  top_k = { type = "integer", min = 1, doc = "draw among the k likeliest tokens" },
+    doc = "divisor of the logits; 0: always the likeliest token" },
+  top_k = { type = "integer", min = 1, doc = "sample from the k likeliest tokens" },
   top_p = { type = "number", above = 0, max = 1,
-    doc = "draw among the likeliest tokens whose probabilities together reach it" },
-  stop = { type = "integer|table", doc = "id, or list of ids, after which a sequence ends" },
+    doc = "sample from the likeliest tokens whose total probability reaches it" },
+  stop = { type = "integer|table", doc = "id, or list of ids, that end a sequence" },
   on_token = { type = "function",
-    doc = "called with each new id, of several sequences with a tensor [N]; false ends all" },
+    doc = "called with each new id, for several sequences with a tensor [N]; returning false "
+      .. "stops generation" },
   context = { type = "integer", min = 1,
-    doc = "the model sees the last so many ids; by default as many as `model.max_length`" },
+    doc = "maximum number of ids that the model gets; by default `model.max_length`" },
   num_beams = { type = "integer", default = 1, min = 1,
-    doc = "beams of a search for the likeliest sequence; 1: ids are drawn" },
+    doc = "number of beams of beam search; 1: sampling" },
   length_penalty = { type = "number", default = 1,
-    doc = "of beams: log-probabilities are divided by length ^ it; above 0: for longer ones" },
+    doc = "for beam search: log-probabilities are divided by length ^ length_penalty; positive "
+      .. "values favour longer sequences" },
   early_stopping = { type = "boolean|string", default = false,
     check = function(value)
       if type(value) == "string" and value ~= "never" then
         return ("must be true, false or 'never': got '%s'"):format(value)
       end
     end,
-    doc = "of beams: true: the search ends with `num_beams` sequences that stopped; false: when a "
-      .. "better one is unlikely; 'never': when there cannot be one" },
+    doc = "for beam search: true: stop with `num_beams` finished sequences; false: when a better "
+      .. "one is unlikely; 'never': when a better one is impossible" },
   num_return_sequences = { type = "integer", default = 1, min = 1,
-    doc = "sequences for each of ids; of beams the best ones" },
+    doc = "number of sequences for each input sequence; for beam search the best ones" },
 }
 
 -- Logits [N, V] with those below the k largest at -infinity.
@@ -179,14 +182,13 @@ local function drawn(source, all, stop, o)
   return all
 end
 
---- Adds tokens to ids [T] or [N, T]: `logits, cache = model(ids, cache)` gives logits [N, T, V] and
---- a cache; ids are then those of further positions alone. The cache that
---- `model:new_cache(length)` makes is allocated once; a model whose second result is nil has none,
---- and is given all ids each time. Where these are more than the context, the model is given the
---- last ones each time, without a cache. The model is in evaluation mode meanwhile. Returns all
---- ids; a sequence that has ended before others is filled up with its stop id. With `num_beams` of
---- 2 or more the likeliest sequences are searched for: returns ids [N * num_return_sequences, T],
---- the best of each first, and their scores.
+--- Appends tokens to ids [T] or [N, T]: `logits, cache = model(ids, cache)` returns logits [N, T,
+--- V] and a cache, with which the next call gets the ids of new positions only. The cache of
+--- `model:new_cache(length)` is allocated once; a model that returns no cache gets all ids each
+--- time. If there are more ids than the context, the model gets the last ones each time, without a
+--- cache. The model runs in evaluation mode. Returns all ids; a sequence that ends before others is
+--- padded with its stop id. With `num_beams` of 2 or more, beam search is used: returns ids [N *
+--- num_return_sequences, T], the best of each first, and their scores.
 ---@param model Module
 ---@param ids Tensor [T] or [N, T]
 return function(model, ids, options)

@@ -107,8 +107,8 @@ function GPT2:init(options)
   self.lm_head.weight = self.transformer.wte.weight
 end
 
---- The caches for generation, one a layer, of so many positions (by default all that the model
---- has): given to `model(ids, cache)`, ids are those of further positions.
+--- Returns caches for generation, one per layer, for `length` positions (by default the model's
+--- maximum): with `model(ids, cache)`, ids are those of the new positions.
 function GPT2:new_cache(length)
   local cache, most = {}, self.hparams.n_positions
   length = config.argument(length or most, "integer", "models.gpt2", "length",

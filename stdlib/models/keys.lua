@@ -1,6 +1,6 @@
--- stdlib/models/keys.lua: lt.models.keys, states of other libraries under the names of ours.
+-- stdlib/models/keys.lua: lt.models.keys, renames entries of other libraries' state dicts.
 --
--- Most names are the same; what is left are prefixes, masks that are saved with the weights, and
+-- Most names are equal; the differences are prefixes, masks that are saved with the weights, and
 -- older names.
 
 local c = require "ltrain.c"
@@ -24,7 +24,7 @@ local function renamed(state, where, rename)
   return result
 end
 
---- For lt.models.gpt2: of GPT2LMHeadModel or GPT2Model, without the masks that older files have.
+--- For lt.models.gpt2: from GPT2LMHeadModel or GPT2Model, without the masks of older files.
 function keys.gpt2(state)
   return renamed(state, "gpt2", function(name)
     if name:find "%.attn%.bias$" or name:find "%.attn%.masked_bias$" then return nil end
@@ -33,8 +33,8 @@ function keys.gpt2(state)
   end)
 end
 
---- For lt.models.bert: of BertModel or a model with a head, which is left out; gamma and beta of
---- older files are weight and bias.
+--- For lt.models.bert: from BertModel or a model with a head, which is omitted; gamma and beta of
+--- older files are renamed to weight and bias.
 function keys.bert(state)
   return renamed(state, "bert", function(name)
     name = name:gsub("^bert%.", ""):gsub("LayerNorm%.gamma$", "LayerNorm.weight")
@@ -44,7 +44,8 @@ function keys.bert(state)
   end)
 end
 
---- For lt.models.llama: of LlamaForCausalLM or LlamaModel, without the frequencies of older files.
+--- For lt.models.llama: from LlamaForCausalLM or LlamaModel, without the frequencies of older
+--- files.
 function keys.llama(state)
   return renamed(state, "llama", function(name)
     if name:find "rotary_emb%.inv_freq$" then return nil end

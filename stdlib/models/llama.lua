@@ -2,7 +2,7 @@
 -- N batch, T positions, E features, V vocabulary.
 --
 -- Touvron et al.: LLaMA, 2023. The defaults are those of the model with 7 billion parameters;
--- queries may share heads of keys and values, as in later ones.
+-- grouped-query attention is supported, as in later models.
 
 local attend = require "ltrain.models.attend"
 local config = require "ltrain.core.config"
@@ -67,7 +67,7 @@ local OPTIONS <const> = {
   intermediate_size = { type = "integer", default = 11008, min = 1 },
   num_hidden_layers = { type = "integer", default = 32, min = 1 },
   num_attention_heads = { type = "integer", default = 32, min = 1 },
-  num_key_value_heads = { type = "integer", min = 1, doc = "by default as many as heads" },
+  num_key_value_heads = { type = "integer", min = 1, doc = "by default num_attention_heads" },
   max_position_embeddings = { type = "integer", default = 2048, min = 1,
     doc = "the longest sequence" },
   rms_norm_eps = { type = "number", default = 1e-6, min = 0 },
@@ -92,8 +92,8 @@ function Llama:init(options)
   if o.tie_word_embeddings then self.lm_head.weight = self.model.embed_tokens.weight end
 end
 
---- The caches for generation, one a layer, of so many positions (by default all that the model
---- has): given to `model(ids, cache)`, ids are those of further positions.
+--- Returns caches for generation, one per layer, for `length` positions (by default the model's
+--- maximum): with `model(ids, cache)`, ids are those of the new positions.
 function Llama:new_cache(length)
   local cache, most = {}, self.hparams.max_position_embeddings
   length = config.argument(length or most, "integer", "models.llama", "length",

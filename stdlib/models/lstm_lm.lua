@@ -15,7 +15,7 @@ local OPTIONS <const> = {
   num_layers = { type = "integer", default = 2, min = 1 },
   dropout = { type = "number", default = 0.2, min = 0, max = 1 },
   tie_weights = { type = "boolean", default = false,
-    doc = "one weight for tokens and logits; hidden must be width" },
+    doc = "share one weight for tokens and logits; hidden must equal width" },
 }
 
 --- lt.models.lstm_lm{vocab_size = 1000}
@@ -36,8 +36,8 @@ function LSTMLM:init(options)
   if o.tie_weights then self.decoder.weight = self.encoder.weight end
 end
 
---- Returns the logits and the state, which the next call may be given: its ids are those of
---- further positions. `state[1]:detach()` ends the history of gradients.
+--- Returns the logits and the state, which can be passed to the next call with the ids of further
+--- positions. `state[1]:detach()` cuts the graph.
 ---@param ids Tensor [N, T] -> logits [N, T, V]
 function LSTMLM:forward(ids, state)
   local y, next_state = self.rnn(self.drop(self.encoder(ids)), state)
@@ -45,7 +45,7 @@ function LSTMLM:forward(ids, state)
   return logits, next_state
 end
 
---- The state of those sequences of the batch that the index lists, from 0: the beams of
+--- Returns the state of the sequences of the batch in the index (from 0), for the beams of
 --- lt.generate.
 function LSTMLM:reorder_cache(state, index)
   return { state[1]:index_select(2, index), state[2]:index_select(2, index) }

@@ -10,7 +10,7 @@ local OPTIONS <const> = {
   in_features = { type = "integer", required = true, min = 1 },
   hidden = { type = "table", default = {}, doc = "widths of the hidden layers" },
   num_classes = { type = "integer", required = true, min = 1, doc = "outputs" },
-  norm = { type = "boolean", default = false, doc = "batch normalization of hidden layers" },
+  norm = { type = "boolean", default = false, doc = "batch normalization after hidden layers" },
   dropout = { type = "number", default = 0, min = 0, max = 1 },
 }
 

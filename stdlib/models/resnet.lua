@@ -1,8 +1,8 @@
--- stdlib/models/resnet.lua: residual networks, with the names of torchvision's.
+-- stdlib/models/resnet.lua: residual networks, with torchvision's parameter names.
 -- B batch, C channels, H height, W width.
 --
--- He et al.: Deep residual learning for image recognition, 2015. As torchvision, a bottleneck has
--- its stride in the convolution of 3 x 3.
+-- He et al.: Deep residual learning for image recognition, 2015. As in torchvision, the 3x3
+-- convolution of a bottleneck has the stride.
 
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
@@ -88,7 +88,7 @@ function ResNet:init(options)
   end
 end
 
---- The features of each position before they are averaged.
+--- Returns the feature maps before global average pooling.
 ---@param x Tensor [B, C, H, W] -> [B, 8 * width (bottlenecks: 32 * width), H / 32, W / 32]
 function ResNet:features(x)
   x = self.maxpool(self.bn1(self.conv1(x)):relu())

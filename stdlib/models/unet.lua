@@ -1,8 +1,7 @@
--- stdlib/models/unet.lua: a network that maps images to images, with the names of the U-Net of
--- github.com/milesial/Pytorch-UNet.
+-- stdlib/models/unet.lua: U-Net, with the parameter names of github.com/milesial/Pytorch-UNet.
 -- B batch, C channels, H height, W width.
 --
--- Ronneberger et al.: U-Net, 2015; with batch normalization, and borders that are padded.
+-- Ronneberger et al.: U-Net, 2015; with batch normalization and padded convolutions.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -64,7 +63,7 @@ local OPTIONS <const> = {
   num_classes = { type = "integer", default = 2, min = 1, doc = "channels of the output" },
   width = { type = "integer", default = 64, min = 2, doc = "channels of the first layer" },
   bilinear = { type = "boolean", default = false,
-    doc = "whether images grow by lines between pixels, not by transposed convolutions" },
+    doc = "upsample with bilinear interpolation instead of transposed convolutions" },
 }
 
 --- lt.models.unet{in_channels = 1, num_classes = 2, width = 16}

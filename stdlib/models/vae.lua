@@ -25,8 +25,8 @@ function VAE:init(options)
   self.fc4 = nn.Linear(o.hidden, o.in_features)
 end
 
---- Returns the mean and the logarithm of the variance of what x is encoded as, [B, Z] each.
----@param x Tensor [B, F], or images of so many pixels
+--- Encodes x: returns the mean and the logarithm of the variance, [B, Z] each.
+---@param x Tensor [B, F], or images with F pixels
 function VAE:encode(x)
   local h = self.fc1(x:flatten(2)):relu()
   return self.fc21(h), self.fc22(h)
@@ -38,8 +38,8 @@ function VAE:decode(z)
   return x
 end
 
---- Returns the reconstruction, the mean and the logarithm of the variance. In training the latent
---- features are drawn, in evaluation they are the mean.
+--- Returns the reconstruction, the mean and the logarithm of the variance. The latent features are
+--- sampled in training mode, and are the mean in evaluation mode.
 ---@param x Tensor [B, F] -> [B, F]
 function VAE:forward(x)
   local mean, log_variance = self:encode(x)
@@ -48,8 +48,8 @@ function VAE:forward(x)
   return self:decode(z), mean, log_variance
 end
 
---- Binary cross-entropy of the reconstruction, and the divergence from a standard normal, summed
---- over the batch.
+--- Binary cross-entropy of the reconstruction plus the KL divergence from a standard normal
+--- distribution, summed over the batch.
 ---@param x Tensor [B, F], in 0..1
 function VAE:loss(x)
   local y, mean, log_variance = self(x)

@@ -1,7 +1,7 @@
--- stdlib/models/vgg.lua: networks of convolutions of 3 x 3, with the names of torchvision's.
+-- stdlib/models/vgg.lua: VGG, networks of 3x3 convolutions, with torchvision's parameter names.
 -- B batch, C channels, H height, W width.
 --
--- Simonyan and Zisserman: Very deep convolutional networks, 2014. `net.features` alone gives the
+-- Simonyan and Zisserman: Very deep convolutional networks, 2014. `net.features` returns the
 -- features that perceptual losses compare.
 
 local config = require "ltrain.core.config"

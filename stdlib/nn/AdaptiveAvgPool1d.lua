@@ -1,4 +1,4 @@
--- stdlib/nn/AdaptiveAvgPool1d.lua: means of as many parts as are asked for, in one dim.
+-- stdlib/nn/AdaptiveAvgPool1d.lua: adaptive average pooling to a given output size, in one dim.
 -- B batch, C channels, L length.
 
 local AdaptiveAverage = require "ltrain.nn.pooling".AdaptiveAverage

@@ -1,4 +1,4 @@
--- stdlib/nn/AdaptiveAvgPool2d.lua: means of as many parts as are asked for, in two dims.
+-- stdlib/nn/AdaptiveAvgPool2d.lua: adaptive average pooling to a given output size, in two dims.
 -- B batch, C channels, H height, W width.
 
 local AdaptiveAverage = require "ltrain.nn.pooling".AdaptiveAverage

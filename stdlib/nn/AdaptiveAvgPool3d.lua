@@ -1,4 +1,4 @@
--- stdlib/nn/AdaptiveAvgPool3d.lua: means of as many parts as are asked for, in three dims.
+-- stdlib/nn/AdaptiveAvgPool3d.lua: adaptive average pooling to a given output size, in three dims.
 -- B batch, C channels, D depth, H height, W width.
 
 local AdaptiveAverage = require "ltrain.nn.pooling".AdaptiveAverage

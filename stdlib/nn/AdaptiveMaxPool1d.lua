@@ -1,4 +1,4 @@
--- stdlib/nn/AdaptiveMaxPool1d.lua: maxima of as many parts as are asked for, in one dim.
+-- stdlib/nn/AdaptiveMaxPool1d.lua: adaptive max pooling to a given output size, in one dim.
 -- B batch, C channels, L length.
 
 local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax

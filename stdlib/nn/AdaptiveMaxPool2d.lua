@@ -1,4 +1,4 @@
--- stdlib/nn/AdaptiveMaxPool2d.lua: maxima of as many parts as are asked for, in two dims.
+-- stdlib/nn/AdaptiveMaxPool2d.lua: adaptive max pooling to a given output size, in two dims.
 -- B batch, C channels, H height, W width.
 
 local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax

@@ -1,4 +1,4 @@
--- stdlib/nn/AdaptiveMaxPool3d.lua: maxima of as many parts as are asked for, in three dims.
+-- stdlib/nn/AdaptiveMaxPool3d.lua: adaptive max pooling to a given output size, in three dims.
 -- B batch, C channels, D depth, H height, W width.
 
 local AdaptiveMax = require "ltrain.nn.pooling".AdaptiveMax

@@ -1,4 +1,4 @@
--- stdlib/nn/AlphaDropout.lua: dropout that keeps mean 0 and variance 1 of what SELU gives.
+-- stdlib/nn/AlphaDropout.lua: dropout that preserves the mean 0 and variance 1 of SELU's outputs.
 -- Klambauer et al.: Self-normalizing neural networks, 2017.
 
 local Dropout = require "ltrain.nn.Dropout"

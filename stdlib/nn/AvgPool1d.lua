@@ -1,4 +1,4 @@
--- stdlib/nn/AvgPool1d.lua: means of windows, in one dim.
+-- stdlib/nn/AvgPool1d.lua: average pooling, in one dim.
 -- B batch, C channels, L length.
 
 local Average = require "ltrain.nn.pooling".Average

@@ -1,4 +1,4 @@
--- stdlib/nn/AvgPool2d.lua: means of windows, in two dims.
+-- stdlib/nn/AvgPool2d.lua: average pooling, in two dims.
 -- B batch, C channels, H height, W width.
 
 local Average = require "ltrain.nn.pooling".Average

@@ -1,4 +1,4 @@
--- stdlib/nn/AvgPool3d.lua: means of windows, in three dims.
+-- stdlib/nn/AvgPool3d.lua: average pooling, in three dims.
 -- B batch, C channels, D depth, H height, W width.
 
 local Average = require "ltrain.nn.pooling".Average

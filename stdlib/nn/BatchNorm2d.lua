@@ -1,8 +1,8 @@
 -- stdlib/nn/BatchNorm2d.lua: batch normalization of each channel.
 -- B batch, C channels, H height, W width.
 --
--- In training mode it normalizes with mean and variance of the batch, and keeps running averages of
--- them; in evaluation mode it normalizes with the running averages.
+-- In training mode it normalizes with the mean and variance of the batch, and updates running
+-- averages of them; in evaluation mode it normalizes with the running averages.
 
 local BatchNorm = require "ltrain.nn.batch_norm"
 

@@ -7,7 +7,7 @@ local CELU = Activation:extend("CELU")
 CELU.__arguments = "alpha | inplace"
 
 CELU.options = {
-  alpha = { type = "number", default = 1, doc = "limit below 0 is its negative",
+  alpha = { type = "number", default = 1, doc = "negative saturation value",
     check = function(alpha) return alpha == 0 and "must not be 0" or nil end },
   inplace = Activation.inplace_row,
 }

@@ -1,4 +1,4 @@
--- stdlib/nn/ChannelShuffle.lua: channels of equal groups in turn.
+-- stdlib/nn/ChannelShuffle.lua: interleaves the channels of groups.
 -- N batch, C channels.
 
 local Module = require "ltrain.nn.Module"

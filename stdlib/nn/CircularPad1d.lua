@@ -1,4 +1,4 @@
--- stdlib/nn/CircularPad1d.lua: elements of x from its other end, in one dim.
+-- stdlib/nn/CircularPad1d.lua: circular padding, in one dim.
 -- B batch, C channels, L length.
 
 local Padding = require "ltrain.nn.padding"
@@ -12,7 +12,7 @@ CircularPad1d.dims, CircularPad1d.mode = 1, "circular"
 --- nn.CircularPad1d(1): a number for all sides, or two for each dim, the last one first
 function CircularPad1d:init(padding) Padding.init(self, padding) end
 
----@param x Tensor [B, C, L] or [C, L] -> the same, longer
+---@param x Tensor [B, C, L] or [C, L] -> the same, padded
 function CircularPad1d:forward(x)
   local y = Padding.forward(self, x)
   return y

@@ -1,4 +1,4 @@
--- stdlib/nn/CircularPad2d.lua: elements of x from its other end, in two dims.
+-- stdlib/nn/CircularPad2d.lua: circular padding, in two dims.
 -- B batch, C channels, H height, W width.
 
 local Padding = require "ltrain.nn.padding"
@@ -12,7 +12,7 @@ CircularPad2d.dims, CircularPad2d.mode = 2, "circular"
 --- nn.CircularPad2d(1): a number for all sides, or two for each dim, the last one first
 function CircularPad2d:init(padding) Padding.init(self, padding) end
 
----@param x Tensor [B, C, H, W] or [C, H, W] -> the same, longer
+---@param x Tensor [B, C, H, W] or [C, H, W] -> the same, padded
 function CircularPad2d:forward(x)
   local y = Padding.forward(self, x)
   return y

@@ -1,4 +1,4 @@
--- stdlib/nn/ConstantPad1d.lua: a number around x, in one dim.
+-- stdlib/nn/ConstantPad1d.lua: padding with a constant, in one dim.
 -- B batch, C channels, L length.
 
 local Padding = require "ltrain.nn.padding"
@@ -16,7 +16,7 @@ function ConstantPad1d:init(padding, value)
   Padding.init(self, padding, number)
 end
 
----@param x Tensor [B, C, L] or [C, L] -> the same, longer
+---@param x Tensor [B, C, L] or [C, L] -> the same, padded
 function ConstantPad1d:forward(x)
   local y = Padding.forward(self, x)
   return y

@@ -1,4 +1,4 @@
--- stdlib/nn/ConstantPad2d.lua: a number around x, in two dims.
+-- stdlib/nn/ConstantPad2d.lua: padding with a constant, in two dims.
 -- B batch, C channels, H height, W width.
 
 local Padding = require "ltrain.nn.padding"
@@ -16,7 +16,7 @@ function ConstantPad2d:init(padding, value)
   Padding.init(self, padding, number)
 end
 
----@param x Tensor [B, C, H, W] or [C, H, W] -> the same, longer
+---@param x Tensor [B, C, H, W] or [C, H, W] -> the same, padded
 function ConstantPad2d:forward(x)
   local y = Padding.forward(self, x)
   return y

@@ -1,4 +1,4 @@
--- stdlib/nn/ConstantPad3d.lua: a number around x, in three dims.
+-- stdlib/nn/ConstantPad3d.lua: padding with a constant, in three dims.
 -- B batch, C channels, D depth, H height, W width.
 
 local Padding = require "ltrain.nn.padding"
@@ -16,7 +16,7 @@ function ConstantPad3d:init(padding, value)
   Padding.init(self, padding, number)
 end
 
----@param x Tensor [B, C, D, H, W] or [C, D, H, W] -> the same, longer
+---@param x Tensor [B, C, D, H, W] or [C, D, H, W] -> the same, padded
 function ConstantPad3d:forward(x)
   local y = Padding.forward(self, x)
   return y

@@ -1,5 +1,5 @@
--- stdlib/nn/ConvTranspose1d.lua: transposed convolution in one dim: the gradient of a
--- convolution by its input. B batch, I channels in, O channels out, L length.
+-- stdlib/nn/ConvTranspose1d.lua: transposed convolution in one dim: the gradient of a convolution
+-- with respect to its input. B batch, I channels in, O channels out, L length.
 
 local Transposed = require "ltrain.nn.transposed_convolution"
 
@@ -10,7 +10,7 @@ ConvTranspose1d.__arguments = "in_channels out_channels kernel_size"
 
 ConvTranspose1d.dims, ConvTranspose1d.op = 1, "conv_transpose1d"
 
---- nn.ConvTranspose1d(32, 1, 2, {stride = 2}); output_size of a call: the sizes that are wanted
+--- nn.ConvTranspose1d(32, 1, 2, {stride = 2}); output_size of a call: the sizes of the result
 function ConvTranspose1d:init(in_channels, out_channels, kernel_size, options)
   Transposed.init(self, in_channels, out_channels, kernel_size, options)
 end

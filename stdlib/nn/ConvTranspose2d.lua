@@ -1,5 +1,5 @@
--- stdlib/nn/ConvTranspose2d.lua: transposed convolution in two dims: the gradient of a
--- convolution by its input. B batch, I channels in, O channels out, H height, W width.
+-- stdlib/nn/ConvTranspose2d.lua: transposed convolution in two dims: the gradient of a convolution
+-- with respect to its input. B batch, I channels in, O channels out, H height, W width.
 
 local Transposed = require "ltrain.nn.transposed_convolution"
 
@@ -10,7 +10,7 @@ ConvTranspose2d.__arguments = "in_channels out_channels kernel_size"
 
 ConvTranspose2d.dims, ConvTranspose2d.op = 2, "conv_transpose2d"
 
---- nn.ConvTranspose2d(32, 1, 2, {stride = 2}); output_size of a call: the sizes that are wanted
+--- nn.ConvTranspose2d(32, 1, 2, {stride = 2}); output_size of a call: the sizes of the result
 function ConvTranspose2d:init(in_channels, out_channels, kernel_size, options)
   Transposed.init(self, in_channels, out_channels, kernel_size, options)
 end

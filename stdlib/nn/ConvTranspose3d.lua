@@ -1,5 +1,6 @@
 -- stdlib/nn/ConvTranspose3d.lua: transposed convolution in three dims: the gradient of a
--- convolution by its input. B batch, I channels in, O channels out, D depth, H height, W width.
+-- convolution with respect to its input. B batch, I channels in, O channels out, D depth, H height,
+-- W width.
 
 local Transposed = require "ltrain.nn.transposed_convolution"
 
@@ -10,7 +11,7 @@ ConvTranspose3d.__arguments = "in_channels out_channels kernel_size"
 
 ConvTranspose3d.dims, ConvTranspose3d.op = 3, "conv_transpose3d"
 
---- nn.ConvTranspose3d(32, 1, 2, {stride = 2}); output_size of a call: the sizes that are wanted
+--- nn.ConvTranspose3d(32, 1, 2, {stride = 2}); output_size of a call: the sizes of the result
 function ConvTranspose3d:init(in_channels, out_channels, kernel_size, options)
   Transposed.init(self, in_channels, out_channels, kernel_size, options)
 end

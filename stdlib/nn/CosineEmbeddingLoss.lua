@@ -1,5 +1,5 @@
--- stdlib/nn/CosineEmbeddingLoss.lua: 1 - cosine of pairs that are alike, cosine - margin of others.
--- N pairs of D features.
+-- stdlib/nn/CosineEmbeddingLoss.lua: 1 - cosine for similar pairs, max(0, cosine - margin) for
+-- dissimilar ones. N pairs of D features.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -18,7 +18,7 @@ function CosineEmbeddingLoss:init(options) Loss.init(self, options) end
 
 ---@param x1 Tensor [N, D]
 ---@param x2 Tensor [N, D]
----@param target Tensor [N] of 1 (alike) or -1
+---@param target Tensor [N] of 1 (similar) or -1
 function CosineEmbeddingLoss:forward(x1, x2, target)
   local loss = c.cosine_embedding_loss(x1, x2, target, self.options)
   return loss

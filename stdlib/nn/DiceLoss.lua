@@ -1,5 +1,5 @@
--- stdlib/nn/DiceLoss.lua: 1 - the Dice coefficient: how little prediction and target overlap.
--- Of each sample and channel (N, C); the sums go over the other dims.
+-- stdlib/nn/DiceLoss.lua: 1 - the Dice coefficient: computed for each sample and channel (N, C)
+-- over the other dims.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -8,7 +8,7 @@ local DiceLoss = Loss:extend("DiceLoss")
 
 DiceLoss.options = {
   smooth = { type = "number", default = 1e-5, min = 0,
-             doc = "added to both sides of the fraction" },
+             doc = "added to numerator and denominator" },
   reduction = Loss.reduction,
 }
 

@@ -7,7 +7,7 @@ local ELU = Activation:extend("ELU")
 ELU.__arguments = "alpha | inplace"
 
 ELU.options = {
-  alpha = { type = "number", default = 1, doc = "limit below 0 is its negative" },
+  alpha = { type = "number", default = 1, doc = "negative saturation value" },
   inplace = Activation.inplace_row,
 }
 ELU.order = { "alpha" }

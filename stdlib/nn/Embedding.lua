@@ -12,7 +12,7 @@ local Embedding = Module:extend("Embedding")
 Embedding.__arguments = "num_embeddings embedding_dim | padding_idx"
 
 local OPTIONS <const> = {
-  padding_idx = { type = "integer", doc = "id whose vector is zero and not trained" },
+  padding_idx = { type = "integer", doc = "id whose vector is zero and is not trained" },
 }
 
 --- nn.Embedding(65, 128)

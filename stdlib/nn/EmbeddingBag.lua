@@ -11,9 +11,9 @@ EmbeddingBag.__arguments = "num_embeddings embedding_dim |"
 
 EmbeddingBag.options = {
   mode = { type = "string", default = "mean", choices = { "sum", "mean", "max" } },
-  padding_idx = { type = "integer", doc = "id that counts for nothing and is not trained" },
+  padding_idx = { type = "integer", doc = "id that is ignored and not trained" },
   include_last_offset = { type = "boolean", default = false,
-    doc = "whether a last offset says where the last bag ends" },
+    doc = "offsets contain the end of the last bag as an additional element" },
 }
 
 --- nn.EmbeddingBag(1000, 64, {mode = "sum"})
@@ -24,8 +24,8 @@ function EmbeddingBag:init(num_embeddings, embedding_dim, options)
 end
 
 ---@param ids Tensor [B, N] of ids -> [B, D]; or [N] with
----@param offsets Tensor [B]: where each bag begins, from 0
----@param per_sample_weights Tensor as ids: factors, of mode "sum"
+---@param offsets Tensor [B]: the start of each bag, from 0
+---@param per_sample_weights Tensor as ids: factors, for mode "sum"
 function EmbeddingBag:forward(ids, offsets, per_sample_weights)
   local y = embedding_bag(self.weight, ids, { offsets = offsets, mode = self.mode,
     per_sample_weights = per_sample_weights, padding_idx = self.padding_idx,

@@ -1,4 +1,4 @@
--- stdlib/nn/FeatureAlphaDropout.lua: AlphaDropout of whole channels [N, C, ...].
+-- stdlib/nn/FeatureAlphaDropout.lua: AlphaDropout of entire channels [N, C, ...].
 
 local Dropout = require "ltrain.nn.Dropout"
 local dropouts = require "ltrain.ops.dropouts"

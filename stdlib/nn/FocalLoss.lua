@@ -1,5 +1,5 @@
--- stdlib/nn/FocalLoss.lua: binary cross-entropy with logits, less for what is predicted well.
--- Lin et al.: Focal Loss for Dense Object Detection, 2017.
+-- stdlib/nn/FocalLoss.lua: focal loss: binary cross-entropy with logits that down-weights
+-- well-classified samples. Lin et al.: Focal Loss for Dense Object Detection, 2017.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -8,8 +8,8 @@ local FocalLoss = Loss:extend("FocalLoss")
 
 FocalLoss.options = {
   alpha = { type = "number", default = 0.25, max = 1,
-            doc = "weight of positive targets, 1 - alpha of others; negative: none" },
-  gamma = { type = "number", default = 2, min = 0, doc = "how much less" },
+            doc = "weight of positive targets, 1 - alpha that of others; negative: no weights" },
+  gamma = { type = "number", default = 2, min = 0, doc = "focusing parameter" },
   reduction = Loss.reduction,
 }
 

@@ -1,5 +1,5 @@
--- stdlib/nn/Fold.lua: columns added up to images, as lt.col2im: what windows share is a sum.
--- N batch, C channels, H height, W width, K elements of a window, L windows.
+-- stdlib/nn/Fold.lua: sums columns of windows to images, as lt.col2im: overlapping elements are
+-- added. N batch, C channels, H height, W width, K elements of a window, L windows.
 
 local Unfold = require "ltrain.nn.Unfold"
 local c = require "ltrain.c"

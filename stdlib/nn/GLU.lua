@@ -7,7 +7,7 @@ local GLU = Activation:extend("GLU")
 GLU.__arguments = "dim"
 
 GLU.options = {
-  dim = { type = "integer", default = -1, doc = "the dim that is halved" },
+  dim = { type = "integer", default = -1, doc = "the dim to split" },
 }
 GLU.order = { "dim" }
 

@@ -14,7 +14,7 @@ function GRUCell:init(input_size, hidden_size, options)
     config.check(options, GRUCell.options, "nn.GRUCell"))
 end
 
---- Returns the next h. One sequence alone is [I], its state [H].
+--- Returns the next h. An unbatched sequence is [I], its state [H].
 ---@param x Tensor [N, I] -> [N, H]
 ---@param state Tensor [N, H]; zeros by default
 function GRUCell:forward(x, state)

@@ -1,4 +1,5 @@
--- stdlib/nn/GaussianNLLLoss.lua: negative log-likelihood of normal values by mean and variance.
+-- stdlib/nn/GaussianNLLLoss.lua: negative log-likelihood of a normal distribution with given mean
+-- and variance.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -8,8 +9,8 @@ local GaussianNLLLoss = Loss:extend("GaussianNLLLoss")
 GaussianNLLLoss.__arguments = "| full eps reduction"
 
 GaussianNLLLoss.options = {
-  full = { type = "boolean", default = false, doc = "adds log(2 pi) / 2" },
-  eps = { type = "number", default = 1e-6, above = 0, doc = "the least variance" },
+  full = { type = "boolean", default = false, doc = "add log(2 pi) / 2" },
+  eps = { type = "number", default = 1e-6, above = 0, doc = "lower bound of the variance" },
   reduction = Loss.reduction,
 }
 

@@ -1,7 +1,8 @@
--- stdlib/nn/GroupNorm.lua: each group of channels brought to mean 0 and variance 1.
--- N batch, C channels.
+-- stdlib/nn/GroupNorm.lua: group normalization: each group of channels is normalized to mean 0 and
+-- variance 1. N batch, C channels.
 --
--- It is the same in training and evaluation mode, and for each element of the batch by itself.
+-- It is the same in training and evaluation mode, and is computed for each element of the batch
+-- separately.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -14,7 +15,7 @@ GroupNorm.__arguments = "num_groups num_channels | eps affine"
 
 local OPTIONS <const> = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
-  affine = { type = "boolean", default = true, doc = "whether channels have a weight and a bias" },
+  affine = { type = "boolean", default = true, doc = "learn a weight and a bias for each channel" },
 }
 
 --- nn.GroupNorm(8, 32): 8 groups of 4 channels

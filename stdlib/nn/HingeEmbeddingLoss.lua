@@ -1,5 +1,5 @@
--- stdlib/nn/HingeEmbeddingLoss.lua: the distance of alike pairs, and how much others are
--- closer than a margin.
+-- stdlib/nn/HingeEmbeddingLoss.lua: the distance of similar pairs, and max(0, margin - distance)
+-- for dissimilar ones.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -17,7 +17,7 @@ HingeEmbeddingLoss.options = {
 function HingeEmbeddingLoss:init(options) Loss.init(self, options) end
 
 ---@param distance Tensor [N, ...]
----@param target Tensor [N, ...] of 1 (alike) or -1
+---@param target Tensor [N, ...] of 1 (similar) or -1
 function HingeEmbeddingLoss:forward(distance, target)
   local loss = c.hinge_embedding_loss(distance, target, self.options)
   return loss

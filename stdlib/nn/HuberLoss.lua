@@ -1,4 +1,4 @@
--- stdlib/nn/HuberLoss.lua: squared error / 2 up to `delta`, beyond it a line of slope `delta`.
+-- stdlib/nn/HuberLoss.lua: squared error / 2 up to `delta`, beyond it linear with slope `delta`.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
--- stdlib/nn/InstanceNorm1d.lua: each channel of each element brought to mean 0 and variance 1.
--- B batch, C channels, L length.
+-- stdlib/nn/InstanceNorm1d.lua: instance normalization: each channel of each element is normalized
+-- to mean 0 and variance 1. B batch, C channels, L length.
 --
 -- With `track_running_stats` it keeps running averages, and uses them in evaluation mode.
 

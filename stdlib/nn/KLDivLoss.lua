@@ -1,6 +1,6 @@
--- stdlib/nn/KLDivLoss.lua: Kullback-Leibler divergence of the target from the prediction.
--- The prediction is log-probabilities. `batchmean`, the sum divided by N, is the
--- divergence as it is defined; `mean` divides by the number of elements.
+-- stdlib/nn/KLDivLoss.lua: Kullback-Leibler divergence of the target from the prediction. The
+-- prediction is log-probabilities. `batchmean`, the sum divided by N, is the mathematical
+-- definition; `mean` divides by the number of elements.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -12,7 +12,7 @@ KLDivLoss.__arguments = "| reduction log_target"
 KLDivLoss.options = {
   reduction = { type = "string", default = "mean",
                 choices = { "mean", "batchmean", "sum", "none" } },
-  log_target = { type = "boolean", default = false, doc = "targets are log-probabilities too" },
+  log_target = { type = "boolean", default = false, doc = "targets are also log-probabilities" },
 }
 
 --- nn.KLDivLoss{reduction = "batchmean"}

@@ -1,6 +1,5 @@
--- stdlib/nn/KVCache.lua: keys and values of the positions that a model has seen, so that generation
--- computes each position once.
--- N batch, H heads, T positions, D features of a head.
+-- stdlib/nn/KVCache.lua: a cache of the keys and values of earlier positions, so that generation
+-- computes each position once. N batch, H heads, T positions, D features of a head.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -9,8 +8,9 @@ local errors = require "ltrain.core.errors"
 
 local KVCache = class.extend(nil, "KVCache")
 
---- nn.KVCache(2048): for so many positions. Its memory is allocated once, at the first append, in
---- the shape, dtype and device of what is appended. Field `length`: how many positions it holds.
+--- nn.KVCache(2048): for up to 2048 positions. Its memory is allocated once, at the first append,
+--- with the shape, dtype and device of the appended tensors. Field `length`: the number of cached
+--- positions.
 function KVCache:init(max_length)
   self.max_length = config.argument(max_length, "integer", "nn.KVCache", "max_length", { min = 1 })
   self.length = 0
@@ -21,8 +21,8 @@ local function room(x, length)
   return c.zeros(n, h, length, d, { dtype = x.dtype, device = x.device })
 end
 
---- Adds keys and values of further positions; returns those of all positions so far. They have no
---- gradient.
+--- Appends keys and values of further positions; returns those of all positions so far. They have
+--- no gradient.
 ---@param k Tensor [N, H, T, D]
 ---@param v Tensor [N, H, T, D]
 function KVCache:append(k, v)
@@ -45,8 +45,7 @@ function KVCache:append(k, v)
   return self.k:narrow(3, 1, self.length), self.v:narrow(3, 1, self.length)
 end
 
---- Makes rows of the batch, which the index [M] lists from 0, those of the cache: the beams of a
---- search.
+--- Selects rows of the batch by an index [M] (from 0), for the beams of a beam search.
 function KVCache:reorder(index)
   if not self.k then return end
   local _ <close> = c.no_grad()
@@ -57,7 +56,7 @@ function KVCache:reorder(index)
   end
 end
 
---- Empties it. Its memory is kept for the same batch size.
+--- Clears it. Its memory is kept for the same batch size.
 function KVCache:reset()
   self.length = 0
 end

@@ -1,4 +1,4 @@
--- stdlib/nn/LPPool1d.lua: p-norms of windows, in one dim.
+-- stdlib/nn/LPPool1d.lua: power-average pooling: p-norms of windows, in one dim.
 -- B batch, C channels, L length.
 
 local Norm = require "ltrain.nn.norm_pooling"

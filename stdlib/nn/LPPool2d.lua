@@ -1,4 +1,4 @@
--- stdlib/nn/LPPool2d.lua: p-norms of windows, in two dims.
+-- stdlib/nn/LPPool2d.lua: power-average pooling: p-norms of windows, in two dims.
 -- B batch, C channels, H height, W width.
 
 local Norm = require "ltrain.nn.norm_pooling"

@@ -1,4 +1,4 @@
--- stdlib/nn/LPPool3d.lua: p-norms of windows, in three dims.
+-- stdlib/nn/LPPool3d.lua: power-average pooling: p-norms of windows, in three dims.
 -- B batch, C channels, D depth, H height, W width.
 
 local Norm = require "ltrain.nn.norm_pooling"

@@ -11,8 +11,8 @@ LSTM.__arguments = "input_size hidden_size"
   .. " | num_layers bias batch_first dropout bidirectional proj_size"
 
 LSTM.options = {
-  proj_size = { type = "integer", default = 0, min = 0, doc = "outputs that h is projected to; 0: "
-    .. "not projected" },
+  proj_size = { type = "integer", default = 0, min = 0, doc = "size of the projection of h; 0: "
+    .. "no projection" },
 }
 for key, row in pairs(Recurrent.options) do LSTM.options[key] = row end
 
@@ -22,7 +22,7 @@ function LSTM:init(input_size, hidden_size, options)
 end
 
 --- Returns y [N, T, D P] and the state after the last steps. With lengths, outputs after the end of
---- a sequence are 0, and its state is that of its own last step. One sequence alone is [T, I], its
+--- a sequence are 0, and its state is that of its last step. An unbatched sequence is [T, I], its
 --- state [D L, P].
 ---@param x Tensor [N, T, I] -> [N, T, D P]
 ---@param state Tensor {h, c}: h [D L, N, P], c [D L, N, H]; zeros by default

@@ -14,7 +14,7 @@ function LSTMCell:init(input_size, hidden_size, options)
     config.check(options, LSTMCell.options, "nn.LSTMCell"))
 end
 
---- Returns the next h and c. One sequence alone is [I], its state [H].
+--- Returns the next h and c. An unbatched sequence is [I], its state [H].
 ---@param x Tensor [N, I] -> [N, H]
 ---@param state Tensor {h, c}, each [N, H]; zeros by default
 function LSTMCell:forward(x, state)

@@ -12,8 +12,8 @@ LayerNorm.__arguments = "normalized_shape | eps elementwise_affine bias"
 
 LayerNorm.options = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
-  elementwise_affine = { type = "boolean", default = true, doc = "whether it has a weight" },
-  bias = { type = "boolean", default = true, doc = "whether it has a bias, if it has a weight" },
+  elementwise_affine = { type = "boolean", default = true, doc = "learn a weight" },
+  bias = { type = "boolean", default = true, doc = "learn a bias, if there is a weight" },
 }
 
 --- nn.LayerNorm(128) or nn.LayerNorm({8, 16}): the sizes of the dims to normalize over

@@ -1,5 +1,5 @@
--- stdlib/nn/LearnedPositions.lua: adds a trained vector for each position.
--- N batch, T positions, E features.
+-- stdlib/nn/LearnedPositions.lua: learned position embeddings: adds a trained vector for each
+-- position. N batch, T positions, E features.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -12,7 +12,8 @@ local LearnedPositions = Module:extend("LearnedPositions")
 LearnedPositions.__arguments = "max_length d_model | std"
 
 local OPTIONS <const> = {
-  std = { type = "number", default = 0.02, min = 0, doc = "of the first values" },
+  std = { type = "number", default = 0.02, min = 0, doc = "standard deviation of the initial "
+    .. "values" },
 }
 
 --- nn.LearnedPositions(1024, 768): positions and features
@@ -24,7 +25,7 @@ function LearnedPositions:init(max_length, d_model, options)
   initialise.normal_(self.weight, 0, config.check(options, OPTIONS, name).std)
 end
 
---- `offset`: the position of the first, counted from 0 (a cache's length).
+--- `offset`: the position of the first element, from 0 (the length of a cache).
 ---@param x Tensor [N, T, E] -> the same
 function LearnedPositions:forward(x, offset)
   local y = x + positions.part(self.weight, x.shape[2], offset, "nn.LearnedPositions")

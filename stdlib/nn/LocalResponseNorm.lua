@@ -1,6 +1,5 @@
--- stdlib/nn/LocalResponseNorm.lua: x divided by a power of the mean of squares of neighbouring
--- channels (Krizhevsky et al. 2012).
--- N batch, C channels.
+-- stdlib/nn/LocalResponseNorm.lua: local response normalization: x divided by a power of the mean
+-- square over neighbouring channels (Krizhevsky et al. 2012). N batch, C channels.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
@@ -9,7 +8,7 @@ local local_response_norm = require "ltrain.ops.local_response_norm"
 local LocalResponseNorm = Module:extend("LocalResponseNorm")
 
 local SIGNATURE <const> = config.signature {
-  { "size", type = "integer", required = true, min = 1, doc = "channels of a mean" },
+  { "size", type = "integer", required = true, min = 1, doc = "number of neighbouring channels" },
   { "alpha", type = "number", default = 1e-4, doc = "factor of the mean" },
   { "beta", type = "number", default = 0.75, doc = "the power" },
   { "k", type = "number", default = 1, doc = "added to the mean" },

@@ -1,4 +1,4 @@
--- stdlib/nn/MaxPool1d.lua: maxima of windows, in one dim.
+-- stdlib/nn/MaxPool1d.lua: max pooling, in one dim.
 -- B batch, C channels, L length.
 
 local Max = require "ltrain.nn.pooling".Max

@@ -1,4 +1,4 @@
--- stdlib/nn/MaxPool2d.lua: maxima of windows, in two dims.
+-- stdlib/nn/MaxPool2d.lua: max pooling, in two dims.
 -- B batch, C channels, H height, W width.
 
 local Max = require "ltrain.nn.pooling".Max

@@ -1,4 +1,4 @@
--- stdlib/nn/MaxPool3d.lua: maxima of windows, in three dims.
+-- stdlib/nn/MaxPool3d.lua: max pooling, in three dims.
 -- B batch, C channels, D depth, H height, W width.
 
 local Max = require "ltrain.nn.pooling".Max

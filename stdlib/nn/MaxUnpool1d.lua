@@ -1,5 +1,5 @@
--- stdlib/nn/MaxUnpool1d.lua: elements back at the places that max pooling returned, in one dim.
--- B batch, C channels, L length.
+-- stdlib/nn/MaxUnpool1d.lua: the inverse of max pooling, at the indices that it returned, in one
+-- dim. B batch, C channels, L length.
 
 local Unpool = require "ltrain.nn.pooling".Unpool
 

@@ -1,5 +1,5 @@
--- stdlib/nn/MaxUnpool2d.lua: elements back at the places that max pooling returned, in two dims.
--- B batch, C channels, H height, W width.
+-- stdlib/nn/MaxUnpool2d.lua: the inverse of max pooling, at the indices that it returned, in two
+-- dims. B batch, C channels, H height, W width.
 
 local Unpool = require "ltrain.nn.pooling".Unpool
 

@@ -1,5 +1,5 @@
--- stdlib/nn/MaxUnpool3d.lua: elements back at the places that max pooling returned, in three dims.
--- B batch, C channels, D depth, H height, W width.
+-- stdlib/nn/MaxUnpool3d.lua: the inverse of max pooling, at the indices that it returned, in three
+-- dims. B batch, C channels, D depth, H height, W width.
 
 local Unpool = require "ltrain.nn.pooling".Unpool
 

@@ -101,7 +101,7 @@ function Module:forward(...)
 end
 replaceable.forward = true
 
---- To be overridden by layers: the text in the brackets when the module is printed.
+--- To be overridden by layers: returns the text in parentheses when the module is printed.
 function Module:extra_repr() return "" end
 replaceable.extra_repr = true
 
@@ -212,8 +212,8 @@ end
 
 local hook_changes = 0
 
---- How often a hook (`on_...`) was first assigned to any object: loops look up hooks again when
---- this number changes.
+--- Returns a count of first assignments of hooks (`on_...`) to any object: loops look up hooks
+--- again when it changes.
 function Module:hooks_version() return hook_changes end
 
 function Module:__newindex(key, value)
@@ -245,8 +245,8 @@ function Module:extend(name)
   return new
 end
 
---- Makes a module of a plain table of functions and layers; returns a module unchanged. `fn`: what
---- begins error texts.
+--- Converts a plain table of functions and layers to a module; returns a module unchanged. `fn`:
+--- prefix of error messages.
 function Module.adopt(value, fn)
   if walk.is_module(value) then return value end
   if class.is_class(value, Module) then
@@ -268,11 +268,11 @@ function Module.adopt(value, fn)
   return setmetatable(value, Module)
 end
 
---- Whether the module is of the class `wanted` or a subclass.
+--- Returns whether the module is an instance of the class `wanted` or a subclass.
 function Module:is_a(wanted) return class.is_a(self, wanted) end
 
 --- Makes field `name` a buffer: a tensor that is not a parameter but part of the state, such as
---- running averages. Options: persistent (true) says whether state_dict has it.
+--- running averages. Options: persistent (true): whether state_dict contains it.
 function Module:register_buffer(name, tensor, options)
   local o = config.check(options, { persistent = { type = "boolean", default = true } },
     "register_buffer")
@@ -337,8 +337,8 @@ local function values(list, key)
 end
 
 --- Iterates over the parameters, each once, in order: `for name, tensor in net:named_parameters()
---- do`. Options: prefix (""), which stands before each name with a dot; recurse (true), whether
---- those of submodules count.
+--- do`. Options: prefix (""), prepended to each name with a dot; recurse (true): include those of
+--- submodules.
 function Module:named_parameters(options)
   return named_tensors(self, false, options, "named_parameters")
 end
@@ -349,8 +349,8 @@ function Module:named_buffers(options)
   return named_tensors(self, true, options, "named_buffers")
 end
 
---- Returns the list of parameters; its field `names` has their names. Options: recurse (true),
---- whether those of submodules count.
+--- Returns the list of parameters; its field `names` has their names. Options: recurse (true):
+--- include those of submodules.
 function Module:parameters(options)
   local recurse = options and config.check(options, LISTED, "parameters").recurse
   return values(tensors_of(self, false, recurse), "value")
@@ -408,17 +408,17 @@ local function named(list, name, key, what, module)
     errors.did_you_mean(name, names))
 end
 
---- Returns the submodule of that path: `net:get_submodule("net.0")`; "" is the module itself.
+--- Returns the submodule at this path: `net:get_submodule("net.0")`; "" is the module itself.
 function Module:get_submodule(name)
   return named(walk.modules(self), name, "module", "get_submodule", self)
 end
 
---- Returns the parameter of that name, as named_parameters gives it.
+--- Returns the parameter of this name, as in named_parameters.
 function Module:get_parameter(name)
   return named(tensors_of(self, false), name, "value", "get_parameter", self)
 end
 
---- Returns the buffer of that name, as named_buffers gives it.
+--- Returns the buffer of this name, as in named_buffers.
 function Module:get_buffer(name)
   return named(tensors_of(self, true), name, "value", "get_buffer", self)
 end
@@ -459,7 +459,7 @@ function Module:requires_grad_(requires_grad)
   return self
 end
 
---- Sets all gradients to nil; with set_to_none = false, the option, to zero.
+--- Sets all gradients to nil, or to zero with the option set_to_none = false.
 function Module:zero_grad(options)
   local o = config.check(options, { set_to_none = { type = "boolean", default = true } },
     "zero_grad")
@@ -470,16 +470,16 @@ function Module:zero_grad(options)
   return self
 end
 
---- Prints a histogram of each parameter, and of its gradient where there is one, as
+--- Prints a histogram of each parameter, and of its gradient if it has one, as
 --- [lt.show_histograms](tensor.md#looking-at-values) does; options: bins (24), match.
 function Module:show_histograms(options)
   load_place "show_histograms"(self, options)
 end
 
---- Turns the gradients of the parameters off, and puts the module in evaluation mode.
+--- Disables the gradients of the parameters, and puts the module in evaluation mode.
 function Module:freeze() return self:requires_grad_(false):eval() end
 
---- Whether it has parameters, and none of them requires grad.
+--- Returns whether it has parameters and none of them requires grad.
 function Module:is_frozen()
   local any = false
   for _, parameter in self:named_parameters() do
@@ -489,7 +489,7 @@ function Module:is_frozen()
   return any
 end
 
---- Undoes freeze: gradients on, training mode.
+--- Undoes freeze: enables gradients, and puts the module in training mode.
 function Module:unfreeze() return self:requires_grad_(true):train() end
 
 -- The tensor in place of `item`: a parameter stays one.
@@ -539,7 +539,7 @@ function Module:to(options)
   return self
 end
 
---- Converts it to f32, as :to("f32") does.
+--- Converts it to f32, like :to("f32").
 function Module:float() return self:to "f32" end
 
 --- Converts it to f64.
@@ -551,16 +551,16 @@ function Module:half() return self:to "f16" end
 --- Converts it to bf16.
 function Module:bfloat16() return self:to "bf16" end
 
---- Converts it to a floating-point dtype, as :to(dtype) does.
+--- Converts it to a floating-point dtype, like :to(dtype).
 function Module:type(dtype) return self:to(dtype) end
 
---- Moves it to a GPU, as :to("cuda:1") does: by its number from 0, or its name; by default the
---- current one.
+--- Moves it to a GPU, like :to("cuda:1"), given by number (from 0) or name; by default the current
+--- one.
 function Module:cuda(device)
   return self:to(device or "cuda")
 end
 
---- Moves it to the CPU, as :to("cpu") does.
+--- Moves it to the CPU, like :to("cpu").
 function Module:cpu() return self:to "cpu" end
 
 return Module

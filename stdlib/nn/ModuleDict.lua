@@ -7,7 +7,7 @@ local walk = require "ltrain.core.walk"
 
 local ModuleDict = Module:extend("ModuleDict")
 
---- nn.ModuleDict{conv = nn.Conv2d(3, 8, 3), pool = nn.MaxPool2d(2)}: in the order of the names
+--- nn.ModuleDict{conv = nn.Conv2d(3, 8, 3), pool = nn.MaxPool2d(2)}: sorted by name
 function ModuleDict:init(modules)
   if modules ~= nil and (type(modules) ~= "table" or getmetatable(modules) ~= nil) then
     errors.blame("nn.ModuleDict: needs a table of modules: got %s", errors.show(modules))

@@ -1,4 +1,4 @@
--- stdlib/nn/MultiLabelMarginLoss.lua: hinge between the listed classes and the others.
+-- stdlib/nn/MultiLabelMarginLoss.lua: multi-label hinge loss.
 -- N rows, C classes; a row of targets lists ids and ends at the first -1.
 
 local Loss = require "ltrain.nn.loss"

@@ -1,6 +1,5 @@
--- stdlib/nn/MultiLabelSoftMarginLoss.lua: binary cross-entropy with logits, its mean over
--- the classes.
--- N rows, C labels.
+-- stdlib/nn/MultiLabelSoftMarginLoss.lua: binary cross-entropy with logits, averaged over the
+-- classes. N rows, C labels.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"

@@ -1,4 +1,4 @@
--- stdlib/nn/MultiMarginLoss.lua: hinge between the class of the target and the others.
+-- stdlib/nn/MultiMarginLoss.lua: multi-class hinge loss.
 -- N rows, C classes.
 
 local Loss = require "ltrain.nn.loss"

@@ -1,8 +1,9 @@
--- stdlib/nn/MultiheadAttention.lua: attention of several heads, with projections in and out.
+-- stdlib/nn/MultiheadAttention.lua: multi-head attention, with input and output projections.
 -- N batch, T queries, S keys, E features, H heads.
 --
 -- Vaswani et al.: Attention is all you need, 2017. Parameters have PyTorch's names and shapes. A
--- bool mask says what takes part (PyTorch's module means the opposite), a floating one is added.
+-- bool mask is true for keys that are attended to (the opposite of PyTorch's module); a
+-- floating-point mask is added to the scores.
 
 local Linear = require "ltrain.nn.Linear"
 local Module = require "ltrain.nn.Module"
@@ -17,7 +18,8 @@ local MultiheadAttention = Module:extend("MultiheadAttention")
 MultiheadAttention.__arguments = "embed_dim num_heads | dropout bias"
 
 local OPTIONS <const> = {
-  dropout = { type = "number", default = 0, min = 0, max = 1, doc = "of weights, in training" },
+  dropout = { type = "number", default = 0, min = 0, max = 1, doc = "dropout of the attention "
+    .. "weights, in training mode" },
   bias = { type = "boolean", default = true, doc = "whether the projections have biases" },
   kdim = { type = "integer", min = 1, doc = "features of keys; embed_dim by default" },
   vdim = { type = "integer", min = 1, doc = "features of values; embed_dim by default" },
@@ -112,15 +114,18 @@ end
 
 local CALL <const> = torch_masks {
   mask = { type = "tensor",
-    doc = "[T, S] or [N, H, T, S]: bool, true where a key takes part, or added to the scores" },
-  key_mask = { type = "tensor", doc = "bool [N, S]: which keys take part" },
-  causal = { type = "boolean", default = false, doc = "a query sees keys up to its own position" },
-  need_weights = { type = "boolean", default = false, doc = "whether weights are returned" },
-  cache = { type = "table", doc = "an nn.KVCache: keys and values are added to it and used" },
+    doc = "[T, S] or [N, H, T, S]: bool, true for keys that are attended to, or added to the "
+      .. "scores (PyTorch's attn_mask)" },
+  key_mask = { type = "tensor", doc = "bool [N, S]: true for keys that are attended to (the "
+    .. "opposite of PyTorch's key_padding_mask)" },
+  causal = { type = "boolean", default = false, doc = "queries attend to keys up to their own "
+    .. "position only" },
+  need_weights = { type = "boolean", default = false, doc = "also return the attention weights" },
+  cache = { type = "table", doc = "an nn.KVCache, to which keys and values are appended" },
 }
 
---- Returns y [N, T, E]; with need_weights also the weights [N, T, S], their mean over the heads.
---- Key and value are by default the query.
+--- Returns y [N, T, E]; with need_weights also the attention weights [N, T, S], averaged over the
+--- heads. Key and value default to the query.
 ---@param query Tensor [N, T, E]
 ---@param key Tensor [N, S, kdim]
 ---@param value Tensor [N, S, vdim]

@@ -1,4 +1,4 @@
--- stdlib/nn/NLLLoss.lua: minus the log-probability of the target's class.
+-- stdlib/nn/NLLLoss.lua: negative log-likelihood: minus the log-probability of the target class.
 -- N rows, C classes.
 
 local Loss = require "ltrain.nn.loss"

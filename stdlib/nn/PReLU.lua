@@ -1,4 +1,4 @@
--- stdlib/nn/PReLU.lua: x; times a weight that is learned where it is negative.
+-- stdlib/nn/PReLU.lua: x; times a learned weight where it is negative.
 -- C channels.
 
 local Activation = require "ltrain.nn.activation"
@@ -10,7 +10,7 @@ PReLU.__arguments = "num_parameters init"
 
 PReLU.options = {
   num_parameters = { type = "integer", default = 1, min = 1, doc = "1, or the channels of x" },
-  init = { type = "number", default = 0.25, doc = "the weight to begin with" },
+  init = { type = "number", default = 0.25, doc = "initial weight" },
 }
 PReLU.order = { "num_parameters", "init" }
 

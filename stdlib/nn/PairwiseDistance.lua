@@ -9,7 +9,7 @@ local PairwiseDistance = Module:extend("PairwiseDistance")
 local SIGNATURE <const> = config.signature {
   { "p", type = "number", default = 2, doc = "of the norm" },
   { "eps", type = "number", default = 1e-6, doc = "added to each difference" },
-  { "keepdim", type = "boolean", default = false, doc = "the dim of the norm stays, of size 1" },
+  { "keepdim", type = "boolean", default = false, doc = "keep the dim of the norm, with size 1" },
 }
 
 --- nn.PairwiseDistance(2, {keepdim = true})

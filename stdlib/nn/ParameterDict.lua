@@ -7,8 +7,8 @@ local tree = require "ltrain.core.tree"
 
 local ParameterDict = Module:extend("ParameterDict")
 
---- nn.ParameterDict{scale = lt.ones(3), shift = lt.zeros(3)}: in the order of the names; tensors
---- that are not parameters become such
+--- nn.ParameterDict{scale = lt.ones(3), shift = lt.zeros(3)}: sorted by name; plain tensors are
+--- converted to parameters
 function ParameterDict:init(tensors)
   if tensors ~= nil and (type(tensors) ~= "table" or getmetatable(tensors) ~= nil) then
     errors.blame("nn.ParameterDict: needs a table of tensors: got %s", errors.show(tensors))

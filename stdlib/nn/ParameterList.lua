@@ -7,7 +7,7 @@ local errors = require "ltrain.core.errors"
 
 local ParameterList = Module:extend("ParameterList")
 
---- nn.ParameterList{lt.zeros(3), lt.ones(2)}: tensors that are not parameters become such
+--- nn.ParameterList{lt.zeros(3), lt.ones(2)}: plain tensors are converted to parameters
 function ParameterList:init(tensors)
   if tensors ~= nil and type(tensors) ~= "table" then
     errors.blame("nn.ParameterList: needs a list of tensors: got %s", errors.show(tensors))

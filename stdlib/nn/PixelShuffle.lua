@@ -1,5 +1,5 @@
--- stdlib/nn/PixelShuffle.lua: channels become pixels, r times as many in height and width.
--- C channels, H height, W width, r the factor.
+-- stdlib/nn/PixelShuffle.lua: rearranges channels to pixels, increasing height and width by a
+-- factor r. C channels, H height, W width, r the factor.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"

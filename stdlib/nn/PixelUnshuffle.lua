@@ -1,4 +1,4 @@
--- stdlib/nn/PixelUnshuffle.lua: pixels become channels, the reverse of PixelShuffle.
+-- stdlib/nn/PixelUnshuffle.lua: rearranges pixels to channels, the inverse of PixelShuffle.
 -- C channels, H height, W width, r the factor.
 
 local Module = require "ltrain.nn.Module"

@@ -1,4 +1,4 @@
--- stdlib/nn/PoissonNLLLoss.lua: negative log-likelihood of counts by their rate.
+-- stdlib/nn/PoissonNLLLoss.lua: negative log-likelihood of a Poisson distribution with given rate.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"
@@ -8,10 +8,11 @@ local PoissonNLLLoss = Loss:extend("PoissonNLLLoss")
 PoissonNLLLoss.__arguments = "| log_input full eps reduction"
 
 PoissonNLLLoss.options = {
-  log_input = { type = "boolean", default = true, doc = "the prediction is the rate's logarithm" },
+  log_input = { type = "boolean", default = true, doc = "the prediction is the logarithm of the "
+    .. "rate" },
   full = { type = "boolean", default = false,
-           doc = "adds Stirling's approximation of log(target!)" },
-  eps = { type = "number", default = 1e-8, doc = "added to a rate before its logarithm" },
+           doc = "add Stirling's approximation of log(target!)" },
+  eps = { type = "number", default = 1e-8, doc = "added to the rate before taking its logarithm" },
   reduction = Loss.reduction,
 }
 

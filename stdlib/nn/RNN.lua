@@ -19,7 +19,7 @@ function RNN:init(input_size, hidden_size, options)
 end
 
 --- Returns y [N, T, D P] and the state after the last steps. With lengths, outputs after the end of
---- a sequence are 0, and its state is that of its own last step. One sequence alone is [T, I], its
+--- a sequence are 0, and its state is that of its last step. An unbatched sequence is [T, I], its
 --- state [D L, P].
 ---@param x Tensor [N, T, I] -> [N, T, D P]
 ---@param state Tensor [D L, N, P]; zeros by default

@@ -19,7 +19,7 @@ function RNNCell:init(input_size, hidden_size, options)
     config.check(options, RNNCell.options, "nn.RNNCell"))
 end
 
---- Returns the next h. One sequence alone is [I], its state [H].
+--- Returns the next h. An unbatched sequence is [I], its state [H].
 ---@param x Tensor [N, I] -> [N, H]
 ---@param state Tensor [N, H]; zeros by default
 function RNNCell:forward(x, state)

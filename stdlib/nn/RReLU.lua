@@ -1,5 +1,5 @@
--- stdlib/nn/RReLU.lua: x; where it is negative times a random slope, in evaluation the mean one.
--- Xu et al.: Empirical evaluation of rectified activations in convolutional network, 2015.
+-- stdlib/nn/RReLU.lua: x; times a random slope where it is negative, in evaluation mode the mean
+-- slope. Xu et al.: Empirical evaluation of rectified activations in convolutional network, 2015.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
@@ -8,8 +8,8 @@ local dropouts = require "ltrain.ops.dropouts"
 local RReLU = Module:extend("RReLU")
 
 local SIGNATURE <const> = config.signature {
-  { "lower", type = "number", default = 1 / 8, doc = "the least slope" },
-  { "upper", type = "number", default = 1 / 3, doc = "the largest one" },
+  { "lower", type = "number", default = 1 / 8, doc = "smallest slope" },
+  { "upper", type = "number", default = 1 / 3, doc = "largest slope" },
 }
 
 --- nn.RReLU(0.1, 0.3)

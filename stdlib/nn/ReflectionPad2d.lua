@@ -1,4 +1,4 @@
--- stdlib/nn/ReflectionPad2d.lua: elements of x reflected at its ends, in two dims.
+-- stdlib/nn/ReflectionPad2d.lua: reflection padding, in two dims.
 -- B batch, C channels, H height, W width.
 
 local Padding = require "ltrain.nn.padding"
@@ -12,7 +12,7 @@ ReflectionPad2d.dims, ReflectionPad2d.mode = 2, "reflect"
 --- nn.ReflectionPad2d(1): a number for all sides, or two for each dim, the last one first
 function ReflectionPad2d:init(padding) Padding.init(self, padding) end
 
----@param x Tensor [B, C, H, W] or [C, H, W] -> the same, longer
+---@param x Tensor [B, C, H, W] or [C, H, W] -> the same, padded
 function ReflectionPad2d:forward(x)
   local y = Padding.forward(self, x)
   return y

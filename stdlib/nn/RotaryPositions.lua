@@ -1,5 +1,5 @@
--- stdlib/nn/RotaryPositions.lua: turns pairs of features of queries and keys by their position.
--- N batch, H heads, T positions, D features of a head.
+-- stdlib/nn/RotaryPositions.lua: rotary position embeddings: rotates pairs of features of queries
+-- and keys by their position. N batch, H heads, T positions, D features of a head.
 --
 -- Su et al.: RoFormer, 2021. A pair is feature i and i + D / 2, as in Llama's weights of Hugging
 -- Face; with `interleaved` 2i and 2i + 1, as in the paper.
@@ -16,7 +16,7 @@ RotaryPositions.__arguments = "head_dim | max_length base interleaved"
 local OPTIONS <const> = {
   max_length = { type = "integer", default = 4096, min = 1 },
   base = { type = "number", default = 10000, above = 0 },
-  interleaved = { type = "boolean", default = false, doc = "pairs of neighbours" },
+  interleaved = { type = "boolean", default = false, doc = "rotate pairs of adjacent features" },
 }
 
 --- nn.RotaryPositions(64): features of a head, an even number
@@ -29,7 +29,7 @@ function RotaryPositions:init(head_dim, options)
   self:register_buffer("sin", angles:sin(), { persistent = false })
 end
 
---- `offset`: the position of the first, counted from 0 (a cache's length).
+--- `offset`: the position of the first element, from 0 (the length of a cache).
 ---@param x Tensor [N, H, T, D] -> the same
 function RotaryPositions:forward(x, offset)
   local name <const>, shape = "nn.RotaryPositions", x.shape

@@ -1,5 +1,5 @@
--- stdlib/nn/SinusoidalPositions.lua: adds sines and cosines of the position to its features.
--- N batch, T positions, E features.
+-- stdlib/nn/SinusoidalPositions.lua: sinusoidal position encodings: adds sines and cosines of the
+-- position. N batch, T positions, E features.
 --
 -- Vaswani et al.: Attention is all you need, 2017: feature 2i is sin(t / 10000^(2i / E)), feature
 -- 2i + 1 the cosine.
@@ -27,7 +27,7 @@ function SinusoidalPositions:init(d_model, options)
   self:register_buffer("table", table, { persistent = false })
 end
 
---- `offset`: the position of the first, counted from 0 (a cache's length).
+--- `offset`: the position of the first element, from 0 (the length of a cache).
 ---@param x Tensor [N, T, E] -> the same
 function SinusoidalPositions:forward(x, offset)
   local y = x + positions.part(self.table, x.shape[2], offset, "nn.SinusoidalPositions")

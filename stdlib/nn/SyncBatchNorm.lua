@@ -1,7 +1,8 @@
 -- stdlib/nn/SyncBatchNorm.lua: batch normalization over the samples of all ranks.
 -- B batch, C channels.
 --
--- With `sync_batchnorm` of the Trainer every batch normalization is so; this one always is.
+-- With the Trainer's `sync_batchnorm` every batch normalization layer does this; this one always
+-- does.
 
 local BatchNorm = require "ltrain.nn.batch_norm"
 

@@ -1,4 +1,4 @@
--- stdlib/nn/Threshold.lua: x where it is above a threshold, a value elsewhere.
+-- stdlib/nn/Threshold.lua: x where it is above a threshold, else a value.
 
 local Activation = require "ltrain.nn.activation"
 
@@ -8,7 +8,7 @@ Threshold.__arguments = "threshold value | inplace"
 
 Threshold.options = {
   threshold = { type = "number", required = true },
-  value = { type = "number", required = true, doc = "in place of what is not above it" },
+  value = { type = "number", required = true, doc = "replaces elements that are not above it" },
   inplace = Activation.inplace_row,
 }
 Threshold.order = { "threshold", "value" }

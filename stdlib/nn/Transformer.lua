@@ -1,5 +1,4 @@
--- stdlib/nn/Transformer.lua: an encoder, and a decoder that attends to its result (Vaswani et al.
--- 2017).
+-- stdlib/nn/Transformer.lua: an encoder-decoder transformer (Vaswani et al. 2017).
 -- N batch, S source positions, T target positions, E features.
 
 local LayerNorm = require "ltrain.nn.LayerNorm"
@@ -48,14 +47,18 @@ end
 local SOURCE <const> = "%s, which is true where a position takes part: %s = %s:logical_not()"
 
 local CALL <const> = torch_masks({
-  source_mask = { type = "tensor", doc = "[S, S] or [N, H, S, S]: true takes part" },
-  source_key_mask = { type = "tensor", doc = "bool [N, S]: positions that are not padding" },
-  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
-  key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
+  source_mask = { type = "tensor", doc = "[S, S] or [N, H, S, S]: true for positions that are "
+    .. "attended to" },
+  source_key_mask = { type = "tensor", doc = "bool [N, S]: true for positions that are not "
+    .. "padding" },
+  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true for positions that are attended "
+    .. "to" },
+  key_mask = { type = "tensor", doc = "bool [N, T]: true for positions that are not padding" },
   memory_mask = { type = "tensor", doc = "[T, S] or [N, H, T, S]" },
-  memory_key_mask = { type = "tensor", doc = "bool [N, S]: positions of the encoder's result" },
+  memory_key_mask = { type = "tensor", doc = "bool [N, S]: true for positions of the memory that "
+    .. "are not padding" },
   causal = { type = "boolean", default = false,
-    doc = "a target position sees those up to its own" },
+    doc = "target positions attend to positions up to their own only" },
 }, true)
 CALL.src_mask = { instead = SOURCE:format("source_mask", "source_mask", "src_mask") }
 CALL.src_key_padding_mask =

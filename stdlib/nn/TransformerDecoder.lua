@@ -7,8 +7,8 @@ local TransformerDecoder = Stack:extend("TransformerDecoder")
 
 TransformerDecoder.__arguments = "decoder_layer num_layers | norm"
 
---- nn.TransformerDecoder(layer, 6, {norm = nn.LayerNorm(512)}): so many copies of a layer, all with
---- its values
+--- nn.TransformerDecoder(layer, 6, {norm = nn.LayerNorm(512)}): a stack of 6 copies of a layer, all
+--- with its initial values
 function TransformerDecoder:init(layer, num_layers, options)
   Stack.init(self, layer, num_layers, options)
 end

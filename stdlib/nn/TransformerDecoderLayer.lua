@@ -17,12 +17,14 @@ function TransformerDecoderLayer:init(d_model, nhead, options)
 end
 
 local CALL <const> = torch_masks({
-  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
+  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true for positions that are attended "
+    .. "to" },
   memory_mask = { type = "tensor", doc = "[T, S] or [N, H, T, S]" },
-  key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
-  memory_key_mask = { type = "tensor", doc = "bool [N, S]: the same of the memory" },
-  causal = { type = "boolean", default = false, doc = "a position sees those up to its own" },
-  cache = { type = "table", doc = "an nn.KVCache of the self-attention" },
+  key_mask = { type = "tensor", doc = "bool [N, T]: true for positions that are not padding" },
+  memory_key_mask = { type = "tensor", doc = "bool [N, S]: the same for the memory" },
+  causal = { type = "boolean", default = false, doc = "positions attend to positions up to their "
+    .. "own only" },
+  cache = { type = "table", doc = "an nn.KVCache for the self-attention" },
 }, true)
 
 ---@param x Tensor [N, T, E] -> the same

@@ -7,8 +7,8 @@ local TransformerEncoder = Stack:extend("TransformerEncoder")
 
 TransformerEncoder.__arguments = "encoder_layer num_layers | norm"
 
---- nn.TransformerEncoder(layer, 6, {norm = nn.LayerNorm(512)}): so many copies of a layer, all with
---- its values
+--- nn.TransformerEncoder(layer, 6, {norm = nn.LayerNorm(512)}): a stack of 6 copies of a layer, all
+--- with its initial values
 function TransformerEncoder:init(layer, num_layers, options)
   Stack.init(self, layer, num_layers, options)
 end

@@ -16,9 +16,11 @@ function TransformerEncoderLayer:init(d_model, nhead, options)
 end
 
 local CALL <const> = torch_masks {
-  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true takes part" },
-  key_mask = { type = "tensor", doc = "bool [N, T]: positions that are not padding" },
-  causal = { type = "boolean", default = false, doc = "a position sees those up to its own" },
+  mask = { type = "tensor", doc = "[T, T] or [N, H, T, T]: true for positions that are attended "
+    .. "to" },
+  key_mask = { type = "tensor", doc = "bool [N, T]: true for positions that are not padding" },
+  causal = { type = "boolean", default = false, doc = "positions attend to positions up to their "
+    .. "own only" },
   cache = { type = "table", doc = "an nn.KVCache" },
 }
 

@@ -13,7 +13,7 @@ TripletMarginLoss.options = {
   p = { type = "number", default = 2, doc = "of the norm |x|" },
   eps = { type = "number", default = 1e-6, doc = "added to each difference" },
   swap = { type = "boolean", default = false,
-           doc = "the positive may be the anchor, if it is closer to the negative" },
+           doc = "use the positive as the anchor if it is closer to the negative" },
   reduction = Loss.reduction,
 }
 

@@ -1,4 +1,4 @@
--- stdlib/nn/TripletMarginWithDistanceLoss.lua: TripletMarginLoss by a distance of one's own.
+-- stdlib/nn/TripletMarginWithDistanceLoss.lua: TripletMarginLoss with a custom distance function.
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"

@@ -9,7 +9,7 @@ local Unflatten = Module:extend("Unflatten")
 
 Unflatten.__arguments = "dim unflattened_size"
 
---- nn.Unflatten(2, {3, 8, 8}): the dim and the sizes that it becomes, one of them perhaps -1
+--- nn.Unflatten(2, {3, 8, 8}): the dim and the sizes to split it into, one of which may be -1
 function Unflatten:init(dim, sizes)
   self.dim = config.argument(dim, "integer", "nn.Unflatten", "dim")
   self.sizes = config.argument(sizes, "table", "nn.Unflatten", "sizes")

@@ -1,4 +1,4 @@
--- stdlib/nn/Unfold.lua: windows of images as columns, as lt.im2col.
+-- stdlib/nn/Unfold.lua: extracts windows of images as columns, as lt.im2col.
 -- N batch, C channels, H height, W width, K elements of a window, L windows.
 
 local Module = require "ltrain.nn.Module"

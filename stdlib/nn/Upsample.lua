@@ -1,4 +1,4 @@
--- stdlib/nn/Upsample.lua: signals, images or volumes of another size, as lt.interpolate.
+-- stdlib/nn/Upsample.lua: resizes signals, images or volumes, as lt.interpolate.
 -- N batch, C channels.
 
 local Module = require "ltrain.nn.Module"

@@ -1,6 +1,5 @@
--- stdlib/nn/UpsamplingBilinear2d.lua: images of another size, by lines between pixels; the corners
--- keep their values.
--- N batch, C channels, H height, W width.
+-- stdlib/nn/UpsamplingBilinear2d.lua: resizes images with bilinear interpolation and aligned
+-- corners. N batch, C channels, H height, W width.
 
 local Upsample = require "ltrain.nn.Upsample"
 

@@ -1,4 +1,4 @@
--- stdlib/nn/UpsamplingNearest2d.lua: images of another size, of the nearest pixels.
+-- stdlib/nn/UpsamplingNearest2d.lua: resizes images with nearest-neighbour interpolation.
 -- N batch, C channels, H height, W width.
 
 local Upsample = require "ltrain.nn.Upsample"

@@ -1,4 +1,4 @@
--- stdlib/nn/ZeroPad1d.lua: zeros around x, in one dim.
+-- stdlib/nn/ZeroPad1d.lua: zero padding, in one dim.
 -- B batch, C channels, L length.
 
 local Padding = require "ltrain.nn.padding"
@@ -12,7 +12,7 @@ ZeroPad1d.dims = 1
 --- nn.ZeroPad1d(1): a number for all sides, or two for each dim, the last one first
 function ZeroPad1d:init(padding) Padding.init(self, padding) end
 
----@param x Tensor [B, C, L] or [C, L] -> the same, longer
+---@param x Tensor [B, C, L] or [C, L] -> the same, padded
 function ZeroPad1d:forward(x)
   local y = Padding.forward(self, x)
   return y

@@ -11,7 +11,7 @@ local Activation = Module:extend("Activation")
 
 --- The row of the option that most of them have.
 Activation.inplace_row = { type = "boolean", default = false,
-  doc = "whether the result is written into x" }
+  doc = "write the result to x" }
 
 --- The options of a call by name: numbers in their places, then a table that names the others.
 function Activation:checked(first, second, third)

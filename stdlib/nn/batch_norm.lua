@@ -1,8 +1,8 @@
 -- stdlib/nn/batch_norm.lua: what batch normalization in one to three dims shares.
 --
--- In training mode it normalizes with mean and variance of the batch, and keeps running averages of
--- them; in evaluation mode it normalizes with the running averages. The operation itself changes
--- nothing: the layer updates its buffers, without history.
+-- In training mode it normalizes with the mean and variance of the batch, and updates running
+-- averages of them; in evaluation mode it normalizes with the running averages. The operation
+-- itself changes nothing: the layer updates its buffers, without history.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -15,8 +15,8 @@ local BatchNorm = Module:extend("BatchNorm")
 BatchNorm.options = {
   eps = { type = "number", default = 1e-5, min = 0, doc = "added to the variance" },
   momentum = { type = "number|boolean", default = 0.1, min = 0, max = 1,
-               doc = "weight of a new batch in the averages; false: all weigh the same" },
-  affine = { type = "boolean", default = true, doc = "whether it has weight and bias" },
+               doc = "weight of a new batch in the averages; false: cumulative average" },
+  affine = { type = "boolean", default = true, doc = "learn a weight and a bias" },
   track_running_stats = { type = "boolean", default = true,
     doc = "whether to keep running averages" },
 }

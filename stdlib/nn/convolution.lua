@@ -20,13 +20,13 @@ end
 Convolution.options = {
   stride = { type = "each", default = 1, min = 1 },
   padding = { type = "each|string", default = 0, min = 0, check = padding_word,
-    doc = "added on both sides; 'same': as much as keeps the size, 'valid': nothing" },
+    doc = "padding on both sides; 'same': preserves the size, 'valid': none" },
   dilation = { type = "each", default = 1, min = 1, doc = "spacing between kernel elements" },
   groups = { type = "integer", default = 1, min = 1,
     doc = "groups of channels that are convolved separately" },
   bias = { type = "boolean", default = true },
   padding_mode = { type = "string", default = "zeros",
-    choices = { "zeros", "reflect", "replicate", "circular" }, doc = "what is added" },
+    choices = { "zeros", "reflect", "replicate", "circular" }, doc = "padding values" },
 }
 
 local ORDER <const> = { "stride", "padding", "output_padding", "dilation", "groups", "bias",

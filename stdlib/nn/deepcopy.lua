@@ -1,4 +1,4 @@
--- stdlib/nn/deepcopy.lua: a module with everything in it, once more.
+-- stdlib/nn/deepcopy.lua: copies a module.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -29,8 +29,8 @@ local function copy(value, done)
   return setmetatable(new, getmetatable(value))
 end
 
---- A copy of a module: parameters and buffers with the same values in memory of their own, and all
---- other fields. Tensors and tables that are shared within the module are shared in the copy.
+--- A copy of a module: parameters and buffers with the same values in separate memory, and all
+--- other fields. Tensors and tables shared within the module are also shared within the copy.
 ---@param module Module
 return function(module)
   if not walk.is_module(module) then

@@ -1,13 +1,12 @@
---- stdlib/nn/functional.lua: lt.nn.functional, the operations under the name that PyTorch has for
---- them.
+--- stdlib/nn/functional.lua: lt.nn.functional, the operations under PyTorch's name.
 --
 --   local lt = require "ltrain"
 --   local F = lt.nn.functional
 --   print(F.relu(lt.tensor{-1.0, 2.0}), F.relu == lt.relu)
 --   -- prints: tensor([0., 2.])	true
 --
--- It has all [operations](ops.md). There is no argument `training`: `F.dropout` always drops
--- elements, the layer `nn.Dropout` follows the mode of its module. `F.unfold` and `F.fold` are
+-- It contains all [operations](ops.md). There is no argument `training`: `F.dropout` always drops
+-- elements, and the layer `nn.Dropout` follows the mode of its module. `F.unfold` and `F.fold` are
 -- im2col and col2im.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -53,8 +53,8 @@ end
 local NONLINEARITIES <const> = { type = "string", default = "leaky_relu",
   choices = { "leaky_relu", "relu", "tanh", "selu", "sigmoid", "linear" } }
 
---- The standard deviation that a nonlinearity asks for, so that variances stay the same from layer
---- to layer: "linear", "sigmoid", "tanh", "relu", "leaky_relu" (`param`: its slope, 0.01), "selu".
+--- Returns the recommended gain of a nonlinearity, which preserves variances from layer to layer:
+--- "linear", "sigmoid", "tanh", "relu", "leaky_relu" (`param`: its slope, 0.01), "selu".
 function initialise.calculate_gain(nonlinearity, param)
   local name = config.value(nonlinearity, NONLINEARITIES, "init.calculate_gain", "nonlinearity")
   if name == "relu" then return math.sqrt(2) end
@@ -112,7 +112,7 @@ local TRUNCATED <const> = {
   b = { type = "number", default = 2.0, doc = "the largest value" },
 }
 
---- Normal with mean 0 and standard deviation 1, of which only values from -2 to 2 are taken.
+--- Normal with mean 0 and standard deviation 1, truncated to -2..2.
 --- Options: mean, std, a and b, the limits (values, not multiples of std).
 function initialise.trunc_normal_(tensor, options)
   local _ <close> = c.no_grad()
@@ -170,8 +170,8 @@ end
 
 local DIRAC <const> = { groups = { type = "integer", default = 1, min = 1 } }
 
---- A convolution that changes nothing: channel k of the output (of each of `groups`) is channel k
---- of the input. Of a weight [out, in, ...] with one to three dims of places. Options: groups.
+--- The identity convolution: channel k of the output (in each of `groups`) is channel k of the
+--- input. For weights [out, in, ...] with one to three spatial dims. Options: groups.
 function initialise.dirac_(tensor, options)
   local _ <close> = c.no_grad()
   local groups = config.check(options, DIRAC, "init.dirac_").groups

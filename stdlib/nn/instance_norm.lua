@@ -10,9 +10,9 @@ local InstanceNorm = BatchNorm:extend("InstanceNorm")
 InstanceNorm.options = {
   eps = BatchNorm.options.eps,
   momentum = BatchNorm.options.momentum,
-  affine = { type = "boolean", default = false, doc = "whether it has weight and bias" },
+  affine = { type = "boolean", default = false, doc = "learn a weight and a bias" },
   track_running_stats = { type = "boolean", default = false,
-    doc = "whether to keep running averages, which evaluation then uses" },
+    doc = "keep running averages, and use them in evaluation mode" },
 }
 
 -- x [N, C, ...]: by the running averages, or by the statistics of each element, which are tracked.

@@ -25,7 +25,7 @@ end
 -- What registering returns.
 local Handle = class.extend(nil, "HookHandle")
 
---- Removes the hook; once more does nothing.
+--- Removes the hook; further calls have no effect.
 function Handle:remove()
   local list = self._list
   for i = #list, 1, -1 do
@@ -70,31 +70,31 @@ end
 local methods = {}
 module_hooks.methods = methods
 
---- Calls hook(module, args) before each call of the module; `args` is the list of arguments. What
---- it returns takes their place: a list of arguments, or one value; nothing leaves them. Returns a
---- handle: `handle:remove()` removes the hook. Options: prepend (false).
+--- Calls hook(module, args) before each call of the module; `args` is the list of arguments. Its
+--- result, a list of arguments or one value, replaces them; nil keeps them. Returns a handle:
+--- `handle:remove()` removes the hook. Options: prepend (false).
 function methods.register_forward_pre_hook(self, hook, options)
   return register(self, "before", hook, options, "register_forward_pre_hook")
 end
 
---- Calls hook(module, args, output) after each call of the module; `output` is what forward
---- returned, a list where that was several values. What the hook returns takes its place, in the
---- same form. Returns a handle. Options: prepend (false), always_call (false: it is not called when
---- the module raises an error; else it is, with nil as output).
+--- Calls hook(module, args, output) after each call of the module; `output` is the result of
+--- forward, a list if there were several values. The hook's result replaces it, in the same form.
+--- Returns a handle. Options: prepend (false), always_call (false; true: also call it, with nil as
+--- output, if the module raises an error).
 function methods.register_forward_hook(self, hook, options)
   return register(self, "after", hook, options, "register_forward_hook")
 end
 
---- Calls hook(module, grad_input, grad_output) when the gradients by the arguments of a call are
---- there: lists with nil for what is no tensor or has no gradient. A list that it returns takes the
---- place of grad_input. Neither arguments nor results may be written in place then. Returns a
---- handle. Options: prepend (false).
+--- Calls hook(module, grad_input, grad_output) when the gradients with respect to the arguments of
+--- a call have been computed: lists with nil for values that are not tensors or have no gradient. A
+--- list that it returns replaces grad_input. Arguments and results must then not be modified in
+--- place. Returns a handle. Options: prepend (false).
 function methods.register_full_backward_hook(self, hook, options)
   return register(self, "backward", hook, options, "register_full_backward_hook")
 end
 
---- Calls hook(module, grad_output) before the gradients of a call go through the module. A list
---- that it returns takes the place of grad_output. Returns a handle. Options: prepend (false).
+--- Calls hook(module, grad_output) before the backward pass of a call of the module. A list that it
+--- returns replaces grad_output. Returns a handle. Options: prepend (false).
 function methods.register_full_backward_pre_hook(self, hook, options)
   return register(self, "backward_before", hook, options, "register_full_backward_pre_hook")
 end

@@ -37,7 +37,7 @@ end
 local defaults = {}
 module_loop.defaults = defaults
 
---- Returns what `predict` collects for a batch; by default forward(batch).
+--- Returns the prediction for a batch; by default forward(batch).
 function defaults.predict_step(self, batch)
   local outputs = self(batch)
   return outputs
@@ -48,7 +48,7 @@ function defaults.backward(_, loss, ...)
   loss:backward(...)
 end
 
---- Makes an optimizer step. The closure runs training_step and backward and returns the loss; it
+--- Takes an optimizer step. The closure runs training_step and backward and returns the loss; it
 --- must be called, and may be called again with other weights.
 function defaults.optimizer_step(_, _, _, optimizer, closure)
   return optimizer:step(closure)
@@ -112,7 +112,7 @@ function methods.log_dict(self, values, options)
 end
 
 --- Logs an image, a tensor [C, H, W] or [H, W] of u8 or of floats from 0 to 1, or several, a tensor
---- [N, C, H, W] or a list. Options: `step`, by default that of the metrics.
+--- [N, C, H, W] or a list. Options: `step`, by default the current step.
 function methods.log_image(self, name, image, options)
   trainer_of(self, "log_image"):_log_image(name, image, options)
 end
@@ -122,7 +122,7 @@ function methods.log_text(self, name, text, options)
   trainer_of(self, "log_text"):_log_text(name, text, options)
 end
 
---- Logs how the elements of a tensor are distributed; those that are not finite are left out.
+--- Logs a histogram of the elements of a tensor; those that are not finite are ignored.
 --- Options: `bins` (30), `step`.
 function methods.log_histogram(self, name, values, options)
   trainer_of(self, "log_histogram"):_log_histogram(name, values, options)
@@ -134,9 +134,9 @@ function methods.print(self, ...)
   if trainer then trainer:print(...) else print(...) end
 end
 
---- Gathers a value from all ranks: a tensor [...] becomes [ranks, ...], a number a tensor [ranks],
---- a nested table a table of those. `cat = true` concatenates tensors along dim 1, whose sizes may
---- then differ. It is differentiable only with `sync_grads = true`, as in Lightning
+--- Gathers a value from all ranks: a tensor [...] becomes [ranks, ...], a number becomes a tensor
+--- [ranks], a nested table a table of these. `cat = true` concatenates tensors along dim 1, whose
+--- sizes may then differ. It is differentiable only with `sync_grads = true`, as in Lightning
 --- (lt.dist.all_gather is by default). All ranks must call it.
 function methods.all_gather(_, x, options)
   local gather_tree = require "ltrain.dist.gather_tree"
@@ -145,8 +145,8 @@ end
 
 local OPTIMIZERS <const> = { use_pl_optimizer = { type = "boolean" } }
 
---- Returns the optimizer, or the list if there are several. The option use_pl_optimizer,
---- Lightning's, changes nothing: optimizers are not wrapped.
+--- Returns the optimizer, or the list if there are several. Lightning's option use_pl_optimizer has
+--- no effect: optimizers are not wrapped.
 function methods.optimizers(self, options)
   config.check(options, OPTIMIZERS, "optimizers")
   local list = trainer_of(self, "optimizers").optimizers
@@ -170,7 +170,7 @@ function methods.manual_backward(self, loss, ...)
   trainer_of(self, "manual_backward"):manual_backward(loss, ...)
 end
 
---- In manual optimization with several optimizers: turns off the gradients of parameters that are
+--- In manual optimization with several optimizers: disables the gradients of parameters that are
 --- only in other optimizers, until `untoggle_optimizer`.
 function methods.toggle_optimizer(self, optimizer)
   check_optimizer(optimizer, "toggle_optimizer")
@@ -189,7 +189,7 @@ function methods.toggle_optimizer(self, optimizer)
 end
 
 --- In manual optimization: reduces the gradients of an optimizer (nil: of all) over the ranks now.
---- Its `step` and `clip_gradients` do that by themselves, once per step.
+--- Otherwise its `step` or `clip_gradients` does this, once per step.
 function methods.sync_gradients(self, optimizer)
   if self.automatic_optimization then
     errors.blame("sync_gradients: the loop does it: it is for self.automatic_optimization = false")
@@ -197,7 +197,7 @@ function methods.sync_gradients(self, optimizer)
   trainer_of(self, "sync_gradients"):sync_gradients(optimizer)
 end
 
---- Undoes `toggle_optimizer`, of the optimizer that was passed to it, which may be left out.
+--- Undoes `toggle_optimizer`; the optimizer, the one passed to it, may be omitted.
 ---@param optimizer Optimizer|nil
 function methods.untoggle_optimizer(self, optimizer)
   if optimizer ~= nil then check_optimizer(optimizer, "untoggle_optimizer") end

@@ -19,7 +19,7 @@ local function check_module(module, who)
 end
 
 --- Sets field `name` to a parameter: `net:register_parameter("bias", lt.parameter(lt.zeros(3)))`;
---- nil where it has none.
+--- nil: no parameter.
 function parts.register_parameter(self, name, parameter)
   check_name(name, "register_parameter")
   if parameter ~= nil and not c.is_parameter(parameter) then
@@ -39,8 +39,7 @@ end
 --- The same as add_module.
 function parts.register_module(self, name, module) self:add_module(name, module) end
 
---- Puts a module in the place of the submodule of that path, `net:set_submodule("body.0", layer)`,
---- or adds it where there is none.
+--- Replaces the submodule at a path, `net:set_submodule("body.0", layer)`, or adds one.
 function parts.set_submodule(self, path, module)
   check_module(module, "set_submodule")
   local above, name = tostring(path):match "^(.*)%.([^.]+)$"

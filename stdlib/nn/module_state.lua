@@ -29,10 +29,10 @@ local SAVE <const> = {
 }
 
 --- Returns the parameters and persistent buffers by name: { ["net.0.weight"] = tensor }, sharing
---- memory with the module. A tensor with several names is listed once, under the first. A module
---- with a method get_extra_state() has what that returns (numbers, strings, tensors and tables of
---- them) under "_extra_state", and needs set_extra_state(value) to load it. Options: destination (a
---- new table), prefix (""), keep_vars (false).
+--- memory with the module. A tensor with several names is listed once, under the first. The result
+--- of a module's method get_extra_state() (numbers, strings, tensors and tables of these) is stored
+--- under "_extra_state", and is loaded with set_extra_state(value). Options: destination (a new
+--- table), prefix (""), keep_vars (false).
 function module_state.state_dict(self, options)
   local o = config.check(options, SAVE, "state_dict")
   local state = o.destination and options.destination or {}
@@ -219,10 +219,10 @@ local function check_load(state, options, strict_loading)
 end
 
 --- Copies tensors by name into the parameters and buffers. Options: strict (true, or the module's
---- strict_loading) makes a missing or unexpected name an error; a wrong shape always is one;
---- assign (false) puts the tensors themselves in the place of the module's: create optimizers after
---- that. Nothing is written after an error, but where hooks wait for it
---- (register_load_state_dict_post_hook). Returns { missing = {...}, unexpected = {...} }.
+--- strict_loading) makes missing and unexpected names errors; a wrong shape always is one; assign
+--- (false): use the given tensors instead of copying them: create optimizers afterwards. If an
+--- error is raised, nothing is written, unless there are hooks of
+--- register_load_state_dict_post_hook. Returns { missing = {...}, unexpected = {...} }.
 function module_state.load_state_dict(self, state, options)
   local o = check_load(state, options, self.strict_loading)
   local plan = { writes = {}, extras = {}, missing = {}, unexpected = {}, shapes = {},
@@ -250,16 +250,15 @@ function module_state.load_state_dict(self, state, options)
   return keys
 end
 
---- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init
---- in `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.
---- Without `o` it stores what the init that calls it was given: its table, or its arguments by
---- name.
---- Options: ignore, a list of names to leave out; logger (true) also passes them to the loggers. A
---- second call, for example in a subclass, adds to them.
+--- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init in
+--- `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.
+--- Without `o` it stores the arguments of the calling init: its table, or its arguments by name.
+--- Options: ignore, a list of names to omit; logger (true): also pass them to the loggers. Further
+--- calls, for example in a subclass, add to them.
 function module_state.save_hyperparameters(self, ...) hyperparameters.save(self, ...) end
 
---- Writes the module as an ONNX file, as [lt.onnx.export](onnx.md) does, whose options it takes.
---- `input_sample`: a tensor, or a list of them; by default its field example_input_array.
+--- Writes the module as an ONNX file, with the options of [lt.onnx.export](onnx.md).
+--- `input_sample`: a tensor, or a list of tensors; by default the field example_input_array.
 ---@param file_path string
 ---@param input_sample Tensor|table|nil
 function module_state.to_onnx(self, file_path, input_sample, options)
@@ -295,10 +294,9 @@ end
 
 --- `Net:load_from_checkpoint(file, overrides)` returns a new Net with the saved hyper-parameters
 --- (those in `overrides` replaced) and the saved weights; nil and a message if the file cannot be
---- read. It is on the CPU, or where `overrides.map_location` says, as with lt.load;
---- `overrides.strict` is that of load_state_dict, unless a hyper-parameter has that name. An init
---- whose parameters have the names of all hyper-parameters gets each in its place, another the
---- table.
+--- read. It is on the CPU, or on `overrides.map_location`, as in lt.load; `overrides.strict` is
+--- passed to load_state_dict, unless there is a hyper-parameter of this name. If the parameters of
+--- init have the names of all hyper-parameters, they are passed as arguments, otherwise as a table.
 function module_state.load_from_checkpoint(self, file, overrides)
   hyperparameters.check_load(self, type(self) == "table" and rawget(self, "__module"), "Net", file,
     overrides)

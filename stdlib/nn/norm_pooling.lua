@@ -1,4 +1,5 @@
--- stdlib/nn/norm_pooling.lua: what p-norms of windows in one to three dims share.
+-- stdlib/nn/norm_pooling.lua: what power-average pooling: p-norms of windows in one to three dims
+-- share.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -9,9 +10,9 @@ local Norm = Module:extend("LPPool")
 
 Norm.options = {
   stride = { type = "each", min = 1,
-    doc = "step between windows; by default the size of the window" },
+    doc = "step between windows; by default the window size" },
   ceil_mode = { type = "boolean", default = false,
-    doc = "whether a window may reach beyond the end" },
+    doc = "round the output size up: windows may extend beyond the end" },
 }
 
 function Norm:init(norm_type, kernel_size, options)

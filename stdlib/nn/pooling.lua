@@ -6,12 +6,12 @@ local c = require "ltrain.c"
 local windows = require "ltrain.nn.windows"
 
 local STRIDE <const> = { type = "each", min = 1,
-  doc = "step between windows; by default the size of the window" }
+  doc = "step between windows; by default the window size" }
 local PADDING <const> = { type = "each", default = 0, min = 0 }
 local CEIL <const> = { type = "boolean", default = false,
-  doc = "whether a window may reach beyond the end" }
+  doc = "round the output size up: windows may extend beyond the end" }
 local INDICES <const> = { type = "boolean", default = false,
-  doc = "whether to return where the maxima stand too, from 0" }
+  doc = "also return the indices of the maxima, from 0" }
 local ORDER <const> = { "stride", "padding", "dilation", "ceil_mode", "count_include_pad",
   "divisor_override", "return_indices" }
 
@@ -49,8 +49,8 @@ pooling.Max = family("MaxPool", "kernel_size", 1, {
 pooling.Average = family("AvgPool", "kernel_size", 1, {
   stride = STRIDE, padding = PADDING, ceil_mode = CEIL,
   count_include_pad = { type = "boolean", default = true,
-    doc = "whether padding counts in the means" },
-  divisor_override = { type = "integer", doc = "by which sums are divided instead" },
+    doc = "include padding in the means" },
+  divisor_override = { type = "integer", doc = "divisor of the sums, instead of the window size" },
 })
 pooling.AdaptiveAverage = family("AdaptiveAvgPool", "output_size", 0, {})
 pooling.AdaptiveMax = family("AdaptiveMaxPool", "output_size", 0, { return_indices = INDICES })

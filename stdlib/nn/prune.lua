@@ -1,4 +1,4 @@
---- stdlib/nn/prune.lua: lt.nn.utils.prune, parameters part of whose elements are zero.
+--- stdlib/nn/prune.lua: lt.nn.utils.prune, pruning of parameters.
 --
 --   local lt = require "ltrain"
 --   local prune = lt.nn.utils.prune
@@ -11,8 +11,8 @@
 --   -- prints: 4	false
 --
 -- As torch.nn.utils.prune: the parameter `weight` becomes the parameter `weight_orig` times the
--- buffer `weight_mask` whenever it is read. A second call prunes what is left, and multiplies the
--- masks. An amount is a number of elements (3) or the part of them (0.3, or 1.0 for all).
+-- buffer `weight_mask` whenever it is read. A second call prunes the remaining elements, and
+-- multiplies the masks. An amount is a number of elements (3) or a fraction (0.3, or 1.0 for all).
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -76,10 +76,10 @@ local function count_of(amount, n, who)
   return count
 end
 
---- The base of the classes below: `local Mine = prune.BasePruningMethod:extend("Mine")` with
---- compute_mask(t, default_mask), which returns the mask of `t`, made from the mask before; and the
---- field PRUNING_TYPE: "unstructured" (of a parameter that is pruned already it gets the elements
---- that are left, as a vector), "structured" (the positions left of dim `self.dim`) or "global"
+--- The base class of pruning methods: `local Mine = prune.BasePruningMethod:extend("Mine")` with
+--- compute_mask(t, default_mask), which returns the mask of `t`, given the previous mask; and the
+--- field PRUNING_TYPE: "unstructured" (for a parameter that is already pruned it gets the remaining
+--- elements, as a vector), "structured" (the remaining positions of dim `self.dim`) or "global"
 --- (everything).
 prune.BasePruningMethod = class.extend(nil, "BasePruningMethod")
 prune.BasePruningMethod.extend = class.extend
@@ -257,26 +257,26 @@ local SCORES <const> = { "importance_scores", type = "tensor" }
 local DIM <const> = { "dim", type = "integer", required = true }
 
 --- prune.l1_unstructured(module, name, amount, importance_scores): prunes the elements with the
---- least absolute values, or the least absolute scores; returns the module.
+--- smallest absolute values, or the smallest absolute scores; returns the module.
 prune.l1_unstructured = by("l1_unstructured", L1Unstructured, { AMOUNT, SCORES })
 
---- prune.random_unstructured(module, name, amount): prunes elements at random.
+--- prune.random_unstructured(module, name, amount): prunes random elements.
 prune.random_unstructured = by("random_unstructured", RandomUnstructured, { AMOUNT })
 
 --- prune.ln_structured(module, name, amount, n, dim, importance_scores): prunes the positions of
---- `dim` with the least norms: `n` is the order of linalg.vector_norm, "fro" or "nuc".
+--- `dim` with the smallest norms: `n` is the order of linalg.vector_norm, "fro" or "nuc".
 prune.ln_structured = by("ln_structured", LnStructured,
   { AMOUNT, { "n", type = "number|string", required = true }, DIM, SCORES })
 
---- prune.random_structured(module, name, amount, dim): prunes positions of `dim` at random.
+--- prune.random_structured(module, name, amount, dim): prunes random positions of `dim`.
 prune.random_structured = by("random_structured", RandomStructured, { AMOUNT, DIM })
 
---- prune.custom_from_mask(module, name, mask): prunes the elements where a mask of the shape of the
---- parameter is zero.
+--- prune.custom_from_mask(module, name, mask): prunes the elements where a mask of the parameter's
+--- shape is zero.
 prune.custom_from_mask = by("custom_from_mask", CustomFromMask,
   { { "mask", type = "tensor", required = true } })
 
---- prune.identity(module, name): makes it a pruned parameter with a mask of ones.
+--- prune.identity(module, name): adds a mask of ones.
 function prune.identity(module, name) return apply(Identity(), module, name, nil, "identity") end
 
 -- The pairs {module, name}, and for each what `value_of` says, as one vector.
@@ -298,10 +298,10 @@ local function check_pairs(parameters, who)
   end
 end
 
---- Prunes several parameters together, where their elements have the least scores of all:
+--- Prunes the elements with the smallest scores over several parameters together:
 --- prune.global_unstructured({{net[1], "weight"}, {net[3], "weight"}}, prune.L1Unstructured,
---- {amount = 0.2}). The table has the arguments of the class, and `importance_scores`, a list of
---- tensors in the order of the pairs (false for those that are their own scores).
+--- {amount = 0.2}). The table contains the arguments of the class, and `importance_scores`, a list
+--- of tensors in the order of the pairs (false: the parameter itself).
 function prune.global_unstructured(parameters, pruning_method, arguments)
   local who <const> = "global_unstructured"
   check_pairs(parameters, who)
@@ -331,7 +331,8 @@ function prune.global_unstructured(parameters, pruning_method, arguments)
   end
 end
 
---- Makes it a plain parameter again, with the pruned elements zero; returns the module.
+--- Makes the pruning permanent: the parameter becomes a plain one, with zeros for pruned elements;
+--- returns the module.
 function prune.remove(module, name)
   local made = masked_by(module, name)
   if not made then
@@ -347,7 +348,7 @@ function prune.remove(module, name)
   return module
 end
 
---- Whether a parameter of the module, or of one in it, is pruned.
+--- Whether a parameter of the module or its submodules is pruned.
 function prune.is_pruned(module)
   for _, entry in ipairs(walk.modules(module)) do
     for _, made in next, rawget(entry.module, "_computed") or {} do

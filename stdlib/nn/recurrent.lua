@@ -18,7 +18,7 @@ local Recurrent = Module:extend("Recurrent")
 
 Recurrent.options = {
   num_layers = { type = "integer", default = 1, min = 1, max = 65536,
-    doc = "layers, each on the outputs of the one before" },
+    doc = "number of stacked layers" },
   bias = { type = "boolean", default = true, doc = "whether the gates have biases" },
   batch_first = { type = "boolean", default = true, doc = "must be true: x is [N, T, I]",
     check = function(value)
@@ -28,9 +28,9 @@ Recurrent.options = {
       end
     end },
   dropout = { type = "number", default = 0, min = 0, max = 1,
-    doc = "between layers, in training" },
-  bidirectional = { type = "boolean", default = false, doc = "whether a second direction runs from "
-    .. "the last step to the first" },
+    doc = "dropout between layers, in training mode" },
+  bidirectional = { type = "boolean", default = false, doc = "add a second direction, from the "
+    .. "last step to the first" },
 }
 
 local GATES <const> = { lstm_layer = 4, gru_layer = 3, rnn_layer = 1 }
@@ -105,7 +105,8 @@ local function layers(self, x, call)
 end
 
 local CALL <const> = {
-  lengths = { type = "tensor|table", doc = "[N]: the steps of each sequence, all by default" },
+  lengths = { type = "tensor|table", doc = "[N]: the number of steps of each sequence; by "
+    .. "default all" },
 }
 
 Recurrent.call_options = CALL

@@ -26,30 +26,31 @@ local function register(module, kind, hook, who)
   return module_hooks.add(hooks[kind], module, hook)
 end
 
---- Calls hook(module, prefix, keep_vars) before state_dict of the module, or of one that has it,
---- looks at its tensors; `prefix` begins the names of its tensors. Returns a handle:
+--- Calls hook(module, prefix, keep_vars) before state_dict of the module, or of a module that
+--- contains it, collects its tensors; `prefix` is the prefix of their names. Returns a handle:
 --- `handle:remove()` removes the hook.
 function methods.register_state_dict_pre_hook(self, hook)
   return register(self, "before_save", hook, "register_state_dict_pre_hook")
 end
 
---- Calls hook(module, state, prefix, metadata) when state_dict has put the tensors of the module
---- and of those in it into the table `state`, which the hook may change; `metadata` is an empty
+--- Calls hook(module, state, prefix, metadata) when state_dict has added the tensors of the module
+--- and its submodules to the table `state`, which the hook may change; `metadata` is an empty
 --- table. Returns a handle.
 function methods.register_state_dict_post_hook(self, hook)
   return register(self, "after_save", hook, "register_state_dict_post_hook")
 end
 
 --- Calls hook(module, state, prefix, metadata, strict, missing_keys, unexpected_keys, error_msgs)
---- before load_state_dict of the module, or of one that has it, looks at the names: `state` is a
---- copy of the table, which the hook may change; it may add to the three lists. Returns a handle.
+--- before load_state_dict of the module, or of a module that contains it, checks the names: `state`
+--- is a copy of the table, which the hook may change; it may also add to the three lists. Returns a
+--- handle.
 function methods.register_load_state_dict_pre_hook(self, hook)
   return register(self, "before_load", hook, "register_load_state_dict_pre_hook")
 end
 
 --- Calls hook(module, keys) when load_state_dict has written the tensors: `keys.missing` and
---- `keys.unexpected` are the lists of names that did not fit, which the hook may change: what is
---- left in them is an error if loading is strict. Returns a handle.
+--- `keys.unexpected` are lists of names, which the hook may change: if loading is strict, the
+--- remaining names are an error. Returns a handle.
 function methods.register_load_state_dict_post_hook(self, hook)
   return register(self, "after_load", hook, "register_load_state_dict_post_hook")
 end

@@ -26,7 +26,7 @@ Layer.options = {
     end },
   layer_norm_eps = { type = "number", default = 1e-5, min = 0 },
   norm_first = { type = "boolean", default = false,
-    doc = "normalize before attention and feedforward, not after" },
+    doc = "normalize before attention and feedforward instead of after them" },
   bias = { type = "boolean", default = true },
 }
 

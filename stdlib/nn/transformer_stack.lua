@@ -10,7 +10,7 @@ local walk = require "ltrain.core.walk"
 local Stack = Module:extend("TransformerStack")
 
 Stack.options = {
-  norm = { type = "object", doc = "a layer for the result, as nn.LayerNorm(512)" },
+  norm = { type = "object", doc = "a layer applied to the result, such as nn.LayerNorm(512)" },
 }
 
 function Stack:init(layer, num_layers, options)

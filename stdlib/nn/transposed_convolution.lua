@@ -12,9 +12,9 @@ Transposed.transposed = true
 Transposed.options = {
   stride = { type = "each", default = 1, min = 1 },
   padding = { type = "each", default = 0, min = 0,
-    doc = "taken away on both sides of what comes out" },
+    doc = "removed from both sides of the result" },
   output_padding = { type = "each", default = 0, min = 0,
-    doc = "how much longer what comes out is at its end" },
+    doc = "size added to one end of the result" },
   dilation = { type = "each", default = 1, min = 1, doc = "spacing between kernel elements" },
   groups = { type = "integer", default = 1, min = 1,
     doc = "groups of channels that are convolved separately" },

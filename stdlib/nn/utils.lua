@@ -1,4 +1,4 @@
---- stdlib/nn/utils.lua: lt.nn.utils, what PyTorch has in torch.nn.utils and torch.utils.checkpoint.
+--- stdlib/nn/utils.lua: lt.nn.utils, the functions of torch.nn.utils and torch.utils.checkpoint.
 --
 local c = require "ltrain.c"
 local closed = require "ltrain.core.closed"
@@ -14,11 +14,11 @@ local total_norm = require "ltrain.nn.total_norm"
 
 local utils = {}
 
---- nn.utils.checkpoint(fn, ...): fn(...), whose intermediate values are not kept for backward but
---- computed again when it wants them: less memory for one more forward. The gradients have the same
---- bits, with the random numbers and modes that the first call had. fn must do the same when it is
---- called again, which ends once all values are there; calls may be nested, and recursive. What fn
---- changes beside its results may be changed twice; running averages of batch norm are not.
+--- nn.utils.checkpoint(fn, ...): calls fn(...) without saving its intermediate values, which
+--- backward recomputes: less memory for one additional forward pass. The gradients are bitwise
+--- equal, with the same random numbers and modes as in the first call. fn must be deterministic
+--- otherwise; the recomputation stops once all values are available; calls may be nested and
+--- recursive. Side effects of fn may happen twice, except updates of batch-norm statistics.
 utils.checkpoint = require "ltrain.nn.checkpoint"
 
 --- nn.utils.clip_grad_norm_(parameters, max_norm): see nn.clip_grad_norm_.
@@ -27,28 +27,28 @@ utils.clip_grad_norm_ = require "ltrain.nn.clip_grad_norm_"
 --- nn.utils.clip_grad_value_(parameters, clip_value): see nn.clip_grad_value_.
 utils.clip_grad_value_ = require "ltrain.nn.clip_grad_value_"
 
---- The floating point operations of forward_fn(), as Lightning's measure_flops and PyTorch's
---- FlopCounterMode count them: of products of matrices, convolutions, attention and recurrent
---- layers, two for a multiplication and an addition. With loss_fn those of
---- loss_fn(result):backward() are added. The callback ModelSummary has them by layer.
+--- Returns the number of floating-point operations of forward_fn(), as counted by Lightning's
+--- measure_flops and PyTorch's FlopCounterMode: those of matrix products, convolutions, attention
+--- and recurrent layers, two for each multiply-add. With loss_fn, those of
+--- loss_fn(result):backward() are added. The callback ModelSummary shows them by layer.
 function utils.measure_flops(model, forward_fn, loss_fn)
   return require "ltrain.nn.flops".measure_flops(model, forward_fn, loss_fn)
 end
 
---- nn.utils.weight_norm(module, {name = "weight", dim = 1}): makes a parameter of a module the
---- product of a length for each position of `dim` (false: one for all) and a direction; returns the
---- module. As PyTorch's torch.nn.utils.parametrizations.weight_norm: the parameters are
---- parametrizations.weight.original0, the lengths, and original1, the directions, and the weight is
---- computed whenever it is read. Files of the older one, with weight_g and weight_v, load too.
---- Create optimizers after this.
+--- nn.utils.weight_norm(module, {name = "weight", dim = 1}): weight normalization: parametrizes a
+--- parameter of a module as the product of a norm for each position of `dim` (false: one norm) and
+--- a direction; returns the module. As PyTorch's torch.nn.utils.parametrizations.weight_norm: the
+--- parameters are parametrizations.weight.original0, the norms, and original1, the directions, and
+--- the weight is computed whenever it is read. Files of PyTorch's older weight_norm, with weight_g
+--- and weight_v, can be loaded. Create optimizers after this.
 utils.weight_norm = require "ltrain.nn.weight_norm"
 
 --- nn.utils.spectral_norm(module, {name = "weight", n_power_iterations = 1, eps = 1e-12, dim = 1}):
---- makes a parameter of a module what it is, divided by its largest singular value; returns the
---- module. As PyTorch's torch.nn.utils.parametrizations.spectral_norm: the parameter is
---- parametrizations.weight.original; the singular vectors are buffers beside it, which each read in
---- training mode makes better by `n_power_iterations`. `dim` is that of the outputs: 1, of
---- transposed convolutions 2.
+--- spectral normalization: divides a parameter of a module by its largest singular value; returns
+--- the module. As PyTorch's torch.nn.utils.parametrizations.spectral_norm: the parameter is
+--- parametrizations.weight.original; the singular vectors are buffers, which are updated with
+--- `n_power_iterations` at each read in training mode. `dim` is the output dim: 1, for transposed
+--- convolutions 2.
 utils.spectral_norm = require "ltrain.nn.spectral_norm"
 
 local REMOVE <const> = config.signature {
@@ -56,10 +56,9 @@ local REMOVE <const> = config.signature {
     doc = "whether it keeps the computed value, else that which it was computed from" },
 }
 
---- nn.utils.remove_parametrizations(module, name, {leave_parametrized = true}): makes what
---- weight_norm, spectral_norm or another parametrization computes a parameter again, with the value
---- it has, or, with leave_parametrized = false, with that from which it was computed; returns the
---- module.
+--- nn.utils.remove_parametrizations(module, name, {leave_parametrized = true}): removes the
+--- parametrizations of a parameter, which becomes a plain parameter with its current value, or,
+--- with leave_parametrized = false, with the original value; returns the module.
 function utils.remove_parametrizations(module, name, ...)
   local who <const> = "remove_parametrizations"
   local o = config.arguments(who, REMOVE, ...)
@@ -77,16 +76,17 @@ function utils.remove_parametrizations(module, name, ...)
   return module
 end
 
---- nn.utils.register_parametrization(module, name, parametrization, {unsafe = false}): makes a
---- parameter what the module `parametrization` makes of it, whenever it is read; returns the
---- module. As torch.nn.utils.parametrize: the parameter is parametrizations.weight.original. A
---- method right_inverse(value) of the parametrization makes of a value what forward gets, when it
---- is registered and when the parameter is assigned to; it may return a list of tensors, for a
---- forward of several. Several are applied in turn. Shape and dtype must stay, without `unsafe`.
+--- nn.utils.register_parametrization(module, name, parametrization, {unsafe = false}): parametrizes
+--- a parameter: whenever it is read, it is the result of the module `parametrization`; returns the
+--- module. As torch.nn.utils.parametrize: the parameter is parametrizations.weight.original. An
+--- optional method right_inverse(value) returns the input of forward for a value, when it is
+--- registered and when the parameter is assigned; it may return a list of tensors, for a forward
+--- with several arguments. Several parametrizations are applied in order. Shape and dtype must not
+--- change, unless `unsafe`.
 utils.register_parametrization = require "ltrain.nn.parametrization_list"
 
---- nn.utils.cached(fn, ...): `local _ <close> = nn.utils.cached()`, or fn(...) in it: what
---- parametrizations compute is computed once, until the end of the block.
+--- nn.utils.cached(fn, ...): `local _ <close> = nn.utils.cached()`, or fn(...) in it: computes the
+--- results of parametrizations only once until the end of the block.
 function utils.cached(fn, ...)
   local scope <close> = fn ~= nil and parametrize.keep() or nil
   if not scope then return parametrize.keep() end
@@ -94,26 +94,26 @@ function utils.cached(fn, ...)
   return table.unpack(results, 1, results.n)
 end
 
---- nn.utils.is_parametrized(module, name): whether the parameter `name`, or any, is computed.
+--- nn.utils.is_parametrized(module, name): whether the parameter `name`, or any parameter, is
+--- parametrized.
 function utils.is_parametrized(module, name) return parametrize.has(module, name) end
 
---- nn.utils.type_before_parametrizations(module): the class that the module was made of.
+--- nn.utils.type_before_parametrizations(module): the original class of a module.
 function utils.type_before_parametrizations(module) return parametrize.plain_class(module) end
 
---- nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite): the norm of a list of tensors,
---- or of one, as of one vector: of gradients, for clip_grads_with_norm_.
+--- nn.utils.get_total_norm(tensors, norm_type, error_if_nonfinite): the total norm of a tensor or a
+--- list of tensors, such as gradients for clip_grads_with_norm_.
 utils.get_total_norm = total_norm.get_total_norm
 
---- nn.utils.clip_grads_with_norm_(parameters, max_norm, total_norm): scales the gradients of a list
---- of parameters, or of one, as clip_grad_norm_ does, by a norm that is known.
+--- nn.utils.clip_grads_with_norm_(parameters, max_norm, total_norm): scales the gradients of a
+--- parameter or a list of parameters like clip_grad_norm_, with a known total norm.
 utils.clip_grads_with_norm_ = total_norm.clip_grads_with_norm_
 
 --- nn.utils.fuse_conv_bn_eval(conv, bn, transpose): a copy of a convolution (transpose = true: a
---- transposed one) that gives what the batch norm `bn` makes of its results. Both are in evaluation
---- mode.
+--- transposed one) fused with the batch norm `bn` that follows it. Both must be in evaluation mode.
 utils.fuse_conv_bn_eval = fusion.conv
 
---- nn.utils.fuse_linear_bn_eval(linear, bn): likewise, of a Linear.
+--- nn.utils.fuse_linear_bn_eval(linear, bn): likewise for a Linear.
 utils.fuse_linear_bn_eval = fusion.linear
 
 --- nn.utils.parameters_to_vector(parameters): the elements of a list of parameters as one vector,
@@ -130,7 +130,7 @@ utils.prune = closed(prune, "nn.utils.prune")
 exact.all(utils, "nn.utils")
 
 --- nn.utils.parametrize: register_parametrization, remove_parametrizations, is_parametrized, cached
---- and type_before_parametrizations, under PyTorch's name of their room.
+--- and type_before_parametrizations, under PyTorch's module name.
 utils.parametrize = closed({ register_parametrization = utils.register_parametrization,
   remove_parametrizations = utils.remove_parametrizations,
   is_parametrized = utils.is_parametrized, cached = utils.cached,

@@ -24,8 +24,8 @@ local GUMBEL <const> = config.signature {
   { "dim", type = "integer", default = -1 },
 }
 local RRELU <const> = config.signature {
-  { "lower", type = "number", default = 1 / 8, doc = "the least slope" },
-  { "upper", type = "number", default = 1 / 3, doc = "the largest one" },
+  { "lower", type = "number", default = 1 / 8, doc = "smallest slope" },
+  { "upper", type = "number", default = 1 / 3, doc = "largest slope" },
   { "training", type = "boolean", default = false, doc = "false: the mean of both is the slope" },
 }
 

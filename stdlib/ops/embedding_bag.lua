@@ -16,7 +16,7 @@ local OPTIONS <const> = {
   per_sample_weights = { type = "tensor", doc = "of mode 'sum': a factor for each id" },
   padding_idx = { type = "integer", doc = "id that counts for nothing and gets no gradient" },
   include_last_offset = { type = "boolean", default = false,
-    doc = "whether a last offset says where the last bag ends" },
+    doc = "offsets contain the end of the last bag as an additional element" },
 }
 
 local function check(weight, ids, o)

@@ -12,17 +12,17 @@ end
 
 return {
   size = { type = "each", min = 1, max = 1 << 24,
-    doc = "the sizes of the result, one for each dim or for all" },
+    doc = "size of the result: one for each dim, or one for all" },
   scale_factor = { type = "number|table", check = is_positive,
-    doc = "in place of sizes: how much larger the result is" },
+    doc = "factor of the size, instead of `size`" },
   mode = { type = "string", default = "nearest",
     choices = { "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic",
       "area" } },
   align_corners = { type = "boolean",
-    doc = "of the linear and cubic modes: whether the centres of the corners are fixed, not their "
-      .. "edges; by default not" },
+    doc = "for the linear and cubic modes: align the centers of the corner pixels instead of "
+      .. "their outer edges; false by default" },
   antialias = { type = "boolean", default = false,
     doc = "of bilinear and bicubic: whether a smaller image is made of all of the larger one" },
   recompute_scale_factor = { type = "boolean",
-    doc = "whether positions are computed from the sizes, not from `scale_factor`" },
+    doc = "recompute the scale from the sizes instead of using `scale_factor`" },
 }

@@ -7,7 +7,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local SIGNATURE <const> = config.signature {
-  { "size", type = "integer", required = true, min = 1, doc = "channels of a mean" },
+  { "size", type = "integer", required = true, min = 1, doc = "number of neighbouring channels" },
   { "alpha", type = "number", default = 1e-4 },
   { "beta", type = "number", default = 0.75 },
   { "k", type = "number", default = 1 },

@@ -13,7 +13,7 @@ triplets.options = {
     doc = "function(a, b) or a layer, distances [N] of pairs; by default pairwise_distance" },
   margin = { type = "number", default = 1, above = 0 },
   swap = { type = "boolean", default = false,
-    doc = "the positive may be the anchor, if it is closer to the negative" },
+    doc = "use the positive as the anchor if it is closer to the negative" },
   reduction = { type = "string", default = "mean", choices = { "mean", "sum", "none" } },
 }
 

@@ -1,5 +1,5 @@
--- stdlib/optim/ASGD.lua: SGD with a falling learning rate, and the average of the parameters over
--- the steps (Polyak and Juditsky 1992): state[parameter].ax.
+-- stdlib/optim/ASGD.lua: averaged SGD: SGD with a decaying learning rate, and the average of the
+-- parameters over the steps (Polyak and Juditsky 1992): state[parameter].ax.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"
@@ -12,9 +12,9 @@ ASGD.__arguments = "params | lr lambd alpha t0 weight_decay"
 ASGD.options = options {
   lr = 1e-2,
   lambd = { type = "number", default = 1e-4, min = 0,
-    doc = "decay: this times the rate of a step times the weight is subtracted" },
+    doc = "decay: this times the learning rate times the weight is subtracted" },
   alpha = { type = "number", default = 0.75, min = 0,
-    doc = "the rate after n steps is lr / (1 + lambd * lr * n) ^ alpha" },
+    doc = "the learning rate after n steps is lr / (1 + lambd * lr * n) ^ alpha" },
   t0 = { type = "number", default = 1e6, doc = "the step after which averaging begins" },
   weight_decay = true, maximize = true, initial_lr = true,
 }
@@ -22,7 +22,7 @@ ASGD.options = options {
 --- The state of a parameter, for load_state_dict to check.
 ASGD.slots = { step = "count", eta = "number", mu = "number", ax = "tensor" }
 
---- The slot that parameters at the same step may differ in.
+--- The slot in which parameters at the same step may differ.
 ASGD.counted = "eta"
 
 local SLOTS <const> = { "ax" }

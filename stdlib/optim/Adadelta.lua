@@ -1,5 +1,5 @@
--- stdlib/optim/Adadelta.lua: steps of the size of earlier ones, by running means of squares of both
--- (Zeiler 2012).
+-- stdlib/optim/Adadelta.lua: Adadelta: the gradient scaled by the ratio of the running root mean
+-- squares of steps and gradients (Zeiler 2012).
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"

@@ -1,8 +1,8 @@
--- stdlib/optim/Adafactor.lua: steps divided by the root of the running mean of squares, of which a
--- matrix keeps only the means of its rows and of its columns (Shazeer and Stern 2018).
+-- stdlib/optim/Adafactor.lua: Adafactor: steps divided by the root of the running mean of squares,
+-- which is factored into means of rows and columns for matrices (Shazeer and Stern 2018).
 --
--- As in PyTorch a step is relative to the size of the parameter, lr is an upper bound of that, and
--- there is no momentum.
+-- As in PyTorch, steps are relative to the scale of the parameter, lr is an upper bound of the
+-- relative step, and there is no momentum.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -25,10 +25,10 @@ Adafactor.options = options {
   beta2_decay = { type = "number", default = -0.8, max = 0,
     doc = "the decay rate of the running means at step n is 1 - n ^ this" },
   eps = { type = "table", default = { false, 1e-3 }, check = check_eps,
-    doc = "lower bounds: of the root of the mean of squares (false: that of the dtype), and of the "
-      .. "size of the parameter" },
+    doc = "lower bounds of the root mean square (false: the dtype's epsilon) and of the scale of "
+      .. "the parameter" },
   d = { type = "number", default = 1.0, min = 1,
-    doc = "a step whose root mean square is above this is scaled down to it" },
+    doc = "steps with a root mean square above this are scaled down to it" },
   weight_decay = { type = "number", default = 0, min = 0,
     doc = "this times lr times the weight is subtracted" },
   maximize = true, initial_lr = true,

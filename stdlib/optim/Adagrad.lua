@@ -1,5 +1,5 @@
--- stdlib/optim/Adagrad.lua: the gradient divided by the root of the sum of its squares (Duchi et
--- al. 2011).
+-- stdlib/optim/Adagrad.lua: Adagrad: the gradient divided by the root of the sum of its squares
+-- (Duchi et al. 2011).
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"
@@ -12,10 +12,10 @@ Adagrad.__arguments = "params | lr lr_decay weight_decay initial_accumulator_val
 Adagrad.options = options {
   lr = 1e-2,
   lr_decay = { type = "number", default = 0, min = 0,
-    doc = "lr is divided by 1 + this times the number of steps made" },
+    doc = "lr is divided by 1 + this times the number of steps" },
   weight_decay = true,
   initial_accumulator_value = { type = "number", default = 0, min = 0,
-    doc = "what the sum begins with" },
+    doc = "initial value of the sum" },
   eps = 1e-10, maximize = true, initial_lr = true,
 }
 

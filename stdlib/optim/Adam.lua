@@ -12,7 +12,7 @@ Adam.__arguments = "params | lr betas eps weight_decay amsgrad"
 Adam.options = options {
   lr = 1e-3, betas = { 0.9, 0.999 }, eps = 1e-8, weight_decay = true,
   amsgrad = { type = "boolean", default = false,
-    doc = "divides by the root of the largest running mean so far (Reddi et al. 2018)" },
+    doc = "divide by the root of the maximum of the running means (Reddi et al. 2018)" },
   decoupled_weight_decay = true, maximize = true, initial_lr = true,
 }
 

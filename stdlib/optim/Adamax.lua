@@ -1,4 +1,4 @@
--- stdlib/optim/Adamax.lua: Adam by the largest gradient instead of the mean of squares (Kingma and
+-- stdlib/optim/Adamax.lua: Adam with the infinity norm instead of the mean of squares (Kingma and
 -- Ba 2015).
 
 local Optimizer = require "ltrain.optim.Optimizer"

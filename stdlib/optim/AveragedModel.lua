@@ -1,4 +1,4 @@
--- stdlib/optim/AveragedModel.lua: a module with averages of another one's weights: their mean over
+-- stdlib/optim/AveragedModel.lua: a module with averaged weights of another module: their mean over
 -- the updates (SWA), or an exponential moving average (EMA).
 --
 --   local lt = require "ltrain"
@@ -11,9 +11,9 @@
 --   print(("%.1f"):format(ema.module.weight:item()))
 --   -- prints: 1.1
 --
--- Called, it computes what the module with the averages does. Its parameters need no gradients; its
--- state, with the number of updates, is that of any module. Batch norm's statistics are not
--- averages of statistics: `optim.update_bn` computes them anew.
+-- Calling it computes the module's forward with the averaged weights. Its parameters require no
+-- gradients; its state, with the number of updates, is saved like that of any module. Recompute
+-- batch-norm statistics with `optim.update_bn` rather than averaging them.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
@@ -26,11 +26,11 @@ local AveragedModel = Module:extend("AveragedModel")
 
 local OPTIONS <const> = {
   decay = { type = "number", min = 0, max = 1,
-    doc = "of an exponential moving average; without it all updates weigh the same" },
+    doc = "decay of an exponential moving average; without it all updates have equal weight" },
   avg_fn = { type = "function",
     doc = "instead: function(average, current, n) that returns the new average" },
   use_buffers = { type = "boolean", default = false,
-    doc = "averages buffers too; else they are the module's last" },
+    doc = "also average buffers; otherwise they are the module's latest" },
   device = { type = "string", doc = "where the averages are; by default where the module is" },
 }
 
@@ -106,7 +106,7 @@ local function pairs_of(own, theirs, what)
   return list
 end
 
---- Takes the weights of `model` into the averages; call it after an optimizer's step, or an epoch.
+--- Updates the averages with the weights of `model`; call it after an optimizer step, or an epoch.
 function AveragedModel:update_parameters(model)
   local _ <close> = c.allow_update()
   local n = self.n_averaged:item()
@@ -133,7 +133,7 @@ local function exchange(own, theirs, what)
   end
 end
 
---- Exchanges the averages and the weights (and buffers) of `model`: a second call undoes it.
+--- Swaps the averages with the weights (and buffers) of `model`; a second call undoes it.
 function AveragedModel:swap(model)
   local _ <close> = c.allow_update()
   exchange(self.module:parameters(), model:parameters(), "parameters")

@@ -1,5 +1,5 @@
--- stdlib/optim/ChainedScheduler.lua: the product of several schedulers' factors of the learning
--- rate.
+-- stdlib/optim/ChainedScheduler.lua: chains schedulers: the learning rate is multiplied by all
+-- their factors.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -12,7 +12,7 @@ local ChainedScheduler = LRScheduler:extend("ChainedScheduler")
 local OPTIONS <const> = LRScheduler.rows {}
 
 --- ChainedScheduler{ConstantLR(optimizer), ExponentialLR(optimizer, 0.9)}: for schedulers that
---- multiply the initial rate.
+--- multiply the initial learning rate.
 function ChainedScheduler:init(schedulers, options)
   local where = "optim.ChainedScheduler"
   local o = config.check(options, OPTIONS, where)

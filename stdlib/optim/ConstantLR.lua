@@ -1,4 +1,5 @@
--- stdlib/optim/ConstantLR.lua: the learning rate times `factor` for some steps, then itself.
+-- stdlib/optim/ConstantLR.lua: multiplies the learning rate by `factor` for the first `total_iters`
+-- steps.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -9,7 +10,8 @@ ConstantLR.__arguments = "optimizer | factor total_iters"
 
 local OPTIONS <const> = LRScheduler.rows {
   factor = { type = "number", default = 1 / 3, min = 0, max = 1 },
-  total_iters = { type = "integer", default = 5, min = 0, doc = "steps until the full rate" },
+  total_iters = { type = "integer", default = 5, min = 0, doc = "steps until the full learning "
+    .. "rate" },
 }
 
 --- ConstantLR(optimizer, {factor = 0.5, total_iters = 4})

@@ -1,5 +1,4 @@
--- stdlib/optim/CosineAnnealingLR.lua: half a cosine from the initial learning rate down to
--- `eta_min`.
+-- stdlib/optim/CosineAnnealingLR.lua: cosine annealing from the initial learning rate to `eta_min`.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -10,8 +9,8 @@ CosineAnnealingLR.__arguments = "optimizer T_max | eta_min"
 
 local OPTIONS <const> = LRScheduler.rows { eta_min = { type = "number", default = 0.0, min = 0 } }
 
---- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from top to bottom;
---- after them the learning rate rises again.
+--- CosineAnnealingLR(optimizer, 100, {eta_min = 1e-5}): T_max steps from the maximum to the
+--- minimum, after which the learning rate rises again.
 function CosineAnnealingLR:init(optimizer, T_max, options)
   self:check_optimizer(optimizer)
   self.T_max = config.argument(T_max, "integer", "optim.CosineAnnealingLR", "T_max", { min = 1 })

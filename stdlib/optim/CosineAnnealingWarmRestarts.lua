@@ -1,4 +1,4 @@
--- stdlib/optim/CosineAnnealingWarmRestarts.lua: half a cosine down to `eta_min`, again and again
+-- stdlib/optim/CosineAnnealingWarmRestarts.lua: cosine annealing to `eta_min` with warm restarts
 -- (Loshchilov and Hutter 2017).
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
@@ -10,7 +10,7 @@ CosineAnnealingWarmRestarts.__arguments = "optimizer T_0 | T_mult eta_min"
 
 local OPTIONS <const> = LRScheduler.rows {
   T_mult = { type = "integer", default = 1, min = 1,
-    doc = "how many times longer each period is than the one before" },
+    doc = "factor by which each period is longer than the previous one" },
   eta_min = { type = "number", default = 0.0, min = 0 },
 }
 

@@ -1,4 +1,4 @@
--- stdlib/optim/CyclicLR.lua: the learning rate goes up and down between two bounds (Smith 2017).
+-- stdlib/optim/CyclicLR.lua: cycles the learning rate between two bounds (Smith 2017).
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -11,18 +11,20 @@ CyclicLR.__arguments = "optimizer base_lr max_lr | "
   .. "base_momentum max_momentum"
 
 local OPTIONS <const> = LRScheduler.rows {
-  step_size_up = { type = "integer", default = 2000, min = 1, doc = "steps from bottom to top" },
+  step_size_up = { type = "integer", default = 2000, min = 1, doc = "steps of the rising half" },
   step_size_down = { type = "integer", min = 1,
-    doc = "steps from top to bottom; by default step_size_up" },
+    doc = "steps of the falling half; by default step_size_up" },
   mode = { type = "string", default = "triangular",
     choices = { "triangular", "triangular2", "exp_range" },
-    doc = "the height of a cycle stays, is halved each time, or falls by gamma at each step" },
+    doc = "the amplitude is constant, halved after each cycle, or multiplied by gamma at each "
+      .. "step" },
   gamma = { type = "number", default = 1.0, above = 0 },
-  scale_fn = { type = "function", doc = "the height by the number of the cycle, instead of mode" },
+  scale_fn = { type = "function", doc = "amplitude as a function of the cycle or step, instead "
+    .. "of mode" },
   scale_mode = { type = "string", default = "cycle", choices = { "cycle", "iterations" },
-    doc = "whether scale_fn gets the number of the cycle, from 1, or that of steps" },
+    doc = "whether scale_fn gets the number of the cycle (from 1) or of steps" },
   cycle_momentum = { type = "boolean", default = true,
-    doc = "the momentum (or betas[1]) goes the other way" },
+    doc = "cycle the momentum (or betas[1]) inversely" },
   base_momentum = { type = "number|table", default = 0.8, doc = "lower bound of the momentum" },
   max_momentum = { type = "number|table", default = 0.9, doc = "upper bound of the momentum" },
 }

@@ -1,5 +1,5 @@
--- stdlib/optim/GradScaler.lua: scales losses, so that gradients in f16 do not underflow; skips
--- steps whose gradients have overflowed.
+-- stdlib/optim/GradScaler.lua: scales losses so that f16 gradients do not underflow, and skips
+-- steps whose gradients overflowed.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(4, 1)
@@ -18,10 +18,10 @@
 --   print(scaler:get_scale() <= 65536)
 --   -- prints: true
 --
--- Scale, counter and what was found in gradients are tensors on their device, and the host waits
--- for none of them: the device leaves out the update, and the host, which has counted the step,
--- takes that back some steps later (left_out.lua). Where an optimizer has an update of its own, and
--- on the CPU, the host reads the finding at once.
+-- The scale, the counter and the result of the check are tensors on the device, without
+-- synchronization: the device skips the update, and the host, which has counted the step, corrects
+-- this some steps later (left_out.lua). On the CPU, and for optimizers that define `update`, the
+-- host reads the result at once.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -38,14 +38,14 @@ local GradScaler = class.extend(nil, "GradScaler")
 local INF <const> = math.huge
 
 local OPTIONS <const> = {
-  init_scale = { type = "number", default = 65536.0, above = 0, doc = "the scale to begin with" },
+  init_scale = { type = "number", default = 65536.0, above = 0, doc = "initial scale" },
   growth_factor = { type = "number", default = 2.0, above = 1,
     doc = "factor of the scale after growth_interval steps without an overflow" },
   backoff_factor = { type = "number", default = 0.5, above = 0, below = 1,
     doc = "factor of the scale after an overflow" },
   growth_interval = { type = "integer", default = 2000, min = 1,
     doc = "steps without an overflow until the scale grows" },
-  enabled = { type = "boolean", default = true, doc = "false: it does nothing" },
+  enabled = { type = "boolean", default = true, doc = "false: no effect" },
 }
 
 GradScaler.options = OPTIONS
@@ -58,7 +58,7 @@ function GradScaler:init(options)
   self._steps = setmetatable({}, { __mode = "k" }) -- optimizer -> what was done since update
 end
 
---- Whether it scales at all.
+--- Returns whether it is enabled.
 function GradScaler:is_enabled() return self._enabled end
 
 -- The scale is on the device of the first thing that is scaled.
@@ -70,7 +70,7 @@ local function scale_on(self, device)
   return self._scale:to(device)
 end
 
---- Returns a loss, or a table of them, times the scale.
+--- Returns a loss, or a table of losses, times the scale.
 function GradScaler:scale(outputs)
   if not self._enabled then return outputs end
   local scaled = tree.map(outputs, function(leaf)
@@ -117,8 +117,8 @@ local function unscale(self, optimizer)
   return norm:isfinite():logical_not()
 end
 
---- Divides the gradients of an optimizer by the scale, in place, as clipping needs it; `step` does
---- it where it was not done.
+--- Divides the gradients of an optimizer by the scale, in place, for clipping; otherwise `step`
+--- does it.
 function GradScaler:unscale_(optimizer)
   if not self._enabled then return end
   local record = step_of(self, optimizer)
@@ -131,9 +131,9 @@ function GradScaler:unscale_(optimizer)
   record.found, record.stage = unscale(self, optimizer), "unscaled"
 end
 
---- Has the next step of an optimizer, whose gradients are unscaled, left out if some of them are
---- not finite, without waiting for it, where that can be: `hear` as left_out.begin. False where it
---- cannot: `found` says it.
+--- Makes the device skip the next step of an optimizer, whose gradients are unscaled, if some are
+--- not finite, without synchronization: `hear` as in left_out.begin. Returns false if this is not
+--- possible: then use `found`.
 function GradScaler:check_later(optimizer, hear)
   local found = step_of(self, optimizer).found
   if not found or not left_out.suits(optimizer, found) then return false end
@@ -141,14 +141,14 @@ function GradScaler:check_later(optimizer, hear)
   return true
 end
 
---- Whether an unscaled gradient of an optimizer is not finite; waits for it.
+--- Returns whether an unscaled gradient of an optimizer is not finite; synchronizes.
 function GradScaler:found(optimizer)
   local found = step_of(self, optimizer).found
   return found ~= nil and found:item()
 end
 
---- Makes a step with unscaled gradients, unless some are not finite. Returns what the optimizer's
---- step does.
+--- Takes a step with unscaled gradients, unless some are not finite. Returns the result of the
+--- optimizer's step.
 function GradScaler:step(optimizer, closure)
   if not self._enabled then return optimizer:step(closure) end
   if closure ~= nil then
@@ -214,7 +214,7 @@ function GradScaler:update(new_scale)
   for optimizer in next, self._steps do self._steps[optimizer] = nil end
 end
 
---- The scale, a number; waits for it.
+--- Returns the scale, a number; synchronizes.
 function GradScaler:get_scale()
   if not self._enabled then return 1.0 end
   return self._scale and self._scale:item() or self._init_scale

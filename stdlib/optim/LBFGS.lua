@@ -1,5 +1,5 @@
 -- stdlib/optim/LBFGS.lua: L-BFGS: a quasi-Newton method with a limited memory (Liu and Nocedal
--- 1989), which calls the closure several times a step.
+-- 1989), which calls the closure several times per step.
 --
 --   local lt = require "ltrain"
 --   local w = lt.parameter(lt.tensor{-1.5, 2.0})
@@ -16,7 +16,7 @@
 --   -- prints: 1.000 1.000
 --
 -- All parameters are one vector, so there is one group, and parameters and history are on one
--- device. In the Trainer the closure that optimizer_step is given runs training_step again.
+-- device. In the Trainer the closure passed to optimizer_step runs training_step again.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -33,17 +33,18 @@ LBFGS.__arguments = "params | "
 
 LBFGS.options = {
   lr = { type = "number", default = 1.0, min = 0, doc = "learning rate" },
-  max_iter = { type = "integer", default = 20, min = 1, doc = "iterations a step, at most" },
+  max_iter = { type = "integer", default = 20, min = 1, doc = "maximum number of iterations per "
+    .. "step" },
   max_eval = { type = "integer", min = 1,
-    doc = "calls of the closure a step, at most; by default 1.25 times max_iter" },
+    doc = "maximum number of calls of the closure per step; by default 1.25 times max_iter" },
   tolerance_grad = { type = "number", default = 1e-7, min = 0,
-    doc = "no element of the gradient is larger: it has converged" },
+    doc = "converged if no element of the gradient is larger" },
   tolerance_change = { type = "number", default = 1e-9, min = 0,
-    doc = "loss and parameters change by less: it has converged" },
-  history_size = { type = "integer", default = 100, min = 1, doc = "pairs that are kept" },
+    doc = "converged if loss and parameters change by less" },
+  history_size = { type = "integer", default = 100, min = 1, doc = "number of stored pairs" },
   line_search_fn = { type = "string", choices = { "strong_wolfe" },
-    doc = "how far a step goes; without it: lr" },
-  maximize = { type = "boolean", default = false, doc = "steps along the gradient" },
+    doc = "line search; without it the step size is lr" },
+  maximize = { type = "boolean", default = false, doc = "ascend along the gradient" },
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
@@ -188,8 +189,8 @@ function Step:iterate()
   return self:is_over(before)
 end
 
---- Makes a step of up to max_iter iterations. The closure clears the gradients, computes the loss,
---- calls backward and returns the loss; what it first returned is returned.
+--- Takes a step of up to max_iter iterations. The closure clears the gradients, computes the loss,
+--- calls backward and returns the loss. Returns the first loss.
 function LBFGS:step(closure)
   if not class.is_callable(closure) then
     errors.blame("optim.LBFGS: step needs a closure, which clears the gradients, computes the "

@@ -4,8 +4,8 @@
 -- was `base`; or a table with it: {lr =, momentum =, betas =}. It is a closed formula, so that
 -- rounding errors do not accumulate and a resumed run has the same learning rates.
 --
--- All take the option `warmup = n`: before the schedule begins, the rate rises over n steps to its
--- first one, which is multiplied by 1 / (n + 1), 2 / (n + 1), ...
+-- All take the option `warmup = n`: before the schedule begins, the learning rate rises over n
+-- steps to its initial value, which is multiplied by 1 / (n + 1), 2 / (n + 1), ...
 --
 --   local lt = require "ltrain"
 --   local optimizer = lt.optim.SGD(lt.nn.Linear(2, 1):parameters(), {lr = 1.0})
@@ -33,16 +33,16 @@ local function is_finite(value)
 end
 
 local WARMUP <const> = { type = "integer", default = 0, min = 0,
-  doc = "steps in which the rate rises to its first value" }
+  doc = "steps in which the learning rate rises to its initial value" }
 
---- The rows of a scheduler's options, with `warmup`, which all have.
+--- Returns the rows of a scheduler's options, including `warmup`.
 function LRScheduler.rows(own)
   own.warmup = WARMUP
   return own
 end
 
---- What a group gets after `n` steps, of which the first are the warm-up: a learning rate, or a
---- table with it.
+--- Returns the value of a group after `n` steps including the warm-up: a learning rate, or a table
+--- with it.
 function LRScheduler:value(base, n, index)
   local before = n < self.warmup
   local value = self:rate(base, before and 0 or n - self.warmup, index)
@@ -85,8 +85,8 @@ function LRScheduler:apply()
   end
 end
 
---- Raises unless the first argument of a scheduler is an optimizer. For subclasses that look at
---- other arguments before they call init.
+--- Raises an error unless the first argument of a scheduler is an optimizer. For subclasses that
+--- check other arguments before they call init.
 function LRScheduler:check_optimizer(optimizer)
   if type(optimizer) ~= "table" or type(optimizer.param_groups) ~= "table" then
     errors.blame("optim.%s: the first argument must be an optimizer: got %s",
@@ -112,13 +112,13 @@ function LRScheduler:rate(base, n, index)
   errors.blame("%s: rate is not defined", getmetatable(self).__name)
 end
 
---- Makes a step: call it after optimizer:step, once per epoch or once per batch.
+--- Takes a step: call it after optimizer:step, once per epoch or once per batch.
 function LRScheduler:step()
   self.last_epoch = self.last_epoch + 1
   self:apply()
 end
 
---- One number for each group: `value` is that of all, or a list. For subclasses.
+--- Returns one number for each group: `value` is one number for all, or a list. For subclasses.
 function LRScheduler.per_group(optimizer, value, where, name)
   local groups = optimizer and optimizer.param_groups or {}
   local list = {}

@@ -28,7 +28,7 @@ function LambdaLR:init(optimizer, factor, options)
   LRScheduler.init(self, optimizer, o.warmup)
 end
 
---- The factor of group `index` after `n` steps, as its function says.
+--- Returns the factor of group `index` after `n` steps.
 function LambdaLR:factor(n, index)
   local fn = self.factors[index] or self.factors[1]
   local factor = fn(n)

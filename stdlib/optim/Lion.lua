@@ -1,5 +1,5 @@
--- stdlib/optim/Lion.lua: steps of size lr along the sign of a mean of the gradient (Chen et al.
--- 2023).
+-- stdlib/optim/Lion.lua: Lion: steps of size lr in the direction of the sign of a running mean of
+-- the gradient (Chen et al. 2023).
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"

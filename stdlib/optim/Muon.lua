@@ -1,5 +1,5 @@
--- stdlib/optim/Muon.lua: momentum whose matrix is made orthogonal by Newton-Schulz iterations
--- (Jordan et al. 2024), for the weight matrices of hidden layers.
+-- stdlib/optim/Muon.lua: Muon: momentum orthogonalized by Newton-Schulz iterations (Jordan et al.
+-- 2024), for the weight matrices of hidden layers.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Sequential(lt.nn.Linear(8, 16), lt.nn.ReLU(), lt.nn.Linear(16, 2))
@@ -13,8 +13,8 @@
 --   print(#matrices, #others)
 --   -- prints: 2	2
 --
--- As in PyTorch the iterations are computed in bf16, of f64 parameters in f64. Embeddings, biases
--- and the weights of norms are better trained by AdamW.
+-- As in PyTorch, the iterations are computed in bf16, for f64 parameters in f64. Train embeddings,
+-- biases and the weights of norms with AdamW.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -39,12 +39,12 @@ Muon.options = options {
   momentum = { type = "number", default = 0.95, min = 0, doc = "momentum factor" },
   nesterov = { type = "boolean", default = true, doc = "Nesterov momentum" },
   ns_coefficients = { type = "table", default = { 3.4445, -4.7750, 2.0315 },
-    check = check_coefficients, doc = "of the polynomial of an iteration" },
-  eps = { type = "number", default = 1e-7, min = 0, doc = "the norm is at least this" },
+    check = check_coefficients, doc = "coefficients of the polynomial of an iteration" },
+  eps = { type = "number", default = 1e-7, min = 0, doc = "lower bound of the norm" },
   ns_steps = { type = "integer", default = 5, min = 1, max = 99, doc = "iterations" },
   adjust_lr_fn = { type = "string", default = "original",
     choices = { "original", "match_rms_adamw", "spectral_unclamped" },
-    doc = "how lr depends on the shape of a matrix" },
+    doc = "how lr is adjusted for the shape of a matrix" },
   maximize = true, initial_lr = true,
 }
 

@@ -18,7 +18,7 @@ NAdam.options = options {
 --- The state of a parameter, for load_state_dict to check.
 NAdam.slots = { step = "count", mu_product = "number", exp_avg = "tensor", exp_avg_sq = "tensor" }
 
---- The slot that parameters at the same step may differ in.
+--- The slot in which parameters at the same step may differ.
 NAdam.counted = "mu_product"
 
 local SLOTS <const> = { "exp_avg", "exp_avg_sq" }

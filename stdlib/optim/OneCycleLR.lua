@@ -1,5 +1,6 @@
--- stdlib/optim/OneCycleLR.lua: the learning rate rises to `max_lr` and then falls far below its
--- first value, in one cycle as long as the training (Smith and Topin 2018). Step it each batch.
+-- stdlib/optim/OneCycleLR.lua: the 1cycle policy: the learning rate rises to `max_lr` and then
+-- falls far below its initial value, in one cycle over the whole training (Smith and Topin 2018).
+-- Step it after each batch.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -16,18 +17,19 @@ local OPTIONS <const> = LRScheduler.rows {
   epochs = { type = "integer", min = 1, doc = "instead of total_steps, with steps_per_epoch" },
   steps_per_epoch = { type = "integer", min = 1 },
   pct_start = { type = "number", default = 0.3, min = 0, max = 1,
-    doc = "share of the steps in which the rate rises" },
+    doc = "fraction of the steps in which the learning rate rises" },
   anneal_strategy = { type = "string", default = "cos", choices = { "cos", "linear" } },
   cycle_momentum = { type = "boolean", default = true,
-    doc = "the momentum (or betas[1]) goes the other way" },
+    doc = "cycle the momentum (or betas[1]) inversely" },
   base_momentum = { type = "number|table", default = 0.85, doc = "lower bound of the momentum" },
   max_momentum = { type = "number|table", default = 0.95, doc = "upper bound of the momentum" },
   div_factor = { type = "number", default = 25.0, above = 0,
-    doc = "the first rate is max_lr divided by this" },
+    doc = "the initial learning rate is max_lr divided by this" },
   final_div_factor = { type = "number", default = 1e4, above = 0,
-    doc = "the last rate is the first divided by this" },
+    doc = "the final learning rate is the initial one divided by this" },
   three_phase = { type = "boolean", default = false,
-    doc = "falls back to the first rate as fast as it rose, then to the last" },
+    doc = "first fall back to the initial learning rate, as fast as it rose, then to the final "
+      .. "one" },
 }
 
 local ANNEAL <const> = {

@@ -1,4 +1,4 @@
--- stdlib/optim/PolynomialLR.lua: the learning rate falls to 0 by a power of the steps left.
+-- stdlib/optim/PolynomialLR.lua: decays the learning rate to 0 by a power of the remaining steps.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"

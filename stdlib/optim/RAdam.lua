@@ -1,5 +1,5 @@
--- stdlib/optim/RAdam.lua: Adam that begins without its second moment, until this is known well
--- enough (Liu et al. 2020).
+-- stdlib/optim/RAdam.lua: RAdam: Adam with rectified variance, which ignores the second moment
+-- until its estimate is reliable (Liu et al. 2020).
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"

@@ -1,5 +1,5 @@
--- stdlib/optim/RMSprop.lua: the gradient divided by the root of the running mean of its square
--- (Hinton 2012).
+-- stdlib/optim/RMSprop.lua: RMSprop: the gradient divided by the root of the running mean of its
+-- square (Hinton 2012).
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"
@@ -15,7 +15,7 @@ RMSprop.options = options {
   eps = 1e-8, weight_decay = true,
   momentum = { type = "number", default = 0, min = 0, doc = "momentum factor" },
   centered = { type = "boolean", default = false,
-    doc = "divides by the root of the variance instead" },
+    doc = "divide by the root of the variance instead" },
   maximize = true, initial_lr = true,
 }
 

@@ -11,7 +11,7 @@ local ReduceLROnPlateau = LRScheduler:extend("ReduceLROnPlateau")
 ReduceLROnPlateau.__arguments = "optimizer | "
   .. "mode factor patience threshold threshold_mode cooldown min_lr eps"
 
---- Whether `step` takes the value of a metric, for the Trainer.
+--- Whether `step` takes the value of a metric.
 ReduceLROnPlateau.reduce_on_plateau = true
 
 local OPTIONS <const> = LRScheduler.rows {
@@ -24,11 +24,11 @@ local OPTIONS <const> = LRScheduler.rows {
     doc = "smaller changes are not an improvement" },
   threshold_mode = { type = "string", default = "rel", choices = { "rel", "abs" } },
   cooldown = { type = "integer", default = 0, min = 0,
-               doc = "steps after a reduction that are not counted" },
+               doc = "steps after a reduction that are ignored" },
   min_lr = { type = "number|table", default = 0.0, min = 0,
     doc = "lower bound: a number, or one per group" },
   eps = { type = "number", default = 1e-8, min = 0,
-    doc = "smaller changes of the learning rate are not made" },
+    doc = "minimum change of the learning rate" },
 }
 
 --- ReduceLROnPlateau(optimizer, {patience = 3})
@@ -65,7 +65,7 @@ local function reduce(self)
   end
 end
 
---- Makes a step with the value of the metric, a number or a tensor of one element.
+--- Takes a step with the value of the metric, a number or a tensor of one element.
 function ReduceLROnPlateau:step(metric)
   local value = type(metric) == "userdata" and metric:item() or metric
   if type(value) ~= "number" then

@@ -1,5 +1,6 @@
--- stdlib/optim/Rprop.lua: steps along the sign of the gradient, of a size that each element has by
--- itself: it grows while the sign stays and shrinks when it changes (Riedmiller and Braun 1993).
+-- stdlib/optim/Rprop.lua: Rprop: steps in the direction of the sign of the gradient, with a step
+-- size per element that grows while the sign is unchanged and shrinks when it changes (Riedmiller
+-- and Braun 1993).
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local by_rule = require "ltrain.optim.by_rule"
@@ -30,9 +31,9 @@ Rprop.__arguments = "params | lr etas step_sizes"
 Rprop.options = options {
   lr = 1e-2,
   etas = { type = "table", default = { 0.5, 1.2 }, check = check_etas,
-    doc = "factors of the size of a step when the sign changes, and while it stays" },
+    doc = "factors of the step size if the sign changes, and if it does not" },
   step_sizes = { type = "table", default = { 1e-6, 50.0 }, check = check_sizes,
-    doc = "smallest and largest size of a step" },
+    doc = "minimum and maximum step size" },
   maximize = true, initial_lr = true,
 }
 

@@ -15,11 +15,12 @@ SGD.options = {
   weight_decay = { type = "number", default = 0, min = 0,
                    doc = "L2 penalty: this times the weight is added to the gradient" },
   nesterov = { type = "boolean", default = false, doc = "Nesterov momentum" },
-  maximize = { type = "boolean", default = false, doc = "steps along the gradient" },
+  maximize = { type = "boolean", default = false, doc = "ascend along the gradient" },
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
---- A slice of a parameter steps as it would within the whole.
+--- Whether each element is updated independently, so that slices of parameters can be updated
+--- separately.
 SGD.elementwise = true
 
 --- The state of a parameter, for load_state_dict to check.

@@ -1,8 +1,8 @@
--- stdlib/optim/SWALR.lua: from the learning rate at its first step to a constant one, for averages
--- of weights (AveragedModel).
+-- stdlib/optim/SWALR.lua: anneals the learning rate to a constant, for weight averaging
+-- (AveragedModel).
 --
--- It follows another scheduler: make both, and step this one instead of the other from the epoch
--- on in which averaging begins. So it has no warm-up.
+-- It follows another scheduler: create both, and step this one instead of the other once averaging
+-- begins. It has no warm-up.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
@@ -11,10 +11,10 @@ local SWALR = LRScheduler:extend("SWALR")
 
 local SIGNATURE <const> = config.signature {
   { "swa_lr", type = "number|table", required = true,
-    doc = "the constant rate: a number, or a list with one per group" },
-  { "anneal_epochs", type = "integer", default = 10, min = 0, doc = "steps until it is reached" },
+    doc = "the constant learning rate: a number, or a list with one per group" },
+  { "anneal_epochs", type = "integer", default = 10, min = 0, doc = "steps of the annealing" },
   { "anneal_strategy", type = "string", default = "cos", choices = { "cos", "linear" },
-    doc = "the curve between the rates" },
+    doc = "shape of the annealing" },
 }
 
 --- SWALR(optimizer, 0.05, {anneal_epochs = 5, anneal_strategy = "linear"})
@@ -35,7 +35,7 @@ function SWALR:rate(base, n, index)
   return self.swa_lrs[index] * t + base * (1 - t)
 end
 
---- Makes a step; the first takes the rates that the optimizer then has as those to begin with.
+--- Takes a step; the first one starts from the optimizer's current learning rates.
 function SWALR:step()
   if self.last_epoch == 0 then
     for i in ipairs(self.base_lrs) do self.base_lrs[i] = self.optimizer.param_groups[i].lr end

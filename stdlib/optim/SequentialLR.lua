@@ -1,4 +1,4 @@
--- stdlib/optim/SequentialLR.lua: schedulers one after the other.
+-- stdlib/optim/SequentialLR.lua: applies schedulers one after the other.
 --
 --   local lt = require "ltrain"
 --   local optimizer = lt.optim.SGD(lt.nn.Linear(2, 1):parameters(), {lr = 1.0})

@@ -33,8 +33,8 @@ local function reset(norm)
   norm.num_batches_tracked:fill_(0)
 end
 
---- Computes the running statistics of all batch norms of `model` anew: means over the batches of
---- `loader`, a DataLoader, of which the first field goes in.
+--- Recomputes the running statistics of all batch-norm layers of `model`: means over the batches of
+--- `loader`, a DataLoader, whose first field is the input.
 function averaging.update_bn(loader, model)
   if not walk.is_module(model) then
     errors.blame("optim.update_bn: the second argument must be a module: got %s",

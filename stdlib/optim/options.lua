@@ -19,7 +19,7 @@ local SHARED <const> = {
     doc = "L2 penalty: this times the weight is added to the gradient" },
   decoupled_weight_decay = { type = "boolean", default = false,
     doc = "weight_decay times lr times the weight is subtracted instead (as AdamW does)" },
-  maximize = { type = "boolean", default = false, doc = "steps along the gradient" },
+  maximize = { type = "boolean", default = false, doc = "ascend along the gradient" },
   initial_lr = { type = "number", doc = "set by schedulers" },
 }
 
