@@ -402,7 +402,7 @@ local function make_saver(case, folder, events)
   function saver:at(hook, trainer)
     local requested = case.where == "request" and hook == "on_train_batch_end"
     if not (requested or hook == case.where) or not folder then return end
-    if trainer.sanity_checking or trainer.running.loop.window.again then return end
+    if trainer.sanity_checking or trainer.running.step_closure:is_again() then return end
     self.count = (self.count or 0) + 1
     local path = ("%s/%d.ckpt"):format(folder, self.count)
     local function saved() -- of a device some batches later
@@ -454,7 +454,7 @@ local function fit(case, folder, files, from)
     enable_model_summary = false, enable_checkpointing = case.callbacks.checkpoint,
     callbacks = callbacks, logger = lt.loggers.CSVLogger(folder, { version = 0 }) }
   trainer:fit(net, LOADERS[case.data](case), val_loaders(case), { ckpt_path = from })
-  trainer.last_run.loop.nominal_batch = nil -- begins anew with a resumed fit
+  trainer.last_run.window:set_nominal_batch(nil) -- begins anew with a resumed fit
   local path = folder .. "/end.ckpt"
   trainer:save_checkpoint(path)
   local rows = c.io.read_file(trainer.log_dir .. "/metrics.csv") or ""

@@ -62,11 +62,10 @@ local function finish_validation(state)
 end
 
 local function validate(state)
-  local window = state.loop.window
   nonfinite.settle(state)
   sources.load_val_due(state)
   if not sources.validates(state) then return end -- the hook gave none
-  if window.batches == 0 and state.hooks.on_validation_model_zero_grad then
+  if state.window:is_empty() and state.hooks.on_validation_model_zero_grad then
     call.method(state, "on_validation_model_zero_grad")
   end
   eval_loop.run(state, "validation", state.data.val)
@@ -454,7 +453,7 @@ function fit_loop.fail(state)
   state.failed = true
   stepping.count(state)
   if state.loop.in_batch and state.automatic and trainer.global_step > state.loop.in_batch then
-    optimize.end_window(state)
+    state.window:close()
     end_step(state, state.loop.batch_idx, trainer.is_last_batch, true, true)
   end
 end

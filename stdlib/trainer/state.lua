@@ -31,15 +31,14 @@ local function new_loop()
     batch_count = false, -- loop, data/batches, steps/batch: its samples; -1: unknown
     slice_batches = false, -- fit_loop: those of this rank's slices (deterministic = "world")
     outside = false, -- fit_loop: whether other ranks have a sample in this step, and this one none
-    outputs = false, -- loop, eval_loop, optimize, steps/batch: what its step returned
+    outputs = false, -- loop, eval_loop, steps/batch: what its step returned
     in_batch = false, -- fit_loop, steps/late, saving/moment: global_step before it; nil: done
 
     -- The window of an optimizer step.
-    window = nil, -- optimize: what was gathered since the last step
-    closure = nil, -- optimize: what optimizer_step hands to the optimizer
     random_before = nil, -- optimize, steps/rerun: where draws stood before training_step
-    nominal_batch = nil, -- steps/batch, data/position, saving/checkpoint: samples that weigh 1
-    has_stepped = false, -- optimize, steps/batch: whether a training_step has returned a loss
+    suspected = nil, -- optimize: of the window, what may be not finite
+    uncounted = 0, -- optimize, steps/stepping: steps that optimizer_step has made, while it runs
+    has_stepped = false, -- steps/batch: whether a training_step has returned a loss
     updating = false, -- steps/stepping: whether an optimizer changes weights now
     held = nil, -- steps/stepping, steps/late: optimizer -> its own `step`, and whether it is usual
     held_count = nil, -- steps/stepping: how many
@@ -62,7 +61,6 @@ local function new_loop()
     before = false, -- saving/moment, fit_loop: the moment before the batch, for a save on exception
     keeps_moments = false, -- saving/moment: whether some callback saves then
     random = false, -- boundary: where draws stood before the read that is under way
-    left_open = false, -- saving/accumulation_state: the open window of a fit that has ended
   }
 end
 
@@ -124,6 +122,8 @@ return function(trainer, fn, module, fit_args)
     ranks = new_ranks(), -- state: as above
     stopping = nil, -- state, object: when a fit ends
     validation = nil, -- state, object: when a fit validates
+    window = false, -- optimize, object: the batches since the last optimizer step; fits have one
+    step_closure = false, -- optimize, object: what optimizer_step hands to the optimizer
 
     forks = nil, -- run: whether ranks are forked for this run
     draws = nil, -- run: where draws stood outside; nil outside of loops

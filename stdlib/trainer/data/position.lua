@@ -89,7 +89,7 @@ function position.take_up(state)
     and class.has_method(source.loader, "batches_before") then
     progress.batch = source.loader:batches_before(held)
   end
-  if state.loop.window.batches == 0 and source.batch_size then state.loop.nominal_batch = nil end
+  if state.window:is_empty() and source.batch_size then state.window:set_nominal_batch(nil) end
 end
 
 return position

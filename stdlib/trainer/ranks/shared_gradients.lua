@@ -17,20 +17,12 @@ function shared_gradients.reduce(state, optimizer, weight)
   return total
 end
 
--- How much this rank's gradients weigh in manual optimization: as much as a backward that was run
--- through manual_backward since the last time; those are all of the running batch as a rule.
-local function manual_weight(window)
-  if window.used > 0 then window.last = window.weight / window.used end
-  window.used, window.weight = 0, 0.0
-  return window.last or 1.0
-end
-
 --- Manual optimization: makes the gradients of an optimizer those of all ranks, once for each of
 --- its steps.
 function shared_gradients.sync(state, optimizer)
   if not state.ranks.many or state.ranks.synced[optimizer] then return end
   state.ranks.synced[optimizer] = true
-  shared_gradients.reduce(state, optimizer, manual_weight(state.loop.window))
+  shared_gradients.reduce(state, optimizer, state.window:take_manual_weight())
 end
 
 --- Begins a fit.

@@ -19,7 +19,7 @@ local accumulation_state = {}
 
 -- Whether the next batch may add to the gradients that are there now.
 local function are_kept(state)
-  return state.loop.window.batches > 0 or not state.ranks.slices
+  return not state.window:is_empty() or not state.ranks.slices
     and (not state.automatic or call.overrides(state.module, "optimizer_zero_grad", Module))
 end
 
@@ -54,7 +54,7 @@ end
 
 -- What each rank has gathered: a list by rank, complete on rank 0, elsewhere only this rank's own.
 local function gather_ranks(state)
-  local window, rank = state.loop.window, dist.rank()
+  local window, rank = state.window:state_dict(), dist.rank()
   local own = { used = window.used, weight = window.weight, gradients = own_gradients(state) or {} }
   return dist.gather(own) or { [rank + 1] = own }
 end
@@ -62,11 +62,9 @@ end
 --- What a checkpoint keeps: { window =, gradients =, slices =, rank_gradients = }. `agreed`: all
 --- ranks are here.
 function accumulation_state.collect(state, agreed)
-  local window = state.loop.window
-  if not window then return {} end
-  if state.loop.left_open then return state.loop.left_open end
-  local kept = { batches = window.batches, used = window.used, weight = window.weight,
-    cleared = window.cleared or false }
+  if not state.window then return {} end
+  if state.window:left_open() then return state.window:left_open() end
+  local kept = state.window:state_dict()
   if not are_kept(state) then return { window = kept } end
   local sliced = state.ranks.slices and state.optimizers[1] and gather_slices(state, agreed)
   if not agreed or dist.world_size() == 1 then
@@ -87,8 +85,9 @@ end
 --- that continues. All ranks call it.
 function accumulation_state.leave(state)
   if not are_kept(state) then return end
-  state.loop.left_open = accumulation_state.collect(state, state.ranks.many)
-  state.trainer.left_open = { module = state.module, kept = state.loop.left_open }
+  local kept = accumulation_state.collect(state, state.ranks.many)
+  state.window:leave_open(kept)
+  state.trainer.left_open = { module = state.module, kept = kept }
 end
 
 -- Gradients by name, times `scale`, added to those of the module's parameters.
@@ -102,8 +101,7 @@ local function add_gradients(state, gradients, scale)
 end
 
 local function take(state, part, scale)
-  local window = state.loop.window
-  window.used, window.weight = window.used + part.used, window.weight + part.weight * scale
+  state.window:add(part.weight * scale, part.used)
   add_gradients(state, part.gradients, scale)
 end
 
@@ -141,13 +139,12 @@ end
 
 -- Takes back the window's counts and gradients.
 local function restore(state, kept, held, path)
-  local window = state.loop.window
   report_missing(state, kept, path)
-  window.batches, window.cleared = kept.batches, kept.cleared
+  state.window:load_state_dict(kept)
   if not (held.gradients or held.rank_gradients or held.slices) then return end
   check_slices(state, held.slices)
   if held.slices then
-    window.used, window.weight = kept.used, kept.weight
+    state.window:add(kept.weight, kept.used)
     slices.load_state_dict(state, held.slices)
   elseif held.rank_gradients then
     take_ranks(state, held.rank_gradients)

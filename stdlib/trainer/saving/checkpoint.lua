@@ -205,7 +205,7 @@ local function restore_loops(state, loops)
   for key, value in pairs(loops.fit) do state.progress[key] = value end
   local called = state.progress.called
   if called then called.before, called.count = called.count, 0 end
-  state.loop.nominal_batch = loops.nominal_batch
+  state.window:set_nominal_batch(loops.nominal_batch)
   trainer:forget_metrics()
   for _, name in ipairs { "callback_metrics", "logged_metrics", "progress_bar_metrics" } do
     for key, value in pairs(loops[name] or {}) do trainer[name][key] = value end

@@ -21,7 +21,8 @@ local moment = {}
 function moment.now(state, agreed)
   local found = { progress = {}, open = accumulation_state.collect(state, agreed),
     logged = running.collect(state, agreed), modes = modes.collect(state),
-    random = state.loop.random or c.runtime.rng_state(), nominal_batch = state.loop.nominal_batch }
+    random = state.loop.random or c.runtime.rng_state(),
+    nominal_batch = state.window and state.window:nominal_batch() }
   for key, value in pairs(state.progress) do found.progress[key] = value end
   found.progress.loader, found.cut = position.collect(state)
   return found
@@ -54,7 +55,7 @@ end
 --- Called before the next batch is read, and before an epoch begins.
 function moment.keep(state)
   local current = state.loop
-  if not current.keeps_moments or state.ranks.many and current.window.batches > 0 then return end
+  if not current.keeps_moments or state.ranks.many and not state.window:is_empty() then return end
   local before = moment.now(state)
   before.open = tree.map(before.open, copy)
   before.buffers, before.global_step = buffers_of(state.module), state.trainer.global_step
@@ -65,7 +66,7 @@ end
 function moment.pass(state)
   local current = state.loop
   current.in_batch = false
-  if not state.ranks.many or current.window.batches == 0 then current.before = false end
+  if not state.ranks.many or state.window:is_empty() then current.before = false end
 end
 
 -- Which one is saved.
@@ -81,7 +82,7 @@ end
 -- A training_step that begins with a save: the file resumes with its batch.
 local function is_at_start(state)
   return state.hook == "training_step" and state.trainer.global_step == state.loop.in_batch
-    and not state.loop.window.again
+    and not state.step_closure:is_again()
 end
 
 --- The moment that a file made now is to hold: that before the batch where one has failed. Raises

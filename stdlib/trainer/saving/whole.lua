@@ -9,8 +9,7 @@ local whole = {}
 
 -- Whether each rank needs gradients of its own to resume, which it gathers now.
 local function has_own_gradients(state)
-  local window = state.loop.window
-  return window and window.batches > 0 and not state.strategy:shares_gradients()
+  return state.window and not state.window:is_empty() and not state.strategy:shares_gradients()
 end
 
 --- Whether this rank has it: weights alone, or all that a run needs.

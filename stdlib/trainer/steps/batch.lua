@@ -1,8 +1,4 @@
 --- stdlib/trainer/steps/batch.lua: training_step and backward of one batch.
---
--- A batch of n samples is seeded with n/B (B: the nominal batch size), and the gradients of a
--- window are divided once by the window's sum of n/B. A window of one batch needs neither: n/B
--- cancels.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
@@ -19,8 +15,8 @@ local INF <const> = math.huge
 local is_walked <const> = c.runtime.is_walked
 local places <const> = c.runtime.places
 
---- Raises when a loss is of no use.
-function batch.check_loss(state, loss)
+-- Raises when a loss is of no use.
+local function check_loss(state, loss)
   if loss:numel() ~= 1 then
     errors.blame("training_step: the loss must have one element: got %s: reduce it "
       .. "with :mean() or :sum()", errors.show(loss))
@@ -62,13 +58,13 @@ local function read_outputs(state, count, outputs)
       or errors.show(outputs) .. (type(outputs) == "number" and ": leave out :item()" or ""))
   end
   -- Later ones are of the same make; backward refuses what is not.
-  if not state.loop.has_stepped then batch.check_loss(state, loss) end
+  if not state.loop.has_stepped then check_loss(state, loss) end
   if weight ~= nil then weight = check_weight(weight) end
   return loss, weight
 end
 
---- What is open around training_step and backward: with detect_anomaly a look at every operation.
-function batch.watch(state)
+-- What is open around training_step and backward: with detect_anomaly a look at every operation.
+local function watch(state)
   if not state.trainer.options.detect_anomaly then return nil end
   -- A scale that is too large makes infinities, and is then lowered.
   local strict = overrides.stops_at_infinities and not state.scaler
@@ -77,39 +73,9 @@ end
 
 local function count_and_first(...) return select("#", ...), (...) end
 
---- Runs the module's training_step; returns how many values it gave, and the first.
-function batch.training_step(state)
+-- Runs the module's training_step; returns how many values it gave, and the first.
+local function training_step(state)
   return count_and_first(call.step(state, "training_step", state.loop.batch, state.loop.batch_idx))
-end
-
--- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
-local function nominal_batch(state)
-  local source = state.data.train
-  local parts = state.ranks.slices and state.ranks.slices.all or state.trainer.world_size
-  local global = type(source.loader) == "table" and source.loader.global_batch_size
-  if global then return global / parts end
-  return source.batch_size or state.ranks.many and 1 or nil
-end
-
---- This batch's share of the nominal batch.
-function batch.share_of(state, weight)
-  weight = weight or batches.count(state)
-  if not weight then return 1.0 end
-  local nominal = state.loop.nominal_batch
-  if not nominal then
-    nominal = nominal_batch(state) or weight
-    state.loop.nominal_batch = nominal
-  end
-  return weight / nominal
-end
-
---- Once a window: what is left of the last step is not this window's.
-function batch.zero_grad(state, optimizer)
-  if state.loop.window.cleared or not optimizer then return end
-  state.loop.window.cleared = true
-  call.hook(state, "on_before_zero_grad", optimizer)
-  call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.loop.batch_idx,
-    optimizer)
 end
 
 --- backward of a loss that weighs `weight`, with its hooks; its other arguments follow.
@@ -127,23 +93,23 @@ end
 -- Collectives of a step, which all ranks that are in it walk back.
 local function leave_step(state)
   if not state.ranks.many then return end
-  batch.zero_grad(state, state.optimizers[1]) -- there may be gradients although there is no loss
+  state.window:zero_grad(state.optimizers[1]) -- there may be gradients although there is no loss
   c.dist.end_step(true)
 end
 
 -- One batch; `alone`: the window has no other. The loss, and what it weighs; nil where there was
 -- none.
 local function run_one(state, alone)
-  local window, optimizer = state.loop.window, state.optimizers[1]
+  local window, progress, optimizer = state.window, state.progress, state.optimizers[1]
   if state.loop.outside then return nil end
-  local _ <close> = batch.watch(state)
+  local _ <close> = watch(state)
   if state.ranks.many then c.dist.begin_step() end
-  local count, outputs = batch.training_step(state)
+  local count, outputs = training_step(state)
   places.source = state.module.training_step
   local loss, weight = read_outputs(state, count, outputs)
   state.loop.outputs = outputs
   if loss == nil or weight == 0 then
-    if not window.again then state.progress.skipped = state.progress.skipped + 1 end
+    if not state.step_closure:is_again() then progress.skipped = progress.skipped + 1 end
     leave_step(state)
     places.source = nil
     return nil
@@ -152,12 +118,12 @@ local function run_one(state, alone)
   state.loop.has_stepped = true
   places.source = optimizer and places.source
   if not optimizer then return loss end
-  batch.zero_grad(state, optimizer)
-  weight = alone and not state.ranks.many and 1.0 or batch.share_of(state, weight)
+  window:zero_grad(optimizer)
+  weight = alone and not state.ranks.many and 1.0 or window:weight_of(weight)
   batch.backward(state, loss, weight)
   leave_step(state)
   places.source = nil
-  window.used, window.weight = window.used + 1, window.weight + weight
+  window:add(weight)
   return loss, weight
 end
 
@@ -183,6 +149,20 @@ end
 function batch.run(state, alone)
   if state.ranks.slices then return run_slices(state) end
   return (run_one(state, alone))
+end
+
+--- training_step of manual optimization, which does it all.
+function batch.run_manual(state)
+  local _ <close> = watch(state)
+  local _, outputs = training_step(state)
+  state.loop.outputs = outputs
+  scaling.end_batch(state)
+  local loss = type(outputs) == "table" and outputs.loss or outputs
+  if type(loss) == "userdata" then
+    check_loss(state, loss)
+    nonfinite.check_loss(state, loss, true)
+  end
+  state.loop.has_stepped = true
 end
 
 return batch

@@ -92,7 +92,7 @@ local function refuse(state, own_names, names_of)
   state.trainer.global_step = state.trainer.global_step - #queue -- they were counted as taken
   local own = {}
   local spoilt = first_spoilt(entry.suspects)
-  state.loop.window.spoilt = spoilt
+  state.loop.suspected.spoilt = spoilt
   local cause = rerun.cause(state, not spoilt and entry.kept or nil, function(optimizer)
     if #own == 0 then own = own_names(optimizer) end
   end)
@@ -134,7 +134,7 @@ end
 --- A batch that does not end its window has gradients whose norm is `norm`: it is kept until the
 --- host has heard that they are finite.
 function deferred.suspect(state, norm)
-  local check, window, left = checks(state), state.loop.window, {}
+  local check, window, left = checks(state), state.loop.suspected, {}
   for i, suspect in ipairs(window.suspects or {}) do
     local found = suspect.flag:poll()
     if found == nil and i == 1 and #window.suspects > AHEAD then found = suspect.flag:read() end
@@ -148,7 +148,7 @@ end
 --- Gives the step that is about to be taken what refuses it, and keeps its batch until that is
 --- known. `loss`: that of a step in which it is shown, which must be finite, too; else nil.
 function deferred.check(state, optimizer, norm, loss)
-  local check, window = checks(state), state.loop.window
+  local check, window = checks(state), state.loop.suspected
   local is_finite = c.isfinite(norm)
   if loss then is_finite = is_finite:logical_and(c.isfinite(loss):reshape(norm.shape)) end
   local found = is_finite:logical_not()

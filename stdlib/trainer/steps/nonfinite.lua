@@ -84,11 +84,22 @@ function nonfinite.look_in_window(state, optimizer)
   if looks_later(state, optimizer) then return end
   if not (state.ranks.many or state.ranks.slices) then
     nonfinite.allows(state, optimizer)
-  elseif not state.loop.window.spoilt then
+  elseif not state.loop.suspected.spoilt then
     local gradients = state.ranks.slices and slices.gradients(state)
       or gradients_of(optimizer.param_groups)
     if not finite.all(gradients) then rerun.keep_batch(state) end
   end
+end
+
+--- The next batch begins a window.
+function nonfinite.end_window(state)
+  local window = state.loop.suspected
+  window.spoilt, window.loss, window.kept, window.suspects = nil, nil, nil, nil
+end
+
+--- A batch of manual optimization begins.
+function nonfinite.begin_manual(state)
+  state.loop.suspected.kept, state.loop.suspected.loss = nil, nil
 end
 
 -- deferred.settle or deferred.poll.
@@ -138,7 +149,7 @@ function nonfinite.allows(state, optimizer, norm)
   local mode = state.trainer.options.nonfinite
   if mode == "allow" then return true end
   norm = norm or state.loop.around:grad_norm(optimizer, INF)
-  local loss = state.loop.window.loss
+  local loss = state.loop.suspected.loss
   if mode == "stop" and deferred.suits(state, optimizer, norm) then
     ask(state, deferred.poll)
     deferred.check(state, optimizer, norm, loss)
@@ -169,7 +180,7 @@ function nonfinite.check_loss(state, loss, now)
     return
   end
   if not now and not trainer.options.detect_anomaly and deferred.is_possible(state) then
-    state.loop.window.loss = loss:detach() -- looked at with its gradients
+    state.loop.suspected.loss = loss:detach() -- looked at with its gradients
   else
     refuse_loss(state, loss:item())
   end

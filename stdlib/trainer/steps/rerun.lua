@@ -31,7 +31,7 @@ end
 --- Keeps the running batch, whose gradients are not finite, until its window ends: it is the one
 --- that `cause` runs again.
 function rerun.keep_batch(state)
-  state.loop.window.spoilt = rerun.kept_batch(state)
+  state.loop.suspected.spoilt = rerun.kept_batch(state)
 end
 
 -- Makes `kept` the running batch; returns what makes the other one it again.
@@ -154,7 +154,7 @@ end
 local function own_cause(state, kept, look)
   local weights = weights_text(state.module)
   if weights then return weights end
-  local spoilt = not kept and state.loop.window and state.loop.window.spoilt
+  local spoilt = not kept and state.loop.suspected and state.loop.suspected.spoilt
   if not (kept or spoilt) then
     return cause_of_batch(state, state.progress.train_batches - 1, look)
   end

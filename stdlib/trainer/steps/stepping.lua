@@ -50,8 +50,8 @@ end
 
 local function may_step(state, optimizer)
   replicas.check_places(state)
-  if state.loop.window.stepping then
-    if state.loop.window.used == 0 then return false end -- there was no loss
+  if state.step_closure:is_open() then
+    if not state.window:has_loss() then return false end -- there was no loss
     return complete(state, optimizer)
   end
   if not state.automatic then
@@ -70,7 +70,7 @@ end
 
 -- An optimizer with a `step` of its own knows nothing of steps that are not to be taken.
 local function check_veto(state, optimizer)
-  if state.loop.window.stepping and state.loop.window.used == 0 then
+  if state.step_closure:is_open() and not state.window:has_loss() then
     for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
   else
     errors.blame("optimizer_step: %s overrides step: %s cannot skip it", errors.show(optimizer),
@@ -92,22 +92,20 @@ local function after(state, optimizer, taken)
   shared_gradients.stepped(state, optimizer)
   scaling.stepped(state, optimizer)
   if not taken then return end
-  local trainer, window = state.trainer, state.loop.window
+  local trainer = state.trainer
   state.loop.taken.steps = state.loop.taken.steps + 1
   trainer.global_step = trainer.global_step + 1
   call_after(state, optimizer)
   replicas.after_step(state)
-  if not window.stepping then return end
+  if not state.step_closure:is_open() then return end
   -- optimizer_step still has the number of the step that it makes, as in Lightning.
-  trainer.global_step, window.uncounted = trainer.global_step - 1, (window.uncounted or 0) + 1
+  trainer.global_step, state.loop.uncounted = trainer.global_step - 1, state.loop.uncounted + 1
 end
 
 --- Counts the steps that optimizer_step has made, when it has ended.
 function stepping.count(state)
-  local window = state.loop.window
-  if not (window and window.uncounted) then return end
-  state.trainer.global_step = state.trainer.global_step + window.uncounted
-  window.uncounted = nil
+  state.trainer.global_step = state.trainer.global_step + state.loop.uncounted
+  state.loop.uncounted = 0
 end
 
 -- A step of a batch that runs again changes nothing.
