@@ -8,7 +8,7 @@
 local DECLARED <const> = "stdlib/trainer/state.lua"
 local RECORDS <const> = { loop = true, data = true, ranks = true }
 -- Files that go through fields by their names.
-local BY_NAME <const> = { ["stdlib/trainer/steps/rerun.lua"] = true }
+local BY_NAME <const> = { ["stdlib/trainer/steps/nonfinite/Rerun.lua"] = true }
 
 local function lines_of(path)
   local file <close> = assert(io.open(path, "rb"))

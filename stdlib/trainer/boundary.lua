@@ -4,14 +4,14 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local interrupt = require "ltrain.core.interrupt"
-local late = require "ltrain.trainer.steps.late"
+local late = require "ltrain.trainer.steps.StepCount"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local ranges = require "ltrain.core.ranges"
 local record = require "ltrain.trainer.record"
 local results = require "ltrain.trainer.logged.results"
-local writing = require "ltrain.trainer.saving.writing"
+local writing = require "ltrain.trainer.saving.pending_writes"
 
 local boundary = {}
 

@@ -9,13 +9,13 @@ local batch = require "ltrain.trainer.steps.batch"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
-local late = require "ltrain.trainer.steps.late"
+local late = require "ltrain.trainer.steps.StepCount"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
-local rerun = require "ltrain.trainer.steps.rerun"
-local scaling = require "ltrain.trainer.steps.scaling"
+local rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
+local scaling = require "ltrain.trainer.steps.LossScaling"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
-local stepping = require "ltrain.trainer.steps.stepping"
+local stepping = require "ltrain.trainer.steps.OptimizerSteps"
 
 local optimize = {}
 

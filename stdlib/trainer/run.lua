@@ -34,7 +34,7 @@ local notices = require "ltrain.trainer.ranks.notices"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 local walk = require "ltrain.core.walk"
-local writing = require "ltrain.trainer.saving.writing"
+local writing = require "ltrain.trainer.saving.pending_writes"
 
 local run = {}
 

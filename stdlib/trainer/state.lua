@@ -15,7 +15,7 @@ local function new_loop()
     sanity = false, -- fit_loop: whether validation is the check before training
     epochs = nil, -- fit_loop: how many this fit has begun
     pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
-    results = nil, -- fit_loop, eval_loop, run, steps/rerun: what self:log gathers in this pass
+    results = nil, -- fit_loop, eval_loop, run, steps/nonfinite/Rerun: what self:log gathers in this pass
     evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
     predicted = nil, -- predict_loop: batches of the loaders before this one
@@ -26,31 +26,31 @@ local function new_loop()
     reported = false, -- logged/metrics: name -> that some ranks did not log it, or logged nan
 
     -- The batch.
-    batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/rerun: for steps
+    batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/nonfinite/Rerun: for steps
     batch_idx = nil, -- fit_loop, eval_loop, predict_loop: its number in the epoch, from 0
     batch_count = false, -- loop, data/batches, steps/batch: its samples; -1: unknown
     slice_batches = false, -- fit_loop: those of this rank's slices (deterministic = "world")
     outside = false, -- fit_loop: whether other ranks have a sample in this step, and this one none
     outputs = false, -- loop, eval_loop, steps/batch: what its step returned
-    in_batch = false, -- fit_loop, steps/late, saving/moment: global_step before it; nil: done
+    in_batch = false, -- fit_loop, steps/StepCount, saving/ResumePoint: global_step before it; nil: done
 
     -- The window of an optimizer step.
-    random_before = nil, -- optimize, steps/rerun: where draws stood before training_step
+    random_before = nil, -- optimize, steps/nonfinite/Rerun: where draws stood before training_step
     suspected = nil, -- optimize: of the window, what may be not finite
-    uncounted = 0, -- optimize, steps/stepping: steps that optimizer_step has made, while it runs
+    uncounted = 0, -- optimize, steps/OptimizerSteps: steps that optimizer_step has made, while it runs
     has_stepped = false, -- steps/batch: whether a training_step has returned a loss
-    updating = false, -- steps/stepping: whether an optimizer changes weights now
-    held = nil, -- steps/stepping, steps/late: optimizer -> its own `step`, and whether it is usual
-    held_count = nil, -- steps/stepping: how many
-    around = nil, -- steps/stepping: what optimizers ask of the strategy
-    check = false, -- steps/deferred: of the last steps, whose gradients the device looks at
-    warned_nonfinite = false, -- steps/nonfinite, steps/late: that a step was not taken
-    unscaled = nil, -- steps/scaling: optimizer -> "unscaled" or "stepped" since the scale's update
-    taken = nil, -- steps/late: {steps, counted}: how many the batch has taken, as far as known
-    unsettled = false, -- steps/late: the optimizers some of whose steps may have been left out
-    look = nil, -- steps/rerun, steps/stepping: asked for gradients while a batch runs again
-    rerunning = false, -- steps/rerun: whether a batch runs again to find what made a NaN
-    loss_is_finite = false, -- steps/rerun: of the batch that runs again
+    updating = false, -- steps/OptimizerSteps: whether an optimizer changes weights now
+    held = nil, -- steps/OptimizerSteps, steps/StepCount: optimizer -> its own `step`, and whether it is usual
+    held_count = nil, -- steps/OptimizerSteps: how many
+    around = nil, -- steps/OptimizerSteps: what optimizers ask of the strategy
+    check = false, -- steps/nonfinite/DeferredChecks: of the last steps, whose gradients the device looks at
+    warned_nonfinite = false, -- steps/nonfinite/init, steps/StepCount: that a step was not taken
+    unscaled = nil, -- steps/LossScaling: optimizer -> "unscaled" or "stepped" since the scale's update
+    taken = nil, -- steps/StepCount: {steps, counted}: how many the batch has taken, as far as known
+    unsettled = false, -- steps/StepCount: the optimizers some of whose steps may have been left out
+    look = nil, -- steps/nonfinite/Rerun, steps/OptimizerSteps: asked for gradients while a batch runs again
+    rerunning = false, -- steps/nonfinite/Rerun: whether a batch runs again to find what made a NaN
+    loss_is_finite = false, -- steps/nonfinite/Rerun: of the batch that runs again
 
     -- The parameters.
     parameters = nil, -- steps/parameters: those that the optimizers were made for
@@ -58,8 +58,8 @@ local function new_loop()
     parameters_made = nil, -- ranks/replicas: the count of lt.parameter when they were walked
 
     -- What a checkpoint holds.
-    before = false, -- saving/moment, fit_loop: the moment before the batch, for a save on exception
-    keeps_moments = false, -- saving/moment: whether some callback saves then
+    before = false, -- saving/ResumePoint, fit_loop: the moment before the batch, for a save on exception
+    keeps_moments = false, -- saving/ResumePoint: whether some callback saves then
     random = false, -- boundary: where draws stood before the read that is under way
   }
 end
@@ -153,7 +153,7 @@ return function(trainer, fn, module, fit_args)
     resumed_from = nil, -- saving/resume: its path, where it is a link that of the file
     saves = false, -- boundary: files that were asked for, for the next boundary
     save = false, -- boundary: what Ctrl-C in a read calls
-    writing = false, -- saving/writing: files that are on their way
+    writing = false, -- saving/pending_writes: files that are on their way
     saved_path = false, -- boundary: the last file that is whole
     interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
   }

@@ -6,15 +6,15 @@ local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local late = require "ltrain.trainer.steps.late"
+local late = require "ltrain.trainer.steps.StepCount"
 local modes = require "ltrain.trainer.saving.modes"
-local moment = require "ltrain.trainer.saving.moment"
+local moment = require "ltrain.trainer.saving.ResumePoint"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local walk = require "ltrain.core.walk"
-local whole = require "ltrain.trainer.saving.whole"
+local whole = require "ltrain.trainer.saving.checkpoint_parts"
 
 local checkpoint = {}
 

@@ -9,7 +9,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
-local scaling = require "ltrain.trainer.steps.scaling"
+local scaling = require "ltrain.trainer.steps.LossScaling"
 
 local StepClosure = {}
 StepClosure.__index = StepClosure

@@ -6,7 +6,7 @@ local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local overrides = require "ltrain.trainer.setup.overrides"
-local scaling = require "ltrain.trainer.steps.scaling"
+local scaling = require "ltrain.trainer.steps.LossScaling"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local batch = {}

@@ -1,4 +1,4 @@
---- stdlib/trainer/saving/moment.lua: where a run stands, as a checkpoint keeps it.
+--- stdlib/trainer/saving/ResumePoint.lua: where a run stands, as a checkpoint keeps it.
 --
 -- A file resumes exactly from between two batches. A batch that fails has changed things by then:
 -- buffers, gradients, metrics, counters. For a callback that saves on exceptions (its
@@ -13,7 +13,7 @@ local modes = require "ltrain.trainer.saving.modes"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local tree = require "ltrain.core.tree"
-local whole = require "ltrain.trainer.saving.whole"
+local whole = require "ltrain.trainer.saving.checkpoint_parts"
 
 local moment = {}
 

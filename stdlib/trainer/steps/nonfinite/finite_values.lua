@@ -1,4 +1,4 @@
---- stdlib/trainer/steps/finite.lua: whether numbers and tensors are finite.
+--- stdlib/trainer/steps/nonfinite/finite_values.lua: whether numbers and tensors are finite.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 

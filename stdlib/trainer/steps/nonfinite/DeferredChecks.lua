@@ -1,5 +1,5 @@
---- stdlib/trainer/steps/deferred.lua: whether a step's gradients are finite, on an asynchronous
--- device: the device knows it at once, the host a few steps later.
+--- stdlib/trainer/steps/nonfinite/DeferredChecks.lua: whether a step's gradients are finite, on
+--- an asynchronous device: the device knows it at once, the host a few steps later.
 --
 -- The device leaves out a step whose gradients are not finite, and all that follow. Of each step a
 -- flag is on its way to the host, which looks at what has arrived when the next step comes and
@@ -10,10 +10,10 @@
 -- said, too.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local finite = require "ltrain.trainer.steps.finite"
+local finite = require "ltrain.trainer.steps.nonfinite.finite_values"
 local left_out = require "ltrain.optim.left_out"
 local loop = require "ltrain.trainer.loop"
-local rerun = require "ltrain.trainer.steps.rerun"
+local rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
 
 local deferred = {}
 

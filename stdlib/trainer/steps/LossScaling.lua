@@ -1,10 +1,10 @@
---- stdlib/trainer/steps/scaling.lua: fits whose precision has a GradScaler ("16-mixed").
+--- stdlib/trainer/steps/LossScaling.lua: fits whose precision has a GradScaler ("16-mixed").
 --
 -- The loss of each backward is scaled; before the hooks and the clipping of a step its gradients
 -- are unscaled; a step whose gradients have overflowed is left out, and counts nowhere. Of several
 -- ranks all find the same: what one has is in the sum of all.
 local errors = require "ltrain.core.errors"
-local late = require "ltrain.trainer.steps.late"
+local late = require "ltrain.trainer.steps.StepCount"
 
 local scaling = {}
 

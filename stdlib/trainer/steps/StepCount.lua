@@ -1,5 +1,5 @@
---- stdlib/trainer/steps/late.lua: steps of a fit that the device leaves out by itself
---- (precision = "16-mixed", nonfinite = "skip"), and the Trainer hears of it some steps later.
+--- stdlib/trainer/steps/StepCount.lua: steps of a fit that the device leaves out by
+--- itself (precision = "16-mixed", nonfinite = "skip"), of which the Trainer hears some steps later.
 --
 -- Until then counters and schedulers of steps count them as taken (optim/left_out.lua); what is
 -- shown, saved or decided by a count is settled first, which waits. Where a hook or a scheduler of

@@ -1,4 +1,4 @@
---- stdlib/trainer/saving/whole.lua: whether a rank alone has all that a file is to hold.
+--- stdlib/trainer/saving/checkpoint_parts.lua: whether a rank alone has all that a file is to hold.
 --
 -- A strategy may have ranks hold different things: a share of an optimizer's state, weights of
 -- their own. A file of such a run takes all ranks, which a rank that has failed cannot ask any

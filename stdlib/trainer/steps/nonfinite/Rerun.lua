@@ -1,5 +1,5 @@
---- stdlib/trainer/steps/rerun.lua: runs a batch again to find which operation made the first value
---- that is not finite.
+--- stdlib/trainer/steps/nonfinite/Rerun.lua: runs a batch again to find which operation made the
+--- first value that is not finite.
 --
 -- The batch runs with the random numbers that it had, and no optimizer steps in it: in manual
 -- optimization they have as long as the others the weights of the end. Buffers (the
@@ -9,7 +9,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local finite = require "ltrain.trainer.steps.finite"
+local finite = require "ltrain.trainer.steps.nonfinite.finite_values"
 local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.logged.results"
 local tree = require "ltrain.core.tree"

@@ -1,4 +1,4 @@
---- stdlib/trainer/saving/writing.lua: checkpoints of a device that are on their way to their files.
+--- stdlib/trainer/saving/pending_writes.lua: checkpoints of a device that are not in their files yet.
 --
 -- Such a checkpoint is copied to the host behind the step that asked for it, and written by a
 -- helper thread; the fit goes on. What follows a file (its callbacks, the removal of older ones)

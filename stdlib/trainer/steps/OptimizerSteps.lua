@@ -1,4 +1,4 @@
---- stdlib/trainer/steps/stepping.lua: what surrounds each step of an optimizer in a fit.
+--- stdlib/trainer/steps/OptimizerSteps.lua: what surrounds each step of an optimizer in a fit.
 --
 -- While a fit runs, `step` of its optimizers is the one made here, whoever calls it and whatever
 -- class they are of: after the closure, before weights change, come the hooks, clipping and the
@@ -16,7 +16,7 @@ local notices = require "ltrain.trainer.ranks.notices"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.ranks.replicas"
-local scaling = require "ltrain.trainer.steps.scaling"
+local scaling = require "ltrain.trainer.steps.LossScaling"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 
 local stepping = {}

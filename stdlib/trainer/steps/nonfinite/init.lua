@@ -1,21 +1,21 @@
---- stdlib/trainer/steps/nonfinite.lua: steps whose gradients are not finite are not taken, and
+--- stdlib/trainer/steps/nonfinite/init.lua: steps whose gradients are not finite are not taken, and
 --- weights that are not finite are not saved.
 --
 -- The strategy's grad_norm of an optimizer before each of its steps; where gradients were clipped
 -- by their norm, that norm says it. It is finite on all ranks or on none: they have the same
 -- answer.
 local c = require "ltrain.c"
-local deferred = require "ltrain.trainer.steps.deferred"
+local deferred = require "ltrain.trainer.steps.nonfinite.DeferredChecks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local finite = require "ltrain.trainer.steps.finite"
+local finite = require "ltrain.trainer.steps.nonfinite.finite_values"
 local gradients_of = require "ltrain.core.gradients_of"
-local late = require "ltrain.trainer.steps.late"
+local late = require "ltrain.trainer.steps.StepCount"
 local left_out = require "ltrain.optim.left_out"
 local loop = require "ltrain.trainer.loop"
-local rerun = require "ltrain.trainer.steps.rerun"
-local scaling = require "ltrain.trainer.steps.scaling"
+local rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
+local scaling = require "ltrain.trainer.steps.LossScaling"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local nonfinite = {}
