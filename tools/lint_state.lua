@@ -92,6 +92,7 @@ local function check_file(fail, path, records)
   for line in lines_of(path) do
     number = number + 1
     local code = line:gsub("^%s*%-%-.*", ""):gsub("%s%-%-%s.*", ""):gsub('"[^"]*"', '""')
+    code = code:gsub("self%._state%f[^%w_]", "state")
     if code == "end" then names = { state = own } end
     each_access(code, names, records.run, function(record, field, before, rest)
       if record == "object" then

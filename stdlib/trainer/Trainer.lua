@@ -28,7 +28,6 @@ local console = require "ltrain.core.console"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local fit_args = require "ltrain.trainer.setup.fit_args"
-local late = require "ltrain.trainer.steps.StepCount"
 local media = require "ltrain.trainer.logged.media"
 local old_options = require "ltrain.compat.options"
 local optimize = require "ltrain.trainer.optimize"
@@ -40,9 +39,8 @@ local properties = require "ltrain.trainer.properties"
 local results = require "ltrain.trainer.logged.results"
 local run = require "ltrain.trainer.run"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
-local scaling = require "ltrain.trainer.steps.LossScaling"
 local walk = require "ltrain.core.walk"
-local whole = require "ltrain.trainer.saving.checkpoint_parts"
+local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 
 local sessions <const> = c.runtime.frames.sessions
 
@@ -214,7 +212,7 @@ function Trainer:request_checkpoint(path, save_options, after)
   local o = config.check(save_options, REQUEST, "request_checkpoint")
   config.argument(path, "string", "request_checkpoint", "the path")
   if not self.running then errors.blame("request_checkpoint: nothing is running") end
-  if not o.agreed then whole.check_request(self.running, o.weights_only) end
+  if not o.agreed then checkpoint_parts.check_request(self.running, o.weights_only) end
   boundary.request_save(self.running, path, o, after)
 end
 
@@ -260,7 +258,7 @@ end
 --- scale of the loss. Otherwise its `step` or `clip_gradients` does this, once per step.
 function Trainer:unscale_gradients(optimizer)
   if not self.running then errors.blame("unscale_gradients: fit is not running") end
-  scaling.unscale(self.running, optimizer)
+  self.running.scaling:unscale(optimizer)
 end
 
 local function is_due(self, every)
@@ -280,7 +278,7 @@ end
 --- "16-mixed", nonfinite = "skip"): until then global_step and step-wise schedulers may be up to
 --- four steps ahead. Returns global_step.
 function Trainer:settle_steps()
-  if self.running then late.settle(self.running) end
+  if self.running then self.running.step_count:settle() end
   return self.global_step
 end
 

@@ -4,14 +4,12 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local interrupt = require "ltrain.core.interrupt"
-local late = require "ltrain.trainer.steps.StepCount"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
-local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local ranges = require "ltrain.core.ranges"
 local record = require "ltrain.trainer.record"
 local results = require "ltrain.trainer.logged.results"
-local writing = require "ltrain.trainer.saving.pending_writes"
+local pending_writes = require "ltrain.trainer.saving.pending_writes"
 
 local boundary = {}
 
@@ -65,7 +63,7 @@ local function write_requested(state, where)
     local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
       weights_only = options.weights_only, later = true })
     if saving then
-      writing.add(state, saving, save.after)
+      pending_writes.add(state, saving, save.after)
     elseif state.trainer.is_global_zero then
       for _, after in ipairs(save.after) do after() end
     end
@@ -80,7 +78,7 @@ local function save_interrupted(state)
   if trainer.options.enable_checkpointing == false then return nil end
   -- In mid-validation: it will be done again, from its start.
   if state.loop.results ~= trainer.train_results then results.reset(state.loop.results) end
-  local refusal = nonfinite.why_not_saved(state) -- the same on all ranks
+  local refusal = state.nonfinite:why_not_saved() -- the same on all ranks
   if refusal then
     trainer:warn("interrupted: " .. refusal)
     return nil
@@ -104,11 +102,11 @@ local function read_batch(state, pass)
   if state.ranks.many then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end
-  state.loop.random = c.runtime.rng_state() -- a sample that is being read has a seed of its own
+  state.resume_point:begin_read() -- a sample that is being read has a seed of its own
   interrupt.allow(state.save)
   local _ <close> = until_read
   local batch, index, is_last = loaders.next(pass)
-  state.loop.random = false
+  state.resume_point:end_read()
   return batch, index, is_last
 end
 
@@ -155,13 +153,13 @@ end
 --- Between two batches ("batch", "eval") or epochs ("epoch").
 function boundary.reached(state, where)
   if call.is_stale(state) then call.resolve(state) end
-  if state.writing then writing.poll(state) end
+  if state.pending_writes then pending_writes.poll(state) end
   if where == "eval" then
     if state.ranks.many then agree.step(state, 0, 0) end
     listen(state)
   else
     listen(state)
-    late.poll(state)
+    state.step_count:poll()
     loop.between(where, state.progress.train_batches)
     write_requested(state, where)
   end

@@ -62,11 +62,11 @@ local function run_batch(state, names, batch, index, loader_idx)
   results.begin_batch(state.loop.results, batch ~= false)
   loop.begin_batch(state, "eval", progress.eval_batches)
   progress.eval_batches = progress.eval_batches + 1
-  state.loop.batch_idx = index
+  loop.set_batch(state, false, index)
   if batch then -- false: other ranks have a sample in this step, this one has none
     agree.enter(state)
     batch = batches.transfer(state, batch, loader_idx)
-    state.loop.batch = batch
+    loop.set_batch(state, batch)
     call.hook(state, names.batch_start, batch, index, loader_idx)
     state.loop.outputs = call.step(state, names.step, batch, index, loader_idx)
     call.hook(state, names.batch_end, state.loop.outputs, batch, index, loader_idx)
@@ -149,7 +149,8 @@ end
 local until_run <const> = { __close = function(outer)
   local state = outer.state
   local found = state.loop.results
-  state.loop.results, state.loop.batch_idx = outer.results, outer.batch_idx
+  state.loop.results = outer.results
+  loop.set_batch(state, false, outer.batch_idx)
   loop.set_stage(state, outer.stage)
   results.reset(found)
 end }

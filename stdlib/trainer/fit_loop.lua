@@ -11,11 +11,8 @@ local call = require "ltrain.trainer.call"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local metrics = require "ltrain.trainer.logged.metrics"
-local late = require "ltrain.trainer.steps.StepCount"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
-local moment = require "ltrain.trainer.saving.ResumePoint"
-local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
@@ -24,10 +21,7 @@ local record = require "ltrain.trainer.record"
 local position = require "ltrain.trainer.data.position"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local results = require "ltrain.trainer.logged.results"
-local scaling = require "ltrain.trainer.steps.LossScaling"
-local stepping = require "ltrain.trainer.steps.OptimizerSteps"
 local sources = require "ltrain.trainer.data.sources"
-local notices = require "ltrain.trainer.ranks.notices"
 local walk = require "ltrain.core.walk"
 
 local fit_loop = {}
@@ -62,7 +56,7 @@ local function finish_validation(state)
 end
 
 local function validate(state)
-  nonfinite.settle(state)
+  state.nonfinite:settle()
   sources.load_val_due(state)
   if not sources.validates(state) then return end -- the hook gave none
   if state.window:is_empty() and state.hooks.on_validation_model_zero_grad then
@@ -80,7 +74,7 @@ local function log_row(state)
   if not state.trainer:logs_this_step() then return end
   local row = metrics.step_row(state)
   if not row then return end
-  nonfinite.settle_shown(state)
+  state.nonfinite:settle_shown()
   metrics.log(state, row, state.progress.stepped)
 end
 
@@ -88,11 +82,11 @@ end
 local function step_schedulers(state, pending)
   if not state.automatic then return end
   if pending.stepped and #state.schedulers > 0 then
-    late.move_schedulers(state, optimizers.step_schedulers, state, "step", false,
+    state.step_count:move_schedulers(optimizers.step_schedulers, state, "step", false,
       state.progress.stepped + 1)
   end
   if pending.is_last then
-    if #state.schedulers > 0 then late.settle(state) end
+    if #state.schedulers > 0 then state.step_count:settle() end
     optimizers.step_schedulers(state, "epoch", false, state.trainer.current_epoch + 1)
   end
   pending.schedules = nil
@@ -106,7 +100,7 @@ local function end_step(state, index, is_last, stepped, ended)
   pending.logs, pending.validated = ended, nil
   pending.eval_batches, pending.eval_rows = progress.eval_batches, progress.eval_rows
   progress.pending = pending
-  moment.pass(state)
+  state.resume_point:end_batch()
 end
 
 -- What follows a batch: validation, and what depends on it. `pending` says that it is still to be
@@ -123,7 +117,7 @@ local function after_batch(state)
   if state.automatic and pending.stepped and #state.schedulers > 0 then
     optimizers.step_schedulers(state, "step", true, progress.stepped + 1)
   end
-  if pending.stepped then late.count_batch(state) end
+  if pending.stepped then state.step_count:end_batch() end
   progress.pending = nil
 end
 
@@ -140,13 +134,14 @@ end
 -- when the step is left out, on all ranks.
 local function begin_batch(state, batch, index)
   local current, slices = state.loop, state.ranks.slices
-  current.batch_idx, current.slice_batches = index, slices and batch
+  loop.set_batch(state, false, index)
+  current.slice_batches = slices and batch
   if slices then batch = first_of(batch) end
   current.outside = batch == false
   local leaves = false
   if batch then
     if not slices then batch = batches.transfer(state, batch, 1) end
-    current.batch = batch
+    loop.set_batch(state, batch)
     leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
   end
   return not agree.leaves(state, leaves)
@@ -157,16 +152,17 @@ local function run_batch(state, batch, index, is_last)
   local trainer, progress, current = state.trainer, state.progress, state.loop
   trainer.is_last_batch = is_last
   results.begin_batch(current.results, batch ~= false)
-  late.begin_batch(state)
+  state.step_count:begin_batch()
   loop.begin_batch(state, "train", progress.train_batches)
   agree.enter(state)
   if not begin_batch(state, batch, index) then
     agree.leave(state)
-    progress.left_out, progress.is_last, current.before = true, is_last, false
+    progress.left_out, progress.is_last = true, is_last
+    state.resume_point:forget()
     return false
   end
   progress.train_batches = progress.train_batches + 1
-  current.in_batch = trainer.global_step
+  state.resume_point:begin_batch()
   local stepped, ended = optimize.batch(state, is_last)
   end_step(state, index, is_last, stepped, ended)
   step_schedulers(state, progress.pending)
@@ -222,7 +218,7 @@ local function run_batches(state)
   local _ <close> = closing
   if progress.pending then finish_batch(state) end
   while not state.stopping:ends_epoch() do
-    moment.keep(state)
+    state.resume_point:keep()
     local batch, index, is_last = boundary.next(state, pass)
     if batch == nil then
       trainer.is_last_batch = true
@@ -238,15 +234,6 @@ local function run_batches(state)
     if not continues or is_last then return true end
   end
   return state.data.train.count == progress.batch
-end
-
--- Ranks have left out the same steps.
-local function report_nonfinite(state)
-  local progress, trainer = state.progress, state.trainer
-  local count = progress.nonfinite or 0
-  if count == 0 then return end
-  notices.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite%s")
-    :format(trainer.current_epoch, count, count == 1 and "" or "s", scaling.text(state)))
 end
 
 local function report_skipped(state)
@@ -267,10 +254,10 @@ end
 
 local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
-  state.loop.before = false
-  nonfinite.settle(state)
+  state.resume_point:forget()
+  state.nonfinite:settle()
   report_skipped(state)
-  report_nonfinite(state)
+  state.step_count:report()
   metrics.publish(state)
   call.begin_saving(state, "on_train_epoch_end")
   call.hook(state, "on_train_epoch_end")
@@ -296,7 +283,7 @@ end
 
 local function begin_epoch(state)
   local progress = state.progress
-  moment.keep(state)
+  state.resume_point:keep()
   sources.reload_train(state)
   parameters.check(state, "at the start of an epoch")
   call.resolve(state)
@@ -428,7 +415,7 @@ local function train(state)
   report_modes(state)
   loop.between(state.progress.in_epoch and "batch" or "epoch", state.progress.train_batches)
   begin_results(state)
-  moment.prepare(state)
+  state.resume_point:prepare()
   loop.set_stage(state, "train")
   call.hook(state, "on_train_start")
   while not is_done(state) do run_epoch(state) end
@@ -451,9 +438,10 @@ end
 function fit_loop.fail(state)
   local trainer = state.trainer
   state.failed = true
-  stepping.count(state)
-  if state.loop.in_batch and state.automatic and trainer.global_step > state.loop.in_batch then
+  state.step_count:end_step()
+  if state.automatic and state.resume_point:has_stepped() then
     state.window:close()
+    state.nonfinite:end_window()
     end_step(state, state.loop.batch_idx, trainer.is_last_batch, true, true)
   end
 end

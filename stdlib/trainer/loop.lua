@@ -94,10 +94,17 @@ function loop.read_part(part)
   set_position(STREAM[being_read.kind] + READING + PART * part, being_read.count)
 end
 
+--- The running batch, and its number in the epoch (from 0; nil: as before), for all that asks.
+function loop.set_batch(state, batch, index)
+  local current = state.loop
+  current.batch, current.batch_count = batch, false
+  current.batch_idx = index or current.batch_idx
+end
+
 --- Forgets the batch.
 function loop.drop_batch(state)
-  local current = state.loop
-  current.batch, current.outputs, current.batch_count = false, false, false
+  loop.set_batch(state, false)
+  state.loop.outputs = false
 end
 
 --- Forgets the batch and lets the collector run.

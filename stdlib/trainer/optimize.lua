@@ -2,6 +2,7 @@
 --
 -- The last batch of a window (steps/Window.lua) runs within optimizer_step, when the closure is
 -- called; the ones before add their gradients.
+local OptimizerSteps = require "ltrain.trainer.steps.OptimizerSteps"
 local StepClosure = require "ltrain.trainer.steps.StepClosure"
 local Window = require "ltrain.trainer.steps.Window"
 local agree = require "ltrain.trainer.ranks.agree"
@@ -9,13 +10,8 @@ local batch = require "ltrain.trainer.steps.batch"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
-local late = require "ltrain.trainer.steps.StepCount"
-local nonfinite = require "ltrain.trainer.steps.nonfinite"
-local rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
-local scaling = require "ltrain.trainer.steps.LossScaling"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
-local stepping = require "ltrain.trainer.steps.OptimizerSteps"
 
 local optimize = {}
 
@@ -23,49 +19,41 @@ local optimize = {}
 -- counted, and in manual optimization announced by the hook.
 function optimize.prepare(state)
   state.window, state.step_closure = Window.new(state), StepClosure.new(state)
-  state.loop.random_before = {}
   shared_gradients.prepare(state)
-  state.loop.suspected, state.loop.uncounted = {}, 0
-  late.begin_batch(state)
-  scaling.prepare(state)
-  stepping.prepare(state)
+  state.optimizer_steps = OptimizerSteps.new(state)
 end
 
 --- Lets go of the optimizers when the fit is over.
 function optimize.release(state)
   slices.release(state)
-  stepping.release(state)
-end
-
-local function step_optimizer(state)
-  state.step_closure:step()
-  stepping.count(state)
-  return late.has_stepped(state)
+  if state.optimizer_steps then state.optimizer_steps:release() end
 end
 
 -- A batch that does not end its window.
 local function gather(state)
   batch.run(state, false)
   local optimizer = state.optimizers[1]
-  if optimizer then nonfinite.look_in_window(state, optimizer) end
+  if optimizer then state.nonfinite:check_in_window(optimizer) end
 end
 
 -- Automatic optimization of the running batch.
 local function automatic(state, is_last)
   local window, optimizer, steps = state.window, state.optimizers[1], false
   if not window:ends(is_last) then
-    c.runtime.rng_get(state.loop.random_before)
+    state.nonfinite:begin_step()
     gather(state)
     window:add_batch()
     return false, false
   elseif optimizer then
-    steps = step_optimizer(state)
+    state.step_closure:step()
+    state.step_count:end_step()
+    steps = state.step_count:has_stepped()
   else
     batch.run(state, window:is_empty())
     if state.ranks.many then agree.step(state, 0, 0) end
   end
   window:close()
-  nonfinite.end_window(state)
+  state.nonfinite:end_window()
   return steps, true
 end
 
@@ -78,11 +66,11 @@ local function manual(state)
       state.trainer.global_rank)
   end
   state.window:begin_manual()
-  nonfinite.begin_manual(state)
-  c.runtime.rng_get(state.loop.random_before)
+  state.nonfinite:end_window()
+  state.nonfinite:begin_step()
   batch.run_manual(state)
   if state.ranks.many then agree.step(state, 0, 0) end
-  return late.has_stepped(state), true
+  return state.step_count:has_stepped(), true
 end
 
 -- A script may change from one to the other between batches.
@@ -115,7 +103,7 @@ end
 function optimize.batch(state, is_last)
   local is_automatic = state.module.automatic_optimization
   if is_automatic ~= state.automatic then change_mode(state, is_automatic) end
-  stepping.refresh(state)
+  state.optimizer_steps:refresh()
   if is_automatic then return automatic(state, is_last) end
   return manual(state)
 end
@@ -126,11 +114,12 @@ function optimize.manual_backward(state, loss, ...)
     errors.blame("manual_backward: the loss must be a tensor of one element: got %s",
       errors.show(loss))
   end
-  if state.loop.rerunning then
-    rerun.note_loss(state, loss)
+  local rerun = state.nonfinite:rerun()
+  if rerun then
+    rerun:note_loss(loss)
     return call.method(state, "backward", loss, ...)
   end
-  nonfinite.check_loss(state, loss)
+  state.nonfinite:check_loss(loss)
   local weight = 1.0
   if state.ranks.many then
     weight = state.window:weight_of()

@@ -29,7 +29,7 @@ end
 local function run_batch(state, batch, index, loader_idx)
   loop.begin_batch(state, "predict", state.loop.predicted + index)
   batch = batches.transfer(state, batch, loader_idx)
-  state.loop.batch, state.loop.batch_idx = batch, index
+  loop.set_batch(state, batch, index)
   call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
   local outputs = call.step(state, "predict_step", batch, index, loader_idx)
   call.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)

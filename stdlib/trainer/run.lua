@@ -34,7 +34,7 @@ local notices = require "ltrain.trainer.ranks.notices"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 local walk = require "ltrain.core.walk"
-local writing = require "ltrain.trainer.saving.pending_writes"
+local pending_writes = require "ltrain.trainer.saving.pending_writes"
 
 local run = {}
 
@@ -292,7 +292,7 @@ local function close(state, err)
   c.dist.end_step()
   collectives.use(nil)
   local trainer = state.trainer
-  local unwritten = writing.leave(state)
+  local unwritten = pending_writes.leave(state)
   if unwritten then trainer:warn(unwritten) end
   if not state.finished then break_off(state) end
   if err ~= nil then
@@ -366,7 +366,7 @@ local function run_as_rank(state, ckpt_path)
   record.begin(state)
   c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)
-  writing.settle(state)
+  pending_writes.settle(state)
   if fn == "fit" then
     call.hook(state, "on_fit_end")
     ranks.report_waiting(state)

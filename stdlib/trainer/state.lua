@@ -5,6 +5,10 @@
 -- (tools/lint_state.lua). Fields that begin as nil are set once, when what they are of begins; what
 -- comes and goes is false when it is not there: a key of a table that comes and goes has the table
 -- rebuilt from time to time. Of an object only methods are used: its fields are its own.
+local LossScaling = require "ltrain.trainer.steps.LossScaling"
+local NonfiniteChecks = require "ltrain.trainer.steps.nonfinite"
+local ResumePoint = require "ltrain.trainer.saving.ResumePoint"
+local StepCount = require "ltrain.trainer.steps.StepCount"
 local Stopping = require "ltrain.trainer.fit.Stopping"
 local ValidationSchedule = require "ltrain.trainer.fit.ValidationSchedule"
 
@@ -15,7 +19,7 @@ local function new_loop()
     sanity = false, -- fit_loop: whether validation is the check before training
     epochs = nil, -- fit_loop: how many this fit has begun
     pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
-    results = nil, -- fit_loop, eval_loop, run, steps/nonfinite/Rerun: what self:log gathers in this pass
+    results = nil, -- fit_loop, eval_loop, run, steps/nonfinite/Rerun: what self:log gathers
     evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
     predicted = nil, -- predict_loop: batches of the loaders before this one
@@ -26,31 +30,15 @@ local function new_loop()
     reported = false, -- logged/metrics: name -> that some ranks did not log it, or logged nan
 
     -- The batch.
-    batch = false, -- loop, fit_loop, eval_loop, predict_loop, steps/batch, steps/nonfinite/Rerun: for steps
-    batch_idx = nil, -- fit_loop, eval_loop, predict_loop: its number in the epoch, from 0
-    batch_count = false, -- loop, data/batches, steps/batch: its samples; -1: unknown
-    slice_batches = false, -- fit_loop: those of this rank's slices (deterministic = "world")
-    outside = false, -- fit_loop: whether other ranks have a sample in this step, and this one none
+    batch = false, -- loop: as its hooks get it
+    batch_idx = nil, -- loop: its number in the epoch, from 0
+    batch_count = false, -- loop, data/batches: its samples; -1: unknown
+    slice_batches = false, -- fit_loop, steps/nonfinite/Rerun: those of the slices of this rank
+    outside = false, -- fit_loop, steps/nonfinite/Rerun: whether only other ranks have a sample
     outputs = false, -- loop, eval_loop, steps/batch: what its step returned
-    in_batch = false, -- fit_loop, steps/StepCount, saving/ResumePoint: global_step before it; nil: done
 
     -- The window of an optimizer step.
-    random_before = nil, -- optimize, steps/nonfinite/Rerun: where draws stood before training_step
-    suspected = nil, -- optimize: of the window, what may be not finite
-    uncounted = 0, -- optimize, steps/OptimizerSteps: steps that optimizer_step has made, while it runs
     has_stepped = false, -- steps/batch: whether a training_step has returned a loss
-    updating = false, -- steps/OptimizerSteps: whether an optimizer changes weights now
-    held = nil, -- steps/OptimizerSteps, steps/StepCount: optimizer -> its own `step`, and whether it is usual
-    held_count = nil, -- steps/OptimizerSteps: how many
-    around = nil, -- steps/OptimizerSteps: what optimizers ask of the strategy
-    check = false, -- steps/nonfinite/DeferredChecks: of the last steps, whose gradients the device looks at
-    warned_nonfinite = false, -- steps/nonfinite/init, steps/StepCount: that a step was not taken
-    unscaled = nil, -- steps/LossScaling: optimizer -> "unscaled" or "stepped" since the scale's update
-    taken = nil, -- steps/StepCount: {steps, counted}: how many the batch has taken, as far as known
-    unsettled = false, -- steps/StepCount: the optimizers some of whose steps may have been left out
-    look = nil, -- steps/nonfinite/Rerun, steps/OptimizerSteps: asked for gradients while a batch runs again
-    rerunning = false, -- steps/nonfinite/Rerun: whether a batch runs again to find what made a NaN
-    loss_is_finite = false, -- steps/nonfinite/Rerun: of the batch that runs again
 
     -- The parameters.
     parameters = nil, -- steps/parameters: those that the optimizers were made for
@@ -58,9 +46,6 @@ local function new_loop()
     parameters_made = nil, -- ranks/replicas: the count of lt.parameter when they were walked
 
     -- What a checkpoint holds.
-    before = false, -- saving/ResumePoint, fit_loop: the moment before the batch, for a save on exception
-    keeps_moments = false, -- saving/ResumePoint: whether some callback saves then
-    random = false, -- boundary: where draws stood before the read that is under way
   }
 end
 
@@ -122,6 +107,11 @@ return function(trainer, fn, module, fit_args)
     ranks = new_ranks(), -- state: as above
     stopping = nil, -- state, object: when a fit ends
     validation = nil, -- state, object: when a fit validates
+    nonfinite = nil, -- state, object: checks for NaN and infinities
+    scaling = nil, -- state, object: of losses, where the precision has a GradScaler
+    step_count = nil, -- state, object: which optimizer steps were taken
+    resume_point = nil, -- state, object: where the run stands, as checkpoints keep it
+    optimizer_steps = false, -- optimize, object: what surrounds each step of an optimizer; of a fit
     window = false, -- optimize, object: the batches since the last optimizer step; fits have one
     step_closure = false, -- optimize, object: what optimizer_step hands to the optimizer
 
@@ -153,10 +143,12 @@ return function(trainer, fn, module, fit_args)
     resumed_from = nil, -- saving/resume: its path, where it is a link that of the file
     saves = false, -- boundary: files that were asked for, for the next boundary
     save = false, -- boundary: what Ctrl-C in a read calls
-    writing = false, -- saving/pending_writes: files that are on their way
+    pending_writes = false, -- saving/pending_writes: files that are on their way
     saved_path = false, -- boundary: the last file that is whole
     interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
   }
   state.stopping, state.validation = Stopping.new(state), ValidationSchedule.new(state)
+  state.nonfinite, state.scaling = NonfiniteChecks.new(state), LossScaling.new(state)
+  state.step_count, state.resume_point = StepCount.new(state), ResumePoint.new(state)
   return state
 end

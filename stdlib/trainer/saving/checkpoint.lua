@@ -3,18 +3,15 @@
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
+local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local late = require "ltrain.trainer.steps.StepCount"
 local modes = require "ltrain.trainer.saving.modes"
-local moment = require "ltrain.trainer.saving.ResumePoint"
-local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local parameters = require "ltrain.trainer.steps.parameters"
 local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local walk = require "ltrain.core.walk"
-local whole = require "ltrain.trainer.saving.checkpoint_parts"
 
 local checkpoint = {}
 
@@ -95,7 +92,7 @@ local function weights_of(weights, now)
   return weights
 end
 
--- `now`: the moment that the file holds; without it weights only.
+-- `now`: the resume point that the file holds; without it weights only.
 local function model_of(state, held, now)
   local trainer, module = state.trainer, state.module
   return {
@@ -122,28 +119,28 @@ local function add_run(saved, state, held, now)
   if data and data.state_dict then saved.data_module = data:state_dict() end
 end
 
--- The moment and the model as they are now, with one walk over the module; nil on other ranks than
--- the first.
+-- The resume point and the model as they are now, with one walk over the module; nil on other ranks
+-- than the first.
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
-  late.settle(state)
+  state.step_count:settle()
   local agreed, weights_only = options.agreed, options.weights_only
   local now, held
   if not agreed and state.failed then
-    local refusal = whole.why_not_after_failure(state, weights_only)
+    local refusal = checkpoint_parts.why_not_after_failure(state, weights_only)
     if refusal then errors.blame("save_checkpoint: %s", refusal) end
   end
   -- Without an agreement the script has every rank call it where that is needed.
-  agreed = agreed or not whole.is_here(state, weights_only)
+  agreed = agreed or not checkpoint_parts.are_here(state, weights_only)
   -- A rank that is asked to take part may not know what the file shall hold.
-  if agreed or not weights_only then now = moment.to_save(state, agreed) end
+  if agreed or not weights_only then now = state.resume_point:to_save(agreed) end
   if agreed then
     held = exchange("save_checkpoint", gather, state, not weights_only)
   elseif state.trainer.is_global_zero then
     held = gather(state, not weights_only)
   end
   if not state.trainer.is_global_zero then return end
-  local refusal = nonfinite.why_not_saved(state)
+  local refusal = state.nonfinite:why_not_saved()
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end

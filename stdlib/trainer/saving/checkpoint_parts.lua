@@ -1,19 +1,19 @@
---- stdlib/trainer/saving/checkpoint_parts.lua: whether a rank alone has all that a file is to hold.
+--- stdlib/trainer/saving/checkpoint_parts.lua: whether a rank alone has all parts of a checkpoint.
 --
 -- A strategy may have ranks hold different things: a share of an optimizer's state, weights of
 -- their own. A file of such a run takes all ranks, which a rank that has failed cannot ask any
 -- more.
 local errors = require "ltrain.core.errors"
 
-local whole = {}
+local checkpoint_parts = {}
 
 -- Whether each rank needs gradients of its own to resume, which it gathers now.
 local function has_own_gradients(state)
   return state.window and not state.window:is_empty() and not state.strategy:shares_gradients()
 end
 
---- Whether this rank has it: weights alone, or all that a run needs.
-function whole.is_here(state, weights_only)
+--- Whether this rank has them: weights alone, or all that a run needs.
+function checkpoint_parts.are_here(state, weights_only)
   local strategy = state.strategy
   return not state.ranks.many or strategy:is_replicated "parameter"
     and (weights_only or strategy:is_replicated "optimizer" and not has_own_gradients(state))
@@ -22,18 +22,18 @@ end
 local function name_of(state) return "strategies." .. getmetatable(state.strategy).__name end
 
 --- Why a run that has failed cannot be saved; nil when it can.
-function whole.why_not_after_failure(state, weights_only)
-  if whole.is_here(state, weights_only) then return nil end
+function checkpoint_parts.why_not_after_failure(state, weights_only)
+  if checkpoint_parts.are_here(state, weights_only) then return nil end
   return ("under %s each rank holds a part of the checkpoint, and after an error no rank can "
     .. "gather the others': nothing is saved"):format(name_of(state))
 end
 
 --- Raises where a rank asks for a file by itself and cannot make it.
-function whole.check_request(state, weights_only)
-  if whole.is_here(state, weights_only) then return end
+function checkpoint_parts.check_request(state, weights_only)
+  if checkpoint_parts.are_here(state, weights_only) then return end
   errors.blame("request_checkpoint: under %s each rank holds a part of the checkpoint: every "
     .. "rank must request it, with agreed = true (a callback with all_ranks = true does)",
     name_of(state))
 end
 
-return whole
+return checkpoint_parts

@@ -2,7 +2,7 @@
 --
 -- While a fit runs, `step` of its optimizers is the one made here, whoever calls it and whatever
 -- class they are of: after the closure, before weights change, come the hooks, clipping and the
--- look at the gradients; after it the step is counted.
+-- check of the gradients; after it the step is counted.
 local Module = require "ltrain.nn.Module"
 local Optimizer = require "ltrain.optim.Optimizer"
 local Precision = require "ltrain.core.Precision"
@@ -11,15 +11,14 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local notices = require "ltrain.trainer.ranks.notices"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.ranks.replicas"
-local scaling = require "ltrain.trainer.steps.LossScaling"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 
-local stepping = {}
+local OptimizerSteps = {}
+OptimizerSteps.__index = OptimizerSteps
 
 -- Whether clipping is what the Trainer's options say, and nothing of the script's.
 local function clips_plainly(state)
@@ -33,19 +32,19 @@ end
 local function complete(state, optimizer)
   local options = state.trainer.options
   local clip, algorithm = options.gradient_clip_val, options.gradient_clip_algorithm
-  scaling.unscale(state, optimizer)
+  state.scaling:unscale(optimizer)
   call.hook(state, "on_before_optimizer_step", optimizer)
   if not (clip and clip > 0 or state.hooks.configure_gradient_clipping) then
-    return nonfinite.allows(state, optimizer)
+    return state.nonfinite:allows(optimizer)
   end
   local plain = clips_plainly(state)
   local first = plain and algorithm == "value"
-  if first and not nonfinite.allows(state, optimizer) then return false end
+  if first and not state.nonfinite:allows(optimizer) then return false end
   optimizer._norm_before = nil
   call.method(state, "configure_gradient_clipping", optimizer, clip, algorithm)
   local norm = plain and optimizer._norm_before
   optimizer._norm_before = nil
-  return first or nonfinite.allows(state, optimizer, norm or nil)
+  return first or state.nonfinite:allows(optimizer, norm or nil)
 end
 
 local function may_step(state, optimizer)
@@ -56,16 +55,16 @@ local function may_step(state, optimizer)
   end
   if not state.automatic then
     shared_gradients.sync(state, optimizer)
-    scaling.unscale(state, optimizer)
+    state.scaling:unscale(optimizer)
     call.hook(state, "on_before_optimizer_step", optimizer)
   end
-  return nonfinite.allows(state, optimizer)
+  return state.nonfinite:allows(optimizer)
 end
 
 -- What comes before weights change; false: they must not.
-local function before(state, optimizer)
-  state.loop.updating = may_step(state, optimizer)
-  return state.loop.updating
+local function before(self, optimizer)
+  self._is_updating = may_step(self._state, optimizer)
+  return self._is_updating
 end
 
 -- An optimizer with a `step` of its own knows nothing of steps that are not to be taken.
@@ -87,54 +86,40 @@ local function call_after(state, optimizer)
   call.hook(state, "on_after_optimizer_step", optimizer)
 end
 
-local function after(state, optimizer, taken)
-  state.loop.updating = false
+local function after(self, optimizer, taken)
+  local state = self._state
+  self._is_updating = false
   shared_gradients.stepped(state, optimizer)
-  scaling.stepped(state, optimizer)
+  state.scaling:end_step(optimizer)
   if not taken then return end
-  local trainer = state.trainer
-  state.loop.taken.steps = state.loop.taken.steps + 1
-  trainer.global_step = trainer.global_step + 1
+  state.step_count:add()
   call_after(state, optimizer)
   replicas.after_step(state)
-  if not state.step_closure:is_open() then return end
-  -- optimizer_step still has the number of the step that it makes, as in Lightning.
-  trainer.global_step, state.loop.uncounted = trainer.global_step - 1, state.loop.uncounted + 1
-end
-
---- Counts the steps that optimizer_step has made, when it has ended.
-function stepping.count(state)
-  state.trainer.global_step = state.trainer.global_step + state.loop.uncounted
-  state.loop.uncounted = 0
-end
-
--- A step of a batch that runs again changes nothing.
-local function step_again(state, optimizer, closure)
-  local result = closure and closure()
-  if state.loop.look then state.loop.look(optimizer) end
-  return result
+  if state.step_closure:is_open() then state.step_count:hold_back() end
 end
 
 -- `own`: the step of the optimizer's class.
-local function make_step(state, optimizer, own)
+local function make_step(self, optimizer, own)
+  local state = self._state
   local user_closure, taken
   local function closure()
     local loss = user_closure()
-    taken = before(state, optimizer)
+    taken = before(self, optimizer)
     if not taken and own ~= Optimizer.step then check_veto(state, optimizer) end
     return loss, taken
   end
   return function(_, asked)
-    if state.loop.rerunning then return step_again(state, optimizer, asked) end
+    local rerun = state.nonfinite:rerun()
+    if rerun then return rerun:step(optimizer, asked) end
     local result
     if asked then
       user_closure, taken = asked, true
       result = own(optimizer, closure)
     else
-      taken = before(state, optimizer)
+      taken = before(self, optimizer)
       if taken then result = own(optimizer) end
     end
-    after(state, optimizer, taken)
+    after(self, optimizer, taken)
     return result
   end
 end
@@ -157,47 +142,47 @@ end
 
 -- The step of an optimizer's class; of one with a step of its own that whole step, within what the
 -- strategy does around each.
-local function step_of(state, optimizer)
+local function step_of(self, optimizer)
   local own = optimizer.step
   if own == Optimizer.step then return own end
   return function(...)
     local args, result = table.pack(...), nil
-    state.loop.around:optimizer_step(optimizer, function()
+    self._strategy:optimizer_step(optimizer, function()
       result = own(table.unpack(args, 1, args.n))
     end)
     return result
   end
 end
 
-local function attach(state, optimizer)
-  state.loop.held[optimizer] = { step = rawget(optimizer, "step"),
+local function attach(self, optimizer)
+  self._attached[optimizer] = { step = rawget(optimizer, "step"),
     usual = optimizer.step == Optimizer.step }
-  state.loop.held_count = state.loop.held_count + 1
-  if optimizer.use_strategy then optimizer:use_strategy(state.loop.around) end
-  rawset(optimizer, "step", make_step(state, optimizer, step_of(state, optimizer)))
-  rawset(optimizer, "_report_external_write", function(text) notices.add(state, text) end)
+  self._count = self._count + 1
+  if optimizer.use_strategy then optimizer:use_strategy(self._strategy) end
+  rawset(optimizer, "step", make_step(self, optimizer, step_of(self, optimizer)))
+  rawset(optimizer, "_report_external_write", function(text) notices.add(self._state, text) end)
 end
 
-local function detach(state, optimizer)
-  rawset(optimizer, "step", state.loop.held[optimizer].step)
+local function detach(self, optimizer)
+  rawset(optimizer, "step", self._attached[optimizer].step)
   rawset(optimizer, "_report_external_write", nil)
   if optimizer.use_strategy then optimizer:use_strategy(nil) end
-  state.loop.held[optimizer] = nil
-  state.loop.held_count = state.loop.held_count - 1
+  self._attached[optimizer] = nil
+  self._count = self._count - 1
 end
 
-local function are_attached(state, list)
+local function are_attached(self, list)
   for i = 1, #list do
-    if not state.loop.held[list[i]] then return false end
+    if not self._attached[list[i]] then return false end
   end
-  return state.loop.held_count == #list
+  return self._count == #list
 end
 
 -- Those that are not stepped yet, as the strategy wants them.
-local function set_up_new(state)
-  local places, new = {}, {}
+local function set_up_new(self)
+  local state, places, new = self._state, {}, {}
   for i, optimizer in ipairs(state.optimizers) do
-    if not state.loop.held[optimizer] then
+    if not self._attached[optimizer] then
       if optimizer.use_names_of then optimizer:use_names_of(state.module) end
       places[#places + 1], new[#new + 1] = i, optimizer
     end
@@ -212,43 +197,61 @@ local function set_up_new(state)
 end
 
 -- Takes the optimizers and schedulers that the Trainer has now.
-local function take(state)
-  local trainer = state.trainer
+local function take(self)
+  local state, trainer = self._state, self._state.trainer
   optimizers.replace(state, trainer.optimizers, trainer.lr_scheduler_configs)
   local kept = {}
   for _, optimizer in ipairs(state.optimizers) do kept[optimizer] = true end
-  for optimizer in next, state.loop.held do
-    if not kept[optimizer] then detach(state, optimizer) end
+  for optimizer in next, self._attached do
+    if not kept[optimizer] then detach(self, optimizer) end
   end
-  set_up_new(state)
+  set_up_new(self)
   for _, optimizer in ipairs(state.optimizers) do
-    if not state.loop.held[optimizer] then attach(state, optimizer) end
+    if not self._attached[optimizer] then attach(self, optimizer) end
   end
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
 end
 
---- Begins a fit.
-function stepping.prepare(state)
-  state.loop.held, state.loop.held_count, state.loop.around = {}, 0, around(state)
+--- Those of the fit `state`: from here on each step of its optimizers is made here.
+function OptimizerSteps.new(state)
+  local self = setmetatable({
+    _state = state,
+    _strategy = around(state), -- what optimizers ask of it
+    _attached = {}, -- optimizer -> its own `step`, and whether it is usual
+    _count = 0, -- of these
+    _is_updating = false, -- whether an optimizer changes weights now
+  }, OptimizerSteps)
   local trainer = state.trainer
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
-  take(state)
+  take(self)
+  return self
 end
 
 --- Takes what a script has put into trainer.optimizers or trainer.lr_scheduler_configs since the
 --- last batch.
-function stepping.refresh(state)
-  local trainer = state.trainer
-  if trainer.optimizers == state.optimizers and are_attached(state, state.optimizers)
+function OptimizerSteps:refresh()
+  local state, trainer = self._state, self._state.trainer
+  if trainer.optimizers == state.optimizers and are_attached(self, state.optimizers)
     and optimizers.are_read(state, trainer.lr_scheduler_configs) then
     return
   end
-  take(state)
+  take(self)
+end
+
+--- Whether an optimizer changes weights now.
+function OptimizerSteps:is_updating() return self._is_updating end
+
+--- Whether an optimizer has no `step` of its own.
+function OptimizerSteps:is_usual(optimizer) return self._attached[optimizer].usual end
+
+--- The norm of an optimizer's gradients, on all ranks.
+function OptimizerSteps:grad_norm(optimizer, norm_type)
+  return self._strategy:grad_norm(optimizer, norm_type)
 end
 
 --- Lets go of the optimizers when the fit is over.
-function stepping.release(state)
-  for optimizer in next, state.loop.held or {} do detach(state, optimizer) end
+function OptimizerSteps:release()
+  for optimizer in next, self._attached do detach(self, optimizer) end
 end
 
-return stepping
+return OptimizerSteps

@@ -5,11 +5,9 @@
 -- window the gradients add up, as in Lightning, unless the script has cleared them; else the batch
 -- has them for itself.
 local batch = require "ltrain.trainer.steps.batch"
-local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
-local scaling = require "ltrain.trainer.steps.LossScaling"
 
 local StepClosure = {}
 StepClosure.__index = StepClosure
@@ -23,7 +21,7 @@ end
 
 local function begin_again(self, optimizer)
   local state, window = self._state, self._state.window
-  scaling.check_closure(state)
+  state.scaling:check_closure()
   self._is_again = true
   if window:is_empty() then return window:begin_again() end
   if state.ranks.many and not state.strategy:is_replicated "gradient" then
@@ -42,7 +40,7 @@ local function run(self)
   end
   if self._was_called then begin_again(self, optimizer) end
   self._was_called = true
-  if not state.ranks.slices then c.runtime.rng_get(state.loop.random_before) end
+  if not state.ranks.slices then state.nonfinite:begin_step() end
   local loss = batch.run(state, state.window:is_empty())
   state.window:reduce(optimizer)
   return loss

@@ -1,7 +1,7 @@
---- stdlib/trainer/steps/StepCount.lua: steps of a fit that the device leaves out by
---- itself (precision = "16-mixed", nonfinite = "skip"), of which the Trainer hears some steps later.
+--- stdlib/trainer/steps/StepCount.lua: which optimizer steps a fit has taken. A device may leave
+--- out one by itself (precision = "16-mixed", nonfinite = "skip"), of which the host hears later.
 --
--- Until then counters and schedulers of steps count them as taken (optim/left_out.lua); what is
+-- Until then counters and schedulers of steps count it as taken (optim/left_out.lua); what is
 -- shown, saved or decided by a count is settled first, which waits. Where a hook or a scheduler of
 -- the script's own must know it at once, the host reads it before the step.
 local Module = require "ltrain.nn.Module"
@@ -9,7 +9,62 @@ local call = require "ltrain.trainer.call"
 local left_out = require "ltrain.optim.left_out"
 local notices = require "ltrain.trainer.ranks.notices"
 
-local late = {}
+local StepCount = {}
+StepCount.__index = StepCount
+
+--- That of the run `state`.
+function StepCount.new(state)
+  return setmetatable({
+    _state = state,
+    _taken = { steps = 0, counted = false }, -- by the running batch, and whether it has ended
+    _uncounted = 0, -- taken by optimizer_step, which has not ended
+    _unsettled = {}, -- optimizers some of whose steps may have been left out; each is a key, too
+    _has_warned = false, -- that a step was not taken
+  }, StepCount)
+end
+
+--- Begins a batch: some of its steps may turn out to be left out.
+function StepCount:begin_batch() self._taken = { steps = 0, counted = false } end
+
+--- An optimizer has stepped.
+function StepCount:add()
+  self._taken.steps = self._taken.steps + 1
+  self._state.trainer.global_step = self._state.trainer.global_step + 1
+end
+
+--- It has done so in optimizer_step, where global_step is that of the step that it makes, as in
+--- Lightning.
+function StepCount:hold_back()
+  self._state.trainer.global_step = self._state.trainer.global_step - 1
+  self._uncounted = self._uncounted + 1
+end
+
+--- optimizer_step has ended.
+function StepCount:end_step()
+  self._state.trainer.global_step = self._state.trainer.global_step + self._uncounted
+  self._uncounted = 0
+end
+
+--- Whether the running batch has stepped, as far as that is known.
+function StepCount:has_stepped() return self._taken.steps > 0 end
+
+--- The batch that has ended counts as one that has stepped.
+function StepCount:end_batch()
+  self._state.progress.stepped = self._state.progress.stepped + 1
+  self._taken.counted = true
+end
+
+--- Whether a warning of a step that was not taken has been printed.
+function StepCount:has_warned() return self._has_warned end
+
+--- A step was not taken; `text` (optional): the warning of the first one.
+function StepCount:skip(text)
+  local progress = self._state.progress
+  progress.nonfinite = (progress.nonfinite or 0) + 1
+  if not text or self._has_warned then return end
+  self._has_warned = true
+  notices.add(self._state, text)
+end
 
 -- Whether a scheduler of steps can be put back to where it was.
 local function can_go_back(config)
@@ -28,72 +83,50 @@ end
 
 --- Whether the host may hear of a step of an optimizer later. In manual optimization schedulers are
 --- the script's.
-function late.is_possible(state, optimizer)
-  return state.loop.held[optimizer].usual and state.strategy.root_device ~= "cpu"
+function StepCount:suits(optimizer)
+  local state = self._state
+  return state.optimizer_steps:is_usual(optimizer) and state.strategy.root_device ~= "cpu"
     and (not state.automatic or #state.optimizers == 1 and schedulers_can(state))
     and not call.defined(state, "on_after_optimizer_step")
-    and not state.loop.keeps_moments and not state.ranks.slices
+    and not state.resume_point:is_kept() and not state.ranks.slices
     and (not state.ranks.many or state.strategy:is_replicated "gradient")
 end
 
---- Counts a step that was not taken; `text` (optional): what is said of the first one.
-function late.note(state, text)
-  local progress = state.progress
-  progress.nonfinite = (progress.nonfinite or 0) + 1
-  if not text or state.loop.warned_nonfinite then return end
-  state.loop.warned_nonfinite = true
-  notices.add(state, text)
-end
-
---- Begins a batch: `taken` counts its steps, of which some may turn out to be left out.
-function late.begin_batch(state) state.loop.taken = { steps = 0, counted = false } end
-
---- Whether the running batch has stepped, as far as that is known.
-function late.has_stepped(state) return state.loop.taken.steps > 0 end
-
---- The batch that has ended counts as one that has stepped.
-function late.count_batch(state)
-  state.progress.stepped = state.progress.stepped + 1
-  state.loop.taken.counted = true
-end
-
 -- Takes back what counted a step of the batch of `taken`, which was left out.
-local function hear(state, text, taken)
-  local trainer, progress, current = state.trainer, state.progress, state.loop
+local function take_back(self, text, taken)
+  local trainer, progress = self._state.trainer, self._state.progress
   trainer.global_step = trainer.global_step - 1
-  if current.in_batch then current.in_batch = current.in_batch - 1 end
+  self._state.resume_point:take_back_step()
   taken.steps = taken.steps - 1
   if taken.steps == 0 and taken.counted then
     progress.stepped = progress.stepped - 1
   elseif taken.steps == 0 and progress.pending then
     progress.pending.stepped = false
   end
-  late.note(state, text)
+  self:skip(text)
 end
 
---- What an optimizer calls when the step that is about to be made was left out; `text` as in note.
-function late.listener(state, optimizer, text)
-  local list, taken = state.loop.unsettled or {}, state.loop.taken
-  if not list[optimizer] then
-    list[#list + 1], list[optimizer] = optimizer, true
-    state.loop.unsettled = list
-  end
-  return function() hear(state, text, taken) end
+--- What an optimizer calls when the step that is about to be made was left out; `text` as in skip.
+function StepCount:listener(optimizer, text)
+  local list, taken = self._unsettled, self._taken
+  if not list[optimizer] then list[#list + 1], list[optimizer] = optimizer, true end
+  return function() take_back(self, text, taken) end
 end
 
 --- Waits until it is known which steps were taken.
-function late.settle(state)
-  local list = state.loop.unsettled or {}
-  state.loop.unsettled = false
+function StepCount:settle()
+  local list = self._unsettled
+  if #list == 0 then return end
+  self._unsettled = {}
   for _, optimizer in ipairs(list) do optimizer:settle() end
 end
 
 --- Between batches: what is known of steps some batches ago.
-function late.poll(state)
-  for _, optimizer in ipairs(state.loop.unsettled or {}) do optimizer:hear() end
+function StepCount:poll()
+  for _, optimizer in ipairs(self._unsettled) do optimizer:hear() end
 end
 
--- Puts the schedulers back.
+-- What puts the schedulers back.
 local function saved_schedulers(state)
   local kept = {}
   for _, config in ipairs(state.schedulers) do
@@ -105,10 +138,19 @@ local function saved_schedulers(state)
 end
 
 --- Calls `fn`, which moves the schedulers after a step of automatic optimization.
-function late.move_schedulers(state, fn, ...)
-  local optimizer = state.loop.unsettled and state.optimizers[1]
+function StepCount:move_schedulers(fn, ...)
+  local state = self._state
+  local optimizer = #self._unsettled > 0 and state.optimizers[1]
   if not optimizer then return fn(...) end
   left_out.count(optimizer._late, optimizer.param_groups, saved_schedulers(state), fn, ...)
 end
 
-return late
+--- Warns of the steps of the epoch that were not taken; ranks have left out the same ones.
+function StepCount:report()
+  local state, count = self._state, self._state.progress.nonfinite or 0
+  if count == 0 then return end
+  notices.add(state, ("epoch %d: %d optimizer step%s not taken: gradients were not finite%s")
+    :format(state.trainer.current_epoch, count, count == 1 and "" or "s", state.scaling:text()))
+end
+
+return StepCount

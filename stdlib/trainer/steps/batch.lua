@@ -4,9 +4,7 @@ local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
-local nonfinite = require "ltrain.trainer.steps.nonfinite"
 local overrides = require "ltrain.trainer.setup.overrides"
-local scaling = require "ltrain.trainer.steps.LossScaling"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local batch = {}
@@ -84,7 +82,7 @@ function batch.backward(state, loss, weight, ...)
   call.hook(state, "on_before_backward", loss)
   do
     local _ <close> = strategy:backward_scope()
-    loss = scaling.scale(state, loss)
+    loss = state.scaling:scale(loss)
     call.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
   end
   call.hook(state, "on_after_backward")
@@ -114,7 +112,7 @@ local function run_one(state, alone)
     places.source = nil
     return nil
   end
-  nonfinite.check_loss(state, loss)
+  state.nonfinite:check_loss(loss)
   state.loop.has_stepped = true
   places.source = optimizer and places.source
   if not optimizer then return loss end
@@ -134,7 +132,7 @@ local function run_slices(state)
     if part then
       slices.enter(state, i)
       loop.begin_part(first + i - 1, "train", state.progress.train_batches - 1)
-      state.loop.batch, state.loop.batch_count = batches.transfer(state, part, 1), false
+      loop.set_batch(state, batches.transfer(state, part, 1))
       local own, weight = run_one(state, false)
       loss = own or loss
       slices.leave(state, i, weight)
@@ -156,11 +154,11 @@ function batch.run_manual(state)
   local _ <close> = watch(state)
   local _, outputs = training_step(state)
   state.loop.outputs = outputs
-  scaling.end_batch(state)
+  state.scaling:end_batch()
   local loss = type(outputs) == "table" and outputs.loss or outputs
   if type(loss) == "userdata" then
     check_loss(state, loss)
-    nonfinite.check_loss(state, loss, true)
+    state.nonfinite:check_loss(loss, true)
   end
   state.loop.has_stepped = true
 end

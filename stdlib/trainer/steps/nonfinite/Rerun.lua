@@ -1,51 +1,65 @@
 --- stdlib/trainer/steps/nonfinite/Rerun.lua: runs a batch again to find which operation made the
 --- first value that is not finite.
 --
--- The batch runs with the random numbers that it had, and no optimizer steps in it: in manual
--- optimization they have as long as the others the weights of the end. Buffers (the
--- averages of batch norm) and logged values are afterwards as they were; a fit ends after this.
+-- The batch runs with the random numbers that it had. No optimizer steps in it: in manual
+-- optimization, where several may, all of its forward passes have the weights of now. Buffers (the
+-- averages of batch norm) and logged values are restored; a fit ends after this.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local finite = require "ltrain.trainer.steps.nonfinite.finite_values"
+local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
 local loop = require "ltrain.trainer.loop"
 local results = require "ltrain.trainer.logged.results"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
-local rerun = {}
+local Rerun = {}
+Rerun.__index = Rerun
 
--- What a batch needs to be run again.
-local NEEDED <const> = { "batch", "batch_idx", "slice_batches", "random_before", "outside" }
+--- That of the run `state`.
+function Rerun.new(state)
+  return setmetatable({
+    _state = state,
+    _draws = {}, -- where draws stood before training_step
+    _is_running = false,
+    _look = nil, -- called with each optimizer while its gradients of the batch are there
+    _loss_is_finite = true, -- of the batch that runs again
+  }, Rerun)
+end
+
+--- Whether a batch runs again now.
+function Rerun:is_running() return self._is_running end
+
+--- training_step is about to run.
+function Rerun:note_draws() c.runtime.rng_get(self._draws) end
+
+-- What the running batch needs to be run again.
+local function running(self)
+  local current = self._state.loop
+  return { count = self._state.progress.train_batches - 1, draws = self._draws,
+    batch = current.batch, batch_idx = current.batch_idx, outside = current.outside,
+    slice_batches = current.slice_batches }
+end
 
 --- The running batch, as `cause` can run it again later.
-function rerun.kept_batch(state)
-  local kept = { count = state.progress.train_batches - 1 }
-  for _, key in ipairs(NEEDED) do kept[key] = state.loop[key] end
-  state.loop.random_before = {}
+function Rerun:kept_batch()
+  local kept = running(self)
+  self._draws = {}
   return kept
 end
 
---- Keeps the running batch, whose gradients are not finite, until its window ends: it is the one
---- that `cause` runs again.
-function rerun.keep_batch(state)
-  state.loop.suspected.spoilt = rerun.kept_batch(state)
-end
-
--- Makes `kept` the running batch; returns what makes the other one it again.
-local function swap(state, kept)
-  local before, current = {}, state.loop
-  for _, key in ipairs(NEEDED) do before[key], current[key] = current[key], kept[key] end
-  return function()
-    for _, key in ipairs(NEEDED) do current[key] = before[key] end
-  end
+local function set_running(self, kept)
+  local current = self._state.loop
+  loop.set_batch(self._state, kept.batch, kept.batch_idx)
+  current.slice_batches, current.outside = kept.slice_batches, kept.outside
+  self._draws = kept.draws
 end
 
 -- The first place in a batch that is not finite: "batch[1]"; nil without one.
 local function place_in(value, path)
-  if c.is_tensor(value) then return not finite.of(value) and path or nil end
+  if c.is_tensor(value) then return not finite_values.of(value) and path or nil end
   if type(value) ~= "table" or getmetatable(value) ~= nil then return nil end
   for key, held in tree.pairs(value) do
     local below = type(key) == "number" and ("%s[%d]"):format(path, key)
@@ -56,7 +70,7 @@ local function place_in(value, path)
 end
 
 local function weights_text(module)
-  local name = finite.nonfinite_parameters(module)[1]
+  local name = finite_values.nonfinite_parameters(module)[1]
   return name and ("the weights are not finite already, %s first"):format(name)
 end
 
@@ -73,58 +87,58 @@ local function keep_buffers(module)
 end
 
 -- training_step, and backward in automatic optimization.
-local function run_step(state)
+local function run_step(self)
+  local state = self._state
   local outputs = call.step(state, "training_step", state.loop.batch, state.loop.batch_idx)
   local loss = outputs
   if type(outputs) == "table" then loss = outputs.loss end
   if not c.is_tensor(loss) then return end
-  rerun.note_loss(state, loss)
+  self:note_loss(loss)
   if state.automatic and loss.requires_grad then call.method(state, "backward", loss) end
 end
 
 -- Tensors draw as they did, and so does math.random.
-local function draw_again(state)
-  c.runtime.rng_set(state.loop.random_before)
+local function draw_again(self)
+  c.runtime.rng_set(self._draws)
   local random = c.runtime.rng_state()
   random.script_drawn = 0
   c.runtime.rng_restore(random)
 end
 
-local function run_parts(state, count)
+local function run_parts(self, count)
+  local state = self._state
   if not state.ranks.slices then
     loop.begin_batch(state, "train", count)
-    draw_again(state)
-    return run_step(state)
+    draw_again(self)
+    return run_step(self)
   end
   for i, part in ipairs(state.loop.slice_batches) do
     if part then
       loop.begin_part(state.ranks.slices.first + i - 1, "train", count)
-      state.loop.batch = batches.transfer(state, part, 1)
-      run_step(state)
+      loop.set_batch(state, batches.transfer(state, part, 1))
+      run_step(self)
     end
   end
 end
 
 -- The same with what it would change kept; returns what was noted, or nil and an error.
--- `look(optimizer)` is called while its gradients are there.
-local function run_watched(state, count, look)
+local function run_watched(self, count, look)
+  local state = self._state
   local restore, shown = keep_buffers(state.module), state.loop.results
-  local current = state.loop
-  current.results, current.rerunning, current.loss_is_finite = results.new(true), true, true
-  current.look = look
+  state.loop.results, self._is_running, self._loss_is_finite = results.new(true), true, true
+  self._look = look
   state.module:zero_grad()
   local ok, message = pcall(function()
     local _ <close> = c.runtime.note_anomalies()
     local together = state.ranks.many and state.automatic
     if together then c.dist.begin_step() end
-    if not state.loop.outside then run_parts(state, count) end
+    if not state.loop.outside then run_parts(self, count) end
     if together then c.dist.end_step(true) end
     if look and state.automatic then look(state.optimizers[1]) end
   end)
   state.module:zero_grad()
-  current.look = nil
   restore()
-  state.loop.results, state.loop.rerunning = shown, false
+  state.loop.results, self._is_running, self._look = shown, false, nil
   if not ok then return nil, message end
   return c.runtime.anomalies()
 end
@@ -140,42 +154,48 @@ local function made_text(made, before)
   end
 end
 
-local function cause_of_batch(state, count, look)
-  local made, message = run_watched(state, count, look)
+local function cause_of_batch(self, count, look)
+  local made, message = run_watched(self, count, look)
   if not made then return "the batch could not be run again: " .. tostring(message) end
   local backward = made_text(made.backward, "the derivative of ")
-  if state.loop.loss_is_finite and backward then return backward end
-  local held = state.loop.batch and place_in(state.loop.batch, "batch")
-  return made_text(made.forward, "") or held and held .. " is not finite"
+  if self._loss_is_finite and backward then return backward end
+  local batch = self._state.loop.batch
+  local path = batch and place_in(batch, "batch")
+  return made_text(made.forward, "") or path and path .. " is not finite"
     or made_text(made.aside, "") or backward
 end
 
--- What this rank knows: of the batch `kept`, of one of the window that it kept, or of the last one.
-local function own_cause(state, kept, look)
-  local weights = weights_text(state.module)
+-- What this rank knows.
+local function own_cause(self, kept, is_named, look)
+  local weights = weights_text(self._state.module)
   if weights then return weights end
-  local spoilt = not kept and state.loop.suspected and state.loop.suspected.spoilt
-  if not (kept or spoilt) then
-    return cause_of_batch(state, state.progress.train_batches - 1, look)
-  end
-  local restore = swap(state, kept or spoilt)
-  local cause = cause_of_batch(state, (kept or spoilt).count, look)
-  restore()
-  return spoilt and cause and ("in batch %d: %s"):format(spoilt.batch_idx, cause) or cause
+  local before = running(self)
+  if not kept then return cause_of_batch(self, before.count, look) end
+  set_running(self, kept)
+  local cause = cause_of_batch(self, kept.count, look)
+  set_running(self, before)
+  return is_named and cause and ("in batch %d: %s"):format(kept.batch_idx, cause) or cause
 end
 
 --- Notes whether a loss of the batch that runs again is finite.
-function rerun.note_loss(state, loss)
-  if not finite.of(loss) then state.loop.loss_is_finite = false end
+function Rerun:note_loss(loss)
+  if not finite_values.of(loss) then self._loss_is_finite = false end
 end
 
---- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each
---- looks at its own batch, and all say what the first one that knows has found. `kept`: the batch,
---- nil for the running one; `look(optimizer)` (optional) is called while its gradients of that run
---- are there.
-function rerun.cause(state, kept, look)
-  local cause = own_cause(state, kept, look)
-  if state.ranks.many then
+--- A step of an optimizer in that batch: it changes nothing.
+function Rerun:step(optimizer, closure)
+  local result = closure and closure()
+  if self._look then self._look(optimizer) end
+  return result
+end
+
+--- ": sqrt at model.lua:14 made the first nan", for the end of a text. All ranks call it; each runs
+--- its own batch again, and all report what the first one that knows has found. `kept`: the batch,
+--- nil for the running one; `is_named`: the text says which one it is; `look(optimizer)` (optional)
+--- is called while its gradients of that run are there.
+function Rerun:cause(kept, is_named, look)
+  local cause = own_cause(self, kept, is_named, look)
+  if self._state.ranks.many then
     for i, found in ipairs(exchange("nonfinite", dist.all_gather, cause or false)) do
       if found then return (": rank %d: %s"):format(i - 1, found) end
     end
@@ -184,4 +204,4 @@ function rerun.cause(state, kept, look)
     .. "window, or a hook, has made them")
 end
 
-return rerun
+return Rerun
