@@ -15,7 +15,13 @@ local ARROWS <const> = {
   io = { "device" }, image = { "io" }, data = { "image" }, text = { "io" },
   registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
   apps = { "io" }, -- nothing of runtime/ knows them
-  lua = { "registry", "apps" },
+  ["bind/core"] = { "registry" },
+  ["bind/ops"] = { "bind/core" }, ["bind/autograd"] = { "bind/core" }, ["bind/io"] = { "bind/core" },
+  ["bind/debugger"] = { "bind/core" }, ["bind/system"] = { "bind/core" },
+  ["bind/dist"] = { "bind/debugger", "bind/io" }, ["bind/data"] = { "bind/dist", "bind/ops" },
+  bind = { "bind/autograd", "bind/data", "bind/system" }, -- open.c
+  host = { "bind" },
+  cli = { "host", "apps" },
   include = {},
 }
 local COLUMNS <const> = 100
@@ -52,8 +58,12 @@ local function reach(room, seen)
   return seen
 end
 
+-- lua/apps is a part of the program, as lua/cli is.
 local function room_of(path)
-  if path:match("^lua/") then return "lua" end
+  if path:match("^lua/") then
+    local room = path:match("^lua/(bind/%w+)/") or path:match("^lua/(%w+)/")
+    return room == "apps" and "cli" or room
+  end
   if path:match("^runtime/include/") then return "include" end
   if path:match("^runtime/registry%.[ch]$") then return "registry" end
   return path:match("^runtime/([%w_]+)/")
@@ -61,17 +71,18 @@ end
 
 -- The room that `#include "name"` points into.
 local function room_of_include(name)
-  local folder = name:match("^([%w_]+)/")
+  for _, root in ipairs { "lua/", "runtime/", "runtime/include/" } do
+    local file <close> = io.open(root .. name, "rb")
+    if file then return room_of(root .. name) end
+  end
+  local folder = name:match("^([%w_]+)/") -- of a file that is generated, or of the specs
   if folder == "ltrain" then return "include" end
-  if folder == "bind" or folder == "host" or folder == "cli" then return "lua" end
-  if folder == "apps" and io.open("lua/" .. name) then return "lua" end
-  if name == "registry.h" then return "registry" end
   return ARROWS[folder] and folder
 end
 
 local function check_include(path, number, room, form, name)
   if form == "<" then
-    if room ~= "lua" and name:match("^lua") or name == "lauxlib.h" and room ~= "lua" then
+    if not path:match("^lua/") and (name:match("^lua") or name == "lauxlib.h") then
       fail("%s:%d: <%s>: Lua headers are for lua/ alone", path, number, name)
     end
     return

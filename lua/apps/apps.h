@@ -4,11 +4,6 @@
 
 #include <lua.h>
 
-#include "bind/core/state.h"
-
-/* Add runtime.http (http.c). */
-void lt_bind_apps(lua_State *L, lt_bind *b);
-
 /* Add read_line, remember and edits, the prompt's, to the table on top (lines.c). */
 void lt_apps_add_services(lua_State *L);
 

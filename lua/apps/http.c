@@ -5,7 +5,9 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "apps/apps.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "bind/io/io.h"
 #include "bind/system/process.h"
 

@@ -1,5 +1,6 @@
 /* lua/apps/none.c: a build without apps (LT_APPS=OFF). */
 #include "apps/apps.h"
+#include "bind/core/parts.h"
 
 void lt_bind_apps(lua_State *L, lt_bind *b) {
   (void)L;

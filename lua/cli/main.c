@@ -12,6 +12,7 @@
 #include "base/cores.h"
 #include "base/locale.h"
 #include "base/threads.h"
+#include "bind/open.h"
 #include "cli/output.h"
 #include "cli/plain.h"
 #include "cli/report.h"

@@ -12,6 +12,7 @@
 #include <lauxlib.h>
 
 #include "bind/core/state.h"
+#include "bind/open.h"
 
 #define HIDE "ltrain.hide_line"
 #define DRAW "ltrain.draw_line"

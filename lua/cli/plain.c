@@ -12,6 +12,7 @@
 
 #include "bind/core/nearest_word.h"
 #include "bind/core/state.h"
+#include "bind/core/where.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "device/device.h"

@@ -10,6 +10,8 @@
 #include <lauxlib.h>
 
 #include "base/printable.h"
+#include "bind/core/raise.h"
+#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 #include "cli/notes.h"
 #include "cli/signals.h"

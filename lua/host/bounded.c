@@ -5,6 +5,7 @@
    their own, which have hooks; long loops in C charge what they are about to do. */
 #include <lauxlib.h>
 
+#include "bind/core/threads.h"
 #include "host/budget.h"
 
 /* Lua's own, which has no upvalues, in place of the function that runs: errors name that. */

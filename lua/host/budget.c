@@ -13,6 +13,8 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/threads.h"
+#include "bind/core/where.h"
 #include "bind/system/process.h"
 
 /* Instructions between two hooks: as a rule, after the deadline, in a call that must end. */

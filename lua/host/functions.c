@@ -1,6 +1,8 @@
 /* lua/host/functions.c: functions of the host's that scripts call. */
 #include <string.h>
 
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "host/budget.h"
 #include "host/isolate/isolate.h"

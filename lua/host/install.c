@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/embedded.h"
+#include "bind/open.h"
+#include "bind/system/embedded.h"
 
 static const char loaded_key;
 static const char environment_key;

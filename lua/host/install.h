@@ -5,7 +5,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 
-#include "bind/core/state.h"
+#include "bind/open.h"
 
 /* A new state with the standard libraries, which is ours: its collector and math.random too.
    `allocator` serves Lua and the context (NULL: malloc). NULL when there is no memory. */

@@ -2,6 +2,7 @@
    is given back when it is at its cap. */
 #include <stdlib.h>
 
+#include "bind/core/collect.h"
 #include "device/device.h"
 #include "host/budget.h"
 

@@ -11,6 +11,8 @@
 #include <lualib.h>
 
 #include "base/threads.h"
+#include "bind/core/raise.h"
+#include "bind/open.h"
 #include "host/budget.h"
 #include "host/install.h"
 #include "host/isolate/isolate.h"

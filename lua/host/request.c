@@ -6,6 +6,7 @@
 #include <lauxlib.h>
 
 #include "base/locale.h"
+#include "bind/core/raise.h"
 #include "host/budget.h"
 #include "registry.h"
 

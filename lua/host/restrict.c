@@ -6,6 +6,7 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/where.h"
 #include "host/request.h"
 
 /* A function of Lua's that only goes with one of the permissions in `needs`. */

@@ -5,6 +5,8 @@
    hooks are on. */
 #include <string.h>
 
+#include "bind/core/threads.h"
+#include "bind/ops/random.h"
 #include "host/budget.h"
 #include "host/isolate/isolate.h"
 #include "host/request.h"

@@ -9,7 +9,7 @@
 #include <lauxlib.h>
 #include <lua.h>
 
-#include "bind/core/state.h"
+#include "bind/open.h"
 #include "host_test.h"
 
 enum { RUNS = 2000, RUNS_OF_A_STATE = 400, HANGS_AFTER = 60 };

@@ -4,7 +4,7 @@
 
 #include <lua.h>
 
-#include "bind/core/state.h"
+#include "bind/open.h"
 #include "host_test.h"
 
 /* A state whose scripts have it as `internals`. */

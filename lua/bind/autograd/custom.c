@@ -7,7 +7,12 @@
 
 #include "autograd/wanted.h"
 #include "bind/autograd/held.h"
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
 #include "ops/recompute.h"
 
 /* The tensors of the list at `index`, in memory of Lua's that is pushed. */

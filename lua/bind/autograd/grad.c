@@ -7,6 +7,10 @@
 
 #include "bind/autograd/held.h"
 #include "bind/autograd/walk.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
 

@@ -22,6 +22,9 @@ void lt_push_held(lua_State *L, const lt_script_hook *h);
 /* For `drop` of what a node has: it may be called when Lua must not be touched. */
 void lt_drop_held(lt_ctx *c, void *h);
 
+/* Free hooks of nodes that are gone, as the state closes (grad.c). */
+void lt_forget_dead_hooks(lt_bind *b);
+
 /* Let go of values that nobody can ask for any more, if there are any. */
 void lt_sweep_held(lua_State *L, lt_bind *b);
 

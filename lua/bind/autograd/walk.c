@@ -5,6 +5,10 @@
    walk back when it is collected. */
 #include "bind/autograd/walk.h"
 
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/types.h"
+
 #define WALKING_NAME "ltrain.Walk"
 
 void lt_end_walking(lt_walking *w) {

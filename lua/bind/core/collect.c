@@ -12,7 +12,12 @@
    within a batch, one young collection. A full one never runs in mid-step, except when a device is
    out of memory or Lua's own heap is at its host's cap. In a guest state only that last one ever
    runs by itself. */
+#include "bind/core/collect.h"
+
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
 #include "bind/core/state.h"
+#include "bind/core/types.h"
 
 enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20, TIGHT = 64 << 10 };
 

@@ -2,6 +2,7 @@
    `lua` prints them, and of plain tables what they hold; and what to do about an error. */
 #include <string.h>
 
+#include "bind/core/raise.h"
 #include "bind/core/values.h"
 
 enum { MOST_FIELDS = 8, LONGEST_TEXT = 60, CUT_TEXT = 57 };

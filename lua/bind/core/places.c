@@ -2,7 +2,7 @@
 
    A hook that ends in a tail call has gone when what it called fails, and what it returned is read
    after it: the line of such errors is that of the function itself. */
-#include "bind/core/state.h"
+#include "bind/core/where.h"
 
 #define LT_PLACES "ltrain.places"
 

@@ -22,16 +22,10 @@ void lt_push_unique(lua_State *L, lt_bind *b, lt_tensor *t);
 /* Enter the tensor at `index` into the weak map, so that it has this one userdata. */
 void lt_make_unique(lua_State *L, lt_bind *b, int index);
 
+/* The userdata of a tensor at `index`, NULL when it is something else. */
+lt_boxed *lt_to_box(lua_State *L, const lt_bind *b, int index);
+
 /* The tensor at `index`, NULL when it is something else or closed. */
 lt_tensor *lt_to_tensor(lua_State *L, const lt_bind *b, int index);
-
-/* Switch gradients of a leaf on or off. */
-void lt_set_requires_grad(lua_State *L, lt_bind *b, lt_tensor *t, bool on);
-
-/* The same, raising "who: argument n must be a tensor, got string". */
-lt_tensor *lt_check_tensor(lua_State *L, lt_bind *b, int index, const char *who);
-
-/* Push memory of Lua's with all elements of `x` in logical order, as f64, i64 or bool. */
-void *lt_push_elements(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype *as);
 
 #endif

@@ -1,9 +1,16 @@
-/* lua/bind/core/types.c: kinds of userdata: what scripts may see of them.
+/* lua/bind/core/types.c: functions and kinds of userdata, and what scripts may see of them.
 
    A metamethod can be called by a script, with anything, and twice: each checks its arguments, and
    a script finds neither the metatable (getmetatable gives its name) nor metamethods among the
    methods. */
+#include "bind/core/types.h"
+
 #include "bind/core/state.h"
+
+void lt_add_functions(lua_State *L, lt_bind *b, const luaL_Reg *functions) {
+  lua_pushlightuserdata(L, b);
+  luaL_setfuncs(L, functions, 1);
+}
 
 void lt_new_type(lua_State *L, lt_bind *b, const char *name, const luaL_Reg *meta,
                  const luaL_Reg *methods) {

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/core/where.h"
 
 enum { LONGEST = 60, CUT = 57 };
 
@@ -231,4 +234,25 @@ lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const c
   if (to < from) return (lt_range){.from = 0, .n = 0, .step = 1};
   int64_t count = (to - from) / r.step + 1;
   return (lt_range){.from = from - 1, .n = count, .step = count > 1 ? r.step : 1};
+}
+
+/* Whether the script's own code has called, not the library's. */
+static bool is_of_script(lua_State *L) {
+  lua_Debug ar;
+  if (lua_getstack(L, 1, &ar) == 0) return false;
+  lua_getinfo(L, "Sl", &ar);
+  return ar.currentline > 0 && !lt_source_is_ours(ar.source);
+}
+
+lt_tensor *lt_check_tensor(lua_State *L, lt_bind *b, int index, const char *who) {
+  lt_boxed *box = lt_to_box(L, b, index);
+  if (box != NULL && box->t != NULL) return box->t;
+  if (box != NULL)
+    lt_raise(L, b, LT_EARG, "%s: argument %d is a tensor that was closed", who, index);
+  bool dotted =
+    index == 1 && (lua_isnone(L, 1) || lua_type(L, 1) == LUA_TNUMBER) && is_of_script(L);
+  lt_raise(L, b, LT_EARG, "%s: argument %d must be a tensor, got %s%s%s%s", who, index,
+           lua_type(L, index) == LUA_TNONE ? "nothing" : lt_shown(L, index),
+           dotted ? "; a method is called with a colon: x:" : "", dotted ? who : "",
+           dotted ? "(...)" : "");
 }

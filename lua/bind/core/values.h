@@ -20,6 +20,9 @@ const char *lt_shown(lua_State *L, int index);
 void lt_push_printable(lua_State *L, const char *text, size_t n, int keep);
 int lt_printable(lua_State *L);
 
+/* The tensor at `index`; raises "who: argument n must be a tensor, got string". */
+lt_tensor *lt_check_tensor(lua_State *L, lt_bind *b, int index, const char *who);
+
 /* true or false. */
 bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const char *name);
 

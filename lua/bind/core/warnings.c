@@ -1,4 +1,6 @@
 /* lua/bind/core/warnings.c: what the runtime warns of while an op runs, where no host listens. */
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
 #include "bind/core/state.h"
 
 static const char parts; /* its address is the registry's key of the table `runtime` */

@@ -1,6 +1,7 @@
-/* lua/bind/data/batching.c: how an order of samples is cut into batches: options, columns, spans.
-   */
+/* lua/bind/data/batching.c: batches of an order of samples: options, columns, spans. */
+#include "bind/core/call.h"
 #include "bind/core/fields.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/data/data.h"
 

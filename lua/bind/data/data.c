@@ -3,8 +3,12 @@
 #include "bind/data/data.h"
 
 
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
 #include "bind/core/fields.h"
-#include "bind/core/tensor.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "bind/data/workers.h"
 #include "data/digits.h"

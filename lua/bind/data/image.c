@@ -5,8 +5,10 @@
 
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
+#include "bind/core/where.h"
 #include "bind/io/io.h"
 #include "device/device.h"
 #include "image/boxes.h"

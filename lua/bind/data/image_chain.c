@@ -1,8 +1,11 @@
-/* lua/bind/data/image_chain.c: chains of transforms for the library's own Lua (`c.runtime.image`).
-   */
+/* lua/bind/data/image_chain.c: chains of transforms of images (`c.runtime.image`). */
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
+#include "bind/core/where.h"
 #include "bind/data/image.h"
 
 #define CHAIN_NAME "ltrain.TransformChain"

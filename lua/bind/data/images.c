@@ -1,11 +1,14 @@
 /* lua/bind/data/images.c: file names, and batches of images read ahead, for the library's own Lua
    (`c.runtime.data`). */
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "data/images.h"
 
 #include <string.h>
 
 #include "bind/core/fields.h"
-#include "bind/core/tensor.h"
 #include "bind/data/data.h"
 #include "bind/data/image.h"
 

@@ -1,4 +1,7 @@
 /* lua/bind/data/order.c: orders of samples (`ltrain.Order`). Positions count from 1 here. */
+#include "bind/core/collect.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "bind/data/data.h"
 

@@ -5,9 +5,14 @@
 
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
+#include "bind/core/where.h"
 #include "bind/io/io.h"
 #include "bind/io/json.h"
+#include "bind/ops/convert.h"
 #include "device/device.h"
 
 #define TOKENIZER_NAME "ltrain.Tokenizer"
@@ -25,12 +30,6 @@ static int tokenizer_gc(lua_State *L) {
   return 0;
 }
 
-lt_tokenizer *lt_check_tokenizer(lua_State *L, int index) {
-  held_tokenizer *h = luaL_checkudata(L, index, TOKENIZER_NAME);
-  luaL_argcheck(L, h->t != NULL, index, "a tokenizer that was freed");
-  return h->t;
-}
-
 /* Ids that are freed also when Lua raises in the middle. */
 typedef struct held_ids {
   lt_ids list;
@@ -41,6 +40,12 @@ static int ids_gc(lua_State *L) {
   held_ids *h = luaL_checkudata(L, 1, IDS_NAME);
   lt_ids_free(h->c, &h->list);
   return 0;
+}
+
+lt_tokenizer *lt_check_tokenizer(lua_State *L, int index) {
+  held_tokenizer *h = luaL_checkudata(L, index, TOKENIZER_NAME);
+  luaL_argcheck(L, h->t != NULL, index, "a tokenizer that was freed");
+  return h->t;
 }
 
 static lt_ids *push_ids(lua_State *L, lt_bind *b) {
@@ -202,8 +207,6 @@ void lt_bind_text(lua_State *L, lt_bind *b) {
                                      {NULL, NULL}};
   static const luaL_Reg functions[] = {{"read", text_read},
                                        {"trainer", lt_text_trainer},
-                                       {"write_tokens", lt_text_write_tokens},
-                                       {"read_tokens", lt_text_read_tokens},
                                        {NULL, NULL}};
   lt_new_type(L, b, TOKENIZER_NAME, meta, methods);
   lt_new_type(L, b, IDS_NAME, ids_meta, NULL);

@@ -7,15 +7,11 @@
 
 /* Found at index 1 as lt_bind_io is: see state.h. */
 void lt_bind_text(lua_State *L, lt_bind *b);
+void lt_bind_text_tokens(lua_State *L, lt_bind *b); /* after it: to its table */
 
 /* text.trainer(pattern, lowercase) -> trainer (text_train.c) */
 int lt_text_trainer(lua_State *L);
 void lt_bind_trainer(lua_State *L, lt_bind *b);
-
-/* text.write_tokens(path, tokenizer, {path, ...}, dtype, separator or -1) -> how many
-   text.read_tokens(path, dtype) -> tensor [n] in the mapped file (text_tokens.c) */
-int lt_text_write_tokens(lua_State *L);
-int lt_text_read_tokens(lua_State *L);
 
 /* The tokenizer at `index`. */
 lt_tokenizer *lt_check_tokenizer(lua_State *L, int index);

@@ -1,12 +1,15 @@
 /* lua/bind/data/text_tokens.c: files of token ids (text.h). */
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
+#include "bind/core/where.h"
 #include "bind/data/text.h"
 #include "bind/io/io.h"
 #include "io/mapping.h"
 #include "text/token_file.h"
 
-int lt_text_write_tokens(lua_State *L) {
+/* text.write_tokens(path, tokenizer, {path, ...}, dtype, separator or -1) -> how many */
+static int write_tokens(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "text.write_tokens");
   lt_tokenizer *t = lt_check_tokenizer(L, 2);
@@ -44,7 +47,8 @@ static lt_tensor *map_tokens(lt_ctx *c, const char *path, int fd, int64_t size, 
   return t;
 }
 
-int lt_text_read_tokens(lua_State *L) {
+/* text.read_tokens(path, dtype) -> tensor [n] in the mapped file */
+static int read_tokens(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "text.read_tokens");
   lt_dtype dtype = lt_check_dtype(L, b, 2, "text.read_tokens");
@@ -56,4 +60,12 @@ int lt_text_read_tokens(lua_State *L) {
   if (t != NULL) return lt_end(L, b, frame, 1, &t);
   lt_frame_close(b->c, frame, 0, NULL);
   return lt_refused(L, b);
+}
+
+void lt_bind_text_tokens(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {
+      {"write_tokens", write_tokens}, {"read_tokens", read_tokens}, {NULL, NULL}};
+  lua_getfield(L, 1, "text");
+  lt_add_functions(L, b, functions);
+  lua_pop(L, 1);
 }

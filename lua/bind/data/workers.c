@@ -7,9 +7,13 @@
 
 #include <string.h>
 
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
-#include "bind/core/values.h"
+#include "bind/core/types.h"
 #include "bind/dist/values.h"
+#include "bind/io/json.h"
 #include "device/device.h"
 #include "launch/worker_pool.h"
 

@@ -1,5 +1,5 @@
-/* lua/bind/debugger/coroutines.c: which Lua thread runs now, for signal handlers that must stop the
-   script.
+/* lua/bind/debugger/coroutines.c: coroutine.resume and wrap of owned states: they
+   note the Lua thread that runs, for signal handlers that must stop the script.
 
    A hook set on one thread does not reach a coroutine that it resumed, and Lua keeps no pointer to
    the running one that a handler could read. In an owned state `coroutine.resume` and
@@ -14,20 +14,10 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/parts.h"
+#include "bind/core/threads.h"
+#include "bind/core/types.h"
 #include "bind/debugger/debugger.h"
-
-static lua_State *enter(lt_bind *b, lua_State *thread) {
-  lua_State *before = b->running;
-  b->running = thread;
-  if (b->stops.active) lt_stops_hook(b, thread);
-  if (b->waking) lt_bind_hook_verdict(thread);
-  if (b->guard != NULL) b->guard->enter(thread);
-  return before;
-}
-
-lua_State *lt_bind_running(const lt_bind *b) { return b->running != NULL ? b->running : b->L; }
-
-lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread) { return enter(b, thread); }
 
 /* Whether it waits because its host has paused the call that it belongs to: it stands in a line of
    the script, or in a function of ours, which all have the binding as their first upvalue. */
@@ -52,9 +42,9 @@ static int run(lua_State *L, lt_bind *b, lua_State *thread, int n_args, int *n_r
   b->pausing = false;
   lt_resumed link = {.thread = L, .outer = b->resumed};
   b->resumed = &link;
-  lua_State *before = enter(b, thread);
+  lua_State *before = lt_bind_enter_thread(b, thread);
   int status = lua_resume(thread, L, n_args, n_results);
-  enter(b, before);
+  lt_bind_enter_thread(b, before);
   b->resumed = link.outer;
   b->pausable = pausable;
   return status;
@@ -118,7 +108,7 @@ static int resume(lua_State *L) {
 
 /* The thread has failed, and its frames are still there. */
 static void raised(lua_State *L, lt_bind *b, lua_State *thread) {
-  if (!b->stops.catches || lua_checkstack(thread, 1) == 0) return;
+  if (b->stops.handler == NULL || lua_checkstack(thread, 1) == 0) return;
   lua_pushvalue(thread, -1);
   lua_xmove(thread, L, 1);
   lt_stops_raised(L, b, thread);
@@ -127,7 +117,9 @@ static void raised(lua_State *L, lt_bind *b, lua_State *thread) {
 
 static const char ended_key = 0; /* in the registry: {message, frames} */
 
-int lt_ended_coroutine(lua_State *L) {
+/* frames.ended() -> the text of the error that has ended a coroutine of coroutine.wrap last, and
+   the frames that it had, as a traceback has them; of one within another those of both. */
+static int ended_coroutine(lua_State *L) {
   if (lua_rawgetp(L, LUA_REGISTRYINDEX, &ended_key) != LUA_TTABLE) return 0;
   lt_raw_geti(L, -1, 1);
   lt_raw_geti(L, -2, 2);
@@ -149,7 +141,7 @@ static void keep_frames(lua_State *L, lua_State *thread) {
   luaL_checkstack(L, 8, NULL);
   lua_pushvalue(thread, -1);
   lua_xmove(thread, L, 1);
-  bool is_passed = lt_ended_coroutine(L) == 2 && ends_with(L, top + 1, top + 3);
+  bool is_passed = ended_coroutine(L) == 2 && ends_with(L, top + 1, top + 3);
   if (!is_passed) lua_settop(L, top + 1), lua_pushliteral(L, "");
   luaL_traceback(L, thread, NULL, 0);
   const char *frames = strchr(lua_tostring(L, -1), '\n'); /* behind "stack traceback:" */
@@ -219,6 +211,11 @@ static int wrap(lua_State *L) {
 }
 
 void lt_bind_coroutines(lua_State *L, lt_bind *b) {
+  static const luaL_Reg functions[] = {{"ended", ended_coroutine}, {NULL, NULL}};
+  lua_getfield(L, 1, "runtime");
+  lua_getfield(L, -1, "frames");
+  lt_add_functions(L, b, functions);
+  lua_pop(L, 2);
   lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
   b->running = b->owned ? lua_tothread(L, -1) : NULL;
   lua_pop(L, 1);

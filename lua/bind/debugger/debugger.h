@@ -8,20 +8,12 @@
 /* The number of frames of a thread. */
 int lt_frame_depth(lua_State *thread);
 
-/* Hook a thread while lines are watched; leave it without a hook otherwise. Only lua_sethook: a
-   signal handler may call it. */
-void lt_stops_hook(const lt_bind *b, lua_State *thread);
-
 /* An error that ends the script was raised in `thread`, which is not unwound yet: call what was
    given to frames.on_error. The error is on top of the stack of `L`, and stays. */
 void lt_stops_raised(lua_State *L, lt_bind *b, lua_State *thread);
 
 /* A message handler that does that. */
 int lt_stops_handler(lua_State *L);
-
-/* frames.ended() -> the text of the error that has ended a coroutine of coroutine.wrap last, and
-   the frames that it had, as a traceback has them; of one within another those of both. */
-int lt_ended_coroutine(lua_State *L);
 
 /* Let the library's Lua look into frames: only where nothing is kept from scripts, which would find
    the library's own values there. Without it there is no debugger, and runtime.frames has nothing

@@ -3,25 +3,11 @@
 
    A frame is named by its thread and its depth, counted from the thread's first function: that
    stays what it is while functions are called above it. */
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 
 enum { MOST_FRAMES = 500 };
-
-static int count_levels(lua_State *thread) {
-  lua_Debug ar;
-  int low = 0, high = 1;
-  while (lua_getstack(thread, high - 1, &ar) != 0) low = high, high *= 2;
-  while (high - low > 1) {
-    int middle = low + (high - low) / 2;
-    if (lua_getstack(thread, middle - 1, &ar) != 0)
-      low = middle;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-int lt_frame_depth(lua_State *thread) { return count_levels(thread); }
 
 static lua_State *check_thread(lua_State *L, int index) {
   lua_State *thread = lua_tothread(L, index);
@@ -33,7 +19,7 @@ static lua_State *check_thread(lua_State *L, int index) {
 static lua_State *check_frame(lua_State *L, lua_Debug *ar) {
   lua_State *thread = check_thread(L, 1);
   lua_Integer depth = luaL_checkinteger(L, 2);
-  int n = count_levels(thread);
+  int n = lt_frame_depth(thread);
   if (depth < 1 || depth > n || lua_getstack(thread, n - (int)depth, ar) == 0)
     luaL_argerror(L, 2, "no such frame");
   if (thread != L && lua_checkstack(thread, 3) == 0) luaL_error(L, "stack overflow");
@@ -74,7 +60,7 @@ static void push_frame(lua_State *L, lua_State *thread, lua_Debug *ar, int depth
 static int list(lua_State *L) {
   lua_State *thread = check_thread(L, 1);
   lua_Debug ar;
-  int n = count_levels(thread);
+  int n = lt_frame_depth(thread);
   if (thread != L && lua_checkstack(thread, 3) == 0) return luaL_error(L, "stack overflow");
   lua_createtable(L, n < MOST_FRAMES ? n : MOST_FRAMES, 0);
   for (int level = 0; level < n && level < MOST_FRAMES; level++) {
@@ -191,7 +177,8 @@ void lt_offer_frames(lua_State *L) {
   static const luaL_Reg functions[] = {{"list", list}, {"threads", threads},
                                        {"variables", variables}, {"get", get},
                                        {"set", set}, {NULL, NULL}};
-  lt_bind *b = lt_bind_open(L, NULL);
+  lt_bind *b = lt_bind_get(L);
+  lt_push_functions(L);
   lua_getfield(L, -1, "runtime");
   lua_getfield(L, -1, "frames");
   lt_add_functions(L, b, functions);

@@ -2,25 +2,34 @@
    raised; and sessions, in which code runs there that leaves no trace in the run.
 
    Without a line that is watched no hook is set: a script then runs as if there was no debugger. */
+#include "bind/core/parts.h"
+#include "bind/core/threads.h"
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 
 #include <limits.h>
 #include <time.h>
 
-#include "bind/dist/dist.h"
+#include "launch/launch.h"
 
 /* Keys of the registry: what is called at a line and for an error, the thread of a step. */
 static const char line_key, error_key, thread_key;
 
 enum { LINE_BITS = 64 * LT_STOP_WORDS };
 
-static void on_line(lua_State *L, lua_Debug *ar);
-
-void lt_stops_hook(const lt_bind *b, lua_State *thread) {
-  if (b->stops.active)
-    lua_sethook(thread, on_line, LUA_MASKLINE, 0);
-  else
-    lua_sethook(thread, NULL, 0, 0);
+int lt_frame_depth(lua_State *thread) {
+  lua_Debug ar;
+  int low = 0, high = 1;
+  while (lua_getstack(thread, high - 1, &ar) != 0) low = high, high *= 2;
+  while (high - low > 1) {
+    int middle = low + (high - low) / 2;
+    if (lua_getstack(thread, middle - 1, &ar) != 0)
+      low = middle;
+    else
+      high = middle;
+  }
+  return low;
 }
 
 /* Whether the thread of the step does not run any more: it yielded, returned or failed. */
@@ -45,7 +54,7 @@ static bool is_next(lua_State *L, lt_stops *s, bool ours) {
 
 static void on_line(lua_State *L, lua_Debug *ar) {
   lt_bind *b = lt_bind_get(L);
-  if (b == NULL || b->c == NULL || !b->stops.active) {
+  if (b == NULL || b->c == NULL || b->stops.hook == NULL) {
     lua_sethook(L, NULL, 0, 0);
     return;
   }
@@ -70,13 +79,14 @@ static int watch(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 4);
   lt_stops s = {.sessions = b->stops.sessions, .floor = b->stops.floor, .ns = b->stops.ns,
-                .catches = b->stops.catches, .active = !lua_isnil(L, 1), .depth = INT_MAX};
-  s.every = s.active && !lua_isnil(L, 3);
+                .handler = b->stops.handler, .hook = lua_isnil(L, 1) ? NULL : on_line,
+                .depth = INT_MAX};
+  s.every = s.hook != NULL && !lua_isnil(L, 3);
   if (lua_isthread(L, 3)) {
     s.of = lua_tothread(L, 3);
     s.depth = (int)luaL_checkinteger(L, 4);
   }
-  for (lua_Integer k = 1; s.active && lt_raw_geti(L, 2, k) == LUA_TNUMBER; k++) {
+  for (lua_Integer k = 1; s.hook != NULL && lt_raw_geti(L, 2, k) == LUA_TNUMBER; k++) {
     unsigned bit = (unsigned)lua_tointeger(L, -1) % LINE_BITS;
     s.lines[bit / 64] |= (uint64_t)1 << bit % 64;
     lua_pop(L, 1);
@@ -215,13 +225,13 @@ static int sessions(lua_State *L) {
 static int on_error(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 1);
-  b->stops.catches = !lua_isnil(L, 1);
+  b->stops.handler = lua_isnil(L, 1) ? NULL : lt_stops_handler;
   lua_rawsetp(L, LUA_REGISTRYINDEX, &error_key);
   return 0;
 }
 
 void lt_stops_raised(lua_State *L, lt_bind *b, lua_State *thread) {
-  if (b->c == NULL || !b->stops.catches || b->stops.sessions > 0) return;
+  if (b->c == NULL || b->stops.handler == NULL || b->stops.sessions > 0) return;
   int top = lua_gettop(L);
   if (lua_checkstack(L, 8) == 0 || lua_checkstack(thread, 2) == 0) return;
   lua_rawgetp(L, LUA_REGISTRYINDEX, &error_key);
@@ -250,7 +260,6 @@ void lt_bind_stops(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
       {"sessions", sessions},
       {"raised", lt_stops_handler},
-      {"ended", lt_ended_coroutine},
       {NULL, NULL}};
   lua_getfield(L, 1, "runtime");
   lua_newtable(L);

@@ -1,7 +1,10 @@
 /* lua/bind/dist/bucket.c: gradients, and numbers of Lua, that travel together. */
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
 #include "bind/dist/dist.h"
 #include "device/device.h"
 

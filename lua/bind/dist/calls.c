@@ -2,9 +2,15 @@
    c.dist.values, waited for by c.dist.wait. stdlib/dist checks the arguments before. */
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
+#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 #include "bind/dist/values.h"
+#include "bind/io/json.h"
 #include "ops/node.h"
 
 #define WORK_NAME "ltrain.Work"

@@ -5,6 +5,10 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "bind/dist/values.h"
 #include "device/device.h"
 #include "device/plugin.h"
@@ -175,5 +179,6 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
   lt_bind_dist_shards(L, b);
   lt_bind_dist_launch(L, b);
   lt_bind_dist_join(L, b);
+  lt_bind_dist_report(L, b);
   lua_setfield(L, 1, "dist");
 }

@@ -108,5 +108,6 @@ void lt_bind_dist_bucket(lua_State *L, lt_bind *b);
 void lt_bind_dist_shards(lua_State *L, lt_bind *b);
 void lt_bind_dist_launch(lua_State *L, lt_bind *b);
 void lt_bind_dist_join(lua_State *L, lt_bind *b);
+void lt_bind_dist_report(lua_State *L, lt_bind *b);
 
 #endif

@@ -13,6 +13,9 @@
 #include <stdio.h>
 
 #include "autograd/backward.h"
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "bind/dist/dist.h"
 #include "ops/node.h"
 

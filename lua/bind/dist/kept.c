@@ -1,5 +1,8 @@
 /* lua/bind/dist/kept.c: what lt.dist keeps in a context: groups, what is held of a world, where
    the script is. */
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 
 #include <string.h>

@@ -4,7 +4,12 @@
    leave; finish, in which a child ends. Between run and finish no function of the script runs. */
 #include <string.h>
 
+#include "bind/core/call.h"
 #include "bind/core/fields.h"
+#include "bind/core/raise.h"
+#include "bind/core/threads.h"
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 #include "device/device.h"
 #include "launch/worker_pool.h"

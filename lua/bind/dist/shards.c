@@ -5,7 +5,10 @@
    the whole parameters. */
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
 #include "bind/dist/dist.h"
 #include "device/device.h"
 

@@ -15,7 +15,10 @@
 
 #include <string.h>
 
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/io/json.h"
 
 enum { MAGIC = 'V', VERSION = 1 };
 typedef enum tag {

@@ -1,9 +1,10 @@
 /* lua/bind/io/csv.c: tables in text files for the library's own Lua (`c.io`). */
+#include "bind/core/call.h"
+#include "bind/core/types.h"
 #include "io/csv.h"
 
 #include <string.h>
 
-#include "bind/core/tensor.h"
 #include "bind/io/io.h"
 
 #define TABLE_NAME "ltrain.CsvFile"

@@ -1,4 +1,5 @@
 /* lua/bind/io/curves.c: `c.io.curves()`: metrics of a run, read as they grow (io/curves.h). */
+#include "bind/core/types.h"
 #include "io/curves.h"
 
 #include <math.h>

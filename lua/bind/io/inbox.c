@@ -1,8 +1,9 @@
 /* lua/bind/io/inbox.c: `c.runtime.inbox`: messages of other processes of the same user, by a socket
    in a folder. */
-#include "io/inbox.h"
+#include "bind/core/parts.h"
+#include "bind/core/types.h"
 #include "bind/io/io.h"
-#include "bind/system/process.h"
+#include "io/inbox.h"
 
 #define INBOX_NAME "ltrain.Inbox"
 

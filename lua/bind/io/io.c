@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/types.h"
 #include "bind/io/json.h"
 #include "io/events.h"
 #include "io/file.h"

@@ -1,5 +1,6 @@
 /* lua/bind/io/io_result.c: the path that a function of `c.io` takes, and what it returns when the
  * world refuses. */
+#include "bind/core/raise.h"
 #include "bind/io/io.h"
 
 #include <string.h>

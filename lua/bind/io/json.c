@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "base/printable.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
-#include "bind/io/io.h"
 
 #define SCRATCH_NAME "ltrain.JsonScratch"
 

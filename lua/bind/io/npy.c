@@ -1,8 +1,9 @@
 /* lua/bind/io/npy.c: arrays in NumPy's formats for the library's own Lua (`c.io`). What the world
    may spoil gives nil and the reason. */
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
 #include "io/npy.h"
 
-#include "bind/core/tensor.h"
 #include "bind/core/values.h"
 #include "bind/io/io.h"
 #include "bind/io/json.h"

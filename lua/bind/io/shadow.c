@@ -1,4 +1,6 @@
 /* lua/bind/io/shadow.c: files written without a trace (io/shadow.h), for `ltrain check`. */
+#include "bind/core/parts.h"
+#include "bind/core/types.h"
 #include "io/shadow.h"
 
 #include <errno.h>

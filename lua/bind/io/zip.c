@@ -1,6 +1,9 @@
 /* lua/bind/io/zip.c: members of zip files as strings and tensors (`c.io.open_zip`).
 
    What the world may spoil gives nil and the reason. */
+#include "bind/core/call.h"
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 #include "io/zip.h"
 
 #include "bind/core/tensor.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bind/core/nearest_word.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
 

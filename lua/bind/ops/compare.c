@@ -1,5 +1,8 @@
 /* lua/bind/ops/compare.c: whether two tensors are equal, as a boolean: waits for their device. */
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/values.h"
 #include "bind/ops/arguments.h"
 
 /* Closes the call; the boolean is whether all elements of `y` are true. */

@@ -1,10 +1,19 @@
 /* lua/bind/ops/convert.c: tensors to numbers, tables, bytes, other dtypes and devices. */
+#include "bind/ops/convert.h"
+
 #include <string.h>
 
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/nearest_word.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
-#include "bind/ops/arguments.h"
+#include "bind/core/where.h"
 #include "bind/ops/pinned.h"
+#include "bind/ops/tensor.h"
 #include "device/plugin.h"
 #include "device/stream.h"
 

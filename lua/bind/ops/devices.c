@@ -1,8 +1,10 @@
-/* lua/bind/ops/devices.c: the devices of the process: which there are, and where tensors are made.
-   */
+/* lua/bind/ops/devices.c: which devices there are, and where tensors are made. */
 #include "base/cores.h"
 #include "base/lines.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
 #include "bind/core/state.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "device/fake.h"
 #include "device/state.h"

@@ -3,8 +3,11 @@
 
    A flag that is set begins its way to the host at once; reading it waits for that alone, not for
    what was issued since. */
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
 #include "bind/core/state.h"
-#include "bind/core/tensor.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
 #include "device/device.h"
 
 #define FLAG_NAME "ltrain.Flag"

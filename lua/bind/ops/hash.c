@@ -1,5 +1,10 @@
 /* lua/bind/ops/hash.c: hashes of lists of tensors and plain values. */
 #include "base/hash.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 
 #include <string.h>
 

@@ -2,7 +2,10 @@
    uniform_, normal_. */
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/values.h"
 #include "bind/ops/arguments.h"
 #include "ops/inplace.h"

@@ -9,7 +9,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "ops/node.h"
 

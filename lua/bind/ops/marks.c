@@ -3,8 +3,15 @@
 #include <string.h>
 
 #include "base/lines.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
+#include "bind/core/where.h"
+#include "bind/ops/tensor.h"
 #include "ops/node.h"
 
 static int is_tensor(lua_State *L) {

@@ -5,7 +5,11 @@
 #include <string.h>
 
 #include "base/lines.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "ops/anomaly.h"
 

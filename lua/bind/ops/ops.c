@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/collect.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
 #include "bind/ops/arguments.h"
 
 /* Upvalues of an op's function: the binding, the op, of a form in place its name. */

@@ -1,7 +1,9 @@
 /* lua/bind/ops/pinned.c: tensors of the CPU in pinned memory, from which a GPU copies by itself. */
 #include "bind/ops/pinned.h"
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/values.h"
 #include "device/device.h"
 
 /* The device whose kind pins: one that is in use, else a GPU. */

@@ -7,7 +7,11 @@
 #include <string.h>
 
 #include "base/locale.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
+#include "bind/ops/convert.h"
 #include "ops/node.h"
 
 enum { EDGE = 3, THRESHOLD = 1000, LINE_WIDTH = 80, INDENT = 7, NUMBER = 400 };

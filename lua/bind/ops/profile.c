@@ -8,7 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/types.h"
+#include "bind/core/where.h"
 #include "ops/trace.h"
 
 #define PROFILE_NAME "ltrain.Profile"

@@ -2,10 +2,17 @@
 
    Draws have no state but the seed and a position: stream, batch, ordinal. math.random of an owned
    state is keyed by seed and batch too, so that a resumed run draws what it would have drawn. */
+#include "bind/ops/random.h"
+
 #include <sys/random.h>
 #include <time.h>
 
+#include "bind/core/collect.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/state.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 
 static uint64_t fresh_seed(void) {

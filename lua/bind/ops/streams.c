@@ -1,8 +1,10 @@
 /* lua/bind/ops/streams.c: streams of devices, positions of them, timers and ranges: for lt.cuda.
 
    A stream is a light userdata: it belongs to the process and is never freed. */
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
 #include "bind/core/state.h"
-#include "bind/core/values.h"
+#include "bind/core/types.h"
 #include "device/stream.h"
 
 #define TIMER_NAME "ltrain.Timer"

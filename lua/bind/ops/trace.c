@@ -1,6 +1,9 @@
 /* lua/bind/ops/trace.c: the calls that a computation consists of, as tables: for exporters. */
 #include "base/lines.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
 #include "bind/ops/profile.h"
 #include "ops/trace.h"
 

@@ -3,7 +3,10 @@
 
 #include <string.h>
 
-#include "bind/core/tensor.h"
+#include "bind/core/call.h"
+#include "bind/core/parts.h"
+#include "bind/core/public_functions.h"
+#include "bind/core/raise.h"
 #include "bind/core/values.h"
 
 static int push_reshaped(lua_State *L, lt_bind *b, lt_tensor *x, lt_shape shape) {

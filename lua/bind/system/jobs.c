@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bind/core/types.h"
 #include "bind/system/process.h"
 #include "launch/launch.h"
 

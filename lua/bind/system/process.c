@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "bind/core/types.h"
 #include "launch/launch.h"
 
 enum { LONGEST_OUTPUT = 1 << 20 };

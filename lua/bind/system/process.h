@@ -59,9 +59,6 @@ int lt_process_supervise(lua_State *L);
 /* Add runtime.process: a part of the runtime's table (system.c). */
 void lt_bind_process(lua_State *L, lt_bind *b);
 
-/* Add runtime.inbox (inbox.c). */
-void lt_bind_inbox(lua_State *L, lt_bind *b);
-
 /* Jobs (jobs.c): runtime.process.start, wait_any, signal, lock */
 int lt_job_start(lua_State *L);
 int lt_job_wait_any(lua_State *L);

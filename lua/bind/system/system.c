@@ -7,14 +7,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "apps/apps.h"
 #include "base/lines.h"
 #include "base/locale.h"
 #include "base/threads.h"
-#include "bind/core/tensor.h"
+#include "bind/core/parts.h"
+#include "bind/core/raise.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
 #include "bind/system/process.h"
 #include "cpu/cpu.h"
-#include "host/embedded.h"
+#include "bind/system/embedded.h"
 #include "ops/node.h"
 #include "registry.h"
 
@@ -281,6 +283,4 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
   lt_add_functions(L, b, runtime);
   lua_pop(L, 1);
   lt_bind_process(L, b);
-  lt_bind_inbox(L, b);
-  lt_bind_apps(L, b);
 }

@@ -7,6 +7,7 @@
 #include <lauxlib.h>
 #include <ltrain/version.h>
 
+#include "bind/core/raise.h"
 #include "bind/system/process.h"
 #include "host/isolate/process.h"
 #include "host/isolate/wire.h"

@@ -10,6 +10,7 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/system/process.h"
 #include "ops/op.h"

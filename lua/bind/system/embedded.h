@@ -1,12 +1,12 @@
-/* lua/host/embedded.h: the Lua sources of stdlib/ and what they are compiled to, in the library.
+/* lua/bind/system/embedded.h: the Lua sources of stdlib/ and what they are compiled to.
  *
  * The tables are generated at build time (tools/embed_stdlib.cmake, tools/compile_stdlib.c), both
  * sorted by file path.
  * stdlib/init.lua is `ltrain`, stdlib/nn/init.lua `ltrain.nn`, stdlib/nn/Module.lua
  * `ltrain.nn.Module`.
  */
-#ifndef LT_HOST_EMBEDDED_H
-#define LT_HOST_EMBEDDED_H
+#ifndef LT_BIND_SYSTEM_EMBEDDED_H
+#define LT_BIND_SYSTEM_EMBEDDED_H
 
 #include <stddef.h>
 

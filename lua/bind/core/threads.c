@@ -1,12 +1,21 @@
-/* lua/bind/core/waking.c: ends the script of a rank whose world has failed, or notes its line.
+/* lua/bind/core/threads.c: which Lua thread runs, and what is hooked in it: the debugger at lines,
+   the end of a rank whose world has failed, the note of its line.
 
    A verdict ends waits by itself; a rank that computes, loops or catches every error must be ended
    too. Its main thread is signalled: the handler hooks the Lua thread that runs, and the hook
    raises the verdict's text in every line of the script (never in the library's own code, which
    takes the run down) until control has reached the frame that started the ranks. Threads that are
-   resumed meanwhile are hooked as they are entered (running.c). */
-#include "bind/debugger/debugger.h"
-#include "bind/dist/dist.h"
+   resumed meanwhile are hooked as they are entered. */
+#include "bind/core/threads.h"
+
+#include "bind/core/where.h"
+#include "launch/launch.h"
+
+lua_State *lt_bind_running(const lt_bind *b) { return b->running != NULL ? b->running : b->L; }
+
+void lt_stops_hook(const lt_bind *b, lua_State *thread) {
+  lua_sethook(thread, b->stops.hook, b->stops.hook != NULL ? LUA_MASKLINE : 0, 0);
+}
 
 enum { EVERY_EVENT = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
 
@@ -23,13 +32,22 @@ static void raise_verdict(lua_State *L, lua_Debug *ar) {
   lua_error(L);
 }
 
-void lt_bind_hook_verdict(lua_State *L) { lua_sethook(L, raise_verdict, EVERY_EVENT, 1); }
+static void hook_verdict(lua_State *L) { lua_sethook(L, raise_verdict, EVERY_EVENT, 1); }
+
+lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread) {
+  lua_State *before = b->running;
+  b->running = thread;
+  if (b->stops.hook != NULL) lt_stops_hook(b, thread);
+  if (b->waking) hook_verdict(thread);
+  if (b->guard != NULL) b->guard->enter(thread);
+  return before;
+}
 
 /* In a signal handler: nothing but lua_sethook, which may be called there. */
 void lt_bind_wake(void *ud) {
   lt_bind *b = ud;
   b->waking = 1;
-  lt_bind_hook_verdict(lt_bind_running(b));
+  hook_verdict(lt_bind_running(b));
 }
 
 /* Once; a hook that came meanwhile is left alone by lt_bind_locate. */
