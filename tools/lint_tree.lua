@@ -16,7 +16,8 @@ local ARROWS <const> = {
   registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
   apps = { "io" }, -- nothing of runtime/ knows them
   ["bind/core"] = { "registry" },
-  ["bind/ops"] = { "bind/core" }, ["bind/autograd"] = { "bind/core" }, ["bind/io"] = { "bind/core" },
+  ["bind/ops"] = { "bind/core" }, ["bind/autograd"] = { "bind/core" },
+  ["bind/io"] = { "bind/core" },
   ["bind/debugger"] = { "bind/core" }, ["bind/system"] = { "bind/core" },
   ["bind/dist"] = { "bind/debugger", "bind/io" }, ["bind/data"] = { "bind/dist", "bind/ops" },
   bind = { "bind/autograd", "bind/data", "bind/system" }, -- open.c
