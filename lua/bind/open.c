@@ -9,9 +9,12 @@
 #include "bind/core/where.h"
 #include "bind/data/image.h"
 #include "bind/data/text.h"
+#include "ops/op.h"
 #include "registry.h"
 
 #define BIND_NAME "ltrain.Binding"
+
+enum { RUNTIME_FUNCTIONS = 128 }; /* about as many; beyond them their table grows */
 
 static int make_slot(lua_State *L) {
   lua_pushboolean(L, false);
@@ -94,10 +97,10 @@ static int bind_new(lua_State *L) {
   b->main_modes = b->c->modes;
   init_slots(L, b);
   lua_replace(L, 1);
-  lua_newtable(L); /* functions */
-  lua_newtable(L); /* methods */
+  lua_createtable(L, 0, LT_OP_COUNT); /* functions */
+  lua_createtable(L, 0, LT_OP_COUNT); /* methods */
   lua_rotate(L, 1, 2);
-  lua_newtable(L);
+  lua_createtable(L, 0, RUNTIME_FUNCTIONS);
   lua_setfield(L, 1, "runtime");
   fill(L, b);
   lua_settop(L, 3);

@@ -77,9 +77,8 @@ static int load_embedded(lua_State *L, int k) {
 }
 
 static int find_embedded(lua_State *L, const char *name) {
-  for (int k = 0; k < lt_stdlib_count; k++)
-    if (strcmp(lt_stdlib[k].name, name) == 0) return load_embedded(L, k);
-  return -1;
+  int k = lt_embedded_find(lt_stdlib, lt_stdlib_count, name);
+  return k >= 0 ? load_embedded(L, k) : -1;
 }
 
 /* Push the chunk `name`, or raise why it cannot be loaded; false when there is none. */

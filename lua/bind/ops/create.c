@@ -327,17 +327,16 @@ static void add_filled(lua_State *L, lt_bind *b) {
 
 static void add_likes(lua_State *L, lt_bind *b) {
   static const struct {
-    const char *name, *op;
+    const char *name;
+    lt_op op;
     int value; /* -1: none */
-  } rows[] = {{"zeros_like", "full", 0},      {"ones_like", "full", 1},
-              {"full_like", "full", -1},      {"empty_like", "empty", -1},
-              {"rand_like", "rand", -1},      {"randn_like", "randn", -1},
-              {"randint_like", "randint", -1}};
+  } rows[] = {{"zeros_like", LT_OP_full, 0},      {"ones_like", LT_OP_full, 1},
+              {"full_like", LT_OP_full, -1},      {"empty_like", LT_OP_empty, -1},
+              {"rand_like", LT_OP_rand, -1},      {"randn_like", LT_OP_randn, -1},
+              {"randint_like", LT_OP_randint, -1}};
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-    lt_op op = lt_op_by_name(rows[k].op);
-    if (op == LT_OP_COUNT) continue;
     lua_pushlightuserdata(L, b);
-    lua_pushinteger(L, op);
+    lua_pushinteger(L, rows[k].op);
     lua_pushstring(L, rows[k].name);
     if (rows[k].value >= 0)
       lua_pushinteger(L, rows[k].value);

@@ -201,27 +201,28 @@ static int named_operation(lua_State *L) {
 
 static void add_operators(lua_State *L, lt_bind *b) {
   static const struct {
-    const char *event, *op;
+    const char *event;
+    lt_op op;
     lua_CFunction fn;
   } rows[] = {
-      {"__add", "add", call_op},
-      {"__sub", "sub", call_op},
-      {"__mul", "mul", call_op},
-      {"__div", "div", call_op},
-      {"__idiv", "floor_divide", call_op},
-      {"__mod", "remainder", call_op},
-      {"__pow", "pow", call_op},
-      {"__unm", "neg", call_unary_operator},
-      {"__band", "bitwise_and", call_op},
-      {"__bor", "bitwise_or", call_op},
-      {"__bxor", "bitwise_xor", call_op},
-      {"__bnot", "bitwise_not", call_unary_operator},
-      {"__shl", "bitwise_left_shift", call_op},
-      {"__shr", "bitwise_right_shift", call_op},
+      {"__add", LT_OP_add, call_op},
+      {"__sub", LT_OP_sub, call_op},
+      {"__mul", LT_OP_mul, call_op},
+      {"__div", LT_OP_div, call_op},
+      {"__idiv", LT_OP_floor_divide, call_op},
+      {"__mod", LT_OP_remainder, call_op},
+      {"__pow", LT_OP_pow, call_op},
+      {"__unm", LT_OP_neg, call_unary_operator},
+      {"__band", LT_OP_bitwise_and, call_op},
+      {"__bor", LT_OP_bitwise_or, call_op},
+      {"__bxor", LT_OP_bitwise_xor, call_op},
+      {"__bnot", LT_OP_bitwise_not, call_unary_operator},
+      {"__shl", LT_OP_bitwise_left_shift, call_op},
+      {"__shr", LT_OP_bitwise_right_shift, call_op},
   };
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->metatable_ref);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-    push_op(L, b, rows[k].fn, (int)lt_op_by_name(rows[k].op));
+    push_op(L, b, rows[k].fn, (int)rows[k].op);
     lua_setfield(L, -2, rows[k].event);
   }
   lua_pop(L, 1);

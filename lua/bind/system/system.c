@@ -197,15 +197,19 @@ static int list_stdlib(lua_State *L) {
   return 1;
 }
 
+/* in_stdlib(name) -> whether the library has that chunk */
+static int in_stdlib(lua_State *L) {
+  lua_pushboolean(L, lt_embedded_find(lt_stdlib, lt_stdlib_count, luaL_checkstring(L, 1)) >= 0);
+  return 1;
+}
+
 /* (name): the text of that file among the n of a list; nil: no such */
 static int push_embedded(lua_State *L, const lt_embedded *list, int n) {
-  const char *name = luaL_checkstring(L, 1);
-  for (int k = 0; k < n; k++) {
-    if (strcmp(list[k].name, name) != 0) continue;
+  int k = lt_embedded_find(list, n, luaL_checkstring(L, 1));
+  if (k >= 0)
     lua_pushlstring(L, list[k].source, list[k].size);
-    return 1;
-  }
-  lua_pushnil(L);
+  else
+    lua_pushnil(L);
   return 1;
 }
 
@@ -275,6 +279,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"interrupted", interrupted},
                                      {"clear_interrupt", clear_interrupt},
                                      {"stdlib", list_stdlib},
+                                     {"in_stdlib", in_stdlib},
                                      {"stdlib_source", stdlib_source},
                                      {"asset", find_asset},
                                      {"parts", list_parts},
