@@ -4,7 +4,6 @@
 -- script pays only for what it uses.
 
 local c = require "ltrain.c"
-local chunks = require "ltrain.core.chunks"
 local errors = require "ltrain.core.errors"
 local load_place = require "ltrain.core.load_place"
 local places = require "ltrain.core.places"
@@ -47,7 +46,7 @@ end
 
 -- The room that has a class of the name; nil.
 local function room_of(name)
-  for _, full in ipairs(chunks()) do
+  for _, full in ipairs(require "ltrain.core.chunks".list()) do
     local room, class = full:match "^ltrain%.(%l+)%.(%u[%w_]*)$"
     if class == name and places[room] then return room end
   end

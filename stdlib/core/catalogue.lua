@@ -13,20 +13,14 @@ local option_places = require "ltrain.core.option_places"
 
 -- The public names below a prefix: the classes of the library, and the keys of `paths`.
 local function names_of(prefix, paths)
-  local names = {}
+  local names, pattern = {}, "^" .. prefix:gsub("%p", "%%%0") .. "%.(%u[%w_]*)$"
   for name in next, paths do names[#names + 1] = name end
-  for _, full in ipairs(chunks()) do
-    local name = full:match("^" .. prefix:gsub("%p", "%%%0") .. "%.(%u[%w_]*)$")
+  for _, full in ipairs(chunks.list()) do
+    local name = full:match(pattern)
     if name and not paths[name] then names[#names + 1] = name end
   end
   table.sort(names)
   return names
-end
-
-local function has(names, wanted)
-  for _, name in ipairs(names) do
-    if name == wanted then return true end
-  end
 end
 
 -- Where the public names are that `others` has: the path for `require`.
@@ -53,12 +47,12 @@ return function(prefix, what, others, options)
   return setmetatable({}, {
     __index = function(self, name)
       if type(name) ~= "string" then return nil end
-      local names = names_of(prefix, paths)
-      if not paths[name] and not has(names, name) then
+      local path <const> = paths[name] or prefix .. "." .. name
+      if not paths[name] and not (name:find "^%u[%w_]*$" and chunks.has(path)) then
         errors.blame("%s: there is no '%s'%s", what, name,
-          errors.in_place_of(name, what, names))
+          errors.in_place_of(name, what, names_of(prefix, paths)))
       end
-      local value = require(paths[name] or prefix .. "." .. name)
+      local value = require(path)
       if within[name] then value = value[name] end
       local who <const>, places <const> = what .. "." .. name, options and options[name]
       local own <const> = places and c.runtime.parameters(value) - 1

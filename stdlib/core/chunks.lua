@@ -2,6 +2,14 @@
 
 local c = require "ltrain.c"
 
+local chunks = {}
+
+-- The folder in place of the chunks of this build, where LTRAIN_STDLIB is set; nil.
+local function folder_of_environment()
+  local folder <const> = c.runtime.getenv "LTRAIN_STDLIB"
+  return folder ~= "" and folder or nil
+end
+
 local function add_folder(names, folder, prefix)
   for _, entry in ipairs(c.io.list_folder(folder) or {}) do
     local name <const> = entry:match "^([%w_]+)%.lua$"
@@ -14,11 +22,21 @@ local function add_folder(names, folder, prefix)
 end
 
 --- The names, sorted: of the files of LTRAIN_STDLIB where it is set, as `require` finds them then.
-return function()
-  local folder <const> = c.runtime.getenv "LTRAIN_STDLIB"
-  if not folder or folder == "" then return c.runtime.stdlib() end
+function chunks.list()
+  local folder <const> = folder_of_environment()
+  if not folder then return c.runtime.stdlib() end
   local names <const> = {}
   add_folder(names, folder, "ltrain")
   table.sort(names)
   return names
 end
+
+--- Whether there is a file of that name, which is no folder's.
+function chunks.has(name)
+  local folder <const> = folder_of_environment()
+  if not folder then return c.runtime.in_stdlib(name) end
+  local path <const> = name:gsub("^ltrain%.", ""):gsub("%.", "/")
+  return c.io.kind(("%s/%s.lua"):format(folder, path)) == "file"
+end
+
+return chunks
