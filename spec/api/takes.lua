@@ -43,7 +43,7 @@ local function behind(fn, options)
     local name, value = debug.getupvalue(fn, i)
     if not name then break end
     if name == "fn" and type(value) == "function" then within = value end
-    if name == "names" and type(value) == "table" then options = value end
+    if name == "text" and type(value) == "string" then options = words(value, {}) end
   end
   if within then return behind(within, options) end
   return fn, options

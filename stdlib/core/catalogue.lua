@@ -5,11 +5,11 @@
 -- room lists them; the others are its own. One file may have several public functions.
 
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local chunks = require "ltrain.core.chunks"
 local closed = require "ltrain.core.closed"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
-local option_places = require "ltrain.core.option_places"
 
 -- The public names below a prefix: the classes of the library, and the keys of `paths`.
 local function names_of(prefix, paths)
@@ -57,7 +57,7 @@ return function(prefix, what, others, options)
       local who <const>, places <const> = what .. "." .. name, options and options[name]
       local own <const> = places and c.runtime.parameters(value) - 1
       value = closed(exact.fn(value, who), who)
-      if places then value = option_places(value, who, own, places) end
+      if places then value = call_form.method(value, who, own, places) end
       rawset(self, name, value)
       return value
     end,

@@ -3,11 +3,10 @@
 -- A class is the metatable of its objects, so a metamethod is written like a method
 -- (`function Words:__len()`); extend hands those of the parent on.
 
-local by_place = require "ltrain.core.by_place"
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
-local option_places = require "ltrain.core.option_places"
 
 local class = {}
 
@@ -30,8 +29,8 @@ local function make(self, ...)
 end
 
 local function construct(self, ...)
-  local arguments = self.__arguments
-  if arguments then return make(self, by_place(arguments, self.__name, ...)) end
+  local form = self.__arguments
+  if form then return make(self, call_form.of_init(form, self.__name, ...)) end
   return make(self, ...)
 end
 
@@ -51,7 +50,7 @@ local function define(self, key, value)
     local places = type(value) == "function" and self.__options and self.__options[key]
     local count = places and c.runtime.parameters(value)
     value = exact.fn(value, key == "init" and self.__name or key, self.__name)
-    if count then value = option_places(value, key, count - 1, places) end
+    if count then value = call_form.method(value, key, count - 1, places) end
   end
   if key == "init" and rawget(self, "__arguments") == nil then
     rawset(self, "__arguments", false) -- the parent's are those of another init

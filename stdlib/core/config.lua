@@ -11,6 +11,7 @@
 -- instead   of a name that another library has, and that is not taken: what to give; the only field
 -- The same rows list the options of a Trainer for the command line and the docs.
 
+local call_form = require "ltrain.core.call_form"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -210,34 +211,10 @@ function config.signature(rows)
   return rows
 end
 
--- A table of options, not a list or an object: it has names, or nothing.
-local function has_names(value)
-  if type(value) ~= "table" or getmetatable(value) ~= nil then return false end
-  local key = next(value)
-  return key == nil or type(key) == "string"
-end
-
 --- The values of a call by place, by name in a table that comes last, or both, as `signature` (of
 --- config.signature) describes them: what config.check returns.
 function config.arguments(where, signature, ...)
-  local n, values, options = select("#", ...), { ... }, {}
-  while n > 0 and values[n] == nil do n = n - 1 end
-  if has_names(values[n]) then
-    for name, value in next, values[n] do options[name] = value end
-    n = n - 1
-  end
-  if n > #signature then
-    errors.blame("%s: takes %d arguments at most: got %d", where, #signature, n)
-  end
-  for k = 1, n do
-    local name = signature[k][1]
-    if values[k] ~= nil and options[name] ~= nil then
-      errors.blame("%s: %s is given by place and by name", where, name)
-    elseif values[k] ~= nil then
-      options[name] = values[k]
-    end
-  end
-  return config.check(options, signature, where)
+  return config.check(call_form.options(signature, where, ...), signature, where)
 end
 
 return config

@@ -1,9 +1,9 @@
 -- stdlib/nn/clip_grad_norm_.lua: clips the total norm of gradients.
 
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local grads_of = require "ltrain.nn.grads_of"
-local option_places = require "ltrain.core.option_places"
 
 local NAME <const> = "clip_grad_norm_"
 
@@ -21,7 +21,7 @@ local OPTIONS <const> = {
 --- Scales the gradients of a list of parameters, or of one, in place so that their total norm is at
 --- most `max_norm`. Options: norm_type (2), error_if_nonfinite (false), keep_nonfinite (false).
 --- Returns the norm before clipping, a tensor without dims.
-return option_places(function(parameters, max_norm, options)
+return call_form.method(function(parameters, max_norm, options)
   config.argument(max_norm, "number", NAME, "max_norm")
   local grads = grads_of(parameters, NAME)
   if options == nil then return c.clip_grad_norm(grads, max_norm) end

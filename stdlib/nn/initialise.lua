@@ -4,10 +4,10 @@
 -- inputs that an output sums over, fan_out the number of outputs that an input reaches.
 
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local exact = require "ltrain.core.exact"
-local option_places = require "ltrain.core.option_places"
 
 local initialise = {}
 
@@ -211,7 +211,7 @@ local PLACES <const> = {
   trunc_normal_ = "mean std a b", dirac_ = "groups",
 }
 for name, options in next, PLACES do
-  initialise[name] = option_places(initialise[name], "init." .. name, 1, options)
+  initialise[name] = call_form.method(initialise[name], "init." .. name, 1, options)
 end
 
 return initialise

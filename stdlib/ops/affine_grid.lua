@@ -3,9 +3,9 @@
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local option_places = require "ltrain.core.option_places"
 
 local OPTIONS <const> = {
   align_corners = { type = "boolean", default = false,
@@ -47,7 +47,7 @@ end
 --- The positions [N, H, W, 2] (or [N, D, H, W, 3]) from -1 to 1, x first, to which the affine
 --- transformations theta [N, 2, 3] (or [N, 3, 4]) send the pixels of images of `size`, {N, C, H, W}
 --- (or {N, C, D, H, W}): for grid_sample.
-return option_places(function(theta, size, options)
+return call_form.method(function(theta, size, options)
   local d <const> = check(theta, size)
   local o <const> = config.check(options, OPTIONS, who)
   local lead = {} -- theta as [N, 1, ..., d, d + 1]

@@ -6,9 +6,9 @@
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local option_places = require "ltrain.core.option_places"
 
 local who <const> = "grid_sample"
 
@@ -115,7 +115,7 @@ end
 --- The values of x [N, C, H, W] at the positions grid [N, H', W', 2], as [N, C, H', W']: x first,
 --- -1 the left or upper end and 1 the other; of volumes [N, C, D, H, W] at grid
 --- [N, D', H', W', 3], where "bilinear" is trilinear.
-return option_places(function(x, grid, options)
+return call_form.method(function(x, grid, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(x, grid, o)
   local shape <const>, d = x.shape, x.ndim - 2

@@ -3,11 +3,11 @@
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local OPTIONS <const> = require "ltrain.ops.interpolate_options"
 local nearest = require "ltrain.ops.nearest"
-local option_places = require "ltrain.core.option_places"
 local resampling = require "ltrain.ops.resampling"
 local traced_whole = require "ltrain.ops.traced_whole"
 
@@ -123,7 +123,7 @@ end
 --- gives: of the nearest elements, by lines or cubic curves through them, or means of areas. Of
 --- positions between elements products of weights are added, so that one that is infinite or NaN
 --- makes NaN of its surroundings.
-return option_places(function(x, options)
+return call_form.method(function(x, options)
   arguments.tensor(x, who, "x")
   local o <const> = config.check(options, OPTIONS, who)
   check_mode(x, o)

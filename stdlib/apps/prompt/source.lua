@@ -54,7 +54,7 @@ local function definition(line)
   local owner, sign, name, arguments = line:match("^function ([%w_]+)([.:])([%w_]+)%((.-)%)")
   if owner then return { owner = owner, sign = sign, name = name, arguments = arguments } end
   arguments = line:match "^return function%((.-)%)"
-    or line:match "^return option_places%(function%((.-)%)"
+    or line:match "^return call_form%.method%(function%((.-)%)"
   if arguments then return { arguments = arguments } end
   owner, name = line:match("^([%w_]+)%.([%w_]+) = ")
   if owner then return { owner = owner, sign = ".", name = name, field = true } end

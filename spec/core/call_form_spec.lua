@@ -1,4 +1,4 @@
--- spec/core/by_place_spec.lua: constructors take arguments by place, by name, or both.
+-- spec/core/call_form_spec.lua: constructors take arguments by place, by name, or both.
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 local nn, optim = lt.nn, lt.optim
