@@ -5,6 +5,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local functional = require "ltrain.nn.functional" -- functions of lt under another name
+local loaded = require "spec.api.loaded"
 local lt = require "ltrain"
 local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
@@ -20,7 +21,9 @@ local function add_class(found, name, given)
   found.classes[given] = name
   found.list[name] = rawget(given, "init") -- what the constructor's arguments go to
   for key, value in next, given do
-    if is_public(key, value) and key ~= "init" then found.list[name .. ":" .. key] = value end
+    if is_public(key, value) and key ~= "init" then
+      found.list[name .. ":" .. key] = loaded(value)
+    end
   end
 end
 

@@ -1,4 +1,6 @@
 -- spec/api/signatures.lua: the names of signatures.txt with their parameters.
+local loaded = require "spec.api.loaded"
+
 local signatures = {}
 
 local FILE <const> = (os.getenv "LT_ROOT" or ".") .. "/spec/api/signatures.txt"
@@ -43,7 +45,7 @@ end
 --- The names of a function's own parameters, without self and a table of options.
 function signatures.own(fn)
   local names = {}
-  fn = innermost(fn)
+  fn = innermost(loaded(fn))
   for i = 1, debug.getinfo(fn, "u").nparams do
     local name = debug.getlocal(fn, i)
     if name ~= "self" and name ~= "_" and not name:find "options$" then names[#names + 1] = name end

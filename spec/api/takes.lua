@@ -1,4 +1,5 @@
 -- spec/api/takes.lua: the names of the arguments that a function or class of ours takes.
+local loaded = require "spec.api.loaded"
 local lt = require "ltrain"
 
 local ops = {}
@@ -66,7 +67,7 @@ end
 --- Of a function of Lua.
 function takes.fn(fn)
   local options
-  fn, options = behind(fn)
+  fn, options = behind(loaded(fn))
   local found, places = { names = {} }, {}
   local info = debug.getinfo(fn, "uS")
   if info.what == "C" then return nil end

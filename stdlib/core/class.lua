@@ -44,14 +44,18 @@ local function is_open(key)
   return type(key) ~= "string" or OPEN[key] or key:find "^_" or key:find "^on_"
 end
 
--- The library's own methods refuse arguments that they would drop; a script's are as it wrote them.
+-- The value as a class has it: the library's own methods refuse arguments that they would drop; a
+-- script's are as it wrote them.
+local function method(self, key, value)
+  if is_open(key) then return value end
+  local places = type(value) == "function" and self.__options and self.__options[key]
+  local count = places and c.runtime.parameters(value)
+  value = exact.fn(value, key == "init" and self.__name or key, self.__name)
+  return count and call_form.method(value, key, count - 1, places) or value
+end
+
 local function define(self, key, value)
-  if not is_open(key) then
-    local places = type(value) == "function" and self.__options and self.__options[key]
-    local count = places and c.runtime.parameters(value)
-    value = exact.fn(value, key == "init" and self.__name or key, self.__name)
-    if count then value = call_form.method(value, key, count - 1, places) end
-  end
+  value = method(self, key, value)
   if key == "init" and rawget(self, "__arguments") == nil then
     rawset(self, "__arguments", false) -- the parent's are those of another init
   end
@@ -82,6 +86,19 @@ function class.extend(parent, name)
   new.super = parent
   return setmetatable(new,
     { __index = parent, __call = construct, __newindex = define, __tostring = name_of })
+end
+
+--- Gives a class the methods of `names` that are in a table which `load` returns, when one of them
+--- is first called.
+function class.add_later(self, names, load)
+  for name in names:gmatch "%S+" do
+    local fn
+    local function load_fn() return method(self, name, load()[name]) end
+    rawset(self, name, function(...)
+      fn = fn or load_fn()
+      return fn(...)
+    end)
+  end
 end
 
 --- The class of an object; nil for anything else.

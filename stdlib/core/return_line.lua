@@ -1,8 +1,6 @@
 --- stdlib/core/return_line.lua: at which line a function of a script returned, or ended in a tail
 --- call: its frame is gone by then, and its text still says it.
 local c = require "ltrain.c"
-local source = require "ltrain.core.source"
-local tokens = require "ltrain.core.tokens"
 
 local places <const> = c.runtime.places
 places.lines = setmetatable({}, { __mode = "k" })
@@ -44,7 +42,8 @@ local function place_of(list, first)
 end
 
 local function find(name, first)
-  local list = tokens.of_file(source.text(name) or "")
+  local text = require "ltrain.core.source".text(name) or ""
+  local list = require "ltrain.core.tokens".of_file(text)
   local from = place_of(list, first)
   local lines = from and returns_of(list, from) or {}
   return #lines == 1 and lines[1] or first

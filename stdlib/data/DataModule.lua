@@ -8,7 +8,6 @@ local DataLoader = require "ltrain.data.DataLoader"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local hyperparameters = require "ltrain.core.hyperparameters"
 local tree = require "ltrain.core.tree"
 
 local DataModule = class.extend(nil, "DataModule")
@@ -37,12 +36,15 @@ function DataModule:teardown(stage) end
 --- `self:save_hyperparameters(o, {ignore =, logger =})` in init stores the options `o` in
 --- `self.hparams`, like a Module's: they are logged, saved in checkpoints, and passed to init by
 --- load_from_checkpoint.
-function DataModule:save_hyperparameters(...) hyperparameters.save(self, ...) end
+function DataModule:save_hyperparameters(...)
+  require "ltrain.core.hyperparameters".save(self, ...)
+end
 
 --- `Data:load_from_checkpoint(file, overrides)` returns a new data module with the hyper-parameters
 --- in the file (updated with `overrides`) and the saved state; nil and a message if the file cannot
 --- be read.
 function DataModule:load_from_checkpoint(file, overrides)
+  local hyperparameters = require "ltrain.core.hyperparameters"
   hyperparameters.check_load(self, class.is_class(self, DataModule), "Data", file, overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
   if not checkpoint then return nil, message end

@@ -20,14 +20,11 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
+local hooked = require "ltrain.nn.hooked"
 local is_float = require "ltrain.core.is_float"
 local load_place = require "ltrain.core.load_place"
-local module_hooks = require "ltrain.nn.module_hooks"
 local module_loop = require "ltrain.nn.module_loop"
-local module_parts = require "ltrain.nn.module_parts"
 local module_print = require "ltrain.nn.module_print"
-local module_state = require "ltrain.nn.module_state"
-local state_hooks = require "ltrain.nn.state_hooks"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -57,14 +54,16 @@ for name, method in next, module_loop.defaults do
   replaceable[name] = true
 end
 for name, method in next, module_loop.methods do Module[name] = method end
-for name, method in next, module_hooks.methods do Module[name] = method end
-for name, method in next, module_parts do Module[name] = method end
-for name, method in next, state_hooks.methods do Module[name] = method end
-Module.state_dict = module_state.state_dict
-Module.load_state_dict = module_state.load_state_dict
-Module.load_from_checkpoint = module_state.load_from_checkpoint
-Module.save_hyperparameters = module_state.save_hyperparameters
-Module.to_onnx = module_state.to_onnx
+class.add_later(Module, "register_forward_pre_hook register_forward_hook "
+  .. "register_full_backward_hook register_full_backward_pre_hook",
+  function() return require "ltrain.nn.module_hooks".methods end)
+class.add_later(Module, "register_parameter add_module register_module set_submodule",
+  function() return require "ltrain.nn.module_parts" end)
+class.add_later(Module, "state_dict load_state_dict load_from_checkpoint save_hyperparameters "
+  .. "to_onnx", function() return require "ltrain.nn.module_state" end)
+class.add_later(Module, "register_state_dict_pre_hook register_state_dict_post_hook "
+  .. "register_load_state_dict_pre_hook register_load_state_dict_post_hook",
+  function() return require "ltrain.nn.state_hooks".methods end)
 Module.__tostring = module_print.text
 
 -- ", but 'foward' is" where a module, or a class of it, has nearly a method; else "".
@@ -119,11 +118,16 @@ end })
 
 local function pass(...) return ... end
 
-local hooked <const> = module_hooks.hooked
+local module_hooks -- from the first hook on
+
+local function call_hooked(self, ...)
+  module_hooks = module_hooks or require "ltrain.nn.module_hooks"
+  return module_hooks.call(self, hooked[self], ...)
+end
 
 -- The forward of a module, with its hooks.
 local function run(self, ...)
-  if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
+  if hooked[self] then return pass(call_hooked(self, ...)) end
   return pass(self:forward(...))
 end
 
@@ -158,7 +162,7 @@ end
 function Module:__call(...)
   if mark_line() == 0 then return call_marked(self, ...) end
   if type((...)) ~= "userdata" then return pass(run_without_tensor(self, ...)) end
-  if hooked[self] then return pass(module_hooks.call(self, hooked[self], ...)) end
+  if hooked[self] then return pass(call_hooked(self, ...)) end
   return pass(self:forward(...))
 end
 

@@ -6,7 +6,6 @@
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local process = require "ltrain.runs.process"
-local secrets = require "ltrain.core.secrets"
 
 local record = {}
 
@@ -38,8 +37,9 @@ local function describe()
   local command = process.command()
   local script = record.script or script_of(command)
   local text = script and c.io.kind(script) == "file" and c.io.read_file(script)
+  local shown = require "ltrain.core.secrets".command(command)
   return {
-    format = record.FORMAT, command = secrets.command(command), script = script,
+    format = record.FORMAT, command = shown, script = script,
     script_sha256 = text and c.runtime.sha256 { text } or nil, process = process.own(),
     version = c.version, threads = c.runtime.get_threads(),
   }

@@ -137,13 +137,15 @@ local function is_options(value)
   return true
 end
 
---- The function as its file has it, behind one that refuses further arguments (core/exact.lua).
+--- The function as its file has it, behind one that refuses further arguments (core/exact.lua), or
+--- that loads it (core/class.lua).
 --- upvalue(fn, i) is debug.getupvalue.
 function source.written(fn, upvalue)
   for i = 1, MOST do
     local name, value = upvalue(fn, i)
     if not name then return fn end
-    if name == "fn" and type(value) == "function" then return source.written(value, upvalue) end
+    if name == "load_fn" then value = value() end
+    if (name == "fn" or name == "load_fn") and value then return source.written(value, upvalue) end
   end
 end
 

@@ -9,7 +9,6 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local reading = require "ltrain.data.loading.reading"
-local sequence = require "ltrain.data.loading.sequence"
 local tree = require "ltrain.core.tree"
 
 local data = c.runtime.data
@@ -142,7 +141,8 @@ end
 --- Samples one after the other; those before the position are read and dropped, but for `base`
 --- samples that the data set's own state is past.
 function passes.in_sequence(plan, base)
-  local pass, samples = new_pass(plan), sequence.open(plan, base)
+  local pass = new_pass(plan)
+  local samples = require "ltrain.data.loading.sequence".open(plan, base)
   samples:skip_to(plan.position)
   local consumed = samples.count -- by whole batches: one that an error cut short does not count
   function pass.next()
