@@ -78,11 +78,12 @@ describe("activation layers", function()
   it("refuse what does not fit", function()
     assert.matches("nn.LeakyReLU: unknown option 'slope'", error_of(nn.LeakyReLU, {slope = 1}))
     assert.matches("nn.ELU: alpha must be a number: got 'x'", error_of(nn.ELU, "x"))
-    assert.matches("nn.Softplus: one argument too many: 2", error_of(nn.Softplus, {beta = 1}, 2))
+    assert.matches("nn.Softplus: beta must be a number: got a table with beta: it is an argument, "
+      .. "not an option: write its value alone", error_of(nn.Softplus, {beta = 1}, 2))
     assert.matches("nn.LeakyReLU: inplace must be true or false: got 2",
       error_of(nn.LeakyReLU, 1, 2))
     assert.matches("ReLU: one argument too many: 1", error_of(nn.ReLU, true, 1))
-    assert.matches("nn.ELU: alpha is given twice", error_of(nn.ELU, 1, {alpha = 2}))
+    assert.matches("ELU: alpha is given by place and by name", error_of(nn.ELU, 1, {alpha = 2}))
     assert.matches("nn.SiLU: inplace must be true or false: got 1",
       error_of(nn.SiLU, {inplace = 1}))
     assert.matches("one argument too many: a table", error_of(nn.Tanh, {inplace = true}))

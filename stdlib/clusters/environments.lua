@@ -1,5 +1,6 @@
 --- stdlib/clusters/environments.lua: which environments are looked for, and which one this process
 --- is in.
+local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local config = require "ltrain.core.config"
 
 local environments = {}
@@ -7,8 +8,13 @@ local environments = {}
 -- In the order in which they are asked, after those of scripts: torchrun before srun, which may
 -- have started it; PALS, which sets the names of another MPI, before mpirun; mpirun before srun,
 -- whose variables it hands on; what may be left over in a shell last. The last one always says yes.
-local BUILT_IN <const> = { "TorchElastic", "PALS", "MPI", "SLURM", "LSF", "Flux", "Kubeflow",
-  "PMIx", "Torch", "Local" }
+-- Behind each name are variables without all of which it sees nothing: then it is not loaded.
+local BUILT_IN <const> = {
+  { "TorchElastic", "TORCHELASTIC_RUN_ID" }, { "PALS", "PALS_RANKID" },
+  { "MPI", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" }, { "SLURM", "SLURM_PROCID", "SLURM_JOB_ID" },
+  { "LSF", "LSB_JOBID" }, { "Flux", "FLUX_TASK_RANK" }, { "Kubeflow", "KUBERNETES_SERVICE_HOST" },
+  { "PMIx", "PMIX_RANK" }, { "Torch", "WORLD_SIZE" }, { "Local" },
+}
 
 local DETECT <const> = {
   variables = { type = "table", doc = "used instead of the environment variables of the process" },
@@ -31,11 +37,17 @@ function environments.reset()
   registered, found = {}, nil
 end
 
---- All classes in the order in which they are asked: { name =, class = }.
-function environments.list()
+--- The classes that may be it, in the order in which they are asked: { name =, class = };
+--- `variables` (optional) are in place of those of the process.
+function environments.list(variables)
+  local process = ClusterEnvironment { variables = variables }
   local all = table.move(registered, 1, #registered, 1, {})
-  for _, name in ipairs(BUILT_IN) do
-    all[#all + 1] = { name = name, class = require("ltrain.clusters." .. name) }
+  for _, row in ipairs(BUILT_IN) do
+    local may_be = #row == 1
+    for k = 2, #row do may_be = may_be or process:variable(row[k]) ~= nil end
+    if may_be then
+      all[#all + 1] = { name = row[1], class = require("ltrain.clusters." .. row[1]) }
+    end
   end
   return all
 end
@@ -45,7 +57,7 @@ end
 function environments.detect(options)
   local variables = config.check(options, DETECT, "clusters.detect").variables
   local seen = {}
-  for _, entry in ipairs(environments.list()) do
+  for _, entry in ipairs(environments.list(variables)) do
     local environment = entry.class { variables = variables }
     environment.name = entry.name
     local evidence, other = environment:detect()

@@ -130,9 +130,7 @@ end
 function call_form.of_init(text, where, ...)
   local form, n = forms[text], count(...)
   local named = n > 0 and is_named(form, (select(n, ...)), n)
-  local placed = named and n - 1 or n
-  if placed == form.own and (not named or form.has_options) then return ... end
-  if not named and (n < form.own or not form.has_options) then return ... end
+  if not named and (n <= form.own or not form.has_options) then return ... end
   local values = { ... }
   local options, used = options_of(form, values, n, where)
   for k = form.own + 1, math.min(used, form.n) do

@@ -19,10 +19,9 @@ Categorical.support = constraints.category
 ---@param probs Tensor [B..., K]
 function Categorical:init(probs, options)
   local where <const> = "distributions.Categorical"
-  local own, logits
-  own, logits, options = probabilities.of(probs, options, where)
+  local logits
+  logits, options = probabilities.logits(probs, options, where)
   self:_set_options(options)
-  probs = own
   local given = probabilities.tensor(logits or probs, where, logits and "logits" or "probs")
   if given.ndim == 0 then
     errors.blame("%s: the last dim is that of the categories: got %s", where, errors.show(given))

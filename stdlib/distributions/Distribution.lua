@@ -111,27 +111,9 @@ function Distribution:validate_sample(value)
   return value
 end
 
--- The values of `names`, and options, of arguments by place, or by name in one table.
-function Distribution:_by_name(names, values, options)
-  local named = values[1]
-  if type(named) ~= "table" or getmetatable(named) then return values, options end
-  local rows, own = { validate_args = OPTIONS.validate_args }, {}
-  for i, name in ipairs(names) do
-    rows[name] = { type = "tensor|number" }
-    if i > 1 and values[i] ~= nil or options ~= nil then
-      errors.blame("%s: arguments are by place or by name, not both: got %s", where(self),
-        errors.show(values[i] or options))
-    end
-  end
-  local o = config.check(named, rows, where(self))
-  for i, name in ipairs(names) do own[i] = o[name] end
-  return own, { validate_args = o.validate_args }
-end
-
 --- Broadcasts the parameters to tensors of one shape, which becomes `batch_shape`. For subclasses:
 --- `names` are in the order of the values, `options` those of the constructor, `defaults` by name.
 function Distribution:set_parameters(names, values, options, defaults)
-  values, options = self:_by_name(names, values, options)
   self:_set_options(options)
   for i, name in ipairs(names) do
     if values[i] == nil and defaults then values[i] = defaults[name] end
@@ -141,8 +123,8 @@ function Distribution:set_parameters(names, values, options, defaults)
     local value = values[i]
     if type(value) == "number" then value = c.full({}, value, like) end
     if not c.is_tensor(value) then
-      errors.blame("%s: %s must be a tensor or a number: got %s", where(self), names[i],
-        errors.show(value))
+      errors.blame("%s: %s must be a tensor or a number: got %s%s", where(self), names[i],
+        errors.show(value), config.named(value, names[i]))
     end
     if not is_float(value.dtype) then value = value:to(like.dtype) end
     values[i], shapes[i] = value, value.shape

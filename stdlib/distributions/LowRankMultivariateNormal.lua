@@ -22,11 +22,9 @@ LowRankMultivariateNormal.arg_constraints = { loc = constraints.real, cov_factor
 ---@param cov_diag Tensor [B..., D]
 function LowRankMultivariateNormal:init(loc, cov_factor, cov_diag, options)
   local where <const> = "distributions.LowRankMultivariateNormal"
-  local names <const> = { "loc", "cov_factor", "cov_diag" }
-  local values
-  values, options = self:_by_name(names, { loc, cov_factor, cov_diag }, options)
-  for i, name in ipairs(names) do config.argument(values[i], "tensor", where, name) end
-  local mean, factor, diagonal = table.unpack(values)
+  local mean = config.argument(loc, "tensor", where, "loc")
+  local factor = config.argument(cov_factor, "tensor", where, "cov_factor")
+  local diagonal = config.argument(cov_diag, "tensor", where, "cov_diag")
   local d = mean.shape[mean.ndim]
   if mean.ndim < 1 or diagonal.ndim < 1 or factor.ndim < 2 or diagonal.shape[diagonal.ndim] ~= d
     or factor.shape[factor.ndim - 1] ~= d then

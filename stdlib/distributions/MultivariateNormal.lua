@@ -16,7 +16,6 @@ MultivariateNormal.arg_constraints = { loc = constraints.real,
   covariance_matrix = constraints.covariance, scale_tril = constraints.lower_cholesky }
 
 local OPTIONS <const> = {
-  loc = { type = "tensor", doc = "the mean, if all arguments are given by name" },
   covariance_matrix = { type = "tensor", doc = "[B..., D, D], positive definite" },
   scale_tril = { type = "tensor", doc = "instead: its lower Cholesky factor" },
   validate_args = { type = "boolean", doc = "whether parameters and values are checked (true)" },
@@ -59,10 +58,8 @@ end
 ---@param loc Tensor [B..., D]
 function MultivariateNormal:init(loc, options)
   local where = "distributions.MultivariateNormal"
-  if type(loc) == "table" and options == nil then loc, options = nil, loc end
   local o = config.check(options, OPTIONS, where)
-  if loc ~= nil and o.loc ~= nil then errors.blame("%s: loc is given twice", where) end
-  loc = config.argument(loc or o.loc, "tensor", where, "loc")
+  config.argument(loc, "tensor", where, "loc")
   if (o.covariance_matrix == nil) == (o.scale_tril == nil) then
     errors.blame("%s: either covariance_matrix or scale_tril is needed", where)
   end

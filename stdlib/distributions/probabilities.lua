@@ -4,7 +4,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
-local OPTIONS <const> = { probs = { type = "tensor|number" }, logits = { type = "tensor|number" },
+local OPTIONS <const> = { logits = { type = "tensor|number" },
   validate_args = { type = "boolean" } }
 
 -- Probabilities whose logarithms are finite.
@@ -12,16 +12,13 @@ local EPSILON <const> = { f64 = 2.220446049250313e-16 }
 
 local probabilities = {}
 
---- probs, logits and options of the arguments of a constructor: probabilities, or {probs =} or
---- {logits =}.
-function probabilities.of(argument, options, where)
-  if argument == nil then argument, options = options, nil end
-  if type(argument) ~= "table" then return argument, nil, options end
-  local o = config.check(argument, OPTIONS, where)
-  if (o.probs == nil) == (o.logits == nil) then
+--- The logits and further options of a constructor that gets `probs`, or the option `logits`.
+function probabilities.logits(probs, options, where)
+  local o = config.check(options, OPTIONS, where)
+  if (probs == nil) == (o.logits == nil) then
     errors.blame("%s: either probs or logits is needed", where)
   end
-  return o.probs, o.logits, { validate_args = o.validate_args }
+  return o.logits, { validate_args = o.validate_args }
 end
 
 --- In eps..1 - eps.
@@ -34,20 +31,12 @@ end
 --- those of `names`: each of probs and logits from the other.
 function probabilities.set(self, names, values, probs, options)
   local count, all = #names, { table.unpack(names) }
-  all[count + 1], all[count + 2], values[count + 1] = "probs", "logits", probs
-  local where <const> = "distributions." .. getmetatable(self).__name
-  values, options = self:_by_name(all, values, options)
-  if options and options.logits ~= nil then
-    values[count + 2], options = options.logits, { validate_args = options.validate_args }
-  end
-  if (values[count + 1] == nil) == (values[count + 2] == nil) then
-    errors.blame("%s: either probs or logits is needed", where)
-  end
-  local of_logits <const> = values[count + 1] == nil
-  values = table.move(values, 1, count, 1, { [count + 1] = values[count + (of_logits and 2 or 1)] })
-  all[count + 1], all[count + 2] = of_logits and "logits" or "probs", nil
+  local logits
+  logits, options = probabilities.logits(probs, options,
+    "distributions." .. getmetatable(self).__name)
+  all[count + 1], values[count + 1] = logits ~= nil and "logits" or "probs", logits or probs
   self:set_parameters(all, values, options)
-  if of_logits then
+  if logits ~= nil then
     self.probs = self.logits:sigmoid()
   else
     local clamped = probabilities.clamped(self.probs)

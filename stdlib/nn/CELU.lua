@@ -1,17 +1,17 @@
 -- stdlib/nn/CELU.lua: x; `alpha` (exp(x / `alpha`) - 1) where it is negative.
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local CELU = Activation:extend("CELU")
 
 CELU.__arguments = "alpha | inplace"
 
-CELU.options = {
-  alpha = { type = "number", default = 1, doc = "negative saturation value",
+CELU.options = config.signature {
+  { "alpha", type = "number", default = 1, doc = "negative saturation value",
     check = function(alpha) return alpha == 0 and "must not be 0" or nil end },
-  inplace = Activation.inplace_row,
+  Activation.inplace_row,
 }
-CELU.order = { "alpha" }
 
 --- nn.CELU() or nn.CELU(0.5)
 function CELU:init(alpha, options) self:take(alpha, options) end

@@ -1,16 +1,16 @@
 -- stdlib/nn/ELU.lua: x; `alpha` (exp(x) - 1) where it is negative.
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local ELU = Activation:extend("ELU")
 
 ELU.__arguments = "alpha | inplace"
 
-ELU.options = {
-  alpha = { type = "number", default = 1, doc = "negative saturation value" },
-  inplace = Activation.inplace_row,
+ELU.options = config.signature {
+  { "alpha", type = "number", default = 1, doc = "negative saturation value" },
+  Activation.inplace_row,
 }
-ELU.order = { "alpha" }
 
 --- nn.ELU() or nn.ELU(0.5)
 function ELU:init(alpha, options) self:take(alpha, options) end

@@ -1,12 +1,13 @@
 -- stdlib/nn/Hardsigmoid.lua: (x + 3) / 6, limited to the range 0..1.
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local Hardsigmoid = Activation:extend("Hardsigmoid")
 
 Hardsigmoid.__arguments = "| inplace"
 
-Hardsigmoid.options, Hardsigmoid.order = { inplace = Activation.inplace_row }, {}
+Hardsigmoid.options = config.signature { Activation.inplace_row }
 
 --- nn.Hardsigmoid() or nn.Hardsigmoid{inplace = true}
 function Hardsigmoid:init(options) self:take(options) end

@@ -1,12 +1,13 @@
 -- stdlib/nn/Hardswish.lua: x * hardsigmoid(x).
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local Hardswish = Activation:extend("Hardswish")
 
 Hardswish.__arguments = "| inplace"
 
-Hardswish.options, Hardswish.order = { inplace = Activation.inplace_row }, {}
+Hardswish.options = config.signature { Activation.inplace_row }
 
 --- nn.Hardswish() or nn.Hardswish{inplace = true}
 function Hardswish:init(options) self:take(options) end

@@ -1,18 +1,18 @@
 -- stdlib/nn/Hardtanh.lua: x limited to the range min_val..max_val.
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local Hardtanh = Activation:extend("Hardtanh")
 
 Hardtanh.__arguments = "min_val max_val | inplace"
 
-Hardtanh.options = {
-  min_val = { type = "number", default = -1 },
-  max_val = { type = "number", default = 1 },
-  inplace = Activation.inplace_row,
+Hardtanh.options = config.signature {
+  { "min_val", type = "number", default = -1 },
+  { "max_val", type = "number", default = 1 },
+  Activation.inplace_row,
 }
-Hardtanh.order = { "min_val", "max_val" }
 
 --- nn.Hardtanh() or nn.Hardtanh(-2, 2)
 function Hardtanh:init(min_val, max_val, options)

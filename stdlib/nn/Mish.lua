@@ -1,12 +1,13 @@
 -- stdlib/nn/Mish.lua: x * tanh(softplus(x)).
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local Mish = Activation:extend("Mish")
 
 Mish.__arguments = "| inplace"
 
-Mish.options, Mish.order = { inplace = Activation.inplace_row }, {}
+Mish.options = config.signature { Activation.inplace_row }
 
 --- nn.Mish() or nn.Mish{inplace = true}
 function Mish:init(options) self:take(options) end

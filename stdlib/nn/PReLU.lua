@@ -3,16 +3,16 @@
 
 local Activation = require "ltrain.nn.activation"
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
 
 local PReLU = Activation:extend("PReLU")
 
 PReLU.__arguments = "num_parameters init"
 
-PReLU.options = {
-  num_parameters = { type = "integer", default = 1, min = 1, doc = "1, or the channels of x" },
-  init = { type = "number", default = 0.25, doc = "initial weight" },
+PReLU.options = config.signature {
+  { "num_parameters", type = "integer", default = 1, min = 1, doc = "1, or the channels of x" },
+  { "init", type = "number", default = 0.25, doc = "initial weight" },
 }
-PReLU.order = { "num_parameters", "init" }
 
 --- nn.PReLU() or nn.PReLU(64) or nn.PReLU{num_parameters = 64, init = 0.1}
 function PReLU:init(num_parameters, init)

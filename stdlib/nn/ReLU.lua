@@ -1,12 +1,13 @@
 -- stdlib/nn/ReLU.lua: max(x, 0).
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local ReLU = Activation:extend("ReLU")
 
 ReLU.__arguments = "| inplace"
 
-ReLU.options, ReLU.order = { inplace = Activation.inplace_row }, {}
+ReLU.options = config.signature { Activation.inplace_row }
 
 --- nn.ReLU() or nn.ReLU{inplace = true}
 function ReLU:init(options) self:take(options) end

@@ -1,12 +1,13 @@
 -- stdlib/nn/ReLU6.lua: x limited to the range 0..6.
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local ReLU6 = Activation:extend("ReLU6")
 
 ReLU6.__arguments = "| inplace"
 
-ReLU6.options, ReLU6.order = { inplace = Activation.inplace_row }, {}
+ReLU6.options = config.signature { Activation.inplace_row }
 
 --- nn.ReLU6() or nn.ReLU6{inplace = true}
 function ReLU6:init(options) self:take(options) end

@@ -1,12 +1,13 @@
 -- stdlib/nn/SiLU.lua: x * sigmoid(x).
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local SiLU = Activation:extend("SiLU")
 
 SiLU.__arguments = "| inplace"
 
-SiLU.options, SiLU.order = { inplace = Activation.inplace_row }, {}
+SiLU.options = config.signature { Activation.inplace_row }
 
 --- nn.SiLU() or nn.SiLU{inplace = true}
 function SiLU:init(options) self:take(options) end

@@ -1,15 +1,15 @@
 -- stdlib/nn/Softshrink.lua: x, moved by `lambd` towards 0; 0 where it is nearer.
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local Softshrink = Activation:extend("Softshrink")
 
 Softshrink.__arguments = "lambd"
 
-Softshrink.options = {
-  lambd = { type = "number", default = 0.5, min = 0 },
+Softshrink.options = config.signature {
+  { "lambd", type = "number", default = 0.5, min = 0 },
 }
-Softshrink.order = { "lambd" }
 
 --- nn.Softshrink() or nn.Softshrink(0.1)
 function Softshrink:init(lambd) self:take(lambd) end

@@ -6,15 +6,15 @@
 -- as Llama has them, it is self.w1(x):silu() * self.w3(x).
 
 local Activation = require "ltrain.nn.activation"
+local config = require "ltrain.core.config"
 
 local SwiGLU = Activation:extend("SwiGLU")
 
 SwiGLU.__arguments = "dim"
 
-SwiGLU.options = {
-  dim = { type = "integer", default = -1, doc = "the dim to split" },
+SwiGLU.options = config.signature {
+  { "dim", type = "integer", default = -1, doc = "the dim to split" },
 }
-SwiGLU.order = { "dim" }
 
 --- nn.SwiGLU() or nn.SwiGLU(2)
 function SwiGLU:init(dim) self:take(dim) end
