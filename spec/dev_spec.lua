@@ -65,6 +65,18 @@ describe("./dev as a user who is not root", function()
       :format(run, run, dir)), table.concat(lines(dir .. "/said"), "\n"))
   end)
 
+  it("shows what the compiler warns of, and nothing else of a build that succeeds", function()
+    child.write(dir .. "/lacking", "\n")
+    child.write(dir .. "/bin/cmake", ("#!/bin/sh\ntouch '%s/build/build.ninja'\n"):format(dir))
+    child.write(dir .. "/bin/ninja", "#!/bin/sh\necho '[1/2] Building a.o'\n"
+      .. "echo 'a.c:3:1: warning: unused'\necho '  3 | x;'\necho '[2/2] Building b.o'\n")
+    assert(os.execute(("chmod a+x %s/bin/*"):format(dir)))
+    local _, out = child.shell(("PATH=%s/bin:$PATH timeout 20 %s/dev build ltrain 2>&1"):format(dir,
+      dir))
+    assert.matches("a.c:3:1: warning: unused\n  3 | x;\n", out, 1, true)
+    assert.is_nil(out:find("Building", 1, true))
+  end)
+
   it("asks for nothing where all is there", function()
     local status, said, log = lint("")
     assert.same({0, "", {}}, {status, said, log})
