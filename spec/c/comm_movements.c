@@ -17,20 +17,15 @@ void moved(lt_comm_link *l, lt_comm_move *m) {
 /* ---- numbers ---- */
 
 static void set(void *p, lt_dtype d, int64_t i, double v) {
-  switch (d) {
+  size_t bytes = host->item_size(d);
+  int64_t whole = (int64_t)v;
+  switch ((int)d) {
     case LT_F32: ((float *)p)[i] = (float)v; break;
     case LT_F64: ((double *)p)[i] = v; break;
     case LT_F16: ((uint16_t *)p)[i] = lt_f32_to_f16((float)v); break;
     case LT_BF16: ((uint16_t *)p)[i] = lt_f32_to_bf16((float)v); break;
-    case LT_I64: ((int64_t *)p)[i] = (int64_t)v; break;
-    case LT_I32: ((int32_t *)p)[i] = (int32_t)v; break;
-    case LT_U8: ((uint8_t *)p)[i] = (uint8_t)v; break;
-    case LT_I16: ((int16_t *)p)[i] = (int16_t)v; break;
-    case LT_U16: ((uint16_t *)p)[i] = (uint16_t)v; break;
-    case LT_I8: ((int8_t *)p)[i] = (int8_t)v; break;
     case LT_BOOL: ((uint8_t *)p)[i] = v > 1.5; break;
-    case LT_DTYPE_COUNT:
-    case LT_DTYPE_NONE: break;
+    default: memcpy((char *)p + (size_t)i * bytes, &whole, bytes); break; /* integers */
   }
 }
 

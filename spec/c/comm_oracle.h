@@ -21,20 +21,13 @@ static inline void make(lt_dtype dtype, int number, int64_t i, uint64_t seed, vo
   float f32 = (float)f;
   uint16_t half = dtype == LT_F16 ? lt_f32_to_f16(f32) : lt_f32_to_bf16(f32);
   uint8_t truth = x & 1;
-  switch (dtype) {
+  switch ((int)dtype) {
     case LT_F32: memcpy(to, &f32, 4); break;
     case LT_F64: memcpy(to, &f, 8); break;
     case LT_F16:
     case LT_BF16: memcpy(to, &half, 2); break;
     case LT_BOOL: memcpy(to, &truth, 1); break;
-    case LT_I64:
-    case LT_I32:
-    case LT_U8:
-    case LT_I16:
-    case LT_U16:
-    case LT_I8:
-    case LT_DTYPE_COUNT:
-    case LT_DTYPE_NONE: memcpy(to, &x, lt_dtype_size(dtype)); break;
+    default: memcpy(to, &x, lt_dtype_size(dtype)); break; /* integers */
   }
 }
 
@@ -85,7 +78,7 @@ static inline void join(void *to, const void *with, lt_dtype dtype, lt_comm_redu
   uint16_t (*store)(float) = dtype == LT_F16 ? lt_f32_to_f16 : lt_f32_to_bf16;
   float x, y;
   double d, e;
-  switch (dtype) {
+  switch ((int)dtype) {
     case LT_F32:
       memcpy(&x, to, 4), memcpy(&y, with, 4);
       x = join_f32(x, y, reduce);
@@ -101,15 +94,7 @@ static inline void join(void *to, const void *with, lt_dtype dtype, lt_comm_redu
       a = store(join_f32(load((uint16_t)a), load((uint16_t)b), reduce));
       memcpy(to, &a, 2);
       return;
-    case LT_I64:
-    case LT_I32:
-    case LT_U8:
-    case LT_I16:
-    case LT_U16:
-    case LT_I8:
-    case LT_BOOL:
-    case LT_DTYPE_COUNT:
-    case LT_DTYPE_NONE:
+    default: /* integers and bool */
       a = join_int(a, b, reduce, dtype);
       memcpy(to, &a, size);
       return;

@@ -41,22 +41,13 @@ static lt_tensor *laid_out(lt_ctx *c, lt_tensor *t, lt_device d, layout how) {
 }
 
 static double tolerance_of(lt_dtype d) {
-  switch (d) {
+  switch ((int)d) {
     case LT_F32: return 2e-5;
     case LT_F64: return 1e-10;
     case LT_F16: return 4e-3;
     case LT_BF16: return 3e-2;
-    case LT_I64:
-    case LT_I32:
-    case LT_U8:
-    case LT_BOOL:
-    case LT_I16:
-    case LT_U16:
-    case LT_I8:
-    case LT_DTYPE_COUNT:
-    case LT_DTYPE_NONE: break;
+    default: return 0;
   }
-  return 0;
 }
 
 static bool is_near(double a, double b, double tolerance) {

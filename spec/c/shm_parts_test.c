@@ -19,7 +19,7 @@ static void multiply(lt_dtype dtype, double by, void *at) {
   float x;
   double d;
   uint16_t h;
-  switch (dtype) {
+  switch ((int)dtype) {
     case LT_F32: memcpy(&x, at, 4), x *= (float)by, memcpy(at, &x, 4); break;
     case LT_F64: memcpy(&d, at, 8), d *= by, memcpy(at, &d, 8); break;
     case LT_F16:
@@ -28,15 +28,7 @@ static void multiply(lt_dtype dtype, double by, void *at) {
     case LT_BF16:
       memcpy(&h, at, 2), h = lt_f32_to_bf16(lt_bf16_to_f32(h) * (float)by), memcpy(at, &h, 2);
       break;
-    case LT_I64: /* integers are summed with the scale 1 */
-    case LT_I32:
-    case LT_U8:
-    case LT_I16:
-    case LT_U16:
-    case LT_I8:
-    case LT_BOOL:
-    case LT_DTYPE_COUNT:
-    case LT_DTYPE_NONE: break;
+    default: break; /* integers are summed with the scale 1 */
   }
 }
 
