@@ -402,6 +402,15 @@ local function files_below(build, folder)
   return files
 end
 
+-- Of the files of a folder those that run without --exhaustive.
+local function without_exhaustive(files)
+  local list = {}
+  for _, file in ipairs(files) do
+    if EXHAUSTIVE or not tags_of(source_of(file)).exhaustive then list[#list + 1] = file end
+  end
+  return list
+end
+
 -- The files to run. A C test may be named by its source; it runs the program built from it. nil and
 -- a message where a name leads to none.
 local function collect(build, wanted)
@@ -417,6 +426,7 @@ local function collect(build, wanted)
     if not is_there(path) then return nil, ("test: no such file or folder: %s"):format(path) end
     local found = is_there(path .. "/.") and files_below(build, path)
       or { name and ("%s/spec/%s/%s"):format(build, folder, name) or path }
+    if is_there(path .. "/.") then found = without_exhaustive(found) end
     if #found == 0 then return nil, ("test: no spec and no C test below %s"):format(path) end
     table.move(found, 1, #found, #files + 1, files)
   end
