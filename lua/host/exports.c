@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "device/device.h"
-#include "host/open.h"
+#include "host/state.h"
 #include "registry.h"
 
 void lt_exports_begin(lt_exports *e) {

@@ -4,9 +4,9 @@
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
-#include "host/budget.h"
 #include "host/isolate/isolate.h"
 #include "host/request.h"
+#include "host/sandbox/budget.h"
 
 enum { MOST_VALUES = 16 }; /* of arguments, and of results */
 

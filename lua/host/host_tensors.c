@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/object.h"
-#include "host/open.h"
+#include "host/state.h"
 
 enum { FIRST_SIZE = 16 };
 

@@ -1,5 +1,5 @@
 /* lua/host/open.c: opens and closes a state for a host: its callbacks, its parts. */
-#include "host/open.h"
+#include "host/state.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,10 +13,10 @@
 #include "base/threads.h"
 #include "bind/core/raise.h"
 #include "bind/open.h"
-#include "host/budget.h"
 #include "host/install.h"
 #include "host/isolate/isolate.h"
 #include "host/request.h"
+#include "host/sandbox/budget.h"
 #include "io/held_files.h"
 
 /* Callbacks. */

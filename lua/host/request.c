@@ -7,7 +7,7 @@
 
 #include "base/locale.h"
 #include "bind/core/raise.h"
-#include "host/budget.h"
+#include "host/sandbox/budget.h"
 #include "registry.h"
 
 static const char no_memory[] = "not enough memory";

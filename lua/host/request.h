@@ -2,7 +2,7 @@
 #ifndef LT_HOST_REQUEST_H
 #define LT_HOST_REQUEST_H
 
-#include "host/open.h"
+#include "host/state.h"
 #include "host/values.h"
 
 typedef struct lt_request {

@@ -6,7 +6,7 @@
 #include <lauxlib.h>
 
 #include "bind/core/tensor.h"
-#include "host/open.h"
+#include "host/state.h"
 
 static void push_tensor(lua_State *L, lt_bind *b, lt_tensor *t) {
   const char *fault = lt_lent_fault(lt_host_of(L), t);

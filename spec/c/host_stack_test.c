@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "host/open.h"
+#include "host/state.h"
 #include "host_test.h"
 
 enum { LEAST = LT_HOST_LEAST_STACK, LARGE = 16 << 20, PAINT = 0xA5 };

@@ -1,10 +1,11 @@
-/* lua/host/strings.c: string.find, match, gmatch and gsub on the matcher that counts its steps. */
+/* lua/host/sandbox/strings.c: string.find, match, gmatch and gsub on the matcher that counts its
+   steps. */
 #include <string.h>
 
 #include <lauxlib.h>
 
-#include "host/budget.h"
-#include "host/patterns.h"
+#include "host/sandbox/budget.h"
+#include "host/sandbox/patterns.h"
 
 static lt_match begin(lua_State *L, const char *text, size_t length, const char *pattern,
                       size_t pattern_length) {

@@ -1,11 +1,12 @@
-/* lua/host/budget.h: when a call from the host must end: it was cancelled, or ran for too long.
+/* lua/host/sandbox/budget.h: when a call from the host must end: it was cancelled, or ran for too
+   long.
 
    A call that must end fails in every line of the script, in every operation, and in what Lua's
    own functions charge, whatever the script catches, until control is back at the host. */
-#ifndef LT_HOST_BUDGET_H
-#define LT_HOST_BUDGET_H
+#ifndef LT_HOST_SANDBOX_BUDGET_H
+#define LT_HOST_SANDBOX_BUDGET_H
 
-#include "host/open.h"
+#include "host/state.h"
 
 /* A call from the host begins: a new budget. */
 void lt_host_arm(ltrain *l);

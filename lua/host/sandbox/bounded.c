@@ -1,4 +1,4 @@
-/* lua/host/bounded.c: Lua's functions that would get around a host's budget.
+/* lua/host/sandbox/bounded.c: Lua's functions that would get around a host's budget.
 
    Lua runs no hooks in message handlers of errors that a hook raised, in finalizers, and in what
    C code loops over. So a handler is left out once the call must end; finalizers run in threads of
@@ -6,7 +6,7 @@
 #include <lauxlib.h>
 
 #include "bind/core/threads.h"
-#include "host/budget.h"
+#include "host/sandbox/budget.h"
 
 /* Lua's own, which has no upvalues, in place of the function that runs: errors name that. */
 static int call_original(lua_State *L) {

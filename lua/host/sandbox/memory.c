@@ -1,10 +1,10 @@
-/* lua/host/memory.c: the one allocator of a host's state, Lua's and the structures' alike, and what
-   is given back when it is at its cap. */
+/* lua/host/sandbox/memory.c: the one allocator of a host's state, Lua's and the structures' alike,
+   and what is given back when it is at its cap. */
 #include <stdlib.h>
 
 #include "bind/core/collect.h"
 #include "device/device.h"
-#include "host/budget.h"
+#include "host/sandbox/budget.h"
 
 static void *from_malloc(void *ptr, size_t new_size) {
   if (new_size != 0) return realloc(ptr, new_size);

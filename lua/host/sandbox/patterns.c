@@ -1,16 +1,16 @@
-/* lua/host/patterns.c: Lua's patterns with a count of steps.
+/* lua/host/sandbox/patterns.c: Lua's patterns with a count of steps.
 
    A pattern that backtracks may take longer than anybody waits, in C, where no hook comes. This
    matcher has the results and errors of Lua's (manual, 6.4.1), which host_limits_test.c compares,
    and charges its steps to the host's budget. */
-#include "host/patterns.h"
+#include "host/sandbox/patterns.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include <lauxlib.h>
 
-#include "host/budget.h"
+#include "host/sandbox/budget.h"
 
 enum { MAX_DEPTH = 200, SPEND_AT = 1024 };
 

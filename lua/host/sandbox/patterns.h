@@ -1,6 +1,6 @@
-/* lua/host/patterns.h: the matcher of the bounded string functions. */
-#ifndef LT_HOST_PATTERNS_H
-#define LT_HOST_PATTERNS_H
+/* lua/host/sandbox/patterns.h: the matcher of the bounded string functions. */
+#ifndef LT_HOST_SANDBOX_PATTERNS_H
+#define LT_HOST_SANDBOX_PATTERNS_H
 
 #include <lua.h>
 #include <stddef.h>

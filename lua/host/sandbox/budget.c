@@ -1,4 +1,4 @@
-/* lua/host/budget.c: counts what a call from the host runs, and ends it.
+/* lua/host/sandbox/budget.c: counts what a call from the host runs, and ends it.
 
    Instructions are counted by a hook, memory as it is asked for, patterns and long loops in C by
    what they charge. When the call must end the hook comes at every instruction. Code of the library
@@ -7,7 +7,7 @@
 
    In a step that has a deadline the clock is read when functions return and every HOOK_COUNT
    instructions; the first instruction after the deadline yields. */
-#include "host/budget.h"
+#include "host/sandbox/budget.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
-/* lua/host/open.h: what a host's state consists of; ltrain.h is its face. */
-#ifndef LT_HOST_OPEN_H
-#define LT_HOST_OPEN_H
+/* lua/host/state.h: what a host's state consists of; ltrain.h is its face. */
+#ifndef LT_HOST_STATE_H
+#define LT_HOST_STATE_H
 
 #include <lua.h>
 #include <pthread.h>
