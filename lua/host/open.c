@@ -1,11 +1,10 @@
 /* lua/host/open.c: opens and closes a state for a host: its callbacks, its parts. */
 #include "host/state.h"
+#include "registry.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <lauxlib.h>
 #include <lualib.h>
@@ -20,22 +19,6 @@
 #include "io/held_files.h"
 
 /* Callbacks. */
-
-static void push_part(lua_State *L, const char *name) {
-  lt_push_require(L);
-  lua_pushstring(L, name);
-  lua_call(L, 1, 1);
-}
-
-void lt_host_set_stepped(lua_State *L, bool on) {
-  push_part(L, "ltrain.trainer.Trainer");
-  if (on)
-    lua_pushboolean(L, true);
-  else
-    lua_pushnil(L);
-  lua_setfield(L, -2, "stepped");
-  lua_pop(L, 1);
-}
 
 static void forward_log(void *ud, int level, const char *text) {
   const ltrain *l = ud;
@@ -108,11 +91,11 @@ static void set_callbacks(lua_State *L, ltrain *l) {
   lua_setwarnf(L, warn, l);
   l->b->c->log = forward_log;
   l->b->c->log_ud = l;
-  push_part(L, "ltrain.runtime");
+  lt_host_push_part(L, "ltrain.runtime");
   luaL_setfuncs(L, streams, 0);
   lua_pop(L, 1);
   if (l->config.progress == NULL) return;
-  push_part(L, "ltrain.trainer.host_progress");
+  lt_host_push_part(L, "ltrain.trainer.host_progress");
   lua_pushcfunction(L, progress);
   lua_call(L, 1, 0);
 }
@@ -175,22 +158,7 @@ static int open_state(lua_State *L) {
   return 0;
 }
 
-bool lt_host_stack_fits(char *text, size_t size) {
-  pthread_attr_t attr;
-  size_t stack = 0;
-  if (syscall(SYS_gettid) == getpid()) return true; /* the main thread's grows */
-  if (pthread_getattr_np(pthread_self(), &attr) != 0) return true;
-  bool known = pthread_attr_getstacksize(&attr, &stack) == 0;
-  pthread_attr_destroy(&attr);
-  if (!known || stack >= LT_HOST_LEAST_STACK) return true;
-  snprintf(text, size, "the stack of this thread is too small: %zu KiB, scripts need %d KiB",
-           stack >> 10, LT_HOST_LEAST_STACK >> 10);
-  return false;
-}
-
 static _Thread_local const char *refused_config;
-
-const char *lt_host_refused_config(void) { return refused_config; }
 
 /* Limits that would silently be none are no limits that a host wanted. */
 static bool copy_config(const ltrain_config *config, ltrain_config *to) {
@@ -286,4 +254,12 @@ void ltrain_close(ltrain *l) {
   if (l->L != NULL) lua_close(l->L);
   l->b = NULL;
   lt_exports_end(l);
+}
+
+/* Without a state, why there is none: the config, the machine, or else memory. */
+const char *ltrain_errmsg(const ltrain *l) {
+  if (l != NULL) return l->message;
+  if (refused_config != NULL) return refused_config;
+  const char *refusal = lt_registry_here()->refusal;
+  return refusal[0] != 0 ? refusal : "not enough memory";
 }

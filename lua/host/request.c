@@ -2,13 +2,14 @@
 #include "host/request.h"
 
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <lauxlib.h>
 
 #include "base/locale.h"
 #include "bind/core/raise.h"
 #include "host/sandbox/budget.h"
-#include "registry.h"
 
 static const char no_memory[] = "not enough memory";
 
@@ -19,9 +20,56 @@ void lt_host_keep_message(ltrain *l, const char *text) {
   l->message[n] = 0;
 }
 
+bool lt_host_stack_fits(char *text, size_t size) {
+  pthread_attr_t attr;
+  size_t stack = 0;
+  if (syscall(SYS_gettid) == getpid()) return true; /* the main thread's grows */
+  if (pthread_getattr_np(pthread_self(), &attr) != 0) return true;
+  bool known = pthread_attr_getstacksize(&attr, &stack) == 0;
+  pthread_attr_destroy(&attr);
+  if (!known || stack >= LT_HOST_LEAST_STACK) return true;
+  snprintf(text, size, "the stack of this thread is too small: %zu KiB, scripts need %d KiB",
+           stack >> 10, LT_HOST_LEAST_STACK >> 10);
+  return false;
+}
+
 bool lt_host_fits(ltrain *l) {
   return pthread_equal(l->thread, pthread_self()) != 0 ||
          lt_host_stack_fits(l->message, sizeof l->message);
+}
+
+void lt_host_push_part(lua_State *L, const char *name) {
+  lt_push_require(L);
+  lua_pushstring(L, name);
+  lua_call(L, 1, 1);
+}
+
+void lt_host_set_stepped(lua_State *L, bool on) {
+  lt_host_push_part(L, "ltrain.trainer.Trainer");
+  if (on)
+    lua_pushboolean(L, true);
+  else
+    lua_pushnil(L);
+  lua_setfield(L, -2, "stepped");
+  lua_pop(L, 1);
+}
+
+static int end_steps(lua_State *L) {
+  const ltrain *l = lua_touserdata(L, 1);
+  lt_host_set_stepped(L, false);
+  lua_pushboolean(L, false);
+  lua_rawseti(L, LUA_REGISTRYINDEX, l->thread_ref);
+  return 0;
+}
+
+void lt_host_end_steps(ltrain *l) {
+  if (l->stepped != NULL || !l->loops_yield || !lua_checkstack(l->L, 2)) return;
+  lua_pushcfunction(l->L, end_steps);
+  lua_pushlightuserdata(l->L, l);
+  if (lua_pcall(l->L, 1, 0, 0) == LUA_OK)
+    l->loops_yield = false;
+  else
+    lua_pop(l->L, 1);
 }
 
 void *lt_host_enter(ltrain *l) {
@@ -39,12 +87,6 @@ void *lt_host_enter(ltrain *l) {
 void lt_host_leave(ltrain *l, void *locale) {
   l->depth--;
   lt_locale_leave(locale);
-}
-
-lua_State *lt_host_call_out(ltrain *l, lua_State *L) {
-  lua_State *before = l->inside;
-  l->inside = L;
-  return before;
 }
 
 static int text_of_error(lua_State *L) {
@@ -227,12 +269,4 @@ int lt_push_call(lua_State *L, lt_request *r) {
     lt_push_argument(L, r->l->b, *r->format, &r->values);
   if (*r->format == '>') r->format++;
   return n;
-}
-
-/* Without a state, why there is none: the config, the machine, or else memory. */
-const char *ltrain_errmsg(const ltrain *l) {
-  if (l != NULL) return l->message;
-  if (lt_host_refused_config() != NULL) return lt_host_refused_config();
-  const char *refusal = lt_registry_here()->refusal;
-  return refusal[0] != 0 ? refusal : no_memory;
 }

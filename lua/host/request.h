@@ -22,12 +22,20 @@ bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r);
 void *lt_host_enter(ltrain *l);
 void lt_host_leave(ltrain *l, void *locale);
 
+/* Whether scripts can run on the stack of the calling thread; else `text` says why not. */
+bool lt_host_stack_fits(char *text, size_t size);
+
 /* Whether the calling thread can run the state; else the message says why not. */
 bool lt_host_fits(ltrain *l);
 
-/* A function of the host's is called from `L`, in which what it calls runs; returns what was there
-   before, to be put back in the same way. */
-lua_State *lt_host_call_out(ltrain *l, lua_State *L);
+/* Push a part of the library ("ltrain.runtime"). */
+void lt_host_push_part(lua_State *L, const char *name);
+
+/* Loops do not yield any more once no call is stepped. Without memory the next call tries again. */
+void lt_host_end_steps(ltrain *l);
+
+/* Whether the Trainer's loops of this state yield before batches and hooks. Raises. */
+void lt_host_set_stepped(lua_State *L, bool on);
 
 /* The stack's top is an error value of the request (`r`; NULL: of what is stepped): keep its text,
    with what to do about it, and drop it. */

@@ -54,14 +54,16 @@ struct ltrain {
 /* The state that a thread belongs to. */
 static inline ltrain *lt_host_of(lua_State *L) { return *(ltrain **)lua_getextraspace(L); }
 
+/* A function of the host's is called from `L`, in which what it calls runs; returns what was there
+   before, to be put back in the same way. */
+static inline lua_State *lt_host_call_out(ltrain *l, lua_State *L) {
+  lua_State *before = l->inside;
+  l->inside = L;
+  return before;
+}
+
 /* As lua_Alloc; `ud` is the state. */
 void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size);
-
-/* What was wrong with the config of this thread's last ltrain_open; NULL: nothing. */
-const char *lt_host_refused_config(void);
-
-/* Whether scripts can run on the stack of the calling thread; else `text` says why not. */
-bool lt_host_stack_fits(char *text, size_t size);
 
 /* Whether more than half of its cap is in use. */
 bool lt_host_is_full(const ltrain *l);
@@ -75,11 +77,5 @@ void lt_host_give_print(lua_State *L, ltrain *l);
 
 /* Take away what the host did not allow; after the library's own chunks have theirs. */
 void lt_host_restrict(lua_State *L, const ltrain_config *config);
-
-/* Loops do not yield any more once no call is stepped. Without memory the next call tries again. */
-void lt_host_end_steps(ltrain *l);
-
-/* Whether the Trainer's loops of this state yield before batches and hooks. Raises. */
-void lt_host_set_stepped(lua_State *L, bool on);
 
 #endif

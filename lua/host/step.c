@@ -61,24 +61,6 @@ bool ltrain_start(ltrain *l, const char *name, const char *format, ...) {
   return ok;
 }
 
-static int end_steps(lua_State *L) {
-  const ltrain *l = lua_touserdata(L, 1);
-  lt_host_set_stepped(L, false);
-  lua_pushboolean(L, false);
-  lua_rawseti(L, LUA_REGISTRYINDEX, l->thread_ref);
-  return 0;
-}
-
-void lt_host_end_steps(ltrain *l) {
-  if (l->stepped != NULL || !l->loops_yield || !lua_checkstack(l->L, 2)) return;
-  lua_pushcfunction(l->L, end_steps);
-  lua_pushlightuserdata(l->L, l);
-  if (lua_pcall(l->L, 1, 0, 0) == LUA_OK)
-    l->loops_yield = false;
-  else
-    lua_pop(l->L, 1);
-}
-
 /* The thread has paused; what it gave is on its stack. */
 static ltrain_state report_pause(ltrain *l, lua_State *thread, int n_results, const char **where) {
   const char *name =

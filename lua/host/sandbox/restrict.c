@@ -7,7 +7,7 @@
 #include <lauxlib.h>
 
 #include "bind/core/where.h"
-#include "host/request.h"
+#include "host/state.h"
 
 /* A function of Lua's that only goes with one of the permissions in `needs`. */
 typedef struct gate {
