@@ -1,21 +1,7 @@
-/* runtime/base/threads.c: parallel loops on OpenMP, and the list of helper threads. */
+/* runtime/base/threads.c: the list of helper threads. */
 #include "base/threads.h"
 
-#include "base/load.h"
 #include "base/locale.h"
-
-void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud) {
-  int threads = n_chunks > 1 ? lt_load_threads(c) : 1;
-  if (threads > n_chunks) threads = (int)n_chunks;
-  if (threads <= 1) {
-    for (int64_t i = 0; i < n_chunks && !lt_is_cancelled(c); i++) fn(ud, i);
-  } else {
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (int64_t i = 0; i < n_chunks; i++)
-      if (!lt_is_cancelled(c)) fn(ud, i);
-  }
-  if (lt_is_cancelled(c)) lt_fail(c, LT_ECANCEL, "%s%scancelled", lt_op_name(c), lt_op_colon(c));
-}
 
 struct lt_helpers {
   pthread_mutex_t mutex;

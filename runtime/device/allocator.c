@@ -146,11 +146,6 @@ bool lt_device_set_default(lt_ctx *c, lt_device d) {
   return st != NULL;
 }
 
-int lt_device_current(const lt_ctx *c, int kind) {
-  const state *st = c->slot[LT_SLOT_DEVICE];
-  return st != NULL ? st->current[kind] : 0;
-}
-
 bool lt_device_set_current(lt_ctx *c, lt_device d) {
   state *st = state_of(c);
   if (st != NULL) st->current[d.kind] = d.index;

@@ -10,6 +10,7 @@
 
 #include "device/device.h"
 #include "device/plugin.h"
+#include "device/state.h"
 
 const lt_device_ops *lt_device_kinds[LT_DEVICE_KINDS];
 static atomic_int n_kinds;
@@ -134,6 +135,11 @@ static bool fail_unknown(lt_ctx *c, const char *text, size_t length) {
     return lt_fail(c, LT_EDEVICE, "%.*s: not in this build; devices here: %s", (int)length, text,
                    known);
   return lt_fail(c, LT_EDEVICE, "device: unknown device '%s'; devices here: %s", text, known);
+}
+
+int lt_device_current(const lt_ctx *c, int kind) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  return st != NULL ? st->current[kind] : 0;
 }
 
 bool lt_device_parse(lt_ctx *c, const char *text, lt_device *out) {

@@ -3,7 +3,6 @@
    The watchdog begins first, with nothing but the limit for coming together: the transport's own
    start blocks. Over the transport's group the ranks then exchange who and where they are,
    and the control channel, which failures go through, is dialled. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
@@ -159,19 +158,6 @@ static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   }
   lt_free(c, ranks, bytes);
   return good;
-}
-
-/* Of those that one launcher started on this machine: who takes a name first, rank 0 before the
-   others. It is held until the process ends. */
-bool lt_join_may_print(const lt_world *w) {
-  struct sockaddr_un name = {.sun_family = AF_UNIX}; /* its path begins with 0: no file */
-  int rank = w->first_rank > 0 ? w->first_rank : 0;
-  usleep((useconds_t)(rank < 20 ? rank : 20) * 50000);
-  int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "ltrain.%d", (int)getppid());
-  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return true;
-  socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-  return bind(fd, (struct sockaddr *)&name, bytes) == 0 || errno != EADDRINUSE;
 }
 
 static bool open_link(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_place *place,

@@ -1,11 +1,32 @@
 /* runtime/launch/report.c: what a rank's main thread lets the other ranks know: what it does, that
    it failed, that it left. */
+#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "launch/world.h"
 
 enum { REPORTED_S = 5 }; /* in which the watchdog must have a verdict */
+
+const lt_verdict *lt_world_verdict(const lt_world *w) {
+  return w != NULL && lt_heartbeat_is_over(w->heartbeat) ? &w->heartbeat->verdict : NULL;
+}
+
+lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line) {
+  lt_mark m;
+  memset(&m, 0, sizeof m);
+  m.kind = (uint8_t)kind;
+  m.reduce = LT_COMM_NO_REDUCE;
+  m.dtype = LT_DTYPE_NONE;
+  m.line = line;
+  if (hook != NULL) strncpy(m.hook, hook, sizeof m.hook - 1);
+  lt_mark_set_file(&m, file);
+  return m;
+}
 
 void lt_world_set_activity(lt_world *w, const char *hook, const char *file, int line) {
   lt_mark m = lt_world_mark(LT_MARK_RUNNING, hook, file, line);
@@ -95,4 +116,17 @@ bool lt_world_may_print(lt_world *w) {
     if (w->info.rank != (!no_first ? 0 : lowest > 0 ? lowest : 1)) return false;
   }
   return atomic_exchange(&w->shared->printed, 1) == 0;
+}
+
+/* Of those that one launcher started on this machine: who takes a name first, rank 0 before the
+   others. It is held until the process ends. */
+bool lt_join_may_print(const lt_world *w) {
+  struct sockaddr_un name = {.sun_family = AF_UNIX}; /* its path begins with 0: no file */
+  int rank = w->first_rank > 0 ? w->first_rank : 0;
+  usleep((useconds_t)(rank < 20 ? rank : 20) * 50000);
+  int n = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "ltrain.%d", (int)getppid());
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return true;
+  socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+  return bind(fd, (struct sockaddr *)&name, bytes) == 0 || errno != EADDRINUSE;
 }

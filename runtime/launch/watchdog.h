@@ -50,6 +50,8 @@ typedef struct lt_watchdog {
   lt_mailbox *mail;
   lt_connections *connections; /* of joined ranks; NULL: all are forked */
   int launcher_fd;             /* of the process that launched joined ranks; -1: none */
+  /* Takes what rank 0 sends itself (coordinator.c). */
+  void (*receive)(struct lt_watchdog *d, int peer, const lt_message *m);
   int n_peers;                 /* size at rank 0, 1 elsewhere */
   lt_peer *peers;
 

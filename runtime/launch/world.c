@@ -14,11 +14,6 @@
 /* The world whose main thread the reserved signals are for. */
 static lt_world *_Atomic signalled;
 
-/* Real-time signals, used by nothing else: a verdict is there; the script's line is asked for,
-   after which calls that wait for a file or a child are restarted. */
-static int reserved_signal(void) { return SIGRTMIN + 6; }
-static int locate_signal(void) { return SIGRTMIN + 7; }
-
 static void on_verdict(int number) {
   (void)number;
   int saved = errno;
@@ -158,19 +153,11 @@ void lt_world_install(lt_ctx *c, lt_world *w) {
   struct sigaction action = {.sa_handler = on_verdict};
   sigemptyset(&action.sa_mask);
   atomic_store(&signalled, w);
-  sigaction(reserved_signal(), &action, &w->signal_before);
+  sigaction(lt_verdict_signal(), &action, &w->signal_before);
   action.sa_handler = on_locate;
   action.sa_flags = SA_RESTART;
-  sigaction(locate_signal(), &action, &w->locate_before);
+  sigaction(lt_locate_signal(), &action, &w->locate_before);
   w->signals = true;
-}
-
-void lt_world_signal(lt_world *w) {
-  if (w->signals) pthread_kill(w->main, reserved_signal());
-}
-
-void lt_world_locate(lt_world *w) {
-  if (w->signals) pthread_kill(w->main, locate_signal());
 }
 
 void lt_peer_close(lt_peer *p) {
@@ -180,8 +167,8 @@ void lt_peer_close(lt_peer *p) {
 }
 
 void lt_world_free(lt_ctx *c, lt_world *w) {
-  if (w->signals) sigaction(reserved_signal(), &w->signal_before, NULL);
-  if (w->signals) sigaction(locate_signal(), &w->locate_before, NULL);
+  if (w->signals) sigaction(lt_verdict_signal(), &w->signal_before, NULL);
+  if (w->signals) sigaction(lt_locate_signal(), &w->locate_before, NULL);
   lt_world *self = w;
   atomic_compare_exchange_strong(&signalled, &self, NULL);
   if (c->root->slot[LT_SLOT_LAUNCH] == w) c->root->slot[LT_SLOT_LAUNCH] = NULL;
@@ -203,23 +190,7 @@ const lt_world_info *lt_world_describe(const lt_world *w) { return &w->info; }
 lt_group *lt_world_group(lt_world *w) { return w->group; }
 lt_heartbeat *lt_world_heartbeat(lt_world *w) { return w->heartbeat; }
 
-const lt_verdict *lt_world_verdict(const lt_world *w) {
-  return w != NULL && lt_heartbeat_is_over(w->heartbeat) ? &w->heartbeat->verdict : NULL;
-}
-
 void lt_world_set_timeout(lt_world *w, double seconds) {
   w->info.timeout = seconds > 0 ? seconds : default_timeout();
   atomic_store(&w->mail.timeout_ns, (int64_t)(w->info.timeout * LT_SECOND));
-}
-
-lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line) {
-  lt_mark m;
-  memset(&m, 0, sizeof m);
-  m.kind = (uint8_t)kind;
-  m.reduce = LT_COMM_NO_REDUCE;
-  m.dtype = LT_DTYPE_NONE;
-  m.line = line;
-  if (hook != NULL) strncpy(m.hook, hook, sizeof m.hook - 1);
-  lt_mark_set_file(&m, file);
-  return m;
 }

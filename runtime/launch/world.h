@@ -89,6 +89,12 @@ void lt_world_activity_text(const lt_world *w, char *text, size_t size);
 /* watchdog.c */
 bool lt_watchdog_start(lt_ctx *c, lt_world *w);
 void lt_watchdog_stop(lt_world *w);
+
+/* Real-time signals, used by nothing else: a verdict is there; the script's line is asked for,
+   after which calls that wait for a file or a child are restarted. */
+static inline int lt_verdict_signal(void) { return SIGRTMIN + 6; }
+static inline int lt_locate_signal(void) { return SIGRTMIN + 7; }
+
 /* A thread with all signals blocked; 0, or the number of an error. */
 int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
 

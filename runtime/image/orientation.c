@@ -1,0 +1,43 @@
+/* runtime/image/orientation.c: how EXIF says that a picture is to be turned. */
+#include "image/format.h"
+
+#include <string.h>
+
+static unsigned word(const uint8_t *p, bool little) {
+  return little ? p[0] | (unsigned)p[1] << 8 : p[1] | (unsigned)p[0] << 8;
+}
+
+/* The tag 0x0112 of the first folder of a TIFF header. */
+static int tiff_orientation(const uint8_t *d, size_t n) {
+  if (n < 8 || (d[0] != 'I' && d[0] != 'M')) return 1;
+  bool little = d[0] == 'I';
+  size_t low = word(d + (little ? 4 : 6), little), high = word(d + (little ? 6 : 4), little);
+  size_t at = low | high << 16;
+  if (at > n || n - at < 2) return 1;
+  unsigned entries = word(d + at, little);
+  for (at += 2; entries > 0 && at <= n && n - at >= 12; entries--, at += 12)
+    if (word(d + at, little) == 0x0112) {
+      unsigned value = word(d + at + 8, little);
+      return value >= 1 && value <= 8 ? (int)value : 1;
+    }
+  return 1;
+}
+
+int lt_exif_orientation(const uint8_t *d, size_t n) {
+  for (size_t at = 2; at <= n && n - at >= 4 && d[at] == 0xff && d[at + 1] != 0xda;) {
+    size_t length = word(d + at + 2, false);
+    if (length < 2 || n - at - 2 < length) return 1;
+    if (d[at + 1] == 0xe1 && length >= 8 && memcmp(d + at + 4, "Exif\0\0", 6) == 0)
+      return tiff_orientation(d + at + 10, length - 8);
+    at += 2 + length;
+  }
+  return 1;
+}
+
+void lt_picture_orient(lt_picture *p, int orientation) {
+  if (orientation >= 5) lt_picture_transpose(p); /* rows of the file are columns */
+  if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7)
+    lt_picture_mirror(p, false);
+  if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8)
+    lt_picture_mirror(p, true);
+}
