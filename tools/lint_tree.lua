@@ -1,5 +1,6 @@
 -- tools/lint_tree.lua: who includes whom, header guards, words that the library must not use;
--- beside it who requires whom (lint_requires.lua), and fields of a run's state (lint_state.lua).
+-- beside it who requires whom (lint_requires.lua), which files of C use each other in a circle
+-- (lint_circles.lua), and fields of the state of a run (lint_state.lua).
 --
 --   lua5.4 tools/lint_tree.lua         (from the root of the tree)
 --
@@ -21,10 +22,13 @@ local ARROWS <const> = {
   ["bind/debugger"] = { "bind/core" }, ["bind/system"] = { "bind/core" },
   ["bind/dist"] = { "bind/debugger", "bind/io" }, ["bind/data"] = { "bind/dist", "bind/ops" },
   bind = { "bind/autograd", "bind/data", "bind/system" }, -- open.c
-  host = { "bind" },
+  ["host/state"] = { "bind" }, ["host/sandbox"] = { "host/state" },
+  host = { "host/sandbox" },
   cli = { "host", "apps" },
   include = {},
 }
+-- Headers of lua/host that its sandbox may see: what a state consists of.
+local HOST_STATE <const> = { ltrain = true, state = true, exports = true, host_tensors = true }
 local COLUMNS <const> = 100
 local FILE_LINES <const> = 600
 local FUNCTION_LINES <const> = 80
@@ -62,7 +66,9 @@ end
 -- lua/apps is a part of the program, as lua/cli is.
 local function room_of(path)
   if path:match("^lua/") then
-    local room = path:match("^lua/(bind/%w+)/") or path:match("^lua/(%w+)/")
+    if HOST_STATE[path:match("^lua/host/([%w_]+)%.h$")] then return "host/state" end
+    local room = path:match("^lua/(bind/%w+)/") or path:match("^lua/(host/sandbox)/")
+      or path:match("^lua/(%w+)/")
     return room == "apps" and "cli" or room
   end
   if path:match("^runtime/include/") then return "include" end
@@ -195,7 +201,7 @@ end
 local pipe <close> = assert(io.popen(
   "find runtime lua -name '*.[ch]' -o -name '*.def' -o -name '*.cu' -o -name '*.cuh' | sort"))
 for path in pipe:lines() do check_file(path) end
-for _, part in ipairs { "lint_requires", "lint_state", "lint_doors" } do
+for _, part in ipairs { "lint_requires", "lint_circles", "lint_state", "lint_doors" } do
   dofile((arg[0]:gsub("lint_tree", part)))(fail)
 end
 print(("arrows and guards: %d faults, %d warnings"):format(failures, warnings))

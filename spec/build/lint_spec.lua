@@ -1,5 +1,5 @@
--- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires, and of fields of a run's
--- state: in this tree nothing.
+-- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires, of circles of files in C,
+-- and of fields of the state of a run: in this tree nothing.
 -- tags: slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
@@ -11,7 +11,7 @@ local ROOT <const> = os.getenv("LT_ROOT") or "."
 local function said_of(files)
   local folder = child.folder()
   for name, text in pairs(files) do
-    local path = name:find "%.c$" and name or "stdlib/" .. name .. ".lua"
+    local path = name:find "%.[ch]$" and name or "stdlib/" .. name .. ".lua"
     os.execute(("mkdir -p '%s/stdlib' '%s/%s'"):format(folder, folder, path:match "^(.-)[^/]*$"))
     child.write(folder .. "/" .. path, text)
   end
@@ -29,6 +29,42 @@ local function faults_of(part)
   end)
   return faults
 end
+
+describe("the lint of circles in C", function()
+  it("finds nothing wrong in this tree", function()
+    assert.same({}, faults_of "lint_circles")
+  end)
+
+  it("refuses files that call each other, through whatever others", function()
+    local status, out = said_of {
+      ["runtime/io/a.c"] = "void lt_a(void) {\n  lt_b();\n}\n",
+      ["runtime/io/b.c"] = "void lt_b(void) { lt_c(); }\n",
+      ["runtime/io/c.c"] = "bool lt_c(void) {\n  return each(lt_a);\n}\n",
+    }
+    assert.equal(1, status)
+    assert.matches("runtime/io/a.c (lt_b) -> runtime/io/b.c (lt_c) -> runtime/io/c.c (lt_a) -> "
+      .. "runtime/io/a.c: files use each other in a circle", out, 1, true)
+  end)
+
+  it("takes functions of headers for a part of who calls them", function()
+    local header = "/* runtime/io/b.h: b. */\n#ifndef LT_IO_B_H\n#define LT_IO_B_H\n"
+      .. "void lt_b(void);\nstatic inline void lt_twice(void) {\n  lt_b();\n  lt_b();\n}\n#endif\n"
+    local _, out = said_of {
+      ["runtime/io/b.h"] = header,
+      ["runtime/io/a.c"] = "void lt_a(void) {\n  lt_twice();\n}\n",
+      ["runtime/io/b.c"] = "void lt_b(void) {\n  lt_a();\n}\n",
+    }
+    assert.matches("runtime/io/a.c (lt_b) -> runtime/io/b.c (lt_a)", out, 1, true)
+  end)
+
+  it("lets a file call those below it, and names stand in comments and texts", function()
+    local status, out = said_of {
+      ["runtime/io/a.c"] = "/* lt_b */\nvoid lt_a(void) { say(\"lt_b\"); }\n",
+      ["runtime/io/b.c"] = "void lt_b(void) {\n  lt_a();\n}\n",
+    }
+    assert.equal(0, status, out)
+  end)
+end)
 
 describe("the lint of requires", function()
   it("finds nothing wrong in this tree", function()
