@@ -14,9 +14,8 @@ namespace row {
   static __device__ inline double name(double x) { return lt_##name##_f64(x); }
 #define LT_MATH(name, ulp32, ulp64) LT_ROW_FUNCTION(name)
 #include "ops/math/bounds.def"
-LT_ROW_FUNCTION(erfc)
-LT_ROW_FUNCTION(erfinv)
-LT_ROW_FUNCTION(digamma)
+#define LT_SPECIAL(name) LT_ROW_FUNCTION(name)
+#include "ops/math/special.def"
 #undef LT_ROW_FUNCTION
 
 #define LT_ROW_INTEGERS(name) \
@@ -38,7 +37,8 @@ LT_ROW_FUNCTION2(floordiv)
 LT_ROW_FUNCTION2(floormod)
 LT_ROW_FUNCTION2(fmod)
 LT_ROW_FUNCTION2(atan2)
-LT_ROW_FUNCTION2(zeta)
+#define LT_SPECIAL2(name) LT_ROW_FUNCTION2(name)
+#include "ops/math/special.def"
 LT_ROW_INTEGERS2(pow)
 LT_ROW_INTEGERS2(floordiv)
 LT_ROW_INTEGERS2(floormod)

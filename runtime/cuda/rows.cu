@@ -28,10 +28,20 @@ enum { LINEAR, RUNS, STRIDED };
 /* Rows that call functions: only the kernel for any layout has them, so that those calls cost the
    others no registers. */
 static __host__ __device__ constexpr bool calls(int op) {
-  return op == LT_OP_erfc || op == LT_OP_erfinv || op == LT_OP_erfinv_backward ||
-         op == LT_OP_lgamma || op == LT_OP_lgamma_backward || op == LT_OP_digamma ||
-         op == LT_OP_digamma_backward || op == LT_OP_zeta ||
-         op == LT_OP_zeta_backward_a || op == LT_OP_zeta_backward_b;
+  switch (op) {
+#define LT_SPECIAL(name)  \
+  case LT_OP_##name:      \
+  case LT_OP_##name##_backward:
+#define LT_SPECIAL2(name)         \
+  case LT_OP_##name:              \
+  case LT_OP_##name##_backward_a: \
+  case LT_OP_##name##_backward_b:
+#include "ops/math/special.def"
+    case LT_OP_lgamma:
+    case LT_OP_lgamma_backward:
+    case LT_OP_ndtr: return true;
+    default: return false;
+  }
 }
 
 /* The row of N neighbours: the switch goes the same way in all threads, and once a thread. */

@@ -45,6 +45,8 @@ local function unary_numbers(op)
   return case
 end
 
+local UNDERIVED <const> = {zeta = true, igamma = true, igammac = true}
+
 local function binary(op)
   local dtype, shape = float(), shape_of(0, 3)
   if op.dtype == "int" then
@@ -54,7 +56,7 @@ local function binary(op)
   local o = {dtype = dtype, low = math.floor(op.lo or -3), high = math.ceil(op.hi or 3)}
   if op.kind == "compare" then o = {dtype = dtype, low = -2, high = 2, special = true} end
   local a, b = tensor(shape, o), tensor(beside(shape), o)
-  a.fixed = op.name == "zeta" or nil -- by which neither library has a derivative
+  a.fixed = UNDERIVED[op.name] -- by which neither library has a derivative
   return call{a, b}
 end
 
