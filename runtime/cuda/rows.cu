@@ -22,11 +22,11 @@ typedef struct job {
 } job;
 
 /* How the memory of a piece lies: all of it in the order of the iteration; the fastest dim in runs
-   of whole accesses, which each operand has or repeats; in any way. */
-enum { LINEAR, RUNS, STRIDED };
+   of whole accesses, which each operand has or repeats; in any way; in any way, for rows that call
+   functions: a kernel of their own, so that those calls cost the others no registers. */
+enum { LINEAR, RUNS, STRIDED, CALLED };
 
-/* Rows that call functions: only the kernel for any layout has them, so that those calls cost the
-   others no registers. */
+/* Rows that call functions. */
 static __host__ __device__ constexpr bool calls(int op) {
   switch (op) {
 #define LT_SPECIAL(name)  \
@@ -47,7 +47,7 @@ static __host__ __device__ constexpr bool calls(int op) {
 /* The row of N neighbours: the switch goes the same way in all threads, and once a thread. */
 #define CASE(name, types)                                                             \
   case LT_OP_##name:                                                                  \
-    if constexpr (lt_row_types<T>::types && (HOW == STRIDED || !calls(LT_OP_##name))) \
+    if constexpr (lt_row_types<T>::types && (HOW == CALLED) == calls(LT_OP_##name))   \
       EACH(row::name##_<T>)                                                           \
     break;
 #define EACH(f)                                                                       \
@@ -143,11 +143,11 @@ static __device__ inline void load_each(const job &j, uint32_t first, T (*v)[N])
   for (int e = 0; e < N; e++) {
     int32_t at[OPERANDS];
     uint32_t n = first + e < j.it.numel ? first + e : first;
-    if (HOW == STRIDED) place(j, n, at);
+    if (HOW >= STRIDED) place(j, n, at);
 #pragma unroll
     for (int k = 0; k < IN; k++) {
       const lt_cuda_operand &o = j.it.o[k + 1];
-      int32_t from = HOW == STRIDED ? at[k + 1] : static_cast<int32_t>(n);
+      int32_t from = HOW >= STRIDED ? at[k + 1] : static_cast<int32_t>(n);
       if (k < j.n_in)
         v[k][e] = o.data == nullptr ? lt_number<T>(o) : lt_load<T>(o.data, o.dtype, from);
     }
@@ -160,7 +160,7 @@ static __device__ inline void store_each(const job &j, uint32_t first, const T *
 #pragma unroll
   for (int e = 0; e < N; e++)
     if (first + e < j.it.numel)
-      lt_store<T>(o.data, o.dtype, HOW == STRIDED ? lt_cuda_place(j.it, 0, first + e)
+      lt_store<T>(o.data, o.dtype, HOW >= STRIDED ? lt_cuda_place(j.it, 0, first + e)
                                                   : static_cast<int32_t>(first + e), y[e]);
 }
 
@@ -173,7 +173,7 @@ static __device__ inline void check(const job &j, T b) {
 /* IN: operands at most, which bounds the registers. */
 template <class T, int N, int HOW, int IN>
 static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8       ? 1
-                                                  : HOW == STRIDED     ? 4
+                                                  : HOW >= STRIDED     ? 4
                                                   : N == 8 && IN == 4  ? 4 - 2 * LT_TIGHT
                                                   : N == 8 && HOW == LINEAR ? 5 - LT_TIGHT
                                                   : N == 8             ? 5 - 3 * LT_TIGHT
@@ -182,7 +182,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 8       ? 1
     rows(LT_CONSTANT job j) {
   uint32_t first = (blockIdx.x * THREADS + threadIdx.x) * N;
   if (first >= j.it.numel) return;
-  bool whole = HOW != STRIDED && first + N <= j.it.numel;
+  bool whole = HOW < STRIDED && first + N <= j.it.numel;
   T v[4][N], y[N], p = number_of<T>(j.p, j.pi), q = number_of<T>(j.q, j.qi);
   int32_t at[OPERANDS];
 #pragma unroll
@@ -246,8 +246,11 @@ static bool run_piece(void *ud, const lt_cuda_iter *it) {
   lt_ctx *c = p->c;
   job *j = p->j;
   j->it = *it;
-  int how = calls(j->op) ? STRIDED : layout_of(j, 4);
-  if (p->compute == LT_CUDA_F32 && !calls(j->op) && is_of_halves(j)) {
+  int how = layout_of(j, 4);
+  if (calls(j->op))
+    return p->compute == LT_CUDA_F32 ? issue<float, 4, CALLED>(c, j)
+                                     : issue<double, 2, CALLED>(c, j);
+  if (p->compute == LT_CUDA_F32 && is_of_halves(j)) {
     int wide = layout_of(j, 8);
     if (wide == LINEAR && j->n_in <= 2) return issue<float, 8, LINEAR, 2>(c, j);
     if (wide == RUNS && j->n_in <= 2) return issue<float, 8, RUNS, 2>(c, j);

@@ -33,10 +33,11 @@ LT_FN_APART double lt_bessel_i_f64(int n, double x) {
   return n == 1 && x < 0 ? -sum : sum;
 }
 
-/* Its factor in halves, since exp(|x|) is infinite before I_n(x) is. */
+/* Its factor in halves, since exp(|x|) is infinite before I_n(x) is. NaN at infinity, as libraries
+   have it. */
 LT_FN double lt_bessel_i_whole_f64(int n, double x) {
   double half = lt_exp_f64(0.5 * fabs(x));
-  return fabs(x) == HUGE_VAL ? (n == 0 ? HUGE_VAL : x) : lt_bessel_i_f64(n, x) * half * half;
+  return lt_bessel_i_f64(n, x) * half * half;
 }
 
 LT_FN double lt_i0_f64(double x) { return lt_bessel_i_whole_f64(0, x); }
