@@ -91,6 +91,11 @@ local function default_row(name, fn)
 end
 
 local all = public.list()
+for name, fn in pairs(all) do -- those of lt.special are operations by other names
+  for _, op in ipairs(name:find "^lt%.special%." and lt.ops() or {}) do
+    if not op.hidden and fn == lt[op.name] then ops[name] = op end
+  end
+end
 local names = {}
 for name in pairs(all) do names[#names + 1] = name end
 table.sort(names)

@@ -138,8 +138,16 @@ def searched(f):
 
 
 def widened(x):
-    """PyTorch has no zeta of halves."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+
+
+def special(name):
+    """A function of torch.special, which take no halves."""
+    def call(i, o):
+        y = getattr(torch.special, name)(*(
+            widened(x) if x.is_floating_point() else x.float() for x in i))
+        return y.to(i[0].dtype if i[0].is_floating_point() else torch.float32)
+    return call
 
 
 def digamma(i, o):
@@ -166,8 +174,11 @@ def moments(name):
 
 
 CALLS = {
-    "zeta": lambda i, o: torch.special.zeta(widened(i[0]), widened(i[1])).to(
-        i[0].dtype if i[0].is_floating_point() else torch.float32),
+    **{name: special(name) for name in (
+        "zeta", "entr", "erfcx", "ndtr", "log_ndtr", "ndtri", "i0", "i0e", "i1", "i1e", "xlog1py",
+        "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0",
+        "scaled_modified_bessel_k1", "spherical_bessel_j0")},
+    "igamma": special("gammainc"), "igammac": special("gammaincc"),
     "digamma": digamma, "lgamma": lgamma,
     "hypot": lambda i, o: torch.hypot(*(x if x.is_floating_point() else x.float() for x in i)),
     "isclose": lambda i, o: torch.isclose(i[0], i[1], **o),

@@ -35,7 +35,8 @@ RENAMED = {"nn.functional.one_hot": "one_hot", "linalg.vector_norm": "norm",
            "matrix_exp": "linalg.matrix_exp", "true_divide": "div",
            "bmm": "matmul", "float_power": None, "norm": None,
            "linalg.norm": None, "sum_to_size": None, "linspace": None,
-           "nn.functional.unfold": None}
+           "nn.functional.unfold": None, "special.modified_bessel_i0": "i0",
+           "special.modified_bessel_i1": "i1"}
 # PyTorch's word for an argument -> ltrain's.
 ARGUMENTS = {"axis": "dim", "ord": "p", "is_causal": "causal", "diagonal": "diagonal",
              "dim0": "dim0", "attn_mask": "mask"}
@@ -47,6 +48,8 @@ SCALARS = {"is not refused": "a number beside a tensor is taken by every binary 
 COMMON = {"needs a floating tensor": "losses are of floats",
           "shapes differ": "losses take tensors of one shape: nothing is broadcast by mistake",
           "needs [C] or [N, C]": "classes have a dim", "needs targets of": "a target for each row"}
+PRECISION = {"differs by": "PyTorch's is good to 1e-6 (airy_ai and bessel_*), 1e-9 (polygamma)"}
+UNREAD = {"differs by": "the half of L that is not read has a derivative of 0"}
 NOTHING = {"is not refused": "nothing in, nothing out"}
 DIFFERS = {
     "abs": {"differs by 2": "the smallest i64, which JSON does not hold"},
@@ -56,6 +59,7 @@ DIFFERS = {
     "addbmm": {"does not fit into a tensor of i64": "fractions of integers are refused"},
     "addr": {"does not fit into a tensor of i64": "fractions of integers are refused"},
     "cat": {"is not refused": "one tensor is a list of one"},
+    "cholesky_inverse": UNREAD, "cholesky_solve": UNREAD,
     "clamp": {"needs a tensor of one element": "bounds are numbers"},
     "digamma": {"differs by": "PyTorch's derivative is good to 1e-9"},
     "gather": {"does not fit": "an index without elements must fit along the other dims"},
@@ -67,6 +71,9 @@ DIFFERS = {
     "mean": {"is not refused": "the mean of integers is f32"},
     "narrow": {"must be a number, got a tensor": "a start is a number"},
     "cov": {"'f32', [": "weights are taken in the dtype of x", "is not refused": "or negative"},
+    "igamma": SCALARS, "igammac": SCALARS, "polygamma": PRECISION, "special.polygamma": PRECISION,
+    "special.airy_ai": PRECISION, "special.bessel_j0": PRECISION, "special.bessel_j1": PRECISION,
+    "special.bessel_y0": PRECISION, "special.bessel_y1": PRECISION,
     "fmax": SCALARS, "fmin": SCALARS, "copysign": SCALARS, "hypot": SCALARS,
     "unravel_index": {"9223372036854775807": "JSON does not hold it"},
     "nn.functional.embedding_bag": {"padding_idx must be": "ids count from 0, none is negative"},
@@ -96,6 +103,14 @@ for windows in range(1, 4):
 
 class Untold(Exception):
     """What a sample asks for cannot be said in ltrain."""
+
+
+def name_in(ops, name):
+    """What ltrain calls an operation of op_db."""
+    short = name.removeprefix("nn.functional.")
+    if short not in ops:
+        short = short.removeprefix("special.")
+    return RENAMED.get(name, short)
 
 
 def from_zero(kind, value):
@@ -134,12 +149,15 @@ def put(options, args, name, value):
     if name == "dim" and name not in known and "dims" in known:
         name = "dims"
     if name not in known:
-        if value is None or (value is False and name != "unbiased"):
+        if value is None or value == "cpu" or (value is False and name != "unbiased"):
             return
         raise Untold("option %s" % name)
     if value is None:
         return
-    if torch.is_tensor(value) or isinstance(value, (torch.dtype, complex)):
+    if known[name] == "name" and value in NAMES:
+        value = NAMES[value]
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    if any(torch.is_tensor(v) or isinstance(v, (torch.dtype, complex)) for v in parts):
         raise Untold("option %s" % name)
     options[name] = from_zero(known[name], value)
 
@@ -196,7 +214,8 @@ def case_of(name, row, sample):
 def expected(op, sample):
     """Results, and gradients by the tensors of the call in their order."""
     y = op.op(sample.input, *sample.args, **sample.kwargs)
-    results = [real(t) for t in ([y] if torch.is_tensor(y) else list(y))]
+    lists = [[y]] if torch.is_tensor(y) else [[t] if torch.is_tensor(t) else t for t in y]
+    results = [real(t) for one in lists for t in one]
     if not all(torch.is_tensor(t) and t.dtype in NAMES for t in results):
         raise Untold("a result of another kind")
     if not results:
@@ -230,7 +249,7 @@ def collect(ops, op_db):
     """Cases with what is expected of them, counts of what cannot be said."""
     cases, untold = [], {}
     for op in op_db:
-        name = RENAMED.get(op.name, op.name.removeprefix("nn.functional."))
+        name = name_in(ops, op.name)
         if name not in ops or name in DRAWS:
             continue
         for sample in samples_of(op, ops[name]):

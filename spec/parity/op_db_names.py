@@ -5,7 +5,7 @@ LACKING = {
     "complex numbers are not a dtype": """
         angle cdouble cfloat chalf complex conj conj_physical imag isreal polar real
         resolve_conj resolve_neg view_as_complex view_as_real linalg.eig linalg.eigvals
-        linalg.polar sgn vdot""",
+        sgn vdot""",
     "draws: other random numbers": """
         bernoulli cauchy exponential geometric log_normal multinomial
         nn.functional.alpha_dropout nn.functional.dropout nn.functional.dropout2d
@@ -45,43 +45,21 @@ LACKING = {
         linalg.eigvalsh linalg.inv linalg.lstsq linalg.matrix_norm linalg.matrix_power
         linalg.matrix_rank linalg.multi_dot linalg.norm linalg.pinv linalg.qr linalg.slogdet
         linalg.solve linalg.solve_triangular linalg.svd linalg.svdvals linalg.vecdot""",
-    "a line of lt.linalg and of products": """
-        cholesky_inverse cholesky_solve linalg.cholesky_ex linalg.inv_ex linalg.matrix_sqrth
-        linalg.solve_ex logdet pinverse triangular_solve""",
-    "factors of LAPACK that few networks use": """
-        geqrf linalg.householder_product linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve
-        linalg.lu_factor_ex lu lu_solve lu_unpack ormqr pca_lowrank svd_lowrank""",
-    "windows of signals that few use; hann and hamming: spec/parity/rooms.lua": """
-        signal.windows.bartlett signal.windows.blackman signal.windows.cosine
-        signal.windows.exponential signal.windows.gaussian signal.windows.general_cosine
-        signal.windows.general_hamming signal.windows.hamming signal.windows.hann
-        signal.windows.kaiser signal.windows.nuttall""",
-    "special functions that few networks use": """
-        i0 igamma igammac mvlgamma polygamma special.airy_ai special.bessel_j0 special.bessel_j1
-        special.bessel_y0 special.bessel_y1 special.chebyshev_polynomial_t
-        special.chebyshev_polynomial_u special.chebyshev_polynomial_v
-        special.chebyshev_polynomial_w special.entr special.erfcx special.hermite_polynomial_h
-        special.hermite_polynomial_he special.i0e special.i1 special.i1e
-        special.laguerre_polynomial_l special.legendre_polynomial_p special.log_ndtr
-        special.modified_bessel_i0 special.modified_bessel_i1 special.modified_bessel_k0
-        special.modified_bessel_k1 special.ndtr special.ndtri special.polygamma
-        special.scaled_modified_bessel_k0 special.scaled_modified_bessel_k1
-        special.shifted_chebyshev_polynomial_t special.shifted_chebyshev_polynomial_u
-        special.shifted_chebyshev_polynomial_v special.shifted_chebyshev_polynomial_w
-        special.spherical_bessel_j0 special.xlog1py""",
+    "Bunch and Kaufman's factorization, which has two kinds of pivots": """
+        linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve""",
+    "a random basis, arbitrary signs: compared with svd in spec/linalg": """
+        pca_lowrank svd_lowrank""",
     "another name for what is compared": """
         H T mH mT __getitem__ __radd__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __rpow__ __rsub__
         clamp_max clamp_min fill item positive reshape_as rsub slice_scatter subtract
         true_divide view_as expand_as zero_ resize_ resize_as_ __rand__ __ror__ __rxor__
         nn.functional.upsample_bilinear nn.functional.upsample_nearest""",
-    "operations that few networks use": """
-        frexp histogram histogramdd nextafter""",
     "a line of other operations": """
         combinations constant_pad_nd gradient repeat trapz tril_indices triu_indices sum_to_size""",
     "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """
         norm max min nn.functional.gelu nn.functional.softplus nn.functional.batch_norm
         nn.functional.max_pool2d slice nn.functional.scaled_dot_product_attention digamma erfinv
-        lgamma special.zeta xlogy bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
+        lgamma xlogy bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
         bitwise_right_shift bitwise_xor bucketize cummax cummin cumprod gcd histc index_reduce
         logcumsumexp masked_scatter median mode nanmedian quantile scatter scatter_reduce
         searchsorted take_along_dim unfold unique unique_consecutive

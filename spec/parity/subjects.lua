@@ -169,7 +169,13 @@ local function run_op(case)
   else
     results = {called(case, inputs)}
   end
-  if type(results[1]) == "table" then results = results[1] end
+  for k = #results, 1, -1 do -- lists of results
+    local list = results[k]
+    if type(list) == "table" then
+      table.remove(results, k)
+      for j = #list, 1, -1 do table.insert(results, k, list[j]) end
+    end
+  end
   if case.in_place then table.move(inputs, 1, #inputs, #results + 1, results) end
   return tools.answer(case, results, inputs)
 end

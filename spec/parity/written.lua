@@ -12,7 +12,7 @@ local function row(inputs, args, more)
   return out
 end
 
-return {
+local rows <const> = {
   affine_grid = row({"theta"}, "size:sizes align_corners:flag", {places = {"size"}}),
   channel_shuffle = row({"x"}, "groups:int", {places = {"groups"}}),
   atleast_1d = row({"x"}, ""), atleast_2d = row({"x"}, ""), atleast_3d = row({"x"}, ""),
@@ -88,5 +88,39 @@ return {
   ["fft.irfftn"] = row({"x"}, "s:sizes dims:dims norm:choice", {pairs = true}),
   ["fft.hfftn"] = row({"x"}, "s:sizes dims:dims norm:choice", {pairs = true}),
   ["fft.ihfftn"] = row({"x"}, "s:sizes dims:dims norm:choice"),
+  polygamma = row({"x"}, "n:int", {places = {"n"}}),
+  mvlgamma = row({"x"}, "p:int", {places = {"p"}}),
+  frexp = row({"x"}, ""), nextafter = row({"x", "y"}, ""), logdet = row({"A"}, ""),
+  histogram = row({"x", "bins"}, "density:flag", {named = {"weight"}, number = true}),
+  histogramdd = row({"x"}, "bins:sizes density:flag", {places = {"bins"}, named = {"weight"},
+    unsampled = "spec/ops/histogram_spec.lua"}),
+  pinverse = row({"A"}, "rcond:number"), cholesky_inverse = row({"L"}, "upper:flag",
+    {unsampled = "spec/linalg/checked_spec.lua"}),
+  cholesky_solve = row({"B", "L"}, "upper:flag", {unsampled = "spec/linalg/checked_spec.lua"}),
+  triangular_solve = row({"B", "A"}, "upper:flag transpose:flag unitriangular:flag"),
+  lu = row({"A"}, "pivot:flag get_infos:flag"), lu_solve = row({"B", "LU_data", "LU_pivots"}, ""),
+  lu_unpack = row({"LU_data", "LU_pivots"}, "unpack_data:flag unpack_pivots:flag"),
+  geqrf = row({"A"}, ""), ormqr = row({"A", "tau", "other"}, "left:flag transpose:flag"),
+  orgqr = row({"A", "tau"}, "", {unsampled = "spec/linalg/checked_spec.lua"}),
+  ["linalg.cholesky_ex"] = row({"A"}, "upper:flag"), ["linalg.inv_ex"] = row({"A"}, ""),
+  ["linalg.solve_ex"] = row({"A", "B"}, "left:flag"),
+  ["linalg.lu_factor_ex"] = row({"A"}, "pivot:flag"),
+  ["linalg.householder_product"] = row({"A", "tau"}, ""),
+  ["linalg.matrix_sqrth"] = row({"A"}, ""), ["linalg.polar"] = row({"A"}, ""),
   argwhere = row({"x"}, ""), nonzero_static = row({"x"}, "size:int fill_value:int"),
 }
+
+for _, name in ipairs{"chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v",
+  "chebyshev_polynomial_w", "hermite_polynomial_h", "hermite_polynomial_he",
+  "laguerre_polynomial_l", "legendre_polynomial_p", "shifted_chebyshev_polynomial_t",
+  "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v",
+  "shifted_chebyshev_polynomial_w"} do
+  rows["special." .. name] = row({"x", "n"}, "", {number = true})
+end
+for _, name in ipairs{"bartlett", "blackman", "cosine", "exponential", "gaussian",
+  "general_cosine", "general_hamming", "hamming", "hann", "kaiser", "nuttall"} do
+  rows["signal.windows." .. name] = row({}, "M:int sym:flag center:number tau:number std:number "
+    .. "a:numbers alpha:number beta:number dtype:name", {places = {"M"}})
+end
+
+return rows

@@ -55,17 +55,10 @@ poisson = lt.distributions.Poisson(rate):sample()
 combinations = two loops over the positions
 cross = lt.linalg.cross(x, y)
 det = lt.linalg.det(x)
-logdet slogdet = lt.linalg.slogdet(x)
+slogdet = lt.linalg.slogdet(x)
 inverse = lt.linalg.inv(x)
-pinverse = lt.linalg.pinv(x)
 matrix_power = lt.linalg.matrix_power(x, n)
-lu_solve = lt.linalg.lu_solve(LU, pivots, B)
-lu lu_unpack = lt.linalg.lu(x)
-geqrf orgqr ormqr = lt.linalg.qr(x)
 cholesky = lt.linalg.cholesky(x)
-cholesky_inverse = lt.linalg.inv(L:matmul(L:t()))
-cholesky_solve = lt.linalg.solve(L:matmul(L:t()), B)
-triangular_solve = lt.linalg.solve_triangular(A, B, {upper = true})
 lstsq = lt.linalg.lstsq(A, B)
 qr = lt.linalg.qr(x)
 svd = lt.linalg.svd(x)
@@ -74,12 +67,7 @@ eig: there is no eigenvalue decomposition of matrices that are not symmetric; lt
   these
 solve = lt.linalg.solve(A, B)
 gradient = lt.diff(x), or differences of narrow
-histogram histogramdd = x:histc(bins, min, max)
-frexp: a number's mantissa and exponent are read by no operation
-nextafter: neighbours of a number are read by no operation
-polygamma psi = x:digamma(), or x:digamma() differentiated by lt.grad
-mvlgamma i0 i0e i1 i1e igamma igammac: this special function is not here; lgamma, digamma, erf and
-  zeta are
+psi = x:digamma()
 sgn = x:sign()
 is_nonzero = x:item() ~= 0
 is_floating_point = x.dtype:find "f" ~= nil
@@ -107,17 +95,15 @@ is_inference: there is no inference mode beside lt.no_grad
 hash_tensor = lt.hash(x)
 expit = lt.sigmoid(x)
 gammaln = lt.lgamma(x)
-ndtr = (x / math.sqrt(2)):erf():add(1) / 2
-ndtri = (x * 2 - 1):erfinv() * math.sqrt(2)
-log_ndtr = ((x / -math.sqrt(2)):erfc() / 2):log()
-entr = -lt.xlogy(x, x)
-xlog1py = x * y:log1p()
-erfcx = lt.erfc(x) * x:square():exp()
-*bessel* airy_ai *polynomial* gammainc gammaincc multigammaln: this special function is not here
+gammainc = lt.igamma(a, x)
+gammaincc = lt.igammac(a, x)
+multigammaln = lt.mvlgamma(x, p)
+modified_bessel_i0 = lt.i0(x)
+modified_bessel_i1 = lt.i1(x)
+*_polynomial_* = lt.special.chebyshev_polynomial_t(x, n) and its like
 ]]
 
 texts.lt = [[
-special = lt.erf, lt.lgamma and their like: special functions are functions of lt
 *_ = x:%1_(), a method
 dtype: a dtype is a text, "f32"
 alpha_dropout_ = lt.nn.Dropout(p)
@@ -132,7 +118,9 @@ row_stack = lt.vstack{a, b}
 result_type promote_types can_cast = (a + b).dtype
 finfo iinfo: limits of a dtype are no values here: f32 ends at 3.4e38, f16 at 65504
 empty_permuted empty_strided = lt.empty(size):permute(dims)
-bartlett_window blackman_window kaiser_window = lt.hann_window(n) or lt.hamming_window(n)
+bartlett_window = lt.signal.windows.bartlett(n, {sym = false})
+blackman_window = lt.signal.windows.blackman(n, {sym = false})
+kaiser_window = lt.signal.windows.kaiser(n, {sym = false})
 conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 native_channel_shuffle = lt.channel_shuffle(x, groups)
 rrelu_ = lt.nn.functional.leaky_relu(x, slope)
@@ -344,13 +332,11 @@ sample_n = d:sample{n}
 
 texts.linalg = [[
 LinAlgError: errors are texts: pcall(lt.linalg.inv, A)
-cholesky_ex inv_ex solve_ex = pcall(lt.linalg.inv, A)
 eig eigvals: matrices that are not symmetric have complex eigenvalues; lt.linalg.eigh is for
   symmetric ones
-householder_product ldl_factor ldl_factor_ex ldl_solve lu_factor_ex polar =
-  lt.linalg.qr, lt.linalg.svd or lt.linalg.solve
+ldl_factor ldl_factor_ex ldl_solve = lt.linalg.lu_factor, or lt.linalg.cholesky of a
+  positive-definite matrix
 matmul = lt.matmul(A, B)
-matrix_sqrth = lt.linalg.eigh(A), and the root of its values
 ]]
 
 texts.fft = [[

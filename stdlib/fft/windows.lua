@@ -1,7 +1,7 @@
 -- stdlib/fft/windows.lua: lt.hann_window, lt.hamming_window: windows of raised cosines.
 
-local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local cosine_sum = require "ltrain.fft.cosine_sum"
 
 local windows = {}
 
@@ -12,13 +12,9 @@ local WINDOW <const> = {
   device = { type = "string", doc = "by default the CPU" },
 }
 
--- level - (1 - level) cos(2 pi k / N)
 local function raised_cosine(n, o, level, where)
   n = config.argument(n, "integer", where, "window_length", { min = 0 })
-  if n == 1 then return c.ones({ 1 }, { dtype = o.dtype, device = o.device }) end
-  local turn = 2 * math.pi / (o.periodic and n or n - 1)
-  local k = c.arange(0, n, { dtype = "f64", device = o.device })
-  return (level - (1 - level) * (k * turn):cos()):to(o.dtype)
+  return cosine_sum(n, { level, 1 - level }, o.periodic, o)
 end
 
 --- The Hann window of n samples: 0.5 - 0.5 cos(2 pi k / n), k = 0..n - 1.

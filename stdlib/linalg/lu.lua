@@ -126,24 +126,30 @@ function lu.lu_factor(A, options)
   return packed, (pivots + 1):to "i32"
 end
 
+-- P of an order of rows, and the triangles L and U of packed factors.
+local function parts(packed, order)
+  local m <const>, n <const> = packed.shape[packed.ndim - 1], packed.shape[packed.ndim]
+  local k <const> = math.min(m, n)
+  local shape <const> = order.shape
+  shape[#shape + 1] = m
+  local P <const> = batch.eye(packed, m):index_select(1, order:reshape { -1 }):reshape(shape)
+  local ones <const> = c.eye(m, k, { dtype = packed.dtype, device = packed.device })
+  return turned(P), packed:narrow(-1, 1, k):tril(-1) + ones, packed:narrow(-2, 1, k):triu()
+end
+
 --- P [B..., M, M], L [B..., M, K] and U [B..., K, N] with A = P L U: P is a permutation, L is lower
 --- triangular with ones on its diagonal, U is upper triangular.
 function lu.lu(A, options)
   config.check(options, PIVOT, "linalg.lu")
   local packed <const>, _, order <const> = factors_of(A, "linalg.lu")
-  local m <const>, n <const> = A.shape[A.ndim - 1], A.shape[A.ndim]
-  local k <const> = math.min(m, n)
-  local shape <const> = order.shape
-  shape[#shape + 1] = m
-  local P <const> = turned(batch.eye(A, m):index_select(1, order:reshape { -1 }):reshape(shape))
-  local ones <const> = c.eye(m, k, { dtype = A.dtype, device = A.device })
-  return P, packed:narrow(-1, 1, k):tril(-1) + ones, packed:narrow(-2, 1, k):triu()
+  return parts(packed, order)
 end
 
--- The order of rows [B..., N] that interchanges by pivots, from 1, make.
-local function order_of(pivots)
-  local n <const> = pivots.shape[pivots.ndim]
-  local order = c.arange(n, { device = pivots.device }):expand(pivots.shape)
+-- The order of rows [B..., M] that interchanges by pivots [B..., K], from 1, make.
+local function order_of(pivots, m)
+  local shape <const>, n <const> = pivots.shape, pivots.shape[pivots.ndim]
+  shape[#shape] = m
+  local order = c.arange(m, { device = pivots.device }):expand(shape)
   local at <const> = pivots:to "i64" - 1
   for k = 1, n do
     local pivot <const> = at:narrow(-1, k, 1)
@@ -152,6 +158,11 @@ local function order_of(pivots)
     order:narrow(-1, k, 1):copy_(lower)
   end
   return order
+end
+
+--- P, L and U of what lu_factor gives.
+function lu.unpacked(LU, pivots)
+  return parts(LU, order_of(pivots, LU.shape[LU.ndim - 1]))
 end
 
 local SOLVE <const> = {
@@ -180,7 +191,7 @@ function lu.lu_solve(LU, pivots, B, options)
   end
   local rows <const> = not o.left and turned(B) or B
   local A <const>, right <const> = batch.broadcast(LU, rows, where)
-  local order <const> = order_of(pivots)
+  local order <const> = order_of(pivots, LU.shape[LU.ndim])
   local LOWER <const> = { upper = false, unitriangular = true }
   local X
   if o.adjoint == o.left then -- A^T X = right

@@ -1,8 +1,9 @@
 -- stdlib/ops/elementwise.lua: short compositions of elementwise operations: lt.deg2rad, lt.frac,
--- lt.heaviside, lt.signbit, lt.logaddexp2, lt.ldexp, lt.lcm, ...
+-- lt.heaviside, lt.signbit, lt.logaddexp2, lt.ldexp, lt.frexp, lt.lcm, ...
 
 local c = require "ltrain.c"
 local arguments = require "ltrain.ops.arguments"
+local errors = require "ltrain.core.errors"
 
 local elementwise = {}
 
@@ -67,6 +68,53 @@ function elementwise.ldexp(x, exponent)
   tensor(x, "ldexp")
   arguments.tensor(exponent, "ldexp", "exponent")
   return x * (arguments.is_float(exponent) and exponent or exponent:float()):exp2()
+end
+
+-- x * 2 ^ exponent, in halves, since 2 ^ exponent may be infinite.
+local function scaled(x, exponent)
+  local half <const> = (exponent / 2):floor()
+  return x * half:exp2() * (exponent - half):exp2()
+end
+
+--- The mantissa m, 0.5 <= |m| < 1, and the exponent, i32, of x = m * 2 ^ exponent; 0, infinities
+--- and NaN have the exponent 0.
+function elementwise.frexp(x)
+  tensor(x, "frexp")
+  if not arguments.is_float(x) then errors.blame("frexp: x must be floating, got %s", x.dtype) end
+  local is_plain <const> = x:isfinite():logical_and(x:ne(0))
+  local size <const> = x:detach():double():abs():masked_fill(~is_plain, 1)
+  local exponent = size:log2():floor() + 1
+  local m <const> = scaled(size, -exponent) -- rounding may leave it just outside
+  exponent = exponent + m:ge(1):double() - m:lt(0.5):double()
+  exponent = exponent:masked_fill(~is_plain, 0)
+  return scaled(x:double(), -exponent):to(x.dtype), exponent:to "i32"
+end
+
+-- The bits of a mantissa, the exponent of the smallest number above 0 and the largest number.
+local STEPS <const> = { f16 = { 11, -24, 65504 }, bf16 = { 8, -133, 0x1.fep127 },
+  f32 = { 24, -149, 0x1.fffffep127 }, f64 = { 53, -1074, 0x1.fffffffffffffp1023 } }
+
+--- The number next to x in its dtype, towards y; its derivative is that of x.
+---@param x Tensor
+---@param y Tensor of the same dtype, broadcast
+function elementwise.nextafter(x, y)
+  tensor(x, "nextafter")
+  arguments.tensor(y, "nextafter", "y")
+  local bits <const> = STEPS[x.dtype]
+  if not bits or y.dtype ~= x.dtype then
+    errors.blame("nextafter: needs two floating tensors of one dtype, got %s and %s", x.dtype,
+      y.dtype)
+  end
+  local start <const> = x:masked_fill(~x:isfinite(), 0)
+  local constant <const> = start:detach()
+  x, y = x:detach(), y:detach()
+  local a <const>, b <const> = x:double(), y:double()
+  local m, exponent = elementwise.frexp(x)
+  local is_inward <const> = b:abs():lt(a:abs()):logical_or((a * b:sign()):lt(0))
+  exponent = exponent:double() - bits[1] - m:abs():eq(0.5):logical_and(is_inward):double()
+  local step <const> = exponent:clamp { min = bits[2] }:exp2():masked_fill(a:eq(0), 2.0 ^ bits[2])
+  local moved <const> = c.where(a:isinf(), a:sign() * bits[3], a + (b - a):sign() * step)
+  return c.where(x:eq(y), y, moved:to(x.dtype)) + (start - constant)
 end
 
 --- a to the power of b, both in f64.

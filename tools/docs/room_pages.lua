@@ -68,6 +68,36 @@ print(y[1], y[2])
 print(lt.fft.irfft(y))
 -- prints: tensor([1., 2., 3., 4.])
 ```]==] },
+  { "special", "Special functions", "lt.special: PyTorch's torch.special", {}, [==[
+Most of these are functions of lt and methods of tensors by the same name
+([operations](ops.md#elementwise-of-one-tensor)): airy_ai, bessel_j0, bessel_j1, bessel_y0,
+bessel_y1, digamma, entr, erf, erfc, erfcx, erfinv, exp2, expm1, i0, i0e, i1, i1e, log1p, log_ndtr,
+log_softmax, logit, logsumexp, modified_bessel_k0, modified_bessel_k1, ndtr, ndtri, polygamma,
+round, scaled_modified_bessel_k0, scaled_modified_bessel_k1, sinc, softmax, spherical_bessel_j0,
+xlog1py, xlogy, zeta. By another name: expit is lt.sigmoid, gammainc lt.igamma, gammaincc
+lt.igammac, gammaln lt.lgamma, modified_bessel_i0 lt.i0, modified_bessel_i1 lt.i1, multigammaln
+lt.mvlgamma, psi lt.digamma.
+
+```lua
+local lt = require "ltrain"
+print(lt.special.expit(lt.tensor{0.0, 2.0}), lt.special.i0(lt.tensor{1.0}))
+-- prints: tensor([0.5000, 0.8808])	tensor([1.2661])
+print(lt.special.legendre_polynomial_p(lt.tensor{0.5}, 2))
+-- prints: tensor([-0.1250])
+```]==] },
+  { "signal", "Signals", "lt.signal: PyTorch's torch.signal", {
+    { "stdlib/signal/windows.lua", "signal.windows", "ltrain.signal.windows" } }, [==[
+Options of every window are `sym` (true; false: of a period that goes on, for spectra), `dtype`
+("f32" or "f64") and `device`. More have exponential (`center`, `tau` = 1), gaussian (`std` = 1),
+general_cosine (`a`, a list), general_hamming (`alpha` = 0.54) and kaiser (`beta` = 12).
+
+```lua
+local lt = require "ltrain"
+print(lt.signal.windows.bartlett(5))
+-- prints: tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+print(lt.signal.windows.hann(4, {sym = false}))
+-- prints: tensor([0.0000, 0.5000, 1.0000, 0.5000])
+```]==] },
   { "text", "Text", "lt.text: tokenizers", {}, [==[
 How to use them: [text](../guide/text.md). The patterns of tokenizers are matched by PCRE2, classes
 and normal forms of characters come from utf8proc: both are opened when they are first needed

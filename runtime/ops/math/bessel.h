@@ -3,8 +3,8 @@
  * Those of the first and second kind are the C library's. The modified ones and Ai are sums whose
  * terms have one sign, and integrals of entire functions, whose sums at equal steps (the
  * trapezoidal rule) err by less than the last bit: no tables of coefficients. */
-#ifndef LT_MATH_BESSEL_H
-#define LT_MATH_BESSEL_H
+#ifndef LT_OPS_MATH_BESSEL_H
+#define LT_OPS_MATH_BESSEL_H
 
 #include "ops/math/trig.h"
 
