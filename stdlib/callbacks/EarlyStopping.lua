@@ -133,7 +133,7 @@ end
 
 function EarlyStopping:on_validation_end(trainer)
   local running = trainer.running
-  if not self.check_on_train_epoch_end and running.fn == "fit" and not running.loop.sanity then
+  if not self.check_on_train_epoch_end and running.fn == "fit" and not trainer.sanity_checking then
     check(self, trainer)
   end
 end

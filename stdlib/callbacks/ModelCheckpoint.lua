@@ -206,7 +206,7 @@ end
 -- All ranks that are here come here together.
 local function save_if_new(self, trainer, is_due, in_step)
   local running = trainer.running
-  if trainer.fast_dev_run or running.fn ~= "fit" or running.loop.sanity then return end
+  if trainer.fast_dev_run or running.fn ~= "fit" or trainer.sanity_checking then return end
   local metrics = agree(self, trainer, in_step)
   if metrics and is_due and self.last_step_saved ~= trainer.global_step then
     save(self, trainer, metrics)

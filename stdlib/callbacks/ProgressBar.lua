@@ -124,7 +124,7 @@ end
 
 local function note_validation(self, trainer)
   local metrics = trainer.running.loop.evaluated
-  if trainer.running.loop.sanity or next(metrics) == nil then return end
+  if trainer.sanity_checking or next(metrics) == nil then return end
   self.validation = { title = ("epoch %d, step %d, validation:"):format(trainer.current_epoch,
     trainer.progress.stepped), metrics = metrics } -- as in the rows of loggers
 end
@@ -180,7 +180,7 @@ local function end_eval(self, keeps)
 end
 
 function ProgressBar:on_validation_start(trainer)
-  local sanity = trainer.running.loop.sanity
+  local sanity = trainer.sanity_checking
   begin_eval(self, trainer, sanity and "sanity check" or "validation",
     sanity and trainer.num_sanity_val_batches or trainer.num_val_batches)
 end

@@ -96,7 +96,7 @@ end
 function WeightAveraging:on_validation_start(trainer, module)
   local running = trainer.running
   if running.fn ~= "fit" then return end
-  if not running.loop.sanity then end_epoch(self, trainer, module) end
+  if not trainer.sanity_checking then end_epoch(self, trainer, module) end
   show(self, module, true)
 end
 

@@ -74,7 +74,7 @@ end
 -- may be.
 local function save_interrupted(state)
   local trainer = state.trainer
-  if state.fn ~= "fit" or state.loop.sanity then return nil end
+  if state.fn ~= "fit" or state.loop.stage == "sanity_check" then return nil end
   if trainer.options.enable_checkpointing == false then return nil end
   -- In mid-validation: it will be done again, from its start.
   if state.loop.results ~= trainer.train_results then results.reset(state.loop.results) end

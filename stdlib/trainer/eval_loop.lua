@@ -53,7 +53,7 @@ function eval_loop.leave_eval(state, hook, modes)
 end
 
 local function log_step_row(state)
-  local row = not state.loop.sanity and metrics.eval_row(state)
+  local row = not state.trainer.sanity_checking and metrics.eval_row(state)
   if row then metrics.log(state, row, state.progress.eval_rows) end
 end
 
@@ -127,7 +127,7 @@ local function run_all(state, names, sources)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
   local rows = end_pass(state, names.epoch_end)
   local found = metrics.publish(state)
-  if not state.loop.sanity then
+  if not state.trainer.sanity_checking then
     for _, kept in ipairs(rows or found.rows) do metrics.log(state, kept.row or {}, kept.at) end
     if next(found.log) ~= nil then metrics.log(state, found.log, state.progress.stepped) end
   end
@@ -159,7 +159,7 @@ local function begin_pass(state, stage)
   local outer = { state = state, results = state.loop.results, stage = state.loop.stage,
     batch_idx = state.loop.batch_idx }
   state.loop.results = results.new(false)
-  loop.set_stage(state, state.loop.sanity and "sanity_check" or stage)
+  if outer.stage ~= "sanity_check" then loop.set_stage(state, stage) end
   return setmetatable(outer, until_run)
 end
 

@@ -103,8 +103,8 @@ end
 
 --- Forgets the batch.
 function loop.drop_batch(state)
-  loop.set_batch(state, false)
-  state.loop.outputs = false
+  local current = state.loop
+  current.batch, current.outputs, current.batch_count = false, false, false
 end
 
 --- Forgets the batch and lets the collector run.

@@ -40,14 +40,13 @@ end
 local function automatic(state, is_last)
   local window, optimizer, steps = state.window, state.optimizers[1], false
   if not window:ends(is_last) then
-    state.nonfinite:begin_step()
+    state.rerun:note_draws()
     gather(state)
     window:add_batch()
     return false, false
   elseif optimizer then
     state.step_closure:step()
-    state.step_count:end_step()
-    steps = state.step_count:has_stepped()
+    steps = state.step_count:end_step()
   else
     batch.run(state, window:is_empty())
     if state.ranks.many then agree.step(state, 0, 0) end
@@ -67,7 +66,7 @@ local function manual(state)
   end
   state.window:begin_manual()
   state.nonfinite:end_window()
-  state.nonfinite:begin_step()
+  state.rerun:note_draws()
   batch.run_manual(state)
   if state.ranks.many then agree.step(state, 0, 0) end
   return state.step_count:has_stepped(), true
@@ -114,9 +113,8 @@ function optimize.manual_backward(state, loss, ...)
     errors.blame("manual_backward: the loss must be a tensor of one element: got %s",
       errors.show(loss))
   end
-  local rerun = state.nonfinite:rerun()
-  if rerun then
-    rerun:note_loss(loss)
+  if state.rerun:is_running() then
+    state.rerun:note_loss(loss)
     return call.method(state, "backward", loss, ...)
   end
   state.nonfinite:check_loss(loss)

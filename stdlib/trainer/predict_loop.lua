@@ -17,17 +17,17 @@ local shards = require "ltrain.trainer.data.shards"
 
 local predict_loop = {}
 
--- The positions in the data set of the samples of a batch that was read, if a callback wants them
--- and the loader knows.
-local function indices_of(state, source, index)
+-- The positions in the data set of the samples of a batch that was read; nil where the loader does
+-- not know them.
+local function indices_of(source, index)
   local loader = source.loader
-  local known = state.loop.keep_indices and class.has_method(loader, "batch_indices")
-  if not known then return nil end
+  if not class.has_method(loader, "batch_indices") then return nil end
   return loader:batch_indices(source.turns and source.number(index) or index)
 end
 
-local function run_batch(state, batch, index, loader_idx)
-  loop.begin_batch(state, "predict", state.loop.predicted + index)
+-- `count`: the batches before it, of all loaders.
+local function run_batch(state, batch, index, loader_idx, count)
+  loop.begin_batch(state, "predict", count)
   batch = batches.transfer(state, batch, loader_idx)
   loop.set_batch(state, batch, index)
   call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
@@ -36,23 +36,24 @@ local function run_batch(state, batch, index, loader_idx)
   return outputs
 end
 
-local function run_loader(state, source, loader_idx)
+local function run_loader(state, source, loader_idx, keeps)
   local progress = state.progress
-  state.loop.predicted = progress.predict_batches -- by the loaders before this one
+  local before = progress.predict_batches -- by the loaders before this one
   local pass = loaders.open(source, "predict", 0, 0, progress.predict_batches)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
-  local kept = predictions.new(state, source)
+  local kept = predictions.new(state, source, keeps.outputs)
   while true do
     local batch, index = boundary.next(state, pass)
     if batch == nil then break end
     local number = batch and shards.number_of(source, index)
     if number then
       agree.enter(state)
-      local indices = indices_of(state, source, index)
+      local indices = keeps.indices and indices_of(source, index) or nil
       state.loop.batch_indices = indices
-      predictions.add(kept, number, run_batch(state, batch, number, loader_idx), indices)
+      local outputs = run_batch(state, batch, number, loader_idx, before + number)
+      predictions.add(kept, number, outputs, indices)
       agree.leave(state)
-      progress.predict_batches = state.loop.predicted + number + 1
+      progress.predict_batches = before + number + 1
     end
     loop.end_batch(state)
     boundary.reached(state, "eval")
@@ -65,12 +66,13 @@ local function run_loader(state, source, loader_idx)
 end
 
 -- Callbacks may want what the caller does not.
-local function keep_what_is_wanted(state, wanted)
-  state.loop.keep_outputs, state.loop.keep_indices = wanted, false
+local function what_is_kept(state, wanted)
+  local keeps = { outputs = wanted, indices = false }
   for _, callback in ipairs(state.trainer.callbacks) do
-    if callback.keeps_predictions then state.loop.keep_outputs = true end
-    if callback.wants_batch_indices then state.loop.keep_indices = true end
+    if callback.keeps_predictions then keeps.outputs = true end
+    if callback.wants_batch_indices then keeps.indices = true end
   end
+  return keeps
 end
 
 --- Runs all loaders once. Returns the list of outputs, one a batch; with several loaders a list of
@@ -79,7 +81,7 @@ end
 function predict_loop.run(state, sources)
   local wanted = state.fit_args.return_predictions ~= false
   if #sources == 0 then return wanted and {} or nil end -- limit_predict_batches = 0
-  keep_what_is_wanted(state, wanted)
+  local keeps = what_is_kept(state, wanted)
   loop.set_stage(state, "predict")
   local _ <close> = eval_loop.keep_modes(state)
   eval_loop.enter_eval(state, "on_predict_model_eval")
@@ -87,7 +89,9 @@ function predict_loop.run(state, sources)
   local lists, indices = {}, {}
   call.hook(state, "on_predict_start")
   call.hook(state, "on_predict_epoch_start")
-  for i, source in ipairs(sources) do lists[i], indices[i] = run_loader(state, source, i) end
+  for i, source in ipairs(sources) do
+    lists[i], indices[i] = run_loader(state, source, i, keeps)
+  end
   lists = #lists == 1 and lists[1] or lists
   state.loop.epoch_indices = #indices == 1 and indices[1] or indices
   call.hook(state, "on_predict_epoch_end", lists)

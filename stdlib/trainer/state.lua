@@ -7,6 +7,7 @@
 -- rebuilt from time to time. Of an object only methods are used: its fields are its own.
 local LossScaling = require "ltrain.trainer.steps.LossScaling"
 local NonfiniteChecks = require "ltrain.trainer.steps.nonfinite"
+local Rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
 local ResumePoint = require "ltrain.trainer.saving.ResumePoint"
 local StepCount = require "ltrain.trainer.steps.StepCount"
 local Stopping = require "ltrain.trainer.fit.Stopping"
@@ -16,15 +17,10 @@ local ValidationSchedule = require "ltrain.trainer.fit.ValidationSchedule"
 local function new_loop()
   return {
     stage = nil, -- loop: what is being done, as trainer.state.stage; nil between
-    sanity = false, -- fit_loop: whether validation is the check before training
-    epochs = nil, -- fit_loop: how many this fit has begun
-    pending = nil, -- fit_loop: the table that progress.pending becomes after a batch
-    results = nil, -- fit_loop, eval_loop, run, steps/nonfinite/Rerun: what self:log gathers
+    pending = {}, -- fit/train_batch: the table that progress.pending becomes after a batch
+    results = nil, -- fit/start, eval_loop, run, steps/nonfinite/Rerun: what self:log gathers
     evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
-    predicted = nil, -- predict_loop: batches of the loaders before this one
-    keep_outputs = false, -- predict_loop: whether predictions are kept
-    keep_indices = false, -- predict_loop: whether the positions of their samples are
     batch_indices = nil, -- predict_loop: those of the batch, where the loader knows them
     epoch_indices = nil, -- predict_loop: those of all batches
     reported = false, -- logged/metrics: name -> that some ranks did not log it, or logged nan
@@ -33,19 +29,14 @@ local function new_loop()
     batch = false, -- loop: as its hooks get it
     batch_idx = nil, -- loop: its number in the epoch, from 0
     batch_count = false, -- loop, data/batches: its samples; -1: unknown
-    slice_batches = false, -- fit_loop, steps/nonfinite/Rerun: those of the slices of this rank
-    outside = false, -- fit_loop, steps/nonfinite/Rerun: whether only other ranks have a sample
+    slice_batches = false, -- fit/train_batch, steps/nonfinite/Rerun: those of this rank's slices
+    outside = false, -- fit/train_batch, steps/nonfinite/Rerun: that only other ranks have a sample
     outputs = false, -- loop, eval_loop, steps/batch: what its step returned
-
-    -- The window of an optimizer step.
     has_stepped = false, -- steps/batch: whether a training_step has returned a loss
 
     -- The parameters.
     parameters = nil, -- steps/parameters: those that the optimizers were made for
-    places = nil, -- ranks/replicas: the ways to them
-    parameters_made = nil, -- ranks/replicas: the count of lt.parameter when they were walked
-
-    -- What a checkpoint holds.
+    places = nil, -- ranks/replicas: the ways to them, and lt.parameter's count at that time
   }
 end
 
@@ -60,7 +51,7 @@ local function new_data()
     warned_short = false, -- data/sources: that an epoch has fewer batches than log_every_n_steps
     served = {}, -- data/sources: loader -> the kind of loop that it serves
     sharded = {}, -- data/shards: loaders that give this rank's part
-    pass = false, -- fit_loop: the pass over the training data that is open
+    pass = false, -- data/sources: the pass over the training data that is open
     global_batch = nil, -- data/position: samples of a step of all ranks
     cut_before = nil, -- data/position: how the checkpoint's run had cut the data
     transfers = false, -- data/batches: whether anything is done to a batch on its way
@@ -108,6 +99,7 @@ return function(trainer, fn, module, fit_args)
     stopping = nil, -- state, object: when a fit ends
     validation = nil, -- state, object: when a fit validates
     nonfinite = nil, -- state, object: checks for NaN and infinities
+    rerun = nil, -- state, object: runs a batch again to find what made one
     scaling = nil, -- state, object: of losses, where the precision has a GradScaler
     step_count = nil, -- state, object: which optimizer steps were taken
     resume_point = nil, -- state, object: where the run stands, as checkpoints keep it
@@ -148,6 +140,7 @@ return function(trainer, fn, module, fit_args)
     interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
   }
   state.stopping, state.validation = Stopping.new(state), ValidationSchedule.new(state)
+  state.rerun = Rerun.new(state)
   state.nonfinite, state.scaling = NonfiniteChecks.new(state), LossScaling.new(state)
   state.step_count, state.resume_point = StepCount.new(state), ResumePoint.new(state)
   return state

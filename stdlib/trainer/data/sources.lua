@@ -198,6 +198,18 @@ function sources.validates(state)
   return state.hooks.validation_step and sources.defined(state, "val") or false
 end
 
+--- The pass over the training data from where the run stands; closed when the second value is.
+function sources.open_train(state)
+  local progress = state.progress
+  local pass = loaders.open(state.data.train, "train", state.trainer.current_epoch, progress.batch,
+    progress.train_batches, progress.loader)
+  state.data.pass, progress.loader = pass, nil
+  return pass, setmetatable({}, { __close = function()
+    loaders.close(pass)
+    state.data.pass = false
+  end })
+end
+
 -- Validation data is asked for in the first epoch that validates; that there is none is said at
 -- once. All ranks ask when one has some, which is where they see that others have none.
 local function load_val_once(state)

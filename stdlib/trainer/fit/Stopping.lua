@@ -4,13 +4,13 @@
 -- A device may still report that it has left out some of the last steps: the step count is settled
 -- before a limit counts as reached.
 local agree = require "ltrain.trainer.ranks.agree"
+local object = require "ltrain.trainer.object"
 
 local Stopping = {}
-Stopping.__index = Stopping
 
 --- That of the run `state`.
 function Stopping.new(state)
-  return setmetatable({ _state = state, _trainer = state.trainer, _has_warned = false }, Stopping)
+  return object(Stopping, { _state = state, _trainer = state.trainer, _has_warned = false })
 end
 
 local function minima_met(trainer)
@@ -23,21 +23,26 @@ local function max_steps_reached(trainer)
   return trainer.max_steps ~= -1 and trainer.global_step >= trainer.max_steps
 end
 
--- Whether `reached` is true of the settled step count.
-local function is_settled(self, reached)
-  if not reached(self._trainer) then return false end
-  self._trainer:settle_steps()
-  return reached(self._trainer)
+--- Called by all ranks: they stop together.
+function Stopping:agree() agree.to_stop(self._state) end
+
+-- Whether max_steps is reached by the settled step count.
+local function is_out_of_steps(trainer)
+  if not max_steps_reached(trainer) then return false end
+  trainer:settle_steps()
+  return max_steps_reached(trainer)
 end
 
 --- Whether a request to stop takes effect now.
 function Stopping:is_requested()
-  return agree.stops(self._state) and is_settled(self, minima_met)
+  if not (agree.stops(self._state) and minima_met(self._trainer)) then return false end
+  self._trainer:settle_steps()
+  return minima_met(self._trainer)
 end
 
 --- Whether no other batch follows in this epoch.
 function Stopping:ends_epoch()
-  return is_settled(self, max_steps_reached) or self:is_requested()
+  return is_out_of_steps(self._trainer) or self:is_requested()
 end
 
 local function report_minima(self)
@@ -51,7 +56,7 @@ end
 --- Whether no other epoch follows; says once that a request to stop has to wait.
 function Stopping:ends_fit()
   local trainer = self._trainer
-  if is_settled(self, max_steps_reached) then return true end
+  if is_out_of_steps(trainer) then return true end
   if trainer.max_epochs ~= -1 and trainer.current_epoch >= trainer.max_epochs then return true end
   report_minima(self)
   return self:is_requested()

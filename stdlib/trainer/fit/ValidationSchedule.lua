@@ -3,18 +3,18 @@
 local agree = require "ltrain.trainer.ranks.agree"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
+local object = require "ltrain.trainer.object"
 
 local ValidationSchedule = {}
-ValidationSchedule.__index = ValidationSchedule
 
 --- That of the run `state`.
 function ValidationSchedule.new(state)
-  return setmetatable({
+  return object(ValidationSchedule, {
     _state = state, _trainer = state.trainer,
     _interval = nil, -- batches between validations; math.huge: at epochs' ends
     _seconds = nil, -- seconds between validations; nil: not by time
     _ended = false, -- when the last validation ended, where they come by time
-  }, ValidationSchedule)
+  })
 end
 
 -- val_check_interval in batches.

@@ -19,7 +19,7 @@ local function check(trainer, where, name, options, spec)
   config.argument(name, "string", where, "name")
   local o = config.check(options, spec, where)
   local running = trainer.running
-  if #trainer.loggers == 0 or running and running.loop.sanity then return nil end
+  if #trainer.loggers == 0 or trainer.sanity_checking then return nil end
   if o.step then return o.step, o end
   if running then return metrics.step_of(running), o end
   return trainer.progress and trainer.progress.stepped or 0, o

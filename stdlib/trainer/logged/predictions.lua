@@ -12,10 +12,10 @@ local predictions = {}
 local PORTION <const> = 32 -- batches between two sendings
 local SHORT <const> = 128 -- batches in a list
 
---- What a loader's predictions are kept in. Nothing is kept when the caller wants none back.
-function predictions.new(state, source)
+--- What a loader's predictions are kept in; `wanted`: whether they are kept at all.
+function predictions.new(state, source, wanted)
   return {
-    wanted = state.loop.keep_outputs, sends = state.loop.keep_outputs and source.dealt ~= nil,
+    wanted = wanted, sends = wanted and source.dealt ~= nil,
     on_device = state.strategy.root_device ~= "cpu",
     is_first = state.trainer.is_global_zero, lists = {}, indices = {}, last = -1, portion = {},
     batches = 0,

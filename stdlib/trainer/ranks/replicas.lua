@@ -31,9 +31,10 @@ local function add_places(places, seen, holder, keys)
   end
 end
 
--- All places of tables, modules and tensors on the ways through `modules` to their parameters.
-local function places_of(modules)
-  local places, seen = { holders = {}, keys = {}, values = {} }, {}
+-- All places of tables, modules and tensors on the ways through `modules` to their parameters, and
+-- `made`, the count of lt.parameter.
+local function places_of(modules, made)
+  local places, seen = { holders = {}, keys = {}, values = {}, made = made }, {}
   for _, entry in ipairs(modules) do
     for _, list in ipairs { entry.tensors, entry.children } do
       for _, item in ipairs(list) do
@@ -57,11 +58,11 @@ end
 --- Raises when a parameter was lost, replaced, or is new and in no optimizer.
 function replicas.check_places(state)
   local made = c.runtime.parameters_made()
-  local known = state.loop
-  if known.places and made == known.parameters_made and are_as_before(known.places) then return end
+  local known = state.loop.places
+  if known and made == known.made and are_as_before(known) then return end
   local modules = parameters.check(state,
     ("optimizer step %d"):format(state.trainer.global_step + 1))
-  known.places, known.parameters_made = places_of(modules or walk.modules(state.module)), made
+  state.loop.places = places_of(modules or walk.modules(state.module), made)
 end
 
 -- Hashes of what ranks must hold alike.

@@ -14,19 +14,19 @@ local position = require "ltrain.trainer.data.position"
 local running = require "ltrain.trainer.logged.running"
 local tree = require "ltrain.core.tree"
 local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
+local object = require "ltrain.trainer.object"
 
 local ResumePoint = {}
-ResumePoint.__index = ResumePoint
 
 --- That of the run `state`.
 function ResumePoint.new(state)
-  return setmetatable({
+  return object(ResumePoint, {
     _state = state,
     _step_before = false, -- global_step before the running batch; false: none runs
     _is_kept = false, -- whether a callback saves on exceptions
     _before = false, -- what was kept before the batch, for such a callback
     _random = false, -- where draws stood before the read that is under way
-  }, ResumePoint)
+  })
 end
 
 --- A batch is about to be read; the run is saved as it was before.

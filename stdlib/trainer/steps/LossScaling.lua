@@ -4,16 +4,16 @@
 -- are unscaled; a step whose gradients have overflowed is left out, and counts nowhere. Of several
 -- ranks all find the same: what one has is in the sum of all.
 local errors = require "ltrain.core.errors"
+local object = require "ltrain.trainer.object"
 
 local LossScaling = {}
-LossScaling.__index = LossScaling
 
 --- That of the run `state`; it does nothing without a scaler.
 function LossScaling.new(state)
-  return setmetatable({
+  return object(LossScaling, {
     _state = state, _scaler = state.scaler,
     _unscaled = {}, -- optimizer -> "unscaled" or "stepped" since the scale's update
-  }, LossScaling)
+  })
 end
 
 --- The loss that backward begins with.

@@ -12,13 +12,13 @@ local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local notices = require "ltrain.trainer.ranks.notices"
+local object = require "ltrain.trainer.object"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters_of = require "ltrain.core.parameters_of"
 local replicas = require "ltrain.trainer.ranks.replicas"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 
 local OptimizerSteps = {}
-OptimizerSteps.__index = OptimizerSteps
 
 -- Whether clipping is what the Trainer's options say, and nothing of the script's.
 local function clips_plainly(state)
@@ -109,8 +109,7 @@ local function make_step(self, optimizer, own)
     return loss, taken
   end
   return function(_, asked)
-    local rerun = state.nonfinite:rerun()
-    if rerun then return rerun:step(optimizer, asked) end
+    if state.rerun:is_running() then return state.rerun:step(optimizer, asked) end
     local result
     if asked then
       user_closure, taken = asked, true
@@ -214,13 +213,13 @@ end
 
 --- Those of the fit `state`: from here on each step of its optimizers is made here.
 function OptimizerSteps.new(state)
-  local self = setmetatable({
+  local self = object(OptimizerSteps, {
     _state = state,
     _strategy = around(state), -- what optimizers ask of it
     _attached = {}, -- optimizer -> its own `step`, and whether it is usual
     _count = 0, -- of these
     _is_updating = false, -- whether an optimizer changes weights now
-  }, OptimizerSteps)
+  })
   local trainer = state.trainer
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
   take(self)

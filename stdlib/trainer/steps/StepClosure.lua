@@ -7,10 +7,10 @@
 local batch = require "ltrain.trainer.steps.batch"
 local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local object = require "ltrain.trainer.object"
 local parameters_of = require "ltrain.core.parameters_of"
 
 local StepClosure = {}
-StepClosure.__index = StepClosure
 
 local function has_gradients(optimizer)
   for _, parameter in ipairs(parameters_of(optimizer)) do
@@ -40,7 +40,7 @@ local function run(self)
   end
   if self._was_called then begin_again(self, optimizer) end
   self._was_called = true
-  if not state.ranks.slices then state.nonfinite:begin_step() end
+  if not state.ranks.slices then state.rerun:note_draws() end
   local loss = batch.run(state, state.window:is_empty())
   state.window:reduce(optimizer)
   return loss
@@ -48,8 +48,8 @@ end
 
 --- That of the fit `state`.
 function StepClosure.new(state)
-  local self = setmetatable({ _state = state, _is_open = false, _was_called = false,
-    _is_again = false }, StepClosure)
+  local self = object(StepClosure, { _state = state, _is_open = false, _was_called = false,
+    _is_again = false })
   self._fn = function() return run(self) end
   return self
 end

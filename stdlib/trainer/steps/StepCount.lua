@@ -8,19 +8,19 @@ local Module = require "ltrain.nn.Module"
 local call = require "ltrain.trainer.call"
 local left_out = require "ltrain.optim.left_out"
 local notices = require "ltrain.trainer.ranks.notices"
+local object = require "ltrain.trainer.object"
 
 local StepCount = {}
-StepCount.__index = StepCount
 
 --- That of the run `state`.
 function StepCount.new(state)
-  return setmetatable({
+  return object(StepCount, {
     _state = state,
     _taken = { steps = 0, counted = false }, -- by the running batch, and whether it has ended
     _uncounted = 0, -- taken by optimizer_step, which has not ended
     _unsettled = {}, -- optimizers some of whose steps may have been left out; each is a key, too
     _has_warned = false, -- that a step was not taken
-  }, StepCount)
+  })
 end
 
 --- Begins a batch: some of its steps may turn out to be left out.
@@ -39,10 +39,11 @@ function StepCount:hold_back()
   self._uncounted = self._uncounted + 1
 end
 
---- optimizer_step has ended.
+--- optimizer_step has ended; returns whether the batch has stepped, as has_stepped.
 function StepCount:end_step()
   self._state.trainer.global_step = self._state.trainer.global_step + self._uncounted
   self._uncounted = 0
+  return self._taken.steps > 0
 end
 
 --- Whether the running batch has stepped, as far as that is known.

@@ -6,15 +6,15 @@
 -- one batch needs neither: n/B cancels.
 local batches = require "ltrain.trainer.data.batches"
 local call = require "ltrain.trainer.call"
+local object = require "ltrain.trainer.object"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local Window = {}
-Window.__index = Window
 
 --- The first window of the fit `state`.
 function Window.new(state)
-  return setmetatable({
+  return object(Window, {
     _state = state,
     _batches = 0, -- those that it has had before the running one
     _used = 0, -- how many losses its gradients are of
@@ -23,7 +23,7 @@ function Window.new(state)
     _mean_weight = nil, -- of a loss of the last step of manual optimization
     _nominal = nil, -- samples that weigh 1
     _left_open = nil, -- what a fit that has ended has kept of it
-  }, Window)
+  })
 end
 
 --- The next batch begins a window.

@@ -14,24 +14,24 @@ local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
 local gradient_names = require "ltrain.trainer.steps.nonfinite.gradient_names"
 local left_out = require "ltrain.optim.left_out"
 local loop = require "ltrain.trainer.loop"
+local object = require "ltrain.trainer.object"
 
 local DeferredChecks = {}
-DeferredChecks.__index = DeferredChecks
 
 -- Each step that the host is ahead keeps its batch, which may have to run again.
 local AHEAD <const> = 4
 
---- Those of the run `state`, whose batches `rerun` runs again.
-function DeferredChecks.new(state, rerun)
-  return setmetatable({
-    _state = state, _rerun = rerun,
+--- Those of the run `state`.
+function DeferredChecks.new(state)
+  return object(DeferredChecks, {
+    _state = state,
     _queue = {}, -- steps that the host has not heard of: { flag, loss, place, kept, suspects }
     _spare = {}, -- flags to be used again
     _found = nil, -- whether a step was left out, a bool on the device
     _refused = nil, -- the place of the first that was
     _kept = nil, -- the running batch, for all steps of manual optimization in it
     _suspects = nil, -- batches of the window before it: { flag, kept }
-  }, DeferredChecks)
+  })
 end
 
 --- The next batch begins a window.
@@ -110,7 +110,7 @@ local function refuse(self)
   state.trainer.global_step = state.trainer.global_step - #self._queue -- they were counted as taken
   self._queue, self._found, self._refused = {}, nil, entry.place
   local own, spoilt = {}, first_spoilt(entry.suspects)
-  local cause = self._rerun:cause(spoilt or entry.kept, spoilt ~= nil, function(optimizer)
+  local cause = state.rerun:cause(spoilt or entry.kept, spoilt ~= nil, function(optimizer)
     if #own == 0 then own = gradient_names.own(state, optimizer) end
   end)
   errors.blame("%s (%s)%s: the weights are those before this step", what_text(self, entry, own),
@@ -150,7 +150,7 @@ function DeferredChecks:suspect(norm)
     if found == false then clear(self, { suspect }) else left[#left + 1] = suspect end
   end
   left[#left + 1] = { flag = new_flag(self, norm:isfinite():logical_not()),
-                      kept = self._rerun:kept_batch() }
+                      kept = self._state.rerun:kept_batch() }
   self._suspects = left
 end
 
@@ -161,7 +161,7 @@ function DeferredChecks:check(optimizer, norm, loss)
   if loss then is_finite = is_finite:logical_and(c.isfinite(loss):reshape(norm.shape)) end
   local found = is_finite:logical_not()
   if self._found then found = self._found:logical_or(found) end
-  if self._state.automatic or not self._kept then self._kept = self._rerun:kept_batch() end
+  if self._state.automatic or not self._kept then self._kept = self._state.rerun:kept_batch() end
   optimizer:check_by(found)
   self._found = found
   table.insert(self._queue, { flag = new_flag(self, found), loss = loss,

@@ -11,22 +11,22 @@ local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
 local loop = require "ltrain.trainer.loop"
+local object = require "ltrain.trainer.object"
 local results = require "ltrain.trainer.logged.results"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local Rerun = {}
-Rerun.__index = Rerun
 
 --- That of the run `state`.
 function Rerun.new(state)
-  return setmetatable({
+  return object(Rerun, {
     _state = state,
     _draws = {}, -- where draws stood before training_step
     _is_running = false,
     _look = nil, -- called with each optimizer while its gradients of the batch are there
     _loss_is_finite = true, -- of the batch that runs again
-  }, Rerun)
+  })
 end
 
 --- Whether a batch runs again now.

@@ -5,7 +5,6 @@
 -- by their norm, that norm says it. It is finite on all ranks or on none: they have the same
 -- answer.
 local DeferredChecks = require "ltrain.trainer.steps.nonfinite.DeferredChecks"
-local Rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
@@ -13,25 +12,21 @@ local gradient_names = require "ltrain.trainer.steps.nonfinite.gradient_names"
 local gradients_of = require "ltrain.core.gradients_of"
 local left_out = require "ltrain.optim.left_out"
 local loop = require "ltrain.trainer.loop"
+local object = require "ltrain.trainer.object"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local NonfiniteChecks = {}
-NonfiniteChecks.__index = NonfiniteChecks
 
 local INF <const> = math.huge
 
 --- Those of the run `state`.
 function NonfiniteChecks.new(state)
-  local rerun = Rerun.new(state)
-  return setmetatable({
-    _state = state, _rerun = rerun, _deferred = DeferredChecks.new(state, rerun),
+  return object(NonfiniteChecks, {
+    _state = state, _deferred = DeferredChecks.new(state),
     _loss = nil, -- of the running batch, where it is checked with its gradients
     _spoilt = nil, -- the first batch of the window whose gradients are not finite
-  }, NonfiniteChecks)
+  })
 end
-
---- training_step is about to run; where it makes a NaN it runs again with the same random numbers.
-function NonfiniteChecks:begin_step() self._rerun:note_draws() end
 
 --- The next batch begins a window.
 function NonfiniteChecks:end_window()
@@ -63,7 +58,7 @@ function NonfiniteChecks:check_in_window(optimizer)
   elseif not self._spoilt then
     local gradients = state.ranks.slices and slices.gradients(state)
       or gradients_of(optimizer.param_groups)
-    if not finite_values.all(gradients) then self._spoilt = self._rerun:kept_batch() end
+    if not finite_values.all(gradients) then self._spoilt = state.rerun:kept_batch() end
   end
 end
 
@@ -77,7 +72,7 @@ end
 --- The same before values of the step that just ran are written, which the host has waited for.
 function NonfiniteChecks:settle_shown() self._deferred:settle() end
 
-local function cause(self) return self._rerun:cause(self._spoilt, true) end
+local function cause(self) return self._state.rerun:cause(self._spoilt, true) end
 
 local function refuse_loss(self, value)
   if finite_values.number(value) then return end
@@ -170,8 +165,5 @@ function NonfiniteChecks:why_not_saved()
   return ("the weights of %s are not finite: nothing is saved (nonfinite = 'allow' saves them)")
     :format(gradient_names.listed(names))
 end
-
---- The batch that runs again to find what made a NaN; nil: none does.
-function NonfiniteChecks:rerun() return self._rerun:is_running() and self._rerun or nil end
 
 return NonfiniteChecks
