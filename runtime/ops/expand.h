@@ -59,7 +59,7 @@ static inline lt_tensor *lt_at_least(lt_ctx *c, lt_tensor *x, double k) {
 static inline lt_tensor *lt_equals(lt_ctx *c, lt_tensor *x, double k) {
   return lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(k));
 }
-/* x with `value` where the mask is. */
+/* x with `value` where the mask is true. */
 static inline lt_tensor *lt_filled(lt_ctx *c, lt_tensor *x, lt_tensor *mask, double value) {
   return lt_apply1(c, LT_OP_masked_fill, LT_IN(x, mask),
                    &(lt_args_masked_fill){.value = lt_scalar_of(value)});

@@ -1,7 +1,7 @@
--- stdlib/core/Accelerator.lua: the base class of accelerators: what a rank computes on. The base is
--- the CPU.
+-- stdlib/core/Accelerator.lua: the base class of accelerators: the device of a rank. The base class
+-- is the CPU.
 --
--- Every strategy has one. Another one is a subclass or a plain table of methods, passed to the
+-- Every strategy has one. A custom one is a subclass or a plain table of methods, passed to the
 -- Trainer or to a strategy: lt.strategies.DDP{accelerator = {device = ...}}.
 
 local adopt = require "ltrain.core.adopt"
@@ -25,7 +25,7 @@ function Accelerator:setup(trainer) end
 --- Called after the run, also after an error.
 function Accelerator:teardown() end
 
---- Makes an object of a table of methods; `where` is the prefix of error messages.
+--- Converts a table of methods to an object; `where` is the prefix of error messages.
 function Accelerator.adopt(value, where) return adopt(value, Accelerator, where) end
 
 return Accelerator

@@ -1,7 +1,7 @@
--- stdlib/core/Precision.lua: the base class of precisions: the dtypes of a run. The base changes
--- nothing.
+-- stdlib/core/Precision.lua: the base class of precisions: the dtypes of a run. The base class
+-- changes nothing.
 --
--- Every strategy has one; the Trainer's `precision` names one that is built in. Another one is a
+-- Every strategy has one; the Trainer's `precision` selects a built-in one. A custom one is a
 -- subclass or a plain table of methods, passed as lt.strategies.DDP{precision = ...}.
 
 local adopt = require "ltrain.core.adopt"
@@ -14,9 +14,9 @@ Precision.extend = class.extend
 
 --- Its name.
 Precision.name = "32-true"
---- The autocast dtype of steps ("bf16"), weights keep theirs; nil: no autocast.
+--- The autocast dtype of steps ("bf16"); weights keep their dtype. nil: no autocast.
 Precision.autocast = nil
---- The lt.GradScaler that scales losses and skips steps that have overflowed; nil: none.
+--- The lt.GradScaler that scales losses and skips steps that overflowed; nil: none.
 Precision.scaler = nil
 
 function Precision:init() end
@@ -38,7 +38,7 @@ function Precision:clip_gradients(optimizer, clip_val, algorithm)
   optimizer:clip_gradients(clip_val, algorithm)
 end
 
---- Makes an object of a table of methods; `where` is the prefix of error messages.
+--- Converts a table of methods to an object; `where` is the prefix of error messages.
 function Precision.adopt(value, where) return adopt(value, Precision, where) end
 
 return Precision

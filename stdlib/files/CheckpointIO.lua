@@ -1,7 +1,7 @@
 -- stdlib/files/CheckpointIO.lua: the base class for writing, reading and removing checkpoints.
 --
--- Every strategy has one, and all checkpoints of the Trainer go through it. The base writes one
--- safetensors file per checkpoint. Another one is a subclass or a plain table of save, load and
+-- Every strategy has one, which handles all checkpoints of the Trainer. The base class writes one
+-- safetensors file per checkpoint. A custom one is a subclass or a plain table of save, load and
 -- remove, passed as lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves and removes, every rank
 -- loads.
 
@@ -37,16 +37,16 @@ local function settle(path)
   if saving then saving:wait() end
 end
 
---- Writes `checkpoint`, nested tables of tensors, numbers, strings and booleans. The tensors are
---- those of the run: clone what is kept longer. Returns true, or nil and the reason.
+--- Writes `checkpoint`, nested tables of tensors, numbers, strings and booleans. The tensors belong
+--- to the run: clone them to keep them longer. Returns true, or nil and the reason.
 function CheckpointIO:save(checkpoint, path)
   settle(path)
   return checkpoint_file.write(checkpoint, path)
 end
 
---- Begins to write a checkpoint as it is now, of which some tensor is on a device: returns an
---- object with `done()` and `wait()`, which returns what `save` does. Nil where it cannot: then
---- `save` is called. A class with a `save` of its own has none.
+--- Starts writing a checkpoint with tensors on a device asynchronously: returns an object with
+--- `done()` and `wait()`, which returns the result of `save`. Returns nil if this is not possible:
+--- then `save` is called, as for a class that overrides `save`.
 function CheckpointIO:save_later(checkpoint, path)
   if self.save ~= CheckpointIO.save then return nil end
   settle(path)
@@ -61,14 +61,14 @@ function CheckpointIO:load(path)
   return checkpoint_file.read(path)
 end
 
---- Removes what was saved under `path`.
+--- Removes the checkpoint at `path`.
 function CheckpointIO:remove(path)
   settle(path)
   return c.io.remove(path)
 end
 
---- Makes `path` a symbolic link to what was saved under `target`, in its folder or below it.
---- Returns true, or nil and the reason. A class with a `save` of its own has no files to link.
+--- Makes `path` a symbolic link to the checkpoint at `target`, in its folder or below it. Returns
+--- true, or nil and the reason. Not available for a class that overrides `save`.
 function CheckpointIO:link(target, path)
   if self.save ~= CheckpointIO.save then
     return nil, "a CheckpointIO with a save of its own has no link"
@@ -81,7 +81,7 @@ function CheckpointIO:link(target, path)
   return c.io.link(target:sub(#folder + 1), path)
 end
 
---- Returns whether something is saved under `path`.
+--- Returns whether a checkpoint exists at `path`.
 function CheckpointIO:exists(path)
   return coming(path) ~= nil or c.io.kind(path) ~= nil
 end
@@ -93,9 +93,9 @@ local function lock_of(path)
   return folder, ("%s/.%s.lock"):format(folder, name)
 end
 
---- Takes a path that nothing is saved under before something is, so that no other process takes it
---- too. Returns a function that ends this, to be called when the file is there; false where another
---- has it; nil where names cannot be taken (another `save`, a folder that cannot be written).
+--- Reserves an unused path, so that no other process uses it. Returns a function that releases it,
+--- to be called when the file exists; false if another process has reserved it; nil if paths cannot
+--- be reserved (an overridden `save`, a folder that is not writable).
 function CheckpointIO:claim(path)
   local folder, lock_path = lock_of(path)
   if self.save ~= CheckpointIO.save or not c.io.make_folder(folder) then return nil end
@@ -110,7 +110,7 @@ function CheckpointIO:claim(path)
   return false
 end
 
---- Makes an object of a table of methods; `where` is the prefix of error messages.
+--- Converts a table of methods to an object; `where` is the prefix of error messages.
 function CheckpointIO.adopt(value, where)
   return adopt(value, CheckpointIO, where, { "save", "load", "remove" })
 end

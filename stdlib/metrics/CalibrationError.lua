@@ -1,4 +1,5 @@
---- stdlib/metrics/CalibrationError.lua: how far the confidence of predictions is from how often
+--- stdlib/metrics/CalibrationError.lua: how far the confidence of predictions is from order of the
+--- difference
 -- they are right.
 --
 -- Predictions are counted in bins of equal width of their confidence: the probability of label 1,

@@ -306,7 +306,7 @@ end
 --- Returns the states of the last batch of metric(...); nil if there is none.
 function Metric:batch_states() return self._batch end
 
---- Draws what compute() returns, as [lt.plot](tensor.md#looking-at-values) does: a confusion matrix
+--- Draws what compute() returns, as [lt.plot](tensor.md#displaying-values) does: a confusion matrix
 --- as a heat map, curves as lines, numbers as bars; with `values = {...}`, a list of what
 --- metric(...) or compute returned, a line over them. Other options are those of lt.plot.
 function Metric:plot(options) return plotted(self, options) end

@@ -475,7 +475,7 @@ function Module:zero_grad(options)
 end
 
 --- Prints a histogram of each parameter, and of its gradient if it has one, as
---- [lt.show_histograms](tensor.md#looking-at-values) does; options: bins (24), match.
+--- [lt.show_histograms](tensor.md#displaying-values) does; options: bins (24), match.
 function Module:show_histograms(options)
   load_place "show_histograms"(self, options)
 end

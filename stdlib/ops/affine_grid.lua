@@ -9,7 +9,7 @@ local errors = require "ltrain.core.errors"
 
 local OPTIONS <const> = {
   align_corners = { type = "boolean", default = false,
-    doc = "whether -1 and 1 are the centres of the outermost pixels, not their edges" },
+    doc = "-1 and 1 are the centers of the outermost pixels instead of their edges" },
 }
 
 local who <const> = "affine_grid"
@@ -44,9 +44,9 @@ local function check(theta, size)
   return d
 end
 
---- The positions [N, H, W, 2] (or [N, D, H, W, 3]) from -1 to 1, x first, to which the affine
---- transformations theta [N, 2, 3] (or [N, 3, 4]) send the pixels of images of `size`, {N, C, H, W}
---- (or {N, C, D, H, W}): for grid_sample.
+--- The sampling grid [N, H, W, 2] (or [N, D, H, W, 3]), from -1 to 1, x first, of the affine
+--- transformations theta [N, 2, 3] (or [N, 3, 4]) for images of `size`, {N, C, H, W} (or {N, C, D,
+--- H, W}): for grid_sample.
 return call_form.method(function(theta, size, options)
   local d <const> = check(theta, size)
   local o <const> = config.check(options, OPTIONS, who)

@@ -10,13 +10,13 @@ local arrangement = {}
 
 local UNFLATTEN <const> = config.signature {
   { "dim", type = "integer", required = true },
-  { "sizes", type = "table", required = true, doc = "sizes in its place; one may be -1" },
+  { "sizes", type = "table", required = true, doc = "sizes of the new dims; one may be -1" },
 }
 local DIAG_EMBED <const> = config.signature {
   { "offset", type = "integer", default = 0, doc = "above 0: so many dims above the diagonal" },
   { "dim1", type = "integer", default = -2 }, { "dim2", type = "integer", default = -1 },
 }
---- x with the dim in place of which are those of `sizes`, of which one may be -1.
+--- Splits a dim of x into `sizes`, one of which may be -1.
 ---@param x Tensor [..., N, ...] -> [..., sizes, ...]
 function arrangement.unflatten(x, dim, sizes)
   arguments.tensor(x, "unflatten", "x")
@@ -41,26 +41,26 @@ function arrangement.unflatten(x, dim, sizes)
   return x:reshape(shape)
 end
 
---- All elements as a list [N].
+--- All elements as a vector [N].
 function arrangement.ravel(x)
   arguments.tensor(x, "ravel", "x")
   return x:reshape { -1 }
 end
 
---- Columns from the right to the left: dim 2 in reverse.
+--- Reverses dim 2 (left/right).
 function arrangement.fliplr(x)
   arguments.tensor(x, "fliplr", "x")
   return x:flip(arguments.dim(2, x.ndim, "fliplr"))
 end
 
---- Rows from below: dim 1 in reverse.
+--- Reverses dim 1 (up/down).
 function arrangement.flipud(x)
   arguments.tensor(x, "flipud", "x")
   if x.ndim == 0 then errors.blame "flipud: x must have a dim: got []" end
   return x:flip(1)
 end
 
---- Matrices that have the last dim of x along a diagonal, and zeros elsewhere.
+--- Matrices with the last dim of x on a diagonal, and zeros elsewhere.
 ---@param x Tensor [..., N] -> [..., N + |offset|, N + |offset|]
 function arrangement.diag_embed(x, offset, dim1, dim2)
   arguments.tensor(x, "diag_embed", "x")
@@ -80,13 +80,13 @@ function arrangement.diag_embed(x, offset, dim1, dim2)
   return y:movedim({ ndim - 1, ndim }, { first, second })
 end
 
---- The list x, whatever its shape, along a diagonal of a matrix.
+--- A matrix with the flattened elements of x on a diagonal.
 function arrangement.diagflat(x, offset)
   arguments.tensor(x, "diagflat", "x")
   return x:reshape { -1 }:diag(offset or 0)
 end
 
---- The indices, one tensor a dim, of elements that `index` counts in row-major order, from 0.
+--- Converts flat row-major indices, from 0, to indices, one tensor per dim.
 function arrangement.unravel_index(index, shape)
   arguments.tensor(index, "unravel_index", "index")
   if type(shape) ~= "table" or #shape == 0 then
@@ -106,7 +106,7 @@ function arrangement.atleast_1d(x)
   return x.ndim == 0 and x:reshape { 1 } or x
 end
 
---- x with at least two dims: a list becomes a row.
+--- x with at least two dims: a vector becomes a row.
 function arrangement.atleast_2d(x)
   arguments.tensor(x, "atleast_2d", "x")
   return x.ndim < 2 and arrangement.atleast_1d(x):unsqueeze(1) or x
@@ -138,7 +138,7 @@ local hsplit <const> = splitter("hsplit", 1, function(x) return x.ndim == 1 and 
 local vsplit <const> = splitter("vsplit", 2, function() return 1 end)
 local dsplit <const> = splitter("dsplit", 3, function() return 3 end)
 
---- x in `parts` equal parts along dim 2 (a list along its own), or cut before each position of a
+--- Splits x into `parts` equal parts along dim 2 (a vector along dim 1), or at the positions of a
 --- list.
 function arrangement.hsplit(x, parts) return hsplit(x, parts) end
 

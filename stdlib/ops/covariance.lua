@@ -9,9 +9,9 @@ local is_float = require "ltrain.core.is_float"
 local covariance = {}
 
 local COV <const> = config.signature {
-  { "correction", type = "integer", default = 1, doc = "N less this is what sums are divided by" },
-  { "fweights", type = "tensor", doc = "[N]: how often each observation counts" },
-  { "aweights", type = "tensor", doc = "[N]: the weight of each observation" },
+  { "correction", type = "integer", default = 1, doc = "sums are divided by N minus this" },
+  { "fweights", type = "tensor", doc = "[N]: frequency weights of the observations" },
+  { "aweights", type = "tensor", doc = "[N]: weights of the observations" },
 }
 
 -- The weights of the observations, nil: none, in the dtype of x.
@@ -27,7 +27,7 @@ local function weights_of(o, x)
   return w
 end
 
---- The covariance matrix of the variables that the rows of x are.
+--- The covariance matrix of the variables in the rows of x.
 ---@param x Tensor [V, N] -> [V, V]; [N] or [1, N] -> []
 function covariance.cov(x, correction, fweights, aweights)
   arguments.tensor(x, "cov", "x")
@@ -46,7 +46,7 @@ function covariance.cov(x, correction, fweights, aweights)
   return rows.shape[1] > 1 and y or y:reshape {}
 end
 
---- Pearson's correlation coefficients of the variables that the rows of x are.
+--- Pearson's correlation coefficients of the variables in the rows of x.
 ---@param x Tensor [V, N] -> [V, V]; [N] or [1, N] -> []
 function covariance.corrcoef(x)
   local y <const> = covariance.cov(x)

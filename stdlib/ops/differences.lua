@@ -9,10 +9,10 @@ local errors = require "ltrain.core.errors"
 local differences = {}
 
 local DIFF <const> = config.signature {
-  { "n", type = "integer", default = 1, min = 0, doc = "how often" },
+  { "n", type = "integer", default = 1, min = 0, doc = "order of the difference" },
   { "dim", type = "integer", default = -1 },
-  { "prepend", type = "tensor", doc = "what stands before x along the dim" },
-  { "append", type = "tensor", doc = "what stands after x along the dim" },
+  { "prepend", type = "tensor", doc = "values to prepend to x along the dim" },
+  { "append", type = "tensor", doc = "values to append to x along the dim" },
 }
 local TRAPEZOID <const> = config.signature {
   { "x", type = "tensor", doc = "where y is known: [N], or a tensor that broadcasts with y" },
@@ -36,8 +36,7 @@ local function neighbours(x, dim)
   return x:narrow(dim, 2, n - 1), x:narrow(dim, 1, n - 1)
 end
 
---- The differences of neighbours along a dim, `n` times: x[i + 1] - x[i]; of bools whether they
---- differ.
+--- The n-th forward difference along a dim: x[i + 1] - x[i]; for bools whether they differ.
 ---@param x Tensor [..., N, ...] -> [..., N - n, ...]
 function differences.diff(x, n, dim, prepend, append)
   arguments.tensor(x, "diff", "x")
@@ -78,7 +77,7 @@ function differences.trapezoid(y, x, dx, dim)
   return all:sum(along)
 end
 
---- The integrals of y from the first position to each later one, by the trapezoidal rule.
+--- Cumulative integrals of y along a dim, by the trapezoidal rule.
 ---@param y Tensor [..., N, ...] -> [..., N - 1, ...]
 function differences.cumulative_trapezoid(y, x, dx, dim)
   local all <const>, along <const> = areas("cumulative_trapezoid", y, x, dx, dim)

@@ -31,7 +31,7 @@ function distances.pairwise_distance(x1, x2, p, eps, keepdim)
   return (x1 - x2 + o.eps):norm(o.p, -1, o.keepdim)
 end
 
---- The p-norms of the differences of each two rows, as the upper triangle of cdist(x, x) has them.
+--- Pairwise p-norm distances between rows: the upper triangle of cdist(x, x), without the diagonal.
 ---@param x Tensor [N, D] -> [N (N - 1) / 2]
 function distances.pdist(x, p)
   arguments.tensor(x, "pdist", "x")
@@ -41,7 +41,7 @@ function distances.pdist(x, p)
   return (x:index_select(1, at:select(1, 1)) - x:index_select(1, at:select(1, 2))):norm(o.p, 2)
 end
 
---- x with each position of a dim scaled down to the p-norm `maxnorm` where it has a larger one.
+--- Scales positions of a dim whose p-norm is larger than `maxnorm` down to it.
 ---@param x Tensor [..., N, ...] -> the same
 function distances.renorm(x, p, dim, maxnorm)
   arguments.tensor(x, "renorm", "x")

@@ -19,14 +19,15 @@ local P <const> = config.signature {
 local GUMBEL <const> = config.signature {
   { "tau", type = "number", default = 1, above = 0, doc = "the temperature" },
   { "hard", type = "boolean", default = false,
-    doc = "one-hot vectors, with the gradient of the soft ones" },
-  { "eps", type = "number", doc = "has no effect, as in PyTorch: its place alone" },
+    doc = "return return one-hot vectors, with the gradient of the soft ones (straight-through) "
+      .. "(straight-through)" },
+  { "eps", type = "number", doc = "no effect, as in PyTorch" },
   { "dim", type = "integer", default = -1 },
 }
 local RRELU <const> = config.signature {
   { "lower", type = "number", default = 1 / 8, doc = "smallest slope" },
   { "upper", type = "number", default = 1 / 3, doc = "largest slope" },
-  { "training", type = "boolean", default = false, doc = "false: the mean of both is the slope" },
+  { "training", type = "boolean", default = false, doc = "false: the slope is the mean of both" },
 }
 
 -- The shape of x with one place for each channel.
@@ -58,11 +59,11 @@ end
 ---@param x Tensor [N, C, L] -> the same
 function dropouts.dropout1d(x, p) return (channel_dropout("dropout1d", 3, x, p)) end
 
---- The same of images.
+--- The same for images.
 ---@param x Tensor [N, C, H, W] -> the same
 function dropouts.dropout2d(x, p) return (channel_dropout("dropout2d", 4, x, p)) end
 
---- The same of volumes.
+--- The same for volumes.
 ---@param x Tensor [N, C, D, H, W] -> the same
 function dropouts.dropout3d(x, p) return (channel_dropout("dropout3d", 5, x, p)) end
 
@@ -75,7 +76,7 @@ local function alpha(x, p, shape)
   return x * (kept * a) + ((kept - 1) * (ALPHA * a) + ALPHA * a * p)
 end
 
---- Dropout that keeps mean 0 and variance 1 of what SELU gives.
+--- Dropout that preserves the mean 0 and variance 1 of SELU's outputs.
 ---@param x Tensor of any shape -> the same
 function dropouts.alpha_dropout(x, p)
   arguments.tensor(x, "alpha_dropout", "x")
@@ -83,7 +84,7 @@ function dropouts.alpha_dropout(x, p)
   return alpha(x, o.p, x.shape)
 end
 
---- The same of whole channels.
+--- The same for entire channels.
 ---@param x Tensor [N, C, ...] -> the same
 function dropouts.feature_alpha_dropout(x, p)
   arguments.tensor(x, "feature_alpha_dropout", "x")
@@ -106,7 +107,7 @@ function dropouts.gumbel_softmax(x, tau, hard, eps, dim)
   return one_hot - soft:detach() + soft
 end
 
---- x; times a slope where it is negative: a random one for each element in training.
+--- x; times a slope where it is negative: random for each element in training mode.
 function dropouts.rrelu(x, lower, upper, training)
   arguments.tensor(x, "rrelu", "x")
   local o <const> = config.arguments("rrelu", RRELU, lower, upper, training)

@@ -11,19 +11,19 @@ local LN2 <const> = math.log(2)
 
 local function tensor(x, who) arguments.tensor(x, who, "x") end
 
---- Degrees in radians.
+--- Converts degrees to radians.
 function elementwise.deg2rad(x)
   tensor(x, "deg2rad")
   return x * (math.pi / 180)
 end
 
---- Radians in degrees.
+--- Converts radians to degrees.
 function elementwise.rad2deg(x)
   tensor(x, "rad2deg")
   return x * (180 / math.pi)
 end
 
---- What x has beyond its integer part, with its sign.
+--- The fractional part of x, with its sign.
 function elementwise.frac(x)
   tensor(x, "frac")
   return x - x:trunc()
@@ -38,7 +38,7 @@ function elementwise.heaviside(x, values)
   return c.where(x:eq(0), values, x:gt(0):to(x.dtype))
 end
 
---- Whether x has the sign bit: negative numbers, and -0.
+--- Whether the sign bit of x is set: for negative numbers and -0.
 function elementwise.signbit(x)
   tensor(x, "signbit")
   if not arguments.is_float(x) then return x:lt(0) end

@@ -11,10 +11,10 @@ local summed <const> = c.runtime.operation(who, who)
 
 local OPTIONS <const> = {
   offsets = { type = "tensor",
-    doc = "[B]: where each bag begins in the ids [N], from 0; of ids [B, N] each row is a bag" },
+    doc = "[B]: start of each bag in the ids [N], from 0; in ids [B, N] each row is a bag" },
   mode = { type = "string", default = "mean", choices = { "sum", "mean", "max" } },
-  per_sample_weights = { type = "tensor", doc = "of mode 'sum': a factor for each id" },
-  padding_idx = { type = "integer", doc = "id that counts for nothing and gets no gradient" },
+  per_sample_weights = { type = "tensor", doc = "for mode 'sum': a factor for each id" },
+  padding_idx = { type = "integer", doc = "id that is ignored and gets no gradient" },
   include_last_offset = { type = "boolean", default = false,
     doc = "offsets contain the end of the last bag as an additional element" },
 }
@@ -127,9 +127,9 @@ local function maxima(weight, ids, begins, padding_idx)
   return present and y:masked_fill(y:eq(-math.huge), 0) or y
 end
 
---- The sum, mean or maximum [B, D] of the vectors of each bag of ids, out of weight [V, D]. Ids are
---- [B, N], a bag in each row, or [N] with `offsets`. A bag without ids gives zeros. Maxima by
---- offsets have no ONNX form; sums and means by offsets have one of fixed sizes.
+--- The sum, mean or maximum [B, D] of the rows of weight [V, D] for each bag of ids. Ids are [B,
+--- N], one bag per row, or [N] with `offsets`. An empty bag gives zeros. In ONNX files, maxima with
+--- offsets are not supported, and sums and means with offsets have fixed sizes.
 return function(weight, ids, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(weight, ids, o)

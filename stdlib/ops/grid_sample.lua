@@ -16,9 +16,9 @@ local OPTIONS <const> = {
   mode = { type = "string", default = "bilinear", choices = { "bilinear", "nearest", "bicubic" } },
   padding_mode = { type = "string", default = "zeros",
     choices = { "zeros", "border", "reflection" },
-    doc = "what lies outside of the image: zeros, its border, or the image reflected" },
+    doc = "values outside of the image: zeros, its border, or its reflection" },
   align_corners = { type = "boolean", default = false,
-    doc = "whether -1 and 1 are the centres of the outermost pixels, not their edges" },
+    doc = "-1 and 1 are the centers of the outermost pixels instead of their edges" },
 }
 
 -- Positions within 0..n - 1: the image goes on reflected at its border.
@@ -112,9 +112,9 @@ local function check(x, grid, o)
   end
 end
 
---- The values of x [N, C, H, W] at the positions grid [N, H', W', 2], as [N, C, H', W']: x first,
---- -1 the left or upper end and 1 the other; of volumes [N, C, D, H, W] at grid
---- [N, D', H', W', 3], where "bilinear" is trilinear.
+--- Samples x [N, C, H, W] at the positions grid [N, H', W', 2], as [N, C, H', W']: x first, from -1
+--- (left, top) to 1; volumes [N, C, D, H, W] with grid [N, D', H', W', 3], where "bilinear" is
+--- trilinear.
 return call_form.method(function(x, grid, options)
   local o <const> = config.check(options, OPTIONS, who)
   check(x, grid, o)

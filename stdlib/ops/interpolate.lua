@@ -119,10 +119,10 @@ local function repeated(x, sizes, factors, o)
   return rawequal(y, x) and x:clone() or y
 end
 
---- x [N, C, ...] with other sizes of the dims after the first two, which `size` or `scale_factor`
---- gives: of the nearest elements, by lines or cubic curves through them, or means of areas. Of
---- positions between elements products of weights are added, so that one that is infinite or NaN
---- makes NaN of its surroundings.
+--- Resizes the dims of x [N, C, ...] after the first two, to `size` or by `scale_factor`, with
+--- nearest-neighbour, linear or cubic interpolation, or averages over areas. Interpolation
+--- multiplies elements by weights, which may be 0, so an infinite or NaN element gives NaN around
+--- it.
 return call_form.method(function(x, options)
   arguments.tensor(x, who, "x")
   local o <const> = config.check(options, OPTIONS, who)

@@ -22,7 +22,7 @@ return {
     doc = "for the linear and cubic modes: align the centers of the corner pixels instead of "
       .. "their outer edges; false by default" },
   antialias = { type = "boolean", default = false,
-    doc = "of bilinear and bicubic: whether a smaller image is made of all of the larger one" },
+    doc = "for bilinear and bicubic: antialias when downsampling" },
   recompute_scale_factor = { type = "boolean",
     doc = "recompute the scale from the sizes instead of using `scale_factor`" },
 }

@@ -23,30 +23,30 @@ local function each(tensors, who, f)
   return list
 end
 
---- Tensors side by side: joined along dim 2; lists, which have one dim, along that.
+--- Concatenates tensors along dim 2; vectors along dim 1.
 function joining.hstack(tensors)
   local list <const> = each(tensors, "hstack", arrangement.atleast_1d)
   return c.cat(list, list[1].ndim == 1 and 1 or 2)
 end
 
---- Tensors one below the other: joined along dim 1; a list is a row.
+--- Stacks tensors vertically: concatenates them along dim 1; vectors are rows.
 function joining.vstack(tensors)
   return c.cat(each(tensors, "vstack", arrangement.atleast_2d), 1)
 end
 
---- Tensors joined along dim 3, which those of fewer dims get.
+--- Concatenates tensors along dim 3, which is added if missing.
 function joining.dstack(tensors)
   return c.cat(each(tensors, "dstack", arrangement.atleast_3d), 3)
 end
 
---- Tensors side by side: lists are columns.
+--- Stacks tensors horizontally; vectors become columns.
 function joining.column_stack(tensors)
   return c.cat(each(tensors, "column_stack", function(x)
     return x.ndim < 2 and x:reshape { -1, 1 } or x
   end), 2)
 end
 
---- A matrix with those of the list along its diagonal, and zeros elsewhere.
+--- A block-diagonal matrix of the matrices in the list.
 function joining.block_diag(tensors)
   local blocks <const>, width = each(tensors, "block_diag", arrangement.atleast_2d), 0
   for _, block in ipairs(blocks) do
@@ -64,7 +64,7 @@ function joining.block_diag(tensors)
   return c.cat(rows, 1)
 end
 
---- All combinations of one element of each list: [N1 N2 ..., K], of one list that list.
+--- The Cartesian product of vectors: [N1 N2 ..., K]; of a single vector the vector itself.
 function joining.cartesian_prod(tensors)
   local list <const> = list_of(tensors, "cartesian_prod")
   if #list == 1 then return list[1] end

@@ -13,13 +13,13 @@ local KTHVALUE <const> = config.signature {
 }
 local NANQUANTILE <const> = config.signature {
   { "q", type = "number|tensor", required = true, doc = "0..1, a number or a list [Q]" },
-  { "dim", type = "integer", doc = "absent: of all elements" },
+  { "dim", type = "integer", doc = "by default all elements" },
   { "keepdim", type = "boolean", default = false },
   { "interpolation", type = "string", default = "linear",
     choices = { "linear", "lower", "higher", "midpoint", "nearest" } },
 }
 local ISIN <const> = config.signature {
-  { "invert", type = "boolean", default = false, doc = "whether an element is missing there" },
+  { "invert", type = "boolean", default = false, doc = "whether elements are not among them" },
 }
 
 --- The k-th smallest value along a dim, and its index.

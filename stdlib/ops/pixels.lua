@@ -35,7 +35,7 @@ local function rearranged(x, lead, shape, order, result)
   return x:reshape(joined(lead, table.unpack(shape))):permute(dims):reshape(result)
 end
 
---- Channels become pixels: x [..., C * r * r, H, W] to [..., C, H * r, W * r], r the
+--- Rearranges channels to pixels: x [..., C * r * r, H, W] to [..., C, H * r, W * r], r the
 --- `upscale_factor`.
 function pixels.pixel_shuffle(x, upscale_factor)
   local who <const> = "pixel_shuffle"
@@ -51,7 +51,7 @@ function pixels.pixel_shuffle(x, upscale_factor)
   return y
 end
 
---- Pixels become channels: x [..., C, H * r, W * r] to [..., C * r * r, H, W], r the
+--- Rearranges pixels to channels: x [..., C, H * r, W * r] to [..., C * r * r, H, W], r the
 --- `downscale_factor`.
 function pixels.pixel_unshuffle(x, downscale_factor)
   local who <const> = "pixel_unshuffle"
@@ -67,7 +67,7 @@ function pixels.pixel_unshuffle(x, downscale_factor)
   return y
 end
 
---- x [N, C, ...] with the channels of `groups` equal parts in turn: the first of each, the second
+--- Interleaves the channels of `groups` equal parts of x [N, C, ...]: the first of each, the second
 --- of each, ...
 function pixels.channel_shuffle(x, groups)
   local who <const> = "channel_shuffle"

@@ -12,15 +12,17 @@ local operation <const> = c.runtime.operation
 local positions = {}
 
 local STATIC <const> = config.signature {
-  { "size", type = "integer", required = true, min = 0, doc = "rows of the result" },
-  { "fill_value", type = "integer", default = -1, doc = "of rows that are left" },
+  { "size", type = "integer", required = true, min = 0, doc = "number of number of rows of the "
+    .. "result" },
+  { "fill_value", type = "integer", default = -1, doc = "value of padding rows" },
 }
 local SELECT <const> = config.signature {
   { "dim", type = "integer", required = true },
   { "index", type = "integer", required = true, doc = "the position, from 1" },
 }
 local DIAGONAL <const> = config.signature {
-  { "offset", type = "integer", default = 0, doc = "above 0: so many above the main diagonal" },
+  { "offset", type = "integer", default = 0, doc = "offset from the main diagonal, positive "
+    .. "above it" },
   { "dim1", type = "integer", default = 1 }, { "dim2", type = "integer", default = 2 },
 }
 
@@ -79,7 +81,7 @@ local function index_fill(who, x, dim, index, value)
   return c.where(chosen, fill:to(x.dtype), x)
 end
 
---- x with positions of a dim replaced: those that `index` lists by those of `source`.
+--- x with the positions of a dim in `index` replaced by those of `source`.
 ---@param x Tensor [..., M, ...] -> the same
 ---@param dim integer
 ---@param index Tensor [N], integers
@@ -88,17 +90,17 @@ function positions.index_copy(x, dim, index, source)
   return (index_copy("index_copy", x, dim, index, source))
 end
 
---- index_copy into x itself.
+--- index_copy in place.
 function positions.index_copy_(x, dim, index, source)
   return x:copy_(index_copy("index_copy_", x, dim, index, source))
 end
 
---- x with `value`, a number or a tensor [], in the positions of a dim that `index` [N] lists.
+--- x with the positions of a dim in `index` [N] set to `value`, a number or a scalar tensor.
 function positions.index_fill(x, dim, index, value)
   return (index_fill("index_fill", x, dim, index, value))
 end
 
---- index_fill of x itself.
+--- index_fill in place.
 function positions.index_fill_(x, dim, index, value)
   return x:copy_(index_fill("index_fill_", x, dim, index, value))
 end
@@ -118,13 +120,13 @@ local function index_put(who, x, indices, values, accumulate)
   return operation("index_put", who)(list, { dims = dims, accumulate = accumulate or false })
 end
 
---- x with the elements that `indices`, a tensor for each of the first dims, select replaced by
---- `values`, or, if `accumulate`, with these added.
+--- x with the elements selected by `indices`, a tensor for each of the first dims, replaced by
+--- `values`, or, with `accumulate`, increased by them.
 function positions.index_put(x, indices, values, accumulate)
   return (index_put("index_put", x, indices, values, accumulate))
 end
 
---- index_put into x itself.
+--- index_put in place.
 function positions.index_put_(x, indices, values, accumulate)
   return x:copy_(index_put("index_put_", x, indices, values, accumulate))
 end
@@ -135,7 +137,7 @@ local function flat_index(index, n)
   return c.where(at:lt(0), at + n, at)
 end
 
---- The elements that `index` counts in row-major order, or from -1 at the end.
+--- The elements at flat row-major indices `index`; negative ones count from the end.
 ---@param x Tensor
 ---@param index Tensor of integers -> its shape
 function positions.take(x, index)
@@ -158,18 +160,18 @@ local function put(who, x, index, source, accumulate)
   return y:reshape(x.shape)
 end
 
---- x with the elements that `index` counts in row-major order replaced by those of `source`, or, if
---- `accumulate`, with these added.
+--- x with the elements at flat row-major indices `index` replaced by those of `source`, or, with
+--- `accumulate`, increased by them.
 function positions.put(x, index, source, accumulate)
   return (put("put", x, index, source, accumulate))
 end
 
---- put into x itself.
+--- put in place.
 function positions.put_(x, index, source, accumulate)
   return x:copy_(put("put_", x, index, source, accumulate))
 end
 
---- x with position `index` of a dim replaced by `source`, which has no such dim.
+--- x with position `index` of a dim replaced by `source`, which lacks this dim.
 function positions.select_scatter(x, source, dim, index)
   arguments.tensor(x, "select_scatter", "x")
   arguments.tensor(source, "select_scatter", "source")
@@ -184,7 +186,7 @@ function positions.select_scatter(x, source, dim, index)
   return y
 end
 
---- x with what x:slice(dim, ...) selects replaced by `source`; `range` has its `from`, `to` and
+--- x with the elements of x:slice(dim, ...) replaced by `source`; `range` has its `from`, `to` and
 --- `step`.
 function positions.slice_scatter(x, source, dim, range)
   arguments.tensor(x, "slice_scatter", "x")
@@ -212,14 +214,14 @@ function positions.diagonal_scatter(x, source, offset, dim1, dim2)
   return y
 end
 
---- Indices of the elements that are not zero, as nonzero gives them.
+--- Indices of the nonzero elements, the same as nonzero.
 ---@param x Tensor -> [N, D]
 function positions.argwhere(x)
   arguments.tensor(x, "argwhere", "x")
   return x:nonzero()
 end
 
---- The first `size` rows of nonzero; those that it has not are `fill_value`.
+--- nonzero with a fixed number of rows: truncated to `size`, or padded with `fill_value`.
 ---@param x Tensor -> [size, D]
 function positions.nonzero_static(x, size, fill_value)
   arguments.tensor(x, "nonzero_static", "x")

@@ -24,7 +24,7 @@ function triangles.tril_indices(row, col, offset, dtype, device)
   return triangle("tril_indices", c.tril, row, col, offset, dtype, device)
 end
 
---- The same of the upper triangle.
+--- The same for the upper triangle.
 function triangles.triu_indices(row, col, offset, dtype, device)
   return triangle("triu_indices", c.triu, row, col, offset, dtype, device)
 end

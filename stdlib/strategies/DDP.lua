@@ -1,8 +1,8 @@
---- stdlib/strategies/DDP.lua: every rank runs the loop on its share of the data, and gradients are
---- summed (distributed data parallel).
+--- stdlib/strategies/DDP.lua: distributed data parallel: every rank runs the loop on its part of
+--- the data, and gradients are summed.
 --
--- Each rank holds the whole module and the whole state of its optimizers. Gradients of all ranks
--- are summed in buckets before each step of an optimizer, so that all ranks make the same step.
+-- Each rank has a replica of the module and of the state of its optimizers. Gradients of all ranks
+-- are summed in buckets before each optimizer step, so that all ranks take the same step.
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"

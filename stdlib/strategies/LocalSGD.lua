@@ -1,8 +1,8 @@
---- stdlib/strategies/LocalSGD.lua: every rank steps by its own gradients, and the weights are
---- averaged over the ranks every few steps (local SGD, Lin et al. 2020).
+--- stdlib/strategies/LocalSGD.lua: local SGD (Lin et al. 2020): every rank steps with its own
+--- gradients, and the weights are averaged over the ranks every few steps.
 --
 -- Steps of an optimizer are counted from 0. During the first `warmup_steps` gradients are reduced
--- as in DDP; afterwards each rank steps by the gradients of its own samples, and after each step
+-- as in DDP; afterwards each rank steps with the gradients of its own samples, and after each step
 -- whose number is `warmup_steps` plus a multiple of `period` the weights are averaged over the
 -- ranks (PyTorch's PostLocalSGDOptimizer with PeriodicModelAverager). From the first local step on,
 -- each rank has its own optimizer state, and clips by the norm of its own gradients.
@@ -51,7 +51,7 @@ function LocalSGD:init(options)
   begin(self)
 end
 
---- Refuses deterministic = "world": results depend on the number of ranks.
+--- Rejects deterministic = "world": results depend on the number of ranks.
 function LocalSGD:setup(trainer)
   if trainer.options.deterministic == "world" then
     errors.blame("strategies.LocalSGD: deterministic = 'world' needs results that do not depend "

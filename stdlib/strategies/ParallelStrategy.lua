@@ -5,8 +5,8 @@
 -- closures, upvalues and values of the script; rank 0 is the script's own process. If the ranks
 -- exist already (mpirun, srun, lt.dist.launch), they are joined. Ranks on devices that cannot be
 -- used after a fork are kept, and later loops join them. All start with rank 0's parameters and
--- buffers. A subclass defines how gradients and weights are shared: at least reduce_gradients, and
--- if ranks hold different values, is_replicated and the methods that save and load state.
+-- buffers. A subclass defines how gradients and weights are distributed: at least reduce_gradients,
+-- and if ranks have different values, is_replicated and the methods that save and load state.
 local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
@@ -45,7 +45,7 @@ function ParallelStrategy:configure(ranks, o)
   if self.fork_with_threads == nil then self.fork_with_threads = o.fork_with_threads end
 end
 
---- Copies this process's ranks from the world that it belongs to.
+--- Sets the rank numbers of this process from its world.
 function ParallelStrategy:note_world()
   local world = dist.world()
   self.world_size, self.global_rank = world.ranks, world.rank
@@ -92,7 +92,7 @@ function ParallelStrategy:setup(trainer)
   replicate.module(trainer.module)
 end
 
---- Refuses a module with configure_ddp, which only DDP calls.
+--- Rejects a module with configure_ddp, which only DDP calls.
 function ParallelStrategy:setup_module(module)
   if module.configure_ddp then
     errors.blame("%s: configure_ddp of the module is not used: write strategy = 'ddp', or remove "
@@ -110,7 +110,7 @@ function ParallelStrategy:reduce_gradients(optimizer, total, missing, weight)
     name_of(self))
 end
 
---- The complete state on rank 0, since every rank has it.
+--- Returns the complete state on rank 0, since every rank has it.
 function ParallelStrategy:module_state(module)
   return self.is_global_zero and Strategy.module_state(self, module) or nil
 end

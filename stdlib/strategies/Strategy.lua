@@ -1,5 +1,5 @@
 -- stdlib/strategies/Strategy.lua: how the processes of a run work together. The base class is for
--- one process; subclasses override what is different on several.
+-- one process; subclasses override methods for several.
 --
 -- The loop calls its methods in this order: configure, launch, setup, setup_module,
 -- setup_optimizers; for each batch forward_scope, backward_scope and backward; for each step
@@ -7,9 +7,9 @@
 -- on all ranks may use collectives: every rank calls them at the same point of the run, also a rank
 -- that had no samples.
 --
--- A strategy has parts, which a script may replace: the device it computes on (accelerator), the
--- dtypes it computes in (precision), how checkpoints are saved (checkpoint_io), and what started
--- its ranks (cluster_environment; nil: detected).
+-- A strategy has parts, which a script may replace: the device (accelerator), the dtypes
+-- (precision), how checkpoints are saved (checkpoint_io), and how the ranks were started
+-- (cluster_environment; nil: detected).
 
 local Accelerator = require "ltrain.core.Accelerator"
 local CheckpointIO = require "ltrain.files.CheckpointIO"
@@ -62,7 +62,7 @@ local PART_ROWS <const> = {
   checkpoint_io = { type = "object|table",
     doc = "how checkpoints are saved, loaded and removed; by default as safetensors files" },
   cluster_environment = { type = "object|table",
-    doc = "what started the ranks; by default detected" },
+    doc = "how the ranks were started; by default detected" },
   precision = { type = "object|table|string|integer",
     doc = "dtypes of the computation; by default the Trainer's precision" },
 }
@@ -80,7 +80,7 @@ function Strategy:init(options)
   self:use_parts(config.check(options, Strategy.rows(), getmetatable(self).__name))
 end
 
---- Sets the parts that are among checked options.
+--- Sets the parts that are given in the checked options.
 function Strategy:use_parts(o)
   for name in next, PART_ROWS do
     if o[name] ~= nil then self[name] = o[name] end
@@ -88,7 +88,7 @@ function Strategy:use_parts(o)
 end
 
 --- Creates the parts, which a subclass may have set as plain tables; the Trainer's options
---- (`parts`) replace the default ones. It is an error to give a part twice.
+--- (`parts`) replace the default ones. Specifying a part twice is an error.
 function Strategy:combine(parts)
   local own = rawget(self, "_own_parts") or {} -- a strategy may serve several Trainers
   self._own_parts = own
@@ -103,7 +103,7 @@ function Strategy:combine(parts)
   end
 end
 
---- Creates a part from what a script passes for it; messages of errors begin with `where`.
+--- Creates a part from the value passed by a script; `where` is the prefix of error messages.
 function Strategy.make_part(name, value, where)
   return PARTS[name](value, ("%s: %s"):format(where, name))
 end
@@ -118,7 +118,7 @@ function Strategy:configure(ranks, o)
 end
 
 --- Runs body() on every rank of the run `what` ("fit", ...), and returns its result. `folder`:
---- where reports of failures are written, nil if there is none yet.
+--- where failure reports are written, nil if there is none yet.
 function Strategy:launch(what, body, folder) return body() end
 
 --- Called at the start of a run, to create processes and connections.
@@ -154,7 +154,7 @@ end
 
 local BESIDE <const> = { non_blocking = true }
 
---- Returns the batch with its tensors moved to the device, while that computes.
+--- Returns the batch with its tensors moved to the device, asynchronously.
 function Strategy:batch_to_device(batch)
   local device = self.root_device
   return tree.map(batch, function(leaf)
@@ -187,10 +187,10 @@ function Strategy:backward(loss, weight, ...)
   self.module:backward(loss, ...)
 end
 
---- Called on all ranks once per step of an optimizer, before hooks and clipping: turns the
---- gradients accumulated since the last step into those to step with. `total`: the sum of the
---- weights over all ranks, above 0; `missing`: the number of gradients that are nil, over all
---- ranks; `weight`: the sum of this rank's weights, 0 if it had no samples.
+--- Called on all ranks once per step of an optimizer, before hooks and clipping: replaces the
+--- gradients accumulated since the last step by those of the step. `total`: the sum of the weights
+--- over all ranks, above 0; `missing`: the number of gradients that are nil, over all ranks;
+--- `weight`: the sum of this rank's weights, 0 if it had no samples.
 function Strategy:reduce_gradients(optimizer, total, missing, weight)
   if total == 1.0 then return end
   local _ <close> = c.no_grad()
@@ -202,14 +202,14 @@ function Strategy:reduce_gradients(optimizer, total, missing, weight)
   end
 end
 
---- Whether reduce_gradients makes the gradients of the next step those of all ranks together. If it
---- does not, each rank steps by its own, and what ranks have accumulated is saved and resumed for
---- each of them instead of as a sum.
+--- Returns whether reduce_gradients combines the gradients of all ranks for the next step. If not,
+--- each rank steps with its own, and accumulated gradients are saved and resumed for each rank
+--- instead of as a sum.
 function Strategy:shares_gradients() return true end
 
---- Returns what this rank updates, after reduce_gradients: a list of {params =, names =} like
---- optimizer.param_groups, whose tensors have the gradients. These are the gradients that are
---- clipped, and checked for values that are not finite.
+--- Returns the parameters that this rank updates, after reduce_gradients: a list of {params =,
+--- names =} like optimizer.param_groups, whose tensors have the gradients. These are the gradients
+--- that are clipped, and checked for values that are not finite.
 function Strategy:param_groups(optimizer) return optimizer.param_groups end
 
 --- Called on all ranks: returns the total norm of the gradients that the optimizer steps with, over
@@ -220,7 +220,7 @@ function Strategy:grad_norm(optimizer, p)
 end
 
 --- Called on all ranks for each step that is taken (not skipped): calls update(), which updates the
---- parameters of optimizer.param_groups by their gradients.
+--- parameters of optimizer.param_groups with their gradients.
 function Strategy:optimizer_step(optimizer, update) update() end
 
 --- Called on all ranks: returns a value to be closed after validation or testing, or nil.
@@ -246,14 +246,14 @@ function Strategy:load_module_state(module, state) module:load_state_dict(state)
 --- The same for an optimizer, after setup_optimizers.
 function Strategy:load_optimizer_state(optimizer, state) optimizer:load_state_dict(state) end
 
---- Whether all ranks have the same values now of a part: "parameter", "buffer", "gradient" (between
---- reduce_gradients and the step) or "optimizer" (its state). If so, checks of replicas compare it,
---- and one rank alone can save it.
+--- Returns whether all ranks currently have the same values of a part: "parameter", "buffer",
+--- "gradient" (between reduce_gradients and the step) or "optimizer" (its state). If so, replica
+--- checks compare it, and one rank can save it.
 function Strategy:is_replicated(part) return true end
 
 -- Ranks.
 
---- Returns the list of the sums over all ranks of each number of a list.
+--- Returns a list of numbers summed over all ranks.
 function Strategy:add(numbers) return numbers end
 
 --- Broadcasts rank 0's buffers to all ranks.
@@ -271,7 +271,7 @@ function Strategy:broadcast(value, source) return value end
 --- Returns the list of the values of all processes, in order of rank.
 function Strategy:all_gather(value) return { value } end
 
---- Waits for all processes. `name` is named in errors.
+--- Waits for all processes. `name` is used in error messages.
 function Strategy:barrier(name) end
 
 --- Returns whether the condition holds on all processes, or with all = false on any.

@@ -1,16 +1,15 @@
---- stdlib/strategies/ZeRO1.lua: as DDP, with the state of optimizers sharded over the ranks (ZeRO
---- stage 1).
+--- stdlib/strategies/ZeRO1.lua: DDP with optimizer state sharded over the ranks (ZeRO stage 1).
 --
 -- Each rank has the whole module, and 1 / N of the optimizers' state (momentum, running means) on N
--- ranks. Gradients are reduced as in DDP; then each rank steps its slices of the parameters, and
--- the new parameters are gathered on all ranks: half as many bytes again as DDP moves. The result
--- has the same bits as DDP's, norms of gradients included, if the optimizer updates each element
--- independently (`elementwise` of its class; true for those of lt.optim).
+-- ranks. Gradients are reduced as in DDP; then each rank updates its slices of the parameters, and
+-- the new parameters are gathered on all ranks, which is half as much communication again as DDP.
+-- The result is bitwise equal to DDP's, including norms of gradients, if the optimizer updates each
+-- element independently (`elementwise` of its class; true for those of lt.optim).
 --
--- Checkpoints are complete, as DDP's are, and resume on any number of ranks, with DDP too.
--- Gathering them takes all ranks: every rank must call trainer:save_checkpoint, and after an error
--- no checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks end with their
--- parts of the state: the optimizers can be used again when a checkpoint is loaded into them.
+-- Checkpoints are complete, like DDP's, and resume on any number of ranks, also with DDP. Gathering
+-- them takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
+-- checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks' parts of the state
+-- are lost: the optimizers can be used again only after loading a checkpoint.
 local Optimizer = require "ltrain.optim.Optimizer"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"

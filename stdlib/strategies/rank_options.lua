@@ -35,7 +35,7 @@ local ROWS <const> = {
   broadcast_buffers = { type = "boolean", default = true,
     doc = "broadcast rank 0's buffers (running averages) before evaluation and saving" },
   process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
-    doc = "the comm backend that ranks must use: 'shm' (forked) or 'mpi' (mpirun, srun)" },
+    doc = "the communication backend that ranks must use: 'shm' (forked) or 'mpi' (mpirun, srun)" },
   start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
     doc = "'fork': ranks are forked when fit starts" },
 }

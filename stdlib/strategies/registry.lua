@@ -53,7 +53,8 @@ function registry.available_strategies()
   return tree.keys(all)
 end
 
---- Returns {name =, class =, description =, params =} of a name; an unknown name is an error.
+--- Returns {name =, class =, description =, params =} of a registered name; an unknown name is an
+--- error.
 function registry.get(name)
   config.argument(name, "string", "strategies.get", "the name")
   local row = registry.find(name:lower())
@@ -62,8 +63,9 @@ function registry.get(name)
     errors.did_you_mean(name:lower(), registry.available_strategies()))
 end
 
---- register("mine", Mine, {description = "...", params = {checkpoint_io = io}}): from now on
---- Trainer{strategy = "mine"} is Mine{checkpoint_io = io}. A name that exists needs `override`.
+--- register("mine", Mine, {description = "...", params = {checkpoint_io = io}}): makes
+--- Trainer{strategy = "mine"} equal to Mine{checkpoint_io = io}. For an existing name, `override`
+--- is required.
 function registry.register(name, own, options)
   config.argument(name, "string", "strategies.register", "the name")
   local o = config.check(options, REGISTER, "strategies.register")

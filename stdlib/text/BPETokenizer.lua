@@ -1,5 +1,5 @@
--- stdlib/text/BPETokenizer.lua: byte-level byte pair encoding: every string of bytes has ids, and
--- comes back.
+-- stdlib/text/BPETokenizer.lua: byte-level byte pair encoding: every string can be encoded and
+-- decoded.
 --
 -- Radford et al.: Language models are unsupervised multitask learners, 2019.
 
@@ -19,18 +19,19 @@ local PATTERNS <const> = { gpt2 = c.text.gpt2_pattern, llama3 = c.text.llama3_pa
 local OPTIONS <const> = {
   vocab_size = { type = "integer", default = 30000, min = BYTES,
     doc = "tokens, at most: special ones, the 256 bytes, and merges" },
-  min_frequency = { type = "integer", default = 2, min = 1, doc = "how often a pair must occur" },
+  min_frequency = { type = "integer", default = 2, min = 1, doc = "order of the difference a "
+    .. "pair must occur" },
   special_tokens = { type = "table", default = { "<|endoftext|>" },
     doc = "their ids are the first, from 0" },
   pattern = { type = "string", default = "gpt2", choices = { "gpt2", "llama3" },
     doc = "whose words are never merged: GPT-2's or Llama 3's" },
 }
 
---- A tokenizer whose merges are those of the most frequent pairs in texts: a string, a list of
---- strings, or a function that returns one after the other. Hugging Face's trainer gives the same.
---- Options: `vocab_size` (30000: special tokens, the 256 bytes and merges), `min_frequency` (2: how
---- often a pair must occur), `special_tokens` ({"<|endoftext|>"}; their ids are the first),
---- `pattern` ("gpt2" or "llama3": whose words are never merged).
+--- Trains a tokenizer on texts: a string, a list of strings, or a function that returns the next
+--- one at each call. Hugging Face's trainer finds the same merges. Options: `vocab_size` (30000:
+--- special tokens, the 256 bytes and merges), `min_frequency` (2: minimum count of a pair),
+--- `special_tokens` ({"<|endoftext|>"}; with the first ids), `pattern` ("gpt2" or "llama3": how
+--- texts are split into words, which are not merged).
 ---@param texts string|table|function
 function BPETokenizer.train(texts, options)
   local where <const> = "text.BPETokenizer.train"

@@ -1,4 +1,4 @@
--- stdlib/text/CharTokenizer.lua: a token a character.
+-- stdlib/text/CharTokenizer.lua: one token per character.
 
 local Tokenizer = require "ltrain.text.Tokenizer"
 local c = require "ltrain.c"
@@ -14,9 +14,9 @@ local OPTIONS <const> = {
     doc = "the token, id 0, of characters that the texts lacked; without it they are left out" },
 }
 
---- A tokenizer of the characters of texts (a string, a list of strings, or a function that returns
---- one after the other), their ids in the order of Unicode. Option: `unk_token`, the token, id 0,
---- of characters that the texts lacked; without it they are left out.
+--- Trains a tokenizer on the characters of texts (a string, a list of strings, or a function that
+--- returns the next one at each call), with ids in the order of Unicode. Option: `unk_token`, the
+--- token (id 0) of unknown characters; without it they are omitted.
 ---@param texts string|table|function
 function CharTokenizer.train(texts, options)
   local o <const> = config.check(options, OPTIONS, "text.CharTokenizer.train")

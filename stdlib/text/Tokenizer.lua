@@ -1,7 +1,7 @@
--- stdlib/text/Tokenizer.lua: texts to ids and back, as a tokenizer.json describes it.
+-- stdlib/text/Tokenizer.lua: converts texts to ids and back, as described by a tokenizer.json.
 --
--- `lt.text.tokenizer` reads one, `train` of the other classes makes one. Ids count from 0. The work
--- is done in C (runtime/text).
+-- `lt.text.tokenizer` loads one, and `train` of the other classes creates one. Ids count from 0. It
+-- is implemented in C (runtime/text).
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -34,7 +34,7 @@ local function fill(self, core, json)
   for k = #PADDING, 1, -1 do self.pad_id = core:id(PADDING[k]) or self.pad_id end
 end
 
---- lt.text.Tokenizer(json): of the text of a tokenizer.json. Fields: `vocab_size`, `pad_id`.
+--- lt.text.Tokenizer(json): from the contents of a tokenizer.json. Fields: `vocab_size`, `pad_id`.
 function Tokenizer:init(json)
   config.argument(json, "string", "text.Tokenizer", "json")
   local core, message = c.text.read("text.Tokenizer", json)
@@ -51,8 +51,8 @@ function Tokenizer._of(json, what)
   return self
 end
 
---- The ids of a text, an i64 tensor [T]. Option: `add_special_tokens` (true: what the tokenizer
---- puts before and after a text, as [CLS] and [SEP]).
+--- Returns the ids of a text, an i64 tensor [T]. Option: `add_special_tokens` (true: add tokens
+--- such as [CLS] and [SEP]).
 ---@param text string
 function Tokenizer:encode(text, options)
   local o <const> = config.check(options, ENCODE, "encode")
@@ -61,8 +61,8 @@ function Tokenizer:encode(text, options)
   return ids
 end
 
---- The ids of several texts, i64 [N, T], and a mask, bool [N, T], true where a text has its ids:
---- what is shorter is filled up, what is longer cut off. Options: `length` (that of the longest),
+--- Returns the ids of several texts, i64 [N, T], padded or truncated to one length, and a mask,
+--- bool [N, T], true for tokens and false for padding. Options: `length` (that of the longest),
 --- `pad_id` (the tokenizer's), `add_special_tokens` (true).
 ---@param texts table
 function Tokenizer:encode_batch(texts, options)
@@ -78,8 +78,8 @@ function Tokenizer:encode_batch(texts, options)
   return ids, mask
 end
 
---- The text of ids: of a tensor [T], a list of numbers, or one number. Option:
---- `skip_special_tokens` (true: [CLS], <|endoftext|> and the like are left out).
+--- Returns the text of ids: a tensor [T], a list of numbers, or one number. Option:
+--- `skip_special_tokens` (true: omit [CLS], <|endoftext|> and the like).
 ---@param ids Tensor
 function Tokenizer:decode(ids, options)
   local o <const> = config.check(options, DECODE, "decode")
@@ -96,7 +96,7 @@ function Tokenizer:decode(ids, options)
   return text
 end
 
---- The texts of the rows of ids [N, T], a list.
+--- Returns the list of texts of the rows of ids [N, T].
 ---@param ids Tensor
 function Tokenizer:decode_batch(ids, options)
   if not c.is_tensor(ids) or ids.ndim ~= 2 then
@@ -107,7 +107,7 @@ function Tokenizer:decode_batch(ids, options)
   return texts
 end
 
---- The id of a token, as it stands in the vocabulary; nil: there is none.
+--- Returns the id of a token of the vocabulary, or nil.
 ---@param token string
 function Tokenizer:token_to_id(token)
   config.argument(token, "string", "token_to_id", "token")
@@ -115,7 +115,7 @@ function Tokenizer:token_to_id(token)
   return id
 end
 
---- The token of an id, as it stands in the vocabulary; nil: there is none.
+--- Returns the token of an id in the vocabulary, or nil.
 ---@param id integer
 function Tokenizer:id_to_token(id)
   config.argument(id, "integer", "id_to_token", "id")
@@ -123,7 +123,7 @@ function Tokenizer:id_to_token(id)
   return token
 end
 
---- The vocabulary: a table {[token] = id}.
+--- Returns the vocabulary: a table {[token] = id}.
 function Tokenizer:get_vocab()
   local vocab = {}
   for id = 0, self.vocab_size - 1 do
@@ -133,7 +133,7 @@ function Tokenizer:get_vocab()
   return vocab
 end
 
---- Write a tokenizer.json, which Hugging Face's library reads too. Returns nil and the reason where
+--- Writes a tokenizer.json, which Hugging Face's library can read. Returns nil and the reason if
 --- that fails.
 ---@param path string
 function Tokenizer:save(path)

@@ -1,4 +1,4 @@
--- stdlib/text/WordTokenizer.lua: a token a word: letters and digits, or punctuation.
+-- stdlib/text/WordTokenizer.lua: one token per word: letters and digits, or punctuation.
 
 local Tokenizer = require "ltrain.text.Tokenizer"
 local c = require "ltrain.c"
@@ -13,7 +13,8 @@ local WordTokenizer = class.extend(Tokenizer, "WordTokenizer")
 local OPTIONS <const> = {
   vocab_size = { type = "integer", default = 30000, min = 1,
     doc = "tokens, at most: special ones and the most frequent words" },
-  min_frequency = { type = "integer", default = 1, min = 1, doc = "how often a word must occur" },
+  min_frequency = { type = "integer", default = 1, min = 1, doc = "order of the difference a "
+    .. "word must occur" },
   lowercase = { type = "boolean", default = true, doc = "words have small letters" },
   special_tokens = { type = "table", default = { "[PAD]", "[UNK]" },
     doc = "their ids are the first, from 0" },
@@ -22,7 +23,7 @@ local OPTIONS <const> = {
 }
 local WORDS <const> = "\\w+|[^\\w\\s]+"
 
--- Words by how often they occur, then by their bytes.
+-- Words by order of the difference they occur, then by their bytes.
 local function most_frequent(words, counts, least)
   local count, list = {}, {}
   for k, word in ipairs(words) do
@@ -36,10 +37,11 @@ local function most_frequent(words, counts, least)
   return list
 end
 
---- A tokenizer of the most frequent words of texts (a string, a list of strings, or a function that
---- returns one after the other). Decoding puts a space between two words. Options: `vocab_size`
---- (30000: special tokens and words), `min_frequency` (1), `lowercase` (true), `special_tokens`
---- ({"[PAD]", "[UNK]"}; their ids are the first), `unk_token` ("[UNK]": what others become).
+--- Trains a tokenizer on the most frequent words of texts (a string, a list of strings, or a
+--- function that returns the next one at each call). Decoding joins words with spaces. Options:
+--- `vocab_size` (30000: special tokens and words), `min_frequency` (1), `lowercase` (true),
+--- `special_tokens` ({"[PAD]", "[UNK]"}; with the first ids), `unk_token` ("[UNK]": for unknown
+--- words).
 ---@param texts string|table|function
 function WordTokenizer.train(texts, options)
   local where <const> = "text.WordTokenizer.train"

@@ -1,13 +1,13 @@
--- stdlib/text/token_blocks.lua: a stream of tokens as samples for a language model.
+-- stdlib/text/token_blocks.lua: splits a stream of tokens into samples for a language model.
 
 local TensorDataset = require "ltrain.data.TensorDataset"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
---- A data set of the blocks of ids [n], one after the other: `(ids, next_ids)`, each [block_size],
---- the second one token later. It shares memory with the ids, also with those of a mapped file;
---- what is left over at the end is in no block.
+--- Returns a data set of consecutive blocks of ids [n]: `(ids, next_ids)`, each [block_size], the
+--- second shifted by one token. It shares memory with the ids, also with those of a mapped file; an
+--- incomplete block at the end is omitted.
 ---@param ids Tensor [n]
 ---@param block_size integer
 return function(ids, block_size)

@@ -1,4 +1,4 @@
--- stdlib/text/tokenizer.lua: tokenizers from files.
+-- stdlib/text/tokenizer.lua: loads tokenizers from files.
 
 local Tokenizer = require "ltrain.text.Tokenizer"
 local c = require "ltrain.c"
@@ -7,8 +7,8 @@ local files = require "ltrain.text.files"
 
 local OPTIONS <const> = {
   lowercase = { type = "boolean",
-    doc = "of a vocab.txt: whether letters become small and lose their accents; by default what "
-      .. "tokenizer_config.json beside it says (do_lower_case), or true" },
+    doc = "for a vocab.txt: convert to lower case and strip accents; by default do_lower_case of "
+      .. "tokenizer_config.json beside it, or true" },
 }
 
 local function beside(path, name)
@@ -31,11 +31,11 @@ local function is_lowercase(path, o)
   return not (type(value) == "table" and value.do_lower_case == false)
 end
 
---- A tokenizer from a file, or from a folder that has one: Hugging Face's tokenizer.json (models
---- BPE, WordPiece and WordLevel), GPT-2's vocab.json with merges.txt beside it, or BERT's
---- vocab.txt. Its ids are those of Hugging Face's library. Returns nil and the reason, naming the
---- field, where the file cannot be read or has what is not supported. What a file says of padding
---- and truncation is left to `encode_batch`.
+--- Loads a tokenizer from a file, or from a folder that contains one: Hugging Face's tokenizer.json
+--- (models BPE, WordPiece and WordLevel), GPT-2's vocab.json with merges.txt beside it, or BERT's
+--- vocab.txt. Ids are equal to those of Hugging Face's library. Returns nil and the reason, with
+--- the name of the field, if the file cannot be read or has unsupported features. Padding and
+--- truncation settings of the file are ignored: see `encode_batch`.
 ---@param path string
 return function(path, options)
   local o <const> = config.check(options, OPTIONS, "text.tokenizer")

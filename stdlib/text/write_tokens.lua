@@ -1,4 +1,4 @@
--- stdlib/text/write_tokens.lua: text files as one file of token ids.
+-- stdlib/text/write_tokens.lua: tokenizes text files into one file of token ids.
 
 local Tokenizer = require "ltrain.text.Tokenizer"
 local c = require "ltrain.c"
@@ -9,8 +9,8 @@ local errors = require "ltrain.core.errors"
 
 local OPTIONS <const> = {
   dtype = { type = "string", choices = { "u16", "i32" },
-    doc = "two or four bytes a token; by default u16 where all ids fit" },
-  separator = { type = "string", doc = "a token that is written after each file" },
+    doc = "two or four bytes per token; by default u16 if all ids fit" },
+  separator = { type = "string", doc = "a token to write after each file" },
 }
 local U16 <const> = 65536
 
@@ -21,10 +21,10 @@ local function separator_id(tokenizer, token, where)
   return id
 end
 
---- Writes the ids of text files (a path or a list of them), without the tokens that `encode` puts
---- around texts, as numbers and nothing else: u16, as nanoGPT's .bin files are, or i32
---- (little-endian). Files are read in pieces where the tokenizer's words end at lines. Returns how
---- many; nil and the reason where a file cannot be read or written: the former file stays then.
+--- Writes the ids of text files (a path or a list of paths), without the special tokens of
+--- `encode`, as raw numbers: u16, like nanoGPT's .bin files, or i32 (little-endian). Files are read
+--- in chunks if the tokenizer's words end at line ends. Returns the number of ids, or nil and the
+--- reason if a file cannot be read or written; an existing file is then kept.
 ---@param path string
 ---@param tokenizer Tokenizer
 ---@param files string|table

@@ -1,4 +1,5 @@
--- stdlib/transforms/CenterCrop.lua: the middle of an image; what is smaller gets a border of zeros.
+-- stdlib/transforms/CenterCrop.lua: crops the center of an image, padding it with zeros if it is
+-- smaller.
 
 local Transform = require "ltrain.transforms.Transform"
 local values = require "ltrain.transforms.values"

@@ -1,4 +1,5 @@
--- stdlib/transforms/ColorJitter.lua: light and colour change at random, in random order.
+-- stdlib/transforms/ColorJitter.lua: randomly changes brightness, contrast, saturation and hue, in
+-- random order.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -10,10 +11,10 @@ ColorJitter.__arguments = "| brightness contrast saturation hue"
 
 local WHERE <const> = "transforms.ColorJitter"
 local OPTIONS <const> = {
-  brightness = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {least, most}" },
-  contrast = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {least, most}" },
-  saturation = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {least, most}" },
-  hue = { type = "number|table", doc = "a turn in -x .. x, at most 0.5, or {least, most}" },
+  brightness = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {min, max}" },
+  contrast = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {min, max}" },
+  saturation = { type = "number|table", doc = "a factor in 1 - x .. 1 + x, or {min, max}" },
+  hue = { type = "number|table", doc = "a shift in -x .. x, at most 0.5, or {min, max}" },
 }
 
 local function factors(value, name)
@@ -22,7 +23,7 @@ local function factors(value, name)
   return { math.max(0, 1 - value), 1 + value }
 end
 
---- transforms.ColorJitter{brightness = 0.4, hue = 0.1}: what is absent stays
+--- transforms.ColorJitter{brightness = 0.4, hue = 0.1}: others are not changed
 function ColorJitter:init(options)
   local o <const> = config.check(options, OPTIONS, WHERE)
   for _, name in ipairs { "brightness", "contrast", "saturation" } do

@@ -1,4 +1,4 @@
--- stdlib/transforms/Compose.lua: transforms one after the other.
+-- stdlib/transforms/Compose.lua: applies transforms one after the other.
 
 local Transform = require "ltrain.transforms.Transform"
 local values = require "ltrain.transforms.values"
@@ -7,7 +7,7 @@ local Compose = Transform:extend("Compose")
 
 local WHERE <const> = "transforms.Compose"
 
---- transforms.Compose{t1, t2, ...}: functions too, which get what comes before them
+--- transforms.Compose{t1, t2, ...}: functions are allowed too
 ---@param transforms table
 function Compose:init(transforms)
   self.transforms = values.parts(transforms, WHERE)

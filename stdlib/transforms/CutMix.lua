@@ -1,7 +1,8 @@
--- stdlib/transforms/CutMix.lua: a rectangle of each image is that of its neighbour in the batch
--- (Yun et al. 2019).
+-- stdlib/transforms/CutMix.lua: replaces a rectangle of each image by that of its neighbour in the
+-- batch (Yun et al. 2019).
 --
--- For a loader's `batch_transform`; labels become shares [N, K], which lt.cross_entropy takes.
+-- For a loader's `batch_transform`; labels become probabilities [N, K], which lt.cross_entropy
+-- accepts.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"

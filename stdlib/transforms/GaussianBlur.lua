@@ -1,4 +1,4 @@
--- stdlib/transforms/GaussianBlur.lua: an image out of focus.
+-- stdlib/transforms/GaussianBlur.lua: blurs an image with a Gaussian kernel of random width.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -12,10 +12,10 @@ GaussianBlur.__arguments = "kernel_size | sigma"
 local WHERE <const> = "transforms.GaussianBlur"
 local OPTIONS <const> = {
   sigma = { type = "number|table", default = { 0.1, 2 },
-    doc = "width of the bell, or {least, most}" },
+    doc = "standard deviation of the kernel, or {min, max}" },
 }
 
---- transforms.GaussianBlur(5): the odd size of the kernel; or {height, width}
+--- transforms.GaussianBlur(5): the kernel size, odd; or {height, width}
 ---@param kernel_size integer|table
 function GaussianBlur:init(kernel_size, options)
   self.kernel_size = values.size(kernel_size, WHERE, "kernel_size")

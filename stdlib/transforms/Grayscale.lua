@@ -1,4 +1,4 @@
--- stdlib/transforms/Grayscale.lua: colours become greys.
+-- stdlib/transforms/Grayscale.lua: converts an image to grayscale.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -12,7 +12,7 @@ local OPTIONS <const> = {
   num_output_channels = { type = "integer", default = 1, choices = { 1, 3 } },
 }
 
---- transforms.Grayscale{}: one channel of three
+--- transforms.Grayscale{}: to one channel, from three
 function Grayscale:init(options)
   self.num_output_channels = config.check(options, OPTIONS, WHERE).num_output_channels
 end

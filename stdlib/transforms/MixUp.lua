@@ -1,6 +1,7 @@
--- stdlib/transforms/MixUp.lua: images of a batch, mixed with their neighbours (Zhang et al. 2018).
+-- stdlib/transforms/MixUp.lua: mixes each image of a batch with its neighbour (Zhang et al. 2018).
 --
--- For a loader's `batch_transform`; labels become shares [N, K], which lt.cross_entropy takes.
+-- For a loader's `batch_transform`; labels become probabilities [N, K], which lt.cross_entropy
+-- accepts.
 
 local class = require "ltrain.core.class"
 local mixing = require "ltrain.transforms.mixing"

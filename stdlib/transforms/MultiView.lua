@@ -1,6 +1,7 @@
--- stdlib/transforms/MultiView.lua: several views of one image, each by draws of its own.
+-- stdlib/transforms/MultiView.lua: makes several views of an image with independent random
+-- parameters.
 --
--- What comes out is a list of images: {view 1, view 2}. A loader gives a list of batches for it.
+-- The result is a list of images, {view 1, view 2}, which a loader collates to a list of batches.
 
 local Transform = require "ltrain.transforms.Transform"
 local class = require "ltrain.core.class"
@@ -11,7 +12,7 @@ local MultiView = Transform:extend("MultiView")
 
 local WHERE <const> = "transforms.MultiView"
 
---- transforms.MultiView{t1, t2}: a list of transforms or functions; the same one may come twice
+--- transforms.MultiView{t1, t2}: a list of transforms or functions; the same one may be repeated
 ---@param transforms table
 function MultiView:init(transforms)
   self.transforms = values.parts(transforms, WHERE)

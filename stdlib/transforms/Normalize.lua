@@ -1,4 +1,4 @@
--- stdlib/transforms/Normalize.lua: values less a mean, by a deviation.
+-- stdlib/transforms/Normalize.lua: subtracts a mean and divides by a standard deviation.
 
 local Transform = require "ltrain.transforms.Transform"
 local errors = require "ltrain.core.errors"
@@ -18,8 +18,8 @@ local function numbers(list, name)
   return values.channels(list, WHERE, name)
 end
 
---- transforms.Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}): one number a channel, or one
---- for all; of f32
+--- transforms.Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}): one number per channel, or
+--- one for all; for f32 images
 ---@param mean table
 ---@param std table
 function Normalize:init(mean, std)

@@ -1,4 +1,4 @@
--- stdlib/transforms/Pad.lua: a border around an image.
+-- stdlib/transforms/Pad.lua: pads an image.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"

@@ -1,4 +1,5 @@
--- stdlib/transforms/RandAugment.lua: a few operations that are drawn, of one strength.
+-- stdlib/transforms/RandAugment.lua: RandAugment: applies a few random operations with a fixed
+-- magnitude.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,13 +14,13 @@ local WHERE <const> = "transforms.RandAugment"
 local OPTIONS <const> = {
   num_ops = { type = "integer", default = 2, min = 0, max = 100 },
   magnitude = { type = "integer", default = 9, min = 0,
-    doc = "strength, below num_magnitude_bins" },
+    doc = "magnitude, below num_magnitude_bins" },
   num_magnitude_bins = { type = "integer", default = 31, min = 2 },
   interpolation = values.interpolation("nearest"),
   fill = values.fill,
 }
 
---- transforms.RandAugment{}: of u8, 1 or 3 channels
+--- transforms.RandAugment{}: for u8 images with 1 or 3 channels
 function RandAugment:init(options)
   local o <const> = config.check(options, OPTIONS, WHERE)
   if o.magnitude >= o.num_magnitude_bins then

@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomAdjustSharpness.lua: an image becomes smoother or sharper.
+-- stdlib/transforms/RandomAdjustSharpness.lua: randomly adjusts the sharpness of an image.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomAdjustSharpness(2): twice as sharp; 0 is smooth, 1 as it was
+--- transforms.RandomAdjustSharpness(2): twice as sharp; 0 is blurred, 1 unchanged
 ---@param sharpness_factor number
 function RandomAdjustSharpness:init(sharpness_factor, options)
   self.sharpness_factor = config.argument(sharpness_factor, "number", WHERE, "sharpness_factor",

@@ -1,4 +1,5 @@
--- stdlib/transforms/RandomAffine.lua: an image turned, moved, scaled and sheared at random.
+-- stdlib/transforms/RandomAffine.lua: applies a random affine transform: rotation, translation,
+-- scale and shear.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -10,13 +11,14 @@ RandomAffine.__arguments = "degrees | translate scale shear interpolation fill c
 
 local WHERE <const> = "transforms.RandomAffine"
 local OPTIONS <const> = {
-  translate = { type = "table", doc = "{x, y}: the most, as a share of width and height" },
+  translate = { type = "table", doc = "{x, y}: maximum translation, as fractions of width and "
+    .. "height" },
   scale = { type = "table", doc = "{least, most}" },
   shear = { type = "number|table",
-    doc = "degrees along x, {least, most}, or four numbers: along y too" },
+    doc = "degrees along x, {min, max}, or four numbers, also along y" },
   interpolation = values.interpolation("nearest"),
   fill = values.fill,
-  center = { type = "table", doc = "{x, y}; by default the middle" },
+  center = { type = "table", doc = "{x, y}; by default the center" },
 }
 
 -- Along x, then along y.
@@ -28,7 +30,7 @@ local function shear_of(shear)
   return { range[1], range[2], 0, 0 }
 end
 
---- transforms.RandomAffine(10, {translate = {0.1, 0.1}}): degrees, either way; or {least, most}
+--- transforms.RandomAffine(10, {translate = {0.1, 0.1}}): degrees in both directions; or {min, max}
 ---@param degrees number|table
 function RandomAffine:init(degrees, options)
   self.degrees = values.around_zero(degrees, WHERE, "degrees")

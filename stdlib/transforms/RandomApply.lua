@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomApply.lua: several transforms, or none of them.
+-- stdlib/transforms/RandomApply.lua: applies a list of transforms with a probability.
 
 local Transform = require "ltrain.transforms.Transform"
 local c = require "ltrain.c"

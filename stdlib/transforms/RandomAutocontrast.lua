@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomAutocontrast.lua: each channel is stretched over all values.
+-- stdlib/transforms/RandomAutocontrast.lua: randomly maximizes the contrast of each channel.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomAutocontrast{}: in one of two images
+--- transforms.RandomAutocontrast{}: with probability 0.5
 function RandomAutocontrast:init(options)
   self.p = config.check(options, OPTIONS, WHERE).p
 end

@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomChoice.lua: one of several transforms.
+-- stdlib/transforms/RandomChoice.lua: applies one of several transforms.
 
 local Transform = require "ltrain.transforms.Transform"
 local c = require "ltrain.c"

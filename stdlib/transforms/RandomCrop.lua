@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomCrop.lua: a part of an image, from anywhere in it.
+-- stdlib/transforms/RandomCrop.lua: crops an image at a random position.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -11,9 +11,9 @@ RandomCrop.__arguments = "size | padding pad_if_needed fill padding_mode"
 local WHERE <const> = "transforms.RandomCrop"
 local OPTIONS <const> = {
   padding = { type = "number|table",
-    doc = "border before: all sides, {x, y}, or {left, top, right, bottom}" },
+    doc = "padding before cropping: all sides, {x, y}, or {left, top, right, bottom}" },
   pad_if_needed = { type = "boolean", default = false,
-    doc = "a border where the image is smaller" },
+    doc = "pad the image if it is smaller" },
   fill = values.fill,
   padding_mode = values.padding_mode,
 }

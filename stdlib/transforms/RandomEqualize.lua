@@ -1,4 +1,5 @@
--- stdlib/transforms/RandomEqualize.lua: all values of a channel become about as frequent; of u8.
+-- stdlib/transforms/RandomEqualize.lua: randomly equalizes the histogram of each channel, for u8
+-- images.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +14,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomEqualize{}: in one of two images
+--- transforms.RandomEqualize{}: with probability 0.5
 function RandomEqualize:init(options)
   self.p = config.check(options, OPTIONS, WHERE).p
 end

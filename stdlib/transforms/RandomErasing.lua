@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomErasing.lua: a rectangle of an image is filled.
+-- stdlib/transforms/RandomErasing.lua: randomly erases a rectangle of an image.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -12,13 +12,15 @@ RandomErasing.__arguments = "| p scale ratio value"
 local WHERE <const> = "transforms.RandomErasing"
 local OPTIONS <const> = {
   p = values.p,
-  scale = { type = "table", default = { 0.02, 0.33 }, doc = "least and most share of the area" },
-  ratio = { type = "table", default = { 0.3, 3.3 }, doc = "least and most height by width" },
+  scale = { type = "table", default = { 0.02, 0.33 }, doc = "minimum and maximum fraction of the "
+    .. "area" },
+  ratio = { type = "table", default = { 0.3, 3.3 }, doc = "minimum and maximum ratio of height "
+    .. "to width" },
   value = { type = "number|table|string", default = 0,
-    doc = '"random", a value, or a list with one a channel' },
+    doc = '"random", a value, or a list with one per channel' },
 }
 
---- transforms.RandomErasing{}: in one of two images; masks and boxes stay
+--- transforms.RandomErasing{}: with probability 0.5; masks and boxes are not changed
 function RandomErasing:init(options)
   local o <const> = config.check(options, OPTIONS, WHERE)
   if type(o.value) == "string" and o.value ~= "random" then

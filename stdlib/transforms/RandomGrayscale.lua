@@ -1,4 +1,5 @@
--- stdlib/transforms/RandomGrayscale.lua: colours become greys, in as many channels.
+-- stdlib/transforms/RandomGrayscale.lua: randomly converts an image to grayscale, with the same
+-- number of channels.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -9,10 +10,10 @@ RandomGrayscale.__arguments = "| p"
 
 local WHERE <const> = "transforms.RandomGrayscale"
 local OPTIONS <const> = {
-  p = { type = "number", default = 0.1, min = 0, max = 1, doc = "how often it is done" },
+  p = { type = "number", default = 0.1, min = 0, max = 1, doc = "probability" },
 }
 
---- transforms.RandomGrayscale{p = 0.2}: in one of five images
+--- transforms.RandomGrayscale{p = 0.2}: with probability 0.2
 function RandomGrayscale:init(options)
   self.p = config.check(options, OPTIONS, WHERE).p
 end

@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomHorizontalFlip.lua: left and right change places.
+-- stdlib/transforms/RandomHorizontalFlip.lua: randomly flips an image horizontally.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomHorizontalFlip{}: in one of two images
+--- transforms.RandomHorizontalFlip{}: with probability 0.5
 function RandomHorizontalFlip:init(options)
   self.p = config.check(options, OPTIONS, WHERE).p
 end

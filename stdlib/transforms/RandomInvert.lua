@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomInvert.lua: light becomes dark.
+-- stdlib/transforms/RandomInvert.lua: randomly inverts the colours of an image.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomInvert{}: in one of two images
+--- transforms.RandomInvert{}: with probability 0.5
 function RandomInvert:init(options)
   self.p = config.check(options, OPTIONS, WHERE).p
 end

@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomPerspective.lua: an image seen from aside.
+-- stdlib/transforms/RandomPerspective.lua: applies a random perspective transform.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -11,13 +11,13 @@ RandomPerspective.__arguments = "| distortion_scale p interpolation fill"
 local WHERE <const> = "transforms.RandomPerspective"
 local OPTIONS <const> = {
   distortion_scale = { type = "number", default = 0.5, min = 0, max = 1,
-    doc = "how far corners move" },
+    doc = "how far corners are moved" },
   p = values.p,
   interpolation = values.interpolation("bilinear"),
   fill = values.fill,
 }
 
---- transforms.RandomPerspective{}: in one of two images
+--- transforms.RandomPerspective{}: with probability 0.5
 function RandomPerspective:init(options)
   local o <const> = config.check(options, OPTIONS, WHERE)
   self.distortion_scale, self.p, self.interpolation = o.distortion_scale, o.p, o.interpolation

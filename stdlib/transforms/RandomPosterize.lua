@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomPosterize.lua: values keep their highest bits.
+-- stdlib/transforms/RandomPosterize.lua: randomly reduces the number of bits of each channel.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomPosterize(2): the count of bits
+--- transforms.RandomPosterize(2): the number of bits to keep
 ---@param bits integer
 function RandomPosterize:init(bits, options)
   self.bits = config.argument(bits, "integer", WHERE, "bits", { min = 0, max = 8 })

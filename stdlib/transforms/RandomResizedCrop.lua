@@ -1,4 +1,5 @@
--- stdlib/transforms/RandomResizedCrop.lua: a part of random area and shape, resized.
+-- stdlib/transforms/RandomResizedCrop.lua: crops a random area with a random aspect ratio, and
+-- resizes it.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -10,8 +11,10 @@ RandomResizedCrop.__arguments = "size | scale ratio interpolation antialias"
 
 local WHERE <const> = "transforms.RandomResizedCrop"
 local OPTIONS <const> = {
-  scale = { type = "table", default = { 0.08, 1 }, doc = "least and most share of the area" },
-  ratio = { type = "table", default = { 3 / 4, 4 / 3 }, doc = "least and most width by height" },
+  scale = { type = "table", default = { 0.08, 1 }, doc = "minimum and maximum fraction of the "
+    .. "area" },
+  ratio = { type = "table", default = { 3 / 4, 4 / 3 }, doc = "minimum and maximum ratio of "
+    .. "width to height" },
   interpolation = values.interpolation("bilinear", "bicubic"),
 }
 

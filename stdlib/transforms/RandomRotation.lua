@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomRotation.lua: an image turned by a random angle.
+-- stdlib/transforms/RandomRotation.lua: rotates an image by a random angle.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -11,12 +11,13 @@ RandomRotation.__arguments = "degrees | interpolation expand center fill"
 local WHERE <const> = "transforms.RandomRotation"
 local OPTIONS <const> = {
   interpolation = values.interpolation("nearest"),
-  expand = { type = "boolean", default = false, doc = "large enough for all of the image" },
-  center = { type = "table", doc = "{x, y}; by default the middle" },
+  expand = { type = "boolean", default = false, doc = "enlarge the result to contain the whole "
+    .. "image" },
+  center = { type = "table", doc = "{x, y}; by default the center" },
   fill = values.fill,
 }
 
---- transforms.RandomRotation(10): degrees, either way; or {least, most}, anticlockwise
+--- transforms.RandomRotation(10): degrees in both directions; or {min, max}, anticlockwise
 ---@param degrees number|table
 function RandomRotation:init(degrees, options)
   self.degrees = values.around_zero(degrees, WHERE, "degrees")

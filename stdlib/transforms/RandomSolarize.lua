@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomSolarize.lua: values from a threshold on are inverted.
+-- stdlib/transforms/RandomSolarize.lua: randomly inverts values above a threshold.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomSolarize(128): of u8; of f32 a threshold in 0..1
+--- transforms.RandomSolarize(128): for u8 images; for f32 a threshold in 0..1
 ---@param threshold number
 function RandomSolarize:init(threshold, options)
   self.threshold = config.argument(threshold, "number", WHERE, "threshold", { min = 0, max = 255 })

@@ -1,4 +1,4 @@
--- stdlib/transforms/RandomVerticalFlip.lua: top and bottom change places.
+-- stdlib/transforms/RandomVerticalFlip.lua: randomly flips an image vertically.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ local OPTIONS <const> = {
   p = values.p,
 }
 
---- transforms.RandomVerticalFlip{}: in one of two images
+--- transforms.RandomVerticalFlip{}: with probability 0.5
 function RandomVerticalFlip:init(options)
   self.p = config.check(options, OPTIONS, WHERE).p
 end

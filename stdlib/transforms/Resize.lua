@@ -1,5 +1,5 @@
--- stdlib/transforms/Resize.lua: another number of pixels, antialiased.
--- As PIL resizes, and torchvision with `antialias = true`.
+-- stdlib/transforms/Resize.lua: resizes an image with antialiasing, like PIL, and torchvision with
+-- `antialias = true`.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -13,7 +13,7 @@ Resize.__arguments = "size | interpolation max_size antialias"
 local WHERE <const> = "transforms.Resize"
 local OPTIONS <const> = {
   interpolation = values.interpolation("bilinear", "bicubic"),
-  max_size = { type = "integer", min = 1, max = 65535, doc = "the most of the longer side" },
+  max_size = { type = "integer", min = 1, max = 65535, doc = "maximum length of the longer side" },
 }
 
 --- transforms.Resize(256): the shorter side; or {height, width}

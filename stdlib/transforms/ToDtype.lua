@@ -1,4 +1,4 @@
--- stdlib/transforms/ToDtype.lua: another type of values.
+-- stdlib/transforms/ToDtype.lua: converts an image to another dtype.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -9,10 +9,10 @@ ToDtype.__arguments = "dtype | scale"
 
 local WHERE <const> = "transforms.ToDtype"
 local OPTIONS <const> = {
-  scale = { type = "boolean", default = false, doc = "0..255 becomes 0..1, or the other way" },
+  scale = { type = "boolean", default = false, doc = "scale 0..255 to 0..1, or the reverse" },
 }
 
---- transforms.ToDtype("f32", {scale = true}): the type, "f32" or "u8"
+--- transforms.ToDtype("f32", {scale = true}): the dtype, "f32" or "u8"
 ---@param dtype string
 function ToDtype:init(dtype, options)
   self.dtype = config.value(dtype, { type = "string", choices = { "f32", "u8" } }, WHERE, "dtype")

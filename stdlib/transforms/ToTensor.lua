@@ -4,7 +4,7 @@ local Transform = require "ltrain.transforms.Transform"
 
 local ToTensor = Transform:extend("ToTensor")
 
---- transforms.ToTensor(): torchvision's older name of it
+--- transforms.ToTensor(): torchvision's older name for it
 function ToTensor:init() end
 
 function ToTensor:_steps()

@@ -1,10 +1,12 @@
--- stdlib/transforms/Transform.lua: what is called with an image, or with a sample of fields.
+-- stdlib/transforms/Transform.lua: the base class of transforms, called with an image or with a
+-- sample table.
 --
--- `t(image)` gives the changed image. `t{image = x, mask = m, boxes = b, ...}` gives a sample whose
--- image, mask and boxes were changed together, by one draw: a mask of ids [H, W] moves by nearest
--- pixels, boxes [N, 4] (x1, y1, x2, y2) are cut where the image ends; other fields stay. Images are
--- u8 or f32 [C, H, W]. Random numbers are the script's: in `get(i)` of a data set those of the
--- sample. Transforms run in C; in a loader of lt.data.ImageFolder or lt.data.Images in threads.
+-- `t(image)` returns the transformed image. `t{image = x, mask = m, boxes = b, ...}` returns a
+-- sample whose image, mask and boxes were transformed together, with the same random parameters:
+-- masks of ids [H, W] are resampled with nearest-neighbour interpolation, boxes [N, 4] (x1, y1, x2,
+-- y2) are clipped to the image; other fields are not changed. Images are u8 or f32 [C, H, W].
+-- Random numbers are the script's; in `get(i)` of a data set they depend on the sample. Transforms
+-- run in C, and in threads in a loader of lt.data.ImageFolder or lt.data.Images.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"

@@ -1,4 +1,5 @@
--- stdlib/transforms/TrivialAugmentWide.lua: one operation, of a strength that is drawn too.
+-- stdlib/transforms/TrivialAugmentWide.lua: TrivialAugment: applies one random operation with a
+-- random magnitude.
 
 local Transform = require "ltrain.transforms.Transform"
 local config = require "ltrain.core.config"
@@ -15,7 +16,7 @@ local OPTIONS <const> = {
   fill = values.fill,
 }
 
---- transforms.TrivialAugmentWide{}: of u8, 1 or 3 channels
+--- transforms.TrivialAugmentWide{}: for u8 images with 1 or 3 channels
 function TrivialAugmentWide:init(options)
   local o <const> = config.check(options, OPTIONS, WHERE)
   self.num_magnitude_bins, self.interpolation = o.num_magnitude_bins, o.interpolation

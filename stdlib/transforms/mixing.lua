@@ -8,7 +8,8 @@ local errors = require "ltrain.core.errors"
 local mixing = {}
 
 mixing.OPTIONS = {
-  alpha = { type = "number", default = 1, above = 0, doc = "of the Beta distribution of shares" },
+  alpha = { type = "number", default = 1, above = 0, doc = "parameter of the Beta distribution "
+    .. "of mixing ratios" },
   num_classes = { type = "integer", min = 1, doc = "for labels that are ids" },
 }
 

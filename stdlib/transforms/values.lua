@@ -12,9 +12,9 @@ local FILTERS <const> = { nearest = 0, bilinear = 1, bicubic = 2 }
 local PADDINGS <const> = { constant = 0, edge = 1, reflect = 2, symmetric = 3 }
 
 --- Rows of options that several have.
-values.p = { type = "number", default = 0.5, min = 0, max = 1, doc = "how often it is done" }
+values.p = { type = "number", default = 0.5, min = 0, max = 1, doc = "probability" }
 values.fill = { type = "number|table", default = 0,
-  doc = "value outside of the image, or a list with one a channel" }
+  doc = "value outside of the image, or a list with one per channel" }
 values.padding_mode = { type = "string", default = "constant",
   choices = { "constant", "edge", "reflect", "symmetric" } }
 

@@ -84,20 +84,20 @@ end
 local INTRO <const> = [[
 Each is a function of `lt`, and a method of its first tensor unless it takes a list: `lt.relu(x)`
 and `x:relu()` are the same. Arguments follow the tensors, in order or by name in one table:
-`x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`; `dim` and `dims` are one
-name. Operations that take an index take the dim before it, as in PyTorch: `x:gather(2, index)`. The
-table may name optional tensors too: `lt.cross_entropy(logits, target, {weight = w})`. Operands of
-elementwise operations broadcast, and one may be a number.
+`x:sum(2, true)`, `x:sum(2, {keepdim = true})`, `x:sum{dims = {1, 2}}`; `dim` and `dims` are
+synonyms. Operations that take an index take the dim before it, as in PyTorch: `x:gather(2, index)`.
+The table may also contain optional tensors: `lt.cross_entropy(logits, target, {weight = w})`.
+Operands of elementwise operations broadcast, and one may be a number.
 
 - *Dims* and *positions* count from 1, or from -1 at the end. Everything else counts as in PyTorch:
-  ids are 0-based, and diagonal 0 is the main one.
+  ids are 0-based, and 0 is the main diagonal.
 - *dtype* is that of the result: "promoted" is PyTorch's rule for two dtypes; if the cell is empty,
-  it is what the description says, else the dtype of x.
+  see the description, else it is the dtype of x.
 - *autocast* is the dtype within `lt.autocast("bf16")`: "lower" computes in bf16, "f32" in f32, "as
   it is" in the dtype of the inputs.
 - *gradient* "by parts": the operation is composed of others, which have gradients.
 - The option *dtype* of reductions, scans and softmax converts x first; amax, amin, any, all,
-  logsumexp, logcumsumexp and count_nonzero have none.
+  logsumexp, logcumsumexp and count_nonzero do not have it.
 - In-place forms (`x:relu_()`) change x and return it.
 
 Operators: `+ - * / // % ^` and unary `-` are `add sub mul div floor_divide remainder pow neg`;

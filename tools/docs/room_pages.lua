@@ -99,18 +99,18 @@ print(lt.signal.windows.hann(4, {sym = false}))
 -- prints: tensor([0.0000, 0.5000, 1.0000, 0.5000])
 ```]==] },
   { "text", "Text", "lt.text: tokenizers", {}, [==[
-How to use them: [text](../guide/text.md). The patterns of tokenizers are matched by PCRE2, classes
-and normal forms of characters come from utf8proc: both are opened when they are first needed
-(Debian: `apt install libpcre2-8-0 libutf8proc2`). Ids are those of Hugging Face's library, but for
-characters that are younger than the tables of one of the two.]==] },
+How to use them: [text](../guide/text.md). Regular expressions are matched with PCRE2, and Unicode
+classes and normalization use utf8proc: both are loaded when they are first needed (Debian: `apt
+install libpcre2-8-0 libutf8proc2`). Ids are equal to those of Hugging Face's library, except for
+characters newer than the Unicode tables of either library.]==] },
   { "distributions", "Distributions", "lt.distributions: probability distributions", {} },
   { "data", "Data sets and loaders", "lt.data, lt.DataModule, lt.save, lt.load, lt.hash", {
     { "stdlib/files/save.lua", "lt.save", "ltrain.files.save" },
     { "stdlib/files/load.lua", "lt.load", "ltrain.files.load" },
     { "stdlib/core/hash.lua", "lt.hash", "ltrain.core.hash" } } },
   { "transforms", "Transforms", "lt.transforms: transforms of images, masks and boxes", {}, [==[
-Names, draws and results are those of `torchvision.transforms.v2`; resizing is that of PIL. See
-[Images](../guide/images.md).
+Names, distributions and results are those of `torchvision.transforms.v2`; resizing is equal to
+PIL's. See [Images](../guide/images.md).
 
 ```lua
 local lt = require "ltrain"

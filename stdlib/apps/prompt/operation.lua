@@ -13,7 +13,7 @@ local TYPES <const> = {
 
 local DTYPES <const> = {
   float = "float; of integers f32", any = "that of x", promote = "promoted",
-  first = "that of x", own = "",
+  first = "that of x", int = "promoted", own = "",
 }
 
 --- The dtype of the result in words.
