@@ -11,7 +11,7 @@
 
 enum { HELPER = 2, INSTRUCTIONS = 20000, MOST = 1000 };
 
-static int asked; /* order of the difference the hook has run */
+static int asked; /* how often the hook has run */
 
 static void hurry(lua_State *L, lua_Debug *ar) {
   (void)ar;

@@ -149,7 +149,7 @@ static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, cons
   for (int k = 0; k < n; k++) {
     if (members[k] == parent->rank) rank = k;
     if (parent->offers[members[k]] >= 0) continue;
-    snprintf(text, size, "rank %d has no room for another group: it is in %d (release some)",
+    snprintf(text, size, "rank %d cannot join another group: it is in %d (release some)",
              parent->world[members[k]], home->head->seats);
     return NULL;
   }

@@ -96,7 +96,7 @@ static bool fail_foreign(lt_ctx *c, int index, cudaError_t e) {
   if (e == cudaErrorNoKernelImageForDevice)
     return lt_cuda_fail(c, LT_EDEVICE,
                         "cuda:%d (%s) has compute capability %d.%d, for which this ltrain was not "
-                        "compiled: build it with -DLT_CUDA_ARCHS=%d%d, if nvcc still knows that",
+                        "compiled: build it with -DLT_CUDA_ARCHS=%d%d, if nvcc still supports it",
                         index, name, major, minor, major, minor);
   return lt_cuda_fail(c, LT_EDEVICE,
                       "cuda:%d (%s) has compute capability %d.%d, for which the driver would have "

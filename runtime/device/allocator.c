@@ -63,7 +63,7 @@ static state *state_with(lt_ctx *c, lt_budget *budget) {
   st->budget = budget != NULL ? lt_budget_retain(budget) : lt_budget_new(&c->memory.allocator);
   if (st->budget == NULL) {
     lt_free(c, st, sizeof *st);
-    lt_fail(c, LT_EMEMORY, "out of memory: no room for an allocator");
+    lt_fail(c, LT_EMEMORY, "out of memory: cannot create an allocator");
     return NULL;
   }
   st->waits = is_on("LTRAIN_CUDA_SYNC");
@@ -120,7 +120,7 @@ static lt_pool *pool_new(lt_ctx *c, state *st, lt_device d) {
   if (ops->open != NULL && !ops->open(c, d.index)) return NULL;
   lt_pool *p = lt_pool_new(&c->memory.allocator, ops, d, st->budget);
   if (p == NULL) {
-    lt_fail(c, LT_EMEMORY, "%s%sout of memory: no room for a pool on %s", lt_op_name(c),
+    lt_fail(c, LT_EMEMORY, "%s%sout of memory: cannot create a pool on %s", lt_op_name(c),
             lt_op_colon(c), ops->name);
     return NULL;
   }

@@ -111,7 +111,7 @@ lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority) {
   lt_fake_leave(true);
   if (room) return s;
   free(s);
-  lt_fail(c, LT_EMEMORY, "fake: no room for one more stream");
+  lt_fail(c, LT_EMEMORY, "fake: too many streams");
   return NULL;
 }
 

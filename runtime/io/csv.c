@@ -141,9 +141,9 @@ static bool bad_field(lt_ctx *c, const lt_csv *t, const cursor *k, int number, c
                       const char *wanted) {
   lt_csv_text name = lt_csv_name(t, number);
   int shown = f->n < SHOWN ? (int)f->n : SHOWN;
-  return lt_fail(c, LT_EIO, "%s: %s:%lld: column %d%s%.*s%s holds '%.*s', which is no %s", t->op,
-                 t->path, (long long)k->began, number + 1, name.n > 0 ? " (" : "", (int)name.n,
-                 name.text, name.n > 0 ? ")" : "", shown, f->text, wanted);
+  return lt_fail(c, LT_EIO, "%s: %s:%lld: column %d%s%.*s%s contains '%.*s', which is not %s",
+                 t->op, t->path, (long long)k->began, number + 1, name.n > 0 ? " (" : "",
+                 (int)name.n, name.text, name.n > 0 ? ")" : "", shown, f->text, wanted);
 }
 
 /* The column cannot be what it was taken for: it is read once more as `kind`. */
@@ -164,12 +164,12 @@ static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number,
   }
   if (!missing && !lt_csv_number(f->text, f->n, &value, &integer, &whole)) {
     if (of->given)
-      return bad_field(c, t, k, number, f, of->kind == LT_CSV_INTEGER ? "whole number" : "number");
+      return bad_field(c, t, k, number, f, of->kind == LT_CSV_INTEGER ? "an integer" : "a number");
     change(of, LT_CSV_TEXT);
     return true;
   }
   if (of->kind == LT_CSV_INTEGER && !whole) {
-    if (of->given) return bad_field(c, t, k, number, f, "whole number");
+    if (of->given) return bad_field(c, t, k, number, f, "an integer");
     change(of, LT_CSV_NUMBER);
     return true;
   }

@@ -100,7 +100,7 @@ bool lt_inbox_send(lt_ctx *c, const char *op, const char *root, const char *path
             fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) == 0;
   if (ok && word != NULL)
     ok = send(fd, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word);
-  if (!ok) lt_fail(c, LT_EIO, "%s: nobody listens in %s/%s", op, root, path);
+  if (!ok) lt_fail(c, LT_EIO, "%s: no process is listening in %s/%s", op, root, path);
   close(below);
   if (fd >= 0) close(fd);
   return ok;

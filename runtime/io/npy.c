@@ -74,7 +74,7 @@ static bool take_size(text *t, int64_t *out) {
 }
 
 static bool take_shape(text *t, header *h) {
-  if (!take(t, "(")) return damaged(t, "its shape is no tuple");
+  if (!take(t, "(")) return damaged(t, "its shape is not a tuple");
   for (h->ndim = 0; !take(t, ")");) {
     if (h->ndim == LT_MAX_DIMS)
       return lt_fail(t->c, LT_EIO, "%s: %s has more than %d dimensions", t->op, t->path,
@@ -82,7 +82,7 @@ static bool take_shape(text *t, header *h) {
     if (!take_size(t, &h->size[h->ndim++])) return damaged(t, "its shape has no sizes");
     if (take(t, ",")) continue;
     if (!take(t, ")")) return damaged(t, "its shape does not end");
-    return h->ndim > 1 || damaged(t, "its shape is no tuple"); /* (3) is a number */
+    return h->ndim > 1 || damaged(t, "its shape is not a tuple"); /* (3) is a number */
   }
   return true;
 }
@@ -95,10 +95,11 @@ static char letter_of(lt_dtype d) {
 
 static bool unknown_dtype(const text *t, const char *descr) {
   const char *what = "there is no such dtype here";
-  if (strchr(descr, 'O') != NULL) what = "it holds Python objects, which only Python can unpickle";
+  if (strchr(descr, 'O') != NULL) what = "it contains Python objects, which only Python can "
+    "unpickle";
   if (strchr(descr, 'c') != NULL) what = "complex numbers: save the real and imaginary parts";
   if (strchr("SUVMma", descr[0] != 0 ? descr[1] : 0) != NULL && descr[0] != 0)
-    what = "it holds no numbers";
+    what = "it contains no numbers";
   return lt_fail(t->c, LT_EIO, "%s: %s has dtype '%s': %s", t->op, t->path, descr, what);
 }
 
@@ -109,10 +110,10 @@ static bool take_dtype(text *t, header *h) {
     int n = 1;
     while (n < 60 && t->at + n < t->end && t->at[n - 1] != ']') n++;
     return lt_fail(t->c, LT_EIO,
-                   "%s: %s has a structured dtype, %.*s: save each field as an array of its own",
+                   "%s: %s has a structured dtype, %.*s: save each field as a separate array",
                    t->op, t->path, n, t->at);
   }
-  if (!take_string(t, descr, sizeof descr)) return damaged(t, "its dtype is no string");
+  if (!take_string(t, descr, sizeof descr)) return damaged(t, "its dtype is not a string");
   bool ordered = descr[0] == '<' || descr[0] == '>' || descr[0] == '|' || descr[0] == '=';
   for (int d = 0; ordered && d < LT_DTYPE_COUNT; d++) {
     char own[8] = {letter_of((lt_dtype)d), (char)('0' + lt_dtype_size((lt_dtype)d)), 0};
@@ -132,10 +133,10 @@ static bool take_flag(text *t, bool *out) {
 static bool take_dict(text *t, header *h) {
   bool dtype = false, order = false, shape = false;
   char key[20];
-  if (!take(t, "{")) return damaged(t, "its header is no dict");
+  if (!take(t, "{")) return damaged(t, "its header is not a dict");
   while (!take(t, "}")) {
     if (!take_string(t, key, sizeof key) || !take(t, ":"))
-      return damaged(t, "its header is no dict of names");
+      return damaged(t, "its header is not a dict of names");
     bool *seen = strcmp(key, "descr") == 0           ? &dtype
                  : strcmp(key, "fortran_order") == 0 ? &order
                  : strcmp(key, "shape") == 0         ? &shape
@@ -280,7 +281,7 @@ lt_tensor *lt_bare_read(lt_ctx *c, const char *op, const char *path, lt_dtype dt
     lt_fail(c, LT_EIO, "%s: %s has %lld bytes: too few for the shape%s", op, path,
             (long long)file, offset > 0 ? " behind the offset" : "");
   else if (ndim < 0 && (file - offset) % item != 0)
-    lt_fail(c, LT_EIO, "%s: %s: %lld bytes are no whole number of %s", op, path,
+    lt_fail(c, LT_EIO, "%s: %s: %lld bytes are not a whole number of %s", op, path,
             (long long)(file - offset), lt_dtype_name(dtype));
   else
     flat = elements(c, op, path, fd, file, offset, dtype, n);

@@ -183,7 +183,7 @@ static bool read_aliases(lt_ctx *c, lt_safetensors *s) {
     const char *target = json_string_value(value);
     int64_t stored = target != NULL ? find_stored(s, target) : -1;
     if (stored < 0 || json_object_get(s->header, name) != NULL)
-      return damaged(c, s, name, "its alias names no tensor, or one of its own");
+      return damaged(c, s, name, "its alias names no tensor, or itself");
     s->aliases[s->n_aliases++] = (lt_alias){.name = name, .stored = stored};
   }
   return true;

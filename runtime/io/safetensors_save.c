@@ -115,7 +115,7 @@ static void write_metadata(lt_json *w, const char *op, int64_t n, lt_metadata *m
       lt_fail(w->c, LT_EARG, "%s: metadata '%.100s' is larger than %d bytes", op, metadata[i].key,
               MAX_METADATA);
     if (memchr(metadata[i].value, 0, metadata[i].value_size) != NULL)
-      lt_fail(w->c, LT_EARG, "%s: metadata '%.100s' holds a zero byte", op, metadata[i].key);
+      lt_fail(w->c, LT_EARG, "%s: metadata '%.100s' contains a zero byte", op, metadata[i].key);
     if (strcmp(metadata[i].key, LT_ALIASES_KEY) == 0)
       lt_fail(w->c, LT_EARG, "%s: the metadata key '%s' is ltrain's own", op, LT_ALIASES_KEY);
     if (i > 0 && strcmp(metadata[i - 1].key, metadata[i].key) == 0)

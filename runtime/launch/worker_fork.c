@@ -128,7 +128,8 @@ static void become(lt_ctx *c, lt_worker_pool *p, int id, int end, int own, bool 
   lt_world_forked_worker();
   c->threads = c->root->threads = 1;
   omp_set_num_threads(1);
-  lt_comm_refusal = "a worker of a DataLoader is no rank: call it outside of what the loader reads";
+  lt_comm_refusal = "a worker of a DataLoader is not a rank: call it outside of the data set and "
+    "the collate function";
   lt_child_silence(STDIN_FILENO);
   __fpurge(stdin);
   lt_child_reopen(c);

@@ -74,7 +74,7 @@ char *lt_worker_slot_room(lt_ctx *c, lt_worker_slot *s, size_t bytes) {
     /* Allocated now: a page that is missing later would end the process. */
     int error = posix_fallocate(s->fd, 0, (off_t)size);
     if (error != 0) {
-      lt_fail(c, LT_EMEMORY, "DataLoader: no room for %zu bytes of shared memory: %s", size,
+      lt_fail(c, LT_EMEMORY, "DataLoader: cannot allocate %zu bytes of shared memory: %s", size,
               strerror(error));
       return NULL;
     }

@@ -71,7 +71,7 @@ bool lt_infer_unfold(lt_ctx *c, lt_infer *i) {
   if (!resolve(c, i, &a->dim)) return false;
   int64_t n = x->ndim > 0 ? x->size[a->dim] : 1;
   if (x->ndim == LT_MAX_DIMS)
-    return lt_fail(c, LT_ESHAPE, "unfold: %s has no room for one more dim", LT_TENSOR_STR(x));
+    return lt_fail(c, LT_ESHAPE, "unfold: %s cannot have one more dim", LT_TENSOR_STR(x));
   if (a->size < 0 || a->size > n || a->step < 1)
     return lt_fail(c, LT_EARG, "unfold: windows of %lld, %lld apart, in dim %lld of %s",
                    (long long)a->size, (long long)a->step, (long long)a->dim + 1,

@@ -172,7 +172,7 @@ bool lt_infer_one_hot(lt_ctx *c, lt_infer *i) {
   lt_shape shape = lt_tensor_shape(i->in[0]);
   if (!is_index(c, i, 0)) return false;
   if (shape.ndim == LT_MAX_DIMS)
-    return lt_fail(c, LT_ESHAPE, "one_hot: %s has no room for one more dim", LT_SHAPE_STR(shape));
+    return lt_fail(c, LT_ESHAPE, "one_hot: %s cannot have one more dim", LT_SHAPE_STR(shape));
   if (a->num_classes == -1) {
     if (i->in[0]->numel == 0)
       return lt_fail(c, LT_EARG, "one_hot: num_classes is needed for an empty tensor");

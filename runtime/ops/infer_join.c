@@ -47,7 +47,7 @@ bool lt_infer_stack(lt_ctx *c, lt_infer *i) {
   int dim;
   shape.ndim++;
   if (part.ndim == LT_MAX_DIMS)
-    return lt_fail(c, LT_ESHAPE, "stack: %s has no room for one more dim", LT_SHAPE_STR(part));
+    return lt_fail(c, LT_ESHAPE, "stack: %s cannot have one more dim", LT_SHAPE_STR(part));
   shape.size[part.ndim] = 1;
   if (!lt_shape_dim(c, shape, a->dim, &dim)) return false;
   a->dim = dim;

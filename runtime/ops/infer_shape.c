@@ -40,7 +40,7 @@ bool lt_infer_unsqueeze(lt_ctx *c, lt_infer *i) {
   lt_args_unsqueeze *a = i->args;
   const lt_tensor *x = i->in[0];
   if (x->ndim == LT_MAX_DIMS)
-    return lt_fail(c, LT_ESHAPE, "unsqueeze: %s has no room for one more dim", LT_TENSOR_STR(x));
+    return lt_fail(c, LT_ESHAPE, "unsqueeze: %s cannot have one more dim", LT_TENSOR_STR(x));
   if (a->dim < -x->ndim - 1 || a->dim > x->ndim)
     return lt_fail(
         c, LT_EARG, "unsqueeze: dim %lld is out of range for shape %s (1..%d or -1..-%d)",

@@ -14,7 +14,7 @@
 typedef struct lt_trainer {
   lt_split split;
   bool lowercase;
-  lt_words words; /* value: order of the difference */
+  lt_words words; /* value: how often */
 } lt_trainer;
 
 /* NULL: a failure. `pattern` cuts texts into words, small letters alone where `lowercase`. */

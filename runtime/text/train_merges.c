@@ -8,7 +8,7 @@
 
 enum { BYTES = 256, FIRST_PAIRS = 1 << 12 };
 
-/* A pair of symbols: order of the difference it occurs, and in which words it came to be. */
+/* A pair of symbols: how often it occurs, and in which words it came to be. */
 typedef struct pair {
   int32_t left, right; /* left < 0: an empty slot */
   int64_t count;

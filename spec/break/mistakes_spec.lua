@@ -30,21 +30,21 @@ describe("a dot in place of a colon", function()
   it("is reported by trainer.print and trainer.say", function()
     local trainer <const> = tiny.trainer()
     for _, word in ipairs { "print", "say" } do
-      says(("%s: call it with a colon, trainer:%s(...): got 'x' in place of the Trainer"):format(
+      says(("%s: call it with a colon, trainer:%s(...): got 'x' instead of the Trainer"):format(
         word, word), function() trainer[word]("x") end)
     end
   end)
 
   it("is reported by self.log", function()
     local net = net_with { training_step = function(self) self.log("x", 1) end }
-    says("log: call it with a colon, self:log(...): got 'x' in place of the module",
+    says("log: call it with a colon, self:log(...): got 'x' instead of the module",
       function() tiny.trainer():fit(net, tiny.same(1)) end)
   end)
 
   it("is reported by every method of a class of the library", function()
     local net, loader = tiny.Line(), lt.data.DataLoader(lt.data.TensorDataset(lt.ones(2, 1)))
     local optimizer = lt.optim.SGD(net:parameters(), { lr = 0.1 })
-    local wanted <const> = "%s: call it with a colon, %s:%s(...): got nil in place of the %s"
+    local wanted <const> = "%s: call it with a colon, %s:%s(...): got nil instead of the %s"
     local function refuses(object, owner, word)
       says(wanted:format(word, owner:lower(), word, owner), function() object[word]() end)
     end
@@ -135,7 +135,7 @@ describe("a slip in an argument", function()
 
   it("is reported by a DataLoader that gets its options with the data set", function()
     local set = lt.data.TensorDataset(lt.ones(2))
-    says("DataLoader: batch_size stands among the samples: options are a table of their own: "
+    says("DataLoader: batch_size is among the samples: options are a separate table: "
       .. "DataLoader(dataset, {batch_size = ...})",
       function() lt.data.DataLoader { set, batch_size = 4 } end)
   end)

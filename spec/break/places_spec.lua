@@ -39,7 +39,7 @@ describe("an error without a frame of the script", function()
   it("names the hook that ended in a tail call", function()
     expect("13: optim.SGD: lr must be a number: got 'x'",
       "function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 'x'}) end")
-    expect("13: log: call it with a colon, self:log(...): got 'x' in place of the module",
+    expect("13: log: call it with a colon, self:log(...): got 'x' instead of the module",
       "function net:on_train_start() return self.log('x', 1) end")
   end)
 

@@ -134,7 +134,7 @@ static void refuses_to_write_nonsense(void **state) {
   assert_false(lt_safetensors_save(c, "save", path, 0, NULL, 2, keys, NULL));
   io_assert_failure(c, "two metadata keys 'k'");
   assert_false(lt_safetensors_save(c, "save", path, 0, NULL, 1, &zero, NULL));
-  io_assert_failure(c, "metadata 'k' holds a zero byte");
+  io_assert_failure(c, "metadata 'k' contains a zero byte");
   assert_false(lt_safetensors_save(c, "save", path, 0, NULL, 1, &ours, NULL));
   io_assert_failure(c, "is ltrain's own");
   assert_int_equal(io_count_entries(), 0);

@@ -344,7 +344,7 @@ static void splits_too_much(rank *r) {
   CHECK(r, lt_group_split(r->c, r->g, 0, 0) == NULL);
   lt_failure f;
   CHECK(r, lt_take_failure(r->c, &f) &&
-               strcmp(f.text, "split: rank 0 has no room for another group: it is in 64 (release "
+               strcmp(f.text, "split: rank 0 cannot join another group: it is in 64 (release "
                               "some)") == 0);
   for (int k = 0; k < SEATS - 1; k++) lt_group_release(r->c, g[k]);
   CHECK(r, finish_work(r, lt_comm_barrier(r->c, r->g, HERE)));

@@ -38,7 +38,7 @@ local ROWS <const> = {
   { "local\u{A0}y = 1", "; it is the character U+00A0 (\u{A0}): write a space" },
   { "local gr\u{F6}sse = 1",
     "; it is the character U+00F6 (\u{F6}): names have the letters a to z, digits and _" },
-  { "local gr\xF6sse = 1", "; the file is no text in UTF-8" },
+  { "local gr\xF6sse = 1", "; the file is not valid UTF-8" },
   { "\xFF\xFEl\0o\0", "; the file is UTF-16: save it as UTF-8" },
   { "local x = 1 1", "" },
   { "local s = 'a' 'b'", "" },

@@ -197,7 +197,7 @@ describe("an iterable data set with num_workers", function()
       local pid = io.open("/proc/self/stat"):read("n")
       return function() return { i = pid } end
     end, options { num_workers = 2 })
-    has("gives 2 workers different samples: if each is to read a share of its own, it must call "
+    has("returns different samples in 2 workers: if each is to read its own share, it must call "
       .. "lt.data.get_worker_info", error_of(function()
       for _ in loader:batches() do end
     end))

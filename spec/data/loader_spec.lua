@@ -488,7 +488,7 @@ describe("lt.DataModule:save_hyperparameters", function()
     assert.equal(3, Data:load_from_checkpoint(path, { size = 3 }).hparams.size)
     assert.matches("load_from_checkpoint: call it on the class: Data:load_from_checkpoint%(file%)",
       error_of(again.load_from_checkpoint, again, path))
-    assert.matches("call it with a colon, Data:load_from_checkpoint%(file%): got '.*' in place",
+    assert.matches("call it with a colon, Data:load_from_checkpoint%(file%): got '.*' instead",
       error_of(Data.load_from_checkpoint, path))
     os.remove(path)
     local none, why = Data:load_from_checkpoint(path)

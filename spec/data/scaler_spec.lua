@@ -67,7 +67,7 @@ describe("data.OrdinalEncoder", function()
     local encoder = lt.data.OrdinalEncoder({ "kind" }, { unknown = "error" }):fit(trees)
     assert.same({ { -1 } }, encoder { kind = { "" } }:tolist())
     has(error_of(function() encoder { kind = { "oak", "elm" } } end),
-      "OrdinalEncoder: 'elm' is no category of column 'kind' in row 2")
+      "OrdinalEncoder: 'elm' is not a category of column 'kind' in row 2")
   end)
 
   it("is saved with the model, however many categories there are", function()

@@ -279,7 +279,7 @@ describe("an error in a worker", function()
         for _ in lt.data.DataLoader(S(), {num_workers = 1}):batches() do end
       end)]] }
     assert.equal(1, status)
-    has("all_reduce: a worker of a DataLoader is no rank", err)
+    has("all_reduce: a worker of a DataLoader is not a rank", err)
   end)
 end)
 

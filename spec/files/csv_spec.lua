@@ -132,9 +132,10 @@ describe("lt.csv.read", function()
     check('a\n"x\ny\n', "csv.read: FILE:2: a quote in this row is never closed")
     check('a\n"x\ny"z\n', "csv.read: FILE:3: text follows the quote that ends a field")
     check("a,a\n", "csv.read: FILE: two columns are called 'a'")
-    check('a,b\n"x\n",1\nz,q\n', "csv.read: FILE:4: column 2 (b) holds 'q', which is no number",
+    check('a,b\n"x\n",1\nz,q\n', "csv.read: FILE:4: column 2 (b) contains 'q', which is not a "
+      .. "number",
       { types = { b = "number" } })
-    check("a\n1.5\n", "csv.read: FILE:2: column 1 (a) holds '1.5', which is no whole number",
+    check("a\n1.5\n", "csv.read: FILE:2: column 1 (a) contains '1.5', which is not an integer",
       { types = { a = "integer" } })
     assert.matches("No such file", select(2, lt.csv.read "/absent/file.csv"))
   end)

@@ -46,7 +46,7 @@ describe("lt.json", function()
     assert.is_nil(none)
     assert.matches("^json.read: .*: ", why)
     write "null\n"
-    assert.matches(":1: null is no record", error_of(lt.json.lines(path)))
+    assert.matches(":1: null is not a record", error_of(lt.json.lines(path)))
     assert.matches("No such file", select(2, lt.json.read "/absent/x.json"))
     assert.matches("json.lines: .*No such file", error_of(lt.json.lines, "/absent/x.jsonl"))
     assert.is_nil(lt.json.write("/absent/x.json", 1))

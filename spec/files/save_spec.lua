@@ -406,7 +406,7 @@ describe("map_location of lt.load", function()
       error_of(function() devices "cud" end))
     assert.matches("load: map_location must be a string, an integer, a table or a function: got "
       .. "true", error_of(function() devices(true) end))
-    assert.matches("load: map_location gives a device: got true for a tensor of fake:1",
+    assert.matches("load: map_location must be a device: got true for a tensor of fake:1",
       error_of(function() devices { ["fake:1"] = true } end))
     assert.matches("load: unknown option 'map'",
       error_of(function() lt.load(path, { map = "cpu" }) end))

@@ -186,30 +186,31 @@ describe("lt.load of a file of torch.save", function()
 
   it("does not leave out an object that holds tensors", function()
     local field = "}(" .. text "w" .. tensor() .. "u"
-    assert.matches("holds some.Thing: only tensors", refusal(archive("](csome\nThing\n)\x81"
+    assert.matches("contains some.Thing: only tensors", refusal(archive("](csome\nThing\n)\x81"
       .. field .. "be")))
-    assert.matches("holds some.Thing: only tensors", refusal(archive("](csome\nThing\n("
+    assert.matches("contains some.Thing: only tensors", refusal(archive("](csome\nThing\n("
       .. tensor() .. "tRe")))
-    assert.matches("holds tensors in fields of a dict: only", refusal(archive("}" .. field .. "b")))
+    assert.matches("contains tensors in fields of a dict: only",
+      refusal(archive("}" .. field .. "b")))
   end)
 
   it("refuses what is neither tensor nor plain value by its name", function()
     local function why(name) return select(2, lt.load(recorded(name))) end
-    assert.equal("load: spec/files/model.pt: holds __main__.Model: only tensors, numbers, strings, "
+    assert.equal("load: spec/files/model.pt: contains __main__.Model: only tensors, numbers, strings, "
       .. "lists and dicts are read; save model.state_dict()", why "model")
-    assert.matches("holds torch.float8_e4m3fn, a dtype that ltrain does not have", why "float8")
-    assert.matches("holds torch.ComplexFloatStorage, a dtype that", why "complex")
-    assert.matches("holds os.system: only", refusal(archive "cos\nsystem\n(X\2\0\0\0lstR"))
+    assert.matches("contains torch.float8_e4m3fn, a dtype that ltrain does not have", why "float8")
+    assert.matches("contains torch.ComplexFloatStorage, a dtype that", why "complex")
+    assert.matches("contains os.system: only", refusal(archive "cos\nsystem\n(X\2\0\0\0lstR"))
     assert.matches("holds builtins.eval: only",
       refusal(archive "\x8c\x08builtins\x8c\4eval\x93\x8c\0\x85R"))
-    assert.matches("holds torch.storage._load_from_bytes: only",
+    assert.matches("contains torch.storage._load_from_bytes: only",
       refusal(archive "ctorch.storage\n_load_from_bytes\n(tR"))
     assert.matches("instruction 111, which is not read", refusal(
       archive "(ccollections\nOrderedDict\no"))
-    assert.matches("holds None", refusal(archive "N"))
+    assert.matches("contains None", refusal(archive "N"))
     assert.matches("holds collections.OrderedDict: only", refusal(archive
       "ccollections\nOrderedDict\n"))
-    assert.matches("holds an integer of more than 64 bits", refusal(archive
+    assert.matches("contains an integer of more than 64 bits", refusal(archive
       ("\x8a\9" .. ("\1"):rep(9))))
     assert.matches("a key that is neither a string nor a number", refusal(archive "})K\1s"))
   end)
@@ -223,7 +224,7 @@ describe("lt.load of a file of torch.save", function()
 
   it("refuses what it cannot read of another kind of zip file", function()
     assert.matches("none of torch.save: it has no data.pkl", refusal(zip { { "x.txt", "x" } }))
-    assert.matches("holds arrays of NumPy: lt.numpy.load reads it",
+    assert.matches("contains NumPy arrays: lt.numpy.load reads it",
       refusal(zip { { "x.npy", "x" } }))
     assert.matches("is TorchScript: torch.save its state_dict", refusal(archive("}",
       { { "x/constants.pkl", "" } })))
@@ -263,8 +264,8 @@ describe("a hostile file of torch.save", function()
   end)
 
   it("cannot contain itself, nor nest without end, nor be larger than its pickle", function()
-    assert.matches("holds a list that contains itself", refusal(archive "]q\0h\0a"))
-    assert.matches("holds a dict that contains itself", refusal(archive
+    assert.matches("contains a list that contains itself", refusal(archive "]q\0h\0a"))
+    assert.matches("contains a dict that contains itself", refusal(archive
       ("}q\0" .. text "a" .. "]h\0as")))
     assert.matches("nested deeper than 128 levels", refusal(archive(("]"):rep(200)
       .. ("a"):rep(199))))

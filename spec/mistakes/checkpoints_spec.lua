@@ -9,7 +9,7 @@ lt.Trainer(quiet()):fit(Net(), loader(), {ckpt_path = "none.ckpt"}) --!]],
   { "load_from_checkpoint with a dot", [[
 local net = Net.load_from_checkpoint("last.ckpt") --!]],
     "load_from_checkpoint: call it with a colon, Net:load_from_checkpoint(file): got "
-    .. "'last.ckpt' in place of the class" },
+    .. "'last.ckpt' instead of the class" },
   { "save_checkpoint before fit", [[
 lt.Trainer(quiet()):save_checkpoint("/tmp/d/b.ckpt") --!]],
     "save_checkpoint: no module is attached: fit first" },

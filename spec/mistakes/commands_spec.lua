@@ -77,7 +77,8 @@ local ROWS <const> = {
   { "an option with one dash", "run model.lua -max_epochs 3", 2,
     "run: unknown option -max_epochs; did you mean --max_epochs?" },
   { "a checkpoint as the script", "run bytes", 1,
-    "bytes:1: unexpected symbol near '<\\200>'; the file is no text: a script in Lua is needed" },
+    "bytes:1: unexpected symbol near '<\\200>'; the file is not a text file: a Lua script is "
+    .. "expected" },
   { "an empty checkpoint", "inspect empty.ckpt", 1, "inspect: empty.ckpt is empty" },
   { "an argument of a command that takes none", "doctor quickly", 2,
     "doctor: unexpected 'quickly'" },

@@ -260,7 +260,7 @@ nn.Linear(2, 3):load_state_dict("model.ckpt") --!]],
     "load_state_dict: the state must be a table: got 'model.ckpt'" },
   { "parameters with a dot", [[
 local p = nn.Linear(2, 3).parameters() --!]],
-    "parameters: call it with a colon, module:parameters(...): got nil in place of the Module" },
+    "parameters: call it with a colon, module:parameters(...): got nil instead of the Module" },
   { "a module as integers", [[
 local p = nn.Linear(2, 3):to("i64") --!]],
     "to: a module goes to a device or to a floating dtype: got 'i64'" },

@@ -42,7 +42,7 @@ local o = lt.optim.Adamw(nn.Linear(2, 2):parameters()) --!]],
 local net = nn.Linear(2, 2)
 local o = lt.optim.SGD(net:parameters(), {lr = 0.1})
 o.step() --!]],
-    "step: call it with a colon, optimizer:step(...): got nil in place of the Optimizer" },
+    "step: call it with a colon, optimizer:step(...): got nil instead of the Optimizer" },
   { "a parameter twice", [[
 local net = nn.Linear(2, 2)
 local o = lt.optim.SGD({net.weight, net.weight}, {lr = 0.1}) --!]],
@@ -77,7 +77,7 @@ local s = lt.optim.lr_scheduler.StepLR(o, 10) --!]],
   { "monitor among the options of a plateau", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})
 local s = lt.optim.ReduceLROnPlateau(o, {monitor = "val_loss"}) --!]],
-    "optim.ReduceLROnPlateau: unknown option 'monitor'; it stands beside lr_scheduler: {optimizer "
+    "optim.ReduceLROnPlateau: unknown option 'monitor'; it belongs beside lr_scheduler: {optimizer "
     .. "= o, lr_scheduler = s, monitor = 'val_loss'}" },
   { "no T_max", [[
 local o = lt.optim.SGD(nn.Linear(2, 2):parameters(), {lr = 0.1})

@@ -161,7 +161,7 @@ local y = x:view(x.shape[0], -1) --!]],
   { "a size that is nil", [[
 local x = lt.ones(2, 3)
 local y = x:view(6, nil) --!]],
-    "view: argument 'size' holds nil; it is view(x, size)" },
+    "view: argument 'size' contains nil; it is view(x, size)" },
   { "False of Python", [[
 local x = lt.ones(2)
 x.requires_grad = False --!]],

@@ -51,7 +51,7 @@ t:fit(Net(), loader())]],
   { "fit with a dot", [[
 local t = lt.Trainer(quiet())
 t.fit(Net(), loader()) --!]],
-    "fit: call it with a colon, trainer:fit(...): got an object of class Net in place of the "
+    "fit: call it with a colon, trainer:fit(...): got an object of class Net instead of the "
     .. "Trainer" },
   { "fit without a module", [[
 local t = lt.Trainer(quiet())
@@ -178,7 +178,7 @@ local c = lt.callbacks.EarlyStopping{monitor = "val_loss", mode = "minimum"} --!
   { "log with a dot", [[
 function Net:training_step(b) local l = self(b[1]):sum() self.log("loss", l) return l end --!
 lt.Trainer(quiet()):fit(Net(), loader())]],
-    "log: call it with a colon, self:log(...): got 'loss' in place of the module" },
+    "log: call it with a colon, self:log(...): got 'loss' instead of the module" },
   { "log of a matrix", [[
 function Net:training_step(b) local y = self(b[1]) self:log("y", y) return y:sum() end --!
 lt.Trainer(quiet()):fit(Net(), loader())]],

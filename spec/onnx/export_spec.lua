@@ -325,7 +325,7 @@ describe("lt.onnx.export", function()
       end, nil, n)
     end)
     it("a size at which the model fails, with its message", function()
-      check("with n = 4 in place of 3 the model fails: .*spec.lua:%d+: too long", function(x)
+      check("with n = 4 instead of 3 the model fails: .*spec.lua:%d+: too long", function(x)
         if x.shape[1] ~= 3 then error "too long" end
         return x * 1
       end, nil, { dynamic_axes = { input = { "n" } } })

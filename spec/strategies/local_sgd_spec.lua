@@ -436,7 +436,7 @@ describe("a checkpoint of LocalSGD", function()
     ]])
     assert.equal(0, status, err)
     assert.equal("true\n", out)
-    assert.matches("on_exception: .*under strategies.LocalSGD each rank holds a part .*: nothing "
+    assert.matches("on_exception: .*under strategies.LocalSGD each rank has a part .*: nothing "
       .. "is saved", err)
   end)
 end)

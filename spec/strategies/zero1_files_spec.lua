@@ -146,7 +146,7 @@ describe("a checkpoint of ZeRO1", function()
       fit("zero1", 2, {callbacks = {watch}})
     ]])
     assert.equal(1, status)
-    assert.matches("request_checkpoint: under strategies.ZeRO1 each rank holds a part of the "
+    assert.matches("request_checkpoint: under strategies.ZeRO1 each rank has a part of the "
       .. "checkpoint: every rank must request it, with agreed = true", err)
   end)
 end)
@@ -166,7 +166,7 @@ describe("save_on_exception under ZeRO1", function()
     assert.equal(1, status)
     assert.equal("1\tas planned\ttrue", out:match "^[^\n]*")
     assert.matches("warning: save_on_exception has no effect: under strategies.ZeRO1 each rank "
-      .. "holds a part of the checkpoint, and after an error no rank can gather the others", err)
+      .. "has a part of the checkpoint, and after an error no rank can gather the others", err)
     assert.matches("on_exception: .*save_checkpoint: under strategies.ZeRO1 .*: nothing is saved",
       err)
   end)

@@ -75,10 +75,10 @@ describe("lt.text.write_tokens", function()
       error_of(function() lt.text.write_tokens("a.bin", gpt2, "b", { separator = "x y" }) end))
     local none, message = lt.text.read_tokens(path_of "abc")
     assert.is_nil(none)
-    assert.matches("3 bytes are no file of u16", message)
+    assert.matches("3 bytes are not a file of u16", message)
     none, message = lt.text.read_tokens(path_of "")
     assert.is_nil(none)
-    assert.matches("0 bytes are no file of u16", message)
+    assert.matches("0 bytes are not a file of u16", message)
     assert.matches("No such file", select(2, lt.text.read_tokens "absent.bin"))
   end)
 
@@ -121,7 +121,7 @@ describe("lt.text.token_blocks", function()
   end)
 
   it("refuses fewer ids than a block and one", function()
-    assert.matches("4 ids are no block of 4 and the one after it",
+    assert.matches("4 ids are fewer than a block of 4 and its next token",
       error_of(function() lt.text.token_blocks(lt.arange(4), 4) end))
   end)
 end)

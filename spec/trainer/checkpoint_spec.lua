@@ -348,12 +348,12 @@ describe("a checkpoint", function()
     local ok, text = pcall(function() return (Wide:load_from_checkpoint(path)) end)
     assert.is_false(ok)
     assert.matches("^spec/trainer/checkpoint_spec.lua:%d+: load_state_dict: the tensors do not fit "
-      .. "Wide %(read from .*%.ckpt%)\n.*\n  load_from_checkpoint: '[^\n]*' holds no "
+      .. "Wide %(read from .*%.ckpt%)\n.*\n  load_from_checkpoint: '[^\n]*' contains no "
       .. "hyper%-parameters: call "
       .. "self:save_hyperparameters%(o%) in init, or give them: ", text)
     assert.equal(2, Wide:load_from_checkpoint(path, { width = 2 }).layer.weight.shape[1])
     for wanted, args in pairs {
-      ["call it with a colon, Net:load_from_checkpoint%(file%): got '.*' in place"] = { path },
+      ["call it with a colon, Net:load_from_checkpoint%(file%): got '.*' instead"] = { path },
       ["file must be a string: got nil"] = { Wide },
       ["overrides must be a table of options for init: got 3"] = { Wide, path, 3 },
     } do

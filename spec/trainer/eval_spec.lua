@@ -136,7 +136,7 @@ describe("several loaders", function()
     local net = tiny.Line()
     function net:validation_step(x) self:log("mean", x:mean(), { add_dataloader_idx = false }) end
     assert.matches("eval_spec.lua:%d+: log: 'mean' is logged for loaders 1 and 2 under one name: "
-      .. "with add_dataloader_idx = false each needs a name of its own$", tiny.error_of(
+      .. "with add_dataloader_idx = false each needs a different name$", tiny.error_of(
       tiny.trainer().validate, tiny.trainer(), net, { val = both(4.0, 5.0) }))
     function net:validation_step(x, _, index)
       self:log("mean" .. index, x:mean(), { add_dataloader_idx = false })

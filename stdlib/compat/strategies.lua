@@ -1,6 +1,6 @@
 -- stdlib/compat/strategies.lua: Lightning's names of strategies that do not exist here, and
 -- what to write instead of each.
-local WHOLE <const> = "each rank holds the whole module here: write 'ddp', or 'zero1', which "
+local WHOLE <const> = "each rank has the whole module here: write 'ddp', or 'zero1', which "
   .. "shards the state of optimizers"
 local ZERO1 <const> = "write 'zero1', which shards the state of optimizers"
 

@@ -116,7 +116,7 @@ function cuda.memory_summary(device)
     ("  tensors      %12s, at most %s"):format(mib(m.live_bytes), mib(m.peak_bytes)),
     ("  kept         %12s for the next ones"):format(mib(m.cached_bytes)),
     ("  of the GPU   %12s free of %s"):format(mib(free), mib(total)),
-    ("  allocations  %12d asked of the GPU"):format(m.system_calls),
+    ("  allocations  %12d requested from the GPU"):format(m.system_calls),
   }, "\n") .. runtime.largest_tensors(name)
 end
 

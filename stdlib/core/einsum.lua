@@ -163,7 +163,7 @@ local function parse(equation, tensors)
   for k, label in ipairs(out) do
     if not count[label] then blame("'%s' is in no operand of '%s'", label, equation) end
     if place_of({table.unpack(out, k + 1)}, label) then
-      blame("'%s' stands twice in the result of '%s'", label, equation)
+      blame("'%s' occurs twice in the result of '%s'", label, equation)
     end
   end
   return lists, out

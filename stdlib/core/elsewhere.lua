@@ -100,7 +100,7 @@ elsewhere.globals = {
 elsewhere.notes = {
   device = "a module goes there by :to(device), a Trainer by its accelerator",
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
-  monitor = "it stands beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
+  monitor = "it belongs beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
     .. "'val_loss'}",
   with_kwargs = "a table of options is one of the arguments",
   mark_dirty = "forward returns a new tensor: what it writes in place has no derivative",

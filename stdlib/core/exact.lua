@@ -30,7 +30,7 @@ local function check(name, value, owner, first, second)
   end
   if value ~= nil then refuse(name == "forward" and owner or name, value, name == "forward") end
   if owner then
-    errors.blame("%s: call it with a colon, %s:%s(...): got nil in place of the %s", name,
+    errors.blame("%s: call it with a colon, %s:%s(...): got nil instead of the %s", name,
       owner:lower(), name, owner)
   end
 end

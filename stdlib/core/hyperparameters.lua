@@ -82,7 +82,7 @@ function hyperparameters.check_load(self, is_class, example, file, overrides)
   if own then
     errors.blame("%s: call it on the class: %s:%s(file)", where, own.__name, where)
   elseif not is_class then
-    errors.blame("%s: call it with a colon, %s:%s(file): got %s in place of the class", where,
+    errors.blame("%s: call it with a colon, %s:%s(file): got %s instead of the class", where,
       example, where, errors.show(self))
   end
   config.argument(file, "string", where, "file")

@@ -7,7 +7,7 @@
 local names = {}
 
 local TPU <const> = { "there are no TPUs here" }
-local WHOLE <const> = { "each rank holds the whole module here: strategy = 'ddp', or 'zero1', "
+local WHOLE <const> = { "each rank has the whole module here: strategy = 'ddp', or 'zero1', "
   .. "which shards the state of optimizers" }
 local NO_GRAPH <const> = { "modules run as Lua, which is not exported: net:to_onnx(path, x) writes "
   .. "an ONNX file" }
@@ -129,7 +129,7 @@ names.members = {
     xpu = { "there are no XPUs here" },
     register_backward_hook = "net:register_full_backward_hook(fn)",
     remove_ignored_hparams = "self:save_hyperparameters(o, {ignore = {'name'}})",
-    share_memory = { "a rank has a module of its own, which its strategy keeps equal" },
+    share_memory = { "each rank has its own module, which its strategy keeps equal" },
     to_empty = { "a module's tensors have memory from the start" },
     to_torchscript = NO_GRAPH, to_tensorrt = NO_GRAPH, ipython_display = "print(net)",
     summarize = "the callback ModelSummary, or print(net)",

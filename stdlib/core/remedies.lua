@@ -226,7 +226,7 @@ end
 
 local function of_text(operation)
   return operation == "add" and "; texts are joined by a .. b"
-    or "; the number that a text holds is tonumber(text)"
+    or "; the number in a string is tonumber(text)"
 end
 
 local function of_shape() return "; shape is a table of sizes: x.shape[1], or x:size(1)" end

@@ -38,10 +38,12 @@ local LOOKS_LIKE <const> = { [0x201C] = '"', [0x201D] = '"', [0x2018] = "'", [0x
 -- Of a byte that begins nothing in Lua: the character that it is of.
 local function of_byte(byte, line)
   if byte == 254 or byte == 255 then return "; the file is UTF-16: save it as UTF-8" end
-  if line:find "[\0-\8\14-\31]" then return "; the file is no text: a script in Lua is needed" end
+  if line:find "[\0-\8\14-\31]" then
+    return "; the file is not a text file: a Lua script is expected"
+  end
   local char = byte > 127 and line:match("()" .. string.char(byte))
   char = char and line:match("^" .. utf8.charpattern, char)
-  if not char or not utf8.len(char) then return "; the file is no text in UTF-8" end
+  if not char or not utf8.len(char) then return "; the file is not valid UTF-8" end
   local code = utf8.codepoint(char)
   local same = LOOKS_LIKE[code]
   return ("; it is the character U+%04X (%s): %s"):format(code, char, same and "write " .. same

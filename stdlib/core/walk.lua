@@ -142,7 +142,7 @@ local function look_into(found, holder, key)
   for _, inner in ipairs(sorted(names)) do look(found, holder, inner) end
   for _, inner in ipairs(others) do look(found, holder, inner) end
   if found.count > before and is_mixed(holder) then
-    errors.blame("%s holds modules or parameters under both positions and names: use one kind",
+    errors.blame("%s has modules or parameters under both positions and names: use one kind",
       path_of(found))
   end
   if found.count > before and walk.hole(holder) then walk.refuse_hole(holder, path_of(found)) end

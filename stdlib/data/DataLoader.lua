@@ -119,7 +119,7 @@ end
 local function check_list(list)
   for key in next, list do
     if OPTIONS[key] then
-      errors.blame("DataLoader: %s stands among the samples: options are a table of their own: "
+      errors.blame("DataLoader: %s is among the samples: options are a separate table: "
         .. "DataLoader(dataset, {%s = ...})", key, key)
     end
   end

@@ -113,7 +113,7 @@ function Categories:ids(t)
     for row, text in ipairs(texts_of(self, t, name, who)) do
       local id = places[text]
       if not id and text ~= "" and self.unknown == "error" then
-        errors.blame("%s: %s is no category of column %s in row %d", who, errors.show(text),
+        errors.blame("%s: %s is not a category of column %s in row %d", who, errors.show(text),
           errors.show(name), row)
       end
       ids[row] = id or -1

@@ -36,7 +36,7 @@ end
 -- Under mpirun or srun the ranks are there: each runs fn, and all return rank 0's results.
 local function joined(n, fn, world, timeout)
   if n ~= world.ranks then
-    errors.blame("%s: asked for %d ranks in a world of %d%s", WHO, n, world.ranks,
+    errors.blame("%s: requested %d ranks in a world of %d%s", WHO, n, world.ranks,
       world.stays and ", which stays until the script ends" or "")
   end
   local _ <close> = enter()

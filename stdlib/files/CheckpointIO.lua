@@ -71,7 +71,7 @@ end
 --- true, or nil and the reason. Not available for a class that overrides `save`.
 function CheckpointIO:link(target, path)
   if self.save ~= CheckpointIO.save then
-    return nil, "a CheckpointIO with a save of its own has no link"
+    return nil, "a CheckpointIO that overrides save cannot make links"
   end
   settle(target)
   local folder = path:match "^(.*/)[^/]*$" or ""

@@ -60,7 +60,7 @@ function json.lines(path)
       if line:find "%S" then
         local value, wrong = c.io.json_decode(line, PLAIN)
         if value == nil then
-          errors.blame("json.lines: %s:%d: %s", path, number, wrong or "null is no record")
+          errors.blame("json.lines: %s:%d: %s", path, number, wrong or "null is not a record")
         end
         return value
       end

@@ -21,7 +21,7 @@ function map_location.place(map, where)
     if to == nil then return tensor end
     if c.is_tensor(to) then return to end
     if type(to) ~= "string" and math.type(to) ~= "integer" then
-      errors.blame("%s: map_location gives a device: got %s for a tensor of %s", where,
+      errors.blame("%s: map_location must be a device: got %s for a tensor of %s", where,
         errors.show(to), device)
     end
     return tensor:to { device = to }

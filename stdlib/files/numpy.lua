@@ -66,7 +66,7 @@ local function save_all(where, path, arrays, compressed)
   local names, tensors = {}, {}
   for name, x in tree.pairs(arrays) do
     if type(name) ~= "string" or name == "" or name:find "[/\\%z]" then
-      errors.blame("%s: this is no name of an array: %s", where, errors.show(name))
+      errors.blame("%s: this is not a valid array name: %s", where, errors.show(name))
     elseif not c.is_tensor(x) then
       errors.blame("%s: %s must be a tensor, got %s", where, name, errors.show(x))
     end

@@ -66,7 +66,7 @@ function Machine:target(kind)
     if self:holds_tensors(value) then self:refuse(object.name) end
     self.kinds[value], self.counts[value], self.objects[value] = kind, 0, nil
   elseif self.kinds[value] ~= kind then
-    self:fail("is damaged: a pickle fills what is no %s", kind)
+    self:fail("is damaged: a pickle fills a value that is not a %s", kind)
   end
   self:push(value)
   return value
@@ -97,7 +97,7 @@ end
 function Machine:set(dict, key, value)
   local kind = type(key)
   if kind ~= "string" and (kind ~= "number" or key ~= key) then
-    self:fail("holds a dict with a key that is neither a string nor a number")
+    self:fail("contains a dict with a key that is neither a string nor a number")
   end
   if value == NONE then value = nil end
   dict[key] = value
@@ -113,7 +113,7 @@ end
 
 -- Ends the reading for what cannot be left out.
 function Machine:refuse(name)
-  self:fail("holds %s: only tensors, numbers, strings, lists and dicts are read; save "
+  self:fail("contains %s: only tensors, numbers, strings, lists and dicts are read; save "
     .. "model.state_dict()", errors.printable(name))
 end
 
@@ -162,7 +162,7 @@ local function settle(self, value, open, depth)
     if not CONTAINERS[self.kinds[stands]] then return stands, 0 end
     return settle(self, stands, open, depth)
   elseif open[value] == "open" then
-    self:fail("holds a %s that contains itself", kind)
+    self:fail("contains a %s that contains itself", kind)
   end
   local height = open[value] or 0
   if not open[value] and depth < MAX_DEPTH then
@@ -188,7 +188,7 @@ local function run(machine)
   local top = machine:pop()
   if machine.skims then return true end
   local value = settle(machine, top, {}, 0)
-  if value == NONE then machine:fail "holds None" end
+  if value == NONE then machine:fail "contains None" end
   if value == nil then machine:refuse((machine.objects[top] or top).name) end
   return value
 end

@@ -18,7 +18,7 @@ end
 
 local function find(self, module, name)
   if type(module) ~= "string" or type(name) ~= "string" then
-    self:fail "is damaged: a name of a pickle is no string"
+    self:fail "is damaged: a name of a pickle is not a string"
   end
   local full = ("%s.%s"):format(module:gsub("^__builtin__$", "builtins"), name)
   local token = self.find(self, full)
@@ -41,7 +41,7 @@ local function recall(self, index)
 end
 
 local function integer(self, n)
-  if n > 8 then self:fail "holds an integer of more than 64 bits" end
+  if n > 8 then self:fail "contains an integer of more than 64 bits" end
   self:push(n == 0 and 0 or (string.unpack("<i" .. n, self:bytes(n))))
 end
 
@@ -170,7 +170,7 @@ op("b", function(self) -- the state of an object; that of a dict is what Python 
     object.parts[#object.parts + 1] = state
     if object.build then object.build(self, object, state) end
   elseif kind ~= "dict" and kind ~= "tensor" and kind ~= "list" then
-    self:fail "is damaged: a pickle fills what is no object"
+    self:fail "is damaged: a pickle sets the state of a value that is not an object"
   elseif self:holds_tensors(state) then
     self:refuse(("tensors in fields of a %s"):format(kind))
   end

@@ -22,7 +22,7 @@ function torch_file.is(path)
   local head, message = c.io.read_head(path, torch_legacy.HEAD)
   if not head then return nil, message end
   if head:sub(1, 6) == "\x93NUMPY" then
-    return nil, ("load: %s: is an array of NumPy: lt.numpy.load reads it"):format(path)
+    return nil, ("load: %s: is a NumPy array: lt.numpy.load reads it"):format(path)
   end
   if torch_legacy.second(head) then return true end
   return head:sub(1, 4) == "PK\3\4" and head:sub(9, 9) ~= "{" -- else a header of 67 MB
@@ -58,7 +58,7 @@ local function prefix_of(zip)
   for _, name in ipairs(zip:names()) do
     local folder, leaf = name:match "^([^/]*)/([^/]*)$"
     if leaf == "constants.pkl" then return nil, "is TorchScript: torch.save its state_dict()" end
-    if name:find "%.npy$" then return nil, "holds arrays of NumPy: lt.numpy.load reads it" end
+    if name:find "%.npy$" then return nil, "contains NumPy arrays: lt.numpy.load reads it" end
     if leaf == "data.pkl" then
       if prefix then return nil, "is damaged: it has two data.pkl" end
       prefix = folder

@@ -61,7 +61,7 @@ local function note_size(machine, id)
     or count < 0 or count > MAX_ELEMENTS then
     machine:fail "is damaged: a storage has no name"
   elseif id[6] ~= nil then
-    machine:fail "holds views of storages, as PyTorch wrote before 0.4: save it again there"
+    machine:fail "contains views of storages, as PyTorch wrote before 0.4: save it again there"
   end
   torch_names.check_dtype(machine, class)
   machine.sizes[key] = { count = count, item = class.dtype and dtypes[class.dtype].size or 1 }

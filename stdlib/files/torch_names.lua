@@ -18,7 +18,9 @@ local function damaged(machine, what) machine:fail("is damaged: a tensor %s", wh
 local function integers(machine, tuple)
   local count = machine.counts[tuple]
   if machine.kinds[tuple] ~= "tuple" then damaged(machine, "has no shape") end
-  if count > MAX_DIMS then machine:fail("holds a tensor of more than %d dimensions", MAX_DIMS) end
+  if count > MAX_DIMS then
+    machine:fail("contains a tensor of more than %d dimensions", MAX_DIMS)
+  end
   for i = 1, count do
     if math.type(tuple[i]) ~= "integer" then damaged(machine, "has no shape") end
   end
@@ -29,7 +31,7 @@ end
 local function flat(machine, storage, dtype)
   if storage.flat then
     if storage.flat.dtype == dtype then return storage.flat end
-    machine:fail("holds tensors of two dtypes that share memory: %s and %s", storage.flat.dtype,
+    machine:fail("contains tensors of two dtypes that share memory: %s and %s", storage.flat.dtype,
       dtype)
   elseif storage.bytes % dtypes[dtype].size ~= 0 then
     damaged(machine, "ends within an element")
@@ -43,7 +45,7 @@ end
 --- Ends the reading where a name stands for a dtype that ltrain does not have.
 function torch_names.check_dtype(machine, token)
   if token.is_other then
-    machine:fail("holds %s, a dtype that ltrain does not have", errors.printable(token.name))
+    machine:fail("contains %s, a dtype that ltrain does not have", errors.printable(token.name))
   end
 end
 
@@ -52,7 +54,7 @@ local function tensor_of(machine, args, dtype, metadata)
   if machine.kinds[storage] ~= "storage" or math.type(offset) ~= "integer" then
     damaged(machine, "has no storage")
   elseif metadata ~= nil then
-    machine:fail "holds a tensor that is conjugated or negated: save tensor.resolve_conj()"
+    machine:fail "contains a tensor that is conjugated or negated: save tensor.resolve_conj()"
   end
   dtype = dtype or storage.dtype
   if not dtype then damaged(machine, "has no dtype") end

@@ -67,7 +67,7 @@ function products.multi_dot(tensors)
   local sizes = {}
   for k, x in ipairs(list) do
     if x.ndim ~= 2 then
-      errors.blame("%s: tensor %d is no matrix: %s", where, k, errors.show_shape(x))
+      errors.blame("%s: tensor %d is not a matrix: %s", where, k, errors.show_shape(x))
     end
     if sizes[k] and sizes[k] ~= x.shape[1] then
       errors.blame("%s: tensors %d and %d do not fit: %s x %s", where, k - 1, k,

@@ -1,5 +1,4 @@
---- stdlib/metrics/CalibrationError.lua: how far the confidence of predictions is from order of the
---- difference
+--- stdlib/metrics/CalibrationError.lua: how far the confidence of predictions is from how often
 -- they are right.
 --
 -- Predictions are counted in bins of equal width of their confidence: the probability of label 1,

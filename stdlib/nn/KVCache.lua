@@ -36,7 +36,7 @@ function KVCache:append(k, v)
     self.k, self.v = room(k, self.max_length), room(v, self.max_length)
   end
   if k.shape[1] ~= self.k.shape[1] then
-    errors.blame("nn.KVCache: it holds a batch of %d, got one of %d; reset() empties it",
+    errors.blame("nn.KVCache: the cache has a batch of %d, got one of %d; reset() clears it",
       self.k.shape[1], k.shape[1])
   end
   self.k:narrow(3, from + 1, count):copy_(k)

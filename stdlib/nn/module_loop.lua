@@ -16,7 +16,7 @@ local module_loop = {}
 -- The trainer, or an error that says what was called without one.
 local function trainer_of(module, what)
   if not walk.is_module(module) then
-    errors.blame("%s: call it with a colon, self:%s(...): got %s in place of the module", what,
+    errors.blame("%s: call it with a colon, self:%s(...): got %s instead of the module", what,
       what, errors.show(module))
   end
   local trainer = rawget(module, "trainer")

@@ -316,7 +316,7 @@ function module_state.load_from_checkpoint(self, file, overrides)
   local ok, module = pcall(from_checkpoint, self, checkpoint, hparams, device, strict)
   if ok then return module end
   if type(module) ~= "string" then error(module, 0) end
-  error(("%s\n  load_from_checkpoint: %s holds no hyper-parameters: call "
+  error(("%s\n  load_from_checkpoint: %s contains no hyper-parameters: call "
     .. "self:save_hyperparameters(o) in init, or give them: load_from_checkpoint(file, {name = "
     .. "value})"):format(module, errors.show(file)), 0)
 end

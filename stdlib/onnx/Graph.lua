@@ -57,7 +57,9 @@ end
 
 -- A tensor of the file.
 local function store(self, wish, x)
-  if not proto.DTYPES[x.dtype] then errors.blame("onnx.export: no file holds %s", x.dtype) end
+  if not proto.DTYPES[x.dtype] then
+    errors.blame("onnx.export: ONNX files cannot store %s", x.dtype)
+  end
   local name <const> = self:fresh(wish)
   self.stored[name] = x:detach()
   return name

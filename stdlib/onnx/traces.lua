@@ -101,7 +101,7 @@ local function run_like(first, model, inputs, axes, name, size)
   sizes[name] = size
   local ok <const>, other = pcall(run, model, inputs_of(inputs, axes, sizes), sizes)
   if not ok then
-    return nil, ("with %s = %d in place of %d the model fails: %s"):format(name, size,
+    return nil, ("with %s = %d instead of %d the model fails: %s"):format(name, size,
       first.sizes[name], other)
   end
   local fork <const> = fork_of(first, other)

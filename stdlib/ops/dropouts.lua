@@ -19,8 +19,7 @@ local P <const> = config.signature {
 local GUMBEL <const> = config.signature {
   { "tau", type = "number", default = 1, above = 0, doc = "the temperature" },
   { "hard", type = "boolean", default = false,
-    doc = "return return one-hot vectors, with the gradient of the soft ones (straight-through) "
-      .. "(straight-through)" },
+    doc = "return one-hot vectors, with the gradient of the soft ones (straight-through)" },
   { "eps", type = "number", doc = "no effect, as in PyTorch" },
   { "dim", type = "integer", default = -1 },
 }

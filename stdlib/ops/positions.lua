@@ -12,8 +12,7 @@ local operation <const> = c.runtime.operation
 local positions = {}
 
 local STATIC <const> = config.signature {
-  { "size", type = "integer", required = true, min = 0, doc = "number of number of rows of the "
-    .. "result" },
+  { "size", type = "integer", required = true, min = 0, doc = "number of rows of the result" },
   { "fill_value", type = "integer", default = -1, doc = "value of padding rows" },
 }
 local SELECT <const> = config.signature {

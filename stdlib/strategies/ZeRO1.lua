@@ -70,7 +70,7 @@ end
 local function guard(self, optimizer)
   local name = "optim." .. class.of(optimizer).__name
   rawset(optimizer, "state_dict", function()
-    errors.blame("%s: state_dict: under strategies.ZeRO1 each rank holds a part of it: "
+    errors.blame("%s: state_dict: under strategies.ZeRO1 each rank has a part of it: "
       .. "trainer.strategy:optimizer_state(optimizer), called on all ranks, returns it on rank 0",
       name)
   end)

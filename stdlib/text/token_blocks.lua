@@ -18,7 +18,7 @@ return function(ids, block_size)
   end
   local n <const> = (ids.shape[1] - 1) // block_size
   if n < 1 then
-    errors.blame("%s: %d ids are no block of %d and the one after it", where, ids.shape[1],
+    errors.blame("%s: %d ids are fewer than a block of %d and its next token", where, ids.shape[1],
       block_size)
   end
   local function blocks(from)

@@ -90,7 +90,7 @@ end
 
 local function check_self(self, fn)
   if not class.is_a(self, Trainer) then
-    errors.blame("%s: call it with a colon, trainer:%s(...): got %s in place of the Trainer", fn,
+    errors.blame("%s: call it with a colon, trainer:%s(...): got %s instead of the Trainer", fn,
       fn, errors.show(self))
   end
 end

@@ -19,7 +19,7 @@ Transform.extend = class.extend
 --- Returns what C runs: a list of {name, values..., fill =, steps =} (runtime/image/steps.def);
 --- nil where a function of Lua is among it.
 function Transform:_steps()
-  errors.blame("transforms.%s: this is no transform: use one of those below it, or a function",
+  errors.blame("transforms.%s is a base class: use one of its subclasses, or a function",
     getmetatable(self).__name)
 end
 

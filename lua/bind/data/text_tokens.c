@@ -36,7 +36,7 @@ static int write_tokens(lua_State *L) {
 static lt_tensor *map_tokens(lt_ctx *c, const char *path, int fd, int64_t size, lt_dtype dtype) {
   int64_t item = (int64_t)lt_dtype_size(dtype), n = size / item;
   if (size % item != 0 || n == 0) {
-    lt_fail(c, LT_EIO, "text.read_tokens: %s: %lld bytes are no file of %s", path,
+    lt_fail(c, LT_EIO, "text.read_tokens: %s: %lld bytes are not a file of %s", path,
             (long long)size, lt_dtype_name(dtype));
     return NULL;
   }

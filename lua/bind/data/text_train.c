@@ -53,7 +53,7 @@ static int add(lua_State *L) {
   return 0;
 }
 
-/* trainer:words() -> words, order of the difference each occurs; in the order in which they first came */
+/* trainer:words() -> words, how often each occurs; in the order in which they first came */
 static int words(lua_State *L) {
   held_trainer *h = check(L);
   const lt_words *w = &h->t->words;

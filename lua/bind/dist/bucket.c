@@ -79,7 +79,7 @@ static int pack(lua_State *L) {
   int64_t count = 0;
   for (lua_Integer k = 0; k < n; k++) count += parts[k]->numel;
   if (flat->ndim != 1 || flat->numel != count)
-    lt_raise(L, b, LT_ESHAPE, "pack: needs room for %lld elements in a row: got %s",
+    lt_raise(L, b, LT_ESHAPE, "pack: needs %lld contiguous elements: got %s",
              (long long)count, LT_TENSOR_STR(flat));
   lt_ctx *c = b->c;
   lt_modes modes = c->modes;

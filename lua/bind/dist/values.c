@@ -386,7 +386,7 @@ static void read_value(reader *r, int depth) {
     case TAG_TABLE: read_table(r, depth); break;
     case TAG_TENSOR: read_tensor(r); break;
     case TAG_TENSOR_APART: read_apart(r); break;
-    default: damaged(r, "it holds an unknown tag");
+    default: damaged(r, "it contains an unknown tag");
   }
 }
 

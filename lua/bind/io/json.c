@@ -234,7 +234,7 @@ static void push_string(lua_State *L, lt_bind *b, const char *text, size_t n, bo
     luaL_Buffer buffer;
     int64_t length = lt_json_bytes(text + 1, n - 1, luaL_buffinitsize(L, &buffer, n));
     luaL_pushresultsize(&buffer, length > 0 ? (size_t)length : 0);
-    if (length < 0) lt_raise(L, b, LT_EIO, "json: a string of bytes holds characters above U+00FF");
+    if (length < 0) lt_raise(L, b, LT_EIO, "json: a byte string has characters above U+00FF");
   }
 }
 

@@ -30,7 +30,7 @@ static const char *check_name(lua_State *L, lt_bind *b, int index, const char *w
   if (lua_type(L, index) != LUA_TSTRING)
     lt_raise(L, b, LT_EARG, "%s: names must be strings, got %s", who, lt_shown(L, index));
   const char *name = lua_tolstring(L, index, &n);
-  if (strlen(name) != n) lt_raise(L, b, LT_EARG, "%s: the name '%s' holds a zero byte", who, name);
+  if (strlen(name) != n) lt_raise(L, b, LT_EARG, "%s: the name '%s' has a zero byte", who, name);
   return name;
 }
 

@@ -226,7 +226,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
 static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
-      lt_raise(L, b, LT_EARG, "%s: the table of options holds a value without a name", r->who);
+      lt_raise(L, b, LT_EARG, "%s: the table of options contains a value without a name", r->who);
     const char *name = lua_tostring(L, -2);
     const lt_arg *a = find_row(r, name);
     if (a == NULL && r->with_requires_grad && strcmp(name, "requires_grad") == 0) {
@@ -308,7 +308,7 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     if (row >= r->n_rows) {
       if (!lua_isnil(L, index)) too_many(L, b, r, index);
       if (r->n_rows == 1 && takes_list(r->rows[0].type) && !r->with_requires_grad)
-        lt_raise(L, b, LT_EARG, "%s: argument '%s' holds nil%s", r->who, r->rows[0].name,
+        lt_raise(L, b, LT_EARG, "%s: argument '%s' contains nil%s", r->who, r->rows[0].name,
                  usage(L, r));
       index++;
     } else if (lua_isnil(L, index)) {

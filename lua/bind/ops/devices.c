@@ -220,7 +220,7 @@ static int fake_counts(lua_State *L) {
   return 1;
 }
 
-/* runtime.watched_waits() -> order of the difference one of several ranks has waited for its device */
+/* runtime.watched_waits() -> how often one of several ranks has waited for its device */
 static int watched_waits(lua_State *L) {
   lua_pushinteger(L, lt_wait_count(lt_enter(L)->c));
   return 1;

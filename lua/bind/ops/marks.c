@@ -96,7 +96,7 @@ static int identity(lua_State *L) {
   return 2;
 }
 
-/* runtime.version(x) -> order of the difference its memory was written in place */
+/* runtime.version(x) -> how often its memory was written in place */
 static int version(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_pushinteger(L, (lua_Integer)lt_check_tensor(L, b, 1, "version")->storage->version);
@@ -141,7 +141,7 @@ static int take_external_write(lua_State *L) {
   return 1;
 }
 
-/* runtime.parameters_made() -> order of the difference lt.parameter was called */
+/* runtime.parameters_made() -> how often lt.parameter was called */
 static int parameters_made(lua_State *L) {
   lua_pushinteger(L, (lua_Integer)lt_enter(L)->parameters_made);
   return 1;

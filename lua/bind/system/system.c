@@ -165,7 +165,7 @@ static int cancelled(lua_State *L) {
   return 1;
 }
 
-/* interrupted() -> order of the difference Ctrl-C was pressed since clear_interrupt(), and the number of the
+/* interrupted() -> how often Ctrl-C was pressed since clear_interrupt(), and the number of the
    signal that it was last (0: none yet) */
 static int interrupted(lua_State *L) {
   const lt_bind *b = lt_enter(L);

@@ -132,7 +132,7 @@ return {
     { "an optimizer of another model", "optimizer", "4 parameters of the optimizer are not of the",
       nil, base { "lt.optim.Adam(self:parameters()", "lt.optim.Adam(Net{width = 16}:parameters()" },
       line = "Net:configure_optimizers" },
-    { "a layer that the optimizer does not hold", "optimizer", "no optimizer holds first.weight",
+    { "a layer that the optimizer does not hold", "optimizer", "no optimizer has first.weight",
       nil, base { "lt.optim.Adam(self:parameters()", "lt.optim.Adam(self.second:parameters()" },
       line = "Net:configure_optimizers" },
     { "a learning rate that is far too large", "step", "one optimizer step (lr = 1000)", nil,
@@ -191,7 +191,7 @@ return {model = Net(), data = lt.data.DataLoader(data, {batch_size = 8, shuffle 
     { "a loss that ignores its input", "input", "whatever batch[1] [2, 8] holds", nil,
       base { "self(batch[1])\n  local loss = lt.cross_entropy(logits", "self(lt.ones(2, 8))\n"
         .. "  local loss = lt.cross_entropy(logits" }, line = "Net:training_step" },
-    { "a loss that ignores the batch", "input", "whatever the batch holds", nil,
+    { "a loss that ignores the batch", "input", "whatever the batch contains", nil,
       base { "  local loss = lt.cross_entropy(logits, batch[2])", "  local loss = "
         .. "self.first.weight:square():mean() + self.second.weight:sum() * 0 + logits:sum() * 0" },
       line = "Net:training_step" },

@@ -314,7 +314,7 @@ return {
       "Net:training_step", base({ "function Net:init", "local losses = {}\nfunction Net:init" },
         { "  return loss\nend\nfunction Net:val",
           "  losses[#losses + 1] = loss\n  return loss\nend\nfunction Net:val" }) },
-    { "a state that keeps its graph", "learning", "goes on into the graph of the first",
+    { "a state that keeps its graph", "learning", "continues into the graph of the first",
       "function Net:training_step", script = RECURRENT },
     { "== of tensors", "equality", "one is the result of argmax", "argmax(-1) ==",
       base { '  self:log("train_loss", loss)',

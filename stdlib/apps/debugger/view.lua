@@ -164,7 +164,7 @@ commands["break"] = { args = "[FILE:]LINE [if EXPR]",
       return session:complain((":break: %s has %d lines"):format(file, #lines))
     end
     if code and not is_code(code) then
-      return session:complain((":break: %s:%d is no line of code"):format(file, line))
+      return session:complain((":break: %s:%d is not a line of code"):format(file, line))
     end
     local number, wrong = stops.add(file, line, condition, session.globals)
     if not number then return session:complain(":break: " .. wrong) end

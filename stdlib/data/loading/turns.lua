@@ -71,8 +71,9 @@ local function check(self, answer)
   self.total = self.total or answer.total
   local same = answer.first == self.first and (not self.total or answer.total == self.total)
   if answer.own ~= self.own or not (self.own or same) then
-    errors.blame("DataLoader: the data set gives %d workers different samples: if each is to read "
-      .. "a share of its own, it must call lt.data.get_worker_info() in iterate()", self.n)
+    errors.blame("DataLoader: the data set returns different samples in %d workers: if each is "
+      .. "to read "
+      .. "its own share, it must call lt.data.get_worker_info() in iterate()", self.n)
   end
 end
 

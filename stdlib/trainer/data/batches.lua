@@ -62,7 +62,7 @@ function batches.count(state)
     local size, other = first_sizes(state.loop.batch)
     if other and not state.data.warned_sizes then
       state.data.warned_sizes = true
-      state.trainer:warn(("the batch holds tensors of first size %d and %d: %d is taken as its "
+      state.trainer:warn(("the batch contains tensors of first size %d and %d: %d is taken as its "
         .. "size; give batch_size to self:log to override it"):format(size, other, size))
     end
     count = size or -1

@@ -63,7 +63,8 @@ local function only_pass(source, fn)
   local once = iterators[fn]
   if once.spent and not once.warned then
     once.warned = true
-    console.say(("warning: %s: a function that gives batches gives them once, and has ended: no "
+    console.say(("warning: %s: a function that returns batches can be read once, and is "
+      .. "exhausted: no "
       .. "batches are left; let it return an iterator to be read again"):format(source.where))
   end
   return function()

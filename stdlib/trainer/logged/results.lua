@@ -135,7 +135,7 @@ local function take_plain(res, name)
   local first = res.plain[name]
   if first and first ~= res.loader then
     errors.blame("log: '%s' is logged for loaders %d and %d under one name: with "
-      .. "add_dataloader_idx = false each needs a name of its own", name, first, res.loader)
+      .. "add_dataloader_idx = false each needs a different name", name, first, res.loader)
   end
   res.plain[name] = res.loader
 end

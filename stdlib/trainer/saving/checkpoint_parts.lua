@@ -24,14 +24,14 @@ local function name_of(state) return "strategies." .. getmetatable(state.strateg
 --- Why a run that has failed cannot be saved; nil when it can.
 function checkpoint_parts.why_not_after_failure(state, weights_only)
   if checkpoint_parts.are_here(state, weights_only) then return nil end
-  return ("under %s each rank holds a part of the checkpoint, and after an error no rank can "
+  return ("under %s each rank has a part of the checkpoint, and after an error no rank can "
     .. "gather the others': nothing is saved"):format(name_of(state))
 end
 
 --- Raises where a rank asks for a file by itself and cannot make it.
 function checkpoint_parts.check_request(state, weights_only)
   if checkpoint_parts.are_here(state, weights_only) then return end
-  errors.blame("request_checkpoint: under %s each rank holds a part of the checkpoint: every "
+  errors.blame("request_checkpoint: under %s each rank has a part of the checkpoint: every "
     .. "rank must request it, with agreed = true (a callback with all_ranks = true does)",
     name_of(state))
 end

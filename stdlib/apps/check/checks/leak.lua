@@ -93,7 +93,7 @@ end
 -- the first two have in common}.
 local function judge(context, runs)
   if not aligned(table.unpack(runs)) then
-    context.report:skip "samples that see each other: other samples take another way"
+    context.report:skip "samples that depend on each other: other samples take another way"
     return true
   end
   local record = find(runs)
@@ -112,20 +112,21 @@ return {
   before = function(context, state)
     if not context.first then return end
     if context.varies then
-      context.report:skip("samples that see each other: training_step gives other results when "
+      context.report:skip("samples that depend on each other: training_step gives other results "
+        .. "when "
         .. "it is called again with the same batch")
       return
     end
     local given, why = batches_of(context)
     if not given then
-      context.report:skip(("samples that see each other: %s"):format(why))
+      context.report:skip(("samples that depend on each other: %s"):format(why))
       return
     end
     local found = {}
     for k, one in ipairs(given) do
       local ok, run = Experiment.try(Experiment.watch, state, one, context.draws)
       if not ok then
-        context.report:skip "samples that see each other: training_step raised an error"
+        context.report:skip "samples that depend on each other: training_step raised an error"
         return
       end
       found[k] = run

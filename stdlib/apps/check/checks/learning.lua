@@ -70,7 +70,7 @@ return {
       message = c.runtime.error_text(message)
       if not message:find "freed by an earlier backward" then error(message, 0) end
       context.report:error("learning", context.step_line,
-        "the backward of the second step goes on into the graph of the first: what is kept from "
+        "the backward of the second step continues into the graph of the first: what is kept from "
           .. "one step to the next has a graph", "detach what is kept: self.h = h:detach()")
     end
   end,

@@ -94,7 +94,7 @@ return {
       end
     end
     if #missing > 0 and not context.foreign then
-      context.report:warn("optimizer", where, ("no optimizer holds %s: not learnt"):format(
+      context.report:warn("optimizer", where, ("no optimizer has %s: not learnt"):format(
         enumerate(missing)), "add them to the optimizer, or freeze them with requires_grad = false")
     end
   end,
