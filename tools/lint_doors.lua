@@ -15,17 +15,17 @@ local DOORS <const> = {
   } },
   { "lua runtime", "c", { "fputs", "fprintf", "fwrite", "puts", "printf" },
     "lt_complain prints texts", {
-    "lua/apps/edit.c", "lua/apps/line.c", "lua/cli/main.c", "lua/apps/paint.c", "lua/cli/plain.c",
+    "lua/apps/editor.c", "lua/apps/prompt_input.c", "lua/cli/main.c", "lua/apps/editor_display.c", "lua/cli/stock_lua.c",
     "lua/cli/report.c", "lua/cli/services.c",
   } },
   { "lua runtime", "c", { "open", "fopen", "openat" }, "lt_file_open opens files of others", {
     "lua/host/isolate/seal.c",
     "runtime/io/file.c", "runtime/io/confined_files.c", "runtime/io/saving.c",
-    "runtime/io/shadow.c",
+    "runtime/io/overlay.c",
     "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/system/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
     "runtime/launch/child.c", "lua/bind/system/child.c", "lua/bind/system/guard.c", -- /dev/null
-    "runtime/launch/files.c", "runtime/launch/worker_fork.c", "runtime/io/inbox.c",
+    "runtime/launch/failure_files.c", "runtime/launch/worker_fork.c", "runtime/io/inbox.c",
     "lua/bind/system/jobs.c", "lua/apps/history.c", -- own files, with flags of their own
     "lua/host/install.c", -- the library's chunks
   } },

@@ -1,9 +1,9 @@
-/* lua/apps/edit.c: entries edited with libedit.
+/* lua/apps/editor.c: the prompt's editor, on libedit.
 
    libedit's own reader survives one interrupted read, so characters are read here: a signal ends
    the entry at once. What libedit draws goes nowhere: in front of each wait for a key the entry is
    drawn by paint.c. */
-#include "apps/edit.h"
+#include "apps/editor.h"
 
 #include <errno.h>
 #include <histedit.h>
@@ -19,7 +19,7 @@
 #include <wchar.h>
 
 #include "apps/history.h"
-#include "apps/paint.h"
+#include "apps/editor_display.h"
 #include "cli/signals.h"
 
 /* Keys that no terminal sends: what ours pass a key on to. */

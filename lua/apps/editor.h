@@ -1,8 +1,8 @@
-/* lua/apps/edit.h: entries edited with libedit: several lines, completion, hints, colours. */
-#ifndef LT_APPS_EDIT_H
-#define LT_APPS_EDIT_H
+/* lua/apps/editor.h: the prompt's editor: several lines, completion, hints, colours. */
+#ifndef LT_APPS_EDITOR_H
+#define LT_APPS_EDITOR_H
 
-#include "apps/line.h"
+#include "apps/prompt_input.h"
 
 /* Takes the terminal; false where there is none that can be edited on. */
 bool lt_edit_open(void);

@@ -1,8 +1,8 @@
-/* lua/apps/ask.c: what the editor of entries asks a helper written in Lua.
+/* lua/apps/editor_callbacks.c: what the editor of entries asks a helper written in Lua.
 
    While a key is waited for nothing may raise, and nothing may take long: a helper that fails, runs
    for too long (a metamethod of the script's) or is interrupted has no answer. */
-#include "apps/ask.h"
+#include "apps/editor_callbacks.h"
 
 #include <lauxlib.h>
 #include <string.h>

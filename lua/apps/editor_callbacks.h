@@ -1,8 +1,9 @@
-/* lua/apps/ask.h: what the editor of entries asks a helper written in Lua. */
-#ifndef LT_APPS_ASK_H
-#define LT_APPS_ASK_H
+/* lua/apps/editor_callbacks.h: callbacks of the prompt's editor into Lua: completion, hints,
+   whether an entry is complete. */
+#ifndef LT_APPS_EDITOR_CALLBACKS_H
+#define LT_APPS_EDITOR_CALLBACKS_H
 
-#include "apps/line.h"
+#include "apps/prompt_input.h"
 
 /* For an lt_line_helper whose `ud` is the state, with the helper at 2: a table of functions
    enter, complete, look: (helper, text, position of the cursor) -> two strings or nil. */

@@ -1,5 +1,5 @@
-/* lua/apps/paint.c: draws the entry that is edited: marks, colours, a hint. */
-#include "apps/paint.h"
+/* lua/apps/editor_display.c: draws the entry that is edited: bracket matching, colours, a hint. */
+#include "apps/editor_display.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
-/* lua/apps/paint.h: draws the entry that is edited: marks, colours, a hint.
+/* lua/apps/editor_display.h: draws the entry that is edited: bracket matching, colours, a hint.
 
    libedit keeps the text and knows the keys; what it would draw itself has no marks in front of
    further lines, no colours, and loses the cursor of an entry that is taller than the window. So it
    draws into nothing, and while it waits for a key the entry is drawn here. */
-#ifndef LT_APPS_PAINT_H
-#define LT_APPS_PAINT_H
+#ifndef LT_APPS_EDITOR_DISPLAY_H
+#define LT_APPS_EDITOR_DISPLAY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* lua/apps/history.c: $XDG_STATE_HOME/ltrain/history, in libedit's own form.
+/* lua/apps/history.c: the history file, $XDG_STATE_HOME/ltrain/history, in libedit's own format.
 
    libedit writes whole files, so that of two prompts the last to save would win: here each entry is
    added to the end of the file by one write. It is made short again when a prompt starts. Both are

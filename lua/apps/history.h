@@ -1,4 +1,4 @@
-/* lua/apps/history.h: the entries of the prompt that a user has made, kept in a file. */
+/* lua/apps/history.h: the history of the prompt, kept in a file. */
 #ifndef LT_APPS_HISTORY_H
 #define LT_APPS_HISTORY_H
 

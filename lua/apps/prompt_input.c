@@ -1,5 +1,5 @@
-/* lua/apps/line.c: entries for the prompt, edited where there is a terminal. */
-#include "apps/line.h"
+/* lua/apps/prompt_input.c: input of the prompt: edited on a terminal, plain lines elsewhere. */
+#include "apps/prompt_input.h"
 
 #include <locale.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "apps/edit.h"
+#include "apps/editor.h"
 #include "cli/signals.h"
 
 static struct {

@@ -1,8 +1,9 @@
-/* lua/apps/line.h: entries for the prompt: edited with history on a terminal, plain elsewhere.
+/* lua/apps/prompt_input.h: input of the prompt: edited with history on a terminal, plain lines
+   elsewhere.
 
    An entry may have many lines: it is edited, and remembered, as a whole. */
-#ifndef LT_APPS_LINE_H
-#define LT_APPS_LINE_H
+#ifndef LT_APPS_PROMPT_INPUT_H
+#define LT_APPS_PROMPT_INPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

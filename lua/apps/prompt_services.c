@@ -1,10 +1,11 @@
-/* lua/apps/lines.c: the prompt's services: entries and their history. */
+/* lua/apps/prompt_services.c: the prompt's functions for stdlib/apps: reading entries, their
+   history. */
 #include "apps/apps.h"
 
 #include <lauxlib.h>
 
-#include "apps/ask.h"
-#include "apps/line.h"
+#include "apps/editor_callbacks.h"
+#include "apps/prompt_input.h"
 
 /* read_line(prompt[, helper]) -> an entry; nil at the end; false when Ctrl-C threw it away. The
    helper is asked while it is edited: ask.c. */

@@ -52,7 +52,7 @@ static void fill(lua_State *L, lt_bind *b) {
       lt_bind_gradients,       lt_bind_custom, lt_bind_modes, lt_bind_print,  lt_bind_collect,
       lt_bind_devices,         lt_bind_streams, lt_bind_system, lt_bind_random, lt_bind_io,
       lt_bind_data,            lt_bind_image,  lt_bind_text,  lt_bind_text_tokens, lt_bind_trace,
-      lt_bind_shadow,          lt_bind_walk,
+      lt_bind_overlay,          lt_bind_walk,
       lt_bind_reports, lt_bind_dist,   lt_bind_hash,  lt_bind_in_place,
       lt_bind_stops,           lt_bind_coroutines, lt_bind_loading, lt_bind_warnings,
       lt_bind_flag,            lt_bind_inbox,  lt_bind_apps};

@@ -1,5 +1,5 @@
-/* lua/cli/notes.c: signals that only leave a note. */
-#include "cli/notes.h"
+/* lua/cli/deferred_signals.c: signals that are recorded, and acted on later. */
+#include "cli/deferred_signals.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* lua/cli/notes.h: signals that only leave a note, for Lua to act on when it is convenient.
+/* lua/cli/deferred_signals.h: signals that are recorded, for Lua to act on at its next safe point.
 
    SLURM announces the end of a job with one; what then is to be done needs minutes of a batch's
    time, not an error at the next line. */
-#ifndef LT_CLI_NOTES_H
-#define LT_CLI_NOTES_H
+#ifndef LT_CLI_DEFERRED_SIGNALS_H
+#define LT_CLI_DEFERRED_SIGNALS_H
 
 #include <lua.h>
 

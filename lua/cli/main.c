@@ -1,5 +1,5 @@
-/* lua/cli/main.c: the binary. Command words are written in Lua (stdlib/cli); without one it behaves
-   as stock `lua` does (plain.c). */
+/* lua/cli/main.c: the program. Subcommands are written in Lua (stdlib/cli); without one it behaves
+   as stock `lua` does (stock_lua.c). */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "base/threads.h"
 #include "bind/open.h"
 #include "cli/output.h"
-#include "cli/plain.h"
+#include "cli/stock_lua.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "cli/shell.h"

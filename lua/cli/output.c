@@ -1,4 +1,4 @@
-/* lua/cli/output.c: print and io.write of scripts, past whoever holds the last line.
+/* lua/cli/output.c: print and io.write of scripts, which clear a progress bar before they write.
 
    Scripts take the functions when they begin (`local print = print`), so they are there before the
    first bar is. Text without a newline at its end keeps the line: the bar comes back behind the

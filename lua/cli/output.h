@@ -1,4 +1,5 @@
-/* lua/cli/output.h: what a script prints while a progress bar has the last line of the terminal. */
+/* lua/cli/output.h: output of scripts while a progress bar occupies the last line of the terminal.
+   */
 #ifndef LT_CLI_OUTPUT_H
 #define LT_CLI_OUTPUT_H
 

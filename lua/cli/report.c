@@ -13,7 +13,7 @@
 #include "bind/core/raise.h"
 #include "bind/core/where.h"
 #include "bind/dist/dist.h"
-#include "cli/notes.h"
+#include "cli/deferred_signals.h"
 #include "cli/signals.h"
 #include "cli/stack.h"
 

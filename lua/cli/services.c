@@ -16,7 +16,7 @@
 #include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 #include "bind/open.h"
-#include "cli/notes.h"
+#include "cli/deferred_signals.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/stack.h"

@@ -1,7 +1,7 @@
-/* lua/cli/plain.c: `ltrain FILE`, -e, -l, -i, - as stock `lua` has them.
+/* lua/cli/stock_lua.c: `ltrain FILE`, -e, -l, -i, - as stock `lua` has them.
 
    So `ltrain /usr/bin/busted spec.lua` works: arg, `...`, a #! line, LUA_INIT, exit status. */
-#include "cli/plain.h"
+#include "cli/stock_lua.h"
 
 #include <stdio.h>
 #include <stdlib.h>

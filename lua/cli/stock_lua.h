@@ -1,6 +1,6 @@
-/* lua/cli/plain.h: the binary without a command word: it behaves as stock `lua` does. */
-#ifndef LT_CLI_PLAIN_H
-#define LT_CLI_PLAIN_H
+/* lua/cli/stock_lua.h: the program without a subcommand: it behaves as stock `lua` does. */
+#ifndef LT_CLI_STOCK_LUA_H
+#define LT_CLI_STOCK_LUA_H
 
 #include <lua.h>
 #include <stdbool.h>

@@ -8,12 +8,12 @@
 
 #include "host/isolate/isolate.h"
 #include "host/request.h"
-#include "io/held_files.h"
+#include "io/memory_files.h"
 
 static int run_file(lua_State *L) {
   const lt_request *r = lua_touserdata(L, 1);
-  if (lt_is_held(r->l->b->c, r->name))
-    lt_host_load_held(L, r->l->b->c, r->name);
+  if (lt_is_memory_file(r->l->b->c, r->name))
+    lt_host_load_memory(L, r->l->b->c, r->name);
   else if (luaL_loadfilex(L, r->name, "t") != LUA_OK) lua_error(L);
   lua_call(L, 0, 0);
   return 0;

@@ -16,7 +16,7 @@
 #include "host/isolate/isolate.h"
 #include "host/request.h"
 #include "host/sandbox/budget.h"
-#include "io/held_files.h"
+#include "io/memory_files.h"
 
 /* Callbacks. */
 
@@ -152,7 +152,7 @@ static int open_state(lua_State *L) {
   l->hold_ref = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_pushboolean(L, false);
   l->thread_ref = luaL_ref(L, LUA_REGISTRYINDEX);
-  lt_held_begin(l->b->c);
+  lt_memory_file_begin(l->b->c);
   lt_host_restrict(L, &l->config);
   if (!lt_ok(l->b->c)) lt_raise_failure(L, l->b);
   return 0;

@@ -56,7 +56,7 @@ bool lt_host_expect_tensor(ltrain *l, const char *who);
 lt_tensor *lt_host_give_tensor(ltrain *l, lt_tensor *t);
 
 /* Push the chunk of a file in memory, or raise why it cannot be loaded. */
-void lt_host_load_held(lua_State *L, lt_ctx *c, const char *path);
+void lt_host_load_memory(lua_State *L, lt_ctx *c, const char *path);
 
 /* Push the named function, and the object if it is a method; returns how many arguments that is. */
 int lt_push_function(lua_State *L, const char *name);

@@ -7,7 +7,7 @@
 
 #include "autograd/node_list.h"
 #include "autograd/wanted.h"
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "ops/anomaly.h"
 #include "ops/inplace.h"
 

@@ -1,4 +1,4 @@
-/* runtime/autograd/formula.c: evaluates an expression while reading it; there is no tree.
+/* runtime/autograd/formula.c: a recursive-descent evaluator of formulas; there is no tree.
 
    Numbers are folded. A condition that is a number chooses a branch, and the other is only read;
    one that is a tensor makes both and takes `where`. */

@@ -1,4 +1,5 @@
-/* runtime/autograd/formula.h: the derivative of a row, read as text and made of operations.
+/* runtime/autograd/formula.h: derivatives of elementwise rows: the row's text, evaluated with
+   operations.
 
    A row's derivative is compiled into a kernel, which is fast and has no derivative of its own.
    When a backward is recorded, the same text is evaluated here instead, operation by operation

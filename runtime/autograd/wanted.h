@@ -1,4 +1,5 @@
-/* runtime/autograd/wanted.h: the inputs that lt_grad differentiates by, and the way to them. */
+/* runtime/autograd/wanted.h: which nodes lie on a path to the inputs that lt_grad differentiates
+   by. */
 #ifndef LT_AUTOGRAD_WANTED_H
 #define LT_AUTOGRAD_WANTED_H
 

@@ -1,5 +1,5 @@
-/* runtime/base/cores.c: how many cores this process may use: those that it may run on, and what its
-   control groups let it have of them.
+/* runtime/base/cores.c: how many cores this process may use: its affinity mask and the CPU quota of
+   its control groups.
 
    A container with a quota sees all cores of its machine, but its threads stand still for the rest
    of each period once they have used it up: as many threads as cores would mostly wait. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "base/load.h"
 #include "base/threads.h"
 

@@ -14,7 +14,7 @@
 
 typedef struct lt_registry lt_registry; /* opaque here: filled by registry.c, read by device/ */
 
-/* The longest text is the table of ranks that disagree (comm/table.c): there is room for 64. */
+/* The longest text lists ranks that disagree (comm/mismatch_text.c), up to 64 of them. */
 enum { LT_FAILURE_TEXT = 1 << 14, LT_FAILURE_OP = 32, LT_FAILURE_SHAPES = 256 };
 
 typedef struct lt_failure {
@@ -72,7 +72,7 @@ typedef enum lt_slot {
   LT_SLOT_COUNT
 } lt_slot;
 
-typedef struct lt_line_table lt_line_table; /* base/lines.h */
+typedef struct lt_line_table lt_line_table; /* base/script_lines.h */
 typedef struct lt_helpers lt_helpers;       /* base/threads.h */
 typedef struct lt_load lt_load;             /* base/load.h */
 typedef struct lt_policy {

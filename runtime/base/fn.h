@@ -1,4 +1,4 @@
-/* runtime/base/fn.h: functions that kernels of every device share. */
+/* runtime/base/fn.h: functions shared by the kernels of all devices. */
 #ifndef LT_BASE_FN_H
 #define LT_BASE_FN_H
 

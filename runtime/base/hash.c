@@ -1,4 +1,4 @@
-/* runtime/base/hash.c: a hash of bytes at the speed of memory.
+/* runtime/base/hash.c: a fast non-cryptographic hash of bytes.
 
    Four lanes take 16 bytes each in turn, so that those of one lane need not wait for those of
    another. The two words are multiplied into 128 bits whose halves are folded: each of their bits

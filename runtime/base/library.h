@@ -1,4 +1,4 @@
-/* runtime/base/library.h: shared libraries that are opened when they are first needed.
+/* runtime/base/library.h: shared libraries opened at run time (dlopen), when they are first needed.
 
    What we call of them is declared where it is called, so that a build needs neither their headers
    nor them, and a start of the program pays nothing. */

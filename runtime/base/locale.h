@@ -1,4 +1,4 @@
-/* runtime/base/locale.h: numbers and texts that are the same in every locale.
+/* runtime/base/locale.h: numbers and text that do not depend on the locale.
 
    A host, or a script by os.setlocale, may choose a locale with decimal commas, which printf,
    strtod, strcoll and Lua follow. No file, message or order of ours does: where scripts run, the

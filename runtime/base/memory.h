@@ -1,4 +1,5 @@
-/* runtime/base/memory.h: where structs live: the host's allocator, free lists of small blocks. */
+/* runtime/base/memory.h: allocation of structs: the host's allocator, and free lists of small
+   blocks. */
 #ifndef LT_BASE_MEMORY_H
 #define LT_BASE_MEMORY_H
 

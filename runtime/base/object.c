@@ -1,4 +1,4 @@
-/* runtime/base/object.c: dropping objects without recursion. */
+/* runtime/base/object.c: destruction of reference-counted objects without recursion. */
 #include "base/object.h"
 
 #include "base/ctx.h"

@@ -1,4 +1,4 @@
-/* runtime/base/object.h: reference counts for what belongs to one context (tensors, nodes).
+/* runtime/base/object.h: reference counts of objects that belong to one context (tensors, nodes).
 
    Dropping is iterative: a drop that releases others only queues them, so that a chain of a
    million nodes needs no stack. */

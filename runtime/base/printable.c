@@ -1,4 +1,4 @@
-/* runtime/base/printable.c: finds what a terminal would act on, and writes it as digits. */
+/* runtime/base/printable.c: replaces control characters by escapes. */
 #include "base/printable.h"
 
 #include <stdio.h>

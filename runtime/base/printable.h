@@ -1,4 +1,5 @@
-/* runtime/base/printable.h: texts of files and names, without what a terminal would act on.
+/* runtime/base/printable.h: text from files and names made safe to print: a terminal acts on none
+   of it.
 
    Control characters, those of one byte and U+0080 to U+009F, the marks that change the direction
    of the text after them, and bytes that are not UTF-8 are written as Lua writes them: \27,

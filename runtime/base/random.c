@@ -1,4 +1,4 @@
-/* runtime/base/random.c: keys for draws. */
+/* runtime/base/random.c: keys of the counter-based random number generator. */
 #include "base/random.h"
 
 lt_rng_key lt_rng_draw(lt_rng *rng) {

@@ -1,4 +1,4 @@
-/* runtime/base/round.h: whole multiples; the smaller of two sizes. */
+/* runtime/base/round.h: rounding up to multiples; the smaller of two sizes. */
 #ifndef LT_BASE_ROUND_H
 #define LT_BASE_ROUND_H
 

@@ -1,8 +1,8 @@
-/* runtime/base/lines.c: a table of script lines, shared by a root ctx and its children.
+/* runtime/base/script_lines.c: the table of script lines, shared by a root ctx and its children.
 
    It holds the latest MOST lines: a program may load chunks without end. Ids count up, and an entry
    knows whose it is, so that a line that was forgotten is "?" and never another one. */
-#include "base/lines.h"
+#include "base/script_lines.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* runtime/base/lines.h: script lines as 32-bit ids, so that nodes and storages can name theirs. */
-#ifndef LT_BASE_LINES_H
-#define LT_BASE_LINES_H
+/* runtime/base/script_lines.h: lines of scripts as 32-bit ids, so that nodes and storages can refer
+   to theirs. */
+#ifndef LT_BASE_SCRIPT_LINES_H
+#define LT_BASE_SCRIPT_LINES_H
 
 #include "base/ctx.h"
 

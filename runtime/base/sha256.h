@@ -1,5 +1,5 @@
-/* runtime/base/sha256.h: SHA-256 (FIPS 180-4), for names that anyone can check, and HMAC (RFC
-   2104), for who knows a secret.
+/* runtime/base/sha256.h: SHA-256 (FIPS 180-4), for hashes that anyone can check, and HMAC (RFC
+   2104), which proves that the sender knows a secret.
 
    Own code and not a library's: it is a page of a standard that does not change, checked against
    its test vectors, and every build has it. */

@@ -1,4 +1,4 @@
-/* runtime/base/string_table.c: a hash table with open addresses, at most half full. */
+/* runtime/base/string_table.c: a hash table with open addressing, at most half full. */
 #include "base/string_table.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* runtime/base/string_table.h: byte strings with numbers, in a hash table. */
+/* runtime/base/string_table.h: a hash table from byte strings to numbers. */
 #ifndef LT_BASE_STRING_TABLE_H
 #define LT_BASE_STRING_TABLE_H
 

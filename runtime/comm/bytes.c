@@ -1,4 +1,5 @@
-/* runtime/comm/bytes.c: collectives of bytes whose number only the sender knows (Lua values).
+/* runtime/comm/bytes.c: collectives of bytes whose number only the sender knows (serialised Lua
+   values).
 
    The numbers travel with the fingerprint; those of a scatter, which one rank has for all, in a
    step of their own before the parts. */

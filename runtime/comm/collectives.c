@@ -1,4 +1,4 @@
-/* runtime/comm/collectives.c: collectives of tensors: what fits, what is compared, what moves. */
+/* runtime/comm/collectives.c: collectives of tensors: argument checks, fingerprints, transport. */
 #include <stdio.h>
 #include <string.h>
 

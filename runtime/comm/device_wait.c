@@ -1,4 +1,5 @@
-/* runtime/comm/watch.c: looks on while the host waits for a device that moves memory between ranks.
+/* runtime/comm/device_wait.c: watches for failures of ranks while the host waits for a device that
+   communicates with them.
 
    A collective that was issued there may never end: a rank has died, its link has failed, or one
    does not come to it. The wait then ends as one of comm/ does, with a verdict; the links are given
@@ -28,7 +29,7 @@ static const lt_under_way *first_of(lt_device_link *b) {
   return b->n_under_way > 0 ? &b->under_way[b->first] : NULL;
 }
 
-void lt_watch_add(lt_work *w) {
+void lt_device_wait_add(lt_work *w) {
   lt_device_link *b = &w->group->between;
   first_of(b);
   if (b->n_under_way == LT_UNDER_WAY) return;
@@ -41,14 +42,14 @@ void lt_watch_add(lt_work *w) {
   is_done(u); /* asked for later it would stand for more */
 }
 
-void lt_watch_finish(lt_ctx *c, lt_group *g) {
+void lt_device_wait_finish(lt_ctx *c, lt_group *g) {
   const lt_device_link *b = &g->between;
   if (b->n_under_way == 0 || !lt_ok(c)) return;
   const lt_under_way *last = &b->under_way[(b->first + b->n_under_way - 1) % LT_UNDER_WAY];
   if (!lt_wait_stream(c, last->at, last->ready.stream)) lt_take_failure(c, NULL);
 }
 
-lt_progress lt_watch_patience(lt_group *g) {
+lt_progress lt_device_wait_patience(lt_group *g) {
   lt_device_link *b = &g->between;
   const lt_heartbeat *h = g->root->heartbeat;
   if (b->broken_ns == 0) b->broken_ns = lt_now_ns();
@@ -68,7 +69,7 @@ static void give_up(lt_ctx *c, lt_group *root) {
   }
 }
 
-void lt_watch_end(lt_ctx *c, lt_group *root) {
+void lt_device_wait_end(lt_ctx *c, lt_group *root) {
   if (lt_group_is_over(root)) give_up(c, root);
   lt_wait_set_watch(c, (lt_wait_watch){0});
 }
@@ -80,7 +81,7 @@ static bool has_failed(lt_group *root, char *text, size_t size) {
     char why[LT_COMM_TEXT] = "";
     if (b->link == NULL || b->ops->check == NULL) continue;
     if (b->ops->check(b->link, why, sizeof why) != LT_BROKEN) continue;
-    if (lt_watch_patience(g) == LT_PENDING) continue;
+    if (lt_device_wait_patience(g) == LT_PENDING) continue;
     const lt_under_way *u = first_of(b);
     text[0] = 0;
     if (u != NULL) lt_mark_text(&u->mark, g->world[g->rank], text, size);
@@ -127,6 +128,6 @@ static void end(lt_ctx *c, void *ud) {
   root->between.reported = false;
 }
 
-void lt_watch_begin(lt_ctx *c, lt_group *root) {
+void lt_device_wait_begin(lt_ctx *c, lt_group *root) {
   lt_wait_set_watch(c, (lt_wait_watch){.look = look, .end = end, .ud = root});
 }

@@ -1,4 +1,4 @@
-/* runtime/comm/devices.c: works whose tensors are on a device.
+/* runtime/comm/devices.c: asynchronous collectives whose tensors are on a device.
 
    Where the device has a link of its own, the bytes move from where they lie, on its stream for
    communication: a work is done when it has been issued, and later work on its tensors comes after
@@ -196,7 +196,7 @@ lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
   w->device.begun = true;
   if (between) {
     p = g->between.ops->move(g->between.link, &w->move);
-    return p == LT_BROKEN ? lt_watch_patience(g) : p;
+    return p == LT_BROKEN ? lt_device_wait_patience(g) : p;
   }
   if (w->device.way == LT_WAY_STAGED) return g->ops->move(g->link, &w->move);
   return move_alone(c, w) ? LT_DONE : LT_BROKEN;
@@ -218,7 +218,7 @@ void lt_device_end(lt_ctx *c, lt_work *w) {
   lend_stream(w);
   if (!lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) return;
   each_storage(c, w, after);
-  if (w->group->size > 1) lt_watch_add(w);
+  if (w->group->size > 1) lt_device_wait_add(w);
 }
 
 static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {

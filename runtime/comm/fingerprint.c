@@ -1,4 +1,5 @@
-/* runtime/comm/fingerprint.c: what ranks must agree on before data moves, as 64 bits.
+/* runtime/comm/fingerprint.c: the 64-bit fingerprint of a collective, which ranks compare before
+   data moves.
 
    Compared are group, number, operation, reduction, root, dtype, and the shape by the operation's
    own rule. The script's line is only reported: two ranks may broadcast from different lines. */

@@ -1,4 +1,5 @@
-/* runtime/comm/fingerprint.h: the mark of a collective, the hash over what ranks must agree on. */
+/* runtime/comm/fingerprint.h: the description of a collective (its mark), and the hash over what
+   ranks must agree on. */
 #ifndef LT_COMM_FINGERPRINT_H
 #define LT_COMM_FINGERPRINT_H
 

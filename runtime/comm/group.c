@@ -1,4 +1,4 @@
-/* runtime/comm/group.c: the life of groups: all ranks, parts of them, one alone. */
+/* runtime/comm/group.c: creation and destruction of groups: all ranks, subsets, one rank alone. */
 #include "comm/group.h"
 
 #include <string.h>
@@ -76,7 +76,7 @@ bool lt_group_is_over(const lt_group *g) {
 /* A split group that this rank no longer uses. */
 static void leave(lt_ctx *c, lt_group *g) {
   if (g->link == NULL) return;
-  lt_watch_finish(c, g);
+  lt_device_wait_finish(c, g);
   bool over = lt_group_is_over(g);
   unlist(g);
   lt_device_link_end(g, !over);
@@ -92,7 +92,7 @@ static void group_free(lt_ctx *c, lt_group *g) {
   if (root != g)
     leave(c, g);
   if (root == g) {
-    lt_watch_end(c, g);
+    lt_device_wait_end(c, g);
     abandon(g);
   }
   arrays_free(c, g);
@@ -105,14 +105,14 @@ void lt_group_release(lt_ctx *c, lt_group *g) {
 }
 
 void lt_group_finish(lt_ctx *c, lt_group *g) {
-  for (lt_group *k = g->root; k != NULL; k = k->next) lt_watch_finish(c, k);
+  for (lt_group *k = g->root; k != NULL; k = k->next) lt_device_wait_finish(c, k);
 }
 
 void lt_group_close(lt_ctx *c, lt_group *g) {
   lt_group *root = g->root;
   if (root->link == NULL) return;
   lt_group_finish(c, root);
-  lt_watch_end(c, root);
+  lt_device_wait_end(c, root);
   bool over = lt_group_is_over(root);
   const char *text = over ? root->heartbeat->verdict.text : "the ranks of this group have ended";
   lt_group_retain(root);

@@ -1,4 +1,5 @@
-/* runtime/comm/group.h: what a group and a work are made of; for the files of comm/ alone. */
+/* runtime/comm/group.h: the structs of groups and of asynchronous operations (works); for the files
+   of comm/ alone. */
 #ifndef LT_COMM_GROUP_H
 #define LT_COMM_GROUP_H
 
@@ -165,14 +166,14 @@ void lt_device_link_end(lt_group *g, bool orderly);
 
 /* watch.c: while the host waits for a device. It begins when a link of the root's groups was
    opened, and ends before these are closed or, after a verdict, abandoned. */
-void lt_watch_begin(lt_ctx *c, lt_group *root);
-void lt_watch_end(lt_ctx *c, lt_group *root);
+void lt_device_wait_begin(lt_ctx *c, lt_group *root);
+void lt_device_wait_end(lt_ctx *c, lt_group *root);
 /* The host waits for the movements of a group, unless a verdict ends that. */
-void lt_watch_finish(lt_ctx *c, lt_group *g);
+void lt_device_wait_finish(lt_ctx *c, lt_group *g);
 /* A movement has been issued. */
-void lt_watch_add(lt_work *w);
+void lt_device_wait_add(lt_work *w);
 /* A link has failed: LT_PENDING as long as there may be a verdict that says more. */
-lt_progress lt_watch_patience(lt_group *g);
+lt_progress lt_device_wait_patience(lt_group *g);
 
 /* wait.c: the watchdog is told that this rank waits in the collective of the mark, and that it no
    longer does. */

@@ -1,4 +1,4 @@
-/* runtime/comm/heartbeat.c: what the main thread says and its watchdog reads, without locks.
+/* runtime/comm/heartbeat.c: what the main thread publishes for its watchdog, without locks.
 
    Records that both touch are copied word by word with atomics, torn copies are noticed by a number
    that changed meanwhile. */

@@ -1,4 +1,5 @@
-/* runtime/comm/links.c: a group's link between devices: opened with its first movement there.
+/* runtime/comm/links.c: a group's transport between devices, opened with its first collective
+   there.
 
    What a library needs to bring its members together (an id) is made by the group's rank 0 and goes
    to the others over the host's link, once all have agreed on the movement: then all are here. */
@@ -66,7 +67,7 @@ lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *dev
                          .device = b->index,
                          .id = b->id};
   b->link = b->ops->open(lt_comm_host_here(), &place, why, sizeof why);
-  if (b->link != NULL && device->launch != NULL) lt_watch_begin(c, g->root);
+  if (b->link != NULL && device->launch != NULL) lt_device_wait_begin(c, g->root);
   if (b->link != NULL) return LT_DONE;
   snprintf(text, LT_COMM_TEXT, "%s: %.200s", b->ops->name, why);
   return LT_BROKEN;

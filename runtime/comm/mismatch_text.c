@@ -1,4 +1,5 @@
-/* runtime/comm/table.c: marks in words: what one rank does, and how ranks disagree.
+/* runtime/comm/mismatch_text.c: collectives described in text: what one rank does, and how ranks
+   disagree.
 
    Watchdogs call this while the main thread may be anywhere: no allocation, no locale. */
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* runtime/comm/queue.c: works under way: issued in order, driven by the main thread.
+/* runtime/comm/queue.c: the queue of asynchronous collectives: issued in order, driven by the main
+   thread.
 
    Collectives of a group go one after the other; with a backend that `overlaps`, their data may.
    Messages go in order for each peer and direction. All groups of the world are driven together, so

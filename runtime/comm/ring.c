@@ -1,4 +1,5 @@
-/* runtime/comm/ring.c: the last LT_RING collectives of a rank, always on, for when it fails. */
+/* runtime/comm/ring.c: the ring buffer of the last LT_RING collectives, always on, for the report
+   of a failure. */
 #include "comm/ring.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* runtime/comm/ring.h: the last collectives of a rank, written by its main thread. */
+/* runtime/comm/ring.h: the ring buffer of a rank's last collectives, written by its main thread. */
 #ifndef LT_COMM_RING_H
 #define LT_COMM_RING_H
 

@@ -1,4 +1,5 @@
-/* runtime/comm/issued.c: how far a rank has got in each group, to find deadlocks.
+/* runtime/comm/sequence_numbers.c: how many collectives a rank has issued in each group, to find
+   deadlocks.
 
    A rank in a wait issues nothing before the wait ends, so what it has issued, said once, holds for
    the whole wait: together with what others wait for it shows which rank waits for which, for

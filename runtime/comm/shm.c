@@ -1,4 +1,5 @@
-/* runtime/comm/shm.c: the memory of the shm backend, its links, and where a rank sleeps. */
+/* runtime/comm/shm.c: the shared memory of the shm backend, its links between ranks, and sleeping
+   until another rank wakes one. */
 #include "comm/shm.h"
 
 #include <linux/futex.h>

@@ -1,4 +1,4 @@
-/* runtime/comm/shm.h: collectives over memory that all ranks share: a pointer and a rank.
+/* runtime/comm/shm.h: collectives over shared memory.
 
    The memory holds, for each rank, a bell (where it sleeps) and SEATS seats. A seat is what a rank
    has in one group: counters that only its owner writes, two notices for comparing, slots for

@@ -1,4 +1,5 @@
-/* runtime/comm/shm_compare.c: rounds in which ranks publish what they are about to do. */
+/* runtime/comm/shm_compare.c: rounds in which ranks publish and compare the fingerprints of their
+   next collectives. */
 #include <string.h>
 
 #include "comm/shm.h"

@@ -1,4 +1,5 @@
-/* runtime/comm/shm_message.c: messages from one rank to another, through slots of their own. */
+/* runtime/comm/shm_message.c: point-to-point messages over shared memory, through slots of their
+   own. */
 #include <string.h>
 
 #include "comm/shm.h"

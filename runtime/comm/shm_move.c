@@ -1,4 +1,4 @@
-/* runtime/comm/shm_move.c: data through the slots of ranks, piece after piece.
+/* runtime/comm/shm_move.c: data of collectives moved through the ranks' slots, in pieces.
 
    A collective is cut into pieces that fit the caches. For each piece a rank puts what others need
    into its slot, reduces the share that is its own (it reads the shares of the others from their

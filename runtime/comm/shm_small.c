@@ -1,4 +1,4 @@
-/* runtime/comm/shm_small.c: a small all_reduce of many ranks: the last to come adds for all.
+/* runtime/comm/shm_small.c: small all_reduce of many ranks: the last rank to arrive adds for all.
 
    If each rank added for itself, each would read what all gave: n^2 lines, most of them in no
    rank's cache. Here each puts its operand into its slot and counts itself in; the last adds them,

@@ -1,4 +1,5 @@
-/* runtime/comm/wait.c: waiting for works: looking, spinning, sleeping, and what ends it early. */
+/* runtime/comm/wait.c: waiting for collectives: polling, spinning, sleeping, and what ends a wait
+   early. */
 #include <sched.h>
 
 #include "comm/group.h"

@@ -1,4 +1,4 @@
-/* runtime/cpu/batch_norm.c: each channel brought to mean 0 and variance 1, and the derivative.
+/* runtime/cpu/batch_norm.c: batch normalization and its derivative.
 
    Channels lie in planes (row-major [N, C, ...]): a chunk is a channel, done while in the cache. Or
    side by side (channels-last strides, [N, C]): blocks of rows, whose moments are joined in order.

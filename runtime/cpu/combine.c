@@ -1,5 +1,5 @@
-/* runtime/cpu/combine.c: what ranks add up: two arrays joined elementwise, a mean's division and a
-   weight's product.
+/* runtime/cpu/combine.c: elementwise combination of two arrays, for reductions between ranks: sums,
+   maxima, a mean's division, a weight's product.
 
    f16 and bf16 compute in f32 and round at the end of each call; integers wrap (-fwrapv); sum and
    max of bool are "or", prod and min "and". A NaN in either operand stays, as in max and min of

@@ -1,5 +1,5 @@
-/* runtime/cpu/lines.c: iteration over one tensor with its dims in a chosen order. */
-#include "cpu/lines.h"
+/* runtime/cpu/dim_order.c: iteration over a tensor with its dims in a chosen order. */
+#include "cpu/dim_order.h"
 
 #include <string.h>
 

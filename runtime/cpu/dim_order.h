@@ -1,9 +1,9 @@
-/* runtime/cpu/lines.h: iteration over one tensor with its dims in a chosen order.
+/* runtime/cpu/dim_order.h: iteration over a tensor with its dims in a chosen order.
 
    lt_iter_make orders dims as the memory lies; a reduction needs the kept dims before the reduced
    ones (or after), so that a position is row * length + column. */
-#ifndef LT_CPU_LINES_H
-#define LT_CPU_LINES_H
+#ifndef LT_CPU_DIM_ORDER_H
+#define LT_CPU_DIM_ORDER_H
 
 #include "cpu/tile.h"
 

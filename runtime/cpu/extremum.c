@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/lines.h"
+#include "cpu/dim_order.h"
 #include "ops/math/f32.h"
 #include "ops/math/f64.h"
 #include "cpu/scratch.h"

@@ -1,4 +1,4 @@
-/* runtime/cpu/memory.c: making, casting, copying, broadcasting back. */
+/* runtime/cpu/memory.c: creation, casts, copies, and sums that undo broadcasting. */
 #include <string.h>
 
 #include "cpu/tile.h"

@@ -1,9 +1,10 @@
-/* runtime/cpu/parts.h: lists of tensors that are worked on together: by optimizer steps and norms.
+/* runtime/cpu/multi_tensor.h: lists of tensors processed in one parallel region: optimizer steps
+   and norms.
 
    One parallel region over all tensors: each is cut into chunks, and a chunk belongs to one tensor,
    so neither values nor sums depend on the number of threads. */
-#ifndef LT_CPU_PARTS_H
-#define LT_CPU_PARTS_H
+#ifndef LT_CPU_MULTI_TENSOR_H
+#define LT_CPU_MULTI_TENSOR_H
 
 #include "cpu/scratch.h"
 #include "cpu/tile.h"

@@ -1,4 +1,5 @@
-/* runtime/cpu/onednn_guard.h: what oneDNN needs of a process that is not its own. */
+/* runtime/cpu/onednn_guard.h: protects a host process from oneDNN: signals and limits of address
+   space. */
 #ifndef LT_CPU_ONEDNN_GUARD_H
 #define LT_CPU_ONEDNN_GUARD_H
 

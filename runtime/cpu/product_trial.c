@@ -1,4 +1,5 @@
-/* runtime/cpu/product_trial.c: a product of random numbers, twice. */
+/* runtime/cpu/product_trial.c: tests whether a matrix product has the same bits with one thread and
+   several. */
 #include "cpu/product_trial.h"
 
 #include <string.h>

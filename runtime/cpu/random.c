@@ -3,7 +3,7 @@
    Element i in logical order is a function of the key and i alone: word i % 4 of block i / 4, or
    two words (block i / 2) where 32 bits are too few. Normals come in pairs (Box and Muller 1958),
    computed in double. */
-#include "cpu/lines.h"
+#include "cpu/dim_order.h"
 #include "ops/math/random.h"
 #include "cpu/philox_words.h"
 

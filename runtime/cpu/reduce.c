@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cpu/lines.h"
+#include "cpu/dim_order.h"
 
 enum { LANES = 32, AT_ONCE = 4, CARRY = 32, SEGMENTS = 64, TOGETHER = 4 * LT_TILE };
 

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cpu/lines.h"
+#include "cpu/dim_order.h"
 #include "cpu/scratch.h"
 #include "ops/math/random.h"
 

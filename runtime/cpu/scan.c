@@ -1,7 +1,7 @@
 /* runtime/cpu/scan.c: running sums along a dim, forwards and (the gradient) backwards.
 
    Lines are cut over threads; within a line floats are carried in double. */
-#include "cpu/lines.h"
+#include "cpu/dim_order.h"
 
 typedef struct job {
   lt_iter x, y;

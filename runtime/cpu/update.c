@@ -6,7 +6,7 @@
 
 #include "ops/math/f32.h"
 #include "ops/math/f64.h"
-#include "cpu/parts.h"
+#include "cpu/multi_tensor.h"
 
 #define LT_EACH LT_INDEPENDENT for (int64_t i = 0; i < n; i++)
 

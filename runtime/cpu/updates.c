@@ -7,7 +7,7 @@
 
 #include "ops/math/f32.h"
 #include "ops/math/f64.h"
-#include "cpu/parts.h"
+#include "cpu/multi_tensor.h"
 
 /* How many kinds of state a row takes. */
 static int most_of(int op) {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/state.h"
+#include "device/ctx_devices.h"
 
 typedef lt_device_state state;
 

@@ -1,4 +1,4 @@
-/* runtime/device/copy.c: bytes in and out of devices and between them, in order. */
+/* runtime/device/copy.c: copies to, from and between devices, in stream order. */
 #include <string.h>
 
 #include "device/stream.h"

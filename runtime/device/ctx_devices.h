@@ -1,6 +1,6 @@
-/* runtime/device/state.h: what a ctx has of devices: pools, streams, its limit. */
-#ifndef LT_DEVICE_STATE_H
-#define LT_DEVICE_STATE_H
+/* runtime/device/ctx_devices.h: what a ctx has of devices: pools, streams, its memory limit. */
+#ifndef LT_DEVICE_CTX_DEVICES_H
+#define LT_DEVICE_CTX_DEVICES_H
 
 #include "device/pool.h"
 #include "device/stream.h"

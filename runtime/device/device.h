@@ -1,4 +1,4 @@
-/* runtime/device/device.h: the table of devices, the caching allocator, copies.
+/* runtime/device/device.h: device kinds (a table of functions each), the caching allocator, copies.
 
    A ctx has one pool a device. In steady state tensors take no malloc: freed blocks are
    kept by size class and reused. A storage freed by another ctx goes to a list that the owning pool

@@ -1,11 +1,11 @@
-/* runtime/device/exhausted.c: the message where a device has no more memory: who has it.
+/* runtime/device/exhausted.c: the out-of-memory message: who has the device's memory.
 
    Storages over 1 MiB note the op and the script line that made them, and their shape. */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/lines.h"
-#include "device/state.h"
+#include "base/script_lines.h"
+#include "device/ctx_devices.h"
 
 enum { KINDS = 64, SHOWN = 5, LIST = 1024 };
 

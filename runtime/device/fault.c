@@ -1,4 +1,4 @@
-/* runtime/device/fault.c: faults of a device: which operations were on their way.
+/* runtime/device/fault.c: faults of a device: which operations were in flight.
 
    Work runs long after its operation was called, and a device does not say which of it failed. So
    the last operations are kept, each with its line, as far as that is known for nothing: looking it
@@ -6,8 +6,8 @@
    next. */
 #include <stdio.h>
 
-#include "base/lines.h"
-#include "device/state.h"
+#include "base/script_lines.h"
+#include "device/ctx_devices.h"
 
 enum { LIST = 2048 };
 

@@ -1,7 +1,8 @@
-/* runtime/device/host.c: what ltrain offers backends: failing, tensors, scratch, streams, lines. */
+/* runtime/device/host.c: the functions that ltrain offers to backends: errors, tensors, scratch
+   memory, streams, script lines. */
 #include "device/host.h"
 
-#include "device/state.h"
+#include "device/ctx_devices.h"
 #include "ltrain/version.h"
 
 static void combine(void *dst, const void *a, const void *b, int64_t n, lt_dtype dtype,

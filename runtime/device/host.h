@@ -1,4 +1,4 @@
-/* runtime/device/host.h: what ltrain offers backends. */
+/* runtime/device/host.h: the functions that ltrain offers to backends. */
 #ifndef LT_DEVICE_HOST_H
 #define LT_DEVICE_HOST_H
 

@@ -1,4 +1,5 @@
-/* runtime/device/order.c: what has to run before what, from the positions that storages keep. */
+/* runtime/device/order.c: dependencies between work on streams, from the stream positions that
+   storages keep. */
 #include "device/stream.h"
 #include "device/wait.h"
 

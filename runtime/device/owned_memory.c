@@ -1,5 +1,6 @@
-/* runtime/device/held.c: tensors over host memory that an owner keeps as long as they live. */
-#include "device/held.h"
+/* runtime/device/owned_memory.c: tensors over host memory of an owner, which is released with the
+   last of them. */
+#include "device/owned_memory.h"
 
 #include "device/device.h"
 
@@ -14,7 +15,7 @@ static void drop_held(lt_ctx *c, lt_storage *s) {
   lt_free(c, h, sizeof *h);
 }
 
-lt_tensor *lt_tensor_held(lt_ctx *c, void *data, void *owner, void (*drop)(lt_ctx *c, void *owner),
+lt_tensor *lt_tensor_owned(lt_ctx *c, void *data, void *owner, void (*drop)(lt_ctx *c, void *owner),
                           lt_dtype dtype, int ndim, const int64_t *size) {
   held *h = lt_alloc(c, sizeof *h);
   if (h == NULL) {

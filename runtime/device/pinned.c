@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/state.h"
+#include "device/ctx_devices.h"
 
 enum { SMALLEST = 4096 };
 

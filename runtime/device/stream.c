@@ -1,8 +1,8 @@
-/* runtime/device/stream.c: the process's streams, and which of them a ctx has. */
+/* runtime/device/stream.c: the process's streams, and which of them a ctx uses. */
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "device/state.h"
+#include "device/ctx_devices.h"
 
 /* A stream that no ctx has at the moment. */
 typedef struct idle {

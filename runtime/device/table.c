@@ -10,7 +10,7 @@
 
 #include "device/device.h"
 #include "device/plugin.h"
-#include "device/state.h"
+#include "device/ctx_devices.h"
 
 const lt_device_ops *lt_device_kinds[LT_DEVICE_KINDS];
 static atomic_int n_kinds;

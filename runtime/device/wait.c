@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "device/state.h"
+#include "device/ctx_devices.h"
 
 enum { SPINS = 4000, LOOK_NS = 500000 };
 

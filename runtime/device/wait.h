@@ -1,7 +1,7 @@
 /* runtime/device/wait.h: how the host waits for devices.
 
    What a device waits for may never come: another rank's part of a collective. Then somebody looks
-   on while the host waits (comm/watch.c), and ends the wait. */
+   on while the host waits (comm/device_wait.c), and ends the wait. */
 #ifndef LT_DEVICE_WAIT_H
 #define LT_DEVICE_WAIT_H
 

@@ -1,5 +1,5 @@
-/* runtime/io/later.c: safetensors files that a helper thread writes. */
-#include "io/later.h"
+/* runtime/io/async_save.c: safetensors files that a helper thread writes. */
+#include "io/async_save.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ typedef struct turn {
   atomic_int owners;
 } turn;
 
-struct lt_later {
-  lt_later_file file; /* its lists are those below */
+struct lt_async_save {
+  lt_async_file file; /* its lists are those below */
   lt_ctx *child;      /* the thread's */
   lt_thread thread;
   lt_named_tensor *tensors; /* copies on the host */
@@ -55,7 +55,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* {"name":sum,...}, by name. */
-static void write_sums(lt_ctx *c, const lt_later *l, lt_json *w) {
+static void write_sums(lt_ctx *c, const lt_async_save *l, lt_json *w) {
   int64_t n = l->file.n_sums;
   size_t bytes = (size_t)n * sizeof *l->tensors;
   lt_named_tensor *list = lt_alloc(c, bytes + 1);
@@ -76,7 +76,7 @@ static void write_sums(lt_ctx *c, const lt_later *l, lt_json *w) {
 }
 
 /* Puts the sums into the metadata value that has the mark; `text` holds it. */
-static void insert_sums(lt_ctx *c, lt_later *l, lt_json *text) {
+static void insert_sums(lt_ctx *c, lt_async_save *l, lt_json *text) {
   for (int64_t k = 0; k < l->file.n_metadata; k++) {
     lt_metadata *m = &l->metadata[k];
     const char *at = strstr(m->value, l->file.mark);
@@ -92,8 +92,8 @@ static void insert_sums(lt_ctx *c, lt_later *l, lt_json *text) {
 }
 
 static void write_file(void *ud) {
-  lt_later *l = ud;
-  const lt_later_file *f = &l->file;
+  lt_async_save *l = ud;
+  const lt_async_file *f = &l->file;
   lt_ctx *c = l->child;
   lt_json text = {.c = c};
   bool ok = true;
@@ -127,7 +127,7 @@ static bool same_view(const lt_tensor *x, const lt_tensor *y) {
 }
 
 /* A copy of tensor i, or that of one before it which shows the same memory. */
-static lt_tensor *host_copy(lt_ctx *c, lt_later *l, const lt_named_tensor *list, int64_t i) {
+static lt_tensor *host_copy(lt_ctx *c, lt_async_save *l, const lt_named_tensor *list, int64_t i) {
   lt_tensor *t = list[i].tensor;
   for (int64_t k = 0; k < i; k++)
     if (same_view(list[k].tensor, t)) return l->tensors[k].tensor;
@@ -143,7 +143,7 @@ static lt_tensor *host_copy(lt_ctx *c, lt_later *l, const lt_named_tensor *list,
   return ok ? t : NULL;
 }
 
-static bool take_copies(lt_ctx *c, lt_later *l, const lt_named_tensor *list) {
+static bool take_copies(lt_ctx *c, lt_async_save *l, const lt_named_tensor *list) {
   for (int64_t i = 0; i < l->file.n; i++) {
     lt_frame frame = lt_frame_open(c);
     lt_tensor *t = host_copy(c, l, list, i);
@@ -156,7 +156,7 @@ static bool take_copies(lt_ctx *c, lt_later *l, const lt_named_tensor *list) {
 
 /* ---- beginning and ending ---- */
 
-static void discard(lt_ctx *c, lt_later *l) {
+static void discard(lt_ctx *c, lt_async_save *l) {
   for (int64_t i = 0; i < l->file.n && l->tensors != NULL; i++) lt_release(c, l->tensors[i].tensor);
   if (l->child != NULL) lt_ctx_release(l->child);
   release_turn(l->own);
@@ -168,16 +168,16 @@ static void discard(lt_ctx *c, lt_later *l) {
 }
 
 /* The turn of the file before, which a thread that a fork has left behind will never write. */
-static turn *turn_before(const lt_later_file *file) {
+static turn *turn_before(const lt_async_file *file) {
   if (file->before == NULL || file->before->thread.lost) return NULL;
   atomic_fetch_add(&file->before->own->owners, 1);
   return file->before->own;
 }
 
-lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
+lt_async_save *lt_async_save_begin(lt_ctx *c, const lt_async_file *file) {
   if (!lt_ok(c) || !lt_file_may_write(c, file->op, file->path)) return NULL;
   size_t n = (size_t)file->n, n_metadata = (size_t)file->n_metadata;
-  lt_later *l = calloc(1, sizeof *l);
+  lt_async_save *l = calloc(1, sizeof *l);
   if (l == NULL) {
     lt_fail(c, LT_EMEMORY, "%s: out of memory", file->op);
     return NULL;
@@ -204,9 +204,9 @@ lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file) {
   return NULL;
 }
 
-bool lt_later_done(lt_later *l) { return atomic_load(&l->own->is_over); }
+bool lt_async_save_done(lt_async_save *l) { return atomic_load(&l->own->is_over); }
 
-bool lt_later_end(lt_ctx *c, lt_later *l) {
+bool lt_async_save_end(lt_ctx *c, lt_async_save *l) {
   lt_thread_join(c, &l->thread);
   lt_failure failure = l->failure;
   bool failed = l->failed;

@@ -1,17 +1,18 @@
-/* runtime/io/later.h: a safetensors file that a helper thread writes, of tensors as they are now.
+/* runtime/io/async_save.h: safetensors files that a helper thread writes, of the tensors as they
+   are when it is asked.
 
    What is on a device is copied to pinned memory behind the work that was issued, on a stream of
    its own; what is on the host is copied at once. The thread waits for the copies, and for the file
    before it, if one is named: the newest of several files is the one that was asked for last. */
-#ifndef LT_IO_LATER_H
-#define LT_IO_LATER_H
+#ifndef LT_IO_ASYNC_SAVE_H
+#define LT_IO_ASYNC_SAVE_H
 
 #include "io/safetensors.h"
 
-typedef struct lt_later lt_later;
+typedef struct lt_async_save lt_async_save;
 
 /* What is to be written, as for lt_safetensors_save. Texts stay the caller's until the end. */
-typedef struct lt_later_file {
+typedef struct lt_async_file {
   const char *op, *path;
   int64_t n, n_metadata;
   const lt_named_tensor *tensors;
@@ -21,16 +22,16 @@ typedef struct lt_later_file {
      n_sums tensors is written. */
   const char *mark;
   int64_t n_sums;
-  lt_later *before; /* written first; NULL: none */
-} lt_later_file;
+  lt_async_save *before; /* written first; NULL: none */
+} lt_async_file;
 
 /* Begins it; NULL with a failure. */
-lt_later *lt_later_save(lt_ctx *c, const lt_later_file *file);
+lt_async_save *lt_async_save_begin(lt_ctx *c, const lt_async_file *file);
 
 /* Whether the file is there, or has failed. */
-bool lt_later_done(lt_later *l);
+bool lt_async_save_done(lt_async_save *l);
 
 /* Waits for it and frees it; false with a failure that the thread met. */
-bool lt_later_end(lt_ctx *c, lt_later *l);
+bool lt_async_save_end(lt_ctx *c, lt_async_save *l);
 
 #endif

@@ -1,4 +1,4 @@
-/* runtime/io/byte_order.h: numbers of files whose bytes stand the other way round. */
+/* runtime/io/byte_order.h: numbers of files with the other byte order. */
 #ifndef LT_IO_BYTE_ORDER_H
 #define LT_IO_BYTE_ORDER_H
 

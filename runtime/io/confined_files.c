@@ -1,4 +1,4 @@
-/* runtime/io/confined_files.c: walks down a path, one folder at a time. */
+/* runtime/io/confined_files.c: opens a path one folder at a time, so that no link leads out. */
 #include "io/confined_files.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* runtime/io/confined_files.h: files below a folder, and nowhere else, whatever links there are.
+/* runtime/io/confined_files.h: files below a folder, and nowhere else, whatever symbolic links
+   there are.
 
    For readers of folders that others have written: a path is made of names; a name that is empty,
    "." or "..", and one that is a link, is refused at each step, so that no path ends elsewhere,

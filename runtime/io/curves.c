@@ -1,4 +1,5 @@
-/* runtime/io/curves.c: rows of numbers as they come, and the few of them that a chart can show. */
+/* runtime/io/curves.c: the metrics of a run as they are appended, and their reduction to as many
+   points as a chart can show. */
 #include "io/curves.h"
 
 #include <math.h>

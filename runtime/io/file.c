@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "io/held_files.h"
+#include "io/memory_files.h"
 
 static int system_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
 
@@ -66,13 +66,13 @@ static bool fail_errno(lt_ctx *c, const char *op, const char *verb, const char *
 
 static bool may_read(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
-  return c->policy.read_files || lt_is_held(c, path) ||
+  return c->policy.read_files || lt_is_memory_file(c, path) ||
          lt_fail(c, LT_EIO, "%s: this state may not read files (LTRAIN_READ_FILES): %s", op, path);
 }
 
 bool lt_file_may_write(lt_ctx *c, const char *op, const char *path) {
   if (!lt_ok(c)) return false;
-  return c->policy.write_files || lt_is_held(c, path) ||
+  return c->policy.write_files || lt_is_memory_file(c, path) ||
          lt_fail(c, LT_EIO, "%s: this state may not write files (LTRAIN_WRITE_FILES): %s", op,
                  path);
 }
@@ -109,10 +109,10 @@ static bool check_plain(lt_ctx *c, const char *op, const char *path, const struc
 
 static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size) {
   errno = ENOENT;
-  int fd = lt_held_open(c, path);
+  int fd = lt_memory_file_open(c, path);
   size_t n = 0;
   if (fd < 0) fail_errno(c, op, "open", path);
-  else lt_held_bytes(c, fd, &n);
+  else lt_memory_file_bytes(c, fd, &n);
   *size = (int64_t)n;
   return fd;
 }
@@ -122,7 +122,7 @@ static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size)
 static int open_file(lt_ctx *c, const char *op, const char *path, bool pipes, int64_t *size) {
   struct stat info;
   if (!may_read(c, op, path)) return -1;
-  if (lt_is_held(c, path)) return open_held(c, op, path, size);
+  if (lt_is_memory_file(c, path)) return open_held(c, op, path, size);
   bool found = lt_files(c)->stat(path, &info) == 0;
   bool is_pipe = pipes && found && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) &&
                  names_descriptor(path);
@@ -150,16 +150,16 @@ int lt_file_open(lt_ctx *c, const char *op, const char *path, int64_t *size) {
 }
 
 void lt_file_close(lt_ctx *c, int fd) {
-  if (lt_is_held_fd(fd))
-    lt_held_close(c, fd);
+  if (lt_is_memory_fd(fd))
+    lt_memory_file_close(c, fd);
   else if (fd >= 0)
     lt_files(c)->close(fd);
 }
 
 static ssize_t read_some(lt_ctx *c, int fd, void *out, size_t n, int64_t offset) {
-  if (!lt_is_held_fd(fd)) return lt_files(c)->pread(fd, out, n, (off_t)offset);
+  if (!lt_is_memory_fd(fd)) return lt_files(c)->pread(fd, out, n, (off_t)offset);
   size_t size, at = (size_t)offset;
-  const char *bytes = lt_held_bytes(c, fd, &size);
+  const char *bytes = lt_memory_file_bytes(c, fd, &size);
   if (at >= size) return 0;
   if (n > size - at) n = size - at;
   memcpy(out, bytes + at, n);
@@ -253,7 +253,7 @@ static int open_to_append(lt_ctx *c, const char *path) {
 
 bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return lt_held_append(c, op, path, data, n);
+  if (lt_is_memory_file(c, path)) return lt_memory_file_append(c, op, path, data, n);
   const lt_file_ops *files = lt_files(c);
   int fd = open_to_append(c, path);
   if (fd < 0) return fail_errno(c, op, "open", path);
@@ -277,7 +277,7 @@ bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *dat
 
 bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return lt_held_remove(c, path) || true;
+  if (lt_is_memory_file(c, path)) return lt_memory_file_remove(c, path) || true;
   const lt_file_ops *files = lt_files(c);
   struct stat info;
   bool folder = files->stat(path, &info) == 0 && S_ISDIR(info.st_mode);
@@ -287,7 +287,7 @@ bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
 
 bool lt_file_follow(lt_ctx *c, const char *path, char *out, size_t size) {
   struct stat info;
-  if (!c->policy.read_files || lt_is_held(c, path)) return false;
+  if (!c->policy.read_files || lt_is_memory_file(c, path)) return false;
   if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return false;
   char *whole = realpath(path, NULL);
   bool fits = whole != NULL && strlen(whole) < size;
@@ -308,7 +308,7 @@ static bool make_one(lt_ctx *c, const char *op, const char *path) {
 
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return true; /* it is there with its first file */
+  if (lt_is_memory_file(c, path)) return true; /* it is there with its first file */
   char part[LT_PATH_MAX];
   size_t n = strlen(path);
   if (n == 0 || n >= sizeof part) return lt_fail(c, LT_EIO, "%s: not a path: '%.60s'", op, path);
@@ -325,7 +325,7 @@ bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
 bool lt_folder_claim(lt_ctx *c, const char *op, const char *path, bool *made) {
   *made = false;
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return *made = !lt_held_is_folder(c, path), true;
+  if (lt_is_memory_file(c, path)) return *made = !lt_memory_file_is_folder(c, path), true;
   *made = lt_files(c)->mkdir(path, 0777) == 0;
   return *made || errno == EEXIST || fail_errno(c, op, "make folder", path);
 }
@@ -341,7 +341,7 @@ static void cut_last(char *path) {
 
 bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return true;
+  if (lt_is_memory_file(c, path)) return true;
   const lt_file_ops *files = lt_files(c);
   char part[LT_PATH_MAX];
   size_t n = strlen(path);
@@ -361,15 +361,15 @@ bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
 bool lt_folder_list(lt_ctx *c, const char *op, const char *path,
                     bool (*each)(void *ud, const char *name), void *ud) {
   if (!may_read(c, op, path)) return false;
-  if (lt_is_held(c, path)) return lt_held_list(c, path, each, ud), true;
+  if (lt_is_memory_file(c, path)) return lt_memory_file_list(c, path, each, ud), true;
   return lt_files(c)->list(path, each, ud) == 0 || fail_errno(c, op, "list", path);
 }
 
 lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path) {
   struct stat info;
   double when;
-  if (lt_is_held(c, path) && lt_held_modified(c, path, &when)) return LT_PLAIN_FILE;
-  if (lt_is_held(c, path)) return lt_held_is_folder(c, path) ? LT_FOLDER : LT_NO_FILE;
+  if (lt_is_memory_file(c, path) && lt_memory_file_modified(c, path, &when)) return LT_PLAIN_FILE;
+  if (lt_is_memory_file(c, path)) return lt_memory_file_is_folder(c, path) ? LT_FOLDER : LT_NO_FILE;
   if (!c->policy.read_files || lt_files(c)->stat(path, &info) != 0) return LT_NO_FILE;
   if (S_ISREG(info.st_mode)) return LT_PLAIN_FILE;
   return S_ISDIR(info.st_mode) ? LT_FOLDER : LT_OTHER_FILE;
@@ -377,7 +377,7 @@ lt_file_kind lt_file_kind_of(lt_ctx *c, const char *path) {
 
 bool lt_file_modified(lt_ctx *c, const char *path, double *out) {
   struct stat info;
-  if (lt_is_held(c, path)) return lt_held_modified(c, path, out);
+  if (lt_is_memory_file(c, path)) return lt_memory_file_modified(c, path, out);
   if (!c->policy.read_files || lt_files(c)->stat(path, &info) != 0) return false;
   *out = (double)info.st_mtim.tv_sec + 1e-9 * (double)info.st_mtim.tv_nsec;
   return true;
@@ -387,7 +387,7 @@ bool lt_file_same(lt_ctx *c, const char *a, const char *b) {
   struct stat x, y;
   double when;
   const lt_file_ops *files = lt_files(c);
-  if (lt_is_held(c, a)) return strcmp(a, b) == 0 && lt_held_modified(c, a, &when);
+  if (lt_is_memory_file(c, a)) return strcmp(a, b) == 0 && lt_memory_file_modified(c, a, &when);
   return c->policy.read_files && files->stat(a, &x) == 0 && files->stat(b, &y) == 0 &&
          x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }

@@ -70,7 +70,7 @@ typedef struct lt_saving {
   const char *op, *path; /* the caller's, valid until the end */
   char temporary[LT_PATH_MAX];
   int fd; /* -1: not open */
-  char *held; /* the bytes so far of a file in memory (io/held_files.h) */
+  char *held; /* the bytes so far of a file in memory (io/memory_files.h) */
   size_t held_size, held_room;
 } lt_saving;
 

@@ -1,4 +1,4 @@
-/* runtime/io/inbox.c: datagrams of a local socket.
+/* runtime/io/inbox.c: datagrams of a Unix socket.
 
    An address has room for 108 bytes, a path may be longer: it is reached through the number of its
    open folder. */

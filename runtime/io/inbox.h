@@ -1,4 +1,4 @@
-/* runtime/io/inbox.h: words from other processes of the same user, by a socket in a folder.
+/* runtime/io/inbox.h: messages from other processes of the same user, by a Unix socket in a folder.
 
    Who owns the inbox asks it when that suits, and never waits: with nothing there it is one call
    of the system. The socket has the mode 0600. */

@@ -1,4 +1,4 @@
-/* runtime/io/inflation.h: how much compressed files may become in memory.
+/* runtime/io/inflation.h: limits on the size of decompressed files.
 
    No stream of deflate yields more than 1032 bytes for one, but a file of a megabyte could take a
    gigabyte. What is trained on is compressed 2 to 20 times, so that a file may become large, or far

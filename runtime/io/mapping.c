@@ -1,12 +1,12 @@
-/* runtime/io/mapping.c: a mapped file and the storages that lie in it. */
+/* runtime/io/mapping.c: a memory-mapped file and the storages over it. */
 #include "io/mapping.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "device/held.h"
+#include "device/owned_memory.h"
 #include "io/file.h"
-#include "io/held_files.h"
+#include "io/memory_files.h"
 
 struct lt_mapping {
   atomic_long refs;
@@ -16,7 +16,7 @@ struct lt_mapping {
 
 lt_mapping *lt_mapping_new(lt_ctx *c, int fd, size_t n) {
   const lt_file_ops *files = lt_files(c);
-  bool can = files->map != NULL && n > 0 && !lt_is_held_fd(fd);
+  bool can = files->map != NULL && n > 0 && !lt_is_memory_fd(fd);
   void *bytes = can ? files->map(fd, n) : NULL;
   if (bytes == NULL) return NULL;
   lt_mapping *m = lt_alloc(c, sizeof *m);
@@ -41,5 +41,5 @@ static void drop(lt_ctx *c, void *mapping) { lt_mapping_release(c, mapping); }
 lt_tensor *lt_mapping_tensor(lt_ctx *c, lt_mapping *m, int64_t offset, lt_dtype dtype, int ndim,
                              const int64_t *size) {
   atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
-  return lt_tensor_held(c, m->bytes + offset, m, drop, dtype, ndim, size);
+  return lt_tensor_owned(c, m->bytes + offset, m, drop, dtype, ndim, size);
 }

@@ -1,5 +1,5 @@
-/* runtime/io/held_files.c: a list of named bytes; helper threads write to it too. */
-#include "io/held_files.h"
+/* runtime/io/memory_files.c: a list of named byte strings; helper threads write to it too. */
+#include "io/memory_files.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -36,7 +36,7 @@ static void end(lt_ctx *c, void *slot) {
   lt_free(c, h, sizeof *h);
 }
 
-bool lt_held_begin(lt_ctx *c) {
+bool lt_memory_file_begin(lt_ctx *c) {
   held_files *h = lt_alloc(c, sizeof *h);
   if (h == NULL) return false;
   memset(h, 0, sizeof *h);
@@ -46,7 +46,7 @@ bool lt_held_begin(lt_ctx *c) {
   return true;
 }
 
-bool lt_is_held(const lt_ctx *c, const char *path) {
+bool lt_is_memory_file(const lt_ctx *c, const char *path) {
   return files_of(c) != NULL && strncmp(path, LT_HELD_PREFIX, sizeof LT_HELD_PREFIX - 1) == 0;
 }
 
@@ -72,7 +72,7 @@ static void let_go(lt_ctx *c, held_file **at) {
   lt_free(c, f, f->room);
 }
 
-int lt_held_open(lt_ctx *c, const char *path) {
+int lt_memory_file_open(lt_ctx *c, const char *path) {
   held_files *h = files_of(c);
   pthread_mutex_lock(&h->lock);
   held_file *f = *find(h, path);
@@ -82,7 +82,7 @@ int lt_held_open(lt_ctx *c, const char *path) {
   return fd;
 }
 
-void lt_held_close(lt_ctx *c, int fd) {
+void lt_memory_file_close(lt_ctx *c, int fd) {
   held_files *h = files_of(c);
   pthread_mutex_lock(&h->lock);
   held_file **at = find_open(h, fd);
@@ -90,7 +90,7 @@ void lt_held_close(lt_ctx *c, int fd) {
   pthread_mutex_unlock(&h->lock);
 }
 
-const char *lt_held_bytes(lt_ctx *c, int fd, size_t *size) {
+const char *lt_memory_file_bytes(lt_ctx *c, int fd, size_t *size) {
   held_files *h = files_of(c);
   pthread_mutex_lock(&h->lock);
   const held_file *f = *find_open(h, fd);
@@ -132,22 +132,24 @@ static bool put(lt_ctx *c, const char *op, const char *path, const held_file *be
   return true;
 }
 
-bool lt_held_put(lt_ctx *c, const char *op, const char *path, const void *data, size_t size) {
+bool lt_memory_file_put(lt_ctx *c, const char *op, const char *path, const void *data,
+                        size_t size) {
   return put(c, op, path, NULL, data, size);
 }
 
-bool lt_held_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t size) {
+bool lt_memory_file_append(lt_ctx *c, const char *op, const char *path, const void *data,
+                           size_t size) {
   held_files *h = files_of(c);
-  int fd = lt_held_open(c, path); /* it stays while its bytes are copied */
+  int fd = lt_memory_file_open(c, path); /* it stays while its bytes are copied */
   pthread_mutex_lock(&h->lock);
   const held_file *before = fd >= 0 ? *find_open(h, fd) : NULL;
   pthread_mutex_unlock(&h->lock);
   bool ok = put(c, op, path, before, data, size);
-  if (fd >= 0) lt_held_close(c, fd);
+  if (fd >= 0) lt_memory_file_close(c, fd);
   return ok;
 }
 
-bool lt_held_remove(lt_ctx *c, const char *path) {
+bool lt_memory_file_remove(lt_ctx *c, const char *path) {
   held_files *h = files_of(c);
   pthread_mutex_lock(&h->lock);
   held_file **at = find(h, path);
@@ -157,7 +159,7 @@ bool lt_held_remove(lt_ctx *c, const char *path) {
   return there;
 }
 
-bool lt_held_modified(lt_ctx *c, const char *path, double *when) {
+bool lt_memory_file_modified(lt_ctx *c, const char *path, double *when) {
   held_files *h = files_of(c);
   pthread_mutex_lock(&h->lock);
   const held_file *f = *find(h, path);
@@ -175,7 +177,7 @@ static const char *below(const held_file *f, const char *folder) {
   return f->path[n] == '/' ? f->path + n + 1 : NULL;
 }
 
-bool lt_held_is_folder(lt_ctx *c, const char *path) {
+bool lt_memory_file_is_folder(lt_ctx *c, const char *path) {
   held_files *h = files_of(c);
   bool found = false;
   pthread_mutex_lock(&h->lock);
@@ -195,7 +197,7 @@ static bool is_listed(const held_files *h, const held_file *f, const char *folde
   return false;
 }
 
-void lt_held_list(lt_ctx *c, const char *folder, bool (*each)(void *ud, const char *name),
+void lt_memory_file_list(lt_ctx *c, const char *folder, bool (*each)(void *ud, const char *name),
                   void *ud) {
   held_files *h = files_of(c);
   bool more = true;

@@ -1,8 +1,9 @@
-/* runtime/io/shadow.c: files that a process writes without a trace.
+/* runtime/io/overlay.c: an overlay over the file system: what a process writes goes to a folder of
+   its own.
 
    Below the folder are two trees: in `new` lies what was written, under its absolute path, in
    `gone` an empty file for each real one that was removed. */
-#include "io/shadow.h"
+#include "io/overlay.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,7 @@ static bool is_gone(const char *path) {
   return place(path, "gone", mark) && stat(mark, &info) == 0 && S_ISREG(info.st_mode);
 }
 
-bool lt_shadow_read_path(const char *path, char *out) {
+bool lt_overlay_read_path(const char *path, char *out) {
   if (root[0] != 0) {
     if (!place(path, "new", out)) return false;
     if (is_there(out) || is_gone(path)) return true;
@@ -105,7 +106,7 @@ static bool has_folder(const char *path) {
     strcpy(folder, ".");
   else
     slash[slash == folder ? 1 : 0] = 0;
-  if (!lt_shadow_read_path(folder, real) || stat(real, &info) != 0) return false;
+  if (!lt_overlay_read_path(folder, real) || stat(real, &info) != 0) return false;
   errno = ENOTDIR;
   return S_ISDIR(info.st_mode);
 }
@@ -119,7 +120,7 @@ static bool begin_writing(const char *path, char *out) {
   return true;
 }
 
-bool lt_shadow_write_path(const char *path, bool keep, char *out) {
+bool lt_overlay_write_path(const char *path, bool keep, char *out) {
   if (root[0] == 0) return snprintf(out, LT_PATH_MAX, "%s", path) < LT_PATH_MAX || too_long();
   struct stat info;
   if (stat(path, &info) == 0 && S_ISCHR(info.st_mode)) /* /dev/null, a terminal */
@@ -150,16 +151,16 @@ static int drop(const char *path, int (*real)(const char *path)) {
   return is_new ? 0 : -1;
 }
 
-int lt_shadow_unlink(const char *path) { return root[0] != 0 ? drop(path, unlink) : unlink(path); }
+int lt_overlay_unlink(const char *path) { return root[0] != 0 ? drop(path, unlink) : unlink(path); }
 
-int lt_shadow_rename(const char *from, const char *to) {
+int lt_overlay_rename(const char *from, const char *to) {
   if (root[0] == 0) return rename(from, to);
   char old[LT_PATH_MAX], new[LT_PATH_MAX];
-  if (!lt_shadow_read_path(from, old) || !is_there(old)) {
+  if (!lt_overlay_read_path(from, old) || !is_there(old)) {
     errno = ENOENT;
     return -1;
   }
-  if (!lt_shadow_write_path(to, false, new)) return -1;
+  if (!lt_overlay_write_path(to, false, new)) return -1;
   if (strncmp(old, root, strlen(root)) == 0) {
     if (rename(old, new) != 0) return -1;
     return is_there(from) ? hide(from) : 0;
@@ -172,18 +173,18 @@ int lt_shadow_rename(const char *from, const char *to) {
 static int shadow_open(const char *path, int flags, mode_t mode) {
   char real[LT_PATH_MAX];
   bool writes = (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0;
-  if (writes && (flags & O_EXCL) != 0 && lt_shadow_read_path(path, real) && is_there(real)) {
+  if (writes && (flags & O_EXCL) != 0 && lt_overlay_read_path(path, real) && is_there(real)) {
     errno = EEXIST;
     return -1;
   }
-  bool found = writes ? lt_shadow_write_path(path, (flags & O_TRUNC) == 0, real)
-                      : lt_shadow_read_path(path, real);
+  bool found = writes ? lt_overlay_write_path(path, (flags & O_TRUNC) == 0, real)
+                      : lt_overlay_read_path(path, real);
   return found ? open(real, flags, mode) : -1;
 }
 
 static int shadow_stat(const char *path, struct stat *out) {
   char real[LT_PATH_MAX];
-  return lt_shadow_read_path(path, real) ? stat(real, out) : -1;
+  return lt_overlay_read_path(path, real) ? stat(real, out) : -1;
 }
 
 static int shadow_symlink(const char *target, const char *path) {
@@ -205,7 +206,7 @@ static int shadow_mkdir(const char *path, mode_t mode) {
 
 static int shadow_access(const char *path, int mode) {
   char real[LT_PATH_MAX];
-  if (!lt_shadow_read_path(path, real)) return -1;
+  if (!lt_overlay_read_path(path, real)) return -1;
   return access(real, mode & ~W_OK); /* every file may be written: in the shadow */
 }
 
@@ -241,7 +242,7 @@ static int shadow_list(const char *folder, bool (*each)(void *ud, const char *na
 
 static lt_file_ops shadow_files;
 
-bool lt_shadow_open(lt_ctx *c, const char *folder) {
+bool lt_overlay_open(lt_ctx *c, const char *folder) {
   if (root[0] != 0) return lt_fail(c, LT_EARG, "shadow: one is open");
   char path[PATH_MAX];
   if (realpath(folder, path) == NULL || strlen(path) + 32 >= sizeof root)
@@ -249,9 +250,9 @@ bool lt_shadow_open(lt_ctx *c, const char *folder) {
   shadow_files = lt_system_files;
   shadow_files.open = shadow_open;
   shadow_files.stat = shadow_stat;
-  shadow_files.rename = lt_shadow_rename;
+  shadow_files.rename = lt_overlay_rename;
   shadow_files.symlink = shadow_symlink;
-  shadow_files.unlink = lt_shadow_unlink;
+  shadow_files.unlink = lt_overlay_unlink;
   shadow_files.rmdir = shadow_rmdir;
   shadow_files.mkdir = shadow_mkdir;
   shadow_files.access = shadow_access;
@@ -262,10 +263,10 @@ bool lt_shadow_open(lt_ctx *c, const char *folder) {
   return true;
 }
 
-void lt_shadow_close(lt_ctx *c) {
+void lt_overlay_close(lt_ctx *c) {
   if (root[0] == 0) return;
   root[0] = 0;
   c->root->files = NULL;
 }
 
-void lt_shadow_make_folders(void) { makes_folders = true; }
+void lt_overlay_make_folders(void) { makes_folders = true; }

@@ -1,4 +1,4 @@
-/* runtime/io/saving.c: saves that end whole or leave the former file as it was.
+/* runtime/io/saving.c: atomic saves: a file is complete, or the former one is left as it was.
 
    A temporary is called `.NAME.HOST-PID-N.saving`. One whose process has died on this host is
    stale: the next save in the folder removes it. */
@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "io/file.h"
-#include "io/held_files.h"
+#include "io/memory_files.h"
 
 static const char SUFFIX[] = ".saving";
 enum { MAX_TRIES = 100 };
@@ -73,7 +73,7 @@ static bool sweep_one(void *ud, const char *name) {
 bool lt_saving_remove_stale(lt_ctx *c, const char *op, const char *folder) {
   char path[LT_PATH_MAX];
   if (!lt_file_may_write(c, op, folder)) return false;
-  if (lt_is_held(c, folder)) return true;
+  if (lt_is_memory_file(c, folder)) return true;
   if (snprintf(path, sizeof path, "%s/", folder) >= LT_PATH_MAX)
     return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, folder);
   const lt_file_ops *files = lt_files(c);
@@ -96,7 +96,7 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->held = NULL;
   s->held_size = s->held_room = 0;
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) {
+  if (lt_is_memory_file(c, path)) {
     s->fd = LT_HELD_FD;
     return true;
   }
@@ -132,7 +132,7 @@ static bool write_held(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
 
 bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
   if (!lt_ok(c) || s->fd < 0) return false;
-  if (n > 0 && lt_is_held_fd(s->fd)) return write_held(c, s, data, n);
+  if (n > 0 && lt_is_memory_fd(s->fd)) return write_held(c, s, data, n);
   size_t done = 0;
   while (done < n) {
     ssize_t put = lt_files(c)->write(s->fd, (const char *)data + done, n - done);
@@ -160,9 +160,9 @@ static bool sync_folder(lt_ctx *c, const lt_saving *s) {
 bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
   const lt_file_ops *files = lt_files(c);
   if (s->fd < 0) return false;
-  if (lt_is_held_fd(s->fd)) {
+  if (lt_is_memory_fd(s->fd)) {
     s->fd = -1;
-    bool ok = lt_ok(c) && lt_held_put(c, s->op, s->path, s->held, s->held_size);
+    bool ok = lt_ok(c) && lt_memory_file_put(c, s->op, s->path, s->held, s->held_size);
     lt_free(c, s->held, s->held_room);
     return ok;
   }
@@ -187,7 +187,8 @@ bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data,
 bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path) {
   lt_saving s = {.op = op, .path = path, .fd = -1};
   if (!lt_file_may_write(c, op, path)) return false;
-  if (lt_is_held(c, path)) return lt_fail(c, LT_EIO, "%s: no link can be in memory: %s", op, path);
+  if (lt_is_memory_file(c, path))
+    return lt_fail(c, LT_EIO, "%s: no link can be in memory: %s", op, path);
   const lt_file_ops *files = lt_files(c);
   int made = -1;
   for (int i = 0; i < MAX_TRIES && made != 0; i++) {

@@ -1,4 +1,4 @@
-/* runtime/launch/address.c: finding this host's addresses, listening under them, naming them. */
+/* runtime/launch/address.c: addresses of this host: finding them, listening there, naming them. */
 #include "launch/address.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* runtime/launch/child.c: what a forked child does before anything else. */
+/* runtime/launch/child.c: set-up of a forked child, before anything else runs there. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>

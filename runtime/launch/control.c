@@ -1,4 +1,4 @@
-/* runtime/launch/control.c: channels over a descriptor that never blocks. */
+/* runtime/launch/control.c: channels between watchdogs over non-blocking sockets. */
 #include "launch/control.h"
 
 #include <errno.h>

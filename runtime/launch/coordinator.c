@@ -1,4 +1,4 @@
-/* runtime/launch/coordinator.c: rank 0's watchdog, where failures become one verdict. */
+/* runtime/launch/coordinator.c: rank 0's watchdog, which collects failures into one report. */
 #include <stdio.h>
 #include <string.h>
 

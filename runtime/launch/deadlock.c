@@ -1,4 +1,5 @@
-/* runtime/launch/deadlock.c: rank 0 finds ranks that wait for each other, over groups and messages.
+/* runtime/launch/deadlock.c: deadlock detection on rank 0: ranks that wait for each other, over
+   groups and messages.
 
    Rank a waits for rank b when b belongs to what a waits in and has not issued it. A rank that
    waits issues nothing, so a circle of such ranks never resolves: no clock is needed, and a

@@ -1,4 +1,4 @@
-/* runtime/launch/end.c: how a rank ends: a child, the parent of children, a joined process.
+/* runtime/launch/exit.c: how a rank exits: a child, the parent of children, a joined process.
 
    A child is a copy of its parent: nothing of it may be closed or collected there (files would be
    removed, connections ended, twice). It flushes and exits. */

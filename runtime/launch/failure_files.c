@@ -1,4 +1,4 @@
-/* runtime/launch/files.c: the failure in files, for when stderr is a broken pipe.
+/* runtime/launch/failure_files.c: the failure report as files, for when stderr is a broken pipe.
 
    failure.rank<N>.txt is the message, ring.rank<N>.jsonl the last collectives of the rank: what
    `ltrain diagnose` reads. Written by watchdogs: open and write alone. */

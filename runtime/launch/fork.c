@@ -1,4 +1,4 @@
-/* runtime/launch/fork.c: ranks by fork: the parent is rank 0, and all that it has is there. */
+/* runtime/launch/fork.c: ranks by fork: the parent is rank 0, and children have all that it has. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* runtime/launch/fork_safety.c: what must be true of a process before it is forked.
+/* runtime/launch/fork_safety.c: checks that a process may be forked: threads, locks, devices.
 
    A fork copies one thread. What others held (locks, half-written buffers) stays held forever in
    the child, so they must be gone: our helpers by name, OpenMP's pool by its own call, and then

@@ -1,4 +1,5 @@
-/* runtime/launch/handshake.h: both ends of a fresh connection prove that they know the job's token.
+/* runtime/launch/handshake.h: authentication of a new connection: both ends prove that they know
+   the job's token.
 
    The token itself, which the transport gave to all ranks, is never sent: each end answers the
    other's challenge, random bytes that are used once, so that a recorded answer is useless later.

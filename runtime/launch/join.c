@@ -1,4 +1,4 @@
-/* runtime/launch/join.c: ranks that mpirun or srun started come together.
+/* runtime/launch/join.c: the rendezvous of ranks that mpirun or srun started.
 
    The watchdog begins first, with nothing but the limit for coming together: the transport's own
    start blocks. Over the transport's group the ranks then exchange who and where they are,

@@ -1,4 +1,4 @@
-/* runtime/launch/mailbox.h: the state that both threads of a rank read and write while they run.
+/* runtime/launch/mailbox.h: state that the main thread and the watchdog of a rank share.
 
    Numbers and bits are atomic. A message is written by the main thread before the request that
    hands it over, and never again. The folder has a lock. */

@@ -1,7 +1,8 @@
-/* runtime/launch/state.c: what a rank does, as its watchdog sends it and rank 0's keeps it. */
+/* runtime/launch/rank_state.c: the activity of a rank, as its watchdog sends it and rank 0's keeps
+   it. */
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "launch/world.h"
 
 /* The parts are read one by one: a wait that ended meanwhile is none. */

@@ -1,4 +1,4 @@
-/* runtime/launch/reap.c: how children ended, in words; and their reaping, one by one.
+/* runtime/launch/reap.c: exit statuses of children as text, and their reaping (waitpid).
 
    Never waitpid(-1): other children of this process are not ours. A host that reaps on its own, or
    ignores SIGCHLD, leaves us without a status, which is then not reported. */

@@ -1,5 +1,5 @@
-/* runtime/launch/report.c: what a rank's main thread lets the other ranks know: what it does, that
-   it failed, that it left. */
+/* runtime/launch/report.c: what a rank's main thread reports to the other ranks: its activity, its
+   failure, its end. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>

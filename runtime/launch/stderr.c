@@ -1,4 +1,4 @@
-/* runtime/launch/stderr.c: what children write to stderr comes out with their rank in front.
+/* runtime/launch/stderr.c: stderr of children, line by line with the rank in front.
 
    Above all their last words (an allocator's complaint, an assertion, a sanitizer's report), which
    otherwise could not be attributed. Each child's stderr is a pipe; a thread of the parent, apart

@@ -1,4 +1,4 @@
-/* runtime/launch/timeouts.c: rank 0 decides who is lost, late or stalled.
+/* runtime/launch/timeouts.c: timeouts on rank 0: which ranks are lost, late or stalled.
 
    Lost: nothing received for `timeout`, and for three heartbeats at least. Late: alive, but not
    where others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing

@@ -1,4 +1,5 @@
-/* runtime/launch/watchdog.c: the thread that looks on while the main thread does anything at all.
+/* runtime/launch/watchdog.c: the watchdog: the thread that exchanges heartbeats and failures with
+   other ranks, whatever the main thread does.
 
    One a rank, all signals blocked. It does no Lua, OpenMP or allocation: poll, write, futex wake,
    _exit. Time is counted in ticks of at most a second: what it slept through (Ctrl-Z, a suspended

@@ -1,4 +1,4 @@
-/* runtime/launch/worker.c: the watchdog of a rank other than 0, which listens to rank 0's. */
+/* runtime/launch/worker.c: the watchdog of a rank other than 0, which follows rank 0's. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

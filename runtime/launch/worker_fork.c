@@ -1,4 +1,4 @@
-/* runtime/launch/worker_fork.c: how a worker comes to be.
+/* runtime/launch/worker_fork.c: forking the workers of a DataLoader.
 
    Unlike ranks, workers are forked from processes with threads: of devices' libraries, of a rank's
    watchdog, of loaders that gather. Whatever these held is lost in the child, which therefore uses

@@ -1,4 +1,5 @@
-/* runtime/launch/worker_pool.c: orders and answers of workers, and how workers end. */
+/* runtime/launch/worker_pool.c: requests to and answers of a DataLoader's workers, and how workers
+   end. */
 #include "launch/worker_pool.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* runtime/launch/worker_pool_state.h: what the two files of pools share. */
+/* runtime/launch/worker_pool_state.h: the structs that the files of worker pools share. */
 #ifndef LT_LAUNCH_WORKER_POOL_STATE_H
 #define LT_LAUNCH_WORKER_POOL_STATE_H
 

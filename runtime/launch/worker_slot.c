@@ -1,4 +1,5 @@
-/* runtime/launch/worker_slot.c: a memfd, and the storages that lie in it.
+/* runtime/launch/worker_slot.c: shared memory of a worker's batches: a memfd, and the storages over
+   it.
 
    Nothing is left behind however the processes end: a memfd has no name. It keeps its size, so that
    in steady state a batch costs no system call and no new page. */
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "device/held.h"
+#include "device/owned_memory.h"
 
 enum { STEP = 1 << 16 };
 
@@ -89,7 +90,7 @@ bool lt_worker_slot_is_used(const lt_worker_slot *s) {
 lt_tensor *lt_worker_slot_tensor(lt_ctx *c, lt_worker_slot *s, int64_t offset, lt_dtype dtype,
                                  int ndim, const int64_t *size) {
   atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-  return lt_tensor_held(c, s->data + offset, s, drop, dtype, ndim, size);
+  return lt_tensor_owned(c, s->data + offset, s, drop, dtype, ndim, size);
 }
 
 void lt_worker_slot_release(lt_ctx *c, lt_worker_slot *s) {

@@ -1,4 +1,5 @@
-/* runtime/launch/world.c: the life of a world: its memory, its signal, its settings. */
+/* runtime/launch/world.c: creation and destruction of a world: its memory, its signals, its
+   settings. */
 #include "launch/world.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* runtime/ops/anomaly.c: which operation made the first value that is not finite.
+/* runtime/ops/anomaly.c: anomaly detection: which operation made the first NaN or infinity.
 
    An operation made it when none of its inputs had it: those after it only hand it on. An infinity
    that a script writes itself (masked_fill with -inf) is meant. */
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 
 static lt_finiteness finiteness(double value) {
   return isnan(value) ? LT_NAN : isinf(value) ? LT_INFINITE : LT_FINITE;

@@ -1,4 +1,4 @@
-/* runtime/ops/anomaly.h: which operation made the first value that is not finite. */
+/* runtime/ops/anomaly.h: anomaly detection: which operation made the first NaN or infinity. */
 #ifndef LT_OPS_ANOMALY_H
 #define LT_OPS_ANOMALY_H
 

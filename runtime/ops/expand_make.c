@@ -1,4 +1,4 @@
-/* runtime/ops/expand_make.c: pieces that composite ops share, and the makers among these. */
+/* runtime/ops/expand_make.c: building blocks of composite ops. */
 #include "ops/expand.h"
 
 lt_shape lt_one_dim(int64_t n) { return lt_shape_of(1, &n); }

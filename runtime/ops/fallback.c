@@ -1,4 +1,4 @@
-/* runtime/ops/fallback.c: calls that a device has no kernel for run on the CPU, on copies.
+/* runtime/ops/fallback.c: operations that a device lacks run on the CPU, on copies.
 
    A tensor is copied as the bytes from its first element to its last, with its strides: so a device
    needs no kernel at all, only copies. Updates of optimizers are refused, since every parameter

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "ops/node.h"
 
 static bool stale(lt_ctx *c, const lt_tensor *t) {

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "ops/inplace.h"
 #include "ops/recompute.h"
 

@@ -1,5 +1,5 @@
-/* runtime/ops/run.c: issuing a call: the kernel of its device, in order with all other work. */
-#include "device/state.h"
+/* runtime/ops/run.c: execution of a call: the kernel of its device, in stream order. */
+#include "device/ctx_devices.h"
 #include "ops/fallback.h"
 #include "ops/inplace.h"
 

@@ -1,4 +1,4 @@
-/* runtime/ops/trace.h: who is told of the calls that a computation consists of. */
+/* runtime/ops/trace.h: recording the calls of a computation, for exporters. */
 #ifndef LT_OPS_TRACE_H
 #define LT_OPS_TRACE_H
 

@@ -1,4 +1,4 @@
-/* runtime/ops/value_error.c: sentences on values that a kernel refuses.
+/* runtime/ops/value_error.c: error messages for values that a kernel refuses.
 
    Kernels of the cpu write the whole sentence, with the place; those of other devices leave a word
    (op, line, value, limit), from which the message is made when the host waits for the device. */

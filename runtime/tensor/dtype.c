@@ -1,4 +1,4 @@
-/* runtime/tensor/dtype.c: what is known of element types: the rows of dtype.def, and promotion. */
+/* runtime/tensor/dtype.c: properties of dtypes, from the rows of dtype.def, and type promotion. */
 #include "tensor/dtype.h"
 
 #include <string.h>

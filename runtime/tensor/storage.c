@@ -1,4 +1,4 @@
-/* runtime/tensor/storage.c: counting references to bytes. */
+/* runtime/tensor/storage.c: reference counts of storages. */
 #include "tensor/storage.h"
 
 lt_storage *lt_storage_retain(lt_storage *s) {

@@ -1,4 +1,4 @@
-/* runtime/tensor/tensor.c: making and dropping tensors. */
+/* runtime/tensor/tensor.c: creation and destruction of tensors. */
 #include "tensor/tensor.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* runtime/text/added.h: added tokens: texts that are one token wherever they stand. */
+/* runtime/text/added.h: added tokens: texts that are one token wherever they occur. */
 #ifndef LT_TEXT_ADDED_H
 #define LT_TEXT_ADDED_H
 

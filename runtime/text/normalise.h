@@ -1,4 +1,4 @@
-/* runtime/text/normalise.h: normalizers: texts before they are cut. */
+/* runtime/text/normalise.h: normalizers: changes to texts before they are split. */
 #ifndef LT_TEXT_NORMALISE_H
 #define LT_TEXT_NORMALISE_H
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/ctx.h"
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "base/threads.h"
 #include "registry.h"
 

@@ -12,7 +12,7 @@
 
 #include "device/fake.h"
 #include "device/host.h"
-#include "device/state.h"
+#include "device/ctx_devices.h"
 #include "ops/op.h"
 #include "registry.h"
 

@@ -29,7 +29,7 @@ void lt_bind_collect(lua_State *L, lt_bind *b);
 void lt_bind_devices(lua_State *L, lt_bind *b);
 void lt_bind_streams(lua_State *L, lt_bind *b);
 void lt_bind_system(lua_State *L, lt_bind *b);
-void lt_bind_shadow(lua_State *L, lt_bind *b);
+void lt_bind_overlay(lua_State *L, lt_bind *b);
 void lt_bind_random(lua_State *L, lt_bind *b);
 void lt_bind_apps(lua_State *L, lt_bind *b); /* lua/apps */
 void lt_bind_io(lua_State *L, lt_bind *b);

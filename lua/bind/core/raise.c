@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "base/locale.h"
 #include "bind/core/where.h"
 #include "launch/launch.h"

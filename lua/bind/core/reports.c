@@ -1,6 +1,6 @@
 /* lua/bind/core/reports.c: lines and errors for the library's own Lua: `runtime.where`,
    `note_error` and the like, and lt.last_error. */
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "bind/core/functions.h"
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "bind/core/state.h"
 
 enum { MAX_LEVELS = 200 };

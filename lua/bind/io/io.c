@@ -220,7 +220,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"modified", modified},
                                        {"same", same},
                                        {"save_safetensors", lt_save_safetensors},
-                                       {"save_later", lt_save_later},
+                                       {"save_later", lt_async_safetensors_save},
                                        {"load_safetensors", lt_load_safetensors},
                                        {"crc32", lt_crc32_of},
                                        {"open_zip", lt_open_zip},

@@ -21,7 +21,7 @@ int lt_done(lua_State *L, lt_bind *b);
    io.load_safetensors(path [, {name = true}]) -> {name = tensor}, {key = text}
    io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order */
 int lt_save_safetensors(lua_State *L);
-int lt_save_later(lua_State *L);
+int lt_async_safetensors_save(lua_State *L);
 int lt_load_safetensors(lua_State *L);
 int lt_crc32_of(lua_State *L);
 

@@ -11,7 +11,7 @@
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
 #include "bind/io/io.h"
-#include "io/later.h"
+#include "io/async_save.h"
 
 static lt_tensor *tensor_at(lua_State *L, lt_bind *b, const char *who, const char *name) {
   lt_tensor *t = lt_to_tensor(L, b, -1);
@@ -111,32 +111,32 @@ int lt_save_safetensors(lua_State *L) {
 /* A file on its way; its user value keeps the texts. */
 #define SAVING_NAME "ltrain.Saving"
 
-static lt_later **check_saving(lua_State *L, int arg) {
+static lt_async_save **check_saving(lua_State *L, int arg) {
   return luaL_checkudata(L, arg, SAVING_NAME);
 }
 
 /* saving:done() -> whether wait would not wait */
 static int saving_done(lua_State *L) {
   lt_enter(L);
-  lt_later **l = check_saving(L, 1);
-  lua_pushboolean(L, *l == NULL || lt_later_done(*l));
+  lt_async_save **l = check_saving(L, 1);
+  lua_pushboolean(L, *l == NULL || lt_async_save_done(*l));
   return 1;
 }
 
 /* saving:wait() -> true when the file is there, or nil and why it is not */
 static int saving_wait(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lt_later **box = check_saving(L, 1), *l = *box;
+  lt_async_save **box = check_saving(L, 1), *l = *box;
   *box = NULL;
-  if (l != NULL) lt_later_end(b->c, l);
+  if (l != NULL) lt_async_save_end(b->c, l);
   return lt_done(L, b);
 }
 
 static int saving_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_later **box = check_saving(L, 1);
+  lt_async_save **box = check_saving(L, 1);
   lt_failure f;
-  if (*box != NULL && b->c != NULL && !lt_later_end(b->c, *box)) lt_take_failure(b->c, &f);
+  if (*box != NULL && b->c != NULL && !lt_async_save_end(b->c, *box)) lt_take_failure(b->c, &f);
   *box = NULL;
   return 0;
 }
@@ -144,17 +144,17 @@ static int saving_gc(lua_State *L) {
 /* io.save_later(path, tensors, metadata, aliases, mark[, before]) -> saving: as save_safetensors,
    of the tensors as they are now; checksums of those that are not aliases in place of the JSON text
    `mark` in the metadata; written when the saving `before` is. */
-int lt_save_later(lua_State *L) {
+int lt_async_safetensors_save(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 6);
   if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
-  lt_later_file file = {.op = "save", .path = lt_check_path(L, b, "save"),
+  lt_async_file file = {.op = "save", .path = lt_check_path(L, b, "save"),
                         .mark = luaL_checkstring(L, 5), .dense = lt_contiguous,
                         .before = lua_isnil(L, 6) ? NULL : *check_saving(L, 6)};
   file.tensors = read_tensors(L, b, &file.n);
   file.metadata = read_metadata(L, b, &file.n_metadata);
   file.n_sums = file.n - (lua_isnil(L, 4) ? 0 : count_pairs(L, 4));
-  lt_later **box = lua_newuserdatauv(L, sizeof *box, 5);
+  lt_async_save **box = lua_newuserdatauv(L, sizeof *box, 5);
   *box = NULL;
   luaL_setmetatable(L, SAVING_NAME);
   for (int k = 1; k <= 5; k++) {
@@ -164,7 +164,7 @@ int lt_save_later(lua_State *L) {
   lt_modes modes = b->c->modes;
   b->c->modes.grad = false;
   lt_note_line(b);
-  *box = lt_later_save(b->c, &file);
+  *box = lt_async_save_begin(b->c, &file);
   b->c->modes = modes;
   if (*box == NULL) return lt_refused(L, b);
   return 1;

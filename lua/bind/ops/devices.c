@@ -1,13 +1,13 @@
 /* lua/bind/ops/devices.c: which devices there are, and where tensors are made. */
 #include "base/cores.h"
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "bind/core/parts.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "device/fake.h"
-#include "device/state.h"
+#include "device/ctx_devices.h"
 
 /* runtime.default_device([name]) -> name: where tensors are made without a device argument; sets it
    when it has one. */

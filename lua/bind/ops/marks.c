@@ -2,7 +2,7 @@
    one; who wrote into an optimizer's. */
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "bind/core/call.h"
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"

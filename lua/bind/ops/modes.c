@@ -4,7 +4,7 @@
    A scope belongs to the Lua thread that opened it; functions called in one may yield. */
 #include <string.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"

@@ -1,5 +1,5 @@
 /* lua/bind/ops/trace.c: the calls that a computation consists of, as tables: for exporters. */
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "bind/core/call.h"
 #include "bind/core/parts.h"
 #include "bind/core/tensor.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/lines.h"
+#include "base/script_lines.h"
 #include "base/locale.h"
 #include "base/threads.h"
 #include "bind/core/parts.h"

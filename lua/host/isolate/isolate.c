@@ -12,7 +12,7 @@
 #include "host/isolate/process.h"
 #include "host/isolate/wire.h"
 #include "io/file.h"
-#include "io/held_files.h"
+#include "io/memory_files.h"
 
 /* Seconds a worker may take to open its state. A message has a cap's bytes of values, and something
    for what is around them. */
@@ -200,7 +200,7 @@ static int run_script(lua_State *L, const lt_request *r) {
 
 int lt_isolate_run_file(lua_State *L) {
   const lt_request *r = lua_touserdata(L, 1);
-  if (!lt_is_held(r->l->b->c, r->name)) return run_script(L, r);
+  if (!lt_is_memory_file(r->l->b->c, r->name)) return run_script(L, r);
   begin(r->l, LT_WIRE_RUN_FILE, r->name);
   return run(L, r->l);
 }
@@ -264,7 +264,7 @@ bool lt_isolate_read_file(ltrain *l, const char *path) {
   if (!ask_plainly(l)) return false;
   const char *bytes = lt_wire_take_text(&l->worker->in, &n);
   if (bytes != NULL && lt_wire_is_complete(&l->worker->in))
-    return lt_held_put(l->b->c, "get_file", path, bytes, n) || !lt_host_take_failure(l);
+    return lt_memory_file_put(l->b->c, "get_file", path, bytes, n) || !lt_host_take_failure(l);
   snprintf(l->message, sizeof l->message, "the worker process %s",
            invalid(l->worker));
   return false;
@@ -273,7 +273,7 @@ bool lt_isolate_read_file(ltrain *l, const char *path) {
 bool lt_isolate_remove_file(ltrain *l, const char *path) {
   if (l->depth == 0) begin(l, LT_WIRE_REMOVE_FILE, path);
   if (!ask_plainly(l)) return false;
-  lt_held_remove(l->b->c, path); /* what was read of it */
+  lt_memory_file_remove(l->b->c, path); /* what was read of it */
   return true;
 }
 

@@ -1,4 +1,4 @@
-/* runtime/comm/mpi/compare.c: whether ranks say the same, before any data moves.
+/* runtime/comm/mpi/compare.c: comparison of fingerprints over MPI, before any data moves.
 
    16 bytes a rank decide: the largest h and the largest ~h are complements only where all h are
    equal. All ranks see the same two numbers, so all continue in the same way: to the sizes where

@@ -1,4 +1,4 @@
-/* runtime/comm/mpi/exchange.c: reductions of our own.
+/* runtime/comm/mpi/exchange.c: reductions of our own over MPI's messages.
 
    They add in the tree T(lo, hi) = T(lo, m) + T(m, hi), on every number of hosts and with every
    transport. Few bytes climb the tree: neighbours at distance 1 first, then 2, then 4, and the sum

@@ -1,4 +1,4 @@
-/* runtime/comm/mpi/move.c: movements that MPI does by itself, or that are plain messages.
+/* runtime/comm/mpi/move.c: collectives that MPI has, and those that are plain messages.
 
    Gathers are messages between each two ranks instead of MPI's calls: those count in int, and the
    nonblocking ones of Open MPI 4 are the same messages. */

@@ -1,4 +1,4 @@
-/* runtime/comm/mpi/move.h: one movement of bytes as a row of steps.
+/* runtime/comm/mpi/move.h: a collective as a list of steps.
 
    A step starts requests and returns; it is called again when all of them are complete, until it
    says that nothing is left. So no step waits, and a message is never larger than a chunk. */

@@ -1,4 +1,5 @@
-/* runtime/ops/math/through.h: what values are computed in and cast through, on every device. */
+/* runtime/ops/math/through.h: the compute type of each dtype, and casts through it, on every
+   device. */
 #ifndef LT_OPS_MATH_THROUGH_H
 #define LT_OPS_MATH_THROUGH_H
 

@@ -84,7 +84,7 @@ function session:is_complete(text)
   return not incomplete
 end
 
--- What the editor asks while an entry is made: lua/apps/line.h.
+-- What the editor asks while an entry is made: lua/apps/prompt_input.h.
 local function helper_of(self)
   return {
     enter = function(_, text)
