@@ -25,8 +25,8 @@ local EXCEPT <const> = {
   -- A collective under way keeps its group, and a group that ends ends those under way.
   ["comm/queue.c comm/group.c"] = true,
   ["comm/queue.c comm/devices.c"] = true,
-  ["comm/group.c comm/watch.c"] = true,
-  ["comm/links.c comm/watch.c"] = true,
+  ["comm/group.c comm/device_wait.c"] = true,
+  ["comm/links.c comm/device_wait.c"] = true,
   ["comm/devices.c comm/ordered.c"] = true, -- sums in tree order are made of movements
   -- The table of a transport stands where it is opened, and names what moves.
   ["comm/shm.c comm/shm_compare.c"] = true,
@@ -44,7 +44,7 @@ local EXCEPT <const> = {
   -- A child forgets the workers that it has inherited; workers are children.
   ["launch/child.c launch/worker_fork.c"] = true,
   ["launch/worker_pool.c launch/worker_fork.c"] = true,
-  ["launch/world.c launch/end.c"] = true, -- the context ends its world: lt_world_drop as a value
+  ["launch/world.c launch/exit.c"] = true, -- the context ends its world: lt_world_drop as a value
   -- An error of CUDA is described by the device, whose functions fail by errors, streams, copies.
   ["cuda/error.cu cuda/device.cu"] = true,
   ["cuda/staging.cu cuda/device.cu"] = true,

@@ -204,7 +204,7 @@ describe("commands of the prompt", function()
   it("has the options of a call of a layer, not the names that it refuses", function()
     local out <const> = answers { ":help nn.MultiheadAttention" }
     assert.matches("options of a call:\n  mask\n.-\n  key_mask\n.-\n  causal\n.-\n  cache\n", out)
-    assert.is_nil(out:find("key_padding_mask", 1, true))
+    assert.is_nil(out:find("\n  key_padding_mask", 1, true)) -- a text may mention it
   end)
 
   it("names the nearest where nothing is known", function()
