@@ -1,5 +1,5 @@
--- spec/build/without_apps_spec.lua: a build with LT_APPS=OFF is the library and `ltrain run`. Only in
--- ./dev test --exhaustive, as it builds all of ltrain.
+-- spec/build/without_apps_spec.lua: a build with LT_APPS=OFF is the library and `ltrain run`. Only
+-- in ./dev test --exhaustive, as it builds all of ltrain.
 -- tags: unsanitized
 local shell = require "spec.build.shell"
 

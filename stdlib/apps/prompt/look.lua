@@ -1,4 +1,5 @@
---- stdlib/apps/prompt/look.lua: colours of an entry, a letter a byte (lua/apps/editor_display.c), and hints.
+--- stdlib/apps/prompt/look.lua: colours of an entry, a letter a byte
+--- (lua/apps/editor_display.c), and hints.
 local complete = require "ltrain.apps.prompt.complete"
 local help = require "ltrain.apps.prompt.help"
 local names = require "ltrain.apps.prompt.names"
