@@ -5,8 +5,8 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local load_place = require "ltrain.core.load_place"
-local places = require "ltrain.core.places"
+local exports = require "ltrain.core.exports"
+local load_export = require "ltrain.core.load_export"
 
 -- What the library alone calls.
 local INTERNAL <const> = { io = true, runtime = true }
@@ -14,7 +14,7 @@ local INTERNAL <const> = { io = true, runtime = true }
 local lt = {}
 for name, value in next, c do
   local is_internal = INTERNAL[name] or c.runtime.internal[name]
-  if not places[name] and not is_internal then lt[name] = value end
+  if not exports[name] and not is_internal then lt[name] = value end
 end
 
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.
@@ -40,27 +40,27 @@ local FUNCTIONS <const> = { ["ltrain.ops.joining"] = true, ["ltrain.ops.triangle
 local METHODS <const> = { show = true, retain_grad = true }
 
 local function is_method(name)
-  local file <const> = places[name]:match "^(ltrain%.ops%.[%w_]+)"
+  local file <const> = exports[name]:match "^(ltrain%.ops%.[%w_]+)"
   return METHODS[name] or file ~= nil and not FUNCTIONS[file]
 end
 
 -- The room that has a class of the name; nil.
 local function room_of(name)
-  for _, full in ipairs(require "ltrain.core.chunks".list()) do
+  for _, full in ipairs(require "ltrain.core.library_modules".list()) do
     local room, class = full:match "^ltrain%.(%l+)%.(%u[%w_]*)$"
-    if class == name and places[room] then return room end
+    if class == name and exports[room] then return room end
   end
 end
 
 local function find(self, name)
-  if places[name] then
-    local value = load_place(name)
+  if exports[name] then
+    local value = load_export(name)
     rawset(self, name, value)
     if is_method(name) then methods[name] = value end
     return value
   end
   local names = {}
-  for known in next, places do names[#names + 1] = known end
+  for known in next, exports do names[#names + 1] = known end
   for known in next, self do names[#names + 1] = known end
   table.sort(names)
   local room = type(name) == "string" and name:find "^%u" and room_of(name)
@@ -68,7 +68,7 @@ local function find(self, name)
     room and ("; write lt.%s.%s"):format(room, name) or errors.in_place_of(name, "lt", names))
 end
 
-for name in next, places do
+for name in next, exports do
   if is_method(name) then methods[name] = function(...) return lt[name](...) end end
 end
 

@@ -38,7 +38,7 @@ local ARROWS <const> = {
 -- cli/apps.lua requires the apps, where the build has them.
 local BY_NAME <const> = { ["stdlib/cli/apps.lua"] = true,
                           ["stdlib/core/catalogue.lua"] = true,
-                          ["stdlib/core/load_place.lua"] = true }
+                          ["stdlib/core/load_export.lua"] = true }
 
 -- The room that a path below stdlib/ is in.
 local function room_of(path)

@@ -2,8 +2,8 @@
 -- same places, or in stdlib/core/lightning_names.lua: then errors and `ltrain check` say what to
 -- write.
 local child = require "spec.cli.child"
-local elsewhere = require "ltrain.core.elsewhere"
 local error_of = require "spec.error_of"
+local foreign_names = require "ltrain.core.foreign_names"
 local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
 local names = require "ltrain.core.lightning_names"
@@ -98,7 +98,7 @@ local function compare(entry, here, who, where)
     local name = parameter.name
     local free = place <= #here and (not parameter.optional or hooks.by_name[entry.name])
       or parameter.by_name or BY_NAME[who]
-    if not (free or here[place] == name or elsewhere.instead("parameters", where, name)) then
+    if not (free or here[place] == name or foreign_names.instead("parameters", where, name)) then
       wrong[#wrong + 1] = name
     end
   end
@@ -208,7 +208,7 @@ describe("the list of Lightning's names", function()
       local object = room == "lt" and lt or lt[room]
       for name in tree.pairs(list) do
         local message = error_of(function() return object[name] end)
-        assert(message:find("; " .. elsewhere.instead("rooms", room, name), 1, true), message)
+        assert(message:find("; " .. foreign_names.instead("rooms", room, name), 1, true), message)
       end
     end
   end)
@@ -217,14 +217,14 @@ describe("the list of Lightning's names", function()
     local trainer = lt.Trainer { logger = false }
     for name in tree.pairs(names.members.Trainer) do
       assert.equal(("Trainer: there is no trainer.%s; %s"):format(name,
-        elsewhere.instead("members", "Trainer", name)),
+        foreign_names.instead("members", "Trainer", name)),
         (error_of(function() return trainer[name] end):gsub("^[^:]*:%d+: ", "")))
     end
     for _, object in ipairs { "Module", "DataModule", "Logger" } do
       for name in tree.pairs(names.members[object]) do
         for _, said in ipairs { "call a nil value (method", "index a nil value (field" } do
           local message = ("script.lua:1: attempt to %s '%s')"):format(said, name)
-          assert.equal(message .. "; " .. elsewhere.member(name), remedies(message, "x()"))
+          assert.equal(message .. "; " .. foreign_names.member(name), remedies(message, "x()"))
         end
       end
     end
@@ -244,7 +244,8 @@ describe("the list of Lightning's names", function()
         local option = { device = where == "to" and "cpu" or nil, [name] = true }
         local call = room and lt[room][class] or calls[where]
         local message = error_of(function() call(option) end)
-        assert(message:find("; " .. elsewhere.instead("parameters", where, name), 1, true), message)
+        local hint = foreign_names.instead("parameters", where, name)
+        assert(message:find("; " .. hint, 1, true), message)
       end
     end
   end)
@@ -259,13 +260,13 @@ describe("the list of Lightning's names", function()
     for room, list in tree.pairs(names.rooms) do
       for name in tree.pairs(list) do
         add(room == "lt" and "lt." .. name or ("lt.%s.%s"):format(room, name),
-          elsewhere.instead("rooms", room, name))
+          foreign_names.instead("rooms", room, name))
       end
     end
     for object, variable in tree.pairs { Trainer = "trainer", Module = "net", Logger = "logger",
       DataModule = "dm" } do
       for name in tree.pairs(names.members[object]) do
-        add(("%s.%s"):format(variable, name), elsewhere.instead("members", object, name))
+        add(("%s.%s"):format(variable, name), foreign_names.instead("members", object, name))
       end
     end
     lines[#lines + 1] = "end"

@@ -4,10 +4,10 @@
 -- that is new in the library is here by itself.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local exports = require "ltrain.core.exports"
 local functional = require "ltrain.nn.functional" -- functions of lt under another name
 local loaded = require "spec.api.loaded"
 local lt = require "ltrain"
-local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 
 local function is_public(key, value)
@@ -80,9 +80,9 @@ end
 --- All of it.
 function public.list()
   local found = { list = {}, classes = {} }
-  for name in tree.pairs(places) do add(found, "lt." .. name, lt[name]) end
+  for name in tree.pairs(exports) do add(found, "lt." .. name, lt[name]) end
   for name in pairs(c) do
-    if not places[name] then add(found, "lt." .. name, rawget(lt, name)) end
+    if not exports[name] then add(found, "lt." .. name, rawget(lt, name)) end
   end
   for name, method in pairs(public.methods()) do found.list["x:" .. name] = method end
   for _, name in ipairs { "Group", "Handle" } do

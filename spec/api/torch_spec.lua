@@ -3,10 +3,10 @@
 -- list stdlib/core/torch_names.lua, which errors read too; parameters have their names and places,
 -- or a reason in spec/api/parameters.lua.
 local compare = require "spec.api.compare"
-local elsewhere = require "ltrain.core.elsewhere"
+local exports = require "ltrain.core.exports"
+local foreign_names = require "ltrain.core.foreign_names"
 local lt = require "ltrain"
 local parameters = require "spec.api.parameters"
-local places = require "ltrain.core.places"
 local public = require "spec.api.public"
 local signatures = require "spec.api.signatures"
 local takes = require "spec.api.takes"
@@ -51,7 +51,7 @@ local names_of = setmetatable({}, { __index = function(self, room)
   for key, value in pairs(room ~= x and room or {}) do
     names[type(key) == "string" and key or value] = true
   end
-  for key in pairs(room == lt and places or room == x and methods or {}) do names[key] = true end
+  for key in pairs(room == lt and exports or room == x and methods or {}) do names[key] = true end
   for _, key in ipairs(room == x and FIELDS or {}) do names[key] = true end
   self[room] = names
   return names
@@ -74,7 +74,7 @@ end })
 -- What a recorded name is here, and whether as a method of tensors; nil: it is not here.
 local function find(row)
   local room = ROOMS[row.room]
-  if row.room == "torch.Tensor" and methods[row.name] and places[row.name] then
+  if row.room == "torch.Tensor" and methods[row.name] and exports[row.name] then
     return lt[row.name], true -- behind what loads it
   end
   for k = 2, #room do
@@ -95,7 +95,8 @@ describe("a name of PyTorch or torchmetrics", function()
     local missing = {}
     for _, row in ipairs(all) do
       local room = ROOMS[row.room][1]
-      if find(row) == nil and not elsewhere.of(room, row.name, words_of[ROOMS[row.room][2]]) then
+      local words = words_of[ROOMS[row.room][2]]
+      if find(row) == nil and not foreign_names.of(room, row.name, words) then
         missing[#missing + 1] = row.full
       end
     end

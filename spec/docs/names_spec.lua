@@ -3,9 +3,9 @@
 -- A name that begins with `_` is not public. Names that a class inherits are looked for where they
 -- are defined.
 -- tags: slow
+local exports = require "ltrain.core.exports"
 local hooks = require "ltrain.core.hooks"
 local lt = require "ltrain"
-local places = require "ltrain.core.places"
 local tree = require "ltrain.core.tree"
 
 local ROOMS <const> = { "nn", "optim", "data", "metrics", "callbacks", "loggers", "strategies",
@@ -63,7 +63,7 @@ end
 local function names_of(room)
   local names = {}
   for _, name in pairs(lt[room]) do
-    if not (places[name] and lt[room][name] == lt[name]) then names[name] = true end
+    if not (exports[name] and lt[room][name] == lt[name]) then names[name] = true end
   end
   return names
 end
@@ -80,7 +80,7 @@ describe("docs/reference has", function()
   it("every name of lt", function()
     local names = {}
     for name in next, lt do names[name] = true end
-    for name in next, places do names[name] = true end
+    for name in next, exports do names[name] = true end
     assert.equal("", missing_of(names, "lt.", "x:"))
   end)
 

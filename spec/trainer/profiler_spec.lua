@@ -2,7 +2,7 @@
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local lt = require "ltrain"
-local ranges = require "ltrain.core.ranges"
+local profiler_ranges = require "ltrain.core.profiler_ranges"
 local tiny = require "spec.trainer.tiny"
 
 local root
@@ -33,7 +33,7 @@ describe("profiler = 'simple'", function()
     assert.matches("^profile of fit: %d+%.%d%d%d s\n", text)
     assert.equal(text, c.io.read_file(trainer.log_dir .. "/profile.txt"))
     assert.is_nil(c.io.kind(trainer.log_dir .. "/trace.json"))
-    assert.is_nil(ranges.open)
+    assert.is_nil(profiler_ranges.open)
   end)
 
   it("has a table of a fit that failed too, and leaves nothing behind", function()
@@ -45,7 +45,7 @@ describe("profiler = 'simple'", function()
     assert.is_false(ok)
     assert.matches("it broke", message)
     assert.equal(2, calls_of(text, "training_step"))
-    assert.is_nil(ranges.open)
+    assert.is_nil(profiler_ranges.open)
     assert.equal("failed", assert(lt.runs.read(trainer.log_dir)).status)
     local _, after = fit(nil)
     assert.equal("", after)

@@ -20,9 +20,9 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local derivatives = require "ltrain.autograd.derivatives"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local functional_call = require "ltrain.autograd.functional_call"
 local nested = require "ltrain.autograd.nested"
+local strict_arity = require "ltrain.core.strict_arity"
 local vmap = require "ltrain.autograd.vmap"
 
 local func = {}
@@ -268,4 +268,4 @@ func.functional_call = functional_call.call
 --- along a new first dim, and their buffers, as two tables by name: for vmap over functional_call.
 func.stack_module_state = functional_call.stack
 
-return exact.all(func, "func")
+return strict_arity.all(func, "func")

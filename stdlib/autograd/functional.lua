@@ -18,8 +18,8 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local derivatives = require "ltrain.autograd.derivatives"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local has_shape = require "ltrain.core.has_shape"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local functional = {}
 
@@ -213,4 +213,4 @@ function functional.vhp(func, inputs, ...) return vhp("vhp", func, inputs, ...) 
 --- functional.hvp(func, inputs, v, create_graph, strict): the same, as the Hessian is symmetric.
 function functional.hvp(func, inputs, ...) return vhp("hvp", func, inputs, ...) end
 
-return exact.all(functional, "autograd.functional")
+return strict_arity.all(functional, "autograd.functional")

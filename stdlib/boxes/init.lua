@@ -8,7 +8,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local boxes = {}
 
@@ -173,4 +173,4 @@ function boxes.batched_nms(x, scores, ids, iou_threshold)
   return out
 end
 
-return exact.all(boxes, "boxes")
+return strict_arity.all(boxes, "boxes")

@@ -7,7 +7,7 @@
 local BaseFinetuning = require "ltrain.callbacks.BaseFinetuning"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local walk = require "ltrain.core.walk"
 
 local BackboneFinetuning = BaseFinetuning:extend("BackboneFinetuning")
@@ -87,7 +87,7 @@ function BackboneFinetuning:state_dict()
 end
 
 function BackboneFinetuning:load_state_dict(saved)
-  shape.check(saved, { group = "count?", lr = "number?" }, "BackboneFinetuning")
+  schema.check(saved, { group = "count?", lr = "number?" }, "BackboneFinetuning")
   BaseFinetuning.load_state_dict(self, saved)
   self._group, self._lr = saved.group, saved.lr
 end

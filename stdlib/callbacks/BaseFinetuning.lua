@@ -9,7 +9,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local walk = require "ltrain.core.walk"
 
 local BaseFinetuning = Callback:extend("BaseFinetuning")
@@ -144,7 +144,7 @@ function BaseFinetuning:state_dict()
 end
 
 function BaseFinetuning:load_state_dict(saved)
-  shape.check(saved, { unfrozen = { list = "string" } }, getmetatable(self).__name)
+  schema.check(saved, { unfrozen = { list = "string" } }, getmetatable(self).__name)
   self._unfrozen = {}
   for _, name in ipairs(saved.unfrozen) do self._unfrozen[name] = true end
 end

@@ -3,7 +3,7 @@ local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.callbacks.is_better"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
 
 local EarlyStopping = Callback:extend("EarlyStopping")
@@ -59,7 +59,7 @@ function EarlyStopping:state_dict()
 end
 
 function EarlyStopping:load_state_dict(state)
-  shape.check(state, { best_score = "number", patience = "count", stopped_epoch = "count",
+  schema.check(state, { best_score = "number", patience = "count", stopped_epoch = "count",
     stopping_reason = "string?", stopping_reason_message = "string?", wait_count = "count" },
     "EarlyStopping")
   self.wait_count, self.stopped_epoch = state.wait_count, state.stopped_epoch

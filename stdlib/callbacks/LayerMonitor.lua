@@ -6,9 +6,9 @@
 -- number of elements that are not finite; every tenth line also has histograms.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
+local complete_lines = require "ltrain.core.complete_lines"
 local config = require "ltrain.core.config"
 local histogram = require "ltrain.core.histogram"
-local whole_lines = require "ltrain.core.whole_lines"
 
 local LayerMonitor = Callback:extend("LayerMonitor")
 
@@ -36,7 +36,7 @@ local function cut(path, step)
   local text = c.io.kind(path) and c.io.read_file(path)
   if not text then return end
   local kept = {}
-  for line in whole_lines(text) do
+  for line in complete_lines(text) do
     local at = tonumber(line:match '"step":(%d+)}$')
     if at and at < step then kept[#kept + 1] = line .. "\n" end
   end

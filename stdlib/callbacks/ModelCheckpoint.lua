@@ -13,8 +13,8 @@ local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local kept_files = require "ltrain.callbacks.kept_files"
-local numbers = require "ltrain.core.numbers"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
+local to_numbers = require "ltrain.core.to_numbers"
 local tree = require "ltrain.core.tree"
 
 local ModelCheckpoint = Callback:extend("ModelCheckpoint")
@@ -105,7 +105,7 @@ end
 
 --- Restores the state. If the folder has changed, only the best path is used.
 function ModelCheckpoint:load_state_dict(saved)
-  shape.check(saved, kept_files.STATE, "ModelCheckpoint")
+  schema.check(saved, kept_files.STATE, "ModelCheckpoint")
   if saved.dirpath ~= self.dirpath then
     self.best_model_path = saved.best_model_path
     return
@@ -150,7 +150,7 @@ end
 local function metrics_of(trainer)
   local metrics = { epoch = trainer.current_epoch, step = trainer.global_step }
   for name, value in pairs(trainer.callback_metrics) do metrics[name] = value end
-  return numbers(metrics) -- a step's are on its device
+  return to_numbers(metrics) -- a step's are on its device
 end
 
 -- Rank 0's metrics and what it knows of files, on every rank that is here; nil where rank 0 is

@@ -25,7 +25,7 @@ local console = require "ltrain.core.console"
 local deepcopy = require "ltrain.nn.deepcopy"
 local errors = require "ltrain.core.errors"
 local prune = require "ltrain.nn.prune"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -291,7 +291,7 @@ function ModelPruning:state_dict()
 end
 
 function ModelPruning:load_state_dict(saved)
-  shape.check(saved, { masks = "table", originals = "table", first = "table" }, "ModelPruning")
+  schema.check(saved, { masks = "table", originals = "table", first = "table" }, "ModelPruning")
   if #saved.masks ~= #self._pairs then
     errors.blame("ModelPruning: the file has %d parameters to prune, here are %d", #saved.masks,
       #self._pairs)

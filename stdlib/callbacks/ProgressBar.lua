@@ -7,8 +7,8 @@ local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local duration = require "ltrain.core.duration"
-local numbers = require "ltrain.core.numbers"
 local progress_line = require "ltrain.callbacks.progress_line"
+local to_numbers = require "ltrain.core.to_numbers"
 
 local ProgressBar = Callback:extend("ProgressBar")
 
@@ -37,7 +37,7 @@ local function shown_metrics(trainer, except)
   for name, value in pairs(trainer.progress_bar_metrics) do
     if not (except and except[name]) then shown[name] = value end
   end
-  return progress_line.metrics(numbers(shown))
+  return progress_line.metrics(to_numbers(shown))
 end
 
 -- The task as it stands.

@@ -11,7 +11,7 @@ local averaging = require "ltrain.optim.averaging"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local StochasticWeightAveraging = WeightAveraging:extend("StochasticWeightAveraging")
 
@@ -137,7 +137,7 @@ function StochasticWeightAveraging:state_dict()
 end
 
 function StochasticWeightAveraging:load_state_dict(saved)
-  shape.check(saved, { rates = { list = "number" } }, "StochasticWeightAveraging")
+  schema.check(saved, { rates = { list = "number" } }, "StochasticWeightAveraging")
   WeightAveraging.load_state_dict(self, saved)
   self._rates = saved.rates
 end

@@ -3,7 +3,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local Timer = Callback:extend("Timer")
 
@@ -34,7 +34,7 @@ function Timer:state_dict()
 end
 
 function Timer:load_state_dict(state)
-  shape.check(state, { elapsed = "number" }, "Timer")
+  schema.check(state, { elapsed = "number" }, "Timer")
   self.before = state.elapsed
 end
 

@@ -9,7 +9,7 @@
 local AveragedModel = require "ltrain.optim.AveragedModel"
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local WeightAveraging = Callback:extend("WeightAveraging")
 
@@ -120,7 +120,7 @@ function WeightAveraging:state_dict()
 end
 
 function WeightAveraging:load_state_dict(saved)
-  shape.check(saved, { n_averaged = "count", latest_update_step = "count",
+  schema.check(saved, { n_averaged = "count", latest_update_step = "count",
     latest_update_epoch = "number" }, "WeightAveraging")
   self.latest_update_step = saved.latest_update_step
   self.latest_update_epoch = saved.latest_update_epoch

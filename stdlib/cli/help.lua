@@ -2,7 +2,7 @@
 local arguments = require "ltrain.cli.arguments"
 local tree = require "ltrain.core.tree"
 local words = require "ltrain.cli.words"
-local wrap = require "ltrain.core.wrap"
+local wrap_text = require "ltrain.core.wrap_text"
 
 local help = {}
 
@@ -16,7 +16,7 @@ local function columns(rows)
       lines[#lines + 1] = "  " .. row[1]
       first = indent
     end
-    lines[#lines + 1] = (wrap(row[2], indent, first):gsub("%s+$", ""))
+    lines[#lines + 1] = (wrap_text(row[2], indent, first):gsub("%s+$", ""))
   end
   return table.concat(lines, "\n")
 end
@@ -68,7 +68,7 @@ end
 
 --- One line on how a word is used.
 function help.usage(word)
-  return wrap(word.args, "         ", ("usage: ltrain %s "):format(word.name))
+  return wrap_text(word.args, "         ", ("usage: ltrain %s "):format(word.name))
 end
 
 -- Text whose lines are filled; those that are indented stay as they are.
@@ -78,7 +78,7 @@ local function paragraphs(text)
     if line ~= "" and not line:find "^%s" then
       open[#open + 1] = line
     else
-      if #open > 0 then parts[#parts + 1] = wrap(table.concat(open, " "), "") end
+      if #open > 0 then parts[#parts + 1] = wrap_text(table.concat(open, " "), "") end
       open, parts[#parts + 1] = {}, line
     end
   end

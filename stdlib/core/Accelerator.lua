@@ -4,7 +4,7 @@
 -- Every strategy has one. A custom one is a subclass or a plain table of methods, passed to the
 -- Trainer or to a strategy: lt.strategies.DDP{accelerator = {device = ...}}.
 
-local adopt = require "ltrain.core.adopt"
+local as_instance = require "ltrain.core.as_instance"
 local class = require "ltrain.core.class"
 
 local Accelerator = class.extend(nil, "Accelerator")
@@ -26,6 +26,6 @@ function Accelerator:setup(trainer) end
 function Accelerator:teardown() end
 
 --- Converts a table of methods to an object; `where` is the prefix of error messages.
-function Accelerator.adopt(value, where) return adopt(value, Accelerator, where) end
+function Accelerator.adopt(value, where) return as_instance(value, Accelerator, where) end
 
 return Accelerator

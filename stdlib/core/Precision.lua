@@ -4,7 +4,7 @@
 -- Every strategy has one; the Trainer's `precision` selects a built-in one. A custom one is a
 -- subclass or a plain table of methods, passed as lt.strategies.DDP{precision = ...}.
 
-local adopt = require "ltrain.core.adopt"
+local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 
@@ -39,6 +39,6 @@ function Precision:clip_gradients(optimizer, clip_val, algorithm)
 end
 
 --- Converts a table of methods to an object; `where` is the prefix of error messages.
-function Precision.adopt(value, where) return adopt(value, Precision, where) end
+function Precision.adopt(value, where) return as_instance(value, Precision, where) end
 
 return Precision

@@ -1,7 +1,8 @@
--- stdlib/core/adopt.lua: an object out of what a script gives for one: an object, or a plain table.
+-- stdlib/core/as_instance.lua: an instance of one of the library's protocol classes (CheckpointIO,
+-- Precision, ...) from what a script passes for one: an instance, or a plain table of its methods.
 --
--- Parts that a script may replace (how checkpoints are saved, how steps compute) are small: a table
--- of functions will do. What it leaves out the class gives.
+-- The protocols that a script may implement (how checkpoints are saved, how steps compute) are
+-- small, so that a table of functions is enough; missing methods are inherited from the class.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -17,7 +18,8 @@ local function method_names(base)
   return names
 end
 
--- A function that is none of the protocol's but nearly so is a slip; others are the table's own.
+-- Raises for a function whose name is nearly that of a protocol method; other names are the
+-- table's own.
 local function check_names(value, base, where)
   local names = method_names(base)
   for key, member in next, value do
@@ -28,8 +30,8 @@ local function check_names(value, base, where)
   end
 end
 
---- `value` when it is an object below `base`; a plain table becomes one, if it has the methods that
---- `needed` lists. `where` begins the text of errors: "strategies.DDP: checkpoint_io".
+--- `value` if it is an instance of `base` or a subclass; a plain table becomes one if it has the
+--- methods in `needed`. `where` begins error messages: "strategies.DDP: checkpoint_io".
 return function(value, base, where, needed)
   if class.is_a(value, base) then return value end
   if type(value) ~= "table" or getmetatable(value) ~= nil then

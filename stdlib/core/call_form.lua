@@ -48,9 +48,10 @@ local function knows(form, named)
   for name in next, named do
     if form.places[name] then return true end
   end
-  local elsewhere = require "ltrain.core.elsewhere" -- a table in such a place is rarely right
+  -- A table in such a place is rarely right.
+  local foreign_names = require "ltrain.core.foreign_names"
   for name in next, named do
-    if elsewhere.option(name, form.names) then return true end
+    if foreign_names.option(name, form.names) then return true end
   end
   return false
 end

@@ -1,5 +1,5 @@
--- stdlib/core/fault.lua: errors that Lua raises within the library since it was called wrongly: the
--- line of the script, and what is wrong with the object whose method it called.
+-- stdlib/core/caller_errors.lua: explains Lua errors that were raised inside the library because a
+-- script called a method wrongly: the script's line, and what is wrong with `self`.
 --
 -- Such an error has no line, or one of ours. A method of a class that was called on the class, or
 -- with a dot, finds fields missing that each object has.

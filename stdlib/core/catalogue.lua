@@ -6,16 +6,16 @@
 
 local c = require "ltrain.c"
 local call_form = require "ltrain.core.call_form"
-local chunks = require "ltrain.core.chunks"
-local closed = require "ltrain.core.closed"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local library_modules = require "ltrain.core.library_modules"
+local strict_arity = require "ltrain.core.strict_arity"
+local strict_table = require "ltrain.core.strict_table"
 
 -- The public names below a prefix: the classes of the library, and the keys of `paths`.
 local function names_of(prefix, paths)
   local names, pattern = {}, "^" .. prefix:gsub("%p", "%%%0") .. "%.(%u[%w_]*)$"
   for name in next, paths do names[#names + 1] = name end
-  for _, full in ipairs(chunks.list()) do
+  for _, full in ipairs(library_modules.list()) do
     local name = full:match(pattern)
     if name and not paths[name] then names[#names + 1] = name end
   end
@@ -48,7 +48,7 @@ return function(prefix, what, others, options)
     __index = function(self, name)
       if type(name) ~= "string" then return nil end
       local path <const> = paths[name] or prefix .. "." .. name
-      if not paths[name] and not (name:find "^%u[%w_]*$" and chunks.has(path)) then
+      if not paths[name] and not (name:find "^%u[%w_]*$" and library_modules.has(path)) then
         errors.blame("%s: there is no '%s'%s", what, name,
           errors.in_place_of(name, what, names_of(prefix, paths)))
       end
@@ -56,7 +56,7 @@ return function(prefix, what, others, options)
       if within[name] then value = value[name] end
       local who <const>, places <const> = what .. "." .. name, options and options[name]
       local own <const> = places and c.runtime.parameters(value) - 1
-      value = closed(exact.fn(value, who), who)
+      value = strict_table(strict_arity.fn(value, who), who)
       if places then value = call_form.method(value, who, own, places) end
       rawset(self, name, value)
       return value

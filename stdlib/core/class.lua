@@ -6,7 +6,7 @@
 local c = require "ltrain.c"
 local call_form = require "ltrain.core.call_form"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local class = {}
 
@@ -50,7 +50,7 @@ local function method(self, key, value)
   if is_open(key) then return value end
   local places = type(value) == "function" and self.__options and self.__options[key]
   local count = places and c.runtime.parameters(value)
-  value = exact.fn(value, key == "init" and self.__name or key, self.__name)
+  value = strict_arity.fn(value, key == "init" and self.__name or key, self.__name)
   return count and call_form.method(value, key, count - 1, places) or value
 end
 

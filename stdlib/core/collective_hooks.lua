@@ -1,15 +1,16 @@
--- stdlib/core/together.lua: whether all ranks of a Trainer run what runs now.
+-- stdlib/core/collective_hooks.lua: whether the hook that is running is called on every rank, so
+-- that it may use collectives.
 --
--- The loops say so when they call a hook that no rank leaves out; there, and only there, a metric
--- may use collectives without an option that asks for it.
+-- The loops set it around hooks that no rank skips. Elsewhere a metric uses collectives only if an
+-- option asks for it: ranks that skip the call would leave the others waiting.
 
-local together = {}
+local collective_hooks = {}
 
 local now = false
 
-function together.set(on) now = on or false end
+function collective_hooks.set(on) now = on or false end
 
---- Whether all ranks run the hook that runs now.
-function together.now() return now end
+--- Whether every rank calls the hook that is running.
+function collective_hooks.running() return now end
 
-return together
+return collective_hooks

@@ -1,4 +1,4 @@
---- stdlib/core/whole_lines.lua: the lines of a text that a line break ends.
+--- stdlib/core/complete_lines.lua: iterates over the lines of a text that end with a line break.
 
 --- `for line, after in whole_lines(text)`: each without its "\n", and where the next one begins.
 --- What follows the last "\n" is none: a process may be writing it, or was killed meanwhile. (A

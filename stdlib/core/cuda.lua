@@ -5,9 +5,9 @@
 -- rank has selected another.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local nvtx = require "ltrain.core.nvtx"
 local streams = require "ltrain.core.cuda_streams"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local runtime <const> = c.runtime
 local cuda = {}
@@ -127,7 +127,7 @@ local function unknown(_, name)
   errors.blame("cuda: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
 end
 
-cuda = exact.all(cuda)
+cuda = strict_arity.all(cuda)
 cuda.nvtx = nvtx
 
 return setmetatable(cuda, { __index = unknown })

@@ -1,4 +1,5 @@
--- stdlib/core/given.lua: what the running step was given, for errors that want to say what it has.
+-- stdlib/core/current_step.lua: the batch of the step that is running, for error messages that list
+-- its fields.
 --
--- Weak: an error looks at it while the step runs, and nothing lives longer for it.
+-- Weak: errors read it while the step runs, and it keeps no batch alive.
 return setmetatable({ batch = nil }, { __mode = "v" })

@@ -100,19 +100,19 @@ end
 --- "; did you mean 'word'?" or "": the nearest word, what another library calls so, or the only one
 --- that begins so. `where`: the function or class of which it would be an option (nil: not known).
 function errors.did_you_mean(name, words, where)
-  local elsewhere = require "ltrain.core.elsewhere" -- by the first error alone
-  local instead = where and elsewhere.instead("parameters", where, name)
+  local foreign_names = require "ltrain.core.foreign_names" -- by the first error alone
+  local instead = where and foreign_names.instead("parameters", where, name)
   if instead then return "; " .. instead end
   local word = type(name) == "string"
-    and (elsewhere.option(name, words) or errors.nearest(name, words) or begun(name, words))
-  local note = not word and elsewhere.notes[name]
+    and (foreign_names.option(name, words) or errors.nearest(name, words) or begun(name, words))
+  local note = not word and foreign_names.notes[name]
   return word and ("; did you mean '%s'?"):format(word) or note and "; " .. note or ""
 end
 
 --- For a name that a room lacks ("nn"; "lt": the library itself): "; write ..." where another
 --- library has it, or why it is not here; else as did_you_mean.
 function errors.in_place_of(name, room, words)
-  local said = require "ltrain.core.elsewhere".of(room, name, words)
+  local said = require "ltrain.core.foreign_names".of(room, name, words)
   return said and "; " .. said or errors.did_you_mean(name, words)
 end
 

@@ -1,6 +1,7 @@
--- stdlib/core/places.lua: names of `lt` that are files, loaded when first asked for; behind a colon
--- what a room calls it. What is of ltrain.ops and takes a tensor first is a method of tensors too,
--- and so are `show` and `retain_grad`.
+-- stdlib/core/exports.lua: the names that `lt` exports lazily: each names the module that is loaded
+-- on first access; "module:field" is one field of the table that the module returns. A function of
+-- ltrain.ops whose first argument is a tensor is a tensor method too, and so are `show` and
+-- `retain_grad`.
 return {
   Accelerator = "ltrain.core.Accelerator",
   Callback = "ltrain.core.Callback",

@@ -1,10 +1,10 @@
--- stdlib/core/elsewhere.lua: names of PyTorch, Lightning, numpy and Keras, and what is written here
--- in place of them. Errors of unknown names and options look them up, and load it then. What
--- PyTorch and torchmetrics call things has its list in core/torch_names.lua.
-local elsewhere = {}
+-- stdlib/core/foreign_names.lua: names of PyTorch, Lightning, NumPy and Keras, with what to write
+-- here instead. Error messages for unknown names and options look them up; the file is loaded then.
+-- The names of PyTorch and torchmetrics have their list in core/torch_names.lua.
+local foreign_names = {}
 
 --- Options: the names that one of these may have here.
-elsewhere.options = {
+foreign_names.options = {
   axis = { "dim", "dims" }, axes = { "dims" },
   dim = { "dims", "embedding_dim", "normalized_shape", "embed_dim" }, dims = { "dim" },
   keepdims = { "keepdim" }, learning_rate = { "lr" }, alpha = { "lr", "negative_slope" },
@@ -43,7 +43,7 @@ elsewhere.options = {
 local DTYPE <const> = "%s: a dtype is a text"
 
 --- Names of lt: what to write.
-elsewhere.lt = {
+foreign_names.lt = {
   FloatTensor = 'lt.tensor(list), or lt.zeros(2, 3)', inference_mode = "lt.no_grad",
   is_inference_mode_enabled = "not lt.is_grad_enabled()", set_detect_anomaly = "lt.detect_anomaly",
   LongTensor = 'lt.tensor(list, {dtype = "i64"})', from_numpy = "lt.numpy.load(path)",
@@ -66,7 +66,7 @@ elsewhere.lt = {
 }
 
 --- Names of rooms: what to write.
-elsewhere.rooms = {
+foreign_names.rooms = {
   cuda = { amp = "lt.autocast and lt.GradScaler", manual_seed = "lt.seed(n)",
            manual_seed_all = "lt.seed(n)" },
   optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
@@ -79,7 +79,7 @@ elsewhere.rooms = {
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
 
 --- Globals that are none in Lua: what to write.
-elsewhere.globals = {
+foreign_names.globals = {
   len = "#x", range = "for i = 1, n do", enumerate = "for i, value in ipairs(list) do",
   zip = "for i = 1, #a do", isinstance = "type(x), or module:is_a(Class)", int = "x // 1 | 0",
   float = "x + 0.0", str = "tostring(x)", list = "a table: {1, 2, 3}", dict = "a table: {a = 1}",
@@ -97,7 +97,7 @@ elsewhere.globals = {
 }
 
 --- Options that are none here: why.
-elsewhere.notes = {
+foreign_names.notes = {
   device = "a module goes there by :to(device), a Trainer by its accelerator",
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
   monitor = "it belongs beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
@@ -133,7 +133,7 @@ end
 
 --- What to do about a name that the room, object or function `of` lacks, as text; nil: not known.
 --- `kind`: "rooms", "members" or "parameters".
-function elsewhere.instead(kind, of, name)
+function foreign_names.instead(kind, of, name)
   for _, load in ipairs(LIBRARIES) do
     local names = load()[kind][of]
     if names and names[name] then return sentence(names[name]) end
@@ -141,10 +141,10 @@ function elsewhere.instead(kind, of, name)
 end
 
 --- The same for a member, of whichever object has none of that name.
-function elsewhere.member(name)
+function foreign_names.member(name)
   for _, load in ipairs(LIBRARIES) do
     local members <const> = load().members
-    for _, object in ipairs(elsewhere.objects) do
+    for _, object in ipairs(foreign_names.objects) do
       if members[object] and members[object][name] then return sentence(members[object][name]) end
     end
   end
@@ -152,20 +152,20 @@ function elsewhere.member(name)
 end
 
 --- Whose members `member` knows.
-elsewhere.objects = { "Module", "Trainer", "DataModule", "Logger" }
+foreign_names.objects = { "Module", "Trainer", "DataModule", "Logger" }
 
 --- "write ..." for a name that a room ("nn"; "lt", "tensor") lacks, or why there is nothing; nil:
 --- other libraries have no such name. `words`: what the room has.
-function elsewhere.of(room, name, words)
-  local names = room == "lt" and elsewhere.lt or elsewhere.rooms[room]
+function foreign_names.of(room, name, words)
+  local names = room == "lt" and foreign_names.lt or foreign_names.rooms[room]
   if names and names[name] then return "write " .. names[name] end
-  return elsewhere.instead("rooms", room, name)
+  return foreign_names.instead("rooms", room, name)
     or require "ltrain.core.torch_names".of(room, name, words)
 end
 
 --- The one of `words` that an option of the name is here; nil.
-function elsewhere.option(name, words)
-  local here = elsewhere.options[name]
+function foreign_names.option(name, words)
+  local here = foreign_names.options[name]
   for _, wanted in ipairs(here or {}) do
     for _, word in ipairs(words) do
       if word == wanted then return word end
@@ -173,4 +173,4 @@ function elsewhere.option(name, words)
   end
 end
 
-return elsewhere
+return foreign_names

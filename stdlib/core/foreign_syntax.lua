@@ -1,4 +1,5 @@
--- stdlib/core/syntax.lua: what to write where a line is of another language: Python or C.
+-- stdlib/core/foreign_syntax.lua: what to write in Lua for a line that has the syntax of Python or
+-- C.
 
 -- What is on the line (a Lua pattern), what the parser stopped at (nil: anything), and what to do.
 local ROWS <const> = {

@@ -1,8 +1,9 @@
--- stdlib/core/chunks.lua: the names of the library's files, "ltrain.nn.Linear" of nn/Linear.lua.
+-- stdlib/core/library_modules.lua: the module names of the standard library: "ltrain.nn.Linear" for
+-- nn/Linear.lua.
 
 local c = require "ltrain.c"
 
-local chunks = {}
+local library_modules = {}
 
 -- The folder in place of the chunks of this build, where LTRAIN_STDLIB is set; nil.
 local function folder_of_environment()
@@ -22,7 +23,7 @@ local function add_folder(names, folder, prefix)
 end
 
 --- The names, sorted: of the files of LTRAIN_STDLIB where it is set, as `require` finds them then.
-function chunks.list()
+function library_modules.list()
   local folder <const> = folder_of_environment()
   if not folder then return c.runtime.stdlib() end
   local names <const> = {}
@@ -32,11 +33,11 @@ function chunks.list()
 end
 
 --- Whether there is a file of that name, which is no folder's.
-function chunks.has(name)
+function library_modules.has(name)
   local folder <const> = folder_of_environment()
   if not folder then return c.runtime.in_stdlib(name) end
   local path <const> = name:gsub("^ltrain%.", ""):gsub("%.", "/")
   return c.io.kind(("%s/%s.lua"):format(folder, path)) == "file"
 end
 
-return chunks
+return library_modules

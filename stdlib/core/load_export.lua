@@ -1,22 +1,23 @@
--- stdlib/core/load_place.lua: the value of a name of core/places.lua, the same each time.
+-- stdlib/core/load_export.lua: loads a name of core/exports.lua, and caches it: the same value each
+-- time.
 
 local c = require "ltrain.c"
-local closed = require "ltrain.core.closed"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
-local places = require "ltrain.core.places"
+local exports = require "ltrain.core.exports"
+local strict_arity = require "ltrain.core.strict_arity"
+local strict_table = require "ltrain.core.strict_table"
 
 local values <const> = {}
 
 --- What lt.<name> is, for a name that has a place.
 return function(name)
   if values[name] == nil then
-    local path <const>, field = places[name]:match "^([^:]+):?(.*)$"
+    local path <const>, field = exports[name]:match "^([^:]+):?(.*)$"
     if path:find "^ltrain%.apps" and not c.runtime.stdlib_source(path) then
       errors.blame("lt.%s: this build is without the apps (LT_APPS=OFF)", name)
     end
     local value <const> = require(path)
-    values[name] = closed(exact.fn(field == "" and value or value[field], name), name)
+    values[name] = strict_table(strict_arity.fn(field == "" and value or value[field], name), name)
   end
   return values[name]
 end

@@ -2,8 +2,8 @@
 --- ltrain run model.lua`). They cost next to nothing when none is attached, and without a GPU.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
-local ranges = require "ltrain.core.ranges"
+local profiler_ranges = require "ltrain.core.profiler_ranges"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local runtime <const> = c.runtime
 local nvtx = {}
@@ -44,7 +44,7 @@ function nvtx.hook_ranges(on)
   if type(on) ~= "boolean" then
     errors.blame("nvtx.hook_ranges: needs true or false: got %s", errors.show(on))
   end
-  ranges.open = on and open or nil
+  profiler_ranges.open = on and open or nil
 end
 
-return exact.all(nvtx)
+return strict_arity.all(nvtx)

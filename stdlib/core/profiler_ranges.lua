@@ -1,4 +1,6 @@
--- stdlib/core/ranges.lua: where the Trainer finds who wants to see its hooks begin and end.
+-- stdlib/core/profiler_ranges.lua: the callback that opens a profiler range (NVTX) around each hook
+-- of the Trainer.
 --
--- open(name), unless it is nil, returns what is closed at the hook's end (core/nvtx.lua sets it).
+-- open(name), unless it is nil, returns a to-be-closed value that ends the range (core/nvtx.lua
+-- sets it).
 return { open = nil }

@@ -4,11 +4,11 @@
 -- another name, a local variable that was meant to be a field, a function that Python has.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local elsewhere = require "ltrain.core.elsewhere"
+local current_step = require "ltrain.core.current_step"
 local errors = require "ltrain.core.errors"
-local given = require "ltrain.core.given"
-local source = require "ltrain.core.source"
-local syntax = require "ltrain.core.syntax"
+local foreign_names = require "ltrain.core.foreign_names"
+local foreign_syntax = require "ltrain.core.foreign_syntax"
+local script_source = require "ltrain.core.script_source"
 local tree = require "ltrain.core.tree"
 
 local GLOBALS <const> = { "assert", "coroutine", "error", "ipairs", "io", "math", "next", "os",
@@ -52,7 +52,7 @@ end
 
 local function of_global(name, text)
   if name == "self" then return "; write function Class:method(...), with a colon, to have self" end
-  if elsewhere.globals[name] then return "; write " .. elsewhere.globals[name] end
+  if foreign_names.globals[name] then return "; write " .. foreign_names.globals[name] end
   local names, lines = defined(text, false)
   if lines[name] then
     return ("; the local of line %d is not visible here"):format(lines[name])
@@ -110,7 +110,7 @@ end
 
 -- What to do about a member that another library's objects have, unless the script sets it.
 local function of_library(name, lines)
-  local said = not lines[name] and elsewhere.member(name)
+  local said = not lines[name] and foreign_names.member(name)
   return said and "; " .. said
 end
 
@@ -168,7 +168,7 @@ end
 
 -- Fields of the running step's batch that the script's steps use, and the batch lacks.
 local function of_batch(text)
-  local batch = given.batch
+  local batch = current_step.batch
   if type(batch) ~= "table" or getmetatable(batch) ~= nil then return nil end
   text = text:gsub("\nfunction", "\n\0%0") .. "\0" -- where a function ends
   for name, body in text:gmatch "_step%s*%(%s*([%a_][%w_]*)([^\0]*)" do
@@ -273,10 +273,10 @@ local function of_module(message)
       ("C stack overflow: does the file require '%s', itself?"):format(name:gsub("%%", "%%%%")), 1))
       or message
   end
-  local lines = source.lines(source.text(source.named(path)) or "")
+  local lines = script_source.lines(script_source.text(script_source.named(path)) or "")
   number = tonumber(number)
   return ("%s%s:%d: %s%s%s"):format(first, path, number, said,
-    syntax(said, lines[number] or "", lines[number - 1]), rest)
+    foreign_syntax(said, lines[number] or "", lines[number - 1]), rest)
 end
 
 --- The message, "model.lua:3: attempt to ...", with what to do about it behind its first line,
@@ -286,13 +286,13 @@ return function(message, text)
   if message:find "^[^\n]*error loading module" then return of_module(message) end
   if not where or where:find "^ltrain%." then return message end
   local path, number = where:match "^(.*):(%d+): $"
-  text = text or source.text(source.named(path)) or ""
-  local lines = source.lines(text)
+  text = text or script_source.text(script_source.named(path)) or ""
+  local lines = script_source.lines(text)
   local line = lines[tonumber(number)] or ""
   if said:find "near '" or said:find "near <eof>" or said == "unexpected symbol" then
-    return where .. said .. syntax(said, line, lines[number - 1]) .. rest
+    return where .. said .. foreign_syntax(said, line, lines[number - 1]) .. rest
   end
-  local lacking = said:find "%f[%w]nil%f[%W]" and given.batch ~= nil and of_batch(text)
+  local lacking = said:find "%f[%w]nil%f[%W]" and current_step.batch ~= nil and of_batch(text)
   if lacking then return where .. said .. lacking .. rest end
   for _, row in ipairs(ROWS) do
     local found = said:match(row[1])

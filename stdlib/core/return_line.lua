@@ -42,7 +42,7 @@ local function place_of(list, first)
 end
 
 local function find(name, first)
-  local text = require "ltrain.core.source".text(name) or ""
+  local text = require "ltrain.core.script_source".text(name) or ""
   local list = require "ltrain.core.tokens".of_file(text)
   local from = place_of(list, first)
   local lines = from and returns_of(list, from) or {}

@@ -1,15 +1,15 @@
---- stdlib/core/shape.lua: whether a tree that was read back has the fields and types that it was
---- written with.
+--- stdlib/core/schema.lua: checks a table that was read back from a file against a schema: its
+--- fields and their types.
 --
--- A shape is a word ("count"), several joined by "|", with "?" behind it where nil will do; or one
--- of { list = shape }, { map = shape } (names to values), { key_of = table } (a name that it has)
--- and { fields = { name = shape, ... } }, with optional = true where nil will do. Fields that a
--- shape does not name are left alone.
+-- A schema is a word ("count"), several joined by "|", with "?" behind it where nil will do; or one
+-- of { list = schema }, { map = schema } (names to values), { key_of = table } (a name that it has)
+-- and { fields = { name = schema, ... } }, with optional = true where nil will do. Fields that a
+-- schema does not name are left alone.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
-local shape = {}
+local schema = {}
 
 local function is_type(name)
   return function(value) return type(value) == name end
@@ -58,7 +58,7 @@ local function wrong_list(value, of, path)
     if not is_position then return mismatch(path, "a list", value) end
   end
   for i = 1, #value do -- a null of JSON is a hole
-    local wrong = shape.wrong(value[i], of, below(path, i))
+    local wrong = schema.wrong(value[i], of, below(path, i))
     if wrong then return wrong end
   end
 end
@@ -66,20 +66,20 @@ end
 local function wrong_map(value, of, path)
   for name, held in tree.pairs(value) do
     if type(name) ~= "string" then return mismatch(path, "a table of names", value) end
-    local wrong = shape.wrong(held, of, below(path, name))
+    local wrong = schema.wrong(held, of, below(path, name))
     if wrong then return wrong end
   end
 end
 
 local function wrong_fields(value, fields, path)
   for name, of in tree.pairs(fields) do
-    local wrong = shape.wrong(value[name], of, below(path, name))
+    local wrong = schema.wrong(value[name], of, below(path, name))
     if wrong then return wrong end
   end
 end
 
---- What is wrong with `value`, a sentence that names the field; nil when it has the shape.
-function shape.wrong(value, of, path)
+--- What is wrong with `value`, a sentence that names the field; nil when it matches the schema.
+function schema.wrong(value, of, path)
   path = path or ""
   if type(of) == "string" then return wrong_word(value, of, path) end
   if value == nil and of.optional then return nil end
@@ -99,9 +99,9 @@ function shape.wrong(value, of, path)
 end
 
 --- Raises at the user's line unless `value` has the fields; `where` begins the text.
-function shape.check(value, fields, where)
-  local wrong = shape.wrong(value, { fields = fields })
+function schema.check(value, fields, where)
+  local wrong = schema.wrong(value, { fields = fields })
   if wrong then errors.blame("%s: load_state_dict: %s", where, wrong) end
 end
 
-return shape
+return schema

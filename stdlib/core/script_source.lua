@@ -1,11 +1,12 @@
---- stdlib/core/source.lua: the text of scripts, of files that chunks and messages name.
+--- stdlib/core/script_source.lua: the source text of scripts: lines and excerpts by chunk name or
+--- file.
 local c = require "ltrain.c"
 
-local source = {}
+local script_source = {}
 
 --- The text of a chunk by its source name ("@model.lua", or text that was loaded); nil where it
 --- cannot be read.
-function source.text(name)
+function script_source.text(name)
   local path = name:match "^@(.*)"
   if not path then return name:find "^[^=]" and name or nil end
   if path:find "^/dev/" or path:find "^/proc/" then return nil end -- read once, or without an end
@@ -13,34 +14,34 @@ function source.text(name)
 end
 
 --- The source name of a file as messages have it: they leave out the beginning of a long path.
-function source.named(file)
+function script_source.named(file)
   return "@" .. c.runtime.path_of(file)
 end
 
 --- How messages name the file of a path.
-function source.short(path)
+function script_source.short(path)
   return c.runtime.function_line(assert(load("", "@" .. path))):match "^(.*):0$"
 end
 
 --- The lines of a text.
-function source.lines(text)
+function script_source.lines(text)
   local lines = {}
   for line in (text .. "\n"):gmatch "(.-)\r?\n" do lines[#lines + 1] = line end
   return lines
 end
 
 --- Line `number` of a chunk ("@model.lua"); nil where there is none.
-function source.line(name, number)
-  local text = source.text(name)
-  return text and source.lines(text)[number]
+function script_source.line(name, number)
+  local text = script_source.text(name)
+  return text and script_source.lines(text)[number]
 end
 
 --- The lines from `at` - `around` to `at` + `around`, with their numbers and a mark at line `here`;
 --- nil where the source cannot be read.
-function source.excerpt(name, at, around, here)
-  local text = source.text(name)
+function script_source.excerpt(name, at, around, here)
+  local text = script_source.text(name)
   if not text then return nil end
-  local lines = source.lines(text)
+  local lines = script_source.lines(text)
   local from, to = math.max(at - around, 1), math.min(at + around, #lines)
   local shown, width = {}, #tostring(to)
   for i = from, to do
@@ -49,4 +50,4 @@ function source.excerpt(name, at, around, here)
   return table.concat(shown, "\n")
 end
 
-return source
+return script_source

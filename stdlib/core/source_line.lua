@@ -3,7 +3,7 @@
 -- Lua knows lines, not columns: the caret is below the operation, the option or the name that the
 -- message speaks of, where the line has it, or else below the line's first word.
 local console = require "ltrain.core.console"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 
 local CUT <const> = "..."
 local MOST <const> = 10000 -- bytes of a line: longer ones are data
@@ -63,7 +63,7 @@ end
 --- where there is nothing to show. Of a line that is longer than the terminal a part is shown.
 return function(message)
   local path, number, said = message:match "^([^\n]-):(%d+): ([^\n]*)"
-  local line = path and source.line(source.named(path), tonumber(number))
+  local line = path and script_source.line(script_source.named(path), tonumber(number))
   if not line or #line > MOST or line:find "%c" and line:find "[^\t%C]" then return nil end
   local at = column_of(line, said)
   if not at then return nil end

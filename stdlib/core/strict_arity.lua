@@ -1,14 +1,15 @@
--- stdlib/core/exact.lua: functions that take what they name, and no more.
+-- stdlib/core/strict_arity.lua: makes functions that raise on surplus arguments, and methods that
+-- raise without an object.
 --
--- Lua drops arguments that a function does not name, so that an option in the wrong place would be
--- ignored. What scripts may call is exported with one more parameter, which must be nil. Classes
--- do so for their methods as they are defined (class.lua), rooms for their functions. A method that
--- gets no object was called with "." for ":".
+-- Lua drops surplus arguments, so that an option in the wrong place would be ignored. Public
+-- functions are therefore wrapped with one more parameter, which must be nil: methods when a class
+-- defines them (class.lua), functions by the table that exports them. A method without an object
+-- was called with "." instead of ":".
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
-local exact = {}
+local strict_arity = {}
 
 -- `name` is a class's where an object is made.
 local function refuse(name, value, is_forward)
@@ -78,7 +79,7 @@ local MAKERS <const> = {
 --- The function, refusing what comes after its parameters; any other value, a function that takes
 --- all that comes and one that is so already as it is. `name` begins the text of the error; `owner`
 --- (nil: none) is the name of the class whose method it may be.
-function exact.fn(fn, name, owner)
+function strict_arity.fn(fn, name, owner)
   if type(fn) ~= "function" then return fn end
   local count, is_method = c.runtime.parameters(fn)
   local make = MAKERS[count or -1]
@@ -86,11 +87,11 @@ function exact.fn(fn, name, owner)
 end
 
 --- The table with all its functions so; `room` (nil: none) stands before their names: "nn.init".
-function exact.all(functions, room)
+function strict_arity.all(functions, room)
   for name, fn in next, functions do
-    functions[name] = exact.fn(fn, room and room .. "." .. name or name)
+    functions[name] = strict_arity.fn(fn, room and room .. "." .. name or name)
   end
   return functions
 end
 
-return exact
+return strict_arity

@@ -1,6 +1,7 @@
--- stdlib/core/numbers.lua: values that scripts logged as Lua numbers, when they are shown.
+-- stdlib/core/to_numbers.lua: logged values, tensors among them, as Lua numbers to display.
 --
--- Values of a device stay there until then, and come together: one copy, one wait.
+-- Values on a device are copied to the host only when they are displayed, all in one copy: one
+-- synchronization.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 
@@ -37,8 +38,8 @@ return function(values)
   local out = {}
   for _, list in next, on_devices(values) do
     if #list.keys > 1 then
-      local numbers = read(list.tensors)
-      for i, key in ipairs(list.keys) do out[key] = numbers[i] end
+      local to_numbers = read(list.tensors)
+      for i, key in ipairs(list.keys) do out[key] = to_numbers[i] end
     end
   end
   for key, value in next, values do

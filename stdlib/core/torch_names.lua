@@ -5,7 +5,7 @@
 --   Lazy*: sizes are given when a layer is made   why; `*` stands for any letters
 --   *_ = x = x:%1(...)                            ... which are %1 in the text
 --
--- Errors of unknown names read it (core/elsewhere.lua), and `ltrain check`; it is loaded by the
+-- Errors of unknown names read it (core/foreign_names.lua), and `ltrain check`; it is loaded by the
 -- first of them. spec/api/torch_spec.lua holds it against what these libraries have.
 
 local c = require "ltrain.c"

@@ -4,7 +4,7 @@
 -- begins with one of its files, and everything is shown.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 
 local traceback = {}
 
@@ -43,8 +43,8 @@ local function with_own_name(line, files)
   local file, number, name = line:match "^\t([^\n]-):(%d+): in %l+ '([%w_]+)'$"
   if not file then return line end
   if files[file] == nil then
-    local text = source.text(source.named(file))
-    files[file] = text and source.lines(text) or false
+    local text = script_source.text(script_source.named(file))
+    files[file] = text and script_source.lines(text) or false
   end
   local lines = files[file]
   if not lines or is_defined(lines, name) then return line end
@@ -147,7 +147,7 @@ local function at_return(message, text)
   local path, number, said = message:match "^([^\n]-):(%d+): (.*)$"
   local word = said and said:match "^[%w_.]-([%w_]+): "
   if not word or not is_tail_called(path .. ":" .. number, text) then return message end
-  local lines, found = source.lines(source.text(source.named(path)) or ""), nil
+  local lines, found = script_source.lines(script_source.text(script_source.named(path)) or ""), nil
   local pattern <const> = "%f[%w_]" .. word .. "%f[^%w_]"
   if (lines[tonumber(number)] or ""):find(pattern) then return message end
   for i, line in ipairs(lines) do
@@ -174,7 +174,7 @@ end
 --- The same as the user sees it: with what to do about an error of Lua's, and on a terminal with
 --- the line of the script below the message.
 function traceback.show(message, text)
-  local cause = require "ltrain.core.fault"(message)
+  local cause = require "ltrain.core.caller_errors"(message)
   if cause ~= message then message, text = cause, cause .. text:sub(#message + 1) end
   text = traceback.whole(message, text)
   local stack = traceback.trim(message, text):sub(#message + 1)

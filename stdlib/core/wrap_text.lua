@@ -1,4 +1,4 @@
---- stdlib/core/wrap.lua: text in lines of a terminal's 80 columns, broken between words.
+--- stdlib/core/wrap_text.lua: wraps text between words, at the 80 columns of a terminal.
 
 local WIDTH <const> = 80
 

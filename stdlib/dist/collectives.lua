@@ -7,10 +7,10 @@ local Handle = require "ltrain.dist.Handle"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local options_of = require "ltrain.dist.options"
 local reductions = require "ltrain.core.reductions"
 local report_staged = require "ltrain.dist.report_staged"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local d = c.dist
 
@@ -250,7 +250,9 @@ function collectives.split(color, options)
   return handle and Group(handle)
 end
 
-for name in next, collectives.places do collectives[name] = exact.fn(collectives[name], name) end
+for name in next, collectives.places do
+  collectives[name] = strict_arity.fn(collectives[name], name)
+end
 Group._give(collectives, collectives.places)
 
 return collectives

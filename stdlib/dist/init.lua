@@ -6,9 +6,9 @@ local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local d = c.dist
 
@@ -50,4 +50,4 @@ local function unknown(self, name)
   errors.blame("dist: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
 end
 
-return setmetatable(exact.all(dist), { __index = unknown })
+return setmetatable(strict_arity.all(dist), { __index = unknown })

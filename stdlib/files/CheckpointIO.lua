@@ -5,7 +5,7 @@
 -- remove, passed as lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves and removes, every rank
 -- loads.
 
-local adopt = require "ltrain.core.adopt"
+local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local checkpoint_file = require "ltrain.files.checkpoint_file"
@@ -112,7 +112,7 @@ end
 
 --- Converts a table of methods to an object; `where` is the prefix of error messages.
 function CheckpointIO.adopt(value, where)
-  return adopt(value, CheckpointIO, where, { "save", "load", "remove" })
+  return as_instance(value, CheckpointIO, where, { "save", "load", "remove" })
 end
 
 return CheckpointIO

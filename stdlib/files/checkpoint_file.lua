@@ -8,10 +8,10 @@
 local c = require "ltrain.c"
 local is_torch_name = require "ltrain.files.is_torch_name"
 local packing = require "ltrain.files.packing"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
 
-local CHECKPOINT <const> = require "ltrain.files.checkpoint_shape"
+local CHECKPOINT <const> = require "ltrain.files.checkpoint_schema"
 
 local checkpoint_file = {}
 
@@ -168,7 +168,7 @@ function checkpoint_file.read(path)
   local text, message = packing.text(metadata, tensors, wrong_format)
   if not text then return nil, ("%s: %s"):format(path, message) end
   local saved = deserialise(text, tensors)
-  local wrong = shape.wrong(saved, CHECKPOINT)
+  local wrong = schema.wrong(saved, CHECKPOINT)
   if wrong then return nil, ("%s: damaged: %s"):format(path, wrong) end
   return saved
 end

@@ -1,4 +1,4 @@
--- stdlib/files/checkpoint_shape.lua: the fields and types of a checkpoint (core/shape).
+-- stdlib/files/checkpoint_schema.lua: the fields and types of a checkpoint (core/schema.lua).
 --
 -- A file is checked against it before any of it is used. What callbacks, optimizers, schedulers,
 -- metrics and loggers keep is checked by their load_state_dict.

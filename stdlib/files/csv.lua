@@ -6,7 +6,7 @@ local config = require "ltrain.core.config"
 local csv_field = require "ltrain.core.csv_field"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local OPTIONS <const> = {
   delimiter = { type = "string", default = "," },
@@ -117,4 +117,4 @@ function csv.table(columns)
   return Table(made)
 end
 
-return exact.all(csv, "csv")
+return strict_arity.all(csv, "csv")

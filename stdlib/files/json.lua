@@ -7,7 +7,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local PLAIN <const> = { plain = true }
 local json = {}
@@ -79,4 +79,4 @@ function json.write_lines(path, values)
   return save(path, table.concat(lines))
 end
 
-return exact.all(json, "json")
+return strict_arity.all(json, "json")

@@ -12,7 +12,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 local tree = require "ltrain.core.tree"
 
 local numpy = {}
@@ -106,4 +106,4 @@ function numpy.memmap(path, options)
   return c.io.memmap(path, o.dtype, o.offset, o.shape)
 end
 
-return exact.all(numpy, "numpy")
+return strict_arity.all(numpy, "numpy")

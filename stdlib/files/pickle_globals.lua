@@ -1,6 +1,6 @@
--- stdlib/files/torch_names.lua: what names of Python's stand for in files of torch.save: tensors,
--- plain values, and objects that have a plain value of their own (a Namespace is a table of its
--- fields, a number of NumPy a number).
+-- stdlib/files/pickle_globals.lua: what the globals in a pickle of torch.save (module and class
+-- names of Python) become: tensors, plain values, and objects with a plain value (a Namespace is a
+-- table of its fields, a NumPy scalar a number).
 --
 -- torch_names.find is that of ltrain.files.pickle.
 
@@ -8,7 +8,7 @@ local c = require "ltrain.c"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 
-local torch_names = {}
+local pickle_globals = {}
 
 local MAX_DIMS <const> = 8
 
@@ -43,7 +43,7 @@ local function flat(machine, storage, dtype)
 end
 
 --- Ends the reading where a name stands for a dtype that ltrain does not have.
-function torch_names.check_dtype(machine, token)
+function pickle_globals.check_dtype(machine, token)
   if token.is_other then
     machine:fail("contains %s, a dtype that ltrain does not have", errors.printable(token.name))
   end
@@ -196,7 +196,7 @@ local CALLS <const> = {
   end,
   ["torch._utils._rebuild_tensor_v3"] = function(machine, args)
     local token = args[7]
-    if machine.kinds[token] == "name" then torch_names.check_dtype(machine, token) end
+    if machine.kinds[token] == "name" then pickle_globals.check_dtype(machine, token) end
     if machine.kinds[token] ~= "name" or not token.value then damaged(machine, "has no dtype") end
     return tensor_of(machine, args, token.value, args[8])
   end,
@@ -233,7 +233,7 @@ end
 
 --- What a name stands for: { call =, value =, dtype =, is_storage =, is_harmless =, is_other = }:
 --- `dtype` of a class of storages; `is_other`: ltrain does not have it.
-function torch_names.find(_, name)
+function pickle_globals.find(_, name)
   local short = name:match "^torch%.(.*)$" or ""
   local storage = short:match "^(%w+)Storage$"
   local row = dtypes[(storage or short):lower()]
@@ -248,4 +248,4 @@ function torch_names.find(_, name)
     is_other = matches(name, OTHER_DTYPES), is_harmless = matches(name, HARMLESS) }
 end
 
-return torch_names
+return pickle_globals

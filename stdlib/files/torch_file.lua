@@ -9,8 +9,8 @@ local console = require "ltrain.core.console"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local pickle = require "ltrain.files.pickle"
+local pickle_globals = require "ltrain.files.pickle_globals"
 local torch_legacy = require "ltrain.files.torch_legacy"
-local torch_names = require "ltrain.files.torch_names"
 local tree = require "ltrain.core.tree"
 
 local torch_file = {}
@@ -31,7 +31,7 @@ end
 -- ("storage", the class of storages, key, location, count of elements)
 local function persistent(machine, id)
   local class, key, location, count = id[2], id[3], id[4], id[5]
-  if machine.kinds[class] == "name" then torch_names.check_dtype(machine, class) end
+  if machine.kinds[class] == "name" then pickle_globals.check_dtype(machine, class) end
   if id[1] ~= "storage" or machine.kinds[class] ~= "name" or not class.is_storage
     or type(key) ~= "string" or type(location) ~= "string" or math.type(count) ~= "integer" then
     machine:fail "is damaged: a storage has no name"
@@ -94,7 +94,7 @@ function Members:tensor(key, dtype) return self.zip:tensor(self:name(key), dtype
 
 -- What torch.save wrote, from the pickle in `text`.
 local function unpickle(text, at, source, found)
-  return pickle(text, at, torch_names.find, persistent, { source = source, storages = {},
+  return pickle(text, at, pickle_globals.find, persistent, { source = source, storages = {},
     locations = found.locations, left_out = found.left_out })
 end
 

@@ -9,7 +9,7 @@
 local c = require "ltrain.c"
 local dtypes = require "ltrain.core.dtypes"
 local pickle = require "ltrain.files.pickle"
-local torch_names = require "ltrain.files.torch_names"
+local pickle_globals = require "ltrain.files.pickle_globals"
 
 local torch_legacy = {}
 
@@ -49,7 +49,7 @@ end
 
 -- In the first reading what a call makes is of no interest.
 local function find_object(_, name)
-  local token = torch_names.find(nil, name)
+  local token = pickle_globals.find(nil, name)
   token.call = function(machine) return machine:object { name = name, parts = {} } end
   return token
 end
@@ -63,7 +63,7 @@ local function note_size(machine, id)
   elseif id[6] ~= nil then
     machine:fail "contains views of storages, as PyTorch wrote before 0.4: save it again there"
   end
-  torch_names.check_dtype(machine, class)
+  pickle_globals.check_dtype(machine, class)
   machine.sizes[key] = { count = count, item = class.dtype and dtypes[class.dtype].size or 1 }
   return machine:object { name = "a storage", parts = {} }
 end

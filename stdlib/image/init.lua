@@ -11,7 +11,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 local write_unsynced = require "ltrain.core.write_unsynced"
 
 local files = c.runtime.image
@@ -156,4 +156,4 @@ function image.grid(images, options)
   return out
 end
 
-return exact.all(image, "image")
+return strict_arity.all(image, "image")

@@ -4,9 +4,9 @@
 -- an empty field. Images, texts and histograms are written beside it, to media/.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
+local checked_io = require "ltrain.loggers.checked_io"
 local csv_field = require "ltrain.core.csv_field"
 local media = require "ltrain.loggers.media"
-local must = require "ltrain.loggers.must"
 local number_text = require "ltrain.loggers.number_text"
 local tree = require "ltrain.core.tree"
 
@@ -70,13 +70,13 @@ end
 local function widen(self, added)
   local parts, first = { header_of(self.columns) }, true
   if c.io.kind(self:path()) then
-    local text = must(c.io.read_file(self:path()))
+    local text = checked_io(c.io.read_file(self:path()))
     for line in text:gmatch("[^\n]+") do
       if not first then parts[#parts + 1] = line .. (","):rep(added) .. "\n" end
       first = false
     end
   end
-  must(c.io.write_file(self:path(), table.concat(parts)))
+  checked_io(c.io.write_file(self:path(), table.concat(parts)))
 end
 
 function CSVLogger:before(rows)

@@ -6,12 +6,12 @@
 -- is `flush_secs` old.
 local Logger = require "ltrain.core.Logger"
 local c = require "ltrain.c"
+local checked_io = require "ltrain.loggers.checked_io"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local duration = require "ltrain.core.duration"
-local must = require "ltrain.loggers.must"
+local schema = require "ltrain.core.schema"
 local secrets = require "ltrain.core.secrets"
-local shape = require "ltrain.core.shape"
 local version = require "ltrain.loggers.version"
 
 local FileLogger = Logger:extend("FileLogger")
@@ -48,7 +48,7 @@ end
 --- raises an error immediately, not after the first epoch.
 function FileLogger:begin(fn)
   version.choose(self)
-  if fn == "fit" then must(c.io.can_write(self.log_dir)) end
+  if fn == "fit" then checked_io(c.io.can_write(self.log_dir)) end
 end
 
 --- Returns the path of the file.
@@ -60,14 +60,14 @@ end
 function FileLogger:replace()
   if not c.io.kind(self:path()) then return end
   console.say(("warning: %s exists: it is replaced"):format(self:path()))
-  must(c.io.write_file(self:path(), ""))
+  checked_io(c.io.write_file(self:path(), ""))
 end
 
 --- Creates the folder at the first write of a run.
 function FileLogger:open()
   if self.is_open then return end
   version.choose(self)
-  must(c.io.make_folder(self.log_dir))
+  checked_io(c.io.make_folder(self.log_dir))
   if not self.resumed then self:replace() end
   self.is_open = true
 end
@@ -101,7 +101,7 @@ function FileLogger:save()
   if #self.rows == 0 then return end
   self:open()
   if self.before then self:before(self.rows) end
-  must(c.io.append_file(self:path(), self:encode(self.rows)))
+  checked_io(c.io.append_file(self:path(), self:encode(self.rows)))
   self.rows = {}
 end
 
@@ -109,7 +109,7 @@ function FileLogger:log_hyperparams(params)
   params = secrets.values(params)
   self:open()
   local text = c.io.json_encode(params, { plain = true }) .. "\n"
-  must(c.io.write_file(self.log_dir .. "/hparams.json", text))
+  checked_io(c.io.write_file(self.log_dir .. "/hparams.json", text))
 end
 
 --- Returns the state for checkpoints.
@@ -129,13 +129,13 @@ function FileLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   local text = c.io.kind(self:path()) and c.io.read_file(self:path())
   if not text or not state then return end
-  shape.check(state, { rows = "count", media = "count?" }, getmetatable(self).__name)
+  schema.check(state, { rows = "count", media = "count?" }, getmetatable(self).__name)
   local lines, keep = lines_of(text), {}
   local header = self.has_header and 1 or 0
   for i = 1, math.min(#lines, state.rows + header) do keep[i] = lines[i] end
   self.count = math.max(#keep - header, 0)
   if self.opened then self:opened(keep[1]) end
-  must(c.io.write_file(self:path(), #keep > 0 and table.concat(keep, "\n") .. "\n" or ""))
+  checked_io(c.io.write_file(self:path(), #keep > 0 and table.concat(keep, "\n") .. "\n" or ""))
 end
 
 return FileLogger

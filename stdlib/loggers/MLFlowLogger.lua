@@ -7,12 +7,12 @@
 -- artifacts. The run's own folder has metrics.csv, as with every logger.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
+local checked_io = require "ltrain.loggers.checked_io"
 local errors = require "ltrain.core.errors"
 local media = require "ltrain.loggers.media"
-local must = require "ltrain.loggers.must"
 local number_text = require "ltrain.loggers.number_text"
+local schema = require "ltrain.core.schema"
 local secrets = require "ltrain.core.secrets"
-local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 local write_unsynced = require "ltrain.core.write_unsynced"
@@ -63,8 +63,8 @@ local function write_meta(folder, fields)
   for name, value in tree.pairs(fields) do
     lines[#lines + 1] = ("%s: %s\n"):format(name, c.io.json_encode(value))
   end
-  must(c.io.make_folder(folder))
-  must(c.io.write_file(folder .. "/meta.yaml", table.concat(lines)))
+  checked_io(c.io.make_folder(folder))
+  checked_io(c.io.write_file(folder .. "/meta.yaml", table.concat(lines)))
 end
 
 -- file:///... of a path, which is left relative where nobody knows the working folder.
@@ -98,8 +98,8 @@ end
 
 local function write_field(self, kind, name, text)
   local path = ("%s/%s/%s"):format(self.run_dir, kind, media.path_of(name))
-  must(c.io.make_folder((path:match "^(.*)/")))
-  must(write_unsynced(path, text))
+  checked_io(c.io.make_folder((path:match "^(.*)/")))
+  checked_io(write_unsynced(path, text))
 end
 
 -- meta.yaml of the run.
@@ -120,7 +120,7 @@ end
 
 function MLFlowLogger:begin(fn)
   FileLogger.begin(self, fn)
-  if fn == "fit" then must(c.io.can_write(self.store)) end
+  if fn == "fit" then checked_io(c.io.can_write(self.store)) end
 end
 
 --- Creates the run's folder in the store at the first write.
@@ -135,7 +135,7 @@ function MLFlowLogger:open()
   self.run_dir = ("%s/%s/%s"):format(self.store, self.experiment_id, self.run_id)
   self.is_open = true
   for _, kind in ipairs { "metrics", "params", "tags", "artifacts" } do
-    must(c.io.make_folder(self.run_dir .. "/" .. kind))
+    checked_io(c.io.make_folder(self.run_dir .. "/" .. kind))
   end
   write_state(self, RUNNING)
   write_tags(self)
@@ -161,8 +161,8 @@ function MLFlowLogger:save()
   end
   for path, list in tree.pairs(lines) do
     local file = self.run_dir .. "/metrics/" .. path
-    must(c.io.make_folder((file:match "^(.*)/")))
-    must(c.io.append_file(file, table.concat(list)))
+    checked_io(c.io.make_folder((file:match "^(.*)/")))
+    checked_io(c.io.append_file(file, table.concat(list)))
     self.counts[path] = (self.counts[path] or 0) + #list
   end
   self.rows = {}
@@ -212,7 +212,7 @@ end
 function MLFlowLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end
-  shape.check(state, { run_id = "string?", started = "count?", run_name = "string?",
+  schema.check(state, { run_id = "string?", started = "count?", run_name = "string?",
     counts = { map = "count" } }, "MLFlowLogger")
   if not state.run_id or not state.run_id:find "^%x+$" then return end
   self.run_id, self.started = state.run_id, state.started
@@ -224,7 +224,7 @@ function MLFlowLogger:resume(_, state)
     for line in text:gmatch "[^\n]+\n" do
       if #kept < count then kept[#kept + 1] = line end
     end
-    must(c.io.write_file(path, table.concat(kept)))
+    checked_io(c.io.write_file(path, table.concat(kept)))
   end
 end
 

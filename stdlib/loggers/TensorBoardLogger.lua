@@ -8,12 +8,12 @@
 -- The values in it: loggers/summaries.lua.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
+local checked_io = require "ltrain.loggers.checked_io"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local must = require "ltrain.loggers.must"
 local protobuf = require "ltrain.core.protobuf"
+local schema = require "ltrain.core.schema"
 local secrets = require "ltrain.core.secrets"
-local shape = require "ltrain.core.shape"
 local summaries = require "ltrain.loggers.summaries"
 local tree = require "ltrain.core.tree"
 
@@ -103,7 +103,7 @@ end
 function TensorBoardLogger:before(_)
   if self.has_head then return end
   self.has_head = true
-  must(c.io.append_file(self:path(), head()))
+  checked_io(c.io.append_file(self:path(), head()))
 end
 
 function TensorBoardLogger:encode(rows)
@@ -131,7 +131,7 @@ function TensorBoardLogger:replace()
     local path = self.log_dir .. "/" .. name
     if c.io.kind(path) then
       console.say(("warning: %s exists: it is replaced"):format(path))
-      must(c.io.remove(path))
+      checked_io(c.io.remove(path))
     end
   end
 end
@@ -157,7 +157,7 @@ end
 function TensorBoardLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end
-  shape.check(state, { rows = "count", file = "string", session = "boolean?" },
+  schema.check(state, { rows = "count", file = "string", session = "boolean?" },
     "TensorBoardLogger")
   local before = self.log_dir .. "/" .. state.file
   local text = state.file:find(PATTERN) and not state.file:find "/" and c.io.kind(before)
@@ -166,9 +166,9 @@ function TensorBoardLogger:resume(_, state)
   local ends = ends_of(text, HEAD + state.rows)
   if #ends < HEAD then return end
   self.count = #ends - HEAD
-  must(c.io.write_file(self:path(), head() .. text:sub(ends[HEAD] + 1, ends[#ends])))
+  checked_io(c.io.write_file(self:path(), head() .. text:sub(ends[HEAD] + 1, ends[#ends])))
   self.has_head, self.has_session = true, state.session
-  if before ~= self:path() then must(c.io.remove(before)) end
+  if before ~= self:path() then checked_io(c.io.remove(before)) end
 end
 
 return TensorBoardLogger

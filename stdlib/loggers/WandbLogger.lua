@@ -8,13 +8,13 @@
 -- metrics.csv, as with every logger.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
+local checked_io = require "ltrain.loggers.checked_io"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local must = require "ltrain.loggers.must"
 local number_text = require "ltrain.loggers.number_text"
 local protobuf = require "ltrain.core.protobuf"
+local schema = require "ltrain.core.schema"
 local secrets = require "ltrain.core.secrets"
-local shape = require "ltrain.core.shape"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 
@@ -142,12 +142,12 @@ local function append(self, ...)
     parts[#parts + 1] = framed(message, self.size)
     self.size = self.size + #parts[#parts]
   end
-  must(c.io.append_file(self.file, table.concat(parts)))
+  checked_io(c.io.append_file(self.file, table.concat(parts)))
 end
 
 -- Keeps the first bytes of the file.
 local function cut(self, size)
-  must(c.io.write_file(self.file, must(c.io.read_file(self.file)):sub(1, size)))
+  checked_io(c.io.write_file(self.file, checked_io(c.io.read_file(self.file)):sub(1, size)))
   self.size = size
 end
 
@@ -167,8 +167,8 @@ function WandbLogger:open()
   if c.io.kind(self.file) then
     console.say(("warning: %s exists: it is replaced"):format(self.file))
   end
-  must(c.io.make_folder(self.file:match "^(.*)/" .. "/files")) -- `wandb sync` writes there
-  must(c.io.write_file(self.file, START))
+  checked_io(c.io.make_folder(self.file:match "^(.*)/" .. "/files")) -- `wandb sync` writes there
+  checked_io(c.io.write_file(self.file, START))
   append(self, head(self))
 end
 
@@ -178,7 +178,7 @@ function WandbLogger:replace() end
 --- Chooses the folder when a run of `fn` begins.
 function WandbLogger:begin(fn)
   FileLogger.begin(self, fn)
-  if fn == "fit" then must(c.io.can_write(self.save_dir .. "/wandb")) end
+  if fn == "fit" then checked_io(c.io.can_write(self.save_dir .. "/wandb")) end
 end
 
 function WandbLogger:row(metrics, step)
@@ -226,7 +226,7 @@ end
 function WandbLogger:resume(_, state)
   self.resumed, self.rows = true, {}
   if not state then return end
-  shape.check(state, { rows = "count", id = "string?", started = "number?", records = "count?",
+  schema.check(state, { rows = "count", id = "string?", started = "number?", records = "count?",
     bytes = "count?" }, "WandbLogger")
   if not state.id or not state.id:find "^[%w_-]+$" then return end
   name_file(self, state.id)

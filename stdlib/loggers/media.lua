@@ -4,9 +4,9 @@
 -- line: {kind =, name =, step =}, and `files` of images (paths below media/), `text` of texts, and
 -- what Logger:log_histogram is given of histograms.
 local c = require "ltrain.c"
-local must = require "ltrain.loggers.must"
-local shape = require "ltrain.core.shape"
-local whole_lines = require "ltrain.core.whole_lines"
+local checked_io = require "ltrain.loggers.checked_io"
+local complete_lines = require "ltrain.core.complete_lines"
+local schema = require "ltrain.core.schema"
 local write_unsynced = require "ltrain.core.write_unsynced"
 
 local media = {}
@@ -26,7 +26,8 @@ local KINDS <const> = {
 function media.decode(line)
   local entry = c.io.json_decode(line, { plain = true })
   local fields = type(entry) == "table" and type(entry.kind) == "string" and KINDS[entry.kind]
-  if not fields or shape.wrong(entry, { fields = STEP }) or shape.wrong(entry, { fields = fields })
+  if not fields or schema.wrong(entry, { fields = STEP })
+    or schema.wrong(entry, { fields = fields })
   then
     return nil
   end
@@ -41,16 +42,16 @@ end
 
 --- Appends an entry to the index of a run's folder.
 function media.add(log_dir, entry)
-  must(c.io.make_folder(log_dir .. "/" .. media.FOLDER))
-  must(c.io.append_file(log_dir .. "/" .. media.INDEX, c.io.json_encode(entry, { plain = true })
-    .. "\n"))
+  checked_io(c.io.make_folder(log_dir .. "/" .. media.FOLDER))
+  local line <const> = c.io.json_encode(entry, { plain = true }) .. "\n"
+  checked_io(c.io.append_file(log_dir .. "/" .. media.INDEX, line))
 end
 
 --- Writes images; returns their paths. `taken`: a table of the paths that this run has written.
 function media.write_images(log_dir, name, images, step, taken)
   local png <const> = require "ltrain.loggers.png"
   local files, base = {}, ("%s/%06d"):format(media.path_of(name), step)
-  must(c.io.make_folder(("%s/%s/%s"):format(log_dir, media.FOLDER, media.path_of(name))))
+  checked_io(c.io.make_folder(("%s/%s/%s"):format(log_dir, media.FOLDER, media.path_of(name))))
   for i, image in ipairs(images) do
     local path, number = base .. ".png", 1
     while taken[path] do
@@ -58,7 +59,7 @@ function media.write_images(log_dir, name, images, step, taken)
       path = ("%s_%d.png"):format(base, number)
     end
     taken[path], files[i] = true, path
-    must(write_unsynced(("%s/%s/%s"):format(log_dir, media.FOLDER, path), png(image)))
+    checked_io(write_unsynced(("%s/%s/%s"):format(log_dir, media.FOLDER, path), png(image)))
   end
   return files
 end
@@ -69,10 +70,10 @@ function media.cut(log_dir, count)
   local text = c.io.kind(path) and c.io.read_file(path)
   if not text then return end
   local kept = {}
-  for line in whole_lines(text) do
+  for line in complete_lines(text) do
     if #kept < count and line ~= "" then kept[#kept + 1] = line .. "\n" end
   end
-  must(c.io.write_file(path, table.concat(kept)))
+  checked_io(c.io.write_file(path, table.concat(kept)))
 end
 
 return media

@@ -29,15 +29,15 @@
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local collective_hooks = require "ltrain.core.collective_hooks"
 local config = require "ltrain.core.config"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local gather_values = require "ltrain.dist.gather_values"
 local plotted = require "ltrain.metrics.plotted"
 local reductions = require "ltrain.core.reductions"
-local shape = require "ltrain.core.shape"
-local together = require "ltrain.core.together"
+local schema = require "ltrain.core.schema"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local Metric = class.extend(nil, "Metric")
 
@@ -71,7 +71,7 @@ end
 local function synced(compute)
   return function(self, options)
     local sync = config.check(options, Metric.compute_options, "compute").sync
-    if sync == nil then sync = together.now() end
+    if sync == nil then sync = collective_hooks.running() end
     if sync and not self._alone and dist.world_size() > 1 then
       return self:figure_of(all_states(self), "compute")
     end
@@ -94,7 +94,7 @@ end
 
 -- An `update` of the class `name` as its author wrote it, made one that follows its batch.
 local function followed(update, name)
-  update = exact.fn(update, "update", name)
+  update = strict_arity.fn(update, "update", name)
   return function(self, ...)
     if type(self) == "table" then
       follow(self, ...)
@@ -320,7 +320,7 @@ end
 
 --- Restores the states, on the metric's device.
 function Metric:load_state_dict(saved)
-  shape.check(saved, {}, getmetatable(self).__name)
+  schema.check(saved, {}, getmetatable(self).__name)
   for _, state in ipairs(self:states()) do
     local value = saved[state.name]
     if type(value) ~= type(state.default) then

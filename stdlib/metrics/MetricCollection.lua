@@ -17,7 +17,7 @@ local config = require "ltrain.core.config"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
 local plotted = require "ltrain.metrics.plotted"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
 
 local MetricCollection = class.extend(nil, "MetricCollection")
@@ -226,7 +226,7 @@ end
 
 --- Restores the states.
 function MetricCollection:load_state_dict(saved)
-  shape.check(saved, {}, "MetricCollection")
+  schema.check(saved, {}, "MetricCollection")
   for _, item in ipairs(self._list) do
     if saved[item.name] == nil then
       errors.blame("load_state_dict: the state of MetricCollection lacks '%s'", item.name)

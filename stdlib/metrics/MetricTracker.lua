@@ -17,10 +17,10 @@ local Metric = require "ltrain.metrics.Metric"
 local MetricCollection = require "ltrain.metrics.MetricCollection"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local collective_hooks = require "ltrain.core.collective_hooks"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
-local together = require "ltrain.core.together"
+local schema = require "ltrain.core.schema"
 
 local MetricTracker = class.extend(nil, "MetricTracker")
 
@@ -117,7 +117,7 @@ end
 local function value_of(self, k, options)
   if k == self.n_steps then return one(self.metric:compute(options)) end
   local sync = options and options.sync
-  if sync == nil then sync = together.now() end
+  if sync == nil then sync = collective_hooks.running() end
   local known = self._computed[k] or {}
   self._computed[k] = known
   if known[sync] == nil then
@@ -230,7 +230,7 @@ end
 
 --- Restores that.
 function MetricTracker:load_state_dict(saved)
-  shape.check(saved, { steps = "table" }, "MetricTracker")
+  schema.check(saved, { steps = "table" }, "MetricTracker")
   self.n_steps, self._computed = #saved.steps, {}
   self._past = table.move(saved.steps, 1, self.n_steps - 1, 1, {})
   if self.n_steps > 0 then self.metric:load_state_dict(saved.steps[self.n_steps]) end

@@ -17,7 +17,7 @@
 local Wrapper = require "ltrain.metrics.wrapper"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local MinMaxMetric = Wrapper:extend("MinMaxMetric")
 
@@ -95,7 +95,7 @@ function MinMaxMetric:state_dict() return held(self, self.metric:state_dict()) e
 
 --- Restores that.
 function MinMaxMetric:load_state_dict(saved)
-  shape.check(saved, { metric = "table", min_val = "number", max_val = "number" }, "MinMaxMetric")
+  schema.check(saved, { metric = "table", min_val = "number", max_val = "number" }, "MinMaxMetric")
   self.metric:load_state_dict(saved.metric)
   self.min_val, self.max_val = saved.min_val, saved.max_val
 end

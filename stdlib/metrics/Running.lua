@@ -11,7 +11,7 @@ local Metric = require "ltrain.metrics.Metric"
 local Wrapper = require "ltrain.metrics.wrapper"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local Running = Metric:extend("Running")
 
@@ -66,7 +66,7 @@ end
 
 --- Restores that.
 function Running:load_state_dict(saved)
-  shape.check(saved, { last = "table" }, "Running")
+  schema.check(saved, { last = "table" }, "Running")
   self._last = table.move(saved.last, 1, #saved.last, 1, {})
 end
 

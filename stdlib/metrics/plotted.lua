@@ -1,7 +1,7 @@
 --- stdlib/metrics/plotted.lua: the chart of what a metric computes, drawn by lt.plot.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local load_place = require "ltrain.core.load_place"
+local load_export = require "ltrain.core.load_export"
 local tree = require "ltrain.core.tree"
 
 local function name_of(metric) return getmetatable(metric).__name end
@@ -75,5 +75,5 @@ return function(metric, options)
   for key, value in next, defaults do
     if given[key] == nil then given[key] = value end
   end
-  return load_place "plot"(data, given)
+  return load_export "plot"(data, given)
 end

@@ -5,7 +5,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 local tree = require "ltrain.core.tree"
 
 local keys = {}
@@ -54,4 +54,4 @@ function keys.llama(state)
   end)
 end
 
-return exact.all(keys, "models.keys")
+return strict_arity.all(keys, "models.keys")

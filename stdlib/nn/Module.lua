@@ -22,7 +22,7 @@ local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local hooked = require "ltrain.nn.hooked"
 local is_float = require "ltrain.core.is_float"
-local load_place = require "ltrain.core.load_place"
+local load_export = require "ltrain.core.load_export"
 local module_loop = require "ltrain.nn.module_loop"
 local module_print = require "ltrain.nn.module_print"
 local tree = require "ltrain.core.tree"
@@ -477,7 +477,7 @@ end
 --- Prints a histogram of each parameter, and of its gradient if it has one, as
 --- [lt.show_histograms](tensor.md#displaying-values) does; options: bins (24), match.
 function Module:show_histograms(options)
-  load_place "show_histograms"(self, options)
+  load_export "show_histograms"(self, options)
 end
 
 --- Disables the gradients of the parameters, and puts the module in evaluation mode.

@@ -10,8 +10,8 @@
 -- im2col and col2im.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local load_place = require "ltrain.core.load_place"
-local places = require "ltrain.core.places"
+local exports = require "ltrain.core.exports"
+local load_export = require "ltrain.core.load_export"
 local tree = require "ltrain.core.tree"
 
 local functional = {}
@@ -22,8 +22,8 @@ for _, op in ipairs(c.ops()) do
   if not op.hidden and type(fn) == "function" then functional[op.name] = fn end
 end
 
-for name, place in next, places do
-  if place:find "^ltrain%.ops%." then functional[name] = load_place(name) end
+for name, place in next, exports do
+  if place:find "^ltrain%.ops%." then functional[name] = load_export(name) end
 end
 
 -- x:unfold is Tensor.unfold: windows of one dim.

@@ -7,7 +7,7 @@ local c = require "ltrain.c"
 local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local initialise = {}
 
@@ -202,7 +202,7 @@ function initialise.default_(weight, bias)
   end
 end
 
-exact.all(initialise, "init")
+strict_arity.all(initialise, "init")
 
 -- Options that may be given by place, in PyTorch's order.
 local PLACES <const> = {

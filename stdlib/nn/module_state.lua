@@ -6,7 +6,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local hyperparameters = require "ltrain.core.hyperparameters"
-local load_place = require "ltrain.core.load_place"
+local load_export = require "ltrain.core.load_export"
 local map_location = require "ltrain.files.map_location"
 local state_hooks = require "ltrain.nn.state_hooks"
 local tree = require "ltrain.core.tree"
@@ -266,7 +266,7 @@ function module_state.to_onnx(self, file_path, input_sample, options)
   if input_sample == nil then
     errors.blame("to_onnx: an input is needed: to_onnx(path, x), or the field example_input_array")
   end
-  return load_place "onnx".export(self, input_sample, file_path, options)
+  return load_export "onnx".export(self, input_sample, file_path, options)
 end
 
 -- Puts the weights of a checkpoint where `map` says; returns the device of the first.

@@ -16,9 +16,9 @@
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
+local strict_arity = require "ltrain.core.strict_arity"
 local has_shape = require "ltrain.core.has_shape"
-local load_place = require "ltrain.core.load_place"
+local load_export = require "ltrain.core.load_export"
 local parametrize = require "ltrain.nn.parametrize"
 local walk = require "ltrain.core.walk"
 local c = require "ltrain.c"
@@ -167,7 +167,7 @@ function LnStructured:compute_mask(t, default_mask)
   for d = 1, t.ndim do
     if d ~= dim then others[#others + 1] = d end
   end
-  local linalg = load_place "linalg"
+  local linalg = load_export "linalg"
   local norm
   if self.n == "nuc" then
     norm = linalg.matrix_norm(t, "nuc", { dim = others })
@@ -358,4 +358,4 @@ function prune.is_pruned(module)
   return false
 end
 
-return exact.all(prune, "prune")
+return strict_arity.all(prune, "prune")

@@ -4,7 +4,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local grads_of = require "ltrain.nn.grads_of"
-local load_place = require "ltrain.core.load_place"
+local load_export = require "ltrain.core.load_export"
 
 local total_norm = {}
 
@@ -22,7 +22,7 @@ function total_norm.get_total_norm(tensors, ...)
   config.argument(list, "table", who, "tensors")
   local _ <close> = c.no_grad()
   local p = o.norm_type == "inf" and math.huge or o.norm_type
-  local norm_of = load_place "linalg".vector_norm
+  local norm_of = load_export "linalg".vector_norm
   for k, x in ipairs(list) do
     if not c.is_tensor(x) then
       errors.blame("%s: element %d of the list must be a tensor: got %s", who, k, errors.show(x))

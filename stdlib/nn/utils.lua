@@ -1,15 +1,15 @@
 --- stdlib/nn/utils.lua: lt.nn.utils, the functions of torch.nn.utils and torch.utils.checkpoint.
 --
 local c = require "ltrain.c"
-local closed = require "ltrain.core.closed"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local fusion = require "ltrain.nn.fusion"
 local has_shape = require "ltrain.core.has_shape"
 local parameter_vector = require "ltrain.nn.parameter_vector"
 local parametrize = require "ltrain.nn.parametrize"
 local prune = require "ltrain.nn.prune"
+local strict_arity = require "ltrain.core.strict_arity"
+local strict_table = require "ltrain.core.strict_table"
 local total_norm = require "ltrain.nn.total_norm"
 
 local utils = {}
@@ -125,19 +125,19 @@ utils.parameters_to_vector = parameter_vector.parameters_to_vector
 utils.vector_to_parameters = parameter_vector.vector_to_parameters
 
 --- nn.utils.prune: see nn.utils.prune below.
-utils.prune = closed(prune, "nn.utils.prune")
+utils.prune = strict_table(prune, "nn.utils.prune")
 
-exact.all(utils, "nn.utils")
+strict_arity.all(utils, "nn.utils")
 
 --- nn.utils.parametrize: register_parametrization, remove_parametrizations, is_parametrized, cached
 --- and type_before_parametrizations, under PyTorch's module name.
-utils.parametrize = closed({ register_parametrization = utils.register_parametrization,
+utils.parametrize = strict_table({ register_parametrization = utils.register_parametrization,
   remove_parametrizations = utils.remove_parametrizations,
   is_parametrized = utils.is_parametrized, cached = utils.cached,
   type_before_parametrizations = utils.type_before_parametrizations }, "nn.utils.parametrize")
 
 --- nn.utils.parametrizations: weight_norm and spectral_norm, likewise.
-utils.parametrizations = closed({ weight_norm = utils.weight_norm,
+utils.parametrizations = strict_table({ weight_norm = utils.weight_norm,
   spectral_norm = utils.spectral_norm }, "nn.utils.parametrizations")
 
 return utils

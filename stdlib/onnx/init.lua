@@ -3,13 +3,13 @@
 -- The model is run, and its operations become the nodes of the file; Lua's `if` and `for` are fixed
 -- as they were in that run. Weights keep the names of the state dict.
 
+local Graph = require "ltrain.onnx.Graph"
+local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
-local Graph = require "ltrain.onnx.Graph"
-local Module = require "ltrain.nn.Module"
 local proto = require "ltrain.onnx.proto"
+local strict_arity = require "ltrain.core.strict_arity"
 local traces = require "ltrain.onnx.traces"
 
 -- The pair that the checkers and runtimes in use all read; a file of protobuf ends at 2 GiB.
@@ -163,4 +163,4 @@ function onnx.export(model, inputs, path, options)
   c.io.write_file(path, bytes)
 end
 
-return exact.all(onnx, "onnx")
+return strict_arity.all(onnx, "onnx")

@@ -2,7 +2,7 @@
 -- parameters over the steps (Polyak and Juditsky 1992): state[parameter].ax.
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local ASGD = Optimizer:extend("ASGD")
@@ -38,4 +38,4 @@ function ASGD:_numbers(group, step, state)
       mu = 1 / math.max(1, step - group.t0) }
 end
 
-return by_rule(ASGD)
+return elementwise_update(ASGD)

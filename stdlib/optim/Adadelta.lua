@@ -2,7 +2,7 @@
 -- squares of steps and gradients (Zeiler 2012).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local Adadelta = Optimizer:extend("Adadelta")
@@ -27,4 +27,4 @@ function Adadelta:_numbers(group)
   return { lr = group.lr, beta2 = group.rho, eps = group.eps, weight_decay = group.weight_decay }
 end
 
-return by_rule(Adadelta)
+return elementwise_update(Adadelta)

@@ -2,7 +2,7 @@
 -- (Duchi et al. 2011).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local Adagrad = Optimizer:extend("Adagrad")
@@ -33,4 +33,4 @@ function Adagrad:_numbers(group, step)
            weight_decay = group.weight_decay }
 end
 
-return by_rule(Adagrad)
+return elementwise_update(Adagrad)

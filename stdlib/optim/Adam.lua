@@ -2,7 +2,7 @@
 -- root of that of its square.
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local Adam = Optimizer:extend("Adam")
@@ -52,4 +52,4 @@ end
 --- Whether weight decay is decoupled from the gradient in any case (AdamW).
 Adam.decoupled = false
 
-return by_rule(Adam)
+return elementwise_update(Adam)

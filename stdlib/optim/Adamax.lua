@@ -2,7 +2,7 @@
 -- Ba 2015).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local Adamax = Optimizer:extend("Adamax")
@@ -27,4 +27,4 @@ function Adamax:_numbers(group, step)
            weight_decay = group.weight_decay }
 end
 
-return by_rule(Adamax)
+return elementwise_update(Adamax)

@@ -20,8 +20,8 @@
 --
 -- The scale, the counter and the result of the check are tensors on the device, without
 -- synchronization: the device skips the update, and the host, which has counted the step, corrects
--- this some steps later (left_out.lua). On the CPU, and for optimizers that define `update`, the
--- host reads the result at once.
+-- this some steps later (skipped_steps.lua). On the CPU, and for optimizers that define `update`,
+-- the host reads the result at once.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
@@ -29,8 +29,8 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
-local left_out = require "ltrain.optim.left_out"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
+local skipped_steps = require "ltrain.optim.skipped_steps"
 local tree = require "ltrain.core.tree"
 
 local GradScaler = class.extend(nil, "GradScaler")
@@ -136,7 +136,7 @@ end
 --- possible: then use `found`.
 function GradScaler:check_later(optimizer, hear)
   local found = step_of(self, optimizer).found
-  if not found or not left_out.suits(optimizer, found) then return false end
+  if not found or not skipped_steps.suits(optimizer, found) then return false end
   optimizer:check_later(found, hear)
   return true
 end
@@ -240,7 +240,7 @@ function GradScaler:load_state_dict(state)
     errors.blame("GradScaler: load_state_dict: there is no state: a scaler that is not enabled has "
       .. "none: got %s", errors.show(state))
   end
-  shape.check(state, STATE, "GradScaler")
+  schema.check(state, STATE, "GradScaler")
   self._init_scale, self._tracked = state.scale, state._growth_tracker
   self._growth_factor, self._backoff_factor = state.growth_factor, state.backoff_factor
   self._growth_interval = state.growth_interval

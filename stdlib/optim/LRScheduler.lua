@@ -22,7 +22,7 @@
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local LRScheduler = class.extend(nil, "LRScheduler")
 
@@ -160,7 +160,7 @@ function LRScheduler:load_state_dict(state)
     errors.blame("%s: load_state_dict: the state has %d groups, the scheduler %d", name,
       #state.base_lrs, #self.base_lrs)
   end
-  shape.check(state, { base_lrs = { list = "number" } }, name)
+  schema.check(state, { base_lrs = { list = "number" } }, name)
   self.last_epoch = state.last_epoch
   self.base_lrs = table.move(state.base_lrs, 1, #state.base_lrs, 1, {})
   self:apply()

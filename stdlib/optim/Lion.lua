@@ -2,7 +2,7 @@
 -- the gradient (Chen et al. 2023).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local Lion = Optimizer:extend("Lion")
@@ -28,4 +28,4 @@ function Lion:_numbers(group)
            shrink = 1 - group.lr * group.weight_decay }
 end
 
-return by_rule(Lion)
+return elementwise_update(Lion)

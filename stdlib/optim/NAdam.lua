@@ -1,7 +1,7 @@
 -- stdlib/optim/NAdam.lua: Adam with Nesterov momentum (Dozat 2016).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local NAdam = Optimizer:extend("NAdam")
@@ -40,4 +40,4 @@ function NAdam:_numbers(group, step, state)
   }, { mu_product = product }
 end
 
-return by_rule(NAdam)
+return elementwise_update(NAdam)

@@ -13,9 +13,9 @@ local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local has_shape = require "ltrain.core.has_shape"
 local is_float = require "ltrain.core.is_float"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 local external_writes = require "ltrain.optim.external_writes"
-local left_out = require "ltrain.optim.left_out"
+local skipped_steps = require "ltrain.optim.skipped_steps"
 local tree = require "ltrain.core.tree"
 
 local Optimizer = class.extend(nil, "Optimizer")
@@ -107,7 +107,7 @@ end
 function Optimizer:init(params, options)
   self.defaults = config.check(options, self.options, where(self))
   self.param_groups, self.state = {}, {}
-  self._late = left_out.new()
+  self._late = skipped_steps.new()
   self._known, self._count = {}, 0
   if type(params) ~= "table" or getmetatable(params) ~= nil then
     errors.blame("%s: the first argument must be net:parameters(), a list of tensors or a list "
@@ -176,18 +176,18 @@ Optimizer.checked_update = nil
 --- The next step changes nothing where `found`, one number on the parameters' device, is not 0.
 function Optimizer:check_by(found) self._found = found end
 
---- The same, and `settle` takes back what the host has counted of it: optim/left_out.lua.
-function Optimizer:check_later(found, hear) left_out.begin(self._late, found, hear) end
+--- The same, and `settle` takes back what the host has counted of it: optim/skipped_steps.lua.
+function Optimizer:check_later(found, hear) skipped_steps.begin(self._late, found, hear) end
 
 --- `update` is about to set state[slot], which is not a tensor that the operation writes.
-function Optimizer:remember(state, slot) left_out.remember(self._late, state, slot) end
+function Optimizer:remember(state, slot) skipped_steps.remember(self._late, state, slot) end
 
 --- Whether some of the last steps, of those checked later, were left out: waits for that, and takes
 --- back what the host has counted. Called before the state is saved.
-function Optimizer:settle() return left_out.settle(self._late) end
+function Optimizer:settle() return skipped_steps.settle(self._late) end
 
 --- The same of those that some others have followed.
-function Optimizer:hear() left_out.poll(self._late) end
+function Optimizer:hear() skipped_steps.poll(self._late) end
 
 --- The number that refuses the step that is under way; nil without one.
 function Optimizer:verdict() return self._late.verdict or self._found end
@@ -210,8 +210,8 @@ end
 
 local function update_all(self)
   local late = self._late
-  if late.step then return left_out.run(late, update_groups, self) end
-  left_out.settle(late)
+  if late.step then return skipped_steps.run(late, update_groups, self) end
+  skipped_steps.settle(late)
   update_groups(self)
 end
 
@@ -389,7 +389,7 @@ end
 -- A tensor of a class that declares its `slots` has an element for each of the parameter's, or no
 -- dims; what other classes keep may have any shape.
 local function load_slots(self, parameter, name, slots)
-  local wrong = self.slots and shape.wrong(slots, { fields = self.slots }, name)
+  local wrong = self.slots and schema.wrong(slots, { fields = self.slots }, name)
   if wrong then errors.blame("%s: load_state_dict: state: %s", where(self), wrong) end
   local state = {}
   for slot, value in tree.pairs(slots) do
@@ -425,7 +425,7 @@ function Optimizer:load_state_dict(saved)
     errors.blame("%s: load_state_dict: not the state of an optimizer: %s", where(self),
       errors.show(saved))
   end
-  shape.check(saved, STATE, where(self))
+  schema.check(saved, STATE, where(self))
   class.check_saved(self, saved.class, where(self))
   add_groups(self, saved)
   check_groups(self, saved)
@@ -439,7 +439,7 @@ function Optimizer:load_state_dict(saved)
       if name ~= "params" then group[name] = saved_option(self, name, value) end
     end
   end
-  self.state, self._late = state, left_out.new()
+  self.state, self._late = state, skipped_steps.new()
 end
 
 return Optimizer

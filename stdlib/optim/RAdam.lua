@@ -2,7 +2,7 @@
 -- until its estimate is reliable (Liu et al. 2020).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local RAdam = Optimizer:extend("RAdam")
@@ -38,4 +38,4 @@ function RAdam:_numbers(group, step)
   }
 end
 
-return by_rule(RAdam)
+return elementwise_update(RAdam)

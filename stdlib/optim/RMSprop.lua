@@ -2,7 +2,7 @@
 -- square (Hinton 2012).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local RMSprop = Optimizer:extend("RMSprop")
@@ -35,4 +35,4 @@ function RMSprop:_numbers(group)
            weight_decay = group.weight_decay }
 end
 
-return by_rule(RMSprop)
+return elementwise_update(RMSprop)

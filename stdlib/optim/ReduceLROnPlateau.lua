@@ -4,7 +4,7 @@
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local shape = require "ltrain.core.shape"
+local schema = require "ltrain.core.schema"
 
 local ReduceLROnPlateau = LRScheduler:extend("ReduceLROnPlateau")
 
@@ -97,7 +97,7 @@ end
 
 function ReduceLROnPlateau:load_state_dict(state)
   LRScheduler.load_state_dict(self, state)
-  shape.check(state, { best = "number", cooldown_counter = "count", num_bad_epochs = "count" },
+  schema.check(state, { best = "number", cooldown_counter = "count", num_bad_epochs = "count" },
     "ReduceLROnPlateau")
   self.best, self.num_bad_epochs = state.best, state.num_bad_epochs
   self.cooldown_counter = state.cooldown_counter

@@ -3,7 +3,7 @@
 -- and Braun 1993).
 
 local Optimizer = require "ltrain.optim.Optimizer"
-local by_rule = require "ltrain.optim.by_rule"
+local elementwise_update = require "ltrain.optim.elementwise_update"
 local options = require "ltrain.optim.options"
 
 local Rprop = Optimizer:extend("Rprop")
@@ -51,4 +51,4 @@ function Rprop:_numbers(group)
            eps = group.step_sizes[1], root = group.step_sizes[2] }
 end
 
-return by_rule(Rprop)
+return elementwise_update(Rprop)

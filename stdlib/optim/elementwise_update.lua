@@ -1,5 +1,6 @@
--- stdlib/optim/by_rule.lua: the `update` of optimizers that treat each element alone: one operation
--- for all parameters that are at the same step.
+-- stdlib/optim/elementwise_update.lua: the `update` of optimizers whose rule is elementwise
+-- (runtime/ops/updates.def): one fused operation for all parameters that have taken the same number
+-- of steps.
 --
 -- Such a class has the fields
 --   _rule(self, group)     name of the operation, and of its kinds of state in its order

@@ -1,4 +1,5 @@
---- stdlib/optim/left_out.lua: steps that the device may leave out, and the host hears of it later.
+--- stdlib/optim/skipped_steps.lua: optimizer steps that the device skips by itself (inf or NaN
+--- gradients), as the host learns a few steps later.
 --
 -- Whether a step is taken (GradScaler, nonfinite = "skip") is a bool on the device, which leaves
 -- the update out by itself; the host waits for no answer, but counts the step as taken and takes
@@ -8,7 +9,7 @@
 -- with what the host would have counted then, and the device carries out the one that is right.
 local c = require "ltrain.c"
 
-local left_out = {}
+local skipped_steps = {}
 
 local AHEAD <const> = 4
 
@@ -18,13 +19,13 @@ local AHEAD <const> = 4
 --             before =, after = }. How many steps were taken decides what counts are, not which:
 --             a step that was left out takes back the last of them.
 --   missed    how many steps were left out, a number on the device, of which `heard` are taken back
-function left_out.new()
+function skipped_steps.new()
   return { waiting = {}, counted = {}, spare = {}, heard = 0 }
 end
 
 --- Whether an optimizer can leave out steps where `found`, a tensor, says so: its operation takes
 --- that, on a device whose host does not wait.
-function left_out.suits(optimizer, found)
+function skipped_steps.suits(optimizer, found)
   return found.device ~= "cpu" and optimizer.update ~= nil
     and optimizer.update == optimizer.checked_update
 end
@@ -50,7 +51,7 @@ local function hear_first(late)
 end
 
 --- Waits for all answers; whether a step was left out.
-function left_out.settle(late)
+function skipped_steps.settle(late)
   local waiting, heard = late.waiting, late.heard
   if #waiting == 0 then return false end
   local last = waiting[#waiting]
@@ -63,7 +64,7 @@ end
 
 --- Takes back what was counted of the steps that AHEAD others have followed: always then, so that
 --- what a script sees does not depend on time.
-function left_out.poll(late)
+function skipped_steps.poll(late)
   while #late.waiting >= AHEAD do hear_first(late) end
 end
 
@@ -77,9 +78,9 @@ end
 
 --- Begins a step: it changes nothing where `found`, a bool on the parameters' device, is true.
 --- `hear()` (optional) is called when it was left out.
-function left_out.begin(late, found, hear)
-  if is_changed(late) then left_out.settle(late) end
-  left_out.poll(late)
+function skipped_steps.begin(late, found, hear)
+  if is_changed(late) then skipped_steps.settle(late) end
+  skipped_steps.poll(late)
   local step = { flag = table.remove(late.spare) or c.runtime.flag(), hear = hear }
   step.flag:set(found)
   late.step, late.found = step, found
@@ -154,7 +155,7 @@ local function issue(late, update, optimizer)
 end
 
 --- Makes the step that was begun, by `update(optimizer)`.
-function left_out.run(late, update, optimizer)
+function skipped_steps.run(late, update, optimizer)
   issue(late, update, optimizer)
   count_on_device(late)
   table.insert(late.waiting, late.step)
@@ -163,7 +164,7 @@ function left_out.run(late, update, optimizer)
 end
 
 --- Something is about to set of[slot], which the operation does not write.
-function left_out.remember(late, of, slot)
+function skipped_steps.remember(late, of, slot)
   if not late.recording then return end
   local changes = late.changes
   changes[#changes + 1] = { of = of, slot = slot, before = of[slot] }
@@ -182,7 +183,7 @@ end
 
 --- Calls `fn`, which changes options of groups after a step that the device may leave out; `undo()`
 --- takes back what it changes besides.
-function left_out.count(late, groups, undo, fn, ...)
+function skipped_steps.count(late, groups, undo, fn, ...)
   local changes = late.counted[#late.counted]
   if not changes then return fn(...) end
   local before = numbers_of(groups)
@@ -198,4 +199,4 @@ function left_out.count(late, groups, undo, fn, ...)
   end
 end
 
-return left_out
+return skipped_steps

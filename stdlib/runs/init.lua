@@ -16,16 +16,16 @@
 -- Only the folder is read, so it may come from another machine; a run that is still training, or
 -- was killed, is read up to its last rows.
 local c = require "ltrain.c"
+local complete_lines = require "ltrain.core.complete_lines"
 local config = require "ltrain.core.config"
 local entries = require "ltrain.runs.entry"
 local errors = require "ltrain.core.errors"
-local exact = require "ltrain.core.exact"
 local is_better = require "ltrain.runs.is_better"
 local media = require "ltrain.loggers.media"
 local record = require "ltrain.runs.record"
 local rows = require "ltrain.runs.rows"
+local strict_arity = require "ltrain.core.strict_arity"
 local tree = require "ltrain.core.tree"
-local whole_lines = require "ltrain.core.whole_lines"
 
 local runs = {}
 
@@ -150,7 +150,7 @@ function runs.media(run)
   local folder, list = run.path .. "/" .. media.FOLDER, {}
   local index = run.path .. "/" .. media.INDEX
   local text = c.io.kind(index) and c.io.read_file(index)
-  for line in whole_lines(text or "") do
+  for line in complete_lines(text or "") do
     local entry = media.decode(line)
     local files = entry and entry.files
     for i = files and #files or 0, 1, -1 do
@@ -161,4 +161,4 @@ function runs.media(run)
   return list
 end
 
-return exact.all(runs)
+return strict_arity.all(runs)

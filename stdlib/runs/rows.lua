@@ -2,7 +2,7 @@
 --- was killed: a last line without an end is left out.
 local CSVLogger = require "ltrain.loggers.CSVLogger"
 local c = require "ltrain.c"
-local whole_lines = require "ltrain.core.whole_lines"
+local complete_lines = require "ltrain.core.complete_lines"
 
 local FINITE <const> = { nan = 0 / 0, inf = math.huge, ["-inf"] = -math.huge }
 
@@ -28,7 +28,7 @@ return function(path)
   local text, message = c.io.read_file(path)
   if not text then return nil, message end
   local series, names = {}, nil
-  for line in whole_lines(text) do
+  for line in complete_lines(text) do
     if not names then
       names = CSVLogger.read_header(line)
       if names[1] ~= "epoch" or names[2] ~= "step" then

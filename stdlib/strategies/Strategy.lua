@@ -15,7 +15,7 @@ local Accelerator = require "ltrain.core.Accelerator"
 local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"
-local adopt = require "ltrain.core.adopt"
+local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -49,7 +49,7 @@ local PARTS <const> = {
   accelerator = Accelerator.adopt,
   checkpoint_io = CheckpointIO.adopt,
   cluster_environment = function(value, where)
-    return adopt(value, ClusterEnvironment, where, { "world_size", "global_rank" })
+    return as_instance(value, ClusterEnvironment, where, { "world_size", "global_rank" })
   end,
   precision = function(value, where)
     if type(value) == "table" then return Precision.adopt(value, where) end

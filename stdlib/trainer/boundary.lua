@@ -6,7 +6,7 @@ local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
-local ranges = require "ltrain.core.ranges"
+local profiler_ranges = require "ltrain.core.profiler_ranges"
 local record = require "ltrain.trainer.record"
 local results = require "ltrain.trainer.logged.results"
 local pending_writes = require "ltrain.trainer.saving.pending_writes"
@@ -98,7 +98,7 @@ end })
 -- any line of the data set: the batch that was being read is not part of the run yet, so the run is
 -- saved as it was before. Several ranks end together, between batches.
 local function read_batch(state, pass)
-  local range <close> = ranges.open and ranges.open "dataloader_next" -- luacheck: ignore
+  local range <close> = profiler_ranges.open and profiler_ranges.open "dataloader_next" -- luacheck: ignore
   if state.ranks.many then return agree.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end

@@ -7,15 +7,15 @@ local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local current_step = require "ltrain.core.current_step"
 local errors = require "ltrain.core.errors"
-local given = require "ltrain.core.given"
 local hooks = require "ltrain.core.hooks"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
 local old_hooks = require "ltrain.compat.hooks"
-local ranges = require "ltrain.core.ranges"
+local profiler_ranges = require "ltrain.core.profiler_ranges"
 require "ltrain.core.return_line"
-local together = require "ltrain.core.together"
+local collective_hooks = require "ltrain.core.collective_hooks"
 
 local call = {
   entered = nil, -- called with the name of each hook that is about to run, for a debugger
@@ -133,7 +133,7 @@ local function set_hook(state, name)
   state.hook = name
   if state.ranks.many then
     set_dist_hook(name or nil)
-    together.set(name and TOGETHER[name])
+    collective_hooks.set(name and TOGETHER[name])
   end
 end
 
@@ -152,14 +152,14 @@ local function call_all(state, targets, name, ...)
   if called and called.hook ~= name then called = nil end
   set_hook(state, name)
   local _ <close> = allow_interrupt(state)
-  local range <close> = ranges.open and ranges.open(name) -- luacheck: ignore
+  local range <close> = profiler_ranges.open and profiler_ranges.open(name) -- luacheck: ignore
   for i = 1, #targets do
     local target = targets[i]
     local fn = (not called or is_next(called)) and target[name]
     local answer
     if fn then check_callable(state, target, name, fn) end
     if state.ranks.many then
-      together.set(TOGETHER[name] and (target == module or target.all_ranks))
+      collective_hooks.set(TOGETHER[name] and (target == module or target.all_ranks))
     end
     places.hook = fn
     if target == module then -- without one: it has removed itself
@@ -222,7 +222,7 @@ function call.through(state, name, fn, ...)
   set_hook(state, name)
   places.hook = own
   local _ <close> = allow_interrupt(state)
-  local range <close> = ranges.open and ranges.open(name) -- luacheck: ignore
+  local range <close> = profiler_ranges.open and profiler_ranges.open(name) -- luacheck: ignore
   return leave(state, outer, outer_fn, fn(...))
 end
 
@@ -234,7 +234,7 @@ end
 
 --- Calls a step of the module, within what the strategy opens around it.
 function call.step(state, name, ...)
-  given.batch = ... -- the first: errors say what it has
+  current_step.batch = ... -- the first: errors say what it has
   local _ <close> = state.strategy:forward_scope()
   local step_end = old_hooks.step_ends[name]
   if not step_end or not state.hooks[step_end.name] then return call.method(state, name, ...) end

@@ -9,7 +9,7 @@
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local line_times = require "ltrain.trainer.line_times"
-local ranges = require "ltrain.core.ranges"
+local profiler_ranges = require "ltrain.core.profiler_ranges"
 
 local profiler = {}
 
@@ -37,9 +37,9 @@ end
 --- A loop begins: returns the profile.
 function profiler.open(kind)
   local self = { kind = kind, actions = {}, events = kind == "trace" and {} or nil,
-    outer = ranges.open, profile = c.runtime.profile(kind == "trace"),
+    outer = profiler_ranges.open, profile = c.runtime.profile(kind == "trace"),
     lines = kind == "advanced" and line_times.open() or nil }
-  ranges.open = function(name) return open_range(self, name) end
+  profiler_ranges.open = function(name) return open_range(self, name) end
   return self
 end
 
@@ -118,7 +118,7 @@ function profiler.close(self, fn, folder)
   local total, rank = self.profile:now(), c.dist.rank()
   self.profile:close()
   if self.lines then self.lines:close() end
-  ranges.open = self.outer
+  profiler_ranges.open = self.outer
   local made = c.io.make_folder(folder)
   local text = table_text(self, fn, total)
   if rank == 0 then

@@ -29,7 +29,7 @@ local running = require "ltrain.trainer.logged.running"
 local shards = require "ltrain.trainer.data.shards"
 local slices = require "ltrain.trainer.ranks.slices"
 local sources = require "ltrain.trainer.data.sources"
-local together = require "ltrain.core.together"
+local collective_hooks = require "ltrain.core.collective_hooks"
 local notices = require "ltrain.trainer.ranks.notices"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
@@ -254,7 +254,7 @@ local function break_off(state)
   state.trainer.state.status = "interrupted"
   state.hook = false
   if state.fn == "fit" then fit_loop.fail(state) end
-  together.set(false)
+  collective_hooks.set(false)
   state.module:untoggle_optimizer()
 end
 

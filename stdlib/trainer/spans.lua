@@ -19,7 +19,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
-local ranges = require "ltrain.core.ranges"
+local profiler_ranges = require "ltrain.core.profiler_ranges"
 
 local Spans = class.extend(nil, "Profiler")
 
@@ -35,9 +35,9 @@ local NOTHING <const> = setmetatable({}, { __close = function() end })
 --- `local _ <close> = self.trainer.profiler:profile("augment")`.
 function Spans:profile(name, fn) -- luacheck: ignore 212
   check(name, "profile")
-  if fn == nil then return ranges.open and ranges.open(name) or NOTHING end
+  if fn == nil then return profiler_ranges.open and profiler_ranges.open(name) or NOTHING end
   config.argument(fn, "function", "profiler:profile", "the function")
-  local _ <close> = ranges.open and ranges.open(name) or nil
+  local _ <close> = profiler_ranges.open and profiler_ranges.open(name) or nil
   local function results(...) return ... end
   return results(fn())
 end
@@ -47,7 +47,7 @@ function Spans:start(name)
   if self._open[check(name, "start")] ~= nil then
     errors.blame("profiler:start: '%s' has started already", name)
   end
-  self._open[name] = ranges.open and ranges.open(name) or NOTHING
+  self._open[name] = profiler_ranges.open and profiler_ranges.open(name) or NOTHING
 end
 
 --- It ends.

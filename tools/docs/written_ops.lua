@@ -1,8 +1,8 @@
 -- tools/docs/written_ops.lua: the operations of stdlib/ops, from the comments of their files.
+local exports = require "ltrain.core.exports"
 local lt = require "ltrain"
 local markdown = require "markdown"
 local options_table = require "options_table"
-local places = require "ltrain.core.places"
 local source = require "source"
 local tree = require "ltrain.core.tree"
 
@@ -28,7 +28,7 @@ end
 
 return function(root)
   local parts = { "## Images, bags of embeddings, products of several dims" }
-  for name, place in tree.pairs(places) do
+  for name, place in tree.pairs(exports) do
     if place:find "^ltrain%.ops%." then parts[#parts + 1] = section(root, name, place) end
   end
   return markdown.join(parts)

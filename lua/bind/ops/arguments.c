@@ -170,10 +170,10 @@ static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name
   return true;
 }
 
-/* The option of `r` that another library calls `name` (core/elsewhere.lua), NULL: none. */
+/* The option of `r` that another library calls `name` (core/foreign_names.lua), NULL: none. */
 static const char *meant_elsewhere(lua_State *L, const lt_reading *r, const char *name) {
   lt_push_require(L);
-  lua_pushliteral(L, "ltrain.core.elsewhere");
+  lua_pushliteral(L, "ltrain.core.foreign_names");
   if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
   lua_getfield(L, -1, "option");
   lua_pushstring(L, name);

@@ -154,10 +154,10 @@ static bool stands_for_self(lua_State *L) {
   return found;
 }
 
-/* "write x:abs()" of core/elsewhere.lua for a name that PyTorch or numpy has; else NULL. */
+/* "write x:abs()" of core/foreign_names.lua for a name that PyTorch or numpy has; else NULL. */
 static const char *said_elsewhere(lua_State *L, const char *name) {
   lt_push_require(L);
-  lua_pushliteral(L, "ltrain.core.elsewhere");
+  lua_pushliteral(L, "ltrain.core.foreign_names");
   if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
   lua_getfield(L, -1, "of");
   lua_pushliteral(L, "tensor");

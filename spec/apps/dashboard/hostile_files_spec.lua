@@ -176,10 +176,10 @@ end)
 
 describe("the lines of a text that grows", function()
   it("are those that have ended", function()
-    local whole_lines = require "ltrain.core.whole_lines"
+    local complete_lines = require "ltrain.core.complete_lines"
     local found = {}
-    for line, after in whole_lines "a\n\nbc\nrest" do found[#found + 1] = line .. after end
+    for line, after in complete_lines "a\n\nbc\nrest" do found[#found + 1] = line .. after end
     assert.same({ "a3", "4", "bc7" }, found)
-    for _ in whole_lines(("x"):rep(1 << 20)) do error "no line has ended" end
+    for _ in complete_lines(("x"):rep(1 << 20)) do error "no line has ended" end
   end)
 end)

@@ -2,12 +2,12 @@
 local class = require "ltrain.core.class"
 local remedies = require "ltrain.core.remedies"
 local remedy_for = require "ltrain.apps.check.remedies"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 
 local Report = class.extend(nil, "Report")
 
 function Report:init(script)
-  self.script, self._short = script, source.short(script)
+  self.script, self._short = script, script_source.short(script)
   self.findings, self.skipped = {}, {}
   self.layers = {} -- rows of shapes: {name, class, inputs, outputs, parameters}
   self._seen = {}

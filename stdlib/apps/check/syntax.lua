@@ -1,6 +1,6 @@
 --- stdlib/apps/check/syntax.lua: what to do about a syntax error that Lua reports.
-local habit = require "ltrain.core.syntax"
-local source = require "ltrain.core.source"
+local habit = require "ltrain.core.foreign_syntax"
+local script_source = require "ltrain.core.script_source"
 
 local function remedy_of(message, line)
   local meant = habit(message, line)
@@ -19,5 +19,5 @@ end
 --- Adds the finding of a message that `load` gave for the text.
 return function(report, message, text)
   local number = math.tointeger(tonumber(message:match ":(%d+): ")) or 0
-  report:raised("syntax", message, remedy_of(message, source.lines(text)[number] or ""))
+  report:raised("syntax", message, remedy_of(message, script_source.lines(text)[number] or ""))
 end

@@ -2,9 +2,9 @@
 --- callback LayerMonitor writes).
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
+local complete_lines = require "ltrain.core.complete_lines"
 local json = require "ltrain.apps.dashboard.json"
 local target = require "ltrain.apps.dashboard.target"
-local whole_lines = require "ltrain.core.whole_lines"
 
 local layers = {}
 
@@ -17,7 +17,7 @@ local function index(run)
   run.layer_lines = run.layer_lines or {}
   run.layers:poll(function(text, position)
     local taken = 0
-    for line, after in whole_lines(text) do
+    for line, after in complete_lines(text) do
       table.insert(run.layer_lines, { position + taken, #line })
       taken = after - 1
     end

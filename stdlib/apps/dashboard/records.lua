@@ -1,10 +1,10 @@
 --- stdlib/apps/dashboard/records.lua: what a run has written besides metrics.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
+local complete_lines = require "ltrain.core.complete_lines"
 local json = require "ltrain.apps.dashboard.json"
 local media = require "ltrain.loggers.media"
 local target = require "ltrain.apps.dashboard.target"
-local whole_lines = require "ltrain.core.whole_lines"
 
 local records = {}
 
@@ -20,7 +20,7 @@ function records.index(run)
   run.entries = run.entries or {}
   run.media:poll(function(text, position)
     local taken = 0
-    for line, after in whole_lines(text) do
+    for line, after in complete_lines(text) do
       local entry = #line <= MOST_ENTRY and media.decode(line)
       table.insert(run.entries, { at = position + taken, size = #line,
         kind = entry and entry.kind or "", name = entry and entry.name })

@@ -5,7 +5,7 @@
 -- the thread that has resumed it follow its own.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 
 local frames = {}
 
@@ -73,7 +73,7 @@ end
 -- A function's name as its source has it: of what the library calls, Lua knows the name that the
 -- library has for it.
 local function name_of(frame)
-  local code = frame.what ~= "main" and source.line(frame.source, frame.first_line)
+  local code = frame.what ~= "main" and script_source.line(frame.source, frame.first_line)
   return code and code:match "function%s+([%a_][%w_.:]*)" or frame.name
 end
 

@@ -6,7 +6,7 @@ local errors = require "ltrain.core.errors"
 local frames = require "ltrain.apps.debugger.frames"
 local prompt = require "ltrain.apps.prompt.session"
 local show = require "ltrain.apps.debugger.show"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 local source_line = require "ltrain.core.source_line"
 local stops = require "ltrain.apps.debugger.stops"
 
@@ -32,7 +32,7 @@ local function say_frame(session, around)
   local frame = current(session)
   if not frame then return end
   session:say(frames.text(frame))
-  local excerpt = source.excerpt(frame.source, frame.line, around, frame.line)
+  local excerpt = script_source.excerpt(frame.source, frame.line, around, frame.line)
   if excerpt then session:say(excerpt) end
 end
 
@@ -83,7 +83,8 @@ commands.list = { args = "[LINE]", doc = "print the source around this line, or 
     if text ~= "" and not math.tointeger(at) then
       return session:complain(":list: LINE must be a number: got " .. errors.show(text))
     end
-    local excerpt = frame and source.excerpt(frame.source, at or frame.line, AROUND, frame.line)
+    local excerpt = frame
+      and script_source.excerpt(frame.source, at or frame.line, AROUND, frame.line)
     if not excerpt then return session:complain(":list: there is no source to read") end
     session:say(excerpt)
   end }
@@ -154,13 +155,13 @@ commands["break"] = { args = "[FILE:]LINE [if EXPR]",
     local file, line, condition = read_place(text)
     local frame = current(session)
     if file == "" and frame then file = frame.file end
-    local code = line and source.line("@" .. file, line)
+    local code = line and script_source.line("@" .. file, line)
     if not line or file == "" or file:find "%s" and not code and file == text:sub(1, #file) then
       return session:complain(":break: needs FILE:LINE [if EXPR]: got " .. errors.show(text))
     end
-    local whole = not code and source.text("@" .. file)
+    local whole = not code and script_source.text("@" .. file)
     if whole then
-      local lines = source.lines((whole:gsub("\n$", "")))
+      local lines = script_source.lines((whole:gsub("\n$", "")))
       return session:complain((":break: %s has %d lines"):format(file, #lines))
     end
     if code and not is_code(code) then

@@ -1,29 +1,29 @@
 --- stdlib/apps/prompt/help.lua: `:help name`, from what the pages of docs/reference are made of.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local exports = require "ltrain.core.exports"
 local hooks = require "ltrain.core.hooks"
 local names = require "ltrain.apps.prompt.names"
 local operation = require "ltrain.apps.prompt.operation"
 local option = require "ltrain.apps.prompt.option"
-local places = require "ltrain.core.places"
 local section = require "ltrain.apps.prompt.section"
 local source = require "ltrain.apps.prompt.source"
 local tensor_page = require "ltrain.apps.prompt.tensor_page"
-local wrap = require "ltrain.core.wrap"
+local wrap_text = require "ltrain.core.wrap_text"
 
 local help = {}
 
 -- A line of code, indented as far as it fits into the columns.
 local function code_line(line)
   local indent, rest = line:match "^(%s*)(.*)$"
-  return wrap(rest, "  " .. indent .. "    ", "  " .. indent)
+  return wrap_text(rest, "  " .. indent .. "    ", "  " .. indent)
 end
 
 -- Paragraphs of a file's head: code as it is, each line behind its own indent.
 local function paragraphs(text)
   local parts, open, is_code = {}, {}, false
   local function close()
-    if #open > 0 then parts[#parts + 1] = wrap(table.concat(open, " "), "") end
+    if #open > 0 then parts[#parts + 1] = wrap_text(table.concat(open, " "), "") end
     open = {}
   end
   for line in (text .. "\n"):gmatch "(.-)\n" do
@@ -58,7 +58,7 @@ local function add_options(lines, rows, order, title)
   lines[#lines + 1] = ("\n%s:"):format(title or "options")
   for _, name in ipairs(source.order(order, rows)) do
     lines[#lines + 1] = ("  %s"):format(name)
-    lines[#lines + 1] = wrap(help.option_line(rows[name]), "      ")
+    lines[#lines + 1] = wrap_text(help.option_line(rows[name]), "      ")
   end
 end
 
@@ -66,10 +66,10 @@ local function add_methods(lines, list)
   if #list == 0 then return end
   lines[#lines + 1] = "\nfunctions:"
   for _, method in ipairs(list) do
-    lines[#lines + 1] = wrap(method.call, "    ", "  ")
-    if method.doc ~= "" then lines[#lines + 1] = wrap(method.doc, "      ") end
+    lines[#lines + 1] = wrap_text(method.call, "    ", "  ")
+    if method.doc ~= "" then lines[#lines + 1] = wrap_text(method.doc, "      ") end
     for _, param in ipairs(method.params) do
-      lines[#lines + 1] = wrap(param, "        ", "      ")
+      lines[#lines + 1] = wrap_text(param, "        ", "      ")
     end
   end
 end
@@ -79,7 +79,7 @@ local function page(said, title)
   local lines = { title }
   if said.call then lines[1] = "lt." .. said.call:gsub("^lt%.", "") end
   local function add(text, indent)
-    if text and text ~= "" then lines[#lines + 1] = wrap(text, indent or "  ") end
+    if text and text ~= "" then lines[#lines + 1] = wrap_text(text, indent or "  ") end
   end
   add(said.about)
   add(said.said)
@@ -88,23 +88,23 @@ local function page(said, title)
   if said.base then add(("a subclass of %s"):format(said.base)) end
   if said.more ~= "" then lines[#lines + 1] = "\n" .. paragraphs(said.more) end
   add_options(lines, said.options, said.order)
-  if said.forward_said then lines[#lines + 1] = "\n" .. wrap(said.forward_said, "") end
+  if said.forward_said then lines[#lines + 1] = "\n" .. wrap_text(said.forward_said, "") end
   add_options(lines, said.call_options, said.order, "options of a call")
   add_methods(lines, said.methods)
   return table.concat(lines, "\n")
 end
 
 local function of_operation(row)
-  local lines = { wrap(operation.call(row), "    ", ""), wrap(row.doc, "  ") }
+  local lines = { wrap_text(operation.call(row), "    ", ""), wrap_text(row.doc, "  ") }
   local dtype = operation.dtype(row)
   if dtype and dtype ~= "" then lines[#lines + 1] = "  dtype of the result: " .. dtype end
-  lines[#lines + 1] = operation.notes(row) and wrap(operation.notes(row), "  ")
+  lines[#lines + 1] = operation.notes(row) and wrap_text(operation.notes(row), "  ")
   if row.in_place then lines[#lines + 1] = ("  in place: x:%s_"):format(row.name) end
   lines[#lines + 1] = "  gradient: " .. (row.differentiable and "yes"
     or row.composite and "by parts" or "no")
   for i, argument in ipairs(operation.arguments(row)) do
     if i == 1 then lines[#lines + 1] = "\narguments:" end
-    lines[#lines + 1] = wrap(help.option_line(argument), (" "):rep(19), ("  %-16s "):format(
+    lines[#lines + 1] = wrap_text(help.option_line(argument), (" "):rep(19), ("  %-16s "):format(
       argument.name))
   end
   return table.concat(lines, "\n")
@@ -113,13 +113,13 @@ end
 -- What docs/reference/tensor.md says of a function of lt, or a method or field of tensors.
 local function of_tensor_page(name, of_lt)
   local row = tensor_page.row(name, of_lt)
-  return row and wrap(row.cell, "") .. "\n" .. wrap(row.text, "  ")
+  return row and wrap_text(row.cell, "") .. "\n" .. wrap_text(row.text, "  ")
 end
 
 local function of_hook(name)
   for _, row in ipairs(hooks.rows) do
     if row.name == name then
-      return ("%s(%s)\n%s"):format(row.name, row.args, wrap(row.doc, "  "))
+      return ("%s(%s)\n%s"):format(row.name, row.args, wrap_text(row.doc, "  "))
     end
   end
 end
@@ -129,8 +129,10 @@ local function of_entry(file, name, title, fn, upvalue)
   for _, entry in ipairs(file.functions) do
     if entry.doc and (entry.name == name or not entry.name) then
       local lines = { ("%s(%s)"):format(title, entry.arguments or "") }
-      if entry.doc ~= "" then lines[#lines + 1] = wrap(entry.doc, "  ") end
-      for _, param in ipairs(entry.params) do lines[#lines + 1] = wrap(param, "      ", "    ") end
+      if entry.doc ~= "" then lines[#lines + 1] = wrap_text(entry.doc, "  ") end
+      for _, param in ipairs(entry.params) do
+        lines[#lines + 1] = wrap_text(param, "      ", "    ")
+      end
       add_options(lines, fn and source.options_of(fn, upvalue), file.text)
       return table.concat(lines, "\n")
     end
@@ -152,7 +154,7 @@ end
 
 -- The file of a class, by its place below lt, or by its functions.
 local function file_of(value, title, upvalue)
-  local place = places[title:match "^[^.]+$" or ""]
+  local place = exports[title:match "^[^.]+$" or ""]
   local chunk = place and place:match "^[^:]+" or "ltrain." .. title
   if not c.runtime.stdlib_source(chunk) then
     chunk = type(value) == "table" and chunk_of(value, upvalue)
@@ -232,10 +234,10 @@ end
 -- The library: the names of its rooms.
 local function overview()
   local list = {}
-  for name in next, places do list[#list + 1] = name end
+  for name in next, exports do list[#list + 1] = name end
   table.sort(list)
   return "lt\n  the library: operations (:help relu), and\n"
-    .. wrap(table.concat(list, ", "), "    ")
+    .. wrap_text(table.concat(list, ", "), "    ")
 end
 
 local function look_up(env, keys, is_method, upvalue)
@@ -259,7 +261,7 @@ end
 -- A name that stands in one of the library's rooms: "DataLoader".
 local function in_rooms(name, env, upvalue)
   local lt = env.lt
-  for room in next, places do
+  for room in next, exports do
     local value = lt[room]
     if names.is_room(value) and names.fields(value)[name] then
       return look_up(env, { "lt", room, name }, false, upvalue)
@@ -287,7 +289,7 @@ local function of_option(keys, env, upvalue)
   local class = type(owner) == "table" and (has_name(owner) and owner or getmetatable(owner))
   local rows = has_name(class) and names.options(class, class.__name, upvalue)
   return rows and rows[name] and ("%s: an option of %s\n%s"):format(name, class.__name,
-    wrap(help.option_line(rows[name]), "  "))
+    wrap_text(help.option_line(rows[name]), "  "))
 end
 
 -- What is there without a text of its own.
@@ -348,7 +350,7 @@ function help.commands(session)
   for _, name in ipairs(list) do
     local command = session.commands[name]
     local call = name .. (command.args and " " .. command.args or "")
-    lines[#lines + 1] = wrap(command.doc, (" "):rep(widest + 3), (":%s%s  "):format(call,
+    lines[#lines + 1] = wrap_text(command.doc, (" "):rep(widest + 3), (":%s%s  "):format(call,
       (" "):rep(widest - #call)))
   end
   return table.concat(lines, "\n")
@@ -357,7 +359,7 @@ end
 function help.command(session, name)
   local command = session.commands[name]
   return (":%s%s\n%s"):format(name, command.args and " " .. command.args or "",
-    wrap(command.doc, "  "))
+    wrap_text(command.doc, "  "))
 end
 
 return help

@@ -1,7 +1,7 @@
 --- stdlib/apps/prompt/memory.lua: `:mem`: the tensors that are alive, by size.
 local c = require "ltrain.c"
 local walk = require "ltrain.core.walk"
-local wrap = require "ltrain.core.wrap"
+local wrap_text = require "ltrain.core.wrap_text"
 
 local memory = {}
 
@@ -103,7 +103,7 @@ local function line_of(row)
   if row.op then parts[#parts + 1] = "by " .. row.op end
   if row.line then parts[#parts + 1] = "at " .. row.line end
   local line = table.concat(parts, "  ")
-  return #line <= WIDTH and line or wrap(table.concat(parts, "  ", 2), (" "):rep(13),
+  return #line <= WIDTH and line or wrap_text(table.concat(parts, "  ", 2), (" "):rep(13),
     parts[1] .. "  ")
 end
 
@@ -116,7 +116,7 @@ function memory.text(device, env, last)
   local lines = {}
   for i = 1, math.min(#rows, MOST) do lines[i] = line_of(rows[i]) end
   if #rows > MOST then lines[#lines + 1] = ("  ... %d more lines"):format(#rows - MOST) end
-  lines[#lines + 1] = wrap(("%s: %s in %d tensors; %s in use with those not listed, peak %s, "
+  lines[#lines + 1] = wrap_text(("%s: %s in %d tensors; %s in use with those not listed, peak %s, "
     .. "%s cached"):format(device, memory.size(total), #list, memory.size(use.live_bytes),
     memory.size(use.peak_bytes), memory.size(use.cached_bytes)), "  ", "")
   return table.concat(lines, "\n")

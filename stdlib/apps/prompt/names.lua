@@ -3,7 +3,7 @@
 -- TAB must not run the script's code: what an __index or __pairs of the script would give is not
 -- looked for.
 local c = require "ltrain.c"
-local places = require "ltrain.core.places"
+local exports = require "ltrain.core.exports"
 local source = require "ltrain.apps.prompt.source"
 local tensor_page = require "ltrain.apps.prompt.tensor_page"
 
@@ -86,7 +86,7 @@ function names.fields(value)
     add_keys(set, value, {})
   end
   if is_library(value) then
-    for key in next, places do set[key] = true end -- lt itself
+    for key in next, exports do set[key] = true end -- lt itself
   end
   return set
 end

@@ -11,7 +11,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local overrides = require "ltrain.trainer.setup.overrides"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 
 local reload = {}
 
@@ -80,7 +80,7 @@ end
 local function run_file(journal, path, text, env)
   local chunk, wrong = load(text, "@" .. path, "t", env)
   if not chunk then error(wrong, 0) end
-  local file = source.short(path)
+  local file = script_source.short(path)
   class.reopen = function(parent, name) return reopen_class(journal, file, parent, name) end
   overrides.hold = LOOP
   local _ <close> = overrides.again()

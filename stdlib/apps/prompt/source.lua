@@ -4,7 +4,7 @@
 -- The head of the file (path, a line, paragraphs), and each public function with the `---` comment
 -- before it. A comment that begins with `---` goes on over the `--` lines below it.
 local c = require "ltrain.c"
-local lines_of = require("ltrain.core.source").lines
+local lines_of = require("ltrain.core.script_source").lines
 
 local source = {}
 
@@ -137,8 +137,8 @@ local function is_options(value)
   return true
 end
 
---- The function as its file has it, behind one that refuses further arguments (core/exact.lua), or
---- that loads it (core/class.lua).
+--- The function as its file has it, behind one that refuses further arguments
+--- (core/strict_arity.lua), or that loads it (core/class.lua).
 --- upvalue(fn, i) is debug.getupvalue.
 function source.written(fn, upvalue)
   for i = 1, MOST do

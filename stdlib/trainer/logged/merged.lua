@@ -10,8 +10,8 @@ local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
 local hooks = require "ltrain.core.hooks"
-local numbers = require "ltrain.core.numbers"
 local reductions = require "ltrain.core.reductions"
+local to_numbers = require "ltrain.core.to_numbers"
 
 local merged = {}
 
@@ -50,7 +50,7 @@ end
 function merged.values_of(order)
   local values, totals, steps = {}, {}, {}
   for i, item in ipairs(order) do values[2 * i], values[2 * i + 1] = item.total, item.step_value end
-  values = numbers(values)
+  values = to_numbers(values)
   for i, item in ipairs(order) do totals[item], steps[item] = values[2 * i], values[2 * i + 1] end
   return totals, steps
 end

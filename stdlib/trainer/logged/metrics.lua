@@ -7,8 +7,8 @@
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local merged = require "ltrain.trainer.logged.merged"
-local numbers = require "ltrain.core.numbers"
 local results = require "ltrain.trainer.logged.results"
+local to_numbers = require "ltrain.core.to_numbers"
 
 local metrics = {}
 
@@ -20,7 +20,7 @@ local function own_step_row(res)
       row[item.step_name] = item.step_value
     end
   end
-  return row and numbers(row)
+  return row and to_numbers(row)
 end
 
 local function row_of(items)
@@ -92,7 +92,7 @@ end
 local function totals_of(order)
   local totals = {}
   for _, item in ipairs(order) do totals[item] = item.total end
-  return numbers(totals)
+  return to_numbers(totals)
 end
 
 local function add_epoch(out, item, value)

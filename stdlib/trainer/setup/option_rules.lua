@@ -1,7 +1,7 @@
 --- stdlib/trainer/setup/option_rules.lua: what is refused among the Trainer's options, beyond each
 --- row.
 local errors = require "ltrain.core.errors"
-local logger_words = require "ltrain.loggers.words"
+local logger_words = require "ltrain.loggers.logger_names"
 local tree = require "ltrain.core.tree"
 
 local option_rules = {}

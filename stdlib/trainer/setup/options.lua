@@ -4,7 +4,7 @@
 -- these rows.
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
-local logger_words = require "ltrain.loggers.words"
+local logger_words = require "ltrain.loggers.logger_names"
 
 -- A limit: an integer counts batches, a float is a share.
 local function check_limit(value)

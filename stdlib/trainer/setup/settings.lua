@@ -10,7 +10,7 @@ local flag_rows = require "ltrain.trainer.setup.flag_rows"
 local hyperparameters = require "ltrain.core.hyperparameters"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
-local source = require "ltrain.core.source"
+local script_source = require "ltrain.core.script_source"
 local tree = require "ltrain.core.tree"
 
 local settings = {
@@ -124,8 +124,8 @@ local function check_unread(key, text)
   for _, frame in ipairs(c.runtime.frames.list(c.runtime.frames.threads()[1])) do
     here = here or not frame.ours and frame.what ~= "C" and frame or nil
   end
-  local lines = here and source.text(here.source)
-  lines = lines and source.lines(lines) or {}
+  local lines = here and script_source.text(here.source)
+  lines = lines and script_source.lines(lines) or {}
   for number = here and here.first_line or 1, here and here.line - 1 or 0 do
     local line = (lines[number] or ""):gsub("%-%-.*", ""):gsub("%f[%w_]self%." .. key, "")
     if line:find("[%w_]%." .. key .. "%f[^%w_]") and not line:find("%." .. key .. "%s*=%f[^=]") then

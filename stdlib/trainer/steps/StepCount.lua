@@ -1,12 +1,12 @@
 --- stdlib/trainer/steps/StepCount.lua: which optimizer steps a fit has taken. A device may leave
 --- out one by itself (precision = "16-mixed", nonfinite = "skip"), of which the host hears later.
 --
--- Until then counters and schedulers of steps count it as taken (optim/left_out.lua); what is
+-- Until then counters and schedulers of steps count it as taken (optim/skipped_steps.lua); what is
 -- shown, saved or decided by a count is settled first, which waits. Where a hook or a scheduler of
 -- the script's own must know it at once, the host reads it before the step.
 local Module = require "ltrain.nn.Module"
 local call = require "ltrain.trainer.call"
-local left_out = require "ltrain.optim.left_out"
+local left_out = require "ltrain.optim.skipped_steps"
 local notices = require "ltrain.trainer.ranks.notices"
 local object = require "ltrain.trainer.object"
 

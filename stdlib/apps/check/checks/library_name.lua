@@ -1,6 +1,6 @@
 --- stdlib/apps/check/checks/library_name.lua: lt.nn.Linaer: names that the library does not have.
-local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
+local foreign_names = require "ltrain.core.foreign_names"
 local resolve = require "ltrain.apps.check.source.resolve"
 local visit = require "ltrain.apps.check.source.visit"
 
@@ -49,8 +49,8 @@ local function check_members(context)
     local name = node.kind == "index" and node.key.value or node.method
     local of = name and node.object and usual(node.object)
     if not of or own[name] or context.report:has(node.line) then return end
-    local instead = of == "self" and elsewhere.member(name)
-      or of ~= "self" and elsewhere.instead("members", of, name)
+    local instead = of == "self" and foreign_names.member(name)
+      or of ~= "self" and foreign_names.instead("members", of, name)
     if instead then
       context.report:error("library_name", node.line,
         ("there is no '%s' of a %s"):format(name, of == "self" and "module" or of), instead)

@@ -1,6 +1,6 @@
 --- stdlib/apps/check/source/unknown_names.lua: names that nothing has defined: they are nil.
-local elsewhere = require "ltrain.core.elsewhere"
 local errors = require "ltrain.core.errors"
+local foreign_names = require "ltrain.core.foreign_names"
 local visit = require "ltrain.apps.check.source.visit"
 
 -- Names that the script itself makes global, and the globals that it only asks for.
@@ -33,8 +33,8 @@ end
 local function remedy_for(vars, globals, name, line)
   if name == "self" then
     return "define the function with a colon, function Net:name(...), or give it a parameter self"
-  elseif elsewhere.globals[name] then
-    return "write " .. elsewhere.globals[name]
+  elseif foreign_names.globals[name] then
+    return "write " .. foreign_names.globals[name]
   end
   local names = {}
   for _, var in ipairs(vars) do

@@ -12,7 +12,7 @@ local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
 local gradient_names = require "ltrain.trainer.steps.nonfinite.gradient_names"
-local left_out = require "ltrain.optim.left_out"
+local left_out = require "ltrain.optim.skipped_steps"
 local loop = require "ltrain.trainer.loop"
 local object = require "ltrain.trainer.object"
 

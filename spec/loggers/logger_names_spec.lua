@@ -1,4 +1,4 @@
--- spec/loggers/words_spec.lua: loggers by their words, in scripts and on the command line.
+-- spec/loggers/logger_names_spec.lua: loggers by name, in scripts and on the command line.
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 local tiny = require "spec.trainer.tiny"

@@ -1,4 +1,4 @@
--- spec/core/syntax_spec.lua: what is said of lines of Python and C.
+-- spec/core/foreign_syntax_spec.lua: what is said of lines of Python and C.
 local remedies = require "ltrain.core.remedies"
 
 -- A line, and what stands behind the parser's own words.
