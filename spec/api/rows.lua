@@ -134,8 +134,6 @@ for name, before in pairs { GaussianBlur = "3, ", RandomApply = "{}, ",
   rows.options["lt.transforms." .. name] = ("lt.transforms.%s(%sOPTIONS)"):format(name, before)
 end
 rows.options["base.Convolution"] = "lt.nn.Conv1d(1, 1, 3, OPTIONS)"
-rows.options["base.TransposedConvolution"] = "lt.nn.ConvTranspose1d(1, 1, 3, OPTIONS)"
-rows.options["base.LPPool"] = "lt.nn.LPPool1d(2, 2, OPTIONS)"
 local LAYER <const> = "lt.nn.TransformerEncoderLayer(2, 1)"
 for name, call in pairs {
   ["lt.nn.MultiheadAttention:forward"] = "lt.nn.MultiheadAttention(2, 1)(lt.ones(1, 1, 2), ",

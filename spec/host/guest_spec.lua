@@ -102,8 +102,14 @@ describe("ltrain in stock Lua", function()
       function Twice:forward(x) return x * 2 end
       return Twice
     ]])
+    child.write(folder .. "/stdlib/nn/TwiceNd.lua", [[
+      --- stdlib/nn/TwiceNd.lua: twice the input, in N dims.
+      local extend = require("ltrain.core.dims_family").extend
+      return extend(require "ltrain.nn.Twice", "TwiceNd", function() end)
+    ]])
     local text = run([[
       local lt = require "ltrain"
+      print(lt.nn.Twice2d.dims, lt.nn.Twice2d()(lt.ones(1)):item())
       print(lt.nn.Twice()(lt.ones(1)):item())
       for _, name in pairs(lt.nn) do
         if name == "Twice" then print "listed" end
@@ -112,7 +118,7 @@ describe("ltrain in stock Lua", function()
       print(select(2, pcall(function() return lt.nn.Twise end)))
     ]], ("LTRAIN_STDLIB='%s/stdlib'"):format(folder))
     child.remove(folder)
-    assert.matches("^2.0\nlisted\n", text)
+    assert.matches("^2\t2.0\n2.0\nlisted\n", text)
     assert.matches("write lt.nn.Twice\n", text, 1, true)
     assert.matches("nn: there is no 'Twise'; did you mean 'Twice'", text, 1, true)
   end)

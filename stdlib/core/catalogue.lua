@@ -1,11 +1,13 @@
 -- stdlib/core/catalogue.lua: a table whose names are files: one file a public name.
 --
 -- `lt.nn.Linear` is what `ltrain.nn.Linear` returns, loaded when first asked for. Adding a layer is
--- adding a file. Files of functions, whose names begin with a small letter, are public where the
--- room lists them; the others are its own. One file may have several public functions.
+-- adding a file; `ltrain.nn.ConvNd` has Conv1d, Conv2d and Conv3d (core/dims_family.lua). Files of
+-- functions, whose names begin with a small letter, are public where the room lists them; the
+-- others are its own. One file may have several public functions.
 
 local c = require "ltrain.c"
 local call_form = require "ltrain.core.call_form"
+local dims_family = require "ltrain.core.dims_family"
 local errors = require "ltrain.core.errors"
 local library_modules = require "ltrain.core.library_modules"
 local strict_arity = require "ltrain.core.strict_arity"
@@ -17,7 +19,8 @@ local function names_of(prefix, paths)
   for name in next, paths do names[#names + 1] = name end
   for _, full in ipairs(library_modules.list()) do
     local name = full:match(pattern)
-    if name and not paths[name] then names[#names + 1] = name end
+    local members = name and dims_family.names(name) or { not paths[name] and name or nil }
+    for _, member in ipairs(members) do names[#names + 1] = member end
   end
   table.sort(names)
   return names
@@ -38,6 +41,16 @@ local function places_of(prefix, others)
   return paths, within
 end
 
+-- The path of a public name, and its key in the table of its file; nil: there is no such name.
+local function place_of(prefix, paths, within, name)
+  if paths[name] then return paths[name], within[name] end
+  local path <const> = prefix .. "." .. name
+  if not name:find "^%u[%w_]*$" or dims_family.names(name) then return nil end
+  if library_modules.has(path) then return path end
+  local file <const>, n <const> = dims_family.file_of(path)
+  if file and library_modules.has(file) then return file, n end
+end
+
 --- A catalogue of the classes below `prefix` ("ltrain.nn"); `others` lists the public files of
 --- functions, { file = { names } } public functions of one file, and maps further names to the
 --- path that `require` gets for them. An unknown name is an error, `what` says of what. `options`:
@@ -47,13 +60,13 @@ return function(prefix, what, others, options)
   return setmetatable({}, {
     __index = function(self, name)
       if type(name) ~= "string" then return nil end
-      local path <const> = paths[name] or prefix .. "." .. name
-      if not paths[name] and not (name:find "^%u[%w_]*$" and library_modules.has(path)) then
+      local path <const>, key <const> = place_of(prefix, paths, within, name)
+      if not path then
         errors.blame("%s: there is no '%s'%s", what, name,
           errors.in_place_of(name, what, names_of(prefix, paths)))
       end
       local value = require(path)
-      if within[name] then value = value[name] end
+      if key then value = value[key] end
       local who <const>, places <const> = what .. "." .. name, options and options[name]
       local own <const> = places and c.runtime.parameters(value) - 1
       value = strict_table(strict_arity.fn(value, who), who)

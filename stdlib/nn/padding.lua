@@ -9,8 +9,6 @@ local windows = require "ltrain.nn.windows"
 
 local Padding = Module:extend("Padding")
 
-Padding.mode = "constant"
-
 --- padding: a number for all sides, or before and after each dim, the last one first.
 function Padding:init(padding, value)
   local name = "nn." .. self.__name

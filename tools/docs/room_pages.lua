@@ -1,5 +1,6 @@
 -- tools/docs/room_pages.lua: a page for each catalogue of stdlib: one section a public file.
 local c = require "ltrain.c"
+local dims_family = require "ltrain.core.dims_family"
 local markdown = require "markdown"
 local methods = require "methods"
 local options_table = require "options_table"
@@ -7,7 +8,8 @@ local section = require "ltrain.apps.prompt.section"
 local source = require "source"
 
 -- Pages: folder, title, a line, files of other names: { path, name, module, field }, and an
--- introduction. The field is that of a table of classes that are made alike.
+-- introduction. The field is that of a table of classes that are made alike, the number of dims in
+-- a family of nn.
 local ROOMS <const> = {
   { "nn", "Layers and losses", "lt.nn", {
     { "stdlib/nn/initialise.lua", "nn.init", "ltrain.nn.initialise" },
@@ -138,7 +140,7 @@ print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
 -- Files with a page of their own.
 local ELSEWHERE <const> = { ["ltrain.nn.Module"] = true }
 
--- Public files of a folder, by name: { path, shown name, module }; `others` come after them.
+-- Public files of a folder, by name: { path, shown name, module, dims }; `others` come after them.
 local function files_of(folder, others)
   local list, public, later = {}, {}, {}
   local room = require("ltrain." .. folder)
@@ -148,8 +150,12 @@ local function files_of(folder, others)
     local name = full:match("^ltrain%." .. folder .. "%.([%w_]+)$")
     local known = name and public[name]
     local several = known and type(room[name]) == "function" and type(require(full)) == "table"
+    local path <const> = ("stdlib/%s/%s.lua"):format(folder, name)
     if known and not several and not ELSEWHERE[full] and not later[full] then
-      list[#list + 1] = { ("stdlib/%s/%s.lua"):format(folder, name), folder .. "." .. name, full }
+      list[#list + 1] = { path, folder .. "." .. name, full }
+    end
+    for n, member in ipairs(name and dims_family.names(name) or {}) do
+      list[#list + 1] = { path, folder .. "." .. member, full, n }
     end
   end
   table.sort(list, function(a, b) return a[2] < b[2] end)
@@ -189,8 +195,9 @@ end
 
 local function make_section(root, entry)
   local path, name, module = entry[1], entry[2], entry[3]
-  local file, value = source.read(root .. path), require(module)
-  if entry[4] then value = value[entry[4]] end
+  local key, value = entry[4], require(module)
+  if key then value = value[key] end
+  local file = source.read(root .. path, math.type(key) and key)
   local said = section.of(file, name, value, debug.getupvalue, function(init)
     return file_of(root, init)
   end)

@@ -3,10 +3,11 @@ local parsed = require "ltrain.apps.prompt.source"
 
 local source = { order = parsed.order }
 
---- What the file at `path` says: stdlib/apps/prompt/source.lua.
-function source.read(path)
+--- What the file at `path` says, of its class for `n` dims (nil: of its own):
+--- stdlib/apps/prompt/source.lua.
+function source.read(path, n)
   local file <close> = assert(io.open(path, "rb"))
-  local said = parsed.parse(file:read "a")
+  local said = parsed.parse(file:read "a", n)
   said.path = path
   return said
 end

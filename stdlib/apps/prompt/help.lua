@@ -156,9 +156,9 @@ end
 local function file_of(value, title, upvalue)
   local place = exports[title:match "^[^.]+$" or ""]
   local chunk = place and place:match "^[^:]+" or "ltrain." .. title
-  if not c.runtime.stdlib_source(chunk) then
-    chunk = type(value) == "table" and chunk_of(value, upvalue)
-  end
+  local file = source.of(chunk)
+  if file then return file, chunk end
+  chunk = type(value) == "table" and chunk_of(value, upvalue)
   return chunk and source.of(chunk), chunk
 end
 

@@ -4,6 +4,7 @@
 -- The head of the file (path, a line, paragraphs), and each public function with the `---` comment
 -- before it. A comment that begins with `---` goes on over the `--` lines below it.
 local c = require "ltrain.c"
+local dims_family = require "ltrain.core.dims_family"
 local lines_of = require("ltrain.core.script_source").lines
 
 local source = {}
@@ -79,8 +80,10 @@ local function sentence(text)
 end
 
 --- What the text of a file says: { about =, more =, functions = { {owner, sign, name, arguments,
---- doc, params} }, text = } in the order of the file; functions without comment have no doc.
-function source.parse(text)
+--- doc, params} }, text = } in the order of the file; functions without comment have no doc. `n`:
+--- of the class for n dims, whose functions stand in another (core/dims_family.lua).
+function source.parse(text, n)
+  if n then text = dims_family.text(text, n):gsub("\n  ", "\n") end
   local lines = lines_of(text)
   local about, more, at = head(lines)
   local out = { about = sentence(about), more = more, functions = {}, text = text }
@@ -159,10 +162,15 @@ function source.options_of(fn, upvalue)
   end
 end
 
---- What the file of stdlib/ of this name says ("ltrain.nn.Linear"); nil when there is none.
+--- What the file of stdlib/ of this name says ("ltrain.nn.Linear"), or that of the family of such a
+--- class ("ltrain.nn.Conv2d"); nil when there is none.
 function source.of(name)
-  local text = c.runtime.stdlib_source(name)
-  return text and source.parse(text)
+  local text, n = c.runtime.stdlib_source(name), nil
+  if not text then
+    name, n = dims_family.file_of(name)
+    text = name and c.runtime.stdlib_source(name)
+  end
+  return text and source.parse(text, n)
 end
 
 --- The name of the file of stdlib/ that a function stands in; nil for any other.

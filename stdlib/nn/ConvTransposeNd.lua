@@ -1,29 +1,22 @@
--- stdlib/nn/transposed_convolution.lua: what transposed convolutions in one to three dims share.
+-- stdlib/nn/ConvTransposeNd.lua: transposed convolution in N dims: the gradient of a convolution
+-- with respect to its input. B batch, I channels in, O channels out, ... dims.
 
 local Convolution = require "ltrain.nn.convolution"
 local c = require "ltrain.c"
+local dims_family = require "ltrain.core.dims_family"
 local errors = require "ltrain.core.errors"
 local windows = require "ltrain.nn.windows"
 
-local Transposed = Convolution:extend("TransposedConvolution")
-
-Transposed.transposed = true
-
-Transposed.options = {
+local OPTIONS <const> = {
   stride = { type = "each", default = 1, min = 1 },
   padding = { type = "each", default = 0, min = 0,
     doc = "removed from both sides of the result" },
   output_padding = { type = "each", default = 0, min = 0,
     doc = "size added to one end of the result" },
-  dilation = { type = "each", default = 1, min = 1, doc = "spacing between kernel elements" },
-  groups = { type = "integer", default = 1, min = 1,
-    doc = "groups of channels that are convolved separately" },
-  bias = { type = "boolean", default = true },
+  dilation = Convolution.options.dilation,
+  groups = Convolution.options.groups,
+  bias = Convolution.options.bias,
 }
-
-function Transposed:init(in_channels, out_channels, kernel_size, options)
-  Convolution.init(self, in_channels, out_channels, kernel_size, options)
-end
 
 -- The options with the output_padding that gives sizes `wanted`, the last of a shape.
 local function for_size(self, x, wanted)
@@ -47,10 +40,21 @@ local function for_size(self, x, wanted)
            output_padding = more }
 end
 
-function Transposed:forward(x, output_size)
-  local options = output_size and for_size(self, x, output_size) or self.options
-  local y = c[self.op](x, self.weight, self.bias, options)
-  return y
-end
+return dims_family.extend(Convolution, "ConvTransposeNd", function(ConvTransposeNd, n)
+  ConvTransposeNd.__arguments = "in_channels out_channels kernel_size"
+    .. " | stride padding output_padding groups bias dilation"
+  ConvTransposeNd.op, ConvTransposeNd.transposed = ("conv_transpose%dd"):format(n), true
+  ConvTransposeNd.options = OPTIONS
 
-return Transposed
+  --- nn.ConvTransposeNd(32, 1, 2, {stride = 2}); output_size of a call: the sizes of the result
+  function ConvTransposeNd:init(in_channels, out_channels, kernel_size, options)
+    Convolution.init(self, in_channels, out_channels, kernel_size, options)
+  end
+
+  ---@param x Tensor [B, I, ...] or [I, ...] -> [B, O, ...']
+  function ConvTransposeNd:forward(x, output_size)
+    local options = output_size and for_size(self, x, output_size) or self.options
+    local y = c[self.op](x, self.weight, self.bias, options)
+    return y
+  end
+end)
