@@ -237,16 +237,5 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   return finish(c, &j);
 }
 
-LT_KERNEL(scaled_dot_product_attention) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = forward(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
-
-LT_KERNEL(scaled_dot_product_attention_backward) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = backward(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
+LT_KERNEL(scaled_dot_product_attention) { return lt_cpu_in_frame(c, call, forward); }
+LT_KERNEL(scaled_dot_product_attention_backward) { return lt_cpu_in_frame(c, call, backward); }

@@ -182,13 +182,6 @@ static bool backward_weight(lt_ctx *c, const lt_call *call) {
   return give(c, call->out[0], w) && (bias == NULL || give(c, call->out[1], bias));
 }
 
-static bool in_frame(lt_ctx *c, const lt_call *call, bool (*fn)(lt_ctx *c, const lt_call *call)) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = fn(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
-
-LT_KERNEL(convolution) { return in_frame(c, call, forward); }
-LT_KERNEL(convolution_backward_input) { return in_frame(c, call, backward_input); }
-LT_KERNEL(convolution_backward_weight) { return in_frame(c, call, backward_weight); }
+LT_KERNEL(convolution) { return lt_cpu_in_frame(c, call, forward); }
+LT_KERNEL(convolution_backward_input) { return lt_cpu_in_frame(c, call, backward_input); }
+LT_KERNEL(convolution_backward_weight) { return lt_cpu_in_frame(c, call, backward_weight); }

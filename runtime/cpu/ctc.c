@@ -188,12 +188,5 @@ static bool run_backward(lt_ctx *c, const lt_call *call) {
   return out == call->out[0] || lt_cpu_move(c, call->out[0], out);
 }
 
-static bool in_frame(lt_ctx *c, const lt_call *call, bool (*run)(lt_ctx *c, const lt_call *call)) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = run(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
-
-LT_KERNEL(ctc_paths) { return in_frame(c, call, run_forward); }
-LT_KERNEL(ctc_paths_backward) { return in_frame(c, call, run_backward); }
+LT_KERNEL(ctc_paths) { return lt_cpu_in_frame(c, call, run_forward); }
+LT_KERNEL(ctc_paths_backward) { return lt_cpu_in_frame(c, call, run_backward); }

@@ -158,16 +158,5 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   return x == out || lt_cpu_move(c, out, x);
 }
 
-LT_KERNEL(max_window) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = forward(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
-
-LT_KERNEL(max_window_backward) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = backward(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
+LT_KERNEL(max_window) { return lt_cpu_in_frame(c, call, forward); }
+LT_KERNEL(max_window_backward) { return lt_cpu_in_frame(c, call, backward); }

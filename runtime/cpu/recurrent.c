@@ -8,27 +8,6 @@
 #define TYPE_FILE "cpu/recurrent_type.h"
 #include "cpu/float_types.h"
 
-typedef struct packing {
-  const lt_recurrent_job *j;
-  const void *weight;
-} packing;
-
-static void pack_hh(void *ud, int64_t panel) {
-  const packing *p = ud;
-  if (p->j->wide)
-    pack_hh_f64(p->j, p->weight, panel);
-  else
-    pack_hh_f32(p->j, p->weight, panel);
-}
-
-static void pack_hr(void *ud, int64_t panel) {
-  const packing *p = ud;
-  if (p->j->wide)
-    pack_hr_f64(p->j, p->weight, panel);
-  else
-    pack_hr_f32(p->j, p->weight, panel);
-}
-
 static void units(void *ud, int64_t block) {
   const lt_recurrent_job *j = ud;
   (j->wide ? units_f64 : units_f32)(j, block);
@@ -95,25 +74,15 @@ static bool multiply_inputs(lt_ctx *c, const lt_call *call, lt_recurrent_job *j,
   return LT_CPU(lt_cpu_linear)(c, &product);
 }
 
-static int64_t blocks_of(const lt_recurrent_job *j, int64_t columns) {
-  int64_t panel = j->wide ? PANEL_f64 : PANEL_f32;
-  return (columns + panel - 1) / panel;
-}
-
 static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
-  int64_t panel = j->wide ? PANEL_f64 : PANEL_f32, n = blocks_of(j, r->h) * r->gates;
-  packing p = {.j = j, .weight = lt_rec_values(c, lt_rec_input(call, LT_REC_W_HH), dtype)};
-  j->panels = lt_cpu_scratch(c, dtype, n * panel * r->p);
-  if (!lt_ok(c)) return false;
-  lt_parallel_work(c, n * panel * r->p, n, pack_hh, &p);
-  if (!r->projected) return true;
-  n = blocks_of(j, r->p);
-  p.weight = lt_rec_values(c, lt_rec_input(call, LT_REC_W_HR), dtype);
-  j->panels_hr = lt_cpu_scratch(c, dtype, n * panel * r->h);
-  if (!lt_ok(c)) return false;
-  lt_parallel_work(c, n * panel * r->h, n, pack_hr, &p);
-  return true;
+  lt_rec_packing hh = {.n = lt_rec_blocks(j, r->h) * r->gates, .terms = r->p,
+                       .run = j->wide ? pack_hh_f64 : pack_hh_f32};
+  lt_rec_packing hr = {.n = lt_rec_blocks(j, r->p), .terms = r->h,
+                       .run = j->wide ? pack_hr_f64 : pack_hr_f32};
+  return lt_rec_pack(c, j, lt_rec_input(call, LT_REC_W_HH), dtype, &j->panels, &hh) &&
+         (!r->projected ||
+          lt_rec_pack(c, j, lt_rec_input(call, LT_REC_W_HR), dtype, &j->panels_hr, &hr));
 }
 
 /* Where what backward reads is saved. */
@@ -141,7 +110,7 @@ static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtyp
 
 static void run_steps(lt_ctx *c, lt_recurrent_job *j) {
   const lt_recurrent *r = &j->r;
-  int64_t blocks = blocks_of(j, r->h), outputs = blocks_of(j, r->p);
+  int64_t blocks = lt_rec_blocks(j, r->h), outputs = lt_rec_blocks(j, r->p);
   for (int64_t k = 0; k < r->t; k++) {
     lt_recurrent_at(j, k);
     lt_parallel_work(c, r->n * r->h * r->gates * r->p / LT_TERMS, blocks, units, j);
@@ -167,7 +136,7 @@ static bool forward(lt_ctx *c, const lt_call *call) {
                                   lt_rec_input(call, LT_REC_LENGTHS), &j))
     return false;
   lt_tensor *y = lt_cpu_result(c, out[LT_REC_Y], dtype, NULL);
-  j.wide = dtype == LT_F64;
+  j.wide = dtype == LT_F64, j.panel = j.wide ? PANEL_f64 : PANEL_f32;
   if (y == NULL || !prepare(c, call, &j, dtype)) return false;
   j.y = (lt_steps){.data = lt_data(y), .step = j.r.n * j.r.p, .row = j.r.p};
   run_steps(c, &j);
@@ -176,13 +145,6 @@ static bool forward(lt_ctx *c, const lt_call *call) {
          (j.c == NULL || put_state(c, out[LT_REC_C], j.c, dtype));
 }
 
-static bool framed(lt_ctx *c, const lt_call *call) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = forward(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
-
-LT_KERNEL(lstm_layer) { return framed(c, call); }
-LT_KERNEL(gru_layer) { return framed(c, call); }
-LT_KERNEL(rnn_layer) { return framed(c, call); }
+LT_KERNEL(lstm_layer) { return lt_cpu_in_frame(c, call, forward); }
+LT_KERNEL(gru_layer) { return lt_cpu_in_frame(c, call, forward); }
+LT_KERNEL(rnn_layer) { return lt_cpu_in_frame(c, call, forward); }

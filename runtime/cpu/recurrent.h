@@ -32,6 +32,7 @@ typedef struct lt_recurrent_job {
   lt_recurrent r;
   bool wide, reverse, relu;
   const int64_t *lengths; /* NULL: all steps of all */
+  int64_t panel;            /* columns of one */
   void *panels, *panels_hr; /* weight_hh and weight_hr, packed */
   /* Forward: h and its follower take turns. */
   void *gates;        /* [T, N, G H], of x */
@@ -82,6 +83,35 @@ static inline void *lt_rec_copy(lt_ctx *c, lt_tensor *t, int64_t n, lt_dtype dty
   else
     memset(to, 0, (size_t)n * lt_dtype_size(dtype));
   return to;
+}
+
+/* Panels that hold so many columns. */
+static inline int64_t lt_rec_blocks(const lt_recurrent_job *j, int64_t columns) {
+  return (columns + j->panel - 1) / j->panel;
+}
+
+/* A weight becomes n panels of `terms` rows; `run` packs one of them. */
+typedef struct lt_rec_packing {
+  int64_t n, terms;
+  void (*run)(const lt_recurrent_job *j, const void *weight, int64_t panel);
+  const lt_recurrent_job *j;
+  const void *weight;
+} lt_rec_packing;
+
+static inline void lt_rec_pack_panel(void *ud, int64_t panel) {
+  const lt_rec_packing *p = ud;
+  p->run(p->j, p->weight, panel);
+}
+
+/* `panels`: the job's, that `run` writes. */
+static inline bool lt_rec_pack(lt_ctx *c, const lt_recurrent_job *j, lt_tensor *weight,
+                               lt_dtype dtype, void **panels, lt_rec_packing *p) {
+  int64_t size = p->n * p->terms * j->panel;
+  p->j = j, p->weight = lt_rec_values(c, weight, dtype);
+  *panels = lt_cpu_scratch(c, dtype, size);
+  if (!lt_ok(c)) return false;
+  lt_parallel_work(c, size, p->n, lt_rec_pack_panel, p);
+  return true;
 }
 
 /* The shapes and arguments of a call; lengths are checked. */

@@ -6,27 +6,6 @@
 #define TYPE_FILE "cpu/recurrent_backward_type.h"
 #include "cpu/float_types.h"
 
-typedef struct packing {
-  const lt_recurrent_job *j;
-  const void *weight;
-} packing;
-
-static void pack_hh(void *ud, int64_t panel) {
-  const packing *p = ud;
-  if (p->j->wide)
-    pack_hh_f64(p->j, p->weight, panel);
-  else
-    pack_hh_f32(p->j, p->weight, panel);
-}
-
-static void pack_hr(void *ud, int64_t panel) {
-  const packing *p = ud;
-  if (p->j->wide)
-    pack_hr_f64(p->j, p->weight, panel);
-  else
-    pack_hr_f32(p->j, p->weight, panel);
-}
-
 static void outputs(void *ud, int64_t block) {
   const lt_recurrent_job *j = ud;
   (j->wide ? outputs_f64 : outputs_f32)(j, block);
@@ -45,26 +24,15 @@ static lt_steps steps_of(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
   return (lt_steps){.data = lt_data(t), .step = t->stride[0], .row = t->stride[1]};
 }
 
-static int64_t blocks_of(const lt_recurrent_job *j, int64_t columns) {
-  int64_t panel = j->wide ? PANEL_f64 : PANEL_f32;
-  return (columns + panel - 1) / panel;
-}
-
 static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
-  int64_t panel = j->wide ? PANEL_f64 : PANEL_f32, n = blocks_of(j, r->p);
-  int64_t terms = r->gates * r->h;
-  packing p = {.j = j, .weight = lt_rec_values(c, lt_rec_input(call, LT_RECB_W_HH), dtype)};
-  j->panels = lt_cpu_scratch(c, dtype, n * panel * terms);
-  if (!lt_ok(c)) return false;
-  lt_parallel_work(c, n * panel * terms, n, pack_hh, &p);
-  if (!r->projected) return true;
-  n = blocks_of(j, r->h);
-  p.weight = lt_rec_values(c, lt_rec_input(call, LT_RECB_W_HR), dtype);
-  j->panels_hr = lt_cpu_scratch(c, dtype, n * panel * r->p);
-  if (!lt_ok(c)) return false;
-  lt_parallel_work(c, n * panel * r->p, n, pack_hr, &p);
-  return true;
+  lt_rec_packing hh = {.n = lt_rec_blocks(j, r->p), .terms = r->gates * r->h,
+                       .run = j->wide ? pack_hh_f64 : pack_hh_f32};
+  lt_rec_packing hr = {.n = lt_rec_blocks(j, r->h), .terms = r->p,
+                       .run = j->wide ? pack_hr_f64 : pack_hr_f32};
+  return lt_rec_pack(c, j, lt_rec_input(call, LT_RECB_W_HH), dtype, &j->panels, &hh) &&
+         (!r->projected ||
+          lt_rec_pack(c, j, lt_rec_input(call, LT_RECB_W_HR), dtype, &j->panels_hr, &hr));
 }
 
 static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
@@ -89,7 +57,7 @@ static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtyp
 /* From the last step to the first, and what reaches the state before that. */
 static void run_steps(lt_ctx *c, lt_recurrent_job *j) {
   const lt_recurrent *r = &j->r;
-  int64_t of_outputs = blocks_of(j, r->p), of_units = blocks_of(j, r->h);
+  int64_t of_outputs = lt_rec_blocks(j, r->p), of_units = lt_rec_blocks(j, r->h);
   int64_t work = r->n * r->h * r->gates * r->p / LT_TERMS;
   for (int64_t k = r->t - 1; k >= 0; k--) {
     lt_recurrent_at(j, k);
@@ -109,7 +77,7 @@ static bool backward(lt_ctx *c, const lt_call *call) {
                                   lt_rec_input(call, LT_RECB_W_HR),
                                   lt_rec_input(call, LT_RECB_LENGTHS), &j))
     return false;
-  j.wide = dtype == LT_F64;
+  j.wide = dtype == LT_F64, j.panel = j.wide ? PANEL_f64 : PANEL_f32;
   if (!prepare(c, call, &j, dtype)) return false;
   run_steps(c, &j);
   memcpy(lt_data(out[LT_RECB_H0]), j.carry, (size_t)(j.r.n * j.r.p) * lt_dtype_size(dtype));
@@ -118,13 +86,6 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   return true;
 }
 
-static bool framed(lt_ctx *c, const lt_call *call) {
-  lt_frame frame = lt_frame_open(c);
-  bool ok = backward(c, call);
-  lt_frame_close(c, frame, 0, NULL);
-  return ok;
-}
-
-LT_KERNEL(lstm_layer_backward) { return framed(c, call); }
-LT_KERNEL(gru_layer_backward) { return framed(c, call); }
-LT_KERNEL(rnn_layer_backward) { return framed(c, call); }
+LT_KERNEL(lstm_layer_backward) { return lt_cpu_in_frame(c, call, backward); }
+LT_KERNEL(gru_layer_backward) { return lt_cpu_in_frame(c, call, backward); }
+LT_KERNEL(rnn_layer_backward) { return lt_cpu_in_frame(c, call, backward); }

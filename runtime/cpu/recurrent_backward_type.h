@@ -4,13 +4,15 @@
 #include "cpu/packed_type.h"
 
 /* Columns of weight_hh [G H, P] and weight_hr [P, H], by outputs and by units. */
-static void NAME(pack_hh)(const lt_recurrent_job *j, const T *weight, int64_t panel) {
+static void NAME(pack_hh)(const lt_recurrent_job *j, const void *values, int64_t panel) {
+  const T *weight = values;
   int64_t terms = j->r.gates * j->r.h, from = panel * NAME(PANEL);
   int64_t n = j->r.p - from < NAME(PANEL) ? j->r.p - from : NAME(PANEL);
   NAME(pack)(weight + from, terms, n, j->r.p, 1, (T *)j->panels + panel * terms * NAME(PANEL));
 }
 
-static void NAME(pack_hr)(const lt_recurrent_job *j, const T *weight, int64_t panel) {
+static void NAME(pack_hr)(const lt_recurrent_job *j, const void *values, int64_t panel) {
+  const T *weight = values;
   int64_t from = panel * NAME(PANEL);
   int64_t n = j->r.h - from < NAME(PANEL) ? j->r.h - from : NAME(PANEL);
   NAME(pack)(weight + from, j->r.p, n, j->r.h, 1,

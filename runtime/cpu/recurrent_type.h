@@ -6,13 +6,15 @@
 #define SIGMOID(x) (1 / (1 + EXP(-(x))))
 
 /* Panels of one block of units: the columns of each of its gates. */
-static void NAME(pack_hh)(const lt_recurrent_job *j, const T *weight, int64_t panel) {
+static void NAME(pack_hh)(const lt_recurrent_job *j, const void *values, int64_t panel) {
+  const T *weight = values;
   int64_t p = j->r.p, u = panel / j->r.gates * NAME(PANEL), g = panel % j->r.gates;
   int64_t n = j->r.h - u < NAME(PANEL) ? j->r.h - u : NAME(PANEL);
   NAME(pack)(weight + (g * j->r.h + u) * p, p, n, 1, p, (T *)j->panels + panel * p * NAME(PANEL));
 }
 
-static void NAME(pack_hr)(const lt_recurrent_job *j, const T *weight, int64_t panel) {
+static void NAME(pack_hr)(const lt_recurrent_job *j, const void *values, int64_t panel) {
+  const T *weight = values;
   int64_t h = j->r.h, from = panel * NAME(PANEL);
   int64_t n = j->r.p - from < NAME(PANEL) ? j->r.p - from : NAME(PANEL);
   NAME(pack)(weight + from * h, h, n, 1, h, (T *)j->panels_hr + panel * h * NAME(PANEL));

@@ -1,7 +1,7 @@
 /* runtime/cpu/scratch.h: temporary memory and copies for kernels.
 
-   All of it comes from the ctx's pool and belongs to the open frame: a kernel opens one, and closes
-   it when it is done. Nothing here is recorded or dispatched. */
+   All of it comes from the ctx's pool and belongs to the open frame: a kernel runs in one
+   (lt_cpu_in_frame). Nothing here is recorded or dispatched. */
 #ifndef LT_CPU_SCRATCH_H
 #define LT_CPU_SCRATCH_H
 
@@ -55,6 +55,15 @@ static inline lt_tensor *lt_cpu_laid_out(lt_ctx *c, lt_tensor *t, lt_dtype dtype
 
 static inline lt_tensor *lt_cpu_contiguous(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
   return lt_cpu_laid_out(c, t, dtype, NULL);
+}
+
+/* Runs a kernel in a frame of its own, which frees its scratch. */
+static inline bool lt_cpu_in_frame(lt_ctx *c, const lt_call *call,
+                                   bool (*run)(lt_ctx *c, const lt_call *call)) {
+  lt_frame frame = lt_frame_open(c);
+  bool ok = run(c, call);
+  lt_frame_close(c, frame, 0, NULL);
+  return ok;
 }
 
 #endif

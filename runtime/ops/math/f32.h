@@ -250,45 +250,14 @@ LT_FN float lt_pow_f32(float x, float y) {
   return x == 1.0f ? 1.0f : v;
 }
 
-LT_FN float lt_sqrt_f32(float x) { return sqrtf(x); }
-
-LT_FN float lt_rsqrt_f32(float x) { return 1.0f / sqrtf(x); }
-
-LT_FN float lt_floor_f32(float x) { return floorf(x); }
-
-/* Half to even. */
-LT_FN float lt_round_f32(float x) { return rintf(x); }
-
-LT_FN float lt_abs_f32(float x) { return fabsf(x); }
-
-/* C's fmod, exact. Below 2^23 the truncated quotient is at most one too large, and a - q b has no
-   rounding; further off, and for infinities and NaN, libm's. */
-LT_FN float lt_fmod_f32(float a, float b) {
-  float q = truncf(a / b);
-  if (!(fabsf(q) < 0x1p23f)) return fmodf(a, b);
-  float r = q == 0 ? a : fmaf(-q, b, a);
-  r = (r < 0) != (a < 0) && r != 0 ? r + copysignf(b, a) : r;
-  return r == 0 ? copysignf(r, a) : r;
-}
-
-/* The remainder with the sign of b, and floor(a / b) that belongs to it. */
-LT_FN float lt_floormod_f32(float a, float b) {
-  float r = lt_fmod_f32(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-
-LT_FN float lt_floordiv_f32(float a, float b) {
-  if (b == 0) return a / b;
-  float r = lt_fmod_f32(a, b), d = (a - r) / b;
-  if (r != 0 && (r < 0) != (b < 0)) d -= 1;
-  if (d == 0) return copysignf(0.0f, a / b);
-  float whole = floorf(d);
-  return d - whole > 0.5f ? whole + 1 : whole;
-}
-
-/* C leaves conversions of what does not fit undefined; ours saturate, NaN is 0. */
-LT_FN int64_t lt_int_of_f32(float x) {
-  return x >= 0x1p63f ? INT64_MAX : x <= -0x1p63f ? INT64_MIN : x != x ? 0 : (int64_t)x;
-}
+#define LT_T       float
+#define LT_NAME(n) lt_##n##_f32
+#define LT_LIBM(n) n##f
+#define LT_ALL_WHOLE 0x1p23f /* above, each float is whole */
+#include "ops/math/float_type.h"
+#undef LT_T
+#undef LT_NAME
+#undef LT_LIBM
+#undef LT_ALL_WHOLE
 
 #endif

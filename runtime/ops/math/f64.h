@@ -177,45 +177,14 @@ LT_FN double lt_cos_f64(double x) { return cos(x); }
 
 LT_FN double lt_pow_f64(double x, double y) { return pow(x, y); }
 
-LT_FN double lt_sqrt_f64(double x) { return sqrt(x); }
-
-LT_FN double lt_rsqrt_f64(double x) { return 1.0 / sqrt(x); }
-
-LT_FN double lt_floor_f64(double x) { return floor(x); }
-
-/* Half to even. */
-LT_FN double lt_round_f64(double x) { return rint(x); }
-
-LT_FN double lt_abs_f64(double x) { return fabs(x); }
-
-/* C's fmod, exact. Below 2^52 the truncated quotient is at most one too large, and a - q b has no
-   rounding; further off, and for infinities and NaN, libm's. */
-LT_FN double lt_fmod_f64(double a, double b) {
-  double q = trunc(a / b);
-  if (!(fabs(q) < 0x1p52)) return fmod(a, b);
-  double r = q == 0 ? a : fma(-q, b, a);
-  r = (r < 0) != (a < 0) && r != 0 ? r + copysign(b, a) : r;
-  return r == 0 ? copysign(r, a) : r;
-}
-
-/* The remainder with the sign of b, and floor(a / b) that belongs to it. */
-LT_FN double lt_floormod_f64(double a, double b) {
-  double r = lt_fmod_f64(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
-}
-
-LT_FN double lt_floordiv_f64(double a, double b) {
-  if (b == 0) return a / b;
-  double r = lt_fmod_f64(a, b), d = (a - r) / b;
-  if (r != 0 && (r < 0) != (b < 0)) d -= 1;
-  if (d == 0) return copysign(0.0, a / b);
-  double whole = floor(d);
-  return d - whole > 0.5 ? whole + 1 : whole;
-}
-
-/* Saturates; NaN is 0. */
-LT_FN int64_t lt_int_of_f64(double x) {
-  return x >= 0x1p63 ? INT64_MAX : x <= -0x1p63 ? INT64_MIN : x != x ? 0 : (int64_t)x;
-}
+#define LT_T       double
+#define LT_NAME(n) lt_##n##_f64
+#define LT_LIBM(n) n
+#define LT_ALL_WHOLE 0x1p52
+#include "ops/math/float_type.h"
+#undef LT_T
+#undef LT_NAME
+#undef LT_LIBM
+#undef LT_ALL_WHOLE
 
 #endif
