@@ -1,25 +1,12 @@
 -- stdlib/transforms/RandomAutocontrast.lua: randomly maximizes the contrast of each channel.
 
-local Transform = require "ltrain.transforms.Transform"
-local config = require "ltrain.core.config"
-local values = require "ltrain.transforms.values"
+local RandomStep = require "ltrain.transforms.random_step"
 
-local RandomAutocontrast = Transform:extend("RandomAutocontrast")
+local RandomAutocontrast = RandomStep:extend("RandomAutocontrast")
 
-RandomAutocontrast.__arguments = "| p"
-
-local WHERE <const> = "transforms.RandomAutocontrast"
-local OPTIONS <const> = {
-  p = values.p,
-}
+RandomAutocontrast.__arguments, RandomAutocontrast.step = "| p", "autocontrast"
 
 --- transforms.RandomAutocontrast{}: with probability 0.5
-function RandomAutocontrast:init(options)
-  self.p = config.check(options, OPTIONS, WHERE).p
-end
-
-function RandomAutocontrast:_steps()
-  return { { "autocontrast", self.p } }
-end
+function RandomAutocontrast:init(options) RandomStep.init(self, options) end
 
 return RandomAutocontrast

@@ -1,25 +1,17 @@
 -- stdlib/transforms/RandomGrayscale.lua: randomly converts an image to grayscale, with the same
 -- number of channels.
 
-local Transform = require "ltrain.transforms.Transform"
-local config = require "ltrain.core.config"
+local RandomStep = require "ltrain.transforms.random_step"
 
-local RandomGrayscale = Transform:extend("RandomGrayscale")
+local RandomGrayscale = RandomStep:extend("RandomGrayscale")
 
-RandomGrayscale.__arguments = "| p"
+RandomGrayscale.__arguments, RandomGrayscale.step = "| p", "random_grayscale"
 
-local WHERE <const> = "transforms.RandomGrayscale"
-local OPTIONS <const> = {
+RandomGrayscale.options = {
   p = { type = "number", default = 0.1, min = 0, max = 1, doc = "probability" },
 }
 
 --- transforms.RandomGrayscale{p = 0.2}: with probability 0.2
-function RandomGrayscale:init(options)
-  self.p = config.check(options, OPTIONS, WHERE).p
-end
-
-function RandomGrayscale:_steps()
-  return { { "random_grayscale", self.p } }
-end
+function RandomGrayscale:init(options) RandomStep.init(self, options) end
 
 return RandomGrayscale

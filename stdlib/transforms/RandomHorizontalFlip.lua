@@ -1,25 +1,12 @@
 -- stdlib/transforms/RandomHorizontalFlip.lua: randomly flips an image horizontally.
 
-local Transform = require "ltrain.transforms.Transform"
-local config = require "ltrain.core.config"
-local values = require "ltrain.transforms.values"
+local RandomStep = require "ltrain.transforms.random_step"
 
-local RandomHorizontalFlip = Transform:extend("RandomHorizontalFlip")
+local RandomHorizontalFlip = RandomStep:extend("RandomHorizontalFlip")
 
-RandomHorizontalFlip.__arguments = "| p"
-
-local WHERE <const> = "transforms.RandomHorizontalFlip"
-local OPTIONS <const> = {
-  p = values.p,
-}
+RandomHorizontalFlip.__arguments, RandomHorizontalFlip.step = "| p", "horizontal_flip"
 
 --- transforms.RandomHorizontalFlip{}: with probability 0.5
-function RandomHorizontalFlip:init(options)
-  self.p = config.check(options, OPTIONS, WHERE).p
-end
-
-function RandomHorizontalFlip:_steps()
-  return { { "horizontal_flip", self.p } }
-end
+function RandomHorizontalFlip:init(options) RandomStep.init(self, options) end
 
 return RandomHorizontalFlip

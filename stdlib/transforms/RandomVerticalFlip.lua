@@ -1,25 +1,12 @@
 -- stdlib/transforms/RandomVerticalFlip.lua: randomly flips an image vertically.
 
-local Transform = require "ltrain.transforms.Transform"
-local config = require "ltrain.core.config"
-local values = require "ltrain.transforms.values"
+local RandomStep = require "ltrain.transforms.random_step"
 
-local RandomVerticalFlip = Transform:extend("RandomVerticalFlip")
+local RandomVerticalFlip = RandomStep:extend("RandomVerticalFlip")
 
-RandomVerticalFlip.__arguments = "| p"
-
-local WHERE <const> = "transforms.RandomVerticalFlip"
-local OPTIONS <const> = {
-  p = values.p,
-}
+RandomVerticalFlip.__arguments, RandomVerticalFlip.step = "| p", "vertical_flip"
 
 --- transforms.RandomVerticalFlip{}: with probability 0.5
-function RandomVerticalFlip:init(options)
-  self.p = config.check(options, OPTIONS, WHERE).p
-end
-
-function RandomVerticalFlip:_steps()
-  return { { "vertical_flip", self.p } }
-end
+function RandomVerticalFlip:init(options) RandomStep.init(self, options) end
 
 return RandomVerticalFlip
