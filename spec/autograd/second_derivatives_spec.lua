@@ -15,6 +15,9 @@ local NUMBERS <const> = {threshold = {threshold = 0.4, value = 2}}
 -- Ops whose case cannot be differentiated here, with the reason.
 local EXCEPT <const> = {
   dropout = "draws: its own case is below",
+  airy_ai = "has no derivative",
+  igamma = "has no derivative by its first input",
+  igammac = "has no derivative by its first input",
   zeta = "has no derivative by its first input",
 }
 

@@ -223,7 +223,7 @@ static const struct {
     {"{\"__metadata__\":{\"ltrain.aliases\":\"{\\\"b\\\":1}\"}}", 0, "names no tensor"},
     {"{\"__metadata__\":{\"ltrain.aliases\":\"{\\\"a\\\":\\\"a\\\"}\"},\"a\":{" ENTRY("U8", "[1]",
                                                                                       "[0,1]") "}}",
-     1, "one of its own"},
+     1, "or itself"},
 };
 
 static void refuses_every_damaged_header(void **state) {

@@ -26,7 +26,7 @@ describe("ranks of mpirun", function()
   test("say when a launch asks for another number", function()
     local status, output = mpirun(2, [[ lt.dist.launch(3, print) ]], "run")
     assert.equal(1, status, output)
-    assert.matches("rank %d: script.lua:1: dist.launch: asked for 3 ranks in a world of 2", output)
+    assert.matches("rank %d: script.lua:1: dist.launch: requested 3 ranks in a world of 2", output)
   end)
 
   test("may end by os.exit(0) when all do, and by nothing else", function()

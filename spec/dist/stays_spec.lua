@@ -96,7 +96,7 @@ describe("ranks on a device that does not survive a fork", function()
     assert.matches("devices = 3 x num_nodes = 1 is 3 ranks, but the 2 of the first loop stay until "
       .. "the script ends", out)
     assert.matches("validate: this Trainer is for 1 rank, but the 2 of the first loop stay", out)
-    assert.matches("asked for 3 ranks in a world of 2, which stays until the script ends", out)
+    assert.matches("requested 3 ranks in a world of 2, which stays until the script ends", out)
   end)
 
   it("end with the first error, wherever it is, with its line", function()

@@ -112,7 +112,7 @@ describe("Module:named_parameters", function()
   it("raises on a module under a key that is neither", function()
     local net = Net()
     net.blocks = { [true] = Layer() }
-    assert.matches("Net%.blocks holds modules", error_of(net.parameters, net))
+    assert.matches("Net%.blocks has modules", error_of(net.parameters, net))
   end)
 
   it("raises on a module inside itself, with its path", function()
