@@ -137,7 +137,7 @@ describe("a function that gives the batches itself", function()
     return trainer
   end
 
-  local text = "train_dataloader: a function that returns batches can be read once, and is exhausted"
+  local text = "a function that returns batches can be read once, and is exhausted"
 
   it("has one pass; epochs after it are reported, once", function()
     local i = 0
