@@ -124,8 +124,9 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 #define LT_ARGS_scan(A) A(DIM, dim, REQUIRED)
 #define LT_ARGS_scan_backward(A) LT_ARGS_scan(A)
 
-/* Norms. batch_norm uses running_mean and running_var if they are passed. `fixed`: statistics that
-   were passed, so that x has no gradient through them. */
+/* Norms. batch_norm uses running_mean and running_var if they are passed; it updates none, so that
+   `training` goes without them and `momentum` has no effect. `fixed`: statistics that were passed,
+   so that x has no gradient through them. */
 #define LT_ARGS_layer_norm(A) A(SIZES, normalized_shape, REQUIRED) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_layer_norm_backward(A) LT_ARGS_layer_norm(A)
 #define LT_ARGS_rms_norm(A) \
@@ -133,7 +134,8 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 #define LT_ARGS_rms_norm_backward(A) LT_ARGS_rms_norm(A)
 #define LT_ARGS_group_norm(A) A(INT, num_groups, REQUIRED) A(NUMBER, eps, 1e-5)
 #define LT_ARGS_group_norm_backward(A) LT_ARGS_group_norm(A)
-#define LT_ARGS_batch_norm(A) A(NUMBER, eps, 1e-5)
+#define LT_ARGS_batch_norm(A) \
+  A(NUMBER, eps, 1e-5) A(FLAG, training, false) A(NUMBER, momentum, 0.1)
 #define LT_ARGS_batch_norm_backward(A) LT_ARGS_batch_norm(A) A(FLAG, fixed, false)
 
 /* Softmax and losses. */
@@ -181,7 +183,7 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 /* Limits of multinomial's error word, whose value is the row; others are num_samples. */
 enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_bernoulli(A) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
-#define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+#define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(FLAG, training, true) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 
 /* Composite views. The end of a range of positions is inclusive. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)

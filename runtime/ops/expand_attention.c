@@ -59,7 +59,7 @@ bool lt_expand_scaled_dot_product_attention(lt_ctx *c, const lt_call *call, lt_t
   p = filled(c, p, hide, 0);
   if (a->dropout_p > 0)
     p = lt_apply1(c, LT_OP_dropout, 1, &p,
-                  &(lt_args_dropout){.p = a->dropout_p, .rng_key = a->rng_key});
+                  &(lt_args_dropout){.p = a->dropout_p, .training = true, .rng_key = a->rng_key});
   *out = lt_cast(c, lt_apply1(c, LT_OP_matmul, LT_IN(p, v), NULL), dtype);
   return *out != NULL;
 }

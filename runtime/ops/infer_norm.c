@@ -109,6 +109,9 @@ bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
   bool mean = i->n_in > 3 && i->in[3] != NULL, variance = i->n_in > 4 && i->in[4] != NULL;
   if (mean != variance)
     return lt_fail(c, LT_EARG, "%s: %s is missing", i->op->name, mean ? names[4] : names[3]);
+  if (mean && ((const lt_args_batch_norm *)i->args)->training)
+    return lt_fail(c, LT_EARG, "%s: training = true updates no running means here; leave them out, "
+                   "or use nn.BatchNorm2d, which does", i->op->name);
   int64_t each = x->size[1] > 0 ? x->numel / x->size[1] : 0; /* values of a channel */
   if (i->op == &lt_ops[LT_OP_instance_norm] && x->size[0] > 0) each /= x->size[0];
   if (!mean && each == 1)

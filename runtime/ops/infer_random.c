@@ -84,6 +84,9 @@ bool lt_infer_dropout(lt_ctx *c, lt_infer *i) {
   lt_args_dropout *a = i->args;
   if (!(a->p >= 0 && a->p <= 1))
     return lt_fail(c, LT_EARG, "%s: p must be in 0..1: got %g", i->op->name, a->p);
-  draw_key(c, &a->rng_key);
+  if (a->training)
+    draw_key(c, &a->rng_key);
+  else
+    a->p = 0;
   return lt_infer_float(c, i, 0) && lt_infer_same(c, i);
 }

@@ -39,8 +39,7 @@ typedef struct lt_infer {
 } lt_infer;
 
 enum {
-  LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8, LT_KIND_FIRST = 16,
-  LT_KIND_DIM_FIRST = 32
+  LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8, LT_KIND_FIRST = 16
 };
 
 typedef enum lt_arg_type {
@@ -107,6 +106,8 @@ struct lt_op_info {
 
 extern const lt_op_info lt_ops[LT_OP_COUNT];
 extern const lt_kind_info lt_kinds[LT_KIND_COUNT];
+/* Names of inputs and arguments as scripts give them; NULL: inputs, then arguments. */
+extern const char *const lt_kind_places[LT_KIND_COUNT];
 uint64_t lt_op_hash(void); /* ops/hash.c */
 lt_op lt_op_by_name(const char *name); /* LT_OP_COUNT when unknown */
 const lt_arg *lt_op_args(lt_op op, int *n); /* in the order of a call */

@@ -129,7 +129,11 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 #define MUTATES LT_KIND_MUTATES
 #define HIDDEN LT_KIND_HIDDEN
 #define FIRST LT_KIND_FIRST
-#define DIM_FIRST LT_KIND_DIM_FIRST
+
+const char *const lt_kind_places[LT_KIND_COUNT] = {
+#define LT_PLACES(name, places) [LT_KIND_##name] = places,
+#include "ops/kinds.def"
+};
 
 const lt_kind_info lt_kinds[LT_KIND_COUNT] = {
 #define LT_KIND(name_, inputs_, min_, max_, out_, flags_)                                     \

@@ -51,18 +51,17 @@ local VALUES <const> = { int = 1, number = 0.5, flag = true, dim = 1, dims = { 1
 
 -- All arguments that an operation takes.
 local function arguments_of(op)
-  local list = {}
-  if op.list then
-    list[1] = { lt.ones(2, 2), lt.ones(2, 2) }
-  else
-    for i = 1, op.max_in do list[i] = lt.ones(2, 2) end
+  local list, of = {}, {}
+  for _, name in ipairs(op.inputs) do
+    of[name] = op.list and { lt.ones(2, 2), lt.ones(2, 2) } or lt.ones(2, 2)
   end
   for _, argument in ipairs(op.args) do
     local value = VALUES[argument.type]
     if value == nil then value = argument.choices:match "[^|]+" end
     -- An operand of an operator may be a number in place of a tensor.
-    if op.kind ~= "binary" and op.kind ~= "compare" then list[#list + 1] = value end
+    if op.kind ~= "binary" and op.kind ~= "compare" then of[argument.name] = value end
   end
+  for _, name in ipairs(op.places) do list[#list + 1] = of[name] end
   return list
 end
 
@@ -121,9 +120,6 @@ describe("one argument too many", function()
       local fn = all[name]
       if fn and not op.hidden and not rows.extra[name] then
         local arguments = arguments_of(op)
-        if op.dim_first then
-          table.insert(arguments, 2, table.remove(arguments, op.min_in + 1))
-        end
         arguments[#arguments + 1] = "extra"
         local ok, message = pcall(fn, table.unpack(arguments))
         assert(not ok, name)

@@ -60,4 +60,91 @@ describe("arguments by place", function()
     assert.equal(0.25, lt.transforms.RandomHorizontalFlip(0.25).p)
     assert.same({ 4, 4, 4, 4 }, lt.transforms.RandomCrop { size = 32, padding = 4 }.padding)
   end)
+
+  it("are those of torch.nn.functional's norms and losses", function()
+    local F <const>, x, w, b = lt.nn.functional, lt.randn(4, 6), lt.rand(6), lt.randn(6)
+    local y <const>, ids <const> = lt.rand(4, 6), lt.tensor { 0, 5, 2, 1 }
+    local side <const> = lt.tensor { 1.0, -1.0, 1.0, 1.0 }
+    local calls = {
+      { F.layer_norm, { x, 6, w, b, 1e-3 }, { x, { normalized_shape = 6, weight = w, bias = b,
+        eps = 1e-3 } } },
+      { F.rms_norm, { x, 6, w, 1e-3 }, { x, { normalized_shape = 6, weight = w, eps = 1e-3 } } },
+      { F.group_norm, { x, 2, nil, b, 1e-3 }, { x, { num_groups = 2, bias = b, eps = 1e-3 } } },
+      { F.batch_norm, { x, b, w, b, w, false, 0.1, 1e-3 }, { x, { running_mean = b,
+        running_var = w, weight = b, bias = w, eps = 1e-3 } } },
+      { F.batch_norm, { x, nil, nil, w, b, true }, { x, { weight = w, bias = b } } },
+      { F.binary_cross_entropy_with_logits, { x, y, w, "sum", b:abs() },
+        { x, y, { weight = w, reduction = "sum", pos_weight = b:abs() } } },
+      { F.poisson_nll_loss, { y, y, false, true, 1e-3, "sum" },
+        { y, y, { log_input = false, full = true, eps = 1e-3, reduction = "sum" } } },
+      { F.gaussian_nll_loss, { x, y, y, true, 0.5, "sum" },
+        { x, y, y, { full = true, eps = 0.5, reduction = "sum" } } },
+      { F.hinge_embedding_loss, { x, x:sign(), 0.5, "sum" },
+        { x, x:sign(), { margin = 0.5, reduction = "sum" } } },
+      { F.cosine_embedding_loss, { x, y, side, 0.5, "sum" },
+        { x, y, side, { margin = 0.5, reduction = "sum" } } },
+      { F.margin_ranking_loss, { x, y, x:sign(), 0.5, "sum" },
+        { x, y, x:sign(), { margin = 0.5, reduction = "sum" } } },
+      { F.triplet_margin_loss, { x, y, -x, 0.5, 1, 1e-3, true, "sum" },
+        { x, y, -x, { margin = 0.5, p = 1, eps = 1e-3, swap = true, reduction = "sum" } } },
+      { F.multi_margin_loss, { x, ids, 2, 0.5, w, "sum" },
+        { x, ids, { p = 2, margin = 0.5, weight = w, reduction = "sum" } } },
+      { F.softmax, { x, 2, "f64" }, { x, { dim = 2, dtype = "f64" } } },
+      { F.log_softmax, { x, 2 }, { x, { dim = 2 } } }, { F.softmin, { x, 2 }, { x, { dim = 2 } } },
+      { F.gelu, { x, "tanh" }, { x, { approximate = "tanh" } } },
+      { F.embedding, { ids, x:t() }, { x:t(), ids } },
+      { F.embedding_bag, { ids, x:t(), lt.tensor { 0, 3 } },
+        { x:t(), ids, { offsets = lt.tensor { 0, 3 } } } },
+      { F.dropout, { x, 0.5, false }, { x, { p = 0.0 } } },
+    }
+    for k, call in ipairs(calls) do
+      local f, places, names = table.unpack(call)
+      local n = 0
+      for place in pairs(places) do n = math.max(n, place) end
+      local of_places, of_names = f(table.unpack(places, 1, n)), f(table.unpack(names))
+      assert(lt.equal(of_places, of_names), k)
+    end
+    assert(not lt.equal(x, F.dropout(x, 0.5, true)))
+    for _, drop in ipairs { "alpha_dropout", "feature_alpha_dropout" } do
+      assert(lt.equal(x, F[drop](x, 0.5, false)))
+    end
+  end)
+
+  it("in an old order are named in the right one", function()
+    local F <const>, x, w = lt.nn.functional, lt.randn(4, 6), lt.rand(6)
+    local cases = {
+      { "layer_norm: the normalized_shape comes before the tensors; it is layer_norm(x, "
+        .. "normalized_shape, weight, bias, eps)", F.layer_norm, x, w, w, { 6 } },
+      { "group_norm: the num_groups comes before the tensors", F.group_norm, x, w, w, 2 },
+      { "hinge_embedding_loss: argument 'margin' must be a number, got 'sum'; it is "
+        .. "hinge_embedding_loss(prediction, target, margin, reduction)", F.hinge_embedding_loss,
+        x, x:sign(), "sum", 0.5 },
+      { "poisson_nll_loss: argument 'log_input' must be true or false, got 'sum'; it is",
+        F.poisson_nll_loss, x, x, "sum", true },
+      { "multi_margin_loss: argument 'p' must be a number, got a tensor", F.multi_margin_loss, x,
+        lt.tensor { 0, 1, 2, 3 }, w },
+      { "binary_cross_entropy_with_logits: argument 'reduction' must be a name, got a tensor",
+        F.binary_cross_entropy_with_logits, x, x:sigmoid(), w, w },
+      { "batch_norm: training = true updates no running means", F.batch_norm, x, w, w, nil, nil,
+        true },
+      { "dropout: argument 'p' must be a number, got true", F.dropout, x, true },
+    }
+    for _, case in ipairs(cases) do
+      local message <const> = error_of(table.unpack(case, 2, 9))
+      assert(message:find(case[1], 1, true), message)
+    end
+  end)
+
+  it("are those of classes, where PyTorch has more of them between", function()
+    local layer = lt.nn.MultiheadAttention(8, 2, 0.0, true, nil, nil, 4, 4)
+    assert.same({ 8, 4 }, layer.k_proj_weight.shape)
+    assert.equal("sum", lt.nn.EmbeddingBag(10, 4, nil, nil, nil, "sum").mode)
+    assert.matches("unknown option 'max_norm'", error_of(lt.nn.EmbeddingBag, 10, 4, 1.0))
+    assert.equal(2, lt.metrics.Accuracy("multiclass", nil, 3, nil, "micro", nil, 2).top_k)
+    assert.is_true(lt.GradScaler("cuda", 1024.0, nil, nil, nil, true):is_enabled())
+    local path <const> = os.tmpname()
+    lt.save(lt.ones(2), path) -- as torch.save has them
+    assert.same({ 2 }, lt.load(path, "cpu").shape)
+    os.remove(path)
+  end)
 end)

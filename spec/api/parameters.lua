@@ -15,7 +15,6 @@ out_dtype out_int32 return_complex: a result's dtype follows from the operands; 
 driver compute_mode: there is one way
 pickle_module pickle_protocol weights_only mmap: files hold data alone
 with_kwargs kwargs: a table of options is one of the arguments
-training: functions always do it, the layers of nn follow net:train() and net:eval()
 enable_nested_tensor mask_check outer_jacobian_strategy: there is one way
 multidim_average: over all positions
 compute_groups: metrics of one kind count once already
@@ -80,9 +79,8 @@ torch.nn.ParameterDict parameters: a table of them
 torch.nn.ParameterList values: a list of them
 torch.nn.MultiheadAttention add_bias_kv add_zero_attn: this part is not here
 torch.nn.Transformer custom_decoder custom_encoder: nn.TransformerEncoder and nn.TransformerDecoder
-torch.nn.functional.batch_norm momentum: nn.BatchNorm2d keeps running means
-torch.nn.functional.instance_norm momentum use_input_stats: nn.InstanceNorm2d keeps running means
-torch.nn.functional.gelu approximate: lt.gelu_tanh(x)
+torch.nn.functional.instance_norm use_input_stats: nn.InstanceNorm2d keeps running means
+torch.nn.functional.gelu approximate: it is taken, by place too: 'tanh' is lt.gelu_tanh
 torch.nn.functional.huber_loss weight: reduction = 'none', times the weight
 torch.nn.functional.l1_loss weight: reduction = 'none', times the weight
 torch.nn.functional.mse_loss weight: reduction = 'none', times the weight
@@ -108,26 +106,12 @@ torchmetrics.image.PeakSignalNoiseRatio dim reduction: over all elements
 torchmetrics.detection.MeanAveragePrecision average: 'macro'
 ]]
 
--- What goes by name alone, in a table that comes last.
+-- What goes by name alone, for its place there is behind one that is not here.
 local BY_NAME <const> = [[
-torch.GradScaler torch.autograd.backward torch.load torch.nn.EmbeddingBag
-torch.nn.MultiheadAttention torch.nn.Transformer torch.nn.TransformerDecoderLayer
-torch.nn.TransformerEncoderLayer torch.nn.functional.batch_norm
-torch.nn.functional.binary_cross_entropy_with_logits torch.nn.functional.cosine_embedding_loss
-torch.nn.functional.embedding_bag torch.nn.functional.gaussian_nll_loss
-torch.nn.functional.group_norm torch.nn.functional.hinge_embedding_loss
-torch.nn.functional.instance_norm torch.nn.functional.layer_norm torch.nn.functional.log_softmax
-torch.nn.functional.margin_ranking_loss torch.nn.functional.multi_margin_loss
-torch.nn.functional.poisson_nll_loss torch.nn.functional.rms_norm torch.nn.functional.softmax
-torch.nn.functional.softmin torch.nn.functional.triplet_margin_loss torch.optim.ASGD
-torch.optim.RMSprop torch.optim.swa_utils.AveragedModel torch.utils.data.DataLoader
-torchmetrics.Accuracy torchmetrics.ExactMatch torchmetrics.FBetaScore torchmetrics.HammingDistance
-torchmetrics.Precision torchmetrics.Recall torchmetrics.Specificity torchmetrics.StatScores
-torchmetrics.classification.Accuracy torchmetrics.classification.ExactMatch
-torchmetrics.classification.FBetaScore torchmetrics.classification.HammingDistance
-torchmetrics.classification.Precision torchmetrics.classification.Recall
-torchmetrics.classification.Specificity torchmetrics.classification.StatScores
-torchmetrics.detection.MeanAveragePrecision torchmetrics.text.ROUGEScore
+torch.autograd.backward: behind grad_variables
+torch.nn.functional.embedding_bag: behind max_norm, norm_type and scale_grad_by_freq
+torch.nn.functional.log_softmax torch.nn.functional.softmax torch.nn.functional.softmin: dtype is
+  the third, as of torch.softmax; behind _stacklevel there
 ]]
 
 --- Rows that must be of use, a set.
@@ -143,7 +127,9 @@ for full, names in OF:gsub("\n  ", " "):gmatch "(%S+) ([^\n:]+): [^\n]+" do
     of[full .. " " .. name], parameters.keys[full .. " " .. name] = true, true
   end
 end
-for full in BY_NAME:gmatch "%S+" do by_name[full], parameters.keys[full] = true, true end
+for names in BY_NAME:gsub("\n  ", " "):gmatch "([^\n:]+): [^\n]+" do
+  for full in names:gmatch "%S+" do by_name[full], parameters.keys[full] = true, true end
+end
 
 --- The row that says why a parameter is not as recorded; nil: none does.
 function parameters.reason(full, name, is_named)

@@ -75,7 +75,7 @@ def of_signature(value):
     rows, star = [], False
     for p in inspect.signature(value).parameters.values():
         name = p.name + ("" if p.default is p.empty else "=")
-        if p.name in OLD:
+        if p.name in OLD and not (p.name == "pin_memory" and p.kind is p.POSITIONAL_OR_KEYWORD):
             continue
         if p.kind is p.VAR_POSITIONAL:
             name, star = "*" + p.name, True

@@ -164,6 +164,7 @@ rows.options["base.Loss"] = "lt.nn.L1Loss(OPTIONS)"
 rows.options["lt.nn.Transformer"] = "lt.nn.Transformer(OPTIONS)"
 --- One argument too many, of functions that read what comes by themselves.
 rows.extra = {
+  ["lt.load"] = "lt.load('absent', nil, false, EXTRA)",
   ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, data, EXTRA)",
   ["lt.Trainer:validate"] = "lt.Trainer{}:validate(net, data, EXTRA)",
   ["lt.Trainer:test"] = "lt.Trainer{}:test(net, data, EXTRA)",

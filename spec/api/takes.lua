@@ -55,11 +55,7 @@ local takes = {}
 --- Of a row of lt.ops(): the inputs, then the arguments.
 function takes.operation(op)
   local places, names = {}, {}
-  for k, name in ipairs(op.inputs) do places[k] = name end
-  if op.kind ~= "binary" and op.kind ~= "compare" then
-    for _, argument in ipairs(op.args) do places[#places + 1] = argument.name end
-  end
-  if op.dim_first then table.insert(places, 2, table.remove(places, op.min_in + 1)) end
+  for k, name in ipairs(op.places) do places[k] = name end
   for _, name in ipairs(places) do names[name] = true end
   return { places = places, names = names }
 end

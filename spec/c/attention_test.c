@@ -251,7 +251,7 @@ static lt_tensor *written_out(lt_ctx *c, lt_tensor *const *in, void *ud) {
   lt_tensor *p = lt_binary(c, LT_OP_matmul, in[0], lt_transpose(c, in[1], 2, 3));
   p = lt_binary_scalar(c, LT_OP_mul, p, a->scale);
   p = lt_apply1(c, LT_OP_softmax, 1, &p, &(lt_args_softmax){.dim = 3});
-  const lt_args_dropout drop = {.p = a->dropout_p, .rng_key = a->rng_key};
+  const lt_args_dropout drop = {.p = a->dropout_p, .training = true, .rng_key = a->rng_key};
   return lt_binary(c, LT_OP_matmul, lt_apply1(c, LT_OP_dropout, 1, &p, &drop), in[2]);
 }
 

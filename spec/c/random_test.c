@@ -184,7 +184,7 @@ static lt_tensor *drop(lt_ctx *c, lt_tensor *const *in, void *ud) {
 static void dropout_zeroes_and_scales(void **state) {
   lt_ctx *c = *state;
   lt_tensor *x = lt_full(c, SHAPE(50000), lt_scalar_of(3), LT_F32, LT_CPU_DEVICE);
-  lt_args_dropout a = {.p = 0.25};
+  lt_args_dropout a = {.p = 0.25, .training = true};
   const float *v = lt_data(drop(c, &x, &a));
   int zeros = 0;
   for (int i = 0; i < 50000; i++) {
@@ -210,7 +210,7 @@ static void the_gradient_is_dropped_alike(void **state) {
   for (uint64_t s = 0; s < 3; s++) {
     seed(c, s);
     lt_tensor *x = wants_grad(lt_full(c, SHAPE(40, 33), lt_scalar_of(1), LT_F32, LT_CPU_DEVICE));
-    lt_args_dropout a = {.p = 0.5};
+    lt_args_dropout a = {.p = 0.5, .training = true};
     lt_tensor *y = drop(c, &x, &a);
     lt_backward(c, lt_apply1(c, LT_OP_sum, 1, &y, NULL), &(lt_backward_options){0});
     expect_same_bits(c, x->grad, lt_detach(c, y));

@@ -40,7 +40,7 @@ describe("a GPU's layer norm", function()
                            w = mode > 1 and lt.rand(shape) or nil,
                            b = mode > 2 and lt.randn(shape) or nil }
           check(("%s [%s] %d"):format(dtype, table.concat(size, ", "), mode), inputs,
-                function(x, w, b) return lt.layer_norm(x, w, b, shape) end)
+                function(x, w, b) return lt.layer_norm(x, shape, w, b) end)
         end
       end
     end
@@ -58,7 +58,7 @@ describe("a GPU's RMS norm", function()
           local inputs = { x = lt.randn(size):add(1):to(dtype),
                            w = mode > 1 and lt.rand(shape) or nil }
           check(("%s [%s] %d"):format(dtype, table.concat(size, ", "), mode), inputs,
-                function(x, w) return lt.rms_norm(x, w, shape) end)
+                function(x, w) return lt.rms_norm(x, shape, w) end)
         end
       end
     end
@@ -66,7 +66,7 @@ describe("a GPU's RMS norm", function()
 
   both.it("of no rows has gradients of zero", function()
     check("[0, 4]", { x = lt.zeros(0, 4), w = lt.ones(4) },
-          function(x, w) return lt.rms_norm(x, w, { 4 }) end)
+          function(x, w) return lt.rms_norm(x, { 4 }, w) end)
   end)
 end)
 
@@ -85,7 +85,7 @@ describe("a GPU's group norm", function()
           check(("%s [%s] %d"):format(dtype, table.concat(size, ", "), mode), inputs,
                 function(a, w, b)
                   w = w and w:slice(1, 1, 2 * size[2], 2)
-                  return lt.group_norm(a, w, b, groups)
+                  return lt.group_norm(a, groups, w, b)
                 end)
         end
       end
@@ -94,7 +94,7 @@ describe("a GPU's group norm", function()
 
   both.it("of no rows has gradients of zero", function()
     check("[0, 4, 3]", { x = lt.zeros(0, 4, 3), w = lt.ones(4), b = lt.ones(4) },
-          function(x, w, b) return lt.group_norm(x, w, b, 2) end)
+          function(x, w, b) return lt.group_norm(x, 2, w, b) end)
   end)
 end)
 
@@ -110,8 +110,8 @@ describe("a GPU's batch norm", function()
               { x = x, w = mode > 1 and lt.rand { c } or nil,
                 b = mode > 1 and lt.randn { c } or nil },
               function(a, w, b, device)
-                if mode == 3 then return lt.batch_norm(a, w, b, m:to(device), v:to(device)) end
-                local y, mean, variance = lt.batch_norm(a, w, b, { eps = 1e-5 })
+                if mode == 3 then return lt.batch_norm(a, m:to(device), v:to(device), w, b) end
+                local y, mean, variance = lt.batch_norm(a, nil, nil, w, b, { eps = 1e-5 })
                 return y, mean:detach(), variance:detach()
               end)
       end

@@ -1,4 +1,5 @@
 -- spec/nn/losses_spec.lua: losses as functions and layers, beside PyTorch and beside formulas.
+local by_name = require "spec.ops.by_name"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 local recorded = require "spec.recorded"
@@ -33,8 +34,7 @@ describe("losses", function()
       local tensors = {}
       for i, x in ipairs(case.inputs) do tensors[i] = input(x, k - 1 + 3 * (i - 1)) end
       tensors[1]:requires_grad_(true)
-      tensors[#tensors + 1] = case.options
-      local y = lt[case.op](table.unpack(tensors))
+      local y = lt[case.op](table.unpack(by_name(case.op, tensors, case.options)))
       same(case.result, y);
       (y * lt.arange(1, y:numel() + 1, { dtype = "f64" }):reshape(y.shape)):sum():backward()
       same(case.grad, tensors[1].grad)

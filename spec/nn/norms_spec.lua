@@ -45,7 +45,7 @@ describe("nn.RMSNorm", function()
     for _, shape in ipairs{{700, 5}, {3, 5000}, {1, 1}} do
       local x, w = values(shape[1], shape[2]):requires_grad_(), values(shape[2]):requires_grad_()
       local weights = values(shape[2], shape[1]):t()
-      local y = lt.rms_norm(x, w, {shape[2]}, 1e-3)
+      local y = lt.rms_norm(x, {shape[2]}, w, 1e-3)
       local got = lt.grad((y * weights):sum(), {x, w})
       local plain = x / ((x * x):mean(2, true) + 1e-3):sqrt() * w
       same(plain, y, 1e-11)
@@ -58,7 +58,7 @@ describe("nn.RMSNorm", function()
     assert.matches("norms_spec.lua:%d+: rms_norm: the last dims of %[2, 3%] are not the normalized "
       .. "shape %[4%]", error_of(function() nn.RMSNorm(4)(lt.zeros(2, 3)) end))
     assert.matches("rms_norm: weight of %[2%] for the normalized shape %[3%]",
-      error_of(function() lt.rms_norm(lt.zeros(2, 3), lt.zeros(2), {3}) end))
+      error_of(function() lt.rms_norm(lt.zeros(2, 3), {3}, lt.zeros(2)) end))
     assert.matches("nn.RMSNorm: unknown option 'bias'", error_of(nn.RMSNorm, 4, {bias = false}))
     assert.matches("nn.RMSNorm: normalized_shape must be a size", error_of(nn.RMSNorm, {}))
   end)
@@ -82,7 +82,7 @@ describe("nn.GroupNorm", function()
     for _, shape in ipairs{{3, 4}, {2, 4, 1}, {1, 4, 35}} do
       local x = values(table.unpack(shape)):requires_grad_()
       local w, b = values(4):requires_grad_(), (values(4) + 1):requires_grad_()
-      local function norm(a, p, q) return lt.group_norm(a, p, q, 2, 1e-3) end
+      local function norm(a, p, q) return lt.group_norm(a, 2, p, q, 1e-3) end
       assert.is_true(lt.gradcheck(norm, {x}))
       assert.is_true(lt.gradcheck(norm, {x, w}))
       assert.is_true(lt.gradcheck(function(a, p) return norm(a, nil, p) end, {x, b}))
@@ -108,7 +108,7 @@ describe("nn.GroupNorm", function()
     assert.matches("group_norm: the channels of %[2, 3%] are not num_groups = 2 equal groups",
       error_of(function() lt.group_norm(lt.zeros(2, 3), {num_groups = 2}) end))
     assert.matches("group_norm: weight of %[2%] for the 4 channels of %[2, 4%]",
-      error_of(function() lt.group_norm(lt.zeros(2, 4), lt.ones(2), {num_groups = 2}) end))
+      error_of(function() lt.group_norm(lt.zeros(2, 4), 2, lt.ones(2)) end))
     assert.matches("group_norm: needs x %[N, C, ...%] with elements, got %[3%]",
       error_of(function() lt.group_norm(lt.zeros(3), {num_groups = 1}) end))
   end)

@@ -1,5 +1,6 @@
 -- spec/ops/cases.lua: a call of every structured row of lt.ops(): small inputs and options.
 local c = require "ltrain.c"
+local by_name = require "spec.ops.by_name"
 local lt = require "ltrain"
 
 local M = {}
@@ -171,8 +172,7 @@ end
 
 function M.run(op, inputs, is_list, options)
   if is_list then return {lt[op.name](inputs, options)} end
-  local arguments = {table.unpack(inputs)}
-  arguments[#arguments + 1] = options
+  local arguments = by_name(op.name, inputs, options)
   local method = inputs[1][op.name] -- lt.all is the index that means "all"; x:all() the reduction
   return {method(table.unpack(arguments))}
 end

@@ -1,6 +1,7 @@
 -- spec/parity/subjects.lua: all that is compared with PyTorch: operations (cases.lua), layers and
 -- losses (layers.lua), lt.linalg and lt.fft (rooms.lua), optimizers and schedulers (training.lua);
 -- how a case is drawn, and run.
+local by_name = require "spec.ops.by_name"
 local c = require "ltrain.c"
 local cases = require "spec.parity.cases"
 local layers = require "spec.parity.layers"
@@ -125,7 +126,8 @@ local function arguments_of(case, inputs)
   for name, value in pairs(case.options) do options[name] = value end
   for k, name in ipairs(case.named or {}) do options[name] = inputs[first + k] end
   local list = {table.unpack(inputs, 1, first)}
-  for _, value in ipairs(case.args or {}) do list[#list + 1] = value end
+  if not case.args then return by_name(case.op, list, options) end
+  for _, value in ipairs(case.args) do list[#list + 1] = value end
   if next(options) then list[#list + 1] = options end
   return list
 end

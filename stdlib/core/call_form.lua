@@ -7,7 +7,8 @@
 -- nn.Linear{in_features = 2, out_features = 3, bias = false}. A class has the form of its init in
 -- its field `__arguments`, and in `__options` the options of its methods, { load_state_dict =
 -- "strict" }, whose own parameters go by place alone. Rows of config.signature are a form of
--- options alone.
+-- options alone. A name in parentheses has a place for the sake of those behind it, and is refused
+-- as an unknown option.
 
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -30,7 +31,7 @@ local function read(source, unnamed)
   local own, bar, options = source:match "^([^|]*)(|?)(.*)$"
   for name in own:gmatch "%S+" do add(name) end
   form.own, form.has_options = form.n, bar ~= ""
-  for name in options:gmatch "%S+" do add(name) end
+  for name in options:gmatch "[%w_]+" do add(name) end
   return form
 end
 

@@ -28,7 +28,7 @@ local DataLoader = class.extend(nil, "DataLoader")
 
 DataLoader.extend = class.extend
 DataLoader.__arguments = "dataset | batch_size shuffle sampler batch_sampler num_workers "
-  .. "collate_fn pin_memory drop_last"
+  .. "collate_fn pin_memory drop_last (timeout) worker_init_fn"
 
 -- `for batch in loader do` and `ipairs(loader)` reach these.
 local function refuse_loop()

@@ -16,9 +16,9 @@ local function wrong_format(text)
   end
 end
 
-local OPTIONS <const> = {
-  map_location = map_location.ROW,
-  metadata = { type = "boolean", default = false,
+local ROWS <const> = config.signature {
+  { "map_location", type = map_location.ROW.type, doc = map_location.ROW.doc },
+  { "metadata", type = "boolean", default = false,
     doc = "also return the metadata of a safetensors file, a table of strings; otherwise the "
       .. "value is the only result, so that `assert(lt.load(path))` can be an argument" },
 }
@@ -51,8 +51,8 @@ end
 --- names them; if they contain tensors, loading fails. Tensors are loaded on the CPU, whichever
 --- device they were saved from, unless `map_location` is given. Returns nil and the reason if the
 --- file cannot be read.
-return function(path, options)
-  local o <const> = config.check(options, OPTIONS, "load")
+return function(path, ...)
+  local o <const> = config.arguments("load", ROWS, ...)
   local place = map_location.place(o.map_location, "load")
   if type(path) ~= "string" then
     errors.blame("load: the path must be a string: got %s", errors.show(path))

@@ -13,7 +13,9 @@ local FORMAT <const> = 1
 --- lt.load reads both. An existing file is replaced when the new one is complete. Returns true, or
 --- nil and the reason. PyTorch's order, lt.save(value, path), is also accepted.
 return function(path, value)
-  if type(path) == "table" and type(value) == "string" then path, value = value, path end
+  if type(value) == "string" and (type(path) == "table" or c.is_tensor(path)) then
+    path, value = value, path
+  end
   if type(path) ~= "string" then
     errors.blame("save: the path must be a string: got %s", errors.show(path))
   elseif value == nil then

@@ -9,7 +9,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local Accuracy = StatScores:extend("Accuracy")
 
-Accuracy.__arguments = "| task threshold num_classes num_labels average"
+Accuracy.__arguments = "| task threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index"
 
 Accuracy.higher_is_better = true
 

@@ -9,7 +9,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local ExactMatch = Metric:extend("ExactMatch")
 
-ExactMatch.__arguments = "| task threshold num_classes num_labels"
+ExactMatch.__arguments = "| task threshold num_classes num_labels "
+  .. "(multidim_average) ignore_index"
 
 ExactMatch.higher_is_better = true
 

@@ -4,7 +4,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local FBetaScore = StatScores:extend("FBetaScore")
 
-FBetaScore.__arguments = "| task beta threshold num_classes num_labels average"
+FBetaScore.__arguments = "| task beta threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index (validate_args) zero_division"
 
 FBetaScore.higher_is_better = true
 

@@ -6,7 +6,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local HammingDistance = StatScores:extend("HammingDistance")
 
-HammingDistance.__arguments = "| task threshold num_classes num_labels average"
+HammingDistance.__arguments = "| task threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index"
 
 HammingDistance.higher_is_better = false
 

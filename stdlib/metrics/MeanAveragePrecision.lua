@@ -13,7 +13,8 @@ local errors = require "ltrain.core.errors"
 
 local MeanAveragePrecision = Metric:extend("MeanAveragePrecision")
 
-MeanAveragePrecision.__arguments = "| box_format"
+MeanAveragePrecision.__arguments = "| box_format (iou_type) iou_thresholds rec_thresholds "
+  .. "max_detection_thresholds class_metrics"
 
 MeanAveragePrecision.higher_is_better = true
 

@@ -4,7 +4,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Precision = StatScores:extend("Precision")
 
-Precision.__arguments = "| task threshold num_classes num_labels average"
+Precision.__arguments = "| task threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index (validate_args) zero_division"
 
 Precision.higher_is_better = true
 

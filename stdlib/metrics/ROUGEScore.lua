@@ -28,6 +28,8 @@ local function wrong_key(keys)
   end
 end
 
+ROUGEScore.__arguments = "| (use_stemmer) (normalizer) (tokenizer) accumulate rouge_keys"
+
 ROUGEScore.options = {
   rouge_keys = { type = "table", default = { "rouge1", "rouge2", "rougeL", "rougeLsum" },
     check = wrong_key, doc = "what to compute" },

@@ -3,7 +3,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Recall = StatScores:extend("Recall")
 
-Recall.__arguments = "| task threshold num_classes num_labels average"
+Recall.__arguments = "| task threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index (validate_args) zero_division"
 
 Recall.higher_is_better = true
 

@@ -3,7 +3,8 @@ local StatScores = require "ltrain.metrics.StatScores"
 
 local Specificity = StatScores:extend("Specificity")
 
-Specificity.__arguments = "| task threshold num_classes num_labels average"
+Specificity.__arguments = "| task threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index"
 
 Specificity.higher_is_better = true
 

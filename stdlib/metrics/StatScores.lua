@@ -10,7 +10,8 @@ local predictions = require "ltrain.metrics.predictions"
 
 local StatScores = Metric:extend("StatScores")
 
-StatScores.__arguments = "| task threshold num_classes num_labels average"
+StatScores.__arguments = "| task threshold num_classes num_labels average "
+  .. "(multidim_average) top_k ignore_index"
 
 StatScores.options = predictions.with {
   average = { type = "string", choices = { "macro", "micro", "weighted", "none" },

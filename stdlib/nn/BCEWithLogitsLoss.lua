@@ -20,7 +20,7 @@ function BCEWithLogitsLoss:init(options) Loss.init(self, options) end
 ---@param target Tensor [N, ...] of 0..1
 function BCEWithLogitsLoss:forward(prediction, target)
   local loss = c.binary_cross_entropy_with_logits(prediction, target, self.weight,
-    self.pos_weight, self.options)
+    self.options.reduction, self.pos_weight)
   return loss
 end
 

@@ -7,7 +7,8 @@ local embedding_bag = require "ltrain.ops.embedding_bag"
 
 local EmbeddingBag = Embedding:extend("EmbeddingBag")
 
-EmbeddingBag.__arguments = "num_embeddings embedding_dim |"
+EmbeddingBag.__arguments = "num_embeddings embedding_dim | (max_norm) (norm_type) "
+  .. "(scale_grad_by_freq) mode (sparse) (_weight) include_last_offset padding_idx"
 
 EmbeddingBag.options = {
   mode = { type = "string", default = "mean", choices = { "sum", "mean", "max" } },

@@ -37,7 +37,7 @@ end
 
 ---@param x Tensor [N, C, ...] -> the same
 function GroupNorm:forward(x)
-  local y = c.group_norm(x, self.weight, self.bias, self.num_groups, self.eps)
+  local y = c.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
   return y
 end
 

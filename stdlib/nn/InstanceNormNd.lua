@@ -20,11 +20,11 @@ local OPTIONS <const> = {
 local function normalized(self, x)
   local tracked = self.running_mean ~= nil
   if tracked and not self.training then
-    local y = c.instance_norm(x, self.weight, self.bias, self.running_mean, self.running_var,
+    local y = c.instance_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
       { eps = self.eps })
     return y
   end
-  local y, mean, variance = c.instance_norm(x, self.weight, self.bias, { eps = self.eps })
+  local y, mean, variance = c.instance_norm(x, nil, nil, self.weight, self.bias, { eps = self.eps })
   if tracked then
     local count = 1
     for d = 3, x.ndim do count = count * x.shape[d] end

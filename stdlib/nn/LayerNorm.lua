@@ -37,7 +37,7 @@ end
 
 ---@param x Tensor [N, S] -> [N, S]
 function LayerNorm:forward(x)
-  local y = c.layer_norm(x, self.weight, self.bias, self.normalized_shape, self.eps)
+  local y = c.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
   return y
 end
 

@@ -21,7 +21,8 @@ function MultiMarginLoss:init(options) Loss.init(self, options) end
 ---@param prediction Tensor [N, C]
 ---@param target Tensor [N] of ids
 function MultiMarginLoss:forward(prediction, target)
-  local loss = c.multi_margin_loss(prediction, target, self.weight, self.options)
+  local o = self.options
+  local loss = c.multi_margin_loss(prediction, target, o.p, o.margin, self.weight, o.reduction)
   return loss
 end
 

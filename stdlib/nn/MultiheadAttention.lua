@@ -15,7 +15,8 @@ local torch_masks = require "ltrain.nn.torch_masks"
 
 local MultiheadAttention = Module:extend("MultiheadAttention")
 
-MultiheadAttention.__arguments = "embed_dim num_heads | dropout bias"
+MultiheadAttention.__arguments = "embed_dim num_heads | dropout bias (add_bias_kv) "
+  .. "(add_zero_attn) kdim vdim"
 
 local OPTIONS <const> = {
   dropout = { type = "number", default = 0, min = 0, max = 1, doc = "dropout of the attention "

@@ -21,7 +21,7 @@ end
 
 ---@param x Tensor [N, S] -> [N, S]
 function RMSNorm:forward(x)
-  local y = c.rms_norm(x, self.weight, self.normalized_shape, self.eps)
+  local y = c.rms_norm(x, self.normalized_shape, self.weight, self.eps)
   return y
 end
 

@@ -26,7 +26,8 @@ local OPTIONS <const> = {
 for name, row in next, OF_LAYERS do OPTIONS[name] = row end
 
 Transformer.__arguments = "| d_model nhead num_encoder_layers num_decoder_layers dim_feedforward"
-  .. " dropout activation"
+  .. " dropout activation (custom_encoder) (custom_decoder) layer_norm_eps (batch_first) "
+  .. "norm_first bias"
 
 --- nn.Transformer{d_model = 512, nhead = 8, dropout = 0.1}
 function Transformer:init(options)

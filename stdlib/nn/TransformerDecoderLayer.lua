@@ -9,7 +9,7 @@ local torch_masks = require "ltrain.nn.torch_masks"
 local TransformerDecoderLayer = Layer:extend("TransformerDecoderLayer")
 
 TransformerDecoderLayer.__arguments = "d_model nhead"
-  .. " | dim_feedforward dropout activation layer_norm_eps"
+  .. " | dim_feedforward dropout activation layer_norm_eps (batch_first) norm_first bias"
 
 --- nn.TransformerDecoderLayer(512, 8): features and heads
 function TransformerDecoderLayer:init(d_model, nhead, options)

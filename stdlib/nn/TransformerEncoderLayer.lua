@@ -8,7 +8,7 @@ local torch_masks = require "ltrain.nn.torch_masks"
 local TransformerEncoderLayer = Layer:extend("TransformerEncoderLayer")
 
 TransformerEncoderLayer.__arguments = "d_model nhead"
-  .. " | dim_feedforward dropout activation layer_norm_eps"
+  .. " | dim_feedforward dropout activation layer_norm_eps (batch_first) norm_first bias"
 
 --- nn.TransformerEncoderLayer(512, 8, {norm_first = true}): features and heads
 function TransformerEncoderLayer:init(d_model, nhead, options)

@@ -74,7 +74,7 @@ function BatchNorm:forward(x)
   end
   local tracked = self.running_mean ~= nil
   if tracked and not self.training then
-    local y = c.batch_norm(x, self.weight, self.bias, self.running_mean, self.running_var,
+    local y = c.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias,
       { eps = self.eps })
     return y
   end
@@ -82,7 +82,7 @@ function BatchNorm:forward(x)
   if (self._synced or self._always) and self.training then
     y, mean, variance, count = over_ranks(self, x)
   else
-    y, mean, variance = c.batch_norm(x, self.weight, self.bias, { eps = self.eps })
+    y, mean, variance = c.batch_norm(x, nil, nil, self.weight, self.bias, { eps = self.eps })
     count = x:numel() // self.num_features
   end
   self:_note_statistics(mean, variance, count)

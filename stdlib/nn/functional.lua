@@ -5,9 +5,9 @@
 --   print(F.relu(lt.tensor{-1.0, 2.0}), F.relu == lt.relu)
 --   -- prints: tensor([0., 2.])	true
 --
--- It contains all [operations](ops.md). There is no argument `training`: `F.dropout` always drops
--- elements, and the layer `nn.Dropout` follows the mode of its module. `F.unfold` and `F.fold` are
--- im2col and col2im.
+-- It contains all [operations](ops.md). `F.dropout(x, 0.5, self.training)` drops elements in
+-- training only, as the layer `nn.Dropout` does by itself; without that argument it always does.
+-- `F.unfold` and `F.fold` are im2col and col2im.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local exports = require "ltrain.core.exports"

@@ -1,6 +1,6 @@
 -- stdlib/ops/dropouts.lua: random changes of x that training makes: lt.dropout1d, lt.alpha_dropout,
--- lt.gumbel_softmax, lt.rrelu, ... They always draw, as lt.dropout; layers follow the mode of their
--- module.
+-- lt.gumbel_softmax, lt.rrelu, ... As lt.dropout they draw unless `training` is false; layers
+-- follow the mode of their module.
 -- N batch, C channels.
 
 local arguments = require "ltrain.ops.arguments"
@@ -15,6 +15,7 @@ local ALPHA <const> = 1.7580993408473766
 
 local P <const> = config.signature {
   { "p", type = "number", default = 0.5, min = 0, max = 1, doc = "the probability" },
+  { "training", type = "boolean", default = true, doc = "false: x as it is" },
 }
 local GUMBEL <const> = config.signature {
   { "tau", type = "number", default = 1, above = 0, doc = "the temperature" },
@@ -47,24 +48,31 @@ function dropouts.of_channels(x, p)
   return x * c.dropout(ones, p)
 end
 
-local function channel_dropout(who, ndim, x, p)
+local function channel_dropout(who, ndim, x, p, training)
   arguments.tensor(x, who, "x")
-  local o <const> = config.arguments(who, P, p)
+  local o <const> = config.arguments(who, P, p, training)
   channels_of(x, ndim, who)
+  if not o.training then return x end
   return dropouts.of_channels(x, o.p)
 end
 
 --- Zeroes random channels with the probability p, and scales the others by 1 / (1 - p).
 ---@param x Tensor [N, C, L] -> the same
-function dropouts.dropout1d(x, p) return (channel_dropout("dropout1d", 3, x, p)) end
+function dropouts.dropout1d(x, p, training)
+  return (channel_dropout("dropout1d", 3, x, p, training))
+end
 
 --- The same for images.
 ---@param x Tensor [N, C, H, W] -> the same
-function dropouts.dropout2d(x, p) return (channel_dropout("dropout2d", 4, x, p)) end
+function dropouts.dropout2d(x, p, training)
+  return (channel_dropout("dropout2d", 4, x, p, training))
+end
 
 --- The same for volumes.
 ---@param x Tensor [N, C, D, H, W] -> the same
-function dropouts.dropout3d(x, p) return (channel_dropout("dropout3d", 5, x, p)) end
+function dropouts.dropout3d(x, p, training)
+  return (channel_dropout("dropout3d", 5, x, p, training))
+end
 
 -- What is dropped gets SELU's least value; then all is brought to mean 0 and variance 1 again.
 local function alpha(x, p, shape)
@@ -77,18 +85,19 @@ end
 
 --- Dropout that preserves the mean 0 and variance 1 of SELU's outputs.
 ---@param x Tensor of any shape -> the same
-function dropouts.alpha_dropout(x, p)
+function dropouts.alpha_dropout(x, p, training)
   arguments.tensor(x, "alpha_dropout", "x")
-  local o <const> = config.arguments("alpha_dropout", P, p)
-  return alpha(x, o.p, x.shape)
+  local o <const> = config.arguments("alpha_dropout", P, p, training)
+  return o.training and alpha(x, o.p, x.shape) or x
 end
 
 --- The same for entire channels.
 ---@param x Tensor [N, C, ...] -> the same
-function dropouts.feature_alpha_dropout(x, p)
+function dropouts.feature_alpha_dropout(x, p, training)
   arguments.tensor(x, "feature_alpha_dropout", "x")
-  local o <const> = config.arguments("feature_alpha_dropout", P, p)
-  return alpha(x, o.p, channels_of(x, nil, "feature_alpha_dropout"))
+  local o <const> = config.arguments("feature_alpha_dropout", P, p, training)
+  local shape <const> = channels_of(x, nil, "feature_alpha_dropout")
+  return o.training and alpha(x, o.p, shape) or x
 end
 
 --- Samples of the Gumbel-softmax distribution: softmax((x + Gumbel noise) / tau).

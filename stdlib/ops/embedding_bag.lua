@@ -19,6 +19,17 @@ local OPTIONS <const> = {
     doc = "offsets contain the end of the last bag as an additional element" },
 }
 
+-- The options; offsets may stand before them.
+local function options_of(offsets, options)
+  if options == nil and not c.is_tensor(offsets) then return config.check(offsets, OPTIONS, who) end
+  local o <const> = config.check(options, OPTIONS, who)
+  if offsets ~= nil and o.offsets ~= nil then
+    errors.blame("%s: offsets is given by place and by name", who)
+  end
+  o.offsets = o.offsets or offsets and config.value(offsets, OPTIONS.offsets, who, "offsets")
+  return o
+end
+
 local function check(weight, ids, o)
   arguments.tensor(weight, who, "weight")
   arguments.tensor(ids, who, "ids")
@@ -129,9 +140,14 @@ end
 
 --- The sum, mean or maximum [B, D] of the rows of weight [V, D] for each bag of ids. Ids are [B,
 --- N], one bag per row, or [N] with `offsets`. An empty bag gives zeros. In ONNX files, maxima with
---- offsets are not supported, and sums and means with offsets have fixed sizes.
-return function(weight, ids, options)
-  local o <const> = config.check(options, OPTIONS, who)
+--- offsets are not supported, and sums and means with offsets have fixed sizes. The ids may come
+--- first, as in torch.nn.functional.
+return function(weight, ids, offsets, options)
+  local o <const> = options_of(offsets, options)
+  if c.is_tensor(weight) and c.is_tensor(ids) and not arguments.is_float(weight)
+    and arguments.is_float(ids) then
+    weight, ids = ids, weight
+  end
   check(weight, ids, o)
   local begins <const> = ids.ndim == 1 and begins_of(ids.shape[1], o) or nil
   if o.mode == "max" then

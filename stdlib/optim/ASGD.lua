@@ -7,7 +7,7 @@ local options = require "ltrain.optim.options"
 
 local ASGD = Optimizer:extend("ASGD")
 
-ASGD.__arguments = "params | lr lambd alpha t0 weight_decay"
+ASGD.__arguments = "params | lr lambd alpha t0 weight_decay (foreach) maximize"
 
 ASGD.options = options {
   lr = 1e-2,

@@ -24,6 +24,8 @@ local walk = require "ltrain.core.walk"
 
 local AveragedModel = Module:extend("AveragedModel")
 
+AveragedModel.__arguments = "model | device avg_fn (multi_avg_fn) use_buffers"
+
 local OPTIONS <const> = {
   decay = { type = "number", min = 0, max = 1,
     doc = "decay of an exponential moving average; without it all updates have equal weight" },

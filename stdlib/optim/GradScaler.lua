@@ -46,11 +46,14 @@ local OPTIONS <const> = {
   growth_interval = { type = "integer", default = 2000, min = 1,
     doc = "steps without an overflow until the scale grows" },
   enabled = { type = "boolean", default = true, doc = "false: no effect" },
+  device = { type = "string", doc = "PyTorch's first argument; the scale is on the losses' device" },
 }
+
+GradScaler.__arguments = "| device init_scale growth_factor backoff_factor growth_interval enabled"
 
 GradScaler.options = OPTIONS
 
---- lt.GradScaler{init_scale = 65536}
+--- lt.GradScaler{init_scale = 65536} or lt.GradScaler("cuda")
 function GradScaler:init(options)
   local o = config.check(options, OPTIONS, "GradScaler")
   for name in next, OPTIONS do self["_" .. name] = o[name] end

@@ -7,7 +7,8 @@ local options = require "ltrain.optim.options"
 
 local RMSprop = Optimizer:extend("RMSprop")
 
-RMSprop.__arguments = "params | lr alpha eps weight_decay momentum centered"
+RMSprop.__arguments = "params | lr alpha eps weight_decay momentum centered "
+  .. "(capturable) (foreach) maximize"
 
 RMSprop.options = options {
   lr = 1e-2,

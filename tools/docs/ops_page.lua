@@ -41,10 +41,10 @@ local function gradient_text(op)
 end
 
 local function arguments_table(op)
-  local rows = {}
+  local rows, places = {}, {}
+  for place, name in ipairs(op.places) do places[name] = place end
   for i, argument in ipairs(operation.arguments(op)) do
-    local place = op.dim_first and i == 1 and 2 or #op.inputs + i
-    rows[i] = { tostring(place), markdown.code(argument.name), operation.type(argument),
+    rows[i] = { tostring(places[argument.name]), markdown.code(argument.name), operation.type(argument),
       operation.default(argument) }
   end
   return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil

@@ -190,7 +190,9 @@ local function placed(value)
   local text = is_class and value.__arguments or ""
   local names = {}
   for name in (text:match "|(.*)$" or ""):gmatch "%S+" do names[#names + 1] = name end
-  return #names > 0 and "Also positional, in this order: " .. code_list(names) .. "." or nil
+  local empty = text:find("(", 1, true) and " Those in parentheses are not supported." or ""
+  return #names > 0 and "Also positional, in this order: " .. code_list(names) .. "." .. empty
+    or nil
 end
 
 local function make_section(root, entry)

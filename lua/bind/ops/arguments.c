@@ -32,6 +32,9 @@ static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a,
     *(int64_t *)at = lt_check_int(L, b, index, who, name);
     break;
   case LT_ARG_NUMBER:
+    if (lua_isboolean(L, index))
+      lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a number, got %s", who, name,
+               lt_shown(L, index));
     *(double *)at = lt_check_scalar(L, b, index, who, name).f;
     break;
   case LT_ARG_FLAG:
@@ -136,37 +139,41 @@ static const lt_arg *find_row(const lt_reading *r, const char *name) {
   return other;
 }
 
-/* The next name of a kind's inputs, NULL at the end. */
-static const char *next_input(const char *at, size_t *length) {
+/* The next name of a list with blanks between, NULL at the end. */
+static const char *next_word(const char *at, size_t *length) {
   at += strspn(at, " ");
   *length = strcspn(at, " ");
   return *length > 0 ? at : NULL;
 }
 
-/* The place of the optional input `name`, -1: none is called so. */
+/* The place of the input `name`, -1: none is called so. */
 static int find_input(const lt_reading *r, const char *name) {
   const char *at = r->kind->inputs;
   size_t length;
-  for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
-    if (k >= r->kind->min_in && strlen(name) == length && memcmp(at, name, length) == 0) return k;
+  for (int k = 0; k < r->kind->max_in && (at = next_word(at, &length)) != NULL; at += length, k++)
+    if (strlen(name) == length && memcmp(at, name, length) == 0) return k;
   return -1;
+}
+
+static void set_input(lt_reading *r, int k, lt_tensor *t) {
+  while (r->n_in <= k) {
+    r->number[r->n_in].kind = LT_NO_SCALAR;
+    r->in[r->n_in++] = NULL;
+  }
+  r->in[k] = t;
 }
 
 /* Whether `name` is an optional input, which the value on top of the stack then becomes. */
 static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name) {
   int k = find_input(r, name);
-  if (k < 0) return false;
+  if (k < r->kind->min_in) return false;
   if (k < r->n_in && r->in[k] != NULL)
     lt_raise(L, b, LT_EARG, "%s: argument '%s' is given twice", r->who, name);
   lt_tensor *t = lt_to_tensor(L, b, -1);
   if (t == NULL)
     lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a tensor, got %s", r->who, name,
              lt_shown(L, lua_gettop(L)));
-  while (r->n_in <= k) {
-    r->number[r->n_in].kind = LT_NO_SCALAR;
-    r->in[r->n_in++] = NULL;
-  }
-  r->in[k] = t;
+  set_input(r, k, t);
   return true;
 }
 
@@ -186,7 +193,7 @@ static const char *meant_elsewhere(lua_State *L, const lt_reading *r, const char
   }
   const char *at = r->kind->inputs;
   size_t length;
-  for (int k = 0; (at = next_input(at, &length)) != NULL && k < r->kind->max_in; at += length, k++)
+  for (int k = 0; (at = next_word(at, &length)) != NULL && k < r->kind->max_in; at += length, k++)
     if (k >= r->kind->min_in) {
       lua_pushlstring(L, at, length);
       lua_rawseti(L, -2, ++n);
@@ -208,7 +215,7 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
   if (lt_takes_dtype(r->op)) lt_consider_word(&nearest, name, "dtype");
   const char *at = r->kind->inputs;
   size_t length;
-  for (int k = 0; k < r->kind->max_in && (at = next_input(at, &length)) != NULL; at += length, k++)
+  for (int k = 0; k < r->kind->max_in && (at = next_word(at, &length)) != NULL; at += length, k++)
     if (k >= r->kind->min_in) lt_consider_word(&nearest, name, lua_pushlstring(L, at, length));
   if (nearest.word != NULL)
     lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
@@ -245,20 +252,23 @@ static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   }
 }
 
-/* "; it is topk(x, k, dim)": tensors, then arguments; "" of one that makes a tensor. */
+/* "; it is topk(x, k, dim)": what there is to give, in order; "" of one that makes a tensor. */
 static const char *usage(lua_State *L, const lt_reading *r) {
   if (r->kind->min_in == 0) return "";
-  int top = lua_gettop(L), dim_first = (r->kind->flags & LT_KIND_DIM_FIRST) != 0;
-  luaL_checkstack(L, 2 * r->kind->min_in + r->n_rows + 4, "ltrain");
-  lua_pushfstring(L, "; it is %s(", r->who);
-  const char *at = r->kind->inputs, *before = "";
+  int top = lua_gettop(L), k = 0;
+  const char *places = lt_kind_places[r->op->kind], *before = "";
+  if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare) places = r->kind->inputs;
+  const char *at = places != NULL ? places : r->kind->inputs;
   size_t length;
-  for (int k = 0; k < r->kind->min_in && (at = next_input(at, &length)) != NULL; at += length) {
+  luaL_checkstack(L, 2 * LT_FINITE_IN + 2 * r->n_rows + 8, "ltrain");
+  lua_pushfstring(L, "; it is %s(", r->who);
+  for (; (places != NULL || k < r->kind->min_in) && (at = next_word(at, &length)) != NULL; k++) {
     lua_pushstring(L, before);
     lua_pushlstring(L, at, length);
-    before = k == 0 && dim_first ? ", dim, " : ", ", k++;
+    at += length;
+    before = ", ";
   }
-  for (int k = dim_first; k < r->n_rows; k++)
+  for (k = 0; places == NULL && k < r->n_rows; k++)
     if (r->rows[k].type != LT_ARG_RNG_KEY) lua_pushfstring(L, ", %s", r->rows[k].name);
   lua_pushliteral(L, ")");
   lua_concat(L, lua_gettop(L) - top);
@@ -306,7 +316,10 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
       break;
     }
     if (row >= r->n_rows) {
-      if (!lua_isnil(L, index)) too_many(L, b, r, index);
+      bool is_dtype = r->dtype == LT_DTYPE_NONE && lt_takes_dtype(r->op) &&
+                      lua_type(L, index) == LUA_TSTRING;
+      if (is_dtype) r->dtype = lt_check_dtype(L, b, index, r->who);
+      if (!is_dtype && !lua_isnil(L, index)) too_many(L, b, r, index);
       if (r->n_rows == 1 && takes_list(r->rows[0].type) && !r->with_requires_grad)
         lt_raise(L, b, LT_EARG, "%s: argument '%s' contains nil%s", r->who, r->rows[0].name,
                  usage(L, r));
@@ -343,29 +356,8 @@ static void check_open(lua_State *L, lt_bind *b, const lt_reading *r, int index)
   if (lua_type(L, index) == LUA_TUSERDATA) lt_check_tensor(L, b, index, r->who);
 }
 
-/* Another op does what this call asks for. */
-static void change_op(lt_reading *r, lt_op op) {
-  const char *who = r->who;
-  lt_reading_init(r, op);
-  r->who = who;
-}
-
-/* x:div(y, {rounding_mode = "floor" | "trunc"}) */
-static void read_rounding(lua_State *L, lt_bind *b, lt_reading *r, int index) {
-  static const lt_arg mode = {.name = "rounding_mode", .choices = "floor|trunc"};
-  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
-    if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), mode.name) != 0)
-      lt_raise(L, b, LT_EARG, "%s: unknown option; there is rounding_mode", r->who);
-    int64_t way = lt_check_choice(L, b, lua_gettop(L), r->who, &mode);
-    change_op(r, way == 0 ? LT_OP_floor_divide : LT_OP_trunc_divide);
-  }
-  lua_settop(L, index - 1);
-}
-
 /* Two operands, one of which may be a number. */
 static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
-  if (r->op == &lt_ops[LT_OP_div] && lua_gettop(L) == index + 2 && lua_istable(L, index + 2))
-    read_rounding(L, b, r, index + 2);
   lt_args_binary *args = (lt_args_binary *)r->args;
   lt_tensor *x = lt_to_tensor(L, b, index), *y = lt_to_tensor(L, b, index + 1);
   if (lua_gettop(L) > index + 1) too_many(L, b, r, index + 2);
@@ -447,47 +439,109 @@ static int read_tensors(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   return index;
 }
 
-/* Whether there is a tensor among the arguments from `index` on or among the options. */
-static bool has_tensor(lua_State *L, lt_bind *b, int index) {
-  bool found = false;
-  for (int top = lua_gettop(L); index <= top && !found; index++) {
-    found = lt_to_tensor(L, b, index) != NULL;
-    if (found || !lua_istable(L, index)) continue;
-    for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1))
-      found = found || lt_to_tensor(L, b, -1) != NULL;
-  }
-  return found;
+/* Kinds with an order of their own (LT_PLACES of kinds.def). */
+
+/* A tensor where an argument is due: x:gather(index, {dim = 1}) names it, other calls have the
+   order wrong. */
+static void check_named_later(lua_State *L, lt_bind *b, const lt_reading *r, const char *name) {
+  if (is_options(L, lua_gettop(L), false)) return;
+  lt_raise(L, b, LT_EARG, "%s: the %s comes before the %s%s", r->who, name,
+           strcmp(name, "dim") == 0 ? "index" : "tensors", usage(L, r));
 }
 
-/* x:gather(dim, index): the dim, which is the first row, is read and taken out. */
-static void read_first_dim(lua_State *L, lt_bind *b, lt_reading *r, int index) {
-  if (lua_type(L, index + 1) == LUA_TNUMBER) {
-    read_value(L, b, r, &r->rows[0], index + 1);
-    lua_remove(L, index + 1);
-  } else if (lt_to_tensor(L, b, index + 1) != NULL &&
-             lua_type(L, index + r->kind->min_in) == LUA_TNUMBER) {
-    lt_raise(L, b, LT_EARG, "%s: the dim comes before the index%s", r->who, usage(L, r));
+/* The value at `index` as the input of place k. */
+static void read_input_at(lua_State *L, lt_bind *b, lt_reading *r, int k, const char *name,
+                          int index) {
+  lt_tensor *t = lt_to_tensor(L, b, index);
+  set_input(r, k, t);
+  if (t != NULL || (lua_isnil(L, index) && k >= r->kind->min_in)) return;
+  if (k >= r->kind->min_in)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a tensor, got %s%s", r->who, name,
+             lt_shown(L, index), usage(L, r));
+  r->n_in = k;
+  read_number(L, b, r, index);
+}
+
+/* What the value at `index` should be in place of what it is; NULL: it may be right. */
+static const char *wanted_instead(lua_State *L, lt_bind *b, const lt_arg *a, int index) {
+  lt_tensor *t = lt_to_tensor(L, b, index);
+  int type = lua_type(L, index);
+  switch ((int)a->type) {
+    case LT_ARG_INT:
+    case LT_ARG_NUMBER:
+      return type == LUA_TNUMBER || (t != NULL && t->numel == 1) ? NULL : "a number";
+    case LT_ARG_FLAG: return type == LUA_TBOOLEAN ? NULL : "true or false";
+    case LT_ARG_CHOICE: return type == LUA_TSTRING ? NULL : "a name";
+    default: return NULL;
   }
+}
+
+/* The value at `index` as the argument `a`; returns how many values it took, 0: it goes by name. */
+static int read_argument_at(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
+  if (lua_isnil(L, index)) return 1;
+  if (a->required && lt_to_tensor(L, b, index) != NULL) {
+    check_named_later(L, b, r, a->name);
+    return 0;
+  }
+  if (takes_list(a->type) && lua_type(L, index) == LUA_TNUMBER)
+    return read_list(L, b, r, a, index);
+  const char *wanted = wanted_instead(L, b, a, index);
+  if (wanted != NULL)
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be %s, got %s%s", r->who, a->name, wanted,
+             lt_shown(L, index), usage(L, r));
+  read_value(L, b, r, a, index);
+  return 1;
+}
+
+static void read_places(lua_State *L, lt_bind *b, lt_reading *r, int index) {
+  const char *at = lt_kind_places[r->op->kind];
+  int top = lua_gettop(L);
+  size_t length;
+  luaL_checkstack(L, 16, "ltrain");
+  for (; index <= top && (at = next_word(at, &length)) != NULL; at += length) {
+    char name[32] = "";
+    memcpy(name, at, length < sizeof name ? length : sizeof name - 1);
+    int k = find_input(r, name);
+    const lt_arg *a = k < 0 ? find_row(r, name) : NULL;
+    if (is_options(L, index, a != NULL && takes_list(a->type))) break;
+    if (a != NULL)
+      index += read_argument_at(L, b, r, a, index);
+    else
+      read_input_at(L, b, r, k, name, index++);
+  }
+  for (int k = 0; k < r->kind->min_in; k++)
+    if (k >= r->n_in || (r->in[k] == NULL && r->number[k].kind == LT_NO_SCALAR))
+      lt_check_tensor(L, b, index, r->who);
+  if (index <= top && is_options(L, index, false)) read_options(L, b, r, index++);
+  if (index <= top && !lua_isnil(L, index)) too_many(L, b, r, index);
+  check_required(L, b, r);
+}
+
+/* torch.embedding(weight, ids) is torch.nn.functional.embedding(ids, weight): either order. */
+static void weight_first(lt_reading *r) {
+  lt_tensor *a = r->in[0], *b = r->in[1];
+  if (r->n_in < 2 || a == NULL || b == NULL || lt_dtype_is_float((lt_dtype)a->dtype) ||
+      !lt_dtype_is_float((lt_dtype)b->dtype))
+    return;
+  r->in[0] = b, r->in[1] = a;
 }
 
 void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
-  if (r->op == &lt_ops[LT_OP_clamp] && has_tensor(L, b, index + 1))
-    change_op(r, LT_OP_clamp_tensor);
-  if (r->op == &lt_ops[LT_OP_masked_fill] && has_tensor(L, b, index + 2))
-    change_op(r, LT_OP_masked_fill_tensor);
-  if (r->op == &lt_ops[LT_OP_max] && lt_to_tensor(L, b, index + 1) != NULL)
-    change_op(r, LT_OP_maximum); /* as in PyTorch: of two tensors */
-  if (r->op == &lt_ops[LT_OP_min] && lt_to_tensor(L, b, index + 1) != NULL)
-    change_op(r, LT_OP_minimum);
-  if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare) {
+  lt_choose_variant(L, b, r, index);
+  if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare ||
+      r->op->kind == LT_KIND_trunc_divide) {
     read_operands(L, b, r, index);
+    return;
+  }
+  if (lt_kind_places[r->op->kind] != NULL) {
+    read_places(L, b, r, index);
     return;
   }
   if ((r->kind->flags & LT_KIND_LIST) != 0) {
     index = read_tensor_list(L, b, r, index);
   } else {
-    if ((r->kind->flags & LT_KIND_DIM_FIRST) != 0) read_first_dim(L, b, r, index);
     index = read_tensors(L, b, r, index);
+    if (r->op->kind == LT_KIND_embedding) weight_first(r);
   }
   if (r->n_rows > 0 || lua_gettop(L) >= index) lt_read_arguments(L, b, r, index);
 }

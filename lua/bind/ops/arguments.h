@@ -33,6 +33,9 @@ void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index);
 /* The arguments alone, from `index` on. */
 void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index);
 
+/* Change r->op to the one that the values from `index` on ask for (variants.c). */
+void lt_choose_variant(lua_State *L, lt_bind *b, lt_reading *r, int index);
+
 /* Whether the option `dtype` converts the input first. */
 bool lt_takes_dtype(const lt_op_info *op);
 

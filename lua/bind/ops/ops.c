@@ -283,6 +283,24 @@ static void push_inputs(lua_State *L, const char *names) {
   }
 }
 
+/* The order of a call: inputs, then arguments, unless its kind has another. */
+static void push_places(lua_State *L, const lt_op_info *op) {
+  const char *own = lt_kind_places[op->kind];
+  if (op->kind == LT_KIND_binary || op->kind == LT_KIND_compare) own = lt_kinds[op->kind].inputs;
+  push_inputs(L, own != NULL ? own : lt_kinds[op->kind].inputs);
+  lua_Integer at = (lua_Integer)lua_rawlen(L, -1);
+  int n = 0;
+  const lt_arg *rows = lt_op_args((lt_op)(op - lt_ops), &n);
+  for (int k = 0; own == NULL && k < n; k++) {
+    if (rows[k].type == LT_ARG_RNG_KEY) continue;
+    lua_pushstring(L, rows[k].name);
+    lua_rawseti(L, -2, ++at);
+  }
+  if (!lt_takes_dtype(op)) return;
+  lua_pushliteral(L, "dtype");
+  lua_rawseti(L, -2, ++at);
+}
+
 static void set_number(lua_State *L, const char *key, double value) {
   lua_pushnumber(L, value);
   lua_setfield(L, -2, key);
@@ -305,7 +323,6 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   set_flag(L, "method", is_visible(op) && is_method(op));
   set_flag(L, "list", (kind->flags & LT_KIND_LIST) != 0);
   set_flag(L, "view", (kind->flags & LT_KIND_VIEW) != 0);
-  set_flag(L, "dim_first", (kind->flags & LT_KIND_DIM_FIRST) != 0);
   set_flag(L, "mutates", (kind->flags & LT_KIND_MUTATES) != 0);
   set_number(L, "lo", op->lo);
   set_number(L, "hi", op->hi);
@@ -321,6 +338,8 @@ static void push_row(lua_State *L, const lt_op_info *op) {
   lua_setfield(L, -2, "inputs");
   push_arguments(L, op);
   lua_setfield(L, -2, "args");
+  push_places(L, op);
+  lua_setfield(L, -2, "places");
 }
 
 static int list_ops(lua_State *L) {

@@ -52,16 +52,16 @@ end
 
 --- "lt.linear(x, weight [, bias])".
 function operation.call(op)
-  local parts = {}
+  local parts, of = {}, {}
   local least = op.list and 1 or op.kind == "binary" and 2 or op.kind == "compare" and 2
     or op.min_in
-  for i, name in ipairs(op.inputs) do parts[i] = i <= least and name or "[" .. name .. "]" end
+  for i, name in ipairs(op.inputs) do of[name] = i <= least and name or "[" .. name .. "]" end
   local optional = false
   for _, argument in ipairs(operation.arguments(op)) do
-    if argument.required then parts[#parts + 1] = argument.name else optional = true end
+    if argument.required then of[argument.name] = argument.name else optional = true end
   end
+  for _, name in ipairs(op.places) do parts[#parts + 1] = of[name] end
   if optional then parts[#parts + 1] = "{...}" end
-  if op.dim_first then table.insert(parts, 2, table.remove(parts, op.min_in + 1)) end
   local name = type(c[op.name]) == "function" and "lt." .. op.name or "x:" .. op.name
   if name:sub(1, 2) == "x:" then table.remove(parts, 1) end
   return ("%s(%s)"):format(name, table.concat(parts, ", "))
