@@ -11,6 +11,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if __has_include(<yaml.h>)
+#include <yaml.h>
+
+#include "io/libyaml.h"
+
+/* What runtime/io/libyaml.h declares of libyaml. */
+#define SAME_PLACE(ours, theirs, field, path) \
+  _Static_assert(offsetof(ours, field) == offsetof(theirs, path), #field)
+_Static_assert(sizeof(lt_yaml_parser) >= sizeof(yaml_parser_t), "parser");
+SAME_PLACE(lt_yaml_parser, yaml_parser_t, problem, problem);
+SAME_PLACE(lt_yaml_parser, yaml_parser_t, problem_mark, problem_mark);
+SAME_PLACE(lt_yaml_parser, yaml_parser_t, context, context);
+SAME_PLACE(lt_yaml_parser, yaml_parser_t, context_mark, context_mark);
+_Static_assert(sizeof(lt_yaml_event) == sizeof(yaml_event_t), "event");
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.anchor, data.alias.anchor);
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.anchor, data.mapping_start.anchor);
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.tag, data.sequence_start.tag);
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.tag, data.scalar.tag);
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.value, data.scalar.value);
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.length, data.scalar.length);
+SAME_PLACE(lt_yaml_event, yaml_event_t, data.style, data.scalar.style);
+SAME_PLACE(lt_yaml_event, yaml_event_t, start, start_mark);
+_Static_assert((int)LT_YAML_STREAM_END == (int)YAML_STREAM_END_EVENT, "event");
+_Static_assert((int)LT_YAML_DOCUMENT_START == (int)YAML_DOCUMENT_START_EVENT, "event");
+_Static_assert((int)LT_YAML_ALIAS == (int)YAML_ALIAS_EVENT, "event");
+_Static_assert((int)LT_YAML_SCALAR == (int)YAML_SCALAR_EVENT, "event");
+_Static_assert((int)LT_YAML_SEQUENCE_END == (int)YAML_SEQUENCE_END_EVENT, "event");
+_Static_assert((int)LT_YAML_MAPPING_END == (int)YAML_MAPPING_END_EVENT, "event");
+_Static_assert((int)LT_YAML_PLAIN == (int)YAML_PLAIN_SCALAR_STYLE, "style");
+#endif
+
 #include "io/json.h"
 #include "registry.h"
 

@@ -82,6 +82,44 @@ describe("the configuration of a run", function()
       found.model.act, found.trainer.max_epochs, found.trainer.min_epochs })
   end)
 
+  it("is a file of YAML, as Lightning's users have it", function()
+    child.write(root .. "/c.yaml", [[
+# lightning.pytorch==2.6
+seed_everything: 42
+trainer:
+  max_epochs: 1
+  limit_train_batches: 0.5
+  gradient_clip_val: null
+  precision: 32-true
+model:
+  lr: 1e-3
+  act: "1"
+  opt:
+    betas:
+    - 0.5
+    - .9
+data: {}
+ckpt_path: null
+]])
+    local code, out, err = run("--config", "c.yaml", "--print_config")
+    assert.equal(0, code, err)
+    local found = decode(out)
+    assert.same({ 42, 1, 0.5, "32-true", 0.001, "1", { 0.5, 0.9 } }, { found.seed,
+      found.trainer.max_epochs, found.trainer.limit_train_batches, found.trainer.precision,
+      found.model.lr, found.model.act, found.model.opt.betas })
+    child.write(root .. "/printed.yaml", out) -- YAML contains JSON
+    assert.equal(out, (select(2, run("--config", "printed.yaml", "--print_config"))))
+    assert.matches("max_epochs = 1 %(c%.yaml; the script sets 2%)",
+      (select(3, run("--config", "c.yaml"))))
+  end)
+
+  it("names fields with a dash", function()
+    child.write(root .. "/model.lua", (SCRIPT:gsub("lr = 0,", "lr = 0, ['a-b'] = 1,")))
+    local _, out = run("--model.a-b", "2", "--data.batch-size", "2", "--print_config")
+    assert.same({ 2, 2 }, { decode(out).model["a-b"], decode(out).data.batch_size })
+    assert.matches("unknown option %-%-model.lr%-x", (select(3, run("--model.lr-x", "2"))))
+  end)
+
   it("has the values of lt.args in a group", function()
     child.write(root .. "/model.lua", "local args = require 'ltrain'.args{rate = 1, model = 'm'}\n"
       .. "print(args.rate, args.model)\n" .. SCRIPT)
@@ -95,7 +133,12 @@ describe("the configuration of a run", function()
     child.write(root .. "/a.json", '{"model": {"widht": 1}}')
     child.write(root .. "/b.json", '{"trainer": {"max_epoch": 1}}')
     child.write(root .. "/c.json", '{"other": {"x": 1}}')
-    child.write(root .. "/d.yaml", "model:\n  lr: 1\n")
+    child.write(root .. "/d.yaml", "trainer:\n  max_epochs: 1\nmodel:\n  lr: [1\n")
+    child.write(root .. "/e.yaml", "seed_everything: abc\n")
+    child.write(root .. "/f.yaml", "trainer: {max_epochs: x}\n")
+    child.write(root .. "/g.yaml", "model:\n  class_path: net.Net\n  init_args: {lr: 1}\n")
+    child.write(root .. "/h.yaml", "trainer:\n  callbacks:\n    - class_path: EarlyStopping\n")
+    child.write(root .. "/i.yaml", "model:\n  lr: 1\n  lr: 2\n")
     for wrong, flags in pairs {
       ["unknown option --model.widht; did you mean --model.width?"] = { "--model.widht", "3" },
       ["unknown option --data.size; there are batch_size"] = { "--data.size", "3" },
@@ -105,8 +148,15 @@ describe("the configuration of a run", function()
       ["b.json: unknown option 'trainer.max_epoch'; did you mean 'max_epochs'?"] =
         { "--config", "b.json" },
       ["c.json: unknown option 'other'"] = { "--config", "c.json" },
-      ["--config: d.yaml: write the same names as JSON, or as Lua that returns a table"] =
-        { "--config", "d.yaml" },
+      ["--config: d.yaml: line 5: did not find expected ',' or ']', while parsing a flow "
+        .. "sequence of line 4"] = { "--config", "d.yaml" },
+      ["e.yaml: seed_everything must be an integer: got 'abc'"] = { "--config", "e.yaml" },
+      ["f.yaml: trainer.max_epochs must be an integer: got 'x'"] = { "--config", "f.yaml" },
+      ["g.yaml: model.class_path: the script makes the module: write the fields of init_args under "
+        .. "model"] = { "--config", "g.yaml" },
+      ["h.yaml: trainer.callbacks: the script makes objects: callbacks = {...} in its trainer"] =
+        { "--config", "h.yaml" },
+      ["--config: i.yaml: line 3: 'lr' is there twice"] = { "--config", "i.yaml" },
     } do
       local code, _, err = run(table.unpack(flags))
       assert.same({ 2, "ltrain: run: " .. wrong .. "\n" }, { code, err })

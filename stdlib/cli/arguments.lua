@@ -136,11 +136,11 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   local flag, text = tokens[i]:match("^(%-%-[^=]+)=(.*)$")
   flag = flag or tokens[i]
   local name = (flag:match("^%-%-(.+)$") or ""):gsub("-", "_")
-  local group, setting = name:match "^(%a+)%.(.+)$"
+  local group, setting = flag:match "^%-%-(%a+)%.(.+)$"
   if word.script and (group == "model" or group == "data") then
     return read_setting(parsed, word, tokens, i, flag, group, setting, text)
   elseif word.script and group == "trainer" then
-    name = setting
+    name = setting:gsub("-", "_")
   end
   local row, own = row_for(name, word, trainer_rows)
   local may_keep = (word.script or word.loose) and not old_options.instead[name]

@@ -240,6 +240,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"read_below", lt_read_below},
                                        {"json_encode", lt_json_encode},
                                        {"json_decode", lt_json_decode},
+                                       {"yaml_events", lt_yaml_events},
                                        {NULL, NULL}};
   lt_bind_json(L, b);
   lt_bind_safetensors(L, b);

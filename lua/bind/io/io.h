@@ -55,6 +55,10 @@ int lt_stat_below(lua_State *L);
 int lt_read_below(lua_State *L);
 int lt_io_curves(lua_State *L);
 
+/* io.yaml_events(text) -> a list of {kind =, line =, anchor =, tag =, text =, plain =}, or nil and
+   what is wrong (yaml.c) */
+int lt_yaml_events(lua_State *L);
+
 /* Make the kinds of userdata that own a file while it is read. */
 void lt_bind_csv(lua_State *L, lt_bind *b);
 void lt_bind_curves(lua_State *L, lt_bind *b);

@@ -100,8 +100,8 @@ local function help_rows(rows)
     list[#list + 1] = { ("--%s %s"):format(name, row.list and shown .. ",..." or shown),
       (row.doc or "") .. default_text(row) }
   end
-  list[#list + 1] = { "--config FILE", "values from a file of JSON, or of Lua that returns a "
-    .. "table; it may have the Trainer's options too" }
+  list[#list + 1] = { "--config FILE", "values from a file of YAML or JSON, or of Lua that returns "
+    .. "a table; it may have the Trainer's options too" }
   return list
 end
 

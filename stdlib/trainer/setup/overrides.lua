@@ -20,6 +20,7 @@ local overrides = {
   take = nil, -- function(trainer, fn, module, arguments): gets each loop in place of its run
   before_loops = nil, -- a function, called once, before the first loop or at the script's end
   check_settings = nil, -- a function that raises where settings of files and flags are unknown
+  from = {}, -- by an option's name: the file of configuration that sets it
   callbacks = {}, -- of every Trainer, after its own
   stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
   ran = 0,
@@ -39,8 +40,8 @@ local overrides = {
 }
 
 --- Sets an option of every Trainer to come; nil is the option's default.
-function overrides.set(name, value)
-  overrides.values[name] = value
+function overrides.set(name, value, from)
+  overrides.values[name], overrides.from[name] = value, from
   overrides.unset[name] = value == nil or nil
 end
 
@@ -79,8 +80,9 @@ function overrides.apply(script)
   local function override(name, value)
     local before = merged[name]
     merged[name] = value
-    console.say(("%s = %s (command line%s)"):format(name, tostring(value),
-      before ~= nil and ("; the script sets %s"):format(tostring(before)) or ""))
+    local also = before ~= nil and ("; the script sets %s"):format(tostring(before)) or ""
+    console.say(("%s = %s (%s%s)"):format(name, tostring(value),
+      overrides.from[name] or "command line", also))
   end
   for name, value in tree.pairs(overrides.values) do override(name, value) end
   for name in tree.pairs(overrides.unset) do override(name, nil) end

@@ -5,6 +5,7 @@
 -- later ones win, and flags over all of them. A hyper-parameter is replaced in the table that init
 -- passes to save_hyperparameters, which therefore comes before what reads the table.
 local c = require "ltrain.c"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local flag_rows = require "ltrain.trainer.setup.flag_rows"
 local hyperparameters = require "ltrain.core.hyperparameters"
@@ -21,17 +22,18 @@ local settings = {
   own = {}, -- seed, ckpt_path
 }
 
+local GROUPS <const> = { trainer = true, model = true, data = true, args = true }
 local OWN <const> = { seed = "seed", seed_everything = "seed", ckpt_path = "ckpt_path" }
+local ROWS <const> = { seed = { type = "integer", min = 0 }, ckpt_path = { type = "string" } }
 local refuse <const> = flag_rows.refuse
 
--- The table in a file of JSON or Lua.
+-- The table in a file of YAML, JSON or Lua.
 local function read_file(path)
   local text, message = c.io.read_file(path)
   local value
-  if path:find "%.ya?ml$" then
-    refuse("run: --config: %s: write the same names as JSON, or as Lua that returns a table", path)
-  end
-  if text and path:find "%.lua$" then
+  if text and path:find "%.ya?ml$" then
+    value, message = require "ltrain.files.yaml".decode(text)
+  elseif text and path:find "%.lua$" then
     local chunk, wrong = load(text, "@" .. path, "t", { math = math })
     local ok, result = pcall(chunk or error, wrong)
     value, message = ok and result, not ok and tostring(result)
@@ -57,29 +59,67 @@ local function flatten(into, prefix, values, where)
   end
 end
 
+-- Raises where a value of the file `where` does not fit the row of its name.
+local function check(value, row, where, name)
+  local ok, wrong = pcall(config.value, value, row, where, name)
+  if not ok then refuse("run: %s", c.last_error() and c.last_error().message or wrong) end
+end
+
+-- Lightning's `seed_everything: true` names no seed.
+local function take_own(name, value, path)
+  if name == "seed_everything" and type(value) == "boolean" then return end
+  check(value, ROWS[OWN[name]], path, name)
+  settings.own[OWN[name]] = value
+end
+
+-- Fields of the module or the data module. Lightning writes {class_path =, init_args =} of a class
+-- that a file chooses; here the script does.
+local function take_fields(group, values, path)
+  if values.class_path ~= nil then
+    refuse("run: %s: %s.class_path: the script makes the %s: write the fields of init_args under "
+      .. "%s", path, group, group == "model" and "module" or "data module", group)
+  end
+  flatten(settings[group], "", values, path)
+end
+
+-- Whether it is Lightning's form of an object, or a list of such.
+local function has_class(value)
+  if type(value) ~= "table" then return false end
+  return value.class_path ~= nil or type(value[1]) == "table" and has_class(value[1])
+end
+
 local function take_trainer(values, where, by_flag)
   for name, value in tree.pairs(values) do
     if not options[name] then
       refuse("run: %s: unknown option 'trainer.%s'%s", where, tostring(name),
         errors.did_you_mean(name, tree.keys(options)))
+    elseif has_class(value) then
+      refuse("run: %s: trainer.%s: the script makes objects: %s = {...} in its trainer", where,
+        name, name)
     elseif not by_flag[name] then
-      overrides.set(name, value)
+      check(value, options[name], where, "trainer." .. name)
+      overrides.set(name, value, where)
     end
   end
 end
 
 local function take_file(path, by_flag)
-  for name, value in tree.pairs(read_file(path)) do
+  local read <const> = read_file(path)
+  for name in next, GROUPS do
+    local group = read[name]
+    if type(group) == "table" and next(group) == nil then read[name] = nil end -- it says nothing
+  end
+  for name, value in tree.pairs(read) do
     if name == "trainer" and is_group(value) then
       take_trainer(value, path, by_flag)
     elseif (name == "model" or name == "data") and is_group(value) then
-      flatten(settings[name], "", value, path)
+      take_fields(name, value, path)
     elseif name == "args" and is_group(value) then
       for key, one in next, value do settings.args[key] = { value = one, where = path } end
     elseif options[name] then
       take_trainer({ [name] = value }, path, by_flag)
     elseif OWN[name] then
-      settings.own[OWN[name]] = value
+      take_own(name, value, path)
     else
       settings.args[name] = { value = value, where = path }
     end
@@ -137,6 +177,7 @@ end
 
 local function replace(group, name, given, values)
   local at, key = find(values, name)
+  if not at then at, key = find(values, (name:gsub("-", "_"))) end
   if not at or type(at[key]) == "table" and is_group(at[key]) then return end
   local row = { type = type(at[key]), list = type(at[key]) == "table" }
   if row.list then row.type = type(at[key][1]) end
