@@ -1,6 +1,6 @@
 -- examples/mlp.lua: the smallest training script: a module, a data set, `ltrain run`.
 --
---   ltrain run examples/mlp.lua --max_epochs 3
+--   ltrain run examples/mlp.lua
 --
 -- Learns drawn digits with two linear layers; prints an epoch a line, val_acc passes 0.9.
 local lt = require "ltrain"
@@ -30,4 +30,7 @@ end
 local function loader(split, shuffle)
   return lt.data.DataLoader(lt.data.digits{split = split}, {batch_size = 64, shuffle = shuffle})
 end
-return {model = Net(), data = {train = loader("train", true), val = loader("test", false)}}
+return {
+  model = Net(), data = {train = loader("train", true), val = loader("test", false)},
+  trainer = {max_epochs = 3},
+}
