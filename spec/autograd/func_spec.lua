@@ -239,7 +239,8 @@ describe("names of torch.autograd that are not here", function()
       ["return lt.func.functionalize"] = "operations in place are differentiated",
       ["return lt.functional_call"] = "write lt.func.functional_call",
       ["return lt.set_detect_anomaly"] = "write lt.detect_anomaly",
-      ["return lt.nn.utils.rnn"] = "write lt.data.pad_sequence",
+      ["return lt.nn.utils.rnn.pack_padded_sequence"] = "write y, state = layer%(x, state, "
+        .. "{lengths = n}%): there are no packed sequences",
       ["return x.grad_fn"] = "write x.requires_grad, or print%(x%)",
       ["return x:register_post_accumulate_grad_hook(print)"] = "write x:register_hook%(f%)",
     } do

@@ -243,3 +243,92 @@ describe("parameters as a vector", function()
       error_of(utils.parameters_to_vector, {lt.zeros(1), 3}))
   end)
 end)
+
+describe("nn.utils.parametrizations.orthogonal", function()
+  local orthogonal <const> = utils.parametrizations.orthogonal
+
+  -- How far the columns, or rows, of a matrix are from orthonormal ones.
+  local function distance(w)
+    if w.shape[1] < w.shape[2] then w = w:t() end
+    return (w:t():matmul(w) - lt.eye(w.shape[2], { dtype = "f64" })):abs():max():item()
+  end
+
+  it("keeps the parameter orthogonal, whatever is trained", function()
+    for _, map in ipairs { "matrix_exp", "cayley", "householder" } do
+      for _, shape in ipairs { { 4, 4 }, { 3, 5 }, { 5, 3 } } do
+        local layer = orthogonal(nn.Linear(shape[1], shape[2], false):to "f64", "weight", map)
+        assert.near(0, distance(layer.weight), 1e-13)
+        local before = layer.weight:detach()
+        local sgd = lt.optim.SGD(layer:parameters(), { lr = 0.1 })
+        for _ = 1, 3 do
+          sgd:zero_grad();
+          (layer.weight * lt.arange(layer.weight:numel()):reshape(layer.weight.shape)):sum()
+            :backward()
+          sgd:step()
+        end
+        assert(not lt.equal(before, layer.weight), map)
+        assert.near(0, distance(layer.weight), 1e-13)
+        layer.weight = before
+        assert.near(0, (layer.weight - before):abs():max():item(), 1e-13)
+      end
+    end
+    assert.same({ "parametrizations.weight.0.base", "parametrizations.weight.original" },
+      names(orthogonal(nn.Linear(3, 3, false))))
+    local values = orthogonal(nn.Linear(3, 2, false):to "f64", { use_trivialization = false })
+    local q = lt.linalg.qr(lt.randn({ 3, 2 }, { dtype = "f64" })):t()
+    values.weight = q
+    assert.near(0, (values.weight - q):abs():max():item(), 1e-13)
+  end)
+
+  it("has PyTorch's values and gradients of the same original", function()
+    local cases = {
+      { "matrix_exp", 3, 3, { 0.5752554972244757, -0.6538146103806521, -0.49153592764498666,
+        -0.34558421967940495, 0.35039076046096346, -0.8705158597591229, 0.7413856351600007,
+        0.6706360937471116, -0.024383800811558443 }, { 0, 0, 0, -0.31033854840845976, 0, 0,
+        -8.904071235556104, -12.879531505646655, 0 } },
+      { "cayley", 3, 3, { 0.679245283018868, -0.5283018867924528, -0.5094339622641509,
+        -0.22641509433962265, 0.509433962264151, -0.8301886792452831, 0.6981132075471698,
+        0.6792452830188679, 0.22641509433962265 }, { 0, 0, 0, 0.4442862228551092, 0, 0,
+        -4.562477750088998, -7.438946244215023, 0 } },
+      { "matrix_exp", 3, 2, { 0.883237616656339, -0.1751435750154915, -0.1751435750154915,
+        0.7372846374767629, 0.4349897017792753, 0.6524845526689129 }, { 0, 0, 1.220266553589533, 0,
+        1.2294569530209456, -0.10297678419655565 } },
+      { "householder", 3, 2, { -0.6, -0.768, 0, 0.28, -0.8, 0.576 }, { 0, 0, -10.112, 0, -12.736,
+        -4.1984 } },
+      { "householder", 2, 3, { -0.8823529411764706, 0.47058823529411764, 0, 0.13176470588235295,
+        0.24705882352941178, 0.96 }, { 0, -4.827681660899653, -9.825882352941175, 0, 0,
+        -5.583811764705882 } },
+    }
+    for _, case in ipairs(cases) do
+      local map, n, k, weight, gradient = table.unpack(case)
+      local layer = orthogonal(nn.Linear(k, n, false):to "f64", "weight", map, map ~= "householder")
+      local x = (lt.arange(n * k):to "f64":reshape(n, k) - 2) / 4
+      if map == "householder" then
+        x = x * (1 - lt.eye(n, k, { dtype = "f64" }))
+        x[{ 1, 1 }], x[{ 2, 2 }] = 1, -1
+      end
+      local state = { ["parametrizations.weight.original"] = x }
+      if map ~= "householder" then
+        state["parametrizations.weight.0.base"] = lt.eye(3, { dtype = "f64" })
+      end
+      layer:load_state_dict(state)
+      near(weight, layer.weight)
+      local w = lt.arange(n * k):to "f64":reshape(n, k) + 1;
+      (layer.weight * w):sum():backward()
+      near(gradient, layer.parametrizations.weight.original.grad)
+      local below, signs = lt.ones_like(x):tril(-1), x * lt.eye(n, k, { dtype = "f64" })
+      if n < k then below = lt.ones_like(x):triu(1) end
+      assert(lt.gradcheck(function(original) -- signs do not change by a little
+        return layer.parametrizations.weight[1]:forward(original * below + signs)
+      end, { x:detach():requires_grad_() }))
+    end
+  end)
+
+  it("refuses what it cannot do", function()
+    assert.matches("orthogonal: needs a matrix", error_of(orthogonal, nn.Linear(2, 2), "bias"))
+    local layer = orthogonal(nn.Linear(2, 2), "weight", "cayley", false)
+    assert.matches("a value cannot be assigned", error_of(function() layer.weight = lt.eye(2) end))
+    assert.matches("must be 'matrix_exp'", error_of(orthogonal, nn.Linear(2, 2), "weight",
+      "qr"))
+  end)
+end)

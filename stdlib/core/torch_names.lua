@@ -266,15 +266,17 @@ convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format: weights
   format
 fuse_conv_bn_weights = lt.nn.utils.fuse_conv_bn_eval(conv, bn)
 fuse_linear_bn_weights = lt.nn.utils.fuse_linear_bn_eval(linear, bn)
-orthogonal = lt.nn.init.orthogonal_(w), and lt.nn.utils.register_parametrization to keep it so
+orthogonal = lt.nn.utils.parametrizations.orthogonal(module)
 remove_spectral_norm remove_weight_norm = lt.nn.utils.remove_parametrizations(module, 'weight')
-rnn = lt.data.pad_sequence(list), and layer(x, state, {lengths = n}) in place of packed sequences
 skip_init: layers are initialized when they are made
 stateless = lt.func.functional_call
 ]]
 
-texts["nn.utils.parametrizations"] = [[
-orthogonal = lt.nn.init.orthogonal_(w), and lt.nn.utils.register_parametrization to keep it so
+texts["nn.utils.rnn"] = [[
+pack_padded_sequence = y, state = layer(x, state, {lengths = n}): there are no packed sequences
+pack_sequence = x, n = lt.nn.utils.rnn.pad_sequence(list), then layer(x, state, {lengths = n})
+pad_packed_sequence: y = layer(x, state, {lengths = n}) is padded already
+PackedSequence invert_permutation unpack_sequence: layers take padded sequences, by {lengths = n}
 ]]
 
 texts["nn.utils.parametrize"] = [[

@@ -4,5 +4,6 @@ local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.data", "data", {
   cifar = { "cifar10", "cifar100" },
-  "collate", "digits", "get_worker_info", "mnist", "pad_sequence", "random_split", "windows",
+  "collate", "digits", "get_worker_info", "mnist", "pad_sequence", "random_split", "unpad_sequence",
+  "windows",
 })

@@ -4,17 +4,24 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
-local OPTIONS <const> = {
-  padding_value = { type = "number", default = 0, doc = "value of the padding" },
-  length = { type = "integer", min = 1, doc = "length of the result; by default that of the "
+local OPTIONS <const> = config.signature {
+  { "batch_first", type = "boolean", default = true,
+    doc = "as in PyTorch; false is an error: use x:transpose(1, 2)" },
+  { "padding_value", type = "number", default = 0, doc = "value of the padding" },
+  { "padding_side", type = "string", default = "right", choices = { "right", "left" } },
+  { "length", type = "integer", min = 1, doc = "length of the result; by default that of the "
     .. "longest sequence" },
 }
 
 --- Pads a list of tensors [T_i, ...] with `padding_value` to one tensor [N, T, ...]; also returns
 --- the lengths, i64 [N]. A sequence longer than `length` is an error.
 ---@param sequences table
-return function(sequences, options)
-  local o <const> = config.check(options, OPTIONS, "pad_sequence")
+return function(sequences, ...)
+  local o <const> = config.arguments("pad_sequence", OPTIONS, ...)
+  if not o.batch_first then
+    errors.blame("pad_sequence: batch_first = false: layers have the batch first; write "
+      .. "x:transpose(1, 2) of the result")
+  end
   if type(sequences) ~= "table" or #sequences == 0 then
     errors.blame("pad_sequence: needs a list of tensors, got %s", errors.show(sequences))
   end
@@ -33,7 +40,8 @@ return function(sequences, options)
   shape[2] = o.length or longest
   local out <const> = c.full(shape, o.padding_value, { dtype = first.dtype, device = first.device })
   for k, x in ipairs(sequences) do
-    if lengths[k] > 0 then out[k]:narrow(1, 1, lengths[k]):copy_(x) end
+    local begin <const> = o.padding_side == "left" and shape[2] - lengths[k] + 1 or 1
+    if lengths[k] > 0 then out[k]:narrow(1, begin, lengths[k]):copy_(x) end
   end
   return out, c.tensor(lengths, { dtype = "i64" })
 end

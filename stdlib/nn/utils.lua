@@ -136,8 +136,31 @@ utils.parametrize = strict_table({ register_parametrization = utils.register_par
   is_parametrized = utils.is_parametrized, cached = utils.cached,
   type_before_parametrizations = utils.type_before_parametrizations }, "nn.utils.parametrize")
 
---- nn.utils.parametrizations: weight_norm and spectral_norm, likewise.
+--- nn.utils.parametrizations: weight_norm and spectral_norm, likewise, and
+--- orthogonal(module, name, orthogonal_map, use_trivialization), which makes a parameter a matrix
+--- whose columns, or rows if those are fewer, are orthonormal, as PyTorch's does: by 'matrix_exp'
+--- (of square ones), 'householder' (of others) or 'cayley'. The parameter is
+--- parametrizations.weight.original; what it started from is the buffer `base`, without
+--- use_trivialization = false.
 utils.parametrizations = strict_table({ weight_norm = utils.weight_norm,
-  spectral_norm = utils.spectral_norm }, "nn.utils.parametrizations")
+  spectral_norm = utils.spectral_norm, orthogonal = function(module, ...)
+    return require "ltrain.nn.orthogonal"(module, ...)
+  end }, "nn.utils.parametrizations")
+
+local rnn <const> = {}
+
+function rnn.pad_sequence(sequences, ...)
+  return require "ltrain.data.pad_sequence"(sequences, ...)
+end
+
+function rnn.unpad_sequence(x, lengths, batch_first)
+  return require "ltrain.data.unpad_sequence"(x, lengths, batch_first)
+end
+
+strict_arity.all(rnn, "nn.utils.rnn")
+
+--- nn.utils.rnn: pad_sequence and unpad_sequence, see lt.data. There are no packed sequences:
+--- layers take {lengths = n}.
+utils.rnn = strict_table(rnn, "nn.utils.rnn")
 
 return utils

@@ -1,4 +1,5 @@
 /* lua/bind/io/yaml.c: the events of a text of YAML, of which stdlib/files/yaml.lua makes values. */
+#include "bind/core/raise.h"
 #include "bind/io/io.h"
 #include "io/libyaml.h"
 
