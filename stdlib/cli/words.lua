@@ -9,8 +9,8 @@ local words = {}
 -- Files of configuration, for every word that runs a script.
 local CONFIG <const> = { name = "config", type = "string", value = "FILE", repeated = "configs",
   doc = "values from a YAML or JSON file, or a Lua file that returns a table: groups trainer, "
-    .. "model, data and args, or single names; later files override earlier ones, and flags override "
-    .. "files" }
+    .. "model, data and args, or single names; later files override earlier ones, and flags "
+    .. "override files" }
 
 -- Options of every word that runs a script. `value` is how help writes what follows.
 local SCRIPT <const> = {

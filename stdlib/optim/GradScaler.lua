@@ -46,7 +46,7 @@ local OPTIONS <const> = {
   growth_interval = { type = "integer", default = 2000, min = 1,
     doc = "steps without an overflow until the scale grows" },
   enabled = { type = "boolean", default = true, doc = "false: no effect" },
-  device = { type = "string", doc = "PyTorch's first argument; the scale is on the losses' device" },
+  device = { type = "string", doc = "as in PyTorch; the scale is on the losses' device" },
 }
 
 GradScaler.__arguments = "| device init_scale growth_factor backoff_factor growth_interval enabled"

@@ -44,8 +44,8 @@ local function arguments_table(op)
   local rows, places = {}, {}
   for place, name in ipairs(op.places) do places[name] = place end
   for i, argument in ipairs(operation.arguments(op)) do
-    rows[i] = { tostring(places[argument.name]), markdown.code(argument.name), operation.type(argument),
-      operation.default(argument) }
+    rows[i] = { tostring(places[argument.name]), markdown.code(argument.name),
+      operation.type(argument), operation.default(argument) }
   end
   return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil
 end
