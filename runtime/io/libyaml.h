@@ -21,7 +21,7 @@ typedef struct lt_yaml_mark {
 
 typedef struct lt_yaml_event {
   int type;
-  struct { /* of a scalar; the others have its first fields: an alias the anchor, lists the tag too */
+  struct { /* of a scalar; an alias has the anchor, a list or mapping the tag too */
     const char *anchor, *tag, *value;
     size_t length;
     int plain_implicit, quoted_implicit, style;

@@ -183,7 +183,8 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
 /* Limits of multinomial's error word, whose value is the row; others are num_samples. */
 enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
 #define LT_ARGS_bernoulli(A) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
-#define LT_ARGS_dropout(A) A(NUMBER, p, 0.5) A(FLAG, training, true) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+#define LT_ARGS_dropout(A) \
+  A(NUMBER, p, 0.5) A(FLAG, training, true) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 
 /* Composite views. The end of a range of positions is inclusive. */
 #define LT_ARGS_transpose(A) A(DIM, dim0, REQUIRED) A(DIM, dim1, REQUIRED)

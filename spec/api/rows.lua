@@ -166,9 +166,6 @@ rows.options["lt.nn.Transformer"] = "lt.nn.Transformer(OPTIONS)"
 rows.extra = {
   ["lt.nn.utils.parametrizations.orthogonal"] = "lt.nn.utils.parametrizations.orthogonal("
     .. "lt.nn.Linear(2, 2), 'weight', 'cayley', true, EXTRA)",
-  ["lt.nn.utils.rnn.pad_sequence"] =
-    "lt.nn.utils.rnn.pad_sequence({ x }, true, 0, 'right', 3, EXTRA)",
-  ["lt.nn.utils.rnn.unpad_sequence"] = "lt.nn.utils.rnn.unpad_sequence(x, { 1, 1 }, true, EXTRA)",
   ["lt.data.pad_sequence"] = "lt.data.pad_sequence({ x }, true, 0, 'right', 3, EXTRA)",
   ["lt.load"] = "lt.load('absent', nil, false, EXTRA)",
   ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, data, EXTRA)",

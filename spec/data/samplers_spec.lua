@@ -246,7 +246,7 @@ describe("pad_sequence", function()
     assert.same({ 1, 4, 2 }, data.pad_sequence({ lt.ones(3, 2) }, { length = 4 }).shape)
     assert.matches("a sequence of 3 is longer than length = 2",
       error_of(data.pad_sequence, { lt.ones(3) }, { length = 2 }))
-    assert.same({ { 0, 1, 2 }, { 1, 2, 3 } }, lt.nn.utils.rnn.pad_sequence({ lt.tensor { 1, 2 },
+    assert.same({ { 0, 1, 2 }, { 1, 2, 3 } }, data.pad_sequence({ lt.tensor { 1, 2 },
       lt.tensor { 1, 2, 3 } }, true, 0, "left"):tolist())
     assert.matches("batch_first = false", error_of(data.pad_sequence, { lt.ones(3) }, false))
     local list = data.unpad_sequence(out, lengths)

@@ -274,7 +274,9 @@ stateless = lt.func.functional_call
 
 texts["nn.utils.rnn"] = [[
 pack_padded_sequence = y, state = layer(x, state, {lengths = n}): there are no packed sequences
-pack_sequence = x, n = lt.nn.utils.rnn.pad_sequence(list), then layer(x, state, {lengths = n})
+pack_sequence = x, n = lt.data.pad_sequence(list), then layer(x, state, {lengths = n})
+pad_sequence = lt.data.pad_sequence(list)
+unpad_sequence = lt.data.unpad_sequence(x, lengths)
 pad_packed_sequence: y = layer(x, state, {lengths = n}) is padded already
 PackedSequence invert_permutation unpack_sequence: layers take padded sequences, by {lengths = n}
 ]]

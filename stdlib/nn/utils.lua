@@ -147,20 +147,8 @@ utils.parametrizations = strict_table({ weight_norm = utils.weight_norm,
     return require "ltrain.nn.orthogonal"(module, ...)
   end }, "nn.utils.parametrizations")
 
-local rnn <const> = {}
-
-function rnn.pad_sequence(sequences, ...)
-  return require "ltrain.data.pad_sequence"(sequences, ...)
-end
-
-function rnn.unpad_sequence(x, lengths, batch_first)
-  return require "ltrain.data.unpad_sequence"(x, lengths, batch_first)
-end
-
-strict_arity.all(rnn, "nn.utils.rnn")
-
---- nn.utils.rnn: pad_sequence and unpad_sequence, see lt.data. There are no packed sequences:
---- layers take {lengths = n}.
-utils.rnn = strict_table(rnn, "nn.utils.rnn")
+--- nn.utils.rnn: empty; lt.data.pad_sequence and unpad_sequence are the functions of that name, and
+--- instead of packed sequences layers take {lengths = n}.
+utils.rnn = strict_table({}, "nn.utils.rnn")
 
 return utils

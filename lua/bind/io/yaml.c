@@ -1,5 +1,6 @@
 /* lua/bind/io/yaml.c: the events of a text of YAML, of which stdlib/files/yaml.lua makes values. */
 #include "bind/core/raise.h"
+#include "bind/core/raw.h"
 #include "bind/io/io.h"
 #include "io/libyaml.h"
 
@@ -66,7 +67,7 @@ static int read_all(lua_State *L) {
     int type = r->event.type;
     if (is_shown(type)) {
       push_event(L, &r->event);
-      lua_rawseti(L, 3, ++count);
+      lt_raw_seti(L, 3, ++count);
     }
     r->library->event_delete(&r->event);
     r->event.type = 0;

@@ -336,20 +336,6 @@ void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   check_required(L, b, r);
 }
 
-void lt_reading_init(lt_reading *r, lt_op op) {
-  r->op = &lt_ops[op];
-  r->who = r->op->name;
-  r->kind = &lt_kinds[r->op->kind];
-  r->rows = lt_op_args(op, &r->n_rows);
-  r->is_set = 0;
-  r->n_in = 0;
-  r->in = r->few;
-  r->numbers = false;
-  r->with_requires_grad = r->requires_grad = false;
-  r->dtype = LT_DTYPE_NONE;
-  lt_op_defaults(op, r->args);
-}
-
 /* Tensors. */
 
 static void check_open(lua_State *L, lt_bind *b, const lt_reading *r, int index) {

@@ -1,4 +1,5 @@
-/* lua/bind/ops/variants.c: operations whose arguments say that another does the work.
+/* lua/bind/ops/variants.c: which operation a call is for: the named one, or one that its arguments
+   ask for.
 
    As in PyTorch, x:max(y) is maximum, x:clamp(low, high) takes tensors, and options name a variant:
    x:div(y, {rounding_mode = "floor"}), x:gelu{approximate = "tanh"}. */
@@ -8,6 +9,20 @@
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
 #include "bind/ops/arguments.h"
+
+void lt_reading_init(lt_reading *r, lt_op op) {
+  r->op = &lt_ops[op];
+  r->who = r->op->name;
+  r->kind = &lt_kinds[r->op->kind];
+  r->rows = lt_op_args(op, &r->n_rows);
+  r->is_set = 0;
+  r->n_in = 0;
+  r->in = r->few;
+  r->numbers = false;
+  r->with_requires_grad = r->requires_grad = false;
+  r->dtype = LT_DTYPE_NONE;
+  lt_op_defaults(op, r->args);
+}
 
 /* Another op does what this call asks for; errors call it as before. */
 static void change_op(lt_reading *r, lt_op op) {
