@@ -76,8 +76,8 @@ describe("nn.utils.register_parametrization", function()
       error_of(function() layer.weight = WEIGHT end))
     assert.matches("the parametrization must be a module: got 1",
       error_of(utils.register_parametrization, layer, "bias", 1))
-    assert.matches("nn.utils.parametrizations: there is no 'orthogonal'; write ",
-      error_of(function() return utils.parametrizations.orthogonal end))
+    assert.matches("nn.utils.rnn: there is no 'pack_sequence'; write x, n = lt.data.pad_sequence",
+      error_of(function() return utils.rnn.pack_sequence end))
   end)
 end)
 
