@@ -128,11 +128,11 @@ static int run_options(lua_State *L, const lt_plain *p) {
   return LT_EXIT_DONE;
 }
 
-/* A function of stdlib/cli/world.lua, which joins and leaves the ranks that a launcher started;
-   its argument is on top of the stack. The exit status that it gives, LT_EXIT_DONE for none. */
+/* Calls a function of stdlib/cli/process_group.lua, which joins and leaves the ranks that a
+   launcher started; its argument is on the stack. Returns its exit status, or LT_EXIT_DONE. */
 static int call_world(lua_State *L, const char *function) {
   lt_push_require(L);
-  lua_pushliteral(L, "ltrain.cli.world");
+  lua_pushliteral(L, "ltrain.cli.process_group");
   if (lt_call_script(L, 1, 1) != LT_EXIT_DONE) return LT_EXIT_ERROR;
   lua_getfield(L, -1, function);
   lua_replace(L, -2);

@@ -4,8 +4,8 @@
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
+local search_space = require "ltrain.apps.sweep.search_space"
 local servers = require "spec.apps.dashboard.server"
-local space = require "ltrain.apps.sweep.space"
 
 local SCRIPT <const> = [[
 local lt = require "ltrain"
@@ -228,7 +228,7 @@ describe("the space of a sweep", function()
   local function flags(values)
     local list = {}
     for name, text in pairs(values) do list[#list + 1] = { name = name, text = text } end
-    return assert(space.read(list))
+    return assert(search_space.read(list))
   end
 
   it("has lists, ranges and what is fixed", function()
@@ -241,14 +241,14 @@ describe("the space of a sweep", function()
 
   it("has all combinations in a grid", function()
     assert.same({ { a = "1", b = "x" }, { a = "1", b = "y" }, { a = "2", b = "x" },
-      { a = "2", b = "y" } }, space.grid(flags { a = "1,2", b = "x,y" }))
+      { a = "2", b = "y" } }, search_space.grid(flags { a = "1,2", b = "x,y" }))
   end)
 
   it("is drawn within its ranges, evenly, in logarithms where these are wide", function()
     local of = flags { whole = "3..5", wide = "1e-4..1e-1", even = "-1.0..1", word = "x,y" }
     local counts, small, negative = {}, 0, 0
     for k = 1, 600 do
-      local values = space.draw(of, 0, k)
+      local values = search_space.draw(of, 0, k)
       counts[values.whole] = (counts[values.whole] or 0) + 1
       counts[values.word] = (counts[values.word] or 0) + 1
       local wide, even = tonumber(values.wide), tonumber(values.even)
@@ -261,7 +261,7 @@ describe("the space of a sweep", function()
       assert.is_true(math.abs(counts[name] - expected) < 62, name)
     end
     assert.is_true(math.abs(small - 300) < 62 and math.abs(negative - 300) < 62)
-    assert.same(space.draw(of, 7, 3), space.draw(of, 7, 3))
-    assert.is_false(space.draw(of, 7, 3).even == space.draw(of, 8, 3).even)
+    assert.same(search_space.draw(of, 7, 3), search_space.draw(of, 7, 3))
+    assert.is_false(search_space.draw(of, 7, 3).even == search_space.draw(of, 8, 3).even)
   end)
 end)

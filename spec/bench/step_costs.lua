@@ -1,7 +1,7 @@
 -- spec/bench/step_costs.lua: seconds of what ranks add to a step beside the gradients, measured at
 -- the end of a running fit; all ranks call it.
-local agree = require "ltrain.trainer.ranks.agree"
-local replicas = require "ltrain.trainer.ranks.replicas"
+local consensus = require "ltrain.trainer.ranks.consensus"
+local replica_checks = require "ltrain.trainer.ranks.replica_checks"
 local external_writes = require "ltrain.optim.external_writes"
 
 local clock <const> = require("ltrain.c").runtime.clock
@@ -24,9 +24,9 @@ end
 --- `places`, whether parameters hang where they did; `writers`, whether others wrote to them.
 return function(state, optimizer)
   return {
-    header = seconds(10, function() agree.step(state, 0, 0) end),
-    compare = seconds(1, function() replicas.compare(state) end) / EVERY,
-    places = seconds(100, function() replicas.check_places(state) end),
+    header = seconds(10, function() consensus.step(state, 0, 0) end),
+    compare = seconds(1, function() replica_checks.compare(state) end) / EVERY,
+    places = seconds(100, function() replica_checks.check_places(state) end),
     writers = seconds(100, function() external_writes.look(optimizer) end),
   }
 end

@@ -1,6 +1,6 @@
 -- spec/cli/arguments_spec.lua: what follows a command word.
 local arguments = require "ltrain.cli.arguments"
-local words = require "ltrain.cli.words"
+local commands = require "ltrain.cli.commands"
 
 local ROWS <const> = {
   callbacks = { type = "object|table" },
@@ -14,7 +14,7 @@ local ROWS <const> = {
 }
 
 local function parse(...)
-  local parsed, wrong = arguments.parse(words.by_name.run, { ... }, ROWS)
+  local parsed, wrong = arguments.parse(commands.by_name.run, { ... }, ROWS)
   if parsed and parsed.wrong then return nil, parsed.wrong end -- of a script without lt.args
   return parsed, wrong
 end

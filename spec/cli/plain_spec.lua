@@ -52,7 +52,7 @@ describe("ltrain without a word", function()
     local status, out = run { "--help" }
     assert.equal(0, status)
     for line in out:gmatch("[^\n]+") do assert.is_true(utf8.len(line) <= 80, line) end
-    for _, word in ipairs(require "ltrain.cli.words".list) do
+    for _, word in ipairs(require "ltrain.cli.commands".list) do
       assert.matches("\n  ltrain " .. word.name .. " ", out, 1, true)
       local one_status, page = run { word.name, "--help" }
       assert.equal(0, one_status)

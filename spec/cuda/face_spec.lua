@@ -37,7 +37,7 @@ describe("lt.cuda", function()
 
   it("tells ranks which cores are near a device", function()
     if lt.cuda.device_count() < 2 then return pending "no two devices cuda" end
-    local near_device <const> = require "ltrain.dist.near_device"
+    local cpu_affinity <const> = require "ltrain.dist.cpu_affinity"
     local runtime <const> = require("ltrain.c").runtime
     local address, before = runtime.bus_address "cuda:1", runtime.cores()
     assert.matches("^%x%x%x%x:%x%x:%x%x%.0$", address)
@@ -51,7 +51,7 @@ describe("lt.cuda", function()
       local file <close> = assert(io.open(path, "w"))
       file:write(list)
       file:close()
-      local _ <close> = near_device("cuda:1", folder .. "/%s")
+      local _ <close> = cpu_affinity("cuda:1", folder .. "/%s")
       return runtime.cores()
     end
     local first, last = before:match "^%d+", before:match "%d+$"

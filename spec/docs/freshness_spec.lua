@@ -89,15 +89,15 @@ describe("the manual page", function()
   end)
 
   it("has every word, option and exit status", function()
-    local words = require "ltrain.cli.words"
+    local commands = require "ltrain.cli.commands"
     local plain = page:gsub("\\%-", "-"):gsub("\\f.", "")
     local function has(text) assert(plain:find(text, 1, true), text) end
-    for _, word in ipairs(words.list) do
+    for _, word in ipairs(commands.list) do
       has("ltrain " .. word.name)
       for _, option in ipairs(word.options) do has("--" .. option.name) end
     end
-    for _, row in ipairs(words.plain) do has(row[1]) end
-    for _, row in ipairs(words.statuses) do has(".TP\n" .. row[1] .. "\n") end
+    for _, row in ipairs(commands.plain) do has(row[1]) end
+    for _, row in ipairs(commands.statuses) do has(".TP\n" .. row[1] .. "\n") end
     has "--max_epochs"
   end)
 

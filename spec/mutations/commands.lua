@@ -5,8 +5,8 @@
 -- For each option of each command: misspelt, without a value, with values of another kind ("x",
 -- "10s", "1.5", "-1"). Each must end with an exit status that is not 0 and a message, in no frame
 -- of ltrain's own. Those that do not are listed; the last line has the score.
+local commands <const> = require "ltrain.cli.commands"
 local trainer <const> = require "ltrain.trainer.setup.options"
-local words <const> = require "ltrain.cli.words"
 
 local ltrain <const> = assert(os.getenv "LTRAIN")
 local MODEL <const> = [[
@@ -70,7 +70,7 @@ local function add_option(word, object, name, row)
   end
 end
 
-for _, word in ipairs(words.list) do
+for _, word in ipairs(commands.list) do
   local object = word.script and "model.lua" or OBJECTS[word.name] or ""
   for _, row in ipairs(word.options) do add_option(word.name, object, row.name, row) end
   add("misspelt", misspelt(word.name), object)

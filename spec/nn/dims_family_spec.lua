@@ -31,7 +31,7 @@ describe("layers of a family", function()
   end)
 
   it("are documented by the comments of the file", function()
-    local source = require "ltrain.apps.prompt.source"
+    local source = require "ltrain.apps.prompt.doc_comments"
     local said = source.of "ltrain.nn.ConvTranspose3d"
     assert.matches("^Transposed convolution in three dims: .* D depth, H height, W width%.$",
       said.about)

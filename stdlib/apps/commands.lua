@@ -1,8 +1,8 @@
---- stdlib/apps/words.lua: the commands of the apps, and the options that they add to commands which
---- run scripts: rows as in stdlib/cli/words.lua.
-local words = {}
+--- stdlib/apps/commands.lua: the subcommands of the apps, and the options that they add to commands
+--- that run scripts: rows as in stdlib/cli/commands.lua.
+local commands = {}
 
-words.options = {
+commands.options = {
   { name = "dashboard", type = "boolean", value = "true|false",
     doc = "show the run, and others in the same folder, in a browser while it is running" },
   { name = "dashboard_control", type = "boolean", value = "true|false",
@@ -23,7 +23,7 @@ local CHECK <const> = {
     doc = "threads that an operation may use" },
 }
 
-words.list = {
+commands.list = {
   { name = "check", load = function() return require "ltrain.apps.check.command" end,
     script = true, loop = "fit",
     args = "SCRIPT [--option value]... [-- args]",
@@ -118,4 +118,4 @@ words.list = {
       .. "with the missing trials." },
 }
 
-return words
+return commands

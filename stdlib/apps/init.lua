@@ -3,10 +3,10 @@
 --
 -- Nothing below requires an app: a build without them (LT_APPS=OFF) has the library and
 -- `ltrain run`.
+local commands = require "ltrain.apps.commands"
 local overrides = require "ltrain.trainer.setup.overrides"
-local words = require "ltrain.apps.words"
 
-local apps = { words = words.list, options = words.options }
+local apps = { words = commands.list, options = commands.options }
 
 local beside -- the dashboard that was started with a run
 
@@ -26,7 +26,7 @@ function apps.prepare(word, parsed, host)
   table.insert(overrides.callbacks, require "ltrain.apps.sweep.rehearsed_metrics".callback())
   overrides.control = options.dashboard_control or false
   if options.dashboard then
-    beside = require "ltrain.apps.dashboard.beside"
+    beside = require "ltrain.apps.dashboard.background_process"
     beside.begin(options)
   end
   if word.name ~= "check" then

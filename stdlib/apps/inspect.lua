@@ -10,10 +10,10 @@ local numpy = require "ltrain.files.numpy"
 local packing = require "ltrain.files.packing"
 local refuse = require "ltrain.cli.refuse"
 local runs = require "ltrain.runs"
-local show = require "ltrain.apps.prompt.show"
 local tokenizer = require "ltrain.text.tokenizer"
 local torch_file = require "ltrain.files.torch_file"
 local tree = require "ltrain.core.tree"
+local value_text = require "ltrain.apps.prompt.value_text"
 
 local inspect = {}
 
@@ -47,8 +47,8 @@ local function print_tensors(host, title, tensors)
   end
 end
 
-local function value_text(value)
-  return type(value) == "string" and value or (show.value(value):gsub("\n%s*", " "))
+local function one_line(value)
+  return type(value) == "string" and value or (value_text.value(value):gsub("\n%s*", " "))
 end
 
 local function print_checkpoint(host, saved)
@@ -58,7 +58,7 @@ local function print_checkpoint(host, saved)
   if saved.random and saved.random.seed then row(host, "seed", tostring(saved.random.seed)) end
   for _, key in ipairs { "hyper_parameters", "data_module_hyper_parameters" } do
     for name, value in tree.pairs(saved[key] or {}) do
-      row(host, "hparams", ("%s = %s"):format(name, value_text(value)))
+      row(host, "hparams", ("%s = %s"):format(name, one_line(value)))
     end
   end
   print_tensors(host, "weights", saved.state_dict)
@@ -191,7 +191,7 @@ local function read_json(host, path)
   end
   row(host, "file", "JSON")
   for name, held in tree.pairs(type(value) == "table" and value or { value }) do
-    row(host, "", ("%s = %s"):format(name, value_text(held)))
+    row(host, "", ("%s = %s"):format(name, one_line(held)))
   end
   return true
 end
@@ -214,7 +214,7 @@ local function read_run(host, path)
   row(host, "run", is_said and run.error or run.status .. (run.error and ": " .. run.error or ""))
   if run.seconds then row(host, "time", ("%.0f s"):format(run.seconds)) end
   for name, value in tree.pairs(run.hparams or {}) do
-    row(host, "hparams", ("%s = %s"):format(name, value_text(value)))
+    row(host, "hparams", ("%s = %s"):format(name, one_line(value)))
   end
   for _, name in ipairs(run.names) do
     local best, step = runs.best(run, name)

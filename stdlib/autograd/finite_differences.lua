@@ -1,12 +1,12 @@
--- stdlib/autograd/differences.lua: derivatives held against central finite differences.
+-- stdlib/autograd/finite_differences.lua: compares derivatives with central finite differences.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
 
-local differences = {}
+local finite_differences = {}
 
-differences.OPTIONS = {
+finite_differences.OPTIONS = {
   eps = { type = "number", default = 1e-6, above = 0, doc = "the step of the differences" },
   atol = { type = "number", default = 1e-5, min = 0, doc = "absolute tolerance" },
   rtol = { type = "number", default = 1e-3, min = 0, doc = "relative tolerance" },
@@ -15,7 +15,7 @@ differences.OPTIONS = {
 }
 
 --- The list of inputs, checked; `who` begins the text of errors.
-function differences.list_of(inputs, who)
+function finite_differences.list_of(inputs, who)
   if c.is_tensor(inputs) then inputs = { inputs } end
   if type(inputs) ~= "table" or #inputs == 0 then
     errors.blame("%s: inputs must be a tensor or a list: got %s", who, errors.show(inputs))
@@ -34,7 +34,7 @@ function differences.list_of(inputs, who)
 end
 
 --- The results of floating dtype, with their places among all.
-function differences.results_of(f, inputs, who)
+function finite_differences.results_of(f, inputs, who)
   local results, places = {}, {}
   for i, y in ipairs(table.pack(f(table.unpack(inputs)))) do
     if c.is_tensor(y) and is_float(y.dtype) then
@@ -58,8 +58,8 @@ local function numbers(x) return x:detach():to("f64"):flatten():tolist() end
 
 -- quotients[k][j]: the derivative of element j of result k by an element of input i.
 local function quotients(f, inputs, i, element, who, eps)
-  local up = differences.results_of(f, moved(inputs, i, element, eps), who)
-  local down = differences.results_of(f, moved(inputs, i, element, -eps), who)
+  local up = finite_differences.results_of(f, moved(inputs, i, element, eps), who)
+  local down = finite_differences.results_of(f, moved(inputs, i, element, -eps), who)
   local columns = {}
   for k, y in ipairs(up) do
     local a, b, column = numbers(y), numbers(down[k]), {}
@@ -87,7 +87,7 @@ local function gradients(results, leaves)
 end
 
 local function check(f, inputs, o, who)
-  local results, places = differences.results_of(f, inputs, who)
+  local results, places = finite_differences.results_of(f, inputs, who)
   local leaves = {}
   for i, x in ipairs(inputs) do
     if c.is_tensor(x) and x.requires_grad then leaves[i] = x end
@@ -114,11 +114,11 @@ end
 
 --- Checks f(table.unpack(inputs)): true, or false and what is wrong, which is an error where the
 --- options say so.
-function differences.check(f, inputs, o, who)
+function finite_differences.check(f, inputs, o, who)
   local message = check(f, inputs, o, who)
   if message == nil then return true end
   if o.raise_exception then errors.blame("%s", message) end
   return false, message
 end
 
-return differences
+return finite_differences

@@ -21,7 +21,7 @@ local config = require "ltrain.core.config"
 local derivatives = require "ltrain.autograd.derivatives"
 local errors = require "ltrain.core.errors"
 local functional_call = require "ltrain.autograd.functional_call"
-local nested = require "ltrain.autograd.nested"
+local nested_tensors = require "ltrain.autograd.nested_tensors"
 local strict_arity = require "ltrain.core.strict_arity"
 local vmap = require "ltrain.autograd.vmap"
 
@@ -57,17 +57,17 @@ local function call_of(who, fn, args, places, has_aux)
   local given = table.move(args, 1, args.n, 1, {})
   local _ <close> = c.enable_grad()
   for i, place in ipairs(places) do
-    given[place] = nested.map(args[place], function(x)
+    given[place] = nested_tensors.map(args[place], function(x)
       return derivatives.input(x, keep, who)
     end)
     call.trees[i] = given[place]
   end
-  call.xs = nested.leaves(call.trees)
+  call.xs = nested_tensors.leaves(call.trees)
   local results = table.pack(fn(table.unpack(given, 1, args.n)))
   local count = has_aux and results.n - 1 or results.n
   if has_aux then call.aux = results[results.n] end
-  call.value = nested.result(results, count)
-  call.ys = nested.leaves(call.value)
+  call.value = nested_tensors.result(results, count)
+  call.ys = nested_tensors.leaves(call.value)
   for _, y in ipairs(call.ys) do
     if not c.is_tensor(y) then
       errors.blame("%s: the function must return tensors: got %s", who, errors.show(y))
@@ -80,13 +80,13 @@ end
 -- A tree of tensors without the history of this call, unless there is another.
 local function given_back(call, value)
   if call.recorded then return value end
-  return nested.map(value, function(x) return c.is_tensor(x) and x:detach() or x end)
+  return nested_tensors.map(value, function(x) return c.is_tensor(x) and x:detach() or x end)
 end
 
 -- What the list `made`, one for each of call.xs, is for the arguments: a tree, or a list of trees.
 local function by_argument(call, made, argnums)
   local k = 0
-  local trees = nested.map(call.trees, function(x)
+  local trees = nested_tensors.map(call.trees, function(x)
     k = k + 1
     return made[k] or c.zeros_like(x)
   end)
@@ -142,7 +142,7 @@ local function jacobian(who, fn, o)
     local args = table.pack(...)
     local call = call_of(who, fn, args, places_of(o.argnums, args.n, who), o.has_aux)
     local _ <close> = c.enable_grad()
-    local made = nested.map(call.value, function(y)
+    local made = nested_tensors.map(call.value, function(y)
       local list = derivatives.jacobian(y, call.xs, call.recorded, function() end)
       return given_back(call, by_argument(call, list, o.argnums))
     end)
@@ -212,14 +212,14 @@ function func.vjp(fn, ...)
   local call = call_of("vjp", fn, args, places, o.has_aux)
   local function product(...)
     local given = table.pack(...)
-    local seeds = nested.leaves(nested.result(given, given.n))
+    local seeds = nested_tensors.leaves(nested_tensors.result(given, given.n))
     check_like(seeds, call.ys, "vjp", "the vectors")
     local recorded = c.is_grad_enabled() and (call.recorded or any_requires_grad(seeds))
     local _ <close> = c.enable_grad()
     local made = derivatives.gradients(call.ys, call.xs, seeds, recorded)
     local trees = by_argument(call, made, places)
     if not recorded then
-      trees = nested.map(trees, function(x) return x:detach() end)
+      trees = nested_tensors.map(trees, function(x) return x:detach() end)
     end
     return table.unpack(trees, 1, args.n)
   end
@@ -241,11 +241,11 @@ function func.jvp(fn, primals, tangents, ...)
   args.n = #args
   for k = 1, #args do places[k] = k end
   local call = call_of(who, fn, args, places, o.has_aux)
-  local directions = check_like(nested.leaves(tangents), call.xs, who, "tangents")
+  local directions = check_like(nested_tensors.leaves(tangents), call.xs, who, "tangents")
   local recorded = c.is_grad_enabled() and (call.recorded or any_requires_grad(directions))
   local _ <close> = c.enable_grad()
   local got, k = derivatives.along(call.ys, call.xs, directions, recorded), 0
-  local made = nested.map(call.value, function(y)
+  local made = nested_tensors.map(call.value, function(y)
     k = k + 1
     return got[k] and (recorded and got[k] or got[k]:detach()) or c.zeros_like(y)
   end)

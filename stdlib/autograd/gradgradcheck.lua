@@ -8,7 +8,7 @@
 --
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local differences = require "ltrain.autograd.differences"
+local finite_differences = require "ltrain.autograd.finite_differences"
 
 -- Numbers without a pattern in the shape of y.
 local function weights_of(y)
@@ -22,7 +22,7 @@ local function gradient_of(f, n, who)
   return function(...)
     local given = { ... }
     local inputs, seeds = table.move(given, 1, n, 1, {}), table.move(given, n + 1, #given, 1, {})
-    local results, leaves, made = differences.results_of(f, inputs, who), {}, {}
+    local results, leaves, made = finite_differences.results_of(f, inputs, who), {}, {}
     for _, x in ipairs(inputs) do
       if c.is_tensor(x) and x.requires_grad then leaves[#leaves + 1] = x end
     end
@@ -42,9 +42,11 @@ end
 --- numbers are used. The options of `lt.gradcheck`.
 return function(f, inputs, options)
   local who = "gradgradcheck"
-  local o = config.check(options, differences.OPTIONS, who)
-  inputs = differences.list_of(inputs, who)
+  local o = config.check(options, finite_differences.OPTIONS, who)
+  inputs = finite_differences.list_of(inputs, who)
   local all = table.move(inputs, 1, #inputs, 1, {})
-  for _, y in ipairs((differences.results_of(f, inputs, who))) do all[#all + 1] = weights_of(y) end
-  return differences.check(gradient_of(f, #inputs, who), all, o, who)
+  for _, y in ipairs((finite_differences.results_of(f, inputs, who))) do
+    all[#all + 1] = weights_of(y)
+  end
+  return finite_differences.check(gradient_of(f, #inputs, who), all, o, who)
 end

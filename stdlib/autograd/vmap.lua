@@ -10,7 +10,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local nested = require "ltrain.autograd.nested"
+local nested_tensors = require "ltrain.autograd.nested_tensors"
 
 local ROWS <const> = config.signature {
   { "in_dims", type = "integer|table", default = 1,
@@ -48,7 +48,7 @@ end
 local function size_of(args, in_dims)
   local size
   for k = 1, args.n do
-    nested.map(args[k], function(x, dim)
+    nested_tensors.map(args[k], function(x, dim)
       if not dim then return end
       local at = place(x, dim, k)
       size = size or x.shape[at]
@@ -67,7 +67,7 @@ end
 local function sample(args, in_dims, i)
   local given = {}
   for k = 1, args.n do
-    given[k] = nested.map(args[k], function(x, dim)
+    given[k] = nested_tensors.map(args[k], function(x, dim)
       if not dim then return x end
       return x:select(place(x, dim, k), i)
     end, dims_of(in_dims, k))
@@ -79,7 +79,7 @@ end
 local function stacked(list, out_dims)
   local columns = {}
   for i, value in ipairs(list) do
-    for k, x in ipairs(nested.leaves(value)) do
+    for k, x in ipairs(nested_tensors.leaves(value)) do
       if not c.is_tensor(x) then
         errors.blame("vmap: the function must return tensors: got %s", errors.show(x))
       end
@@ -88,7 +88,7 @@ local function stacked(list, out_dims)
     end
   end
   local k = 0
-  return nested.map(list[1], function(_, dim)
+  return nested_tensors.map(list[1], function(_, dim)
     k = k + 1
     return c.stack(columns[k], { dim = dim })
   end, out_dims)
@@ -119,7 +119,7 @@ return function(func, ...)
     for i = 1, size do
       if i > 1 then next_call() end
       local results = table.pack(func(table.unpack(sample(args, o.in_dims, i), 1, args.n)))
-      list[i], n = nested.result(results, results.n), results.n
+      list[i], n = nested_tensors.result(results, results.n), results.n
     end
     if o.randomness == "error" then next_call() end
     local made = stacked(list, o.out_dims)

@@ -1,10 +1,10 @@
---- stdlib/cli/words.lua: THE list of subcommands and of their own options.
+--- stdlib/cli/commands.lua: the table of subcommands: names, texts and options.
 --
 -- The parser, `--help` and the page of the command line in docs/ are made from these rows and those
--- of stdlib/apps/words.lua. The options of the Trainer come from its own list.
+-- of stdlib/apps/commands.lua. The options of the Trainer come from its own list.
 local apps = require "ltrain.cli.apps"
 
-local words = {}
+local commands = {}
 
 -- Files of configuration, for every word that runs a script.
 local CONFIG <const> = { name = "config", type = "string", value = "FILE", repeated = "configs",
@@ -52,7 +52,7 @@ local RETURNS <const> = "The script returns a module, or a table {model =, data 
 --- Rows: name, what follows it, a line, the text of its help page, its options, whether a script
 --- and options of the Trainer follow, the Trainer's loop that it runs, whether it takes more files
 --- than one, what loads its module (else one of its name in stdlib/cli).
-words.list = {
+commands.list = {
   { name = "run", args = "[-i] SCRIPT [--option value]... [-- args]", script = true, loop = "fit",
     doc = "run a script, and train the module that it returns", options = SCRIPT,
     text = RETURNS .. "The module is trained, unless the script called a loop of a Trainer itself. "
@@ -103,13 +103,13 @@ words.list = {
       .. "differs." },
 }
 
-table.move(apps.words, 1, #apps.words, #words.list + 1, words.list)
+table.move(apps.words, 1, #apps.words, #commands.list + 1, commands.list)
 
-words.by_name = {}
-for _, row in ipairs(words.list) do words.by_name[row.name] = row end
+commands.by_name = {}
+for _, row in ipairs(commands.list) do commands.by_name[row.name] = row end
 
 --- What `ltrain` does without a subcommand: as `lua` does. Rows: how it is written, meaning.
-words.plain = {
+commands.plain = {
   { "ltrain", "start a prompt; `lt` is predefined, values are printed" },
   { "ltrain SCRIPT [args]", "run a script as lua does; - is standard input" },
   { "-e CODE", "run the code; `lt` is predefined; only scripts join the ranks of a launcher" },
@@ -122,11 +122,11 @@ words.plain = {
 }
 
 --- Exit statuses.
-words.statuses = {
+commands.statuses = {
   { 0, "success" },
   { 1, "the script raised an error" },
   { 2, "wrong usage, or an invalid value of an option: nothing was run" },
   { 130, "interrupted (Ctrl-C), after saving; 143 for SIGTERM" },
 }
 
-return words
+return commands

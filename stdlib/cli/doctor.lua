@@ -6,7 +6,7 @@
 local c = require "ltrain.c"
 local environments = require "ltrain.clusters.environments"
 local mpirun = require "ltrain.clusters.mpirun"
-local world = require "ltrain.cli.world"
+local process_group = require "ltrain.cli.process_group"
 
 local doctor = {}
 
@@ -117,7 +117,7 @@ end
 
 -- In a launch of several ranks. Rank 0 prints.
 local function of_world(parsed, host)
-  local status = world.join(host)
+  local status = process_group.join(host)
   if status then return status end
   local lt = require "ltrain"
   local seconds, here = measure(), lt.dist.world()
@@ -131,7 +131,7 @@ local function of_world(parsed, host)
       row(host, "comm " .. here.backend, "yes: " .. text)
     end
   end
-  return world.leave(0)
+  return process_group.leave(0)
 end
 
 --- The word's main: returns the exit status.

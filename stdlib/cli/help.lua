@@ -1,7 +1,7 @@
---- stdlib/cli/help.lua: the text of --help, from the one list of words and options.
+--- stdlib/cli/help.lua: the text of --help, from the tables of subcommands and options.
 local arguments = require "ltrain.cli.arguments"
+local commands = require "ltrain.cli.commands"
 local tree = require "ltrain.core.tree"
-local words = require "ltrain.cli.words"
 local wrap_text = require "ltrain.core.wrap_text"
 
 local help = {}
@@ -108,8 +108,8 @@ end
 --- The page of `ltrain --help`.
 function help.all()
   local word_rows, status_rows = {}, {}
-  for i, word in ipairs(words.list) do word_rows[i] = { "ltrain " .. word.name, word.doc } end
-  for i, row in ipairs(words.statuses) do status_rows[i] = { tostring(row[1]), row[2] } end
+  for i, word in ipairs(commands.list) do word_rows[i] = { "ltrain " .. word.name, word.doc } end
+  for i, row in ipairs(commands.statuses) do status_rows[i] = { tostring(row[1]), row[2] } end
   return table.concat({
     "usage: ltrain COMMAND ...",
     "       ltrain [-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]",
@@ -119,7 +119,7 @@ function help.all()
     columns(word_rows),
     "",
     "Without a command:",
-    columns(words.plain),
+    columns(commands.plain),
     "",
     "Exit status:",
     columns(status_rows),

@@ -1,7 +1,7 @@
 --- stdlib/cli/info.lua: `ltrain info`: what this build contains; with a file as `ltrain inspect`.
 local c = require "ltrain.c"
+local commands = require "ltrain.cli.commands"
 local refuse = require "ltrain.cli.refuse"
-local words = require "ltrain.cli.words"
 
 local info = {}
 
@@ -41,7 +41,7 @@ end
 
 --- The word's main: returns the exit status.
 function info.main(word, parsed, host)
-  local inspect <const> = words.by_name.inspect
+  local inspect <const> = commands.by_name.inspect
   if parsed.script and not inspect then
     return refuse(host, word, "this build does not read files (LT_APPS=OFF)")
   elseif parsed.script then

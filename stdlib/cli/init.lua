@@ -18,9 +18,9 @@
 --   read_line(prompt), remember(line), edits   the prompt's, with stdlib/apps
 local arguments = require "ltrain.cli.arguments"
 local c = require "ltrain.c"
+local commands = require "ltrain.cli.commands"
 local errors = require "ltrain.core.errors"
 local help = require "ltrain.cli.help"
-local words = require "ltrain.cli.words"
 
 local cli = {}
 
@@ -40,7 +40,7 @@ end
 
 --- Whether `name` is a command word.
 function cli.is_word(name)
-  return words.by_name[name] ~= nil
+  return commands.by_name[name] ~= nil
 end
 
 --- The page of `ltrain --help`.
@@ -50,7 +50,7 @@ cli.help = help.all
 function cli.suggest(name)
   if name == "help" then return "; write ltrain --help" end
   local names = {}
-  for i, word in ipairs(words.list) do names[i] = word.name end
+  for i, word in ipairs(commands.list) do names[i] = word.name end
   return errors.did_you_mean(name, names)
 end
 
@@ -63,7 +63,7 @@ end
 
 --- Runs the word argv[1] with what follows it; returns the exit status.
 function cli.main(argv, host)
-  local word = words.by_name[argv[1]]
+  local word = commands.by_name[argv[1]]
   local rows = trainer_rows(word)
   local tokens = table.move(argv, 2, #argv, 1, {})
   local parsed, wrong = arguments.parse(word, tokens, rows)

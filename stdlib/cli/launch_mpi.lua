@@ -1,4 +1,4 @@
---- stdlib/cli/launch_mpi.lua: `ltrain run --launcher mpi`: calls mpirun, which runs the same words.
+--- stdlib/cli/launch_mpi.lua: `ltrain run --launcher mpi`: runs the same command line under mpirun.
 --
 -- What can be wrong is found before mpirun starts: it would take seconds and answer in a page of
 -- its own.

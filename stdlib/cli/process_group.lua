@@ -1,4 +1,5 @@
---- stdlib/cli/world.lua: the ranks around a script: started by mpirun for it, or joined before it.
+--- stdlib/cli/process_group.lua: joins the process group of the launcher that started this process,
+--- or starts mpirun for the script.
 --
 -- Joining comes first, because MPI wants to be there before anything else is; and what is wrong
 -- with a launch is reported before the script has run for an hour.
@@ -8,7 +9,7 @@ local join = require "ltrain.clusters.join"
 local refuse = require "ltrain.cli.refuse"
 local requeue = require "ltrain.cli.requeue"
 
-local world = {}
+local process_group = {}
 
 local USAGE <const> = 2
 
@@ -28,7 +29,7 @@ end
 
 --- Joins the world of this launch, if there is one; returns nil when the script may run, else an
 --- exit status: the reason is printed, by rank 0 alone.
-function world.join(host, devices, num_nodes)
+function process_group.join(host, devices, num_nodes)
   local environment = environments.current()
   local joined, message = join(environment, { devices = devices, num_nodes = num_nodes,
     owns_process = true })
@@ -43,18 +44,18 @@ function world.join(host, devices, num_nodes)
 end
 
 --- After the script: what is due when all else is done. Returns the exit status.
-function world.leave(status)
+function process_group.leave(status)
   requeue.finish(status)
   return c.dist.exit(status)
 end
 
 --- Before the script of a word: nil, or the exit status of what was done instead of it.
-function world.enter(word, parsed, host)
+function process_group.enter(word, parsed, host)
   if parsed.options.launcher then
     return require "ltrain.cli.launch_mpi".main(word, parsed, host)
   end
   return refuse_launcher_options(word, parsed, host)
-    or world.join(host, option(parsed, "devices"), option(parsed, "num_nodes"))
+    or process_group.join(host, option(parsed, "devices"), option(parsed, "num_nodes"))
 end
 
-return world
+return process_group

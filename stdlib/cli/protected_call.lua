@@ -1,11 +1,12 @@
---- stdlib/cli/protect.lua: calls user code so that an error becomes a text and an exit status.
+--- stdlib/cli/protected_call.lua: calls a script under pcall, and reports its error with a
+--- traceback and an exit status.
 local c = require "ltrain.c"
 local debug_rank = require "ltrain.dist.debug_rank"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
 local traceback = require "ltrain.core.traceback"
 
-local protect = {}
+local protected_call = {}
 
 local USAGE <const> = 2
 
@@ -70,13 +71,13 @@ end
 
 --- Calls f(...). Returns true and its results; or false and {text =, stopped =, stack =}: `stopped`
 --- when a signal ended it, `stack` its whole traceback.
-function protect.call(host, f, ...)
+function protected_call.call(host, f, ...)
   local seen = {}
   return finish(host, seen, xpcall(f, watch(host, seen), ...))
 end
 
 --- Prints the failure; returns the exit status. Of several ranks one prints, the first failure.
-function protect.report(host, failure)
+function protected_call.report(host, failure)
   local verdict = c.dist.verdict()
   if verdict then
     if c.dist.may_print() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
@@ -86,4 +87,4 @@ function protect.report(host, failure)
   return failure.stopped and host.signal() or failure.status or 1
 end
 
-return protect
+return protected_call

@@ -1,4 +1,4 @@
---- stdlib/cli/refuse.lua: says why a word could not do what it was asked.
+--- stdlib/cli/refuse.lua: prints why a command was refused, and returns its exit status.
 local FAILED <const> = 1
 
 --- Prints it, and returns the exit status.

@@ -5,18 +5,18 @@
 local apps = require "ltrain.cli.apps"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local commands = require "ltrain.cli.commands"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local debug_rank = require "ltrain.dist.debug_rank"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
-local protect = require "ltrain.cli.protect"
+local process_group = require "ltrain.cli.process_group"
+local protected_call = require "ltrain.cli.protected_call"
 local records = require "ltrain.runs.record"
 local settings = require "ltrain.trainer.setup.settings"
 local tree = require "ltrain.core.tree"
-local words = require "ltrain.cli.words"
-local world = require "ltrain.cli.world"
 
 local run = {}
 
@@ -189,7 +189,8 @@ local function print_config(parsed, host)
   function overrides.take(trainer, _, module, arguments)
     parsed.printed = true
     if c.dist.rank() == 0 then
-      host.write(require "ltrain.trainer.setup.resolved"(trainer, module, arguments.data_module))
+      local resolved_config <const> = require "ltrain.trainer.setup.resolved_config"
+      host.write(resolved_config(trainer, module, arguments.data_module))
     end
     error("the configuration was printed", 0)
   end
@@ -291,7 +292,7 @@ local function open_prompt(parsed, host, failure)
   for name, value in next, parsed.made or {} do
     if host.globals[name] == nil then host.globals[name] = value end
   end
-  if failure then protect.report(host, failure) end
+  if failure then protected_call.report(host, failure) end
   c.runtime.clear_interrupt()
   return apps.open_prompt(host, { script = parsed.script,
     returned = parsed.returned, stack = failure and failure.stack })
@@ -301,25 +302,26 @@ end
 function run.main(word, parsed, host)
   local chunk, message, absent = host.load(parsed.script)
   if not chunk then
-    if absent and words.by_name[parsed.script] then
+    if absent and commands.by_name[parsed.script] then
       message = ("%s: the script to %s is missing"):format(message, word.name)
     end
     message = require "ltrain.core.traceback".show(message, message)
     host.complain(("ltrain: %s\n"):format(message))
     return absent and USAGE or 1
   end
-  local status = world.enter(word, parsed, host)
+  local status = process_group.enter(word, parsed, host)
   if status then return status end
   run.prepare(word, parsed, host)
   if parsed.interactive then c.runtime.note_allocations(true) end -- for `:mem`
-  local ok, failure = protect.call(host, session, word, parsed, host, chunk)
-  if parsed.printed then return world.leave(DONE) end
+  local ok, failure = protected_call.call(host, session, word, parsed, host, chunk)
+  if parsed.printed then return process_group.leave(DONE) end
   if parsed.interactive and c.dist.rank() == 0 then
-    return world.leave(open_prompt(parsed, host, not ok and failure))
+    return process_group.leave(open_prompt(parsed, host, not ok and failure))
   end
-  status = ok and (interrupt.pending() and host.signal() or DONE) or protect.report(host, failure)
+  status = ok and (interrupt.pending() and host.signal() or DONE)
+    or protected_call.report(host, failure)
   apps.finish(not ok)
-  return world.leave(status)
+  return process_group.leave(status)
 end
 
 return run

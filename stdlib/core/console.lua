@@ -1,4 +1,4 @@
---- stdlib/core/console.lua: what the loops say, without spoiling a progress bar.
+--- stdlib/core/console.lua: prints messages of the loops without breaking a progress bar.
 --
 -- Messages and the bar go to stderr, so that what a script prints can be piped. Whoever holds the
 -- last line of the terminal (a bar) is asked to clear it before, and to draw it again after. Of

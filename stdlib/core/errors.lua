@@ -1,4 +1,4 @@
--- stdlib/core/errors.lua: errors that point at the user's line, and the words they use.
+-- stdlib/core/errors.lua: raises errors at the user's line, and formats values for messages.
 --
 -- Our own chunks are named `=ltrain.<file>`. An error of wrong use is raised at the first frame of
 -- the stack that is none of them, so that the reader sees the line that is to be changed.

@@ -1,4 +1,4 @@
---- stdlib/core/histogram.lua: how the elements of a tensor are spread.
+--- stdlib/core/histogram.lua: a histogram of the elements of a tensor.
 local c = require "ltrain.c"
 
 --- {counts =, edges =, num =, min =, max =, sum =, sum_squares =} of the finite elements of a

@@ -1,4 +1,4 @@
---- stdlib/core/hooks.lua: THE list of hooks and overridable methods that the loops know.
+--- stdlib/core/hooks.lua: the table of hooks and overridable methods that the loops call.
 --
 -- The check for misspelt names, the permissions of `self:log`, the resolved lists of functions and
 -- the generated page of hooks all come from these rows. Nothing else may name a hook that is not

@@ -1,5 +1,5 @@
---- stdlib/core/hyperparameters.lua: save_hyperparameters, and what load_from_checkpoint passes to
---- init, of modules and data modules.
+--- stdlib/core/hyperparameters.lua: save_hyperparameters of modules and data modules, and what
+--- load_from_checkpoint passes to init.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"

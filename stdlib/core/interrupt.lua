@@ -1,4 +1,4 @@
---- stdlib/core/interrupt.lua: Ctrl-C as the loops see it.
+--- stdlib/core/interrupt.lua: Ctrl-C (SIGINT) in the loops.
 --
 -- The signal handler only counts. The loops look at the count between batches, save, and raise the
 -- value made here; whoever owns the process turns it into exit code 130. What comes before the

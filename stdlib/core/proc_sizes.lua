@@ -1,4 +1,4 @@
--- stdlib/core/proc_sizes.lua: sizes that the system says in a file of /proc.
+-- stdlib/core/proc_sizes.lua: reads sizes from a file of /proc.
 local c = require "ltrain.c"
 
 --- The lines "name: number kB" of a file of /proc, in bytes by their names; none where there is no

@@ -1,4 +1,4 @@
--- stdlib/core/reductions.lua: how parts of the data, or of a sum over ranks, become one.
+-- stdlib/core/reductions.lua: reductions of partial results over parts of the data or over ranks.
 
 local c = require "ltrain.c"
 

@@ -1,4 +1,4 @@
--- stdlib/core/remedies.lua: what to do about errors that Lua itself raises.
+-- stdlib/core/remedies.lua: suggestions for errors that Lua itself raises.
 --
 -- Lua says what was nil, not why. The script's text often does: a field that it assigns under
 -- another name, a local variable that was meant to be a field, a function that Python has.

@@ -1,5 +1,5 @@
---- stdlib/core/return_line.lua: at which line a function of a script returned, or ended in a tail
---- call: its frame is gone by then, and its text still says it.
+--- stdlib/core/return_line.lua: the line at which a script's function returned or made a tail call,
+--- after its frame has been popped.
 local c = require "ltrain.c"
 
 local places <const> = c.runtime.places

@@ -1,4 +1,4 @@
---- stdlib/core/traceback.lua: what is shown of an error: the message and the user's own frames.
+--- stdlib/core/traceback.lua: formats an error: the message and the stack frames of the script.
 --
 -- Frames of the library are left out, unless the error is the library's own fault: then its message
 -- begins with one of its files, and everything is shown.

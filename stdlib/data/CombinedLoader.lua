@@ -17,11 +17,11 @@
 -- "sequential" yields the batches of one loader after the other.
 
 local DataLoader = require "ltrain.data.DataLoader"
-local Rounds = require "ltrain.data.loading.rounds"
+local Rounds = require "ltrain.data.loading.loader_cycles"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
 
 local has_method <const> = class.has_method
@@ -39,7 +39,7 @@ local OPTIONS <const> = {
 -- A loader as it is; of what only gives values one after the other, a loader of these.
 local function loader_of(value, name)
   if has_method(value, "batches") then return value end
-  if samples.is_iterable(value) then
+  if dataset_protocol.is_iterable(value) then
     return DataLoader(value, { collate = function(list) return list[1] end })
   end
   errors.blame("CombinedLoader: %s must be a loader, an IterableDataset, or a function that "
@@ -346,7 +346,7 @@ function CombinedLoader:load_state_dict(state)
   self:set_epoch(config.argument(state.epoch, "integer", "CombinedLoader: state", "epoch",
     { min = 0 }))
   config.argument(state.position, "integer", "CombinedLoader: state", "position",
-    { min = 0, max = samples.MOST })
+    { min = 0, max = dataset_protocol.MOST })
   local loaders = state.loaders
   if loaders ~= nil and #config.argument(loaders, "table", "CombinedLoader: state", "loaders")
     ~= #self._leaves then

@@ -6,13 +6,13 @@
 
 local Dataset = require "ltrain.data.Dataset"
 local class = require "ltrain.core.class"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local ConcatDataset = Dataset:extend("ConcatDataset")
 
-ConcatDataset.__index = samples.by_position(ConcatDataset)
+ConcatDataset.__index = dataset_protocol.by_position(ConcatDataset)
 
 -- What is given: data sets, or one list of them, whose elements can be no samples.
 local function list_of(first, ...)
@@ -24,12 +24,12 @@ end
 function ConcatDataset:init(...)
   self._parts, self._length, self.datasets = {}, 0, list_of(...)
   for k, dataset in elements.each(self.datasets) do
-    if not samples.is_indexed(dataset) then
+    if not dataset_protocol.is_indexed(dataset) then
       errors.blame("ConcatDataset: data set %d must have get(i) and a length: got %s", k,
         errors.show(dataset))
     end
-    local n <const> = samples.count(dataset, "ConcatDataset")
-    self._parts[k] = { first = self._length, read = samples.reader(dataset) }
+    local n <const> = dataset_protocol.count(dataset, "ConcatDataset")
+    self._parts[k] = { first = self._length, read = dataset_protocol.reader(dataset) }
     self._length = self._length + n
   end
   if #self._parts == 0 then errors.blame "ConcatDataset: there is no data set" end
@@ -38,7 +38,7 @@ end
 function ConcatDataset:__len() return self._length end
 
 function ConcatDataset:get(i)
-  samples.check_position(i, self._length, "ConcatDataset")
+  dataset_protocol.check_position(i, self._length, "ConcatDataset")
   local low, high = 1, #self._parts
   while low < high do -- the last part that begins before i
     local middle <const> = (low + high + 1) // 2

@@ -16,11 +16,11 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
+local loader_position = require "ltrain.data.loading.loader_position"
 local passes = require "ltrain.data.loading.passes"
-local place = require "ltrain.data.loading.place"
-local samples = require "ltrain.data.loading.samples"
-local stream = require "ltrain.data.loading.stream"
+local sample_order = require "ltrain.data.loading.sample_order"
 
 local data = c.runtime.data
 
@@ -46,9 +46,9 @@ end
 local MOST_WORKERS <const>, MOST_GATHERED <const> = 256, 16
 
 local OPTIONS <const> = {
-  batch_size = { type = "integer", default = 1, min = 1, max = samples.MOST,
+  batch_size = { type = "integer", default = 1, min = 1, max = dataset_protocol.MOST,
     doc = "samples per batch of one rank" },
-  global_batch_size = { type = "integer", min = 1, max = samples.MOST,
+  global_batch_size = { type = "integer", min = 1, max = dataset_protocol.MOST,
     doc = "samples per batch over all ranks, instead of batch_size" },
   shuffle = { type = "boolean", default = false, doc = "shuffle the samples in each epoch" },
   drop_last = { type = "boolean", default = false,
@@ -135,11 +135,11 @@ local function check_dataset(self)
           .. "one come one after the other", name)
       end
     end
-  elseif not samples.is_indexed(dataset) then
+  elseif not dataset_protocol.is_indexed(dataset) then
     errors.blame("DataLoader: dataset must have get(i) and a length, or be iterable: got %s%s",
       errors.show(dataset),
       type(dataset) == "userdata" and ": write lt.data.TensorDataset(x)" or "")
-  elseif samples.count(dataset, "DataLoader") == 0 then
+  elseif dataset_protocol.count(dataset, "DataLoader") == 0 then
     errors.blame("DataLoader: the data set is empty")
   end
 end
@@ -153,7 +153,7 @@ function DataLoader:init(dataset, options)
   for name, value in next, checked do self[name] = value end
   self.batch_size = self.global_batch_size or self.batch_size
   self.dataset, self.epoch = dataset, 0
-  self._iterable = samples.is_iterable(dataset)
+  self._iterable = dataset_protocol.is_iterable(dataset)
   check_dataset(self)
 end
 
@@ -183,7 +183,7 @@ function DataLoader:shard(rank, world, kind)
       global, world)
   end
   self._shard = not whole and { rank = rank, world = world, kind = kind or "train" } or nil
-  if global then self.batch_size = whole and global or stream.part(global, 0, world) end
+  if global then self.batch_size = whole and global or sample_order.part(global, 0, world) end
   if not self._iterable or kind == "own" then return true end
   if not class.has_method(self.dataset, "shard") then return whole end
   local other = self.dataset:shard(whole and 0 or rank, whole and 1 or world)
@@ -210,7 +210,7 @@ end
 --- Returns whether the data is already sharded: by the sampler, or because the data set is
 --- iterable.
 function DataLoader:comes_sharded()
-  return stream.comes_sharded(self)
+  return sample_order.comes_sharded(self)
 end
 
 --- Returns the number of samples in a global batch; nil with a batch_sampler.
@@ -221,7 +221,7 @@ end
 
 --- Returns the number of batches in an epoch, the same on every rank; nil if it is unknown.
 function DataLoader:length()
-  local n, cut = place.extent(self, self.epoch)
+  local n, cut = loader_position.extent(self, self.epoch)
   return n and data.batch_count(n, 0, cut)
 end
 
@@ -247,9 +247,9 @@ end
 --- Returns the number of batches before the position of `state` (see state_dict), in the current
 --- batch size.
 function DataLoader:batches_before(state)
-  place.check_state(state)
-  local n, cut = place.extent(self, state.epoch or self.epoch)
-  return place.batches_before(n, cut, place.position(self, n, state))
+  loader_position.check_state(state)
+  local n, cut = loader_position.extent(self, state.epoch or self.epoch)
+  return loader_position.batches_before(n, cut, loader_position.position(self, n, state))
 end
 
 --- Iterates over (batch, index): the batches of an epoch, from number `position` on (from 0; by
@@ -261,7 +261,7 @@ function DataLoader:batches(position)
     config.argument(position, "integer", "DataLoader:batches", "position", { min = 0 })
   end
   local epoch = next_epoch(self)
-  local pass = place.open(self, epoch, position)
+  local pass = loader_position.open(self, epoch, position)
   self._pass, self._saved = pass, nil
   local index = pass.index - 1
   local function step()
@@ -302,7 +302,7 @@ end
 --- length, first, cut}; nil for iterable data sets.
 function DataLoader:fingerprint()
   local pass = self._pass
-  return pass and pass.order and stream.fingerprint(self, pass.order, pass.batching.lasts)
+  return pass and pass.order and sample_order.fingerprint(self, pass.order, pass.batching.lasts)
 end
 
 -- Whether the data set has a state of its own that is that of the pass: workers have copies of it.
@@ -318,7 +318,7 @@ function DataLoader:state_dict()
   end
   if pass.done then return { epoch = pass.epoch + 1, position = 0, seed = pass.seed } end
   return {
-    epoch = pass.epoch, position = pass.position() * place.ranks(self), seed = pass.seed,
+    epoch = pass.epoch, position = pass.position() * loader_position.ranks(self), seed = pass.seed,
     samples = pass.samples, shares = pass.shares and pass.shares(),
     dataset = keeps_state(self) and self.dataset:state_dict() or nil,
   }
@@ -339,8 +339,8 @@ function DataLoader:state_before(index)
   config.argument(index, "integer", "DataLoader:state_before", "index", { min = pass.index })
   local at = data.batch_skip(pass.length, pass.start, index - pass.index, pass.batching)
   return {
-    epoch = pass.epoch, position = math.min(at, pass.length) * place.ranks(self), seed = pass.seed,
-    samples = pass.samples,
+    epoch = pass.epoch, position = math.min(at, pass.length) * loader_position.ranks(self),
+    seed = pass.seed, samples = pass.samples,
   }
 end
 
@@ -351,7 +351,7 @@ end
 
 --- Makes the next pass resume from `state`.
 function DataLoader:load_state_dict(state)
-  place.check_state(state)
+  loader_position.check_state(state)
   self:set_epoch(state.epoch or 0)
   self._saved, self._seed = state, state.seed
 end

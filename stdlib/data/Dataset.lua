@@ -4,14 +4,14 @@
 -- methods, and plain lists of samples.
 
 local class = require "ltrain.core.class"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local Dataset = class.extend(nil, "Dataset")
 
 Dataset.extend = class.extend
 
-Dataset.__call = samples.refuse_loop "for i = 1, #ds do local sample = ds:get(i) ... end"
+Dataset.__call = dataset_protocol.refuse_loop "for i = 1, #ds do local sample = ds:get(i) ... end"
 
 --- To be overridden: returns the sample at position i, one value or several.
 function Dataset:get(i)

@@ -22,9 +22,9 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
 
@@ -63,7 +63,7 @@ function DistributedSampler:init(options)
     errors.blame("DistributedSampler: rank must be below world = %d: got %d",
       self.world or dist.world_size(), self.rank)
   end
-  self.length = self.length or samples.count(self.dataset, "DistributedSampler")
+  self.length = self.length or dataset_protocol.count(self.dataset, "DistributedSampler")
   self.dataset, self.epoch = nil, 0
 end
 

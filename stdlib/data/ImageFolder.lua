@@ -8,13 +8,13 @@ local Images = require "ltrain.data.Images"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
 
 local ImageFolder = Images:extend("ImageFolder")
 
-ImageFolder.__index = samples.by_position(ImageFolder)
+ImageFolder.__index = dataset_protocol.by_position(ImageFolder)
 
 local OPTIONS <const> = {
   transform = { type = "function|object", doc = "of lt.transforms, or function(image)" },

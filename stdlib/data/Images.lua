@@ -10,12 +10,12 @@ local Transform = require "ltrain.transforms.Transform"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local Images = Dataset:extend("Images")
 
-Images.__index = samples.by_position(Images)
+Images.__index = dataset_protocol.by_position(Images)
 
 local OPTIONS <const> = {
   paths = { type = "table", required = true, doc = "list of files" },
@@ -62,7 +62,7 @@ end
 
 --- Returns the path of the file at position i.
 function Images:path(i)
-  samples.check_position(i, #self, getmetatable(self).__name)
+  dataset_protocol.check_position(i, #self, getmetatable(self).__name)
   return self._paths:at(i)
 end
 

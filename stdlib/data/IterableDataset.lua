@@ -6,14 +6,14 @@
 -- samples are skipped.
 
 local class = require "ltrain.core.class"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local IterableDataset = class.extend(nil, "IterableDataset")
 
 IterableDataset.extend = class.extend
 
-IterableDataset.__call = samples.refuse_loop "for sample in ds:iterate() do"
+IterableDataset.__call = dataset_protocol.refuse_loop "for sample in ds:iterate() do"
 
 --- To be overridden: returns an iterator over the samples.
 function IterableDataset:iterate()

@@ -12,8 +12,8 @@ local Subset = require "ltrain.data.Subset"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local KFold = class.extend(nil, "KFold")
 
@@ -109,10 +109,10 @@ end
 --- Iterates over (fold, train, val): the number of the fold from 1, and its parts as Subsets in the
 --- order of the data set.
 function KFold:split(dataset)
-  if not samples.is_indexed(dataset) then
+  if not dataset_protocol.is_indexed(dataset) then
     errors.blame("KFold: dataset must have get(i) and a length: got %s", errors.show(dataset))
   end
-  local n <const> = samples.count(dataset, "KFold")
+  local n <const> = dataset_protocol.count(dataset, "KFold")
   if n < self._k then errors.blame("KFold: %d samples for %d folds", n, self._k) end
   local part <const>, fold = parts_of(self, n), 0
   return function()

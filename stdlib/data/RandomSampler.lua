@@ -12,8 +12,8 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local RandomSampler = class.extend(nil, "RandomSampler")
 
@@ -27,11 +27,11 @@ local OPTIONS <const> = {
 ---@param dataset Dataset|table
 function RandomSampler:init(dataset, options)
   local o <const> = config.check(options, OPTIONS, "RandomSampler")
-  if not samples.is_indexed(dataset) then
+  if not dataset_protocol.is_indexed(dataset) then
     errors.blame("RandomSampler: dataset must have get(i) and a length: got %s",
       errors.show(dataset))
   end
-  self._n, self._replacement = samples.count(dataset, "RandomSampler"), o.replacement
+  self._n, self._replacement = dataset_protocol.count(dataset, "RandomSampler"), o.replacement
   self._count = o.num_samples or self._n
 end
 

@@ -4,16 +4,16 @@
 --   local data = lt.data.StackDataset{image = {"a.png", "b.png"}, label = {3, 1}}
 --   print(data:get(2).image, data:get(2).label) -- prints: b.png	1
 
-local c = require "ltrain.c"
 local Dataset = require "ltrain.data.Dataset"
+local c = require "ltrain.c"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
 
 local StackDataset = Dataset:extend("StackDataset")
 
-StackDataset.__index = samples.by_position(StackDataset)
+StackDataset.__index = dataset_protocol.by_position(StackDataset)
 
 local function is_named(args)
   return #args == 1 and type(args[1]) == "table" and getmetatable(args[1]) == nil
@@ -37,16 +37,16 @@ function StackDataset:init(...)
   for k = 1, names and #names or elements.count(args) do
     local key <const> = names and names[k] or k
     local dataset <const> = c.is_tensor(args[key]) and rows_of(args[key]) or args[key]
-    if not samples.is_indexed(dataset) then
+    if not dataset_protocol.is_indexed(dataset) then
       errors.blame("StackDataset: %s must have get(i) and a length: got %s", key,
         errors.show(dataset))
     end
-    local n <const> = samples.count(dataset, "StackDataset")
+    local n <const> = dataset_protocol.count(dataset, "StackDataset")
     self._length = self._length or n
     if n ~= self._length then
       errors.blame("StackDataset: %s has %d samples, the others have %d", key, n, self._length)
     end
-    self._read[key] = samples.reader(dataset)
+    self._read[key] = dataset_protocol.reader(dataset)
   end
   if not self._length then errors.blame "StackDataset: there is no data set" end
 end
@@ -54,7 +54,7 @@ end
 function StackDataset:__len() return self._length end
 
 function StackDataset:get(i)
-  samples.check_position(i, self._length, "StackDataset")
+  dataset_protocol.check_position(i, self._length, "StackDataset")
   local sample = {}
   for key, read in next, self._read do sample[key] = read(i) end
   return sample

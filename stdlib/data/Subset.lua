@@ -2,8 +2,8 @@
 
 local Dataset = require "ltrain.data.Dataset"
 local c = require "ltrain.c"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
 
@@ -11,23 +11,23 @@ local Subset = Dataset:extend("Subset")
 
 Subset.__arguments = "dataset indices"
 
-Subset.__index = samples.by_position(Subset)
+Subset.__index = dataset_protocol.by_position(Subset)
 
 --- `positions`: a list of positions in 1..#dataset.
 function Subset:init(dataset, positions)
-  if not samples.is_indexed(dataset) then
+  if not dataset_protocol.is_indexed(dataset) then
     errors.blame("Subset: dataset must have get(i) and a length: got %s", errors.show(dataset))
   end
   self.dataset = dataset
   if type(positions) == "table" then
-    positions = data.order_of(positions, samples.count(dataset, "Subset"), "Subset")
+    positions = data.order_of(positions, dataset_protocol.count(dataset, "Subset"), "Subset")
   elseif c.is_tensor(positions) then
     errors.blame("Subset: positions must be a list that counts from 1: got a tensor %s, whose "
       .. "contents count from 0: give (t + 1):tolist()", errors.show_shape(positions))
   elseif type(positions) ~= "userdata" then
     errors.blame("Subset: positions must be a list: got %s", errors.show(positions))
   end
-  self._order, self._read = positions, samples.reader(dataset)
+  self._order, self._read = positions, dataset_protocol.reader(dataset)
 end
 
 function Subset:__len()
@@ -35,7 +35,7 @@ function Subset:__len()
 end
 
 function Subset:get(i)
-  samples.check_position(i, #self._order, "Subset")
+  dataset_protocol.check_position(i, #self._order, "Subset")
   return self._read(self._order:at(i))
 end
 

@@ -13,14 +13,14 @@
 
 local Dataset = require "ltrain.data.Dataset"
 local c = require "ltrain.c"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 local tree = require "ltrain.core.tree"
 
 local TensorDataset = Dataset:extend("TensorDataset")
 
-TensorDataset.__index = samples.by_position(TensorDataset)
+TensorDataset.__index = dataset_protocol.by_position(TensorDataset)
 
 local function check(self, tensor, name)
   if not c.is_tensor(tensor) then
@@ -85,7 +85,7 @@ function TensorDataset:form(rows)
 end
 
 function TensorDataset:get(i)
-  samples.check_position(i, self._length, "TensorDataset")
+  dataset_protocol.check_position(i, self._length, "TensorDataset")
   local rows = {}
   for k, tensor in ipairs(self.tensors) do
     local divisor = self._divisors[k]

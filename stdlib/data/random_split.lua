@@ -3,8 +3,8 @@
 local Subset = require "ltrain.data.Subset"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local OPTIONS <const> = { seed = { type = "integer", doc = "by default that of lt.seed" } }
 local EPOCH <const> = 0xffffffff -- no epoch has this number: apart from the orders of loaders
@@ -51,14 +51,14 @@ end
 --- Returns a list of subsets with these lengths, or these fractions of the whole (if one is not an
 --- integer).
 return function(dataset, lengths, options)
-  if not samples.is_indexed(dataset) then
+  if not dataset_protocol.is_indexed(dataset) then
     errors.blame("random_split: dataset must have get(i) and a length: got %s",
       errors.show(dataset))
   elseif type(lengths) ~= "table" or #lengths == 0 then
     errors.blame("random_split: lengths must be a list: got %s", errors.show(lengths))
   end
   options = config.check(options, OPTIONS, "random_split")
-  local n = samples.count(dataset, "random_split")
+  local n = dataset_protocol.count(dataset, "random_split")
   if has_share(lengths) then lengths = from_shares(lengths, n) end
   check_lengths(lengths, n)
   local order = c.runtime.data.order(n, options.seed or c.runtime.rng_get().seed, EPOCH)

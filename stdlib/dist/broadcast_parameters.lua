@@ -1,10 +1,10 @@
---- stdlib/dist/replicate.lua: parameters and buffers of all ranks as they are on rank 0.
+--- stdlib/dist/broadcast_parameters.lua: broadcasts parameters and buffers from rank 0.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local walk = require "ltrain.core.walk"
 
-local replicate = {}
+local broadcast_parameters = {}
 
 -- Name, shape and dtype of all tensors, as one text a tensor.
 local function shapes_of(items)
@@ -28,7 +28,7 @@ local function check_shapes(items)
 end
 
 --- Copies a list of tensors from rank 0 to all.
-function replicate.tensors(list)
+function broadcast_parameters.tensors(list)
   local _ <close> = c.allow_update()
   for _, tensor in ipairs(list) do
     tensor:copy_(collectives.broadcast(tensor:detach()))
@@ -36,10 +36,10 @@ function replicate.tensors(list)
 end
 
 --- Copies a module's buffers from rank 0 to all.
-function replicate.buffers(module)
+function broadcast_parameters.buffers(module)
   local list = {}
   for _, buffer in module:named_buffers() do list[#list + 1] = buffer end
-  replicate.tensors(list)
+  broadcast_parameters.tensors(list)
 end
 
 -- Parameters and persistent buffers by their names, sorted.
@@ -54,12 +54,12 @@ end
 
 --- Copies all parameters and persistent buffers of a module, after all ranks were seen to have
 --- built the same.
-function replicate.module(module)
+function broadcast_parameters.module(module)
   if c.dist.size() == 1 then return end
   local items, list = saved_tensors(module), {}
   check_shapes(items)
   for i, item in ipairs(items) do list[i] = item.value end
-  replicate.tensors(list)
+  broadcast_parameters.tensors(list)
 end
 
-return replicate
+return broadcast_parameters

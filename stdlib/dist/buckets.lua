@@ -1,4 +1,4 @@
---- stdlib/dist/buckets.lua: which parameters travel, and which of them together.
+--- stdlib/dist/buckets.lua: which gradients are reduced together, in one bucket.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local dtypes = require "ltrain.core.dtypes"

@@ -1,4 +1,4 @@
---- stdlib/dist/near_device.lua: runs a rank on the cores that are near its device.
+--- stdlib/dist/cpu_affinity.lua: binds a rank to the CPU cores near its device.
 --
 -- On a machine with several sockets a copy to a GPU of the other socket crosses between them. A
 -- rank that mpirun or srun has bound to cores keeps to these; LTRAIN_BIND=0 leaves all ranks where

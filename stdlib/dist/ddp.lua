@@ -18,10 +18,10 @@
 --
 -- The Trainer calls the same two methods of the object that `configure_ddp` returns.
 local Reducer = require "ltrain.dist.Reducer"
+local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local replicate = require "ltrain.dist.replicate"
 local walk = require "ltrain.core.walk"
 
 local DistributedDataParallel = class.extend(nil, "DistributedDataParallel")
@@ -78,7 +78,7 @@ local function ddp(module, options)
     errors.blame("dist.ddp: needs a module: got %s", errors.show(module))
   end
   local shared = DistributedDataParallel(module, options)
-  replicate.module(module)
+  broadcast_parameters.module(module)
   return shared
 end
 

@@ -1,4 +1,4 @@
---- stdlib/dist/debug_rank.lua: whether the rank that --debug_rank names is there.
+--- stdlib/dist/debug_rank.lua: checks that the rank of --debug_rank exists.
 local errors = require "ltrain.core.errors"
 
 local debug_rank = {

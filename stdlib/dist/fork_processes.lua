@@ -1,4 +1,4 @@
---- stdlib/dist/forked.lua: a function on forked processes.
+--- stdlib/dist/fork_processes.lua: runs a function on forked processes.
 --
 -- lt.dist.launch and the Trainer's strategies stand on it.
 local c = require "ltrain.c"

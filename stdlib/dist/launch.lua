@@ -9,7 +9,7 @@ local config = require "ltrain.core.config"
 local debug_rank = require "ltrain.dist.debug_rank"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
-local forked = require "ltrain.dist.forked"
+local fork_processes = require "ltrain.dist.fork_processes"
 local with_timeout = require "ltrain.dist.with_timeout"
 
 local d = c.dist
@@ -62,7 +62,7 @@ return function(n, fn, options)
   if world.ranks > 1 then return joined(n, fn, world, options.timeout) end
   if n > 1 then
     options.what = "lt.dist.launch"
-    return forked(n, fn, options)
+    return fork_processes(n, fn, options)
   end
   local _ <close> = enter()
   return fn(0)

@@ -1,5 +1,5 @@
---- stdlib/dist/report_staged.lua: a device whose memory nothing moves between ranks is reported
---- once.
+--- stdlib/dist/report_staged.lua: warns once where collectives copy a device's memory through the
+--- host.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 

@@ -4,7 +4,7 @@
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local constraints = require "ltrain.distributions.constraints"
-local probabilities = require "ltrain.distributions.probabilities"
+local probs_or_logits = require "ltrain.distributions.probs_or_logits"
 
 local Bernoulli = Distribution:extend("Bernoulli")
 
@@ -15,7 +15,7 @@ Bernoulli.support = constraints.boolean
 
 --- Bernoulli(probs, options), Bernoulli{logits = x}
 function Bernoulli:init(probs, options)
-  probabilities.set(self, {}, {}, probs, options)
+  probs_or_logits.set(self, {}, {}, probs, options)
   self.mean, self.variance = self.probs, self.probs * (1 - self.probs)
 end
 
@@ -34,7 +34,7 @@ function Bernoulli:log_prob(value)
 end
 
 function Bernoulli:entropy()
-  return probabilities.entropy(self)
+  return probs_or_logits.entropy(self)
 end
 
 function Bernoulli:_kl(q)

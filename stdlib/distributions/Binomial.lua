@@ -4,8 +4,8 @@ local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local constraints = require "ltrain.distributions.constraints"
 local errors = require "ltrain.core.errors"
-local counts = require "ltrain.distributions.counts"
-local probabilities = require "ltrain.distributions.probabilities"
+local count_samplers = require "ltrain.distributions.count_samplers"
+local probs_or_logits = require "ltrain.distributions.probs_or_logits"
 
 local Binomial = Distribution:extend("Binomial")
 
@@ -17,7 +17,7 @@ Binomial.support = constraints.up_to_total
 
 --- Binomial(total_count, probs, options), Binomial{total_count = n, logits = x}
 function Binomial:init(total_count, probs, options)
-  probabilities.set(self, { "total_count" }, { total_count }, probs, options)
+  probs_or_logits.set(self, { "total_count" }, { total_count }, probs, options)
   self.mean = self.total_count * self.probs
   self.variance = self.mean * (1 - self.probs)
 end
@@ -29,7 +29,7 @@ end
 function Binomial:sample(sample_shape)
   local _ <close> = c.no_grad()
   local shape = self:shape_of(sample_shape)
-  return counts.binomial(self.total_count:expand(shape), self.probs:expand(shape))
+  return count_samplers.binomial(self.total_count:expand(shape), self.probs:expand(shape))
 end
 
 function Binomial:log_prob(value)

@@ -5,7 +5,7 @@ local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local constraints = require "ltrain.distributions.constraints"
 local errors = require "ltrain.core.errors"
-local probabilities = require "ltrain.distributions.probabilities"
+local probs_or_logits = require "ltrain.distributions.probs_or_logits"
 
 local Categorical = Distribution:extend("Categorical")
 
@@ -20,9 +20,9 @@ Categorical.support = constraints.category
 function Categorical:init(probs, options)
   local where <const> = "distributions.Categorical"
   local logits
-  logits, options = probabilities.logits(probs, options, where)
+  logits, options = probs_or_logits.logits(probs, options, where)
   self:_set_options(options)
-  local given = probabilities.tensor(logits or probs, where, logits and "logits" or "probs")
+  local given = probs_or_logits.tensor(logits or probs, where, logits and "logits" or "probs")
   if given.ndim == 0 then
     errors.blame("%s: the last dim is that of the categories: got %s", where, errors.show(given))
   end
@@ -32,7 +32,7 @@ function Categorical:init(probs, options)
     self.probs = self.logits:exp()
   else
     self.probs = given / given:sum(-1, { keepdim = true })
-    self.logits = probabilities.clamped(self.probs):log()
+    self.logits = probs_or_logits.clamped(self.probs):log()
   end
   self.batch_shape, self.event_shape = table.move(given.shape, 1, given.ndim - 1, 1, {}), {}
   self.options = { dtype = given.dtype, device = given.device }

@@ -3,7 +3,7 @@
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local constraints = require "ltrain.distributions.constraints"
-local probabilities = require "ltrain.distributions.probabilities"
+local probs_or_logits = require "ltrain.distributions.probs_or_logits"
 
 local Gumbel = Distribution:extend("Gumbel")
 
@@ -21,7 +21,7 @@ function Gumbel:init(loc, scale, options)
 end
 
 function Gumbel:rsample(sample_shape)
-  return self:icdf(probabilities.clamped(c.rand(self:shape_of(sample_shape), self.options)))
+  return self:icdf(probs_or_logits.clamped(c.rand(self:shape_of(sample_shape), self.options)))
 end
 
 function Gumbel:log_prob(value)

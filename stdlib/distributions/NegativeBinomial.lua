@@ -4,9 +4,9 @@
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local constraints = require "ltrain.distributions.constraints"
-local counts = require "ltrain.distributions.counts"
+local count_samplers = require "ltrain.distributions.count_samplers"
 local standard_gamma = require "ltrain.distributions.standard_gamma"
-local probabilities = require "ltrain.distributions.probabilities"
+local probs_or_logits = require "ltrain.distributions.probs_or_logits"
 
 local NegativeBinomial = Distribution:extend("NegativeBinomial")
 
@@ -18,7 +18,7 @@ NegativeBinomial.support = constraints.count
 
 --- NegativeBinomial(total_count, probs, options), NegativeBinomial{total_count = n, logits = x}
 function NegativeBinomial:init(total_count, probs, options)
-  probabilities.set(self, { "total_count" }, { total_count }, probs, options)
+  probs_or_logits.set(self, { "total_count" }, { total_count }, probs, options)
   self.mean = self.total_count * self.logits:exp()
   self.variance = self.mean / (-self.logits):sigmoid()
 end
@@ -31,7 +31,7 @@ function NegativeBinomial:sample(sample_shape)
   local _ <close> = c.no_grad()
   local shape = self:shape_of(sample_shape)
   local rate = standard_gamma.sample(self.total_count:expand(shape)) * self.logits:exp()
-  return counts.poisson(rate)
+  return count_samplers.poisson(rate)
 end
 
 function NegativeBinomial:log_prob(value)

@@ -3,7 +3,7 @@
 local Distribution = require "ltrain.distributions.Distribution"
 local c = require "ltrain.c"
 local constraints = require "ltrain.distributions.constraints"
-local counts = require "ltrain.distributions.counts"
+local count_samplers = require "ltrain.distributions.count_samplers"
 
 local Poisson = Distribution:extend("Poisson")
 
@@ -22,7 +22,7 @@ function Poisson:_mode() return self.rate:floor() end
 
 function Poisson:sample(sample_shape)
   local _ <close> = c.no_grad()
-  return counts.poisson(self.rate:expand(self:shape_of(sample_shape)))
+  return count_samplers.poisson(self.rate:expand(self:shape_of(sample_shape)))
 end
 
 function Poisson:log_prob(value)

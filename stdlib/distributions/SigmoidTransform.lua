@@ -2,16 +2,16 @@
 
 local Transform = require "ltrain.distributions.Transform"
 local constraints = require "ltrain.distributions.constraints"
-local probabilities = require "ltrain.distributions.probabilities"
+local probs_or_logits = require "ltrain.distributions.probs_or_logits"
 
 local SigmoidTransform = Transform:extend("SigmoidTransform")
 
 SigmoidTransform.codomain = constraints.unit_interval
 
-function SigmoidTransform:_call(x) return probabilities.clamped(x:sigmoid()) end
+function SigmoidTransform:_call(x) return probs_or_logits.clamped(x:sigmoid()) end
 
 function SigmoidTransform:_inverse(y)
-  y = probabilities.clamped(y)
+  y = probs_or_logits.clamped(y)
   return y:log() - (-y):log1p()
 end
 

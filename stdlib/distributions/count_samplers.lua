@@ -1,4 +1,4 @@
--- stdlib/distributions/counts.lua: samples of the binomial and of the Poisson distribution.
+-- stdlib/distributions/count_samplers.lua: samples of the binomial and the Poisson distribution.
 --
 -- A large count is split at a sample of an order statistic (Ahrens and Dieter 1974), so that each
 -- round halves it: the number of operations grows with its logarithm. In f64, as counts of the
@@ -7,7 +7,7 @@
 local c = require "ltrain.c"
 local standard_gamma = require "ltrain.distributions.standard_gamma"
 
-local counts = {}
+local count_samplers = {}
 
 local SMALL <const> = 16
 
@@ -17,7 +17,7 @@ local function any(mask) return mask:any():item() end
 local function uniform(x) return c.rand(x.shape, { dtype = "f64", device = x.device }) end
 
 --- Successes among n trials of probability p; tensors of one shape.
-function counts.binomial(n, p)
+function count_samplers.binomial(n, p)
   local dtype, k = n.dtype, c.zeros(n.shape, { dtype = "f64", device = n.device })
   n, p = n:to "f64", p:to "f64"
   local invalid = p:isnan()
@@ -40,7 +40,7 @@ function counts.binomial(n, p)
 end
 
 --- Events at a rate.
-function counts.poisson(rate)
+function count_samplers.poisson(rate)
   local dtype, k = rate.dtype, c.zeros(rate.shape, { dtype = "f64", device = rate.device })
   local invalid = rate:isfinite():logical_not()
   rate = rate:to "f64":masked_fill(invalid, 0)
@@ -52,7 +52,7 @@ function counts.poisson(rate)
     local x = standard_gamma.sample(m)
     local is_below = x:le(rate)
     local within = open:logical_and(is_below:logical_not())
-    local inside = counts.binomial((m - 1) * within:to "f64", (rate / x):clamp { max = 1 })
+    local inside = count_samplers.binomial((m - 1) * within:to "f64", (rate / x):clamp { max = 1 })
     k = k + c.where(open:logical_and(is_below), m, inside)
     rate = c.where(open, c.where(is_below, rate - x, c.zeros_like(rate)), rate)
   end
@@ -67,4 +67,4 @@ function counts.poisson(rate)
   return k:masked_fill(invalid, 0 / 0):to(dtype)
 end
 
-return counts
+return count_samplers

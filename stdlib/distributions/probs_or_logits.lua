@@ -1,4 +1,5 @@
--- stdlib/distributions/probabilities.lua: distributions that are given by probabilities or logits.
+-- stdlib/distributions/probs_or_logits.lua: the parameters of distributions that take probabilities
+-- or logits.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -10,10 +11,10 @@ local OPTIONS <const> = { logits = { type = "tensor|number" },
 -- Probabilities whose logarithms are finite.
 local EPSILON <const> = { f64 = 2.220446049250313e-16 }
 
-local probabilities = {}
+local probs_or_logits = {}
 
 --- The logits and further options of a constructor that gets `probs`, or the option `logits`.
-function probabilities.logits(probs, options, where)
+function probs_or_logits.logits(probs, options, where)
   local o = config.check(options, OPTIONS, where)
   if (probs == nil) == (o.logits == nil) then
     errors.blame("%s: either probs or logits is needed", where)
@@ -22,35 +23,35 @@ function probabilities.logits(probs, options, where)
 end
 
 --- In eps..1 - eps.
-function probabilities.clamped(probs)
+function probs_or_logits.clamped(probs)
   local eps = EPSILON[probs.dtype] or 1.1920928955078125e-7
   return probs:clamp { min = eps, max = 1 - eps }
 end
 
 --- The parameters of a class that is given by `probs`, or by name {probs =} or {logits =}, after
 --- those of `names`: each of probs and logits from the other.
-function probabilities.set(self, names, values, probs, options)
+function probs_or_logits.set(self, names, values, probs, options)
   local count, all = #names, { table.unpack(names) }
   local logits
-  logits, options = probabilities.logits(probs, options,
+  logits, options = probs_or_logits.logits(probs, options,
     "distributions." .. getmetatable(self).__name)
   all[count + 1], values[count + 1] = logits ~= nil and "logits" or "probs", logits or probs
   self:set_parameters(all, values, options)
   if logits ~= nil then
     self.probs = self.logits:sigmoid()
   else
-    local clamped = probabilities.clamped(self.probs)
+    local clamped = probs_or_logits.clamped(self.probs)
     self.logits = clamped:log() - (-clamped):log1p()
   end
 end
 
 --- The entropy of a Bernoulli trial.
-function probabilities.entropy(self)
+function probs_or_logits.entropy(self)
   return self.logits:softplus() - self.logits * self.probs
 end
 
 --- A tensor of what may be a number.
-function probabilities.tensor(value, where, name)
+function probs_or_logits.tensor(value, where, name)
   if type(value) == "number" then return c.full({}, value, { dtype = "f32" }) end
   if not c.is_tensor(value) then
     errors.blame("%s: %s must be a tensor: got %s", where, name, errors.show(value))
@@ -58,4 +59,4 @@ function probabilities.tensor(value, where, name)
   return value
 end
 
-return probabilities
+return probs_or_logits

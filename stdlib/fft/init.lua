@@ -8,8 +8,8 @@ local FRAMES <const> = "hop_length win_length window center "
 
 return catalogue("ltrain.fft", "fft", {
   stft = { "istft", "stft" },
-  transforms = { "fft", "ifft", "rfft", "irfft", "hfft", "ihfft" },
-  planes = { "fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn", "rfftn",
+  transforms_1d = { "fft", "ifft", "rfft", "irfft", "hfft", "ihfft" },
+  transforms_nd = { "fft2", "ifft2", "rfft2", "irfft2", "hfft2", "ihfft2", "fftn", "ifftn", "rfftn",
     "irfftn", "hfftn", "ihfftn" },
   windows = { "hamming_window", "hann_window" },
   frequencies = { "fftfreq", "rfftfreq", "fftshift", "ifftshift" },

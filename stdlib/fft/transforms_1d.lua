@@ -1,11 +1,11 @@
--- stdlib/fft/transforms.lua: transforms along one dim.
+-- stdlib/fft/transforms_1d.lua: Fourier transforms over one dim.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local is_float = require "ltrain.core.is_float"
 
-local transforms = {}
+local transforms_1d = {}
 
 local ALONG <const> = {
   n = { type = "integer", min = 1, doc = "the length: x is truncated or zero-padded" },
@@ -93,24 +93,24 @@ local function real_inverse(x, o, where, is_conjugate)
 end
 
 --- The discrete Fourier transform of complex numbers x [..., N, 2]: sums of x e^(-2 pi i j k / N).
-function transforms.fft(x, options)
+function transforms_1d.fft(x, options)
   return complex(x, config.check(options, ALONG, "fft.fft"), false, "fft.fft")
 end
 
 --- The inverse of fft.
-function transforms.ifft(x, options)
+function transforms_1d.ifft(x, options)
   return complex(x, config.check(options, ALONG, "fft.ifft"), true, "fft.ifft")
 end
 
 --- The first half [..., N // 2 + 1, 2] of the transform of real numbers x [..., N]; the rest are
 --- its conjugates.
-function transforms.rfft(x, options)
+function transforms_1d.rfft(x, options)
   return (real(x, config.check(options, ALONG, "fft.rfft"), "fft.rfft"))
 end
 
 --- The inverse of rfft: real numbers [..., n] from half of the spectrum, x [..., n // 2 + 1, 2]; n
 --- is even by default.
-function transforms.irfft(x, options)
+function transforms_1d.irfft(x, options)
   return (real_inverse(x, config.check(options, ALONG, "fft.irfft"), "fft.irfft"))
 end
 
@@ -124,15 +124,15 @@ end
 
 --- The transform, real numbers [..., n], of a Hermitian-symmetric signal given by its first half x
 --- [..., n // 2 + 1, 2]; n is even by default.
-function transforms.hfft(x, options)
+function transforms_1d.hfft(x, options)
   local y <const> = real_inverse(x, turned(options, "fft.hfft"), "fft.hfft", true)
   return y
 end
 
 --- The inverse of hfft: [..., N // 2 + 1, 2] of the real numbers x [..., N].
-function transforms.ihfft(x, options)
+function transforms_1d.ihfft(x, options)
   local y <const> = real(x, turned(options, "fft.ihfft"), "fft.ihfft")
   return conjugate(y)
 end
 
-return transforms
+return transforms_1d

@@ -1,11 +1,11 @@
--- stdlib/fft/planes.lua: transforms along several dims, one after the other.
+-- stdlib/fft/transforms_nd.lua: Fourier transforms over several dims, one dim after the other.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local transforms = require "ltrain.fft.transforms"
+local transforms_1d = require "ltrain.fft.transforms_1d"
 
-local planes = {}
+local transforms_nd = {}
 
 local function options_of(dims, default)
   return {
@@ -55,12 +55,12 @@ end
 
 -- How each kind goes: along the last dim, and along the others before (`others_first`) or after it.
 local KINDS <const> = {
-  fft = { transforms.fft, transforms.fft, has_pairs = true },
-  ifft = { transforms.ifft, transforms.ifft, has_pairs = true },
-  rfft = { transforms.rfft, transforms.fft },
-  irfft = { transforms.irfft, transforms.ifft, has_pairs = true, others_first = true },
-  hfft = { transforms.hfft, transforms.fft, has_pairs = true, others_first = true },
-  ihfft = { transforms.ihfft, transforms.ifft },
+  fft = { transforms_1d.fft, transforms_1d.fft, has_pairs = true },
+  ifft = { transforms_1d.ifft, transforms_1d.ifft, has_pairs = true },
+  rfft = { transforms_1d.rfft, transforms_1d.fft },
+  irfft = { transforms_1d.irfft, transforms_1d.ifft, has_pairs = true, others_first = true },
+  hfft = { transforms_1d.hfft, transforms_1d.fft, has_pairs = true, others_first = true },
+  ihfft = { transforms_1d.ihfft, transforms_1d.ifft },
 }
 
 local function transformed(x, o, kind, where)
@@ -82,39 +82,39 @@ local function several(x, given, kind)
 end
 
 --- fft of the complex numbers x [..., M, N, 2] along both dims.
-function planes.fft2(x, options) return (plane(x, options, "fft")) end
+function transforms_nd.fft2(x, options) return (plane(x, options, "fft")) end
 
 --- The inverse of fft2.
-function planes.ifft2(x, options) return (plane(x, options, "ifft")) end
+function transforms_nd.ifft2(x, options) return (plane(x, options, "ifft")) end
 
 --- rfft of the real numbers x [..., M, N] along the second of the dims, then fft along the first.
-function planes.rfft2(x, options) return (plane(x, options, "rfft")) end
+function transforms_nd.rfft2(x, options) return (plane(x, options, "rfft")) end
 
 --- The inverse of rfft2.
-function planes.irfft2(x, options) return (plane(x, options, "irfft")) end
+function transforms_nd.irfft2(x, options) return (plane(x, options, "irfft")) end
 
 --- fft of the complex numbers x [..., M, N, 2] along the first dim, then hfft along the second.
-function planes.hfft2(x, options) return (plane(x, options, "hfft")) end
+function transforms_nd.hfft2(x, options) return (plane(x, options, "hfft")) end
 
 --- The inverse of hfft2.
-function planes.ihfft2(x, options) return (plane(x, options, "ihfft")) end
+function transforms_nd.ihfft2(x, options) return (plane(x, options, "ihfft")) end
 
 --- fft of the complex numbers x [..., 2] along several dims.
-function planes.fftn(x, options) return (several(x, options, "fft")) end
+function transforms_nd.fftn(x, options) return (several(x, options, "fft")) end
 
 --- The inverse of fftn.
-function planes.ifftn(x, options) return (several(x, options, "ifft")) end
+function transforms_nd.ifftn(x, options) return (several(x, options, "ifft")) end
 
 --- rfft of the real numbers x along the last of the dims, then fft along the others.
-function planes.rfftn(x, options) return (several(x, options, "rfft")) end
+function transforms_nd.rfftn(x, options) return (several(x, options, "rfft")) end
 
 --- The inverse of rfftn.
-function planes.irfftn(x, options) return (several(x, options, "irfft")) end
+function transforms_nd.irfftn(x, options) return (several(x, options, "irfft")) end
 
 --- fft of the complex numbers x [..., 2] along all dims but the last, then hfft along that.
-function planes.hfftn(x, options) return (several(x, options, "hfft")) end
+function transforms_nd.hfftn(x, options) return (several(x, options, "hfft")) end
 
 --- The inverse of hfftn.
-function planes.ihfftn(x, options) return (several(x, options, "ihfft")) end
+function transforms_nd.ihfftn(x, options) return (several(x, options, "ihfft")) end
 
-return planes
+return transforms_nd

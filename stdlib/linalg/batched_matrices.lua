@@ -1,4 +1,4 @@
--- stdlib/linalg/batch.lua: batches of matrices [B..., M, N]: checks, and batches of one shape.
+-- stdlib/linalg/batched_matrices.lua: checks and broadcasting of batches of matrices [B..., M, N].
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -6,10 +6,10 @@ local is_float = require "ltrain.core.is_float"
 
 local operation <const> = c.runtime.operation
 
-local batch = {}
+local batched_matrices = {}
 
 --- x, which must be a floating tensor of at least `least` dims (2).
-function batch.check(x, where, least)
+function batched_matrices.check(x, where, least)
   least = least or 2
   if not c.is_tensor(x) then errors.blame("%s: needs a tensor, got %s", where, errors.show(x)) end
   if not is_float(x.dtype) then
@@ -23,8 +23,8 @@ function batch.check(x, where, least)
 end
 
 --- The same with square matrices.
-function batch.square(x, where)
-  batch.check(x, where)
+function batched_matrices.square(x, where)
+  batched_matrices.check(x, where)
   if x.shape[x.ndim - 1] ~= x.shape[x.ndim] then
     errors.blame("%s: needs square matrices, got %s", where, errors.show_shape(x))
   end
@@ -32,24 +32,24 @@ function batch.square(x, where)
 end
 
 --- Ones on the diagonal, as many as matrices of x have rows.
-function batch.eye(x, n)
+function batched_matrices.eye(x, n)
   return c.eye(n or x.shape[x.ndim], { dtype = x.dtype, device = x.device })
 end
 
 --- The inverses of square matrices; errors begin with `where`.
-function batch.inverse(x, where)
-  batch.square(x, where)
-  local y = operation("linalg_solve", where)(x, batch.eye(x):expand(x.shape))
+function batched_matrices.inverse(x, where)
+  batched_matrices.square(x, where)
+  local y = operation("linalg_solve", where)(x, batched_matrices.eye(x):expand(x.shape))
   return y
 end
 
 --- U, S and Vh without what is not needed for a product; errors begin with `where`.
-function batch.svd(x, where)
+function batched_matrices.svd(x, where)
   return operation("linalg_svd", where)(x, { full_matrices = false })
 end
 
 --- a and b with the batch that theirs broadcast to.
-function batch.broadcast(a, b, where)
+function batched_matrices.broadcast(a, b, where)
   local shape, n = {}, math.max(a.ndim, b.ndim) - 2
   for k = 1, n do
     local p, q = a.shape[a.ndim - 2 - n + k] or 1, b.shape[b.ndim - 2 - n + k] or 1
@@ -68,4 +68,4 @@ function batch.broadcast(a, b, where)
   return expanded(a), expanded(b)
 end
 
-return batch
+return batched_matrices

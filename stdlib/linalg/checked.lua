@@ -4,13 +4,13 @@
 -- All matrices are tried at once. If that fails, each one alone: what fails is NaN and has its
 -- reason as a number, 0 stands for success.
 
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local equations = require "ltrain.linalg.equations"
 local errors = require "ltrain.core.errors"
-local factors = require "ltrain.linalg.factors"
+local factorizations = require "ltrain.linalg.factorizations"
 local lu = require "ltrain.linalg.lu"
+local solvers = require "ltrain.linalg.solvers"
 
 local checked = {}
 
@@ -77,8 +77,8 @@ local CHOLESKY <const> = {
 function checked.cholesky_ex(A, options)
   local where <const> = "linalg.cholesky_ex"
   local o <const> = config.check(options, CHOLESKY, where)
-  local L <const>, info <const> = try(factors.cholesky, minor, batch.square(A, where),
-    o.check_errors)
+  local L <const>, info <const> = try(factorizations.cholesky, minor,
+    batched_matrices.square(A, where), o.check_errors)
   return o.upper and L:transpose(-2, -1) or L, info
 end
 
@@ -88,7 +88,7 @@ local INVERSE <const> = { check_errors = CHECK }
 function checked.inv_ex(A, options)
   local where <const> = "linalg.inv_ex"
   local o <const> = config.check(options, INVERSE, where)
-  return try(equations.inv, singular, batch.square(A, where), o.check_errors)
+  return try(solvers.inv, singular, batched_matrices.square(A, where), o.check_errors)
 end
 
 local SOLVE <const> = {
@@ -100,13 +100,13 @@ local SOLVE <const> = {
 function checked.solve_ex(A, B, options)
   local where <const> = "linalg.solve_ex"
   local o <const> = config.check(options, SOLVE, where)
-  batch.square(A, where)
-  batch.check(B, where, 1)
+  batched_matrices.square(A, where)
+  batched_matrices.check(B, where, 1)
   local given <const> = { left = o.left }
-  local _, info <const> = try(equations.inv, singular, A:detach(), o.check_errors)
-  local is_done <const>, X <const> = pcall(equations.solve, A, B, given)
+  local _, info <const> = try(solvers.inv, singular, A:detach(), o.check_errors)
+  local is_done <const>, X <const> = pcall(solvers.solve, A, B, given)
   if is_done then return X, info end
-  return equations.solve(A + batch.eye(A) * (0 / 0), B, given), info
+  return solvers.solve(A + batched_matrices.eye(A) * (0 / 0), B, given), info
 end
 
 local FACTOR <const> = {
@@ -119,7 +119,7 @@ local FACTOR <const> = {
 function checked.lu_factor_ex(A, options)
   local where <const> = "linalg.lu_factor_ex"
   local o <const> = config.check(options, FACTOR, where)
-  local LU <const>, pivots <const> = lu.lu_factor(batch.check(A, where))
+  local LU <const>, pivots <const> = lu.lu_factor(batched_matrices.check(A, where))
   local info <const> = zero_pivot(LU:detach())
   if o.check_errors and info:ne(0):any():item() then
     errors.blame("%s: a pivot is 0: info is %s", where, tostring(info))

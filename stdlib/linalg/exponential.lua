@@ -1,6 +1,6 @@
 -- stdlib/linalg/exponential.lua: the exponential of matrices.
 
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 
 local exponential = {}
 
@@ -18,9 +18,9 @@ end
 --- The matrix exponential of A [B..., N, N], by scaling and squaring of a Taylor series (Higham:
 --- Functions of matrices, 2008, 10.3).
 function exponential.matrix_exp(A)
-  batch.square(A, "linalg.matrix_exp")
+  batched_matrices.square(A, "linalg.matrix_exp")
   local s <const> = halvings(A)
-  local x <const>, eye <const> = A * 2.0 ^ -s, batch.eye(A)
+  local x <const>, eye <const> = A * 2.0 ^ -s, batched_matrices.eye(A)
   local y = eye:expand(A.shape)
   for k = TERMS, 1, -1 do y = x:matmul(y) / k + eye end
   for _ = 1, s do y = y:matmul(y) end

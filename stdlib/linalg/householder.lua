@@ -2,7 +2,7 @@
 -- keeps below the diagonal of a matrix: v is 0 above it and 1 on it.
 -- M rows, N columns, K reflections.
 
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
@@ -11,12 +11,12 @@ local householder = {}
 -- The vector of reflection k, [B..., M, 1].
 local function vector(A, k)
   local below <const> = A:narrow(-1, k, 1):tril(-k)
-  return below + batch.eye(A, A.shape[A.ndim - 1]):narrow(2, k, 1)
+  return below + batched_matrices.eye(A, A.shape[A.ndim - 1]):narrow(2, k, 1)
 end
 
 local function check(A, tau, where)
-  batch.check(A, where)
-  batch.check(tau, where, 1)
+  batched_matrices.check(A, where)
+  batched_matrices.check(tau, where, 1)
   local k <const> = tau.shape[tau.ndim]
   if tau.ndim ~= A.ndim - 1 or k > A.shape[A.ndim] or k > A.shape[A.ndim - 1] then
     errors.blame("%s: needs A [.., M, N] and tau [.., K] with K at most M and N: got %s and %s",
@@ -45,7 +45,7 @@ function householder.householder_product(A, tau)
   if m < n then
     errors.blame("%s: needs as many rows as columns at least, got %s", where, errors.show_shape(A))
   end
-  local eye <const> = batch.eye(A, m):narrow(2, 1, n)
+  local eye <const> = batched_matrices.eye(A, m):narrow(2, 1, n)
   local Q <const> = householder.apply(A, tau, eye:expand(A.shape))
   return Q
 end
@@ -54,7 +54,7 @@ end
 --- Q^T.
 function householder.product(A, tau, other, left, transpose, where)
   check(A, tau, where)
-  batch.check(other, where)
+  batched_matrices.check(other, where)
   if other.shape[left and other.ndim - 1 or other.ndim] ~= A.shape[A.ndim - 1] then
     errors.blame("%s: %s does not fit %s reflections of %s", where, errors.show_shape(other),
       left and "left" or "right", errors.show_shape(A))
@@ -67,7 +67,7 @@ end
 --- The factors of A [B..., M, N] as reflections: R on and above the diagonal with the vectors below
 --- it, and tau [B..., K].
 function householder.geqrf(A, where)
-  batch.check(A, where)
+  batched_matrices.check(A, where)
   local m <const>, k <const> = A.shape[A.ndim - 1], math.min(A.shape[A.ndim - 1], A.shape[A.ndim])
   local taus = {}
   for column = 1, k do
@@ -80,7 +80,7 @@ function householder.geqrf(A, where)
     local tau <const> = ((beta - alpha) / beta):masked_fill(is_done, 0)
     local scale <const> = (1 / (alpha - beta)):masked_fill(is_done, 0)
     local stored <const> = x:tril(-column) * scale
-    local v <const> = stored + batch.eye(A, m):narrow(2, column, 1)
+    local v <const> = stored + batched_matrices.eye(A, m):narrow(2, column, 1)
     local reflected <const> = A - v * tau * v:transpose(-2, -1):matmul(A)
     local own <const> = stored + reflected:narrow(-1, column, 1):triu(-column + 1)
     local list = { own }

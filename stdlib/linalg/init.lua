@@ -3,10 +3,10 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.linalg", "linalg", {
-  factors = { "cholesky", "eigh", "eigvalsh", "qr", "svd", "svdvals" },
-  equations = { "det", "inv", "slogdet", "solve", "solve_triangular", "tensorinv",
+  factorizations = { "cholesky", "eigh", "eigvalsh", "qr", "svd", "svdvals" },
+  solvers = { "det", "inv", "slogdet", "solve", "solve_triangular", "tensorinv",
     "tensorsolve" },
-  inverses = { "cond", "lstsq", "matrix_rank", "pinv" },
+  pseudoinverses = { "cond", "lstsq", "matrix_rank", "pinv" },
   exponential = { "matrix_exp" },
   checked = { "cholesky_ex", "inv_ex", "lu_factor_ex", "solve_ex" },
   householder = { "householder_product" },

@@ -6,11 +6,11 @@
 -- systems.
 
 local Function = require "ltrain.autograd.Function"
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local equations = require "ltrain.linalg.equations"
 local errors = require "ltrain.core.errors"
+local solvers = require "ltrain.linalg.solvers"
 
 local lu = {}
 
@@ -61,12 +61,12 @@ square = Function {
   end,
   backward = function(ctx, grad)
     local packed <const> = square(ctx:saved_tensors()) -- a function of x again
-    local L <const>, U <const> = packed:tril(-1) + batch.eye(packed), packed:triu()
+    local L <const>, U <const> = packed:tril(-1) + batched_matrices.eye(packed), packed:triu()
     local inner <const> = turned(L):matmul(grad:tril(-1)):tril(-1) + grad:triu():matmul(turned(U))
       :triu()
-    local left <const> = equations.solve_triangular(turned(L), inner,
+    local left <const> = solvers.solve_triangular(turned(L), inner,
       { upper = true, unitriangular = true })
-    return equations.solve_triangular(turned(U), left, { upper = false, left = false })
+    return solvers.solve_triangular(turned(U), left, { upper = false, left = false })
   end,
 }
 
@@ -77,11 +77,11 @@ local function differentiable(x, packed)
   local own <const> = square(x:narrow(2, 1, k):narrow(3, 1, k),
     packed:narrow(2, 1, k):narrow(3, 1, k):contiguous())
   if n > k then
-    local right <const> = equations.solve_triangular(own, x:narrow(3, k + 1, n - k),
+    local right <const> = solvers.solve_triangular(own, x:narrow(3, k + 1, n - k),
       { upper = false, unitriangular = true })
     return c.cat({ own, right }, 3)
   elseif m > k then
-    local below <const> = equations.solve_triangular(own, x:narrow(2, k + 1, m - k),
+    local below <const> = solvers.solve_triangular(own, x:narrow(2, k + 1, m - k),
       { upper = true, left = false })
     return c.cat({ own, below }, 2)
   end
@@ -90,7 +90,7 @@ end
 
 -- The packed factors of A, the pivots and the order of rows, all in A's batch.
 local function factors_of(A, where)
-  batch.check(A, where)
+  batched_matrices.check(A, where)
   local m <const>, n <const> = A.shape[A.ndim - 1], A.shape[A.ndim]
   local lead <const> = { table.unpack(A.shape, 1, A.ndim - 2) }
   local count = 1
@@ -132,7 +132,8 @@ local function parts(packed, order)
   local k <const> = math.min(m, n)
   local shape <const> = order.shape
   shape[#shape + 1] = m
-  local P <const> = batch.eye(packed, m):index_select(1, order:reshape { -1 }):reshape(shape)
+  local P <const> = batched_matrices.eye(packed, m):index_select(1, order:reshape { -1 })
+    :reshape(shape)
   local ones <const> = c.eye(m, k, { dtype = packed.dtype, device = packed.device })
   return turned(P), packed:narrow(-1, 1, k):tril(-1) + ones, packed:narrow(-2, 1, k):triu()
 end
@@ -183,24 +184,24 @@ end
 function lu.lu_solve(LU, pivots, B, options)
   local where <const> = "linalg.lu_solve"
   local o <const> = config.check(options, SOLVE, where)
-  batch.square(LU, where)
-  batch.check(B, where)
+  batched_matrices.square(LU, where)
+  batched_matrices.check(B, where)
   if not c.is_tensor(pivots) or pivots.ndim ~= LU.ndim - 1 then
     errors.blame("%s: pivots must be [.., N] of LU %s: got %s", where, errors.show_shape(LU),
       errors.show(pivots))
   end
   local rows <const> = not o.left and turned(B) or B
-  local A <const>, right <const> = batch.broadcast(LU, rows, where)
+  local A <const>, right <const> = batched_matrices.broadcast(LU, rows, where)
   local order <const> = order_of(pivots, LU.shape[LU.ndim])
   local LOWER <const> = { upper = false, unitriangular = true }
   local X
   if o.adjoint == o.left then -- A^T X = right
-    local y <const> = equations.solve_triangular(turned(A), right, { upper = false })
-    X = equations.solve_triangular(turned(A), y, { upper = true, unitriangular = true })
+    local y <const> = solvers.solve_triangular(turned(A), right, { upper = false })
+    X = solvers.solve_triangular(turned(A), y, { upper = true, unitriangular = true })
     X = arranged(X, order, true)
   else
-    local y <const> = equations.solve_triangular(A, arranged(right, order), LOWER)
-    X = equations.solve_triangular(A, y, { upper = true })
+    local y <const> = solvers.solve_triangular(A, arranged(right, order), LOWER)
+    X = solvers.solve_triangular(A, y, { upper = true })
   end
   return o.left and X or turned(X)
 end

@@ -1,6 +1,6 @@
 -- stdlib/linalg/norms.lua: norms of vectors and matrices.
 
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
@@ -30,7 +30,7 @@ function norms.vector_norm(x, ord, options)
   if type(ord) == "table" then ord, options = nil, ord end
   local o = config.check(options, VECTOR, where)
   ord = config.argument(ord or 2, "number", where, "ord")
-  batch.check(x, where, 0)
+  batched_matrices.check(x, where, 0)
   if o.dtype then x = x:to(o.dtype) end
   return of_vectors(x, ord, o.dim, o.keepdim)
 end
@@ -61,7 +61,7 @@ local function of_matrices(A, ord, rows, columns, where)
   if ord == 1 or ord == -1 then return of_sums(A, rows, columns, ord > 0) end
   if ord == math.huge or ord == -math.huge then return of_sums(A, columns, rows, ord > 0) end
   local last = A:movedim({ rows, columns }, { -2, -1 })
-  local _, S = batch.svd(last, where)
+  local _, S = batched_matrices.svd(last, where)
   local y
   if ord == "nuc" or S.shape[S.ndim] == 0 then
     y = S:sum(-1)
@@ -74,7 +74,7 @@ local function of_matrices(A, ord, rows, columns, where)
 end
 
 local function matrix_norm(A, ord, o, where)
-  batch.check(A, where)
+  batched_matrices.check(A, where)
   local first, second = o.dim[1], o.dim[2]
   if #o.dim ~= 2 then errors.blame("%s: dim names two dims: got %d", where, #o.dim) end
   first, second = place(first, A.ndim, where), place(second, A.ndim, where)
@@ -114,7 +114,7 @@ function norms.norm(x, ord, options)
   if type(ord) == "table" then ord, options = nil, ord end
   local o = config.check(options, VECTOR, where)
   local dims = type(o.dim) == "number" and { o.dim } or o.dim
-  batch.check(x, where, 0)
+  batched_matrices.check(x, where, 0)
   local of_matrix = dims and #dims == 2 or not dims and x.ndim == 2
   if ord ~= nil and of_matrix then
     check_order(ord, where)

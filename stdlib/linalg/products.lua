@@ -1,6 +1,6 @@
 -- stdlib/linalg/products.lua: products of several matrices, and of vectors.
 
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local elements = require "ltrain.core.elements"
@@ -11,9 +11,9 @@ local products = {}
 --- The n-th power of A [B..., N, N]; for negative n, of its inverse.
 function products.matrix_power(A, n)
   local where <const> = "linalg.matrix_power"
-  batch.square(A, where)
+  batched_matrices.square(A, where)
   n = config.argument(n, "integer", where, "n")
-  local power = n < 0 and batch.inverse(A, "linalg.matrix_power") or A
+  local power = n < 0 and batched_matrices.inverse(A, "linalg.matrix_power") or A
   local result
   n = math.abs(n)
   while n > 0 do -- by squares
@@ -21,7 +21,7 @@ function products.matrix_power(A, n)
     n = n // 2
     if n > 0 then power = power:matmul(power) end
   end
-  return result or batch.eye(A):expand(A.shape):clone()
+  return result or batched_matrices.eye(A):expand(A.shape):clone()
 end
 
 -- Where to split the product of matrices i..j so that it costs least: [i][j].
@@ -117,7 +117,7 @@ end
 --- the size of x's last dim.
 ---@param x Tensor [..., M] -> [..., M, N]
 function products.vander(x, N)
-  batch.check(x, "linalg.vander", 0)
+  batched_matrices.check(x, "linalg.vander", 0)
   if x.ndim == 0 then x = x:reshape { 1 } end
   local count <const> = config.argument(N or x.shape[x.ndim], "integer", "linalg.vander", "N",
     { min = 1 })

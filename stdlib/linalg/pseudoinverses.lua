@@ -1,7 +1,8 @@
--- stdlib/linalg/inverses.lua: what singular values say: pseudoinverses, ranks, least squares.
+-- stdlib/linalg/pseudoinverses.lua: pseudoinverses, ranks, condition numbers and least squares, by
+-- the singular value decomposition.
 
 local Function = require "ltrain.autograd.Function"
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -9,7 +10,7 @@ local norms = require "ltrain.linalg.norms"
 
 local operation <const> = c.runtime.operation
 
-local inverses = {}
+local pseudoinverses = {}
 
 local EPS <const> = { f32 = 2 ^ -23, f64 = 2 ^ -52 }
 
@@ -48,7 +49,7 @@ local function by_values(A, o, where)
     S, U = operation("linalg_eigh", where)(A)
     Vh, size = U:transpose(-2, -1), S:abs()
   else
-    U, S, Vh = batch.svd(A, where)
+    U, S, Vh = batched_matrices.svd(A, where)
     size = S
   end
   local keeps = size:gt(limit_of(A, largest(size), o))
@@ -78,24 +79,24 @@ local pseudoinverse <const> = Function {
 }
 
 --- The pseudoinverse [B..., N, M] of A [B..., M, N].
-function inverses.pinv(A, options)
+function pseudoinverses.pinv(A, options)
   local where <const> = "linalg.pinv"
   local o = config.check(options, TOLERANCE, where)
-  local X = pseudoinverse(batch.check(A, where), o, where)
+  local X = pseudoinverse(batched_matrices.check(A, where), o, where)
   return X
 end
 
 --- The number of nonzero singular values of each matrix [B..., M, N].
-function inverses.matrix_rank(A, options)
+function pseudoinverses.matrix_rank(A, options)
   local where <const> = "linalg.matrix_rank"
   local o = config.check(options, TOLERANCE, where)
-  batch.check(A, where)
+  batched_matrices.check(A, where)
   local _ <close> = c.no_grad()
   local S
   if o.hermitian then
     S = (operation("linalg_eigh", where)(A)):abs()
   else
-    S = select(2, batch.svd(A, where))
+    S = select(2, batched_matrices.svd(A, where))
   end
   return S:gt(limit_of(A, largest(S), o)):sum(-1)
 end
@@ -103,23 +104,23 @@ end
 --- The condition number of each matrix in the norm `p` (2; see matrix_norm): the norm times that of
 --- the inverse; infinite for a singular matrix. For p = 2, -2 and "nuc" it is computed from
 --- singular values, of which rounding may leave the smallest above 0.
-function inverses.cond(A, p)
+function pseudoinverses.cond(A, p)
   local where <const> = "linalg.cond"
-  batch.check(A, where)
+  batched_matrices.check(A, where)
   if p == nil or p == 2 or p == -2 then
-    local _, S = batch.svd(A, where)
+    local _, S = batched_matrices.svd(A, where)
     local first, last = S:select(-1, 1), S:select(-1, -1)
     return p == -2 and last / first or first / last
   end
-  batch.square(A, where)
+  batched_matrices.square(A, where)
   if p == "nuc" then
-    local _, S = batch.svd(A, where)
+    local _, S = batched_matrices.svd(A, where)
     return S:sum(-1) * S:reciprocal():sum(-1)
   end
   local sign = operation("linalg_slogdet", where)(A:detach())
   local is_singular <const> = sign:eq(0)
-  local X = c.where(is_singular:unsqueeze(-1):unsqueeze(-1), batch.eye(A), A)
-  local y = norms.matrix_norm(A, p) * norms.matrix_norm(batch.inverse(X, where), p)
+  local X = c.where(is_singular:unsqueeze(-1):unsqueeze(-1), batched_matrices.eye(A), A)
+  local y = norms.matrix_norm(A, p) * norms.matrix_norm(batched_matrices.inverse(X, where), p)
   return y:masked_fill(is_singular, math.huge)
 end
 
@@ -141,19 +142,19 @@ end
 --- The least-squares solution X that minimizes |A X - B| (of several the one with the smallest
 --- norm), the squared residuals (empty unless A [B..., M, N] has M > N and rank N), the rank and
 --- the singular values of A. B is [B..., M, K]. Uses singular values, as LAPACK's gelsd.
-function inverses.lstsq(A, B, options)
+function pseudoinverses.lstsq(A, B, options)
   local where <const> = "linalg.lstsq"
   local o = config.check(options, LEAST, where)
-  batch.check(A, where)
-  batch.check(B, where)
+  batched_matrices.check(A, where)
+  batched_matrices.check(B, where)
   if A.shape[A.ndim - 1] ~= B.shape[B.ndim - 1] then
     errors.blame("%s: %s and %s have not as many rows", where, errors.show_shape(A),
       errors.show_shape(B))
   end
   local X = pseudoinverse(A, { rtol = o.rcond }, where):matmul(B)
-  local _, S = batch.svd(A:detach(), where)
+  local _, S = batched_matrices.svd(A:detach(), where)
   local rank = S:gt(limit_of(A, largest(S), { rtol = o.rcond })):sum(-1)
   return X, residuals(A, B, X, rank), rank, S
 end
 
-return inverses
+return pseudoinverses

@@ -1,11 +1,11 @@
--- stdlib/linalg/equations.lua: systems of linear equations, inverses and determinants.
+-- stdlib/linalg/solvers.lua: systems of linear equations, inverses and determinants.
 
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
-local equations = {}
+local solvers = {}
 
 -- A B and (A^T B^T)^T are the same, seen from the other side.
 local function turned(x) return x:transpose(-2, -1) end
@@ -21,8 +21,8 @@ local function holds_vectors(A, B)
 end
 
 local function check(A, B, where)
-  batch.square(A, where)
-  batch.check(B, where, 1)
+  batched_matrices.square(A, where)
+  batched_matrices.check(B, where, 1)
 end
 
 local SOLVE <const> = {
@@ -31,7 +31,7 @@ local SOLVE <const> = {
 
 --- Solves A X = B for X, with A [B..., N, N] and B [B..., N, K], or vectors [B..., N]. Batch dims
 --- broadcast.
-function equations.solve(A, B, options)
+function solvers.solve(A, B, options)
   local where <const> = "linalg.solve"
   local o = config.check(options, SOLVE, where)
   check(A, B, where)
@@ -42,7 +42,7 @@ function equations.solve(A, B, options)
   end
   if vectors then B = B:unsqueeze(-1) end
   if not o.left then A, B = turned(A), turned(B) end
-  A, B = batch.broadcast(A, B, where)
+  A, B = batched_matrices.broadcast(A, B, where)
   local X = c.linalg.solve(A, B)
   if vectors then X = X:squeeze(-1) end
   return o.left and X or turned(X)
@@ -56,21 +56,21 @@ local TRIANGULAR <const> = {
 
 --- Solves A X = B for X, with triangular A [B..., N, N], whose other half is not read, and B [B...,
 --- N, K]. A zero on the diagonal gives infinity or NaN. Does not need LAPACK.
-function equations.solve_triangular(A, B, options)
+function solvers.solve_triangular(A, B, options)
   local where <const> = "linalg.solve_triangular"
   local o = config.check(options, TRIANGULAR, where)
   check(A, B, where)
-  batch.check(B, where)
+  batched_matrices.check(B, where)
   local upper = o.upper
   if not o.left then A, B, upper = turned(A), turned(B), not upper end
-  A, B = batch.broadcast(A, B, where)
+  A, B = batched_matrices.broadcast(A, B, where)
   local X = c.linalg.solve_triangular(A, B, { upper = upper, unitriangular = o.unitriangular })
   return o.left and X or turned(X)
 end
 
 --- The inverse of A [B..., N, N]; solve(A, B) is faster and more accurate than inv(A) @ B.
-function equations.inv(A)
-  local X = batch.inverse(A, "linalg.inv")
+function solvers.inv(A)
+  local X = batched_matrices.inverse(A, "linalg.inv")
   return X
 end
 
@@ -87,10 +87,10 @@ local INVERSE <const> = {
 
 --- The inverse of A with respect to tensordot: for A [M..., N...], where M... are the first `ind`
 --- dims and have as many elements as N..., a tensor [N..., M...].
-function equations.tensorinv(A, options)
+function solvers.tensorinv(A, options)
   local where <const> = "linalg.tensorinv"
   local ind <const> = config.check(options, INVERSE, where).ind
-  batch.check(A, where, 1)
+  batched_matrices.check(A, where, 1)
   local m <const> = count(A.shape, 1, ind)
   if ind >= A.ndim or m * m ~= A:numel() then
     errors.blame("%s: the first %d dims of %s have not as many elements as the others", where, ind,
@@ -98,7 +98,7 @@ function equations.tensorinv(A, options)
   end
   local shape = table.move(A.shape, ind + 1, A.ndim, 1, {})
   table.move(A.shape, 1, ind, #shape + 1, shape)
-  return batch.inverse(A:reshape { m, m }, where):reshape(shape)
+  return batched_matrices.inverse(A:reshape { m, m }, where):reshape(shape)
 end
 
 local TENSOR_SOLVE <const> = {
@@ -107,11 +107,11 @@ local TENSOR_SOLVE <const> = {
 
 --- Solves tensordot(A, X) = B for X, with A [M..., N...], where M..., the dims of B, have as many
 --- elements as N..., the dims of X.
-function equations.tensorsolve(A, B, options)
+function solvers.tensorsolve(A, B, options)
   local where <const> = "linalg.tensorsolve"
   local o <const> = config.check(options, TENSOR_SOLVE, where)
-  batch.check(A, where, 1)
-  batch.check(B, where, 0)
+  batched_matrices.check(A, where, 1)
+  batched_matrices.check(B, where, 0)
   if o.dims then
     local last = {}
     for k = 1, #o.dims do last[k] = k - #o.dims - 1 end
@@ -127,14 +127,14 @@ function equations.tensorsolve(A, B, options)
 end
 
 --- The determinant of each matrix [B..., N, N].
-function equations.det(A)
+function solvers.det(A)
   local d = c.linalg.det(A)
   return d
 end
 
 --- The sign of the determinant and the logarithm of its absolute value.
-function equations.slogdet(A)
+function solvers.slogdet(A)
   return c.linalg.slogdet(A)
 end
 
-return equations
+return solvers

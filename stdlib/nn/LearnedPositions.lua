@@ -5,7 +5,7 @@ local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local initialise = require "ltrain.nn.initialise"
-local positions = require "ltrain.nn.positions"
+local position_encodings = require "ltrain.nn.position_encodings"
 
 local LearnedPositions = Module:extend("LearnedPositions")
 
@@ -28,7 +28,7 @@ end
 --- `offset`: the position of the first element, from 0 (the length of a cache).
 ---@param x Tensor [N, T, E] -> the same
 function LearnedPositions:forward(x, offset)
-  local y = x + positions.part(self.weight, x.shape[2], offset, "nn.LearnedPositions")
+  local y = x + position_encodings.part(self.weight, x.shape[2], offset, "nn.LearnedPositions")
   return y
 end
 

@@ -20,11 +20,11 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
-local hooked = require "ltrain.nn.hooked"
+local hook_lists = require "ltrain.nn.hook_lists"
 local is_float = require "ltrain.core.is_float"
 local load_export = require "ltrain.core.load_export"
-local module_loop = require "ltrain.nn.module_loop"
 local module_print = require "ltrain.nn.module_print"
+local module_trainer = require "ltrain.nn.module_trainer"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -49,11 +49,11 @@ Module.__options = {
 
 -- Methods that a module may replace, in its class or in the object: those of Lightning's loop.
 local replaceable <const> = {}
-for name, method in next, module_loop.defaults do
+for name, method in next, module_trainer.defaults do
   Module[name] = method
   replaceable[name] = true
 end
-for name, method in next, module_loop.methods do Module[name] = method end
+for name, method in next, module_trainer.methods do Module[name] = method end
 class.add_later(Module, "register_forward_pre_hook register_forward_hook "
   .. "register_full_backward_hook register_full_backward_pre_hook",
   function() return require "ltrain.nn.module_hooks".methods end)
@@ -122,12 +122,12 @@ local module_hooks -- from the first hook on
 
 local function call_hooked(self, ...)
   module_hooks = module_hooks or require "ltrain.nn.module_hooks"
-  return module_hooks.call(self, hooked[self], ...)
+  return module_hooks.call(self, hook_lists[self], ...)
 end
 
 -- The forward of a module, with its hooks.
 local function run(self, ...)
-  if hooked[self] then return pass(call_hooked(self, ...)) end
+  if hook_lists[self] then return pass(call_hooked(self, ...)) end
   return pass(self:forward(...))
 end
 
@@ -162,7 +162,7 @@ end
 function Module:__call(...)
   if mark_line() == 0 then return call_marked(self, ...) end
   if type((...)) ~= "userdata" then return pass(run_without_tensor(self, ...)) end
-  if hooked[self] then return pass(call_hooked(self, ...)) end
+  if hook_lists[self] then return pass(call_hooked(self, ...)) end
   return pass(self:forward(...))
 end
 
@@ -198,7 +198,7 @@ local function order_of(module)
 end
 
 -- Fields that are computed: views of the trainer, and where the parameters are.
-local properties <const> = module_loop.properties
+local properties <const> = module_trainer.properties
 
 -- What would hide something of the Trainer's, and a list with a nil, at the line that assigns it.
 local function check_field(module, key, value)

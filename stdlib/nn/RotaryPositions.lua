@@ -7,7 +7,7 @@
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local positions = require "ltrain.nn.positions"
+local position_encodings = require "ltrain.nn.position_encodings"
 
 local RotaryPositions = Module:extend("RotaryPositions")
 
@@ -24,7 +24,7 @@ function RotaryPositions:init(head_dim, options)
   local name <const> = "nn.RotaryPositions"
   local o = config.check(options, OPTIONS, name)
   self.interleaved = o.interleaved
-  local angles = positions.angles(head_dim, o.max_length, o.base, name)
+  local angles = position_encodings.angles(head_dim, o.max_length, o.base, name)
   self:register_buffer("cos", angles:cos(), { persistent = false })
   self:register_buffer("sin", angles:sin(), { persistent = false })
 end
@@ -33,8 +33,8 @@ end
 ---@param x Tensor [N, H, T, D] -> the same
 function RotaryPositions:forward(x, offset)
   local name <const>, shape = "nn.RotaryPositions", x.shape
-  local cos = positions.part(self.cos, shape[3], offset, name):to(x.dtype)
-  local sin = positions.part(self.sin, shape[3], offset, name):to(x.dtype)
+  local cos = position_encodings.part(self.cos, shape[3], offset, name):to(x.dtype)
+  local sin = position_encodings.part(self.sin, shape[3], offset, name):to(x.dtype)
   local n, half = 4, shape[4] // 2
   local a, b
   if self.interleaved then

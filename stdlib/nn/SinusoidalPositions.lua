@@ -7,7 +7,7 @@
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local positions = require "ltrain.nn.positions"
+local position_encodings = require "ltrain.nn.position_encodings"
 
 local SinusoidalPositions = Module:extend("SinusoidalPositions")
 
@@ -22,7 +22,7 @@ local OPTIONS <const> = {
 function SinusoidalPositions:init(d_model, options)
   local name <const> = "nn.SinusoidalPositions"
   local o = config.check(options, OPTIONS, name)
-  local angles = positions.angles(d_model, o.max_length, o.base, name)
+  local angles = position_encodings.angles(d_model, o.max_length, o.base, name)
   local table = c.stack({ angles:sin(), angles:cos() }, { dim = 3 }):reshape(o.max_length, d_model)
   self:register_buffer("table", table, { persistent = false })
 end
@@ -30,7 +30,7 @@ end
 --- `offset`: the position of the first element, from 0 (the length of a cache).
 ---@param x Tensor [N, T, E] -> the same
 function SinusoidalPositions:forward(x, offset)
-  local y = x + positions.part(self.table, x.shape[2], offset, "nn.SinusoidalPositions")
+  local y = x + position_encodings.part(self.table, x.shape[2], offset, "nn.SinusoidalPositions")
   return y
 end
 

@@ -8,7 +8,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local hooked = require "ltrain.nn.hooked"
+local hook_lists = require "ltrain.nn.hook_lists"
 
 local module_hooks = {}
 
@@ -29,8 +29,8 @@ function Handle:remove()
   for i = #list, 1, -1 do
     if list[i] == self then table.remove(list, i) end
   end
-  local hooks = hooked[self._module]
-  if hooks and count(hooks) == 0 then hooked[self._module] = nil end
+  local hooks = hook_lists[self._module]
+  if hooks and count(hooks) == 0 then hook_lists[self._module] = nil end
 end
 Handle.__close = function(self) self:remove() end
 
@@ -54,11 +54,11 @@ local AFTER <const> = {
 local function register(module, kind, fn, options, who)
   local o = config.check(options, kind == "after" and AFTER or OPTIONS, who)
   config.argument(fn, "function", who, "hook")
-  local hooks = hooked[module]
+  local hooks = hook_lists[module]
   if not hooks then
     hooks = {}
     for _, name in ipairs(KINDS) do hooks[name] = {} end
-    hooked[module] = hooks
+    hook_lists[module] = hooks
   end
   local handle = module_hooks.add(hooks[kind], module, fn, o.prepend)
   handle._always = o.always_call

@@ -1,4 +1,5 @@
--- stdlib/nn/module_loop.lua: the side of a Module that faces the Trainer.
+-- stdlib/nn/module_trainer.lua: the methods of a Module that its Trainer provides: `log`,
+-- `optimizers`, `manual_backward`, ...
 --
 -- `defaults` are methods that a module may replace, `methods` those that it calls, `properties`
 -- fields that are computed. Hooks (`on_...`, `configure_...`) have no default: an absent one costs
@@ -11,7 +12,7 @@ local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
 local walk = require "ltrain.core.walk"
 
-local module_loop = {}
+local module_trainer = {}
 
 -- The trainer, or an error that says what was called without one.
 local function trainer_of(module, what)
@@ -35,7 +36,7 @@ end
 -- Replaceable.
 
 local defaults = {}
-module_loop.defaults = defaults
+module_trainer.defaults = defaults
 
 --- Returns the prediction for a batch; by default forward(batch).
 function defaults.predict_step(self, batch)
@@ -94,7 +95,7 @@ end
 -- To be called.
 
 local methods = {}
-module_loop.methods = methods
+module_trainer.methods = methods
 
 local ALL_GATHER <const> = {
   cat = { type = "boolean", default = false, doc = "concatenate along dim 1; sizes may differ" },
@@ -244,7 +245,7 @@ local function from_trainer(name, without)
   end
 end
 
-module_loop.properties = {
+module_trainer.properties = {
   device = function(self)
     local parameter = first_parameter(self)
     return parameter and parameter.device or "cpu"
@@ -262,4 +263,4 @@ module_loop.properties = {
   loggers = from_trainer("loggers", {}),
 }
 
-return module_loop
+return module_trainer

@@ -1,13 +1,13 @@
--- stdlib/nn/positions.lua: what layers of positions share.
+-- stdlib/nn/position_encodings.lua: what layers of positions share.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
-local positions = {}
+local position_encodings = {}
 
 --- t / base^(2i / width), of positions t and pairs of features i: [length, width / 2].
-function positions.angles(width, length, base, name)
+function position_encodings.angles(width, length, base, name)
   config.argument(width, "integer", name, "features", { min = 2 })
   if width % 2 ~= 0 then
     errors.blame("%s: needs an even number of features: got %d", name, width)
@@ -18,7 +18,7 @@ function positions.angles(width, length, base, name)
 end
 
 --- The rows of a table for `count` positions from `offset` (0).
-function positions.part(table, count, offset, name)
+function position_encodings.part(table, count, offset, name)
   offset = offset or 0
   if offset + count > table.shape[1] then
     errors.blame("%s: %d positions are too many for max_length = %d", name, offset + count,
@@ -27,4 +27,4 @@ function positions.part(table, count, offset, name)
   return table:narrow(1, offset + 1, count)
 end
 
-return positions
+return position_encodings

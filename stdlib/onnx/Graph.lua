@@ -4,7 +4,7 @@
 local c = require "ltrain.c"
 local Sizes = require "ltrain.onnx.Sizes"
 local errors = require "ltrain.core.errors"
-local progression = require "ltrain.onnx.progression"
+local arange_inputs = require "ltrain.onnx.arange_inputs"
 local proto = require "ltrain.onnx.proto"
 
 local identity <const> = c.runtime.identity
@@ -148,7 +148,7 @@ local function check_constant(self, call, k)
   end)
   tuple[1] = true
   if not Sizes.changed(tuple) then return end
-  self.names[place] = progression(self, call, k)
+  self.names[place] = arange_inputs(self, call, k)
   if not self.names[place] then
     refuse_size(self, call, tuple, "a constant %s", errors.show_shape(x))
   end

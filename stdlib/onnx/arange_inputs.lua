@@ -1,5 +1,5 @@
--- stdlib/onnx/progression.lua: positions that scripts make by lt.arange, which is not an operation:
--- a tensor whose length depends on a named dim, and whose numbers only count.
+-- stdlib/onnx/arange_inputs.lua: inputs of a call that a script made by lt.arange, whose length
+-- depends on a named dim: exported as Range.
 
 local c = require "ltrain.c"
 

@@ -1,12 +1,12 @@
--- stdlib/onnx/positions.lua: strided parts of tensors that are not slices, such as diagonals:
--- elements by their positions in the flattened tensor.
+-- stdlib/onnx/flat_indices.lua: strided views that are not slices, such as diagonals, as Gather of
+-- the flattened tensor.
 
 local c = require "ltrain.c"
 
-local positions = {}
+local flat_indices = {}
 
 --- Strides of a row-major tensor.
-function positions.strides_of(shape)
+function flat_indices.strides_of(shape)
   local list, step = {}, 1
   for k = #shape, 1, -1 do
     list[k] = step
@@ -15,7 +15,7 @@ function positions.strides_of(shape)
   return list
 end
 
-local strides_of <const> = positions.strides_of
+local strides_of <const> = flat_indices.strides_of
 
 -- The digits of an offset or stride: positions in each dim of a row-major tensor.
 local function digits(number, strides)
@@ -60,7 +60,7 @@ local function refuse_part(g, call)
 end
 
 --- Elements by their positions in the dims whose sizes are fixed; the others are all there.
-function positions.gathered(g, call, x)
+function flat_indices.gathered(g, call, x)
   local shape <const>, carried, at_of = call.inputs[1].shape, carried_dims(g, call)
   local is_carried, perm, lead = {}, {}, #carried
   for _, k in ipairs(carried) do is_carried[k], perm[#perm + 1] = true, k - 1 end
@@ -113,4 +113,4 @@ function positions.gathered(g, call, x)
     { axis = 0 })
 end
 
-return positions
+return flat_indices

@@ -20,7 +20,7 @@ local onnx = {}
 
 local rules = {}
 for _, part in ipairs { "activations", "elementwise", "structured", "products", "recurrent",
-                    "resized" } do
+                    "resizing" } do
   for op, rule in next, require("ltrain.onnx." .. part) do rules[op] = rule end
 end
 

@@ -1,4 +1,4 @@
--- stdlib/onnx/resized.lua: ONNX nodes for images of other sizes.
+-- stdlib/onnx/resizing.lua: ONNX nodes for interpolation (Resize).
 
 local rules = {}
 

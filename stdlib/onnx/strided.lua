@@ -4,9 +4,9 @@
 -- A part is given by sizes, strides and an offset over the row-major tensor (as_strided). Dims of
 -- size 1 take part in none of this: their strides say nothing.
 
-local positions = require "ltrain.onnx.positions"
+local flat_indices = require "ltrain.onnx.flat_indices"
 
-local strides_of <const> = positions.strides_of
+local strides_of <const> = flat_indices.strides_of
 local strided = {}
 
 local FIRST <const>, LAST <const> = -(1 << 31), (1 << 31) - 1 -- before and behind all positions
@@ -132,7 +132,7 @@ function strided.as_strided(g, call)
   local all <const> = ranges_of_all(g, call, function(run) return run.inputs[1].shape end,
     function(run) return run.args end)
   if all then return squeezed(g, call, slice(g, call, x, all), all[1]) end
-  return positions.gathered(g, call, x)
+  return flat_indices.gathered(g, call, x)
 end
 
 -- The part `name` with zeros around it, in the shape shape_of(run).

@@ -6,7 +6,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local traced_whole = require "ltrain.ops.traced_whole"
+local trace_leaf = require "ltrain.ops.trace_leaf"
 
 local runtime <const> = c.runtime
 -- By how much a dim grows: by more where the model takes multiples only; -1: where it is as large
@@ -35,7 +35,7 @@ local function run(model, inputs, sizes)
   local _ <close> = c.no_grad()
   do
     local _ <close> = runtime.trace(calls)
-    local _ <close> = traced_whole.open(calls)
+    local _ <close> = trace_leaf.open(calls)
     results = table.pack(model(table.unpack(inputs)))
   end
   while results.n > 1 and results[results.n] == nil do results.n = results.n - 1 end

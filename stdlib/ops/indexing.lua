@@ -1,4 +1,4 @@
--- stdlib/ops/positions.lua: parts of tensors read or replaced at positions: lt.index_copy,
+-- stdlib/ops/indexing.lua: parts of tensors read or replaced at positions: lt.index_copy,
 -- lt.index_fill, lt.index_put, lt.take, lt.put, lt.select_scatter, ... What index tensors hold
 -- counts from 0, dims and positions of `select` and `slice` from 1.
 
@@ -9,7 +9,7 @@ local errors = require "ltrain.core.errors"
 
 local operation <const> = c.runtime.operation
 
-local positions = {}
+local indexing = {}
 
 local STATIC <const> = config.signature {
   { "size", type = "integer", required = true, min = 0, doc = "number of rows of the result" },
@@ -85,22 +85,22 @@ end
 ---@param dim integer
 ---@param index Tensor [N], integers
 ---@param source Tensor [..., N, ...]
-function positions.index_copy(x, dim, index, source)
+function indexing.index_copy(x, dim, index, source)
   return (index_copy("index_copy", x, dim, index, source))
 end
 
 --- index_copy in place.
-function positions.index_copy_(x, dim, index, source)
+function indexing.index_copy_(x, dim, index, source)
   return x:copy_(index_copy("index_copy_", x, dim, index, source))
 end
 
 --- x with the positions of a dim in `index` [N] set to `value`, a number or a scalar tensor.
-function positions.index_fill(x, dim, index, value)
+function indexing.index_fill(x, dim, index, value)
   return (index_fill("index_fill", x, dim, index, value))
 end
 
 --- index_fill in place.
-function positions.index_fill_(x, dim, index, value)
+function indexing.index_fill_(x, dim, index, value)
   return x:copy_(index_fill("index_fill_", x, dim, index, value))
 end
 
@@ -121,12 +121,12 @@ end
 
 --- x with the elements selected by `indices`, a tensor for each of the first dims, replaced by
 --- `values`, or, with `accumulate`, increased by them.
-function positions.index_put(x, indices, values, accumulate)
+function indexing.index_put(x, indices, values, accumulate)
   return (index_put("index_put", x, indices, values, accumulate))
 end
 
 --- index_put in place.
-function positions.index_put_(x, indices, values, accumulate)
+function indexing.index_put_(x, indices, values, accumulate)
   return x:copy_(index_put("index_put_", x, indices, values, accumulate))
 end
 
@@ -139,7 +139,7 @@ end
 --- The elements at flat row-major indices `index`; negative ones count from the end.
 ---@param x Tensor
 ---@param index Tensor of integers -> its shape
-function positions.take(x, index)
+function indexing.take(x, index)
   arguments.tensor(x, "take", "x")
   arguments.tensor(index, "take", "index")
   return x:reshape { -1 }:gather(1, flat_index(index, x:numel())):reshape(index.shape)
@@ -161,17 +161,17 @@ end
 
 --- x with the elements at flat row-major indices `index` replaced by those of `source`, or, with
 --- `accumulate`, increased by them.
-function positions.put(x, index, source, accumulate)
+function indexing.put(x, index, source, accumulate)
   return (put("put", x, index, source, accumulate))
 end
 
 --- put in place.
-function positions.put_(x, index, source, accumulate)
+function indexing.put_(x, index, source, accumulate)
   return x:copy_(put("put_", x, index, source, accumulate))
 end
 
 --- x with position `index` of a dim replaced by `source`, which lacks this dim.
-function positions.select_scatter(x, source, dim, index)
+function indexing.select_scatter(x, source, dim, index)
   arguments.tensor(x, "select_scatter", "x")
   arguments.tensor(source, "select_scatter", "source")
   local y <const> = x:clone()
@@ -187,7 +187,7 @@ end
 
 --- x with the elements of x:slice(dim, ...) replaced by `source`; `range` has its `from`, `to` and
 --- `step`.
-function positions.slice_scatter(x, source, dim, range)
+function indexing.slice_scatter(x, source, dim, range)
   arguments.tensor(x, "slice_scatter", "x")
   arguments.tensor(source, "slice_scatter", "source")
   local y <const> = x:clone()
@@ -199,7 +199,7 @@ function positions.slice_scatter(x, source, dim, range)
 end
 
 --- x with the diagonal that x:diagonal(offset, dim1, dim2) gives replaced by `source`.
-function positions.diagonal_scatter(x, source, offset, dim1, dim2)
+function indexing.diagonal_scatter(x, source, offset, dim1, dim2)
   arguments.tensor(x, "diagonal_scatter", "x")
   arguments.tensor(source, "diagonal_scatter", "source")
   local o <const> = config.arguments("diagonal_scatter", DIAGONAL, offset, dim1, dim2)
@@ -215,14 +215,14 @@ end
 
 --- Indices of the nonzero elements, the same as nonzero.
 ---@param x Tensor -> [N, D]
-function positions.argwhere(x)
+function indexing.argwhere(x)
   arguments.tensor(x, "argwhere", "x")
   return x:nonzero()
 end
 
 --- nonzero with a fixed number of rows: truncated to `size`, or padded with `fill_value`.
 ---@param x Tensor -> [size, D]
-function positions.nonzero_static(x, size, fill_value)
+function indexing.nonzero_static(x, size, fill_value)
   arguments.tensor(x, "nonzero_static", "x")
   local o <const> = config.arguments("nonzero_static", STATIC, size, fill_value)
   local all <const> = x:nonzero()
@@ -232,4 +232,4 @@ function positions.nonzero_static(x, size, fill_value)
   return c.cat({ all:narrow(1, 1, n), rest }, 1)
 end
 
-return positions
+return indexing

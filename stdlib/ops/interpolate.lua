@@ -9,7 +9,7 @@ local errors = require "ltrain.core.errors"
 local OPTIONS <const> = require "ltrain.ops.interpolate_options"
 local nearest = require "ltrain.ops.nearest"
 local resampling = require "ltrain.ops.resampling"
-local traced_whole = require "ltrain.ops.traced_whole"
+local trace_leaf = require "ltrain.ops.trace_leaf"
 
 local who <const> = "interpolate"
 local MOST <const> = OPTIONS.size.max
@@ -106,7 +106,7 @@ end
 local function exportable(x, kind, sizes, factors, o)
   if o.antialias or x.dtype == "f64" then return weighed(x, kind, sizes, factors, o) end
   local args <const> = { kind = kind, align_corners = o.align_corners or false, factors = factors }
-  return traced_whole.call(who, args, x, function()
+  return trace_leaf.call(who, args, x, function()
     return weighed(x, kind, sizes, factors, o)
   end)
 end

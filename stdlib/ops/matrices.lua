@@ -2,14 +2,14 @@
 -- lt.pinverse, lt.cholesky_solve, lt.lu, lt.geqrf, lt.svd_lowrank, ...
 
 local arguments = require "ltrain.ops.arguments"
-local batch = require "ltrain.linalg.batch"
+local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local equations = require "ltrain.linalg.equations"
 local errors = require "ltrain.core.errors"
 local householder = require "ltrain.linalg.householder"
-local inverses = require "ltrain.linalg.inverses"
 local lu = require "ltrain.linalg.lu"
+local pseudoinverses = require "ltrain.linalg.pseudoinverses"
+local solvers = require "ltrain.linalg.solvers"
 
 local matrices = {}
 
@@ -18,14 +18,14 @@ local function turned(x) return x:transpose(-2, -1) end
 --- The logarithm of the determinant of each matrix [B..., N, N]; NaN where that is negative.
 function matrices.logdet(A)
   arguments.tensor(A, "logdet", "A")
-  local sign <const>, log <const> = equations.slogdet(A)
+  local sign <const>, log <const> = solvers.slogdet(A)
   return log:masked_fill(sign:lt(0), 0 / 0)
 end
 
 --- linalg.pinv(A, {rtol = rcond}).
 function matrices.pinverse(A, rcond)
   rcond = config.argument(rcond or 1e-15, "number", "pinverse", "rcond", { min = 0 })
-  local X <const> = inverses.pinv(A, { rtol = rcond })
+  local X <const> = pseudoinverses.pinv(A, { rtol = rcond })
   return X
 end
 
@@ -38,18 +38,18 @@ local UPPER <const> = config.signature {
 ---@param L Tensor [B..., N, N]
 function matrices.cholesky_solve(B, L, upper)
   local o <const> = config.arguments("cholesky_solve", UPPER, upper)
-  batch.square(L, "cholesky_solve")
-  batch.check(B, "cholesky_solve")
+  batched_matrices.square(L, "cholesky_solve")
+  batched_matrices.check(B, "cholesky_solve")
   if o.upper then L = turned(L) end
-  local Y <const> = equations.solve_triangular(L, B, { upper = false })
-  return equations.solve_triangular(turned(L), Y, { upper = true })
+  local Y <const> = solvers.solve_triangular(L, B, { upper = false })
+  return solvers.solve_triangular(turned(L), Y, { upper = true })
 end
 
 --- The inverse of A, of the factor L that linalg.cholesky gives of it.
 function matrices.cholesky_inverse(L, upper)
   local o <const> = config.arguments("cholesky_inverse", UPPER, upper)
-  batch.square(L, "cholesky_inverse")
-  return matrices.cholesky_solve(batch.eye(L):expand(L.shape), L, o.upper)
+  batched_matrices.square(L, "cholesky_inverse")
+  return matrices.cholesky_solve(batched_matrices.eye(L):expand(L.shape), L, o.upper)
 end
 
 local TRIANGULAR <const> = config.signature {
@@ -64,8 +64,8 @@ local TRIANGULAR <const> = config.signature {
 function matrices.triangular_solve(B, A, upper, transpose, unitriangular)
   local o <const> = config.arguments("triangular_solve", TRIANGULAR, upper, transpose,
     unitriangular)
-  batch.square(A, "triangular_solve")
-  local X <const> = equations.solve_triangular(o.transpose and turned(A) or A, B,
+  batched_matrices.square(A, "triangular_solve")
+  local X <const> = solvers.solve_triangular(o.transpose and turned(A) or A, B,
     { upper = o.upper ~= o.transpose, unitriangular = o.unitriangular })
   return X, A:clone()
 end
@@ -98,7 +98,7 @@ local UNPACK <const> = config.signature {
 --- P, L and U, as linalg.lu has them, of the LU and pivots that linalg.lu_factor gives.
 function matrices.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
   local o <const> = config.arguments("lu_unpack", UNPACK, unpack_data, unpack_pivots)
-  local P, L, U = lu.unpacked(batch.check(LU_data, "lu_unpack"), LU_pivots)
+  local P, L, U = lu.unpacked(batched_matrices.check(LU_data, "lu_unpack"), LU_pivots)
   local none <const> = c.zeros({ 0 }, { dtype = P.dtype, device = P.device })
   if not o.unpack_data then L, U = none, none end
   return o.unpack_pivots and P or none, L, U
@@ -151,12 +151,12 @@ end
 ---@param A Tensor [B..., M, N]
 function matrices.svd_lowrank(A, q, niter, M)
   local o <const> = config.arguments("svd_lowrank", SVD_LOWRANK, q, niter, M)
-  batch.check(A, "svd_lowrank")
+  batched_matrices.check(A, "svd_lowrank")
   if o.M then A = A - o.M end
   local is_wide <const> = A.shape[A.ndim - 1] < A.shape[A.ndim]
   if is_wide then A = turned(A) end
   local Q <const> = basis(A, o)
-  local U, S <const>, Vh <const> = batch.svd(turned(Q):matmul(A), "svd_lowrank")
+  local U, S <const>, Vh <const> = batched_matrices.svd(turned(Q):matmul(A), "svd_lowrank")
   U = Q:matmul(U)
   if is_wide then return turned(Vh), S, U end
   return U, S, turned(Vh)
@@ -172,7 +172,7 @@ local PCA_LOWRANK <const> = config.signature {
 ---@param A Tensor [B..., M, N]
 function matrices.pca_lowrank(A, q, center, niter)
   local o <const> = config.arguments("pca_lowrank", PCA_LOWRANK, q, center, niter)
-  batch.check(A, "pca_lowrank")
+  batched_matrices.check(A, "pca_lowrank")
   local most <const> = math.min(A.shape[A.ndim - 1], A.shape[A.ndim])
   local count <const> = o.q or math.min(6, most)
   if count > most then

@@ -1,11 +1,12 @@
--- stdlib/ops/order.lua: what follows from sorting: lt.kthvalue, lt.msort, lt.nanquantile, lt.isin.
+-- stdlib/ops/sorting.lua: operations based on sorting: lt.kthvalue, lt.msort, lt.nanquantile,
+-- lt.isin.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
-local order = {}
+local sorting = {}
 
 local KTHVALUE <const> = config.signature {
   { "k", type = "integer", required = true, min = 1, doc = "1: the smallest" },
@@ -24,7 +25,7 @@ local ISIN <const> = config.signature {
 
 --- The k-th smallest value along a dim, and its index.
 ---@param x Tensor [..., N, ...] -> [...], [...] i64
-function order.kthvalue(x, k, dim, keepdim)
+function sorting.kthvalue(x, k, dim, keepdim)
   arguments.tensor(x, "kthvalue", "x")
   local o <const> = config.arguments("kthvalue", KTHVALUE, k, dim, keepdim)
   local flat <const> = x.ndim == 0 and x:reshape { 1 } or x
@@ -40,7 +41,7 @@ function order.kthvalue(x, k, dim, keepdim)
 end
 
 --- x sorted along dim 1.
-function order.msort(x)
+function sorting.msort(x)
   arguments.tensor(x, "msort", "x")
   local y <const> = x:sort(1)
   return y
@@ -60,7 +61,7 @@ end
 
 --- Quantiles of the elements that are not NaN; NaN where all are.
 ---@param x Tensor [..., N, ...] -> [...], or [Q, ...] of a list q
-function order.nanquantile(x, q, dim, keepdim, interpolation)
+function sorting.nanquantile(x, q, dim, keepdim, interpolation)
   arguments.tensor(x, "nanquantile", "x")
   local o <const> = config.arguments("nanquantile", NANQUANTILE, q, dim, keepdim, interpolation)
   local along <const> = o.dim and x or x:reshape { -1 }
@@ -88,7 +89,7 @@ end
 --- Whether each element of x is among those of `test`.
 ---@param x Tensor -> bool of the same shape
 ---@param test Tensor|number
-function order.isin(x, test, invert)
+function sorting.isin(x, test, invert)
   local o <const> = config.arguments("isin", ISIN, invert)
   arguments.tensor(x, "isin", "x")
   local known <const> = c.is_tensor(test) and test:reshape { -1 } or c.tensor { test }
@@ -107,4 +108,4 @@ function order.isin(x, test, invert)
   return found:reshape(x.shape)
 end
 
-return order
+return sorting

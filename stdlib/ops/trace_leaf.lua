@@ -1,21 +1,21 @@
--- stdlib/ops/traced_whole.lua: functions of the library that an exporter reads as one call, not as
--- the operations that they are composed of.
+-- stdlib/ops/trace_leaf.lua: functions that a trace records as one call, not as the operations that
+-- they are composed of (leaves, in torch.fx's term).
 
-local traced_whole = {}
+local trace_leaf = {}
 
 local calls -- of the trace that reads them so; nil: there is none
 
 local closing <const> = { __close = function(scope) calls = scope.outer end }
 
 --- Until the scope is closed, `list`, of c.runtime.trace, gets these functions as one call each.
-function traced_whole.open(list)
+function trace_leaf.open(list)
   local scope <const> = setmetatable({ outer = calls }, closing)
   calls = list
   return scope
 end
 
 --- fn(), a new tensor, which is the call `op` of x: {op, args, inputs, outputs, line}.
-function traced_whole.call(op, args, x, fn)
+function trace_leaf.call(op, args, x, fn)
   local list <const> = calls
   local n <const> = list and #list
   local y <const> = fn()
@@ -27,4 +27,4 @@ function traced_whole.call(op, args, x, fn)
   return y
 end
 
-return traced_whole
+return trace_leaf

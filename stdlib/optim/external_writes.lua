@@ -1,4 +1,4 @@
--- stdlib/optim/external_writes.lua: who wrote into an optimizer's parameters between two of its
+-- stdlib/optim/external_writes.lua: detects writes to an optimizer's parameters between two of its
 -- steps.
 --
 -- `net.w:mul_(0.9)` in a hook, on one rank or on all, spoils a training silently. What is meant is

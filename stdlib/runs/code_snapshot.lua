@@ -1,12 +1,12 @@
---- stdlib/runs/code.lua: the text of a run's script, and of the modules that it has loaded, in the
---- folder code/ of the run: what was changed between two runs can be seen later.
+--- stdlib/runs/code_snapshot.lua: saves the source of a run's script, and of the modules that it
+--- loaded, to the folder code/ of the run.
 --
 -- The script has its name there, a module the path that its name stands for: a.b is a/b.lua.
 local c = require "ltrain.c"
 
-local code = {}
+local code_snapshot = {}
 
-code.FOLDER = "code"
+code_snapshot.FOLDER = "code"
 
 local MOST <const>, FILES <const> = 1 << 20, 100 -- bytes of a file, files
 
@@ -47,14 +47,14 @@ end
 local function keep(folder, name, path)
   local text = c.io.kind(path) == "file" and c.io.read_file(path)
   if not text or #text > MOST then return end
-  local copy = ("%s/%s/%s"):format(folder, code.FOLDER, name)
+  local copy = ("%s/%s/%s"):format(folder, code_snapshot.FOLDER, name)
   c.io.make_folder((copy:match "^(.*)/"))
   if c.io.kind(copy) and c.io.read_file(copy) == text then return end
   c.io.write_file(copy, text)
 end
 
 --- Copies them into the folder of a run; `script`: its path, or nil; `package`: the script's.
-function code.keep(folder, script, package)
+function code_snapshot.keep(folder, script, package)
   local taken = {}
   if script then keep(folder, free_name(script:match "[^/]*$", taken), script) end
   local function plain(path) return path and path:gsub("^%./", "") end
@@ -65,4 +65,4 @@ function code.keep(folder, script, package)
   end
 end
 
-return code
+return code_snapshot

@@ -1,4 +1,4 @@
---- stdlib/runs/fingerprint.lua: whether two runs had the same data: a hash of a data set.
+--- stdlib/runs/fingerprint.lua: a hash of a data set: whether two runs had the same data.
 --
 -- Of what a data set holds (tensors, lists, texts, numbers, data sets within it) shapes, dtypes and
 -- bytes are hashed; of tensors over 4 MiB 64 pieces spread evenly, which together have as many

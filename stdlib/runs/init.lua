@@ -18,12 +18,12 @@
 local c = require "ltrain.c"
 local complete_lines = require "ltrain.core.complete_lines"
 local config = require "ltrain.core.config"
-local entries = require "ltrain.runs.entry"
+local entries = require "ltrain.runs.run_json"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
 local media = require "ltrain.loggers.media"
+local metrics_csv = require "ltrain.runs.metrics_csv"
 local record = require "ltrain.runs.record"
-local rows = require "ltrain.runs.rows"
 local strict_arity = require "ltrain.core.strict_arity"
 local tree = require "ltrain.core.tree"
 
@@ -73,7 +73,7 @@ function runs.read(path)
   entries.clean(entry)
   local hparams, metrics, wrong
   hparams, message = read_json(path .. "/hparams.json")
-  metrics, wrong = rows(path .. "/metrics.csv")
+  metrics, wrong = metrics_csv(path .. "/metrics.csv")
   if not hparams or not metrics then return nil, message or wrong end
   local run = { path = path, info = entry, status = entries.status(entry), error = entry.error,
     hparams = hparams, metrics = metrics, names = tree.keys(metrics), started = entry.started }

@@ -1,5 +1,5 @@
---- stdlib/runs/rows.lua: the rows of a metrics.csv, while it is being written or after its writer
---- was killed: a last line without an end is left out.
+--- stdlib/runs/metrics_csv.lua: reads the rows of a metrics.csv, also while it is being written or
+--- after its writer was killed: an incomplete last line is skipped.
 local CSVLogger = require "ltrain.loggers.CSVLogger"
 local c = require "ltrain.c"
 local complete_lines = require "ltrain.core.complete_lines"

@@ -1,4 +1,4 @@
---- stdlib/runs/record.lua: writes run.json, which says of a run what it is and how it stands.
+--- stdlib/runs/record.lua: writes run.json: the description and the status of a run.
 --
 -- It is written whole when a loop of a Trainer begins and when that ends, however it ends; of a
 -- process that was killed it says "running", and which process that was. Several loops of a Trainer
@@ -71,7 +71,7 @@ function record.begin(kept, of)
   kept = { path = path, entry = entry }
   write(kept)
   if record.keeps_code then
-    require "ltrain.runs.code".keep(of.folder, entry.script, record.package)
+    require "ltrain.runs.code_snapshot".keep(of.folder, entry.script, record.package)
   end
   if record.opened then record.opened(of.folder) end
   return kept

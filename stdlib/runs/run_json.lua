@@ -1,8 +1,9 @@
---- stdlib/runs/entry.lua: what a run.json says, and whether that is still so.
+--- stdlib/runs/run_json.lua: validates the fields of run.json, and derives the status of the run
+--- from its process.
 local process = require "ltrain.runs.process"
 local record = require "ltrain.runs.record"
 
-local entry = {}
+local run_json = {}
 
 -- What a field has to be; a list of texts, or of tables, is "texts", "tables". Others are as they
 -- are.
@@ -22,7 +23,7 @@ local function is_list(value, kind)
 end
 
 --- Takes the fields away that are not what they have to be: a folder may be anybody's.
-function entry.clean(of)
+function run_json.clean(of)
   for name, kind in next, TYPES do
     local value, item = of[name], OF_LISTS[kind]
     local right = item and is_list(value, item) or not item and type(value) == kind
@@ -32,19 +33,19 @@ function entry.clean(of)
   if who and (type(who.host) ~= "string" or math.type(who.pid) ~= "integer") then
     of.process = nil
   end
-  for _, loop in ipairs(of.loops or {}) do entry.clean(loop) end
+  for _, loop in ipairs(of.loops or {}) do run_json.clean(loop) end
   return of
 end
 
 --- The status of a run: "killed" where its process is gone, although it says that it runs.
-function entry.status(of)
+function run_json.status(of)
   if of.status ~= "running" then return of.status or "unknown" end
   local is_known = type(of.process) == "table"
   return is_known and process.is_alive(of.process) == false and "killed" or "running"
 end
 
 --- What keeps this version from reading it; nil: nothing. `path` is that of its folder.
-function entry.refuse(path, of)
+function run_json.refuse(path, of)
   if next(of) ~= nil and math.type(of.format) ~= "integer" then
     return ("%s/%s: has no format"):format(path, record.FILE)
   elseif of.format and of.format > record.FORMAT then
@@ -54,12 +55,12 @@ function entry.refuse(path, of)
 end
 
 --- Hyper-parameters in one table: those of a table within are `outer.inner`; of a list `name.1`.
-function entry.flat(hparams, prefix, into)
+function run_json.flat(hparams, prefix, into)
   into = into or {}
   for name, value in next, hparams do
     local full = (prefix or "") .. tostring(name)
     if type(value) == "table" then
-      entry.flat(value, full .. ".", into)
+      run_json.flat(value, full .. ".", into)
     else
       into[full] = value
     end
@@ -67,4 +68,4 @@ function entry.flat(hparams, prefix, into)
   return into
 end
 
-return entry
+return run_json

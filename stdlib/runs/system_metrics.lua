@@ -1,4 +1,5 @@
---- stdlib/runs/system_rows.lua: what a run's process measures of itself, for those who watch it.
+--- stdlib/runs/system_metrics.lua: measures CPU, memory and device use of a run's process, for the
+--- dashboard.
 --
 -- A row of system.csv each second or so (each thousandth of a long run): at which time which step
 -- had been reached, memory, and how long the process had waited for batches and for other ranks.
@@ -6,7 +7,7 @@
 local c = require "ltrain.c"
 local proc_sizes = require "ltrain.core.proc_sizes"
 
-local system_rows = {}
+local system_metrics = {}
 
 local COLUMNS <const> = "epoch,step,time,steps_per_second,memory,data_wait,rank_wait,"
   .. "device_memory\n"
@@ -14,7 +15,7 @@ local LEAST <const>, MOST <const> = 1, 60 -- seconds between rows
 local SHARE <const> = 1000 -- a row each thousandth of the time so far
 
 --- The file of a rank's rows.
-function system_rows.file(rank)
+function system_metrics.file(rank)
   return rank == 0 and "system.csv" or ("system.rank%d.csv"):format(rank)
 end
 
@@ -44,18 +45,18 @@ end
 --- Begins with a first row. of: {folder = the run's, rank =, device = its name, step =, epoch =}.
 --- The next row is due at p.due, on c.runtime.clock(); what the process waits for batches is to be
 --- added to p.waited.
-function system_rows.begin(of)
+function system_metrics.begin(of)
   local now = c.runtime.clock()
-  local path = of.folder .. "/" .. system_rows.file(of.rank)
+  local path = of.folder .. "/" .. system_metrics.file(of.rank)
   local p = { folder = of.folder, path = path, opened = false,
     device = of.device ~= "cpu" and of.device or nil, began = now, at = now, step = of.step,
     waited = 0.0, ranks_waited = c.dist.waited(), rows = 0 }
-  system_rows.write(p, of.step, of.epoch)
+  system_metrics.write(p, of.step, of.epoch)
   return p
 end
 
 --- Writes a row.
-function system_rows.write(p, step, epoch)
+function system_metrics.write(p, step, epoch)
   local now, ranks = c.runtime.clock(), c.dist.waited()
   p.due = now + math.max(LEAST, math.min((now - p.began) / SHARE, MOST))
   if not open(p) then return end
@@ -72,9 +73,9 @@ function system_rows.write(p, step, epoch)
 end
 
 --- The last row, unless the one before has just been written: the mean of a moment says nothing.
-function system_rows.finish(p, step, epoch)
+function system_metrics.finish(p, step, epoch)
   if p.rows > 1 and c.runtime.clock() - p.at < LEAST / 2 then return end
-  system_rows.write(p, step, epoch)
+  system_metrics.write(p, step, epoch)
 end
 
-return system_rows
+return system_metrics

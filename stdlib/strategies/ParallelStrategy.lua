@@ -8,14 +8,14 @@
 -- buffers. A subclass defines how gradients and weights are distributed: at least reduce_gradients,
 -- and if ranks have different values, is_replicated and the methods that save and load state.
 local Strategy = require "ltrain.strategies.Strategy"
+local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
+local cpu_affinity = require "ltrain.dist.cpu_affinity"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
-local forked = require "ltrain.dist.forked"
-local near_device = require "ltrain.dist.near_device"
-local own_device = require "ltrain.strategies.own_device"
+local fork_processes = require "ltrain.dist.fork_processes"
+local rank_device = require "ltrain.strategies.rank_device"
 local rank_options = require "ltrain.strategies.rank_options"
-local replicate = require "ltrain.dist.replicate"
 local with_timeout = require "ltrain.dist.with_timeout"
 
 local ParallelStrategy = Strategy:extend("ParallelStrategy")
@@ -57,8 +57,8 @@ end
 function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
-    self.root_device = own_device(self.accelerator, self.local_rank)
-    local _ <close> = self.world_size > 1 and near_device(self.root_device) or nil
+    self.root_device = rank_device(self.accelerator, self.local_rank)
+    local _ <close> = self.world_size > 1 and cpu_affinity(self.root_device) or nil
     return body()
   end
   if self.ranks == 1 then return as_rank() end
@@ -66,7 +66,7 @@ function ParallelStrategy:launch(what, body, folder)
     local _ <close> = with_timeout(self.timeout)
     return as_rank()
   end
-  return forked(self.ranks, as_rank, {
+  return fork_processes(self.ranks, as_rank, {
     what = what, folder = folder, timeout = self.timeout, device = self.root_device,
     fork_with_threads = self.fork_with_threads,
   })
@@ -89,7 +89,7 @@ function ParallelStrategy:setup(trainer)
   Strategy.setup(self, trainer)
   if self.world_size == 1 then return end
   check_backend(self)
-  replicate.module(trainer.module)
+  broadcast_parameters.module(trainer.module)
 end
 
 --- Rejects a module with configure_ddp, which only DDP calls.
@@ -122,7 +122,9 @@ end
 function ParallelStrategy:add(numbers) return c.dist.add(numbers) end
 
 function ParallelStrategy:sync_buffers(module)
-  if self.world_size > 1 and self.broadcast_buffers ~= false then replicate.buffers(module) end
+  if self.world_size > 1 and self.broadcast_buffers ~= false then
+    broadcast_parameters.buffers(module)
+  end
 end
 
 --- Ranks that were joined wait for one rank of their machine (with `once`, of all) to prepare;

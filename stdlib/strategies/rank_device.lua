@@ -1,4 +1,4 @@
---- stdlib/strategies/own_device.lua: which device a rank takes that a launcher has started.
+--- stdlib/strategies/rank_device.lua: the device of a rank that a launcher has started.
 --
 -- Forked ranks see what their parent sees, and rank k of the machine takes the k-th. Of tasks of
 -- srun each may see one GPU of its own, which is number 0 to it (--gpus-per-task), or those near it

@@ -17,9 +17,9 @@
 --
 -- The object contains what scripts and callbacks may read: options, counters, metrics, parts. The
 -- state of a single call is in a table that the loops pass on.
-local agree = require "ltrain.trainer.ranks.agree"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local assemble = require "ltrain.trainer.setup.assemble"
-local boundary = require "ltrain.trainer.boundary"
+local batch_boundary = require "ltrain.trainer.batch_boundary"
 local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local class = require "ltrain.core.class"
@@ -34,7 +34,7 @@ local optimize = require "ltrain.trainer.optimize"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
-local place = require "ltrain.trainer.setup.place"
+local placement = require "ltrain.trainer.setup.placement"
 local properties = require "ltrain.trainer.properties"
 local results = require "ltrain.trainer.logged.results"
 local run = require "ltrain.trainer.run"
@@ -67,7 +67,7 @@ function Trainer:init(script)
   local o = config.check(script, options, "Trainer")
   option_rules.check_together(o, script)
   self.options = o
-  place.set(self, o)
+  placement.set(self, o)
   assemble.limits(self, o)
   assemble.callbacks(self, o)
   assemble.loggers(self, o)
@@ -213,7 +213,7 @@ function Trainer:request_checkpoint(path, save_options, after)
   config.argument(path, "string", "request_checkpoint", "the path")
   if not self.running then errors.blame("request_checkpoint: nothing is running") end
   if not o.agreed then checkpoint_parts.check_request(self.running, o.weights_only) end
-  boundary.request_save(self.running, path, o, after)
+  batch_boundary.request_save(self.running, path, o, after)
 end
 
 --- Returns the folder of the checkpoints of this run.
@@ -268,7 +268,7 @@ end
 --- Returns whether step values of this batch are logged.
 function Trainer:logs_this_step()
   local every, stops = self.log_every_n_steps, self.should_stop
-  if self.running then stops = agree.stops(self.running) end
+  if self.running then stops = consensus.stops(self.running) end
   if not is_due(self, every) then return stops end
   self:settle_steps()
   return is_due(self, every) or stops
@@ -342,7 +342,7 @@ end
 
 --- Returns the same time on all ranks: rank 0's clock at the last step.
 function Trainer:agreed_now()
-  return self.running and agree.now(self.running) or self:now()
+  return self.running and consensus.now(self.running) or self:now()
 end
 
 return Trainer

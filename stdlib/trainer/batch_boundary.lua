@@ -1,17 +1,18 @@
---- stdlib/trainer/boundary.lua: what is acted on between batches: saves, Ctrl-C, changed hooks.
-local agree = require "ltrain.trainer.ranks.agree"
+--- stdlib/trainer/batch_boundary.lua: what takes effect between two batches: saves, Ctrl-C, changed
+--- hooks.
+local consensus = require "ltrain.trainer.ranks.consensus"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
-local record = require "ltrain.trainer.record"
+local run_files = require "ltrain.trainer.run_files"
 local results = require "ltrain.trainer.logged.results"
 local pending_writes = require "ltrain.trainer.saving.pending_writes"
 
-local boundary = {}
+local batch_boundary = {}
 
 -- One file for two who ask for it: it holds what both want.
 local function join(save, options, after)
@@ -25,7 +26,7 @@ end
 --- Asks for a file at the next boundary. `after()` runs once it is written, where it is written; of
 --- a device that is some batches later.
 --- options.agreed: all ranks ask for it, but those that have no sample in this step.
-function boundary.request_save(state, path, options, after)
+function batch_boundary.request_save(state, path, options, after)
   local saves = state.saves or {}
   state.saves = saves
   for _, save in ipairs(saves) do
@@ -99,7 +100,7 @@ end })
 -- saved as it was before. Several ranks end together, between batches.
 local function read_batch(state, pass)
   local range <close> = profiler_ranges.open and profiler_ranges.open "dataloader_next" -- luacheck: ignore
-  if state.ranks.many then return agree.next(state, pass) end
+  if state.ranks.many then return consensus.next(state, pass) end
   if not pass.rewinds then return loaders.next(pass) end
   state.save = state.save or function() return save_interrupted(state) end
   state.resume_point:begin_read() -- a sample that is being read has a seed of its own
@@ -122,7 +123,7 @@ end
 
 --- The next batch of a pass; nil at its end. A pass without any is an error, unless other ranks may
 --- have had some.
-function boundary.next(state, pass)
+function batch_boundary.next(state, pass)
   local batch, index, is_last = next_batch(state, pass)
   if batch == nil and not state.ranks.many then loaders.refuse_nothing(pass, state.fn) end
   return batch, index, is_last
@@ -133,7 +134,7 @@ local function save_asked(state)
   local trainer = state.trainer
   local path = ("%s/asked-epoch=%d-step=%d.ckpt"):format(trainer:checkpoint_folder(),
     trainer.current_epoch, trainer.global_step)
-  boundary.request_save(state, path, { agreed = state.ranks.many }, function()
+  batch_boundary.request_save(state, path, { agreed = state.ranks.many }, function()
     trainer:say("saved " .. path)
   end)
 end
@@ -141,7 +142,7 @@ end
 -- Of several ranks all save, when they have agreed on it with a step.
 local function listen(state)
   local p, ranks = state.system_rows, state.ranks
-  if p and c.runtime.clock() >= p.due and record.beat(state) then
+  if p and c.runtime.clock() >= p.due and run_files.beat(state) then
     if ranks.many then ranks.asks_save = true else save_asked(state) end
   end
   if ranks.many and ranks.agreed.save then
@@ -151,11 +152,11 @@ local function listen(state)
 end
 
 --- Between two batches ("batch", "eval") or epochs ("epoch").
-function boundary.reached(state, where)
-  if call.is_stale(state) then call.resolve(state) end
+function batch_boundary.reached(state, where)
+  if hook_calls.is_stale(state) then hook_calls.resolve(state) end
   if state.pending_writes then pending_writes.poll(state) end
   if where == "eval" then
-    if state.ranks.many then agree.step(state, 0, 0) end
+    if state.ranks.many then consensus.step(state, 0, 0) end
     listen(state)
   else
     listen(state)
@@ -163,8 +164,8 @@ function boundary.reached(state, where)
     loop.between(where, state.progress.train_batches)
     write_requested(state, where)
   end
-  local ends, signal = agree.interrupted(state)
+  local ends, signal = consensus.interrupted(state)
   if ends then interrupt.raise(save_interrupted(state), state.ranks.many and signal or nil) end
 end
 
-return boundary
+return batch_boundary

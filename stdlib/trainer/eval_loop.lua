@@ -1,10 +1,10 @@
 --- stdlib/trainer/eval_loop.lua: validation (within fit or alone) and test.
-local agree = require "ltrain.trainer.ranks.agree"
+local batch_boundary = require "ltrain.trainer.batch_boundary"
 local batches = require "ltrain.trainer.data.batches"
-local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local exchange = require "ltrain.trainer.ranks.exchange"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local metrics = require "ltrain.trainer.logged.metrics"
@@ -42,13 +42,13 @@ end
 
 --- Puts the module in evaluation mode.
 function eval_loop.enter_eval(state, hook)
-  if state.hooks[hook] then call.method(state, hook) else state.module:eval() end
+  if state.hooks[hook] then hook_calls.method(state, hook) else state.module:eval() end
 end
 
 --- Where the module has a hook that puts it back: calls it in place of what keep_modes returned.
 function eval_loop.leave_eval(state, hook, modes)
   if not state.hooks[hook] then return end
-  call.method(state, hook)
+  hook_calls.method(state, hook)
   modes.before = {}
 end
 
@@ -64,18 +64,18 @@ local function run_batch(state, names, batch, index, loader_idx)
   progress.eval_batches = progress.eval_batches + 1
   loop.set_batch(state, false, index)
   if batch then -- false: other ranks have a sample in this step, this one has none
-    agree.enter(state)
+    consensus.enter(state)
     batch = batches.transfer(state, batch, loader_idx)
     loop.set_batch(state, batch)
-    call.hook(state, names.batch_start, batch, index, loader_idx)
-    state.loop.outputs = call.step(state, names.step, batch, index, loader_idx)
-    call.hook(state, names.batch_end, state.loop.outputs, batch, index, loader_idx)
-    agree.leave(state)
+    hook_calls.hook(state, names.batch_start, batch, index, loader_idx)
+    state.loop.outputs = hook_calls.step(state, names.step, batch, index, loader_idx)
+    hook_calls.hook(state, names.batch_end, state.loop.outputs, batch, index, loader_idx)
+    consensus.leave(state)
   end
   log_step_row(state)
   progress.eval_rows = progress.eval_rows + 1
   loop.end_batch(state)
-  boundary.reached(state, "eval")
+  batch_boundary.reached(state, "eval")
 end
 
 local function run_loader(state, names, source, loader_idx, count)
@@ -84,7 +84,7 @@ local function run_loader(state, names, source, loader_idx, count)
     state.progress.eval_batches)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
   while true do
-    local batch, index = boundary.next(state, pass)
+    local batch, index = batch_boundary.next(state, pass)
     if batch == nil then break end
     run_batch(state, names, batch, index, loader_idx)
   end
@@ -106,24 +106,24 @@ end
 -- Calls on_..._epoch_end, which finds the metrics of the batches in trainer.callback_metrics where
 -- some rank defines it. Returns the rows that the first look at what was logged returned.
 local function end_pass(state, hook)
-  local called = call.defined(state, hook) and true or false
+  local called = hook_calls.defined(state, hook) and true or false
   if not state.strategy:reduce_boolean(called, false) then return nil end
   local found = metrics.publish(state)
-  call.hook(state, hook)
+  hook_calls.hook(state, hook)
   return found.rows
 end
 
 -- The last hook. A file that is saved in it, in a fit, has this validation behind it.
 local function end_run(state, hook)
   local pending = state.progress.pending
-  if not pending then return call.hook(state, hook) end
+  if not pending then return hook_calls.hook(state, hook) end
   pending.validated = true
-  call.saving_hook(state, hook)
+  hook_calls.saving_hook(state, hook)
 end
 
 local function run_all(state, names, sources)
-  call.hook(state, names.start)
-  call.hook(state, names.epoch_start)
+  hook_calls.hook(state, names.start)
+  hook_calls.hook(state, names.epoch_start)
   for i, source in ipairs(sources) do run_loader(state, names, source, i, #sources) end
   local rows = end_pass(state, names.epoch_end)
   local found = metrics.publish(state)

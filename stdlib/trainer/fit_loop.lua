@@ -3,15 +3,15 @@
 -- state.progress is the position; it is complete at a boundary, which comes after each batch (with
 -- all that belongs to it: hooks, rows, validation) and after each epoch. Saves that callbacks ask
 -- for, and Ctrl-C, are acted on there and nowhere else, so that a file resumes exactly.
-local boundary = require "ltrain.trainer.boundary"
-local call = require "ltrain.trainer.call"
+local boundary = require "ltrain.trainer.batch_boundary"
+local call = require "ltrain.trainer.hook_calls"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local metrics = require "ltrain.trainer.logged.metrics"
 local loop = require "ltrain.trainer.loop"
 local optimizers = require "ltrain.trainer.optimizers"
 local parameters = require "ltrain.trainer.steps.parameters"
-local position = require "ltrain.trainer.data.position"
-local replicas = require "ltrain.trainer.ranks.replicas"
+local position = require "ltrain.trainer.data.data_position"
+local replicas = require "ltrain.trainer.ranks.replica_checks"
 local results = require "ltrain.trainer.logged.results"
 local sources = require "ltrain.trainer.data.sources"
 local start = require "ltrain.trainer.fit.start"

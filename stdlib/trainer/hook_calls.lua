@@ -1,4 +1,4 @@
---- stdlib/trainer/call.lua: calls a hook on everybody who defines it.
+--- stdlib/trainer/hook_calls.lua: calls a hook on the callbacks and the module that define it.
 --
 -- Who defines what is looked up once, at the start of a loop and at each epoch, and again when the
 -- module or the list of callbacks changes; a hook that is not defined costs one table access.
@@ -17,7 +17,7 @@ local profiler_ranges = require "ltrain.core.profiler_ranges"
 require "ltrain.core.return_line"
 local collective_hooks = require "ltrain.core.collective_hooks"
 
-local call = {
+local hook_calls = {
   entered = nil, -- called with the name of each hook that is about to run, for a debugger
 }
 
@@ -50,24 +50,24 @@ end
 local OF_CALLBACKS <const> = { "state_key", "state_dict", "load_state_dict" }
 
 --- Raises unless what `object` has under the name of a hook or method can be called.
-function call.check_callable(state, object, name, fn)
+function hook_calls.check_callable(state, object, name, fn)
   if type(fn) == "function" or class.is_callable(fn) then return end
   local meta = getmetatable(object)
   errors.blame("%s: %s.%s must be a function: got %s", state.fn,
     meta and meta.__name or "data module", name, errors.show(fn))
 end
-local check_callable <const> = call.check_callable
+local check_callable <const> = hook_calls.check_callable
 
 --- Whether a callback or module defines a hook of its own; `base`: the class that all of its kind
 --- are below.
-function call.overrides(object, name, base)
+function hook_calls.overrides(object, name, base)
   local fn = object[name]
   return fn and fn ~= base[name] or false
 end
 
 -- The same where it is to be called.
 local function defines(state, object, name, base)
-  if not call.overrides(object, name, base) then return false end
+  if not hook_calls.overrides(object, name, base) then return false end
   check_callable(state, object, name, object[name])
   return true
 end
@@ -91,7 +91,7 @@ local function targets_of(state, row)
 end
 
 --- Finds out again who defines which hook.
-function call.resolve(state)
+function hook_calls.resolve(state)
   local lists = {}
   local callbacks = state.trainer.callbacks
   if type(callbacks) ~= "table" then
@@ -113,7 +113,7 @@ function call.resolve(state)
 end
 
 --- Whether a hook was assigned, or the list of callbacks changed, since then.
-function call.is_stale(state)
+function hook_calls.is_stale(state)
   if state.module:hooks_version() ~= state.hooks_version then return true end
   local now, before = state.trainer.callbacks, state.callbacks
   if type(now) ~= "table" or #now ~= #before then return true end
@@ -124,7 +124,7 @@ function call.is_stale(state)
 end
 
 --- Whether anybody defines the hook.
-function call.defined(state, name)
+function hook_calls.defined(state, name)
   return state.hooks[name]
 end
 
@@ -145,7 +145,7 @@ end
 
 local function call_all(state, targets, name, ...)
   loop.pause(state, name)
-  if call.entered then call.entered(name) end
+  if hook_calls.entered then hook_calls.entered(name) end
   local module, trainer, outer = state.module, state.trainer, state.hook
   local outer_fn, called = places.hook, state.progress.called
   local result
@@ -175,29 +175,29 @@ local function call_all(state, targets, name, ...)
 end
 
 --- Calls a hook. The result is -1 when any of them returned -1.
-function call.hook(state, name, ...)
+function hook_calls.hook(state, name, ...)
   local targets = state.hooks[name]
   if targets then return call_all(state, targets, name, ...) end
 end
 
 --- Begins a hook in which a file may be saved: a fit that resumes from it, and has
 --- state.progress.called already, calls the rest.
-function call.begin_saving(state, name)
+function hook_calls.begin_saving(state, name)
   local progress = state.progress
   progress.called = progress.called or { hook = name, count = 0, before = 0 }
 end
 
-function call.end_saving(state) state.progress.called = nil end
+function hook_calls.end_saving(state) state.progress.called = nil end
 
 --- Calls such a hook.
-function call.saving_hook(state, name)
-  call.begin_saving(state, name)
-  call.hook(state, name)
-  call.end_saving(state)
+function hook_calls.saving_hook(state, name)
+  hook_calls.begin_saving(state, name)
+  hook_calls.hook(state, name)
+  hook_calls.end_saving(state)
 end
 
 --- Calls on_train_epoch_end on the callbacks that watch a metric, after all others.
-function call.late_epoch_end(state)
+function hook_calls.late_epoch_end(state)
   if state.late then call_all(state, state.late, "on_train_epoch_end") end
 end
 
@@ -213,12 +213,12 @@ local function leave(state, outer, outer_fn, ...)
 end
 
 --- Runs fn(...), which calls a method of the module, as that method.
-function call.through(state, name, fn, ...)
+function hook_calls.through(state, name, fn, ...)
   local outer, module = state.hook, state.module
   local own = module[name]
   check_callable(state, module, name, own)
   local outer_fn = places.hook
-  if call.entered then call.entered(name) end
+  if hook_calls.entered then hook_calls.entered(name) end
   set_hook(state, name)
   places.hook = own
   local _ <close> = allow_interrupt(state)
@@ -227,25 +227,27 @@ function call.through(state, name, fn, ...)
 end
 
 --- Calls a method of the module that is a hook in the list (a step, an override).
-function call.method(state, name, ...)
+function hook_calls.method(state, name, ...)
   local module = state.module
-  return call.through(state, name, module[name], module, ...)
+  return hook_calls.through(state, name, module[name], module, ...)
 end
 
 --- Calls a step of the module, within what the strategy opens around it.
-function call.step(state, name, ...)
+function hook_calls.step(state, name, ...)
   current_step.batch = ... -- the first: errors say what it has
   local _ <close> = state.strategy:forward_scope()
   local step_end = old_hooks.step_ends[name]
-  if not step_end or not state.hooks[step_end.name] then return call.method(state, name, ...) end
+  if not step_end or not state.hooks[step_end.name] then
+    return hook_calls.method(state, name, ...)
+  end
   state.trainer:note(step_end.note)
-  local outputs = call.method(state, name, ...)
+  local outputs = hook_calls.method(state, name, ...)
   if outputs == nil then return nil end
-  return call.method(state, step_end.name, outputs)
+  return hook_calls.method(state, step_end.name, outputs)
 end
 
 --- Calls a hook of the data module, if there is one that defines it.
-function call.data(state, name, ...)
+function hook_calls.data(state, name, ...)
   local data = state.data_module
   local fn = data and data[name]
   if fn then
@@ -257,4 +259,4 @@ function call.data(state, name, ...)
   end
 end
 
-return call
+return hook_calls

@@ -1,4 +1,5 @@
---- stdlib/trainer/host_progress.lua: reports every batch that begins to a host.
+--- stdlib/trainer/host_progress.lua: reports each batch to a host program that embeds the runtime,
+--- as it begins.
 --
 -- A callback of every Trainer of the state, put there when the host asks for progress.
 local Callback = require "ltrain.core.Callback"

@@ -1,4 +1,4 @@
---- stdlib/trainer/loop.lua: what every loop does around a batch.
+--- stdlib/trainer/loop.lua: what every loop does before and after a batch.
 --
 -- Loops are plain functions over a state table. `pause` is where a host that steps the loop, or a
 -- debugger, takes control; `begin_batch` keys the random numbers; `end_batch` is the one place

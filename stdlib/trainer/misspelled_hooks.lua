@@ -1,4 +1,5 @@
---- stdlib/trainer/names.lua: finds methods with nearly the name of a hook, which nothing calls.
+--- stdlib/trainer/misspelled_hooks.lua: warns of methods whose names are nearly those of hooks: the
+--- Trainer never calls them.
 --
 -- Looked at are the functions that the script wrote, on an object and its classes; what the
 -- library's own classes define is known. A name that another of the script's methods says is taken
@@ -9,7 +10,7 @@ local hooks = require "ltrain.core.hooks"
 local old_hooks = require "ltrain.compat.hooks"
 local walk = require "ltrain.core.walk"
 
-local names = {}
+local misspelled_hooks = {}
 
 local REMOVED <const> = old_hooks.removed
 
@@ -137,10 +138,10 @@ end
 
 --- Raises when the module, a callback or the data module has a method whose name is nearly that of
 --- a hook, and which none of their methods calls.
-function names.check(state)
+function misspelled_hooks.check(state)
   local all, wrong = everybody(state), {}
   for _, one in ipairs(all) do check_one(one, all, wrong) end
   if #wrong > 0 then errors.blame("%s", table.concat(wrong, "; ")) end
 end
 
-return names
+return misspelled_hooks

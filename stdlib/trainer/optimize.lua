@@ -1,15 +1,16 @@
---- stdlib/trainer/optimize.lua: from a batch to changed weights.
+--- stdlib/trainer/optimize.lua: one optimizer step: gradients of a batch, clipping, and the update
+--- of the weights.
 --
 -- The last batch of a window (steps/Window.lua) runs within optimizer_step, when the closure is
 -- called; the ones before add their gradients.
 local OptimizerSteps = require "ltrain.trainer.steps.OptimizerSteps"
 local StepClosure = require "ltrain.trainer.steps.StepClosure"
 local Window = require "ltrain.trainer.steps.Window"
-local agree = require "ltrain.trainer.ranks.agree"
 local batch = require "ltrain.trainer.steps.batch"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local errors = require "ltrain.core.errors"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
 
@@ -49,7 +50,7 @@ local function automatic(state, is_last)
     steps = state.step_count:end_step()
   else
     batch.run(state, window:is_empty())
-    if state.ranks.many then agree.step(state, 0, 0) end
+    if state.ranks.many then consensus.step(state, 0, 0) end
   end
   window:close()
   state.nonfinite:end_window()
@@ -68,7 +69,7 @@ local function manual(state)
   state.nonfinite:end_window()
   state.rerun:note_draws()
   batch.run_manual(state)
-  if state.ranks.many then agree.step(state, 0, 0) end
+  if state.ranks.many then consensus.step(state, 0, 0) end
   return state.step_count:has_stepped(), true
 end
 
@@ -115,7 +116,7 @@ function optimize.manual_backward(state, loss, ...)
   end
   if state.rerun:is_running() then
     state.rerun:note_loss(loss)
-    return call.method(state, "backward", loss, ...)
+    return hook_calls.method(state, "backward", loss, ...)
   end
   state.nonfinite:check_loss(loss)
   local weight = 1.0

@@ -1,8 +1,8 @@
 --- stdlib/trainer/optimizers.lua: reads what `configure_optimizers` returned, steps the schedulers.
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local tree = require "ltrain.core.tree"
 
 local optimizers = {}
@@ -200,7 +200,7 @@ end
 --- Calls `configure_optimizers`; sets state.optimizers and state.schedulers (lists).
 function optimizers.configure(state)
   local found = { optimizers = {}, schedulers = {} }
-  local first, second = call.method(state, "configure_optimizers")
+  local first, second = hook_calls.method(state, "configure_optimizers")
   places.source = state.module.configure_optimizers
   read(state, found, first, second)
   check_count(state, found, "configure_optimizers")
@@ -264,7 +264,7 @@ function optimizers.step_schedulers(state, interval, plateau, count)
       local metric
       if config.monitor and plateau then metric = monitored(state, config) end
       if metric ~= nil or not plateau then
-        call.method(state, "lr_scheduler_step", config.scheduler, metric)
+        hook_calls.method(state, "lr_scheduler_step", config.scheduler, metric)
       end
     end
   end

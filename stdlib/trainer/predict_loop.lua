@@ -2,14 +2,14 @@
 --
 -- Ranks get whole batches, each with the number that it has in one process: draws and hooks go by
 -- it, so that what is predicted does not depend on the number of ranks.
-local agree = require "ltrain.trainer.ranks.agree"
+local batch_boundary = require "ltrain.trainer.batch_boundary"
 local batches = require "ltrain.trainer.data.batches"
-local boundary = require "ltrain.trainer.boundary"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local dist = require "ltrain.dist"
 local eval_loop = require "ltrain.trainer.eval_loop"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local predictions = require "ltrain.trainer.logged.predictions"
@@ -30,9 +30,9 @@ local function run_batch(state, batch, index, loader_idx, count)
   loop.begin_batch(state, "predict", count)
   batch = batches.transfer(state, batch, loader_idx)
   loop.set_batch(state, batch, index)
-  call.hook(state, "on_predict_batch_start", batch, index, loader_idx)
-  local outputs = call.step(state, "predict_step", batch, index, loader_idx)
-  call.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
+  hook_calls.hook(state, "on_predict_batch_start", batch, index, loader_idx)
+  local outputs = hook_calls.step(state, "predict_step", batch, index, loader_idx)
+  hook_calls.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
   return outputs
 end
 
@@ -43,20 +43,20 @@ local function run_loader(state, source, loader_idx, keeps)
   local _ <close> = setmetatable({}, { __close = function() loaders.close(pass) end })
   local kept = predictions.new(state, source, keeps.outputs)
   while true do
-    local batch, index = boundary.next(state, pass)
+    local batch, index = batch_boundary.next(state, pass)
     if batch == nil then break end
     local number = batch and shards.number_of(source, index)
     if number then
-      agree.enter(state)
+      consensus.enter(state)
       local indices = keeps.indices and indices_of(source, index) or nil
       state.loop.batch_indices = indices
       local outputs = run_batch(state, batch, number, loader_idx, before + number)
       predictions.add(kept, number, outputs, indices)
-      agree.leave(state)
+      consensus.leave(state)
       progress.predict_batches = before + number + 1
     end
     loop.end_batch(state)
-    boundary.reached(state, "eval")
+    batch_boundary.reached(state, "eval")
     predictions.end_batch(kept)
   end
   if state.ranks.many then
@@ -87,15 +87,15 @@ function predict_loop.run(state, sources)
   eval_loop.enter_eval(state, "on_predict_model_eval")
   local _ <close> = c.no_grad()
   local lists, indices = {}, {}
-  call.hook(state, "on_predict_start")
-  call.hook(state, "on_predict_epoch_start")
+  hook_calls.hook(state, "on_predict_start")
+  hook_calls.hook(state, "on_predict_epoch_start")
   for i, source in ipairs(sources) do
     lists[i], indices[i] = run_loader(state, source, i, keeps)
   end
   lists = #lists == 1 and lists[1] or lists
   state.loop.epoch_indices = #indices == 1 and indices[1] or indices
-  call.hook(state, "on_predict_epoch_end", lists)
-  call.hook(state, "on_predict_end")
+  hook_calls.hook(state, "on_predict_epoch_end", lists)
+  hook_calls.hook(state, "on_predict_end")
   return wanted and lists or nil
 end
 

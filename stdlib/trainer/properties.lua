@@ -1,4 +1,4 @@
---- stdlib/trainer/properties.lua: fields of a Trainer that are found when they are read.
+--- stdlib/trainer/properties.lua: fields of a Trainer that are computed when they are read.
 local Spans = require "ltrain.trainer.spans"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"

@@ -4,7 +4,7 @@ local Module = require "ltrain.nn.Module"
 local assemble = require "ltrain.trainer.setup.assemble"
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local collectives = require "ltrain.dist.collectives"
 local dist = require "ltrain.dist"
@@ -13,24 +13,24 @@ local eval_loop = require "ltrain.trainer.eval_loop"
 local fit_loop = require "ltrain.trainer.fit_loop"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
-local names = require "ltrain.trainer.names"
+local misspelled_hooks = require "ltrain.trainer.misspelled_hooks"
 local new_state = require "ltrain.trainer.state"
 local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local optimize = require "ltrain.trainer.optimize"
 local optimizers = require "ltrain.trainer.optimizers"
 local overrides = require "ltrain.trainer.setup.overrides"
 local parameters = require "ltrain.trainer.steps.parameters"
-local place = require "ltrain.trainer.setup.place"
+local placement = require "ltrain.trainer.setup.placement"
 local predict_loop = require "ltrain.trainer.predict_loop"
-local ranks = require "ltrain.trainer.ranks.rank"
-local record = require "ltrain.trainer.record"
+local ranks = require "ltrain.trainer.ranks.rank_setup"
+local run_files = require "ltrain.trainer.run_files"
 local resume = require "ltrain.trainer.saving.resume"
-local running = require "ltrain.trainer.logged.running"
+local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
 local shards = require "ltrain.trainer.data.shards"
 local slices = require "ltrain.trainer.ranks.slices"
 local sources = require "ltrain.trainer.data.sources"
 local collective_hooks = require "ltrain.core.collective_hooks"
-local notices = require "ltrain.trainer.ranks.notices"
+local rank_warnings = require "ltrain.trainer.ranks.rank_warnings"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
 local walk = require "ltrain.core.walk"
@@ -66,7 +66,7 @@ end
 local function merge_callbacks(state)
   if not state.hooks.configure_callbacks then return end
   local trainer = state.trainer
-  local brought = call.method(state, "configure_callbacks") or {}
+  local brought = hook_calls.method(state, "configure_callbacks") or {}
   if type(brought) ~= "table" then
     errors.blame("configure_callbacks: return a callback or a list of them: got %s",
       errors.show(brought))
@@ -84,7 +84,7 @@ local function merge_callbacks(state)
   end
   for _, new in ipairs(brought) do list[#list + 1] = Callback.adopt(new) end
   trainer.callbacks = assemble.order(list)
-  call.resolve(state)
+  hook_calls.resolve(state)
 end
 
 local function check_fit(state)
@@ -120,8 +120,10 @@ end
 local OF_LOGGERS <const> = { "log_metrics", "log_hyperparams", "save", "finalize" }
 
 local function check_logger(state, logger)
-  for _, name in ipairs(OF_LOGGERS) do call.check_callable(state, logger, name, logger[name]) end
-  if logger.begin then call.check_callable(state, logger, "begin", logger.begin) end
+  for _, name in ipairs(OF_LOGGERS) do
+    hook_calls.check_callable(state, logger, name, logger[name])
+  end
+  if logger.begin then hook_calls.check_callable(state, logger, "begin", logger.begin) end
 end
 
 local function connect(state)
@@ -130,9 +132,9 @@ local function connect(state)
   trainer.datamodule = state.data_module
   attach(state, state.module)
   if state.data_module then attach(state, state.data_module) end
-  call.resolve(state)
+  hook_calls.resolve(state)
   merge_callbacks(state)
-  names.check(state)
+  misspelled_hooks.check(state)
   check_methods(state)
   version.choose_all(trainer.loggers)
   ranks.share_folders(state)
@@ -147,20 +149,20 @@ end
 local function prepare_data(state)
   local strategy, data = state.strategy, state.data_module
   if data and data.prepare_data then
-    strategy:prepare_data(function() call.data(state, "prepare_data") end,
+    strategy:prepare_data(function() hook_calls.data(state, "prepare_data") end,
       data.prepare_data_per_node == false)
   end
   if state.hooks.prepare_data then
-    strategy:prepare_data(function() call.method(state, "prepare_data") end,
+    strategy:prepare_data(function() hook_calls.method(state, "prepare_data") end,
       state.module.prepare_data_per_node == false)
   end
 end
 
 local function set_up(state)
   local stage = state.fn
-  call.data(state, "setup", stage)
-  call.hook(state, "setup", stage)
-  if state.hooks.configure_model then call.method(state, "configure_model") end
+  hook_calls.data(state, "setup", stage)
+  hook_calls.hook(state, "setup", stage)
+  if state.hooks.configure_model then hook_calls.method(state, "configure_model") end
 end
 
 -- Whether two hyper-parameters are equal: numbers, texts, booleans, or tables of them.
@@ -208,7 +210,7 @@ local function set_up_fit(state, saved, path)
   optimizers.configure(state)
   take_optimizers(state)
   if saved then checkpoint.continue_logs(state, saved) end
-  call.hook(state, "on_fit_start")
+  hook_calls.hook(state, "on_fit_start")
   checkpoint.check_callbacks(state)
   if saved then
     local _ <close> = errors.reading(path)
@@ -270,7 +272,7 @@ local function fail(state, err)
   local trainer = state.trainer
   report_fault(state)
   trainer.interrupted = interrupt.is(err)
-  notices.report(state)
+  rank_warnings.report(state)
   -- An error in here must not hide the one that is reported.
   for _, callback in ipairs(state.callbacks) do
     if callback.on_exception then
@@ -278,9 +280,9 @@ local function fail(state, err)
       if not ok then trainer:warn("on_exception: " .. tostring(message)) end
     end
   end
-  pcall(call.data, state, "on_exception", err)
+  pcall(hook_calls.data, state, "on_exception", err)
   finalize(trainer, interrupt.is(err) and "interrupted" or "failed")
-  record.finish(state, interrupt.is(err) and "interrupted" or "failed", err)
+  run_files.finish(state, interrupt.is(err) and "interrupted" or "failed", err)
 end
 
 -- The end of a run, also after an error (`err`), and in a coroutine that was closed.
@@ -299,7 +301,7 @@ local function close(state, err)
     fail(state, err)
   elseif not state.finished then
     finalize(trainer, "interrupted")
-    record.finish(state, "interrupted")
+    run_files.finish(state, "interrupted")
   end
   optimize.release(state)
   state.strategy:teardown()
@@ -324,10 +326,10 @@ end
 
 local function tear_down(state)
   local stage = state.fn
-  call.data(state, "teardown", stage)
-  call.hook(state, "teardown", stage)
+  hook_calls.data(state, "teardown", stage)
+  hook_calls.hook(state, "teardown", stage)
   for _, logger in ipairs(state.trainer.loggers) do logger:finalize("success") end
-  record.finish(state, "finished")
+  run_files.finish(state, "finished")
   state.trainer.state.status = "finished"
   state.finished = true
 end
@@ -345,7 +347,7 @@ local function set_up_module(state)
   strategy.module, state.module = module, module
   trainer.module, trainer.lightning_module, trainer.model = module, module, module
   attach(state, module)
-  call.resolve(state)
+  hook_calls.resolve(state)
 end
 
 -- What every rank does, from set-up to end.
@@ -354,7 +356,7 @@ local function run_as_rank(state, ckpt_path)
   local _ <close> = guard(state)
   ranks.enter(state)
   local _ <close> = profile_of(state)
-  if state.forks then running.begin_forked(state) end
+  if state.forks then partial_metrics.begin_forked(state) end
   local ends = state.forks and not dist.world().stays -- the other ranks end with this run
   set_up(state)
   batches.prepare(state)
@@ -363,17 +365,17 @@ local function run_as_rank(state, ckpt_path)
   set_up_module(state)
   if not (saved and fn == "fit") then report_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
-  record.begin(state)
+  run_files.begin(state)
   c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)
   pending_writes.settle(state)
   if fn == "fit" then
-    call.hook(state, "on_fit_end")
+    hook_calls.hook(state, "on_fit_end")
     ranks.report_waiting(state)
     accumulation_state.leave(state)
-    if not ends then running.leave(state) end
+    if not ends then partial_metrics.leave(state) end
   end
-  if ends then running.end_forked(state) end
+  if ends then partial_metrics.end_forked(state) end
   tear_down(state)
   return outputs
 end
@@ -390,7 +392,7 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   if trainer.running then
     errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
   end
-  place.check_ranks(trainer, fn)
+  placement.check_ranks(trainer, fn)
   trainer.progress = trainer.progress or new_progress()
   local state = new_state(trainer, fn, Module.adopt(module, fn), fit_args)
   state.draws, state.outer_hook = loop.draws(), places.hook

@@ -1,5 +1,5 @@
---- stdlib/trainer/record.lua: run.json (stdlib/runs/record.lua) and, of a fit, config.json in the
---- folder of a run.
+--- stdlib/trainer/run_files.lua: writes run.json (stdlib/runs/record.lua) and, in a fit,
+--- config.json to the folder of a run.
 --
 -- Rank 0 writes it, where a logger has a folder. A fit has one when its parts are set up: one that
 -- fails before that leaves no folder. The other loops are recorded when they end, if they, or a fit
@@ -10,10 +10,10 @@ local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
 local records = require "ltrain.runs.record"
 
-local record = {}
+local run_files = {}
 
 -- Loaded by the first fit, not by each Trainer that is made.
-local function system_rows() return require "ltrain.runs.system_rows" end
+local function system_rows() return require "ltrain.runs.system_metrics" end
 
 local LISTEN <const> = 0.2 -- seconds between looks into the inbox
 
@@ -70,13 +70,13 @@ local function end_system_rows(state)
 end
 
 --- A loop begins.
-function record.begin(state)
+function run_files.begin(state)
   state.began = c.runtime.time()
   local folder = folder_of(state)
   if state.fn ~= "fit" then return end
   if folder then
     open(state, folder, state.began)
-    local text = require "ltrain.trainer.setup.resolved"(state.trainer, state.module,
+    local text = require "ltrain.trainer.setup.resolved_config"(state.trainer, state.module,
       state.data_module)
     local ok, message = c.io.write_file(folder .. "/config.json", text)
     if not ok then state.trainer:warn(message) end
@@ -85,7 +85,7 @@ function record.begin(state)
 end
 
 --- The training data is there.
-function record.note_data(state)
+function run_files.note_data(state)
   local loader = state.data.train and state.data.train.loader
   local hash = state.trainer._record and folder_of(state)
     and require "ltrain.runs.fingerprint"(loader)
@@ -94,7 +94,7 @@ end
 
 --- Something is due at a boundary: a row, or a look into the inbox. Returns whether a checkpoint is
 --- asked for.
-function record.beat(state)
+function run_files.beat(state)
   local p, saves, now = state.system_rows, false, c.runtime.clock()
   if now >= p.row_due then
     system_rows().write(p, state.trainer.global_step, state.trainer.current_epoch)
@@ -121,7 +121,7 @@ local function checkpoints_of(trainer)
 end
 
 --- It ends: "finished", "failed" (with the error) or "interrupted".
-function record.finish(state, status, err)
+function run_files.finish(state, status, err)
   local trainer, folder = state.trainer, folder_of(state)
   end_system_rows(state)
   if not folder or not state.began then return end
@@ -136,4 +136,4 @@ function record.finish(state, status, err)
     step = trainer.global_step, best_checkpoint = best, last_checkpoint = last })
 end
 
-return record
+return run_files

@@ -1,5 +1,5 @@
---- stdlib/trainer/state.lua: what belongs to one call of fit, validate, test or predict: `state`,
---- the record of the run, and in it those of its loop, its data and its ranks.
+--- stdlib/trainer/state.lua: the state of one call of fit, validate, test or predict: `state`, with
+--- the states of its loop, its data and its ranks.
 --
 -- Every field is here, with the files that set it and what it is; none is added elsewhere
 -- (tools/lint_state.lua). Fields that begin as nil are set once, when what they are of begins; what
@@ -13,7 +13,7 @@ local StepCount = require "ltrain.trainer.steps.StepCount"
 local Stopping = require "ltrain.trainer.fit.Stopping"
 local ValidationSchedule = require "ltrain.trainer.fit.ValidationSchedule"
 
--- The loop: what runs now, from stage to batch.
+-- The loop: the current stage, epoch and batch.
 local function new_loop()
   return {
     stage = nil, -- loop: what is being done, as trainer.state.stage; nil between
@@ -36,7 +36,7 @@ local function new_loop()
 
     -- The parameters.
     parameters = nil, -- steps/parameters: those that the optimizers were made for
-    places = nil, -- ranks/replicas: the ways to them, and lt.parameter's count at that time
+    places = nil, -- ranks/replica_checks: the ways to them, and lt.parameter's count at that time
   }
 end
 
@@ -52,8 +52,8 @@ local function new_data()
     served = {}, -- data/sources: loader -> the kind of loop that it serves
     sharded = {}, -- data/shards: loaders that give this rank's part
     pass = false, -- data/sources: the pass over the training data that is open
-    global_batch = nil, -- data/position: samples of a step of all ranks
-    cut_before = nil, -- data/position: how the checkpoint's run had cut the data
+    global_batch = nil, -- data/data_position: samples of a step of all ranks
+    cut_before = nil, -- data/data_position: how the checkpoint's run had cut the data
     transfers = false, -- data/batches: whether anything is done to a batch on its way
     converts = false, -- data/batches: whether the precision changes it
     warned_sizes = false, -- data/batches: that its tensors have several first sizes
@@ -63,18 +63,18 @@ end
 -- The ranks: what they share and agree on.
 local function new_ranks()
   return {
-    many = false, -- ranks/rank: whether there are several
-    may_leave = false, -- ranks/rank: whether a callback, of any rank, may end an epoch
-    began = nil, -- ranks/rank: when the run began here
-    waited = nil, -- ranks/rank: seconds that this process had waited for others by then
-    agreed = nil, -- ranks/agree: what was agreed with the last step: stop, interrupt, signal, now
-    groups = nil, -- ranks/agree: count -> the group of the first ranks
-    active = false, -- ranks/agree: the group of those that have a sample in this step; nil: all
-    asks_save = false, -- boundary, ranks/agree: whether this rank wants all to save
-    notices = false, -- ranks/notices: texts for the console that other ranks do not know yet
+    many = false, -- ranks/rank_setup: whether there are several
+    may_leave = false, -- ranks/rank_setup: whether a callback, of any rank, may end an epoch
+    began = nil, -- ranks/rank_setup: when the run began here
+    waited = nil, -- ranks/rank_setup: seconds that this process had waited for others by then
+    agreed = nil, -- ranks/consensus: agreed at the last step: stop, interrupt, signal, now
+    groups = nil, -- ranks/consensus: count -> the group of the first ranks
+    active = false, -- ranks/consensus: the group of those that have a sample in this step; nil: all
+    asks_save = false, -- batch_boundary, ranks/consensus: whether this rank wants all to save
+    notices = false, -- ranks/rank_warnings: texts for the console that other ranks do not know yet
     synced = nil, -- ranks/shared_gradients: optimizer -> whether its gradients are shared
     slices = false, -- ranks/slices: this rank's part of a batch under deterministic = "world"
-    left_metrics = false, -- logged/running: metrics of all ranks, when a fit has ended
+    left_metrics = false, -- logged/partial_metrics: metrics of all ranks, when a fit has ended
   }
 end
 
@@ -113,18 +113,18 @@ return function(trainer, fn, module, fit_args)
     outer_module = nil, -- run: the module that the strategy had before
     outer_matmul = nil, -- run: lt.get_float32_matmul_precision() before
     attached = {}, -- run: object -> the trainer that it had before
-    system_rows = false, -- record: what this process measures of itself (runs/system_rows.lua)
-    inbox = false, -- record: where a fit is asked to stop or to save
-    began = nil, -- record: when the loop of a rank began, in seconds since 1970
+    system_rows = false, -- run_files: measures this process (runs/system_metrics.lua)
+    inbox = false, -- run_files: where a fit is asked to stop or to save
+    began = nil, -- run_files: when the loop of a rank began, in seconds since 1970
     finished = false, -- run: whether it came to its end
     closed = false, -- run: whether it has ended, in whatever way
     failed = false, -- fit_loop: whether an error has ended the fit
 
-    hooks = {}, -- call: name -> who defines the hook; false: none
-    late = false, -- call: callbacks whose on_train_epoch_end comes after all others
-    callbacks = {}, -- call: those that were looked at
-    hooks_version = nil, -- call: the count of hooks' assignments by then
-    hook = false, -- call, run: the name of the hook that runs
+    hooks = {}, -- hook_calls: name -> who defines the hook; false: none
+    late = false, -- hook_calls: callbacks whose on_train_epoch_end comes after all others
+    callbacks = {}, -- hook_calls: those that were looked at
+    hooks_version = nil, -- hook_calls: the count of hooks' assignments by then
+    hook = false, -- hook_calls, run: the name of the hook that runs
 
     automatic = module.automatic_optimization, -- optimize: whether the loop steps
     optimizers = {}, -- optimizers: those of configure_optimizers
@@ -133,11 +133,11 @@ return function(trainer, fn, module, fit_args)
 
     resumed = false, -- saving/checkpoint: whether a file was taken up
     resumed_from = nil, -- saving/resume: its path, where it is a link that of the file
-    saves = false, -- boundary: files that were asked for, for the next boundary
-    save = false, -- boundary: what Ctrl-C in a read calls
+    saves = false, -- batch_boundary: files that were asked for, for the next boundary
+    save = false, -- batch_boundary: what Ctrl-C in a read calls
     pending_writes = false, -- saving/pending_writes: files that are on their way
-    saved_path = false, -- boundary: the last file that is whole
-    interrupted_path = nil, -- boundary: where the run was saved at Ctrl-C
+    saved_path = false, -- batch_boundary: the last file that is whole
+    interrupted_path = nil, -- batch_boundary: where the run was saved at Ctrl-C
   }
   state.stopping, state.validation = Stopping.new(state), ValidationSchedule.new(state)
   state.rerun = Rerun.new(state)

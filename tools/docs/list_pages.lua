@@ -9,7 +9,7 @@ local options_table = require "options_table"
 local methods = require "methods"
 local source = require "source"
 local tree = require "ltrain.core.tree"
-local words = require "ltrain.cli.words"
+local commands = require "ltrain.cli.commands"
 
 local function old_table()
   local rows = {}
@@ -114,7 +114,7 @@ local function cli_page()
       .. "`lt.args(declared)`, see [training](../guide/training.md#script-arguments).",
     CLI_LUA,
   }
-  for _, word in ipairs(words.list) do
+  for _, word in ipairs(commands.list) do
     parts[#parts + 1] = "## ltrain " .. word.name
     parts[#parts + 1] = "```\n" .. cut(help.word(word, options)) .. "\n```"
   end
@@ -124,7 +124,7 @@ local function cli_page()
   parts[#parts + 1] = markdown.table({ "path", "contents" }, environment.files)
   return {
     file = "cli.md", title = "Command line", about = "commands, options, exit statuses",
-    source = "stdlib/cli/words.lua and tools/docs/environment.lua", text = markdown.join(parts),
+    source = "stdlib/cli/commands.lua and tools/docs/environment.lua", text = markdown.join(parts),
   }
 end
 

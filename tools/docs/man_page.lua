@@ -1,8 +1,8 @@
 -- tools/docs/man_page.lua: docs/ltrain.1, from the same lists as the page of the command line.
+local commands = require "ltrain.cli.commands"
 local environment = require "environment"
 local help = require "ltrain.cli.help"
 local options = require "ltrain.trainer.setup.options"
-local words = require "ltrain.cli.words"
 
 -- Text as roff prints it; what stands in `...` is bold.
 local function roff(text)
@@ -26,7 +26,7 @@ end
 -- Options that every word which runs a script has: listed once.
 local function common_options()
   local count, scripts, shared = {}, 0, {}
-  for _, word in ipairs(words.list) do
+  for _, word in ipairs(commands.list) do
     if word.script then
       scripts = scripts + 1
       for _, row in ipairs(word.options) do count[row.name] = (count[row.name] or 0) + 1 end
@@ -36,9 +36,9 @@ local function common_options()
   return shared
 end
 
-local function commands(shared)
+local function command_rows(shared)
   local lines = {}
-  for _, word in ipairs(words.list) do
+  for _, word in ipairs(commands.list) do
     local own = {}
     for _, row in ipairs(word.options) do
       if not shared[row.name] then own[#own + 1] = help.option_row(row) end
@@ -52,7 +52,7 @@ end
 
 local function script_options(shared)
   local rows = {}
-  for _, row in ipairs(words.by_name.run.options) do
+  for _, row in ipairs(commands.by_name.run.options) do
     if shared[row.name] then rows[#rows + 1] = help.option_row(row) end
   end
   return items(rows)
@@ -67,13 +67,13 @@ local function page()
       roff "[-e CODE] [-l MODULE] [-i] [-E] [-W] [-v] [SCRIPT [args]]"),
     section("DESCRIPTION", roff("`ltrain` runs Lua 5.4 scripts that define and train neural "
       .. "networks, with the names of PyTorch and\nLightning, with `require \"ltrain\"`.")),
-    section("COMMANDS", commands(shared)),
+    section("COMMANDS", command_rows(shared)),
     section("OPTIONS OF COMMANDS THAT RUN A SCRIPT", script_options(shared),
       ".PP", roff "Options of the Trainer, which override those in the script:",
       items(help.trainer_rows(options)), ".PP",
       roff "Arguments after `--` are passed to the script, in `arg`."),
-    section("WITHOUT A COMMAND", items(words.plain)),
-    section('"EXIT STATUS"', items(words.statuses)),
+    section("WITHOUT A COMMAND", items(commands.plain)),
+    section('"EXIT STATUS"', items(commands.statuses)),
     section("ENVIRONMENT", items(environment.variables)),
     section("FILES", items(environment.files)),
     section('"SEE ALSO"', ".BR lua5.4 (1)"),
@@ -82,7 +82,7 @@ end
 
 return function()
   return { {
-    file = "../ltrain.1", source = "stdlib/cli/words.lua, stdlib/trainer/setup/options.lua and "
+    file = "../ltrain.1", source = "stdlib/cli/commands.lua, stdlib/trainer/setup/options.lua and "
       .. "tools/docs/environment.lua",
     text = page(), mark = '.\\" %s', unlisted = true,
   } }

@@ -1,5 +1,5 @@
 -- tools/docs/methods.lua: the commented functions of a file as a list of a page.
-local section = require "ltrain.apps.prompt.section"
+local reference_section = require "ltrain.apps.prompt.reference_section"
 
 local function lines_of(list)
   local lines = {}
@@ -15,5 +15,5 @@ end
 --- The list, nil when there is nothing to list. `object` stands before the names of methods,
 --- `class` before those of functions.
 return function(file, object, class)
-  return lines_of(section.methods(file, object, class))
+  return lines_of(reference_section.methods(file, object, class))
 end

@@ -7,7 +7,7 @@ local source = require "source"
 local PARTS <const> = {
   { "stdlib/nn/Module.lua", "Parameters and submodules" },
   { "stdlib/nn/module_hooks.lua", "Hooks" },
-  { "stdlib/nn/module_loop.lua", "In the loops of a Trainer" },
+  { "stdlib/nn/module_trainer.lua", "In the loops of a Trainer" },
   { "stdlib/nn/module_state.lua", "Saving and loading" },
   { "stdlib/nn/module_parts.lua", "Parts that are set by name" },
   { "stdlib/nn/state_hooks.lua", "Hooks of saving and loading" },

@@ -1,7 +1,7 @@
 -- tools/docs/ops_page.lua: the operations, from lt.ops(), and those of stdlib/ops.
 local lt = require "ltrain"
 local markdown = require "markdown"
-local operation = require "ltrain.apps.prompt.operation"
+local operation_text = require "ltrain.apps.prompt.operation_text"
 local written_ops = require "written_ops"
 
 -- Kinds in the order of the page, with their titles; what is not named comes last.
@@ -43,9 +43,9 @@ end
 local function arguments_table(op)
   local rows, places = {}, {}
   for place, name in ipairs(op.places) do places[name] = place end
-  for i, argument in ipairs(operation.arguments(op)) do
+  for i, argument in ipairs(operation_text.arguments(op)) do
     rows[i] = { tostring(places[argument.name]), markdown.code(argument.name),
-      operation.type(argument), operation.default(argument) }
+      operation_text.type(argument), operation_text.default(argument) }
   end
   return #rows > 0 and markdown.table({ "place", "argument", "type", "default" }, rows) or nil
 end
@@ -54,8 +54,9 @@ local function facts_table(ops)
   local rows = {}
   for i, op in ipairs(ops) do
     rows[i] = {
-      markdown.code(operation.call(op)), op.doc, op.in_place and ("`x:%s_`"):format(op.name) or "",
-      operation.dtype(op), CASTS[op.cast], gradient_text(op),
+      markdown.code(operation_text.call(op)), op.doc,
+      op.in_place and ("`x:%s_`"):format(op.name) or "",
+      operation_text.dtype(op), CASTS[op.cast], gradient_text(op),
     }
   end
   return markdown.table({ "function", "gives", "in place", "dtype", "autocast", "gradient" }, rows)
@@ -66,14 +67,14 @@ local function group_text(title, kinds)
   local plain, parts = {}, {}
   for _, ops in ipairs(kinds) do
     local first = ops[1]
-    if #operation.arguments(first) == 0 and not operation.notes(first) then
+    if #operation_text.arguments(first) == 0 and not operation_text.notes(first) then
       table.move(ops, 1, #ops, #plain + 1, plain)
     else
       local names = {}
       for i, op in ipairs(ops) do names[i] = op.name end
       parts[#parts + 1] = "### " .. table.concat(names, ", ")
       parts[#parts + 1] = facts_table(ops)
-      parts[#parts + 1] = operation.notes(first)
+      parts[#parts + 1] = operation_text.notes(first)
       parts[#parts + 1] = arguments_table(first)
     end
   end

@@ -1,11 +1,11 @@
 -- tools/docs/options_table.lua: rows of config.check as a table of a page.
 local markdown = require "markdown"
-local option = require "ltrain.apps.prompt.option"
+local option_text = require "ltrain.apps.prompt.option_text"
 local source = require "source"
 
 local function default_text(row)
   if row.required then return "required" end
-  local text = option.default(row)
+  local text = option_text.default(row)
   return text and markdown.code(text) or ""
 end
 
@@ -14,7 +14,7 @@ return function(options, text, what)
   local rows = {}
   for i, name in ipairs(source.order(text, options)) do
     local row = options[name]
-    rows[i] = { markdown.code(name), option.type(row), default_text(row), row.doc or "" }
+    rows[i] = { markdown.code(name), option_text.type(row), default_text(row), row.doc or "" }
   end
   local title <const> = what and "option " .. what or "option"
   return markdown.table({ title, "type", "default", "meaning" }, rows)

@@ -4,7 +4,7 @@ local dims_family = require "ltrain.core.dims_family"
 local markdown = require "markdown"
 local methods = require "methods"
 local options_table = require "options_table"
-local section = require "ltrain.apps.prompt.section"
+local reference_section = require "ltrain.apps.prompt.reference_section"
 local source = require "source"
 
 -- Pages: folder, title, a line, files of other names: { path, name, module, field }, and an
@@ -200,7 +200,7 @@ local function make_section(root, entry)
   local key, value = entry[4], require(module)
   if key then value = value[key] end
   local file = source.read(root .. path, math.type(key) and key)
-  local said = section.of(file, name, value, debug.getupvalue, function(init)
+  local said = reference_section.of(file, name, value, debug.getupvalue, function(init)
     return file_of(root, init)
   end)
   local parts = { "## " .. name, said.about }
@@ -217,7 +217,7 @@ local function make_section(root, entry)
   if #said.called_with > 0 then add("Called with: " .. code_list(said.called_with)) end
   add(said.forward_said)
   if said.call_options then add(options_table(said.call_options, said.order, "of a call")) end
-  add(methods(file, section.object(name), name))
+  add(methods(file, reference_section.object(name), name))
   return markdown.join(parts)
 end
 

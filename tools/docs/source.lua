@@ -1,10 +1,10 @@
 -- tools/docs/source.lua: what the files of stdlib/ say of themselves, by their paths.
-local parsed = require "ltrain.apps.prompt.source"
+local parsed = require "ltrain.apps.prompt.doc_comments"
 
 local source = { order = parsed.order }
 
 --- What the file at `path` says, of its class for `n` dims (nil: of its own):
---- stdlib/apps/prompt/source.lua.
+--- stdlib/apps/prompt/doc_comments.lua.
 function source.read(path, n)
   local file <close> = assert(io.open(path, "rb"))
   local said = parsed.parse(file:read "a", n)

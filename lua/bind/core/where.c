@@ -14,7 +14,7 @@ enum { MAX_LEVELS = 200 };
 static const struct {
   const char *source, *places[2];
 } gone[] = {
-    {"=ltrain.trainer.call", {"hook", NULL}},
+    {"=ltrain.trainer.hook_calls", {"hook", NULL}},
     {"=ltrain.trainer.steps.batch", {"source", NULL}},
     {"=ltrain.trainer.optimizers", {"source", NULL}},
     {"=ltrain.trainer.data.sources", {"source", NULL}},

@@ -3,7 +3,7 @@
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local diff = require "ltrain.apps.dashboard.diff"
+local run_diff = require "ltrain.apps.dashboard.run_diff"
 
 local TRAIN <const> = [[
 local lt = require "ltrain"
@@ -45,7 +45,7 @@ describe("the code of runs", function()
     catalogue:scan()
     local by_name = {}
     for _, run in ipairs(catalogue.list) do by_name[run.name] = run end
-    return diff.answer(by_name[a], by_name[b]).code
+    return run_diff.answer(by_name[a], by_name[b]).code
   end
 
   -- "file < what it was: changed lines", one a file.

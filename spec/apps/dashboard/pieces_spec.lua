@@ -2,7 +2,7 @@
 local Dashboard = require "ltrain.apps.dashboard"
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
-local pieces = require "ltrain.apps.dashboard.pieces"
+local time_slices = require "ltrain.apps.dashboard.time_slices"
 
 local METRICS <const> = 3000
 
@@ -48,13 +48,13 @@ end)
 
 describe("pieces.pause", function()
   it("does nothing outside of a piece, and before its time is over", function()
-    pieces.pause()
-    local ended, ok = pieces.run(coroutine.create(pieces.pause))
+    time_slices.pause()
+    local ended, ok = time_slices.run(coroutine.create(time_slices.pause))
     assert.same({ true, true }, { ended, ok })
   end)
 
   it("passes on what is raised", function()
-    local ended, ok, failure = pieces.run(coroutine.create(function() error({ 404 }, 0) end))
+    local ended, ok, failure = time_slices.run(coroutine.create(function() error({ 404 }, 0) end))
     assert.same({ true, false, { 404 } }, { ended, ok, failure })
   end)
 end)

@@ -494,7 +494,7 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
 end)
 
 describe("lines that differ", function()
-  local between = require "ltrain.apps.dashboard.lines_differ".between
+  local between = require "ltrain.apps.dashboard.line_diff".between
 
   -- What the script makes of the first text.
   local function apply(list)

@@ -187,7 +187,7 @@ describe("commands of the prompt", function()
 
   it("has help for the functions of lt, what tensors and a Trainer have, and options", function()
     local out, err = answers {
-      "h = require 'ltrain.apps.prompt.help'; n = require 'ltrain.apps.prompt.names'",
+      "h = require 'ltrain.apps.prompt.help'; n = require 'ltrain.apps.prompt.members'",
       "s = {env = _G, host = {upvalue = debug.getupvalue}, commands = {}}",
       "for name in pairs(n.fields(lt)) do if name:find '^%a' and not h.on(s, 'lt.' .. name) then "
       .. "print('lt.' .. name) end end",

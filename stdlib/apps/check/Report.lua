@@ -1,4 +1,5 @@
---- stdlib/apps/check/Report.lua: what a check has found, with lines, and what it could not look at.
+--- stdlib/apps/check/Report.lua: the findings of a check, with script lines, and the checks that
+--- were skipped.
 local class = require "ltrain.core.class"
 local remedies = require "ltrain.core.remedies"
 local remedy_for = require "ltrain.apps.check.remedies"

@@ -1,9 +1,10 @@
---- stdlib/apps/check/columns.lua: the tensors behind a loader, where its data set has some.
+--- stdlib/apps/check/dataset_tensors.lua: the tensors of a loader's data set, where it has some
+--- (TensorDataset).
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local visit = require "ltrain.apps.check.source.visit"
 
-local columns = {}
+local dataset_tensors = {}
 
 local function dataset_of(loader)
   return type(loader) == "table" and rawget(loader, "dataset") or nil
@@ -12,7 +13,7 @@ end
 --- A list of {tensor =, name =, key = of a batch}, of the whole data set, with the order `map` of
 --- the samples in it (nil: all as they are); nil where the data are not tensors. Without bytes that
 --- are read as fractions, but for `all`.
-function columns.of(loader, all)
+function dataset_tensors.of(loader, all)
   local dataset = dataset_of(loader)
   if not class.has_method(dataset, "columns") or loader.collate then return nil end
   local found = dataset:columns()
@@ -28,7 +29,7 @@ function columns.of(loader, all)
 end
 
 --- The column of the leaf of a batch; nil without one.
-function columns.find(list, leaf)
+function dataset_tensors.find(list, leaf)
   if #leaf.keys ~= 1 then return nil end
   for _, column in ipairs(list or {}) do
     if column.key == leaf.keys[1] then return column end
@@ -36,7 +37,7 @@ function columns.find(list, leaf)
 end
 
 --- The rows of a column that the loader gives, in its order.
-function columns.rows(list, column)
+function dataset_tensors.rows(list, column)
   if not list.map then return column.tensor end
   local positions = {}
   for i = 1, #list.map do positions[i] = list.map:at(i) - 1 end
@@ -44,7 +45,7 @@ function columns.rows(list, column)
 end
 
 --- The line of the script that makes the training data: its first data set or loader; 0: none.
-function columns.line_of(context, wanted)
+function dataset_tensors.line_of(context, wanted)
   local line = 0
   if not context.source then return line end
   visit(context.source.tree, function(node)
@@ -53,8 +54,8 @@ function columns.line_of(context, wanted)
     local name = fn and (fn.kind == "index" and fn.key.value or fn.kind == "name" and fn.name)
     if name and name:find(wanted or "Dataset") then line = node.at end
   end)
-  if line == 0 and not wanted then return columns.line_of(context, "DataLoader") end
+  if line == 0 and not wanted then return dataset_tensors.line_of(context, "DataLoader") end
   return line
 end
 
-return columns
+return dataset_tensors

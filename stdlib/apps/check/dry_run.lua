@@ -6,7 +6,7 @@
 local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
 local Experiment = require "ltrain.apps.check.experiment"
-local batch = require "ltrain.apps.check.batch"
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -50,10 +50,10 @@ end
 -- Two samples of a batch; all of it where it cannot be cut.
 local function cut(context)
   return function(whole)
-    local n = whole and batch.size(whole)
+    local n = whole and batch_samples.size(whole)
     if not n or n <= SAMPLES or context.uncut then return whole end
     context.whole = whole
-    return batch.rows(whole, { 1, 2 }, n)
+    return batch_samples.rows(whole, { 1, 2 }, n)
   end
 end
 

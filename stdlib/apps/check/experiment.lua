@@ -4,8 +4,8 @@
 -- their batches.
 -- In manual optimization the optimizers' steps do nothing meanwhile.
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local interrupt = require "ltrain.core.interrupt"
 local walk = require "ltrain.core.walk"
 
@@ -132,7 +132,8 @@ function Experiment.step(state, batch, draws, on_step)
   local _ <close> = same_buffers(state.module)
   local before = state.loop.batch
   state.loop.batch, state.loop.batch_count = batch, false
-  local ok, outputs = pcall(call.step, state, "training_step", batch, state.loop.batch_idx or 0)
+  local ok, outputs = pcall(hook_calls.step, state, "training_step", batch,
+    state.loop.batch_idx or 0)
   state.loop.batch, state.loop.batch_count = before, false
   if not ok then error(outputs, 0) end
   return Experiment.loss_of(outputs)

@@ -4,14 +4,14 @@
 -- Folders are looked through again and again: of a run that has not changed nothing is read. Runs
 -- are found by ids that are made here; links are not followed, so that a folder that was copied
 -- from elsewhere shows nothing but what is in it.
-local Follow = require "ltrain.apps.dashboard.Follow"
+local FileTail = require "ltrain.apps.dashboard.FileTail"
 local RunMetrics = require "ltrain.apps.dashboard.RunMetrics"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local entry = require "ltrain.runs.entry"
 local labels = require "ltrain.apps.dashboard.labels"
 local process = require "ltrain.runs.process"
 local record = require "ltrain.runs.record"
+local run_json = require "ltrain.runs.run_json"
 
 local Catalogue = class.extend(nil, "Catalogue")
 
@@ -86,8 +86,8 @@ local function new_run(self, root, path)
   if #self.roots > 1 or path == "" then run.name = full:sub(self.common + 1) end
   run.metrics = RunMetrics(run)
   run.system = RunMetrics(run, "system.csv")
-  run.media = Follow(run, "media/index.jsonl")
-  run.layers = Follow(run, "layers.jsonl")
+  run.media = FileTail(run, "media/index.jsonl")
+  run.layers = FileTail(run, "layers.jsonl")
   run.marks = {}
   return run
 end
@@ -155,12 +155,12 @@ local function refresh(run)
   local before = run.status
   if changed[record.FILE] or not run.info then
     local info, message = read_object(run, record.FILE)
-    local problem = message or entry.refuse(run.name, info)
-    run.info, run.info_problem = problem and {} or entry.clean(info), problem
+    local problem = message or run_json.refuse(run.name, info)
+    run.info, run.info_problem = problem and {} or run_json.clean(info), problem
   end
   if changed["hparams.json"] or not run.hparams then
     local hparams, message = read_object(run, "hparams.json")
-    run.hparams, run.hparams_problem = entry.flat(hparams or {}), message
+    run.hparams, run.hparams_problem = run_json.flat(hparams or {}), message
   end
   if changed["metrics.csv"] or not run.last then
     run.last, run.last_step, run.last_epoch = last_values(run)
@@ -171,7 +171,7 @@ local function refresh(run)
     run.labels = labels.clean(read_object(run, labels.FILE) or {})
   end
   run.problem = run.info_problem or run.hparams_problem
-  run.status = run.info_problem and "unknown" or entry.status(run.info)
+  run.status = run.info_problem and "unknown" or run_json.status(run.info)
   if run.status == "running" and is_silent(run) then run.status = "unknown" end
   return run.status ~= before or changed[labels.FILE]
 end

@@ -1,4 +1,4 @@
---- stdlib/apps/dashboard/Follow.lua: a file of lines that grows while it is read.
+--- stdlib/apps/dashboard/FileTail.lua: reads the new lines of a growing file, as `tail -f`.
 --
 -- Only what is new is read, piece by piece. A file that was written again, cut or replaced is read
 -- from its start: the last bytes that were taken are looked at again before what follows is
@@ -6,14 +6,14 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 
-local Follow = class.extend(nil, "Follow")
+local FileTail = class.extend(nil, "Follow")
 
 local PIECE <const> = 1 << 20
 local LONGEST <const> = 1 << 26 -- of a line
 local TAIL <const> = 256
 
 --- `place`: {root =, path =} of the folder; `name`: the file's.
-function Follow:init(place, name)
+function FileTail:init(place, name)
   self.place, self.name = place, name
   self.taken, self.tail = 0, ""
 end
@@ -27,7 +27,7 @@ local function forget(self)
 end
 
 --- Whether what was taken is still there.
-function Follow:continues()
+function FileTail:continues()
   local text, size, _, number = c.io.read_below(self.place.root, path_of(self),
     self.taken - #self.tail, #self.tail)
   return text == self.tail and self.number == number and size >= self.taken
@@ -55,7 +55,7 @@ end
 --- Looks at the file. restart() is called where it does not continue what was taken before, then
 --- take(text, position) for what is new. Returns whether there was anything new; nil and a reason
 --- where it cannot be read; false, true where it is gone.
-function Follow:poll(take, restart)
+function FileTail:poll(take, restart)
   local kind, size, modified, number = c.io.stat_below(self.place.root, path_of(self))
   if kind ~= "file" then
     local was = self.seen ~= nil
@@ -82,4 +82,4 @@ function Follow:poll(take, restart)
   return self.taken > before or before == 0
 end
 
-return Follow
+return FileTail

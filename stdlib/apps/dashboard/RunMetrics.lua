@@ -4,7 +4,7 @@
 -- `generation` changes when rows that were there before are no more: the run was resumed at an
 -- earlier step, or the file is another one. A file that was written again with what it had, as it
 -- is for a new column, continues.
-local Follow = require "ltrain.apps.dashboard.Follow"
+local FileTail = require "ltrain.apps.dashboard.FileTail"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 
@@ -27,7 +27,7 @@ local function new_generation(self)
 end
 
 local function begin(self)
-  self.curves, self.follow = c.io.curves(), Follow(self.run, self.name)
+  self.curves, self.follow = c.io.curves(), FileTail(self.run, self.name)
 end
 
 local function forget(self)

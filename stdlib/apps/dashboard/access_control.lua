@@ -1,4 +1,5 @@
---- stdlib/apps/dashboard/guard.lua: who may ask.
+--- stdlib/apps/dashboard/access_control.lua: authentication of requests: a token, then a session
+--- cookie; Host and Origin are checked.
 --
 -- The address that is printed holds a token; whoever asks with it first gets the cookie of the
 -- session, and from then on the token is void. A page of another site that has this browser ask
@@ -6,12 +7,12 @@
 -- SameSite=Strict), and may not change anything (Origin).
 local c = require "ltrain.c"
 
-local guard = {}
+local access_control = {}
 
 local METHODS <const> = { GET = true, HEAD = true, POST = true }
 
 --- Headers of all answers.
-guard.headers = {
+access_control.headers = {
   { "Content-Security-Policy", "default-src 'self'; img-src 'self' data:; object-src 'none'; "
     .. "base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
   { "X-Content-Type-Options", "nosniff" },
@@ -23,7 +24,7 @@ guard.headers = {
 }
 
 --- The secrets of a server at a port.
-function guard.new(port)
+function access_control.new(port)
   return { port = port, cookie = ("ltrain_%d"):format(port), session = c.runtime.http.secret(),
     token = c.runtime.http.secret() }
 end
@@ -67,7 +68,7 @@ local function check_host(g, request)
 end
 
 --- Whether a request comes from where it may: nil, or a status and a reason.
-function guard.refuse(g, request)
+function access_control.refuse(g, request)
   local host = check_host(g, request)
   if not host then return 403, "the Host header is not this dashboard's" end
   if not METHODS[request.method] then return 405, "this method is not served" end
@@ -79,17 +80,17 @@ end
 
 --- Whether a token is the one that was printed last: it is void from now on, and the session's
 --- cookie is the answer's.
-function guard.enter(g, token)
+function access_control.enter(g, token)
   if not same(token, g.token) then return nil end
   g.token = c.runtime.http.secret()
   return ("%s=%s; HttpOnly; SameSite=Strict; Path=/"):format(g.cookie, g.session)
 end
 
-guard.has_session = has_session
+access_control.has_session = has_session
 
 --- The address to be printed.
-function guard.address(g)
+function access_control.address(g)
   return ("http://127.0.0.1:%d/?token=%s"):format(g.port, g.token)
 end
 
-return guard
+return access_control

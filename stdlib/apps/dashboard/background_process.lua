@@ -1,11 +1,12 @@
---- stdlib/apps/dashboard/beside.lua: a dashboard that is started beside a run, and ends with it.
+--- stdlib/apps/dashboard/background_process.lua: a dashboard process that `ltrain run --dashboard`
+--- starts in the background, and that ends with the run.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local records = require "ltrain.runs.record"
 
 local process = c.runtime.process
 
-local beside = {}
+local background_process = {}
 
 local shown -- the folder that a dashboard was started for
 local wanted = false
@@ -16,7 +17,7 @@ local function above(folder)
 end
 
 --- Starts one of the runs in a folder. o: the options of the command.
-function beside.start(folder, o)
+function background_process.start(folder, o)
   wanted, shown = true, folder
   local command = { process.executable(), "dashboard", folder, "--beside" }
   if o.dashboard_control then command[#command + 1] = "--dashboard_control" end
@@ -25,16 +26,16 @@ function beside.start(folder, o)
 end
 
 --- Has the first run that begins start one.
-function beside.begin(o)
+function background_process.begin(o)
   wanted = true
   function records.opened(folder)
     records.opened = nil
-    beside.start(above(folder), o)
+    background_process.start(above(folder), o)
   end
 end
 
 --- The run ends: says how to see it again, or why nothing was shown, unless it failed before.
-function beside.finish(failed)
+function background_process.finish(failed)
   if not wanted then return end
   if shown then
     console.say(("dashboard: ends with the run; `ltrain dashboard %s` shows it again")
@@ -44,4 +45,4 @@ function beside.finish(failed)
   end
 end
 
-return beside
+return background_process

@@ -1,9 +1,10 @@
---- stdlib/apps/dashboard/charts.lua: the metrics of a run, as many points as a chart has room for.
+--- stdlib/apps/dashboard/charts.lua: the metrics of a run, downsampled to the points that a chart
+--- can show.
 local elapsed = require "ltrain.apps.dashboard.elapsed"
 local is_better = require "ltrain.runs.is_better"
 local json = require "ltrain.apps.dashboard.json"
-local pieces = require "ltrain.apps.dashboard.pieces"
-local target = require "ltrain.apps.dashboard.target"
+local request_target = require "ltrain.apps.dashboard.request_target"
+local time_slices = require "ltrain.apps.dashboard.time_slices"
 
 local charts = {}
 
@@ -26,15 +27,15 @@ end
 
 -- The range in steps or epochs of one that may be given in seconds.
 local function range_of(query, x, to_step)
-  local from, to = target.number(query, "from"), target.number(query, "to")
+  local from, to = request_target.number(query, "from"), request_target.number(query, "to")
   if x ~= "time" then return x, from, to end
   return "step", from and math.floor(to_step(from)), to and math.ceil(to_step(to))
 end
 
 --- GET /api/run/ID/metrics. Raises {status, reason}.
 function charts.metrics(run, query)
-  local x = target.text(query, "x", "step", AXES)
-  local points = target.integer(query, "points", 2000, 10, 20000)
+  local x = request_target.text(query, "x", "step", AXES)
+  local points = request_target.integer(query, "points", 2000, 10, 20000)
   local curves, message = run.metrics:update()
   if not curves then error({ 404, message }, 0) end
   local answer = { id = run.id, generation = run.metrics.generation, rows = (curves:size()), x = x,
@@ -62,7 +63,7 @@ function charts.summaries(run)
   local curves, list = run.metrics:update(), json.list {}
   if not curves then return list end
   for k, name in ipairs(curves:names()) do
-    pieces.pause()
+    time_slices.pause()
     local count, last, low, low_step, high, high_step = curves:summary(k)
     local mode = is_better.mode(name)
     local best, step = low, low_step

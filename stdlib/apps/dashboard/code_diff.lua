@@ -1,14 +1,13 @@
---- stdlib/apps/dashboard/code.lua: the code of two runs, file by file: which files are the same
---- one, and what differs in them.
+--- stdlib/apps/dashboard/code_diff.lua: diffs the code of two runs, file by file.
 --
 -- The scripts are, whatever they are called, then files of one path; of the others those of the
 -- same text, and those that have most of their lines in common, were renamed.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.apps.dashboard.json"
-local lines_differ = require "ltrain.apps.dashboard.lines_differ"
+local line_diff = require "ltrain.apps.dashboard.line_diff"
 
-local code = {}
+local code_diff = {}
 
 local FOLDER <const> = "code"
 local MOST_FILE <const>, FILES <const>, DEPTH <const> = 1 << 20, 200, 8
@@ -121,7 +120,7 @@ local function pair(x, y)
 end
 
 --- {same =, files = {{file =, was =, only =, lines =}}}: `same` is absent where it is not known.
-function code.compare(a, b)
+function code_diff.compare(a, b)
   local x, y = files_of(a), files_of(b)
   local answer = { files = json.list {} }
   if #x == 0 or #y == 0 then
@@ -137,7 +136,7 @@ function code.compare(a, b)
     local differs = text_p ~= text_q or not p or not q
     if differs then answer.same = false end
     if differs or p ~= q then
-      local lines, steps = lines_differ.between(text_p, text_q, p and q and left or 0)
+      local lines, steps = line_diff.between(text_p, text_q, p and q and left or 0)
       left = math.max(left - (p and q and steps or 0), 0)
       if room <= 0 then lines = { { kind = "@", text = "" } } end
       room = room - #lines
@@ -149,4 +148,4 @@ function code.compare(a, b)
   return answer
 end
 
-return code
+return code_diff

@@ -2,7 +2,7 @@
 local Dashboard = require "ltrain.apps.dashboard"
 local assets = require "ltrain.apps.dashboard.assets"
 local c = require "ltrain.c"
-local protect = require "ltrain.cli.protect"
+local protected_call = require "ltrain.cli.protected_call"
 local refuse = require "ltrain.cli.refuse"
 local version = require "ltrain.loggers.version"
 
@@ -49,10 +49,10 @@ function dashboard.main(word, parsed, host)
   end
   if assets.problem() then say(assets.problem()) end
   say(server:address())
-  local ok, failure = protect.call(host, serve, server, host)
+  local ok, failure = protected_call.call(host, serve, server, host)
   server:close()
   if ok or failure.stopped then return host.signal() or 0 end
-  return protect.report(host, failure)
+  return protected_call.report(host, failure)
 end
 
 return dashboard

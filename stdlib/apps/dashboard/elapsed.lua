@@ -1,4 +1,4 @@
---- stdlib/apps/dashboard/elapsed.lua: at which time of a run a step was made.
+--- stdlib/apps/dashboard/elapsed.lua: the time since the start of a run at which a step was taken.
 --
 -- system.csv says when which step had been reached, each second or so; between two such moments
 -- time is shared out evenly. Of a run that was resumed the pauses do not count, and of steps that

@@ -1,4 +1,4 @@
---- stdlib/apps/dashboard/events.lua: streams of what changes (server-sent events).
+--- stdlib/apps/dashboard/events.lua: server-sent events: streams of changes to the runs.
 --
 -- Runs that some page watches are looked at a few times a second, all others every other second.
 -- What has changed goes to all streams that want it; one that does not read is cut off.

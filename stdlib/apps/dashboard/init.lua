@@ -4,14 +4,14 @@
 -- copied from elsewhere, and no browser can hold a fit up. One thread answers all requests; what
 -- takes long is kept (Catalogue, RunMetrics), or made in pieces.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
+local access_control = require "ltrain.apps.dashboard.access_control"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local events = require "ltrain.apps.dashboard.events"
-local guard = require "ltrain.apps.dashboard.guard"
 local json = require "ltrain.apps.dashboard.json"
-local pieces = require "ltrain.apps.dashboard.pieces"
+local request_target = require "ltrain.apps.dashboard.request_target"
 local routes = require "ltrain.apps.dashboard.routes"
-local target = require "ltrain.apps.dashboard.target"
+local time_slices = require "ltrain.apps.dashboard.time_slices"
 
 local Dashboard = class.extend(nil, "Dashboard")
 
@@ -45,7 +45,7 @@ function Dashboard.open(roots, o)
   local self = Dashboard()
   self.http, self.control = http, o.control or false
   self.entered, self.warn = o.entered, o.warn
-  self.guard = guard.new(http:port())
+  self.guard = access_control.new(http:port())
   self.catalogue, self.events = Catalogue(roots), events.new()
   self.begun = {} -- answers that are made in pieces: {request =, thread =}, the next first
   self.catalogue:scan()
@@ -53,10 +53,10 @@ function Dashboard.open(roots, o)
 end
 
 --- The address to be opened, with a token that is good once.
-function Dashboard:address() return guard.address(self.guard) end
+function Dashboard:address() return access_control.address(self.guard) end
 
 local function answer(self, request, status, kind, bytes, more)
-  local headers = table.move(guard.headers, 1, #guard.headers, 1, {})
+  local headers = table.move(access_control.headers, 1, #access_control.headers, 1, {})
   headers[#headers + 1] = { "Content-Type", kind }
   for _, one in ipairs(more or {}) do headers[#headers + 1] = one end
   self.http:answer(request.id, status, headers, bytes)
@@ -70,7 +70,8 @@ end
 
 -- With the printed token: the session's cookie, and the page without the token in its address.
 local function enter(self, request, query)
-  local cookie = query.token and #query.token == 1 and guard.enter(self.guard, query.token[1])
+  local cookie = query.token and #query.token == 1
+    and access_control.enter(self.guard, query.token[1])
   if not cookie then return false end
   answer(self, request, 303, TEXT, "", { { "Location", "/" }, { "Set-Cookie", cookie } })
   if self.entered then self.entered(self:address()) end
@@ -78,12 +79,12 @@ local function enter(self, request, query)
 end
 
 local function handle(self, request)
-  local status, reason = guard.refuse(self.guard, request)
+  local status, reason = access_control.refuse(self.guard, request)
   if status then return refuse(self, request, status, reason) end
-  local parts, query, wrong = target.read(request.target)
+  local parts, query, wrong = request_target.read(request.target)
   if not parts then return refuse(self, request, query, wrong) end
   if #parts == 0 and request.method == "GET" and enter(self, request, query) then return end
-  if not guard.has_session(self.guard, request) then
+  if not access_control.has_session(self.guard, request) then
     return refuse(self, request, 401, "open the address that ltrain dashboard printed")
   end
   local kind, bytes
@@ -103,7 +104,7 @@ end
 local function continue(self, stopped)
   local one = table.remove(self.begun, 1)
   if not one then return end
-  local ended, ok, failure = pieces.run(one.thread)
+  local ended, ok, failure = time_slices.run(one.thread)
   if not ended then
     table.insert(self.begun, one)
   elseif not ok then

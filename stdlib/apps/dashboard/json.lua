@@ -3,7 +3,7 @@
 -- What a run's files hold may be anything: bytes that are not UTF-8 become U+FFFD, what JSON has no
 -- form for is left out, and a list without elements stays a list.
 local c = require "ltrain.c"
-local pieces = require "ltrain.apps.dashboard.pieces"
+local time_slices = require "ltrain.apps.dashboard.time_slices"
 
 local json = {}
 
@@ -67,7 +67,7 @@ local function write_list(out, list, depth)
   end
   out[#out + 1] = "["
   for i, value in ipairs(list) do
-    pieces.pause()
+    time_slices.pause()
     if i > 1 then out[#out + 1] = "," end
     write(out, value, depth)
   end
@@ -82,7 +82,7 @@ local function write_object(out, object, depth)
   table.sort(names)
   out[#out + 1] = "{"
   for i, name in ipairs(names) do
-    pieces.pause()
+    time_slices.pause()
     local key = out.keys[name] or json.text(name) .. ":" -- objects of a list have the same ones
     out.keys[name] = key
     out[#out + 1] = i > 1 and "," .. key or key

@@ -2,7 +2,7 @@
 --- page may write where control is on.
 local c = require "ltrain.c"
 local json = require "ltrain.apps.dashboard.json"
-local target = require "ltrain.apps.dashboard.target"
+local request_target = require "ltrain.apps.dashboard.request_target"
 
 local labels = { FILE = "labels.json" }
 
@@ -35,8 +35,8 @@ end
 --- {status, reason}.
 function labels.write(run, query)
   local tags = {}
-  for tag in target.text(query, "tags", ""):gmatch "[^,]+" do tags[#tags + 1] = tag end
-  local found = labels.clean { tags = tags, note = target.text(query, "note", "") }
+  for tag in request_target.text(query, "tags", ""):gmatch "[^,]+" do tags[#tags + 1] = tag end
+  local found = labels.clean { tags = tags, note = request_target.text(query, "note", "") }
   local text = json.encode { tags = #found.tags > 0 and found.tags or nil, note = found.note }
   local ok, message = c.io.write_file(run.full .. "/" .. labels.FILE, text .. "\n")
   if not ok then error({ 409, message }, 0) end

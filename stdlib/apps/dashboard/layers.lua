@@ -4,7 +4,7 @@ local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local complete_lines = require "ltrain.core.complete_lines"
 local json = require "ltrain.apps.dashboard.json"
-local target = require "ltrain.apps.dashboard.target"
+local request_target = require "ltrain.apps.dashboard.request_target"
 
 local layers = {}
 
@@ -70,7 +70,7 @@ function layers.any(run) return #index(run) > 0 end
 
 --- GET /api/run/ID/layers
 function layers.answer(run, query)
-  local points = target.integer(query, "points", 200, 2, 1000)
+  local points = request_target.integer(query, "points", 200, 2, 1000)
   local lines = index(run)
   local answer, by_name = { steps = json.list {}, layers = json.list {} }, {}
   local count = math.min(#lines, points)

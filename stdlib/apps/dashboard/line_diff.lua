@@ -1,6 +1,6 @@
---- stdlib/apps/dashboard/lines_differ.lua: how one text becomes another, line by line (Myers,
---- 1986).
-local lines_differ = {}
+--- stdlib/apps/dashboard/line_diff.lua: a diff of two texts by lines (Myers, An O(ND) Difference
+--- Algorithm and Its Variations, 1986).
+local line_diff = {}
 
 local AROUND <const> = 3
 local MOST_STEPS <const> = 1000 -- lines that differ: beyond, all are said to
@@ -70,7 +70,7 @@ end
 --- " " (both), "-" (the first), "+" (the second), "@" (lines are left out). Empty where none does.
 --- Where more than `most` (1,000) lines differ, all do. Returns how many were looked for, too:
 --- their square is what it costs.
-function lines_differ.between(first, second, most)
+function line_diff.between(first, second, most)
   local a, b = lines_of(first), lines_of(second)
   most = math.min(most or MOST_STEPS, MOST_STEPS)
   local trace, d = search(a, b, most)
@@ -95,4 +95,4 @@ function lines_differ.between(first, second, most)
   return list, d or most
 end
 
-return lines_differ
+return line_diff

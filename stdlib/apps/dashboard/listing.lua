@@ -1,7 +1,7 @@
 --- stdlib/apps/dashboard/listing.lua: the list of runs, filtered, sorted and cut.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local json = require "ltrain.apps.dashboard.json"
-local target = require "ltrain.apps.dashboard.target"
+local request_target = require "ltrain.apps.dashboard.request_target"
 
 local listing = {}
 
@@ -109,12 +109,14 @@ end
 
 --- GET /api/runs
 function listing.answer(catalogue, query)
-  local offset = target.integer(query, "offset", 0, 0, 1 << 40)
-  local limit = target.integer(query, "limit", 100, 1, 1000)
-  local key = key_of(target.text(query, "sort", "started"))
-  local down = target.text(query, "order", "desc", { "asc", "desc" }) == "desc"
+  local offset = request_target.integer(query, "offset", 0, 0, 1 << 40)
+  local limit = request_target.integer(query, "limit", 100, 1, 1000)
+  local key = key_of(request_target.text(query, "sort", "started"))
+  local down = request_target.text(query, "order", "desc", { "asc", "desc" }) == "desc"
   local words, all, list, runs = {}, {}, {}, json.list {}
-  for word in target.text(query, "filter", ""):lower():gmatch "%S+" do words[#words + 1] = word end
+  for word in request_target.text(query, "filter", ""):lower():gmatch "%S+" do
+    words[#words + 1] = word
+  end
   for i, run in ipairs(catalogue.list) do
     all[i] = Catalogue.summary(run)
     if fits(all[i], words) then list[#list + 1] = all[i] end

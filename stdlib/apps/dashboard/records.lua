@@ -1,10 +1,10 @@
---- stdlib/apps/dashboard/records.lua: what a run has written besides metrics.
+--- stdlib/apps/dashboard/records.lua: reads what a run has written besides metrics.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local complete_lines = require "ltrain.core.complete_lines"
 local json = require "ltrain.apps.dashboard.json"
 local media = require "ltrain.loggers.media"
-local target = require "ltrain.apps.dashboard.target"
+local request_target = require "ltrain.apps.dashboard.request_target"
 
 local records = {}
 
@@ -47,9 +47,9 @@ end
 
 --- GET /api/run/ID/media
 function records.media(run, query)
-  local kind, name = target.text(query, "kind"), target.text(query, "name")
-  local limit = target.integer(query, "limit", 50, 1, 1000)
-  local offset = target.integer(query, "offset", 0, -(1 << 40), 1 << 40)
+  local kind, name = request_target.text(query, "kind"), request_target.text(query, "name")
+  local limit = request_target.integer(query, "limit", 50, 1, 1000)
+  local offset = request_target.integer(query, "offset", 0, -(1 << 40), 1 << 40)
   local chosen = {}
   for n, place in ipairs(records.index(run)) do
     if place.kind ~= "" and (not kind or place.kind == kind)
@@ -112,7 +112,7 @@ end
 
 --- GET /api/run/ID/console
 function records.console(run, query)
-  local from = target.integer(query, "from", 0, -(1 << 40), 1 << 40)
+  local from = request_target.integer(query, "from", 0, -(1 << 40), 1 << 40)
   local _, size = Catalogue.stat(run, "console.log")
   size = size or 0
   local at = from >= 0 and math.min(from, size) or math.max(size + from, 0)

@@ -1,9 +1,10 @@
---- stdlib/apps/dashboard/target.lua: what a request asks for, read strictly.
+--- stdlib/apps/dashboard/request_target.lua: parses and validates the request target: path and
+--- query.
 --
 -- Paths are made of names of letters, digits, "." "-" and "_": nothing in them is ever decoded, and
 -- none of them is looked up in a file system. Queries are decoded once; a wrong escape, a NUL and
 -- what is not UTF-8 is refused.
-local target = {}
+local request_target = {}
 
 local LONGEST <const> = 8192
 local NAME <const> = "^[%w%-_][%w%.%-_]*$"
@@ -31,7 +32,7 @@ end
 
 --- The parts of a request's target: {names of the path}, and the query, name -> list of values. Nil
 --- and the status and a reason where it is none.
-function target.read(text)
+function request_target.read(text)
   if #text > LONGEST then return nil, 414, "the address is too long" end
   local path, rest = text:match "^(/[^?#]*)(.*)$"
   if not path or rest:find("#", 1, true) then return nil, 400, "no path" end
@@ -55,7 +56,7 @@ local function one(query, name)
 end
 
 --- A text of a query, of a list of choices where one is given.
-function target.text(query, name, default, choices)
+function request_target.text(query, name, default, choices)
   local value = one(query, name) or default
   if not choices then return value end
   for _, choice in ipairs(choices) do
@@ -65,7 +66,7 @@ function target.text(query, name, default, choices)
 end
 
 --- A whole number of a query, from `least` to `most`.
-function target.integer(query, name, default, least, most)
+function request_target.integer(query, name, default, least, most)
   local text = one(query, name)
   if not text then return default end
   local value = text:find "^%-?%d+$" and math.tointeger(tonumber(text))
@@ -76,7 +77,7 @@ function target.integer(query, name, default, least, most)
 end
 
 --- A number of a query; nil without it.
-function target.number(query, name)
+function request_target.number(query, name)
   local text = one(query, name)
   if not text then return nil end
   local value = text:find "^%-?[%d.][%deE.+-]*$" and tonumber(text)
@@ -84,4 +85,4 @@ function target.number(query, name)
   return value + 0.0
 end
 
-return target
+return request_target

@@ -1,18 +1,18 @@
---- stdlib/apps/dashboard/routes.lua: what is answered to which request (README.md in this folder).
+--- stdlib/apps/dashboard/routes.lua: the routes of the server (README.md in this folder).
 local c = require "ltrain.c"
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local assets = require "ltrain.apps.dashboard.assets"
 local charts = require "ltrain.apps.dashboard.charts"
-local diff = require "ltrain.apps.dashboard.diff"
+local run_diff = require "ltrain.apps.dashboard.run_diff"
 local events = require "ltrain.apps.dashboard.events"
-local guard = require "ltrain.apps.dashboard.guard"
+local access_control = require "ltrain.apps.dashboard.access_control"
 local json = require "ltrain.apps.dashboard.json"
 local labels = require "ltrain.apps.dashboard.labels"
 local layers = require "ltrain.apps.dashboard.layers"
 local listing = require "ltrain.apps.dashboard.listing"
 local records = require "ltrain.apps.dashboard.records"
 local system = require "ltrain.apps.dashboard.system"
-local target = require "ltrain.apps.dashboard.target"
+local request_target = require "ltrain.apps.dashboard.request_target"
 
 local routes = {}
 
@@ -73,9 +73,9 @@ local function get_run(server, parts, query)
 end
 
 local function compare(server, query)
-  local a, b = target.text(query, "a"), target.text(query, "b")
+  local a, b = request_target.text(query, "a"), request_target.text(query, "b")
   if not a or not b then fail(400, "diff needs a and b, ids of runs") end
-  return diff.answer(find(server, a), find(server, b))
+  return run_diff.answer(find(server, a), find(server, b))
 end
 
 local function list(server, query)
@@ -128,7 +128,7 @@ function routes.answer(server, request, parts, query)
   elseif parts[1] == "api" and parts[2] == "events" and #parts == 2 then
     if request.method ~= "GET" then fail(405, "a stream is for GET") end
     server.catalogue:scan()
-    local headers = table.move(guard.headers, 1, #guard.headers, 1, {})
+    local headers = table.move(access_control.headers, 1, #access_control.headers, 1, {})
     headers[#headers + 1] = { "Content-Type", "text/event-stream" }
     events.open(server.events, server.http, request.id, headers, server.catalogue, query)
     return nil

@@ -1,12 +1,12 @@
---- stdlib/apps/dashboard/diff.lua: what differs between two runs.
+--- stdlib/apps/dashboard/run_diff.lua: the differences between two runs (GET /api/diff).
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local charts = require "ltrain.apps.dashboard.charts"
-local code = require "ltrain.apps.dashboard.code"
+local code_diff = require "ltrain.apps.dashboard.code_diff"
 local json = require "ltrain.apps.dashboard.json"
-local pieces = require "ltrain.apps.dashboard.pieces"
+local time_slices = require "ltrain.apps.dashboard.time_slices"
 local tree = require "ltrain.core.tree"
 
-local diff = {}
+local run_diff = {}
 
 local OF_RUN <const> = { "status", "seed", "ranks", "threads", "version", "command", "script",
   "epoch", "step", "resumed_from" }
@@ -24,7 +24,7 @@ local function compare(a, b)
   for name in next, a do names[name] = true end
   for name in next, b do names[name] = true end
   for name in tree.pairs(names) do
-    pieces.pause()
+    time_slices.pause()
     if a[name] == b[name] and math.type(a[name]) == math.type(b[name]) then
       same = same + 1
     else
@@ -52,24 +52,24 @@ local function compare_metrics(a, b)
   local by_name, list = {}, json.list {}
   for side, run in next, { a = a, b = b } do
     for _, one in ipairs(charts.summaries(run)) do
-      pieces.pause()
+      time_slices.pause()
       local both = by_name[one.name] or { name = one.name }
       by_name[one.name], both[side] = both, one
     end
   end
   for _, both in tree.pairs(by_name) do
-    pieces.pause()
+    time_slices.pause()
     list[#list + 1] = both
   end
   return list
 end
 
 --- GET /api/diff
-function diff.answer(a, b)
+function run_diff.answer(a, b)
   local options, same = compare(a.hparams, b.hparams)
   return { a = Catalogue.summary(a), b = Catalogue.summary(b), options = options,
     same_options = same, run = (compare(of_run(a), of_run(b))), data = compare_data(a, b),
-    code = code.compare(a, b), metrics = compare_metrics(a, b) }
+    code = code_diff.compare(a, b), metrics = compare_metrics(a, b) }
 end
 
-return diff
+return run_diff

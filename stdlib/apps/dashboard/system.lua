@@ -1,5 +1,5 @@
 --- stdlib/apps/dashboard/system.lua: what the processes of a run have measured of themselves
---- (stdlib/runs/system_rows.lua).
+--- (stdlib/runs/system_metrics.lua).
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.apps.dashboard.json"

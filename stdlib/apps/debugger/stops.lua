@@ -15,7 +15,7 @@ local raw <const> = c.runtime.frames
 
 local step -- nil, or {thread = or false for any, depth =, hook = the one that is stepped to}
 
-local awaiting -- ltrain.trainer.call, while it is to say which hook it calls
+local awaiting -- ltrain.trainer.hook_calls, while it is to say which hook it calls
 
 local on_line
 
@@ -94,7 +94,7 @@ end
 
 --- Stops at the first line of the next hook that the Trainer calls and the script defines.
 function stops.step_hook()
-  awaiting = require "ltrain.trainer.call"
+  awaiting = require "ltrain.trainer.hook_calls"
   step = { awaits = true }
   watch()
   function awaiting.entered(name) -- some run no line of the script

@@ -1,9 +1,10 @@
---- stdlib/apps/debugger/show.lua: variables as the debugger prints them: tensors by their shapes.
+--- stdlib/apps/debugger/variable_text.lua: formats variables for the debugger: tensors by their
+--- shapes.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 
-local show = {}
+local variable_text = {}
 
 local WIDTH <const> = 96
 local LOOKED_AT <const> = 4000000 -- elements of a tensor in which NaN is looked for
@@ -35,14 +36,14 @@ local function table_text(value)
   local n = #value
   if n > 0 and c.is_tensor(value[1]) and n <= 4 and next(value, n) == nil then
     local parts = {}
-    for i, one in ipairs(value) do parts[i] = show.brief(one) end
+    for i, one in ipairs(value) do parts[i] = variable_text.brief(one) end
     return "{" .. table.concat(parts, ", ") .. "}"
   end
   return next(value) == nil and "{}" or n > 0 and ("{%d entries}"):format(n) or "{...}"
 end
 
 -- A value in a few words.
-function show.brief(value)
+function variable_text.brief(value)
   local kind = type(value)
   if c.is_tensor(value) then
     local ok, text = pcall(tensor_text, value)
@@ -59,10 +60,10 @@ function show.brief(value)
 end
 
 --- "  x = tensor [32, 784] f32, n = 3" in as many lines as it takes; "" without variables.
-function show.variables(list)
+function variable_text.variables(list)
   local lines, line = {}, nil
   for _, one in ipairs(list) do
-    local text = ("%s = %s"):format(one.name, show.brief(one.value))
+    local text = ("%s = %s"):format(one.name, variable_text.brief(one.value))
     if line and #line + #text + 2 <= WIDTH then
       line = line .. ", " .. text
     else
@@ -74,4 +75,4 @@ function show.variables(list)
   return table.concat(lines, "\n")
 end
 
-return show
+return variable_text

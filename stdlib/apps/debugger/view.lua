@@ -1,11 +1,11 @@
---- stdlib/apps/debugger/view.lua: one stop at the debugger's prompt: which frame is looked at, and
---- the prompt's commands.
+--- stdlib/apps/debugger/view.lua: one stop at the debugger's prompt: the selected frame, and the
+--- prompt's commands.
 local c = require "ltrain.c"
 local base = require "ltrain.apps.prompt.commands"
 local errors = require "ltrain.core.errors"
 local frames = require "ltrain.apps.debugger.frames"
 local prompt = require "ltrain.apps.prompt.session"
-local show = require "ltrain.apps.debugger.show"
+local variable_text = require "ltrain.apps.debugger.variable_text"
 local script_source = require "ltrain.core.script_source"
 local source_line = require "ltrain.core.source_line"
 local stops = require "ltrain.apps.debugger.stops"
@@ -37,7 +37,7 @@ local function say_frame(session, around)
 end
 
 local function say_variables(session, list)
-  local text = show.variables(list)
+  local text = variable_text.variables(list)
   session:say(text ~= "" and text or "  (no variables)")
 end
 
@@ -100,7 +100,7 @@ commands.locals = { doc = "list the variables of this function: locals, then upv
     local varargs = frames.varargs(frame)
     if varargs then
       local parts = {}
-      for i = 1, varargs.n do parts[i] = show.brief(varargs[i]) end
+      for i = 1, varargs.n do parts[i] = variable_text.brief(varargs[i]) end
       session:say("... = " .. table.concat(parts, ", "))
     end
   end }

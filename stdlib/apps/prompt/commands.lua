@@ -1,4 +1,4 @@
---- stdlib/apps/prompt/commands.lua: THE list of the `:commands` of every prompt.
+--- stdlib/apps/prompt/commands.lua: the table of the prompt's `:commands`.
 local c = require "ltrain.c"
 
 local commands = {}

@@ -1,8 +1,8 @@
 --- stdlib/apps/prompt/complete.lua: what TAB adds to an unfinished entry.
 local c = require "ltrain.c"
+local members = require "ltrain.apps.prompt.members"
 local hooks = require "ltrain.core.hooks"
 local lua_tokens = require "ltrain.core.tokens"
-local names = require "ltrain.apps.prompt.names"
 
 local complete = {}
 
@@ -100,7 +100,8 @@ local function options(session, tokens, prefix)
   end
   local keys, in_table, at = complete.call(tokens)
   if not keys or not in_table then return {} end
-  local rows = names.options(names.resolve(session.env, keys), keys[#keys], session.host.upvalue)
+  local value <const> = members.resolve(session.env, keys)
+  local rows = members.options(value, keys[#keys], session.host.upvalue)
   local set = {}
   for name in next, rows or {} do set[name] = true end
   for i = at, #tokens - 1 do
@@ -127,16 +128,16 @@ local function called(session, tokens, i)
   local open = CLOSE[tokens[i].text] and opening(tokens, i)
   if not open or open == 1 then return open and tokens[i - 1].kind == "string" and "" or nil end
   local keys, name = chain(tokens, open - 1), tokens[open - 1].text
-  local fn = keys and names.resolve(session.env, keys)
+  local fn = keys and members.resolve(session.env, keys)
   local link = open > 3 and tokens[open - 2].text
   if not keys and (link == ":" or link == ".") then -- of what another call gives
     local object = called(session, tokens, open - 3)
-    fn = object ~= nil and names.resolve({ object }, { 1, name })
+    fn = object ~= nil and members.resolve({ object }, { 1, name })
   elseif not keys then
     return open == i - 2 and tokens[i - 1].kind == "string" and "" or nil
   end
   if type(fn) == "table" then return rawget(fn, "__name") and fn or nil end
-  return type(fn) == "function" and names.makes_tensor(fn, name) and TENSORS or nil
+  return type(fn) == "function" and members.makes_tensor(fn, name) and TENSORS or nil
 end
 
 local function value_before(session, tokens, i)
@@ -146,20 +147,20 @@ local function value_before(session, tokens, i)
   local keys = chain(tokens, i)
   if not keys then return nil end
   local env = keys[1] == "_" and { _ = session.last } or session.env
-  return names.resolve(env, keys)
+  return members.resolve(env, keys)
 end
 
 -- Fields behind a dot, methods behind a colon; hooks too where a class's function is written.
-local function members(session, tokens, prefix)
+local function member_names(session, tokens, prefix)
   local sign = tokens[#tokens].text
   local value = value_before(session, tokens, #tokens - 1)
   if value == nil then return {} end
-  local set = names.fields(value)
+  local set = members.fields(value)
   local list = matching(set, prefix)
   if sign == "." then return list end
   local methods = {}
   for _, name in ipairs(list) do
-    if type(names.resolve({ value }, { 1, name })) == "function" then methods[name] = true end
+    if type(members.resolve({ value }, { 1, name })) == "function" then methods[name] = true end
   end
   local before = tokens[#tokens - 2]
   if before and before.text == "function" and type(value) == "table" then
@@ -194,9 +195,10 @@ local function choices(session, tokens, prefix)
   local before = table.move(tokens, 1, #tokens - 3, 1, {})
   local keys, in_table = complete.call(before)
   if not keys or not in_table then return {} end
-  local rows = names.options(names.resolve(session.env, keys), keys[#keys], session.host.upvalue)
+  local value <const> = members.resolve(session.env, keys)
+  local rows = members.options(value, keys[#keys], session.host.upvalue)
   local row, list = rows and rows[option.text], {}
-  local words = row and (row.choices or names.words(row.doc)) or {}
+  local words = row and (row.choices or members.words(row.doc)) or {}
   for _, word in ipairs(words) do
     if type(word) == "string" and word:sub(1, #prefix) == prefix then list[#list + 1] = word end
   end
@@ -220,7 +222,7 @@ local function in_string(session, tokens)
 end
 
 local function words(session, prefix)
-  local set = names.globals(session.env)
+  local set = members.globals(session.env)
   for word in next, lua_tokens.keywords do set[word] = true end
   return matching(set, prefix)
 end
@@ -255,7 +257,7 @@ function complete.candidates(session, text)
     last = tokens[#tokens]
   end
   if last and (last.text == "." or last.text == ":") then
-    return members(session, tokens, prefix), prefix, ""
+    return member_names(session, tokens, prefix), prefix, ""
   end
   local list = options(session, tokens, prefix)
   if #list > 0 then return list, prefix, " = " end

@@ -1,5 +1,5 @@
---- stdlib/apps/prompt/source.lua: reads what a file of stdlib/ says about itself in its comments:
---- for `:help`, and for tools/generate_docs.lua.
+--- stdlib/apps/prompt/doc_comments.lua: reads the doc comments of a file of stdlib/: for `:help`,
+--- and for tools/generate_docs.lua.
 --
 -- The head of the file (path, a line, paragraphs), and each public function with the `---` comment
 -- before it. A comment that begins with `---` goes on over the `--` lines below it.
@@ -7,7 +7,7 @@ local c = require "ltrain.c"
 local dims_family = require "ltrain.core.dims_family"
 local lines_of = require("ltrain.core.script_source").lines
 
-local source = {}
+local doc_comments = {}
 
 local MOST <const> = 60 -- upvalues that are looked at
 
@@ -82,7 +82,7 @@ end
 --- What the text of a file says: { about =, more =, functions = { {owner, sign, name, arguments,
 --- doc, params} }, text = } in the order of the file; functions without comment have no doc. `n`:
 --- of the class for n dims, whose functions stand in another (core/dims_family.lua).
-function source.parse(text, n)
+function doc_comments.parse(text, n)
   if n then text = dims_family.text(text, n):gsub("\n  ", "\n") end
   local lines = lines_of(text)
   local about, more, at = head(lines)
@@ -111,7 +111,7 @@ end
 --- Names of a table of options in the order in which the text of their file has them: `{` begins a
 --- row, `limit`, `flag` and `duration.option` make one; after `= options {` (optim/options.lua) so
 --- do numbers and `true`.
-function source.order(text, options)
+function doc_comments.order(text, options)
   local places, names = {}, {}
   for _, row in ipairs(options) do -- of config.signature
     if not row.instead then names[#names + 1] = row[1] end
@@ -143,18 +143,20 @@ end
 --- The function as its file has it, behind one that refuses further arguments
 --- (core/strict_arity.lua), or that loads it (core/class.lua).
 --- upvalue(fn, i) is debug.getupvalue.
-function source.written(fn, upvalue)
+function doc_comments.written(fn, upvalue)
   for i = 1, MOST do
     local name, value = upvalue(fn, i)
     if not name then return fn end
     if name == "load_fn" then value = value() end
-    if (name == "fn" or name == "load_fn") and value then return source.written(value, upvalue) end
+    if (name == "fn" or name == "load_fn") and value then
+      return doc_comments.written(value, upvalue)
+    end
   end
 end
 
 --- The table of options that a function checks what it is given with, or nil.
-function source.options_of(fn, upvalue)
-  fn = source.written(fn, upvalue)
+function doc_comments.options_of(fn, upvalue)
+  fn = doc_comments.written(fn, upvalue)
   for i = 1, MOST do
     local name, value = upvalue(fn, i)
     if not name then return nil end
@@ -164,19 +166,19 @@ end
 
 --- What the file of stdlib/ of this name says ("ltrain.nn.Linear"), or that of the family of such a
 --- class ("ltrain.nn.Conv2d"); nil when there is none.
-function source.of(name)
+function doc_comments.of(name)
   local text, n = c.runtime.stdlib_source(name), nil
   if not text then
     name, n = dims_family.file_of(name)
     text = name and c.runtime.stdlib_source(name)
   end
-  return text and source.parse(text, n)
+  return text and doc_comments.parse(text, n)
 end
 
 --- The name of the file of stdlib/ that a function stands in; nil for any other.
-function source.name_of(fn, upvalue)
-  local place = c.runtime.function_line(source.written(fn, upvalue))
+function doc_comments.name_of(fn, upvalue)
+  local place = c.runtime.function_line(doc_comments.written(fn, upvalue))
   return place and place:match "^(ltrain[%w_.]*):%d+$"
 end
 
-return source
+return doc_comments

@@ -1,11 +1,11 @@
---- stdlib/apps/prompt/attempt.lua: calls what was entered so that an error becomes a text, and the
---- state stays alive.
+--- stdlib/apps/prompt/evaluation.lua: evaluates an entry under pcall: an error becomes a message,
+--- and the session continues.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local traceback = require "ltrain.core.traceback"
 
-local attempt = {}
+local evaluation = {}
 
 -- Whether an error says nothing of its line: a value that has no text of its own, or an error that
 -- Lua itself raises without one (a yield where nothing can).
@@ -33,7 +33,7 @@ end
 
 --- Calls f(...). Returns true and its results; or false and { value =, text = as it is printed,
 --- stack = all frames, stopped = whether Ctrl-C ended it }.
-function attempt.call(host, f, ...)
+function evaluation.call(host, f, ...)
   local caught = {}
   return finish(host, caught, xpcall(f, function(value)
     caught.failure = describe(host, value, true)
@@ -42,6 +42,6 @@ function attempt.call(host, f, ...)
 end
 
 --- After an entry: a Ctrl-C that nothing has acted on is not for the next.
-attempt.forget_interrupt = c.runtime.clear_interrupt
+evaluation.forget_interrupt = c.runtime.clear_interrupt
 
-return attempt
+return evaluation

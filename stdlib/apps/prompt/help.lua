@@ -1,13 +1,13 @@
 --- stdlib/apps/prompt/help.lua: `:help name`, from what the pages of docs/reference are made of.
 local c = require "ltrain.c"
+local members = require "ltrain.apps.prompt.members"
+local doc_comments = require "ltrain.apps.prompt.doc_comments"
 local errors = require "ltrain.core.errors"
 local exports = require "ltrain.core.exports"
 local hooks = require "ltrain.core.hooks"
-local names = require "ltrain.apps.prompt.names"
-local operation = require "ltrain.apps.prompt.operation"
-local option = require "ltrain.apps.prompt.option"
-local section = require "ltrain.apps.prompt.section"
-local source = require "ltrain.apps.prompt.source"
+local operation_text = require "ltrain.apps.prompt.operation_text"
+local option_text = require "ltrain.apps.prompt.option_text"
+local reference_section = require "ltrain.apps.prompt.reference_section"
 local tensor_page = require "ltrain.apps.prompt.tensor_page"
 local wrap_text = require "ltrain.core.wrap_text"
 
@@ -46,17 +46,17 @@ end
 --- An option or argument in a line: type, default, what it does.
 function help.option_line(row)
   if row.name then -- an operation's
-    return ("%s; %s"):format(operation.type(row), operation.default(row))
+    return ("%s; %s"):format(operation_text.type(row), operation_text.default(row))
   end
-  local default = option.default(row)
-  return ("%s%s%s"):format(option.type(row), row.required and "; required"
+  local default = option_text.default(row)
+  return ("%s%s%s"):format(option_text.type(row), row.required and "; required"
     or default and "; default " .. default or "", row.doc and ": " .. row.doc or "")
 end
 
 local function add_options(lines, rows, order, title)
   if not rows then return end
   lines[#lines + 1] = ("\n%s:"):format(title or "options")
-  for _, name in ipairs(source.order(order, rows)) do
+  for _, name in ipairs(doc_comments.order(order, rows)) do
     lines[#lines + 1] = ("  %s"):format(name)
     lines[#lines + 1] = wrap_text(help.option_line(rows[name]), "      ")
   end
@@ -95,14 +95,14 @@ local function page(said, title)
 end
 
 local function of_operation(row)
-  local lines = { wrap_text(operation.call(row), "    ", ""), wrap_text(row.doc, "  ") }
-  local dtype = operation.dtype(row)
+  local lines = { wrap_text(operation_text.call(row), "    ", ""), wrap_text(row.doc, "  ") }
+  local dtype = operation_text.dtype(row)
   if dtype and dtype ~= "" then lines[#lines + 1] = "  dtype of the result: " .. dtype end
-  lines[#lines + 1] = operation.notes(row) and wrap_text(operation.notes(row), "  ")
+  lines[#lines + 1] = operation_text.notes(row) and wrap_text(operation_text.notes(row), "  ")
   if row.in_place then lines[#lines + 1] = ("  in place: x:%s_"):format(row.name) end
   lines[#lines + 1] = "  gradient: " .. (row.differentiable and "yes"
     or row.composite and "by parts" or "no")
-  for i, argument in ipairs(operation.arguments(row)) do
+  for i, argument in ipairs(operation_text.arguments(row)) do
     if i == 1 then lines[#lines + 1] = "\narguments:" end
     lines[#lines + 1] = wrap_text(help.option_line(argument), (" "):rep(19), ("  %-16s "):format(
       argument.name))
@@ -133,21 +133,21 @@ local function of_entry(file, name, title, fn, upvalue)
       for _, param in ipairs(entry.params) do
         lines[#lines + 1] = wrap_text(param, "      ", "    ")
       end
-      add_options(lines, fn and source.options_of(fn, upvalue), file.text)
+      add_options(lines, fn and doc_comments.options_of(fn, upvalue), file.text)
       return table.concat(lines, "\n")
     end
   end
 end
 
 -- Files whose functions are methods of every module, of the Trainer.
-local MODULE <const> = { "ltrain.nn.Module", "ltrain.nn.module_hooks", "ltrain.nn.module_loop",
+local MODULE <const> = { "ltrain.nn.Module", "ltrain.nn.module_hooks", "ltrain.nn.module_trainer",
   "ltrain.nn.module_state" }
 
 -- The chunk that a class, or a table of functions, stands in: what its own functions say.
 local function chunk_of(value, upvalue)
   local class = rawget(value, "__name")
   for _, fn in next, value do
-    local name = type(fn) == "function" and source.name_of(fn, upvalue)
+    local name = type(fn) == "function" and doc_comments.name_of(fn, upvalue)
     if name and (not class or name:match "[^.]+$" == class) then return name end
   end
 end
@@ -156,25 +156,25 @@ end
 local function file_of(value, title, upvalue)
   local place = exports[title:match "^[^.]+$" or ""]
   local chunk = place and place:match "^[^:]+" or "ltrain." .. title
-  local file = source.of(chunk)
+  local file = doc_comments.of(chunk)
   if file then return file, chunk end
   chunk = type(value) == "table" and chunk_of(value, upvalue)
-  return chunk and source.of(chunk), chunk
+  return chunk and doc_comments.of(chunk), chunk
 end
 
 local function of_class(value, title, upvalue)
   local file, chunk = file_of(value, title, upvalue)
   if not file then return nil end
   local name = title:find(".", 1, true) and title or "lt." .. title
-  local said = section.of(file, name, value, upvalue, function(init)
-    return source.of(source.name_of(init, upvalue))
+  local said = reference_section.of(file, name, value, upvalue, function(init)
+    return doc_comments.of(doc_comments.name_of(init, upvalue))
   end)
   if chunk == "ltrain.trainer.Trainer" then
     said.options = require "ltrain.trainer.setup.options"
-    said.order = source.of("ltrain.trainer.setup.options").text
+    said.order = doc_comments.of("ltrain.trainer.setup.options").text
   elseif chunk == MODULE[1] then
     for i = 2, #MODULE do
-      local more = section.methods(source.of(MODULE[i]), "net", "lt.Module")
+      local more = reference_section.methods(doc_comments.of(MODULE[i]), "net", "lt.Module")
       table.move(more, 1, #more, #said.methods + 1, said.methods)
     end
   end
@@ -183,8 +183,8 @@ end
 
 -- A function: one of the library from its file, another by where it stands.
 local function of_function(value, title, name, upvalue)
-  local chunk = source.name_of(value, upvalue)
-  local file = chunk and source.of(chunk)
+  local chunk = doc_comments.name_of(value, upvalue)
+  local file = chunk and doc_comments.of(chunk)
   local text = file and of_entry(file, name, "lt." .. title, value, upvalue)
   if text then return text end
   if chunk then return nil end
@@ -205,12 +205,12 @@ local function of_value(value, keys, upvalue)
   local title, last = name_of(keys), keys[#keys]
   if has_name(value) then return of_class(value, title, upvalue) end
   if type(value) == "function" then
-    local row = not c.runtime.function_line(value) and names.op(last)
+    local row = not c.runtime.function_line(value) and members.op(last)
     if row then return of_operation(row) end
     local text = of_function(value, title, last, upvalue)
     if text then return text end
   end
-  local row = (keys[1] == "Tensor" or #keys == 1) and names.op(last)
+  local row = (keys[1] == "Tensor" or #keys == 1) and members.op(last)
   if row then return of_operation(row) end
   if type(value) == "table" then
     local class = getmetatable(value)
@@ -218,7 +218,7 @@ local function of_value(value, keys, upvalue)
     local file = #keys <= 2 and file_of(value, title, upvalue)
     if file then
       local said = { about = file.about, more = file.more, arguments = {}, called_with = {},
-                     methods = section.methods(file, last, last) }
+                     methods = reference_section.methods(file, last, last) }
       return page(said, "lt." .. title)
     end
   end
@@ -242,14 +242,14 @@ end
 
 local function look_up(env, keys, is_method, upvalue)
   local lt = env.lt
-  local own = names.resolve(env, keys)
+  local own = members.resolve(env, keys)
   if own ~= nil and own ~= lt then
     if keys[1] == "lt" then table.remove(keys, 1) end
     return of_value(own, keys, upvalue)
   end
   if keys[1] == "lt" then table.remove(keys, 1) end
   if #keys == 0 then return overview() end
-  local value = names.resolve(lt, keys)
+  local value = members.resolve(lt, keys)
   if value == nil and keys[1] == "Tensor" then value = c.runtime.methods[keys[2]] end
   if value == nil and (is_method or #keys == 1) then
     keys = { keys[#keys] }
@@ -263,7 +263,7 @@ local function in_rooms(name, env, upvalue)
   local lt = env.lt
   for room in next, exports do
     local value = lt[room]
-    if names.is_room(value) and names.fields(value)[name] then
+    if members.is_room(value) and members.fields(value)[name] then
       return look_up(env, { "lt", room, name }, false, upvalue)
     end
   end
@@ -272,8 +272,8 @@ end
 -- The topics that a mistyped name may have meant.
 local function topics(keys)
   local lt, list = require "ltrain", {}
-  local room = #keys > 1 and names.resolve(lt, table.move(keys, 1, #keys - 1, 1, {}))
-  for name in next, names.fields(room or lt) do
+  local room = #keys > 1 and members.resolve(lt, table.move(keys, 1, #keys - 1, 1, {}))
+  for name in next, members.fields(room or lt) do
     if type(name) == "string" then list[#list + 1] = name end
   end
   for _, row in ipairs(hooks.rows) do list[#list + 1] = row.name end
@@ -284,18 +284,18 @@ end
 -- An option of a class, or of the class of an object: "Trainer.max_epochs".
 local function of_option(keys, env, upvalue)
   local name = keys[#keys]
-  local owner = #keys > 1 and names.resolve(env, { table.unpack(keys, 1, #keys - 1) })
-    or #keys == 2 and names.resolve(env.lt, { keys[1] })
+  local owner = #keys > 1 and members.resolve(env, { table.unpack(keys, 1, #keys - 1) })
+    or #keys == 2 and members.resolve(env.lt, { keys[1] })
   local class = type(owner) == "table" and (has_name(owner) and owner or getmetatable(owner))
-  local rows = has_name(class) and names.options(class, class.__name, upvalue)
+  local rows = has_name(class) and members.options(class, class.__name, upvalue)
   return rows and rows[name] and ("%s: an option of %s\n%s"):format(name, class.__name,
     wrap_text(help.option_line(rows[name]), "  "))
 end
 
 -- What is there without a text of its own.
 local function of_any(keys, env)
-  local value = names.resolve(env, keys)
-  if value == nil then value = names.resolve(env.lt, keys) end
+  local value = members.resolve(env, keys)
+  if value == nil then value = members.resolve(env.lt, keys) end
   local place = type(value) == "function" and c.runtime.function_line(value)
   if place then return ("%s: a function of %s"):format(name_of(keys), place) end
   return value ~= nil and ("%s: %s"):format(name_of(keys), errors.show(value)) or nil
@@ -311,7 +311,7 @@ function help.on(session, topic)
     session.host.upvalue
   local name = keys[#keys]
   local on_tensors = #keys == 1 or #keys == 2 and (keys[1] == "lt" or keys[1] == "Tensor"
-    or names.is_tensor(names.resolve(env, { keys[1] })) or topic:find ":")
+    or members.is_tensor(members.resolve(env, { keys[1] })) or topic:find ":")
   local text = look_up(env, { table.unpack(keys) }, topic:find(":", 1, true) ~= nil, upvalue)
     or on_tensors and of_tensor_page(name, keys[1] == "lt") or of_hook(name)
     or of_option(keys, env, upvalue) or #keys == 1 and in_rooms(name, env, upvalue)
@@ -323,15 +323,16 @@ end
 
 --- How a function or class of the library is called; nil when that is not known.
 function help.signature(session, keys)
-  local value, upvalue = names.resolve(session.env, keys), session.host.upvalue
+  local value, upvalue = members.resolve(session.env, keys), session.host.upvalue
   local last = keys[#keys]
-  local row = type(value) == "function" and not c.runtime.function_line(value) and names.op(last)
-  if row then return operation.call(row) end
+  local row = type(value) == "function" and not c.runtime.function_line(value) and members.op(last)
+  if row then return operation_text.call(row) end
   if has_name(value) and value.init then
-    local file = source.of(source.name_of(value.init, upvalue) or "")
-    return file and section.of(file, name_of(keys), value, upvalue, function() return file end).call
+    local file = doc_comments.of(doc_comments.name_of(value.init, upvalue) or "")
+    return file and reference_section.of(file, name_of(keys), value, upvalue,
+      function() return file end).call
   elseif type(value) == "function" then
-    local file = source.of(source.name_of(value, upvalue) or "")
+    local file = doc_comments.of(doc_comments.name_of(value, upvalue) or "")
     local text = file and of_entry(file, last, name_of(keys))
     return text and text:match "^[^\n]*"
   end

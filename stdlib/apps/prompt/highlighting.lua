@@ -1,22 +1,22 @@
---- stdlib/apps/prompt/look.lua: colours of an entry, a letter a byte
+--- stdlib/apps/prompt/highlighting.lua: syntax highlighting of an entry, a style letter per byte
 --- (lua/apps/editor_display.c), and hints.
 local complete = require "ltrain.apps.prompt.complete"
 local help = require "ltrain.apps.prompt.help"
-local names = require "ltrain.apps.prompt.names"
+local members = require "ltrain.apps.prompt.members"
 local tokens = require "ltrain.core.tokens"
 
-local look = {}
+local highlighting = {}
 
 local LETTERS <const> = { keyword = "k", string = "s", number = "n", comment = "c" }
 
 --- The letters of a text's bytes.
-function look.styles(session, text)
+function highlighting.styles(session, text)
   if text:find "^%s*:%a" then return ("k"):rep(#text) end
   local parts, at, before = {}, 1, nil
   for _, token in ipairs(tokens.of(text)) do
     local letter = LETTERS[token.kind] or " "
     if token.kind == "name" and before ~= "." and before ~= ":" then
-      local known = token.text == "_" or names.resolve(session.env, { token.text }) ~= nil
+      local known = token.text == "_" or members.resolve(session.env, { token.text }) ~= nil
       letter = known and "g" or " "
     end
     parts[#parts + 1] = (" "):rep(token.from - at) .. letter:rep(token.to - token.from + 1)
@@ -39,12 +39,13 @@ local function of_option(session, text)
   if not name then return nil end
   local keys, in_table = complete.call(tokens.of(text))
   if not keys or not in_table then return nil end
-  local rows = names.options(names.resolve(session.env, keys), keys[#keys], session.host.upvalue)
+  local value <const> = members.resolve(session.env, keys)
+  local rows = members.options(value, keys[#keys], session.host.upvalue)
   return rows and rows[name] and help.option_line(rows[name])
 end
 
 --- What is shown behind a text; with a space in front it is a note, else it can be taken.
-function look.hint(session, text)
+function highlighting.hint(session, text)
   if text == "" then return nil end
   local rest = rest_of_word(session, text)
   if rest then return rest end
@@ -57,4 +58,4 @@ function look.hint(session, text)
   return note and "  " .. note
 end
 
-return look
+return highlighting

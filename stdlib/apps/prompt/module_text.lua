@@ -1,5 +1,5 @@
---- stdlib/apps/prompt/show_module.lua: a module as the prompt shows it: its tree, with the shapes
---- of the tensors and how many numbers the parameters have.
+--- stdlib/apps/prompt/module_text.lua: formats a module for the prompt: its tree, tensor shapes and
+--- parameter counts.
 local module_print = require "ltrain.nn.module_print"
 local parameter_counts = require "ltrain.core.parameter_counts"
 local walk = require "ltrain.core.walk"

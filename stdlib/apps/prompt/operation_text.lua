@@ -1,8 +1,8 @@
---- stdlib/apps/prompt/operation.lua: a row of lt.ops() in words: for `:help`, and for
+--- stdlib/apps/prompt/operation_text.lua: describes a row of lt.ops(): for `:help`, and for
 --- tools/docs/ops_page.lua.
 local c = require "ltrain.c"
 
-local operation = {}
+local operation_text = {}
 
 local TYPES <const> = {
   int = "integer", number = "number", flag = "boolean", dim = "dim", dims = "dim or list of dims",
@@ -17,14 +17,14 @@ local DTYPES <const> = {
 }
 
 --- The dtype of the result in words.
-function operation.dtype(op)
+function operation_text.dtype(op)
   if op.kind == "compare" or op.kind == "test" then return "bool" end
   if op.kind == "binary" and op.dtype == "any" then return "promoted" end
   return DTYPES[op.dtype]
 end
 
 --- The default of an argument: they stand in lt.ops() as C writes them.
-function operation.default(argument)
+function operation_text.default(argument)
   local text = argument.default
   if argument.required then return "required" end
   if text:find("NONE") or text:find("LT_NO") then return "not given" end
@@ -40,24 +40,24 @@ function operation.default(argument)
 end
 
 --- The type of an argument in words.
-function operation.type(argument)
+function operation_text.type(argument)
   if argument.type ~= "choice" then return TYPES[argument.type] end
   return "'" .. argument.choices:gsub("|", "' or '") .. "'"
 end
 
 --- Arguments that a script gives: those of binary kinds stand for the operands.
-function operation.arguments(op)
+function operation_text.arguments(op)
   return (op.kind == "binary" or op.kind == "compare") and {} or op.args
 end
 
 --- "lt.linear(x, weight [, bias])".
-function operation.call(op)
+function operation_text.call(op)
   local parts, of = {}, {}
   local least = op.list and 1 or op.kind == "binary" and 2 or op.kind == "compare" and 2
     or op.min_in
   for i, name in ipairs(op.inputs) do of[name] = i <= least and name or "[" .. name .. "]" end
   local optional = false
-  for _, argument in ipairs(operation.arguments(op)) do
+  for _, argument in ipairs(operation_text.arguments(op)) do
     if argument.required then of[argument.name] = argument.name else optional = true end
   end
   for _, name in ipairs(op.places) do parts[#parts + 1] = of[name] end
@@ -68,7 +68,7 @@ function operation.call(op)
 end
 
 --- What else is to be said of it, or nil.
-function operation.notes(op)
+function operation_text.notes(op)
   local list = {}
   if not op.method and op.max_in ~= 0 then list[#list + 1] = "Takes a list of tensors." end
   if op.view then list[#list + 1] = "A view: shares memory with x." end
@@ -77,4 +77,4 @@ function operation.notes(op)
   return #list > 0 and table.concat(list, " ") or nil
 end
 
-return operation
+return operation_text

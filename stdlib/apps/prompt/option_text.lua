@@ -1,13 +1,13 @@
---- stdlib/apps/prompt/option.lua: a row of core/config.lua in words: for `:help`, and for
+--- stdlib/apps/prompt/option_text.lua: describes a row of core/config.lua: for `:help`, and for
 --- tools/docs/options_table.lua.
-local option = {}
+local option_text = {}
 
 --- A value as Lua writes it.
-function option.value(value)
+function option_text.value(value)
   if type(value) == "string" then return ("'%s'"):format(value) end
   if type(value) ~= "table" then return tostring(value) end
   local parts = {}
-  for i, element in ipairs(value) do parts[i] = option.value(element) end
+  for i, element in ipairs(value) do parts[i] = option_text.value(element) end
   return "{" .. table.concat(parts, ", ") .. "}"
 end
 
@@ -19,10 +19,10 @@ local TYPES <const> = {
 }
 
 --- The type of an option in words, with its bounds.
-function option.type(row)
+function option_text.type(row)
   local words = {}
   if row.choices then
-    for i, choice in ipairs(row.choices) do words[i] = option.value(choice) end
+    for i, choice in ipairs(row.choices) do words[i] = option_text.value(choice) end
   else
     for word in (row.type or "any"):gmatch("[^|]+") do words[#words + 1] = TYPES[word] end
   end
@@ -35,8 +35,8 @@ function option.type(row)
 end
 
 --- The default as it is written; nil: there is none.
-function option.default(row)
-  if row.default ~= nil then return option.value(row.default) end
+function option_text.default(row)
+  if row.default ~= nil then return option_text.value(row.default) end
 end
 
-return option
+return option_text

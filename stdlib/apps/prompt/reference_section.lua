@@ -1,9 +1,9 @@
---- stdlib/apps/prompt/section.lua: what is to be said of a class or a function of the library, from
---- its file's comments and its options: `:help` prints it, tools/docs/room_pages.lua makes pages of
---- it.
-local source = require "ltrain.apps.prompt.source"
+--- stdlib/apps/prompt/reference_section.lua: the reference section of a public class or function,
+--- from its file's comments and options: printed by `:help`, written to pages by
+--- tools/docs/room_pages.lua.
+local doc_comments = require "ltrain.apps.prompt.doc_comments"
 
-local section = {}
+local reference_section = {}
 
 local function makes(entry)
   return entry.name == "init" and (entry.sign == ":" or entry.field) or not entry.name
@@ -42,12 +42,12 @@ local function field_of(value, name)
 end
 
 local function options_of(value, upvalue)
-  if type(value) == "function" then return source.options_of(value, upvalue) end
+  if type(value) == "function" then return doc_comments.options_of(value, upvalue) end
   if type(value) ~= "table" then return nil end
   local options = field_of(value, "options")
   if type(options) == "table" then return options end
   local init = rawget(value, "init")
-  return init and source.options_of(init, upvalue)
+  return init and doc_comments.options_of(init, upvalue)
 end
 
 -- Those of a call of the object: those that its forward checks, or the field `call_options`.
@@ -55,7 +55,7 @@ local function call_options_of(value, upvalue)
   if type(value) ~= "table" then return nil end
   local forward <const> = field_of(value, "forward")
   return field_of(value, "call_options") or type(forward) == "function"
-    and source.options_of(forward, upvalue) or nil
+    and doc_comments.options_of(forward, upvalue) or nil
 end
 
 -- "Adam" for what extends it; nil for the bases that say nothing.
@@ -70,7 +70,7 @@ local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "
   GradScaler = "scaler", utils = "nn.utils", ["utils.prune"] = "prune" }
 
 --- What stands before the names of the methods of `name`.
-function section.object(name)
+function reference_section.object(name)
   local room, last = name:match("^(%w+)%.(.*)$")
   if OBJECTS[last] then return OBJECTS[last] end
   if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
@@ -96,7 +96,7 @@ local ELSEWHERE <const> = { init = true, forward = true }
 
 --- The commented functions of a file: a list of { call =, doc =, params = }. `object` stands before
 --- the names of methods, `class` before those of functions.
-function section.methods(file, object, class)
+function reference_section.methods(file, object, class)
   local list = {}
   for _, entry in ipairs(file.functions) do
     if entry.doc and entry.name and not ELSEWHERE[entry.name]
@@ -112,7 +112,7 @@ end
 --- call = how it is called, said =, arguments = {...}, called_with = {...}, forward_said =, base =
 --- the name of its parent, options = rows, call_options = rows of a call of the object, order = the
 --- text that has their order, methods = {...}. parent(init) is the file of an inherited init.
-function section.of(file, name, value, upvalue, parent)
+function reference_section.of(file, name, value, upvalue, parent)
   local order = file.text
   local is_room = type(value) == "table" and not rawget(value, "__name")
   local call, said, params
@@ -128,7 +128,7 @@ function section.of(file, name, value, upvalue, parent)
            called_with = called_with, forward_said = forward_said, base = base_of(value),
            options = options_of(value, upvalue), order = order,
            call_options = call_options_of(value, upvalue),
-           methods = section.methods(file, section.object(name), name) }
+           methods = reference_section.methods(file, reference_section.object(name), name) }
 end
 
-return section
+return reference_section

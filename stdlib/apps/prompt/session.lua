@@ -11,11 +11,11 @@
 --   failure   what attempt.lua caught last, or nil
 --   files     { path =, result = } of the script and of `:load`: what `:reload` runs again
 local c = require "ltrain.c"
-local attempt = require "ltrain.apps.prompt.attempt"
+local evaluation = require "ltrain.apps.prompt.evaluation"
 local commands = require "ltrain.apps.prompt.commands"
 local errors = require "ltrain.core.errors"
 local remedies = require "ltrain.core.remedies"
-local show = require "ltrain.apps.prompt.show"
+local value_text = require "ltrain.apps.prompt.value_text"
 local tree = require "ltrain.core.tree"
 
 local session = {}
@@ -97,9 +97,9 @@ local function helper_of(self)
       return require "ltrain.apps.prompt.complete".press(self, text:sub(1, cursor - 1))
     end,
     look = function(_, text)
-      local look = require "ltrain.apps.prompt.look"
-      local ok, hint = pcall(look.hint, self, text)
-      return look.styles(self, text), ok and hint or nil
+      local highlighting = require "ltrain.apps.prompt.highlighting"
+      local ok, hint = pcall(highlighting.hint, self, text)
+      return highlighting.styles(self, text), ok and hint or nil
     end,
   }
 end
@@ -123,7 +123,7 @@ end
 
 --- Calls f(...); reports what it raises. Returns true and its results, or false.
 function session:try(f, ...)
-  local results = table.pack(attempt.call(self.host, f, ...))
+  local results = table.pack(evaluation.call(self.host, f, ...))
   if results[1] then return table.unpack(results, 1, results.n) end
   self:report(results[2])
   return false
@@ -131,7 +131,7 @@ end
 
 -- Showing calls the script's __tostring.
 local function print_values(self, values)
-  self:say(show.values(values, 2))
+  self:say(value_text.values(values, 2))
 end
 
 --- Prints what `try` returned, packed, and keeps the first value as the last.
@@ -200,7 +200,7 @@ function session:loop()
     elseif text then
       local name, rest = text:match "^%s*:([%a_]+)%s*(.-)%s*$"
       if name then self:command(name, rest) else self:evaluate(text) end
-      attempt.forget_interrupt()
+      evaluation.forget_interrupt()
     end
   end
   return self.result

@@ -1,9 +1,9 @@
---- stdlib/apps/prompt/show.lua: how the prompt shows a value: whole where it is small, else its
---- ends.
-local names = require "ltrain.apps.prompt.names"
+--- stdlib/apps/prompt/value_text.lua: formats a value for the prompt: whole if it is small, else
+--- its ends.
+local members = require "ltrain.apps.prompt.members"
 local tree = require "ltrain.core.tree"
 
-local show = {}
+local value_text = {}
 
 -- Entries of a table, levels, columns, lines, bytes of a text.
 local MOST <const>, DEPTH <const>, WIDTH <const>, LINES <const>, BYTES <const> = 20, 3, 80, 60, 4000
@@ -133,7 +133,7 @@ end
 
 -- A part of the library: what it has is loaded when it is asked for.
 local function room_text(room)
-  local set, parts = names.fields(room), {}
+  local set, parts = members.fields(room), {}
   for _, name in ipairs((tree.keys(set))) do
     if type(name) == "string" and name:sub(1, 1) ~= "_" then parts[#parts + 1] = name end
   end
@@ -153,32 +153,32 @@ local function object_text(value, name)
 end
 
 --- The text of a value.
-function show.value(value)
+function value_text.value(value)
   if type(value) == "string" then return cut(harmless(value)) end
   if type(value) ~= "table" then return cut(tostring(value)) end
   local meta = getmetatable(value)
   if meta == nil then return render(value, 0) end
   if type(meta) ~= "table" or rawget(value, "__name") then return cut(tostring(value)) end
   if rawget(meta, "__module") then
-    local text = require "ltrain.apps.prompt.show_module"(value)
+    local text = require "ltrain.apps.prompt.module_text"(value)
     if text then return cut(text) end
   end
   local name = rawget(meta, "__name")
   local is_told = rawget(meta, "__tostring")
   if name and not is_told then return cut(object_text(value, name)) end
   if is_told then return cut(tostring(value)) end
-  if names.is_room(value) then return room_text(value) end
+  if members.is_room(value) then return room_text(value) end
   return render(value, 0)
 end
 
 --- The texts of several values: side by side, or below each other where one has several lines.
-function show.values(values, first)
+function value_text.values(values, first)
   local texts, between = {}, "\t"
   for i = first, values.n do
-    texts[#texts + 1] = show.value(values[i])
+    texts[#texts + 1] = value_text.value(values[i])
     if texts[#texts]:find("\n", 1, true) then between = "\n" end
   end
   return table.concat(texts, between)
 end
 
-return show
+return value_text

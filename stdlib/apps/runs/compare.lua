@@ -1,7 +1,7 @@
 --- stdlib/apps/runs/compare.lua: `ltrain compare RUN...`: a table of runs: what differs in their
 --- hyper-parameters, what came of them.
 local c = require "ltrain.c"
-local chosen_runs = require "ltrain.apps.runs.chosen"
+local chosen_runs = require "ltrain.apps.runs.selected_runs"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
 local refuse = require "ltrain.cli.refuse"

@@ -2,7 +2,7 @@
 --- as an SVG.
 local c = require "ltrain.c"
 local chart_rows = require "ltrain.apps.views.chart_rows"
-local chosen_runs = require "ltrain.apps.runs.chosen"
+local chosen_runs = require "ltrain.apps.runs.selected_runs"
 local errors = require "ltrain.core.errors"
 local refuse = require "ltrain.cli.refuse"
 local series = require "ltrain.apps.views.series"

@@ -1,5 +1,5 @@
---- stdlib/apps/runs/chosen.lua: the runs that a command names by their folders, or by folders of
---- folders.
+--- stdlib/apps/runs/selected_runs.lua: the runs that a command selects by folders, or by folders
+--- that contain runs.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local runs = require "ltrain.runs"

@@ -3,17 +3,17 @@
 --
 -- A sweep is a folder: sweep.json, sweep.csv, and the folder of a run for each trial. Whatever ends
 -- it, the same command goes on where it stood.
-local beside = require "ltrain.apps.dashboard.beside"
+local background_process = require "ltrain.apps.dashboard.background_process"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local is_better = require "ltrain.runs.is_better"
-local protect = require "ltrain.cli.protect"
+local protected_call = require "ltrain.cli.protected_call"
 local refuse = require "ltrain.cli.refuse"
 local rehearsal = require "ltrain.apps.sweep.rehearsal"
 local runs = require "ltrain.runs"
+local search_space = require "ltrain.apps.sweep.search_space"
 local secrets = require "ltrain.core.secrets"
-local space = require "ltrain.apps.sweep.space"
-local sweep_table = require "ltrain.apps.sweep.table"
+local sweep_table = require "ltrain.apps.sweep.sweep_files"
 local sweep_trials = require "ltrain.apps.sweep.trials"
 local tree = require "ltrain.core.tree"
 
@@ -28,13 +28,13 @@ local function read(parsed)
   local o = parsed.options
   if not parsed.script then return nil, "which script?" end
   if not o.metric then return nil, "--metric is needed: which metric is to be best?" end
-  local of, message = space.read(parsed.flags)
+  local of, message = search_space.read(parsed.flags)
   if not of then return nil, message end
   if #of.names == 0 then
     return nil, "nothing to try: give some option several values, --lr 1e-4,1e-3 or --width 64..512"
   end
-  local method = o.method or space.is_finite(of) and not o.trials and "grid" or "random"
-  if method == "grid" and not space.is_finite(of) then
+  local method = o.method or search_space.is_finite(of) and not o.trials and "grid" or "random"
+  if method == "grid" and not search_space.is_finite(of) then
     return nil, "a grid has no ranges: give values, or --method random"
   elseif method == "halving" and not math.tointeger(tonumber(of.fixed.max_epochs)) then
     return nil, "--method halving needs --max_epochs: the epochs of the trials that come to the end"
@@ -47,11 +47,11 @@ local function read(parsed)
 end
 
 local function trials_of(asked)
-  local list = asked.method ~= "random" and space.is_finite(asked.space) and not asked.count
-    and space.grid(asked.space)
+  local list = asked.method ~= "random" and search_space.is_finite(asked.space) and not asked.count
+    and search_space.grid(asked.space)
   if not list then
     list = {}
-    for i = 1, asked.count or TRIALS do list[i] = space.draw(asked.space, asked.seed, i) end
+    for i = 1, asked.count or TRIALS do list[i] = search_space.draw(asked.space, asked.seed, i) end
   elseif asked.count then
     list = table.move(list, 1, math.min(asked.count, #list), 1, {})
   end
@@ -188,7 +188,7 @@ end
 local function leave(word, asked, trials, report, failure, host)
   for _, trial in ipairs(trials) do sweep_trials.look(asked, trial) end
   pcall(report)
-  if not failure.stopped then return protect.report(host, failure) end
+  if not failure.stopped then return protected_call.report(host, failure) end
   return refuse(host, word, "interrupted: the same command continues it", host.signal())
 end
 
@@ -229,9 +229,9 @@ function sweep.main(word, parsed, host)
   if not ok then return refuse(host, word, message, USAGE) end
   local trials = trials_of(asked)
   local report = reporter(asked, trials, host)
-  if parsed.options.dashboard then beside.start(asked.dir, parsed.options) end
-  local done, failure = protect.call(host, session, asked, trials, report)
-  beside.finish(not done)
+  if parsed.options.dashboard then background_process.start(asked.dir, parsed.options) end
+  local done, failure = protected_call.call(host, session, asked, trials, report)
+  background_process.finish(not done)
   if not done then return leave(word, asked, trials, report, failure, host) end
   if asked.wrong then
     forget(asked, trials)

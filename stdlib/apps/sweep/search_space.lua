@@ -1,10 +1,11 @@
---- stdlib/apps/sweep/space.lua: which values a sweep tries: `--lr 1e-4,1e-3 --width 64..512`.
+--- stdlib/apps/sweep/search_space.lua: the search space of a sweep: `--lr 1e-4,1e-3 --width
+--- 64..512`.
 --
 -- A draw depends on the seed, the number of the trial and the name alone: a second call with more
 -- trials begins with those of the first.
 local c = require "ltrain.c"
 
-local space = {}
+local search_space = {}
 
 local LOG_RATIO <const> = 10 -- between the ends of a range that is drawn in logarithms
 
@@ -33,7 +34,7 @@ end
 --- Flags as a space: {names = swept ones, sorted, values = name -> list, ranges = name -> range,
 --- fixed = name -> text}. Nil and what is wrong.
 ---@param flags table a list of {name =, text =}
-function space.read(flags)
+function search_space.read(flags)
   local of = { names = {}, values = {}, ranges = {}, fixed = {} }
   for _, flag in ipairs(flags) do
     local text = flag.text or "true"
@@ -57,10 +58,10 @@ function space.read(flags)
 end
 
 --- Whether a grid goes over all of it.
-function space.is_finite(of) return next(of.ranges) == nil end
+function search_space.is_finite(of) return next(of.ranges) == nil end
 
 --- All combinations of the values, the last name's going round fastest.
-function space.grid(of)
+function search_space.grid(of)
   local list = { {} }
   for _, name in ipairs(of.names) do
     local longer = {}
@@ -89,7 +90,7 @@ local function number_in(range, at)
 end
 
 --- The values of trial `number` of a random sweep, name -> text.
-function space.draw(of, seed, number)
+function search_space.draw(of, seed, number)
   local _ <close> = c.runtime.plain_locale()
   local values = {}
   for _, name in ipairs(of.names) do
@@ -100,4 +101,4 @@ function space.draw(of, seed, number)
   return values
 end
 
-return space
+return search_space

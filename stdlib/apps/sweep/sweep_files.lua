@@ -1,5 +1,5 @@
---- stdlib/apps/sweep/table.lua: the files of a sweep: sweep.json, what it is, and sweep.csv, how
---- its trials stand.
+--- stdlib/apps/sweep/sweep_files.lua: the files of a sweep: sweep.json describes it, sweep.csv
+--- lists its trials and their status.
 --
 -- Both are written whole or not at all. sweep.json comes first and never changes: a second call
 -- must ask for the same sweep.

@@ -1,12 +1,13 @@
--- stdlib/data/loading/samples.lua: what may serve as a data set, and how it is read.
+-- stdlib/data/loading/dataset_protocol.lua: what counts as a data set (a tensor, a list, an object
+-- with `get` and `#`), and how to read it.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 
-local samples = {}
+local dataset_protocol = {}
 
 --- More no data set has (see LT_SAMPLES_MAX): counts of samples can be multiplied.
-samples.MOST = 1 << 40
+dataset_protocol.MOST = 1 << 40
 
 local function metamethod(value, name)
   local meta = getmetatable(value)
@@ -14,38 +15,38 @@ local function metamethod(value, name)
 end
 
 --- Whether `value` gives samples one after the other only: an IterableDataset or a function.
-function samples.is_iterable(value)
+function dataset_protocol.is_iterable(value)
   return type(value) == "function" or class.has_method(value, "iterate")
 end
 
 --- Whether `value` gives samples by position.
-function samples.is_indexed(value)
+function dataset_protocol.is_indexed(value)
   if type(value) ~= "table" then return false end
   return type(value.get) == "function" or getmetatable(value) == nil
 end
 
 --- How many samples `dataset` says to have.
-function samples.count(dataset, where)
+function dataset_protocol.count(dataset, where)
   local n = #dataset
   if math.type(n) ~= "integer" or n < 0 then
     errors.blame("%s: #dataset must be a count: got %s", where, errors.show(n))
-  elseif n > samples.MOST then
+  elseif n > dataset_protocol.MOST then
     errors.blame("%s: #dataset must be at most %d: got %d: for samples without an end give an "
-      .. "IterableDataset or a function", where, samples.MOST, n)
+      .. "IterableDataset or a function", where, dataset_protocol.MOST, n)
   end
   return n
 end
 
 --- The length of an iterable data set, nil when it has none.
-function samples.length_of_iterable(dataset)
+function dataset_protocol.length_of_iterable(dataset)
   if type(dataset) == "table" and metamethod(dataset, "__len") then
-    return samples.count(dataset, "DataLoader")
+    return dataset_protocol.count(dataset, "DataLoader")
   end
 end
 
 --- The `__index` of a data set of the library, whose class is `of`: `ds[i]`, which `ipairs` uses
 --- too, is `ds:get(i)`, and nil behind the end.
-function samples.by_position(of)
+function dataset_protocol.by_position(of)
   return function(dataset, key)
     if math.type(key) ~= "integer" then return of[key] end
     if key <= #dataset then return dataset:get(key) end
@@ -53,7 +54,7 @@ function samples.by_position(of)
 end
 
 --- The `__call` of data sets: of `for sample in ds do`.
-function samples.refuse_loop(text)
+function dataset_protocol.refuse_loop(text)
   return function(dataset)
     errors.blame("%s: loop with `%s`", getmetatable(dataset).__name, text)
   end
@@ -69,7 +70,7 @@ local function one(position, ...)
 end
 
 --- A function from position to sample.
-function samples.reader(dataset)
+function dataset_protocol.reader(dataset)
   if type(dataset.get) ~= "function" then
     return function(position) return one(position, dataset[position]) end
   end
@@ -77,10 +78,10 @@ function samples.reader(dataset)
 end
 
 --- Raises unless `position` is in 1..n.
-function samples.check_position(position, n, where)
+function dataset_protocol.check_position(position, n, where)
   if math.type(position) ~= "integer" or position < 1 or position > n then
     errors.blame("%s: there is no sample %s: positions are 1..%d", where, errors.show(position), n)
   end
 end
 
-return samples
+return dataset_protocol

@@ -1,23 +1,23 @@
--- stdlib/data/loading/reading.lua: samples by position, read and made a batch of: by a loader, or
--- by a worker of it.
+-- stdlib/data/loading/fetch.lua: fetches samples by position and collates them to a batch, in the
+-- process of the loader or in a worker.
 --
 -- What a sample draws is a function of (seed, epoch, position), what the collate function draws of
 -- (seed, epoch, where the batch begins): the same whoever reads.
 
 local c = require "ltrain.c"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
 
 -- Places in the random numbers of an epoch; samples have 1..n.
-local OF_BATCHES <const> = samples.MOST
-local OF_WORKERS <const> = 2 * samples.MOST
+local OF_BATCHES <const> = dataset_protocol.MOST
+local OF_WORKERS <const> = 2 * dataset_protocol.MOST
 
-local reading = { OF_BATCHES = OF_BATCHES }
+local fetch = { OF_BATCHES = OF_BATCHES }
 
 --- In what worker i draws before its first sample.
-function reading.place_of_worker(id) return OF_WORKERS + id end
+function fetch.place_of_worker(id) return OF_WORKERS + id end
 
 -- Runs get(i); an error in it says which sample it was.
 local function read_named(protect, read, position)
@@ -30,7 +30,7 @@ local function read_named(protect, read, position)
 end
 
 --- The batch that collate makes of a list of samples.
-function reading.collated(collate, list, positions)
+function fetch.collated(collate, list, positions)
   local batch = collate(list, positions)
   if batch == nil then
     errors.blame("DataLoader: collate returned nothing for samples %d to %d", positions[1],
@@ -42,8 +42,8 @@ end
 --- A function (seed, epoch, positions, first) that gives a batch: of the samples at `positions`,
 --- which come in an epoch from number `first` on. `protect` is pcall, or what calls as it does;
 --- is_over(), if given, is asked before each sample: when it says so there is no batch.
-function reading.batches(dataset, collate, protect, is_over)
-  local read, scope = samples.reader(dataset), data.sample_scope()
+function fetch.batches(dataset, collate, protect, is_over)
+  local read, scope = dataset_protocol.reader(dataset), data.sample_scope()
   local function sample_at(seed, epoch, at)
     local _ <close> = scope:enter(seed, epoch, at)
     return read_named(protect, read, at)
@@ -55,8 +55,8 @@ function reading.batches(dataset, collate, protect, is_over)
       list[k] = sample_at(seed, epoch, at)
     end
     local _ <close> = scope:enter(seed, epoch, OF_BATCHES + first)
-    return reading.collated(collate, list, positions)
+    return fetch.collated(collate, list, positions)
   end
 end
 
-return reading
+return fetch

@@ -1,4 +1,5 @@
--- stdlib/data/loading/sequence.lua: the samples of an iterable data set as one process reads them.
+-- stdlib/data/loading/iterable_samples.lua: the samples of an iterable data set, as one process
+-- reads them.
 --
 -- Without workers that is the loader's process, and all of them. Workers each iterate over a copy
 -- of the data set. A data set that calls get_worker_info gives each worker a share of its own, of
@@ -8,12 +9,12 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local fetch = require "ltrain.data.loading.fetch"
 local hash = require "ltrain.core.hash"
-local reading = require "ltrain.data.loading.reading"
 
 local data = c.runtime.data
 
-local sequence = {}
+local iterable_samples = {}
 
 -- A function that gives the next sample, several values as a list; and what closes the iterator.
 local function reader_of(dataset, epoch)
@@ -40,7 +41,7 @@ Sequence.__index = Sequence
 --- Begins to read. `plan` has loader, collate, seed, epoch, shard and batching; `base` is the
 --- number of samples that the data set's own state is past already; `share` the part of a worker
 --- (see workers.lua), nil without workers.
-function sequence.open(plan, base, share)
+function iterable_samples.open(plan, base, share)
   local dataset = plan.loader.dataset
   local shard = type(dataset) == "table" and dataset.shard and plan.shard
   local self = setmetatable({
@@ -99,8 +100,8 @@ end
 function Sequence:collate(list, positions)
   local cut = self.plan.batching
   if #list == 0 or #list < cut.batch_size and cut.drop_last then return nil end
-  local _ <close> = self:enter(reading.OF_BATCHES)
-  return reading.collated(self.plan.collate, list, positions)
+  local _ <close> = self:enter(fetch.OF_BATCHES)
+  return fetch.collated(self.plan.collate, list, positions)
 end
 
 -- Of samples as workers compare them; nil of what has no hash.
@@ -127,8 +128,8 @@ end
 --- end {total =, own =, first =}; nil when is_over() says that nobody waits for it. `start`:
 --- {position =, turn =, taken =}: samples consumed by all, the worker whose turn comes first,
 --- samples consumed of this worker's own share (-1: not known).
-function sequence.answers(plan, base, share, start, is_over)
-  local self = sequence.open(plan, base, share)
+function iterable_samples.answers(plan, base, share, start, is_over)
+  local self = iterable_samples.open(plan, base, share)
   local begun, first = false, nil
   local function next_list()
     local list, positions = self:read_list()
@@ -153,4 +154,4 @@ function sequence.answers(plan, base, share, start, is_over)
   end, self.closing
 end
 
-return sequence
+return iterable_samples

@@ -1,7 +1,8 @@
--- stdlib/data/loading/turns.lua: a pass over an iterable data set that workers read.
+-- stdlib/data/loading/iterable_workers.lua: a pass over an iterable data set that worker processes
+-- read.
 --
 -- Workers give a batch each, in turn; one that has no more is left out from then on. Where the data
--- set shares its samples out itself (see sequence.lua), the position of each share is kept.
+-- set shares its samples out itself (iterable_samples.lua), the position of each share is kept.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

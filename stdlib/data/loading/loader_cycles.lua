@@ -1,4 +1,4 @@
--- stdlib/data/loading/rounds.lua: one loader of a CombinedLoader, read once or round after round.
+-- stdlib/data/loading/loader_cycles.lua: one loader of a CombinedLoader, read once or cycled.
 --
 -- A place is a round, and the batches taken in it. Of a loader whose length is known that is a
 -- division of the number of batches; else it is kept, with the loader's own state.

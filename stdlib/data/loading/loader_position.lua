@@ -1,35 +1,36 @@
--- stdlib/data/loading/place.lua: where a loader begins to read, counted in samples and in batches.
+-- stdlib/data/loading/loader_position.lua: the position at which a loader starts or resumes
+-- reading, in samples and in batches.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collate = require "ltrain.data.collate"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
 local passes = require "ltrain.data.loading.passes"
-local samples = require "ltrain.data.loading.samples"
-local stream = require "ltrain.data.loading.stream"
+local sample_order = require "ltrain.data.loading.sample_order"
 local tree = require "ltrain.core.tree"
 
 local data = c.runtime.data
 
-local place = {}
+local loader_position = {}
 
 --- Samples of an epoch (nil: unknown), and how they are cut.
-function place.extent(loader, epoch)
+function loader_position.extent(loader, epoch)
   if loader._iterable then
-    return samples.length_of_iterable(loader.dataset), stream.batching(loader)
+    return dataset_protocol.length_of_iterable(loader.dataset), sample_order.batching(loader)
   elseif not (loader.sampler or loader.batch_sampler) then
-    return samples.count(loader.dataset, "DataLoader"), stream.batching(loader)
+    return dataset_protocol.count(loader.dataset, "DataLoader"), sample_order.batching(loader)
   end
-  local order, lasts = stream.order(loader, epoch)
-  return #order, stream.batching(loader, lasts)
+  local order, lasts = sample_order.order(loader, epoch)
+  return #order, sample_order.batching(loader, lasts)
 end
 
 --- A position counts the samples of all ranks: of how many, where each reads its own.
-function place.ranks(loader)
+function loader_position.ranks(loader)
   local shard = loader._shard
-  return shard and not loader._iterable and stream.comes_sharded(loader) and shard.world or 1
+  return shard and not loader._iterable and sample_order.comes_sharded(loader) and shard.world or 1
 end
 
 -- The numbers of a state; `dataset` is what the data set itself has kept.
@@ -50,7 +51,7 @@ local function check_shares(shares)
 end
 
 --- Raises unless `state` is what state_dict gives.
-function place.check_state(state)
+function loader_position.check_state(state)
   if type(state) ~= "table" or getmetatable(state) ~= nil then
     errors.blame("DataLoader: this is not the state of a loader: got %s", errors.show(state))
   end
@@ -63,8 +64,8 @@ function place.check_state(state)
 end
 
 --- The position in this rank's order of n samples (nil: unknown) that a state says.
-function place.position(loader, n, state)
-  local ranks = place.ranks(loader)
+function loader_position.position(loader, n, state)
+  local ranks = loader_position.ranks(loader)
   local position = state.position // ranks
   if not n then return position end
   if position > n and ranks == 1 and not loader._iterable then
@@ -76,7 +77,7 @@ end
 
 --- Batches before a position, of those that an epoch of n samples (nil: unknown) has; the last one
 --- may be short.
-function place.batches_before(n, cut, position)
+function loader_position.batches_before(n, cut, position)
   if not n then return (position + cut.batch_size - 1) // cut.batch_size end
   return data.batch_count(n, 0, cut) - data.batch_count(n, position, cut)
 end
@@ -95,9 +96,11 @@ end
 -- or of the start.
 local function start_of(loader, n, cut, index)
   if index and n then return data.batch_skip(n, 0, index, cut), index end
-  if index then return math.min(index, samples.MOST // cut.batch_size) * cut.batch_size, index end
-  local position = loader._saved and place.position(loader, n, loader._saved) or 0
-  return position, place.batches_before(n, cut, position)
+  if index then
+    return math.min(index, dataset_protocol.MOST // cut.batch_size) * cut.batch_size, index
+  end
+  local position = loader._saved and loader_position.position(loader, n, loader._saved) or 0
+  return position, loader_position.batches_before(n, cut, position)
 end
 
 -- What the data set says of itself that C can read without it; nil where it has to be asked.
@@ -108,7 +111,7 @@ end
 
 -- A pass over samples by position.
 local function open_indexed(loader, plan)
-  local count = samples.count(loader.dataset, "DataLoader")
+  local count = dataset_protocol.count(loader.dataset, "DataLoader")
   warn_other_size(loader, plan.position, count)
   local columns, images = in_c(loader, "columns"), in_c(loader, "images")
   local open = columns and passes.gathered or images and passes.decoded
@@ -137,12 +140,12 @@ end
 
 --- Opens a pass of `epoch` at batch number `index` (nil: where load_state_dict has put the loader,
 --- or at the start).
-function place.open(loader, epoch, index)
+function loader_position.open(loader, epoch, index)
   local plan = { epoch = epoch, seed = loader:order_seed(), loader = loader,
     shard = loader._shard, collate = loader.collate or collate }
   local lasts
-  if not loader._iterable then plan.order, lasts = stream.order(loader, epoch) end
-  plan.batching = stream.batching(loader, lasts)
+  if not loader._iterable then plan.order, lasts = sample_order.order(loader, epoch) end
+  plan.batching = sample_order.batching(loader, lasts)
   local n = plan.order and #plan.order or nil
   plan.position, plan.index = start_of(loader, n, plan.batching, index)
   plan.batching.position = plan.position
@@ -151,4 +154,4 @@ function place.open(loader, epoch, index)
   return loader.batch_transform and passes.transformed(pass, loader) or pass
 end
 
-return place
+return loader_position

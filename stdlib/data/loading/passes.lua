@@ -1,4 +1,5 @@
--- stdlib/data/loading/passes.lua: one walk of a loader through its data.
+-- stdlib/data/loading/passes.lua: one pass of a loader over its data (PyTorch's
+-- _BaseDataLoaderIter).
 --
 -- A pass has `next()`, which gives a batch, false (only other ranks have one) or nil, `position()`,
 -- the count of samples consumed, and `closing`, what ends it early. Kinds: rows gathered in C,
@@ -8,7 +9,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
-local reading = require "ltrain.data.loading.reading"
+local fetch = require "ltrain.data.loading.fetch"
 local tree = require "ltrain.core.tree"
 
 local data = c.runtime.data
@@ -84,7 +85,7 @@ end
 --- Samples by position, read and batched here.
 function passes.inline(plan)
   local pass, position = new_pass(plan), plan.position
-  local read = reading.batches(plan.loader.dataset, plan.collate, protect)
+  local read = fetch.batches(plan.loader.dataset, plan.collate, protect)
   function pass.next()
     local step = passes.step_at(plan.order, position, plan.batching)
     if not step then return nil end
@@ -142,7 +143,7 @@ end
 --- samples that the data set's own state is past.
 function passes.in_sequence(plan, base)
   local pass = new_pass(plan)
-  local samples = require "ltrain.data.loading.sequence".open(plan, base)
+  local samples = require "ltrain.data.loading.iterable_samples".open(plan, base)
   samples:skip_to(plan.position)
   local consumed = samples.count -- by whole batches: one that an error cut short does not count
   function pass.next()
@@ -157,8 +158,8 @@ end
 
 --- The same, read by workers in turn; `shares`: see turns.lua.
 function passes.in_turns(plan, base, shares)
-  local turns <const> = require "ltrain.data.loading.turns"
-  local pass, turn = new_pass(plan), turns(plan, base, shares)
+  local iterable_workers <const> = require "ltrain.data.loading.iterable_workers"
+  local pass, turn = new_pass(plan), iterable_workers(plan, base, shares)
   function pass.next() return pinned(plan, turn:next_batch()) end
   function pass.position() return turn.position end
   function pass.shares() return turn:shares() end

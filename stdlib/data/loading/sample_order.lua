@@ -1,14 +1,14 @@
--- stdlib/data/loading/stream.lua: the samples of an epoch in a loader's order, and how they are cut
--- into batches and shared by ranks.
+-- stdlib/data/loading/sample_order.lua: the order of the samples of an epoch, and how it is divided
+-- into batches and over ranks.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
-local samples = require "ltrain.data.loading.samples"
 
 local data = c.runtime.data
 
-local stream = {}
+local sample_order = {}
 
 -- The first entries, to distinguish orders.
 local FIRST <const> = 1000
@@ -38,9 +38,9 @@ local function order_of_sampler(loader, epoch, n)
     errors.blame("DataLoader: the sampler must give a list of positions: got %s",
       errors.show(list))
   end
-  if #list < 0 or #list > samples.MOST then
-    errors.blame("DataLoader: the sampler: a count of samples is in 0..%d: got %d", samples.MOST,
-      #list)
+  if #list < 0 or #list > dataset_protocol.MOST then
+    errors.blame("DataLoader: the sampler: a count of samples is in 0..%d: got %d",
+      dataset_protocol.MOST, #list)
   end
   return data.order_of(list, n)
 end
@@ -75,8 +75,8 @@ local function order_of_batches(loader, epoch, n)
 end
 
 --- The order of an epoch; with a batch sampler also the order of its batches' last entries.
-function stream.order(loader, epoch)
-  local n = samples.count(loader.dataset, "DataLoader")
+function sample_order.order(loader, epoch)
+  local n = dataset_protocol.count(loader.dataset, "DataLoader")
   if loader.shuffle then return data.order(n, loader:order_seed(), epoch) end
   if loader.batch_sampler then return order_of_batches(loader, epoch, n) end
   if loader.sampler then return order_of_sampler(loader, epoch, n) end
@@ -84,24 +84,24 @@ function stream.order(loader, epoch)
 end
 
 --- Whether what the loader reads is this rank's alone already.
-function stream.comes_sharded(loader)
+function sample_order.comes_sharded(loader)
   local sampler = loader.sampler or loader.batch_sampler
   return loader._iterable or type(sampler) == "table" and sampler.sharded == true
 end
 
 --- The samples of a step that rank `rank` of `world` has, of `global`.
-function stream.part(global, rank, world)
+function sample_order.part(global, rank, world)
   return global // world + (rank < global % world and 1 or 0)
 end
 
 --- How a stream is cut (see lt_batching): by `lasts`, or into batches of a size.
-function stream.batching(loader, lasts)
+function sample_order.batching(loader, lasts)
   local shard, global = loader._shard, loader.global_batch_size
   local rank, world = shard and shard.rank or 0, shard and shard.world or 1
   local cut = { drop_last = loader.drop_last, prefetch = loader.prefetch or 2, lasts = lasts,
     dealt = lasts ~= nil, pin = loader.pin_memory }
-  if stream.comes_sharded(loader) or shard and shard.kind == "own" then
-    cut.batch_size = global and stream.part(global, rank, world) or loader.batch_size
+  if sample_order.comes_sharded(loader) or shard and shard.kind == "own" then
+    cut.batch_size = global and sample_order.part(global, rank, world) or loader.batch_size
     return cut
   end
   cut.rank, cut.world = rank, world
@@ -129,7 +129,7 @@ end
 
 --- What decides whether two ranks have the same order, and cut it alike: a hash, the length, the
 --- first entries; the options that cut.
-function stream.fingerprint(loader, order, lasts)
+function sample_order.fingerprint(loader, order, lasts)
   local hash = order:hash(FIRST)
   if lasts then hash = hash ~ lasts:hash(FIRST) * 3 end
   local first = {}
@@ -137,4 +137,4 @@ function stream.fingerprint(loader, order, lasts)
   return { hash = hash, length = #order, first = first, cut = show_cut(loader) }
 end
 
-return stream
+return sample_order

@@ -7,9 +7,9 @@
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
+local fetch = require "ltrain.data.loading.fetch"
 local interrupt = require "ltrain.core.interrupt"
-local reading = require "ltrain.data.loading.reading"
-local sequence = require "ltrain.data.loading.sequence"
+local iterable_samples = require "ltrain.data.loading.iterable_samples"
 local traceback = require "ltrain.core.traceback"
 
 local data = c.runtime.data
@@ -64,7 +64,7 @@ end
 
 -- Of samples by position: what gives the batch of a job.
 local function by_position(loader, collate, protect, is_over)
-  local read = reading.batches(loader.dataset, collate, protect, is_over)
+  local read = fetch.batches(loader.dataset, collate, protect, is_over)
   return function(job)
     local seed, epoch, first = table.unpack(job, 1, 3)
     return read(seed, epoch, table.move(job, 4, #job, 1, {}), first)
@@ -85,7 +85,7 @@ local function in_sequence(crew, own, is_over)
       pass, share = number, { id = info.id, n = crew.n, own = own }
       local plan = { loader = crew.loader, collate = crew.collate, seed = seed, epoch = epoch,
         shard = crew.shard, batching = crew.batching }
-      answer, closing = sequence.answers(plan, base, share,
+      answer, closing = iterable_samples.answers(plan, base, share,
         { position = position, turn = turn, taken = taken }, is_over)
     end
     local value = last or answer()
@@ -104,7 +104,7 @@ local function serve(crew, pool, problem)
   local function protect(fn, ...) return xpcall(fn, note, ...) end
   local function begin()
     if problem then error(problem, 0) end
-    local _ <close> = data.sample_scope():enter(info.seed, 0, reading.place_of_worker(info.id))
+    local _ <close> = data.sample_scope():enter(info.seed, 0, fetch.place_of_worker(info.id))
     share = { counts = true }
     if loader.worker_init_fn then loader.worker_init_fn(info.id) end
     share.counts = false
@@ -221,7 +221,7 @@ end
 --- The batch of a step that was ordered, the oldest of its worker's.
 function Crew:take(step)
   return self:receive(step.worker, function()
-    local read = reading.batches(self.dataset, self.collate, pcall)
+    local read = fetch.batches(self.dataset, self.collate, pcall)
     return read(step.seed, step.epoch, step.positions, step.first)
   end)
 end
@@ -232,7 +232,7 @@ function workers.read_here(plan, id, base, own, start)
   info = { id = id, num_workers = n, seed = plan.seed, dataset = plan.loader.dataset }
   share = { id = id, n = n, own = own }
   local ok, value = pcall(function()
-    local answer <const>, _ <close> = sequence.answers(plan, base, share, start,
+    local answer <const>, _ <close> = iterable_samples.answers(plan, base, share, start,
       function() return false end)
     return answer()
   end)

@@ -1,7 +1,7 @@
---- stdlib/trainer/data/batches.lua: a batch on its way to the step, and how many samples it has.
+--- stdlib/trainer/data/batches.lua: moves a batch to the device and counts its samples.
 local Precision = require "ltrain.core.Precision"
-local call = require "ltrain.trainer.call"
 local errors = require "ltrain.core.errors"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local tree = require "ltrain.core.tree"
 
 local batches = {}
@@ -9,8 +9,8 @@ local batches = {}
 -- Calls a transfer hook of the data module, else of the module, else `default`.
 local function transfer_hook(state, name, batch, ...)
   local data = state.data_module
-  if data and data[name] then return (call.data(state, name, batch, ...)) end
-  if state.hooks[name] then return (call.method(state, name, batch, ...)) end
+  if data and data[name] then return (hook_calls.data(state, name, batch, ...)) end
+  if state.hooks[name] then return (hook_calls.method(state, name, batch, ...)) end
   return batch
 end
 

@@ -1,5 +1,5 @@
---- stdlib/trainer/data/position.lua: where a run stands in its data, and resuming from there when
---- the data is cut into other batches.
+--- stdlib/trainer/data/data_position.lua: the position of a run in its data, and how to resume from
+--- it with another batch size or number of ranks.
 --
 -- A position is a count of samples of all ranks in the epoch's order. What counts batches (limits,
 -- validation intervals) is computed again from it where a run resumes with another global batch.
@@ -7,17 +7,17 @@ local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 
-local position = {}
+local data_position = {}
 
 --- Whether no batch of the epoch is left.
-function position.is_over(progress)
+function data_position.is_over(progress)
   return progress.is_last or progress.left_out or false
 end
 
 -- Whether what the loader keeps is for the next pass.
 local function is_between(state)
   local progress = state.progress
-  return position.is_over(progress) or not state.data.pass and progress.batch == 0
+  return data_position.is_over(progress) or not state.data.pass and progress.batch == 0
 end
 
 -- What the loader wants to keep: before the batch that is running, which the run has not done yet;
@@ -38,13 +38,13 @@ local function loader_state(state)
 end
 
 --- What a checkpoint keeps: the loader's state, and how the data was cut.
-function position.collect(state)
+function data_position.collect(state)
   local cut = { global_batch = state.data.global_batch, ranks = state.trainer.world_size }
   return loader_state(state), cut
 end
 
 --- Remembers what a checkpoint kept, until the training data is there.
-function position.restore(state, cut, path)
+function data_position.restore(state, cut, path)
   state.data.cut_before = { global_batch = cut and cut.global_batch, path = path }
 end
 
@@ -62,14 +62,14 @@ local function check_schedules(state, before, now)
 end
 
 --- Whether the pass of an epoch that is over has to be opened, so that the loader knows its state.
-function position.opens_again(state)
+function data_position.opens_again(state)
   local loader = state.data.train.loader
   return class.has_method(loader, "load_state_dict") and not class.has_method(loader, "state_after")
 end
 
 --- Called when the training data is there. The batches of a resumed run are counted as they
 --- are cut now.
-function position.take_up(state)
+function data_position.take_up(state)
   local before, progress, source = state.data.cut_before, state.progress, state.data.train
   local now = source and loaders.global_batch(source, state.trainer.world_size)
   state.data.global_batch, state.data.cut_before = now, nil -- a loader is whole again after the fit
@@ -85,11 +85,11 @@ function position.take_up(state)
     end
   end
   local held = progress.loader
-  if held and progress.batch > 0 and not position.is_over(progress)
+  if held and progress.batch > 0 and not data_position.is_over(progress)
     and class.has_method(source.loader, "batches_before") then
     progress.batch = source.loader:batches_before(held)
   end
   if state.window:is_empty() and source.batch_size then state.window:set_nominal_batch(nil) end
 end
 
-return position
+return data_position

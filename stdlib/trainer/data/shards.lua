@@ -1,4 +1,4 @@
---- stdlib/trainer/data/shards.lua: the user's loaders as each rank's part of them.
+--- stdlib/trainer/data/shards.lua: shards the script's loaders over the ranks.
 --
 -- A loader that knows `shard(rank, world, kind)` gives this rank's part of each batch from then on;
 -- what the ranks do together rests on their cutting the same order, which is compared.

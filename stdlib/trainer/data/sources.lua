@@ -4,11 +4,11 @@
 -- module's own.
 local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
 local class = require "ltrain.core.class"
+local data_position = require "ltrain.trainer.data.data_position"
 local errors = require "ltrain.core.errors"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local loaders = require "ltrain.trainer.data.loaders"
-local position = require "ltrain.trainer.data.position"
 local shards = require "ltrain.trainer.data.shards"
 local tree = require "ltrain.core.tree"
 
@@ -31,12 +31,12 @@ local function ask(state, kind)
   local hook, data = kind .. "_dataloader", state.data_module
   if state.fit_args[kind] ~= nil then return state.fit_args[kind], hook end
   if data then
-    local value = call.data(state, hook)
+    local value = hook_calls.data(state, hook)
     places.source = data[hook]
     return value, hook
   end
   local value
-  if state.hooks[hook] then value = call.method(state, hook) end
+  if state.hooks[hook] then value = hook_calls.method(state, hook) end
   places.source = state.module[hook]
   return value, hook
 end
@@ -223,7 +223,7 @@ end
 --- Loads what fit needs and has not loaded yet.
 function sources.load_fit(state)
   if not state.data.train then sources.load_train(state) end
-  position.take_up(state)
+  data_position.take_up(state)
   load_val_once(state)
   state.data.loaded_epoch = state.trainer.current_epoch
 end

@@ -3,7 +3,7 @@
 --
 -- A device may still report that it has left out some of the last steps: the step count is settled
 -- before a limit counts as reached.
-local agree = require "ltrain.trainer.ranks.agree"
+local agree = require "ltrain.trainer.ranks.consensus"
 local object = require "ltrain.trainer.object"
 
 local Stopping = {}

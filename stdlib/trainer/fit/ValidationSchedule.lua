@@ -1,6 +1,6 @@
 --- stdlib/trainer/fit/ValidationSchedule.lua: after which batches a fit validates:
 --- val_check_interval (batches, a fraction of an epoch, or a time) and check_val_every_n_epoch.
-local agree = require "ltrain.trainer.ranks.agree"
+local agree = require "ltrain.trainer.ranks.consensus"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local object = require "ltrain.trainer.object"

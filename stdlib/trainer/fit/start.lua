@@ -1,11 +1,11 @@
 --- stdlib/trainer/fit/start.lua: what comes before the first epoch of a fit: the sanity check, the
 --- data, warnings of what will not train.
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loop = require "ltrain.trainer.loop"
-local ranks = require "ltrain.trainer.ranks.rank"
-local record = require "ltrain.trainer.record"
+local ranks = require "ltrain.trainer.ranks.rank_setup"
+local record = require "ltrain.trainer.run_files"
 local results = require "ltrain.trainer.logged.results"
 local sources = require "ltrain.trainer.data.sources"
 local walk = require "ltrain.core.walk"

@@ -1,7 +1,7 @@
 --- stdlib/trainer/fit/train_batch.lua: a batch of a fit, from its hooks to the validation after it.
-local agree = require "ltrain.trainer.ranks.agree"
+local agree = require "ltrain.trainer.ranks.consensus"
 local batches = require "ltrain.trainer.data.batches"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loop = require "ltrain.trainer.loop"
 local metrics = require "ltrain.trainer.logged.metrics"

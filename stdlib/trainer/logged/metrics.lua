@@ -1,12 +1,12 @@
---- stdlib/trainer/logged/metrics.lua: the metrics that come of what was logged: of a step, of a
---- pass.
+--- stdlib/trainer/logged/metrics.lua: computes the metrics of a step or a pass from the logged
+--- values.
 --
--- On several ranks metrics of a pass are of all of them (trainer/logged/merged.lua), and every rank
--- has the same. Step values are merged where they are written: at log steps in training; in
--- evaluation, where ranks may have different numbers of batches, when the pass ends.
+-- On several ranks the metrics of a pass are reduced over all of them (rank_reduction.lua), and
+-- every rank has the same. Step values are reduced where they are written: at log steps in
+-- training; in evaluation, where ranks may have different numbers of batches, when the pass ends.
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
-local merged = require "ltrain.trainer.logged.merged"
+local rank_reduction = require "ltrain.trainer.logged.rank_reduction"
 local results = require "ltrain.trainer.logged.results"
 local to_numbers = require "ltrain.core.to_numbers"
 
@@ -60,7 +60,7 @@ end
 --- All ranks call it.
 function metrics.step_row(state)
   if not state.ranks.many then return own_step_row(state.loop.results) end
-  local items = merged.step(state.loop.results)
+  local items = rank_reduction.step(state.loop.results)
   for _, item in ipairs(items) do
     report_nan(state, item)
     results.show_step(state, item, item.step_value)
@@ -75,7 +75,7 @@ function metrics.eval_row(state)
   if state.ranks.many then
     for _, item in ipairs(res.order) do
       if item.on_step and item.sync_dist and item.serial == res.serial then
-        merged.keep_row(res, state.loop.batch_idx, state.progress.eval_rows)
+        rank_reduction.keep_row(res, state.loop.batch_idx, state.progress.eval_rows)
         return nil
       end
     end
@@ -84,7 +84,7 @@ function metrics.eval_row(state)
 end
 
 local function own_value(item, total)
-  if item.metric then return merged.value(item, item.metric:compute()) end
+  if item.metric then return rank_reduction.value(item, item.metric:compute()) end
   if total == nil then return nil end
   return item.reduce == "mean" and total / item.count or total
 end
@@ -126,7 +126,7 @@ local function pass_of(state)
     end
     return out
   end
-  local items, rows = merged.pass(res)
+  local items, rows = rank_reduction.pass(res)
   for _, item in ipairs(items) do
     if item.missing then report_missing(state, item) end
     report_nan(state, item)

@@ -1,5 +1,5 @@
---- stdlib/trainer/logged/running.lua: metrics that are still being gathered, when a run is saved,
---- taken up again, or handed back to the script.
+--- stdlib/trainer/logged/partial_metrics.lua: metrics that are still accumulating when a run is
+--- saved, resumed, or returns to the script.
 --
 -- Each of several ranks holds its share. What is saved by agreement is all of them together; a save
 -- of one rank alone (in a hook, on an exception) must not wait for others, and holds none. Where a
@@ -7,12 +7,12 @@
 local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local gather_values = require "ltrain.dist.gather_values"
-local merged = require "ltrain.trainer.logged.merged"
+local rank_reduction = require "ltrain.trainer.logged.rank_reduction"
 local results = require "ltrain.trainer.logged.results"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
-local running = {}
+local partial_metrics = {}
 
 -- Adds a metric to the list, or the metrics that it shows each under its name.
 local function add(list, key, value)
@@ -78,12 +78,12 @@ local function of_all(state, list)
   if not state.trainer.is_global_zero then return nil end
   local lists = {}
   for i, of_rank in ipairs(ranks) do lists[i] = of_rank.results end
-  return { metrics = merge_metrics(list, ranks), results = merged.saved(lists) }
+  return { metrics = merge_metrics(list, ranks), results = rank_reduction.saved(lists) }
 end
 
 --- What a checkpoint keeps: { results =, metrics = }. `agreed`: all ranks are here, and rank 0 gets
 --- what they have together, the others nil. Without, of several ranks, { rank_zero_only = true }.
-function running.collect(state, agreed)
+function partial_metrics.collect(state, agreed)
   if state.ranks.left_metrics then return state.ranks.left_metrics end
   local shared = dist.world_size() > 1 -- when forks have ended rank 0 has it all
   if shared and not agreed then return { rank_zero_only = true } end
@@ -102,7 +102,7 @@ end
 
 --- Takes back what collect gave. A run that was saved in mid-epoch by one of several ranks begins
 --- its metrics again, and says so.
-function running.restore(state, saved, path)
+function partial_metrics.restore(state, saved, path)
   local list, first = metrics_of(state.module), state.trainer.is_global_zero
   if saved.rank_zero_only and state.progress.in_epoch then
     state.trainer:say(("fit: %s was saved in mid-epoch by rank 0 alone: the metrics of epoch %d "
@@ -120,7 +120,7 @@ function running.restore(state, saved, path)
 end
 
 --- Forks of one process have its metrics too: only rank 0 keeps them.
-function running.begin_forked(state)
+function partial_metrics.begin_forked(state)
   if not state.ranks.many or state.trainer.is_global_zero then return end
   local list = metrics_of(state.module)
   local saved = own_results(state, list)
@@ -130,12 +130,12 @@ end
 
 --- The end of a fit of ranks that continue: what they have together is kept for files that are
 --- saved later, when ranks do not wait for each other. All ranks call it.
-function running.leave(state)
-  if state.ranks.many then state.ranks.left_metrics = running.collect(state, true) end
+function partial_metrics.leave(state)
+  if state.ranks.many then state.ranks.left_metrics = partial_metrics.collect(state, true) end
 end
 
 --- Forks end with the run: rank 0 takes what they have. All ranks call it.
-function running.end_forked(state)
+function partial_metrics.end_forked(state)
   if not state.ranks.many then return end
   local list = metrics_of(state.module)
   local saved = of_all(state, list)
@@ -144,4 +144,4 @@ function running.end_forked(state)
   for _, item in ipairs(list) do item.metric:load_state_dict(saved.metrics[item.key]) end
 end
 
-return running
+return partial_metrics

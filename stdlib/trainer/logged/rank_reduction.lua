@@ -1,4 +1,4 @@
---- stdlib/trainer/logged/merged.lua: what all ranks logged, as one.
+--- stdlib/trainer/logged/rank_reduction.lua: reduces logged values over all ranks.
 --
 -- At the end of a pass every rank sends what it has gathered for each key, sums and counts and the
 -- states of metrics, in one message. They are merged in the order of ranks, so that all have the
@@ -13,7 +13,7 @@ local hooks = require "ltrain.core.hooks"
 local reductions = require "ltrain.core.reductions"
 local to_numbers = require "ltrain.core.to_numbers"
 
-local merged = {}
+local rank_reduction = {}
 
 -- Fields of an item that other ranks need, besides its values.
 local FIELDS <const> = {
@@ -29,7 +29,7 @@ local AGREED <const> = {
 }
 
 --- The Lua number that a logged value stands for.
-function merged.number(value)
+function rank_reduction.number(value)
   if type(value) == "userdata" then value = value:item() end
   if value == true then return 1 end
   if value == false then return 0 end
@@ -37,17 +37,17 @@ function merged.number(value)
 end
 
 --- The same of what a metric has computed for `item`, which may be wrong.
-function merged.value(item, value)
+function rank_reduction.value(item, value)
   local kind = type(value)
   if kind == "number" or kind == "boolean" or c.is_tensor(value) and value:numel() == 1 then
-    return merged.number(value)
+    return rank_reduction.number(value)
   end
   errors.blame("log: '%s' needs a metric that computes one number: it computed %s", item.key,
     errors.show(value))
 end
 
 --- Total and step value of each item: tables by item, all in one copy.
-function merged.values_of(order)
+function rank_reduction.values_of(order)
   local values, totals, steps = {}, {}, {}
   for i, item in ipairs(order) do values[2 * i], values[2 * i + 1] = item.total, item.step_value end
   values = to_numbers(values)
@@ -56,7 +56,7 @@ function merged.values_of(order)
 end
 
 --- An item, whose total is this number, as plain data. `serial`: the step of its last value.
-function merged.describe(item, total)
+function rank_reduction.describe(item, total)
   local packed = { total = total, count = item.count, serial = item.serial }
   for _, field in ipairs(FIELDS) do packed[field] = item[field] end
   return packed
@@ -67,7 +67,7 @@ end
 -- What the other ranks receive of an item: all of it, or (`step_only`) what belongs to the running
 -- step. `total` and `last` are its total and step value as numbers.
 local function pack(item, total, last, step_only)
-  local packed, metric = merged.describe(item, total), item.metric
+  local packed, metric = rank_reduction.describe(item, total), item.metric
   packed.kind = metric and "a metric " .. class.of(metric).__name or "a number"
   if step_only then
     packed.total, packed.count = nil, nil
@@ -88,7 +88,7 @@ local function pack_step(res)
   for _, item in ipairs(res.order) do
     if item.on_step and item.serial == res.serial then now[#now + 1] = item end
   end
-  local _, steps = merged.values_of(now)
+  local _, steps = rank_reduction.values_of(now)
   for i, item in ipairs(now) do packed[i] = pack(item, nil, steps[item], true) end
   return packed
 end
@@ -219,7 +219,7 @@ local function compute(jobs)
   for i, job in ipairs(jobs) do
     local item, field = job[1], job[2]
     if item.metric then
-      item[field] = merged.value(item,
+      item[field] = rank_reduction.value(item,
         item.metric:figure_of(job[3], ("log: '%s'"):format(item.key), job[4]))
     end
     if #item.ranks < dist.world_size() then
@@ -275,9 +275,9 @@ end
 --- What was logged in a pass, as all ranks together have it: items with `value` (of the epoch),
 --- `step_value` (of the last step), `missing` (ranks that did not log it) and `nan_ranks` (whose
 --- value is not a number). Then the rows that were kept: { at =, items = }.
-function merged.pass(res)
+function rank_reduction.pass(res)
   local packed, metrics = {}, metrics_of(res.order)
-  local totals, steps = merged.values_of(res.order)
+  local totals, steps = rank_reduction.values_of(res.order)
   for i, item in ipairs(res.order) do packed[i] = pack(item, totals[item], steps[item]) end
   local ranks = gather_values {
     items = packed, ran = res.serial > res.start, rows = res.rows,
@@ -295,14 +295,14 @@ function merged.pass(res)
 end
 
 --- What was logged in the running step, as items with `step_value` and `nan_ranks`.
-function merged.step(res)
+function rank_reduction.step(res)
   local list = merge_all(gather_values(pack_step(res)), metrics_of(res.order))
   compute(add_jobs(list, {}))
   return list
 end
 
 --- What results.state_dict gave on each rank, as one such list.
-function merged.saved(lists)
+function rank_reduction.saved(lists)
   for _, list in ipairs(lists) do
     for _, saved in ipairs(list) do
       saved.kind = saved.metric and "a metric" or "a number"
@@ -314,7 +314,7 @@ function merged.saved(lists)
     for _, saved in ipairs(lists[i]) do by_id[id_of(saved)] = saved end
   end
   for i, item in ipairs(list) do
-    local saved = merged.describe(item, item.total)
+    local saved = rank_reduction.describe(item, item.total)
     local first = by_id[id_of(item)]
     saved.given, saved.metric, saved.step_value = first.given, first.metric, item.step_value
     list[i] = saved
@@ -324,9 +324,9 @@ end
 
 --- Keeps the running step's values, those of batch `batch`, until the pass ends. `at`: the row's
 --- place on the axis.
-function merged.keep_row(res, batch, at)
+function rank_reduction.keep_row(res, batch, at)
   res.rows = res.rows or {}
   table.insert(res.rows, { loader = res.loader, batch = batch, at = at, items = pack_step(res) })
 end
 
-return merged
+return rank_reduction

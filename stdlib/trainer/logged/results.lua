@@ -1,5 +1,5 @@
---- stdlib/trainer/logged/results.lua: what `self:log` gathers. What comes of it:
---- trainer/logged/metrics.lua.
+--- stdlib/trainer/logged/results.lua: accumulates the values of `self:log`;
+--- trainer/logged/metrics.lua computes metrics from them.
 --
 -- One accumulator ("item") per hook, name and eval loader. An epoch's mean is
 -- sum(value * batch_size) / sum(batch_size) in doubles. On the host a value is read when logged
@@ -11,7 +11,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
-local merged = require "ltrain.trainer.logged.merged"
+local rank_reduction = require "ltrain.trainer.logged.rank_reduction"
 local reductions = require "ltrain.core.reductions"
 local tree = require "ltrain.core.tree"
 
@@ -296,7 +296,7 @@ local function log_metric(state, item, metric)
   item.metric, item.serial = metric, state.loop.results.serial
   if not item.on_step then return end
   if now == nil then now = metric:compute() end
-  store_step(state, item, merged.value(item, now))
+  store_step(state, item, rank_reduction.value(item, now))
 end
 
 local function log(state, name, value, options)
@@ -315,7 +315,7 @@ local function log(state, name, value, options)
   local held = is_tensor(value)
   if held then
     value = value:detach()
-    if value.device == "cpu" then value, held = merged.number(value), false end
+    if value.device == "cpu" then value, held = rank_reduction.number(value), false end
   end
   local weight = (item.on_epoch or item.sync_dist and state.ranks.many or in_slices(state))
     and weigh(state, item, options)
@@ -360,9 +360,9 @@ end
 --- What a checkpoint keeps of a pass that has begun: plain data. Metrics save themselves; here are
 -- only their names, as name_of(metric) gives them.
 function results.state_dict(res, name_of)
-  local list, totals, steps = {}, merged.values_of(res.order)
+  local list, totals, steps = {}, rank_reduction.values_of(res.order)
   for i, item in ipairs(res.order) do
-    local saved = merged.describe(item, totals[item])
+    local saved = rank_reduction.describe(item, totals[item])
     saved.serial = item.serial - res.serial -- 0: of the step that ran last
     saved.given = item.given
     saved.metric = item.metric and name_of(item.metric)

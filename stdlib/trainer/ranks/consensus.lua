@@ -1,5 +1,5 @@
---- stdlib/trainer/ranks/agree.lua: what the ranks of a run exchange with every step, so that
---- all do the same.
+--- stdlib/trainer/ranks/consensus.lua: the message that all ranks exchange with each step, so that
+--- signals, `should_stop` and the end of the data take effect on all ranks after the same batch.
 --
 -- One header of a few numbers travels with each optimizer step (in manual optimization, and in
 -- evaluation, with each batch). Whatever a rank alone has met - a signal, `should_stop`, a batch
@@ -9,9 +9,9 @@ local collectives = require "ltrain.dist.collectives"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
-local notices = require "ltrain.trainer.ranks.notices"
+local rank_warnings = require "ltrain.trainer.ranks.rank_warnings"
 
-local agree = {}
+local consensus = {}
 
 -- Sums over the ranks.
 local function add(state, numbers)
@@ -21,12 +21,12 @@ end
 
 --- Sends how much this rank's part of the step weighs, how many gradients it lacks, and what has
 --- happened on it. Returns the sums of the first two; the rest is in state.ranks.agreed.
-function agree.step(state, weight, missing)
+function consensus.step(state, weight, missing)
   local trainer, agreed = state.trainer, state.ranks.agreed
   local asked, signal = interrupt.pending()
   local sums = add(state, {
     weight, missing, trainer.should_stop and 1 or 0, asked and 1 or 0, signal,
-    trainer.is_global_zero and trainer:now() or 0, notices.count(state),
+    trainer.is_global_zero and trainer:now() or 0, rank_warnings.count(state),
     state.ranks.asks_save and 1 or 0,
   })
   state.ranks.asks_save = false
@@ -36,12 +36,12 @@ function agree.step(state, weight, missing)
   agreed.signal = agreed.interrupt and sums[5] // sums[4] or nil
   agreed.now = sums[6]
   agreed.save = agreed.save or sums[8] > 0
-  if sums[7] > 0 then notices.report_together(state) end
+  if sums[7] > 0 then rank_warnings.report_together(state) end
   return sums[1], sums[2]
 end
 
 --- Whether the epoch ends before this batch. `leaves`: this rank's on_train_batch_start says so.
-function agree.leaves(state, leaves)
+function consensus.leaves(state, leaves)
   if not state.ranks.many then return leaves end
   if not state.ranks.may_leave and not state.module.on_train_batch_start then return false end
   return add(state, { leaves and 1 or 0 })[1] > 0
@@ -49,27 +49,27 @@ end
 
 --- Whether somebody has asked the fit to stop. Of several ranks none stops alone: they agree on it
 --- with each optimizer step and each epoch.
-function agree.stops(state)
+function consensus.stops(state)
   if state.ranks.many then return state.ranks.agreed.stop or false end
   return state.trainer.should_stop
 end
 
 --- Called by all ranks: they stop together.
-function agree.to_stop(state)
+function consensus.to_stop(state)
   if not state.ranks.many then return end
   local stop = state.strategy:reduce_boolean(state.trainer.should_stop, false)
   state.trainer.should_stop, state.ranks.agreed.stop = stop, stop
 end
 
 --- Where the loop may end: whether all end here, and the number of the signal that asked for it.
-function agree.interrupted(state)
+function consensus.interrupted(state)
   if not state.ranks.many then return interrupt.pending() end
   local agreed = state.ranks.agreed
   return agreed.interrupt, agreed.signal
 end
 
 --- Seconds on a clock that all ranks read alike: rank 0's, as of the last step.
-function agree.now(state)
+function consensus.now(state)
   return state.ranks.many and state.ranks.agreed.now or state.trainer:now()
 end
 
@@ -98,7 +98,7 @@ end
 
 --- The next batch of a pass of all ranks: `false` on a rank that has no sample in this step; then
 --- pass.partial is true on all of them. Ranks that have are state.ranks.active then (nil: all).
-function agree.next(state, pass)
+function consensus.next(state, pass)
   state.ranks.active = false
   if not pass.source.shared then return next_of_any(state, pass) end
   local batch, index, is_last = loaders.next(pass)
@@ -113,18 +113,18 @@ end
 
 --- From here on, until agree.leave, collectives without a group are those of the ranks that have a
 --- sample in this step.
-function agree.enter(state)
+function consensus.enter(state)
   if state.ranks.active then collectives.use(state.ranks.active) end
 end
 
-function agree.leave(state)
+function consensus.leave(state)
   if state.ranks.active then collectives.use(nil) end
 end
 
 --- At the start of a run.
-function agree.prepare(state)
+function consensus.prepare(state)
   state.ranks.agreed, state.ranks.groups = {}, {}
-  if state.ranks.many then agree.step(state, 0, 0) end
+  if state.ranks.many then consensus.step(state, 0, 0) end
 end
 
-return agree
+return consensus

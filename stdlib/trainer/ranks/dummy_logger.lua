@@ -1,4 +1,5 @@
---- stdlib/trainer/ranks/silent.lua: what stands for a logger on the ranks that do not log.
+--- stdlib/trainer/ranks/dummy_logger.lua: the logger of ranks that do not log: methods do nothing,
+--- fields are those of the real logger.
 --
 -- Scripts say `self.logger:log_metrics(...)` on every rank: fields are the logger's, methods do
 -- nothing.

@@ -1,4 +1,5 @@
---- stdlib/trainer/ranks/exchange.lua: what all ranks do together for the loop itself.
+--- stdlib/trainer/ranks/exchange.lua: runs a function as a named collective of all ranks: the
+--- watchdog reports a rank that waits in it by that name.
 --
 -- It is among all of them, also in a step that some have no sample for, and has a name, which the
 -- a rank that is in it is reported to others that wait.

@@ -1,15 +1,15 @@
---- stdlib/trainer/ranks/rank.lua: a Trainer that runs as one of several ranks.
+--- stdlib/trainer/ranks/rank_setup.lua: sets a Trainer up as one of several ranks.
 --
 -- Every rank runs the loop; files, bars and messages are rank 0's alone.
 local Callback = require "ltrain.core.Callback"
-local agree = require "ltrain.trainer.ranks.agree"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local dist = require "ltrain.dist"
+local dummy_logger = require "ltrain.trainer.ranks.dummy_logger"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local loaders = require "ltrain.trainer.data.loaders"
-local notices = require "ltrain.trainer.ranks.notices"
-local place = require "ltrain.trainer.setup.place"
-local silent = require "ltrain.trainer.ranks.silent"
+local placement = require "ltrain.trainer.setup.placement"
+local rank_warnings = require "ltrain.trainer.ranks.rank_warnings"
 local version = require "ltrain.loggers.version"
 
 local ranks = {}
@@ -26,7 +26,8 @@ end
 -- Whether a callback, of rank 0 alone or of all, may end an epoch.
 local function may_leave(list)
   for _, callback in ipairs(list) do
-    if call.overrides(callback, "on_train_batch_start", Callback) and not callback.keeps_epoch then
+    if hook_calls.overrides(callback, "on_train_batch_start", Callback)
+      and not callback.keeps_epoch then
       return true
     end
   end
@@ -36,7 +37,9 @@ end
 -- Loggers in their places, silent unless every rank logs.
 local function loggers_of_all(list)
   local found = {}
-  for i, logger in ipairs(list) do found[i] = logger.all_ranks and logger or silent(logger) end
+  for i, logger in ipairs(list) do
+    found[i] = logger.all_ranks and logger or dummy_logger(logger)
+  end
   return found
 end
 
@@ -52,26 +55,26 @@ end
 --- The first thing that a rank does: who it is, and what it leaves to rank 0.
 function ranks.enter(state)
   local trainer = state.trainer
-  place.note_rank(trainer)
+  placement.note_rank(trainer)
   c.dist.set_fixed_order(trainer.options.deterministic ~= false)
   trainer.world = dist.world()
   state.ranks.many = trainer.world.ranks > 1
   if state.ranks.many then c.dist.set_hook("", true) end
   state.ranks.began, state.ranks.waited = trainer:now(), c.dist.waited()
-  agree.prepare(state)
+  consensus.prepare(state)
   state.ranks.may_leave = may_leave(trainer.callbacks)
   if trainer.is_global_zero then return end
   trainer.log_dir = trainer.log_dir -- outlives the loggers
   trainer.loggers = loggers_of_all(trainer.loggers)
   trainer.callbacks = callbacks_of_all(trainer.callbacks)
-  call.resolve(state)
+  hook_calls.resolve(state)
 end
 
 --- The last thing that all ranks do together: print pending notices, and, on rank 0, how long each
 --- rank waited for the others. The slowest rank waits least.
 function ranks.report_waiting(state)
   if not state.ranks.many then return end
-  notices.report_together(state)
+  rank_warnings.report_together(state)
   local times = dist.all_gather(c.dist.waited() - state.ranks.waited)
   local parts, least, slowest = {}, math.huge, 0
   for i, seconds in ipairs(times) do

@@ -1,5 +1,5 @@
---- stdlib/trainer/ranks/replicas.lua: ranks hold the same, and what the module holds is what is
---- stepped.
+--- stdlib/trainer/ranks/replica_checks.lua: checks that all ranks have the same parameters, and
+--- that the optimizers step the parameters that the module has now.
 --
 -- Looked at with each step: whether the parameters still hang where they did. A walk of the module
 -- would cost more than a small step, so the places are kept and looked at one by one; a parameter
@@ -14,7 +14,7 @@ local parameters = require "ltrain.trainer.steps.parameters"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
-local replicas = {}
+local replica_checks = {}
 
 -- Adds the places on the way from `holder` along the keys.
 local function add_places(places, seen, holder, keys)
@@ -56,7 +56,7 @@ local function are_as_before(places)
 end
 
 --- Raises when a parameter was lost, replaced, or is new and in no optimizer.
-function replicas.check_places(state)
+function replica_checks.check_places(state)
   local made = c.runtime.parameters_made()
   local known = state.loop.places
   if known and made == known.made and are_as_before(known) then return end
@@ -193,7 +193,7 @@ local function complain(state)
 end
 
 --- Raises on all ranks, naming parameters and ranks, when they do not hold the same bits.
-function replicas.compare(state)
+function replica_checks.compare(state)
   if not state.ranks.many or state.trainer.options.replica_check_every_n_steps == 0 then return end
   exchange("replicas", function()
     if not are_equal(state) then complain(state) end
@@ -201,9 +201,9 @@ function replicas.compare(state)
 end
 
 --- After a step of an optimizer, which all ranks make: compares every n steps.
-function replicas.after_step(state)
+function replica_checks.after_step(state)
   local every = state.trainer.options.replica_check_every_n_steps
-  if every > 0 and state.trainer.global_step % every == 0 then replicas.compare(state) end
+  if every > 0 and state.trainer.global_step % every == 0 then replica_checks.compare(state) end
 end
 
-return replicas
+return replica_checks

@@ -1,6 +1,7 @@
---- stdlib/trainer/ranks/shared_gradients.lua: gradients of a fit on several ranks, once a step.
-local agree = require "ltrain.trainer.ranks.agree"
+--- stdlib/trainer/ranks/shared_gradients.lua: reduces the gradients of a fit over the ranks, once
+--- an optimizer step.
 local c = require "ltrain.c"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local parameters_of = require "ltrain.core.parameters_of"
 
@@ -10,7 +11,7 @@ local shared_gradients = {}
 --- here at the same steps. Returns the sum of the weights; with 0 there is nothing.
 function shared_gradients.reduce(state, optimizer, weight)
   local parameters = parameters_of(optimizer)
-  local total, missing = agree.step(state, weight, c.dist.missing(parameters))
+  local total, missing = consensus.step(state, weight, c.dist.missing(parameters))
   if total == 0 then return 0 end
   local strategy = state.strategy
   exchange("gradients", strategy.reduce_gradients, strategy, optimizer, total, missing, weight)

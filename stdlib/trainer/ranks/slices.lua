@@ -1,4 +1,5 @@
---- stdlib/trainer/ranks/slices.lua: deterministic = "world": the same bits on 1, 2 and 4 ranks.
+--- stdlib/trainer/ranks/slices.lua: deterministic = "world": bitwise equal results on 1, 2 and 4
+--- ranks.
 --
 -- Each batch of all ranks is cut into a fixed number of slices, whatever the number of ranks, and
 -- training_step runs once a slice. A slice draws its own random numbers; batch norm takes the

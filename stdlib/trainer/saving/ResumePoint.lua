@@ -1,4 +1,5 @@
---- stdlib/trainer/saving/ResumePoint.lua: where a run stands, as a checkpoint keeps it.
+--- stdlib/trainer/saving/ResumePoint.lua: the position of a run in its loops, as a checkpoint
+--- stores it.
 --
 -- A file resumes exactly from between two batches. A batch that fails has changed things by then:
 -- buffers, gradients, metrics, counters. For a callback that saves on exceptions (its
@@ -9,9 +10,9 @@
 local accumulation_state = require "ltrain.trainer.saving.accumulation_state"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local modes = require "ltrain.trainer.saving.modes"
-local position = require "ltrain.trainer.data.position"
-local running = require "ltrain.trainer.logged.running"
+local module_modes = require "ltrain.trainer.saving.module_modes"
+local data_position = require "ltrain.trainer.data.data_position"
+local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
 local tree = require "ltrain.core.tree"
 local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 local object = require "ltrain.trainer.object"
@@ -38,11 +39,11 @@ function ResumePoint:end_read() self._random = false end
 local function now(self, agreed)
   local state = self._state
   local found = { progress = {}, open = accumulation_state.collect(state, agreed),
-    logged = running.collect(state, agreed), modes = modes.collect(state),
+    logged = partial_metrics.collect(state, agreed), modes = module_modes.collect(state),
     random = self._random or c.runtime.rng_state(),
     nominal_batch = state.window and state.window:nominal_batch() or nil }
   for key, value in pairs(state.progress) do found.progress[key] = value end
-  found.progress.loader, found.cut = position.collect(state)
+  found.progress.loader, found.cut = data_position.collect(state)
   return found
 end
 

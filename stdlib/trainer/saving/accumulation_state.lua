@@ -10,9 +10,9 @@
 -- their sum, as it does with a sum that was saved under another strategy.
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local slices = require "ltrain.trainer.ranks.slices"
 
 local accumulation_state = {}
@@ -20,7 +20,7 @@ local accumulation_state = {}
 -- Whether the next batch may add to the gradients that are there now.
 local function are_kept(state)
   return not state.window:is_empty() or not state.ranks.slices
-    and (not state.automatic or call.overrides(state.module, "optimizer_zero_grad", Module))
+    and (not state.automatic or hook_calls.overrides(state.module, "optimizer_zero_grad", Module))
 end
 
 local function own_gradients(state)

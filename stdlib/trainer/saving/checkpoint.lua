@@ -2,15 +2,15 @@
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
 local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 local class = require "ltrain.core.class"
+local data_position = require "ltrain.trainer.data.data_position"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local modes = require "ltrain.trainer.saving.modes"
+local hook_calls = require "ltrain.trainer.hook_calls"
+local module_modes = require "ltrain.trainer.saving.module_modes"
 local parameters = require "ltrain.trainer.steps.parameters"
-local position = require "ltrain.trainer.data.position"
-local running = require "ltrain.trainer.logged.running"
+local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
 local walk = require "ltrain.core.walk"
 
 local checkpoint = {}
@@ -157,7 +157,7 @@ function checkpoint.save(state, path, options)
   if not saved then return end
   local _ <close> = c.dist.span(true)
   if now then add_run(saved, state, held, now) end
-  call.hook(state, "on_save_checkpoint", saved)
+  hook_calls.hook(state, "on_save_checkpoint", saved)
   local io = state.strategy.checkpoint_io
   local saving = options and options.later and state.strategy.root_device ~= "cpu"
     and io:save_later(saved, path)
@@ -169,7 +169,7 @@ end
 --- Takes back the weights, and nothing else.
 function checkpoint.restore_weights(state, saved)
   local module = state.module
-  if module.on_load_checkpoint then call.method(state, "on_load_checkpoint", saved) end
+  if module.on_load_checkpoint then hook_calls.method(state, "on_load_checkpoint", saved) end
   state.strategy:load_module_state(module, saved.state_dict)
 end
 
@@ -259,7 +259,7 @@ function checkpoint.restore_fit(state, saved, path)
   end
   trainer.current_epoch, trainer.global_step = saved.epoch, saved.global_step
   restore_loops(state, saved.loops)
-  position.restore(state, saved.loops.cut, path)
+  data_position.restore(state, saved.loops.cut, path)
   restore_lists(path, "optimizer", state.optimizers, saved.optimizer_states, function(...)
     state.strategy:load_optimizer_state(...)
   end)
@@ -268,10 +268,10 @@ function checkpoint.restore_fit(state, saved, path)
   restore_lists(path, "scheduler", schedulers, saved.lr_schedulers, function(scheduler, own)
     scheduler:load_state_dict(own)
   end)
-  modes.restore(state, saved.modes)
+  module_modes.restore(state, saved.modes)
   local scaler = state.scaler
   if scaler and saved.MixedPrecision then scaler:load_state_dict(saved.MixedPrecision) end
-  running.restore(state, { results = saved.loops.results, metrics = saved.metrics,
+  partial_metrics.restore(state, { results = saved.loops.results, metrics = saved.metrics,
     rank_zero_only = saved.loops.rank_zero_only }, path)
   for logger, own in continued(state, saved) do
     logger:resume(state.progress.stepped, own.state)

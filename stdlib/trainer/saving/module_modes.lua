@@ -1,11 +1,11 @@
---- stdlib/trainer/saving/modes.lua: which parameters are frozen, which modules are in evaluation
---- mode, as a checkpoint keeps it.
+--- stdlib/trainer/saving/module_modes.lua: saves and restores which parameters are frozen
+--- (requires_grad) and which modules are in evaluation mode.
 --
 -- A fit may freeze and unfreeze as it goes. What is kept is what differs from a new module: names
 -- of parameters that do not require a gradient, names of modules that are not training.
 local walk = require "ltrain.core.walk"
 
-local modes = {}
+local module_modes = {}
 
 -- During validation all modules are in evaluation mode: what counts is the mode they go back to.
 local function training_of(state)
@@ -17,7 +17,7 @@ local function training_of(state)
 end
 
 --- { frozen = { names }, evaluating = { names } }
-function modes.collect(state)
+function module_modes.collect(state)
   local kept, is_training = { frozen = {}, evaluating = {} }, training_of(state)
   local tensors, _, modules = walk.tensors(state.module)
   for _, item in ipairs(tensors) do
@@ -40,7 +40,7 @@ local function as_set(names)
 end
 
 --- Takes that back; nil (a file that has none): leaves all as it is.
-function modes.restore(state, kept)
+function module_modes.restore(state, kept)
   if not kept then return end
   local frozen, evaluating = as_set(kept.frozen), as_set(kept.evaluating)
   for name, parameter in state.module:named_parameters() do
@@ -52,4 +52,4 @@ function modes.restore(state, kept)
   end
 end
 
-return modes
+return module_modes

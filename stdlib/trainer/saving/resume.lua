@@ -1,11 +1,11 @@
 --- stdlib/trainer/saving/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
 local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
-local entry = require "ltrain.runs.entry"
 local errors = require "ltrain.core.errors"
-local leftovers = require "ltrain.trainer.saving.leftovers"
 local overrides = require "ltrain.trainer.setup.overrides"
 local record = require "ltrain.runs.record"
+local run_json = require "ltrain.runs.run_json"
+local stale_files = require "ltrain.trainer.saving.stale_files"
 local version = require "ltrain.loggers.version"
 
 local resume = {}
@@ -71,7 +71,7 @@ local function recorded_best(trainer)
   for _, folder in ipairs(folders(trainer)) do
     local text = c.io.read_file(folder:gsub("[^/]*$", "") .. record.FILE)
     local info = text and c.io.json_decode(text, { plain = true })
-    local of = type(info) == "table" and entry.clean(info) or {}
+    local of = type(info) == "table" and run_json.clean(info) or {}
     if of.best_checkpoint and (of.started or 0) > latest
       and c.io.kind(of.best_checkpoint) == "file" then
       best, latest = of.best_checkpoint, of.started or 0
@@ -120,7 +120,7 @@ local function remove_leftovers(trainer, path)
       if not seen[name] then all[#all + 1], seen[name] = name, true end
     end
   end
-  leftovers.remove(all)
+  stale_files.remove(all)
 end
 
 -- The checkpoint that is asked for as a table, and its path; nil when none is.

@@ -1,11 +1,11 @@
---- stdlib/trainer/saving/leftovers.lua: removes what runs that were killed have left: files that
---- they were writing (io/saving.c), and locks of names that they had taken (files/CheckpointIO).
+--- stdlib/trainer/saving/stale_files.lua: removes the temporary files (io/saving.c) and name locks
+--- (files/CheckpointIO) that killed runs left behind.
 --
 -- A save removes those of its own folder. A run that is resumed writes in a folder of its own, and
 -- each kill would leave a checkpoint in that of the run before.
 local c = require "ltrain.c"
 
-local leftovers = {}
+local stale_files = {}
 
 local process <const> = c.runtime.process
 
@@ -16,7 +16,7 @@ local function remove_lock(path)
 end
 
 --- Of a list of folders; what cannot be removed stays.
-function leftovers.remove(folders)
+function stale_files.remove(folders)
   for _, folder in ipairs(folders) do
     c.io.remove_stale(folder)
     for _, name in ipairs(c.io.list_folder(folder) or {}) do
@@ -25,4 +25,4 @@ function leftovers.remove(folders)
   end
 end
 
-return leftovers
+return stale_files

@@ -10,7 +10,7 @@ local NAMES <const> = { "auto", "cpu", "gpu", "cuda" }
 local FAMILIAR <const> = { gpu = true, cuda = true, mps = true, tpu = true }
 
 -- Rank k of a machine takes the k-th of the devices. Ranks that a launcher has started choose when
--- they run (strategies/own_device.lua): until then the kind is all that counts.
+-- they run (strategies/rank_device.lua): until then the kind is all that counts.
 local function of_kind(kind, numbers)
   local accelerator = Accelerator.adopt({ name = kind, kind = kind }, "Trainer")
   accelerator.devices = numbers

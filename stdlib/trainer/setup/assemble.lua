@@ -1,4 +1,5 @@
---- stdlib/trainer/setup/assemble.lua: makes the Trainer's parts out of its options.
+--- stdlib/trainer/setup/assemble.lua: builds the parts of a Trainer (callbacks, loggers, strategy,
+--- ...) from its options.
 local Callback = require "ltrain.core.Callback"
 local Logger = require "ltrain.core.Logger"
 local class = require "ltrain.core.class"

@@ -1,5 +1,5 @@
---- stdlib/trainer/setup/option_rules.lua: what is refused among the Trainer's options, beyond each
---- row.
+--- stdlib/trainer/setup/option_rules.lua: checks of the Trainer's options that involve several of
+--- them.
 local errors = require "ltrain.core.errors"
 local logger_words = require "ltrain.loggers.logger_names"
 local tree = require "ltrain.core.tree"

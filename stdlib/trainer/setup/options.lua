@@ -1,4 +1,4 @@
---- stdlib/trainer/setup/options.lua: THE list of the Trainer's options.
+--- stdlib/trainer/setup/options.lua: the table of the Trainer's options.
 --
 -- The check of what scripts pass, the flags of the command line and the page of options come from
 -- these rows.

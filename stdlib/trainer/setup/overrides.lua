@@ -1,5 +1,5 @@
---- stdlib/trainer/setup/overrides.lua: what the command line says to every Trainer of the main
---- script.
+--- stdlib/trainer/setup/overrides.lua: options of the command line that override those of the
+--- script's Trainers.
 --
 -- The CLI sets options; each Trainer that is built takes them over the script's own and prints each
 -- in one line. `ran` counts the loops that were called: what a script that called one returns is

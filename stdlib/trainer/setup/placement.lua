@@ -1,4 +1,5 @@
---- stdlib/trainer/setup/place.lua: where a Trainer runs: accelerator, ranks, strategy, precision.
+--- stdlib/trainer/setup/placement.lua: resolves where a Trainer runs: accelerator, devices, ranks,
+--- strategy, precision.
 local Strategy = require "ltrain.strategies.Strategy"
 local accelerator_of = require "ltrain.trainer.setup.accelerator"
 local c = require "ltrain.c"
@@ -14,7 +15,7 @@ local registry = require "ltrain.strategies.registry"
 
 local refuse <const> = option_rules.refuse
 
-local place = {}
+local placement = {}
 
 -- What is wrong with another number of ranks than those that stay after the first loop.
 local function of_first_loop(world)
@@ -136,7 +137,7 @@ end
 
 --- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
 --- trainer, what the precision is called, and who this rank is.
-function place.set(trainer, o)
+function placement.set(trainer, o)
   o.accelerator = accelerator_of(o.accelerator, o.devices)
   local strategy, parts = strategy_of(o), given_parts(trainer, o)
   join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
@@ -152,11 +153,11 @@ function place.set(trainer, o)
   trainer.precision_plugin, trainer.scaler = strategy.precision, strategy.precision.scaler
   option_fields.fix(trainer, "accelerator", strategy.accelerator)
   option_fields.fix(trainer, "precision", strategy.precision.name)
-  place.note_rank(trainer)
+  placement.note_rank(trainer)
 end
 
 --- A Trainer may be older than ranks that stay.
-function place.check_ranks(trainer, what)
+function placement.check_ranks(trainer, what)
   debug_rank.check(trainer.world_size)
   local world = dist.world()
   if not world.stays or trainer.world_size == world.ranks then return end
@@ -165,11 +166,11 @@ function place.check_ranks(trainer, what)
 end
 
 --- Copies who this process is into the fields that scripts read.
-function place.note_rank(trainer)
+function placement.note_rank(trainer)
   for _, name in ipairs { "global_rank", "local_rank", "node_rank", "world_size",
     "is_global_zero" } do
     trainer[name] = trainer.strategy[name]
   end
 end
 
-return place
+return placement

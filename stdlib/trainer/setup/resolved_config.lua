@@ -1,4 +1,5 @@
---- stdlib/trainer/setup/resolved.lua: the configuration of a run, as `--config FILE` takes it.
+--- stdlib/trainer/setup/resolved_config.lua: the resolved configuration of a run, in the format of
+--- `--config FILE`.
 --
 -- Values under names of passwords and keys are left out: where the file is read, they are the
 -- script's.

@@ -5,7 +5,7 @@
 -- window the gradients add up, as in Lightning, unless the script has cleared them; else the batch
 -- has them for itself.
 local batch = require "ltrain.trainer.steps.batch"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local object = require "ltrain.trainer.object"
 local parameters_of = require "ltrain.core.parameters_of"

@@ -5,9 +5,9 @@
 -- shown, saved or decided by a count is settled first, which waits. Where a hook or a scheduler of
 -- the script's own must know it at once, the host reads it before the step.
 local Module = require "ltrain.nn.Module"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local left_out = require "ltrain.optim.skipped_steps"
-local notices = require "ltrain.trainer.ranks.notices"
+local notices = require "ltrain.trainer.ranks.rank_warnings"
 local object = require "ltrain.trainer.object"
 
 local StepCount = {}

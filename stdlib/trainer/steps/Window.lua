@@ -5,7 +5,7 @@
 -- divided once by the sum of its weights: a short last batch counts by its real size. A window of
 -- one batch needs neither: n/B cancels.
 local batches = require "ltrain.trainer.data.batches"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local object = require "ltrain.trainer.object"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"

@@ -1,7 +1,7 @@
 --- stdlib/trainer/steps/batch.lua: training_step and backward of one batch.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local overrides = require "ltrain.trainer.setup.overrides"

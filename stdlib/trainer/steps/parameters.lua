@@ -1,7 +1,7 @@
 --- stdlib/trainer/steps/parameters.lua: the parameters that the optimizers of a fit were made for.
 --
 -- One that is replaced, or made later, would not be trained: it is looked for before each step
--- (ranks/replicas.lua), at the start of an epoch, and before weights are saved.
+-- (ranks/replica_checks.lua), at the start of an epoch, and before weights are saved.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"

@@ -1,7 +1,7 @@
---- stdlib/apps/check/checks/chain.lua: layers in a row that undo each other, or let nothing
---- through.
+--- stdlib/apps/check/checks/chain.lua: consecutive layers that cancel each other, or block all
+--- signal.
 local c = require "ltrain.c"
-local makers = require "ltrain.apps.check.makers"
+local tensor_origins = require "ltrain.apps.check.tensor_origins"
 local walk = require "ltrain.core.walk"
 
 -- What stands behind itself, or behind what has done it already.
@@ -14,7 +14,7 @@ local FEW <const> = 32 -- values of which it is no coincidence that all are belo
 local function check_twice(context, call, made)
   if not made or not (TWICE[call.op] or {})[made.op] then return end
   context.report:warn("chain", call.line, ("%s of the result of %s %s: values of 0..1 come out all "
-    .. "nearly alike"):format(call.op, made.op, makers.shape(call.inputs[1])),
+    .. "nearly alike"):format(call.op, made.op, tensor_origins.shape(call.inputs[1])),
     ("leave one of them out; losses on logits apply %s themselves"):format(made.op))
 end
 
@@ -41,8 +41,8 @@ local function check_linear(context, call, made, uses)
   if hidden < first.shape[2] and hidden < second.shape[1] then return end
   if hidden < first.shape[2] and second.shape[1] < hidden then return end -- narrower and narrower
   context.report:warn("chain", call.line, ("a linear layer of the result of a linear layer, "
-    .. "weights %s and %s: both together are one linear layer"):format(makers.shape(first),
-    makers.shape(second)), "put an activation between them, such as relu")
+    .. "weights %s and %s: both together are one linear layer"):format(tensor_origins.shape(first),
+    tensor_origins.shape(second)), "put an activation between them, such as relu")
 end
 
 -- relu of values that are all below 0.
@@ -52,7 +52,7 @@ local function check_dead(context, call)
   if given:max():item() < 0 then
     context.dead = true
     context.report:warn("chain", call.line, ("relu of %s gives 0 only: its inputs are %.3g..%.3g, "
-      .. "and no gradient passes"):format(makers.shape(given), given:min():item(),
+      .. "and no gradient passes"):format(tensor_origins.shape(given), given:min():item(),
       given:max():item()), "start with biases of 0 and smaller weights, scale the inputs, or use "
       .. "leaky_relu or gelu")
   end
@@ -92,9 +92,9 @@ return {
     local found = context.first
     if not found or context.broken then return end
     local _ <close> = c.no_grad()
-    local made, uses, logits = makers.of(found.calls), uses_of(found.calls), {}
+    local made, uses, logits = tensor_origins.of(found.calls), uses_of(found.calls), {}
     for _, call in ipairs(found.calls) do
-      local before = call.inputs[1] and makers.producer(made, call.inputs[1])
+      local before = call.inputs[1] and tensor_origins.producer(made, call.inputs[1])
       check_twice(context, call, before)
       if #state.optimizers == 1 then check_linear(context, call, before, uses) end
       check_dead(context, call)

@@ -1,9 +1,9 @@
---- stdlib/apps/check/checks/data.lua: values of the data that are not finite, or say nothing, or
---- all.
-local batch = require "ltrain.apps.check.batch"
+--- stdlib/apps/check/checks/data.lua: training data that is not finite, constant, or contains the
+--- targets.
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local columns = require "ltrain.apps.check.columns"
+local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 local is_float = require "ltrain.core.is_float"
 
 local MOST <const> = 1 << 26 -- elements that are looked at
@@ -13,7 +13,7 @@ local function look(context, tensor, what)
   local bad = tensor:numel() - tensor:isfinite():sum():item()
   if bad == 0 then return end
   context.broken = true
-  local where = columns.line_of(context)
+  local where = dataset_tensors.line_of(context)
   context.report:error("data", where, ("%s %s: %d of %d values are not finite (%d NaN)"):format(
     what, "[" .. table.concat(tensor.shape, ", ") .. "]", math.tointeger(bad), tensor:numel(),
     math.tointeger(tensor:isnan():sum():item())),
@@ -31,8 +31,9 @@ local function check_constant(context, column)
   local low, high = tensor:min():item(), tensor:max():item()
   if low == high then
     context.constant = true
-    context.report:warn("data", columns.line_of(context), ("the training data, tensor %s [%s]: all "
-      .. "values are %g"):format(column.name or 1, table.concat(tensor.shape, ", "), low),
+    context.report:warn("data", dataset_tensors.line_of(context),
+      ("the training data, tensor %s [%s]: "
+      .. "all values are %g"):format(column.name or 1, table.concat(tensor.shape, ", "), low),
       "look at how it is read: a model learns nothing of it")
   end
 end
@@ -73,7 +74,7 @@ end
 
 -- A leaf of the batch with all its values in the data set, or in the first batch.
 local function all_of(context, leaf, whole)
-  local column = columns.find(context.columns, leaf)
+  local column = dataset_tensors.find(context.columns, leaf)
   if column then return { value = column.tensor, name = "tensor " .. column.key } end
   for _, one in ipairs(whole) do
     if one.path == leaf.path then return { value = one.value, name = leaf.path } end
@@ -90,8 +91,8 @@ end
 -- A column of the inputs that is the targets.
 local function check_answers(context)
   local inputs, targets = {}, {}
-  local whole = batch.leaves(context.whole or context.batch)
-  for _, leaf in ipairs(batch.leaves(context.batch)) do
+  local whole = batch_samples.leaves(context.whole or context.batch)
+  for _, leaf in ipairs(batch_samples.leaves(context.batch)) do
     local list = is_input(context, leaf.value) and inputs or targets
     if #leaf.value.shape > 0 then list[#list + 1] = all_of(context, leaf, whole) end
   end
@@ -100,8 +101,8 @@ local function check_answers(context)
     for _, y in ipairs(targets) do
       local at = may_hold(x.value, y.value) and answer_in(x.value, y.value)
       if at then
-        context.report:warn("data", columns.line_of(context), ("column %d of %s of the training "
-          .. "data is %s: the inputs have the answers"):format(at, x.name, y.name),
+        context.report:warn("data", dataset_tensors.line_of(context), ("column %d of %s of the "
+          .. "training data is %s: the inputs have the answers"):format(at, x.name, y.name),
           "leave that column out of the inputs")
         return
       end
@@ -114,23 +115,24 @@ local function check_alike(context, loader)
   local whole = context.whole
   local dataset = type(loader) == "table" and rawget(loader, "dataset")
   if context.columns or not class.has_method(dataset, "get") then return end
-  local n = whole and batch.size(whole) or 0
+  local n = whole and batch_samples.size(whole) or 0
   if n < 4 then return end
   local any = false
-  for _, leaf in ipairs(batch.leaves(whole)) do
+  for _, leaf in ipairs(batch_samples.leaves(whole)) do
     local value = leaf.value
     if not value:equal(value:narrow(1, 1, 1):expand(table.unpack(value.shape))) then return end
     any = any or is_float(value.dtype) and value:min():item() < value:max():item()
   end
   if any then
-    context.report:warn("data", columns.line_of(context), ("the %d samples of the first batch are "
-      .. "all the same"):format(n), "look at how get(i) of the data set uses i")
+    context.report:warn("data", dataset_tensors.line_of(context),
+      ("the %d samples of the first batch "
+      .. "are all the same"):format(n), "look at how get(i) of the data set uses i")
   end
 end
 
 return {
   on_data = function(context, state)
-    context.columns = columns.of(state.data.train.loader)
+    context.columns = dataset_tensors.of(state.data.train.loader)
     for i, column in ipairs(context.columns or {}) do
       look(context, column.tensor, ("the training data, tensor %s"):format(column.name or i))
     end
@@ -142,7 +144,7 @@ return {
     if not context.broken then check_answers(context) end
     if context.columns then return end
     local whole = context.whole or context.batch
-    for _, leaf in ipairs(batch.leaves(whole)) do
+    for _, leaf in ipairs(batch_samples.leaves(whole)) do
       if c.is_tensor(leaf.value) then look(context, leaf.value, leaf.path) end
     end
   end,

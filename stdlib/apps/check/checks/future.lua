@@ -1,10 +1,10 @@
---- stdlib/apps/check/checks/future.lua: a language model that sees the tokens which it is to
---- predict.
+--- stdlib/apps/check/checks/future.lua: causality: a language model must not see the tokens that it
+--- predicts.
 --
 -- Its targets are its inputs, one position on. With another token at the last position the logits
 -- of the positions before must be the same.
 local Experiment = require "ltrain.apps.check.experiment"
-local batch = require "ltrain.apps.check.batch"
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local compare = require "ltrain.apps.check.compare"
 local is_float = require "ltrain.core.is_float"
@@ -13,7 +13,7 @@ local SHORTEST <const> = 4 -- positions
 
 -- The inputs of a batch whose targets are the tokens that follow: the leaf, and T.
 local function inputs_of(context)
-  local leaves = batch.leaves(context.batch)
+  local leaves = batch_samples.leaves(context.batch)
   for _, x in ipairs(leaves) do
     local shape = x.value.shape
     local t = #shape == 2 and not is_float(x.value.dtype) and shape[2] or 0
@@ -67,8 +67,8 @@ return {
     local n = x and x.value.shape[1]
     local plain = call and earlier(call, n, t)
     if not plain then return end
-    local ok, found = Experiment.try(Experiment.watch, state, batch.with(context.batch, x.keys,
-      given), context.draws)
+    local ok, found = Experiment.try(Experiment.watch, state, batch_samples.with(context.batch,
+      x.keys, given), context.draws)
     local other = ok and loss_call(found)
     local _ <close> = c.no_grad()
     local changed = other and earlier(other, n, t)

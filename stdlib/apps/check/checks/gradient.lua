@@ -1,4 +1,4 @@
---- stdlib/apps/check/checks/gradient.lua: parameters that no gradient reaches, or hardly any.
+--- stdlib/apps/check/checks/gradient.lua: parameters without a gradient, or with a vanishing one.
 local c = require "ltrain.c"
 
 local VANISHED <const> = 1e-8 -- of the largest gradient

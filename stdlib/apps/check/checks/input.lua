@@ -1,24 +1,26 @@
 --- stdlib/apps/check/checks/input.lua: a loss that does not depend on the data.
 local Experiment = require "ltrain.apps.check.experiment"
-local batch = require "ltrain.apps.check.batch"
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 local visit = require "ltrain.apps.check.source.visit"
 
 -- A batch in which a leaf has other samples, or other values; nil where it cannot be changed.
 local function other(context, leaf)
-  local n = context.whole and batch.size(context.whole)
+  local n = context.whole and batch_samples.size(context.whole)
   if n and n >= 4 and not context.uncut then
-    local of_whole = batch.leaves(context.whole)
+    local of_whole = batch_samples.leaves(context.whole)
     for _, one in ipairs(of_whole) do
       if one.path == leaf.path then
-        local rows = batch.rows(one.value, { 3, 4 }, n)
-        if not rows:equal(leaf.value) then return batch.with(context.batch, leaf.keys, rows) end
+        local rows = batch_samples.rows(one.value, { 3, 4 }, n)
+        if not rows:equal(leaf.value) then
+          return batch_samples.with(context.batch, leaf.keys, rows)
+        end
       end
     end
   end
-  local tensor, changed = batch.changed(leaf.value)
-  return changed and batch.with(context.batch, leaf.keys, tensor) or nil
+  local tensor, changed = batch_samples.changed(leaf.value)
+  return changed and batch_samples.with(context.batch, leaf.keys, tensor) or nil
 end
 
 -- Weights that are all 0 let nothing through at the start: they get values meanwhile. To be closed.
@@ -67,7 +69,7 @@ return {
       or takes_none(context) then
       return
     end
-    local loss, leaves = first.loss:item(), batch.leaves(context.batch)
+    local loss, leaves = first.loss:item(), batch_samples.leaves(context.batch)
     local used, unknown = {}, false
     local draws = c.runtime.rng_get()
     local _ <close>, has_zeros = without_zeros(state.module)

@@ -1,4 +1,4 @@
---- stdlib/apps/check/checks/kept.lua: graphs that a script keeps from step to step.
+--- stdlib/apps/check/checks/kept.lua: graphs that a script retains from step to step.
 --
 -- Lists that grow by tensors with their graphs, and sums: an operation of the second experiment on
 -- what the first has computed. A sum that the loss depends on is of checks/learning.lua: backward

@@ -1,10 +1,10 @@
---- stdlib/apps/check/checks/leak.lua: samples of a batch that see each other.
+--- stdlib/apps/check/checks/leak.lua: samples of a batch that influence each other's outputs.
 --
 -- Two runs, of samples 1 and 2, and of samples 1 and 3: what the modules give for sample 1 must be
 -- the same; with samples 3 and 2 the same of sample 2. A run with three samples tells which dim of
 -- a tensor counts samples. Modes are those of evaluation, in which batch norm sees no other sample.
 local Experiment = require "ltrain.apps.check.experiment"
-local batch = require "ltrain.apps.check.batch"
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local compare = require "ltrain.apps.check.compare"
 local walk = require "ltrain.core.walk"
@@ -12,11 +12,11 @@ local walk = require "ltrain.core.walk"
 -- Batches {1, 3}, {3, 2} and {1, 2, 3}; nil and a reason where there are none.
 local function batches_of(context)
   local whole = context.whole
-  local n = whole and batch.size(whole)
+  local n = whole and batch_samples.size(whole)
   if not whole or context.uncut then return nil, "the batch cannot be cut into samples" end
   if n < 3 then return nil, "a batch has fewer than three samples" end
-  return { batch.rows(whole, { 1, 3 }, n), batch.rows(whole, { 3, 2 }, n),
-    batch.rows(whole, { 1, 2, 3 }, n) }
+  return { batch_samples.rows(whole, { 1, 3 }, n), batch_samples.rows(whole, { 3, 2 }, n),
+    batch_samples.rows(whole, { 1, 2, 3 }, n) }
 end
 
 -- How a tensor stands in the runs: "same" in all of it, "clean" where the part of the sample that

@@ -1,9 +1,9 @@
 --- stdlib/apps/check/checks/loss.lua: what losses are given: probabilities for logits, wrong
 --- shapes.
 local c = require "ltrain.c"
-local makers = require "ltrain.apps.check.makers"
+local tensor_origins = require "ltrain.apps.check.tensor_origins"
 
-local shape_text <const> = makers.shape
+local shape_text <const> = tensor_origins.shape
 local MEAN <const> = 1 -- reduction = "mean"
 
 local function check_cross_entropy(context, call, made)
@@ -56,7 +56,7 @@ local function check_sign(context, made_by)
   local loss = context.first.loss
   local storage, offset = c.runtime.identity(loss)
   for _, call in ipairs(context.first.calls) do
-    local made = call.op == "neg" and makers.producer(made_by, call.inputs[1])
+    local made = call.op == "neg" and tensor_origins.producer(made_by, call.inputs[1])
     if made and made.op == "cross_entropy" then
       local at, first = c.runtime.identity(call.outputs[1])
       if at == storage and first == offset then
@@ -154,7 +154,7 @@ return {
     local calls, made_by = context.first.calls, {}
     context.first.constants = constants_of(state.module)
     for i, call in ipairs(calls) do
-      local made = call.inputs[1] and makers.producer(made_by, call.inputs[1])
+      local made = call.inputs[1] and tensor_origins.producer(made_by, call.inputs[1])
       if call.op == "cross_entropy" then
         check_cross_entropy(context, call, made)
         check_smoothing(context, call)
@@ -168,7 +168,7 @@ return {
         check_broadcast(context, call)
         check_kl(context, call, made_by)
       end
-      makers.add(made_by, call)
+      tensor_origins.add(made_by, call)
     end
     if context.first.loss then check_sign(context, made_by) end
   end,

@@ -1,4 +1,5 @@
---- stdlib/apps/check/checks/optimizer.lua: what the optimizers hold, and with which learning rate.
+--- stdlib/apps/check/checks/optimizer.lua: the parameters of the optimizers, and their learning
+--- rates.
 local c = require "ltrain.c"
 local function_line <const> = c.runtime.function_line
 

@@ -1,8 +1,8 @@
 --- stdlib/apps/check/checks/overlap.lua: samples that are trained on and validated with.
-local batch = require "ltrain.apps.check.batch"
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local columns = require "ltrain.apps.check.columns"
+local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 local is_float = require "ltrain.core.is_float"
 
 local MOST <const> = 20000 -- rows that are compared
@@ -34,12 +34,12 @@ local function numbers_of(tensor) return tensor:numel() // math.max(tensor.shape
 -- The first MOST samples of a data set of tensors, in its order: a list of columns, of which the
 -- first is enough where it has numbers that do not agree by chance; nil for others.
 local function samples_of(loader)
-  local list = columns.of(loader, true)
+  local list = dataset_tensors.of(loader, true)
   if not list then return nil end
   local first = list[1].tensor
   local found = { n = MOST, is_telling = is_float(first.dtype) and numbers_of(first) >= SMALLEST }
   for i = 1, found.is_telling and 1 or #list do
-    found[i] = columns.rows(list, list[i])
+    found[i] = dataset_tensors.rows(list, list[i])
     found.n = math.min(found.n, found[i].shape[1])
   end
   return found
@@ -95,7 +95,7 @@ local function same_beginning(a, b)
   end
   local before, differ
   for i = 1, SMALLEST do
-    local one, two = batch.leaves(a:get(i)), batch.leaves(b:get(i))
+    local one, two = batch_samples.leaves(a:get(i)), batch_samples.leaves(b:get(i))
     if #one == 0 or #one ~= #two then return false end
     for k, leaf in ipairs(one) do
       local x, y = leaf.value, two[k].value
@@ -137,7 +137,7 @@ return {
       if not given and type(val) == "table" and rawget(val, "dataset") then
         local text = shared(train, val)
         if text then
-          context.report:warn("overlap", columns.line_of(context, "DataLoader"),
+          context.report:warn("overlap", dataset_tensors.line_of(context, "DataLoader"),
             text .. ": the validation says nothing of new data",
             "cut the data once: lt.data.random_split(dataset, {n, m})")
         end

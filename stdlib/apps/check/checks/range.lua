@@ -1,9 +1,9 @@
---- stdlib/apps/check/checks/range.lua: targets that the last layer cannot give.
-local batch = require "ltrain.apps.check.batch"
+--- stdlib/apps/check/checks/range.lua: targets outside the range of the last layer's outputs.
+local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
-local columns = require "ltrain.apps.check.columns"
+local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 local is_float = require "ltrain.core.is_float"
-local makers = require "ltrain.apps.check.makers"
+local tensor_origins = require "ltrain.apps.check.tensor_origins"
 
 local RANGES <const> = {
   sigmoid = { 0, 1 }, softmax = { 0, 1 }, tanh = { -1, 1 }, relu = { 0, math.huge },
@@ -15,12 +15,12 @@ local MANY <const> = 0.25 -- of the targets
 -- The values of the data set behind a tensor of the batch, or those of the tensor; nil where it is
 -- not of the batch.
 local function values_of(context, tensor)
-  for _, leaf in ipairs(batch.leaves(context.batch)) do
+  for _, leaf in ipairs(batch_samples.leaves(context.batch)) do
     local value = leaf.value
     if value.dtype == tensor.dtype and value:numel() == tensor:numel()
       and value:flatten():equal(tensor:flatten()) then
-      local column = columns.find(context.columns, leaf)
-      return column and columns.rows(context.columns, column) or tensor
+      local column = dataset_tensors.find(context.columns, leaf)
+      return column and dataset_tensors.rows(context.columns, column) or tensor
     end
   end
 end
@@ -49,10 +49,10 @@ return {
       local next_one = calls[i + 1]
       if call.op == "sub" and #call.inputs == 2 and next_one and DIFFERENCES[next_one.op]
         and next_one.inputs[1] == call.outputs[1] then
-        check(context, call, makers.producer(made, call.inputs[1]), call.inputs[2])
-        check(context, call, makers.producer(made, call.inputs[2]), call.inputs[1])
+        check(context, call, tensor_origins.producer(made, call.inputs[1]), call.inputs[2])
+        check(context, call, tensor_origins.producer(made, call.inputs[2]), call.inputs[1])
       end
-      makers.add(made, call)
+      tensor_origins.add(made, call)
     end
   end,
 }

@@ -1,13 +1,13 @@
 --- stdlib/apps/check/checks/targets.lua: targets and ids of the whole data set, and their order.
-local batch = require "ltrain.apps.check.batch"
-local columns = require "ltrain.apps.check.columns"
+local batch_samples = require "ltrain.apps.check.batch_samples"
+local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 
 local FEW <const> = 20 -- samples of which no order is asked
 
 -- The leaf of the batch that a tensor of a call holds; nil without one.
 local function leaf_of(context, tensor)
   if tensor.dtype:find "f%d" then return nil end
-  for _, leaf in ipairs(batch.leaves(context.batch)) do
+  for _, leaf in ipairs(batch_samples.leaves(context.batch)) do
     local value = leaf.value
     if value.dtype == tensor.dtype and value:numel() == tensor:numel()
       and value:flatten():equal(tensor:flatten()) then
@@ -19,9 +19,9 @@ end
 -- Raises a finding where ids of a column are outside 0..n - 1.
 local function check_range(context, call, ids, n, what, ignored)
   local leaf = leaf_of(context, ids)
-  local column = leaf and columns.find(context.columns, leaf)
+  local column = leaf and dataset_tensors.find(context.columns, leaf)
   if not column then return leaf end
-  local rows = columns.rows(context.columns, column)
+  local rows = dataset_tensors.rows(context.columns, column)
   if ignored then rows = rows:masked_fill(rows:eq(ignored), 0) end
   local low, high = rows:min():item(), rows:max():item()
   if low < 0 or high >= n then
@@ -34,21 +34,23 @@ local function check_range(context, call, ids, n, what, ignored)
 end
 
 local function check_order(context, state, leaf)
-  local loader, column = state.data.train.loader, columns.find(context.columns, leaf)
+  local loader, column = state.data.train.loader, dataset_tensors.find(context.columns, leaf)
   if not column or #column.tensor.shape ~= 1 then return end
-  local labels = columns.rows(context.columns, column)
+  local labels = dataset_tensors.rows(context.columns, column)
   local n = labels.shape[1]
   if n <= FEW then return end
   local changes = labels:narrow(1, 1, n - 1):ne(labels:narrow(1, 2, n - 1)):sum():item()
   local classes = labels:unique().shape[1]
   if classes == 1 then
-    context.report:warn("targets", columns.line_of(context), ("the %d training samples have one "
-      .. "label, %d"):format(n, labels[1]:item()), "look at how labels are read: there is "
+    context.report:warn("targets", dataset_tensors.line_of(context),
+      ("the %d training samples have "
+      .. "one label, %d"):format(n, labels[1]:item()), "look at how labels are read: there is "
       .. "nothing to tell apart")
   elseif classes > 1 and changes == classes - 1 and not loader.shuffle
     and not loader.sampler and not loader.batch_sampler and loader.batch_size < n then
-    context.report:warn("targets", columns.line_of(context, "DataLoader"), ("the %d training "
-      .. "samples come one class after the other (%d classes), and the loader does not shuffle")
+    context.report:warn("targets", dataset_tensors.line_of(context, "DataLoader"), ("the %d "
+      .. "training samples come one class after the other (%d classes), and the loader does not "
+      .. "shuffle")
       :format(n, math.tointeger(classes)), "give the training loader shuffle = true")
   end
 end

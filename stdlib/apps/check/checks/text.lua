@@ -1,5 +1,5 @@
---- stdlib/apps/check/checks/text.lua: what Lua does with texts without a word: a method of one that
---- is called with a dot, one that is not called, a text that is compared with a number.
+--- stdlib/apps/check/checks/text.lua: misuse of strings that Lua accepts silently: a method called
+--- with a dot, one not called, a string compared with a number.
 local visit = require "ltrain.apps.check.source.visit"
 
 local ARITHMETIC <const> = { ["+"] = true, ["-"] = true, ["*"] = true, ["/"] = true, ["//"] = true,

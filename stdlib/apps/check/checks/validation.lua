@@ -1,7 +1,7 @@
 --- stdlib/apps/check/checks/validation.lua: validation data in another order, or of another scale,
 --- than they should be, and validation in training mode.
 local c = require "ltrain.c"
-local columns = require "ltrain.apps.check.columns"
+local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 local is_float = require "ltrain.core.is_float"
 
 local FEW <const>, MOST <const> = 16, 1 << 26 -- values that are looked at
@@ -9,11 +9,11 @@ local APART <const> = 8 -- times the standard deviation
 
 -- Mean and standard deviation of the inputs of a loader, and its columns; nil where there are none.
 local function statistics(loader)
-  local list = columns.of(loader)
+  local list = dataset_tensors.of(loader)
   local tensor = list and list[1] and list[1].tensor
   if not tensor or not is_float(tensor.dtype) then return nil end
   if tensor:numel() < FEW or tensor:numel() > MOST then return nil end
-  tensor = columns.rows(list, list[1]):to "f32"
+  tensor = dataset_tensors.rows(list, list[1]):to "f32"
   return tensor:mean():item(), tensor:std():item(), tensor
 end
 
@@ -23,9 +23,10 @@ local function check_scale(context, train, val)
   if not mean or not of_val or #tensor.shape ~= #other.shape then return end
   local apart = math.abs(mean - of_val) > APART * math.max(deviation, spread)
   if apart or spread > APART * deviation or deviation > APART * spread then
-    context.report:warn("validation", columns.line_of(context, "DataLoader"), ("the inputs have "
-      .. "mean %.3g and standard deviation %.3g in training, %.3g and %.3g in validation"):format(
-      mean, deviation, of_val, spread), "scale both with the statistics of the training data")
+    context.report:warn("validation", dataset_tensors.line_of(context, "DataLoader"), ("the inputs "
+      .. "have mean %.3g and standard deviation %.3g in training, %.3g and %.3g in validation")
+      :format(mean, deviation, of_val, spread),
+      "scale both with the statistics of the training data")
   end
 end
 
@@ -37,7 +38,7 @@ return {
       local val = source.loader
       if type(val) == "table" and rawget(val, "dataset") then
         if rawget(val, "shuffle") == true then
-          context.report:warn("validation", columns.line_of(context, "DataLoader"), "the "
+          context.report:warn("validation", dataset_tensors.line_of(context, "DataLoader"), "the "
             .. "validation loader shuffles: its order, and the samples of a limit, are others in "
             .. "each epoch", "leave shuffle out for validation")
         end

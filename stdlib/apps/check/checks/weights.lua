@@ -1,7 +1,7 @@
---- stdlib/apps/check/checks/weights.lua: weights that begin all alike, and can therefore not
---- differ, and weights of 0 that let nothing through.
+--- stdlib/apps/check/checks/weights.lua: initial weights that are all equal (the units stay equal),
+--- or all 0.
 local c = require "ltrain.c"
-local makers = require "ltrain.apps.check.makers"
+local tensor_origins = require "ltrain.apps.check.tensor_origins"
 local walk = require "ltrain.core.walk"
 
 -- Layers whose rows of weights are units that are to differ.
@@ -103,7 +103,7 @@ return {
       elseif low == high and one.layer and one.weight.shape[1] > 1 then
         context.report:warn("weights", line_of(context, one.name), ("all values of %s %s are %g: "
           .. "its %d outputs are the same, and stay so"):format(one.name,
-          makers.shape(one.weight), low, one.weight.shape[1]),
+          tensor_origins.shape(one.weight), low, one.weight.shape[1]),
           "start with random weights (kaiming_uniform_ and the like)")
       end
     end
@@ -117,7 +117,7 @@ return {
       local stays = enough and not one.weight:any():item()
       if stays or one.hidden then
         context.report:warn("weights", line_of(context, one.name), ("all values of %s %s are 0%s")
-          :format(one.name, makers.shape(one.weight), stays
+          :format(one.name, tensor_origins.shape(one.weight), stays
           and (", and stay 0 in %d steps: no gradient comes to them"):format(context.learn_steps)
           or " at the start: nothing of its inputs passes, and no gradient to what is before it"),
           "start with random weights; zeros do for the last of several layers only")

@@ -6,7 +6,7 @@
 -- averages of batch norm) and logged values are restored; a fit ends after this.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.call"
+local call = require "ltrain.trainer.hook_calls"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"

@@ -1,18 +1,19 @@
---- stdlib/apps/prompt/names.lua: what can stand behind a name: fields, methods, options.
+--- stdlib/apps/prompt/members.lua: the members of a value: fields, methods, options; for
+--- completion.
 --
 -- TAB must not run the script's code: what an __index or __pairs of the script would give is not
 -- looked for.
 local c = require "ltrain.c"
+local doc_comments = require "ltrain.apps.prompt.doc_comments"
 local exports = require "ltrain.core.exports"
-local source = require "ltrain.apps.prompt.source"
 local tensor_page = require "ltrain.apps.prompt.tensor_page"
 
-local names = {}
+local members = {}
 
 local TENSOR_FIELDS <const> = { "shape", "dtype", "device", "ndim", "grad", "requires_grad" }
 
 --- Whether a value is a tensor.
-function names.is_tensor(value) return getmetatable(value) == "ltrain.Tensor" end
+function members.is_tensor(value) return getmetatable(value) == "ltrain.Tensor" end
 
 local function is_ours(fn)
   return type(fn) == "function" and c.runtime.parameters(fn) ~= nil
@@ -40,7 +41,7 @@ local function field(value, key)
 end
 
 --- The value that a list of keys leads to from a table of globals; nil where none is known.
-function names.resolve(env, keys)
+function members.resolve(env, keys)
   local ok, value = pcall(function() return env[keys[1]] end)
   if not ok then return nil end
   for i = 2, #keys do
@@ -70,12 +71,12 @@ local function is_library(value)
 end
 
 --- Whether a table is the library, or a part of it as `lt.nn`.
-function names.is_room(value)
+function members.is_room(value)
   return is_ours(rawget(meta_of(value), "__pairs")) or is_library(value)
 end
 
 --- The names of the fields of a value, a set.
-function names.fields(value)
+function members.fields(value)
   local set = {}
   if type(value) == "string" then
     for key in next, string do set[key] = true end
@@ -93,7 +94,7 @@ end
 
 --- The names that entries may begin with: globals, and locals of a frame. `pairs`: the debugger's
 --- table lists them by __pairs.
-function names.globals(env)
+function members.globals(env)
   local set = {}
   for key in pairs(env) do set[key] = true end
   set.lt = true
@@ -103,7 +104,7 @@ end
 local ops -- rows by name, made at first use
 
 --- The row of the operation that a function of lt or a method of tensors is; nil for others.
-function names.op(name)
+function members.op(name)
   if not ops then
     ops = {}
     for _, row in ipairs(c.ops()) do
@@ -119,21 +120,21 @@ local NO_TENSOR <const> = { allclose = true, dim = true, equal = true, is_contig
   tobytes = true, tolist = true, chunk = true, unbind = true, tensor_split = true, rows = true }
 
 --- Whether a function gives a tensor: an operation, or what makes or converts one.
-function names.makes_tensor(fn, name)
+function members.makes_tensor(fn, name)
   if c.runtime.function_line(fn) then return false end
-  return names.op(name) ~= nil or tensor_page.row(name) ~= nil and not NO_TENSOR[name]
+  return members.op(name) ~= nil or tensor_page.row(name) ~= nil and not NO_TENSOR[name]
     and (rawequal(c.runtime.methods[name], fn) or rawequal(c[name], fn))
 end
 
 --- The words that the text on an option has in quotes.
-function names.words(doc)
+function members.words(doc)
   local list = {}
   for word in (doc or ""):gmatch "'([%w_.+-]+)'" do list[#list + 1] = word end
   return list
 end
 
 --- The options of what is called: rows by name; nil where it has none that are known.
-function names.options(value, name, upvalue)
+function members.options(value, name, upvalue)
   if type(value) == "table" then
     local own = rawget(value, "__name") and value.options
     if type(own) == "table" then return own end
@@ -141,8 +142,9 @@ function names.options(value, name, upvalue)
     value = rawget(value, "__name") and value.init
   end
   if type(value) ~= "function" then return nil end
-  local options = is_ours(source.written(value, upvalue)) and source.options_of(value, upvalue)
-  local op = not options and names.op(name)
+  local options = is_ours(doc_comments.written(value, upvalue))
+    and doc_comments.options_of(value, upvalue)
+  local op = not options and members.op(name)
   local row = not options and not op and tensor_page.row(name, true)
   if row then
     options = {}
@@ -154,4 +156,4 @@ function names.options(value, name, upvalue)
   return options
 end
 
-return names
+return members
