@@ -102,10 +102,10 @@ describe("Module:named_parameters", function()
     assert.equal(4, #net:parameters())
   end)
 
-  it("raises on a table with positions and names that holds modules, with its path", function()
+  it("raises on a table with positions and names that has modules, with its path", function()
     local net = Net()
     net.blocks = { { Layer(), head = Layer() } }
-    assert.matches("module_spec%.lua:%d+: Net%.blocks%[1%] holds modules or parameters under "
+    assert.matches("module_spec%.lua:%d+: Net%.blocks%[1%] has modules or parameters under "
       .. "both positions and names", error_of(function() net:parameters() end))
   end)
 
