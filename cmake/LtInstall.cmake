@@ -82,9 +82,8 @@ set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the ltrain authors <ltrain@localhost>")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_NAME ltrain)
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS
-  "liblapacke, libturbojpeg0, libspng0, libwebp7, libpcre2-8-0, libutf8proc2, libmicrohttpd12, "
-  "libyaml-0-2")
+string(JOIN ", " CPACK_DEBIAN_UNSPECIFIED_PACKAGE_RECOMMENDS liblapacke libturbojpeg0 libspng0
+  libwebp7 libpcre2-8-0 libutf8proc2 libmicrohttpd12 libyaml-0-2)
 set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION
   "The program, the library with its headers, the module for Lua 5.4, documentation.")
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME ltrain-mpi)

@@ -33,7 +33,7 @@ LT_FN LT_T LT_NAME(floordiv)(LT_T a, LT_T b) {
   if (b == 0) return a / b;
   LT_T r = LT_NAME(fmod)(a, b), d = (a - r) / b;
   if (r != 0 && (r < 0) != (b < 0)) d -= 1;
-  if (d == 0) return LT_LIBM(copysign)(0, a / b);
+  if (d == 0) return LT_LIBM(copysign)((LT_T)0, a / b);
   LT_T whole = LT_LIBM(floor)(d);
   return d - whole > (LT_T)0.5 ? whole + 1 : whole;
 }
