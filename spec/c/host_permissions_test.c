@@ -64,7 +64,7 @@ static void the_library_asks_for_the_same_permissions(void **state) {
                           "  zip_save = {{'a'}}, read_below = {0, 4}}\n"
                           "local pure = {crc32 = true, json_encode = true, json_decode = true, follow = true,\n"
                           "  event_record = true, strided = true, curves = true,\n"
-                          "  span = true, storage = true}\n"
+                          "  span = true, storage = true, yaml_events = true}\n"
                           "for name, f in pairs(c.io) do\n"
                           "  if not pure[name] then\n"
                           "    local result, why = f(path, arguments[name],\n"

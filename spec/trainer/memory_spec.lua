@@ -70,7 +70,7 @@ end
 -- Lua's table of strings doubles (64 KiB) when there are more than its size: have it do so before.
 local function grow_string_table()
   local strings = {}
-  for i = 1, 10000 do strings[i] = "string " .. i end
+  for i = 1, 6000 do strings[i] = "string " .. i end
   return strings
 end
 
