@@ -163,7 +163,7 @@ describe("a dashboard over folders of others", function()
       .. [[>&$((i + 10)); done; touch begun; sleep 20]]):format(server.port, runs[1].id,
       server.port, server.cookie)
     child.write(folder .. "/many.sh", script)
-    os.execute(("cd '%s' && (ulimit -n 1024; timeout 30 bash many.sh >many.out 2>&1 & echo $! "
+    os.execute(("cd '%s' && (ulimit -n 1024; timeout 90 bash many.sh >many.out 2>&1 & echo $! "
       .. ">many.pid)"):format(folder))
     servers.until_true("300 that listen", function()
       return io.open(folder .. "/begun") or servers.read(folder .. "/many.out") ~= ""

@@ -50,9 +50,9 @@ function server.missing()
   return why
 end
 
---- Waits until f() is true; fails after some seconds.
+--- Waits until f() is true; fails after a minute.
 function server.until_true(what, f)
-  for _ = 1, 400 do
+  for _ = 1, 1200 do
     local value = f()
     if value then return value end
     os.execute "sleep 0.05"
