@@ -4,7 +4,7 @@
 
 #include <lua.h>
 
-/* Add read_line, remember and edits, the prompt's, to the table on top (lines.c). */
+/* Add read_line, remember and edits, the prompt's, to the table on top (prompt_services.c). */
 void lt_apps_add_services(lua_State *L);
 
 /* Save the prompt's history, give the terminal back. */
