@@ -215,6 +215,7 @@ describe("a Table", function()
     lt.csv.table { { "a", { "1", "2" } } }:write(path)
     assert.equal("Table of 2 rows: a (text)", tostring(lt.csv.read(path)))
     os.remove(path)
+    assert.matches("^csv.write: cannot write .*No such", select(2, t:write "/absent/a.csv"))
   end)
 
   it("says what is wrong", function()
@@ -227,6 +228,7 @@ describe("a Table", function()
       error_of(lt.csv.table, { { "a", { 1, 2 } }, { "b", { "x" } } }))
     assert.matches("b%[2%] must be text as the others, got 2",
       error_of(lt.csv.table, { { "b", { "x", 2 } } }))
+    assert.matches("csv.table: columns must be a table: got 'a'", error_of(lt.csv.table, "a"))
     assert.matches("column 1 must be {name, values}, got 'a'", error_of(lt.csv.table, { "a" }))
     assert.matches("columns must be a list of {name, values}: got a field 'a'",
       error_of(lt.csv.table, { a = { 1 } }))

@@ -47,9 +47,11 @@ describe("lt.json", function()
     assert.matches("^json.read: .*: ", why)
     write "null\n"
     assert.matches(":1: null is not a record", error_of(lt.json.lines(path)))
-    assert.matches("No such file", select(2, lt.json.read "/absent/x.json"))
+    assert.matches("^json.read: .*No such file", select(2, lt.json.read "/absent/x.json"))
     assert.matches("json.lines: .*No such file", error_of(lt.json.lines, "/absent/x.jsonl"))
-    assert.is_nil(lt.json.write("/absent/x.json", 1))
+    assert.matches("^json.write: cannot write .*No such", select(2, lt.json.write("/absent/x", 1)))
+    assert.matches("^json.write_lines: cannot write",
+      select(2, lt.json.write_lines("/absent/x", { 1 })))
   end)
 
   it("refuses what JSON has no form for", function()

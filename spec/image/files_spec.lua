@@ -267,7 +267,7 @@ describe("image.write", function()
 
   it("says what the world spoils", function()
     local _, why = image.write(folder .. "/none/a.png", lt.zeros(1, 2, 2))
-    assert.matches("none/a.png", why, 1, true)
+    assert.matches("^image.write: .*none/a.png", why)
     _, why = image.read(folder .. "/none.png")
     assert.matches("image.read: cannot open .*none.png: No such file", why)
     child.write(folder .. "/text.png", "hello")

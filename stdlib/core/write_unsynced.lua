@@ -4,13 +4,14 @@
 -- who writes a data set of images, or logs one a step, would wait most of the time.
 local c = require "ltrain.c"
 
---- In place of the former file, if any. Returns true, or nil and the reason.
-return function(path, bytes)
+--- Replaces the file, if there is one. Returns true, or nil and the reason, which begins with `who`
+--- ("write").
+return function(path, bytes, who)
   local kind = c.io.kind(path)
-  if kind and kind ~= "file" then return c.io.write_file(path, bytes) end -- which refuses it
+  if kind and kind ~= "file" then return c.io.write_file(path, bytes, who) end -- which refuses it
   if kind then
     local ok, message = c.io.remove(path) -- whoever has it open keeps reading that
     if not ok then return nil, message end
   end
-  return c.io.append_file(path, bytes)
+  return c.io.append_file(path, bytes, who)
 end

@@ -172,7 +172,7 @@ end
 
 --- Write the table as a CSV file: a row of names, missing values empty, fields in quotes where
 --- necessary: also text that would be read as a number or as missing ("1", "NA"). Reading the file
---- returns the same table.
+--- returns the same table. Returns true, or nil and the reason.
 function Table:write(path)
   local texts, lines, fields = {}, {}, {}
   for k, column in ipairs(self._columns) do
@@ -189,7 +189,8 @@ function Table:write(path)
     if lines[row + 1] == "" then lines[row + 1] = '""' end -- a blank line would be no row
   end
   lines[#lines + 1] = ""
-  c.io.write_file(path, table.concat(lines, "\n"))
+  local done, message = c.io.write_file(path, table.concat(lines, "\n"), "csv.write")
+  return done, message
 end
 
 return Table

@@ -98,6 +98,7 @@ end
 --- or strings; an empty string is a missing value.
 ---@param columns table
 function csv.table(columns)
+  config.argument(columns, "table", "csv.table", "columns")
   local made = {}
   local name <const> = columns[1] == nil and next(columns)
   if name then

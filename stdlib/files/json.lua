@@ -27,21 +27,19 @@ end
 ---@param path string
 function json.read(path)
   config.argument(path, "string", "json.read", "path")
-  local text <const>, message = c.io.read_file(path)
+  local text <const>, message = c.io.read_file(path, nil, "json.read")
   if not text then return nil, message end
   local value, wrong = c.io.json_decode(text, PLAIN)
   if value == nil and wrong then return nil, ("json.read: %s: %s"):format(path, wrong) end
   return value
 end
 
--- true, or nil and the reason.
-local function save(path, text) return c.io.write_file(path, text) end
-
 --- Writes a value to a file atomically; returns nil and the reason if that fails.
 ---@param path string
 function json.write(path, value)
   config.argument(path, "string", "json.write", "path")
-  return save(path, json.encode(value) .. "\n")
+  local done, message = c.io.write_file(path, json.encode(value) .. "\n", "json.write")
+  return done, message
 end
 
 --- Iterates over the values of a JSON Lines file: one per line, ignoring blank lines. Raises an
@@ -49,8 +47,8 @@ end
 ---@param path string
 function json.lines(path)
   config.argument(path, "string", "json.lines", "path")
-  local text <const>, message = c.io.read_file(path)
-  if not text then errors.blame("json.lines: %s", (message:gsub("^read: ", ""))) end
+  local text <const>, message = c.io.read_file(path, nil, "json.lines")
+  if not text then errors.blame("%s", message) end
   local at, number = 1, 0
   return function()
     while at <= #text do
@@ -76,7 +74,8 @@ function json.write_lines(path, values)
   config.argument(values, "table", "json.write_lines", "values")
   local lines = {}
   for k, value in ipairs(values) do lines[k] = json.encode(value) .. "\n" end
-  return save(path, table.concat(lines))
+  local done, message = c.io.write_file(path, table.concat(lines), "json.write_lines")
+  return done, message
 end
 
 return strict_arity.all(json, "json")

@@ -113,7 +113,7 @@ function image.write(path, picture, options)
   end
   local bytes <const>, message = encode(picture, format, o, "image.write")
   if not bytes then return nil, message end
-  return write_unsynced(path, bytes)
+  return write_unsynced(path, bytes, "image.write")
 end
 
 -- A list of images as one tensor [N, C, H, W]; grey ones in three channels.

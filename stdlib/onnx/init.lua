@@ -145,7 +145,7 @@ end
 --- there are several) and `dynamic_axes` ({input = {[1] = "batch"}}: dims of inputs, from 1, that
 --- may have any size, and names for the dims of outputs that depend on them; the model is also run
 --- at other sizes). Operations that draw random numbers or that ONNX cannot express are errors that
---- name their line.
+--- name their line. Returns true, or nil and the reason if the file cannot be written.
 function onnx.export(model, inputs, path, options)
   if not class.is_callable(model) then
     errors.blame("onnx.export: needs a model or a function, got %s", errors.show(model))
@@ -160,7 +160,8 @@ function onnx.export(model, inputs, path, options)
   if #bytes > LARGEST then
     errors.blame("onnx.export: the file would have %d bytes: one may have %d", #bytes, LARGEST)
   end
-  c.io.write_file(path, bytes)
+  local done, message = c.io.write_file(path, bytes, "onnx.export")
+  return done, message
 end
 
 return strict_arity.all(onnx, "onnx")

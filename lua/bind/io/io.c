@@ -34,14 +34,15 @@ static int read_head(lua_State *L) {
   return 2;
 }
 
-/* io.read_file(path [, most]) -> text, of at most so many bytes (2^31) */
+/* io.read_file(path [, most [, who]]) -> text, of at most so many bytes (2^31); messages begin
+ * with `who` ("read") */
 static int read_file(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  const char *path = lt_check_path(L, b, "read");
+  const char *who = luaL_optstring(L, 3, "read"), *path = lt_check_path(L, b, who);
   int64_t most = luaL_optinteger(L, 2, (lua_Integer)1 << 31);
   luaL_argcheck(L, most >= 0, 2, "0 bytes or more");
   lt_json *held = lt_push_text(L, b);
-  held->data = lt_file_load(b->c, "read", path, (size_t)most, &held->size);
+  held->data = lt_file_load(b->c, who, path, (size_t)most, &held->size);
   if (held->data == NULL) return lt_refused(L, b);
   held->capacity = held->size + 1;
   lua_pushlstring(L, held->data, held->size);
@@ -53,15 +54,17 @@ static int write_by(lua_State *L,
                     bool (*write)(lt_ctx *, const char *, const char *, const void *, size_t)) {
   lt_bind *b = lt_enter(L);
   size_t n;
-  const char *path = lt_check_path(L, b, "write"), *text = luaL_checklstring(L, 2, &n);
-  write(b->c, "write", path, text, n);
+  const char *who = luaL_optstring(L, 3, "write");
+  const char *path = lt_check_path(L, b, who), *text = luaL_checklstring(L, 2, &n);
+  write(b->c, who, path, text, n);
   return lt_done(L, b);
 }
 
-/* io.write_file(path, text) -> true: the former file stays until the new one is whole */
+/* io.write_file(path, text [, who]) -> true: replaces a file atomically; messages begin with `who`
+ * ("write") */
 static int write_file(lua_State *L) { return write_by(L, lt_file_save); }
 
-/* io.append_file(path, text) -> true */
+/* io.append_file(path, text [, who]) -> true */
 static int append_file(lua_State *L) { return write_by(L, lt_file_append); }
 
 /* io.remove(path) -> true: a file or an empty folder; true when nothing is there */
