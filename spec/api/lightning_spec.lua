@@ -1,10 +1,11 @@
 -- spec/api/lightning_spec.lua: each public name of Lightning is here, with its parameters in the
 -- same places, or in stdlib/core/lightning_names.lua: then errors and `ltrain check` say what to
--- write.
+-- write; or in spec/api/internal_names.lua.
 local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 local foreign_names = require "ltrain.core.foreign_names"
 local hooks = require "ltrain.core.hooks"
+local is_internal = require "spec.api.internal_names"
 local lt = require "ltrain"
 local names = require "ltrain.core.lightning_names"
 local old_options = require "ltrain.compat.options"
@@ -23,6 +24,8 @@ local ANYWHERE <const> = { "data", "callbacks", "loggers", "strategies", "cluste
 -- Classes of which the objects have members.
 local CLASSES <const> = { Trainer = lt.Trainer, LightningModule = lt.Module, Logger = lt.Logger,
   LightningDataModule = lt.DataModule, Callback = lt.Callback }
+-- The rooms of the list.
+local LISTED <const> = { "lt", "callbacks", "loggers", "strategies", "clusters" }
 local OBJECTS <const> = { LightningModule = "Module", LightningDataModule = "DataModule" }
 -- Fields that are there once they are set, or at their time.
 local FIELDS <const> = {
@@ -51,6 +54,23 @@ local BY_NAME <const> = {
 
 local function short(room) return room:match "([%w_]+)$" end
 
+-- The names of a text of the list, each by itself.
+local function listed(room)
+  local list = {}
+  for line in names[room]:gsub("\n  ", " "):gmatch "[^\n]+" do
+    for name in line:match "^([%w_* ]-) ?[=:] ":gmatch "%S+" do
+      if not name:find("*", 1, true) then list[#list + 1] = name end
+    end
+  end
+  return list
+end
+
+local function public_names(room)
+  local list = {}
+  for _, name in pairs(room ~= "lt" and lt[room] or {}) do list[#list + 1] = name end
+  return list
+end
+
 local function exists(room, name)
   return pcall(function() return assert(lt[room][name]) end)
 end
@@ -69,10 +89,11 @@ local a_trainer <const> = lt.Trainer { logger = false }
 local function has_member(kind, name)
   if kind == "Trainer" then
     return options[name] or FIELDS.Trainer[name] or properties[name]
-      or not names.members.Trainer[name] and a_trainer[name] ~= nil
+      or not foreign_names.rows("Trainer")[name] and a_trainer[name] ~= nil
   end
+  local is_listed <const> = foreign_names.rows("Module")[name] ~= nil
   return hooks.by_name[name] or FIELDS[kind][name] or CLASSES[kind][name] ~= nil
-    or kind == "LightningModule" and not names.members.Module[name] and lt.nn.ReLU()[name] ~= nil
+    or kind == "LightningModule" and not is_listed and lt.nn.ReLU()[name] ~= nil
 end
 
 -- The lines of `list` for which `fails` returns something.
@@ -98,7 +119,8 @@ local function compare(entry, here, who, where)
     local name = parameter.name
     local free = place <= #here and (not parameter.optional or hooks.by_name[entry.name])
       or parameter.by_name or BY_NAME[who]
-    if not (free or here[place] == name or foreign_names.instead("parameters", where, name)) then
+    local said = foreign_names.rows(where .. "()")[name]
+    if not (free or here[place] == name or said) then
       wrong[#wrong + 1] = name
     end
   end
@@ -111,27 +133,28 @@ describe("a public name of Lightning", function()
     assert.equal("", failures(recorded, function(entry)
       local kind = short(entry.room)
       local object = OBJECTS[kind] or kind
+      local said
       if CLASSES[kind] then
-        return not (has_member(kind, entry.name) or names.members[object]
-          and names.members[object][entry.name]) and " is missing" or nil
-      elseif names.members[kind] then
-        return not names.members[kind][entry.name] and " is missing" or nil
+        said = has_member(kind, entry.name) or foreign_names.rows(object)[entry.name]
+      else
+        local room = ROOMS[kind] or "lt"
+        said = is_here(entry) or foreign_names.of(room, entry.name, public_names(room))
       end
-      return not (is_here(entry) or (names.rooms[ROOMS[kind] or "lt"] or {})[entry.name])
-        and " is missing" or nil
+      return not said and not is_internal(entry) and " is missing" or nil
     end))
   end)
 
   it("is not on the list when it is here", function()
     local stale = {}
-    for room, list in tree.pairs(names.rooms) do
-      for name in tree.pairs(list) do
+    for _, room in ipairs(LISTED) do
+      for _, name in ipairs(listed(room)) do
         local here = room == "lt" and rawget(lt, name) or room ~= "lt" and exists(room, name)
         if here then stale[#stale + 1] = room .. "." .. name end
       end
     end
     for kind in tree.pairs(CLASSES) do
-      for name in tree.pairs(names.members[OBJECTS[kind] or kind] or {}) do
+      local object = OBJECTS[kind] or kind
+      for _, name in ipairs(names[object] and listed(object) or {}) do
         if has_member(kind, name) then stale[#stale + 1] = kind .. ":" .. name end
       end
     end
@@ -189,39 +212,34 @@ end)
 
 describe("the list of Lightning's names", function()
   it("names what there is", function()
-    local function check(said)
-      for path in (type(said) == "table" and said[1] or said):gmatch "%f[%w]lt(%.[%w_.]*[%w_])" do
+    for _, text in tree.pairs(names) do
+      for path in text:gsub("\n  ", " "):gmatch "%f[%w]lt(%.[%w_.]*[%w_])" do
         local value = lt
         for part in path:gmatch "[%w_]+" do value = value[part] end
         assert(value ~= nil, path)
       end
     end
-    for _, kind in ipairs { "rooms", "members", "parameters" } do
-      for _, list in tree.pairs(names[kind]) do
-        for _, said in tree.pairs(list) do check(said) end
-      end
-    end
   end)
 
   it("is what errors of rooms say", function()
-    for room, list in tree.pairs(names.rooms) do
+    for _, room in ipairs(LISTED) do
       local object = room == "lt" and lt or lt[room]
-      for name in tree.pairs(list) do
+      for _, name in ipairs(listed(room)) do
         local message = error_of(function() return object[name] end)
-        assert(message:find("; " .. foreign_names.instead("rooms", room, name), 1, true), message)
+        assert(message:find("; " .. foreign_names.of(room, name), 1, true), message)
       end
     end
   end)
 
   it("is what errors of members say", function()
     local trainer = lt.Trainer { logger = false }
-    for name in tree.pairs(names.members.Trainer) do
+    for _, name in ipairs(listed "Trainer") do
       assert.equal(("Trainer: there is no trainer.%s; %s"):format(name,
-        foreign_names.instead("members", "Trainer", name)),
+        foreign_names.rows "Trainer"[name]),
         (error_of(function() return trainer[name] end):gsub("^[^:]*:%d+: ", "")))
     end
     for _, object in ipairs { "Module", "DataModule", "Logger" } do
-      for name in tree.pairs(names.members[object]) do
+      for _, name in ipairs(listed(object)) do
         for _, said in ipairs { "call a nil value (method", "index a nil value (field" } do
           local message = ("script.lua:1: attempt to %s '%s')"):format(said, name)
           assert.equal(message .. "; " .. foreign_names.member(name), remedies(message, "x()"))
@@ -238,13 +256,14 @@ describe("the list of Lightning's names", function()
       named_buffers = function(o) net:named_buffers(o) end,
       named_parameters = function(o) net:named_parameters(o) end,
     }
-    for where, list in tree.pairs(names.parameters) do
-      local room, class = where:match "^(%w+)%.(%w+)$"
-      for name in tree.pairs(list) do
+    for key in tree.pairs(names) do
+      local where = key:match "^(.*)%(%)$"
+      local room, class = (where or ""):match "^(%w+)%.(%w+)$"
+      for _, name in ipairs(where and listed(key) or {}) do
         local option = { device = where == "to" and "cpu" or nil, [name] = true }
         local call = room and lt[room][class] or calls[where]
         local message = error_of(function() call(option) end)
-        local hint = foreign_names.instead("parameters", where, name)
+        local hint = foreign_names.rows(key)[name]
         assert(message:find("; " .. hint, 1, true), message)
       end
     end
@@ -257,16 +276,16 @@ describe("the list of Lightning's names", function()
       lines[#lines + 1] = ("  print(%s)"):format(text)
       wanted[#lines] = said
     end
-    for room, list in tree.pairs(names.rooms) do
-      for name in tree.pairs(list) do
+    for _, room in ipairs(LISTED) do
+      for _, name in ipairs(listed(room)) do
         add(room == "lt" and "lt." .. name or ("lt.%s.%s"):format(room, name),
-          foreign_names.instead("rooms", room, name))
+          foreign_names.of(room, name))
       end
     end
     for object, variable in tree.pairs { Trainer = "trainer", Module = "net", Logger = "logger",
       DataModule = "dm" } do
-      for name in tree.pairs(names.members[object]) do
-        add(("%s.%s"):format(variable, name), foreign_names.instead("members", object, name))
+      for _, name in ipairs(listed(object)) do
+        add(("%s.%s"):format(variable, name), foreign_names.rows(object)[name])
       end
     end
     lines[#lines + 1] = "end"

@@ -28,9 +28,9 @@ local function told(code, folder, prelude)
   local env = { lt = lt, nn = lt.nn, folder = folder, print = function() end }
   for name, value in pairs(prelude and prelude() or {}) do env[name] = value end
   local chunk = _G.assert(load(code, "@script.lua", "t", setmetatable(env, { __index = _G })))
-  local ok, message = pcall(chunk)
+  local ok, message = xpcall(chunk, function(value) return remedies(tostring(value), code) end)
   if ok then return nil end
-  message = remedies(tostring(message), code):gsub(folder:gsub("%p", "%%%0") .. "/", "")
+  message = message:gsub(folder:gsub("%p", "%%%0") .. "/", "")
   local line, text = message:match "^script%.lua:(%d+): (.*)$"
   return text or message, tonumber(line)
 end

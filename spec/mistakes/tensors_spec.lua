@@ -109,7 +109,7 @@ local y = lt.Tensor({1, 2}) --!]],
     "ltrain: there is no lt.Tensor; write lt.tensor(list, {dtype = \"f32\"})" },
   { "a FloatTensor", [[
 local y = lt.FloatTensor(2, 3) --!]],
-    "ltrain: there is no lt.FloatTensor; write lt.tensor(list), or lt.zeros(2, 3)" },
+    "ltrain: there is no lt.FloatTensor; write lt.tensor(list, {dtype = \"f32\"})" },
   { "x:numpy()", [[
 local y = lt.ones(3):numpy() --!]],
     "tensor: no field or method 'numpy'; write x:tolist(), or lt.numpy.save(path, x)" },
@@ -224,11 +224,6 @@ local x = lt.ones(f()):view(rows + 1) --!]],
 local rows
 columns = 2, 3
 local x = rows + 1 --!]], "attempt to perform arithmetic on a nil value (local 'rows')" },
-  { "a comma that is lost between two locals of a line", [[
-local rows columns = 2, 3
-local x = rows + 1 --!]],
-    "attempt to perform arithmetic on a nil value (local 'rows'); a comma is missing: write local "
-    .. "rows, columns = ..." },
   { "a key that a table lacks", [[
 local sizes, split = {train = 1}, "val"
 local x = sizes[split]:view(1) --!]],

@@ -216,8 +216,8 @@ function Net:training_step(b)
   return lt.cross_entropy(y, b.y)
 end
 lt.Trainer(quiet()):fit(Net(), loader())]],
-    "linear: argument 1 must be a tensor, got nil (in Net.fc); b.x is nil: the batch has [1] = a "
-    .. "tensor [4, 4], [2] = a tensor [4]" },
+    "linear: argument 1 must be a tensor, got nil (in Net.fc); b.x is nil: the batch has {a "
+    .. "tensor [4, 4], a tensor [4]}" },
   { "training_step(x, y)", [[
 function Net:training_step(x, y)
   local out = self.fc(x) --!
@@ -231,8 +231,8 @@ function Net:training_step(b)
   return lt.cross_entropy(y, b[1])
 end
 lt.Trainer(quiet()):fit(Net(), loader())]],
-    "linear: argument 1 must be a tensor, got nil (in Net.fc); b[0] is nil: the batch has [1] = a "
-    .. "tensor [4, 4], [2] = a tensor [4]" },
+    "linear: argument 1 must be a tensor, got nil (in Net.fc); b[0] is nil: the batch has {a "
+    .. "tensor [4, 4], a tensor [4]}" },
   { "weights changed in training_step", [[
 function Net:training_step(b) self.fc.weight:mul_(0.9) return self(b[1]):sum() end --!
 lt.Trainer(quiet()):fit(Net(), loader())]],
@@ -339,7 +339,7 @@ function Net:training_step(batch)
 end
 lt.Trainer(quiet()):fit(Net(), loader())]],
     "cross_entropy: argument 2 must be a tensor, got nil (in Net); batch[3] is nil: the batch has "
-    .. "[1] = a tensor [4, 4], [2] = a tensor [4]" },
+    .. "{a tensor [4, 4], a tensor [4]}" },
   { "a misspelt name of a batch", [[
 function Net:training_step(batch)
   local x = batch.image
@@ -348,8 +348,8 @@ function Net:training_step(batch)
   return loss
 end
 lt.Trainer(quiet()):fit(Net(), {{img = lt.ones(2, 4), label = lt.zeros(2)}})]],
-    "attempt to index a nil value (local 'x'); batch.image is nil: the batch has img = a tensor "
-    .. "[2, 4], label = a tensor [2]" },
+    "attempt to index a nil value (local 'x'); batch.image is nil: the batch has {img = a tensor "
+    .. "[2, 4], label = a tensor [2]}" },
   { "manual_backward in automatic optimization", [[
 function Net:training_step(b)
   local loss = self(b[1]):sum()

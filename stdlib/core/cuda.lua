@@ -124,7 +124,7 @@ local function unknown(_, name)
   local names = {}
   for known in next, cuda do names[#names + 1] = known end
   table.sort(names)
-  errors.blame("cuda: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
+  errors.blame("cuda: there is no '%s'%s", tostring(name), errors.in_place_of(name, "cuda", names))
 end
 
 cuda = strict_arity.all(cuda)

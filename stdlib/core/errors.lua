@@ -38,52 +38,9 @@ function errors.blame(message, ...)
   error(where .. message, 0)
 end
 
--- The number of insertions, deletions, replacements and swaps of neighbours between two words.
-local function distance(a, b)
-  local before, above, row = {}, {}, {}
-  for j = 0, #b do row[j] = j end
-  for i = 1, #a do
-    before, above, row = above, row, before
-    row[0] = i
-    for j = 1, #b do
-      local same = a:byte(i) == b:byte(j)
-      local d = math.min(above[j - 1] + (same and 0 or 1), above[j] + 1, row[j - 1] + 1)
-      local swapped = i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j)
-      row[j] = swapped and math.min(d, before[j - 2] + 1) or d
-    end
-  end
-  return row[#b]
-end
-
-local function letters(word)
-  local list = { word:byte(1, -1) }
-  table.sort(list)
-  return string.char(table.unpack(list))
-end
-
--- Whether of two words that are as near `a` is rather meant: its letters are in another order.
-local function comes_first(a, b, name)
-  local same_a, same_b = letters(a) == letters(name), letters(b) == letters(name)
-  if same_a ~= same_b then return same_a end
-  return a < b
-end
-
 --- The word of the list that is nearest to `name`, at most two changes away (one for a word of up
 --- to five letters, none for one letter); nil when none is.
-function errors.nearest(name, words)
-  if type(name) ~= "string" then return nil end
-  local best, least = nil, #name <= 1 and 0 or #name <= 5 and 1 or 2
-  for _, word in ipairs(words) do
-    if word:lower() == name:lower() then return word end
-    if math.abs(#word - #name) <= least then
-      local d = distance(name, word)
-      if d < least or d == least and (not best or comes_first(word, best, name)) then
-        best, least = word, d
-      end
-    end
-  end
-  return best
-end
+errors.nearest = c.runtime.nearest
 
 -- The one word that begins with `name`, of three letters or more; nil when none or several do.
 local function begun(name, words)
@@ -101,7 +58,7 @@ end
 --- that begins so. `where`: the function or class of which it would be an option (nil: not known).
 function errors.did_you_mean(name, words, where)
   local foreign_names = require "ltrain.core.foreign_names" -- by the first error alone
-  local instead = where and foreign_names.instead("parameters", where, name)
+  local instead = where and type(name) == "string" and foreign_names.of(where .. "()", name)
   if instead then return "; " .. instead end
   local word = type(name) == "string"
     and (foreign_names.option(name, words) or errors.nearest(name, words) or begun(name, words))
@@ -112,8 +69,11 @@ end
 --- For a name that a room lacks ("nn"; "lt": the library itself): "; write ..." where another
 --- library has it, or why it is not here; else as did_you_mean.
 function errors.in_place_of(name, room, words)
-  local said = require "ltrain.core.foreign_names".of(room, name, words)
-  return said and "; " .. said or errors.did_you_mean(name, words)
+  local foreign_names = require "ltrain.core.foreign_names"
+  local said = foreign_names.of(room, name, words)
+  if said then return "; " .. said end
+  local near, otherwise = errors.did_you_mean(name, words), foreign_names.rows(room)["?"]
+  return near == "" and otherwise and "; " .. otherwise or near
 end
 
 --- "[64, 10]" of a tensor's shape.
@@ -176,6 +136,27 @@ function errors.show(value)
   end
   local name = type(meta) == "table" and rawget(meta, "__name")
   return name and "an object of class " .. name or "a " .. kind
+end
+
+local function comes_first(a, b)
+  if type(a) == type(b) then return a < b end
+  return type(a) == "number"
+end
+
+--- "{'x', code = 3}": the first fields of a plain table in an order of their own; nil: none.
+function errors.show_fields(t)
+  local keys, parts = {}, {}
+  for key in next, t do
+    if type(key) == "string" or math.type(key) then keys[#keys + 1] = key end
+  end
+  table.sort(keys, comes_first)
+  for k = 1, math.min(#keys, 8) do
+    local key, shown = keys[k], errors.show(t[keys[k]])
+    parts[k] = type(key) == "string" and ("%s = %s"):format(key, shown)
+      or key == k and shown or ("[%s] = %s"):format(key, shown)
+  end
+  return #keys > 0
+    and ("{%s%s}"):format(table.concat(parts, ", "), #keys > 8 and ", ..." or "") or nil
 end
 
 return errors

@@ -1,6 +1,6 @@
 -- stdlib/core/foreign_names.lua: names of PyTorch, Lightning, NumPy and Keras, with what to write
 -- here instead. Error messages for unknown names and options look them up; the file is loaded then.
--- The names of PyTorch and torchmetrics have their list in core/torch_names.lua.
+-- Names of rooms and objects are in core/torch_names.lua and core/lightning_names.lua.
 local foreign_names = {}
 
 --- Options: the names that one of these may have here.
@@ -38,42 +38,6 @@ foreign_names.options = {
   _register_state_dict_hook = { "register_state_dict_post_hook" },
   _register_load_state_dict_pre_hook = { "register_load_state_dict_pre_hook" }, to_empty = { "to" },
   train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
-}
-
-local DTYPE <const> = "%s: a dtype is a text"
-
---- Names of lt: what to write.
-foreign_names.lt = {
-  FloatTensor = 'lt.tensor(list), or lt.zeros(2, 3)', inference_mode = "lt.no_grad",
-  is_inference_mode_enabled = "not lt.is_grad_enabled()", set_detect_anomaly = "lt.detect_anomaly",
-  LongTensor = 'lt.tensor(list, {dtype = "i64"})', from_numpy = "lt.numpy.load(path)",
-  array = "lt.tensor(list)", as_tensor = "lt.tensor(list)", manual_seed = "lt.seed(n)",
-  device = '"cuda": a device is a text', F = "lt.nn.functional",
-  functional = "lt.nn.functional", functional_call = "lt.func.functional_call",
-  concat = "lt.cat", concatenate = "lt.cat", pi = "math.pi",
-  inf = "math.huge", nan = "0/0",
-  amp = "lt.autocast and lt.GradScaler", backends = "lt.set_float32_matmul_precision",
-  distributed = "lt.dist", hub = "lt.models, with weights by lt.load", jit = "net:to_onnx(path, x)",
-  multiprocessing = "lt.data.DataLoader(data, {num_workers = 4}), or lt.dist",
-  profiler = "lt.Trainer{profiler = 'simple'}",
-  newaxis = "lt.new in an index, or x:unsqueeze(dim)",
-  Parameter = "lt.parameter(x)", Size = "x.shape, a table", print = "print(x)",
-  utils = "lt.data, or lt.nn.utils", float = DTYPE:format '"f32"', double = DTYPE:format '"f64"',
-  half = DTYPE:format '"f16"', long = DTYPE:format '"i64"', bool = DTYPE:format '"bool"',
-  float16 = DTYPE:format '"f16"', float32 = DTYPE:format '"f32"',
-  float64 = DTYPE:format '"f64"', bfloat16 = DTYPE:format '"bf16"', int = DTYPE:format '"i32"',
-  int32 = DTYPE:format '"i32"', int64 = DTYPE:format '"i64"', uint8 = DTYPE:format '"u8"',
-}
-
---- Names of rooms: what to write.
-foreign_names.rooms = {
-  cuda = { amp = "lt.autocast and lt.GradScaler", manual_seed = "lt.seed(n)",
-           manual_seed_all = "lt.seed(n)" },
-  optim = { lr_scheduler = "lt.optim.StepLR and its like: schedulers are in lt.optim",
-            clip_grad_norm = "lt.nn.clip_grad_norm_", clip_grad_norm_ = "lt.nn.clip_grad_norm_" },
-  nn = { Parameter = "lt.parameter(x)" },
-  linalg = { inverse = "lt.linalg.inv" },
-  json = { loads = "lt.json.decode", dumps = "lt.json.encode", parse = "lt.json.decode" },
 }
 
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
@@ -123,44 +87,60 @@ foreign_names.notes = {
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 
--- Names of whole libraries, loaded when an error asks for one.
-local LIBRARIES <const> = { function() return require "ltrain.core.lightning_names" end }
-
--- "write lt.Module", or why there is nothing to write.
-local function sentence(said)
-  return type(said) == "table" and said[1] or said and "write " .. said
-end
-
---- What to do about a name that the room, object or function `of` lacks, as text; nil: not known.
---- `kind`: "rooms", "members" or "parameters".
-function foreign_names.instead(kind, of, name)
-  for _, load in ipairs(LIBRARIES) do
-    local names = load()[kind][of]
-    if names and names[name] then return sentence(names[name]) end
-  end
-end
-
---- The same for a member, of whichever object has none of that name.
-function foreign_names.member(name)
-  for _, load in ipairs(LIBRARIES) do
-    local members <const> = load().members
-    for _, object in ipairs(foreign_names.objects) do
-      if members[object] and members[object][name] then return sentence(members[object][name]) end
+-- A room's rows: { [name] = text }, and in order { pattern, text } of those with a `*`.
+local function read(text)
+  local rows = { patterns = {} }
+  for line in text:gsub("\n  ", " "):gmatch "[^\n]+" do
+    local names, mark, said = line:match "^([%w_*?. ]-) ?([=:]) (.+)$"
+    if mark == "=" then said = "write " .. said end
+    for name in names:gmatch "%S+" do
+      if name:find("*", 1, true) then
+        rows.patterns[#rows.patterns + 1] = { "^" .. name:gsub("%*", "([%%w_]*)") .. "$", said }
+      else
+        rows[name] = said:gsub("%%0", name)
+      end
     end
   end
-  return require "ltrain.core.torch_names".of("Module", name, {})
+  return rows
+end
+
+local rooms = setmetatable({}, { __index = function(self, room)
+  local lightning, torch = require "ltrain.core.lightning_names", require "ltrain.core.torch_names"
+  local has_both <const> = room == "lt" or room == "tensor" or room == "nn.functional"
+  local text <const> = (lightning[room] or "") .. (torch[room] or "")
+  self[room] = read(has_both and text .. torch.both or text)
+  return self[room]
+end })
+
+--- The rows of a room, of a class of which objects lack a member ("Trainer"), or of a function that
+--- lacks a parameter ("to()"): what is said of a name.
+function foreign_names.rows(room) return rooms[room] end
+
+-- What the patterns of a room say; those with %1 only where that is a name that is there.
+local function by_pattern(room, name, words)
+  for _, row in ipairs(rooms[room].patterns) do
+    local found = name:match(row[1])
+    local is_known = found and not row[2]:find("%1", 1, true)
+    for k = 1, found and #words or 0 do is_known = is_known or words[k] == found end
+    if is_known then return (row[2]:gsub("%%1", found)) end
+  end
+end
+
+--- "write ..." for a name that a room lacks ("nn"; "lt", "tensor"), or why there is nothing; nil:
+--- other libraries have no such name. `words`: what the room has.
+function foreign_names.of(room, name, words)
+  local function among(one) return rooms[room][one] or by_pattern(room, one, words or {}) end
+  return among(name) or name:sub(-1) == "_" and among(name:sub(1, -2)) or nil
 end
 
 --- Whose members `member` knows.
 foreign_names.objects = { "Module", "Trainer", "DataModule", "Logger" }
 
---- "write ..." for a name that a room ("nn"; "lt", "tensor") lacks, or why there is nothing; nil:
---- other libraries have no such name. `words`: what the room has.
-function foreign_names.of(room, name, words)
-  local names = room == "lt" and foreign_names.lt or foreign_names.rooms[room]
-  if names and names[name] then return "write " .. names[name] end
-  return foreign_names.instead("rooms", room, name)
-    or require "ltrain.core.torch_names".of(room, name, words)
+--- The same for a member, of whichever object has none of that name.
+function foreign_names.member(name)
+  for _, object in ipairs(foreign_names.objects) do
+    if rooms[object][name] then return rooms[object][name] end
+  end
 end
 
 --- The one of `words` that an option of the name is here; nil.

@@ -1,5 +1,5 @@
---- stdlib/core/return_line.lua: the line at which a script's function returned or made a tail call,
---- after its frame has been popped.
+-- stdlib/core/return_line.lua: the line at which a script's function returned or made a tail call,
+-- after its frame has been popped.
 local c = require "ltrain.c"
 
 local places <const> = c.runtime.places
@@ -29,33 +29,26 @@ local function returns_of(list, from)
   return lines
 end
 
--- The one function that begins at the line: the place of its word in the tokens.
-local function place_of(list, first)
-  local found
-  for k, token in ipairs(list) do
-    if token.line == first and token.kind == "keyword" and token.text == "function" then
-      if found then return nil end
-      found = k
-    end
-  end
-  return found
-end
-
 local function find(name, first)
   local text = require "ltrain.core.script_source".text(name) or ""
-  local list = require "ltrain.core.tokens".of_file(text)
-  local from = place_of(list, first)
-  local lines = from and returns_of(list, from) or {}
+  local list, from = require "ltrain.core.tokens".of_file(text), nil
+  if first == 0 then return list[#list].line end
+  for k, token in ipairs(list) do
+    if token.line == first and token.kind == "keyword" and token.text == "function" then
+      if from then return first end
+      from = k
+    end
+  end
+  local lines = returns_of(list, from)
   return #lines == 1 and lines[1] or first
 end
 
---- The line of the only `return` of a value in a function that begins at line `first` of a chunk;
---- with several, or where the text cannot be read, `first`.
-local function return_line(fn, name, first)
-  local ok, line = pcall(find, name, first)
-  places.lines[fn] = ok and line or first
+--- The line of the only `return` of a value in a function that begins at line `first` of a chunk,
+--- the last of a chunk itself (0); with several, or where the text cannot be read, `first`.
+return function(fn, name, first)
+  if not places.lines[fn] then
+    local ok, line = pcall(find, name, first)
+    places.lines[fn] = ok and line or first
+  end
   return places.lines[fn]
 end
-
-places.return_line = return_line
-return return_line

@@ -14,7 +14,6 @@ local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
 local old_hooks = require "ltrain.compat.hooks"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
-require "ltrain.core.return_line"
 local collective_hooks = require "ltrain.core.collective_hooks"
 
 local hook_calls = {

@@ -118,7 +118,7 @@ function properties.give(class)
     if option_fields.is_option(key) then return option_fields.read(self, key) end
     local is_name = type(key) == "string" and key:sub(1, 1) ~= "_"
     local elsewhere = is_name and require "ltrain.core.foreign_names" -- a field asked for in vain
-    local said = elsewhere and elsewhere.instead("members", "Trainer", key)
+    local said = elsewhere and elsewhere.rows("Trainer")[key]
     if said then errors.blame("Trainer: there is no trainer.%s; %s", key, said) end
   end
   class.__newindex = assign

@@ -1,11 +1,14 @@
 /* lua/bind/core/nearest_word.c: the nearest word, for "did you mean". */
 #include <stdbool.h>
 #include <string.h>
+#include <strings.h>
+
+#include <lauxlib.h>
 
 #include "bind/core/nearest_word.h"
 #include "bind/core/raw.h"
 
-enum { MAX_WORD = 40, FAR = 3 };
+enum { MAX_WORD = 64, FAR = 3 };
 
 static int smallest(int a, int b, int c) {
   int m = a < b ? a : b;
@@ -30,14 +33,26 @@ static int distance(const char *a, const char *b) {
   return rows[n % 3][m];
 }
 
-/* At most two changes away, one for a word of up to four letters. */
+/* The same letters in any order; by their sum. */
+static bool has_letters_of(const char *a, const char *b) {
+  long difference = 0;
+  for (; *a != 0; a++) difference += (unsigned char)*a;
+  for (; *b != 0; b++) difference -= (unsigned char)*b;
+  return difference == 0;
+}
+
+/* Of two words that are as near: an anagram first, then the first in the alphabet. */
+static bool comes_before(const char *a, const char *b, const char *unknown) {
+  bool same_a = has_letters_of(a, unknown), same_b = has_letters_of(b, unknown);
+  return same_a != same_b ? same_a : strcmp(a, b) < 0;
+}
+
 void lt_consider_word(lt_nearest *n, const char *unknown, const char *word) {
-  int d = distance(unknown, word);
   size_t length = strlen(unknown);
-  if (d >= FAR || (length <= 4 && d > 1) || (size_t)d >= length) return;
-  if (n->word != NULL && d >= n->distance) {
-    if (d > n->distance || strcmp(word, n->word) > 0) return; /* ties: the first in the alphabet */
-  }
+  int most = length <= 1 ? 0 : length <= 5 ? 1 : 2;
+  int d = strcasecmp(unknown, word) == 0 ? -1 : distance(unknown, word);
+  if (d > most || (n->word != NULL && d > n->distance)) return;
+  if (n->word != NULL && d == n->distance && !comes_before(word, n->word, unknown)) return;
   n->word = word;
   n->distance = d;
 }
@@ -46,4 +61,16 @@ void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknow
   table = lua_absindex(L, table);
   for (lua_pushnil(L); lt_raw_next(L, table) != 0; lua_pop(L, 1))
     if (lua_type(L, -2) == LUA_TSTRING) lt_consider_word(n, unknown, lua_tostring(L, -2));
+}
+
+int lt_nearest_word(lua_State *L) {
+  lt_nearest nearest = {0};
+  luaL_checktype(L, 2, LUA_TTABLE);
+  const char *unknown = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : NULL;
+  for (lua_Integer k = 1; unknown != NULL && lt_raw_geti(L, 2, k) == LUA_TSTRING; k++) {
+    lt_consider_word(&nearest, unknown, lua_tostring(L, -1));
+    lua_pop(L, 1); /* the list has it */
+  }
+  lua_pushstring(L, nearest.word);
+  return 1;
 }

@@ -4,7 +4,9 @@
 
 #include <lua.h>
 
-/* Start with {0}; `word` is the nearest so far, within distance 2 of what was given. */
+/* Start with {0}; `word` is the nearest so far: at most two insertions, deletions, replacements or
+   swaps of neighbours away, one for a word of up to five letters, none for one letter; the same in
+   other case is nearest of all. */
 typedef struct lt_nearest {
   const char *word;
   int distance;
@@ -12,5 +14,8 @@ typedef struct lt_nearest {
 
 void lt_consider_word(lt_nearest *n, const char *unknown, const char *word);
 void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknown);
+
+/* runtime.nearest(name, words) -> the nearest of a list, or nil */
+int lt_nearest_word(lua_State *L);
 
 #endif

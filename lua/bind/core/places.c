@@ -6,37 +6,24 @@
 
 #define LT_PLACES "ltrain.places"
 
-/* The last line of the function on top, a main chunk; pops it. */
-static int last_line(lua_State *L) {
-  lua_Debug ar;
-  int last = 0;
-  lua_getinfo(L, ">L", &ar);
-  if (!lua_istable(L, -1)) {
-    lua_pop(L, 1);
-    return 0;
-  }
-  for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1))
-    if (lua_tointeger(L, -2) > last) last = (int)lua_tointeger(L, -2);
-  lua_pop(L, 1);
-  return last;
-}
-
 /* The line of the function on top, of the script; pops it. `ask`: Lua may be run to find out at
    which `return` it ended (stdlib/core/return_line.lua); else it is known, or its first. */
 static int line_of(lua_State *L, int places, const lua_Debug *ar, bool ask) {
-  if (ar->linedefined <= 0) return last_line(L);
   int fn = lua_gettop(L), line = ar->linedefined;
-  if (lua_getfield(L, places, "lines") == LUA_TTABLE) {
-    lua_pushvalue(L, fn);
-    lt_raw_get(L, -2);
-    if (lua_isnil(L, -1) && ask && lua_getfield(L, places, "return_line") == LUA_TFUNCTION) {
+  if (ask) {
+    lt_push_require(L);
+    lua_pushliteral(L, "ltrain.core.return_line");
+    if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
       lua_pushvalue(L, fn);
       lua_pushstring(L, ar->source);
       lua_pushinteger(L, ar->linedefined);
       if (lua_pcall(L, 3, 1, 0) != LUA_OK) lua_pushnil(L);
     }
-    if (lua_isinteger(L, -1)) line = (int)lua_tointeger(L, -1);
+  } else if (lua_getfield(L, places, "lines") == LUA_TTABLE) {
+    lua_pushvalue(L, fn);
+    lt_raw_get(L, -2);
   }
+  if (lua_isinteger(L, -1)) line = (int)lua_tointeger(L, -1);
   lua_settop(L, fn - 1);
   return line;
 }

@@ -2,6 +2,7 @@
    `note_error` and the like, and lt.last_error. */
 #include "base/script_lines.h"
 #include "bind/core/functions.h"
+#include "bind/core/nearest_word.h"
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
@@ -78,6 +79,7 @@ void lt_bind_reports(lua_State *L, lt_bind *b) {
                                      {"origin", lt_function_origin},
                                      {"code", lt_function_code},
                                      {"note_error", lt_note_error},
+                                     {"nearest", lt_nearest_word},
                                      {"printable", lt_printable},
                                      {"status_of", status_of},
                                      {"error_text", error_text},

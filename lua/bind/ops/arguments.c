@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "bind/core/nearest_word.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
@@ -177,49 +176,41 @@ static bool read_input(lua_State *L, lt_bind *b, lt_reading *r, const char *name
   return true;
 }
 
-/* The option of `r` that another library calls `name` (core/foreign_names.lua), NULL: none. */
-static const char *meant_elsewhere(lua_State *L, const lt_reading *r, const char *name) {
-  lt_push_require(L);
-  lua_pushliteral(L, "ltrain.core.foreign_names");
-  if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
-  lua_getfield(L, -1, "option");
-  lua_pushstring(L, name);
-  lua_newtable(L);
+/* Push the list of the options and optional inputs of `r`; `own`: not a form as ones_like, which
+   has its sizes. */
+static void push_option_names(lua_State *L, const lt_reading *r, bool own) {
   lua_Integer n = 0;
+  lua_newtable(L);
   for (int k = 0; k < r->n_rows; k++) {
-    if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
+    lt_arg_type type = r->rows[k].type;
+    if (type == LT_ARG_RNG_KEY || (type == LT_ARG_SIZES && !own)) continue;
     lua_pushstring(L, r->rows[k].name);
     lua_rawseti(L, -2, ++n);
   }
   const char *at = r->kind->inputs;
   size_t length;
-  for (int k = 0; (at = next_word(at, &length)) != NULL && k < r->kind->max_in; at += length, k++)
-    if (k >= r->kind->min_in) {
-      lua_pushlstring(L, at, length);
-      lua_rawseti(L, -2, ++n);
-    }
-  return lua_pcall(L, 2, 1, 0) == LUA_OK ? lua_tostring(L, -1) : NULL;
+  for (int k = 0; k < r->kind->max_in && (at = next_word(at, &length)) != NULL; at += length, k++) {
+    if (k < r->kind->min_in) continue;
+    lua_pushlstring(L, at, length);
+    lua_rawseti(L, -2, ++n);
+  }
+  const char *const others[] = {r->with_requires_grad ? "requires_grad" : NULL,
+                                lt_takes_dtype(r->op) ? "dtype" : NULL};
+  for (int k = 0; k < 2; k++) {
+    if (others[k] == NULL) continue;
+    lua_pushstring(L, others[k]);
+    lua_rawseti(L, -2, ++n);
+  }
 }
 
+/* Raise with the option that was meant, or those that there are. */
 _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading *r,
                                      const char *name) {
   luaL_checkstack(L, 12, "ltrain");
-  bool own = strcmp(r->who, r->op->name) == 0; /* else it has fewer */
-  const char *meant = own ? meant_elsewhere(L, r, name) : NULL;
-  if (meant != NULL)
-    lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name, meant);
-  lt_nearest nearest = {0};
-  for (int k = 0; k < r->n_rows; k++)
-    if (r->rows[k].type != LT_ARG_RNG_KEY) lt_consider_word(&nearest, name, r->rows[k].name);
-  if (r->with_requires_grad) lt_consider_word(&nearest, name, "requires_grad");
-  if (lt_takes_dtype(r->op)) lt_consider_word(&nearest, name, "dtype");
-  const char *at = r->kind->inputs;
-  size_t length;
-  for (int k = 0; k < r->kind->max_in && (at = next_word(at, &length)) != NULL; at += length, k++)
-    if (k >= r->kind->min_in) lt_consider_word(&nearest, name, lua_pushlstring(L, at, length));
-  if (nearest.word != NULL)
-    lt_raise(L, b, LT_EARG, "%s: unknown option '%s'; did you mean '%s'?", r->who, name,
-             nearest.word);
+  bool own = strcmp(r->who, r->op->name) == 0;
+  push_option_names(L, r, own);
+  const char *hint = lt_push_hint(L, "did_you_mean", name, NULL);
+  if (hint[0] != 0) lt_raise(L, b, LT_EARG, "%s: unknown option '%s'%s", r->who, name, hint);
   lua_pushliteral(L, "");
   for (int k = 0; k < r->n_rows && own; k++) {
     if (r->rows[k].type == LT_ARG_RNG_KEY) continue;

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "bind/core/nearest_word.h"
 #include "bind/core/parts.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
@@ -154,19 +153,22 @@ static bool stands_for_self(lua_State *L) {
   return found;
 }
 
-/* "write x:abs()" of core/foreign_names.lua for a name that PyTorch or numpy has; else NULL. */
-static const char *said_elsewhere(lua_State *L, const char *name) {
-  lt_push_require(L);
-  lua_pushliteral(L, "ltrain.core.foreign_names");
-  if (lua_pcall(L, 1, 1, 0) != LUA_OK) return NULL;
-  lua_getfield(L, -1, "of");
-  lua_pushliteral(L, "tensor");
-  lua_pushstring(L, name);
-  return lua_pcall(L, 2, 1, 0) == LUA_OK ? lua_tostring(L, -1) : NULL;
+/* Push the list of what a tensor has: methods (upvalue 2) and fields. */
+static void push_members(lua_State *L) {
+  lua_Integer n = 0;
+  lua_newtable(L);
+  for (lua_pushnil(L); lt_raw_next(L, lua_upvalueindex(2)) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING) continue;
+    lua_pushvalue(L, -2);
+    lua_rawseti(L, -4, ++n);
+  }
+  for (int k = 0; k < PROPERTIES; k++) {
+    lua_pushstring(L, properties[k].name);
+    lua_rawseti(L, -2, ++n);
+  }
 }
 
 _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) {
-  lt_nearest nearest = {0};
   if (stands_for_self(L))
     lt_raise(L, b, LT_EARG,
              "tensor: no field or method '%s': self is a tensor here: was the method called with "
@@ -175,14 +177,9 @@ _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) 
   if (strpbrk(name, ":, ") != NULL)
     lt_raise(L, b, LT_EARG,
              "tensor: no field or method '%s'; write x[{lt.all, 2}], x[{{1, 3}}] for slices", name);
-  const char *said = said_elsewhere(L, name);
-  if (said != NULL) lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'; %s", name, said);
-  for (int k = 0; k < PROPERTIES; k++) lt_consider_word(&nearest, name, properties[k].name);
-  lt_consider_keys(&nearest, L, lua_upvalueindex(2), name);
-  if (nearest.word != NULL)
-    lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'; did you mean '%s'?", name,
-             nearest.word);
-  lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'", name);
+  push_members(L);
+  lt_raise(L, b, LT_EARG, "tensor: no field or method '%s'%s", name,
+           lt_push_hint(L, "in_place_of", name, "tensor"));
 }
 
 /* Upvalues: binding, methods. */

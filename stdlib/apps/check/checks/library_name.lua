@@ -50,7 +50,7 @@ local function check_members(context)
     local of = name and node.object and usual(node.object)
     if not of or own[name] or context.report:has(node.line) then return end
     local instead = of == "self" and foreign_names.member(name)
-      or of ~= "self" and foreign_names.instead("members", of, name)
+      or of ~= "self" and foreign_names.rows(of)[name]
     if instead then
       context.report:error("library_name", node.line,
         ("there is no '%s' of a %s"):format(name, of == "self" and "module" or of), instead)
