@@ -44,30 +44,32 @@ static void exports_for_reading_say_so_and_count_as_no_write(void **state) {
   ltrain_close(l);
 }
 
+/* What DLPack calls a dtype, by the name of it in scripts: "u16" is an unsigned integer of 16 bits. */
+static DLDataType item_of(const char *name) {
+  if (strcmp(name, "bool") == 0) return (DLDataType){kDLBool, 8, 1};
+  int code = name[0] == 'b' ? kDLBfloat : name[0] == 'f' ? kDLFloat : name[0] == 'u' ? kDLUInt : kDLInt;
+  return (DLDataType){(uint8_t)code, (uint8_t)atoi(name + strcspn(name, "0123456789")), 1};
+}
+
 static void every_dtype_goes_both_ways(void **state) {
   (void)state;
-  static const struct {
-    const char *name;
-    DLDataType item;
-  } rows[] = {{"f32", {kDLFloat, 32, 1}},  {"f64", {kDLFloat, 64, 1}}, {"f16", {kDLFloat, 16, 1}},
-              {"bf16", {kDLBfloat, 16, 1}}, {"i64", {kDLInt, 64, 1}},   {"i32", {kDLInt, 32, 1}},
-              {"u8", {kDLUInt, 8, 1}},      {"bool", {kDLBool, 8, 1}},  {"i16", {kDLInt, 16, 1}},
-              {"u16", {kDLUInt, 16, 1}},    {"i8", {kDLInt, 8, 1}}};
-  assert_int_equal(sizeof rows / sizeof *rows, LT_DTYPE_COUNT);
   ltrain *l = open_lua();
   for (int k = 0; k < LT_DTYPE_COUNT; k++) {
     char code[128];
-    snprintf(code, sizeof code, "x = lt.tensor{1, 0, 1}:to('%s')", rows[k].name);
+    const char *name;
+    snprintf(code, sizeof code, "name = lt.dtypes()[%d].name x = lt.tensor{1, 0, 1}:to(name)", k + 1);
     must(l, ltrain_dostring(l, code, "d.lua"));
     lt_tensor *x, *y;
     must(l, ltrain_get(l, "x", "T", &x));
+    must(l, ltrain_get(l, "name", "s", &name));
+    const DLDataType item = item_of(name);
     assert_int_equal(lt_tensor_dtype(x), k);
     for (int old = 0; old < 2; old++) {
       DLManagedTensor *u = old ? ltrain_to_dlpack_unversioned(l, x, 1) : NULL;
       DLManagedTensorVersioned *v = old ? NULL : ltrain_to_dlpack(l, x, 1);
       must(l, u != NULL || v != NULL);
       const DLTensor *d = old ? &u->dl_tensor : &v->dl_tensor;
-      assert_memory_equal(&d->dtype, &rows[k].item, sizeof d->dtype);
+      assert_memory_equal(&d->dtype, &item, sizeof d->dtype);
       y = old ? ltrain_from_dlpack_unversioned(l, u) : ltrain_from_dlpack(l, v);
       must(l, y != NULL);
       assert_int_equal(lt_tensor_dtype(y), k);

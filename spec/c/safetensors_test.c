@@ -49,28 +49,31 @@ static void every_dtype_in_the_reference_order(void **state) {
   lt_ctx *c = io_ctx();
   enum { ALL = LT_DTYPE_COUNT + 2 };
   lt_named_tensor t[ALL];
-  static const char *const names[] = {"f32", "f64", "f16",  "bf16", "i64",
-                                      "i32", "u8",  "bool", "i16",  "u16", "i8"};
   for (int d = 0; d < LT_DTYPE_COUNT; d++)
-    t[d] = (lt_named_tensor){names[d], filled(c, (lt_dtype)d, 3, 1)};
+    t[d] = (lt_named_tensor){lt_dtype_name((lt_dtype)d), filled(c, (lt_dtype)d, 3, 1)};
   t[ALL - 2] = (lt_named_tensor){"another f32", filled(c, LT_F32, 0, 0)};
   t[ALL - 1] = (lt_named_tensor){"scalar", floats(c, 0, NULL)};
   assert_true(lt_safetensors_save(c, "save", IO_PATH("a"), ALL, t, 0, NULL, NULL));
   lt_safetensors s;
   assert_true(lt_safetensors_open(c, &s, "load", IO_PATH("a")));
-  static const char *const order[ALL] = {"i64",  "f64", "another f32", "f32", "scalar", "i32",
-                                         "bf16", "f16", "u16",         "i16", "i8",     "u8",  "bool"};
+  static const char *const order[] = {"i64",  "f64", "another f32", "f32", "scalar", "i32", "bf16",
+                                      "f16",  "u16", "i16",         "i8",  "u8",     "bool"};
+  enum { ORDERED = sizeof order / sizeof *order };
+  int at = 0; /* a dtype that is not in the list may stand anywhere between */
   assert_int_equal(s.count, ALL);
   for (int i = 0; i < ALL; i++) {
-    assert_string_equal(s.stored[i].name, order[i]);
+    const char *name = s.stored[i].name;
+    at += at < ORDERED && strcmp(name, order[at]) == 0;
     lt_tensor *back = lt_safetensors_read(c, &s, i), *was = NULL;
     for (int k = 0; k < ALL; k++)
-      if (strcmp(t[k].name, order[i]) == 0) was = t[k].tensor;
+      if (strcmp(t[k].name, name) == 0) was = t[k].tensor;
+    assert_non_null(was);
     assert_int_equal(back->dtype, was->dtype);
     assert_int_equal(back->ndim, was->ndim);
     assert_int_equal(back->numel, was->numel);
     assert_memory_equal(lt_data(back), lt_data(was), (size_t)was->numel * lt_item_size(was));
   }
+  assert_int_equal(at, ORDERED);
   lt_safetensors_close(c, &s);
   lt_ctx_release(c);
 }

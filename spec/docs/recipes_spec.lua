@@ -25,7 +25,7 @@ describe("the recipe for", function()
 
   local function must(command)
     local status, out, err = child.shell(("%s %s 2>&1"):format(CLEAN:format(tree), command),
-      { dir = tree })
+      { dir = tree, seconds = 1800 }) -- a row can mean that all of C is compiled again
     assert(status == 0, ("%s: exit status %s\n%s"):format(command, status, (out .. err):sub(-6000)))
   end
 
