@@ -14,66 +14,98 @@
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
 
+local NONE <const> = {}
+
 local function empty() return { step = 0 } end
 
--- States that a parameter does not have yet, of its first step or of an option that was changed.
-local function complete(self, group, state, parameter, slots)
-  for _, slot in ipairs(slots) do
-    if state[slot] == nil then
-      state[slot] = c.full_like(parameter, self._initial and self:_initial(group, slot) or 0,
-        { dtype = Optimizer.state_dtype(parameter) })
+-- What a kind of state begins with, of a parameter's first step or of an option that was changed.
+local function begin(self, group, parameter, slot)
+  return c.full_like(parameter, self._initial and self:_initial(group, slot) or 0,
+    { dtype = Optimizer.state_dtype(parameter) })
+end
+
+-- Parameters, gradients and states in one list, as the operation takes them; `list` has the
+-- parameters.
+local function add_tensors(self, group, list, grads, states, slots)
+  local n = #list
+  table.move(grads, 1, n, n + 1, list)
+  for k = 1, #slots do
+    local slot, at = slots[k], (k + 1) * n
+    for i = 1, n do
+      local state = states[i]
+      local kept = state[slot]
+      if kept == nil then
+        kept = begin(self, group, list[i], slot)
+        state[slot] = kept
+      end
+      list[at + i] = kept
     end
   end
 end
 
--- Places of the parameters by their step, and by what else they have counted; mostly one list.
-local function by_step(states, counted)
-  local keys, places = {}, {}
+-- Where a step that the device may leave out is under way, its counts can be taken back.
+local function remember(self, states, counted)
+  for _, state in ipairs(states) do
+    self:remember(state, "step")
+    for slot in next, counted or NONE do self:remember(state, slot) end
+  end
+end
+
+-- A step of parameters that have taken equally many.
+local function update_together(self, group, params, grads, states)
+  local op, slots = self:_rule(group)
+  local first = states[1]
+  local step = first.step + 1
+  add_tensors(self, group, params, grads, states, slots)
+  local numbers, counted = self:_numbers(group, step, first)
+  if op ~= "adam_step" then numbers.states = #slots end
+  numbers.maximize = group.maximize
+  c[op](self:checked(params, numbers), numbers)
+  if self._late.recording then remember(self, states, counted) end
+  for i = 1, #states do
+    local state = states[i]
+    state.step = step
+    for slot, value in next, counted or NONE do state[slot] = value end
+  end
+end
+
+-- What a parameter has counted: those that differ are not updated together.
+local function count_of(state, counted)
+  return counted and ("%d %s"):format(state.step, state[counted]) or state.step
+end
+
+local function are_even(states, counted)
+  local first = count_of(states[1], counted)
+  for i = 2, #states do
+    if count_of(states[i], counted) ~= first then return false end
+  end
+  return true
+end
+
+-- The same lists for each count, in the order in which these come.
+local function by_count(counted, params, grads, states)
+  local list, known = {}, {}
   for i, state in ipairs(states) do
-    local key = counted and ("%d %s"):format(state.step, state[counted]) or state.step
-    if not places[key] then
-      places[key] = {}
-      keys[#keys + 1] = key
+    local key = count_of(state, counted)
+    local part = known[key]
+    if not part then
+      part = { params = {}, grads = {}, states = {} }
+      known[key], list[#list + 1] = part, part
     end
-    table.insert(places[key], i)
+    local n = #part.params + 1
+    part.params[n], part.grads[n], part.states[n] = params[i], grads[i], state
   end
-  return keys, places
-end
-
--- The parameters of some places, their gradients and their states, as the operation takes them.
-local function lists_of(places, params, grads, states, slots)
-  local p, g, kinds = {}, {}, {}
-  for k = 1, #slots do kinds[k] = {} end
-  for n, i in ipairs(places) do
-    p[n], g[n] = params[i], grads[i]
-    for k, slot in ipairs(slots) do kinds[k][n] = states[i][slot] end
-  end
-  return Optimizer.join(p, g, table.unpack(kinds))
-end
-
-local function count(self, state, step, counted)
-  self:remember(state, "step")
-  state.step = step
-  for slot, value in next, counted or {} do
-    self:remember(state, slot)
-    state[slot] = value
-  end
+  return list
 end
 
 local function update(self, group)
-  local op, slots = self:_rule(group)
   local params, grads, states = self:active(group, empty)
-  for i, state in ipairs(states) do complete(self, group, state, params[i], slots) end
-  local keys, places = by_step(states, self.counted)
-  for _, key in ipairs(keys) do
-    local first = states[places[key][1]]
-    local step = first.step + 1
-    local numbers, counted = self:_numbers(group, step, first)
-    if op ~= "adam_step" then numbers.states = #slots end
-    numbers.maximize = group.maximize
-    local list = lists_of(places[key], params, grads, states, slots)
-    c[op](self:checked(list, numbers), numbers)
-    for _, i in ipairs(places[key]) do count(self, states[i], step, counted) end
+  if #params == 0 then return end
+  if are_even(states, self.counted) then -- as a rule
+    return update_together(self, group, params, grads, states)
+  end
+  for _, part in ipairs(by_count(self.counted, params, grads, states)) do
+    update_together(self, group, part.params, part.grads, part.states)
   end
 end
 
