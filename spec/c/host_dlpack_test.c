@@ -44,10 +44,13 @@ static void exports_for_reading_say_so_and_count_as_no_write(void **state) {
   ltrain_close(l);
 }
 
-/* What DLPack calls a dtype, by the name of it in scripts: "u16" is an unsigned integer of 16 bits. */
+/* What DLPack calls a dtype, from its name in scripts: "u16" is an unsigned integer of 16 bits. */
 static DLDataType item_of(const char *name) {
   if (strcmp(name, "bool") == 0) return (DLDataType){kDLBool, 8, 1};
-  int code = name[0] == 'b' ? kDLBfloat : name[0] == 'f' ? kDLFloat : name[0] == 'u' ? kDLUInt : kDLInt;
+  int code = name[0] == 'b'   ? kDLBfloat
+             : name[0] == 'f' ? kDLFloat
+             : name[0] == 'u' ? kDLUInt
+                              : kDLInt;
   return (DLDataType){(uint8_t)code, (uint8_t)atoi(name + strcspn(name, "0123456789")), 1};
 }
 
@@ -57,7 +60,8 @@ static void every_dtype_goes_both_ways(void **state) {
   for (int k = 0; k < LT_DTYPE_COUNT; k++) {
     char code[128];
     const char *name;
-    snprintf(code, sizeof code, "name = lt.dtypes()[%d].name x = lt.tensor{1, 0, 1}:to(name)", k + 1);
+    snprintf(code, sizeof code, "name = lt.dtypes()[%d].name\nx = lt.tensor{1, 0, 1}:to(name)",
+             k + 1);
     must(l, ltrain_dostring(l, code, "d.lua"));
     lt_tensor *x, *y;
     must(l, ltrain_get(l, "x", "T", &x));
