@@ -8,7 +8,11 @@
    With dropout element (b, h, t, s) of the probabilities [B, H, T, S] uses the word of that
    element, as dropout does: nothing of it is kept.
 
-   B batch, H heads, T queries, S keys, D width of queries and keys, E width of values. */
+   B batch, H heads, T queries, S keys, D width of queries and keys, E width of values.
+
+   That the softmax of T x S scores needs not be kept, only two numbers a row: M. Rabe and C.
+   Staats, Self-attention Does Not Need O(n^2) Memory, 2021; T. Dao and others, FlashAttention,
+   2022. */
 #include <math.h>
 #include <omp.h>
 #include <stdatomic.h>
@@ -23,6 +27,8 @@
 #include "cpu/scratch.h"
 #include "cpu/philox_words.h"
 
+/* 64 rows of scores against some thousand keys fit into the second cache; fewer make the products
+   too thin for oneDNN. */
 enum { ROWS = 64 };
 
 /* A tensor [B, H, rows, cols] whose columns lie side by side; strides in elements. */
@@ -63,7 +69,8 @@ static char *scratch_of(const job *j) {
   return j->scratch + (size_t)(omp_get_thread_num() % j->threads) * j->scratch_bytes;
 }
 
-/* e^x for x <= 0; what is far below counts as 0. NaN passes. */
+/* e^x for x <= 0; what is far below counts as 0. NaN passes. A little below
+   -87 floats are no longer normal. Clamped before, not after: the polynomial has a range. */
 static inline float exp_down_f32(float x) {
   float y = lt_exp_mid_f32(x < -87.0f ? -87.0f : x);
   return x < -87.0f ? 0.0f : y;
@@ -115,6 +122,7 @@ static operand rows_in(const lt_tensor *t) {
                .size = lt_item_size(t),
                .batch = n > 3 ? t->stride[0] : 0,
                .head = n > 2 ? t->stride[n - 3] : 0};
+  /* A single row may have any stride, also 0, which BLAS refuses. */
   if (t->size[n - 2] == 1 || t->size[n - 1] == 0) r.row = t->size[n - 1] > 0 ? t->size[n - 1] : 1;
   return r;
 }
@@ -165,6 +173,7 @@ static bool prepare(lt_ctx *c, job *j, lt_tensor *q, lt_tensor *k, lt_tensor *v,
   j->t = q->size[n - 2], j->d = q->size[n - 1], j->s = k->size[n - 2], j->e = v->size[n - 1];
   j->q = taken(c, q, dtype), j->k = taken(c, k, dtype), j->v = taken(c, v, dtype);
   take_mask(c, j, mask, scores, dtype);
+  /* Threads' tiles begin 16 elements apart: no line of the cache belongs to two. */
   int64_t tile = ((j->t < ROWS ? j->t : ROWS) * j->s * buffers + 15) / 16 * 16;
   j->threads = c->threads > 1 ? c->threads : 1;
   j->scratch_bytes = (size_t)tile * lt_dtype_size(dtype);
@@ -219,6 +228,7 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   lt_tensor *own[3];
   lt_dtype dtype = compute_dtype(in[1]);
   job j = job_of(&same, in[5]);
+  /* Without keys or queries there are no products to make, and BLAS takes no size 0. */
   if (in[5]->numel == 0 || in[2]->numel == 0 || in[3]->numel == 0) {
     for (int k = 0; k < call->n_out; k++)
       if (!zero(c, call->out[k])) return false;
@@ -231,6 +241,8 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   j.dv = made(c, call->out[2], dtype, &own[2]);
   if (a->of_mask) j.dscores = lt_data(call->out[3]);
   if (!lt_ok(c)) return false;
+  /* By head of keys, not by tile: tiles of queries add to the same dk and dv, and one thread that
+     adds them in order needs no atomics and gives the same bits on any number of threads. */
   lt_parallel(c, j.batches * j.heads / j.group, dtype == LT_F64 ? backward_f64 : backward_f32, &j);
   for (int k = 0; k < 3; k++)
     if (own[k] != call->out[k] && !lt_cpu_move(c, call->out[k], own[k])) return false;

@@ -68,7 +68,8 @@ static int64_t NAME(close_row)(T *row, int64_t own, int64_t n) {
 }
 
 /* A row of scores becomes exp(score - max), its sum goes to *sum; returns the max. Rows in which
-   nothing takes part become 0, unless they hold NaN. */
+   nothing takes part become 0, unless they hold NaN. The largest is taken off first, so that exp
+   does not overflow (softmax does not change). */
 static T NAME(softmax_row)(T *row, int64_t n, T *sum) {
   T most = NAME(lt_lane_max)(row, n), nan = 0;
   *sum = 1;
@@ -135,6 +136,8 @@ static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0
     T *pi = p + i * n, *di = dp + i * n;
     int64_t own = most[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
     int64_t whole = NAME(close_row)(pi, own, n);
+    /* The sum over keys of p dp equals g . out (T. Dao and others, 2022): E products in place of
+       S. */
     T delta = NAME(dot)(g + i * j->g.row, out + i * j->out.row, j->e);
     if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, di);
     NAME(backward_row)(pi, di, whole, most[i], 1 / sum[i], delta);

@@ -16,7 +16,8 @@ static void NAME(factors)(const job *j, int64_t c, T *a, T *b) {
   *b = (T)(NAME(value)(j->bias, c, 0) - mean * scale);
 }
 
-/* From the sums of g and g (x - mean) to p, q, r, and the gradients of weight and bias. */
+/* From the sums of g and g (x - mean) to p, q, r, and the gradients of weight and bias. One
+   multiply-add and another an element, all else once a channel. */
 static void NAME(back_factors)(const job *j, int64_t c, double sum, double product, T *pqr) {
   double scale = 1 / sqrt(j->variance[c] + j->eps), w = NAME(value)(j->weight, c, 1);
   double m = (double)j->outer * (double)j->inner;
@@ -42,6 +43,8 @@ static void NAME(plane_forward)(const job *j, int64_t c) {
       total += sum;
     }
     T mean = (T)(total / m);
+    /* What rounding the mean to T took off: sums of squares around the rounded mean are too large
+       by its square. */
     double rest = total / m - (double)mean;
     total = 0;
     for (int64_t o = 0; o < j->outer; o++) {
@@ -69,6 +72,7 @@ static void NAME(plane_backward)(const job *j, int64_t c) {
     LT_LANE_SUM(T, sum, n, d[i] * (v[i] - mean));
     products += sum;
   }
+  /* The same for the products: they were taken around the rounded mean. */
   products -= total * (j->mean[c] - (double)mean);
   NAME(back_factors)(j, c, total, products, f);
   T p = f[0], q = f[1], r = f[2];

@@ -55,7 +55,8 @@ static bool give(lt_ctx *c, lt_tensor *out, lt_tensor *made_in) {
 }
 
 /* f64. Calls fn(j, o, y, x, w) with the offsets of a run of C / groups products, for each output
-   channel o and each kernel position that lies inside, of image n. */
+   channel o and each kernel position that lies inside, of image n. The definition, term by term:
+   f64 is what gradients are checked in. */
 typedef void (*run_fn)(const job *j, int64_t o, int64_t y, int64_t x, int64_t w);
 
 static void each_run(const job *j, int64_t n, int64_t o, run_fn fn) {
@@ -110,6 +111,7 @@ static void input_image(void *ud, int64_t n) {
   for (int64_t o = 0; o < j->v.o; o++) each_run(j, n, o, add_input);
 }
 
+/* By output channel: each owns its weights and adds the images in order, so no two threads meet. */
 static void weight_channel(void *ud, int64_t o) {
   const job *j = ud;
   int64_t size = j->v.c / j->v.groups * j->v.kh * j->v.kw;

@@ -2,7 +2,10 @@
 
    N rows of C classes; dims after the class dim count as rows, which are brought together first.
    The forward pass keeps the largest logit m of each row and the sum of exp(x - m), so the backward
-   pass reads x once. */
+   pass reads x once.
+
+   Label smoothing: C. Szegedy and others, Rethinking the Inception Architecture, 2016. The
+   gradient needs softmax and targets only, so that probabilities are never stored. */
 #include <math.h>
 #include <string.h>
 
@@ -135,6 +138,8 @@ LT_KERNEL(cross_entropy) {
   ok = ok && (j.loss = lt_cpu_scratch(c, LT_F64, j.n + 1)) != NULL;
   if (ok) {
     lt_parallel(c, (j.n + j.rows - 1) / j.rows, run_chunk, &j);
+    /* Losses are added after the parallel part, in the order of the rows: one result on any number
+       of threads. */
     double total = a->reduction == LT_REDUCTION_mean ? total_weight(&j) : 1, sum = 0;
     for (int64_t r = 0; r < j.n; r++) sum += j.loss[r];
     sum /= total;

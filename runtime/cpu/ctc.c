@@ -33,17 +33,20 @@ static int64_t label(const job *j, int64_t k, int64_t s) {
   return s % 2 == 0 ? j->blank : j->targets[k * j->labels + s / 2];
 }
 
-/* Whether an alignment may go from state s to s + 2, or from s + 2 back. */
+/* Whether an alignment may go from state s to s + 2, or from s + 2 back. Equal labels need a blank
+   between them: without it they would be one. */
 static bool skips(const job *j, int64_t k, int64_t s) {
   return s % 2 == 1 && label(j, k, s) != label(j, k, s + 2);
 }
 
-/* log(e^a + e^b) */
+/* log(e^a + e^b). The larger one taken out: e^(least - most) cannot overflow, and log1p keeps what
+   is small beside 1. Two -infinities would give NaN by their difference. */
 static double join(double a, double b) {
   double most = a > b ? a : b, least = a > b ? b : a;
   return least == -INFINITY || most == INFINITY ? most : most + log1p(exp(least - most));
 }
 
+/* An alignment ends in the last label or in the blank behind it. */
 static double loss_of(const job *j, int64_t k) {
   int64_t steps = j->step_counts[k], states = 2 * j->label_counts[k] + 1;
   if (steps == 0) return states == 1 ? 0 : INFINITY;
@@ -70,7 +73,8 @@ static void forward(void *ud, int64_t k) {
   j->loss[k] = loss_of(j, k);
 }
 
-/* beta of step t from that of the next one, NULL at the end. */
+/* beta of step t from that of the next one, NULL at the end. Backward keeps two rows of beta, as
+   each needs only the next; alpha is all kept, by forward. */
 static void step_back(const job *j, int64_t k, int64_t t, const double *next, double *beta) {
   int64_t states = 2 * j->label_counts[k] + 1;
   for (int64_t s = 0; s < states; s++) {
@@ -85,7 +89,8 @@ static void step_back(const job *j, int64_t k, int64_t t, const double *next, do
 }
 
 /* e^x minus the share of the alignments that are in a state of the class: the derivative by what
-   log_softmax was made of, as log_probs are. */
+   log_softmax was made of, as log_probs are. A class that no alignment goes through has -infinity:
+   its derivative is e^x alone. */
 static void put_row(const job *j, int64_t k, int64_t t, double loss, const double *share) {
   int64_t at = (k * j->steps + t) * j->classes;
   for (int64_t i = 0; i < j->classes; i++) {

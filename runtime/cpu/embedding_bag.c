@@ -33,7 +33,8 @@ static void prefetch(const char *row, int64_t bytes) {
   for (int64_t k = 0; k < bytes; k += LINE) __builtin_prefetch(row + k);
 }
 
-/* Columns at..at+n-1 of bag b, in registers. */
+/* Columns at..at+n-1 of bag b, in registers. WIDE sums stay in registers while rows stream past:
+   the table is read once and the result written once. */
 #define BAG(T)                                                                            \
   static inline void piece_##T(const job *j, int64_t b, int64_t at, int64_t n) {          \
     T sum[WIDE], *to = (T *)j->to + b * j->dim + at;                                      \

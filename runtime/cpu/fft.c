@@ -24,7 +24,7 @@ typedef struct plan {
 
 static double *numbers(lt_ctx *c, int64_t n) { return lt_cpu_scratch(c, LT_F64, 2 * n); }
 
-/* k <- a b */
+/* k <- a b. Through locals, as k may be a or b. */
 static inline void multiply(double *k, const double *a, const double *b) {
   double re = a[0] * b[0] - a[1] * b[1], im = a[0] * b[1] + a[1] * b[0];
   k[0] = re, k[1] = im;
@@ -40,7 +40,8 @@ static bool factors_of(int64_t n, int *radix) {
   return n == 1;
 }
 
-/* e^(-pi i k / (2 n)): from a quarter of a circle, so that its corners are exact. */
+/* e^(-pi i k / (2 n)): from a quarter of a circle, so that its corners are exact. cos(pi / 2)
+   and sin(pi) are not 0 in doubles: in a transform of ones that error would be seen everywhere. */
 static void turn_of(int64_t k, int64_t n, double *v) {
   double angle = 1.57079632679489661923 * (double)(k % n) / (double)n;
   double re = cos(angle), im = -sin(angle);
@@ -49,13 +50,17 @@ static void turn_of(int64_t k, int64_t n, double *v) {
   v[1] = quarters == 0 ? im : quarters == 1 ? -re : quarters == 2 ? -im : re;
 }
 
+/* All powers from one table, each computed by itself: a recurrence (multiplying by the first one
+   again and again) would lose digits as n grows (W. Press and others, Numerical Recipes, 1992,
+   section 5.5). */
 static const double *turns(lt_ctx *c, int64_t n) {
   double *turn = numbers(c, n);
   for (int64_t k = 0; k < n && turn != NULL; k++) turn_of(4 * k, n, turn + 2 * k);
   return turn;
 }
 
-/* `out` holds 2 transforms of length m, interleaved by `step`. */
+/* `out` holds 2 transforms of length m, interleaved by `step`. The second half of the turns are the
+   first with the other sign, so each product serves both. */
 static void butterflies_2(double *out, const double *turn, int64_t step, int64_t m) {
   for (int64_t k = 0; k < m; k++) {
     double *a = out + 2 * k, *b = a + 2 * m, t[2];
@@ -65,6 +70,8 @@ static void butterflies_2(double *out, const double *turn, int64_t step, int64_t
   }
 }
 
+/* A multiplication by -i is an exchange of parts with one sign: three products instead of the six
+   that two steps of radix 2 take. */
 static void butterflies_4(double *out, const double *turn, int64_t step, int64_t m) {
   for (int64_t k = 0; k < m; k++) {
     double *a = out + 2 * k, *b = a + 2 * m, *c = b + 2 * m, *d = c + 2 * m, p[2], q[2], r[2];
@@ -80,7 +87,8 @@ static void butterflies_4(double *out, const double *turn, int64_t step, int64_t
   }
 }
 
-/* Of any radix p of a transform of length n = step p m. */
+/* Of any radix p of a transform of length n = step p m. The definition, p^2 products: p is 3 or 5.
+   Powers of the turn are taken modulo n from the table. */
 static void butterflies(double *out, const double *turn, int64_t step, int64_t m, int p,
                         int64_t n) {
   double part[10];
@@ -98,7 +106,9 @@ static void butterflies(double *out, const double *turn, int64_t step, int64_t m
   }
 }
 
-/* The transform of every `step`-th number of `in`, of which there are n / step. */
+/* The transform of every `step`-th number of `in`, of which there are n / step. Decimation in time:
+   p transforms of each p-th number, joined by butterflies. Recursive, so that a part which fits
+   into the cache is finished while it is there. */
 static void transform(double *out, const double *in, const double *turn, const int *radix,
                       int64_t step, int64_t n) {
   int p = radix[0];
@@ -126,9 +136,13 @@ static void exchange(double *x, int64_t n) {
   }
 }
 
-/* The chirp e^(-pi i k^2 / n), and the transform of its inverse around 0, divided by m. */
+/* The chirp e^(-pi i k^2 / n), and the transform of its inverse around 0, divided by m. The kernel
+   is transformed once for all lines. A length of at least 2 n - 1 keeps the cyclic convolution from
+   wrapping onto its own start, and a power of 2 is the fastest one. k^2 is reduced modulo 2 n in
+   integers: as a double it would lose the digits that the angle needs. */
 static bool prepare_convolution(lt_ctx *c, plan *p) {
   for (p->m = 1; p->m < 2 * p->n - 1;) p->m *= 2;
+  /* Of a power of 2 this cannot fail. */
   factors_of(p->m, p->inner);
   double *chirp = numbers(c, p->n), *around = numbers(c, p->m), *kernel = numbers(c, p->m);
   p->inner_turn = turns(c, p->m);
@@ -166,6 +180,8 @@ static void plan_run(const plan *p, double *out, const double *in, double *room)
   for (int64_t k = 0; k < p->n; k++) multiply(a + 2 * k, in + 2 * k, p->chirp + 2 * k);
   transform(b, a, p->inner_turn, p->inner, 1, p->m);
   for (int64_t k = 0; k < p->m; k++) multiply(b + 2 * k, b + 2 * k, p->kernel + 2 * k);
+  /* The inverse transform: exchanging parts before and after it is the same as conjugating
+     twice. */
   exchange(b, p->m);
   transform(a, b, p->inner_turn, p->inner, 1, p->m);
   for (int64_t k = 0; k < p->n; k++) {
@@ -201,7 +217,9 @@ static inline void store(const job *j, int64_t i, double v) {
     ((float *)j->y)[i] = (float)(v * j->scale);
 }
 
-/* The first half of the transform of the real line of which Z, of its pairs, is the transform. */
+/* The first half of the transform of the real line of which Z, of its pairs, is the transform. A
+   real line as n / 2 complex numbers has half the work (Numerical Recipes, 1992, section 12.3): the
+   transforms of its even and odd elements are Z's symmetric and antisymmetric halves. */
 static void unpack(const job *j, const double *z, int64_t at) {
   int64_t h = j->n / 2;
   for (int64_t k = 0; k <= h; k++) {

@@ -42,6 +42,7 @@ typedef struct line {
   int64_t x, other; /* offsets in elements */
 } line;
 
+/* Once a line: dividing costs more than the elements of a short one. */
 static line line_at(const line_job *j, int64_t q) {
   line at = {.index = j->index};
   for (int k = j->ndim - 1; k >= 0; k--) {

@@ -1,4 +1,8 @@
-/* runtime/cpu/gemm.c: matrix products in f64 and i64. */
+/* runtime/cpu/gemm.c: matrix products in f64 and i64.
+
+   Loops blocked for the caches around a tile in registers, after K. Goto and R. van de Geijn,
+   Anatomy of High-Performance Matrix Multiplication, 2008. Sums go over the terms in order, in
+   f64 too: the same bits on any number of threads. */
 #include "cpu/gemm.h"
 
 enum { ROWS = 6, COLS = 8, TERMS = 256 };

@@ -13,6 +13,8 @@ const int64_t *LT_CPU(lt_index_values)(lt_ctx *c, int op, lt_tensor *index, cons
   const int64_t *v = lt_data(t);
   int64_t n = x->size[dim];
   int bad = 0;
+  /* Without a branch, so that it vectorises; unsigned, so that one comparison finds negative ones
+     too. Which one it was is looked for only when there is one. */
   for (int64_t k = 0; k < t->numel; k++) bad |= (uint64_t)v[k] >= (uint64_t)n;
   if (!bad) return v;
   int64_t k = 0;
@@ -41,6 +43,7 @@ typedef struct take_job {
 
 /* n rows of one outer position. */
 static void take_run(char *d, const char *s, const int64_t *index, int64_t n, int64_t bytes) {
+  /* A copy of a known size is one instruction; memcpy of an unknown one is a call. */
   if (bytes == 4)
     for (int64_t k = 0; k < n; k++) memcpy(d + k * 4, s + index[k] * 4, 4);
   else if (bytes == 8)
@@ -133,7 +136,9 @@ static void add_rows_chunk(void *ud, int64_t chunk) {
   }
 }
 
-/* Sort positions by their row, keeping their order (counting). Those of row `skip` are left out. */
+/* Sort positions by their row, keeping their order (counting). Those of row `skip` are left out. A
+   counting sort (D. Knuth, The Art of Computer Programming, volume 3, section 5.2): stable, which
+   is what keeps sums in the order of the index. */
 static bool sort_positions(lt_ctx *c, add_rows_job *j, const int64_t *index, int64_t skip) {
   int64_t *start = lt_cpu_scratch(c, LT_I64, j->rows + 2);
   int64_t *order = lt_cpu_scratch(c, LT_I64, j->n);

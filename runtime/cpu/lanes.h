@@ -10,7 +10,9 @@
 
 enum { LT_LANES = 32 };
 
-/* Sum over i < n of `term`, an expression in i. n may be anything. Lanes are joined in a tree. */
+/* Sum over i < n of `term`, an expression in i. n may be anything. Lanes are joined in a tree. 32
+   lanes whatever the processor's width, joined in one order: a result has the same bits on every
+   instruction level. */
 #define LT_LANE_SUM(type, result, n, term)                                    \
   do {                                                                        \
     double sum_ = 0;                                                          \

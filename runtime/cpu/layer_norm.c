@@ -3,7 +3,10 @@
 
    Nothing but x is kept for backward: a row's moments are found again while it is in the cache.
    Gradients of weight and bias are summed per chunk of rows (group_norm: per element of the batch),
-   then over these parts in order. */
+   then over these parts in order.
+
+   J. Ba, J. Kiros, G. Hinton, Layer Normalization, 2016; B. Zhang, R. Sennrich, Root Mean Square
+   Layer Normalization, 2019; Y. Wu, K. He, Group Normalization, 2018. */
 #include <math.h>
 #include <string.h>
 
@@ -51,6 +54,8 @@ static void run_gather(void *ud, int64_t chunk) {
 static job plan(const lt_tensor *x, int64_t width, double eps, bool centred) {
   job j = {.wide = x->dtype == LT_F64, .width = width, .eps = eps, .centred = centred};
   j.rows = width > 0 ? x->numel / width : 0;
+  /* Chunks of about LT_CHUNK elements, by the shape alone: parts are then joined in an order that
+     does not depend on threads. */
   j.each = width > 0 && width < LT_CHUNK ? LT_CHUNK / width : 1;
   if (j.each > 256) j.each = 256; /* sums over a chunk are in the compute type */
   j.parts = j.chunks = (j.rows + j.each - 1) / j.each;

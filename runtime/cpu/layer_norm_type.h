@@ -1,7 +1,9 @@
 /* runtime/cpu/layer_norm_type.h: layer norm in one compute type; included by layer_norm.c with T,
    NAME(f) defined. No guard. */
 
-/* Mean and 1 / sqrt(variance + eps) of a row. */
+/* Mean and 1 / sqrt(variance + eps) of a row. Two passes, the second around the mean: the
+   difference of mean(x^2) and mean(x)^2 cancels where the mean is large beside the spread (T. Chan,
+   G. Golub, R. LeVeque, 1983). The row is in the cache for the second. */
 static void NAME(moments)(const job *j, const T *x, T *mean, T *scale) {
   int64_t n = j->width;
   double sum = 0;

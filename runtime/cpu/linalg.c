@@ -1,7 +1,12 @@
 /* runtime/cpu/linalg.c: linear algebra of batches of matrices [.., M, N], by LAPACK.
 
    Each matrix is one call, in threads where there are several. Which of a batch LAPACK refuses is
-   said by its number. */
+   said by its number.
+
+   The algorithms are LAPACK's (E. Anderson and others, LAPACK Users' Guide, 3rd edition, 1999):
+   LU with partial pivoting (getrf, gesv), Cholesky (potrf), QR by Householder reflections
+   (geqrf, orgqr), divide and conquer for symmetric eigenvalues (syevd) and singular values
+   (gesdd). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,6 +86,7 @@ static bool compute(lt_ctx *c, const lt_call *call, job *j) {
   j->info = lt_cpu_scratch(c, LT_I32, j->count);
   if (!lt_ok(c)) return false;
   j->a = lt_data(a), j->b = b != NULL ? lt_data(b) : NULL;
+  /* A rough count of multiplications: what it decides is only whether threads are worth waking. */
   int64_t work = j->count * j->m * j->n * smaller(j->m, j->n); /* small ones share a thread */
   if (work >= LT_PARALLEL_WORK) {
     lt_parallel(c, j->count, run_one, j);
@@ -94,6 +100,7 @@ static bool compute(lt_ctx *c, const lt_call *call, job *j) {
 
 /* Fails for the first matrix that was refused, saying `what` it is: "matrix 3 of [4, 2, 2]". */
 static bool check(lt_ctx *c, const lt_call *call, const job *j, const char *what) {
+  /* In order of the batch, so that the message does not depend on which thread came first. */
   for (int64_t b = 0; b < j->count; b++) {
     if (j->info[b] == 0) continue;
     char which[32] = "the matrix";
@@ -127,7 +134,8 @@ typedef struct determinant {
   double sign, log, product;
 } determinant;
 
-/* Of the factors on the diagonal of U; each swap of rows turns the sign. */
+/* Of the factors on the diagonal of U; each swap of rows turns the sign. The logarithm is a sum of
+   its own: the product of many factors overflows long before it does. */
 static determinant determinant_of(const job *j, int64_t b) {
   int n = j->n;
   char *a = matrix(j, j->work, b, n, n);
@@ -168,6 +176,8 @@ LT_KERNEL(linalg_slogdet) { return run_determinant(c, call, slogdet_one); }
 
 /* ---- factors ---- */
 
+/* The upper half is cleared before, as LAPACK leaves there what it found; it reads the lower half
+   only, so that an input which is not quite symmetric counts by it. */
 static int cholesky_one(const job *j, int64_t b) {
   int n = j->n;
   char *l = matrix(j, j->out[0], b, n, n);
@@ -186,6 +196,7 @@ static int eigh_one(const job *j, int64_t b) {
   int n = j->n;
   char *v = matrix(j, j->out[1], b, n, n), *w = matrix(j, j->out[0], b, n, 1);
   copy_bytes(v, matrix(j, j->a, b, n, n), bytes(j, (int64_t)n * n));
+  /* 'L': only the lower triangle is read, as PyTorch does with UPLO = "L". */
   int info = n > 0 ? j->lapack->syevd[j->wide](LT_LAPACK_ROWS, 'V', 'L', n, v, n, w) : 0;
   for (int i = 0; i < n; i++) info |= !isfinite(get(j, w, i)); /* LAPACK may pass over NaN */
   return info;
@@ -199,7 +210,9 @@ LT_KERNEL(linalg_eigh) {
   return (j.lapack = lt_lapack_open(c)) != NULL && run(c, call, &j, diverges);
 }
 
-/* LAPACK makes R and what Q is made of in one m x n matrix, Q in the m x m or m x k of itself. */
+/* LAPACK makes R and what Q is made of in one m x n matrix, Q in the m x m or m x k of itself. The
+   reflections stand below the diagonal of that matrix and in tau: R is copied out from above it,
+   then orgqr multiplies the reflections out into Q in place. */
 static int qr_one(const job *j, int64_t b) {
   int m = j->m, n = j->n, least = smaller(m, n), k = j->flag ? m : least;
   char *q = matrix(j, j->out[0], b, m, k), *r = matrix(j, j->out[1], b, k, n);
@@ -238,6 +251,8 @@ static int svd_one(const job *j, int64_t b) {
     return 0;
   }
   copy_bytes(a, matrix(j, j->a, b, m, n), bytes(j, (int64_t)m * n));
+  /* Divide and conquer: several times faster than gesvd on large matrices, for more memory; a is
+     destroyed. */
   return j->lapack->gesdd[j->wide](LT_LAPACK_ROWS, j->flag ? 'A' : 'S', m, n, a, n, s, u, columns,
                                    vh, n);
 }

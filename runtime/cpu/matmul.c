@@ -192,6 +192,7 @@ static bool product(lt_ctx *c, lt_tensor *a, lt_tensor *b, lt_tensor *bias, lt_t
   }
   if (!transposed && is_better_turned(&p, a, b)) return turned_product(c, &p, a, b, out);
   lt_tensor *to = lt_cpu_result(c, out, p.dtype, NULL);
+  /* In place, as x:matmul(w, {out = x}): rows would be overwritten that are still to be read. */
   if (to != NULL && (to->storage == a->storage || to->storage == b->storage))
     to = lt_tensor_empty(c, LT_CPU_DEVICE, p.dtype, out->ndim, out->size);
   if (to == NULL || !left_matrix(c, &left, a, b)) return false;

@@ -37,6 +37,7 @@ static void fill_chunk(void *ud, int64_t chunk) {
   }
 }
 
+/* Zeros by memset; -0 has a bit set. */
 static bool fill(lt_ctx *c, lt_tensor *t, lt_scalar value) {
   if (t->contiguous && value.f == 0 && !signbit(value.f)) {
     memset(lt_data(t), 0, (size_t)t->numel * lt_item_size(t));
@@ -88,6 +89,7 @@ static void copy_chunk(void *ud, int64_t chunk) {
 }
 
 static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {
+  /* In one go, without threads; memmove, as the two may overlap. */
   if (to->contiguous && from->contiguous && to->dtype == from->dtype && to->numel == from->numel &&
       to->numel < LT_CHUNK) {
     memmove(lt_data(to), lt_data(from), (size_t)to->numel * lt_item_size(to));

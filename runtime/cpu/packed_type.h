@@ -22,7 +22,9 @@ static inline void NAME(pack)(const T *b, int64_t k, int64_t n, int64_t row, int
   }
 }
 
-/* out [rows, PANEL] = a [rows, k] times the panel; `row` and `term` are the strides of a. */
+/* out [rows, PANEL] = a [rows, k] times the panel; `row` and `term` are the strides of a. Inlined
+   with a constant number of rows, so that the sums are registers: 2 rows of vectors for each of up
+   to LT_TILE_ROWS. */
 static inline __attribute__((always_inline)) void NAME(tile)(const int rows, int64_t k, const T *a,
                                                              int64_t row, int64_t term,
                                                              const T *panel, T *out) {

@@ -26,7 +26,11 @@ bool LT_CPU(lt_goes_in_pieces)(const lt_product *p, const lt_tensor *a, const lt
 static bool cuts_terms(const lt_product *p, const lt_tensor *a, const lt_tensor *b,
                        int64_t *piece) {
   bool by_left = p->m >= p->n && p->k > p->n;
+  /* A transposed a has its terms one after the other in memory: rows of it would be gathered from
+     all of it. */
   bool terms = by_left && a->stride[1] != 1 && b->stride[1] == 1;
+  /* Of rows a piece reads k and writes n of each; of terms it reads m of each and adds to all of
+     the result. */
   *piece = PIECE / (terms ? p->m : p->k + p->n) / STEP * STEP;
   if (*piece < FEWEST) *piece = FEWEST;
   return terms;

@@ -6,7 +6,10 @@
    by tile and stored once. Of a panel's columns the even ones come first: a word of memory is an
    even and an odd one, so that widening and rounding need no other order. Each sum goes over the
    terms in order, in parts of a length that depends on the shape, so that its bits depend on the
-   row and the column alone. */
+   row and the column alone.
+
+   Packing and a tile in registers are those of K. Goto and R. van de Geijn, Anatomy of
+   High-Performance Matrix Multiplication, 2008. */
 #include <string.h>
 
 #include "base/round.h"
@@ -57,6 +60,7 @@ bool LT_CPU(lt_is_thin)(const lt_product *p, const lt_tensor *a, const lt_tensor
   bool halves = lt_item_size(a) == 2 && lt_item_size(b) == 2 && lt_item_size(out) == 2;
   if (p->dtype != LT_F32 || !halves || b->ndim > 2 || !out->contiguous) return false;
   int64_t k = a->size[a->ndim - 1], m = a->numel / k, n = b->numel / k;
+  /* Few terms: the result is what counts, so both its sides must be long. Few rows: b is. */
   bool few_terms = k <= MOST && lt_least(m, n) >= 2 * k && lt_least(m, n) >= FEWEST;
   bool few_rows = m <= MOST && m <= lt_least(k, n) && lt_least(k, n) >= LT_TILE_ROWS;
   return out->storage != a->storage && out->storage != b->storage && (few_terms || few_rows);
@@ -85,7 +89,8 @@ static void pack_tile(void *ud, int64_t tile) {
   }
 }
 
-/* One term of a panel whose columns lie side by side. */
+/* One term of a panel whose columns lie side by side. A bf16 is the upper half of a float: shifting
+   a word gives its even element, masking it the odd one. */
 static inline void split(const uint16_t *from, float *to) {
   pairs v = *(const stored *)from;
   *(lanes_f32 *)to = (vector_f32)(v << 16);
@@ -117,7 +122,8 @@ static inline __attribute__((always_inline)) pairs choose(pairs x, pairs y, pair
 #endif
 }
 
-/* Transposes LANES x LANES pairs: blocks of 1, 2, 4, ... swap places. */
+/* Transposes LANES x LANES pairs: blocks of 1, 2, 4, ... swap places. log2(LANES) steps of
+   exchanges between registers (Eklundh's method, 1972), instead of LANES^2 loads of two bytes. */
 static inline __attribute__((always_inline)) void transpose(pairs *v) {
   static const uint32_t lane[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const pairs l = *(const stored *)lane;
@@ -135,7 +141,9 @@ static inline __attribute__((always_inline)) void transpose(pairs *v) {
 }
 
 /* PANEL terms of every other column from `first` on, of `n`, the terms side by side, to half a
-   panel. Beyond the last column it is taken again. */
+   panel. Beyond the last column it is taken again. In words of two bytes each, every row of v is
+   PANEL terms of one column: after the transpose each register is one pair of terms of all
+   columns. */
 static void turn(const uint16_t *from, int64_t along, int64_t n, int64_t first, float *to) {
   pairs v[LANES_f32];
 #pragma GCC unroll 16
@@ -167,7 +175,7 @@ static void pack_panel(void *ud, int64_t panel) {
 
 /* NaN with lower bits aside, of which sums of products of bf16 have none: what is NaN among them
    came from an operand or from the processor. Half the last place is added, less if that one is
-   even. */
+   even. Round to nearest, ties to even: IEEE 754's rule. */
 static inline pairs round_up(pairs x) { return x - ((~(x >> 16) & 1u) | 0xffff8000u); }
 
 static inline pairs round_bf16(const float *from) {

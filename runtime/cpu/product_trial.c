@@ -1,5 +1,9 @@
 /* runtime/cpu/product_trial.c: tests whether a matrix product has the same bits with one thread and
-   several. */
+   several.
+
+   oneDNN documents no order of its sums and may cut terms among threads, by the shape and the
+   version: what it does with this shape is tried once, with random numbers, whose sums round
+   differently in any other order. */
 #include "cpu/product_trial.h"
 
 #include <string.h>
@@ -29,7 +33,8 @@ static int64_t extent(const lt_product *p, const lt_matrix *m, int64_t rows, int
   return last + 1;
 }
 
-/* Numbers in -1..1; a bf16 is the upper half of a float. */
+/* Numbers in -1..1; a bf16 is the upper half of a float. A linear congruential generator (constants
+   of Numerical Recipes, 1992, section 7.1): any numbers whose sums round will do. */
 static void fill(lt_dtype dtype, void *data, int64_t n, uint32_t *seed) {
   for (int64_t i = 0; i < n; i++) {
     *seed = *seed * 1664525u + 1013904223u;

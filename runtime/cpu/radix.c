@@ -3,7 +3,10 @@
    A value becomes a key, an unsigned number in the same order; a key of 32 bits and the position
    make one word, a key of 64 bits and the position a pair. Integers whose range fits take 32 bits.
    Digits that all keys share cost nothing. A long line is cut into chunks whose digits are counted
-   and moved apart, which is as stable as one after the other. */
+   and moved apart, which is as stable as one after the other.
+
+   D. Knuth, The Art of Computer Programming, volume 3, section 5.2.5. Floats as unsigned numbers
+   in the same order: a negative one has all bits flipped, another one its sign bit. */
 #include "cpu/radix.h"
 
 #include <omp.h>
@@ -11,6 +14,8 @@
 
 #include "base/threads.h"
 
+/* Digits of up to 8 bits: 256 places that are written to in turn are what the first cache and the
+   table of pages still bear. */
 enum { CHUNK = 1 << 16, MAX_BITS = 8 };
 
 typedef struct wide {
@@ -33,7 +38,9 @@ static void in_chunks(lt_ctx *c, int64_t chunks, void (*fn)(void *ud, int64_t ch
     for (int64_t k = 0; k < chunks; k++) fn(ud, k);
 }
 
-/* Counts become the place where the first element of each digit of each chunk goes. */
+/* Counts become the place where the first element of each digit of each chunk goes. Digits outside,
+   chunks inside: elements of one digit come out in the order of the chunks, which is what makes the
+   sort stable. */
 static void add_up(pass *p, int64_t chunks) {
   uint64_t sum = 0;
   for (int64_t digit = 0; digit < (int64_t)1 << p->bits; digit++)
@@ -135,7 +142,8 @@ static void line_i64(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *va
   }
 }
 
-/* Keys of 32 bits, counted from the smallest; with descending order from the largest down. */
+/* Keys of 32 bits, counted from the smallest; with descending order from the largest down. Ids and
+   counts are such: half the passes of 64 bits, and the highest digits mostly cost nothing. */
 static void line_range(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *value,
                        int64_t *index, uint64_t *room, int64_t least, int64_t most) {
   uint64_t *a = room, *b = a + r->n, *counts = b + r->n;
@@ -173,12 +181,15 @@ static void sort_line(lt_ctx *c, const lt_radix *r, int64_t line, uint64_t *room
   }
 }
 
-/* Words of memory that one line needs: two lists of elements, and the counts. */
+/* Words of memory that one line needs: two lists of elements, and the counts. Of a 32-bit key one
+   word an element holds the position too; others need two. */
 static size_t words_of(const lt_radix *r) {
   size_t n = (size_t)r->n, chunks = (n + CHUNK - 1) / CHUNK;
   return (r->dtype == LT_F32 ? 2 : 4) * n + (chunks << MAX_BITS);
 }
 
+/* Long lines use all threads within a line and need memory once; short ones are sorted side by
+   side, each thread with memory of its own. */
 static int threads_of(const lt_ctx *c, const lt_radix *r) {
   return r->n <= CHUNK && r->lines > 1 && c->threads > 1 ? c->threads : 1;
 }
@@ -197,6 +208,7 @@ typedef struct job {
 static void some_lines(void *ud, int64_t chunk) {
   const job *j = ud;
   int64_t from = chunk * j->per_chunk, to = from + j->per_chunk;
+  /* By thread, not by chunk: memory grows with the threads, not with the lines. */
   uint64_t *room = j->room + (size_t)(omp_get_thread_num() % j->threads) * words_of(j->r);
   for (int64_t line = from; line < to && line < j->r->lines; line++)
     sort_line(NULL, j->r, line, room);

@@ -2,7 +2,11 @@
 
    Element i in logical order is a function of the key and i alone: word i % 4 of block i / 4, or
    two words (block i / 2) where 32 bits are too few. Normals come in pairs (Box and Muller 1958),
-   computed in double. */
+   computed in double.
+
+   Words are those of Philox (J. Salmon and others, Parallel Random Numbers: As Easy as 1, 2, 3,
+   2011; ops/math/random.h). Dropout: N. Srivastava and others, 2014, scaled in training
+   ("inverted"), so that nothing is left to do in evaluation. */
 #include "cpu/dim_order.h"
 #include "ops/math/random.h"
 #include "cpu/philox_words.h"
@@ -18,7 +22,8 @@ typedef struct job {
   int per_element; /* words an element: 1 or 2 */
 } job;
 
-/* 32 random bits as a float in [0, 1) with as many bits as the type holds below 1. */
+/* 32 random bits as a float in [0, 1) with as many bits as the type holds below 1. More bits would
+   round up to 1 in the narrow type, which must not come out. */
 static void uniform_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
   float v[LT_TILE];
   int shift = j->y.operand[0].dtype == LT_BF16 ? 24 : j->y.operand[0].dtype == LT_F16 ? 21 : 8;
@@ -48,6 +53,7 @@ static void normal_pairs(int64_t pairs, const double *u, const double *v, double
 static void normal_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
   double u[LT_TILE], v[LT_TILE], out[LT_TILE + 1];
   for (int64_t i = 0; 2 * i < n; i++) {
+    /* + 1: log(0) must not come up, and u = 1 gives a radius of 0. */
     u[i] = ((double)words[2 * i] + 1) * 0x1p-32;
     v[i] = (double)words[2 * i + 1] * 0x1p-32;
   }
@@ -55,6 +61,7 @@ static void normal_tile(const job *j, int64_t at, int64_t n, const uint32_t *wor
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, out);
 }
 
+/* Four words a pair: 32 bits would leave only 2^32 radii, which a sample of f64 could tell. */
 static void normal_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t *words) {
   double u[LT_TILE], v[LT_TILE], out[LT_TILE + 1];
   for (int64_t i = 0; 2 * i < n; i++) {
@@ -65,6 +72,9 @@ static void normal_tile_f64(const job *j, int64_t at, int64_t n, const uint32_t 
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, out);
 }
 
+/* The high half of word times range in place of a remainder (D. Lemire, Fast Random Integer
+   Generation in an Interval, 2019), without its rejections: an element takes a fixed number of
+   words. Each value's share is off by at most range / 2^32 of itself. */
 static void int_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
   int64_t v[LT_TILE];
   for (int64_t i = 0; i < n; i++) {
@@ -74,6 +84,7 @@ static void int_tile(const job *j, int64_t at, int64_t n, const uint32_t *words)
   LT_CPU(lt_put_i64)(&j->y, 0, at, n, v);
 }
 
+/* range 0 stands for 2^64, all words; else the same with 64 bits, in 128. */
 static void wide_int_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
   int64_t v[LT_TILE];
   for (int64_t i = 0; i < n; i++) {
@@ -117,7 +128,9 @@ static void run_chunk(void *ud, int64_t chunk) {
   }
 }
 
-/* Positions are counted in logical order, whatever the strides. */
+/* Positions are counted in logical order, whatever the strides. So a transposed result has the
+   same numbers as one in order, and a mask of dropout can be drawn again from strides that
+   backward has. */
 static void in_logical_order(lt_iter *it, const lt_tensor *t) {
   int dims[LT_MAX_DIMS];
   for (int k = 0; k < t->ndim; k++) dims[k] = k;
@@ -159,7 +172,8 @@ LT_KERNEL(randint) {
                    .per_element = wide ? 2 : 1});
 }
 
-/* Ends at the first p that is not a probability; NaN is none. */
+/* Ends at the first p that is not a probability; NaN is none. The bits go along because the message
+   of a device is made from them later. */
 static bool refuse(lt_ctx *c, double p) {
   int64_t bits;
   memcpy(&bits, &p, sizeof bits);

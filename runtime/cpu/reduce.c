@@ -5,7 +5,10 @@
    over the lines (columns). Both are cut into blocks of outputs and segments of the length, which
    depend on the shape alone, so the result does not depend on the number of threads. Floats are
    added up in their own type within TOGETHER elements of a line, CARRY steps of columns, and in
-   double from there on. */
+   double from there on.
+
+   Adding in blocks bounds the rounding error by the length of a block plus the number of blocks,
+   not by the length (N. Higham, The accuracy of floating point summation, 1993). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,7 +87,8 @@ static void run_finish(void *ud, int64_t chunk) {
   }
 }
 
-/* Order of dims: kept ones as the result lies, reduced ones as the memory lies. */
+/* Order of dims: kept ones as the result lies, reduced ones as the memory lies. The result's order
+   does not matter to it, but memory read along its smallest stride is read once. */
 static void arrange(plan *p, const lt_tensor *x, const lt_tensor *y, const lt_args_reduce *a) {
   int kept[LT_MAX_DIMS], reduced[LT_MAX_DIMS], order[LT_MAX_DIMS], of_y[LT_MAX_DIMS];
   int n_kept = 0, n_reduced = 0;
@@ -126,6 +130,8 @@ static void cut(plan *p) {
   int64_t most = p->columns ? width(p) : LT_CHUNK / p->length;
   p->block = most < 1 ? 1 : most < p->count ? most : p->count;
   p->n_blocks = (p->count + p->block - 1) / p->block;
+  /* One long line has to be cut to use the threads; many lines are enough work by themselves. By
+     counts of the shape alone, never by the number of threads. */
   int64_t wanted = p->n_blocks >= SEGMENTS ? 1 : SEGMENTS / p->n_blocks;
   int64_t least = LT_CHUNK / p->block < 1 ? 1 : LT_CHUNK / p->block;
   p->segment = (p->length + wanted - 1) / wanted;
@@ -139,6 +145,7 @@ static bool reduce(lt_ctx *c, const lt_call *call, plan p) {
   arrange(&p, call->in[0], call->out[0], call->args);
   if (p.count == 0) return true;
   if (p.length == 0) {
+    /* Of nothing: the neutral element, as PyTorch; a mean of nothing is NaN. */
     static const double nothing[] = {[BY_SUM] = 0, [BY_PROD] = 1, [BY_MIN] = 1};
     lt_scalar value = lt_scalar_of(p.mean ? NAN : nothing[p.by]);
     value.i = (int64_t)nothing[p.by];

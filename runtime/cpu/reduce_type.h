@@ -6,7 +6,9 @@
 #define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
 /* A row of n values to one; rows of a tile elementwise, AT_ONCE of them in registers (in the order
-   of one after the other); two carried values. */
+   of one after the other); two carried values. LANES independent chains hide the latency of an
+   addition, which the compiler may not reorder itself; they are joined pairwise, in an order that
+   the width of the processor's vectors does not change. */
 #define REDUCER(name, start, F)                                                        \
   static inline WIDE NAME(row_##name)(const T *v, int64_t n) {                         \
     WIDE a = start;                                                                    \

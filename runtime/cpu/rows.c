@@ -128,7 +128,8 @@ static void place_binary(job *j, const lt_call *call, lt_tensor **operands) {
 }
 
 /* Integers have no infinity and no fractions: dividing by 0 is an error, as in Lua, and so are
-   negative powers. */
+   negative powers. Looked for before anything is computed: a result in place would be half
+   written. */
 static bool is_defined(lt_ctx *c, const job *j) {
   bool power = j->op == LT_OP_pow;
   if (j->compute != LT_COMPUTE_I64) return true;

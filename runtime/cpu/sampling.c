@@ -19,7 +19,9 @@ static uint64_t bits(lt_rng_key t, uint64_t i) {
 static double unit(uint64_t w) { return (double)(w >> 11) * 0x1p-53; }
 
 /* Fisher and Yates, from the end. With whom each element trades places depends on no other, so they
-   are drawn AHEAD at a time and fetched early: a list larger than the cache costs no waiting. */
+   are drawn AHEAD at a time and fetched early: a list larger than the cache costs no waiting. R.
+   Durstenfeld's form (Algorithm 235, 1964; D. Knuth, The Art of Computer Programming, volume 2,
+   algorithm 3.4.2P). 64 bits times i + 1 keep the bias below (i + 1) / 2^64. */
 enum { AHEAD = 64 };
 #define SHUFFLE(T)                                                 \
   static void shuffle_##T(lt_rng_key rng_key, T *v, int64_t n) {   \
@@ -86,7 +88,9 @@ static bool check_row(lt_ctx *c, const double *p, int64_t n, int64_t row, double
                                    (long long)row + 1);
 }
 
-/* Inverse of the distribution function, found by halving. `p` becomes the running sum. */
+/* Inverse of the distribution function, found by halving. `p` becomes the running sum. A row is
+   searched in log2(n) steps a sample; its sum is p[n - 1], so that rounding cannot leave u beyond
+   the end. */
 static void with_replacement(lt_rng_key t, uint64_t first, double *p, int64_t n, int64_t n_samples,
                              int64_t *out) {
   for (int64_t i = 1; i < n; i++) p[i] += p[i - 1];
@@ -107,10 +111,13 @@ static void sift(int64_t *heap, int64_t n, int64_t i, const double *key) {
 }
 
 /* The smallest of exponentially distributed times -log(u) / p, in order: the same as drawing one
-   after another. `p` becomes the times. */
+   after another. `p` becomes the times. P. Efraimidis and P. Spirakis, Weighted random sampling
+   with a reservoir, 2006, where the keys are u^(1/p), the same order. A heap of all costs n once
+   and log n a sample. */
 static void without_replacement(lt_rng_key t, uint64_t first, double *p, int64_t n,
                                 int64_t n_samples, int64_t *heap, int64_t *out) {
   for (int64_t i = 0; i < n; i++) {
+    /* In (0, 1]: log(0) would be an infinite time for an element that has a weight. */
     double u = unit(bits(t, first + (uint64_t)i)) + 0x1p-53;
     p[i] = p[i] > 0 ? -lt_log_f64(u) / p[i] : INFINITY;
     heap[i] = i;

@@ -2,7 +2,7 @@
    with T, NAME(f), EXP and LOG defined. No guard. */
 #include "cpu/row_sums_type.h"
 
-/* One contiguous row. */
+/* One contiguous row. The largest is taken off first, so that exp does not overflow. */
 static void NAME(row)(const job *j, const T *x, T *y, int64_t n) {
   T m = NAME(lt_lane_max)(x, n);
   double sum;
@@ -31,7 +31,8 @@ static void NAME(row_backward)(const job *j, const T *g, const T *y, T *out, int
   }
 }
 
-/* Several short rows, which fit into a tile. */
+/* Several short rows, which fit into a tile. Classes of a classifier are ten as a rule: a loop over
+   each of them would be all overhead. */
 static void NAME(short_rows)(const job *j, const T *x, T *y, int64_t n, int64_t rows) {
   T e[LT_TILE], m[LT_TILE], sum[LT_TILE];
   NAME(row_sums)(x, n, rows, e, m, sum);
@@ -41,7 +42,8 @@ static void NAME(short_rows)(const job *j, const T *x, T *y, int64_t n, int64_t 
       y[i] = j->log ? x[i] - m[r] - sum[r] : e[i] * sum[r];
 }
 
-/* `width` neighbouring columns of `n` elements each, j->inner apart. */
+/* `width` neighbouring columns of `n` elements each, j->inner apart. Softmax over a dim that is not
+   the last one: a tile of columns at a time, so that memory is read along its rows. */
 static void NAME(columns)(const job *j, const T *x, T *y, int64_t n, int64_t width) {
   T m[LT_TILE], sum[LT_TILE];
   for (int64_t i = 0; i < width; i++) m[i] = -INFINITY, sum[i] = 0;

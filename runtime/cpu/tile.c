@@ -3,8 +3,8 @@
 
 #include "ops/math/half.h"
 
-/* Order dims by the first operand's strides (largest first), so that its memory is walked in
-   order; then merge neighbours. */
+/* Order dims by the first operand's strides (largest first), so that its memory is walked in order;
+   then merge neighbours. By insertion: at most eight dims, mostly in order already. */
 static void sort_dims(lt_iter *it) {
   for (int i = 1; i < it->ndim; i++)
     for (int j = i; j > 0 && it->operand[0].stride[j - 1] < it->operand[0].stride[j]; j--) {
@@ -17,6 +17,7 @@ static void sort_dims(lt_iter *it) {
     }
 }
 
+/* An operand that broadcasts has stride 0 in both dims or in neither, else it keeps them apart. */
 static bool merges(const lt_iter *it, int outer, int inner) {
   for (int k = 0; k < it->n; k++) {
     const int64_t *s = it->operand[k].stride;
@@ -70,6 +71,8 @@ typedef struct walk {
   int64_t index[LT_MAX_DIMS];
 } walk;
 
+/* A chunk can begin anywhere: its position comes from dividing, once; after that it only counts
+   on. */
 static walk walk_from(const lt_iter *it, int64_t start) {
   walk w;
   for (int i = it->ndim - 1; i >= 0; i--) {
@@ -100,6 +103,8 @@ static void walk_on(const lt_iter *it, walk *w, int64_t run) {
   }
 }
 
+/* Kernels write straight into a result that lies in order and in their type; else into a tile,
+   which store then spreads. */
 void *LT_CPU(lt_target)(const lt_iter *it, int k, int64_t start, lt_dtype computed, void *buffer) {
   const lt_operand *o = &it->operand[k];
   if (o->linear && o->dtype == computed) return o->data + (size_t)start * lt_dtype_size(computed);

@@ -2,7 +2,10 @@
 
    A heap of the k best so far, worst on top; then it is emptied from the back. Equal elements come
    in the order of their positions; NaN counts as larger than every number. Where k is all of a long
-   line, cpu/radix.c sorts it. */
+   line, cpu/radix.c sorts it.
+
+   D. Knuth, The Art of Computer Programming, volume 3, section 5.2.3 (heapsort): n log k
+   comparisons, and mostly one an element, as few of a long line get into the heap. */
 #include "cpu/index.h"
 #include "cpu/radix.h"
 

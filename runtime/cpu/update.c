@@ -1,6 +1,10 @@
 /* runtime/cpu/update.c: optimizer steps and gradient norms over many tensors at once.
 
-   Those that are rows of ops/updates.def: updates.c. */
+   Those that are rows of ops/updates.def: updates.c.
+
+   Adam: D. Kingma, J. Ba, 2015. AdamW: I. Loshchilov, F. Hutter, Decoupled Weight Decay
+   Regularization, 2019. SGD with momentum in PyTorch's form, where lr multiplies the velocity
+   (I. Sutskever and others, 2013, put it inside). */
 #include <float.h>
 #include <string.h>
 
@@ -51,6 +55,8 @@ LT_KERNEL(adam_step) {
   const lt_args_adam_step *a = call->args;
   job j = {.groups = 4, .args = a};
   if (is_refused(c, call, a->checked)) return lt_ok(c);
+  /* Both corrections of the bias once a step, in double: beta2^step is near 1 at first, and f32
+     would lose half its digits. */
   double correction1 = 1 - pow(a->beta1, (double)a->step);
   double correction2 = 1 - pow(a->beta2, (double)a->step);
   j.k[0] = a->lr / correction1;
