@@ -1,4 +1,4 @@
-/* ltrain.h: embedding ltrain in another program.
+/* ltrain.h: the C API for embedding ltrain in another program.
 
    A state contains a Lua interpreter with all of ltrain. The host runs scripts and functions in it,
    passes tensors in and out without a copy, can run the training loop step by step, and can cancel
@@ -82,9 +82,10 @@ typedef struct ltrain_config {
    config is wrong: ltrain_errmsg(NULL) says why. */
 LT_API ltrain *ltrain_open(const ltrain_config *config);
 
-/* Frees the state, and the tensors of it that the host has not released. Finalizers of scripts, and
-   what a paused call still closes, are ended after max_instructions, or ten million. In finalizers
-   that run now each function of the library raises "the state is closing", which `log` receives. */
+/* Frees the state, and the tensors of it that the host has not released. Finalizers of scripts and
+   to-be-closed variables of a paused call are stopped after max_instructions, or ten million. In
+   these finalizers each function of the library raises "the state is closing", which `log`
+   receives. */
 LT_API void ltrain_close(ltrain *l);
 
 /* Returns why the last call failed, with the script's line and, where that is known, what to do
@@ -98,11 +99,11 @@ LT_API bool ltrain_dofile(ltrain *l, const char *path);
 LT_API bool ltrain_dostring(ltrain *l, const char *code, const char *name);
 
 /* Calls the function with a dotted name: "train", "model.forward", "net:predict" (a method).
-   `format` has a letter for each argument, '>', and one for each result:
+   `format` has a letter for each argument, '>', and a letter for each result:
      i  int64_t      d  double      b  int, 0 or 1      s  const char *      T  lt_tensor *
    A result of 'b' needs a variable of type int: a bool is too small for it.
    Arguments are passed as values, results as pointers to variables of these types; a result whose
-   pointer is NULL is dropped. A string result is valid until the next call; a tensor result is
+   pointer is NULL is discarded. A string result is valid until the next call; a tensor result is
    owned by the caller, who releases it with ltrain_release. A call that fails stores none. */
 LT_API bool ltrain_call(ltrain *l, const char *name, const char *format, ...);
 
@@ -123,8 +124,8 @@ LT_API lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, c
    released. */
 LT_API void *ltrain_data(ltrain *l, lt_tensor *t, int write);
 
-/* Releases a tensor that the host owns. What it does not own, of another state or a function's
-   argument, stays: ltrain_errmsg says so, and `log` receives a warning. */
+/* Releases a tensor that the host owns. One that it does not own (of another state, a
+   function's argument) is not released: ltrain_errmsg says so, and `log` receives a warning. */
 LT_API void ltrain_release(ltrain *l, lt_tensor *t);
 
 /* DLPack: tensors that share their memory with NumPy, PyTorch and others. The structs are declared
@@ -133,42 +134,41 @@ struct DLManagedTensorVersioned;
 struct DLManagedTensor;
 
 /* Exports a tensor on the CPU or a CUDA device (kDLCUDA, with its index): for reading (write 0;
-   marked so in the struct, where it has a mark) or writing (write 1). Whoever receives it calls its
-   `deleter` once, from any thread. The memory stays valid until then, also after ltrain_close, and
-   is given back by the state's next call; the functions and `ud` of the config must stay valid as
-   long. Of a GPU, the host waits until the tensor's values are there, so that any stream may read
-   them, and before the memory is used again for all that was issued on the device by then. Returns
-   NULL on failure. */
+   flagged in the versioned struct) or writing (write 1). Whoever receives it calls its `deleter`
+   once, from any thread. The memory stays valid until then, also after ltrain_close, and is freed
+   by the state's next call; the functions and `ud` of the config must stay valid as long. On a GPU,
+   the host waits until the tensor's values are computed, so that any stream may read them, and
+   synchronizes the device before the memory is reused. Returns NULL on failure. */
 LT_API struct DLManagedTensorVersioned *ltrain_to_dlpack(ltrain *l, lt_tensor *t, int write);
 LT_API struct DLManagedTensor *ltrain_to_dlpack_unversioned(ltrain *l, lt_tensor *t, int write);
 
-/* Creates a tensor that shares the memory of an imported one, on the CPU (kDLCPU, kDLCUDAHost) or
-   a CUDA device (kDLCUDA: the config must allow LTRAIN_LOAD_LIBRARIES), with any strides that are
-   not negative. The caller owns the result; the imported one's `deleter` is called when no tensor
-   uses its memory any more, usually from the state's thread, and no issued work does. If it is
-   marked read-only, in-place operations are errors. Of a GPU, the host waits for all that was
-   issued on the device before; what either library issues on shared memory later must be waited for
-   (cudaDeviceSynchronize) before the other uses it. After a failure `deleter` is not called. */
+/* Creates a tensor that shares the memory of an imported one, on the CPU (kDLCPU, kDLCUDAHost) or a
+   CUDA device (kDLCUDA: the config must allow LTRAIN_LOAD_LIBRARIES), with any strides that are not
+   negative. The caller owns the result; the imported one's `deleter` is called when neither a
+   tensor nor issued work uses its memory any more, usually from the state's thread. If it is marked
+   read-only, in-place operations are errors. On a GPU, the host synchronizes the device first; work
+   that either library issues on shared memory later must be waited for (cudaDeviceSynchronize)
+   before the other uses it. After a failure `deleter` is not called. */
 LT_API lt_tensor *ltrain_from_dlpack(ltrain *l, struct DLManagedTensorVersioned *managed);
 LT_API lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, struct DLManagedTensor *managed);
 
-/* Files in memory. Paths that begin with "memory:" name files that the state itself holds, and that
-   scripts read and write as all others, without a permission: trainer:save_checkpoint
-   "memory:run.ckpt", fit {ckpt_path = "memory:run.ckpt"}, lt.save and lt.load, ltrain_dofile. The
-   bytes are those that a file would have; they count to memory_cap. ltrain_put_file writes a copy
-   of `data`; ltrain_get_file returns the bytes, or NULL if there is no such file, and stores how
-   many in `size`: they are valid until the file is written again or removed. */
+/* Files in memory. Paths that begin with "memory:" are stored in the state itself; scripts read and
+   write them as other files, without a permission: trainer:save_checkpoint "memory:run.ckpt", fit
+   {ckpt_path = "memory:run.ckpt"}, lt.save and lt.load, ltrain_dofile. The bytes are those of such
+   a file on disk; they count towards memory_cap. ltrain_put_file writes a copy of `data`;
+   ltrain_get_file returns the bytes, or NULL if there is no such file, and stores their number in
+   `size`: they are valid until the file is written again or removed. */
 LT_API bool ltrain_put_file(ltrain *l, const char *path, const void *data, size_t size);
 LT_API const void *ltrain_get_file(ltrain *l, const char *path, size_t *size);
 LT_API bool ltrain_remove_file(ltrain *l, const char *path);
 
-/* A function of the host's that scripts call. `in` are the arguments, which are valid until it
-   returns, `out` the results, each the member of its letter; a string argument may be nil (NULL). A
-   tensor result is handed over: the state releases it, unless it is one of `in`; NULL is nil. It
-   has no history: no gradient flows through the function. A string result is copied. The function
+/* A C function of the host that scripts call. `in` are the arguments, valid until it returns, `out`
+   the results, each in the member of its letter; a string argument may be nil (NULL). Ownership of
+   a tensor result passes to the state, which releases it, unless it is one of `in`; NULL is nil. It
+   has no grad_fn: no gradient flows through the function. A string result is copied. The function
    returns true, or false with ltrain_fail(l, "why"), which raises "name: why" in the script. It may
-   call the state (its calls belong to the call that runs, and its limits), but neither start, step
-   nor close it, and must return: no longjmp, no exception. */
+   call the state (such calls are part of the running call, and of its limits), but not start, step
+   or close it, and must return: no longjmp, no exception. */
 typedef union ltrain_value {
   int64_t i;
   double d;
@@ -183,7 +183,7 @@ typedef bool ltrain_function(ltrain *l, void *ud, const ltrain_value *in, ltrain
 LT_API bool ltrain_register(ltrain *l, const char *name, const char *format,
                             ltrain_function *function, void *ud);
 
-/* Keeps a message for ltrain_errmsg; returns false. */
+/* Sets the message of ltrain_errmsg; returns false. */
 LT_API bool ltrain_fail(ltrain *l, const char *message);
 
 /* A call that the host runs step by step. ltrain_start starts it with the arguments of
@@ -193,15 +193,15 @@ typedef enum ltrain_state { LTRAIN_FAILED, LTRAIN_PAUSED, LTRAIN_FINISHED } ltra
 LT_API bool ltrain_start(ltrain *l, const char *name, const char *format, ...);
 LT_API ltrain_state ltrain_step(ltrain *l, const char **where);
 
-/* The same for a time: runs over batches and hooks, and pauses between two operations once
+/* The same with a time limit: runs across batches and hooks, and pauses between two operations once
    `seconds` have passed; `where` is then "", or the name of the batch or hook before which it
-   paused. It returns after that time and the longest operation: backward pauses between those of
-   its graph, a step of an optimizer is one. Functions that Lua or ltrain call from C (hooks of
-   backward, comparisons of table.sort) and finalizers cannot be paused: the step pauses after them,
-   and reports the line once to `log`. Between two steps the host may call the
-   state, and reads what the operations so far have left: save checkpoints where `where` is not
-   "". The result does not depend on where the call was paused, unless both draw random numbers
-   outside of the Trainer's loops: they then share one sequence. */
+   paused. It returns after at most that time and one operation: backward pauses between the
+   operations of its graph, a step of an optimizer counts as one. Functions that Lua or ltrain call
+   from C (hooks of backward, comparisons of table.sort) and finalizers cannot be paused: the step
+   pauses after them, and reports the line once to `log`. Between two steps the host may call the
+   state, and reads the results of the operations so far: save checkpoints where `where` is not "".
+   The result does not depend on where the call was paused, unless both draw random numbers outside
+   of the Trainer's loops: they then share one sequence. */
 LT_API ltrain_state ltrain_step_for(ltrain *l, double seconds, const char **where);
 
 /* Cancels the current call of the state, or the next one if none is running: it fails with

@@ -33,7 +33,7 @@ function AUROC:init(options)
   end
 end
 
--- Counts at all points, from (0, 0).
+-- Running counts at all points, from (0, 0).
 local function from_zero(counts)
   return c.cat({ c.zeros({ 1 }, { dtype = "i64", device = counts.device }), counts }, 1)
 end
@@ -57,7 +57,7 @@ local function partial(right, wrong, points, max_fpr)
 end
 
 -- The area below the curve of running counts of positives and negatives, from (0, 0): exact in
--- integers until the last division. Nil if it is not defined.
+-- integers until the last division. Nil if undefined.
 local function area_of(points, max_fpr)
   if points.positives == 0 or points.negatives == 0 then return nil end
   local right, wrong = from_zero(points.right), from_zero(points.wrong)
@@ -78,7 +78,7 @@ end
 AUROC.nothing_to_rank = "there are no samples, or all labels are equal"
 
 --- Returns the area; nan without samples, or if all labels are equal, which is reported once. Such
---- classes are left out of means.
+--- classes are excluded from means.
 function AUROC:compute()
   return self:average_of(function(points) return area_of(points, self.max_fpr) end,
     "no row has this label, or all have")

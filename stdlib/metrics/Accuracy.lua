@@ -1,8 +1,8 @@
 --- stdlib/metrics/Accuracy.lua: the fraction of correct predictions.
 --
--- With num_classes or num_labels it can be averaged over classes: that of a class is the fraction
--- of its samples that are right (its recall), that of a label the fraction of rows. N rows, C
--- classes.
+-- With num_classes or num_labels it can be averaged over classes: the accuracy of a class is the
+-- fraction of its samples predicted correctly (its recall), that of a label the fraction of rows. N
+-- rows, C classes.
 local StatScores = require "ltrain.metrics.StatScores"
 local labelled = require "ltrain.metrics.labelled"
 local predictions = require "ltrain.metrics.predictions"
@@ -18,7 +18,7 @@ Accuracy.of_present = true
 
 Accuracy.options = StatScores.options_with {
   num_classes = { type = "integer", min = 2,
-    doc = "number of classes, for an average; without it any number" },
+    doc = "number of classes, required for an average" },
 }
 
 --- Accuracy{top_k = 5}
@@ -32,7 +32,7 @@ function Accuracy:init(options)
   self:add_state("total", 0)
 end
 
--- Right or wrong for each label, as a bool tensor of the labels' shape.
+-- Whether each label is predicted correctly, as a bool tensor of the labels' shape.
 local function right_answers(self, scores, labels)
   if labelled.same_shape(scores, labels) then
     if labelled.is_float(scores) then
@@ -46,8 +46,8 @@ local function right_answers(self, scores, labels)
   return best:eq(labels:unsqueeze(2)):any(2)
 end
 
---- Updates it with a batch: scores [N, C] (or [N, C, ...], or [N] if binary, or ids) and ids; with
---- num_labels both [N, C, ...].
+--- Updates the metric with a batch: scores [N, C] (or [N, C, ...], or [N] if binary, or ids) and
+--- ids; with num_labels both [N, C, ...].
 function Accuracy:update(scores, labels)
   if self.seen then return StatScores.update(self, scores, labels) end
   labelled.check("Accuracy", scores, labels)
@@ -62,7 +62,7 @@ function Accuracy:update(scores, labels)
   self.total = self.total + counted
 end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function Accuracy:ratio(tp, fp, tn, fn)
   if self.num_classes then return tp, tp + fn end
   return tp + tn, tp + fp + tn + fn

@@ -1,6 +1,7 @@
---- stdlib/metrics/AveragePrecision.lua: the area below the precision-recall curve, as steps.
+--- stdlib/metrics/AveragePrecision.lua: average precision: the area under the precision-recall
+--- curve, as a step function.
 --
--- It is the sum of precisions, each times how much recall grows there; nothing is interpolated.
+-- AP = sum over n of (R_n - R_(n-1)) P_n, of precision P and recall R; not interpolated.
 local Curve = require "ltrain.metrics.curve"
 local PrecisionRecallCurve = require "ltrain.metrics.PrecisionRecallCurve"
 local c = require "ltrain.c"
@@ -28,8 +29,8 @@ end
 
 AveragePrecision.nothing_to_rank = "there are no positive samples"
 
---- Returns the area; nan without positive samples, which is reported once. Such classes are left
---- out of means.
+--- Returns the area; nan without positive samples, which is reported once. Such classes are
+--- excluded from means.
 function AveragePrecision:compute()
   return self:average_of(area_of, "no row has this label")
 end

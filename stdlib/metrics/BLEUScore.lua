@@ -1,7 +1,7 @@
---- stdlib/metrics/BLEUScore.lua: BLEU (Papineni et al. 2002) of a corpus: the geometric mean of the
--- fractions of runs of 1 to n words that occur in a reference, times a penalty for brevity.
+--- stdlib/metrics/BLEUScore.lua: the BLEU score of a corpus (Papineni et al. 2002): the geometric
+-- mean of n-gram precisions, times the brevity penalty.
 --
--- Words are what stands between white space: tokenize texts first.
+-- Words are separated by white space: tokenize texts first.
 local Metric = require "ltrain.metrics.Metric"
 local Transcript = require "ltrain.metrics.transcript"
 local c = require "ltrain.c"
@@ -17,10 +17,10 @@ BLEUScore.__arguments = "| n_gram smooth weights"
 BLEUScore.higher_is_better = true
 
 BLEUScore.options = {
-  n_gram = { type = "integer", default = 4, min = 1, doc = "the longest runs of words" },
+  n_gram = { type = "integer", default = 4, min = 1, doc = "largest n of the n-grams" },
   smooth = { type = "boolean", default = false,
-    doc = "add 1 to the counts of runs of two and more words (Lin and Och 2004)" },
-  weights = { type = "table", doc = "of each length of runs; all the same by default" },
+    doc = "add 1 to the counts of n-grams, n > 1 (Lin and Och 2004)" },
+  weights = { type = "table", doc = "weights of the n-gram orders; equal by default" },
 }
 
 --- BLEUScore{n_gram = 4}
@@ -55,7 +55,7 @@ local function read(predictions, targets)
   return predictions, references
 end
 
--- The most that any reference has of each run.
+-- The largest count of each n-gram in any reference.
 local function most_of(references, n)
   local most = {}
   for _, words in ipairs(references) do
@@ -85,7 +85,7 @@ local function add(self, said, references, found, runs)
   end
 end
 
---- Updates it with a list of texts, and for each a reference or a list of references.
+--- Updates the metric with a list of texts, and for each a reference or a list of references.
 function BLEUScore:update(predictions, targets)
   predictions, targets = read(predictions, targets)
   local found, runs = {}, {}

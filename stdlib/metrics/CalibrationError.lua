@@ -1,10 +1,10 @@
---- stdlib/metrics/CalibrationError.lua: how far the confidence of predictions is from how often
--- they are right.
+--- stdlib/metrics/CalibrationError.lua: the calibration error: the difference between the
+-- confidence of predictions and their accuracy.
 --
--- Predictions are counted in bins of equal width of their confidence: the probability of label 1,
--- or that of the predicted class. The error is the mean over bins, weighted by their counts, of the
--- distance of mean confidence and fraction right (l1, the expected calibration error), the root of
--- the mean of its square (l2), or the largest (max). N rows, C classes, B bins.
+-- Predictions are grouped into bins of equal width by confidence: the probability of label 1, or
+-- that of the predicted class. The error is the mean over bins, weighted by their counts, of
+-- |mean confidence - accuracy| (l1, the expected calibration error), the root of the mean of its
+-- square (l2), or the maximum (max). N rows, C classes, B bins.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -22,7 +22,7 @@ CalibrationError.options = {
   num_classes = { type = "integer", min = 2, doc = "number of classes; binary without it" },
   n_bins = { type = "integer", default = 15, min = 1, doc = "number of bins" },
   norm = { type = "string", default = "l1", choices = { "l1", "l2", "max" },
-    doc = "how the errors of bins become one" },
+    doc = "how the errors of the bins are reduced" },
   from_logits = { type = "boolean", default = false,
     doc = "scores are logits: apply softmax (num_classes) or sigmoid" },
   ignore_index = { type = "integer", doc = "elements with this label are ignored" },
@@ -39,7 +39,7 @@ function CalibrationError:init(options)
   self:add_state("confidence", c.zeros({ o.n_bins + 1 }, { dtype = "f64" }))
 end
 
--- Confidences and whether they are right, both [M].
+-- Confidences, and whether the predictions are correct, both [M].
 local function confidences(self, scores, labels)
   if not self.num_classes then
     if not labelled.same_shape(scores, labels) then
@@ -59,8 +59,8 @@ local function confidences(self, scores, labels)
   return best:reshape { -1 }, said:eq(labels):reshape { -1 }
 end
 
---- Updates it with a batch: probabilities (or logits) and labels of the same shape; num_classes:
---- [N, C, ...] and ids [N, ...].
+--- Updates the metric with a batch: probabilities (or logits) and labels of the same shape;
+--- num_classes: [N, C, ...] and ids [N, ...].
 function CalibrationError:update(scores, labels)
   labelled.check("CalibrationError", scores, labels)
   local confidence, right = confidences(self, scores:detach(), labels)

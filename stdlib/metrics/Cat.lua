@@ -7,7 +7,7 @@ local Cat = Aggregation:extend("Cat")
 --- Cat()
 function Cat:init() self:add_state("values", {}) end
 
---- Takes the values of an update.
+--- Adds the values of an update.
 function Cat:take(value)
   value = c.is_tensor(value) and value:reshape { -1 } or c.tensor({ value }, { dtype = "f64" })
   table.insert(self.values, value:clone())

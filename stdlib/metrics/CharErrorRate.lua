@@ -7,10 +7,10 @@ local CharErrorRate = Transcript:extend("CharErrorRate")
 --- CharErrorRate()
 function CharErrorRate:init(options) Transcript.init(self, options) end
 
---- Texts are compared by characters.
+--- The unit of comparison: characters.
 CharErrorRate.unit = "characters"
 
---- Its value.
+--- Returns numerator over denominator.
 function CharErrorRate:quotient() return self.edits / self.spoken end
 
 return CharErrorRate

@@ -1,4 +1,5 @@
---- stdlib/metrics/ClasswiseWrapper.lua: a metric with a value for each class, with a name for each.
+--- stdlib/metrics/ClasswiseWrapper.lua: names for the values of a metric that has one for each
+--- class.
 --
 --   local lt = require "ltrain"
 --   local recall = lt.metrics.Recall{num_classes = 2, average = "none"}
@@ -17,7 +18,7 @@ local ClasswiseWrapper = Wrapper:extend("ClasswiseWrapper")
 
 ClasswiseWrapper.__arguments = "metric | labels prefix postfix"
 
--- The value of one class: what a loop logs.
+-- The value of one class, as a Trainer's loop logs it.
 local OfClass = Wrapper:extend("OfClass")
 
 function OfClass:init(metric, index)
@@ -29,8 +30,8 @@ function OfClass:shown(values) return values[self.index]:item() end
 
 local OPTIONS <const> = {
   labels = { type = "table", doc = "names of classes; by default their numbers, from 0" },
-  prefix = { type = "string", doc = "before names; by default the metric's name and _" },
-  postfix = { type = "string", default = "", doc = "behind names" },
+  prefix = { type = "string", doc = "prefix of names; by default the metric's name and _" },
+  postfix = { type = "string", default = "", doc = "suffix of names" },
 }
 
 --- ClasswiseWrapper(Recall{num_classes = 2, average = "none"}, {labels = {"cat", "dog"}})
@@ -55,7 +56,7 @@ local function name_of(self, i)
   return self.prefix .. label .. self.postfix
 end
 
---- Its value, of that of the metric.
+--- Returns the wrapper's value for a value of the metric.
 function ClasswiseWrapper:shown(values)
   if not c.is_tensor(values) or values.ndim ~= 1 then
     errors.blame("metrics.ClasswiseWrapper: %s must compute a value for each class: got %s",

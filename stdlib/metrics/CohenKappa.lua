@@ -1,4 +1,5 @@
---- stdlib/metrics/CohenKappa.lua: the agreement of predictions and labels beyond that of chance.
+--- stdlib/metrics/CohenKappa.lua: Cohen's kappa: the agreement of predictions and labels beyond
+--- chance.
 --
 -- C classes.
 local ConfusionMatrix = require "ltrain.metrics.ConfusionMatrix"
@@ -17,13 +18,13 @@ CohenKappa.options = {
   num_classes = shared.num_classes, ignore_index = shared.ignore_index,
   threshold = shared.threshold, from_logits = shared.from_logits,
   weights = { type = "string", default = "none", choices = { "none", "linear", "quadratic" },
-    doc = "errors count by the distance of the classes, or its square" },
+    doc = "weight errors by the distance of the classes, or its square" },
 }
 
 --- CohenKappa{num_classes = 5, weights = "quadratic"}
 function CohenKappa:init(options) ConfusionMatrix.init(self, options) end
 
--- How much each cell [C, C] counts as an error.
+-- The weight of each cell [C, C] as an error.
 local function weights_of(self, matrix)
   local ids = c.arange(matrix.shape[1], { dtype = "f64", device = matrix.device })
   local distance = (ids:unsqueeze(2) - ids:unsqueeze(1)):abs()
@@ -31,7 +32,7 @@ local function weights_of(self, matrix)
   return self.weights == "quadratic" and distance:square() or distance:gt(0):to "f64"
 end
 
---- Returns kappa; nan without samples, or if all samples have one class and are predicted so.
+--- Returns kappa; nan without samples, or if all labels and predictions are one class.
 function CohenKappa:compute()
   local matrix = self:matrix():to "f64"
   local all = matrix:sum():item()

@@ -1,5 +1,5 @@
---- stdlib/metrics/ConcordanceCorrCoef.lua: how near predictions are to targets on the line x = y: 2
--- times their covariance, divided by both variances and the squared distance of the means.
+--- stdlib/metrics/ConcordanceCorrCoef.lua: the concordance correlation coefficient:
+-- 2 cov(x, y) / (var(x) + var(y) + (mean(x) - mean(y))^2).
 --
 -- Variances divide by N - 1, as in torchmetrics.
 local Moments = require "ltrain.metrics.moments"
@@ -13,8 +13,8 @@ ConcordanceCorrCoef.higher_is_better = true
 --- ConcordanceCorrCoef()
 function ConcordanceCorrCoef:init(options) Moments.init(self, options) end
 
---- Returns the coefficient, with num_outputs = K a tensor [K]; nan of fewer than two samples, which
---- is reported once.
+--- Returns the coefficient, with num_outputs = K a tensor [K]; nan for fewer than two samples,
+--- which is reported once.
 function ConcordanceCorrCoef:compute()
   local nothing = self:too_few()
   if nothing then return nothing end

@@ -1,4 +1,5 @@
---- stdlib/metrics/ConfusionMatrix.lua: how many samples of each class were predicted as each class.
+--- stdlib/metrics/ConfusionMatrix.lua: the confusion matrix: counts of samples by true and
+-- predicted class.
 --
 -- Rows are true classes, columns predicted ones. M elements, C classes or labels.
 local Metric = require "ltrain.metrics.Metric"
@@ -26,13 +27,13 @@ function ConfusionMatrix:init(options)
   self:add_state("cells", c.zeros({ count * side * side }, { dtype = "i64" }))
 end
 
---- Metrics of one key count the same: MetricCollection counts once for all of them.
+--- Metrics with the same key have the same states: a MetricCollection updates them once.
 function ConfusionMatrix:counts_key()
   return ("ConfusionMatrix %s %s %s %s %s"):format(self.num_classes, self.num_labels,
     self.ignore_index, self.threshold, self.from_logits)
 end
 
--- The cell of each element [M]: (true class, predicted class) of its label, and what it counts.
+-- The cell of each element [M]: (true class, predicted class) of its label, and its weight.
 local function cells_of(self, scores, labels)
   if self.num_classes then
     local said, ids = predictions.ids(self, scores, labels)
@@ -45,23 +46,23 @@ local function cells_of(self, scores, labels)
   return cell:reshape { -1 }, (counts or c.ones_like(cell)):to "i64":reshape { -1 }
 end
 
---- Updates it with a batch. Binary: scores, or predictions of 0 and 1, and labels of the same
---- shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N, C,
---- ...].
+--- Updates the metric with a batch. Binary: scores, or predictions of 0 and 1, and labels of the
+--- same shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N,
+--- C, ...].
 function ConfusionMatrix:update(scores, labels)
   labelled.check(getmetatable(self).__name, scores, labels)
   local cell, count = cells_of(self, scores:detach(), labels)
   self.cells = self.cells + c.zeros_like(self.cells):scatter_add(1, cell, count)
 end
 
---- The counts: [C, C], of labels [C, 2, 2].
+--- Returns the counts: [C, C], with num_labels [C, 2, 2].
 function ConfusionMatrix:matrix()
   if self.num_labels then return self.cells:reshape { self.num_labels, 2, 2 } end
   local side = self.num_classes or 2
   return self.cells:reshape { side, side }
 end
 
---- Returns the matrix [C, C], binary [2, 2], of labels [C, 2, 2]; normalized ones are in f64.
+--- Returns the matrix [C, C], binary [2, 2], with num_labels [C, 2, 2]; normalized ones are f64.
 function ConfusionMatrix:compute()
   local matrix = self:matrix()
   if self.normalize == "none" then return matrix end

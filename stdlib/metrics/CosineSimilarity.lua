@@ -1,5 +1,5 @@
---- stdlib/metrics/CosineSimilarity.lua: the mean (or sum) of the cosines between rows of
--- predictions and of targets.
+--- stdlib/metrics/CosineSimilarity.lua: the mean (or sum) of the cosine similarities of rows
+-- of predictions and targets.
 --
 -- N rows, D features.
 local Pointwise = require "ltrain.metrics.pointwise"
@@ -14,13 +14,13 @@ CosineSimilarity.higher_is_better = true
 
 CosineSimilarity.options = {
   reduction = { type = "string", default = "sum", choices = { "sum", "mean" },
-    doc = "over rows" },
+    doc = "reduction over rows" },
 }
 
 --- CosineSimilarity{reduction = "mean"}
 function CosineSimilarity:init(options) Pointwise.init(self, options) end
 
---- Updates it with predictions and targets, both [N, D].
+--- Updates the metric with predictions and targets, both [N, D].
 function CosineSimilarity:update(predictions, targets)
   local x, y = self.read(self, predictions, targets, 1)
   if predictions.ndim ~= 2 then
@@ -33,7 +33,7 @@ function CosineSimilarity:update(predictions, targets)
   self.weight = self.weight + c.full_like(self.weight, x.shape[1])
 end
 
---- The mean or the sum.
+--- Returns the mean or the sum.
 function CosineSimilarity:finish(total, weight)
   return self.reduction == "mean" and total / weight or total
 end

@@ -1,6 +1,6 @@
 --- stdlib/metrics/DiceScore.lua: the Dice score of segmentations: 2 |A and B| / (|A| + |B|).
 --
--- By default it is that of each image, averaged over images. N images, C classes.
+-- By default it is computed for each image and averaged over images. N images, C classes.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -38,7 +38,7 @@ local function one_hot(self, ids)
   return self.include_background and hot or hot:narrow(2, 2, self.num_classes - 1)
 end
 
---- Updates it with scores [N, C, ...] or ids [N, ...], and ids [N, ...].
+--- Updates the metric with scores [N, C, ...] or ids [N, ...], and ids [N, ...].
 function DiceScore:update(scores, labels)
   labelled.check("DiceScore", scores, labels)
   local said = scores:detach()
@@ -66,8 +66,8 @@ local function of_images(self, both, all, meant)
   return none:where(c.full_like(weighted, labelled.NAN), weighted)
 end
 
---- Returns the score, without images (classes) in which nothing is and nothing is predicted; nan if
---- that is so of all, which is reported once.
+--- Returns the score over images (classes) that occur or are predicted; nan if none is, which is
+--- reported once.
 function DiceScore:compute()
   if #self.both == 0 then return labelled.nothing(self) end
   local both, meant = c.cat(self.both, 1):to "f64", c.cat(self.meant, 1):to "f64"

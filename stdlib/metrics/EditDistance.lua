@@ -9,16 +9,16 @@ EditDistance.options = {
   substitution_cost = { type = "integer", default = 1, min = 0,
     doc = "the cost of a substitution" },
   reduction = { type = "string", default = "mean", choices = { "mean", "sum" },
-    doc = "over pairs of texts" },
+    doc = "reduction over pairs of texts" },
 }
 
 --- EditDistance{reduction = "sum"}
 function EditDistance:init(options) Transcript.init(self, options) end
 
---- Texts are compared by characters.
+--- The unit of comparison: characters.
 EditDistance.unit = "characters"
 
---- Its value.
+--- Returns numerator over denominator.
 function EditDistance:quotient()
   return self.reduction == "sum" and self.edits or self.edits / self.texts
 end

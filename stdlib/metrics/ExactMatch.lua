@@ -26,7 +26,7 @@ function ExactMatch:init(options)
   self:add_state("total", 0)
 end
 
--- Whether elements are right, [N, ...], with true for those that are ignored.
+-- Whether elements are predicted correctly, [N, ...]; true for ignored ones.
 local function right_answers(self, scores, labels)
   local said = scores
   if self.num_labels then
@@ -43,8 +43,8 @@ local function right_answers(self, scores, labels)
   return right
 end
 
---- Updates it with a batch: num_labels: scores and labels [N, C]; num_classes: scores [N, C, ...]
---- and ids [N, ...], or ids twice. Ignored elements count as right.
+--- Updates the metric with a batch: num_labels: scores and labels [N, C]; num_classes: scores [N,
+--- C, ...] and ids [N, ...], or ids twice. Ignored elements count as correct.
 function ExactMatch:update(scores, labels)
   labelled.check("ExactMatch", scores, labels)
   local right = right_answers(self, scores:detach(), labels)

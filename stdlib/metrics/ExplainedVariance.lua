@@ -1,5 +1,4 @@
---- stdlib/metrics/ExplainedVariance.lua: 1 less the variance of the errors divided by that of the
--- targets.
+--- stdlib/metrics/ExplainedVariance.lua: explained variance: 1 - var(errors) / var(targets).
 local Moments = require "ltrain.metrics.moments"
 
 local ExplainedVariance = Moments:extend("ExplainedVariance")
@@ -15,7 +14,7 @@ ExplainedVariance.options = {
 --- ExplainedVariance()
 function ExplainedVariance:init(options) Moments.init(self, options) end
 
---- Returns the value; nan of fewer than two samples, which is reported once.
+--- Returns the value; nan for fewer than two samples, which is reported once.
 function ExplainedVariance:compute()
   local nothing = self:too_few()
   if nothing then return nothing end

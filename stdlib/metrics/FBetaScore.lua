@@ -1,5 +1,5 @@
---- stdlib/metrics/FBetaScore.lua: the harmonic mean of precision and recall, in which recall counts
--- beta times as much.
+--- stdlib/metrics/FBetaScore.lua: the F-beta score: the weighted harmonic mean of precision and
+-- recall, (1 + beta^2) P R / (beta^2 P + R).
 local StatScores = require "ltrain.metrics.StatScores"
 
 local FBetaScore = StatScores:extend("FBetaScore")
@@ -18,7 +18,7 @@ FBetaScore.options = StatScores.options_with {
 --- FBetaScore{beta = 2, num_classes = 10, average = "macro"}
 function FBetaScore:init(options) StatScores.init(self, options) end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function FBetaScore:ratio(tp, fp, _, fn)
   local square = (self.beta or 1) ^ 2
   if square == 1 then return tp * 2, tp * 2 + fp + fn end
@@ -26,7 +26,7 @@ function FBetaScore:ratio(tp, fp, _, fn)
   return found, found + fn:to "f64" * square + fp:to "f64"
 end
 
---- Returns the score. A class that is neither present nor predicted is left out of the macro mean.
+--- Returns the score. A class that neither occurs nor is predicted is excluded from the macro mean.
 --- Without samples it is nan, which is reported once.
 function FBetaScore:compute() return self:averaged() end
 

@@ -1,6 +1,7 @@
---- stdlib/metrics/HammingDistance.lua: the fraction of labels that are predicted wrongly.
+--- stdlib/metrics/HammingDistance.lua: the Hamming distance: the fraction of labels predicted
+-- wrongly.
 --
--- Of classes, with an average other than "micro": the fraction of each class's samples.
+-- With num_classes and an average other than "micro": the fraction of each class's samples.
 local Accuracy = require "ltrain.metrics.Accuracy"
 local StatScores = require "ltrain.metrics.StatScores"
 
@@ -17,7 +18,7 @@ function HammingDistance:init(options)
   self.zero_division = 1.0
 end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function HammingDistance:ratio(tp, fp, tn, fn)
   local right, all = Accuracy.ratio(self, tp, fp, tn, fn)
   return all - right, all

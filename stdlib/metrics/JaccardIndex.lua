@@ -17,17 +17,17 @@ JaccardIndex.options = StatScores.options_with {
 --- JaccardIndex{num_classes = 10, average = "macro"}
 function JaccardIndex:init(options) StatScores.init(self, options) end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function JaccardIndex:ratio(tp, fp, _, fn) -- luacheck: no self
   return tp, tp + fp + fn
 end
 
--- Whether an index is that of a class.
+-- Whether an integer is the id of a class.
 local function is_class(self, index)
   return index and self.num_classes and index >= 0 and index < self.num_classes
 end
 
---- Returns the index; nan without samples, which is reported once. A class that is ignored counts
+--- Returns the index; nan without samples, which is reported once. An ignored class counts
 --- nowhere, not even where it is predicted.
 function JaccardIndex:compute()
   if not is_class(self, self.ignore_index) then return self:averaged() end

@@ -14,7 +14,7 @@ LogCoshError.options = {
 --- LogCoshError()
 function LogCoshError:init(options) Pointwise.init(self, options) end
 
---- What each element adds, without overflow.
+--- Returns the error of each element, computed without overflow.
 function LogCoshError:terms(x, y) -- luacheck: no self
   local distance = (x - y):abs()
   return distance + (distance * -2):exp():log1p() - math.log(2)

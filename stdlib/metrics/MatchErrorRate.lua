@@ -1,5 +1,5 @@
---- stdlib/metrics/MatchErrorRate.lua: the edit distance of words, divided by the number of
--- words of the longer of prediction and target.
+--- stdlib/metrics/MatchErrorRate.lua: the match error rate: the edit distance of words, divided
+-- by substitutions, deletions, insertions and hits.
 local Transcript = require "ltrain.metrics.transcript"
 
 local MatchErrorRate = Transcript:extend("MatchErrorRate")
@@ -7,7 +7,7 @@ local MatchErrorRate = Transcript:extend("MatchErrorRate")
 --- MatchErrorRate()
 function MatchErrorRate:init(options) Transcript.init(self, options) end
 
---- Its value.
+--- Returns numerator over denominator.
 function MatchErrorRate:quotient() return self.edits / self.longer end
 
 return MatchErrorRate

@@ -1,9 +1,9 @@
---- stdlib/metrics/MatthewsCorrCoef.lua: the correlation of predicted and true classes, from -1
--- to 1.
+--- stdlib/metrics/MatthewsCorrCoef.lua: the Matthews correlation coefficient of predicted and
+-- true classes, from -1 to 1.
 --
--- Of labels it is that of all of them together. If all samples, or all predictions, are of one
--- class it is 0, but 1 if all are right; torchmetrics gives some of these binary cases another
--- value near 0.
+-- With num_labels it is computed over all labels together. If all samples, or all predictions, are
+-- of one class it is 0, but 1 if all are correct; torchmetrics gives some of these binary cases
+-- another value near 0.
 local ConfusionMatrix = require "ltrain.metrics.ConfusionMatrix"
 local labelled = require "ltrain.metrics.labelled"
 local predictions = require "ltrain.metrics.predictions"

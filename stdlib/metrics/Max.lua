@@ -7,13 +7,13 @@ local Max = Aggregation:extend("Max")
 --- Max()
 function Max:init() self:add_state("value", -math.huge, { reduce = "max" }) end
 
---- Takes the values of an update.
+--- Adds the values of an update.
 function Max:take(value)
   local one = type(value) == "number" and value or value:amax():item()
   self.value = reductions.max(self.value, one)
 end
 
---- Returns it; -inf without values.
+--- Returns the maximum; -inf without values.
 function Max:compute() return self.value end
 
 return Max

@@ -25,8 +25,8 @@ local function sums(value, weight)
   return value:sum():item() * weight, value:numel() * weight
 end
 
---- Updates it with a number, or with all elements of a tensor of any shape; the weight is a number
---- or a tensor that broadcasts to x.
+--- Updates the metric with a number, or with all elements of a tensor of any shape; the weight is a
+--- number or a tensor that broadcasts to x.
 function Mean:update(value, weight)
   local total, count = sums(value, weight or 1.0)
   self.total, self.count = self.total + total, self.count + count

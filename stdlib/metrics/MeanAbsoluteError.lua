@@ -14,7 +14,7 @@ MeanAbsoluteError.options = {
 --- MeanAbsoluteError()
 function MeanAbsoluteError:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function MeanAbsoluteError:terms(x, y) -- luacheck: no self
   return (x - y):abs()
 end

@@ -9,7 +9,7 @@ MeanAbsolutePercentageError.higher_is_better = false
 --- MeanAbsolutePercentageError()
 function MeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function MeanAbsolutePercentageError:terms(x, y) -- luacheck: no self
   return (x - y):abs() / y:abs():clamp { min = 1.17e-6 }
 end

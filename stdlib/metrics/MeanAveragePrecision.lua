@@ -1,10 +1,9 @@
 --- stdlib/metrics/MeanAveragePrecision.lua: mean average precision (and recall) of detected
 -- boxes, as COCO's evaluation computes it.
 --
--- Of each class the detections of all images are sorted by score. One is right if its box and that
--- of an object not found yet have at least the threshold as intersection over union; average
--- precision is the mean of interpolated precision at 101 recalls. D detections, G objects of an
--- image.
+-- For each class the detections of all images are sorted by score. A detection is a true positive
+-- if its IoU with an object that is not matched yet is at least the threshold; average precision is
+-- the mean of interpolated precision at 101 recalls. D detections, G objects of an image.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local coco = require "ltrain.metrics.coco"
@@ -18,7 +17,7 @@ MeanAveragePrecision.__arguments = "| box_format (iou_type) iou_thresholds rec_t
 
 MeanAveragePrecision.higher_is_better = true
 
--- A list of numbers that rises.
+-- A check for a list of ascending numbers.
 local function not_rising(list)
   for i, value in ipairs(list) do
     if type(value) ~= "number" or i > 1 and value <= list[i - 1] then
@@ -40,12 +39,13 @@ MeanAveragePrecision.options = {
   box_format = { type = "string", default = "xyxy", choices = { "xyxy", "xywh", "cxcywh" },
     doc = "corners; corner and size; or center and size" },
   iou_thresholds = { type = "table", check = not_rising,
-    doc = "least intersections over unions; 0.5, 0.55, ..., 0.95 by default" },
+    doc = "thresholds of IoU; 0.5, 0.55, ..., 0.95 by default" },
   rec_thresholds = { type = "table", check = not_rising,
-    doc = "recalls at which precision counts; 0, 0.01, ..., 1 by default" },
+    doc = "recalls at which precision is averaged; 0, 0.01, ..., 1 by default" },
   max_detection_thresholds = { type = "table", default = { 1, 10, 100 }, check = not_rising,
-    doc = "three numbers of detections of an image, those of highest scores" },
-  class_metrics = { type = "boolean", default = false, doc = "also compute values of each class" },
+    doc = "three limits of the number of detections per image, by highest scores" },
+  class_metrics = { type = "boolean", default = false,
+    doc = "also compute the values of each class" },
 }
 
 --- MeanAveragePrecision{box_format = "xywh"}
@@ -106,9 +106,9 @@ local DEFAULTS <const> = {
   end,
 }
 
---- Updates it with lists of tables, one for each image: predictions have `boxes` [D, 4], `scores`
---- [D] and `labels` [D]; targets `boxes` [G, 4], `labels` [G], and if known `iscrowd` [G] (0 or 1)
---- and `area` [G].
+--- Updates the metric with lists of tables, one for each image: predictions have `boxes` [D, 4],
+--- `scores` [D] and `labels` [D]; targets `boxes` [G, 4], `labels` [G], and if known `iscrowd` [G]
+--- (0 or 1) and `area` [G].
 function MeanAveragePrecision:update(predictions, targets)
   if type(predictions) ~= "table" or type(targets) ~= "table" or #predictions ~= #targets then
     errors.blame("metrics.MeanAveragePrecision: update needs two lists of one length: got %s and "
@@ -123,8 +123,8 @@ end
 
 --- Returns a table: map, map_50, map_75, map_small, map_medium, map_large, mar_1, mar_10, mar_100
 --- (the numbers of max_detection_thresholds), mar_small, mar_medium, mar_large; with class_metrics
---- also the tensors classes, map_per_class and mar_100_per_class. What has no objects is -1, as in
---- COCO's evaluation.
+--- also the tensors classes, map_per_class and mar_100_per_class. Values without objects are -1, as
+--- in COCO's evaluation.
 function MeanAveragePrecision:compute()
   local images = {}
   for i, detections in ipairs(self.detections) do

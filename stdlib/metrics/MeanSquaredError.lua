@@ -9,18 +9,18 @@ MeanSquaredError.higher_is_better = false
 
 MeanSquaredError.options = {
   num_outputs = Pointwise.rows.num_outputs,
-  squared = { type = "boolean", default = true, doc = "false: the root of it (RMSE)" },
+  squared = { type = "boolean", default = true, doc = "false: the root (RMSE)" },
 }
 
 --- MeanSquaredError{squared = false}
 function MeanSquaredError:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function MeanSquaredError:terms(x, y) -- luacheck: no self
   return (x - y):square()
 end
 
---- The mean, or its root.
+--- Returns the mean, or its root.
 function MeanSquaredError:finish(total, weight)
   local mean = total / weight
   return self.squared and mean or mean:sqrt()

@@ -8,7 +8,7 @@ MeanSquaredLogError.higher_is_better = false
 --- MeanSquaredLogError()
 function MeanSquaredLogError:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function MeanSquaredLogError:terms(x, y) -- luacheck: no self
   return (x:log1p() - y:log1p()):square()
 end

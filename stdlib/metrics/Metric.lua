@@ -1,5 +1,5 @@
--- stdlib/metrics/Metric.lua: the base class of metrics, which accumulate over batches and are
--- exact.
+-- stdlib/metrics/Metric.lua: the base class of metrics: values that accumulate over batches and
+-- ranks, exactly.
 --
 --   local lt = require "ltrain"
 --   local Mean = lt.Metric:extend("Mean")
@@ -24,8 +24,8 @@
 -- On several ranks each accumulates its own part of the data. The values that `self:log` logs are
 -- over all ranks, and so is `metric:compute()` in hooks that all ranks run
 -- (on_validation_epoch_end, on_train_end, ...). In steps, and wherever ranks may do different
--- things, it is the rank's own; `compute{sync = true}` is over all ranks, which must all call it,
--- `compute{sync = false}` is the rank's own.
+-- things, it is over the rank's own updates; `compute{sync = true}` is over all ranks, which must
+-- all call it, `compute{sync = false}` never communicates.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -60,14 +60,14 @@ local function all_states(self)
   return parts
 end
 
--- Until it is closed, compute is of the states that are here.
+-- Until it is closed, compute uses this rank's states only.
 local function alone(self)
   local before = self._alone
   self._alone = true
   return setmetatable({}, { __close = function() self._alone = before end })
 end
 
--- A `compute` as its author wrote it, made one that asks all ranks where all of them are.
+-- Wraps a `compute`: it first merges the states of all ranks, in hooks that all ranks run.
 local function synced(compute)
   return function(self, options)
     local sync = config.check(options, Metric.compute_options, "compute").sync
@@ -86,13 +86,13 @@ local function device_of(first, ...)
   if select("#", ...) > 0 then return device_of(...) end
 end
 
--- Moves the states to where the batch is.
+-- Moves the states to the batch's device.
 local function follow(self, ...)
   local device = device_of(...)
   if device and device ~= self._device then self:to(device) end
 end
 
--- An `update` of the class `name` as its author wrote it, made one that follows its batch.
+-- Wraps an `update` of the class `name`: it first moves the states to the device of its batch.
 local function followed(update, name)
   update = strict_arity.fn(update, "update", name)
   return function(self, ...)
@@ -120,14 +120,14 @@ end
 
 function Metric:init() end
 
--- A copy that later updates of the original do not reach.
+-- A copy that shares nothing with the original.
 local function copy(value)
   if type(value) == "userdata" then return value:detach():clone() end
   if type(value) == "table" then return table.move(value, 1, #value, 1, {}) end
   return value
 end
 
--- A state where the metric is; nil: nothing says where that is.
+-- A state on the metric's device; nil: not known.
 local function placed(value, device)
   if not device then return value end
   if type(value) == "userdata" then return value:to(device) end
@@ -189,7 +189,7 @@ function Metric:reset()
   self.batch_value, self._batch, self._fresh = nil, nil, true
 end
 
--- The states as they stand, by name.
+-- The current states, by name.
 local function held(self)
   local values = {}
   for _, state in ipairs(self:states()) do values[state.name] = self[state.name] end
@@ -201,7 +201,7 @@ local function put(self, values)
   for _, state in ipairs(self:states()) do self[state.name] = values[state.name] end
 end
 
--- Another one like this, that has taken in what `values` are the states of.
+-- A copy of this metric with the states `values`.
 local function like(self, values)
   local other = setmetatable({}, getmetatable(self))
   for key, value in next, self do other[key] = value end
@@ -220,7 +220,7 @@ function Metric:merge(other)
   end
 end
 
--- Runs fn(self) while self holds what all `parts` hold together.
+-- Runs fn(self) while the states of self are those of all `parts` merged.
 local function holding(self, parts, fn)
   local before, batch_value, batch = held(self), self.batch_value, self._batch
   local _ <close> = alone(self)
@@ -237,8 +237,8 @@ local function holding(self, parts, fn)
   return fn(self)
 end
 
--- What of a state must be equal on all ranks, as a text; nil when nothing is known of it. Lists
--- join whatever their lengths, and what a custom merge makes of shapes is its own affair.
+-- The properties of a state that must be equal on all ranks, as a text; nil: none. Lists of any
+-- lengths can be concatenated, and a custom merge may accept any shapes.
 local function form_of(self, state, value)
   local is_list = type(value) == "table"
   if is_list then value = value[1] end
@@ -252,7 +252,7 @@ local function form_of(self, state, value)
     value.dtype)
 end
 
--- All parts must have states of one form. `ranks`: whose they are, without it 0, 1, ...
+-- Raises unless all parts have states of one form. `ranks`: their ranks, by default 0, 1, ...
 local function check_parts(self, parts, who, ranks)
   for _, state in ipairs(self:states()) do
     local form, from

@@ -1,4 +1,4 @@
---- stdlib/metrics/MetricCollection.lua: several metrics of the same batches.
+--- stdlib/metrics/MetricCollection.lua: a table of metrics that are updated with the same batches.
 --
 --   local lt = require "ltrain"
 --   local o = {num_classes = 3, average = "macro"}
@@ -9,8 +9,8 @@
 --   print(("%.3f"):format(metrics:compute().val_f1))
 --   -- prints: 0.778
 --
--- `self:log_dict(metrics)` logs all of them. Metrics that count the same (here all three) count
--- once; they are found by their class and options, never by their values.
+-- `self:log_dict(metrics)` logs all of them. Metrics with the same states (here
+-- all three) share them: they are recognised by their class and options, never by values.
 local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -23,12 +23,11 @@ local tree = require "ltrain.core.tree"
 local MetricCollection = class.extend(nil, "MetricCollection")
 
 local OPTIONS <const> = {
-  prefix = { type = "string", default = "", doc = "before names" },
-  postfix = { type = "string", default = "", doc = "behind names" },
+  prefix = { type = "string", default = "", doc = "prefix of names" },
+  postfix = { type = "string", default = "", doc = "suffix of names" },
 }
 
--- An item of the list: a metric, its name, and what stands before and behind names that it has
--- itself.
+-- An item of the list: a metric, its name, and the prefix and postfix of names in its value.
 local function new_item(item, o)
   return { name = o.prefix .. item.name .. o.postfix, metric = item.metric,
     own = item.own or item.name,
@@ -56,7 +55,7 @@ local function add(list, metrics, o)
   end
 end
 
--- Metrics that count the same: lists, each with the one that counts first.
+-- Groups of metrics with the same states; the first of each is updated.
 local function groups_of(list)
   local groups, by_key = {}, {}
   for _, item in ipairs(list) do
@@ -92,7 +91,7 @@ function MetricCollection:init(metrics, options)
   self._groups = groups_of(self._list)
 end
 
--- Whether two metrics that count the same have counted the same until now.
+-- Whether the states of two metrics of a group are equal.
 local function is_same(a, b)
   if a._fresh and b._fresh then return true end
   for _, state in ipairs(a:states()) do
@@ -101,7 +100,7 @@ local function is_same(a, b)
   return true
 end
 
--- Gives one metric what another one has counted.
+-- Copies the states of one metric to another.
 local function take(to, from)
   if to._device ~= from._device then to:to(from._device) end
   for _, state in ipairs(from:states()) do to[state.name] = from[state.name] end
@@ -120,9 +119,9 @@ function MetricCollection:update(...)
   end
 end
 
--- Values by name, and the metrics that they are of. `of` gives the value of an item, and whether it
--- is a table, whose names count. Where one of these comes twice, all have the names of their
--- metrics before them.
+-- Values by name, and their metrics by name. `of` returns the value of an item, and whether it is a
+-- table, whose keys are the names. If a key occurs twice, all are prefixed by the names of their
+-- metrics.
 local function by_name(list, of)
   local values, owners, tables, seen, twice = {}, {}, {}, {}, false
   for _, item in ipairs(list) do
@@ -171,8 +170,8 @@ function MetricCollection:__call(...)
   end))
 end
 
---- Returns the values by name; those of a metric that computes a table by the names in it, behind
---- the metric's own where names come twice. Options are those of Metric's compute.
+--- Returns the values by name; those of a metric that computes a table by its keys, prefixed by the
+--- metric's name where a key occurs twice. Options are those of Metric's compute.
 function MetricCollection:compute(options)
   local values
   values, self._owners = by_name(self._list, function(item)
@@ -183,7 +182,7 @@ function MetricCollection:compute(options)
   return values
 end
 
---- The metric that a value is of, by its name in what compute returned last; nil: none.
+--- Returns the metric of a value, by its name in the last result of compute; nil: none.
 function MetricCollection:metric_of(name) return self._owners and self._owners[name] end
 
 --- The metrics by name.
@@ -235,7 +234,7 @@ function MetricCollection:load_state_dict(saved)
   end
 end
 
---- Returns the states of several parts as one.
+--- Returns the merged states of several parts.
 function MetricCollection:joined(parts, who, ranks)
   local saved = {}
   for _, item in ipairs(self._list) do

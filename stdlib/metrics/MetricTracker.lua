@@ -11,8 +11,8 @@
 --
 -- `increment` begins a step, as in on_validation_epoch_start; steps count from 0. What it computes
 -- is logged as numbers, in on_validation_epoch_end: `self:log("best", self.tracker:best_metric())`.
--- Checkpoints keep all steps of a tracker that is a field of the module. Each step keeps what the
--- metric holds; the metric is the tracker's own from then on.
+-- Checkpoints contain all steps of a tracker that is a field of the module. The tracker owns the
+-- metric and stores its states for each step.
 local Metric = require "ltrain.metrics.Metric"
 local MetricCollection = require "ltrain.metrics.MetricCollection"
 local c = require "ltrain.c"
@@ -28,15 +28,15 @@ MetricTracker.__arguments = "metric | maximize"
 
 local OPTIONS <const> = {
   maximize = { type = "any",
-    doc = "true: the greatest value is the best, false: the least; of a collection also a table of "
-      .. "these by name; by default as `higher_is_better` of the metrics says" },
+    doc = "true: the greatest value is the best, false: the least; for a collection also a table "
+      .. "of these by name; by default `higher_is_better` of the metrics" },
 }
 
 local BEST <const> = {
   return_step = { type = "boolean", default = false, doc = "returns the best step too" },
 }
 
--- Refuses a `maximize` that is none.
+-- Raises for an invalid `maximize`.
 local function check_maximize(maximize, metric)
   local is_table = type(maximize) == "table" and class.is_a(metric, MetricCollection)
   if type(maximize) ~= "boolean" and not is_table then
@@ -52,7 +52,7 @@ local function check_maximize(maximize, metric)
   end
 end
 
--- Whether more is better of the value `name` (nil: of a single metric).
+-- Whether higher is better for the value `name` (nil: a single metric).
 local function is_up(self, name)
   local maximize = self.maximize
   if type(maximize) == "table" then maximize = maximize[name] end
@@ -113,7 +113,7 @@ local function one(...)
   return { ... }
 end
 
--- The value of step `k`, from 1; that of a step which is over is computed once.
+-- The value of step `k`, from 1; those of past steps are cached.
 local function value_of(self, k, options)
   if k == self.n_steps then return one(self.metric:compute(options)) end
   local sync = options and options.sync
@@ -155,8 +155,8 @@ local function stacked(list)
   return c.stack(list)
 end
 
---- Returns the values of all steps, f64 [n_steps], of tensors [n_steps, ...]; of a metric that
---- computes a table, and of a collection, by name. Options are those of Metric's compute.
+--- Returns the values of all steps, f64 [n_steps], for tensors [n_steps, ...]; for a metric that
+--- computes a table, and for a collection, by name. Options are those of Metric's compute.
 function MetricTracker:compute_all(options)
   config.check(options, Metric.compute_options, "compute_all")
   check_begun(self, "compute_all")
@@ -166,8 +166,7 @@ function MetricTracker:compute_all(options)
   return values
 end
 
--- The best of a list of numbers, and its step; a NaN is what torch.max returns of it. nil: no
--- numbers.
+-- The best of a list of numbers, and its step; NaN as in torch.max; nil: no numbers.
 local function best_of(list, up)
   local best, step
   for k, value in ipairs(list) do
@@ -180,7 +179,7 @@ local function best_of(list, up)
 end
 
 --- Returns the best value over all steps, the first of equal ones, and with `return_step` its step,
---- from 0; of a collection tables of both by name, without what is not a number.
+--- from 0; for a collection tables of both by name, without values that are not numbers.
 function MetricTracker:best_metric(options)
   local o = config.check(options, BEST, "best_metric")
   check_begun(self, "best_metric")
@@ -208,7 +207,7 @@ end
 --- Resets this step.
 function MetricTracker:reset() self.metric:reset() end
 
---- Resets all steps; there are as many as before.
+--- Resets all steps, not their number.
 function MetricTracker:reset_all()
   self.metric:reset()
   self._computed = {}
@@ -221,14 +220,14 @@ function MetricTracker:to(device)
   return self
 end
 
---- Returns what all steps hold, for checkpoints.
+--- Returns the states of all steps, for checkpoints.
 function MetricTracker:state_dict()
   local steps = table.move(self._past, 1, #self._past, 1, {})
   if self.n_steps > 0 then steps[self.n_steps] = self.metric:state_dict() end
   return { steps = steps }
 end
 
---- Restores that.
+--- Restores the states.
 function MetricTracker:load_state_dict(saved)
   schema.check(saved, { steps = "table" }, "MetricTracker")
   self.n_steps, self._computed = #saved.steps, {}
@@ -236,7 +235,7 @@ function MetricTracker:load_state_dict(saved)
   if self.n_steps > 0 then self.metric:load_state_dict(saved.steps[self.n_steps]) end
 end
 
---- Returns what several parts hold, step by step.
+--- Returns the merged states of several parts, step by step.
 function MetricTracker:joined(parts, who, ranks)
   local steps = {}
   for k = 1, #parts[1].steps do

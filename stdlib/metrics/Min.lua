@@ -7,13 +7,13 @@ local Min = Aggregation:extend("Min")
 --- Min()
 function Min:init() self:add_state("value", math.huge, { reduce = "min" }) end
 
---- Takes the values of an update.
+--- Adds the values of an update.
 function Min:take(value)
   local one = type(value) == "number" and value or value:amin():item()
   self.value = reductions.min(self.value, one)
 end
 
---- Returns it; inf without values.
+--- Returns the minimum; inf without values.
 function Min:compute() return self.value end
 
 return Min

@@ -1,4 +1,4 @@
---- stdlib/metrics/MinMaxMetric.lua: a metric with the least and the greatest value that it had.
+--- stdlib/metrics/MinMaxMetric.lua: a metric with the minimum and maximum of its values so far.
 --
 --   local lt = require "ltrain"
 --   local metric = lt.metrics.MinMaxMetric(lt.metrics.Mean())
@@ -10,10 +10,10 @@
 --   print(metric.min_val, metric.max_val)
 --   -- prints: 2.0	9.0
 --
--- Each value that is computed counts: those of epochs that a Trainer logs, and of batches where
--- metric(...) computes them. A reset begins the metric anew, and keeps the two.
--- `self:log_dict(metric)` logs `raw`, `min` and `max`; a MetricCollection of it with a prefix puts
--- one before these names.
+-- Each computed value counts: those of epochs that a Trainer logs, and of batches where metric(...)
+-- computes them. A reset resets the metric, not the minimum and maximum.
+-- `self:log_dict(metric)` logs `raw`, `min` and `max`; a MetricCollection with a prefix
+-- prefixes these names.
 local Wrapper = require "ltrain.metrics.wrapper"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -23,7 +23,7 @@ local MinMaxMetric = Wrapper:extend("MinMaxMetric")
 
 MinMaxMetric.__arguments = "base_metric"
 
--- One of the three values: what a loop logs.
+-- One of the three values, as a Trainer's loop logs it.
 local OfField = Wrapper:extend("OfField")
 
 function OfField:init(metric, field)
@@ -45,7 +45,7 @@ local function widen(self, least, most)
   if most > self.max_val then self.max_val = most end
 end
 
---- Its value, of that of the metric, which counts.
+--- Returns the wrapper's value for a value of the metric, and updates the minimum and maximum.
 function MinMaxMetric:shown(value)
   local number = value
   if c.is_tensor(value) and value:numel() == 1 then number = value:item() end
@@ -57,10 +57,10 @@ function MinMaxMetric:shown(value)
   return { raw = number, min = self.min_val, max = self.max_val }
 end
 
---- Returns a table of `raw`, the metric's value, and `min` and `max`, of all that were computed.
+--- Returns a table of `raw`, the metric's value, and `min` and `max` over all computed values.
 function MinMaxMetric:compute() return self:shown(self.metric:compute { sync = false }) end
 
--- What several parts hold of the metric; counts what they have counted.
+-- The merged states of several parts of the metric, with their minimum and maximum.
 local function parts_of(self, parts)
   local states = {}
   for i, part in ipairs(parts) do
@@ -70,7 +70,7 @@ local function parts_of(self, parts)
   return states
 end
 
---- Returns the value for several parts, which counts.
+--- Returns the value for several parts, and updates the minimum and maximum.
 function MinMaxMetric:figure_of(parts, who, ranks)
   return self:shown(self.metric:figure_of(parts_of(self, parts), who, ranks))
 end
@@ -79,7 +79,7 @@ local function held(self, states)
   return { metric = states, min_val = self.min_val, max_val = self.max_val }
 end
 
---- Returns what several parts hold.
+--- Returns the merged states of several parts.
 function MinMaxMetric:joined(parts, who, ranks)
   return held(self, self.metric:joined(parts_of(self, parts), who, ranks))
 end
@@ -90,17 +90,17 @@ function MinMaxMetric:batch_states()
   return states and held(self, states)
 end
 
---- What it holds, for checkpoints.
+--- Returns the states, for checkpoints.
 function MinMaxMetric:state_dict() return held(self, self.metric:state_dict()) end
 
---- Restores that.
+--- Restores the states.
 function MinMaxMetric:load_state_dict(saved)
   schema.check(saved, { metric = "table", min_val = "number", max_val = "number" }, "MinMaxMetric")
   self.metric:load_state_dict(saved.metric)
   self.min_val, self.max_val = saved.min_val, saved.max_val
 end
 
---- Merges another one into this one.
+--- Merges another metric into this one.
 function MinMaxMetric:merge(other)
   if getmetatable(other) ~= getmetatable(self) then
     errors.blame("merge: a MinMaxMetric is needed: got %s", errors.show(other))

@@ -14,12 +14,12 @@ MinkowskiDistance.options = {
 --- MinkowskiDistance{p = 3}
 function MinkowskiDistance:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function MinkowskiDistance:terms(x, y)
   return (x - y):abs():pow(self.p)
 end
 
---- The distance.
+--- Returns the distance.
 function MinkowskiDistance:finish(total, _) return total:pow(1 / self.p) end
 
 return MinkowskiDistance

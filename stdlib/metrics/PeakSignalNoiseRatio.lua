@@ -1,5 +1,5 @@
---- stdlib/metrics/PeakSignalNoiseRatio.lua: the peak signal-to-noise ratio (PSNR) in decibels, of
--- all elements together.
+--- stdlib/metrics/PeakSignalNoiseRatio.lua: the peak signal-to-noise ratio (PSNR) in decibels, over
+-- all elements.
 local Pointwise = require "ltrain.metrics.pointwise"
 local data_range = require "ltrain.metrics.data_range"
 
@@ -11,18 +11,18 @@ PeakSignalNoiseRatio.higher_is_better = true
 
 PeakSignalNoiseRatio.options = {
   data_range = data_range.option,
-  base = { type = "number", default = 10, above = 1, doc = "of the logarithm" },
+  base = { type = "number", default = 10, above = 1, doc = "base of the logarithm" },
 }
 
 --- PeakSignalNoiseRatio{data_range = 1.0}
 function PeakSignalNoiseRatio:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function PeakSignalNoiseRatio:terms(x, y)
   return (data_range.clamp(self, x) - data_range.clamp(self, y)):square()
 end
 
---- The ratio.
+--- Returns the ratio.
 function PeakSignalNoiseRatio:finish(total, weight)
   local peak = data_range.width(self)
   return ((weight * (peak * peak)) / total):log() * (10 / math.log(self.base))

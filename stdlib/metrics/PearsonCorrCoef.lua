@@ -1,4 +1,4 @@
---- stdlib/metrics/PearsonCorrCoef.lua: the linear correlation of predictions and targets.
+--- stdlib/metrics/PearsonCorrCoef.lua: Pearson's correlation of predictions and targets.
 local Moments = require "ltrain.metrics.moments"
 
 local PearsonCorrCoef = Moments:extend("PearsonCorrCoef")
@@ -8,8 +8,8 @@ PearsonCorrCoef.__arguments = "| num_outputs"
 --- PearsonCorrCoef()
 function PearsonCorrCoef:init(options) Moments.init(self, options) end
 
---- Returns the coefficient, with num_outputs = K a tensor [K]; nan of fewer than two samples, which
---- is reported once, and of constant ones.
+--- Returns the coefficient, with num_outputs = K a tensor [K]; nan for fewer than two samples,
+--- which is reported once, and for constant ones.
 function PearsonCorrCoef:compute()
   local nothing = self:too_few()
   if nothing then return nothing end

@@ -25,7 +25,7 @@ function Perplexity:init(options)
   self:add_state("count", c.zeros({}, { dtype = "i64" }))
 end
 
---- Updates it with logits [B, T, V] and targets [B, T].
+--- Updates the metric with logits [B, T, V] and targets [B, T].
 function Perplexity:update(logits, targets)
   labelled.check("Perplexity", logits, targets)
   local s, t = logits.shape, targets.shape

@@ -19,7 +19,7 @@ Precision.options = StatScores.options_with {
 --- Precision{num_classes = 10, average = "macro"}
 function Precision:init(options) StatScores.init(self, options) end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function Precision:ratio(tp, fp, _, _) -- luacheck: no self
   return tp, tp + fp
 end

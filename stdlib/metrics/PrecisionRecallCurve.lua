@@ -12,13 +12,13 @@ PrecisionRecallCurve.__arguments = "| task thresholds num_classes num_labels ign
 --- PrecisionRecallCurve{thresholds = 200}
 function PrecisionRecallCurve:init(options) Curve.init(self, options) end
 
---- Precision and recall at the points of a column, at thresholds that rise, both [P].
+--- Returns precision and recall at ascending thresholds of a column, both [P].
 function PrecisionRecallCurve.values_of(points)
   local right, wrong = points.right:flip { 1 }:to "f64", points.wrong:flip { 1 }:to "f64"
   return right / (right + wrong), right / points.positives
 end
 
---- Returns precisions and recalls [P + 1], and thresholds [P], which rise, with num_classes or
+--- Returns precisions and recalls [P + 1], and ascending thresholds [P]; with num_classes or
 --- num_labels three lists of them. The last precision is 1, the last recall 0. Without positives
 --- recall is 1, which is reported once; precision above all scores is nan.
 function PrecisionRecallCurve:compute()
@@ -33,7 +33,7 @@ function PrecisionRecallCurve:compute()
   end)
 end
 
--- What plot draws of it.
+-- The chart that plot draws.
 function PrecisionRecallCurve:_chart(precision, recall, _)
   local values, x = self.lines(recall, precision)
   return values, { x = x, x_label = "recall", y_label = "precision" }

@@ -1,7 +1,7 @@
---- stdlib/metrics/R2Score.lua: the coefficient of determination: 1 less the sum of squared errors
--- divided by that of squared distances of the targets from their mean.
+--- stdlib/metrics/R2Score.lua: the coefficient of determination: 1 - (sum of squared errors) /
+-- (sum of squared deviations of the targets from their mean).
 --
--- Only targets that are exactly constant count as constant: torchmetrics takes sums below 1e-4 for
+-- Only targets that are exactly constant count as constant: torchmetrics treats sums below 1e-4 as
 -- 0.
 local Moments = require "ltrain.metrics.moments"
 
@@ -14,13 +14,13 @@ R2Score.higher_is_better = true
 R2Score.options = {
   num_outputs = Moments.rows.num_outputs, multioutput = Moments.rows.multioutput,
   adjusted = { type = "integer", default = 0, min = 0,
-    doc = "number of independent regressors, of the adjusted score" },
+    doc = "number of independent regressors, for the adjusted score" },
 }
 
 --- R2Score{num_outputs = 3, multioutput = "raw_values"}
 function R2Score:init(options) Moments.init(self, options) end
 
---- Returns the score; nan of fewer than two samples, which is reported once.
+--- Returns the score; nan for fewer than two samples, which is reported once.
 function R2Score:compute()
   local nothing = self:too_few()
   if nothing then return nothing end

@@ -34,7 +34,7 @@ function ROC:compute()
   end)
 end
 
--- What plot draws of it.
+-- The chart that plot draws.
 function ROC:_chart(fpr, tpr, _)
   local values, x = self.lines(fpr, tpr)
   return values, { x = x, x_label = "false positive rate", y_label = "true positive rate" }

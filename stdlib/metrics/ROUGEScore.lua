@@ -1,8 +1,8 @@
---- stdlib/metrics/ROUGEScore.lua: ROUGE (Lin 2004): how much of references is in summaries: runs of
--- n words (rouge1 to rouge9), or the longest common subsequence of words, of texts (rougeL) or by
--- sentences (rougeLsum).
+--- stdlib/metrics/ROUGEScore.lua: the ROUGE scores of summaries (Lin 2004): overlap with references
+-- in n-grams (rouge1 to rouge9) or in the longest common subsequence of words of whole texts
+-- (rougeL) or by sentences (rougeLsum).
 --
--- Texts are in lower case, without characters that are neither English letters nor digits.
+-- Texts are lowercased; characters other than English letters and digits separate words.
 -- Sentences are lines, as in Google's rouge_score; there is no stemmer.
 local Metric = require "ltrain.metrics.Metric"
 local Transcript = require "ltrain.metrics.transcript"
@@ -34,7 +34,7 @@ ROUGEScore.options = {
   rouge_keys = { type = "table", default = { "rouge1", "rouge2", "rougeL", "rougeLsum" },
     check = wrong_key, doc = "what to compute" },
   accumulate = { type = "string", default = "best", choices = { "best", "avg" },
-    doc = "over several references of a text: the one of highest F-measure, or the mean" },
+    doc = "over several references of a text: the highest F-measure, or the mean" },
 }
 
 --- ROUGEScore{rouge_keys = {"rouge1", "rougeL"}}
@@ -71,7 +71,7 @@ local function score(key, said, meant)
   return of_runs(said.words, meant.words, tonumber(key:match "%d"))
 end
 
--- A text's words, and those of each of its lines.
+-- The words of a text, and of each of its lines.
 local function read(text)
   if type(text) ~= "string" then
     errors.blame("metrics.ROUGEScore: update needs texts: got %s", errors.show(text))
@@ -95,7 +95,7 @@ local function over_references(self, key, said, references)
   return self.accumulate == "best" and best or mean
 end
 
---- Updates it with a list of texts, and for each a reference or a list of references.
+--- Updates the metric with a list of texts, and for each a reference or a list of references.
 function ROUGEScore:update(predictions, targets)
   if type(predictions) == "string" then
     predictions, targets = { predictions }, { targets }

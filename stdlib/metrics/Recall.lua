@@ -18,7 +18,7 @@ Recall.options = StatScores.options_with {
 --- Recall{num_classes = 10, average = "macro"}
 function Recall:init(options) StatScores.init(self, options) end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function Recall:ratio(tp, _, _, fn) -- luacheck: no self
   return tp, tp + fn
 end

@@ -1,5 +1,5 @@
---- stdlib/metrics/RelativeSquaredError.lua: the sum of squared errors divided by that of squared
--- distances of the targets from their mean, or its root.
+--- stdlib/metrics/RelativeSquaredError.lua: the sum of squared errors divided by that of
+-- squared deviations of the targets from their mean, or its root.
 local Moments = require "ltrain.metrics.moments"
 
 local RelativeSquaredError = Moments:extend("RelativeSquaredError")
@@ -10,13 +10,13 @@ RelativeSquaredError.higher_is_better = false
 
 RelativeSquaredError.options = {
   num_outputs = Moments.rows.num_outputs,
-  squared = { type = "boolean", default = true, doc = "false: the root of it" },
+  squared = { type = "boolean", default = true, doc = "false: the root" },
 }
 
 --- RelativeSquaredError()
 function RelativeSquaredError:init(options) Moments.init(self, options) end
 
---- Returns the mean over outputs; nan of fewer than two samples, which is reported once.
+--- Returns the mean over outputs; nan for fewer than two samples, which is reported once.
 function RelativeSquaredError:compute()
   local nothing = self:too_few()
   if nothing then return nothing end

@@ -1,5 +1,5 @@
---- stdlib/metrics/RetrievalMAP.lua: mean average precision of rankings: of each relevant document
--- the fraction of relevant ones up to it, averaged.
+--- stdlib/metrics/RetrievalMAP.lua: mean average precision (MAP) of rankings: precision at the rank
+-- of each relevant document, averaged.
 local Retrieval = require "ltrain.metrics.retrieval"
 
 local RetrievalMAP = Retrieval:extend("RetrievalMAP")
@@ -9,7 +9,7 @@ RetrievalMAP.__arguments = "| empty_target_action ignore_index top_k"
 --- RetrievalMAP{top_k = 10}
 function RetrievalMAP:init(options) Retrieval.init(self, options) end
 
---- The value of one query: the first `k` of its documents count.
+--- Returns the value of one query for its first `k` documents.
 function RetrievalMAP:of_query(list, k) -- luacheck: no self
   local found, total = 0, 0.0
   for i = 1, k do

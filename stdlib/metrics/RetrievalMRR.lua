@@ -8,7 +8,7 @@ RetrievalMRR.__arguments = "| empty_target_action ignore_index top_k"
 --- RetrievalMRR{top_k = 10}
 function RetrievalMRR:init(options) Retrieval.init(self, options) end
 
---- The value of one query: the first `k` of its documents count.
+--- Returns the value of one query for its first `k` documents.
 function RetrievalMRR:of_query(list, k) -- luacheck: no self
   for i = 1, k do
     if list[i].target > 0 then return 1 / i end

@@ -1,7 +1,7 @@
---- stdlib/metrics/RetrievalNormalizedDCG.lua: the discounted cumulative gain of rankings (NDCG),
--- divided by that of the best ranking.
+--- stdlib/metrics/RetrievalNormalizedDCG.lua: the normalized discounted cumulative gain (NDCG) of
+-- rankings: DCG divided by that of the ideal ranking.
 --
--- A document gains its relevance, divided by log2(1 + its rank). Equal scores share their gains.
+-- DCG is the sum of relevance / log2(1 + rank). Documents with equal scores share their gains.
 local Retrieval = require "ltrain.metrics.retrieval"
 
 local RetrievalNormalizedDCG = Retrieval:extend("RetrievalNormalizedDCG")
@@ -28,7 +28,7 @@ local function gain_of(list, k)
   return total
 end
 
---- The value of one query: the first `k` of its documents count.
+--- Returns the value of one query for its first `k` documents.
 function RetrievalNormalizedDCG:of_query(list, k) -- luacheck: no self
   local best, ideal = {}, 0.0
   for i, document in ipairs(list) do best[i] = document.target end

@@ -6,7 +6,7 @@
 --   print(recent:compute())
 --   -- prints: 4.0
 --
--- On several ranks it is over the last updates of each of them.
+-- On several ranks it covers the last updates of each rank.
 local Metric = require "ltrain.metrics.Metric"
 local Wrapper = require "ltrain.metrics.wrapper"
 local config = require "ltrain.core.config"
@@ -28,13 +28,13 @@ function Running:init(metric, options)
   self._last = {} -- what the metric holds of each update, the oldest first
 end
 
--- Takes in one update more.
+-- Appends an update.
 local function push(self, states)
   table.insert(self._last, states)
   if #self._last > self.window then table.remove(self._last, 1) end
 end
 
---- Updates it, as the metric.
+--- Updates the metric.
 function Running:update(...)
   self.metric:reset()
   self.metric:update(...)
@@ -59,18 +59,18 @@ function Running:__call(...)
   return self.batch_value
 end
 
---- What it holds, for checkpoints.
+--- Returns the states, for checkpoints.
 function Running:state_dict()
   return { last = table.move(self._last, 1, #self._last, 1, {}) }
 end
 
---- Restores that.
+--- Restores the states.
 function Running:load_state_dict(saved)
   schema.check(saved, { last = "table" }, "Running")
   self._last = table.move(saved.last, 1, #saved.last, 1, {})
 end
 
--- What several parts hold, in their order.
+-- The updates of several parts, in their order.
 local function all_of(parts)
   local last = {}
   for _, part in ipairs(parts) do table.move(part.last, 1, #part.last, #last + 1, last) end
@@ -83,7 +83,7 @@ function Running:figure_of(parts)
   return self.metric:figure_of(#last > 0 and last or { nothing(self) })
 end
 
---- Returns what several parts hold.
+--- Returns the merged states of several parts.
 function Running:joined(parts) return { last = all_of(parts) } end -- luacheck: no self
 
 --- The states of the last batch.
@@ -91,7 +91,7 @@ function Running:batch_states()
   return #self._last > 0 and { last = { self._last[#self._last] } } or nil
 end
 
---- Adds the updates of another one behind those of this one.
+--- Appends the updates of another metric to those of this one.
 function Running:merge(other)
   if getmetatable(other) ~= getmetatable(self) then
     errors.blame("merge: a Running is needed: got %s", errors.show(other))
@@ -99,7 +99,7 @@ function Running:merge(other)
   for _, states in ipairs(other._last) do push(self, states) end
 end
 
---- Forgets all updates.
+--- Removes all updates.
 function Running:reset()
   self.metric:reset()
   self._last, self.batch_value = {}, nil

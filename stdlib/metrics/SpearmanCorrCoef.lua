@@ -1,6 +1,6 @@
---- stdlib/metrics/SpearmanCorrCoef.lua: the correlation of the ranks of predictions and targets.
+--- stdlib/metrics/SpearmanCorrCoef.lua: Spearman's rank correlation of predictions and targets.
 --
--- All values are kept until the end of the epoch. Equal ones share the mean of their ranks.
+-- All values are kept until the end of the epoch. Ties have the mean of their ranks.
 local Metric = require "ltrain.metrics.Metric"
 local Moments = require "ltrain.metrics.moments"
 local PearsonCorrCoef = require "ltrain.metrics.PearsonCorrCoef"
@@ -25,7 +25,7 @@ function SpearmanCorrCoef:init(options)
   self:add_state("targets", {})
 end
 
---- Updates it with predictions and targets of one shape: [N], with num_outputs = K [N, K].
+--- Updates the metric with predictions and targets of one shape: [N], with num_outputs = K [N, K].
 function SpearmanCorrCoef:update(predictions, targets)
   local x, y = Pointwise.read(self, predictions, targets, self.num_outputs)
   table.insert(self.predictions, x)
@@ -48,8 +48,8 @@ local function ranks_of(values)
   return zero:scatter_add(1, order, (sums / counts):gather(1, group))
 end
 
---- Returns the coefficient, with num_outputs = K a tensor [K]; nan of fewer than two samples, which
---- is reported once, and of constant ones.
+--- Returns the coefficient, with num_outputs = K a tensor [K]; nan for fewer than two samples,
+--- which is reported once, and for constant ones.
 function SpearmanCorrCoef:compute()
   if #self.predictions == 0 then return labelled.nothing(self) end
   local x, y = c.cat(self.predictions, 1), c.cat(self.targets, 1)

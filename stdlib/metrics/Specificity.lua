@@ -11,7 +11,7 @@ Specificity.higher_is_better = true
 --- Specificity{num_classes = 10, average = "macro"}
 function Specificity:init(options) StatScores.init(self, options) end
 
---- Its numerator and denominator.
+--- Returns the numerator and the denominator of the score.
 function Specificity:ratio(_, fp, tn, _) -- luacheck: no self
   return tn, tn + fp
 end

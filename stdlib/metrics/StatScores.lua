@@ -21,8 +21,8 @@ StatScores.options = predictions.with {
     doc = "num_classes: a label among the k highest scores is predicted" },
 }
 
---- The options of a metric that is computed from these counts: `rows`, and of StatScores those
---- that apply to it.
+--- Returns the options of a metric that is computed from these counts: `rows`, and those of
+--- StatScores that apply.
 function StatScores.options_with(rows)
   local all = {}
   for name, row in next, StatScores.options do all[name] = row end
@@ -30,7 +30,7 @@ function StatScores.options_with(rows)
   return all
 end
 
--- Of each class: how many are right, predicted, and there.
+-- Counts of each class: correct, predicted, and true samples.
 local STATES <const> = { "right", "said", "meant" }
 
 --- StatScores{num_classes = 10, average = "macro"}
@@ -44,7 +44,7 @@ function StatScores:init(options)
   self:add_state("seen", self.num_classes and 0 or c.zeros({ size }, { dtype = "i64" }))
 end
 
---- Metrics of one key count the same: MetricCollection counts once for all of them.
+--- Metrics with the same key have the same states: a MetricCollection updates them once.
 function StatScores:counts_key()
   return ("StatScores %s %s %s %s %s %s %s"):format(self.num_classes, self.num_labels,
     self.ignore_index, self.threshold, self.from_logits, self.top_k, #self:states())
@@ -66,9 +66,9 @@ local function count_ids(self, said, labels)
   self.seen = self.seen + said:numel()
 end
 
---- Updates it with a batch. Binary: scores, or predictions of 0 and 1, and labels of the same
---- shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N, C,
---- ...].
+--- Updates the metric with a batch. Binary: scores, or predictions of 0 and 1, and labels of the
+--- same shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N,
+--- C, ...].
 function StatScores:update(scores, labels)
   labelled.check(getmetatable(self).__name, scores, labels)
   scores = scores:detach()
@@ -79,13 +79,13 @@ function StatScores:update(scores, labels)
   end
 end
 
--- Numerator over denominator in f64; where that is 0, what the metric is of nothing.
+-- Numerator over denominator in f64; the option zero_division where the denominator is 0.
 local function divide(self, above, below)
   local value = above:to "f64" / below:to "f64"
   return below:eq(0):where(c.full_like(value, self.zero_division or 0.0), value)
 end
 
---- True and false positives, true and false negatives, of each class.
+--- Returns true and false positives, true and false negatives of each class.
 function StatScores:counts()
   local fp, fn = self.said - self.right, self.meant - self.right
   return self.right, fp, self.seen - (self.right + fp + fn), fn
@@ -99,8 +99,8 @@ local function weights_of(self)
   return there:gt(0):to "i64"
 end
 
---- Whether, with top_k > 1, classes that are predicted but do not occur are left out of the macro
---- mean: torchmetrics does so for some metrics.
+--- Whether, with top_k > 1, classes that are predicted but do not occur are excluded from the
+--- macro mean, as torchmetrics does for some metrics.
 StatScores.of_present = false
 
 local function is_empty(self)
@@ -108,8 +108,8 @@ local function is_empty(self)
   return (type(seen) == "number" and seen or seen:sum():item()) == 0
 end
 
---- For a metric that overrides `ratio(tp, fp, tn, fn)`, which returns numerator and denominator:
---- its average; nan without samples, which is reported once.
+--- Returns the average of a metric that overrides `ratio(tp, fp, tn, fn)`, which returns numerator
+--- and denominator; nan without samples, which is reported once.
 function StatScores:averaged()
   local tp, fp, tn, fn = self:counts()
   if self.average == "none" then return divide(self, self:ratio(tp, fp, tn, fn)) end

@@ -21,14 +21,16 @@ local function even(value) return value % 2 == 0 and "must be odd" or nil end
 StructuralSimilarityIndexMeasure.options = {
   data_range = data_range.option,
   gaussian_kernel = { type = "boolean", default = true,
-    doc = "weigh the window by a Gaussian; false: evenly" },
-  sigma = { type = "number", default = 1.5, above = 0, doc = "of the Gaussian, in pixels" },
+    doc = "a Gaussian window; false: a uniform one" },
+  sigma = { type = "number", default = 1.5, above = 0,
+    doc = "standard deviation of the Gaussian, in pixels" },
   kernel_size = { type = "integer", default = 11, min = 1, check = even,
-    doc = "of the window if it is even; that of a Gaussian follows from sigma" },
+    doc = "size of a uniform window; that of a Gaussian follows from sigma" },
   k1 = { type = "number", default = 0.01, doc = "constant of luminance" },
   k2 = { type = "number", default = 0.03, doc = "constant of contrast" },
   reduction = { type = "string", default = "elementwise_mean",
-    choices = { "elementwise_mean", "sum" }, doc = "over images" },
+    choices = { "elementwise_mean", "sum" },
+    doc = "reduction over images" },
 }
 
 --- StructuralSimilarityIndexMeasure{data_range = 1.0}
@@ -39,7 +41,7 @@ function StructuralSimilarityIndexMeasure:init(options)
   self:add_state("count", 0)
 end
 
--- The window in one direction: [K], with sum 1.
+-- The separable window's factor: [K], with sum 1.
 local function window_of(self, device)
   local o = { dtype = "f64", device = device }
   if not self.gaussian_kernel then return c.full({ self.kernel_size }, 1 / self.kernel_size, o) end
@@ -75,7 +77,7 @@ local function similarity(self, x, y)
   return index:reshape { shape[1], -1 }:mean(2)
 end
 
---- Updates it with predicted and true images, both [N, C, H, W].
+--- Updates the metric with predicted and true images, both [N, C, H, W].
 function StructuralSimilarityIndexMeasure:update(predictions, targets)
   if not c.is_tensor(predictions) or not c.is_tensor(targets)
     or not labelled.same_shape(predictions, targets) or predictions.ndim ~= 4 then
@@ -88,7 +90,7 @@ function StructuralSimilarityIndexMeasure:update(predictions, targets)
   self.count = self.count + predictions.shape[1]
 end
 
---- Returns the mean (or sum) over images; nan without any, which is reported once.
+--- Returns the mean (or sum) over images; nan without images, which is reported once.
 function StructuralSimilarityIndexMeasure:compute()
   if self.count == 0 then return labelled.nothing(self) end
   local total = self.total:item()

@@ -6,13 +6,13 @@ local Sum = Aggregation:extend("Sum")
 --- Sum()
 function Sum:init() self:add_state("value", 0.0, { reduce = "sum" }) end
 
---- Takes the values of an update.
+--- Adds the values of an update.
 function Sum:take(value)
   local one = type(value) == "number" and value or value:sum():item()
   self.value = self.value + one
 end
 
---- Returns it; 0 without values.
+--- Returns the sum; 0 without values.
 function Sum:compute() return self.value end
 
 return Sum

@@ -10,7 +10,7 @@ SymmetricMeanAbsolutePercentageError.higher_is_better = false
 --- SymmetricMeanAbsolutePercentageError()
 function SymmetricMeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function SymmetricMeanAbsolutePercentageError:terms(x, y) -- luacheck: no self
   return (x - y):abs() * 2 / (x:abs() + y:abs()):clamp { min = 1.17e-6 }
 end

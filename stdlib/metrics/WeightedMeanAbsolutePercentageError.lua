@@ -9,7 +9,7 @@ WeightedMeanAbsolutePercentageError.higher_is_better = false
 --- WeightedMeanAbsolutePercentageError()
 function WeightedMeanAbsolutePercentageError:init(options) Pointwise.init(self, options) end
 
---- What each element adds.
+--- Returns the error of each element.
 function WeightedMeanAbsolutePercentageError:terms(x, y) -- luacheck: no self
   return (x - y):abs(), y:abs()
 end

@@ -7,7 +7,7 @@ local WordErrorRate = Transcript:extend("WordErrorRate")
 --- WordErrorRate()
 function WordErrorRate:init(options) Transcript.init(self, options) end
 
---- Its value.
+--- Returns numerator over denominator.
 function WordErrorRate:quotient() return self.edits / self.spoken end
 
 return WordErrorRate

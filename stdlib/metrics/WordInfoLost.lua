@@ -1,5 +1,5 @@
---- stdlib/metrics/WordInfoLost.lua: 1 less the fraction of words that are right, of the targets
--- times that of the predictions.
+--- stdlib/metrics/WordInfoLost.lua: word information lost: 1 - (hits / target words) *
+-- (hits / predicted words).
 local Transcript = require "ltrain.metrics.transcript"
 local WordInfoPreserved = require "ltrain.metrics.WordInfoPreserved"
 
@@ -8,7 +8,7 @@ local WordInfoLost = Transcript:extend("WordInfoLost")
 --- WordInfoLost()
 function WordInfoLost:init(options) Transcript.init(self, options) end
 
---- Its value.
+--- Returns numerator over denominator.
 function WordInfoLost:quotient() return 1 - WordInfoPreserved.quotient(self) end
 
 return WordInfoLost

@@ -1,5 +1,5 @@
---- stdlib/metrics/WordInfoPreserved.lua: the fraction of words that are right, of the targets
--- times that of the predictions.
+--- stdlib/metrics/WordInfoPreserved.lua: word information preserved: (hits / target words) *
+-- (hits / predicted words).
 local Transcript = require "ltrain.metrics.transcript"
 
 local WordInfoPreserved = Transcript:extend("WordInfoPreserved")
@@ -9,7 +9,7 @@ WordInfoPreserved.higher_is_better = true
 --- WordInfoPreserved()
 function WordInfoPreserved:init(options) Transcript.init(self, options) end
 
---- Its value.
+--- Returns numerator over denominator.
 function WordInfoPreserved:quotient()
   local right = self.longer - self.edits
   return right / self.spoken * (right / self.heard)

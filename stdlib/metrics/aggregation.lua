@@ -1,4 +1,5 @@
---- stdlib/metrics/aggregation.lua: what metrics share that gather plain values.
+--- stdlib/metrics/aggregation.lua: the base class of Mean, Sum, Min, Max and Cat: metrics of plain
+-- values.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -15,14 +16,14 @@ local function read(self, value)
   return value:detach():to "f64"
 end
 
---- Updates it with a number, or with all elements of a tensor of any shape.
+--- Updates the metric with a number, or with all elements of a tensor of any shape.
 function Aggregation:update(value)
   value = read(self, value)
   if c.is_tensor(value) and value:numel() == 0 then return end
   self:take(value)
 end
 
---- Returns the value of all updates.
+--- Returns the value over all updates.
 function Aggregation:compute() return self.value end
 
 return Aggregation

@@ -1,8 +1,9 @@
---- stdlib/metrics/coco.lua: COCO's evaluation of detected boxes.
+--- stdlib/metrics/coco.lua: mean average precision and recall of detected boxes as COCO's
+-- pycocotools computes them.
 --
 -- An image is { detections = rows { x1, y1, x2, y2, score, class }, objects = rows { x1, y1, x2,
--- y2, class, crowd, area } }. Objects that are crowds, or not of the range of areas that is looked
--- at, are ignored: what is matched with them counts neither as right nor as wrong.
+-- y2, class, crowd, area } }. Objects that are crowds, or outside the current range of areas,
+-- are ignored: detections matched with them are neither true nor false positives.
 local coco = {}
 
 local RANGES <const> = {
@@ -78,11 +79,11 @@ end
 
 local function is_outside(size, range) return size < range[2] or size > range[3] end
 
--- What becomes of a detection.
+-- The outcome of a detection.
 local RIGHT <const>, WRONG <const>, IGNORED <const> = 1, 2, 3
 
--- The object that a detection is matched with; nil: none. `seen` objects come in its order, those
--- that are ignored last.
+-- The object that a detection is matched with; nil: none. Objects come in the order of `seen`,
+-- ignored ones last.
 local function match(part, d, threshold, seen, taken)
   local best, least, overlaps = nil, math.min(threshold, 1 - 1e-10), part.overlaps[d]
   for _, g in ipairs(seen.order) do
@@ -95,8 +96,8 @@ local function match(part, d, threshold, seen, taken)
   return best
 end
 
--- How a part is seen in a range of areas: its objects, those that are ignored last, which are, how
--- many are not, and what becomes of detections that are not matched.
+-- A part restricted to a range of areas: its objects, ignored ones last; which are ignored; how
+-- many are not; and the outcome of detections that are not matched.
 local function look(part, range)
   local first, last, ignored, unmatched = {}, {}, {}, {}
   for g, object in ipairs(part.objects) do
@@ -112,7 +113,7 @@ local function look(part, range)
     unmatched = unmatched }
 end
 
--- What becomes of each detection of a part.
+-- The outcome of each detection of a part.
 local function judge(part, seen, threshold)
   if not seen.order[1] then return seen.unmatched end
   local taken, verdicts = {}, {}
@@ -133,7 +134,7 @@ local function rank(parts)
   return sorted(all, 1)
 end
 
--- How many are right of the first `most` detections of each part.
+-- Counts of true positives among the first `most` detections of each part.
 local function right_within(parts_verdicts, most)
   local right = 0
   for _, verdicts in ipairs(parts_verdicts) do
@@ -163,7 +164,7 @@ local function summarize(ranked, verdicts, count, recalls)
   return total / #recalls, recall[#recall] or 0.0
 end
 
--- Adds the values at one threshold of what was judged so to `add`.
+-- Adds the values at one threshold to `add`.
 local function add_values(ranked, verdicts, count, threshold, range, o, add)
   local precision, recall = summarize(ranked, verdicts, count, o.recalls)
   add("map_" .. range[1], precision)

@@ -1,9 +1,9 @@
---- stdlib/metrics/curve.lua: what metrics of the curve over all thresholds share.
+--- stdlib/metrics/curve.lua: the base class of ROC, PrecisionRecallCurve and the areas under them.
 --
--- By default they are exact: all scores are kept until the end of the epoch, and what is computed
--- comes of counts, so that it has the same bits on any number of ranks. With `thresholds` scores
--- are counted between them, which needs little memory. N rows, C classes or labels, T thresholds,
--- P points of a curve.
+-- By default they are exact: all scores are kept until the end of the epoch, and the result is
+-- computed from integer counts, so that it has the same bits on any number of ranks. With
+-- `thresholds` only a histogram of scores between them is kept, which needs little memory. N rows,
+-- C classes or labels, T thresholds, P points of a curve.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -27,7 +27,7 @@ local ROWS <const> = {
 local AVERAGE <const> = { type = "string", choices = { "macro", "weighted", "none" },
   doc = "over classes: the mean, the mean weighted by number of positives, or a tensor [C]" }
 
---- The options of a metric: `rows`, and those of every curve.
+--- Returns the options of a metric: `rows`, and those of every curve.
 function Curve.options_with(rows)
   local all = {}
   for name, row in next, ROWS do all[name] = row end
@@ -35,7 +35,7 @@ function Curve.options_with(rows)
   return all
 end
 
---- The options of the area below a curve.
+--- The options of the area under a curve.
 Curve.of_area = Curve.options_with { average = AVERAGE }
 
 Curve.options = Curve.options_with {}
@@ -102,7 +102,7 @@ local function columns(self, scores, labels)
   return scores:reshape { -1, 1 }, labels:reshape { -1, 1 }
 end
 
--- Scores and truth (bool) of column `i`, without what is ignored.
+-- Scores and labels (bool) of column `i`, without ignored elements.
 local function column(self, scores, labels, i)
   local score, label = scores:select(2, i), labels
   if not self.num_classes then label = labels:select(2, i) end
@@ -112,7 +112,7 @@ local function column(self, scores, labels, i)
   return score:masked_select(counts), truth:masked_select(counts)
 end
 
--- Counts scores by the number of thresholds that they reach.
+-- A histogram of scores by the number of thresholds that they reach.
 local function count(self, scores, labels)
   if scores:numel() == 0 then return end
   labelled.check_probabilities(getmetatable(self).__name, scores, "thresholds need scores")
@@ -128,15 +128,15 @@ local function count(self, scores, labels)
   self.right, self.wrong = self.right + c.stack(right), self.wrong + c.stack(wrong)
 end
 
---- Metrics of one key count the same: MetricCollection counts once for all of them.
+--- Metrics with the same key have the same states: a MetricCollection updates them once.
 function Curve:counts_key()
   local grid = self._grid and table.concat(self._grid:tolist(), " ")
   return ("Curve %s %s %s %s %s"):format(self.num_classes, self.num_labels, self.ignore_index,
     self.from_logits, grid)
 end
 
---- Updates it with a batch. Binary: scores and labels of the same shape, higher scores mean label
---- 1; num_classes: scores [N, C, ...] and ids [N, ...]; num_labels: both [N, C, ...].
+--- Updates the metric with a batch. Binary: scores and labels of the same shape, higher scores mean
+--- label 1; num_classes: scores [N, C, ...] and ids [N, ...]; num_labels: both [N, C, ...].
 function Curve:update(scores, labels)
   labelled.check(getmetatable(self).__name, scores, labels)
   scores, labels = columns(self, scores:detach(), labels)
@@ -148,7 +148,7 @@ function Curve:update(scores, labels)
   end
 end
 
--- At each distinct score, falling: how many positives and negatives are not below it.
+-- Counts of positives and negatives that are >= each distinct score, in descending order.
 local function exact(score, truth)
   local n = score.shape[1]
   if n == 0 then return nil end
@@ -165,7 +165,7 @@ local function exact(score, truth)
     positives = right[n]:item(), negatives = wrong[n]:item() }
 end
 
--- The same at each given threshold.
+-- The same for the option `thresholds`.
 local function binned(self, i)
   local function reach(counts)
     return counts:narrow(1, 2, counts.shape[1] - 1):flip { 1 }:cumsum(1)
@@ -176,9 +176,9 @@ local function binned(self, i)
     positives = right:sum():item(), negatives = wrong:sum():item() }
 end
 
---- Of each column: positives and negatives not below each threshold, which fall: tables of `right`,
---- `wrong`, `thresholds` (tensors [P]), and the numbers of all `positives` and `negatives`. Without
---- samples a column is false.
+--- Returns for each column the positives and negatives >= each threshold, descending: tables of
+--- `right`, `wrong`, `thresholds` (tensors [P]), and the numbers of all `positives` and
+--- `negatives`; false for a column without samples.
 function Curve:points()
   local list, scores, labels = {}, nil, nil
   if not self.thresholds and #self.scores > 0 then
@@ -195,8 +195,7 @@ function Curve:points()
   return list
 end
 
---- The three results of a curve: those of fn(points) of each column; binary they are tensors, else
---- lists of them.
+--- Returns the three results of fn(points) for each column: tensors if binary, else lists of them.
 function Curve:results(fn)
   local lists = { {}, {}, {} }
   for i, points in ipairs(self:points()) do
@@ -211,7 +210,8 @@ function Curve:results(fn)
   return lists[1][1], lists[2][1], lists[3][1]
 end
 
---- Tensors [P] of x and y, or lists of them for each class, as a series and its x for lt.plot.
+--- Converts tensors [P] of x and y, or lists of them for each class, to a series and its x for
+--- lt.plot.
 function Curve.lines(x, y)
   if c.is_tensor(x) then return y, x end
   local xs, ys = {}, {}
@@ -222,8 +222,8 @@ function Curve.lines(x, y)
   return ys, xs
 end
 
---- The average of fn(points), an area, over columns, which is nil where it is not defined: such
---- classes are left out, which is reported once with the text `why`.
+--- Returns the average over columns of fn(points), an area. Columns where it is nil (undefined) are
+--- excluded, which is reported once with the text `why`.
 function Curve:average_of(fn, why)
   local list, total, weight, undefined = {}, 0.0, 0, nil
   local all = self:points()

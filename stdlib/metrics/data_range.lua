@@ -1,5 +1,5 @@
---- stdlib/metrics/data_range.lua: the range of images, which their metrics must be given: one that
--- is taken from the data would differ from batch to batch.
+--- stdlib/metrics/data_range.lua: the option data_range of image metrics. It is required: a
+-- range taken from the data would differ from batch to batch.
 local data_range = {}
 
 local function wrong(value)
@@ -10,15 +10,15 @@ local function wrong(value)
 end
 
 data_range.option = { type = "number|table", required = true, check = wrong,
-  doc = "largest value less smallest: 1.0 or 255; {low, high} also clamps images" }
+  doc = "maximum - minimum of the values: 1.0 or 255; {low, high} also clamps images" }
 
---- Largest value less smallest.
+--- Returns the width of the range.
 function data_range.width(metric)
   local range = metric.data_range
   return type(range) == "number" and range or range[2] - range[1]
 end
 
---- The images, clamped if the range says so.
+--- Returns the images, clamped to the range if it is {low, high}.
 function data_range.clamp(metric, x)
   local range = metric.data_range
   if type(range) == "number" then return x end

@@ -1,5 +1,5 @@
---- stdlib/metrics/labelled.lua: what the metrics of labelled data share: what they take, and what
---- they say when there was nothing.
+--- stdlib/metrics/labelled.lua: checks of scores, labels and options that classification metrics
+--- share, and their warning when there were no samples.
 --
 -- N rows, C classes or labels.
 local console = require "ltrain.core.console"
@@ -14,7 +14,7 @@ labelled.NAN = math.abs(0.0 / 0.0) -- without the sign that print would show
 --- Whether a tensor holds scores, not ids.
 function labelled.is_float(x) return is_float(x.dtype) end
 
---- Scores (or ids) and labels must be tensors, labels integers. `who`: the metric's name.
+--- Raises unless scores (or ids) and labels are tensors, labels integers. `who`: the metric's name.
 function labelled.check(who, scores, labels)
   for _, value in ipairs { scores or false, labels or false } do
     if type(value) ~= "userdata" then
@@ -30,8 +30,8 @@ end
 local NO_PROBABILITIES <const> = "metrics.%s: threshold = %g is for probabilities: got scores from "
   .. "%g to %g; for logits give from_logits = true, or threshold = 0"
 
---- Which scores mean yes: those above the threshold, a probability (with `from_logits` that of the
---- sigmoid, which is never computed, so that nothing is rounded).
+--- Returns which scores predict label 1: those above the threshold, a probability. With
+--- `from_logits` the threshold's logit is compared, so that no sigmoid is rounded.
 function labelled.above(who, scores, threshold, from_logits)
   if from_logits then
     return scores:gt(math.log(threshold / (1 - threshold)))
@@ -42,7 +42,7 @@ function labelled.above(who, scores, threshold, from_logits)
   return scores:gt(threshold)
 end
 
---- Raises unless scores lie in 0..1. `what` needs them so.
+--- Raises unless scores are in 0..1, as `what` requires.
 function labelled.check_probabilities(who, scores, what)
   local low, high = scores:amin():item(), scores:amax():item()
   if low >= 0 and high <= 1 then return end
@@ -50,7 +50,7 @@ function labelled.check_probabilities(who, scores, what)
     what or "probabilities are", low, high)
 end
 
---- What must be so of threshold and from_logits.
+--- Raises unless threshold and from_logits are compatible.
 function labelled.check_threshold(who, o)
   if o.from_logits and not (o.threshold > 0 and o.threshold < 1) then
     errors.blame("metrics.%s: with from_logits the threshold is a probability between 0 and 1: "
@@ -58,9 +58,9 @@ function labelled.check_threshold(who, o)
   end
 end
 
---- The row of an option that says again what num_classes and num_labels say.
+--- The row of the option task, which must agree with num_classes and num_labels.
 labelled.task = { type = "string", choices = { "binary", "multiclass", "multilabel" },
-  doc = "multiclass needs num_classes, multilabel num_labels; without task these say it" }
+  doc = "multiclass needs num_classes, multilabel num_labels; by default it follows from these" }
 
 --- Raises unless the task is that of num_classes and num_labels.
 function labelled.check_task(who, o)
@@ -96,8 +96,8 @@ function labelled.rows(x)
   return x:reshape { -1, shape[2] }
 end
 
---- What must be so of num_classes, num_labels and average: a metric with more than one class
---- needs a way to average them. Returns how many columns of states there are.
+--- Raises unless num_classes, num_labels and average are compatible: a metric of more than one
+--- class requires an average. Returns the number of columns of states.
 function labelled.check_average(who, o, choices)
   local count = o.num_classes or o.num_labels
   if o.num_classes and o.num_labels then
@@ -111,7 +111,7 @@ function labelled.check_average(who, o, choices)
   return count or 1
 end
 
---- Raises: an option is for num_classes only.
+--- Raises an error: the option requires num_classes.
 function labelled.needs_classes(who, option, value)
   errors.blame("metrics.%s: %s = %s needs num_classes", who, option, tostring(value))
 end
@@ -123,7 +123,7 @@ function labelled.warn(metric, text)
   metric._warned = true
 end
 
---- The value of no data: nan.
+--- Returns nan, the value without samples, and reports it once.
 function labelled.nothing(metric, why)
   labelled.warn(metric, (why or "there were no samples") .. ": the value is nan")
   return labelled.NAN

@@ -1,8 +1,9 @@
---- stdlib/metrics/moments.lua: what metrics share that come of means and (co)variances of
--- predictions and targets.
+--- stdlib/metrics/moments.lua: the base class of metrics computed from means, variances and
+-- covariances of predictions and targets.
 --
--- Sums of products of distances from the means are merged as Chan, Golub and LeVeque (1979) do, so
--- that nothing cancels where means are large. N rows, K outputs; x predictions, y targets.
+-- Sums of products of deviations are merged by the parallel algorithm of Chan, Golub and LeVeque
+-- (1979), which avoids cancellation where means are large. N rows, K outputs; x predictions, y
+-- targets.
 local Metric = require "ltrain.metrics.Metric"
 local Pointwise = require "ltrain.metrics.pointwise"
 local c = require "ltrain.c"
@@ -33,7 +34,7 @@ function Moments:init(options)
   end
 end
 
--- Joins a part, a table of the same fields, to this one's states.
+-- Merges a part, a table of the same fields, into the states.
 local function join(self, part)
   local n = self.count + part.count
   if part.count == 0 then return end
@@ -47,7 +48,7 @@ local function join(self, part)
   self.count = n
 end
 
---- Updates it with predictions and targets of one shape: [N], with num_outputs = K [N, K].
+--- Updates the metric with predictions and targets of one shape: [N], with num_outputs = K [N, K].
 function Moments:update(predictions, targets)
   local x, y = Pointwise.read(self, predictions, targets, self.num_outputs)
   if x.shape[1] == 0 then return end
@@ -57,7 +58,7 @@ function Moments:update(predictions, targets)
     xx = (x * x):sum(1), yy = (y * y):sum(1), xy = (x * y):sum(1) })
 end
 
---- Metrics of one key count the same: MetricCollection counts once for all of them.
+--- Metrics with the same key have the same states: a MetricCollection updates them once.
 function Moments:counts_key() return ("Moments %d"):format(self.num_outputs) end
 
 --- Merges the states of another metric of the same class into this one.
@@ -71,14 +72,14 @@ function Moments:squares()
   return spread + bias * bias * self.count, spread, self.yy
 end
 
---- 1 - error / variance, by outputs: where both are 0 it is 1, where only the variance is, 0.
+--- Returns 1 - error / variance for each output: 1 where both are 0, 0 where only the variance is.
 function Moments.explained(error, variance)
   local constant = variance:eq(0)
   local value = constant:where(error:eq(0):to "f64", 1 - error / variance)
   return value
 end
 
---- One value of those of each output, by `multioutput`.
+--- Reduces the values of the outputs by `multioutput`.
 function Moments:over_outputs(each)
   if self.multioutput == "raw_values" then return each end
   if self.multioutput == "variance_weighted" then
@@ -87,7 +88,7 @@ function Moments:over_outputs(each)
   return each:mean():item()
 end
 
---- A number of one output, a tensor [K] of several.
+--- Returns a number for one output, a tensor [K] for several.
 function Moments:number_or_all(each)
   return self.num_outputs == 1 and each:item() or each
 end

@@ -1,10 +1,9 @@
---- stdlib/metrics/ngrams.lua: runs of n words, counted.
+--- stdlib/metrics/ngrams.lua: counts of n-grams of words.
 
--- Between the words of a run: no word contains white space.
+-- Separates the words of an n-gram: no word contains white space.
 local SPACE <const> = " "
 
---- How often each run of `n` words occurs in a list of them: a table by run, and how many there
--- are.
+--- The counts of the n-grams of a list of words, a table by n-gram, and their total.
 return function(words, n)
   local counts, total = {}, 0
   for first = 1, #words - n + 1 do

@@ -1,4 +1,4 @@
---- stdlib/metrics/plotted.lua: the chart of what a metric computes, drawn by lt.plot.
+--- stdlib/metrics/plotted.lua: Metric:plot: draws the value of a metric with lt.plot.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local load_export = require "ltrain.core.load_export"
@@ -22,7 +22,7 @@ local function flatten(value, name, into)
   return into
 end
 
--- Lines over the values of several calls.
+-- Line charts of the values of several calls.
 local function history(values, name)
   local lines = {}
   for i, value in ipairs(values) do

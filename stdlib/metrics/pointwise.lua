@@ -1,8 +1,8 @@
---- stdlib/metrics/pointwise.lua: what metrics share that are a mean of errors of single
--- predictions.
+--- stdlib/metrics/pointwise.lua: the base class of regression metrics that average the errors of
+-- single predictions.
 --
--- A metric says what each element adds (`terms`), to what it is divided by if that is not their
--- number, and what becomes of the quotient (`finish`). Sums are in f64. N rows, K outputs.
+-- A subclass defines the error of each element (`terms`), with a divisor if that is not the number
+-- of elements, and the function of the quotient (`finish`). Sums are in f64. N rows, K outputs.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -11,7 +11,7 @@ local labelled = require "ltrain.metrics.labelled"
 
 local Pointwise = Metric:extend("Pointwise")
 
---- Rows of options: of those that can have a value for each output.
+--- Rows of options for metrics that can have a value for each output.
 Pointwise.rows = {
   num_outputs = { type = "integer", default = 1, min = 1,
     doc = "1: one value for all elements; K: one for each column of [N, K]" },
@@ -45,7 +45,7 @@ function Pointwise.read(metric, predictions, targets, outputs)
   return predictions:detach():reshape(size):to "f64", targets:detach():reshape(size):to "f64"
 end
 
---- Updates it with predictions and targets of one shape.
+--- Updates the metric with predictions and targets of one shape.
 function Pointwise:update(predictions, targets)
   local x, y = self.read(self, predictions, targets, self.num_outputs or 1)
   local terms, weights = self:terms(x, y)
@@ -53,7 +53,7 @@ function Pointwise:update(predictions, targets)
   self.weight = self.weight + (weights and weights:sum(1) or x.shape[1])
 end
 
---- What becomes of sum and weight of the terms: their quotient.
+--- Returns the value for the sum of terms and their weight: the quotient.
 function Pointwise:finish(total, weight) -- luacheck: no self
   return total / weight
 end

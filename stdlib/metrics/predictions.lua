@@ -1,4 +1,5 @@
---- stdlib/metrics/predictions.lua: what scores predict, for metrics of classes and of labels.
+--- stdlib/metrics/predictions.lua: predicted classes and labels from scores, for classification
+-- metrics.
 --
 -- N rows, C classes or labels, M elements that count.
 local config = require "ltrain.core.config"
@@ -7,7 +8,7 @@ local labelled = require "ltrain.metrics.labelled"
 
 local predictions = {}
 
---- Rows of options of metrics that compare predictions with labels.
+--- Rows of the options of metrics that compare predictions with labels.
 predictions.options = {
   task = labelled.task,
   num_classes = { type = "integer", min = 2, doc = "number of classes: labels are ids" },
@@ -19,7 +20,7 @@ predictions.options = {
     doc = "binary and num_labels: scores are logits: apply sigmoid" },
 }
 
---- These rows and more, as the options of one metric.
+--- Returns these rows and more, as the options of one metric.
 function predictions.with(rows)
   local all = {}
   for name, row in next, predictions.options do all[name] = row end
@@ -27,7 +28,7 @@ function predictions.with(rows)
   return all
 end
 
---- Takes the options of a metric, as its fields. Returns its name and them.
+--- Checks the options of a metric and stores them as its fields. Returns its name and the options.
 function predictions.take(metric, options)
   local who = getmetatable(metric).__name
   local o = config.check(options, metric.options, "metrics." .. who)
@@ -37,7 +38,7 @@ function predictions.take(metric, options)
   return who, o
 end
 
--- Ids of the classes of highest scores; with top_k > 1 the label itself where it is among the k.
+-- Ids of the classes with the highest scores; with top_k > 1 the label if it is among the k.
 local function highest(metric, scores, labels)
   local k = metric.top_k or 1
   if k == 1 then return scores:argmax(2) end
@@ -59,7 +60,7 @@ local function check_range(metric, what, ids)
     getmetatable(metric).__name, what, classes - 1, classes, low < 0 and low or high)
 end
 
---- Predicted ids and labels [M], without what is ignored.
+--- Returns predicted ids and labels [M], without ignored elements.
 function predictions.ids(metric, scores, labels)
   local who = getmetatable(metric).__name
   local said = scores
@@ -84,8 +85,8 @@ function predictions.ids(metric, scores, labels)
   return said, labels
 end
 
---- Predictions and labels (bool) as columns [M, C], and which of them count (nil: all). Binary ones
---- are one column.
+--- Returns predictions and labels (bool) as columns [M, C] (binary: one column), and a mask of
+--- those that are not ignored (nil: all).
 function predictions.columns(metric, scores, labels)
   local who, size = getmetatable(metric).__name, metric.num_labels
   if not labelled.same_shape(scores, labels) or size and scores.shape[2] ~= size then

@@ -1,7 +1,8 @@
---- stdlib/metrics/retrieval.lua: what metrics of rankings share: the value of each query's list.
+--- stdlib/metrics/retrieval.lua: the base class of metrics of rankings: a value per query,
+--- averaged.
 --
--- All scores are kept until the end of the epoch. Of equal scores the less relevant one comes
--- first, so that the value does not depend on the order of batches and ranks.
+-- All scores are kept until the end of the epoch. Among equal scores the less relevant document is
+-- ranked first, so that the value does not depend on the order of batches and ranks.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
@@ -27,7 +28,8 @@ function Retrieval:init(options)
   for _, name in ipairs { "scores", "targets", "queries" } do self:add_state(name, {}) end
 end
 
---- Updates it with scores, relevances (0, 1, or higher) and the ids of queries, of one shape.
+--- Updates the metric with scores, relevances (0, 1, or higher) and the ids of queries, of one
+--- shape.
 function Retrieval:update(scores, targets, indexes)
   local who = getmetatable(self).__name
   labelled.check(who, scores, targets)
@@ -74,7 +76,7 @@ local function is_empty(list)
   return true
 end
 
---- Returns the mean over queries; nan without any, which is reported once.
+--- Returns the mean over queries; nan without images, which is reported once.
 function Retrieval:compute()
   if #self.scores == 0 then return labelled.nothing(self, "there were no queries") end
   local total, count = 0.0, 0

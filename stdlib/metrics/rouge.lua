@@ -1,4 +1,4 @@
---- stdlib/metrics/rouge.lua: longest common subsequences of words, for ROUGE.
+--- stdlib/metrics/rouge.lua: longest common subsequences (LCS) of words, for ROUGEScore.
 local rouge = {}
 
 -- Lengths of the longest common subsequences of the first i words of a and the first j of b.

@@ -1,4 +1,4 @@
---- stdlib/metrics/transcript.lua: what metrics share that compare texts by their edit distance.
+--- stdlib/metrics/transcript.lua: the base class of metrics of the edit distance of texts.
 --
 -- The edit distance of two lists is the least number of insertions, deletions and substitutions
 -- that make one of the other.
@@ -21,14 +21,14 @@ function Transcript:init(options)
   for _, name in ipairs(STATES) do self:add_state(name, 0) end
 end
 
---- The words of a text: what stands between white space.
+--- Returns the words of a text, separated by white space.
 function Transcript.words(text)
   local list = {}
   for word in text:gmatch "%S+" do list[#list + 1] = word end
   return list
 end
 
---- The characters of a text: code points of UTF-8, of anything else bytes.
+--- Returns the characters of a text: code points of UTF-8, bytes of other text.
 function Transcript.characters(text)
   local list = {}
   for character in text:gmatch(utf8.len(text) and utf8.charpattern or ".") do
@@ -37,10 +37,10 @@ function Transcript.characters(text)
   return list
 end
 
---- What a text is cut into.
+--- The unit of comparison: words.
 Transcript.unit = "words"
 
---- The edit distance of two lists.
+--- Returns the edit distance of two lists.
 function Transcript.distance(a, b, substitution)
   local row = {}
   for j = 0, #b do row[j] = j end
@@ -57,7 +57,7 @@ function Transcript.distance(a, b, substitution)
   return row[#b]
 end
 
---- Two texts, or lists of as many, as two lists. `what` is the second of them.
+--- Returns two texts, or lists of the same length, as two lists.
 function Transcript.read(who, predictions, targets)
   local lists = { predictions, targets }
   for k = 1, 2 do
@@ -78,7 +78,7 @@ function Transcript.read(who, predictions, targets)
   return lists[1], lists[2]
 end
 
---- Updates it with predicted and true texts: two strings, or lists of them.
+--- Updates the metric with predicted and true texts: two strings, or lists of them.
 function Transcript:update(predictions, targets)
   predictions, targets = self.read(getmetatable(self).__name, predictions, targets)
   local cut = self[self.unit]

@@ -1,14 +1,15 @@
---- stdlib/metrics/wrapper.lua: a metric that shows the value of another one in another way.
+--- stdlib/metrics/wrapper.lua: the base class of metrics that wrap another metric and change its
+--- value.
 --
--- It has no states of its own: all that is asked of it the other one answers; `shown(value)` makes
--- its value of the other's.
+-- It has no states of its own and delegates to the wrapped metric; `shown(value)` converts the
+-- value.
 local Metric = require "ltrain.metrics.Metric"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 
 local Wrapper = Metric:extend("Wrapper")
 
---- Takes the metric `metric`, for the class `who`.
+--- Wraps the metric `metric`, for the class `who`.
 function Wrapper:init(metric, who)
   if not class.is_a(metric, Metric) then
     errors.blame("metrics.%s: the first argument must be a metric: got %s", who,

@@ -38,20 +38,20 @@ local function promotion()
 end
 
 local FACTS <const> = [[
-What an element of a tensor is. Wherever a dtype is named (`{dtype = "f32"}`, `x:to("f32")`), its
+The type of a tensor's elements. Wherever a dtype is named (`{dtype = "f32"}`, `x:to("f32")`), its
 name, PyTorch's, and that of its cast mean the same.]]
 
 local CASTS <const> = [[
-Integers are computed in 64 bits and wrap when they are stored in fewer, floats are rounded to the
-nearest, f16 and bf16 are computed in f32. Floats become integers towards zero; what no i64 holds
-becomes the nearest i64 first, and NaN becomes 0. Whatever is not zero is true.]]
+Integers are computed in 64 bits and wrap when they are stored in fewer; floats are rounded to the
+nearest; f16 and bf16 are computed in f32. Floats are truncated towards zero; a value outside i64's
+range is first clamped to it, and NaN becomes 0. Values other than zero become true.]]
 
 local PROMOTION <const> = [[
-What an operation makes of two dtypes, PyTorch's `promote_types`: the higher category (boolean,
-integer, floating), and in it the smallest dtype that holds every value of both. PyTorch leaves u16
-with other integers undefined; here it is as NumPy has it. A number of the script takes part
-with its category alone: `x + 1` keeps an integer dtype, `x + 0.5` of integers is f32; so does a
-tensor of no dims beside one that has some.]]
+The dtype of an operation's result, PyTorch's `promote_types`: the higher category (boolean,
+integer, floating), and in it the smallest dtype that represents every value of both.
+PyTorch leaves u16 with other integers undefined; here it follows NumPy. A Lua number takes part
+only by its category: `x + 1` keeps an integer dtype, `x + 0.5` of integers is f32; so does a
+tensor without dims combined with one that has some.]]
 
 return function()
   return { {

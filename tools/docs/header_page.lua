@@ -18,13 +18,13 @@ kernels. In short:
   the events that the stream waits for; ltrain does all other ordering. If
   `event_record` fails after work was issued, ltrain calls `synchronize`.
 - `kernels[op]` is called with tensors whose shapes and dtypes are right, results allocated; it
-  looks at them with `lt_host.view` and `lt_host.argument`. Ids of operations come from
+  reads them with `lt_host.view` and `lt_host.argument`. Ids of operations come from
   `lt_host.op`, since they change between versions.
 - Functions with a ctx report a failure with `lt_host.fail` and return what it returns. They never
   longjmp, and keep no ctx.
-- What depends on values, such as an index out of range, is noted in the device's error word
+- What depends on values, such as an index out of range, is recorded in the device's error word
   (`take_error`).
-- `forks = false` says that a child of a process that has used the device cannot use it, as with
+- `forks = false`: a forked child of a process that has used the device cannot use it, as with
   CUDA.
 - For ranks: with `combine`, `divide` and `scale` a link between devices ([comm.h](comm_h.md))
   reduces in the device's memory; without them, or without a link, bytes go through the pinned

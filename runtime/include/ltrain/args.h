@@ -1,7 +1,7 @@
-/* ltrain/args.h: the arguments of ops, as kernels get them.
+/* ltrain/args.h: arguments of operations, as structs that kernels receive.
 
-   runtime/ops/args.h has their names and types; what these are here:
-     INT, DIM, POS, CHOICE      int64_t; dims and positions from 0, a choice by its place
+   runtime/ops/args.h has their names and types; their C types are:
+     INT, DIM, POS, CHOICE      int64_t; dims and positions from 0, a choice by its index
      NUMBER                     double
      FLAG                       bool
      SCALAR, DIMS, SIZES, PAIR  the structs below
@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* A number from a script: its category takes part in promotion, its size does not. */
+/* A Lua number or boolean: its category takes part in type promotion, its width does not. */
 typedef enum lt_scalar_kind {
   LT_NO_SCALAR, /* absent */
   LT_SCALAR_BOOL,

@@ -13,8 +13,8 @@ extern "C" {
 
 enum { LT_BACKEND_VERSION = 2 };
 
-/* One call of an op: what a kernel gets. `args` is the plain struct of the op's kind, of which
-   lt_host.argument knows the fields by name. Outputs are allocated with their final shape and
+/* One call of an op, the argument of a kernel. `args` is the plain struct of the op's kind, of
+   which lt_host.argument knows the fields by name. Outputs are allocated with their final shape and
    dtype; a NULL input is an absent optional one. */
 typedef struct lt_call {
   int op;
@@ -29,7 +29,7 @@ typedef struct lt_call {
    is called within `launch`. False with a failure in the ctx. */
 typedef bool (*lt_kernel)(lt_ctx *c, const lt_call *call);
 
-/* What a kernel sees of a tensor. Sizes and strides count elements. */
+/* A tensor as a kernel sees it: address, dtype, shape and strides, in elements. */
 typedef struct lt_view {
   void *data; /* device address of the first element */
   lt_dtype dtype;
@@ -37,23 +37,23 @@ typedef struct lt_view {
   int64_t size[LT_MAX_DIMS], stride[LT_MAX_DIMS];
 } lt_view;
 
-/* The way of a copy; LT_PEER: between two devices of one kind. */
+/* Direction of a copy; LT_PEER: between two devices of one kind. */
 typedef enum lt_copy { LT_TO_DEVICE, LT_TO_HOST, LT_WITHIN, LT_PEER } lt_copy;
 
-/* How an op wants its results to lie: [N, C, ..] with C innermost, or row-major. */
+/* Memory format of an op's results: channels last, [N, C, ..] with C innermost, or row-major. */
 typedef enum lt_layout { LT_ROW_MAJOR, LT_CHANNELS_LAST } lt_layout;
 
-/* The error word of a device: the first value that a kernel had to refuse, by which op, issued by
-   which script line. `value` is an integer, or the bits of a double for ops on floats; `limit` what
-   it had to stay below, as the op knows it. */
+/* The error word of a device: the first value that a kernel found invalid, of which op, issued by
+   which script line. `value` is an integer, or the bits of a double for ops on floats; `limit` its
+   exclusive upper bound, as the op defines it. */
 typedef struct lt_device_error {
   int op;
   uint32_t line;
   int64_t value, limit;
 } lt_device_error;
 
-/* A device kind. Optional members are NULL. Functions with a ctx return false, or NULL, with a
-   failure in it. `index` says which of the devices. */
+/* A type of device ("cpu", "cuda"). Optional members are NULL. Functions with a ctx return false,
+   or NULL, with a failure in it. `index` is the number of the device. */
 typedef struct lt_device_ops {
   uint32_t size;       /* sizeof(lt_device_ops) */
   uint32_t version;    /* LT_BACKEND_VERSION */
@@ -61,14 +61,14 @@ typedef struct lt_device_ops {
   const char *alias;   /* another name for users, e.g. of a class of devices (optional) */
   uint64_t op_hash;    /* hash of the op rows it was built with */
   bool for_specs;      /* not shown to users */
-  bool host_memory;    /* the host may read and write its bytes once they are waited for */
-  bool forks;          /* a child of a process that has used the device can use it, too */
+  bool host_memory;    /* the host may access its memory directly, after synchronizing */
+  bool forks;          /* usable in a child forked from a process that has used it */
   const char *link;    /* the backend whose link moves its memory between ranks: opened, where it is
                           there, when ranks first use the device (optional) */
   const lt_kernel *kernels; /* by op id; NULL: not on this device */
 
-  /* How many there are (what lies at LT_MAX_DEVICES or above is never used), and whether they can
-     be used: if not, `why` says the reason. These two initialise nothing. */
+  /* Number of devices (those from LT_MAX_DEVICES on are never used), and whether they can be used;
+     if not, `why` receives the reason. These two initialise nothing. */
   int (*count)(void);
   bool (*available)(char *why, size_t size); /* (optional) */
   /* Before the first use of the device by a ctx. (optional) */
@@ -79,41 +79,41 @@ typedef struct lt_device_ops {
   /* (optional: LT_ROW_MAJOR) */
   lt_layout (*layout)(int op, lt_dtype dtype);
 
-  void *(*alloc)(int index, size_t bytes); /* NULL: there is no room */
+  void *(*alloc)(int index, size_t bytes); /* NULL: out of memory */
   void (*free)(int index, void *ptr, size_t bytes);
   bool (*memory_info)(int index, int64_t *free_bytes, int64_t *total); /* (optional) */
-  /* What it is called, e.g. "NVIDIA H100 80GB HBM3". (optional) */
+  /* Name of the device, e.g. "NVIDIA H100 80GB HBM3". (optional) */
   bool (*describe)(int index, char *text, size_t size);
-  /* Pinned host memory, for copies that need not wait. (optional together) */
+  /* Pinned host memory, for asynchronous copies. (optional together) */
   void *(*host_alloc)(size_t bytes);
   void (*host_free)(void *ptr, size_t bytes);
 
-  /* Asynchronous devices: all of these down to `launch`, and no others. A stream is asked for when
+  /* Asynchronous devices: all of these down to `launch`, and no others. A stream is created when
      there is none to reuse; `priority` 1 is for streams that must not queue behind the others. */
   lt_stream *(*stream_new)(lt_ctx *c, int index, int priority);
-  void *(*stream_native)(lt_stream *stream); /* e.g. a cudaStream_t, to issue work on, or after */
-  /* The position of the stream now. Called after each launch: what costs may be done when the host
-     asks for the event, which then stands for a later position. */
+  void *(*stream_native)(lt_stream *stream); /* e.g. the cudaStream_t */
+  /* The current position of the stream. Called after each launch: costly work may be deferred until
+     the event is queried, when it may denote a later position. */
   bool (*event_record)(lt_ctx *c, lt_stream *stream, lt_event *out);
   lt_progress (*event_done)(lt_event event);
   bool (*event_wait)(lt_ctx *c, lt_event event); /* the host waits */
-  /* What is issued on `stream` from now on runs after the event, which may be of another device of
+  /* Work issued on `stream` after this call runs after the event, which may be of another device of
      this kind. */
   bool (*stream_wait)(lt_ctx *c, lt_stream *stream, lt_event event);
   bool (*synchronize)(lt_ctx *c, int index); /* the host waits for all streams of the device */
-  /* Returns at once, but for LT_TO_HOST into memory that is not pinned, which waits; a source that
-     is not pinned is staged before it returns. `stream` is of device `index`, which is dst's (for
-     LT_TO_HOST src's); `from` is the device of src for LT_PEER. */
+  /* Asynchronous, except LT_TO_HOST into memory that is not pinned, which waits; a source that is
+     not pinned is copied to a staging buffer before it returns. `stream` is of device `index`,
+     which is dst's (for LT_TO_HOST src's); `from` is the device of src for LT_PEER. */
   bool (*copy)(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                const void *src, size_t bytes);
   /* Issue the kernel's work on the stream. NULL: a synchronous device, whose kernels just run. */
   bool (*launch)(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);
-  /* Takes the error word of work that this ctx's root has issued; false: it is empty. Called after
-     a host wait. (optional) */
+  /* Reads and clears the error word of work that this ctx's root has issued; false: it is empty.
+     Called after a host wait. (optional) */
   bool (*take_error)(lt_ctx *c, int index, lt_device_error *out);
 
   /* For reductions between ranks: dst = a (reduce) b, where dst may be a or b; data /= by and
-     data *= by, for floating types. Of close-lying memory of the device, issued on the stream (NULL
+     data *= by, for floating types. Contiguous memory of the device; issued on the stream (NULL
      on a synchronous device, where the work is done when they return). (optional) */
   bool (*combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a, const void *b,
                   int64_t n, lt_dtype dtype, lt_comm_reduce reduce);
@@ -122,53 +122,54 @@ typedef struct lt_device_ops {
   bool (*scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n, lt_dtype dtype,
                 double by);
 
-  /* For scripts that measure (optional together). A timer is the moment at which its stream comes
-     to it; the first record makes it, when `*timer` is NULL. LT_PENDING: one has not come. */
+  /* For timing (optional together). A timer records the time at which its stream reaches it; the
+     first record creates it, when `*timer` is NULL. LT_PENDING: one is not reached yet. */
   bool (*timer_record)(lt_ctx *c, lt_stream *stream, void **timer);
   lt_progress (*timer_elapsed)(void *from, void *to, double *milliseconds);
   void (*timer_free)(void *timer);
   /* Names for the timeline of a profiler, where one is attached, of the calling thread: ranges,
-     which nest, and moments. (optional together) */
+     which nest, and marks. (optional together) */
   void (*range_push)(const char *name);
   void (*range_pop)(void);
   void (*mark)(const char *name);
-  /* Its PCI address as in /sys/bus/pci/devices, e.g. "0000:65:00.0": ranks run on the cores that
-     are near their device. (optional) */
+  /* Its PCI address as in /sys/bus/pci/devices, e.g. "0000:65:00.0": ranks run on the cores of
+     the NUMA node of their device. (optional) */
   bool (*bus_address)(int index, char *text, size_t size);
 } lt_device_ops;
 
-/* What ltrain offers a backend that it opened. Grows at its end: `size` says how far it goes. */
+/* Functions of ltrain for a backend. New members are appended: `size` is that of this version. */
 typedef struct lt_host {
   uint32_t size, version;   /* sizeof(lt_host), LT_BACKEND_VERSION */
   const char *ltrain;       /* "0.1.0" */
   uint64_t op_hash;         /* of the op rows of this ltrain */
   const lt_comm_host *comm; /* for backends of collectives; also passed to lt_comm_ops.open */
-  /* For functions that got a ctx, during that call alone. */
-  bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* always false */
+  /* For functions with a ctx argument, only during that call. */
+  bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* returns false */
   void (*log)(lt_ctx *c, const char *text);
   bool (*view)(lt_ctx *c, lt_tensor *t, lt_view *out);
   /* `bytes` of the device that the running `launch` is for, 64-byte aligned, for what it issues on
-     its stream: taken back by ltrain when `launch` returns, reused after that work has run. */
+     its stream: released by ltrain when `launch` returns, reused after that work has run. */
   void *(*scratch)(lt_ctx *c, size_t bytes);
   lt_stream *(*stream)(lt_ctx *c, lt_device d); /* the ctx's current one */
   uint32_t (*line)(lt_ctx *c);                  /* of the script, for lt_device_error */
   /* Ops by name: ids are below `n_ops`, -1: there is no such op. */
   int n_ops;
   int (*op)(const char *name);
-  /* An argument of a call by its name, of a type of ltrain/args.h; NULL: the op has no such. */
+  /* An argument of a call by its name, of a type of ltrain/args.h; NULL: no such argument. */
   const void *(*argument)(const lt_call *call, const char *name);
-  /* Within `launch`, for a call that the kernel does not take: the CPU's on copies. It waits. */
+  /* Within `launch`, for a call that the kernel does not support: runs the CPU's kernel on copies,
+     synchronously. */
   bool (*run_on_cpu)(lt_ctx *c, const lt_call *call);
   const char *(*op_name)(int op);
   /* Whether the call writes its input `k`. */
   bool (*writes)(const lt_call *call, int k);
-  /* What an elementwise row of ops/unary.def or ops/binary.def is computed in: f16 and bf16 in f32,
-     integers of any width in i64. */
+  /* The dtype in which an elementwise row of ops/unary.def or ops/binary.def is computed: f32 for
+     f16 and bf16, i64 for integers. */
   lt_dtype (*computed_in)(const lt_call *call);
-  /* Whether products of f32 may be made in TF32 (lt.set_float32_matmul_precision). */
+  /* Whether matrix products of f32 may use TF32 (lt.set_float32_matmul_precision). */
   bool (*tf32)(lt_ctx *c);
-  /* Fails with a fault after which device `index` cannot be used in this process; the operations
-     that were issued last are added to the text. Always false. */
+  /* Reports an error after which device `index` cannot be used in this process; the operations
+     issued last are added to the text. Returns false. */
   bool (*fault)(lt_ctx *c, int index, const char *text);
   /* The root of the ctx: contexts of one root share lines, and an error word a device. */
   const void *(*root)(lt_ctx *c);
@@ -176,18 +177,18 @@ typedef struct lt_host {
 
 enum { LT_BACKEND_TEXT = 256 };
 
-/* What a backend says of itself. Everything it points to lives as long as the process. */
+/* Description of a backend. Everything it points to must stay valid until the process ends. */
 typedef struct lt_backend {
-  uint32_t size, version;  /* set by ltrain before; the backend sets the version it was built for */
+  uint32_t size, version;  /* set by ltrain; the backend sets the version it was built for */
   uint64_t op_hash;        /* of the op rows it was built with; 0: it asks for ops by name */
   const char *about;       /* "Open MPI 4.1.4", for `ltrain info` */
   const lt_comm_ops *comm; /* its collectives, or NULL */
   const lt_device_ops *device; /* its devices, or NULL; their name is the backend's */
-  char text[LT_BACKEND_TEXT]; /* why it could not, in a sentence */
+  char text[LT_BACKEND_TEXT]; /* the reason of a failure */
 } lt_backend;
 
 /* The one symbol of a backend's shared object; called once a process. It links nothing of ltrain,
-   never longjmps and keeps no ctx. False: `text` says why. */
+   never longjmps and keeps no ctx. False: `text` has the reason. */
 LT_API bool lt_backend_open(const lt_host *host, lt_backend *out);
 
 #ifdef __cplusplus
