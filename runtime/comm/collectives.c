@@ -36,7 +36,8 @@ static bool check_whole(lt_ctx *c, const lt_group *g, lt_comm_op op, const lt_te
 }
 
 /* A work with its tensors and the part of the plan that all share. `shown` is the tensor whose
-   shape is compared. */
+   shape is compared. Checks fail by the ctx and go on: whoever issues it (`issue`) sees the
+   failure, and frees the work. */
 static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_tensor *out,
                       const lt_tensor *shown, lt_plan *plan) {
   lt_work *w = lt_work_new(c, g, op);
@@ -100,7 +101,8 @@ lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   return issue(c, w, &plan, at);
 }
 
-/* The parts into the work's buffer, one after the other, or (`back`) out of it. */
+/* The parts into the work's buffer, one after the other, or (`back`) out of it. One message of a
+   large buffer is faster than one for each tensor, as each costs a round of agreement. */
 static void copy_parts(lt_work *w, bool back) {
   char *at = w->data.got;
   for (int k = 0; k < w->n_parts; k++) {
@@ -165,7 +167,8 @@ static bool keep_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts) {
   return lt_ok(c);
 }
 
-/* The backend that will move the parts takes them as they lie, and adds in the order asked for. */
+/* The backend that will move the parts takes them as they lie, and adds in the order asked for.
+   Else the parts are copied into one buffer, for which any backend will do. */
 static bool takes_parts(const lt_work *w) {
   const lt_group *g = w->group;
   if (w->move.count == 0) return false;
@@ -238,6 +241,7 @@ lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   check_whole(c, g, LT_COMM_ALL_GATHER, out, in);
   w->round.extent = in->ndim > 0 ? in->size[0] : 1;
   w->round.extents = w->extents;
+  /* Known only when all ranks have said it: each checks the same numbers, so all fail or none. */
   w->agreed = equal_sizes;
   all_counts(w, in->numel);
   return issue(c, w, &plan, at);
@@ -256,6 +260,8 @@ static bool make_joined(lt_ctx *c, lt_work *w) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *t =
       lt_tensor_empty(c, w->device.at, (lt_dtype)w->in->dtype, shape.ndim, shape.size);
+  /* The frame is the collective's, not the caller's, who may be in another one when sizes
+     arrive. */
   void *keep[] = {t};
   lt_frame_close(c, frame, 1, keep);
   w->result = t;

@@ -10,6 +10,8 @@ static void arrays_free(lt_ctx *c, lt_group *g) {
   lt_free(c, g->marks, n * sizeof *g->marks);
 }
 
+/* Three lists of a number for each rank in one allocation: sent, received, and those that
+   drive_pairs walks by, twice as long. */
 static lt_group *group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_group *root) {
   lt_group *g = lt_alloc(c, sizeof *g);
   if (g == NULL) return NULL;
@@ -116,6 +118,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
   bool over = lt_group_is_over(root);
   const char *text = over ? root->heartbeat->verdict.text : "the ranks of this group have ended";
   lt_group_retain(root);
+  /* Works first, then links: a work that is ended still reads its group's link. */
   for (lt_group *next, *k = root; k != NULL; k = next) {
     lt_group_retain(k); /* its last works may hold the last reference */
     lt_queue_end(c, k, LT_ERANKS, text);
@@ -176,7 +179,9 @@ static int64_t pack(int color, int key) {
 static int color_of(int64_t packed) { return (int)(packed >> 32); }
 static int key_of(int64_t packed) { return (int)(uint32_t)packed; }
 
-/* The ranks of a color in order of key, then rank. Returns how many. */
+/* The ranks of a color in order of key, then rank. Returns how many. By insertion: a few hundred
+   ranks at most, mostly in order. The same list on all ranks, from the same numbers: nothing more
+   has to be agreed on. */
 static int members_of(const int64_t *packed, int size, int color, int *members) {
   int n = 0;
   for (int r = 0; r < size; r++) {
@@ -192,7 +197,8 @@ static int members_of(const int64_t *packed, int size, int color, int *members) 
 static uint32_t mix(uint32_t h, uint32_t with) { return (h ^ with) * 16777619u; }
 
 /* FNV-1a over the world ranks, and over the split that made it: groups of the same ranks differ.
-   Never 0, which means all. */
+   Never 0, which means all. G. Fowler, L. Noll, K. Vo (FNV-1a, 32 bits, by words in place of
+   bytes). Ranks of another color may split at the same time: their ids must differ, too. */
 static uint32_t id_of(const lt_group *parent, int n, const int *members) {
   uint32_t h = mix(mix(2166136261u, parent->id), (uint32_t)parent->seq);
   for (int k = 0; k < n; k++) h = mix(h, (uint32_t)parent->world[members[k]]);

@@ -62,11 +62,15 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
 void lt_work_release(lt_ctx *c, lt_work *w) { lt_release(c, w); }
 const int64_t *lt_work_extents(const lt_work *w) { return w->extents; }
 
+/* A list with a pointer to its last link: appending and taking off in the middle need no case for
+   an empty list. */
 static void append(lt_queue *q, lt_work *w) {
   *q->last = lt_retain(w);
   q->last = &w->next;
 }
 
+/* Collectives count by group, messages by peer and direction: two ranks must agree on the number
+   without having seen each other's other works. */
 static void number_it(lt_group *g, lt_work *w, lt_plan *plan) {
   plan->group = g->id;
   plan->root_world = plan->root >= 0 ? g->world[plan->root] : -1;
@@ -94,11 +98,13 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   w->round.mark = &w->mark;
   if (g->heartbeat != NULL) w->ring = lt_ring_issue(g->heartbeat, &w->mark, w->bytes);
   append(w->pair ? &g->pairs : &g->queue, w);
+  /* At once: ranks that are there already need no wait at all. */
   lt_queue_drive(c, g->root);
   return w;
 }
 
-/* The end of a work, good or not. */
+/* The end of a work, good or not. Tensors are let go here, not when the script drops the work:
+   their memory is large, and a script may keep works in a list. */
 static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
   lt_group *g = w->group;
   w->stage = LT_STAGE_DONE;
@@ -144,6 +150,7 @@ static void disagree(lt_ctx *c, lt_work *w) {
   if (g->heartbeat != NULL) {
     if (g->heartbeat->report != NULL) g->heartbeat->report(g->heartbeat->ud, LT_RAISED, text);
     lt_verdict_set(&g->heartbeat->verdict, LT_RAISED, -1, 1, text); /* unless there is one */
+    /* Bounded: the other writer holds the result of the run for the time of a copy of a text. */
     while (!lt_heartbeat_is_over(g->heartbeat))
       sched_yield(); /* another thread is just writing it */
   }
@@ -232,6 +239,8 @@ static bool drive_collectives(lt_ctx *c, lt_group *g) {
     changed |= advance(c, w);
     if (w->stage == LT_STAGE_DONE)
       take_off(c, &g->queue, link);
+    /* Agreeing is in order always, as ranks compare their works one by one; only data may move
+       beside each other. */
     else if (g->ops->overlaps && w->stage == LT_STAGE_MOVE && w->device.way == LT_WAY_HOST)
       link = &w->next; /* what waits for a device has not begun to move */
     else
@@ -240,7 +249,8 @@ static bool drive_collectives(lt_ctx *c, lt_group *g) {
   return changed;
 }
 
-/* The first of each peer and direction; `walked` notes those that wait. */
+/* The first of each peer and direction; `walked` notes those that wait. A later message to the same
+   peer must not overtake one that waits. */
 static bool drive_pairs(lt_ctx *c, lt_group *g) {
   bool changed = false;
   lt_work **link = &g->pairs.first;

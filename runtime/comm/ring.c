@@ -1,5 +1,10 @@
 /* runtime/comm/ring.c: the ring buffer of the last LT_RING collectives, always on, for the report
-   of a failure. */
+   of a failure.
+
+   One writer, the rank; readers are the watchdog and whoever reports, in other threads or
+   processes. Entries are copied word by word (comm/atomic_copy.h), so that a reader sees old or
+   new words and never a data race; an entry that was being overwritten is only a line of a
+   report that is mixed. */
 #include "comm/ring.h"
 
 #include <errno.h>
@@ -21,6 +26,7 @@ uint64_t lt_ring_issue(lt_heartbeat *h, const lt_mark *mark, int64_t bytes) {
   uint64_t number = atomic_load_explicit(&h->ring_count, memory_order_relaxed) + 1;
   lt_ring_entry entry = {.mark = *mark, .issued_ns = lt_now_ns(), .bytes = bytes};
   lt_words_put(&h->ring[(number - 1) % LT_RING], &entry, sizeof entry);
+  /* Release: who reads this count sees the entry that it counts. */
   atomic_store_explicit(&h->ring_count, number, memory_order_release);
   return number;
 }
@@ -92,10 +98,12 @@ static bool write_all(int fd, const char *text, size_t n) {
 
 bool lt_ring_write(const lt_heartbeat *h, int fd) {
   uint64_t count = atomic_load_explicit(&h->ring_count, memory_order_acquire);
+  /* The oldest one is left out: it is the next to be overwritten. */
   for (uint64_t k = count > LT_RING ? count - LT_RING + 1 : 1; k <= count; k++) {
     lt_ring_entry entry;
     char line[LINE];
     lt_words_get(&entry, &h->ring[(k - 1) % LT_RING], sizeof entry);
+    /* By write(2), without a buffer: the process may be about to end. */
     if (!write_all(fd, line, line_of(h, k, &entry, line))) return false;
   }
   return true;

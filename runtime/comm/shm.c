@@ -1,5 +1,8 @@
 /* runtime/comm/shm.c: the shared memory of the shm backend, its links between ranks, and sleeping
-   until another rank wakes one. */
+   until another rank wakes one.
+
+   Rounds, slots and bells are words that one rank writes and others read; no lock is ever held,
+   so that a rank which is killed leaves none behind. */
 #include "comm/shm.h"
 
 #include <linux/futex.h>
@@ -133,6 +136,8 @@ int lt_shm_free_seat(shm_home *home) {
   for (int k = 1; k < home->head->seats; k++) {
     shm_seat *seat = seat_of(home->head, home->rank, k);
     if (home->seat[k].leaving &&
+        /* Acquire, with the release of those who left: their reads of the seat are over before it
+           is cleared. */
         atomic_load_explicit(&seat->left, memory_order_acquire) == home->seat[k].others) {
       seat_clear(home, seat);
       home->seat[k].taken = home->seat[k].leaving = false;
@@ -190,10 +195,15 @@ static void stay_awake(shm_home *home) {
   atomic_store_explicit(&bell_of(home->head, home->rank)->asleep, 0, memory_order_relaxed);
 }
 
+/* A store of a word, then a look at `asleep`; the sleeper stores `asleep`, then looks at the word:
+   with sequential consistency at least one of the two sees the other (the pattern of J. Dekker's
+   algorithm). Any weaker order could lose a wake. */
 static void ring(shm_head *h, int world) {
   shm_bell *bell = bell_of(h, world);
   if (atomic_load_explicit(&bell->asleep, memory_order_seq_cst) == 0) return;
   atomic_fetch_add_explicit(&bell->rings, 1, memory_order_seq_cst);
+  /* The kernel compares `rings` under its own lock: a ring between the sleeper's last look and its
+     sleep ends that at once (futex(2)). */
   futex(&bell->rings, FUTEX_WAKE, 1, NULL);
 }
 
@@ -216,6 +226,8 @@ void lt_shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t val
   size_t offset = (size_t)((char *)word - (char *)shm_own(link));
   if (link->size > SHM_FEW) {
     atomic_store_explicit(word, value, memory_order_seq_cst);
+    /* Beginning with the next rank: all ranks looking at rank 0 first would pass one line of the
+       cache around. */
     for (int k = 1; k < link->size; k++) {
       const char *seat = (const char *)link->seat[(link->rank + k) % link->size];
       if (shm_read((const _Atomic uint64_t *)(const void *)(seat + offset)) >= value) continue;
@@ -228,6 +240,8 @@ void lt_shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t val
 
 /* No rank begins the next round before the last of this one has released all. */
 bool lt_shm_come(lt_comm_link *link, _Atomic uint64_t *word) {
+  /* A counter that is never reset: round numbers follow from it by division, and no rank has to be
+     last to clear it. */
   uint64_t before = atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
   stay_awake(link->home);
   return (before + 1) % (uint64_t)link->size == 0;

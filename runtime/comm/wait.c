@@ -43,6 +43,8 @@ static void set_wait(lt_heartbeat *h, const lt_group *g, const lt_mark *mark) {
   if (g->id != 0)
     for (int r = 0; r < g->size; r++) set_bit(bits, g->world[r]);
   int words = (g->root->size + 63) / 64;
+  /* Relaxed: the watchdog reads it together with the activity, which is stored with a release after
+     it. */
   for (int k = 0; k < words; k++)
     atomic_store_explicit(&h->waiting_for[k], bits[k], memory_order_relaxed);
   lt_heartbeat_set_activity(h, mark);
@@ -106,6 +108,7 @@ static bool interrupted(lt_ctx *c, const lt_work *w, const lt_heartbeat *heartbe
 }
 
 static void rest(const lt_group *root) {
+  /* Where the backend cannot sleep (MPI polls), the core is at least offered to others. */
   if (root->ops->relax != NULL)
     root->ops->relax(root->link, RELAX_NS);
   else
@@ -137,6 +140,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
       continue;
     }
     if (idle++ == 0) idle_since = lt_now_ns();
+    /* The clock is read in each 32nd turn only: a turn is to be short. */
     int64_t idle_ns = idle % 32 != 0 ? 0 : lt_now_ns() - idle_since;
     if (idle_ns >= LONG_NS && !at.is_long) publish_issued(&at, root);
     rest_after(root, idle_ns);

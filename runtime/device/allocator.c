@@ -1,4 +1,8 @@
-/* runtime/device/allocator.c: the caching allocator of a ctx: its pools, its limit, its streams. */
+/* runtime/device/allocator.c: the caching allocator of a ctx: its pools, its limit, its streams.
+
+   As PyTorch's: freed blocks stay in lists by size, as a device's own allocator takes
+   microseconds to milliseconds and may wait for all work. A block may be used again by work that
+   is issued after its last use on the same stream, without a wait. */
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -13,6 +17,8 @@ enum {
   FRESH = offsetof(lt_storage, bytes), LASTING = offsetof(lt_storage, write)
 };
 
+/* The last reference may go in another ctx, or after its own has ended: such blocks go to the
+   pool's list of returned ones, which any thread may push to. */
 static void block_drop(lt_ctx *c, lt_storage *s) {
   lt_block *b = (lt_block *)s;
   lt_pool *p = s->owner;
@@ -174,8 +180,11 @@ static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
   lt_device_empty_caches(c);
   lt_block *b = lt_pool_take(c, p, bytes, LT_TAKE_FIT);
   if (b != NULL) return b;
+  /* In this order: collecting the script's garbage takes the longest, and mostly the caches are
+     enough. */
   if (st->exhausted != NULL) st->exhausted(c, st->exhausted_ud);
   lt_device_empty_caches(c);
+  /* Now also a block that is far too large: wasting memory is better than an error. */
   b = lt_pool_take(c, p, bytes, LT_TAKE_ANY);
   if (b != NULL) return b;
   lt_fail_exhausted(c, p, bytes);
@@ -191,7 +200,8 @@ static lt_take take_for(const lt_ctx *c, lt_device d) {
   return beside ? LT_TAKE_IDLE : LT_TAKE_FIT;
 }
 
-/* Whether a new storage notes its script line and is listed. */
+/* Whether a new storage notes its script line and is listed. Small ones come by the
+   thousand in a step; the largest are what a message about memory lists. */
 static bool is_noted(const lt_ctx *c, size_t bytes) {
   return bytes > NOTED || ((const state *)c->slot[LT_SLOT_DEVICE])->notes_all;
 }
@@ -220,6 +230,7 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   if (noted) lt_pool_list(p, b);
   b->next = NULL;
   lt_storage_init(c, s);
+  /* Relaxed: the caller has the pool, so it cannot go meanwhile; only the last decrement orders. */
   atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
   p->stats.live_bytes += (int64_t)b->capacity;
   if (p->stats.live_bytes > p->stats.peak_bytes) p->stats.peak_bytes = p->stats.live_bytes;

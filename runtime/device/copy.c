@@ -57,7 +57,8 @@ static bool within(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   return lt_copy_issue(c, &m, &done);
 }
 
-/* Whether the host must not touch its bytes. */
+/* Whether the host must not touch its bytes. A device without a copy function has the host's
+   memory. */
 static bool is_elsewhere(lt_ctx *c, const lt_tensor *t) {
   return lt_device_table(c, t->storage->device)->copy != NULL;
 }
@@ -116,7 +117,8 @@ bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from) {
   return true;
 }
 
-/* Between devices of two kinds, through the host's memory. */
+/* Between devices of two kinds, through the host's memory. The source's device has to be done
+   before the target's may read: two libraries know no common event. */
 static bool bounce(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_pinned *p = lt_pinned_take(c, dst->storage->device, bytes);
   if (p == NULL) return false;
@@ -131,6 +133,8 @@ static bool from_host(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_device d = dst->storage->device;
   lt_event done;
   if (!to_device(c, dst, lt_data(src), bytes, &done)) return false;
+  /* From pageable memory the call has read all of it when it returns (CUDA's rule, which backends
+     follow); from pinned memory the copy still runs. */
   if (!lt_storage_is_pinned(src->storage) || done.stream == NULL) return true;
   if (done.stream != lt_stream_of(c, d, LT_STREAM_COPY)) return lt_wait_event(c, d, done);
   return lt_pinned_read(c, src->storage, done);
@@ -174,6 +178,8 @@ void *lt_tensor_ptr(lt_ctx *c, lt_tensor *t, int access) {
     lt_fail(c, LT_EVERSION, "pointer: the memory of %s is read-only", LT_TENSOR_STR(t));
     return NULL;
   }
+  /* Memory that host and device share: work on it that was issued must be done before a pointer is
+     of use. */
   if (ops->launch != NULL && !(lt_order_host(c, t->storage, writes) && lt_device_check(c, d)))
     return NULL;
   if (writes) lt_storage_bump(c, t->storage);

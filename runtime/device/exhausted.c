@@ -26,7 +26,8 @@ static int compare(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-/* Sums by op, line and shape, of the first KINDS of them. */
+/* Sums by op, line and shape, of the first KINDS of them. A list without a hash: it is made once,
+   for an error, where no memory may be asked for. */
 static int collect(const lt_pool *p, made *list) {
   int n = 0;
   for (const lt_block *b = p->in_use; b != NULL; b = b->older) {

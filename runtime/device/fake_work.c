@@ -16,6 +16,7 @@ typedef struct word {
 static word words[ERRORS];
 static int n_words;
 
+/* The first one counts, as on a GPU, where the word is written only if it is empty. */
 static void note_error(const lt_fake_task *t, const lt_failure *f) {
   for (int k = 0; k < n_words; k++)
     if (words[k].root == t->root && words[k].index == t->index) return;
@@ -43,7 +44,8 @@ static void run_call(lt_ctx *c, lt_fake_task *t) {
   if (failed) c->failure = before;
 }
 
-/* A tensor and its storage as they are at the launch. */
+/* A tensor and its storage as they are at the launch. The script may change or drop a tensor before
+   its work runs: a kernel of a GPU has its arguments by value, too. */
 typedef struct borrowed {
   lt_tensor tensor;
   lt_storage storage;

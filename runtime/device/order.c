@@ -1,5 +1,9 @@
 /* runtime/device/order.c: dependencies between work on streams, from the stream positions that
-   storages keep. */
+   storages keep.
+
+   Readers and writers of a storage (E. Courtois and others, 1971), by positions in streams in
+   place of locks: a read waits for the last write, a write for that and for all reads. Only the
+   host's order of issue decides who comes first, so there can be no deadlock. */
 #include "device/stream.h"
 #include "device/wait.h"
 
@@ -22,6 +26,8 @@ bool lt_order_before(lt_ctx *c, lt_storage *s, lt_stream *stream, bool writes) {
   const lt_device_ops *ops = lt_device_table(c, s->device);
   if (ops->launch == NULL) return true;
   if (!wait_for(c, ops, stream, s->write)) return false;
+  /* A read does not wait for other reads; where its place in the list is taken over from another
+     stream, it does for that one, so that the list keeps standing for all. */
   if (!writes) return wait_for(c, ops, stream, s->reads[place_of(s, stream)]);
   for (int k = 0; k < LT_READERS; k++)
     if (!wait_for(c, ops, stream, s->reads[k])) return false;
@@ -33,6 +39,7 @@ void lt_order_after(lt_storage *s, lt_event at, bool writes) {
     s->reads[place_of(s, at.stream)] = at;
     return;
   }
+  /* A write has waited for the reads: whoever waits for it waits for them as well. */
   s->write = at;
   for (int k = 0; k < LT_READERS; k++) s->reads[k] = (lt_event){0};
 }
@@ -41,6 +48,7 @@ bool lt_order_record(lt_ctx *c, lt_device d, lt_stream *stream, lt_event *at) {
   const lt_device_ops *ops = lt_device_table(c, d);
   if (ops->event_record(c, stream, at)) return true;
   *at = (lt_event){0};
+  /* Without an event nothing could wait for this work: wait for all of it here. */
   ops->synchronize(c, d.index);
   return false;
 }
@@ -71,6 +79,7 @@ bool lt_order_host(lt_ctx *c, lt_storage *s, bool writes) {
   const lt_device_ops *ops = lt_device_table(c, s->device);
   if (ops->launch == NULL) return true;
   bool ok = lt_wait_event(c, s->device, s->write);
+  /* All of them, also after a failure: the host is about to write to the memory. */
   for (int k = 0; k < LT_READERS && writes; k++)
     ok = lt_wait_event(c, s->device, s->reads[k]) && ok;
   return ok;

@@ -24,6 +24,7 @@ static lt_pinned *idle;
 
 static const lt_device_ops *ops_of(const lt_pinned *p) { return lt_device_kinds[p->device.kind]; }
 
+/* Copies read the piece after it was given back: until these are done it must not be written. */
 static bool is_done(const lt_pinned *p) {
   for (int k = 0; k < LT_READERS; k++)
     if (p->storage.reads[k].stream != NULL &&
@@ -32,6 +33,8 @@ static bool is_done(const lt_pinned *p) {
   return true;
 }
 
+/* Eighths of a power of two waste at most an eighth, and sizes of batches that vary a little meet
+   in one class. */
 static size_t class_of(size_t bytes) {
   if (bytes <= SMALLEST) return SMALLEST;
   size_t step = ((size_t)1 << (63 - __builtin_clzll(bytes))) / 8;

@@ -1,4 +1,8 @@
-/* runtime/device/pool.c: blocks and arenas, their reuse and their return to the device. */
+/* runtime/device/pool.c: blocks and arenas, their reuse and their return to the device.
+
+   Sizes are rounded up to eighths of a power of two, so that a block serves the next request of
+   about its size and an eighth is wasted at most; small blocks are cut from arenas, which are
+   asked of the device 2 MiB at a time. */
 #include "device/pool.h"
 
 #include <stdatomic.h>
@@ -34,6 +38,8 @@ void lt_budget_release(lt_budget *g) {
 
 /* Memory of the device, within the budget. */
 static void *ask(lt_pool *p, size_t bytes) {
+  /* Added first, then compared: two threads that ask at once cannot both pass by the last free
+     bytes. */
   int64_t held = atomic_fetch_add(&p->budget->held, (int64_t)bytes) + (int64_t)bytes;
   int64_t limit = atomic_load(&p->budget->limit);
   void *data = limit > 0 && held > limit ? NULL : p->ops->alloc(p->device.index, bytes);
@@ -153,6 +159,8 @@ void lt_pool_unlist(lt_pool *p, lt_block *b) {
 }
 
 void lt_pool_return(lt_pool *p, lt_block *b) {
+  /* A stack that only grows until its owner takes all of it by one exchange: nobody pops a single
+     node, so that the ABA problem cannot come up (R. Treiber, 1986). */
   lt_block *head = atomic_load(&p->returned);
   do b->next = head;
   while (!atomic_compare_exchange_weak(&p->returned, &head, b));
@@ -171,7 +179,9 @@ static void drain_pending(lt_ctx *c, lt_pool *p) {
 }
 
 void lt_pool_drain(lt_ctx *c, lt_pool *p) {
+  /* The usual case, without a locked instruction; a push that is missed is found the next time. */
   if (atomic_load_explicit(&p->returned, memory_order_relaxed) == NULL) return;
+  /* Acquire, with the pushes' release: what the other thread wrote to the block is seen here. */
   lt_block *b = atomic_exchange_explicit(&p->returned, NULL, memory_order_acquire);
   while (b != NULL) {
     lt_block *next = b->next;
@@ -263,6 +273,7 @@ static lt_block *block_new(lt_pool *p, size_t capacity, int class) {
 }
 
 static lt_block *take_cached(lt_pool *p, int first, int last, lt_take how) {
+  /* The last freed first: it is the likeliest to be in the cache still. */
   for (int k = first; k <= last && k < LT_POOL_CLASSES; k++)
     for (lt_block **link = &p->free_list[k]; *link != NULL; link = &(*link)->next) {
       lt_block *b = *link;
@@ -282,6 +293,7 @@ lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how) {
   /* For a large one the next two classes will do, too. */
   int last = how == LT_TAKE_ANY ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
   lt_block *b = take_cached(p, class, last, how);
+  /* Only when nothing is free: asking the device about each of them takes time. */
   if (b == NULL && p->pending != NULL) {
     drain_pending(c, p);
     b = take_cached(p, class, last, how);

@@ -6,6 +6,8 @@
 
 #include "device/ctx_devices.h"
 
+/* SPINS: polls before the core is offered to others. LOOK_NS: how often a signal, or the end of
+   another rank, is looked for. */
 enum { SPINS = 4000, LOOK_NS = 500000 };
 
 static int64_t now_ns(void) {
@@ -28,6 +30,7 @@ static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   lt_progress p;
   for (int turn = 0; ok && (p = ops->event_done(e)) == LT_PENDING; turn++) {
     if (turn == 0) st->watched++;
+    /* The clock is read seldom: an event is asked about in less time. */
     if (turn < SPINS && turn % 256 != 255) continue;
     int64_t now = now_ns();
     if (since == 0) since = looked = now;
@@ -81,6 +84,8 @@ void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from) {
 static bool is_spoiled(const lt_device_state *st, lt_event e) {
   for (int k = 0; k < st->n_spoiled; k++) {
     const lt_spoiled *r = &st->spoiled[k];
+    /* Positions of a stream are in order: what lies after the collective that was given up, and
+       before its end was noted, may have read its result. */
     if (e.stream == r->from.stream && e.position > r->from.position &&
         e.position <= r->to.position)
       return true;
