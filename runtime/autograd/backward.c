@@ -2,7 +2,10 @@
 
    Nodes wait in a heap by age, newest first: an input is always older than its users, so when a
    node is taken all gradients of its outputs have arrived. Nothing recurses, and between two nodes
-   all that a walk has is in its struct and in `grads` of the nodes: it can be left there. */
+   all that a walk has is in its struct and in `grads` of the nodes: it can be left there.
+
+   Reverse accumulation (A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, 2008,
+   chapter 3) over a graph that was recorded while it ran. */
 #include "autograd/backward.h"
 
 #include "autograd/node_list.h"
@@ -93,6 +96,7 @@ static bool deliver(lt_ctx *c, lt_walk *w, const lt_edge *e, lt_tensor *grad) {
                              : capture(c, w->wanted, e->target, 0, grad);
   }
   lt_node *n = (lt_node *)e->target;
+  /* The number of the walk marks what it has met: nothing has to be cleared for the next one. */
   if (n->walk != w->id) {
     for (int k = 0; k < n->n_out; k++)
       if (n->grads[k] != NULL)
@@ -107,7 +111,8 @@ static bool deliver(lt_ctx *c, lt_walk *w, const lt_edge *e, lt_tensor *grad) {
 
 enum { FEW = 8 };
 
-/* Run one node's vjp, unless nothing below it is wanted. */
+/* Run one node's vjp, unless nothing below it is wanted. Derivatives of inputs that nobody wants
+   are not computed: of a first layer half its work. */
 static bool run_vjp(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **in) {
   bool few[FEW], *need = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *need);
   if (need == NULL) return false;
@@ -172,6 +177,8 @@ static bool take(lt_ctx *c, lt_walk *w) {
   c->line = n->line;
   bool ok = visit(c, w, n);
   lt_frame_close(c, frame, 0, NULL);
+  /* What forward had kept goes node by node, while the walk is under way: the peak of memory is
+     that of forward's end. */
   if (ok) (w->keep ? lt_node_park : lt_node_forget)(c, n);
   clear_grads(c, n);
   lt_release(c, n);

@@ -1,4 +1,8 @@
-/* runtime/base/memory.c: free lists of small blocks over the host's allocator. */
+/* runtime/base/memory.c: free lists of small blocks over the host's allocator.
+
+   Segregated free lists, one for each multiple of LT_SMALL_STEP (P. Wilson and others, Dynamic
+   Storage Allocation: A Survey, 1995): an operation makes and frees some ten structs of a few
+   sizes. Callers know the sizes, so that blocks have no headers. */
 #include "base/memory.h"
 
 #include <string.h>

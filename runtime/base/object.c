@@ -1,4 +1,7 @@
-/* runtime/base/object.c: destruction of reference-counted objects without recursion. */
+/* runtime/base/object.c: destruction of reference-counted objects without recursion.
+
+   A chain of a million operations is a list of a million nodes: freeing it by recursion would
+   need a stack as deep. The dying wait in a list, and whoever began empties it. */
 #include "base/object.h"
 
 #include "base/ctx.h"

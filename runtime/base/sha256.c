@@ -1,4 +1,6 @@
-/* runtime/base/sha256.c: SHA-256, with the names of FIPS 180-4; HMAC over it. */
+/* runtime/base/sha256.c: SHA-256, with the names of FIPS 180-4; HMAC over it.
+
+   FIPS 180-4, section 6.2; HMAC: RFC 2104, for keys of one block at most. */
 #include "base/sha256.h"
 
 #include <string.h>
@@ -71,6 +73,7 @@ void lt_sha256_end(lt_sha256 *s, uint8_t digest[LT_SHA256_BYTES]) {
   static const uint8_t padding[LT_SHA256_BLOCK] = {0x80};
   uint64_t bits = s->bytes * 8;
   size_t held = s->bytes % LT_SHA256_BLOCK;
+  /* A one bit, zeros, and the length in bits: to the end of a block (FIPS 180-4, section 5.1.1). */
   lt_sha256_take(s, padding, held < 56 ? 56 - held : 120 - held);
   uint8_t length[8];
   for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bits >> (56 - 8 * i));

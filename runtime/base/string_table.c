@@ -1,4 +1,8 @@
-/* runtime/base/string_table.c: a hash table with open addressing, at most half full. */
+/* runtime/base/string_table.c: a hash table with open addressing, at most half full.
+
+   Linear probing (D. Knuth, The Art of Computer Programming, volume 3, algorithm 6.4L). Slots
+   have numbers, words lie in a list in the order in which they came, texts in one piece of
+   memory: growing moves numbers only, and numbers never change. */
 #include "base/string_table.h"
 
 #include <string.h>
@@ -10,7 +14,9 @@ static inline uint64_t mixed(uint64_t h, uint64_t part) {
   return h ^ h >> 32;
 }
 
-/* Eight bytes at a time. */
+/* Eight bytes at a time. The multiplier is 2^64 over the golden ratio (Knuth, section 6.4); the
+   upper half, which depends on all bits, is folded into the lower one, which is what places are
+   made of. */
 uint64_t lt_word_hash(const char *text, size_t n) {
   uint64_t h = n, part;
   for (; n >= sizeof part; n -= sizeof part, text += sizeof part) {

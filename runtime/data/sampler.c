@@ -32,7 +32,10 @@ lt_order *lt_order_empty(lt_ctx *c, int64_t n) {
   return NULL;
 }
 
-/* Fisher and Yates. A draw is 64 bits, so that the bias is below n / 2^64. */
+/* Fisher and Yates. A draw is 64 bits, so that the bias is below n / 2^64. In its "inside-out"
+   form, which fills the list while it shuffles it (R. Durstenfeld, 1964; D. Knuth, The Art of
+   Computer Programming, volume 2, section 3.4.2). By sample, not by draw: the order is a function
+   of seed and epoch alone. */
 lt_order *lt_order_shuffled(lt_ctx *c, int64_t n, uint64_t seed, uint32_t epoch) {
   lt_order *o = lt_order_empty(c, n);
   if (o == NULL) return NULL;
@@ -123,7 +126,8 @@ lt_span lt_batch_at(const lt_batching *b, int64_t n, int64_t position) {
                    .ranks = (int)(each > 0 ? b->world : more)};
 }
 
-/* The last steps may differ from the others: they are walked. */
+/* The last steps may differ from the others: they are walked. All others are alike, so that a count
+   is a division, also of 10^12 samples. */
 static int64_t whole_steps(const lt_batching *b, int64_t left) {
   return left > 2 * b->batch ? left / b->batch - 2 : 0;
 }

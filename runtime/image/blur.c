@@ -1,4 +1,6 @@
-/* runtime/image/blur.c: means with neighbours. */
+/* runtime/image/blur.c: means with neighbours.
+
+   A Gaussian in two dims is the product of two in one: rows first, then columns. */
 #include <math.h>
 #include <string.h>
 
@@ -78,7 +80,8 @@ bool lt_gaussian_blur(lt_ctx *c, lt_picture *p, int height, int width, double si
   return plane != NULL;
 }
 
-/* Rows y-1..y+1 are in `rows`; the outermost pixels stay. */
+/* Rows y-1..y+1 are in `rows`; the outermost pixels stay. PIL's SMOOTH filter, 1 1 1 / 1 5 1 / 1 1
+   1 over 13; away from it by the factor, as torchvision blends. */
 static void sharpen_row(float *const rows[3], int w, float factor, bool whole, float *out) {
   const float a = 1.0f / 13, b = 5.0f / 13;
   out[0] = rows[1][0];

@@ -1,4 +1,7 @@
-/* runtime/image/boxes.c: non-maximum suppression. */
+/* runtime/image/boxes.c: non-maximum suppression.
+
+   Greedy, as torchvision's: boxes come with the best first, and each that is kept removes those
+   after it which overlap it too much (intersection over union). */
 #include "image/boxes.h"
 
 static float least(float a, float b) { return a < b ? a : b; }

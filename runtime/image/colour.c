@@ -17,7 +17,8 @@ static void store(lt_picture *p, int64_t i, float value) {
     ((float *)p->first)[i] = value;
 }
 
-/* Luminance of pixel i; whole for u8 where it is mixed with whole numbers. */
+/* Luminance of pixel i; whole for u8 where it is mixed with whole numbers. Luma of ITU-R BT.601, in
+   torchvision's digits. */
 static float luminance(const lt_picture *p, int64_t i) {
   int64_t n = lt_plane(p);
   if (p->channels < 3) return load(p, i);
@@ -49,7 +50,8 @@ void lt_adjust_saturation(lt_picture *p, float factor) {
   }
 }
 
-/* Hue, saturation and value in 0..1 of red, green and blue in 0..1, with the hue turned. */
+/* Hue, saturation and value in 0..1 of red, green and blue in 0..1, with the hue turned. A. Smith,
+   Color Gamut Transform Pairs, 1978 (the hexcone model). */
 static void turn_hue(float rgb[3], float turn) {
   float r = rgb[0], g = rgb[1], b = rgb[2];
   float high = fmaxf(r, fmaxf(g, b)), low = fminf(r, fminf(g, b)), range = high - low;

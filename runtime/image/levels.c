@@ -1,4 +1,7 @@
-/* runtime/image/levels.c: functions of one value, some of which look at the others first. */
+/* runtime/image/levels.c: functions of one value, some of which look at the others first.
+
+   Of u8 each is a table of 256 values, made once. Formulas and roundings are those of PIL and
+   torchvision, pixel for pixel. */
 #include <math.h>
 
 #include "image/colour.h"
@@ -92,6 +95,7 @@ static void equalize_channel(lt_picture *p, int ch) {
   int last = 255;
   for (int64_t i = 0; i < n; i++) count[v[i]]++;
   while (last > 0 && count[last] == 0) last--;
+  /* Without the last value, which becomes 255 in any case; integers throughout, as in PIL. */
   int64_t step = (n - count[last]) / 255;
   if (step == 0) return;
   for (int k = 0; k < 256; below += count[k++]) {

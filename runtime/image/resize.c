@@ -1,5 +1,9 @@
 /* runtime/image/resize.c: PIL's resampling: weights of each output pixel, rows first, then columns.
- */
+
+   The cubic is R. Keys' with a = -1/2 (Cubic Convolution Interpolation for Digital Image
+   Processing, 1981), which is Catmull and Rom's. Where an image becomes smaller the filter is
+   stretched, so that each input counts (antialiasing). Both directions are separate: 2 k
+   products a pixel in place of k^2. */
 #include "image/resize.h"
 
 #include <math.h>
@@ -19,6 +23,7 @@ typedef struct taps {
   size_t bytes;
 } taps;
 
+/* Horner's form of PIL, factor by factor: another one would round differently. */
 static double kernel(lt_filter filter, double x) {
   const double a = -0.5;
   x = fabs(x);
@@ -84,6 +89,7 @@ static bool taps_make(lt_ctx *c, taps *t, int in, int out, lt_filter filter) {
   return true;
 }
 
+/* The shift rounds down; HALF, with which each sum begins, makes that to the nearest. */
 static uint8_t clip(int32_t sum) {
   sum >>= BITS;
   return (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);

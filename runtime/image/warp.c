@@ -1,4 +1,7 @@
-/* runtime/image/warp.c: pictures through a projection, as torchvision samples them; padding. */
+/* runtime/image/warp.c: pictures through a projection, as torchvision samples them; padding.
+
+   The projection goes from the result to the source: each pixel of the result is asked for once
+   and none is left open, as it would be the other way round. */
 #include <math.h>
 #include <string.h>
 

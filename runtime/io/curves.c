@@ -198,7 +198,9 @@ static bool inside(const lt_curves *t, const lt_curve *curve, lt_curve_range r, 
   return x >= r.from && x <= r.to;
 }
 
-/* What is kept of a piece, so far. */
+/* What is kept of a piece, so far. First, last, lowest and highest value of each piece of a curve:
+   the line that a chart of that many pixels draws through them is the one through all (U. Jugel and
+   others, M4, 2014). `odd`: the first that is NaN or infinite, which a chart must show, too. */
 typedef struct piece {
   int64_t first, last, low, high, odd; /* -1: none */
 } piece;

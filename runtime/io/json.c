@@ -1,4 +1,7 @@
-/* runtime/io/json.c: parsing JSON within limits, and writing it. */
+/* runtime/io/json.c: parsing JSON within limits, and writing it.
+
+   RFC 8259; the parser is jansson's. A limit on depth and values comes before it, as it recurses
+   and takes memory for each value. */
 #include "io/json.h"
 
 #include <inttypes.h>
@@ -73,7 +76,8 @@ void lt_json_integer(lt_json *w, int64_t value) {
   lt_json_raw(w, text, (size_t)n);
 }
 
-/* Decimal with at most max_digits that reads back as x; 0 when there is none. */
+/* Decimal with at most max_digits that reads back as x; 0 when there is none. 15 digits are exact
+   in any double, 17 name each one; the fewest that read back are the shortest text. */
 static int decimal(double x, int max_digits, char *text, size_t size) {
   for (int digits = 15; digits <= max_digits; digits++) {
     int n = lt_format(text, size, "%.*g", digits, x);

@@ -1,4 +1,9 @@
-/* runtime/io/zip.c: reading zip files of stored members, refusing every damaged one. */
+/* runtime/io/zip.c: reading zip files of stored members, refusing every damaged one.
+
+   PKWARE's APPNOTE.TXT (6.3) has the records. A zip is read from its end, where the directory
+   is. Everything is checked before memory is asked for: counts against the size of the
+   directory, places against that of the file, overlaps of members (as in "zip bombs"), and sizes
+   after inflation. */
 #include "io/zip.h"
 
 #include <stdlib.h>
@@ -217,6 +222,7 @@ const lt_member *lt_zip_find(const lt_zip *z, const char *name, size_t n) {
 }
 
 static bool check_crc(lt_ctx *c, const lt_zip *z, const lt_member *m, const void *bytes) {
+  /* 0: whoever wrote it has computed none. */
   if (m->crc == 0 || m->size == 0 || z->unchecked) return true;
   uint32_t crc = (uint32_t)crc32_z(crc32_z(0, NULL, 0), bytes, (size_t)m->size);
   return crc == m->crc || wrong_member(c, z, m, "has other bytes than were written");

@@ -7,7 +7,11 @@
    whose caller proves that it knows the token, and what was sent on the old one is sent again.
 
    A rank dials all addresses of rank 0 at once, and proves itself to the first that answers: rank 0
-   has one new connection a round, and both ends take it. */
+   has one new connection a round, and both ends take it.
+
+   Both ends prove that they know the token without sending it: each answers random bytes of the
+   other's with their HMAC (launch/handshake.c), so that neither a listener nor a recorded
+   connection can join. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -88,6 +92,8 @@ static void refuse(lt_watchdog *d, pending_connection *k) {
 
 static void begin(pending_connection *k, int fd, int64_t now) {
   int one = 1;
+  /* Messages are small and few: waiting to fill a packet (J. Nagle's algorithm) would only delay
+     them. */
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
   lt_channel_close(&k->link);
   lt_channel_open(&k->link, fd, true);

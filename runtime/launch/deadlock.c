@@ -54,7 +54,8 @@ static int find_next(const lt_watchdog *d, int waiter, const int *ranks, int n) 
 }
 
 /* Into d->ranks: those that wait and whose issued works are known, then of these, again and again,
-   those that wait for another of them. */
+   those that wait for another of them. The greatest set in which each waits for another of the set:
+   what is left when nothing more can be taken away. */
 static int find_stuck(lt_watchdog *d) {
   int n = 0, before;
   for (int r = 0; r < d->n_peers; r++)
@@ -69,7 +70,9 @@ static int find_stuck(lt_watchdog *d) {
   return n;
 }
 
-/* A circle among n ranks that each wait for another one, from its lowest rank on, into d->kept. */
+/* A circle among n ranks that each wait for another one, from its lowest rank on, into d->kept. n
+   steps from anywhere lead into a circle, as there are only n ranks; once more around it finds its
+   lowest rank, so that the report is the same however it was entered. */
 static int find_circle(lt_watchdog *d, int n) {
   int r = d->ranks[0], m = 0;
   for (int i = 0; i < n; i++) r = find_next(d, r, d->ranks, n);

@@ -85,7 +85,9 @@ static void become_child(lt_world *w, int rank, int own_end) {
   w->info.in_child = true;
 }
 
-/* Returns in each rank; in the parent false with a failure, when not all could be forked. */
+/* Returns in each rank; in the parent false with a failure, when not all could be forked.
+   SEQPACKET keeps messages whole, and its end is seen when the rank's last descriptor goes,
+   however it ended. */
 static bool fork_all(lt_ctx *c, lt_world *w) {
   int n = w->info.size, ends[2];
   for (int r = 1; r < n; r++) {

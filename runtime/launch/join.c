@@ -37,6 +37,8 @@ static void describe_rank(lt_ctx *c, const lt_world *w, rank_info *own) {
   own->pid = (int32_t)getpid();
   own->id = w->id;
   own->seed = c->rng.seed;
+  /* Names of hosts are not unique (containers, images of clouds): two ranks are on one node only if
+     their kernels were also booted as one. */
   int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   ssize_t n = fd >= 0 ? read(fd, own->boot, sizeof own->boot - 1) : 0;
   (void)n;

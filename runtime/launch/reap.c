@@ -57,6 +57,8 @@ void lt_children_turn(lt_watchdog *d) {
     lt_peer *p = &d->peers[r];
     if (p->exited) continue;
     siginfo_t info = {.si_pid = 0};
+    /* WNOWAIT: the child stays a zombie, so that its number cannot be given to another process
+       before we have signalled the last time. */
     int status = waitid(P_PID, (id_t)d->info->pids[r], &info, WEXITED | WNOHANG | WNOWAIT);
     if (status == 0 && info.si_pid == 0) continue; /* alive */
     if (status != 0 && (errno != ECHILD || p->ended_ns == 0)) continue;

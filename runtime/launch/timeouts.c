@@ -51,7 +51,8 @@ static void look_for_left(lt_watchdog *d, int waiter, int64_t elapsed) {
 }
 
 /* Ranks that the waiter misses, into d->ranks; those that wait elsewhere themselves only when there
-   is no other. -1 when one of them is in a declared span: then none is late. */
+   is no other. -1 when one of them is in a declared span: then none is late. Whoever waits
+   elsewhere waits for somebody itself: the one at work is the cause. */
 static int find_missing(lt_watchdog *d, int waiter) {
   int n = 0;
   bool excused = false, elsewhere = true;

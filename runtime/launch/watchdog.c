@@ -209,6 +209,8 @@ static void turn(lt_watchdog *d, int64_t tick) {
 static void *watch(void *ud) {
   lt_watchdog *d = ud;
   d->now_ns = lt_now_ns();
+  /* poll sleeps on every descriptor at once: no lock is shared with the main thread, which may be
+     stopped anywhere. */
   while ((atomic_load(&d->mail->requests) & LT_REQUEST_STOP) == 0) {
     poll(d->polls, (nfds_t)fill_polls(d), poll_timeout_ms(d));
     uint64_t count;

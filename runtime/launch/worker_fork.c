@@ -86,6 +86,7 @@ static void on_life(int number) {
    signal. Of a thread that may end before its process the pipe alone is watched. */
 static void die_with_parent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  /* Asked after prctl: a parent that ended before it would send no signal. */
   if (getppid() != parent) _exit(1); /* it is gone already */
 }
 

@@ -39,7 +39,8 @@ static int free_slot(const lt_worker_pool *p, int besides) {
   return -1;
 }
 
-/* What a worker has sent, without waiting; answers that nobody wants are dropped. */
+/* What a worker has sent, without waiting; answers that nobody wants are dropped. SOCK_SEQPACKET
+   keeps messages whole: one recv is one answer, or none. */
 static bool receive(lt_worker_pool *p, int worker, message *m) {
   lt_worker *w = &p->workers[worker];
   while (recv(w->fd, m, sizeof *m, MSG_DONTWAIT) == (ssize_t)sizeof *m) {
@@ -92,6 +93,8 @@ lt_worker_event lt_worker_wait(lt_ctx *c, lt_worker_pool *p, int worker, int ms,
                                lt_worker_answer *answer) {
   struct pollfd look[LT_WORKERS_MAX + 1];
   if (!lt_assert(c, worker >= 0 && worker < p->n)) return LT_WORKER_NOTHING;
+  /* Descriptors of processes (pidfd): an end wakes poll without a signal handler, and the number
+     cannot have become another process's. */
   for (int k = 0; k < p->n; k++) look[k] = (struct pollfd){p->workers[k].pidfd, POLLIN, 0};
   look[p->n] = (struct pollfd){p->workers[worker].fd, POLLIN, 0};
   int ready = poll(look, (nfds_t)p->n + 1, ms);
@@ -192,6 +195,8 @@ void lt_worker_pool_close(lt_ctx *c, lt_worker_pool *p) {
   if (lt_worker_pool_is_own(p)) {
     int64_t until = lt_now_ns() + grace_of(c);
     for (int k = 0; k < p->n; k++) {
+      /* A worker that reads orders sees the end of them and leaves by itself; one that is stopped
+         is first let go on. */
       if (p->workers[k].fd >= 0) shutdown(p->workers[k].fd, SHUT_WR);
       lt_worker_continue(p, k);
     }

@@ -1,10 +1,17 @@
-/* runtime/text/bpe.c: byte pair encoding (bpe.h). */
+/* runtime/text/bpe.c: byte pair encoding (bpe.h).
+
+   R. Sennrich, B. Haddow, A. Birch, Neural Machine Translation of Rare Words with Subword Units,
+   2016, after P. Gage's compression (1994): of the pairs that stand side by side the one that
+   was learned first is merged, until none was learned. */
 #include "text/bpe.h"
 
 #include <string.h>
 
 enum { FIRST_SLOTS = 1024, SCANNED = 48 };
 
+/* Fibonacci hashing (D. Knuth, The Art of Computer Programming, volume 3, section 6.4): the
+   multiplier is 2^64 over the golden ratio. Linear probing, in a table that is at most half
+   full. */
 static inline size_t place_of(const lt_merges *m, int32_t left, int32_t right) {
   uint64_t key = (uint64_t)(uint32_t)left << 32 | (uint32_t)right;
   uint64_t h = key * 0x9e3779b97f4a7c15u;
@@ -46,7 +53,8 @@ void lt_merges_free(lt_ctx *c, lt_merges *m) {
   *m = (lt_merges){0};
 }
 
-/* Short words: the ranks of all neighbours, the lowest searched again after each merge. */
+/* Short words: the ranks of all neighbours, the lowest searched again after each merge. Words are
+   short: n^2 looks at a list in the first cache take less time than a heap. */
 static int64_t merge_scanning(const lt_merges *m, int32_t *word, int64_t n) {
   const lt_merge *next[SCANNED]; /* of word[k] and word[k + 1] */
   for (int64_t k = 0; k + 1 < n; k++) next[k] = lt_merges_find(m, word[k], word[k + 1]);
@@ -105,7 +113,8 @@ static candidate pop(long_word *w) {
   return first;
 }
 
-/* Whether the two symbols are still there that the candidate is of. */
+/* Whether the two symbols are still there that the candidate is of. Candidates are never taken out
+   of the heap: those that have lost a symbol are dropped when they come up. */
 static bool is_current(const long_word *w, candidate k) {
   return w->symbol[k.at] == k.merge->left && w->after[k.at] < w->n &&
          w->symbol[w->after[k.at]] == k.merge->right;

@@ -1,5 +1,9 @@
 /* runtime/text/train_merges.c: the merges of a byte pair encoding (train.h): pairs of neighbouring
-   symbols are counted once; a merge changes the counts of what stands beside it. */
+   symbols are counted once; a merge changes the counts of what stands beside it.
+
+   The heap is lazy: a pair whose count has fallen is pushed again with what it has when it comes
+   up, and is never searched for. Ties go by the ids, so that a vocabulary does not depend on the
+   order of texts. */
 #include "text/train.h"
 
 #include <string.h>

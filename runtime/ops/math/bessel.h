@@ -13,7 +13,9 @@ LT_FN_APART double lt_bessel_j1_f64(double x) { return j1(x); }
 LT_FN_APART double lt_bessel_y0_f64(double x) { return x < 0 ? (double)NAN : y0(x); }
 LT_FN_APART double lt_bessel_y1_f64(double x) { return x < 0 ? (double)NAN : y1(x); }
 
-/* exp(-|x|) I_n(x): the series in powers of x below 20, the asymptotic one above. */
+/* exp(-|x|) I_n(x): the series in powers of x below 20, the asymptotic one above. Abramowitz and
+   Stegun, Handbook of Mathematical Functions, 1964, 9.6.10 and 9.7.1. All terms of the series are
+   positive: nothing cancels, up to where the other one is exact. */
 LT_FN_APART double lt_bessel_i_f64(int n, double x) {
   double a = fabs(x), t = 1, sum = 1;
   if (a < 20) {
@@ -45,8 +47,8 @@ LT_FN double lt_i1_f64(double x) { return lt_bessel_i_whole_f64(1, x); }
 LT_FN double lt_i0e_f64(double x) { return lt_bessel_i_f64(0, x); }
 LT_FN double lt_i1e_f64(double x) { return lt_bessel_i_f64(1, x); }
 
-/* exp(x) K_n(x) below 1: with t_k = (x / 2)^2k / (k! (k + n)!), K_0 is the sum of
-   t_k (psi(k + 1) - log(x / 2)), and K_1 is 1 / x less such a sum. */
+/* exp(x) K_n(x) below 1: with t_k = (x / 2)^2k / (k! (k + n)!), K_0 is the sum of t_k (psi(k + 1) -
+   log(x / 2)), and K_1 is 1 / x less such a sum. Abramowitz and Stegun 9.6.11. */
 LT_FN double lt_bessel_k_series_f64(int n, double x) {
   double t = 1, psi = -0.5772156649015329, sum = 0, ln = lt_log_f64(0.5 * x);
   for (int k = 0; k < 11; k++) {
@@ -57,7 +59,9 @@ LT_FN double lt_bessel_k_series_f64(int n, double x) {
   return (n == 0 ? sum : 1 / x - 0.5 * x * sum) * lt_exp_f64(x);
 }
 
-/* exp(x) K_n(x): above 1 the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0. */
+/* exp(x) K_n(x): above 1 the integral of exp(-x (cosh t - 1)) cosh(n t) over t > 0. Abramowitz and
+   Stegun 9.6.24. Sums at equal steps of such an integrand converge exponentially (L. Trefethen and
+   J. Weideman, The Exponentially Convergent Trapezoidal Rule, 2014). */
 LT_FN_APART double lt_bessel_k_f64(int n, double x) {
   if (!(x > 0)) return x == 0 ? HUGE_VAL : (double)NAN;
   if (x < 1) return lt_bessel_k_series_f64(n, x);

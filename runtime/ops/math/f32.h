@@ -41,7 +41,9 @@ LT_FN float lt_exp_tail_f32(float r) {
 }
 
 /* Returns r with x = n ln 2 + r, |r| <= 0.35, and n in the low bits of *bits (n + 0x4b400000).
- * Adding 1.5 * 2^23 rounds to an integer and leaves it there; good for |x| < 10^6. */
+   Adding 1.5 * 2^23 rounds to an integer and leaves it there; good for |x| < 10^6. ln 2 in two
+   parts, the first with zeros at its end, so that n times it is exact (W. Cody and W. Waite,
+   Software Manual for the Elementary Functions, 1980). */
 LT_FN float lt_exp_reduce_f32(float x, uint32_t *bits) {
   float z = x * 0x1.715476p+0f + 0x1.8p23f;
   *bits = lt_bits_f32(z);
@@ -58,6 +60,8 @@ LT_FN float lt_exp_mid_f32(float x) {
   return p * lt_from_bits_f32((n - 0x4b400000u + 127u) << 23);
 }
 
+/* Clamped so that 2^n below stays a number that has a pattern of bits: beyond, the result is 0 or
+   infinity all the same. */
 LT_FN float lt_exp_f32(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
@@ -70,6 +74,8 @@ LT_FN float lt_exp_f32(float x) {
   return p * lt_from_bits_f32((half - 1u) << 23) * lt_from_bits_f32((n - half - 1u) << 23);
 }
 
+/* Below -18 it is -1 to the last bit. e^x - 1 is put together from 2^n - 1 and 2^n times the rest:
+   subtracting 1 at the end would cancel near 0. */
 LT_FN float lt_expm1_f32(float x) {
   float c = x > 89.0f ? 89.0f : x;
   c = c < -18.0f ? -18.0f : c;
@@ -94,6 +100,8 @@ LT_FN float lt_log_sum_f32(float f, float k) {
   return k * 0x1.62e4p-1f + (f + (f * f * p + k * 0x1.7f7d1cp-20f));
 }
 
+/* Mantissas around 1 rather than from 1 on: log(0.99) must not be -log 2 plus something near log 2.
+   Denormals are first made normal. */
 LT_FN float lt_log_f32(float x) {
   int tiny = x < 0x1p-126f;
   uint32_t u = lt_bits_f32(tiny ? x * 0x1p25f : x);
@@ -105,6 +113,8 @@ LT_FN float lt_log_f32(float x) {
   return x < 0.0f ? NAN : y;
 }
 
+/* The logarithm of 1 + x as it is rounded, with the rounding's error added to the mantissa: it is
+   known exactly (D. Knuth, The Art of Computer Programming, volume 2, section 4.2.2). */
 LT_FN float lt_log1p_f32(float x) {
   float sum = 1.0f + x;
   float low = sum - 1.0f;
@@ -120,6 +130,8 @@ LT_FN float lt_log1p_f32(float x) {
   return x < -1.0f ? NAN : y;
 }
 
+/* Near 0 the formula with exp would cancel: a polynomial there. From 10 on it is 1 to the last
+   bit. */
 LT_FN float lt_tanh_f32(float x) {
   float a = fabsf(x);
   float c = a > 10.0f ? 10.0f : a;
@@ -155,11 +167,13 @@ LT_FN float lt_erf_f32(float x) {
 }
 
 /* x / (2 pi) less the quarter turns in *quarter, right for every float: at most 1/8.
- *
- * x / (2 pi) modulo 1 is found without a loop or a table: 1 / (2 pi) is cut into pieces of 29 bits,
- * whose products with x (24 bits) are exact in double; each drops its whole turns exactly. Four
- * pieces reach 2^-140, enough for |x| < 2^81; above, the first two only give whole turns, and the
- * window moves on by them. */
+
+   x / (2 pi) modulo 1 is found without a loop or a table: 1 / (2 pi) is cut into pieces of 29 bits,
+   whose products with x (24 bits) are exact in double; each drops its whole turns exactly. Four
+   pieces reach 2^-140, enough for |x| < 2^81; above, the first two only give whole turns, and the
+   window moves on by them. The idea is M. Payne's and R. Hanek's (Radian reduction for
+   trigonometric functions, 1983): bits of 1 / (2 pi) that only make whole turns are never
+   multiplied. */
 LT_FN double lt_turns_f32(float x, double *quarter) {
   int far = fabsf(x) >= 0x1p81f;
   double d = (double)x;
@@ -175,7 +189,8 @@ LT_FN double lt_turns_f32(float x, double *quarter) {
   return (((p1 - 0.25 * *quarter) + p2) + p3) + p4;
 }
 
-/* sin(x + turns / 4 * 2 pi) for turns 0 or 1. */
+/* sin(x + turns / 4 * 2 pi) for turns 0 or 1. Of r at most pi / 4 both polynomials are computed and
+   one is taken: a branch would end vectorisation. */
 LT_FN float lt_sine_f32(float x, uint32_t turns) {
   double quarter, t = lt_turns_f32(x, &quarter);
   float r = (float)(t * 0x1.921fb54442d18p2);
@@ -198,7 +213,9 @@ LT_FN float lt_sin_f32(float x) {
 
 LT_FN float lt_cos_f32(float x) { return lt_sine_f32(x, 1); }
 
-/* log2(a) for a > 0, finite, in double to 2^-40 of its value. */
+/* log2(a) for a > 0, finite, in double to 2^-40 of its value. By the series of atanh: log((1 + s) /
+   (1 - s)) has odd powers only. 40 bits, as the product with y in pow multiplies the error by up to
+   2^7, and 24 bits are to be right. */
 LT_FN double lt_log2_wide_f32(float a) {
   int tiny = a < 0x1p-126f;
   uint32_t u = lt_bits_f32(tiny ? a * 0x1p25f : a);
