@@ -51,7 +51,7 @@ static bool fill(lt_ctx *c, lt_tensor *t, lt_scalar value) {
   return true;
 }
 
-LT_KERNEL(full) { return fill(c, call->out[0], ((const lt_args_create *)call->args)->value); }
+LT_KERNEL(full) { return fill(c, call->out[0], ((const lt_args_create *)call->args)->fill_value); }
 LT_KERNEL(fill) { return fill(c, call->out[0], ((const lt_args_fill *)call->args)->value); }
 
 /* Whether one side lies in order in the type of the computation: no tile between the two then. */

@@ -30,7 +30,9 @@ static bool fill(lt_ctx *c, lt_tensor *t, lt_scalar value) {
   return lt_cuda_view(c, t, &v) && lt_cuda_fill_view(c, &v, value);
 }
 
-LT_CUDA_KERNEL(full) { return fill(c, call->out[0], lt_cuda_args<lt_args_create>(call)->value); }
+LT_CUDA_KERNEL(full) {
+  return fill(c, call->out[0], lt_cuda_args<lt_args_create>(call)->fill_value);
+}
 LT_CUDA_KERNEL(fill) { return fill(c, call->out[0], lt_cuda_args<lt_args_fill>(call)->value); }
 LT_CUDA_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
 LT_CUDA_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }

@@ -88,7 +88,7 @@ enum { LT_PAD_constant, LT_PAD_reflect, LT_PAD_replicate, LT_PAD_circular };
   A(NUMBER, start, REQUIRED) A(NUMBER, stop, REQUIRED) A(INT, steps, REQUIRED) LT_MAKER_TAIL(A)
 #define LT_ARGS_eye(A) A(INT, n, REQUIRED) A(INT, m, LT_NO_INDEX) LT_MAKER_TAIL(A)
 #define LT_ARGS_create(A)                                                \
-  A(SIZES, size, REQUIRED) A(SCALAR, value, LT_NONE_SCALAR)              \
+  A(SIZES, size, REQUIRED) A(SCALAR, fill_value, LT_NONE_SCALAR)         \
   A(DTYPE, dtype, LT_DTYPE_NONE) A(DEVICE, device, LT_NO_DEVICE)
 #define LT_ARGS_cast(A) A(DTYPE, dtype, REQUIRED)
 #define LT_ARGS_transfer(A) A(DEVICE, device, REQUIRED)

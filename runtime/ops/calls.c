@@ -21,7 +21,7 @@ lt_sizes lt_sizes_of(lt_shape s) {
 
 lt_tensor *lt_full(lt_ctx *c, lt_shape shape, lt_scalar value, lt_dtype dtype, lt_device device) {
   const lt_args_create args = {
-      .size = lt_sizes_of(shape), .value = value, .dtype = dtype, .device = device};
+      .size = lt_sizes_of(shape), .fill_value = value, .dtype = dtype, .device = device};
   return lt_apply1(c, LT_OP_full, 0, NULL, &args);
 }
 

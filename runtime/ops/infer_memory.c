@@ -4,7 +4,7 @@
 bool lt_infer_create(lt_ctx *c, lt_infer *i) {
   lt_args_create *a = i->args;
   static const lt_dtype of_kind[] = {LT_F32, LT_BOOL, LT_I64, LT_F32};
-  if (a->dtype == LT_DTYPE_NONE) a->dtype = of_kind[a->value.kind];
+  if (a->dtype == LT_DTYPE_NONE) a->dtype = of_kind[a->fill_value.kind];
   if (a->device.kind < 0) a->device = lt_device_default(c);
   i->device = a->device;
   i->out[0].shape = lt_shape_of(a->size.n, a->size.size);

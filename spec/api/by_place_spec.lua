@@ -110,6 +110,48 @@ describe("arguments by place", function()
     end
   end)
 
+  it("are those of methods of tensors and of what makes them, by name too", function()
+    local x <const> = lt.arange(6):float():reshape(2, 3)
+    for _, name in ipairs { "split", "chunk", "tensor_split" } do
+      local by_place = x[name](x, 2, 2)
+      for k, part in ipairs(lt[name](x, 2, { dim = 2 })) do assert(lt.equal(by_place[k], part)) end
+      assert.equal(#by_place, #x[name](x, 2, { dims = 2 }))
+    end
+    assert.equal(2, #x:chunk { chunks = 2, dim = 2 })
+    assert.equal(3, #x:unbind { dim = 2 })
+    assert.equal(3, x:size { dim = 2 })
+    assert(lt.allclose(x, x + 0.1, 0.0, 0.2) and not x:allclose(x + 0.1, 0.0, 0.05, true))
+    assert.equal("f64", x:to("cpu", "f64", true).dtype)
+    assert.equal("f64", lt.tensor({ 1 }, "f64", "cpu", true).dtype)
+    assert.same({ 0, 2 }, lt.arange { stop = 4, step = 2 }:tolist())
+    assert.same({ 3.0, 3.0 }, lt.full({ 2 }, { fill_value = 3.0 }):tolist())
+    assert(lt.randint(3, { 4 }):amax():item() < 3 and x:randint_like(3):amax():item() < 3)
+    assert.same({ 2, 3 }, lt.meshgrid(lt.arange(2), lt.arange(3))[2].shape)
+    assert.same({ 3, 2 }, lt.meshgrid(lt.arange(2), lt.arange(3), "xy")[2].shape)
+    local w <const> = lt.ones(2):requires_grad_(true)
+    local y <const> = w:sum()
+    y:backward(lt.tensor(2.0), true)
+    y:backward { gradient = lt.tensor(3.0) }
+    assert.same({ 5, 5 }, w.grad:tolist())
+    assert.same({ 2, 2 }, lt.grad(w:sum(), w, lt.tensor(2.0), true):tolist())
+    assert.is_false(lt.parameter(lt.ones(1), false).requires_grad)
+  end)
+
+  it("that a method does not know are named", function()
+    local x <const> = lt.ones(2, 3)
+    local cases = {
+      { "chunk: unknown option 'axis'; did you mean 'dim'?", x.chunk, x, 2, { axis = 1 } },
+      { "split: argument 'dim' is given twice", x.split, x, 2, 1, { dim = 1 } },
+      { "meshgrid: unknown option 'index'; there is indexing", lt.meshgrid, x[1],
+        { index = "ij" } },
+      { 'autocast: applies to every device: write lt.autocast("bf16"): got', lt.autocast, "cpu" },
+    }
+    for _, case in ipairs(cases) do
+      local message <const> = error_of(table.unpack(case, 2, 6))
+      assert(message:find(case[1], 1, true), message)
+    end
+  end)
+
   it("in an old order are named in the right one", function()
     local F <const>, x, w = lt.nn.functional, lt.randn(4, 6), lt.rand(6)
     local cases = {

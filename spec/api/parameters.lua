@@ -39,11 +39,18 @@ max_norm norm_type scale_grad_by_freq sparse sparse_grad _weight _freeze: gradie
   rows of embeddings are not renormed
 non_blocking copy: copies to a device are ordered with its work
 remove_duplicate memo: each comes once
+orig_func: by place, the function to call
 batch_first: layers of attention have the batch first
 ]]
 
 -- Of one function or class.
 local OF <const> = [[
+torch.Tensor.backward inputs: of lt.autograd.backward
+torch.Tensor.requires_grad_ mode: requires_grad, as in PyTorch's manual
+torch.Tensor.uniform_ from_: from, as in PyTorch's manual
+torch.autocast cache_enabled enabled: lt.autocast(false) is the scope without it; nothing is cached
+torch.autograd.detect_anomaly check_nan: an anomaly is a NaN
+torch.autograd.grad is_grads_batched materialize_grads: a loop over them; allow_unused gives nil
 torch.Tensor.bernoulli p: lt.full(x.shape, p):bernoulli()
 torch.bernoulli p: lt.full(x.shape, p):bernoulli()
 torch.Tensor.unique dim: of all elements
@@ -108,6 +115,7 @@ torchmetrics.detection.MeanAveragePrecision average: 'macro'
 
 -- What goes by name alone, for its place there is behind one that is not here.
 local BY_NAME <const> = [[
+torch.autocast: behind device_type: it applies to every device
 torch.autograd.backward: behind grad_variables
 torch.nn.functional.embedding_bag: behind max_norm, norm_type and scale_grad_by_freq
 torch.nn.functional.log_softmax torch.nn.functional.softmax torch.nn.functional.softmin: dtype is

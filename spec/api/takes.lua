@@ -1,9 +1,13 @@
 -- spec/api/takes.lua: the names of the arguments that a function or class of ours takes.
+local c = require "ltrain.c"
 local loaded = require "spec.api.loaded"
 local lt = require "ltrain"
 
-local ops = {}
-for _, op in ipairs(lt.ops()) do ops[op.name] = op end
+local ops, by_function = {}, {}
+for _, op in ipairs(lt.ops()) do
+  ops[op.name] = op
+  if not op.hidden and rawget(lt, op.name) then by_function[lt[op.name]] = op end
+end
 
 -- Descriptions of options (core/config.lua) among the values that a function holds, and among those
 -- of the functions it calls.
@@ -60,13 +64,39 @@ function takes.operation(op)
   return { places = places, names = names }
 end
 
---- Of a function of Lua.
+--- Of a function of C that has a form (lua/bind/core/public_functions.h); nil of another.
+local function formed(fn)
+  local places, names = c.runtime.parameter_names(fn), {}
+  for _, name in ipairs(places) do names[name] = true end
+  local _, row = debug.getupvalue(fn, 2)
+  return type(row) == "userdata" and { places = places, names = names } or nil
+end
+
+--- Of a maker of tensors, which is an operation without tensors: zeros, ones; zeros_like takes a
+--- tensor in place of sizes.
+local function maker(name)
+  local as = name:gsub("_like$", "")
+  local like, filled = as ~= name, as == "zeros" or as == "ones"
+  local made = ops[filled and "full" or as]
+  if not (like or filled) or not made then return nil end
+  local list = { args = {}, places = like and { "input" } or {} }
+  for _, name_of in ipairs(made.places) do
+    if not (like and name_of == "size" or filled and name_of == "fill_value") then
+      list.places[#list.places + 1] = name_of
+    end
+  end
+  local taken = takes.operation(list)
+  taken.names.requires_grad = true
+  return taken
+end
+
+--- Of a function of Lua, or of C that says what it takes.
 function takes.fn(fn)
   local options
   fn, options = behind(loaded(fn))
   local found, places = { names = {} }, {}
   local info = debug.getinfo(fn, "uS")
-  if info.what == "C" then return nil end
+  if info.what == "C" then return formed(fn) end
   descriptions(fn, found, 2)
   for k = 1, info.nparams do places[k] = debug.getlocal(fn, k) end
   if places[1] == "self" then table.remove(places, 1) end
@@ -94,7 +124,8 @@ end
 function takes.of(value, name)
   if type(value) == "table" and rawget(value, "__name") then return takes.class(value) end
   if type(value) ~= "function" then return nil end
-  return takes.fn(value) or ops[name] and takes.operation(ops[name])
+  local op = ops[name] or by_function[value]
+  return takes.fn(value) or op and takes.operation(op) or maker(name)
     or name:sub(-1) == "_" and ops[name:sub(1, -2)] and takes.operation(ops[name:sub(1, -2)]) or nil
 end
 

@@ -38,21 +38,23 @@ describe("backward", function()
     y:backward(seed, {retain_graph = true})
     y:backward(nil, {gradient = seed})
     assert.same({8, 120}, x.grad:tolist())
-    raises("backward: unknown option 'retain' (there are gradient, retain_graph, create_graph)",
+    raises("backward: unknown option 'retain'; did you mean 'retain_graph'?",
       function() (x * 2):backward(seed, {retain = true}) end)
     raises("backward: argument 'gradient' is given twice",
       function() (x * 2):backward(seed, {gradient = seed}) end)
     raises("backward: argument 'retain_graph' must be true or false, got 1",
       function() (x * 2):backward(seed, {retain_graph = 1}) end)
-    raises("backward: one argument too many: table",
+    raises("backward: argument 'retain_graph' must be true or false, got table",
       function() (x * 2):backward(seed, {}, {}) end)
+    raises("backward: one argument too many: 1",
+      function() (x * 2):backward(seed, true, false, 1) end)
   end)
 
   it("checks its options", function()
     local x = leaf {2.}
-    raises("backward: unknown option 'retain' (there are gradient, retain_graph, create_graph)",
+    raises("backward: unknown option 'retain'; did you mean 'retain_graph'?",
       function() x:sum():backward({retain = true}) end)
-    raises("backward: needs a tensor or a table of options, got true", function()
+    raises("backward: argument 'gradient' must be a tensor, got true", function()
       x:sum():backward(true)
     end)
   end)

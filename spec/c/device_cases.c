@@ -108,7 +108,7 @@ static bool create(lt_ctx *c, trial *t) {
   a->size.n = s.ndim;
   memcpy(a->size.size, s.size, sizeof s.size);
   a->dtype = t->dtype;
-  a->value = lt_scalar_int(3);
+  a->fill_value = lt_scalar_int(3);
   return t->number < SHAPES;
 }
 

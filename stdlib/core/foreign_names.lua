@@ -37,7 +37,7 @@ foreign_names.options = {
   period = { "every_n_epochs" }, register_backward_hook = { "register_full_backward_hook" },
   _register_state_dict_hook = { "register_state_dict_post_hook" },
   _register_load_state_dict_pre_hook = { "register_load_state_dict_pre_hook" }, to_empty = { "to" },
-  train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
+  ["end"] = { "stop" }, train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
 }
 
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
@@ -130,7 +130,9 @@ end
 --- other libraries have no such name. `words`: what the room has.
 function foreign_names.of(room, name, words)
   local function among(one) return rooms[room][one] or by_pattern(room, one, words or {}) end
-  return among(name) or name:sub(-1) == "_" and among(name:sub(1, -2)) or nil
+  local said = among(name) or name:sub(-1) == "_" and among(name:sub(1, -2)) or nil
+  local is_method = not said and room == "lt" and require "ltrain.c".runtime.methods[name]
+  return is_method and ("write x:%s(...)"):format(name) or said
 end
 
 --- Whose members `member` knows.

@@ -38,7 +38,7 @@ for op, rule in next, strided do rules[op] = rule end
 -- Makers.
 function rules.full(g, call)
   local out <const> = call.outputs[1]
-  return g:add("Expand", { g:constant(call.args.value or 0, out.dtype), g:shape(call) })
+  return g:add("Expand", { g:constant(call.args.fill_value or 0, out.dtype), g:shape(call) })
 end
 rules.empty = rules.full
 

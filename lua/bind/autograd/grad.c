@@ -16,33 +16,17 @@
 
 /* Backward. */
 
-/* y:backward([gradient] [, {gradient =, retain_graph =, create_graph =}]) */
-static void read_backward_options(lua_State *L, lt_bind *b, lt_backward_options *o) {
-  o->seed = lt_to_tensor(L, b, 2);
-  int at = o->seed != NULL || lua_isnoneornil(L, 2) ? 3 : 2;
-  lt_check_count(L, b, "backward", at);
-  if (lua_isnoneornil(L, at)) return;
-  if (!lua_istable(L, at))
-    lt_raise(L, b, LT_EARG, "backward: needs a tensor or a table of options, got %s",
-             lt_shown(L, at));
-  bool retain_given = false;
-  for (lua_pushnil(L); lt_raw_next(L, at) != 0; lua_pop(L, 1)) {
-    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-    if (strcmp(key, "retain_graph") == 0) {
-      o->retain_graph = lt_check_flag(L, b, lua_gettop(L), "backward", key);
-      retain_given = true;
-    } else if (strcmp(key, "create_graph") == 0) {
-      o->create_graph = lt_check_flag(L, b, lua_gettop(L), "backward", key);
-    } else if (strcmp(key, "gradient") == 0) {
-      if (o->seed != NULL) lt_raise(L, b, LT_EARG, "backward: argument 'gradient' is given twice");
-      o->seed = lt_check_tensor(L, b, lua_gettop(L), "backward");
-    } else {
-      lt_raise(L, b, LT_EARG,
-               "backward: unknown option '%s' (there are gradient, retain_graph, create_graph)",
-               key);
-    }
-  }
-  if (o->create_graph && !retain_given) o->retain_graph = true;
+/* y:backward([gradient, retain_graph, create_graph]) */
+static lt_backward_options read_backward_options(lua_State *L, lt_bind *b) {
+  lt_backward_options o = {0};
+  if (!lua_isnoneornil(L, 2) && lt_to_tensor(L, b, 2) == NULL)
+    lt_raise(L, b, LT_EARG, "backward: argument 'gradient' must be a tensor, got %s",
+             lt_shown(L, 2));
+  o.seed = lt_to_tensor(L, b, 2);
+  if (!lua_isnoneornil(L, 4)) o.create_graph = lt_check_flag(L, b, 4, "backward", "create_graph");
+  o.retain_graph = o.create_graph;
+  if (!lua_isnoneornil(L, 3)) o.retain_graph = lt_check_flag(L, b, 3, "backward", "retain_graph");
+  return o;
 }
 
 /* `context`: where the walk is on the stack. */
@@ -61,8 +45,7 @@ static int continue_backward(lua_State *L, int unused, lua_KContext context) {
 static int backward(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "backward");
-  lt_backward_options o = {0};
-  read_backward_options(L, b, &o);
+  lt_backward_options o = read_backward_options(L, b);
   lt_walking *w = lt_push_walking(L, b, 0);
   lt_frame frame = lt_begin(L, b, 0);
   if (w != NULL) {
@@ -269,9 +252,11 @@ static int register_hook(lua_State *L) {
 }
 
 void lt_bind_grad(lua_State *L, lt_bind *b) {
-  static const lt_function methods[] = {
-      {"backward", backward, 3}, {"register_hook", register_hook, 2}, {NULL, NULL, 0}};
+  static const lt_formed methods[] = {
+      {{"backward", backward, 4}, "x | gradient retain_graph create_graph"},
+      {{"register_hook", register_hook, 2}, "x hook"},
+      {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 2);
-  lt_add_public(L, b, methods);
+  lt_add_formed(L, b, methods);
   lua_pop(L, 1);
 }

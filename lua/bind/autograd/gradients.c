@@ -4,7 +4,6 @@
 #include "bind/autograd/held.h"
 #include "bind/autograd/walk.h"
 #include "bind/core/call.h"
-#include "bind/core/nearest_word.h"
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
@@ -12,12 +11,11 @@
 #include "bind/core/values.h"
 
 /* Where the arguments stand. */
-enum { OF = 1, BY = 2, OPTIONS = 3 };
+enum { OF = 1, BY, SEEDS, RETAIN_GRAPH, CREATE_GRAPH, ONLY_INPUTS, ALLOW_UNUSED };
 
 typedef struct reading {
   lt_backward_options options;
   bool allow_unused;
-  int seeds; /* where grad_outputs stands, 0: none */
 } reading;
 
 /* lua_next, but for the field `names` that lists of net:parameters() have. */
@@ -81,42 +79,23 @@ static void check_inputs(lua_State *L, lt_bind *b, lt_tensor *const *x) {
                push_name(L, "xs", lua_gettop(L) - 1));
 }
 
-static void unknown_option(lua_State *L, lt_bind *b, const char *key) {
-  static const char *const names[] = {"grad_outputs", "retain_graph", "create_graph",
-                                      "allow_unused"};
-  lt_nearest nearest = {0};
-  for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-    lt_consider_word(&nearest, key, names[k]);
-  if (nearest.word != NULL)
-    lt_raise(L, b, LT_EARG, "grad: unknown option '%s'; did you mean '%s'?", key, nearest.word);
-  lt_raise(L, b, LT_EARG,
-           "grad: unknown option '%s' (there are grad_outputs, retain_graph, create_graph, "
-           "allow_unused)", key);
+static void read_flag(lua_State *L, lt_bind *b, int index, const char *name, bool *to) {
+  if (lua_isnil(L, index)) return;
+  if (!lua_isboolean(L, index))
+    lt_raise(L, b, LT_EARG, "grad: %s must be true or false, got %s", name, lt_shown(L, index));
+  *to = lua_toboolean(L, index);
 }
 
-static void read_flag(lua_State *L, lt_bind *b, const char *key, bool *to) {
-  if (!lua_isboolean(L, -1))
-    lt_raise(L, b, LT_EARG, "grad: %s must be true or false, got %s", key, lt_shown(L, -1));
-  *to = lua_toboolean(L, -1);
-}
-
-static void read_options(lua_State *L, lt_bind *b, reading *r) {
-  if (lua_isnoneornil(L, OPTIONS)) return;
-  if (!lua_istable(L, OPTIONS))
-    lt_raise(L, b, LT_EARG, "grad: needs a table of options, got %s", lt_shown(L, OPTIONS));
-  for (lua_pushnil(L); lt_raw_next(L, OPTIONS) != 0; lua_pop(L, 1)) {
-    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-    if (strcmp(key, "retain_graph") == 0)
-      read_flag(L, b, key, &r->options.retain_graph);
-    else if (strcmp(key, "create_graph") == 0)
-      read_flag(L, b, key, &r->options.create_graph);
-    else if (strcmp(key, "allow_unused") == 0)
-      read_flag(L, b, key, &r->allow_unused);
-    else if (strcmp(key, "grad_outputs") != 0)
-      unknown_option(L, b, key);
-  }
-  lua_getfield(L, OPTIONS, "grad_outputs");
-  if (!lua_isnil(L, -1)) r->seeds = lua_gettop(L);
+static reading read_options(lua_State *L, lt_bind *b) {
+  reading r = {0};
+  bool only_inputs = true;
+  read_flag(L, b, RETAIN_GRAPH, "retain_graph", &r.options.retain_graph);
+  read_flag(L, b, CREATE_GRAPH, "create_graph", &r.options.create_graph);
+  read_flag(L, b, ONLY_INPUTS, "only_inputs", &only_inputs);
+  read_flag(L, b, ALLOW_UNUSED, "allow_unused", &r.allow_unused);
+  if (!only_inputs)
+    lt_raise(L, b, LT_EARG, "grad: only_inputs = false: y:backward() adds to the grad of all");
+  return r;
 }
 
 /* The gradient of each root, in the order of `roots`: by the same keys. */
@@ -185,20 +164,19 @@ static int continue_grad(lua_State *L, int unused, lua_KContext context) {
   return results(L, b, frame, g, lt_ok(b->c));
 }
 
-/* lt.grad(y, xs [, {grad_outputs, retain_graph, create_graph, allow_unused}]): gradients of y, one
-   tensor or a table of them, by the tensors of xs, in the shape of xs */
+/* lt.grad(y, xs [, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused]): gradients
+   of y, one tensor or a table of them, by the tensors of xs, in the shape of xs */
 static int grad(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  reading r = {0};
   call g;
-  lua_settop(L, 3);
+  lua_settop(L, ALLOW_UNUSED);
   g.n_of = count(L, b, OF), g.n_by = count(L, b, BY);
   if (g.n_of == 0) lt_raise(L, b, LT_EARG, "grad: y must be a tensor or a table of them");
   if (g.n_by == 0) lt_raise(L, b, LT_EARG, "grad: xs must be a tensor or a table of them");
-  read_options(L, b, &r);
+  reading r = read_options(L, b);
   g.allow_unused = r.allow_unused;
   g.of = push_tensors(L, b, "y", OF, g.n_of), g.by = push_tensors(L, b, "xs", BY, g.n_by);
-  g.seed = push_seeds(L, b, r.seeds, g.n_of);
+  g.seed = push_seeds(L, b, lua_isnil(L, SEEDS) ? 0 : SEEDS, g.n_of);
   check_inputs(L, b, g.by);
   g.out = lua_newuserdatauv(L, (size_t)g.n_by * sizeof *g.out, 0);
   int out = lua_gettop(L);
@@ -217,8 +195,12 @@ static int grad(lua_State *L) {
 }
 
 void lt_bind_gradients(lua_State *L, lt_bind *b) {
-  static const lt_function functions[] = {{"grad", grad, 3}, {NULL, NULL, 0}};
+  /* Names in parentheses are of no call: xs may be a table of names. */
+  static const lt_formed functions[] = {
+      {{"grad", grad, ALLOW_UNUSED},
+       "(y) (xs) | grad_outputs retain_graph create_graph only_inputs allow_unused"},
+      {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 1);
-  lt_add_public(L, b, functions);
+  lt_add_formed(L, b, functions);
   lua_pop(L, 1);
 }

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "bind/core/public_functions.h"
 #include "bind/core/where.h"
-
 
 /* runtime.origin(fn) -> "model.lua:12", where a function of the script was written; nil of the
    library's own and of C's */
@@ -62,11 +62,16 @@ int lt_parameters(lua_State *L) {
   return 2;
 }
 
-/* runtime.parameter_names(fn) -> a list of the names of a Lua function's parameters */
+/* runtime.parameter_names(fn) -> a list of the names of a function's parameters; of one of C those
+   of its form */
 int lt_parameter_names(lua_State *L) {
   const char *name;
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
+  if (lua_iscfunction(L, 1)) {
+    lt_push_form(L, 1);
+    return 1;
+  }
   lua_newtable(L);
   lua_insert(L, 1); /* lua_getlocal asks the function on top */
   for (int k = 1; (name = lua_getlocal(L, NULL, k)) != NULL; k++) {

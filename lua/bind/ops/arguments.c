@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
@@ -122,18 +123,12 @@ static bool is_options(lua_State *L, int index, bool list_due) {
   return named;
 }
 
-/* One dim may be called `dims`, and several `dim`. */
-static const char *other_name(const char *name) {
-  if (strcmp(name, "dim") == 0) return "dims";
-  return strcmp(name, "dims") == 0 ? "dim" : "";
-}
-
 static const lt_arg *find_row(const lt_reading *r, const char *name) {
   const lt_arg *other = NULL;
   for (int k = 0; k < r->n_rows; k++) {
     if (r->rows[k].type == LT_ARG_RNG_KEY) continue;
     if (strcmp(r->rows[k].name, name) == 0) return &r->rows[k];
-    if (strcmp(r->rows[k].name, other_name(name)) == 0) other = &r->rows[k];
+    if (strcmp(r->rows[k].name, lt_other_name(name)) == 0) other = &r->rows[k];
   }
   return other;
 }

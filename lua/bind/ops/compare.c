@@ -40,11 +40,13 @@ static int equal(lua_State *L) {
 }
 
 void lt_bind_compare(lua_State *L, lt_bind *b) {
-  static const lt_function functions[] = {
-      {"allclose", allclose, 3}, {"equal", equal, 2}, {NULL, NULL, 0}};
+  static const lt_formed functions[] = {
+      {{"allclose", allclose, -1}, "x other | rtol atol equal_nan"},
+      {{"equal", equal, 2}, "x other"},
+      {{NULL, NULL, 0}, NULL}};
   for (int table = 1; table <= 2; table++) {
     lua_pushvalue(L, table);
-    lt_add_public(L, b, functions);
+    lt_add_formed(L, b, functions);
     lua_pop(L, 1);
   }
 }

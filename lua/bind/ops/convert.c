@@ -182,15 +182,22 @@ static void read_target(lua_State *L, lt_bind *b, int index, target *to) {
   }
 }
 
-/* x:to("f64"), x:to("cpu"), x:to(1), x:to("cpu", "f64"), x:to(other),
-   x:to("cuda", {non_blocking = true}), x:to{dtype =, device =, non_blocking =}; x itself when it
-   fits already */
+/* x:to("f64"), x:to("cpu"), x:to(1), x:to("cpu", "f64"), x:to(other), each with non_blocking behind
+   it, x:to("cuda", {non_blocking = true}), x:to{dtype =, device =, non_blocking =}; x itself when
+   it fits already */
 static int to(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "to");
   target to = {LT_DTYPE_NONE, LT_NO_DEVICE, false};
+  int last = lua_gettop(L) < 4 ? lua_gettop(L) : 4;
+  lt_check_count(L, b, "to", 4);
+  if (last > 2 && lua_isboolean(L, last)) {
+    to.non_blocking = lua_toboolean(L, last);
+    lua_settop(L, last - 1);
+  }
   read_target(L, b, 2, &to);
-  if (!lua_isnoneornil(L, 3)) read_target(L, b, 3, &to);
+  for (int k = 3; k <= lua_gettop(L); k++)
+    if (!lua_isnil(L, k)) read_target(L, b, k, &to);
   return convert(L, b, x, to);
 }
 
@@ -209,16 +216,18 @@ static int cpu(lua_State *L) {
                  (target){LT_DTYPE_NONE, LT_CPU_DEVICE, false});
 }
 
-/* x:cuda([device]) -> x there; `device` is a number from 0 or a name, by default the current one */
+/* x:cuda([device [, non_blocking]]) -> x there; `device` is a number from 0 or a name, by default
+   the current one */
 static int cuda(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "cuda");
+  bool beside = !lua_isnoneornil(L, 3) && lt_check_flag(L, b, 3, "cuda", "non_blocking");
   if (lua_isnoneornil(L, 2))
     lua_pushliteral(L, "cuda");
   else
     lua_pushvalue(L, 2);
   lt_device device = lt_check_device(L, b, lua_gettop(L), "cuda");
-  return convert(L, b, x, (target){LT_DTYPE_NONE, device, false});
+  return convert(L, b, x, (target){LT_DTYPE_NONE, device, beside});
 }
 
 static int detach(lua_State *L) {
@@ -243,11 +252,11 @@ static int is_contiguous(lua_State *L) {
   return 1;
 }
 
-/* x:requires_grad_([on = true]) -> x */
+/* x:requires_grad_([requires_grad = true]) -> x */
 static int requires_grad_(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "requires_grad_");
-  bool on = lua_isnoneornil(L, 2) || lt_check_flag(L, b, 2, "requires_grad_", "on");
+  bool on = lua_isnoneornil(L, 2) || lt_check_flag(L, b, 2, "requires_grad_", "requires_grad");
   lua_settop(L, 1);
   lt_set_requires_grad(L, b, x, on);
   if (on) lt_make_unique(L, b, 1);
@@ -299,25 +308,26 @@ static void add_dtype_methods(lua_State *L, lt_bind *b) {
 }
 
 void lt_bind_convert(lua_State *L, lt_bind *b) {
-  static const lt_function methods[] = {{"item", item, 1},
-                                        {"tolist", tolist, 1},
-                                        {"tobytes", tobytes, 1},
-                                        {"to", to, 3},
-                                        {"cpu", cpu, 1},
-                                        {"cuda", cuda, 2},
-                                        {"detach", detach, 1},
-                                        {"contiguous", contiguous, 1},
-                                        {"is_contiguous", is_contiguous, 1},
-                                        {"pin_memory", lt_pin_memory, 1},
-                                        {"is_pinned", lt_is_pinned, 1},
-                                        {"requires_grad_", requires_grad_, 2},
-                                        {"numel", numel, 1},
-                                        {"dim", dim, 1},
-                                        {"size", size, 2},
-                                        {"stride", stride, 2},
-                                        {NULL, NULL, 0}};
+  static const lt_formed methods[] = {
+      {{"item", item, 1}, "x"},
+      {{"tolist", tolist, 1}, "x"},
+      {{"tobytes", tobytes, 1}, "x"},
+      {{"to", to, -1}, "x device dtype non_blocking"},
+      {{"cpu", cpu, 1}, "x"},
+      {{"cuda", cuda, 3}, "x | device non_blocking"},
+      {{"detach", detach, 1}, "x"},
+      {{"contiguous", contiguous, 1}, "x"},
+      {{"is_contiguous", is_contiguous, 1}, "x"},
+      {{"pin_memory", lt_pin_memory, 1}, "x"},
+      {{"is_pinned", lt_is_pinned, 1}, "x"},
+      {{"requires_grad_", requires_grad_, 2}, "x | requires_grad"},
+      {{"numel", numel, 1}, "x"},
+      {{"dim", dim, 1}, "x"},
+      {{"size", size, 2}, "x | dim"},
+      {{"stride", stride, 2}, "x | dim"},
+      {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 2);
-  lt_add_public(L, b, methods);
+  lt_add_formed(L, b, methods);
   lua_pop(L, 1);
   add_dtype_methods(L, b);
 }

@@ -14,30 +14,20 @@
 #include "bind/core/values.h"
 #include "bind/ops/arguments.h"
 
-/* The options of lt.tensor, arange and from_bytes: {dtype =, device =, requires_grad =}. */
+/* The options of lt.tensor and arange: dtype, device, requires_grad. */
 typedef struct options {
   lt_dtype dtype;
   lt_device device;
   bool requires_grad;
 } options;
 
+/* From `index` on. */
 static options read_options(lua_State *L, lt_bind *b, int index, const char *who) {
   options o = {.dtype = LT_DTYPE_NONE, .device = lt_device_default(b->c)};
-  if (lua_isnoneornil(L, index)) return o;
-  if (!lua_istable(L, index))
-    lt_raise(L, b, LT_EARG, "%s: options must be a table, got %s", who, lt_shown(L, index));
-  for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
-    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-    if (strcmp(key, "dtype") == 0)
-      o.dtype = lt_check_dtype(L, b, lua_gettop(L), who);
-    else if (strcmp(key, "device") == 0)
-      o.device = lt_check_device(L, b, lua_gettop(L), who);
-    else if (strcmp(key, "requires_grad") == 0)
-      o.requires_grad = lt_check_flag(L, b, lua_gettop(L), who, key);
-    else
-      lt_raise(L, b, LT_EARG, "%s: unknown option '%s' (there are dtype, device, requires_grad)",
-               who, key);
-  }
+  if (!lua_isnoneornil(L, index)) o.dtype = lt_check_dtype(L, b, index, who);
+  if (!lua_isnoneornil(L, index + 1)) o.device = lt_check_device(L, b, index + 1, who);
+  if (!lua_isnoneornil(L, index + 2))
+    o.requires_grad = lt_check_flag(L, b, index + 2, who, "requires_grad");
   return o;
 }
 
@@ -159,7 +149,7 @@ static int copy_tensor(lua_State *L, lt_bind *b, lt_tensor *x, options o) {
   return lt_end(L, b, frame, 1, &t);
 }
 
-/* lt.tensor(number | boolean | nested table | tensor [, options]) */
+/* lt.tensor(number | boolean | nested table | tensor [, dtype, device, requires_grad]) */
 static int make_tensor(lua_State *L) {
   lt_bind *b = lt_enter(L);
   options o = read_options(L, b, 2, "tensor");
@@ -204,15 +194,40 @@ static int make_filled(lua_State *L) {
     if (args->size.size[k] < 0)
       lt_raise(L, b, LT_ESHAPE, "%s: impossible shape %s (sizes are at least 0)", name,
                LT_SHAPE_STR(lt_shape_of(args->size.n, args->size.size)));
-  lt_argument(&r, "value", &is_set);
+  lt_argument(&r, "fill_value", &is_set);
   if (strcmp(name, "full") == 0) {
     if (!is_set)
-      lt_raise(L, b, LT_EARG, "full: argument 'value' is missing: write lt.full({2, 3}, value)");
+      lt_raise(L, b, LT_EARG, "full: argument 'fill_value' is missing: write lt.full({2, 3}, "
+               "fill_value)");
   } else if (is_set) {
     lt_raise(L, b, LT_EARG, "%s: takes no value", name);
   } else {
-    args->value = lt_scalar_of(name[0] == 'o' ? 1 : 0);
+    args->fill_value = lt_scalar_of(name[0] == 'o' ? 1 : 0);
   }
+  return lt_run_reading(L, b, &r);
+}
+
+/* Without `low` it is 0: lt.randint(5, {2, 3}), lt.randint_like(x, 5), `high` at `index`. */
+static void insert_low(lua_State *L, int index) {
+  bool named = false;
+  if (lua_type(L, index) != LUA_TNUMBER || lua_type(L, index + 1) == LUA_TNUMBER) return;
+  if (lua_istable(L, index + 1)) {
+    lua_getfield(L, index + 1, "high");
+    named = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+  }
+  if (named) return;
+  lua_pushinteger(L, 0);
+  lua_insert(L, index);
+}
+
+static int make_randint(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_reading r;
+  lt_reading_init(&r, LT_OP_randint);
+  r.with_requires_grad = true;
+  if (lua_gettop(L) > 1) insert_low(L, 1);
+  lt_read_arguments(L, b, &r, 1);
   return lt_run_reading(L, b, &r);
 }
 
@@ -229,11 +244,12 @@ static int make_like(lua_State *L) {
   size->n = x->ndim;
   memcpy(size->size, x->size, sizeof size->size);
   lt_mark_given(&r, "size");
-  lt_scalar *value = lt_argument(&r, "value", NULL);
+  lt_scalar *value = lt_argument(&r, "fill_value", NULL);
   if (!lua_isnil(L, lua_upvalueindex(4)) && value != NULL) {
     *value = lt_to_scalar(L, lua_upvalueindex(4));
-    lt_mark_given(&r, "value");
+    lt_mark_given(&r, "fill_value");
   }
+  if (r.op == &lt_ops[LT_OP_randint]) insert_low(L, 2);
   lt_read_arguments(L, b, &r, 2);
   bool is_set;
   lt_dtype *dtype = lt_argument(&r, "dtype", &is_set);
@@ -259,25 +275,33 @@ static double count_ints(int64_t first, int64_t stop, int64_t by) {
   return (double)((room - 1) / (by > 0 ? (uint64_t)by : 0 - (uint64_t)by)) + 1;
 }
 
-/* lt.arange([start = 0,] stop [, step = 1] [, options]): contents, stop exclusive */
+/* lt.arange([start = 0,] stop [, step = 1, dtype, device, requires_grad]): contents, stop
+   exclusive */
 static int make_arange(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  int n_numbers = 0;
-  while (n_numbers < 3 && lua_type(L, n_numbers + 1) == LUA_TNUMBER) n_numbers++;
-  lt_check_count(L, b, "arange", n_numbers + 1);
-  options o = read_options(L, b, n_numbers + 1, "arange");
-  bool ints = true;
-  for (int k = 1; k <= n_numbers; k++) ints = ints && lua_isinteger(L, k);
-  double start = n_numbers > 1 ? check_number(L, b, 1, "arange", "start") : 0;
-  double stop = check_number(L, b, n_numbers > 1 ? 2 : 1, "arange", "stop");
-  double step = n_numbers > 2 ? check_number(L, b, 3, "arange", "step") : 1;
+  lua_settop(L, 6);
+  if (lua_isnil(L, 2)) { /* stop alone */
+    lua_pushvalue(L, 1);
+    lua_replace(L, 2);
+    lua_pushnil(L);
+    lua_replace(L, 1);
+  }
+  for (int k = 1; k <= 3; k += 2) { /* start, step */
+    if (!lua_isnil(L, k)) continue;
+    lua_pushinteger(L, k / 2);
+    lua_replace(L, k);
+  }
+  options o = read_options(L, b, 4, "arange");
+  double start = check_number(L, b, 1, "arange", "start");
+  double stop = check_number(L, b, 2, "arange", "stop");
+  double step = check_number(L, b, 3, "arange", "step");
+  bool ints = lua_isinteger(L, 1) && lua_isinteger(L, 2) && lua_isinteger(L, 3);
   double count = ceil((stop - start) / step);
   bool leads = step != 0 && count == count && (stop == start || (stop > start) == (step > 0));
   if (!leads)
     lt_raise(L, b, LT_EARG, "arange: step %g does not lead from %g to %g", step, start, stop);
-  int64_t first = n_numbers > 1 ? lua_tointeger(L, 1) : 0;
-  int64_t by = n_numbers > 2 ? lua_tointeger(L, 3) : 1;
-  if (ints) count = count_ints(first, lua_tointeger(L, n_numbers > 1 ? 2 : 1), by);
+  int64_t first = lua_tointeger(L, 1), by = lua_tointeger(L, 3);
+  if (ints) count = count_ints(first, lua_tointeger(L, 2), by);
   if (count > 0x1p37) lt_raise(L, b, LT_EARG, "arange: %g elements are too many", count);
   int64_t n = (int64_t)count;
   lt_collect_if_due(L, b);
@@ -350,13 +374,17 @@ static void add_likes(lua_State *L, lt_bind *b) {
 }
 
 void lt_bind_create(lua_State *L, lt_bind *b) {
-  static const lt_function functions[] = {{"tensor", make_tensor, 2},
-                                          {"arange", make_arange, -1},
-                                          {"from_bytes", from_bytes, 3},
-                                          {NULL, NULL, 0}};
+  static const lt_formed functions[] = {
+      {{"tensor", make_tensor, 4}, "data | dtype device requires_grad"},
+      {{"arange", make_arange, 6}, "start | stop step dtype device requires_grad"},
+      {{"from_bytes", from_bytes, 3}, "bytes dtype | shape"},
+      {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 1);
-  lt_add_public(L, b, functions);
+  lt_add_formed(L, b, functions);
   lua_pop(L, 1);
   add_filled(L, b);
+  lua_pushlightuserdata(L, b);
+  lua_pushcclosure(L, make_randint, 1);
+  lua_setfield(L, 1, "randint");
   add_likes(L, b);
 }

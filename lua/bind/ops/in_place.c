@@ -95,10 +95,13 @@ static int uniform_(lua_State *L) { return fill_random(L, "uniform_", LT_OP_rand
 static int normal_(lua_State *L) { return fill_random(L, "normal_", LT_OP_randn, "mean", "std"); }
 
 void lt_bind_in_place(lua_State *L, lt_bind *b) {
-  static const lt_function methods[] = {{"fill_", fill_, -1},       {"zero_", zero_, -1},
-                                        {"copy_", copy_, 2},        {"uniform_", uniform_, 3},
-                                        {"normal_", normal_, 3},    {NULL, NULL, 0}};
+  static const lt_formed methods[] = {{{"fill_", fill_, -1}, "x value"},
+                                      {{"zero_", zero_, -1}, "x"},
+                                      {{"copy_", copy_, 2}, "x src"},
+                                      {{"uniform_", uniform_, 3}, "x | from to"},
+                                      {{"normal_", normal_, 3}, "x | mean std"},
+                                      {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 2);
-  lt_add_public(L, b, methods);
+  lt_add_formed(L, b, methods);
   lua_pop(L, 1);
 }

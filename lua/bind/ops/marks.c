@@ -33,26 +33,11 @@ static int mark(lua_State *L, const char *who, uint8_t flag) {
   return 1;
 }
 
-/* The option requires_grad of lt.parameter. */
-static bool wants_grad(lua_State *L, lt_bind *b) {
-  bool on = true;
-  if (lua_isnoneornil(L, 2)) return on;
-  if (!lua_istable(L, 2))
-    lt_raise(L, b, LT_EARG, "parameter: options must be a table, got %s", lt_shown(L, 2));
-  for (lua_pushnil(L); lt_raw_next(L, 2) != 0; lua_pop(L, 1)) {
-    const char *key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : "?";
-    if (strcmp(key, "requires_grad") != 0)
-      lt_raise(L, b, LT_EARG, "parameter: unknown option '%s' (there is requires_grad)", key);
-    on = lt_check_flag(L, b, lua_gettop(L), "parameter", key);
-  }
-  return on;
-}
-
-/* lt.parameter(x [, {requires_grad = true}]) -> x, marked; a tensor with history is detached */
+/* lt.parameter(data [, requires_grad = true]) -> data, marked; a tensor with history is detached */
 static int parameter(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  bool on = wants_grad(L, b);
   lt_tensor *t = lt_check_tensor(L, b, 1, "parameter");
+  bool on = lua_isnoneornil(L, 2) || lt_check_flag(L, b, 2, "parameter", "requires_grad");
   if (on && !lt_dtype_is_float((lt_dtype)t->dtype))
     lt_raise(L, b, LT_EDTYPE,
              "parameter: only floating tensors have gradients, this is %s: write x:float(), or "
@@ -157,11 +142,11 @@ static int parameter_line(lua_State *L) {
 }
 
 void lt_bind_marks(lua_State *L, lt_bind *b) {
-  static const lt_function functions[] = {{"is_tensor", is_tensor, 1},
-                                          {"parameter", parameter, 2},
-                                          {"is_parameter", is_parameter, 1},
-                                          {"is_buffer", is_buffer, 1},
-                                          {NULL, NULL, 0}};
+  static const lt_formed functions[] = {{{"is_tensor", is_tensor, 1}, "obj"},
+                                        {{"parameter", parameter, 2}, "data | requires_grad"},
+                                        {{"is_parameter", is_parameter, 1}, "obj"},
+                                        {{"is_buffer", is_buffer, 1}, "obj"},
+                                        {{NULL, NULL, 0}, NULL}};
   static const luaL_Reg runtime[] = {{"buffer", buffer},
                                      {"identity", identity},
                                      {"is_walked", is_walked},
@@ -173,7 +158,7 @@ void lt_bind_marks(lua_State *L, lt_bind *b) {
                                      {"parameter_line", parameter_line},
                                      {NULL, NULL}};
   lua_pushvalue(L, 1);
-  lt_add_public(L, b, functions);
+  lt_add_formed(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 2);

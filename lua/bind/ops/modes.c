@@ -96,6 +96,9 @@ static int autocast(lua_State *L) {
   if (lua_isboolean(L, 1)) {
     modes.autocast = lua_toboolean(L, 1);
   } else {
+    if (lua_type(L, 1) == LUA_TSTRING && lt_device_named(b->c, lua_tostring(L, 1)))
+      lt_raise(L, b, LT_EARG, "autocast: applies to every device: write lt.autocast(\"bf16\"): got "
+               "'%s'", lua_tostring(L, 1));
     modes.autocast_dtype = lt_check_dtype(L, b, 1, "autocast");
     modes.autocast = true;
     if (modes.autocast_dtype != LT_BF16 && modes.autocast_dtype != LT_F16)
@@ -195,17 +198,18 @@ static int get_matmul_precision(lua_State *L) {
 }
 
 void lt_bind_modes(lua_State *L, lt_bind *b) {
-  static const lt_function functions[] = {{"no_grad", no_grad, -1},
-                                          {"enable_grad", enable_grad, -1},
-                                          {"allow_update", allow_update, -1},
-                                          {"set_grad_enabled", set_grad_enabled, -1},
-                                          {"autocast", autocast, -1},
-                                          {"detect_anomaly", detect_anomaly, -1},
-                                          {"is_grad_enabled", is_grad_enabled, 0},
-                                          {"is_autocast_enabled", is_autocast_enabled, 0},
-                                          {"set_float32_matmul_precision", set_matmul_precision, 1},
-                                          {"get_float32_matmul_precision", get_matmul_precision, 0},
-                                          {NULL, NULL, 0}};
+  static const lt_formed functions[] = {
+      {{"no_grad", no_grad, -1}, "fn"},
+      {{"enable_grad", enable_grad, -1}, "fn"},
+      {{"allow_update", allow_update, -1}, "fn"},
+      {{"set_grad_enabled", set_grad_enabled, -1}, "mode fn"},
+      {{"autocast", autocast, -1}, "dtype fn"},
+      {{"detect_anomaly", detect_anomaly, -1}, "fn"},
+      {{"is_grad_enabled", is_grad_enabled, 0}, ""},
+      {{"is_autocast_enabled", is_autocast_enabled, 0}, ""},
+      {{"set_float32_matmul_precision", set_matmul_precision, 1}, "precision"},
+      {{"get_float32_matmul_precision", get_matmul_precision, 0}, ""},
+      {{NULL, NULL, 0}, NULL}};
   static const luaL_Reg runtime[] = {{"note_anomalies", note_anomalies},
                                      {"detect_infinities", detect_infinities},
                                      {"anomalies", anomalies},
@@ -213,7 +217,7 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {{"__close", scope_close}, {NULL, NULL}};
   lt_new_type(L, b, SCOPE_NAME, meta, NULL);
   lua_pushvalue(L, 1);
-  lt_add_public(L, b, functions);
+  lt_add_formed(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 2);

@@ -239,7 +239,7 @@ static int math_randomseed(lua_State *L) {
 }
 
 void lt_bind_random(lua_State *L, lt_bind *b) {
-  static const lt_function functions[] = {{"seed", seed, 1}, {NULL, NULL, 0}};
+  static const lt_formed functions[] = {{{"seed", seed, 1}, "n"}, {{NULL, NULL, 0}, NULL}};
   static const luaL_Reg runtime[] = {{"rng_set", rng_set},
                                      {"rng_get", rng_get},
                                      {"rng_state", rng_state},
@@ -252,7 +252,7 @@ void lt_bind_random(lua_State *L, lt_bind *b) {
   b->c->rng.seed = fresh_seed();
   b->seed_unreported = true;
   lua_pushvalue(L, 1);
-  lt_add_public(L, b, functions);
+  lt_add_formed(L, b, functions);
   lua_getfield(L, -1, "runtime");
   lt_add_functions(L, b, runtime);
   lua_pop(L, 2);

@@ -7,6 +7,7 @@
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
+#include "bind/core/tensor.h"
 #include "bind/core/values.h"
 
 static int push_reshaped(lua_State *L, lt_bind *b, lt_tensor *x, lt_shape shape) {
@@ -32,9 +33,10 @@ static int split(lua_State *L) {
   need_dims(L, b, x, "split");
   int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "split", "dim");
   bool listed = lua_istable(L, 2);
-  int64_t each = listed ? 0 : lt_check_int(L, b, 2, "split", "size"), total = x->size[dim], sum = 0;
+  int64_t each = listed ? 0 : lt_check_int(L, b, 2, "split", "split_size");
+  int64_t total = x->size[dim], sum = 0;
   if (!listed && each <= 0)
-    lt_raise(L, b, LT_EARG, "split: size must be at least 1, got %lld", (long long)each);
+    lt_raise(L, b, LT_EARG, "split: split_size must be at least 1, got %lld", (long long)each);
   lua_settop(L, 2);
   lua_newtable(L);
   lua_Integer parts = listed ? lt_length(L, 2) : total == 0 ? 1 : (total - 1) / each + 1;
@@ -56,14 +58,14 @@ static int split(lua_State *L) {
   return 1;
 }
 
-/* x:chunk(n [, dim = 1]) -> table of n parts, the last may be shorter */
+/* x:chunk(chunks [, dim = 1]) -> table of n parts, the last may be shorter */
 static int chunk(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_tensor *x = lt_check_tensor(L, b, 1, "chunk");
   need_dims(L, b, x, "chunk");
-  int64_t n = lt_check_int(L, b, 2, "chunk", "n");
+  int64_t n = lt_check_int(L, b, 2, "chunk", "chunks");
   int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "chunk", "dim");
-  if (n <= 0) lt_raise(L, b, LT_EARG, "chunk: n must be at least 1, got %lld", (long long)n);
+  if (n <= 0) lt_raise(L, b, LT_EARG, "chunk: chunks must be at least 1, got %lld", (long long)n);
   int64_t each = x->size[dim] > 0 ? (x->size[dim] - 1) / n + 1 : 0;
   lua_settop(L, 3);
   lua_pushinteger(L, each > 0 ? each : 1);
@@ -108,19 +110,45 @@ static int tensor_split(lua_State *L) {
   return 1;
 }
 
-/* lt.meshgrid{a, b, ... [, indexing = "ij" | "xy"]} -> table of tensors that repeat the vectors */
-static int meshgrid(lua_State *L) {
-  static const lt_arg indexing = {.name = "indexing", .choices = "ij|xy"};
-  lt_bind *b = lt_enter(L);
-  int n = lua_istable(L, 1) ? (int)lt_length(L, 1) : 0, options = 2;
-  if (n < 1 || n > LT_MAX_DIMS)
-    lt_raise(L, b, LT_EARG, "meshgrid: needs a table of 1 to %d vectors", LT_MAX_DIMS);
-  bool swap = false;
-  if (lua_istable(L, options)) {
-    lua_getfield(L, options, "indexing");
-    swap = !lua_isnil(L, -1) && lt_check_choice(L, b, lua_gettop(L), "meshgrid", &indexing) == 1;
-    swap = swap && n > 1;
+/* Tensors that come one by one as a list of them. */
+static void collect_tensors(lua_State *L, lt_bind *b) {
+  int n = 0;
+  while (lt_to_tensor(L, b, n + 1) != NULL) n++;
+  if (n == 0) return;
+  lua_createtable(L, n, 0);
+  lua_insert(L, 1);
+  for (int k = n; k > 0; k--) {
+    lua_pushvalue(L, k + 1);
+    lt_raw_seti(L, 1, k);
+    lua_remove(L, k + 1);
   }
+}
+
+/* Whether the last table, or a text behind the list, says indexing = "xy". */
+static bool read_indexing(lua_State *L, lt_bind *b) {
+  static const lt_arg indexing = {.name = "indexing", .choices = "ij|xy"};
+  bool swap = false;
+  lt_check_count(L, b, "meshgrid", 2);
+  if (lua_isnoneornil(L, 2)) return false;
+  if (!lua_istable(L, 2)) return lt_check_choice(L, b, 2, "meshgrid", &indexing) == 1;
+  for (lua_pushnil(L); lt_raw_next(L, 2) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING || strcmp(lua_tostring(L, -2), "indexing") != 0)
+      lt_raise(L, b, LT_EARG, "meshgrid: unknown option '%s'; there is indexing",
+               luaL_tolstring(L, -2, NULL));
+    swap = lt_check_choice(L, b, lua_gettop(L), "meshgrid", &indexing) == 1;
+  }
+  return swap;
+}
+
+/* lt.meshgrid(a, b, ... [, {indexing = "ij" | "xy"}]), or a list of the vectors -> table of tensors
+   that repeat them */
+static int meshgrid(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  collect_tensors(L, b);
+  int n = lua_istable(L, 1) ? (int)lt_length(L, 1) : 0;
+  if (n < 1 || n > LT_MAX_DIMS)
+    lt_raise(L, b, LT_EARG, "meshgrid: needs 1 to %d vectors, or a list of them", LT_MAX_DIMS);
+  bool swap = read_indexing(L, b) && n > 1;
   lt_tensor *in[LT_MAX_DIMS];
   lt_shape all = {.ndim = n};
   for (int k = 0; k < n; k++) {
@@ -203,18 +231,24 @@ static int view_as(lua_State *L) {
 
 /* split, chunk and unbind are functions of `lt` too, as PyTorch has them. */
 void lt_bind_views(lua_State *L, lt_bind *b) {
-  static const lt_function parts[] = {
-      {"split", split, 3}, {"chunk", chunk, 3}, {"unbind", unbind, 2},
-      {"tensor_split", tensor_split, 3}, {NULL, NULL, 0}};
-  static const lt_function others[] = {
-      {"rows", rows, 1}, {"expand_as", expand_as, 2}, {"view_as", view_as, 2}, {NULL, NULL, 0}};
-  static const lt_function functions[] = {{"meshgrid", meshgrid, 2}, {NULL, NULL, 0}};
+  static const lt_formed parts[] = {
+      {{"split", split, 3}, "x split_size | dim"},
+      {{"chunk", chunk, 3}, "x chunks | dim"},
+      {{"unbind", unbind, 2}, "x | dim"},
+      {{"tensor_split", tensor_split, 3}, "x indices_or_sections | dim"},
+      {{NULL, NULL, 0}, NULL}};
+  static const lt_formed others[] = {{{"rows", rows, 1}, "x"},
+                                     {{"expand_as", expand_as, 2}, "x other"},
+                                     {{"view_as", view_as, 2}, "x other"},
+                                     {{NULL, NULL, 0}, NULL}};
+  static const lt_formed functions[] = {{{"meshgrid", meshgrid, -1}, "tensors | indexing"},
+                                        {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 1);
-  lt_add_public(L, b, parts);
-  lt_add_public(L, b, functions);
+  lt_add_formed(L, b, parts);
+  lt_add_formed(L, b, functions);
   lua_pop(L, 1);
   lua_pushvalue(L, 2);
-  lt_add_public(L, b, parts);
-  lt_add_public(L, b, others);
+  lt_add_formed(L, b, parts);
+  lt_add_formed(L, b, others);
   lua_pop(L, 1);
 }
