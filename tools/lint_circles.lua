@@ -8,50 +8,19 @@
 -- Circles that stay, each with its reason: two files (without runtime/ or lua/), of which the first
 -- does not count as a user of the second.
 local EXCEPT <const> = {
-  -- The values that a node saves may be those of nodes that are computed again.
-  ["ops/node.c ops/recompute.c"] = true,
-  -- An operation may call others: casts, copies, checks of its result.
-  ["ops/calls.c ops/apply.c"] = true,
-  ["ops/anomaly.c ops/apply.c"] = true,
-  -- The derivative of a composed operation is a backward through its parts.
-  ["autograd/vjp_expand.c autograd/backward.c"] = true,
-  -- The derivative of a collective is a collective.
-  ["bind/dist/grad.c bind/dist/tensors.c"] = true,
-  -- A context gets its pools at the first use of a device, and they give its streams back.
-  ["device/stream.c device/allocator.c"] = true,
-  ["device/wait.c device/allocator.c"] = true,
-  -- The name of a device that is not there yet loads the shared object that has it.
-  ["device/table.c device/plugin.c"] = true,
-  -- A collective under way keeps its group, and a group that ends ends those under way.
-  ["comm/queue.c comm/group.c"] = true,
-  ["comm/queue.c comm/devices.c"] = true,
-  ["comm/group.c comm/device_wait.c"] = true,
-  ["comm/links.c comm/device_wait.c"] = true,
+  ["ops/calls.c ops/apply.c"] = true, -- an operation casts and copies by operations
+  ["ops/anomaly.c ops/apply.c"] = true, -- the check of a result is an operation
+  ["autograd/vjp_expand.c autograd/backward.c"] = true, -- it is a backward through the parts
+  ["bind/dist/grad.c bind/dist/tensors.c"] = true, -- a collective's derivative is a collective
+  ["comm/queue.c comm/group.c"] = true, -- work keeps its group, which ends what is under way
+  ["comm/queue.c comm/devices.c"] = true, -- a movement of a device waits for its group's queue
+  ["comm/group.c comm/device_wait.c"] = true, -- a host's wait ends with its group, and asks for it
+  ["comm/links.c comm/device_wait.c"] = true, -- a link opens under a watched wait, which ends it
   ["comm/devices.c comm/ordered.c"] = true, -- sums in tree order are made of movements
-  -- The table of a transport stands where it is opened, and names what moves.
-  ["comm/shm.c comm/shm_compare.c"] = true,
-  ["comm/shm.c comm/shm_move.c"] = true,
-  ["comm/mpi/open.c comm/mpi/compare.c"] = true,
-  ["comm/mpi/open.c comm/mpi/move.c"] = true,
-  ["comm/mpi/exchange.c comm/mpi/move.c"] = true, -- an exchange is sends and receives
-  ["nccl/open.c nccl/move.c"] = true,
-  -- A failure ends children, whose end is a failure to report.
-  ["launch/coordinator.c launch/reap.c"] = true,
-  ["launch/reap.c launch/watchdog.c"] = true,
-  -- A connection that opens or ends is what a rank's watchdog was waiting for.
-  ["launch/connections.c launch/watchdog.c"] = true,
-  ["launch/connections.c launch/worker.c"] = true,
-  -- A child forgets the workers that it has inherited; workers are children.
-  ["launch/child.c launch/worker_fork.c"] = true,
-  ["launch/worker_pool.c launch/worker_fork.c"] = true,
+  ["launch/coordinator.c launch/reap.c"] = true, -- a failure ends children, whose end is one
+  ["launch/reap.c launch/watchdog.c"] = true, -- the watchdog ends children, and hears of their end
+  ["launch/connections.c launch/watchdog.c"] = true, -- what opens or ends is for the watchdog
   ["launch/world.c launch/exit.c"] = true, -- the context ends its world: lt_world_drop as a value
-  -- An error of CUDA is described by the device, whose functions fail by errors, streams, copies.
-  ["cuda/error.cu cuda/device.cu"] = true,
-  ["cuda/staging.cu cuda/device.cu"] = true,
-  ["cuda/stream.cu cuda/device.cu"] = true,
-  -- The kernel asks whether the faster one is for this shape, which reads the same arguments.
-  ["cuda/attention.cu cuda/flash.cu"] = true,
-  ["cuda/norm_columns.cu cuda/layer_norm.cu"] = true,
 }
 
 local function read(path)

@@ -1,21 +1,14 @@
-/* runtime/comm/shm.c: the shared memory of the shm backend, its links between ranks, and sleeping
-   until another rank wakes one.
+/* runtime/comm/shm.c: the shared memory of the shm backend, and its links between ranks.
 
    Rounds, slots and bells are words that one rank writes and others read; no lock is ever held,
    so that a rank which is killed leaves none behind. */
 #include "comm/shm.h"
 
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/round.h"
-
-enum { LONGEST = 32 }; /* rests may be so many times as long as asked for, with many ranks */
 
 static const uint64_t magic = 0x6c747261696e0001u;
 
@@ -45,14 +38,6 @@ void lt_shm_init(void *memory, size_t bytes, int ranks) {
   (void)bytes;
   shm_head h = layout(ranks);
   memcpy(memory, &h, sizeof h); /* all else is zero in fresh memory, and should be */
-}
-
-static shm_seat *seat_of(shm_head *h, int world, int number) {
-  return (shm_seat *)((char *)h + h->seat_at +
-                      ((int64_t)world * h->seats + number) * h->seat_bytes);
-}
-static shm_bell *bell_of(shm_head *h, int world) {
-  return (shm_bell *)((char *)h + h->bell_at) + world;
 }
 
 /* Links. */
@@ -106,7 +91,7 @@ static lt_comm_link *shm_open(const lt_comm_host *host, const lt_comm_place *pla
   lt_comm_link *link = home->seat != NULL ? link_new(home, place->rank, place->size) : NULL;
   if (link != NULL) {
     home->seat[0].taken = true;
-    for (int r = 0; r < h->ranks; r++) link->world[r] = r, link->seat[r] = seat_of(h, r, 0);
+    for (int r = 0; r < h->ranks; r++) link->world[r] = r, link->seat[r] = shm_seat_of(h, r, 0);
   } else {
     snprintf(text, size, "shm: out of memory");
   }
@@ -122,29 +107,6 @@ static int shm_ranks(const lt_comm_link *link) { return link->size; }
 static void shm_local(const lt_comm_link *link, int *rank, int *size) {
   *rank = link->home->rank;
   *size = link->home->head->ranks;
-}
-
-/* Seats. A seat is free again when its owner and all other members have left: then no rank reads
-   it. */
-
-/* Only parts that may have been used: data is not read before it is written. */
-static void seat_clear(shm_home *home, shm_seat *seat) {
-  memset((char *)seat, 0, (size_t)home->head->pair_data_at);
-}
-
-int lt_shm_free_seat(shm_home *home) {
-  for (int k = 1; k < home->head->seats; k++) {
-    shm_seat *seat = seat_of(home->head, home->rank, k);
-    if (home->seat[k].leaving &&
-        /* Acquire, with the release of those who left: their reads of the seat are over before it
-           is cleared. */
-        atomic_load_explicit(&seat->left, memory_order_acquire) == home->seat[k].others) {
-      seat_clear(home, seat);
-      home->seat[k].taken = home->seat[k].leaving = false;
-    }
-    if (!home->seat[k].taken) return k;
-  }
-  return -1;
 }
 
 static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, const int *members,
@@ -166,7 +128,7 @@ static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, cons
   }
   for (int k = 0; k < n; k++) {
     link->world[k] = parent->world[members[k]];
-    link->seat[k] = seat_of(home->head, link->world[k], parent->offers[members[k]]);
+    link->seat[k] = shm_seat_of(home->head, link->world[k], parent->offers[members[k]]);
   }
   link->own_seat = parent->offers[parent->rank];
   home->seat[link->own_seat].taken = true;
@@ -183,88 +145,6 @@ static void shm_leave(lt_comm_link *link) {
 
 static void shm_close(lt_comm_link *link) { link_free(link); }
 
-/* Sleeping. */
-
-static long futex(_Atomic uint32_t *word, int what, uint32_t value, const struct timespec *limit) {
-  return syscall(SYS_futex, word, what, value, limit, NULL, 0);
-}
-
-static void stay_awake(shm_home *home) {
-  if (!home->drowsy) return;
-  home->drowsy = false;
-  atomic_store_explicit(&bell_of(home->head, home->rank)->asleep, 0, memory_order_relaxed);
-}
-
-/* A store of a word, then a look at `asleep`; the sleeper stores `asleep`, then looks at the word:
-   with sequential consistency at least one of the two sees the other (the pattern of J. Dekker's
-   algorithm). Any weaker order could lose a wake. */
-static void ring(shm_head *h, int world) {
-  shm_bell *bell = bell_of(h, world);
-  if (atomic_load_explicit(&bell->asleep, memory_order_seq_cst) == 0) return;
-  atomic_fetch_add_explicit(&bell->rings, 1, memory_order_seq_cst);
-  /* The kernel compares `rings` under its own lock: a ring between the sleeper's last look and its
-     sleep ends that at once (futex(2)). */
-  futex(&bell->rings, FUTEX_WAKE, 1, NULL);
-}
-
-void lt_shm_publish_to(lt_comm_link *link, int peer, _Atomic uint64_t *word, uint64_t value) {
-  atomic_store_explicit(word, value, memory_order_seq_cst);
-  ring(link->home->head, link->world[peer]);
-  stay_awake(link->home);
-}
-
-void lt_shm_publish(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
-  atomic_store_explicit(word, value, memory_order_seq_cst);
-  for (int k = 0; k < link->size; k++)
-    if (k != link->rank) ring(link->home->head, link->world[k]);
-  stay_awake(link->home);
-}
-
-/* With many ranks, whom the cores cannot all run, each wake costs a turn: no rank is woken before
-   the last has arrived. Of several that come at once at least one sees all. */
-void lt_shm_publish_all(lt_comm_link *link, _Atomic uint64_t *word, uint64_t value) {
-  size_t offset = (size_t)((char *)word - (char *)shm_own(link));
-  if (link->size > SHM_FEW) {
-    atomic_store_explicit(word, value, memory_order_seq_cst);
-    /* Beginning with the next rank: all ranks looking at rank 0 first would pass one line of the
-       cache around. */
-    for (int k = 1; k < link->size; k++) {
-      const char *seat = (const char *)link->seat[(link->rank + k) % link->size];
-      if (shm_read((const _Atomic uint64_t *)(const void *)(seat + offset)) >= value) continue;
-      stay_awake(link->home);
-      return;
-    }
-  }
-  lt_shm_publish(link, word, value);
-}
-
-/* No rank begins the next round before the last of this one has released all. */
-bool lt_shm_come(lt_comm_link *link, _Atomic uint64_t *word) {
-  /* A counter that is never reset: round numbers follow from it by division, and no rank has to be
-     last to clear it. */
-  uint64_t before = atomic_fetch_add_explicit(word, 1, memory_order_seq_cst);
-  stay_awake(link->home);
-  return (before + 1) % (uint64_t)link->size == 0;
-}
-
-/* The first call only says that this rank is about to sleep: the caller looks again, and what was
-   published before that look has been seen, and what comes after it rings. */
-static void shm_relax(lt_comm_link *link, int64_t ns) {
-  shm_home *home = link->home;
-  shm_bell *bell = bell_of(home->head, home->rank);
-  if (!home->drowsy) {
-    home->drowsy = true;
-    home->rings_seen = atomic_load_explicit(&bell->rings, memory_order_seq_cst);
-    atomic_store_explicit(&bell->asleep, 1, memory_order_seq_cst);
-    return;
-  }
-  /* The limit is for changes that ring no bell, and many ranks that look cost the others' time. */
-  if (link->size > SHM_FEW) ns *= link->size < SHM_FEW * LONGEST ? link->size / SHM_FEW : LONGEST;
-  struct timespec limit = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-  futex(&bell->rings, FUTEX_WAIT, home->rings_seen, &limit);
-  stay_awake(home);
-}
-
 static const lt_comm_ops ops = {
     .size = sizeof(lt_comm_ops),
     .version = LT_COMM_VERSION,
@@ -279,7 +159,7 @@ static const lt_comm_ops ops = {
     .local = shm_local,
     .compare = lt_shm_compare,
     .move = lt_shm_move,
-    .relax = shm_relax,
+    .relax = lt_shm_relax,
     .split = shm_split,
     .leave = shm_leave,
     .compare_pair = lt_shm_compare_pair,

@@ -101,6 +101,10 @@ struct lt_comm_link {
   uint64_t least_put, least_reduced, least_got;
 };
 
+static inline shm_seat *shm_seat_of(shm_head *h, int world, int number) {
+  return (shm_seat *)((char *)h + h->seat_at +
+                      ((int64_t)world * h->seats + number) * h->seat_bytes);
+}
 static inline shm_seat *shm_own(const lt_comm_link *link) { return link->seat[link->rank]; }
 static inline shm_barrier *shm_barrier_of(const lt_comm_link *link) {
   return &link->seat[0]->barrier;
@@ -132,8 +136,8 @@ static inline uint64_t shm_read(const _Atomic uint64_t *word) {
   return atomic_load_explicit(word, memory_order_seq_cst);
 }
 
-/* The first free seat of this rank, or -1. */
-int lt_shm_free_seat(shm_home *home);
+/* Sleep until a word is published, or some time. */
+void lt_shm_relax(lt_comm_link *link, int64_t ns);
 
 lt_progress lt_shm_compare(lt_comm_link *link, lt_comm_compare *round);
 lt_progress lt_shm_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);

@@ -4,6 +4,28 @@
 
 #include "comm/shm.h"
 
+/* Only parts that may have been used: data is not read before it is written. */
+static void seat_clear(shm_home *home, shm_seat *seat) {
+  memset((char *)seat, 0, (size_t)home->head->pair_data_at);
+}
+
+/* The first free seat of this rank, or -1. A seat is free again when its owner and all other
+   members have left: then no rank reads it. */
+static int free_seat(shm_home *home) {
+  for (int k = 1; k < home->head->seats; k++) {
+    shm_seat *seat = shm_seat_of(home->head, home->rank, k);
+    if (home->seat[k].leaving &&
+        atomic_load_explicit(&seat->left, memory_order_acquire) == home->seat[k].others) {
+      /* Acquire, with the release of those who left: their reads of the seat are over before it
+         is cleared. */
+      seat_clear(home, seat);
+      home->seat[k].taken = home->seat[k].leaving = false;
+    }
+    if (!home->seat[k].taken) return k;
+  }
+  return -1;
+}
+
 static void fill(shm_notice *to, const lt_comm_compare *round) {
   to->extent = round->extent;
   to->mark = *round->mark;
@@ -51,7 +73,7 @@ lt_progress lt_shm_compare(lt_comm_link *link, lt_comm_compare *round) {
   if (round->state == NULL) {
     shm_notice *mine = &shm_own(link)->notice[n & 1];
     fill(mine, round);
-    mine->seat = round->mark->op == LT_COMM_SPLIT ? lt_shm_free_seat(link->home) : -1;
+    mine->seat = round->mark->op == LT_COMM_SPLIT ? free_seat(link->home) : -1;
     link->checked = 0;
     round->state = link;
     publish_notice(link, round, n);

@@ -31,18 +31,6 @@ static void *take(arena *a, int64_t elements, int dtype) {
   return p;
 }
 
-/* [rows, cols], [H, ..] or [B, H, ..] as four dims. */
-static lt_view four_dims(const lt_view *v) {
-  lt_view w = *v;
-  int lead = 4 - v->ndim;
-  w.ndim = 4;
-  for (int d = 0; d < 4; d++) {
-    w.size[d] = d < lead ? 1 : v->size[d - lead];
-    w.stride[d] = d < lead ? 0 : v->stride[d - lead];
-  }
-  return w;
-}
-
 static lt_view contiguous(const lt_view *v, int dtype, void *data) {
   lt_view w = *v;
   int64_t n = 1;
@@ -75,7 +63,7 @@ static lt_cuda_units operand_of(const lt_view *v, int64_t shared) {
 static bool take_operand(lt_ctx *c, arena *a, lt_tensor *t, int64_t shared, lt_cuda_units *out) {
   lt_view v;
   if (!lt_cuda_view(c, t, &v)) return false;
-  v = four_dims(&v);
+  v = lt_cuda_four_dims(&v);
   if (in_place(&v)) {
     *out = operand_of(&v, shared);
     return true;
@@ -89,7 +77,7 @@ static bool take_operand(lt_ctx *c, arena *a, lt_tensor *t, int64_t shared, lt_c
 static bool take_result(lt_ctx *c, arena *a, lt_tensor *t, int dtype, int64_t shared,
                         lt_cuda_units *out, lt_view *to) {
   if (!lt_cuda_view(c, t, to)) return false;
-  *to = four_dims(to);
+  *to = lt_cuda_four_dims(to);
   lt_view own = *to;
   if (to->dtype != dtype || !in_place(to))
     own = contiguous(to, dtype, take(a, lt_cuda_numel(to), dtype));
@@ -100,14 +88,6 @@ static bool take_result(lt_ctx *c, arena *a, lt_tensor *t, int dtype, int64_t sh
 static bool move_result(lt_ctx *c, const lt_cuda_units *from, const lt_view *to) {
   lt_view own = contiguous(to, from->dtype, from->data);
   return from->data == to->data || lt_cuda_move(c, to, &own);
-}
-
-bool lt_cuda_attention_heads(lt_ctx *c, lt_tensor *t, lt_cuda_heads *out) {
-  lt_view v;
-  if (!lt_cuda_view(c, t, &v)) return false;
-  v = four_dims(&v);
-  *out = {v.data, v.dtype, v.stride[0], v.stride[1], v.stride[2], v.stride[3]};
-  return true;
 }
 
 /* Strides of the mask over [B, H, T, S]. */
@@ -127,7 +107,7 @@ static bool take_sizes(lt_ctx *c, lt_cuda_attention *j, lt_tensor *query, lt_ten
   lt_view q, k, v;
   if (!lt_cuda_view(c, query, &q) || !lt_cuda_view(c, key, &k) || !lt_cuda_view(c, value, &v))
     return false;
-  q = four_dims(&q), k = four_dims(&k), v = four_dims(&v);
+  q = lt_cuda_four_dims(&q), k = lt_cuda_four_dims(&k), v = lt_cuda_four_dims(&v);
   lt_cuda_tile *t = &j->tile;
   j->batches = q.size[0], t->heads = q.size[1];
   t->group = k.size[1] > 0 ? q.size[1] / k.size[1] : 1;

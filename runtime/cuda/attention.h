@@ -40,7 +40,9 @@ typedef struct lt_cuda_tile {
   lt_cuda_heads g;
 } lt_cuda_tile;
 
-/* attention.cu: those of a tensor of 2 to 4 dims. */
+/* attention_heads.cu: those of a tensor of 2 to 4 dims, and its view as four dims: [rows, cols],
+   [H, ..] or [B, H, ..]. */
+lt_view lt_cuda_four_dims(const lt_view *v);
 bool lt_cuda_attention_heads(lt_ctx *c, lt_tensor *t, lt_cuda_heads *out);
 
 /* One number of floats or bools: fewer dtypes than lt_load knows, in code that is there 4 times. */

@@ -1,7 +1,6 @@
-/* runtime/cuda/device.cu: using a device, its memory, copies, launches. */
+/* runtime/cuda/device.cu: opening a device, its memory, copies, launches. */
 #include "cuda/device.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,51 +9,6 @@
 
 static std::mutex lock;
 static pid_t used_by; /* the process that used CUDA first */
-thread_local lt_cuda_launch_state lt_cuda_now;
-
-bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...) {
-  char text[512];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(text, sizeof text, format, arguments);
-  va_end(arguments);
-  return lt_cuda_host->fail(c, code, text);
-}
-
-static bool is_index(int index) { return index >= 0 && index < lt_cuda_count(); }
-
-/* The device that we made this thread's; a host, or a library beside us, may have made another its
-   own since. */
-static thread_local int current = -1;
-
-static bool is_current(int index) {
-  int now = -1;
-  if (current != index) return false;
-  if (cudaGetDevice(&now) != cudaSuccess) cudaGetLastError();
-  return now == index;
-}
-
-static cudaError_t make_current(int index) {
-  if (is_current(index)) return cudaSuccess;
-  cudaError_t e = cudaSetDevice(index);
-  current = e == cudaSuccess ? index : -1;
-  return e;
-}
-
-cudaError_t lt_cuda_enter(int index, int *before) {
-  *before = current;
-  return make_current(index);
-}
-
-void lt_cuda_leave(int before) {
-  if (before >= 0 && make_current(before) != cudaSuccess) cudaGetLastError();
-}
-
-bool lt_cuda_use(lt_ctx *c, int index) {
-  if (index >= 0 && is_current(index)) return true;
-  if (!is_index(index)) return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", index);
-  return lt_cuda_ok(c, make_current(index), "cudaSetDevice");
-}
 
 bool lt_cuda_open(lt_ctx *c, int index) {
   {
@@ -70,7 +24,7 @@ bool lt_cuda_open(lt_ctx *c, int index) {
 
 /* Without a ctx nothing can fail with words: what asks for memory says how much it was. */
 static bool set_device(int index) {
-  bool ok = is_index(index) && make_current(index) == cudaSuccess;
+  bool ok = lt_cuda_has(index) && lt_cuda_make_current(index) == cudaSuccess;
   cudaGetLastError();
   return ok;
 }
@@ -97,39 +51,6 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   return true;
 }
 
-static bool properties(int index, cudaDeviceProp *p) {
-  if (is_index(index) && cudaGetDeviceProperties(p, index) == cudaSuccess) return true;
-  cudaGetLastError();
-  return false;
-}
-
-bool lt_cuda_describe(int index, char *text, size_t size) {
-  cudaDeviceProp p;
-  if (!properties(index, &p)) return false;
-  snprintf(text, size, "%s", p.name);
-  return true;
-}
-
-bool lt_cuda_bus_address(int index, char *text, size_t size) {
-  cudaDeviceProp p;
-  if (!properties(index, &p)) return false;
-  snprintf(text, size, "%04x:%02x:%02x.0", p.pciDomainID, p.pciBusID, p.pciDeviceID);
-  return true;
-}
-
-void *lt_cuda_host_alloc(size_t bytes) {
-  void *p = nullptr;
-  if (cudaHostAlloc(&p, bytes > 0 ? bytes : 1, cudaHostAllocPortable) != cudaSuccess) p = nullptr;
-  cudaGetLastError();
-  return p;
-}
-
-void lt_cuda_host_free(void *memory, size_t bytes) {
-  (void)bytes;
-  cudaFreeHost(memory);
-  cudaGetLastError();
-}
-
 static bool is_pinned(const void *memory) {
   cudaPointerAttributes a;
   bool known = cudaPointerGetAttributes(&a, memory) == cudaSuccess && a.type == cudaMemoryTypeHost;
@@ -142,7 +63,7 @@ bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *ds
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                          cudaMemcpyDeviceToDevice};
   if (!lt_cuda_use(c, index)) return false;
-  if (way == LT_PEER && !is_index(from))
+  if (way == LT_PEER && !lt_cuda_has(from))
     return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", from);
   if (way == LT_TO_DEVICE && !is_pinned(src)) return lt_cuda_stage_in(c, stream, dst, src, bytes);
   if (way == LT_TO_HOST && !is_pinned(dst)) return lt_cuda_stage_out(c, stream, dst, src, bytes);

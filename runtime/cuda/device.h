@@ -11,21 +11,28 @@ enum { LT_CUDA_MOST = 16 }; /* devices of this kind that are used */
 int lt_cuda_count(void);
 bool lt_cuda_available(char *why, size_t size);
 
-/* device.cu: using a device, memory, launches; error.cu: the error words. */
+static inline bool lt_cuda_has(int index) { return index >= 0 && index < lt_cuda_count(); }
+
+/* current.cu: the device that is this thread's. */
+cudaError_t lt_cuda_make_current(int index);
 bool lt_cuda_use(lt_ctx *c, int index); /* makes it this thread's; false with a failure */
 /* The same for a moment, and then back to what it was, if it was any: a thread that has none yet
    makes a context on device 0 by almost each call of CUDA, hundreds of megabytes of a GPU that may
    be another's. */
 cudaError_t lt_cuda_enter(int index, int *before);
 void lt_cuda_leave(int before);
-bool lt_cuda_open(lt_ctx *c, int index);
-void *lt_cuda_alloc(int index, size_t bytes);
-void lt_cuda_free(int index, void *memory, size_t bytes);
-bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total);
+
+/* describe.cu: what devices are called; host_memory.cu: pinned memory. */
 bool lt_cuda_describe(int index, char *text, size_t size);
 bool lt_cuda_bus_address(int index, char *text, size_t size);
 void *lt_cuda_host_alloc(size_t bytes);
 void lt_cuda_host_free(void *memory, size_t bytes);
+
+/* device.cu: opening a device, memory, copies, launches; error.cu: the error words. */
+bool lt_cuda_open(lt_ctx *c, int index);
+void *lt_cuda_alloc(int index, size_t bytes);
+void lt_cuda_free(int index, void *memory, size_t bytes);
+bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total);
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                   const void *src, size_t bytes);
 bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);

@@ -217,6 +217,23 @@ bool lt_cuda_norm_rows(lt_ctx *c, const lt_cuda_norm *n, bool back, const lt_vie
   return lt_cuda_lines_pieces(c, &p, run_rows, &s);
 }
 
+bool lt_cuda_norm_backward(lt_ctx *c, lt_cuda_norm *n, const lt_view *v, const lt_view *grads) {
+  int64_t numel = lt_cuda_numel(&v[0]), length = 1;
+  bool wanted = grads[0].data != nullptr;
+  for (int d = 0; d < v[0].ndim; d++)
+    if (n->along >> d & 1) length *= v[0].size[d];
+  if (numel == 0) {
+    for (int k = 0; k < 2; k++)
+      if (grads[k].data != nullptr && !lt_cuda_fill_view(c, &grads[k], lt_cuda_number(0)))
+        return false;
+    return true;
+  }
+  if (wanted && (n->stats = lt_cuda_scratch<double>(c, 2 * (numel / length))) == nullptr)
+    return false;
+  const lt_view all[4] = {v[0], v[1], grads[0], grads[1]};
+  return lt_cuda_norm_rows(c, n, true, v) && (!wanted || lt_cuda_norm_columns(c, n, all));
+}
+
 /* A view of the normalized shape under all dims of x; an absent one has no data. */
 static bool view_under(lt_ctx *c, const lt_call *call, int k, const lt_view *x, lt_view *out) {
   lt_view v;

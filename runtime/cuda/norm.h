@@ -17,7 +17,11 @@ typedef struct lt_cuda_norm {
    may be absent; backward: gradient [1], weight [2], gradient of x [3]. */
 bool lt_cuda_norm_rows(lt_ctx *c, const lt_cuda_norm *n, bool back, const lt_view *v);
 
-/* norm_columns.cu: backward of rows that may be none, with the gradients of weight and bias where
+/* norm_columns.cu: gradients of weight [2] and bias [3], which may be absent, of x [0] and its
+   gradient [1]. */
+bool lt_cuda_norm_columns(lt_ctx *c, const lt_cuda_norm *n, const lt_view *v);
+
+/* layer_norm.cu: backward of rows that may be none, with the gradients of weight and bias where
    `grads` has data. */
 bool lt_cuda_norm_backward(lt_ctx *c, lt_cuda_norm *n, const lt_view *v, const lt_view *grads);
 

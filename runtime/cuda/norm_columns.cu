@@ -104,7 +104,7 @@ static bool run_columns(void *ud, const lt_cuda_lines *x) {
          (s->wide ? issue<double>(s->c, j, grid) : issue<float>(s->c, j, grid));
 }
 
-static bool make_columns(lt_ctx *c, const lt_cuda_norm *n, const lt_view *v) {
+bool lt_cuda_norm_columns(lt_ctx *c, const lt_cuda_norm *n, const lt_view *v) {
   lt_cuda_lines_plan p;
   state s = {};
   uint32_t along = ((1u << v[0].ndim) - 1) & ~n->along;
@@ -119,21 +119,4 @@ static bool make_columns(lt_ctx *c, const lt_cuda_norm *n, const lt_view *v) {
   }
   lt_cuda_lines_make(&p, along, LT_LINES_BY_MEMORY, false, 4, v);
   return lt_cuda_lines_pieces(c, &p, run_columns, &s);
-}
-
-bool lt_cuda_norm_backward(lt_ctx *c, lt_cuda_norm *n, const lt_view *v, const lt_view *grads) {
-  int64_t numel = lt_cuda_numel(&v[0]), length = 1;
-  bool wanted = grads[0].data != nullptr;
-  for (int d = 0; d < v[0].ndim; d++)
-    if (n->along >> d & 1) length *= v[0].size[d];
-  if (numel == 0) {
-    for (int k = 0; k < 2; k++)
-      if (grads[k].data != nullptr && !lt_cuda_fill_view(c, &grads[k], lt_cuda_number(0)))
-        return false;
-    return true;
-  }
-  if (wanted && (n->stats = lt_cuda_scratch<double>(c, 2 * (numel / length))) == nullptr)
-    return false;
-  const lt_view all[4] = {v[0], v[1], grads[0], grads[1]};
-  return lt_cuda_norm_rows(c, n, true, v) && (!wanted || make_columns(c, n, all));
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "device/ctx_devices.h"
+#include "device/wait.h"
 
 typedef lt_device_state state;
 
@@ -160,14 +161,6 @@ bool lt_device_set_current(lt_ctx *c, lt_device d) {
 
 bool lt_device_open(lt_ctx *c, lt_device d) { return pool_of(c, d) != NULL; }
 
-bool lt_device_synchronize_all(lt_ctx *c) {
-  const state *st = c->slot[LT_SLOT_DEVICE];
-  bool ok = true;
-  for (int k = 0; st != NULL && k < st->n_open; k++)
-    ok = lt_device_synchronize(c, st->open[k]->device) && ok;
-  return ok;
-}
-
 void lt_device_empty_caches(lt_ctx *c) {
   const state *st = c->slot[LT_SLOT_DEVICE];
   for (int k = 0; st != NULL && k < st->n_open; k++) lt_pool_trim(c, st->open[k]);
@@ -288,4 +281,10 @@ void lt_device_on_exhausted(lt_ctx *c, void (*fn)(lt_ctx *c, void *ud), void *ud
   if (st == NULL) return;
   st->exhausted = fn;
   st->exhausted_ud = ud;
+}
+
+void lt_wait_set_watch(lt_ctx *c, lt_wait_watch watch) {
+  lt_device_state *st =
+      watch.look != NULL ? lt_device_state_of(c) : (lt_device_state *)c->slot[LT_SLOT_DEVICE];
+  if (st != NULL) st->watch = watch;
 }

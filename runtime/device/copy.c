@@ -151,19 +151,6 @@ bool lt_device_copy(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   memcpy(lt_data(dst), lt_data(src), bytes);
   return true;
 }
-
-bool lt_device_check(lt_ctx *c, lt_device d) {
-  const lt_device_ops *ops = lt_device_table(c, d);
-  lt_device_error e;
-  if (ops->take_error == NULL || !ops->take_error(c, d.index, &e)) return lt_ok(c);
-  return c->registry->value_error(c, &e);
-}
-
-bool lt_device_synchronize(lt_ctx *c, lt_device d) {
-  const lt_device_ops *ops = lt_device_table(c, d);
-  return ops->launch == NULL || (lt_wait_device(c, d) && lt_device_check(c, d));
-}
-
 void *lt_tensor_ptr(lt_ctx *c, lt_tensor *t, int access) {
   if (!lt_ok(c)) return NULL;
   lt_device d = t->storage->device;

@@ -33,6 +33,8 @@ static inline bool lt_device_equal(lt_device a, lt_device b) {
   return a.kind == b.kind && a.index == b.index;
 }
 
+/* The kind of a name or an alias of `length` bytes; -1: none. */
+int lt_device_find(const char *name, size_t length);
 /* Append a kind, once per name; false with the reason in `why`. May be called from any thread. */
 bool lt_device_add(const lt_device_ops *ops, char *why, size_t size);
 

@@ -16,15 +16,9 @@ static int64_t now_ns(void) {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-void lt_wait_set_watch(lt_ctx *c, lt_wait_watch watch) {
-  lt_device_state *st =
-      watch.look != NULL ? lt_device_state_of(c) : (lt_device_state *)c->slot[LT_SLOT_DEVICE];
-  if (st != NULL) st->watch = watch;
-}
-
 /* A wait that is looked on. As long as a library's own wait would spin, it spins. */
 static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
-  lt_device_state *st = lt_device_state_of(c);
+  lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   int64_t since = 0, looked = 0;
   bool ok = true;
   lt_progress p;
@@ -74,7 +68,7 @@ int64_t lt_wait_count(const lt_ctx *c) {
 }
 
 void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from) {
-  lt_device_state *st = lt_device_state_of(c);
+  lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   if (st == NULL || from.stream == NULL) return;
   int k = st->n_spoiled < LT_SPOILED ? st->n_spoiled++ : LT_SPOILED - 1;
   st->spoiled[k] = (lt_spoiled){.from = from};
@@ -103,4 +97,24 @@ bool lt_wait_to_read(lt_ctx *c, const lt_storage *s, lt_stream *stream) {
          lt_fail(c, LT_ERANKS,
                  "%s%sa value of %s was computed from a collective that was given up",
                  lt_op_name(c), lt_op_colon(c), lt_device_table(c, s->device)->name);
+}
+
+bool lt_device_check(lt_ctx *c, lt_device d) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  lt_device_error e;
+  if (ops->take_error == NULL || !ops->take_error(c, d.index, &e)) return lt_ok(c);
+  return c->registry->value_error(c, &e);
+}
+
+bool lt_device_synchronize(lt_ctx *c, lt_device d) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  return ops->launch == NULL || (lt_wait_device(c, d) && lt_device_check(c, d));
+}
+
+bool lt_device_synchronize_all(lt_ctx *c) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  bool ok = true;
+  for (int k = 0; st != NULL && k < st->n_open; k++)
+    ok = lt_device_synchronize(c, st->open[k]->device) && ok;
+  return ok;
 }

@@ -253,23 +253,6 @@ void lt_connections_turn(lt_watchdog *d) {
     worker_turn(d);
 }
 
-/* Heartbeats go out every second; a host answers them, whatever its ranks do. */
-static bool is_cut(const lt_channel *ch) {
-  struct tcp_info info;
-  socklen_t bytes = sizeof info;
-  if (ch->fd < 0 || getsockopt(ch->fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
-  return info.tcpi_unacked > 0;
-}
-
-void lt_peer_lost_text(lt_watchdog *d, const lt_peer *p, char *text, size_t size) {
-  bool joined = p->link.stream, cut = joined && is_cut(&p->link);
-  if (cut) d->unreachable = true;
-  snprintf(text, size, "is lost: no heartbeat for %.0f s (%s)", (double)p->silent_ns / LT_SECOND,
-           cut      ? "cut off? its host does not answer"
-           : joined ? "stopped? its host answers"
-                    : "stopped?");
-}
-
 int lt_connections_polls(lt_watchdog *d, int n) {
   lt_connections *s = d->connections;
   bool room = atomic_load(&s->known) && place_of(s, d->now_ns) != NULL;

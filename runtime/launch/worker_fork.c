@@ -23,11 +23,6 @@
 #include "launch/worker_pool_state.h"
 #include "launch/world.h"
 
-/* Open pools of this process: a child must not keep the ends by which their workers see that the
-   parent is gone. */
-static lt_worker_pool *pools;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
 static bool in_worker;
 static int life = -1; /* of the worker: at its end when the parent is gone */
 
@@ -36,41 +31,6 @@ bool lt_worker_here(void) { return in_worker; }
 _Noreturn void lt_worker_exit(void) {
   fflush(NULL);
   _exit(0);
-}
-
-static void list(lt_worker_pool *p) {
-  pthread_mutex_lock(&lock);
-  p->next = pools;
-  pools = p;
-  pthread_mutex_unlock(&lock);
-}
-
-void lt_worker_pool_unlist(lt_worker_pool *p) {
-  pthread_mutex_lock(&lock);
-  lt_worker_pool **link = &pools;
-  while (*link != NULL && *link != p) link = &(*link)->next;
-  if (*link == p) *link = p->next;
-  pthread_mutex_unlock(&lock);
-}
-
-static void let_go(int *fd) {
-  if (*fd >= 0) close(*fd);
-  *fd = -1;
-}
-
-void lt_worker_pool_let_go(lt_worker_pool *p) {
-  for (int k = 0; k < p->n; k++) {
-    let_go(&p->workers[k].fd);
-    let_go(&p->workers[k].pidfd);
-  }
-  let_go(&p->life);
-  let_go(&p->fd);
-}
-
-void lt_worker_pools_forked(void) {
-  pthread_mutex_init(&lock, NULL); /* another thread may have held it */
-  for (lt_worker_pool *p = pools; p != NULL; p = p->next) lt_worker_pool_let_go(p);
-  pools = NULL;
 }
 
 /* SIGIO: something has happened to the pipe that only the parent could write into. */
@@ -201,7 +161,7 @@ lt_worker_pool *lt_worker_pool_new(lt_ctx *c, int n, int slots) {
   if (p->id >= 0) return p;
   if (ends[0] >= 0) close(ends[0]);
   if (lt_ok(c)) {
-    list(p);
+    lt_worker_pool_list(p);
     return p;
   }
   lt_worker_pool_close(c, p);

@@ -27,7 +27,8 @@ struct lt_worker_pool {
   lt_worker_pool *next;              /* of this process */
 };
 
-/* worker_fork.c */
+/* worker_pools.c: the list of pools, and their descriptors. */
+void lt_worker_pool_list(lt_worker_pool *p);
 void lt_worker_pool_unlist(lt_worker_pool *p);
 void lt_worker_pool_let_go(lt_worker_pool *p); /* close its descriptors but those of slots */
 

@@ -14,19 +14,6 @@ bool lt_recording(const lt_ctx *c, int n_in, lt_tensor *const *in) {
   return false;
 }
 
-lt_edge lt_edge_to(const lt_tensor *t) {
-  lt_edge e = {.dtype = (lt_dtype)t->dtype, .shape = lt_tensor_shape(t),
-               .device = t->storage->device};
-  if (t->node != NULL) {
-    e.target = lt_retain(t->node);
-    e.output = t->output;
-  } else if ((t->flags & LT_REQUIRES_GRAD) != 0) {
-    e.target = lt_retain((void *)t);
-    e.leaf = true;
-  }
-  return e;
-}
-
 void lt_node_forget(lt_ctx *c, lt_node *n) {
   n->used = true;
   for (int k = 0; k < n->n_saved; k++) lt_saved_free(c, &n->saved[k]);

@@ -8,40 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAG_GROUP = 1, TAG_PAIR = 2 };
 enum { SMALL_BYTES = 32768 }; /* up to here a tree of whole messages beats trading parts */
-
-lt_progress lt_mpi_test(lt_mpi_requests *r, char *text) {
-  int done = 1;
-  if (r->n > 0 &&
-      !lt_mpi_ok(MPI_Testall(r->n, r->list, &done, MPI_STATUSES_IGNORE), "MPI_Testall", text))
-    return LT_BROKEN;
-  if (!done) return LT_PENDING;
-  r->n = 0;
-  return LT_DONE;
-}
-
-static int tag_of(const lt_comm_move *m) {
-  return m->op == LT_COMM_SEND || m->op == LT_COMM_RECV ? TAG_PAIR : TAG_GROUP;
-}
-
-bool lt_mpi_send(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s, const void *from, int64_t n,
-                 int peer) {
-  if (n == 0) return true;
-  s->under_way += n * (int64_t)s->item;
-  return lt_mpi_ok(MPI_Isend(from, (int)(n * (int64_t)s->item), MPI_BYTE, peer, tag_of(m), l->data,
-                             &s->requests.list[s->requests.n++]),
-                   "MPI_Isend", m->text);
-}
-
-bool lt_mpi_recv(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s, void *to, int64_t n,
-                 int peer) {
-  if (n == 0) return true;
-  s->under_way += n * (int64_t)s->item;
-  return lt_mpi_ok(MPI_Irecv(to, (int)(n * (int64_t)s->item), MPI_BYTE, peer, tag_of(m), l->data,
-                             &s->requests.list[s->requests.n++]),
-                   "MPI_Irecv", m->text);
-}
 
 static lt_mpi_step started(bool ok) { return ok ? LT_STEP_STARTED : LT_STEP_FAILED; }
 

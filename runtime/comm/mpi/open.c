@@ -10,15 +10,6 @@
 
 static const lt_comm_host *host;
 
-bool lt_mpi_ok(int status, const char *call, char *text) {
-  if (status == MPI_SUCCESS) return true;
-  char why[MPI_MAX_ERROR_STRING] = "";
-  int n = 0;
-  MPI_Error_string(status, why, &n);
-  snprintf(text, LT_COMM_TEXT, "%.48s: %.200s", call, why);
-  return false;
-}
-
 /* The link over a communicator, which stays the caller's; collective over its ranks. */
 static lt_comm_link *link_over(MPI_Comm comm, char *text) {
   lt_comm_link *l = calloc(1, sizeof *l);

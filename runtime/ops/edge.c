@@ -1,0 +1,15 @@
+/* runtime/ops/edge.c: where the gradient of a tensor goes: the node that made it, or a leaf. */
+#include "ops/node.h"
+
+lt_edge lt_edge_to(const lt_tensor *t) {
+  lt_edge e = {.dtype = (lt_dtype)t->dtype, .shape = lt_tensor_shape(t),
+               .device = t->storage->device};
+  if (t->node != NULL) {
+    e.target = lt_retain(t->node);
+    e.output = t->output;
+  } else if ((t->flags & LT_REQUIRES_GRAD) != 0) {
+    e.target = lt_retain((void *)t);
+    e.leaf = true;
+  }
+  return e;
+}
