@@ -1,25 +1,10 @@
 -- stdlib/nn/HuberLoss.lua: squared error / 2 up to `delta`, beyond it linear with slope `delta`.
 
-local Loss = require "ltrain.nn.loss"
-local c = require "ltrain.c"
-
-local HuberLoss = Loss:extend("HuberLoss")
-
-HuberLoss.__arguments = "| reduction delta"
-
-HuberLoss.options = {
-  delta = { type = "number", default = 1, above = 0 },
-  reduction = Loss.reduction,
-}
+local loss_layer = require "ltrain.nn.loss_layer"
 
 --- nn.HuberLoss{delta = 0.5}
-function HuberLoss:init(options) Loss.init(self, options) end
-
 ---@param prediction Tensor [N, ...]
 ---@param target Tensor [N, ...]
-function HuberLoss:forward(prediction, target)
-  local loss = c.huber_loss(prediction, target, self.options)
-  return loss
-end
-
-return HuberLoss
+return loss_layer("HuberLoss", "huber_loss", "two", "reduction delta", {
+  delta = { type = "number", default = 1, above = 0 },
+})

@@ -1,20 +1,6 @@
 -- stdlib/nn/ReLU.lua: max(x, 0).
 
-local Activation = require "ltrain.nn.activation"
-local config = require "ltrain.core.config"
-
-local ReLU = Activation:extend("ReLU")
-
-ReLU.__arguments = "| inplace"
-
-ReLU.options = config.signature { Activation.inplace_row }
+local activation_layer = require "ltrain.nn.activation_layer"
 
 --- nn.ReLU() or nn.ReLU{inplace = true}
-function ReLU:init(options) self:take(options) end
-
-function ReLU:forward(x)
-  local y = self.inplace and x:relu_() or x:relu()
-  return y
-end
-
-return ReLU
+return activation_layer("ReLU", "relu", { "inplace" })

@@ -5,23 +5,9 @@
 -- weight: nn.Sequential(nn.Linear(d, 2 * h), nn.SwiGLU(), nn.Linear(h, d)). With two projections,
 -- as Llama has them, it is self.w1(x):silu() * self.w3(x).
 
-local Activation = require "ltrain.nn.activation"
-local config = require "ltrain.core.config"
-
-local SwiGLU = Activation:extend("SwiGLU")
-
-SwiGLU.__arguments = "dim"
-
-SwiGLU.options = config.signature {
-  { "dim", type = "integer", default = -1, doc = "the dim to split" },
-}
+local activation_layer = require "ltrain.nn.activation_layer"
 
 --- nn.SwiGLU() or nn.SwiGLU(2)
-function SwiGLU:init(dim) self:take(dim) end
-
-function SwiGLU:forward(x)
-  local y = x:swiglu(self.dim)
-  return y
-end
-
-return SwiGLU
+return activation_layer("SwiGLU", "swiglu", {
+  { "dim", type = "integer", default = -1, doc = "the dim to split" },
+})

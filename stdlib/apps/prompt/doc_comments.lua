@@ -57,6 +57,11 @@ local function definition(line)
   arguments = line:match "^return function%((.-)%)"
     or line:match "^return call_form%.method%(function%((.-)%)"
   if arguments then return { arguments = arguments } end
+  local kind = line:match "^return (%l+)_layer%(" -- nn/loss_layer.lua, nn/activation_layer.lua
+  if kind then
+    return { sign = ":", name = "init", forward = true,
+      arguments = kind == "loss" and "options" or nil }
+  end
   owner, name = line:match("^([%w_]+)%.([%w_]+) = ")
   if owner then return { owner = owner, sign = ".", name = name, field = true } end
 end
@@ -101,6 +106,11 @@ function doc_comments.parse(text, n)
       if defined then
         if block then defined.doc, defined.params = comment(block) end
         out.functions[#out.functions + 1] = defined
+        if defined.forward then -- the parameters are those of a call of the layer
+          out.functions[#out.functions + 1] = { sign = ":", name = "forward",
+            params = defined.params, doc = "" }
+          defined.params = nil
+        end
       end
       block = nil
     end

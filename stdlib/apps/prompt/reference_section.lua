@@ -23,6 +23,15 @@ local function constructor(file, name)
   return nil, nil, {}
 end
 
+-- "nn.ELU(alpha, options)" of a class whose init another file has.
+local function call_of_form(name, form)
+  local own, bar = form:match "^([^|]*)(|?)"
+  local places = {}
+  for place in own:gmatch "%S+" do places[#places + 1] = place end
+  if bar ~= "" then places[#places + 1] = "options" end
+  return ("%s(%s)"):format(name:match "^[^,]*", table.concat(places, ", "))
+end
+
 -- What the object is called with, and what its forward says.
 local function forward_params(file)
   local params, said = {}, nil
@@ -123,6 +132,8 @@ function reference_section.of(file, name, value, upvalue, parent)
     order = order .. inherited.text
     call, said, params = constructor(inherited, name), nil, {}
   end
+  local form = type(value) == "table" and rawget(value, "__arguments")
+  call = call or form and call_of_form(name, form) or nil
   local called_with <const>, forward_said = forward_params(file)
   return { about = file.about, more = file.more, call = call, said = said, arguments = params,
            called_with = called_with, forward_said = forward_said, base = base_of(value),
