@@ -2,7 +2,7 @@
 local Callback = require "ltrain.core.Callback"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local is_better = require "ltrain.callbacks.is_better"
+local is_better = require "ltrain.core.is_better"
 local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
 

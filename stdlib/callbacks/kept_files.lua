@@ -7,7 +7,7 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local file_name = require "ltrain.callbacks.file_name"
-local is_better = require "ltrain.callbacks.is_better"
+local is_better = require "ltrain.core.is_better"
 local tree = require "ltrain.core.tree"
 
 local kept_files = {}

@@ -15,12 +15,13 @@
 --
 -- Only the folder is read, so it may come from another machine; a run that is still training, or
 -- was killed, is read up to its last rows.
+local better_mode = require "ltrain.runs.better_mode"
 local c = require "ltrain.c"
 local complete_lines = require "ltrain.core.complete_lines"
 local config = require "ltrain.core.config"
 local entries = require "ltrain.runs.run_json"
 local errors = require "ltrain.core.errors"
-local is_better = require "ltrain.runs.is_better"
+local is_better = require "ltrain.core.is_better"
 local media = require "ltrain.loggers.media"
 local metrics_csv = require "ltrain.runs.metrics_csv"
 local record = require "ltrain.runs.record"
@@ -133,9 +134,9 @@ function runs.best(run, name, mode)
     errors.blame("runs.best: mode must be 'min' or 'max': got %s", errors.show(mode))
   end
   local series, best, at = run.metrics[name], nil, nil
-  local better = is_better(mode or is_better.mode(name))
+  mode = mode or better_mode(name)
   for i, value in ipairs(series and series.values or {}) do
-    if value == value and (not best or better(value, best)) then
+    if value == value and (not best or is_better(mode, value, best)) then
       best, at = value, series.steps[i]
     end
   end

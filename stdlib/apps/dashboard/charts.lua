@@ -1,7 +1,7 @@
 --- stdlib/apps/dashboard/charts.lua: the metrics of a run, downsampled to the points that a chart
 --- can show.
 local elapsed = require "ltrain.apps.dashboard.elapsed"
-local is_better = require "ltrain.runs.is_better"
+local better_mode = require "ltrain.runs.better_mode"
 local json = require "ltrain.apps.dashboard.json"
 local request_target = require "ltrain.apps.dashboard.request_target"
 local time_slices = require "ltrain.apps.dashboard.time_slices"
@@ -65,7 +65,7 @@ function charts.summaries(run)
   for k, name in ipairs(curves:names()) do
     time_slices.pause()
     local count, last, low, low_step, high, high_step = curves:summary(k)
-    local mode = is_better.mode(name)
+    local mode = better_mode(name)
     local best, step = low, low_step
     if mode == "max" then best, step = high, high_step end
     list[k] = { name = name, count = count, last = last, best = best, best_step = step,

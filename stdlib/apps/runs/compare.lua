@@ -1,9 +1,10 @@
 --- stdlib/apps/runs/compare.lua: `ltrain compare RUN...`: a table of runs: what differs in their
 --- hyper-parameters, what came of them.
+local better_mode = require "ltrain.runs.better_mode"
 local c = require "ltrain.c"
 local chosen_runs = require "ltrain.apps.runs.selected_runs"
 local errors = require "ltrain.core.errors"
-local is_better = require "ltrain.runs.is_better"
+local is_better = require "ltrain.core.is_better"
 local refuse = require "ltrain.cli.refuse"
 local runs = require "ltrain.runs"
 local tree = require "ltrain.core.tree"
@@ -71,7 +72,7 @@ local function columns_of(list, metrics)
     columns[#columns + 1] = column
   end
   for _, name in ipairs(metrics) do
-    local last, best = { name }, { ("%s %s"):format(is_better.mode(name), name) }
+    local last, best = { name }, { ("%s %s"):format(better_mode(name), name) }
     for i, run in ipairs(list) do
       last[i + 1] = value_text(runs.last(run, name))
       best[i + 1] = value_text((runs.best(run, name)))
@@ -100,12 +101,12 @@ end
 
 -- The list with the best run first, by a metric; runs without it come last.
 local function sort(list, name)
-  local better = is_better(is_better.mode(name))
+  local mode = better_mode(name)
   local order = {}
   for i, run in ipairs(list) do order[run] = i end
   table.sort(list, function(a, b)
     local x, y = runs.best(a, name), runs.best(b, name)
-    if x and y and x ~= y then return better(x, y) end
+    if x and y and x ~= y then return is_better(mode, x, y) end
     if (x ~= nil) ~= (y ~= nil) then return x ~= nil end
     return order[a] < order[b]
   end)

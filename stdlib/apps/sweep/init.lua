@@ -4,9 +4,10 @@
 -- A sweep is a folder: sweep.json, sweep.csv, and the folder of a run for each trial. Whatever ends
 -- it, the same command goes on where it stood.
 local background_process = require "ltrain.apps.dashboard.background_process"
+local better_mode = require "ltrain.runs.better_mode"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local is_better = require "ltrain.runs.is_better"
+local is_better = require "ltrain.core.is_better"
 local protected_call = require "ltrain.cli.protected_call"
 local refuse = require "ltrain.cli.refuse"
 local rehearsal = require "ltrain.apps.sweep.rehearsal"
@@ -39,7 +40,7 @@ local function read(parsed)
   elseif method == "halving" and not math.tointeger(tonumber(of.fixed.max_epochs)) then
     return nil, "--method halving needs --max_epochs: the epochs of the trials that come to the end"
   end
-  return { script = parsed.script, metric = o.metric, mode = o.mode or is_better.mode(o.metric),
+  return { script = parsed.script, metric = o.metric, mode = o.mode or better_mode(o.metric),
     method = method, space = of, seed = o.sweep_seed or 0, jobs = o.jobs or 1, eta = o.eta or 3,
     rehearse = o.rehearse ~= false, count = o.trials,
     retry = o.retry_failed, control = o.dashboard_control,
@@ -93,12 +94,12 @@ end
 
 -- The best first; those without a value last.
 local function ranked(asked, trials)
-  local better, list = is_better(asked.mode), {}
+  local list = {}
   for _, trial in ipairs(trials) do
     if trial.value and trial.status ~= "failed" then list[#list + 1] = trial end
   end
   table.sort(list, function(a, b)
-    if a.value ~= b.value then return better(a.value, b.value) end
+    if a.value ~= b.value then return is_better(asked.mode, a.value, b.value) end
     return a.trial < b.trial
   end)
   return list

@@ -1,4 +1,4 @@
---- stdlib/runs/is_better.lua: whether a value of a metric is better than another.
+--- stdlib/runs/better_mode.lua: whether a larger value of a metric is better, by its name.
 local HIGH <const> = { "acc", "f1", "auroc", "auc", "precision", "recall", "iou", "psnr", "ssim",
   "bleu", "map", "r2", "mcc", "ndcg" }
 
@@ -12,12 +12,5 @@ local function is_high(name)
   return false
 end
 
-local is_better = {}
-
 --- "max" of names that say so, else "min".
-function is_better.mode(name) return is_high(name) and "max" or "min" end
-
-return setmetatable(is_better, { __call = function(_, mode)
-  if mode == "max" then return function(a, b) return a > b end end
-  return function(a, b) return a < b end
-end })
+return function(name) return is_high(name) and "max" or "min" end
