@@ -11,7 +11,7 @@ local names = require "ltrain.core.lightning_names"
 local old_options = require "ltrain.compat.options"
 local options = require "ltrain.trainer.setup.options"
 local properties = require "ltrain.trainer.properties"
-local remedies = require "ltrain.core.remedies"
+local remedies = require "ltrain.core.lua_error_hints"
 local signatures = require "spec.api.signatures"
 local tree = require "ltrain.core.tree"
 

@@ -1,5 +1,5 @@
 -- spec/core/foreign_syntax_spec.lua: what is said of lines of Python and C.
-local remedies = require "ltrain.core.remedies"
+local remedies = require "ltrain.core.lua_error_hints"
 
 -- A line, and what stands behind the parser's own words.
 local ROWS <const> = {

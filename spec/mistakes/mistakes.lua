@@ -11,7 +11,7 @@ local assert = require "luassert"
 local busted = require "busted"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
-local remedies = require "ltrain.core.remedies"
+local remedies = require "ltrain.core.lua_error_hints"
 
 -- The number of the line with the mark.
 local function marked(code)

@@ -180,7 +180,7 @@ function traceback.show(message, text)
   local stack = traceback.trim(message, text):sub(#message + 1)
   local said = at_return(innermost(message), text)
   local excerpt = console.is_terminal() and require "ltrain.core.source_line"(said)
-  return require "ltrain.core.remedies"(said) .. (excerpt and "\n" .. excerpt or "") .. stack
+  return require "ltrain.core.lua_error_hints"(said) .. (excerpt and "\n" .. excerpt or "") .. stack
 end
 
 return traceback

@@ -9,7 +9,7 @@
 -- samples the area is nan, not 0, and scores of exactly 1 are counted as any other (torchmetrics
 -- leaves them out: scores that are all 1 give 0, here 0.5 as without thresholds). N rows, C classes
 -- or labels, P points.
-local Curve = require "ltrain.metrics.curve"
+local Curve = require "ltrain.metrics.curve_metric"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 

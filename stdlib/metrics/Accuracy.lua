@@ -4,8 +4,8 @@
 -- fraction of its samples predicted correctly (its recall), that of a label the fraction of rows. N
 -- rows, C classes.
 local StatScores = require "ltrain.metrics.StatScores"
-local labelled = require "ltrain.metrics.labelled"
-local predictions = require "ltrain.metrics.predictions"
+local inputs = require "ltrain.metrics.classification_inputs"
+local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local Accuracy = StatScores:extend("Accuracy")
 
@@ -26,21 +26,21 @@ function Accuracy:init(options)
   if type(options) == "table" and (options.num_classes or options.num_labels) then
     return StatScores.init(self, options)
   end
-  local who, o = predictions.take(self, options)
-  labelled.check_average(who, o)
+  local who, o = predicted_labels.take(self, options)
+  inputs.check_average(who, o)
   self:add_state("correct", 0)
   self:add_state("total", 0)
 end
 
 -- Whether each label is predicted correctly, as a bool tensor of the labels' shape.
 local function right_answers(self, scores, labels)
-  if labelled.same_shape(scores, labels) then
-    if labelled.is_float(scores) then
-      scores = labelled.above("Accuracy", scores, self.threshold, self.from_logits):to("i64")
+  if inputs.same_shape(scores, labels) then
+    if inputs.is_float(scores) then
+      scores = inputs.above("Accuracy", scores, self.threshold, self.from_logits):to("i64")
     end
     return scores:eq(labels)
   end
-  labelled.check_classes("Accuracy", scores, labels)
+  inputs.check_classes("Accuracy", scores, labels)
   if self.top_k == 1 then return scores:argmax(2):eq(labels) end
   local _, best = scores:topk(self.top_k, 2)
   return best:eq(labels:unsqueeze(2)):any(2)
@@ -50,7 +50,7 @@ end
 --- ids; with num_labels both [N, C, ...].
 function Accuracy:update(scores, labels)
   if self.seen then return StatScores.update(self, scores, labels) end
-  labelled.check("Accuracy", scores, labels)
+  inputs.check("Accuracy", scores, labels)
   local right = right_answers(self, scores, labels)
   local counted = labels:numel()
   if self.ignore_index then
@@ -71,7 +71,7 @@ end
 --- Returns the fraction of correct predictions; nan without samples, which is reported once.
 function Accuracy:compute()
   if self.seen then return self:averaged() end
-  return self.total > 0 and self.correct / self.total or labelled.nothing(self)
+  return self.total > 0 and self.correct / self.total or inputs.nothing(self)
 end
 
 return Accuracy

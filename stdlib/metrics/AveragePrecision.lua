@@ -2,7 +2,7 @@
 --- curve, as a step function.
 --
 -- AP = sum over n of (R_n - R_(n-1)) P_n, of precision P and recall R; not interpolated.
-local Curve = require "ltrain.metrics.curve"
+local Curve = require "ltrain.metrics.curve_metric"
 local PrecisionRecallCurve = require "ltrain.metrics.PrecisionRecallCurve"
 local c = require "ltrain.c"
 

@@ -3,11 +3,11 @@
 --
 -- Words are separated by white space: tokenize texts first.
 local Metric = require "ltrain.metrics.Metric"
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 local ngrams = require "ltrain.metrics.ngrams"
 
 local BLEUScore = Metric:extend("BLEUScore")
@@ -101,7 +101,7 @@ end
 
 --- Returns the score, from 0 to 1; nan without texts, which is reported once.
 function BLEUScore:compute()
-  if self.meant == 0 and self.said == 0 then return labelled.nothing(self) end
+  if self.meant == 0 and self.said == 0 then return inputs.nothing(self) end
   local found, runs, sum = self.found:tolist(), self.runs:tolist(), 0.0
   for n = 1, self.n_gram do
     if found[n] == 0 then return 0.0 end

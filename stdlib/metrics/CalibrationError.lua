@@ -9,7 +9,7 @@ local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local CalibrationError = Metric:extend("CalibrationError")
 
@@ -18,7 +18,7 @@ CalibrationError.__arguments = "| task n_bins norm num_classes ignore_index"
 CalibrationError.higher_is_better = false
 
 CalibrationError.options = {
-  task = labelled.task,
+  task = inputs.task,
   num_classes = { type = "integer", min = 2, doc = "number of classes; binary without it" },
   n_bins = { type = "integer", default = 15, min = 1, doc = "number of bins" },
   norm = { type = "string", default = "l1", choices = { "l1", "l2", "max" },
@@ -31,7 +31,7 @@ CalibrationError.options = {
 --- CalibrationError{num_classes = 10, n_bins = 15, norm = "l1"}
 function CalibrationError:init(options)
   local o = config.check(options, self.options, "metrics.CalibrationError")
-  labelled.check_task("CalibrationError", o)
+  inputs.check_task("CalibrationError", o)
   for name, value in next, o do self[name] = value end
   -- A confidence of exactly 1 has a bin of its own, as in torchmetrics.
   self:add_state("count", c.zeros({ o.n_bins + 1 }, { dtype = "i64" }))
@@ -42,14 +42,14 @@ end
 -- Confidences, and whether the predictions are correct, both [M].
 local function confidences(self, scores, labels)
   if not self.num_classes then
-    if not labelled.same_shape(scores, labels) then
+    if not inputs.same_shape(scores, labels) then
       errors.blame("metrics.CalibrationError: shapes do not fit: scores %s, labels %s; expected "
         .. "the same", errors.show_shape(scores), errors.show_shape(labels))
     end
     scores = self.from_logits and scores:sigmoid() or scores
     return scores:reshape { -1 }, labels:ne(0):reshape { -1 }
   end
-  labelled.check_classes("CalibrationError", scores, labels)
+  inputs.check_classes("CalibrationError", scores, labels)
   if scores.shape[2] ~= self.num_classes then
     errors.blame("metrics.CalibrationError: num_classes = %d: got scores %s", self.num_classes,
       errors.show_shape(scores))
@@ -62,14 +62,14 @@ end
 --- Updates the metric with a batch: probabilities (or logits) and labels of the same shape;
 --- num_classes: [N, C, ...] and ids [N, ...].
 function CalibrationError:update(scores, labels)
-  labelled.check("CalibrationError", scores, labels)
+  inputs.check("CalibrationError", scores, labels)
   local confidence, right = confidences(self, scores:detach(), labels)
   if self.ignore_index then
     local counts = labels:reshape { -1 }:ne(self.ignore_index)
     confidence, right = confidence:masked_select(counts), right:masked_select(counts)
   end
   if confidence:numel() == 0 then return end
-  labelled.check_probabilities("CalibrationError", confidence)
+  inputs.check_probabilities("CalibrationError", confidence)
   local device, n = confidence.device, self.n_bins
   confidence = confidence:to "f32"
   local edges = c.linspace(0, 1, n + 1, { dtype = "f32", device = device })
@@ -83,7 +83,7 @@ end
 --- Returns the error; nan without samples, which is reported once.
 function CalibrationError:compute()
   local all = self.count:sum():item()
-  if all == 0 then return labelled.nothing(self) end
+  if all == 0 then return inputs.nothing(self) end
   local count = self.count:clamp { min = 1 }:to "f64"
   local gap = (self.right:to "f64" / count - self.confidence / count):abs()
   if self.norm == "max" then return gap:amax():item() end

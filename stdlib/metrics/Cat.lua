@@ -1,5 +1,5 @@
 --- stdlib/metrics/Cat.lua: all values, in the order of updates (and of ranks).
-local Aggregation = require "ltrain.metrics.aggregation"
+local Aggregation = require "ltrain.metrics.aggregation_metric"
 local c = require "ltrain.c"
 
 local Cat = Aggregation:extend("Cat")

@@ -1,6 +1,6 @@
 --- stdlib/metrics/CharErrorRate.lua: the edit distance of characters, divided by the number of
 -- characters of the targets.
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 
 local CharErrorRate = Transcript:extend("CharErrorRate")
 

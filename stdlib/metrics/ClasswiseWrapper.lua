@@ -9,7 +9,7 @@
 --   -- prints: 0.5	1.0
 --
 -- `self:log_dict(by_class)` logs them.
-local Wrapper = require "ltrain.metrics.wrapper"
+local Wrapper = require "ltrain.metrics.metric_wrapper"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

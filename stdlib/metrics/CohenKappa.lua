@@ -4,7 +4,7 @@
 -- C classes.
 local ConfusionMatrix = require "ltrain.metrics.ConfusionMatrix"
 local c = require "ltrain.c"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local CohenKappa = ConfusionMatrix:extend("CohenKappa")
 
@@ -36,12 +36,12 @@ end
 function CohenKappa:compute()
   local matrix = self:matrix():to "f64"
   local all = matrix:sum():item()
-  if all == 0 then return labelled.nothing(self) end
+  if all == 0 then return inputs.nothing(self) end
   local expected = matrix:sum(2):unsqueeze(2) * matrix:sum(1):unsqueeze(1) / all
   local weights = weights_of(self, matrix)
   local chance = (weights * expected):sum():item()
   if chance == 0 then
-    return labelled.nothing(self, "all samples and predictions are of one class")
+    return inputs.nothing(self, "all samples and predictions are of one class")
   end
   return 1 - (weights * matrix):sum():item() / chance
 end

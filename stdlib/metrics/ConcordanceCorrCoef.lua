@@ -2,7 +2,7 @@
 -- 2 cov(x, y) / (var(x) + var(y) + (mean(x) - mean(y))^2).
 --
 -- Variances divide by N - 1, as in torchmetrics.
-local Moments = require "ltrain.metrics.moments"
+local Moments = require "ltrain.metrics.moment_metric"
 
 local ConcordanceCorrCoef = Moments:extend("ConcordanceCorrCoef")
 

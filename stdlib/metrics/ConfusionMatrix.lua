@@ -5,21 +5,21 @@
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
-local predictions = require "ltrain.metrics.predictions"
+local inputs = require "ltrain.metrics.classification_inputs"
+local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local ConfusionMatrix = Metric:extend("ConfusionMatrix")
 
 ConfusionMatrix.__arguments = "| task threshold num_classes num_labels normalize ignore_index"
 
-ConfusionMatrix.options = predictions.with {
+ConfusionMatrix.options = predicted_labels.with {
   normalize = { type = "string", default = "none", choices = { "none", "true", "pred", "all" },
     doc = "divide by the sum of each row, of each column, or of all" },
 }
 
 --- ConfusionMatrix{num_classes = 10}
 function ConfusionMatrix:init(options)
-  local who = predictions.take(self, options)
+  local who = predicted_labels.take(self, options)
   if self.num_classes and self.num_labels then
     errors.blame("metrics.%s: num_classes and num_labels exclude each other", who)
   end
@@ -36,11 +36,11 @@ end
 -- The cell of each element [M]: (true class, predicted class) of its label, and its weight.
 local function cells_of(self, scores, labels)
   if self.num_classes then
-    local said, ids = predictions.ids(self, scores, labels)
+    local said, ids = predicted_labels.ids(self, scores, labels)
     local wrong = ids:lt(0):logical_or(said:lt(0)):logical_or(said:ge(self.num_classes))
     return wrong:where(c.full_like(ids, -1), ids * self.num_classes + said), c.ones_like(ids)
   end
-  local said, truth, counts = predictions.columns(self, scores, labels)
+  local said, truth, counts = predicted_labels.columns(self, scores, labels)
   local cell = truth:to "i64" * 2 + said:to "i64"
   cell = cell + c.arange(self.num_labels or 1, { dtype = "i64", device = cell.device }) * 4
   return cell:reshape { -1 }, (counts or c.ones_like(cell)):to "i64":reshape { -1 }
@@ -50,7 +50,7 @@ end
 --- same shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N,
 --- C, ...].
 function ConfusionMatrix:update(scores, labels)
-  labelled.check(getmetatable(self).__name, scores, labels)
+  inputs.check(getmetatable(self).__name, scores, labels)
   local cell, count = cells_of(self, scores:detach(), labels)
   self.cells = self.cells + c.zeros_like(self.cells):scatter_add(1, cell, count)
 end

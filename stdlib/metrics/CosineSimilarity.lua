@@ -2,7 +2,7 @@
 -- of predictions and targets.
 --
 -- N rows, D features.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 

@@ -5,7 +5,7 @@ local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local DiceScore = Metric:extend("DiceScore")
 
@@ -40,10 +40,10 @@ end
 
 --- Updates the metric with scores [N, C, ...] or ids [N, ...], and ids [N, ...].
 function DiceScore:update(scores, labels)
-  labelled.check("DiceScore", scores, labels)
+  inputs.check("DiceScore", scores, labels)
   local said = scores:detach()
-  if not labelled.same_shape(scores, labels) then
-    labelled.check_classes("DiceScore", scores, labels)
+  if not inputs.same_shape(scores, labels) then
+    inputs.check_classes("DiceScore", scores, labels)
     if scores.shape[2] ~= self.num_classes then
       errors.blame("metrics.DiceScore: num_classes = %d: got scores %s", self.num_classes,
         errors.show_shape(scores))
@@ -63,13 +63,13 @@ local function of_images(self, both, all, meant)
   if self.average == "macro" then return each:nanmean(2) end
   local weighted = (each * (meant / meant:sum(2, { keepdim = true }))):nansum(2)
   local none = all:sum(2):eq(0)
-  return none:where(c.full_like(weighted, labelled.NAN), weighted)
+  return none:where(c.full_like(weighted, inputs.NAN), weighted)
 end
 
 --- Returns the score over images (classes) that occur or are predicted; nan if none is, which is
 --- reported once.
 function DiceScore:compute()
-  if #self.both == 0 then return labelled.nothing(self) end
+  if #self.both == 0 then return inputs.nothing(self) end
   local both, meant = c.cat(self.both, 1):to "f64", c.cat(self.meant, 1):to "f64"
   local all = c.cat(self.said, 1):to "f64" + meant
   if self.aggregation_level == "global" then
@@ -78,7 +78,7 @@ function DiceScore:compute()
   end
   if self.average == "none" then return (both * 2 / all):nanmean(1) end
   local value = of_images(self, both, all, meant):nanmean():item()
-  return value == value and value or labelled.nothing(self)
+  return value == value and value or inputs.nothing(self)
 end
 
 return DiceScore

@@ -1,5 +1,5 @@
 --- stdlib/metrics/EditDistance.lua: the edit distance (Levenshtein's) of texts, by characters.
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 
 local EditDistance = Transcript:extend("EditDistance")
 

@@ -4,8 +4,8 @@
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
-local predictions = require "ltrain.metrics.predictions"
+local inputs = require "ltrain.metrics.classification_inputs"
+local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local ExactMatch = Metric:extend("ExactMatch")
 
@@ -14,11 +14,11 @@ ExactMatch.__arguments = "| task threshold num_classes num_labels "
 
 ExactMatch.higher_is_better = true
 
-ExactMatch.options = predictions.with {}
+ExactMatch.options = predicted_labels.with {}
 
 --- ExactMatch{num_labels = 5}
 function ExactMatch:init(options)
-  local who = predictions.take(self, options)
+  local who = predicted_labels.take(self, options)
   if (self.num_classes == nil) == (self.num_labels == nil) then
     errors.blame("metrics.%s: give num_classes (rows of several ids) or num_labels", who)
   end
@@ -30,12 +30,12 @@ end
 local function right_answers(self, scores, labels)
   local said = scores
   if self.num_labels then
-    said = predictions.columns(self, scores, labels)
-    labels = labelled.rows(labels)
+    said = predicted_labels.columns(self, scores, labels)
+    labels = inputs.rows(labels)
     scores = labels
   end
-  if not labelled.same_shape(scores, labels) then
-    labelled.check_classes("ExactMatch", scores, labels)
+  if not inputs.same_shape(scores, labels) then
+    inputs.check_classes("ExactMatch", scores, labels)
     said = scores:argmax(2)
   end
   local right = said:eq(labels)
@@ -46,7 +46,7 @@ end
 --- Updates the metric with a batch: num_labels: scores and labels [N, C]; num_classes: scores [N,
 --- C, ...] and ids [N, ...], or ids twice. Ignored elements count as correct.
 function ExactMatch:update(scores, labels)
-  labelled.check("ExactMatch", scores, labels)
+  inputs.check("ExactMatch", scores, labels)
   local right = right_answers(self, scores:detach(), labels)
   local rows = right:reshape { right.shape[1], -1 }
   self.correct = self.correct + rows:all(2):sum()
@@ -55,7 +55,7 @@ end
 
 --- Returns the fraction; nan without samples, which is reported once.
 function ExactMatch:compute()
-  return self.total > 0 and self.correct:item() / self.total or labelled.nothing(self)
+  return self.total > 0 and self.correct:item() / self.total or inputs.nothing(self)
 end
 
 return ExactMatch

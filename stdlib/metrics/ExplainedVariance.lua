@@ -1,5 +1,5 @@
 --- stdlib/metrics/ExplainedVariance.lua: explained variance: 1 - var(errors) / var(targets).
-local Moments = require "ltrain.metrics.moments"
+local Moments = require "ltrain.metrics.moment_metric"
 
 local ExplainedVariance = Moments:extend("ExplainedVariance")
 

@@ -1,5 +1,5 @@
 --- stdlib/metrics/LogCoshError.lua: the mean of log(cosh(x - y)).
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local LogCoshError = Pointwise:extend("LogCoshError")
 

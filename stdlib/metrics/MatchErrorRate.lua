@@ -1,6 +1,6 @@
 --- stdlib/metrics/MatchErrorRate.lua: the match error rate: the edit distance of words, divided
 -- by substitutions, deletions, insertions and hits.
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 
 local MatchErrorRate = Transcript:extend("MatchErrorRate")
 

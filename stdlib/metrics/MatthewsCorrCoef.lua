@@ -5,8 +5,8 @@
 -- of one class it is 0, but 1 if all are correct; torchmetrics gives some of these binary cases
 -- another value near 0.
 local ConfusionMatrix = require "ltrain.metrics.ConfusionMatrix"
-local labelled = require "ltrain.metrics.labelled"
-local predictions = require "ltrain.metrics.predictions"
+local inputs = require "ltrain.metrics.classification_inputs"
+local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local MatthewsCorrCoef = ConfusionMatrix:extend("MatthewsCorrCoef")
 
@@ -14,7 +14,7 @@ MatthewsCorrCoef.__arguments = "| task threshold num_classes num_labels ignore_i
 
 MatthewsCorrCoef.higher_is_better = true
 
-MatthewsCorrCoef.options = predictions.options
+MatthewsCorrCoef.options = predicted_labels.options
 
 --- MatthewsCorrCoef{num_classes = 5}
 function MatthewsCorrCoef:init(options) ConfusionMatrix.init(self, options) end
@@ -24,7 +24,7 @@ function MatthewsCorrCoef:compute()
   local matrix = self:matrix():to "f64"
   if self.num_labels then matrix = matrix:sum(1) end
   local all = matrix:sum():item()
-  if all == 0 then return labelled.nothing(self) end
+  if all == 0 then return inputs.nothing(self) end
   local truth, said = matrix:sum(2), matrix:sum(1)
   local right = matrix:diagonal():sum():item()
   if right == all then return 1.0 end

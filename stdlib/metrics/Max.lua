@@ -1,5 +1,5 @@
 --- stdlib/metrics/Max.lua: the largest value.
-local Aggregation = require "ltrain.metrics.aggregation"
+local Aggregation = require "ltrain.metrics.aggregation_metric"
 local reductions = require "ltrain.core.reductions"
 
 local Max = Aggregation:extend("Max")

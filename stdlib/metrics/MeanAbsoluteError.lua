@@ -1,5 +1,5 @@
 --- stdlib/metrics/MeanAbsoluteError.lua: the mean of absolute errors.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local MeanAbsoluteError = Pointwise:extend("MeanAbsoluteError")
 

@@ -1,6 +1,6 @@
 --- stdlib/metrics/MeanAbsolutePercentageError.lua: the mean of absolute errors divided by
 -- absolute targets.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local MeanAbsolutePercentageError = Pointwise:extend("MeanAbsolutePercentageError")
 

@@ -6,7 +6,7 @@
 -- the mean of interpolated precision at 101 recalls. D detections, G objects of an image.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
-local coco = require "ltrain.metrics.coco"
+local coco = require "ltrain.metrics.coco_evaluation"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 

@@ -1,5 +1,5 @@
 --- stdlib/metrics/MeanSquaredError.lua: the mean of squared errors, or its root.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local MeanSquaredError = Pointwise:extend("MeanSquaredError")
 

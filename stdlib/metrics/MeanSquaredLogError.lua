@@ -1,5 +1,5 @@
 --- stdlib/metrics/MeanSquaredLogError.lua: the mean of (log(1 + x) - log(1 + y))^2.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local MeanSquaredLogError = Pointwise:extend("MeanSquaredLogError")
 

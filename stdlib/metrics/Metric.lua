@@ -34,7 +34,7 @@ local config = require "ltrain.core.config"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
-local plotted = require "ltrain.metrics.plotted"
+local metric_plot = require "ltrain.metrics.metric_plot"
 local reductions = require "ltrain.core.reductions"
 local schema = require "ltrain.core.schema"
 local strict_arity = require "ltrain.core.strict_arity"
@@ -309,7 +309,7 @@ function Metric:batch_states() return self._batch end
 --- Draws what compute() returns, as [lt.plot](tensor.md#displaying-values) does: a confusion matrix
 --- as a heat map, curves as lines, numbers as bars; with `values = {...}`, a list of what
 --- metric(...) or compute returned, a line over them. Other options are those of lt.plot.
-function Metric:plot(options) return plotted(self, options) end
+function Metric:plot(options) return metric_plot(self, options) end
 
 --- Returns the states by name, for checkpoints.
 function Metric:state_dict()

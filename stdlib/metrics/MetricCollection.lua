@@ -16,7 +16,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local elements = require "ltrain.core.elements"
 local errors = require "ltrain.core.errors"
-local plotted = require "ltrain.metrics.plotted"
+local metric_plot = require "ltrain.metrics.metric_plot"
 local schema = require "ltrain.core.schema"
 local tree = require "ltrain.core.tree"
 
@@ -203,7 +203,7 @@ end
 
 --- Draws the values by name as bars; with `values = {...}`, a list of what compute returned, as a
 --- line each; options as of Metric:plot.
-function MetricCollection:plot(options) return plotted(self, options) end
+function MetricCollection:plot(options) return metric_plot(self, options) end
 
 --- Resets all metrics.
 function MetricCollection:reset()

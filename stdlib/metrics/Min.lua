@@ -1,5 +1,5 @@
 --- stdlib/metrics/Min.lua: the smallest value.
-local Aggregation = require "ltrain.metrics.aggregation"
+local Aggregation = require "ltrain.metrics.aggregation_metric"
 local reductions = require "ltrain.core.reductions"
 
 local Min = Aggregation:extend("Min")

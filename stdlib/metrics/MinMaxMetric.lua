@@ -14,7 +14,7 @@
 -- computes them. A reset resets the metric, not the minimum and maximum.
 -- `self:log_dict(metric)` logs `raw`, `min` and `max`; a MetricCollection with a prefix
 -- prefixes these names.
-local Wrapper = require "ltrain.metrics.wrapper"
+local Wrapper = require "ltrain.metrics.metric_wrapper"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local schema = require "ltrain.core.schema"

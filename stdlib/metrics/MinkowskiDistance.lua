@@ -1,5 +1,5 @@
 --- stdlib/metrics/MinkowskiDistance.lua: (sum |x - y|^p)^(1/p) over all elements.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local MinkowskiDistance = Pointwise:extend("MinkowskiDistance")
 

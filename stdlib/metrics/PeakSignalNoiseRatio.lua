@@ -1,6 +1,6 @@
 --- stdlib/metrics/PeakSignalNoiseRatio.lua: the peak signal-to-noise ratio (PSNR) in decibels, over
 -- all elements.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 local data_range = require "ltrain.metrics.data_range"
 
 local PeakSignalNoiseRatio = Pointwise:extend("PeakSignalNoiseRatio")

@@ -1,5 +1,5 @@
 --- stdlib/metrics/PearsonCorrCoef.lua: Pearson's correlation of predictions and targets.
-local Moments = require "ltrain.metrics.moments"
+local Moments = require "ltrain.metrics.moment_metric"
 
 local PearsonCorrCoef = Moments:extend("PearsonCorrCoef")
 

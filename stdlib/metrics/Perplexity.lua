@@ -5,7 +5,7 @@ local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local Perplexity = Metric:extend("Perplexity")
 
@@ -27,7 +27,7 @@ end
 
 --- Updates the metric with logits [B, T, V] and targets [B, T].
 function Perplexity:update(logits, targets)
-  labelled.check("Perplexity", logits, targets)
+  inputs.check("Perplexity", logits, targets)
   local s, t = logits.shape, targets.shape
   if #s ~= 3 or #t ~= 2 or s[1] ~= t[1] or s[2] ~= t[2] then
     errors.blame("metrics.Perplexity: shapes do not fit: logits %s, targets %s; expected "
@@ -43,7 +43,7 @@ end
 --- Returns the perplexity; nan without targets, which is reported once.
 function Perplexity:compute()
   local count = self.count:item()
-  return count > 0 and math.exp(self.total:item() / count) or labelled.nothing(self)
+  return count > 0 and math.exp(self.total:item() / count) or inputs.nothing(self)
 end
 
 return Perplexity

@@ -1,9 +1,9 @@
 --- stdlib/metrics/PrecisionRecallCurve.lua: precision over recall, for all thresholds.
 --
 -- P points.
-local Curve = require "ltrain.metrics.curve"
+local Curve = require "ltrain.metrics.curve_metric"
 local c = require "ltrain.c"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local PrecisionRecallCurve = Curve:extend("PrecisionRecallCurve")
 
@@ -25,7 +25,7 @@ function PrecisionRecallCurve:compute()
   return self:results(function(points)
     local precision, recall = self.values_of(points)
     if points.positives == 0 then
-      labelled.warn(self, "there are no positive samples: recall is 1 everywhere")
+      inputs.warn(self, "there are no positive samples: recall is 1 everywhere")
       recall = c.ones_like(recall)
     end
     local one = c.ones({ 1 }, { dtype = "f64", device = recall.device })

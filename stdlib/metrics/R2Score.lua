@@ -3,7 +3,7 @@
 --
 -- Only targets that are exactly constant count as constant: torchmetrics treats sums below 1e-4 as
 -- 0.
-local Moments = require "ltrain.metrics.moments"
+local Moments = require "ltrain.metrics.moment_metric"
 
 local R2Score = Moments:extend("R2Score")
 

@@ -1,9 +1,9 @@
 --- stdlib/metrics/ROC.lua: the ROC curve: true positive rates over false positive rates.
 --
 -- P points.
-local Curve = require "ltrain.metrics.curve"
+local Curve = require "ltrain.metrics.curve_metric"
 local c = require "ltrain.c"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local ROC = Curve:extend("ROC")
 
@@ -22,7 +22,7 @@ end
 function ROC:compute()
   return self:results(function(points)
     if points.positives == 0 or points.negatives == 0 then
-      labelled.warn(self, "all labels are equal: a rate is 0 everywhere")
+      inputs.warn(self, "all labels are equal: a rate is 0 everywhere")
     end
     local fpr = rates(points.wrong, points.negatives)
     local tpr, thresholds = rates(points.right, points.positives), points.thresholds

@@ -5,12 +5,12 @@
 -- Texts are lowercased; characters other than English letters and digits separate words.
 -- Sentences are lines, as in Google's rouge_score; there is no stemmer.
 local Metric = require "ltrain.metrics.Metric"
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 local ngrams = require "ltrain.metrics.ngrams"
-local rouge = require "ltrain.metrics.rouge"
+local lcs = require "ltrain.metrics.common_subsequence"
 
 local ROUGEScore = Metric:extend("ROUGEScore")
 
@@ -64,9 +64,9 @@ end
 
 local function score(key, said, meant)
   if key == "rougeLsum" then
-    return scores_of(rouge.summary_hits(said.lines, meant.lines), #said.words, #meant.words)
+    return scores_of(lcs.summary_hits(said.lines, meant.lines), #said.words, #meant.words)
   elseif key == "rougeL" then
-    return scores_of(rouge.common(said.words, meant.words), #said.words, #meant.words)
+    return scores_of(lcs.common(said.words, meant.words), #said.words, #meant.words)
   end
   return of_runs(said.words, meant.words, tonumber(key:match "%d"))
 end
@@ -121,11 +121,11 @@ end
 --- Returns the means over texts by name: rouge1_precision, rouge1_recall, rouge1_fmeasure, ...
 function ROUGEScore:compute()
   local means = {}
-  if self.texts == 0 then labelled.nothing(self) end
+  if self.texts == 0 then inputs.nothing(self) end
   for _, key in ipairs(self.rouge_keys) do
     for _, kind in ipairs(KINDS) do
       local name = key .. "_" .. kind
-      means[name] = self.texts > 0 and self[name] / self.texts or labelled.NAN
+      means[name] = self.texts > 0 and self[name] / self.texts or inputs.NAN
     end
   end
   return means

@@ -1,6 +1,6 @@
 --- stdlib/metrics/RelativeSquaredError.lua: the sum of squared errors divided by that of
 -- squared deviations of the targets from their mean, or its root.
-local Moments = require "ltrain.metrics.moments"
+local Moments = require "ltrain.metrics.moment_metric"
 
 local RelativeSquaredError = Moments:extend("RelativeSquaredError")
 

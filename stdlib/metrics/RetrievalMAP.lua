@@ -1,6 +1,6 @@
 --- stdlib/metrics/RetrievalMAP.lua: mean average precision (MAP) of rankings: precision at the rank
 -- of each relevant document, averaged.
-local Retrieval = require "ltrain.metrics.retrieval"
+local Retrieval = require "ltrain.metrics.ranking_metric"
 
 local RetrievalMAP = Retrieval:extend("RetrievalMAP")
 

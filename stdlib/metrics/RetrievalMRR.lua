@@ -1,5 +1,5 @@
 --- stdlib/metrics/RetrievalMRR.lua: the mean reciprocal rank of the first relevant document.
-local Retrieval = require "ltrain.metrics.retrieval"
+local Retrieval = require "ltrain.metrics.ranking_metric"
 
 local RetrievalMRR = Retrieval:extend("RetrievalMRR")
 

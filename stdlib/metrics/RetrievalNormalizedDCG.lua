@@ -2,7 +2,7 @@
 -- rankings: DCG divided by that of the ideal ranking.
 --
 -- DCG is the sum of relevance / log2(1 + rank). Documents with equal scores share their gains.
-local Retrieval = require "ltrain.metrics.retrieval"
+local Retrieval = require "ltrain.metrics.ranking_metric"
 
 local RetrievalNormalizedDCG = Retrieval:extend("RetrievalNormalizedDCG")
 

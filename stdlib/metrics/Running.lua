@@ -8,7 +8,7 @@
 --
 -- On several ranks it covers the last updates of each rank.
 local Metric = require "ltrain.metrics.Metric"
-local Wrapper = require "ltrain.metrics.wrapper"
+local Wrapper = require "ltrain.metrics.metric_wrapper"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local schema = require "ltrain.core.schema"

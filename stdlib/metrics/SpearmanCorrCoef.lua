@@ -2,12 +2,12 @@
 --
 -- All values are kept until the end of the epoch. Ties have the mean of their ranks.
 local Metric = require "ltrain.metrics.Metric"
-local Moments = require "ltrain.metrics.moments"
+local Moments = require "ltrain.metrics.moment_metric"
 local PearsonCorrCoef = require "ltrain.metrics.PearsonCorrCoef"
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local SpearmanCorrCoef = Metric:extend("SpearmanCorrCoef")
 
@@ -51,7 +51,7 @@ end
 --- Returns the coefficient, with num_outputs = K a tensor [K]; nan for fewer than two samples,
 --- which is reported once, and for constant ones.
 function SpearmanCorrCoef:compute()
-  if #self.predictions == 0 then return labelled.nothing(self) end
+  if #self.predictions == 0 then return inputs.nothing(self) end
   local x, y = c.cat(self.predictions, 1), c.cat(self.targets, 1)
   local ranked_x, ranked_y = {}, {}
   for k = 1, self.num_outputs do

@@ -5,15 +5,15 @@
 -- summed over ranks; the definitions are those of torchmetrics. N rows, C classes or labels.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"
-local labelled = require "ltrain.metrics.labelled"
-local predictions = require "ltrain.metrics.predictions"
+local inputs = require "ltrain.metrics.classification_inputs"
+local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local StatScores = Metric:extend("StatScores")
 
 StatScores.__arguments = "| task threshold num_classes num_labels average "
   .. "(multidim_average) top_k ignore_index"
 
-StatScores.options = predictions.with {
+StatScores.options = predicted_labels.with {
   average = { type = "string", choices = { "macro", "micro", "weighted", "none" },
     doc = "over classes: the mean over those that occur, the score of all counts, the mean "
       .. "weighted by number of positives, or a tensor [C]" },
@@ -35,10 +35,10 @@ local STATES <const> = { "right", "said", "meant" }
 
 --- StatScores{num_classes = 10, average = "macro"}
 function StatScores:init(options)
-  local who, o = predictions.take(self, options)
-  local size = labelled.check_average(who, o, "'macro', 'micro', 'weighted' or 'none'")
+  local who, o = predicted_labels.take(self, options)
+  local size = inputs.check_average(who, o, "'macro', 'micro', 'weighted' or 'none'")
   if self.top_k > 1 and not self.num_classes then
-    labelled.needs_classes(who, "top_k", self.top_k)
+    inputs.needs_classes(who, "top_k", self.top_k)
   end
   for _, name in ipairs(STATES) do self:add_state(name, c.zeros({ size }, { dtype = "i64" })) end
   self:add_state("seen", self.num_classes and 0 or c.zeros({ size }, { dtype = "i64" }))
@@ -70,12 +70,12 @@ end
 --- same shape; num_classes: scores [N, C, ...] and ids [N, ...], or ids twice; num_labels: both [N,
 --- C, ...].
 function StatScores:update(scores, labels)
-  labelled.check(getmetatable(self).__name, scores, labels)
+  inputs.check(getmetatable(self).__name, scores, labels)
   scores = scores:detach()
   if self.num_classes then
-    count_ids(self, predictions.ids(self, scores, labels))
+    count_ids(self, predicted_labels.ids(self, scores, labels))
   else
-    count_columns(self, predictions.columns(self, scores, labels))
+    count_columns(self, predicted_labels.columns(self, scores, labels))
   end
 end
 
@@ -113,7 +113,7 @@ end
 function StatScores:averaged()
   local tp, fp, tn, fn = self:counts()
   if self.average == "none" then return divide(self, self:ratio(tp, fp, tn, fn)) end
-  if is_empty(self) then return labelled.nothing(self) end
+  if is_empty(self) then return inputs.nothing(self) end
   if self.average == "micro" then
     return divide(self, self:ratio(tp:sum(), fp:sum(), tn:sum(), fn:sum())):item()
   end

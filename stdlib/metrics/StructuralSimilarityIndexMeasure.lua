@@ -7,7 +7,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local data_range = require "ltrain.metrics.data_range"
 local errors = require "ltrain.core.errors"
-local labelled = require "ltrain.metrics.labelled"
+local inputs = require "ltrain.metrics.classification_inputs"
 
 local StructuralSimilarityIndexMeasure = Metric:extend("StructuralSimilarityIndexMeasure")
 
@@ -80,7 +80,7 @@ end
 --- Updates the metric with predicted and true images, both [N, C, H, W].
 function StructuralSimilarityIndexMeasure:update(predictions, targets)
   if not c.is_tensor(predictions) or not c.is_tensor(targets)
-    or not labelled.same_shape(predictions, targets) or predictions.ndim ~= 4 then
+    or not inputs.same_shape(predictions, targets) or predictions.ndim ~= 4 then
     errors.blame("metrics.StructuralSimilarityIndexMeasure: update needs two tensors "
       .. "[N, C, H, W]: got %s and %s", errors.show(predictions), errors.show(targets))
   end
@@ -92,7 +92,7 @@ end
 
 --- Returns the mean (or sum) over images; nan without images, which is reported once.
 function StructuralSimilarityIndexMeasure:compute()
-  if self.count == 0 then return labelled.nothing(self) end
+  if self.count == 0 then return inputs.nothing(self) end
   local total = self.total:item()
   return self.reduction == "sum" and total or total / self.count
 end

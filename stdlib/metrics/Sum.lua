@@ -1,5 +1,5 @@
 --- stdlib/metrics/Sum.lua: the sum of values.
-local Aggregation = require "ltrain.metrics.aggregation"
+local Aggregation = require "ltrain.metrics.aggregation_metric"
 
 local Sum = Aggregation:extend("Sum")
 

@@ -1,6 +1,6 @@
 --- stdlib/metrics/SymmetricMeanAbsolutePercentageError.lua: the mean of 2 |x - y| /
 -- (|x| + |y|).
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local SymmetricMeanAbsolutePercentageError =
   Pointwise:extend("SymmetricMeanAbsolutePercentageError")

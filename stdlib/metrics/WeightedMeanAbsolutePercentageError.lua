@@ -1,6 +1,6 @@
 --- stdlib/metrics/WeightedMeanAbsolutePercentageError.lua: the sum of absolute errors divided
 -- by that of absolute targets.
-local Pointwise = require "ltrain.metrics.pointwise"
+local Pointwise = require "ltrain.metrics.elementwise_error"
 
 local WeightedMeanAbsolutePercentageError = Pointwise:extend("WeightedMeanAbsolutePercentageError")
 

@@ -1,6 +1,6 @@
 --- stdlib/metrics/WordErrorRate.lua: the edit distance of words, divided by the number of
 -- words of the targets.
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 
 local WordErrorRate = Transcript:extend("WordErrorRate")
 

@@ -1,6 +1,6 @@
 --- stdlib/metrics/WordInfoLost.lua: word information lost: 1 - (hits / target words) *
 -- (hits / predicted words).
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 local WordInfoPreserved = require "ltrain.metrics.WordInfoPreserved"
 
 local WordInfoLost = Transcript:extend("WordInfoLost")

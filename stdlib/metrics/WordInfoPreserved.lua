@@ -1,6 +1,6 @@
 --- stdlib/metrics/WordInfoPreserved.lua: word information preserved: (hits / target words) *
 -- (hits / predicted words).
-local Transcript = require "ltrain.metrics.transcript"
+local Transcript = require "ltrain.metrics.edit_distance_metric"
 
 local WordInfoPreserved = Transcript:extend("WordInfoPreserved")
 

@@ -4,5 +4,5 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.text", "text", {
-  "read_tokens", "token_blocks", "tokenizer", "write_tokens",
+  "read_tokens", "token_blocks", "write_tokens", tokenizer = "ltrain.text.load_tokenizer",
 })

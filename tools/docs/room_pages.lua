@@ -100,7 +100,8 @@ print(lt.signal.windows.bartlett(5))
 print(lt.signal.windows.hann(4, {sym = false}))
 -- prints: tensor([0.0000, 0.5000, 1.0000, 0.5000])
 ```]==] },
-  { "text", "Text", "lt.text: tokenizers", {}, [==[
+  { "text", "Text", "lt.text: tokenizers", {
+    { "stdlib/text/load_tokenizer.lua", "text.tokenizer", "ltrain.text.load_tokenizer" } }, [==[
 How to use them: [text](../guide/text.md). Regular expressions are matched with PCRE2, and Unicode
 classes and normalization use utf8proc: both are loaded when they are first needed (Debian: `apt
 install libpcre2-8-0 libutf8proc2`). Ids are equal to those of Hugging Face's library, except for

@@ -43,7 +43,7 @@ const char *lt_push_error_text(lua_State *L, int index) {
 
 void lt_add_remedy(lua_State *L, const char *script) {
   int top = lua_gettop(L);
-  if (push_function(L, "ltrain.core.remedies", NULL)) {
+  if (push_function(L, "ltrain.core.lua_error_hints", NULL)) {
     lua_pushvalue(L, top);
     lua_pushstring(L, script);
     if (lua_pcall(L, 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) lua_replace(L, top);

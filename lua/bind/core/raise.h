@@ -27,9 +27,9 @@ const char *lt_push_error_text(lua_State *L, int index);
    room, words), of stdlib/core/errors.lua says, "" for nothing. */
 const char *lt_push_hint(lua_State *L, const char *function, const char *name, const char *room);
 
-/* Put what to do about it behind the text of an error on top (core/remedies.lua), where that is
-   known; whatever fails of that leaves it as it is. `script`: the text in which it was raised, or
-   NULL: that of the file that the error names. */
+/* Put what to do about it behind the text of an error on top (core/lua_error_hints.lua), where that
+   is known; whatever fails of that leaves it as it is. `script`: the text in which it was raised,
+   or NULL: that of the file that the error names. */
 void lt_add_remedy(lua_State *L, const char *script);
 
 /* Whether the error at `index` is what a Trainer that saved and stopped raises. */

@@ -1,8 +1,8 @@
 --- stdlib/apps/check/Report.lua: the findings of a check, with script lines, and the checks that
 --- were skipped.
 local class = require "ltrain.core.class"
-local remedies = require "ltrain.core.remedies"
-local remedy_for = require "ltrain.apps.check.remedies"
+local remedies = require "ltrain.core.lua_error_hints"
+local remedy_for = require "ltrain.apps.check.error_hints"
 local script_source = require "ltrain.core.script_source"
 
 local Report = class.extend(nil, "Report")

@@ -19,10 +19,12 @@ local visit = require "ltrain.apps.check.source.visit"
 local check = {}
 
 local CHECKS <const> = {
-  "global", "library_name", "collective", "hyper_parameter", "index", "equality", "text", "options",
-  "optimizer", "layers", "data", "overlap", "validation", "kept", "activations", "chain",
-  "leak", "future", "input", "loss", "range", "targets", "gradient", "step", "training",
-  "zero_grad", "learning", "weights", "monitor", "schedule",
+  "undefined_names", "library_name", "rank_collectives", "unused_options", "zero_based_index",
+  "tensor_equality", "string_misuse", "options", "optimizer", "layer_shapes", "training_data",
+  "data_overlap", "validation", "retained_graphs", "activations", "layer_pairs", "sample_leak",
+  "causality", "unused_input", "loss", "target_range", "targets", "missing_gradients",
+  "step_size", "training_step", "zero_grad", "learnability", "initial_weights", "monitor",
+  "lr_schedule",
 }
 
 check.Report = Report

@@ -4,7 +4,7 @@ local c = require "ltrain.c"
 local frames = require "ltrain.apps.debugger.frames"
 local interrupt = require "ltrain.core.interrupt"
 local prompt = require "ltrain.apps.debugger.prompt"
-local remedies = require "ltrain.core.remedies"
+local remedies = require "ltrain.core.lua_error_hints"
 
 local shown -- the error that was looked at last: further out it is not looked at again
 

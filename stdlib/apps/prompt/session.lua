@@ -14,7 +14,7 @@ local c = require "ltrain.c"
 local evaluation = require "ltrain.apps.prompt.evaluation"
 local commands = require "ltrain.apps.prompt.commands"
 local errors = require "ltrain.core.errors"
-local remedies = require "ltrain.core.remedies"
+local remedies = require "ltrain.core.lua_error_hints"
 local value_text = require "ltrain.apps.prompt.value_text"
 local tree = require "ltrain.core.tree"
 
