@@ -254,7 +254,7 @@ lt_http *lt_http_open(lt_ctx *c, const char *op, const lt_http_options *o) {
                        h, LT_MHD_STRICT, 1, LT_MHD_END);
   if (h->daemon == NULL) {
     close(fd);
-    lt_fail(c, LT_EIO, "%s: libmicrohttpd cannot begin: %s", op, strerror(errno));
+    lt_fail(c, LT_EIO, "%s: cannot start libmicrohttpd: %s", op, strerror(errno));
     goto failed;
   }
   h->epoll = *(const int *)m->daemon_info(h->daemon, LT_MHD_OF_EPOLL);

@@ -302,7 +302,7 @@ lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, i
   w->move.root = plan.root = root;
   if (check_rank(c, g, LT_COMM_GATHER, root) && here) {
     if (out == NULL)
-      lt_fail(c, LT_EARG, "gather: rank %d is the root and gives no result", root);
+      lt_fail(c, LT_EARG, "gather: rank %d is the root and passes no result tensor", root);
     else
       check_whole(c, g, LT_COMM_GATHER, out, in);
   }
@@ -319,7 +319,7 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
   w->move.root = plan.root = root;
   if (check_rank(c, g, LT_COMM_SCATTER, root) && here) {
     if (in == NULL)
-      lt_fail(c, LT_EARG, "scatter: rank %d is the root and gives no tensor", root);
+      lt_fail(c, LT_EARG, "scatter: rank %d is the root and passes no tensor", root);
     else
       check_whole(c, g, LT_COMM_SCATTER, in, out);
   }

@@ -78,7 +78,7 @@ static lt_comm_link *shm_open(const lt_comm_host *host, const lt_comm_place *pla
   shm_head *h = place->memory;
   if (h == NULL || h->magic != magic || h->ranks != place->size ||
       place->memory_bytes < lt_shm_bytes(place->size)) {
-    snprintf(text, size, "shm: no memory that is shared by %d ranks", place->size);
+    snprintf(text, size, "shm: no memory segment shared by %d ranks", place->size);
     return NULL;
   }
   shm_home *home = calloc(1, sizeof *home);

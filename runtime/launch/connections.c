@@ -82,7 +82,7 @@ static void refuse(lt_watchdog *d, pending_connection *k) {
   if (!d->connections->reported && d->world->owns_process) {
     lt_address_peer_text(k->link.fd, from, sizeof from);
     snprintf(text, sizeof text,
-             "%s: refused a connection %s %s: it does not know the token of this job",
+             "%s: refused a connection %s %s: its token is not that of this job",
              d->world->what, d->info->rank == 0 ? "from" : "to", from);
     lt_watchdog_print(d, text);
     d->connections->reported = true;

@@ -90,12 +90,12 @@ static bool refuse(lt_ctx *c, const char *what, int n, const char *names) {
   const char *device = lt_device_used_without_forks();
   if (device != NULL)
     return lt_fail(c, LT_EARG,
-                   "%s: cannot fork: %s was used before, which leaves threads (%s) and cannot be "
-                   "used after a fork: use it in the ranks alone",
+                   "%s: cannot fork: %s has been used and has threads (%s), so it cannot be used "
+                   "after a fork: use it only in the ranks",
                    what, device, names);
   return lt_fail(c, LT_EARG,
-                 "%s: cannot fork while %d other thread%s: %s (fork_with_threads = true takes the "
-                 "risk that they hold locks)",
+                 "%s: cannot fork while %d other thread%s: %s (fork_with_threads = true accepts "
+                 "the risk that they hold locks)",
                  what, n, n == 1 ? " runs" : "s run", names);
 }
 
@@ -113,7 +113,7 @@ bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o) {
   if (o->ranks < 1 || o->ranks > LT_COMM_MAX_RANKS)
     return lt_fail(c, LT_EARG, "%s: ranks must be 1 to %d: %d", what, LT_COMM_MAX_RANKS, o->ranks);
   if (lt_world_current(c) != NULL)
-    return lt_fail(c, LT_EARG, "%s: ranks run already: one world at a time", what);
+    return lt_fail(c, LT_EARG, "%s: ranks are already running: one world at a time", what);
   lt_quiesce(c->root);
   lt_fork_end_team();
   char names[512] = "";

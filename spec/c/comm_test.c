@@ -357,7 +357,7 @@ static void wrong_use_is_reported(void **state) {
   refused(c, lt_comm_all_gather_cat(c, g, o, HERE),
           "all_gather: a tensor [] has no first dim to concatenate along");
   refused(c, lt_comm_gather(c, g, a, NULL, 0, HERE),
-          "gather: rank 0 is the root and gives no result");
+          "gather: rank 0 is the root and passes no result tensor");
   assert_null(lt_group_split(c, g, -2, 0));
   lt_take_failure(c, &(lt_failure){0});
   lt_group_close(c, g);

@@ -141,7 +141,7 @@ static int refusals(void) {
   ssize_t n = read(stderr_fd, text, sizeof text - 1);
   text[n > 0 ? n : 0] = 0;
   int times = 0;
-  for (const char *at = text; (at = strstr(at, "does not know the token of this job")); at++)
+  for (const char *at = text; (at = strstr(at, "its token is not that of this job")); at++)
     times++;
   return times;
 }

@@ -118,7 +118,7 @@ static void asks_too_much(void) {
   CHECK(w != NULL);
   if (rank_of(w) == 0) {
     CHECK(lt_world_fork(c, &o) == NULL && lt_take_failure(c, &f));
-    CHECK_TEXT(f.text, "fit: ranks run already: one world at a time");
+    CHECK_TEXT(f.text, "fit: ranks are already running: one world at a time");
   }
   CHECK(lt_world_leave(c, w, NULL, 0));
   lt_world_end(c, w);

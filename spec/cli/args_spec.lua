@@ -109,11 +109,12 @@ describe("lt.args", function()
       assert.equal(1, code, err)
       return err
     end
-    assert.matches("wrong.lua:2: args: max_epochs is an option of the Trainer: call it otherwise",
+    assert.matches("wrong.lua:2: args: max_epochs is an option of the Trainer: rename it",
       message "lt.args{max_epochs = 3}")
-    assert.matches("2: args: %-%-seed is an option of the command line: call it otherwise",
+    assert.matches("2: args: %-%-seed is an option of the command line: rename it",
       message "lt.args{seed = 3}")
-    assert.matches("args: a script calls it once", message "lt.args{a = 1} lt.args{b = 1}")
+    assert.matches("args: already called: a script calls it "
+      .. "once", message "lt.args{a = 1} lt.args{b = 1}")
     assert.matches("args: a: unknown field 'hepl'; did you mean 'help'?",
       message "lt.args{a = {1, hepl = 'x'}}")
     assert.matches("args: a must be 1 or 2: got 3", message "lt.args{a = {3, choices = {1, 2}}}")

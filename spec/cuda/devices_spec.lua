@@ -40,9 +40,9 @@ local CASES <const> = {
 local WRONG <const> = {
   { "0", "devices = 0: cuda: write how many" }, { "'0'", "devices = '0': cuda: write how many" },
   { "-2", "cuda: write how many" }, { "{}", "cuda: the list is empty" },
-  { "''", "cuda: write how many" }, { "{-1}", "numbers from 0 to 3, each once" },
-  { "{'0'}", "numbers from 0 to 3, each once" }, { "{0, 0}", "numbers from 0 to 3, each once" },
-  { "5", "cuda: there are 4" }, { "{4}", "there is no number 4, only 0 to 3" },
+  { "''", "cuda: write how many" }, { "{-1}", "distinct numbers from 0 to 3" },
+  { "{'0'}", "distinct numbers from 0 to 3" }, { "{0, 0}", "distinct numbers from 0 to 3" },
+  { "5", "cuda: there are 4" }, { "{4}", "device 4 does not exist: there are 0 to 3" },
   { "true", "devices must be an integer, a string or a table: got true" },
   { "0.1", "devices must be an integer, a string or a table: got 0.1" },
 }
@@ -64,7 +64,7 @@ describe("Trainer{accelerator = 'gpu', devices}", function()
       assert.equal("0 1", run("'auto'", "CUDA_VISIBLE_DEVICES=3,1", name))
     end
     assert.equal("1", run("{1}", "CUDA_VISIBLE_DEVICES=GPU-12,GPU-10"))
-    assert.matches("there is no number 2, only 0 to 1",
+    assert.matches("device 2 does not exist: there are 0 to 1",
       run("{2}", "CUDA_VISIBLE_DEVICES=2,3"), 1, true)
     assert.matches("CUDA_VISIBLE_DEVICES=-1 hides all GPUs",
       run("1", "CUDA_VISIBLE_DEVICES=-1"), 1, true)

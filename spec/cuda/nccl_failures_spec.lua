@@ -121,8 +121,8 @@ describe("ranks on GPUs", function()
     ]]
     assert.equal(1, status)
     -- Where it keeps threads, as NVIDIA's driver does, no rank is forked.
-    assert.matches(os.getenv "FAKERT" == "threads" and "launch: cannot fork: cuda was used before, "
-      .. "which leaves threads %(.-%) and cannot be used after a fork: use it in the ranks alone"
+    assert.matches(os.getenv "FAKERT" == "threads" and "launch: cannot fork: cuda has been used "
+      .. "and has threads %(.-%), so it cannot be used after a fork: use it only in the ranks"
       or "cuda cannot be used here: the process that this one was forked from had used it", out)
   end)
 end)

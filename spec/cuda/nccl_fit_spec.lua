@@ -73,7 +73,7 @@ describe("a fit on GPUs", function()
     ]]
     local backends = os.getenv "LTRAIN_BACKENDS" .. "/../without_nccl"
     local wanted, said = scripts.output(2, script, { LTRAIN_BACKENDS = backends })
-    assert.matches("no comm moves memory of cuda .-: nccl: no ltrain_nccl.so in", said)
+    assert.matches("no comm backend transfers memory of cuda .-: nccl: no ltrain_nccl.so in", said)
     local out, err = scripts.output(2, script)
     assert.equal(wanted, out)
     assert.matches("2 ranks on 1 host over shm and nccl, .-, sums in the order binary tree", err)

@@ -244,7 +244,7 @@ describe("an error in a worker", function()
       end))
     local function collate() return { f = print } end
     local loader = DataLoader(set, { num_workers = 1, collate = collate })
-    has("DataLoader: batch.f is a function: what travels are", error_of(function()
+    has("DataLoader: batch.f is a function: only nil", error_of(function()
       for _ in loader:batches() do end
     end))
   end)

@@ -152,11 +152,11 @@ describe("collectives on a device", function()
     ]]
     local out = support.ranks(3, body)
     if NAME == "fake" then
-      assert.matches("no comm moves", out)
+      assert.matches("no comm backend transfers", out)
       out = support.passes(REGISTER:gsub("^lt%.", "")
         .. "dist.launch(3, function(rank)" .. body .. " end)")
     end
-    assert.not_matches("no comm moves", out)
+    assert.not_matches("no comm backend transfers", out)
   end)
 
   it("work in a group of one", function()
@@ -239,7 +239,7 @@ local function print_on_host(n, script)
   local backends = os.getenv "LTRAIN_BACKENDS" .. "/../without_nccl"
   local out, err = trained_there.output(n, there("place = 'fake' " .. script),
     { LTRAIN_BACKENDS = backends })
-  assert.matches("no comm moves memory of cuda", err)
+  assert.matches("no comm backend transfers memory of cuda", err)
   return out
 end
 
@@ -249,7 +249,7 @@ local function same_on_devices(n, script)
   assert.not_equal("", wanted)
   local out, err = scripts.output(n, "place = 'fake' " .. script)
   assert.equal(wanted, out)
-  if NAME ~= "fake" then assert.not_matches("no comm moves", err) end
+  if NAME ~= "fake" then assert.not_matches("no comm backend transfers", err) end
 end
 
 describe("a fit of ranks on devices", function()
@@ -359,7 +359,7 @@ describe("a link between fake devices", function()
       both("reduce_scatter", {op = "mean"})
       end)
     ]])
-    assert.not_matches("no comm moves", out)
+    assert.not_matches("no comm backend transfers", out)
   end)
 
   it("trains to the bits of the CPU, and nothing is staged", function()
@@ -371,7 +371,7 @@ describe("a link between fake devices", function()
     local wanted = scripts.output(2, "place = 'cpu' " .. script)
     local out, err = scripts.output(2, REGISTER .. "place = 'fake' " .. script)
     assert.equal(wanted, out)
-    assert.not_matches("no comm moves", err)
+    assert.not_matches("no comm backend transfers", err)
   end)
 
   it("is distinguished from ranks whose tensors are on the host", function()
@@ -393,8 +393,8 @@ describe("a link between fake devices", function()
         main_address = function() return "/tmp" end, main_port = function() return nil end})
       error(select(2, lt.clusters.join()))
     ]])
-    assert.matches("files_device: moves memory between devices %(fake%): ranks need a comm that "
-      .. "joins them", out)
+    assert.matches("files_device: transfers device memory %(fake%) only: choose the comm that "
+      .. "connects the ranks' processes", out)
     out = support.fails "dist.register_comm('files_device', '/nowhere/x.so')"
     assert.matches("files_device: cannot open /nowhere/x.so", out)
   end)

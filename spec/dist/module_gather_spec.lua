@@ -126,7 +126,7 @@ end)
 
 describe("values of all ranks", function()
   it("are not mixed up with what another rank exchanges just then", function()
-    assert.matches("ranks disagree: rank 1 exchanges other values now", support.fails [[
+    assert.matches("ranks disagree: rank 1 gathers other values", support.fails [[
       local gather_values = require "ltrain.dist.gather_values"
       dist.launch(2, function(rank)
         if rank == 0 then gather_values(1) else dist.all_gather {7} end

@@ -169,7 +169,7 @@ describe("predictions of ranks", function()
       trainer {}:predict(net, loader(5))
     ]])
     assert.equal(1, status)
-    assert.matches("predict: predict_step's result (batch 1).boxes[1].size is a function: what "
-      .. "travels are nil, booleans, numbers, strings, tensors and plain tables", err, 1, true)
+    assert.matches("predict: predict_step's result (batch 1).boxes[1].size is a function: only "
+      .. "nil, booleans, numbers, strings, tensors and plain tables", err, 1, true)
   end)
 end)

@@ -63,7 +63,7 @@ describe("a file that rank 0 saved by itself in mid-epoch", function()
     ]])
     assert.equal("92 15 11.5 11.5\n", out) -- of 8 .. 15
     local _, count = err:gsub("mid.ckpt was saved in mid%-epoch by rank 0 alone: the metrics of "
-      .. "epoch 0 are of what is left of it", "")
+      .. "epoch 0 cover only its remaining batches", "")
     assert.equal(1, count, err)
   end)
 

@@ -39,10 +39,10 @@ describe("devices", function()
     end
     assert.matches("^the list is empty", text_of {})
     for _, value in ipairs { { -1 }, { "0" }, { 0, 0 }, { true }, { a = 1 }, { 0.5 } } do
-      assert.equal("a list has numbers from 0 to 7, each once", text_of(value))
+      assert.equal("must be a list of distinct numbers from 0 to 7", text_of(value))
     end
-    assert.equal("a list has numbers from 0 to 7, each once", text_of "3, 3")
-    assert.equal("there is no number 8, only 0 to 7", text_of { 0, 8 })
+    assert.equal("must be a list of distinct numbers from 0 to 7", text_of "3, 3")
+    assert.equal("device 8 does not exist: there are 0 to 7", text_of { 0, 8 })
     assert.equal("there are 8", text_of(9))
   end)
 end)

@@ -106,9 +106,9 @@ end
 local function check(ranks)
   for r, described in ipairs(ranks) do
     if type(described) ~= "table" or described.gathers ~= true then
-      errors.blame("ranks disagree: rank %d exchanges other values now: what gathers values of all "
-        .. "ranks (save_checkpoint of a strategy that shards, metrics, all_gather) must be called "
-        .. "by all of them, in the same order", r - 1)
+      errors.blame("ranks disagree: rank %d gathers other values: functions that gather values of "
+        .. "all ranks (save_checkpoint of a strategy that shards, metrics, all_gather) must be "
+        .. "called by all of them, in the same order", r - 1)
     end
   end
 end

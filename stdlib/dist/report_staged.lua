@@ -7,7 +7,7 @@ local console = require "ltrain.core.console"
 return function(device)
   if not device then return end
   local _, why = c.dist.link(device)
-  console.say(("no comm moves memory of %s between ranks: it goes through the host's memory over "
-    .. "%s (the same results, slower)%s"):format(device, c.dist.world().backend,
+  console.say(("no comm backend transfers memory of %s directly: collectives copy it through host "
+    .. "memory over %s (same results, slower)%s"):format(device, c.dist.world().backend,
     why and ": " .. why or ""))
 end

@@ -179,7 +179,7 @@ static int barrier(lua_State *L) {
 
 static work *check_work(lua_State *L, lt_bind *b) {
   work *w = luaL_checkudata(L, 1, WORK_NAME);
-  if (w->waited) lt_raise(L, b, LT_EARG, "wait: called before on this collective");
+  if (w->waited) lt_raise(L, b, LT_EARG, "wait: already called on this collective");
   if (w->k.held.work == NULL)
     lt_raise(L, b, LT_EARG, "%s: the launch that it belongs to has ended", w->k.who);
   return w;

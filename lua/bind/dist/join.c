@@ -30,7 +30,8 @@ static const lt_comm_ops *load(lua_State *L, lt_bind *b, const char *name) {
   const lt_comm_ops *ops = lt_backend_comm(b->c, name, lua_tostring(L, -1));
   lua_pop(L, 2);
   if (ops == NULL || ops->device == NULL) return ops;
-  lt_fail(b->c, LT_EARG, "%s: moves memory between devices (%s): ranks need a comm that joins them",
+  lt_fail(b->c, LT_EARG, "%s: transfers device memory (%s) only: choose the comm that connects "
+                         "the ranks' processes",
           name, ops->device);
   return NULL;
 }

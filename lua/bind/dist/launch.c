@@ -94,8 +94,8 @@ static int report_at_once(lua_State *L) {
   const char *text = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
   if (strstr(text, "yield across a C-call boundary") != NULL) {
     lt_push_where(L);
-    lua_pushliteral(L, "dist.launch: the function yielded to where it was launched from: run such "
-                       "a coroutine inside of it");
+    lua_pushliteral(L, "dist.launch: the function yielded across the launch: create and resume "
+                       "the coroutine inside of it");
     lua_concat(L, 2);
   }
   r->reported = true;

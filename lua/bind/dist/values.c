@@ -128,7 +128,7 @@ static bool is_position(lua_State *L, int index, int64_t n) {
 static void check_key(const writer *w, const place *at) {
   lua_State *L = w->L;
   if (lua_type(L, -2) == LUA_TSTRING || lua_isinteger(L, -2)) return;
-  lua_pushfstring(L, "has a key that is a %s: only integers and strings travel as keys",
+  lua_pushfstring(L, "has a key that is a %s: only integers and strings can be sent as keys",
                   lua_type(L, -2) == LUA_TNUMBER ? "float" : luaL_typename(L, -2));
   refuse(w, at, lua_tostring(L, -1));
 }
@@ -155,7 +155,7 @@ static void write_pairs(const writer *w, const place *at, int64_t n) {
 
 static void write_table(const writer *w, place *at) {
   lua_State *L = w->L;
-  if (lua_getmetatable(L, -1) != 0) refuse(w, at, "is an object: only plain tables travel");
+  if (lua_getmetatable(L, -1) != 0) refuse(w, at, "is an object: only plain tables can be sent");
   at->table = lua_topointer(L, -1);
   for (const place *p = at->up; p != NULL; p = p->up)
     if (p->table == at->table) refuse(w, at, "is a table that contains itself");
@@ -215,8 +215,8 @@ static void write_value(const writer *w, const place *at) {
       break;
     default:
       lua_pushfstring(L,
-                      "is a %s: what travels are nil, booleans, numbers, strings, tensors and "
-                      "plain tables of them",
+                      "is a %s: only nil, booleans, numbers, strings, tensors and plain tables of "
+                      "them can be sent",
                       luaL_typename(L, -1));
       refuse(w, at, lua_tostring(L, -1));
   }

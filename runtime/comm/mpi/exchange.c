@@ -16,7 +16,7 @@ enum { SCRATCH_BYTES = 8 << 20, LEAST_PIECE_BYTES = 16384 };
 static bool need_scratch(lt_comm_move *m, lt_mpi_moving *s, size_t bytes) {
   if (s->scratch == NULL) s->scratch = malloc(bytes > 0 ? bytes : 1);
   if (s->scratch != NULL) return true;
-  snprintf(m->text, sizeof m->text, "no memory: %zu bytes to add in", bytes);
+  snprintf(m->text, sizeof m->text, "out of memory: %zu bytes for a reduction", bytes);
   return false;
 }
 

@@ -178,7 +178,7 @@ static lt_mpi_moving *moving_new(const lt_comm_link *l, lt_comm_move *m) {
   if (s == NULL || list == NULL) {
     free(s);
     free(list);
-    snprintf(m->text, sizeof m->text, "no memory for %d requests", l->size * 2 + 1);
+    snprintf(m->text, sizeof m->text, "out of memory: %d requests", l->size * 2 + 1);
     return NULL;
   }
   s->item = m->op == LT_COMM_BARRIER ? 1 : l->host->item_size((lt_dtype)m->dtype);
@@ -204,7 +204,7 @@ lt_progress lt_mpi_move(lt_comm_link *l, lt_comm_move *m) {
   if (m->state == NULL && (m->state = moving_new(l, m)) == NULL) return LT_BROKEN;
   lt_mpi_moving *s = m->state;
   if (s->step == NULL) {
-    snprintf(m->text, sizeof m->text, "not an operation: %d", m->op);
+    snprintf(m->text, sizeof m->text, "invalid operation: %d", m->op);
     return finish(m, LT_BROKEN);
   }
   for (;;) {

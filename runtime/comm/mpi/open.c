@@ -14,7 +14,7 @@ static const lt_comm_host *host;
 static lt_comm_link *link_over(MPI_Comm comm, char *text) {
   lt_comm_link *l = calloc(1, sizeof *l);
   if (l == NULL) {
-    snprintf(text, LT_COMM_TEXT, "no memory for a link");
+    snprintf(text, LT_COMM_TEXT, "out of memory for a link");
     return NULL;
   }
   l->host = host;

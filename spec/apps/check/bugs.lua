@@ -40,13 +40,14 @@ return {
       base { "  return logits\nend", "  return logits" }, line = false },
     { "an unknown global", "global", "nothing is called 'prnt'; remedy: write print", "prnt(",
       base { "  return logits\nend", "  if not logits then prnt(x) end\n  return logits\nend" } },
-    { "a method of a text with a dot", "text", "format of a text is called with a dot", ".format(x",
+    { "a method of a text with a dot", "text", "format of a string is called with a dot",
+      ".format(x",
       base { "  return logits\nend",
              "  print((\"%d\").format(x:size(1), 2))\n  return logits\nend" } },
     { "a method of a text that is not called", "text", "find is not called", "name.find",
       base { "  return logits\nend",
              "  local name = \"a\"\n  if name.find then print(name) end\n  return logits\nend" } },
-    { "a number that is compared with a text", "text", "a number never equals a text", "== \"1\"",
+    { "a number that is compared with a text", "text", "a number never equals a string", "== \"1\"",
       base { "  return logits\nend",
              "  if math.random(2) == \"1\" then print(1) end\n  return logits\nend" } },
     { "a misspelt name in a condition", "global", "nothing is called 'hiden'", "if not hiden",
@@ -232,7 +233,7 @@ return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 4})}
 ]] },
     { "NaN in the data", "data", "1 of 128 values are not finite (1 NaN)", "TensorDataset(x",
       regression { "local data", "x[5][2] = 0 / 0\nlocal data" }, more = 1 },
-    { "one class after the other", "targets", "one class after the other (4 classes)", nil,
+    { "samples sorted by class", "targets", "are sorted by class (4 classes)", nil,
       base({ "local y = lt.randint(0, 4, {64})", "local y = lt.arange(0, 64):floor_divide(16)" },
         { ", shuffle = true", "" }), line = "train = lt.data.DataLoader" },
     { "validation on the training data", "overlap", "64 of the 64 validation samples are training",
@@ -250,7 +251,7 @@ return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 4})}
     { "a layer that is made in the step", "gradient", "weights [16, 16] are made in the step",
       "local fresh", base { "  local logits = self.second(hidden)", "  local fresh = "
         .. "nn.Linear(16, 16)\n  local logits = self.second(fresh(hidden):relu())" } },
-    { "a layer that is no field", "gradient", "weights [8, 8] are of no field of the module",
+    { "a layer that is no field", "gradient", "weights [8, 8] are in no field of the module",
       "local outside", base({ "function Net:init", "local outside = nn.Linear(8, 8)\n"
         .. "function Net:init" }, { "self.first(x)", "self.first(outside(x):relu())" }) },
     { "a loss with a minus", "loss", "the loss is minus a cross_entropy", "loss = -loss",
@@ -264,12 +265,12 @@ return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 4})}
       "TensorDataset(x", base { "lt.randint(0, 4, {64})", "lt.zeros({64}, {dtype = 'i64'})" } },
     { "labels among the inputs", "data", "column 3 of tensor 1 of the training data is tensor 2",
       "TensorDataset(x", base { "local train =", "x[{lt.all, 3}] = y:float()\nlocal train =" } },
-    { "a metric that is watched the wrong way round", "monitor", "takes the largest 'val_loss' for "
+    { "a metric that is watched the wrong way round", "monitor", "treats the largest 'val_loss' as "
       .. "the best", "monitor =", base { "max_epochs = 2}", "max_epochs = 2, callbacks = {\n"
         .. "  lt.callbacks.ModelCheckpoint{monitor = \"val_loss\", mode = \"max\"},\n}}" } },
     { "numbers for binary labels", "loss", "takes targets in 0..1: got [2, 1] with", "with_logits",
       regression { "lt.mse_loss", "lt.binary_cross_entropy_with_logits" } },
-    { "tanh before cross_entropy", "loss", "logits in -1..1 cannot be sure",
+    { "tanh before cross_entropy", "loss", "logits in -1..1 cannot express",
       "lt.cross_entropy(logits", base { "  return logits", "  return (logits:tanh())" } },
     { "manual optimization without a step", "training", "calls neither backward nor the step",
       "Net:training_step", base { "  self.first = nn", "  self.automatic_optimization = false\n"
@@ -287,11 +288,12 @@ return {model = net, data = {train = lt.data.DataLoader(data, {batch_size = 4})}
       base { "  local hidden", "  hidden" } },
 
     -- Callbacks.
-    { "a callback that watches what nothing logs", "monitor", "EarlyStopping watches 'val_los', "
-      .. "which nothing logs; there is: train_loss, val_loss", "monitor =",
+    { "a callback that watches what nothing logs", "monitor", "EarlyStopping monitors 'val_los', "
+      .. "which is not logged; there is: train_loss, val_loss", "monitor =",
       base { "max_epochs = 2}", "max_epochs = 2, callbacks = {\n"
         .. "  lt.callbacks.EarlyStopping{monitor = \"val_los\"},\n}}" } },
-    { "a checkpoint of a metric without validation", "monitor", "ModelCheckpoint watches 'val_acc'",
+    { "a checkpoint of a metric without validation", "monitor",
+      "ModelCheckpoint monitors 'val_acc'",
       "monitor =", base { "max_epochs = 2}", "max_epochs = 2, callbacks = {\n"
         .. "  lt.callbacks.ModelCheckpoint{monitor = \"val_acc\", mode = \"max\"},\n}}" } },
     { "a loop without a Trainer and without backward", "gradient",

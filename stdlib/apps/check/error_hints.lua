@@ -6,8 +6,8 @@ local ROWS <const> = {
   { "nothing was returned", "end training_step with `return loss`" },
   { "depends on no parameter that requires grad",
     "compute it from the module's outputs, without detach(), item() or no_grad" },
-  { "argument %d must be a tensor, got nil", "look at what gave it: a forward that ends without "
-    .. "return, a field that the batch does not have" },
+  { "argument %d must be a tensor, got nil", "check where it comes from: a forward that ends "
+    .. "without return, a field that the batch does not have" },
   { "cross_entropy: needs a floating tensor, got i64", "logits come first, labels second: "
     .. "lt.cross_entropy(logits, labels)" },
   { "ids must be integers", "convert the labels: labels:to 'i64'" },
@@ -27,15 +27,16 @@ local ROWS <const> = {
   { "nothing called '([^']+)' was logged", "log it: self:log('%1', value)" },
   { "optimizers need manual optimization",
     "return one, or set self.automatic_optimization = false" },
-  { "No such file or directory", "look at the path: it counts from the current folder" },
+  { "No such file or directory", "check the path: it is relative to the current folder" },
   { "attempt to index a nil value %(field '([^']+)'%)", "set %1 before it is used, or correct its "
     .. "name" },
-  { "attempt to index a nil value %(local '([^']+)'%)", "look at what gave %1: a file that is not "
-    .. "there, a batch with other fields, a position that counts from 0" },
+  { "attempt to index a nil value %(local '([^']+)'%)", "check where %1 comes from: a missing "
+    .. "file, a batch with other fields, a position counted from 0" },
   { "attempt to call a nil value %(%w+ '([^']+)'%)", "define %1, or correct its name" },
   { "attempt to perform arithmetic on a nil value %(%w+ '([^']+)'%)", "set %1 before it is used" },
   { "colon", "write object:method(...), with a colon" },
-  { "not finite", "look at the operation that made it: clamp what logs, roots and divisors get" },
+  { "not finite", "check the operation that computed it: clamp the arguments of logs, roots and "
+    .. "divisions" },
 }
 
 --- The remedy for an error's text; nil where none is known.

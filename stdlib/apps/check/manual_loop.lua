@@ -31,8 +31,8 @@ local function check_zeroed(context, zeroed, without)
       .. "the step has no gradients, and changes nothing",
       "call zero_grad() right before backward(), or right after step()")
   elseif zeroed.again then
-    context.report:error("zero_grad", zeroed.again, "zero_grad() in a pass that makes no step: its "
-      .. "gradients are lost, and the step has those of its own pass only",
+    context.report:error("zero_grad", zeroed.again, "zero_grad() in an iteration without a step: "
+      .. "its gradients are lost, and the step uses those of its own iteration only",
       "call zero_grad() where step() is called, right after it")
   end
 end
@@ -57,8 +57,8 @@ local function look(context, optimizer, zeroed)
       without, #list), "use them in the loss, or leave them out of the optimizer")
   end
   if adds_up(tree) then
-    report:warn("zero_grad", where, "the loop never calls zero_grad(): gradients of all passes "
-      .. "before are added up", "call optimizer:zero_grad() in front of loss:backward()")
+    report:warn("zero_grad", where, "the loop never calls zero_grad(): gradients of all earlier "
+      .. "iterations add up", "call optimizer:zero_grad() in front of loss:backward()")
   end
   for _, group in ipairs(optimizer.param_groups) do
     if group.lr == 0 then

@@ -89,7 +89,7 @@ local function process_functions(context, folder)
     return path
   end
   function g.os.exit(code)
-    sandbox.stop(("os.exit(%s) ended the script: what follows was not run"):format(
+    sandbox.stop(("os.exit(%s) ended the script: the rest of the script was not run"):format(
       code == nil and "" or tostring(code)))
   end
   function g.os.execute(command)
@@ -101,11 +101,11 @@ local function process_functions(context, folder)
     return true, "exit", 0
   end
   function g.io.popen(command)
-    sandbox.stop(("a check starts no programs: %s: what follows was not run"):format(
+    sandbox.stop(("a check starts no programs: %s: the rest of the script was not run"):format(
       errors.show(command)))
   end
   dist.launch = function()
-    sandbox.stop "lt.dist.launch: a check runs one process: what the ranks do was not run"
+    sandbox.stop "lt.dist.launch: a check runs one process: its function was not run"
   end
 end
 
@@ -116,7 +116,7 @@ end
 
 local function no_stdin(g)
   local stop = function()
-    sandbox.stop "the script reads its standard input: what follows was not run"
+    sandbox.stop "the script reads its standard input: the rest of the script was not run"
   end
   g.io.read = stop
 end

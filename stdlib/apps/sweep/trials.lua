@@ -100,7 +100,7 @@ local function finish(sweep, trial, status)
   if status == 0 and trial.status ~= "waiting" then return end
   if status == INTERRUPTED and trial.status == "stopped" then return end -- by a dashboard, a signal
   if status == 0 then
-    trial.status, trial.error = "failed", "it has trained nothing: the script made no run"
+    trial.status, trial.error = "failed", "it has trained nothing: the script started no fit"
     return
   end
   trial.status = "failed"

@@ -106,7 +106,7 @@ function partial_metrics.restore(state, saved, path)
   local list, first = metrics_of(state.module), state.trainer.is_global_zero
   if saved.rank_zero_only and state.progress.in_epoch then
     state.trainer:say(("fit: %s was saved in mid-epoch by rank 0 alone: the metrics of epoch %d "
-      .. "are of what is left of it"):format(path, state.trainer.current_epoch))
+      .. "cover only its remaining batches"):format(path, state.trainer.current_epoch))
   end
   if saved.results then put_results(state, list, saved.results, not first) end
   for _, item in ipairs(list) do

@@ -129,9 +129,9 @@ function ResumePoint:to_save(agreed)
     report_inexact(self)
     return self._before
   elseif state.failed and is_in_batch then
-    errors.blame("save_checkpoint: the fit ended in the middle of a batch: a file would not resume "
-      .. "exactly; ModelCheckpoint{save_on_exception = true}, or a callback with that field, has "
-      .. "the state before each batch kept")
+    errors.blame("save_checkpoint: the fit ended in the middle of a batch: a file would not "
+      .. "resume exactly; ModelCheckpoint{save_on_exception = true}, or a callback with that "
+      .. "field, keeps the state before each batch")
   elseif is_in_batch and not is_at_start(self) then
     errors.blame("save_checkpoint: in the middle of a batch (%s) a file would not resume exactly: "
       .. "trainer:request_checkpoint(path) saves at the end of this batch, and on_train_batch_end "

@@ -25,9 +25,9 @@ local function check_name(name)
   if type(name) ~= "string" or not name:find "^[%a][%w_]*$" then
     errors.blame("args: a name must be letters, digits and _: got %s", errors.show(name))
   elseif options[name] then
-    errors.blame("args: %s is an option of the Trainer: call it otherwise", name)
+    errors.blame("args: %s is an option of the Trainer: rename it", name)
   elseif overrides.args.reserved[name] or name == "config" or name == "help" then
-    errors.blame("args: --%s is an option of the command line: call it otherwise", name)
+    errors.blame("args: --%s is an option of the command line: rename it", name)
   end
 end
 
@@ -153,7 +153,7 @@ return function(declared)
   if type(declared) ~= "table" or getmetatable(declared) ~= nil then
     errors.blame("args: a table of defaults is needed: got %s", errors.show(declared))
   elseif overrides.args.values then
-    errors.blame "args: a script calls it once"
+    errors.blame "args: already called: a script calls it once"
   end
   local rows = {}
   for name, row in tree.pairs(declared) do

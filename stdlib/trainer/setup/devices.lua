@@ -4,7 +4,7 @@
 --   3, "3"          the first three          {0, 2}, "0, 2"   these
 --   -1, "-1"        all                      "2,"             number 2 alone
 
-local NUMBERS <const> = "a list has numbers from 0 to %d, each once"
+local NUMBERS <const> = "must be a list of distinct numbers from 0 to %d"
 
 -- {0, 1, .. n - 1}
 local function first(n)
@@ -33,7 +33,7 @@ local function of_list(list, available)
     if type(list[k]) ~= "number" or not number or number < 0 or seen[number] then
       return nil, NUMBERS:format(available - 1)
     elseif number >= available then
-      return nil, ("there is no number %d, only 0 to %d"):format(number, available - 1)
+      return nil, ("device %d does not exist: there are 0 to %d"):format(number, available - 1)
     end
     seen[number] = true
   end

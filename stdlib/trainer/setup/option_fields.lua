@@ -54,7 +54,7 @@ function option_fields.assign(trainer, name, value)
   local row = options[name]
   if not row or IS_PLAIN[name] then return rawset(trainer, name, value) end
   if not IS_CHANGED[name] then
-    errors.blame("trainer.%s: cannot be changed: give it when the Trainer is made, "
+    errors.blame("trainer.%s: cannot be changed: set it when the Trainer is created, "
       .. "lt.Trainer{%s = %s}", name, name, errors.show(value))
   end
   if value == nil then value = row.default end

@@ -118,9 +118,10 @@ return {
       if stays or one.hidden then
         context.report:warn("weights", line_of(context, one.name), ("all values of %s %s are 0%s")
           :format(one.name, tensor_origins.shape(one.weight), stays
-          and (", and stay 0 in %d steps: no gradient comes to them"):format(context.learn_steps)
-          or " at the start: nothing of its inputs passes, and no gradient to what is before it"),
-          "start with random weights; zeros do for the last of several layers only")
+          and (", and stay 0 in %d steps: no gradient reaches them"):format(context.learn_steps)
+          or " at the start: its outputs are constant, and no gradient reaches the layers before "
+            .. "it"),
+          "start with random weights; zeros suit only the last of several layers")
       end
     end
   end,

@@ -13,8 +13,8 @@ local FEW <const> = 32 -- values of which it is no coincidence that all are belo
 
 local function check_twice(context, call, made)
   if not made or not (TWICE[call.op] or {})[made.op] then return end
-  context.report:warn("chain", call.line, ("%s of the result of %s %s: values of 0..1 come out all "
-    .. "nearly alike"):format(call.op, made.op, tensor_origins.shape(call.inputs[1])),
+  context.report:warn("chain", call.line, ("%s of the result of %s %s: values in 0..1 become "
+    .. "nearly uniform"):format(call.op, made.op, tensor_origins.shape(call.inputs[1])),
     ("leave one of them out; losses on logits apply %s themselves"):format(made.op))
 end
 
@@ -70,7 +70,7 @@ local function check_logits(context, record, logits)
   for _, input in ipairs(record.outputs and logits or {}) do
     if record.outputs[1] == input then
       context.report:warn("chain", record.line, ("%s: Dropout of the logits of cross_entropy: it "
-        .. "takes away the scores of classes"):format(record.name),
+        .. "zeroes the scores of classes"):format(record.name),
         "apply it before the last layer")
     end
   end
@@ -81,9 +81,9 @@ local function check_layer(context, record, logits)
   if walk.class_name(module) == "Dropout" then check_logits(context, record, logits) end
   if not walk.class_name(module):find "Dropout" or type(module.p) ~= "number" then return end
   if module.p > MUCH then
-    context.report:warn("chain", record.line, ("%s: %s leaves out %g %% of the values"):format(
-      record.name, walk.class_name(module), module.p * 100), "p is the share that is left out: "
-      .. "0.1 to 0.5 are usual")
+    context.report:warn("chain", record.line, ("%s: %s drops %g %% of the values"):format(
+      record.name, walk.class_name(module), module.p * 100), "p is the fraction dropped: 0.1 to "
+      .. "0.5 is usual")
   end
 end
 

@@ -56,8 +56,8 @@ local function judge(context, state)
   context.report:warn("learning", context.step_line, ("a batch of two samples is not learnt: its "
     .. "loss is %.6g, and %.6g at best within %d steps of Adam with lr = %g, %g or %g"):format(
     first, least, STEPS, RATES[1], RATES[2], RATES[3]),
-    "look whether targets fit the inputs and the scale of the outputs, and whether the loss is "
-      .. "computed from what is to be learnt")
+    "check that targets match the inputs and the scale of the outputs, and that the loss is "
+      .. "computed from the outputs")
 end
 
 return {
@@ -70,8 +70,8 @@ return {
       message = c.runtime.error_text(message)
       if not message:find "freed by an earlier backward" then error(message, 0) end
       context.report:error("learning", context.step_line,
-        "the backward of the second step continues into the graph of the first: what is kept from "
-          .. "one step to the next has a graph", "detach what is kept: self.h = h:detach()")
+        "the backward of the second step continues into the graph of the first: a tensor kept "
+          .. "from one step to the next has its graph", "detach it: self.h = h:detach()")
     end
   end,
 }

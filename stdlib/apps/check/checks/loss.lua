@@ -12,14 +12,15 @@ local function check_cross_entropy(context, call, made)
   if made.op == "softmax" or made.op == "sigmoid" then
     context.report:error("loss", call.line, ("cross_entropy of the result of %s %s: it applies "
       .. "softmax itself, to logits"):format(made.op, from),
-      ("give it the values before %s"):format(made.op))
+      ("pass it the values before %s"):format(made.op))
   elseif made.op == "log_softmax" then
     context.report:warn("loss", call.line, ("cross_entropy of the result of log_softmax %s: it "
-      .. "applies log_softmax itself"):format(from), "give it the values before log_softmax, or "
+      .. "applies log_softmax itself"):format(from), "pass it the values before log_softmax, or "
       .. "use nll_loss")
   elseif made.op == "tanh" then
     context.report:warn("loss", call.line, ("cross_entropy of the result of tanh %s: logits in "
-      .. "-1..1 cannot be sure of a class"):format(from), "let the last layer end without an "
+      .. "-1..1 cannot express a confident "
+      .. "prediction"):format(from), "let the last layer end without an "
       .. "activation")
   elseif made.op == "relu" then
     context.report:warn("loss", call.line, ("cross_entropy of the result of relu %s: logits below "
@@ -60,8 +61,8 @@ local function check_sign(context, made_by)
     if made and made.op == "cross_entropy" then
       local at, first = c.runtime.identity(call.outputs[1])
       if at == storage and first == offset then
-        context.report:warn("loss", call.line, "the loss is minus a cross_entropy: training makes "
-          .. "that larger", "leave the minus out: optimizers make the loss smaller")
+        context.report:warn("loss", call.line, "the loss is minus a cross_entropy: training "
+          .. "maximizes that", "remove the minus: optimizers minimize the loss")
       end
     end
   end
@@ -84,7 +85,7 @@ local function check_softplus(context, call, made)
   if made and made.op == "sigmoid" and call.args.threshold > 1e30 then
     context.report:error("loss", call.line, "binary_cross_entropy_with_logits of the result of "
       .. "sigmoid: it applies sigmoid itself, to logits",
-      "give it the values before sigmoid, or use binary_cross_entropy")
+      "pass it the values before sigmoid, or use binary_cross_entropy")
   end
 end
 

@@ -41,7 +41,7 @@ local function check_rates(context, config, where)
     if not ok then
       context.report:error("schedule", where, ("%s cannot be stepped for %s %d of %d: %s"):format(
         name_of(scheduler), unit, k, n, (c.runtime.error_text(message):gsub("\n.*", "")
-          :gsub("^[^\n:]+:%d+: ", ""))), "give it as many steps as training has: "
+          :gsub("^[^\n:]+:%d+: ", ""))), "set it to the number of training steps: "
           .. "self.trainer.estimated_stepping_batches")
       return
     end
@@ -50,12 +50,12 @@ local function check_rates(context, config, where)
   end
   if most > LARGE and most > GROWTH * math.max(first, 1e-12) then
     context.report:warn("schedule", where, ("%s raises the learning rate from %g to %g"):format(
-      name_of(scheduler), first, most), "a gamma above 1 raises it; look at the unit (interval = "
-      .. "'epoch' or 'step') too")
+      name_of(scheduler), first, most), "a gamma above 1 raises it; check its interval ('epoch' "
+      .. "or 'step') too")
   elseif gone > GONE * n then
     context.report:warn("schedule", where, ("with %s the learning rate is 0 for %d of %d %ss")
-      :format(name_of(scheduler), gone, n, unit), "look at its factors, and at the unit (interval "
-      .. "= 'epoch' or 'step')")
+      :format(name_of(scheduler), gone, n, unit), "check its factors and its interval ('epoch' or "
+      .. "'step')")
   end
 end
 

@@ -30,8 +30,8 @@ local function check_missing(context, missing)
     local names = groups[field]
     context.report:warn("gradient", line_of(context, field), ("no gradient reaches %s%s"):format(
       names[1], #names > 1 and (" and %d more of %s"):format(#names - 1, field) or ""),
-      "use it in what the loss is computed from, without detach() or no_grad; or freeze it with "
-        .. "requires_grad = false")
+      "use it to compute the loss, without detach() or no_grad; or freeze it with requires_grad = "
+        .. "false")
   end
 end
 
@@ -64,8 +64,8 @@ local function check_foreign(context, state)
         seen[place] = true
         context.report:error("gradient", place, ("weights [%s] are %s: no optimizer trains them, "
           .. "no checkpoint has them"):format(table.concat(x.shape, ", "),
-          anew and "made in the step" or "of no field of the module"),
-          "make the layer in init, as a field: self.name = ...")
+          anew and "made in the step" or "in no field of the module"),
+          "create the layer in init, as a field: self.name = ...")
       end
     end
   end

@@ -38,7 +38,7 @@ local function check_mode(context, state, callback)
   if wanted and mode ~= wanted then
     context.report:warn("monitor", line_of(context, name)
       or c.runtime.function_line(state.module.training_step),
-      ("%s takes the %s '%s' for the best"):format(getmetatable(callback).__name or "a callback",
+      ("%s treats the %s '%s' as the best"):format(getmetatable(callback).__name or "a callback",
         mode == "max" and "largest" or "smallest", name), ("write mode = '%s'"):format(wanted))
   end
 end
@@ -53,7 +53,7 @@ return {
         local near = errors.nearest(name, names)
         context.report:error("monitor", line_of(context, name)
           or c.runtime.function_line(state.module.training_step),
-          ("%s watches '%s', which nothing logs; there is: %s"):format(
+          ("%s monitors '%s', which is not logged; there is: %s"):format(
             getmetatable(callback).__name or "a callback", name,
             #names > 0 and table.concat(names, ", ") or "nothing"),
           near and ("write monitor = '%s'"):format(near)

@@ -36,7 +36,7 @@ local function check_size(context, optimizer, group, where)
       .. "one"):format(betas[1], betas[2]), "{0.9, 0.999} is usual")
   end
   if type(group.momentum) == "number" and group.momentum >= 1 then
-    context.report:error("optimizer", where, ("momentum = %g: steps grow without end"):format(
+    context.report:error("optimizer", where, ("momentum = %g: steps grow without bound"):format(
       group.momentum), "0.9 is usual")
   end
 end
@@ -77,15 +77,15 @@ return {
     if foreign > 0 then
       context.report:error("optimizer", where, ("%d parameter%s of the optimizer %s not of the "
         .. "module"):format(foreign, foreign == 1 and "" or "s", foreign == 1 and "is" or "are"),
-        "make the optimizer in configure_optimizers, from self:parameters(); parameters of layers "
-          .. "that were replaced or moved are other ones")
+        "make the optimizer in configure_optimizers, from self:parameters(); layers that were "
+          .. "replaced or moved have new parameters")
     end
     context.foreign = foreign > 0
     local missing, frozen = {}, #list > 0
     for _, item in ipairs(list) do frozen = frozen and not item.value.requires_grad end
     if frozen then
       context.report:error("optimizer", where, ("none of the %d parameters requires grad: nothing "
-        .. "can be learnt"):format(#list), "freeze the layers that are to stay only: "
+        .. "can be learnt"):format(#list), "freeze only the layers that must not change: "
         .. "requires_grad = true for the others")
       context.frozen = true
     end

@@ -136,8 +136,8 @@ local function same_in_all(node, known)
   return true
 end
 
-local REMEDY <const> = "call it on every rank, outside of the branch; let only what is done with "
-  .. "its result depend on the rank"
+local REMEDY <const> = "call it on every rank, outside of the branch; branch on the rank only to "
+  .. "use its result"
 
 local function report(context, one, line)
   context.report:error("collective", one.line,

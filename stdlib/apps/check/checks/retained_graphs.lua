@@ -82,8 +82,8 @@ local function check_sums(context, state)
   if not context.again or not has_backward then return end
   local call, storages = sum_of(context)
   if not call then return end
-  context.report:warn("kept", call.line, ("%s keeps the graphs of all steps before, and the memory "
-    .. "grows with each step: %s of what an earlier step has computed"):format(
+  context.report:warn("kept", call.line, ("%s keeps the graphs of all earlier steps, and memory "
+    .. "grows with each step: %s of a result of an earlier step"):format(
     field_of(state.module, storages) or "a variable", call.op),
     "add loss:detach(), or the number loss:item()")
 end

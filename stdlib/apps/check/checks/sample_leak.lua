@@ -94,7 +94,7 @@ end
 -- the first two have in common}.
 local function judge(context, runs)
   if not aligned(table.unpack(runs)) then
-    context.report:skip "samples that depend on each other: other samples take another way"
+    context.report:skip "samples that depend on each other: the code branches on their values"
     return true
   end
   local record = find(runs)

@@ -22,7 +22,8 @@ end
 local function check_call(report, node)
   local fn = node.fn
   if node.method or not fn or fn.kind ~= "index" or fn.object.kind ~= "string" then return end
-  report:error("text", node.line, ("%s of a text is called with a dot: the text itself is left out")
+  report:error("text", node.line, ("%s of a string is called with a dot: the string itself is not "
+    .. "passed")
     :format(fn.key.value or "a method"), ("write (\"...\"):%s(...)"):format(fn.key.value or "name"))
 end
 
@@ -32,7 +33,8 @@ local function check_condition(report, node)
   local key = condition.kind == "index" and condition.key.kind == "string" and condition.key.value
   if not key or is_of(condition, "string") then return end
   if condition.object.kind ~= "name" or not SEARCHES[key] then return end
-  report:warn("text", node.line, ("%s is not called: of a text it is a function, which is true")
+  report:warn("text", node.line, ("%s is not called: it is a method of strings, which is always "
+    .. "true")
     :format(key), ("write %s:%s(...)"):format(condition.object.name, key))
 end
 
@@ -40,7 +42,7 @@ local function check_comparison(report, node)
   if node.operator ~= "==" and node.operator ~= "~=" then return end
   local left, right = node.left, node.right
   if left.kind == "string" and is_number(right) or right.kind == "string" and is_number(left) then
-    report:error("text", node.line, ("a number never equals a text: %s is always %s"):format(
+    report:error("text", node.line, ("a number never equals a string: %s is always %s"):format(
       node.operator, tostring(node.operator == "~=")), "write the number without quotes")
   end
 end

@@ -38,7 +38,7 @@ local function check(context, call, made, targets)
   context.report:warn("range", call.line, ("the result of %s is in %s, and the targets are "
     .. "%.3g..%.3g"):format(made.op, high < math.huge and ("%d..%d"):format(low, high)
     or "0 and above", values:min():item(), values:max():item()),
-    "let the last layer end without an activation, or bring the targets to that range")
+    "let the last layer end without an activation, or scale the targets to that range")
 end
 
 return {

@@ -44,14 +44,13 @@ local function check_order(context, state, leaf)
   if classes == 1 then
     context.report:warn("targets", dataset_tensors.line_of(context),
       ("the %d training samples have "
-      .. "one label, %d"):format(n, labels[1]:item()), "look at how labels are read: there is "
-      .. "nothing to tell apart")
+      .. "one label, %d"):format(n, labels[1]:item()), "check how labels are read: there is only "
+      .. "one class")
   elseif classes > 1 and changes == classes - 1 and not loader.shuffle
     and not loader.sampler and not loader.batch_sampler and loader.batch_size < n then
     context.report:warn("targets", dataset_tensors.line_of(context, "DataLoader"), ("the %d "
-      .. "training samples come one class after the other (%d classes), and the loader does not "
-      .. "shuffle")
-      :format(n, math.tointeger(classes)), "give the training loader shuffle = true")
+      .. "training samples are sorted by class (%d classes), and the loader does not shuffle")
+      :format(n, math.tointeger(classes)), "set shuffle = true on the training loader")
   end
 end
 

@@ -17,7 +17,7 @@ local function look(context, tensor, what)
   context.report:error("data", where, ("%s %s: %d of %d values are not finite (%d NaN)"):format(
     what, "[" .. table.concat(tensor.shape, ", ") .. "]", math.tointeger(bad), tensor:numel(),
     math.tointeger(tensor:isnan():sum():item())),
-    "look where they come from: a division by zero, a missing field, a log of zero")
+    "check where they come from: a division by zero, a missing field, a log of zero")
 end
 
 local FEW <const> = 20 -- samples of which nothing is asked
@@ -34,7 +34,7 @@ local function check_constant(context, column)
     context.report:warn("data", dataset_tensors.line_of(context),
       ("the training data, tensor %s [%s]: "
       .. "all values are %g"):format(column.name or 1, table.concat(tensor.shape, ", "), low),
-      "look at how it is read: a model learns nothing of it")
+      "check how it is read: a model learns nothing from it")
   end
 end
 
@@ -102,7 +102,7 @@ local function check_answers(context)
       local at = may_hold(x.value, y.value) and answer_in(x.value, y.value)
       if at then
         context.report:warn("data", dataset_tensors.line_of(context), ("column %d of %s of the "
-          .. "training data is %s: the inputs have the answers"):format(at, x.name, y.name),
+          .. "training data is %s: the inputs contain the targets"):format(at, x.name, y.name),
           "leave that column out of the inputs")
         return
       end
@@ -126,7 +126,7 @@ local function check_alike(context, loader)
   if any then
     context.report:warn("data", dataset_tensors.line_of(context),
       ("the %d samples of the first batch "
-      .. "are all the same"):format(n), "look at how get(i) of the data set uses i")
+      .. "are all the same"):format(n), "check how get(i) of the data set uses i")
   end
 end
 

@@ -24,7 +24,7 @@ return {
         "call self:manual_backward(loss) and optimizer:step(), or leave automatic_optimization out")
     elseif counts.steps > 0 and counts.zeroed == 0 then
       context.report:warn("training", where, "training_step calls optimizer:step(), and never "
-        .. "zero_grad(): gradients of all batches before are added up",
+        .. "zero_grad(): gradients of all earlier batches add up",
         "call optimizer:zero_grad() in front of self:manual_backward(loss)")
     end
   end,

@@ -88,12 +88,12 @@ return {
     if #used == 0 then
       context.report:error("input", context.step_line, ("the loss is %.6g whatever the batch "
         .. "contains")
-        :format(loss), "compute it from the batch that training_step gets")
+        :format(loss), "compute it from the batch passed to training_step")
     elseif #leaves == 2 and used[1] == 2 then
       context.report:error("input", context.step_line, ("the loss is the same whatever %s %s "
         .. "contains")
         :format(leaves[1].path, "[" .. table.concat(leaves[1].value.shape, ", ") .. "]"),
-        "give the inputs of the batch to the module, and its output to the loss")
+        "pass the inputs of the batch to the module, and its output to the loss")
     end
   end,
 }

@@ -39,8 +39,8 @@ return {
       if type(val) == "table" and rawget(val, "dataset") then
         if rawget(val, "shuffle") == true then
           context.report:warn("validation", dataset_tensors.line_of(context, "DataLoader"), "the "
-            .. "validation loader shuffles: its order, and the samples of a limit, are others in "
-            .. "each epoch", "leave shuffle out for validation")
+            .. "validation loader shuffles: its order, and the samples of a limit, change in each "
+            .. "epoch", "remove shuffle for validation")
         end
         local _ <close> = c.no_grad()
         if type(train) == "table" and rawget(train, "dataset") and not context.broken
@@ -54,6 +54,6 @@ return {
     if not state.module.training then return end
     context.report:warn("validation", c.runtime.function_line(state.module.validation_step),
       "the module is in training mode during validation: dropout and batch norm act as in training",
-      "call no self:train() in validation: the Trainer switches modes")
+      "do not call self:train() in validation: the Trainer switches modes")
   end,
 }

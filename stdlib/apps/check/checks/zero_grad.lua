@@ -133,9 +133,9 @@ return {
     if not line then return end
     context.report:error("zero_grad", line, state.automatic
       and ("zero_grad() in training_step, with accumulate_grad_batches = %d: gradients of the "
-        .. "batches before are lost"):format(accumulated)
-      or "zero_grad() in a batch that makes no step: its gradients are lost, and the step has "
-        .. "those of its own batch only",
+        .. "earlier batches are lost"):format(accumulated)
+      or "zero_grad() in a batch without a step: its gradients are lost, and the step uses those "
+        .. "of its own batch only",
       state.automatic and "leave it out: the Trainer calls zero_grad()"
       or "call zero_grad() where step() is called, right after it")
   end,

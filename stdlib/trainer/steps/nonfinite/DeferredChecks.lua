@@ -129,9 +129,9 @@ end
 
 --- Why nothing is saved after a step that was left out; nil without one. The host had gone on.
 function DeferredChecks:why_not_saved()
-  return self._refused and ("the gradients of a step were not finite (%s), and the fit has gone on "
-    .. "from there without weights that change: nothing is saved; ModelCheckpoint{"
-    .. "save_on_exception = true} keeps the moment before each batch"):format(self._refused)
+  return self._refused and ("the gradients of a step were not finite (%s), and the weights have "
+    .. "not changed since: nothing is saved; ModelCheckpoint{save_on_exception = true} keeps the "
+    .. "state before each batch"):format(self._refused)
 end
 
 local function new_flag(self, found)

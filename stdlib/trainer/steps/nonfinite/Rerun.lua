@@ -200,8 +200,8 @@ function Rerun:cause(kept, is_named, look)
       if found then return (": rank %d: %s"):format(i - 1, found) end
     end
   end
-  return ": " .. (cause or "run again, this batch gives finite values: an earlier one of the "
-    .. "window, or a hook, has made them")
+  return ": " .. (cause or "run again, this batch gives finite values: they come from an earlier "
+    .. "batch of the window, or a hook")
 end
 
 return Rerun
