@@ -46,13 +46,12 @@ static bool make_room(lt_ctx *c, lt_work *w, int64_t n) {
 static bool sizes_known(lt_ctx *c, lt_work *w) {
   const lt_group *g = w->group;
   lt_comm_op op = w->mark.op;
-  bool one = op == LT_COMM_BROADCAST || w->pair; /* one rank sends */
-  int sender = op == LT_COMM_SEND ? g->rank : w->move.root;
+  bool one = op == LT_COMM_BROADCAST; /* one rank sends */
+  int sender = w->move.root;
   int64_t all = 0;
   for (int r = 0; r < g->size && !one; r++) all += w->counts[r] = w->extents[r];
   if (one) all = w->move.count = w->extents[sender];
-  bool gets = is_for_all(op) || op == LT_COMM_BROADCAST || op == LT_COMM_RECV ||
-              (op == LT_COMM_GATHER && g->rank == w->move.root);
+  bool gets = is_for_all(op) || one || (op == LT_COMM_GATHER && g->rank == w->move.root);
   if (gets && !make_room(c, w, all)) return false;
   if (is_for_all(op)) w->move.op = LT_COMM_ALL_GATHER;
   w->move.in = w->data.sent;
@@ -93,8 +92,6 @@ lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const vo
   bool rooted = !is_for_all(op);
   if (rooted && (root < 0 || root >= g->size))
     lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), root, g->size);
-  if ((op == LT_COMM_SEND || op == LT_COMM_RECV) && root == g->rank)
-    lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), root);
   lt_plan plan = {.op = op,
                   .reduce = LT_COMM_NO_REDUCE,
                   .dtype = LT_DTYPE_NONE,
@@ -102,7 +99,7 @@ lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const vo
                   .root = rooted ? root : -1};
   w->move.root = plan.root;
   w->agreed = sizes_known;
-  bool gives = is_for_all(op) || op == LT_COMM_GATHER || op == LT_COMM_SEND ||
+  bool gives = is_for_all(op) || op == LT_COMM_GATHER ||
                (op == LT_COMM_BROADCAST && root == g->rank);
   if (op == LT_COMM_SCATTER) {
     w->agreed = send_sizes;

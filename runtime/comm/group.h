@@ -56,6 +56,11 @@ struct lt_work {
     size_t got_bytes;
   } data;
   struct {
+    lt_tensor **tensors; /* [n], retained; memory for `room` */
+    int n, room;
+    lt_tensor *into; /* retained, or NULL */
+  } message;         /* message.c */
+  struct {
     lt_way way;
     lt_device at;       /* where its tensors lie */
     lt_event ready;      /* of its own last work on the stream */
@@ -128,6 +133,9 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
 /* A new work of `g` with everything zero; NULL with a failure, also when the group cannot be used
    any more. */
 lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
+
+/* message.c: what a message has of its own goes back. */
+void lt_message_drop(lt_ctx *c, lt_work *w);
 
 /* devices.c: works whose tensors are on a device. Failures are in the ctx. */
 

@@ -29,6 +29,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_release(c, w->result);
   lt_free(c, w->extents, w->numbers_bytes);
   lt_device_drop(c, w);
+  lt_message_drop(c, w);
   lt_free(c, w->data.sent, w->data.sent_bytes);
   lt_free(c, w->data.got, w->data.got_bytes);
   lt_group_release(c, w->group);

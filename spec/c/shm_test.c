@@ -187,6 +187,13 @@ static bool is_text(rank *r, const lt_work *w, int slot, int number, int64_t wan
   return true;
 }
 
+static void is_message(rank *r, const lt_work *w, int number, int64_t wanted) {
+  int64_t n;
+  const char *text = lt_work_text(w, &n);
+  CHECK(r, n == wanted);
+  for (int64_t i = 0; i < n; i++) CHECK(r, text[i] == (char)('a' + number));
+}
+
 static void sends_bytes(rank *r) {
   char mine[4000], parts_room[MOST_RANKS][4000];
   memset(mine, 'a' + r->rank, sizeof mine);
@@ -215,10 +222,10 @@ static void sends_bytes(rank *r) {
     if (r->size == 1) continue;
     if (r->rank == root) {
       int to = (root + 1) % r->size;
-      finish_work(r, lt_comm_bytes(r->c, r->g, LT_COMM_SEND, to, mine, n, NULL, NULL, HERE));
+      finish_work(r, lt_comm_send_message(r->c, r->g, to, mine, n, NULL, 0, HERE));
     } else if (r->rank == (root + 1) % r->size) {
-      w = lt_comm_bytes(r->c, r->g, LT_COMM_RECV, root, NULL, 0, NULL, NULL, HERE);
-      if (CHECK(r, w && lt_work_wait(r->c, w))) is_text(r, w, 0, root, text_n(root, round));
+      w = lt_comm_recv_message(r->c, r->g, root, NULL, HERE);
+      if (CHECK(r, w && lt_work_wait(r->c, w))) is_message(r, w, root, text_n(root, round));
       lt_work_release(r->c, w);
     }
   }

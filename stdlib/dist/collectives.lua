@@ -212,6 +212,7 @@ function collectives.send(x, to, options)
 end
 
 local function copy_into(x, what)
+  if rawequal(x, what) then return x end
   local wanted, came = errors.show(x), errors.show(what)
   if c.is_tensor(what) and (wanted ~= came or x.dtype ~= what.dtype) then
     wanted, came = wanted .. " " .. x.dtype, came .. " " .. what.dtype
@@ -227,7 +228,7 @@ function collectives.recv(from, options)
   if c.is_tensor(from) then
     local x = from
     check_peer("recv", "from", o.from, group)
-    return result_of(d.values(group, "recv", nil, o.from), o, function(what)
+    return result_of(d.values(group, "recv", x, o.from), o, function(what)
       return copy_into(x, what)
     end)
   end

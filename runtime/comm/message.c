@@ -1,0 +1,194 @@
+/* runtime/comm/message.c: messages between two ranks: bytes, and tensors straight from and into
+   their memory.
+
+   Of a message only the sender knows the length. That of its head travels with the fingerprint;
+   the head lists the tensors and ends with the sender's own bytes; then follow the tensors, one
+   movement each. */
+#include <string.h>
+
+#include "comm/group.h"
+
+typedef struct described {
+  int64_t dtype, ndim;
+  int64_t size[LT_MAX_DIMS];
+} described;
+
+static int64_t head_bytes(int n_tensors) {
+  return (int64_t)sizeof(int64_t) + n_tensors * (int64_t)sizeof(described);
+}
+
+static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, int peer, lt_plan *plan) {
+  lt_work *w = lt_work_new(c, g, op);
+  if (w == NULL) return NULL;
+  if (peer < 0 || peer >= g->size)
+    lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), peer, g->size);
+  else if (peer == g->rank)
+    lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), peer);
+  *plan = (lt_plan){.op = op,
+                    .reduce = LT_COMM_NO_REDUCE,
+                    .dtype = LT_DTYPE_NONE,
+                    .form = LT_FORM_VALUE,
+                    .root = peer};
+  w->move.root = peer;
+  w->round.extents = w->extents;
+  return w;
+}
+
+static void set_move(lt_work *w, void *data, int64_t bytes) {
+  w->move.in = w->move.out = data;
+  w->move.count = bytes;
+}
+
+/* After a step: the next tensor. */
+static bool next_tensor(lt_work *w) {
+  if (w->step > w->message.n) return false;
+  const lt_tensor *t = w->message.tensors[w->step - 1];
+  set_move(w, lt_data(t), t->numel * (int64_t)lt_item_size(t));
+  return true;
+}
+
+static lt_tensor **room_for(lt_ctx *c, lt_work *w, int n) {
+  if (n == 0) return NULL;
+  w->message.tensors = lt_alloc(c, (size_t)n * sizeof(lt_tensor *));
+  w->message.room = w->message.tensors != NULL ? n : 0;
+  return w->message.tensors;
+}
+
+void lt_message_drop(lt_ctx *c, lt_work *w) {
+  for (int k = 0; k < w->message.n; k++) lt_release(c, w->message.tensors[k]);
+  lt_free(c, w->message.tensors, (size_t)w->message.room * sizeof(lt_tensor *));
+  lt_release(c, w->message.into);
+}
+
+/* Sending. */
+
+static bool send_head(lt_ctx *c, lt_work *w) {
+  (void)c;
+  set_move(w, w->data.sent, (int64_t)w->data.sent_bytes);
+  return true;
+}
+
+static bool send_tensor(lt_ctx *c, lt_work *w) {
+  (void)c;
+  return next_tensor(w);
+}
+
+static void write_head(lt_work *w, const void *bytes, int64_t n) {
+  int64_t count = w->message.n;
+  char *to = w->data.sent;
+  memcpy(to, &count, sizeof count);
+  to += sizeof count;
+  for (int k = 0; k < w->message.n; k++) {
+    const lt_tensor *t = w->message.tensors[k];
+    described d = {.dtype = t->dtype, .ndim = t->ndim};
+    memcpy(d.size, t->size, (size_t)t->ndim * sizeof *t->size);
+    memcpy(to, &d, sizeof d);
+    to += sizeof d;
+    w->bytes += t->numel * (int64_t)lt_item_size(t);
+  }
+  if (n > 0) memcpy(to, bytes, (size_t)n);
+}
+
+lt_work *lt_comm_send_message(lt_ctx *c, lt_group *g, int to, const void *bytes, int64_t n,
+                              lt_tensor *const *tensors, int n_tensors, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_SEND, to, &plan);
+  if (w == NULL) return NULL;
+  w->bytes = head_bytes(n_tensors) + n;
+  w->data.sent = lt_alloc(c, (size_t)w->bytes);
+  if (w->data.sent != NULL) w->data.sent_bytes = (size_t)w->bytes;
+  if (w->data.sent != NULL && (n_tensors == 0 || room_for(c, w, n_tensors) != NULL)) {
+    for (; w->message.n < n_tensors; w->message.n++)
+      w->message.tensors[w->message.n] = lt_retain(tensors[w->message.n]);
+    w->round.extent = w->bytes;
+    write_head(w, bytes, n);
+  }
+  w->agreed = send_head;
+  w->next_step = send_tensor;
+  return lt_work_issue(c, w, &plan, at);
+}
+
+/* Receiving. */
+
+static bool recv_head(lt_ctx *c, lt_work *w) {
+  int64_t n = w->extents[w->move.root];
+  w->data.got = lt_alloc(c, (size_t)n);
+  if (w->data.got == NULL) return false;
+  w->data.got_bytes = (size_t)n;
+  w->bytes = n;
+  set_move(w, w->data.got, n);
+  return true;
+}
+
+static lt_tensor *made(lt_ctx *c, const described *d) {
+  lt_frame frame = lt_frame_open(c);
+  lt_tensor *t =
+      lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)d->dtype, (int)d->ndim, d->size);
+  void *keep[] = {t};
+  lt_frame_close(c, frame, 1, keep);
+  return t;
+}
+
+/* The tensor that waits for this message. */
+static bool fits(const lt_tensor *into, const described *d) {
+  return into != NULL && into->dtype == d->dtype && into->ndim == d->ndim &&
+         memcmp(into->size, d->size, (size_t)into->ndim * sizeof *into->size) == 0;
+}
+
+/* The list of tensors, as far as it makes sense. */
+static bool read_head(lt_ctx *c, lt_work *w) {
+  int64_t count = -1, most = ((int64_t)w->data.got_bytes - (int64_t)sizeof count) /
+                             (int64_t)sizeof(described);
+  if (w->data.got_bytes >= sizeof count) memcpy(&count, w->data.got, sizeof count);
+  if (count < 0 || count > most)
+    return lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
+  if (count > 0 && room_for(c, w, (int)count) == NULL) return false;
+  bool bare = count == 1 && w->data.got_bytes == (size_t)head_bytes(1);
+  for (int64_t k = 0; k < count; k++) {
+    described d;
+    memcpy(&d, w->data.got + sizeof count + (size_t)k * sizeof d, sizeof d);
+    if (d.dtype < 0 || d.dtype >= LT_DTYPE_COUNT || d.ndim < 0 || d.ndim > LT_MAX_DIMS)
+      return lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
+    lt_tensor *t =
+        bare && fits(w->message.into, &d) ? lt_retain(w->message.into) : made(c, &d);
+    if (t == NULL) return false;
+    w->message.tensors[w->message.n++] = t;
+    w->bytes += t->numel * (int64_t)lt_item_size(t);
+  }
+  return true;
+}
+
+static bool recv_tensor(lt_ctx *c, lt_work *w) {
+  if (w->step == 1 && !read_head(c, w)) return false;
+  return next_tensor(w);
+}
+
+static bool note_written(lt_ctx *c, lt_work *w) {
+  if (w->message.n == 1 && w->message.tensors[0] == w->message.into)
+    lt_storage_bump(c, w->message.into->storage);
+  return true;
+}
+
+lt_work *lt_comm_recv_message(lt_ctx *c, lt_group *g, int from, lt_tensor *into, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_RECV, from, &plan);
+  if (w == NULL) return NULL;
+  w->message.into = lt_retain(into);
+  w->agreed = recv_head;
+  w->next_step = recv_tensor;
+  w->complete = note_written;
+  return lt_work_issue(c, w, &plan, at);
+}
+
+int lt_work_tensors(const lt_work *w, lt_tensor *const **tensors) {
+  bool there = w->stage == LT_STAGE_DONE && w->failed == LT_OK;
+  *tensors = w->message.tensors;
+  return there ? w->message.n : 0;
+}
+
+const void *lt_work_text(const lt_work *w, int64_t *n) {
+  int64_t head = head_bytes(w->message.n);
+  bool there = w->stage == LT_STAGE_DONE && w->failed == LT_OK && w->data.got != NULL;
+  *n = there ? (int64_t)w->data.got_bytes - head : 0;
+  return there ? w->data.got + head : NULL;
+}
