@@ -85,8 +85,8 @@ static void set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan 
   w->move.reduce = (uint8_t)(reduce == LT_COMM_MEAN ? LT_COMM_SUM : reduce);
   if (reduce == LT_COMM_MEAN) w->complete = divide;
   if (reduce == LT_COMM_MEAN && !lt_dtype_is_float(plan->dtype))
-    lt_fail(c, LT_EDTYPE, "%s: no mean of %s: use sum, or convert it",
-            lt_comm_op_name(plan->op), lt_dtype_name(plan->dtype));
+    lt_fail(c, LT_EDTYPE, "%s: no mean of %s: use sum, or convert it", lt_comm_op_name(plan->op),
+            lt_dtype_name(plan->dtype));
 }
 
 lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
@@ -290,6 +290,89 @@ lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor
   check_whole(c, g, LT_COMM_REDUCE_SCATTER, in, out);
   set_reduction(c, w, reduce, &plan);
   all_counts(w, out->numel);
+  return issue(c, w, &plan, at);
+}
+
+/* Rows to elements; their sum must be what the tensor has. */
+static void set_rows(lt_ctx *c, const lt_work *w, const lt_tensor *t, const int64_t *rows,
+                     int64_t *counts) {
+  int64_t row = 1, total = 0;
+  for (int d = 1; d < t->ndim; d++) row *= t->size[d];
+  for (int r = 0; r < w->group->size; r++) {
+    counts[r] = rows[r] * row;
+    total += counts[r];
+  }
+  if (total != t->numel)
+    lt_fail(c, LT_ESHAPE, "all_to_all: the parts have %lld elements, the tensor is %s",
+            (long long)total, LT_TENSOR_STR(t));
+}
+
+lt_work *lt_comm_all_to_all(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                            const int64_t *rows, const int64_t *from, int64_t most, lt_origin at) {
+  lt_plan plan;
+  lt_work *w = begin(c, g, LT_COMM_ALL_TO_ALL, in, out, in, &plan);
+  if (w == NULL) return NULL;
+  if (in->dtype != out->dtype)
+    lt_fail(c, LT_EDTYPE, "all_to_all: dtypes differ: %s and %s",
+            lt_dtype_name((lt_dtype)in->dtype), lt_dtype_name((lt_dtype)out->dtype));
+  if (rows != NULL) {
+    plan.form = LT_FORM_CAT;
+    set_rows(c, w, in, rows, w->in_counts);
+    set_rows(c, w, out, from, w->counts);
+    for (int d = 1; d < in->ndim; d++) most *= in->size[d];
+    w->move.count = most;
+  } else {
+    if (in->ndim == 0 || in->size[0] % g->size != 0 || out->numel != in->numel)
+      lt_fail(c, LT_ESHAPE, "all_to_all: %s does not go in %d parts into %s", LT_TENSOR_STR(in),
+              g->size, LT_TENSOR_STR(out));
+    w->move.count = in->numel / g->size;
+    all_counts(w, w->move.count);
+    memcpy(w->in_counts, w->counts, (size_t)g->size * sizeof *w->counts);
+  }
+  return issue(c, w, &plan, at);
+}
+
+/* Backends know no reduce: each rank reduces its share, and the root gathers them. From a device
+   the tensor goes through pinned memory, for no link of a device gathers. */
+static bool reduce_shares(lt_ctx *c, lt_work *w) {
+  size_t bytes = (size_t)w->counts[w->group->rank] * lt_item_size(w->in);
+  w->data.got = lt_alloc(c, bytes);
+  if (w->data.got == NULL && bytes > 0) return false;
+  w->data.got_bytes = bytes;
+  w->data.whole = w->move.out;
+  w->move.op = LT_COMM_REDUCE_SCATTER;
+  w->move.out = w->data.got;
+  return true;
+}
+
+static bool gather_shares(lt_ctx *c, lt_work *w) {
+  (void)c;
+  if (w->step > 1) return false;
+  w->move.op = LT_COMM_GATHER;
+  w->move.in = w->data.got;
+  w->move.out = w->data.whole;
+  return true;
+}
+
+lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                           lt_comm_reduce reduce, int root, lt_origin at) {
+  lt_plan plan;
+  bool here = root == g->rank;
+  lt_work *w = begin(c, g, LT_COMM_REDUCE, in, here ? out : NULL, in, &plan);
+  if (w == NULL) return NULL;
+  plan.root = root;
+  set_reduction(c, w, reduce, &plan);
+  if (!here) w->complete = NULL;
+  if (check_rank(c, g, LT_COMM_REDUCE, root) && here &&
+      (out == NULL || out->dtype != in->dtype || out->numel != in->numel))
+    lt_fail(c, LT_ESHAPE, "reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
+            out != NULL ? LT_TENSOR_STR(out) : "none");
+  for (int r = 0; r < g->size; r++) w->counts[r] = in->numel / g->size + (r < in->numel % g->size);
+  if (g->size > 1) {
+    w->move.root = root;
+    w->agreed = reduce_shares;
+    w->next_step = gather_shares;
+  }
   return issue(c, w, &plan, at);
 }
 

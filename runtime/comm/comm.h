@@ -81,6 +81,10 @@ typedef struct lt_origin {
    all_gather_cat  in [n_r, ..]; the result [sum n_r, ..] is made when the sizes are known:
                    lt_work_result after the wait
    reduce_scatter  in [world * n, ..], out [n, ..]
+   all_to_all      in, out [world * n, ..]: part r of in goes to rank r, part r of out is rank r's;
+                   or, with `rows` and `from`, of unequal parts: rows[r] of dim 1 to rank r, from[r]
+                   from it; `most`: the largest part of all ranks, in rows
+   reduce          in [..]; out the same at root, NULL elsewhere
    gather          in [..]; out [world, ..] at root, NULL elsewhere
    scatter         in [world * n, ..] at root (NULL elsewhere), out [n, ..]
    send, recv      t; matched a pair of ranks, in order in each direction */
@@ -94,6 +98,10 @@ lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
 lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at);
 lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
                                 lt_comm_reduce reduce, lt_origin at);
+lt_work *lt_comm_all_to_all(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                            const int64_t *rows, const int64_t *from, int64_t most, lt_origin at);
+lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
+                        lt_comm_reduce reduce, int root, lt_origin at);
 lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
                         lt_origin at);
 lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,

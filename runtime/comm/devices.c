@@ -11,14 +11,15 @@ static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w-
 /* What a device's link moves. */
 static bool is_between_devices(lt_comm_op op) {
   return op == LT_COMM_ALL_REDUCE || op == LT_COMM_BROADCAST || op == LT_COMM_ALL_GATHER ||
-         op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER;
+         op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER || op == LT_COMM_ALL_TO_ALL;
 }
 
 lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
   const lt_device_ops *ops = lt_device_kinds[d.kind];
   if (ops->launch == NULL && ops->host_memory) return LT_WAY_HOST;
   bool computes = ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
-  bool reduces = op == LT_COMM_ALL_REDUCE || op == LT_COMM_REDUCE_SCATTER;
+  bool reduces =
+      op == LT_COMM_ALL_REDUCE || op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_REDUCE;
   if (g->size == 1) return computes || !reduces ? LT_WAY_LINK : LT_WAY_STAGED;
   bool moves = computes && is_between_devices(op) && lt_device_link_of(c, g, d) != NULL;
   return moves ? LT_WAY_LINK : LT_WAY_STAGED;
@@ -92,7 +93,11 @@ static void pack(lt_ctx *c, lt_work *w) {
 
 /* A link knows no gather: all send to the root, and nothing to others. */
 static void send_to_root(lt_work *w) {
-  for (int r = 0; r < w->group->size; r++) w->counts[r] = r == w->move.root ? w->move.count : 0;
+  const lt_group *g = w->group;
+  for (int r = 0; r < g->size; r++) {
+    w->in_counts[r] = r == w->move.root ? w->move.count : 0;
+    w->counts[r] = g->rank == w->move.root ? w->move.count : 0;
+  }
   w->move.op = LT_COMM_ALL_TO_ALL;
 }
 

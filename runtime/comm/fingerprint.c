@@ -12,7 +12,8 @@
 /* Which dims of the shape must agree: from this one on. */
 static int first_compared(const lt_plan *plan) {
   if (plan->form == LT_FORM_VALUE) return LT_MAX_DIMS;
-  if (plan->op == LT_COMM_ALL_GATHER) return 1; /* first sizes travel with the fingerprint */
+  /* First sizes travel with the fingerprint, or were exchanged before. */
+  if (plan->op == LT_COMM_ALL_GATHER || plan->form == LT_FORM_CAT) return 1;
   return 0;
 }
 

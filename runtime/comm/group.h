@@ -47,13 +47,14 @@ struct lt_work {
   int n_parts;
   lt_tensor *result;
   int64_t *extents;     /* [size]: of the ranks, when they travel with the fingerprint */
-  int64_t *counts;      /* [size] for the move */
-  size_t numbers_bytes; /* of the block that holds both */
+  int64_t *counts, *in_counts; /* [size] for the move */
+  size_t numbers_bytes; /* of the block that holds them */
   struct {
     char *sent; /* this rank's bytes, or at the root of scatter the parts of all */
     size_t sent_bytes;
     char *got; /* parts that came, one after the other */
     size_t got_bytes;
+    void *whole; /* of reduce: where the root wants it */
   } data;
   struct {
     lt_tensor **tensors; /* [n], retained; memory for `room` */

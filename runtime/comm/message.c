@@ -122,8 +122,7 @@ static bool recv_head(lt_ctx *c, lt_work *w) {
 
 static lt_tensor *made(lt_ctx *c, const described *d) {
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *t =
-      lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)d->dtype, (int)d->ndim, d->size);
+  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)d->dtype, (int)d->ndim, d->size);
   void *keep[] = {t};
   lt_frame_close(c, frame, 1, keep);
   return t;
@@ -137,8 +136,8 @@ static bool fits(const lt_tensor *into, const described *d) {
 
 /* The list of tensors, as far as it makes sense. */
 static bool read_head(lt_ctx *c, lt_work *w) {
-  int64_t count = -1, most = ((int64_t)w->data.got_bytes - (int64_t)sizeof count) /
-                             (int64_t)sizeof(described);
+  int64_t count = -1,
+          most = ((int64_t)w->data.got_bytes - (int64_t)sizeof count) / (int64_t)sizeof(described);
   if (w->data.got_bytes >= sizeof count) memcpy(&count, w->data.got, sizeof count);
   if (count < 0 || count > most)
     return lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
@@ -149,8 +148,7 @@ static bool read_head(lt_ctx *c, lt_work *w) {
     memcpy(&d, w->data.got + sizeof count + (size_t)k * sizeof d, sizeof d);
     if (d.dtype < 0 || d.dtype >= LT_DTYPE_COUNT || d.ndim < 0 || d.ndim > LT_MAX_DIMS)
       return lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
-    lt_tensor *t =
-        bare && fits(w->message.into, &d) ? lt_retain(w->message.into) : made(c, &d);
+    lt_tensor *t = bare && fits(w->message.into, &d) ? lt_retain(w->message.into) : made(c, &d);
     if (t == NULL) return false;
     w->message.tensors[w->message.n++] = t;
     w->bytes += t->numel * (int64_t)lt_item_size(t);
@@ -164,8 +162,11 @@ static bool recv_tensor(lt_ctx *c, lt_work *w) {
 }
 
 static bool note_written(lt_ctx *c, lt_work *w) {
-  if (w->message.n == 1 && w->message.tensors[0] == w->message.into)
-    lt_storage_bump(c, w->message.into->storage);
+  if (w->message.n != 1 || w->message.tensors[0] != w->message.into) return true;
+  const char *op = c->op;
+  c->op = "recv"; /* who writes, for what the tape says */
+  lt_storage_bump(c, w->message.into->storage);
+  c->op = op;
   return true;
 }
 

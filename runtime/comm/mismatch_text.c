@@ -20,7 +20,8 @@ static const char *const op_names[LT_COMM_OP_COUNT] = {[LT_COMM_BARRIER] = "barr
                                                        [LT_COMM_SEND] = "send",
                                                        [LT_COMM_RECV] = "recv",
                                                        [LT_COMM_SPLIT] = "split",
-                                                       [LT_COMM_ALL_TO_ALL] = "all_to_all"};
+                                                       [LT_COMM_ALL_TO_ALL] = "all_to_all",
+                                                       [LT_COMM_REDUCE] = "reduce"};
 static const char *const reduce_names[LT_COMM_REDUCE_COUNT] = {"sum", "mean", "min", "max", "prod"};
 
 const char *lt_comm_op_name(lt_comm_op op) {
@@ -75,7 +76,8 @@ static void add_shape(text *t, const lt_mark *m) {
 static void add_call(text *t, const lt_mark *m) {
   add(t, "%s", lt_comm_op_name(m->op));
   if (m->reduce < LT_COMM_REDUCE_COUNT) add(t, " %s", lt_comm_reduce_name(m->reduce));
-  if (m->form == LT_FORM_CAT) add(t, " {cat = true}");
+  if (m->form == LT_FORM_CAT)
+    add(t, m->op == LT_COMM_ALL_TO_ALL ? " {splits = ..}" : " {cat = true}");
   if (m->op != LT_COMM_BARRIER && m->op != LT_COMM_SPLIT) {
     if (m->form == LT_FORM_VALUE)
       add(t, " of a value");
@@ -84,7 +86,8 @@ static void add_call(text *t, const lt_mark *m) {
   }
   if (m->op == LT_COMM_BROADCAST || m->op == LT_COMM_SCATTER || m->op == LT_COMM_RECV)
     add(t, " from %d", m->root);
-  if (m->op == LT_COMM_GATHER || m->op == LT_COMM_SEND) add(t, " to %d", m->root);
+  if (m->op == LT_COMM_GATHER || m->op == LT_COMM_REDUCE || m->op == LT_COMM_SEND)
+    add(t, " to %d", m->root);
   if (m->status == LT_BY_DEVICE_LINK) add(t, " between devices");
   add_place(t, m, " at ");
   if (m->hook[0] != 0) add(t, " (%.*s)", LT_MARK_HOOK, m->hook);

@@ -5,6 +5,8 @@
    Each rank gets its shard of what all have (all_to_all), adds it on the device, T(lo, hi) =
    T(lo, m) + T(m, hi) with m = lo + the largest power of two below hi - lo, and sends it to all
    (all_gather): as many bytes as in a ring. */
+#include <string.h>
+
 #include "comm/group.h"
 
 bool lt_ordered_wanted(const lt_work *w) {
@@ -37,8 +39,10 @@ static bool add(lt_ctx *c, lt_work *w) {
   bool all = w->mark.op == LT_COMM_ALL_REDUCE;
   void *shard = all ? w->device.operands->data : w->device.sum;
   w->move.out = w->device.sum;
+  w->move.count = w->in == NULL ? w->bytes / item_of(w) : w->in->numel;
   if (w->step > 1) return false;
   if (w->counts[w->group->rank] > 0 && !tree(c, w, 0, w->group->size, shard)) return false;
+  memcpy(w->counts, w->in_counts, (size_t)w->group->size * sizeof *w->counts);
   w->move.op = LT_COMM_ALL_GATHER;
   w->move.in = shard;
   w->move.after = (lt_event){0}; /* the sums come first */
@@ -50,11 +54,16 @@ void lt_ordered_begin(lt_ctx *c, lt_work *w) {
   const lt_group *g = w->group;
   int64_t shard = (w->move.count + g->size - 1) / g->size, left = w->move.count;
   if (w->move.op == LT_COMM_ALL_REDUCE)
-    for (int r = 0; r < g->size; left -= w->counts[r++])
-      w->counts[r] = shard < left ? shard : left;
-  w->device.operands =
-      lt_device_room(c, w, (size_t)(g->size * w->counts[g->rank] * item_of(w)));
+    for (int r = 0; r < g->size; left -= w->counts[r++]) w->counts[r] = shard < left ? shard : left;
+  int64_t own = w->counts[g->rank];
+  w->device.operands = lt_device_room(c, w, (size_t)(g->size * own * item_of(w)));
   if (w->device.operands == NULL) return;
+  w->move.count = 0;
+  for (int r = 0; r < g->size; r++) {
+    w->in_counts[r] = w->counts[r];
+    w->counts[r] = own;
+    if (w->in_counts[r] > w->move.count) w->move.count = w->in_counts[r];
+  }
   w->device.sum = w->move.out;
   w->move.op = LT_COMM_ALL_TO_ALL;
   w->move.out = w->device.operands->data;

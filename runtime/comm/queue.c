@@ -41,7 +41,7 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
   lt_work *w = lt_alloc(c, sizeof *w);
   if (w == NULL) return NULL;
   w->object = (lt_object){.refs = 1, .drop = drop};
-  w->numbers_bytes = 2 * (size_t)g->size * sizeof(int64_t);
+  w->numbers_bytes = 3 * (size_t)g->size * sizeof(int64_t);
   w->extents = lt_alloc(c, w->numbers_bytes);
   if (w->extents == NULL) {
     w->numbers_bytes = 0;
@@ -49,12 +49,14 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
     return NULL;
   }
   w->counts = w->extents + g->size;
+  w->in_counts = w->counts + g->size;
   w->group = lt_group_retain(g);
   w->move = (lt_comm_move){.op = (uint8_t)op,
                            .reduce = LT_COMM_NO_REDUCE,
                            .dtype = LT_U8,
                            .root = -1,
                            .counts = w->counts,
+                           .in_counts = w->in_counts,
                            .chunk_bytes = g->chunk,
                            .fixed_order = g->fixed_order};
   return w;

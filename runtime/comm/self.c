@@ -31,14 +31,15 @@ static int64_t count_of(const lt_comm_move *m) {
     case LT_COMM_ALL_GATHER:
     case LT_COMM_REDUCE_SCATTER:
     case LT_COMM_GATHER:
-    case LT_COMM_SCATTER: return m->counts[0];
+    case LT_COMM_SCATTER:
+    case LT_COMM_ALL_TO_ALL: return m->counts[0];
     case LT_COMM_BARRIER:
     case LT_COMM_ALL_REDUCE:
     case LT_COMM_BROADCAST:
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
-    case LT_COMM_ALL_TO_ALL:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   return m->count;

@@ -19,7 +19,7 @@ static shm_head layout(int ranks) {
   shm_head h = {.magic = magic, .ranks = ranks};
   h.seats = ranks <= 16 ? 64 : ranks <= 64 ? 16 : 4;
   h.piece = ranks <= 64 ? 256 << 10 : 64 << 10;
-  h.pair_piece = ranks <= 8 ? 64 << 10 : ranks <= 64 ? 16 << 10 : PAGE;
+  h.pair_piece = ranks <= 4 ? 256 << 10 : ranks <= 8 ? 64 << 10 : ranks <= 64 ? 16 << 10 : PAGE;
   h.bell_at = lt_round_up((int64_t)sizeof h, SHM_LINE);
   h.seat_at = lt_round_up(h.bell_at + ranks * (int64_t)sizeof(shm_bell), PAGE);
   h.channel_at = lt_round_up((int64_t)sizeof(shm_seat), SHM_LINE);

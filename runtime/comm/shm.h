@@ -17,7 +17,7 @@
 enum {
   SHM_LINE = 64,
   SHM_SLOTS = 4,      /* pieces of a rank that others may not have read yet */
-  SHM_PAIR_SLOTS = 2, /* likewise for each receiver of messages */
+  SHM_PAIR_SLOTS = 4, /* likewise for each receiver of messages */
   SHM_SMALL = 4096,   /* bytes up to which one rank adds all: each by itself, or the last to come */
   SHM_FEW = 8         /* ranks up to which each looks at each, and is woken by each */
 };

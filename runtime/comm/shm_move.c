@@ -93,11 +93,16 @@ static job job_of(lt_comm_link *link, const lt_comm_move *m) {
       count = largest(m->counts, link->size);
       j.per = share_of(piece, link->size, j.size);
       break;
+    case LT_COMM_ALL_TO_ALL:
+      j.puts = j.gets = true;
+      count = m->count;
+      j.per = share_of(piece, link->size, j.size);
+      break;
     case LT_COMM_BARRIER:
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
-    case LT_COMM_ALL_TO_ALL:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   j.per = at_least_one(j.per);
@@ -124,10 +129,11 @@ static span share(const job *j, uint64_t k, int rank) {
   return (span){piece.from + s.from, s.n};
 }
 
-/* Piece k of the part of `rank`, where counts say how long that is; from its own beginning. */
-static span part(const job *j, uint64_t k, int rank) {
-  return cut((int64_t)k * j->per, j->per, j->m->counts[rank]);
+/* Piece k of a part of `count` elements, from its own beginning. */
+static span piece_of(const job *j, uint64_t k, int64_t count) {
+  return cut((int64_t)k * j->per, j->per, count);
 }
+static span part(const job *j, uint64_t k, int rank) { return piece_of(j, k, j->m->counts[rank]); }
 
 static const char *in_at(const job *j, int64_t element) {
   return (const char *)j->m->in + element * j->size;
@@ -195,13 +201,16 @@ static int64_t put(const job *j, uint64_t k) {
     }
     case LT_COMM_REDUCE_SCATTER:
     case LT_COMM_SCATTER:
+    case LT_COMM_ALL_TO_ALL: {
+      const int64_t *to = m->op == LT_COMM_ALL_TO_ALL ? m->in_counts : m->counts;
       for (int r = 0; r < link->size; r++) {
-        span s = part(j, k, r);
+        span s = piece_of(j, k, to[r]);
         if (r == link->rank) continue;
-        copy(j, slot + r * j->per * j->size, in_at(j, first_of(m->counts, r) + s.from), s.n);
+        copy(j, slot + r * j->per * j->size, in_at(j, first_of(to, r) + s.from), s.n);
         moved += s.n;
       }
       break;
+    }
     case LT_COMM_ALL_GATHER:
     case LT_COMM_GATHER: {
       span s = part(j, k, link->rank);
@@ -213,7 +222,7 @@ static int64_t put(const job *j, uint64_t k) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
-    case LT_COMM_ALL_TO_ALL:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   return moved;
@@ -301,12 +310,21 @@ static int64_t get(const job *j, uint64_t k) {
         moved += s.n;
       }
       break;
+    case LT_COMM_ALL_TO_ALL:
+      for (int r = 0; r < link->size; r++) {
+        span s = part(j, k, r);
+        const char *from = r == link->rank ? in_at(j, first_of(m->in_counts, r) + s.from)
+                                           : slot_of(j, r, k) + link->rank * j->per * j->size;
+        copy(j, out_at(j, first_of(m->counts, r) + s.from), from, s.n);
+        moved += s.n;
+      }
+      break;
     case LT_COMM_REDUCE_SCATTER: /* gets nothing: it reduces */
     case LT_COMM_BARRIER:
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
-    case LT_COMM_ALL_TO_ALL:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   return moved;

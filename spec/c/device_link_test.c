@@ -7,7 +7,7 @@
 #include "device/fake.h"
 #include "ops/op.h"
 
-/* The link between devices: shm's of a segment of its own, which knows no all_to_all. */
+/* The link between devices: shm's of a segment of its own. */
 struct lt_comm_link {
   void *inner;
   int rank, size;
@@ -58,37 +58,9 @@ static void close_link(lt_comm_link *l) {
 static int rank_of(const lt_comm_link *l) { return l->rank; }
 static int ranks_of(const lt_comm_link *l) { return l->size; }
 
-typedef struct exchange {
-  int root;
-  lt_comm_move part;
-} exchange;
-
-/* all_to_all: each rank in turn scatters. */
-static lt_progress move_all(lt_comm_link *l, lt_comm_move *m) {
-  size_t item = lt_dtype_size((lt_dtype)m->dtype), own = (size_t)m->counts[l->rank] * item;
-  exchange *e = m->state != NULL ? m->state : calloc(1, sizeof *e);
-  m->state = e;
-  for (; e->root < l->size; e->root++) {
-    if (e->part.op != LT_COMM_SCATTER) {
-      e->part = *m;
-      e->part.op = LT_COMM_SCATTER;
-      e->part.root = e->root;
-      e->part.state = NULL;
-      e->part.in = e->root == l->rank ? m->in : NULL;
-      e->part.out = (char *)m->out + (size_t)e->root * own;
-    }
-    lt_progress p = lt_shm_ops()->move(l->inner, &e->part);
-    if (p != LT_DONE) return p;
-    e->part.op = LT_COMM_BARRIER;
-  }
-  free(e);
-  m->state = NULL;
-  return LT_DONE;
-}
-
 static lt_progress move(lt_comm_link *l, lt_comm_move *m) {
   if (m->state == NULL) atomic_fetch_add(&n_moves, 1);
-  return m->op == LT_COMM_ALL_TO_ALL ? move_all(l, m) : lt_shm_ops()->move(l->inner, m);
+  return lt_shm_ops()->move(l->inner, m);
 }
 
 /* Adds in an order of its own, as far as ltrain knows. */

@@ -33,14 +33,21 @@ static void name_of(const lt_comm_link *l, char path[PATH_MAX], const char *kind
            from, to);
 }
 
-static bool leave(const char *path, const void *bytes, size_t n) {
+/* A head, and n bytes. */
+static bool leave_both(const char *path, const void *head, size_t n_head, const void *bytes,
+                       size_t n) {
   char other[PATH_MAX + 4];
   snprintf(other, sizeof other, "%s.new", path);
   FILE *f = fopen(other, "wb");
   if (f == NULL) return false;
-  bool ok = n == 0 || fwrite(bytes, 1, n, f) == n;
+  bool ok = n_head == 0 || fwrite(head, 1, n_head, f) == n_head;
+  ok = ok && (n == 0 || fwrite(bytes, 1, n, f) == n);
   ok = fclose(f) == 0 && ok;
   return ok && rename(other, path) == 0;
+}
+
+static bool leave(const char *path, const void *bytes, size_t n) {
+  return leave_both(path, NULL, 0, bytes, n);
 }
 
 static bool there(const char *path) {
@@ -181,8 +188,8 @@ static int64_t input_count(const lt_comm_link *l, const lt_comm_move *m) {
     case LT_COMM_BROADCAST: return root ? m->count : 0;
     case LT_COMM_ALL_GATHER:
     case LT_COMM_GATHER: return m->counts[l->rank];
-    case LT_COMM_REDUCE_SCATTER:
-    case LT_COMM_ALL_TO_ALL: return sum(m->counts, l->size);
+    case LT_COMM_REDUCE_SCATTER: return sum(m->counts, l->size);
+    case LT_COMM_ALL_TO_ALL: return sum(m->in_counts, l->size);
     case LT_COMM_SCATTER: return root ? sum(m->counts, l->size) : 0;
     default: return 0;
   }
@@ -193,6 +200,16 @@ static bool take_from(const lt_comm_link *l, int rank, int64_t skip, void *out, 
   char path[PATH_MAX];
   name_of(l, path, "m", l->moves, rank, -1);
   return take(path, (size_t)skip * item, out, (size_t)n * item);
+}
+
+/* What rank `rank` has for this one in an all_to_all: its file begins with how much it has for each. */
+static bool take_exchanged(const lt_comm_link *l, int rank, void *out, int64_t n, size_t item) {
+  char path[PATH_MAX];
+  int64_t counts[LT_COMM_MAX_RANKS];
+  size_t head = (size_t)l->size * sizeof *counts;
+  name_of(l, path, "m", l->moves, rank, -1);
+  if (!take(path, 0, counts, head)) return false;
+  return take(path, head + (size_t)sum(counts, l->rank) * item, out, (size_t)n * item);
 }
 
 /* out = T(lo, hi) over n elements of each rank's file, `skip` elements in. */
@@ -228,8 +245,10 @@ static bool fetch(const lt_comm_link *l, lt_comm_move *m, size_t item) {
       }
       return ok;
     case LT_COMM_ALL_TO_ALL:
-      for (int r = 0; r < l->size; r++, out += (size_t)m->counts[l->rank] * item)
-        ok = ok && take_from(l, r, sum(m->counts, l->rank), out, m->counts[l->rank], item);
+      for (int r = 0; r < l->size; r++) {
+        ok = ok && take_exchanged(l, r, out, m->counts[r], item);
+        out += (size_t)m->counts[r] * item;
+      }
       return ok;
     default: return m->op == LT_COMM_BARRIER;
   }
@@ -256,7 +275,9 @@ static lt_progress move(lt_comm_link *l, lt_comm_move *m) {
   if (m->state == NULL) {
     name_of(l, path, "m", l->moves, l->rank, -1);
     const void *in = m->in != NULL ? m->in : m->out;
-    if (!leave(path, in, (size_t)input_count(l, m) * item)) return broken(m->text, "write", path);
+    size_t head = m->op == LT_COMM_ALL_TO_ALL ? (size_t)l->size * sizeof *m->in_counts : 0;
+    if (!leave_both(path, m->in_counts, head, in, (size_t)input_count(l, m) * item))
+      return broken(m->text, "write", path);
     m->state = &sign;
   }
   for (int r = 0; r < l->size; r++) {

@@ -18,8 +18,8 @@ local collectives = {}
 
 --- The number of arguments before the options.
 collectives.places = {
-  all_reduce = 1, all_reduce_ = 1, broadcast = 1, all_gather = 1, reduce_scatter = 1, gather = 1,
-  scatter = 1, send = 2, recv = 1, barrier = 0,
+  all_reduce = 1, all_reduce_ = 1, broadcast = 1, all_gather = 1, reduce_scatter = 1,
+  all_to_all = 1, reduce = 1, gather = 1, scatter = 1, send = 2, recv = 1, barrier = 0,
 }
 
 -- Checked defaults, for calls without options.
@@ -49,9 +49,10 @@ local function check_rank(who, name, rank, group)
   errors.blame("%s: %s must be below %d, the number of ranks: got %d", who, name, size, rank)
 end
 
--- A collective on a tensor, begun.
-local function begin(...)
-  local work, device = d.collective(...)
+-- A collective on a tensor, begun. `o`: its options; `rows`: of all_to_all.
+local function begin(group, name, x, o, rows)
+  local work, device = d.collective(group, name, x, o.op, o.from or o.to, o.cat, o.sync_grads,
+    o.out, rows)
   report_staged(device)
   return work
 end
@@ -97,7 +98,7 @@ function collectives.all_reduce(x, options)
   elseif not c.is_tensor(x) then
     errors.blame("all_reduce: needs a tensor or a number: got %s", errors.show(x))
   end
-  return result_of(begin(group, "all_reduce", x, o.op, nil, false, o.sync_grads), o)
+  return result_of(begin(group, "all_reduce", x, o), o)
 end
 
 -- What has no derivative must not take a tensor out of its graph without a word.
@@ -105,6 +106,11 @@ local function check_no_gradient(who, x)
   if not (c.is_tensor(x) and x.requires_grad and c.is_grad_enabled()) then return x end
   errors.blame("%s: has no gradient, and %s requires one: write x:detach(), or use "
     .. "all_reduce, all_gather or reduce_scatter", who, errors.show(x))
+end
+
+local function check_out(who, options)
+  if options.out == nil then return end
+  errors.blame("%s: out needs a tensor to %s: a value of Lua is returned", who, who)
 end
 
 local function check_tensor(who, x)
@@ -115,18 +121,17 @@ end
 function collectives.all_reduce_(x, options)
   local o, group = checked("all_reduce_", options)
   check_tensor("all_reduce_", x)
-  return result_of(begin(group, "all_reduce_", x, o.op, nil, false, o.sync_grads), o)
+  return result_of(begin(group, "all_reduce_", x, o), o)
 end
 
 --- Returns rank `from`'s x on every rank. Tensors must have the same shape on all ranks; Lua values
---- of other ranks are ignored. Not differentiable: a tensor that requires grad is refused.
+--- of other ranks are ignored. Differentiable: rank `from`'s x gets the sum of all ranks' gradients,
+--- that of the others is zero; x requires grad on all ranks or on none.
 function collectives.broadcast(x, options)
   local o, group = checked("broadcast", options)
   check_rank("broadcast", "from", o.from, group)
-  check_no_gradient("broadcast", x)
-  if c.is_tensor(x) then
-    return result_of(begin(group, "broadcast", x, nil, o.from), o)
-  end
+  if c.is_tensor(x) then return result_of(begin(group, "broadcast", x, o), o) end
+  check_out("broadcast", o)
   return result_of(d.values(group, "broadcast", x, o.from), o)
 end
 
@@ -135,11 +140,11 @@ end
 function collectives.all_gather(x, options)
   local o, group = checked("all_gather", options)
   if c.is_tensor(x) then
-    local work = begin(group, "all_gather", x, nil, nil, o.cat, o.sync_grads)
-    return result_of(work, o)
+    return result_of(begin(group, "all_gather", x, o), o)
   elseif o.cat then
     errors.blame("all_gather: cat = true needs tensors: got %s", errors.show(x))
   end
+  check_out("all_gather", o)
   return result_of(d.values(group, "all_gather", x), o)
 end
 
@@ -148,8 +153,57 @@ end
 function collectives.reduce_scatter(x, options)
   local o, group = checked("reduce_scatter", options)
   check_tensor("reduce_scatter", x)
-  local work = begin(group, "reduce_scatter", x, o.op, nil, false, o.sync_grads)
-  return result_of(work, o)
+  return result_of(begin(group, "reduce_scatter", x, o), o)
+end
+
+-- What all ranks send to this one, in rows, and the most that any sends to another: { rows, from,
+-- most } as the runtime takes it. All ranks call it.
+local function exchange_splits(x, splits, group, options)
+  local ranks, total = d.size(group), 0
+  for r = 1, ranks do
+    local rows = config.argument(splits[r], "integer", "all_to_all", ("splits[%d]"):format(r),
+      { min = 0 })
+    total = total + rows
+  end
+  if #splits ~= ranks or total ~= x.shape[1] then
+    errors.blame("all_to_all: splits must be %d numbers, one for each rank, whose sum is the size "
+      .. "of dim 1: got %d of sum %d for %s", ranks, #splits, total, errors.show(x))
+  end
+  local all = collectives.all_gather(c.tensor(splits, { dtype = "i64" }),
+    { group = options.group }):tolist()
+  local from, most = {}, 0
+  for r = 1, ranks do
+    from[r] = all[r][d.rank(group) + 1]
+    most = math.max(most, table.unpack(all[r]))
+  end
+  return { splits, from, most }
+end
+
+--- Sends part r of x, [ranks * n, ...] divided along dim 1, to rank r; returns what all ranks sent
+--- to this one, in the order of ranks. `splits`: the sizes of the parts, where they are not equal.
+--- Differentiable.
+function collectives.all_to_all(x, options)
+  local o, group = checked("all_to_all", options)
+  check_tensor("all_to_all", x)
+  local rows = o.splits and exchange_splits(x, o.splits, group, o)
+  return result_of(begin(group, "all_to_all", x, o, rows), o)
+end
+
+--- Returns the result of all_reduce on rank `to`, nil on the others. Not differentiable: a tensor
+--- that requires grad is refused.
+function collectives.reduce(x, options)
+  local o, group = checked("reduce", options)
+  check_rank("reduce", "to", o.to, group)
+  check_no_gradient("reduce", x)
+  if c.is_tensor(x) then return result_of(begin(group, "reduce", x, o), o) end
+  if not math.type(x) then
+    errors.blame("reduce: needs a tensor or a number: got %s", errors.show(x))
+  end
+  check_out("reduce", o)
+  return result_of(d.values(group, "all_reduce", { o.op, x }), o, function(parts)
+    local total = reduce_numbers(parts)
+    return d.rank(group) == o.to and total or nil
+  end)
 end
 
 --- Returns the result of all_gather on rank `to`, nil on the others. Not differentiable: a
@@ -158,7 +212,8 @@ function collectives.gather(x, options)
   local o, group = checked("gather", options)
   check_rank("gather", "to", o.to, group)
   check_no_gradient("gather", x)
-  if c.is_tensor(x) then return result_of(begin(group, "gather", x, nil, o.to), o) end
+  if c.is_tensor(x) then return result_of(begin(group, "gather", x, o), o) end
+  check_out("gather", o)
   return result_of(d.values(group, "gather", x, o.to), o)
 end
 

@@ -12,6 +12,10 @@ local ASYNC <const> = {
 local SYNC_GRADS <const> = {
   type = "boolean", default = true, doc = "false: the result is detached",
 }
+local OUT <const> = {
+  type = "tensor",
+  doc = "the tensor that gets the result, of its shape and dtype; it may share memory with x",
+}
 local OP <const> = {
   type = "string", default = "sum", choices = { "sum", "mean", "min", "max", "prod" },
   doc = "the reduction",
@@ -20,15 +24,25 @@ local FROM <const> = { type = "integer", default = 0, min = 0, doc = "the source
 local TO <const> = { type = "integer", default = 0, min = 0, doc = "the destination rank" }
 
 return {
-  all_reduce = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
+  all_reduce = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT },
   all_reduce_ = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
-  broadcast = { from = FROM, group = GROUP, async = ASYNC },
+  broadcast = {
+    from = FROM, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT,
+  },
   all_gather = {
-    group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS,
+    group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT,
     cat = { type = "boolean", default = false, doc = "concatenate along dim 1; sizes may differ" },
   },
-  reduce_scatter = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
-  gather = { to = TO, group = GROUP, async = ASYNC },
+  reduce_scatter = { op = OP, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT },
+  all_to_all = {
+    group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT,
+    splits = {
+      type = "table",
+      doc = "rows of dim 1 for each rank; by default equal parts. Ranks may pass different ones",
+    },
+  },
+  reduce = { op = OP, to = TO, group = GROUP, async = ASYNC, out = OUT },
+  gather = { to = TO, group = GROUP, async = ASYNC, out = OUT },
   scatter = { from = FROM, group = GROUP, async = ASYNC },
   send = { group = GROUP, async = ASYNC },
   recv = { from = FROM, group = GROUP, async = ASYNC },

@@ -36,6 +36,8 @@ static const named_op calls[] = {{"all_reduce", LT_COMM_ALL_REDUCE, false},
                                  {"broadcast", LT_COMM_BROADCAST, false},
                                  {"all_gather", LT_COMM_ALL_GATHER, false},
                                  {"reduce_scatter", LT_COMM_REDUCE_SCATTER, false},
+                                 {"all_to_all", LT_COMM_ALL_TO_ALL, false},
+                                 {"reduce", LT_COMM_REDUCE, false},
                                  {"gather", LT_COMM_GATHER, false},
                                  {"scatter", LT_COMM_SCATTER, false},
                                  {"send", LT_COMM_SEND, false},
@@ -69,11 +71,29 @@ static void keep_argument(lua_State *L, work *w, int index) {
   lua_setiuservalue(L, -2, 1);
 }
 
-/* dist.collective(group, name, x, op, root, cat, sync_grads) -> work, and the name of x's device
-   if its memory goes through the host's for the first time */
+/* {rows, from, most}: of all_to_all, of parts that are not equal. */
+static void take_rows(lua_State *L, lt_bind *b, lt_collective *k, int index, int n) {
+  if (lua_isnil(L, index)) return;
+  if (!lt_collective_rows(b->c, k, n)) lt_raise_failure(L, b);
+  for (int part = 0; part < 2; part++) {
+    lua_rawgeti(L, index, part + 1);
+    for (int r = 0; r < n; r++) {
+      lua_rawgeti(L, -1, r + 1);
+      (part == 0 ? k->rows : k->from)[r] = luaL_checkinteger(L, -1);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+  }
+  lua_rawgeti(L, index, 3);
+  k->most = luaL_checkinteger(L, -1);
+  lua_pop(L, 1);
+}
+
+/* dist.collective(group, name, x, op, root, cat, sync_grads, out, rows) -> work, and the name of x's
+   device if its memory goes through the host's for the first time */
 static int collective(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 7);
+  lua_settop(L, 9);
   const named_op *call = check_call(L, b, 2);
   lt_group *g = lt_check_group(L, b, 1, call->name);
   lt_tensor *x = lt_check_tensor(L, b, 3, call->name);
@@ -85,10 +105,11 @@ static int collective(lua_State *L) {
   w->k.root = root;
   w->k.cat = lua_toboolean(L, 6);
   w->k.x = x;
-  bool differentiable = call->op == LT_COMM_ALL_REDUCE || call->op == LT_COMM_ALL_GATHER ||
-                        call->op == LT_COMM_REDUCE_SCATTER;
-  w->k.record = differentiable && lua_toboolean(L, 7) && lt_recording(b->c, 1, &x);
-  if (call->in_place) keep_argument(L, w, 3);
+  take_rows(L, b, &w->k, 9, lt_group_size(g));
+  w->k.record = lua_toboolean(L, 7) && lt_recording(b->c, 1, &x);
+  int into = call->in_place ? 3 : lua_isnil(L, 8) ? 0 : 8;
+  if (into != 0) w->k.into = lt_check_tensor(L, b, into, call->name);
+  if (into != 0) keep_argument(L, w, into);
   lt_frame frame = lt_begin(L, b, 0);
   lt_collective_issue(b->c, &w->k, g);
   lt_end_call(L, b, frame);
@@ -168,10 +189,10 @@ static lt_work *send(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
     tensors[k] = plain_of(b->c, lt_to_tensor(L, b, -1));
     lua_pop(L, 1);
   }
-  lt_work *made = lt_ok(b->c) ? lt_comm_send_message(b->c, g, w->k.root, text->data,
-                                                     (int64_t)text->size, tensors, n,
-                                                     lt_origin_of(&w->k.place))
-                              : NULL;
+  lt_work *made = lt_ok(b->c)
+                      ? lt_comm_send_message(b->c, g, w->k.root, text->data, (int64_t)text->size,
+                                             tensors, n, lt_origin_of(&w->k.place))
+                      : NULL;
   lt_end_call(L, b, frame);
   lt_json_free(text);
   lua_pop(L, 3);
@@ -189,9 +210,9 @@ static lt_work *recv(lua_State *L, lt_bind *b, lt_group *g, const work *w, int i
   b->c->op = "recv";
   if (into != NULL && lt_check_view(b->c, into)) lt_tensor_ptr(b->c, into, LT_WRITE);
   b->c->op = op;
-  lt_work *made = lt_ok(b->c) ? lt_comm_recv_message(b->c, g, w->k.root, into,
-                                                     lt_origin_of(&w->k.place))
-                              : NULL;
+  lt_work *made = lt_ok(b->c)
+                      ? lt_comm_recv_message(b->c, g, w->k.root, into, lt_origin_of(&w->k.place))
+                      : NULL;
   lt_end_call(L, b, frame);
   return made;
 }
@@ -209,8 +230,8 @@ static int values(lua_State *L) {
   w->k.root = root;
   bool is_root = lt_group_rank(g) == root;
   lt_comm_op op = call->op;
-  bool gives = op == LT_COMM_GATHER || op == LT_COMM_ALL_GATHER ||
-               op == LT_COMM_ALL_REDUCE || (op == LT_COMM_BROADCAST && is_root);
+  bool gives = op == LT_COMM_GATHER || op == LT_COMM_ALL_GATHER || op == LT_COMM_ALL_REDUCE ||
+               (op == LT_COMM_BROADCAST && is_root);
   if (op == LT_COMM_RECV || (op == LT_COMM_BROADCAST && is_root)) keep_argument(L, w, 3);
   w->mine = op == LT_COMM_BROADCAST && is_root;
   lt_work *made;

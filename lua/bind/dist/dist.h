@@ -45,20 +45,25 @@ lt_place lt_place_here(lua_State *L, lt_bind *b);
    which need not be looked up. */
 lt_place lt_place_of_loop(lua_State *L, lt_bind *b);
 
-/* A collective on a tensor, from its issue to its result. Fill in who, op, reduce, root, x, place,
-   in_place, cat, record; the rest belongs to tensors.c. */
+/* A collective on a tensor, from its issue to its result. Fill in who, op, reduce, root, x, into,
+   place, in_place, cat, record, and rows (lt_collective_rows); the rest belongs to tensors.c. */
 typedef struct lt_collective {
   lt_held held;
   const char *who; /* "all_reduce_", for messages */
   lt_comm_op op;
   lt_comm_reduce reduce;
   int root;
-  bool in_place, cat;
+  bool in_place, cat; /* in_place: `into` is x */
+  int64_t *rows, *from; /* all_to_all of unequal parts: those of dim 1 to each rank, from each; of */
+  int64_t most;         /* all ranks the largest */
+  size_t rows_bytes;
   bool record;        /* hang the result on the tape */
-  lt_tensor *x, *out; /* retained */
+  lt_tensor *x, *out, *into; /* retained; into: where the script wants the result, or NULL */
   lt_place place;
 } lt_collective;
 
+/* Memory for rows and from of n ranks; false with a failure. */
+bool lt_collective_rows(lt_ctx *c, lt_collective *k, int n);
 /* Number, compare and start it; x and what it is made into are retained. On failure nothing is. */
 bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *group);
 /* Wait for it; the result is in the open frame, NULL when this rank gets none (or on failure: see
@@ -68,7 +73,7 @@ void lt_collective_drop(lt_ctx *c, lt_collective *k);
 
 /* Hang the result `y` of `k` on the tape (grad.c). `offset`: where this rank's rows begin in
    what was gathered with `cat`. */
-bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset);
+bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t offset);
 
 /* The options of a launch in the table at `index`, but for the ranks and whose process this is.
    The registry keeps the table until the next launch, for the world keeps its texts. */

@@ -7,10 +7,13 @@
      all_gather                reduce_scatter of the gradient: this rank's part, summed
      all_gather with cat       the same where parts are unequal: all_reduce, cut out
      reduce_scatter sum, mean  all_gather of the gradient
+     broadcast                 reduce of the gradient to the root, zeros elsewhere
+     all_to_all                all_to_all of the gradient, back
 
    Backward is therefore a collective itself, which all ranks of the group must run: in a training
    step all of them are visited, in the reverse order of their issue (autograd/always.c). */
 #include <stdio.h>
+#include <string.h>
 
 #include "autograd/backward.h"
 #include "bind/core/call.h"
@@ -26,10 +29,24 @@ typedef struct passed {
   lt_comm_op op;
   lt_comm_reduce reduce;
   bool cat;
-  lt_shape shape; /* of the input */
-  int64_t offset; /* cat: of its rows in the result */
+  int root;
+  lt_shape shape;       /* of the input */
+  int64_t offset;       /* cat: of its rows in the result */
+  int64_t *rows, *from; /* of an all_to_all of unequal parts */
+  int64_t most;
+  size_t rows_bytes;
   lt_place place;
 } passed;
+
+/* What came from a rank goes back to it. */
+static bool swap_rows(lt_ctx *c, const passed *p, lt_collective *k) {
+  int n = lt_group_size(p->held.group);
+  if (!lt_collective_rows(c, k, n)) return false;
+  memcpy(k->rows, p->from, (size_t)n * sizeof *k->rows);
+  memcpy(k->from, p->rows, (size_t)n * sizeof *k->from);
+  k->most = p->most;
+  return true;
+}
 
 static lt_tensor *run(lt_ctx *c, const passed *p, lt_comm_op op, lt_comm_reduce reduce,
                       lt_tensor *x) {
@@ -37,10 +54,11 @@ static lt_tensor *run(lt_ctx *c, const passed *p, lt_comm_op op, lt_comm_reduce 
   lt_collective k = {.who = p->who,
                      .op = op,
                      .reduce = reduce,
-                     .root = -1,
+                     .root = p->root,
                      .x = x,
                      .record = lt_recording(c, 1, &x),
                      .place = p->place};
+  if (p->rows != NULL && op == LT_COMM_ALL_TO_ALL && !swap_rows(c, p, &k)) return NULL;
   if (!lt_collective_issue(c, &k, p->held.group)) return NULL;
   return lt_collective_finish(c, &k);
 }
@@ -66,6 +84,14 @@ static lt_tensor *of_reduce_scatter(lt_ctx *c, const passed *p, lt_tensor *g) {
   return lt_binary_scalar(c, LT_OP_div, all, lt_scalar_of(lt_group_size(p->held.group)));
 }
 
+/* The root's input made what all ranks have; what others passed was not used. */
+static lt_tensor *of_broadcast(lt_ctx *c, const passed *p, lt_tensor *g) {
+  lt_dtype dtype = (lt_dtype)g->dtype;
+  lt_device at = g->storage->device;
+  lt_tensor *sum = run(c, p, LT_COMM_REDUCE, LT_COMM_SUM, g);
+  return sum != NULL || !lt_ok(c) ? sum : lt_full(c, p->shape, (lt_scalar){0}, dtype, at);
+}
+
 static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
   const passed *p = ud;
   lt_tensor *g = grad_out[0];
@@ -76,6 +102,10 @@ static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor
     grad_in[0] = run(c, p, LT_COMM_ALL_REDUCE, p->reduce, g);
   else if (p->op == LT_COMM_ALL_GATHER)
     grad_in[0] = of_all_gather(c, p, g);
+  else if (p->op == LT_COMM_BROADCAST)
+    grad_in[0] = of_broadcast(c, p, g);
+  else if (p->op == LT_COMM_ALL_TO_ALL)
+    grad_in[0] = run(c, p, LT_COMM_ALL_TO_ALL, LT_COMM_NO_REDUCE, g);
   else
     grad_in[0] = of_reduce_scatter(c, p, g);
   return grad_in[0] != NULL && lt_ok(c);
@@ -84,19 +114,27 @@ static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor
 static void drop(lt_ctx *c, void *ud) {
   passed *p = ud;
   lt_let_go(c, &p->held);
+  lt_free(c, p->rows, p->rows_bytes);
   lt_free(c, p, sizeof *p);
 }
 
-bool lt_collective_record(lt_ctx *c, const lt_collective *k, lt_tensor *y, int64_t offset) {
+bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t offset) {
   passed *p = lt_alloc(c, sizeof *p);
   if (p == NULL) return false;
   *p = (passed){.who = k->who,
                 .op = k->op,
                 .reduce = k->reduce,
                 .cat = k->cat,
+                .root = k->root,
+                .rows = k->rows,
+                .from = k->from,
+                .most = k->most,
+                .rows_bytes = k->rows_bytes,
                 .shape = lt_tensor_shape(k->x),
                 .offset = offset,
                 .place = k->place};
+  k->rows = k->from = NULL; /* the node's now */
+  k->rows_bytes = 0;
   snprintf(p->place.hook, sizeof p->place.hook, "backward");
   lt_hold(c, &p->held, k->held.group);
   const lt_custom custom = {.name = k->who, .fn = pass_back, .drop = drop, .ud = p};

@@ -84,6 +84,24 @@ static lt_mpi_step scatter(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
   return started(ok);
 }
 
+/* all_to_all: between each two ranks what the one has for the other. */
+static lt_mpi_step all_to_all(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
+  int64_t before_in = 0, before_out = 0;
+  bool ok = true;
+  if (s->at >= m->count) return LT_STEP_FINISHED;
+  for (int r = 0; r < l->size; before_in += m->in_counts[r], before_out += m->counts[r++]) {
+    int64_t to = lt_mpi_piece(m->in_counts[r], s->at, s->chunk);
+    int64_t from = lt_mpi_piece(m->counts[r], s->at, s->chunk);
+    const char *in = lt_mpi_in(m, s, before_in + s->at);
+    char *out = lt_mpi_out(m, s, before_out + s->at);
+    if (r == l->rank && to > 0) memmove(out, in, (size_t)to * s->item);
+    if (r != l->rank)
+      ok = ok && lt_mpi_recv(l, m, s, out, from, r) && lt_mpi_send(l, m, s, in, to, r);
+  }
+  s->at += s->chunk;
+  return started(ok);
+}
+
 /* What MPI reduces as we would: f16, bf16 and bool it does not know, and what min and max make of
    NaN is open there. */
 static bool known(const lt_comm_move *m, MPI_Datatype *type, MPI_Op *op) {
@@ -161,12 +179,13 @@ static stepper step_of(const lt_comm_link *l, const lt_comm_move *m, size_t item
     case LT_COMM_ALL_GATHER:
     case LT_COMM_GATHER: return gather;
     case LT_COMM_SCATTER: return scatter;
+    case LT_COMM_ALL_TO_ALL: return all_to_all;
     case LT_COMM_REDUCE_SCATTER: return lt_mpi_reduce_scatter;
     case LT_COMM_ALL_REDUCE:
       if (best_by_mpi(l, m, item)) return all_reduce;
       return few(m, item) ? lt_mpi_tree_all_reduce : lt_mpi_traded_all_reduce;
     case LT_COMM_SPLIT:
-    case LT_COMM_ALL_TO_ALL:
+    case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
   }
   return NULL;

@@ -20,13 +20,13 @@
 extern "C" {
 #endif
 
-enum { LT_COMM_VERSION = 2, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
+enum { LT_COMM_VERSION = 3, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
 
 typedef enum lt_comm_op {
   LT_COMM_BARRIER, LT_COMM_ALL_REDUCE, LT_COMM_BROADCAST, LT_COMM_ALL_GATHER,
   LT_COMM_REDUCE_SCATTER, LT_COMM_GATHER, LT_COMM_SCATTER, LT_COMM_SEND, LT_COMM_RECV,
-  LT_COMM_SPLIT,
-  LT_COMM_ALL_TO_ALL, /* of devices' links */
+  LT_COMM_SPLIT, LT_COMM_ALL_TO_ALL,
+  LT_COMM_REDUCE, /* never of a backend: a reduce_scatter and a gather */
   LT_COMM_OP_COUNT
 } lt_comm_op;
 
@@ -51,7 +51,7 @@ typedef enum lt_mark_kind {
 typedef enum lt_mark_form {
   LT_FORM_TENSOR,
   LT_FORM_VALUE, /* a Lua value: its size is not compared */
-  LT_FORM_CAT    /* all_gather {cat = true}: first sizes may differ */
+  LT_FORM_CAT    /* first sizes may differ: all_gather {cat}, all_to_all {splits} */
 } lt_mark_form;
 enum { LT_LINE_PASSED = 1 };   /* the line is the last one known, not where the rank is */
 enum { LT_BY_DEVICE_LINK = 1 }; /* device memory, moved by a device's link */
@@ -112,7 +112,7 @@ typedef struct lt_comm_part {
    gather          counts[rank]              root: the parts of all ranks
    scatter         root: all parts           counts[rank]
    send, recv      count to `root`           count from `root`
-   all_to_all      sum of counts             counts[rank] from each rank, in order of rank
+   all_to_all      in_counts[r] to rank r    counts[r] from rank r, both in order of rank
 
    Of a device's link: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all. ltrain makes a
    reduction in the tree's order of all_to_all, `combine` of the device, and all_gather, unless the
@@ -128,8 +128,8 @@ typedef struct lt_comm_move {
   int8_t dtype;
   bool fixed_order;
   int32_t root;
-  int64_t count;         /* elements, where one number suffices */
-  const int64_t *counts; /* [size] elements per rank, for the ops above that use it */
+  int64_t count; /* elements, where one number suffices; all_to_all: the largest part of all ranks */
+  const int64_t *counts, *in_counts; /* [size] elements per rank, for the ops above that use them */
   const void *in;
   void *out;
   int64_t chunk_bytes;   /* limit of one call of the transport: 1 GiB, less in specs */
