@@ -4,8 +4,6 @@
 --   ./dev bench messages [ROUNDS]       5 rounds
 --
 -- Both systems take turns; a value is the shortest time of all rounds, for these machines are busy.
-local lt = require "ltrain"
-
 local ROUNDS <const> = math.tointeger(tonumber(arg[1] or 5))
 local SIZES <const> = { { 4096, 1000 }, { 1 << 20, 100 }, { 16 << 20, 20 }, { 64 << 20, 5 } }
 local here <const> = arg[0]:match("^(.*)/[^/]*$") or "."
@@ -46,10 +44,10 @@ print(("%-10s %12s %12s %7s"):format("bytes", "ltrain ms", "gloo ms", "ratio"))
 for _, row in ipairs(SIZES) do
   local ours, theirs = math.huge, math.huge
   for _ = 1, ROUNDS do
-    ours = shortest(("'%s' '%s' %d %d"):format(os.getenv "LTRAIN" or arg[-1], script, row[1], row[2]),
-      ours)
-    theirs = shortest(("'%s/bin/python' '%s/messages.py' %d %d 2>/dev/null"):format(venv, here, row[1],
-      row[2]), theirs)
+    ours = shortest(("'%s' '%s' %d %d"):format(os.getenv "LTRAIN" or arg[-1], script,
+      row[1], row[2]), ours)
+    theirs = shortest(("'%s/bin/python' '%s/messages.py' %d %d 2>/dev/null"):format(venv, here,
+      row[1], row[2]), theirs)
   end
   print(("%-10d %12.3f %12.3f %7.2f"):format(row[1], ours * 1e3, theirs * 1e3, theirs / ours))
 end

@@ -60,14 +60,15 @@ describe("messages", function()
         local room = lt.zeros{2}
         same("recv: expected a tensor [2] f32, got a tensor [3] f32",
           error_of(dist.recv, room, {from = 0}):match("recv:.*"))
-        same(true, error_of(dist.recv, room, {from = 0}):find("recv: expected a tensor [2]", 1, true) ~= nil)
+        same("recv: expected a tensor [2] f32, got",
+          error_of(dist.recv, room, {from = 0}):match("recv: .- got"))
         same(lt.zeros{2}, room)
         same(lt.ones{2}, dist.recv(room, {from = 0}))
       end
     ]])
   end)
 
-  it("under way leave what the tape has saved alone, and are seen by it when they arrive", function()
+  it("leave alone what the tape has saved, and are seen by it when they arrive", function()
     support.ranks(2, [[
       if rank == 0 then
         local w = lt.ones({2}, {requires_grad = true})
@@ -82,7 +83,8 @@ describe("messages", function()
         local x = lt.zeros{2}
         local loss = (w * x):sum()
         dist.recv(x, {from = 0})
-        same(true, error_of(function() loss:backward() end):find("written in place since by recv", 1, true) ~= nil)
+        same("written in place since by recv",
+          error_of(function() loss:backward() end):match("written in place since by recv"))
       end
     ]])
   end)
@@ -117,7 +119,8 @@ describe("all_to_all", function()
       same({0, 4}, nothing.shape)
       local group = dist.split(rank == 1 and -1 or 0)
       if group then
-        same(lt.tensor{0 + rank // 2, 20 + rank // 2}, group:all_to_all(lt.tensor{0, 1} + 10 * rank))
+        local got = group:all_to_all(lt.tensor{0, 1} + 10 * rank)
+        same(lt.tensor{0 + rank // 2, 20 + rank // 2}, got)
       end
     ]])
   end)

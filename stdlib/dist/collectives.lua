@@ -125,8 +125,8 @@ function collectives.all_reduce_(x, options)
 end
 
 --- Returns rank `from`'s x on every rank. Tensors must have the same shape on all ranks; Lua values
---- of other ranks are ignored. Differentiable: rank `from`'s x gets the sum of all ranks' gradients,
---- that of the others is zero; x requires grad on all ranks or on none.
+--- of other ranks are ignored. Differentiable: rank `from`'s x gets the sum of all ranks'
+--- gradients, that of the others is zero; x requires grad on all ranks or on none.
 function collectives.broadcast(x, options)
   local o, group = checked("broadcast", options)
   check_rank("broadcast", "from", o.from, group)
