@@ -135,9 +135,6 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
    any more. */
 lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
 
-/* message.c: what a message has of its own goes back. */
-void lt_message_drop(lt_ctx *c, lt_work *w);
-
 /* devices.c: works whose tensors are on a device. Failures are in the ctx. */
 
 /* How `op` moves memory of this device in this group: all ranks of it come to the same. */

@@ -54,12 +54,6 @@ static lt_tensor **room_for(lt_ctx *c, lt_work *w, int n) {
   return w->message.tensors;
 }
 
-void lt_message_drop(lt_ctx *c, lt_work *w) {
-  for (int k = 0; k < w->message.n; k++) lt_release(c, w->message.tensors[k]);
-  lt_free(c, w->message.tensors, (size_t)w->message.room * sizeof(lt_tensor *));
-  lt_release(c, w->message.into);
-}
-
 /* Sending. */
 
 static bool send_head(lt_ctx *c, lt_work *w) {

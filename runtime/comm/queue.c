@@ -21,6 +21,12 @@ static void release_parts(lt_ctx *c, lt_work *w) {
   w->parts = NULL;
 }
 
+static void release_message(lt_ctx *c, lt_work *w) {
+  for (int k = 0; k < w->message.n; k++) lt_release(c, w->message.tensors[k]);
+  lt_free(c, w->message.tensors, (size_t)w->message.room * sizeof(lt_tensor *));
+  lt_release(c, w->message.into);
+}
+
 static void drop(lt_ctx *c, lt_object *object) {
   lt_work *w = (lt_work *)object;
   release_parts(c, w);
@@ -29,7 +35,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_release(c, w->result);
   lt_free(c, w->extents, w->numbers_bytes);
   lt_device_drop(c, w);
-  lt_message_drop(c, w);
+  release_message(c, w);
   lt_free(c, w->data.sent, w->data.sent_bytes);
   lt_free(c, w->data.got, w->data.got_bytes);
   lt_group_release(c, w->group);

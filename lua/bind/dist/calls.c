@@ -76,21 +76,21 @@ static void take_rows(lua_State *L, lt_bind *b, lt_collective *k, int index, int
   if (lua_isnil(L, index)) return;
   if (!lt_collective_rows(b->c, k, n)) lt_raise_failure(L, b);
   for (int part = 0; part < 2; part++) {
-    lua_rawgeti(L, index, part + 1);
+    lt_raw_geti(L, index, part + 1);
     for (int r = 0; r < n; r++) {
-      lua_rawgeti(L, -1, r + 1);
+      lt_raw_geti(L, -1, r + 1);
       (part == 0 ? k->rows : k->from)[r] = luaL_checkinteger(L, -1);
       lua_pop(L, 1);
     }
     lua_pop(L, 1);
   }
-  lua_rawgeti(L, index, 3);
+  lt_raw_geti(L, index, 3);
   k->most = luaL_checkinteger(L, -1);
   lua_pop(L, 1);
 }
 
-/* dist.collective(group, name, x, op, root, cat, sync_grads, out, rows) -> work, and the name of x's
-   device if its memory goes through the host's for the first time */
+/* dist.collective(group, name, x, op, root, cat, sync_grads, out, rows) -> work, and the name of
+   x's device if its memory goes through the host's for the first time */
 static int collective(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 9);
@@ -177,7 +177,7 @@ static lt_work *send(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
   lt_json *text = lt_push_text(L, b);
   if (lt_to_tensor(L, b, value) != NULL) {
     lua_pushvalue(L, value);
-    lua_rawseti(L, list, 1);
+    lt_raw_seti(L, list, 1);
   } else {
     lt_value_write_apart(L, b, value, list, text, "send", "value");
   }
@@ -185,7 +185,7 @@ static lt_work *send(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
   lt_tensor **tensors = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *tensors, 0);
   lt_frame frame = lt_begin(L, b, 0);
   for (int k = 0; k < n; k++) {
-    lua_rawgeti(L, list, k + 1);
+    lt_raw_geti(L, list, k + 1);
     tensors[k] = plain_of(b->c, lt_to_tensor(L, b, -1));
     lua_pop(L, 1);
   }

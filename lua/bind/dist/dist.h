@@ -54,8 +54,8 @@ typedef struct lt_collective {
   lt_comm_reduce reduce;
   int root;
   bool in_place, cat; /* in_place: `into` is x */
-  int64_t *rows, *from; /* all_to_all of unequal parts: those of dim 1 to each rank, from each; of */
-  int64_t most;         /* all ranks the largest */
+  int64_t *rows, *from; /* all_to_all of unequal parts: rows of dim 1 to each rank, from each */
+  int64_t most;         /* the largest part of all ranks, in rows */
   size_t rows_bytes;
   bool record;        /* hang the result on the tape */
   lt_tensor *x, *out, *into; /* retained; into: where the script wants the result, or NULL */

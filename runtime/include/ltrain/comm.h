@@ -128,7 +128,7 @@ typedef struct lt_comm_move {
   int8_t dtype;
   bool fixed_order;
   int32_t root;
-  int64_t count; /* elements, where one number suffices; all_to_all: the largest part of all ranks */
+  int64_t count; /* elements, where one number suffices; all_to_all: the largest of all parts */
   const int64_t *counts, *in_counts; /* [size] elements per rank, for the ops above that use them */
   const void *in;
   void *out;
