@@ -121,7 +121,8 @@ static __device__ double share_of(const job &j, const sequence &q, int64_t t, in
 }
 
 /* A block a step of a sequence. First e^x for all classes, then a thread each label that stands in
-   the states for the first time. */
+   the states for the first time. Who has a label first adds up all its states in order: two threads
+   never write to one class. */
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) backward(LT_CONSTANT job j) {
   int64_t row = blockIdx.x, k = row / j.steps, t = row - k * j.steps, at = row * j.classes;
   sequence q = sequence_of(j, k);

@@ -15,10 +15,14 @@ bool lt_cuda_open(lt_ctx *c, int index) {
     std::lock_guard<std::mutex> hold(lock);
     if (used_by == 0) used_by = getpid();
   }
+  /* CUDA's state does not survive fork: the first call in a child would fail with an error that
+     says nothing of it. */
   if (used_by != getpid())
     return lt_cuda_fail(c, LT_EDEVICE,
                         "a GPU was used before this process was forked: leave tensors on the CPU "
                         "before fit, the Trainer moves them");
+  /* cudaFree(nullptr) makes the device's context, which otherwise the first call that needs it
+     does, in the middle of something else. */
   return lt_cuda_use(c, index) && lt_cuda_ok(c, cudaFree(nullptr), "CUDA");
 }
 

@@ -53,7 +53,9 @@ static __device__ inline void give(const job &j, T *y, uint32_t i, T re, T im) {
   y[2 * i + 1] = im * scale;
 }
 
-/* A block a line, a thread the butterflies of 2: bound by shared memory. */
+/* A block a line, a thread the butterflies of 2: bound by shared memory. Stockham's form sorts
+   while it goes (autosort): no pass that reverses bits. Sines of pi times a fraction are exact at
+   the corners. */
 template <class T>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) in_shared(LT_CONSTANT job j) {
   LT_DYNAMIC(T, room);
@@ -84,7 +86,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) in_shared(LT_CONSTANT 
   }
 }
 
-/* A thread a result: bound by sines. */
+/* A thread a result: bound by sines. In double: an error of f32 would grow with the length. */
 template <class T>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) by_sums(LT_CONSTANT job j) {
   uint32_t k = blockIdx.y * LT_CUDA_THREADS + threadIdx.x;

@@ -7,7 +7,8 @@ enum { THREADS = 256, LANES = LT_FLASH_MOST / LT_FLASH_GROUP };
 static const int64_t MOST_BLOCKS = INT32_MAX;
 static const float LOG2_E = 1.44269504f;
 
-/* Whether groups of eight numbers lie side by side on borders of 16 bytes. */
+/* Whether groups of eight numbers lie side by side on borders of 16 bytes. Copies to shared memory
+   are of 16 bytes. */
 static bool in_groups(const lt_cuda_heads *h, int64_t cols) {
   return h->col == 1 && cols % LT_FLASH_GROUP == 0 && h->row % LT_FLASH_GROUP == 0 &&
          h->head % LT_FLASH_GROUP == 0 && h->batch % LT_FLASH_GROUP == 0 &&
@@ -58,7 +59,8 @@ bool lt_cuda_flash_forward(lt_ctx *c, const lt_call *call, const lt_cuda_attenti
 }
 
 /* Sixteen lanes a row of queries, each eight numbers; limited by bytes. Rows that saw nothing get
-   probabilities of 0. */
+   probabilities of 0. g times out is what the sum of p dp over all keys comes to (T. Dao and
+   others, FlashAttention, 2022). */
 static __global__ void __launch_bounds__(THREADS) describe_rows(LT_CONSTANT lt_cuda_flash j) {
   int lane = static_cast<int>(threadIdx.x) % LANES;
   int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / LANES) + threadIdx.x / LANES;

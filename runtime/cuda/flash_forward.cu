@@ -13,7 +13,8 @@ template <int WIDTH> struct shape {
 };
 
 /* Scores become exponentials relative to the largest so far; what was summed before follows. Sums
-   are of this lane's columns. */
+   are of this lane's columns. The online softmax (M. Milakov, N. Gimelshein, 2018): sums over
+   values are corrected whenever a larger score turns up, so that scores are needed once only. */
 template <int N, int WIDTH>
 static __device__ inline void exponents(float (&c)[N / 8][4], float (&o)[WIDTH / 8][4],
                                         float *most, float *sum, float factor) {

@@ -52,6 +52,7 @@ static cudaDataType type_of(int dtype) {
   return dtype == LT_F16 ? CUDA_R_16F : dtype == LT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
+/* The lowest bit that is set, at most ALIGNED: what a vector load may assume. */
 static uint8_t alignment_of(const void *p) {
   uintptr_t at = reinterpret_cast<uintptr_t>(p) | ALIGNED;
   return static_cast<uint8_t>(at & (~at + 1));

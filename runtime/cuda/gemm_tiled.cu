@@ -2,7 +2,10 @@
 
    A block makes a tile of 64 x 64 of D by 16 x 16 threads of 4 x 4 elements each, 16 terms at a
    time in shared memory. Limited by operations: for f64 and integers, of which there is little to
-   do in training. Terms are summed in their order. */
+   do in training. Terms are summed in their order.
+
+   Blocking for shared memory and registers as in V. Volkov and J. Demmel, Benchmarking GPUs to
+   Tune Dense Linear Algebra, 2008. */
 #include "cuda/gemm.h"
 #include "cuda/tile.h"
 

@@ -4,14 +4,19 @@
    the same digit by ballots. Lines of one tile are sorted whole in shared memory, by one launch;
    lines of up to 32 by a warp each, by counting. Longer ones take three launches a digit: digits of
    each tile are counted, the counts of a digit added up over the tiles of a line, keys moved to
-   their place. Nothing depends on the order in which blocks run. */
+   their place. Nothing depends on the order in which blocks run.
+
+   LSD radix sort (D. Knuth, The Art of Computer Programming, volume 3, section 5.2.5); the three
+   steps of a digit are those of N. Satish, M. Harris and M. Garland, Designing Efficient Sorting
+   Algorithms for Manycore GPUs, 2009. */
 #include "cuda/radix.h"
 
 enum { THREADS = 256, WARPS = 8, ROUNDS = 8, TILE = THREADS * ROUNDS, DIGITS = 256, SHORT = 32 };
 
 static __device__ inline uint32_t lanes_below(void) { return (1u << threadIdx.x % 32) - 1; }
 
-/* Which lanes that take part have the same digit. */
+/* Which lanes that take part have the same digit. A bit at a time: what lanes agree in is narrowed
+   by eight ballots, without a shared counter. */
 static __device__ inline uint32_t same_digit(uint32_t digit, bool part) {
   uint32_t same = __ballot_sync(0xffffffffu, part);
 #pragma unroll
@@ -146,6 +151,7 @@ template <class K> static __global__ void __launch_bounds__(THREADS) count_digit
 #pragma unroll
   for (uint32_t r = 0; r < ROUNDS; r++)
     if (first + r * THREADS < p.n)
+      /* Atomics of integers: their sum does not depend on the order. */
       atomicAdd(&count[from[first + r * THREADS] >> p.shift & (DIGITS - 1)], 1u);
   __syncthreads();
   p.count[(line * DIGITS + threadIdx.x) * p.tiles + tile] = count[threadIdx.x];
@@ -159,6 +165,7 @@ static __global__ void __launch_bounds__(THREADS)
   if (row >= rows) return; /* a whole warp */
   for (uint32_t at = lane; at - lane < tiles; at += 32) {
     uint32_t own = at < tiles ? count[row * tiles + at] : 0, sum = own;
+    /* The prefix sum of W. Hillis and G. Steele, Data Parallel Algorithms, 1986. */
     for (uint32_t d = 1; d < 32; d *= 2) {
       uint32_t left = __shfl_up_sync(0xffffffffu, sum, d);
       if (lane >= d) sum += left;

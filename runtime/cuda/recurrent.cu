@@ -1,7 +1,11 @@
 /* runtime/cuda/recurrent.cu: one layer of an LSTM, a GRU or an RNN in one direction, forward.
 
    The product with the inputs is one for all steps; an LSTM's and an RNN's products with h are
-   added to it where it lies. */
+   added to it where it lies.
+
+   LSTM: S. Hochreiter and J. Schmidhuber, 1997, with the forget gate of F. Gers and others
+   (2000); GRU: K. Cho and others, 2014, in the form of cuDNN and PyTorch, where the reset gate
+   multiplies the product with h. */
 #include "cuda/recurrent.h"
 
 typedef struct job {

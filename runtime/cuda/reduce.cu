@@ -187,8 +187,10 @@ static int power_of_2(int64_t n, int most) {
   return p;
 }
 
-/* Threads and segments: enough blocks for a large GPU, enough elements for each thread. Returns
-   the blocks; *most: how many segments a line of this length or less may get. */
+/* Threads and segments: enough blocks for a large GPU, enough elements for each thread. Returns the
+   blocks; *most: how many segments a line of this length or less may get. WANTED_BLOCKS is eight
+   for each of 132 multiprocessors (an H100's); on a smaller GPU the same cut, so that results do
+   not depend on the device. */
 static int64_t cut(job *j, int64_t *most) {
   int64_t length = j->x.length, count = j->x.count;
   j->lanes = j->x.columns ? power_of_2(count, 32) : lt_cuda_team(count, length);

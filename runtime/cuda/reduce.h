@@ -28,7 +28,8 @@ struct lt_smaller_or_nan {
   template <class T> __device__ T operator()(T a, T b) const { return b < a || b != b ? b : a; }
 };
 
-/* Of `lanes` neighbouring threads: a power of 2, at most 32. */
+/* Of `lanes` neighbouring threads: a power of 2, at most 32. A butterfly: all lanes have the result
+   after it, and each pair is joined on both sides alike. */
 template <class T, class F> static __device__ inline T lt_lanes_all(T v, int lanes, F join) {
   for (int d = lanes / 2; d > 0; d /= 2) v = join(v, __shfl_xor_sync(0xffffffffu, v, d));
   return v;

@@ -2,7 +2,9 @@
 
    Positions are sorted by their key, and each row of the result adds up its own in their order, one
    thread a column: as the CPU does, bit for bit, up to 512 of them. Of more, stretches of 512 are
-   summed apart, and their sums in double. */
+   summed apart, and their sums in double.
+
+   Atomics on floats would add in the order in which threads come: another one in each run. */
 #include "cuda/segments.h"
 
 #include "cuda/index.h"

@@ -24,6 +24,7 @@ static std::mutex lock;
 static buffer *buffers; /* the first was made last */
 static size_t held;
 
+/* Powers of two: few sizes, so that a buffer is found again. */
 static size_t class_of(size_t bytes) {
   size_t room = SMALLEST;
   while (room < bytes) room *= 2;

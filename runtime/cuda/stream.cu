@@ -34,10 +34,12 @@ lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority) {
     return nullptr;
   }
   s->index = index;
+  /* Non-blocking: work on the legacy default stream, as of other libraries, orders nothing here. */
   if (!lt_cuda_ok(c, cudaStreamCreateWithPriority(&s->native, cudaStreamNonBlocking,
                                                   priority > 0 ? greatest : least), "new stream"))
     return nullptr;
   for (int k = 0; k < RING; k++)
+    /* Without a time: such events are cheaper to record and to wait for. */
     if (!lt_cuda_ok(c, cudaEventCreateWithFlags(&s->ring[k].event, cudaEventDisableTiming),
                     "new event"))
       return nullptr;
