@@ -2,6 +2,8 @@
 #include "autograd/vjp.h"
 #include "ops/expand.h"
 
+/* The adjoint of the transform, its conjugate transpose, is the transform in the other
+   direction. */
 bool lt_vjp_fft_complex(lt_ctx *c, lt_vjp_call *v) {
   lt_args_fft_complex a = *(const lt_args_fft_complex *)v->args;
   a.inverse = !a.inverse;

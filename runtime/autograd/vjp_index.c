@@ -66,6 +66,8 @@ static lt_tensor *scatter(lt_ctx *c, lt_shape shape, lt_tensor *index, lt_tensor
   return lt_apply(c, LT_OP_scatter_add, LT_IN(out, index, g), &args, 1, &out) ? out : NULL;
 }
 
+/* Of y[k] = x[index[k]]: each g is added where its element came from; an element that was taken
+   twice has both. */
 bool lt_vjp_gather(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_gather *a = v->args;
   lt_tensor *index = lt_saved_in(c, v, 1);

@@ -1,6 +1,7 @@
 /* runtime/autograd/vjp_join.c: derivatives of putting tensors together: the gradient's parts. */
 #include "autograd/vjp.h"
 
+/* Each tensor has the part of the gradient that stands where it stood. */
 bool lt_vjp_cat(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_cat *a = v->args;
   lt_tensor *g = v->grad[0];

@@ -47,6 +47,7 @@ static lt_tensor *sum_of(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   return a == NULL ? b : b == NULL ? a : lt_add(c, a, b);
 }
 
+/* Of a x = b: db solves a^T db = g, and da = -db x^T: no inverse is made. */
 bool lt_vjp_linalg_solve(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *a = lt_saved_in(c, v, 0), *x = lt_saved_out(c, v, 0);
   lt_tensor *g = solved(c, turned(c, a), v->grad[0]);
@@ -87,6 +88,7 @@ static lt_tensor *cofactors(lt_ctx *c, lt_tensor *a) {
   return lt_mul(c, product(c, lt_mul(c, f[0], row(c, others)), f[2]), number(c, sign));
 }
 
+/* d a^-T; of a singular matrix, which has no inverse, the cofactors, by its singular values. */
 bool lt_vjp_linalg_det(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *a = lt_saved_in(c, v, 0), *d = lt_saved_out(c, v, 0), *g = v->grad[0];
   lt_scalar singular = {.i = 0};
@@ -98,6 +100,7 @@ bool lt_vjp_linalg_det(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* Of log |det a|: a^-T, whatever the size of the determinant. */
 bool lt_vjp_linalg_slogdet(lt_ctx *c, lt_vjp_call *v) {
   if (v->grad[1] != NULL) v->in[0] = times_inverse(c, lt_saved_in(c, v, 0), v->grad[1]);
   return lt_ok(c); /* the sign is constant */

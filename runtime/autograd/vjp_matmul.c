@@ -42,6 +42,8 @@ static lt_tensor *to_input(lt_ctx *c, lt_tensor *g, lt_shape shape, bool row) {
   return g == NULL ? NULL : lt_reshape(c, g, shape);
 }
 
+/* Of y = a b: da = g b^T, db = a^T g; where an operand was repeated along a batch dim, the sum over
+   it. */
 bool lt_vjp_matmul(lt_ctx *c, lt_vjp_call *v) {
   lt_shape as = lt_in_shape(v, 0), bs = lt_in_shape(v, 1);
   lt_tensor *g = with_lost_dims(c, v->grad[0], as.ndim == 1, bs.ndim == 1);
@@ -64,6 +66,7 @@ static bool is_turned(const lt_tensor *w) {
   return w != NULL && w->ndim == 2 && w->stride[0] == 1 && w->stride[1] >= w->size[0];
 }
 
+/* Of y = x w^T + b: dx = g w, dw = g^T x over all rows at once, db the sum of g over them. */
 bool lt_vjp_linear(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *g = v->grad[0], *w = v->need[0] ? lt_saved_in(c, v, 1) : NULL;
   bool row = lt_in_shape(v, 1).ndim == 1; /* a weight [in]: the result lacks its dim */

@@ -39,6 +39,7 @@ bool lt_vjp_view(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* The inverse permutation. */
 bool lt_vjp_permute(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_permute *a = v->args;
   int back[LT_MAX_DIMS];
@@ -47,6 +48,7 @@ bool lt_vjp_permute(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* An element that was repeated has the sum over its repetitions. */
 bool lt_vjp_expand(lt_ctx *c, lt_vjp_call *v) {
   v->in[0] = lt_sum_to(c, v->grad[0], lt_in_shape(v, 0));
   return lt_ok(c);

@@ -1,6 +1,8 @@
 /* runtime/autograd/vjp_norm.c: derivatives of norms. */
 #include "autograd/vjp.h"
 
+/* With z = (x - mean) scale and a = g weight: scale (a - mean(a) - z mean(a z)), as the mean and
+   the variance depend on x too (S. Ioffe, C. Szegedy, 2015, for batches). */
 bool lt_vjp_layer_norm(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_layer_norm *a = v->args;
   const lt_args_layer_norm_backward args = {.normalized_shape = a->normalized_shape, .eps = a->eps};

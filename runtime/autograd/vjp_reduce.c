@@ -13,6 +13,7 @@ static lt_tensor *expand(lt_ctx *c, lt_vjp_call *v, lt_tensor *t, const lt_dims 
   return lt_expand_to(c, lt_reshape(c, t, kept_shape(in, dims)), in);
 }
 
+/* g / n for each of the n elements. */
 bool lt_vjp_mean(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_reduce *a = v->args;
   lt_shape in = lt_in_shape(v, 0);
@@ -130,6 +131,7 @@ bool lt_vjp_extremum_backward(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* Element k is in all sums from k on: the running sum from the other end. */
 bool lt_vjp_cumsum(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_scan_backward args = {.dim = ((const lt_args_scan *)v->args)->dim};
   v->in[0] = lt_apply1(c, LT_OP_cumsum_backward, 1, &v->grad[0], &args);

@@ -29,9 +29,11 @@ static bool softmax_backward(lt_ctx *c, lt_vjp_call *v, lt_op op) {
   return lt_ok(c);
 }
 
+/* y (g - sum(y g)): the product with the Jacobian diag(y) - y y^T, which is never made. */
 bool lt_vjp_softmax(lt_ctx *c, lt_vjp_call *v) {
   return softmax_backward(c, v, LT_OP_softmax_backward);
 }
+/* g - softmax(x) sum(g). */
 bool lt_vjp_log_softmax(lt_ctx *c, lt_vjp_call *v) {
   return softmax_backward(c, v, LT_OP_log_softmax_backward);
 }

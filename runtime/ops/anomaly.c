@@ -21,6 +21,7 @@ lt_finiteness lt_worst_of(lt_ctx *c, int n, lt_tensor *const *tensors) {
   for (int k = 0; k < n && lt_ok(c); k++) {
     lt_scalar size;
     if (tensors[k] == NULL || !lt_dtype_is_float((lt_dtype)tensors[k]->dtype)) continue;
+    /* The largest size in one pass: NaN passes through a maximum of this op. */
     lt_tensor *norm = lt_apply1(c, LT_OP_grads_norm, 1, &tensors[k],
                                 &(lt_args_grads_norm){.p = INFINITY});
     if (norm == NULL || !lt_item(c, norm, &size)) break;

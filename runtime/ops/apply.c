@@ -1,5 +1,9 @@
 /* runtime/ops/apply.c: dispatch. Every operation, from Lua, C or a derivative, goes through
-   lt_apply. */
+   lt_apply.
+
+   The order is: inputs as the op wants them (devices, dtypes), shapes of results, memory,
+   kernel, versions, history. All that is checked is checked before memory that a script can see
+   is written. */
 #include <string.h>
 
 #include "ops/anomaly.h"
@@ -71,6 +75,9 @@ static lt_dtype wanted_dtype(const lt_ctx *c, const dispatch *d) {
   return common;
 }
 
+/* Autocast follows P. Micikevicius and others, Mixed Precision Training, 2018: products in 16 bits,
+   what sums over many elements in f32. f64 and integers are never narrowed: whoever has them means
+   them. */
 static bool cast_inputs(lt_ctx *c, dispatch *d) {
   lt_dtype want = wanted_dtype(c, d);
   if (want == LT_DTYPE_NONE) return true;
@@ -295,6 +302,7 @@ static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
   }
   if (!allocate(c, d) || (any && !keep_values(c, d, preset))) return false;
   bool before = c->stoppable;
+  /* A cancelled loop leaves its result half written: never memory that the script has. */
   c->stoppable = !any && is_stoppable(d->op->kind);
   bool ok = run_apart(c, d, preset);
   c->stoppable = before;

@@ -1,4 +1,8 @@
-/* runtime/ops/expand_activation.c: activations that are not functions of one element. */
+/* runtime/ops/expand_activation.c: activations that are not functions of one element.
+
+   prelu: K. He and others, Delving Deep into Rectifiers, 2015. glu: Y. Dauphin and others,
+   Language Modeling with Gated Convolutional Networks, 2017. swiglu: N. Shazeer, GLU Variants
+   Improve Transformer, 2020. */
 #include "ops/expand.h"
 
 /* x, or weight x where it is not positive; the weight is one for all or one for each channel. */

@@ -1,4 +1,7 @@
-/* runtime/ops/expand_attention.c: attention with its T x S scores written out. */
+/* runtime/ops/expand_attention.c: attention with its T x S scores written out.
+
+   A. Vaswani and others, Attention Is All You Need, 2017, as it is written there: for devices
+   without a kernel of its own, and for derivatives of derivatives. */
 #include <float.h>
 
 #include "ops/expand.h"

@@ -3,7 +3,10 @@
    One of sequences has a height of 1. One of volumes is one of images too: each takes KD slices of
    depth as so many channels, and a weight [O, C / G, KD, KH, KW] is then [O, KD C / G, KH, KW]. A
    transposed convolution is the gradient of a convolution by its input.
-   N batch, C channels, G groups, D depth, H height, W width. */
+   N batch, C channels, G groups, D depth, H height, W width.
+
+   Transposed convolution: M. Zeiler and others, Deconvolutional Networks, 2010; V. Dumoulin and
+   F. Visin, A Guide to Convolution Arithmetic for Deep Learning, 2016, has the sizes. */
 #include <string.h>
 
 #include "ops/expand.h"

@@ -1,7 +1,9 @@
 /* runtime/ops/expand_index.c: composite ops that choose elements.
 
    Indexing by several tensors (index_get, index_put) turns them into one list of rows: the indexed
-   dims are moved to the front and joined, so that every gradient is that of index_select. */
+   dims are moved to the front and joined, so that every gradient is that of index_select.
+
+   sort is topk of all elements. */
 #include <string.h>
 
 #include "ops/expand.h"

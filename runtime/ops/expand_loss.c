@@ -1,4 +1,7 @@
-/* runtime/ops/expand_loss.c: losses of two tensors of one shape. */
+/* runtime/ops/expand_loss.c: losses of two tensors of one shape.
+
+   huber_loss: P. Huber, Robust Estimation of a Location Parameter, 1964; smooth_l1_loss is the
+   same over its delta. */
 #include "ops/expand.h"
 
 static bool reduced(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor **out) {

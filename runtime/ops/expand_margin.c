@@ -1,4 +1,7 @@
-/* runtime/ops/expand_margin.c: losses that keep a margin: between pairs, triplets, classes. */
+/* runtime/ops/expand_margin.c: losses that keep a margin: between pairs, triplets, classes.
+
+   PyTorch's formulas. triplet_margin_loss: F. Schroff and others, FaceNet, 2015.
+   multi_margin_loss: the multiclass hinge of K. Crammer and Y. Singer, 2001. */
 #include "ops/expand.h"
 
 static bool reduced(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor **out) {

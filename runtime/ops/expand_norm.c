@@ -1,4 +1,7 @@
-/* runtime/ops/expand_norm.c: norms written as other ops. */
+/* runtime/ops/expand_norm.c: norms written as other ops.
+
+   instance_norm: D. Ulyanov and others, Instance Normalization, 2016. For sources of the others:
+   cpu/layer_norm.c, cpu/batch_norm.c. */
 #include "ops/expand.h"
 
 static lt_tensor *mean_of(lt_ctx *c, lt_tensor *x, const lt_dims *dims) {

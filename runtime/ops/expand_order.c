@@ -1,4 +1,7 @@
-/* runtime/ops/expand_order.c: medians, quantiles, modes and running extremes and products. */
+/* runtime/ops/expand_order.c: medians, quantiles, modes and running extremes and products.
+
+   quantile: R. Hyndman and Y. Fan, Sample Quantiles in Statistical Packages, 1996 (their
+   definition 7 for "linear"). */
 #include "ops/expand.h"
 
 static bool sort_along(lt_ctx *c, lt_tensor *x, int64_t dim, lt_tensor **both) {
@@ -130,8 +133,9 @@ bool lt_expand_quantile(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* Running results of an associative op: each doubling of the step joins what lies that far
-   before. */
+/* Running results of an associative op: each doubling of the step joins what lies that far before
+   (W. Hillis and G. Steele, Data Parallel Algorithms, 1986): log2(n) operations, so that its
+   derivative follows from theirs. */
 static lt_tensor *running(lt_ctx *c, lt_op op, lt_tensor *x, int dim) {
   if (x == NULL || x->ndim == 0) return x;
   int64_t n = x->size[dim];

@@ -63,7 +63,9 @@ bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const
                  c->op);
 }
 
-/* Casts of leaves are cached by (storage id, version, dtype, grad mode) in the ctx. */
+/* Casts of leaves are cached by (storage id, version, dtype, grad mode) in the ctx. A weight that
+   is used by several layers, or in several steps of a recurrent one, is cast once a step; a write
+   to it, which changes its version, makes the cast old. */
 enum { CACHE_SIZE = 256 };
 
 typedef struct entry {

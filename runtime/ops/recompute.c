@@ -1,4 +1,8 @@
-/* runtime/ops/recompute.c: values of the tape that are computed again. */
+/* runtime/ops/recompute.c: values of the tape that are computed again.
+
+   T. Chen and others, Training Deep Nets with Sublinear Memory Cost, 2016: of a part of a
+   network only its inputs are kept; when backward comes to it the part runs again, with the
+   random numbers and modes that it had. */
 #include "ops/recompute.h"
 
 #include <string.h>
@@ -66,6 +70,8 @@ static bool grow(lt_ctx *c, lt_recompute *r) {
   return true;
 }
 
+/* Values meet by their number: a function that does the same saves the same ones in the same
+   order. */
 static bool put_back(lt_ctx *c, lt_saved *to, int64_t k, const lt_saved *s) {
   if (to == NULL || to->storage != NULL) return true;
   lt_shape was = lt_shape_of(to->ndim, to->size), is = lt_shape_of(s->ndim, s->size);
@@ -87,6 +93,8 @@ static bool fill(lt_ctx *c, lt_recompute *r, const lt_saved *s) {
   if (k < r->count && !put_back(c, r->value[k], k, s)) return false;
   if (r->next != r->count || r->stopped) return true;
   r->stopped = true;
+  /* An error, as only that ends a function of the script in the middle: what comes after the last
+     value that is needed would be computed for nothing. */
   return lt_fail(c, LT_ECALLBACK, "checkpoint: all values are made");
 }
 
