@@ -1,5 +1,8 @@
 -- stdlib/fft/stft.lua: lt.stft, lt.istft: short-time Fourier transforms. B signals, T samples, L
 -- windows, N = n_fft, F = N // 2 + 1 frequencies.
+--
+-- J. Allen, L. Rabiner, A Unified Approach to Short-Time Fourier Analysis and Synthesis, 1977; the
+-- inverse is the least-squares one of D. Griffin and J. Lim, 1984.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

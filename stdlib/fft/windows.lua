@@ -1,4 +1,6 @@
 -- stdlib/fft/windows.lua: lt.hann_window, lt.hamming_window: windows of raised cosines.
+--
+-- F. Harris, On the Use of Windows for Harmonic Analysis with the Discrete Fourier Transform, 1978.
 
 local config = require "ltrain.core.config"
 local cosine_sum = require "ltrain.fft.cosine_sum"

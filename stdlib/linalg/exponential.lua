@@ -1,4 +1,7 @@
 -- stdlib/linalg/exponential.lua: the exponential of matrices.
+--
+-- Scaling and squaring with a Taylor series (C. Moler, C. Van Loan, Nineteen Dubious Ways to
+-- Compute the Exponential of a Matrix, 1978, their method 3).
 
 local batched_matrices = require "ltrain.linalg.batched_matrices"
 

@@ -1,6 +1,8 @@
 -- stdlib/linalg/householder.lua: products of Householder's reflections I - tau v v^T, which LAPACK
 -- keeps below the diagonal of a matrix: v is 0 above it and 1 on it.
 -- M rows, N columns, K reflections.
+--
+-- A. Householder, 1958; G. Golub, C. Van Loan, Matrix Computations, 4th edition, 2013, section 5.1.
 
 local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"

@@ -1,5 +1,7 @@
 -- stdlib/linalg/pseudoinverses.lua: pseudoinverses, ranks, condition numbers and least squares, by
 -- the singular value decomposition.
+--
+-- G. Golub, C. Van Loan, Matrix Computations, 4th edition, 2013, section 5.5.
 
 local Function = require "ltrain.autograd.Function"
 local batched_matrices = require "ltrain.linalg.batched_matrices"

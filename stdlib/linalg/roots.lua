@@ -1,4 +1,6 @@
 -- stdlib/linalg/roots.lua: the square root of a symmetric matrix and the polar decomposition.
+--
+-- N. Higham, Functions of Matrices, 2008, chapters 6 and 8.
 
 local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"

@@ -9,6 +9,8 @@
 -- samples the area is nan, not 0, and scores of exactly 1 are counted as any other (torchmetrics
 -- leaves them out: scores that are all 1 give 0, here 0.5 as without thresholds). N rows, C classes
 -- or labels, P points.
+--
+-- J. Hanley, B. McNeil, The Meaning and Use of the Area under a ROC Curve, 1982.
 local Curve = require "ltrain.metrics.curve_metric"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -1,6 +1,8 @@
 --- stdlib/metrics/CalibrationError.lua: the calibration error: the difference between the
 -- confidence of predictions and their accuracy.
 --
+-- C. Guo and others, On Calibration of Modern Neural Networks, 2017.
+--
 -- Predictions are grouped into bins of equal width by confidence: the probability of label 1, or
 -- that of the predicted class. The error is the mean over bins, weighted by their counts, of
 -- |mean confidence - accuracy| (l1, the expected calibration error), the root of the mean of its

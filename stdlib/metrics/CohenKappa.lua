@@ -1,6 +1,8 @@
 --- stdlib/metrics/CohenKappa.lua: Cohen's kappa: the agreement of predictions and labels beyond
 --- chance.
 --
+-- J. Cohen, A Coefficient of Agreement for Nominal Scales, 1960.
+--
 -- C classes.
 local ConfusionMatrix = require "ltrain.metrics.ConfusionMatrix"
 local c = require "ltrain.c"

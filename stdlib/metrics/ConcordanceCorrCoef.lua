@@ -1,6 +1,8 @@
 --- stdlib/metrics/ConcordanceCorrCoef.lua: the concordance correlation coefficient:
 -- 2 cov(x, y) / (var(x) + var(y) + (mean(x) - mean(y))^2).
 --
+-- L. Lin, A Concordance Correlation Coefficient to Evaluate Reproducibility, 1989.
+--
 -- Variances divide by N - 1, as in torchmetrics.
 local Moments = require "ltrain.metrics.moment_metric"
 

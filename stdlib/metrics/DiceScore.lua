@@ -1,5 +1,7 @@
 --- stdlib/metrics/DiceScore.lua: the Dice score of segmentations: 2 |A and B| / (|A| + |B|).
 --
+-- L. Dice, Measures of the Amount of Ecologic Association between Species, 1945.
+--
 -- By default it is computed for each image and averaged over images. N images, C classes.
 local Metric = require "ltrain.metrics.Metric"
 local c = require "ltrain.c"

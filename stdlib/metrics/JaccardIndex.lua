@@ -1,5 +1,7 @@
 --- stdlib/metrics/JaccardIndex.lua: the intersection over union of positives and predicted
 -- positives: tp / (tp + fp + fn).
+--
+-- P. Jaccard, The Distribution of the Flora in the Alpine Zone, 1912.
 local StatScores = require "ltrain.metrics.StatScores"
 local c = require "ltrain.c"
 

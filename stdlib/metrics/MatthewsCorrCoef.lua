@@ -1,6 +1,8 @@
 --- stdlib/metrics/MatthewsCorrCoef.lua: the Matthews correlation coefficient of predicted and
 -- true classes, from -1 to 1.
 --
+-- B. Matthews, 1975; for several classes J. Gorodkin, 2004.
+--
 -- With num_labels it is computed over all labels together. If all samples, or all predictions, are
 -- of one class it is 0, but 1 if all are correct; torchmetrics gives some of these binary cases
 -- another value near 0.

@@ -1,6 +1,8 @@
 --- stdlib/metrics/RetrievalNormalizedDCG.lua: the normalized discounted cumulative gain (NDCG) of
 -- rankings: DCG divided by that of the ideal ranking.
 --
+-- K. Jarvelin, J. Kekalainen, Cumulated Gain-Based Evaluation of IR Techniques, 2002.
+--
 -- DCG is the sum of relevance / log2(1 + rank). Documents with equal scores share their gains.
 local Retrieval = require "ltrain.metrics.ranking_metric"
 

@@ -1,5 +1,7 @@
 --- stdlib/metrics/SpearmanCorrCoef.lua: Spearman's rank correlation of predictions and targets.
 --
+-- C. Spearman, The Proof and Measurement of Association between Two Things, 1904.
+--
 -- All values are kept until the end of the epoch. Ties have the mean of their ranks.
 local Metric = require "ltrain.metrics.Metric"
 local Moments = require "ltrain.metrics.moment_metric"

@@ -1,6 +1,8 @@
 --- stdlib/metrics/edit_distance_metric.lua: the base class of metrics of the edit distance of
 --- texts.
 --
+-- V. Levenshtein, Binary Codes Capable of Correcting Deletions, Insertions, and Reversals, 1966.
+--
 -- The edit distance of two lists is the least number of insertions, deletions and substitutions
 -- that make one of the other.
 local Metric = require "ltrain.metrics.Metric"

@@ -1,4 +1,6 @@
 -- stdlib/optim/CosineAnnealingLR.lua: cosine annealing from the initial learning rate to `eta_min`.
+--
+-- I. Loshchilov, F. Hutter, SGDR, 2017, without its restarts.
 
 local LRScheduler = require "ltrain.optim.LRScheduler"
 local config = require "ltrain.core.config"

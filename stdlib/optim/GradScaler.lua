@@ -1,6 +1,8 @@
 -- stdlib/optim/GradScaler.lua: scales losses so that f16 gradients do not underflow, and skips
 -- steps whose gradients overflowed.
 --
+-- P. Micikevicius and others, Mixed Precision Training, 2018.
+--
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(4, 1)
 --   local optimizer, scaler = lt.optim.SGD(net:parameters(), {lr = 0.1}), lt.GradScaler()

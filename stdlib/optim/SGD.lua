@@ -1,4 +1,6 @@
 -- stdlib/optim/SGD.lua: stochastic gradient descent, with momentum.
+--
+-- Momentum: B. Polyak, 1964; Nesterov's form: I. Sutskever and others, 2013.
 
 local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"

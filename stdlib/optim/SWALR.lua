@@ -1,6 +1,8 @@
 -- stdlib/optim/SWALR.lua: anneals the learning rate to a constant, for weight averaging
 -- (AveragedModel).
 --
+-- P. Izmailov and others, Averaging Weights Leads to Wider Optima, 2018.
+--
 -- It follows another scheduler: create both, and step this one instead of the other once averaging
 -- begins. It has no warm-up.
 

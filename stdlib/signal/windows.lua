@@ -1,5 +1,7 @@
 -- stdlib/signal/windows.lua: lt.signal.windows: windows of M samples, which weigh those of a signal
 -- before its transform.
+--
+-- F. Harris, On the Use of Windows for Harmonic Analysis with the Discrete Fourier Transform, 1978.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

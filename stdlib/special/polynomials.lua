@@ -1,5 +1,7 @@
 -- stdlib/special/polynomials.lua: orthogonal polynomials P_n(x), by the recurrence of each:
 -- P_0 = 1, P_1 and P_k from the two before it.
+--
+-- M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 1964, chapter 22.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
