@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-#include "apps/history.h"
 #include "apps/editor_display.h"
+#include "apps/history.h"
 #include "cli/signals.h"
 
 /* Keys that no terminal sends: what ours pass a key on to. */

@@ -50,11 +50,7 @@ static int open_http(lua_State *L) {
                        .head_bytes = (size_t)option(L, "head_bytes"),
                        .stream_bytes = (size_t)option(L, "stream_bytes")};
   luaL_argcheck(L, o.port >= 0 && o.port <= 65535, 1, "port: 0 to 65535");
-  if (!b->c->policy.network) {
-    lua_pushnil(L);
-    lua_pushliteral(L, "http: this state may not use the network (LTRAIN_NETWORK)");
-    return 2;
-  }
+  if (!b->c->policy.network) return lt_refuse_network(L, "http");
   server *s = lua_newuserdatauv(L, sizeof *s, 0);
   *s = (server){.c = b->c};
   luaL_setmetatable(L, HTTP_NAME);

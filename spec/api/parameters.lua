@@ -98,8 +98,8 @@ torch.optim.lr_scheduler.ChainedScheduler optimizer: the schedulers know it
 torch.optim.lr_scheduler.LambdaLR lr_lambda: by place
 torch.optim.lr_scheduler.MultiplicativeLR lr_lambda: by place
 torch.optim.swa_utils.AveragedModel multi_avg_fn: avg_fn
-torch.Tensor.slice_scatter end start step: from, to and step, as of x:slice
-torch.slice_scatter end start step: from, to and step, as of x:slice
+torch.Tensor.slice_scatter end start: from and to, as of x:slice
+torch.slice_scatter end start: from and to, as of x:slice
 torch.nn.functional.triplet_margin_with_distance_loss distance_function margin reduction swap: by
   name, the options of nn.TripletMarginWithDistanceLoss
 torch.searchsorted side sorter: right = true; a sorted sequence

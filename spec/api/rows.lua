@@ -166,6 +166,8 @@ rows.options["lt.nn.Transformer"] = "lt.nn.Transformer(OPTIONS)"
 rows.extra = {
   ["lt.nn.utils.parametrizations.orthogonal"] = "lt.nn.utils.parametrizations.orthogonal("
     .. "lt.nn.Linear(2, 2), 'weight', 'cayley', true, EXTRA)",
+  ["lt.slice_scatter"] = "lt.slice_scatter(x, x, 1, 1, 2, 1, EXTRA)",
+  ["x:slice_scatter"] = "x:slice_scatter(x, 1, 1, 2, 1, EXTRA)",
   ["lt.data.pad_sequence"] = "lt.data.pad_sequence({ x }, true, 0, 'right', 3, EXTRA)",
   ["lt.load"] = "lt.load('absent', nil, false, EXTRA)",
   ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, data, EXTRA)",

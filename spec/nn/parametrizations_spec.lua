@@ -124,8 +124,8 @@ describe("nn.utils.weight_norm", function()
     assert.matches("weight_norm: needs a module: got 3", error_of(utils.weight_norm, 3))
     assert.matches("weight_norm: dim must be a dim of .*%[2, 3%], or false: got 3",
       error_of(utils.weight_norm, linear(), {dim = 3}))
-    assert.matches("weight_norm: unknown option 'dims'", error_of(utils.weight_norm, linear(),
-      {dims = 1}))
+    assert.matches("weight_norm: unknown option 'dimension'", error_of(utils.weight_norm, linear(),
+      {dimension = 1}))
   end)
 end)
 
@@ -322,6 +322,49 @@ describe("nn.utils.parametrizations.orthogonal", function()
         return layer.parametrizations.weight[1]:forward(original * below + signs)
       end, { x:detach():requires_grad_() }))
     end
+  end)
+
+  it("takes matrices in a batch", function()
+    for _, map in ipairs { "matrix_exp", "cayley", "householder" } do
+      for _, shape in ipairs { { 2, 3, 3 }, { 2, 3, 2 }, { 2, 2, 2, 4 } } do
+        local layer = nn.Module()
+        layer.weight = lt.parameter(lt.randn(shape, { dtype = "f64" }))
+        local start = layer.weight:detach():clone()
+        orthogonal(layer, "weight", map)
+        assert.same(shape, layer.weight.shape)
+        for k = 1, shape[1] do -- each as it would be alone
+          local one = nn.Module()
+          one.weight = lt.parameter(start[k]:clone())
+          orthogonal(one, "weight", map)
+          local w, n = layer.weight[k], #shape - 1
+          if w.shape[n - 1] < w.shape[n] then w = w:transpose(-2, -1) end
+          local unit = w:transpose(-2, -1):matmul(w) - lt.eye(w.shape[n], { dtype = "f64" })
+          assert.near(0, unit:abs():max():item(), 1e-13)
+          if shape[#shape - 1] == shape[#shape] then
+            assert.near(0, (one.weight - layer.weight[k]):abs():max():item(), 1e-13)
+          end
+        end
+      end
+    end
+  end)
+
+  it("reads the state of PyTorch's", function() -- torch.manual_seed(0), Linear(3, 3).double()
+    local function f64(list) return lt.tensor(list, { dtype = "f64" }) end
+    local layer = orthogonal(nn.Linear(3, 3):to "f64")
+    layer:load_state_dict {
+      bias = f64 { 0.1527741253376007, -0.1744827926158905, -0.11348707973957062 },
+      ["parametrizations.weight.original"] = f64 { { -1.0, 0.10000000149011612,
+        0.20000000298023224 }, { 0.30000001192092896, -0.5999999940395355, 0.5 },
+        { 0.6000000238418579, 0.699999988079071, -0.19999998807907104 } },
+      ["parametrizations.weight.0.base"] = f64 { { -0.010168942095943878, 0.5581021099571383,
+        -0.8297099658784631 }, { -0.9995861051712921, -0.02800431922655222,
+        -0.006586080256454463 }, { -0.026911168037386413, 0.829299579745491,
+        0.5581558886805869 } },
+    }
+    local wanted = f64 { { -0.4778761346232305, -0.011874749725946987, -0.8783469646310087 },
+      { -0.7974652745852843, 0.42515809334199645, 0.4281235002851579 },
+      { 0.36835246135756683, 0.9050412067882567, -0.21264260680088964 } }
+    assert.near(0, (layer.weight - wanted):abs():max():item(), 1e-12)
   end)
 
   it("refuses what it cannot do", function()

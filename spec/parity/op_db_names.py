@@ -55,7 +55,7 @@ LACKING = {
         true_divide view_as expand_as zero_ resize_ resize_as_ __rand__ __ror__ __rxor__
         nn.functional.upsample_bilinear nn.functional.upsample_nearest""",
     "a line of other operations": """
-        combinations constant_pad_nd gradient repeat trapz tril_indices triu_indices sum_to_size""",
+        constant_pad_nd repeat trapz tril_indices triu_indices sum_to_size""",
     "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """
         norm max min nn.functional.gelu nn.functional.softplus nn.functional.batch_norm
         nn.functional.max_pool2d slice nn.functional.scaled_dot_product_attention digamma erfinv

@@ -1,5 +1,7 @@
 --- stdlib/apps/commands.lua: the subcommands of the apps, and the options that they add to commands
 --- that run scripts: rows as in stdlib/cli/commands.lua.
+local config_option = require "ltrain.cli.config_option"
+
 local commands = {}
 
 commands.options = {
@@ -16,8 +18,7 @@ commands.options = {
 }
 
 local CHECK <const> = {
-  { name = "config", type = "string", value = "FILE", repeated = "configs",
-    doc = "values from a JSON file, or a Lua file that returns a table, as for `ltrain run`" },
+  config_option,
   { name = "seed", type = "integer", value = "N", min = 0, doc = "seed of all random numbers" },
   { name = "threads", type = "integer", value = "N", min = 1,
     doc = "threads that an operation may use" },

@@ -14,4 +14,4 @@ local NONE <const> = {
   end,
 }
 
-return c.runtime.stdlib_source(NAME) and require(NAME) or NONE
+return c.runtime.in_stdlib(NAME) and require(NAME) or NONE

@@ -3,18 +3,13 @@
 -- The parser, `--help` and the page of the command line in docs/ are made from these rows and those
 -- of stdlib/apps/commands.lua. The options of the Trainer come from its own list.
 local apps = require "ltrain.cli.apps"
+local config_option = require "ltrain.cli.config_option"
 
 local commands = {}
 
--- Files of configuration, for every word that runs a script.
-local CONFIG <const> = { name = "config", type = "string", value = "FILE", repeated = "configs",
-  doc = "values from a YAML or JSON file, or a Lua file that returns a table: groups trainer, "
-    .. "model, data and args, or single names; later files override earlier ones, and flags "
-    .. "override files" }
-
 -- Options of every word that runs a script. `value` is how help writes what follows.
 local SCRIPT <const> = {
-  CONFIG,
+  config_option,
   { name = "print_config", type = "boolean", value = "true|false",
     doc = "print the configuration of the first loop, as --config takes it, and exit" },
   { name = "ckpt_path", type = "string", value = "FILE",

@@ -14,6 +14,13 @@ local tree = require "ltrain.core.tree"
 
 local call_form = {}
 
+-- One dim may be called `dims`, and several `dim`.
+local function with_dims(form)
+  local places = form.places
+  places.dim, places.dims = places.dim or places.dims, places.dims or places.dim
+  return form
+end
+
 -- A form as a table: names by place, behind `unnamed` own parameters; `places` by name, the list
 -- `names`; `own`, how many are own, `n`, how many there are; whether there is a table of options.
 local function read(source, unnamed)
@@ -25,13 +32,13 @@ local function read(source, unnamed)
   end
   if type(source) == "table" then
     for _, row in ipairs(source) do add(row[1]) end
-    return form
+    return with_dims(form)
   end
   local own, bar, options = source:match "^([^|]*)(|?)(.*)$"
   for name in own:gmatch "%S+" do add(name) end
   form.own, form.has_options = form.n, bar ~= ""
   for name in options:gmatch "[%w_]+" do add(name) end
-  return form
+  return with_dims(form)
 end
 
 local forms = setmetatable({}, { __index = function(self, source)
@@ -88,7 +95,9 @@ local function take_named(form, values, named, options, where)
     elseif not form.has_options then
       refuse_unknown(form, name, where)
     else
-      options[name] = value
+      local known = place and form[place] or name
+      if options[known] ~= nil then errors.blame("%s: %s is given twice", where, known) end
+      options[known] = value
     end
   end
   for k = 1, form.own do -- beside an empty own place a name is rather meant for that

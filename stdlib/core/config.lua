@@ -142,6 +142,19 @@ end
 
 local function itself(value) return value end
 
+-- One dim may be called `dims`, and several `dim`: one name where a description has one of them.
+local ONE <const> = { dim = "dims", dims = "dim" }
+
+local function row_of(spec, name) return spec[name] or spec[ONE[name]] end
+
+-- The value of the option `name`, whichever of the two it is called.
+local function option_of(options, spec, name, where)
+  local value, other = options[name], ONE[name]
+  if not other or spec[other] or options[other] == nil then return value end
+  if value ~= nil then errors.blame("%s: %s is given twice", where, name) end
+  return options[other]
+end
+
 local function names_of(spec)
   local names = {}
   for _, row in ipairs(spec) do names[#names + 1] = row[1] end
@@ -183,16 +196,17 @@ function config.check(options, spec, where)
   end
   local names = names_of(spec)
   for name in tree.pairs(options) do
-    if spec[name] == nil then
+    local row = row_of(spec, name)
+    if row == nil then
       errors.blame("%s: unknown option %s%s", where, errors.show(name),
         errors.did_you_mean(name, names, where))
-    elseif spec[name].instead then
-      errors.blame("%s: %s is not taken: give %s", where, name, spec[name].instead)
+    elseif row.instead then
+      errors.blame("%s: %s is not taken: give %s", where, name, row.instead)
     end
   end
   local checked = {}
   for _, name in ipairs(names) do
-    local row, value = spec[name], options[name]
+    local row, value = spec[name], option_of(options, spec, name, where)
     if value ~= nil then
       checked[name] = config.value(value, row, where, name)
     elseif row.required then

@@ -13,7 +13,7 @@ local values <const> = {}
 return function(name)
   if values[name] == nil then
     local path <const>, field = exports[name]:match "^([^:]+):?(.*)$"
-    if path:find "^ltrain%.apps" and not c.runtime.stdlib_source(path) then
+    if path:find "^ltrain%.apps" and not c.runtime.in_stdlib(path) then
       errors.blame("lt.%s: this build is without the apps (LT_APPS=OFF)", name)
     end
     local value <const> = require(path)

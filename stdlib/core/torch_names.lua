@@ -39,14 +39,13 @@ range = lt.arange(start, stop + step, step)
 logspace = lt.linspace(a, b, n):mul(math.log(base)):exp()
 normal = lt.randn(size) * std + mean
 poisson = lt.distributions.Poisson(rate):sample()
-cholesky det matrix_exp matrix_power qr slogdet svd vander = lt.linalg.%0(x)
+cholesky det matrix_power qr slogdet svd vander = lt.linalg.%0(x)
 cross = lt.linalg.cross(x, y)
 inverse = lt.linalg.inv(x)
 lstsq solve = lt.linalg.%0(A, B)
 symeig = lt.linalg.eigh(x)
 eig: there is no eigenvalue decomposition of matrices that are not symmetric; lt.linalg.eigh has
   these
-gradient = lt.diff(x), or differences of narrow
 psi = x:digamma()
 sgn = x:sign()
 is_nonzero = x:item() ~= 0

@@ -3,11 +3,9 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local fusion = require "ltrain.nn.fusion"
 local has_shape = require "ltrain.core.has_shape"
 local parameter_vector = require "ltrain.nn.parameter_vector"
 local parametrize = require "ltrain.nn.parametrize"
-local prune = require "ltrain.nn.prune"
 local strict_arity = require "ltrain.core.strict_arity"
 local strict_table = require "ltrain.core.strict_table"
 local total_norm = require "ltrain.nn.total_norm"
@@ -111,10 +109,14 @@ utils.clip_grads_with_norm_ = total_norm.clip_grads_with_norm_
 
 --- nn.utils.fuse_conv_bn_eval(conv, bn, transpose): a copy of a convolution (transpose = true: a
 --- transposed one) fused with the batch norm `bn` that follows it. Both must be in evaluation mode.
-utils.fuse_conv_bn_eval = fusion.conv
+function utils.fuse_conv_bn_eval(conv, bn, transpose)
+  return require "ltrain.nn.fusion".conv(conv, bn, transpose)
+end
 
 --- nn.utils.fuse_linear_bn_eval(linear, bn): likewise for a Linear.
-utils.fuse_linear_bn_eval = fusion.linear
+function utils.fuse_linear_bn_eval(linear, bn)
+  return require "ltrain.nn.fusion".linear(linear, bn)
+end
 
 --- nn.utils.parameters_to_vector(parameters): the elements of a list of parameters as one vector,
 --- with their history.
@@ -123,9 +125,6 @@ utils.parameters_to_vector = parameter_vector.parameters_to_vector
 --- nn.utils.vector_to_parameters(vector, parameters): copies the elements of a vector into the
 --- parameters, in the order of parameters_to_vector.
 utils.vector_to_parameters = parameter_vector.vector_to_parameters
-
---- nn.utils.prune: see nn.utils.prune below.
-utils.prune = strict_table(prune, "nn.utils.prune")
 
 strict_arity.all(utils, "nn.utils")
 
@@ -151,4 +150,5 @@ utils.parametrizations = strict_table({ weight_norm = utils.weight_norm,
 --- instead of packed sequences layers take {lengths = n}.
 utils.rnn = strict_table({}, "nn.utils.rnn")
 
-return utils
+return strict_table(utils, "nn.utils", {
+  prune = function() return require "ltrain.nn.prune" end })

@@ -1,5 +1,5 @@
--- stdlib/ops/differences.lua: lt.diff, lt.trapezoid and lt.cumulative_trapezoid: differences of
--- neighbours, and integrals by the trapezoidal rule.
+-- stdlib/ops/differences.lua: lt.diff, lt.gradient, lt.trapezoid and lt.cumulative_trapezoid:
+-- differences of neighbours, finite differences, and integrals by the trapezoidal rule.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
@@ -82,6 +82,82 @@ end
 function differences.cumulative_trapezoid(y, x, dx, dim)
   local all <const>, along <const> = areas("cumulative_trapezoid", y, x, dx, dim)
   return all:cumsum(along)
+end
+
+local GRADIENT <const> = config.signature {
+  { "spacing", type = "number|tensor|table", default = 1,
+    doc = "the distance of neighbours, or their coordinates [N]; a list: one for each dim" },
+  { "dim", type = "integer|table", doc = "one or a list; by default all" },
+  { "edge_order", type = "integer", default = 1, choices = { 1, 2 },
+    doc = "the order of the estimates at both ends" },
+}
+
+-- The estimate at an end of three neighbours: `near` and `far` are the distances from it.
+local function at_end(y0, y1, y2, near, far)
+  local all <const> = near + far
+  return (y1 - y0) * (all / (near * far)) - (y2 - y0) * (near / (far * all))
+end
+
+-- Finite differences along a dim; `steps` [N - 1, 1...] are the distances, or a number.
+local function slopes(y, dim, steps, edge_order)
+  local n <const> = y.shape[dim]
+  local is_list <const> = c.is_tensor(steps)
+  local function step(from, count)
+    return is_list and steps:narrow(dim, from, count) or steps
+  end
+  local function value(at) return y:narrow(dim, at, 1) end
+  local first, last
+  if edge_order == 2 then
+    first = at_end(value(1), value(2), value(3), step(1, 1), step(2, 1))
+    last = -at_end(value(n), value(n - 1), value(n - 2), step(n - 1, 1), step(n - 2, 1))
+  else
+    first, last = (value(2) - value(1)) / step(1, 1), (value(n) - value(n - 1)) / step(n - 1, 1)
+  end
+  if n == 2 then return c.cat({ first, last }, dim) end
+  local before, here, after =
+    y:narrow(dim, 1, n - 2), y:narrow(dim, 2, n - 2), y:narrow(dim, 3, n - 2)
+  local left, right = step(1, n - 2), step(2, n - 2)
+  local up, down = (after - here) * left / right, (here - before) * right / left
+  return c.cat({ first, (up + down) / (left + right), last }, dim)
+end
+
+-- The distances along `dim` of what spacing says of it.
+local function steps_of(x, spacing, dim)
+  if not c.is_tensor(spacing) then
+    return config.argument(spacing, "number", "gradient", "spacing")
+  end
+  if spacing.ndim ~= 1 or spacing:numel() ~= x.shape[dim] then
+    errors.blame("gradient: spacing must be coordinates [%d] of dim %d: got %s", x.shape[dim], dim,
+      errors.show_shape(spacing))
+  end
+  local shape = {}
+  for k = 1, x.ndim do shape[k] = k == dim and x.shape[dim] - 1 or 1 end
+  return differences.diff(spacing):to(x.dtype):reshape(shape)
+end
+
+--- Estimates of the derivatives of a function by the values x that it has, by central differences:
+--- a list of tensors of the shape of x, one for each dim.
+---@param x Tensor [..., N, ...]
+function differences.gradient(x, spacing, dim, edge_order)
+  arguments.tensor(x, "gradient", "x")
+  local o <const> = config.arguments("gradient", GRADIENT, spacing, dim, edge_order)
+  local dims, list = type(o.dim) == "number" and { o.dim } or o.dim or {}, {}
+  for k = 1, o.dim and 0 or x.ndim do dims[k] = k end
+  local listed <const> = type(o.spacing) == "table"
+  if listed and #o.spacing ~= #dims then
+    errors.blame("gradient: needs one spacing for each of %d dims: got %d", #dims, #o.spacing)
+  end
+  if not arguments.is_float(x) then x = x:to "f32" end
+  for k, given in ipairs(dims) do
+    local along <const> = dim_of(x, given, "gradient")
+    if x.shape[along] <= o.edge_order then
+      errors.blame("gradient: dim %d has %d elements; edge_order = %d needs %d", along,
+        x.shape[along], o.edge_order, o.edge_order + 1)
+    end
+    local steps <const> = steps_of(x, listed and o.spacing[k] or o.spacing, along)
+    list[k] = slopes(x, along, steps, o.edge_order)
+  end
+  return list
 end
 
 return differences

@@ -4,6 +4,7 @@
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
+local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
@@ -18,6 +19,12 @@ local STATIC <const> = config.signature {
 local SELECT <const> = config.signature {
   { "dim", type = "integer", required = true },
   { "index", type = "integer", required = true, doc = "the position, from 1" },
+}
+local SLICE <const> = config.signature {
+  { "dim", type = "integer", default = 1 },
+  { "from", type = "integer", doc = "the first position" },
+  { "to", type = "integer", doc = "the last position" },
+  { "step", type = "integer", doc = "1 if it is not given" },
 }
 local DIAGONAL <const> = config.signature {
   { "offset", type = "integer", default = 0, doc = "offset from the main diagonal, positive "
@@ -46,7 +53,8 @@ local function copy(x, k, index, source)
   return x:scatter(k, index:reshape(along):expand(shape), source)
 end
 
-local function index_copy(who, x, dim, index, source)
+local function index_copy(who, x, ...)
+  local dim, index, source = call_form.of_init("dim index source", who, ...)
   local k <const>, n <const> = check(who, x, dim, index)
   arguments.tensor(source, who, "source")
   local shape = x.shape
@@ -63,7 +71,8 @@ local function index_copy(who, x, dim, index, source)
   return copy(x, k, index, given)
 end
 
-local function index_fill(who, x, dim, index, value)
+local function index_fill(who, x, ...)
+  local dim, index, value = call_form.of_init("dim index value", who, ...)
   local k <const> = check(who, x, dim, index)
   local fill = value
   if not c.is_tensor(value) then
@@ -185,16 +194,12 @@ function indexing.select_scatter(x, source, dim, index)
   return y
 end
 
---- x with the elements of x:slice(dim, ...) replaced by `source`; `range` has its `from`, `to` and
---- `step`.
-function indexing.slice_scatter(x, source, dim, range)
+--- x with the elements of x:slice(dim, from, to, step) replaced by `source`.
+function indexing.slice_scatter(x, source, ...)
   arguments.tensor(x, "slice_scatter", "x")
   arguments.tensor(source, "slice_scatter", "source")
   local y <const> = x:clone()
-  local o = { dim = dim or 1 }
-  config.argument(range or {}, "table", "slice_scatter", "range")
-  for name, value in next, range or {} do o[name] = value end
-  y:slice(o):copy_(source)
+  y:slice(config.arguments("slice_scatter", SLICE, ...)):copy_(source)
   return y
 end
 

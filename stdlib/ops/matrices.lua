@@ -6,6 +6,7 @@ local batched_matrices = require "ltrain.linalg.batched_matrices"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local exponential = require "ltrain.linalg.exponential"
 local householder = require "ltrain.linalg.householder"
 local lu = require "ltrain.linalg.lu"
 local pseudoinverses = require "ltrain.linalg.pseudoinverses"
@@ -20,6 +21,12 @@ function matrices.logdet(A)
   arguments.tensor(A, "logdet", "A")
   local sign <const>, log <const> = solvers.slogdet(A)
   return log:masked_fill(sign:lt(0), 0 / 0)
+end
+
+--- linalg.matrix_exp(A): the matrix exponential.
+function matrices.matrix_exp(A)
+  arguments.tensor(A, "matrix_exp", "A")
+  return exponential.matrix_exp(A)
 end
 
 --- linalg.pinv(A, {rtol = rcond}).

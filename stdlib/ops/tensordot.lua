@@ -1,5 +1,7 @@
 -- stdlib/ops/tensordot.lua: lt.tensordot, a product over several dims as one of matrices.
 
+local call_form = require "ltrain.core.call_form"
+local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local function shape_text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
@@ -10,6 +12,7 @@ local function blame(...) errors.blame("tensordot: " .. ..., select(2, ...)) end
 local function split(x, dims)
   local gone, left, list = {}, {}, {}
   for k, dim in ipairs(type(dims) == "table" and dims or {dims}) do
+    config.argument(dim, "integer", "tensordot", "dims")
     local place = dim < 0 and dim + x.ndim + 1 or dim
     if place < 1 or place > x.ndim or gone[place] then
       blame("dim %d is out of range or given twice (shape %s)", dim, shape_text(x.shape))
@@ -51,13 +54,12 @@ end
 ---@param b Tensor
 ---@param dims integer|table default 2
 return function(a, b, dims)
-  if type(dims) == "table" and dims.dims ~= nil then dims = dims.dims end
-  dims = dims or 2
+  dims = call_form.of_init("dims", "tensordot", dims) or 2
   local of_a, of_b
   if type(dims) == "table" then
     of_a, of_b = dims[1], dims[2]
   else
-    of_a, of_b = inner(a, dims)
+    of_a, of_b = inner(a, config.argument(dims, "integer", "tensordot", "dims"))
   end
   local left_a, sum_a = split(a, of_a)
   local left_b, sum_b = split(b, of_b)

@@ -14,7 +14,7 @@ local windows = {}
 local function options(own)
   local spec = {
     sym = { type = "boolean", default = true,
-      doc = "symmetric, for filters; false: of a period that goes on, for spectra" },
+      doc = "symmetric, for filters; false: periodic, for spectra" },
     dtype = { type = "string", default = "f32", choices = { "f32", "f64" } },
     device = { type = "string", doc = "the CPU if it is not given" },
   }

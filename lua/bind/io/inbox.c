@@ -7,12 +7,6 @@
 
 #define INBOX_NAME "ltrain.Inbox"
 
-static int refuse_network(lua_State *L) {
-  lua_pushnil(L);
-  lua_pushliteral(L, "control: this state may not use the network (LTRAIN_NETWORK)");
-  return 2;
-}
-
 static const char SOCKET[] = "control.sock";
 
 typedef struct inbox {
@@ -32,7 +26,7 @@ static int inbox_close(lua_State *L) {
 static int open_inbox(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *folder = lt_check_path(L, b, "control");
-  if (!b->c->policy.network) return refuse_network(L);
+  if (!b->c->policy.network) return lt_refuse_network(L, "control");
   inbox *i = lua_newuserdatauv(L, sizeof *i, 1);
   i->fd = -1;
   luaL_setmetatable(L, INBOX_NAME);
@@ -57,7 +51,7 @@ static int send_word(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *root = lt_check_path(L, b, "control"), *path = luaL_checkstring(L, 2);
   const char *word = luaL_optstring(L, 3, NULL);
-  if (!b->c->policy.network) return refuse_network(L);
+  if (!b->c->policy.network) return lt_refuse_network(L, "control");
   lt_inbox_send(b->c, "control", root, path, SOCKET, word);
   return lt_done(L, b);
 }

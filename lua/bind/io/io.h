@@ -13,7 +13,10 @@ const char *lt_check_path(lua_State *L, lt_bind *b, const char *who);
    else raises. */
 int lt_refused(lua_State *L, lt_bind *b);
 
-/* The same, or true. */
+/* The results of a call by a state that may not use the network. */
+int lt_refuse_network(lua_State *L, const char *who);
+
+/* The results of a call as of lt_refused, or true. */
 int lt_done(lua_State *L, lt_bind *b);
 
 /* io.save_safetensors(path, {name = tensor} [, {key = text} [, {alias = true}]]) -> true

@@ -26,6 +26,12 @@ int lt_refused(lua_State *L, lt_bind *b) {
   return 2;
 }
 
+int lt_refuse_network(lua_State *L, const char *who) {
+  lua_pushnil(L);
+  lua_pushfstring(L, "%s: this state may not use the network (LTRAIN_NETWORK)", who);
+  return 2;
+}
+
 int lt_done(lua_State *L, lt_bind *b) {
   if (!lt_ok(b->c)) return lt_refused(L, b);
   lua_pushboolean(L, true);
