@@ -1,4 +1,5 @@
-/* lua/apps/apps.h: what of the apps is written in C; none.c has nothing of it (LT_APPS=OFF). */
+/* lua/apps/apps.h: the C functions of the apps; none.c replaces them in a build without apps
+   (LT_APPS=OFF). */
 #ifndef LT_APPS_APPS_H
 #define LT_APPS_APPS_H
 

@@ -1,4 +1,5 @@
-/* lua/apps/editor_callbacks.c: what the editor of entries asks a helper written in Lua.
+/* lua/apps/editor_callbacks.c: callbacks of the line editor, written in Lua: completion, hints,
+   whether an entry is complete.
 
    While a key is waited for nothing may raise, and nothing may take long: a helper that fails, runs
    for too long (a metamethod of the script's) or is interrupted has no answer. */

@@ -1,4 +1,5 @@
-/* lua/cli/deferred_signals.c: signals that are recorded, and acted on later. */
+/* lua/cli/deferred_signals.c: records signals in a handler, for Lua to act on at its next safe
+   point. */
 #include "cli/deferred_signals.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
-/* lua/host/ltrain.c: the face for hosts: calls and values. Opening a state is in open.c, stepping
-   in step.c, tensors in wrap.c. */
+/* lua/host/ltrain.c: the public functions of ltrain.h for calls and values. Opening a state is in
+   open.c, stepping in step.c, tensors in wrap.c. */
 #include "host/ltrain.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* lua/host/request.c: how each entry of ltrain.h runs, and what it says when it fails. */
+/* lua/host/request.c: runs an entry point of ltrain.h under lua_pcall, and stores its error
+   message. */
 #include "host/request.h"
 
 #include <string.h>

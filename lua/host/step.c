@@ -1,4 +1,4 @@
-/* lua/host/step.c: a call that the host takes step by step.
+/* lua/host/step.c: ltrain_start, ltrain_step: a call that the host runs step by step.
 
    It runs in a Lua thread of its own, in which the Trainer's loops yield, and, in steps that have
    a time, the hook of budget.c. What an error ends there closes its variables within a call, while

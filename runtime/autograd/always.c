@@ -1,6 +1,6 @@
-/* runtime/autograd/always.c: nodes that the backward of a step visits whether a gradient reaches
-   them or not. Collectives are such: a rank whose loss does not use one must take part in its
-   backward all the same, with zeros, or the others wait for it. */
+/* runtime/autograd/always.c: nodes that a backward pass visits even if no gradient reaches them.
+   Collectives are such: a rank whose loss does not use one must take part in its backward all the
+   same, with zeros, or the others wait for it. */
 #include "autograd/backward.h"
 
 #include "autograd/node_list.h"

@@ -1,4 +1,5 @@
-/* runtime/autograd/vjp_index.c: derivatives of choosing elements. */
+/* runtime/autograd/vjp_index.c: derivatives of indexing: gather, index_select, embedding, where,
+   masked_fill, topk, triangles. */
 #include "autograd/vjp.h"
 
 static lt_tensor *zeros(lt_ctx *c, lt_shape shape, const lt_tensor *like) {

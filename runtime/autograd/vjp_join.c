@@ -1,4 +1,4 @@
-/* runtime/autograd/vjp_join.c: derivatives of putting tensors together: the gradient's parts. */
+/* runtime/autograd/vjp_join.c: derivatives of concatenation and stacking: parts of the gradient. */
 #include "autograd/vjp.h"
 
 /* Each tensor has the part of the gradient that stands where it stood. */

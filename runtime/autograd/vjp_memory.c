@@ -1,4 +1,4 @@
-/* runtime/autograd/vjp_memory.c: derivatives of moving and viewing. */
+/* runtime/autograd/vjp_memory.c: derivatives of copies, casts and views. */
 #include "autograd/vjp.h"
 
 /* The walk casts each gradient to the dtype of the forward input. */

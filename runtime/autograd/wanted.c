@@ -1,5 +1,5 @@
-/* runtime/autograd/wanted.c: marks the nodes on paths between roots and inputs. Nothing recurses.
-   */
+/* runtime/autograd/wanted.c: marks the nodes on paths between roots and inputs, without recursion.
+   Nothing recurses. / */
 #include "autograd/wanted.h"
 
 int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int output) {

@@ -1,4 +1,5 @@
-/* runtime/base/clones.h: functions that are compiled twice, for processors of this decade too.
+/* runtime/base/clones.h: functions compiled twice, for the baseline and for recent x86 processors
+   (target_clones).
 
    The loader chooses when the program starts, before ThreadSanitizer is there, which gcc calls even
    then. For short loops outside of cpu/, which has its own levels. */

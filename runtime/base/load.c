@@ -1,4 +1,5 @@
-/* runtime/base/load.c: looks for other programs on our cores, and lets threads sleep there.
+/* runtime/base/load.c: detects other programs on the cores, and lets threads of parallel loops
+   sleep instead of spin then.
 
    libgomp reads how its threads wait when it is loaded, and offers no call to change it. But it has
    a rule of its own: while it has more threads than there are cores, none spins for more than a

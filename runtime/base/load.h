@@ -1,4 +1,4 @@
-/* runtime/base/load.h: threads of parallel loops where other programs want the cores.
+/* runtime/base/load.h: detects other programs on the cores of parallel loops.
 
    OpenMP's threads spin for some milliseconds before they sleep: the fastest way on cores of our
    own. On cores that others use too a spinning thread burns its time there, and is away when a

@@ -1,4 +1,4 @@
-/* runtime/comm/self.c: the group of one rank: every collective is the identity. */
+/* runtime/comm/self.c: the comm backend of a single rank: every collective is the identity. */
 #include <string.h>
 
 #include "comm/group.h"

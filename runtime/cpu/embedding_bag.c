@@ -1,4 +1,4 @@
-/* runtime/cpu/embedding_bag.c: sums and means of rows of a table, by bags of ids.
+/* runtime/cpu/embedding_bag.c: embedding_bag: sums and means of rows of a table, by bags of ids.
 
    Of halves the rows are collected and widened first, so that the table is not. A bag belongs to
    one chunk and adds its rows in the order of its ids. */

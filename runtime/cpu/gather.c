@@ -1,4 +1,4 @@
-/* runtime/cpu/gather.c: one element of a line for each index, and the sums that undo it.
+/* runtime/cpu/gather.c: gather, and its gradient scatter_add: one element of a line for each index.
 
    A line belongs to one chunk and is worked off in order: sums do not depend on threads. */
 #include "cpu/index.h"

@@ -1,4 +1,4 @@
-/* runtime/cpu/index.c: choosing rows by index, and adding them up again.
+/* runtime/cpu/index.c: index_select and its gradient: rows chosen by index, and added up again.
 
    Sums have one order whatever the number of threads: contributions to a place are added by their
    position in the index, and a place belongs to one chunk. */

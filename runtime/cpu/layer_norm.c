@@ -1,5 +1,5 @@
-/* runtime/cpu/layer_norm.c: rows brought to mean 0 and variance 1, and the derivative; rms_norm is
-   the same with a mean of 0 and no bias, group_norm with a weight of each channel in the row.
+/* runtime/cpu/layer_norm.c: layer_norm and its derivative; rms_norm is the same with a mean of 0
+   and no bias, group_norm with a weight of each channel in the row.
 
    Nothing but x is kept for backward: a row's moments are found again while it is in the cache.
    Gradients of weight and bias are summed per chunk of rows (group_norm: per element of the batch),

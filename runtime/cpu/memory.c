@@ -1,4 +1,5 @@
-/* runtime/cpu/memory.c: creation, casts, copies, and sums that undo broadcasting. */
+/* runtime/cpu/memory.c: creation, casts, copies, and writes through strided views
+   (as_strided_scatter, as_strided_backward). */
 #include <string.h>
 
 #include "cpu/tile.h"

@@ -1,4 +1,5 @@
-/* runtime/cpu/select.c: choosing elements by masks and by their place. */
+/* runtime/cpu/select.c: where, masked_fill, tril, triu, one_hot, and the positions of a mask's true
+   elements. */
 #include <string.h>
 
 #include "cpu/index.h"

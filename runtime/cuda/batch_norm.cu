@@ -1,4 +1,4 @@
-/* runtime/cuda/batch_norm.cu: each channel brought to mean 0 and variance 1, and the derivative.
+/* runtime/cuda/batch_norm.cu: batch normalization and its derivative.
 
    A channel is a line over all other dims, in planes or side by side with others, as x lies. Blocks
    find the moments of segments of the lines (a segment is read twice, the second time from the

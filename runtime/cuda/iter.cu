@@ -1,4 +1,5 @@
-/* runtime/cuda/iter.cu: sorts, merges and cuts the dims that kernels walk. */
+/* runtime/cuda/iter.cu: normalizes the dims of strided operands for kernels: sorted by stride,
+   merged where contiguous. */
 #include "cuda/iter.h"
 
 #include <stdlib.h>

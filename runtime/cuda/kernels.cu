@@ -1,4 +1,4 @@
-/* runtime/cuda/kernels.cu: the table by op id. */
+/* runtime/cuda/kernels.cu: the table of kernels by op id. */
 #include "cuda/device.h"
 
 static lt_kernel table[LT_OP_COUNT];

@@ -1,4 +1,4 @@
-/* runtime/cuda/libs.cu: NVIDIA's libraries of products and convolutions (libs.h). */
+/* runtime/cuda/libs.cu: opens cuBLASLt and cuDNN (libs.h). */
 #include "cuda/libs.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* runtime/cuda/norms.cu: the norm of all elements of a list of gradients.
+/* runtime/cuda/norms.cu: the total norm of a list of gradients.
 
    A block sums its chunk in f64, a last one what they found: the order is fixed by the shapes. */
 #include "cuda/lists.h"

@@ -1,4 +1,4 @@
-/* runtime/cuda/open.cu: the table of NVIDIA devices, as ltrain asks for it when it opens this. */
+/* runtime/cuda/open.cu: lt_backend_open of the CUDA backend. */
 #include <stdio.h>
 
 #include "cuda/device.h"

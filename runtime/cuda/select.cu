@@ -1,4 +1,4 @@
-/* runtime/cuda/select.cu: choosing elements by their place, and places by ids. */
+/* runtime/cuda/select.cu: tril, triu, one_hot, and flat positions of indices. */
 #include "cuda/index.h"
 
 enum { MOST = LT_CUDA_OPERANDS - 1 };

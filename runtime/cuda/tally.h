@@ -1,5 +1,5 @@
-/* runtime/cuda/tally.h: the largest of many values and their sum of exponentials, in one pass
-   (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018). */
+/* runtime/cuda/tally.h: online softmax: the maximum and the sum of exponentials in one pass (M.
+   Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018). */
 #ifndef LT_CUDA_TALLY_H
 #define LT_CUDA_TALLY_H
 

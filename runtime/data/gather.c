@@ -1,4 +1,4 @@
-/* runtime/data/gather.c: copying rows. */
+/* runtime/data/gather.c: copies rows of tensors by index into a batch. */
 #include "data/gather.h"
 
 #include <string.h>

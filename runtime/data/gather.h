@@ -1,4 +1,4 @@
-/* runtime/data/gather.h: rows of tensors, by index, into the tensors of a batch. */
+/* runtime/data/gather.h: copies rows of tensors by index into a batch. */
 #ifndef LT_DATA_GATHER_H
 #define LT_DATA_GATHER_H
 

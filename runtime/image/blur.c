@@ -1,4 +1,4 @@
-/* runtime/image/blur.c: means with neighbours.
+/* runtime/image/blur.c: Gaussian blur and sharpness: weighted means of neighbouring pixels.
 
    A Gaussian in two dims is the product of two in one: rows first, then columns. */
 #include <math.h>

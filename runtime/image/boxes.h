@@ -1,4 +1,4 @@
-/* runtime/image/boxes.h: boxes x1 y1 x2 y2. */
+/* runtime/image/boxes.h: non-maximum suppression of boxes (x1, y1, x2, y2). */
 #ifndef LT_IMAGE_BOXES_H
 #define LT_IMAGE_BOXES_H
 

@@ -1,5 +1,5 @@
-/* runtime/image/dice.h: random numbers of one transform of one sample, in order: a function of the
-   key and of how many were drawn before. */
+/* runtime/image/dice.h: the random numbers of one transform of one sample: a counter-based stream,
+   a function of the key and the number drawn before. */
 #ifndef LT_IMAGE_DICE_H
 #define LT_IMAGE_DICE_H
 

@@ -1,4 +1,5 @@
-/* runtime/image/geometry_steps.c: crops, flips, sizes: torchvision's draws. */
+/* runtime/image/geometry_steps.c: crops, flips and resizing, with parameters drawn as torchvision
+   draws them. */
 #include <math.h>
 
 #include "image/chain.h"

@@ -1,4 +1,5 @@
-/* runtime/image/levels.c: functions of one value, some of which look at the others first.
+/* runtime/image/levels.c: histogram-based and pointwise colour operations: equalize, autocontrast,
+   posterize, solarize, invert.
 
    Of u8 each is a table of 256 values, made once. Formulas and roundings are those of PIL and
    torchvision, pixel for pixel. */

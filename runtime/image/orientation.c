@@ -1,4 +1,5 @@
-/* runtime/image/orientation.c: how EXIF says that a picture is to be turned. */
+/* runtime/image/orientation.c: the orientation tag of EXIF: rotates and flips a picture as it says.
+   */
 #include "image/format.h"
 
 #include <string.h>

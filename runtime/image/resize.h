@@ -1,4 +1,4 @@
-/* runtime/image/resize.h: another number of pixels, and pixels from elsewhere.
+/* runtime/image/resize.h: resizing and geometric resampling of images.
 
    Resizing is antialiased: a pixel is the weighted mean of all that it covers, as PIL computes it,
    in two passes with integers for u8. */

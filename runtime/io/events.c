@@ -1,4 +1,4 @@
-/* runtime/io/events.c: TFRecord: length, its checksum, data, its checksum. */
+/* runtime/io/events.c: writes TFRecord: length, its checksum, data, its checksum. */
 #include "io/events.h"
 
 uint32_t lt_crc32c(const void *data, size_t n) {

@@ -1,5 +1,5 @@
-/* runtime/launch/launcher.c: the launcher (mpirun, srun) of joined ranks: its end is detected, and
-   it is ended where a link is cut.
+/* runtime/launch/launcher.c: monitors the launcher process (mpirun, srun) of joined ranks, and ends
+   it when the connection to another rank is lost.
 
    When mpirun is killed, a thread of Open MPI ends each rank with _exit, one second after it lost
    the connection (measured), and standard error is a broken pipe: what the ranks have written to

@@ -1,4 +1,4 @@
-/* runtime/launch/mailbox.c: how the main thread and the watchdog of a rank wake each other. */
+/* runtime/launch/mailbox.c: wake-ups between the main thread and the watchdog of a rank. */
 #include "launch/mailbox.h"
 
 #include <linux/futex.h>

@@ -1,4 +1,5 @@
-/* runtime/launch/send.c: what a watchdog sends and prints, and the failure that ends its world. */
+/* runtime/launch/send.c: messages and reports that a watchdog sends and prints, and the failure
+   that ends its world. */
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-/* runtime/launch/terminal.c: which of several ranks may use the terminal to ask the user.
+/* runtime/launch/terminal.c: gives the terminal to one of several ranks at a time, for prompts.
 
    The others may come to their own questions meanwhile, and wait for their turn; in a collective
    they wait as for a rank that saves. A forked child has no standard input of its own: it takes its

@@ -1,4 +1,4 @@
-/* runtime/nccl/move.c: a movement as calls of NCCL.
+/* runtime/nccl/move.c: maps the transfers of comm.h to calls of NCCL.
 
    A movement is issued by one group of calls; it is on the stream when NCCL no longer says that it
    is in progress. */

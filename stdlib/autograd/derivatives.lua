@@ -1,5 +1,5 @@
--- stdlib/autograd/derivatives.lua: what the derivatives of functions share (functional.lua,
--- func.lua).
+-- stdlib/autograd/derivatives.lua: what lt.autograd.functional and lt.func share: calls of a
+-- function on tracked inputs, and rows of derivatives.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -1,4 +1,5 @@
--- stdlib/autograd/functional_call.lua: modules called with tensors in place of their own.
+-- stdlib/autograd/functional_call.lua: lt.func.functional_call: calls a module with other tensors
+-- in place of its parameters.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

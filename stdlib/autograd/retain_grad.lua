@@ -1,4 +1,5 @@
--- stdlib/autograd/retain_grad.lua: x:retain_grad().
+-- stdlib/autograd/retain_grad.lua: x:retain_grad(): keeps the gradient of a tensor that is not a
+-- leaf.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -1,4 +1,5 @@
--- stdlib/compat/hooks.lua: hooks of older Lightning: refused with the right word, or still called.
+-- stdlib/compat/hooks.lua: hook names of older Lightning versions: rejected with the current name,
+-- or still called.
 local hooks = {}
 
 --- Names that scripts may still write, and what took their place.

@@ -1,5 +1,5 @@
---- stdlib/compat/options.lua: options of older Lightning: taken with a note, or refused with
---- the right word.
+--- stdlib/compat/options.lua: Trainer options of older Lightning versions: accepted with a note, or
+--- rejected with the current name.
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 

@@ -1,5 +1,5 @@
--- stdlib/core/as_instance.lua: an instance of one of the library's protocol classes (CheckpointIO,
--- Precision, ...) from what a script passes for one: an instance, or a plain table of its methods.
+-- stdlib/core/as_instance.lua: converts what a script passes for a protocol object (CheckpointIO,
+-- Precision, ...), an instance or a plain table of methods, to an instance.
 --
 -- The protocols that a script may implement (how checkpoints are saved, how steps compute) are
 -- small, so that a table of functions is enough; missing methods are inherited from the class.

@@ -1,4 +1,5 @@
--- stdlib/core/call_form.lua: arguments of a call by position, by name in a last table, or both.
+-- stdlib/core/call_form.lua: reads the arguments of a call given by position, by name in a last
+-- table, or both.
 --
 -- A form says which: names in PyTorch's order, a bar before those of options, "in_features
 -- out_features | bias". The function has a parameter for each name before the bar, its own, and one

@@ -1,4 +1,5 @@
--- stdlib/core/duration.lua: a length of time as options take it, in seconds.
+-- stdlib/core/duration.lua: converts durations as options take them ('DD:HH:MM:SS', {hours =}) to
+-- seconds.
 --
 -- A number of seconds, "DD:HH:MM:SS", or a table of units: { hours = 1, minutes = 30 }.
 

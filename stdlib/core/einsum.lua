@@ -1,4 +1,5 @@
--- stdlib/core/einsum.lua: sums of products by Einstein's rule, of pairwise matrix products.
+-- stdlib/core/einsum.lua: lt.einsum: sums of products in Einstein notation, as a chain of pairwise
+-- matrix products.
 --
 -- Each pair of operands becomes one bmm: dims that both have and that live on are the batch, those
 -- that only the two have are summed by the product, and what is one operand's alone is a side.

@@ -1,4 +1,5 @@
--- stdlib/core/elements.lua: the elements of a list that a user gives, holes included.
+-- stdlib/core/elements.lua: iterates over a list from a script up to its last element, so that
+-- holes (`{a, nil, b}`) are seen.
 --
 -- {a, nil, b} is what a misspelt name leaves. ipairs ends before it, and b would be left out
 -- without a word; here the nil is an element, which is refused like any other wrong one.

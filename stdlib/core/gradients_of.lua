@@ -1,4 +1,4 @@
--- stdlib/core/gradients_of.lua: the gradients that the parameters of a list of groups have.
+-- stdlib/core/gradients_of.lua: the gradients of the parameters in a list of parameter groups.
 
 return function(groups)
   local list, n = {}, 0

@@ -1,5 +1,5 @@
--- stdlib/core/load_export.lua: loads a name of core/exports.lua, and caches it: the same value each
--- time.
+-- stdlib/core/load_export.lua: loads a name of core/exports.lua on first access, and caches the
+-- value.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

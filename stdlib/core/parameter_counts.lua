@@ -1,5 +1,5 @@
--- stdlib/core/parameter_counts.lua: how many numbers the parameters of each module have, those of
--- the modules in it included; a parameter that a module holds in several places counts once.
+-- stdlib/core/parameter_counts.lua: counts the elements of each module's parameters, its submodules
+-- included; a shared parameter counts once.
 
 -- The entries of the modules that hold each module.
 local function holders_of(modules)

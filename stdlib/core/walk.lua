@@ -1,4 +1,5 @@
--- stdlib/core/walk.lua: what a module holds: parameters, buffers, modules, in a fixed order.
+-- stdlib/core/walk.lua: traverses a module's parameters, buffers and submodules in a fixed order,
+-- as named_parameters does.
 --
 -- Registration is a walk at time of use, not an event: nothing has to be notified when a field
 -- changes. Fields go in order of first assignment (noted in `_order`), positions before them; plain

@@ -1,6 +1,5 @@
--- stdlib/data/categories.lua: what encoders of categories share: which categories the columns of
--- the training data have.
--- N rows.
+-- stdlib/data/categories.lua: the base of OneHotEncoder and OrdinalEncoder: the categories found in
+-- the columns of training data. N rows.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

@@ -1,4 +1,5 @@
---- stdlib/dist/buckets.lua: which gradients are reduced together, in one bucket.
+--- stdlib/dist/buckets.lua: gradient buckets, as in PyTorch's DDP: which gradients are packed into
+--- one buffer and reduced together.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local dtypes = require "ltrain.core.dtypes"

@@ -1,4 +1,5 @@
---- stdlib/dist/gather_tree.lua: what `self:all_gather` does: tensors, and nested tables of them.
+--- stdlib/dist/gather_tree.lua: `self:all_gather`: gathers tensors, and nested tables of them, from
+--- all ranks.
 --
 -- A table goes in one message that also says how it is built, so that an error can report
 -- where tables of ranks differ. With sync_grads its float tensors follow, packed: one collective a

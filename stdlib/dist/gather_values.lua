@@ -1,4 +1,5 @@
---- stdlib/dist/gather_values.lua: a value of each rank, whose tensors on a device stay on it.
+--- stdlib/dist/gather_values.lua: gathers a Lua value from each rank; tensors in it stay on their
+--- device.
 --
 -- The values go in one message, over the host; of a tensor on a device there is a note in it. The
 -- tensors follow, packed, one collective a dtype: over the link of their device where there is one,

@@ -1,4 +1,4 @@
---- stdlib/dist/options.lua: what the collectives of lt.dist accept.
+--- stdlib/dist/options.lua: options of the collectives of lt.dist.
 
 local GROUP <const> = {
   type = "object", doc = "group of ranks, made by `split`; by default all",

@@ -1,5 +1,5 @@
---- stdlib/dist/report_staged.lua: warns once where collectives copy a device's memory through the
---- host.
+--- stdlib/dist/report_staged.lua: warns once when collectives on a device copy through host memory
+--- because no comm backend transfers the device's memory directly.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 

@@ -1,4 +1,5 @@
---- stdlib/dist/with_timeout.lua: another timeout for ranks that run already, while it is open.
+--- stdlib/dist/with_timeout.lua: changes the collective timeout of running ranks for the duration
+--- of a scope.
 local c = require "ltrain.c"
 
 --- Sets the seconds until a late or silent rank ends the job, until the result is closed; nil

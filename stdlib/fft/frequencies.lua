@@ -1,4 +1,5 @@
--- stdlib/fft/frequencies.lua: which frequencies the numbers of a transform stand for.
+-- stdlib/fft/frequencies.lua: fftfreq, rfftfreq, fftshift and ifftshift: the frequencies of a
+-- transform's bins, and their order.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

@@ -1,4 +1,4 @@
---- stdlib/files/map_location.lua: where tensors of a file go.
+--- stdlib/files/map_location.lua: `map_location` of lt.load: the device of each loaded tensor.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 

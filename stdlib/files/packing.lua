@@ -1,4 +1,5 @@
--- stdlib/files/packing.lua: takes the tensors out of a tree of saved state, and puts them back.
+-- stdlib/files/packing.lua: separates the tensors of a nested state from its plain values, for
+-- safetensors files, and joins them again.
 --
 -- A checkpoint is tensors by name and one text. `pack` replaces each tensor by a note of its name;
 -- what is neither tensor, number, string, boolean nor a plain table of those is an error that names

@@ -1,4 +1,5 @@
--- stdlib/linalg/batched_matrices.lua: checks and broadcasting of batches of matrices [B..., M, N].
+-- stdlib/linalg/batched_matrices.lua: checks and broadcasting of batches of matrices [B..., M, N],
+-- for the functions of lt.linalg.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -1,5 +1,5 @@
--- stdlib/linalg/checked.lua: factors and solutions that say of each matrix whether there is one,
--- and raise nothing: cholesky_ex, inv_ex, lu_factor_ex and solve_ex.
+-- stdlib/linalg/checked.lua: cholesky_ex, inv_ex, lu_factor_ex and solve_ex: return a status for
+-- each matrix instead of raising an error.
 --
 -- All matrices are tried at once. If that fails, each one alone: what fails is NaN and has its
 -- reason as a number, 0 stands for success.

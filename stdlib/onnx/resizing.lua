@@ -1,4 +1,4 @@
--- stdlib/onnx/resizing.lua: ONNX nodes for interpolation (Resize).
+-- stdlib/onnx/resizing.lua: exports interpolate as ONNX's Resize.
 
 local rules = {}
 

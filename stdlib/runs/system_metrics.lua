@@ -1,5 +1,5 @@
---- stdlib/runs/system_metrics.lua: measures CPU, memory and device use of a run's process, for the
---- dashboard.
+--- stdlib/runs/system_metrics.lua: samples CPU memory, device memory, speed and waiting times of a
+--- training process into system.csv, for the dashboard.
 --
 -- A row of system.csv each second or so (each thousandth of a long run): at which time which step
 -- had been reached, memory, and how long the process had waited for batches and for other ranks.

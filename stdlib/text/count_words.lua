@@ -1,4 +1,4 @@
--- stdlib/text/count_words.lua: the words of training texts, counted in C.
+-- stdlib/text/count_words.lua: word counts of training texts, computed in C.
 
 local c = require "ltrain.c"
 local elements = require "ltrain.core.elements"

@@ -1,4 +1,5 @@
--- stdlib/text/files.lua: the text of a tokenizer.json from its parts, and from older files.
+-- stdlib/text/files.lua: builds the text of a tokenizer.json from its parts, or from older files
+-- (vocab.json, vocab.txt).
 
 local c = require "ltrain.c"
 

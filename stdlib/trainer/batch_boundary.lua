@@ -1,5 +1,5 @@
---- stdlib/trainer/batch_boundary.lua: what takes effect between two batches: saves, Ctrl-C, changed
---- hooks.
+--- stdlib/trainer/batch_boundary.lua: what happens between two batches: requested checkpoints,
+--- Ctrl-C, changed callbacks.
 local consensus = require "ltrain.trainer.ranks.consensus"
 local c = require "ltrain.c"
 local hook_calls = require "ltrain.trainer.hook_calls"
@@ -95,7 +95,7 @@ local until_read <const> = setmetatable({}, { __close = function(_, err)
   interrupt.forbid(err)
 end })
 
--- The next batch of a pass, as loaders.next; of several ranks as agree.next. Reading may end at
+-- The next batch of a pass, as loaders.next; of several ranks as consensus.next. Reading may end at
 -- any line of the data set: the batch that was being read is not part of the run yet, so the run is
 -- saved as it was before. Several ranks end together, between batches.
 local function read_batch(state, pass)

@@ -1,4 +1,5 @@
---- stdlib/trainer/fit_loop.lua: epochs over batches, with validation where it is due.
+--- stdlib/trainer/fit_loop.lua: the fit loop: epochs over training batches, with validation where
+--- it is due.
 --
 -- state.progress is the position; it is complete at a boundary, which comes after each batch (with
 -- all that belongs to it: hooks, rows, validation) and after each epoch. Saves that callbacks ask

@@ -1,4 +1,5 @@
---- stdlib/trainer/hook_calls.lua: calls a hook on the callbacks and the module that define it.
+--- stdlib/trainer/hook_calls.lua: calls a hook on all callbacks and on the module, as Lightning's
+--- _call_callback_hooks and _call_lightning_module_hook.
 --
 -- Who defines what is looked up once, at the start of a loop and at each epoch, and again when the
 -- module or the list of callbacks changes; a hook that is not defined costs one table access.

@@ -1,4 +1,5 @@
---- stdlib/trainer/loop.lua: what every loop does before and after a batch.
+--- stdlib/trainer/loop.lua: what the fit, evaluation and predict loops share: the stage, the keys
+--- of random numbers of each batch, pausing for a host program.
 --
 -- Loops are plain functions over a state table. `pause` is where a host that steps the loop, or a
 -- debugger, takes control; `begin_batch` keys the random numbers; `end_batch` is the one place

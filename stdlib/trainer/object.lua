@@ -1,4 +1,5 @@
---- stdlib/trainer/object.lua: an object of a run's state, of which others call the methods.
+--- stdlib/trainer/object.lua: the class of objects in a run's state: private fields, and methods
+--- for the other files.
 --
 -- Its methods are copied beside its fields: some fifty are called in every step, and looking them
 -- up through a metatable takes 0.9 % of the instructions of a small one.

@@ -1,5 +1,5 @@
---- stdlib/trainer/optimize.lua: one optimizer step: gradients of a batch, clipping, and the update
---- of the weights.
+--- stdlib/trainer/optimize.lua: runs the forward and backward passes of a training batch, and the
+--- optimizer step at the end of its accumulation window.
 --
 -- The last batch of a window (steps/Window.lua) runs within optimizer_step, when the closure is
 -- called; the ones before add their gradients.

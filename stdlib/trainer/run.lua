@@ -1,4 +1,4 @@
---- stdlib/trainer/run.lua: the order of set-up and end that fit, validate, test and predict share.
+--- stdlib/trainer/run.lua: set-up and teardown of a call of fit, validate, test or predict.
 local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.nn.Module"
 local assemble = require "ltrain.trainer.setup.assemble"

@@ -1,4 +1,4 @@
---- stdlib/trainer/spans.lua: trainer.profiler: parts of a run that a script names, to be timed.
+--- stdlib/trainer/spans.lua: trainer.profiler: times parts of a run that the script names.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(2, 1)

@@ -1,4 +1,5 @@
--- stdlib/transforms/mixing.lua: what MixUp and CutMix share: pairs of a batch, and their labels.
+-- stdlib/transforms/mixing.lua: what MixUp and CutMix share: pairing the images of a batch, and
+-- mixing their labels.
 
 local Beta = require "ltrain.distributions.Beta"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
-/* lua/bind/autograd/custom.c: what scripts put on the tape: nodes whose backward is a function of
-   theirs, and parts of the tape that are computed again.
+/* lua/bind/autograd/custom.c: tape nodes made by scripts: lt.Function's custom backward, and
+   checkpointed segments that are recomputed.
 
    A node holds what it saves as all nodes do, by memory and version; its function is in the
    registry as that of a hook is (held.h). Neither holds a tensor that holds the node. */

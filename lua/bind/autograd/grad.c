@@ -1,4 +1,4 @@
-/* lua/bind/autograd/grad.c: x:backward and hooks on gradients.
+/* lua/bind/autograd/grad.c: x:backward, x:register_hook.
 
    Hooks of a leaf live with its userdata (a table with weak keys), so that a hook which names its
    own tensor is no cycle that the collector cannot see; hooks of inner tensors belong to their

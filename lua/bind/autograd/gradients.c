@@ -1,4 +1,4 @@
-/* lua/bind/autograd/gradients.c: lt.grad, gradients by what a script names. */
+/* lua/bind/autograd/gradients.c: lt.grad: gradients of outputs with respect to given inputs. */
 #include <string.h>
 
 #include "bind/autograd/held.h"

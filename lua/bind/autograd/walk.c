@@ -1,4 +1,4 @@
-/* lua/bind/autograd/walk.c: a backward that the host of the state may pause between two nodes.
+/* lua/bind/autograd/walk.c: a backward pass that can be paused between two nodes (ltrain_step_for).
 
    While it is paused its walk is a userdata on the stack of the function that waits, and nothing
    else of it is in the ctx: no frame, no mode, no line. A thread that never runs again gives the

@@ -1,4 +1,5 @@
-/* lua/bind/autograd/walk.h: a backward that the host of the state may pause between two nodes. */
+/* lua/bind/autograd/walk.h: a backward pass that can be paused between two nodes (ltrain_step_for).
+   */
 #ifndef LT_BIND_AUTOGRAD_WALK_H
 #define LT_BIND_AUTOGRAD_WALK_H
 

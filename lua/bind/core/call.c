@@ -1,4 +1,5 @@
-/* lua/bind/core/call.c: between Lua and the core: the order of a call, and calling back. */
+/* lua/bind/core/call.c: the prologue and epilogue of every C function that Lua calls, and calls
+   from C into Lua. */
 #include "bind/core/call.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* lua/bind/core/call.h: calls from Lua to the core, and back. */
+/* lua/bind/core/call.h: calls from Lua into the core, and back. */
 #ifndef LT_BIND_CORE_CALL_H
 #define LT_BIND_CORE_CALL_H
 

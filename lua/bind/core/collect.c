@@ -1,5 +1,5 @@
-/* lua/bind/core/collect.c: when Lua's collector runs, since it sees a few bytes over many
-   megabytes.
+/* lua/bind/core/collect.c: steps Lua's garbage collector by the bytes of tensors, of which Lua only
+   sees a small userdata.
 
    Generational mode. In an owned state a loop stops the collector inside a batch (automatic young
    collections would age the step's tensors) and calls collect_boundary between batches: one young

@@ -1,4 +1,4 @@
-/* lua/bind/core/collect.h: when Lua's collector runs. */
+/* lua/bind/core/collect.h: steps Lua's garbage collector by the bytes of tensors. */
 #ifndef LT_BIND_CORE_COLLECT_H
 #define LT_BIND_CORE_COLLECT_H
 

@@ -1,4 +1,4 @@
-/* lua/bind/core/fields.c: fields of a table of options that the library's own Lua gives. */
+/* lua/bind/core/fields.c: reads fields of option tables that stdlib passes. */
 #include "bind/core/fields.h"
 
 #include <lauxlib.h>

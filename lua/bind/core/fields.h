@@ -1,4 +1,4 @@
-/* lua/bind/core/fields.h: fields of a table of options that the library's own Lua gives. */
+/* lua/bind/core/fields.h: reads fields of option tables that stdlib passes. */
 #ifndef LT_BIND_CORE_FIELDS_H
 #define LT_BIND_CORE_FIELDS_H
 

@@ -1,4 +1,5 @@
-/* lua/bind/core/functions.c: what is known of a Lua function without calling it. */
+/* lua/bind/core/functions.c: introspection of Lua functions: where they are defined, their
+   bytecode, their parameters. */
 #include "bind/core/functions.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* lua/bind/core/functions.h: what is known of a Lua function without calling it. */
+/* lua/bind/core/functions.h: introspection of Lua functions: where they are defined, their
+   bytecode, their parameters. */
 #ifndef LT_BIND_CORE_FUNCTIONS_H
 #define LT_BIND_CORE_FUNCTIONS_H
 

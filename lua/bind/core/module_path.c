@@ -1,4 +1,4 @@
-/* lua/bind/core/module_path.c: in which Module a script is: "Net.head".
+/* lua/bind/core/module_path.c: the path of the Module in which a script is running: "Net.head".
 
    A Module's frame is one whose first local is a `self` with a function `forward`. */
 #include <string.h>

@@ -1,4 +1,5 @@
-/* lua/bind/core/nearest_word.c: the nearest word, for "did you mean". */
+/* lua/bind/core/nearest_word.c: the nearest of a list of names by edit distance, for "did you
+   mean". */
 #include <stdbool.h>
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,5 @@
-/* lua/bind/core/nearest_word.h: the nearest word, for "did you mean". */
+/* lua/bind/core/nearest_word.h: the nearest of a list of names by edit distance, for "did you
+   mean". */
 #ifndef LT_BIND_CORE_NEAREST_WORD_H
 #define LT_BIND_CORE_NEAREST_WORD_H
 

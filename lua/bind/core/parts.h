@@ -1,4 +1,4 @@
-/* lua/bind/core/parts.h: the parts of the binding, which open.c calls in its order. */
+/* lua/bind/core/parts.h: the functions by which open.c opens each part of the binding. */
 #ifndef LT_BIND_CORE_PARTS_H
 #define LT_BIND_CORE_PARTS_H
 

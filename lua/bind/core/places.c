@@ -1,4 +1,5 @@
-/* lua/bind/core/places.c: whose work is done while no frame of the script is on the stack.
+/* lua/bind/core/places.c: the script line of an error that is raised without a frame of the script
+   on the stack (hooks of backward, finalizers).
 
    A hook that ends in a tail call has gone when what it called fails, and what it returned is read
    after it: the line of such errors is that of the function itself. */

@@ -1,4 +1,5 @@
-/* lua/bind/core/public_functions.c: functions that scripts call refuse what they would not read. */
+/* lua/bind/core/public_functions.c: public functions check the number of their arguments: surplus
+   ones are an error. */
 #include "bind/core/public_functions.h"
 
 #include <string.h>

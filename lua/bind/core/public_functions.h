@@ -1,4 +1,4 @@
-/* lua/bind/core/public_functions.h: functions that scripts call. */
+/* lua/bind/core/public_functions.h: public functions check the number of their arguments. */
 #ifndef LT_BIND_CORE_PUBLIC_FUNCTIONS_H
 #define LT_BIND_CORE_PUBLIC_FUNCTIONS_H
 

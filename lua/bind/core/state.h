@@ -1,5 +1,5 @@
-/* lua/bind/core/state.h: what one lua_State has of us: a context, the modes of its threads, its
-   lines.
+/* lua/bind/core/state.h: the binding's data of one lua_State: a context, the modes of its threads,
+   its script lines.
 
    The binding raises Lua errors, nothing else does, and in a fixed order: read the arguments; push
    the empty results; open a frame, call, move the results in, close the frame; take the failure

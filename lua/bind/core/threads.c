@@ -1,5 +1,5 @@
-/* lua/bind/core/threads.c: which Lua thread runs, and what is hooked in it: the debugger at lines,
-   the end of a rank whose world has failed, the note of its line.
+/* lua/bind/core/threads.c: the current Lua thread, and its debug hooks: the debugger's, the end of
+   a rank after a failure, the current line.
 
    A verdict ends waits by itself; a rank that computes, loops or catches every error must be ended
    too. Its main thread is signalled: the handler hooks the Lua thread that runs, and the hook

@@ -1,4 +1,4 @@
-/* lua/bind/core/threads.h: which Lua thread runs, and what is hooked in it. */
+/* lua/bind/core/threads.h: the current Lua thread, and its debug hooks. */
 #ifndef LT_BIND_CORE_THREADS_H
 #define LT_BIND_CORE_THREADS_H
 

@@ -1,4 +1,5 @@
-/* lua/bind/core/warnings.c: what the runtime warns of while an op runs, where no host listens. */
+/* lua/bind/core/warnings.c: passes warnings of the runtime, while an operation runs, to the console
+   of the Trainer, or to stderr. */
 #include "bind/core/call.h"
 #include "bind/core/parts.h"
 #include "bind/core/state.h"

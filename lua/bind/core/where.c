@@ -1,4 +1,4 @@
-/* lua/bind/core/where.c: which line of the script is running. */
+/* lua/bind/core/where.c: finds the line of the script that is running. */
 #include "bind/core/where.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* lua/bind/core/where.h: which line of the script is running, and in which Module. */
+/* lua/bind/core/where.h: finds the line of the script that is running, and its Module. */
 #ifndef LT_BIND_CORE_WHERE_H
 #define LT_BIND_CORE_WHERE_H
 

@@ -1,4 +1,4 @@
-/* lua/bind/data/data.h: what the parts of `c.runtime.data` share. */
+/* lua/bind/data/data.h: declarations that the files of `c.runtime.data` share. */
 #ifndef LT_BIND_DATA_DATA_H
 #define LT_BIND_DATA_DATA_H
 

@@ -1,4 +1,4 @@
-/* lua/bind/data/image.h: what the parts of `c.runtime.image` share. */
+/* lua/bind/data/image.h: declarations that the files of `c.runtime.image` share. */
 #ifndef LT_BIND_DATA_IMAGE_H
 #define LT_BIND_DATA_IMAGE_H
 

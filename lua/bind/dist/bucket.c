@@ -1,4 +1,4 @@
-/* lua/bind/dist/bucket.c: gradients, and numbers of Lua, that travel together. */
+/* lua/bind/dist/bucket.c: packs gradients, and Lua numbers, into one buffer for a collective. */
 #include <string.h>
 
 #include "bind/core/call.h"

@@ -1,5 +1,5 @@
-/* lua/bind/dist/calls.c: collectives under way as objects of Lua: made by c.dist.collective and
-   c.dist.values, waited for by c.dist.wait. stdlib/dist checks the arguments before. */
+/* lua/bind/dist/calls.c: asynchronous collectives as Lua objects: created by c.dist.collective and
+   c.dist.values, waited for by c.dist.wait. */
 #include <string.h>
 
 #include "bind/core/call.h"

@@ -1,5 +1,4 @@
-/* lua/bind/dist/dist.c: which world this is, its ranks and groups; the table of lt.dist's
-   functions. */
+/* lua/bind/dist/dist.c: the functions of c.dist: the rank, the world, its groups. */
 #include "bind/dist/dist.h"
 
 #include <limits.h>

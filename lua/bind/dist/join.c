@@ -1,4 +1,5 @@
-/* lua/bind/dist/join.c: worlds that mpirun, srun or a script's own launcher made. */
+/* lua/bind/dist/join.c: joins a world of ranks that mpirun, srun or a script's own launcher
+   started. */
 #include <string.h>
 
 #include "bind/core/call.h"

@@ -1,5 +1,5 @@
-/* lua/bind/dist/kept.c: what lt.dist keeps in a context: groups, what is held of a world, where
-   the script is. */
+/* lua/bind/dist/kept.c: the state of lt.dist in a context: the groups, the world, and the line of
+   the script. */
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"

@@ -1,4 +1,5 @@
-/* lua/bind/dist/launch.c: worlds that Lua starts and ends: fork, run, report, leave, finish.
+/* lua/bind/dist/launch.c: lt.dist.launch: forks ranks, runs a function on them, reports failures,
+   and ends them.
 
    stdlib calls them in this order, in every rank: fork; run the function (which reports errors);
    leave; finish, in which a child ends. Between run and finish no function of the script runs. */

@@ -1,4 +1,4 @@
-/* lua/bind/dist/report.c: what a rank's script fails with, for all ranks. */
+/* lua/bind/dist/report.c: reports the error of a rank's script to all ranks. */
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"

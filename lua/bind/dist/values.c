@@ -1,4 +1,4 @@
-/* lua/bind/dist/values.c: values of Lua as bytes, for ranks to hand each other.
+/* lua/bind/dist/values.c: serializes Lua values for messages between ranks.
 
    Two bytes name the format, then comes one value:
 

@@ -1,4 +1,4 @@
-/* lua/bind/dist/values.h: values of Lua as bytes, for ranks to hand each other.
+/* lua/bind/dist/values.h: serializes Lua values for messages between ranks.
 
    Data, never code: nil, booleans, integers, floats (bit for bit), strings, tensors, and plain
    tables of these with integer and string keys. What is read is checked against its bounds: bytes

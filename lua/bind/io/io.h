@@ -1,4 +1,4 @@
-/* lua/bind/io/io.h: what the functions of `c.io` share.
+/* lua/bind/io/io.h: declarations that the files of `c.io` share.
 
    What the world may spoil gives nil and the reason; wrong use raises. */
 #ifndef LT_BIND_IO_IO_H

@@ -1,5 +1,5 @@
-/* lua/bind/io/io_result.c: the path that a function of `c.io` takes, and what it returns when the
- * world refuses. */
+/* lua/bind/io/io_result.c: the path argument of functions of `c.io`, and their results: true, or
+ * nil and the reason. */
 #include "bind/core/raise.h"
 #include "bind/io/io.h"
 

@@ -1,4 +1,4 @@
-/* lua/bind/io/json.c: tables of Lua and JSON. */
+/* lua/bind/io/json.c: conversion between Lua tables and JSON. */
 #include "bind/io/json.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* lua/bind/io/json.h: tables of Lua and JSON. */
+/* lua/bind/io/json.h: conversion between Lua tables and JSON. */
 #ifndef LT_BIND_IO_JSON_H
 #define LT_BIND_IO_JSON_H
 

@@ -1,4 +1,5 @@
-/* lua/bind/ops/compare.c: whether two tensors are equal, as a boolean: waits for their device. */
+/* lua/bind/ops/compare.c: x:equal(y): whether two tensors have the same shape and elements, as a
+   boolean; synchronizes their device. */
 #include "bind/core/call.h"
 #include "bind/core/parts.h"
 #include "bind/core/public_functions.h"

@@ -1,5 +1,5 @@
-/* lua/bind/ops/flag.c: a boolean of an asynchronous device that the host reads later than it is
-   made.
+/* lua/bind/ops/flag.c: a boolean on an asynchronous device that the host reads later, without
+   waiting.
 
    A flag that is set begins its way to the host at once; reading it waits for that alone, not for
    what was issued since. */

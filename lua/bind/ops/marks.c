@@ -1,5 +1,5 @@
-/* lua/bind/ops/marks.c: parameters and buffers are tensors with a mark; identity and version of
-   one; who wrote into an optimizer's. */
+/* lua/bind/ops/marks.c: marks of tensors: parameter, buffer; their identity and version; the last
+   write into an optimizer's parameters. */
 #include <string.h>
 
 #include "base/script_lines.h"

@@ -1,4 +1,4 @@
-/* lua/bind/ops/trace.c: the calls that a computation consists of, as tables: for exporters. */
+/* lua/bind/ops/trace.c: records the operations of a computation as tables, for exporters. */
 #include "base/script_lines.h"
 #include "bind/core/call.h"
 #include "bind/core/parts.h"

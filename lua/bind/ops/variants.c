@@ -1,5 +1,5 @@
-/* lua/bind/ops/variants.c: which operation a call is for: the named one, or one that its arguments
-   ask for.
+/* lua/bind/ops/variants.c: selects the operation for a call: the named one, or a variant that its
+   arguments require.
 
    As in PyTorch, x:max(y) is maximum, x:clamp(low, high) takes tensors, and options name a variant:
    x:div(y, {rounding_mode = "floor"}), x:gelu{approximate = "tanh"}. */

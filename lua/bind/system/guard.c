@@ -1,5 +1,5 @@
-/* lua/bind/system/guard.c: a process that ends a child of ours, and all that it has started, when
-   we end however we end.
+/* lua/bind/system/guard.c: a guard process that kills a child and its descendants when this process
+   ends, however it ends.
 
    A signal at a parent's death (prctl) reaches the child alone: of `sleep 9; echo` the shell. The
    guard waits for the end of a socket that this process has the other end of. It is a shell, since

@@ -1,5 +1,4 @@
-/* lua/bind/system/probe_hosts.c: asks many hosts at once whether they answer, within a time that
-   holds.
+/* lua/bind/system/probe_hosts.c: probes many hosts at once for an answer, within a time limit.
 
    A name that does not resolve may keep getaddrinfo for half a minute, and nothing ends it; so each
    host is asked by a child process, which is killed when the time is over. */

@@ -1,4 +1,4 @@
-/* lua/bind/system/proc.c: what /proc says of other processes. */
+/* lua/bind/system/proc.c: reads facts of other processes from /proc. */
 #include "bind/system/proc.h"
 
 #include <dirent.h>

@@ -1,4 +1,4 @@
-/* lua/bind/system/proc.h: what /proc shows of other processes, for supervise.c. */
+/* lua/bind/system/proc.h: reads facts of other processes from /proc. */
 #ifndef LT_BIND_SYSTEM_PROC_H
 #define LT_BIND_SYSTEM_PROC_H
 

@@ -1,4 +1,5 @@
-/* lua/host/isolate/seal.h: what the worker process of an isolated state gives up. */
+/* lua/host/isolate/seal.h: the sandbox of the worker process of an isolated state: resource limits
+   and seccomp. */
 #ifndef LT_HOST_ISOLATE_SEAL_H
 #define LT_HOST_ISOLATE_SEAL_H
 

@@ -1,4 +1,5 @@
-/* lua/host/sandbox/bounded.c: Lua's functions that would get around a host's budget.
+/* lua/host/sandbox/bounded.c: replaces functions of Lua's library that would run long without
+   counting against the host's instruction limit.
 
    Lua runs no hooks in message handlers of errors that a hook raised, in finalizers, and in what
    C code loops over. So a handler is left out once the call must end; finalizers run in threads of

@@ -1,4 +1,5 @@
-/* lua/host/sandbox/budget.c: counts what a call from the host runs, and ends it.
+/* lua/host/sandbox/budget.c: counts the instructions of a call from the host, and ends it at the
+   limit.
 
    Instructions are counted by a hook, memory as it is asked for, patterns and long loops in C by
    what they charge. When the call must end the hook comes at every instruction. Code of the library

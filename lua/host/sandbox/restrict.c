@@ -1,4 +1,5 @@
-/* lua/host/sandbox/restrict.c: what scripts of a host's state find among Lua's own functions.
+/* lua/host/sandbox/restrict.c: removes functions of Lua's library that the host's permissions do
+   not allow.
 
    Damage control, not a boundary against hostile code. Chunks of ours captured what they need
    before, so that nothing here reaches them. */

@@ -1,5 +1,4 @@
---- stdlib/apps/check/compare.lua: whether tensors of two runs are the same, and which dim is the
---- batch.
+--- stdlib/apps/check/compare.lua: compares tensors of two experiments, and finds the batch dim.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
 

@@ -1,4 +1,5 @@
---- stdlib/apps/check/error_hints.lua: what to do about errors that a script raises, by their texts.
+--- stdlib/apps/check/error_hints.lua: hints for errors that a script raises, by patterns of their
+--- texts.
 
 -- A pattern, and the remedy, which may use what the pattern has captured.
 local ROWS <const> = {

@@ -1,4 +1,5 @@
---- stdlib/apps/check/sandbox.lua: what a script reaches while it is examined: it changes nothing.
+--- stdlib/apps/check/sandbox.lua: replaces functions with side effects (files, processes, os.exit)
+--- while a script is checked.
 --
 -- Files that it writes, by Lua's io or through the library, lie in a folder of their own until the
 -- end (lua/bind/io/shadow.c); it starts no programs and no ranks, and cannot end the process.

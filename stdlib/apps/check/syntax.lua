@@ -1,4 +1,4 @@
---- stdlib/apps/check/syntax.lua: what to do about a syntax error that Lua reports.
+--- stdlib/apps/check/syntax.lua: hints for the syntax errors that Lua reports.
 local habit = require "ltrain.core.foreign_syntax"
 local script_source = require "ltrain.core.script_source"
 

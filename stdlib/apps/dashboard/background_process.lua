@@ -1,5 +1,5 @@
---- stdlib/apps/dashboard/background_process.lua: a dashboard process that `ltrain run --dashboard`
---- starts in the background, and that ends with the run.
+--- stdlib/apps/dashboard/background_process.lua: `ltrain run --dashboard`: starts `ltrain
+--- dashboard` as a background process, which ends with the run.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local records = require "ltrain.runs.record"

@@ -1,5 +1,5 @@
---- stdlib/apps/dashboard/charts.lua: the metrics of a run, downsampled to the points that a chart
---- can show.
+--- stdlib/apps/dashboard/charts.lua: answers requests for a run's metric curves, downsampled to the
+--- points that a chart can show.
 local elapsed = require "ltrain.apps.dashboard.elapsed"
 local better_mode = require "ltrain.runs.better_mode"
 local json = require "ltrain.apps.dashboard.json"

@@ -1,5 +1,5 @@
--- stdlib/data/loading/dataset_protocol.lua: what counts as a data set (a tensor, a list, an object
--- with `get` and `#`), and how to read it.
+-- stdlib/data/loading/dataset_protocol.lua: recognises data sets (a tensor, a list, an object with
+-- `get` and `#`, an iterable) and reads their samples.
 
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"

@@ -1,5 +1,5 @@
--- stdlib/data/loading/passes.lua: one pass of a loader over its data (PyTorch's
--- _BaseDataLoaderIter).
+-- stdlib/data/loading/passes.lua: one iteration over a DataLoader (PyTorch's _BaseDataLoaderIter):
+-- in this process, or by workers.
 --
 -- A pass has `next()`, which gives a batch, false (only other ranks have one) or nil, `position()`,
 -- the count of samples consumed, and `closing`, what ends it early. Kinds: rows gathered in C,

@@ -1,5 +1,5 @@
---- stdlib/trainer/fit/start.lua: what comes before the first epoch of a fit: the sanity check, the
---- data, warnings of what will not train.
+--- stdlib/trainer/fit/start.lua: the start of a fit: the sanity check, loading data, warnings about
+--- parameters that will not train.
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.hook_calls"
 local eval_loop = require "ltrain.trainer.eval_loop"

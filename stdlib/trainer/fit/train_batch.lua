@@ -1,4 +1,5 @@
---- stdlib/trainer/fit/train_batch.lua: a batch of a fit, from its hooks to the validation after it.
+--- stdlib/trainer/fit/train_batch.lua: runs one training batch of a fit: hooks, training_step,
+--- optimizer step, validation if due.
 local agree = require "ltrain.trainer.ranks.consensus"
 local batches = require "ltrain.trainer.data.batches"
 local call = require "ltrain.trainer.hook_calls"

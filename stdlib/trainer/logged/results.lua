@@ -1,4 +1,4 @@
---- stdlib/trainer/logged/results.lua: accumulates the values of `self:log`;
+--- stdlib/trainer/logged/results.lua: stores the values of `self:log` during a loop;
 --- trainer/logged/metrics.lua computes metrics from them.
 --
 -- One accumulator ("item") per hook, name and eval loader. An epoch's mean is

@@ -1,5 +1,5 @@
---- stdlib/trainer/ranks/rank_warnings.lua: collects warnings that any rank may raise, and prints
---- each once, on rank 0.
+--- stdlib/trainer/ranks/rank_warnings.lua: collects the warnings of all ranks, and prints each
+--- once: on rank 0 if all ranks have it, else with its rank.
 --
 -- With each step the ranks exchange how many are pending. A text that all ranks have is printed
 -- once, one that only some have is printed by each of them, with its rank.

@@ -1,5 +1,5 @@
---- stdlib/trainer/ranks/replica_checks.lua: checks that all ranks have the same parameters, and
---- that the optimizers step the parameters that the module has now.
+--- stdlib/trainer/ranks/replica_checks.lua: checks that the weights are bitwise equal on all ranks,
+--- and that the optimizers hold the module's current parameters.
 --
 -- Looked at with each step: whether the parameters still hang where they did. A walk of the module
 -- would cost more than a small step, so the places are kept and looked at one by one; a parameter

@@ -1,6 +1,6 @@
---- stdlib/trainer/saving/accumulation_state.lua: the gradients that a run has when it is saved, and
--- where it resumes: those of a window that is not complete; where the script decides when they are
--- cleared (manual optimization, an optimizer_zero_grad of its own), all that are there.
+--- stdlib/trainer/saving/accumulation_state.lua: saves and restores the gradients of an incomplete
+-- accumulation window; where the script itself clears gradients (manual optimization, its own
+-- optimizer_zero_grad), all that there are.
 --
 -- Each of several ranks has gathered gradients of its own samples. What is saved by agreement is
 -- their sum; a save of rank 0 alone has rank 0's. Where a run resumes, rank 0 begins with what was

@@ -1,4 +1,5 @@
---- stdlib/trainer/saving/checkpoint.lua: collects all that a run needs to resume, and restores it.
+--- stdlib/trainer/saving/checkpoint.lua: builds a checkpoint of all state that a run needs to
+--- resume, and restores it.
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
 local c = require "ltrain.c"

@@ -1,4 +1,5 @@
---- stdlib/trainer/saving/pending_writes.lua: checkpoints that are not in their files yet.
+--- stdlib/trainer/saving/pending_writes.lua: checkpoints that are still being written by a helper
+--- thread.
 --
 -- A checkpoint of a device is copied to the host behind the step that asked for it, and written by
 -- a helper thread; the fit goes on. What follows a file (its callbacks, the removal of older ones)

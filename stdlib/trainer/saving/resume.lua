@@ -1,4 +1,5 @@
---- stdlib/trainer/saving/resume.lua: which file `ckpt_path` means: a path, "last" or "best".
+--- stdlib/trainer/saving/resume.lua: resolves `ckpt_path` (a path, "last" or "best") and loads the
+--- checkpoint.
 local c = require "ltrain.c"
 local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local errors = require "ltrain.core.errors"

@@ -1,4 +1,4 @@
---- stdlib/trainer/setup/args.lua: lt.args: the flags of a script of its own.
+--- stdlib/trainer/setup/args.lua: lt.args: command-line flags of a script.
 --
 --   local lt = require "ltrain"
 --   local args = lt.args{lr = 1e-3, width = {128, "hidden units"}, act = {"relu", choices =

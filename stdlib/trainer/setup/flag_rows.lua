@@ -1,4 +1,5 @@
---- stdlib/trainer/setup/flag_rows.lua: what a flag of a script takes, and the values of its texts.
+--- stdlib/trainer/setup/flag_rows.lua: the declaration of a script's flag (type, default), and
+--- conversion of its text.
 --
 -- lt.args declares rows (stdlib/trainer/setup/args.lua); a hyper-parameter is a row by its value
 -- (stdlib/trainer/setup/settings.lua).

@@ -1,4 +1,5 @@
---- stdlib/trainer/setup/settings.lua: what `--config FILE`, `--model.NAME` and `--data.NAME` set.
+--- stdlib/trainer/setup/settings.lua: applies `--config FILE`, `--model.NAME` and `--data.NAME` to
+--- the script's modules and Trainers.
 --
 -- A file has groups: trainer (its options), model and data (hyper-parameters), args (of lt.args);
 -- beside them seed and ckpt_path, options of the Trainer and names of lt.args. Of several files the

@@ -1,4 +1,5 @@
---- stdlib/trainer/steps/LossScaling.lua: fits whose precision has a GradScaler ("16-mixed").
+--- stdlib/trainer/steps/LossScaling.lua: loss scaling with precision = "16-mixed": scales the loss,
+--- unscales gradients, and skips overflowing steps (lt.GradScaler).
 --
 -- The loss of each backward is scaled; before the hooks and the clipping of a step its gradients
 -- are unscaled; a step whose gradients have overflowed is left out, and counts nowhere. Of several

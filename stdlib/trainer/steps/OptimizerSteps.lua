@@ -1,4 +1,5 @@
---- stdlib/trainer/steps/OptimizerSteps.lua: what surrounds each step of an optimizer in a fit.
+--- stdlib/trainer/steps/OptimizerSteps.lua: wraps the `step` of a fit's optimizers: hooks before
+--- and after it, counting, gradient checks and unscaling.
 --
 -- While a fit runs, `step` of its optimizers is the one made here, whoever calls it and whatever
 -- class they are of: after the closure, before weights change, come the hooks, clipping and the

@@ -1,6 +1,7 @@
---- stdlib/trainer/steps/StepCount.lua: which optimizer steps a fit has taken. A device may leave
---- out one by itself (precision = "16-mixed", nonfinite = "skip"), of which the host hears later.
+--- stdlib/trainer/steps/StepCount.lua: counts the optimizer steps of a fit.
 --
+-- A device may skip a step by itself (precision = "16-mixed", nonfinite = "skip"), which the host
+-- learns a few steps later.
 -- Until then counters and schedulers of steps count it as taken (optim/skipped_steps.lua); what is
 -- shown, saved or decided by a count is settled first, which waits. Where a hook or a scheduler of
 -- the script's own must know it at once, the host reads it before the step.

@@ -1,5 +1,5 @@
---- stdlib/trainer/steps/Window.lua: the batches between two optimizer steps, whose gradients add up
---- (accumulate_grad_batches), and what they weigh.
+--- stdlib/trainer/steps/Window.lua: an accumulation window (accumulate_grad_batches): the batches
+--- between two optimizer steps, and the weights of their gradients.
 --
 -- A batch of n samples weighs n/B (B: the nominal batch size), and the gradients of a window are
 -- divided once by the sum of its weights: a short last batch counts by its real size. A window of

@@ -1,4 +1,4 @@
---- stdlib/trainer/steps/batch.lua: training_step and backward of one batch.
+--- stdlib/trainer/steps/batch.lua: runs training_step and the backward pass of one batch.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
 local call = require "ltrain.trainer.hook_calls"

@@ -1,4 +1,5 @@
---- stdlib/trainer/steps/parameters.lua: the parameters that the optimizers of a fit were made for.
+--- stdlib/trainer/steps/parameters.lua: the parameters of a fit's optimizers when it started, to
+--- detect parameters that were added or replaced since.
 --
 -- One that is replaced, or made later, would not be trained: it is looked for before each step
 -- (ranks/replica_checks.lua), at the start of an epoch, and before weights are saved.

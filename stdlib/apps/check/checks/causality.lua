@@ -1,5 +1,5 @@
---- stdlib/apps/check/checks/causality.lua: causality: a language model must not see the tokens that
---- it predicts.
+--- stdlib/apps/check/checks/causality.lua: checks that a language model does not see the tokens
+--- that it predicts.
 --
 -- Its targets are its inputs, one position on. With another token at the last position the logits
 -- of the positions before must be the same.

@@ -1,5 +1,5 @@
---- stdlib/apps/check/checks/layer_pairs.lua: consecutive layers that cancel each other, or block
---- all signal.
+--- stdlib/apps/check/checks/layer_pairs.lua: checks for consecutive layers that cancel each other,
+--- or block all signal.
 local c = require "ltrain.c"
 local tensor_origins = require "ltrain.apps.check.tensor_origins"
 local walk = require "ltrain.core.walk"

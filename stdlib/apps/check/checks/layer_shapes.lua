@@ -1,4 +1,5 @@
---- stdlib/apps/check/checks/layer_shapes.lua: the first experiment, and the shapes in it.
+--- stdlib/apps/check/checks/layer_shapes.lua: runs the first experiment and reports the shapes of
+--- each layer.
 local Experiment = require "ltrain.apps.check.experiment"
 local c = require "ltrain.c"
 local compare = require "ltrain.apps.check.compare"

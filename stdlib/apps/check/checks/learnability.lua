@@ -1,4 +1,5 @@
---- stdlib/apps/check/checks/learnability.lua: whether a batch of two samples can be learnt.
+--- stdlib/apps/check/checks/learnability.lua: checks that the model can overfit a batch of two
+--- samples.
 --
 -- By an Adam of its own: the question is whether the loss can fall at all, not whether the script's
 -- learning rate suits. The same draws each time, so that dropout and noise are no excuse.

@@ -1,5 +1,5 @@
---- stdlib/apps/check/checks/loss.lua: what losses are given: probabilities for logits, wrong
---- shapes.
+--- stdlib/apps/check/checks/loss.lua: checks the inputs of losses: probabilities instead of logits,
+--- wrong shapes.
 local c = require "ltrain.c"
 local tensor_origins = require "ltrain.apps.check.tensor_origins"
 

@@ -1,4 +1,5 @@
---- stdlib/apps/check/checks/retained_graphs.lua: graphs that a script retains from step to step.
+--- stdlib/apps/check/checks/retained_graphs.lua: checks for autograd graphs that a script retains
+--- from step to step (a memory leak).
 --
 -- Lists that grow by tensors with their graphs, and sums: an operation of the second experiment on
 -- what the first has computed. A sum that the loss depends on is of checks/learnability.lua:

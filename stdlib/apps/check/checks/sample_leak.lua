@@ -1,5 +1,5 @@
---- stdlib/apps/check/checks/sample_leak.lua: samples of a batch that influence each other's
---- outputs.
+--- stdlib/apps/check/checks/sample_leak.lua: checks that the samples of a batch do not influence
+--- each other's outputs.
 --
 -- Two runs, of samples 1 and 2, and of samples 1 and 3: what the modules give for sample 1 must be
 -- the same; with samples 3 and 2 the same of sample 2. A run with three samples tells which dim of

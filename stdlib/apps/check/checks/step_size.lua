@@ -1,4 +1,4 @@
---- stdlib/apps/check/checks/step_size.lua: what one step of the optimizer does to the loss of its
+--- stdlib/apps/check/checks/step_size.lua: checks what one optimizer step does to the loss of its
 --- batch.
 local Experiment = require "ltrain.apps.check.experiment"
 local c = require "ltrain.c"

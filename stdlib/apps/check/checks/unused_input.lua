@@ -1,4 +1,4 @@
---- stdlib/apps/check/checks/unused_input.lua: a loss that does not depend on the data.
+--- stdlib/apps/check/checks/unused_input.lua: checks for a loss that does not depend on the data.
 local Experiment = require "ltrain.apps.check.experiment"
 local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"

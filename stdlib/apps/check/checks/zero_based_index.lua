@@ -1,4 +1,5 @@
---- stdlib/apps/check/checks/zero_based_index.lua: batch[0], x.shape[-1]: positions count from 1.
+--- stdlib/apps/check/checks/zero_based_index.lua: checks for positions counted from 0: batch[0],
+--- x.shape[-1].
 local visit = require "ltrain.apps.check.source.visit"
 
 return {

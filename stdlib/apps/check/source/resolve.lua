@@ -1,5 +1,5 @@
---- stdlib/apps/check/source/resolve.lua: what an expression of the script stands for in the
---- library.
+--- stdlib/apps/check/source/resolve.lua: resolves an expression of a script to a name of the
+--- library (lt.nn.Linear).
 
 local function required(node)
   if node.kind ~= "call" or node.method or #node.args ~= 1 then return nil end

@@ -1,4 +1,4 @@
---- stdlib/apps/check/source/visit.lua: goes through a syntax tree, in the order of the source.
+--- stdlib/apps/check/source/visit.lua: traverses a syntax tree in the order of the source.
 
 -- Fields of nodes that hold nodes, or lists of them, as they stand in a source.
 local FIELDS <const> = { "object", "fn", "condition", "key", "left", "operand", "right", "args",

@@ -1,5 +1,5 @@
---- stdlib/trainer/steps/nonfinite/DeferredChecks.lua: whether a step's gradients are finite, on an
---- asynchronous device: the device knows it at once, the host a few steps later.
+--- stdlib/trainer/steps/nonfinite/DeferredChecks.lua: checks for finite gradients on asynchronous
+--- devices: the device skips the step at once, the host reads the flag a few steps later.
 --
 -- The device leaves out a step whose gradients are not finite, and all that follow. Of each step a
 -- flag is on its way to the host, which reads those that have arrived when the next step comes and

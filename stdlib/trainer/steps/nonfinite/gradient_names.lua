@@ -1,5 +1,5 @@
---- stdlib/trainer/steps/nonfinite/gradient_names.lua: which parameters have gradients that are not
---- finite, for texts.
+--- stdlib/trainer/steps/nonfinite/gradient_names.lua: names the parameters whose gradients are not
+--- finite, for messages.
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
