@@ -58,12 +58,6 @@ void lt_consider_word(lt_nearest *n, const char *unknown, const char *word) {
   n->distance = d;
 }
 
-void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknown) {
-  table = lua_absindex(L, table);
-  for (lua_pushnil(L); lt_raw_next(L, table) != 0; lua_pop(L, 1))
-    if (lua_type(L, -2) == LUA_TSTRING) lt_consider_word(n, unknown, lua_tostring(L, -2));
-}
-
 int lt_nearest_word(lua_State *L) {
   lt_nearest nearest = {0};
   luaL_checktype(L, 2, LUA_TTABLE);

@@ -14,7 +14,6 @@ typedef struct lt_nearest {
 } lt_nearest;
 
 void lt_consider_word(lt_nearest *n, const char *unknown, const char *word);
-void lt_consider_keys(lt_nearest *n, lua_State *L, int table, const char *unknown);
 
 /* runtime.nearest(name, words) -> the nearest of a list, or nil */
 int lt_nearest_word(lua_State *L);

@@ -62,16 +62,10 @@ static int where(lua_State *L) {
   return 1;
 }
 
-static int module_path(lua_State *L) {
-  lt_push_module_path(L);
-  return 1;
-}
-
 void lt_bind_reports(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"mark_line", mark_line},
                                      {"line_text", line_text},
                                      {"where", where},
-                                     {"module_path", module_path},
                                      {"parameters", lt_parameters},
                                      {"parameter_names", lt_parameter_names},
                                      {"arguments", lt_arguments},

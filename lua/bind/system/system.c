@@ -17,7 +17,6 @@
 #include "bind/system/process.h"
 #include "cpu/cpu.h"
 #include "bind/system/embedded.h"
-#include "ops/node.h"
 #include "registry.h"
 
 #define LOCALE_NAME "ltrain.Locale"
@@ -129,17 +128,6 @@ static int set_threads(lua_State *L) {
 static int warm_up(lua_State *L) {
   lt_cpu_warm_up(lt_enter(L)->c);
   return 0;
-}
-
-/* made_at(tensor) -> name of the operation that made it, "model.lua:14"; nil without history */
-static int made_at(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  const lt_node *node = (const lt_node *)lt_check_tensor(L, b, 1, "made_at")->node;
-  if (node == NULL) return 0;
-  char line[128];
-  lua_pushstring(L, lt_node_name(node));
-  lua_pushstring(L, lt_line_text(b->c, node->line, line, sizeof line));
-  return 2;
 }
 
 /* function_line(fn) -> "model.lua:14", where it is defined; nil for one of C */
@@ -271,7 +259,6 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
                                      {"get_threads", get_threads},
                                      {"set_threads", set_threads},
                                      {"warm_up", warm_up},
-                                     {"made_at", made_at},
                                      {"function_line", function_line},
                                      {"cancel", cancel},
                                      {"cancelled", cancelled},
