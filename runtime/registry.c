@@ -9,6 +9,7 @@
 #include "cpu/cpu.h"
 #include "device/fake.h"
 #include "device/host.h"
+#include "device/meta.h"
 #include "device/plugin.h"
 #include "image/libraries.h"
 #include "ops/host.h"
@@ -24,6 +25,7 @@ static void fill(void) {
   char why[LT_BACKEND_TEXT];
   lt_device_add(cpu, why, sizeof why);
   lt_device_add(lt_fake_ops(cpu), why, sizeof why);
+  lt_device_add(lt_meta_ops(cpu), why, sizeof why);
   registry.value_error = lt_value_error;
   registry.op_name = op_name;
   lt_host_extend(lt_ops_offer);

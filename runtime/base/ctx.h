@@ -37,6 +37,8 @@ typedef struct lt_modes {
   bool autocast;
   lt_dtype autocast_dtype;
   bool update;            /* writes into an optimizer's parameters are meant */
+  bool on_device;         /* tensors are made on `device` by default, not on the ctx's usual one */
+  lt_device device;
   bool collective;        /* other ranks wait for what runs: ops/fallback.h */
   uint8_t anomaly;        /* look for who makes NaN: ops/anomaly.h */
   struct lt_recompute *dropping; /* what nodes save now is computed again when it is wanted */

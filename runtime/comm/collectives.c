@@ -43,6 +43,7 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   lt_work *w = lt_work_new(c, g, op);
   if (w == NULL) return NULL;
   lt_device at = shown->storage->device;
+  if (g->size > 1) lt_check_data(c, lt_comm_op_name(op), shown);
   if (in != NULL) check_tensor(c, op, in, at);
   if (out != NULL && out != in) check_tensor(c, op, out, at);
   w->device.at = at;
@@ -160,6 +161,7 @@ static bool keep_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts) {
     w->move.count += t->numel;
     w->bytes += t->numel * (int64_t)lt_item_size(t);
     check_tensor(c, LT_COMM_ALL_REDUCE, t, parts[0]->storage->device);
+    if (w->group->size > 1) lt_check_data(c, lt_comm_op_name(LT_COMM_ALL_REDUCE), t);
     if (t->dtype != parts[0]->dtype)
       lt_fail(c, LT_EDTYPE, "all_reduce: dtypes differ: %s and %s",
               lt_dtype_name((lt_dtype)parts[0]->dtype), lt_dtype_name((lt_dtype)t->dtype));

@@ -20,6 +20,7 @@ lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
   bool computes = ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
   bool reduces =
       op == LT_COMM_ALL_REDUCE || op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_REDUCE;
+  if (ops->no_data) return LT_WAY_LINK; /* of one rank: nothing moves */
   if (g->size == 1) return computes || !reduces ? LT_WAY_LINK : LT_WAY_STAGED;
   bool moves = computes && is_between_devices(op) && lt_device_link_of(c, g, d) != NULL;
   return moves ? LT_WAY_LINK : LT_WAY_STAGED;

@@ -125,7 +125,11 @@ static lt_pool *pool_new(lt_ctx *c, state *st, lt_device d) {
   }
   atomic_store(&used[d.kind], true);
   if (ops->open != NULL && !ops->open(c, d.index)) return NULL;
-  lt_pool *p = lt_pool_new(&c->memory.allocator, ops, d, st->budget);
+  /* What has no data counts towards no limit. */
+  lt_budget *own = ops->no_data ? lt_budget_new(&c->memory.allocator) : NULL;
+  lt_pool *p = ops->no_data && own == NULL ? NULL
+               : lt_pool_new(&c->memory.allocator, ops, d, own != NULL ? own : st->budget);
+  lt_budget_release(own);
   if (p == NULL) {
     lt_fail(c, LT_EMEMORY, "%s%sout of memory: cannot create a pool on %s", lt_op_name(c),
             lt_op_colon(c), ops->name);
@@ -144,6 +148,7 @@ static lt_pool *pool_of(lt_ctx *c, lt_device d) {
 
 lt_device lt_device_default(const lt_ctx *c) {
   const state *st = c->slot[LT_SLOT_DEVICE];
+  if (c->modes.on_device) return c->modes.device;
   return st != NULL ? st->usual : LT_CPU_DEVICE;
 }
 
@@ -259,6 +264,7 @@ int64_t lt_device_live_bytes(lt_ctx *c) {
   const state *st = c->slot[LT_SLOT_DEVICE];
   int64_t live = 0;
   for (int k = 0; st != NULL && k < st->n_open; k++) {
+    if (st->open[k]->ops->no_data) continue;
     lt_pool_drain(c, st->open[k]);
     live += st->open[k]->stats.live_bytes;
   }

@@ -155,6 +155,7 @@ void *lt_tensor_ptr(lt_ctx *c, lt_tensor *t, int access) {
   if (!lt_ok(c)) return NULL;
   lt_device d = t->storage->device;
   const lt_device_ops *ops = lt_device_table(c, d);
+  if (!lt_check_data(c, NULL, t)) return NULL;
   if (!ops->host_memory) {
     lt_fail(c, LT_EDEVICE, "pointer: memory of %s is not the host's; copy it with :to('cpu')",
             ops->name);

@@ -169,6 +169,10 @@ int64_t lt_device_live_bytes(lt_ctx *c);
 void lt_device_reset_peaks(lt_ctx *c);
 void lt_device_empty_caches(lt_ctx *c);
 
+/* Fail with "who: a meta tensor has no data: f32 [2, 3]" where that is so; `who` NULL: the op that
+   is running. */
+bool lt_check_data(lt_ctx *c, const char *who, const lt_tensor *t);
+
 /* Limit live + cached bytes of this ctx's pools (0: no limit). */
 void lt_device_set_limit(lt_ctx *c, int64_t bytes);
 

@@ -88,7 +88,7 @@ bool lt_device_add(const lt_device_ops *ops, char *why, size_t size) {
 
 const char *lt_device_text(const lt_ctx *c, lt_device d, char *buffer, size_t size) {
   const char *name = lt_device_table(c, d)->name;
-  if (d.kind == 0)
+  if (d.kind == 0 || lt_device_table(c, d)->no_data)
     snprintf(buffer, size, "%s", name);
   else
     snprintf(buffer, size, "%s:%d", name, d.index);

@@ -135,6 +135,9 @@ static void set_free(lt_ctx *c, lt_pool *p, lt_block *b) {
 /* Whoever writes first into a free block waits for all work on it. So that this seldom means
    another stream, one that several streams have used is pending till it is done on all. */
 void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
+  lt_object *made = b->storage.made;
+  b->storage.made = NULL;
+  lt_release(c, made);
   p->stats.cached_bytes += (int64_t)b->capacity;
   if (p->ops->launch == NULL || lt_order_single(&b->storage)) {
     set_free(c, p, b);

@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 
-enum { LT_POOL_CLASSES = 8 * 40 };
+enum { LT_POOL_CLASSES = 8 * 48 };
 
 /* What a ctx and its children hold of all devices, and may hold (0: no limit). */
 typedef struct lt_budget {

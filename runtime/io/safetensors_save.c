@@ -196,6 +196,8 @@ bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
                          const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
                          lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
   if (!lt_ok(c) || !lt_device_synchronize_all(c)) return false; /* a late error comes first */
+  for (int64_t k = 0; k < n; k++)
+    if (!lt_check_data(c, op, tensors[k].tensor)) return false;
   lt_json header = {.c = c}, aliases = {.c = c};
   lt_saving file = {.fd = -1};
   size_t room = (size_t)n * sizeof(item) + 1;

@@ -37,6 +37,7 @@ lt_tensor *lt_contiguous(lt_ctx *c, lt_tensor *x) {
 
 lt_tensor *lt_to_device(lt_ctx *c, lt_tensor *x, lt_device device) {
   if (x == NULL || lt_device_equal(x->storage->device, device)) return x;
+  if (!lt_check_data(c, c->op == NULL ? "to" : NULL, x)) return NULL;
   x = lt_contiguous(c, x);
   return x == NULL ? NULL
                    : lt_apply1(c, LT_OP_transfer, 1, &x, &(lt_args_transfer){.device = device});
@@ -113,6 +114,7 @@ bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out) {
   if (!lt_ok(c)) return false;
   if (x->numel != 1)
     return lt_fail(c, LT_ESHAPE, "item: needs a tensor of one element, got %s", LT_TENSOR_STR(x));
+  if (!lt_check_data(c, c->op == NULL ? "item" : NULL, x)) return false;
   lt_dtype d = (lt_dtype)x->dtype;
   bool grad = c->modes.grad;
   c->modes.grad = false;

@@ -183,7 +183,7 @@ bool lt_infer_masked_scatter(lt_ctx *c, lt_infer *i) {
                    lt_dtype_name((lt_dtype)i->in[0]->dtype),
                    lt_dtype_name((lt_dtype)i->in[2]->dtype));
   lt_shape s = lt_tensor_shape(i->in[0]);
-  return is_mask(c, i, 1) &&
+  return is_mask(c, i, 1) && lt_check_data(c, NULL, i->in[1]) &&
          (lt_shape_broadcast(&s, lt_tensor_shape(i->in[1])) ||
           lt_fail(c, LT_ESHAPE, "masked_scatter: shapes do not broadcast: %s and %s",
                   LT_TENSOR_STR(i->in[0]), LT_TENSOR_STR(i->in[1])));
@@ -196,13 +196,13 @@ static int results(bool inverse, bool counts) { return 1 + inverse + counts; }
 bool lt_infer_unique(lt_ctx *c, lt_infer *i) {
   const lt_args_unique *a = i->args;
   i->n_out = results(a->return_inverse, a->return_counts);
-  return lt_ok(c);
+  return lt_check_data(c, NULL, i->in[0]);
 }
 
 bool lt_infer_unique_consecutive(lt_ctx *c, lt_infer *i) {
   const lt_args_unique_consecutive *a = i->args;
   i->n_out = results(a->return_inverse, a->return_counts);
-  return lt_ok(c);
+  return lt_check_data(c, NULL, i->in[0]);
 }
 
 bool lt_infer_bincount(lt_ctx *c, lt_infer *i) {

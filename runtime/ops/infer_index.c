@@ -190,10 +190,7 @@ bool lt_infer_one_hot(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-bool lt_infer_nonzero(lt_ctx *c, lt_infer *i) {
-  (void)i;
-  return lt_ok(c);
-}
+bool lt_infer_nonzero(lt_ctx *c, lt_infer *i) { return lt_check_data(c, NULL, i->in[0]); }
 
 /* The number of rows is the number of trues: read here. */
 bool lt_infer_mask_positions(lt_ctx *c, lt_infer *i) {
@@ -216,7 +213,7 @@ static bool covers(lt_ctx *c, const lt_infer *i) {
 }
 
 bool lt_infer_masked_select(lt_ctx *c, lt_infer *i) {
-  return is_mask(c, i, 1) && lt_infer_broadcast(c, i);
+  return is_mask(c, i, 1) && lt_check_data(c, NULL, i->in[1]) && lt_infer_broadcast(c, i);
 }
 
 /* (x, mask, values) */

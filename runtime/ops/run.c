@@ -1,5 +1,6 @@
 /* runtime/ops/run.c: execution of a call: the kernel of its device, in stream order. */
 #include "device/ctx_devices.h"
+#include "ops/deferred_init.h"
 #include "ops/fallback.h"
 #include "ops/inplace.h"
 
@@ -25,13 +26,14 @@ static bool issue(lt_ctx *c, lt_device d, lt_kernel kernel, const lt_call *call)
 bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
             int n_out, lt_tensor *const *out) {
   if (n_out == 0 && n_in == 0) return true; /* an update of nothing */
-  if (op == LT_OP_transfer)
-    return lt_device_copy(c, out[0], in[0], (size_t)in[0]->numel * lt_item_size(in[0]));
   lt_device device = n_out > 0 ? out[0]->storage->device : in[0]->storage->device;
   const lt_device_ops *ops = lt_device_table(c, device);
-  lt_kernel kernel = lt_kernel_of(ops, op, (lt_dtype)(n_out > 0 ? out[0] : in[0])->dtype);
   const lt_call call = {.op = (int)op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
                         .args = args, .args_size = args_size};
+  if (ops->no_data) return lt_deferred_note(c, &call);
+  if (op == LT_OP_transfer)
+    return lt_device_copy(c, out[0], in[0], (size_t)in[0]->numel * lt_item_size(in[0]));
+  lt_kernel kernel = lt_kernel_of(ops, op, (lt_dtype)(n_out > 0 ? out[0] : in[0])->dtype);
   if (kernel == NULL) return lt_run_on_cpu(c, &call);
   if (ops->launch == NULL) return kernel(c, &call) && lt_ok(c);
   return issue(c, device, kernel, &call);

@@ -49,6 +49,8 @@ rows.options = {
   ["lt.Module:named_parameters"] = "net:named_parameters(OPTIONS)",
   ["lt.Module:optimizers"] = "fit(function(self) self:optimizers(OPTIONS) end)",
   ["lt.Module:parameters"] = "net:parameters(OPTIONS)",
+  ["lt.Module:materialize"] = "net:materialize(OPTIONS)",
+  ["lt.Module:to_empty"] = "net:to_empty(OPTIONS)",
   ["lt.Module:to"] = "net:to{ device = 'cpu', no_such_option = 1 }",
   ["lt.Module:to_onnx"] = "net:to_onnx('absent.onnx', x, OPTIONS)",
   ["lt.Module:zero_grad"] = "net:zero_grad(OPTIONS)",

@@ -42,8 +42,8 @@ for name in ([[aggregation classification clustering detection image nominal reg
   ROOMS["torchmetrics." .. name] = ROOMS.torchmetrics
 end
 
-local FIELDS <const> = { "shape", "dtype", "device", "is_cuda", "grad", "requires_grad", "is_leaf",
-  "ndim" }
+local FIELDS <const> = { "shape", "dtype", "device", "is_cuda", "is_meta", "grad",
+  "requires_grad", "is_leaf", "ndim" }
 
 -- The names of a room, a set; asking a room for a name that it lacks is an error that takes its
 -- time.

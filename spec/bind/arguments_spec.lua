@@ -159,7 +159,7 @@ describe("x:to", function()
       function() x:to("cudaa") end)
     local names = {}
     for i, row in ipairs(lt.dtypes()) do names[i] = row.name end
-    raises(("to: 'tpu' is neither a dtype (%s) nor a device (cpu, cuda)"):format(
+    raises(("to: 'tpu' is neither a dtype (%s) nor a device (cpu, meta, cuda)"):format(
       table.concat(names, " ")), function() x:to("tpu") end)
     raises("device: no cpu:7 (cpu has 1)", function() x:to("cpu:7") end)
   end)

@@ -100,7 +100,7 @@ static void test_has_no_devices(void **state) {
   lt_device d;
   assert_false(lt_device_parse(c, "files", &d));
   unsetenv("LTRAIN_BACKENDS");
-  expect_failure(c, LT_EDEVICE, "device: unknown device 'files'; devices here: cpu");
+  expect_failure(c, LT_EDEVICE, "device: unknown device 'files'; devices here: cpu, meta");
 }
 
 /* N processes over one folder: a link of hosts, and one of devices. */

@@ -187,7 +187,7 @@ local y = emb(lt.ones(2, 3)) --!]],
   { "a device that has another name", [[
 local y = lt.ones(3):to("tpu") --!]],
     "to: 'tpu' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool i16 u16 i8) nor a device "
-    .. "(cpu, cuda)" },
+    .. "(cpu, meta, cuda)" },
   { "a method that is not called", [[
 local x = lt.ones(3).detach
 local y = x + 1 --!]],

@@ -10,6 +10,7 @@
 -- options alone. A name in parentheses has a place for the sake of those behind it, and is refused
 -- as an unknown option.
 
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 
@@ -136,12 +137,9 @@ function call_form.options(rows, where, ...)
   return all_options(forms[rows], { ... }, count(...), where)
 end
 
---- The arguments of a constructor of the class `where` as its init takes them; `text`: its form.
---- What is too many init refuses.
-function call_form.of_init(text, where, ...)
-  local form, n = forms[text], count(...)
-  local named = n > 0 and is_named(form, (select(n, ...)), n)
-  if not named and (n <= form.own or not form.has_options) then return ... end
+-- The arguments of a constructor of the class `where` as its init takes them. What is too many init
+-- refuses.
+local function of_init(form, where, n, ...)
   local values = { ... }
   local options, used = options_of(form, values, n, where)
   for k = form.own + 1, math.min(used, form.n) do
@@ -154,6 +152,27 @@ function call_form.of_init(text, where, ...)
     values[last] = options
   end
   return table.unpack(values, 1, last + math.max(used - form.n, 0))
+end
+
+-- All layers have the option `device`: where their parameters and buffers are made.
+local function make_on(device, make, class, form, n, ...)
+  local values, options = { ... }, {}
+  for name, value in next, values[n] do
+    if name ~= "device" then options[name] = value end
+  end
+  values[n] = options
+  local _ <close> = c.device(device)
+  return (make(class, of_init(form, class.__name, n, table.unpack(values, 1, n))))
+end
+
+--- make(class, ...) with the arguments of a constructor as init takes them; `text`: their form.
+function call_form.construct(make, class, text, ...)
+  local form, n = forms[text], count(...)
+  local named = n > 0 and is_named(form, (select(n, ...)), n)
+  if not named and (n <= form.own or not form.has_options) then return make(class, ...) end
+  local device = named and class.__module and (select(n, ...)).device
+  if device then return make_on(device, make, class, form, n, ...) end
+  return make(class, of_init(form, class.__name, n, ...))
 end
 
 --- The function `fn`, called `where`, of `own` arguments and a table of options, of which those

@@ -30,7 +30,7 @@ end
 
 local function construct(self, ...)
   local form = self.__arguments
-  if form then return make(self, call_form.of_init(form, self.__name, ...)) end
+  if form then return call_form.construct(make, self, form, ...) end
   return make(self, ...)
 end
 

@@ -36,7 +36,7 @@ foreign_names.options = {
   src_key_padding_mask = { "mask" }, tgt_key_padding_mask = { "mask" }, filepath = { "dirpath" },
   period = { "every_n_epochs" }, register_backward_hook = { "register_full_backward_hook" },
   _register_state_dict_hook = { "register_state_dict_post_hook" },
-  _register_load_state_dict_pre_hook = { "register_load_state_dict_pre_hook" }, to_empty = { "to" },
+  _register_load_state_dict_pre_hook = { "register_load_state_dict_pre_hook" },
   ["end"] = { "stop" }, train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
 }
 

@@ -98,7 +98,6 @@ register_backward_hook = net:register_full_backward_hook(fn)
 remove_ignored_hparams = self:save_hyperparameters(o, {ignore = {'name'}})
 share_memory: each rank has its own module, which its strategy keeps equal
 summarize ipython_display = the callback ModelSummary, or print(net)
-to_empty: a module's tensors have memory from the start
 to_tensorrt to_torchscript: modules run as Lua, which is not exported: net:to_onnx(path, x) writes
   an ONNX file
 ]]

@@ -80,7 +80,6 @@ long int64 = "i64": a dtype is a text
 int int32 = "i32": a dtype is a text
 uint8 = "u8": a dtype is a text
 bool = "bool": a dtype is a text
-device = "cuda": a device is a text
 *Tensor = lt.tensor(list, {dtype = "f32"})
 array as_tensor asarray frombuffer = lt.tensor(list)
 from_file = lt.numpy.memmap(path)
@@ -116,7 +115,8 @@ bartlett_window blackman_window kaiser_window = lt.signal.windows.bartlett(n, {s
 conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 get_default_dtype set_default_dtype set_default_tensor_type: the default dtype is f32; x:to "f64"
   and {dtype = "f64"} are for others
-get_default_device set_default_device get_device_module = {device = "cuda"}, or net:to "cuda"
+get_default_device set_default_device get_device_module = lt.device "cuda", {device = "cuda"}, or
+  net:to "cuda"
 get_num_threads set_num_threads get_num_interop_threads set_num_interop_threads init_num_threads =
   LT_NUM_THREADS=8 in the environment
 *deterministic_algorithms* *deterministic_debug_mode: results are the same each time already
@@ -149,7 +149,7 @@ type = x:to "i64", or x.dtype
 type_as = x:to(y.dtype)
 get_device = x.device
 is_cpu = x.device == "cpu"
-is_mps is_xla is_xpu is_meta mtia xpu: devices are "cpu" and "cuda"; x.device names that of x
+is_mps is_xla is_xpu mtia xpu: devices are "cpu" and "cuda"; x.device names that of x
 *data_ptr *storage* set_ share_memory_ record_stream as_subclass dim_order: a tensor's memory is not
   open to scripts; x:tobytes() reads it
 index = x[index]

@@ -43,6 +43,7 @@ Module.__options = {
   load_state_dict = "strict assign", log = LOG .. "metric_attribute rank_zero_only",
   log_dict = LOG .. "rank_zero_only", named_buffers = "prefix recurse",
   named_parameters = "prefix recurse", optimizers = "use_pl_optimizer", parameters = "recurse",
+  materialize = "device recurse", to_empty = "device recurse",
   register_buffer = "persistent", register_full_backward_hook = "prepend",
   register_full_backward_pre_hook = "prepend", to = "device dtype", zero_grad = "set_to_none",
 }
@@ -59,6 +60,8 @@ class.add_later(Module, "register_forward_pre_hook register_forward_hook "
   function() return require "ltrain.nn.module_hooks".methods end)
 class.add_later(Module, "register_parameter add_module register_module set_submodule",
   function() return require "ltrain.nn.module_parts" end)
+class.add_later(Module, "to_empty materialize",
+  function() return require "ltrain.nn.module_memory".methods end)
 class.add_later(Module, "state_dict load_state_dict load_from_checkpoint save_hyperparameters "
   .. "to_onnx", function() return require "ltrain.nn.module_state" end)
 class.add_later(Module, "register_state_dict_pre_hook register_state_dict_post_hook "
@@ -496,17 +499,6 @@ end
 --- Undoes freeze: enables gradients, and puts the module in training mode.
 function Module:unfreeze() return self:requires_grad_(true):train() end
 
--- The tensor in place of `item`: a parameter stays one.
-local function moved(item, target)
-  local old = item.value
-  if is_float(target) and not is_float(old.dtype) then return old end
-  local plain = old:detach()
-  local new = plain:to(target)
-  if new == plain then return old end
-  if item.buffer then return new end
-  return (c.parameter(new, { requires_grad = old.requires_grad }))
-end
-
 local TO <const> = { device = { type = "string|integer" }, dtype = { type = "string" } }
 
 local function check_target(target)
@@ -519,14 +511,10 @@ local function check_target(target)
 end
 
 local function move(module, target)
-  local done = {}
-  for _, entry in ipairs(walk.modules(module)) do
-    for _, item in ipairs(entry.tensors) do
-      local old = item.value
-      done[old] = done[old] or moved(item, target)
-      rawset(item.holder, item.key, done[old])
-    end
-  end
+  require "ltrain.nn.module_memory".replace(module, function(tensor)
+    local stays = is_float(target) and not is_float(tensor.dtype)
+    return stays and tensor or tensor:to(target)
+  end)
 end
 
 --- Moves parameters and buffers to another device ("cpu", the number of a GPU), or converts them to

@@ -121,7 +121,8 @@ function initialise.trunc_normal_(tensor, options)
     errors.blame("init.trunc_normal_: a must be below b: got %g and %g", o.a, o.b)
   end
   local root = o.std * math.sqrt(2)
-  local ends = c.tensor({ (o.a - o.mean) / root, (o.b - o.mean) / root }, { dtype = "f64" }):erf()
+  local ends = c.tensor({ (o.a - o.mean) / root, (o.b - o.mean) / root },
+    { dtype = "f64", device = "cpu" }):erf()
   tensor:uniform_(ends[1]:item(), ends[2]:item()):erfinv_()
   return tensor:mul_(root):add_(o.mean):clamp_(o.a, o.b)
 end

@@ -10,6 +10,7 @@ local PARTS <const> = {
   { "stdlib/nn/module_trainer.lua", "In the loops of a Trainer" },
   { "stdlib/nn/module_state.lua", "Saving and loading" },
   { "stdlib/nn/module_parts.lua", "Parts that are set by name" },
+  { "stdlib/nn/module_memory.lua", "Parameters on the meta device" },
   { "stdlib/nn/state_hooks.lua", "Hooks of saving and loading" },
 }
 

@@ -11,11 +11,13 @@
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
+#include "bind/core/types.h"
 #include "bind/core/where.h"
 #include "bind/ops/pinned.h"
 #include "bind/ops/tensor.h"
 #include "device/plugin.h"
 #include "device/stream.h"
+#include "ops/materialize.h"
 
 static void push_scalar(lua_State *L, lt_scalar s) {
   if (s.kind == LT_SCALAR_BOOL)
@@ -74,6 +76,7 @@ static int tolist(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "tolist");
   lt_dtype as;
+  if (!lt_check_data(b->c, "tolist", x)) lt_raise_failure(L, b);
   const char *at = lt_push_elements(L, b, x, &as);
   push_nested(L, x, 0, as, &at);
   return 1;
@@ -84,6 +87,7 @@ static int tobytes(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "tobytes");
   size_t size = (size_t)x->numel * lt_item_size(x);
+  if (!lt_check_data(b->c, "tobytes", x)) lt_raise_failure(L, b);
   luaL_Buffer buffer;
   char *data = luaL_buffinitsize(L, &buffer, size);
   lt_note_line(b);
@@ -298,6 +302,23 @@ static int push_numbers(lua_State *L, lt_bind *b, const char *who, bool strides)
 static int size(lua_State *L) { return push_numbers(L, lt_enter(L), "size", false); }
 static int stride(lua_State *L) { return push_numbers(L, lt_enter(L), "stride", true); }
 
+/* runtime.materialize(x, device [, first, last]) -> a meta tensor computed there, by the calls that
+   were to make it; rows first to last of it; or nil and why not */
+static int materialize(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "materialize");
+  lt_device d = lt_check_device(L, b, 2, "materialize");
+  int64_t first = luaL_optinteger(L, 3, 1), last = luaL_optinteger(L, 4, first - 2);
+  lt_failure f;
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *y = lt_materialize(b->c, x, d, first - 1, last - first + 1);
+  if (y != NULL || b->c->failure.code == LT_EMEMORY) return lt_end(L, b, frame, 1, &y);
+  lt_frame_close(b->c, frame, 0, NULL);
+  lua_pushnil(L);
+  lua_pushstring(L, lt_take_failure(b->c, &f) ? f.text : "");
+  return 2;
+}
+
 static void add_dtype_methods(lua_State *L, lt_bind *b) {
   for (int d = 0; d < LT_DTYPE_COUNT; d++) {
     lua_pushlightuserdata(L, b);
@@ -326,8 +347,12 @@ void lt_bind_convert(lua_State *L, lt_bind *b) {
       {{"size", size, 2}, "x | dim"},
       {{"stride", stride, 2}, "x | dim"},
       {{NULL, NULL, 0}, NULL}};
+  static const luaL_Reg runtime[] = {{"materialize", materialize}, {NULL, NULL}};
   lua_pushvalue(L, 2);
   lt_add_formed(L, b, methods);
+  lua_pop(L, 1);
+  lua_getfield(L, 1, "runtime");
+  lt_add_functions(L, b, runtime);
   lua_pop(L, 1);
   add_dtype_methods(L, b);
 }

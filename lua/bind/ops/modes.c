@@ -1,5 +1,5 @@
-/* lua/bind/ops/modes.c: lt.no_grad, enable_grad, allow_update, autocast, detect_anomaly: <close>
-   scopes, and forms with a function; the precision of products of f32.
+/* lua/bind/ops/modes.c: lt.no_grad, enable_grad, allow_update, autocast, device, detect_anomaly:
+   <close> scopes, and forms with a function; the precision of products of f32.
 
    A scope belongs to the Lua thread that opened it; functions called in one may yield. */
 #include <string.h>
@@ -108,6 +108,15 @@ static int autocast(lua_State *L) {
   return open_scope(L, b, "autocast", modes, 2);
 }
 
+/* lt.device(device [, fn]): where tensors are made that are not given a device */
+static int device(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_modes modes = b->c->modes;
+  modes.device = lt_check_device(L, b, 1, "device");
+  modes.on_device = true;
+  return open_scope(L, b, "device", modes, 2);
+}
+
 /* Who makes values that are not finite: ops/anomaly.h. */
 
 static int watch_anomalies(lua_State *L, const char *name, uint8_t how) {
@@ -204,6 +213,7 @@ void lt_bind_modes(lua_State *L, lt_bind *b) {
       {{"allow_update", allow_update, -1}, "fn"},
       {{"set_grad_enabled", set_grad_enabled, -1}, "mode fn"},
       {{"autocast", autocast, -1}, "dtype fn"},
+      {{"device", device, -1}, "device fn"},
       {{"detect_anomaly", detect_anomaly, -1}, "fn"},
       {{"is_grad_enabled", is_grad_enabled, 0}, ""},
       {{"is_autocast_enabled", is_autocast_enabled, 0}, ""},

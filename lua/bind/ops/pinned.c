@@ -18,6 +18,7 @@ static lt_device pinning_device(lua_State *L, lt_bind *b) {
 
 static lt_tensor *pinned(lt_ctx *c, lt_tensor *x, lt_device d) {
   x = lt_contiguous(c, lt_detach(c, x));
+  if (x == NULL || !lt_check_data(c, "pin_memory", x)) return NULL;
   size_t bytes = x != NULL ? (size_t)x->numel * lt_item_size(x) : 0;
   lt_storage *s = x != NULL ? lt_pinned_storage(c, d, bytes) : NULL;
   if (s == NULL) return NULL;

@@ -195,7 +195,7 @@ static void add_suffixes(luaL_Buffer *out, lt_ctx *c, const lt_tensor *x, int co
     snprintf(text, sizeof text, "device='%s'", device);
     add_suffix(out, &column, text);
   }
-  if (x->numel == 0 && x->ndim != 1) {
+  if ((x->numel == 0 && x->ndim != 1) || lt_device_table(c, x->storage->device)->no_data) {
     size_t at = (size_t)snprintf(text, sizeof text, "size=(");
     for (int k = 0; k < x->ndim; k++)
       at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld", k > 0 ? ", " : "",
@@ -224,12 +224,15 @@ static int tensor_tostring(lua_State *L) {
     return 1;
   }
   printer p = {0};
-  if (x->numel > 0) take_elements(L, b, x, &p);
+  bool is_meta = lt_device_table(b->c, x->storage->device)->no_data;
+  if (x->numel > 0 && !is_meta) take_elements(L, b, x, &p);
   luaL_Buffer out;
   luaL_buffinit(L, &out);
   p.out = &out;
   luaL_addstring(&out, "tensor(");
-  if (x->numel > 0) {
+  if (is_meta) {
+    luaL_addstring(&out, "...");
+  } else if (x->numel > 0) {
     measure(&p);
     add_dims(&p, INDENT, 0);
   } else {

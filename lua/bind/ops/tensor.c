@@ -107,6 +107,10 @@ static void push_is_cuda(lua_State *L, lt_bind *b, lt_tensor *t) {
   lua_pushboolean(L, strcmp(lt_device_kinds[t->storage->device.kind]->name, "cuda") == 0);
 }
 
+static void push_is_meta(lua_State *L, lt_bind *b, lt_tensor *t) {
+  lua_pushboolean(L, lt_device_table(b->c, t->storage->device)->no_data);
+}
+
 static void push_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   if (t->grad != NULL)
     lt_push_unique(L, b, t->grad);
@@ -136,6 +140,7 @@ static const struct property {
                   {"dtype", push_dtype},
                   {"device", push_device},
                   {"is_cuda", push_is_cuda},
+                  {"is_meta", push_is_meta},
                   {"grad", push_grad},
                   {"requires_grad", push_requires_grad},
                   {"is_leaf", push_is_leaf},

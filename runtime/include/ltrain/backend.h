@@ -63,6 +63,7 @@ typedef struct lt_device_ops {
   bool for_specs;      /* not shown to users */
   bool host_memory;    /* the host may access its memory directly, after synchronizing */
   bool forks;          /* usable in a child forked from a process that has used it */
+  bool no_data;        /* its tensors have no data: results are inferred, no kernel is called */
   const char *link;    /* the backend whose link moves its memory between ranks: opened, where it is
                           there, when ranks first use the device (optional) */
   const lt_kernel *kernels; /* by op id; NULL: not on this device */
