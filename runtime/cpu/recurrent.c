@@ -1,7 +1,11 @@
 /* runtime/cpu/recurrent.c: one layer of an LSTM, a GRU or an RNN in one direction, forward.
 
    The product with the inputs is one for all steps. h and c are kept in f32 (f64) between steps,
-   those of halves too. */
+   those of halves too.
+
+   LSTM: S. Hochreiter and J. Schmidhuber, 1997, with the forget gate of F. Gers and others
+   (2000); GRU: K. Cho and others, 2014, in the form of cuDNN and PyTorch, where the reset gate
+   multiplies the product with h. */
 #include "cpu/recurrent.h"
 
 #define TANH NAME(lt_tanh)

@@ -1,4 +1,7 @@
-/* runtime/io/npy.c: reading and writing .npy. Everything is checked before memory is asked for. */
+/* runtime/io/npy.c: reading and writing .npy. Everything is checked before memory is asked for.
+
+   The format is that of numpy.lib.format. Its header is a dict as Python writes it: just that is
+   read here, and no other Python. */
 #include "io/npy.h"
 
 #include <stdio.h>

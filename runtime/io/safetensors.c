@@ -1,4 +1,8 @@
-/* runtime/io/safetensors.c: reading safetensors files, refusing every damaged one. */
+/* runtime/io/safetensors.c: reading safetensors files, refusing every damaged one.
+
+   The format's own rules (huggingface.co/docs/safetensors): a length, a header of JSON, then the
+   bytes, without gaps or overlaps: so no byte of a file is hidden, and none belongs to two
+   tensors. */
 #include "io/safetensors.h"
 
 #include <stdlib.h>

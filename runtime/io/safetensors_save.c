@@ -1,4 +1,7 @@
-/* runtime/io/safetensors_save.c: writing safetensors files. */
+/* runtime/io/safetensors_save.c: writing safetensors files.
+
+   In the order of the reference's writer: by dtype, the widest first, which keeps each tensor
+   aligned to its elements, then by name: equal contents are equal files. */
 #include <stdlib.h>
 #include <string.h>
 

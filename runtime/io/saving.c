@@ -1,7 +1,12 @@
 /* runtime/io/saving.c: atomic saves: a file is complete, or the former one is left as it was.
 
    A temporary is called `.NAME.HOST-PID-N.saving`. One whose process has died on this host is
-   stale: the next save in the folder removes it. */
+   stale: the next save in the folder removes it.
+
+   Write, fsync, rename, fsync of the folder: rename(2) replaces a file atomically, but without
+   the first fsync a crash may leave an empty one under the new name, and without the second the
+   rename itself may be lost (T. Pillai and others, All File Systems Are Not Created Equal,
+   2014). */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -111,6 +116,7 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   files->list(name, sweep_one, &(sweep){.files = files, .folder = name, .host = host_id()});
   for (int i = 0; i < MAX_TRIES && s->fd < 0; i++) {
     if (!name_temporary(c, s, i)) return false;
+    /* O_EXCL: a temporary of that name is another's, and is not written into. */
     s->fd = files->open(s->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (s->fd < 0 && errno != EEXIST && errno != EINTR) break;
   }
@@ -137,6 +143,8 @@ bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
   while (done < n) {
     ssize_t put = lt_files(c)->write(s->fd, (const char *)data + done, n - done);
     if (put < 0 && errno == EINTR) continue;
+    /* write(2) of more than nothing does not end so on a plain file; without this it would be tried
+       for ever. */
     if (put == 0) errno = ENOSPC;
     if (put <= 0) return fail_errno(c, s, "write");
     done += (size_t)put;
@@ -167,6 +175,7 @@ bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
     return ok;
   }
   if (lt_ok(c) && files->fsync(s->fd) != 0) fail_errno(c, s, "sync");
+  /* Network file systems report a full disk at close. */
   if (files->close(s->fd) != 0 && lt_ok(c)) fail_errno(c, s, "write");
   s->fd = -1;
   if (lt_ok(c) && files->rename(s->temporary, s->path) != 0) fail_errno(c, s, "rename to");
