@@ -6,8 +6,8 @@ local messages = require "spec.loggers.messages"
 local tiny = require "spec.trainer.tiny"
 
 local find <const>, all <const> = messages.find, messages.all
-local KINDS <const> = { [2] = "history", [3] = "summary", [5] = "config", [12] = "metric",
-  [17] = "run", [18] = "exit", [21] = "header" }
+local KINDS <const> = { [2] = "history", [3] = "summary", [5] = "config", [6] = "files",
+  [12] = "metric", [17] = "run", [18] = "exit", [21] = "header" }
 
 local root
 before_each(function() root = tiny.folder() end)
@@ -120,6 +120,38 @@ describe("WandbLogger", function()
     assert.equal(1, find(list[10].fields, 1))
     assert.matches("^%x+$", logger.id)
     assert.truthy(c.io.kind(root .. "/wandb/offline-run-" .. logger.id .. "/files"))
+  end)
+
+  it("writes images, histograms and texts, as files and values of W&B's types", function()
+    local logger = lt.loggers.WandbLogger({ save_dir = root })
+    logger:begin "fit"
+    local image <const> = lt.zeros({ 3, 2, 4 }, { dtype = "u8" })
+    logger:log_image("val/x", { image }, 1)
+    logger:log_image("two", { image, image }, 2)
+    logger:log_histogram("w", { edges = { 0.0, 1.0, 2.0 }, counts = { 3, 4 }, num = 7 }, 3)
+    logger:log_text("said", "hello", 4)
+    logger:finalize "success"
+    local list = read(path_of(logger))
+    local files, rows = {}, of_kind(list, "history")
+    for _, record in ipairs(of_kind(list, "files")) do
+      local path = find(messages.fields(find(record.fields, 1)), 1)
+      files[#files + 1] = path
+      assert.equal("file", c.io.kind(logger:path():match "^(.*)/" .. "/files/" .. path))
+    end
+    assert.same({ "media/images/val/x_0_0.png", "media/images/two_1_0.png",
+      "media/images/two_1_1.png", "media/table/said_3.table.json" }, files)
+    local function value(row, name) return c.io.json_decode(rows[row].values[name]) end
+    local one <const> = value(1, "val/x")
+    assert.same({ "image-file", "png", files[1], 4, 2 },
+      { one._type, one.format, one.path, one.width, one.height })
+    local text = c.io.read_file(logger:path():match "^(.*)/" .. "/files/" .. files[1])
+    assert.same({ #text, c.runtime.sha256 { text } }, { one.size, one.sha256 })
+    assert.same({ "images/separated", 2, { files[2], files[3] } },
+      { value(2, "two")._type, value(2, "two").count, value(2, "two").filenames })
+    assert.same({ _type = "histogram", values = { 3, 4 }, bins = { 0, 1, 2 } }, value(3, "w"))
+    assert.same({ "table-file", files[4], 1, 1 }, { value(4, "said")._type,
+      value(4, "said").path, value(4, "said").ncols, value(4, "said").nrows })
+    assert.equal("4", rows[4].values["trainer/global_step"])
   end)
 
   it("splits records at the ends of blocks", function()

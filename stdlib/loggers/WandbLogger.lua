@@ -4,19 +4,22 @@
 -- `wandb sync`, run in save_dir, uploads it; the logger opens no connection. The file is a log of
 -- LevelDB, blocks of 32 KiB with records that may span several, behind seven bytes of W&B's own;
 -- each is a message `Record` of wandb_internal.proto: header, run, the x axis of charts, config, a
--- history row and the summary for each row of metrics, and exit. The run's own folder has
--- metrics.csv, as with every logger.
+-- history row and the summary for each row of metrics, and exit. Images and tables are files below
+-- files/media beside it, each with a record, and values in a row of their own. The run's own folder
+-- has metrics.csv, as with every logger.
 local FileLogger = require "ltrain.loggers.FileLogger"
 local c = require "ltrain.c"
 local checked_io = require "ltrain.loggers.checked_io"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
+local media = require "ltrain.loggers.media"
 local number_text = require "ltrain.loggers.number_text"
 local protobuf = require "ltrain.core.protobuf"
 local schema = require "ltrain.core.schema"
 local secrets = require "ltrain.core.secrets"
 local tree = require "ltrain.core.tree"
 local version = require "ltrain.loggers.version"
+local write_unsynced = require "ltrain.core.write_unsynced"
 
 local WandbLogger = FileLogger:extend("WandbLogger")
 
@@ -200,6 +203,45 @@ function WandbLogger:save()
   end
   append(self, table.unpack(messages))
   self.rows = {}
+end
+
+-- Writes a file below files/media, which W&B uploads; returns its path there, its size and hash.
+local function write_media(self, kind, name, suffix, contents)
+  self:open()
+  local path = ("media/%s/%s_%d%s"):format(kind, media.path_of(name), self.count, suffix)
+  local full = self.file:match "^(.*)/" .. "/files/" .. path
+  checked_io(c.io.make_folder(full:match "^(.*)/"))
+  checked_io(write_unsynced(full, contents))
+  append(self, record(self, 6, bytes(1, bytes(1, path))))
+  return path, #contents, c.runtime.sha256 { contents }
+end
+
+--- Writes images, one or several below a name.
+function WandbLogger:log_image(name, images, step)
+  local png <const> = require "ltrain.loggers.png"
+  local list = { _type = "images/separated", format = "png", count = #images, filenames = {},
+    width = images[1].shape[3], height = images[1].shape[2] }
+  local size, hash
+  for i, image in ipairs(images) do
+    list.filenames[i], size, hash = write_media(self, "images", name, ("_%d.png"):format(i - 1),
+      png(image))
+  end
+  self:log_metrics({ [name] = #images > 1 and list or { _type = "image-file", format = "png",
+    path = list.filenames[1], size = size, sha256 = hash, width = list.width,
+    height = list.height } }, step)
+end
+
+--- Writes a text as a table of one cell.
+function WandbLogger:log_text(name, text, step)
+  local path <const>, size <const>, hash <const> = write_media(self, "table", name, ".table.json",
+    c.io.json_encode({ columns = { "text" }, data = { { text } } }, { plain = true }))
+  self:log_metrics({ [name] = { _type = "table-file", path = path, size = size, sha256 = hash,
+    ncols = 1, nrows = 1 } }, step)
+end
+
+function WandbLogger:log_histogram(name, histogram, step)
+  self:log_metrics({ [name] = { _type = "histogram", values = histogram.counts,
+    bins = histogram.edges } }, step)
 end
 
 function WandbLogger:log_hyperparams(params)
