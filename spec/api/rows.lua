@@ -168,6 +168,8 @@ rows.options["lt.nn.Transformer"] = "lt.nn.Transformer(OPTIONS)"
 rows.extra = {
   ["lt.nn.utils.parametrizations.orthogonal"] = "lt.nn.utils.parametrizations.orthogonal("
     .. "lt.nn.Linear(2, 2), 'weight', 'cayley', true, EXTRA)",
+  ["lt.block_diag"] = "lt.block_diag({ x }, EXTRA)",
+  ["lt.cartesian_prod"] = "lt.cartesian_prod({ x }, EXTRA)",
   ["lt.slice_scatter"] = "lt.slice_scatter(x, x, 1, 1, 2, 1, EXTRA)",
   ["x:slice_scatter"] = "x:slice_scatter(x, 1, 1, 2, 1, EXTRA)",
   ["lt.data.pad_sequence"] = "lt.data.pad_sequence({ x }, true, 0, 'right', 3, EXTRA)",
@@ -243,8 +245,8 @@ for _, name in ipairs { "float", "double", "half", "bfloat16", "long", "int", "s
   "byte", "char", "bool" } do
   rows.extra["x:" .. name] = "x:" .. name .. "(EXTRA)"
 end
-for _, name in ipairs { "all_gather", "all_reduce", "all_reduce_", "broadcast", "gather",
-  "reduce_scatter", "scatter", "recv" } do
+for _, name in ipairs { "all_gather", "all_reduce", "all_reduce_", "all_to_all", "broadcast",
+  "gather", "reduce", "reduce_scatter", "scatter", "recv" } do
   rows.extra["dist.Group:" .. name] = "lt.dist.split(0):" .. name .. "(x, {}, EXTRA)"
 end
 rows.extra["dist.Group:barrier"] = "lt.dist.split(0):barrier({}, EXTRA)"

@@ -9,7 +9,8 @@ for _, op in ipairs(lt.ops()) do rows[op.name] = op end
 return function(name, inputs, options)
   local op, named = rows[name], {}
   local first = op and op.max_in > 0 and math.min(op.min_in, #inputs) or #inputs
-  if op and (op.kind == "binary" or op.kind == "compare") then first = #inputs end
+  local more <const> = op and #inputs > op.max_in -- x:max(y) is another operation
+  if more or op and (op.kind == "binary" or op.kind == "compare") then first = #inputs end
   for key, value in pairs(options or {}) do named[key] = value end
   for k = first + 1, op and op.max_in or 0 do
     if inputs[k] ~= nil then named[op.inputs[k]] = inputs[k] end

@@ -43,6 +43,8 @@ describe("lt.gradient", function()
   it("names what does not fit", function()
     assert.matches("gradient: needs one spacing for each of 1 dims: got 2",
       error_of(lt.gradient, m, { spacing = { 1, 2 }, dim = 1 }))
+    assert.matches("gradient: dim %-1 is given twice",
+      error_of(lt.gradient, m, { dim = { 2, -1 } }))
     assert.matches("gradient: dim 1 has 1 elements; edge_order = 1 needs 2",
       error_of(lt.gradient, lt.ones(1)))
     assert.matches("gradient: spacing must be coordinates %[3%] of dim 1: got %[5%]",

@@ -33,7 +33,7 @@ ZERO_BASED = {"dim": 1, "dims": 1, "pos": 1, "position": 1}
 # op_db's name -> ltrain's, where it is not the last word of it.
 RENAMED = {"nn.functional.one_hot": "one_hot", "linalg.vector_norm": "norm",
            "matrix_exp": "linalg.matrix_exp", "true_divide": "div",
-           "bmm": "matmul", "float_power": None, "norm": None,
+           "bmm": "matmul", "norm": None,
            "linalg.norm": None, "sum_to_size": None, "linspace": None,
            "nn.functional.unfold": None, "special.modified_bessel_i0": "i0",
            "special.modified_bessel_i1": "i1"}
@@ -77,7 +77,9 @@ DIFFERS = {
     "fmax": SCALARS, "fmin": SCALARS, "copysign": SCALARS, "hypot": SCALARS,
     "unravel_index": {"9223372036854775807": "JSON does not hold it"},
     "nn.functional.embedding_bag": {"padding_idx must be": "ids count from 0, none is negative"},
-    "nn.functional.batch_norm": {"no derivative by running": "statistics are detached"},
+    "nn.functional.batch_norm": {
+        "no derivative by running": "statistics are detached",
+        "updates no running means": "those of a module are", "needs x [N, C": "[N] has no channels"},
     "nn.functional.hardsigmoid": {"differs by": "PyTorch's sixth in the derivative is one of f32"},
     "nn.functional.scaled_dot_product_attention": {
         "'dropout_p': 0.5": "draws", "'dropout_p': 0.1": "draws"},
@@ -171,7 +173,8 @@ def case_of(name, row, sample):
     """The call in ltrain of a sample."""
     first = sample.input
     given = list(first) if isinstance(first, (list, tuple)) else [first]
-    if isinstance(first, (list, tuple)) != bool(row["list"]):
+    listed = isinstance(first, (list, tuple)) or all(map(torch.is_tensor, [first, *sample.args]))
+    if row["list"] and not listed or isinstance(first, (list, tuple)) and not row["list"]:
         raise Untold("a list")
     args, inputs, options, places = row["args"] or [], [], {}, iter(row["args"] or [])
     named = []

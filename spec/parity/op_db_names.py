@@ -59,7 +59,7 @@ LACKING = {
     "arguments that differ, functions of Lua: compared in spec/parity, tested in spec/ops": """
         norm max min nn.functional.gelu nn.functional.softplus nn.functional.batch_norm
         nn.functional.max_pool2d slice nn.functional.scaled_dot_product_attention digamma erfinv
-        lgamma xlogy bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
+        lgamma xlogy bincount index_put bitwise_and bitwise_left_shift bitwise_not bitwise_or
         bitwise_right_shift bitwise_xor bucketize cummax cummin cumprod gcd histc index_reduce
         logcumsumexp masked_scatter median mode nanmedian quantile scatter scatter_reduce
         searchsorted take_along_dim unfold unique unique_consecutive

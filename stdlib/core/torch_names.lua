@@ -164,8 +164,10 @@ resize* = x:reshape(size), or a new tensor: sizes do not change
 sum_to_size = x:sum(dims, true)
 bernoulli_ = x:copy_(lt.full(x.shape, p):bernoulli())
 random_ = x:copy_(lt.randint(low, high, x.shape))
-exponential_ cauchy_ geometric_ log_normal_ =
-  x:copy_(lt.distributions.Exponential(rate):sample(x.shape))
+exponential_ = x:copy_(lt.distributions.Exponential(rate):sample(x.shape))
+geometric_ = x:copy_(lt.distributions.Geometric(p):sample(x.shape) + 1)
+log_normal_ = x:copy_(lt.distributions.LogNormal(mean, std):sample(x.shape))
+cauchy_ = x:copy_((lt.rand(x.shape) - 0.5):mul(math.pi):tan() * sigma + median)
 fill_diagonal_ = x:diagonal():fill_(value)
 dist = (x - y):norm()
 istft stft = lt.%0(x, n_fft)
@@ -200,7 +202,7 @@ conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 ]]
 
 texts["nn.init"] = [[
-sparse sparse_ = w:copy_(w:bernoulli()), or lt.nn.init.normal_ and w:masked_fill_(mask, 0)
+sparse sparse_ = lt.nn.init.normal_(w, 0, 0.01), then w:masked_fill_(lt.rand(w.shape):lt(p), 0)
 constant dirac eye kaiming_normal kaiming_uniform normal orthogonal uniform xavier_normal
   xavier_uniform: these names end in _, as lt.nn.init.constant_
 ]]

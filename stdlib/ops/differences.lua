@@ -148,12 +148,15 @@ function differences.gradient(x, spacing, dim, edge_order)
     errors.blame("gradient: needs one spacing for each of %d dims: got %d", #dims, #o.spacing)
   end
   if not arguments.is_float(x) then x = x:to "f32" end
+  local is_done <const> = {}
   for k, given in ipairs(dims) do
     local along <const> = dim_of(x, given, "gradient")
     if x.shape[along] <= o.edge_order then
       errors.blame("gradient: dim %d has %d elements; edge_order = %d needs %d", along,
         x.shape[along], o.edge_order, o.edge_order + 1)
     end
+    if is_done[along] then errors.blame("gradient: dim %d is given twice", given) end
+    is_done[along] = true
     local steps <const> = steps_of(x, listed and o.spacing[k] or o.spacing, along)
     list[k] = slopes(x, along, steps, o.edge_order)
   end

@@ -8,7 +8,13 @@ local errors = require "ltrain.core.errors"
 
 local joining = {}
 
-local function list_of(tensors, who)
+-- A list of tensors, or those that come one by one.
+local function list_of(tensors, who, ...)
+  if c.is_tensor(tensors) then
+    tensors = { tensors, ... }
+  elseif ... ~= nil then
+    errors.blame("%s: one argument too many: %s", who, errors.show(...))
+  end
   if type(tensors) ~= "table" or #tensors == 0 then
     errors.blame("%s: needs a list of tensors: got %s", who, errors.show(tensors))
   end
@@ -17,9 +23,9 @@ local function list_of(tensors, who)
 end
 
 -- Of each tensor of a list f(x), with the name of the caller for errors.
-local function each(tensors, who, f)
+local function each(tensors, who, f, ...)
   local list = {}
-  for k, x in ipairs(list_of(tensors, who)) do list[k] = f(x) end
+  for k, x in ipairs(list_of(tensors, who, ...)) do list[k] = f(x) end
   return list
 end
 
@@ -46,9 +52,9 @@ function joining.column_stack(tensors)
   end), 2)
 end
 
---- A block-diagonal matrix of the matrices in the list.
-function joining.block_diag(tensors)
-  local blocks <const>, width = each(tensors, "block_diag", arrangement.atleast_2d), 0
+--- A block-diagonal matrix of the matrices in the list, or of matrices as arguments.
+function joining.block_diag(tensors, ...)
+  local blocks <const>, width = each(tensors, "block_diag", arrangement.atleast_2d, ...), 0
   for _, block in ipairs(blocks) do
     if block.ndim ~= 2 then
       errors.blame("block_diag: needs matrices: got %s", errors.show_shape(block))
@@ -64,9 +70,10 @@ function joining.block_diag(tensors)
   return c.cat(rows, 1)
 end
 
---- The Cartesian product of vectors: [N1 N2 ..., K]; of a single vector the vector itself.
-function joining.cartesian_prod(tensors)
-  local list <const> = list_of(tensors, "cartesian_prod")
+--- The Cartesian product of vectors, a list or arguments: [N1 N2 ..., K]; of a single vector the
+--- vector itself.
+function joining.cartesian_prod(tensors, ...)
+  local list <const> = list_of(tensors, "cartesian_prod", ...)
   if #list == 1 then return list[1] end
   local columns <const> = c.meshgrid(list)
   for k, x in ipairs(columns) do columns[k] = x:reshape { -1 } end

@@ -11,7 +11,7 @@ local errors = require "ltrain.core.errors"
 local windows = {}
 
 -- The options of a window: its own, and those of all.
-local function options(own)
+local function described(own)
   local spec = {
     sym = { type = "boolean", default = true,
       doc = "symmetric, for filters; false: periodic, for spectra" },
@@ -22,7 +22,7 @@ local function options(own)
   return spec
 end
 
-local PLAIN <const> = options()
+local PLAIN <const> = described()
 
 -- M and the options, checked.
 local function checked(name, M, o, spec)
@@ -43,31 +43,35 @@ local function sum_of_cosines(name, M, o, a)
 end
 
 --- The triangle 1 - |2 k / N - 1|, k = 0..M - 1; N is M - 1, or M if not `sym`, for all windows.
-function windows.bartlett(M, o)
-  M, o = checked("bartlett", M, o, PLAIN)
+function windows.bartlett(M, options)
+  local o
+  M, o = checked("bartlett", M, options, PLAIN)
   return of_positions(M, o, function(k, N) return 1 - (k * (2 / N) - 1):abs() end)
 end
 
 --- 0.42 - 0.5 cos(2 pi k / N) + 0.08 cos(4 pi k / N).
-function windows.blackman(M, o) return (sum_of_cosines("blackman", M, o, { 0.42, 0.5, 0.08 })) end
+function windows.blackman(M, options)
+  return (sum_of_cosines("blackman", M, options, { 0.42, 0.5, 0.08 }))
+end
 
 --- Half a period of a sine: sin(pi (k + 0.5) / (N + 1)).
-function windows.cosine(M, o)
-  M, o = checked("cosine", M, o, PLAIN)
+function windows.cosine(M, options)
+  local o
+  M, o = checked("cosine", M, options, PLAIN)
   return of_positions(M, o, function(k)
     return ((k + 0.5) * (math.pi / (o.sym and M or M + 1))):sin()
   end)
 end
 
-local EXPONENTIAL <const> = options {
+local EXPONENTIAL <const> = described {
   center = { type = "number", doc = "where it is 1, only if not `sym`; by default in the middle" },
   tau = { type = "number", default = 1, above = 0, doc = "over how many samples it falls by e" },
 }
 
 --- exp(-|k - center| / tau).
-function windows.exponential(M, o)
-  local who
-  M, o, who = checked("exponential", M, o, EXPONENTIAL)
+function windows.exponential(M, options)
+  local o, who
+  M, o, who = checked("exponential", M, options, EXPONENTIAL)
   if o.center and o.sym then
     errors.blame("%s: center = %s of a symmetric window, whose center is its middle: sym = false",
       who, o.center)
@@ -76,52 +80,57 @@ function windows.exponential(M, o)
   return of_positions(M, o, function(k) return ((k - center):abs() / -o.tau):exp() end)
 end
 
-local GAUSSIAN <const> = options {
+local GAUSSIAN <const> = described {
   std = { type = "number", default = 1, above = 0, doc = "its standard deviation in samples" },
 }
 
 --- exp(-((k - N / 2) / std)^2 / 2).
-function windows.gaussian(M, o)
-  M, o = checked("gaussian", M, o, GAUSSIAN)
+function windows.gaussian(M, options)
+  local o
+  M, o = checked("gaussian", M, options, GAUSSIAN)
   local center <const> = (o.sym and M - 1 or M) / 2
   return of_positions(M, o, function(k) return (((k - center) / o.std):square() / -2):exp() end)
 end
 
-local GENERAL_COSINE <const> = options {
+local GENERAL_COSINE <const> = described {
   a = { type = "table", required = true, doc = "the weights of the cosines, a list" },
 }
 
 --- a[1] - a[2] cos(2 pi k / N) + a[3] cos(4 pi k / N) - ...
-function windows.general_cosine(M, o)
-  local who
-  M, o, who = checked("general_cosine", M, o, GENERAL_COSINE)
+function windows.general_cosine(M, options)
+  local o, who
+  M, o, who = checked("general_cosine", M, options, GENERAL_COSINE)
   if #o.a == 0 then errors.blame("%s: a is empty: it is a list of weights", who) end
   return cosine_sum(M, o.a, not o.sym, o)
 end
 
-local GENERAL_HAMMING <const> = options {
+local GENERAL_HAMMING <const> = described {
   alpha = { type = "number", default = 0.54, doc = "the mean of a period" },
 }
 
 --- alpha - (1 - alpha) cos(2 pi k / N).
-function windows.general_hamming(M, o)
-  M, o = checked("general_hamming", M, o, GENERAL_HAMMING)
+function windows.general_hamming(M, options)
+  local o
+  M, o = checked("general_hamming", M, options, GENERAL_HAMMING)
   return cosine_sum(M, { o.alpha, 1 - o.alpha }, not o.sym, o)
 end
 
 --- 0.54 - 0.46 cos(2 pi k / N).
-function windows.hamming(M, o) return (sum_of_cosines("hamming", M, o, { 0.54, 0.46 })) end
+function windows.hamming(M, options)
+  return (sum_of_cosines("hamming", M, options, { 0.54, 0.46 }))
+end
 
 --- 0.5 - 0.5 cos(2 pi k / N).
-function windows.hann(M, o) return (sum_of_cosines("hann", M, o, { 0.5, 0.5 })) end
+function windows.hann(M, options) return (sum_of_cosines("hann", M, options, { 0.5, 0.5 })) end
 
-local KAISER <const> = options {
+local KAISER <const> = described {
   beta = { type = "number", default = 12, min = 0, doc = "how narrow it is" },
 }
 
 --- i0(beta sqrt(1 - (2 k / N - 1)^2)) / i0(beta).
-function windows.kaiser(M, o)
-  M, o = checked("kaiser", M, o, KAISER)
+function windows.kaiser(M, options)
+  local o
+  M, o = checked("kaiser", M, options, KAISER)
   return of_positions(M, o, function(k, N)
     local inside <const> = (1 - (k * (2 / N) - 1):square()):clamp { min = 0 }
     return (inside:sqrt() * o.beta):i0() / c.full({}, o.beta, { dtype = "f64",
@@ -130,8 +139,8 @@ function windows.kaiser(M, o)
 end
 
 --- A sum of four cosines: 0.3635819, 0.4891775, 0.1365995 and 0.0106411.
-function windows.nuttall(M, o)
-  return (sum_of_cosines("nuttall", M, o, { 0.3635819, 0.4891775, 0.1365995, 0.0106411 }))
+function windows.nuttall(M, options)
+  return (sum_of_cosines("nuttall", M, options, { 0.3635819, 0.4891775, 0.1365995, 0.0106411 }))
 end
 
 return windows

@@ -40,8 +40,14 @@ local ROWS <const> = {
     .. "divisions" },
 }
 
---- The remedy for an error's text; nil where none is known.
+-- Errors of names that are not here say what to write, or why there is nothing, after "; ".
+local ANSWERED <const> = { "there is no .-; ", "^attempt to [^;]*%); " }
+
+--- The remedy for an error's text; nil where none is known, or the text has one.
 return function(text)
+  for _, pattern in ipairs(ANSWERED) do
+    if text:find(pattern) then return nil end
+  end
   for _, row in ipairs(ROWS) do
     local captures = table.pack(text:match(row[1]))
     if captures.n > 0 and captures[1] then
