@@ -175,6 +175,13 @@ function call_form.construct(make, class, text, ...)
   return make(class, of_init(form, class.__name, n, ...))
 end
 
+--- The arguments of a call of `where` by place: those of `text`, which has no options.
+function call_form.own(text, where, ...)
+  local form <const>, n <const> = forms[text], count(...)
+  if n == 0 or not is_named(form, (select(n, ...)), n) then return ... end
+  return of_init(form, where, n, ...)
+end
+
 --- The function `fn`, called `where`, of `own` arguments and a table of options, of which those
 --- that `text` names may be given by place too.
 function call_form.method(fn, where, own, text)

@@ -54,7 +54,7 @@ local function copy(x, k, index, source)
 end
 
 local function index_copy(who, x, ...)
-  local dim, index, source = call_form.of_init("dim index source", who, ...)
+  local dim, index, source = call_form.own("dim index source", who, ...)
   local k <const>, n <const> = check(who, x, dim, index)
   arguments.tensor(source, who, "source")
   local shape = x.shape
@@ -72,7 +72,7 @@ local function index_copy(who, x, ...)
 end
 
 local function index_fill(who, x, ...)
-  local dim, index, value = call_form.of_init("dim index value", who, ...)
+  local dim, index, value = call_form.own("dim index value", who, ...)
   local k <const> = check(who, x, dim, index)
   local fill = value
   if not c.is_tensor(value) then

@@ -54,7 +54,7 @@ end
 ---@param b Tensor
 ---@param dims integer|table default 2
 return function(a, b, dims)
-  dims = call_form.of_init("dims", "tensordot", dims) or 2
+  dims = call_form.own("dims", "tensordot", dims) or 2
   local of_a, of_b
   if type(dims) == "table" then
     of_a, of_b = dims[1], dims[2]
