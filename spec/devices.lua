@@ -75,7 +75,7 @@ return {
       ["nonfinite = 'stop' names the operation that made the first nan of a loss, not the last"] =
         "on a device the gradients are looked at, not each loss",
       ["nonfinite = 'stop' names the batch when that is not finite, and the weights when they are "
-        .. "not"] = "on a device the gradients are looked at, not each loss",
+        .. "not"] = "on a device the gradients are checked, not each loss",
     },
     ["spec/trainer/options_spec.lua"] = {
       ["lt.Trainer takes the device that is there and says what is missing"] =

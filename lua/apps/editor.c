@@ -130,7 +130,7 @@ static void give_terminal(void) {
   el_set(editor.edit, EL_PREP_TERM, 0);
 }
 
-/* After a signal: whether the wait goes on. */
+/* After a signal: whether the wait continues. */
 static bool goes_on(void) {
   if (lt_signals_pending() > 0 || lt_signals_over()) return false;
   if (suspended) { /* the shell writes below the entry */
@@ -243,7 +243,7 @@ static void outdent(EditLine *edit, int n) {
   el_cursor(edit, column - n);
 }
 
-/* The entry ends, or goes on in a line that is indented as its block is. */
+/* The entry ends, or continues in a line that is indented as its block is. */
 static unsigned char on_enter(EditLine *edit, int key) {
   (void)key;
   lt_drawing d = drawing();

@@ -60,7 +60,7 @@ typedef struct walk {
   int margin; /* columns of the mark */
   int row, column, width;
   size_t at, bytes;
-  bool is_wrapped; /* the row goes on with the line of the row above */
+  bool is_wrapped; /* the row continues with the line of the row above */
 } walk;
 
 /* In a window that has no room for the whole prompt its end is enough. */
@@ -120,7 +120,7 @@ static void place(const lt_drawing *d, int *row, int *column, int *rows) {
   *rows = w.row + 1;
 }
 
-/* In front of a row: "> ", "| " where a line begins, blanks where one goes on. */
+/* In front of a row: "> ", "| " where a line begins, blanks where one continues. */
 static void write_mark(FILE *out, const walk *w, bool colours) {
   if (colours) fputs(w->row == 0 ? "\033[1;36m" : "\033[2m", out);
   if (w->row == 0)

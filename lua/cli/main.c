@@ -87,7 +87,7 @@ static int say_help(lua_State *L) {
   return LT_EXIT_DONE;
 }
 
-/* The first argument is no word: if it is not a file either it was meant as one. */
+/* The first argument is not a word: if it is not a file either it was meant as one. */
 static bool is_misspelt_word(lua_State *L, const char *name) {
   if (!may_be_word(name)) return false;
   if (access(name, F_OK) == 0) return false;

@@ -173,7 +173,7 @@ int lt_report_load(lua_State *L, int status) {
 /* The error on top, which the table below it may describe: print it, pop both. Returns a status. */
 static int report(lua_State *L) {
   lt_world *w = world_of(L);
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   if (v != NULL) { /* of several ranks one prints, the first failure */
     if (lt_world_may_print(w)) lt_complain(v->text);
     lua_pop(L, 2);

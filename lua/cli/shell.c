@@ -70,7 +70,7 @@ static int finish(lua_State *L, pid_t pid, lt_guard guard) {
   int status = -1, error = 0;
   while (waitpid(pid, &status, 0) < 0 && (error = errno) == EINTR) error = 0;
   lt_guard_release(guard);
-  errno = error; /* the status is no error of ours */
+  errno = error; /* the status is not an error of ours */
   return luaL_execresult(L, error != 0 ? -1 : status);
 }
 

@@ -222,7 +222,7 @@ int lt_signals_pending(void) { return pending; }
 
 bool lt_signals_over(void) {
   const lt_world *w = binding != NULL && binding->c != NULL ? lt_world_current(binding->c) : NULL;
-  return w != NULL && lt_world_verdict(w) != NULL;
+  return w != NULL && lt_world_outcome(w) != NULL;
 }
 
 void lt_signals_clear(void) {

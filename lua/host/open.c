@@ -160,7 +160,7 @@ static int open_state(lua_State *L) {
 
 static _Thread_local const char *refused_config;
 
-/* Limits that would silently be none are no limits that a host wanted. */
+/* Limits that would silently be none are not limits that a host wanted. */
 static bool copy_config(const ltrain_config *config, ltrain_config *to) {
   refused_config = NULL;
   if (lt_host_lua_fault() != NULL) {

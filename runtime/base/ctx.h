@@ -100,8 +100,8 @@ struct lt_ctx {
   atomic_bool *cancel;     /* root's flag, read in lt_apply, between chunks and at pauses */
   const atomic_int *interrupts; /* (optional) the root's: above 0 while Ctrl-C waits to be seen */
   bool stoppable;          /* what the running op has written may be dropped: lt_is_cancelled */
-  /* (optional) Whether an op may read so many elements that are no memory's: of views that `expand`
-     has made larger, which may ask for more work than anybody waits for. */
+  /* (optional) Whether an op may read so many elements that are not memory's: of views that
+     `expand` has made larger, which may ask for more work than anybody waits for. */
   bool (*afford)(void *ud, int64_t elements);
   void *afford_ud;
   struct {

@@ -12,7 +12,7 @@ static size_t colour_at(const char *text, size_t n) {
   return k < n && text[k] == 'm' ? k + 1 : 0;
 }
 
-/* The character at `text`: how many bytes it has, and its number; one byte that is no UTF-8: its
+/* The character at `text`: how many bytes it has, and its number; one byte that is not UTF-8: its
    own. */
 typedef struct character {
   size_t bytes;

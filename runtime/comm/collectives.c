@@ -36,7 +36,7 @@ static bool check_whole(lt_ctx *c, const lt_group *g, lt_comm_op op, const lt_te
 }
 
 /* A work with its tensors and the part of the plan that all share. `shown` is the tensor whose
-   shape is compared. Checks fail by the ctx and go on: whoever issues it (`issue`) sees the
+   shape is compared. Checks fail by the ctx and continue: whoever issues it (`issue`) sees the
    failure, and frees the work. */
 static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_tensor *out,
                       const lt_tensor *shown, lt_plan *plan) {

@@ -3,8 +3,8 @@
    A group has a sequence number, a first-in first-out queue of works, and a backend's link. Every
    collective is numbered and described when it is issued (its mark), compared with those of the
    other ranks before any data is read, then moved. The main thread drives all of it, in
-   lt_work_test and lt_work_wait. A wait looks for a verdict at least every 10 ms, yields when there
-   are more ranks than cores, and ends in LT_ERANKS with the verdict's text. */
+   lt_work_test and lt_work_wait. A wait looks for an outcome at least every 10 ms, yields when
+   there are more ranks than cores, and ends in LT_ERANKS with the outcome's text. */
 #ifndef LT_COMM_COMM_H
 #define LT_COMM_COMM_H
 
@@ -28,7 +28,7 @@ void lt_group_release(lt_ctx *c, lt_group *g);
    from it. */
 void lt_group_finish(lt_ctx *c, lt_group *g);
 /* The end of the group of all ranks, before its heartbeat and its memory are freed: closes the link
-   in order, or, after a verdict, abandons it without communication. Ends the groups split from it
+   in order, or, after an outcome, abandons it without communication. Ends the groups split from it
    too; pending works never finish, and what is called later on any of them fails. */
 void lt_group_close(lt_ctx *c, lt_group *g);
 
@@ -54,8 +54,8 @@ bool lt_group_fixed_order(const lt_group *g);
    color -1: none (NULL without a failure). */
 lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key);
 
-/* Why this process, which is no rank, may take part in nothing; NULL: it may. Set in children that
-   have their parent's groups. */
+/* Why this process, which is not a rank, may take part in nothing; NULL: it may. Set in children
+   that have their parent's groups. */
 extern const char *lt_comm_refusal;
 
 /* The progress of this rank in all groups of the root: what it has issued, or has completed. */

@@ -2,8 +2,8 @@
    communicates with them.
 
    A collective that was issued there may never end: a rank has died, its link has failed, or one
-   does not come to it. The wait then ends as one of comm/ does, with a verdict; the links are given
-   up first, which frees the devices. */
+   does not come to it. The wait then ends as one of comm/ does, with an outcome; the links are
+   given up first, which frees the devices. */
 #include <string.h>
 
 #include "comm/group.h"
@@ -11,7 +11,7 @@
 
 enum {
   REPORT_NS = 100000000, /* of waiting, before the watchdog is told */
-  /* Ranks whose link failed because another one died leave it to the verdict to say so. */
+  /* Ranks whose link failed because another one died leave it to the outcome to say so. */
   PATIENCE_NS = 2000000000
 };
 
@@ -112,7 +112,7 @@ static bool look(lt_ctx *c, void *ud, int64_t ns) {
   if (over || has_failed(root, text, sizeof text)) {
     give_up(c, root);
     lt_wait_set_watch(c, (lt_wait_watch){0});
-    return lt_fail(c, LT_ERANKS, "%s", over ? h->verdict.text : text);
+    return lt_fail(c, LT_ERANKS, "%s", over ? h->outcome.text : text);
   }
   if (ns < REPORT_NS || h == NULL || root->between.reported) return true;
   lt_group *g = stuck_in(root, &u);

@@ -116,7 +116,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
   lt_group_finish(c, root);
   lt_device_wait_end(c, root);
   bool over = lt_group_is_over(root);
-  const char *text = over ? root->heartbeat->verdict.text : "the ranks of this group have ended";
+  const char *text = over ? root->heartbeat->outcome.text : "the ranks of this group have ended";
   lt_group_retain(root);
   /* Works first, then links: a work that is ended still reads its group's link. */
   for (lt_group *next, *k = root; k != NULL; k = next) {
@@ -164,7 +164,7 @@ bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
   if (g->link == NULL)
     return lt_fail(c, LT_ERANKS, "%s: the ranks of this group have ended", lt_comm_op_name(op));
   if (lt_group_is_over(g))
-    return lt_fail(c, LT_ERANKS, "%s", g->heartbeat->verdict.text);
+    return lt_fail(c, LT_ERANKS, "%s", g->heartbeat->outcome.text);
   if (g->broken)
     return lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
                    lt_comm_op_name(op));

@@ -171,21 +171,21 @@ lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *dev
 void lt_device_link_end(lt_group *g, bool orderly);
 
 /* watch.c: while the host waits for a device. It begins when a link of the root's groups was
-   opened, and ends before these are closed or, after a verdict, abandoned. */
+   opened, and ends before these are closed or, after an outcome, abandoned. */
 void lt_device_wait_begin(lt_ctx *c, lt_group *root);
 void lt_device_wait_end(lt_ctx *c, lt_group *root);
-/* The host waits for the movements of a group, unless a verdict ends that. */
+/* The host waits for the movements of a group, unless an outcome ends that. */
 void lt_device_wait_finish(lt_ctx *c, lt_group *g);
 /* A movement has been issued. */
 void lt_device_wait_add(lt_work *w);
-/* A link has failed: LT_PENDING as long as there may be a verdict that says more. */
+/* A link has failed: LT_PENDING as long as there may be an outcome that says more. */
 lt_progress lt_device_wait_patience(lt_group *g);
 
 /* wait.c: the watchdog is told that this rank waits in the collective of the mark, and that it no
    longer does. */
 void lt_wait_report(lt_group *g, const lt_mark *mark);
 void lt_wait_report_end(lt_group *root);
-bool lt_group_is_over(const lt_group *g); /* there is a verdict */
+bool lt_group_is_over(const lt_group *g); /* there is an outcome */
 
 /* All works of all groups, as far as they get without waiting. True when something changed. */
 bool lt_queue_drive(lt_ctx *c, lt_group *root);
@@ -193,7 +193,7 @@ bool lt_queue_drive(lt_ctx *c, lt_group *root);
 /* Everything of a group's queues is over, with this failure. */
 void lt_queue_end(lt_ctx *c, lt_group *g, lt_code code, const char *text);
 
-/* Fail with the verdict's text when there is one; true otherwise. */
+/* Fail with the outcome's text when there is one; true otherwise. */
 bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op);
 
 extern const lt_comm_ops lt_self_ops;

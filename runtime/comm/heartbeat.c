@@ -15,12 +15,12 @@ int64_t lt_now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status, const char *text) {
+void lt_outcome_set(lt_outcome *v, lt_outcome_class class, int rank, int status, const char *text) {
   uint32_t none = 0;
   if (!atomic_compare_exchange_strong(&v->taken, &none, 1)) return;
   v->rank = rank;
   v->status = status;
-  size_t n = strnlen(text, LT_VERDICT_TEXT - 1);
+  size_t n = strnlen(text, LT_OUTCOME_TEXT - 1);
   memcpy(v->text, text, n);
   v->text[n] = 0;
   atomic_store_explicit(&v->class, class, memory_order_release);

@@ -1,9 +1,9 @@
 /* runtime/comm/heartbeat.h: the state that a rank's main thread and its watchdog share.
 
-   One a rank, in its own memory. The main thread writes what the rank does and reads the verdict;
+   One a rank, in its own memory. The main thread writes what the rank does and reads the outcome;
    the watchdog of launch/ reads the one, sends it to rank 0 as a heartbeat, and writes the other.
-   comm/ knows no more of failure than this: a wait ends when there is a verdict, and a disagreement
-   that a compare found is handed to `report`. Specs drive it from plain threads. */
+   comm/ knows no more of failure than this: a wait ends when there is an outcome, and a
+   disagreement that a compare found is handed to `report`. Specs drive it from plain threads. */
 #ifndef LT_COMM_HEARTBEAT_H
 #define LT_COMM_HEARTBEAT_H
 
@@ -12,26 +12,26 @@
 #include "base/ctx.h"
 #include "ltrain/comm.h"
 
-enum { LT_VERDICT_TEXT = LT_FAILURE_TEXT, LT_RING = 1000 };
+enum { LT_OUTCOME_TEXT = LT_FAILURE_TEXT, LT_RING = 1000 };
 
 /* Classes of failure, the gravest first: of several that come together the first is reported. */
-typedef enum lt_verdict_class {
-  LT_NO_VERDICT,
-  LT_INTERRUPTED, /* by a signal: its consequences are no failures of their own */
+typedef enum lt_outcome_class {
+  LT_NO_OUTCOME,
+  LT_INTERRUPTED, /* by a signal: its consequences are not failures of their own */
   LT_RAISED,      /* an error of a script, or a disagreement */
   LT_EXITED,      /* a process ended by exit or signal */
   LT_LOST,        /* no heartbeat */
   LT_LATE,        /* alive, but not where others wait */
   LT_STALLED      /* all are there and nothing completes */
-} lt_verdict_class;
+} lt_outcome_class;
 
-typedef struct lt_verdict {
+typedef struct lt_outcome {
   _Atomic uint32_t taken; /* a thread writes it, or has */
-  _Atomic uint32_t class; /* lt_verdict_class; the fields below are written before it */
+  _Atomic uint32_t class; /* lt_outcome_class; the fields below are written before it */
   int32_t rank;           /* that is named; -1: none alone */
   int32_t status;         /* exit status of a job that ends of it: 1, or 128 + n */
-  char text[LT_VERDICT_TEXT];
-} lt_verdict;
+  char text[LT_OUTCOME_TEXT];
+} lt_outcome;
 
 /* One entry of the ring. */
 typedef struct lt_ring_entry {
@@ -63,8 +63,8 @@ typedef struct lt_issued_list {
 typedef struct lt_heartbeat {
   int rank, size; /* in the world */
 
-  /* Written once, by the first caller of lt_verdict_set, mostly the watchdog. */
-  lt_verdict verdict;
+  /* Written once, by the first caller of lt_outcome_set, mostly the watchdog. */
+  lt_outcome outcome;
 
   /* Written by the main thread alone.
      What the rank does: set `activity_version` times, the last one in activity[version % 2]. */
@@ -84,23 +84,23 @@ typedef struct lt_heartbeat {
   lt_issued_list issued;
 
   /* Set before the main thread's first collective.
-     The main thread found that ranks disagree: `text` is the whole table. Returns when the verdict
+     The main thread found that ranks disagree: `text` is the whole table. Returns when the outcome
      is set (by the watchdog, or by this very call in specs). */
-  void (*report)(void *ud, lt_verdict_class class, const char *text);
+  void (*report)(void *ud, lt_outcome_class class, const char *text);
   /* The main thread's wait has lasted for a while: `issued` is written. (optional) */
   void (*on_long_wait)(void *ud);
   void *ud;
 } lt_heartbeat;
 
 static inline bool lt_heartbeat_is_over(const lt_heartbeat *h) {
-  return atomic_load_explicit(&h->verdict.class, memory_order_acquire) != LT_NO_VERDICT;
+  return atomic_load_explicit(&h->outcome.class, memory_order_acquire) != LT_NO_OUTCOME;
 }
 
 /* Nanoseconds of CLOCK_MONOTONIC, as all times of a heartbeat. */
 int64_t lt_now_ns(void);
 
-/* Set the verdict unless there is one; from any thread, no allocation. */
-void lt_verdict_set(lt_verdict *v, lt_verdict_class class, int rank, int status, const char *text);
+/* Set the outcome unless there is one; from any thread, no allocation. */
+void lt_outcome_set(lt_outcome *v, lt_outcome_class class, int rank, int status, const char *text);
 
 /* What the rank does now: written by the main thread, read by any, which never blocks long. */
 void lt_heartbeat_set_activity(lt_heartbeat *h, const lt_mark *mark);

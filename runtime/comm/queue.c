@@ -1,7 +1,7 @@
 /* runtime/comm/queue.c: the queue of asynchronous collectives: issued in order, driven by the main
    thread.
 
-   Collectives of a group go one after the other; with a backend that `overlaps`, their data may.
+   Collectives of a group continuee after the other; with a backend that `overlaps`, their data may.
    Messages go in order for each peer and direction. All groups of the world are driven together, so
    that a work that another group's rank waits for gets on too. */
 #include <sched.h>
@@ -146,7 +146,7 @@ static bool take_over(lt_ctx *c, lt_work *w) {
 /* Ranks say different things about `w`, as round.marks shows: report it, and all ends. */
 static void disagree(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
-  char text[LT_VERDICT_TEXT];
+  char text[LT_OUTCOME_TEXT];
   g->broken = true;
   if (w->pair) {
     int low = w->peer < g->rank ? w->peer : g->rank, high = w->peer < g->rank ? g->rank : w->peer;
@@ -158,12 +158,12 @@ static void disagree(lt_ctx *c, lt_work *w) {
   }
   if (g->heartbeat != NULL) {
     if (g->heartbeat->report != NULL) g->heartbeat->report(g->heartbeat->ud, LT_RAISED, text);
-    lt_verdict_set(&g->heartbeat->verdict, LT_RAISED, -1, 1, text); /* unless there is one */
+    lt_outcome_set(&g->heartbeat->outcome, LT_RAISED, -1, 1, text); /* unless there is one */
     /* Bounded: the other writer holds the result of the run for the time of a copy of a text. */
     while (!lt_heartbeat_is_over(g->heartbeat))
       sched_yield(); /* another thread is just writing it */
   }
-  finish(c, w, LT_ERANKS, g->heartbeat != NULL ? g->heartbeat->verdict.text : text);
+  finish(c, w, LT_ERANKS, g->heartbeat != NULL ? g->heartbeat->outcome.text : text);
 }
 
 static void broken(lt_ctx *c, lt_work *w, const char *text) {

@@ -173,7 +173,7 @@ static void copy_out(const job *j, int64_t to, const char *from, int64_t n) {
   }
 }
 
-/* Where the share of `rank` lies in a slot of an all_reduce. */
+/* Where the share of `rank` is in a slot of an all_reduce. */
 static int64_t slot_offset(const job *j, uint64_t k, int rank) {
   return (share(j, k, rank).from - (int64_t)k * j->per) * j->size;
 }

@@ -99,7 +99,7 @@ static void publish_issued(waiting *at, const lt_group *root) {
 /* Whether the wait has to end without its work. */
 static bool interrupted(lt_ctx *c, const lt_work *w, const lt_heartbeat *heartbeat) {
   if (heartbeat != NULL && lt_heartbeat_is_over(heartbeat))
-    return !lt_fail(c, LT_ERANKS, "%s", heartbeat->verdict.text);
+    return !lt_fail(c, LT_ERANKS, "%s", heartbeat->outcome.text);
   if (atomic_load_explicit(c->cancel, memory_order_relaxed))
     return !lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_comm_op_name(w->mark.op));
   return w->group->broken &&
@@ -148,12 +148,12 @@ static void wait_for(lt_ctx *c, lt_work *w) {
   end_wait(&at);
 }
 
-/* The failure of a work that is done is reported at its wait; a verdict says more. */
+/* The failure of a work that is done is reported at its wait; an outcome says more. */
 static bool settle(lt_ctx *c, const lt_work *w) {
   const lt_heartbeat *p = w->group->heartbeat;
   bool ranks = w->failed == LT_ERANKS && p != NULL && lt_heartbeat_is_over(p);
   if (w->stage == LT_STAGE_DONE && w->failed != LT_OK)
-    lt_fail(c, w->failed, "%s", ranks ? p->verdict.text : w->text);
+    lt_fail(c, w->failed, "%s", ranks ? p->outcome.text : w->text);
   return lt_ok(c);
 }
 

@@ -55,7 +55,7 @@ static bool fill(lt_ctx *c, lt_tensor *t, lt_scalar value) {
 LT_KERNEL(full) { return fill(c, call->out[0], ((const lt_args_create *)call->args)->fill_value); }
 LT_KERNEL(fill) { return fill(c, call->out[0], ((const lt_args_fill *)call->args)->value); }
 
-/* Whether one side lies in order in the type of the computation: no tile between the two then. */
+/* Whether one side is in order in the type of the computation: no tile between the two then. */
 static bool is_direct(const job *j, lt_dtype own) {
   const lt_operand *to = &j->it.operand[0], *from = &j->it.operand[1];
   return (to->linear && to->dtype == own) || (from->linear && from->dtype == own);

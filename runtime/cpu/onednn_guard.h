@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 /* Its kernels of gemm keep their stack pointer in memory of the heap: the handler of a signal would
-   run there, over what lies before it. So no signal comes to the threads that run them, until
+   run there, over what is before it. So no signal comes to the threads that run them, until
    lt_signals_let(before). Those of the team, which are nobody's to take signals, never take any
    again. */
 void lt_onednn_hold_signals(sigset_t *before);

@@ -119,7 +119,7 @@ static void arrange(plan *p, const lt_tensor *x, const lt_tensor *y, const lt_ar
   LT_CPU(lt_iter_dims)(&p->y, y, n_kept, of_y);
 }
 
-/* The widest block of columns that lies in one run of the memory, so that it is read in place. */
+/* The widest block of columns that is in one run of the memory, so that it is read in place. */
 static int64_t width(const plan *p) {
   int64_t run = p->x.size[p->x.ndim - 1], pieces = (run + LT_TILE - 1) / LT_TILE;
   return run >= LT_TILE / 8 && run < p->count && run % pieces == 0 ? run / pieces : LT_TILE;

@@ -115,7 +115,7 @@ static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, i
 }
 
 /* Outputs from..to-1 (at most a tile of them), rows start..end-1. A tile holds several rows when
-   they are short; their columns are joined at the end. Where the first row lies in one piece, the
+   they are short; their columns are joined at the end. Where the first row is in one piece, the
    others lie as far apart as their dim's stride says. */
 static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
                           WIDE *out) {

@@ -44,7 +44,7 @@ SHUFFLE(int32_t)
 SHUFFLE(int64_t)
 #undef SHUFFLE
 
-/* Half as wide a list is shuffled faster; it lies in the first half of the result and is spread out
+/* Half as wide a list is shuffled faster; it is in the first half of the result and is spread out
    from its end. */
 static void shuffle(lt_rng_key rng_key, int64_t *v, int64_t n) {
   int32_t *narrow = (int32_t *)(void *)v;

@@ -103,7 +103,7 @@ static void walk_on(const lt_iter *it, walk *w, int64_t run) {
   }
 }
 
-/* Kernels write straight into a result that lies in order and in their type; else into a tile,
+/* Kernels write straight into a result that is in order and in their type; else into a tile,
    which store then spreads. */
 void *LT_CPU(lt_target)(const lt_iter *it, int k, int64_t start, lt_dtype computed, void *buffer) {
   const lt_operand *o = &it->operand[k];

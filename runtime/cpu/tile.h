@@ -29,7 +29,7 @@ static inline lt_compute lt_compute_of(lt_dtype d) {
 typedef struct lt_operand {
   char *data;
   lt_dtype dtype;
-  bool linear;                     /* element i lies at data + i * size */
+  bool linear;                     /* element i is at data + i * size */
   int64_t stride[LT_MAX_DIMS];     /* in elements, in the order of the iteration */
 } lt_operand;
 

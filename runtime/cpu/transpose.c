@@ -24,7 +24,7 @@ static int64_t matrix_at(const job *j, int k, int64_t outer) {
   return at * j->item;
 }
 
-/* n_rows rows of n columns: column `c` of them lies at from + c * from_step, row `r` is written to
+/* n_rows rows of n columns: column `c` of them is at from + c * from_step, row `r` is written to
    to + r * to_step; steps in elements. */
 #define STRIP(type)                                                                          \
   static void strip_##type(type *to, int64_t to_step, const type *from, int64_t from_step,   \

@@ -121,7 +121,7 @@ static inline uint32_t size_bits(const float *x) {
 
 static inline uint32_t larger(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
-/* The largest size. Four places are read at a time: one stream of what lies in the outer caches is
+/* The largest size. Four places are read at a time: one stream of what is in the outer caches is
    slower than four by a third. */
 static double largest_tile(const float *x, int64_t n) {
   uint32_t most = 0;

@@ -110,7 +110,7 @@ static bool fail_foreign(lt_ctx *c, int index, cudaError_t e) {
 bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
   int index = 0;
   if (e == cudaSuccess) return true;
-  cudaGetLastError(); /* one that is no fault is forgotten */
+  cudaGetLastError(); /* one that is not a fault is forgotten */
   if (is_foreign(e) && cudaGetDevice(&index) == cudaSuccess) return fail_foreign(c, index, e);
   if (is_fault(e) && cudaGetDevice(&index) == cudaSuccess && index < LT_CUDA_MOST)
     return fail_fault(c, index, e);

@@ -30,7 +30,7 @@ static __device__ inline int64_t add_product(int64_t sum, int64_t a, int64_t b) 
                               static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
 }
 
-/* Elements that a product of the stack lies behind the first. */
+/* Elements that a product of the stack is behind the first. */
 static __device__ inline int64_t stacked_at(const lt_cuda_product &p, const lt_cuda_matrix &m,
                                             int64_t number) {
   int64_t at = 0;
@@ -63,7 +63,7 @@ static __device__ inline walk walk_of(const char *data, int64_t across, int64_t 
   return w;
 }
 
-/* The tile of `terms` terms from `term` on into room[term][outer]; what lies outside is 0. */
+/* The tile of `terms` terms from `term` on into room[term][outer]; what is outside is 0. */
 template <class T>
 static __device__ inline void load_tile(const walk &w, int dtype, int64_t term, int64_t terms,
                                         T *room) {

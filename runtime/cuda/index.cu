@@ -73,7 +73,7 @@ static bool take_piece(void *ud, const lt_cuda_iter *it) {
   }
 }
 
-/* The largest unit that cuts the last dim of both sides; `step`: a stride that is no dim's. */
+/* The largest unit that cuts the last dim of both sides; `step`: a stride that is not a dim's. */
 static int64_t unit_of(const lt_view *to, const lt_view *from, const lt_view *index, int64_t step) {
   int64_t item = lt_cuda_item_size(to->dtype), last = to->ndim - 1;
   if (to->stride[last] != 1 || from->stride[last] != 1 || index->stride[last] != 0) return item;

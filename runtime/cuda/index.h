@@ -55,7 +55,7 @@ static inline bool lt_cuda_deliver(lt_ctx *c, const lt_view *v, const lt_view *w
   return v->data == written->data || lt_cuda_move(c, v, written);
 }
 
-/* Where element n of the iteration lies in operands 0..N-1: as lt_cuda_place, divided once. */
+/* Where element n of the iteration is in operands 0..N-1: as lt_cuda_place, divided once. */
 template <int N>
 static __device__ inline void lt_places(const lt_cuda_iter &it, uint32_t n, int32_t *at) {
   uint32_t sum[N] = {};
@@ -70,7 +70,7 @@ static __device__ inline void lt_places(const lt_cuda_iter &it, uint32_t n, int3
 }
 
 /* An operand of the dims of `over` whose value is a coordinate. It has no memory: its strides
-   count, and its address, which moves when the walk is cut, counts what lies before. */
+   count, and its address, which moves when the walk is cut, counts what is before. */
 static const uintptr_t LT_COORDINATE_0 = 1ull << 40; /* its address */
 
 static inline lt_view lt_coordinates(const lt_view *over) {

@@ -59,7 +59,7 @@ void lt_cuda_walk_make(lt_cuda_walk *w, const lt_view *over, int n, const lt_vie
 bool lt_cuda_pieces(const lt_cuda_walk *w, bool (*each)(void *ud, const lt_cuda_iter *it),
                     void *ud);
 
-/* Where element `n` of the iteration lies in operand k. */
+/* Where element `n` of the iteration is in operand k. */
 static __device__ inline int32_t lt_cuda_place(const lt_cuda_iter &it, int k, uint32_t n) {
   uint32_t at = 0;
   if (it.linear) return static_cast<int32_t>(n);

@@ -12,7 +12,7 @@ typedef struct job {
   int64_t *out;        /* [trues, ndim], row-major */
   uint32_t *before;    /* [tiles]: trues of a tile; then those before it */
   int64_t n, rows;
-  bool words; /* the mask lies on 8 bytes */
+  bool words; /* the mask is on 8 bytes */
   int ndim;
   int64_t size[LT_MAX_DIMS];
 } job;

@@ -87,7 +87,7 @@ template <> __device__ inline float number_of<float>(double f, int64_t) {
 }
 template <> __device__ inline double number_of<double>(double f, int64_t) { return f; }
 
-/* Where element n lies in each operand. */
+/* Where element n is in each operand. */
 static __device__ inline void place(const job &j, uint32_t n, int32_t *at) {
 #pragma unroll
   for (int k = 0; k < OPERANDS; k++) at[k] = 0;

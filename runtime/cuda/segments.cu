@@ -120,7 +120,7 @@ template <class T, int V> static __global__ void join_stretches(LT_CONSTANT job 
   if (row >= j.last) return;
   int64_t o = row / j.stretches;
   uint32_t stretch = static_cast<uint32_t>(row - o * j.stretches), end = (stretch + 1) * LONG;
-  if (end >= j.n) return; /* what is long goes on */
+  if (end >= j.n) return; /* what is long continues */
   uint32_t key = j.key[end - 1];
   if (key >= j.rows) return;
   uint32_t begins = j.start[key], ends = j.start[key + 1];

@@ -209,7 +209,7 @@ static bool run(lt_ctx *c, const lt_call *call, int64_t dim, bool log) {
   s.j.log = log;
   for (int k = 0; k < call->n_in; k++)
     if (!lt_cuda_view(c, call->in[k], &in[k])) return false;
-  v[0] = in[s.back ? 1 : 0]; /* y lies before its gradient */
+  v[0] = in[s.back ? 1 : 0]; /* y is before its gradient */
   v[1] = in[0];
   if (!lt_cuda_view(c, call->out[0], &v[s.back ? 2 : 1])) return false;
   if (lt_cuda_numel(&v[0]) == 0) return true;

@@ -2,7 +2,7 @@
 
    cudaMemcpyAsync of pageable memory may wait until the stream has come to the copy: the host would
    stand still for as long as the GPU has work. What comes from such memory is staged in pinned
-   buffers instead, a piece at a time, and the host goes on; only when MOST bytes are on their way
+   buffers instead, a piece at a time, and the host continues; only when MOST bytes are on their way
    does it wait, for the first of them. What goes to such memory is waited for once. */
 #include <string.h>
 

@@ -74,7 +74,7 @@ static __device__ inline void lt_to_halves(int dtype, const T *v, uint32_t *w) {
   }
 }
 
-/* Their words from element `at` on, a multiple of N, of memory that lies on 16 bytes: one access
+/* Their words from element `at` on, a multiple of N, of memory that is on 16 bytes: one access
    for 8 of them. */
 template <int N>
 static __device__ inline void lt_load_words(const void *data, int32_t at, uint32_t *w) {
@@ -90,7 +90,7 @@ static __device__ inline void lt_load_words(const void *data, int32_t at, uint32
   }
 }
 
-/* N neighbours from element `at` on, of memory that lies on 16 bytes, in accesses of 16. */
+/* N neighbours from element `at` on, of memory that is on 16 bytes, in accesses of 16. */
 template <class T, int N>
 static __device__ inline void lt_load_row(const void *data, int dtype, int32_t at, T *v) {
   if (N >= 4 && dtype == LT_F32) {

@@ -19,7 +19,7 @@ template <class T> struct sgd_args {
 /* Parameters, gradients and, for G 3, momenta. Limited by bytes, as all here. */
 template <class T, int G>
 static __global__ void __launch_bounds__(THREADS) sgd(LT_CONSTANT lt_list<G> l,
-                                                      LT_CONSTANT sgd_args<T> a, verdict found) {
+                                                      LT_CONSTANT sgd_args<T> a, found_inf found) {
   if (is_refused(found)) return;
   part p = part_of(l);
   const lt_list_row<G> &r = l.row[p.row];
@@ -54,7 +54,8 @@ template <class T> struct adam_args {
 /* Parameters, gradients, first and second moments. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS) adam(LT_CONSTANT lt_list<4> l,
-                                                       LT_CONSTANT adam_args<T> a, verdict found) {
+                                                       LT_CONSTANT adam_args<T> a,
+                                                       found_inf found) {
   if (is_refused(found)) return;
   part p = part_of(l);
   const lt_list_row<4> &r = l.row[p.row];
@@ -82,7 +83,7 @@ static __global__ void __launch_bounds__(THREADS) adam(LT_CONSTANT lt_list<4> l,
 /* A factor of 1 changes nothing, NaN neither. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS) scale(LT_CONSTANT lt_list<1> l,
-                                                        verdict factor) {
+                                                        found_inf factor) {
   double by = lt_load<double>(factor.data, factor.dtype, 0);
   if (by == 1) return;
   part p = part_of(l);
@@ -100,7 +101,7 @@ static __global__ void __launch_bounds__(THREADS) scale(LT_CONSTANT lt_list<1> l
 static bool all_groups(int group) { return group >= 0; }
 
 template <class T, int G>
-static bool run_sgd(lt_list_job *j, const lt_args_sgd_step *a, verdict found) {
+static bool run_sgd(lt_list_job *j, const lt_args_sgd_step *a, found_inf found) {
   sgd_args<T> s = {};
   s.sign = a->maximize ? -1 : 1;
   s.lr = static_cast<T>(a->lr), s.decay = s.sign * static_cast<T>(a->weight_decay);
@@ -116,14 +117,15 @@ static bool run_sgd(lt_list_job *j, const lt_args_sgd_step *a, verdict found) {
 LT_CUDA_KERNEL(sgd_step) {
   const lt_args_sgd_step *a = lt_cuda_args<lt_args_sgd_step>(call);
   lt_list_job j;
-  verdict found;
+  found_inf found;
   if (!begin(c, call, a->momentum != 0 ? 3 : 2, a->checked, &j, &found)) return false;
   bool ok = j.groups == 3 ? run_sgd<float, 3>(&j, a, found) && run_sgd<double, 3>(&j, a, found)
                           : run_sgd<float, 2>(&j, a, found) && run_sgd<double, 2>(&j, a, found);
   return ok && lt_list_end(&j);
 }
 
-template <class T> static bool run_adam(lt_list_job *j, const lt_args_adam_step *a, verdict found) {
+template <class T>
+static bool run_adam(lt_list_job *j, const lt_args_adam_step *a, found_inf found) {
   double correction1 = 1 - pow(a->beta1, static_cast<double>(a->step));
   double correction2 = 1 - pow(a->beta2, static_cast<double>(a->step));
   adam_args<T> s;
@@ -142,12 +144,12 @@ template <class T> static bool run_adam(lt_list_job *j, const lt_args_adam_step 
 LT_CUDA_KERNEL(adam_step) {
   const lt_args_adam_step *a = lt_cuda_args<lt_args_adam_step>(call);
   lt_list_job j;
-  verdict found;
+  found_inf found;
   return begin(c, call, 4, a->checked, &j, &found) && run_adam<float>(&j, a, found) &&
          run_adam<double>(&j, a, found) && lt_list_end(&j);
 }
 
-template <class T> static bool run_scale(lt_list_job *j, verdict factor) {
+template <class T> static bool run_scale(lt_list_job *j, found_inf factor) {
   return lt_list_each<T, 1>(j, [&](const lt_list<1> &l) {
     return lt_cuda_grid(j->c, scale<T>, l.chunks, THREADS, 0, l, factor);
   });
@@ -157,7 +159,7 @@ LT_CUDA_KERNEL(grads_scale) {
   lt_list_job j = {c, call, call->in + 1, call->n_in - 1, 1, all_groups, nullptr};
   lt_view v;
   if (!lt_cuda_view(c, call->in[0], &v)) return false;
-  verdict factor = {v.data, v.dtype};
+  found_inf factor = {v.data, v.dtype};
   return lt_list_begin(&j) && run_scale<float>(&j, factor) && run_scale<double>(&j, factor) &&
          lt_list_end(&j);
 }

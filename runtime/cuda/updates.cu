@@ -38,7 +38,7 @@ static __device__ inline void update(int op, const numbers<T> &a, T &x, T g, T *
 template <class T, int G>
 static __global__ void __launch_bounds__(THREADS) update(LT_CONSTANT lt_list<G> l, int op,
                                                          LT_CONSTANT numbers<T> a,
-                                                         verdict found) {
+                                                         found_inf found) {
   if (is_refused(found)) return;
   part p = part_of(l);
   const lt_list_row<G> &r = l.row[p.row];
@@ -64,7 +64,7 @@ static __global__ void __launch_bounds__(THREADS) update(LT_CONSTANT lt_list<G> 
 }
 
 template <class T, int G>
-static bool run_update(lt_list_job *j, const lt_args_update *args, verdict found) {
+static bool run_update(lt_list_job *j, const lt_args_update *args, found_inf found) {
   numbers<T> a;
 #define COPY(type, name, default_value) a.name = static_cast<T>(args->name);
   LT_UPDATE_NUMBERS(COPY)
@@ -76,14 +76,14 @@ static bool run_update(lt_list_job *j, const lt_args_update *args, verdict found
   });
 }
 
-template <int G> static bool run_both(lt_list_job *j, const lt_args_update *a, verdict found) {
+template <int G> static bool run_both(lt_list_job *j, const lt_args_update *a, found_inf found) {
   return run_update<float, G>(j, a, found) && run_update<double, G>(j, a, found);
 }
 
 LT_CUDA_KERNEL(updates) {
   const lt_args_update *a = lt_cuda_args<lt_args_update>(call);
   lt_list_job j;
-  verdict found;
+  found_inf found;
   if (!begin(c, call, 2 + static_cast<int>(a->states), a->checked, &j, &found)) return false;
   bool ok = j.groups == 3   ? run_both<3>(&j, a, found)
             : j.groups == 4 ? run_both<4>(&j, a, found)

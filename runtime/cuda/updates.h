@@ -15,12 +15,12 @@ static __device__ inline float normal(float x) { return x < FLT_MIN && x > -FLT_
 static __device__ inline double normal(double x) { return x < DBL_MIN && x > -DBL_MIN ? 0 : x; }
 
 /* The number that says whether a step is taken: it is where this is absent, or 0. */
-typedef struct verdict {
+typedef struct found_inf {
   const void *data;
   int dtype;
-} verdict;
+} found_inf;
 
-static __device__ inline bool is_refused(verdict v) {
+static __device__ inline bool is_refused(found_inf v) {
   return v.data != nullptr && lt_load<double>(v.data, v.dtype, 0) != 0;
 }
 
@@ -51,7 +51,7 @@ static inline bool not_gradients(int group) { return group != 1; }
 
 /* The list of a step, and its last input, which may say that it is not taken. */
 static inline bool begin(lt_ctx *c, const lt_call *call, int groups, bool checked,
-                         lt_list_job *j, verdict *found) {
+                         lt_list_job *j, found_inf *found) {
   lt_view v;
   *j = {c, call, call->in, call->n_in / groups, groups, not_gradients, nullptr};
   *found = {nullptr, LT_F32};

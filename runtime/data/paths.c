@@ -1,4 +1,4 @@
-/* runtime/data/paths.c: file names one behind the other. */
+/* runtime/data/paths.c: file names one after another. */
 #include "data/paths.h"
 
 #include <string.h>

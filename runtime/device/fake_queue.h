@@ -23,7 +23,7 @@ typedef struct lt_fake_task {
   lt_kernel kernel;
   lt_call call;
   void *copies;
-  /* Bytes; a staged source lies in `copies`. */
+  /* Bytes; a staged source is in `copies`. */
   void *dst;
   const void *a, *b;
   size_t bytes;

@@ -78,7 +78,7 @@ void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from) {
 static bool is_spoiled(const lt_device_state *st, lt_event e) {
   for (int k = 0; k < st->n_spoiled; k++) {
     const lt_spoiled *r = &st->spoiled[k];
-    /* Positions of a stream are in order: what lies after the collective that was given up, and
+    /* Positions of a stream are in order: what is after the collective that was given up, and
        before its end was noted, may have read its result. */
     if (e.stream == r->from.stream && e.position > r->from.position &&
         e.position <= r->to.position)

@@ -21,7 +21,7 @@ static void store_row(lt_picture *p, int ch, int y, const float *in, bool round)
     if (p->depth == LT_DEPTH_U8)
       ((uint8_t *)row)[x] = (uint8_t)(round ? rintf(v) : v);
     else
-      ((float *)row)[x] = round ? in[x] : v; /* a blur keeps what lies outside of 0..1 */
+      ((float *)row)[x] = round ? in[x] : v; /* a blur keeps what is outside of 0..1 */
   }
 }
 

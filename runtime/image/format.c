@@ -7,7 +7,7 @@
 
 enum { FILE_MAX = 1 << 30 };
 
-/* Formats that are told apart only to refuse them by name. */
+/* Formats that are distinguished only to refuse them by name. */
 static const char *foreign(const uint8_t *d, size_t n) {
   if (n >= 4 && memcmp(d, "GIF8", 4) == 0) return "GIF";
   if (n >= 4 && (memcmp(d, "II*\0", 4) == 0 || memcmp(d, "MM\0*", 4) == 0)) return "TIFF";

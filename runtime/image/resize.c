@@ -107,7 +107,7 @@ LT_CLONES static void row_bytes(const taps *t, const uint8_t *in, int64_t step, 
 
 /* Three channels side by side, as decoders give them. The fourth byte is of the next pixel in
    memory: it is not read behind the last one, and what is written there is overwritten by the next
-   pixel, or lies in the one byte that pictures have behind them. */
+   pixel, or is in the one byte that pictures have behind them. */
 typedef int32_t quad __attribute__((vector_size(16)));
 typedef uint8_t quad_bytes __attribute__((vector_size(16)));
 

@@ -60,7 +60,7 @@ int lt_below_open(lt_ctx *c, const char *op, const char *folder, const char *pat
   }
   int at = walk(folder, path, name), fd = at;
   if (at >= 0 && name[0] != 0) {
-    /* Opening alone may do something to a device: it is looked at before. */
+    /* Opening alone may do something to a device: it is checked before. */
     bool plain = fstatat(at, name, info, AT_SYMLINK_NOFOLLOW) == 0 &&
                  (S_ISREG(info->st_mode) || S_ISDIR(info->st_mode) || (errno = EINVAL) == 0);
     fd = plain ? openat(at, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;

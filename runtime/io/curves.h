@@ -1,8 +1,8 @@
 /* runtime/io/curves.h: the metrics of a run, read while they are being written.
 
    The text of a metrics.csv is fed in pieces, as it grows. Its first line names the columns: epoch,
-   step, then one a metric. A row counts for the metrics that it has; a field that is no number is
-   none, and a last line without an end is left for the next piece. */
+   step, then one a metric. A row counts for the metrics that it has; a field that is not a number
+   is none, and a last line without an end is left for the next piece. */
 #ifndef LT_IO_CURVES_H
 #define LT_IO_CURVES_H
 

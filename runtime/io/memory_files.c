@@ -168,7 +168,7 @@ bool lt_memory_file_modified(lt_ctx *c, const char *path, double *when) {
   return f != NULL;
 }
 
-/* What follows the folder in the path of a file that lies in it; NULL for others. */
+/* What follows the folder in the path of a file that is in it; NULL for others. */
 static const char *below(const held_file *f, const char *folder) {
   size_t n = strlen(folder);
   while (n > 0 && folder[n - 1] == '/') n--;

@@ -10,7 +10,7 @@
 
 /* All that follow belong to the open frame; NULL with a failure. */
 
-/* A .npy file. A large array lies in the file's mapped bytes, copied where it is written. */
+/* A .npy file. A large array is in the file's mapped bytes, copied where it is written. */
 lt_tensor *lt_npy_read(lt_ctx *c, const char *op, const char *path);
 
 /* The bytes of one, already in memory; `path` is for messages. */

@@ -57,7 +57,7 @@ typedef struct lt_safetensors {
   const json_t *metadata;       /* object of strings, NULL when there is none */
   json_t *header, *alias_names; /* own the names above */
   int64_t size;                 /* of the file */
-  struct lt_mapping *map;       /* its bytes, once a tensor lies in them (io/mapping.h) */
+  struct lt_mapping *map;       /* its bytes, once a tensor is in them (io/mapping.h) */
   bool unmappable;
 } lt_safetensors;
 
@@ -65,7 +65,7 @@ typedef struct lt_safetensors {
 bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path);
 void lt_safetensors_close(lt_ctx *c, lt_safetensors *s);
 
-/* One tensor on the cpu; it belongs to the open frame. A large one lies in the file's mapped bytes,
+/* One tensor on the cpu; it belongs to the open frame. A large one is in the file's mapped bytes,
    copied where it is written; a small one, or one that is not aligned, is read. Types that ltrain
    lacks fail here. */
 lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i);

@@ -56,7 +56,7 @@ typedef struct ending {
   int64_t end;
 } ending;
 
-/* The end record of large files, which lies before the one that all have. */
+/* The end record of large files, which is before the one that all have. */
 static bool read_wide_ending(lt_ctx *c, const lt_zip *z, ending *e) {
   char locator[LOCATOR64], record[END64];
   int64_t at = z->size - END - LOCATOR64;

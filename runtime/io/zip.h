@@ -25,9 +25,9 @@ typedef struct lt_zip {
   lt_member *members; /* by name */
   char *directory;    /* owns the names */
   size_t directory_size;
-  struct lt_mapping *map; /* once a tensor lies in it (io/mapping.h) */
+  struct lt_mapping *map; /* once a tensor is in it (io/mapping.h) */
   bool unmappable, inflates;
-  bool unchecked; /* bytes of members are not compared with their CRC, and bools not looked at */
+  bool unchecked; /* bytes of members are not compared with their CRC, and bools not checked */
 } lt_zip;
 
 /* Open and check a file; false with nothing to close. `inflates`: members may be deflated; these
@@ -45,7 +45,7 @@ char *lt_zip_read(lt_ctx *c, const lt_zip *z, const lt_member *m);
 /* The first n bytes of a member, which has as many; they are not checked. */
 bool lt_zip_head(lt_ctx *c, const lt_zip *z, const lt_member *m, char *out, size_t n);
 
-/* A member as a tensor of one dim on the cpu; it belongs to the open frame. A large one lies in the
+/* A member as a tensor of one dim on the cpu; it belongs to the open frame. A large one is in the
    file's mapped bytes, copied where it is written. */
 lt_tensor *lt_zip_tensor(lt_ctx *c, lt_zip *z, const lt_member *m, lt_dtype dtype);
 

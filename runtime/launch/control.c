@@ -32,7 +32,7 @@ void lt_message_text(lt_message *m, const char *text) {
   lt_message_size(m, n + 1);
 }
 
-void lt_message_failure(lt_message *m, lt_message_kind kind, lt_verdict_class class, int rank,
+void lt_message_failure(lt_message *m, lt_message_kind kind, lt_outcome_class class, int rank,
                         int status, const char *text) {
   *m =
       (lt_message){.kind = (uint8_t)kind, .class = (uint8_t) class, .rank = rank, .status = status};

@@ -21,8 +21,8 @@ typedef enum lt_message_kind {
   LT_MESSAGE_ALL_LEFT,
   LT_MESSAGE_LOCATE,  /* coordinator, to a rank that others wait for: what is its line? */
   LT_MESSAGE_WARN,    /* coordinator, to the rank that prints: text */
-  LT_MESSAGE_VERDICT, /* coordinator; a worker that decided alone sends its own */
-  LT_MESSAGE_DONE,    /* worker: unwound, from now on its end is no failure */
+  LT_MESSAGE_OUTCOME, /* coordinator; a worker that decided alone sends its own */
+  LT_MESSAGE_DONE,    /* worker: unwound, from now on its end is not a failure */
   LT_MESSAGE_ALL_DONE /* coordinator */
 } lt_message_kind;
 
@@ -40,12 +40,12 @@ typedef struct lt_state {
 typedef struct lt_message {
   uint32_t bytes; /* that are sent: the header and the used part of `text` */
   uint8_t kind;   /* lt_message_kind */
-  uint8_t class;  /* lt_verdict_class */
+  uint8_t class;  /* lt_outcome_class */
   uint16_t unused;
-  int32_t rank; /* sender; in verdicts the rank that is named */
+  int32_t rank; /* sender; in outcomes the rank that is named */
   int32_t status; /* of the job */
   lt_state state;
-  char text[LT_VERDICT_TEXT];
+  char text[LT_OUTCOME_TEXT];
 } lt_message;
 
 /* Set `bytes` for `text_bytes` of text. */
@@ -53,9 +53,9 @@ void lt_message_size(lt_message *m, size_t text_bytes);
 /* Set the text to a list of lt_issued; get the list, returns its length. */
 void lt_message_set_issued(lt_message *m, const lt_issued_list *list);
 int lt_message_get_issued(const lt_message *m, lt_issued *issued);
-/* Set the text, with a 0 at its end; make a message of a failure, REPORT or VERDICT. */
+/* Set the text, with a 0 at its end; make a message of a failure, REPORT or OUTCOME. */
 void lt_message_text(lt_message *m, const char *text);
-void lt_message_failure(lt_message *m, lt_message_kind kind, lt_verdict_class class, int rank,
+void lt_message_failure(lt_message *m, lt_message_kind kind, lt_outcome_class class, int rank,
                         int status, const char *text);
 
 typedef struct lt_channel {

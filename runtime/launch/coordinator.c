@@ -12,12 +12,12 @@ void lt_coordinator_broadcast(lt_watchdog *d, lt_message_kind kind) {
 }
 
 /* Within a class the first to arrive stays; of ranks that ended together, rank 0's. */
-static bool is_graver(const lt_message *before, int rank, lt_verdict_class class) {
+static bool is_graver(const lt_message *before, int rank, lt_outcome_class class) {
   if (class == LT_INTERRUPTED && before->class == LT_INTERRUPTED) return rank == 0;
-  return class < (lt_verdict_class)before->class;
+  return class < (lt_outcome_class)before->class;
 }
 
-void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+void lt_coordinator_report(lt_watchdog *d, int rank, lt_outcome_class class, int status,
                            const char *text) {
   if (lt_heartbeat_is_over(d->heartbeat)) return;
   if (!d->collecting) d->collect_ns = d->now_ns;
@@ -29,7 +29,7 @@ void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int
   }
   if (d->collecting && !is_graver(&d->failure, rank, class)) return;
   d->collecting = true;
-  lt_message_failure(&d->failure, LT_MESSAGE_VERDICT, class, rank, status, text);
+  lt_message_failure(&d->failure, LT_MESSAGE_OUTCOME, class, rank, status, text);
 }
 
 static void decide(lt_watchdog *d) {
@@ -37,7 +37,7 @@ static void decide(lt_watchdog *d) {
   d->collecting = false;
   for (int r = 1; r < d->n_peers; r++) lt_watchdog_send(d, r, m);
   if (m->class == LT_LOST && m->rank > 0) lt_children_kill(d->world, m->rank); /* stopped */
-  lt_watchdog_verdict(d, m);
+  lt_watchdog_outcome(d, m);
 }
 
 static bool all_left(lt_watchdog *d) {
@@ -84,9 +84,9 @@ void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
   switch ((lt_message_kind)m->kind) {
     case LT_MESSAGE_HEARTBEAT: receive_heartbeat(d, p, m); break;
     case LT_MESSAGE_REPORT:
-    case LT_MESSAGE_VERDICT:
+    case LT_MESSAGE_OUTCOME:
       p->reported = true;
-      lt_coordinator_report(d, m->rank, (lt_verdict_class)m->class, m->status, m->text);
+      lt_coordinator_report(d, m->rank, (lt_outcome_class)m->class, m->status, m->text);
       break;
     case LT_MESSAGE_LEFT: has_left(d, rank, m); break;
     case LT_MESSAGE_DONE: is_done(d, rank); break;
@@ -101,9 +101,9 @@ void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
   }
 }
 
-void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_outcome_class class, int status,
                                 const char *what) {
-  char text[LT_VERDICT_TEXT], activity[512];
+  char text[LT_OUTCOME_TEXT], activity[512];
   lt_mark_text(&d->peers[rank].state.mark, rank, activity, sizeof activity);
   snprintf(text, sizeof text, "rank %d (pid %d on %s) %s; last known: %s", rank,
            d->info->pids[rank], d->info->hosts[rank], what, activity);

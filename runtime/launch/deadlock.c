@@ -3,9 +3,9 @@
 
    Rank a waits for rank b when b belongs to what a waits in and has not issued it. A rank that
    waits issues nothing, so a circle of such ranks never resolves: no clock is needed, and a
-   rank that is slow, or held by a debugger, is in no circle. States are looked at one after the
+   rank that is slow, or held by a debugger, is in no circle. States are checked one after the
    other, which makes no false circle: the first rank to leave it would need what the next one had
-   not issued when that was looked at, and cannot have issued since, waiting. */
+   not issued when that was checked, and cannot have issued since, waiting. */
 #include <stdio.h>
 #include <string.h>
 
@@ -90,7 +90,7 @@ static bool are_members_equal(const lt_peer *a, const lt_peer *b) {
 }
 
 static void report(lt_watchdog *d, int n) {
-  char text[LT_VERDICT_TEXT] = "deadlock: ";
+  char text[LT_OUTCOME_TEXT] = "deadlock: ";
   for (int i = 0; i < n; i++)
     lt_text_add(text, sizeof text, "%srank %d %sfor rank %d", i > 0 ? ", " : "", d->kept[i],
                 i > 0 ? "" : "waits ", d->kept[(i + 1) % n]);

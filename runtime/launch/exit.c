@@ -17,7 +17,7 @@ static lt_world *guarded;
 static bool is_short_lived(const lt_world *w) { return w->info.in_child && !w->info.stays; }
 
 static int status_of(const lt_world *w, int otherwise) {
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   return v != NULL ? v->status : otherwise;
 }
 
@@ -81,7 +81,7 @@ static _Noreturn void end_now(lt_world *w, int status) {
 
 /* exit() ends one rank alone; in a child it would run what the parent registered, too. */
 static void exit_early(lt_world *w, int status) {
-  char text[LT_VERDICT_TEXT], activity[512];
+  char text[LT_OUTCOME_TEXT], activity[512];
   lt_world_activity_text(w, activity, sizeof activity);
   snprintf(text, sizeof text, "rank %d called exit(%d) before it had left %s; last known: %s",
            w->info.rank, status, w->what, activity);
@@ -120,7 +120,7 @@ void lt_world_stay(lt_world *w) {
   lt_child_silence(STDOUT_FILENO);
 }
 
-/* All ranks have left, or there is a verdict. */
+/* All ranks have left, or there is an outcome. */
 static void settle(lt_ctx *c, lt_world *w) {
   if (!lt_heartbeat_is_over(w->heartbeat) && !all_left(w)) lt_world_leave(c, w, NULL, 0);
 }
@@ -162,6 +162,6 @@ void lt_world_drop(lt_ctx *c, void *world) {
   lt_children_end(w, 0);
   /* The transport is let go of, not closed: others may not have come to their end. */
   if (!w->info.forked && w->heartbeat != NULL)
-    lt_verdict_set(&w->heartbeat->verdict, LT_RAISED, -1, 1, "the world was left");
+    lt_outcome_set(&w->heartbeat->outcome, LT_RAISED, -1, 1, "the world was left");
   free_world(c, w);
 }

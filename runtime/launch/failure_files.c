@@ -37,7 +37,7 @@ static int open_file(int folder, const char *form, int rank) {
 static void write_text(int folder, int rank, const char *text) {
   int fd = open_file(folder, "failure.rank%d.txt", rank);
   if (fd < 0) return;
-  char line[LT_VERDICT_TEXT + 1];
+  char line[LT_OUTCOME_TEXT + 1];
   size_t n = (size_t)snprintf(line, sizeof line, "%s\n", text);
   ssize_t done = write(fd, line, n);
   (void)done; /* a full disk: stderr has it too */
@@ -56,14 +56,14 @@ static void write_ring(int folder, int rank, const lt_heartbeat *heartbeat) {
    that all ranks agreed on, and that is saved (stdlib/core/interrupt.lua): no failure. */
 static bool is_told(const lt_watchdog *d) {
   static const char saved[] = "interrupted: saved ";
-  const lt_verdict *v = &d->heartbeat->verdict;
+  const lt_outcome *v = &d->heartbeat->outcome;
   if (v->class == LT_INTERRUPTED && strncmp(v->text, saved, sizeof saved - 1) == 0) return true;
   return d->mail->names_folder && d->info->forked && v->class == LT_RAISED && v->rank >= 0;
 }
 
 void lt_files_write(lt_watchdog *d) {
   if (!d->world->may_write || is_told(d)) return;
-  const char *text = d->heartbeat->verdict.text;
+  const char *text = d->heartbeat->outcome.text;
   pthread_mutex_lock(&d->mail->folder_lock);
   int folder = open_folder(d);
   if (folder >= 0) {
@@ -71,7 +71,7 @@ void lt_files_write(lt_watchdog *d) {
     write_ring(folder, d->info->rank, d->heartbeat);
     /* Dead or stopped children cannot: their rings lie open here. */
     for (int r = 1; d->world->heartbeats != NULL && r < d->n_peers; r++)
-      if ((d->peers[r].exited && !d->peers[r].reported) || r == d->heartbeat->verdict.rank)
+      if ((d->peers[r].exited && !d->peers[r].reported) || r == d->heartbeat->outcome.rank)
         write_ring(folder, r, &d->world->heartbeats[r]);
     close(folder);
   }

@@ -133,9 +133,9 @@ static void dial_coordinator(lt_world *w, const rank_info *ranks, lt_endpoint en
 static bool connect_all(lt_ctx *c, lt_world *w, const rank_info *ranks,
                         const lt_endpoint *endpoint) {
   if (w->info.rank > 0) dial_coordinator(w, ranks, *endpoint);
-  lt_mailbox_wait(&w->mail, LT_NOTICE_READY | LT_NOTICE_VERDICT, -1, w->c->cancel);
+  lt_mailbox_wait(&w->mail, LT_NOTICE_READY | LT_NOTICE_OUTCOME, -1, w->c->cancel);
   if (lt_mailbox_has(&w->mail, LT_NOTICE_READY)) return true;
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   char to[512];
   lt_address_text(endpoint->addresses, to, sizeof to);
   return lt_fail(c, LT_ERANKS, "%s: cannot open a control channel to rank 0 on %s (%s): %s",
@@ -210,7 +210,7 @@ lt_world *lt_world_join(lt_ctx *c, const lt_comm_ops *ops, const lt_comm_place *
   if (w == NULL) return NULL;
   if (join(c, w, ops, place, o)) return w;
   if (w->heartbeat != NULL)
-    lt_verdict_set(&w->heartbeat->verdict, LT_RAISED, -1, 1, c->failure.text);
+    lt_outcome_set(&w->heartbeat->outcome, LT_RAISED, -1, 1, c->failure.text);
   lt_world_drop(c, w);
   return NULL;
 }

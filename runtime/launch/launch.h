@@ -2,7 +2,7 @@
 
    A world is the ranks of one job: forked by this process, or launched by mpirun or srun, joined.
    Each rank has a watchdog thread with a control channel to rank 0's, the coordinator. Whatever
-   fails anywhere becomes one verdict, the same on all ranks; waits and the script end with it. */
+   fails anywhere becomes one outcome, the same on all ranks; waits and the script end with it. */
 #ifndef LT_LAUNCH_LAUNCH_H
 #define LT_LAUNCH_LAUNCH_H
 
@@ -20,12 +20,12 @@ typedef struct lt_launch_options {
   const char *what;       /* "fit", "lt.dist.launch": named in messages */
   const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
   bool fork_with_threads; /* fork although the process has other threads, at its own risk */
-  bool owns_process;      /* a verdict may end this process (joined ranks, `ltrain run`) */
+  bool owns_process;      /* an outcome may end this process (joined ranks, `ltrain run`) */
   bool stays;             /* forked ranks continue the script after a loop that ended well */
   const char *network;    /* addresses of the launcher's, with commas; NULL: not known (joined) */
   bool takes_signals;     /* the process's handler of SIGINT asks all ranks to end: they keep it */
   bool takes_seed;        /* the ctx's seed was not set: rank 0's replaces it (joined ranks) */
-  /* Runs in the rank's main thread as a signal handler when a verdict is there: makes the script
+  /* Runs in the rank's main thread as a signal handler when an outcome is there: makes the script
      end soon. (optional) */
   void (*wake)(void *ud);
   /* The same while others wait for this rank: notes the script's line, which the failure report
@@ -67,7 +67,7 @@ typedef struct lt_world_info {
 const lt_world_info *lt_world_describe(const lt_world *w);
 lt_group *lt_world_group(lt_world *w);
 lt_heartbeat *lt_world_heartbeat(lt_world *w);
-const lt_verdict *lt_world_verdict(const lt_world *w); /* NULL: all is well, or no world */
+const lt_outcome *lt_world_outcome(const lt_world *w); /* NULL: all is well, or no world */
 void lt_world_set_timeout(lt_world *w, double seconds);
 void lt_world_set_folder(lt_world *w, const char *folder);
 
@@ -92,8 +92,8 @@ bool lt_world_terminal_is_elsewhere(const lt_world *w);
 /* How long ranks have had it: of forked ranks all, else this one. */
 int64_t lt_world_terminal_ns(const lt_world *w);
 
-/* This rank's script raised: report it, and return once the verdict is there (at most ~1 s). The
-   verdict may name another rank whose failure came first. */
+/* This rank's script raised: report it, and return once the outcome is there (at most ~1 s). The
+   outcome may name another rank whose failure came first. */
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
 
 /* A signal was received: every rank ends with status 128 + number. Safe to call in a signal
@@ -101,12 +101,12 @@ void lt_world_raise(lt_world *w, const char *text, const char *file, int line);
 void lt_world_interrupt(lt_world *w, int number);
 
 /* This rank's script ends because of a signal, at a step where all ranks agreed to stop; `status`
-   is 128 + n, or 1 when not known. Returns when rank 0 has saved and the verdict (rank 0's text)
+   is 128 + n, or 1 when not known. Returns when rank 0 has saved and the outcome (rank 0's text)
    has arrived. */
 void lt_world_stop(lt_world *w, const char *text, int status);
 
 /* The main thread has left the loop (or the script, when joined): peers that wait for it fail at
-   once. Then waits until all have left or a verdict comes: true in the first case. */
+   once. Then waits until all have left or an outcome comes: true in the first case. */
 bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
 
 /* The stack is unwound to the frame that started the ranks. A forked child flushes and calls _exit
@@ -115,7 +115,7 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line);
 void lt_world_end(lt_ctx *c, lt_world *w);
 
 /* The last call of a rank's process: lt_world_end, and then, for a joined rank: when all have left,
-   closes the link, frees the world and returns `status`. After a verdict it waits until all ranks
+   closes the link, frees the world and returns `status`. After an outcome it waits until all ranks
    acknowledge it (at most 5 s, 30 s while rank 0 saves) and calls _exit with its status, or returns
    the status if the process belongs to another program. */
 int lt_world_exit(lt_ctx *c, lt_world *w, int status);

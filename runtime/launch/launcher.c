@@ -107,7 +107,7 @@ static void wake_daemon(int pidfd, pid_t daemon) {
 }
 
 void lt_launcher_end(const lt_world *w) {
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   pid_t pid = w->launcher;
   int fd = w->watchdog.launcher_fd;
   if (pid == 0 || !w->owns_process || v == NULL) return;

@@ -14,7 +14,7 @@
 typedef enum lt_request {
   LT_REQUEST_REPORT = 1,    /* `report` is written */
   LT_REQUEST_LEFT = 2,      /* `left` is written */
-  LT_REQUEST_DONE = 4,      /* unwound: from now on the end of this process is no failure */
+  LT_REQUEST_DONE = 4,      /* unwound: from now on the end of this process is not a failure */
   LT_REQUEST_INTERRUPT = 8, /* `interrupt` is written */
   LT_REQUEST_STOP = 16      /* end the thread */
 } lt_request;
@@ -24,7 +24,7 @@ typedef enum lt_notice {
   LT_NOTICE_READY = 1, /* all ranks are connected */
   LT_NOTICE_ALL_LEFT = 2,
   LT_NOTICE_ALL_DONE = 4,
-  LT_NOTICE_VERDICT = 8
+  LT_NOTICE_OUTCOME = 8
 } lt_notice;
 
 typedef struct lt_mailbox {

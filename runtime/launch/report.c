@@ -10,10 +10,10 @@
 
 #include "launch/world.h"
 
-enum { REPORTED_S = 5 }; /* in which the watchdog must have a verdict */
+enum { REPORTED_S = 5 }; /* in which the watchdog must have an outcome */
 
-const lt_verdict *lt_world_verdict(const lt_world *w) {
-  return w != NULL && lt_heartbeat_is_over(w->heartbeat) ? &w->heartbeat->verdict : NULL;
+const lt_outcome *lt_world_outcome(const lt_world *w) {
+  return w != NULL && lt_heartbeat_is_over(w->heartbeat) ? &w->heartbeat->outcome : NULL;
 }
 
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line) {
@@ -43,7 +43,7 @@ void lt_world_span(lt_world *w, bool open, bool saving) {
 void lt_world_raise(lt_world *w, const char *text, const char *file, int line) {
   if (lt_heartbeat_is_over(w->heartbeat)) return;
   if (file != NULL) lt_world_set_activity(w, NULL, file, line);
-  char said[LT_VERDICT_TEXT];
+  char said[LT_OUTCOME_TEXT];
   snprintf(said, sizeof said, "rank %d: %s", w->info.rank, text);
   lt_world_report(w, LT_RAISED, w->info.rank, 1, said);
 }
@@ -69,8 +69,8 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
     lt_message_set_issued(&w->mail.left, &list);
     lt_mailbox_request(&w->mail, LT_REQUEST_LEFT);
   }
-  lt_mailbox_wait(&w->mail, LT_NOTICE_ALL_LEFT | LT_NOTICE_VERDICT, -1, w->c->cancel);
-  const lt_verdict *v = lt_world_verdict(w);
+  lt_mailbox_wait(&w->mail, LT_NOTICE_ALL_LEFT | LT_NOTICE_OUTCOME, -1, w->c->cancel);
+  const lt_outcome *v = lt_world_outcome(w);
   if (v != NULL) return lt_fail(c, LT_ERANKS, "%s", v->text);
   if (lt_mailbox_has(&w->mail, LT_NOTICE_ALL_LEFT)) return true;
   return lt_fail(c, LT_ECANCEL, "%s: cancelled while other ranks continued", w->what);
@@ -92,24 +92,24 @@ static void write_plain(char *to, size_t size, const char *text) {
   to[used] = 0;
 }
 
-void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text) {
+void lt_world_report(lt_world *w, lt_outcome_class class, int rank, int status, const char *text) {
   if (lt_heartbeat_is_over(w->heartbeat)) return;
-  char plain[LT_VERDICT_TEXT];
+  char plain[LT_OUTCOME_TEXT];
   write_plain(plain, sizeof plain, text);
   if (!atomic_exchange(&w->mail.reported, true)) {
     lt_message_failure(&w->mail.report, LT_MESSAGE_REPORT, class, rank, status, plain);
     lt_mailbox_request(&w->mail, LT_REQUEST_REPORT);
   }
   int64_t grace = class == LT_INTERRUPTED ? LT_SAVE_S + REPORTED_S : REPORTED_S;
-  lt_mailbox_wait(&w->mail, LT_NOTICE_VERDICT, grace * LT_SECOND, NULL);
+  lt_mailbox_wait(&w->mail, LT_NOTICE_OUTCOME, grace * LT_SECOND, NULL);
   if (!lt_heartbeat_is_over(w->heartbeat))
-    lt_verdict_set(&w->heartbeat->verdict, class, rank, status, plain);
+    lt_outcome_set(&w->heartbeat->outcome, class, rank, status, plain);
 }
 
 /* Of forked ranks the first that comes; of joined ones rank 0, or, if that has ended, the lowest
    that it heard from last. */
 bool lt_world_may_print(lt_world *w) {
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   if (!w->info.forked && v != NULL) {
     bool no_first = v->rank == 0 && (v->class == LT_EXITED || v->class == LT_LOST);
     int lowest = atomic_load(&w->mail.lowest_rank);

@@ -17,7 +17,7 @@ int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), voi
 }
 
 void lt_world_signal(lt_world *w) {
-  if (w->signals) pthread_kill(w->main, lt_verdict_signal());
+  if (w->signals) pthread_kill(w->main, lt_outcome_signal());
 }
 
 void lt_world_locate(lt_world *w) {

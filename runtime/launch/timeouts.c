@@ -43,7 +43,7 @@ static void look_for_left(lt_watchdog *d, int waiter, int64_t elapsed) {
     lt_come come = lt_peer_come(d, waiter, r);
     if (come == LT_COME) continue;
     if (come == LT_COME_UNKNOWN && p->left_ns < (int64_t)DOUBT_MS * LT_MS) continue;
-    char text[LT_VERDICT_TEXT];
+    char text[LT_OUTCOME_TEXT];
     lt_disagreement_text(d->marks, d->ranks, collect_marks(d, waiter), text, sizeof text);
     lt_coordinator_report(d, -1, LT_RAISED, 1, text);
     return;
@@ -110,7 +110,7 @@ static void look_for_late(lt_watchdog *d, int waiter, int n) {
   if (warning > timeout / 2) warning = timeout / 2;
   ask_lines(d, n, warning - p->blamed_ns);
   ask_lines(d, n, timeout - p->blamed_ns);
-  char text[LT_VERDICT_TEXT];
+  char text[LT_OUTCOME_TEXT];
   int named = d->ranks[0];
   if (p->blamed_ns >= timeout) {
     late_text(d, waiter, n, text, sizeof text);
@@ -127,7 +127,7 @@ static void look_for_late(lt_watchdog *d, int waiter, int n) {
 static void look_for_stall(lt_watchdog *d, int waiter) {
   const lt_peer *p = &d->peers[waiter];
   if (p->still_ns < 2 * atomic_load(&d->mail->timeout_ns)) return;
-  char text[LT_VERDICT_TEXT];
+  char text[LT_OUTCOME_TEXT];
   snprintf(text, sizeof text, "stalled: all ranks have arrived and no data has moved for %.0f s",
            (double)p->still_ns / LT_SECOND);
   add_wait(d, waiter, text, sizeof text);

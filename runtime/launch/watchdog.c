@@ -30,7 +30,7 @@ static void report_failure(lt_watchdog *d, const lt_message *m) {
 
 /* The main thread may be anywhere, in C too: it is not asked. */
 static void handle_interrupt(lt_watchdog *d) {
-  char text[LT_VERDICT_TEXT] = "interrupted: ";
+  char text[LT_OUTCOME_TEXT] = "interrupted: ";
   size_t used = strlen(text);
   lt_world_activity_text(d->world, text + used, sizeof text - used);
   int status = LT_STATUS_OF_SIGNAL + atomic_load(&d->mail->interrupt);
@@ -102,7 +102,7 @@ static void wait_stuck(lt_watchdog *d) {
   if (all || d->peers[0].exited || d->unwinding_ns >= limit * LT_SECOND) lt_watchdog_exit(d);
 }
 
-/* After a verdict: a main thread that does not come back in time ends with its process, where that
+/* After an outcome: a main thread that does not come back in time ends with its process, where that
    is ours. Saves may take longer. */
 static void unwinding(lt_watchdog *d, int64_t tick) {
   if (!lt_heartbeat_is_over(d->heartbeat)) return;
@@ -123,12 +123,12 @@ static void unwinding(lt_watchdog *d, int64_t tick) {
 
 /* Rank 0 prints, unless it cannot. */
 void lt_watchdog_exit(lt_watchdog *d) {
-  const lt_verdict *v = &d->heartbeat->verdict;
+  const lt_outcome *v = &d->heartbeat->outcome;
   bool lost = v->rank == 0 && v->class == LT_LOST;
-  if (is_coordinator(d) || d->peers[0].exited || lost) lt_watchdog_print_verdict(d);
+  if (is_coordinator(d) || d->peers[0].exited || lost) lt_watchdog_print_outcome(d);
   lt_children_kill_all(d->world);
   lt_launcher_end(d->world);
-  _exit(d->heartbeat->verdict.status);
+  _exit(d->heartbeat->outcome.status);
 }
 
 /* Coming together, and closing in order, have limits of their own, without anybody to talk to. */
@@ -154,8 +154,8 @@ static void limits(lt_watchdog *d) {
     }
     _exit(1);
   }
-  lt_message_failure(&d->out, LT_MESSAGE_VERDICT, LT_LATE, -1, 1, text);
-  lt_watchdog_verdict(d, &d->out);
+  lt_message_failure(&d->out, LT_MESSAGE_OUTCOME, LT_LATE, -1, 1, text);
+  lt_watchdog_outcome(d, &d->out);
 }
 
 static int fill_polls(lt_watchdog *d) {

@@ -59,10 +59,10 @@ typedef struct lt_watchdog {
   int64_t now_ns, heartbeat_ns; /* now, and when the next heartbeat is due */
   uint64_t sent_place;          /* where this rank was at its last heartbeat (watchdog.c) */
   lt_message in, out;
-  /* At rank 0 the gravest failure so far, then the verdict; elsewhere what this rank reported or
+  /* At rank 0 the gravest failure so far, then the outcome; elsewhere what this rank reported or
      judged, sent again on a new connection. `bytes` 0: none. */
   lt_message failure;
-  int64_t unwinding_ns; /* ticks since the verdict */
+  int64_t unwinding_ns; /* ticks since the outcome */
   int64_t signalled_ns; /* when the main thread was signalled last */
   bool unreachable;     /* joined: the host of a lost rank does not answer */
   bool stuck;           /* joined: the main thread did not unwind in time */
@@ -89,12 +89,12 @@ void lt_watchdog_state(lt_watchdog *d, lt_state *s); /* this rank's */
 void lt_peer_refresh(lt_peer *p, const lt_heartbeat *heartbeat);
 
 /* watchdog.c */
-/* Set this rank's verdict, unless it has one; notify the main thread, write the files. */
-void lt_watchdog_verdict(lt_watchdog *d, const lt_message *m);
+/* Set this rank's outcome, unless it has one; notify the main thread, write the files. */
+void lt_watchdog_outcome(lt_watchdog *d, const lt_message *m);
 /* How long a rank may be silent: `timeout`, and never less than LT_SILENT_S. */
 int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
 /* Decide alone, and report that to rank 0. */
-void lt_watchdog_judge(lt_watchdog *d, lt_verdict_class class, int rank, int status,
+void lt_watchdog_judge(lt_watchdog *d, lt_outcome_class class, int rank, int status,
                        const char *text);
 void lt_watchdog_receive(lt_watchdog *d, int peer);
 /* Send to another rank, or to this one if it is rank 0; the second, a message without a text. */
@@ -102,10 +102,10 @@ void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m);
 void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind);
 /* Ask this rank's main thread for the line of its script. */
 void lt_watchdog_locate(lt_watchdog *d);
-/* Print the verdict's text on stderr, once in the world; print any line there. */
-void lt_watchdog_print_verdict(lt_watchdog *d);
+/* Print the outcome's text on stderr, once in the world; print any line there. */
+void lt_watchdog_print_outcome(lt_watchdog *d);
 void lt_watchdog_print(const lt_watchdog *d, const char *text);
-/* End the process with the verdict's status. */
+/* End the process with the outcome's status. */
 _Noreturn void lt_watchdog_exit(lt_watchdog *d);
 
 /* worker.c: ranks other than 0. */
@@ -116,10 +116,10 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick);
 void lt_worker_resend(lt_watchdog *d);
 
 /* coordinator.c: rank 0. */
-void lt_coordinator_report(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+void lt_coordinator_report(lt_watchdog *d, int rank, lt_outcome_class class, int status,
                            const char *text);
 /* The same of a rank alone: `what` continues "rank 1 (pid 4711 on a) ...". */
-void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_verdict_class class, int status,
+void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_outcome_class class, int status,
                                 const char *what);
 void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m);
 void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how);

@@ -5,14 +5,14 @@
 
 #include "launch/world.h"
 
-static void judge_coordinator(lt_watchdog *d, lt_verdict_class class, const char *what) {
-  char text[LT_VERDICT_TEXT], activity[512];
+static void judge_coordinator(lt_watchdog *d, lt_outcome_class class, const char *what) {
+  char text[LT_OUTCOME_TEXT], activity[512];
   if (lt_heartbeat_is_over(d->heartbeat)) return;
   lt_world_activity_text(d->world, activity, sizeof activity);
   snprintf(text, sizeof text, "rank 0 %s; %s", what, activity);
   lt_watchdog_judge(d, class, 0, 1, text);
   if (d->info->forked)
-    lt_watchdog_print_verdict(d); /* the parent, which would raise it, is not there */
+    lt_watchdog_print_outcome(d); /* the parent, which would raise it, is not there */
 }
 
 void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
@@ -30,7 +30,7 @@ void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
     case LT_MESSAGE_WARN:
       if (d->world->err_fd >= 0) lt_watchdog_print(d, m->text);
       break;
-    case LT_MESSAGE_VERDICT: lt_watchdog_verdict(d, m); break;
+    case LT_MESSAGE_OUTCOME: lt_watchdog_outcome(d, m); break;
     case LT_MESSAGE_ALL_DONE: lt_mailbox_notify(d->mail, LT_NOTICE_ALL_DONE); break;
     case LT_MESSAGE_HELLO: /* what a worker sends, or a coordinator while it connects */
     case LT_MESSAGE_CHALLENGE:
@@ -84,7 +84,7 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
     lose_coordinator(d);
   bool saves = interrupted(d) && d->now_ns < d->fallback_ns + (int64_t)LT_SAVE_S * LT_SECOND;
   if (d->fallback_ns != 0 && d->now_ns >= d->fallback_ns && !saves)
-    lt_watchdog_verdict(d, &d->failure);
+    lt_watchdog_outcome(d, &d->failure);
 }
 
 void lt_worker_resend(lt_watchdog *d) {

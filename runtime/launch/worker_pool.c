@@ -185,7 +185,7 @@ static void reap(const lt_worker *w, int64_t until) {
 
 /* Of a rank that must unwind in time, less. */
 static int64_t grace_of(const lt_ctx *c) {
-  bool failed = lt_world_verdict(lt_world_current(c)) != NULL;
+  bool failed = lt_world_outcome(lt_world_current(c)) != NULL;
   return (failed ? FAILED_MS : GRACE_MS) * (int64_t)LT_MS;
 }
 

@@ -16,7 +16,7 @@ char *lt_worker_slot_room(lt_ctx *c, lt_worker_slot *s, size_t bytes);
 /* The memory that the other side has written `bytes` of. NULL with a failure. */
 char *lt_worker_slot_map(lt_ctx *c, lt_worker_slot *s, size_t bytes);
 
-/* Whether a tensor lies in it. */
+/* Whether a tensor is in it. */
 bool lt_worker_slot_is_used(const lt_worker_slot *s);
 
 /* A row-major tensor in it; the open frame's. */

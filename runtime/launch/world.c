@@ -15,7 +15,7 @@
 /* The world whose main thread the reserved signals are for. */
 static lt_world *_Atomic signalled;
 
-static void on_verdict(int number) {
+static void on_outcome(int number) {
   (void)number;
   int saved = errno;
   lt_world *w = atomic_load(&signalled);
@@ -117,7 +117,7 @@ bool lt_world_map(lt_ctx *c, lt_world *w, int n_heartbeats, size_t segment_bytes
 }
 
 /* The disagreement that comm/ found: no rank alone is to blame. */
-static void on_disagreement(void *ud, lt_verdict_class class, const char *text) {
+static void on_disagreement(void *ud, lt_outcome_class class, const char *text) {
   lt_world_report(ud, class, -1, 1, text);
 }
 
@@ -151,10 +151,10 @@ void lt_world_install(lt_ctx *c, lt_world *w) {
   c->root->slot[LT_SLOT_LAUNCH] = w;
   c->root->slot_drop[LT_SLOT_LAUNCH] = lt_world_drop;
   if (w->wake == NULL) return;
-  struct sigaction action = {.sa_handler = on_verdict};
+  struct sigaction action = {.sa_handler = on_outcome};
   sigemptyset(&action.sa_mask);
   atomic_store(&signalled, w);
-  sigaction(lt_verdict_signal(), &action, &w->signal_before);
+  sigaction(lt_outcome_signal(), &action, &w->signal_before);
   action.sa_handler = on_locate;
   action.sa_flags = SA_RESTART;
   sigaction(lt_locate_signal(), &action, &w->locate_before);
@@ -168,7 +168,7 @@ void lt_peer_close(lt_peer *p) {
 }
 
 void lt_world_free(lt_ctx *c, lt_world *w) {
-  if (w->signals) sigaction(lt_verdict_signal(), &w->signal_before, NULL);
+  if (w->signals) sigaction(lt_outcome_signal(), &w->signal_before, NULL);
   if (w->signals) sigaction(lt_locate_signal(), &w->locate_before, NULL);
   lt_world *self = w;
   atomic_compare_exchange_strong(&signalled, &self, NULL);

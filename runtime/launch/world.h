@@ -77,8 +77,8 @@ void lt_world_free(lt_ctx *c, lt_world *w);
 void lt_world_install(lt_ctx *c, lt_world *w);
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line);
 
-/* report.c: report a failure and wait for the verdict. Only the first of a rank counts. */
-void lt_world_report(lt_world *w, lt_verdict_class class, int rank, int status, const char *text);
+/* report.c: report a failure and wait for the outcome. Only the first of a rank counts. */
+void lt_world_report(lt_world *w, lt_outcome_class class, int rank, int status, const char *text);
 
 /* For both threads: wake the main thread's script; have it note its line; say what this rank does
    ("rank 1: running, last known line ..."; state.c). */
@@ -90,9 +90,9 @@ void lt_world_activity_text(const lt_world *w, char *text, size_t size);
 bool lt_watchdog_start(lt_ctx *c, lt_world *w);
 void lt_watchdog_stop(lt_world *w);
 
-/* Real-time signals, used by nothing else: a verdict is there; the script's line is asked for,
+/* Real-time signals, used by nothing else: an outcome is there; the script's line is asked for,
    after which calls that wait for a file or a child are restarted. */
-static inline int lt_verdict_signal(void) { return SIGRTMIN + 6; }
+static inline int lt_outcome_signal(void) { return SIGRTMIN + 6; }
 static inline int lt_locate_signal(void) { return SIGRTMIN + 7; }
 
 /* A thread with all signals blocked; 0, or the number of an error. */

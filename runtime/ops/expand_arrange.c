@@ -1,7 +1,7 @@
 /* runtime/ops/expand_arrange.c: composite ops that repeat, move or cut out elements. */
 #include "ops/expand.h"
 
-/* x as [what lies before a dim, n, what lies after it]. */
+/* x as [what is before a dim, n, what is after it]. */
 static lt_shape around(const lt_tensor *x, int64_t dim, int64_t n) {
   lt_shape s = {.ndim = 3, .size = {1, n, 1}};
   for (int k = 0; k < x->ndim; k++)
@@ -146,7 +146,7 @@ static lt_tensor *patches(lt_ctx *c, const lt_args_im2col *a, lt_pair padded, lt
   return lt_flat(c, lt_binary(c, LT_OP_add, h, w));
 }
 
-/* Where an image [B, H, W] lies in its padded form. */
+/* Where an image [B, H, W] is in its padded form. */
 static lt_args_as_strided_backward frame_of(int64_t n, lt_pair size, lt_pair padding) {
   int64_t h = size.h + 2 * padding.h, w = size.w + 2 * padding.w;
   return (lt_args_as_strided_backward){.full = {3, {n, h, w}}, .size = {3, {n, size.h, size.w}},

@@ -30,7 +30,7 @@ static bool apart(const lt_tensor *t) {
   return true;
 }
 
-/* Where `t` lies in its base; false when it has none or the place cannot be said exactly. */
+/* Where `t` is in its base; false when it has none or the place cannot be said exactly. */
 static bool place_in_base(const lt_tensor *t, lt_args_as_strided *w) {
   const lt_tensor *base = t->base;
   if (base == NULL || base->storage != t->storage || base->dtype != t->dtype ||

@@ -9,7 +9,7 @@ typedef struct segment {
   bool match;
 } segment;
 
-/* One step over one text. Matches and what lies between them come as segments; the last one waits
+/* One step over one text. Matches and what is between them come as segments; the last one waits
    for whether the next belongs to it. */
 typedef struct cut {
   lt_ctx *c;

@@ -12,7 +12,7 @@ typedef enum lt_behavior {
 typedef struct lt_split {
   lt_regex *pattern; /* NULL: all in one piece */
   lt_behavior behavior;
-  bool invert;       /* what lies between matches is the match */
+  bool invert;       /* what is between matches is the match */
   bool prefix_space; /* a piece gets a space before it, if it has none */
 } lt_split;
 

@@ -49,7 +49,7 @@ static size_t last_cut(const char *text, size_t n) {
   return 0;
 }
 
-/* The file in pieces of about `room` bytes: what lies behind the last cut comes before the next. */
+/* The file in pieces of about `room` bytes: what is behind the last cut comes before the next. */
 static bool add_pieces(lt_ctx *c, lt_token_file *f, lt_tokenizer *t, const char *path, int fd,
                        int64_t size) {
   size_t room = t->by_lines && size > PIECE ? PIECE : (size_t)size, held = 0;

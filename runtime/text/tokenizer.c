@@ -41,7 +41,7 @@ static bool normalised(lt_ctx *c, job *j, const char *text, size_t n) {
   return ok;
 }
 
-/* What is no UTF-8 is nothing for normalizers and patterns, and goes to the model as it is. */
+/* What is not UTF-8 is nothing for normalizers and patterns, and goes to the model as it is. */
 static bool by_validity(lt_ctx *c, job *j, const char *text, size_t n) {
   for (size_t at = 0; at < n;) {
     size_t valid = lt_utf8_valid(text + at, n - at), bad = 0, size;

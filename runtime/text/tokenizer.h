@@ -1,6 +1,6 @@
 /* runtime/text/tokenizer.h: tokenizers as tokenizer.json describes them.
 
-   Added tokens are found first; what lies between them is normalised, cut into pieces, and each
+   Added tokens are found first; what is between them is normalised, cut into pieces, and each
    piece becomes tokens of the model. What is computed of a word is kept. One thread at a time. */
 #ifndef LT_TEXT_TOKENIZER_H
 #define LT_TEXT_TOKENIZER_H

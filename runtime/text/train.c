@@ -8,7 +8,7 @@ lt_trainer *lt_trainer_new(lt_ctx *c, const char *pattern, size_t n, bool lowerc
   lt_trainer *t = lt_alloc(c, sizeof *t);
   if (t == NULL) return NULL;
   t->lowercase = lowercase;
-  t->split.behavior = LT_REMOVED; /* what lies between matches */
+  t->split.behavior = LT_REMOVED; /* what is between matches */
   t->split.invert = true;
   t->split.pattern = lt_regex_new(c, "text: pattern", pattern, n);
   if (t->split.pattern != NULL) return t;
@@ -41,7 +41,7 @@ static bool count_words(lt_ctx *c, lt_trainer *t, const char *text, size_t n) {
   return ok;
 }
 
-/* What is no UTF-8 is in no word. */
+/* What is not UTF-8 is in no word. */
 bool lt_trainer_add(lt_ctx *c, lt_trainer *t, const char *text, size_t n) {
   for (size_t at = 0; at < n; at++) {
     size_t valid = lt_utf8_valid(text + at, n - at);

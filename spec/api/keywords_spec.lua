@@ -56,7 +56,7 @@ describe("a public name", function()
     assert.same({}, keywords_in(names))
   end)
 
-  it("hides no other: a method of tensors is no field, an operation no word of lt", function()
+  it("hides no other: a method of tensors is not a field, an operation no word of lt", function()
     local x = lt.zeros(1)
     for name in pairs(public.methods()) do assert.equal("function", type(x[name]), name) end
     for _, op in ipairs(lt.ops()) do

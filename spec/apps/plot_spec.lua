@@ -207,7 +207,7 @@ describe("lines of charts", function()
     assert.same({ "1e-6", "0.5" }, { axis.ends(-6, math.log(0.5, 10), true) })
   end)
 
-  it("are told apart in an SVG, however many there are", function()
+  it("are distinguished in an SVG, however many there are", function()
     local lines, strokes = {}, {}
     for k = 1, 20 do lines[k] = { label = "x", points = { { 0, k }, { 1, k } } } end
     local text = svg_chart { { lines = lines, title = "t", x = "step" } }

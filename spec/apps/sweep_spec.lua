@@ -106,7 +106,7 @@ describe("a sweep", function()
     assert.matches("failed: loss was not logged, or never finite; there is: val_loss\n", out)
   end)
 
-  it("halves: the best trials go on from their checkpoints", function()
+  it("halves: the best trials continue from their checkpoints", function()
     local code, out, err = sweep("--lr", "0.01,0.05,0.1,0.2", "--method", "halving", "--eta", "2",
       "--max_epochs", "4")
     assert.equal(0, code, err)
@@ -138,7 +138,7 @@ describe("a sweep", function()
       rows("trial", "status", "epochs"))
   end)
 
-  it("is alone in its folder; when it is killed its trials end, and another can go on", function()
+  it("is alone in its folder; when it is killed its trials end, another can continue", function()
     local code, out, err = child.shell([[
       ltrain sweep model.lua --metric val_loss --dir s --lr 0.1,0.2 --slow 0.4 --jobs 2 &
       while ! grep -q running s/trial_0002/run.json 2>/dev/null; do sleep 0.02; done

@@ -38,7 +38,7 @@ describe("lt.Function", function()
     assert.near(0, (x.grad - x:detach():exp()):abs():amax():item(), 1e-15)
   end)
 
-  it("takes arguments that are no tensors, and gives several results", function()
+  it("takes arguments that are not tensors, and gives several results", function()
     local a, b = leaf { 1.0, -2.0 }, leaf { 0.5, 3.0 }
     assert.is_true(lt.gradcheck(function(...) return product(..., 3, b) end, a))
     local function f(p, q) return product(p, 3, q) end

@@ -95,7 +95,7 @@ describe("lt.grad", function()
 end)
 
 describe("x:retain_grad", function()
-  it("keeps the gradient of a tensor that is no leaf", function()
+  it("keeps the gradient of a tensor that is not a leaf", function()
     local x = leaf{1.0, 2.0}
     local y = x * 2
     y:retain_grad()

@@ -138,7 +138,7 @@ describe("lt.last_error", function()
 end)
 
 describe("the module of an error's line", function()
-  it("is not looked for in tables that are no modules", function()
+  it("is not looked for in tables that are not modules", function()
     local asked = 0
     local odd = setmetatable({}, { __index = function() asked = asked + 1 end })
     local function method(self, x)

@@ -64,7 +64,7 @@ for _, device in ipairs { "cpu", "fake" } do
       end
     end)
 
-    it("takes tensors that do not lie close together", function()
+    it("takes tensors that are not contiguous", function()
       local x = lt.arange(24):reshape { 4, 6 }:to(device)
       assert.equal(hash { x:t():contiguous() }, hash { x:t() })
       local part = x(lt.all, { 2, 5, 2 })

@@ -139,7 +139,7 @@ describe("operators", function()
       function() return a .. "" end)
   end)
 
-  it("name both operands when one is no tensor", function()
+  it("name both operands when one is not a tensor", function()
     raises("add: operands must be tensors or numbers, got a tensor and table", function()
       return a + {}
     end)

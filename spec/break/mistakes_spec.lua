@@ -197,7 +197,7 @@ return {model = Net(), data = lt.data.DataLoader(lt.data.TensorDataset(lt.ones(4
     assert.matches("ltrain: s.lua:5: attempt to yield from outside a coroutine", text, 1, true)
   end)
 
-  it("that returns something to run which is no model is an error", function()
+  it("that returns something to run which is not a model is an error", function()
     local status, text = run("return 5", "run", "s.lua")
     assert.equal(1, status)
     assert.equal("ltrain: s.lua:1: run: nothing to fit: it returned 5\n", text)

@@ -80,7 +80,7 @@ describe("a limit", function()
 end)
 
 describe("a loader", function()
-  it("that gives nothing at all is no epoch", function()
+  it("that gives nothing at all is not an epoch", function()
     local where = "protocol_spec.lua:%d+: fit: train_dataloader has no batches: the function of "
       .. ".*protocol_spec.lua:%d+ returned nothing, or an iterator that gave nothing$"
     assert.matches(where, refused(nil, nil, function() end))

@@ -31,7 +31,7 @@ describe("a loader", function()
     assert.matches("trainer_spec.lua:%d+: no such image %(in sample 3%)$", message)
   end)
 
-  it("leaves error values that are no text alone", function()
+  it("leaves error values that are not text alone", function()
     local value = {}
     assert.equal(value, message_of(function() walk(function() error(value) end) end))
   end)

@@ -43,7 +43,7 @@ static void a_full_channel_says_so(void **state) {
   (void)state;
   static lt_message sent, got;
   static lt_channel from, to;
-  static char text[LT_VERDICT_TEXT];
+  static char text[LT_OUTCOME_TEXT];
   int ends[2], taken = 0, n = 0;
   assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
   lt_channel_open(&from, ends[0], false);

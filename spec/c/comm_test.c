@@ -134,11 +134,11 @@ static void ranks_are_named_by_runs(void **state) {
 }
 
 /* The longest call there is, by each of as many ranks as a table shall hold. */
-static void long_tables_fit_into_verdicts_and_failures(void **state) {
+static void long_tables_fit_into_outcomes_and_failures(void **state) {
   (void)state;
   enum { N = 64 };
-  static char text[2 * LT_VERDICT_TEXT];
-  static lt_verdict verdict;
+  static char text[2 * LT_OUTCOME_TEXT];
+  static lt_outcome outcome;
   static lt_mark marks[N];
   int numbers[N];
   for (int k = 0; k < N; k++) {
@@ -153,11 +153,11 @@ static void long_tables_fit_into_verdicts_and_failures(void **state) {
   }
   int n = lt_disagreement_text(marks, numbers, N, text, sizeof text);
   assert_in_range(n, 150 * N, sizeof text);
-  lt_verdict_set(&verdict, LT_RAISED, -1, 1, text);
-  assert_string_equal(verdict.text, text);
+  lt_outcome_set(&outcome, LT_RAISED, -1, 1, text);
+  assert_string_equal(outcome.text, text);
   lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
   lt_failure f;
-  lt_fail(c, LT_ERANKS, "%s", verdict.text);
+  lt_fail(c, LT_ERANKS, "%s", outcome.text);
   assert_true(lt_take_failure(c, &f));
   assert_string_equal(f.text, text);
   lt_ctx_release(c);
@@ -196,15 +196,15 @@ static void fingerprints_see_what_must_agree(void **state) {
   assert_true(lt_mark_of(&in, (lt_origin){0}).hash != h);
 }
 
-static void verdicts_are_set_once(void **state) {
+static void outcomes_are_set_once(void **state) {
   (void)state;
   lt_heartbeat *p = calloc(1, sizeof *p);
   assert_false(lt_heartbeat_is_over(p));
-  lt_verdict_set(&p->verdict, LT_LATE, 3, 1, "first");
-  lt_verdict_set(&p->verdict, LT_RAISED, 4, 2, "second");
+  lt_outcome_set(&p->outcome, LT_LATE, 3, 1, "first");
+  lt_outcome_set(&p->outcome, LT_RAISED, 4, 2, "second");
   assert_true(lt_heartbeat_is_over(p));
-  assert_string_equal(p->verdict.text, "first");
-  assert_int_equal(p->verdict.rank, 3);
+  assert_string_equal(p->outcome.text, "first");
+  assert_int_equal(p->outcome.rank, 3);
   free(p);
 }
 
@@ -373,9 +373,9 @@ int main(void) {
       cmocka_unit_test(tables_name_all_ranks),
       cmocka_unit_test(tables_join_ranks_that_do_the_same),
       cmocka_unit_test(ranks_are_named_by_runs),
-      cmocka_unit_test(long_tables_fit_into_verdicts_and_failures),
+      cmocka_unit_test(long_tables_fit_into_outcomes_and_failures),
       cmocka_unit_test(fingerprints_see_what_must_agree),
-      cmocka_unit_test(verdicts_are_set_once),
+      cmocka_unit_test(outcomes_are_set_once),
       cmocka_unit_test(what_a_rank_does_is_never_torn),
       cmocka_unit_test(rings_keep_the_last_thousand),
       cmocka_unit_test(one_rank_alone),

@@ -64,12 +64,12 @@ __attribute__((format(printf, 2, 3))) static inline void wrong(rank *r, const ch
 #define CHECK(r, condition) \
   ((condition) ? true : (wrong(r, "rank %d, line %d: %s", (r)->rank, __LINE__, #condition), false))
 
-/* What a watchdog would do: the first report becomes the verdict of all. */
-static inline void report_to_all(void *ud, lt_verdict_class class, const char *text) {
+/* What a watchdog would do: the first report becomes the outcome of all. */
+static inline void report_to_all(void *ud, lt_outcome_class class, const char *text) {
   ranks *all = ud;
   atomic_fetch_add(&all->reports, 1);
   for (int k = 0; k < all->size; k++)
-    lt_verdict_set(&all->heartbeat[k]->verdict, class, -1, 1, text);
+    lt_outcome_set(&all->heartbeat[k]->outcome, class, -1, 1, text);
 }
 
 static inline uint64_t rank_random(rank *r) {

@@ -196,9 +196,9 @@ static void a_short_cut_does_not_matter(void **state) {
   pause_ms(4500); /* they dial again after 3 s, in vain */
   atomic_store(&wire.cut, false);
   pause_ms(3500); /* a wrong version is lost by now */
-  for (int k = 0; k < 3; k++) assert_null(lt_world_verdict(world.ranks[k].w));
+  for (int k = 0; k < 3; k++) assert_null(lt_world_outcome(world.ranks[k].w));
   run_all(collect_and_fail); /* and reports get through */
-  assert_string_equal(common_verdict()->text, "rank 1: boom");
+  assert_string_equal(common_outcome()->text, "rank 1: boom");
   end_connections();
 }
 
@@ -207,9 +207,9 @@ static void a_long_cut_ends_both_sides(void **state) {
   open_world(2, 3, NULL);
   connect_all(NULL);
   atomic_store(&wire.cut, true);
-  run_all(wait_verdict);
+  run_all(wait_outcome);
   for (int k = 0; k < 2; k++) {
-    const lt_verdict *v = lt_world_verdict(world.ranks[k].w);
+    const lt_outcome *v = lt_world_outcome(world.ranks[k].w);
     assert_non_null(v);
     assert_int_equal(v->class, LT_LOST);
     assert_int_equal(v->rank, 1 - k);
@@ -239,7 +239,7 @@ static void a_rank_leaves_during_a_cut(void **state) {
 }
 
 /* A rank that decides alone while the link is down lets rank 0 know on the next one. */
-static void a_verdict_of_a_cut_rank_is_sent_again(void **state) {
+static void an_outcome_of_a_cut_rank_is_sent_again(void **state) {
   (void)state;
   open_world(2, 20, NULL);
   lt_world *w = world.ranks[1].w;
@@ -255,11 +255,11 @@ static void a_verdict_of_a_cut_rank_is_sent_again(void **state) {
   pause_ms(20);
   kill(launcher, SIGKILL);
   waitpid(launcher, NULL, 0);
-  wait_verdict(&world.ranks[1]);
-  assert_null(lt_world_verdict(world.ranks[0].w));
+  wait_outcome(&world.ranks[1]);
+  assert_null(lt_world_outcome(world.ranks[0].w));
   atomic_store(&wire.cut, false);
-  wait_verdict(&world.ranks[0]);
-  assert_non_null(strstr(common_verdict()->text, "rank 1: its launcher has exited"));
+  wait_outcome(&world.ranks[0]);
+  assert_non_null(strstr(common_outcome()->text, "rank 1: its launcher has exited"));
   end_connections();
 }
 
@@ -279,9 +279,9 @@ static void a_late_older_call_does_not_matter(void **state) {
   send_to(late, &m);
   close(late);
   pause_ms(1500); /* rank 1 has noticed by now */
-  for (int k = 0; k < 2; k++) assert_null(lt_world_verdict(world.ranks[k].w));
+  for (int k = 0; k < 2; k++) assert_null(lt_world_outcome(world.ranks[k].w));
   run_all(raise_in_order);
-  assert_non_null(strstr(common_verdict()->text, ": boom "));
+  assert_non_null(strstr(common_outcome()->text, ": boom "));
   end_connections();
 }
 
@@ -298,7 +298,7 @@ static void strangers_are_refused_and_reported_once(void **state) {
   assert_int_equal(refusals(), 1);
   close(talker);
   run_all(raise_in_order);
-  assert_non_null(strstr(common_verdict()->text, ": boom "));
+  assert_non_null(strstr(common_outcome()->text, ": boom "));
   end_connections();
 }
 
@@ -397,7 +397,7 @@ int main(void) {
       cmocka_unit_test(a_short_cut_does_not_matter),
       cmocka_unit_test(a_long_cut_ends_both_sides),
       cmocka_unit_test(a_rank_leaves_during_a_cut),
-      cmocka_unit_test(a_verdict_of_a_cut_rank_is_sent_again),
+      cmocka_unit_test(an_outcome_of_a_cut_rank_is_sent_again),
       cmocka_unit_test(a_late_older_call_does_not_matter),
       cmocka_unit_test(strangers_are_refused_and_reported_once),
       cmocka_unit_test(a_recorded_handshake_is_refused),

@@ -1,6 +1,6 @@
 /* spec/c/device_link_test.c: ranks whose tensors are on devices: over a link of the device (here
-   fake's memory, moved through a segment of shm), and through pinned memory without one. Rank r is a
-   thread with device r. */
+   fake's memory, moved through a segment of shm), and through pinned memory without one. Rank r is
+   a thread with device r. */
 #include "comm_test.h"
 
 #include "comm/group.h"
@@ -360,7 +360,7 @@ static void without_the_others(rank *r) {
   CHECK(r, lt_take_failure(r->c, &f) && strcmp(f.text, "rank 1 ended") == 0);
 }
 
-static void a_verdict_ends_the_wait(void **state) {
+static void an_outcome_ends_the_wait(void **state) {
   (void)state;
   run_ranks_with(3, 0, without_the_others, &(how){.link = &link_ops}, 1);
   run_ranks_with(3, 0, without_the_others, &(how){.link = NULL}, 1);
@@ -377,7 +377,7 @@ int main(void) {
       cmocka_unit_test(a_link_is_that_of_one_device),
       cmocka_unit_test(a_rank_on_the_host_and_one_on_a_device_disagree),
       cmocka_unit_test(pinned_memory_meets_the_host_of_another_rank),
-      cmocka_unit_test(a_verdict_ends_the_wait),
+      cmocka_unit_test(an_outcome_ends_the_wait),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

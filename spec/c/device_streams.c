@@ -1,7 +1,7 @@
 /* spec/c/device_streams.c: part of device_conformance: streams and events order work, and nothing
    else does.
 
-   Each promise is looked at while a stream is busy: a device that forgot to wait shows bytes of
+   Each promise is checked while a stream is busy: a device that forgot to wait shows bytes of
    before. A device that runs late shows it each time, one that runs at once most of the time. */
 #include <string.h>
 #include <time.h>

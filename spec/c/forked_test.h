@@ -27,8 +27,8 @@ static inline void raise_and_end(lt_ctx *c, lt_world *w, const char *text) {
 
 /* Rank 0's end of a failed world; the message that it got. */
 static inline char *end_failed(lt_ctx *c, lt_world *w) {
-  static char text[LT_VERDICT_TEXT];
-  const lt_verdict *v = lt_world_verdict(w);
+  static char text[LT_OUTCOME_TEXT];
+  const lt_outcome *v = lt_world_outcome(w);
   CHECK(v != NULL);
   snprintf(text, sizeof text, "%s", v->text);
   lt_world_end(c, w);
@@ -41,7 +41,7 @@ static inline bool has_children(void) {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
-/* Wait in a collective until the verdict. */
+/* Wait in a collective until the outcome. */
 static inline void stay(lt_ctx *c, lt_world *w) { CHECK(sum(c, w, 1) == -1); }
 
 /* Rank 1 raises. */
@@ -53,8 +53,8 @@ static inline void boom(lt_ctx *c, lt_world *w) {
 }
 
 /* Rank 0 waits in a collective and gets why it ends; the others do what `other` says. */
-static inline void expect_verdict(int ranks, double timeout, void (*other)(lt_ctx *, lt_world *),
-                                  lt_verdict_class class, int status, const char *part) {
+static inline void expect_outcome(int ranks, double timeout, void (*other)(lt_ctx *, lt_world *),
+                                  lt_outcome_class class, int status, const char *part) {
   lt_ctx *c = fresh();
   lt_world *w = begin(c, ranks, timeout);
   CHECK(sum(c, w, 1) == ranks);
@@ -67,7 +67,7 @@ static inline void expect_verdict(int ranks, double timeout, void (*other)(lt_ct
   lt_failure f;
   CHECK(lt_take_failure(c, &f) && f.code == LT_ERANKS);
   CHECK_TEXT(f.text, part);
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   CHECK(v->class == class && v->status == status);
   CHECK(sum(c, w, 1) == -1); /* and again */
   lt_take_failure(c, NULL);

@@ -131,7 +131,7 @@ static void a_step_within_a_step_is_refused(void **state) {
   ltrain_close(inside);
 }
 
-/* A program built against a header whose config ended earlier: what follows is not looked at. */
+/* A program built against a header whose config ended earlier: what follows is not checked. */
 static void a_config_is_as_long_as_it_says(void **state) {
   (void)state;
   ltrain_config config = LTRAIN_CONFIG_INIT;

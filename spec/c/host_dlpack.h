@@ -100,8 +100,8 @@ static inline void delete_elsewhere(DLManagedTensorVersioned *m) {
   pthread_join(thread, NULL);
 }
 
-/* `w` is a parameter and `loss` = (w * w):sum(): an export for reading says so and is no write; one
-   for writing is, and spoils a backward that is pending. */
+/* `w` is a parameter and `loss` = (w * w):sum(): an export for reading says so and is not a write;
+   one for writing is, and spoils a backward that is pending. */
 static inline void check_exports_of_parameter(ltrain *l) {
   lt_tensor *t;
   must(l, ltrain_get(l, "w", "T", &t));

@@ -247,7 +247,7 @@ static void what_cannot_be_shared_is_refused(void **state) {
   assert_null(ltrain_to_dlpack(l, t, 0));
   must_say(l, false, "to_dlpack: the tensor is on fake:0: copy it with :to('cpu') first");
   ltrain_release(l, t);
-  expect(l, "2, 1 + 1"); /* the state goes on */
+  expect(l, "2, 1 + 1"); /* the state continues */
   ltrain_close(l);
 }
 

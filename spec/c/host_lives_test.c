@@ -60,7 +60,7 @@ static bool give_back(ltrain *l, void *ud, const ltrain_value *in, ltrain_value 
 static void count_warning(void *ud, int level, const char *text) {
   counted *n = ud;
   (void)level;
-  n->fails_at -= strstr(text, "the state is closing") != NULL; /* below 0 it is no limit */
+  n->fails_at -= strstr(text, "the state is closing") != NULL; /* below 0 it is not a limit */
 }
 
 /* Lua finalizes nothing that is made while it closes. */
@@ -93,7 +93,7 @@ static void finalizers_at_the_end_leave_nothing(void **state) {
   }
 }
 
-/* What holds each other among tensors is no garbage that Lua could find. */
+/* What holds each other among tensors is not garbage that Lua could find. */
 static void gradients_that_hold_their_tensors_are_freed(void **state) {
   (void)state;
   static const char *const scripts[] = {

@@ -22,9 +22,9 @@ static int rank, size;
 
 /* The end of a script that failed: one rank prints why. */
 static _Noreturn void fail(void) {
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   if (v == NULL) {
-    fprintf(stderr, "rank %d: no verdict: %s\n", rank, c->failure.text);
+    fprintf(stderr, "rank %d: no outcome: %s\n", rank, c->failure.text);
     _exit(98);
   }
   if (lt_world_may_print(w)) fprintf(stderr, "reported by rank %d: %s\n", rank, v->text);

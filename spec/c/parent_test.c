@@ -32,7 +32,7 @@ static void parent_and(void (*fate)(const int *pids), void (*work)(lt_ctx *, lt_
     }
     close(pids[1]);
     work(c, w);
-    if (rank_of(w) == 0) dprintf(1, "reported to the parent: %s\n", lt_world_verdict(w)->text);
+    if (rank_of(w) == 0) dprintf(1, "reported to the parent: %s\n", lt_world_outcome(w)->text);
     lt_world_end(c, w);
     _exit(0);
   }
@@ -97,7 +97,7 @@ static void children_of_a_stopped_parent_give_it_up(void **state) {
   assert_true(gone_after(&o) < 30);
 }
 
-/* Nobody is left to end it. It stays as who stopped it left it, and fails when it goes on. */
+/* Nobody is left to end it. It stays as who stopped it left it, and fails when it continues. */
 static void stop_parent_and_kill_children(const int *pids) {
   kill(pids[0], SIGSTOP);
   pause_ms(100);

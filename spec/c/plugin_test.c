@@ -90,7 +90,7 @@ static void test_opens_once(void **state) {
   expect_failure(c, LT_EARG, text);
 }
 
-/* One that has collectives alone is no device. */
+/* One that has collectives alone is not a device. */
 static void test_has_no_devices(void **state) {
   lt_ctx *c = *state;
   char folder[2100];

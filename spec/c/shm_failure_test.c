@@ -1,4 +1,4 @@
-/* spec/c/shm_failure_test.c: ranks that disagree get the table, all of them and at once; verdicts
+/* spec/c/shm_failure_test.c: ranks that disagree get the table, all of them and at once; outcomes
    and cancelling end every wait, whatever it waits for. */
 #include "comm_test.h"
 
@@ -18,7 +18,7 @@ static void must_fail(rank *r, lt_work *w, const char *wanted) {
   if (!CHECK(r, lt_take_failure(r->c, &f))) return;
   if (f.code != LT_ERANKS || strcmp(f.text, wanted) != 0)
     wrong(r, "rank %d: %d: %.400s", r->rank, f.code, f.text);
-  CHECK(r, lt_heartbeat_is_over(r->heartbeat) && strcmp(r->heartbeat->verdict.text, wanted) == 0);
+  CHECK(r, lt_heartbeat_is_over(r->heartbeat) && strcmp(r->heartbeat->outcome.text, wanted) == 0);
   for (int k = 0; k < 3; k++) {
     CHECK(r, lt_comm_barrier(r->c, r->g, HERE) == NULL);
     if (!CHECK(r, lt_take_failure(r->c, &f) && strcmp(f.text, wanted) == 0)) return;
@@ -255,7 +255,7 @@ static void works_until_the_end(rank *r) {
   CHECK(r, late_ns < (int64_t)20e9); /* it did not sit it out */
 }
 
-static void a_verdict_ends_every_wait(void **state) {
+static void an_outcome_ends_every_wait(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 30; seed++)
     run_ranks_with(2 + (int)(seed % 4), seed % 5 == 4 ? 64 : 0, works_until_the_end, NULL, seed);
@@ -269,7 +269,7 @@ static void waits_for_nobody(rank *r) {
     usleep(20000);
     if (*how == 0) {
       for (int k = 0; k < r->size; k++)
-        if (k != 0) lt_verdict_set(&r->all->heartbeat[k]->verdict, LT_LOST, 0, 1, "rank 0 is lost");
+        if (k != 0) lt_outcome_set(&r->all->heartbeat[k]->outcome, LT_LOST, 0, 1, "rank 0 is lost");
     } else {
       atomic_store(r->all->cancel, true);
     }
@@ -343,7 +343,7 @@ static void a_table_names_all_of_many_ranks(void **state) {
   run_ranks(40, quarrels_among_many);
 }
 
-/* Without a watchdog the disagreement itself is the verdict. */
+/* Without a watchdog the disagreement itself is the outcome. */
 static void quarrels_alone(rank *r) {
   r->heartbeat->report = NULL;
   must_fail(r, sizes_differ(r), quarrels[0].wanted);
@@ -362,7 +362,7 @@ int main(void) {
       cmocka_unit_test(both_ends_of_a_message_are_reported),
       cmocka_unit_test(an_exchange_is_no_disagreement),
       cmocka_unit_test(groups_quarrel_by_their_own_names),
-      cmocka_unit_test(a_verdict_ends_every_wait),
+      cmocka_unit_test(an_outcome_ends_every_wait),
       cmocka_unit_test(a_rank_that_never_comes),
       cmocka_unit_test(a_wait_that_was_given_up_leaves_its_message),
       cmocka_unit_test(heartbeats_without_a_reporter),

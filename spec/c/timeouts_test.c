@@ -13,7 +13,7 @@ static void stop_self(lt_ctx *c, lt_world *w) {
 }
 static void stops(void) {
   int64_t start = lt_now_ns();
-  expect_verdict(3, 3, stop_self, LT_LOST, 1, "rank 1 (pid ");
+  expect_outcome(3, 3, stop_self, LT_LOST, 1, "rank 1 (pid ");
   CHECK(seconds_since(start) >= 3);
 }
 
@@ -30,7 +30,7 @@ static void dawdle(lt_ctx *c, lt_world *w) {
     stay(c, w);
 }
 static void is_late(void) {
-  expect_verdict(3, 3, dawdle, LT_LATE, 1,
+  expect_outcome(3, 3, dawdle, LT_LATE, 1,
                  "rank 1 is late: rank 0 has waited 3 s: ranks 0, 2: all_reduce");
 }
 
@@ -43,7 +43,7 @@ static void a_late_rank_is_warned_of_and_then_an_error(void **state) {
   expect_said(&o, "(an error at 3 s)\n");
 }
 
-/* A kernel that does not end: its process is ended 2 s after the verdict. */
+/* A kernel that does not end: its process is ended 2 s after the outcome. */
 static void compute(lt_ctx *c, lt_world *w) {
   if (rank_of(w) == 2)
     for (volatile int64_t i = 0; i >= 0; i++) {
@@ -51,7 +51,7 @@ static void compute(lt_ctx *c, lt_world *w) {
   boom(c, w);
 }
 static void computes(void) {
-  expect_verdict(3, 30, compute, LT_RAISED, 1, "rank 1: model.lua:12: boom");
+  expect_outcome(3, 30, compute, LT_RAISED, 1, "rank 1: model.lua:12: boom");
 }
 
 static void a_rank_that_does_not_come_back_is_ended(void **state) {

@@ -24,7 +24,7 @@ static void play(int n, double timeout, const char *files, void (*run)(rank *r))
 /* ---- the coordinator ---- */
 
 static void report_by_rank(rank *r) {
-  static const lt_verdict_class class[MOST] = {LT_LATE, LT_LOST, LT_RAISED, LT_EXITED};
+  static const lt_outcome_class class[MOST] = {LT_LATE, LT_LOST, LT_RAISED, LT_EXITED};
   char text[64];
   snprintf(text, sizeof text, "rank %d fails", r->number);
   lt_world_report(r->w, class[r->number], r -> number, 10 + r -> number, text);
@@ -33,7 +33,7 @@ static void report_by_rank(rank *r) {
 static void the_gravest_of_several_is_reported(void **state) {
   (void)state;
   play(4, 20, NULL, report_by_rank);
-  const lt_verdict *v = common_verdict();
+  const lt_outcome *v = common_outcome();
   assert_int_equal(v->class, LT_RAISED);
   assert_int_equal(v->rank, 2);
   assert_int_equal(v->status, 12);
@@ -44,7 +44,7 @@ static void the_gravest_of_several_is_reported(void **state) {
 static void the_first_of_a_class_is_reported(void **state) {
   (void)state;
   play(4, 20, NULL, raise_in_order);
-  assert_string_equal(common_verdict()->text, "rank 3: boom 3");
+  assert_string_equal(common_outcome()->text, "rank 3: boom 3");
   close_world();
 }
 
@@ -70,7 +70,7 @@ static void end_together(rank *r) {
 static void an_interrupted_run_is_reported_by_rank_0_when_it_is_saved(void **state) {
   (void)state;
   play(3, 20, NULL, end_together);
-  const lt_verdict *v = common_verdict();
+  const lt_outcome *v = common_outcome();
   assert_int_equal(v->class, LT_INTERRUPTED);
   assert_int_equal(v->status, 143);
   assert_string_equal(v->text, "interrupted: saved a.ckpt");
@@ -80,23 +80,23 @@ static void an_interrupted_run_is_reported_by_rank_0_when_it_is_saved(void **sta
 /* Nobody asks the main threads: they wait for ever. */
 static void wait_interrupted(rank *r) {
   if (r->number == 1) lt_world_interrupt(r->w, SIGTERM);
-  wait_verdict(r);
+  wait_outcome(r);
 }
 
 static void a_signal_ends_all_wherever_they_are(void **state) {
   (void)state;
   play(3, 20, NULL, wait_interrupted);
-  const lt_verdict *v = common_verdict();
+  const lt_outcome *v = common_outcome();
   assert_int_equal(v->class, LT_INTERRUPTED);
   assert_int_equal(v->rank, 1);
   assert_int_equal(v->status, 128 + SIGTERM);
   close_world();
 }
 
-static void waits_end_with_the_verdict(void **state) {
+static void waits_end_with_the_outcome(void **state) {
   (void)state;
   play(3, 20, folder, collect_and_fail);
-  assert_string_equal(common_verdict()->text, "rank 1: boom");
+  assert_string_equal(common_outcome()->text, "rank 1: boom");
   for (int k = 0; k < 3; k += 2) {
     lt_failure f;
     assert_true(lt_take_failure(world.ranks[k].c, &f));
@@ -126,7 +126,7 @@ static void who_is_there_in_vain_is_stalled(void **state) {
   world.ops = &ops;
   int64_t start = lt_now_ns();
   play(3, 3, NULL, sum_in_vain);
-  const lt_verdict *v = common_verdict();
+  const lt_outcome *v = common_outcome();
   assert_int_equal(v->class, LT_STALLED);
   assert_int_equal(v->rank, -1);
   assert_non_null(strstr(v->text, "stalled: all ranks have arrived and no data has moved for "));
@@ -168,7 +168,7 @@ static void who_left_is_not_missed_where_it_is_no_member(void **state) {
 static void wait_in_a_row(rank *r) {
   lt_group *g = lt_group_split(r->c, r->w->group, r->number > 0 ? 1 : -1, 0);
   if (r->number == 2)
-    wait_verdict(r);
+    wait_outcome(r);
   else if (r->number == 1) {
     lt_work *work = lt_comm_barrier(r->c, g, (lt_origin){.file = "model.lua", .line = 7});
     lt_work_wait(r->c, work);
@@ -182,7 +182,7 @@ static void wait_in_a_row(rank *r) {
 static void of_a_row_of_waits_the_last_is_to_blame(void **state) {
   (void)state;
   play(3, 3, NULL, wait_in_a_row);
-  const lt_verdict *v = common_verdict();
+  const lt_outcome *v = common_outcome();
   assert_int_equal(v->class, LT_LATE);
   assert_int_equal(v->rank, 2);
   assert_non_null(strstr(v->text, "rank 2 is late"));
@@ -195,7 +195,7 @@ int main(void) {
       cmocka_unit_test(the_first_of_a_class_is_reported),
       cmocka_unit_test(an_interrupted_run_is_reported_by_rank_0_when_it_is_saved),
       cmocka_unit_test(a_signal_ends_all_wherever_they_are),
-      cmocka_unit_test(waits_end_with_the_verdict),
+      cmocka_unit_test(waits_end_with_the_outcome),
       cmocka_unit_test(who_is_there_in_vain_is_stalled),
       cmocka_unit_test(all_leave_and_all_are_reported),
       cmocka_unit_test(who_left_is_not_missed_where_it_is_no_member),

@@ -97,16 +97,16 @@ static inline void close_world(void) {
   free(world.segment);
 }
 
-static inline void wait_verdict(rank *r) {
+static inline void wait_outcome(rank *r) {
   for (int k = 0; k < 6000 && !lt_heartbeat_is_over(r->w->heartbeat); k++) pause_ms(10);
 }
 
-/* Every rank has the same verdict. */
-static inline const lt_verdict *common_verdict(void) {
-  const lt_verdict *first = lt_world_verdict(world.ranks[0].w);
+/* Every rank has the same outcome. */
+static inline const lt_outcome *common_outcome(void) {
+  const lt_outcome *first = lt_world_outcome(world.ranks[0].w);
   assert_non_null(first);
   for (int k = 1; k < world.n; k++) {
-    const lt_verdict *v = lt_world_verdict(world.ranks[k].w);
+    const lt_outcome *v = lt_world_outcome(world.ranks[k].w);
     assert_non_null(v);
     assert_string_equal(v->text, first->text);
     assert_int_equal(v->class, first->class);

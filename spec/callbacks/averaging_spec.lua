@@ -77,7 +77,7 @@ describe("EMAWeightAveraging", function()
     end
   end)
 
-  it("goes on with the trained weights in a second fit", function()
+  it("continues with the trained weights in a second fit", function()
     local net, whole = tiny.Line(), tiny.Line()
     local one = trainer(callbacks.EMAWeightAveraging { decay = 0.5 }, { max_epochs = 1 })
     one:fit(net, tiny.same(2))

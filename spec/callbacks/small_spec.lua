@@ -57,7 +57,7 @@ describe("LambdaCallback", function()
     assert.matches("rank 1", out)
   end)
 
-  it("reports what is no hook, and what is no function", function()
+  it("reports what is not a hook, and what is not a function", function()
     assert.matches("there is no hook 'on_trian_start'; did you mean 'on_train_start'",
       tiny.error_of(callbacks.LambdaCallback, { on_trian_start = print }))
     assert.matches("on_train_start must be a function: got 3",
@@ -68,7 +68,7 @@ describe("LambdaCallback", function()
 end)
 
 describe("OnExceptionCheckpoint", function()
-  it("saves the state before the batch that failed, from which fit goes on", function()
+  it("saves the state before the batch that failed, from which fit continues", function()
     local folder, net, broken = tiny.folder(), tiny.Line(), true
     function net:training_step(x, batch_idx)
       if broken and batch_idx == 2 then error "broken" end

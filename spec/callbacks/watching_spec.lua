@@ -84,7 +84,7 @@ describe("Timer", function()
     end
   end)
 
-  it("refuses what is no time", function()
+  it("refuses what is not a time", function()
     for _, case in ipairs {
       { { hour = 1 }, "has no unit 'hour'; did you mean 'hours'?" },
       { {}, "must be 'DD:HH:MM:SS', seconds, or a table of weeks, .* got an empty table" },

@@ -104,7 +104,7 @@ f(require "ltrain".ones(2))
       told "require 'python'", 1, true)
   end)
 
-  it("has the line of a return that is no frame any more", function()
+  it("has the line of a return that is not a frame any more", function()
     child.write(folder .. "/s.lua", [[
 local lt = require "ltrain"
 local function loader(data)

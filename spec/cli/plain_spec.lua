@@ -80,7 +80,7 @@ describe("ltrain without a word", function()
       .. "\ts.lua:1: in local 'f'\n\ts.lua:2: in main chunk\n", err)
   end)
 
-  it("reports error values that are no strings", function()
+  it("reports error values that are not strings", function()
     local _, _, err = run { "-e", "error({})" }
     assert.equal("ltrain: (command line):1: (error object is a table value)\n", err)
     _, _, err = run { "-e", "error(setmetatable({}, {__tostring = function() return 'mine' end}))" }

@@ -240,7 +240,7 @@ describe("ltrain fit, validate, test, predict", function()
     assert.same({ 16, 1 }, require "ltrain".load(folder .. "/p.st").predictions.shape)
   end)
 
-  it("show predictions that are no tensors as what they are", function()
+  it("show predictions that are not tensors as what they are", function()
     local status, out, err = run({ "predict", LINE }, "predict words")
     assert.equal(0, status, err)
     assert.equal("1: word\n2: 1.5\n3: a table\n4: true\n", out)

@@ -209,7 +209,7 @@ describe("clusters.register", function()
     assert.is_nil(check((detect(TORCH)), 4, 1))
   end)
 
-  it("refuses what is no environment, naming what it may have", function()
+  it("refuses what is not an environment, naming what it may have", function()
     assert.matches("clusters.register: x: an environment has no 'word_size'; did you mean "
       .. "'world_size'%?", error_of(lt.clusters.register, "x", { word_size = print }))
     assert.matches("clusters.register: x: must be a table of methods or a class below",

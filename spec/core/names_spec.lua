@@ -74,7 +74,7 @@ describe("a catalogue", function()
     assert.matches("there is no 'version'", error_of(function() return lt.loggers.version end))
   end)
 
-  it("answers nil to what is no name", function()
+  it("answers nil to what is not a name", function()
     assert.is_nil(lt.nn[1])
   end)
 end)

@@ -1,7 +1,7 @@
 /* spec/cuda/fakert.h: what the fake CUDA runtime has beside the runtime's own functions.
 
-   libfakert.so has those functions of NVIDIA's <cuda_runtime_api.h> that the backend uses, over host
-   memory, for machines without a GPU. What real GPUs do not do:
+   libfakert.so has those functions of NVIDIA's <cuda_runtime_api.h> that the backend uses, over
+   host memory, for machines without a GPU. What real GPUs do not do:
    - *When*: queued work runs only when somebody waits for it, in the waiting thread, and only that
      stream and what it waits for: the latest moment that the rules allow, the same every
      time. FAKERT=threads: one worker a stream, random pauses of up to FAKERT_PAUSE (300)
@@ -9,8 +9,8 @@
    - *Who*: every access that is declared (copies, memsets, fakert_touch for launches) is checked
      with vector clocks: two accesses of the same bytes of which one writes, neither ordered before
      the other by a stream, an event or a wait of the host, are a race, whatever the timing was. It
-     ends the program with a sentence. FAKERT_RACES=0: not looked at.
-   - *Where*: behind each block lie bytes that nobody may write; they are looked at when the host
+     ends the program with a sentence. FAKERT_RACES=0: not checked.
+   - *Where*: behind each block lie bytes that nobody may write; they are checked when the host
      waits, and when the block is freed.
    - *What*: launches, copies and waits of the host are counted. FAKERT_FAIL=n: the n-th call of the
      runtime, cuBLASLt or cuDNN returns an error and does nothing.

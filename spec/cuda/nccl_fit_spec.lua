@@ -95,7 +95,7 @@ describe("a fit on GPUs", function()
     assert.equal((scripts.output(2, script)), out)
   end)
 
-  it("waits in no step for a GPU, and where gradients are looked at only when it is far ahead",
+  it("waits in no step for a GPU, and where gradients are checked only when it is far ahead",
     function()
       local script <const> = [[
         local waits, net = {}, Net()

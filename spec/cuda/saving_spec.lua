@@ -1,5 +1,5 @@
 -- spec/cuda/saving_spec.lua: checkpoints of a device, which a helper thread writes while the fit
--- goes on: they hold what the step had that asked for them.
+-- continues: they hold what the step had that asked for them.
 -- tags: slow, threads
 local both = require "spec.cuda.both"
 local counts = require "spec.cuda.counts"
@@ -137,7 +137,7 @@ for _, device in ipairs { "fake:0", "cuda" } do
       os.execute(("rm -rf %q"):format(path:match "^(.*)/"))
     end)
 
-    it("resumes as the run that goes on", function()
+    it("resumes as the run that continues", function()
       local folder = tiny.folder()
       local function run(ckpt_path)
         lt.seed(6)

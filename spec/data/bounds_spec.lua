@@ -112,7 +112,7 @@ describe("a data set", function()
     end
   end)
 
-  it("has no sampler whose length is no count of entries", function()
+  it("has no sampler whose length is not a count of entries", function()
     for _, n in ipairs { -1, math.maxinteger, 1 << 61, (1 << 61) + 1 } do
       local sampler = setmetatable({}, { __len = function() return n end })
       local loader = data.DataLoader(numbers.list(4), { sampler = sampler })

@@ -243,7 +243,7 @@ describe("data.CombinedLoader", function()
     os.remove(path)
   end)
 
-  it("refuses what is no loader, and loaders without length", function()
+  it("refuses what is not a loader, and loaders without length", function()
     has(error_of(data.CombinedLoader, { a = 3 }),
       "CombinedLoader: a must be a loader, an IterableDataset, or a function")
     has(error_of(data.CombinedLoader, {}), "CombinedLoader: needs a table of loaders")

@@ -46,7 +46,7 @@ describe("data.TensorDataset", function()
     has(message, "TensorDataset: tensor 2 has 4 samples, the others have 3: got a tensor [4]")
   end)
 
-  it("raises on what is no tensor, on none, and on a tensor without dimensions", function()
+  it("raises on what is not a tensor, on none, and on a tensor without dimensions", function()
     has(error_of(data.TensorDataset, 3), "TensorDataset: tensor 1 must be a tensor: got 3")
     has(error_of(data.TensorDataset), "give at least one tensor")
     has(error_of(data.TensorDataset, lt.tensor(3)), "no dimension to count samples by")

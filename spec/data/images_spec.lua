@@ -11,7 +11,7 @@ local T <const>, data <const> = lt.transforms, lt.data
 local folder <const> = child.folder()
 local N <const> = 14
 
--- Images of different sizes, told apart by their red.
+-- Images of different sizes, distinguished by their red.
 local function make(name, k)
   lt.seed(k)
   local image = lt.randint(0, 256, { 3, 12 + k % 3, 17 - k % 4 }):to "u8"
@@ -245,7 +245,7 @@ describe("a loader of images", function()
     end), 1, true)
   end)
 
-  it("goes on without threads after a fork, and ends early", function()
+  it("continues without threads after a fork, and ends early", function()
     local set = data.ImageFolder(folder .. "/set", { transform = chain() })
     local options = { batch_size = 2, shuffle = true, seed = 4 }
     local expected, got = hashes(set, options), {}

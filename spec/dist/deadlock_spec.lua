@@ -1,5 +1,5 @@
 -- spec/dist/deadlock_spec.lua: ranks that wait for each other are reported at once, over groups and
--- messages; ranks that are late, stopped, or have messages under way are no deadlock.
+-- messages; ranks that are late, stopped, or have messages under way are not deadlock.
 -- tags: slow, waits
 local support = require "spec.dist.support"
 

@@ -350,7 +350,7 @@ describe("lt.dist.ddp", function()
     ]]
   end)
 
-  it("refuses what is no module, and options that it does not know", function()
+  it("refuses what is not a module, and options that it does not know", function()
     passes [[
       same("script.lua:N: dist.ddp: needs a module: got 3",
         (error_of(lt.dist.ddp, 3):gsub(":%d+:", ":N:")))

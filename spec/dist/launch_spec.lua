@@ -44,7 +44,7 @@ describe("lt.dist.launch", function()
     end
   end)
 
-  it("refuses an LT_TIMEOUT that is no number of seconds", function()
+  it("refuses an LT_TIMEOUT that is not a number of seconds", function()
     for _, text in ipairs { "bad", "0", "-1", "5x", "nan" } do
       local pipe <close> = assert(io.popen(("LT_TIMEOUT=%s '%s' -e 'lt.dist.launch(2, print)' 2>&1")
         :format(text, os.getenv("LTRAIN") or "ltrain")))
@@ -256,7 +256,7 @@ describe("an error in a launch", function()
     assert.equal(1, times, output)
   end)
 
-  it("of rank 0 keeps its value when that is no text", function()
+  it("of rank 0 keeps its value when that is not text", function()
     support.passes[[
       local value = {code = 3}
       same(true, rawequal(value, error_of(dist.launch, 2, function(rank)

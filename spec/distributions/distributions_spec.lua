@@ -239,7 +239,7 @@ describe("Distributions", function()
     end
   end)
 
-  it("with validate_args = false draw NaN of what is no concentration", function()
+  it("with validate_args = false draw NaN of what is not a concentration", function()
     local unchecked <const> = { validate_args = false }
     local a = t { 0 / 0, -1.0, math.huge, 2.0 }
     local x = D.Gamma(a, 1.0, unchecked):sample():tolist()

@@ -110,7 +110,7 @@ describe("the examples", function()
     assert.matches("\n%s*%d+ %% good: the cast was flat\n", text)
   end)
 
-  it("generate.lua trains on a file of tokens and goes on with a text", function()
+  it("generate.lua trains on a file of tokens and continues with a text", function()
     local text = must(folder(), ltrain .. " run " .. example("generate.lua") .. " " .. FEW)
     assert.matches("val_loss", text)
     assert.matches("\nfrom the mill", text)

@@ -34,7 +34,7 @@ describe("lt.json", function()
     assert.same({ { a = 1 }, { 2 } }, seen)
   end)
 
-  it("says where a text is no JSON", function()
+  it("says where a text is not JSON", function()
     local none, why = lt.json.decode "{"
     assert.is_nil(none)
     assert.matches("line 1", why)

@@ -59,7 +59,7 @@ describe("numpy.load", function()
     assert.equal(4.0, all.named:sum():item())
   end)
 
-  it("refuses what is no array of numbers, and says what it is", function()
+  it("refuses what is not an array of numbers, and says what it is", function()
     local function of(name) return select(2, numpy.load(HERE .. name .. ".npy")) end
     has(of "structured", "has a structured dtype, [('a', '<f4'), ('b', '<i8')]: save each field")
     has(of "objects", "has dtype '|O': it contains Python objects, which only Python can unpickle")
@@ -166,7 +166,7 @@ describe("numpy.save", function()
       .. (" "):rep(58) .. "\n" .. ("\0"):rep(24), file:read "a")
   end)
 
-  it("refuses bf16, and what is no tensor", function()
+  it("refuses bf16, and what is not a tensor", function()
     has(error_of(numpy.save, path "x.npy", lt.ones(2):to "bf16"), "NumPy has no bf16")
     has(error_of(numpy.save, path "x.npy", 3), "numpy.save: needs a tensor, got 3")
     assert.is_nil((numpy.save(path "none/x.npy", lt.ones(1))))
@@ -192,7 +192,7 @@ describe("numpy.savez", function()
     assert.is_true(size_of(numpy.savez_compressed) < 4000)
   end)
 
-  it("refuses what is no array, or no name", function()
+  it("refuses what is not an array, or no name", function()
     local npz_save = c.io.npz_save
     has(error_of(npz_save, path "x.npz", ("A"):rep(100), { lt.ones(1) }),
       "expected a table, got string")
@@ -216,7 +216,7 @@ describe("numpy.memmap", function()
     assert.equal(12, #of())
   end)
 
-  it("lies in the file, which stays as it is when it is written", function()
+  it("is in the file, which stays as it is when it is written", function()
     assert(numpy.save(path "x.npy", lt.arange(100000, { dtype = "i32" })))
     local before = c.runtime.memory().live_bytes
     local x = assert(numpy.memmap(path "x.npy", { dtype = "i32", offset = 128 }))

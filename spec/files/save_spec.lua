@@ -35,7 +35,7 @@ describe("a large tensor of a file", function()
 
   local function live() return c.runtime.memory().live_bytes end
 
-  it("takes no memory of its own: it lies in the file", function()
+  it("takes no memory of its own: it is in the file", function()
     foreign(n, false)
     collectgarbage()
     local before = live()
@@ -273,7 +273,7 @@ describe("io.json_encode", function()
     assert.same({ "inf", "=x" }, decode('["inf","=x"]', plain))
   end)
 
-  it("returns nil and the position for what is no JSON", function()
+  it("returns nil and the position for what is not JSON", function()
     local value, message = decode "[1,\n 2"
     assert.is_nil(value)
     has(message, "json: not JSON: ")
@@ -350,7 +350,7 @@ describe("the header of a file", function()
   end)
 end)
 
-describe("what is no plain file", function()
+describe("what is not a plain file", function()
   it("is refused before it is opened: a pipe that nobody writes, a device, a folder", function()
     os.remove(path)
     assert(os.execute(("mkfifo '%s'"):format(path)))

@@ -46,14 +46,14 @@ describe("a run under lightning_logs", function()
     assert.same({ "version_1" }, c.io.list_folder(root .. "/ltrain_logs"))
   end)
 
-  it("is not looked at where ltrain_logs has a checkpoint", function()
+  it("is not checked where ltrain_logs has a checkpoint", function()
     old_run()
     fit(new_trainer(1))
     local third = fit(new_trainer(2), { ckpt_path = "last" })
     assert.equal(root .. "/ltrain_logs/version_1/checkpoints/last.ckpt", third.ckpt_path)
   end)
 
-  it("is passed over where its file is no checkpoint of ltrain", function()
+  it("is passed over where its file is not a checkpoint of ltrain", function()
     local folder = root .. "/lightning_logs/version_0/checkpoints"
     assert(c.io.make_folder(folder))
     child.write(folder .. "/last.ckpt", "PK\3\4 a file of another program")

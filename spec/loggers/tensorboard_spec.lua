@@ -86,7 +86,7 @@ describe("TensorBoardLogger", function()
     assert.same({ step = 1 << 40, ["x-loss"] = math.huge }, list[5])
   end)
 
-  it("refuses what is no number, with its name", function()
+  it("refuses what is not a number, with its name", function()
     local logger = lt.loggers.TensorBoardLogger(root)
     assert.matches("logger: 'a' must be a number: got 'x'",
       tiny.error_of(logger.log_metrics, logger, { a = "x" }, 0), 1, true)

@@ -49,7 +49,7 @@ describe("MetricCollection", function()
     same(WANTED, all:compute())
   end)
 
-  it("lets a metric that was updated alone go on alone", function()
+  it("lets a metric that was updated alone continue alone", function()
     local metrics = made()
     local all = m.MetricCollection(metrics)
     metrics.recall:update(meant, meant)
@@ -106,7 +106,7 @@ describe("MetricCollection", function()
     same(WANTED, there:compute())
   end)
 
-  it("reports what is no metric, and names that come twice", function()
+  it("reports what is not a metric, and names that come twice", function()
     assert.matches("MetricCollection: 'x' must be a metric: got 3",
       error_of(m.MetricCollection, { x = 3 }))
     assert.matches("two metrics are called 'accuracy'",

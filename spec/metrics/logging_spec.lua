@@ -38,7 +38,7 @@ describe("log_dict", function()
     assert.near((1 + 4 / 5 + 0) / 3, t.callback_metrics.train_precision, 1e-12)
   end)
 
-  it("goes on with them where a run is resumed in mid-epoch", function()
+  it("continues with them where a run is resumed in mid-epoch", function()
     local folder = tiny.folder()
     local whole = trainer(folder, { max_epochs = 1 })
     whole:fit(new_net(), batches)

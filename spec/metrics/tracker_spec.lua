@@ -128,7 +128,7 @@ describe("MetricTracker", function()
     assert.same({ 2.25, 1 }, { best, step })
   end)
 
-  it("goes on with a step after it has computed others", function()
+  it("continues with a step after it has computed others", function()
     local tracker = m.MetricTracker(m.Mean(), { maximize = true })
     for k = 1, 3 do
       tracker:increment()
@@ -256,7 +256,7 @@ describe("a run with a MinMaxMetric and a MetricTracker", function()
     assert.same({ 1.5, 1.5, 4.5, 4.5 }, { got.raw, got.min, got.max, got.best })
   end)
 
-  it("goes on with both where it is resumed in mid-epoch", function()
+  it("continues with both where it is resumed in mid-epoch", function()
     local path = tiny.folder() .. "/cut.ckpt"
     trained(path)
     local t, net = trained(nil, path)

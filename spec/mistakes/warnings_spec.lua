@@ -1,4 +1,4 @@
--- spec/mistakes/warnings_spec.lua: mistakes with which a fit goes on, and what it warns of.
+-- spec/mistakes/warnings_spec.lua: mistakes with which a fit continues, and what it warns of.
 local child = require "spec.cli.child"
 
 local HEAD <const> = [[
@@ -44,7 +44,7 @@ setmetatable({}, {__gc = function() error("lost") end})
 collectgarbage()]], "error in __gc (s.lua:14: lost)" },
 }
 
-describe("a mistake with which a fit goes on is warned of once:", function()
+describe("a mistake with which a fit continues is warned of once:", function()
   for _, row in ipairs(ROWS) do
     local what, body, expected = table.unpack(row)
     it(what, function()

@@ -93,7 +93,7 @@ local function chosen(all, count, seed)
 end
 
 -- Whether the mistake stands where the line may not come to: behind its `then` or `and`; or in
--- which argument of the command line is looked at.
+-- which argument of the command line is checked.
 local function is_aside(text, mutant)
   local before = text:sub(1, mutant.at - 1):match "[^\n]*$"
   return before:find "%f[%w]then%f[%W]" or before:find "%f[%w]and%f[%W]" or before:find "arg%[$"

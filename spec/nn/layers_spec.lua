@@ -239,7 +239,7 @@ describe("nn.BatchNorm2d", function()
     assert.same({}, nn.BatchNorm2d(3, { track_running_stats = false }):buffers().names)
   end)
 
-  it("refuses what is no batch of images", function()
+  it("refuses what is not a batch of images", function()
     assert.matches("nn.BatchNorm2d: x must be %[B, C, H, W%]: got a tensor %[4, 3%]",
       error_of(nn.BatchNorm2d(3), lt.ones(4, 3)))
   end)
@@ -393,7 +393,7 @@ describe("nn.Sequential", function()
       tostring(nn.Sequential(nn.Linear(2, 3), nn.ReLU())))
   end)
 
-  it("names an element that is no module", function()
+  it("names an element that is not a module", function()
     assert.matches("nn%.Sequential: element 2 must be a module: got 5",
       error_of(nn.Sequential, nn.ReLU(), 5))
   end)

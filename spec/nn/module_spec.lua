@@ -154,7 +154,7 @@ describe("Module:children", function()
 end)
 
 describe("Module:register_buffer", function()
-  it("puts a tensor into the state that is no parameter", function()
+  it("puts a tensor into the state that is not a parameter", function()
     local net = Layer()
     net:register_buffer("mean", lt.zeros(2))
     assert.same({ "weight", "bias" }, names(net:named_parameters()))
@@ -176,7 +176,7 @@ describe("Module:register_buffer", function()
     assert.is_nil(net:state_dict().mask)
   end)
 
-  it("refuses what is no tensor", function()
+  it("refuses what is not a tensor", function()
     assert.matches("register_buffer: 'mean' must be a tensor: got 3",
       error_of(Layer().register_buffer, Layer(), "mean", 3))
   end)

@@ -130,7 +130,7 @@ describe("Module:load_state_dict", function()
       error_of(Net().load_state_dict, Net(), { epoch = 3, state_dict = Net():state_dict() }))
   end)
 
-  it("refuses what is no table", function()
+  it("refuses what is not a table", function()
     assert.matches("load_state_dict: the state must be a table: got 'file'",
       error_of(Net().load_state_dict, Net(), "file"))
   end)

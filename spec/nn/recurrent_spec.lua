@@ -176,7 +176,7 @@ for _, kind in ipairs { "LSTM", "GRU", "RNN" } do
       assert.equal(0, h:select(2, 3):abs():amax():item())
     end)
 
-    it("goes on from a state as if there had been no cut", function()
+    it("resumes from a state as if there had been no cut", function()
       local net = nn[kind](I, H, { num_layers = 2 }):to "f64"
       local x = sines({ N, T, I }, 0.2)
       local whole, last = net(x)

@@ -123,7 +123,7 @@ describe("grid_sample", function()
     near({0.5}, image:grid_sample(lt.tensor{{{{-1.0, -0.5}}}}))
   end)
 
-  it("survives positions that are no numbers", function()
+  it("survives positions that are not numbers", function()
     local at = lt.tensor{{{{0 / 0, 1 / 0}}}}
     for _, mode in ipairs{"bilinear", "nearest", "bicubic"} do
       for _, padding_mode in ipairs{"zeros", "border", "reflection"} do

@@ -23,7 +23,7 @@ local function check(dtype, size, order)
   assert.same(want, got)
 end
 
-describe("copies whose source lies along another dim", function()
+describe("copies whose source is along another dim", function()
   for _, dtype in ipairs{"u8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"} do
     it("have each element of " .. dtype, function()
       check(dtype, {17, 33}, {2, 1})

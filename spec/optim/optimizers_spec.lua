@@ -300,7 +300,7 @@ describe("Optimizer", function()
       error_of(optimizer.add_param_group, optimizer, { params = { a } }))
   end)
 
-  it("names what is no parameter", function()
+  it("names what is not a parameter", function()
     assert.matches("optimizers_spec%.lua:%d+: optim%.SGD: the first argument must be "
       .. "net:parameters%(%), a list of tensors or a list of groups: got an object of class Net",
       error_of(function() optim.SGD(Net()) end))

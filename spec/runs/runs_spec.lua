@@ -312,7 +312,7 @@ describe("media", function()
       lt.runs.media(assert(lt.runs.read(folder))))
   end)
 
-  it("have U+FFFD for bytes of a text that are no UTF-8", function()
+  it("have U+FFFD for bytes of a text that are not UTF-8", function()
     local given = { "\xd9\xa5 \xd9", "\xe6\xbc", "", "a\0\xffb", "\u{6F22}" }
     local run = read((fit(Logged(function(self)
       for _, text in ipairs(self.global_step == 0 and given or {}) do self:log_text("t", text) end

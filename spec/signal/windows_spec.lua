@@ -68,7 +68,7 @@ describe("lt.signal.windows", function()
     end)
   end
 
-  it("is f32 and symmetric by default, and refuses what is no window", function()
+  it("is f32 and symmetric by default, and refuses what is not a window", function()
     assert.equal("f32", windows.hann(4).dtype)
     assert.same(lt.hann_window(6):tolist(), windows.hann(6, {sym = false}):tolist())
     local late = windows.exponential(4, {sym = false, center = 0, dtype = "f64"}):tolist()

@@ -195,7 +195,7 @@ describe("on two ranks", function()
 
   it("ddp_comm_hook = 'bf16' sends gradients in bf16", function()
     prints("1.00390625\t1.0\n", [[
-      -- The gradient is the mean of 1 and 1 + 1/128; their sum lies between two bf16: 2, 2 + 1/64.
+      -- The gradient is the mean of 1 and 1 + 1/128; their sum is between two bf16: 2, 2 + 1/64.
       local function step(hook)
         lt.seed(3)
         local net = Net()

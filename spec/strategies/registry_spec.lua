@@ -70,7 +70,7 @@ describe("lt.strategies.register", function()
     assert.equal(strategies.DDP, getmetatable(strategy_of { strategy = "ddp" }))
   end)
 
-  it("refuses what is no strategy", function()
+  it("refuses what is not a strategy", function()
     assert.matches("strategies.register: mine: must be a class below lt.Strategy: got class Module",
       error_of(strategies.register, "mine", lt.Module))
     assert.matches("strategies.register: mine: must be a class below lt.Strategy: got an object of "

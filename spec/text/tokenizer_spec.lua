@@ -101,7 +101,7 @@ describe("lt.text.tokenizer", function()
     assert.same(t:encode("it's <|x|> 12345"):tolist(), again:encode("it's <|x|> 12345"):tolist())
   end)
 
-  it("refuses what is no text and no id", function()
+  it("refuses what is not text and no id", function()
     local t = load "gpt2"
     assert.matches("encode: text must be a string: got 3",
       error_of(function() t:encode(3) end))
@@ -175,7 +175,7 @@ describe("lt.text.tokenizer of older files", function()
     assert.matches("has no tokenizer.json, vocab.json or vocab.txt", message)
   end)
 
-  it("says where a file is no UTF-8", function()
+  it("says where a file is not UTF-8", function()
     write("vocab.txt", "[UNK]\na\xe1b\n")
     local none, message = lt.text.tokenizer(folder)
     assert.is_nil(none)

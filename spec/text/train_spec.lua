@@ -44,7 +44,7 @@ describe("lt.text.BPETokenizer.train", function()
     assert.is_true(t.vocab_size < 262, t.vocab_size)
   end)
 
-  it("refuses what is no text", function()
+  it("refuses what is not text", function()
     assert.matches("train: texts%[2%] must be a string: got nil",
       error_of(function() lt.text.CharTokenizer.train { "a", nil, "b" } end))
     assert.matches("train: texts must be strings: got 7",

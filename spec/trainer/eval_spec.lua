@@ -231,7 +231,7 @@ describe("validation data", function()
       asked_by { check_val_every_n_epoch = 3, num_sanity_val_steps = 1 })
   end)
 
-  it("that a hook does not give is no validation", function()
+  it("that a hook does not give is not a validation", function()
     local net = tiny.Line()
     function net.val_dataloader() end
     function net.validation_step() error "there is nothing to validate" end

@@ -270,7 +270,7 @@ describe("in mid-fit", function()
     assert.equal(4, trainer.global_step)
   end)
 
-  it("what is no optimizer is refused, and two in automatic optimization", function()
+  it("what is not an optimizer is refused, and two in automatic optimization", function()
     assert.matches("trainer.optimizers: an optimizer is needed: got 3",
       tiny.error_of(fit, function(_, trainer) trainer.optimizers[1] = 3 end))
     assert.matches("trainer.optimizers: 2 optimizers need manual optimization",

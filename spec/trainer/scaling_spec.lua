@@ -110,7 +110,7 @@ describe("a fit with a scaler", function()
     assert.equal(4.0, trainer.scaler:get_scale())
   end)
 
-  it("goes on where its file was written", function()
+  it("continues where its file was written", function()
     local path, bad = tiny.folder() .. ".ckpt", { [1] = true, [4] = true }
     local whole = line(bad)
     local trainer = trainer_of(8)

@@ -59,7 +59,7 @@ describe("val_check_interval as a time", function()
     assert.equal("string", type(out))
   end)
 
-  it("reports what is no time", function()
+  it("reports what is not a time", function()
     assert.matches("val_check_interval must be 'DD:HH:MM:SS', seconds, or a table .*: got 'soon'",
       tiny.error_of(tiny.trainer, { val_check_interval = "soon" }))
     assert.matches("val_check_interval has no unit 'hour'; did you mean 'hours'",

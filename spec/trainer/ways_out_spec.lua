@@ -271,7 +271,7 @@ describe("a hook", function()
     assert.same({ "first", "second", "second" }, calls)
   end)
 
-  it("that is no function is named, and a step that removed itself", function()
+  it("that is not a function is named, and a step that removed itself", function()
     local function refused(name, value)
       local net = tiny.Line()
       net[name] = value

@@ -4,7 +4,8 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
---- Has backward put the gradient of a tensor that is no leaf into its `grad` too. Returns nothing.
+--- Has backward put the gradient of a tensor that is not a leaf into its `grad` too. Returns
+--- nothing.
 return function(x)
   if not c.is_tensor(x) or not x.requires_grad then
     errors.blame("retain_grad: needs a tensor that requires grad: got %s", errors.show(x))

@@ -123,7 +123,7 @@ function BaseFinetuning:setup(_, module, stage)
   if stage == "fit" then self:freeze_before_training(module) end
 end
 
--- Of a run that resumes: what trained goes on doing so.
+-- Of a run that resumes: what trained continues doing so.
 function BaseFinetuning:on_fit_start(_, module)
   for name, parameter in module:named_parameters() do
     if self._unfrozen[name] then parameter:requires_grad_(true) end

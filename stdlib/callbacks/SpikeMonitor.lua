@@ -182,7 +182,7 @@ function SpikeMonitor:on_train_batch_end(trainer, module, outputs, batch, batch_
   if self.count >= self.most or trainer.fast_dev_run then return end
   local loss = type(outputs) == "table" and outputs.loss or outputs
   if not c.is_tensor(loss) then return end
-  -- Reading a value waits for a device: there only those that are logged are looked at.
+  -- Reading a value waits for a device: there only those that are logged are checked.
   if loss.device ~= "cpu" and not trainer:logs_this_step() then return end
   local value = loss:item()
   if not jumps(self, value) then return end

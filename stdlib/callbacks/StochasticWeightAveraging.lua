@@ -103,7 +103,7 @@ local function set_rates(self, trainer)
 end
 
 function StochasticWeightAveraging:on_train_start(trainer)
-  -- A run that resumes within an epoch has its rates, but schedulers that would go on.
+  -- A run that resumes within an epoch has its rates, but schedulers that would continue.
   if trainer.current_epoch >= self.first_epoch and trainer.progress.in_epoch then
     set_rates(self, trainer)
   end

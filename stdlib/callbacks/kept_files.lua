@@ -18,7 +18,7 @@ local function is_source(trainer, path)
   return source ~= nil and c.io.same(path, source)
 end
 
--- Whether a file lies in our folder: what a resumed run had elsewhere belongs to that run.
+-- Whether a file is in our folder: what a resumed run had elsewhere belongs to that run.
 local function is_ours(self, path)
   local start = self.dirpath .. "/"
   return path:sub(1, #start) == start and not path:find("/../", #self.dirpath, true)

@@ -27,11 +27,11 @@ local function read_lines(path)
   return entries
 end
 
--- What the folder holds, by rank: rings[rank] = entries, verdicts = {[text] = {ranks}}.
+-- What the folder holds, by rank: rings[rank] = entries, outcomes = {[text] = {ranks}}.
 local function read_folder(folder)
   local names, message = c.io.list_folder(folder)
   if not names then return nil, message end
-  local found = { rings = {}, ranks = {}, verdicts = {}, texts = {} }
+  local found = { rings = {}, ranks = {}, outcomes = {}, texts = {} }
   table.sort(names)
   for _, name in ipairs(names) do
     local path = folder .. "/" .. name
@@ -46,10 +46,10 @@ local function read_folder(folder)
     local text = rank and c.io.read_file(path)
     if text then
       text = text:gsub("%s+$", "")
-      if not found.verdicts[text] then
-        found.verdicts[text], found.texts[#found.texts + 1] = {}, text
+      if not found.outcomes[text] then
+        found.outcomes[text], found.texts[#found.texts + 1] = {}, text
       end
-      table.insert(found.verdicts[text], rank)
+      table.insert(found.outcomes[text], rank)
     end
   end
   table.sort(found.ranks)
@@ -187,7 +187,7 @@ end
 
 local function print_found(host, found)
   for _, text in ipairs(found.texts) do
-    write(host, "%s: %s", ranks_text(found.verdicts[text]), text)
+    write(host, "%s: %s", ranks_text(found.outcomes[text]), text)
   end
   if #found.ranks == 0 then
     write(host, "no rank has recorded collectives here")

@@ -78,10 +78,10 @@ end
 
 --- Prints the failure; returns the exit status. Of several ranks one prints, the first failure.
 function protected_call.report(host, failure)
-  local verdict = c.dist.verdict()
-  if verdict then
-    if c.dist.may_print() then host.complain(("ltrain: %s\n"):format(verdict.text)) end
-    return verdict.status
+  local outcome = c.dist.outcome()
+  if outcome then
+    if c.dist.may_print() then host.complain(("ltrain: %s\n"):format(outcome.text)) end
+    return outcome.status
   end
   host.complain(("ltrain: %s\n"):format(failure.text))
   return failure.stopped and host.signal() or failure.status or 1

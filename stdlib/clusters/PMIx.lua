@@ -7,7 +7,7 @@ local PMIx = ClusterEnvironment:extend "PMIx"
 
 PMIx.size_is_known = false
 
--- Their shells have the variable too, and are no launch.
+-- Their shells have the variable too, and are not launch.
 local MANAGERS <const> = { "SLURM_JOB_ID", "LSB_JOBID", "FLUX_TASK_RANK" }
 
 function PMIx:detect()

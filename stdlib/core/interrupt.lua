@@ -50,9 +50,9 @@ end
 
 --- Raises the one that ended ranks which were forked here: {text =, status =}. `own`: what was
 --- raised in this process, if it was.
-function interrupt.raise_of_ranks(verdict, own)
+function interrupt.raise_of_ranks(outcome, own)
   local path = interrupt.is(own) and own.path or nil
-  error(setmetatable({ path = path, text = verdict.text, signal = verdict.status - 128 }, meta), 0)
+  error(setmetatable({ path = path, text = outcome.text, signal = outcome.status - 128 }, meta), 0)
 end
 
 --- Raises the one of a SIGTERM that came where no loop could act on it.

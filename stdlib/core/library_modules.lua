@@ -32,7 +32,7 @@ function library_modules.list()
   return names
 end
 
---- Whether there is a file of that name, which is no folder's.
+--- Whether there is a file of that name, which is not a folder's.
 function library_modules.has(name)
   local folder <const> = folder_of_environment()
   if not folder then return c.runtime.in_stdlib(name) end

@@ -4,7 +4,7 @@
 --   absolute = x:abs()                            what to write
 --   det inv = lt.linalg.%0(x)                     %0: the name
 --   *_ = x = x:%1(...)                            `*` stands for any letters, %1 for what they are
---   finfo: limits of a dtype are no values here   why there is nothing
+--   finfo: limits of a dtype are not values here   why there is nothing
 --   ?: this metric is not here                    of all names that are near none of the room's
 --
 -- core/foreign_names.lua reads it. spec/api/torch_spec.lua compares it with what these libraries

@@ -28,7 +28,7 @@ function walk.class_name(module)
   return rawget(module, "_class_name") or getmetatable(module).__name
 end
 
---- Whether a field is no part of the module: its name begins with _, or is "trainer".
+--- Whether a field is not a part of the module: its name begins with _, or is "trainer".
 function walk.is_skipped(key)
   return type(key) == "string" and (key:byte() == 95 or key == "trainer") -- 95: "_"
 end
@@ -129,7 +129,7 @@ function walk.refuse_hole(list, path)
   end
 end
 
--- Looks into a plain table. One met before is not looked at again: plain data may be shared, or
+-- Looks into a plain table. One met before is not checked again: plain data may be shared, or
 -- contain itself.
 local function look_into(found, holder, key)
   found.seen = found.seen or {}

@@ -193,7 +193,7 @@ end
 -- State.
 
 -- Slots of all ranks' shards of a parameter as those of the parameter; nil where there are none.
--- What is no tensor of a shard's shape is the same on all ranks.
+-- What is not a tensor of a shard's shape is the same on all ranks.
 local function join(self, parameter, parts)
   local whole, rows = nil, {}
   for r, slots in ipairs(parts) do

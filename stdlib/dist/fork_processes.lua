@@ -6,12 +6,12 @@ local interrupt = require "ltrain.core.interrupt"
 
 local d = c.dist
 
--- Raises what ended the launch: the verdict; rank 0's own error as it is where that is not text.
-local function fail(verdict, ok, value)
-  if verdict.class == "interrupted" then interrupt.raise_of_ranks(verdict, not ok and value) end
-  local own = not ok and verdict.class == "raised" and verdict.rank == 0
+-- Raises what ended the launch: the outcome; rank 0's own error as it is where that is not text.
+local function fail(outcome, ok, value)
+  if outcome.class == "interrupted" then interrupt.raise_of_ranks(outcome, not ok and value) end
+  local own = not ok and outcome.class == "raised" and outcome.rank == 0
   if own and type(value) ~= "string" then error(value, 0) end
-  d.blame(verdict.text, verdict.status)
+  d.blame(outcome.text, outcome.status)
 end
 
 --- Runs fn(rank) on n processes, n - 1 of them forked here; returns rank 0's results. Options:
@@ -23,13 +23,13 @@ return function(n, fn, options)
   local rank = d.fork(n, options)
   local results = table.pack(d.run(fn, rank))
   local ok = results[1]
-  if ok and d.world().stays and not d.verdict() then
+  if ok and d.world().stays and not d.outcome() then
     d.stay()
     return table.unpack(results, 2, results.n)
   end
   if ok then d.leave() end
-  local verdict = d.finish() -- here the children end
+  local outcome = d.finish() -- here the children end
   d.set_hook "" -- an error left the one that it was raised in
-  if verdict then fail(verdict, ok, results[2]) end
+  if outcome then fail(outcome, ok, results[2]) end
   return table.unpack(results, 2, results.n)
 end

@@ -80,7 +80,7 @@ local function prepare(path)
   return c.io.make_folder(folder)
 end
 
---- Writes a checkpoint, with the folder that it lies in. The former file of that name stays until
+--- Writes a checkpoint, with the folder that it is in. The former file of that name stays until
 -- the new one is whole. Returns true, or nil and why it could not be written.
 function checkpoint_file.write(saved, path)
   local tensors, text = serialise(saved)

@@ -141,7 +141,7 @@ end
 
 --- The value that torch.save wrote; nil and why it cannot be read. `place`, which may be nil, gets
 --- each tensor and the device that it was on. `unchecked`: bytes of tensors are not read, nor
---- compared with their CRC, before they are looked at.
+--- compared with their CRC, before they are checked.
 function torch_file.load(path, place, unchecked)
   local found = { locations = {}, left_out = {} }
   local head, why = c.io.read_head(path, torch_legacy.HEAD)

@@ -1,5 +1,5 @@
 -- stdlib/files/torch_legacy.lua: the format of torch.save before PyTorch 1.6, which torchvision's
--- older files have: five pickles one behind the other (a magic number, the version, facts of the
+-- older files have: five pickles one after another (a magic number, the version, facts of the
 -- system, the value, the keys of its storages), then each storage: the count of its elements in 8
 -- bytes, and the elements.
 --

@@ -116,13 +116,13 @@ end
 -- The outcome of each detection of a part.
 local function judge(part, seen, threshold)
   if not seen.order[1] then return seen.unmatched end
-  local taken, verdicts = {}, {}
+  local taken, outcomes = {}, {}
   for d = 1, #part.detections do
     local g = match(part, d, threshold, seen, taken)
     if g then taken[g] = true end
-    verdicts[d] = not g and seen.unmatched[d] or seen.ignored[g] and IGNORED or RIGHT
+    outcomes[d] = not g and seen.unmatched[d] or seen.ignored[g] and IGNORED or RIGHT
   end
-  return verdicts
+  return outcomes
 end
 
 -- The detections of all parts, { score, number of the part, its place there }, best first.
@@ -135,22 +135,22 @@ local function rank(parts)
 end
 
 -- Counts of true positives among the first `most` detections of each part.
-local function right_within(parts_verdicts, most)
+local function right_within(parts_outcomes, most)
   local right = 0
-  for _, verdicts in ipairs(parts_verdicts) do
-    for d = 1, math.min(most, #verdicts) do
-      if verdicts[d] == RIGHT then right = right + 1 end
+  for _, outcomes in ipairs(parts_outcomes) do
+    for d = 1, math.min(most, #outcomes) do
+      if outcomes[d] == RIGHT then right = right + 1 end
     end
   end
   return right
 end
 
 -- Mean precision at the recalls, and the last recall, for `count` objects.
-local function summarize(ranked, verdicts, count, recalls)
+local function summarize(ranked, outcomes, count, recalls)
   local precision, recall, right, wrong = {}, {}, 0, 0
   for i, one in ipairs(ranked) do
-    local verdict = verdicts[one[2]][one[3]]
-    if verdict == RIGHT then right = right + 1 elseif verdict == WRONG then wrong = wrong + 1 end
+    local outcome = outcomes[one[2]][one[3]]
+    if outcome == RIGHT then right = right + 1 elseif outcome == WRONG then wrong = wrong + 1 end
     recall[i] = right / count
     precision[i] = right + wrong > 0 and right / (right + wrong) or 0.0
   end
@@ -165,8 +165,8 @@ local function summarize(ranked, verdicts, count, recalls)
 end
 
 -- Adds the values at one threshold to `add`.
-local function add_values(ranked, verdicts, count, threshold, range, o, add)
-  local precision, recall = summarize(ranked, verdicts, count, o.recalls)
+local function add_values(ranked, outcomes, count, threshold, range, o, add)
+  local precision, recall = summarize(ranked, outcomes, count, o.recalls)
   add("map_" .. range[1], precision)
   add("mar_" .. range[1], recall)
   if range[1] ~= "all" then return end
@@ -174,7 +174,7 @@ local function add_values(ranked, verdicts, count, threshold, range, o, add)
     if math.abs(threshold - iou) < 1e-9 then add(("map_%d"):format(iou * 100), precision) end
   end
   for k = 1, 3 do
-    add(("mar_%d"):format(o.most[k]), right_within(verdicts, o.most[k]) / count)
+    add(("mar_%d"):format(o.most[k]), right_within(outcomes, o.most[k]) / count)
   end
 end
 
@@ -187,9 +187,9 @@ local function of_range(parts, ranked, range, o, add)
   end
   if count == 0 then return end
   for _, threshold in ipairs(o.thresholds) do
-    local verdicts = {}
-    for i, part in ipairs(parts) do verdicts[i] = judge(part, views[i], threshold) end
-    add_values(ranked, verdicts, count, threshold, range, o, add)
+    local outcomes = {}
+    for i, part in ipairs(parts) do outcomes[i] = judge(part, views[i], threshold) end
+    add_values(ranked, outcomes, count, threshold, range, o, add)
   end
 end
 

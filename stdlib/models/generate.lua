@@ -84,7 +84,8 @@ local function batch_of(ids, model)
   return ids.ndim == 1 and ids:unsqueeze(1) or ids, ids.ndim == 1
 end
 
--- Sequences that have ended go on with their stop id. Returns the ids [N, 1] and whether all have.
+-- Sequences that have ended continue with their stop id. Returns the ids [N, 1] and whether all
+-- have.
 local function ended(state, ids, stop)
   if not stop then return ids, false end
   if state.done then ids = c.where(state.done, state.last, ids) end

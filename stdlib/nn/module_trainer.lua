@@ -215,7 +215,7 @@ end
 
 -- Computed fields.
 
--- What hangs at the end of the way that the last walk found; nil when it is no tensor any more.
+-- What hangs at the end of the way that the last walk found; nil when it is not a tensor any more.
 -- While func.functional_call runs it is none of the module's parameters, but on their device.
 local function follow(module, way)
   local value = module

@@ -1,6 +1,6 @@
 -- stdlib/nn/spectral_norm.lua: a parameter divided by its largest singular value.
 --
--- The singular vectors are found by power iteration, which goes on at each read in training mode.
+-- The singular vectors are found by power iteration, which continues at each read in training mode.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

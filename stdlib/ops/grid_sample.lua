@@ -21,7 +21,7 @@ local OPTIONS <const> = {
     doc = "-1 and 1 are the centers of the outermost pixels instead of their edges" },
 }
 
--- Positions within 0..n - 1: the image goes on reflected at its border.
+-- Positions within 0..n - 1: the image continues reflected at its border.
 local function reflected(at, n, align_corners)
   local low <const> = align_corners and 0 or -0.5
   local span <const> = align_corners and n - 1 or n

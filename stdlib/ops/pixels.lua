@@ -11,7 +11,7 @@ local pixels = {}
 -- Whose square is an integer.
 local COUNT <const> = { min = 1, max = 0x7fffffff }
 
--- The leading dims, and the last three; raises where x is no image.
+-- The leading dims, and the last three; raises where x is not an image.
 local function split(x, who)
   arguments.tensor(x, who, "x")
   if x.ndim < 3 then

@@ -41,7 +41,7 @@ local function linear_rows(n, m, step, align_corners)
   return rows
 end
 
--- What lies outside is the nearest input.
+-- What is outside is the nearest input.
 local function cubic_rows(n, m, step, align_corners)
   local rows = {}
   for o = 0, m - 1 do

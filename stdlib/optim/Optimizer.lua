@@ -189,12 +189,13 @@ function Optimizer:settle() return skipped_steps.settle(self._late) end
 --- The same of those that some others have followed.
 function Optimizer:hear() skipped_steps.poll(self._late) end
 
---- The number that refuses the step that is under way; nil without one.
-function Optimizer:verdict() return self._late.verdict or self._found end
+--- Returns the tensor that makes the device skip the current step (gradients with inf or NaN); nil:
+--- none.
+function Optimizer:found_inf() return self._late.found_inf or self._found end
 
 --- Adds it, if there is one, to the list of tensors that a step takes.
 function Optimizer:checked(list, arguments)
-  local found = self:verdict()
+  local found = self:found_inf()
   if found then list[#list + 1], arguments.checked = found, true end
   return list
 end

@@ -46,7 +46,7 @@ local function empty_state() return {} end
 -- a step of which the host does not know whether it was left out is the same in all of its forms.
 local function new_buffer(self, parameter)
   local options = { dtype = self.state_dtype(parameter) }
-  if not self:verdict() then return c.empty_like(parameter, options) end
+  if not self:found_inf() then return c.empty_like(parameter, options) end
   self._made[parameter] = self._made[parameter] or c.zeros_like(parameter, options)
   return self._made[parameter]
 end

@@ -106,7 +106,7 @@ local function matters(late)
 end
 
 -- refuses[n + 1]: whether the step is not the one after n that were left out; bools on the device.
-local function verdicts(late)
+local function found_infs(late)
   if not late.numbers then
     late.numbers = c.arange(0, AHEAD, { dtype = "f32", device = late.found.device })
   end
@@ -130,7 +130,7 @@ end
 local function issue_others(late, update, optimizer, refuses, least, most)
   for n = math.max(least, 1), most do
     rewind(late, n)
-    late.verdict = refuses[n + 1]
+    late.found_inf = refuses[n + 1]
     update(optimizer)
   end
   rewind(late, most)
@@ -138,15 +138,15 @@ local function issue_others(late, update, optimizer, refuses, least, most)
   put(late.changes, "after")
 end
 
--- The update of a step that was begun; it takes late.verdict.
+-- The update of a step that was begun; it takes late.found_inf.
 local function issue(late, update, optimizer)
   local least, most = bounds(late)
   local refuses
   if most > 0 and matters(late) then
     local _ <close> = c.no_grad()
-    refuses = verdicts(late)
+    refuses = found_infs(late)
   end
-  late.verdict, late.changes = refuses and refuses[1] or late.found, {}
+  late.found_inf, late.changes = refuses and refuses[1] or late.found, {}
   late.recording = true
   update(optimizer)
   late.recording = false
@@ -160,7 +160,7 @@ function skipped_steps.run(late, update, optimizer)
   count_on_device(late)
   table.insert(late.waiting, late.step)
   table.insert(late.counted, late.changes)
-  late.step, late.found, late.verdict, late.changes = nil, nil, nil, nil
+  late.step, late.found, late.found_inf, late.changes = nil, nil, nil, nil
 end
 
 --- Something is about to set of[slot], which the operation does not write.

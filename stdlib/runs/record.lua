@@ -45,7 +45,7 @@ local function describe()
   }
 end
 
--- A run goes on where its run.json cannot be written: loggers say what is wrong with the folder.
+-- A run continues where its run.json cannot be written: loggers say what is wrong with the folder.
 local function write(kept)
   local ok, message = c.io.write_file(kept.path, c.io.json_encode(kept.entry, { plain = true })
     .. "\n")

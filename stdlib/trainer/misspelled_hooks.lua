@@ -86,7 +86,7 @@ local function methods_of(object, known)
   return found
 end
 
--- Everybody whose names are looked at: { object =, kind =, list =, known =, methods = }.
+-- Everybody whose names are checked: { object =, kind =, list =, known =, methods = }.
 local function everybody(state)
   local all = {}
   local function add(object, kind)

@@ -4,7 +4,7 @@
 -- "simple" prints a table when the loop ends and writes it to profile.txt in the folder of the run;
 -- "advanced" has functions and lines of the script in it too (line_times.lua); "trace" also writes
 -- trace.json, which chrome://tracing and Perfetto show, one of each rank. Of a
--- device of its own the time of an operation is that of its launch. Nothing is looked at, and
+-- device of its own the time of an operation is that of its launch. Nothing is checked, and
 -- nothing costs, without the option.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"

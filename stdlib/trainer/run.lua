@@ -260,7 +260,7 @@ local function break_off(state)
   state.module:untoggle_optimizer()
 end
 
--- After a device's fault a new process goes on from what is saved.
+-- After a device's fault a new process resumes from what is saved.
 local function report_fault(state)
   if not c.runtime.device_faulted() or state.fn ~= "fit" then return end
   local path = resume.newest(state)

@@ -110,7 +110,7 @@ function values.steps_of(parts)
   return lists
 end
 
---- Lists of steps, one behind the other.
+--- Lists of steps, one after another.
 function values.joined(lists)
   local all = {}
   for _, list in ipairs(lists) do table.move(list, 1, #list, #all + 1, all) end

@@ -89,7 +89,7 @@ print(lt.special.legendre_polynomial_p(lt.tensor{0.5}, 2))
 ```]==] },
   { "signal", "Signals", "lt.signal: PyTorch's torch.signal", {
     { "stdlib/signal/windows.lua", "signal.windows", "ltrain.signal.windows" } }, [==[
-Options of every window are `sym` (true; false: of a period that goes on, for spectra), `dtype`
+Options of every window are `sym` (true; false: of a period that continues, for spectra), `dtype`
 ("f32" or "f64") and `device`. More have exponential (`center`, `tau` = 1), gaussian (`std` = 1),
 general_cosine (`a`, a list), general_hamming (`alpha` = 0.54) and kaiser (`beta` = 12).
 

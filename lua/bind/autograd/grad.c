@@ -1,7 +1,7 @@
 /* lua/bind/autograd/grad.c: x:backward, x:register_hook.
 
    Hooks of a leaf live with its userdata (a table with weak keys), so that a hook which names its
-   own tensor is no cycle that the collector cannot see; hooks of inner tensors belong to their
+   own tensor is not a cycle that the collector cannot see; hooks of inner tensors belong to their
    node and hold the function in the registry. */
 #include <string.h>
 

@@ -47,7 +47,7 @@ static bool push_path_between(lua_State *L, int parent, int child, int depth) {
 }
 
 /* Whether the value on top is a Module. Of anything else no field is read: its __index may raise,
-   and what it raises would be looked at here again. */
+   and what it raises would be checked here again. */
 static bool is_module(lua_State *L) {
   if (!lua_istable(L, -1) || luaL_getmetafield(L, -1, "__module") == LUA_TNIL) return false;
   lua_pop(L, 1);

@@ -79,7 +79,7 @@ static int count_names(const char *form, bool own) {
 }
 
 /* Whether the last value is a table of names: neither a list nor an object, and in the place of an
-   argument that is no option with a name of the form. */
+   argument that is not an option with a name of the form. */
 static bool is_named(lua_State *L, const char *form) {
   int at = lua_gettop(L);
   if (at == 0 || !lua_istable(L, at)) return false;

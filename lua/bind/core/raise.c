@@ -96,9 +96,9 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
   }
 }
 
-/* It names its ranks and lines itself. A verdict is what counts, whatever was found first here. */
+/* It names its ranks and lines itself. An outcome is what counts, whatever was found first here. */
 void lt_raise_ranks(lua_State *L, lt_bind *b, const char *text, int status) {
-  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
+  const lt_outcome *v = lt_world_outcome(lt_world_current(b->c));
   const lt_failure f = {.code = LT_ERANKS};
   if (v != NULL) text = v->text, status = v->status;
   luaL_checkstack(L, 12, "ltrain");

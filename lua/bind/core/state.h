@@ -36,7 +36,7 @@ typedef struct lt_collect {
   bool incremental; /* the script's choice, for after the runs */
   bool aged;       /* a collection inside a batch made what was alive older */
   int depth;       /* runs whose loop runs the collector itself */
-  int calls;       /* results since Lua's own heap was looked at */
+  int calls;       /* results since Lua's own heap was checked */
   int look;        /* after how many it is */
 } lt_collect;
 
@@ -101,7 +101,7 @@ typedef struct lt_bind {
   lt_stops stops;
   bool pausable; /* its host may pause the call: each thread that it has resumed can yield */
   bool pausing;  /* the threads yield to the host, one after the other */
-  volatile sig_atomic_t waking; /* a verdict ends the script (threads.c) */
+  volatile sig_atomic_t waking; /* an outcome ends the script (threads.c) */
   const lt_bind_guard *guard;   /* (optional) */
   lt_modes *modes; /* where they go when another thread comes; likewise kept alive */
   lt_modes main_modes;

@@ -1,9 +1,9 @@
 /* lua/bind/core/threads.c: the current Lua thread, and its debug hooks: the debugger's, the end of
    a rank after a failure, the current line.
 
-   A verdict ends waits by itself; a rank that computes, loops or catches every error must be ended
+   An outcome ends waits by itself; a rank that computes, loops or catches every error must be ended
    too. Its main thread is signalled: the handler hooks the Lua thread that runs, and the hook
-   raises the verdict's text in every line of the script (never in the library's own code, which
+   raises the outcome's text in every line of the script (never in the library's own code, which
    takes the run down) until control has reached the frame that started the ranks. Threads that are
    resumed meanwhile are hooked as they are entered. */
 #include "bind/core/threads.h"
@@ -19,26 +19,26 @@ void lt_stops_hook(const lt_bind *b, lua_State *thread) {
 
 enum { EVERY_EVENT = LUA_MASKCALL | LUA_MASKRET | LUA_MASKLINE | LUA_MASKCOUNT };
 
-static void raise_verdict(lua_State *L, lua_Debug *ar) {
+static void raise_outcome(lua_State *L, lua_Debug *ar) {
   lt_bind *b = lt_bind_get(L);
   if (b == NULL || b->c == NULL || !b->waking) {
     lua_sethook(L, NULL, 0, 0);
     return;
   }
-  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
+  const lt_outcome *v = lt_world_outcome(lt_world_current(b->c));
   if (v == NULL || lua_getinfo(L, "S", ar) == 0 || lt_source_is_ours(ar->source)) return;
   if (*ar->what == 'C') return; /* at its next line: a function of C may be ours */
   lua_pushstring(L, v->text);
   lua_error(L);
 }
 
-static void hook_verdict(lua_State *L) { lua_sethook(L, raise_verdict, EVERY_EVENT, 1); }
+static void hook_outcome(lua_State *L) { lua_sethook(L, raise_outcome, EVERY_EVENT, 1); }
 
 lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread) {
   lua_State *before = b->running;
   b->running = thread;
   if (b->stops.hook != NULL) lt_stops_hook(b, thread);
-  if (b->waking) hook_verdict(thread);
+  if (b->waking) hook_outcome(thread);
   if (b->guard != NULL) b->guard->enter(thread);
   return before;
 }
@@ -47,7 +47,7 @@ lua_State *lt_bind_enter_thread(lt_bind *b, lua_State *thread) {
 void lt_bind_wake(void *ud) {
   lt_bind *b = ud;
   b->waking = 1;
-  hook_verdict(lt_bind_running(b));
+  hook_outcome(lt_bind_running(b));
 }
 
 /* Once; a hook that came meanwhile is left alone by lt_bind_locate. */

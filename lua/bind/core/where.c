@@ -9,8 +9,8 @@
 
 enum { MAX_LEVELS = 200 };
 
-/* Frames of the library, and the function of the script whose work they do, which is no frame any
-   more: a hook that ended in a tail call, one whose result is read. */
+/* Frames of the library, and the function of the script whose work they do, which is not a frame
+   any more: a hook that ended in a tail call, one whose result is read. */
 static const struct {
   const char *source, *places[2];
 } gone[] = {

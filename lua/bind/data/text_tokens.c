@@ -32,7 +32,7 @@ static int write_tokens(lua_State *L) {
   return 1;
 }
 
-/* The numbers of an open file as a tensor that lies in it; NULL: a failure. */
+/* The numbers of an open file as a tensor that is in it; NULL: a failure. */
 static lt_tensor *map_tokens(lt_ctx *c, const char *path, int fd, int64_t size, lt_dtype dtype) {
   int64_t item = (int64_t)lt_dtype_size(dtype), n = size / item;
   if (size % item != 0 || n == 0) {

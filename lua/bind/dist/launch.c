@@ -159,14 +159,14 @@ static int set_timeout(lua_State *L) {
   return 1;
 }
 
-/* dist.leave() -> whether all ranks have left; else there is a verdict */
+/* dist.leave() -> whether all ranks have left; else there is an outcome */
 static int leave(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_world *w = check_world(L, b, "leave");
   lt_place p = lt_place_here(L, b);
   bool all = lt_world_leave(b->c, w, p.file, p.line);
   lt_failure f;
-  lt_take_failure(b->c, &f); /* the verdict says it */
+  lt_take_failure(b->c, &f); /* the outcome says it */
   lua_pushboolean(L, all);
   return 1;
 }
@@ -177,7 +177,7 @@ static const char *class_name(uint32_t class) {
   return class < sizeof names / sizeof *names ? names[class] : "unknown";
 }
 
-static void push_verdict(lua_State *L, const lt_verdict *v) {
+static void push_outcome(lua_State *L, const lt_outcome *v) {
   lua_createtable(L, 0, 4);
   lua_pushstring(L, class_name(v->class));
   lua_setfield(L, -2, "class");
@@ -210,21 +210,21 @@ static int is_worker(lua_State *L) {
   return 1;
 }
 
-/* dist.verdict() -> {class =, rank =, status =, text =}, or nil while all is well */
-static int verdict(lua_State *L) {
+/* dist.outcome() -> {class =, rank =, status =, text =}, or nil while all is well */
+static int outcome(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  const lt_verdict *v = lt_world_verdict(lt_world_current(b->c));
+  const lt_outcome *v = lt_world_outcome(lt_world_current(b->c));
   if (v == NULL) return 0;
-  push_verdict(L, v);
+  push_outcome(L, v);
   return 1;
 }
 
-/* dist.finish() -> verdict or nil: the end of the world; does not return in a child */
+/* dist.finish() -> outcome or nil: the end of the world; does not return in a child */
 static int finish(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_world *w = check_world(L, b, "finish");
   lua_settop(L, 0);
-  verdict(L);
+  outcome(L);
   lt_dist_forget_world(b->c);
   b->stops.ns += lt_world_terminal_ns(w);
   lt_world_end(b->c, w);
@@ -297,7 +297,7 @@ static void exit_rank(lua_State *L, lt_bind *b, lt_world *w) {
                     lua_gettop(L) > 0 ? luaL_tolstring(L, 1, NULL) : "");
     lt_world_raise(w, lua_tostring(L, -1), file, line);
   }
-  const lt_verdict *v = lt_world_verdict(w);
+  const lt_outcome *v = lt_world_outcome(w);
   if (status == 0) status = v != NULL ? v->status : 1;
   bool prints = v != NULL && !lt_world_describe(w)->in_child && lt_world_may_print(w);
   lua_pushstring(L, v != NULL ? v->text : ""); /* freed with the world */
@@ -332,7 +332,7 @@ static void replace_exit(lua_State *L, lt_bind *b) {
 void lt_bind_dist_launch(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
       {"fork", fork_ranks},         {"run", run},     {"calm", calm},
-      {"set_folder", set_folder},   {"leave", leave}, {"verdict", verdict},
+      {"set_folder", set_folder},   {"leave", leave}, {"outcome", outcome},
       {"finish", finish},           {"blame", blame}, {"span", open_span},
       {"set_timeout", set_timeout}, {"stay", stay}, {"is_worker", is_worker},
       {"take_terminal", take_terminal}, {"give_terminal", give_terminal}, {NULL, NULL}};

@@ -1,7 +1,7 @@
 /* lua/bind/dist/shards.c: parameters cut into a slice a rank, packed in rows: one row a rank.
 
    A row holds a rank's slices of all parameters of a list, one after the other; rows are equally
-   long, the end of a shorter one is not looked at. So one all_gather of a row each gives all ranks
+   long, the end of a shorter one is not checked. So one all_gather of a row each gives all ranks
    the whole parameters. */
 #include <string.h>
 

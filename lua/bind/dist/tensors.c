@@ -1,5 +1,5 @@
 /* lua/bind/dist/tensors.c: collectives on tensors as scripts hold them: strided, with a history.
-   What is passed to comm/ lies close together, on the device where it was. */
+   What is passed to comm/ is contiguous, on the device where it was. */
 #include "bind/dist/dist.h"
 
 #include "ops/inplace.h"

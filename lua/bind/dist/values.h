@@ -18,7 +18,7 @@ void lt_value_write(lua_State *L, lt_bind *b, int index, lt_json *out, const cha
                     const char *what);
 
 /* The same with tensors apart: they are appended to the list at `list`, and the text says where in
-   a memory of their own each begins: one behind the other, lt_value_room bytes each. Returns the
+   a memory of their own each begins: one after another, lt_value_room bytes each. Returns the
    bytes of all. */
 int64_t lt_value_write_apart(lua_State *L, lt_bind *b, int index, int list, lt_json *out,
                              const char *who, const char *what);

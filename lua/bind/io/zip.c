@@ -28,7 +28,7 @@ static int zip_close(lua_State *L) {
 }
 
 /* io.open_zip(path [, npz [, unchecked]]) -> zip, which keeps the path that its messages name; npz:
-   its members may be deflated; unchecked: their bytes are not read before they are looked at */
+   its members may be deflated; unchecked: their bytes are not read before they are checked */
 int lt_open_zip(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "load");

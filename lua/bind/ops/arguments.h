@@ -42,7 +42,7 @@ bool lt_takes_dtype(const lt_op_info *op);
 /* Turn numbers that stand for tensors into tensors of the open frame. */
 void lt_make_numbers(lt_ctx *c, lt_reading *r);
 
-/* Where the argument `name` lies in r->args, NULL when the kind has none; *is_set: whether it was
+/* Where the argument `name` is in r->args, NULL when the kind has none; *is_set: whether it was
    passed (may be NULL). */
 void *lt_argument(lt_reading *r, const char *name, bool *is_set);
 

@@ -1,4 +1,4 @@
-/* lua/bind/ops/in_place.c: methods that write into a tensor and are no rows: fill_, zero_, copy_,
+/* lua/bind/ops/in_place.c: methods that write into a tensor and are not rows: fill_, zero_, copy_,
    uniform_, normal_. */
 #include <string.h>
 

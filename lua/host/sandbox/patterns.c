@@ -184,7 +184,7 @@ static const char *match_repeated(lt_match *m, const char *s, const char **p) {
   return s;
 }
 
-/* The same of what begins with '%' and is no class, at *s; false when it is one. */
+/* The same of what begins with '%' and is not a class, at *s; false when it is one. */
 static bool match_special(lt_match *m, const char **s, const char **p) {
   switch ((*p)[1]) {
   case 'b':

@@ -13,7 +13,7 @@ typedef struct lt_capture {
   ptrdiff_t length; /* or LT_CAPTURE_OPEN, LT_CAPTURE_POSITION */
 } lt_capture;
 
-enum { LT_BYTES_A_STEP = 64 }; /* that are only looked at, one after the other */
+enum { LT_BYTES_A_STEP = 64 }; /* that are only checked, one after the other */
 
 typedef struct lt_match {
   lua_State *L;

@@ -145,7 +145,7 @@ end
 
 function Page:call(method, params) return self.browser:call(method, params, self.session) end
 
---- How it is looked at.
+--- How it is checked.
 function Page:look(o)
   self:call("Emulation.setDeviceMetricsOverride", { width = o.width or 1280,
     height = o.height or 800, deviceScaleFactor = 1, mobile = o.phone or false })

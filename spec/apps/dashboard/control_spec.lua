@@ -1,5 +1,5 @@
 -- spec/apps/dashboard/control_spec.lua: the buttons that save and stop, pressed in a headless
--- Chromium over a fit that goes on.
+-- Chromium over a fit that continues.
 -- tags: unsanitized
 local browsers = require "spec.apps.dashboard.browser"
 local c = require "ltrain.c"
@@ -57,7 +57,7 @@ describe("the buttons of the dashboard", function()
     look("--dashboard_control", function(page)
       assert.equal("600 socket", mode_of(folder .. "/runs/fit/control.sock"))
       page:wait "document.querySelector('button.save')?.disabled === false"
-      -- By keys: the focus stays where it is while the run goes on.
+      -- By keys: the focus stays where it is while the run continues.
       page:eval "document.querySelector('button.save').focus()"
       page:press "Enter"
       page:wait "document.querySelector('main [role=status]').innerText !== ''"

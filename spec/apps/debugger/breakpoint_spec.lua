@@ -86,7 +86,7 @@ print(x) print(later)
 ]], { "x, later", ":c" })))
   end)
 
-  it("writes globals that are no variable of the function", function()
+  it("writes globals that are not variable of the function", function()
     assert.matches("\n7\n8$", "\n" .. answers([[
 local lt = require "ltrain"
 known = 1
@@ -167,7 +167,7 @@ print(1)
     assert.matches("needs FILE:LINE [if EXPR]: got 'no where.lua:4'", err, 1, true)
   end)
 
-  it("refuses what is no place", function()
+  it("refuses what is not a place", function()
     local _, _, err = run(NESTED, { ":break", ":break x", ":break s.lua:5 if )", ":delete 3",
       ":list x", ":hm", ":c", ":c", ":c" })
     assert.matches("break: needs FILE:LINE [if EXPR]: got 'x'", err, 1, true)

@@ -372,7 +372,7 @@ end]], { env = { TERM = "dumb" } })
       (screens.last:match "(> for.*done)"))
   end)
 
-  it("edits on a terminal that libedit does not know, beside a history that is no file", function()
+  it("edits on a terminal that libedit does not know, with a history that is not a file", function()
     child.with_files({}, function(folder)
       child.shell("mkdir -p ltrain && mkfifo ltrain/history", { dir = folder })
       local screens, status = run([[

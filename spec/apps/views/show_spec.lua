@@ -72,7 +72,7 @@ describe("x:show", function()
     assert.equal("[0, 3] f32, empty\n", printed "lt.zeros(0, 3):show()")
   end)
 
-  it("refuses what is no picture", function()
+  it("refuses what is not a picture", function()
     assert.matches("show: needs a vector, a matrix %[H, W%] or an image %[C, H, W%]",
       error_of(lt.show, lt.zeros(2, 2, 2)))
     assert.matches("show: needs a tensor: got 3$", error_of(lt.show, 3))

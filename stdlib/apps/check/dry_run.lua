@@ -57,7 +57,7 @@ local function cut(context)
   end
 end
 
--- A batch size that the script takes for granted is no fault of two samples.
+-- A batch size that the script takes for granted is not a fault of two samples.
 local function try_step(context, state, given)
   local ok, message = Experiment.try(Experiment.step, state, given, context.draws)
   if ok or not context.whole then return given end

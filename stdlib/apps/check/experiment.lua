@@ -155,7 +155,7 @@ function Experiment.watch(state, batch, draws)
   return found
 end
 
---- As pcall, for experiments: Ctrl-C is no error of the script.
+--- As pcall, for experiments: Ctrl-C is not an error of the script.
 function Experiment.try(f, ...)
   local ok, result = pcall(f, ...)
   if not ok and interrupt.is(result) then error(result, 0) end

@@ -1,7 +1,7 @@
 --- stdlib/apps/dashboard/FileTail.lua: reads the new lines of a growing file, as `tail -f`.
 --
 -- Only what is new is read, piece by piece. A file that was written again, cut or replaced is read
--- from its start: the last bytes that were taken are looked at again before what follows is
+-- from its start: the last bytes that were taken are checked again before what follows is
 -- believed to continue them.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"

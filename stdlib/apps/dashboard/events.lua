@@ -1,6 +1,6 @@
 --- stdlib/apps/dashboard/events.lua: server-sent events: streams of changes to the runs.
 --
--- Runs that some page watches are looked at a few times a second, all others every other second.
+-- Runs that some page watches are checked a few times a second, all others every other second.
 -- What has changed goes to all streams that want it; one that does not read is cut off.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"

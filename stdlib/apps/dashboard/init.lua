@@ -1,7 +1,7 @@
 --- stdlib/apps/dashboard/init.lua: the dashboard's server: runs in a browser on this machine.
 --
--- It only reads the folders of runs, so it works for those that go on, have ended, were killed or
--- copied from elsewhere, and no browser can hold a fit up. One thread answers all requests; what
+-- It only reads the folders of runs, so it works for those that continue, have ended, were killed
+-- or copied from elsewhere, and no browser can hold a fit up. One thread answers all requests; what
 -- takes long is kept (Catalogue, RunMetrics), or made in pieces.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local access_control = require "ltrain.apps.dashboard.access_control"

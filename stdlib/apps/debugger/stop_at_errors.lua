@@ -16,15 +16,15 @@ local function is_known(value)
 end
 
 -- Whether it is what all ranks fail with, because of one.
-local function is_verdict(value)
+local function is_outcome(value)
   local last = c.last_error()
-  return c.dist.verdict() ~= nil or last ~= nil and last.status ~= nil and last.message == value
+  return c.dist.outcome() ~= nil or last ~= nil and last.status ~= nil and last.message == value
 end
 
 -- Runs in a session, where the error was raised.
 local function failed(value, thread)
   if is_known(value) or interrupt.is(value) or prompt.is_silent() then return end
-  if is_verdict(value) then return end
+  if is_outcome(value) then return end
   local host = prompt.services()
   if not host or host.stopped() then return end
   local stop = { title = remedies(c.runtime.error_text(value)), failed = true }

@@ -1,5 +1,5 @@
 --- stdlib/apps/prompt/tensor_page.lua: rows of docs/reference/tensor.md, which is part of the
---- library: on functions and methods that are written in C and are no operations.
+--- library: on functions and methods that are written in C and are not operations.
 local c = require "ltrain.c"
 
 local tensor_page = {}

@@ -2,7 +2,7 @@
 --- script with several values of its options, and says which were best.
 --
 -- A sweep is a folder: sweep.json, sweep.csv, and the folder of a run for each trial. Whatever ends
--- it, the same command goes on where it stood.
+-- it, the same command continues where it stood.
 local background_process = require "ltrain.apps.dashboard.background_process"
 local better_mode = require "ltrain.runs.better_mode"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
 --- stdlib/apps/views/terminal_chart.lua: lines in a terminal, of 2 x 4 dots a letter (braille), or
---- of letters where lines could not be told apart or the terminal has no such letters.
+--- of letters where lines could not be distinguished or the terminal has no such letters.
 local axis = require "ltrain.apps.views.axis"
 local errors = require "ltrain.core.errors"
 local series = require "ltrain.apps.views.series"

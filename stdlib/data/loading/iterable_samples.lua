@@ -54,7 +54,7 @@ function iterable_samples.open(plan, base, share)
   return self
 end
 
--- Keys what is drawn next; in shares of their own workers are told apart as ranks are.
+-- Keys what is drawn next; in shares of their own workers are distinguished as ranks are.
 function Sequence:enter(offset)
   local place, share = self.count, self.share
   if share and share.own then place = place * share.n + share.id end

@@ -2,7 +2,7 @@
 --- and that the optimizers hold the module's current parameters.
 --
 -- Looked at with each step: whether the parameters still hang where they did. A walk of the module
--- would cost more than a small step, so the places are kept and looked at one by one; a parameter
+-- would cost more than a small step, so the places are kept and checked one by one; a parameter
 -- that is new needs a call of lt.parameter, which is counted. Looked at every n steps: whether all
 -- ranks hold the same bits.
 local c = require "ltrain.c"

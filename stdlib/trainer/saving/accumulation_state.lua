@@ -154,7 +154,7 @@ local function restore(state, kept, held, path)
 end
 
 -- Gradients of a window are scaled as the losses of its run were ("16-mixed"): a run in another
--- precision goes on with its own scale.
+-- precision continues with its own scale.
 local function scale_ratio(state, saved)
   local theirs = saved.MixedPrecision and saved.MixedPrecision.scale or 1.0
   return (state.scaler and state.scaler:get_scale() or 1.0) / theirs

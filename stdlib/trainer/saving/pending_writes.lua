@@ -2,8 +2,8 @@
 --- thread.
 --
 -- A checkpoint of a device is copied to the host behind the step that asked for it, and written by
--- a helper thread; the fit goes on. What follows a file (its callbacks, the removal of older ones)
--- comes between batches, when it is complete. A fit does not end before its files are.
+-- a helper thread; the fit continues. What follows a file (its callbacks, the removal of older
+-- ones) comes between batches, when it is complete. A fit does not end before its files are.
 local errors = require "ltrain.core.errors"
 
 local pending_writes = {}

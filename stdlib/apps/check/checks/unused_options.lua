@@ -31,13 +31,13 @@ local function read_names(tree)
   return read
 end
 
--- Whether a call hands its arguments to the script's own code, which is looked at.
+-- Whether a call hands its arguments to the script's own code, which is checked.
 local function is_own_call(call)
   if call.method then return call.method == "save_hyperparameters" end
   return is_own_class(call.fn)
 end
 
--- Variables that are used as a whole: walked, or given to code that is not looked at.
+-- Variables that are used as a whole: walked, or given to code that is not checked.
 local function whole_vars(tree)
   local whole, harmless = {}, {}
   visit(tree, function(node, above)

@@ -1,11 +1,11 @@
-/* spec/c/verdict_test.c: a rank raises, is killed, exits or leaves: what the others get. */
+/* spec/c/outcome_test.c: a rank raises, is killed, exits or leaves: what the others get. */
 /* tags: threads */
 #include "forked_test.h"
 
 #include <sys/resource.h>
 
 static void raises(void) {
-  expect_verdict(3, 30, boom, LT_RAISED, 1, "rank 1: model.lua:12: boom");
+  expect_outcome(3, 30, boom, LT_RAISED, 1, "rank 1: model.lua:12: boom");
 }
 
 static void an_error_of_one_ends_all(void **state) {
@@ -24,7 +24,7 @@ static void kill_self(lt_ctx *c, lt_world *w) {
   stay(c, w);
 }
 static void is_killed(void) {
-  expect_verdict(3, 30, kill_self, LT_EXITED, 128 + SIGKILL, "was ended by SIGKILL");
+  expect_outcome(3, 30, kill_self, LT_EXITED, 128 + SIGKILL, "was ended by SIGKILL");
 }
 
 static void a_killed_rank_ends_all_and_its_ring_is_kept(void **state) {
@@ -48,7 +48,7 @@ static void fault(lt_ctx *c, lt_world *w) {
 }
 static void faults(void) {
   setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-  expect_verdict(2, 30, fault, LT_EXITED, 128 + SIGSEGV,
+  expect_outcome(2, 30, fault, LT_EXITED, 128 + SIGSEGV,
                  "was ended by SIGSEGV (Segmentation fault); no core: its limit is 0");
 }
 
@@ -68,7 +68,7 @@ static void print_atexit(void) {
 }
 static void exits(void) {
   atexit(print_atexit);
-  expect_verdict(2, 30, leave_by_exit, LT_EXITED, 5,
+  expect_outcome(2, 30, leave_by_exit, LT_EXITED, 5,
                  "rank 1 called exit(5) before it had left fit; last known: rank 1: in "
                  "training_step at model.lua:12");
   _exit(0);
@@ -86,7 +86,7 @@ static void leave_by_underscore(lt_ctx *c, lt_world *w) {
   stay(c, w);
 }
 static void ends_quietly(void) {
-  expect_verdict(2, 30, leave_by_underscore, LT_EXITED, 1,
+  expect_outcome(2, 30, leave_by_underscore, LT_EXITED, 1,
                  "exited with status 0 before it had left fit");
 }
 
@@ -101,7 +101,7 @@ static void leave_early(lt_ctx *c, lt_world *w) {
   if (rank_of(w) == 2) stay(c, w);
 }
 static void one_leaves(void) {
-  expect_verdict(3, 30, leave_early, LT_RAISED, 1,
+  expect_outcome(3, 30, leave_early, LT_RAISED, 1,
                  "ranks disagree at collective 2: ranks 0, 2: all_reduce sum [] f64 at "
                  "model.lua:31; rank 1: left fit at model.lua:40");
 }
