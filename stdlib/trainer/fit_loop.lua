@@ -4,8 +4,8 @@
 -- state.progress is the position; it is complete at a boundary, which comes after each batch (with
 -- all that belongs to it: hooks, rows, validation) and after each epoch. Saves that callbacks ask
 -- for, and Ctrl-C, are acted on there and nowhere else, so that a file resumes exactly.
-local boundary = require "ltrain.trainer.batch_boundary"
-local call = require "ltrain.trainer.hook_calls"
+local batch_boundary = require "ltrain.trainer.batch_boundary"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local metrics = require "ltrain.trainer.logged.metrics"
 local loop = require "ltrain.trainer.loop"
@@ -21,21 +21,21 @@ local train_batch = require "ltrain.trainer.fit.train_batch"
 local fit_loop = {}
 
 -- What a file that was saved in the last batch of an epoch, or at its end, has still to do.
-local function has_rest(progress)
+local function has_unfinished_epoch(progress)
   return progress.in_epoch and (progress.pending or position.is_over(progress))
 end
 
 local function is_done(state)
-  return not has_rest(state.progress) and state.stopping:ends_fit()
+  return not has_unfinished_epoch(state.progress) and state.stopping:ends_fit()
 end
 
 local function resume_batch(state)
   train_batch.resume(state)
-  boundary.reached(state, "batch")
+  batch_boundary.reached(state, "batch")
 end
 
 -- The rest of an epoch all of whose batches were run before the file was saved.
-local function finish_batches(state)
+local function finish_epoch_batches(state)
   if position.opens_again(state) then
     local _, closing = sources.open_train(state)
     local _ <close> = closing
@@ -49,13 +49,13 @@ end
 local function run_batches(state)
   local trainer, progress = state.trainer, state.progress
   trainer.is_last_batch = progress.is_last or false
-  if position.is_over(progress) then return finish_batches(state) end
+  if position.is_over(progress) then return finish_epoch_batches(state) end
   local pass, closing = sources.open_train(state)
   local _ <close> = closing
   if progress.pending then resume_batch(state) end
   while not state.stopping:ends_epoch() do
     state.resume_point:keep()
-    local batch, index, is_last = boundary.next(state, pass)
+    local batch, index, is_last = batch_boundary.next(state, pass)
     if batch == nil then
       trainer.is_last_batch = true
       return true
@@ -66,7 +66,7 @@ local function run_batches(state)
     loop.drop_batch(state)
     if continues then train_batch.follow_up(state) end
     loop.end_batch(state)
-    boundary.reached(state, "batch")
+    batch_boundary.reached(state, "batch")
     if not continues or is_last then return true end
   end
   return state.data.train.count == progress.batch
@@ -95,11 +95,11 @@ local function end_epoch(state, complete)
   report_skipped(state)
   state.step_count:report()
   metrics.publish(state)
-  call.begin_saving(state, "on_train_epoch_end")
-  call.hook(state, "on_train_epoch_end")
+  hook_calls.begin_saving(state, "on_train_epoch_end")
+  hook_calls.hook(state, "on_train_epoch_end")
   local found = metrics.publish(state)
-  call.late_epoch_end(state)
-  call.end_saving(state)
+  hook_calls.late_epoch_end(state)
+  hook_calls.end_saving(state)
   if state.automatic and complete then
     optimizers.step_schedulers(state, "epoch", true, trainer.current_epoch + 1)
   end
@@ -114,7 +114,7 @@ local function end_epoch(state, complete)
   else
     results.forget(state.loop.results, "on_train_epoch_end")
   end
-  boundary.reached(state, "epoch")
+  batch_boundary.reached(state, "epoch")
 end
 
 local function begin_epoch(state, is_first)
@@ -122,10 +122,10 @@ local function begin_epoch(state, is_first)
   state.resume_point:keep()
   sources.reload_train(state)
   parameters.check(state, "at the start of an epoch")
-  call.resolve(state)
+  hook_calls.resolve(state)
   if progress.in_epoch then
     if progress.called and progress.called.hook == "on_train_epoch_start" then
-      call.saving_hook(state, "on_train_epoch_start")
+      hook_calls.saving_hook(state, "on_train_epoch_start")
     end
     return
   end
@@ -134,7 +134,7 @@ local function begin_epoch(state, is_first)
   progress.is_last, progress.left_out, progress.nonfinite = false, false, 0
   progress.step_before = state.trainer.global_step
   state.trainer.is_last_batch = false
-  call.saving_hook(state, "on_train_epoch_start")
+  hook_calls.saving_hook(state, "on_train_epoch_start")
 end
 
 -- An epoch of manual optimization in which the script forgot the step.
@@ -155,7 +155,7 @@ local function run_epoch(state, is_first)
 end
 
 -- A second fit, or a resumed one, that has nothing left to do says why.
-local function report_done(trainer)
+local function report_nothing_to_do(trainer)
   if trainer.global_step == 0 and trainer.current_epoch == 0 then return end
   trainer:say(("fit: nothing to do: epoch %d and step %d have been reached (max_epochs = %d, "
     .. "max_steps = %d)"):format(trainer.current_epoch, trainer.global_step, trainer.max_epochs,
@@ -167,7 +167,7 @@ local function train(state)
   local trainer = state.trainer
   trainer.train_results = trainer.train_results or results.new(true)
   if is_done(state) then
-    report_done(trainer)
+    report_nothing_to_do(trainer)
     return false
   end
   if not start(state) then return false end
@@ -188,7 +188,7 @@ function fit_loop.run(state)
     replicas.compare(state)
   end
   exchange("end of training", strategy.end_training, strategy, state.optimizers)
-  if has_trained then call.hook(state, "on_train_end") end
+  if has_trained then hook_calls.hook(state, "on_train_end") end
 end
 
 --- After an error.

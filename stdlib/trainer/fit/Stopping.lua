@@ -3,7 +3,7 @@
 --
 -- A device may still report that it has left out some of the last steps: the step count is settled
 -- before a limit counts as reached.
-local agree = require "ltrain.trainer.ranks.consensus"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local object = require "ltrain.trainer.object"
 
 local Stopping = {}
@@ -24,7 +24,7 @@ local function max_steps_reached(trainer)
 end
 
 --- Called by all ranks: they stop together.
-function Stopping:agree() agree.to_stop(self._state) end
+function Stopping:agree() consensus.to_stop(self._state) end
 
 -- Whether max_steps is reached by the settled step count.
 local function is_out_of_steps(trainer)
@@ -35,7 +35,7 @@ end
 
 --- Whether a request to stop takes effect now.
 function Stopping:is_requested()
-  if not (agree.stops(self._state) and minima_met(self._trainer)) then return false end
+  if not (consensus.stops(self._state) and minima_met(self._trainer)) then return false end
   self._trainer:settle_steps()
   return minima_met(self._trainer)
 end

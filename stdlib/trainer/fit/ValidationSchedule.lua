@@ -1,6 +1,6 @@
 --- stdlib/trainer/fit/ValidationSchedule.lua: after which batches a fit validates:
 --- val_check_interval (batches, a fraction of an epoch, or a time) and check_val_every_n_epoch.
-local agree = require "ltrain.trainer.ranks.consensus"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local object = require "ltrain.trainer.object"
@@ -55,7 +55,7 @@ function ValidationSchedule:restart()
 end
 
 local function time_is_over(self)
-  local now = agree.now(self._state)
+  local now = consensus.now(self._state)
   self._ended = self._ended or now
   return now - self._ended >= self._seconds
 end

@@ -1,7 +1,7 @@
 --- stdlib/trainer/fit/start.lua: the start of a fit: the sanity check, loading data, warnings about
 --- parameters that will not train.
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loop = require "ltrain.trainer.loop"
 local ranks = require "ltrain.trainer.ranks.rank_setup"
@@ -38,14 +38,14 @@ local function sanity_check(state)
     return
   end
   loop.set_stage(state, "sanity_check")
-  call.hook(state, "on_sanity_check_start")
+  hook_calls.hook(state, "on_sanity_check_start")
   sources.load_val(state)
   local limited = {}
   for i, source in ipairs(state.data.val or {}) do limited[i] = sources.first(source, count) end
   local batches_before, rows_before = progress.eval_batches, progress.eval_rows
   eval_loop.run(state, "validation", limited)
   progress.eval_batches, progress.eval_rows = batches_before, rows_before
-  call.hook(state, "on_sanity_check_end")
+  hook_calls.hook(state, "on_sanity_check_end")
   trainer:forget_metrics()
 end
 
@@ -94,6 +94,6 @@ return function(state)
   state.validation:restart()
   state.resume_point:prepare()
   loop.set_stage(state, "train")
-  call.hook(state, "on_train_start")
+  hook_calls.hook(state, "on_train_start")
   return true
 end

@@ -1,8 +1,8 @@
 --- stdlib/trainer/fit/train_batch.lua: runs one training batch of a fit: hooks, training_step,
 --- optimizer step, validation if due.
-local agree = require "ltrain.trainer.ranks.consensus"
+local consensus = require "ltrain.trainer.ranks.consensus"
 local batches = require "ltrain.trainer.data.batches"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local eval_loop = require "ltrain.trainer.eval_loop"
 local loop = require "ltrain.trainer.loop"
 local metrics = require "ltrain.trainer.logged.metrics"
@@ -14,7 +14,7 @@ local sources = require "ltrain.trainer.data.sources"
 local train_batch = {}
 
 -- The first slice of the rank that has a sample; false without one.
-local function first_of(parts)
+local function first_present(parts)
   for _, part in ipairs(parts) do
     if part then return part end
   end
@@ -28,15 +28,15 @@ local function begin_batch(state, batch, index)
   local current, slices = state.loop, state.ranks.slices
   loop.set_batch(state, false, index)
   current.slice_batches = slices and batch
-  if slices then batch = first_of(batch) end
+  if slices then batch = first_present(batch) end
   current.outside = batch == false
   local leaves = false
   if batch then
     if not slices then batch = batches.transfer(state, batch, 1) end
     loop.set_batch(state, batch)
-    leaves = call.hook(state, "on_train_batch_start", batch, index) == -1
+    leaves = hook_calls.hook(state, "on_train_batch_start", batch, index) == -1
   end
-  return not agree.leaves(state, leaves)
+  return not consensus.leaves(state, leaves)
 end
 
 -- Schedulers that need no metric, after the step of a batch.
@@ -83,9 +83,9 @@ function train_batch.run(state, batch, index, is_last)
   results.begin_batch(current.results, batch ~= false)
   state.step_count:begin_batch()
   loop.begin_batch(state, "train", progress.train_batches)
-  agree.enter(state)
+  consensus.enter(state)
   if not begin_batch(state, batch, index) then
-    agree.leave(state)
+    consensus.leave(state)
     progress.left_out, progress.is_last = true, is_last
     state.resume_point:forget()
     return false
@@ -96,9 +96,9 @@ function train_batch.run(state, batch, index, is_last)
   end_step(state, index, is_last, stepped, ended)
   step_schedulers(state, progress.pending)
   if not current.outside then
-    call.hook(state, "on_train_batch_end", current.outputs, current.batch, index)
+    hook_calls.hook(state, "on_train_batch_end", current.outputs, current.batch, index)
   end
-  agree.leave(state)
+  consensus.leave(state)
   log_row(state)
   return true
 end
@@ -117,7 +117,7 @@ end
 -- What was still to be done of the validation at whose end the file was saved.
 local function finish_validation(state)
   if not state.progress.called then return end
-  call.saving_hook(state, "on_validation_end")
+  hook_calls.saving_hook(state, "on_validation_end")
   end_validation(state)
 end
 
@@ -126,7 +126,7 @@ local function validate(state)
   sources.load_val_due(state)
   if not sources.validates(state) then return end -- the hook gave none
   if state.window:is_empty() and state.hooks.on_validation_model_zero_grad then
-    call.method(state, "on_validation_model_zero_grad")
+    hook_calls.method(state, "on_validation_model_zero_grad")
   end
   eval_loop.run(state, "validation", state.data.val)
   end_validation(state)

@@ -9,7 +9,7 @@ local Optimizer = require "ltrain.optim.Optimizer"
 local Precision = require "ltrain.core.Precision"
 local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local notices = require "ltrain.trainer.ranks.rank_warnings"
@@ -22,27 +22,27 @@ local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local OptimizerSteps = {}
 
 -- Whether clipping is what the Trainer's options say, and nothing of the script's.
-local function clips_plainly(state)
-  return not call.overrides(state.module, "configure_gradient_clipping", Module)
-    and not call.overrides(state.module, "clip_gradients", Module)
+local function uses_default_clipping(state)
+  return not hook_calls.overrides(state.module, "configure_gradient_clipping", Module)
+    and not hook_calls.overrides(state.module, "clip_gradients", Module)
     and state.precision.clip_gradients == Precision.clip_gradients
 end
 
 -- Hooks and clipping of automatic optimization; whether the step may be taken. Clipping by value
--- would hide an infinity: there the gradients are looked at first.
-local function complete(state, optimizer)
+-- would hide an infinity: there the gradients are checked first.
+local function clip_and_check(state, optimizer)
   local options = state.trainer.options
   local clip, algorithm = options.gradient_clip_val, options.gradient_clip_algorithm
   state.scaling:unscale(optimizer)
-  call.hook(state, "on_before_optimizer_step", optimizer)
+  hook_calls.hook(state, "on_before_optimizer_step", optimizer)
   if not (clip and clip > 0 or state.hooks.configure_gradient_clipping) then
     return state.nonfinite:allows(optimizer)
   end
-  local plain = clips_plainly(state)
+  local plain = uses_default_clipping(state)
   local first = plain and algorithm == "value"
   if first and not state.nonfinite:allows(optimizer) then return false end
   optimizer._norm_before = nil
-  call.method(state, "configure_gradient_clipping", optimizer, clip, algorithm)
+  hook_calls.method(state, "configure_gradient_clipping", optimizer, clip, algorithm)
   local norm = plain and optimizer._norm_before
   optimizer._norm_before = nil
   return first or state.nonfinite:allows(optimizer, norm or nil)
@@ -52,24 +52,24 @@ local function may_step(state, optimizer)
   replicas.check_places(state)
   if state.step_closure:is_open() then
     if not state.window:has_loss() then return false end -- there was no loss
-    return complete(state, optimizer)
+    return clip_and_check(state, optimizer)
   end
   if not state.automatic then
     shared_gradients.sync(state, optimizer)
     state.scaling:unscale(optimizer)
-    call.hook(state, "on_before_optimizer_step", optimizer)
+    hook_calls.hook(state, "on_before_optimizer_step", optimizer)
   end
   return state.nonfinite:allows(optimizer)
 end
 
 -- What comes before weights change; false: they must not.
-local function before(self, optimizer)
+local function before_step(self, optimizer)
   self._is_updating = may_step(self._state, optimizer)
   return self._is_updating
 end
 
 -- An optimizer with a `step` of its own knows nothing of steps that are not to be taken.
-local function check_veto(state, optimizer)
+local function handle_skipped_own_step(state, optimizer)
   if state.step_closure:is_open() and not state.window:has_loss() then
     for _, parameter in ipairs(parameters_of(optimizer)) do parameter.grad = nil end
   else
@@ -81,32 +81,32 @@ end
 
 -- What scripts do to the weights after a step is meant. All ranks do it: one that had no sample has
 -- stepped too.
-local function call_after(state, optimizer)
-  if not call.defined(state, "on_after_optimizer_step") then return end
+local function call_after_step_hook(state, optimizer)
+  if not hook_calls.defined(state, "on_after_optimizer_step") then return end
   local _ <close> = c.allow_update()
-  call.hook(state, "on_after_optimizer_step", optimizer)
+  hook_calls.hook(state, "on_after_optimizer_step", optimizer)
 end
 
-local function after(self, optimizer, taken)
+local function after_step(self, optimizer, taken)
   local state = self._state
   self._is_updating = false
   shared_gradients.stepped(state, optimizer)
   state.scaling:end_step(optimizer)
   if not taken then return end
   state.step_count:add()
-  call_after(state, optimizer)
+  call_after_step_hook(state, optimizer)
   replicas.after_step(state)
   if state.step_closure:is_open() then state.step_count:hold_back() end
 end
 
 -- `own`: the step of the optimizer's class.
-local function make_step(self, optimizer, own)
+local function wrap_step(self, optimizer, own)
   local state = self._state
   local user_closure, taken
   local function closure()
     local loss = user_closure()
-    taken = before(self, optimizer)
-    if not taken and own ~= Optimizer.step then check_veto(state, optimizer) end
+    taken = before_step(self, optimizer)
+    if not taken and own ~= Optimizer.step then handle_skipped_own_step(state, optimizer) end
     return loss, taken
   end
   return function(_, asked)
@@ -116,17 +116,17 @@ local function make_step(self, optimizer, own)
       user_closure, taken = asked, true
       result = own(optimizer, closure)
     else
-      taken = before(self, optimizer)
+      taken = before_step(self, optimizer)
       if taken then result = own(optimizer) end
     end
-    after(self, optimizer, taken)
+    after_step(self, optimizer, taken)
     return result
   end
 end
 
 -- What optimizers ask the strategy, each among all ranks: a method that is the base's, which is
 -- about this rank alone, is asked as it is.
-local function around(state)
+local function strategy_calls(state)
   local strategy = state.strategy
   if not state.ranks.many then return strategy end
   local asked = { param_groups = function(_, ...) return strategy:param_groups(...) end }
@@ -142,7 +142,7 @@ end
 
 -- The step of an optimizer's class; of one with a step of its own that whole step, within what the
 -- strategy does around each.
-local function step_of(self, optimizer)
+local function step_within_strategy(self, optimizer)
   local own = optimizer.step
   if own == Optimizer.step then return own end
   return function(...)
@@ -159,7 +159,7 @@ local function attach(self, optimizer)
     usual = optimizer.step == Optimizer.step }
   self._count = self._count + 1
   if optimizer.use_strategy then optimizer:use_strategy(self._strategy) end
-  rawset(optimizer, "step", make_step(self, optimizer, step_of(self, optimizer)))
+  rawset(optimizer, "step", wrap_step(self, optimizer, step_within_strategy(self, optimizer)))
   rawset(optimizer, "_report_external_write", function(text) notices.add(self._state, text) end)
 end
 
@@ -197,7 +197,7 @@ local function set_up_new(self)
 end
 
 -- Takes the optimizers and schedulers that the Trainer has now.
-local function take(self)
+local function sync_with_trainer(self)
   local state, trainer = self._state, self._state.trainer
   optimizers.replace(state, trainer.optimizers, trainer.lr_scheduler_configs)
   local kept = {}
@@ -216,14 +216,14 @@ end
 function OptimizerSteps.new(state)
   local self = object(OptimizerSteps, {
     _state = state,
-    _strategy = around(state), -- what optimizers ask of it
+    _strategy = strategy_calls(state), -- what optimizers ask of it
     _attached = {}, -- optimizer -> its own `step`, and whether it is usual
     _count = 0, -- of these
     _is_updating = false, -- whether an optimizer changes weights now
   })
   local trainer = state.trainer
   trainer.optimizers, trainer.lr_scheduler_configs = state.optimizers, state.schedulers
-  take(self)
+  sync_with_trainer(self)
   return self
 end
 
@@ -235,7 +235,7 @@ function OptimizerSteps:refresh()
     and optimizers.are_read(state, trainer.lr_scheduler_configs) then
     return
   end
-  take(self)
+  sync_with_trainer(self)
 end
 
 --- Whether an optimizer changes weights now.

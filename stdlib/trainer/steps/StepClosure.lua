@@ -5,7 +5,7 @@
 -- window the gradients add up, as in Lightning, unless the script has cleared them; else the batch
 -- has them for itself.
 local batch = require "ltrain.trainer.steps.batch"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local object = require "ltrain.trainer.object"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -19,7 +19,7 @@ local function has_gradients(optimizer)
   return false
 end
 
-local function begin_again(self, optimizer)
+local function restart_window(self, optimizer)
   local state, window = self._state, self._state.window
   state.scaling:check_closure()
   self._is_again = true
@@ -33,12 +33,12 @@ local function begin_again(self, optimizer)
 end
 
 -- A call of it; returns the loss.
-local function run(self)
+local function run_closure(self)
   local state, optimizer = self._state, self._state.optimizers[1]
   if not self._is_open then
     errors.blame("optimizer_step: the closure was called after optimizer_step had ended")
   end
-  if self._was_called then begin_again(self, optimizer) end
+  if self._was_called then restart_window(self, optimizer) end
   self._was_called = true
   if not state.ranks.slices then state.rerun:note_draws() end
   local loss = batch.run(state, state.window:is_empty())
@@ -50,7 +50,7 @@ end
 function StepClosure.new(state)
   local self = object(StepClosure, { _state = state, _is_open = false, _was_called = false,
     _is_again = false })
-  self._fn = function() return run(self) end
+  self._fn = function() return run_closure(self) end
   return self
 end
 
@@ -64,7 +64,7 @@ function StepClosure:is_again() return self._is_again end
 function StepClosure:step()
   local state = self._state
   self._is_open, self._was_called = true, false
-  call.method(state, "optimizer_step", state.trainer.current_epoch, state.loop.batch_idx,
+  hook_calls.method(state, "optimizer_step", state.trainer.current_epoch, state.loop.batch_idx,
     state.optimizers[1], self._fn)
   self._is_open, self._is_again = false, false
   if not self._was_called then

@@ -6,7 +6,7 @@
 -- shown, saved or decided by a count is settled first, which waits. Where a hook or a scheduler of
 -- the script's own must know it at once, the host reads it before the step.
 local Module = require "ltrain.nn.Module"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local left_out = require "ltrain.optim.skipped_steps"
 local notices = require "ltrain.trainer.ranks.rank_warnings"
 local object = require "ltrain.trainer.object"
@@ -80,7 +80,7 @@ local function schedulers_can(state)
     if config.interval == "step" and not can_go_back(config) then return false end
   end
   return #state.schedulers == 0
-    or not call.overrides(state.module, "lr_scheduler_step", Module)
+    or not hook_calls.overrides(state.module, "lr_scheduler_step", Module)
 end
 
 --- Whether the host may hear of a step of an optimizer later. In manual optimization schedulers are
@@ -89,7 +89,7 @@ function StepCount:suits(optimizer)
   local state = self._state
   return state.optimizer_steps:is_usual(optimizer) and state.strategy.root_device ~= "cpu"
     and (not state.automatic or #state.optimizers == 1 and schedulers_can(state))
-    and not call.defined(state, "on_after_optimizer_step")
+    and not hook_calls.defined(state, "on_after_optimizer_step")
     and not state.resume_point:is_kept() and not state.ranks.slices
     and (not state.ranks.many or state.strategy:is_replicated "gradient")
 end

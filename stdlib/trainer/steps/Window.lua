@@ -5,7 +5,7 @@
 -- divided once by the sum of its weights: a short last batch counts by its real size. A window of
 -- one batch needs neither: n/B cancels.
 local batches = require "ltrain.trainer.data.batches"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local object = require "ltrain.trainer.object"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
 local slices = require "ltrain.trainer.ranks.slices"
@@ -61,8 +61,8 @@ function Window:zero_grad(optimizer)
   local state = self._state
   if self._cleared or not optimizer then return end
   self._cleared = true
-  call.hook(state, "on_before_zero_grad", optimizer)
-  call.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.loop.batch_idx,
+  hook_calls.hook(state, "on_before_zero_grad", optimizer)
+  hook_calls.method(state, "optimizer_zero_grad", state.trainer.current_epoch, state.loop.batch_idx,
     optimizer)
 end
 
@@ -91,7 +91,7 @@ end
 function Window:begin_manual() self._mean_weight = nil end
 
 -- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
-local function nominal_of(state)
+local function nominal_batch_of(state)
   local source = state.data.train
   local parts = state.ranks.slices and state.ranks.slices.all or state.trainer.world_size
   local global = type(source.loader) == "table" and source.loader.global_batch_size
@@ -104,7 +104,7 @@ end
 function Window:weight_of(count)
   count = count or batches.count(self._state)
   if not count then return 1.0 end
-  self._nominal = self._nominal or nominal_of(self._state) or count
+  self._nominal = self._nominal or nominal_batch_of(self._state) or count
   return count / self._nominal
 end
 

@@ -1,7 +1,7 @@
 --- stdlib/trainer/steps/batch.lua: runs training_step and the backward pass of one batch.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local overrides = require "ltrain.trainer.setup.overrides"
@@ -62,7 +62,7 @@ local function read_outputs(state, count, outputs)
 end
 
 -- What is open around training_step and backward: with detect_anomaly a look at every operation.
-local function watch(state)
+local function detection_scope(state)
   if not state.trainer.options.detect_anomaly then return nil end
   -- A scale that is too large makes infinities, and is then lowered.
   local strict = overrides.stops_at_infinities and not state.scaler
@@ -73,23 +73,24 @@ local function count_and_first(...) return select("#", ...), (...) end
 
 -- Runs the module's training_step; returns how many values it gave, and the first.
 local function training_step(state)
-  return count_and_first(call.step(state, "training_step", state.loop.batch, state.loop.batch_idx))
+  return count_and_first(hook_calls.step(state, "training_step", state.loop.batch,
+    state.loop.batch_idx))
 end
 
 --- backward of a loss that weighs `weight`, with its hooks; its other arguments follow.
 function batch.backward(state, loss, weight, ...)
   local strategy = state.strategy
-  call.hook(state, "on_before_backward", loss)
+  hook_calls.hook(state, "on_before_backward", loss)
   do
     local _ <close> = strategy:backward_scope()
     loss = state.scaling:scale(loss)
-    call.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
+    hook_calls.through(state, "backward", strategy.backward, strategy, loss, weight, ...)
   end
-  call.hook(state, "on_after_backward")
+  hook_calls.hook(state, "on_after_backward")
 end
 
 -- Collectives of a step, which all ranks that are in it walk back.
-local function leave_step(state)
+local function end_collective_step(state)
   if not state.ranks.many then return end
   state.window:zero_grad(state.optimizers[1]) -- there may be gradients although there is no loss
   c.dist.end_step(true)
@@ -97,10 +98,10 @@ end
 
 -- One batch; `alone`: the window has no other. The loss, and what it weighs; nil where there was
 -- none.
-local function run_one(state, alone)
+local function run_forward_backward(state, alone)
   local window, progress, optimizer = state.window, state.progress, state.optimizers[1]
   if state.loop.outside then return nil end
-  local _ <close> = watch(state)
+  local _ <close> = detection_scope(state)
   if state.ranks.many then c.dist.begin_step() end
   local count, outputs = training_step(state)
   places.source = state.module.training_step
@@ -108,7 +109,7 @@ local function run_one(state, alone)
   state.loop.outputs = outputs
   if loss == nil or weight == 0 then
     if not state.step_closure:is_again() then progress.skipped = progress.skipped + 1 end
-    leave_step(state)
+    end_collective_step(state)
     places.source = nil
     return nil
   end
@@ -119,7 +120,7 @@ local function run_one(state, alone)
   window:zero_grad(optimizer)
   weight = alone and not state.ranks.many and 1.0 or window:weight_of(weight)
   batch.backward(state, loss, weight)
-  leave_step(state)
+  end_collective_step(state)
   places.source = nil
   window:add(weight)
   return loss, weight
@@ -133,7 +134,7 @@ local function run_slices(state)
       slices.enter(state, i)
       loop.begin_part(first + i - 1, "train", state.progress.train_batches - 1)
       loop.set_batch(state, batches.transfer(state, part, 1))
-      local own, weight = run_one(state, false)
+      local own, weight = run_forward_backward(state, false)
       loss = own or loss
       slices.leave(state, i, weight)
     end
@@ -146,12 +147,12 @@ end
 --- other. Returns the loss, nil where there was none.
 function batch.run(state, alone)
   if state.ranks.slices then return run_slices(state) end
-  return (run_one(state, alone))
+  return (run_forward_backward(state, alone))
 end
 
 --- training_step of manual optimization, which does it all.
 function batch.run_manual(state)
-  local _ <close> = watch(state)
+  local _ <close> = detection_scope(state)
   local _, outputs = training_step(state)
   state.loop.outputs = outputs
   state.scaling:end_batch()

@@ -13,7 +13,7 @@ local parameters = {}
 local NAMED <const> = 3 -- of those that no optimizer has
 
 -- The set of the parameters that optimizers step.
-local function held(state)
+local function optimized_parameters(state)
   local set = {}
   for _, optimizer in ipairs(state.optimizers) do
     for _, parameter in ipairs(parameters_of(optimizer)) do set[parameter] = true end
@@ -21,7 +21,7 @@ local function held(state)
   return set
 end
 
-local function warn_of(state, left, count)
+local function warn_not_optimized(state, left, count)
   local shown = table.concat(left, ", ", 1, math.min(#left, NAMED))
   state.trainer:warn(("configure_optimizers: %d of %d parameters that require grad are in no "
     .. "optimizer, and do not train: %s%s: give them to one, or freeze them"):format(#left, count,
@@ -30,7 +30,7 @@ end
 
 --- Remembers which parameters the optimizers were made for; warns of those that none has.
 function parameters.note(state)
-  local known, stepped = { list = {}, by_name = {}, tensors = {} }, held(state)
+  local known, stepped = { list = {}, by_name = {}, tensors = {} }, optimized_parameters(state)
   local left, count = {}, 0
   for name, tensor in state.module:named_parameters() do
     known.list[#known.list + 1] = name
@@ -40,12 +40,12 @@ function parameters.note(state)
       if not stepped[tensor] then left[#left + 1] = name end
     end
   end
-  if #left > 0 and #state.optimizers > 0 then warn_of(state, left, count) end
+  if #left > 0 and #state.optimizers > 0 then warn_not_optimized(state, left, count) end
   state.loop.parameters = known
 end
 
 -- `tensor`: the new one, which knows the line of lt.parameter.
-local function complain(state, name, what, when, tensor)
+local function raise_changed(state, name, what, when, tensor)
   local path = name:gsub("%.(%d+)", function(n) return ("[%d]"):format(tonumber(n) + 1) end)
   errors.blame("%s: parameter %s.%s %s since configure_optimizers%s", when,
     getmetatable(state.module).__name or "Module", path, what,
@@ -65,16 +65,16 @@ function parameters.check(state, when)
       local before = known.by_name[name]
       seen[name], seen[tensor] = true, true
       if before == nil and not known.tensors[tensor] then
-        stepped = stepped or held(state)
-        if not stepped[tensor] then complain(state, name, "is new", when, tensor) end
+        stepped = stepped or optimized_parameters(state)
+        if not stepped[tensor] then raise_changed(state, name, "is new", when, tensor) end
       elseif before and not rawequal(before, tensor) then
-        complain(state, name, "was replaced", when, tensor)
+        raise_changed(state, name, "was replaced", when, tensor)
       end
     end
   end
   for _, name in ipairs(known.list) do
     local is_there = seen[name] or seen[known.by_name[name]]
-    if not is_there then complain(state, name, "was lost", when) end
+    if not is_there then raise_changed(state, name, "was lost", when) end
   end
   return modules
 end

@@ -53,13 +53,13 @@ function DeferredChecks:suits(optimizer, norm)
 end
 
 -- The flags of batches that are suspected no more.
-local function clear(self, suspects)
+local function recycle_flags(self, suspects)
   for _, suspect in ipairs(suspects or {}) do table.insert(self._spare, suspect.flag) end
 end
 
 -- What the first check of the queue has found; nil while that is on its way. Ranks, which must end
 -- at the same step, do not read it before the last moment.
-local function first_found(self, wait)
+local function read_first(self, wait)
   local first = self._queue[1]
   if wait or #self._queue > AHEAD then return first.flag:read() end
   if self._state.ranks.many then return nil end
@@ -68,27 +68,27 @@ end
 
 -- Takes checks off the queue that have arrived and found nothing; true when one has found
 -- something, which is the first then. `wait`: until none is left.
-local function read(self, wait)
+local function process_queue(self, wait)
   local queue = self._queue
   if #queue == 0 then return false end
   if wait then queue[#queue].flag:read() end -- the others have arrived by then
   while #queue > 0 do
-    local found = first_found(self, wait)
+    local found = read_first(self, wait)
     if found == nil then return false end
     if found then return true end
     local entry = table.remove(queue, 1)
     table.insert(self._spare, entry.flag)
-    clear(self, entry.suspects)
+    recycle_flags(self, entry.suspects)
   end
   return false
 end
 
 --- Whether a step was left out; waits for the last one.
-function DeferredChecks:is_refused() return read(self, true) end
+function DeferredChecks:is_refused() return process_queue(self, true) end
 
 -- "training_step: the loss is nan", where that was to be shown, else whose gradients. All ranks
 -- come here; a batch that runs again shares no gradients.
-local function what_text(self, entry, own)
+local function failure_text(self, entry, own)
   local loss = entry.loss and entry.loss:item()
   if loss and not finite_values.number(loss) then
     return ("training_step: the loss is %s"):format(loss ~= loss and "nan" or tostring(loss))
@@ -98,33 +98,33 @@ local function what_text(self, entry, own)
 end
 
 -- The first batch of a window whose gradients were not finite; nil: none but the last.
-local function first_spoilt(suspects)
+local function first_nonfinite_batch(suspects)
   for _, suspect in ipairs(suspects or {}) do
     if suspect.flag:read() then return suspect.kept end
   end
 end
 
 -- Ends the fit at the step that was left out first: from there on none was taken.
-local function refuse(self)
+local function raise_nonfinite(self)
   local state, entry = self._state, self._queue[1]
   state.trainer.global_step = state.trainer.global_step - #self._queue -- they were counted as taken
   self._queue, self._found, self._refused = {}, nil, entry.place
-  local own, spoilt = {}, first_spoilt(entry.suspects)
+  local own, spoilt = {}, first_nonfinite_batch(entry.suspects)
   local cause = state.rerun:cause(spoilt or entry.kept, spoilt ~= nil, function(optimizer)
     if #own == 0 then own = gradient_names.own(state, optimizer) end
   end)
-  errors.blame("%s (%s)%s: the weights are those before this step", what_text(self, entry, own),
+  errors.blame("%s (%s)%s: the weights are those before this step", failure_text(self, entry, own),
     entry.place, cause)
 end
 
 --- Raises if a step was left out; waits for all of them. All ranks come here.
 function DeferredChecks:settle()
-  if read(self, true) then refuse(self) end
+  if process_queue(self, true) then raise_nonfinite(self) end
 end
 
 --- The same of those that are known by now.
 function DeferredChecks:poll()
-  if read(self, false) then refuse(self) end
+  if process_queue(self, false) then raise_nonfinite(self) end
 end
 
 --- Why nothing is saved after a step that was left out; nil without one. The host had gone on.
@@ -147,7 +147,7 @@ function DeferredChecks:suspect(norm)
   for i, suspect in ipairs(suspects) do
     local found = suspect.flag:poll()
     if found == nil and i == 1 and #suspects > AHEAD then found = suspect.flag:read() end
-    if found == false then clear(self, { suspect }) else left[#left + 1] = suspect end
+    if found == false then recycle_flags(self, { suspect }) else left[#left + 1] = suspect end
   end
   left[#left + 1] = { flag = new_flag(self, norm:isfinite():logical_not()),
                       kept = self._state.rerun:kept_batch() }

@@ -6,7 +6,7 @@
 -- averages of batch norm) and logged values are restored; a fit ends after this.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
-local call = require "ltrain.trainer.hook_calls"
+local hook_calls = require "ltrain.trainer.hook_calls"
 local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
@@ -36,7 +36,7 @@ function Rerun:is_running() return self._is_running end
 function Rerun:note_draws() c.runtime.rng_get(self._draws) end
 
 -- What the running batch needs to be run again.
-local function running(self)
+local function current_batch(self)
   local current = self._state.loop
   return { count = self._state.progress.train_batches - 1, draws = self._draws,
     batch = current.batch, batch_idx = current.batch_idx, outside = current.outside,
@@ -45,12 +45,12 @@ end
 
 --- The running batch, as `cause` can run it again later.
 function Rerun:kept_batch()
-  local kept = running(self)
+  local kept = current_batch(self)
   self._draws = {}
   return kept
 end
 
-local function set_running(self, kept)
+local function set_current_batch(self, kept)
   local current = self._state.loop
   loop.set_batch(self._state, kept.batch, kept.batch_idx)
   current.slice_batches, current.outside = kept.slice_batches, kept.outside
@@ -58,24 +58,24 @@ local function set_running(self, kept)
 end
 
 -- The first place in a batch that is not finite: "batch[1]"; nil without one.
-local function place_in(value, path)
+local function nonfinite_path(value, path)
   if c.is_tensor(value) then return not finite_values.of(value) and path or nil end
   if type(value) ~= "table" or getmetatable(value) ~= nil then return nil end
   for key, held in tree.pairs(value) do
     local below = type(key) == "number" and ("%s[%d]"):format(path, key)
       or ("%s.%s"):format(path, key)
-    local found = place_in(held, below)
+    local found = nonfinite_path(held, below)
     if found then return found end
   end
 end
 
-local function weights_text(module)
+local function nonfinite_weights_text(module)
   local name = finite_values.nonfinite_parameters(module)[1]
   return name and ("the weights are not finite already, %s first"):format(name)
 end
 
 -- Copies of the module's buffers, and the function that puts them back.
-local function keep_buffers(module)
+local function save_buffers(module)
   local kept = {}
   for _, item in ipairs(walk.tensors(module)) do
     if item.buffer then kept[item.value] = item.value:clone() end
@@ -89,27 +89,27 @@ end
 -- training_step, and backward in automatic optimization.
 local function run_step(self)
   local state = self._state
-  local outputs = call.step(state, "training_step", state.loop.batch, state.loop.batch_idx)
+  local outputs = hook_calls.step(state, "training_step", state.loop.batch, state.loop.batch_idx)
   local loss = outputs
   if type(outputs) == "table" then loss = outputs.loss end
   if not c.is_tensor(loss) then return end
   self:note_loss(loss)
-  if state.automatic and loss.requires_grad then call.method(state, "backward", loss) end
+  if state.automatic and loss.requires_grad then hook_calls.method(state, "backward", loss) end
 end
 
 -- Tensors draw as they did, and so does math.random.
-local function draw_again(self)
+local function restore_rng(self)
   c.runtime.rng_set(self._draws)
   local random = c.runtime.rng_state()
   random.script_drawn = 0
   c.runtime.rng_restore(random)
 end
 
-local function run_parts(self, count)
+local function rerun_batch(self, count)
   local state = self._state
   if not state.ranks.slices then
     loop.begin_batch(state, "train", count)
-    draw_again(self)
+    restore_rng(self)
     return run_step(self)
   end
   for i, part in ipairs(state.loop.slice_batches) do
@@ -122,9 +122,9 @@ local function run_parts(self, count)
 end
 
 -- The same with what it would change kept; returns what was noted, or nil and an error.
-local function run_watched(self, count, look)
+local function rerun_recording(self, count, look)
   local state = self._state
-  local restore, shown = keep_buffers(state.module), state.loop.results
+  local restore, shown = save_buffers(state.module), state.loop.results
   state.loop.results, self._is_running, self._loss_is_finite = results.new(true), true, true
   self._look = look
   state.module:zero_grad()
@@ -132,7 +132,7 @@ local function run_watched(self, count, look)
     local _ <close> = c.runtime.note_anomalies()
     local together = state.ranks.many and state.automatic
     if together then c.dist.begin_step() end
-    if not state.loop.outside then run_parts(self, count) end
+    if not state.loop.outside then rerun_batch(self, count) end
     if together then c.dist.end_step(true) end
     if look and state.automatic then look(state.optimizers[1]) end
   end)
@@ -144,7 +144,7 @@ local function run_watched(self, count, look)
 end
 
 -- "exp at model.lua:13 made the first inf, div at model.lua:14 the first nan"; nil without either.
-local function made_text(made, before)
+local function first_nonfinite_text(made, before)
   if made.inf and made.nan then
     return ("%s%s made the first inf, %s%s the first nan"):format(before, made.inf, before,
       made.nan)
@@ -155,25 +155,25 @@ local function made_text(made, before)
 end
 
 local function cause_of_batch(self, count, look)
-  local made, message = run_watched(self, count, look)
+  local made, message = rerun_recording(self, count, look)
   if not made then return "the batch could not be run again: " .. tostring(message) end
-  local backward = made_text(made.backward, "the derivative of ")
+  local backward = first_nonfinite_text(made.backward, "the derivative of ")
   if self._loss_is_finite and backward then return backward end
   local batch = self._state.loop.batch
-  local path = batch and place_in(batch, "batch")
-  return made_text(made.forward, "") or path and path .. " is not finite"
-    or made_text(made.aside, "") or backward
+  local path = batch and nonfinite_path(batch, "batch")
+  return first_nonfinite_text(made.forward, "") or path and path .. " is not finite"
+    or first_nonfinite_text(made.aside, "") or backward
 end
 
 -- What this rank knows.
-local function own_cause(self, kept, is_named, look)
-  local weights = weights_text(self._state.module)
+local function cause_on_this_rank(self, kept, is_named, look)
+  local weights = nonfinite_weights_text(self._state.module)
   if weights then return weights end
-  local before = running(self)
+  local before = current_batch(self)
   if not kept then return cause_of_batch(self, before.count, look) end
-  set_running(self, kept)
+  set_current_batch(self, kept)
   local cause = cause_of_batch(self, kept.count, look)
-  set_running(self, before)
+  set_current_batch(self, before)
   return is_named and cause and ("in batch %d: %s"):format(kept.batch_idx, cause) or cause
 end
 
@@ -194,7 +194,7 @@ end
 --- nil for the running one; `is_named`: the text says which one it is; `look(optimizer)` (optional)
 --- is called while its gradients of that run are there.
 function Rerun:cause(kept, is_named, look)
-  local cause = own_cause(self, kept, is_named, look)
+  local cause = cause_on_this_rank(self, kept, is_named, look)
   if self._state.ranks.many then
     for i, found in ipairs(exchange("nonfinite", dist.all_gather, cause or false)) do
       if found then return (": rank %d: %s"):format(i - 1, found) end
