@@ -8,6 +8,7 @@
    chapter 3) over a graph that was recorded while it ran. */
 #include "autograd/backward.h"
 
+#include "autograd/complete.h"
 #include "autograd/node_list.h"
 #include "autograd/wanted.h"
 #include "base/script_lines.h"
@@ -19,6 +20,7 @@ struct lt_walk {
   uint64_t id;
   bool keep, create_graph;
   lt_wanted *wanted; /* NULL: all leaves below, into their `grad` */
+  lt_incomplete incomplete;
   lt_wanted own;
 };
 
@@ -58,7 +60,7 @@ bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
 
 static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *grad) {
   for (lt_hook *h = hooks; h != NULL && grad != NULL; h = h->next) {
-    if (h->output != output) continue;
+    if (h->output != output || h->after) continue;
     lt_tensor *replacement = NULL;
     if (!h->fn(c, h->ud, grad, &replacement)) return NULL;
     if (replacement == NULL) continue;
@@ -92,8 +94,8 @@ static bool deliver(lt_ctx *c, lt_walk *w, const lt_edge *e, lt_tensor *grad) {
     lt_tensor *leaf = (lt_tensor *)e->target;
     grad = run_hooks(c, leaf->hooks, 0, grad);
     if (grad == NULL) return false;
-    return w->wanted == NULL ? lt_accumulate_grad(c, leaf, grad)
-                             : capture(c, w->wanted, e->target, 0, grad);
+    if (w->wanted != NULL) return capture(c, w->wanted, e->target, 0, grad);
+    return lt_accumulate_grad(c, leaf, grad) && lt_complete_edge(c, &w->incomplete, leaf, true);
   }
   lt_node *n = (lt_node *)e->target;
   /* The number of the walk marks what it has met: nothing has to be cleared for the next one. */
@@ -157,9 +159,13 @@ static bool visit(lt_ctx *c, lt_walk *w, lt_node *n) {
     if (ok && w->wanted != NULL) ok = capture(c, w->wanted, &n->object, k, n->grads[k]);
   }
   ok = ok && (!any || differentiate(c, w, n, in));
-  for (int k = 0; k < n->n_in && ok; k++)
-    if (in[k] != NULL && lt_wanted_edge(w->wanted, &n->edges[k]))
-      ok = deliver(c, w, &n->edges[k], in[k]);
+  for (int k = 0; k < n->n_in && ok; k++) {
+    const lt_edge *e = &n->edges[k];
+    if (in[k] != NULL && lt_wanted_edge(w->wanted, e))
+      ok = deliver(c, w, e, in[k]);
+    else if (e->leaf && e->target != NULL)
+      ok = lt_complete_edge(c, &w->incomplete, (lt_tensor *)e->target, false);
+  }
   if (in != few && in != NULL) lt_free(c, in, (size_t)n->n_in * sizeof *in);
   return ok;
 }
@@ -201,6 +207,7 @@ bool lt_walk_on(lt_ctx *c, lt_walk *w, bool (*due)(void *ud), void *ud) {
     ok = take(c, w);
     if (due != NULL && due(ud)) break;
   }
+  if (ok && w->heap.count == 0) ok = lt_complete_end(c, &w->incomplete, true);
   c->line = line;
   lt_modes_restore(&c->modes, before); /* hooks of the script have run */
   return ok && w->heap.count > 0;
@@ -214,6 +221,7 @@ static bool finish(lt_ctx *c, lt_walk *w) {
     lt_release(c, n);
   }
   lt_node_list_free(c, &w->heap);
+  lt_complete_end(c, &w->incomplete, false);
   for (int k = 0; w->wanted != NULL && k < w->own.n; k++) /* now the caller's frame holds them */
     if (w->own.out[k] != NULL && !lt_frame_add(c, w->own.out[k])) w->own.out[k] = NULL;
   return lt_ok(c);
@@ -284,7 +292,8 @@ static bool begin(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root, lt_
   w->id = ++c->walks;
   lt_modes before = set_modes(c, w);
   lt_frame frame = lt_frame_open(c);
-  bool ok = w->wanted != NULL || push_always(c, w);
+  bool ok = w->wanted != NULL ||
+            (push_always(c, w) && lt_complete_begin(c, &w->incomplete, &w->heap, n_root, root));
   for (int k = 0; k < n_root && ok; k++) ok = start(c, w, root[k], seed[k]);
   lt_frame_close(c, frame, 0, NULL);
   c->modes = before;
@@ -306,8 +315,7 @@ static bool begin_grad(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root
   if (!ok) return false;
   w->own = (lt_wanted){.n = n_in, .in = in, .out = out};
   w->wanted = &w->own;
-  return lt_wanted_mark(c, w->wanted, n_root, root) &&
-         begin(c, w, n_root, root, seed, options);
+  return lt_wanted_mark(c, w->wanted, n_root, root) && begin(c, w, n_root, root, seed, options);
 }
 
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
@@ -319,8 +327,7 @@ bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options)
 bool lt_grad(lt_ctx *c, int n_root, lt_tensor *const *root, lt_tensor *const *seed, int n_in,
              lt_tensor *const *in, const lt_backward_options *options, lt_tensor **out) {
   lt_walk w = {0};
-  if (begin_grad(c, &w, n_root, root, seed, n_in, in, options, out))
-    lt_walk_on(c, &w, NULL, NULL);
+  if (begin_grad(c, &w, n_root, root, seed, n_in, in, options, out)) lt_walk_on(c, &w, NULL, NULL);
   return finish(c, &w);
 }
 

@@ -91,6 +91,7 @@ struct lt_ctx {
   uint32_t *line_wanted;   /* (optional) is given the line of the running call when that is found */
   uint64_t node_seq;       /* nodes recorded so far */
   uint64_t walks;          /* backward walks so far */
+  int64_t hooks_after;     /* hooks of leaves that run after accumulation */
   uint64_t external_writes; /* writes into watched storages that were not updates, so far */
   lt_anomalies anomalies;
   const char *op;          /* op that lt_apply is running (static name), NULL outside */

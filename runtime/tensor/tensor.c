@@ -7,6 +7,7 @@ void lt_hooks_drop(lt_ctx *c, lt_hook *hooks) {
   while (hooks != NULL) {
     lt_hook *next = hooks->next;
     if (hooks->drop != NULL) hooks->drop(c, hooks->ud);
+    c->hooks_after -= hooks->after;
     lt_free(c, hooks, sizeof *hooks);
     hooks = next;
   }

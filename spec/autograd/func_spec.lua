@@ -242,7 +242,6 @@ describe("names of torch.autograd that are not here", function()
       ["return lt.nn.utils.rnn.pack_padded_sequence"] = "write y, state = layer%(x, state, "
         .. "{lengths = n}%): there are no packed sequences",
       ["return x.grad_fn"] = "write x.requires_grad, or print%(x%)",
-      ["return x:register_post_accumulate_grad_hook(print)"] = "write x:register_hook%(f%)",
     } do
       local chunk = assert(load(code, "=s", "t", { lt = lt, x = x, print = print }))
       assert.matches(want, error_of(chunk))

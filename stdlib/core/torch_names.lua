@@ -132,7 +132,6 @@ name: a tensor has no name
 grad_fn output_nr = x.requires_grad, or print(x), which names it
 retains_grad = x:retain_grad()
 indices values = local values, indices = x:max(dim)
-register_post_accumulate_grad_hook = x:register_hook(f), which is called before
 H mH mT T = x:t(), or x:transpose(-2, -1)
 append concat = lt.cat({a, b}, dim)
 astype = x:to "i64"

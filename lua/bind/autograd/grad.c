@@ -90,8 +90,7 @@ void lt_push_held(lua_State *L, const lt_script_hook *h) {
 
 static void check_result(lua_State *L, lt_bind *b) {
   if (lt_to_tensor(L, b, -1) == NULL)
-    lt_raise(L, b, LT_EARG, "hook: must return a tensor or nothing, returned %s",
-             lt_shown(L, -1));
+    lt_raise(L, b, LT_EARG, "hook: must return a tensor or nothing, returned %s", lt_shown(L, -1));
 }
 
 /* Runs under lt_callback: (hook, gradient) -> replacement or nil. */
@@ -214,16 +213,18 @@ static int remove_hook(lua_State *L) {
   return 0;
 }
 
-/* x:register_hook(fn) -> function that removes it. fn(grad) may return a tensor to continue
-   with. */
-static int register_hook(lua_State *L) {
+static int add_hook(lua_State *L, const char *who, bool after) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
-  lt_tensor *t = lt_check_tensor(L, b, 1, "register_hook");
+  lt_tensor *t = lt_check_tensor(L, b, 1, who);
   if (!lua_isfunction(L, 2))
-    lt_raise(L, b, LT_EARG, "register_hook: needs a function, got %s", lt_shown(L, 2));
-  if (!lt_requires_grad(t))
-    lt_raise(L, b, LT_EARG, "register_hook: this tensor does not require grad");
+    lt_raise(L, b, LT_EARG, "%s: needs a function, got %s", who, lt_shown(L, 2));
+  if (!lt_requires_grad(t)) lt_raise(L, b, LT_EARG, "%s: this tensor does not require grad", who);
+  if (after && t->node != NULL)
+    lt_raise(L, b, LT_EARG,
+             "%s: only leaves accumulate gradients, this tensor is a result: use "
+             "register_hook",
+             who);
   lua_settop(L, 2);
   lt_sweep_held(L, b);
   lt_node *node = (lt_node *)t->node;
@@ -234,7 +235,9 @@ static int register_hook(lua_State *L) {
     lt_raise_failure(L, b);
   }
   *h = (lt_script_hook){.b = b, .leaf = node == NULL ? t : NULL, .node = node};
-  *hook = (lt_hook){.fn = run_hook, .drop = lt_drop_held, .ud = h, .output = t->output};
+  *hook =
+      (lt_hook){.fn = run_hook, .drop = lt_drop_held, .ud = h, .output = t->output, .after = after};
+  c->hooks_after += after;
   if (node != NULL) {
     lt_hook **link = &node->hooks;
     while (*link != NULL) link = &(*link)->next;
@@ -251,10 +254,21 @@ static int register_hook(lua_State *L) {
   return 1;
 }
 
+/* x:register_hook(fn) -> function that removes it. fn(grad) may return a tensor to continue
+   with. */
+static int register_hook(lua_State *L) { return add_hook(L, "register_hook", false); }
+
+/* x:register_post_accumulate_grad_hook(fn) -> function that removes it. fn(x) is called once in each
+   backward, when x.grad is complete. */
+static int register_post_accumulate_grad_hook(lua_State *L) {
+  return add_hook(L, "register_post_accumulate_grad_hook", true);
+}
+
 void lt_bind_grad(lua_State *L, lt_bind *b) {
   static const lt_formed methods[] = {
       {{"backward", backward, 4}, "x | gradient retain_graph create_graph"},
       {{"register_hook", register_hook, 2}, "x hook"},
+      {{"register_post_accumulate_grad_hook", register_post_accumulate_grad_hook, 2}, "x hook"},
       {{NULL, NULL, 0}, NULL}};
   lua_pushvalue(L, 2);
   lt_add_formed(L, b, methods);
