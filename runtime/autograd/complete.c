@@ -1,5 +1,5 @@
-/* runtime/autograd/complete.c: hooks that run once in each backward, when the gradient of their leaf
-   has its last contribution.
+/* runtime/autograd/complete.c: hooks that run once in each backward, when the gradient of their
+   leaf has its last contribution.
 
    The edges to the leaf are counted before the walk, and counted down as nodes are visited; a node
    that no gradient reaches is not visited, and its edges are what remains at the end. Nothing

@@ -25,7 +25,7 @@ struct lt_hook {
   void (*drop)(lt_ctx *c, void *ud);
   void *ud;
   int output; /* of a node; 0 for leaves */
-  bool after; /* of a leaf: once in each backward, when its gradient is complete: fn gets the leaf */
+  bool after; /* of a leaf: fn gets the leaf, once in each backward, when its grad is complete */
   bool reached;   /* in the walk `walk`: some edge brought a gradient, */
   int64_t due;    /* so many edges have not been visited (autograd/complete.c) */
   uint64_t walk;

@@ -258,8 +258,8 @@ static int add_hook(lua_State *L, const char *who, bool after) {
    with. */
 static int register_hook(lua_State *L) { return add_hook(L, "register_hook", false); }
 
-/* x:register_post_accumulate_grad_hook(fn) -> function that removes it. fn(x) is called once in each
-   backward, when x.grad is complete. */
+/* x:register_post_accumulate_grad_hook(fn) -> function that removes it. fn(x) is called once in
+   each backward, when x.grad is complete. */
 static int register_post_accumulate_grad_hook(lua_State *L) {
   return add_hook(L, "register_post_accumulate_grad_hook", true);
 }
