@@ -15,7 +15,7 @@ static bool check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t, lt_device
   if (!t->contiguous)
     return lt_fail(c, LT_EARG, "%s: the tensor is not contiguous: %s", lt_comm_op_name(op),
                    LT_TENSOR_STR(t));
-  return true;
+  return t->storage->away == NULL || lt_check_data(c, lt_comm_op_name(op), t);
 }
 
 static bool check_rank(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank) {

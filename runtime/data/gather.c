@@ -15,6 +15,7 @@ bool lt_columns_check(lt_ctx *c, const char *op, int n_columns, const lt_column 
                      LT_TENSOR_STR(t), (long long)t->size[0]);
     if (!lt_device_table(c, t->storage->device)->host_memory)
       return lt_fail(c, LT_EDEVICE, "%s: tensor %d is not in the host's memory", op, i + 1);
+    if (!lt_check_data(c, op, t)) return false;
     if (columns[i].divisor != 0 && t->dtype != LT_U8)
       return lt_fail(c, LT_EDTYPE, "%s: only u8 can be scaled, tensor %d is %s", op, i + 1,
                      lt_dtype_name((lt_dtype)t->dtype));

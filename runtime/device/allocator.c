@@ -209,11 +209,15 @@ void lt_device_note_all(lt_ctx *c, bool on) {
   if (st != NULL) st->notes_all = on;
 }
 
+static lt_block *take_block(lt_ctx *c, lt_pool *p, size_t bytes) {
+  lt_block *b = lt_pool_take(c, p, bytes, take_for(c, p->device));
+  return b != NULL ? b : exhausted(c, p, bytes);
+}
+
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   lt_pool *p = pool_of(c, d);
   if (p == NULL) return NULL;
-  lt_block *b = lt_pool_take(c, p, bytes, take_for(c, d));
-  if (b == NULL) b = exhausted(c, p, bytes);
+  lt_block *b = take_block(c, p, bytes);
   if (b == NULL) return NULL;
   lt_storage *s = &b->storage;
   memset((char *)s + FRESH, 0, LASTING - FRESH); /* what orders work on the memory stays */
@@ -233,6 +237,32 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   p->stats.live_bytes += (int64_t)b->capacity;
   if (p->stats.live_bytes > p->stats.peak_bytes) p->stats.peak_bytes = p->stats.live_bytes;
   return s;
+}
+
+bool lt_storage_empty(lt_ctx *c, lt_storage *s, const char *why) {
+  const state *st = c->slot[LT_SLOT_DEVICE];
+  lt_pool *p = st != NULL ? st->pools[s->device.kind][s->device.index] : NULL;
+  if (p == NULL || s->drop != block_drop || s->owner != p)
+    return lt_fail(c, LT_EARG, "storage: cannot be emptied: its memory is not of this pool");
+  if (s->away != NULL) return true;
+  size_t size = strlen(why) + 1;
+  char *text = lt_alloc(c, size);
+  if (text == NULL || !lt_pool_give_memory(c, p, (lt_block *)s)) {
+    lt_free(c, text, size);
+    return false;
+  }
+  s->away = memcpy(text, why, size);
+  return true;
+}
+
+bool lt_storage_fill(lt_ctx *c, lt_storage *s) {
+  if (s->away == NULL) return lt_ok(c);
+  lt_block *b = take_block(c, s->owner, s->bytes);
+  if (b == NULL) return false;
+  lt_pool_take_memory(s->owner, (lt_block *)s, b);
+  lt_free(c, s->away, strlen(s->away) + 1);
+  s->away = NULL;
+  return true;
 }
 
 static void note_shape(lt_block *b, lt_dtype dtype, int ndim, const int64_t *size) {

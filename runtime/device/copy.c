@@ -9,6 +9,9 @@ bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
   const lt_device_ops *ops = lt_device_table(c, m->device);
   int index = m->device.index;
   *done = (lt_event){0};
+  const lt_storage *empty = m->from != NULL && m->from->away != NULL ? m->from : m->to;
+  if (empty != NULL && empty->away != NULL)
+    return lt_fail(c, LT_EDEVICE, "%s%s%s", lt_op_name(c), lt_op_colon(c), empty->away);
   if (ops->launch == NULL)
     return ops->copy(c, NULL, m->way, index, m->dst, m->from_index, m->src, m->bytes);
   if (m->stream == NULL || (m->from != NULL && !lt_order_before(c, m->from, m->stream, false)) ||
@@ -66,6 +69,7 @@ static bool is_elsewhere(lt_ctx *c, const lt_tensor *t) {
 bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out) {
   size_t bytes = (size_t)t->numel * lt_item_size(t);
   if (bytes == 0) return lt_ok(c);
+  if (t->storage->away != NULL) return lt_check_data(c, NULL, t);
   if (is_elsewhere(c, t)) return read_now(c, t, out, bytes);
   memcpy(out, lt_data(t), bytes);
   return true;
@@ -111,6 +115,7 @@ void lt_readback_end(lt_readback *r) {
 bool lt_tensor_write(lt_ctx *c, lt_tensor *t, const void *from) {
   size_t bytes = (size_t)t->numel * lt_item_size(t);
   if (bytes == 0) return lt_ok(c);
+  if (t->storage->away != NULL) return lt_check_data(c, NULL, t);
   lt_event done;
   if (is_elsewhere(c, t)) return to_device(c, t, from, bytes, &done);
   memcpy(lt_data(t), from, bytes);

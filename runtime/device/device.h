@@ -69,6 +69,13 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes);
 lt_storage *lt_storage_wrap(lt_ctx *c, lt_device d, void *data, size_t bytes,
                             void (*release)(void *ud), void *ud);
 
+/* Give the memory of a storage back to the pool, ordered after all work on it; tensors, views and
+   saved values stay valid, and the version does not change. Until lt_storage_fill gives it memory
+   again, uninitialised, any access fails with `why` ("parameter 'layers.1.weight' is sharded").
+   Only for storages of lt_storage_new of this ctx. */
+bool lt_storage_empty(lt_ctx *c, lt_storage *s, const char *why);
+bool lt_storage_fill(lt_ctx *c, lt_storage *s);
+
 /* Change the release function. */
 void lt_storage_on_drop(lt_storage *wrapped, void (*release)(void *ud), void *ud);
 
@@ -169,8 +176,8 @@ int64_t lt_device_live_bytes(lt_ctx *c);
 void lt_device_reset_peaks(lt_ctx *c);
 void lt_device_empty_caches(lt_ctx *c);
 
-/* Fail with "who: a meta tensor has no data: f32 [2, 3]" where that is so; `who` NULL: the op that
-   is running. */
+/* Fail with "who: a meta tensor has no data: f32 [2, 3]" where that is so, or where its storage is
+   empty; `who` NULL: the op that is running. */
 bool lt_check_data(lt_ctx *c, const char *who, const lt_tensor *t);
 
 /* Limit live + cached bytes of this ctx's pools (0: no limit). */

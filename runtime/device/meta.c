@@ -42,8 +42,10 @@ const lt_device_ops *lt_meta_ops(const lt_device_ops *cpu) {
 }
 
 bool lt_check_data(lt_ctx *c, const char *who, const lt_tensor *t) {
-  if (!lt_device_table(c, t->storage->device)->no_data || t->numel == 0) return lt_ok(c);
-  return lt_fail(c, LT_EDEVICE, "%s%sa meta tensor has no data: %s %s",
-                 who != NULL ? who : lt_op_name(c), who != NULL ? ": " : lt_op_colon(c),
-                 lt_dtype_name((lt_dtype)t->dtype), LT_TENSOR_STR(t));
+  const char *away = t->storage->away;
+  if (lt_device_table(c, t->storage->device)->no_data) away = "a meta tensor has no data";
+  if (away == NULL || t->numel == 0) return lt_ok(c);
+  return lt_fail(c, LT_EDEVICE, "%s%s%s: %s %s", who != NULL ? who : lt_op_name(c),
+                 who != NULL ? ": " : lt_op_colon(c), away, lt_dtype_name((lt_dtype)t->dtype),
+                 LT_TENSOR_STR(t));
 }

@@ -138,6 +138,11 @@ void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   lt_object *made = b->storage.made;
   b->storage.made = NULL;
   lt_release(c, made);
+  if (b->storage.away != NULL) {
+    lt_free(c, b->storage.away, strlen(b->storage.away) + 1);
+    raw(p, b, sizeof *b, 0);
+    return;
+  }
   p->stats.cached_bytes += (int64_t)b->capacity;
   if (p->ops->launch == NULL || lt_order_single(&b->storage)) {
     set_free(c, p, b);
@@ -145,6 +150,34 @@ void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   }
   b->next = p->pending;
   p->pending = b;
+}
+
+static void move_memory(lt_block *to, lt_block *from) {
+  to->storage.data = from->storage.data;
+  to->storage.write = from->storage.write;
+  memcpy(to->storage.reads, from->storage.reads, sizeof to->storage.reads);
+  to->capacity = from->capacity;
+  to->class = from->class;
+  to->arena = from->arena;
+}
+
+bool lt_pool_give_memory(lt_ctx *c, lt_pool *p, lt_block *b) {
+  lt_block none = {0}, *given = raw(p, NULL, 0, sizeof *given);
+  if (given == NULL) return lt_fail(c, LT_EMEMORY, "out of memory: cannot empty a storage");
+  memset(given, 0, sizeof *given);
+  given->storage.device = p->device;
+  move_memory(given, b);
+  move_memory(b, &none);
+  p->stats.live_bytes -= (int64_t)given->capacity;
+  lt_pool_give(c, p, given);
+  return true;
+}
+
+void lt_pool_take_memory(lt_pool *p, lt_block *b, lt_block *from) {
+  move_memory(b, from);
+  raw(p, from, sizeof *from, 0);
+  p->stats.live_bytes += (int64_t)b->capacity;
+  if (p->stats.live_bytes > p->stats.peak_bytes) p->stats.peak_bytes = p->stats.live_bytes;
 }
 
 void lt_pool_list(lt_pool *p, lt_block *b) {

@@ -75,6 +75,11 @@ void lt_pool_unlist(lt_pool *p, lt_block *b);
 void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b);
 void lt_pool_return(lt_pool *p, lt_block *b);
 
+/* The memory of a block that is in use, and the order of the work on it, goes back to the pool: the
+   block is in use without any. The reverse: `from`, just taken, ends. */
+bool lt_pool_give_memory(lt_ctx *c, lt_pool *p, lt_block *b);
+void lt_pool_take_memory(lt_pool *p, lt_block *b, lt_block *from);
+
 /* Blocks that other threads gave become free, or pending. */
 void lt_pool_drain(lt_ctx *c, lt_pool *p);
 

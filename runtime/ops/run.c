@@ -23,6 +23,13 @@ static bool issue(lt_ctx *c, lt_device d, lt_kernel kernel, const lt_call *call)
   return ok && lt_ok(c) && lt_launch_settle(c, d);
 }
 
+static bool are_here(lt_ctx *c, int n, lt_tensor *const *list) {
+  for (int k = 0; k < n; k++)
+    if (list[k] != NULL && list[k]->storage->away != NULL && !lt_check_data(c, NULL, list[k]))
+      return false;
+  return true;
+}
+
 bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
             int n_out, lt_tensor *const *out) {
   if (n_out == 0 && n_in == 0) return true; /* an update of nothing */
@@ -30,6 +37,7 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
   const lt_device_ops *ops = lt_device_table(c, device);
   const lt_call call = {.op = (int)op, .n_in = n_in, .n_out = n_out, .in = in, .out = out,
                         .args = args, .args_size = args_size};
+  if (!are_here(c, n_in, in) || !are_here(c, n_out, out)) return false;
   if (ops->no_data) return lt_deferred_note(c, &call);
   if (op == LT_OP_transfer)
     return lt_device_copy(c, out[0], in[0], (size_t)in[0]->numel * lt_item_size(in[0]));

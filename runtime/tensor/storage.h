@@ -30,6 +30,7 @@ struct lt_storage {
   uint32_t external_line;
   void (*drop)(lt_ctx *c, lt_storage *s); /* frees the bytes and the struct */
   void *owner;                            /* for drop */
+  char *away; /* NULL, or why it has no memory now (lt_storage_empty) */
   lt_object *made; /* of a meta device, or NULL: the calls that made it (ops/deferred_init.h) */
   /* On an asynchronous device (device/stream.h): the last write, the last reads since, a stream. */
   lt_event write, reads[LT_READERS];

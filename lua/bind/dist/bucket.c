@@ -10,7 +10,7 @@
 
 bool lt_is_plain(const lt_ctx *c, const lt_tensor *t) {
   const lt_device_ops *ops = lt_device_table(c, t->storage->device);
-  return t->contiguous && ops->host_memory && ops->launch == NULL;
+  return t->contiguous && ops->host_memory && ops->launch == NULL && t->storage->away == NULL;
 }
 
 /* flat[at .. at + numel - 1] = t, in flat's dtype. */
