@@ -121,7 +121,7 @@ describe("a tensor that requires grad", function()
         if not text:find(name .. ": has no gradient, and a tensor [2] requires one: write "
           .. "x:detach(), or use all_reduce", 1, true) then error(text) end
       end
-      refused("broadcast", dist.broadcast, w)
+      refused("reduce", dist.reduce, w)
       refused("gather", dist.gather, w)
       if rank == 0 then refused("scatter", dist.scatter, w) end
       if rank == 0 then refused("scatter", dist.scatter, {w, w}) end

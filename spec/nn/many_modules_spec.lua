@@ -127,7 +127,7 @@ describe("a module of many", function()
         self.trainer.optimizers[1]:add_param_group { params = added:parameters() }
       end
       return function() trainer:fit(net, { lt.ones(1, 1) }) end
-    end, 6600)
+    end, 6800)
   end)
 
   it("may hold a vocabulary: it is read a few times in a fit, not in each step", function()
