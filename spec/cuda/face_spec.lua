@@ -21,7 +21,8 @@ describe("cuda()", function()
     assert.same({ false, true }, { x.is_cuda, x:cuda().is_cuda })
     assert.error_matches(function() x:to(-1) end, "cuda:%-1")
     assert.error_matches(function() x:cuda(99) end, "device: no cuda:99 %(cuda has %d+%)")
-    assert.error_matches(function() x:cuda { device = {} } end, "cuda: argument 'device' must be a name")
+    assert.error_matches(function() x:cuda { device = {} } end,
+      "cuda: argument 'device' must be a name")
   end)
 end)
 
