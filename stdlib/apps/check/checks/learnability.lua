@@ -10,7 +10,7 @@ local STEPS <const>, LEAST <const> = 20, 4
 local RATES <const> = { 1e-3, 1e-2, 1e-4 }
 local SECONDS <const> = 6 -- in all
 local ENOUGH <const> = 0.01 -- by which share the loss must fall
-local NOTHING <const> = 1e-6 -- a loss that need not fall
+local NOTHING <const> = 1e-5 -- a loss that need not fall, and in bf16 may have no step left
 
 local function trainable(state)
   local list = {}
