@@ -38,13 +38,6 @@ static bool count(lt_ctx *c, lt_incomplete *all, const lt_edge *e) {
   return !is_new || list(c, all, (lt_tensor *)e->target);
 }
 
-static bool note(lt_ctx *c, lt_node_list *heap, lt_object *node, uint64_t seen) {
-  lt_node *n = (lt_node *)node;
-  if (n == NULL || n->leads == seen) return true;
-  n->leads = seen;
-  return lt_node_heap_push(c, heap, n);
-}
-
 bool lt_complete_begin(lt_ctx *c, lt_incomplete *all, const lt_node_list *heap, int n_root,
                        lt_tensor *const *root) {
   if (c->hooks_after == 0) return true;
@@ -53,17 +46,17 @@ bool lt_complete_begin(lt_ctx *c, lt_incomplete *all, const lt_node_list *heap, 
   bool ok = true;
   all->walk = c->walks;
   for (int64_t k = 0; k < heap->count && ok; k++)
-    ok = note(c, &below, &heap->node[k]->object, seen);
+    ok = lt_node_heap_note(c, &below, &heap->node[k]->object, seen, 0);
   for (int k = 0; k < n_root && ok; k++) {
     bool leaf = root[k]->node == NULL;
     const lt_edge self = {.target = &root[k]->object, .leaf = leaf};
-    ok = leaf ? count(c, all, &self) : note(c, &below, root[k]->node, seen);
+    ok = leaf ? count(c, all, &self) : lt_node_heap_note(c, &below, root[k]->node, seen, 0);
   }
   while (below.count > 0) {
     lt_node *n = lt_node_heap_pop(&below);
     for (int k = 0; k < n->n_in && ok; k++)
       ok = n->edges[k].leaf ? count(c, all, &n->edges[k])
-                            : note(c, &below, n->edges[k].target, seen);
+                            : lt_node_heap_note(c, &below, n->edges[k].target, seen, 0);
     lt_release(c, n);
   }
   lt_node_list_free(c, &below);

@@ -23,6 +23,14 @@ bool lt_node_heap_push(lt_ctx *c, lt_node_list *h, lt_node *n) {
   return true;
 }
 
+bool lt_node_heap_note(lt_ctx *c, lt_node_list *heap, lt_object *node, uint64_t seen,
+                       uint64_t least) {
+  lt_node *n = (lt_node *)node;
+  if (n == NULL || n->leads == seen || n->seq < least) return true;
+  n->leads = seen;
+  return lt_node_heap_push(c, heap, n);
+}
+
 lt_node *lt_node_heap_pop(lt_node_list *h) {
   lt_node *top = h->node[0], *last = h->node[--h->count];
   int64_t i = 0;

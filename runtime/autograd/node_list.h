@@ -15,6 +15,11 @@ bool lt_node_list_add(lt_ctx *c, lt_node_list *list, lt_node *n);
 bool lt_node_heap_push(lt_ctx *c, lt_node_list *heap, lt_node *n);
 lt_node *lt_node_heap_pop(lt_node_list *heap); /* one that is not empty */
 
+/* Push a node once in a search, which marks nodes with the number `seen`; not NULL, and not nodes
+   older than `least`. */
+bool lt_node_heap_note(lt_ctx *c, lt_node_list *heap, lt_object *node, uint64_t seen,
+                       uint64_t least);
+
 /* Free its memory; its nodes were removed and released before. */
 void lt_node_list_free(lt_ctx *c, lt_node_list *list);
 

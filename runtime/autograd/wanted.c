@@ -29,25 +29,19 @@ static uint64_t oldest(const lt_wanted *w) {
   return seq;
 }
 
-static bool note(lt_ctx *c, lt_node_list *list, lt_object *node, uint64_t seen, uint64_t least) {
-  lt_node *n = (lt_node *)node;
-  if (n == NULL || n->leads == seen || n->seq < least) return true;
-  n->leads = seen;
-  return lt_node_heap_push(c, list, n);
-}
-
 /* All nodes that may lead to an input, newest first. */
 static bool collect(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root,
                     lt_node_list *order) {
   lt_node_list heap = {0};
   uint64_t least = oldest(w), seen = w->mark - 1;
   bool ok = true;
-  for (int k = 0; k < n_root && ok; k++) ok = note(c, &heap, root[k]->node, seen, least);
+  for (int k = 0; k < n_root && ok; k++)
+    ok = lt_node_heap_note(c, &heap, root[k]->node, seen, least);
   while (heap.count > 0) {
     lt_node *n = lt_node_heap_pop(&heap);
     ok = ok && lt_node_list_add(c, order, n);
     for (int k = 0; k < n->n_in && ok; k++)
-      if (!n->edges[k].leaf) ok = note(c, &heap, n->edges[k].target, seen, least);
+      if (!n->edges[k].leaf) ok = lt_node_heap_note(c, &heap, n->edges[k].target, seen, least);
     lt_release(c, n);
   }
   lt_node_list_free(c, &heap);
@@ -86,13 +80,13 @@ bool lt_wanted_others(lt_ctx *c, int n_root, lt_tensor *const *root, int n_own,
     bool leaf = root[k]->node == NULL && lt_requires_grad(root[k]);
     const lt_edge self = {.target = leaf ? &root[k]->object : NULL, .leaf = leaf};
     found = found || is_other_leaf(&self, n_own, own);
-    ok = note(c, &heap, root[k]->node, seen, 0);
+    ok = lt_node_heap_note(c, &heap, root[k]->node, seen, 0);
   }
   while (heap.count > 0) {
     lt_node *n = lt_node_heap_pop(&heap);
     for (int k = 0; k < n->n_in && ok && !found; k++) {
       found = is_other_leaf(&n->edges[k], n_own, own);
-      if (!n->edges[k].leaf) ok = note(c, &heap, n->edges[k].target, seen, 0);
+      if (!n->edges[k].leaf) ok = lt_node_heap_note(c, &heap, n->edges[k].target, seen, 0);
     }
     lt_release(c, n);
   }

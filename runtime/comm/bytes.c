@@ -90,8 +90,7 @@ lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const vo
   lt_work *w = lt_work_new(c, g, op);
   if (w == NULL) return NULL;
   bool rooted = !is_for_all(op);
-  if (rooted && (root < 0 || root >= g->size))
-    lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), root, g->size);
+  if (rooted) lt_group_check_rank(c, g, op, root);
   lt_plan plan = {.op = op,
                   .reduce = LT_COMM_NO_REDUCE,
                   .dtype = LT_DTYPE_NONE,

@@ -18,12 +18,6 @@ static bool check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t, lt_device
   return t->storage->away == NULL || lt_check_data(c, lt_comm_op_name(op), t);
 }
 
-static bool check_rank(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank) {
-  if (rank >= 0 && rank < g->size) return true;
-  return lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), rank,
-                 g->size);
-}
-
 /* `whole` is `part` of all ranks together: [world, ..part] or, joined, [world * n, ..]. */
 static bool check_whole(lt_ctx *c, const lt_group *g, lt_comm_op op, const lt_tensor *whole,
                         const lt_tensor *part) {
@@ -214,7 +208,7 @@ lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_or
   lt_work *w = begin(c, g, LT_COMM_BROADCAST, sends ? t : NULL, sends ? NULL : t, t, &plan);
   if (w == NULL) return NULL;
   w->move.root = plan.root = root;
-  check_rank(c, g, LT_COMM_BROADCAST, root);
+  lt_group_check_rank(c, g, LT_COMM_BROADCAST, root);
   return issue(c, w, &plan, at);
 }
 
@@ -259,11 +253,10 @@ static bool make_joined(lt_ctx *c, lt_work *w) {
     rows += w->extents[r];
   }
   shape.size[0] = rows;
+  /* A frame of the work's own: another operation may be under way when the sizes arrive. */
   lt_frame frame = lt_frame_open(c);
   lt_tensor *t =
       lt_tensor_empty(c, w->device.at, (lt_dtype)w->in->dtype, shape.ndim, shape.size);
-  /* The frame is the collective's, not the caller's, who may be in another one when sizes
-     arrive. */
   void *keep[] = {t};
   lt_frame_close(c, frame, 1, keep);
   w->result = t;
@@ -365,7 +358,7 @@ lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out
   plan.root = root;
   set_reduction(c, w, reduce, &plan);
   if (!here) w->complete = NULL;
-  if (check_rank(c, g, LT_COMM_REDUCE, root) && here &&
+  if (lt_group_check_rank(c, g, LT_COMM_REDUCE, root) && here &&
       (out == NULL || out->dtype != in->dtype || out->numel != in->numel))
     lt_fail(c, LT_ESHAPE, "reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
             out != NULL ? LT_TENSOR_STR(out) : "none");
@@ -385,7 +378,7 @@ lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, i
   lt_work *w = begin(c, g, LT_COMM_GATHER, in, here ? out : NULL, in, &plan);
   if (w == NULL) return NULL;
   w->move.root = plan.root = root;
-  if (check_rank(c, g, LT_COMM_GATHER, root) && here) {
+  if (lt_group_check_rank(c, g, LT_COMM_GATHER, root) && here) {
     if (out == NULL)
       lt_fail(c, LT_EARG, "gather: rank %d is the root and passes no result tensor", root);
     else
@@ -402,7 +395,7 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
   lt_work *w = begin(c, g, LT_COMM_SCATTER, here ? in : NULL, out, out, &plan);
   if (w == NULL) return NULL;
   w->move.root = plan.root = root;
-  if (check_rank(c, g, LT_COMM_SCATTER, root) && here) {
+  if (lt_group_check_rank(c, g, LT_COMM_SCATTER, root) && here) {
     if (in == NULL)
       lt_fail(c, LT_EARG, "scatter: rank %d is the root and passes no tensor", root);
     else
@@ -419,8 +412,7 @@ static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int
   lt_work *w = begin(c, g, op, sends ? t : NULL, sends ? NULL : t, t, &plan);
   if (w == NULL) return NULL;
   w->move.root = plan.root = peer;
-  if (check_rank(c, g, op, peer) && peer == g->rank)
-    lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), peer);
+  lt_group_check_peer(c, g, op, peer);
   return issue(c, w, &plan, at);
 }
 

@@ -157,6 +157,18 @@ bool lt_group_fixed_order(const lt_group *g) { return g->fixed_order || g->ops->
 
 const char *lt_comm_refusal;
 
+bool lt_group_check_rank(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank) {
+  if (rank >= 0 && rank < g->size) return true;
+  return lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), rank,
+                 g->size);
+}
+
+bool lt_group_check_peer(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank) {
+  if (!lt_group_check_rank(c, g, op, rank)) return false;
+  if (rank != g->rank) return true;
+  return lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), rank);
+}
+
 bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
   if (!lt_ok(c)) return false;
   if (lt_comm_refusal != NULL && g->size > 1)

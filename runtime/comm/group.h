@@ -193,6 +193,10 @@ bool lt_queue_drive(lt_ctx *c, lt_group *root);
 /* Everything of a group's queues is over, with this failure. */
 void lt_queue_end(lt_ctx *c, lt_group *g, lt_code code, const char *text);
 
+/* Fail when the group has no such rank; a peer is another rank than this. */
+bool lt_group_check_rank(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank);
+bool lt_group_check_peer(lt_ctx *c, const lt_group *g, lt_comm_op op, int rank);
+
 /* Fail with the outcome's text when there is one; true otherwise. */
 bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op);
 

@@ -20,10 +20,7 @@ static int64_t head_bytes(int n_tensors) {
 static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, int peer, lt_plan *plan) {
   lt_work *w = lt_work_new(c, g, op);
   if (w == NULL) return NULL;
-  if (peer < 0 || peer >= g->size)
-    lt_fail(c, LT_EARG, "%s: there is no rank %d among %d", lt_comm_op_name(op), peer, g->size);
-  else if (peer == g->rank)
-    lt_fail(c, LT_EARG, "%s: rank %d is this rank itself", lt_comm_op_name(op), peer);
+  lt_group_check_peer(c, g, op, peer);
   *plan = (lt_plan){.op = op,
                     .reduce = LT_COMM_NO_REDUCE,
                     .dtype = LT_DTYPE_NONE,
