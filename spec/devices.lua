@@ -11,7 +11,8 @@ local ONE <const> = "has more ranks than this run has GPUs"
 
 return {
   folders = {
-    "spec/autograd/", "spec/metrics/", "spec/nn/", "spec/ops/", "spec/optim/", "spec/trainer/",
+    "spec/autograd/", "spec/metrics/", "spec/nn/", "spec/ops/", "spec/optim/",
+    "spec/profiler/", "spec/trainer/",
     -- Of ranks those that train; what starts, joins and ends them, and cuts their data, knows of
     -- no device.
     "spec/dist/ddp_spec.lua", "spec/dist/devices_spec.lua",

@@ -17,8 +17,9 @@ local ARROWS <const> = {
   data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },
   models = { "nn" }, onnx = { "nn" }, text = { "data" },
   compat = { "files" }, strategies = { "compat", "optim" },
-  runs = { "files", "loggers" },
-  trainer = { "callbacks", "clusters", "data", "metrics", "optim", "runs", "strategies" },
+  profiler = { "core" }, runs = { "files", "loggers" },
+  trainer = { "callbacks", "clusters", "data", "metrics", "optim", "profiler", "runs",
+              "strategies" },
   cli = { "trainer", "init" },
 
   -- The apps, without which the library and `ltrain run` are whole (LT_APPS=OFF).

@@ -1,4 +1,4 @@
--- spec/trainer/profiler_spec.lua: `profiler = "simple"` and `"trace"`.
+-- spec/profiler/profiler_spec.lua: `profiler = "simple"` and `"trace"`.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local lt = require "ltrain"
@@ -106,7 +106,7 @@ describe("profiler = 'advanced'", function()
       return loss
     end
     local _, text = fit("advanced", net)
-    local file = "spec/trainer/profiler_spec.lua:"
+    local file = "spec/profiler/profiler_spec.lua:"
     local function row(name) return calls_of(text, (name:gsub("%.", "%%."))) end
     assert.equal(6, row("training_step " .. file .. line + 1))
     assert.equal(12, row("twice " .. file .. line - 4))

@@ -1,4 +1,4 @@
---- stdlib/trainer/spans.lua: trainer.profiler: times parts of a run that the script names.
+--- stdlib/profiler/Profiler.lua: trainer.profiler: times parts of a run that the script names.
 --
 --   local lt = require "ltrain"
 --   local net = lt.nn.Linear(2, 1)
@@ -21,9 +21,9 @@ local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
 
-local Spans = class.extend(nil, "Profiler")
+local Profiler = class.extend(nil, "Profiler")
 
-function Spans:init() self._open, self._text = {}, "" end
+function Profiler:init() self._open, self._text = {}, "" end
 
 local function check(name, fn)
   return config.argument(name, "string", "profiler:" .. fn, "the name")
@@ -33,7 +33,7 @@ local NOTHING <const> = setmetatable({}, { __close = function() end })
 
 --- Times fn(), and returns what it returns; without fn it returns what is closed at the end:
 --- `local _ <close> = self.trainer.profiler:profile("augment")`.
-function Spans:profile(name, fn) -- luacheck: ignore 212
+function Profiler:profile(name, fn) -- luacheck: ignore 212
   check(name, "profile")
   if fn == nil then return profiler_ranges.open and profiler_ranges.open(name) or NOTHING end
   config.argument(fn, "function", "profiler:profile", "the function")
@@ -43,7 +43,7 @@ function Spans:profile(name, fn) -- luacheck: ignore 212
 end
 
 --- A part begins, which `stop` of the name ends.
-function Spans:start(name)
+function Profiler:start(name)
   if self._open[check(name, "start")] ~= nil then
     errors.blame("profiler:start: '%s' has started already", name)
   end
@@ -51,19 +51,19 @@ function Spans:start(name)
 end
 
 --- It ends.
-function Spans:stop(name)
+function Profiler:stop(name)
   local range <close> = self._open[check(name, "stop")]
   if range == nil then errors.blame("profiler:stop: '%s' was not started", name) end
   self._open[name] = nil
 end
 
 --- Returns the table of the last loop of the Trainer with `profiler`; "" without one.
-function Spans:summary() return self._text end
+function Profiler:summary() return self._text end
 
 --- Prints it.
-function Spans:describe() console.write(self._text) end
+function Profiler:describe() console.write(self._text) end
 
 -- A loop begins, or has ended with this table: what was not stopped is forgotten.
-function Spans:_reset(text) self._open, self._text = {}, text or self._text end
+function Profiler:_reset(text) self._open, self._text = {}, text or self._text end
 
-return Spans
+return Profiler

@@ -1,4 +1,4 @@
---- stdlib/trainer/profiler.lua: `profiler = "simple"`, `"advanced"` and `"trace"`: how long hooks,
+--- stdlib/profiler/init.lua: `profiler = "simple"`, `"advanced"` and `"trace"`: how long hooks,
 --- reading batches and operations take.
 --
 -- "simple" prints a table when the loop ends and writes it to profile.txt in the folder of the run;
@@ -8,7 +8,7 @@
 -- nothing costs, without the option.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
-local line_times = require "ltrain.trainer.line_times"
+local line_times = require "ltrain.profiler.line_times"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
 
 local profiler = {}

@@ -1,4 +1,4 @@
---- stdlib/trainer/line_times.lua: `profiler = "advanced"`: how long lines and functions of the
+--- stdlib/profiler/line_times.lua: `profiler = "advanced"`: how long lines and functions of the
 --- script take, by a hook of Lua.
 --
 -- The time of a line is that until the next line of the script begins, or the hook of the Trainer

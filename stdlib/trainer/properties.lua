@@ -1,5 +1,5 @@
 --- stdlib/trainer/properties.lua: fields of a Trainer that are computed when they are read.
-local Spans = require "ltrain.trainer.spans"
+local Profiler = require "ltrain.profiler.Profiler"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
@@ -84,12 +84,12 @@ function properties.received_sigterm()
   return interrupt.received(SIGTERM)
 end
 
---- What times parts of the run that a script names (see trainer/spans.lua); the option `profiler`
---- says whether it does.
+--- What times parts of the run that a script names (stdlib/profiler/Profiler.lua); the option
+--- `profiler` says whether it does.
 function properties.profiler(trainer)
-  local spans = rawget(trainer, "_spans") or Spans()
-  rawset(trainer, "_spans", spans)
-  return spans
+  local profiler = rawget(trainer, "_profiler") or Profiler()
+  rawset(trainer, "_profiler", profiler)
+  return profiler
 end
 
 --- The first logger, or nil.

@@ -44,7 +44,7 @@ local function profile_of(state)
   local trainer = state.trainer
   trainer.profiler:_reset()
   if not trainer.options.profiler then return nil end
-  local profiler <const> = require "ltrain.trainer.profiler"
+  local profiler <const> = require "ltrain.profiler"
   local profile = profiler.open(trainer.options.profiler)
   return setmetatable({}, { __close = function()
     local folder = trainer.log_dir or trainer.default_root_dir
