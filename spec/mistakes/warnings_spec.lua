@@ -28,6 +28,12 @@ function Net:configure_optimizers()
   return optimizer
 end]], "configure_optimizers: 2 of 4 parameters that require grad are in no optimizer, and do not "
     .. "train: body.weight, body.bias: give them to one, or freeze them" },
+  { "a key that the returned table does not have", [[
+function Net:configure_optimizers()
+  local optimizer = lt.optim.SGD(self:parameters(), {lr = 0.1})
+  return {optimizer = optimizer, lr_schedular = lt.optim.StepLR(optimizer, 1)}
+end]], "configure_optimizers: left out of the returned table: the unknown key 'lr_schedular'; did "
+    .. "you mean 'lr_scheduler'?" },
   { "no step in manual optimization", [[
 Net.automatic_optimization = false
 function Net:training_step(x)

@@ -20,11 +20,9 @@ end
 local function class_of(name, methods)
   local own, allowed = ClusterEnvironment:extend(name), names()
   for key, value in tree.pairs(methods) do
-    local found = false
-    for _, one in ipairs(allowed) do found = found or one == key end
-    if not found then
-      errors.blame("clusters.register: %s: an environment has no %s%s", name, errors.show(key),
-        errors.did_you_mean(key, allowed))
+    local unknown = errors.unknown(key, allowed)
+    if unknown then
+      errors.blame("clusters.register: %s: an environment has no %s", name, unknown)
     end
     own[key] = value
   end

@@ -66,6 +66,14 @@ function errors.did_you_mean(name, words, where)
   return word and ("; did you mean '%s'?"):format(word) or note and "; " .. note or ""
 end
 
+--- "'hepl'; did you mean 'help'?" of a name that is not among `words`; nil of one that is.
+function errors.unknown(name, words)
+  for _, word in ipairs(words) do
+    if word == name then return nil end
+  end
+  return errors.show(name) .. errors.did_you_mean(name, words)
+end
+
 --- For a name that a room lacks ("nn"; "lt": the library itself): "; write ..." where another
 --- library has it, or why it is not here; else as did_you_mean.
 function errors.in_place_of(name, room, words)

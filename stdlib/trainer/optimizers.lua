@@ -36,13 +36,12 @@ end
 local function drop_unknown(state, config, known, what)
   local kept = {}
   for key, value in tree.pairs(config) do
-    local found = false
-    for _, name in ipairs(known) do found = found or name == key end
-    if found then
-      kept[key] = value
+    local unknown = errors.unknown(key, known)
+    if unknown then
+      state.trainer:warn(("configure_optimizers: left out of %s: the unknown key %s"):format(what,
+        unknown))
     else
-      state.trainer:warn(("configure_optimizers: %s has no key %s: it is left out%s"):format(what,
-        errors.show(key), errors.did_you_mean(key, known)))
+      kept[key] = value
     end
   end
   return kept

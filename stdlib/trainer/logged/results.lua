@@ -110,12 +110,8 @@ local function check_options(name, options)
     errors.blame("log: options must be a table, {prog_bar = true}: got %s", errors.show(options))
   end
   for key in pairs(options) do
-    local known = false
-    for _, option in ipairs(OPTIONS) do known = known or option == key end
-    if not known then
-      errors.blame("log: unknown option %s%s", errors.show(key),
-        errors.did_you_mean(key, OPTIONS))
-    end
+    local unknown = errors.unknown(key, OPTIONS)
+    if unknown then errors.blame("log: unknown option %s", unknown) end
   end
   if options.reduce_fx ~= nil and not REDUCE[options.reduce_fx] then
     errors.blame("log: reduce_fx must be 'mean', 'min', 'max' or 'sum': got %s",

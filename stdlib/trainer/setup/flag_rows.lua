@@ -37,12 +37,8 @@ end
 
 local function check_keys(name, row)
   for key in tree.pairs(row) do
-    local known = key == 1 or key == 2
-    for _, one in ipairs(ROW) do known = known or one == key end
-    if not known then
-      errors.blame("args: %s: unknown field %s%s", name, errors.show(key),
-        errors.did_you_mean(key, ROW))
-    end
+    local unknown = key ~= 1 and key ~= 2 and errors.unknown(key, ROW)
+    if unknown then errors.blame("args: %s: unknown field %s", name, unknown) end
   end
 end
 
