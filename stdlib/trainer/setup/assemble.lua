@@ -8,6 +8,7 @@ local errors = require "ltrain.core.errors"
 local logger_words = require "ltrain.loggers.logger_names"
 local option_fields = require "ltrain.trainer.setup.option_fields"
 local option_rules = require "ltrain.trainer.setup.option_rules"
+local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 
 local assemble = {}
@@ -145,8 +146,9 @@ function assemble.limits(trainer, o)
   simplify(o)
   if o.check_val_every_n_epoch == false then o.check_val_every_n_epoch = nil end
   option_fields.fix(trainer, "fast_dev_run", o.fast_dev_run and true or false)
-  for _, name in ipairs(option_fields.PLAIN) do trainer[name] = o[name] end
-  trainer.max_epochs = o.max_epochs
+  for name, row in next, options do
+    if row.set == "field" then trainer[name] = o[name] end
+  end
   if not o.max_epochs then
     trainer.max_epochs = (o.max_steps ~= -1 or o.max_time) and -1 or 1000
     trainer.epochs_by_default = trainer.max_epochs == 1000

@@ -6,32 +6,6 @@ local options = require "ltrain.trainer.setup.options"
 
 local option_fields = {}
 
---- Fields of the object itself, which the loops read whenever they need them.
-option_fields.PLAIN = {
-  "max_steps", "limit_train_batches", "limit_val_batches", "limit_test_batches",
-  "limit_predict_batches", "val_check_interval", "check_val_every_n_epoch",
-  "num_sanity_val_steps", "accumulate_grad_batches", "default_root_dir", "log_every_n_steps",
-}
-
--- Those that are read out of trainer.options whenever they are needed.
-local CHANGES <const> = {
-  "allow_batch_change", "detect_anomaly", "enable_autolog_hparams", "gradient_clip_algorithm",
-  "gradient_clip_val", "matmul_precision", "min_epochs", "min_steps", "nonfinite",
-  "overfit_batches", "profiler", "reload_dataloaders_every_n_epochs",
-  "replica_check_every_n_steps", "sync_batchnorm", "use_distributed_sampler", "world_slices",
-}
-
-local function set_of(...)
-  local set = {}
-  for _, names in ipairs { ... } do
-    for _, name in ipairs(names) do set[name] = true end
-  end
-  return set
-end
-
-local IS_PLAIN <const> = set_of(option_fields.PLAIN, { "max_epochs", "callbacks" })
-local IS_CHANGED <const> = set_of(CHANGES)
-
 --- Sets a field, named as an option, that scripts can only read.
 function option_fields.fix(trainer, name, value)
   local fixed = rawget(trainer, "_fixed") or {}
@@ -52,8 +26,8 @@ function option_fields.is_option(name) return options[name] ~= nil end
 --- trainer.name = value, for a field that the object does not have.
 function option_fields.assign(trainer, name, value)
   local row = options[name]
-  if not row or IS_PLAIN[name] then return rawset(trainer, name, value) end
-  if not IS_CHANGED[name] then
+  if not row or row.set == "field" then return rawset(trainer, name, value) end
+  if row.set ~= "option" then
     errors.blame("trainer.%s: cannot be changed: set it when the Trainer is created, "
       .. "lt.Trainer{%s = %s}", name, name, errors.show(value))
   end

@@ -1,7 +1,8 @@
 --- stdlib/trainer/setup/options.lua: the table of the Trainer's options.
 --
 -- The check of what scripts pass, the flags of the command line and the page of options come from
--- these rows.
+-- these rows. `set`: what `trainer.NAME = value` does later: "field": the loops read the Trainer's
+-- field, "option": they read trainer.options; without it that is an error.
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local logger_words = require "ltrain.loggers.logger_names"
@@ -15,11 +16,11 @@ local function check_limit(value)
 end
 
 local function limit(doc)
-  return { type = "number", default = 1.0, check = check_limit, doc = doc }
+  return { type = "number", default = 1.0, set = "field", check = check_limit, doc = doc }
 end
 
-local function flag(default, doc)
-  return { type = "boolean", default = default, doc = doc }
+local function flag(default, doc, set)
+  return { type = "boolean", default = default, set = set, doc = doc }
 end
 
 local function check_interval(value)
@@ -59,75 +60,79 @@ return {
     doc = "dtypes: '32-true' (32, the default); 'bf16-mixed' ('bf16') and '16-mixed' (16): matrix "
       .. "products and convolutions in bf16 or f16, weights in f32; 'bf16-true', '16-true' and "
       .. "'64-true' (64): weights and batches in this dtype" },
-  matmul_precision = { type = "string", choices = { "highest", "high" },
+  matmul_precision = { type = "string", set = "option", choices = { "highest", "high" },
     doc = "matrix products of f32 on GPUs: in f32, or in TF32 ('high'), which is faster and "
       .. "rounds factors to 11 bits; default: as set by lt.set_float32_matmul_precision" },
   logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
     doc = "'csv' (true is the same), 'jsonlines', 'tensorboard', 'wandb', 'mlflow', 'none' "
       .. "(false); a logger or a list" },
-  callbacks = { type = "table|object", default = {}, doc = "a callback or a list" },
+  callbacks = { type = "table|object", set = "field", default = {}, doc = "a callback or a list" },
   fast_dev_run = { type = "boolean|integer", default = false, min = 0,
     doc = "run n (true: 1) batches of each loop, save and log nothing; 0: off" },
-  max_epochs = { type = "integer", min = -1, doc = "epochs to train; -1: no limit" },
-  min_epochs = { type = "integer", min = 0, doc = "should_stop is ignored before" },
-  max_steps = { type = "integer", default = -1, min = -1, doc = "optimizer steps; -1: no limit" },
-  min_steps = { type = "integer", min = 0, doc = "should_stop is ignored before" },
+  max_epochs = { type = "integer", set = "field", min = -1, doc = "epochs to train; -1: no limit" },
+  min_epochs = { type = "integer", set = "option", min = 0, doc = "should_stop is ignored before" },
+  max_steps = { type = "integer", set = "field", default = -1, min = -1,
+    doc = "optimizer steps; -1: no limit" },
+  min_steps = { type = "integer", set = "option", min = 0, doc = "should_stop is ignored before" },
   max_time = duration.option("seconds, 'DD:HH:MM:SS' or {weeks =, days =, hours =, minutes =, "
     .. "seconds =}"),
   limit_train_batches = limit "training batches per epoch: a number or a fraction",
   limit_val_batches = limit "validation batches per loader: a number or a fraction",
   limit_test_batches = limit "test batches per loader: a number or a fraction",
   limit_predict_batches = limit "prediction batches per loader: a number or a fraction",
-  overfit_batches = { type = "number", default = 0, check = check_limit,
+  overfit_batches = { type = "number", set = "option", default = 0, check = check_limit,
     doc = "train and validate on the same few batches, unshuffled" },
   val_check_interval = { type = "number|string|table", default = 1.0, check = check_interval,
+    set = "field",
     doc = "validate after this fraction of an epoch, every n batches, or, at the end of a batch, "
       .. "after this time: 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}" },
   check_val_every_n_epoch = { type = "integer|boolean", default = 1, check = check_every,
+    set = "field",
     doc = "epochs between validations; false: val_check_interval counts across epochs" },
-  num_sanity_val_steps = { type = "integer", default = 2, min = -1,
+  num_sanity_val_steps = { type = "integer", set = "field", default = 2, min = -1,
     doc = "validation batches run before training; -1: all" },
-  log_every_n_steps = { type = "integer", default = 50, min = 0,
+  log_every_n_steps = { type = "integer", set = "field", default = 50, min = 0,
     doc = "steps between rows of logged step values; 0: none" },
   enable_checkpointing = flag(true, "save a checkpoint per epoch if no callback does"),
   enable_progress_bar = flag(true, "show a progress bar"),
   enable_model_summary = flag(true, "print the layers before training"),
-  accumulate_grad_batches = { type = "integer", default = 1, min = 1,
+  accumulate_grad_batches = { type = "integer", set = "field", default = 1, min = 1,
     doc = "batches per optimizer step" },
-  gradient_clip_val = { type = "number", min = 0,
+  gradient_clip_val = { type = "number", set = "option", min = 0,
     doc = "largest norm or value of gradients; nil or 0: no clipping" },
   gradient_clip_algorithm = { type = "string", default = "norm", choices = { "norm", "value" },
-    doc = "clip the total norm, or each element" },
+    set = "option", doc = "clip the total norm, or each element" },
   deterministic = { type = "boolean|string", default = false, check = check_deterministic,
     doc = "true or 'warn': repeated runs are bitwise equal (on the CPU they always are with the "
       .. "same number of threads; mpi then sums in a fixed order); 'world': also on 1, 2 and 4 "
       .. "ranks" },
-  world_slices = { type = "integer", default = 4, min = 1,
+  world_slices = { type = "integer", set = "option", default = 4, min = 1,
     doc = "with deterministic = 'world': number of slices of each batch, a power of two that is "
       .. "divisible by the number of ranks" },
   world_threads = { type = "integer", min = 1,
     doc = "with deterministic = 'world': threads per rank, the same on all runs; default 1" },
   inference_mode = flag(true, "no gradients in validate, test and predict"),
-  reload_dataloaders_every_n_epochs = { type = "integer", default = 0, min = 0,
+  reload_dataloaders_every_n_epochs = { type = "integer", set = "option", default = 0, min = 0,
     doc = "reload the loaders every n epochs" },
-  default_root_dir = { type = "string", default = ".", doc = "folder for logs and checkpoints" },
+  default_root_dir = { type = "string", set = "field", default = ".",
+    doc = "folder for logs and checkpoints" },
   detect_anomaly = flag(false, "raise an error at the operation of training_step, or its "
-    .. "derivative, that computes the first nan: slow, for debugging"),
+    .. "derivative, that computes the first nan: slow, for debugging", "option"),
   nonfinite = { type = "string", default = "stop", choices = { "stop", "skip", "allow" },
-    doc = "if gradients are not finite: end the fit, skip the step, or take it" },
-  profiler = { type = "string", choices = { "simple", "advanced", "trace" },
+    set = "option", doc = "if gradients are not finite: end the fit, skip the step, or take it" },
+  profiler = { type = "string", set = "option", choices = { "simple", "advanced", "trace" },
     doc = "measure hooks and operations: a table at the end; 'advanced': also of the script's "
       .. "functions and lines; 'trace': also trace.json for chrome://tracing and Perfetto" },
   barebones = flag(false, "for benchmarks: no bar, logs, checkpoints, summary, sanity check"),
-  enable_autolog_hparams = flag(true, "log the module's hparams"),
-  use_distributed_sampler = flag(true, "shard the data over the ranks"),
-  sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples"),
+  enable_autolog_hparams = flag(true, "log the module's hparams", "option"),
+  use_distributed_sampler = flag(true, "shard the data over the ranks", "option"),
+  sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples", "option"),
   allow_batch_change = flag(false,
-    "allow resuming with another global batch although schedulers count steps"),
+    "allow resuming with another global batch although schedulers count steps", "option"),
   plugins = { type = "table|object|string",
     doc = "older option: a precision, a checkpoint_io, a cluster environment, or a list of them; "
       .. "pass them to a strategy" },
-  replica_check_every_n_steps = { type = "integer", default = 50, min = 0,
+  replica_check_every_n_steps = { type = "integer", set = "option", default = 50, min = 0,
     doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
   timeout = duration.in_seconds("time after which a rank that is late, or sends no heartbeat (3 "
     .. "seconds at least), ends the job; by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
