@@ -308,6 +308,27 @@ describe("a checkpoint of LocalSGD", function()
       ]])
     end)
 
+  it("of older files has its own state in those of the optimizers, and resumes exactly", function()
+    prints("true true\n", 2, [[
+      local o, strategy = {optimizer = "Adam"}, {"local_sgd", period = 3}
+      local whole = fit(o, {strategy = strategy, max_epochs = 2}).w:item()
+      local _, first = fit(o, {strategy = strategy, max_epochs = 2, max_steps = 5})
+      first:save_checkpoint "cut"
+      local saved = read "cut"
+      local own, ranks = saved.strategy.state, {}
+      for r = 0, 1 do
+        local of = own.ranks[tostring(r)]
+        ranks[r + 1] = {state = of.optimizers[1], parameters = of.parameters}
+      end
+      local mine = ranks[2].parameters.w:item() ~= saved.state_dict.w:item()
+      saved.optimizer_states[1].local_sgd = {steps = own.steps[1], ranks = ranks}
+      saved.strategy = nil
+      require "ltrain.files.checkpoint_file".write(saved, "older")
+      local net = fit(o, {strategy = strategy, max_epochs = 2}, {ckpt_path = "older"})
+      print(mine, net.w:item() == whole)
+    ]])
+  end)
+
   it("resumes exactly in the middle of a window of accumulate_grad_batches", function()
     prints("true true true true\n", 2, [[
       local o = {optimizer = "Adam"}

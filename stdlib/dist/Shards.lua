@@ -15,6 +15,7 @@ local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local parameters_of = require "ltrain.core.parameters_of"
+local parts = require "ltrain.core.parts"
 
 local Shards = class.extend(nil, "Shards")
 
@@ -192,53 +193,66 @@ end
 
 -- State.
 
--- Slots of all ranks' shards of a parameter as those of the parameter; nil where there are none.
--- What is not a tensor of a shard's shape is the same on all ranks.
-local function join(self, parameter, parts)
-  local whole, rows = nil, {}
-  for r, slots in ipairs(parts) do
-    local n = self.cuts[parameter][r + 1] - self.cuts[parameter][r]
-    for slot, value in next, slots or {} do
-      whole = whole or {}
-      if c.is_tensor(value) and value.ndim == 2 and value:numel() == n then
-        rows[slot] = rows[slot] or {}
-        table.insert(rows[slot], value)
-      elseif whole[slot] == nil then
-        whole[slot] = value
+-- Whether a value of a shard's state has an element for each of the shard's.
+local function is_row(value, shard)
+  return c.is_tensor(value) and value.ndim == 2 and has_shape(value, shard)
+end
+
+--- What the optimizer's state_dict returns, with parts (core/parts.lua) in the place of rows.
+function Shards:parts(state_dict)
+  local own, optimizer = self.optimizer.state, self.optimizer
+  local by_parameter, shard_of = {}, {}
+  for parameter, shard in next, self.shards do by_parameter[parameter] = own[shard] end
+  optimizer.state = by_parameter
+  local ok, saved = pcall(state_dict, optimizer)
+  optimizer.state = own
+  if not ok then error(saved, 0) end
+  for _, group in ipairs(optimizer.param_groups) do
+    for i, parameter in ipairs(group.params) do shard_of[group.names[i]] = parameter end
+  end
+  for name, slots in next, saved.state do
+    local parameter = shard_of[name]
+    for slot, value in next, slots do
+      if is_row(value, self.shards[parameter]) then
+        slots[slot] = parts.new { shape = parameter.shape, tensor = value,
+          from = own_span(self, parameter) }
       end
     end
   end
-  for slot, list in next, rows do
-    whole[slot] = c.cat(list, 2):reshape(parameter.shape):to(parameter.device)
-  end
-  return whole
+  return saved
 end
 
---- What the optimizer keeps for whole parameters, on rank 0; nil elsewhere. One parameter travels
---- at a time. All ranks call it.
-function Shards:gather_state()
-  local held, whole = self.optimizer.state, {}
-  for _, parameter in ipairs(parameters_of(self.optimizer)) do
-    local shard = self.shards[parameter]
-    local parts = collectives.gather(shard and held[shard] or false)
-    if parts then whole[parameter] = join(self, parameter, parts) end
-  end
-  return self.rank == 0 and whole or nil
-end
-
---- Takes this rank's part of a state for whole parameters.
-function Shards:scatter_state(whole)
-  local own = {}
-  for parameter, shard in next, self.shards do
-    local from, n = own_span(self, parameter)
-    local slots = whole[parameter]
-    own[shard] = slots and {} or nil
-    for slot, value in next, slots or {} do
-      local is_cut = c.is_tensor(value) and has_shape(value, parameter)
-      own[shard][slot] = is_cut and slice(value, from, n):clone() or value
+-- This rank's rows of a parameter's slots.
+local function rows_of(self, parameter, slots)
+  local rows, from, n = {}, own_span(self, parameter)
+  for slot, value in next, slots do
+    if parts.is_tensor(value) and has_shape(value, parameter) then
+      rows[slot] = parts.read(value, from, n):reshape { 1, n }:clone()
+    else
+      rows[slot] = parts.whole(value)
     end
   end
-  self.optimizer.state = own
+  return rows
+end
+
+--- Loads this rank's part of a saved state by the optimizer's load_state_dict.
+function Shards:load(load_state_dict, saved)
+  local groups, own = {}, { class = saved.class, state = {} }
+  load_state_dict(self.optimizer, { class = saved.class, param_groups = saved.param_groups,
+    state = {} })
+  self:follow() -- groups that were added are in the state
+  for g, group in ipairs(self.optimizer.param_groups) do
+    groups[g] = {}
+    for name, value in next, saved.param_groups[g] do groups[g][name] = value end
+    groups[g].params = self.groups[g].names
+    for i, parameter in ipairs(group.params) do
+      local slots = self.shards[parameter] and saved.state[group.names[i]]
+      own.state[group.names[i]] = slots and rows_of(self, parameter, slots) or nil
+    end
+  end
+  own.param_groups = groups
+  local _ <close> = enter(self)
+  load_state_dict(self.optimizer, own)
 end
 
 --- Makes rank 0's state that of all ranks, in parts. All ranks call it.
@@ -248,7 +262,11 @@ function Shards:share_state()
   for _, parameter in ipairs(parameters_of(self.optimizer)) do
     whole[parameter] = collectives.broadcast(held[parameter] or false) or nil
   end
-  self:scatter_state(whole)
+  local own = {}
+  for parameter, shard in next, self.shards do
+    own[shard] = whole[parameter] and rows_of(self, parameter, whole[parameter])
+  end
+  self.optimizer.state = own
 end
 
 return Shards

@@ -1,10 +1,10 @@
 -- stdlib/files/checkpoint_file.lua: a checkpoint as one safetensors file.
 --
 -- Tensors: model.<path>, optim.<i>.<path>.<slot>, callback.<key>.<name>, metric.<key>.<state>,
--- grad.<path>, slice.<i>.grads.<path> and rank.<i>.gradients.<path> (in mid-window). The rest is
--- one JSON text under the metadata key `ltrain`, with format = 1; extra state of modules that is
--- not a tensor is there in `extra_state`, its tensors under extra.<path>. No code runs when a file
--- is opened.
+-- strategy.<name>, grad.<path>, slice.<i>.grads.<path> and rank.<i>.gradients.<path> (in
+-- mid-window). The rest is one JSON text under the metadata key `ltrain`, with format = 1; extra
+-- state of modules that is not a tensor is there in `extra_state`, its tensors under extra.<path>.
+-- No code runs when a file is opened.
 local c = require "ltrain.c"
 local is_torch_name = require "ltrain.files.is_torch_name"
 local packing = require "ltrain.files.packing"
@@ -22,7 +22,7 @@ local OF_FILE <const> = { crc = true, format = true, sealed = true }
 local TREES <const> = {
   optimizer_states = "optim", callbacks = "callback", metrics = "metric", gradients = "grad",
   lr_schedulers = "scheduler", loops = "loop", loggers = "logger", data_module = "data",
-  rank_gradients = "rank", slices = "slice",
+  rank_gradients = "rank", slices = "slice", strategy = "strategy",
 }
 
 local function pack_optimizer(saved, index, tensors)

@@ -72,5 +72,6 @@ return { fields = {
   } } },
   slices = { optional = true,
     list = { fields = { grads = { map = "tensor" }, weight = "number" } } },
+  strategy = { optional = true, fields = { class = "string", state = "table" } },
   state_dict = { map = "any" }, -- tensors, and what get_extra_state returns
 } }

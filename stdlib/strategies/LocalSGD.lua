@@ -21,7 +21,10 @@ local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local gather_parts = require "ltrain.dist.gather_parts"
 local parameters_of = require "ltrain.core.parameters_of"
+local parts = require "ltrain.core.parts"
+local tree = require "ltrain.core.tree"
 
 local LocalSGD = ParallelStrategy:extend("LocalSGD")
 
@@ -39,7 +42,7 @@ local function begin(self)
   -- By optimizer whose weights differ between ranks now: the set of the parameters that this rank
   -- has changed.
   self.apart = {}
-  self.ended = {} -- checkpoint state of optimizers whose training has ended
+  self.ended = nil -- after training: each rank's state, complete on rank 0
   self.own = nil -- during evaluation: this rank's weights by parameter
   self.reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb }
 end
@@ -183,54 +186,90 @@ function LocalSGD:evaluation_scope(module)
   end })
 end
 
---- The mean of all ranks' weights, on rank 0.
-function LocalSGD:module_state(module)
+--- The mean of all ranks' weights.
+function LocalSGD:module_parts(module)
   local list, names = apart(self)
-  if self.own or #list == 0 then return ParallelStrategy.module_state(self, module) end
+  local state = module:state_dict()
+  if self.own or #list == 0 then return state end
   local means = copies_of(list)
   average(self, means)
-  local state = ParallelStrategy.module_state(self, module)
-  for i, name in ipairs(state and names or {}) do state[name] = means[i] end
+  for i, name in ipairs(names) do state[name] = means[i] end
   return state
 end
 
--- This rank's own values: the state of an optimizer, and weights by name.
-local function own_of(self, optimizer)
-  local own = { state = optimizer:state_dict().state }
-  if not self.apart[optimizer] then return own end
-  local changed = {}
-  own.parameters = {}
-  for _, parameter in ipairs(in_some(parameters_of(optimizer), self.apart[optimizer])) do
-    changed[parameter] = true
+-- This rank's own weights by name: those that differ between ranks.
+local function own_weights(self)
+  local list, names = apart(self)
+  local weights = {}
+  for i, parameter in ipairs(list) do
+    weights[names[i]] = self.own and self.own[parameter] or parameter
   end
-  for name, parameter in self.module:named_parameters() do
-    if changed[parameter] then
-      own.parameters[name] = (self.own and self.own[parameter] or parameter):detach()
-    end
-  end
-  return own
+  return weights
 end
 
 -- Whether ranks have made steps by their own gradients.
 local function is_local(self)
-  for optimizer, steps in next, self.steps do
-    if steps > self.warmup_steps and self.ended[optimizer] == nil then return true end
+  if self.ended ~= nil then return false end
+  for _, steps in next, self.steps do
+    if steps > self.warmup_steps then return true end
   end
   return false
 end
 
---- Rank 0's state, with each rank's own state and weights in `local_sgd`.
-function LocalSGD:optimizer_state(optimizer)
-  if self.ended[optimizer] then return self.ended[optimizer] end
-  local ranks = self.world_size > 1 and is_local(self) and dist.gather(own_of(self, optimizer))
-  local saved = ParallelStrategy.optimizer_state(self, optimizer)
-  if not saved then return nil end
-  if ranks then ranks[1].state = nil end -- it is in `saved` already
-  saved.local_sgd = { steps = self.steps[optimizer], ranks = ranks or {} }
+-- A tree with parts in the place of its tensors.
+local function as_parts(value)
+  if c.is_tensor(value) then return parts.of(value:detach():clone()) end
+  return type(value) == "table" and tree.map(value, as_parts) or value
+end
+
+--- Each rank's own weights, and states of its optimizers; rank 0's are the optimizers' states.
+function LocalSGD:state_dict(optimizers)
+  if self.ended ~= nil then return self.ended or nil end
+  local saved = { world_size = self.world_size, steps = {}, ranks = {} }
+  for i, optimizer in ipairs(optimizers) do saved.steps[i] = self.steps[optimizer] end
+  if self.world_size == 1 or not is_local(self) then return saved end
+  local own = { parameters = own_weights(self), optimizers = {} }
+  for i, optimizer in ipairs(self.is_global_zero and {} or optimizers) do
+    own.optimizers[i] = optimizer:state_dict().state
+  end
+  saved.ranks[tostring(self.global_rank)] = as_parts(own)
   return saved
 end
 
+local function restore_weights(self, optimizer, weights)
+  local list, values, changed = {}, {}, {}
+  local is_of = {}
+  for _, parameter in ipairs(parameters_of(optimizer)) do is_of[parameter] = true end
+  for name, parameter in self.module:named_parameters() do
+    if weights[name] and is_of[parameter] then
+      changed[parameter] = true
+      list[#list + 1], values[#values + 1] = parameter, weights[name]
+    end
+  end
+  self.apart[optimizer] = changed
+  write(list, values)
+end
+
+local function restore(self, optimizer, state, weights)
+  if state then
+    local groups = optimizer:state_dict().param_groups
+    optimizer:load_state_dict { param_groups = groups, state = state }
+  end
+  if weights and next(weights) ~= nil then restore_weights(self, optimizer, weights) end
+end
+
 --- Restores this rank's own state and weights, if the number of ranks is that of the checkpoint.
+function LocalSGD:load_state_dict(saved, optimizers)
+  for i, optimizer in ipairs(optimizers) do self.steps[optimizer] = saved.steps[i] end
+  local own = saved.ranks[tostring(self.global_rank)]
+  if saved.world_size ~= self.world_size or not own then return end
+  own = parts.whole(own)
+  for i, optimizer in ipairs(optimizers) do
+    restore(self, optimizer, own.optimizers[i], own.parameters)
+  end
+end
+
+--- Also takes what older files have in the optimizers' states: `local_sgd`.
 function LocalSGD:load_optimizer_state(optimizer, state)
   ParallelStrategy.load_optimizer_state(self, optimizer, state)
   local saved = state.local_sgd
@@ -238,28 +277,13 @@ function LocalSGD:load_optimizer_state(optimizer, state)
   self.steps[optimizer] = saved.steps
   if #saved.ranks ~= self.world_size then return end
   local own = saved.ranks[self.global_rank + 1]
-  if own.state then
-    optimizer:load_state_dict { class = state.class, param_groups = state.param_groups,
-      state = own.state }
-  end
-  if not own.parameters then return end
-  local list, values, changed = {}, {}, {}
-  self.apart[optimizer] = changed
-  for name, parameter in self.module:named_parameters() do
-    if own.parameters[name] then
-      changed[parameter] = true
-      list[#list + 1], values[#values + 1] = parameter, own.parameters[name]
-    end
-  end
-  write(list, values)
+  restore(self, optimizer, own.state, own.parameters)
 end
 
 --- Averages the weights of an incomplete period; checkpoints saved later still contain each rank's.
 function LocalSGD:end_training(optimizers)
   if self.world_size == 1 then return end
-  for _, optimizer in ipairs(optimizers) do
-    self.ended[optimizer] = self:optimizer_state(optimizer) or false
-  end
+  self.ended = gather_parts(self:state_dict(optimizers)) or false
   average(self, (apart(self)))
   self.apart = {}
 end

@@ -6,7 +6,8 @@
 -- exist already (mpirun, srun, lt.dist.launch), they are joined. Ranks on devices that cannot be
 -- used after a fork are kept, and later loops join them. All start with rank 0's parameters and
 -- buffers. A subclass defines how gradients and weights are distributed: at least reduce_gradients,
--- and if ranks have different values, is_replicated and the methods that save and load state.
+-- and if ranks have different values, is_replicated, module_parts, optimizer_parts and the
+-- methods that load state.
 local Strategy = require "ltrain.strategies.Strategy"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
@@ -14,6 +15,7 @@ local cpu_affinity = require "ltrain.dist.cpu_affinity"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local fork_processes = require "ltrain.dist.fork_processes"
+local gather_parts = require "ltrain.dist.gather_parts"
 local rank_device = require "ltrain.strategies.rank_device"
 local rank_options = require "ltrain.strategies.rank_options"
 local with_timeout = require "ltrain.dist.with_timeout"
@@ -110,13 +112,20 @@ function ParallelStrategy:reduce_gradients(optimizer, total, missing, weight)
     name_of(self))
 end
 
---- Returns the complete state on rank 0, since every rank has it.
+-- What `get` returns, complete on rank 0: gathered, unless every rank has it.
+local function complete(self, part, get, object)
+  if self.world_size == 1 then return get(self, object) end
+  if not self:is_replicated(part) then return gather_parts(get(self, object)) end
+  return self.is_global_zero and get(self, object) or nil
+end
+
+--- Gathers the state on rank 0, one tensor at a time, if the ranks have parts of it.
 function ParallelStrategy:module_state(module)
-  return self.is_global_zero and Strategy.module_state(self, module) or nil
+  return complete(self, "parameter", self.module_parts, module)
 end
 
 function ParallelStrategy:optimizer_state(optimizer)
-  return self.is_global_zero and Strategy.optimizer_state(self, optimizer) or nil
+  return complete(self, "optimizer", self.optimizer_parts, optimizer)
 end
 
 function ParallelStrategy:add(numbers) return c.dist.add(numbers) end

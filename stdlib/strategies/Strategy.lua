@@ -21,6 +21,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
+local parts = require "ltrain.core.parts"
 local precision = require "ltrain.strategies.precision"
 local tree = require "ltrain.core.tree"
 
@@ -88,17 +89,17 @@ function Strategy:use_parts(o)
 end
 
 --- Creates the parts, which a subclass may have set as plain tables; the Trainer's options
---- (`parts`) replace the default ones. Specifying a part twice is an error.
-function Strategy:combine(parts)
+--- (`given`) replace the default ones. Specifying a part twice is an error.
+function Strategy:combine(given)
   local own = rawget(self, "_own_parts") or {} -- a strategy may serve several Trainers
   self._own_parts = own
   for name, make in tree.pairs(PARTS) do
     local where = ("strategies.%s: %s"):format(getmetatable(self).__name, name)
     if own[name] == nil then own[name] = self[name] ~= Strategy[name] and self[name] or false end
-    if own[name] and parts[name] ~= nil then
+    if own[name] and given[name] ~= nil then
       errors.blame("%s: the Trainer's options give one too: give one of them", where)
     end
-    local value = own[name] or parts[name] or Strategy[name]
+    local value = own[name] or given[name] or Strategy[name]
     self[name] = value and make(value, where)
   end
 end
@@ -232,19 +233,38 @@ function Strategy:end_training(optimizers) end
 
 -- Checkpoints.
 
---- Called on all ranks: returns the module's state for a checkpoint, tensors by name, complete on
---- rank 0, nil on the others.
-function Strategy:module_state(module) return module:state_dict() end
+--- Called on all ranks: returns what this rank has of the module's state: tensors and other values
+--- by name. Of a tensor that the ranks share it returns a part,
+--- `parts.new{shape = of the whole, from = first element, tensor = the elements}`
+--- (core/parts.lua); whole tensors are rank 0's, or the same on all ranks (is_replicated).
+function Strategy:module_parts(module) return module:state_dict() end
 
---- Called on all ranks: returns an optimizer's state for a checkpoint, complete on rank 0, nil on
---- the others.
-function Strategy:optimizer_state(optimizer) return optimizer:state_dict() end
+--- The same of an optimizer's state: the tree that its state_dict returns, with parts in the place
+--- of tensors. A rank that has no element of a tensor may leave it out.
+function Strategy:optimizer_parts(optimizer) return optimizer:state_dict() end
 
---- Called on all ranks with the complete state, of which each loads its part.
-function Strategy:load_module_state(module, state) module:load_state_dict(state) end
+--- Called on all ranks: returns the module's state, complete on rank 0, nil on the others.
+function Strategy:module_state(module) return self:module_parts(module) end
+
+--- The same for an optimizer.
+function Strategy:optimizer_state(optimizer) return self:optimizer_parts(optimizer) end
+
+--- Called on all ranks with the complete state, of which each loads its part. A tensor in it may be
+--- one of a file that has not been read: `parts.read(tensor, from, n)` returns `n` of its elements,
+--- `parts.whole(state)` all.
+function Strategy:load_module_state(module, state) module:load_state_dict(parts.whole(state)) end
 
 --- The same for an optimizer, after setup_optimizers.
-function Strategy:load_optimizer_state(optimizer, state) optimizer:load_state_dict(state) end
+function Strategy:load_optimizer_state(optimizer, state)
+  optimizer:load_state_dict(parts.whole(state))
+end
+
+--- Called on all ranks: returns the strategy's own state for a checkpoint, a tree as of
+--- optimizer_parts; nil if it has none. `optimizers`: those of the Trainer, in order.
+function Strategy:state_dict(optimizers) end
+
+--- Restores it after the optimizers' state, if a strategy of the same class has saved one.
+function Strategy:load_state_dict(state, optimizers) end
 
 --- Returns whether all ranks currently have the same values of a part: "parameter", "buffer",
 --- "gradient" (between reduce_gradients and the step) or "optimizer" (its state). If so, replica

@@ -18,6 +18,7 @@ local buckets = require "ltrain.dist.buckets"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local parameters_of = require "ltrain.core.parameters_of"
+local parts = require "ltrain.core.parts"
 
 local ZeRO1 = ParallelStrategy:extend("ZeRO1")
 
@@ -115,34 +116,27 @@ function ZeRO1:optimizer_step(optimizer, update)
   shards:step(update)
 end
 
---- The complete state on rank 0, gathered from all ranks.
-function ZeRO1:optimizer_state(optimizer)
-  local shards = self.shards[optimizer]
-  if not shards then return ParallelStrategy.optimizer_state(self, optimizer) end
-  local whole, own = shards:gather_state(), optimizer.state
-  if not whole then return nil end
-  optimizer.state = whole
-  local ok, saved = pcall(class.of(optimizer).state_dict, optimizer)
-  optimizer.state = own
-  if not ok then error(saved, 0) end
-  return saved
+--- This rank's part of the state.
+function ZeRO1:optimizer_parts(optimizer)
+  local shards, state_dict = self.shards[optimizer], class.of(optimizer).state_dict
+  return shards and shards:parts(state_dict) or state_dict(optimizer)
 end
 
---- Each rank loads its shard.
+--- Each rank loads its part.
 function ZeRO1:load_optimizer_state(optimizer, state)
-  local shards = self.shards[optimizer]
-  class.of(optimizer).load_state_dict(optimizer, state)
-  if not shards then return end
-  shards:follow() -- groups that were added are in the state
-  shards:scatter_state(optimizer.state)
+  local shards, load = self.shards[optimizer], class.of(optimizer).load_state_dict
+  if shards then return shards:load(load, state) end
+  load(optimizer, parts.whole(state))
 end
 
 --- Gathers the complete state on rank 0, for checkpoints saved after the fit, and frees it on the
 --- other ranks; also for optimizers that the script has removed from the Trainer.
 function ZeRO1:end_training(_)
   for _, optimizer in ipairs(self.order) do
-    optimizer.state = self.shards[optimizer]:gather_state() or {}
+    local whole = self:optimizer_state(optimizer)
+    optimizer.state = {}
     unguard(optimizer)
+    if whole then optimizer:load_state_dict(whole) end
   end
   self.shards, self.order = {}, {}
 end

@@ -8,6 +8,7 @@ local class = require "ltrain.core.class"
 local data_position = require "ltrain.trainer.data.data_position"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
+local gather_parts = require "ltrain.dist.gather_parts"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local module_modes = require "ltrain.trainer.saving.module_modes"
 local parameters = require "ltrain.trainer.steps.parameters"
@@ -15,6 +16,13 @@ local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
 local walk = require "ltrain.core.walk"
 
 local checkpoint = {}
+
+-- The strategy's own state, complete on rank 0.
+local function strategy_state(state)
+  local strategy, saved = state.strategy, state.strategy:state_dict(state.optimizers)
+  if saved and not checkpoint_parts.are_here(state) then saved = gather_parts(saved) end
+  return saved and { class = class.of(strategy).__name, state = saved }
+end
 
 -- What rank 0 writes of the module and, with `optimizers`, of these, gathered from all ranks where
 -- the strategy has it in parts: optim.0.<path>.<slot>. Other ranks get nothing.
@@ -24,6 +32,7 @@ local function gather(state, optimizers)
   for i, optimizer in ipairs(optimizers and state.optimizers or {}) do
     held.optimizers[i] = strategy:optimizer_state(optimizer)
   end
+  held.strategy = optimizers and strategy_state(state) or nil
   return held
 end
 
@@ -113,7 +122,7 @@ local function add_run(saved, state, held, now)
   saved.loops = loop_states(trainer, now)
   saved.gradients, saved.slices = now.open.gradients, now.open.slices
   saved.rank_gradients = now.open.rank_gradients
-  saved.modes = now.modes
+  saved.modes, saved.strategy = now.modes, held.strategy
   saved.MixedPrecision = state.scaler and state.scaler:state_dict() or nil
   saved.loggers = logger_states(trainer)
   local data = state.data_module
@@ -264,6 +273,10 @@ function checkpoint.restore_fit(state, saved, path)
   restore_lists(path, "optimizer", state.optimizers, saved.optimizer_states, function(...)
     state.strategy:load_optimizer_state(...)
   end)
+  local theirs = saved.strategy
+  if theirs and theirs.class == class.of(state.strategy).__name then
+    state.strategy:load_state_dict(theirs.state, state.optimizers)
+  end
   local schedulers = {}
   for i, config in ipairs(state.schedulers) do schedulers[i] = config.scheduler end
   restore_lists(path, "scheduler", schedulers, saved.lr_schedulers, function(scheduler, own)

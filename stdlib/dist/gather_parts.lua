@@ -1,0 +1,84 @@
+--- stdlib/dist/gather_parts.lua: gathers a state in parts (core/parts.lua) as whole tensors on rank
+--- 0, one tensor at a time.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
+local parts = require "ltrain.core.parts"
+local tree = require "ltrain.core.tree"
+
+local NOTE <const> = "\0part" -- the key of what stands for a part in the message
+
+-- The tree that is sent: notes in place of parts, which `own` has by name, and nothing in place of
+-- whole tensors, which rank 0 has. In a note each rank has its range, by its number.
+local function describe(value, name, own)
+  if parts.is(value) then
+    own[name] = value.tensor
+    return { [NOTE] = name, shape = value.shape, dtype = value.dtype,
+      of = { [tostring(c.dist.rank())] = { from = value.from, n = value.n } } }
+  elseif type(value) ~= "table" or getmetatable(value) ~= nil then
+    return not c.is_tensor(value) and value or nil
+  end
+  local result = {}
+  for key, held in next, value do
+    result[key] = describe(held, name .. "\0" .. tostring(key), own)
+  end
+  return result
+end
+
+-- Calls fn(note) for each; the order is that of rank 0.
+local function each_note(value, fn)
+  if type(value) ~= "table" then return end
+  if value[NOTE] then return fn(value) end
+  for _, held in tree.pairs(value) do each_note(held, fn) end
+end
+
+-- `ranks`: by rank, a list that has its range.
+local function join(note, ranks)
+  local n, list, device = parts.numel(note.shape), {}, "cpu"
+  for rank, range in tree.pairs(note.of) do
+    range.tensor = ranks[math.tointeger(tonumber(rank)) + 1][1]
+    if rank == "0" then device = range.tensor.device end
+    list[#list + 1] = range
+  end
+  local missing = parts.missing(list, n)
+  if missing then
+    errors.blame("state: no rank has element %d of %s [%s]", missing, note[NOTE]:gsub("%z", "."),
+      table.concat(note.shape, ", "))
+  end
+  local whole = c.empty({ n }, { dtype = note.dtype, device = device })
+  for _, range in ipairs(list) do
+    if range.n > 0 then whole:narrow(1, range.from + 1, range.n):copy_(range.tensor) end
+  end
+  return whole:reshape(note.shape)
+end
+
+-- Rank 0's tree with what the notes stand for, and its own tensors.
+local function put_back(value, own, whole)
+  if type(value) ~= "table" then return value end
+  if value[NOTE] then return whole[value[NOTE]] end
+  if type(own) ~= "table" or getmetatable(own) ~= nil then own = {} end
+  for key, held in next, value do value[key] = put_back(held, own[key], whole) end
+  for key, held in next, own do
+    if value[key] == nil then value[key] = held end
+  end
+  return value
+end
+
+--- Returns the whole state on rank 0, nil on the others. Where no part is, rank 0's values count.
+--- All ranks call it.
+return function(state)
+  local own, notes = {}, {}
+  local all = collectives.gather(describe(state, "", own))
+  local merged = all and all[1]
+  for r = 2, all and #all or 0 do parts.merge(merged, all[r]) end
+  each_note(merged, function(note) notes[#notes + 1] = note end)
+  local names = {}
+  for i, note in ipairs(notes) do names[i] = note[NOTE] end
+  local _ <close> = c.no_grad()
+  local whole = {}
+  for i, name in ipairs(collectives.broadcast(names)) do
+    local all_ranks = collectives.gather { own[name] }
+    if all_ranks then whole[name] = join(notes[i], all_ranks) end
+  end
+  return merged and put_back(merged, state, whole)
+end
