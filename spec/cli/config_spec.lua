@@ -173,6 +173,12 @@ ckpt_path: null
     assert.equal(0, (run("--model.lr", "3", "--print_config")))
   end)
 
+  it("refuses a class in the module's place before its hyper-parameters", function()
+    child.write(root .. "/model.lua", (SCRIPT:gsub("model = Net%b{}", "model = Net", 1)))
+    local _, _, err = run("--model.lr", "1")
+    assert.matches("nothing to fit: model is not a module: class Net: give an object: Net%(%)", err)
+  end)
+
   it("needs hyper-parameters that are saved, and a loop to print", function()
     child.write(root .. "/model.lua", "print 'ran'")
     assert.same({ 2, "ran\n", "ltrain: run: --model.lr: no module of the script has saved "

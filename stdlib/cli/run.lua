@@ -158,14 +158,18 @@ local function run_script(word, parsed, host, chunk)
   local returned = table.pack(host.run(chunk, table.unpack(parsed.args)))
   parsed.returned = returned[1]
   overrides.first_loop()
-  overrides.check_flags()
+  local bundle, why = nil, "it returned nothing"
+  if overrides.ran == 0 and returned[1] ~= nil then
+    bundle, why = run.as_bundle(word, returned)
+  end
+  -- A class in place of a module has saved no hyper-parameters: that it is a class comes first.
+  if bundle or returned[1] == nil or overrides.ran > 0 then overrides.check_flags() end
   if overrides.ran > 0 then
     if word.name == "run" then return end
     errors.blame("%s: %s ran a loop itself; use `ltrain run`, or let it return its module",
       word.name, parsed.script)
   end
   if word.name == "run" and returned[1] == nil then return check_used(parsed) end
-  local bundle, why = run.as_bundle(word, returned)
   if not bundle then errors.blame("%s: nothing to %s: %s", word.name, word.loop, why) end
   run_loop(word, parsed, host, bundle)
 end
