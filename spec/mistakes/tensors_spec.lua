@@ -134,6 +134,12 @@ local y = lt.ones(2, 3):permute(1, 2, 3) --!]],
   { "gather with the index before the dim", [[
 local y = lt.ones(2, 3):gather(lt.zeros(2, 1):long(), 2) --!]],
     "gather: the dim comes before the index; it is gather(x, dim, index)" },
+  { "an option in the list of sizes", [[
+local parts = lt.ones(3, 4):split({1, 2, dim = 1}) --!]],
+    "split: a list of sizes has the option 'dim': give it in a table after it" },
+  { "an option in the list of places", [[
+local parts = lt.ones(3, 4):tensor_split{1, 2, dim = 2} --!]],
+    "tensor_split: a list of places has the option 'dim': give it in a table after it" },
   { "floats as an index", [[
 local y = lt.ones(3)[lt.tensor({1.5, 2.0})] --!]],
     "index: a tensor must hold integers or bools, got f32" },

@@ -32,8 +32,10 @@ describe("index_copy and index_fill", function()
     local x, index = lt.zeros(2, 3), lt.tensor { 0, 2 }
     assert.matches("index_copy: source must be %[2, 2%] f32: got %[2, 3%] f32; x is %[2, 3%]",
       error_of(function() x:index_copy(2, index, lt.ones(2, 3)) end))
-    assert.matches("index_copy: dim must be an integer, before the tensors: got a tensor",
-      error_of(function() x:index_copy(index, 2, lt.ones(2, 2)) end))
+    assert.matches("index_copy: the dim comes before the index; it is index_copy%(x, dim, index, "
+      .. "source%)", error_of(function() x:index_copy(index, 2, lt.ones(2, 2)) end))
+    assert.matches("index_fill_: the dim comes before the index; it is index_fill_%(x, dim, index, "
+      .. "value%)", error_of(function() x:index_fill_(index, 2, 0) end))
     assert.matches("index: 3 is out of %-3%.%.2", error_of(function()
       x:index_fill(2, lt.tensor { 3 }, 1):tolist()
     end))

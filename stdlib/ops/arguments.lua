@@ -17,9 +17,6 @@ end
 function arguments.dim(dim, ndim, who)
   local n <const> = math.max(ndim, 1)
   local k <const> = math.type(dim) == "integer" and (dim < 0 and dim + n + 1 or dim)
-  if not k and c.is_tensor(dim) then
-    errors.blame("%s: dim must be an integer, before the tensors: got %s", who, errors.show(dim))
-  end
   if not k or k < 1 or k > n then
     errors.blame("%s: dim %s is out of range: there are %d", who, errors.show(dim), n)
   end

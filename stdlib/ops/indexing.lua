@@ -32,9 +32,12 @@ local DIAGONAL <const> = config.signature {
   { "dim1", type = "integer", default = 1 }, { "dim2", type = "integer", default = 2 },
 }
 
--- The dim from 1, and the length of the index [N] or [].
-local function check(who, x, dim, index)
+-- The dim from 1, and the length of the index [N] or []. `last`: the argument behind them.
+local function check(who, x, dim, index, last)
   arguments.tensor(x, who, "x")
+  if c.is_tensor(dim) then
+    errors.blame("%s: the dim comes before the index; it is %s(x, dim, index, %s)", who, who, last)
+  end
   local k <const> = arguments.dim(dim, x.ndim, who)
   arguments.tensor(index, who, "index")
   if index.ndim > 1 then
@@ -55,7 +58,7 @@ end
 
 local function index_copy(who, x, ...)
   local dim, index, source = call_form.own("dim index source", who, ...)
-  local k <const>, n <const> = check(who, x, dim, index)
+  local k <const>, n <const> = check(who, x, dim, index, "source")
   arguments.tensor(source, who, "source")
   local shape = x.shape
   if x.ndim > 0 then shape[k] = n end
@@ -73,7 +76,7 @@ end
 
 local function index_fill(who, x, ...)
   local dim, index, value = call_form.own("dim index value", who, ...)
-  local k <const> = check(who, x, dim, index)
+  local k <const> = check(who, x, dim, index, "value")
   local fill = value
   if not c.is_tensor(value) then
     fill = c.tensor(config.argument(value, "number", who, "value"), { dtype = x.dtype,

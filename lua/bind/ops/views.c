@@ -26,13 +26,24 @@ static int push_slice(lua_State *L, lt_bind *b, lt_tensor *x, int dim, lt_range 
   return lt_end(L, b, frame, 1, &y);
 }
 
+/* Whether the second argument is a list. x:split{1, 2, dim = 2}: the name would be dropped without
+   a word. */
+static bool is_list(lua_State *L, lt_bind *b, const char *who, const char *of) {
+  if (!lua_istable(L, 2)) return false;
+  for (lua_pushnil(L); lt_raw_next(L, 2) != 0; lua_pop(L, 1))
+    if (lua_type(L, -2) == LUA_TSTRING)
+      lt_raise(L, b, LT_EARG, "%s: a list of %s has the option '%s': give it in a table after it",
+               who, of, lua_tostring(L, -2));
+  return true;
+}
+
 /* x:split(size | sizes [, dim = 1]) -> table of parts */
 static int split(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "split");
   need_dims(L, b, x, "split");
   int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "split", "dim");
-  bool listed = lua_istable(L, 2);
+  bool listed = is_list(L, b, "split", "sizes");
   int64_t each = listed ? 0 : lt_check_int(L, b, 2, "split", "split_size");
   int64_t total = x->size[dim], sum = 0;
   if (!listed && each <= 0)
@@ -83,7 +94,7 @@ static int tensor_split(lua_State *L) {
   lt_tensor *x = lt_check_tensor(L, b, 1, "tensor_split");
   need_dims(L, b, x, "tensor_split");
   int dim = lua_isnoneornil(L, 3) ? 0 : lt_check_dim_of(L, b, 3, x, "tensor_split", "dim");
-  bool listed = lua_istable(L, 2);
+  bool listed = is_list(L, b, "tensor_split", "places");
   int64_t n = listed ? lt_length(L, 2) + 1 : lt_check_int(L, b, 2, "tensor_split", "n");
   int64_t total = x->size[dim], from = 0;
   int64_t most = total > MOST_EMPTY ? total : MOST_EMPTY;
