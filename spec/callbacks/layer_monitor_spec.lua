@@ -63,4 +63,26 @@ describe("LayerMonitor", function()
     assert.same({ nonfinite = 1 }, of.all)
     os.execute("rm -r " .. folder)
   end)
+
+  it("warns and records nothing more where a resumed run cannot cut its file", function()
+    local folder, warned <const> = tiny.folder(), {}
+    local monitor <const> = lt.callbacks.LayerMonitor { every_n_steps = 1 }
+    local trainer = tiny.trainer { logger = true, default_root_dir = folder,
+      callbacks = { monitor } }
+    function trainer.warn(_, text) warned[#warned + 1] = text end
+    trainer:fit(tiny.Line(), tiny.same(1))
+    local path <const> = trainer.log_dir .. "/layers.jsonl"
+    for name, expected in pairs { write_file = "no space left", read_file = "no such device" } do
+      local kept <const>, before = lines_of(path), c.io[name]
+      c.io[name] = function() return nil, expected end
+      local ok, wrong = pcall(monitor.on_train_start, monitor, trainer)
+      c.io[name] = before
+      assert(ok, wrong)
+      monitor.seen = nil
+      monitor:on_before_optimizer_step(trainer, trainer.module)
+      assert.equal("LayerMonitor: " .. expected, table.remove(warned))
+      assert.same(kept, lines_of(path))
+    end
+    os.execute("rm -r " .. folder)
+  end)
 end)

@@ -31,21 +31,29 @@ function LayerMonitor:init(options)
   self.lines = 0
 end
 
+-- Where a file cannot be read or written: a warning, and nothing more is recorded.
+local function done(self, trainer, result, message)
+  if result then return result end
+  trainer:warn("LayerMonitor: " .. message)
+  self.path = nil
+end
+
 -- Lines of steps that a resumed run makes again go.
-local function cut(path, step)
-  local text = c.io.kind(path) and c.io.read_file(path)
+local function cut(self, trainer)
+  if not c.io.kind(self.path) then return end
+  local text = done(self, trainer, c.io.read_file(self.path))
   if not text then return end
   local kept = {}
   for line in complete_lines(text) do
     local at = tonumber(line:match '"step":(%d+)}$')
-    if at and at < step then kept[#kept + 1] = line .. "\n" end
+    if at and at < trainer.global_step then kept[#kept + 1] = line .. "\n" end
   end
-  c.io.write_file(path, table.concat(kept))
+  done(self, trainer, c.io.write_file(self.path, table.concat(kept)))
 end
 
 function LayerMonitor:on_train_start(trainer)
   self.path = trainer.log_dir and not trainer.fast_dev_run and trainer.log_dir .. "/" .. FILE
-  if self.path then cut(self.path, trainer.global_step) end
+  if self.path then cut(self, trainer) end
 end
 
 local function statistics(values, with_histogram)
@@ -81,11 +89,7 @@ function LayerMonitor:on_before_optimizer_step(trainer, module)
   end
   local line = c.io.json_encode({ epoch = trainer.current_epoch, layers = layers,
     step = trainer.global_step }, { plain = true })
-  local ok, message = c.io.append_file(self.path, line .. "\n")
-  if not ok then
-    trainer:warn("LayerMonitor: " .. message)
-    self.path = nil
-  end
+  done(self, trainer, c.io.append_file(self.path, line .. "\n"))
 end
 
 return LayerMonitor
