@@ -76,6 +76,39 @@ describe("lt.models", function()
   end)
 end)
 
+describe("the option device of lt.models", function()
+  local needed <const> = { mlp = { in_features = 4, hidden = { 3 }, num_classes = 2 },
+    lstm_lm = { vocab_size = 9 } }
+
+  -- The model `name` on a device.
+  local function made(name, device)
+    local options <const> = { device = device }
+    for key, value in next, needed[name] or {} do options[key] = value end
+    return lt.models[name](options)
+  end
+
+  for _, name in pairs(lt.models) do
+    if name ~= "keys" then
+      it("makes all of " .. name .. " on the meta device, without data", function()
+        local model <const> = made(name, "meta")
+        for of, tensor in model:named_parameters() do assert.equal("meta", tensor.device, of) end
+        for of, tensor in model:named_buffers() do assert.equal("meta", tensor.device, of) end
+        assert.is_nil(model.hparams.device)
+      end)
+    end
+  end
+
+  it("keeps the values that a model draws", function()
+    for _, name in ipairs { "mlp", "vae", "lstm_lm" } do
+      lt.seed(1)
+      local here <const> = made(name):state_dict()
+      lt.seed(1)
+      local later <const> = made(name, "meta"):materialize():state_dict()
+      for key, value in pairs(here) do assert.is_true(value:equal(later[key]), key) end
+    end
+  end)
+end)
+
 describe("lt.models.keys", function()
   local x = lt.ones(1)
 

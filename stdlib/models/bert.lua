@@ -72,6 +72,7 @@ function Layer:forward(x, key_mask)
 end
 
 local BERT = nn.Module:extend("BERT")
+BERT.__arguments = "|"
 
 local OPTIONS <const> = {
   vocab_size = { type = "integer", default = 30522, min = 1 },

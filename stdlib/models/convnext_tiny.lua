@@ -50,6 +50,7 @@ function Block:forward(x)
 end
 
 local ConvNeXt = nn.Module:extend("ConvNeXt")
+ConvNeXt.__arguments = "|"
 
 local OPTIONS <const> = {
   num_classes = { type = "integer", default = 1000, min = 1 },

@@ -51,6 +51,7 @@ function Discriminator:forward(x)
 end
 
 local DCGAN = nn.Module:extend("DCGAN")
+DCGAN.__arguments = "|"
 
 local OPTIONS <const> = {
   latent = { type = "integer", default = 100, min = 1 },

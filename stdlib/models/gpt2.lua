@@ -87,6 +87,7 @@ function Transformer:forward(ids, cache)
 end
 
 local GPT2 = nn.Module:extend("GPT2")
+GPT2.__arguments = "|"
 
 local OPTIONS <const> = {
   vocab_size = { type = "integer", default = 50257, min = 1 },

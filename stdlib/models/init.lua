@@ -1,5 +1,8 @@
 -- stdlib/models/init.lua: lt.models, well-known models: classes, each made by Name{options}.
 --
+-- Besides those of its table each has the option `device`, as layers have: where its parameters and
+-- buffers are made.
+--
 -- Each file is written as a script would be, to be read and copied. Parameters have the names that
 -- torchvision and Hugging Face give them, so that their weights fit.
 

@@ -60,6 +60,7 @@ function Layer:forward(x, cache)
 end
 
 local Llama = nn.Module:extend("Llama")
+Llama.__arguments = "|"
 
 local OPTIONS <const> = {
   vocab_size = { type = "integer", default = 32000, min = 1 },

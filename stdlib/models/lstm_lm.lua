@@ -7,6 +7,7 @@ local errors = require "ltrain.core.errors"
 local nn = require "ltrain.nn"
 
 local LSTMLM = nn.Module:extend("LSTMLM")
+LSTMLM.__arguments = "|"
 
 local OPTIONS <const> = {
   vocab_size = { type = "integer", required = true, min = 1 },

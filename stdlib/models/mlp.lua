@@ -5,6 +5,7 @@ local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
 
 local MLP = nn.Sequential:extend("MLP")
+MLP.__arguments = "|"
 
 local OPTIONS <const> = {
   in_features = { type = "integer", required = true, min = 1 },

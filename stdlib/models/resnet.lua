@@ -50,6 +50,7 @@ function Bottleneck:forward(x)
 end
 
 local ResNet = nn.Module:extend("ResNet")
+ResNet.__arguments = "|"
 
 local OPTIONS <const> = {
   num_classes = { type = "integer", default = 1000, min = 1 },

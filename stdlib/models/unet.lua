@@ -57,6 +57,7 @@ function Up:forward(x, beside)
 end
 
 local UNet = nn.Module:extend("UNet")
+UNet.__arguments = "|"
 
 local OPTIONS <const> = {
   in_channels = { type = "integer", default = 3, min = 1 },

@@ -8,6 +8,7 @@ local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
 
 local VAE = nn.Module:extend("VAE")
+VAE.__arguments = "|"
 
 local OPTIONS <const> = {
   in_features = { type = "integer", default = 784, min = 1 },

@@ -8,6 +8,7 @@ local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
 
 local VGG = nn.Module:extend("VGG")
+VGG.__arguments = "|"
 
 local OPTIONS <const> = {
   num_classes = { type = "integer", default = 1000, min = 1 },

@@ -49,6 +49,7 @@ function Encoder:forward(x)
 end
 
 local ViT = nn.Module:extend("VisionTransformer")
+ViT.__arguments = "|"
 
 local OPTIONS <const> = {
   image_size = { type = "integer", default = 224, min = 1 },

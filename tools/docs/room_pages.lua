@@ -22,7 +22,9 @@ local ROOMS <const> = {
       .. "models.vgg11_bn, models.vgg13_bn, models.vgg16_bn, models.vgg19_bn",
       "ltrain.models.vgg", "vgg16" },
     { "stdlib/models/keys.lua", "models.keys", "ltrain.models.keys" },
-    { "stdlib/models/generate.lua", "lt.generate", "ltrain.models.generate" } } },
+    { "stdlib/models/generate.lua", "lt.generate", "ltrain.models.generate" } }, [==[
+As layers do, each model has the option `device` besides those of its table: where its parameters
+and buffers are made ([meta](../guide/tensors.md#shapes-without-data): without data).]==] },
   { "optim", "Optimizers and schedulers", "lt.optim, lt.Optimizer, lt.GradScaler", {
     { "stdlib/optim/Optimizer.lua", "optim.Optimizer", "ltrain.optim.Optimizer" } } },
   { "autograd", "Derivatives", "lt.func, lt.vmap, lt.autograd", {
