@@ -61,6 +61,7 @@ static void *address(lt_ctx *c, lt_tensor *t, int write) {
     lt_fail(c, LT_EVALUE, "to_dlpack: the memory of %s is read-only", LT_TENSOR_STR(t));
     return NULL;
   }
+  if (!lt_check_data(c, "to_dlpack", t)) return NULL;
   return on_cpu ? lt_tensor_ptr(c, t, write ? LT_READ | LT_WRITE : LT_READ)
                 : address_there(c, t, write);
 }

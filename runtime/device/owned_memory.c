@@ -27,7 +27,6 @@ lt_tensor *lt_tensor_owned(lt_ctx *c, void *data, void *owner, void (*drop)(lt_c
   s->data = data;
   s->bytes = (size_t)lt_shape_numel(lt_shape_of(ndim, size)) * lt_dtype_size(dtype);
   s->device = LT_CPU_DEVICE;
-  s->external = true;
   s->drop = drop_held;
   s->owner = owner;
   h->drop = drop;

@@ -24,7 +24,6 @@ lt_storage *lt_storage_wrap(lt_ctx *c, lt_device d, void *data, size_t bytes,
   w->storage.data = data;
   w->storage.bytes = bytes;
   w->storage.device = d;
-  w->storage.external = true;
   w->storage.drop = drop_wrapped;
   w->release = release;
   w->ud = ud;

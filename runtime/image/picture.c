@@ -175,9 +175,10 @@ bool lt_picture_own(lt_ctx *c, lt_picture *p) {
 static const lt_dtype dtypes[] = {
     [LT_DEPTH_U8] = LT_U8, [LT_DEPTH_F32] = LT_F32, [LT_DEPTH_I32] = LT_I32};
 
-lt_picture lt_picture_of(const lt_tensor *t) {
+bool lt_picture_of(lt_ctx *c, const char *op, const lt_tensor *t, lt_picture *out) {
+  if (!lt_check_data(c, op, t)) return false;
   lt_dtype dtype = (lt_dtype)t->dtype;
-  return (lt_picture){
+  *out = (lt_picture){
       .depth = dtype == LT_U8    ? LT_DEPTH_U8
                : dtype == LT_F32 ? LT_DEPTH_F32
                                  : LT_DEPTH_I32,
@@ -189,6 +190,7 @@ lt_picture lt_picture_of(const lt_tensor *t) {
       .stride_x = t->stride[2],
       .first = lt_data(t),
   };
+  return true;
 }
 
 lt_tensor *lt_picture_tensor(lt_ctx *c, const lt_picture *p) {

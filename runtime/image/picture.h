@@ -58,8 +58,9 @@ void lt_picture_store(lt_picture *to, const lt_picture *from);
 /* Makes the elements its own and contiguous, for who writes them in place. */
 bool lt_picture_own(lt_ctx *c, lt_picture *p);
 
-/* A view of a tensor [C, H, W] of u8, f32 or i32, which must live as long. */
-lt_picture lt_picture_of(const lt_tensor *t);
+/* A view of a tensor [C, H, W] of u8, f32 or i32, which must live as long; false with a failure in
+   the name of `op` where it has no data. */
+bool lt_picture_of(lt_ctx *c, const char *op, const lt_tensor *t, lt_picture *out);
 
 /* A tensor with the elements, in the open frame. */
 lt_tensor *lt_picture_tensor(lt_ctx *c, const lt_picture *p);

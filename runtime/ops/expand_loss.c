@@ -93,6 +93,7 @@ static lt_tensor *safe_log(lt_ctx *c, lt_tensor *p) {
    loss of such a prediction is NaN. A NaN passes, as it does through other operations. */
 static bool probable(lt_ctx *c, lt_tensor *t, const char *which, const char *remedy) {
   if (t == NULL || !lt_device_equal(t->storage->device, LT_CPU_DEVICE)) return lt_ok(c);
+  if (!lt_check_data(c, NULL, t)) return false;
   lt_dtype dtype = t->dtype == LT_F64 ? LT_F64 : LT_F32;
   lt_tensor *flat = lt_contiguous(c, lt_cast(c, lt_detach(c, t), dtype));
   if (flat == NULL) return false;

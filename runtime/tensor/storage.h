@@ -16,7 +16,6 @@ struct lt_storage {
   void *data;
   size_t bytes;
   lt_device device;
-  bool external;      /* memory of a host or of DLPack: never cached, never resized */
   bool read_only;     /* its owner lends it for reading: in-place writes are refused */
   uint32_t line;      /* script line, for storages over 1 MiB; 0 otherwise */
   uint64_t id;        /* never reused within a root ctx */

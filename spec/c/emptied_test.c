@@ -12,6 +12,7 @@
 #include "autograd/backward.h"
 #include "device/ctx_devices.h"
 #include "device/fake.h"
+#include "image/picture.h"
 #include "ops/op.h"
 #include "registry.h"
 
@@ -133,6 +134,28 @@ static void saved_values_are_there_again(void **state) {
   on_each_device(saves);
 }
 
+/* What reads memory in the host's code, by no kernel: the range check of binary_cross_entropy, which
+   is the first reader of its inputs, and the view of an image. */
+static void readers_of_the_host_refuse_it(void **state) {
+  (void)state;
+  lt_ctx *c = lt_ctx_new(lt_registry_here(), NULL);
+  lt_tensor *p = filled(c, DEVICES[0], 0.5), *full = filled(c, DEVICES[0], 0.5);
+  assert_true(lt_storage_empty(c, p->storage, WHY));
+  for (int k = 0; k < 2; k++) {
+    lt_tensor *in[] = {k == 0 ? p : full, k == 0 ? full : p};
+    assert_null(lt_apply1(c, LT_OP_binary_cross_entropy, 2, in, NULL));
+    expect_away(c);
+  }
+  lt_tensor *image = lt_tensor_empty(c, DEVICES[0], LT_U8, 3, (int64_t[]){3, 2, 2});
+  lt_picture view;
+  assert_true(lt_picture_of(c, "transforms", image, &view));
+  assert_ptr_equal(view.first, lt_data(image));
+  assert_true(lt_storage_empty(c, image->storage, WHY));
+  assert_false(lt_picture_of(c, "transforms", image, &view));
+  expect_away(c);
+  lt_ctx_release(c);
+}
+
 /* What was read before is read in time, although its memory has another owner at once. */
 static void reuses(lt_ctx *c, lt_device d) {
   lt_tensor *x = filled(c, d, 3);
@@ -178,6 +201,7 @@ int main(void) {
       cmocka_unit_test(access_names_what_is_away),
       cmocka_unit_test(saved_values_are_there_again),
       cmocka_unit_test(memory_is_reused_in_order),
+      cmocka_unit_test(readers_of_the_host_refuse_it),
       cmocka_unit_test(one_may_be_dropped_while_it_is_empty),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

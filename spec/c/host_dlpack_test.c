@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "device/device.h"
+#include "host/state.h"
 #include "host_counted.h"
 #include "host_dlpack.h"
 
@@ -288,6 +290,21 @@ static int64_t sum_of(const DLTensor *d, const uint8_t *bytes, size_t item) {
   return sum;
 }
 
+/* As a parameter of which this rank has a part, whose bytes are elsewhere. */
+static void an_emptied_tensor_is_refused(void **state) {
+  (void)state;
+  ltrain *l = open_lua();
+  lt_tensor *t;
+  must(l, ltrain_dostring(l, "x = lt.ones(3)", "d.lua"));
+  must(l, ltrain_get(l, "x", "T", &t));
+  assert_true(lt_storage_empty(l->b->c, t->storage, "its bytes are not here"));
+  for (int write = 0; write < 2; write++)
+    must_say(l, ltrain_to_dlpack(l, t, write) != NULL,
+             "to_dlpack: its bytes are not here: f32 [3]");
+  ltrain_release(l, t);
+  ltrain_close(l);
+}
+
 static void any_numbers_are_read_right_or_refused(void **state) {
   (void)state;
   static _Alignas(8) uint8_t bytes[BYTES];
@@ -502,6 +519,7 @@ int main(void) {
       cmocka_unit_test(nothing_is_shared_by_what_has_no_elements),
       cmocka_unit_test(read_only_memory_is_never_written),
       cmocka_unit_test(what_cannot_be_shared_is_refused),
+      cmocka_unit_test(an_emptied_tensor_is_refused),
       cmocka_unit_test(any_numbers_are_read_right_or_refused),
       cmocka_unit_test(memory_outlives_the_state),
       cmocka_unit_test(what_is_given_back_is_used_again),

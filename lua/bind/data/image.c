@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bind/core/call.h"
+#include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
 #include "bind/core/where.h"
@@ -84,7 +85,8 @@ static int encode(lua_State *L) {
   int how = (int)luaL_checkinteger(L, 3);
   luaL_argcheck(L, t->ndim == 3, 1, "not an image");
   lt_note_line(b);
-  lt_picture view = lt_picture_of(t), p = {0};
+  lt_picture view, p = {0};
+  if (!lt_picture_of(b->c, "image.write", t, &view)) lt_raise_failure(L, b);
   lt_encoded e = {0};
   if (png) {
     lt_png_encode(b->c, "image.write", &view, how, &e);
@@ -114,6 +116,7 @@ static int nms(lua_State *L) {
   float most = (float)luaL_checknumber(L, 2);
   int64_t n = t->size[0];
   lt_note_line(b);
+  if (!lt_check_data(b->c, "boxes.nms", t)) lt_raise_failure(L, b);
   lt_frame frame = lt_begin(L, b, 1);
   lt_tensor *out = NULL;
   bool *keep = lt_alloc(b->c, (size_t)n);

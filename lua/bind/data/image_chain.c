@@ -7,6 +7,7 @@
 #include "bind/core/values.h"
 #include "bind/core/where.h"
 #include "bind/data/image.h"
+#include "device/device.h"
 
 #define CHAIN_NAME "ltrain.TransformChain"
 
@@ -99,13 +100,16 @@ static lt_picture view_of(lua_State *L, lt_bind *b, int index) {
   lt_tensor *t = lt_check_tensor(L, b, index, "transforms");
   luaL_argcheck(L, t->ndim == 3 && t->size[1] <= LT_SIDE_MAX && t->size[2] <= LT_SIDE_MAX, index,
                 "not an image");
-  return lt_picture_of(t);
+  lt_picture view;
+  if (!lt_picture_of(b->c, "transforms", t, &view)) lt_raise_failure(L, b);
+  return view;
 }
 
 static float *copy_boxes(lua_State *L, lt_bind *b, int index, int64_t *n) {
   lt_tensor *t = lt_check_tensor(L, b, index, "transforms");
   luaL_argcheck(L, t->ndim == 2 && t->size[1] == 4 && t->contiguous && t->dtype == LT_F32, index,
                 "not boxes");
+  if (!lt_check_data(b->c, "transforms", t)) lt_raise_failure(L, b);
   size_t bytes = (size_t)t->numel * sizeof(float);
   float *boxes = bytes > 0 ? lt_alloc(b->c, bytes) : NULL;
   if (boxes != NULL) {
@@ -128,12 +132,12 @@ static int apply(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_chain *steps = lt_check_chain(L, 1);
   lua_settop(L, 4);
+  lt_note_line(b);
   lt_sample s = {.image = view_of(L, b, 2)};
   bool masked = !lua_isnil(L, 3), boxed = !lua_isnil(L, 4);
   luaL_argcheck(L, s.image.channels >= 1 && s.image.channels <= LT_CHANNELS_MAX, 2, "channels");
   if (masked) s.mask = view_of(L, b, 3);
   if (boxed) s.boxes = copy_boxes(L, b, 4, &s.n_boxes);
-  lt_note_line(b);
   lt_frame frame = lt_begin(L, b, 1 + masked + boxed);
   lt_tensor *out[3] = {NULL};
   int n = 0;
