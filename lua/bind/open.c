@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "bind/autograd/held.h"
+#include "bind/autograd/node_refs.h"
 #include "bind/core/parts.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"

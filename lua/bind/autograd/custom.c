@@ -2,11 +2,11 @@
    checkpointed segments that are recomputed.
 
    A node holds what it saves as all nodes do, by memory and version; its function is in the
-   registry as that of a hook is (held.h). Neither holds a tensor that holds the node. */
+   registry as that of a hook is (node_refs.h). Neither holds a tensor that holds the node. */
 #include <stdio.h>
 
 #include "autograd/wanted.h"
-#include "bind/autograd/held.h"
+#include "bind/autograd/node_refs.h"
 #include "bind/core/call.h"
 #include "bind/core/collect.h"
 #include "bind/core/parts.h"

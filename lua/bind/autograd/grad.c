@@ -5,7 +5,7 @@
    node and hold the function in the registry. */
 #include <string.h>
 
-#include "bind/autograd/held.h"
+#include "bind/autograd/node_refs.h"
 #include "bind/autograd/walk.h"
 #include "bind/core/call.h"
 #include "bind/core/parts.h"

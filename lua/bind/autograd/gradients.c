@@ -1,7 +1,7 @@
 /* lua/bind/autograd/gradients.c: lt.grad: gradients of outputs with respect to given inputs. */
 #include <string.h>
 
-#include "bind/autograd/held.h"
+#include "bind/autograd/node_refs.h"
 #include "bind/autograd/walk.h"
 #include "bind/core/call.h"
 #include "bind/core/parts.h"

@@ -1,4 +1,4 @@
---- stdlib/callbacks/kept_files.lua: the files that a ModelCheckpoint holds: names, the best k, and
+--- stdlib/callbacks/checkpoint_files.lua: the files that a ModelCheckpoint holds: names, the best k, and
 --- removal.
 --
 -- A file lives while any callback of the Trainer holds it. The name of one that another callback

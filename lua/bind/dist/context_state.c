@@ -1,4 +1,4 @@
-/* lua/bind/dist/kept.c: the state of lt.dist in a context: the groups, the world, and the line of
+/* lua/bind/dist/context_state.c: the state of lt.dist in a context: the groups, the world, and the line of
    the script. */
 #include "bind/core/raise.h"
 #include "bind/core/types.h"

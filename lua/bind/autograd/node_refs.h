@@ -1,7 +1,7 @@
-/* lua/bind/autograd/held.h: values of Lua's that nodes of the tape hold: functions of hooks, and
+/* lua/bind/autograd/node_refs.h: values of Lua's that nodes of the tape hold: functions of hooks, and
    what a backward calls. They are in the registry under the address of an lt_script_hook. */
-#ifndef LT_BIND_AUTOGRAD_HELD_H
-#define LT_BIND_AUTOGRAD_HELD_H
+#ifndef LT_BIND_AUTOGRAD_NODE_REFS_H
+#define LT_BIND_AUTOGRAD_NODE_REFS_H
 
 #include "bind/core/state.h"
 #include "ops/node.h"
