@@ -36,7 +36,7 @@ static int bind_gc(lua_State *L) {
   lt_ctx *c = b->c;
   if (c != NULL) {
     lt_drop_grads(c);
-    lt_forget_dead_hooks(b);
+    lt_node_refs_free(b);
   }
   b->c = NULL;
   if (c != NULL) c->find_line = NULL, c->root->interrupts = NULL; /* b's */

@@ -12,7 +12,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
-local kept_files = require "ltrain.callbacks.checkpoint_files"
+local checkpoint_files = require "ltrain.callbacks.checkpoint_files"
 local schema = require "ltrain.core.schema"
 local to_numbers = require "ltrain.core.to_numbers"
 local tree = require "ltrain.core.tree"
@@ -95,22 +95,22 @@ function ModelCheckpoint:state_key()
 end
 
 --- Whether it keeps a file: no other callback removes it then.
-function ModelCheckpoint:holds(path) return kept_files.holds(self, path) end
+function ModelCheckpoint:holds(path) return checkpoint_files.holds(self, path) end
 
 function ModelCheckpoint:state_dict()
-  local saved = kept_files.state_dict(self)
+  local saved = checkpoint_files.state_dict(self)
   saved.dirpath = self.dirpath
   return saved
 end
 
 --- Restores the state. If the folder has changed, only the best path is used.
 function ModelCheckpoint:load_state_dict(saved)
-  schema.check(saved, kept_files.STATE, "ModelCheckpoint")
+  schema.check(saved, checkpoint_files.STATE, "ModelCheckpoint")
   if saved.dirpath ~= self.dirpath then
     self.best_model_path = saved.best_model_path
     return
   end
-  kept_files.load_state_dict(self, saved)
+  checkpoint_files.load_state_dict(self, saved)
 end
 
 -- The only one of a checkpoint's states that was saved for the same reasons; nil without.
@@ -162,11 +162,12 @@ local function agree(self, trainer, in_step)
   local group = in_step and trainer.running.ranks.active
   if group and group:ranks()[1] ~= 0 then return nil end
   local known = trainer.strategy:broadcast {
-    metrics = metrics, clock_start = self.clock_start, files = kept_files.to_send(self, not group),
+    metrics = metrics, clock_start = self.clock_start,
+    files = checkpoint_files.to_send(self, not group),
   }
   if trainer.is_global_zero then return metrics end
   self.clock_start = known.clock_start
-  kept_files.receive(self, known.files)
+  checkpoint_files.receive(self, known.files)
   return known.metrics
 end
 
@@ -195,9 +196,9 @@ local function save(self, trainer, metrics)
     self.current_score = score
   end
   self.last_step_saved = trainer.global_step
-  kept_files.save(self, trainer, metrics, score)
-  if self.save_last and not kept_files.links_last(self) then
-    kept_files.save_last(self, trainer)
+  checkpoint_files.save(self, trainer, metrics, score)
+  if self.save_last and not checkpoint_files.links_last(self) then
+    checkpoint_files.save_last(self, trainer)
   end
 end
 
@@ -246,13 +247,13 @@ function ModelCheckpoint:on_validation_end(trainer)
 end
 
 function ModelCheckpoint:on_exception(trainer)
-  kept_files.release_all(self)
+  checkpoint_files.release_all(self)
   if not self.save_on_exception or trainer.interrupted or trainer.fast_dev_run
     or not (trainer.training or trainer.validating) or trainer.running.fn ~= "fit"
     or c.runtime.device_faulted() then -- the weights cannot be read any more
     return
   end
-  self.exception_path = kept_files.exception_path(self, trainer)
+  self.exception_path = checkpoint_files.exception_path(self, trainer)
   trainer:save_checkpoint(self.exception_path, { weights_only = self.save_weights_only })
   if trainer.is_global_zero then
     trainer:say("ModelCheckpoint: saved " .. self.exception_path)

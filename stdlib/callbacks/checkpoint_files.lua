@@ -1,16 +1,16 @@
---- stdlib/callbacks/checkpoint_files.lua: the files that a ModelCheckpoint holds: names, the best k, and
---- removal.
+--- stdlib/callbacks/checkpoint_files.lua: the files of a ModelCheckpoint: names, the best k,
+--- and removal.
 --
--- A file lives while any callback of the Trainer holds it. The name of one that another callback
--- holds, or has asked for, is taken as that of a file that is there. So is one that another process
--- is about to write: several runs may save in one folder.
+-- A file stays as long as any callback of the Trainer refers to it. A name that another callback
+-- has or has requested counts as taken, like that of an existing file. So does one that another
+-- process is about to write: several runs may save in one folder.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local file_name = require "ltrain.callbacks.file_name"
 local is_better = require "ltrain.core.is_better"
 local tree = require "ltrain.core.tree"
 
-local kept_files = {}
+local checkpoint_files = {}
 
 -- Whether a file is the one that this run was resumed from.
 local function is_source(trainer, path)
@@ -30,7 +30,7 @@ local function must_stay(self, trainer, path)
 end
 
 --- Whether a callback counts on a file.
-function kept_files.holds(self, path)
+function checkpoint_files.holds(self, path)
   return path == self.best_model_path or path == self.last_model_path
     or path == self.exception_path or self.best_k_models[path] ~= nil
 end
@@ -77,14 +77,14 @@ local function release(self, path)
 end
 
 --- Forgets files that were asked for and will not be written: the state is what it was before.
-function kept_files.release_all(self)
+function checkpoint_files.release_all(self)
   for path in pairs(self._claims) do release(self, path) end
   for i = #self._pending, 1, -1 do self._pending[i].undo() end
   self._pending = {}
 end
 
 --- Where the state of a fit that ends in an error goes, over that of an earlier one.
-function kept_files.exception_path(self, trainer)
+function checkpoint_files.exception_path(self, trainer)
   local path = self.dirpath .. "/on_exception.ckpt"
   local taken = must_stay(self, trainer, path) or held_by_another(self, trainer, path)
   return taken and free_path(self, trainer, "on_exception") or path
@@ -98,7 +98,7 @@ end
 
 local function may_be_removed(self, trainer, path)
   return is_ours(self, path) and not is_source(trainer, path)
-    and not kept_files.holds(self, path) and not held_by_another(self, trainer, path)
+    and not checkpoint_files.holds(self, path) and not held_by_another(self, trainer, path)
 end
 
 -- A function that makes fields what they are now, and the scores of two files.
@@ -114,7 +114,7 @@ local function undo_of(self, fields, path, old)
 end
 
 --- Whether last.ckpt is a link to the file that was saved last.
-function kept_files.links_last(self)
+function checkpoint_files.links_last(self)
   return self.save_last == "link" and self.save_top_k ~= 0
 end
 
@@ -137,7 +137,7 @@ end
 local function request(self, trainer, path, old, undo)
   local options = { weights_only = self.save_weights_only, agreed = true } -- all ranks ask
   local last_before = self.last_model_path
-  local last = kept_files.links_last(self) and last_path(self, trainer)
+  local last = checkpoint_files.links_last(self) and last_path(self, trainer)
   if last then self.last_model_path = last end
   local asked = { undo = function()
     undo()
@@ -220,7 +220,7 @@ local function save_among_best(self, trainer, metrics, score)
 end
 
 --- Requests the file for these metrics; `score`: the monitored one, nil without a monitor.
-function kept_files.save(self, trainer, metrics, score)
+function checkpoint_files.save(self, trainer, metrics, score)
   if self.save_top_k == 0 then return end
   if not score then return save_newest(self, trainer, metrics) end
   if self.save_top_k == -1 then return save_one_more(self, trainer, metrics, score) end
@@ -228,7 +228,7 @@ function kept_files.save(self, trainer, metrics, score)
 end
 
 --- Requests the newest as last.ckpt.
-function kept_files.save_last(self, trainer)
+function checkpoint_files.save_last(self, trainer)
   local path = last_path(self, trainer)
   local undo = undo_of(self, { "last_model_path" }, path)
   self.last_model_path = path
@@ -237,7 +237,7 @@ end
 
 -- What is known of the files.
 
-kept_files.STATE = {
+checkpoint_files.STATE = {
   best_k_models = { map = "number", optional = true }, best_model_path = "string?",
   best_model_score = "number?", current_score = "number?", dirpath = "string?",
   kth_best_model_path = "string?", kth_value = "number?", last_model_path = "string?",
@@ -261,7 +261,7 @@ end
 
 --- A table of it. With save_top_k = -1 best_k_models has the best and the worst of the files only:
 --- a checkpoint does not grow with those that were saved before.
-function kept_files.state_dict(self)
+function checkpoint_files.state_dict(self)
   local saved = {}
   for _, name in ipairs(PLAIN) do saved[name] = self[name] end
   saved.best_k_models = self.save_top_k == -1 and extremes_of(self) or self.best_k_models
@@ -269,14 +269,14 @@ function kept_files.state_dict(self)
 end
 
 --- Takes that back.
-function kept_files.load_state_dict(self, saved)
+function checkpoint_files.load_state_dict(self, saved)
   for _, name in ipairs(PLAIN) do self[name] = saved[name] end
   self.best_k_models = saved.best_k_models or {}
 end
 
 --- What rank 0 sends to the others; `to_all`: none is missing.
-function kept_files.to_send(self, to_all)
-  local sent = kept_files.state_dict(self)
+function checkpoint_files.to_send(self, to_all)
+  local sent = checkpoint_files.state_dict(self)
   if self.save_top_k == -1 then
     for path, score in pairs(self._unsent) do sent.best_k_models[path] = score end
     if to_all then self._unsent = {} end
@@ -285,12 +285,12 @@ function kept_files.to_send(self, to_all)
 end
 
 --- Another rank takes what rank 0 sent.
-function kept_files.receive(self, sent)
+function checkpoint_files.receive(self, sent)
   local models = self.best_k_models
-  kept_files.load_state_dict(self, sent)
+  checkpoint_files.load_state_dict(self, sent)
   if self.save_top_k ~= -1 then return end
   for path, score in pairs(sent.best_k_models) do models[path] = score end
   self.best_k_models, self._unsent = models, {}
 end
 
-return kept_files
+return checkpoint_files

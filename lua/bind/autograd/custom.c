@@ -54,7 +54,7 @@ static int call_function(lua_State *L) {
   lt_bind *b = call->f->held->b;
   lt_ctx *c = b->c;
   lt_node *n = (lt_node *)call->f->held->node;
-  lt_push_held(L, call->f->held);
+  lt_node_ref_push(L, call->f->held);
   lua_createtable(L, n->n_saved, 0);
   for (int k = 0; k < n->n_saved; k++) {
     lt_tensor *t = lt_saved_at(c, n, k);
@@ -97,7 +97,7 @@ static bool run_function(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_ten
 
 static void drop_function(lt_ctx *c, void *ud) {
   function_node *f = ud;
-  if (f->held != NULL) lt_drop_held(c, f->held);
+  if (f->held != NULL) lt_node_ref_drop(c, f->held);
   lt_free(c, f, sizeof *f);
 }
 
@@ -135,7 +135,7 @@ static int record_function(lua_State *L) {
   lt_ctx *c = b->c;
   const char *name = luaL_checkstring(L, 1);
   int n_in, n_out, n_saved;
-  lt_sweep_held(L, b);
+  lt_node_refs_sweep(L, b);
   luaL_checktype(L, 5, LUA_TFUNCTION);
   lua_settop(L, 5);
   lt_tensor **in = push_list(L, b, 2, &n_in), **out = push_list(L, b, 3, &n_out);
@@ -153,7 +153,7 @@ static int record_function(lua_State *L) {
     if (!ok) lt_free(c, f, sizeof *f);
     if (ok && lt_record_custom(c, n_in, in, n_out, made, custom)) {
       lt_node *n = node_of(n_out, made);
-      if (n != NULL) f->held = lt_hold_value(L, b, n, 5);
+      if (n != NULL) f->held = lt_node_ref_new(L, b, n, 5);
       if (n != NULL) lt_save_custom(c, n, n_saved, saved, slot);
     }
   }
@@ -175,7 +175,7 @@ typedef struct again_call {
 static int call_again(lua_State *L) {
   const again_call *call = lua_touserdata(L, 1);
   lt_bind *b = call->a->held->b;
-  lt_push_held(L, call->a->held);
+  lt_node_ref_push(L, call->a->held);
   lua_createtable(L, call->r->n_given, 0);
   for (int k = 0; k < call->r->n_given; k++) {
     lt_tensor *t = lt_recompute_given(b->c, call->r, k);
@@ -211,7 +211,7 @@ static bool run_again(lt_ctx *c, lt_recompute *r) {
 
 static void drop_again(lt_ctx *c, void *ud) {
   again *a = ud;
-  if (a->held != NULL) lt_drop_held(c, a->held);
+  if (a->held != NULL) lt_node_ref_drop(c, a->held);
   lt_free(c, a, sizeof *a);
 }
 
@@ -257,7 +257,7 @@ static int drop_saved(lua_State *L) {
   lt_ctx *c = b->c;
   int n_in;
   luaL_checktype(L, 1, LUA_TFUNCTION);
-  lt_sweep_held(L, b);
+  lt_node_refs_sweep(L, b);
   lua_settop(L, 2);
   lt_tensor **in = push_list(L, b, 2, &n_in);
   dropping *d = lua_newuserdatauv(L, sizeof *d, 0);
@@ -266,7 +266,7 @@ static int drop_saved(lua_State *L) {
   again *a = lt_alloc(c, sizeof *a);
   lt_frame frame = lt_begin(L, b, 0);
   if (a != NULL) {
-    *a = (again){.held = lt_hold_value(L, b, NULL, 1), .random = b->random};
+    *a = (again){.held = lt_node_ref_new(L, b, NULL, 1), .random = b->random};
     d->r = lt_retain(lt_recompute_new(c, n_in, in, run_again, drop_again, a));
   }
   lt_end_call(L, b, frame);

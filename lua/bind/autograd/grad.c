@@ -37,7 +37,7 @@ static int continue_backward(lua_State *L, int unused, lua_KContext context) {
   if (!lt_walk_or_pause(L, w)) return lua_yieldk(L, 0, context, continue_backward);
   lt_frame frame = lt_begin(L, b, 0);
   lt_end_walking(w);
-  lt_sweep_held(L, b);
+  lt_node_refs_sweep(L, b);
   lt_end_call(L, b, frame);
   return 0;
 }
@@ -54,7 +54,7 @@ static int backward(lua_State *L) {
     return continue_backward(L, 0, lua_gettop(L));
   }
   lt_backward(b->c, x, &o);
-  lt_sweep_held(L, b);
+  lt_node_refs_sweep(L, b);
   lt_end_call(L, b, frame);
   return 0;
 }
@@ -77,7 +77,7 @@ static void list_remove(lt_script_hook *h) {
 }
 
 /* Push the function of a hook, or something that is none. */
-void lt_push_held(lua_State *L, const lt_script_hook *h) {
+void lt_node_ref_push(lua_State *L, const lt_script_hook *h) {
   if (h->leaf == NULL) {
     lua_rawgetp(L, LUA_REGISTRYINDEX, h);
     return;
@@ -97,7 +97,7 @@ static void check_result(lua_State *L, lt_bind *b) {
 static int call_hook(lua_State *L) {
   const lt_script_hook *h = lua_touserdata(L, 1);
   lt_tensor *grad = lua_touserdata(L, 2);
-  lt_push_held(L, h);
+  lt_node_ref_push(L, h);
   if (!lua_isfunction(L, -1)) return 0;
   lt_push_unique(L, h->b, grad);
   lua_call(L, 1, 1);
@@ -120,7 +120,7 @@ static bool run_hook(lt_ctx *c, void *ud, lt_tensor *grad, lt_tensor **replaceme
   return lt_ok(c);
 }
 
-void lt_drop_held(lt_ctx *c, void *ud) {
+void lt_node_ref_drop(lt_ctx *c, void *ud) {
   lt_script_hook *h = ud;
   if (h->leaf == NULL) list_remove(h);
   if (h->leaf == NULL && h->b->c != NULL)
@@ -139,7 +139,7 @@ static void forget_function(lua_State *L, const lt_script_hook *h) {
 
 /* Functions of hooks that cannot run again leave the registry, or a hook that names its own tensor
    would keep both forever. */
-void lt_sweep_held(lua_State *L, lt_bind *b) {
+void lt_node_refs_sweep(lua_State *L, lt_bind *b) {
   for (const lt_script_hook *h = b->live_hooks; h != NULL; h = h->next)
     if (h->node != NULL && h->node->used) forget_function(L, h);
   while (b->dead_hooks != NULL) {
@@ -150,7 +150,7 @@ void lt_sweep_held(lua_State *L, lt_bind *b) {
   }
 }
 
-void lt_forget_dead_hooks(lt_bind *b) {
+void lt_node_refs_free(lt_bind *b) {
   while (b->dead_hooks != NULL) {
     lt_script_hook *h = b->dead_hooks;
     list_remove(h);
@@ -180,7 +180,7 @@ static void keep_function(lua_State *L, lt_bind *b, const lt_script_hook *h) {
   lua_pop(L, 2);
 }
 
-lt_script_hook *lt_hold_value(lua_State *L, lt_bind *b, const lt_node *node, int index) {
+lt_script_hook *lt_node_ref_new(lua_State *L, lt_bind *b, const lt_node *node, int index) {
   lt_script_hook *h = lt_alloc(b->c, sizeof *h);
   if (h == NULL) return NULL;
   *h = (lt_script_hook){.b = b, .node = node};
@@ -226,7 +226,7 @@ static int add_hook(lua_State *L, const char *who, bool after) {
              "register_hook",
              who);
   lua_settop(L, 2);
-  lt_sweep_held(L, b);
+  lt_node_refs_sweep(L, b);
   lt_node *node = (lt_node *)t->node;
   lt_script_hook *h = lt_alloc(c, sizeof *h);
   lt_hook *hook = h != NULL ? lt_alloc(c, sizeof *hook) : NULL;
@@ -235,8 +235,8 @@ static int add_hook(lua_State *L, const char *who, bool after) {
     lt_raise_failure(L, b);
   }
   *h = (lt_script_hook){.b = b, .leaf = node == NULL ? t : NULL, .node = node};
-  *hook =
-      (lt_hook){.fn = run_hook, .drop = lt_drop_held, .ud = h, .output = t->output, .after = after};
+  *hook = (lt_hook){.fn = run_hook, .drop = lt_node_ref_drop, .ud = h, .output = t->output,
+                    .after = after};
   c->hooks_after += after;
   if (node != NULL) {
     lt_hook **link = &node->hooks;

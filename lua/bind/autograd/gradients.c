@@ -143,7 +143,7 @@ typedef struct call {
 
 /* The walk has ended, or `ok` is false. */
 static int results(lua_State *L, lt_bind *b, lt_frame frame, const call *g, bool ok) {
-  lt_sweep_held(L, b);
+  lt_node_refs_sweep(L, b);
   for (int k = 0; k < g->n_by && ok && !g->allow_unused; k++)
     if (g->out[k] == NULL)
       ok = lt_fail(b->c, LT_EARG,

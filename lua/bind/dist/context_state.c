@@ -1,5 +1,5 @@
-/* lua/bind/dist/context_state.c: the state of lt.dist in a context: the groups, the world, and the line of
-   the script. */
+/* lua/bind/dist/context_state.c: what a context keeps for lt.dist: its groups, and the hook and
+   loop that its rank is in with the script's lines, for messages and the report of a deadlock. */
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"
@@ -186,7 +186,7 @@ static int group_gc(lua_State *L) {
   return 0;
 }
 
-void lt_bind_dist_kept(lua_State *L, lt_bind *b) {
+void lt_bind_dist_group(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {{"__gc", group_gc}, {NULL, NULL}};
   lt_new_type(L, b, GROUP_NAME, meta, NULL);
 }

@@ -169,7 +169,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
                                        {"encode", lt_value_encode},
                                        {"decode", lt_value_decode},
                                        {NULL, NULL}};
-  lt_bind_dist_kept(L, b);
+  lt_bind_dist_group(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);
   lt_bind_dist_calls(L, b);

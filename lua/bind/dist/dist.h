@@ -95,7 +95,7 @@ lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
 /* Push a script's handle of a group, which holds none yet. */
 lt_held *lt_push_group(lua_State *L);
 
-/* dist.set_hook and dist.exchange: where stdlib's loops are (kept.c). */
+/* dist.set_hook and dist.exchange: where stdlib's loops are (context_state.c). */
 int lt_dist_set_hook(lua_State *L);
 int lt_dist_exchange(lua_State *L);
 
@@ -104,7 +104,7 @@ int lt_dist_exchange(lua_State *L);
 void lt_dist_report(lua_State *L, lt_bind *b);
 
 /* Make the type of groups. */
-void lt_bind_dist_kept(lua_State *L, lt_bind *b);
+void lt_bind_dist_group(lua_State *L, lt_bind *b);
 
 /* Parts: each adds to the table of functions on top of the stack. */
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);

@@ -72,12 +72,14 @@ end
 --- The same before values of the step that just ran are written, which the host has waited for.
 function NonfiniteChecks:settle_shown() self._deferred:settle() end
 
-local function cause(self) return self._state.rerun:cause(self._spoilt, true) end
+-- Where the first value that is not finite came from, for a message: the batch is run again. All
+-- ranks come here.
+local function cause_text(self) return self._state.rerun:cause(self._spoilt, true) end
 
 local function refuse_loss(self, value)
   if finite_values.number(value) then return end
   errors.blame("training_step: the loss is %s (%s)%s: the weights are those before this step",
-    value ~= value and "nan" or tostring(value), loop.place(self._state), cause(self))
+    value ~= value and "nan" or tostring(value), loop.place(self._state), cause_text(self))
 end
 
 local function skip_text(what, where)
@@ -86,7 +88,7 @@ local function skip_text(what, where)
 end
 
 -- The parameters whose gradients are not finite on some rank, as a text. All ranks come here.
-local function names_of(state, optimizer)
+local function names_text(state, optimizer)
   local own = gradient_names.own(state, optimizer)
   if state.ranks.many and not state.strategy:is_replicated "gradient" then
     return gradient_names.of_ranks(own)
@@ -122,12 +124,12 @@ function NonfiniteChecks:allows(optimizer, norm)
   if finite_values.number(norm:item()) then return true end
   if mode == "skip" then
     state.step_count:skip(not state.step_count:has_warned()
-      and skip_text("the gradients of " .. names_of(state, optimizer), loop.place(state)))
+      and skip_text("the gradients of " .. names_text(state, optimizer), loop.place(state)))
     return false
   end
-  local names = names_of(state, optimizer)
+  local names = names_text(state, optimizer)
   errors.blame("optimizer_step: the gradients of %s are not finite (%s)%s: the weights are those "
-    .. "before this step", names, loop.place(state), cause(self))
+    .. "before this step", names, loop.place(state), cause_text(self))
 end
 
 --- Raises when a loss is not finite. On the host the check costs nothing; on a device it is done
