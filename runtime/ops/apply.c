@@ -16,7 +16,10 @@
 
 enum { ARGS_ON_STACK = 512 };
 
-/* Everything about one call, on the stack of lt_apply. */
+/* Everything about one call, on the stack of lt_apply: no allocation for an op of up to
+   LT_FINITE_IN inputs, as dispatch is most of the time of a small op. `args` is a copy, since
+   inferring resolves negative dims and defaults in it; what is recorded on the tape is the resolved
+   form. */
 typedef struct dispatch {
   const lt_op_info *op;
   const lt_kind_info *kind;
@@ -30,7 +33,9 @@ typedef struct dispatch {
   _Alignas(16) char args[ARGS_ON_STACK];
 } dispatch;
 
-/* Whether a view that is larger than its memory may be read: never where it is but viewed. */
+/* Whether a view that is larger than its memory may be read: never where it is but viewed. An
+   expanded tensor of 10^12 elements takes no memory, but any loop over it minutes: hosts that
+   bound a script's instructions bound this too. */
 static bool afford(lt_ctx *c, const dispatch *d, const lt_tensor *t) {
   if (c->afford == NULL || (d->kind->flags & LT_KIND_VIEW) != 0) return true;
   int64_t elements = t->numel - (int64_t)(t->storage->bytes / lt_item_size(t));
@@ -39,6 +44,9 @@ static bool afford(lt_ctx *c, const dispatch *d, const lt_tensor *t) {
                  "(max_instructions): %s", d->op->name, LT_TENSOR_STR(t));
 }
 
+/* The inputs' number, their presence and their devices. The device of a call is that of its first
+   tensor; a number of the CPU (a tensor without dims) may join tensors of another device in
+   elementwise ops, as in PyTorch (mixed.c). */
 static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in) {
   const lt_tensor *first = NULL;
   bool list = (d->kind->flags & LT_KIND_LIST) != 0;
@@ -93,6 +101,10 @@ static bool cast_inputs(lt_ctx *c, dispatch *d) {
   return true;
 }
 
+/* The result of a view op shares the input's storage. A reshape whose sizes do not fit x's strides
+   copies first (view_copy), as torch.reshape does. `base` is the tensor whose memory is shown;
+   LT_VIEW_UNSEEN marks views that were made without history of something that has one: writes into
+   them in grad mode are refused, since the tape would not see them. */
 static bool make_view(lt_ctx *c, dispatch *d) {
   const lt_meta *m = &d->infer.out[0];
   lt_tensor *x = d->in[0];
@@ -136,10 +148,14 @@ static bool check_fits(lt_ctx *c, const dispatch *d, int k) {
   return true;
 }
 
+/* A result that the caller brings, for an in-place op or `out`: it fits, and its memory may be
+   written. */
 static bool check_preset(lt_ctx *c, const dispatch *d, int k) {
   return check_fits(c, d, k) && lt_check_writable(c, d->out[k], d->infer.n_in, d->in);
 }
 
+/* Memory for the results, after all checks: a call that fails leaves the pool as it was. A preset
+   result decides its own dtype; the kernel then rounds to it. */
 static bool allocate(lt_ctx *c, dispatch *d) {
   for (int k = 0; k < d->infer.n_out; k++) {
     lt_meta *m = &d->infer.out[k];
@@ -171,7 +187,11 @@ static bool same_view(const lt_tensor *a, const lt_tensor *b) {
          memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
 }
 
-/* Whether the kernel could read an element of input k that it has already written. */
+/* Whether the kernel could read an element of input k that it has already written. Elementwise
+   kernels read an element before they write it, so the same view in and out is safe; scatter_add
+   and index_add start from their first input. All else that shares a storage counts as an overlap:
+   comparing strided ranges exactly is an integer programming problem (NumPy's memory-overlap
+   solver), and a copy is rare. */
 static bool overlaps(const dispatch *d, int k, const bool *preset) {
   const lt_tensor *in = d->in[k];
   lt_kind kind = d->op->kind;
@@ -185,7 +205,8 @@ static bool overlaps(const dispatch *d, int k, const bool *preset) {
 }
 
 /* Runs the kernel. An input that shares memory with a result to write is copied first where that
-   matters (x[{2, -1}]:add_(x[{1, -2}]) must not read what it has just written). */
+   matters (x[{2, -1}]:add_(x[{1, -2}]) must not read what it has just written). Kernels may
+   therefore assume that inputs and results do not overlap, but for identical views. */
 static bool run_apart(lt_ctx *c, dispatch *d, const bool *preset) {
   lt_tensor *few[LT_FINITE_IN], **in = d->in;
   int n = d->infer.n_in;
@@ -207,6 +228,8 @@ static bool run_apart(lt_ctx *c, dispatch *d, const bool *preset) {
   return ok;
 }
 
+/* What kernels, derivatives and traces get to see of a call: borrowed pointers, valid while
+   lt_apply runs. */
 static lt_call call_of(const dispatch *d) {
   return (lt_call){.op = (int)(d->op - lt_ops), .n_in = d->infer.n_in, .in = d->in,
                    .n_out = d->infer.n_out, .out = d->out, .args = d->args,
@@ -224,7 +247,8 @@ static bool expand(lt_ctx *c, dispatch *d) {
   return ok;
 }
 
-/* A composite makes its results from other ops, which are copied into those to write. */
+/* A composite makes its results from other ops, which are copied into those that the caller
+   brought. Its parts record themselves on the tape, so it needs no derivative of its own. */
 static bool compose(lt_ctx *c, dispatch *d) {
   lt_tensor *preset[LT_MAX_OUT];
   for (int k = 0; k < d->infer.n_out; k++) preset[k] = d->out[k], d->out[k] = NULL;
@@ -253,7 +277,8 @@ static bool write_view(lt_ctx *c, dispatch *d) {
          lt_view_write(c, view, value);
 }
 
-/* Copies of the inputs that the derivative reads and this call overwrites. */
+/* Copies of the inputs that the derivative reads and this call overwrites: x:mul_(y) needs the old
+   x for the gradient of y. One tensor more, and only where gradients are recorded. */
 static bool keep_values(lt_ctx *c, dispatch *d, const bool *preset) {
   int n = d->infer.n_in;
   if (n > LT_FINITE_IN || !d->op->differentiable || !lt_recording(c, n, d->in)) return true;
@@ -288,6 +313,8 @@ static bool is_stoppable(lt_kind kind) {
          kind == LT_KIND_random_int;
 }
 
+/* The three ways of a call: a view, a composite without a kernel on this device, a kernel.
+   *composite reports that history is recorded already. */
 static bool compute(lt_ctx *c, dispatch *d, bool *composite) {
   if ((d->kind->flags & LT_KIND_VIEW) != 0) return make_view(c, d);
   if (d->op->expand != NULL && !has_kernel(c, d)) {
@@ -316,6 +343,8 @@ static bool tell(lt_ctx *c, const dispatch *d) {
   return c->modes.trace->note(c, c->modes.trace, &call);
 }
 
+/* Hidden ops are derivatives: one that has no derivative itself ends create_graph, with its name;
+   elsewhere an op that is not differentiable (argmax, comparisons) just has no history. */
 static bool record(lt_ctx *c, dispatch *d) {
   if (!lt_recording(c, d->infer.n_in, d->in)) return true;
   bool hidden = d->op->hidden || (d->kind->flags & LT_KIND_HIDDEN) != 0;
@@ -327,6 +356,7 @@ static bool record(lt_ctx *c, dispatch *d) {
   return lt_record(c, &call, d->op, d->values);
 }
 
+/* The steps of a call in their order. NULL args stand for the row's defaults. */
 static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const void *args) {
   if (!lt_assert(c, d->kind->args_size <= ARGS_ON_STACK)) return false;
   if (args != NULL)
@@ -357,8 +387,9 @@ static void note_shapes(lt_failure *f, int n_in, lt_tensor *const *in) {
   }
 }
 
-/* The same with a look at what comes in and out (c->modes.anomaly). What is overwritten is looked
-   at before. */
+/* The same with a check of inputs and results for NaN and infinities (c->modes.anomaly). Inputs
+   that the call overwrites are checked before it runs, others only when a result is bad: the check
+   reads every element. */
 static bool pass_watched(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const void *args) {
   bool in_place = false;
   for (int k = 0; k < d->infer.n_out; k++) in_place = in_place || d->out[k] != NULL;
@@ -369,6 +400,8 @@ static bool pass_watched(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in,
   return lt_anomaly_forward(c, (lt_op)(d->op - lt_ops), before, args, d->infer.n_out, d->out);
 }
 
+/* Only a call that no other op makes is watched for anomalies. c->op names the op that runs, for
+   messages; the shapes noted are those of the innermost call that failed. */
 bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, int n_out,
               lt_tensor **out) {
   if (!lt_ok(c)) return false;

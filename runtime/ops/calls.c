@@ -81,6 +81,8 @@ lt_tensor *lt_transpose(lt_ctx *c, lt_tensor *x, int dim_a, int dim_b) {
   return lt_permute(c, x, dims);
 }
 
+/* As as_strided over the row-major shape of x, whatever its strides: infer_memory.c carries it
+   over. `start` and `n` are trusted. */
 lt_tensor *lt_slice(lt_ctx *c, lt_tensor *x, int dim, int64_t start, int64_t n, int64_t step) {
   lt_args_as_strided args = {.size = lt_sizes_of(lt_tensor_shape(x)), .stride = {.n = x->ndim}};
   lt_shape_strides(lt_tensor_shape(x), args.stride.size);
@@ -103,6 +105,8 @@ lt_tensor *lt_select(lt_ctx *c, lt_tensor *x, int dim, int64_t index) {
   return lt_apply1(c, LT_OP_as_strided, 1, &x, &args);
 }
 
+/* `copy` as an in-place op whose result is dst: checks, versions and history are those of any
+   write. */
 bool lt_copy_into(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {
   if (!lt_ok(c)) return false;
   src = lt_to_device(c, src, dst->storage->device);
@@ -110,6 +114,8 @@ bool lt_copy_into(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {
   return src != NULL && lt_apply(c, LT_OP_copy, LT_IN(dst, src), NULL, 1, &out);
 }
 
+/* Reads through f64 or i64, which hold every value of the other dtypes exactly. The only place
+   where an op's flow waits for a device; composites that need it say so. */
 bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out) {
   if (!lt_ok(c)) return false;
   if (x->numel != 1)

@@ -1,4 +1,9 @@
-/* runtime/ops/deferred_init.c: recording the calls that make meta tensors. */
+/* runtime/ops/deferred_init.c: recording the calls that make meta tensors.
+
+   The record belongs to the storage (`made`), and ends with it; calls are shared by all storages
+   that they wrote. An input is remembered by storage and version: if anything outside of the record
+   writes it later, the replay finds the version changed and says so instead of giving other
+   values. */
 #include "ops/deferred_init.h"
 
 #include "ops/inplace.h"
@@ -23,6 +28,7 @@ static void record_drop(lt_ctx *c, lt_object *object) {
   lt_free(c, r, sizeof *r);
 }
 
+/* A storage without a record can no longer be materialized. */
 static void forget(lt_ctx *c, lt_storage *s) {
   lt_release(c, s->made);
   s->made = NULL;
@@ -45,7 +51,9 @@ static bool begins(const lt_call *call, const lt_tensor *t) {
   return lt_is_dense(t) && (size_t)t->numel * lt_item_size(t) == t->storage->bytes;
 }
 
-/* Whether the call is one of those that are recorded, and can be. */
+/* Whether the call is one of those that are recorded, and can be. Makers, clones and writes in
+   place are what a constructor of a module does; other calls on meta are a forward pass, whose
+   record would hold every activation's inputs alive. */
 static bool is_recorded(lt_ctx *c, const lt_call *call) {
   lt_kind kind = lt_ops[call->op].kind;
   bool wanted = call->n_in == 0 || kind == LT_KIND_clone ||
@@ -64,6 +72,8 @@ static bool is_recorded(lt_ctx *c, const lt_call *call) {
   return wanted && (lt_kinds[kind].flags & LT_KIND_MUTATES) == 0;
 }
 
+/* An input that the call also writes is stored without its storage: the record belongs to that
+   storage, and would hold itself. */
 static place place_of(const lt_call *call, const lt_tensor *t, bool input) {
   if (t == NULL) return (place){.bytes = -1};
   lt_storage *s = t->storage;
@@ -76,6 +86,7 @@ static place place_of(const lt_call *call, const lt_tensor *t, bool input) {
   return p;
 }
 
+/* `seq` comes from the counter of tape nodes: one order for all. */
 static noted_call *call_new(lt_ctx *c, const lt_call *call) {
   noted_call *r = lt_alloc(c, call_size(call->n_in + call->n_out));
   if (r == NULL) return NULL;
@@ -94,6 +105,7 @@ static noted_call *call_new(lt_ctx *c, const lt_call *call) {
   return NULL;
 }
 
+/* Doubling from 2: most parameters are made by two calls (such as empty and uniform_). */
 static bool append(lt_ctx *c, lt_storage *s, noted_call *call) {
   record *r = (record *)s->made;
   if (r == NULL) {
@@ -114,6 +126,8 @@ static bool append(lt_ctx *c, lt_storage *s, noted_call *call) {
   return true;
 }
 
+/* A call that writes all of a storage begins its record anew: what was there before is not needed.
+   A call that cannot be recorded ends the records of all that it writes. */
 bool lt_deferred_note(lt_ctx *c, const lt_call *call) {
   lt_kind kind = lt_ops[call->op].kind;
   bool mutates = (lt_kinds[kind].flags & LT_KIND_MUTATES) != 0;

@@ -9,7 +9,9 @@ static lt_shape around(const lt_tensor *x, int64_t dim, int64_t n) {
   return s;
 }
 
-/* Each element of a dim (`whole`: the dim as a whole) n times. */
+/* Each element of a dim n times (a a b b), or (`whole`) the dim as a whole n times (a b a b): a dim
+   of size 1 is inserted after or before it, expanded to n without memory, and joined with it, which
+   makes the one copy. The gradient is then a sum over the expanded dim. */
 static lt_tensor *repeated(lt_ctx *c, lt_tensor *x, int64_t dim, int64_t n, bool whole) {
   if (x == NULL || n == 1) return x;
   lt_shape to = lt_tensor_shape(x), part = around(x, dim, x->size[dim]), all;
@@ -25,6 +27,8 @@ static lt_tensor *repeated(lt_ctx *c, lt_tensor *x, int64_t dim, int64_t n, bool
   return lt_reshape(c, lt_expand_to(c, lt_reshape(c, x, part), all), to);
 }
 
+/* PyTorch's tile and Tensor.repeat: counts align with the last dims, missing ones of x are 1. The
+   clone is for the case that all counts are 1, where the result must not share x's memory. */
 bool lt_expand_tile(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_tile *a = call->args;
   lt_tensor *x = call->in[0];
@@ -39,7 +43,8 @@ bool lt_expand_tile(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 }
 
 /* One count for all, or one for each position: then which position each result comes from is how
-   many running counts it has passed. */
+   many running counts it has passed. The sum of the counts is the size of the result, so the host
+   waits for it. */
 bool lt_expand_repeat_interleave(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_repeat_interleave *a = call->args;
   int64_t dim = a->dim == LT_NO_DIM ? 0 : a->dim;
@@ -68,6 +73,9 @@ bool lt_expand_repeat_interleave(lt_ctx *c, const lt_call *call, lt_tensor **out
   return *out != NULL;
 }
 
+/* Each shift is one cat of two slices, the last `by` elements before the rest; without dims the
+   flattened tensor is rolled. Shifts are reduced modulo the size first, C's % being negative for
+   negative ones. */
 bool lt_expand_roll(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_roll *a = call->args;
   lt_tensor *x = call->in[0];
@@ -89,6 +97,9 @@ static lt_tensor *flipped(lt_ctx *c, lt_tensor *x, int64_t dim) {
   return lt_apply1(c, LT_OP_flip, 1, &x, &(lt_args_flip){.dims = LT_ONE_DIM(dim)});
 }
 
+/* k quarter turns from dim `from` toward dim `to` (k mod 4): a transpose and one flip, a half turn
+   is two flips. The order of flip and transpose fixes the direction: flip(to) before it turns by
+   +90 degrees, flip(from) by -90. */
 bool lt_expand_rot90(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_rot90 *a = call->args;
   int from = (int)a->dims.dim[0], to = (int)a->dims.dim[1], k = (int)(a->k % 4 + 4) % 4;
@@ -100,7 +111,9 @@ bool lt_expand_rot90(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* Windows of a dim, which become a last one of `size`. */
+/* Windows of a dim, which become a last one of `size`. PyTorch returns a view with overlapping
+   strides; here it is a copy, index_select of all positions, since a view whose elements overlap
+   could not be written in place (inplace.c). */
 bool lt_expand_unfold(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_unfold *a = call->args;
   lt_tensor *x = call->in[0];
@@ -120,7 +133,8 @@ bool lt_expand_unfold(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* A dim of an image: how many windows of `kernel` there are. */
+/* A dim of an image: how many windows of `kernel` there are, PyTorch's floor((size + 2 padding -
+   dilation (kernel - 1) - 1) / stride + 1). infer_arrange.c has checked that it is positive. */
 static int64_t windows(int64_t size, int64_t kernel, int64_t dilation, int64_t padding,
                        int64_t stride) {
   return (size + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
@@ -135,7 +149,9 @@ static lt_tensor *positions(lt_ctx *c, int64_t kernel, int64_t n, int64_t dilati
   return lt_binary(c, LT_OP_add, k, at);
 }
 
-/* The place in a padded image [H, W] of each element of [kh, kw, rows, columns], as a list. */
+/* The place in a padded image [H, W] of each element of [kh, kw, rows, columns], as a list: place =
+   (kh dilation + row stride) W + (kw dilation + column stride), a sum of two broadcast lines. One
+   list serves im2col (index_select) and col2im (its gradient, which adds). */
 static lt_tensor *patches(lt_ctx *c, const lt_args_im2col *a, lt_pair padded, lt_pair n,
                           lt_device device) {
   lt_tensor *h = positions(c, a->kernel_size.h, n.h, a->dilation.h, a->stride.h, device);
@@ -146,7 +162,8 @@ static lt_tensor *patches(lt_ctx *c, const lt_args_im2col *a, lt_pair padded, lt
   return lt_flat(c, lt_binary(c, LT_OP_add, h, w));
 }
 
-/* Where an image [B, H, W] is in its padded form. */
+/* Where an image [B, H, W] is in its padded form, as a strided part: as_strided_backward puts it
+   into zeros, as_strided takes it out again. */
 static lt_args_as_strided_backward frame_of(int64_t n, lt_pair size, lt_pair padding) {
   int64_t h = size.h + 2 * padding.h, w = size.w + 2 * padding.w;
   return (lt_args_as_strided_backward){.full = {3, {n, h, w}}, .size = {3, {n, size.h, size.w}},
@@ -154,6 +171,10 @@ static lt_args_as_strided_backward frame_of(int64_t n, lt_pair size, lt_pair pad
                                        .offset = padding.h * w + padding.w};
 }
 
+/* PyTorch's nn.functional.unfold: [N, C, H, W] to [N, C kh kw, L], the matrix whose product with
+   the filters is a convolution (K. Chellapilla and others, High Performance Convolutional Neural
+   Networks for Document Processing, 2006). Batch and channels are one dim: the positions are the
+   same for all of them. kh kw times the memory of x. */
 bool lt_expand_im2col(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_im2col *a = call->args;
   lt_tensor *x = call->in[0];
@@ -177,7 +198,9 @@ bool lt_expand_im2col(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* Each element added to its place: the derivative of im2col. */
+/* PyTorch's nn.functional.fold: each element added to its place, so that where windows overlap the
+   result is a sum. It is the derivative of im2col, not its inverse; in a fixed order, unlike atomic
+   adds. */
 bool lt_expand_col2im(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_col2im *a = call->args;
   const lt_args_im2col of = {.kernel_size = a->kernel_size, .dilation = a->dilation,
@@ -210,6 +233,9 @@ bool lt_expand_col2im(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* The diagonal is a strided view: one step is a step along both dims together, stride[dim1] +
+   stride[dim2]; a positive offset starts to the right, a negative one below. Strides are those of
+   the row-major shape: as_strided carries them over to what x really has. */
 bool lt_expand_diagonal(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_diagonal *a = call->args;
   lt_shape from = lt_tensor_shape(call->in[0]);
@@ -231,7 +257,8 @@ bool lt_expand_diagonal(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* Of a matrix its diagonal, of a vector the matrix that has it. */
+/* Of a matrix its diagonal, of a vector the matrix that has it: a vector of stride n + 1 put into
+   n^2 zeros. PyTorch's diag copies in both cases, unlike `diagonal`. */
 bool lt_expand_diag(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_diag *a = call->args;
   const lt_tensor *x = call->in[0];

@@ -6,7 +6,8 @@
 
 #include "ops/expand.h"
 
-/* Scores that take no part, as bools; NULL: all do. */
+/* Scores that take no part, as bools; NULL: all do. -inf in a floating mask is treated as hidden,
+   so that a row of them gives zeros as a boolean one does. */
 static lt_tensor *hidden(lt_ctx *c, const lt_call *call, const lt_tensor *scores) {
   const lt_args_attention *a = call->args;
   lt_tensor *mask = call->n_in > 3 ? call->in[3] : NULL, *out = NULL;
@@ -40,7 +41,9 @@ static lt_tensor *shared_heads(lt_ctx *c, lt_tensor *x, const lt_tensor *q) {
   return x == NULL ? NULL : lt_reshape(c, x, whole);
 }
 
-/* Gives the first result only. A row that may see nothing gives zeros. */
+/* Gives the first result only. A row that may see nothing gives zeros. Hidden scores become
+   -FLT_MAX, not -inf: a row of -inf would be inf - inf in softmax, and its derivative NaN; the
+   probabilities of hidden places are then set to 0. */
 bool lt_expand_scaled_dot_product_attention(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_attention *a = call->args;
   lt_dtype dtype = (lt_dtype)call->in[0]->dtype, wide = dtype == LT_F64 ? LT_F64 : LT_F32;

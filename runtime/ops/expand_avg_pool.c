@@ -1,7 +1,12 @@
 /* runtime/ops/expand_avg_pool.c: means of windows of 1 to 3 dims, and of parts.
 
    A mean of windows is a convolution of each channel with equal weights; one of volumes goes plane
-   by plane, then along depth. N batch, C channels. */
+   by plane, then along depth. N batch, C channels.
+
+   The convolution has groups = C and one filter for each channel, so that its kernels (and their
+   gradients) serve pooling too: a window's sum is a product with 1 / elements. Windows that are cut
+   off by the border divide by fewer elements; they are corrected afterwards by one factor for each
+   window, which is a product of one factor a dim. */
 #include "ops/expand.h"
 #include "ops/spatial.h"
 
@@ -23,6 +28,9 @@ static lt_tensor *sums(lt_ctx *c, lt_tensor *x, lt_pair kernel, lt_pair stride, 
   return lt_apply1(c, LT_OP_convolution, LT_IN(x, w, NULL), &of);
 }
 
+/* [N, C, D, H, W]: a sum over a box is a sum over its planes, then over depth; KH KW + KD products
+   an element instead of KD KH KW, and no three-dimensional kernel is needed. `scale` goes into the
+   first step; the second adds with weight 1. */
 static lt_tensor *of_volumes(lt_ctx *c, lt_tensor *x, const lt_args_avg_pool *a, double scale) {
   lt_tensor *y = sums(c, lt_planes(c, x), lt_image_pair(&a->kernel_size, 1),
                       lt_image_pair(&a->stride, 1), lt_image_pair(&a->padding, 0), a->ceil_mode,
@@ -36,6 +44,7 @@ static lt_tensor *of_volumes(lt_ctx *c, lt_tensor *x, const lt_args_avg_pool *a,
   return y == NULL ? NULL : lt_reshape(c, y, (lt_shape){5, {s[0], s[1], y->size[2], h, w}});
 }
 
+/* The scaled sums of windows of x of 3 to 5 dims; a sequence [N, C, L] is an image of height 1. */
 static lt_tensor *of_windows(lt_ctx *c, lt_tensor *x, const lt_args_avg_pool *a, double scale) {
   if (x->ndim == 5) return of_volumes(c, x, a, scale);
   lt_tensor *y = sums(c, lt_as_image(c, x), lt_image_pair(&a->kernel_size, 1),
@@ -46,7 +55,9 @@ static lt_tensor *of_windows(lt_ctx *c, lt_tensor *x, const lt_args_avg_pool *a,
 }
 
 /* The size of a window of dim k over how much of it counts, as [windows]: NULL where all of each
-   does. */
+   does. With count_include_pad the padding counts as elements, but what ceil_mode adds beyond it
+   never does: PyTorch's rule, whose windows end at size + padding at most. Windows that lie wholly
+   inside need no correction, which is the usual case: NULL. */
 static lt_tensor *share(lt_ctx *c, const lt_tensor *x, const lt_args_avg_pool *a, int k) {
   int64_t size = x->size[k + 2], kernel = a->kernel_size.size[k], stride = a->stride.size[k];
   int64_t pad = a->padding.size[k];
@@ -63,12 +74,16 @@ static lt_tensor *share(lt_ctx *c, const lt_tensor *x, const lt_args_avg_pool *a
   return lt_scaled(c, lt_unary(c, LT_OP_reciprocal, counts), (double)kernel);
 }
 
+/* The mean over all places: a reduction, which reads x once, in place of a convolution with a
+   filter as large as the image. */
 static lt_tensor *over_all(lt_ctx *c, lt_tensor *x) {
   lt_args_reduce all = {.keepdim = true};
   for (int d = 2; d < x->ndim; d++) all.dims.dim[all.dims.n++] = d;
   return lt_apply1(c, LT_OP_mean, 1, &x, &all);
 }
 
+/* Three ways: the mean over everything, windows that are all full, and windows with corrections,
+   whose factor broadcasts as [.., 1, 1] along the dims after its own. */
 static bool avg_pool(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_avg_pool *a = call->args;
   if (lt_spatial_unbatched(c, call, out)) return lt_ok(c);
@@ -103,7 +118,9 @@ bool lt_expand_avg_pool3d(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return avg_pool(c, call, out);
 }
 
-/* [parts, n] of shares, of which each row sums up to 1. */
+/* [parts, n]: row p has 1 / length at the elements of part p and 0 elsewhere, so that its product
+   with a dim of n elements gives the means. PyTorch's parts: from floor(p n / parts) to ceil((p +
+   1) n / parts), which overlap where parts does not divide n. */
 static lt_tensor *shares_of_parts(lt_ctx *c, int64_t n, int64_t parts, lt_dtype dtype,
                                   lt_device device) {
   lt_tensor *from, *to, *k = lt_counting(c, n, device);
@@ -113,7 +130,10 @@ static lt_tensor *shares_of_parts(lt_ctx *c, int64_t n, int64_t parts, lt_dtype 
   return lt_binary(c, LT_OP_div, lt_cast(c, in, dtype), lt_cast(c, lt_sub(c, to, from), dtype));
 }
 
-/* Equal parts are windows. Others are products with their shares, dim by dim. */
+/* Equal parts are windows. Others are products with their shares, dim by dim. The matrices are
+   separable: a dim at a time costs n parts products for each line, which for the usual output sizes
+   (7 x 7 and less) is little beside the convolutions before it. The last dim is a linear layer as
+   it is; others are moved to the middle of [outer, n, inner]. */
 static bool adaptive(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_adaptive_avg_pool *a = call->args;
   if (lt_spatial_unbatched(c, call, out)) return lt_ok(c);
@@ -164,7 +184,8 @@ bool lt_expand_adaptive_avg_pool3d(lt_ctx *c, const lt_call *call, lt_tensor **o
   return adaptive(c, call, out);
 }
 
-/* (sum of the powers)^(1 / p) */
+/* (sum of x^p over a window)^(1 / p), as the mean times the number of elements. PyTorch takes
+   x^p, not |x|^p: a negative sum of odd powers has no root and gives NaN, as there. */
 static bool lp_pool(lt_ctx *c, const lt_call *call, lt_op avg, lt_tensor **out) {
   const lt_args_lp_pool *a = call->args;
   const lt_args_avg_pool of = {.kernel_size = a->kernel_size, .stride = a->stride,

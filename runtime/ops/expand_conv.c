@@ -12,6 +12,7 @@
 #include "ops/expand.h"
 #include "ops/spatial.h"
 
+/* lt_permute that passes NULL on, for chains that are checked once at their end. */
 static lt_tensor *permuted(lt_ctx *c, lt_tensor *x, const int *dims) {
   return x == NULL ? NULL : lt_permute(c, x, dims);
 }
@@ -24,7 +25,9 @@ static lt_tensor *padded(lt_ctx *c, lt_tensor *x, int dim, int64_t before, int64
   return lt_apply1(c, LT_OP_pad, 1, &x, &a);
 }
 
-/* "same" with one more zero at the end than at the beginning. */
+/* PyTorch's "same": dilation (kernel - 1) zeros in all, the odd one at the end. A convolution pads
+   both ends alike, so this one zero is added to x beforehand, at the cost of a copy; odd kernels,
+   the usual ones, need none. */
 static bool same(lt_ctx *c, const lt_call *call, int n, lt_tensor **out) {
   lt_args_conv a = *(const lt_args_conv *)call->args;
   lt_tensor *x = call->in[0], *w = call->in[1], *bias = call->n_in > 2 ? call->in[2] : NULL;
@@ -37,7 +40,8 @@ static bool same(lt_ctx *c, const lt_call *call, int n, lt_tensor **out) {
 }
 
 /* [N, C, D, H, W] as [N D', G KD C / G, H, W] of D' windows: in planes, which are copied whole, or,
-   of so many channels that a copy of those beside each other is as quick, channels last. */
+   of so many channels that a copy of those beside each other is as quick, channels last. KD times
+   the memory of x is the price of the form. */
 static lt_tensor *slices(lt_ctx *c, lt_tensor *x, int64_t kernel, const lt_args_conv *a) {
   static const int depth_first[] = {0, 2, 1, 3, 4}, planes[] = {0, 1, 3, 2, 4, 5, 6};
   static const int last[] = {0, 2, 3, 4, 1}, inside[] = {0, 1, 3, 4, 5, 2, 6};
@@ -69,8 +73,9 @@ static lt_tensor *slice_weight(lt_ctx *c, lt_tensor *w) {
                     (lt_shape){4, {s[0], s[1] * s[2], s[3], s[4]}});
 }
 
-/* Whether each channel has a weight of its own, and a depth. Halves would round each term of the
-   sum below. */
+/* Whether each channel has a filter of its own, and that has a depth. Not of 16-bit dtypes: the
+   partial sums over depth below would be rounded to 8 or 11 bits after each term, where one kernel
+   sums in f32. */
 static bool is_depthwise(const lt_tensor *x, const lt_tensor *w, const lt_args_conv *a) {
   return a->groups > 1 && w->size[0] == a->groups && w->size[1] == 1 && w->size[2] > 1 &&
          lt_item_size(x) > 2;
@@ -89,7 +94,8 @@ static lt_tensor *by_depth(lt_ctx *c, lt_tensor *x, int64_t padding) {
 }
 
 /* Slices of depth as so many channels would be groups of KD, for which libraries are slow: so one
-   convolution of images for each k of the depth, and their sum. */
+   convolution of images for each k of the depth, and their sum, KD passes over y in f32 or f64. The
+   bias goes with the first, so that it is added once. */
 static bool depthwise(lt_ctx *c, lt_tensor *x, lt_tensor *w, lt_tensor *bias, const lt_args_conv *a,
                       const lt_args_convolution *of, lt_tensor **out) {
   static const int channels[] = {0, 3, 1, 2}, back[] = {1, 2, 0, 3, 4};
@@ -112,6 +118,8 @@ static bool depthwise(lt_ctx *c, lt_tensor *x, lt_tensor *w, lt_tensor *bias, co
   return *out != NULL;
 }
 
+/* The common path: [N, C, D, H, W] becomes images, the convolution of images runs, and the result
+   is viewed back. Errors have been reported by infer_conv.c: shapes fit here. */
 static bool convolve(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   static const int channels_first[] = {0, 2, 1, 3, 4};
   const lt_args_conv *a = call->args;
@@ -175,7 +183,11 @@ static lt_tensor *transposed(lt_ctx *c, lt_tensor *x, lt_tensor *w,
   return lt_apply1(c, LT_OP_convolution_backward_input, LT_IN(x, w), &of);
 }
 
-/* Each slice of depth gives KD, which are added up where they overlap. */
+/* Each slice of depth gives KD slices, which are added up where they overlap: the two-dimensional
+   part is one transposed convolution with KD times the channels, the sum along depth is the
+   gradient of taking slices, index_select_backward, in a fixed order. Padding then cuts slices away
+   at both ends; output_padding may ask for more at the end than any window reaches: those stay 0
+   (and get the bias). */
 static lt_tensor *transposed_volumes(lt_ctx *c, lt_tensor *x, lt_tensor *w,
                                      const lt_args_conv_transpose *a) {
   static const int depth_first[] = {0, 2, 1, 3, 4}, inside[] = {0, 1, 3, 2, 4, 5, 6};
@@ -199,6 +211,7 @@ static lt_tensor *transposed_volumes(lt_ctx *c, lt_tensor *x, lt_tensor *w,
   return permuted(c, y, depth_first);
 }
 
+/* The bias is added here, by a broadcast: convolution_backward_input has none. */
 static bool transpose(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_conv_transpose *a = call->args;
   int n = lt_spatial_dims(&lt_ops[call->op]);

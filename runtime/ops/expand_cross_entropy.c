@@ -1,4 +1,9 @@
-/* runtime/ops/expand_cross_entropy.c: losses of classes by their log-probabilities. */
+/* runtime/ops/expand_cross_entropy.c: losses of classes by their log-probabilities.
+
+   -log p of the target class, weighted, from log_softmax in f32: the logarithm of a softmax would
+   be -inf where a probability rounds to 0. Label smoothing mixes the target with the uniform
+   distribution (C. Szegedy and others, Rethinking the Inception Architecture, 2016), as in
+   torch.nn.functional.cross_entropy. */
 #include "ops/expand.h"
 
 /* What the losses compute with: the class dim is `dim`, the second or the only one. */
@@ -19,7 +24,8 @@ static lt_tensor *over_classes(lt_ctx *c, const classes *k, lt_tensor *x) {
                    &(lt_args_reduce){.dims = LT_ONE_DIM(k->dim), .keepdim = true});
 }
 
-/* -(1 - s) log p of the target, times the weight of its class; `share` gets those weights. */
+/* -(1 - s) log p of the target, times the weight of its class; `share` gets those weights. Ignored
+   rows gather class 0, whose share is then 0: an id of -100 would be out of range. */
 static lt_tensor *by_ids(lt_ctx *c, const classes *k, lt_tensor *ids, lt_tensor *ignored,
                          lt_tensor **share) {
   const lt_args_masked_fill none = {.value = lt_scalar_int(0)};
@@ -38,7 +44,9 @@ static lt_tensor *by_ids(lt_ctx *c, const classes *k, lt_tensor *ids, lt_tensor 
   return lt_binary_scalar(c, LT_OP_mul, own, lt_scalar_of(k->args->label_smoothing - 1));
 }
 
-/* Each row's loss, with its class dim of size 1; `total`: what a mean divides by. */
+/* Each row's loss, with its class dim of size 1; `total`: what a mean divides by. A mean over ids
+   divides by the weights of the targets that count, over probabilities by the number of rows:
+   PyTorch's two definitions. */
 static lt_tensor *rows_loss(lt_ctx *c, const classes *k, lt_tensor *target, lt_tensor **total) {
   double smoothing = k->args->label_smoothing, n = (double)k->log_p->size[k->dim];
   lt_shape rows = lt_tensor_shape(k->log_p);

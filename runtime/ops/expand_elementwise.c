@@ -1,8 +1,14 @@
-/* runtime/ops/expand_elementwise.c: composite functions of corresponding elements. */
+/* runtime/ops/expand_elementwise.c: composite functions of corresponding elements.
+
+   Each is written as the formula of PyTorch's documentation in terms of ops that have derivatives,
+   so that its gradient, and the gradient of that, follow from theirs and no row has a rule of its
+   own. The price is a tensor of x's size for each step: what is hot in training has a kernel
+   instead. */
 #include <float.h>
 
 #include "ops/expand.h"
 
+/* Short forms of the two connectives, which are used on masks only. */
 static lt_tensor *either(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   return lt_binary(c, LT_OP_logical_or, a, b);
 }
@@ -11,7 +17,11 @@ static lt_tensor *both(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   return lt_binary(c, LT_OP_logical_and, a, b);
 }
 
-/* |a - b| <= atol + rtol |b|, or equal; NaNs are only by `equal_nan`. */
+/* |a - b| <= atol + rtol |b|, or equal: not symmetric in a and b, as in NumPy and PyTorch. The test
+   for equality comes first, since of two equal infinities the difference is NaN; `isfinite` keeps
+   an infinite difference from being within an infinite bound (b = inf). 16-bit values are
+   subtracted in f32, where their difference is exact unless the exponents are far apart; NaNs are
+   close only by `equal_nan`. */
 bool lt_expand_isclose(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_isclose *a = call->args;
   lt_tensor *x = call->in[0], *y = call->in[1];
@@ -33,7 +43,8 @@ bool lt_expand_isclose(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return close != NULL;
 }
 
-/* The largest finite number of a dtype. */
+/* The largest finite number of a dtype: 65504 is (2 - 2^-10) 2^15 of f16; bf16 has f32's exponents
+   and 8 significant bits, so (2 - 2^-7) 2^127. */
 static double largest(lt_dtype dtype) {
   return dtype == LT_F64   ? DBL_MAX
          : dtype == LT_F16 ? 65504
@@ -41,6 +52,8 @@ static double largest(lt_dtype dtype) {
                            : 0x1.fep127;
 }
 
+/* Masks are taken of x, not of y: a replacement that is itself infinite is not replaced again.
+   Integers have nothing to replace and are copied. */
 bool lt_expand_nan_to_num(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_nan_to_num *a = call->args;
   lt_tensor *x = call->in[0];
@@ -54,7 +67,9 @@ bool lt_expand_nan_to_num(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* x + weight (other - x), from the nearer end, so that a weight of 1 gives `other`. */
+/* x + weight (other - x), computed from the nearer end: x + (other - x) is not always `other` in
+   floating point, so that the one-sided formula would miss it at weight 1. PyTorch's kernel
+   switches at |weight| = 0.5 for the same reason. */
 bool lt_expand_lerp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0], *other = call->in[1], *weight = call->in[2];
   lt_tensor *d = lt_binary(c, LT_OP_sub, other, x);
@@ -67,6 +82,8 @@ bool lt_expand_lerp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* x + value (a op b). `value` multiplies in the dtype
+   of a op b: of integers it must be whole. */
 static bool add_combined(lt_ctx *c, const lt_call *call, lt_op op, lt_tensor **out) {
   const lt_args_addcmul *a = call->args;
   lt_tensor *y = lt_binary(c, op, call->in[1], call->in[2]);
@@ -82,7 +99,8 @@ bool lt_expand_addcdiv(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return add_combined(c, call, LT_OP_div, out);
 }
 
-/* x, or the bound that it is beyond; a bound that is NaN gives NaN. */
+/* x, or the bound that it is beyond. Comparisons with NaN are false: without the second test a
+   bound of NaN would leave x as it is, where PyTorch gives NaN. */
 static lt_tensor *bounded(lt_ctx *c, lt_tensor *x, lt_tensor *bound, lt_op beyond) {
   if (bound == NULL) return x;
   lt_tensor *out = either(c, lt_binary(c, beyond, x, bound), lt_unary(c, LT_OP_isnan, bound));
@@ -102,7 +120,8 @@ bool lt_expand_masked_fill_tensor(lt_ctx *c, const lt_call *call, lt_tensor **ou
   return *out != NULL;
 }
 
-/* a / b without its fraction: integers stay exact. */
+/* a / b rounded toward 0. Integers never pass through a float, which holds only 24 (f32) or 53
+   bits: a - fmod(a, b) is a multiple of b, of which floor_divide is exact. */
 bool lt_expand_trunc_divide(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_binary *a = call->args;
   lt_dtype d = lt_result_type(call->in, call->n_in, a->a, a->b);
@@ -120,6 +139,7 @@ bool lt_expand_trunc_divide(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* Two's complement: ~x = -1 - x, also of unsigned dtypes, whose arithmetic wraps. */
 bool lt_expand_bitwise_not(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0];
   *out = x->dtype == LT_BOOL
@@ -128,11 +148,14 @@ bool lt_expand_bitwise_not(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* The p-norm along a dim, which stays with size 1 so that it broadcasts. */
 static lt_tensor *length_of(lt_ctx *c, lt_tensor *x, double p, int64_t dim) {
   return lt_apply1(c, LT_OP_norm, 1, &x,
                    &(lt_args_norm){.p = p, .dims = LT_ONE_DIM(dim), .keepdim = true});
 }
 
+/* x / max(|x|_p, eps): the bound is on the length, as in torch.nn.functional.normalize, so that a
+   vector of zeros gives zeros and its gradient is finite. */
 bool lt_expand_normalize(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_normalize *a = call->args;
   lt_tensor *n = length_of(c, call->in[0], a->p, a->dim);
@@ -141,7 +164,9 @@ bool lt_expand_normalize(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* The product of both, each divided by its length. */
+/* x . y / (max(|x|, eps) max(|y|, eps)). Each is divided by its length before the product is taken:
+   x . y would overflow f16 or f32 where the quotient is about 1. Both are broadcast first, as a
+   length is that of the broadcast vector along `dim`. */
 bool lt_expand_cosine_similarity(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_cosine_similarity *a = call->args;
   const lt_args_normalize unit = {.p = 2, .dim = a->dim, .eps = a->eps};

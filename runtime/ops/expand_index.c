@@ -8,6 +8,8 @@
 
 #include "ops/expand.h"
 
+/* x + the gradient rule of index_select, whose kernel adds rows with the same index in a fixed
+   order (atomic adds would not), at the cost of a tensor of x's size. */
 bool lt_expand_index_add(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_index_add *a = call->args;
   lt_tensor *x = call->in[0];
@@ -19,6 +21,8 @@ bool lt_expand_index_add(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* The mask x != 0 decides, so NaN is nonzero; positions in row-major order, [n, dims], count from 0
+   here. */
 bool lt_expand_nonzero(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0];
   if (x->dtype != LT_BOOL) x = lt_binary_scalar(c, LT_OP_ne, x, lt_scalar_int(0));
@@ -26,7 +30,9 @@ bool lt_expand_nonzero(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* How x lies while it is indexed: [rows, rest...]; and back. */
+/* How x lies while it is indexed: [rows, rest...]; and back. Of x [A, B, C, D] indexed in dims B
+   and D: order = B D A C, rows = the product B D, rest = A C. A step in one row of [rows, rest] is
+   then what a list of indices (flattened to b D + d) selects. */
 typedef struct plan {
   int n;                       /* indexed dims */
   int order[LT_MAX_DIMS];      /* dims of x: the indexed ones, then the rest */
@@ -62,6 +68,9 @@ static int place_of_index(const lt_dims *dims, lt_tensor *const *index, const bo
   return at;
 }
 
+/* The index tensors are broadcast against each other and flattened into one list of row numbers,
+   which index_flatten checks against the sizes of x: one op on the device, so that a wrong index is
+   reported without waiting (value_error.c). */
 static bool make_plan(lt_ctx *c, plan *p, const lt_tensor *x, const lt_dims *dims,
                       lt_tensor *const *index) {
   *p = (plan){.n = dims->n, .rows = 1};
@@ -106,6 +115,8 @@ static void result_order(const plan *p, int *order) {
                                             : k;
 }
 
+/* x[i, j, ...]: index_select of rows, one gather in place of a loop over indices. A single index
+   needs no permutation, and so no copy of x: the usual case (x:index_select, rows of a table). */
 bool lt_expand_index_get(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_index_get *a = call->args;
   lt_tensor *x = call->in[0];
@@ -149,6 +160,8 @@ static lt_tensor *values_as_rows(lt_ctx *c, const plan *p, lt_tensor *v) {
   return v == NULL ? NULL : lt_reshape(c, v, joined(one_dim(p->list->numel), p->rest));
 }
 
+/* x with values at the indices: a copy of x as rows, rows_put, and the permutation back.
+   `accumulate` adds where rows repeat; without it the last value stays. */
 bool lt_expand_index_put(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_index_put *a = call->args;
   lt_tensor *x = call->in[0];
@@ -174,6 +187,8 @@ static bool columns(lt_ctx *c, lt_tensor *mask, lt_tensor **index) {
   return lt_ok(c);
 }
 
+/* x where the mask is true, as a list: of the flattened broadcast pair the positions, then
+   index_select. Its gradient is zeros with the gradient's elements at these positions. */
 bool lt_expand_masked_select(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0], *mask = call->in[1];
   lt_shape both = lt_tensor_shape(x);
@@ -187,6 +202,8 @@ bool lt_expand_masked_select(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* x with `values` where a mask over its first dims is true. One value for all is `where`, which
+   needs no positions and does not wait for the device to count them. */
 bool lt_expand_masked_put(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *in[2 + LT_MAX_DIMS] = {call->in[0], call->in[2]}, *mask = call->in[1];
   if (call->in[2]->ndim == 0 || mask->ndim == 0) { /* one value for all */
@@ -202,6 +219,8 @@ bool lt_expand_masked_put(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* One kernel serves both, so that they order NaNs and
+   equal elements alike. */
 bool lt_expand_sort(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_sort *a = call->args;
   const lt_tensor *x = call->in[0];

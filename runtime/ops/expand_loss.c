@@ -8,6 +8,8 @@ static bool reduced(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor *
   return lt_reduce_loss(c, ((const lt_args_loss *)call->args)->reduction, loss, out);
 }
 
+/* PyTorch's reductions. "batchmean" is the sum over the first size: for kl_div the mean over all
+   elements would not be the divergence, as torch's documentation warns. */
 bool lt_reduce_loss(lt_ctx *c, int64_t reduction, lt_tensor *loss, lt_tensor **out) {
   if (!lt_ok(c) || loss == NULL) return false;
   double n = loss->ndim > 0 ? (double)loss->size[0] : 1;
@@ -20,6 +22,7 @@ bool lt_reduce_loss(lt_ctx *c, int64_t reduction, lt_tensor *loss, lt_tensor **o
   return loss != NULL;
 }
 
+/* The plain square: its gradient 2 (x - t) / n comes from the row of `square`. */
 bool lt_expand_mse_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return reduced(c, call, lt_unary(c, LT_OP_square, lt_sub(c, call->in[0], call->in[1])), out);
 }
@@ -32,7 +35,9 @@ bool lt_expand_l1_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return reduced(c, call, distance(c, call), out);
 }
 
-/* q (d - q / 2) with q = min(d, delta): d^2 / 2 up to delta, a line of slope delta beyond it. */
+/* q (d - q / 2) with q = min(d, delta): d^2 / 2 up to delta, a line of slope delta beyond it. One
+   formula for both branches, without a mask: where d < delta q is d, elsewhere the constant delta,
+   so that clamp's derivative gives d or delta. */
 static lt_tensor *huber(lt_ctx *c, lt_tensor *d, double delta) {
   lt_tensor *q = lt_apply1(c, LT_OP_clamp, 1, &d, &(lt_args_clamp){.max = lt_scalar_of(delta)});
   return lt_mul(c, q, lt_sub(c, d, lt_scaled(c, q, 0.5)));
@@ -43,6 +48,8 @@ bool lt_expand_huber_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return reduced(c, call, huber(c, distance(c, call), a->delta), out);
 }
 
+/* Huber over beta: slope 1 far away whatever beta is. beta = 0 is l1_loss, where the quotient would
+   be 0 / 0. */
 bool lt_expand_smooth_l1_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_smooth_l1_loss *a = call->args;
   lt_tensor *d = distance(c, call);
@@ -62,8 +69,10 @@ static lt_tensor *weighted(lt_ctx *c, lt_tensor *x, lt_tensor *weight) {
   return weight != NULL ? lt_mul(c, x, weight) : x;
 }
 
-/* softplus(x) - x target, which no exponential overflows; with weights of positives
-   pos_weight target softplus(-x) + (1 - target) softplus(x). */
+/* softplus(x) - x target, which no exponential overflows; with weights of positives pos_weight
+   target softplus(-x) + (1 - target) softplus(x). Softplus is log1p(exp(-|x|)) + max(x, 0) in
+   effect: near x = 0 it keeps its digits, far away it is x or 0, where log(sigmoid(x)) would round
+   to log(0). */
 bool lt_expand_binary_cross_entropy_with_logits(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0], *target = call->in[1], *positives = input(call, 3), *loss;
   if (positives == NULL) {
@@ -77,7 +86,9 @@ bool lt_expand_binary_cross_entropy_with_logits(lt_ctx *c, const lt_call *call, 
   return reduced(c, call, weighted(c, loss, input(call, 2)), out);
 }
 
-/* log(p), at least -100, and with a slope of at most 1e12: PyTorch's limits. */
+/* log(p), at least -100, and with a slope of at most 1e12: PyTorch's limits (its backward divides
+   by max(p (1 - p), 1e-12)). The slope comes from a function that is a line of 1e12 below p =
+   1e-12; its value is replaced by the clamped logarithm, the difference having no history. */
 static lt_tensor *safe_log(lt_ctx *c, lt_tensor *p) {
   enum { SLOPE = 1000000000000 };
   lt_tensor *small = lt_binary_scalar(c, LT_OP_lt, p, lt_scalar_of(1.0 / (double)SLOPE));
@@ -90,7 +101,8 @@ static lt_tensor *safe_log(lt_ctx *c, lt_tensor *p) {
 }
 
 /* Values outside 0..1 are refused where looking at them does not wait for a device; elsewhere the
-   loss of such a prediction is NaN. A NaN passes, as it does through other operations. */
+   loss of such a prediction is NaN. A NaN passes, as it does through other operations. One pass
+   over host memory, in the order of elements, so that the first bad one is named. */
 static bool probable(lt_ctx *c, lt_tensor *t, const char *which, const char *remedy) {
   if (t == NULL || !lt_device_equal(t->storage->device, LT_CPU_DEVICE)) return lt_ok(c);
   if (!lt_check_data(c, NULL, t)) return false;
@@ -134,7 +146,9 @@ bool lt_expand_sigmoid_focal_loss(lt_ctx *c, const lt_call *call, lt_tensor **ou
   return reduced(c, call, loss, out);
 }
 
-/* target (log(target) - x), 0 where the target is 0; or of a target that is a logarithm. */
+/* target (log(target) - x), 0 where the target is 0; or of a target that is a logarithm. The
+   logarithm of a 1 put in place of 0 keeps 0 log 0 from being NaN; the derivative by such a target
+   is then finite, -x. */
 bool lt_expand_kl_div(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_kl_div *a = call->args;
   lt_tensor *x = call->in[0], *t = call->in[1], *loss;
@@ -147,7 +161,8 @@ bool lt_expand_kl_div(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return reduced(c, call, loss, out);
 }
 
-/* Stirling's approximation of log(t!) for t > 1, else 0. */
+/* Stirling's approximation t log t - t + log(2 pi t) / 2 of log(t!) for t > 1, else 0, as
+   torch.nn.PoissonNLLLoss defines `full`: a constant without influence on gradients by x. */
 static lt_tensor *log_factorial(lt_ctx *c, lt_tensor *t) {
   const double two_pi = 6.283185307179586;
   lt_tensor *small = lt_binary_scalar(c, LT_OP_le, t, lt_scalar_of(1));
@@ -157,6 +172,8 @@ static lt_tensor *log_factorial(lt_ctx *c, lt_tensor *t) {
   return lt_filled(c, lt_add(c, y, half), small, 0);
 }
 
+/* rate - t log(rate), the logarithm of a Poisson probability without log(t!). With log_input x is
+   the logarithm itself and nothing can be negative; else eps keeps log(0) away. */
 bool lt_expand_poisson_nll_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_poisson_nll_loss *a = call->args;
   lt_tensor *x = call->in[0], *t = call->in[1];
@@ -167,7 +184,8 @@ bool lt_expand_poisson_nll_loss(lt_ctx *c, const lt_call *call, lt_tensor **out)
   return reduced(c, call, loss, out);
 }
 
-/* (log(v) + (x - t)^2 / v) / 2; the variance is at least eps, its gradient as if it were free. */
+/* (log(v) + (x - t)^2 / v) / 2; the variance is at least eps, its gradient as if it were free.
+   PyTorch clamps v under no_grad: v + (clamp(v) - v), the second part detached, is the same. */
 bool lt_expand_gaussian_nll_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_gaussian_nll_loss *a = call->args;
   lt_tensor *x = call->in[0], *v = call->in[2];
@@ -186,7 +204,9 @@ bool lt_expand_gaussian_nll_loss(lt_ctx *c, const lt_call *call, lt_tensor **out
   return reduced(c, call, loss, out);
 }
 
-/* 1 - (2 sum(p t) + smooth) / (sum(p) + sum(t) + smooth) of each sample and channel [N, C]. */
+/* 1 - (2 sum(p t) + smooth) / (sum(p) + sum(t) + smooth) of each sample and channel [N, C]. The
+   soft Dice coefficient (F. Milletari and others, V-Net, 2016, squares the denominators; the usual
+   form, here, does not). `smooth` also decides empty targets: 0 / 0 becomes loss 0. */
 bool lt_expand_dice_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_dice_loss *a = call->args;
   lt_tensor *p = call->in[0], *t = call->in[1];

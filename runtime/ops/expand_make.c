@@ -7,6 +7,7 @@ lt_tensor *lt_flat(lt_ctx *c, lt_tensor *x) {
   return x == NULL ? NULL : lt_reshape(c, x, lt_one_dim(x->numel));
 }
 
+/* Running sum of ones less 1: on every device without an arange kernel of its own. */
 lt_tensor *lt_counting(lt_ctx *c, int64_t n, lt_device device) {
   lt_tensor *ones = lt_full(c, lt_one_dim(n), lt_scalar_int(1), LT_I64, device);
   ones = lt_apply1(c, LT_OP_cumsum, 1, &ones, &(lt_args_scan){.dim = 0});
@@ -42,7 +43,8 @@ static lt_device device_or_default(lt_ctx *c, lt_device device) {
   return device.kind >= 0 ? device : lt_device_default(c);
 }
 
-/* Counted from both ends, so that the last one is exactly `stop`. */
+/* Counted from both ends, so that the last one is exactly `stop`. In f64, rounded once to the
+   dtype. */
 bool lt_expand_linspace(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_linspace *a = call->args;
   lt_device device = device_or_default(c, a->device);
@@ -60,6 +62,7 @@ bool lt_expand_linspace(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* Ones that are both in the upper and in the lower triangle. */
 bool lt_expand_eye(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_eye *a = call->args;
   lt_shape shape = {.ndim = 2, .size = {a->n, a->m}};

@@ -8,19 +8,23 @@ static bool reduced(lt_ctx *c, const lt_call *call, lt_tensor *loss, lt_tensor *
   return lt_reduce_loss(c, ((const lt_args_loss *)call->args)->reduction, loss, out);
 }
 
-/* `a` where the target is not -1, plus `b` where it is not 1. */
+/* `a` where the target is not -1, plus `b` where it is not 1. Targets are 1 and -1 by contract; for
+   others both terms add, as in torch's hinge_embedding_loss. */
 static lt_tensor *by_sign(lt_ctx *c, lt_tensor *target, lt_tensor *a, lt_tensor *b) {
   a = lt_filled(c, a, lt_equals(c, target, -1), 0);
   return lt_add(c, a, lt_filled(c, b, lt_equals(c, target, 1), 0));
 }
 
+/* x is a distance: kept small where the target is 1, pushed beyond the margin where it is -1. */
 bool lt_expand_hinge_embedding_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_hinge_embedding_loss *a = call->args;
   lt_tensor *x = call->in[0], *apart = lt_at_least(c, lt_from(c, a->margin, x), 0);
   return reduced(c, call, by_sign(c, call->in[1], x, apart), out);
 }
 
-/* 1 - cos(x1, x2) where the target is 1, cos(x1, x2) - margin where it is -1. */
+/* 1 - cos(x1, x2) where the target is 1, cos(x1, x2) - margin where it is -1. eps is added to the
+   squared lengths (not a bound on the lengths, as in cosine_similarity): PyTorch's EPSILON of this
+   loss, 1e-12. */
 bool lt_expand_cosine_embedding_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_cosine_embedding_loss *a = call->args;
   const double eps = 1e-12;
@@ -34,13 +38,15 @@ bool lt_expand_cosine_embedding_loss(lt_ctx *c, const lt_call *call, lt_tensor *
   return reduced(c, call, by_sign(c, call->in[2], lt_from(c, 1, cosine), apart), out);
 }
 
+/* max(0, margin - y (x1 - x2)), written with x2 - x1, which saves the negation. */
 bool lt_expand_margin_ranking_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_margin_ranking_loss *a = call->args;
   lt_tensor *d = lt_mul(c, call->in[2], lt_sub(c, call->in[1], call->in[0]));
   return reduced(c, call, lt_at_least(c, lt_plus(c, d, a->margin), 0), out);
 }
 
-/* The p-norm of a - b + eps over the last dim. */
+/* The p-norm of a - b + eps over the last dim: torch.pairwise_distance, whose eps keeps the
+   gradient of equal rows away from 0 / 0. */
 static lt_tensor *distance(lt_ctx *c, const lt_call *call, lt_tensor *a, lt_tensor *b) {
   const lt_args_triplet_margin_loss *o = call->args;
   lt_tensor *d = lt_plus(c, lt_sub(c, a, b), o->eps);
@@ -58,7 +64,8 @@ bool lt_expand_triplet_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **o
   return reduced(c, call, lt_at_least(c, lt_plus(c, lt_sub(c, near, far), a->margin), 0), out);
 }
 
-/* Mean over the classes of each sample's binary cross-entropy with logits. */
+/* Mean over the classes of each sample's binary cross-entropy with logits. Written with softplus as
+   binary_cross_entropy_with_logits, whose per-element loss it is. */
 bool lt_expand_multilabel_soft_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0];
   lt_tensor *loss = lt_sub(c, lt_softplus(c, x), lt_mul(c, x, call->in[1]));
@@ -68,7 +75,8 @@ bool lt_expand_multilabel_soft_margin_loss(lt_ctx *c, const lt_call *call, lt_te
   return reduced(c, call, loss, out);
 }
 
-/* sum over j ~= y of weight[y] max(0, margin - x[y] + x[j])^p / C. */
+/* sum over j ~= y of weight[y] max(0, margin - x[y] + x[j])^p / C. All classes are computed and the
+   own one is set to 0: its term would be margin^p, a constant. */
 bool lt_expand_multi_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_multi_margin_loss *a = call->args;
   lt_tensor *x = call->in[0], *weight = call->n_in > 2 ? call->in[2] : NULL;
@@ -91,7 +99,9 @@ bool lt_expand_multi_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out
   return reduced(c, call, lt_scaled(c, lt_summed(c, d, last, false), 1 / classes), out);
 }
 
-/* The ids of each row before its first -1, as counts [.., C] and as a mask [.., C]. */
+/* The ids of each row before its first -1, as counts [.., C] and as a mask [.., C]: a running sum
+   of the negatives marks what comes after, even if it is no -1. Adding ones by scatter_add instead
+   of a loop over rows keeps it on the device. */
 static lt_tensor *listed(lt_ctx *c, lt_tensor *ids, lt_dtype dtype, lt_tensor **absent) {
   int last = ids->ndim - 1;
   lt_tensor *end = lt_binary_scalar(c, LT_OP_lt, ids, lt_scalar_int(0));
@@ -107,7 +117,8 @@ static lt_tensor *listed(lt_ctx *c, lt_tensor *ids, lt_dtype dtype, lt_tensor **
                    &(lt_args_scatter_add){.dim = last});
 }
 
-/* sum over listed y and j that are not listed of max(0, 1 - (x[y] - x[j])) / C. */
+/* sum over listed y and j that are not listed of max(0, 1 - (x[y] - x[j])) / C. All pairs of a row,
+   C x C: PyTorch's double loop as one broadcast; C^2 elements of memory a row. */
 bool lt_expand_multilabel_margin_loss(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0], *absent = NULL;
   int last = x->ndim - 1;

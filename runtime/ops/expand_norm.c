@@ -8,7 +8,9 @@ static lt_tensor *mean_of(lt_ctx *c, lt_tensor *x, const lt_dims *dims) {
   return lt_apply1(c, LT_OP_mean, 1, &x, &(lt_args_reduce){.dims = *dims, .keepdim = true});
 }
 
-/* d / sqrt(variance + eps) * weight + bias; both may be absent. */
+/* d / sqrt(variance + eps) * weight + bias; both may be absent. The composite form, for devices
+   without the kernel and for derivatives of derivatives. Means, variances and weights are in f32
+   (f64): `lt_wide`. */
 static lt_tensor *scaled(lt_ctx *c, lt_tensor *d, lt_tensor *variance, double eps,
                          lt_tensor *weight, lt_tensor *bias) {
   variance = lt_binary_scalar(c, LT_OP_add, variance, lt_scalar_of(eps));
@@ -19,6 +21,9 @@ static lt_tensor *scaled(lt_ctx *c, lt_tensor *d, lt_tensor *variance, double ep
 
 static lt_tensor *input(const lt_call *call, int k) { return k < call->n_in ? call->in[k] : NULL; }
 
+/* J. Ba, J. Kiros, G. Hinton, Layer Normalization, 2016. The variance is that of the differences
+   from the mean, a second pass: E[x^2] - mean^2 loses all digits where the mean is large (T. Chan,
+   G. Golub, R. LeVeque, 1983). */
 bool lt_expand_layer_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_layer_norm *a = call->args;
   lt_tensor *x = lt_wide(c, call->in[0]);
@@ -32,6 +37,8 @@ bool lt_expand_layer_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* B. Zhang and R. Sennrich, Root Mean Square Layer Normalization, 2019: no mean is taken away, so
+   one pass over x suffices, and there is no bias. */
 bool lt_expand_rms_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_rms_norm *a = call->args;
   lt_tensor *x = lt_wide(c, call->in[0]);
@@ -51,7 +58,9 @@ static lt_tensor *of_channels(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
   return t == NULL ? NULL : lt_reshape(c, lt_wide(c, t), s);
 }
 
-/* Gives y, and the batch's mean and variance where they are not inputs. */
+/* Gives y, and the batch's mean and variance where they are not inputs. S. Ioffe and C. Szegedy,
+   Batch Normalization, 2015. The variance here is the biased one (over n), which normalizes; the
+   running estimate, over n - 1 in PyTorch, is the module's affair. */
 bool lt_expand_batch_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_batch_norm *a = call->args;
   lt_tensor *x = lt_wide(c, call->in[0]);
@@ -73,7 +82,9 @@ bool lt_expand_batch_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return lt_ok(c);
 }
 
-/* Layer norm of each group; weight and bias are of channels. */
+/* Layer norm of each group; weight and bias are of channels. Y. Wu and K. He, Group Normalization,
+   2018. A group's channels and places are one row of the reshaped x, which is contiguous in [N, C,
+   ...]. */
 bool lt_expand_group_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_group_norm *a = call->args;
   lt_tensor *x = call->in[0], *weight = input(call, 1), *bias = input(call, 2);
@@ -97,7 +108,9 @@ static lt_tensor *of_batch(lt_ctx *c, lt_tensor *t, const lt_tensor *x) {
   return lt_reshape(c, t, (lt_shape){.ndim = 1, .size = {x->size[0] * x->size[1]}});
 }
 
-/* Batch norm of [1, N * C, ...]; with given statistics that of x as it is. */
+/* Batch norm of [1, N * C, ...]; with given statistics that of x as it is. D. Ulyanov and others,
+   Instance Normalization, 2016: each sample's channel is a channel of its own, so weights are
+   repeated N times. */
 bool lt_expand_instance_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0];
   if (input(call, 3) != NULL)

@@ -1,13 +1,19 @@
 /* runtime/ops/expand_order.c: medians, quantiles, modes and running extremes and products.
 
    quantile: R. Hyndman and Y. Fan, Sample Quantiles in Statistical Packages, 1996 (their
-   definition 7 for "linear"). */
+   definition 7 for "linear").
+
+   All sort once along the dim, O(n log n) for each line, and take elements of the sorted lines by
+   index. The values that are returned are gathered from the input itself, not from its sorted copy:
+   so the gradient goes to the element that was chosen, by gather's rule. */
 #include "ops/expand.h"
 
+/* both[0] = sorted values, both[1] = where they come from; NaNs are last. */
 static bool sort_along(lt_ctx *c, lt_tensor *x, int64_t dim, lt_tensor **both) {
   return x != NULL && lt_apply(c, LT_OP_sort, 1, &x, &(lt_args_sort){.dim = dim}, 2, both);
 }
 
+/* A tensor without dims counts as one line of one element. */
 static int64_t size_at(const lt_tensor *x, int64_t dim) { return x->ndim > 0 ? x->size[dim] : 1; }
 
 /* [..., 1, ...]: how many elements along a dim are not NaN. */
@@ -24,7 +30,10 @@ static lt_tensor *pick(lt_ctx *c, lt_tensor *x, int64_t dim, lt_tensor *index, b
   return keepdim || y == NULL ? y : lt_apply1(c, LT_OP_squeeze, 1, &y, &args);
 }
 
-/* The lower of the two in the middle; of lines with a NaN that, unless they are left out. */
+/* The lower of the two in the middle, as torch.median (NumPy takes their mean): element (n - 1) / 2
+   of n sorted ones. NaNs sort last, so that the count of numbers is the index of the first NaN: it
+   is the median of a line that has one, and nanmedian's line ends there. Of a line of NaNs only k =
+   -1 becomes 0: NaN. */
 static bool middle(lt_ctx *c, const lt_call *call, bool skip_nan, lt_tensor **out) {
   const lt_args_extremum *a = call->args;
   bool all = a->dim == LT_NO_DIM;
@@ -60,7 +69,10 @@ bool lt_expand_nanmedian(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return middle(c, call, true, out);
 }
 
-/* The most frequent: in sorted order, where the run of equal elements that ends here is longest. */
+/* The most frequent: in sorted order, where the run of equal elements that ends here is longest.
+   Place minus beginning of the run is the run's length so far; the beginning is carried forward by
+   cummax, since places rise. argmax takes the first of equal lengths: the smallest value wins a
+   tie, and the index is that of the last of its elements in x. */
 bool lt_expand_mode(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_mode *a = call->args;
   lt_tensor *x = call->in[0], *both[2] = {NULL};
@@ -94,7 +106,10 @@ bool lt_expand_mode(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return lt_ok(c);
 }
 
-/* Between the elements at floor(q (n - 1)) and the next one; a NaN in a line is its result. */
+/* Between the elements at floor(q (n - 1)) and the next one; a NaN in a line is its result. q (n -
+   1) is rounded in x's dtype, f32 for f32, as torch.quantile does: of lines beyond 2^24 elements
+   neighbouring places are then one number. "lower", "higher" and "nearest" are interpolation with
+   both ends at one element. The dim of the quantiles comes first in the result. */
 bool lt_expand_quantile(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_quantile *a = call->args;
   lt_tensor *x = call->in[0], *q = call->in[1], *both[2] = {NULL};
@@ -147,6 +162,8 @@ static lt_tensor *running(lt_ctx *c, lt_op op, lt_tensor *x, int dim) {
   return x;
 }
 
+/* 16-bit values are scanned in f32 and rounded once at the end; integers have the products of
+   PyTorch (i64) and logarithms in f32. */
 static bool scan(lt_ctx *c, const lt_call *call, lt_op op, lt_tensor **out) {
   lt_tensor *x = call->in[0];
   lt_dtype own = (lt_dtype)x->dtype, wide = own;
@@ -167,7 +184,8 @@ bool lt_expand_logcumsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 }
 
 /* The index is that of the last element that is as large as the running extreme, or is NaN as it
-   is. */
+   is: a second scan, the maximum of the places where an element equals the running extreme. NaN,
+   once met, stays: `maximum` and `minimum` propagate it. */
 static bool running_extreme(lt_ctx *c, const lt_call *call, lt_op op, lt_tensor **out) {
   lt_tensor *x = call->in[0], *own = lt_detach(c, x);
   int dim = (int)((const lt_args_scan *)call->args)->dim;

@@ -1,4 +1,8 @@
-/* runtime/ops/expand_pad.c: elements added around a tensor. */
+/* runtime/ops/expand_pad.c: elements added around a tensor.
+
+   PyTorch's order of `pad`: pairs (before, after) from the last dim on; negative numbers crop.
+   Zeros are the gradient of taking a strided part (one op, with a derivative); the other modes are
+   an index_select for each dim, whose gradient adds what was repeated. */
 #include "ops/expand.h"
 
 /* What is added before and after dim `dim`: the list begins with the last dim. */
@@ -49,7 +53,9 @@ static lt_tensor *constant(lt_ctx *c, lt_tensor *x, const lt_args_pad *a) {
   return lt_apply1(c, LT_OP_as_strided_scatter, LT_IN(y, x), &put);
 }
 
-/* Which of n elements each of the padded dim is, `k` being its place relative to the first. */
+/* Which of n elements each of the padded dim is, `k` being its place relative to the first.
+   Reflection without the edge: n - 1 - | |k| - (n - 1) |, a triangle wave of which infer_arrange.c
+   permits one period. */
 static lt_tensor *source(lt_ctx *c, lt_tensor *k, int64_t n, int64_t mode) {
   if (mode == LT_PAD_circular) return lt_binary_scalar(c, LT_OP_remainder, k, lt_scalar_int(n));
   if (mode == LT_PAD_replicate)

@@ -1,7 +1,12 @@
 /* runtime/ops/expand_pool.c: maxima of windows of 1 to 3 dims, and of parts.
 
    Sequences are images with a height of 1. Volumes are pooled plane by plane, then along depth.
-   An index counts the elements of [D, H, W], from 0. N batch, C channels. */
+   An index counts the elements of [D, H, W], from 0. N batch, C channels.
+
+   A maximum is separable (the maximum of the row maxima is the maximum of the box), which is why
+   one kernel, max_window of images, serves all. It returns the position inside the window, one byte
+   for windows of up to 256 elements, since that is all the gradient needs; indices into the input
+   are computed from it only when they are asked for. */
 #include "ops/expand.h"
 #include "ops/spatial.h"
 
@@ -13,6 +18,9 @@ static lt_tensor *starts(lt_ctx *c, int64_t n, int64_t step, int64_t before, boo
   return lt_reshape(c, t, (lt_shape){2, {column ? n : 1, column ? 1 : n}});
 }
 
+/* `at` counts the elements of a window row by row: row = at / width, column = at % width, each
+   times its dilation and moved to where the window begins (o stride - padding). A maximum is never
+   in the padding, so that the index is inside the image. */
 lt_tensor *lt_window_indices(lt_ctx *c, lt_tensor *at, const lt_args_max_window *a,
                              int64_t width) {
   if (at == NULL) return NULL;
@@ -43,7 +51,8 @@ static lt_tensor *of_images(lt_ctx *c, lt_tensor *x, const lt_args_max_window *a
   return out[0];
 }
 
-/* Of volumes: the maxima of planes, then those of runs of depth. */
+/* Of volumes: the maxima of planes, then those of runs of depth. The index of the box's maximum:
+   `along` names the plane for each place, `inside` the place in that plane, gathered there. */
 static lt_tensor *of_volumes(lt_ctx *c, lt_tensor *x, const lt_args_max_pool *a, lt_tensor **at) {
   const lt_args_max_window plane = {.kernel_size = lt_image_pair(&a->kernel_size, 1),
                                     .stride = lt_image_pair(&a->stride, 1),
@@ -73,7 +82,8 @@ static lt_tensor *of_volumes(lt_ctx *c, lt_tensor *x, const lt_args_max_pool *a,
   return y;
 }
 
-/* Of x [N, C, ...] of 1 to 3 dims. */
+/* Of x [N, C, ...] of 1 to 3 spatial dims, with arguments that are resolved and fit
+   (infer_pool.c). */
 static lt_tensor *pooled(lt_ctx *c, lt_tensor *x, const lt_args_max_pool *a, lt_tensor **at) {
   if (x->ndim == 5) return of_volumes(c, x, a, at);
   const lt_args_max_window w = {.kernel_size = lt_image_pair(&a->kernel_size, 1),
@@ -104,6 +114,10 @@ bool lt_expand_max_pool3d(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return max_pool(c, call, out);
 }
 
+/* Part p covers floor(p n / parts) to ceil((p + 1) n / parts), exclusive, the rule of PyTorch's
+   adaptive pools: with parts > n neighbours share elements. (p + 1) n / parts rounded up is (p n +
+   n + parts - 1) / parts rounded down; products stay below 2^63 as both factors are sizes of one
+   tensor. */
 void lt_part_bounds(lt_ctx *c, int64_t n, int64_t parts, lt_device device, lt_tensor **from,
                     lt_tensor **to) {
   lt_tensor *o = lt_reshape(c, lt_counting(c, parts, device), (lt_shape){2, {parts, 1}});
@@ -114,8 +128,10 @@ void lt_part_bounds(lt_ctx *c, int64_t n, int64_t parts, lt_device device, lt_te
   *to = lt_binary_scalar(c, LT_OP_floor_divide, *to, by);
 }
 
-/* The maxima of the parts of a dim. Parts are read as long as the longest, the last element of
-   shorter ones again and again. `at` gets where in the dim each maximum stands, or is NULL. */
+/* The maxima of the parts of a dim. Parts differ in length by at most one; all are
+   read as long as the longest, and shorter ones repeat their last element, which changes no maximum
+   and keeps the first of equal ones first. `at` gets the position in the dim of each maximum, or is
+   NULL. */
 static lt_tensor *of_parts(lt_ctx *c, lt_tensor *x, int dim, int64_t parts, lt_tensor **at) {
   lt_shape s = lt_tensor_shape(x), cut = {.ndim = s.ndim + 1};
   int64_t n = s.size[dim], most = parts > 0 ? (n + parts - 1) / parts + (n % parts != 0) : 1;
@@ -140,7 +156,9 @@ static lt_tensor *of_parts(lt_ctx *c, lt_tensor *x, int dim, int64_t parts, lt_t
   return two[0];
 }
 
-/* Equal parts are windows; others go dim by dim, the last one first. */
+/* Equal parts are windows; others go dim by dim, the last one first. Indices are composed on the
+   way: a later dim's winner chooses among those of the dims behind it, and adds its own place times
+   the size of these. */
 static bool adaptive(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_adaptive_max_pool *a = call->args;
   if (lt_spatial_unbatched(c, call, out)) return lt_ok(c);
@@ -184,7 +202,9 @@ bool lt_expand_adaptive_max_pool3d(lt_ctx *c, const lt_call *call, lt_tensor **o
   return adaptive(c, call, out);
 }
 
-/* Zeros with the elements at their places. */
+/* Zeros with the elements at the places where max_pool found them (M. Zeiler and R. Fergus,
+   Visualizing and Understanding Convolutional Networks, 2014). Overlapping windows may name one
+   place twice: scatter lets the last in row-major order stay, on every device. */
 static bool unpool(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_max_unpool *a = call->args;
   if (lt_spatial_unbatched(c, call, out)) return lt_ok(c);

@@ -1,4 +1,7 @@
-/* runtime/ops/expand_product.c: composite products. */
+/* runtime/ops/expand_product.c: composite products.
+
+   All products end in matmul, which alone has kernels of its own: shapes are checked here or in
+   infer_product.c, so that errors name the op that was called. */
 #include <math.h>
 
 #include "ops/expand.h"
@@ -21,7 +24,8 @@ lt_tensor *lt_times(lt_ctx *c, lt_tensor *x, double factor, const char *name) {
   return lt_binary_scalar(c, LT_OP_mul, x, by);
 }
 
-/* Zeros that hang on the history of x, whatever it holds. */
+/* Zeros that have the history of x, whatever it holds: x times 0 would keep its NaNs and
+   infinities, and no history would leave x.grad nil where PyTorch gives zeros. */
 static lt_tensor *nothing_of(lt_ctx *c, lt_tensor *x) {
   lt_scalar yes = lt_scalar_int(1);
   lt_tensor *all = lt_full(c, lt_tensor_shape(x), yes, LT_BOOL, x->storage->device);
@@ -47,7 +51,8 @@ bool lt_expand_baddbmm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return lt_expand_addmm(c, call, out);
 }
 
-/* Dims of both alternate: [a1, b1, a2, b2, ...], then pairs are joined. At most 4 at a time. */
+/* Dims of both alternate: [a1, b1, a2, b2, ...], then pairs are joined. At most 4 at a time. The
+   half of LT_MAX_DIMS is the limit, as each dim of the result is a pair for a while. */
 bool lt_expand_kron(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *a = call->in[0], *b = call->in[1];
   int n = a->ndim > b->ndim ? a->ndim : b->ndim;
@@ -76,7 +81,9 @@ static lt_tensor *squares(lt_ctx *c, lt_tensor *x) {
   return lt_reduced(c, LT_OP_sum, lt_binary(c, LT_OP_mul, x, x), x->ndim - 1, true);
 }
 
-/* |a|^2 + |b|^2 - 2 a b, which needs no [.., P, R, D]. */
+/* |a|^2 + |b|^2 - 2 a b, which needs no [.., P, R, D]. Rounding can make it negative for rows that
+   are nearly equal: at least 0. About half the digits are lost there (the difference of numbers as
+   large as |a|^2): PyTorch's trade too. */
 static lt_tensor *squared_distances(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   lt_tensor *of_b = squares(c, b), *across = lt_transpose(c, b, b->ndim - 2, b->ndim - 1);
   of_b = of_b == NULL ? NULL : lt_transpose(c, of_b, of_b->ndim - 2, of_b->ndim - 1);
@@ -85,7 +92,9 @@ static lt_tensor *squared_distances(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   return lt_apply1(c, LT_OP_clamp, 1, &d, &(lt_args_clamp){.min = lt_scalar_int(0)});
 }
 
-/* As PyTorch: above 25 rows the distances of p = 2 come from a product. */
+/* As PyTorch's "use_mm_for_euclid_dist_if_necessary": above 25 rows the distances of p = 2 come
+   from a product, P R D multiply-adds in matmul and P R numbers, where differences take P R D
+   numbers of memory. */
 bool lt_expand_cdist(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_cdist *args = call->args;
   lt_tensor *a = call->in[0], *b = call->in[1];
@@ -101,7 +110,8 @@ bool lt_expand_cdist(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* beta * input + alpha * (a b); beta = 0 ignores the input, NaN and all. */
+/* beta * input + alpha * (a b); beta = 0 ignores the input, NaN and all. BLAS's convention for beta
+   = 0, for buffers that are not initialized. */
 bool lt_expand_addmm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_addmm *a = call->args;
   lt_tensor *input = call->in[0];

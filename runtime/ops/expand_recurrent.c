@@ -1,4 +1,9 @@
-/* runtime/ops/expand_recurrent.c: recurrent layers written as other ops, step by step. */
+/* runtime/ops/expand_recurrent.c: recurrent layers written as other ops, step by step.
+
+   A step is one product of [N, P] with [P, G H] and a few elementwise ops; the products of x with
+   its weights are one for all steps. The formulas are those of torch.nn.LSTM, GRU and RNN: S.
+   Hochreiter and J. Schmidhuber, Long Short-Term Memory, 1997 (with F. Gers' forget gate, 2000); K.
+   Cho and others, 2014. */
 #include "ops/expand.h"
 #include "ops/recurrent.h"
 
@@ -24,6 +29,7 @@ static lt_tensor *gate(lt_ctx *c, const layer *l, lt_tensor *all, int k) {
 static lt_tensor *sigmoid(lt_ctx *c, lt_tensor *x) { return lt_unary(c, LT_OP_sigmoid, x); }
 static lt_tensor *tanh_of(lt_ctx *c, lt_tensor *x) { return lt_unary(c, LT_OP_tanh, x); }
 
+/* c' = f c + i g, h' = o tanh(c'), projected if w_hr is there (H. Sak and others, 2014). */
 static lt_tensor *lstm_step(lt_ctx *c, const layer *l, lt_tensor *x, lt_tensor *z,
                             lt_tensor **cell) {
   lt_tensor *a = lt_add(c, x, z);
@@ -34,6 +40,8 @@ static lt_tensor *lstm_step(lt_ctx *c, const layer *l, lt_tensor *x, lt_tensor *
   return l->w_hr != NULL ? linear(c, h, l->w_hr, NULL) : h;
 }
 
+/* h' = n + u (h - n), that is (1 - u) n + u h. The reset gate multiplies what the weights made of
+   h, bias included (PyTorch's and cuDNN's variant; Cho's multiplies h before). */
 static lt_tensor *gru_step(lt_ctx *c, const layer *l, lt_tensor *x, lt_tensor *z, lt_tensor *h) {
   lt_tensor *r = sigmoid(c, lt_add(c, gate(c, l, x, 0), gate(c, l, z, 0)));
   lt_tensor *u = sigmoid(c, lt_add(c, gate(c, l, x, 1), gate(c, l, z, 1)));
@@ -41,7 +49,8 @@ static lt_tensor *gru_step(lt_ctx *c, const layer *l, lt_tensor *x, lt_tensor *z
   return lt_add(c, n, lt_mul(c, u, lt_sub(c, h, n)));
 }
 
-/* One step: *h and *cell become those after it; gives y. */
+/* One step: *h and *cell become those after it; gives y. Sequences that have ended (t >= length)
+   keep their states, and y is 0 there, as after PyTorch's pad_packed_sequence. */
 static lt_tensor *step(lt_ctx *c, const layer *l, int64_t t, lt_tensor **h, lt_tensor **cell) {
   lt_tensor *x = lt_select(c, l->gates, 0, t), *z = linear(c, *h, l->w_hh, l->b_hh);
   lt_tensor *next, *next_cell = *cell;

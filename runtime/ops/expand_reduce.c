@@ -3,12 +3,15 @@
 
 #include "ops/expand.h"
 
+/* A reduction over dims that are resolved. */
 static lt_tensor *reduced(lt_ctx *c, lt_op op, lt_tensor *x, lt_dims dims, bool keepdim) {
   if (dims.n == 0) return x; /* a 0-d tensor; none given would mean all */
   return lt_apply1(c, op, 1, &x, &(lt_args_reduce){.dims = dims, .keepdim = keepdim});
 }
 
-/* Mean of the squared distance from the mean; the sum is divided by n - correction. */
+/* Mean of the squared distance from the mean; the sum is divided by n - correction (1: Bessel's).
+   Two passes, as E[x^2] - E[x]^2 cancels; a divisor below 0 counts as 0, which gives PyTorch's NaN
+   or inf for fewer elements than the correction. */
 static lt_tensor *variance(lt_ctx *c, const lt_call *call) {
   const lt_args_variance *a = call->args;
   lt_tensor *x = lt_wide(c, call->in[0]);
@@ -26,7 +29,9 @@ bool lt_expand_var(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* Exactly at 0 1 is added inside and taken off outside. */
+/* sqrt has an infinite derivative at 0, and 0 * inf is NaN in the chain rule. Exactly at 0 1 is
+   added inside and taken off outside: the value stays 0, the derivative is 1/2 times that of x,
+   which for sums of squares is 0: PyTorch's subgradient of a norm. */
 lt_tensor *lt_root(lt_ctx *c, lt_tensor *x) {
   lt_tensor *zero = lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0));
   if (zero == NULL) return NULL;
@@ -71,6 +76,7 @@ bool lt_expand_nansum(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* The sum over the count of numbers: of NaNs alone 0 / 0, as torch.nanmean. */
 bool lt_expand_nanmean(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *is = lt_unary(c, LT_OP_logical_not, lt_unary(c, LT_OP_isnan, call->in[0]));
   lt_tensor *n = lt_apply1(c, LT_OP_sum, 1, &is, call->args);
@@ -79,11 +85,14 @@ bool lt_expand_nanmean(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* Its caller has taken the largest off, so that no exponential overflows and one of them is 1. */
 static lt_tensor *log_of_sum(lt_ctx *c, lt_tensor *e, lt_dims dims) {
   return lt_unary(c, LT_OP_log, reduced(c, LT_OP_sum, lt_unary(c, LT_OP_exp, e), dims, true));
 }
 
-/* log(sum(exp(x - m))) + m, m the largest element (cut to finite numbers: inf - inf is NaN). */
+/* log(sum(exp(x - m))) + m, m the largest element (cut to finite numbers: inf - inf is NaN).
+   Without m exp overflows f32 from 88.7 on. m is detached: its derivatives cancel exactly, d
+   log(sum) being the softmax either way. */
 bool lt_expand_logsumexp(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_reduce *a = call->args;
   lt_tensor *x = call->in[0], *y;
@@ -115,7 +124,8 @@ static lt_tensor *filled(lt_ctx *c, lt_tensor *x, lt_tensor *mask, double value)
   return lt_apply1(c, LT_OP_masked_fill, LT_IN(x, mask), &args);
 }
 
-/* x^p, and `at_zero` with derivative 0 where x is 0. */
+/* x^p, and `at_zero` with derivative 0 where x is 0: there p x^(p - 1) is infinite for p < 1, and
+   times 0 NaN. The base is made 1 before, not after, so that no infinity is ever in the graph. */
 static lt_tensor *power_but_of_zero(lt_ctx *c, lt_tensor *x, double p, double at_zero) {
   lt_tensor *zero = lt_binary_scalar(c, LT_OP_eq, x, lt_scalar_of(0));
   x = lt_binary_scalar(c, LT_OP_pow, filled(c, x, zero, 1), lt_scalar_of(p));
@@ -130,7 +140,9 @@ static lt_tensor *powers(lt_ctx *c, lt_tensor *x, double p) {
   return filled(c, filled(c, x, other, 1), lt_unary(c, LT_OP_logical_not, other), 0);
 }
 
-/* (sum |x|^p)^(1/p); p = inf: the largest, 0: how many are not zero. */
+/* (sum |x|^p)^(1/p); p = inf: the largest, 0: how many are not zero. Squares of f32 overflow beyond
+   1.8e19: there is no scaling as in BLAS's nrm2. p = 1 and 2 have forms with
+   cheaper derivatives than pow. */
 bool lt_expand_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_norm *a = call->args;
   lt_tensor *x = lt_wide(c, call->in[0]), *y;

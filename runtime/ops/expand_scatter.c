@@ -1,7 +1,11 @@
 /* runtime/ops/expand_scatter.c: composite ops that put elements where an index says.
 
    An element's place in the row-major result is its key. Of several for one place the last one
-   stays (rows_put), so that ops which choose among them sort first. */
+   stays (rows_put), so that ops which choose among them sort first.
+
+   Atomic adds, PyTorch's way on GPUs, would be faster and give other sums in each run (its
+   documentation lists scatter_add among the nondeterministic ops). A sort before `put`, O(N log N),
+   makes the choice the same in every run. */
 #include "ops/expand.h"
 #include "ops/node.h"
 
@@ -11,14 +15,17 @@ static lt_tensor *part_of(lt_ctx *c, lt_tensor *x, const lt_tensor *index) {
   return x == NULL || x->numel == index->numel ? x : lt_slice(c, x, 0, 0, index->numel, 1);
 }
 
-/* The first elements along each dim of x, as many as the index has. */
+/* The first elements along each dim of x, as many as the index has: PyTorch lets the source be
+   larger than the index, and ignores the rest. */
 static lt_tensor *corner(lt_ctx *c, lt_tensor *x, const lt_tensor *index) {
   for (int k = 0; x != NULL && k < x->ndim && x->ndim == index->ndim; k++)
     if (x->size[k] != index->size[k]) x = lt_slice(c, x, k, 0, index->size[k], 1);
   return part_of(c, x, index);
 }
 
-/* [N]: the keys of an index [...] along `dim` of x. */
+/* [N]: the keys of an index [...] along `dim` of x: all other coordinates are those of the index's
+   own element. index_flatten multiplies the coordinates out and checks the range, negative ones
+   included; along the others it gets ranges that broadcast. */
 static lt_tensor *keys(lt_ctx *c, lt_tensor *x, int64_t dim, lt_tensor *index) {
   lt_tensor *at[LT_MAX_DIMS];
   lt_args_index_flatten args = {.dims = {.n = x->ndim}, .full = {.n = x->ndim}};
@@ -40,16 +47,19 @@ static lt_tensor *put(lt_ctx *c, lt_tensor *x, lt_tensor *values, lt_tensor *at)
   return lt_apply1(c, LT_OP_rows_put, LT_IN(x, values, at), &(lt_args_rows_put){0});
 }
 
+/* x + the sum of the values of each key, in the order of the list. */
 static lt_tensor *added(lt_ctx *c, lt_tensor *x, lt_tensor *values, lt_tensor *at) {
   return lt_apply1(c, LT_OP_scatter_add, LT_IN(x, at, values), &(lt_args_scatter_add){.dim = 0});
 }
 
+/* A tensor of `value` with the shape, dtype and device of `like`. */
 static lt_tensor *same(lt_ctx *c, lt_tensor *like, double value) {
   return lt_full(c, lt_tensor_shape(like), lt_scalar_of(value), (lt_dtype)like->dtype,
                  like->storage->device);
 }
 
-/* The order that puts the values of a list ascending or descending, NaN last in either. */
+/* The order that puts the values of a list ascending or descending, NaN last in either: the last of
+   a key is what `put` keeps, so a NaN wins, as in PyTorch's amax and amin. */
 static lt_tensor *sorted(lt_ctx *c, lt_tensor *values, bool descending) {
   if (descending && lt_dtype_is_float((lt_dtype)values->dtype))
     values = lt_filled(c, values, lt_unary(c, LT_OP_isnan, values), -INFINITY);
@@ -57,21 +67,25 @@ static lt_tensor *sorted(lt_ctx *c, lt_tensor *values, bool descending) {
   return lt_apply1(c, LT_OP_argsort, 1, &values, &args);
 }
 
-/* Which of z is not NaN and equals y, or is NaN as y is. */
+/* Where z equals y, a NaN being equal to a NaN. */
 static lt_tensor *equals(lt_ctx *c, lt_tensor *z, lt_tensor *y) {
   lt_tensor *both = lt_binary(c, LT_OP_logical_and, lt_unary(c, LT_OP_isnan, z),
                               lt_unary(c, LT_OP_isnan, y));
   return lt_binary(c, LT_OP_logical_or, lt_binary(c, LT_OP_eq, z, y), both);
 }
 
-/* 0 with the derivative of z where `mask` holds. */
+/* 0 with the derivative of z where `mask` is true: z - detach(z). Infinite z are left out, whose
+   difference is NaN: their gradient is 0. */
 static lt_tensor *derivative_of(lt_ctx *c, lt_tensor *z, lt_tensor *mask) {
   lt_tensor *d = lt_binary(c, LT_OP_sub, z, lt_detach(c, z));
   mask = lt_binary(c, LT_OP_logical_and, mask, lt_unary(c, LT_OP_isfinite, lt_detach(c, z)));
   return lt_filled(c, d, lt_unary(c, LT_OP_logical_not, mask), 0);
 }
 
-/* The largest (smallest) for each place; what is equal to it shares the gradient. */
+/* The largest (smallest) for each place; what is equal to it shares the gradient evenly, as in
+   PyTorch's scatter_reduce. The value is made without history; then a term that is 0 is added, the
+   mean of what won, which carries the derivative: max has no formula in differentiable ops that
+   would split ties so. */
 static lt_tensor *extremes(lt_ctx *c, const lt_args_scatter_reduce *a, lt_tensor *x,
                            lt_tensor *values, lt_tensor *at) {
   bool largest = a->reduce == LT_REDUCE_amax;
@@ -94,7 +108,9 @@ static lt_tensor *extremes(lt_ctx *c, const lt_args_scatter_reduce *a, lt_tensor
 }
 
 /* Products: with equal keys side by side, each doubling of the step multiplies what has the same
-   key that far before it; the last of a key then has them all. */
+   key that far before it (the scan of expand_order.c, by segments); the last of a key then has
+   them all. log2(N) passes; unlike division of the product of all by one element, derivatives are
+   right where an element is 0. */
 static lt_tensor *products(lt_ctx *c, lt_tensor *x, lt_tensor *values, lt_tensor *at) {
   lt_tensor *order = sorted(c, at, false);
   values = lt_taken(c, values, 0, order), at = lt_taken(c, at, 0, order);
@@ -119,7 +135,8 @@ static lt_tensor *products(lt_ctx *c, lt_tensor *x, lt_tensor *values, lt_tensor
   return lt_binary(c, LT_OP_mul, x, put(c, ones, values, at));
 }
 
-/* Sum, and how many there are: integers divide down. */
+/* Sum over count, at least 1 so that places that nothing is written to stay as they are; integers
+   divide down, as PyTorch does. */
 static lt_tensor *means(lt_ctx *c, const lt_args_scatter_reduce *a, lt_tensor *x, lt_tensor *values,
                         lt_tensor *at) {
   lt_tensor *count = added(c, same(c, x, a->include_self ? 1 : 0), same(c, values, 1), at);
@@ -128,6 +145,10 @@ static lt_tensor *means(lt_ctx *c, const lt_args_scatter_reduce *a, lt_tensor *x
   return lt_binary(c, by, added(c, x, values, at), count);
 }
 
+/* The reductions by their keys. Without include_self a place that is written starts from the
+   neutral element (1 of products, else 0), others keep x; extremes have none in all dtypes and
+   ignore the old value by themselves. An empty index only has to return a copy of x with its
+   history. */
 static bool combine(lt_ctx *c, const lt_args_scatter_reduce *a, lt_tensor *input, lt_tensor *values,
                     lt_tensor *at, lt_tensor **out) {
   lt_tensor *x = lt_flat(c, input), *y = NULL;
@@ -169,7 +190,8 @@ bool lt_expand_scatter_reduce(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return combine(c, a, x, corner(c, call->in[2], index), keys(c, x, a->dim, index), out);
 }
 
-/* The index is a list: the same for all of the other dims. */
+/* The index is a list: the same for all of the other dims, to which it is expanded, so that the
+   path of scatter_reduce serves it. */
 bool lt_expand_index_reduce(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_scatter_reduce *a = call->args;
   lt_tensor *x = call->in[0], *index = call->in[1], *source = call->in[2];
@@ -179,6 +201,8 @@ bool lt_expand_index_reduce(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return lt_ok(c) && combine(c, a, x, lt_flat(c, source), keys(c, x, a->dim, index), out);
 }
 
+/* gather, whose other dims are broadcast first (as in NumPy); without a dim, of the flattened
+   tensors. */
 bool lt_expand_take_along_dim(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_take_along_dim *a = call->args;
   lt_tensor *x = call->in[0], *index = call->in[1];
@@ -199,7 +223,8 @@ bool lt_expand_take_along_dim(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* The first elements of the source, one for each true. */
+/* The first elements of the source, one for each true, in row-major order of the broadcast mask.
+   How many trues there are decides how much of the source takes part: the host reads it. */
 bool lt_expand_masked_scatter(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *x = call->in[0], *mask = call->in[1], *source = lt_flat(c, call->in[2]);
   lt_shape both = lt_tensor_shape(x);

@@ -1,6 +1,13 @@
-/* runtime/ops/expand_sets.c: composite ops that count values or look for them, by sorting. */
+/* runtime/ops/expand_sets.c: composite ops that count values or look for them, by sorting.
+
+   All are sorts followed by a scan of neighbours, O(N log N) with O(N) memory: a hash table would
+   be faster on a CPU, but sort, cumsum and scatter_add exist on every device, and their results do
+   not depend on the order in which threads run. What decides the size of a result (the number of
+   distinct values, the largest id) is read on the host: these ops wait for the device. */
 #include "ops/expand.h"
 
+/* *values = x in ascending order along its last dim, *order = the positions from which they come.
+   The sort is stable: `unique` relies on it for the order of equal elements. */
 static bool sort_last(lt_ctx *c, lt_tensor *x, lt_tensor **values, lt_tensor **order) {
   lt_tensor *both[2] = {NULL};
   if (!lt_apply(c, LT_OP_sort, 1, &x, &(lt_args_sort){.dim = -1}, 2, both)) return false;
@@ -18,12 +25,15 @@ static lt_tensor *begins(lt_ctx *c, lt_tensor *x) {
   return lt_joined(c, first, rest, 0);
 }
 
-/* [N]: which run of equal elements each element of a list belongs to. */
+/* [N]: the number of the run that each element belongs to, from 0: the count of beginnings up to
+   it, less one. */
 static lt_tensor *run_of(lt_ctx *c, lt_tensor *first) {
   lt_tensor *run = lt_apply1(c, LT_OP_cumsum, 1, &first, &(lt_args_scan){.dim = 0});
   return lt_binary_scalar(c, LT_OP_sub, run, lt_scalar_int(1));
 }
 
+/* [n]: the sum of the weights (NULL: of ones) for each index; scatter_add, so that weights have a
+   gradient and equal indices are added in a fixed order. */
 static lt_tensor *tally(lt_ctx *c, lt_tensor *index, int64_t n, lt_tensor *weights,
                         lt_dtype dtype) {
   if (!lt_ok(c)) return NULL;
@@ -35,7 +45,9 @@ static lt_tensor *tally(lt_ctx *c, lt_tensor *index, int64_t n, lt_tensor *weigh
                    &(lt_args_scatter_add){.dim = 0});
 }
 
-/* Values, places and counts of the runs of a list; `order`: where its elements came from. */
+/* Values, places and counts of the runs of a list; `order`: where its elements came from. The
+   inverse is a permutation of the run numbers back to where the elements stood before the sort:
+   rows_put writes each place once, so its rule for repeated places does not matter. */
 static bool runs(lt_ctx *c, lt_tensor *list, lt_tensor *order, lt_shape shape, bool inverse,
                  bool counts, lt_tensor **out) {
   int n = 1;
@@ -53,6 +65,8 @@ static bool runs(lt_ctx *c, lt_tensor *list, lt_tensor *order, lt_shape shape, b
   return lt_ok(c);
 }
 
+/* PyTorch's unique(sorted=True) of the flattened input. NaN differs from itself, so each is a value
+   of its own, as there. */
 bool lt_expand_unique(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_unique *a = call->args;
   lt_tensor *list = NULL, *order = NULL;
@@ -68,6 +82,9 @@ bool lt_expand_unique_consecutive(lt_ctx *c, const lt_call *call, lt_tensor **ou
                               a->return_counts, out);
 }
 
+/* The largest id decides the length of the result: one pass for the extremes, both read by the
+   host, before memory is taken. An id of INT64_MAX would overflow the length and is one that no
+   allocation can hold anyway. */
 bool lt_expand_bincount(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_bincount *a = call->args;
   lt_tensor *x = call->in[0], *weights = call->n_in > 1 ? call->in[1] : NULL;
@@ -86,7 +103,11 @@ bool lt_expand_bincount(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* The bin of x is its share of min..max; max itself is in the last one. */
+/* bin = floor((x - min) bins / (max - min)), the order of operations of torch.histc, in f32 (f64 of
+   f64), so that elements on an edge fall on the same side as there. max itself belongs to the last
+   bin, therefore the minimum with bins - 1. Elements outside count as weight 0 in bin 0 instead of
+   being selected: a selection would wait for the device. min = max stands for the range of the
+   data; a single value gets an interval of width 2 around it. */
 bool lt_expand_histc(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_histc *a = call->args;
   lt_dtype dtype = (lt_dtype)call->in[0]->dtype;
@@ -114,7 +135,9 @@ bool lt_expand_histc(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 }
 
 /* How many of the boundaries [..., N] come before each value [..., M]: both are sorted together,
-   `right`: boundaries first among equals, and the boundaries before each are counted. */
+   `right`: boundaries first among equals, and the boundaries before each are counted. O((N + M)
+   log(N + M)) in place of a binary search for each value, O(M log N): it needs no kernel of its
+   own, and the sort is stable, which makes the order among equals the order of joining. */
 static lt_tensor *places(lt_ctx *c, lt_tensor *bounds, lt_tensor *values, bool right) {
   if (!lt_ok(c)) return NULL;
   int last = values->ndim - 1;
@@ -131,6 +154,9 @@ static lt_tensor *places(lt_ctx *c, lt_tensor *bounds, lt_tensor *values, bool r
   return count == NULL ? NULL : lt_slice(c, count, last, right ? n : 0, m, 1);
 }
 
+/* Values and boundaries are compared in their common dtype. Boundaries of one dim serve values of
+   any shape, which are flattened; otherwise row i of the boundaries serves row i of the values. The
+   clone detaches the result from the larger list that it is a slice of. */
 static bool search(lt_ctx *c, lt_tensor *bounds, lt_tensor *values, bool right, lt_tensor **out) {
   lt_dtype common = lt_dtype_promote((lt_dtype)bounds->dtype, (lt_dtype)values->dtype);
   lt_shape shape = lt_tensor_shape(values);

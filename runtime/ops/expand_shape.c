@@ -1,4 +1,8 @@
-/* runtime/ops/expand_shape.c: composite view ops, written as reshape, permute and as_strided. */
+/* runtime/ops/expand_shape.c: composite view ops, written as reshape, permute and as_strided.
+
+   None copies but `flip`. Offsets and strides of as_strided are those of a row-major tensor of x's
+   shape; infer_memory.c carries them over to the strides that x really has, so that these
+   definitions need not know whether x is a view. */
 #include "ops/expand.h"
 
 bool lt_expand_transpose(lt_ctx *c, const lt_call *call, lt_tensor **out) {
@@ -14,6 +18,8 @@ bool lt_expand_t(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* A dim that is named but is not of size 1 stays, as in PyTorch, so that code for batches also runs
+   with N = 1 or more. */
 bool lt_expand_squeeze(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_squeeze *a = call->args;
   const lt_tensor *x = call->in[0];
@@ -35,6 +41,7 @@ bool lt_expand_unsqueeze(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* A tensor without dims becomes [1]. Joined dims that are not contiguous make reshape copy. */
 bool lt_expand_flatten(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_flatten *a = call->args;
   lt_shape from = lt_tensor_shape(call->in[0]), s = {0};
@@ -52,6 +59,8 @@ bool lt_expand_flatten(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* The dims that are named go to their places, the others fill the rest in their order: NumPy's
+   moveaxis. */
 bool lt_expand_movedim(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_movedim *a = call->args;
   int n = call->in[0]->ndim, dims[LT_MAX_DIMS];
@@ -69,7 +78,8 @@ bool lt_expand_movedim(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
-/* A copy: strides never run backwards outside of this function. */
+/* A copy: strides never run backwards outside of this function. torch.flip copies too, for the same
+   reason; NumPy's is a view. */
 bool lt_expand_flip(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_flip *a = call->args;
   lt_shape s = lt_tensor_shape(call->in[0]);
@@ -101,6 +111,8 @@ bool lt_expand_narrow(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return *out != NULL;
 }
 
+/* from..to, both included, every `step`: the last is the largest from + k step that is not beyond
+   `to`. A single element has step 1, so that its stride stays that of the dim. */
 bool lt_expand_slice(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_slice *a = call->args;
   int64_t n = a->to < a->from ? 0 : (a->to - a->from) / a->step + 1;

@@ -2,7 +2,9 @@
    recorded. */
 #include "ops/expand.h"
 
-/* The factor where the norm is finite, else 1. */
+/* The factor where the norm is finite, else 1. With keep_nonfinite a NaN stays where it was made,
+   for the message that names the parameter; otherwise one NaN in the norm makes all gradients NaN,
+   PyTorch's behaviour. */
 static lt_tensor *finite_or_one(lt_ctx *c, lt_tensor *norm, lt_tensor *factor) {
   lt_tensor *finite = lt_unary(c, LT_OP_isfinite, norm);
   lt_tensor *one = lt_full(c, lt_tensor_shape(norm), lt_scalar_of(1), (lt_dtype)norm->dtype,
@@ -12,7 +14,10 @@ static lt_tensor *finite_or_one(lt_ctx *c, lt_tensor *norm, lt_tensor *factor) {
              : NULL;
 }
 
-/* factor = max_norm / (norm + 1e-6), at most 1; the norm before clipping is the result. */
+/* factor = max_norm / (norm + 1e-6), at most 1; the norm before clipping is the result. R. Pascanu,
+   T. Mikolov, Y. Bengio, On the Difficulty of Training Recurrent Neural Networks, 2013; the 1e-6 is
+   torch.nn.utils.clip_grad_norm_'s. The factor stays on the device: the host never waits, at the
+   price of a multiplication by 1 where nothing is to be clipped. */
 static bool clip(lt_ctx *c, const lt_call *call, lt_tensor *norm) {
   const lt_args_clip_grad_norm *a = call->args;
   lt_tensor *n = lt_binary_scalar(c, LT_OP_add, norm, lt_scalar_of(1e-6));
@@ -29,6 +34,7 @@ static bool clip(lt_ctx *c, const lt_call *call, lt_tensor *norm) {
   return ok;
 }
 
+/* One norm over all gradients as one vector. Only error_if_nonfinite waits for its value. */
 static bool clip_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_clip_grad_norm *a = call->args;
   const lt_args_grads_norm args = {.p = a->norm_type};
@@ -53,6 +59,7 @@ bool lt_expand_clip_grad_norm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   return ok;
 }
 
+/* Each gradient through clamp, in place; a NaN passes. */
 bool lt_expand_clip_grad_value(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_clip_grad_value *a = call->args;
   bool grad = c->modes.grad, ok = true;

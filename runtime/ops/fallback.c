@@ -39,6 +39,8 @@ static void warn_once(lt_ctx *c, lt_op op, const lt_tensor *t) {
          lack(c, t, (char[64]){0}, 64));
 }
 
+/* Both refusals are of silent slowness: a script that trains at a hundredth of the speed looks like
+   one that hangs. */
 static bool may_fall_back(lt_ctx *c, const lt_call *call, const lt_tensor *t) {
   const char *name = lt_ops[call->op].name;
   char text[64];
@@ -55,7 +57,8 @@ static bool may_fall_back(lt_ctx *c, const lt_call *call, const lt_tensor *t) {
   return true;
 }
 
-/* The elements of `t`, and those between them, in a row. */
+/* The memory that `t` spans, as one dim: its elements and those between them, from the lowest
+   address; *first: where t's own first element is in it. A dim of size 0 has none. */
 static lt_tensor *row_of(lt_ctx *c, const lt_tensor *t, int64_t *first) {
   int64_t before = 0, n = t->numel > 0 ? 1 : 0;
   for (int k = 0; k < t->ndim && n > 0; k++) {
@@ -67,7 +70,8 @@ static lt_tensor *row_of(lt_ctx *c, const lt_tensor *t, int64_t *first) {
   return lt_tensor_make(c, t->storage, (lt_dtype)t->dtype, 1, &n, NULL, t->offset - before);
 }
 
-/* `t` in the host's memory, its strides the same; with what it holds when that is `read`. */
+/* `t` in the host's memory, its strides the same, so that the CPU's kernel runs the path that it
+   would run there; values are copied only where `read`. */
 static lt_tensor *on_cpu(lt_ctx *c, const lt_tensor *t, bool read) {
   int64_t first;
   lt_tensor *row = row_of(c, t, &first);
@@ -96,6 +100,8 @@ static bool copy_all(lt_ctx *c, const lt_call *call, lt_tensor **in, lt_tensor *
   return true;
 }
 
+/* Everything is copied, run and copied back in order; the copies wait for the device's stream, so
+   that no event is needed. */
 bool lt_run_on_cpu(lt_ctx *c, const lt_call *call) {
   const lt_tensor *first = call->n_out > 0 ? call->out[0] : call->in[0];
   if (!may_fall_back(c, call, first)) return false;

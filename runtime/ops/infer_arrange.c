@@ -8,6 +8,7 @@ static bool resolve(lt_ctx *c, const lt_infer *i, int64_t *dim) {
   return true;
 }
 
+/* Floating only: steps between integers are arange's. */
 bool lt_infer_linspace(lt_ctx *c, lt_infer *i) {
   const lt_args_linspace *a = i->args;
   if (a->dtype != LT_DTYPE_NONE && !lt_dtype_is_float(a->dtype))
@@ -84,7 +85,9 @@ static bool is_within(lt_pair p, int64_t least) {
   return p.h >= least && p.h <= most && p.w >= least && p.w <= most;
 }
 
-/* How many windows fit into an image of `size`; 0 is a failure. */
+/* How many windows fit into an image of `size`; 0 is a failure. Limits of INT32_MAX keep all
+   products below 2^63; padding is checked as part of a shape, so that the padded image can be
+   made. */
 static int64_t windows(lt_ctx *c, const lt_infer *i, lt_pair size, lt_pair kernel, lt_pair dilation,
                        lt_pair padding, lt_pair stride) {
   bool right = is_within(kernel, 1) && is_within(dilation, 1) && is_within(padding, 0) &&

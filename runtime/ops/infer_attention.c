@@ -17,6 +17,8 @@ static lt_meta heads_inside(lt_shape s, lt_dtype dtype) {
   return m;
 }
 
+/* [T, D], [H, T, D] or [B, H, T, D]; heads of k and v may be fewer only under enable_gqa, where
+   each serves a run of heads of q (J. Ainslie and others, GQA, 2023). */
 static bool shapes_fit(const lt_tensor *q, const lt_tensor *k, const lt_tensor *v, bool shared) {
   int n = q->ndim;
   if (n < 2 || n > 4 || k->ndim != n || v->ndim != n) return false;
@@ -52,6 +54,9 @@ static bool check_mask(lt_ctx *c, const lt_infer *i, lt_shape scores) {
                  LT_TENSOR_STR(mask), LT_SHAPE_STR(scores));
 }
 
+/* `stats` are two numbers a row, the largest score and the sum of exponentials, from which backward
+   makes the probabilities again: [T, S] is never stored (T. Dao and others, FlashAttention, 2022).
+   The key of dropout is drawn here, once, so that backward makes the same mask. */
 bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   lt_args_attention *a = i->args;
   const lt_tensor *q = i->in[0], *k = i->in[1], *v = i->in[2];

@@ -1,6 +1,8 @@
 /* runtime/ops/infer_elementwise.c: shapes and dtypes of elementwise kinds. */
 #include "ops/infer.h"
 
+/* Finds the dim of stride 1, then the one whose stride is that dim's size, and so on: at most 8
+   dims, so a search in each round is cheaper than a sort. Dims of size 1 fit anywhere. */
 bool lt_is_dense(const lt_tensor *t) {
   int64_t expected = 1;
   bool seen[LT_MAX_DIMS] = {false};
@@ -15,6 +17,8 @@ bool lt_is_dense(const lt_tensor *t) {
   return true;
 }
 
+/* A dense result takes the strides of its input (channels last stays channels last through an
+   elementwise op, as PyTorch's memory formats do); one with gaps becomes row-major. */
 void lt_meta_of(lt_meta *m, const lt_tensor *t) {
   m->shape = lt_tensor_shape(t);
   m->dtype = (lt_dtype)t->dtype;
@@ -28,6 +32,8 @@ bool lt_infer_same(lt_ctx *c, lt_infer *i) {
   return lt_ok(c);
 }
 
+/* The strides are those of the first input that has the result's shape: for a bias added to a
+   channels-last image, the image's. */
 bool lt_infer_broadcast(lt_ctx *c, lt_infer *i) {
   const lt_tensor *first = NULL;
   lt_shape shape = {0};
@@ -54,8 +60,9 @@ bool lt_infer_broadcast(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* PyTorch's rule: category first; among equals tensors with dims outrank 0-d ones, and those
-   outrank plain numbers. */
+/* PyTorch's rule (torch.result_type): category first (bool, integer, float); among equals tensors
+   with dims outrank 0-d ones, and those outrank plain numbers. So a f16 tensor times 2.5 stays f16,
+   an i64 tensor times 2.5 is f32, the default float. */
 lt_dtype lt_result_type(lt_tensor *const *in, int n_in, lt_scalar a, lt_scalar b) {
   lt_dtype ranked[3] = {LT_DTYPE_NONE, LT_DTYPE_NONE, LT_DTYPE_NONE};
   for (int k = 0; k < n_in; k++) {
@@ -84,6 +91,8 @@ lt_dtype lt_result_type(lt_tensor *const *in, int n_in, lt_scalar a, lt_scalar b
   return result;
 }
 
+/* Comparisons give bool but compare in the promoted dtype of their inputs; the kernel needs the
+   latter. */
 lt_dtype lt_row_dtype(const lt_call *call) {
   const lt_op_info *op = &lt_ops[call->op];
   if (op->kind == LT_KIND_test) return (lt_dtype)call->in[0]->dtype;
@@ -94,6 +103,7 @@ lt_dtype lt_row_dtype(const lt_call *call) {
   return op->dtype == LT_DTYPE_float && !lt_dtype_is_float(d) ? LT_F32 : d;
 }
 
+/* Rows of the rule `float` take integers as f32. */
 static lt_dtype ruled(const lt_op_info *op, lt_dtype d) {
   return op->dtype == LT_DTYPE_float && !lt_dtype_is_float(d) ? LT_F32 : d;
 }
@@ -144,6 +154,8 @@ bool lt_infer_binary_backward(lt_ctx *c, lt_infer *i) {
   return (i->op->dtype != LT_DTYPE_int || lt_assert(c, false)) && lt_infer_same(c, i);
 }
 
+/* A row takes two operands, each a tensor or a number: a call with both or neither is a mistake of
+   C code or of a script that passes nil. */
 static bool infer_two(lt_ctx *c, lt_infer *i) {
   const lt_args_binary *args = i->args;
   int operands = (i->n_in > 1 && i->in[1] != NULL) + (args->a.kind != LT_NO_SCALAR) +

@@ -99,7 +99,8 @@ bool lt_infer_scatter_add(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* (weight [V, D], ids [...]) -> [..., D] */
+/* (weight [V, D], ids [...]) -> [..., D] padding_idx counts from 0 here, negative ones from the
+   end; its row gets no gradient. */
 bool lt_infer_embedding(lt_ctx *c, lt_infer *i) {
   lt_args_embedding *a = i->args;
   const lt_tensor *weight = i->in[0];
@@ -161,7 +162,8 @@ bool lt_infer_triangle(lt_ctx *c, lt_infer *i) {
                                         i->op->name, LT_TENSOR_STR(i->in[0]));
 }
 
-/* The values of an index or a mask, row-major on the host; waits for them. */
+/* The values of an index or a mask, row-major on the host; waits for them. The host reads them only
+   where a size depends on them: one_hot without num_classes, positions of a mask. */
 static const void *values(lt_ctx *c, lt_tensor *t, lt_dtype dtype) {
   t = lt_to_device(c, lt_contiguous(c, lt_cast(c, t, dtype)), LT_CPU_DEVICE);
   return t == NULL ? NULL : lt_tensor_ptr(c, t, LT_READ);
@@ -221,6 +223,8 @@ bool lt_infer_masked_put(lt_ctx *c, lt_infer *i) { return is_mask(c, i, 1) && co
 
 /* By several indices: x and the indices of the dims in `dims`. */
 
+/* Rising order, so that a list of indices has one spelling, and place_of_index (expand_index.c)
+   reads it from left to right. */
 static bool infer_indices(lt_ctx *c, lt_infer *i, lt_dims *dims, int first) {
   const lt_tensor *x = i->in[0];
   int n = i->n_in - first;
@@ -272,6 +276,8 @@ bool lt_infer_rows_put(lt_ctx *c, lt_infer *i) {
 
 /* Largest or smallest along a dim. */
 
+/* k may be 0 (an empty result) but not of a tensor without dims, which has no dim that could be
+   empty. */
 bool lt_infer_topk(lt_ctx *c, lt_infer *i) {
   lt_args_topk *a = i->args;
   lt_shape shape = lt_tensor_shape(i->in[0]);

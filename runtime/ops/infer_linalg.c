@@ -1,4 +1,7 @@
-/* runtime/ops/infer_linalg.c: shapes of linear algebra: batches of matrices [.., M, N]. */
+/* runtime/ops/infer_linalg.c: shapes of linear algebra: batches of matrices [.., M, N].
+
+   16-bit dtypes are refused, as in PyTorch: factorizations in 8 or 11 bits are of no use, and
+   LAPACK's algorithms have no such versions. */
 #include "ops/infer.h"
 
 /* A batch of matrices of f32 or f64, which must be square. */

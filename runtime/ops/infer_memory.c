@@ -27,6 +27,7 @@ bool lt_infer_transfer(lt_ctx *c, lt_infer *i) {
   return lt_assert(c, i->in[0]->contiguous);
 }
 
+/* A clone keeps dense strides (torch.preserve_format) unless a row-major one is asked for. */
 bool lt_infer_clone(lt_ctx *c, lt_infer *i) {
   const lt_args_clone *a = i->args;
   if (!lt_infer_same(c, i)) return false;
@@ -86,6 +87,8 @@ static bool resolve_sizes(lt_ctx *c, lt_infer *i, lt_sizes *s) {
   return true;
 }
 
+/* A view where strides permit it, else a copy (`view_copy`): one op for view and reshape; what a
+   script may do with each is decided by the flag LT_VIEW_COPIED that apply.c sets. */
 bool lt_infer_view(lt_ctx *c, lt_infer *i) {
   lt_args_view *a = i->args;
   if (!resolve_sizes(c, i, &a->size)) return false;
@@ -96,6 +99,7 @@ bool lt_infer_view(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* A mask of dims that were named: n dims that are all different are a permutation. */
 bool lt_infer_permute(lt_ctx *c, lt_infer *i) {
   lt_args_permute *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -117,6 +121,7 @@ bool lt_infer_permute(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* Repeated dims get stride 0. -1 leaves a size as it is, but only for dims that x has. */
 bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
   lt_args_expand *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -142,7 +147,10 @@ bool lt_infer_expand(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* Strides of as_strided over a row-major shape, carried over to the input's real strides. */
+/* Strides of as_strided over a row-major shape, carried over to the input's real strides. An offset
+   or stride of a row-major tensor is a number in a mixed base, x's sizes: its digits are steps
+   along each dim, and each step has a real stride. So definitions in terms of row-major positions
+   work on any view.  */
 bool lt_infer_as_strided(lt_ctx *c, lt_infer *i) {
   const lt_args_as_strided *a = i->args;
   const lt_tensor *x = i->in[0];

@@ -27,6 +27,8 @@ bool lt_infer_layer_norm(lt_ctx *c, lt_infer *i) {
   return infer_last_dims(c, i, &a->normalized_shape);
 }
 
+/* eps defaults to the epsilon of the dtype that is computed in, as torch.nn.RMSNorm's (f32 for
+   16-bit x). */
 bool lt_infer_rms_norm(lt_ctx *c, lt_infer *i) {
   lt_args_rms_norm *a = i->args;
   if (a->eps.kind == LT_NO_SCALAR)
@@ -34,7 +36,8 @@ bool lt_infer_rms_norm(lt_ctx *c, lt_infer *i) {
   return infer_last_dims(c, i, &a->normalized_shape);
 }
 
-/* (gradient, x, weight) to gradients of x and, with a weight, of weight and bias. */
+/* (gradient, x, weight) to gradients of x and, with a weight, of weight and bias. Gradients of
+   weights are sums over all rows: they stay in f32 until they are added to .grad. */
 static bool infer_backward(lt_ctx *c, lt_infer *i, const lt_sizes *normalized, int n_out) {
   lt_dtype dtype = (lt_dtype)i->in[1]->dtype;
   i->n_out = i->n_in > 2 && i->in[2] != NULL ? n_out : 1;
@@ -84,6 +87,8 @@ bool lt_infer_group_norm_backward(lt_ctx *c, lt_infer *i) {
   return lt_ok(c);
 }
 
+/* Strides as of [N, ..., C]; dims of size 1 may have any, which makes a tensor both formats at
+   once. */
 bool lt_channels_last(const lt_tensor *x) {
   int64_t expected = x->ndim > 1 ? x->size[1] : 1;
   if (x->ndim < 3 || (x->size[1] != 1 && x->stride[1] != 1)) return false;
@@ -95,7 +100,10 @@ bool lt_channels_last(const lt_tensor *x) {
   return true;
 }
 
-/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not inputs. */
+/* (x, weight, bias, mean, variance) to y, and to mean and variance where they are not inputs. One
+   value a channel has no variance: its output would be the bias, and its gradient 0; PyTorch
+   refuses it too. Dense x that is neither row-major nor channels last gets a row-major result, as
+   kernels know those two. */
 bool lt_infer_batch_norm(lt_ctx *c, lt_infer *i) {
   static const char *const names[] = {"x", "weight", "bias", "running_mean", "running_var"};
   const lt_tensor *x = i->in[0];

@@ -8,7 +8,9 @@ static bool not_bool(lt_ctx *c, const lt_infer *i) {
   return lt_fail(c, LT_EDTYPE, "%s: not defined for bool; write x:to('u8') first", i->op->name);
 }
 
-/* kernel_size, stride (none: kernel_size) and padding, with `dilation` of 1 if there is none. */
+/* kernel_size, stride (none: kernel_size) and padding, with `dilation` of 1 if there is none. More
+   padding than half a window would allow windows of padding alone, which have no maximum: PyTorch's
+   condition. */
 static bool check_windows(lt_ctx *c, const lt_infer *i, lt_sizes *kernel, lt_sizes *stride,
                           lt_sizes *padding, const lt_sizes *dilation, bool ceil) {
   const lt_tensor *x = i->in[0];
@@ -80,7 +82,9 @@ bool lt_infer_adaptive_max_pool(lt_ctx *c, lt_infer *i) {
   return not_bool(c, i) && lt_spatial_input(c, i, false) && check_parts(c, i, &a->output_size);
 }
 
-/* output_size may be the whole shape; it ends up with the spatial sizes. */
+/* output_size may be the whole shape; it ends up with the spatial sizes. Sizes that pool to x's are
+   an interval of the stride's length: kernel_size, stride and padding alone name its usual
+   member. */
 bool lt_infer_max_unpool(lt_ctx *c, lt_infer *i) {
   lt_args_max_unpool *a = i->args;
   const lt_tensor *x = i->in[0], *at = i->in[1];
@@ -125,6 +129,8 @@ static bool lies_channels_last(const lt_tensor *t) {
   return !t->contiguous && t->size[1] > 1 && t->stride[1] == 1 && lt_is_dense(t);
 }
 
+/* Positions in a window fit in a byte for windows of up to 256 elements: what is saved for backward
+   is then a quarter of an f32 output. channels-last x gives channels-last results. */
 bool lt_infer_max_window(lt_ctx *c, lt_infer *i) {
   lt_args_max_window *a = i->args;
   const lt_tensor *x = i->in[0];

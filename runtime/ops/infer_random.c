@@ -1,7 +1,9 @@
 /* runtime/ops/infer_random.c: shapes and dtypes of random tensors; draws their keys. */
 #include "ops/infer.h"
 
-/* A key of the current stream, unless the caller brings one (a derivative does). */
+/* A key of the current stream, unless the caller brings one (a derivative does, to make the same
+   numbers again). A key names the numbers; nothing is drawn until the kernel runs, on whatever
+   device, with the same result (base/random.h). */
 static void draw_key(lt_ctx *c, lt_rng_key *t) {
   if (!t->drawn) *t = lt_rng_draw(&c->rng);
 }
@@ -54,7 +56,8 @@ bool lt_infer_permutation(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* [C] or [N, C] weights: num_samples ids each. */
+/* [C] or [N, C] weights: num_samples ids each. The result's size does not depend on the
+   probabilities, so nothing waits here: what is wrong with those, the kernel reports. */
 bool lt_infer_multinomial(lt_ctx *c, lt_infer *i) {
   lt_args_multinomial *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -80,6 +83,7 @@ bool lt_infer_bernoulli(lt_ctx *c, lt_infer *i) {
   return lt_infer_float(c, i, 0) && lt_infer_same(c, i);
 }
 
+/* Outside of training p is 0 and no key is drawn: evaluation does not move the random stream. */
 bool lt_infer_dropout(lt_ctx *c, lt_infer *i) {
   lt_args_dropout *a = i->args;
   if (!(a->p >= 0 && a->p <= 1))

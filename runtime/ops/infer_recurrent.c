@@ -8,6 +8,7 @@ static const char *const names[] = {"x",  "weight_ih", "weight_hh", "bias_ih", "
 
 static lt_tensor *input(const lt_infer *i, int k) { return k < i->n_in ? i->in[k] : NULL; }
 
+/* The gates of one layer are the rows of one matrix: [G H, I], so that a step is one product. */
 static bool check_weights(lt_ctx *c, const lt_infer *i, int64_t gates) {
   const lt_tensor *x = i->in[LT_REC_X], *w = i->in[LT_REC_W_IH], *v = i->in[LT_REC_W_HH];
   const char *op = i->op->name;
@@ -55,7 +56,8 @@ static bool check_others(lt_ctx *c, const lt_infer *i, const lt_recurrent *r) {
          check_shape(c, i, LT_REC_LENGTHS, lt_shape_of(1, &r->n));
 }
 
-/* What backward reads is saved only where a backward can come. */
+/* What backward reads is saved only where a backward can come. T N (4 H + H) numbers of an LSTM:
+   several times y, and nothing under no_grad. */
 bool lt_infer_recurrent(lt_ctx *c, lt_infer *i) {
   int op = (int)(i->op - lt_ops);
   lt_cell cell = lt_cell_of(op);

@@ -8,8 +8,9 @@ bool lt_infer_float(lt_ctx *c, lt_infer *i, int k) {
                  i->op->name, lt_dtype_name(d));
 }
 
-/* Write the dims that are meant into *dims: explicit, from 0, ascending, each once. None set
-   (or an empty list) means all of them. */
+/* Write the dims that are meant into *dims: explicit, from 0, ascending, each once. None set (or an
+   empty list) means all of them. Kernels can so rely on one form; a bit set would do, but args are
+   also what error messages and the tape show. */
 static bool resolve_dims(lt_ctx *c, const lt_op_info *op, const lt_tensor *x, lt_dims *dims) {
   bool reduced[LT_MAX_DIMS] = {false};
   for (int k = 0; k < x->ndim && dims->n <= 0; k++) reduced[k] = true;
@@ -38,7 +39,8 @@ static lt_shape without_dims(const lt_tensor *x, const lt_dims *dims, bool keepd
   return s;
 }
 
-/* Integers: sums stay integers (i64), means become f32, truth values become bool. */
+/* Integers: sums stay integers (i64), means become f32, truth values become bool. PyTorch's: a sum
+   of bools counts them. 16-bit floats keep their dtype; kernels accumulate in f32. */
 static lt_dtype reduced_dtype(const lt_op_info *op, lt_dtype x) {
   bool is_float = lt_dtype_is_float(x);
   switch ((int)(op - lt_ops)) {
@@ -139,6 +141,7 @@ bool lt_infer_norm(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* The strides stay, as a scan is elementwise in all dims but one. */
 bool lt_infer_scan(lt_ctx *c, lt_infer *i) {
   lt_args_scan *a = i->args;
   int d;

@@ -1,7 +1,10 @@
 /* runtime/ops/infer_update.c: the lists that optimizer steps and gradient clipping take.
 
    Inputs of a step come in groups of one length: all parameters, then all gradients, then each
-   kind of state. A step writes its parameters and its state; it computes in the state's dtype. */
+   kind of state. A step writes its parameters and its state; it computes in the state's dtype.
+
+   One list of all parameters is one call: on a GPU one kernel launch for the whole model (PyTorch's
+   foreach and fused optimizers), and everything is checked before the first parameter changes. */
 #include "ops/infer.h"
 #include "ops/inplace.h"
 
@@ -19,6 +22,8 @@ static bool is_checked(lt_kind kind, const void *args) {
   return kind == LT_KIND_adam_step && ((const lt_args_adam_step *)args)->checked;
 }
 
+/* Parameters and states are written, gradients (group 1) read; the order of streams relies on it
+   (run.c). */
 bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args) {
   int groups = groups_of(kind, args);
   if (groups > 0) {
@@ -29,7 +34,8 @@ bool lt_kind_writes(lt_kind kind, int k, int n_in, const void *args) {
   return kind == LT_KIND_clip_grad_norm || kind == LT_KIND_clip_grad_value;
 }
 
-/* Momenta of f16 and bf16 parameters are f32: a small share of a gradient would round away. */
+/* Momenta of f16 and bf16 parameters are f32: with beta 0.999 a step adds a thousandth, less than
+   half a unit of 8 bits (2^-9), and would be rounded away. */
 static lt_dtype state_dtype(lt_dtype parameter) {
   return parameter == LT_F64 ? LT_F64 : LT_F32;
 }

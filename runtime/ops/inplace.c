@@ -22,7 +22,9 @@ static bool stale(lt_ctx *c, const lt_tensor *t) {
       lt_line_text(c, s->writer_line, wrote, sizeof wrote));
 }
 
-/* A view without history goes stale when its memory gets one: it would pass no gradient on. */
+/* A view without history goes stale when its memory gets one: it would pass no gradient on. With
+   history, any write since makes it stale; without, only one that was recorded. Views are renewed
+   from their base when that is exact, so that scripts rarely see the error. */
 bool lt_check_view(lt_ctx *c, lt_tensor *t) {
   if ((t->flags & LT_IS_VIEW) == 0 || !c->modes.grad) return true;
   uint64_t version = t->node != NULL ? t->storage->version : t->storage->recorded;
@@ -30,6 +32,9 @@ bool lt_check_view(lt_ctx *c, lt_tensor *t) {
   return fresh || (lt_ok(c) && lt_view_renew(c, t)) || (lt_ok(c) && stale(c, t));
 }
 
+/* The order is from what is never possible (memory that is not ours to write, places that are one
+   element) to what the tape forbids. A leaf must not be written in grad mode: its gradient would be
+   that of a value that no longer exists. */
 bool lt_check_writable(lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *const *in) {
   if (t->storage->read_only)
     return lt_fail(c, LT_EVERSION,
@@ -83,8 +88,10 @@ static void cache_drop(lt_ctx *c, void *slot) {
   lt_free(c, cache, CACHE_SIZE * sizeof *cache);
 }
 
-/* Whether `e` is this leaf's cast: two leaves may lie in one storage, and each wants its own
-   gradient. */
+/* Whether `e` is this leaf's cast. The storage's id is never used again, unlike its address, and
+   its version changes with each write. Two leaves may share a storage, and each wants its own
+   gradient: a recorded cast must lead to this very tensor, and to a node that no backward has used
+   up. */
 static bool is_cast_of(const lt_ctx *c, const entry *e, const lt_tensor *x, lt_dtype dtype) {
   if (e->cast == NULL || e->storage != x->storage->id || e->version != x->storage->version ||
       e->grad != c->modes.grad || (lt_dtype)e->cast->dtype != dtype)
@@ -95,6 +102,9 @@ static bool is_cast_of(const lt_ctx *c, const entry *e, const lt_tensor *x, lt_d
          memcmp(e->stride, x->stride, (size_t)x->ndim * sizeof *x->stride) == 0;
 }
 
+/* Direct mapping by storage id: 256 places hold the weights of most models; of a larger one some
+   are cast twice a step, as without a cache (PyTorch's autocast has the same cache, cleared at the
+   end of the context). */
 lt_tensor *lt_autocast_to(lt_ctx *c, lt_tensor *x, lt_dtype dtype) {
   if ((x->flags & LT_REQUIRES_GRAD) == 0) return lt_cast(c, x, dtype);
   entry *cache = c->slot[LT_SLOT_OPS];

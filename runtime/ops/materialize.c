@@ -2,7 +2,12 @@
 
    The calls that wrote a storage are collected, those that wrote their inputs, and so on, and run
    in the order in which they were recorded: each reads what it would have read, whatever was
-   written in place before and after. */
+   written in place before and after.
+
+   Cost: one run of the recorded calls for each materialized storage; memory of intermediates is
+   freed at their last use (`uses`). A part of a parameter (first, n >= 0) is computed alone where
+   every call is elementwise or random: random numbers are counter-based, so that those of element i
+   need none before it. A rank that owns an eighth of a matrix so draws an eighth. */
 #include "ops/materialize.h"
 
 #include <stdlib.h>
@@ -45,6 +50,7 @@ static void *grown(lt_ctx *c, void *list, int n, int *room, size_t item) {
   return new;
 }
 
+/* A linear search from the end: a replay has a few storages, the one in use is among the last. */
 static copy *find(replay *r, uint64_t id) {
   for (int k = r->n_copies - 1; k >= 0; k--)
     if (r->copies[k].id == id) return &r->copies[k];
@@ -70,7 +76,8 @@ static bool add_call(lt_ctx *c, replay *r, noted_call *call) {
   return call->collected = true;
 }
 
-/* The calls that wrote the storage; those of their inputs come when `collect` is at them. */
+/* The calls that wrote the storage; those of their inputs come when `collect` is at them. A record
+   that was seen is not followed again: shared inputs are collected once. */
 static bool follow(lt_ctx *c, replay *r, const lt_storage *s, lt_dtype dtype) {
   copy *k = add_copy(c, r, s->id, (int64_t)s->bytes, dtype);
   const record *made = (const record *)s->made;
@@ -81,11 +88,14 @@ static bool follow(lt_ctx *c, replay *r, const lt_storage *s, lt_dtype dtype) {
   return true;
 }
 
+/* By the number in which calls were recorded: the order of the script. */
 static int compare(const void *a, const void *b) {
   uint64_t x = (*(noted_call *const *)a)->seq, y = (*(noted_call *const *)b)->seq;
   return (x > y) - (x < y);
 }
 
+/* How often each storage is named by the collected calls, inputs and results alike: at 0 its memory
+   can go. */
 static bool count_uses(lt_ctx *c, replay *r, const noted_call *call) {
   for (int k = 0; k < call->n_in + call->n_out; k++) {
     const place *p = &call->places[k];
@@ -97,6 +107,8 @@ static bool count_uses(lt_ctx *c, replay *r, const noted_call *call) {
   return true;
 }
 
+/* The transitive closure of the calls behind `t`, in one growing list that is both queue and
+   result: breadth first without a recursion, each call once (`collected`). */
 static bool collect(lt_ctx *c, replay *r, const lt_tensor *t) {
   bool ok = follow(c, r, t->storage, (lt_dtype)t->dtype);
   for (int i = 0; i < r->n_calls && ok; i++)
@@ -115,7 +127,9 @@ static bool collect(lt_ctx *c, replay *r, const lt_tensor *t) {
   return ok;
 }
 
-/* Whether the call gives element i of a result from element i of its inputs. */
+/* Whether the call gives element i of a result from element i of its inputs, all of which must
+   cover their storage contiguously: then elements first..first+n-1 can be computed from those of
+   the inputs. */
 static bool is_elementwise(const noted_call *call, int64_t numel) {
   lt_kind kind = lt_ops[call->op].kind;
   bool each = kind <= LT_KIND_compare || kind == LT_KIND_fill || kind == LT_KIND_clone ||
@@ -129,7 +143,8 @@ static bool is_elementwise(const noted_call *call, int64_t numel) {
   return each;
 }
 
-/* The tensor of a place. */
+/* The tensor of a place in the replay. An input that was not on meta is used as it is, if nothing
+   has written it since: the replay must see what the call saw. */
 static lt_tensor *stand_in(lt_ctx *c, replay *r, const place *p) {
   if (p->storage != NULL && !lt_is_meta(c, p->storage)) {
     if (p->storage->version != p->version) {
@@ -155,7 +170,8 @@ static void unuse(lt_ctx *c, replay *r, const noted_call *call) {
   }
 }
 
-/* The words of a part begin at its first element: two for one of f64. */
+/* The words of a part begin at its first element: a block of random words covers 4 elements (2 of
+   f64), and the key's base counts blocks. */
 static void shift_key(lt_rng_key *key, const replay *r, lt_dtype dtype) {
   key->base += (uint64_t)(r->first / (dtype == LT_F64 ? 2 : 4));
 }
@@ -186,7 +202,8 @@ static bool run_call(lt_ctx *c, replay *r, const noted_call *call) {
   return ok;
 }
 
-/* Elements of a part begin where a block of random words does. */
+/* Rows first..first+n-1 alone, where all calls allow it. The start is rounded down to a block of 4
+   elements, where a block of random words begins. */
 static void choose_part(replay *r, const lt_tensor *t, int64_t first, int64_t n) {
   int64_t row = t->ndim > 0 && t->size[0] > 0 ? t->numel / t->size[0] : 0;
   bool each = t->contiguous && n * row > 0 && n < t->size[0] &&
@@ -214,6 +231,8 @@ static lt_tensor *result_of(lt_ctx *c, replay *r, const lt_tensor *t, int64_t fi
   return lt_apply1(c, LT_OP_clone, 1, &y, NULL);
 }
 
+/* Messages name what made a tensor without a record, and where: an op that is not replayed, such as
+   a forward pass on meta. */
 static bool check(lt_ctx *c, const lt_tensor *t, lt_device device, int64_t first, int64_t n) {
   char line[128];
   const lt_storage *s = t->storage;

@@ -1,4 +1,8 @@
-/* runtime/ops/node.c: recording calls on the tape. */
+/* runtime/ops/node.c: recording calls on the tape.
+
+   A node is made after its call has succeeded; it takes several allocations, so that nothing is
+   recorded unless an input asks for it. The tape is no list: nodes point at what they came from,
+   and are freed as the results that need them are (as in PyTorch). */
 #include "ops/node.h"
 
 #include <string.h>
@@ -14,11 +18,15 @@ bool lt_recording(const lt_ctx *c, int n_in, lt_tensor *const *in) {
   return false;
 }
 
+/* After a backward without retain_graph: the memory of activations goes back while the graph's
+   shape stays for messages. */
 void lt_node_forget(lt_ctx *c, lt_node *n) {
   n->used = true;
   for (int k = 0; k < n->n_saved; k++) lt_saved_free(c, &n->saved[k]);
 }
 
+/* What can be computed again is dropped after a backward with retain_graph: a second one runs the
+   segment again. */
 void lt_node_park(lt_ctx *c, lt_node *n) {
   for (int k = 0; k < n->n_saved; k++) {
     if (n->saved[k].again == NULL) continue;
@@ -27,6 +35,8 @@ void lt_node_park(lt_ctx *c, lt_node *n) {
   }
 }
 
+/* Inputs' nodes may die with this one: lt_release queues their drops (base/object.c), so that a
+   chain of a million nodes does not recurse. */
 static void drop(lt_ctx *c, lt_object *object) {
   lt_node *n = (lt_node *)object;
   lt_node_forget(c, n);
@@ -43,6 +53,8 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_free(c, n, sizeof *n);
 }
 
+/* In the open frame, so that a failure on the way frees it. `seq` orders the walk of backward: an
+   input's node is always older, so nodes sorted by falling seq are in topological order. */
 static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, int n_out,
                          lt_tensor *const *out) {
   lt_node *n = lt_alloc(c, sizeof *n);
@@ -71,6 +83,7 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
   return n;
 }
 
+/* Exactly as many places as can be saved; lt_free needs the size again. */
 static bool make_room(lt_ctx *c, lt_node *n, int count) {
   n->room = count;
   n->saved = lt_alloc(c, (size_t)count * sizeof *n->saved);
@@ -91,6 +104,8 @@ static bool wants_gradient(int k, lt_tensor *const *in) {
   return k >= 0 && in[k] != NULL && lt_requires_grad(in[k]);
 }
 
+/* Rows of two operands save by side: x * 3 needs neither operand for x's gradient, x * y needs y
+   only if x wants one. Of a product with a constant that halves what is saved. */
 uint32_t lt_saved_slots(const lt_op_info *op, lt_tensor *const *in, const void *args) {
   if (op->kind != LT_KIND_binary) return op->saves;
   const lt_args_binary *numbers = args;
@@ -105,6 +120,8 @@ uint32_t lt_saved_slots(const lt_op_info *op, lt_tensor *const *in, const void *
   return slots;
 }
 
+/* The outputs take this node as their history, that of before an in-place write included: it has
+   become the node's input. Integers have none. */
 static void attach(lt_node *n, int n_out, lt_tensor *const *out, lt_ctx *c) {
   for (int k = 0; k < n_out; k++) {
     if (out[k] == NULL || !lt_dtype_is_float((lt_dtype)out[k]->dtype)) continue;
@@ -115,6 +132,10 @@ static void attach(lt_node *n, int n_out, lt_tensor *const *out, lt_ctx *c) {
   }
 }
 
+/* `values` are copies for inputs that the call overwrote. Where an input is saved as it was and
+   shares memory with a result, its version is taken back by one: backward then fails, naming the
+   writer, instead of using the new value. `recorded` is the version up to which the storage's
+   contents have history; views are excepted, as they write nothing. */
 bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *const *values) {
   lt_node *n = node_new(c, (lt_op)call->op, call->n_in, call->in, call->n_out, call->out);
   if (n == NULL) return false;
@@ -145,6 +166,8 @@ bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *
   return true;
 }
 
+/* A node whose derivative is a function (collectives, lt.Function): `custom.ud` is owned from here
+   on, also on failure. */
 bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_tensor *const *out,
                       lt_custom custom) {
   lt_node *n = node_new(c, LT_OP_COUNT, n_in, in, n_out, out);
@@ -197,6 +220,8 @@ static lt_tensor *with_history(lt_ctx *c, lt_node *n, const lt_saved *s, lt_tens
   return t;
 }
 
+/* Rebuilds a tensor for a saved value. Under create_graph it gets its history again, so that
+   derivatives of derivatives see it; otherwise it is a bare view of the memory. */
 lt_tensor *lt_saved_at(lt_ctx *c, lt_node *n, int k) {
   lt_saved *s = &n->saved[k];
   if (n->used) {

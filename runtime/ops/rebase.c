@@ -15,7 +15,9 @@ lt_tensor *lt_base_of_view(const lt_ctx *c, lt_tensor *x) {
   return (x->flags & LT_IS_VIEW) != 0 ? x->base : x;
 }
 
-/* Whether no two places of `t` are one element. */
+/* Whether no two places of `t` are one element: sufficient, not necessary. Each stride must exceed
+   all that the smaller ones reach together, which is so for every view that slicing and permuting
+   make of a contiguous base; as_strided can make others, which are refused. */
 static bool apart(const lt_tensor *t) {
   for (int k = 0; k < t->ndim; k++) {
     int64_t reach = 0;
@@ -43,6 +45,7 @@ static bool place_in_base(const lt_tensor *t, lt_args_as_strided *w) {
   return true;
 }
 
+/* lt_record for a call that no kernel ran: only its history is wanted. */
 static bool record(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args,
                    lt_tensor *out) {
   const lt_op_info *info = &lt_ops[op];
@@ -51,6 +54,8 @@ static bool record(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const vo
   return lt_record(c, &call, info, NULL);
 }
 
+/* The view's values are in the shared memory already; only the node changes, to as_strided of the
+   base as it now is. A base without history leaves the view without. */
 bool lt_view_renew(lt_ctx *c, lt_tensor *t) {
   lt_args_as_strided w;
   if (!place_in_base(t, &w)) return false;
@@ -71,6 +76,9 @@ bool lt_writes_base(const lt_ctx *c, const lt_tensor *t, int n_in, lt_tensor *co
   return history && (t->base->flags & LT_REQUIRES_GRAD) == 0 && place_in_base(t, &w);
 }
 
+/* PyTorch's CopySlices: the base's new history is as_strided_scatter(old base, value), whose
+   derivative sends the part's gradient to `value` and zeros there to the old base. The write itself
+   runs without recording. */
 bool lt_view_write(lt_ctx *c, lt_tensor *t, lt_tensor *value) {
   lt_args_as_strided w;
   value = lt_cast(c, value, (lt_dtype)t->dtype);

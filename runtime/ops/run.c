@@ -10,6 +10,8 @@ bool lt_call_writes(const lt_call *call, int k) {
          lt_kind_writes(kind, k, call->n_in, call->args);
 }
 
+/* On a device with streams: the call is ordered after those that wrote what it reads, or read what
+   it writes, on other streams; then it is issued and marked on all its tensors. */
 static bool issue(lt_ctx *c, lt_device d, lt_kernel kernel, const lt_call *call) {
   const lt_device_ops *ops = lt_device_table(c, d);
   lt_stream *stream = lt_stream_current(c, d);
@@ -30,6 +32,9 @@ static bool are_here(lt_ctx *c, int n, lt_tensor *const *list) {
   return true;
 }
 
+/* The four ways: a device without data records, `transfer` copies, a device without the kernel
+   falls back, and all others run it. Shapes and history are the caller's affair (apply.c,
+   materialize.c). */
 bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *args, size_t args_size,
             int n_out, lt_tensor *const *out) {
   if (n_out == 0 && n_in == 0) return true; /* an update of nothing */

@@ -6,6 +6,7 @@
 
 #include "ops/expand.h"
 
+/* By the name: conv2d, max_pool3d. The row's name is the only place where the number is written. */
 int lt_spatial_dims(const lt_op_info *op) { return op->name[strlen(op->name) - 2] - '0'; }
 
 const char *lt_spatial_letters(int n) { return n == 1 ? "L" : n == 2 ? "H, W" : "D, H, W"; }
@@ -48,6 +49,9 @@ bool lt_spatial_each(lt_ctx *c, const lt_infer *i, const char *name, lt_sizes *s
   return true;
 }
 
+/* floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1, or rounded up: then the last
+   window may reach beyond the padding, but must begin inside of x or its leading padding (PyTorch's
+   pooling_output_shape). */
 int64_t lt_window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                         int64_t dilation, bool ceil) {
   int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
@@ -56,6 +60,8 @@ int64_t lt_window_count(int64_t size, int64_t kernel, int64_t stride, int64_t pa
   return ceil && (n - 1) * stride >= size + padding ? n - 1 : n; /* begins inside */
 }
 
+/* A dim of size 1 makes both formats equal; plain strides are then reported, so that the result
+   counts as contiguous. */
 lt_meta lt_meta_channels_last(lt_shape s, lt_dtype dtype) {
   lt_meta m = {.shape = s, .dtype = dtype};
   m.strided = s.size[1] > 1 && s.size[2] * s.size[3] > 1;
@@ -96,6 +102,9 @@ lt_tensor *lt_as_image(lt_ctx *c, lt_tensor *x) {
 
 static const int swapped[] = {0, 2, 1, 3, 4};
 
+/* Whichever of the two is a view: of channels-last volumes the planes [N D, C, H, W] keep their
+   layout, of row-major ones [N C, D, H, W] does; a copy of the volumes would cost as much as
+   pooling them. */
 lt_tensor *lt_planes(lt_ctx *c, lt_tensor *x) {
   const int64_t *s = x->size;
   if (!lt_channels_last(x))

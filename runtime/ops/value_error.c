@@ -8,6 +8,8 @@
 
 #include "ops/op.h"
 
+/* The reason as text, with the value and limit beside it: a kernel of the CPU that runs for another
+   device (fallback.c, tests of devices) so reports what that device's word would. */
 bool lt_fail_value(lt_ctx *c, int64_t value, int64_t limit, const char *format, ...) {
   if (!lt_ok(c)) return false;
   char text[LT_FAILURE_SHAPES + 256];
@@ -22,6 +24,7 @@ bool lt_fail_value(lt_ctx *c, int64_t value, int64_t limit, const char *format, 
   return false;
 }
 
+/* An error word has 64 bits: a float's own, when the value is one. */
 static double as_number(int64_t bits) {
   double number;
   memcpy(&number, &bits, sizeof number);
@@ -67,6 +70,8 @@ static bool say(lt_ctx *c, const lt_device_error *e) {
   return lt_fail(c, LT_EVALUE, "%s: index %lld is out of 0..%lld", op->name, value, limit - 1);
 }
 
+/* The failure is reported as that of the op and line that issued the kernel, and is `late`: ops
+   that were issued since have run. */
 bool lt_value_error(lt_ctx *c, const lt_device_error *e) {
   if (!lt_ok(c) || !lt_assert(c, e->op >= 0 && e->op < LT_OP_COUNT)) return false;
   const char *op = c->op;
