@@ -1,4 +1,4 @@
--- spec/callbacks/checkpoint_files_spec.lua: the files of several ModelCheckpoints, and of many saves.
+-- spec/callbacks/checkpoint_files_spec.lua: the files of several ModelCheckpoints, and many saves.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
