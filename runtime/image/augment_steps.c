@@ -1,5 +1,9 @@
 /* runtime/image/augment_steps.c: RandAugment and TrivialAugmentWide: operations that are drawn, of
-   a strength that is given or drawn. */
+   a strength that is given or drawn.
+
+   E. Cubuk and others, RandAugment, 2020: num_ops operations of one magnitude. S. Müller and F.
+   Hutter, TrivialAugment, 2021: one operation of a drawn magnitude. Ranges, signs and bins are
+   torchvision's tables. */
 #include <math.h>
 
 #include "image/chain.h"
@@ -12,7 +16,7 @@ enum {
   OPERATIONS
 };
 
-/* The strongest of each operation. */
+/* The strongest of each operation; bin b of n has b / (n - 1) of it. */
 typedef struct strengths {
   double shear, translate, rotate, colour, posterize;
   bool relative; /* translation is in widths and heights */
@@ -23,8 +27,11 @@ static bool shift(lt_ctx *c, const lt_step *t, lt_sample *s, int filter_at, lt_a
   return lt_sample_affine(c, s, &a, false, (lt_filter)t->v[filter_at], t->fill);
 }
 
+/* Shears are given as tangents (pixels a row), affine maps take angles. */
 static double degrees(double tangent) { return atan(tangent) * 57.29577951308232; }
 
+/* Shears keep the upper left corner (torchvision's centre {0, 0}), rotations the middle.
+   Translations are whole pixels; rotation is counterclockwise there, clockwise in lt_affine. */
 static bool move(lt_ctx *c, const lt_step *t, lt_sample *s, int filter_at, int operation, double m,
                  const strengths *most) {
   static const double corner[2] = {0, 0};
@@ -77,6 +84,7 @@ static bool operate(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d, int f
   return recolour(c, s, operation, m, most);
 }
 
+/* torchvision's tables of strengths are in units of u8. */
 static bool fits(lt_ctx *c, const lt_sample *s, const char *name) {
   if (s->image.depth == LT_DEPTH_U8) return lt_step_colours(c, s, name);
   return lt_fail(c, LT_EDTYPE, "transforms.%s: an image is u8: got f32", name);

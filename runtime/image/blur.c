@@ -13,6 +13,8 @@ static void load_row(const lt_picture *p, int ch, int y, float *out) {
     out[x] = p->depth == LT_DEPTH_U8 ? ((const uint8_t *)row)[x] : ((const float *)row)[x];
 }
 
+/* A blur rounds to the nearest and does not clamp floats, a sharpened u8 is cut off: torchvision's
+   two ways. */
 static void store_row(lt_picture *p, int ch, int y, const float *in, bool round) {
   void *row = lt_picture_row(p, ch, y);
   float bound = lt_bound(p);
@@ -25,7 +27,9 @@ static void store_row(lt_picture *p, int ch, int y, const float *in, bool round)
   }
 }
 
-/* Weights of n neighbours, as torchvision's: not of a deviation in pixels. */
+/* Weights of n neighbours, as torchvision's v2 computes them: the points are spaced so that the
+   outermost is at (n - 1) / 2 pixels over the square root of 2, which saves the factor 2 in
+   exp(-x^2 / (2 sigma^2)). The sum makes up for the tails that are cut off. */
 static void gaussian(float *w, int n, double sigma) {
   double end = (n - 1) / (2 * sqrt(2.0)), sum = 0;
   for (int k = 0; k < n; k++) {
@@ -38,7 +42,8 @@ static void gaussian(float *w, int n, double sigma) {
 
 enum { MOST = 255 };
 
-/* A channel of floats [h, w] blurred along rows, then along columns. */
+/* A channel of floats [h, w] blurred along rows, then along columns. n_y + n_x products a pixel,
+   not n_y n_x. At the edges neighbours are reflected, without the edge pixel. */
 static void blur(float *plane, float *line, int h, int w, const float *wy, int ny, const float *wx,
                  int nx) {
   for (int y = 0; y < h; y++) {

@@ -1,5 +1,10 @@
 /* runtime/image/bmp.c: BMP files: 1, 4 and 8 bits with a palette, 16, 24 and 32 bits of colours.
-   Those that are compressed by runs, of which there are few, are refused. */
+   Those that are compressed by runs, of which there are few, are refused.
+
+   Microsoft's BITMAPINFOHEADER and its older and newer forms; rows are padded to four bytes and
+   stored from the bottom unless the height is negative. Every size and place is checked against the
+   file before pixels are touched; `b->pixels` is trusted over the header's end, as other readers
+   do. */
 #include <string.h>
 
 #include "image/format.h"
@@ -46,6 +51,8 @@ static bool read_masks(lt_ctx *c, const lt_reading *r, bmp *b, uint32_t header, 
   return true;
 }
 
+/* The core header of OS/2 has sizes of 16 bits and a palette of three bytes a colour; all later
+   ones begin like BITMAPINFOHEADER. */
 static bool read_header(lt_ctx *c, const lt_reading *r, bmp *b) {
   if (b->n < FILE_HEADER + CORE) return lt_image_fail(c, r, "the file is cut off");
   const uint8_t *h = b->data + FILE_HEADER;
@@ -81,7 +88,8 @@ static bool read_header(lt_ctx *c, const lt_reading *r, bmp *b) {
          lt_image_fail(c, r, "the file is cut off");
 }
 
-/* The part of a pixel under a mask, as 0 to 255. */
+/* The part of a pixel under a mask, as 0 to 255: scaled by the mask's largest value, so that 5 bits
+   of ones are 255. No mask: opaque. */
 static uint8_t under(uint32_t pixel, uint32_t mask) {
   if (mask == 0) return 255;
   int shift = __builtin_ctz(mask);

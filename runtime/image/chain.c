@@ -1,4 +1,8 @@
-/* runtime/image/chain.c: runs the steps of a chain. */
+/* runtime/image/chain.c: runs the steps of a chain.
+
+   A chain is a flat list of steps; groups (apply, choice) are followed by their members, `span` of
+   them, so that a chain is one allocation that worker threads share without locks. A sample's
+   random numbers come from one key, drawn by the script: the same whichever thread runs it. */
 #include "image/chain.h"
 
 #include <string.h>
@@ -30,13 +34,15 @@ lt_chain *lt_chain_new(lt_ctx *c, int n) {
   return chain;
 }
 
+/* LT_STEP_COUNT: there is no such step. */
 lt_step_kind lt_step_named(const char *name) {
   int k = 0;
   while (k < LT_STEP_COUNT && strcmp(rows[k].name, name) != 0) k++;
   return (lt_step_kind)k;
 }
 
-/* Bytes to floats and then normalised is one pass. */
+/* Bytes to floats and then normalised is one pass. Only of neighbours in one list: a group between
+   them may be left out. */
 static bool normalized_at_once(lt_ctx *c, const lt_step *t, const lt_step *end, lt_sample *s,
                                bool *ok) {
   const lt_step *next = t + 1;
@@ -52,6 +58,7 @@ static bool normalized_at_once(lt_ctx *c, const lt_step *t, const lt_step *end, 
   return true;
 }
 
+/* Runs the steps up to `end`; a group runs its members itself and is skipped with them. */
 static bool run(lt_ctx *c, const lt_step *t, const lt_step *end, lt_sample *s, lt_dice *d) {
   bool ok = lt_ok(c);
   for (; t < end && ok; t += 1 + t->span) {
@@ -77,6 +84,8 @@ bool lt_step_group(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
   return run(c, t + 1, t + 1 + t->span, s, d);
 }
 
+/* One member by weight: a draw in the sum of all, from which the weights are taken in turn.
+   Rounding may leave a rest: then the last one with a weight. */
 bool lt_step_choice(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
   const lt_step *end = t + 1 + t->span, *g = t + 1, *last = g;
   double total = 0;

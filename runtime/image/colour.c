@@ -18,7 +18,8 @@ static void store(lt_picture *p, int64_t i, float value) {
 }
 
 /* Luminance of pixel i; whole for u8 where it is mixed with whole numbers. Luma of ITU-R BT.601, in
-   torchvision's digits. */
+   torchvision's digits. torchvision floors that of u8 before it blends; the mean of contrast is of
+   those whole numbers too. */
 static float luminance(const lt_picture *p, int64_t i) {
   int64_t n = lt_plane(p);
   if (p->channels < 3) return load(p, i);
@@ -26,6 +27,8 @@ static float luminance(const lt_picture *p, int64_t i) {
   return p->depth == LT_DEPTH_U8 ? floorf(l) : l;
 }
 
+/* torchvision's blend: factor 1 gives the image, 0 the other, beyond 1 it is exaggerated;
+   clamped. */
 static void mix(lt_picture *p, int64_t i, float other, float factor) {
   store(p, i, load(p, i) * factor + other * (1 - factor));
 }
@@ -34,6 +37,8 @@ void lt_adjust_brightness(lt_picture *p, float factor) {
   for (int64_t i = 0, n = p->channels * lt_plane(p); i < n; i++) store(p, i, load(p, i) * factor);
 }
 
+/* Away from the mean luminance. The sum is in double: in f32 it would lose low bits from 2^24
+   on. */
 void lt_adjust_contrast(lt_picture *p, float factor) {
   int64_t n = lt_plane(p);
   double sum = 0;
@@ -51,7 +56,8 @@ void lt_adjust_saturation(lt_picture *p, float factor) {
 }
 
 /* Hue, saturation and value in 0..1 of red, green and blue in 0..1, with the hue turned. A. Smith,
-   Color Gamut Transform Pairs, 1978 (the hexcone model). */
+   Color Gamut Transform Pairs, 1978 (the hexcone model). One of red, green and blue is 1, or 0, in
+   each sixth of the hue circle; `sectors` has what the others are there. */
 static void turn_hue(float rgb[3], float turn) {
   float r = rgb[0], g = rgb[1], b = rgb[2];
   float high = fmaxf(r, fmaxf(g, b)), low = fminf(r, fminf(g, b)), range = high - low;
@@ -67,6 +73,8 @@ static void turn_hue(float rgb[3], float turn) {
   for (int k = 0; k < 3; k++) rgb[k] = to[k] < 0 ? 0 : to[k] > 1 ? 1 : to[k];
 }
 
+/* u8 comes back by 256 - 1e-3, torch's to_dtype, so that 1.0 becomes 255 and each byte has an equal
+   share of 0..1. */
 void lt_adjust_hue(lt_picture *p, float turn) {
   int64_t n = lt_plane(p);
   float bound = lt_bound(p), top = p->depth == LT_DEPTH_U8 ? 256 - 1e-3f : 1;
@@ -90,6 +98,9 @@ bool lt_to_grey(lt_ctx *c, lt_picture *p, int channels) {
   return true;
 }
 
+/* With a mean the normalization is in the table too: 256 divisions a channel, not one a pixel, and
+   one pass over the image. The values are those of the two steps one after the other, as they are
+   computed in the same order in f32. */
 bool lt_to_floats(lt_ctx *c, lt_picture *p, bool scale, const float *mean,
                   const float *deviation) {
   lt_picture out;

@@ -1,4 +1,8 @@
-/* runtime/image/colour_steps.c: transforms of the image alone. */
+/* runtime/image/colour_steps.c: transforms of the image alone: jitter, blur, levels, dtype,
+   normalization. Masks and boxes stay.
+
+   The numbers of a step are in t->v, in the order that the comment before its function names;
+   `ColorJitter` and the others are torchvision's names, for messages. */
 #include "image/chain.h"
 #include "image/colour.h"
 

@@ -16,8 +16,9 @@ static bool check(lt_ctx *c, const lt_reading *r, const lt_turbojpeg *lib, void 
   return lt_image_fail(c, r, "JPEG: %s", text);
 }
 
-/* Adobe's files hold the inks inverted, and all that are met are Adobe's: 255 is no ink. As PIL
-   computes. */
+/* C M Y K to R G B. Adobe's files store the inks inverted, and all that are met are Adobe's: 255 is
+   no ink. light = k - (255 - ink) k / 255 with PIL's rounded division by 255 (x + 128, then (x + x
+   / 256) / 256). */
 static void from_inks(const uint8_t *in, uint8_t *out, int64_t n) {
   for (int64_t i = 0; i < n; i++, in += 4, out += 3)
     for (int k = 0; k < 3; k++) {
@@ -26,6 +27,8 @@ static void from_inks(const uint8_t *in, uint8_t *out, int64_t n) {
     }
 }
 
+/* The picture keeps what libturbojpeg could decode only if `check` accepts its warning; LIMIT_SCANS
+   refuses progressive files of thousands of scans, which decode for minutes. */
 static bool decode(lt_ctx *c, const lt_reading *r, const lt_turbojpeg *lib, void *handle,
                    const uint8_t *data, size_t n, int width, int height, int format,
                    lt_picture *out) {

@@ -7,6 +7,8 @@
 
 #include "image/colour.h"
 
+/* A table look-up a pixel: 256 evaluations of the formula in place of one for each pixel, and
+   exact, as u8 has no other values. */
 static void map_bytes(lt_picture *p, int channel, const uint8_t table[256]) {
   int64_t n = lt_plane(p);
   uint8_t *v = (uint8_t *)p->first + channel * n;
@@ -40,6 +42,8 @@ void lt_solarize(lt_picture *p, float threshold) {
     if (value[i] >= threshold) value[i] = 1 - value[i];
 }
 
+/* u8 loses its low bits (PIL's mask); floats are cut to 2^bits levels of 0..1, torchvision's
+   formula. */
 void lt_posterize(lt_picture *p, int bits) {
   uint8_t table[256];
   for (int v = 0; v < 256; v++) table[v] = (uint8_t)(v & ((1 << bits) - 1) << (8 - bits));
@@ -54,6 +58,8 @@ void lt_posterize(lt_picture *p, int bits) {
   }
 }
 
+/* torchvision's: (v - low) / ((high - low) / 255), in f32 and cut off, not rounded; an image of one
+   value stays. */
 static void stretch_bytes(lt_picture *p, int ch) {
   uint8_t table[256];
   int64_t n = lt_plane(p);
@@ -88,7 +94,8 @@ void lt_autocontrast(lt_picture *p) {
     p->depth == LT_DEPTH_U8 ? stretch_bytes(p, ch) : stretch_floats(p, ch);
 }
 
-/* PIL's: each value becomes the share of pixels below it, in steps. */
+/* PIL's: each value becomes the share of pixels below it, in steps. The step of PIL is an integer:
+   with fewer than 255 pixels besides the last value it is 0, and the channel stays as it is. */
 static void equalize_channel(lt_picture *p, int ch) {
   int64_t count[256] = {0}, n = lt_plane(p), below = 0;
   const uint8_t *v = (uint8_t *)p->first + ch * n;

@@ -1,9 +1,13 @@
-/* runtime/image/orientation.c: the orientation tag of EXIF: rotates and flips a picture as it says.
-   */
+/* runtime/image/orientation.c: rotates and flips a picture as the orientation tag of EXIF says.
+
+   Cameras store pixels as the sensor reads them and note in tag 0x0112 how the picture is to be
+   turned: 1 to 8, of which 2 4 5 7 are mirrored (CIPA DC-008). Decoders leave it to us. Anything
+   odd in the tag's place counts as 1, upright: a damaged note must not lose an image. */
 #include "image/format.h"
 
 #include <string.h>
 
+/* 16 bits of a TIFF folder, whose order of bytes the header says ("II" or "MM"). */
 static unsigned word(const uint8_t *p, bool little) {
   return little ? p[0] | (unsigned)p[1] << 8 : p[1] | (unsigned)p[0] << 8;
 }
@@ -24,6 +28,8 @@ static int tiff_orientation(const uint8_t *d, size_t n) {
   return 1;
 }
 
+/* Walks the segments of a JPEG file up to the scan (0xda): each is 0xff, a kind, and a length that
+   counts itself; EXIF is an APP1 (0xe1) that begins "Exif", followed by a TIFF header. */
 int lt_exif_orientation(const uint8_t *d, size_t n) {
   for (size_t at = 2; at <= n && n - at >= 4 && d[at] == 0xff && d[at + 1] != 0xda;) {
     size_t length = word(d + at + 2, false);
@@ -35,6 +41,8 @@ int lt_exif_orientation(const uint8_t *d, size_t n) {
   return 1;
 }
 
+/* Orientations 5 to 8 exchange rows and columns; all eight are then a transpose and flips, which
+   change strides only: no pixel is moved. */
 void lt_picture_orient(lt_picture *p, int orientation) {
   if (orientation >= 5) lt_picture_transpose(p); /* rows of the file are columns */
   if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7)

@@ -30,7 +30,8 @@ static pool *pool_of(lt_ctx *c) {
   return c->slot[LT_SLOT_DATA];
 }
 
-/* The least of what is kept that suffices, or new; bytes 0: none. */
+/* The least of what is kept that suffices and is not four times too large, or new; bytes 0:
+   none. */
 static block take(lt_ctx *c, size_t bytes) {
   pool *p = pool_of(c);
   int best = -1;
@@ -48,6 +49,8 @@ static block take(lt_ctx *c, size_t bytes) {
   return found;
 }
 
+/* Back to the pool, unless it is larger than a quarter of it: such a picture would push out all
+   others. The oldest go first. */
 static void give(lt_ctx *c, block b) {
   pool *p = pool_of(c);
   if (p == NULL || b.bytes > KEPT_BYTES / 4) {
@@ -63,6 +66,7 @@ static void give(lt_ctx *c, block b) {
   p->bytes += b.bytes;
 }
 
+/* One byte more than the pixels: kernels of three channels write four bytes a pixel (resize.c). */
 static bool allocate(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
                      int width) {
   *out = (lt_picture){.depth = depth, .channels = channels, .height = height, .width = width};
@@ -117,6 +121,7 @@ static void copy_words(const uint32_t *from, int64_t step, uint32_t *to, int n) 
     for (int x = 0; x < n; x++) to[x] = from[x * step];
 }
 
+/* Strides change their sign and the first element its place: nothing is copied. */
 void lt_picture_mirror(lt_picture *p, bool upright) {
   if (p->channels == 0 || p->width == 0 || p->height == 0) return;
   int64_t n = upright ? (p->height - 1) * p->stride_y : (p->width - 1) * p->stride_x;
@@ -127,6 +132,7 @@ void lt_picture_mirror(lt_picture *p, bool upright) {
     p->stride_x = -p->stride_x;
 }
 
+/* Strides and sides change places: nothing is copied. */
 void lt_picture_transpose(lt_picture *p) {
   int64_t stride = p->stride_y;
   int side = p->height;
@@ -161,6 +167,8 @@ void lt_picture_store(lt_picture *to, const lt_picture *from) {
     }
 }
 
+/* A view, or memory of a tensor that was passed in, is copied; what is contiguous and its own
+   stays. */
 bool lt_picture_own(lt_ctx *c, lt_picture *p) {
   bool whole = p->stride_x == 1 && p->stride_y == p->width &&
                p->stride_c == (int64_t)p->height * p->width;

@@ -1,4 +1,9 @@
-/* runtime/image/png.c: PNG files, by libspng. */
+/* runtime/image/png.c: PNG files, by libspng.
+
+   libspng checks the file's chunks and their checksums; its limits keep a small file from asking
+   for much memory: sides of 65535, and CHUNK_MAX and CACHE_MAX bytes of chunks. All colours come as
+   8 bits of R G B (A) and are narrowed here; ids of a palette and 16 bits a channel are read as
+   they are, for masks and depth maps. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -23,7 +23,8 @@ typedef struct taps {
   size_t bytes;
 } taps;
 
-/* Horner's form of PIL, factor by factor: another one would round differently. */
+/* The filter's weight at a distance of x inputs. Horner's form of PIL, factor by factor: another
+   one would round differently. */
 static double kernel(lt_filter filter, double x) {
   const double a = -0.5;
   x = fabs(x);
@@ -32,6 +33,7 @@ static double kernel(lt_filter filter, double x) {
   return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0;
 }
 
+/* One allocation for the three lists. */
 static bool taps_new(lt_ctx *c, taps *t, int in, int out, double support) {
   t->n = out;
   t->most = (int)ceil(support) * 2 + 1;
@@ -45,6 +47,8 @@ static bool taps_new(lt_ctx *c, taps *t, int in, int out, double support) {
   return true;
 }
 
+/* The inputs under the filter around output i and their weights, which are divided by their sum: at
+   the edges part of the filter is cut off. */
 static void weigh(taps *t, int i, int in, double centre, double support, double stretch,
                   lt_filter filter) {
   int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
@@ -158,6 +162,8 @@ static void row_floats(const taps *t, const float *in, int64_t step, float *out)
   }
 }
 
+/* Decoded pictures come interleaved; resizing their rows as they are saves a pass that would
+   separate the channels. */
 static bool across_triples(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out) {
   if (!lt_picture_interleaved(c, out, p->depth, 3, p->height, t->n)) return false;
   for (int y = 0; y < p->height; y++)
@@ -203,6 +209,8 @@ LT_CLONES static void column_bytes(const taps *t, const lt_picture *p, int ch, i
   }
 }
 
+/* Row by row instead of pixel by pixel: memory is read in order. f32 sums in the order of the
+   taps. */
 static void column_floats(const taps *t, const lt_picture *p, int ch, int i, float *out) {
   const float *w = t->weight + (size_t)i * (size_t)t->most;
   memset(out, 0, (size_t)p->width * sizeof *out);
@@ -236,6 +244,7 @@ static bool down(lt_ctx *c, const lt_picture *p, const taps *t, lt_picture *out)
   return ok;
 }
 
+/* PIL's nearest: the input under the output's centre, cut off. */
 static void pick(const lt_picture *p, lt_picture *out, double scale_y, double scale_x) {
   size_t size = lt_depth_size(p->depth);
   for (int ch = 0; ch < p->channels; ch++)
@@ -255,6 +264,8 @@ static bool resize_nearest(lt_ctx *c, lt_picture *p, int height, int width) {
   return true;
 }
 
+/* Rows first, as PIL, whose intermediate u8 is rounded too: the order shows in the last bit. A
+   direction that keeps its size is skipped. */
 bool lt_picture_resize(lt_ctx *c, lt_picture *p, int height, int width, lt_filter filter) {
   if (p->height == height && p->width == width) return true;
   if (filter == LT_NEAREST || p->depth == LT_DEPTH_I32) return resize_nearest(c, p, height, width);

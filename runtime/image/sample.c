@@ -1,4 +1,8 @@
-/* runtime/image/sample.c: geometry of an image, its mask and its boxes. */
+/* runtime/image/sample.c: one geometry for an image, its mask and its boxes.
+
+   Whatever moves the pixels moves the mask by the nearest pixel (ids have no mean) and the boxes by
+   the same map; boxes are clipped to the image afterwards, as torchvision's v2 transforms do, and
+   may become empty: whoever labels them drops those. */
 #include "image/sample.h"
 
 #include <math.h>
@@ -11,6 +15,7 @@ static void clip_boxes(lt_sample *s) {
     s->boxes[i] = clamp(s->boxes[i], (float)(i % 2 == 0 ? s->image.width : s->image.height));
 }
 
+/* x and y of both corners: b = b scale + offset. */
 static void move_boxes(lt_sample *s, float scale_x, float scale_y, float x, float y) {
   for (int64_t i = 0; i < 4 * s->n_boxes; i += 2) {
     s->boxes[i] = s->boxes[i] * scale_x + x;
@@ -18,6 +23,7 @@ static void move_boxes(lt_sample *s, float scale_x, float scale_y, float x, floa
   }
 }
 
+/* A view: the first element and the sides change. */
 static void crop(lt_picture *p, int top, int left, int height, int width) {
   if (p->channels == 0) return;
   p->first = (char *)p->first +
@@ -104,6 +110,8 @@ static void warp_box(const double *m, float *b) {
   b[0] = low[0], b[1] = low[1], b[2] = high[0], b[3] = high[1];
 }
 
+/* Pixels are pulled from the source through `from`; corners of boxes are pushed to the result,
+   through its inverse. */
 bool lt_sample_warp(lt_ctx *c, lt_sample *s, const lt_projection *from, int height, int width,
                     lt_filter filter, const float fill[LT_CHANNELS_MAX]) {
   lt_projection to = inverse(from);

@@ -1,7 +1,10 @@
 /* runtime/image/warp.c: pictures through a projection, as torchvision samples them; padding.
 
    The projection goes from the result to the source: each pixel of the result is asked for once
-   and none is left open, as it would be the other way round. */
+   and none is left open, as it would be the other way round.
+
+   Bilinear sampling reads four pixels for each of the result; a strong reduction aliases, as
+   torchvision's grid_sample does, and unlike resize.c. */
 #include <math.h>
 #include <string.h>
 
@@ -42,6 +45,8 @@ static float blend(const lt_picture *p, int ch, double fy, double fx, float *ins
   return sum;
 }
 
+/* nearbyint rounds halves to even, as torchvision's grid_sample does in mode "nearest". Masks (i32)
+   are copied bit by bit and filled with 0. */
 static void put_nearest(const lt_picture *p, lt_picture *out, int y, int x, double fy, double fx,
                         const float *fill) {
   double ny = nearbyint(fy), nx = nearbyint(fx);
@@ -59,6 +64,8 @@ static void put_nearest(const lt_picture *p, lt_picture *out, int y, int x, doub
   }
 }
 
+/* Far outside nothing is read: the test also keeps the conversion of huge coordinates to integers
+   defined. */
 static void put_blend(const lt_picture *p, lt_picture *out, int y, int x, double fy, double fx,
                       const float *fill) {
   bool near = fy > -2 && fy < p->height + 1.0 && fx > -2 && fx < p->width + 1.0;
@@ -68,6 +75,7 @@ static void put_blend(const lt_picture *p, lt_picture *out, int y, int x, double
   }
 }
 
+/* Homogeneous coordinates: one division for each pixel; affine maps have w = 1. */
 bool lt_picture_warp(lt_ctx *c, lt_picture *p, const lt_projection *from, int height, int width,
                      lt_filter filter, const float fill[LT_CHANNELS_MAX]) {
   lt_picture out;
@@ -87,6 +95,8 @@ bool lt_picture_warp(lt_ctx *c, lt_picture *p, const lt_projection *from, int he
   return true;
 }
 
+/* The source of position `at` of a padded dim: clamped, or folded back by the period 2 n - 2
+   (reflect, without the edge) or 2 n (symmetric, with it), as NumPy's pad. */
 int lt_pad_index(int at, int n, lt_padding mode) {
   if (at >= 0 && at < n) return at;
   if (mode == LT_PAD_EDGE || n == 1) return at < 0 ? 0 : n - 1;
@@ -116,6 +126,7 @@ static void pad_row(const lt_picture *p, lt_picture *out, int ch, int y, const i
   }
 }
 
+/* sides: left, top, right, bottom, as torchvision's; negative ones crop. */
 bool lt_picture_pad(lt_ctx *c, lt_picture *p, const int sides[4], lt_padding mode,
                     const float fill[LT_CHANNELS_MAX]) {
   lt_picture out;

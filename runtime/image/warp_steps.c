@@ -6,7 +6,9 @@
 
 static double radians(double degrees) { return degrees * 0.017453292519943295; }
 
-/* From output to input, around the centre of each: x' = m0 x + m1 y + m2, y' = m3 x + m4 y + m5. */
+/* From output to input, around the centre of each: x' = m0 x + m1 y + m2, y' = m3 x + m4 y + m5.
+   torchvision's _get_inverse_affine_matrix: rotation, shears and scale are multiplied out by hand
+   and inverted in closed form (the determinant is 1 before the scale). */
 static void invert_affine(const lt_affine *a, double cx, double cy, double m[6]) {
   double angle = radians(a->angle), sx = radians(a->shear_x), sy = radians(a->shear_y);
   double p = cos(angle - sy) / cos(sy), q = -(p * tan(sx) + sin(angle));
@@ -17,7 +19,8 @@ static void invert_affine(const lt_affine *a, double cx, double cy, double m[6])
   m[5] = cy - m[3] * (cx + a->move_x) - m[4] * (cy + a->move_y);
 }
 
-/* The sides of all that the corners reach, whole pixels. */
+/* The sides of all that the corners reach, whole pixels. As torchvision's
+   _compute_affine_output_size, which cuts off at 1e-4 too. */
 static void reach(const double m[6], int *height, int *width) {
   double low[2] = {0}, high[2] = {0}, half[2] = {0.5 * *width, 0.5 * *height};
   for (int k = 0; k < 4; k++) {
@@ -33,6 +36,8 @@ static void reach(const double m[6], int *height, int *width) {
   *height = (int)(ceil(high[1]) - floor(low[1]));
 }
 
+/* The matrix works around the middle of the picture; pixels have their centres at whole numbers
+   here, so the middle is (n - 1) / 2. */
 bool lt_sample_affine(lt_ctx *c, lt_sample *s, const lt_affine *a, bool expand, lt_filter filter,
                       const float fill[LT_CHANNELS_MAX]) {
   int h = s->image.height, w = s->image.width, height = h, width = w;
@@ -49,7 +54,8 @@ bool lt_sample_affine(lt_ctx *c, lt_sample *s, const lt_affine *a, bool expand, 
   return lt_sample_warp(c, s, &from, height, width, filter, fill);
 }
 
-/* Right angles take no sampling; true when that was it. */
+/* Right angles take no sampling; true when that was it. Bits are kept, and a transpose costs
+   nothing until the picture is read. */
 static bool turned_squarely(lt_sample *s, double angle, bool expand) {
   angle = fmod(fmod(angle, 360) + 360, 360);
   bool quarter = angle == 90 || angle == 270;
@@ -84,7 +90,9 @@ bool lt_step_affine(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
   return lt_sample_affine(c, s, &a, false, (lt_filter)v[10], t->fill);
 }
 
-/* Solves a [8, 8] x = b by elimination with pivots; false when there is no solution. */
+/* Solves a [8, 8] x = b by Gaussian elimination with partial pivoting, without which a zero on the
+   diagonal (corners that share a coordinate) would divide; false when the corners are in one
+   line. */
 static bool solve(double a[8][9], double x[8]) {
   for (int k = 0; k < 8; k++) {
     int best = k;
@@ -106,7 +114,8 @@ static bool solve(double a[8][9], double x[8]) {
   return true;
 }
 
-/* The projection that takes the corners `to` to the corners of the image. */
+/* The projection that takes the corners `to` to the corners of the image: eight unknowns, the ninth
+   entry 1, two linear equations a corner (as PIL's and torchvision's perspective coefficients). */
 static bool projection_of(const int to[4][2], int height, int width, lt_projection *out) {
   const int from[4][2] = {{0, 0}, {width - 1, 0}, {width - 1, height - 1}, {0, height - 1}};
   double a[8][9] = {{0}}, k[8];

@@ -1,4 +1,10 @@
-/* runtime/io/async_save.c: safetensors files that a helper thread writes. */
+/* runtime/io/async_save.c: safetensors files that a helper thread writes.
+
+   The script's thread only issues copies to the host, ordered on the stream behind what wrote the
+   tensors; the thread waits for them, sums and writes. Cost for the script: the issue, and host
+   memory for one copy of everything. A file waits for the file before it, so that those of a run
+   appear in the order of its steps. The thread has a ctx of its own (lt_ctx_child): failures,
+   frames and allocations do not meet the script's. */
 #include "io/async_save.h"
 
 #include <stdatomic.h>
@@ -18,7 +24,8 @@ typedef struct arrival {
   lt_event at;
 } arrival;
 
-/* Whether a file is written, or never will be: of its thread, and of the one of the next file. */
+/* Whether a file is written, or never will be: shared by its thread and the one of the next file,
+   freed by whichever is the last. By malloc: it belongs to no ctx. */
 typedef struct turn {
   atomic_bool is_over;
   atomic_int owners;
@@ -42,6 +49,8 @@ static void release_turn(turn *t) {
   if (t != NULL && atomic_fetch_sub(&t->owners, 1) == 1) free(t);
 }
 
+/* Polling, since backends offer event_done and no blocking wait for threads; a millisecond is
+   nothing beside a write. */
 static bool wait_for(lt_ctx *c, const arrival *a) {
   lt_progress at = LT_DONE;
   while (a->at.stream != NULL &&
@@ -111,6 +120,8 @@ static void write_file(void *ud) {
 
 static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_size(t); }
 
+/* On the stream for copies back, from memory that the pool does not give to others before the copy
+   has run: the events of the storage order it. */
 static bool copy_back(lt_ctx *c, lt_tensor *from, lt_storage *to, arrival *a) {
   lt_device d = from->storage->device;
   lt_copying m = {.device = d, .stream = lt_stream_of(c, d, LT_STREAM_BACK), .way = LT_TO_HOST,
@@ -126,7 +137,9 @@ static bool same_view(const lt_tensor *x, const lt_tensor *y) {
          memcmp(x->stride, y->stride, (size_t)x->ndim * sizeof *x->stride) == 0;
 }
 
-/* A copy of tensor i, or that of one before it which shows the same memory. */
+/* A copy of tensor i, or that of one before it which shows the same memory. Pinned memory, so that
+   the copy runs beside kernels. Tied weights are copied once; the search is quadratic in the number
+   of tensors, some hundreds. */
 static lt_tensor *host_copy(lt_ctx *c, lt_async_save *l, const lt_named_tensor *list, int64_t i) {
   lt_tensor *t = list[i].tensor;
   for (int64_t k = 0; k < i; k++)
@@ -174,6 +187,8 @@ static turn *turn_before(const lt_async_file *file) {
   return file->before->own;
 }
 
+/* All allocation is done here, by the script's thread, which reports a failure at once; the thread
+   cannot fail for memory of its lists. */
 lt_async_save *lt_async_save_begin(lt_ctx *c, const lt_async_file *file) {
   if (!lt_ok(c) || !lt_file_may_write(c, file->op, file->path)) return NULL;
   size_t n = (size_t)file->n, n_metadata = (size_t)file->n_metadata;
@@ -206,6 +221,7 @@ lt_async_save *lt_async_save_begin(lt_ctx *c, const lt_async_file *file) {
 
 bool lt_async_save_done(lt_async_save *l) { return atomic_load(&l->own->is_over); }
 
+/* The thread's failure becomes the caller's, with its text. */
 bool lt_async_save_end(lt_ctx *c, lt_async_save *l) {
   lt_thread_join(c, &l->thread);
   lt_failure failure = l->failure;

@@ -1,4 +1,8 @@
-/* runtime/io/confined_files.c: opens a path one folder at a time, so that no link leads out. */
+/* runtime/io/confined_files.c: opens a path one folder at a time, so that no link leads out.
+
+   openat with O_NOFOLLOW at each step: checking a path as text and opening it afterwards would
+   leave time to exchange a folder for a link in between (Linux's openat2 with RESOLVE_BENEATH is
+   not everywhere). Names "." and ".." are refused. */
 #include "io/confined_files.h"
 
 #include <errno.h>

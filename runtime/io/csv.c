@@ -1,5 +1,11 @@
 /* runtime/io/csv.c: one pass over the file for all columns, and one more for those whose guess from
-   the first rows was wrong. */
+   the first rows was wrong.
+
+   RFC 4180: quotes are doubled within quotes, and a line break in them is part of the field. The
+   kinds of columns are guessed from the first GUESS_ROWS rows, from integer over number to text; a
+   later field that does not fit widens the kind and has only that column read once more, so that
+   usual files take one pass. The file is in memory as a whole: fields are ranges of it, and copied
+   only where quotes are undone. */
 #include "io/csv.h"
 
 #include <math.h>
@@ -56,6 +62,7 @@ static bool bad_row(lt_ctx *c, const lt_csv *t, int64_t line, const char *what) 
   return lt_fail(c, LT_EIO, "%s: %s:%lld: %s", t->op, t->path, (long long)line, what);
 }
 
+/* The scratch of one field, doubled: a row is taken before the next is read. */
 static bool make_room(lt_ctx *c, lt_csv *t, size_t n) {
   if (n <= t->scratch_size) return true;
   char *more = lt_realloc(c, t->scratch, t->scratch_size, 2 * n);
@@ -74,12 +81,14 @@ static void leave(cursor *k, field *f, char delimiter) {
   k->at++;
 }
 
+/* A carriage return ends a field only before a line feed; alone it is text. */
 static bool at_end(const cursor *k, char delimiter) {
   return k->at == k->end || *k->at == delimiter || *k->at == '\n' ||
          (*k->at == '\r' && k->at + 1 < k->end && k->at[1] == '\n');
 }
 
-/* A field in quotes, from behind the first of them. */
+/* A field in quotes, from behind the first of them. memchr runs from quote to quote: long texts are
+   passed at the speed of memory. */
 static bool quoted_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
   size_t n = 0;
   for (;; k->at++) {
@@ -101,6 +110,8 @@ static bool quoted_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
   return true;
 }
 
+/* An unquoted field: bytes up to a delimiter or the end of the line, quotes in its middle
+   included. */
 static bool read_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
   if (k->at < k->end && *k->at == '"') {
     k->at++;
@@ -128,6 +139,8 @@ static bool next_row(cursor *k) {
   return k->at < k->end;
 }
 
+/* The first byte decides for most fields that they are none of the texts that stand for a missing
+   value. */
 static bool is_missing(const lt_csv *t, const field *f) {
   if (f->n == 0) return t->empty_misses;
   if (f->quoted && t->quotes_text) return false;
@@ -152,6 +165,8 @@ static void change(lt_column *of, lt_csv_kind kind) {
   of->again = true;
 }
 
+/* An integer column takes no missing value, since i64 has no NaN: it becomes a number. So does one
+   with a fraction or an exponent. */
 static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
                         int64_t row) {
   lt_column *of = &t->column[number];
@@ -193,6 +208,7 @@ static int64_t id_of(lt_ctx *c, lt_words *w, const char *text, size_t n) {
   return word != NULL ? word->value : -1;
 }
 
+/* Texts become ids of a table, in the order of their first occurrence; -1 is a missing one. */
 static bool take(lt_ctx *c, const lt_csv *t, const cursor *k, int number, const field *f,
                  int64_t row) {
   lt_column *of = &t->column[number];
@@ -277,7 +293,8 @@ static bool read_names(lt_ctx *c, lt_csv *t) {
   return true;
 }
 
-/* How many of n bytes are whole rows; n where none is. */
+/* How many of n bytes are whole rows; n where none is. Counting quotes is enough: a doubled quote
+   toggles twice. */
 static size_t whole_rows(const char *data, size_t n) {
   size_t whole = 0;
   bool in_quotes = false;
@@ -355,7 +372,8 @@ void lt_csv_set_kind(lt_csv *t, int column, lt_csv_kind kind) {
   t->column[column].given = kind != LT_CSV_GUESS;
 }
 
-/* At most so many rows follow: lines. */
+/* At most so many rows follow: lines. Line breaks, so that tensors are allocated once; quoted ones
+   make the bound larger than needed. */
 static int64_t count_lines(const lt_csv *t) {
   int64_t n = 1;
   const char *end = t->data + t->size;

@@ -1,5 +1,9 @@
-/* runtime/io/csv_number.c: a decimal of up to 19 digits with a small exponent is a product or
-   quotient of two exact doubles, rounded once (Clinger, 1990); strtod does the others. */
+/* runtime/io/csv_number.c: the number that a field of a CSV file is, rounded correctly.
+
+   A mantissa of at most 2^53 and a power of ten of at most 10^22 are both exact doubles: their
+   product or quotient is the number rounded once (W. Clinger, How to Read Floating Point Numbers
+   Accurately, 1990, the fast path). Nearly all numbers that occur are so; strtod, several times
+   slower, reads the others. No locale: the point is a point. */
 #include "io/csv_number.h"
 
 #include <math.h>
@@ -16,6 +20,7 @@ static const double powers[MAX_POWER + 1] = {
 static bool is_digit(char ch) { return ch >= '0' && ch <= '9'; }
 static bool is_blank(char ch) { return ch == ' ' || ch == '\t'; }
 
+/* The parts of a decimal. 19 digits always fit into 64 bits; with more the value goes to strtod. */
 typedef struct decimal {
   uint64_t mantissa;
   int digits; /* of the mantissa, from the first that is not 0; beyond MAX_DIGITS they are lost */
@@ -23,13 +28,15 @@ typedef struct decimal {
   bool negative, point;
 } decimal;
 
+/* Leading zeros are no digits of the mantissa, but move the point. */
 static void add_digit(decimal *d, char ch, bool behind_point) {
   if (d->digits > 0 || ch != '0') d->digits++;
   if (d->digits <= MAX_DIGITS) d->mantissa = 10 * d->mantissa + (uint64_t)(ch - '0');
   if (behind_point) d->power--;
 }
 
-/* The grammar, without inf and nan. */
+/* The grammar, without inf and nan. Digits, a point, digits, an exponent; one digit at least. The
+   exponent stops growing at MAX_EXPONENT, beyond which everything is 0 or infinite anyway. */
 static bool scan(const char *p, const char *end, decimal *d) {
   const char *first = p;
   while (p < end && is_digit(*p)) add_digit(d, *p++, false);
@@ -61,6 +68,8 @@ static bool is_word(const char *p, const char *end, const char *word) {
   return true;
 }
 
+/* A copy that ends with a zero byte. Texts of more than 800 digits are refused: 767 significant
+   ones decide every double. */
 static bool by_strtod(const char *p, size_t n, double *value) {
   char text[MAX_TEXT + 1];
   if (n > MAX_TEXT) return false;
@@ -70,6 +79,8 @@ static bool by_strtod(const char *p, size_t n, double *value) {
   return true;
 }
 
+/* A whole number has neither point nor exponent, and fits into i64: "1e3" and "1.0" make a column
+   of floats, as in pandas. INT64_MIN is one too small for this scan and becomes a float. */
 bool lt_csv_number(const char *text, size_t n, double *value, int64_t *integer, bool *whole) {
   const char *p = text, *end = text + n;
   while (p < end && is_blank(*p)) p++;

@@ -1,5 +1,8 @@
 /* runtime/io/curves.c: the metrics of a run as they are appended, and their reduction to as many
-   points as a chart can show. */
+   points as a chart can show.
+
+   A file that grows is read on from where the last whole line ended. Only cells with a value are
+   stored, each with its row: a metric of validation costs its own rows, not those of training. */
 #include "io/curves.h"
 
 #include <math.h>
@@ -23,6 +26,7 @@ void lt_curves_free(lt_curves *t) {
   *t = lt_curves_begin(t->c);
 }
 
+/* What a cache counts: the lists, without the names. */
 size_t lt_curves_bytes(const lt_curves *t) {
   size_t n = 2 * (size_t)t->capacity * sizeof *t->steps;
   for (int k = 0; k < t->n_curves; k++)
@@ -71,6 +75,7 @@ static bool read_names(lt_curves *t, char *line, size_t length, lt_curve *curves
   return right && *n >= 2;
 }
 
+/* Twice over a copy: the names are counted, then stored, so that the list is allocated once. */
 static bool read_header(lt_curves *t, const char *op, const char *line, size_t n) {
   char *copy = lt_alloc(t->c, n + 1);
   if (copy == NULL) return false;
@@ -94,7 +99,8 @@ static bool read_header(lt_curves *t, const char *op, const char *line, size_t n
   return right;
 }
 
-/* Two lists of as many elements, of sizes n and m, made longer together. */
+/* Two lists of as many elements, of sizes n and m, made longer together. Both or neither: after a
+   failure the lists are as they were. */
 static bool grow(lt_ctx *c, void **a, size_t n, void **b, size_t m, int64_t *capacity) {
   size_t from = (size_t)*capacity, to = from > 0 ? 2 * from : FIRST;
   void *longer = lt_alloc(c, to * n), *other = lt_alloc(c, to * m);
@@ -132,6 +138,8 @@ static bool add_row(lt_curves *t, double epoch, double step) {
   return true;
 }
 
+/* An empty cell, or one that is no number, is no point of its curve. Cells beyond the header's
+   columns are ignored. */
 static bool read_row(lt_curves *t, const char *line, size_t n) {
   double epoch = 0, step = 0;
   const char *end = line + n;
@@ -151,6 +159,8 @@ static bool read_row(lt_curves *t, const char *line, size_t n) {
   return add_row(t, epoch, step);
 }
 
+/* Whole lines only: returns how many bytes of `text` were used, so that the caller brings the rest
+   again with what follows. */
 int64_t lt_curves_feed(lt_curves *t, const char *op, const char *text, size_t n) {
   const char *line = text, *end = text + n, *stop;
   while (line < end && (stop = memchr(line, '\n', (size_t)(end - line))) != NULL) {
@@ -173,6 +183,8 @@ static bool same(const void *a, const void *b, int64_t n, size_t size) {
   return n == 0 || memcmp(a, b, (size_t)n * size) == 0;
 }
 
+/* Whether the file has only grown since `before` was read: a resumed run may have cut it and
+   written other values. Bytes are compared, so that NaN equals itself. */
 bool lt_curves_extends(const lt_curves *t, const lt_curves *before) {
   int64_t n = before->n_rows;
   if (t->n_curves < before->n_curves || t->n_rows < n || !same(t->steps, before->steps, n, 8) ||
@@ -200,11 +212,13 @@ static bool inside(const lt_curves *t, const lt_curve *curve, lt_curve_range r, 
 
 /* What is kept of a piece, so far. First, last, lowest and highest value of each piece of a curve:
    the line that a chart of that many pixels draws through them is the one through all (U. Jugel and
-   others, M4, 2014). `odd`: the first that is NaN or infinite, which a chart must show, too. */
+   others, M4: A Visualization-Oriented Time Series Data Aggregation, 2014). A mean would hide the
+   peaks. `odd`: the first that is NaN or infinite, which a chart must show, too. */
 typedef struct piece {
   int64_t first, last, low, high, odd; /* -1: none */
 } piece;
 
+/* The points kept, in the order of rows, each once: an insertion sort of five. */
 static int64_t close_piece(const piece *p, int64_t *out) {
   int64_t kept[KEPT] = {p->first, p->low, p->high, p->odd, p->last}, n = 0;
   for (int i = 1; i < KEPT; i++) {
@@ -218,6 +232,8 @@ static int64_t close_piece(const piece *p, int64_t *out) {
   return n;
 }
 
+/* Two passes, O(n): how many points are in range, then pieces of equal numbers of points. At most
+   KEPT points a piece, so at most `most`. */
 int64_t lt_curves_pick(const lt_curves *t, const lt_curve *curve, lt_curve_range range,
                        int64_t most, int64_t *out, int64_t *count) {
   int64_t n = 0, all = 0, seen = 0, k = 0, pieces = most / KEPT;

@@ -1,4 +1,8 @@
-/* runtime/io/events.c: writes TFRecord: length, its checksum, data, its checksum. */
+/* runtime/io/events.c: writes TFRecord: length, its checksum, data, its checksum.
+
+   TensorFlow's file of records, which TensorBoard reads. The checksum is CRC-32C (G. Castagnoli and
+   others, 1993), four bits at a time: a table of 64 bytes, fast enough for some records a
+   second. */
 #include "io/events.h"
 
 uint32_t lt_crc32c(const void *data, size_t n) {
@@ -21,7 +25,8 @@ static void put(uint64_t value, int bytes, unsigned char *out) {
   for (int k = 0; k < bytes; k++) out[k] = (unsigned char)(value >> 8 * k & 0xff);
 }
 
-/* Rotated and added to: a CRC of data that holds CRCs would be weak. */
+/* Rotated and added to: a CRC of data that holds CRCs would be weak. The rotation and the constant
+   are TFRecord's. */
 static uint32_t masked(uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; }
 
 void lt_record_head(size_t n, unsigned char head[LT_RECORD_HEAD]) {

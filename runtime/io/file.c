@@ -1,4 +1,8 @@
-/* runtime/io/file.c: reading, appending, folders. Saving is in saving.c. */
+/* runtime/io/file.c: reading, appending, folders. Saving is in saving.c.
+
+   All system calls on paths go through lt_file_ops of the root ctx, so that an overlay (overlay.c)
+   or a test can stand in for the file system; memory files (memory_files.c) are told apart by their
+   prefix. */
 #include "io/file.h"
 
 #include <dirent.h>
@@ -17,6 +21,8 @@ static int system_open(const char *path, int flags, mode_t mode) { return open(p
 
 enum { SMALL_FILE = 64 << 20, FIRST_PIECE = 1 << 16, WAIT_MS = 200 };
 
+/* Private and writable: in-place ops on a loaded tensor change its pages, not the file. The advice
+   may fail (kernels before 5.14): pages then come by faults. */
 static void *system_map(int fd, size_t n) {
   void *bytes = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
   /* Small files at once: else each page would be a fault in the step that first reads it. */
@@ -118,7 +124,8 @@ static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size)
 }
 
 /* Opening alone may do something to a device: what is there is checked before, and what was opened
-   after. */
+   after. O_NONBLOCK: opening a pipe without a writer would wait for one. O_NOCTTY: a terminal must
+   not become ours. fstat after the open closes the window in which the path may be exchanged. */
 static int open_file(lt_ctx *c, const char *op, const char *path, bool pipes, int64_t *size) {
   struct stat info;
   if (!may_read(c, op, path)) return -1;
@@ -166,6 +173,7 @@ static ssize_t read_some(lt_ctx *c, int fd, void *out, size_t n, int64_t offset)
   return (ssize_t)n;
 }
 
+/* pread in a loop: a single call returns at most 2^31 bytes on Linux, and less at a signal. */
 bool lt_file_read_at(lt_ctx *c, const char *op, const char *path, int fd, void *out, size_t n,
                      int64_t offset) {
   size_t done = 0;
@@ -199,6 +207,8 @@ static ssize_t read_next(lt_ctx *c, const char *op, const char *path, int fd, bo
   return wait_for_bytes(c, op, path, fd) ? lt_files(c)->read(fd, out, n) : 0;
 }
 
+/* For what is parsed as a whole: at most `limit` bytes and a zero byte behind them. Sizes are hints
+   only: a file may grow while it is read. */
 char *lt_file_load(lt_ctx *c, const char *op, const char *path, size_t limit, size_t *size) {
   int64_t stated = 0;
   int fd = open_file(c, op, path, true, &stated);
@@ -251,6 +261,8 @@ static int open_to_append(lt_ctx *c, const char *path) {
   return fd;
 }
 
+/* O_APPEND makes each write go to the end, also of several processes. After a failed write the file
+   is cut back to where it ended, so that no half line stays; a pipe cannot be. */
 bool lt_file_append(lt_ctx *c, const char *op, const char *path, const void *data, size_t n) {
   if (!lt_file_may_write(c, op, path)) return false;
   if (lt_is_memory_file(c, path)) return lt_memory_file_append(c, op, path, data, n);
@@ -285,6 +297,7 @@ bool lt_file_remove(lt_ctx *c, const char *op, const char *path) {
   return fail_errno(c, op, "remove", path);
 }
 
+/* The target of a symbolic link, for messages: where a checkpoint really is. */
 bool lt_file_follow(lt_ctx *c, const char *path, char *out, size_t size) {
   struct stat info;
   if (!c->policy.read_files || lt_is_memory_file(c, path)) return false;
@@ -306,6 +319,7 @@ static bool make_one(lt_ctx *c, const char *op, const char *path) {
   return fail_errno(c, op, "make folder", path);
 }
 
+/* mkdir -p: each prefix in turn. One that another process makes at the same time is as good. */
 bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
   if (lt_is_memory_file(c, path)) return true; /* it is there with its first file */
@@ -322,6 +336,7 @@ bool lt_folder_make(lt_ctx *c, const char *op, const char *path) {
   return make_one(c, op, path);
 }
 
+/* mkdir(2) is atomic: of several processes that ask for the same new folder one gets it (*made). */
 bool lt_folder_claim(lt_ctx *c, const char *op, const char *path, bool *made) {
   *made = false;
   if (!lt_file_may_write(c, op, path)) return false;
@@ -339,6 +354,7 @@ static void cut_last(char *path) {
     slash[slash == path] = 0;
 }
 
+/* Asked before a long fit, not at its first checkpoint: the nearest folder that exists decides. */
 bool lt_folder_writable(lt_ctx *c, const char *op, const char *path) {
   if (!lt_file_may_write(c, op, path)) return false;
   if (lt_is_memory_file(c, path)) return true;
@@ -383,6 +399,7 @@ bool lt_file_modified(lt_ctx *c, const char *path, double *out) {
   return true;
 }
 
+/* By device and inode: names may differ by links. */
 bool lt_file_same(lt_ctx *c, const char *a, const char *b) {
   struct stat x, y;
   double when;

@@ -1,5 +1,9 @@
 /* runtime/io/idx.c: reading IDX files, plain and compressed by gzip. The header is checked before
-   memory is asked for, and nothing but the tensor is as large as the file. */
+   memory is asked for, and nothing but the tensor is as large as the file.
+
+   The format of MNIST (Y. LeCun, C. Cortes, C. Burges): two zero bytes, a code of the element type,
+   the number of dims, sizes of 32 bits, then elements, all big-endian. Files of gzip (RFC 1952) are
+   told by their first two bytes, and unpacked straight into the tensor. */
 #include "io/idx.h"
 
 #include <string.h>
@@ -25,6 +29,7 @@ static bool damaged(lt_ctx *c, const source *s, const char *reason) {
   return lt_fail(c, LT_EIO, "%s: %s is not an IDX file: %s", s->op, s->path, reason);
 }
 
+/* 15 + 16: a window of 32 kB, and gzip's header and checksum instead of zlib's. */
 static bool source_open(lt_ctx *c, source *s) {
   unsigned char mark[2] = {0};
   size_t n = s->size < 2 ? (size_t)s->size : 2;
@@ -102,6 +107,8 @@ static bool check_inflation(lt_ctx *c, const source *s, const header *h) {
                  s->op, s->path, (long long)s->size, h->bytes, LT_INFLATION_RATIO);
 }
 
+/* A compressed file cannot say how large it is: its sizes must be possible at deflate's highest
+   ratio. */
 static bool read_header(lt_ctx *c, source *s, header *h) {
   unsigned char b[HEADER_MAX];
   if (source_read(c, s, b, 4) != 4) return damaged(c, s, "it ends within its header");

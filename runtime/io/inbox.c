@@ -1,7 +1,11 @@
 /* runtime/io/inbox.c: datagrams of a Unix socket.
 
    An address has room for 108 bytes, a path may be longer: it is reached through the number of its
-   open folder. */
+   open folder.
+
+   For commands of another process to a running fit: a datagram is one command, needs no connection,
+   and is lost with the process. Only its own user and root are heard: the kernel names the sender
+   (SO_PASSCRED), and the socket has mode 0600. */
 #include "io/inbox.h"
 
 #include <errno.h>
@@ -26,6 +30,7 @@ static int new_socket(void) {
   return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
+/* A socket file stays when its process is killed: connecting tells whether it is still in use. */
 static bool somebody_listens(const struct sockaddr_un *a) {
   int fd = new_socket();
   bool yes = fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof *a) == 0;
@@ -58,6 +63,7 @@ int lt_inbox_open(lt_ctx *c, const char *op, const char *folder, const char *nam
   return -1;
 }
 
+/* The next command from an allowed sender; others are read and dropped. */
 bool lt_inbox_take(int fd, char word[LT_INBOX_WORD]) {
   for (;;) {
     union {

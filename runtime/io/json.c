@@ -13,7 +13,8 @@
 #include "base/locale.h"
 
 /* How deep and how many, without a parser: good for texts that are JSON, an upper bound for all
-   that jansson would accept. */
+   that jansson would accept. A scan of the bytes, no recursion: a text of brackets would otherwise
+   take jansson's C stack. */
 static bool within_limits(lt_ctx *c, const char *what, const char *text, size_t n, int max_depth) {
   int depth = 0;
   int64_t values = 1;
@@ -50,6 +51,8 @@ json_t *lt_json_parse(lt_ctx *c, const char *what, const char *text, size_t n, i
   return root;
 }
 
+/* Doubling, so that a text of n bytes is copied less than twice; a failure is the ctx's, and later
+   writes do nothing. */
 void lt_json_raw(lt_json *w, const char *text, size_t n) {
   if (!lt_ok(w->c) || n == 0) return;
   if (n > w->capacity - w->size) {
@@ -76,8 +79,10 @@ void lt_json_integer(lt_json *w, int64_t value) {
   lt_json_raw(w, text, (size_t)n);
 }
 
-/* Decimal with at most max_digits that reads back as x; 0 when there is none. 15 digits are exact
-   in any double, 17 name each one; the fewest that read back are the shortest text. */
+/* Decimal with at most max_digits that reads back as x; 0 when there is none. 15 digits survive a
+   round trip from text to double and back, 17 tell any two doubles apart (D. Goldberg, What Every
+   Computer Scientist Should Know About Floating-Point Arithmetic, 1991); the fewest that read back
+   are the shortest text. Three attempts at most, where Grisu or Ryu would be tables. */
 static int decimal(double x, int max_digits, char *text, size_t size) {
   for (int digits = 15; digits <= max_digits; digits++) {
     int n = lt_format(text, size, "%.*g", digits, x);
@@ -91,7 +96,8 @@ static int decimal(double x, int max_digits, char *text, size_t size) {
   return 0;
 }
 
-/* As printf's %a, in whatever locale: "0x1.8p+1". */
+/* As printf's %a, in whatever locale: "0x1.8p+1". Exact by construction, as it is the bits;
+   subnormals begin 0x0 with exponent -1022. */
 static int hex_float(double x, char *text, size_t size) {
   uint64_t bits;
   memcpy(&bits, &x, sizeof bits);
@@ -105,6 +111,8 @@ static int hex_float(double x, char *text, size_t size) {
                   n > 0 ? "." : "", n, digits, exponent != 0 ? exponent - 1023 : -1022);
 }
 
+/* JSON has no NaN and no infinities: they are strings. `exact` writes a hexadecimal float where 15
+   digits do not read back: no parser has to round it. */
 void lt_json_double(lt_json *w, double value, bool exact) {
   char text[40];
   if (!isfinite(value)) {
@@ -121,7 +129,8 @@ void lt_json_double(lt_json *w, double value, bool exact) {
   lt_json_raw(w, text, (size_t)n);
 }
 
-/* Bytes of the UTF-8 character at text; 0 when it is none. */
+/* Bytes of the UTF-8 character at text; 0 when it is none: RFC 3629, overlong forms, surrogates and
+   what is above U+10FFFF refused. */
 static size_t utf8_length(const unsigned char *text, size_t n) {
   static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
   unsigned char first = text[0];
@@ -190,6 +199,9 @@ static bool is_text(const char *text, size_t n) {
   return true;
 }
 
+/* Lua's strings are bytes; JSON's are text. A string of valid UTF-8 without zeros is written as it
+   is, unless it begins like one of the forms below, then after "=". Others are "~" and each byte as
+   the character of its number (U+0000 to U+00FF), which no tool on the way can break. */
 void lt_json_exact_string(lt_json *w, const char *text, size_t n) {
   lt_json_char(w, '"');
   if (is_text(text, n)) {
@@ -258,6 +270,8 @@ lt_json_meaning lt_json_read_string(const char *text, size_t n, size_t *skip, do
   return read_number(text, text + n, value) ? LT_JSON_DOUBLE : LT_JSON_TEXT;
 }
 
+/* The inverse of "~": characters up to U+00FF as bytes; -1 for any other. In place is possible: the
+   result is never longer. */
 int64_t lt_json_bytes(const char *text, size_t n, char *out) {
   const unsigned char *s = (const unsigned char *)text;
   int64_t count = 0;

@@ -1,4 +1,9 @@
-/* runtime/io/mapping.c: a memory-mapped file and the storages over it. */
+/* runtime/io/mapping.c: a memory-mapped file and the storages over it.
+
+   Copy-on-write (MAP_PRIVATE): a tensor that is written gets pages of its own and the file stays as
+   it is. Reads are faults the first time; loading a model takes no memory twice. A file that
+   another process truncates gives SIGBUS on access, which no check can prevent: saves rename a new
+   file into place instead (saving.c), which leaves mapped ones alone. */
 #include "io/mapping.h"
 
 #include <stdatomic.h>
@@ -14,6 +19,8 @@ struct lt_mapping {
   size_t n;
 };
 
+/* NULL without a failure where files cannot be mapped (in memory, or an overlay without `map`): the
+   caller reads. */
 lt_mapping *lt_mapping_new(lt_ctx *c, int fd, size_t n) {
   const lt_file_ops *files = lt_files(c);
   bool can = files->map != NULL && n > 0 && !lt_is_memory_fd(fd);
@@ -30,6 +37,7 @@ lt_mapping *lt_mapping_new(lt_ctx *c, int fd, size_t n) {
   return m;
 }
 
+/* Counted atomically: helper threads release tensors too. */
 void lt_mapping_release(lt_ctx *c, lt_mapping *m) {
   if (m == NULL || atomic_fetch_sub_explicit(&m->refs, 1, memory_order_acq_rel) != 1) return;
   munmap(m->bytes, m->n);

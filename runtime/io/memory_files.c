@@ -1,4 +1,8 @@
-/* runtime/io/memory_files.c: a list of named byte strings; helper threads write to it too. */
+/* runtime/io/memory_files.c: a list of named byte strings; helper threads write to it too.
+
+   A file's bytes never change once they are stored: a write makes a new file of the same name, and
+   whoever reads the old one keeps it (`readers`), as with rename(2) on disk. So bytes are read
+   without the lock, which guards the list alone. Names are few: a linear search. */
 #include "io/memory_files.h"
 
 #include <pthread.h>
@@ -99,7 +103,8 @@ const char *lt_memory_file_bytes(lt_ctx *c, int fd, size_t *size) {
   return f != NULL ? f->bytes : NULL;
 }
 
-/* A file of `before` (optional) and `data`, one after the other. */
+/* A file of `before` (optional) and `data`, one after the other. One allocation for header, name
+   and bytes; the file is complete before it gets its place in the list. */
 static bool put(lt_ctx *c, const char *op, const char *path, const held_file *before,
                 const void *data, size_t size) {
   held_files *h = files_of(c);
@@ -137,6 +142,8 @@ bool lt_memory_file_put(lt_ctx *c, const char *op, const char *path, const void 
   return put(c, op, path, NULL, data, size);
 }
 
+/* A copy of the whole: appending n times costs O(n^2), which logs of a hosted run, some kilobytes,
+   can bear. */
 bool lt_memory_file_append(lt_ctx *c, const char *op, const char *path, const void *data,
                            size_t size) {
   held_files *h = files_of(c);

@@ -38,10 +38,12 @@ static bool damaged(const text *t, const char *reason) {
 
 /* Grammar. */
 
+/* White space that Python's repr and NumPy's padding write. */
 static void skip(text *t) {
   while (t->at < t->end && (*t->at == ' ' || *t->at == '\n' || *t->at == '\t')) t->at++;
 }
 
+/* The next token, if it is this one. */
 static bool take(text *t, const char *word) {
   size_t n = strlen(word);
   skip(t);
@@ -76,6 +78,7 @@ static bool take_size(text *t, int64_t *out) {
   return some;
 }
 
+/* A tuple of Python: "()" has no dims, "(3,)" one; "(3)" would be a number and is refused. */
 static bool take_shape(text *t, header *h) {
   if (!take(t, "(")) return damaged(t, "its shape is not a tuple");
   for (h->ndim = 0; !take(t, ")");) {
@@ -106,6 +109,8 @@ static bool unknown_dtype(const text *t, const char *descr) {
   return lt_fail(t->c, LT_EIO, "%s: %s has dtype '%s': %s", t->op, t->path, descr, what);
 }
 
+/* A string such as "<f4": order of bytes ("|": one byte, "=" the machine's), letter, size.
+   Structured dtypes and objects are refused by name: unpickling could run code. */
 static bool take_dtype(text *t, header *h) {
   char descr[64];
   skip(t);
@@ -133,6 +138,7 @@ static bool take_flag(text *t, bool *out) {
   return *out || take(t, "False") || damaged(t, "fortran_order is neither True nor False");
 }
 
+/* The three keys that numpy.lib.format writes, each once, in any order, and nothing else. */
 static bool take_dict(text *t, header *h) {
   bool dtype = false, order = false, shape = false;
   char key[20];
@@ -160,7 +166,9 @@ static bool take_dict(text *t, header *h) {
   return (dtype && order && shape) || damaged(t, "its header lacks dtype, order or shape");
 }
 
-/* Reads the header from the first n of `total` bytes. */
+/* Reads the header from the first n of `total` bytes. Version 1 has 16 bits for the header's
+   length, 2 and 3 have 32 (3 in UTF-8). The size of the data must be that of the rest of the file
+   exactly: a truncated array is found before memory is taken. */
 static bool read_header(text *t, const char *bytes, size_t n, int64_t total, header *h) {
   const unsigned char *b = (const unsigned char *)bytes;
   if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
@@ -191,7 +199,8 @@ static bool read_header(text *t, const char *bytes, size_t n, int64_t total, hea
 
 /* Data. */
 
-/* The tensor as it is to be seen; `flat` has its elements in the order of the file. */
+/* The tensor as it is to be seen; `flat` has its elements in the order of the file. Fortran order
+   needs no copy: strides that grow from the first dim. */
 static lt_tensor *finish(text *t, const header *h, lt_tensor *flat) {
   if (flat == NULL) return NULL;
   unsigned char *bytes = lt_data(flat);
@@ -270,6 +279,7 @@ bool lt_npy_layout(lt_ctx *c, const char *op, const char *path, const char *byte
   return true;
 }
 
+/* numpy.fromfile: elements without a header, from `offset`; ndim < 0: as many as there are. */
 lt_tensor *lt_bare_read(lt_ctx *c, const char *op, const char *path, lt_dtype dtype,
                         int64_t offset, int ndim, const int64_t *size) {
   int64_t file, n = 1, item = (int64_t)lt_dtype_size(dtype), rest[1];
@@ -297,6 +307,8 @@ lt_tensor *lt_bare_read(lt_ctx *c, const char *op, const char *path, lt_dtype dt
 
 /* Writing. */
 
+/* Version 1.0, little-endian, C order, padded to 64 bytes: np.load(mmap_mode) of it is aligned.
+   bf16 has no NumPy dtype. */
 bool lt_npy_write(lt_json *out, const char *op, const lt_tensor *t) {
   char dict[LT_MAX_DIMS * 24 + 128], letter = letter_of((lt_dtype)t->dtype);
   size_t item = lt_item_size(t), n;

@@ -2,7 +2,12 @@
    its own.
 
    Below the folder are two trees: in `new` lies what was written, under its absolute path, in
-   `gone` an empty file for each real one that was removed. */
+   `gone` an empty file for each real one that was removed.
+
+   For commands that try what a script does without leaving traces (a check, a sandboxed run): reads
+   see the overlay first, then the real file; writes go to the overlay alone, a file that is changed
+   in part is copied there first. As Linux's overlayfs, in user space and without privileges: `gone`
+   are its whiteouts. One overlay a process; not for threads that change folders. */
 #include "io/overlay.h"
 
 #include <errno.h>
@@ -24,7 +29,8 @@ static bool too_long(void) {
   return false;
 }
 
-/* The absolute path, without "." and "..", below root/tree. */
+/* The absolute path, without "." and "..", below root/tree. "..", as text: a path through a
+   symbolic link to a folder is resolved as the script wrote it. */
 static bool place(const char *path, const char *tree, char *out) {
   char whole[2 * LT_PATH_MAX], here[LT_PATH_MAX] = "";
   if (path[0] != '/' && getcwd(here, sizeof here) == NULL) return false;
@@ -56,6 +62,8 @@ static bool is_gone(const char *path) {
   return place(path, "gone", mark) && stat(mark, &info) == 0 && S_ISREG(info.st_mode);
 }
 
+/* Where a path is to be read: in the overlay if it is there, or was removed (the open then fails);
+   else as it is. */
 bool lt_overlay_read_path(const char *path, char *out) {
   if (root[0] != 0) {
     if (!place(path, "new", out)) return false;
@@ -120,6 +128,8 @@ static bool begin_writing(const char *path, char *out) {
   return true;
 }
 
+/* Where a path is to be written. `keep`: its contents stay, so a real file is copied first. Devices
+   such as /dev/null are written directly. */
 bool lt_overlay_write_path(const char *path, bool keep, char *out) {
   if (root[0] == 0) return snprintf(out, LT_PATH_MAX, "%s", path) < LT_PATH_MAX || too_long();
   struct stat info;
@@ -140,6 +150,7 @@ static int hide(const char *path) {
   return 0;
 }
 
+/* Removing: what is in `new` goes, and a real file gets its mark. */
 static int drop(const char *path, int (*real)(const char *path)) {
   char out[LT_PATH_MAX];
   bool gone = is_gone(path);
@@ -153,6 +164,8 @@ static int drop(const char *path, int (*real)(const char *path)) {
 
 int lt_overlay_unlink(const char *path) { return root[0] != 0 ? drop(path, unlink) : unlink(path); }
 
+/* Within the overlay a rename, which is atomic; from the real tree a copy, and a mark for the
+   source. */
 int lt_overlay_rename(const char *from, const char *to) {
   if (root[0] == 0) return rename(from, to);
   char old[LT_PATH_MAX], new[LT_PATH_MAX];
@@ -230,6 +243,7 @@ static bool give(void *ud, const char *name) {
   return !l->stopped;
 }
 
+/* The overlay's entries, then those real ones that are neither replaced nor marked. */
 static int shadow_list(const char *folder, bool (*each)(void *ud, const char *name), void *ud) {
   char new[LT_PATH_MAX];
   listing l = {.folder = folder, .each = each, .ud = ud};

@@ -45,6 +45,7 @@ const lt_format lt_formats[LT_FORMAT_COUNT] = {
     {"BOOL", 8},
 };
 
+/* LT_FORMAT_COUNT: no such format. */
 int lt_format_named(const char *name) {
   int k = 0;
   while (k < LT_FORMAT_COUNT && strcmp(lt_formats[k].name, name) != 0) k++;
@@ -80,7 +81,8 @@ static bool read_shape(lt_ctx *c, const lt_safetensors *s, lt_stored *t, const j
   return true;
 }
 
-/* Does the shape take exactly the bytes that the offsets span? */
+/* Does the shape take exactly the bytes that the offsets span? Bits, as formats of 4 and 6 bits
+   exist; every product is checked for overflow, a size of 0 excuses the others. */
 static bool check_bytes(lt_ctx *c, const lt_safetensors *s, const lt_stored *t) {
   int64_t bits = 1;
   bool empty = false, overflow = false;
@@ -119,7 +121,8 @@ static int by_offset(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-/* Tensors must lie side by side from the first byte to the last: no hole may hide something. */
+/* Tensors must lie side by side from the first byte to the last: no hole may hide something. After
+   sorting by place one pass proves it, O(n log n). */
 static bool check_layout(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
   if (s->count > 1) qsort(s->stored, (size_t)s->count, sizeof *s->stored, by_offset);
   int64_t at = 0;
@@ -133,6 +136,7 @@ static bool check_layout(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
                  s->path, (long long)there, (long long)at);
 }
 
+/* The format permits strings only; values with structure are JSON in a string. */
 static bool read_metadata(lt_ctx *c, lt_safetensors *s) {
   s->metadata = json_object_get(s->header, "__metadata__");
   if (s->metadata == NULL) return true;
@@ -169,6 +173,8 @@ static int64_t find_stored(const lt_safetensors *s, const char *name) {
   return -1;
 }
 
+/* Tied weights are stored once; the metadata names the others. MAX_COMPARES bounds the quadratic
+   search in a file that was made to be slow. */
 static bool read_aliases(lt_ctx *c, lt_safetensors *s) {
   const json_t *text = json_object_get(s->metadata, LT_ALIASES_KEY);
   if (text == NULL) return true;
@@ -193,6 +199,9 @@ static bool read_aliases(lt_ctx *c, lt_safetensors *s) {
   return true;
 }
 
+/* The checksum is part of the text that it sums: computed with its own eight digits as zeros. The
+   digits' place is found by its mark in the raw text, since a parsed and rewritten header would
+   have other bytes. */
 char *lt_header_crc(char *text, size_t n, uint32_t *crc) {
   static const char mark[] = "\"" LT_CRC_KEY "\":\""; /* no string of JSON has such quotes */
   const size_t length = sizeof mark - 1;
@@ -219,6 +228,8 @@ static bool check_crc(lt_ctx *c, const lt_safetensors *s, char *text, size_t n) 
                  s->path);
 }
 
+/* Eight bytes of length, then JSON. A text file that is opened by mistake reads as a length of
+   10^18: the message says that, not that it is damaged. */
 static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
   unsigned char head[8];
   if (file_size == 0)
@@ -264,6 +275,7 @@ bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const cha
   return false;
 }
 
+/* Tensors in the mapped bytes retain the map: they outlive the file. */
 void lt_safetensors_close(lt_ctx *c, lt_safetensors *s) {
   lt_file_close(c, s->fd);
   lt_mapping_release(c, s->map);
@@ -315,6 +327,8 @@ lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
   return out;
 }
 
+/* Sums of what is on a device are made of a copy: zlib's CRC runs on the host, about as fast as
+   memory is read. */
 bool lt_tensor_crc32(lt_ctx *c, lt_tensor *t, uint32_t *out) {
   if (!lt_ok(c) || !lt_assert(c, t->contiguous)) return false;
   size_t n = (size_t)t->numel * lt_item_size(t);

@@ -27,6 +27,8 @@ static bool fail_errno(lt_ctx *c, const lt_saving *s, const char *verb) {
   return lt_fail(c, LT_EIO, "%s: cannot %s %s: %s", s->op, verb, s->path, strerror(errno));
 }
 
+/* Hosts that share a file system must not remove each other's temporaries: process ids mean nothing
+   elsewhere. A CRC of the name is enough for that. */
 static unsigned host_id(void) {
   char name[256] = "";
   gethostname(name, sizeof name - 1);
@@ -53,7 +55,8 @@ typedef struct sweep {
   unsigned host;
 } sweep;
 
-/* Is this the name of a temporary that a dead process of this host has left? */
+/* Is this the name of a temporary that a dead process of this host has left? A number that was
+   given to another process since keeps the file for a while longer: that is harmless. */
 static bool is_stale(const char *name, unsigned host) {
   size_t n = strlen(name), suffix = sizeof SUFFIX - 1;
   if (name[0] != '.' || n <= suffix || strcmp(name + n - suffix, SUFFIX) != 0) return false;
@@ -66,6 +69,7 @@ static bool is_stale(const char *name, unsigned host) {
   return *end == '-' && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
+/* Best effort: what cannot be removed is left. */
 static bool sweep_one(void *ud, const char *name) {
   const sweep *s = ud;
   char path[LT_PATH_MAX];
@@ -94,6 +98,8 @@ static bool name_temporary(lt_ctx *c, lt_saving *s, int try) {
          lt_fail(c, LT_EIO, "%s: path too long: %.60s...", s->op, s->path);
 }
 
+/* The temporary is in the same folder, since rename(2) works within one file system only. A device
+   or a pipe at the path would be replaced by the rename: refused. */
 bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->op = op;
   s->path = path;
@@ -123,6 +129,7 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   return s->fd >= 0 || fail_errno(c, s, "write");
 }
 
+/* Grows by half: a checkpoint in memory is written in pieces of unknown number. */
 static bool write_held(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
   if (n > s->held_room - s->held_size) {
     size_t room = s->held_room + n + s->held_room / 2;
@@ -165,6 +172,8 @@ static bool sync_folder(lt_ctx *c, const lt_saving *s) {
   return ok;
 }
 
+/* The order is write, fsync, close, rename, fsync of the folder; a failure anywhere removes the
+   temporary and leaves the former file. */
 bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
   const lt_file_ops *files = lt_files(c);
   if (s->fd < 0) return false;
@@ -193,6 +202,7 @@ bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data,
   return lt_saving_commit(c, &s);
 }
 
+/* A link is made beside its place and renamed over it: at no time is there no `path`. */
 bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path) {
   lt_saving s = {.op = op, .path = path, .fd = -1};
   if (!lt_file_may_write(c, op, path)) return false;

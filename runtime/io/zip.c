@@ -37,6 +37,7 @@ static int64_t number(const void *bytes, int n) {
 
 static bool is_marked(const char *record, uint32_t mark) { return number(record, 4) == mark; }
 
+/* All damage is one kind of error: what a reader of the message can do is the same. */
 static bool damaged(lt_ctx *c, const lt_zip *z, const char *reason) {
   return lt_fail(c, LT_EIO, "%s: %s: damaged zip file: %s", z->op, z->path, reason);
 }
@@ -51,6 +52,8 @@ static bool read_at(lt_ctx *c, const lt_zip *z, void *out, size_t n, int64_t at)
   return lt_file_read_at(c, z->op, z->path, z->fd, out, n, at);
 }
 
+/* The directory's place, of which both end records tell the same: where the wide one is, it
+   counts. */
 typedef struct ending {
   int64_t count, size, begin; /* of the directory, which ends where the first end record begins */
   int64_t end;
@@ -71,6 +74,9 @@ static bool read_wide_ending(lt_ctx *c, const lt_zip *z, ending *e) {
   return true;
 }
 
+/* The record is looked for at the very end only: a comment after it (which zip permits) could hide
+   a second directory, and neither PyTorch nor NumPy writes one. The directory must fill the space
+   before the record exactly. */
 static bool read_ending(lt_ctx *c, const lt_zip *z, ending *e) {
   char record[END];
   if (z->size < END) return damaged(c, z, "it ends too early");
@@ -128,7 +134,8 @@ static bool read_entry(lt_ctx *c, const lt_zip *z, const char *at, int64_t left,
 /* Its bytes in the file. */
 static int64_t stored(const lt_member *m) { return m->packed > 0 ? m->packed : m->size; }
 
-/* From where its header is to where its bytes are. */
+/* From where its header is to where its bytes are. Only the name's length is compared: names are
+   the directory's. */
 static bool find_bytes(lt_ctx *c, const lt_zip *z, lt_member *m, int64_t end) {
   char record[LOCAL];
   if (m->begin > end - LOCAL) return wrong_member(c, z, m, "is outside of the file");
@@ -152,7 +159,8 @@ static int by_name(const void *a, const void *b) {
   return memcmp(x->name, y->name, x->name_size);
 }
 
-/* Of all members together: each may be small. */
+/* Of all members together: each may be small. Many members that each keep deflate's ratio could
+   fill the memory together: the sum is bounded, before memory is asked for. */
 static bool check_inflation(lt_ctx *c, const lt_zip *z) {
   int64_t size = 0;
   for (int64_t i = 0; i < z->count; i++)
@@ -165,6 +173,8 @@ static bool check_inflation(lt_ctx *c, const lt_zip *z) {
                  z->op, z->path, (long long)z->size, (long long)size, LT_INFLATION_RATIO);
 }
 
+/* Sorted twice, O(n log n): by place, so that overlaps are neighbours, then by name, which
+   lt_zip_find searches by halving. */
 static bool check_members(lt_ctx *c, const lt_zip *z) {
   if (!check_inflation(c, z)) return false;
   if (z->count < 2) return true;
@@ -189,6 +199,8 @@ static bool read_members(lt_ctx *c, lt_zip *z, int64_t end) {
   return at == size ? check_members(c, z) : damaged(c, z, "its directory has more than its count");
 }
 
+/* The order of checks: the end, the directory, each entry, all together. What fails leaves nothing
+   open. */
 bool lt_zip_open(lt_ctx *c, lt_zip *z, const char *op, const char *path, bool inflates) {
   ending e = {0};
   *z = (lt_zip){.op = op, .path = path, .inflates = inflates};
@@ -207,6 +219,7 @@ bool lt_zip_open(lt_ctx *c, lt_zip *z, const char *op, const char *path, bool in
   return false;
 }
 
+/* Tensors in the mapped bytes retain the map: they outlive the zip. */
 void lt_zip_close(lt_ctx *c, lt_zip *z) {
   lt_file_close(c, z->fd);
   lt_mapping_release(c, z->map);
@@ -228,7 +241,9 @@ static bool check_crc(lt_ctx *c, const lt_zip *z, const lt_member *m, const void
   return crc == m->crc || wrong_member(c, z, m, "has other bytes than were written");
 }
 
-/* The first `size` bytes of a deflated member, or all of it. */
+/* The first `size` bytes of a deflated member, or all of it. -15: raw deflate (RFC 1951) with a
+   window of 32 kB, as zip stores it, without zlib's header. The output never exceeds `size`: what
+   is longer than the directory says is damage. */
 static bool inflate_to(lt_ctx *c, const lt_zip *z, const lt_member *m, char *out, size_t size) {
   z_stream s = {0};
   char piece[1 << 14];
@@ -273,7 +288,9 @@ bool lt_zip_head(lt_ctx *c, const lt_zip *z, const lt_member *m, char *out, size
   return m->packed > 0 ? inflate_to(c, z, m, out, n) : read_at(c, z, out, n, m->begin);
 }
 
-/* The member in the mapped bytes; NULL, without a failure too, when it has to be read. */
+/* The member in the mapped bytes; NULL, without a failure too, when it has to be read. Below
+   MAPPED_FROM a read is cheaper than the faults of its pages; an element that is not aligned in the
+   file could not be read in place. */
 static lt_tensor *mapped(lt_ctx *c, lt_zip *z, const lt_member *m, lt_dtype dtype, int64_t n) {
   if (m->size < MAPPED_FROM || m->begin % (int64_t)lt_dtype_size(dtype) != 0) return NULL;
   if (z->map == NULL && !z->unmappable) z->map = lt_mapping_new(c, z->fd, (size_t)z->size);
@@ -281,6 +298,8 @@ static lt_tensor *mapped(lt_ctx *c, lt_zip *z, const lt_member *m, lt_dtype dtyp
   return z->unmappable ? NULL : lt_mapping_tensor(c, z->map, m->begin, dtype, 1, &n);
 }
 
+/* A bool byte that is neither 0 nor 1 is undefined behaviour where kernels read it as C's bool, so
+   all are read once. */
 lt_tensor *lt_zip_tensor(lt_ctx *c, lt_zip *z, const lt_member *m, lt_dtype dtype) {
   int64_t n = m->size / (int64_t)lt_dtype_size(dtype);
   if (m->packed > 0 || m->size % (int64_t)lt_dtype_size(dtype) != 0) {

@@ -1,5 +1,9 @@
 /* runtime/io/zip_save.c: members one by one, the directory at the end. Sizes are always written in
-   64 bits. */
+   64 bits.
+
+   Members are stored one after the other, each with its sizes known before its header is written,
+   so that nothing is patched afterwards; lt_saving's rename makes the file appear at once. All
+   sizes are in the ZIP64 field (APPNOTE.TXT, 4.5.3), also small ones: one form to write. */
 #include "io/zip_save.h"
 
 #include <string.h>
@@ -57,7 +61,9 @@ static void put_local(lt_json *out, const member *m, size_t pad) {
   for (size_t k = 4; k < pad; k++) lt_json_char(out, 0);
 }
 
-/* The padding after which the bytes of a member that begins at `at` are aligned. */
+/* The padding after which the bytes of a member that begins at `at` are aligned to 64, a cache line
+   and the widest vector register, for readers that map the file (torch.load with mmap = true, and
+   zip.c). A field takes 4 bytes at least. */
 static size_t padding(const member *m) {
   uint64_t head = m->at + LOCAL + strlen(m->name) + 20;
   return (size_t)(4 + (ALIGN - (head + 4) % ALIGN) % ALIGN);
@@ -79,7 +85,8 @@ static void put_entry(lt_json *out, const member *m) {
   put(out, m->at, 8);
 }
 
-/* Deflate into `out` without a zlib header. */
+/* Deflate into `out` without a zlib header. zlib counts 32 bits: input goes in pieces of a
+   gigabyte. */
 static bool deflate_all(lt_ctx *c, const char *op, lt_json *out, const char *data, size_t n) {
   z_stream z = {0};
   char piece[1 << 14];

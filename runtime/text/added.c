@@ -1,4 +1,11 @@
-/* runtime/text/added.c: added tokens (added.h). */
+/* runtime/text/added.c: added tokens, found in a text before it is split (added.h).
+
+   A trie of bytes (D. Knuth, The Art of Computer Programming, volume 3, section 6.3) with children
+   as lists of siblings: there are some dozens of added tokens, seldom two with one beginning, so
+   that a list is short and a node is a few bytes. `begins`, the set of first bytes, lets a text
+   without any be passed over at a look for each byte. Of tokens that begin at one place the longest
+   wins, as in Hugging Face's tokenizers, whose Aho-Corasick automaton is asked for leftmost-longest
+   matches. */
 #include "text/added.h"
 
 #include "text/libraries.h"
@@ -6,6 +13,7 @@
 
 typedef struct lt_added_node node;
 
+/* Node 0 is the root, so that 0 can say "none" in `child` and `sibling`. */
 static bool grow_nodes(lt_ctx *c, lt_added_tree *a) {
   int32_t room = a->room_nodes == 0 ? 64 : 2 * a->room_nodes;
   node *list = lt_realloc(c, a->node, (size_t)a->room_nodes * sizeof *list,
@@ -23,6 +31,8 @@ static int32_t child_of(const lt_added_tree *a, int32_t at, uint8_t byte) {
   return 0;
 }
 
+/* The empty text is not added by callers: its first byte is read. Numbers of tokens in nodes count
+   from 1. */
 bool lt_added_add(lt_ctx *c, lt_added_tree *a, const char *text, size_t n, lt_added token) {
   if (a->n == a->room) {
     int32_t room = a->room == 0 ? 16 : 2 * a->room;
@@ -78,7 +88,8 @@ static int32_t before(const char *text, size_t at, size_t *size) {
 }
 
 /* Letters, marks, digits, connectors, as categories of utf8proc: Lu Ll Lt Lm Lo Mn Mc Me Nd Nl, Pc;
-   letters in circles and squares; joiners. */
+   letters in circles and squares; joiners. This is \w of the regular expressions of Rust, with
+   which Hugging Face's tokenizers decide `single_word`: Alphabetic, M, Nd, Pc and Join_Control. */
 static bool is_word(lt_ctx *c, int32_t code) {
   if (code < 0x80)
     return (code >= '0' && code <= '9') || code == '_' || (code >= 'A' && code <= 'Z') ||
@@ -91,12 +102,15 @@ static bool is_word(lt_ctx *c, int32_t code) {
          code == 0x200c || code == 0x200d;
 }
 
+/* No word character right before or behind. */
 static bool stands_alone(lt_ctx *c, const char *text, size_t n, size_t begin, size_t end) {
   size_t size;
   if (begin > 0 && is_word(c, before(text, begin, &size))) return false;
   return end == n || !is_word(c, lt_utf8_get(text + end, n - end, &size));
 }
 
+/* With lstrip and rstrip the spaces beside a token belong to it; to the left not further than
+   `from`, where the token before it ended. */
 static void take_spaces(const lt_added *t, const char *text, size_t n, size_t from, size_t *begin,
                         size_t *end) {
   size_t size;

@@ -2,7 +2,9 @@
 
    R. Sennrich, B. Haddow, A. Birch, Neural Machine Translation of Rare Words with Subword Units,
    2016, after P. Gage's compression (1994): of the pairs that stand side by side the one that
-   was learned first is merged, until none was learned. */
+   was learned first is merged, until none was learned.
+
+   Cost of a word of n symbols: n^2 compares of ranks for up to SCANNED symbols, n log n beyond. */
 #include "text/bpe.h"
 
 #include <string.h>
@@ -21,6 +23,8 @@ static inline size_t place_of(const lt_merges *m, int32_t left, int32_t right) {
   return at;
 }
 
+/* Doubling keeps at least half of the slots empty: a search then looks at 1.5 slots on average
+   where the pair is there, at 2.5 where it is not (Knuth, 6.4, for linear probing). */
 static bool grow(lt_ctx *c, lt_merges *m) {
   lt_merges bigger = {.n_slots = m->n_slots == 0 ? FIRST_SLOTS : 2 * m->n_slots, .count = m->count};
   bigger.slot = lt_alloc(c, bigger.n_slots * sizeof *bigger.slot);
@@ -54,7 +58,9 @@ void lt_merges_free(lt_ctx *c, lt_merges *m) {
 }
 
 /* Short words: the ranks of all neighbours, the lowest searched again after each merge. Words are
-   short: n^2 looks at a list in the first cache take less time than a heap. */
+   short: n^2 looks at a list in the first cache take less time than a heap. The merged pair's place
+   stays the leftmost of those with the lowest rank, the order in which all implementations merge;
+   `next` is kept along, so only the two pairs beside a merge are looked up again. */
 static int64_t merge_scanning(const lt_merges *m, int32_t *word, int64_t n) {
   const lt_merge *next[SCANNED]; /* of word[k] and word[k + 1] */
   for (int64_t k = 0; k + 1 < n; k++) next[k] = lt_merges_find(m, word[k], word[k + 1]);
@@ -72,7 +78,9 @@ static int64_t merge_scanning(const lt_merges *m, int32_t *word, int64_t n) {
   }
 }
 
-/* Long words: a heap of what could be merged, and symbols in a list. */
+/* Long words: a heap of the merges that are possible, and the symbols in a doubly linked list, so
+   that a merge is O(log n) and moves nothing. A megabyte without spaces would take 10^12 compares
+   by scanning. */
 typedef struct candidate {
   const lt_merge *merge;
   int64_t at;
@@ -86,6 +94,7 @@ typedef struct long_word {
   int64_t waiting;
 } long_word;
 
+/* By rank, then from the left: the same order as scanning gives. */
 static inline bool comes_first(candidate a, candidate b) {
   return a.merge->rank != b.merge->rank ? a.merge->rank < b.merge->rank : a.at < b.at;
 }

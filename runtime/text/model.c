@@ -1,5 +1,10 @@
 /* runtime/text/model.c: what becomes of one piece of text: byte pair encoding, WordPiece, or whole
-   words; and the memory of words that were met. */
+   words; and the memory of words that were met.
+
+   WordPiece: M. Schuster and K. Nakajima, Japanese and Korean Voice Search, 2012, as BERT uses it.
+   Byte pair encoding is in bpe.c. The words that were met are the cache of Hugging Face's
+   tokenizers: natural text repeats itself (Zipf), so that most words take a look-up in place of
+   merging. */
 #include <string.h>
 
 #include "text/tokenizer.h"
@@ -14,7 +19,7 @@ static int32_t find(const lt_tokenizer *t, const char *text, size_t n) {
   return word != NULL ? (int32_t)word->value : -1;
 }
 
-/* Add a symbol that the vocabulary lacks. */
+/* Adds the unknown token; with fuse_unk one for a run of unknown symbols. */
 static void add_unknown(lt_ctx *c, const lt_tokenizer *t, lt_ids *out, bool *after_unknown) {
   if (t->unk >= 0 && !(t->fuse_unk && *after_unknown)) lt_ids_add(c, out, t->unk);
   *after_unknown = true;
@@ -41,6 +46,8 @@ static void symbols_of(lt_ctx *c, const lt_tokenizer *t, const char *text, size_
   }
 }
 
+/* ignore_merges (Llama 3's files): a word that is in the vocabulary is that token, whether or not
+   merges lead to it. */
 static bool by_merging(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
   int32_t whole = t->ignore_merges && n <= t->longest ? find(t, text, n) : -1;
   if (whole >= 0) {
@@ -76,7 +83,10 @@ static char *spread(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n) {
   return t->buffer + t->n_prefix;
 }
 
-/* The longest token of the vocabulary first. A word of which a part is unknown is all unknown. */
+/* Greedy: the longest token of the vocabulary first, then the rest with the prefix (##) before it.
+   A word of which a part is unknown is all unknown, and so is one of more than max_chars
+   characters. Ends are tried from the longest that the vocabulary has, only between characters: n *
+   longest look-ups at most. */
 static bool by_longest(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
   int64_t from = out->n;
   char *word = count_chars(text, n) <= t->max_chars ? spread(c, t, text, n) : NULL;
@@ -111,7 +121,8 @@ static bool compute(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_i
   return lt_ok(c);
 }
 
-/* The ids of a kept word stand in seen_ids behind their number. */
+/* The ids of a kept word stand in seen_ids behind their number. All are dropped at once when the
+   table is full: no order of use has to be maintained, which would cost on every hit. */
 static bool keep(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, uint64_t hash,
                  const int32_t *id, int64_t count) {
   if (t->seen.count >= KEPT_WORDS) {

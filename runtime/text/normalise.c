@@ -1,4 +1,7 @@
-/* runtime/text/normalise.c: normalizers (normalise.h). */
+/* runtime/text/normalise.c: normalizers (normalise.h).
+
+   Each normalizer of Hugging Face's tokenizers that the supported files use; Unicode's data come
+   from utf8proc. The forms NFC, NFD, NFKC and NFKD are those of Unicode's Standard Annex 15. */
 #include "text/normalise.h"
 
 #include <stdlib.h>
@@ -13,6 +16,8 @@ static void put(lt_json *out, int32_t code) {
   lt_json_raw(out, bytes, lt_utf8_put(code, bytes));
 }
 
+/* BERT's clean_text: controls, format characters, surrogates and private use (categories that
+   utf8proc numbers last) and U+FFFD go, white space becomes one space each. */
 static void clean(const lt_utf8proc *u, int32_t code, lt_json *out) {
   if (lt_is_space(code))
     lt_json_char(out, ' ');
@@ -21,6 +26,8 @@ static void clean(const lt_utf8proc *u, int32_t code, lt_json *out) {
     put(out, code);
 }
 
+/* The blocks that BERT's tokenizer treats as ideographs: each such character becomes a word.
+   Hiragana, Katakana and Hangul are not among them. */
 static bool is_chinese(int32_t code) {
   static const int32_t ranges[][2] = {{0x4e00, 0x9fff},   {0x3400, 0x4dbf},   {0x20000, 0x2a6df},
                                       {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b920, 0x2ceaf},
@@ -37,7 +44,9 @@ static void space_chinese(int32_t code, lt_json *out) {
   if (spaced) lt_json_char(out, ' ');
 }
 
-/* Each character by itself, also a sigma at the end of a word. */
+/* Each character by itself, also a sigma at the end of a word, where Unicode's full mapping looks
+   at its neighbours: Rust's char::to_lowercase, which Hugging Face's calls. Only U+0130 becomes two
+   characters. */
 static void lower(const lt_utf8proc *u, int32_t code, lt_json *out) {
   if (code < 0x80) {
     lt_json_char(out, (char)(code >= 'A' && code <= 'Z' ? code + 32 : code));
@@ -113,6 +122,8 @@ bool lt_normalise(lt_ctx *c, lt_normalizer step, const char *text, size_t n, lt_
   return false;
 }
 
+/* The steps take turns with two buffers: *text points into one of them afterwards, or is still the
+   caller's where there is no step. */
 bool lt_normalise_by(lt_ctx *c, const lt_normalizer *steps, int n_steps, const char **text,
                      size_t *n, lt_json made[2]) {
   for (int k = 0; k < n_steps; k++) {

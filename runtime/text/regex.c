@@ -1,4 +1,8 @@
-/* runtime/text/regex.c: patterns (regex.h). */
+/* runtime/text/regex.c: patterns (regex.h).
+
+   Patterns of tokenizer.json are written for Oniguruma; PCRE2 reads the same syntax but for the
+   classes \s and \w, which are written out below. Compiled to machine code where PCRE2 has a
+   compiler for the machine. */
 #include "text/regex.h"
 
 #include <string.h>
@@ -40,7 +44,8 @@ static void write_escape(lt_json *out, char letter, bool in_class) {
   }
 }
 
-/* The pattern as PCRE2 reads it. */
+/* The pattern as PCRE2 reads it. Brackets are followed one level deep: the patterns that are met
+   have no nested classes. */
 static void translate(lt_json *out, const char *pattern, size_t n) {
   bool in_class = false;
   for (size_t k = 0; k < n; k++) {
@@ -97,6 +102,8 @@ void lt_regex_free(lt_ctx *c, lt_regex *r) {
   lt_free(c, r, sizeof *r);
 }
 
+/* NO_UTF_CHECK: callers pass valid UTF-8 only, and a check of the whole text in each call would
+   make a text of n matches O(n^2). */
 int lt_regex_find(lt_ctx *c, lt_regex *r, const char *text, size_t n, size_t from, size_t *begin,
                   size_t *end) {
   int found = r->library->match(r->code, (const uint8_t *)text, n, from, LT_PCRE2_NO_UTF_CHECK,

@@ -1,4 +1,7 @@
-/* runtime/text/split.c: pre-tokenizers (split.h). */
+/* runtime/text/split.c: pre-tokenizers (split.h).
+
+   The steps of a Sequence call each other for every segment, depth first, and the last one hands
+   its pieces to `to`: nothing is collected. */
 #include "text/split.h"
 
 #include <string.h>
@@ -21,6 +24,7 @@ typedef struct cut {
   bool last_matched; /* the last segment within `held` */
 } cut;
 
+/* The segment is complete: it goes to the next step, unless matches are to be removed. */
 static bool give(cut *k) {
   segment s = k->held;
   if (s.begin == s.end || (s.match && k->steps->behavior == LT_REMOVED)) return true;
@@ -28,6 +32,9 @@ static bool give(cut *k) {
                        k->to);
 }
 
+/* Whether the next segment joins the one that waits. The behaviours are Hugging Face's
+   SplitDelimiterBehavior: of "the-final--countdown" and the pattern "-" MERGED_WITH_PREVIOUS makes
+   "the-", "final-", "-", "countdown". */
 static bool belongs(const cut *k, const segment *next) {
   switch (k->steps->behavior) {
   case LT_REMOVED:
@@ -43,6 +50,7 @@ static bool belongs(const cut *k, const segment *next) {
   return false;
 }
 
+/* `invert` exchanges what matches and what is between. Empty segments are nothing. */
 static bool add(cut *k, size_t begin, size_t end, bool match) {
   segment next = {begin, end, match != k->steps->invert};
   if (begin == end) return true;

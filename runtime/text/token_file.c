@@ -42,14 +42,16 @@ static bool is_visible(char byte) { return byte > ' ' && byte < 127; }
 
 /* Where the text can be cut so that both parts have the tokens that they have together: behind the
    last line break that has visible ASCII on both sides, which no pattern of lt_tokenizer's
-   `by_lines` crosses; 0: nowhere. */
+   `by_lines` crosses; 0: nowhere. GPT-2's and Llama's patterns keep a line break with the spaces
+   beside it or with what precedes it, never with visible characters behind it. */
 static size_t last_cut(const char *text, size_t n) {
   for (size_t at = n - 1; at >= 2; at--)
     if (text[at - 1] == '\n' && is_visible(text[at - 2]) && is_visible(text[at])) return at;
   return 0;
 }
 
-/* The file in pieces of about `room` bytes: what is behind the last cut comes before the next. */
+/* The file in pieces of about `room` bytes: what is behind the last cut comes before the next. A
+   file without such a cut is read whole, the buffer doubling: slower, never wrong. */
 static bool add_pieces(lt_ctx *c, lt_token_file *f, lt_tokenizer *t, const char *path, int fd,
                        int64_t size) {
   size_t room = t->by_lines && size > PIECE ? PIECE : (size_t)size, held = 0;

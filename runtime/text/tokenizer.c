@@ -1,4 +1,8 @@
-/* runtime/text/tokenizer.c: texts to ids and back (tokenizer.h). */
+/* runtime/text/tokenizer.c: texts to ids and back (tokenizer.h).
+
+   The stages are Hugging Face's: added tokens of the raw text, normalizers, added tokens of the
+   normalized text, pre-tokenizers, the model. Each is a function that hands its parts to the
+   next. */
 #include "text/tokenizer.h"
 
 #include <string.h>

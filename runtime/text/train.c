@@ -1,9 +1,14 @@
-/* runtime/text/train.c: training of byte pair encodings (train.h). */
+/* runtime/text/train.c: training of byte pair encodings (train.h).
+
+   Only the counts of different words are stored, never the texts: the memory of training grows with
+   the vocabulary of the corpus, some millions of words, not with its size. */
 #include "text/train.h"
 
 #include "text/normalise.h"
 #include "text/utf8.h"
 
+/* Words are the matches of the pattern, what is between them is dropped: REMOVED of the inverted
+   match. */
 lt_trainer *lt_trainer_new(lt_ctx *c, const char *pattern, size_t n, bool lowercase) {
   lt_trainer *t = lt_alloc(c, sizeof *t);
   if (t == NULL) return NULL;
@@ -67,6 +72,8 @@ static void write_token(const lt_trained *d, int64_t token, lt_json *out) {
   lt_json_free(&name);
 }
 
+/* Bytes are written as the characters of GPT-2's table (a printable one for each byte), the format
+   of tokenizer.json; merges as pairs, since a token may contain a space's character. */
 void lt_trained_write(const lt_trained *d, int64_t first, lt_json *vocab, lt_json *merges) {
   for (int64_t k = 0; k < d->tokens.count && lt_ok(vocab->c); k++) {
     if (k > 0) lt_json_char(vocab, ',');

@@ -3,7 +3,10 @@
 
    The heap is lazy: a pair whose count has fallen is pushed again with what it has when it comes
    up, and is never searched for. Ties go by the ids, so that a vocabulary does not depend on the
-   order of texts. */
+   order of texts.
+
+   Each merge costs the words in which its pair occurs, not the corpus (as Sennrich's own script
+   does with its statistics and indices). The result is that of counting anew each time. */
 #include "text/train.h"
 
 #include <string.h>
@@ -41,6 +44,8 @@ typedef struct training {
   lt_trained *out;
 } training;
 
+/* Fibonacci hashing and linear probing as in bpe.c; the table holds numbers, so that pairs never
+   move when it grows. */
 static size_t slot_of(const training *g, int32_t left, int32_t right) {
   uint64_t h = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) * 0x9e3779b97f4a7c15u;
   size_t at = (h ^ h >> 32) & (g->n_slots - 1);
@@ -51,6 +56,8 @@ static size_t slot_of(const training *g, int32_t left, int32_t right) {
   return at;
 }
 
+/* Twice as many slots as pairs: at most half are used. Numbers of pairs are 32 bits: 4 billion
+   different pairs would take 200 GB before. */
 static bool grow_pairs(training *g) {
   size_t room = g->room_pairs == 0 ? FIRST_PAIRS : 2 * g->room_pairs;
   pair *pairs = lt_realloc(g->c, g->pairs, g->room_pairs * sizeof *pairs, room * sizeof *pairs);
@@ -67,7 +74,9 @@ static bool grow_pairs(training *g) {
   return true;
 }
 
-/* Count a pair up or down in a word. */
+/* Count a pair up or down in a word. A word is added to `where` when the count rises: it may lose
+   the pair again later, which merge_in notices. It is not added twice in a row, which is how a
+   word's own pairs come. */
 static bool change(training *g, int32_t left, int32_t right, int64_t by, int64_t word) {
   if (g->n_pairs == g->room_pairs && !grow_pairs(g)) return false;
   size_t at = slot_of(g, left, right);
@@ -86,6 +95,8 @@ static bool change(training *g, int32_t left, int32_t right, int64_t by, int64_t
   return lt_ok(g->c);
 }
 
+/* More frequent first; ties by the ids of the pair. Counts are compared as they were when the entry
+   was pushed. */
 static bool comes_first(const training *g, entry a, entry b) {
   const pair *p = &g->pairs[a.pair], *q = &g->pairs[b.pair];
   if (a.count != b.count) return a.count > b.count;
@@ -162,7 +173,9 @@ static bool begin(training *g) {
   return push_changed(g);
 }
 
-/* Merge a pair within a word, counting its neighbours anew. */
+/* Merge a pair within a word, counting its neighbours anew. From left to right, without overlaps:
+   of a a a the first two become one. Symbols move to the front in place; counts change for the
+   pairs that were and that are, with the number of times the word occurs. */
 static bool merge_in(training *g, int64_t word, int32_t left, int32_t right, int32_t made) {
   int32_t *s = g->symbol + g->words->word[word].at, n = g->length[word], kept = 0;
   int64_t by = g->words->word[word].value;
