@@ -22,6 +22,7 @@ typedef struct lt_async_file {
      n_sums tensors is written. */
   const char *mark;
   int64_t n_sums;
+  size_t block; /* bytes of a checksum, of which each tensor has a list; 0: it has one */
   lt_async_save *before; /* written first; NULL: none */
 } lt_async_file;
 

@@ -30,6 +30,10 @@ static void *system_map(int fd, size_t n) {
   return bytes != MAP_FAILED ? bytes : NULL;
 }
 
+static int system_exchange(const char *a, const char *b) {
+  return renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+}
+
 static int system_list(const char *folder, bool (*each)(void *ud, const char *name), void *ud) {
   DIR *dir = opendir(folder);
   if (dir == NULL) return -1;
@@ -53,6 +57,7 @@ const lt_file_ops lt_system_files = {
     .fstat = fstat,
     .stat = stat,
     .rename = rename,
+    .exchange = system_exchange,
     .symlink = symlink,
     .unlink = unlink,
     .rmdir = rmdir,

@@ -24,6 +24,8 @@ typedef struct lt_file_ops {
   int (*fstat)(int fd, struct stat *out);
   int (*stat)(const char *path, struct stat *out);
   int (*rename)(const char *from, const char *to);
+  /* Make each of two paths the other's, at once; NULL or -1 where that cannot be. (optional) */
+  int (*exchange)(const char *a, const char *b);
   int (*symlink)(const char *target, const char *path);
   int (*unlink)(const char *path);
   int (*rmdir)(const char *path);
@@ -81,6 +83,17 @@ bool lt_saving_remove_stale(lt_ctx *c, const char *op, const char *folder);
 bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path);
 bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n);
 bool lt_saving_commit(lt_ctx *c, lt_saving *s);
+
+/* A folder that is being saved: begin makes one with a temporary name beside `path`, of at most
+   `size` bytes with its end, into which files are saved; commit gives it its name, in place of a
+   file or a folder of files there: at each moment the path holds the former one or the new one. A
+   folder whose process has died is removed as temporaries are. */
+bool lt_folder_begin(lt_ctx *c, const char *op, const char *path, char *temporary, size_t size);
+bool lt_folder_commit(lt_ctx *c, const char *op, const char *temporary, const char *path);
+
+/* Remove a folder of files; it is a temporary one before the first is gone. True when it is not
+   there. */
+bool lt_folder_discard(lt_ctx *c, const char *op, const char *path);
 
 /* Whether the state may write files; fails with the permission that it lacks. */
 bool lt_file_may_write(lt_ctx *c, const char *op, const char *path);

@@ -306,25 +306,53 @@ static lt_tensor *read_tensor(lt_ctx *c, lt_safetensors *s, const lt_stored *t, 
                                                                                           : NULL;
 }
 
-lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
-  const lt_stored *t = &s->stored[i];
-  const char *name = lt_formats[t->format].name;
-  lt_dtype dtype = dtype_named(name);
-  if (dtype == LT_DTYPE_NONE) {
+lt_dtype lt_stored_dtype(const lt_stored *t) { return dtype_named(lt_formats[t->format].name); }
+
+/* LT_DTYPE_NONE with a failure where ltrain lacks it. */
+static lt_dtype known_dtype(lt_ctx *c, const lt_safetensors *s, const lt_stored *t) {
+  lt_dtype dtype = lt_stored_dtype(t);
+  if (dtype == LT_DTYPE_NONE)
     lt_fail(c, LT_EDTYPE, "%s: %s: tensor '%.100s' is %s, a dtype that ltrain does not have", s->op,
-            s->path, t->name, name);
-    return NULL;
-  }
-  lt_tensor *out = read_tensor(c, s, t, dtype);
-  if (out == NULL || dtype != LT_BOOL) return out;
+            s->path, t->name, lt_formats[t->format].name);
+  return dtype;
+}
+
+/* `out`, or NULL with a failure where it is a BOOL that is neither 0 nor 1. */
+static lt_tensor *check_bools(lt_ctx *c, const lt_safetensors *s, const lt_stored *t,
+                              lt_tensor *out) {
+  if (out == NULL || out->dtype != LT_BOOL) return out;
   const uint8_t *bytes = lt_data(out);
-  for (int64_t k = 0; k < t->end - t->begin; k++)
+  for (int64_t k = 0; k < out->numel; k++)
     if (bytes[k] > 1) {
       lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s': byte %lld of a BOOL is %d", s->op, s->path,
               t->name, (long long)k, bytes[k]);
       return NULL;
     }
   return out;
+}
+
+lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
+  const lt_stored *t = &s->stored[i];
+  lt_dtype dtype = known_dtype(c, s, t);
+  return dtype != LT_DTYPE_NONE ? check_bools(c, s, t, read_tensor(c, s, t, dtype)) : NULL;
+}
+
+lt_tensor *lt_safetensors_read_range(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
+                                     int64_t n) {
+  const lt_stored *t = &s->stored[i];
+  lt_dtype dtype = known_dtype(c, s, t);
+  if (dtype == LT_DTYPE_NONE) return NULL;
+  int64_t item = (int64_t)lt_dtype_size(dtype), numel = (t->end - t->begin) / item;
+  if (from < 0 || n < 0 || from > numel || n > numel - from) {
+    lt_fail(c, LT_EARG, "%s: %s: tensor '%.100s' has %lld elements, not %lld from %lld on", s->op,
+            s->path, t->name, (long long)numel, (long long)n, (long long)from);
+    return NULL;
+  }
+  lt_tensor *out = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &n);
+  if (out == NULL || !lt_file_read_at(c, s->op, s->path, s->fd, lt_data(out), (size_t)(n * item),
+                                      s->data_start + t->begin + from * item))
+    return NULL;
+  return check_bools(c, s, t, out);
 }
 
 /* Sums of what is on a device are made of a copy: zlib's CRC runs on the host, about as fast as

@@ -32,6 +32,13 @@ bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
                          const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
                          lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t));
 
+/* The same of tensors that need not be in memory together: of the given ones shapes and dtypes
+   count, and each is replaced by what fill(c, ud, name) returns when it is its turn. */
+typedef lt_tensor *(*lt_fill)(lt_ctx *c, void *ud, const char *name);
+bool lt_safetensors_stream(lt_ctx *c, const char *op, const char *path, int64_t n,
+                           const lt_named_tensor *tensors, int64_t n_metadata,
+                           lt_metadata *metadata, lt_fill fill, void *ud);
+
 /* A tensor in an open file. */
 typedef struct lt_stored {
   const char *name;
@@ -69,6 +76,13 @@ void lt_safetensors_close(lt_ctx *c, lt_safetensors *s);
    copied where it is written; a small one, or one that is not aligned, is read. Types that ltrain
    lacks fail here. */
 lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i);
+
+/* The dtype of a tensor in a file; LT_DTYPE_NONE: ltrain lacks it. */
+lt_dtype lt_stored_dtype(const lt_stored *t);
+
+/* n elements of one, in row-major order from number `from` on, as [n]; always read, never mapped. */
+lt_tensor *lt_safetensors_read_range(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
+                                     int64_t n);
 
 /* The eight digits of the header's CRC within its text, NULL when it has none; *crc is what they
    should be. They are zeros afterwards. */

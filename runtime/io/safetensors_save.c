@@ -177,10 +177,26 @@ static bool write_header(lt_json *w, const char *op, int64_t count, const item *
   return true;
 }
 
-static bool write_tensor(lt_ctx *c, lt_saving *file, lt_tensor *t,
-                         lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
+/* Where the bytes of tensors come from: they are in memory, and made dense, or are asked for. */
+typedef struct source {
+  lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t);
+  lt_fill fill;
+  void *ud;
+} source;
+
+static lt_tensor *filled(lt_ctx *c, const lt_saving *file, const item *it, const source *from) {
+  lt_tensor *t = from->fill(c, from->ud, it->name);
+  if (t == NULL) return NULL;
+  if (t->dtype == it->tensor->dtype && t->numel == it->tensor->numel && t->contiguous) return t;
+  lt_fail(c, LT_EARG, "%s: tensor '%.100s' is another one than was announced", file->op, it->name);
+  return NULL;
+}
+
+static bool write_tensor(lt_ctx *c, lt_saving *file, const item *it, const source *from) {
   lt_frame frame = lt_frame_open(c);
-  if (!t->contiguous && dense != NULL) t = dense(c, t);
+  lt_tensor *t = it->tensor;
+  if (from->fill != NULL) t = filled(c, file, it, from);
+  else if (!t->contiguous && from->dense != NULL) t = from->dense(c, t);
   bool ok = t != NULL && lt_assert(c, t->contiguous);
   size_t n = ok ? bytes_of(t) : 0;
   if (n > 0 && lt_device_table(c, t->storage->device)->host_memory) {
@@ -195,9 +211,9 @@ static bool write_tensor(lt_ctx *c, lt_saving *file, lt_tensor *t,
   return ok;
 }
 
-bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
-                         const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
-                         lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
+static bool save(lt_ctx *c, const char *op, const char *path, int64_t n,
+                 const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
+                 const source *from) {
   if (!lt_ok(c) || !lt_device_synchronize_all(c)) return false; /* a late error comes first */
   for (int64_t k = 0; k < n; k++)
     if (!lt_check_data(c, op, tensors[k].tensor)) return false;
@@ -217,11 +233,23 @@ bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
   if (!write_header(&header, op, count, items, n_metadata, metadata, &aliases)) goto done;
   if (!lt_saving_open(c, &file, op, path)) goto done;
   bool ok = lt_saving_write(c, &file, header.data, header.size);
-  for (int64_t i = 0; i < count && ok; i++) ok = write_tensor(c, &file, items[i].tensor, dense);
+  for (int64_t i = 0; i < count && ok; i++) ok = write_tensor(c, &file, &items[i], from);
   lt_saving_commit(c, &file);
 done:
   lt_json_free(&aliases);
   lt_json_free(&header);
   lt_free(c, items, room);
   return lt_ok(c);
+}
+
+bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
+                         const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
+                         lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {
+  return save(c, op, path, n, tensors, n_metadata, metadata, &(source){.dense = dense});
+}
+
+bool lt_safetensors_stream(lt_ctx *c, const char *op, const char *path, int64_t n,
+                           const lt_named_tensor *tensors, int64_t n_metadata,
+                           lt_metadata *metadata, lt_fill fill, void *ud) {
+  return save(c, op, path, n, tensors, n_metadata, metadata, &(source){.fill = fill, .ud = ud});
 }

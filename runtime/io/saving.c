@@ -69,13 +69,28 @@ static bool is_stale(const char *name, unsigned host) {
   return *end == '-' && pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH;
 }
 
+static bool unlink_one(void *ud, const char *name) {
+  const sweep *s = ud;
+  char path[LT_PATH_MAX];
+  int n = snprintf(path, sizeof path, "%s/%s", s->folder, name);
+  if (n > 0 && n < LT_PATH_MAX) s->files->unlink(path);
+  return true;
+}
+
+/* A file, or a folder with its files. */
+static bool remove_any(const lt_file_ops *files, const char *path) {
+  if (files->unlink(path) == 0) return true;
+  files->list(path, unlink_one, &(sweep){.files = files, .folder = path});
+  return files->rmdir(path) == 0;
+}
+
 /* Best effort: what cannot be removed is left. */
 static bool sweep_one(void *ud, const char *name) {
   const sweep *s = ud;
   char path[LT_PATH_MAX];
   if (!is_stale(name, s->host)) return true;
   int n = snprintf(path, sizeof path, "%s%s", s->folder, name);
-  if (n > 0 && n < LT_PATH_MAX) s->files->unlink(path);
+  if (n > 0 && n < LT_PATH_MAX) remove_any(s->files, path);
   return true;
 }
 
@@ -220,4 +235,75 @@ bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *pat
   fail_errno(c, &s, "link");
   files->unlink(s.temporary);
   return false;
+}
+
+/* ---- folders ---- */
+
+bool lt_folder_begin(lt_ctx *c, const char *op, const char *path, char *temporary, size_t size) {
+  lt_saving s = {.op = op, .path = path, .fd = -1};
+  char folder[LT_PATH_MAX];
+  if (!lt_file_may_write(c, op, path)) return false;
+  if (lt_is_memory_file(c, path))
+    return lt_fail(c, LT_EIO, "%s: no folder can be in memory: %s", op, path);
+  if (!folder_of(path, folder) || !name_temporary(c, &s, 0))
+    return lt_fail(c, LT_EIO, "%s: path too long: %.60s...", op, path);
+  const lt_file_ops *files = lt_files(c);
+  files->list(folder, sweep_one, &(sweep){.files = files, .folder = folder, .host = host_id()});
+  int made = -1;
+  for (int i = 0; i < MAX_TRIES && made != 0; i++) {
+    if (!name_temporary(c, &s, i)) return false;
+    made = files->mkdir(s.temporary, 0777);
+    if (made != 0 && errno != EEXIST) break;
+  }
+  if (made != 0) return fail_errno(c, &s, "write");
+  if (strlen(s.temporary) >= size) return lt_fail(c, LT_EIO, "%s: path too long: %s", op, path);
+  strcpy(temporary, s.temporary);
+  return true;
+}
+
+/* Gives what is at the path of `s` a temporary name, which is kept there; false with errno. */
+static bool move_aside(lt_ctx *c, lt_saving *s) {
+  const lt_file_ops *files = lt_files(c);
+  struct stat there;
+  for (int i = 0; i < MAX_TRIES; i++) {
+    if (!name_temporary(c, s, i)) return false;
+    if (files->stat(s->temporary, &there) == 0) continue;
+    return files->rename(s->path, s->temporary) == 0;
+  }
+  errno = EEXIST;
+  return false;
+}
+
+bool lt_folder_commit(lt_ctx *c, const char *op, const char *temporary, const char *path) {
+  lt_saving s = {.op = op, .path = path, .fd = -1};
+  const lt_file_ops *files = lt_files(c);
+  if (!lt_file_may_write(c, op, path)) return false;
+  if (files->rename(temporary, path) == 0) return sync_folder(c, &s);
+  if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+    return fail_errno(c, &s, "rename to");
+  if (files->exchange != NULL && files->exchange(temporary, path) == 0) {
+    bool ok = sync_folder(c, &s);
+    remove_any(files, temporary);
+    return ok;
+  }
+  /* A file system that cannot exchange: a kill between the two leaves the new one under its
+     temporary name. */
+  if (!move_aside(c, &s)) return lt_ok(c) ? fail_errno(c, &s, "replace") : false;
+  if (files->rename(temporary, path) != 0) {
+    fail_errno(c, &s, "rename to");
+    files->rename(s.temporary, path);
+    return false;
+  }
+  remove_any(files, s.temporary);
+  return sync_folder(c, &s);
+}
+
+bool lt_folder_discard(lt_ctx *c, const char *op, const char *path) {
+  lt_saving s = {.op = op, .path = path, .fd = -1};
+  struct stat there;
+  const lt_file_ops *files = lt_files(c);
+  if (!lt_file_may_write(c, op, path)) return false;
+  if (files->stat(path, &there) != 0 && errno == ENOENT) return true;
+  if (!move_aside(c, &s)) return lt_ok(c) ? fail_errno(c, &s, "remove") : false;
+  return remove_any(files, s.temporary) || fail_errno(c, &s, "remove");
 }

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bind/core/call.h"
 #include "bind/core/parts.h"
@@ -115,6 +116,31 @@ static int claim_folder(lua_State *L) {
   return 1;
 }
 
+/* io.begin_folder(path) -> the path of a temporary folder beside it, made now */
+static int begin_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  char temporary[LT_PATH_MAX];
+  if (!lt_folder_begin(b->c, "save", lt_check_path(L, b, "save"), temporary, sizeof temporary))
+    return lt_refused(L, b);
+  lua_pushstring(L, temporary);
+  return 1;
+}
+
+/* io.commit_folder(temporary, path) -> true: it gets its name, in place of what has it */
+static int commit_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *temporary = lt_check_path(L, b, "save");
+  lt_folder_commit(b->c, "save", temporary, luaL_checkstring(L, 2));
+  return lt_done(L, b);
+}
+
+/* io.discard_folder(path) -> true: with the files in it */
+static int discard_folder(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_folder_discard(b->c, "remove", lt_check_path(L, b, "remove"));
+  return lt_done(L, b);
+}
+
 /* io.can_write(path) -> true: whether entries can be made in a folder, there or yet to be made */
 static int can_write(lua_State *L) {
   lt_bind *b = lt_enter(L);
@@ -127,6 +153,19 @@ static int kind(lua_State *L) {
   static const char *const names[] = {NULL, "file", "folder", "other"};
   lt_bind *b = lt_enter(L);
   lua_pushstring(L, names[lt_file_kind_of(b->c, lt_check_path(L, b, "kind"))]);
+  return 1;
+}
+
+/* io.wait_for(path, seconds) -> whether something is there, or came within so many seconds */
+static int wait_for(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const char *path = lt_check_path(L, b, "wait_for");
+  const struct timespec nap = {.tv_nsec = 1000000};
+  lua_Number left = luaL_checknumber(L, 2) * 1000;
+  bool there;
+  for (; !(there = lt_file_kind_of(b->c, path) != LT_NO_FILE) && left > 0; left--)
+    nanosleep(&nap, NULL);
+  lua_pushboolean(L, there);
   return 1;
 }
 
@@ -217,15 +256,22 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"remove_stale", remove_stale},
                                        {"make_folder", make_folder},
                                        {"claim_folder", claim_folder},
+                                       {"begin_folder", begin_folder},
+                                       {"commit_folder", commit_folder},
+                                       {"discard_folder", discard_folder},
                                        {"can_write", can_write},
                                        {"list_folder", list_folder},
                                        {"kind", kind},
+                                       {"wait_for", wait_for},
                                        {"modified", modified},
                                        {"same", same},
                                        {"save_safetensors", lt_save_safetensors},
                                        {"save_later", lt_async_safetensors_save},
                                        {"load_safetensors", lt_load_safetensors},
+                                       {"open_safetensors", lt_open_safetensors},
+                                       {"stream_safetensors", lt_stream_safetensors},
                                        {"crc32", lt_crc32_of},
+                                       {"crc32_join", lt_crc32_join},
                                        {"open_zip", lt_open_zip},
                                        {"strided", lt_io_strided},
                                        {"storage", lt_io_storage},

@@ -22,11 +22,16 @@ int lt_done(lua_State *L, lt_bind *b);
 /* io.save_safetensors(path, {name = tensor} [, {key = text} [, {alias = true}]]) -> true
    Of names that share a tensor the first that is not an alias gets the bytes.
    io.load_safetensors(path [, {name = true}]) -> {name = tensor}, {key = text}
-   io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order */
+   io.open_safetensors(path) -> file with tensors(), metadata(), read(index, from, n), close()
+   io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order
+   io.crc32_join(crc, crc of what follows, its bytes) -> that of both */
 int lt_save_safetensors(lua_State *L);
 int lt_async_safetensors_save(lua_State *L);
 int lt_load_safetensors(lua_State *L);
+int lt_open_safetensors(lua_State *L);
+int lt_stream_safetensors(lua_State *L);
 int lt_crc32_of(lua_State *L);
+int lt_crc32_join(lua_State *L);
 
 /* io.open_zip(path) -> zip, a file of stored members, with names(), size(name), read(name) and
    tensor(name, dtype); io.strided(flat, offset, sizes, strides) -> tensor (zip.c) */

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
@@ -108,6 +109,42 @@ int lt_save_safetensors(lua_State *L) {
   return lt_done(L, b);
 }
 
+/* The tensor that the function at index 4 returns for a name, in the open frame. */
+static lt_tensor *fill_by_call(lt_ctx *c, void *ud, const char *name) {
+  lt_bind *b = ud;
+  lua_State *L = b->L;
+  lua_pushvalue(L, 4);
+  lua_pushstring(L, name);
+  if (!lt_callback(b, "save", 1, 1)) return NULL;
+  lt_tensor *t = lt_to_tensor(L, b, -1);
+  if (t != NULL) lt_frame_add(c, lt_retain(t));
+  else lt_fail(c, LT_EARG, "save: '%.100s': no tensor was returned", name);
+  lua_pop(L, 1);
+  return t;
+}
+
+/* io.stream_safetensors(path, {name = tensor}, metadata, fn) -> true: as save_safetensors, of what
+   fn(name) returns when it is written: of the given tensors shapes and dtypes count. */
+int lt_stream_safetensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 4);
+  const char *path = lt_check_path(L, b, "save");
+  luaL_checktype(L, 4, LUA_TFUNCTION);
+  int64_t n, n_metadata;
+  lua_pushvalue(L, 4);
+  lua_pushnil(L);
+  lua_replace(L, 4); /* no aliases */
+  lt_named_tensor *tensors = read_tensors(L, b, &n);
+  lt_metadata *metadata = read_metadata(L, b, &n_metadata);
+  lua_pushvalue(L, 5);
+  lua_replace(L, 4);
+  luaL_checkstack(L, 8, "save");
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_safetensors_stream(b->c, "save", path, n, tensors, n_metadata, metadata, fill_by_call, b);
+  lt_frame_close(b->c, frame, 0, NULL);
+  return lt_done(L, b);
+}
+
 /* A file on its way; its user value keeps the texts. */
 #define SAVING_NAME "ltrain.Saving"
 
@@ -141,16 +178,18 @@ static int saving_gc(lua_State *L) {
   return 0;
 }
 
-/* io.save_later(path, tensors, metadata, aliases, mark[, before]) -> saving: as save_safetensors,
-   of the tensors as they are now; checksums of those that are not aliases in place of the JSON text
-   `mark` in the metadata; written when the saving `before` is. */
+/* io.save_later(path, tensors, metadata, aliases, mark[, before[, block]]) -> saving: as
+   save_safetensors, of the tensors as they are now; checksums of those that are not aliases in
+   place of the JSON text `mark` in the metadata (with `block`, lists of those of so many bytes);
+   written when the saving `before` is. */
 int lt_async_safetensors_save(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 6);
+  lua_settop(L, 7);
   if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
   lt_async_file file = {.op = "save", .path = lt_check_path(L, b, "save"),
                         .mark = luaL_checkstring(L, 5), .dense = lt_contiguous,
-                        .before = lua_isnil(L, 6) ? NULL : *check_saving(L, 6)};
+                        .before = lua_isnil(L, 6) ? NULL : *check_saving(L, 6),
+                        .block = (size_t)luaL_optinteger(L, 7, 0)};
   file.tensors = read_tensors(L, b, &file.n);
   file.metadata = read_metadata(L, b, &file.n_metadata);
   file.n_sums = file.n - (lua_isnil(L, 4) ? 0 : count_pairs(L, 4));
@@ -184,16 +223,8 @@ static int open_file_gc(lua_State *L) {
   return 0;
 }
 
-void lt_bind_safetensors(lua_State *L, lt_bind *b) {
-  static const luaL_Reg meta[] = {{"__gc", open_file_gc}, {NULL, NULL}};
-  static const luaL_Reg saving_meta[] = {{"__gc", saving_gc}, {NULL, NULL}};
-  static const luaL_Reg saving[] = {{"done", saving_done}, {"wait", saving_wait}, {NULL, NULL}};
-  lt_new_type(L, b, OPEN_FILE_NAME, meta, NULL);
-  lt_new_type(L, b, SAVING_NAME, saving_meta, saving);
-}
-
 static open_file *push_open_file(lua_State *L) {
-  open_file *o = lua_newuserdatauv(L, sizeof *o, 0);
+  open_file *o = lua_newuserdatauv(L, sizeof *o, 1);
   o->c = NULL;
   luaL_setmetatable(L, OPEN_FILE_NAME);
   return o;
@@ -270,6 +301,21 @@ int lt_load_safetensors(lua_State *L) {
   return lt_refused(L, b);
 }
 
+/* io.open_safetensors(path) -> file, whose header is checked; nil and the reason. Its path is kept
+   as its user value. */
+int lt_open_safetensors(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_settop(L, 1);
+  const char *path = lt_check_path(L, b, "load");
+  lt_note_line(b);
+  open_file *o = push_open_file(L);
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  if (!lt_safetensors_open(b->c, &o->file, "load", path)) return lt_refused(L, b);
+  o->c = b->c;
+  return 1;
+}
+
 int lt_crc32_of(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *t = lt_check_tensor(L, b, 1, "crc32");
@@ -283,4 +329,89 @@ int lt_crc32_of(lua_State *L) {
   lt_end_call(L, b, frame);
   lua_pushinteger(L, (lua_Integer)crc);
   return 1;
+}
+
+int lt_crc32_join(lua_State *L) {
+  lt_enter(L);
+  uLong a = (uLong)luaL_checkinteger(L, 1), second = (uLong)luaL_checkinteger(L, 2);
+  lua_pushinteger(L, (lua_Integer)crc32_combine(a, second, (z_off_t)luaL_checkinteger(L, 3)));
+  return 1;
+}
+
+static open_file *check_open(lua_State *L) {
+  open_file *o = luaL_checkudata(L, 1, OPEN_FILE_NAME);
+  if (o->c == NULL) luaL_error(L, "the file is closed");
+  return o;
+}
+
+/* file:close() */
+static int open_file_close(lua_State *L) {
+  lt_enter(L);
+  return open_file_gc(L);
+}
+
+/* file:tensors() -> {name = {shape =, dtype = (false: ltrain lacks it), index = for read}} */
+static int open_file_tensors(lua_State *L) {
+  lt_enter(L);
+  open_file *o = check_open(L);
+  lua_createtable(L, 0, (int)o->file.count);
+  for (int64_t i = 0; i < o->file.count; i++) {
+    const lt_stored *t = &o->file.stored[i];
+    lt_dtype dtype = lt_stored_dtype(t);
+    lua_createtable(L, 0, 3);
+    lua_createtable(L, t->ndim, 0);
+    for (int k = 0; k < t->ndim; k++) {
+      lua_pushinteger(L, t->size[k]);
+      lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "shape");
+    if (dtype == LT_DTYPE_NONE) lua_pushboolean(L, 0);
+    else lua_pushstring(L, lt_dtype_row(dtype)->name);
+    lua_setfield(L, -2, "dtype");
+    lua_pushinteger(L, i);
+    lua_setfield(L, -2, "index");
+    lua_setfield(L, -2, t->name);
+  }
+  for (int64_t i = 0; i < o->file.n_aliases; i++) {
+    lua_getfield(L, -1, o->file.stored[o->file.aliases[i].stored].name);
+    lua_setfield(L, -2, o->file.aliases[i].name);
+  }
+  return 1;
+}
+
+static int open_file_metadata(lua_State *L) {
+  lt_enter(L);
+  push_metadata(L, &check_open(L)->file);
+  return 1;
+}
+
+/* file:read(index, from, n) -> tensor [n], read now; nil and the reason */
+static int open_file_read(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  open_file *o = check_open(L);
+  lua_Integer i = luaL_checkinteger(L, 2), from = luaL_checkinteger(L, 3);
+  lua_Integer n = luaL_checkinteger(L, 4);
+  luaL_argcheck(L, i >= 0 && i < o->file.count, 2, "no tensor has this index");
+  lt_note_line(b);
+  lt_boxed *box = lt_push_empty(L, b);
+  lt_frame frame = lt_frame_open(b->c);
+  lt_tensor *t = lt_safetensors_read_range(b->c, &o->file, i, from, n);
+  if (t != NULL) box->t = lt_retain(t);
+  lt_frame_close(b->c, frame, 0, NULL);
+  if (t == NULL) return lt_refused(L, b);
+  b->collect.fresh += t->numel * (int64_t)lt_item_size(t);
+  return 1;
+}
+
+void lt_bind_safetensors(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__gc", open_file_gc}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"close", open_file_close},
+                                     {"tensors", open_file_tensors},
+                                     {"metadata", open_file_metadata},
+                                     {"read", open_file_read},
+                                     {NULL, NULL}};
+  static const luaL_Reg saving_meta[] = {{"__gc", saving_gc}, {NULL, NULL}};
+  static const luaL_Reg saving[] = {{"done", saving_done}, {"wait", saving_wait}, {NULL, NULL}};
+  lt_new_type(L, b, OPEN_FILE_NAME, meta, methods);
+  lt_new_type(L, b, SAVING_NAME, saving_meta, saving);
 }
