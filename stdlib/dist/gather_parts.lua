@@ -6,17 +6,23 @@ local errors = require "ltrain.core.errors"
 local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 
-local NOTE <const> = "\0part" -- the key of what stands for a part in the message
+-- Keys of what stands for a part in the message, and for a tensor of rank 0.
+local NOTE <const>, HELD <const> = "\0part", "\0held"
 
--- The tree that is sent: notes in place of parts, which `own` has by name, and nothing in place of
--- whole tensors, which rank 0 has. In a note each rank has its range, by its number.
+-- The tree that is sent: notes in place of tensors and parts, which `own` has by name. In a note
+-- each rank has its range, by its number; of a tensor that rank 0 has whole its note says so.
 local function describe(value, name, own)
+  local rank = c.dist.rank()
+  if c.is_tensor(value) then
+    if rank == 0 then return { [HELD] = true } end
+    value = parts.of(value)
+  end
   if parts.is(value) then
     own[name] = value.tensor
     return { [NOTE] = name, shape = value.shape, dtype = value.dtype,
-      of = { [tostring(c.dist.rank())] = { from = value.from, n = value.n } } }
+      of = { [tostring(rank)] = { from = value.from, n = value.n } } }
   elseif type(value) ~= "table" or getmetatable(value) ~= nil then
-    return not c.is_tensor(value) and value or nil
+    return value
   end
   local result = {}
   for key, held in next, value do
@@ -27,7 +33,7 @@ end
 
 -- Calls fn(note) for each; the order is that of rank 0.
 local function each_note(value, fn)
-  if type(value) ~= "table" then return end
+  if type(value) ~= "table" or value[HELD] then return end
   if value[NOTE] then return fn(value) end
   for _, held in tree.pairs(value) do each_note(held, fn) end
 end
@@ -55,11 +61,11 @@ end
 -- Rank 0's tree with what the notes stand for, and its own tensors.
 local function put_back(value, own, whole)
   if type(value) ~= "table" then return value end
+  if value[HELD] then return own end
   if value[NOTE] then return whole[value[NOTE]] end
-  if type(own) ~= "table" or getmetatable(own) ~= nil then own = {} end
-  for key, held in next, value do value[key] = put_back(held, own[key], whole) end
-  for key, held in next, own do
-    if value[key] == nil then value[key] = held end
+  local is_branch = type(own) == "table" and getmetatable(own) == nil
+  for key, held in next, value do
+    value[key] = put_back(held, is_branch and own[key], whole)
   end
   return value
 end

@@ -1,14 +1,16 @@
 -- stdlib/files/CheckpointIO.lua: the base class for writing, reading and removing checkpoints.
 --
 -- Every strategy has one, which handles all checkpoints of the Trainer. The base class writes one
--- safetensors file per checkpoint. A custom one is a subclass or a plain table of save, load and
--- remove, passed as lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves and removes, every rank
--- loads.
+-- safetensors file per checkpoint, or with state_dict_type = "sharded" a folder with one a rank. A
+-- custom one is a subclass or a plain table of save, load and remove, passed as
+-- lt.strategies.DDP{checkpoint_io = ...}. Rank 0 saves (save_sharded: all ranks) and removes, every
+-- rank loads.
 
 local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local checkpoint_file = require "ltrain.files.checkpoint_file"
+local sharded_writer = require "ltrain.files.sharded_writer"
 
 local process <const> = c.runtime.process
 
@@ -55,6 +57,22 @@ function CheckpointIO:save_later(checkpoint, path)
   return saving
 end
 
+--- Called on all ranks with state_dict_type = "sharded": starts writing what this rank has of a
+--- checkpoint, a table as for `save` with parts (core/parts.lua) in the place of tensors. Returns
+--- an object with `done()`, `wait_own()`, which waits for this rank's file, `wait()`, which on rank
+--- 0 returns when the checkpoint is complete, and `discard()`; nil and the reason if it cannot
+--- begin. `ranks`: { rank =, size =, gather =, scatter = }.
+function CheckpointIO:save_sharded(checkpoint, path, ranks)
+  if self.save ~= CheckpointIO.save then
+    return nil, "a CheckpointIO that overrides save must define save_sharded for state_dict_type = "
+      .. "'sharded'"
+  end
+  settle(path)
+  local saving, message = sharded_writer.begin(checkpoint, path, ranks, last_begun)
+  on_their_way[path], last_begun = saving, saving or last_begun
+  return saving, message
+end
+
 --- Returns the table that was saved; nil and the reason if it cannot be read.
 function CheckpointIO:load(path)
   settle(path)
@@ -64,6 +82,8 @@ end
 --- Removes the checkpoint at `path`.
 function CheckpointIO:remove(path)
   settle(path)
+  local is_link = c.io.follow(path) ~= path
+  if c.io.kind(path) == "folder" and not is_link then return c.io.discard_folder(path) end
   return c.io.remove(path)
 end
 

@@ -6,6 +6,7 @@
 -- its place.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 
 local packing = {}
@@ -33,11 +34,14 @@ local function is_note(keys)
   return type(keys[1]) == "string" and keys[1]:sub(1, 1) == "$"
 end
 
+--- Whether a value is a tensor, or a part of one.
+function packing.is_tensor(value) return c.is_tensor(value) or parts.is(value) end
+
 local function pack_tensor(run, tensor, name)
   if run.tensors[name] ~= nil then
     errors.blame("%s: two tensors would be called '%s' in the file", run.where, name)
   end
-  run.tensors[name] = tensor:detach()
+  run.tensors[name] = parts.is(tensor) and tensor or tensor:detach()
   local device = run.devices and tensor.device
   return { [TENSOR] = name, [DEVICE] = device and device ~= "cpu" and device or nil }
 end
@@ -72,7 +76,7 @@ local function pack_table(run, value, name)
 end
 
 function pack(run, value, name)
-  if c.is_tensor(value) then
+  if packing.is_tensor(value) then
     return pack_tensor(run, value, name)
   elseif PLAIN[type(value)] then
     return value

@@ -8,6 +8,7 @@ local has_shape = require "ltrain.core.has_shape"
 local hyperparameters = require "ltrain.core.hyperparameters"
 local load_export = require "ltrain.core.load_export"
 local map_location = require "ltrain.files.map_location"
+local parts = require "ltrain.core.parts"
 local state_hooks = require "ltrain.nn.state_hooks"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
@@ -302,6 +303,7 @@ function module_state.load_from_checkpoint(self, file, overrides)
     overrides)
   local checkpoint, message = require "ltrain.files.checkpoint_file".read(file)
   if not checkpoint then return nil, message end
+  checkpoint.state_dict = parts.whole(checkpoint.state_dict)
   local hparams = hyperparameters.merged(checkpoint.hyper_parameters, overrides)
   hparams.map_location = nil
   local strict

@@ -216,6 +216,13 @@ local function is_local(self)
   return false
 end
 
+--- Rank 0's; what the others have is in state_dict.
+function LocalSGD:optimizer_parts(optimizer)
+  local saved = optimizer:state_dict()
+  if is_local(self) and not self.is_global_zero then saved.state = {} end
+  return saved
+end
+
 -- A tree with parts in the place of its tensors.
 local function as_parts(value)
   if c.is_tensor(value) then return parts.of(value:detach():clone()) end

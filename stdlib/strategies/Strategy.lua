@@ -236,7 +236,7 @@ function Strategy:end_training(optimizers) end
 --- Called on all ranks: returns what this rank has of the module's state: tensors and other values
 --- by name. Of a tensor that the ranks share it returns a part,
 --- `parts.new{shape = of the whole, from = first element, tensor = the elements}`
---- (core/parts.lua); whole tensors are rank 0's, or the same on all ranks (is_replicated).
+--- (core/parts.lua); whole tensors are the same on all ranks that return them.
 function Strategy:module_parts(module) return module:state_dict() end
 
 --- The same of an optimizer's state: the tree that its state_dict returns, with parts in the place

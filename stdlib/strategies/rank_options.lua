@@ -34,6 +34,9 @@ local ROWS <const> = {
     doc = "MiB of gradients or parameters per message" },
   broadcast_buffers = { type = "boolean", default = true,
     doc = "broadcast rank 0's buffers (running averages) before evaluation and saving" },
+  state_dict_type = { type = "string", default = "full", choices = { "full", "sharded" },
+    doc = "checkpoints: 'full', one file that rank 0 writes, or 'sharded', a folder into which "
+      .. "each rank writes its part" },
   process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
     doc = "the communication backend that ranks must use: 'shm' (forked) or 'mpi' (mpirun, srun)" },
   start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
@@ -41,7 +44,8 @@ local ROWS <const> = {
 }
 
 -- Options that become fields of the object.
-local KEPT <const> = { "bucket_cap_mb", "broadcast_buffers", "process_group_backend" }
+local KEPT <const> = { "bucket_cap_mb", "broadcast_buffers", "process_group_backend",
+  "state_dict_type" }
 
 --- Rows for config.check: a strategy's own, the above and those of the parts.
 function rank_options.rows(own)

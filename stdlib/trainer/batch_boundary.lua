@@ -63,8 +63,8 @@ local function write_requested(state, where)
     table.insert(save.after, 1, function() state.saved_path = save.path end)
     local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
       weights_only = options.weights_only, later = true })
-    if saving then
-      pending_writes.add(state, saving, save.after)
+    if saving then -- of a sharded one each rank has its own
+      pending_writes.add(state, saving, state.trainer.is_global_zero and save.after or {})
     elseif state.trainer.is_global_zero then
       for _, after in ipairs(save.after) do after() end
     end

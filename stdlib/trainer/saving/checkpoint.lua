@@ -2,37 +2,46 @@
 --- resume, and restores it.
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
+local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 local class = require "ltrain.core.class"
 local data_position = require "ltrain.trainer.data.data_position"
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local gather_parts = require "ltrain.dist.gather_parts"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local module_modes = require "ltrain.trainer.saving.module_modes"
 local parameters = require "ltrain.trainer.steps.parameters"
+local parts = require "ltrain.core.parts"
 local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
+local sharded_save = require "ltrain.trainer.saving.sharded_save"
 local walk = require "ltrain.core.walk"
 
 local checkpoint = {}
 
--- The strategy's own state, complete on rank 0.
-local function strategy_state(state)
+-- The strategy's own state: what this rank has of it, or complete on rank 0.
+local function strategy_state(state, in_parts)
   local strategy, saved = state.strategy, state.strategy:state_dict(state.optimizers)
-  if saved and not checkpoint_parts.are_here(state) then saved = gather_parts(saved) end
+  if saved and not in_parts and not checkpoint_parts.are_here(state) then
+    saved = gather_parts(saved)
+  end
   return saved and { class = class.of(strategy).__name, state = saved }
 end
 
--- What rank 0 writes of the module and, with `optimizers`, of these, gathered from all ranks where
--- the strategy has it in parts: optim.0.<path>.<slot>. Other ranks get nothing.
-local function gather(state, optimizers)
-  local strategy = state.strategy
-  local held = { module = strategy:module_state(state.module), optimizers = {} }
+-- What is written of the module and, with `optimizers`, of these: what this rank has, or complete
+-- on rank 0, gathered from all ranks where the strategy has it in parts; other ranks get nothing
+-- then.
+local function collect(state, optimizers, in_parts)
+  local strategy, held = state.strategy, { optimizers = {} }
+  local of_module = in_parts and strategy.module_parts or strategy.module_state
+  local of_optimizer = in_parts and strategy.optimizer_parts or strategy.optimizer_state
+  held.module = of_module(strategy, state.module)
   for i, optimizer in ipairs(optimizers and state.optimizers or {}) do
-    held.optimizers[i] = strategy:optimizer_state(optimizer)
+    held.optimizers[i] = of_optimizer(strategy, optimizer)
   end
-  held.strategy = optimizers and strategy_state(state) or nil
+  held.strategy = optimizers and strategy_state(state, in_parts) or nil
   return held
 end
 
@@ -113,16 +122,16 @@ local function model_of(state, held, now)
   }
 end
 
--- Adds what a run needs to resume.
+-- Adds what a run needs to resume; on other ranks than the first what they write parts of.
 local function add_run(saved, state, held, now)
   local trainer = state.trainer
-  saved.random = now.random
-  saved.optimizer_states, saved.lr_schedulers = held.optimizers, scheduler_states(state)
+  saved.optimizer_states, saved.strategy = held.optimizers, held.strategy
+  saved.gradients, saved.callbacks = now.open.gradients, {}
+  if not trainer.is_global_zero then return end
+  saved.random, saved.modes, saved.lr_schedulers = now.random, now.modes, scheduler_states(state)
   saved.callbacks, saved.metrics = callback_states(trainer, "save_checkpoint"), now.logged.metrics
   saved.loops = loop_states(trainer, now)
-  saved.gradients, saved.slices = now.open.gradients, now.open.slices
-  saved.rank_gradients = now.open.rank_gradients
-  saved.modes, saved.strategy = now.modes, held.strategy
+  saved.slices, saved.rank_gradients = now.open.slices, now.open.rank_gradients
   saved.MixedPrecision = state.scaler and state.scaler:state_dict() or nil
   saved.loggers = logger_states(trainer)
   local data = state.data_module
@@ -130,46 +139,51 @@ local function add_run(saved, state, held, now)
 end
 
 -- The resume point and the model as they are now, with one walk over the module; nil on other ranks
--- than the first.
+-- than the first, unless all write.
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
   state.step_count:settle()
   local agreed, weights_only = options.agreed, options.weights_only
-  local now, held
+  local in_parts, now, held = checkpoint_parts.are_sharded(state), nil, nil
   if not agreed and state.failed then
     local refusal = checkpoint_parts.why_not_after_failure(state, weights_only)
     if refusal then errors.blame("save_checkpoint: %s", refusal) end
   end
   -- Without an agreement the script has every rank call it where that is needed.
-  agreed = agreed or not checkpoint_parts.are_here(state, weights_only)
+  agreed = agreed or checkpoint_parts.take_all_ranks(state, weights_only)
   -- A rank that is asked to take part may not know what the file shall hold.
   if agreed or not weights_only then now = state.resume_point:to_save(agreed) end
   if agreed then
-    held = exchange("save_checkpoint", gather, state, not weights_only)
+    held = exchange("save_checkpoint", collect, state, not weights_only, in_parts)
   elseif state.trainer.is_global_zero then
-    held = gather(state, not weights_only)
+    held = collect(state, not weights_only, in_parts)
   end
-  if not state.trainer.is_global_zero then return end
+  if not (state.trainer.is_global_zero or agreed and in_parts) then return end
   local refusal = state.nonfinite:why_not_saved()
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end
-  return model_of(state, held, now), held, now
+  return model_of(state, held, now), held, now, agreed
 end
 
 --- Writes the file of a run that has not ended. Raises when it cannot be written, or would not
---- resume exactly. Rank 0 writes, for all. Options: weights_only; agreed: all ranks call it, so
---- that metrics in mid-epoch and gradients in mid-window are those of all. Without it no rank waits
---- for another: the file has no such metrics, and rank 0's gradients. later: where that can be, it
---- returns what is on its way: an object with done() and wait().
+--- resume exactly. Rank 0 writes, for all; with state_dict_type = "sharded" all ranks do. Options:
+--- weights_only; agreed: all ranks call it, so that metrics in mid-epoch and gradients in
+--- mid-window are those of all. Without it no rank waits for another: the file has no such metrics,
+--- and rank 0's gradients. later: where that can be, it returns what is on its way: an object with
+--- done() and wait().
 function checkpoint.save(state, path, options)
-  local saved, held, now = take(state, options or {})
+  options = options or {}
+  local saved, held, now, agreed = take(state, options)
   if not saved then return end
   local _ <close> = c.dist.span(true)
   if now then add_run(saved, state, held, now) end
   hook_calls.hook(state, "on_save_checkpoint", saved)
+  if checkpoint_parts.are_sharded(state) then
+    return sharded_save(state, saved, path, agreed and dist.world_size() > 1, options.later)
+  end
   local io = state.strategy.checkpoint_io
-  local saving = options and options.later and state.strategy.root_device ~= "cpu"
+  local saving = options.later and state.strategy.root_device ~= "cpu"
     and io:save_later(saved, path)
   if saving then return saving end
   local ok, message = io:save(saved, path)
@@ -178,9 +192,12 @@ end
 
 --- Takes back the weights, and nothing else.
 function checkpoint.restore_weights(state, saved)
-  local module = state.module
+  local module, strategy = state.module, state.strategy
+  if strategy.load_module_state == Strategy.load_module_state then -- it reads all of them
+    saved.state_dict = parts.whole(saved.state_dict)
+  end
   if module.on_load_checkpoint then hook_calls.method(state, "on_load_checkpoint", saved) end
-  state.strategy:load_module_state(module, saved.state_dict)
+  strategy:load_module_state(module, saved.state_dict)
 end
 
 -- They are what they were when a fit saved the file. In other loops they keep what they have come

@@ -3,6 +3,7 @@
 -- A strategy may have ranks hold different things: a share of an optimizer's state, weights of
 -- their own. A file of such a run takes all ranks, which a rank that has failed cannot ask any
 -- more.
+local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 
 local checkpoint_parts = {}
@@ -19,6 +20,19 @@ function checkpoint_parts.are_here(state, weights_only)
     and (weights_only or strategy:is_replicated "optimizer" and not has_own_gradients(state))
 end
 
+--- Whether each rank writes a file of its own.
+function checkpoint_parts.are_sharded(state)
+  return state.strategy.state_dict_type == "sharded"
+end
+
+--- Whether all ranks must call a save: they have parts, or write them. A rank that has failed is
+--- alone.
+function checkpoint_parts.take_all_ranks(state, weights_only)
+  local is_sharded = checkpoint_parts.are_sharded(state) and not state.failed
+    and dist.world_size() > 1
+  return is_sharded or not checkpoint_parts.are_here(state, weights_only)
+end
+
 local function name_of(state) return "strategies." .. getmetatable(state.strategy).__name end
 
 --- Why a run that has failed cannot be saved; nil when it can.
@@ -30,7 +44,7 @@ end
 
 --- Raises where a rank asks for a file by itself and cannot make it.
 function checkpoint_parts.check_request(state, weights_only)
-  if checkpoint_parts.are_here(state, weights_only) then return end
+  if not checkpoint_parts.take_all_ranks(state, weights_only) then return end
   errors.blame("request_checkpoint: under %s each rank has a part of the checkpoint: every "
     .. "rank must request it, with agreed = true (a callback with all_ranks = true does)",
     name_of(state))

@@ -4,16 +4,19 @@
 -- A checkpoint of a device is copied to the host behind the step that asked for it, and written by
 -- a helper thread; the fit continues. What follows a file (its callbacks, the removal of older
 -- ones) comes between batches, when it is complete. A fit does not end before its files are.
+local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 
 local pending_writes = {}
 
 local MOST <const> = 2 -- copies that are held at a time
 
--- Waits for the first file, and does what follows it.
-local function finish(state)
+-- Waits for the first file, and does what follows it. `briefly`: other ranks may be gone.
+local function finish(state, briefly)
   local entry = table.remove(state.pending_writes, 1)
-  local ok, message = entry.saving:wait()
+  local saving = entry.saving
+  local _ <close> = c.dist.span(true)
+  local ok, message = saving[briefly and saving.wait_briefly and "wait_briefly" or "wait"](saving)
   if not ok then errors.blame("save_checkpoint: %s", message) end
   for _, after in ipairs(entry.after) do after() end
 end
@@ -41,7 +44,7 @@ end
 function pending_writes.leave(state)
   local first
   while state.pending_writes and state.pending_writes[1] do
-    local ok, message = pcall(finish, state)
+    local ok, message = pcall(finish, state, true)
     if not ok then first = first or tostring(message) end
   end
   state.pending_writes = false

@@ -74,7 +74,7 @@ local function recorded_best(trainer)
     local info = text and c.io.json_decode(text, { plain = true })
     local of = type(info) == "table" and run_json.clean(info) or {}
     if of.best_checkpoint and (of.started or 0) > latest
-      and c.io.kind(of.best_checkpoint) == "file" then
+      and c.io.kind(of.best_checkpoint) ~= nil then
       best, latest = of.best_checkpoint, of.started or 0
     end
   end
@@ -178,7 +178,7 @@ function resume.newest(state)
   end
   paths[#paths + 1] = state.resumed_from
   for _, path in ipairs(paths) do
-    if path ~= "" and c.io.kind(path) == "file" then return path end
+    if path ~= "" and c.io.kind(path) ~= nil then return path end
   end
   return nil
 end

@@ -1,0 +1,269 @@
+-- spec/trainer/sharded_spec.lua: checkpoints into which each rank writes its part.
+-- tags: slow
+local trained = require "spec.dist.trained"
+
+local NET <const> = [[
+local c = require "ltrain.c"
+local reader = require "ltrain.files.sharded_reader"
+local nn = lt.nn
+local Net = lt.Module:extend("Net")
+function Net:init(o)
+  self:save_hyperparameters(o or {})
+  self.a, self.b = nn.Linear(257, 301), nn.Linear(301, 1)
+  self.w = lt.parameter(lt.ones(1))
+end
+function Net:forward(x) return self.b(self.a(x):tanh()) * self.w end
+function Net:training_step(batch)
+  local loss = (self(batch[1]) - 1):square():mean()
+  self:log("loss", loss, {on_epoch = true, sync_dist = true})
+  return loss
+end
+function Net:validation_step(batch) self:log("val", self(batch[1]):mean(), {sync_dist = true}) end
+function Net:configure_model() self:to "f64" end
+function Net:configure_optimizers()
+  return lt.optim.Adam({{params = self.a:parameters()},
+    {params = {self.b.weight, self.b.bias, self.w}, lr = 0.002}}, {lr = 0.001})
+end
+lt.seed(5)
+local x = lt.randn(48, 257):to "f64"
+local function data(n)
+  return lt.data.DataLoader(lt.data.TensorDataset(x:narrow(1, 1, n or 48)),
+    {global_batch_size = 8, shuffle = n == nil, seed = 3})
+end
+-- A fit on some ranks; strategy: a name, or a table of it and options; returns net and Trainer.
+local function fit(strategy, ranks, o, fit_options, own)
+  lt.seed(1)
+  local net, all = (own or Net)(), {devices = ranks, max_epochs = 2}
+  if type(strategy) == "string" then strategy = {strategy} end
+  all.strategy = {}
+  for name, value in pairs(strategy) do all.strategy[name] = value end
+  if ranks > 1 and all.strategy.state_dict_type == nil then
+    all.strategy.state_dict_type = "sharded"
+  end
+  for name, value in pairs(o or {}) do all[name] = value end
+  local t = trainer(all)
+  t:fit(net, data(), o and o.val and data(16) or nil, fit_options)
+  return net, t
+end
+local function same(a, b) return lt.hash(a:state_dict()) == lt.hash(b:state_dict()) end
+-- Saves after so many steps of a fit, which ends then.
+local function cut(strategy, ranks, steps, path, o)
+  local Own = Net:extend("Net")
+  function Own:on_train_batch_end()
+    if self.global_step == steps then self.trainer:save_checkpoint(path) end
+  end
+  local all = {max_steps = steps}
+  for name, value in pairs(o or {}) do all[name] = value end
+  fit(strategy, ranks, all, nil, Own)
+end
+local function files(folder) return table.concat(c.io.list_folder(folder), " ") end
+]]
+
+local scripts <const> = trained.with(NET)
+
+local function prints(wanted, script)
+  local out, err = scripts.output(nil, script)
+  assert.equal(wanted, (out:gsub("\t", " ")))
+  return err
+end
+
+describe("a sharded checkpoint", function()
+  it("is a folder with a file a rank and an index, of equally many bytes", function()
+    prints("index.safetensors rank-0.safetensors rank-1.safetensors rank-2.safetensors\ntrue\n", [[
+      cut("ddp", 3, 2, "cut.ckpt")
+      print(files "cut.ckpt")
+      local most, least, sum = 0, math.huge, 0
+      for r = 0, 2 do
+        local _, size = c.io.read_head(("cut.ckpt/rank-%d.safetensors"):format(r), 0)
+        most, least, sum = math.max(most, size), math.min(least, size), sum + size
+      end
+      -- weights and two moments of 77659 + 302 numbers in f64, and headers
+      print(most - least < 2000 and sum > 3 * 8 * 77961 and sum < 3 * 8 * 77961 + 9000)
+    ]])
+  end)
+
+  it("resumes exactly, on as many ranks and under other strategies", function()
+    prints("true true true true true\n", [[
+      local whole = fit("ddp", 2)
+      for _, pair in ipairs {{"ddp", "ddp"}, {"ddp", "zero1"}, {"zero1", "zero1"},
+          {"zero1", "ddp"}} do
+        cut(pair[1], 2, 4, "cut.ckpt")
+        local net = fit(pair[2], 2, nil, {ckpt_path = "cut.ckpt"})
+        io.write(tostring(same(whole, net)), " ")
+      end
+      local full = {"zero1", state_dict_type = "full"}
+      cut(full, 2, 4, "full.ckpt")
+      print(same(whole, (fit("zero1", 2, nil, {ckpt_path = "full.ckpt"}))))
+    ]])
+  end)
+
+  it("resumes on 4, then 3, then 1 ranks, in mid-epoch", function()
+    prints("true\n", [[
+      local function near(a, b)
+        local most, other = 0, b:state_dict()
+        for name, value in pairs(a:state_dict()) do
+          most = math.max(most, (value - other[name]):abs():max():item())
+        end
+        return most < 1e-12
+      end
+      local whole = fit("single_device", 1)
+      cut("zero1", 4, 3, "four.ckpt")
+      local Own = Net:extend("Net")
+      function Own:on_train_batch_end()
+        if self.global_step == 8 then self.trainer:save_checkpoint "three.ckpt" end
+      end
+      fit("zero1", 3, {max_steps = 8}, {ckpt_path = "four.ckpt"}, Own)
+      print(near(whole, (fit("single_device", 1, nil, {ckpt_path = "three.ckpt"}))))
+    ]])
+  end)
+
+  it("of a strategy with state of each rank keeps it", function()
+    prints("true true\n", [[
+      local sgd = {"local_sgd", period = 5, warmup_steps = 1}
+      local whole = fit(sgd, 2)
+      for _, steps in ipairs {1, 4} do
+        cut(sgd, 2, steps, "cut.ckpt")
+        io.write(tostring(same(whole, (fit(sgd, 2, nil, {ckpt_path = "cut.ckpt"})))),
+          steps == 4 and "\n" or " ")
+      end
+    ]])
+  end)
+
+  it("is read by ranges: each rank reads its part of the optimizer's state", function()
+    prints("true\n", [[
+      cut("zero1", 3, 2, "cut.ckpt")
+      local read
+      local Own = Net:extend("Net")
+      function Own:on_train_start() read = lt.dist.all_gather(reader.bytes_read) end
+      fit("zero1", 2, {max_steps = 3}, {ckpt_path = "cut.ckpt"}, Own)
+      local n, ok = 8 * 77961, true
+      for _, bytes in ipairs(read) do
+        -- all weights, half of two moments; at most two blocks more of each part of the large ones
+        ok = ok and bytes >= 2 * n and bytes <= 2 * n + 2 * 2 * reader.BLOCK
+      end
+      print(ok)
+    ]])
+  end)
+
+  it("of weights alone, or saved when the other ranks have ended, is one too", function()
+    prints("true\nindex.safetensors rank-0.safetensors\ntrue\n", [[
+      local Own = Net:extend("Net")
+      function Own:on_train_batch_end()
+        if self.global_step == 2 then
+          self.trainer:save_checkpoint("weights.ckpt", {weights_only = true})
+        end
+      end
+      local net, t = fit("zero1", 2, {max_steps = 2}, nil, Own)
+      local saved = assert(require "ltrain.files.checkpoint_file".read "weights.ckpt")
+      local state = require "ltrain.core.parts".whole(saved.state_dict)
+      print(lt.hash(net:state_dict()) == lt.hash(state) and not saved.loops)
+      assert(Net:load_from_checkpoint("weights.ckpt"))
+      t:save_checkpoint "end.ckpt"
+      print(files "end.ckpt")
+      print(same((fit("ddp", 2)), (fit("zero1", 2, nil, {ckpt_path = "end.ckpt"}))))
+    ]])
+  end)
+
+  it("has what hooks put into it, and the averages of WeightAveraging", function()
+    prints("true true 7\n", [[
+      local function averaging()
+        return {callbacks = {lt.callbacks.EMAWeightAveraging {decay = 0.9}}}
+      end
+      local Own = Net:extend("Net")
+      function Own:on_save_checkpoint(saved) saved.mine = {count = 7, t = lt.ones(3)} end
+      function Own:on_load_checkpoint(saved) self.mine = saved.mine end
+      function Own:on_train_batch_end()
+        if self.global_step == 4 then self.trainer:save_checkpoint "cut.ckpt" end
+      end
+      local whole = fit("ddp", 2, averaging(), nil, Own)
+      local net = fit("zero1", 2, averaging(), {ckpt_path = "cut.ckpt"}, Own)
+      print(same(whole, net), net.mine.t:sum():item() == 3, net.mine.count)
+    ]])
+  end)
+
+  it("replaces a former one, or a file of its name", function()
+    prints("true\n", [[
+      cut({"ddp", state_dict_type = "full"}, 2, 1, "cut.ckpt")
+      cut("ddp", 3, 2, "cut.ckpt")
+      cut("ddp", 2, 4, "cut.ckpt")
+      assert(files "cut.ckpt" == "index.safetensors rank-0.safetensors rank-1.safetensors")
+      assert(not files ".":find("saving", 1, true))
+      print(same((fit("ddp", 2)), (fit("ddp", 2, nil, {ckpt_path = "cut.ckpt"}))))
+    ]])
+  end)
+
+  it("needs a checkpoint_io that writes it", function()
+    local status, _, err = scripts.run(nil, [[
+      local own = {save = function() end, load = function() end, remove = function() end}
+      cut({"ddp", checkpoint_io = own}, 2, 1, "cut.ckpt")
+    ]])
+    assert.equal(1, status)
+    assert.matches("save_checkpoint: a CheckpointIO that overrides save must define save_sharded",
+      err)
+  end)
+end)
+
+describe("ModelCheckpoint of sharded checkpoints", function()
+  it("keeps the best and the last, removes others, and finds them again", function()
+    prints("epoch=1.ckpt epoch=3.ckpt last.ckpt\ntrue true\nepoch=3.ckpt last.ckpt\n", [[
+      local values = {0.5, 0.2, 0.9, 0.1}
+      local Own = Net:extend("Net")
+      function Own:on_train_epoch_end() self:log("score", values[self.current_epoch + 1]) end
+      local function callback()
+        return lt.callbacks.ModelCheckpoint {dirpath = "saved", monitor = "score", save_top_k = 2,
+          save_last = true, filename = "{epoch}"}
+      end
+      local o = {enable_checkpointing = true, max_epochs = 4, callbacks = {callback()}}
+      local net, t = fit("zero1", 2, o, nil, Own)
+      print(files "saved")
+      local best = t.checkpoint_callback.best_model_path
+      o.callbacks, o.max_epochs = {callback()}, 5
+      values[5] = 0.3
+      local other, again = fit("zero1", 2, o, {ckpt_path = "last"}, Own)
+      print(best == "saved/epoch=3.ckpt", again.ckpt_path == "saved/last.ckpt")
+      os.execute "rm -r saved/epoch=1.ckpt"
+      print(files "saved")
+    ]])
+  end)
+
+  it("writes while the fit continues, and the fit ends when all is written", function()
+    -- Rank 0 sees the files two steps later at the earliest; a third save waits for the first.
+    prints("4 true\nstep=12.ckpt step=3.ckpt step=6.ckpt step=9.ckpt\n"
+      .. "index.safetensors rank-0.safetensors rank-1.safetensors\n", [[
+      local step, begun, done = 0, {}, {}
+      local wait_for, commit = c.io.wait_for, c.io.commit_folder
+      function c.io.wait_for(path, seconds)
+        local folder = path:match "^(.*)/"
+        begun[folder] = begun[folder] or step
+        return (step >= begun[folder] + 2 or step == 12) and wait_for(path, seconds)
+      end
+      function c.io.commit_folder(from, to)
+        done[#done + 1] = step
+        return commit(from, to)
+      end
+      local Own = Net:extend("Net")
+      function Own:on_train_batch_start() step = self.global_step end
+      function Own:on_train_end() step = self.global_step end
+      local callback = lt.callbacks.ModelCheckpoint {dirpath = "saved", every_n_train_steps = 3,
+        save_top_k = -1, filename = "{step}"}
+      fit("ddp", 2, {enable_checkpointing = true, callbacks = {callback}}, nil, Own)
+      print(#done, done[1] >= 5 and done[1] <= 9)
+      print(files "saved")
+      print(files "saved/step=9.ckpt")
+    ]])
+  end)
+
+  it("saves the state before a batch that failed", function()
+    prints("true\n", [[
+      local Own = Net:extend("Net")
+      function Own:on_train_batch_start(_, i)
+        if self.current_epoch == 1 and i == 2 then error "as planned" end
+      end
+      local callback = lt.callbacks.ModelCheckpoint {dirpath = "kept", save_on_exception = true}
+      local ok = pcall(fit, "ddp", 2, {enable_checkpointing = true, callbacks = {callback}}, nil,
+        Own)
+      assert(not ok)
+      print(same((fit("ddp", 2)), (fit("ddp", 2, nil, {ckpt_path = callback.exception_path}))))
+    ]])
+  end)
+end)

@@ -1,0 +1,280 @@
+--- stdlib/files/sharded_writer.lua: writes a checkpoint as a folder (sharded_reader.lua): each rank
+--- its parts, by a helper thread, while the run continues.
+--
+-- The ranks agree on who writes what in two messages, without the tensors: rank 0 gets names, sizes
+-- and ranges, makes the folder under a temporary name and sends each rank its list. A tensor that
+-- several ranks have whole is dealt out by bytes. A rank's file is renamed within the folder when
+-- it is complete: that is how rank 0 learns of it. With all of them it writes the index and renames
+-- the folder, so that at each moment the former checkpoint is there or the new one.
+local c = require "ltrain.c"
+local checkpoint_file = require "ltrain.files.checkpoint_file"
+local contents = require "ltrain.files.checkpoint_contents"
+local dtypes = require "ltrain.core.dtypes"
+local packing = require "ltrain.files.packing"
+local parts = require "ltrain.core.parts"
+local sharded_reader = require "ltrain.files.sharded_reader"
+local tree = require "ltrain.core.tree"
+
+local sharded_writer = {}
+
+local PATIENCE <const> = 2 -- seconds for the files of other ranks where a run has failed
+
+-- Who writes what.
+
+-- What rank 0 needs to know of the tensors that a rank has.
+local function describe(tensors)
+  local described = {}
+  for name, tensor in next, tensors do
+    local is_part = parts.is(tensor)
+    described[name] = { shape = tensor.shape, dtype = tensor.dtype, is_part = is_part,
+      from = is_part and tensor.from or 0, n = is_part and tensor.n or tensor:numel() }
+  end
+  return described
+end
+
+-- The ranks that have a tensor, by name: { shape =, dtype =, [rank + 1] = { from =, n = } }; and
+-- which are parts.
+local function collect(all)
+  local found = {}
+  for r, described in ipairs(all) do
+    for name, one in next, described do
+      local of = found[name] or { shape = one.shape, dtype = one.dtype, holders = {} }
+      found[name] = of
+      of.is_part = of.is_part or one.is_part
+      table.insert(of.holders, { rank = r - 1, from = one.from, n = one.n })
+    end
+  end
+  return found
+end
+
+-- A range that several ranks have is written by the one that has least to write so far.
+local function cuts_of_parts(holders, written, size)
+  local cuts, by_range = {}, {}
+  for _, one in ipairs(holders) do
+    local key = ("%d %d"):format(one.from, one.n)
+    local cut = by_range[key]
+    if one.n > 0 and not cut then
+      cut = { from = one.from, n = one.n, rank = one.rank }
+      by_range[key], cuts[#cuts + 1] = cut, cut
+    elseif cut and written[one.rank] < written[cut.rank] then
+      cut.rank = one.rank
+    end
+  end
+  for _, cut in ipairs(cuts) do written[cut.rank] = written[cut.rank] + cut.n * size end
+  return cuts
+end
+
+-- Divides tensors that all ranks have among them.
+local function deal(found, names, ranks)
+  local sizes = {}
+  for i, name in ipairs(names) do
+    sizes[i] = parts.numel(found[name].shape) * dtypes[found[name].dtype].size
+    found[name].cuts = {}
+  end
+  for rank = 0, ranks - 1 do
+    local share = parts.share(sizes, rank, ranks)
+    for i, name in ipairs(names) do
+      local from, bytes = share(i)
+      local size = dtypes[found[name].dtype].size
+      if bytes > 0 then
+        table.insert(found[name].cuts, { rank = rank, from = from // size, n = bytes // size })
+      end
+    end
+  end
+end
+
+-- Sets `cuts` of each tensor: { rank =, from =, n = }, in the order of `from`.
+local function plan(all)
+  local found, dealt, written = collect(all), {}, {}
+  for r = 1, #all do written[r - 1] = 0 end
+  for name, of in tree.pairs(found) do
+    local whole = not of.is_part and parts.numel(of.shape) > 0
+    if whole and #of.holders == #all and #all > 1 then
+      dealt[#dealt + 1] = name
+    elseif whole then
+      of.cuts = { of.holders[1] }
+    else
+      of.cuts = cuts_of_parts(of.holders, written, dtypes[of.dtype].size)
+      table.sort(of.cuts, function(a, b) return a.from < b.from end)
+    end
+  end
+  deal(found, dealt, #all)
+  return found
+end
+
+-- What each rank is to write: by rank, a list of { name =, from =, n = }.
+local function tasks_of(found, ranks)
+  local tasks = {}
+  for r = 1, ranks do tasks[r] = {} end
+  for name, of in tree.pairs(found) do
+    for _, cut in ipairs(of.cuts) do
+      table.insert(tasks[cut.rank + 1], { name = name, from = cut.from, n = cut.n })
+    end
+  end
+  return tasks
+end
+
+local function index_of(found, aliases, id, ranks)
+  local index = { id = id, ranks = ranks, files = {}, tensors = {}, aliases = aliases }
+  for name, of in next, found do
+    local cuts = {}
+    for i, cut in ipairs(of.cuts) do cuts[i] = { cut.rank, cut.from, cut.n } end
+    index.tensors[name] = { shape = of.shape, dtype = of.dtype, cuts = cuts }
+  end
+  return index
+end
+
+-- A new id: the ranks' files of one save have the same.
+local serial = 0
+local function new_id(path)
+  serial = serial + 1
+  return c.runtime.sha256 { ("%s %d %.9f %d"):format(path, serial, c.runtime.clock(),
+    c.runtime.pid()) }:sub(1, 16)
+end
+
+-- On rank 0: the folder, and what each rank is to know; or why it cannot be saved.
+local function prepare(saved, path, all, text, tensors)
+  local made, folder, why
+  made, why = checkpoint_file.prepare(path)
+  if made then folder, why = c.io.begin_folder(path) end
+  if not folder then return nil, (why:gsub("^save: ", "")) end
+  local described = {}
+  for r, one in ipairs(all) do
+    described[r] = one.tensors
+    parts.merge(text, one.text or {})
+  end
+  local found, id = plan(described), new_id(folder)
+  text.sharded = index_of(found, contents.aliases(saved, tensors), id, #all)
+  local tasks = tasks_of(found, #all)
+  for r, task in ipairs(tasks) do tasks[r] = { folder = folder, id = id, task = task } end
+  return tasks
+end
+
+-- Writing.
+
+local function file_of(folder, rank) return folder .. "/" .. sharded_reader.file_name(rank) end
+
+--- The text of a rank's file, to which the checksums are added.
+function sharded_writer.shard_text(id, rank)
+  return { format = 1, shard = { id = id, rank = rank } }
+end
+
+-- Begins this rank's file; nil and the reason.
+local function begin_file(tensors, mine, rank, before)
+  local own = {}
+  for _, one in ipairs(mine.task) do
+    local tensor = tensors[one.name]
+    local from = one.from
+    if parts.is(tensor) then tensor, from = tensor.tensor, from - tensor.from end
+    own[one.name] = parts.read(tensor, from, one.n)
+  end
+  local metadata, mark = packing.metadata_later(sharded_writer.shard_text(mine.id, rank))
+  local path = file_of(mine.folder, rank)
+  if c.io.kind(mine.folder) ~= "folder" then
+    return nil, ("rank %d does not see %s, which rank 0 has made: the ranks need a folder that "
+      .. "they share"):format(rank, mine.folder)
+  end
+  return c.io.save_later(path, own, metadata, {}, mark, before and before.file,
+    sharded_reader.BLOCK)
+end
+
+--- Writes the index of a folder in which all ranks' files are, and gives it its name. Returns true,
+--- or nil and the reason.
+function sharded_writer.commit(folder, path, text)
+  local index = text.sharded
+  for rank = 0, index.ranks - 1 do
+    local name = file_of(folder, rank)
+    local file, message = c.io.open_safetensors(name)
+    if not file then return nil, message end
+    local _, bytes = c.io.read_head(name, 0)
+    index.files[rank + 1] = { crc = file:metadata()["ltrain.crc32"], bytes = bytes }
+    file:close()
+  end
+  local ok, message = c.io.save_safetensors(folder .. "/" .. sharded_reader.INDEX, {},
+    packing.metadata(text, {}))
+  if ok then ok, message = c.io.commit_folder(folder, path) end
+  return ok, message
+end
+
+-- A checkpoint on its way: the same answer however often it is asked for.
+local Saving <const> = {}
+Saving.__index = Saving
+
+-- Whether the other ranks' files are there, at the latest within so many seconds.
+local function is_complete(self, seconds)
+  for rank = 0, self.text.sharded.ranks - 1 do
+    if not c.io.wait_for(file_of(self.folder, rank), seconds) then return false end
+  end
+  return true
+end
+
+--- Whether wait() returns at once.
+function Saving:done()
+  return self.answer ~= nil or self.file:done() and (not self.text or is_complete(self, 0))
+end
+
+--- Waits for this rank's own file: true, or nil and the reason.
+function Saving:wait_own()
+  if self.own == nil then
+    local ok, message = self.file:wait()
+    self.own = { ok, message }
+    self.file = nil -- and with it the tensors
+  end
+  return self.own[1], self.own[2]
+end
+
+local function finish(self, ok, message)
+  if not ok and self.text then c.io.discard_folder(self.folder) end -- on rank 0
+  self.answer = { ok, message and message:gsub("^save: ", "") or nil }
+  return self.answer[1], self.answer[2]
+end
+
+--- Waits for this rank's file; on rank 0 for those of all ranks, and gives the folder its name.
+--- Returns true, or nil and the reason.
+function Saving:wait()
+  if self.answer then return self.answer[1], self.answer[2] end
+  local ok, message = self:wait_own()
+  if not ok or not self.text then return finish(self, ok, message) end
+  while not is_complete(self, 0.1) do end -- a rank that dies ends this one
+  return finish(self, sharded_writer.commit(self.folder, self.path, self.text))
+end
+
+--- The same where the run has failed: ranks that are gone write nothing any more.
+function Saving:wait_briefly()
+  if self.answer then return self.answer[1], self.answer[2] end
+  if self:wait_own() and self.text and not is_complete(self, PATIENCE) then
+    return self:discard(("%s: not all ranks have written their files"):format(self.path))
+  end
+  return self:wait()
+end
+
+--- Gives it up. Returns nil and the reason.
+function Saving:discard(why)
+  self:wait_own()
+  return finish(self, nil, why)
+end
+
+--- Begins to write what the ranks have of a checkpoint: an object with done() and wait(); nil and
+--- the reason, on all ranks. `ranks`: { rank =, size =, gather =, scatter = }, collectives of those
+--- that call it; `before`: the one that is written first, nil for none. The path is rank 0's.
+function sharded_writer.begin(saved, path, ranks, before)
+  local tensors, text = contents.pack(saved)
+  local is_first = ranks.rank == 0
+  local all = ranks.gather { tensors = describe(tensors), text = not is_first and text or nil }
+  local tasks, why
+  if is_first then
+    tasks, why = prepare(saved, path, all, text, tensors)
+    if not tasks then
+      tasks = {}
+      for r = 1, ranks.size do tasks[r] = { refusal = why } end
+    end
+  end
+  local mine = ranks.scatter(tasks)
+  if mine.refusal then return nil, mine.refusal end
+  local file, message = begin_file(tensors, mine, ranks.rank, before)
+  if not file then return nil, message end
+  return setmetatable({ file = file, folder = mine.folder, path = path,
+    text = is_first and text or nil }, Saving)
+end
+
+return sharded_writer
