@@ -80,7 +80,7 @@ lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i);
 /* The dtype of a tensor in a file; LT_DTYPE_NONE: ltrain lacks it. */
 lt_dtype lt_stored_dtype(const lt_stored *t);
 
-/* n elements of one, in row-major order from number `from` on, as [n]; always read, never mapped. */
+/* n elements of one, in row-major order from number `from` on, as [n]: read, never mapped. */
 lt_tensor *lt_safetensors_read_range(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
                                      int64_t n);
 
