@@ -7,7 +7,11 @@
    Forward keeps the largest score of each row and the sum of exp(score - largest); backward
    computes the scores again. Dropout uses the words that the CPU uses, and keeps none.
 
-   Letters are those of attention.h. */
+   Letters are those of attention.h.
+
+   This is the path for what flash.cu does not take: f32 and f64, wide heads, GPUs before compute
+   capability 8.0. FlashAttention's idea of never storing T x S is kept, its fusion is not: three
+   launches a tile, products by cuBLASLt. */
 #include "cuda/attention.h"
 #include "cuda/flash.h"
 #include "cuda/rows.h"
@@ -19,7 +23,9 @@
 static const int64_t ROWS = LT_CUDA_ATTENTION_ROWS, FEWEST_ROWS = 64;
 static const int64_t CELLS = LT_CUDA_ATTENTION_CELLS;
 
-/* Memory of one call: counted first, then given out from one piece. */
+/* Memory of one call: counted first, then given out from one piece. Each piece begins at a multiple
+   of 256 bytes, the alignment of cudaMalloc, so that vector loads and cuBLASLt's fastest algorithms
+   apply. */
 typedef struct arena {
   char *base; /* nullptr: counting */
   int64_t used;
@@ -31,6 +37,7 @@ static void *take(arena *a, int64_t elements, int dtype) {
   return p;
 }
 
+/* The same shape, row-major, in other memory. */
 static lt_view contiguous(const lt_view *v, int dtype, void *data) {
   lt_view w = *v;
   int64_t n = 1;
@@ -102,6 +109,9 @@ static bool take_mask(lt_ctx *c, lt_cuda_attention *j, lt_tensor *mask) {
   return true;
 }
 
+/* The sizes of a call and of its tiles. A row of scores is padded to 16 elements; a tile has as
+   many rows as CELLS permits for one unit (in multiples of FEWEST_ROWS, below which products are
+   slow), then as many units. */
 static bool take_sizes(lt_ctx *c, lt_cuda_attention *j, lt_tensor *query, lt_tensor *key,
                        lt_tensor *value) {
   lt_view q, k, v;
@@ -131,6 +141,7 @@ static bool take_sizes(lt_ctx *c, lt_cuda_attention *j, lt_tensor *query, lt_ten
   return true;
 }
 
+/* The threshold of dropout is p of 2^32, as the words are compared. */
 static void take_arguments(lt_cuda_attention *j, const lt_args_attention *a) {
   j->tile.causal = a->causal;
   j->scale = a->scale.f;
@@ -182,6 +193,7 @@ static bool prepare_forward(lt_ctx *c, const lt_call *call, arena *a, lt_cuda_at
   return true;
 }
 
+/* Without keys the result is 0, as of a row that may see nothing. */
 LT_CUDA_KERNEL(scaled_dot_product_attention) {
   lt_tensor *const *in = call->in;
   arena a = {};
@@ -222,6 +234,7 @@ static bool clear_sums(lt_ctx *c, const lt_cuda_attention *j) {
          lt_cuda_fill_view(c, &dv, lt_cuda_number(0));
 }
 
+/* The gradient of a mask is that of the scores, [B, H, T, S]: the only case that stores them. */
 static bool take_backward(lt_ctx *c, const lt_call *call, lt_cuda_attention *j) {
   const lt_args_attention_backward *a = lt_cuda_args<lt_args_attention_backward>(call);
   lt_args_attention same = {};

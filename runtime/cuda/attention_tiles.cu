@@ -50,6 +50,8 @@ static bool scores_into(lt_ctx *c, const lt_cuda_attention *j, const lt_cuda_uni
   return true;
 }
 
+/* S = scale Q K', P = exp(S - max) by rows, O = P V / sum: dividing the E columns of the product
+   costs less than the S columns of P. */
 static bool forward_tile(lt_ctx *c, lt_cuda_attention *j) {
   lt_cuda_tile *t = &j->tile;
   lt_cuda_units product = {j->product, j->wide, t->group * t->full_rows * t->e, t->full_rows * t->e,
@@ -66,6 +68,9 @@ static bool forward_tile(lt_ctx *c, lt_cuda_attention *j) {
   return lt_cuda_attention_finish(c, t, j->product, &t->out);
 }
 
+/* With P the probabilities, dP = g V' and D = rowsum(g O): dS = P (dP - D), dV += P' g, dK += scale
+   dS' Q, dQ = scale dS K (T. Dao and others, FlashAttention, 2022, appendix B). dK and dV are
+   summed over tiles of queries, in order, in the dtype of scores. */
 static bool backward_tile(lt_ctx *c, lt_cuda_attention *j) {
   lt_cuda_tile *t = &j->tile;
   if (!scores_into(c, j, &j->q, &j->k, j->d, j->scale, t->scores) ||
@@ -84,6 +89,7 @@ static bool backward_tile(lt_ctx *c, lt_cuda_attention *j) {
   return true;
 }
 
+/* A causal tile meets the keys up to its last query only: half of the work for long sequences. */
 static bool each_tile(lt_ctx *c, lt_cuda_attention *j,
                       bool (*tile)(lt_ctx *c, lt_cuda_attention *j)) {
   lt_cuda_tile *t = &j->tile;

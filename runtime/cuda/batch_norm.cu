@@ -4,7 +4,10 @@
    find the moments of segments of the lines (a segment is read twice, the second time from the
    cache), which are joined in order; then y = x a + b, or dx = g p + x q + r, with factors of each
    channel. With z = (x - mean) scale: dx = scale w (g - mean(g) - z mean(g z)), and with given
-   statistics g scale w. */
+   statistics g scale w.
+
+   Two passes over x: the mean of squares less the square of the mean would cancel, and a running
+   update in one pass (Welford) divides once an element. */
 #include <math.h>
 
 #include "cuda/rows.h"
@@ -117,6 +120,7 @@ typedef struct joined {
   double n, mean, squares;
 } joined;
 
+/* Without cancellation for any order of sizes; n = 0 is the neutral element. */
 static __device__ inline void join(joined *a, double n, double mean, double squares) {
   if (n == 0) return;
   double d = mean - a->mean, all = a->n + n;
@@ -125,7 +129,8 @@ static __device__ inline void join(joined *a, double n, double mean, double squa
   a->n = all;
 }
 
-/* A warp a channel joins the segments, in one order: lane 0's. */
+/* A warp a channel joins the segments, in one order: lane 0's. The butterfly of shuffles joins
+   pairs in both orders: the two sides may differ in the last bit, so one lane's result is used. */
 static __device__ inline joined join_moments(const job &j, uint32_t c) {
   joined a = {0, 0, 0};
   for (uint32_t k = threadIdx.x % 32; c < j.x.count && k < j.segments; k += 32) {

@@ -1,4 +1,8 @@
-/* runtime/cuda/combine.cu: reductions between ranks, elementwise and in place, as cpu/combine.c. */
+/* runtime/cuda/combine.cu: reductions between ranks, elementwise and in place, as cpu/combine.c.
+
+   For collectives of ranks that share memory: `a` and `b` may be any two of dst and peers, read and
+   written element by element. 16-bit values are added in f32 and rounded after each rank, as on the
+   CPU, so that both give the same bits. */
 #include "cuda/device.h"
 #include "cuda/tile.h"
 
@@ -44,6 +48,8 @@ static __global__ void combine(char *dst, const char *a, const char *b, uint32_t
                                        lt_load<T>(b, dtype, i)));
 }
 
+/* A mean divides by the number of ranks, exactly rounded; a multiplication by 1 / n would not be
+   for all n. */
 template <class T>
 static __global__ void scale(char *data, uint32_t n, int dtype, T by, bool divides) {
   for (uint32_t i = blockIdx.x * THREADS + threadIdx.x; i < n; i += gridDim.x * THREADS) {

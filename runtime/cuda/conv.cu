@@ -96,6 +96,7 @@ static bool forward(lt_ctx *c, const lt_cuda_conv *v, lt_tensor *bias) {
          lt_cuda_conv_forward(c, v, bias != nullptr);
 }
 
+/* Without elements on either side the sum is empty: zeros. */
 static bool backward(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   bool taken;
   if (lt_cuda_numel(&v->x) == 0 || lt_cuda_numel(&v->y) == 0)

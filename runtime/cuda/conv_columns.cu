@@ -1,4 +1,7 @@
-/* runtime/cuda/conv_columns.cu: images as columns and back (im2col, col2im). */
+/* runtime/cuda/conv_columns.cu: images as columns and back (im2col, col2im).
+
+   K. Chellapilla and others, 2006. Columns take kh kw times the memory of the images:
+   conv_product.cu bounds it by tiles. */
 #include "cuda/conv.h"
 #include "cuda/tile.h"
 

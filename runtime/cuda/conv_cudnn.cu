@@ -46,7 +46,8 @@ typedef struct plan {
   size_t workspace;
 } plan;
 
-/* The lock is held while a convolution is issued: the handle has the stream. */
+/* The lock is held while a convolution is issued: the handle has the stream. Geometries repeat from
+   step to step: the search in a set of WAYS plans is a comparison of 76 bytes each. */
 typedef struct cache {
   std::mutex lock;
   cudnnHandle_t handle;
@@ -78,6 +79,7 @@ static bool ok(lt_ctx *c, cudnnStatus_t s) {
          lt_cuda_fail_library(c, "cuDNN", api.cudnnGetErrorString(s));
 }
 
+/* cuDNN's legacy interface counts with 32 bits; f64 goes to products of matrices. */
 static bool fits(const lt_cuda_conv *v) {
   return v->weight.dtype != LT_F64 && v->n * v->c * v->h * v->w <= INT32_MAX &&
          v->n * v->o * v->oh * v->ow <= INT32_MAX && lt_cuda_numel(&v->weight) <= INT32_MAX;

@@ -3,7 +3,11 @@
    memory stays bounded. Kernels of one position need none where the stride is 1.
 
    Letters as in conv.h. Per group: K = C / G taps of a channel, columns [K, P], y = weight columns.
-*/
+
+
+   The method is that of K. Chellapilla and others (2006), which Caffe made known. Forward and the
+   gradient of the weight read columns of x; the gradient of x makes columns and adds them up where
+   they overlap. */
 #include "cuda/conv.h"
 #include "cuda/gemm.h"
 #include "cuda/rows.h"
@@ -24,6 +28,7 @@ static sizes sizes_of(const lt_cuda_conv *v) {
   return s;
 }
 
+/* At least 1: a part that is larger than ROOM is done all the same. */
 static int64_t at_most(int64_t total, int64_t most) {
   return most < 1 ? 1 : total < most ? total : most;
 }
@@ -80,6 +85,8 @@ static lt_cuda_product product(const lt_cuda_conv *v, int64_t n) {
   return p;
 }
 
+/* y = weight columns for the positions of a tile, all groups as a stack; `add`: onto the bias that
+   is in y. */
 static bool forward_tile(lt_ctx *c, const lt_cuda_conv *v, const lt_cuda_conv_tile *t,
                          const lt_cuda_matrix *columns, bool add) {
   sizes s = sizes_of(v);
@@ -200,6 +207,8 @@ static bool give_weight(lt_ctx *c, const lt_cuda_conv *v, void *sums, lt_dtype d
   return sums == v->weight.data || lt_cuda_move(c, &v->weight, &from);
 }
 
+/* The sum over images and positions is one product per tile, whose K is the number of positions;
+   tiles add up in f32 or f64 even where the weight is of 16 bits. */
 bool lt_cuda_conv_weight(lt_ctx *c, const lt_cuda_conv *v) {
   sizes s = sizes_of(v);
   int64_t all = v->c * s.taps, item = lt_cuda_item_size(v->x.dtype), size = v->o * s.k;

@@ -1,4 +1,9 @@
-/* runtime/cuda/count.cu: how many NVIDIA devices there are, without initialising CUDA. */
+/* runtime/cuda/count.cu: how many NVIDIA devices there are, without initialising CUDA.
+
+   A process that has initialised CUDA cannot fork children that use it, and initialising takes
+   hundreds of milliseconds and as many megabytes: so scripts that only ask how many GPUs there are,
+   and launchers of ranks, look at the driver's device nodes. The rules of CUDA_VISIBLE_DEVICES are
+   those of NVIDIA's programming guide. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,6 +21,8 @@
 #define LT_CUDA_DRIVER "libcuda.so.1"
 #endif
 
+/* The kernel module makes /dev/nvidia0, /dev/nvidia1, ... for the GPUs that it drives; containers
+   get those that they may use. */
 static int look_for_nodes(void) {
   char path[512];
   int n = 0;
@@ -56,6 +63,7 @@ typedef struct uuids {
   char text[MOST_GPUS][UUID];
 } uuids;
 
+/* One folder for each GPU in /proc, named by its address on the bus. */
 static void look_for_uuid(const char *folder, uuids *out) {
   char path[512], line[256];
   snprintf(path, sizeof path, "%s/%s/information", LT_CUDA_PROC, folder);
@@ -113,6 +121,7 @@ static int gpu_of(const entry *list, int k, const uuids &known) {
   return matches == 1 ? found : -1;
 }
 
+/* The kinds of entries have prefixes of four characters. */
 static bool begins(const entry &e, const char *with) {
   return strncmp(e.text, with, 4) == 0 && e.n >= 4;
 }

@@ -3,7 +3,11 @@
    A team of threads has a row of C classes, which lie along any dim of any stride. Forward finds
    the largest logit m and the sum of exp(x - m) in one pass over x, and keeps both; only label
    smoothing and probabilities as targets read the row once more. Backward reads x once. Rows'
-   losses are joined within a block, then over the blocks in order. */
+   losses are joined within a block, then over the blocks in order.
+
+   Neither the probabilities nor their logarithms are stored: for a vocabulary of 50,000 they would
+   be the largest tensor of a language model (llm.c's fused classifier avoids them for the same
+   reason). Two numbers a row are. */
 #include "cuda/tally.h"
 #include "cuda/teams.h"
 
@@ -28,6 +32,7 @@ typedef struct job {
   lt_cuda_blame blame;
 } job;
 
+/* The weight of class i, 1 without weights. */
 template <class T> static __device__ inline T weight_of(const job &j, int64_t i) {
   if (j.weight.data == nullptr) return 1;
   return lt_load<T>(static_cast<const char *>(j.weight.data) + i * j.weight_step,
@@ -39,7 +44,8 @@ template <class T> static __device__ inline T spread_of(const job &j, int64_t i)
   return static_cast<T>(j.smoothing / static_cast<double>(j.x.length)) * weight_of<T>(j, i);
 }
 
-/* The class of a row; -1: it is ignored, or refused. */
+/* The class of a row; -1: it is ignored, or refused. Only the leading thread reports an id that is
+   out of range: a row is one error. */
 static __device__ inline int64_t id_of(const job &j, uint32_t line, bool leads) {
   int64_t id = lt_load<int64_t>(lt_line(j.x, 1, line), j.x.o[1].dtype, 0);
   if (id == j.ignore_index) return -1;
@@ -69,7 +75,8 @@ static __device__ inline double sum_of(const job &j, const lt_team &t, char *x, 
   return whole;
 }
 
-/* What smoothing and probabilities add: sum of q (l - (x - m)), of a thread. */
+/* What smoothing and probabilities add: sum of q (l - (x - m)), of a thread. l - (x - m) is -log p
+   without m + l, which would round; q the share of the class in the target. */
 template <class T, bool COLUMNS>
 static __device__ inline double rest_of(const job &j, const lt_team &t, char *x, T m, T l) {
   T keep = static_cast<T>(1 - j.smoothing);
@@ -164,7 +171,9 @@ static __device__ inline row_grad<T> row_grad_of(const job &j, uint32_t line, in
   return r;
 }
 
-/* An infinite g meets no 0 but those of the formula: with ids it is multiplied in first. */
+/* An infinite g meets no 0 but those of the formula: with ids it is multiplied in first. The
+   derivative of a row: g (p sum(q) - q), p the softmax and q the target's shares, which sum to the
+   row's weight. */
 template <class T>
 static __device__ inline T class_grad(const job &j, const row_grad<T> &r, uint32_t k, T x, T p) {
   T e = row::exp(x - r.m);

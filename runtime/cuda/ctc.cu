@@ -1,5 +1,10 @@
 /* runtime/cuda/ctc.cu: connectionist temporal classification, in logarithms and doubles as on the
-   CPU (cpu/ctc.c). A block a sequence, a thread a state: bound by the latency of a step. */
+   CPU (cpu/ctc.c). A block a sequence, a thread a state: bound by the latency of a step.
+
+   A. Graves and others, Connectionist Temporal Classification, 2006. States are the labels with
+   blanks around them, 2 S + 1; alpha[t][s] is the logarithm of the probability of all alignments
+   that are at state s after step t, beta the same from the end. In double: sums of exponentials
+   over hundreds of steps lose digits in f32. */
 #include "cuda/index.h"
 
 static const double NOTHING = -INFINITY; /* the logarithm of 0 */
@@ -22,11 +27,13 @@ typedef struct sequence {
   int64_t first, steps, states; /* first: row of [N T] */
 } sequence;
 
+/* log-probabilities are f32 or f64. */
 static __device__ inline double real_at(const void *x, bool wide, int64_t i) {
   if (wide) return static_cast<const double *>(x)[i];
   return static_cast<double>(static_cast<const float *>(x)[i]);
 }
 
+/* A value that is out of range is reported and counts as 0, so that no thread leaves the memory. */
 static __device__ inline int64_t within(const job &j, int64_t v, int64_t most, bool says) {
   if (v >= 0 && v <= most) return v;
   if (says) lt_cuda_refuse(j.blame, v, most + 1);
@@ -43,6 +50,7 @@ static __device__ inline sequence sequence_of(const job &j, int64_t k) {
 static __device__ inline int64_t label(const job &j, const sequence &q, int64_t s) {
   return s % 2 == 0 ? j.blank : within(j, q.targets[s / 2], j.classes - 1, true);
 }
+/* A label may follow the one before it without a blank between, unless they are equal. */
 static __device__ inline bool skips(const job &j, const sequence &q, int64_t s) {
   return s % 2 == 1 && label(j, q, s) != label(j, q, s + 2);
 }
@@ -54,6 +62,7 @@ static __device__ inline double join(double a, double b) {
   return most + log1p(exp(least - most));
 }
 
+/* The last label or the blank behind it. Without steps only the empty target is possible. */
 static __device__ inline double loss_of(const job &j, const sequence &q) {
   if (q.steps == 0) return q.states == 1 ? 0 : -NOTHING;
   const double *last = j.alpha + (q.first + q.steps - 1) * (2 * j.labels + 1);

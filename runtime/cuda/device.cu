@@ -33,6 +33,8 @@ static bool set_device(int index) {
   return ok;
 }
 
+/* For the pool (device/pool.c), which asks rarely: cudaMalloc synchronises the device. NULL makes
+   the pool give its caches back and ask again. */
 void *lt_cuda_alloc(int index, size_t bytes) {
   void *p = nullptr;
   if (!set_device(index)) return nullptr;
@@ -55,6 +57,8 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   return true;
 }
 
+/* Memory that CUDA knows: only such copies are asynchronous; for other memory the runtime would
+   copy in the middle of the call, in pieces and on its own terms. */
 static bool is_pinned(const void *memory) {
   cudaPointerAttributes a;
   bool known = cudaPointerGetAttributes(&a, memory) == cudaSuccess && a.type == cudaMemoryTypeHost;
@@ -62,6 +66,8 @@ static bool is_pinned(const void *memory) {
   return known;
 }
 
+/* Pageable memory goes through staging.cu's pinned buffers, so that the order of copies on the
+   stream is ours. */
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                   const void *src, size_t bytes) {
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
@@ -103,6 +109,8 @@ static bool takes_tf32(lt_ctx *c, int index) {
   return major >= 8;
 }
 
+/* The state of the thread's launch (ctx, stream, op) is a variable of the thread, which kernels'
+   host functions read; it is put back, since a kernel may run another op inside. */
 bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel,
                     const lt_call *call) {
   if (!lt_cuda_use(c, index)) return false;

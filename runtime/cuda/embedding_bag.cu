@@ -1,4 +1,8 @@
-/* runtime/cuda/embedding_bag.cu: sums and means of rows of a table, by bags of ids. */
+/* runtime/cuda/embedding_bag.cu: sums and means of rows of a table, by bags of ids.
+
+   As torch.nn.functional.embedding_bag: [B, L] ids, or a list with the offset of each bag. Sums are
+   in the order of the ids. Rows are gathered and summed in one kernel: embedding followed by a sum
+   would write and read N D numbers more. */
 #include "cuda/index.h"
 
 typedef struct job {

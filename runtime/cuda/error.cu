@@ -31,6 +31,7 @@ static bool is_loss(cudaError_t e) {
   }
 }
 
+/* Sticky errors: the context of the device is gone, and the process cannot make another. */
 static bool is_fault(cudaError_t e) {
   switch (static_cast<int>(e)) {
     case cudaErrorIllegalAddress:
@@ -118,6 +119,8 @@ bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
                       what, cudaGetErrorString(e), cudaGetErrorName(e));
 }
 
+/* A library reports a fault of an earlier kernel as a failure of its own: the stream is asked
+   first. */
 bool lt_cuda_fail_library(lt_ctx *c, const char *library, const char *text) {
   cudaError_t e = cudaStreamQuery(lt_cuda_now.stream);
   if (is_fault(e)) return lt_cuda_ok(c, e, library);
@@ -141,6 +144,8 @@ static word *find_word(const void *root, int index) {
   return w;
 }
 
+/* Mapped and portable: kernels write it over the bus, whichever device they are on, and the host
+   reads it without a copy. */
 static lt_cuda_word *word_of(lt_ctx *c, int index) {
   const void *root = lt_cuda_host->root(c);
   std::lock_guard<std::mutex> hold(of_words);
@@ -161,6 +166,8 @@ bool lt_cuda_blame_of(lt_ctx *c, const lt_call *call, lt_cuda_blame *out) {
   return out->word != nullptr;
 }
 
+/* The kernel that found the word free fills it and publishes it with `state`; one error at a time,
+   the first. */
 bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out) {
   std::lock_guard<std::mutex> hold(of_words);
   const word *of = find_word(lt_cuda_host->root(c), index);

@@ -30,6 +30,8 @@ template <> __device__ inline int64_t worst<int64_t>(bool least) {
   return least ? INT64_MAX : INT64_MIN;
 }
 
+/* A total order of (value, place), so that joining is associative and commutative: NaN above all,
+   then the value, then the lower place. It needs no order of threads to be deterministic. */
 template <class T>
 static __device__ inline void improve(best<T> *a, T value, uint32_t at, bool least) {
   bool nan = value != value, was = a->value != a->value;
@@ -48,7 +50,8 @@ static __device__ inline best<T> of_lanes(best<T> b, int lanes, bool least) {
   return b;
 }
 
-/* Of the threads of a team, for the one that leads. */
+/* Of the threads of a team, for the one that leads. Two arrays rather than one of pairs: no
+   padding, and no bank is hit twice. */
 template <bool COLUMNS, class T>
 static __device__ inline best<T> of_team(const lt_team &t, best<T> b, bool least, T *values,
                                          uint32_t *places) {
@@ -114,7 +117,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) finish(LT_CONSTANT job
 }
 
 /* Operands: the gradient of x, the gradient and the index of each line. A team writes a segment of
-   a line. */
+   a line. Zeros and the gradient in one write; a fill followed by a scatter would be two. */
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) spread(LT_CONSTANT job j) {
   lt_team t = lt_team_of<COLUMNS>(j.lanes);

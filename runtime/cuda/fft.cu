@@ -1,8 +1,11 @@
 /* runtime/cuda/fft.cu: Fourier transforms of lines, all real ones as complex ones.
 
    A power of 2 up to IN_SHARED is transformed in shared memory, a block a line (T. Stockham, 1966);
-   another length up to BY_SUMS by the sums as they are written, a thread a result; longer lines
-   run on the CPU. */
+   another length up to BY_SUMS by the sums as they are written, a thread a result; longer lines run
+   on the CPU.
+
+   Sums of n terms for each of n results are n^2 operations, which BY_SUMS bounds; the CPU's FFT
+   (cpu/fft.c) takes n log n for any length. */
 #include "cuda/index.h"
 
 enum { IN_SHARED = 1024, BY_SUMS = 4096, MOST_BLOCKS = 65535 };
@@ -105,6 +108,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) by_sums(LT_CONSTANT jo
   }
 }
 
+/* Two arrays of complex numbers in shared memory: 4 n values. */
 template <class T> static bool issue(lt_ctx *c, const job &j) {
   const int64_t most = MOST_BLOCKS;
   unsigned blocks = static_cast<unsigned>(j.lines < most ? j.lines : most);

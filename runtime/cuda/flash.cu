@@ -21,7 +21,9 @@ static bool take_heads(lt_ctx *c, lt_tensor *t, int64_t cols, lt_cuda_heads *out
   return true;
 }
 
-/* What both directions ask of a call and a device. */
+/* What both directions ask of a call and a device. A scale that is not positive would turn the
+   order of scores around, and the largest product would not be the largest score. Counts are kept
+   below 2^31, the most blocks of a grid. */
 static bool take(lt_ctx *c, const lt_cuda_attention *a, lt_cuda_flash *j, bool *taken) {
   const lt_cuda_tile *t = &a->tile;
   int major = 0;

@@ -20,6 +20,8 @@ typedef struct walk {
   int start, per;
 } walk;
 
+/* The queries and gradients of a tile, copied asynchronously (cp.async) while the one before is
+   used. */
 template <int N, int WIDTH>
 static __device__ inline void bring(const lt_cuda_flash &j, const walk &w, int tile,
                                     uint16_t *room) {
@@ -30,7 +32,8 @@ static __device__ inline void bring(const lt_cuda_flash &j, const walk &w, int t
 }
 
 /* p: scores become what v's gradient takes; d: gradients of what dropout left of the probabilities
-   become those of the scores. */
+   become those of the scores. Probabilities are computed again from scores and the row's
+   statistics: exp2((s - most) factor - log2 sum). */
 template <int N>
 static __device__ inline void gradients(const lt_cuda_flash &j, int64_t number, int s, int t0,
                                         float (&p)[N / 8][4], float (&d)[N / 8][4]) {
@@ -70,6 +73,8 @@ static __device__ inline void times_values(float (&c)[1][N / 8][4], const uint16
   }
 }
 
+/* A block has its keys for all heads that share them (grouped queries), so their gradients are
+   summed in registers, in one order. */
 template <int DTYPE, int WIDTH>
 static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) keys(LT_CONSTANT lt_cuda_flash j) {
   const int N = shape<WIDTH>::QUERIES;

@@ -44,6 +44,8 @@ static __device__ inline void gradients(const lt_cuda_flash &j, int64_t number, 
   }
 }
 
+/* Blocks of late queries, which see most keys, come first: with a causal mask the short ones fill
+   the end of the grid. */
 template <int DTYPE, int WIDTH>
 static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) queries(LT_CONSTANT lt_cuda_flash j) {
   const int N = shape<WIDTH>::KEYS, ROWS = shape<WIDTH>::ROWS;

@@ -27,6 +27,7 @@ static void merge_batch(lt_cuda_product *p) {
   p->n_batch = n;
 }
 
+/* cuBLASLt's batch has one dim; the longest becomes it, the others are calls. */
 static int longest_of(const lt_cuda_product *p) {
   int longest = 0;
   for (int i = 1; i < p->n_batch; i++)
@@ -34,7 +35,8 @@ static int longest_of(const lt_cuda_product *p) {
   return longest;
 }
 
-/* How many calls of the library the dims beside the longest cost. */
+/* How many calls of the library the dims beside the longest cost. More than MOST_CALLS of them cost
+   more than a copy that merges the dims. */
 static int64_t calls_of(const lt_cuda_product *p) {
   int64_t calls = 1;
   for (int i = 0; i < p->n_batch; i++) calls *= p->batch[i];
@@ -82,6 +84,7 @@ static bool copy_of(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int 
   return lt_cuda_move(c, &to, &from);
 }
 
+/* Negative strides of a batch are not for the library. */
 static bool is_plain(const lt_cuda_product *p, const lt_cuda_matrix *m) {
   for (int i = 0; i < p->n_batch; i++)
     if (m->batch[i] < 0) return false;
@@ -95,7 +98,8 @@ static bool take(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int dty
   return copy_of(c, p, m, dtype, rows, cols, true);
 }
 
-/* D, or another matrix in its place. */
+/* D, or another matrix in its place. f32 results of 16-bit operands are given directly; otherwise
+   the result is made in the operands' dtype and cast. */
 static bool take_result(lt_ctx *c, lt_cuda_product *p, int dtype) {
   lt_cuda_matrix d = p->d;
   bool whole = is_plain(p, &d) && normalise(&d, p->m, p->n) && (d.col == 1 || p->bias == nullptr);
@@ -197,6 +201,8 @@ static bool is_f32(const lt_cuda_product *p) {
   return a != LT_CUDA_F64 && b != LT_CUDA_F64 && (a == LT_CUDA_F32 || b == LT_CUDA_F32);
 }
 
+/* f64 and integers, products without terms (whose result is beta D) and batches of too many dims go
+   to the own kernel. */
 bool lt_cuda_gemm(lt_ctx *c, const lt_cuda_product *p) {
   lt_cuda_product own = *p;
   if (p->m == 0 || p->n == 0) return true;

@@ -52,7 +52,8 @@ static cudaDataType type_of(int dtype) {
   return dtype == LT_F16 ? CUDA_R_16F : dtype == LT_BF16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* The lowest bit that is set, at most ALIGNED: what a vector load may assume. */
+/* The lowest bit that is set, at most ALIGNED: what a vector load may assume. The key has it, since
+   the heuristic chooses other algorithms for other alignments: equal keys must mean equal bits. */
 static uint8_t alignment_of(const void *p) {
   uintptr_t at = reinterpret_cast<uintptr_t>(p) | ALIGNED;
   return static_cast<uint8_t>(at & (~at + 1));
@@ -75,6 +76,7 @@ static key key_of(const lt_cuda_product *p) {
   return k;
 }
 
+/* Column-major, so that `rows` is the dim that runs. */
 static bool set_layout(const lt_cuda_libs *l, plan *p, int i, int dtype, int64_t rows,
                        int64_t cols) {
   int32_t batch = static_cast<int32_t>(p->k.batch);

@@ -42,7 +42,8 @@ static __device__ inline int64_t stacked_at(const lt_cuda_product &p, const lt_c
 }
 
 /* Which part of a tile [outer, TERMS] of an operand a thread loads: neighbouring threads read
-   neighbours in memory. `across`, `along`: bytes between outers and between terms. */
+   neighbours in memory. `across`, `along`: bytes between outers and between terms. The same loop
+   serves A and B, transposed or not: 16 terms of 64 outers are 1024 elements, LOADS a thread. */
 typedef struct walk {
   const char *at; /* of the first term */
   int64_t along, step, outers;
@@ -63,7 +64,8 @@ static __device__ inline walk walk_of(const char *data, int64_t across, int64_t 
   return w;
 }
 
-/* The tile of `terms` terms from `term` on into room[term][outer]; what is outside is 0. */
+/* The tile of `terms` terms from `term` on into room[term][outer]; what is outside is 0. The path
+   without conversion is unrolled, so that its loads are in flight together. */
 template <class T>
 static __device__ inline void load_tile(const walk &w, int dtype, int64_t term, int64_t terms,
                                         T *room) {
@@ -118,7 +120,8 @@ static __device__ inline void store_tile(const job &j, const T (&sum)[EACH][EACH
   }
 }
 
-/* Block x: a tile; z: the products of the stack, in strides. */
+/* Block x: a tile; z: the products of the stack, in strides. Each element is read SIDE times less
+   often from memory than in the textbook's loop; sums stay in registers, terms in order. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, 2) tiled(LT_CONSTANT job j) {
   LT_SHARED(T, a_room, TERMS * PAD);

@@ -5,6 +5,7 @@
    together on both sides and share their index, 16 bytes are one element of the walk. */
 #include "cuda/index.h"
 
+/* Scratch of a view's shape, row-major; at least one element, so that the address is valid. */
 bool lt_cuda_row_major_new(lt_ctx *c, const lt_view *like, int dtype, lt_view *out) {
   int64_t stride = 1;
   lt_view v = *like;
@@ -86,7 +87,8 @@ static int64_t unit_of(const lt_view *to, const lt_view *from, const lt_view *in
   return unit;
 }
 
-/* Refuses indices of which no element is taken, too. */
+/* Refuses indices of which no element is taken, too. An index out of range must not pass because
+   the other dims are empty. */
 static bool check(plan *p, const lt_view *index) {
   lt_view v[3] = {*index, *index, *index};
   int8_t *place = lt_cuda_scratch<int8_t>(p->c, 1);

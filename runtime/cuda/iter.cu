@@ -19,6 +19,7 @@ static void sort_dims(lt_cuda_walk *w) {
       swap_dims(w, j - 1, j);
 }
 
+/* Absent operands (numbers) allow any merge. */
 static bool merges(const lt_cuda_walk *w, int outer, int inner) {
   for (int k = 0; k < w->n; k++)
     if (w->v[k].data != nullptr && w->v[k].stride[outer] != w->v[k].stride[inner] * w->size[inner])
@@ -37,6 +38,8 @@ static void merge_dims(lt_cuda_walk *w) {
   w->ndim = top + 1;
 }
 
+/* Dims of size 1 are dropped; broadcast ones have stride 0. Without dims there is one of size 1, so
+   that kernels need no case for it. */
 void lt_cuda_walk_make(lt_cuda_walk *w, const lt_view *over, int n, const lt_view *views) {
   w->n = n;
   w->ndim = 0;
@@ -101,6 +104,7 @@ static void narrow(const lt_cuda_walk *w, lt_cuda_iter *it) {
   }
 }
 
+/* Halves the slowest dim until both halves fit: few launches, each of them long. */
 bool lt_cuda_pieces(const lt_cuda_walk *w, bool (*each)(void *ud, const lt_cuda_iter *it),
                     void *ud) {
   int64_t numel = 1;

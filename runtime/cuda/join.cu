@@ -67,6 +67,8 @@ typedef struct plan {
   struct { const char *from; int64_t at, bytes; } parts[MOST];
 } plan;
 
+/* The widest unit that all addresses and lengths are multiples of: 16 bytes where it can be, for
+   full bandwidth. */
 static bool flush(plan *p) {
   uint64_t all = reinterpret_cast<uintptr_t>(p->to) | static_cast<uint64_t>(p->row_bytes);
   for (int k = 0; k < p->n; k++)

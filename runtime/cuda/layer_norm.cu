@@ -24,7 +24,8 @@ typedef struct job {
   void *stats;   /* backward: mean and 1 / sqrt(variance + eps) of each row, or nullptr */
 } job;
 
-/* One thread's part of a row. */
+/* One thread's part of a row. The first pass over a row fills the cache; `again` reads it from
+   there. */
 template <class T> struct part {
   const job *j;
   char *x;
@@ -57,6 +58,7 @@ static __device__ inline lt_quad<T> again(const part<T> &p, uint32_t i) {
   return q;
 }
 
+/* The mean, and the pass that loads the row into the cache. */
 template <class T> static __device__ inline T mean_of(const part<T> &p) {
   T sum = 0;
   double whole = 0;
@@ -201,6 +203,7 @@ static bool run_rows(void *ud, const lt_cuda_lines *x) {
   return s->wide ? issue<double, false>(s) : issue<float, false>(s);
 }
 
+/* Rows in order: `stats` are numbered by them. */
 bool lt_cuda_norm_rows(lt_ctx *c, const lt_cuda_norm *n, bool back, const lt_view *v) {
   lt_cuda_lines_plan p;
   state s = {};
@@ -217,6 +220,8 @@ bool lt_cuda_norm_rows(lt_ctx *c, const lt_cuda_norm *n, bool back, const lt_vie
   return lt_cuda_lines_pieces(c, &p, run_rows, &s);
 }
 
+/* The rows' gradients first, which leave mean and scale of each row, then the columns. Without
+   elements the weights' gradients are zeros, not untouched memory. */
 bool lt_cuda_norm_backward(lt_ctx *c, lt_cuda_norm *n, const lt_view *v, const lt_view *grads) {
   int64_t numel = lt_cuda_numel(&v[0]), length = 1;
   bool wanted = grads[0].data != nullptr;

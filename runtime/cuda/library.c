@@ -1,4 +1,8 @@
-/* runtime/cuda/library.c: finds and opens NVIDIA's libraries (library.h). */
+/* runtime/cuda/library.c: finds and opens NVIDIA's libraries (library.h).
+
+   dlopen at run time, in the order: the folder of LTRAIN_CUDA_LIBS, the loader's own search,
+   CUDA_HOME, /usr/local/cuda, packages of Python. RTLD_LOCAL: other libraries of the process may
+   have another version. */
 #include "cuda/library.h"
 
 #include <dlfcn.h>
@@ -8,6 +12,7 @@
 
 enum { PATH = 1024 };
 
+/* The first of the names that opens: newer versions first. */
 static void *open_in(const lt_cuda_library *l, const char *folder) {
   char path[PATH];
   for (int k = 0; l->names[k] != NULL; k++) {
@@ -81,6 +86,7 @@ bool lt_cuda_library_open(lt_cuda_library *l) {
   return l->handle != NULL;
 }
 
+/* The first function that is missing becomes the reason: the version is too old. */
 void *lt_cuda_library_find(lt_cuda_library *l, const char *name) {
   void *f = l->handle != NULL ? dlsym(l->handle, name) : NULL;
   if (f == NULL && l->why[0] == '\0')

@@ -1,4 +1,8 @@
-/* runtime/cuda/libs.cu: opens cuBLASLt and cuDNN (libs.h). */
+/* runtime/cuda/libs.cu: opens cuBLASLt and cuDNN (libs.h).
+
+   Opened once, on first use, and never closed: their handles and kernels stay in use until the
+   process ends. Each function of libs.def is a pointer; a library with a function missing counts as
+   absent, and ltrain's own kernels are used. */
 #include "cuda/libs.h"
 
 #include <stdio.h>

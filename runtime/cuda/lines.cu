@@ -1,4 +1,8 @@
-/* runtime/cuda/lines.cu: sorts, merges and cuts the dims of lines. */
+/* runtime/cuda/lines.cu: sorts, merges and cuts the dims of lines.
+
+   Kernels of reductions, scans and softmax see two lists of dims, those that are kept and those
+   along the lines, each as short as it can be: a contiguous tensor has one of each whatever its
+   shape. So one kernel serves any view, and the usual one costs no division. */
 #include "cuda/lines.h"
 
 #include <stdlib.h>
@@ -17,12 +21,16 @@ static void swap_dims(const lt_cuda_lines_plan *p, dims d, int a, int b) {
   for (int k = 0; k < p->n; k++) std::swap(d.stride[k][a], d.stride[k][b]);
 }
 
+/* By the first operand's stride, largest first: its memory is then walked in order. Insertion sort
+   of at most 8. */
 static void sort_dims(const lt_cuda_lines_plan *p, dims d) {
   for (int i = 1; i < *d.n; i++)
     for (int j = i; j > 0 && llabs(d.stride[0][j - 1]) < llabs(d.stride[0][j]); j--)
       swap_dims(p, d, j - 1, j);
 }
 
+/* Two neighbouring dims are one where every operand steps from the end of the inner to the next of
+   the outer. */
 static void merge_dims(const lt_cuda_lines_plan *p, dims d) {
   int top = 0;
   for (int i = 1; i < *d.n; i++) {
@@ -51,6 +59,9 @@ static int64_t least_stride(const int64_t *stride, int n) {
   return least;
 }
 
+/* A view may lack the dims along the lines (a result without the reduced ones): its stride there is
+   0. `columns` says that memory runs across the lines: threads side by side then take a line
+   each. */
 void lt_cuda_lines_make(lt_cuda_lines_plan *p, uint32_t along, lt_cuda_order order, bool sorted,
                         int n, const lt_view *views) {
   memset(p, 0, sizeof *p);
@@ -96,6 +107,7 @@ static bool has_quads(const lt_cuda_lines_plan *p, int k) {
   return true;
 }
 
+/* 64 bits to 32, and divisions to multiplications: what the kernels take as their argument. */
 static void narrow(const lt_cuda_lines_plan *p, int64_t first, lt_cuda_lines *x) {
   memset(x, 0, sizeof *x);
   x->count = static_cast<uint32_t>(p->count);
@@ -121,6 +133,8 @@ static void narrow(const lt_cuda_lines_plan *p, int64_t first, lt_cuda_lines *x)
 
 static const int64_t MOST = LT_CUDA_LINES_MOST;
 
+/* Counts of at most 2^30 lines a launch: cut along the slowest kept dim. A line is never cut here
+   (reduce.cu does). */
 bool lt_cuda_lines_pieces(lt_ctx *c, const lt_cuda_lines_plan *p,
                           bool (*each)(void *ud, const lt_cuda_lines *x), void *ud) {
   lt_cuda_lines x;

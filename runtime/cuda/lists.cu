@@ -9,7 +9,9 @@ static bool is_compact(const lt_view *v) {
   return true;
 }
 
-/* Whether element i of each, in the order of the first's memory, is element i of its memory. */
+/* Whether element i of each, in the order of the first's memory, is element i of its memory.
+   Tensors of one layout, whatever it is (channels-last weights with such gradients), are lists of
+   numbers to an optimizer. */
 static bool is_one_row(const lt_view *v, int groups) {
   bool compact = true;
   for (int g = 0; g < groups && compact; g++) compact = is_compact(&v[g]);
@@ -27,6 +29,8 @@ static void make_compact(lt_view *v, char *data) {
   for (int d = v->ndim - 1; d >= 0; d--) v->stride[d] = n, n *= v->size[d];
 }
 
+/* Called in three ways over the same list in the same order (size, copy in, copy out), so that `at`
+   names the same place each time. */
 bool lt_list_views(const lt_list_job *j, int k, lt_list_way way, int64_t *at, lt_view *v) {
   for (int g = 0; g < j->groups; g++)
     if (!lt_cuda_view(j->c, j->in[g * j->n + k], &v[g])) return false;

@@ -31,7 +31,8 @@ static void set_matrix(lt_view *v, int64_t rows, int64_t cols, int64_t row, int6
 }
 
 /* A vector on the left is a row. Beside a single matrix b, all rows of a make one matrix, unless
-   they do not continue each other and are a stack of long ones. */
+   they do not continue each other and are a stack of long ones. [B, T, C] times [C, D] is one
+   product of B T rows, which fills the GPU where B small ones would not. */
 static bool left_matrix(lt_ctx *c, lt_view *a, bool single) {
   int n = a->ndim - 1;
   int64_t rows, row;
@@ -68,7 +69,8 @@ static lt_cuda_matrix matrix_of(lt_cuda_product *p, const lt_view *v) {
   return m;
 }
 
-/* The first and the last byte that a view may touch. */
+/* The first and the last byte that a view may touch. Ranges of bytes: an interleaved view counts as
+   overlapping, which only costs a copy. */
 static bool overlaps(const lt_view *x, const lt_view *y) {
   const lt_view *views[2] = {x, y};
   uintptr_t from[2], to[2];

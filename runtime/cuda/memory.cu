@@ -1,4 +1,7 @@
-/* runtime/cuda/memory.cu: making, casting, copying, choosing: as rows. */
+/* runtime/cuda/memory.cu: making, casting, copying, choosing: as rows.
+
+   Every copy and cast is the row COPY of rows.cu, so that strided, broadcast and contiguous memory
+   of any two dtypes have one kernel. */
 #include "cuda/rows.h"
 
 LT_CUDA_KERNEL(empty) {

@@ -1,4 +1,8 @@
-/* runtime/cuda/open.cu: lt_backend_open of the CUDA backend. */
+/* runtime/cuda/open.cu: lt_backend_open of the CUDA backend.
+
+   The backend is a shared library that ltrain opens where it finds a GPU: the program itself links
+   no library of NVIDIA's. Versions and the hash of all ops are compared, as the tables of kernels
+   are indexed by op number. */
 #include <stdio.h>
 
 #include "cuda/device.h"

@@ -34,6 +34,7 @@ typedef struct place {
   int32_t n, c, h, w;
 } place;
 
+/* Threads are numbered in the order of the memory that they write, rows or channels last. */
 static __device__ inline place place_of(const job &j, uint32_t i) {
   uint32_t a = lt_quotient(i, j.by[0]), b = lt_quotient(a, j.by[1]), n = lt_quotient(b, j.by[2]);
   int32_t r0 = static_cast<int32_t>(i - a * j.by[0].d);
@@ -115,7 +116,8 @@ static __device__ inline int32_t last_window(int32_t x, int32_t windows, lt_divi
   return last < windows ? last : windows - 1;
 }
 
-/* One thread a pixel. Limited by bytes. */
+/* One thread a pixel. Limited by bytes. Gathering needs no atomics: the few windows over a pixel
+   are asked whether they chose it. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, 4) backward(LT_CONSTANT job j) {
   uint32_t i = blockIdx.x * THREADS + threadIdx.x;

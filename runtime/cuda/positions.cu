@@ -17,7 +17,8 @@ typedef struct job {
   int64_t size[LT_MAX_DIMS];
 } job;
 
-/* Elements first..first+7 of a thread, one bit each. */
+/* Elements first..first+7 of a thread, one bit each. Eight bytes are one load where the mask is
+   aligned. */
 static __device__ inline uint32_t trues_of(const job &j, int64_t first) {
   uint32_t bits = 0;
   uint64_t word = 0;
@@ -43,7 +44,8 @@ static __global__ void count_trues(LT_CONSTANT job j) {
   if (threadIdx.x == 0) j.before[blockIdx.x] = all;
 }
 
-/* One block in all, for one number a tile of 2048. */
+/* One block in all, for one number a tile of 2048. A million tiles are two billion elements: one
+   block is enough. */
 static __global__ void add_tiles(uint32_t *before, uint32_t tiles) {
   LT_SHARED(uint32_t, room, 8);
   uint32_t sum = 0, all;

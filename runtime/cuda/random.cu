@@ -42,6 +42,7 @@ struct uniform {
     for (int k = 0; k < 4; k++) y[k] = static_cast<float>(w[k] >> shift) * unit;
   }
 };
+/* 53 bits of two words. */
 struct uniform_wide {
   enum { WORDS = 2, READS = 0 };
   typedef double type;
@@ -51,7 +52,9 @@ struct uniform_wide {
   }
 };
 
-/* sqrt(-2 log u) (cos, sin)(2 pi v), as cpu/random.c. */
+/* sqrt(-2 log u) (cos, sin)(2 pi v), G. Box and M. Muller, 1958, in double with the same functions
+   as cpu/random.c: the same bits. Branch-free, unlike the polar method or the ziggurat, whose
+   threads would diverge. */
 static __device__ inline void normal_pair(double u, double v, double *y) {
   double r = lt_sqrt_f64(-2 * lt_log_f64(u)), sine, cosine;
   lt_turn_f64(v, &sine, &cosine);
@@ -80,6 +83,9 @@ struct normal_wide {
   }
 };
 
+/* low + floor(word range / 2^32): D. Lemire's multiplication (Fast Random Integer Generation in an
+   Interval, 2019) without its rejection: the bias is below range / 2^32, and each element takes
+   exactly one word. */
 struct integer {
   enum { WORDS = 1, READS = 0 };
   typedef int64_t type;
@@ -104,6 +110,8 @@ struct integer_wide {
   }
 };
 
+/* A word below the threshold drops the element; others are divided by the share that stays. The
+   mask is not stored: backward draws it again from the key. */
 template <class T> struct drop {
   enum { WORDS = 1, READS = 1 };
   typedef T type;
@@ -114,6 +122,7 @@ template <class T> struct drop {
   }
 };
 
+/* Compares in double: 32 bits of probability. */
 struct bernoulli {
   enum { WORDS = 1, READS = 1 };
   typedef double type;

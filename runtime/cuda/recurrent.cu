@@ -3,9 +3,12 @@
    The product with the inputs is one for all steps; an LSTM's and an RNN's products with h are
    added to it where it lies.
 
-   LSTM: S. Hochreiter and J. Schmidhuber, 1997, with the forget gate of F. Gers and others
-   (2000); GRU: K. Cho and others, 2014, in the form of cuDNN and PyTorch, where the reset gate
-   multiplies the product with h. */
+   LSTM: S. Hochreiter and J. Schmidhuber, 1997, with the forget gate of F. Gers and others (2000);
+   GRU: K. Cho and others, 2014, in the form of cuDNN and PyTorch, where the reset gate multiplies
+   the product with h.
+
+   Cost: a launch or two and a product a step, T steps one after the other; for small layers the
+   latency of launches decides, which cuDNN's persistent kernels avoid. */
 #include "cuda/recurrent.h"
 
 typedef struct job {
@@ -16,6 +19,7 @@ typedef struct job {
   void *h, *c, *m;  /* [N, P], [N, H], [N, H] before the projection */
 } job;
 
+/* 1 / (1 + exp(-x)): exp overflows to infinity for x far below 0, which gives the right 0. */
 template <class T> static __device__ inline T sigmoid(T x) { return 1 / (1 + row::exp(-x)); }
 
 /* Gates i f g o, whose products with h are in x already. */
@@ -34,6 +38,8 @@ static __device__ inline T lstm(const job &j, int64_t at, int64_t n, int64_t u) 
   return o * row::tanh(value);
 }
 
+/* h' = n + z (h - n); r multiplies q, the product of h with the weights of n, its bias included,
+   which is saved for backward. */
 template <class T>
 static __device__ inline T gru(const job &j, int64_t at, int64_t n, int64_t u) {
   int64_t h = j.s.r.h;
@@ -47,6 +53,7 @@ static __device__ inline T gru(const job &j, int64_t at, int64_t n, int64_t u) {
   return k + v * (*lt_offset<T>(j.h, n * h + u) - k);
 }
 
+/* x != x keeps a NaN, which a comparison would make 0. */
 template <class T> static __device__ inline T rnn(const job &j, int64_t at, int64_t u) {
   T x = *lt_offset<T>(j.gates, at * j.s.r.h + u);
   return !j.s.relu ? row::tanh(x) : x > 0 ? x : x != x ? x : T(0);
@@ -92,7 +99,8 @@ template <class T> static __global__ void outputs(LT_CONSTANT job j) {
   *lt_offset<T>(j.s.y, at) = value;
 }
 
-/* A thread a gate: the sum of the biases that are there. */
+/* A thread a gate: the sum of the biases that are there. An LSTM's and an RNN's biases always come
+   as a sum: added once, they ride along the product with x. */
 template <class T> static __global__ void add(int64_t n, const T *a, const T *b, T *to) {
   int64_t k = lt_thread();
   if (k < n) to[k] = (a == nullptr ? 0 : a[k]) + (b == nullptr ? 0 : b[k]);

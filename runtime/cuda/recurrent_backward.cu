@@ -1,5 +1,10 @@
 /* runtime/cuda/recurrent_backward.cu: gradients of the gates of a recurrent layer, step by step
-   from the last; the products with the weights and the inputs are made of them afterwards. */
+   from the last; the products with the weights and the inputs are made of them afterwards.
+
+   Backpropagation through time: `carry` is the gradient of h of the step before, from the products
+   with the gates of the step after (lt_cuda_recurrent_product) and what passes beside the gates.
+   Weights' gradients are products over all steps at once, T N rows, and are made by ordinary ops
+   from the gates' gradients that are stored here. */
 #include "cuda/recurrent.h"
 
 typedef struct job {
@@ -21,6 +26,8 @@ static __device__ inline T state_before(const job &j, int64_t n, int64_t u) {
   return lt_offset<T>(is_gru ? j.s.y : j.s.cells, (j.s.before * r.n + n) * r.h + u)[0];
 }
 
+/* dc = dc + dh o (1 - tanh(c)^2); then each gate by the derivative of its sigmoid, s (1 - s), or
+   tanh, 1 - t^2, from the saved values: no exponential is computed again but tanh(c). */
 template <class T>
 static __device__ inline void lstm(const job &j, int64_t at, int64_t n, int64_t u, T dh) {
   int64_t h = j.s.r.h;
@@ -49,6 +56,7 @@ static __device__ inline T gru(const job &j, int64_t at, int64_t n, int64_t u, T
   return dh * z;
 }
 
+/* From y alone: tanh' = 1 - y^2, relu' = 1 where y > 0. */
 template <class T>
 static __device__ inline void rnn(const job &j, int64_t at, int64_t u, T dh) {
   T y = *lt_offset<T>(j.s.y, at * j.s.r.h + u);

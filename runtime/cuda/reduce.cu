@@ -27,6 +27,7 @@ typedef struct job {
   void *partial;     /* [segments][count], where there are several */
 } job;
 
+/* What sums of T are carried in. */
 template <class T> struct wide { typedef double type; };
 template <> struct wide<int64_t> { typedef int64_t type; };
 
@@ -35,7 +36,8 @@ template <> __device__ inline int64_t lowest(int64_t) { return INT64_MIN; }
 template <class T> static __device__ inline T highest(T) { return INFINITY; }
 template <> __device__ inline int64_t highest(int64_t) { return INT64_MAX; }
 
-/* What changes nothing. Truth values are 0 and 1. */
+/* What changes nothing. Truth values are 0 and 1. Neutral elements, which threads without a value
+   bring to the tree. */
 template <class T> static __device__ inline T nothing(by how, bool truth) {
   switch (how) {
     case BY_SUM: return 0;
@@ -69,7 +71,8 @@ struct joined {
   }
 };
 
-/* Four more values of a thread. */
+/* Four more values of a thread. Products go to the wide sum at once: a product of 512 floats could
+   leave the range of f32 where the result does not. */
 template <class T, class W>
 static __device__ inline void take4(const job &j, T *v, T *part, W *whole) {
   if (j.truth) {
@@ -93,6 +96,8 @@ static __device__ inline void take4(const job &j, T *v, T *part, W *whole) {
   }
 }
 
+/* The result of a line, rounded once to its dtype; a mean divides in double, by the length of the
+   whole line also where it was cut. */
 template <class W> static __device__ inline void put(const job &j, uint32_t line, W v) {
   char *y = lt_line(j.x, 1, line);
   if (j.mean)
@@ -109,7 +114,8 @@ template <class W> static __device__ inline void put_segment(const job &j, uint3
     static_cast<W *>(j.partial)[static_cast<int64_t>(blockIdx.y) * j.x.count + line] = v;
 }
 
-/* A team a line, 4 neighbours a thread: bound by bytes. */
+/* A team a line, 4 neighbours a thread: bound by bytes. Each thread adds a fixed set of elements in
+   a fixed order, then a tree of fixed shape: the same bits in each run, and on each GPU. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows(LT_CONSTANT job j) {
   typedef typename wide<T>::type W;
@@ -168,7 +174,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) columns(LT_CONSTA
   if (row == 0 && x != nullptr) put_segment(j, line, room[threadIdx.x]);
 }
 
-/* A team a line joins its segments. */
+/* A team a line joins its segments, in the order in which they were cut. */
 template <class W>
 static __global__ void __launch_bounds__(THREADS) finish(LT_CONSTANT job j) {
   uint32_t lanes = static_cast<uint32_t>(j.lanes), lane = threadIdx.x % lanes;
@@ -181,6 +187,7 @@ static __global__ void __launch_bounds__(THREADS) finish(LT_CONSTANT job j) {
   if (lane == 0 && line < j.x.count) put(j, line, v);
 }
 
+/* The least power of 2 that is not below n, at most `most`. */
 static int power_of_2(int64_t n, int most) {
   int p = 1;
   while (p < n && p < most) p *= 2;
@@ -190,7 +197,8 @@ static int power_of_2(int64_t n, int most) {
 /* Threads and segments: enough blocks for a large GPU, enough elements for each thread. Returns the
    blocks; *most: how many segments a line of this length or less may get. WANTED_BLOCKS is eight
    for each of 132 multiprocessors (an H100's); on a smaller GPU the same cut, so that results do
-   not depend on the device. */
+   not depend on the device. At least 16 elements a thread: fewer would cost more in joining than
+   they save. */
 static int64_t cut(job *j, int64_t *most) {
   int64_t length = j->x.length, count = j->x.count;
   j->lanes = j->x.columns ? power_of_2(count, 32) : lt_cuda_team(count, length);

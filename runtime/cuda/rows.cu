@@ -23,7 +23,8 @@ typedef struct job {
 
 /* How the memory of a piece lies: all of it in the order of the iteration; the fastest dim in runs
    of whole accesses, which each operand has or repeats; in any way; in any way, for rows that call
-   functions: a kernel of their own, so that those calls cost the others no registers. */
+   functions: a kernel of their own, so that those calls cost the others no registers. RUNS covers
+   broadcasting along the inner dim and channels-last slices without a division for each element. */
 enum { LINEAR, RUNS, STRIDED, CALLED };
 
 /* Rows that call functions. */
@@ -87,7 +88,7 @@ template <> __device__ inline float number_of<float>(double f, int64_t) {
 }
 template <> __device__ inline double number_of<double>(double f, int64_t) { return f; }
 
-/* Where element n is in each operand. */
+/* Where element n is in each operand. All operands at once: the divisions are shared. */
 static __device__ inline void place(const job &j, uint32_t n, int32_t *at) {
 #pragma unroll
   for (int k = 0; k < OPERANDS; k++) at[k] = 0;
@@ -110,7 +111,7 @@ template <class T> static __device__ inline T one_of(const lt_cuda_operand &o, i
 }
 
 /* N neighbours of each operand, from element at[k] of its memory on. Halves are converted when the
-   loads of all operands are under way. */
+   loads of all operands are under way. Eight halves are one load of 16 bytes. */
 template <class T, int N, int HOW, int IN>
 static __device__ inline void load_runs(const job &j, const int32_t *at, T (*v)[N]) {
   uint32_t w[IN][(N + 1) / 2];
@@ -164,6 +165,8 @@ static __device__ inline void store_each(const job &j, uint32_t first, const T *
                                                   : static_cast<int32_t>(first + e), y[e]);
 }
 
+/* Integers divided by 0 and negative powers of integers have no value: they are reported when the
+   host waits. */
 template <class T>
 static __device__ inline void check(const job &j, T b) {
   if (j.op == LT_OP_pow ? b < 0 : b == 0)
@@ -311,6 +314,8 @@ static bool place_operands(lt_ctx *c, const lt_call *call, int kind, lt_view *vi
   return true;
 }
 
+/* The backend has no table of ops: a device's op numbers are the rows' own (ops.def), whose kinds
+   are listed here at compile time. */
 static lt_kind kind_of(int op) {
   switch (op) {
 #define LT_UNARY_ARGS(name, kind, ...)                \

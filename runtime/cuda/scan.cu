@@ -1,7 +1,12 @@
 /* runtime/cuda/scan.cu: running sums along a dim, forwards and (the gradient) backwards.
 
    Long lines are cut into segments: a first grid sums them, and each block of the second adds up
-   those before its own. Floats are carried in double. */
+   those before its own. Floats are carried in double.
+
+   The method is that of G. Blelloch's scans (Prefix Sums and Their Applications, 1990) with sums
+   before writes: x is read twice where a line is cut, once elsewhere. Decoupled look-back (D.
+   Merrill and M. Garland, 2016) would read it once, but needs blocks that wait for each other and
+   sums in an order that depends on timing. */
 #include "cuda/teams.h"
 
 enum { WANTED_BLOCKS = 1056, SEGMENTS = 512 };
@@ -19,6 +24,7 @@ static __device__ inline double add(double a, double b) { return a + b; }
 static __device__ inline int64_t add(int64_t a, int64_t b) { /* integers wrap */
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
+/* add as a function object, for the joins of reduce.h. */
 struct sum_of {
   template <class W> __device__ W operator()(W a, W b) const { return add(a, b); }
 };
@@ -28,6 +34,7 @@ static __device__ inline uint32_t place(const job &j, uint32_t i) {
   return j.back ? j.x.length - 1 - i : i;
 }
 
+/* Backwards the four are loaded one by one: they are in falling order of addresses. */
 template <class W>
 static __device__ inline void load4(const job &j, char *x, uint32_t i, uint32_t end, W *v) {
   if (!j.back) {
@@ -88,7 +95,8 @@ template <class W> static __device__ inline W before(const job &j, uint32_t line
   return sum;
 }
 
-/* Of the lanes below this one of its part of a warp, and of all of them. */
+/* Of the lanes below this one of its part of a warp, and of all of them. Hillis and Steele's
+   doubling with shuffles: log2(lanes) steps without shared memory. */
 template <class W>
 static __device__ inline W lanes_before(W v, uint32_t lanes, W *all) {
   uint32_t lane = threadIdx.x % lanes;
@@ -103,7 +111,8 @@ static __device__ inline W lanes_before(W v, uint32_t lanes, W *all) {
   return lane > 0 ? previous : W(0);
 }
 
-/* The same of a team; `room`: LT_CUDA_ROOM values. */
+/* The same of a team; `room`: LT_CUDA_ROOM values. Every thread adds up the few sums of the warps
+   itself, in the same order. */
 template <class W>
 static __device__ inline W team_before(W v, int lanes, W *room, W *all) {
   if (lanes <= 32) return lanes_before(v, static_cast<uint32_t>(lanes), all);
@@ -120,7 +129,9 @@ static __device__ inline W team_before(W v, int lanes, W *room, W *all) {
   return add(lower, own);
 }
 
-/* A team a segment of a line, a tile of 4 elements a thread at a time: bound by bytes. */
+/* A team a segment of a line, a tile of 4 elements a thread at a time: bound by bytes. Rounding:
+   each element is a double sum of the tile before it and a short chain within, rounded once to the
+   result's dtype. */
 template <class W>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2) rows(LT_CONSTANT job j) {
   LT_SHARED(W, room, LT_CUDA_ROOM);
@@ -143,7 +154,8 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2) rows(LT_CONSTANT jo
   }
 }
 
-/* A thread a segment of a line; neighbouring threads have neighbouring lines. */
+/* A thread a segment of a line; neighbouring threads have neighbouring lines. Strictly sequential
+   in each segment: a load and a store an element, coalesced across the threads. */
 template <class W>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) columns(LT_CONSTANT job j) {
   uint32_t line = blockIdx.x * LT_CUDA_THREADS + threadIdx.x, end, from = segment_of(j, &end);

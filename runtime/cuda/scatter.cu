@@ -52,6 +52,7 @@ static uint32_t *keys_of(lt_ctx *c, const lt_call *call, const lt_view *index, k
   return lt_cuda_pieces(&w, issue_keys, p) ? static_cast<uint32_t *>(v[0].data) : nullptr;
 }
 
+/* The key of a row is its number; `rows`, one too many, is what is skipped. */
 static uint32_t *row_keys(lt_ctx *c, const lt_call *call, const lt_view *index, int64_t rows,
                           int64_t skip) {
   key_plan p = {};
@@ -119,7 +120,7 @@ typedef struct put_job {
   lt_divider units;
 } put_job;
 
-/* One thread a row. */
+/* One thread a row. An atomic on integers: the maximum is the same in any order. */
 static __global__ void claim_rows(put_job j) {
   int64_t k = static_cast<int64_t>(blockIdx.x) * LT_CUDA_THREADS + threadIdx.x;
   if (k < j.n && j.key[k] < j.rows) atomicMax(&j.last[j.key[k]], static_cast<int>(k));
@@ -236,6 +237,7 @@ static bool issue_lines(void *ud, const lt_cuda_iter *it) {
   return lt_cuda_grid(p->c, add_lines<float>, blocks, LT_CUDA_THREADS, 0, p->j);
 }
 
+/* For short lines, and for many: each thread adds in the order of the index, without a sort. */
 static bool scatter_lines(lt_ctx *c, const lt_call *call, const lt_view *out, const lt_view *x,
                           const lt_view *index, const lt_view *source, int64_t dim) {
   line_plan p = {c, {}, lt_cuda_compute(out->dtype)};

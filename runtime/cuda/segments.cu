@@ -38,6 +38,8 @@ static __device__ inline uint32_t first_of(const uint32_t *keys, uint32_t n, uin
   return low;
 }
 
+/* A thread a row: a binary search in the sorted keys; row i has positions start[i] to start[i +
+   1]. */
 static __global__ void find_starts(const uint32_t *key, uint32_t n, int64_t rows, uint32_t *start) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * LT_CUDA_THREADS + threadIdx.x;
   if (i <= rows) start[i] = first_of(key, n, static_cast<uint32_t>(i));
@@ -171,6 +173,8 @@ template <class T> static bool run_type(lt_ctx *c, job *j, int64_t outer) {
   return whole ? run_sums<T, 4>(c, j, outer) : run_sums<T, 1>(c, j, outer);
 }
 
+/* The sort is stable, so that equal keys stay in the order of the index, the CPU's order of
+   sums. */
 bool lt_cuda_sum_segments(lt_ctx *c, job *j, uint32_t *keys, int64_t outer) {
   lt_cuda_sorted<uint32_t> sorted;
   uint32_t *start = lt_cuda_scratch<uint32_t>(c, j->rows + 1);

@@ -1,4 +1,7 @@
-/* runtime/cuda/select.cu: tril, triu, one_hot, and flat positions of indices. */
+/* runtime/cuda/select.cu: tril, triu, one_hot, and flat positions of indices.
+
+   Coordinates are an operand whose "strides" count them: lt_coordinates gives a view without
+   memory, so that column - row or a class number is what the walk over dims adds up anyway. */
 #include "cuda/index.h"
 
 enum { MOST = LT_CUDA_OPERANDS - 1 };
@@ -35,6 +38,8 @@ static __global__ void triangle(LT_CONSTANT job j) {
                 keep ? lt_load_bits(j.it.o[1].data, at[1], j.item) : 0);
 }
 
+/* Strides -1 and 1 of the last two dims make the coordinate column - row, the number of the
+   diagonal. */
 static bool run_triangle(lt_ctx *c, const lt_call *call, bool lower) {
   plan p = {c, triangle, {}};
   lt_cuda_walk w;
@@ -66,6 +71,8 @@ static __global__ void one_hot(LT_CONSTANT job j) {
   reinterpret_cast<int64_t *>(j.it.o[0].data)[at[0]] = id == of;
 }
 
+/* The index is repeated along the new dim, whose coordinate is the class; a thread compares
+   both. */
 LT_CUDA_KERNEL(one_hot) {
   plan p = {c, one_hot, {}};
   lt_cuda_walk w;
@@ -104,6 +111,8 @@ static __global__ void flatten(LT_CONSTANT job j) {
   *to = sum;
 }
 
+/* Horner's scheme over at most MOST indices a launch; later launches go on with the result of those
+   before. */
 LT_CUDA_KERNEL(index_flatten) {
   const lt_args_index_flatten *a = lt_cuda_args<lt_args_index_flatten>(call);
   plan p = {c, flatten, {}};

@@ -12,7 +12,8 @@
 enum { THREADS = 256, SMALL = 128, CACHE = 48 << 10 };
 
 /* Blocks of a multiprocessor that the kernels of rows are compiled for: without a number nvcc takes
-   fewer registers than they need, and spills. */
+   fewer registers than they need, and spills. Three blocks of 256 threads leave 85 registers a
+   thread of the 65,536 of a multiprocessor. */
 static constexpr int RESIDENT = 3;
 
 /* Operands: forward x and y; backward y, its gradient and the gradient of x. */
@@ -23,14 +24,17 @@ typedef struct job {
   uint32_t slot; /* elements of shared memory a line and operand */
 } job;
 
-/* e is exp(v - most) already where `ready`. */
+/* One element of the result. e is exp(v - most) already where `ready`. log_softmax subtracts `most`
+   first: most + by would round `by` away. */
 template <class T>
 static __device__ inline T normal(bool log, bool ready, T v, T most, T by) {
   if (log) return v - most - by; /* most + by would round `by` away */
   return (ready ? v : row::exp(v - most)) * by;
 }
 
-/* A team a row: bound by bytes. */
+/* A team a row: bound by bytes. Cached: one read of x, the exponentials in shared memory, one write
+   of y. Otherwise x is read twice, with the running maximum of Milakov and Gimelshein, whose sum is
+   rescaled when the maximum rises. Sums are in T over LT_CUDA_CARRY steps and in double beyond. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) rows(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
@@ -80,11 +84,14 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows(LT_CONSTANT job
   }
 }
 
+/* dx of y = softmax: y (g - sum(y g)); of log_softmax, whose y is a logarithm: g - exp(y)
+   sum(g). */
 template <class T> static __device__ inline T gradient(bool log, T y, T g, T sum) {
   return log ? g - row::exp(y) * sum : y * (g - sum);
 }
 
-/* A team a row: bound by bytes. */
+/* A team a row: bound by bytes, two reads and a write where the row is cached, for the sum and the
+   result both need y and g. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CONSTANT job j) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
@@ -120,7 +127,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CON
   }
 }
 
-/* `lanes` columns side by side, the other threads of the block further along them. */
+/* `lanes` columns side by side, the other threads of the block further along them. Neighbouring
+   threads read neighbouring addresses of memory although their rows run across it. No cache: up to
+   32 whole columns would not fit. */
 template <class T> static __global__ void __launch_bounds__(THREADS) columns(LT_CONSTANT job j) {
   LT_SHARED(double, room, THREADS);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), step = THREADS / lanes;
@@ -145,6 +154,7 @@ template <class T> static __global__ void __launch_bounds__(THREADS) columns(LT_
                      normal(j.log, false, lt_line_load<T>(j.x, 0, x, i), most, by));
 }
 
+/* As columns: y and g are read twice. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS) columns_backward(LT_CONSTANT job j) {
   LT_SHARED(double, room, THREADS);
@@ -175,6 +185,8 @@ typedef struct state {
   bool back;
 } state;
 
+/* Lanes, shared memory and the grid. A block has 128 threads where several teams share it, so that
+   short rows spread over more multiprocessors. */
 template <class T> static bool issue(state *s) {
   job *j = &s->j;
   if (j->x.columns) {

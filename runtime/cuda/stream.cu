@@ -23,6 +23,7 @@ struct lt_stream {
 
 static std::mutex lock; /* of all streams: held for moments, never while something waits */
 
+/* RING events are made with the stream, so that recording never allocates. */
 lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority) {
   int least, greatest;
   if (!lt_cuda_use(c, index) ||
@@ -54,6 +55,8 @@ void *lt_cuda_stream_lend(lt_stream *stream) {
   return stream->native;
 }
 
+/* After each launch, copy and library call on the stream: the position that later events stand
+   for. */
 void lt_cuda_stream_issued(lt_stream *stream) {
   std::lock_guard<std::mutex> hold(lock);
   stream->issued++;
@@ -68,7 +71,9 @@ bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out) {
 }
 
 /* The native event that stands for a position: the earliest that was recorded at or behind it, else
-   one that is recorded now. nullptr: it has passed. Under the lock, on the stream's device. */
+   one that is recorded now. nullptr: it has passed. Under the lock, on the stream's device. A slot
+   that is recorded again stands for a later position; whoever waits for it waits a little longer,
+   never too short. */
 static cudaError_t native_event(lt_event e, cudaEvent_t *out, uint64_t *position) {
   lt_stream *s = e.stream;
   int best = -1;
@@ -119,6 +124,7 @@ lt_progress lt_cuda_event_done(lt_event event) {
   return at;
 }
 
+/* The lock is not held while the host waits: other threads go on. */
 bool lt_cuda_event_wait(lt_ctx *c, lt_event event) {
   cudaEvent_t native;
   uint64_t position = 0;

@@ -10,6 +10,7 @@ static void nvtxRangePop(void) {}
 static void nvtxMarkA(const char *) {}
 #endif
 
+/* Events with times (cudaEventDefault), unlike those of stream.cu: made once for each timer. */
 bool lt_cuda_timer_record(lt_ctx *c, lt_stream *stream, void **timer) {
   if (!lt_cuda_use(c, lt_cuda_stream_index(stream))) return false;
   cudaEvent_t event = static_cast<cudaEvent_t>(*timer);

@@ -10,7 +10,8 @@
 /* Bits of the keys of a dtype. */
 static int bits_of(int dtype) { return static_cast<int>(lt_cuda_item_size(dtype)) * 8; }
 
-/* The bits of a floating number, in order. */
+/* The bits of a floating number, in order. IEEE's bits are in order as sign and magnitude: of
+   negative numbers all bits are turned, of others the sign. */
 template <class K> static __device__ inline K float_key(K bits, bool zero, bool nan) {
   const K sign = static_cast<K>(1) << (sizeof(K) * 8 - 1);
   if (nan) return static_cast<K>(~static_cast<K>(0));
@@ -72,7 +73,8 @@ typedef struct job {
   int item;
 } job;
 
-/* One thread an element of the result. */
+/* One thread an element of the result. Values are fetched, not rebuilt from keys: -0 and the
+   payload of a NaN come back as they were. */
 static __global__ void fetch(job j) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * LT_CUDA_THREADS + threadIdx.x;
   if (i >= j.all) return;

@@ -11,6 +11,9 @@
 static __device__ inline float root_of(float x) { return lt_sqrt_f32(x); }
 static __device__ inline double root_of(double x) { return lt_sqrt_f64(x); }
 
+/* Momentum as in torch.optim.SGD (I. Sutskever and others, 2013): m = momentum m + (1 - dampening)
+   g, the first step m = g. `ahead`, `direct` and `by` choose between m and Nesterov's g + momentum
+   m without a branch. */
 template <class T> struct sgd_args {
   T lr, decay, momentum, fresh, ahead, direct, by, sign;
   bool first;
@@ -47,6 +50,9 @@ static __global__ void __launch_bounds__(THREADS) sgd(LT_CONSTANT lt_list<G> l,
   }
 }
 
+/* D. Kingma and J. Ba, Adam, 2015; I. Loshchilov and F. Hutter, 2019 (decoupled decay). Corrections
+   of the bias are two numbers for the whole step, computed by the host in double: size = lr / (1 -
+   beta1^t), root = 1 / sqrt(1 - beta2^t). */
 template <class T> struct adam_args {
   T size, root, new1, new2, shrink, decay, beta2, eps, sign;
 };

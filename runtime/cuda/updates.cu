@@ -2,6 +2,8 @@
    launch. */
 #include "cuda/updates.h"
 
+/* The numbers of an optimizer's step, rounded once to the compute type; new1 and new2 are 1 - beta,
+   in double before that. */
 template <class T> struct numbers {
 #define FIELD(type, name, default_value) T name;
   LT_UPDATE_NUMBERS(FIELD) T new1, new2, sign;
@@ -12,7 +14,8 @@ namespace row {
 
 #define K(c) static_cast<T>(c)
 
-/* One element by the row of `op`. */
+/* One element by the row of `op`. Weight decay, decoupled (shrink) or added to the gradient, is the
+   same for all rows and done here. */
 template <class T>
 static __device__ inline void update(int op, const numbers<T> &a, T &x, T g, T *s) {
   g = mul_add(a.weight_decay, x, a.sign * g);
@@ -76,6 +79,8 @@ static bool run_update(lt_list_job *j, const lt_args_update *args, found_inf fou
   });
 }
 
+/* A list may have parameters of f64 among others of f32 and 16 bits: each launch takes those of its
+   compute type. */
 template <int G> static bool run_both(lt_list_job *j, const lt_args_update *a, found_inf found) {
   return run_update<float, G>(j, a, found) && run_update<double, G>(j, a, found);
 }
