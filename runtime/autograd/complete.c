@@ -71,6 +71,11 @@ static bool run(lt_ctx *c, lt_tensor *leaf) {
   return true;
 }
 
+uint64_t lt_complete_walk(const lt_tensor *leaf) {
+  const lt_hook *h = first_after(leaf->hooks);
+  return h != NULL ? h->walk : 0;
+}
+
 bool lt_complete_edge(lt_ctx *c, const lt_incomplete *all, lt_tensor *leaf, bool any) {
   lt_hook *h = all->walk != 0 ? first_after(leaf->hooks) : NULL;
   if (h == NULL || h->walk != all->walk) return true;

@@ -20,6 +20,9 @@ bool lt_complete_begin(lt_ctx *c, lt_incomplete *all, const lt_node_list *heap, 
 /* One edge has brought what it brings; `any`: a gradient. After the last the hooks run. */
 bool lt_complete_edge(lt_ctx *c, const lt_incomplete *all, lt_tensor *leaf, bool any);
 
+/* The walk that has counted the edges to the leaf last; 0: none has. */
+uint64_t lt_complete_walk(const lt_tensor *leaf);
+
 /* The walk has ended: hooks of leaves that got a gradient along some edges, while others were
    never reached. Frees the list; without `run` that alone. */
 bool lt_complete_end(lt_ctx *c, lt_incomplete *all, bool run);

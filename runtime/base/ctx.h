@@ -84,6 +84,9 @@ typedef struct lt_policy {
 struct lt_ctx {
   lt_failure failure;
   lt_modes modes;
+  /* (optional) Moves on what only this thread does and nobody waits for yet: called by lt_apply. */
+  void (*progress)(lt_ctx *c, void *ud);
+  void *progress_ud;
   uint32_t line;           /* script line id given to nodes and big storages: read lt_ctx_line */
   uint32_t (*find_line)(void *ud); /* (optional) the line of a call that noted LT_LINE_LATER */
   void *line_ud;

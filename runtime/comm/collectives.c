@@ -184,10 +184,8 @@ static void prepare_parts(lt_ctx *c, lt_work *w) {
   }
 }
 
-lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
-                                  double scale, lt_origin at) {
-  lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
-  if (w == NULL) return NULL;
+static lt_work *issue_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts, lt_origin at) {
+  lt_group *g = w->group;
   lt_plan plan = {.op = LT_COMM_ALL_REDUCE, .dtype = LT_F32, .root = -1};
   if (lt_assert(c, n > 0) && keep_parts(c, w, n, parts)) {
     plan.dtype = (lt_dtype)parts[0]->dtype;
@@ -197,10 +195,57 @@ lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *cons
   }
   plan.shape = lt_shape_of(1, &w->move.count);
   w->move.dtype = (int8_t)plan.dtype;
-  w->move.scale = scale;
   set_reduction(c, w, LT_COMM_SUM, &plan);
   return issue(c, w, &plan, at);
 }
+
+lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
+                                  double scale, lt_origin at) {
+  lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
+  if (w == NULL) return NULL;
+  w->move.scale = scale;
+  return issue_parts(c, w, n, parts, at);
+}
+
+/* Weights as extents, and their sum in the order in which ranks add (shm_reduce.c). */
+
+static int64_t extent_of(double weight) {
+  int64_t bits;
+  memcpy(&bits, &weight, sizeof bits);
+  return bits;
+}
+
+static double total_of(const int64_t *extents, int n) {
+  double weight;
+  int half = 1;
+  if (n == 1) {
+    memcpy(&weight, extents, sizeof weight);
+    return weight;
+  }
+  while (2 * half < n) half *= 2;
+  return total_of(extents, half) + total_of(extents + half, n - half);
+}
+
+static bool weigh(lt_ctx *c, lt_work *w) {
+  (void)c;
+  if (w->first == NULL) w->total = total_of(w->extents, w->group->size);
+  double total = w->first != NULL ? w->first->total : w->total;
+  w->move.scale = total != 0 ? 1 / total : 1;
+  return true;
+}
+
+lt_work *lt_comm_mean_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, double weight,
+                            lt_work *first, lt_origin at) {
+  lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
+  if (w == NULL) return NULL;
+  w->first = lt_retain(first);
+  w->round.extent = extent_of(weight);
+  w->round.extents = first == NULL ? w->extents : NULL;
+  w->agreed = weigh;
+  return issue_parts(c, w, n, parts, at);
+}
+
+double lt_work_total(const lt_work *w) { return w->total; }
 
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at) {
   lt_plan plan;

@@ -93,6 +93,12 @@ lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
 /* The same (a sum) of n tensors of one dtype at once, in their own memory, times `scale`. */
 lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
                                   double scale, lt_origin at);
+/* The same divided by the sum of all ranks' weights: `weight` of this one travels with the
+   fingerprint, or with that of `first`, a work of the same weights that was issued before (NULL:
+   this is the first). Weights of 0 everywhere: the sum as it is. */
+lt_work *lt_comm_mean_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, double weight,
+                            lt_work *first, lt_origin at);
+double lt_work_total(const lt_work *w); /* of a first one, after the wait: that sum */
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at);
 lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, lt_origin at);
 lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at);

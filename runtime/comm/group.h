@@ -45,6 +45,8 @@ struct lt_work {
   lt_tensor *in, *out;   /* retained until it is done */
   lt_tensor **parts;     /* likewise, n_parts of them */
   int n_parts;
+  lt_work *first; /* of a mean of parts: retained, that which knows `total` */
+  double total;
   lt_tensor *result;
   int64_t *extents;     /* [size]: of the ranks, when they travel with the fingerprint */
   int64_t *counts, *in_counts; /* [size] for the move */
@@ -115,7 +117,8 @@ struct lt_group {
   int *world;                        /* [size] world ranks */
   uint32_t id;                       /* 0: all ranks */
   uint64_t seq;                      /* collectives issued so far */
-  uint64_t moves;                    /* of the root: works for links between devices so far */
+  uint64_t moves;                    /* of the root: works for links between devices so far, */
+  uint64_t pending;                  /* and works in the queues of all groups */
   uint64_t *sent, *received;         /* [size] messages issued so far, to and from each rank */
   uint64_t *walked;                  /* [2 * size] see drive_pairs */
   lt_mark *marks;                    /* [size] for a round that differs: the group's last */

@@ -1,9 +1,10 @@
 /* runtime/comm/queue.c: the queue of asynchronous collectives: issued in order, driven by the main
    thread.
 
-   Collectives of a group continuee after the other; with a backend that `overlaps`, their data may.
+   Collectives of a group go one after the other; with a backend that `overlaps`, their data may.
    Messages go in order for each peer and direction. All groups of the world are driven together, so
-   that a work that another group's rank waits for gets on too. */
+   that a work that another group's rank waits for gets on too: by waits, and while there is a work
+   in a queue before each operation of the main thread (lt_ctx.progress). */
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_release(c, w->in);
   lt_release(c, w->out);
   lt_release(c, w->result);
+  lt_release(c, w->first);
   lt_free(c, w->extents, w->numbers_bytes);
   lt_device_drop(c, w);
   release_message(c, w);
@@ -71,11 +73,23 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
 void lt_work_release(lt_ctx *c, lt_work *w) { lt_release(c, w); }
 const int64_t *lt_work_extents(const lt_work *w) { return w->extents; }
 
+/* Between operations. It calls none of them, for a callback may. */
+static void progress(lt_ctx *c, void *ud) {
+  lt_group *root = ud;
+  c->progress = NULL;
+  if (lt_comm_refusal != NULL) return; /* a child that is no rank */
+  lt_queue_drive(c, root);
+  if (root->pending > 0) c->progress = progress;
+}
+
 /* A list with a pointer to its last link: appending and taking off in the middle need no case for
    an empty list. */
-static void append(lt_queue *q, lt_work *w) {
+static void append(lt_ctx *c, lt_queue *q, lt_work *w) {
   *q->last = lt_retain(w);
   q->last = &w->next;
+  w->group->root->pending++;
+  c->progress = progress;
+  c->progress_ud = w->group->root;
 }
 
 /* Collectives count by group, messages by peer and direction: two ranks must agree on the number
@@ -106,7 +120,7 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   w->mark = lt_mark_of(plan, at);
   w->round.mark = &w->mark;
   if (g->heartbeat != NULL) w->ring = lt_ring_issue(g->heartbeat, &w->mark, w->bytes);
-  append(w->pair ? &g->pairs : &g->queue, w);
+  append(c, w->pair ? &g->pairs : &g->queue, w);
   /* At once: ranks that are there already need no wait at all. */
   lt_queue_drive(c, g->root);
   return w;
@@ -237,6 +251,7 @@ static void take_off(lt_ctx *c, lt_queue *q, lt_work **link) {
   *link = w->next;
   if (q->last == &w->next) q->last = link;
   w->next = NULL;
+  if (--w->group->root->pending == 0) c->progress = NULL;
   lt_work_release(c, w);
 }
 

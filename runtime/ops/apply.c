@@ -407,6 +407,7 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   if (!lt_ok(c)) return false;
   if (atomic_load_explicit(c->cancel, memory_order_relaxed))
     return lt_fail(c, LT_ECANCEL, "%s: cancelled", lt_ops[op].name);
+  if (c->progress != NULL) c->progress(c, c->progress_ud);
   dispatch d;
   d.op = &lt_ops[op];
   d.kind = &lt_kinds[d.op->kind];

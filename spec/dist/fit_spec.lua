@@ -157,7 +157,7 @@ describe("Trainer{devices = 2}", function()
     ]]
     assert.equal(1, status)
     assert.matches("ranks disagree at collective %d+: rank 0: all_gather %[8, 10%] f32 at "
-      .. "[^;]*script.lua:%d+ %(training_step%); rank 1: all_reduce .* %(step%)", err)
+      .. "[^;]*script.lua:%d+ %(training_step%); rank 1: all_reduce .* %(gradients%)", err)
   end)
 
   it("names every hook whole, the longest one too", function()

@@ -335,6 +335,102 @@ describe("lt.dist.ddp", function()
     ]]
   end)
 
+  it("reduces gradients while backward runs", function()
+    passes [[
+      lt.dist.launch(2, function(rank)
+        local net = Net()
+        local weight, mean = net.second.weight, nil
+        local b = rank == 0 and part(1, 5) or part(6, 3)
+        local function loss() return lt.cross_entropy(net(b[1]), b[2]) end
+        net:zero_grad();
+        (loss() * b[1].shape[1]):backward()
+        local own = weight.grad:clone()
+        local shared = lt.dist.ddp(net, {bucket_cap_mb = 1e-5})
+        net:zero_grad()
+        shared:backward(loss())
+        shared:sync() -- the order of gradients is known now
+        net:zero_grad()
+        -- The last layer's gradient is complete when that of the first arrives: both ranks are in
+        -- their backward then.
+        net.first.weight:register_hook(function()
+          local deadline = os.time() + 10
+          repeat mean = weight.grad:clone() -- an operation moves on what is under way
+          until not mean:equal(own) or os.time() > deadline
+          assert(not mean:equal(own), "not reduced yet")
+        end)
+        shared:backward(loss(), b[1].shape[1])
+        same(8.0, shared:sync())
+        assert(weight.grad:equal(mean))
+      end)
+    ]]
+  end)
+
+  it("accumulates within no_sync, and wants it there", function()
+    passes [[
+      local net = Net()
+      local wanted = gradients(net, lt.cross_entropy(net(x), y))
+      lt.dist.launch(2, function(rank)
+        local shared = lt.dist.ddp(net)
+        local function back(from, n)
+          local b = part(from, n)
+          shared:backward(lt.cross_entropy(shared(b[1]), b[2]), n)
+        end
+        for step = 1, 3 do
+          shared:zero_grad()
+          if rank == 0 then
+            do
+              local _ <close> = shared:no_sync()
+              back(1, 2)
+              back(3, 1)
+            end
+            back(4, 2)
+            assert(error_of(back, 4, 2):find("the gradients of the call before are being reduced: "
+              .. "call sync() after the last backward of a step, and those before it within `local "
+              .. "_ <close> = net:no_sync()`", 1, true))
+          else
+            local _ <close> = shared:no_sync() -- reduced at the step then
+            back(6, 3)
+          end
+          shared.weight = rank == 0 and 5 or 3 -- without what was refused
+          same(8.0, shared:sync())
+          for i, p in ipairs(shared:parameters()) do close({wanted[i]}, {p.grad}, 1e-14) end
+        end
+      end)
+    ]]
+  end)
+
+  it("gives parameters that some rank used their mean, others none, in any graph", function()
+    passes [[
+      lt.dist.launch(2, function(rank)
+        local net = Net()
+        net.extra, net.idle = lt.nn.Linear(3, 2):to "f64", lt.nn.Linear(3, 2):to "f64"
+        net.idle.bias:requires_grad_(false)
+        local shared = lt.dist.ddp(net, {bucket_cap_mb = 1e-5})
+        for step = 1, 4 do
+          shared:zero_grad()
+          if step ~= 3 or rank == 0 then
+            local loss = net(x):pow(2):mean()
+            if rank == step % 2 then loss = loss + net.extra(x):sum() end
+            shared:backward(loss)
+          end
+          same(step == 3 and 1.0 or 2.0, shared:sync())
+          local scale = step == 3 and (step % 2 == 0 and 8 or 0) or 4
+          local bias = net.extra.bias
+          if scale > 0 then close({bias:detach() * 0 + scale}, {bias.grad}, 0) end
+          same(scale == 0, net.extra.bias.grad == nil)
+          same(nil, net.idle.weight.grad)
+          same(nil, net.idle.bias.grad)
+        end
+        net.first.bias:requires_grad_(false) -- other buckets from now on
+        shared:zero_grad()
+        shared:backward(net(x):pow(2):mean())
+        same(2.0, shared:sync())
+        same(nil, net.first.bias.grad)
+        assert(net.second.bias.grad)
+      end)
+    ]]
+  end)
+
   it("names a hook that does not give the sum of buffers", function()
     passes [[
       local function step(hook)

@@ -1,8 +1,13 @@
 --- stdlib/dist/Reducer.lua: reduces gradients over the ranks, in buckets.
 --
--- Gradients of one dtype and device are sent together, up to `bucket_cap_mb`, the last parameters
--- first, and replaced by the sums. A parameter that no rank used keeps `grad = nil`. Reductions are
--- plain sums in the order of the transport: the loss was multiplied by the weights before backward.
+-- Gradients of one dtype and device are sent together, up to `bucket_cap_mb`, and replaced by the
+-- sums. A parameter that no rank used keeps `grad = nil`. Reductions are plain sums in the order of
+-- the transport: the loss was multiplied by the weights before backward.
+--
+-- Either all at once (reduce), the last parameters first, or while backward runs (expect, finish),
+-- each bucket as soon as its gradients are complete (S. Li and others, PyTorch Distributed, 2020).
+-- The order of the buckets, which must be the same on all ranks, is then that in which rank 0's
+-- first backward completed the gradients.
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -35,6 +40,8 @@ function Reducer:init(options)
       o.comm_hook)
   end
   self.plans = setmetatable({}, { __mode = "k" })
+  self.overlaps = setmetatable({}, { __mode = "k" }) -- of the next finish, by key
+  self.finished = setmetatable({}, { __mode = "k" }) -- and of the last
 end
 
 -- Buckets. Each is { parameters =, count =, dtype = }, and with a hook { flat =, wire =, views = }:
@@ -121,6 +128,84 @@ function Reducer:reduce(parameters, total, missing, key)
     else
       report_staged(c.dist.reduce(bucket.parameters, 1.0 / total))
     end
+  end
+end
+
+-- While backward runs.
+
+-- An overlap: { trained = parameters that require grad, planned = the same in the order of buckets,
+-- state = the runtime's, is_agreed = whether that order is final }
+local function overlap_in(self, trained, from_last, is_agreed)
+  local lists, planned = {}, {}
+  for i, bucket in ipairs(buckets.split(from_last, "all", self.cap)) do
+    lists[i] = bucket.parameters
+    table.move(bucket.parameters, 1, #bucket.parameters, #planned + 1, planned)
+  end
+  return { trained = trained, planned = planned, is_agreed = is_agreed or #lists == 1,
+    state = c.dist.overlap(lists, trained) }
+end
+
+-- That of a list; nil if nothing in it requires grad.
+local function overlap_of(self, parameters, key)
+  local overlap = self.overlaps[key]
+  if overlap and overlap.state:fits(parameters) then return overlap end
+  local trained = {}
+  for _, parameter in ipairs(parameters) do
+    if parameter.requires_grad then trained[#trained + 1] = parameter end
+  end
+  overlap = #trained > 0 and overlap_in(self, trained, trained) or nil
+  self.overlaps[key] = overlap
+  return overlap
+end
+
+-- All ranks take rank 0's order; parameters that its backward did not reach come last. nil: there
+-- was none.
+local function agree(self, overlap)
+  local own, number = {}, {}
+  for i, parameter in ipairs(overlap.trained) do number[parameter] = i end
+  for i, k in ipairs(overlap.state:order()) do own[i] = number[overlap.planned[k]] end
+  local order = collectives.broadcast(own)
+  if #order == 0 then return overlap end
+  local from_last, is_listed = {}, {}
+  for _, i in ipairs(order) do is_listed[i] = true end
+  for i, parameter in ipairs(overlap.trained) do
+    if not is_listed[i] then from_last[#from_last + 1] = parameter end
+  end
+  for k = #order, 1, -1 do from_last[#from_last + 1] = overlap.trained[order[k]] end
+  return overlap_in(self, overlap.trained, from_last, true)
+end
+
+--- Whether gradients can be reduced while backward runs: a hook gets whole buckets at the step.
+function Reducer:can_overlap() return self.hook == nil end
+
+--- Returns the overlap of the backward that comes, which is the last before finish: its gradients
+--- are reduced while it runs if that is between overlap:begin() and the end of what it returns, a
+--- value to be closed. `weight`: that of all of this rank's losses. nil: nothing is trained.
+function Reducer:expect(parameters, weight, key)
+  local overlap = overlap_of(self, parameters, key)
+  return overlap and overlap.state:expect(weight)
+end
+
+--- Waits until the gradients are the sums over all ranks, divided by the sum of all weights, which
+--- it returns with the number of gradients that were nil on this rank. All ranks call it, also
+--- without expect. Gradients that were nil are zero now; with a total of 0 they stay nil.
+function Reducer:finish(parameters, weight, key)
+  local overlap = overlap_of(self, parameters, key)
+  if not overlap then return c.dist.add { weight }[1], 0 end
+  local total, missing, device = overlap.state:finish(weight)
+  report_staged(device)
+  self.finished[key] = overlap
+  if total > 0 and not overlap.is_agreed then self.overlaps[key] = agree(self, overlap) end
+  return total, missing
+end
+
+--- After finish, where gradients of some rank were nil: those that were nil on all ranks are nil
+--- again. All ranks call it.
+function Reducer:drop_unused(key)
+  local overlap, ranks = self.finished[key], c.dist.size()
+  if not overlap then return end
+  for i, count in ipairs(buckets.counts(overlap.state:filled())) do
+    if count == ranks then overlap.planned[i].grad = nil end
   end
 end
 

@@ -2,7 +2,8 @@
 --- the data, and gradients are summed.
 --
 -- Each rank has a replica of the module and of the state of its optimizers. Gradients of all ranks
--- are summed in buckets before each optimizer step, so that all ranks take the same step.
+-- are summed in buckets before each optimizer step, so that all ranks take the same step: in
+-- automatic optimization while the last backward of the step runs.
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
@@ -25,7 +26,8 @@ end
 
 -- The object that reduces gradients: of the module's configure_ddp, else of the strategy's.
 local function make_ddp(self, module)
-  local made = module.configure_ddp and module:configure_ddp() or self:configure_ddp(module)
+  local made = module.configure_ddp and ddp.make_for_loop(module.configure_ddp, module)
+    or ddp.make_for_loop(self.configure_ddp, self, module)
   for _, name in ipairs { "backward", "sync" } do
     if type(made) ~= "table" or type(made[name]) ~= "function" then
       errors.blame("configure_ddp: must return an object with backward(loss, weight) and sync(): "
@@ -50,15 +52,47 @@ function DDP:configure_ddp(module)
   return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook })
 end
 
+-- Whether buckets are the Reducer's, and nothing of a script's stands in for a part of it: the same
+-- on all ranks.
+local function overlaps(self)
+  local reducer = self.ddp and self.ddp.reducer
+  return reducer and reducer:can_overlap() and self.ddp.sync == ddp.class.sync
+    and self.reduce_gradients == DDP.reduce_gradients
+end
+
+--- The gradients of the backward that comes are reduced while it runs.
+function DDP:before_last_backward(optimizer, weight)
+  if not overlaps(self) or self.ddp.backward ~= ddp.class.backward then return end
+  self.expected = self.ddp.reducer:expect(parameters_of(optimizer), weight, optimizer)
+end
+
 function DDP:backward(loss, weight, ...)
-  if self.ddp then return self.ddp:backward(loss, weight, ...) end
-  ParallelStrategy.backward(self, loss, weight, ...)
+  if not self.ddp then return ParallelStrategy.backward(self, loss, weight, ...) end
+  local expected = self.expected
+  self.expected = nil
+  local _ <close> = expected and expected:begin()
+  self.ddp:backward(loss, weight, ...)
+end
+
+--- Waits for the gradients of all ranks.
+function DDP:after_last_backward(optimizer, weight)
+  self.expected, self.is_reduced = nil, false
+  if not overlaps(self) then return nil end
+  local total, missing = self.ddp.reducer:finish(parameters_of(optimizer), weight, optimizer)
+  self.is_reduced = total > 0
+  return missing
 end
 
 --- Replaces the gradients by their weighted mean over all ranks, reduced in buckets.
 function DDP:reduce_gradients(optimizer, total, missing, weight)
-  if self.ddp then return self.ddp:sync(parameters_of(optimizer), total, missing, optimizer) end
-  ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
+  if self.is_reduced then
+    self.is_reduced = false
+    if missing > 0 then self.ddp.reducer:drop_unused(optimizer) end
+  elseif self.ddp then
+    self.ddp:sync(parameters_of(optimizer), total, missing, optimizer)
+  else
+    ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
+  end
 end
 
 return DDP

@@ -3,9 +3,9 @@
 --
 -- The loop calls its methods in this order: configure, launch, setup, setup_module,
 -- setup_optimizers; for each batch forward_scope, backward_scope and backward; for each step
--- reduce_gradients, grad_norm and optimizer_step; end_training, teardown. Methods that are called
--- on all ranks may use collectives: every rank calls them at the same point of the run, also a rank
--- that had no samples.
+-- before_last_backward, after_last_backward, reduce_gradients, grad_norm and optimizer_step;
+-- end_training, teardown. Methods that are called on all ranks may use collectives: every rank
+-- calls them at the same point of the run, also a rank that had no samples.
 --
 -- A strategy has parts, which a script may replace: the device (accelerator), the dtypes
 -- (precision), how checkpoints are saved (checkpoint_io), and how the ranks were started
@@ -187,6 +187,16 @@ function Strategy:backward(loss, weight, ...)
   if weight ~= 1.0 then loss = loss * weight end
   self.module:backward(loss, ...)
 end
+
+--- Called in automatic optimization by ranks that have a loss, before the last backward of a step:
+--- gradients that it completes may be reduced while it runs. `weight`: the sum of this rank's
+--- weights. Not called where a script may use the gradients before the step.
+function Strategy:before_last_backward(optimizer, weight) end
+
+--- Called in automatic optimization on all ranks, also those that have no loss, after the last
+--- backward of a step and before reduce_gradients. A strategy that has reduced the gradients by
+--- then returns how many of this rank's were nil.
+function Strategy:after_last_backward(optimizer, weight) end
 
 --- Called on all ranks once per step of an optimizer, before hooks and clipping: replaces the
 --- gradients accumulated since the last step by those of the step. `total`: the sum of the weights

@@ -41,9 +41,8 @@ static lt_tensor **push_parameters(lua_State *L, lt_bind *b, const char *who, lu
   return list;
 }
 
-/* Parameters into their gradients, in place; one without gets zeros, for others may have some. */
-static bool take_gradients(lt_ctx *c, lua_Integer n, lt_tensor **list) {
-  for (lua_Integer k = 0; k < n; k++) {
+bool lt_take_gradients(lt_ctx *c, int64_t n, lt_tensor **list) {
+  for (int64_t k = 0; k < n; k++) {
     lt_tensor *p = list[k];
     lt_tensor *grad = p->grad != NULL ? lt_contiguous(c, p->grad)
                                       : lt_full(c, lt_tensor_shape(p), (lt_scalar){0},
@@ -86,7 +85,7 @@ static int pack(lua_State *L) {
   c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   c->modes.grad = c->modes.autocast = false;
-  take_gradients(c, n, parts);
+  lt_take_gradients(c, n, parts);
   int64_t at = 0;
   for (lua_Integer k = 0; k < n && lt_ok(c); at += parts[k++]->numel) put(c, flat, at, parts[k]);
   lt_storage_bump(c, flat->storage);
@@ -118,7 +117,7 @@ static int reduce(lua_State *L) {
   c->modes.collective = true;
   lt_frame frame = lt_begin(L, b, 0);
   c->modes.grad = c->modes.autocast = false;
-  lt_work *w = take_gradients(c, n, parts) ? add_up(c, g, (int)n, parts, scale, &place) : NULL;
+  lt_work *w = lt_take_gradients(c, n, parts) ? add_up(c, g, (int)n, parts, scale, &place) : NULL;
   bool staged = w != NULL && lt_work_is_staged(w);
   lt_device at = parts[0]->storage->device;
   lt_work_release(c, w);

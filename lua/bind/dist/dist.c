@@ -175,6 +175,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
   lt_bind_dist_calls(L, b);
   lt_bind_dist_grad(L, b);
   lt_bind_dist_bucket(L, b);
+  lt_bind_dist_overlap(L, b);
   lt_bind_dist_shards(L, b);
   lt_bind_dist_launch(L, b);
   lt_bind_dist_join(L, b);

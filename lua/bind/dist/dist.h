@@ -86,6 +86,9 @@ int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device d);
 /* Whether the host may read and write the bytes at once, in a row. */
 bool lt_is_plain(const lt_ctx *c, const lt_tensor *t);
 
+/* Parameters into their gradients, in place; one without gets zeros, for others may have some. */
+bool lt_take_gradients(lt_ctx *c, int64_t n, lt_tensor **list);
+
 /* Let go of everything that is held of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);
 
@@ -110,6 +113,7 @@ void lt_bind_dist_group(lua_State *L, lt_bind *b);
 void lt_bind_dist_calls(lua_State *L, lt_bind *b);
 void lt_bind_dist_grad(lua_State *L, lt_bind *b);
 void lt_bind_dist_bucket(lua_State *L, lt_bind *b);
+void lt_bind_dist_overlap(lua_State *L, lt_bind *b);
 void lt_bind_dist_shards(lua_State *L, lt_bind *b);
 void lt_bind_dist_launch(lua_State *L, lt_bind *b);
 void lt_bind_dist_join(lua_State *L, lt_bind *b);

@@ -66,6 +66,11 @@ function Window:zero_grad(optimizer)
     optimizer)
 end
 
+--- Before its last backward, of a loss that weighs `weight`.
+function Window:begin_reduction(optimizer, weight)
+  shared_gradients.begin(self._state, optimizer, self._weight + weight)
+end
+
 --- Makes the gradients those of its mean loss, on all ranks.
 function Window:reduce(optimizer)
   local state = self._state

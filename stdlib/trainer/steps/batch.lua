@@ -119,6 +119,7 @@ local function run_forward_backward(state, alone)
   if not optimizer then return loss end
   window:zero_grad(optimizer)
   weight = alone and not state.ranks.many and 1.0 or window:weight_of(weight)
+  if state.step_closure:is_open() then window:begin_reduction(optimizer, weight) end
   batch.backward(state, loss, weight)
   end_collective_step(state)
   places.source = nil
