@@ -8,8 +8,10 @@ local load = require "ltrain.files.load"
 local memory = require "ltrain.apps.prompt.memory"
 local numpy = require "ltrain.files.numpy"
 local packing = require "ltrain.files.packing"
+local parts = require "ltrain.core.parts"
 local refuse = require "ltrain.cli.refuse"
 local runs = require "ltrain.runs"
+local sharded_reader = require "ltrain.files.sharded_reader"
 local tokenizer = require "ltrain.text.load_tokenizer"
 local torch_file = require "ltrain.files.torch_file"
 local tree = require "ltrain.core.tree"
@@ -32,13 +34,13 @@ end
 local function print_tensors(host, title, tensors)
   local count, first = 0, {}
   for name, tensor in tree.pairs(tensors) do
-    if c.is_tensor(tensor) and not first[tensor] then
+    if parts.is_tensor(tensor) and not first[tensor] then
       count, first[tensor] = count + tensor:numel(), name
     end
   end
   row(host, title, ("%d numbers"):format(count))
   for name, tensor in tree.pairs(tensors) do
-    if c.is_tensor(tensor) then
+    if parts.is_tensor(tensor) then
       row(host, "", ("%s [%s] %s%s"):format(name, table.concat(tensor.shape, ", "), tensor.dtype,
         first[tensor] ~= name and ", shared with " .. first[tensor] or ""))
     else
@@ -227,7 +229,23 @@ local function read_run(host, path)
   return true
 end
 
+local function read_sharded(host, path)
+  local saved, message = checkpoint_file.read(path)
+  if not saved then return nil, message end
+  local reader = assert(sharded_reader.open(path))
+  local _, wrong = reader:try(reader.check, reader)
+  if wrong then return nil, wrong end
+  row(host, "file", ("checkpoint in parts of %d rank%s"):format(#reader.index.files,
+    #reader.index.files == 1 and "" or "s"))
+  for i, file in ipairs(reader.index.files) do
+    row(host, "", ("%s: %d bytes"):format(sharded_reader.file_name(i - 1), file.bytes))
+  end
+  print_checkpoint(host, saved)
+  return true
+end
+
 local function read_folder(host, path)
+  if sharded_reader.is(path) then return read_sharded(host, path) end
   if runs.is_run(path) then return read_run(host, path) end
   local found = runs.find(path)
   if found and #found > 0 then

@@ -83,6 +83,14 @@ commands.list = {
       .. "names of the\nweights in order, each with dtype, shape and bytes: files with the same "
       .. "weights have the same hash,\nwhatever else is in them. In a script, "
       .. "lt.hash(net:state_dict()) is the same." },
+  { name = "convert", args = "FROM TO [--ranks N]", files = true, options = {
+      { name = "ranks", type = "integer", value = "N", min = 1,
+        doc = "the number of parts that a file is cut into" },
+    },
+    doc = "make one file of a sharded checkpoint, or the reverse",
+    text = "FROM is a checkpoint in parts (a folder, of state_dict_type = 'sharded'): TO becomes "
+      .. "the file that\nstate_dict_type = 'full' would have saved. With --ranks FROM is a file, "
+      .. "and TO becomes a folder with\nthe parts of N ranks. One tensor is in memory at a time." },
   { name = "doctor", args = "", options = {
       { name = "figure", type = "boolean", value = "true|false",
         doc = "with several ranks, print only the number" },

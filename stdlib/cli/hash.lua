@@ -16,7 +16,9 @@ local function weights(tensors, text)
   local state = {}
   for name, tensor in next, tensors do
     local path = name:match("^model%.(.*)$")
-    if path and (not text.crc or text.crc[name]) then state[path] = tensor end
+    local has_bytes = not text.crc or text.crc[name]
+    if text.sharded then has_bytes = not text.sharded.aliases[name] end
+    if path and has_bytes then state[path] = tensor end
   end
   return state
 end

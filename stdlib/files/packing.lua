@@ -125,6 +125,11 @@ function packing.metadata(text, tensors)
   local sums = {}
   for name, tensor in next, tensors do sums[name] = c.io.crc32(tensor) end
   text.crc, text.sealed = sums, true
+  return packing.sealed(text)
+end
+
+--- The metadata of a file whose text has its checksums.
+function packing.sealed(text)
   return { [packing.KEY] = c.io.json_encode(text), [HEADER_CRC] = "00000000" }
 end
 
@@ -133,8 +138,7 @@ end
 function packing.metadata_later(text)
   local mark = ("ltrain.sums.%p"):format(text)
   text.crc, text.sealed = mark, true
-  local metadata = { [packing.KEY] = c.io.json_encode(text), [HEADER_CRC] = "00000000" }
-  return metadata, ('"%s"'):format(mark)
+  return packing.sealed(text), ('"%s"'):format(mark)
 end
 
 -- What is wrong with the notes of a tree: one that names no tensor of the file, no list of pairs.

@@ -14,6 +14,7 @@ local errors = require "ltrain.core.errors"
 local packing = require "ltrain.files.packing"
 local parts = require "ltrain.core.parts"
 local schema = require "ltrain.core.schema"
+local tree = require "ltrain.core.tree"
 
 local sharded_reader = {
   INDEX = "index.safetensors",
@@ -30,6 +31,11 @@ local SCHEMA <const> = { fields = {
 
 --- The name of a rank's file, within the folder.
 function sharded_reader.file_name(rank) return ("rank-%d.safetensors"):format(rank) end
+
+--- Whether a path is that of a sharded checkpoint.
+function sharded_reader.is(path)
+  return c.io.kind(path .. "/" .. sharded_reader.INDEX) ~= nil
+end
 
 -- Tensors that have not been read.
 
@@ -112,7 +118,25 @@ function Reader:read(rank, tensor, cut, from, n)
   return found:narrow(1, from - first + 1, n)
 end
 
---- The CRC-32 of a whole tensor, by those of its blocks; nil where a cut has elements of another.
+--- Reads all of all files, a block at a time: raises when something is wrong.
+function Reader:check()
+  for rank = 0, #self.index.files - 1 do shard_of(self, rank) end
+  for _, tensor in tree.pairs(self.tensors) do
+    local per = sharded_reader.BLOCK // dtypes[tensor.dtype].size
+    for at = 0, tensor:numel() - 1, per do tensor:read(at, math.min(per, tensor:numel() - at)) end
+  end
+end
+
+--- Calls fn(...), which reads; returns its first result, or nil and what is wrong with a file.
+function Reader:try(fn, ...)
+  local ok, result = pcall(fn, ...)
+  if ok then return result end
+  local at = type(result) == "string" and result:find(self.path, 1, true)
+  if not at then error(result, 0) end
+  return nil, result:sub(at)
+end
+
+--- The CRC-32 of a whole tensor, by those of its blocks; nil where cuts overlap.
 function Reader:crc32(tensor)
   local size, crc, at = dtypes[tensor.dtype].size, 0, 0
   for _, cut in ipairs(tensor.cuts) do
@@ -136,9 +160,8 @@ local function stored(self, name, of)
     if #cut ~= 3 or cut[1] >= #self.index.files or cut[2] + cut[3] > n then return nil end
   end
   if parts.missing(cuts, n) then return nil end
-  return setmetatable({ reader = self, name = name, shape = of.shape, dtype = of.dtype,
-    ndim = #of.shape,
-    cuts = cuts }, Stored)
+  return setmetatable({ reader = self, name = name, shape = of.shape, ndim = #of.shape,
+    dtype = of.dtype, cuts = cuts }, Stored)
 end
 
 -- Takes the index of a text: what is wrong with it, nil for nothing.
@@ -172,7 +195,7 @@ end
 --- Opens a folder: an object with `tensors` by name, `text` and the metadata; nil and the reason.
 function sharded_reader.open(path)
   local where = path .. "/" .. sharded_reader.INDEX
-  if c.io.kind(where) == nil then
+  if not sharded_reader.is(path) then
     return nil, ("%s: not a checkpoint: a folder without %s"):format(path, sharded_reader.INDEX)
   end
   local file, message = c.io.open_safetensors(where)
@@ -197,10 +220,23 @@ end
 function sharded_reader.checkpoint(path)
   local self, message = sharded_reader.open(path)
   if not self then return nil, message end
-  local saved
-  saved, message = contents.unpack(self.text, self.tensors)
-  if not saved then return nil, ("%s: %s"):format(path, message) end
+  local wrong
+  local saved, why = self:try(function()
+    local found
+    found, wrong = contents.unpack(self.text, self.tensors)
+    return found
+  end)
+  if not saved then return nil, why or ("%s: %s"):format(path, wrong) end
   return saved
+end
+
+--- All tensors of a folder by name, and the metadata of its index; nil and what is wrong.
+function sharded_reader.load(path)
+  local self, message = sharded_reader.open(path)
+  if not self then return nil, message end
+  local tensors, why = self:try(function() return parts.whole(self.tensors) end)
+  if not tensors then return nil, why end
+  return tensors, self.metadata
 end
 
 return sharded_reader

@@ -196,6 +196,44 @@ function sharded_writer.commit(folder, path, text)
   return ok, message
 end
 
+-- The checksums of the blocks of a row.
+local function block_sums(tensor)
+  local per, sums = sharded_reader.BLOCK // dtypes[tensor.dtype].size, {}
+  for at = 0, tensor:numel() - 1, per do
+    sums[#sums + 1] = c.io.crc32(tensor:narrow(1, at + 1, math.min(per, tensor:numel() - at)))
+  end
+  return sums
+end
+
+-- The file of one of the ranks, of tensors that this process has.
+local function write_file(folder, rank, id, tensors, task)
+  local own, text = {}, sharded_writer.shard_text(id, rank)
+  text.crc, text.sealed = {}, true
+  for _, one in ipairs(task) do
+    own[one.name] = parts.read(tensors[one.name], one.from, one.n)
+    text.crc[one.name] = block_sums(own[one.name])
+  end
+  return c.io.save_safetensors(file_of(folder, rank), own, packing.sealed(text))
+end
+
+--- Writes tensors and a text that this process has as a checkpoint of so many ranks. `aliases`:
+--- names, with those that have their bytes. Returns true, or nil and the reason.
+function sharded_writer.write(path, tensors, text, aliases, ranks)
+  local folder, message = c.io.begin_folder(path)
+  if not folder then return nil, message end
+  local all, described = {}, describe(tensors)
+  for r = 1, ranks do all[r] = described end
+  local found, id = plan(all), new_id(folder)
+  text.sharded, text.crc = index_of(found, aliases, id, ranks), nil
+  local ok = true
+  for r, task in ipairs(tasks_of(found, ranks)) do
+    if ok then ok, message = write_file(folder, r - 1, id, tensors, task) end
+  end
+  if ok then ok, message = sharded_writer.commit(folder, path, text) end
+  if not ok then c.io.discard_folder(folder) end
+  return ok, message
+end
+
 -- A checkpoint on its way: the same answer however often it is asked for.
 local Saving <const> = {}
 Saving.__index = Saving

@@ -109,11 +109,11 @@ int lt_save_safetensors(lua_State *L) {
   return lt_done(L, b);
 }
 
-/* The tensor that the function at index 4 returns for a name, in the open frame. */
+/* The tensor that the function at index 5 returns for a name, in the open frame. */
 static lt_tensor *fill_by_call(lt_ctx *c, void *ud, const char *name) {
   lt_bind *b = ud;
   lua_State *L = b->L;
-  lua_pushvalue(L, 4);
+  lua_pushvalue(L, 5);
   lua_pushstring(L, name);
   if (!lt_callback(b, "save", 1, 1)) return NULL;
   lt_tensor *t = lt_to_tensor(L, b, -1);
@@ -123,21 +123,17 @@ static lt_tensor *fill_by_call(lt_ctx *c, void *ud, const char *name) {
   return t;
 }
 
-/* io.stream_safetensors(path, {name = tensor}, metadata, fn) -> true: as save_safetensors, of what
-   fn(name) returns when it is written: of the given tensors shapes and dtypes count. */
+/* io.stream_safetensors(path, {name = tensor}, metadata, aliases, fn) -> true: as save_safetensors,
+   of what fn(name) returns when it is written: of the given tensors shapes and dtypes count. */
 int lt_stream_safetensors(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 4);
+  lua_settop(L, 5);
+  if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
+  luaL_checktype(L, 5, LUA_TFUNCTION);
   const char *path = lt_check_path(L, b, "save");
-  luaL_checktype(L, 4, LUA_TFUNCTION);
   int64_t n, n_metadata;
-  lua_pushvalue(L, 4);
-  lua_pushnil(L);
-  lua_replace(L, 4); /* no aliases */
   lt_named_tensor *tensors = read_tensors(L, b, &n);
   lt_metadata *metadata = read_metadata(L, b, &n_metadata);
-  lua_pushvalue(L, 5);
-  lua_replace(L, 4);
   luaL_checkstack(L, 8, "save");
   lt_frame frame = lt_begin(L, b, 0);
   lt_safetensors_stream(b->c, "save", path, n, tensors, n_metadata, metadata, fill_by_call, b);
