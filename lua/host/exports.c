@@ -1,4 +1,4 @@
-/* lua/host/exports.c: memory of a state that others hold: giving it back, from any thread.
+/* lua/host/exports.c: tensors exported to other libraries: releasing their memory from any thread.
 
    While a state is open its own thread frees, since nothing of a ctx may be touched by two; after
    that whoever comes first, for all who come meanwhile. No lock is held then: what is freed may be

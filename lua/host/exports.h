@@ -1,4 +1,4 @@
-/* lua/host/exports.h: memory of a state that others hold, as DLPack's tensors.
+/* lua/host/exports.h: memory of a state that other libraries use, through DLPack.
 
    Each counts as a user of the struct `ltrain`, and with it of the host's allocator, which
    therefore outlive ltrain_close. Any thread may give one back. */

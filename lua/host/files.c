@@ -1,4 +1,4 @@
-/* lua/host/files.c: files in memory, for hosts. */
+/* lua/host/files.c: ltrain_put_file, ltrain_get_file, ltrain_remove_file: files in memory. */
 #include <string.h>
 
 #include <lauxlib.h>

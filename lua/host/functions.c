@@ -1,4 +1,4 @@
-/* lua/host/functions.c: functions of the host's that scripts call. */
+/* lua/host/functions.c: C functions of the host program, registered for scripts to call. */
 #include <string.h>
 
 #include "bind/core/public_functions.h"

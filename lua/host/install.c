@@ -1,4 +1,5 @@
-/* lua/host/install.c: making states that know ltrain, and being a guest in others.
+/* lua/host/install.c: creates Lua states with ltrain loaded, and loads ltrain into states that
+   another program created.
 
    The library's chunks come from memory (LTRAIN_STDLIB=folder: from files), each run once a state
    with an environment of its own that was captured before a host could close anything off. They are

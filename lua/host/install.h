@@ -1,4 +1,4 @@
-/* lua/host/install.h: a lua_State that knows ltrain: the binding and the library's chunks. */
+/* lua/host/install.h: loads ltrain, its bindings and its Lua library, into a lua_State. */
 #ifndef LT_HOST_INSTALL_H
 #define LT_HOST_INSTALL_H
 

@@ -1,4 +1,4 @@
-/* lua/host/open.c: opens and closes a state for a host: its callbacks, its parts. */
+/* lua/host/open.c: ltrain_open and ltrain_close. */
 #include "host/state.h"
 #include "registry.h"
 

@@ -1,4 +1,4 @@
-/* lua/host/request.h: a call of the host's on its way into Lua, under lua_pcall. */
+/* lua/host/request.h: runs an entry point of ltrain.h under lua_pcall. */
 #ifndef LT_HOST_REQUEST_H
 #define LT_HOST_REQUEST_H
 

@@ -1,4 +1,4 @@
-/* lua/host/state.h: what a host's state consists of; ltrain.h is its face. */
+/* lua/host/state.h: the struct `ltrain` behind the public functions of ltrain.h. */
 #ifndef LT_HOST_STATE_H
 #define LT_HOST_STATE_H
 

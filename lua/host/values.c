@@ -1,4 +1,4 @@
-/* lua/host/values.c: values between a host and a state. */
+/* lua/host/values.c: converts C arguments to Lua values, and results back. */
 #include "host/values.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* lua/host/values.h: numbers, texts and tensors between a host and a state.
+/* lua/host/values.h: converts C arguments (numbers, texts, tensors) to Lua values, and results
+   back.
 
    Formats are those of ltrain.h: i d b s T. Everything here runs below a lua_pcall and raises. */
 #ifndef LT_HOST_VALUES_H

@@ -1,4 +1,5 @@
-/* lua/host/wrap.c: tensors between a host and a state. */
+/* lua/host/wrap.c: tensors that wrap memory of the host, and the host's access to tensors'
+   memory. */
 #include "bind/core/tensor.h"
 #include "host/request.h"
 

@@ -43,7 +43,7 @@ typedef struct lt_modes {
   uint8_t anomaly;        /* look for who makes NaN: ops/anomaly.h */
   struct lt_recompute *dropping; /* what nodes save now is computed again when it is wanted */
   struct lt_recompute *filling;  /* and this is that computation */
-  struct lt_trace *trace; /* (optional) is told of each call */
+  struct lt_trace *trace; /* (optional) gets each call */
 } lt_modes;
 
 /* Modes as they were. What records calls stays what it is now: that of then may have ended since,

@@ -38,8 +38,8 @@ typedef struct lt_cuda_launch_state {
 extern thread_local lt_cuda_launch_state lt_cuda_now;
 
 /* The error word of a device, in pinned memory: the first thread that takes it writes the rest. The
-   host may look when a kernel is at it: it reads what is told. */
-enum { LT_CUDA_FREE, LT_CUDA_TAKEN, LT_CUDA_TOLD };
+   host may look when a kernel is at it: it reads only a word that is LT_CUDA_WRITTEN. */
+enum { LT_CUDA_FREE, LT_CUDA_TAKEN, LT_CUDA_WRITTEN };
 typedef struct lt_cuda_word {
   int state;
   lt_device_error error;
@@ -62,7 +62,7 @@ static __device__ inline void lt_cuda_refuse(lt_cuda_blame b, int64_t value, int
   b.word->error.value = value;
   b.word->error.limit = limit;
   __threadfence_system();
-  *static_cast<volatile int *>(&b.word->state) = LT_CUDA_TOLD;
+  *static_cast<volatile int *>(&b.word->state) = LT_CUDA_WRITTEN;
 }
 
 /* error.cu: false with a failure that names what was tried; true: there is no error. */

@@ -173,7 +173,7 @@ bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out) {
   const word *of = find_word(lt_cuda_host->root(c), index);
   if (of == nullptr) return false;
   lt_cuda_word *w = of->memory;
-  if (__atomic_load_n(&w->state, __ATOMIC_ACQUIRE) != LT_CUDA_TOLD) return false;
+  if (__atomic_load_n(&w->state, __ATOMIC_ACQUIRE) != LT_CUDA_WRITTEN) return false;
   *out = w->error;
   __atomic_store_n(&w->state, static_cast<int>(LT_CUDA_FREE), __ATOMIC_RELEASE);
   return true;

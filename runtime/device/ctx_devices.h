@@ -51,7 +51,7 @@ typedef struct lt_device_state {
   uint64_t n_issued;
   bool faulted; /* a device of this ctx has had a fault */
   bool notes_all; /* storages of any size note their script line and shape */
-  bool waits;   /* LTRAIN_CUDA_SYNC: for each operation, so that its fault is told at its line */
+  bool waits;   /* LTRAIN_CUDA_SYNC: for each operation, so faults are reported at its line */
 } lt_device_state;
 
 /* NULL with a failure: no memory. */

@@ -7,7 +7,7 @@
 /* Of `op_hash`: that of the op rows of this ltrain. */
 const lt_host *lt_host_here(uint64_t op_hash);
 
-/* Has `fill` set those of its members that are about ops, which are above this room. */
+/* Has `fill` set those of its members that are about ops, whose code is above this folder. */
 void lt_host_extend(void (*fill)(lt_host *host));
 
 /* Local reductions, those of the cpu, and sizes. */

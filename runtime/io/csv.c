@@ -245,9 +245,9 @@ static int64_t pass(lt_ctx *c, lt_csv *t, const bool *wanted, int64_t most) {
 static bool add_column(lt_ctx *c, lt_csv *t, const field *f) {
   int n = t->n_columns;
   if (n == MAX_COLUMNS) return bad_row(c, t, 1, "there are too many columns");
-  if ((n & (n - 1)) == 0) { /* room grows by powers of two */
-    size_t room = n == 0 ? 1 : 2 * (size_t)n, had = n == 0 ? 0 : (size_t)n;
-    lt_column *more = lt_realloc(c, t->column, had * sizeof *more, room * sizeof *more);
+  if ((n & (n - 1)) == 0) { /* capacity grows by powers of two */
+    size_t capacity = n == 0 ? 1 : 2 * (size_t)n, had = n == 0 ? 0 : (size_t)n;
+    lt_column *more = lt_realloc(c, t->column, had * sizeof *more, capacity * sizeof *more);
     if (more == NULL) return false;
     t->column = more;
   }
@@ -345,9 +345,9 @@ lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_op
 
 void lt_csv_free(lt_ctx *c, lt_csv *t) {
   for (int k = 0; k < t->n_columns; k++) lt_words_free(c, &t->column[k].words);
-  size_t room = 1;
-  while (room < (size_t)t->n_columns) room *= 2;
-  lt_free(c, t->column, t->n_columns > 0 ? room * sizeof *t->column : 0);
+  size_t capacity = 1;
+  while (capacity < (size_t)t->n_columns) capacity *= 2;
+  lt_free(c, t->column, t->n_columns > 0 ? capacity * sizeof *t->column : 0);
   lt_words_free(c, &t->names);
   lt_free(c, t->scratch, t->scratch_size);
   if (t->data != NULL) lt_free(c, t->data, t->size + 1);

@@ -118,7 +118,7 @@ static bool check_plain(lt_ctx *c, const char *op, const char *path, const struc
   return S_ISREG(info->st_mode) || lt_fail(c, LT_EIO, "%s: not a plain file: %s", op, path);
 }
 
-static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size) {
+static int open_memory(lt_ctx *c, const char *op, const char *path, int64_t *size) {
   errno = ENOENT;
   int fd = lt_memory_file_open(c, path);
   size_t n = 0;
@@ -134,7 +134,7 @@ static int open_held(lt_ctx *c, const char *op, const char *path, int64_t *size)
 static int open_file(lt_ctx *c, const char *op, const char *path, bool pipes, int64_t *size) {
   struct stat info;
   if (!may_read(c, op, path)) return -1;
-  if (lt_is_memory_file(c, path)) return open_held(c, op, path, size);
+  if (lt_is_memory_file(c, path)) return open_memory(c, op, path, size);
   bool found = lt_files(c)->stat(path, &info) == 0;
   bool is_pipe = pipes && found && (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode)) &&
                  names_descriptor(path);

@@ -72,8 +72,8 @@ typedef struct lt_saving {
   const char *op, *path; /* the caller's, valid until the end */
   char temporary[LT_PATH_MAX];
   int fd; /* -1: not open */
-  char *held; /* the bytes so far of a file in memory (io/memory_files.h) */
-  size_t held_size, held_room;
+  char *buffer; /* the bytes so far of a file in memory (io/memory_files.h) */
+  size_t buffer_size, buffer_capacity;
 } lt_saving;
 
 /* Remove temporaries in a folder whose process, of this host, has died: as lt_saving_open does. */

@@ -153,8 +153,8 @@ static bool read_metadata(lt_ctx *c, lt_safetensors *s) {
 }
 
 static bool read_entries(lt_ctx *c, lt_safetensors *s) {
-  int64_t room = (int64_t)json_object_size(s->header);
-  s->stored = lt_alloc(c, (size_t)room * sizeof *s->stored);
+  int64_t capacity = (int64_t)json_object_size(s->header);
+  s->stored = lt_alloc(c, (size_t)capacity * sizeof *s->stored);
   if (s->stored == NULL) return false;
   const char *name;
   json_t *entry;

@@ -219,8 +219,8 @@ static bool save(lt_ctx *c, const char *op, const char *path, int64_t n,
     if (!lt_check_data(c, op, tensors[k].tensor)) return false;
   lt_json header = {.c = c}, aliases = {.c = c};
   lt_saving file = {.fd = -1};
-  size_t room = (size_t)n * sizeof(item) + 1;
-  item *items = lt_alloc(c, room);
+  size_t bytes = (size_t)n * sizeof(item) + 1;
+  item *items = lt_alloc(c, bytes);
   if (items == NULL) return false;
   for (int64_t i = 0; i < n; i++)
     items[i] = (item){.name = tensors[i].name,
@@ -238,7 +238,7 @@ static bool save(lt_ctx *c, const char *op, const char *path, int64_t n,
 done:
   lt_json_free(&aliases);
   lt_json_free(&header);
-  lt_free(c, items, room);
+  lt_free(c, items, bytes);
   return lt_ok(c);
 }
 

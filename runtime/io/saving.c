@@ -119,8 +119,8 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
   s->op = op;
   s->path = path;
   s->fd = -1;
-  s->held = NULL;
-  s->held_size = s->held_room = 0;
+  s->buffer = NULL;
+  s->buffer_size = s->buffer_capacity = 0;
   if (!lt_file_may_write(c, op, path)) return false;
   if (lt_is_memory_file(c, path)) {
     s->fd = LT_HELD_FD;
@@ -145,22 +145,22 @@ bool lt_saving_open(lt_ctx *c, lt_saving *s, const char *op, const char *path) {
 }
 
 /* Grows by half: a checkpoint in memory is written in pieces of unknown number. */
-static bool write_held(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
-  if (n > s->held_room - s->held_size) {
-    size_t room = s->held_room + n + s->held_room / 2;
-    char *more = lt_realloc(c, s->held, s->held_room, room);
+static bool write_buffer(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
+  if (n > s->buffer_capacity - s->buffer_size) {
+    size_t capacity = s->buffer_capacity + n + s->buffer_capacity / 2;
+    char *more = lt_realloc(c, s->buffer, s->buffer_capacity, capacity);
     if (more == NULL) return false;
-    s->held = more;
-    s->held_room = room;
+    s->buffer = more;
+    s->buffer_capacity = capacity;
   }
-  memcpy(s->held + s->held_size, data, n);
-  s->held_size += n;
+  memcpy(s->buffer + s->buffer_size, data, n);
+  s->buffer_size += n;
   return true;
 }
 
 bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n) {
   if (!lt_ok(c) || s->fd < 0) return false;
-  if (n > 0 && lt_is_memory_fd(s->fd)) return write_held(c, s, data, n);
+  if (n > 0 && lt_is_memory_fd(s->fd)) return write_buffer(c, s, data, n);
   size_t done = 0;
   while (done < n) {
     ssize_t put = lt_files(c)->write(s->fd, (const char *)data + done, n - done);
@@ -194,8 +194,8 @@ bool lt_saving_commit(lt_ctx *c, lt_saving *s) {
   if (s->fd < 0) return false;
   if (lt_is_memory_fd(s->fd)) {
     s->fd = -1;
-    bool ok = lt_ok(c) && lt_memory_file_put(c, s->op, s->path, s->held, s->held_size);
-    lt_free(c, s->held, s->held_room);
+    bool ok = lt_ok(c) && lt_memory_file_put(c, s->op, s->path, s->buffer, s->buffer_size);
+    lt_free(c, s->buffer, s->buffer_capacity);
     return ok;
   }
   if (lt_ok(c) && files->fsync(s->fd) != 0) fail_errno(c, s, "sync");

@@ -24,7 +24,7 @@ static void call_drop(lt_ctx *c, lt_object *object) {
 static void record_drop(lt_ctx *c, lt_object *object) {
   record *r = (record *)object;
   for (int k = 0; k < r->n; k++) lt_release(c, r->calls[k]);
-  lt_free(c, r->calls, (size_t)r->room * sizeof *r->calls);
+  lt_free(c, r->calls, (size_t)r->capacity * sizeof *r->calls);
   lt_free(c, r, sizeof *r);
 }
 
@@ -113,14 +113,14 @@ static bool append(lt_ctx *c, lt_storage *s, noted_call *call) {
     r->object = (lt_object){.refs = 1, .drop = record_drop};
     s->made = &r->object;
   }
-  if (r->n == r->room) {
-    int room = r->room > 0 ? 2 * r->room : 2;
-    noted_call **calls = lt_alloc(c, (size_t)room * sizeof *calls);
+  if (r->n == r->capacity) {
+    int capacity = r->capacity > 0 ? 2 * r->capacity : 2;
+    noted_call **calls = lt_alloc(c, (size_t)capacity * sizeof *calls);
     if (calls == NULL) return false;
     if (r->n > 0) memcpy(calls, r->calls, (size_t)r->n * sizeof *calls);
-    lt_free(c, r->calls, (size_t)r->room * sizeof *calls);
+    lt_free(c, r->calls, (size_t)r->capacity * sizeof *calls);
     r->calls = calls;
-    r->room = room;
+    r->capacity = capacity;
   }
   r->calls[r->n++] = lt_retain(call);
   return true;

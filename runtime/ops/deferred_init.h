@@ -35,7 +35,7 @@ typedef struct lt_deferred_call {
 /* Of a storage: the calls that wrote it, the first of which wrote all of it. */
 typedef struct lt_deferred_record {
   lt_object object;
-  int n, room;
+  int n, capacity;
   lt_deferred_call **calls;
 } lt_deferred_record;
 

@@ -1,4 +1,5 @@
-/* runtime/ops/edge.c: where the gradient of a tensor goes: the node that made it, or a leaf. */
+/* runtime/ops/edge.c: the tape's edge to a tensor: the node that made it, or a leaf, for its
+   gradient to go to. */
 #include "ops/node.h"
 
 lt_edge lt_edge_to(const lt_tensor *t) {

@@ -1,4 +1,4 @@
-/* runtime/ops/expand.h: the definition of each composite op, one function a row with EXPAND.
+/* runtime/ops/expand.h: composite ops written as other ops, one function for each row with EXPAND.
    Of kinds whose first result alone is shown (FIRST) it may leave the others NULL. */
 #ifndef LT_OPS_EXPAND_H
 #define LT_OPS_EXPAND_H

@@ -1,4 +1,4 @@
-/* runtime/ops/expand_make.c: building blocks of composite ops. */
+/* runtime/ops/expand_make.c: calls of ops in short form, from which composite ops are written. */
 #include "ops/expand.h"
 
 lt_shape lt_one_dim(int64_t n) { return lt_shape_of(1, &n); }

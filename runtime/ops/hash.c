@@ -1,6 +1,5 @@
-/* runtime/ops/hash.c: a number for all that a backend in the tree reads of this library without
-   asking: ids of ops, arguments of calls by their offsets, choices and dtypes by their numbers,
-   layouts of structs.
+/* runtime/ops/hash.c: a hash of the internal ABI that backends in the tree are compiled against:
+   ids of ops, offsets of arguments, numbers of choices and dtypes, layouts of structs.
 
    Such a backend compiles this file into its shared object and gives the number as `op_hash`: one
    that was built from other rows or structs is refused. So it depends on headers and rows alone.

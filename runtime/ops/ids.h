@@ -1,4 +1,5 @@
-/* runtime/ops/ids.h: what operations and their families are called in C. */
+/* runtime/ops/ids.h: enumerations of operations (LT_OP_..) and of their kinds (LT_KIND_..), from
+   the rows. */
 #ifndef LT_OPS_IDS_H
 #define LT_OPS_IDS_H
 

@@ -1,4 +1,4 @@
-/* runtime/ops/infer_index.c: shapes of choosing elements by position, by index and by mask. */
+/* runtime/ops/infer_index.c: shapes of indexing, by position, by index and by mask. */
 #include <string.h>
 
 #include "ops/infer.h"

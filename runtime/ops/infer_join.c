@@ -1,4 +1,4 @@
-/* runtime/ops/infer_join.c: shapes of putting tensors together. */
+/* runtime/ops/infer_join.c: shapes of cat and stack. */
 #include "ops/infer.h"
 
 /* The common dtype of a list, ranks not counted (as PyTorch's cat). */

@@ -1,4 +1,4 @@
-/* runtime/ops/infer_memory.c: shapes of making, moving and viewing. */
+/* runtime/ops/infer_memory.c: shapes of ops that make, copy and view tensors. */
 #include "ops/infer.h"
 
 bool lt_infer_create(lt_ctx *c, lt_infer *i) {

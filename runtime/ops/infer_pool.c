@@ -125,7 +125,7 @@ bool lt_infer_max_unpool(lt_ctx *c, lt_infer *i) {
 
 /* The kernel of max_pool: called with what fits. */
 
-static bool lies_channels_last(const lt_tensor *t) {
+static bool is_channels_last(const lt_tensor *t) {
   return !t->contiguous && t->size[1] > 1 && t->stride[1] == 1 && lt_is_dense(t);
 }
 
@@ -144,7 +144,7 @@ bool lt_infer_max_window(lt_ctx *c, lt_infer *i) {
   }
   s.size[2] = a->out.h, s.size[3] = a->out.w;
   i->out[0] =
-      lies_channels_last(x) ? lt_meta_channels_last(s, d) : (lt_meta){.shape = s, .dtype = d};
+      is_channels_last(x) ? lt_meta_channels_last(s, d) : (lt_meta){.shape = s, .dtype = d};
   i->out[1] = i->out[0];
   i->out[1].dtype = k.h * k.w <= 256 ? LT_U8 : LT_I32;
   return lt_assert(c, x->ndim == 4 && i->n_out == 2);
@@ -155,7 +155,7 @@ bool lt_infer_max_window_backward(lt_ctx *c, lt_infer *i) {
   const lt_args_max_window_backward *a = i->args;
   lt_shape s = lt_shape_of(a->size.n, a->size.size);
   lt_dtype d = (lt_dtype)i->in[0]->dtype;
-  i->out[0] = lies_channels_last(i->in[1]) ? lt_meta_channels_last(s, d)
+  i->out[0] = is_channels_last(i->in[1]) ? lt_meta_channels_last(s, d)
                                            : (lt_meta){.shape = s, .dtype = d};
   return lt_assert(c, s.ndim == 4);
 }

@@ -34,19 +34,19 @@ typedef struct replay {
   lt_device device;
   noted_call **calls;
   copy *copies;
-  int n_calls, calls_room, n_copies, copies_room;
+  int n_calls, calls_capacity, n_copies, copies_capacity;
   int64_t numel, first, n; /* of a part: elements first..first+n-1 of `numel`; else n is 0 */
 } replay;
 
 /* A longer list; the old one is freed. NULL: no memory. */
-static void *grown(lt_ctx *c, void *list, int n, int *room, size_t item) {
-  if (n < *room) return list;
-  int more = *room > 0 ? 2 * *room : 16;
+static void *grown(lt_ctx *c, void *list, int n, int *capacity, size_t item) {
+  if (n < *capacity) return list;
+  int more = *capacity > 0 ? 2 * *capacity : 16;
   void *new = lt_alloc(c, (size_t)more * item);
   if (new == NULL) return NULL;
   if (n > 0) memcpy(new, list, (size_t)n * item);
-  lt_free(c, list, (size_t)*room * item);
-  *room = more;
+  lt_free(c, list, (size_t)*capacity * item);
+  *capacity = more;
   return new;
 }
 
@@ -60,7 +60,7 @@ static copy *find(replay *r, uint64_t id) {
 static copy *add_copy(lt_ctx *c, replay *r, uint64_t id, int64_t bytes, lt_dtype dtype) {
   copy *found = find(r, id);
   if (found != NULL) return found;
-  copy *list = grown(c, r->copies, r->n_copies, &r->copies_room, sizeof *list);
+  copy *list = grown(c, r->copies, r->n_copies, &r->copies_capacity, sizeof *list);
   if (list == NULL) return NULL;
   r->copies = list;
   list[r->n_copies] = (copy){.id = id, .bytes = bytes, .dtype = dtype};
@@ -69,7 +69,7 @@ static copy *add_copy(lt_ctx *c, replay *r, uint64_t id, int64_t bytes, lt_dtype
 
 static bool add_call(lt_ctx *c, replay *r, noted_call *call) {
   if (call->collected) return true;
-  noted_call **list = grown(c, r->calls, r->n_calls, &r->calls_room, sizeof *list);
+  noted_call **list = grown(c, r->calls, r->n_calls, &r->calls_capacity, sizeof *list);
   if (list == NULL) return false;
   r->calls = list;
   list[r->n_calls++] = call;
@@ -259,7 +259,7 @@ lt_tensor *lt_materialize(lt_ctx *c, lt_tensor *t, lt_device device, int64_t fir
   for (int k = 0; k < r.n_calls && ok; k++) ok = run_call(c, &r, r.calls[k]);
   if (ok) y = result_of(c, &r, t, first, n);
   for (int k = 0; k < r.n_copies; k++) lt_storage_release(c, r.copies[k].storage);
-  lt_free(c, r.copies, (size_t)r.copies_room * sizeof *r.copies);
-  lt_free(c, r.calls, (size_t)r.calls_room * sizeof *r.calls);
+  lt_free(c, r.copies, (size_t)r.copies_capacity * sizeof *r.copies);
+  lt_free(c, r.calls, (size_t)r.calls_capacity * sizeof *r.calls);
   return y;
 }

@@ -1,4 +1,5 @@
-/* runtime/ops/mixed.c: a number of the CPU among tensors of another device. */
+/* runtime/ops/mixed.c: moves tensors without dims from the CPU to the device of a call's other
+   inputs. */
 #include "ops/mixed.h"
 
 static bool is_number(const lt_op_info *op, const lt_tensor *t) {

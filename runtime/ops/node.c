@@ -46,7 +46,7 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_hooks_drop(c, n->hooks);
   if (n->custom.drop != NULL) n->custom.drop(c, n->custom.ud);
   lt_free(c, n->edges, (size_t)n->n_in * sizeof *n->edges);
-  if (n->saved != NULL) lt_free(c, n->saved, (size_t)n->room * sizeof *n->saved);
+  if (n->saved != NULL) lt_free(c, n->saved, (size_t)n->capacity * sizeof *n->saved);
   lt_free(c, n->out, (size_t)n->n_out * sizeof *n->out);
   if (n->args != NULL) lt_free(c, n->args, lt_kinds[lt_ops[n->op].kind].args_size);
   lt_free(c, n->grads, (size_t)n->n_out * sizeof *n->grads);
@@ -85,7 +85,7 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
 
 /* Exactly as many places as can be saved; lt_free needs the size again. */
 static bool make_room(lt_ctx *c, lt_node *n, int count) {
-  n->room = count;
+  n->capacity = count;
   n->saved = lt_alloc(c, (size_t)count * sizeof *n->saved);
   return n->saved != NULL;
 }

@@ -50,7 +50,7 @@ struct lt_node {
   uint32_t line;
   uint64_t seq;          /* grows with time: inputs are older than their users */
   int n_in, n_out, n_saved;
-  int room;              /* of `saved` */
+  int capacity;              /* of `saved` */
   lt_edge *edges;        /* n_in */
   lt_saved *saved;
   lt_meta *out;          /* n_out */

@@ -19,7 +19,7 @@ static void drop(lt_ctx *c, lt_object *object) {
     lt_release(c, r->given[k].edge.target);
   }
   lt_free(c, r->given, (size_t)r->n_given * sizeof *r->given);
-  lt_free(c, r->value, (size_t)r->room * sizeof(lt_saved *));
+  lt_free(c, r->value, (size_t)r->capacity * sizeof(lt_saved *));
   r->drop(c, r->ud);
   lt_free(c, r, sizeof *r);
 }
@@ -65,14 +65,14 @@ lt_tensor *lt_recompute_given(lt_ctx *c, lt_recompute *r, int k) {
 
 /* Doubling: the number of values of a segment is not known before it has run. */
 static bool grow(lt_ctx *c, lt_recompute *r) {
-  if (r->count < r->room) return true;
-  int64_t room = r->room > 0 ? 2 * r->room : 32;
-  lt_saved **value = lt_alloc(c, (size_t)room * sizeof(lt_saved *));
+  if (r->count < r->capacity) return true;
+  int64_t capacity = r->capacity > 0 ? 2 * r->capacity : 32;
+  lt_saved **value = lt_alloc(c, (size_t)capacity * sizeof(lt_saved *));
   if (value == NULL) return false;
   if (r->count > 0) memcpy(value, r->value, (size_t)r->count * sizeof(lt_saved *));
-  lt_free(c, r->value, (size_t)r->room * sizeof(lt_saved *));
+  lt_free(c, r->value, (size_t)r->capacity * sizeof(lt_saved *));
   r->value = value;
-  r->room = room;
+  r->capacity = capacity;
   return true;
 }
 

@@ -26,7 +26,7 @@ typedef struct lt_recompute {
   lt_rng rng;
   int n_given;
   lt_given *given;
-  int64_t count, room, next;
+  int64_t count, capacity, next;
   bool stopped;      /* this run has made all values */
   lt_saved *waiting; /* is made of one of these */
   lt_saved **value; /* whom the k-th belongs to, NULL: nobody any more */

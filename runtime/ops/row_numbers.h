@@ -1,4 +1,5 @@
-/* runtime/ops/row_numbers.h: the numbers p and q of a call of a row of unary.def. */
+/* runtime/ops/row_numbers.h: the two numbers (p and q in unary.def) that a parametrised elementwise
+   function gets. */
 #ifndef LT_OPS_ROW_NUMBERS_H
 #define LT_OPS_ROW_NUMBERS_H
 

@@ -1,4 +1,4 @@
-/* runtime/ops/run.c: execution of a call: the kernel of its device, in stream order. */
+/* runtime/ops/run.c: executes a call: the kernel of its device, in stream order. */
 #include "device/ctx_devices.h"
 #include "ops/deferred_init.h"
 #include "ops/fallback.h"

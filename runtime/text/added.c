@@ -15,12 +15,12 @@ typedef struct lt_added_node node;
 
 /* Node 0 is the root, so that 0 can say "none" in `child` and `sibling`. */
 static bool grow_nodes(lt_ctx *c, lt_added_tree *a) {
-  int32_t room = a->room_nodes == 0 ? 64 : 2 * a->room_nodes;
-  node *list = lt_realloc(c, a->node, (size_t)a->room_nodes * sizeof *list,
-                          (size_t)room * sizeof *list);
+  int32_t capacity = a->node_capacity == 0 ? 64 : 2 * a->node_capacity;
+  node *list = lt_realloc(c, a->node, (size_t)a->node_capacity * sizeof *list,
+                          (size_t)capacity * sizeof *list);
   if (list == NULL) return false;
   a->node = list;
-  a->room_nodes = room;
+  a->node_capacity = capacity;
   if (a->n_nodes == 0) a->n_nodes = 1;
   return true;
 }
@@ -34,17 +34,17 @@ static int32_t child_of(const lt_added_tree *a, int32_t at, uint8_t byte) {
 /* The empty text is not added by callers: its first byte is read. Numbers of tokens in nodes count
    from 1. */
 bool lt_added_add(lt_ctx *c, lt_added_tree *a, const char *text, size_t n, lt_added token) {
-  if (a->n == a->room) {
-    int32_t room = a->room == 0 ? 16 : 2 * a->room;
-    lt_added *list = lt_realloc(c, a->token, (size_t)a->room * sizeof *list,
-                                (size_t)room * sizeof *list);
+  if (a->n == a->capacity) {
+    int32_t capacity = a->capacity == 0 ? 16 : 2 * a->capacity;
+    lt_added *list = lt_realloc(c, a->token, (size_t)a->capacity * sizeof *list,
+                                (size_t)capacity * sizeof *list);
     if (list == NULL) return false;
     a->token = list;
-    a->room = room;
+    a->capacity = capacity;
   }
   int32_t at = 0;
   for (size_t k = 0; k < n; k++) {
-    if (a->n_nodes == a->room_nodes && !grow_nodes(c, a)) return false;
+    if (a->n_nodes == a->node_capacity && !grow_nodes(c, a)) return false;
     int32_t next = child_of(a, at, (uint8_t)text[k]);
     if (next == 0) {
       next = a->n_nodes++;
@@ -60,8 +60,8 @@ bool lt_added_add(lt_ctx *c, lt_added_tree *a, const char *text, size_t n, lt_ad
 }
 
 void lt_added_free(lt_ctx *c, lt_added_tree *a) {
-  lt_free(c, a->node, (size_t)a->room_nodes * sizeof *a->node);
-  lt_free(c, a->token, (size_t)a->room * sizeof *a->token);
+  lt_free(c, a->node, (size_t)a->node_capacity * sizeof *a->node);
+  lt_free(c, a->token, (size_t)a->capacity * sizeof *a->token);
   *a = (lt_added_tree){0};
 }
 

@@ -18,9 +18,9 @@ typedef struct lt_added_tree {
     int32_t child, sibling; /* 0: none */
     int32_t token;          /* number of the token that ends here + 1, 0: none */
   } *node;                  /* [0] is the root */
-  int32_t n_nodes, room_nodes;
+  int32_t n_nodes, node_capacity;
   lt_added *token;
-  int32_t n, room;
+  int32_t n, capacity;
   bool begins[256]; /* the bytes that tokens begin with */
 } lt_added_tree;
 

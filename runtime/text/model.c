@@ -1,5 +1,5 @@
-/* runtime/text/model.c: what becomes of one piece of text: byte pair encoding, WordPiece, or whole
-   words; and the memory of words that were met.
+/* runtime/text/model.c: the ids of one piece of text, by byte pair encoding, WordPiece or look-up
+   of entire words; and a cache of the words seen.
 
    WordPiece: M. Schuster and K. Nakajima, Japanese and Korean Voice Search, 2012, as BERT uses it.
    Byte pair encoding is in bpe.c. The words that were met are the cache of Hugging Face's

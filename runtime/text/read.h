@@ -1,4 +1,4 @@
-/* runtime/text/read.h: the parts of reading a tokenizer.json. */
+/* runtime/text/read.h: readers of the parts of a tokenizer.json, which read.c calls. */
 #ifndef LT_TEXT_READ_H
 #define LT_TEXT_READ_H
 

@@ -1,4 +1,5 @@
-/* runtime/text/read_ends.c: added tokens, post-processor and decoder of a tokenizer.json. */
+/* runtime/text/read_ends.c: reads the added tokens, post-processor and decoder of a
+   tokenizer.json. */
 #include <string.h>
 
 #include "text/read.h"

@@ -1,4 +1,4 @@
-/* runtime/text/read_fields.c: fields of a tokenizer.json, and what is wrong with one. */
+/* runtime/text/read_fields.c: reads fields of a tokenizer.json, with errors that name the field. */
 #include "text/read.h"
 
 #include <stdarg.h>

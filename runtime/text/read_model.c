@@ -1,4 +1,4 @@
-/* runtime/text/read_model.c: the model of a tokenizer.json: its vocabulary and merges. */
+/* runtime/text/read_model.c: reads the model of a tokenizer.json: its vocabulary and merges. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* runtime/text/read_steps.c: normalizers and pre-tokenizers of a tokenizer.json. */
+/* runtime/text/read_steps.c: reads the normalizers and pre-tokenizers of a tokenizer.json. */
 #include <stdio.h>
 #include <string.h>
 

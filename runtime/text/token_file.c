@@ -50,28 +50,28 @@ static size_t last_cut(const char *text, size_t n) {
   return 0;
 }
 
-/* The file in pieces of about `room` bytes: what is behind the last cut comes before the next. A
-   file without such a cut is read whole, the buffer doubling: slower, never wrong. */
+/* The file in pieces of about `capacity` bytes: what is behind the last cut comes before the next.
+   A file without such a cut is read whole, the buffer doubling: slower, never wrong. */
 static bool add_pieces(lt_ctx *c, lt_token_file *f, lt_tokenizer *t, const char *path, int fd,
                        int64_t size) {
-  size_t room = t->by_lines && size > PIECE ? PIECE : (size_t)size, held = 0;
-  char *text = lt_alloc(c, room + 1);
+  size_t capacity = t->by_lines && size > PIECE ? PIECE : (size_t)size, filled = 0;
+  char *text = lt_alloc(c, capacity + 1);
   bool ok = text != NULL;
   for (int64_t at = 0; at < size && ok;) {
-    size_t more = room - held < (size_t)(size - at) ? room - held : (size_t)(size - at);
-    ok = lt_file_read_at(c, f->op, path, fd, text + held, more, at);
+    size_t more = capacity - filled < (size_t)(size - at) ? capacity - filled : (size_t)(size - at);
+    ok = lt_file_read_at(c, f->op, path, fd, text + filled, more, at);
     at += (int64_t)more;
-    held += more;
-    size_t cut = at == size ? held : last_cut(text, held);
+    filled += more;
+    size_t cut = at == size ? filled : last_cut(text, filled);
     ok = ok && lt_token_file_add_text(c, f, t, text, cut);
-    held -= cut;
-    memmove(text, text + cut, held);
+    filled -= cut;
+    memmove(text, text + cut, filled);
     if (cut > 0 || !ok) continue;
-    char *bigger = lt_realloc(c, text, room + 1, 2 * room + 1);
+    char *bigger = lt_realloc(c, text, capacity + 1, 2 * capacity + 1);
     ok = bigger != NULL;
-    if (ok) text = bigger, room *= 2;
+    if (ok) text = bigger, capacity *= 2;
   }
-  lt_free(c, text, room + 1);
+  lt_free(c, text, capacity + 1);
   return ok;
 }
 

@@ -34,11 +34,11 @@ typedef struct training {
   int32_t *symbol;    /* of all words; a word's begin at its `at` in the text, and get fewer */
   int32_t *length;    /* how many symbols a word still has */
   pair *pairs;        /* numbered as they came */
-  size_t n_pairs, room_pairs;
+  size_t n_pairs, pair_capacity;
   uint32_t *slot;     /* number of the pair + 1 */
   size_t n_slots;
   entry *heap;        /* the most frequent pair first; counts may have fallen since */
-  size_t n_heap, room_heap;
+  size_t n_heap, heap_capacity;
   lt_ids changed;     /* pairs that a merge has made */
   int64_t round;
   lt_trained *out;
@@ -59,16 +59,17 @@ static size_t slot_of(const training *g, int32_t left, int32_t right) {
 /* Twice as many slots as pairs: at most half are used. Numbers of pairs are 32 bits: 4 billion
    different pairs would take 200 GB before. */
 static bool grow_pairs(training *g) {
-  size_t room = g->room_pairs == 0 ? FIRST_PAIRS : 2 * g->room_pairs;
-  pair *pairs = lt_realloc(g->c, g->pairs, g->room_pairs * sizeof *pairs, room * sizeof *pairs);
+  size_t capacity = g->pair_capacity == 0 ? FIRST_PAIRS : 2 * g->pair_capacity;
+  pair *pairs = lt_realloc(g->c, g->pairs, g->pair_capacity * sizeof *pairs,
+                           capacity * sizeof *pairs);
   if (pairs == NULL) return false;
   g->pairs = pairs;
-  g->room_pairs = room;
-  uint32_t *slot = lt_alloc(g->c, 2 * room * sizeof *slot);
+  g->pair_capacity = capacity;
+  uint32_t *slot = lt_alloc(g->c, 2 * capacity * sizeof *slot);
   if (slot == NULL) return false;
   lt_free(g->c, g->slot, g->n_slots * sizeof *slot);
   g->slot = slot;
-  g->n_slots = 2 * room;
+  g->n_slots = 2 * capacity;
   for (size_t k = 0; k < g->n_pairs; k++)
     slot[slot_of(g, pairs[k].left, pairs[k].right)] = (uint32_t)k + 1;
   return true;
@@ -78,7 +79,7 @@ static bool grow_pairs(training *g) {
    the pair again later, which merge_in notices. It is not added twice in a row, which is how a
    word's own pairs come. */
 static bool change(training *g, int32_t left, int32_t right, int64_t by, int64_t word) {
-  if (g->n_pairs == g->room_pairs && !grow_pairs(g)) return false;
+  if (g->n_pairs == g->pair_capacity && !grow_pairs(g)) return false;
   size_t at = slot_of(g, left, right);
   if (g->slot[at] == 0) {
     g->pairs[g->n_pairs] = (pair){.left = left, .right = right};
@@ -104,12 +105,13 @@ static bool comes_first(const training *g, entry a, entry b) {
 }
 
 static bool push(training *g, entry new) {
-  if (g->n_heap == g->room_heap) {
-    size_t room = g->room_heap == 0 ? FIRST_PAIRS : 2 * g->room_heap;
-    entry *heap = lt_realloc(g->c, g->heap, g->room_heap * sizeof *heap, room * sizeof *heap);
+  if (g->n_heap == g->heap_capacity) {
+    size_t capacity = g->heap_capacity == 0 ? FIRST_PAIRS : 2 * g->heap_capacity;
+    entry *heap = lt_realloc(g->c, g->heap, g->heap_capacity * sizeof *heap,
+                             capacity * sizeof *heap);
     if (heap == NULL) return false;
     g->heap = heap;
-    g->room_heap = room;
+    g->heap_capacity = capacity;
   }
   size_t k = g->n_heap++;
   for (; k > 0 && comes_first(g, new, g->heap[(k - 1) / 2]); k = (k - 1) / 2)
@@ -245,9 +247,9 @@ bool lt_trainer_merge(lt_ctx *c, lt_trainer *t, int64_t n_tokens, int64_t min_fr
   training g = {.c = c, .words = &t->words, .round = 1, .out = out};
   bool ok = begin(&g) && merge_most_frequent(&g, n_tokens, min_frequency);
   for (size_t k = 0; k < g.n_pairs; k++) lt_ids_free(c, &g.pairs[k].where);
-  lt_free(c, g.pairs, g.room_pairs * sizeof *g.pairs);
+  lt_free(c, g.pairs, g.pair_capacity * sizeof *g.pairs);
   lt_free(c, g.slot, g.n_slots * sizeof *g.slot);
-  lt_free(c, g.heap, g.room_heap * sizeof *g.heap);
+  lt_free(c, g.heap, g.heap_capacity * sizeof *g.heap);
   lt_ids_free(c, &g.changed);
   lt_free(c, g.symbol, t->words.n_text * sizeof *g.symbol);
   lt_free(c, g.length, (size_t)t->words.count * sizeof *g.length);

@@ -1,4 +1,5 @@
--- stdlib/nn/activation.lua: what activations with options share.
+-- stdlib/nn/activation.lua: the base class of activations that have options (`inplace`, a slope,
+-- ...).
 --
 -- Such a class has a field `options`, rows of config.signature; its layers have each as a field.
 

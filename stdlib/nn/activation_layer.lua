@@ -1,4 +1,5 @@
--- stdlib/nn/activation_layer.lua: the classes of activations, each an operation of x.
+-- stdlib/nn/activation_layer.lua: makes the class of an activation layer from the name of its
+-- operation.
 
 local Activation = require "ltrain.nn.activation"
 local Module = require "ltrain.nn.Module"

@@ -1,4 +1,4 @@
--- stdlib/nn/batch_norm.lua: what batch normalization in one to three dims shares.
+-- stdlib/nn/batch_norm.lua: the base class of BatchNorm1d, 2d and 3d and of SyncBatchNorm.
 --
 -- In training mode it normalizes with the mean and variance of the batch, and updates running
 -- averages of them; in evaluation mode it normalizes with the running averages. The operation

@@ -1,6 +1,5 @@
--- stdlib/nn/convolution.lua: what convolutions in one to three dims share.
--- A class names its `dims` and its operation, `op`; the weight of a `transposed` one is
--- [in, out / groups, ...].
+-- stdlib/nn/convolution.lua: the base class of Conv1d..3d and ConvTranspose1d..3d. A class names
+-- its `dims` and its operation, `op`; the weight of a `transposed` one is [in, out / groups, ...].
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

@@ -1,4 +1,5 @@
--- stdlib/nn/fusion.lua: layers with a batch norm that follows them, as one layer.
+-- stdlib/nn/fusion.lua: fuses a convolution or linear layer with the batch norm after it, for
+-- inference.
 
 local c = require "ltrain.c"
 local deepcopy = require "ltrain.nn.deepcopy"

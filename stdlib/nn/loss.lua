@@ -1,4 +1,4 @@
--- stdlib/nn/loss.lua: what losses share. A loss has a class field `options`, the rows of
+-- stdlib/nn/loss.lua: the base class of losses. A loss has a class field `options`, the rows of
 -- config.check; its layer has them with their values, and tensors among them as buffers.
 
 local Module = require "ltrain.nn.Module"

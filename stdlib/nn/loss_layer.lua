@@ -1,4 +1,5 @@
--- stdlib/nn/loss_layer.lua: the classes of losses, each an operation of a prediction and a target.
+-- stdlib/nn/loss_layer.lua: makes the class of a loss from the name of its operation of a
+-- prediction and a target.
 
 local Loss = require "ltrain.nn.loss"
 local c = require "ltrain.c"

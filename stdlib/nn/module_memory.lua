@@ -1,5 +1,5 @@
--- stdlib/nn/module_memory.lua: where a module's parameters and buffers are: other devices, dtypes,
--- and memory for those of the meta device.
+-- stdlib/nn/module_memory.lua: moves the parameters and buffers of a module to another device or
+-- dtype, and gives memory to those of the meta device (`to_empty`, `materialize`).
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

@@ -1,4 +1,5 @@
--- stdlib/nn/module_parts.lua: parts of a module that are set by name.
+-- stdlib/nn/module_parts.lua: register_parameter, add_module and set_submodule: parts of a module,
+-- set by name.
 --
 -- `net.head = layer` does the same: these are for names that are computed.
 

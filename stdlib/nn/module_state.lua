@@ -1,4 +1,5 @@
--- stdlib/nn/module_state.lua: what a module saves and how it comes back.
+-- stdlib/nn/module_state.lua: a module's state_dict and load_state_dict, its hyperparameters and
+-- exports.
 
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"

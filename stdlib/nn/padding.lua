@@ -1,5 +1,5 @@
--- stdlib/nn/padding.lua: what layers that pad one to three dims share.
--- A class names its `dims` and its `mode`.
+-- stdlib/nn/padding.lua: the base class of padding layers (ZeroPad1d, ReflectionPad2d, ...). A
+-- class names its `dims` and its `mode`.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
--- stdlib/nn/pooling.lua: what layers of pooling share: a size and options.
--- A class names its `dims`, its operation `op`, and has its `options`.
+-- stdlib/nn/pooling.lua: the base class of pooling layers: a window size and options. A class names
+-- its `dims`, its operation `op`, and has its `options`.
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

@@ -1,4 +1,5 @@
--- stdlib/nn/position_encodings.lua: what layers of positions share.
+-- stdlib/nn/position_encodings.lua: helpers of layers of positions: angles of sinusoids, and a
+-- range of a table's rows.
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

@@ -1,5 +1,5 @@
--- stdlib/nn/torch_masks.lua: masks by the names that PyTorch's layers of attention have: rows of
--- options that are refused, for there a bool mask is true where a position takes no part.
+-- stdlib/nn/torch_masks.lua: refuses PyTorch's names of attention masks, and says what to write
+-- instead: there a bool mask is true where a position takes no part.
 
 local MASK <const> = "mask, which is true where a key takes part (a floating one is added): "
   .. "mask = %s:logical_not()"

@@ -1,4 +1,5 @@
--- stdlib/nn/transformer_layer.lua: what the layers of encoders and decoders share.
+-- stdlib/nn/transformer_layer.lua: the base class of TransformerEncoderLayer and
+-- TransformerDecoderLayer.
 
 local Dropout = require "ltrain.nn.Dropout"
 local LayerNorm = require "ltrain.nn.LayerNorm"

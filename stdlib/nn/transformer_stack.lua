@@ -1,4 +1,5 @@
--- stdlib/nn/transformer_stack.lua: a stack of equal layers: what encoders and decoders are.
+-- stdlib/nn/transformer_stack.lua: the base class of TransformerEncoder and TransformerDecoder: a
+-- stack of copies of a layer.
 
 local Module = require "ltrain.nn.Module"
 local ModuleList = require "ltrain.nn.ModuleList"

@@ -1,4 +1,5 @@
--- stdlib/nn/weight_norm.lua: a parameter as a length times a direction.
+-- stdlib/nn/weight_norm.lua: weight normalization: a parameter as a length times a direction
+-- (Salimans and Kingma 2016).
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"

@@ -1,4 +1,5 @@
--- stdlib/nn/windows.lua: what layers of windows in one to three dims share: convolutions, pooling.
+-- stdlib/nn/windows.lua: checks and printing of sizes given as one number or one for each dim, for
+-- convolutions, pooling and padding.
 
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

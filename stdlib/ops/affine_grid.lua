@@ -1,5 +1,5 @@
--- stdlib/ops/affine_grid.lua: lt.affine_grid, where grid_sample takes the pixels of a result from.
--- N batch, D depth, H height, W width.
+-- stdlib/ops/affine_grid.lua: lt.affine_grid, the sampling positions of an affine map, for
+-- grid_sample. N batch, D depth, H height, W width.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"

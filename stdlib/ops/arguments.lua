@@ -1,4 +1,4 @@
--- stdlib/ops/arguments.lua: checks of what the operations of this room are given.
+-- stdlib/ops/arguments.lua: argument checks that the operations in this folder share.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

@@ -1,5 +1,5 @@
--- stdlib/ops/bilinear.lua: lt.bilinear.
--- N any leading dims, I and J inputs, O outputs.
+-- stdlib/ops/bilinear.lua: lt.bilinear, x1^T W x2 + b. N any leading dims, I and J inputs, O
+-- outputs.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"

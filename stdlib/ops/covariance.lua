@@ -1,5 +1,5 @@
--- stdlib/ops/covariance.lua: lt.cov and lt.corrcoef.
--- V variables, N observations.
+-- stdlib/ops/covariance.lua: lt.cov and lt.corrcoef: covariances and correlations of variables. V
+-- variables, N observations.
 
 local arguments = require "ltrain.ops.arguments"
 local config = require "ltrain.core.config"

@@ -1,4 +1,5 @@
--- stdlib/ops/distances.lua: lt.pairwise_distance, lt.pdist and lt.renorm.
+-- stdlib/ops/distances.lua: lt.pairwise_distance, lt.pdist and lt.renorm: p-norms of differences,
+-- and rows limited to one.
 
 local arguments = require "ltrain.ops.arguments"
 local config = require "ltrain.core.config"

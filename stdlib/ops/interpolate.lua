@@ -1,5 +1,5 @@
--- stdlib/ops/interpolate.lua: lt.interpolate, images of another size.
--- N batch, C channels.
+-- stdlib/ops/interpolate.lua: lt.interpolate, which resizes signals, images or volumes. N batch, C
+-- channels.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
--- stdlib/ops/local_response_norm.lua: lt.local_response_norm.
--- N batch, C channels.
+-- stdlib/ops/local_response_norm.lua: lt.local_response_norm: x divided by a power of the mean
+-- square of neighbouring channels (Krizhevsky et al. 2012). N batch, C channels.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"

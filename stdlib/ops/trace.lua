@@ -1,4 +1,4 @@
--- stdlib/ops/trace.lua: lt.trace.
+-- stdlib/ops/trace.lua: lt.trace, the sum of a matrix's diagonal.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

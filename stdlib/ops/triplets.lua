@@ -1,5 +1,5 @@
--- stdlib/ops/triplets.lua: lt.triplet_margin_with_distance_loss.
--- N triplets, D features.
+-- stdlib/ops/triplets.lua: lt.triplet_margin_with_distance_loss: the triplet loss with a distance
+-- function of the script's. N triplets, D features.
 
 local arguments = require "ltrain.ops.arguments"
 local config = require "ltrain.core.config"

@@ -1,5 +1,5 @@
--- stdlib/optim/averaging.lua: what belongs to averages of weights (AveragedModel): the function of
--- an exponential one, and statistics of batch norm.
+-- stdlib/optim/averaging.lua: helpers of AveragedModel: the function of an exponential moving
+-- average, and new batch-norm statistics for averaged weights (update_bn).
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"

@@ -48,24 +48,24 @@ int lt_read_below(lua_State *L) {
     lt_fail(b->c, LT_EIO, "read: not a plain file: %s/%s", folder, path);
   int64_t n = info.st_size > from ? (int64_t)info.st_size - from : 0;
   if (n > most) n = most;
-  lt_json *held = lt_push_text(L, b);
+  lt_json *text = lt_push_text(L, b);
   if (lt_ok(b->c) && n > 0) {
-    held->data = lt_alloc(b->c, (size_t)n);
-    if (held->data != NULL) held->capacity = (size_t)n;
+    text->data = lt_alloc(b->c, (size_t)n);
+    if (text->data != NULL) text->capacity = (size_t)n;
   }
-  while (lt_ok(b->c) && (int64_t)held->size < n) {
-    ssize_t got = lt_files(b->c)->pread(fd, held->data + held->size, (size_t)n - held->size,
-                                        (off_t)(from + (int64_t)held->size));
+  while (lt_ok(b->c) && (int64_t)text->size < n) {
+    ssize_t got = lt_files(b->c)->pread(fd, text->data + text->size, (size_t)n - text->size,
+                                        (off_t)(from + (int64_t)text->size));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) lt_fail(b->c, LT_EIO, "read: cannot read %s/%s: %s", folder, path,
                          strerror(errno));
     if (got <= 0) break; /* it was cut meanwhile */
-    held->size += (size_t)got;
+    text->size += (size_t)got;
   }
   close(fd);
   if (!lt_ok(b->c)) return lt_refused(L, b);
-  lua_pushlstring(L, held->data != NULL ? held->data : "", held->size);
-  lt_json_free(held);
+  lua_pushlstring(L, text->data != NULL ? text->data : "", text->size);
+  lt_json_free(text);
   lua_pushinteger(L, (lua_Integer)info.st_size);
   lua_pushnumber(L, (double)info.st_mtim.tv_sec + 1e-9 * (double)info.st_mtim.tv_nsec);
   lua_pushinteger(L, (lua_Integer)info.st_ino);

@@ -10,17 +10,17 @@
 #define TABLE_NAME "ltrain.CsvFile"
 
 /* A file that is being read; freed also when Lua raises in the middle. */
-typedef struct held_file {
+typedef struct open_table {
   lt_csv *file; /* NULL: none */
   lt_ctx *c;
-} held_file;
+} open_table;
 
-static void let_go(held_file *h) {
+static void let_go(open_table *h) {
   if (h->file != NULL) lt_csv_free(h->c, h->file);
   h->file = NULL;
 }
 
-static int held_gc(lua_State *L) {
+static int table_gc(lua_State *L) {
   let_go(luaL_checkudata(L, 1, TABLE_NAME));
   return 0;
 }
@@ -105,8 +105,8 @@ int lt_csv_to_lua(lua_State *L) {
   lua_getfield(L, 2, "bytes");
   o.most = luaL_optinteger(L, -1, 0);
   o.missing = read_missing(L, &o.n_missing);
-  held_file *h = lua_newuserdatauv(L, sizeof *h, 0);
-  *h = (held_file){.c = b->c};
+  open_table *h = lua_newuserdatauv(L, sizeof *h, 0);
+  *h = (open_table){.c = b->c};
   luaL_setmetatable(L, TABLE_NAME);
   h->file = lt_csv_open(b->c, "csv.read", path, &o);
   if (h->file == NULL) return lt_refused(L, b);
@@ -135,6 +135,6 @@ int lt_csv_to_lua(lua_State *L) {
 }
 
 void lt_bind_csv(lua_State *L, lt_bind *b) {
-  static const luaL_Reg meta[] = {{"__gc", held_gc}, {NULL, NULL}};
+  static const luaL_Reg meta[] = {{"__gc", table_gc}, {NULL, NULL}};
   lt_new_type(L, b, TABLE_NAME, meta, NULL);
 }

@@ -20,17 +20,17 @@ static int read_head(lua_State *L) {
   const char *path = lt_check_path(L, b, "load");
   int64_t size, n = luaL_checkinteger(L, 2);
   luaL_argcheck(L, n >= 0, 2, "a count of bytes");
-  lt_json *held = lt_push_text(L, b);
+  lt_json *text = lt_push_text(L, b);
   int fd = lt_file_open(b->c, "load", path, &size);
   if (fd < 0) return lt_refused(L, b);
   if (size < n) n = size;
-  held->capacity = (size_t)n + 1;
-  held->data = lt_alloc(b->c, held->capacity);
-  bool ok = held->data != NULL && lt_file_read_at(b->c, "load", path, fd, held->data, (size_t)n, 0);
+  text->capacity = (size_t)n + 1;
+  text->data = lt_alloc(b->c, text->capacity);
+  bool ok = text->data != NULL && lt_file_read_at(b->c, "load", path, fd, text->data, (size_t)n, 0);
   lt_file_close(b->c, fd);
   if (!ok) return lt_refused(L, b);
-  lua_pushlstring(L, held->data, (size_t)n);
-  lt_json_free(held);
+  lua_pushlstring(L, text->data, (size_t)n);
+  lt_json_free(text);
   lua_pushinteger(L, size);
   return 2;
 }
@@ -42,12 +42,12 @@ static int read_file(lua_State *L) {
   const char *who = luaL_optstring(L, 3, "read"), *path = lt_check_path(L, b, who);
   int64_t most = luaL_optinteger(L, 2, (lua_Integer)1 << 31);
   luaL_argcheck(L, most >= 0, 2, "0 bytes or more");
-  lt_json *held = lt_push_text(L, b);
-  held->data = lt_file_load(b->c, who, path, (size_t)most, &held->size);
-  if (held->data == NULL) return lt_refused(L, b);
-  held->capacity = held->size + 1;
-  lua_pushlstring(L, held->data, held->size);
-  lt_json_free(held);
+  lt_json *text = lt_push_text(L, b);
+  text->data = lt_file_load(b->c, who, path, (size_t)most, &text->size);
+  if (text->data == NULL) return lt_refused(L, b);
+  text->capacity = text->size + 1;
+  lua_pushlstring(L, text->data, text->size);
+  lt_json_free(text);
   return 1;
 }
 

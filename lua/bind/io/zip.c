@@ -89,13 +89,13 @@ static int zip_read(lua_State *L) {
   lt_bind *b = lt_enter(L);
   open_zip *o = check_zip(L);
   const lt_member *m = check_member(L, o);
-  lt_json *held = lt_push_text(L, b);
-  held->data = lt_zip_read(b->c, &o->file, m);
-  if (held->data == NULL) return lt_refused(L, b);
-  held->size = (size_t)m->size;
-  held->capacity = held->size + 1;
-  lua_pushlstring(L, held->data, held->size);
-  lt_json_free(held);
+  lt_json *text = lt_push_text(L, b);
+  text->data = lt_zip_read(b->c, &o->file, m);
+  if (text->data == NULL) return lt_refused(L, b);
+  text->size = (size_t)m->size;
+  text->capacity = text->size + 1;
+  lua_pushlstring(L, text->data, text->size);
+  lt_json_free(text);
   return 1;
 }
 

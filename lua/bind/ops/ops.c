@@ -69,8 +69,8 @@ static int call_op(lua_State *L) {
   return lt_run_reading(L, b, &r);
 }
 
-/* Ops of a room, as linalg.solve: errors call them so. */
-static int call_in_room(lua_State *L) {
+/* Ops of a namespace, as linalg.solve: errors name them with it. */
+static int call_in_namespace(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_reading r;
   lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
@@ -169,18 +169,18 @@ static void add_op(lua_State *L, lt_bind *b, int id) {
   lua_pop(L, 1);
 }
 
-/* `linalg_solve` is solve in the table linalg, for the files of that room in the library. */
-static void add_to_room(lua_State *L, lt_bind *b, int id) {
-  static const char *const rooms[] = {"fft", "linalg"};
+/* `linalg_solve` is solve in the table linalg, for stdlib/linalg and the like. */
+static void add_to_namespace(lua_State *L, lt_bind *b, int id) {
+  static const char *const namespaces[] = {"fft", "linalg"};
   const char *name = lt_ops[id].name;
-  for (size_t k = 0; k < sizeof rooms / sizeof *rooms; k++) {
-    size_t length = strlen(rooms[k]);
-    if (strncmp(name, rooms[k], length) != 0 || name[length] != '_') continue;
-    luaL_getsubtable(L, 1, rooms[k]);
+  for (size_t k = 0; k < sizeof namespaces / sizeof *namespaces; k++) {
+    size_t length = strlen(namespaces[k]);
+    if (strncmp(name, namespaces[k], length) != 0 || name[length] != '_') continue;
+    luaL_getsubtable(L, 1, namespaces[k]);
     lua_pushlightuserdata(L, b);
     lua_pushinteger(L, id);
-    lua_pushfstring(L, "%s.%s", rooms[k], name + length + 1);
-    lua_pushcclosure(L, call_in_room, NAME_UPVALUE);
+    lua_pushfstring(L, "%s.%s", namespaces[k], name + length + 1);
+    lua_pushcclosure(L, call_in_namespace, NAME_UPVALUE);
     lua_setfield(L, -2, name + length + 1);
     lua_pop(L, 1);
   }
@@ -195,7 +195,7 @@ static int named_operation(lua_State *L) {
   lua_pushlightuserdata(L, b);
   lua_pushinteger(L, op);
   lua_pushvalue(L, 2);
-  lua_pushcclosure(L, call_in_room, NAME_UPVALUE);
+  lua_pushcclosure(L, call_in_namespace, NAME_UPVALUE);
   return 1;
 }
 
@@ -368,7 +368,7 @@ void lt_bind_ops(lua_State *L, lt_bind *b) {
     if (is_visible(&lt_ops[op]))
       add_op(L, b, op);
     else
-      add_to_room(L, b, op);
+      add_to_namespace(L, b, op);
   add_operators(L, b);
   lua_pushvalue(L, 1);
   lt_add_public(L, b, functions);

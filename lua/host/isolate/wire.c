@@ -28,13 +28,13 @@ static char *grow(lt_wire *w, size_t n) {
     w->bad = true;
     return NULL;
   }
-  if (w->size + n > w->room) {
-    size_t room = w->size + n > 2 * w->room ? w->size + n : 2 * w->room;
-    char *data = realloc(w->data, room);
+  if (w->size + n > w->capacity) {
+    size_t capacity = w->size + n > 2 * w->capacity ? w->size + n : 2 * w->capacity;
+    char *data = realloc(w->data, capacity);
     w->bad = data == NULL;
     if (data == NULL) return NULL;
     w->data = data;
-    w->room = room;
+    w->capacity = capacity;
   }
   w->size += n;
   return w->data + w->size - n;
@@ -42,7 +42,7 @@ static char *grow(lt_wire *w, size_t n) {
 
 /* Empty, without what a large message took. */
 static void clear(lt_wire *w) {
-  if (w->room > KEPT) lt_wire_free(w);
+  if (w->capacity > KEPT) lt_wire_free(w);
   w->size = w->at = 0;
   w->bad = false;
 }

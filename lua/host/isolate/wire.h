@@ -35,7 +35,7 @@ enum { LT_WIRE_LOGS = 1, LT_WIRE_PRINTS = 2, LT_WIRE_PROGRESSES = 4 }; /* events
 /* A message that is written or has been read. */
 typedef struct lt_wire {
   char *data;
-  size_t size, room;
+  size_t size, capacity;
   size_t at; /* bytes of it that have been taken */
   bool bad;  /* no memory for more, or less there than was to be taken */
 } lt_wire;

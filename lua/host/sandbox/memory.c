@@ -1,5 +1,5 @@
-/* lua/host/sandbox/memory.c: the one allocator of a host's state, Lua's and the structures' alike,
-   and what is given back when it is at its cap. */
+/* lua/host/sandbox/memory.c: the allocator of a host's state, of Lua and of the library's structs
+   alike, with a memory limit. */
 #include <stdlib.h>
 
 #include "bind/core/collect.h"

@@ -1,4 +1,4 @@
-/* lua/host/sandbox/patterns.h: the matcher of the bounded string functions. */
+/* lua/host/sandbox/patterns.h: a matcher of Lua's patterns that counts its steps. */
 #ifndef LT_HOST_SANDBOX_PATTERNS_H
 #define LT_HOST_SANDBOX_PATTERNS_H
 

@@ -1,4 +1,4 @@
-/* ltrain/tensor.h: opaque tensors and contexts, for hosts and for every room of the runtime. */
+/* ltrain/tensor.h: opaque tensors and contexts, for hosts and for every part of the runtime. */
 #ifndef LT_INCLUDE_TENSOR_H
 #define LT_INCLUDE_TENSOR_H
 

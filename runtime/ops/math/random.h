@@ -1,5 +1,5 @@
-/* runtime/ops/math/random.h: sines of turns and places among sums: what random numbers of all
-   devices are made with. */
+/* runtime/ops/math/random.h: helpers of random draws on all devices: sines for Box-Muller, searches
+   in cumulative sums. */
 #ifndef LT_OPS_MATH_RANDOM_H
 #define LT_OPS_MATH_RANDOM_H
 
