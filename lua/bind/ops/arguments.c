@@ -2,7 +2,15 @@
 
    Order: tensors (or one table of them, for list kinds), then the kind's arguments in the order of
    its table, then one table of options, which may name optional tensors too. A Lua number that
-   names a dim is 1-based, everything else is passed as it is. */
+   names a dim is 1-based, everything else is passed as it is.
+
+   All functions of ops share this reader: what an op takes is a row of offsets and types, so that a
+   new op needs no code here, and its errors read like those of all others. Names from PyTorch that
+   differ (lt_other_name) find their rows too.
+
+   Nothing here owns memory: the tensors of a reading are kept alive by the Lua stack of the call,
+   strings by the interpreter. An error is raised by longjmp at any point, hence no C allocation is
+   open while arguments are read. */
 #include "bind/ops/arguments.h"
 
 #include <string.h>
@@ -23,6 +31,9 @@ static void refuse_options(lua_State *L, lt_bind *b, const lt_reading *r, int in
                r->who, lua_tostring(L, -2));
 }
 
+/* One argument into the C struct of the kind, at the offset of its row. The bit in `is_set` tells
+   an argument that was written from one at its default: `full` needs to know, and a second value
+   for it is an error. The generator's key is never read: lt_apply draws it. */
 static void read_value(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, int index) {
   void *at = r->args + a->offset;
   const char *who = r->who, *name = a->name;
@@ -96,6 +107,9 @@ static int read_list(lua_State *L, lt_bind *b, lt_reading *r, const lt_arg *a, i
   return n;
 }
 
+/* Ops with PyTorch's `dtype` option, which is no argument of a kind: the binding casts around the
+   call (lt_run_reading in ops.c). The switch stands for a column of the rows that all but ten would
+   leave empty. */
 bool lt_takes_dtype(const lt_op_info *op) {
   switch ((int)(op - lt_ops)) {
     case LT_OP_sum:
@@ -113,7 +127,9 @@ bool lt_takes_dtype(const lt_op_info *op) {
 }
 
 /* Whether the value at `index` is the table of options: a last table with names, or an empty one
-   where no list is due. */
+   where no list is due. The first key decides: a list {2, 3} and options {dim = 1} need no mark of
+   their own, and a table with both is an error of whoever reads it (refuse_options,
+   read_options). */
 static bool is_options(lua_State *L, int index, bool list_due) {
   if (!lua_istable(L, index) || index != lua_gettop(L)) return false;
   lua_pushnil(L);
@@ -123,6 +139,8 @@ static bool is_options(lua_State *L, int index, bool list_due) {
   return named;
 }
 
+/* The row of an argument by its name here, else by PyTorch's name for it. A name of this library
+   wins where one op has both. */
 static const lt_arg *find_row(const lt_reading *r, const char *name) {
   const lt_arg *other = NULL;
   for (int k = 0; k < r->n_rows; k++) {
@@ -149,6 +167,8 @@ static int find_input(const lt_reading *r, const char *name) {
   return -1;
 }
 
+/* Input k, with absent ones (NULL, and no number) for the places before it, which were not
+   named. */
 static void set_input(lt_reading *r, int k, lt_tensor *t) {
   while (r->n_in <= k) {
     r->number[r->n_in].kind = LT_NO_SCALAR;
@@ -216,6 +236,8 @@ _Noreturn static void unknown_option(lua_State *L, lt_bind *b, const lt_reading 
   lt_raise(L, b, LT_EARG, "%s: unknown option '%s'%s", r->who, name, lua_tostring(L, -1));
 }
 
+/* The table of options: arguments by name, `requires_grad` of makers, `dtype`, optional inputs.
+   lt_raw_next goes around metamethods: options are data. */
 static void read_options(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   for (lua_pushnil(L); lt_raw_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) != LUA_TSTRING)
@@ -290,6 +312,10 @@ static void check_order(lua_State *L, lt_bind *b, const lt_reading *r, const lt_
            usage(L, r));
 }
 
+/* Positional arguments from `index` on, then options. Each value takes the next row that is not
+   set; nil skips a row, a run of numbers fills a list. What is left over is an error with the
+   usage, since Lua itself ignores arguments that a function does not name, and a misplaced one
+   would change results silently. */
 void lt_read_arguments(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   int top = lua_gettop(L), row = 0;
   luaL_checkstack(L, 8, "ltrain");
@@ -328,7 +354,9 @@ static void check_open(lua_State *L, lt_bind *b, const lt_reading *r, int index)
   if (lua_type(L, index) == LUA_TUSERDATA) lt_check_tensor(L, b, index, r->who);
 }
 
-/* Two operands, one of which may be a number. */
+/* Two operands, one of which may be a number. The other operand stays a number in the arguments and
+   becomes no tensor: kernels take it as a constant, and the result has the tensor's dtype (a number
+   decides by its category only, as in PyTorch's type promotion). */
 static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   lt_args_binary *args = (lt_args_binary *)r->args;
   lt_tensor *x = lt_to_tensor(L, b, index), *y = lt_to_tensor(L, b, index + 1);
@@ -357,6 +385,8 @@ static void read_operands(lua_State *L, lt_bind *b, lt_reading *r, int index) {
     args->a = s;
 }
 
+/* A table of tensors (cat, stack, steps of optimizers). Lists longer than the reading's own array
+   get a userdata, which Lua frees even if a later argument raises. */
 static int read_tensor_list(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   if (!lua_istable(L, index))
     lt_raise(L, b, LT_EARG, "%s: needs a table of tensors, got %s", r->who,
@@ -388,6 +418,8 @@ static void read_number(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   r->numbers = true;
 }
 
+/* Inputs by position, until a value is neither a tensor nor nil nor, for a required one, a number.
+   Trailing nils are not counted as inputs: `wanted` is the last place that something stands in. */
 static int read_tensors(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   const lt_kind_info *kind = r->kind;
   int top = lua_gettop(L), wanted = 0;
@@ -465,6 +497,8 @@ static int read_argument_at(lua_State *L, lt_bind *b, lt_reading *r, const lt_ar
   return 1;
 }
 
+/* Kinds whose positional order mixes inputs and arguments, as PyTorch's gather(x, dim, index): the
+   words of LT_PLACES are the order, and each names either an input or an argument. */
 static void read_places(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   const char *at = lt_kind_places[r->op->kind];
   int top = lua_gettop(L);
@@ -489,7 +523,8 @@ static void read_places(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   check_required(L, b, r);
 }
 
-/* torch.embedding(weight, ids) is torch.nn.functional.embedding(ids, weight): either order. */
+/* torch.embedding(weight, ids) is torch.nn.functional.embedding(ids, weight): either order. They
+   cannot be confused: ids are integers and the weight is floating. */
 static void weight_first(lt_reading *r) {
   lt_tensor *a = r->in[0], *b = r->in[1];
   if (r->n_in < 2 || a == NULL || b == NULL || lt_dtype_is_float((lt_dtype)a->dtype) ||
@@ -498,6 +533,8 @@ static void weight_first(lt_reading *r) {
   r->in[0] = b, r->in[1] = a;
 }
 
+/* The entry for ops with inputs: picks the form of the op (variants.c), then the reader for its
+   kind. Pairs of operands, places and lists have their own; all others take tensors first. */
 void lt_read_call(lua_State *L, lt_bind *b, lt_reading *r, int index) {
   lt_choose_variant(L, b, r, index);
   if (r->op->kind == LT_KIND_binary || r->op->kind == LT_KIND_compare ||
@@ -530,6 +567,9 @@ static lt_dtype dtype_of_number(const lt_reading *r, int k) {
   }
 }
 
+/* Numbers given in place of tensors become tensors without dims, on the device of the first input:
+   it always is a tensor (read_number refuses a number there). This runs inside the call's frame,
+   which owns them. */
 void lt_make_numbers(lt_ctx *c, lt_reading *r) {
   if (!r->numbers) return;
   for (int k = 0; k < r->n_in; k++)

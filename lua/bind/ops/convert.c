@@ -28,7 +28,9 @@ static void push_scalar(lua_State *L, lt_scalar s) {
     lua_pushnumber(L, s.f);
 }
 
-/* x:item() -> the number of a one-element tensor */
+/* x:item() -> the number of a one-element tensor. It waits for the device: the element is copied
+   back in stream order, after the kernels that make it. Calls of it in a loop keep the host from
+   issuing work ahead. */
 static int item(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "item");
@@ -40,6 +42,9 @@ static int item(lua_State *L) {
   return 1;
 }
 
+/* Elements as f64, i64 or bool in row-major order: exact for every dtype, as f64 has all values of
+   f32, f16 and bf16, and i64 those of all integer dtypes. The userdata is pushed before the frame
+   opens: an error of Lua's for want of memory leaves no tensor behind. */
 void *lt_push_elements(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype *as) {
   lt_ctx *c = b->c;
   lt_dtype d = (lt_dtype)x->dtype;
@@ -52,6 +57,7 @@ void *lt_push_elements(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype *as) {
   return data;
 }
 
+/* Sizes are known, so each table is created with its final length and never rehashed. */
 static void push_nested(lua_State *L, const lt_tensor *x, int dim, lt_dtype as, const char **at) {
   if (dim == x->ndim) {
     if (as == LT_F64)
@@ -82,7 +88,8 @@ static int tolist(lua_State *L) {
   return 1;
 }
 
-/* x:tobytes() -> its elements in logical order as a string */
+/* x:tobytes() -> its elements in logical order as a string. Straight into Lua's string buffer: one
+   copy. The buffer is a userdata on the stack, for which the frame comes after it. */
 static int tobytes(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "tobytes");
@@ -114,7 +121,11 @@ typedef struct target {
   bool non_blocking;
 } target;
 
-/* On the device's stream for copies: what it computes meanwhile need not be done. */
+/* On the device's stream for copies: what it computes meanwhile need not be done. The copy still
+   waits for what the tensor's own stream had issued before (lt_to_device orders them by events),
+   and what uses the result waits for the copy: `non_blocking` changes only what the host and the
+   compute stream do meanwhile. Memory need not be pinned for it: pageable memory goes through
+   pinned staging buffers (cuda/staging.cu). */
 static lt_tensor *to_device_beside(lt_ctx *c, lt_tensor *t, lt_device d) {
   if (t == NULL || lt_device_equal(t->storage->device, d)) return t;
   lt_stream *copies = lt_stream_of(c, d, LT_STREAM_COPY);
@@ -126,6 +137,8 @@ static lt_tensor *to_device_beside(lt_ctx *c, lt_tensor *t, lt_device d) {
   return t;
 }
 
+/* The cast comes before the move: to a narrower dtype, the usual case, fewer bytes cross the
+   bus. */
 static int convert(lua_State *L, lt_bind *b, lt_tensor *x, target to) {
   lt_ctx *c = b->c;
   lt_collect_if_due(L, b);
@@ -165,6 +178,8 @@ static void read_options(lua_State *L, lt_bind *b, int index, target *to) {
   }
 }
 
+/* One value is a dtype's name, a device's name or index, a table of options, or a tensor whose
+   dtype and device are taken: names of dtypes and of devices never collide. */
 static void read_target(lua_State *L, lt_bind *b, int index, target *to) {
   const lt_tensor *like = lt_to_tensor(L, b, index);
   if (like != NULL) {
@@ -304,6 +319,8 @@ static int stride(lua_State *L) { return push_numbers(L, lt_enter(L), "stride", 
 
 /* runtime.materialize(x, device [, first, last]) -> a meta tensor computed there, by the calls that
    were to make it; rows first to last of it; or nil and why not */
+/* A failure other than for want of memory is an answer, not an error: Module:materialize says which
+   parameter it was. */
 static int materialize(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "materialize");

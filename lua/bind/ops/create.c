@@ -1,7 +1,11 @@
 /* lua/bind/ops/create.c: making tensors: from numbers, nested tables, bytes, shapes.
 
    Makers that are op rows without inputs (rand, randn, ...) come from ops.c by themselves; their
-   `_like` forms are here. */
+   `_like` forms are here.
+
+   What comes from numbers of Lua's (tensor, arange) is first made on the CPU in the widest type of
+   its kind (f64, i64, bool) and then cast and moved: one conversion, rounded once, with the same
+   rules as x:to. */
 #include <math.h>
 #include <string.h>
 
@@ -21,7 +25,8 @@ typedef struct options {
   bool requires_grad;
 } options;
 
-/* From `index` on. */
+/* From `index` on. By position; the binding's wrapper (lt_add_formed) has put named options into
+   their places before. */
 static options read_options(lua_State *L, lt_bind *b, int index, const char *who) {
   options o = {.dtype = LT_DTYPE_NONE, .device = lt_device_default(b->c)};
   if (!lua_isnoneornil(L, index)) o.dtype = lt_check_dtype(L, b, index, who);
@@ -31,7 +36,9 @@ static options read_options(lua_State *L, lt_bind *b, int index, const char *who
   return o;
 }
 
-/* End the call that made `t` (NULL: it failed), which is cast and moved as the options say. */
+/* End the call that made `t` (NULL: it failed), which is cast and moved as the options say. Without
+   a dtype, floats become f32, PyTorch's default; integers stay i64, as torch.tensor({1, 2})
+   does. */
 static int end_staged(lua_State *L, lt_bind *b, lt_frame frame, lt_tensor *t, options o) {
   lt_ctx *c = b->c;
   if (o.dtype == LT_DTYPE_NONE && t != NULL)
@@ -47,7 +54,8 @@ static int end_staged(lua_State *L, lt_bind *b, lt_frame frame, lt_tensor *t, op
   return lt_end(L, b, frame, 1, &t);
 }
 
-/* A tensor of `staged` type from host memory. */
+/* A tensor of `staged` type from host memory. The bytes are copied: `data` may be a userdata or a
+   string of Lua's, which the collector frees. */
 static int push_staged(lua_State *L, lt_bind *b, const void *data, lt_dtype staged, lt_shape shape,
                        options o) {
   lt_collect_if_due(L, b);
@@ -57,7 +65,10 @@ static int push_staged(lua_State *L, lt_bind *b, const void *data, lt_dtype stag
   return end_staged(L, b, frame, t, o);
 }
 
-/* lt.tensor: a nested table is walked twice, first for its shape and the kind of its numbers. */
+/* lt.tensor: a nested table is walked twice, first for its shape and the kind of its numbers. Two
+   walks rather than a growing buffer: the first one finds faults (ragged tables, values that are no
+   numbers) before anything is allocated, and the exact size. Tables are read raw; a metatable's
+   __index does not run between the walks, which therefore see the same values. */
 typedef struct nested {
   lt_bind *b;
   lt_shape shape;
@@ -82,6 +93,8 @@ static const char *place(lua_State *L, const nested *w, int depth) {
 
 static void walk(lua_State *L, nested *w, int depth);
 
+/* The first path down to a leaf fixes the number of dims and their sizes; every later table is
+   compared with them, and an error names the place as the script would index it. */
 static void walk_table(lua_State *L, nested *w, int depth) {
   int64_t n = (int64_t)lua_rawlen(L, -1);
   if (depth == LT_MAX_DIMS)
@@ -113,6 +126,8 @@ static void walk_table(lua_State *L, nested *w, int depth) {
   }
 }
 
+/* A leaf: a number or boolean. `kind` rises from bool to integer to float over all leaves, so that
+   {1, 2.5} is floating and {true, 1} an integer tensor. */
 static void walk(lua_State *L, nested *w, int depth) {
   if (lua_istable(L, -1)) {
     walk_table(L, w, depth);
@@ -149,7 +164,9 @@ static int copy_tensor(lua_State *L, lt_bind *b, lt_tensor *x, options o) {
   return lt_end(L, b, frame, 1, &t);
 }
 
-/* lt.tensor(number | boolean | nested table | tensor [, dtype, device, requires_grad]) */
+/* lt.tensor(number | boolean | nested table | tensor [, dtype, device, requires_grad]). A tensor as
+   the argument is copied without history, on its own device. Memory for the elements is a userdata:
+   Lua frees it if the second walk raises. */
 static int make_tensor(lua_State *L) {
   lt_bind *b = lt_enter(L);
   options o = read_options(L, b, 2, "tensor");
@@ -175,7 +192,9 @@ static int make_tensor(lua_State *L) {
   return push_staged(L, b, data, dtype, w.shape, o);
 }
 
-/* zeros, ones, full, empty: upvalue 2 is the name. */
+/* zeros, ones, full, empty: upvalue 2 is the name. One function for four names: `empty` has its own
+   row, the others are `full` with a value. zeros takes no value and full needs one: the row allows
+   both. */
 static int make_filled(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *name = lua_tostring(L, lua_upvalueindex(2));
@@ -231,7 +250,9 @@ static int make_randint(lua_State *L) {
   return lt_run_reading(L, b, &r);
 }
 
-/* x:zeros_like([options]) and so on. Upvalues: binding, op, name, value or nil. */
+/* x:zeros_like([options]) and so on. Upvalues: binding, op, name, value or nil. The size comes from
+   x, `dtype` and `device` too unless they were written; the value of zeros_like and ones_like is
+   the fourth upvalue. */
 static int make_like(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *name = lua_tostring(L, lua_upvalueindex(3));
@@ -268,7 +289,8 @@ static double check_number(lua_State *L, lt_bind *b, int index, const char *who,
 }
 
 /* How many integers there are from `first` up or down to `stop`, which is left out: exact where
-   doubles are not. */
+   doubles are not. The difference of two i64 may not fit into one: it is taken modulo 2^64, where
+   it is exact, since the side is known. Above 2^53 a double would count one too many or too few. */
 static double count_ints(int64_t first, int64_t stop, int64_t by) {
   if (by == 0 || (by > 0 ? first >= stop : first <= stop)) return 0;
   uint64_t room = by > 0 ? (uint64_t)stop - (uint64_t)first : (uint64_t)first - (uint64_t)stop;
@@ -277,6 +299,11 @@ static double count_ints(int64_t first, int64_t stop, int64_t by) {
 
 /* lt.arange([start = 0,] stop [, step = 1, dtype, device, requires_grad]): contents, stop
    exclusive */
+/* Integers are start + k * step in exact arithmetic modulo 2^64; floats are start + k * step, not a
+   running sum whose error would grow with k. The count is ceil((stop - start) / step), as PyTorch's
+   and NumPy's, and shares their weakness: with a step such as 0.1 the quotient's rounding decides
+   whether a last element comes. 2^37 elements are a terabyte of f64: refused before an allocation
+   is tried. */
 static int make_arange(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 6);
@@ -318,7 +345,8 @@ static int make_arange(lua_State *L) {
   return end_staged(L, b, frame, t, o);
 }
 
-/* lt.from_bytes(string, dtype [, shape]): elements in native order */
+/* lt.from_bytes(string, dtype [, shape]): elements in native order. The inverse of x:tobytes(), for
+   data from files and sockets; nothing is converted, so byte order is the caller's matter. */
 static int from_bytes(lua_State *L) {
   lt_bind *b = lt_enter(L);
   size_t length;

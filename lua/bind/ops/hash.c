@@ -1,4 +1,8 @@
-/* lua/bind/ops/hash.c: hashes of lists of tensors and plain values. */
+/* lua/bind/ops/hash.c: hashes of lists of tensors and plain values.
+
+   Two hashes for two uses. runtime.hash compares ranks within a run: 64 bits without cryptographic
+   strength, computed where the data are, so that a GPU sends some numbers and not its memory.
+   SHA-256 (FIPS 180-4) identifies files and checkpoints between programs, on the host. */
 #include "base/hash.h"
 #include "bind/core/call.h"
 #include "bind/core/parts.h"
@@ -22,7 +26,8 @@ typedef struct sink {
   lt_sha256 sha;
 } sink;
 
-/* Hands the bytes of `t`, row-major and on the host, to the sink; false with a failure. */
+/* Hands the bytes of `t`, row-major and on the host, to the sink; false with a failure. One tensor
+   at a time is on the host: the frame that holds the copy closes before the next is fetched. */
 static bool take_tensor(lt_ctx *c, lt_tensor *t, sink *to) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *host = lt_contiguous(c, lt_to_device(c, t, LT_CPU_DEVICE));
@@ -39,12 +44,14 @@ static void fast_shape(sink *to, const lt_tensor *t) {
   for (int k = 0; k < t->ndim; k++) to->h = lt_hash_mix(to->h, (uint64_t)t->size[k]);
 }
 
+/* Shape and dtype go in first: [2, 3] and [3, 2] of the same bytes differ. */
 static void fast_tensor(sink *to, const lt_tensor *t, const void *bytes, size_t n) {
   fast_shape(to, t);
   to->h = lt_hash_bytes(bytes, n, to->h);
 }
 
-/* Those that were left to their devices: one wait for each run of tensors on one device. */
+/* Those that were left to their devices: one wait for each run of tensors on one device. Grad mode
+   and autocast are off: a checksum leaves no history and no cast in between. */
 static void add_late(lua_State *L, lt_bind *b, sink *to) {
   lt_modes modes = b->c->modes;
   lt_frame frame = lt_begin(L, b, 0);
@@ -81,7 +88,10 @@ static void fast_value(lua_State *L, lt_bind *b, int index, sink *to) {
   to->h = lt_hash_mix(to->h, word);
 }
 
-/* Calls take_tensor for each tensor of the list at index 1, `other` for what is none. */
+/* Calls take_tensor for each tensor of the list at index 1, `other` for what is none. Tensors that
+   their device can hash are only put on a list here, in their order; the shapes go in at once. A
+   list with both kinds therefore hashes in an order that differs from its own, the same on every
+   rank. */
 static void take_list(lua_State *L, lt_bind *b, sink *to,
                       void (*other)(lua_State *L, lt_bind *b, int index, sink *to)) {
   luaL_checktype(L, 1, LUA_TTABLE);

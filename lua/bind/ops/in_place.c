@@ -60,7 +60,9 @@ static bool by_number(lt_ctx *c, lt_op op, lt_tensor **y, double number, bool in
   return ok;
 }
 
-/* x = draw * scale + shift without other memory; what has a history gets it as a copy. */
+/* x = draw * scale + shift without other memory: in place, unless x has a history, for which a copy
+   is made that then goes into x through the tape. The draw is the same in both cases, since it
+   depends on the position and not on where it is written. */
 static bool draw_into(lt_ctx *c, lt_tensor *x, lt_op op, double scale, double shift) {
   if (!lt_check_writable(c, x, 0, NULL)) return false;
   bool in_place = !c->modes.grad || !lt_requires_grad(x);

@@ -3,7 +3,11 @@
    Positions, ranges, lt.all and lt.new together are one strided `view`. Tensors among the items
    choose from what the view leaves: integers are contents (0-based), a bool tensor is a mask over
    as many dims as it has. A write without history goes straight into memory; with history the part
-   is replaced in a copy and x takes over the copy's values and history. */
+   is replaced in a copy and x takes over the copy's values and history.
+
+   Cost: a position or a range is O(1) and shares memory (as_strided); a tensor among the items is a
+   gather, O(result), with memory of its own. Positions count from 1 and negative ones from the end,
+   as in Lua's string functions; a step may be negative nowhere, as in PyTorch. */
 #include "bind/ops/index.h"
 
 #include <math.h>
@@ -25,6 +29,7 @@ typedef struct chosen {
   int dim; /* of the view: the first that it indexes */
 } chosen;
 
+/* A plan has borrowed tensors: the items stay on the Lua stack until the call ends. */
 typedef struct plan {
   lt_args_as_strided view;
   bool whole; /* the view is all of x, dims in place */
@@ -47,6 +52,7 @@ static int64_t range_field(lua_State *L, lt_bind *b, int item, int field) {
   return value;
 }
 
+/* Both ends are included, as in string.sub: {1, 3} are three elements. */
 static lt_range read_range(lua_State *L, lt_bind *b, int item) {
   size_t n = lua_rawlen(L, item);
   if (n != 2 && n != 3)
@@ -121,6 +127,9 @@ static void add_item(lua_State *L, lt_bind *b, const lt_tensor *x, const int64_t
   }
 }
 
+/* Strides are those of a row-major tensor of x's shape, not x's own: as_strided works on positions
+   of the logical tensor here, so that the same plan serves reading and the scatter of a write with
+   history, and views of views. */
 static void start(const lt_tensor *x, plan *p, int64_t *base) {
   memset(p, 0, sizeof *p);
   p->whole = true;
@@ -156,7 +165,9 @@ static lt_tensor *list_for(lt_ctx *c, lt_tensor *list, lt_device device) {
   return lt_to_device(c, list, device);
 }
 
-/* Masks become one list of integers a dim; all lists go into `in` and their dims into `dims`. */
+/* Masks become one list of integers a dim; all lists go into `in` and their dims into `dims`. A
+   mask of k dims becomes k lists by nonzero, one a dim: its count is known only on the device, so
+   that a mask makes the host wait, and a list does not. */
 static int gather_lists(lt_ctx *c, const plan *p, lt_device device, lt_tensor **in, lt_dims *dims) {
   int n = 0;
   for (int k = 0; k < p->n_tensors; k++) {
@@ -213,6 +224,7 @@ static void refuse_ipairs(lua_State *L, lt_bind *b) {
              "ipairs(x)");
 }
 
+/* x[i] is by far the most frequent and takes the short way: one select, no plan. */
 int lt_index_read(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "index");
@@ -281,6 +293,10 @@ static lt_tensor *without_leading_ones(lt_ctx *c, lt_tensor *v, const plan *p) {
   return lt_reshape(c, v, kept);
 }
 
+/* Without history the write goes into memory of x through the view: O(part). With history the write
+   must be an op that the tape can differentiate: the part is replaced in a copy of x, O(x), which x
+   then takes over (PyTorch records CopySlices for the same). A write of all of x needs no
+   scatter. */
 static void write_plan(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p) {
   bool history = lt_recording(c, 2, (lt_tensor *[]){x, v});
   v = without_leading_ones(c, v, p);
@@ -307,6 +323,8 @@ static void refuse_repeated(lua_State *L, lt_bind *b, const lt_tensor *x) {
                LT_TENSOR_STR(x), k + 1);
 }
 
+/* The value is cast to x's dtype as PyTorch's __setitem__ does; a number with a fraction is refused
+   for integer tensors, where PyTorch truncates it silently. */
 int lt_index_write(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "index");

@@ -1,7 +1,11 @@
 /* lua/bind/ops/modes.c: lt.no_grad, enable_grad, allow_update, autocast, device, detect_anomaly:
    <close> scopes, and forms with a function; the precision of products of f32.
 
-   A scope belongs to the Lua thread that opened it; functions called in one may yield. */
+   A scope belongs to the Lua thread that opened it; functions called in one may yield.
+
+   A scope saves all modes and restores them at its end, by Lua's `<close>`: also when an error
+   passes through. Restoring in another order than opening would leave a mode of the inner scope;
+   Lua's lexical `<close>` makes that impossible in one function. */
 #include <string.h>
 
 #include "base/script_lines.h"
@@ -35,6 +39,8 @@ static int finish(lua_State *L, int status, lua_KContext base) {
 
 /* Open a scope with `modes` for lt.`name`; with a function at index `fn` call it inside and return
    its results, else return the scope. */
+/* The form with a function may yield (lua_callk with a continuation): the Trainer steps through
+   such calls. The scope is a to-be-closed variable of this C call. */
 static int open_scope(lua_State *L, lt_bind *b, const char *name, lt_modes modes, int fn) {
   int top = lua_gettop(L);
   bool call = !lua_isnoneornil(L, fn);

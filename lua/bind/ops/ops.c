@@ -1,7 +1,11 @@
 /* lua/bind/ops/ops.c: every row of the op table as a function and a method, and the operators.
 
    Nothing here knows a single structured op: what is visible, what it takes and what it gives
-   comes from lt_ops and lt_kinds. */
+   comes from lt_ops and lt_kinds.
+
+   A closure with three upvalues (binding, op, name) in place of a C function per op: about 20 lines
+   of C serve all rows. `lt` and the methods get the same closure, so lt.relu == x.relu. Calling one
+   costs a read of the op's row, a frame for the temporaries, and lt_apply. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +33,9 @@ static void name_as_called(lt_ctx *c, const lt_reading *r) {
   snprintf(f->op, sizeof f->op, "%s", r->who);
 }
 
-/* With `dtype`: integers were computed in i64, and means of them would be floating. */
+/* With `dtype`: integers were computed in i64, and means of them would be floating. So a cast
+   within floating or within integer dtypes is all that may be left to do; anything else is an
+   error. */
 static lt_tensor *in_dtype(lt_ctx *c, const lt_reading *r, lt_tensor *y) {
   if (r->dtype == LT_DTYPE_NONE || y == NULL) return y;
   if (lt_dtype_is_float((lt_dtype)y->dtype) == lt_dtype_is_float(r->dtype))
@@ -38,6 +44,10 @@ static lt_tensor *in_dtype(lt_ctx *c, const lt_reading *r, lt_tensor *y) {
   return NULL;
 }
 
+/* Run a call that was read, push its results. The order matters: a collection that is due comes
+   before the frame opens, since finalizers may call ops; `dtype` casts the input before the op, as
+   PyTorch documents it, and what is left of it after the op. A result that the op left out (an
+   absent gradient, an optional output) is dropped from the end only. */
 int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   lt_tensor *out[LT_MAX_OUT] = {NULL};
   int n_out = r->kind->n_out, n_shown = lt_kind_shown(r->kind);
@@ -120,6 +130,8 @@ static void push_op(lua_State *L, lt_bind *b, lua_CFunction fn, int op) {
 
 /* Which functions a row becomes. */
 
+/* Derivatives and parts of composites have rows but no names in scripts: they are reached by
+   lt_apply alone. */
 static bool is_visible(const lt_op_info *op) {
   return !op->hidden && (lt_kinds[op->kind].flags & LT_KIND_HIDDEN) == 0;
 }
@@ -139,6 +151,8 @@ static bool is_internal(const lt_op_info *op) {
   }
 }
 
+/* Kinds whose result has the shape of x and may go into its memory. `x:add_(y)` is `add` with an
+   output that is x: lt_apply checks views, versions and history then. */
 static bool has_in_place_form(const lt_op_info *op) {
   return op->kind == LT_KIND_unary || op->kind == LT_KIND_binary || op->kind == LT_KIND_clamp ||
          op->kind == LT_KIND_unary_numbers ||
@@ -146,11 +160,13 @@ static bool has_in_place_form(const lt_op_info *op) {
          op->kind == LT_KIND_addcmul || op->kind == LT_KIND_scatter;
 }
 
+/* Methods take their tensor as `self`: makers have none, and a list has no metatable. */
 static bool is_method(const lt_op_info *op) {
   const lt_kind_info *kind = &lt_kinds[op->kind];
   return kind->max_in != 0 && (kind->flags & LT_KIND_LIST) == 0 && !is_internal(op);
 }
 
+/* A method table (index 2), a module table (index 1), one closure in both. */
 static void add_op(lua_State *L, lt_bind *b, int id) {
   const lt_op_info *op = &lt_ops[id];
   push_op(L, b, lt_kinds[op->kind].max_in == 0 ? call_maker : call_op, id);
@@ -186,7 +202,8 @@ static void add_to_namespace(lua_State *L, lt_bind *b, int id) {
   }
 }
 
-/* runtime.operation(name, who) -> the function of an op, which errors call `who` */
+/* runtime.operation(name, who) -> the function of an op, which errors call `who`. For Lua files of
+   the library that implement a public name with a hidden row: errors then carry the public name. */
 static int named_operation(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_op op = lt_op_by_name(luaL_checkstring(L, 1));
@@ -199,6 +216,9 @@ static int named_operation(lua_State *L) {
   return 1;
 }
 
+/* Lua's operators by PyTorch's semantics: // and % are floor division and the remainder with the
+   divisor's sign, as Lua's own are for numbers. Comparisons are missing: Lua turns what __lt
+   returns into one boolean (tensor.c raises there). */
 static void add_operators(lua_State *L, lt_bind *b) {
   static const struct {
     const char *event;
@@ -306,6 +326,8 @@ static void set_number(lua_State *L, const char *key, double value) {
   lua_setfield(L, -2, key);
 }
 
+/* What a spec, the documentation and the exporters read about an op: they are derived from these
+   tables, never from a second list that could fall behind. */
 static void push_row(lua_State *L, const lt_op_info *op) {
   static const char *const rules[] = {"float", "any", "promote", "first", "own", "int"};
   static const char *const casts[] = {"keep", "lower", "f32"};

@@ -14,6 +14,8 @@
 #include "bind/ops/convert.h"
 #include "ops/node.h"
 
+/* torch.set_printoptions' defaults (edgeitems, threshold, linewidth), and the width of "tensor(".
+   NUMBER has space for the longest "%.0f." of a double, 309 digits. */
 enum { EDGE = 3, THRESHOLD = 1000, LINE_WIDTH = 80, INDENT = 7, NUMBER = 400 };
 
 typedef struct printer {
@@ -41,7 +43,9 @@ static int format_element(const printer *p, int64_t k, char *text) {
   return snprintf(text, NUMBER, ((const uint8_t *)p->data)[k] != 0 ? "True" : "False");
 }
 
-/* Choose the form and the width that fit all elements. */
+/* Choose the form and the width that fit all elements. The thresholds are PyTorch's: scientific if
+   the largest finite magnitude is over 1000 times the smallest, or over 1e8, or the smallest is
+   below 1e-4. Infinities, NaN and zeros have no say. */
 static void measure(printer *p) {
   int64_t n = lt_shape_numel(p->shape);
   char text[NUMBER];
@@ -105,6 +109,7 @@ static void add_vector(printer *p, int indent, int dim) {
   luaL_addchar(p->out, ']');
 }
 
+/* PyTorch's layout: a dim's parts are separated by as many line breaks as dims lie below it. */
 static void add_dims(printer *p, int indent, int dim) {
   if (dim == p->shape.ndim) {
     add_element(p);
@@ -130,7 +135,8 @@ static void add_dims(printer *p, int indent, int dim) {
   luaL_addchar(p->out, ']');
 }
 
-/* Both ends of every long dim, as a tensor of its own. */
+/* Both ends of every long dim, as a tensor of its own. On the tensor's own device: at most 6
+   elements a dim cross to the host, not the tensor. */
 static lt_tensor *cut_ends(lt_ctx *c, lt_tensor *x, printer *p) {
   for (int k = 0; k < x->ndim && x != NULL; k++) {
     if (x->size[k] <= 2 * EDGE) continue;
@@ -216,6 +222,8 @@ static void add_suffixes(luaL_Buffer *out, lt_ctx *c, const lt_tensor *x, int co
   }
 }
 
+/* A tensor that was closed prints, and raises not: a debugger or a log shows what it can. Meta
+   tensors print "..." for they have no elements. */
 static int tensor_tostring(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_to_tensor(L, b, 1);

@@ -1,7 +1,11 @@
 /* lua/bind/ops/random.c: lt.seed, the position of random numbers, and math.random of owned states.
 
    Draws have no state but the seed and a position: stream, batch, ordinal. math.random of an owned
-   state is keyed by seed and batch too, so that a resumed run draws what it would have drawn. */
+   state is keyed by seed and batch too, so that a resumed run draws what it would have drawn.
+
+   Philox4x32-10 (Salmon, Moraes, Dror, Shaw, Parallel Random Numbers: As Easy as 1, 2, 3, SC 2011):
+   a keyed function of a counter. A draw therefore needs no state to save, and threads, devices and
+   ranks get the same numbers for the same position whatever order they run in. */
 #include "bind/ops/random.h"
 
 #include <sys/random.h>
@@ -15,6 +19,8 @@
 #include "bind/core/types.h"
 #include "bind/core/values.h"
 
+/* 53 bits of the kernel's generator, so that the seed survives a trip through a double: JSON, a
+   config file, another tool. The clock is for kernels that have no getrandom. */
 static uint64_t fresh_seed(void) {
   uint64_t seed;
   if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed) seed = (uint64_t)time(NULL);
@@ -53,6 +59,8 @@ static bool has_field(lua_State *L, const char *name, lua_Integer *value) {
 
 /* runtime.rng_set{seed =, stream =, batch =, ordinal =}: what is absent stays; a new batch begins
    at ordinal 0; going back to stream 0 takes up where the numbers outside of loops were left */
+/* Streams keep loops apart: what a validation loop draws does not shift the numbers of training.
+   The position outside of loops is set aside while one runs, since it goes on afterwards. */
 static int rng_set(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_rng *rng = &b->c->rng;
@@ -92,6 +100,7 @@ static int rng_get(lua_State *L) {
 
 /* runtime.rng_state() -> a table of integers for checkpoints: the seed, the position of draws
    outside of loops, and that of math.random. Positions inside loops are the loops' own. */
+/* Integers only: they survive JSON and Lua's tables exactly. */
 static int rng_state(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_rng *rng = b->c->rng.stream == LT_RNG_OUTSIDE ? &b->c->rng : &b->outside;
@@ -144,6 +153,7 @@ static int batch_done(lua_State *L) {
   return 0;
 }
 
+/* Exchange: calling it again puts back what was. */
 static void swap_script(lt_bind *b, lt_held_draws *d) {
   lt_script_random before = b->random;
   b->random.position = d->script.position; /* a seed that a script sets has its effect on both */
@@ -151,6 +161,9 @@ static void swap_script(lt_bind *b, lt_held_draws *d) {
   d->script = before;
 }
 
+/* Between two steps of a call that a host steps (host/step.c), within a loop of a Trainer: what the
+   host draws then comes from the numbers outside of loops, so that stepping gives the training that
+   an unstepped call gives. */
 void lt_bind_leave_draws(lt_bind *b, lt_held_draws *d) {
   lt_rng *rng = &b->c->rng;
   d->held = rng->stream != LT_RNG_OUTSIDE;
@@ -173,6 +186,9 @@ void lt_bind_return_draws(lt_bind *b, lt_held_draws *d) {
 
 /* math.random. The draws of a batch are the words of one key that tensors never get. */
 
+/* A key has 2^63 as base, which no tensor's draw reaches, and ordinal 0xffff: both keep these words
+   apart from those of tensors at the same position. One block of Philox gives four words, two
+   draws. */
 static uint64_t draw(lt_bind *b) {
   const lt_rng *rng = &b->c->rng;
   lt_script_random *s = &b->random;
@@ -188,7 +204,9 @@ static uint64_t draw(lt_bind *b) {
   return n % 2 == 0 ? (uint64_t)r.word[1] << 32 | r.word[0] : (uint64_t)r.word[3] << 32 | r.word[2];
 }
 
-/* An integer in 0..n, each as likely. */
+/* An integer in 0..n, each as likely. Rejection below the next power of two, as Lua's own
+   math.random does: no bias, and fewer than two tries on average, since more than half of the
+   masked values are accepted. */
 static uint64_t draw_up_to(lt_bind *b, uint64_t n) {
   uint64_t mask = n;
   for (int shift = 1; shift < 64; shift *= 2) mask |= mask >> shift;
@@ -197,6 +215,7 @@ static uint64_t draw_up_to(lt_bind *b, uint64_t n) {
   return r;
 }
 
+/* The forms and results' ranges of Lua's manual, section 6.7; 53 bits of a float, as Lua's. */
 static int math_random(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_Integer low = 1, high;
@@ -222,6 +241,9 @@ static int math_random(lua_State *L) {
   return 1;
 }
 
+/* Two words are folded into one seed. The odd constant is 2^64 divided by the golden ratio (Knuth,
+   The Art of Computer Programming, volume 3, section 6.4): multiplication by it spreads small
+   numbers over all bits. */
 static int math_randomseed(lua_State *L) {
   lt_bind *b = lt_enter(L);
   uint64_t x = fresh_seed(), y = 0;

@@ -1,6 +1,10 @@
 /* lua/bind/ops/streams.c: streams of devices, positions of them, timers and ranges: for lt.cuda.
 
-   A stream is a light userdata: it belongs to the process and is never freed. */
+   A stream is a light userdata: it belongs to the process and is never freed.
+
+   An event is a pair of a stream and a position in it, an integer that grows with what is issued:
+   it has no handle to free, may be copied, and a position that was passed once is passed for
+   good. */
 #include "bind/core/parts.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
@@ -63,7 +67,8 @@ static lt_event check_event(lua_State *L, int index) {
   return (lt_event){check_stream(L, index), (uint64_t)luaL_checkinteger(L, index + 1)};
 }
 
-/* runtime.record_event(device, stream) -> its position now */
+/* runtime.record_event(device, stream) -> its position now. On CUDA this calls nothing: native
+   events are recorded when somebody waits (cuda/stream.cu). */
 static int record_event(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_device d;

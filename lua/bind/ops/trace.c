@@ -83,7 +83,9 @@ static void push_tensors(lua_State *L, lt_bind *b, int n, lt_tensor *const *list
   }
 }
 
-/* (noted) -> nothing; appends {op, composite, args, inputs, outputs, line, view} */
+/* (noted) -> nothing; appends {op, composite, args, inputs, outputs, line, view}. Under lua_pcall
+   (lt_callback): an error for want of memory must not jump over lt_apply, which has an open
+   frame. */
 static int append(lua_State *L) {
   const noted *n = lua_touserdata(L, 1);
   lt_bind *b = n->t->b;
@@ -116,6 +118,7 @@ static int append(lua_State *L) {
   return 0;
 }
 
+/* Tracing is off meanwhile: what Lua does here must not record itself. */
 static bool note(lt_ctx *c, lt_trace *t, const lt_call *call) {
   noted n = {.t = (trace *)t, .call = call, .line = lt_ctx_line(c)};
   lua_State *L = n.t->b->L;

@@ -1,5 +1,8 @@
 /* lua/bind/ops/views.c: views that are not op rows: several at once (split, chunk, unbind, rows),
-   or shaped as another tensor. */
+   or shaped as another tensor.
+
+   The parts of split, chunk, unbind and rows are slices that share x's memory, O(1) each; each has
+   a node of its own for gradients. None copies. */
 
 #include <string.h>
 
@@ -69,7 +72,8 @@ static int split(lua_State *L) {
   return 1;
 }
 
-/* x:chunk(chunks [, dim = 1]) -> table of n parts, the last may be shorter */
+/* x:chunk(chunks [, dim = 1]) -> table of n parts, the last may be shorter. Parts of ceil(size /
+   n): as PyTorch's, they may be fewer than n. tensor_split gives exactly n. */
 static int chunk(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_tensor *x = lt_check_tensor(L, b, 1, "chunk");
@@ -202,6 +206,8 @@ static int unbind(lua_State *L) {
   return 1;
 }
 
+/* The control variable of Lua's generic `for` is the row before: the iterator has no state, so that
+   one may be used twice or in two threads. */
 static int next_row(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *x = lt_check_tensor(L, b, 1, "rows");
