@@ -171,6 +171,19 @@ describe("./dev test", function()
     assert.matches("\n2 passed, 0 failed\n$", (select(2, run(folder .. "/a/"))))
   end)
 
+  it("fails where cases of a file did not run", function()
+    child.write(folder .. "/some_spec.lua", [[
+      it("runs", function() end)
+      describe("a describe", function()
+        setup(function() error "broken" end)
+        it("runs not", function() end)
+        pending("later")
+      end)]])
+    local ok, out = run(folder)
+    assert.is_false(ok)
+    assert.matches("not ok: of 3 cases 1 ran\n", out, 1, true)
+  end)
+
   it("refuses what is not there", function()
     assert.same({ false, "test: no such file or folder: spec/nowhere\n" }, { run "spec/nowhere" })
     assert.same({ false, ("test: no spec and no C test below %s\n"):format(folder) },

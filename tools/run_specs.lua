@@ -12,9 +12,8 @@
 -- Random numbers of specs begin at LT_TEST_SEED: 1, or with LT_EXHAUSTIVE=1 a fresh one, which is
 -- printed.
 -- A file counts as failed when its plan is missing or does not match its results, when its exit
--- status is not 0 though all cases passed, when it ran fewer cases than `busted -l` lists, when it
--- took too long, or when a sanitizer wrote a report, in it or in a process that it started. The
--- last line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
+-- status is not 0 though all cases passed, when it ran fewer cases than it has, when it took too
+-- long, or when a sanitizer wrote a report, in it or in a process that it started. The last line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
 --
 -- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it. The same
 -- file is also the worker, started through xargs as `run_specs.lua --one BUILD DIR FILE`.
@@ -270,9 +269,10 @@ local function on_device(build, path, device, variant)
   return options, settings, left_out
 end
 
--- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans and of `# tests`.
+-- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans, and of a spec how
+-- many cases ran (`# tests`), of how many.
 local function read_tap(text)
-  local cases, plan, tests = {}, nil, nil
+  local cases, plan, tests, of = {}, nil, nil, nil
   for line in text:gmatch("[^\n]+") do
     local bad, number, name = line:match("^(n?o?t? ?)ok (%d+) ?%-? ?(.*)$")
     if number and (bad == "" or bad == "not ") then
@@ -282,8 +282,8 @@ local function read_tap(text)
                             text = "" }
     elseif line:match("^1%.%.%d+") then
       plan = (plan or 0) + tonumber(line:match("^1%.%.(%d+)"))
-    elseif line:match("^# tests %d+$") then
-      tests = tonumber(line:match("%d+"))
+    elseif line:match("^# tests %d+ of %d+$") then
+      tests, of = line:match("(%d+) of (%d+)")
     elseif #cases > 0 then
       local case = cases[#cases]
       local took = line:match("^# took ([%d.]+)$")
@@ -294,7 +294,7 @@ local function read_tap(text)
       end
     end
   end
-  return cases, plan, tests
+  return cases, plan, tests, of
 end
 
 -- What is wrong with a run as a whole: a list of sentences.
@@ -321,9 +321,7 @@ local function find_faults(o)
   elseif o.plan == 0 then
     fault("no case in this file")
   end
-  if o.listed and o.tests and o.listed ~= o.tests then
-    fault("busted -l lists %d cases, %d ran", o.listed, o.tests)
-  end
+  if o.tests ~= o.of then fault("of %s cases %s ran", o.of, o.tests) end
   for _, path in ipairs(lines_of("ls " .. quote(o.dir) .. "/report.* 2>/dev/null")) do
     fault("sanitizer report:\n%s", read_all(path))
   end
@@ -342,9 +340,6 @@ local function run_one(build, root_dir, file)
   local tap
   if path:match("%.lua$") then
     local busted = settings .. quote(build .. "/ltrain") .. " /usr/bin/busted" .. options
-    local list = dir .. "/list"
-    run(path, busted .. " -l " .. quote(path), dir, list)
-    o.listed = select(2, read_all(list):gsub("[^\n]+", ""))
     local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
       quote(dir .. "/tap"), quote(path))
     o.code, o.seconds, o.busy = run(path, command, dir, log)
@@ -354,7 +349,7 @@ local function run_one(build, root_dir, file)
     o.code, o.seconds, o.busy = run(source_of(file), command, dir, log)
     tap = read_all(log)
   end
-  o.cases, o.plan, o.tests = read_tap(tap)
+  o.cases, o.plan, o.tests, o.of = read_tap(tap)
 
   local passed, failed, skipped, notes, failures, slow = 0, 0, 0, {}, {}, {}
   local limit = (SANITIZED or EXHAUSTIVE or tags_of(source_of(path)).slow) and math.huge or SLOW
