@@ -21,6 +21,7 @@
 
 #include "comm/comm.h"
 #include "device/device.h"
+#include "exhaustive.h"
 #include "registry.h"
 
 enum { MOST_RANKS = 40 };

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "conformance.h"
+#include "exhaustive.h"
 
 static void conform(const char *device) {
   assert_int_equal(shell("cd '%s' && timeout -k 1 200 ./device_conformance %s >/dev/null",
@@ -104,10 +105,11 @@ static bool says(const char *what, const char *text) {
   return found;
 }
 
-/* Those whose number is odd, or even; how many are not seen. */
+/* Those whose number is odd, or even, every day a third of them; how many are not seen. */
 static int count_unseen(size_t first) {
   int unseen = 0;
   for (size_t k = first; k < sizeof broken / sizeof *broken; k += 2) {
+    if (k / 2 % 3 != 0 && !is_exhaustive()) continue;
     if (says(broken[k].what, broken[k].text)) continue;
     print_error("%s: '%s' was not said\n", broken[k].what, broken[k].text);
     unseen++;

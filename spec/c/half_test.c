@@ -84,7 +84,7 @@ static void test_rounding(void **state) {
   const format *f = *state;
   const math_level *levels[level_max];
   int count = math_levels_here(levels);
-  uint64_t stride = math_exhaustive() ? 1 : 1009;
+  uint64_t stride = is_exhaustive() ? 1 : 1009;
   int64_t blocks = 1 + (int64_t)(((uint64_t)1 << 32) / stride / math_block);
   int64_t wrong = 0;
   float example = 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "exhaustive.h"
 #include "math_levels.h"
 
 /* Edges of f32 and of our own functions' ranges; each is tried with both signs and neighbours. */
@@ -44,12 +45,6 @@ static inline float math_argument(int64_t b, int i, uint64_t stride) {
   float x;
   memcpy(&x, &bits, sizeof x);
   return x;
-}
-
-/* Whether the run tries every argument (LT_EXHAUSTIVE=1). */
-static inline bool math_exhaustive(void) {
-  const char *s = getenv("LT_EXHAUSTIVE");
-  return s && strcmp(s, "1") == 0;
 }
 
 /* A well-mixed 64-bit number for each i. */

@@ -1,6 +1,6 @@
 /* spec/c/math_test.c: proves the bounds of ops/math/bounds.def against libm in the next wider type.
  *
- * Every day every 1,009th float and all special ones; with LT_EXHAUSTIVE=1 all 2^32, at each level
+ * Every day every 3,001st float and all special ones; with LT_EXHAUSTIVE=1 all 2^32, at each level
  * that the machine has. Doubles and pairs for pow are drawn: over all exponents, and dense where
  * the functions bend. Prints the largest error found. */
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static void test_f32(void **state) {
   const function *f = *state;
   const math_level *levels[level_max];
   int count = math_levels_here(levels);
-  uint64_t stride = math_exhaustive() ? 1 : 1009;
+  uint64_t stride = is_exhaustive() ? 1 : 3001;
   int64_t blocks = 1 + (int64_t)(((uint64_t)1 << 32) / stride / math_block);
   worst all[level_max] = {none, none, none, none};
 #pragma omp parallel
@@ -128,7 +128,7 @@ static void test_f64(void **state) {
   const function *f = *state;
   const math_level *levels[level_max];
   int count = math_levels_here(levels);
-  int64_t blocks = math_exhaustive() ? 1 << 14 : 16;
+  int64_t blocks = is_exhaustive() ? 1 << 14 : 16;
   worst all[level_max] = {none, none, none, none};
 #pragma omp parallel
   {
@@ -178,7 +178,7 @@ static void test_pow_f32(void **state) {
   const function *f = *state;
   const math_level *levels[level_max];
   int count = math_levels_here(levels);
-  int64_t blocks = math_exhaustive() ? 1 << 18 : 256;
+  int64_t blocks = is_exhaustive() ? 1 << 18 : 256;
   worst all[level_max] = {none, none, none, none};
 #pragma omp parallel
   {

@@ -10,6 +10,7 @@
 
 #include "device/plugin.h"
 #include "conformance.h"
+#include "exhaustive.h"
 #include "registry.h"
 #include "tensor_test.h"
 
@@ -22,22 +23,21 @@ static bool built(lt_ctx *c) {
   return false;
 }
 
-static void conforms(void **state, int ranks) {
+/* N processes under mpirun; every day 2 and 3. */
+static void conforms(void **state) {
   if (!built(*state) || shell("command -v mpirun >/dev/null") != 0) {
     print_message("# no MPI here: skipped\n");
     skip();
   }
-  assert_int_equal(
-      shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 1 100 "
-            "mpirun --oversubscribe -n %d '%s/comm_conformance' mpi",
-            ranks, own_folder()),
-      0);
+  for (int ranks = 1; ranks <= 4; ranks++) {
+    if ((ranks == 1 || ranks == 4) && !is_exhaustive()) continue;
+    assert_int_equal(
+        shell("OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout -k 1 100 "
+              "mpirun --oversubscribe -n %d '%s/comm_conformance' mpi",
+              ranks, own_folder()),
+        0);
+  }
 }
-
-static void test_one(void **state) { conforms(state, 1); }
-static void test_two(void **state) { conforms(state, 2); }
-static void test_three(void **state) { conforms(state, 3); }
-static void test_four(void **state) { conforms(state, 4); }
 
 static void test_says_what_it_is(void **state) {
   lt_ctx *c = *state;
@@ -49,10 +49,7 @@ static void test_says_what_it_is(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      OP_TEST(test_one),
-      OP_TEST(test_two),
-      OP_TEST(test_three),
-      OP_TEST(test_four),
+      OP_TEST(conforms),
       OP_TEST(test_says_what_it_is),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static int64_t blocks(uint64_t stride) {
 static void f32_of(const math_level *level, int k, const char *name) {
   static float x[math_block], want[math_block];
   const ptx_function *f = find(name, "_f32");
-  uint64_t stride = math_exhaustive() ? OF_FUNCTIONS : SOME;
+  uint64_t stride = is_exhaustive() ? OF_FUNCTIONS : SOME;
   tally t = {};
   if (f == nullptr && strcmp(name, "lgamma") == 0) return; /* it calls a function */
   assert_non_null(f);
@@ -111,7 +111,7 @@ static void f64_of(const math_level *level, int k, const char *name) {
   const ptx_function *f = find(name, "_f64");
   tally t = {};
   if (f == nullptr) return; /* sin and cos are the platform's; the rest is exact */
-  for (uint64_t b = 0; b < (math_exhaustive() ? 20000u : 20u); b++) {
+  for (uint64_t b = 0; b < (is_exhaustive() ? 20000u : 20u); b++) {
     for (uint64_t i = 0; i < math_block; i++) x[i] = double_at(b * math_block + i);
     level->f64[k](want, x, math_block);
     for (int i = 0; i < math_block; i++) compare(&t, f, &x[i], want[i], 0.0);
@@ -124,7 +124,7 @@ static void pow_of(const math_level *level) {
   const ptx_function *f = find("pow", "_f32");
   tally t = {};
   assert_non_null(f);
-  for (uint64_t b = 0; b < (math_exhaustive() ? 50000u : 50u); b++) {
+  for (uint64_t b = 0; b < (is_exhaustive() ? 50000u : 50u); b++) {
     for (uint64_t i = 0; i < math_block; i++) {
       uint64_t bits = math_hash(b * math_block + i);
       uint32_t half = static_cast<uint32_t>(bits);
@@ -166,7 +166,7 @@ typedef float (*row_function)(const float *v, float p, float q);
 static void row_of(const char *name, row_function row) {
   const ptx_function *f = find("row_", name);
   tally t = {};
-  uint64_t stride = math_exhaustive() ? OF_ROWS : SOME;
+  uint64_t stride = is_exhaustive() ? OF_ROWS : SOME;
   int allowed = 0;
   if (f == nullptr) return; /* with fmod, which is exact everywhere, or a call */
   for (const auto &one : free_rows)
