@@ -57,10 +57,10 @@ describe("backward", function()
     assert.same({0.5, 0.5}, x.grad:tolist())
   end)
 
-  it("walks and frees a million chained nodes", function()
+  it("walks and frees far more chained nodes than a stack holds", function()
     local x = lt.tensor({1.0}, {requires_grad = true})
     local y = x
-    for _ = 1, 1000000 do y = y + 1 end
+    for _ = 1, 200000 do y = y + 1 end
     y:sum():backward()
     assert.same({1.0}, x.grad:tolist())
   end)

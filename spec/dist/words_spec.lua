@@ -1,22 +1,21 @@
 -- spec/dist/words_spec.lua: the words of reports of ranks: lines of late ones, bytes of scripts.
--- tags: slow
+-- tags: sampled, slow
+local over = require "spec.dist.over"
 local support = require "spec.dist.support"
 
 describe("a report of ranks", function()
-  for _, over in ipairs { "shm", "mpi" } do
-    it("names the line of a loop that a late rank is stuck in: over " .. over, function()
-      local _, output = support.over(over, 2, [[dist.launch(2, function(rank)
-        dist.barrier()
-        if rank == 1 then
-          local x = lt.ones(3)
-          while true do end
-        end
-        dist.all_reduce(1)
-      end, {timeout = 2.5})]])
-      assert.matches("ltrain: rank 1 is late: rank 0 has waited %d s: rank 0: all_reduce [^;]* at "
-        .. "script.lua:7; rank 1: running, last known line script.lua:5\n", output)
-    end)
-  end
+  over({ "shm", "mpi" }, "names the line of a loop that a late rank is stuck in", function(way)
+    local _, output = support.over(way, 2, [[dist.launch(2, function(rank)
+      dist.barrier()
+      if rank == 1 then
+        local x = lt.ones(3)
+        while true do end
+      end
+      dist.all_reduce(1)
+    end, {timeout = 2.5})]])
+    assert.matches("ltrain: rank 1 is late: rank 0 has waited %d s: rank 0: all_reduce [^;]* at "
+      .. "script.lua:7; rank 1: running, last known line script.lua:5\n", output)
+  end)
 
   it("names the hook and the line of a rank that is late in a Trainer", function()
     local _, output = support.run [[local Net = lt.Module:extend("Net")
@@ -31,7 +30,7 @@ describe("a report of ranks", function()
       end
       function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
       local data = lt.data.TensorDataset(lt.ones(8, 2))
-      lt.Trainer{devices = 2, timeout = 5, logger = false, enable_checkpointing = false,
+      lt.Trainer{devices = 2, timeout = 3, logger = false, enable_checkpointing = false,
         enable_progress_bar = false, enable_model_summary = false, max_epochs = 1,
       }:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))]]
     assert.matches("rank 1: in training_step, last known line script.lua:[6-9]\n", output)
