@@ -17,7 +17,7 @@ local function options()
   local names = {}
   local pipe <close> = assert(io.popen "cat $(find stdlib -name '*.lua')")
   local text = pipe:read "a"
-  for name in text:gmatch "([%a_][%w_]*)%s*=%s*{%s*type%s*=" do names[name] = true end
+  for name in text:gmatch "%f[%w_]([%a_][%w_]*)%s*=%s*{%s*type%s*=" do names[name] = true end
   for name in text:gmatch '%["([^"\n]*)"%]%s*=%s*{%s*type%s*=' do names[name] = true end
   return names
 end

@@ -1,4 +1,5 @@
 -- spec/cli/args_spec.lua: lt.args: a script's own flags, under `ltrain run` and without it.
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 

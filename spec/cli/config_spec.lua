@@ -1,4 +1,5 @@
 -- spec/cli/config_spec.lua: --trainer.NAME, --model.NAME, --data.NAME, --config and --print_config.
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 

@@ -1,4 +1,5 @@
 -- spec/cli/signals_spec.lua: Ctrl-C and SIGTERM. Scripts send the signals to themselves.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local HERE <const> = io.popen("pwd"):read("l")

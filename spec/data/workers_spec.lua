@@ -1,6 +1,6 @@
 -- spec/data/workers_spec.lua: processes that read samples: the same batches, in order, whatever
 -- their number; how their errors arrive; how they end.
--- tags: threads
+-- tags: slow, threads
 
 local lt = require "ltrain"
 local child = require "spec.cli.child"

@@ -1,4 +1,5 @@
 -- spec/dist/failure_files_spec.lua: where failures of ranks are written, among strangers' files.
+-- tags: slow
 local child = require "spec.cli.child"
 local support = require "spec.dist.support"
 

@@ -1,4 +1,5 @@
 -- spec/dist/fit_spec.lua: a Trainer with devices = N forks its ranks where fit begins.
+-- tags: slow
 local trained = require "spec.dist.trained"
 
 -- A net on four features, a loader of 16 batches; what a script of this spec begins with.

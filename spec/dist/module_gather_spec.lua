@@ -1,4 +1,5 @@
 -- spec/dist/module_gather_spec.lua: self:all_gather in hooks of a module.
+-- tags: slow
 local logged = require "spec.dist.logged"
 local support = require "spec.dist.support"
 

@@ -1,4 +1,5 @@
 -- spec/dist/reduce_spec.lua: gradients reduced at once are each reduced; numbers are added.
+-- tags: slow
 local job = require "spec.dist.job"
 local support = require "spec.dist.support"
 

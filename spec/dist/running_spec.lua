@@ -1,5 +1,5 @@
 -- spec/dist/running_spec.lua: values in mid-epoch, when ranks save, resume, and end.
--- tags: sampled
+-- tags: sampled, slow
 local logged = require "spec.dist.logged"
 local over = require "spec.dist.over"
 

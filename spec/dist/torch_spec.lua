@@ -2,6 +2,7 @@
 --
 -- The losses are those of PyTorch 2.15.0, made by torch_losses.py from the same sines: 20 steps
 -- with global batches of 16 samples, the last of 7, which two ranks share as 4 and 3.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local WANTED <const> = {

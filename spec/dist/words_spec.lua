@@ -30,7 +30,7 @@ describe("a report of ranks", function()
       end
       function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
       local data = lt.data.TensorDataset(lt.ones(8, 2))
-      lt.Trainer{devices = 2, timeout = 3, logger = false, enable_checkpointing = false,
+      lt.Trainer{devices = 2, timeout = 4, logger = false, enable_checkpointing = false,
         enable_progress_bar = false, enable_model_summary = false, max_epochs = 1,
       }:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))]]
     assert.matches("rank 1: in training_step, last known line script.lua:[6-9]\n", output)

@@ -1,4 +1,5 @@
 -- spec/host/guest_spec.lua: ltrain inside stock Lua, and parts of the library as modules.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local build = os.getenv("LT_BUILD")

@@ -1,5 +1,6 @@
 -- spec/host/python_spec.lua: libltrain in Python: arrays of NumPy and tensors of PyTorch share
 -- their memory with a state.
+-- tags: slow
 local BUILD <const> = os.getenv("LT_BUILD")
 local PRELOAD <const> = os.getenv("LT_PRELOAD") or ""
 

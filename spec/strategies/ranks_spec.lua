@@ -1,4 +1,5 @@
 -- spec/strategies/ranks_spec.lua: strategies, their parts, callbacks and loggers on two ranks.
+-- tags: slow
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 
