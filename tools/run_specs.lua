@@ -13,7 +13,8 @@
 -- printed.
 -- A file counts as failed when its plan is missing or does not match its results, when its exit
 -- status is not 0 though all cases passed, when it ran fewer cases than it has, when it took too
--- long, or when a sanitizer wrote a report, in it or in a process that it started. The last line is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
+-- long, or when a sanitizer wrote a report, in it or in a process that it started. The last line
+-- is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
 --
 -- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it. The same
 -- file is also the worker, started through xargs as `run_specs.lua --one BUILD DIR FILE`.
