@@ -1,5 +1,6 @@
 -- spec/trainer/sharded_spec.lua: checkpoints into which each rank writes its part.
 -- tags: slow
+local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"
 
 local NET <const> = require "spec.trainer.sharded"
@@ -87,6 +88,15 @@ describe("a sharded checkpoint", function()
       end
       print(ok)
     ]])
+  end)
+
+  it("is saved and resumed over mpi", function()
+    if not job.can "mpi" then return pending("no mpirun here") end
+    assert.equal("true\n", scripts.over("mpi", 2, [[
+      local whole = fit("ddp", 2)
+      cut("zero1", 2, 4, "cut.ckpt")
+      print(same(whole, (fit("zero1", 2, nil, {ckpt_path = "cut.ckpt"}))))
+    ]]))
   end)
 
   it("of weights alone, or saved when the other ranks have ended, is one too", function()

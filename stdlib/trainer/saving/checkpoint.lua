@@ -176,10 +176,12 @@ function checkpoint.save(state, path, options)
   options = options or {}
   local saved, held, now, agreed = take(state, options)
   if not saved then return end
-  local _ <close> = c.dist.span(true)
+  local in_parts = checkpoint_parts.are_sharded(state)
+  -- A job that fails waits for a file that is being written; of a folder the former one is there.
+  local _ <close> = c.dist.span(not in_parts)
   if now then add_run(saved, state, held, now) end
   hook_calls.hook(state, "on_save_checkpoint", saved)
-  if checkpoint_parts.are_sharded(state) then
+  if in_parts then
     return sharded_save(state, saved, path, agreed and dist.world_size() > 1, options.later)
   end
   local io = state.strategy.checkpoint_io

@@ -15,7 +15,7 @@ local MOST <const> = 2 -- copies that are held at a time
 local function finish(state, briefly)
   local entry = table.remove(state.pending_writes, 1)
   local saving = entry.saving
-  local _ <close> = c.dist.span(true)
+  local _ <close> = c.dist.span() -- the others may wait for rank 0, which waits for their files
   local ok, message = saving[briefly and saving.wait_briefly and "wait_briefly" or "wait"](saving)
   if not ok then errors.blame("save_checkpoint: %s", message) end
   for _, after in ipairs(entry.after) do after() end
