@@ -5,8 +5,7 @@
 #include "comm/group.h"
 #include "device/device.h"
 
-/* `t` is one of the tensors of a work on `at`. */
-static bool check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t, lt_device at) {
+bool lt_work_check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t, lt_device at) {
   char own[48], other[48];
   if (!lt_device_equal(t->storage->device, at))
     return lt_fail(c, LT_EDEVICE, "%s: tensors are on two devices: %s and %s", lt_comm_op_name(op),
@@ -30,7 +29,7 @@ static bool check_whole(lt_ctx *c, const lt_group *g, lt_comm_op op, const lt_te
 }
 
 /* A work with its tensors and the part of the plan that all share. `shown` is the tensor whose
-   shape is compared. Checks fail by the ctx and continue: whoever issues it (`issue`) sees the
+   shape is compared. Checks fail by the ctx and continue: lt_work_issue_move sees the
    failure, and frees the work. */
 static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_tensor *out,
                       const lt_tensor *shown, lt_plan *plan) {
@@ -38,8 +37,8 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   if (w == NULL) return NULL;
   lt_device at = shown->storage->device;
   if (g->size > 1) lt_check_data(c, lt_comm_op_name(op), shown);
-  if (in != NULL) check_tensor(c, op, in, at);
-  if (out != NULL && out != in) check_tensor(c, op, out, at);
+  if (in != NULL) lt_work_check_tensor(c, op, in, at);
+  if (out != NULL && out != in) lt_work_check_tensor(c, op, out, at);
   w->device.at = at;
   w->in = lt_retain(in);
   w->out = lt_retain(out);
@@ -57,8 +56,7 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   return w;
 }
 
-/* All that is known is checked: find what moves, and issue it. */
-static lt_work *issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
+lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   if (lt_ok(c)) w->device.way = lt_way_of(c, w->group, plan->op, w->device.at);
   plan->by_device = w->device.way == LT_WAY_LINK && w->group->size > 1;
   if (plan->by_device && lt_ok(c)) lt_device_link_take(c, w->group, plan->op, w->device.at);
@@ -75,7 +73,7 @@ static bool divide(lt_ctx *c, lt_work *w) {
   return lt_device_divide(c, w, w->move.out, w->out->numel, w->group->size);
 }
 
-static void set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan *plan) {
+void lt_work_set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan *plan) {
   plan->reduce = reduce;
   w->move.reduce = (uint8_t)(reduce == LT_COMM_MEAN ? LT_COMM_SUM : reduce);
   if (reduce == LT_COMM_MEAN) w->complete = divide;
@@ -92,160 +90,9 @@ lt_work *lt_comm_all_reduce(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   if (in->dtype != out->dtype || !lt_shape_equal(lt_tensor_shape(in), lt_tensor_shape(out)))
     lt_fail(c, LT_ESHAPE, "all_reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
             LT_TENSOR_STR(out));
-  set_reduction(c, w, reduce, &plan);
-  return issue(c, w, &plan, at);
+  lt_work_set_reduction(c, w, reduce, &plan);
+  return lt_work_issue_move(c, w, &plan, at);
 }
-
-/* The parts into the work's buffer, one after the other, or (`back`) out of it. One message of a
-   large buffer is faster than one for each tensor, as each costs a round of agreement. */
-static void copy_parts(lt_work *w, bool back) {
-  char *at = w->data.got;
-  for (int k = 0; k < w->n_parts; k++) {
-    size_t bytes = (size_t)w->parts[k]->numel * lt_item_size(w->parts[k]);
-    memcpy(back ? lt_data(w->parts[k]) : at, back ? at : lt_data(w->parts[k]), bytes);
-    at += bytes;
-  }
-}
-
-/* Parts to a backend that knows none travel in one buffer: the sum, scaled, back into them; from a
-   buffer of a device's it goes back at the end. */
-static bool scatter_parts(lt_ctx *c, lt_work *w) {
-  if (!lt_device_scale(c, w, w->move.out, w->move.count, w->move.scale)) return false;
-  if (w->device.way == LT_WAY_HOST) copy_parts(w, true);
-  return true;
-}
-
-static bool gather_parts(lt_ctx *c, lt_work *w) {
-  w->data.got = lt_alloc(c, (size_t)w->bytes);
-  if (w->data.got == NULL) return false;
-  w->data.got_bytes = (size_t)w->bytes;
-  copy_parts(w, false);
-  w->move.in = w->move.out = w->data.got;
-  return true;
-}
-
-/* On a device, of one rank alone: nothing moves. */
-static bool scale_parts(lt_ctx *c, lt_work *w) {
-  for (int k = 0; k < w->n_parts && lt_ok(c); k++)
-    lt_device_scale(c, w, lt_data(w->parts[k]), w->parts[k]->numel, w->move.scale);
-  return lt_ok(c);
-}
-
-static bool list_parts(lt_ctx *c, lt_work *w) {
-  w->data.sent_bytes = (size_t)w->n_parts * sizeof(lt_comm_part);
-  w->data.sent = lt_alloc(c, w->data.sent_bytes);
-  if (w->data.sent == NULL) return false;
-  lt_comm_part *part = (lt_comm_part *)(void *)w->data.sent;
-  int64_t n = 0;
-  for (int k = 0; k < w->n_parts; k++)
-    if (w->parts[k]->numel > 0)
-      part[n++] = (lt_comm_part){lt_data(w->parts[k]), w->parts[k]->numel};
-  w->move.parts = part;
-  w->move.n_parts = n;
-  return true;
-}
-
-/* Retains the tensors; counts their elements. */
-static bool keep_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts) {
-  w->parts = lt_alloc(c, (size_t)n * sizeof *w->parts);
-  if (w->parts == NULL) return false;
-  for (; w->n_parts < n; w->n_parts++) {
-    lt_tensor *t = parts[w->n_parts];
-    w->parts[w->n_parts] = lt_retain(t);
-    w->move.count += t->numel;
-    w->bytes += t->numel * (int64_t)lt_item_size(t);
-    check_tensor(c, LT_COMM_ALL_REDUCE, t, parts[0]->storage->device);
-    if (w->group->size > 1) lt_check_data(c, lt_comm_op_name(LT_COMM_ALL_REDUCE), t);
-    if (t->dtype != parts[0]->dtype)
-      lt_fail(c, LT_EDTYPE, "all_reduce: dtypes differ: %s and %s",
-              lt_dtype_name((lt_dtype)parts[0]->dtype), lt_dtype_name((lt_dtype)t->dtype));
-  }
-  return lt_ok(c);
-}
-
-/* The backend that will move the parts takes them as they lie, and adds in the order asked for.
-   Else the parts are copied into one buffer, for which any backend will do. */
-static bool takes_parts(const lt_work *w) {
-  const lt_group *g = w->group;
-  if (w->move.count == 0) return false;
-  if (w->device.way != LT_WAY_LINK) return w->device.way == LT_WAY_HOST && g->ops->gathers;
-  const lt_comm_ops *link = g->between.ops;
-  return g->size > 1 && link->gathers && (link->fixed_order || !lt_group_fixed_order(g));
-}
-
-static void prepare_parts(lt_ctx *c, lt_work *w) {
-  if (takes_parts(w)) {
-    list_parts(c, w);
-  } else if (w->device.way == LT_WAY_LINK && w->group->size == 1) {
-    w->complete = scale_parts;
-  } else {
-    if (w->device.way == LT_WAY_HOST) gather_parts(c, w);
-    w->complete = scatter_parts;
-  }
-}
-
-static lt_work *issue_parts(lt_ctx *c, lt_work *w, int n, lt_tensor *const *parts, lt_origin at) {
-  lt_group *g = w->group;
-  lt_plan plan = {.op = LT_COMM_ALL_REDUCE, .dtype = LT_F32, .root = -1};
-  if (lt_assert(c, n > 0) && keep_parts(c, w, n, parts)) {
-    plan.dtype = (lt_dtype)parts[0]->dtype;
-    w->device.at = parts[0]->storage->device;
-    w->device.way = lt_way_of(c, g, LT_COMM_ALL_REDUCE, w->device.at);
-    prepare_parts(c, w);
-  }
-  plan.shape = lt_shape_of(1, &w->move.count);
-  w->move.dtype = (int8_t)plan.dtype;
-  set_reduction(c, w, LT_COMM_SUM, &plan);
-  return issue(c, w, &plan, at);
-}
-
-lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts,
-                                  double scale, lt_origin at) {
-  lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
-  if (w == NULL) return NULL;
-  w->move.scale = scale;
-  return issue_parts(c, w, n, parts, at);
-}
-
-/* Weights as extents, and their sum in the order in which ranks add (shm_reduce.c). */
-
-static int64_t extent_of(double weight) {
-  int64_t bits;
-  memcpy(&bits, &weight, sizeof bits);
-  return bits;
-}
-
-static double total_of(const int64_t *extents, int n) {
-  double weight;
-  int half = 1;
-  if (n == 1) {
-    memcpy(&weight, extents, sizeof weight);
-    return weight;
-  }
-  while (2 * half < n) half *= 2;
-  return total_of(extents, half) + total_of(extents + half, n - half);
-}
-
-static bool weigh(lt_ctx *c, lt_work *w) {
-  (void)c;
-  if (w->first == NULL) w->total = total_of(w->extents, w->group->size);
-  double total = w->first != NULL ? w->first->total : w->total;
-  w->move.scale = total != 0 ? 1 / total : 1;
-  return true;
-}
-
-lt_work *lt_comm_mean_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, double weight,
-                            lt_work *first, lt_origin at) {
-  lt_work *w = lt_work_new(c, g, LT_COMM_ALL_REDUCE);
-  if (w == NULL) return NULL;
-  w->first = lt_retain(first);
-  w->round.extent = extent_of(weight);
-  w->round.extents = first == NULL ? w->extents : NULL;
-  w->agreed = weigh;
-  return issue_parts(c, w, n, parts, at);
-}
-
-double lt_work_total(const lt_work *w) { return w->total; }
 
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at) {
   lt_plan plan;
@@ -254,7 +101,7 @@ lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_or
   if (w == NULL) return NULL;
   w->move.root = plan.root = root;
   lt_group_check_rank(c, g, LT_COMM_BROADCAST, root);
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 /* All first sizes must be one; every rank sees the same ones and says the same. */
@@ -285,7 +132,7 @@ lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   /* Known only when all ranks have said it: each checks the same numbers, so all fail or none. */
   w->agreed = equal_sizes;
   all_counts(w, in->numel);
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 /* Sizes are known: make the result, [sum n_r, ..]. */
@@ -319,7 +166,7 @@ lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin
   w->round.extent = in->ndim > 0 ? in->size[0] : 0;
   w->round.extents = w->extents;
   w->agreed = make_joined;
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
@@ -328,9 +175,9 @@ lt_work *lt_comm_reduce_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor
   lt_work *w = begin(c, g, LT_COMM_REDUCE_SCATTER, in, out, in, &plan);
   if (w == NULL) return NULL;
   check_whole(c, g, LT_COMM_REDUCE_SCATTER, in, out);
-  set_reduction(c, w, reduce, &plan);
+  lt_work_set_reduction(c, w, reduce, &plan);
   all_counts(w, out->numel);
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 /* Rows to elements; their sum must be what the tensor has. */
@@ -369,7 +216,7 @@ lt_work *lt_comm_all_to_all(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
     all_counts(w, w->move.count);
     memcpy(w->in_counts, w->counts, (size_t)g->size * sizeof *w->counts);
   }
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 /* Backends know no reduce: each rank reduces its share, and the root gathers them. From a device
@@ -401,7 +248,7 @@ lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out
   lt_work *w = begin(c, g, LT_COMM_REDUCE, in, here ? out : NULL, in, &plan);
   if (w == NULL) return NULL;
   plan.root = root;
-  set_reduction(c, w, reduce, &plan);
+  lt_work_set_reduction(c, w, reduce, &plan);
   if (!here) w->complete = NULL;
   if (lt_group_check_rank(c, g, LT_COMM_REDUCE, root) && here &&
       (out == NULL || out->dtype != in->dtype || out->numel != in->numel))
@@ -413,7 +260,7 @@ lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out
     w->agreed = reduce_shares;
     w->next_step = gather_shares;
   }
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
@@ -430,7 +277,7 @@ lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, i
       check_whole(c, g, LT_COMM_GATHER, out, in);
   }
   all_counts(w, in->numel);
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, int root,
@@ -447,7 +294,7 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
       check_whole(c, g, LT_COMM_SCATTER, in, out);
   }
   all_counts(w, out->numel);
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int peer,
@@ -458,7 +305,7 @@ static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int
   if (w == NULL) return NULL;
   w->move.root = plan.root = peer;
   lt_group_check_peer(c, g, op, peer);
-  return issue(c, w, &plan, at);
+  return lt_work_issue_move(c, w, &plan, at);
 }
 
 lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at) {

@@ -99,6 +99,19 @@ lt_work *lt_comm_all_reduce_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *cons
 lt_work *lt_comm_mean_parts(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, double weight,
                             lt_work *first, lt_origin at);
 double lt_work_total(const lt_work *w); /* of a first one, after the wait: that sum */
+/* The same of tensors that all ranks have together, in one movement: `parts` are n / world tensors
+   for each rank, those of rank 0 first, of any sizes; `own`, this rank's share of them, as many
+   elements as its parts have (n_own 0: the share is in the parts). all_gather: own to the parts of
+   all ranks, whose versions move unless there is `own`: then they had these values before, and
+   their memory comes again (lt_storage_fill). reduce_scatter: the sums of this rank's parts over
+   the ranks, times `scale`, to its own. */
+typedef struct lt_parts {
+  int n, n_own;
+  lt_tensor *const *parts, *const *own;
+} lt_parts;
+lt_work *lt_comm_all_gather_parts(lt_ctx *c, lt_group *g, const lt_parts *p, lt_origin at);
+lt_work *lt_comm_reduce_scatter_parts(lt_ctx *c, lt_group *g, const lt_parts *p, double scale,
+                                      lt_origin at);
 lt_work *lt_comm_broadcast(lt_ctx *c, lt_group *g, lt_tensor *t, int root, lt_origin at);
 lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, lt_origin at);
 lt_work *lt_comm_all_gather_cat(lt_ctx *c, lt_group *g, lt_tensor *in, lt_origin at);

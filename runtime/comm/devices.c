@@ -46,12 +46,11 @@ static bool copy(lt_ctx *c, lt_work *w, lt_tensor *t, char *memory, bool back) {
   return m.bytes == 0 || lt_copy_issue(c, &m, &w->device.ready);
 }
 
-/* All parts, one after the other. */
-static bool copy_parts(lt_ctx *c, lt_work *w, char *memory, bool back) {
-  for (int k = 0; k < w->n_parts; k++) {
-    if (!copy(c, w, w->parts[k], memory, back)) return false;
-    memory += bytes_of(w->parts[k]);
-  }
+/* The parts into the buffer that moves, or back. */
+static bool copy_parts(lt_ctx *c, lt_work *w, bool back) {
+  lt_parts_copy run = lt_parts_to_copy(w, back);
+  for (int k = 0; k < run.n; run.at += bytes_of(run.list[k++]))
+    if (!copy(c, w, run.list[k], run.at, back)) return false;
   return true;
 }
 
@@ -65,8 +64,10 @@ static void *take(lt_ctx *c, const lt_work *w, lt_pinned **p, size_t bytes) {
 static void stage(lt_ctx *c, lt_work *w) {
   lt_comm_move *m = &w->move;
   if (w->n_parts > 0) {
-    m->in = m->out = take(c, w, &w->device.out, (size_t)w->bytes);
-    if (m->out != NULL) copy_parts(c, w, m->out, false);
+    char *buffer = take(c, w, &w->device.out, lt_parts_room(w));
+    if (buffer == NULL) return;
+    lt_parts_in_buffer(w, buffer);
+    copy_parts(c, w, false);
     return;
   }
   if (w->out != NULL) m->out = take(c, w, &w->device.out, bytes_of(w->out));
@@ -86,10 +87,10 @@ lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes) {
 
 /* Parts to a link that knows none, or that would add them in another order. */
 static void pack(lt_ctx *c, lt_work *w) {
-  w->device.room = lt_device_room(c, w, (size_t)w->bytes);
+  w->device.room = lt_device_room(c, w, lt_parts_room(w));
   if (w->device.room == NULL) return;
-  w->move.in = w->move.out = w->device.room->data;
-  copy_parts(c, w, w->move.out, false);
+  lt_parts_in_buffer(w, w->device.room->data);
+  copy_parts(c, w, false);
 }
 
 /* A link knows no gather: all send to the root, and nothing to others. */
@@ -141,7 +142,8 @@ static bool each_storage(lt_ctx *c, lt_work *w,
   if (w->in != NULL && w->in != w->out) ok = fn(c, w, w->in->storage, false);
   if (w->out != NULL) ok = ok && fn(c, w, w->out->storage, true);
   if (w->result != NULL) ok = ok && fn(c, w, w->result->storage, true);
-  for (int k = 0; k < w->n_parts && listed; k++) ok = ok && fn(c, w, w->parts[k]->storage, true);
+  for (int k = 0; k < w->n_parts + w->n_own && listed; k++)
+    ok = ok && fn(c, w, w->parts[k]->storage, true);
   return ok;
 }
 
@@ -211,7 +213,7 @@ lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
 /* ---- the end ---- */
 
 static bool put_back(lt_ctx *c, lt_work *w) {
-  if (w->n_parts > 0) return copy_parts(c, w, w->move.out, true);
+  if (w->n_parts > 0) return copy_parts(c, w, true);
   lt_tensor *to = w->result != NULL ? w->result : w->out;
   return to == NULL || copy(c, w, to, w->move.out, true);
 }

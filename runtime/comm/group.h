@@ -43,10 +43,12 @@ struct lt_work {
   int step;
   lt_comm_reduce reduce; /* as asked: the backend has no mean */
   lt_tensor *in, *out;   /* retained until it is done */
-  lt_tensor **parts;     /* likewise, n_parts of them */
-  int n_parts;
   lt_work *first; /* of a mean of parts: retained, that which knows `total` */
   double total;
+  /* Likewise, of a movement in parts (parts.c): what all ranks have together, n_parts of them, and
+     after them this rank's share, n_own; 0: that is among the parts. */
+  lt_tensor **parts;
+  int n_parts, n_own;
   lt_tensor *result;
   int64_t *extents;     /* [size]: of the ranks, when they travel with the fingerprint */
   int64_t *counts, *in_counts; /* [size] for the move */
@@ -137,6 +139,25 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
 /* A new work of `g` with everything zero; NULL with a failure, also when the group cannot be used
    any more. */
 lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op);
+
+/* collectives.c: `t` is one of the tensors of a work on `at`: contiguous, with memory. */
+bool lt_work_check_tensor(lt_ctx *c, lt_comm_op op, const lt_tensor *t, lt_device at);
+void lt_work_set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan *plan);
+/* All that is known is checked: find what moves, and issue it. */
+lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
+
+/* parts_buffer.c: a movement in parts whose backend takes none goes through one buffer, in which
+   they lie one after the other. `lt_parts_room`: its bytes; `lt_parts_in_buffer`: the movement is
+   from it and to it. The tensors that are copied into the buffer before (or, `back`, out of it
+   after the movement), and where the first one lies there. */
+typedef struct lt_parts_copy {
+  lt_tensor *const *list;
+  int n;
+  char *at;
+} lt_parts_copy;
+size_t lt_parts_room(const lt_work *w);
+void lt_parts_in_buffer(lt_work *w, char *buffer);
+lt_parts_copy lt_parts_to_copy(const lt_work *w, bool back);
 
 /* devices.c: works whose tensors are on a device. Failures are in the ctx. */
 

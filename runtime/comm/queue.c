@@ -14,11 +14,13 @@
 
 static void release_parts(lt_ctx *c, lt_work *w) {
   if (w->parts == NULL) return;
-  for (int k = 0; k < w->n_parts; k++) {
-    lt_storage_bump(c, w->parts[k]->storage);
+  bool refills = w->mark.op == LT_COMM_ALL_GATHER && w->n_own > 0;
+  int n = w->n_parts + w->n_own;
+  for (int k = 0; k < n; k++) {
+    if (!refills) lt_storage_bump(c, w->parts[k]->storage);
     lt_release(c, w->parts[k]);
   }
-  lt_free(c, w->parts, (size_t)w->n_parts * sizeof *w->parts);
+  lt_free(c, w->parts, (size_t)n * sizeof *w->parts);
   w->parts = NULL;
 }
 

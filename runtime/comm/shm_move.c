@@ -17,11 +17,19 @@ enum {
   SCALE_BYTES = 16 << 10 /* of a sum in parts that are scaled while they are in the first cache */
 };
 
+/* What a rank gives, or gets: memory in a row, or parts one after the other. */
+typedef struct side {
+  char *data;
+  const lt_comm_part *parts; /* NULL: in a row */
+  int64_t first;             /* element of the parts where it begins */
+} side;
+
 /* One collective as this file sees it. */
 typedef struct job {
   lt_comm_link *link;
   const lt_comm_move *m;
   shm_head *head;
+  side in, out;
   int64_t size; /* of an element */
   int64_t per;  /* elements of a whole piece, of a whole share where shares go by rank */
   uint64_t pieces;
@@ -51,12 +59,26 @@ static int64_t share_of(int64_t bytes, int64_t ranks, int64_t size) {
   return at_least_one(share / size);
 }
 
+/* The parts are what all have together; `own`, or a range of them, is this rank's share. */
+static void find_sides(job *j) {
+  const lt_comm_move *m = j->m;
+  j->in = (side){(char *)(uintptr_t)m->in, NULL, 0};
+  j->out = (side){m->out, NULL, 0};
+  if (m->n_parts == 0) return;
+  side all = {NULL, m->parts, 0}, own = {NULL, m->own, 0};
+  if (m->n_own == 0 && m->op != LT_COMM_ALL_REDUCE)
+    own = (side){NULL, m->parts, first_of(m->counts, j->link->rank)};
+  j->in = m->op == LT_COMM_ALL_GATHER ? own : all;
+  j->out = m->op == LT_COMM_REDUCE_SCATTER ? own : all;
+}
+
 static job job_of(lt_comm_link *link, const lt_comm_move *m) {
   shm_head *h = link->home->head;
   job j = {.link = link,
            .m = m,
            .head = h,
            .size = (int64_t)link->home->host->item_size((lt_dtype)m->dtype)};
+  find_sides(&j);
   int64_t piece = lt_least(h->piece, m->chunk_bytes > 0 ? m->chunk_bytes : h->piece);
   int64_t count = 0;
   bool root = m->root == link->rank;
@@ -135,41 +157,43 @@ static span piece_of(const job *j, uint64_t k, int64_t count) {
 }
 static span part(const job *j, uint64_t k, int rank) { return piece_of(j, k, j->m->counts[rank]); }
 
-static const char *in_at(const job *j, int64_t element) {
-  return (const char *)j->m->in + element * j->size;
-}
-static char *out_at(const job *j, int64_t element) { return (char *)j->m->out + element * j->size; }
 static char *slot_of(const job *j, int rank, uint64_t k) {
   return shm_slot(j->head, j->link->seat[rank], j->link->piece + k);
 }
-static void copy(const job *j, void *to, const void *from, int64_t n) {
-  if (n > 0) memcpy(to, from, (size_t)(n * j->size));
-}
 
-/* An input in parts: where element `from` lies, and how many follow it there. */
-static char *in_part(const job *j, int64_t from, int64_t *n) {
-  const lt_comm_part *p = j->m->parts;
-  while (from >= p->count) from -= p++->count;
-  *n = p->count - from;
-  return (char *)p->data + from * j->size;
+/* Where element `at` of a side lies; *n: at most so many follow it there. */
+static char *find(const job *j, const side *s, int64_t at, int64_t *n) {
+  if (s->parts == NULL) return s->data + at * j->size;
+  const lt_comm_part *p = s->parts;
+  for (at += s->first; at >= p->count;) at -= p++->count;
+  *n = lt_least(*n, p->count - at);
+  return (char *)p->data + at * j->size;
 }
 
 /* n elements from `from` on of this rank's input to a slot, and from a slot to its output. */
 static void copy_in(const job *j, char *to, int64_t from, int64_t n) {
-  if (j->m->n_parts == 0) copy(j, to, in_at(j, from), n);
-  for (int64_t at = 0, here; j->m->n_parts > 0 && at < n; at += here) {
-    const char *data = in_part(j, from + at, &here);
-    here = lt_least(here, n - at);
-    copy(j, to + at * j->size, data, here);
+  for (int64_t here; n > 0; n -= here, from += here, to += here * j->size) {
+    here = n;
+    const char *data = find(j, &j->in, from, &here);
+    memcpy(to, data, (size_t)(here * j->size));
   }
 }
 
 static void copy_out(const job *j, int64_t to, const char *from, int64_t n) {
-  if (j->m->n_parts == 0) copy(j, out_at(j, to), from, n);
-  for (int64_t at = 0, here; j->m->n_parts > 0 && at < n; at += here) {
-    char *data = in_part(j, to + at, &here);
-    here = lt_least(here, n - at);
-    copy(j, data, from + at * j->size, here);
+  for (int64_t here; n > 0; n -= here, to += here, from += here * j->size) {
+    here = n;
+    char *data = find(j, &j->out, to, &here);
+    memcpy(data, from, (size_t)(here * j->size));
+  }
+}
+
+/* What this rank gives itself. */
+static void copy_own(const job *j, int64_t to, int64_t from, int64_t n) {
+  for (int64_t here; n > 0; n -= here, to += here, from += here) {
+    here = n;
+    const char *data = find(j, &j->in, from, &here);
+    char *own = find(j, &j->out, to, &here);
+    if (own != data) memcpy(own, data, (size_t)(here * j->size));
   }
 }
 
@@ -206,7 +230,7 @@ static int64_t put(const job *j, uint64_t k) {
       for (int r = 0; r < link->size; r++) {
         span s = piece_of(j, k, to[r]);
         if (r == link->rank) continue;
-        copy(j, slot + r * j->per * j->size, in_at(j, first_of(to, r) + s.from), s.n);
+        copy_in(j, slot + r * j->per * j->size, first_of(to, r) + s.from, s.n);
         moved += s.n;
       }
       break;
@@ -214,7 +238,7 @@ static int64_t put(const job *j, uint64_t k) {
     case LT_COMM_ALL_GATHER:
     case LT_COMM_GATHER: {
       span s = part(j, k, link->rank);
-      copy(j, slot, in_at(j, s.from), s.n);
+      copy_in(j, slot, s.from, s.n);
       moved = s.n;
       break;
     }
@@ -232,7 +256,7 @@ static int64_t put(const job *j, uint64_t k) {
 static void operands(const job *j, uint64_t k, int64_t own, int64_t offset,
                      const void *operand[LT_COMM_MAX_RANKS]) {
   for (int r = 0; r < j->link->size; r++) operand[r] = slot_of(j, r, k) + offset;
-  operand[j->link->rank] = in_at(j, own);
+  operand[j->link->rank] = j->in.data + own * j->size;
 }
 
 /* The sums of parts, from one part to the next. `to`: where they go, one after the other; NULL:
@@ -243,8 +267,8 @@ static void reduce_parts(const job *j, uint64_t k, int64_t from, int64_t n, int6
   const lt_comm_link *link = j->link;
   const void *operand[LT_COMM_MAX_RANKS];
   for (int64_t at = 0, here; at < n; at += here) {
-    char *own = in_part(j, from + at, &here);
-    here = lt_least(lt_least(here, n - at), SCALE_BYTES / j->size);
+    here = lt_least(n - at, SCALE_BYTES / j->size);
+    char *own = find(j, &j->in, from + at, &here);
     for (int r = 0; r < link->size; r++) operand[r] = slot_of(j, r, k) + offset + at * j->size;
     operand[link->rank] = own;
     char *out = to != NULL ? to + at * j->size : own;
@@ -261,9 +285,15 @@ static int64_t reduce(const job *j, uint64_t k) {
   char *slot = slot_of(j, link->rank, k);
   if (m->op == LT_COMM_REDUCE_SCATTER) {
     span s = part(j, k, link->rank);
-    operands(j, k, first_of(m->counts, link->rank) + s.from, link->rank * j->per * j->size,
-             operand);
-    lt_shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out_at(j, s.from));
+    int64_t own = first_of(m->counts, link->rank) + s.from, offset = link->rank * j->per * j->size;
+    if (m->n_parts > 0) {
+      reduce_parts(j, k, own, s.n, offset, slot + offset);
+      copy_out(j, s.from, slot + offset, s.n);
+      return s.n;
+    }
+    operands(j, k, own, offset, operand);
+    lt_shm_reduce(link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce,
+                  j->out.data + s.from * j->size);
     return s.n;
   }
   span s = share(j, k, link->rank);
@@ -293,29 +323,34 @@ static int64_t get(const job *j, uint64_t k) {
       break;
     case LT_COMM_BROADCAST: {
       span s = cut((int64_t)k * j->per, j->per, m->count);
-      copy(j, out_at(j, s.from), slot_of(j, m->root, k), s.n);
+      copy_out(j, s.from, slot_of(j, m->root, k), s.n);
       return s.n;
     }
     case LT_COMM_SCATTER: {
       span s = part(j, k, link->rank);
-      copy(j, out_at(j, s.from), slot_of(j, m->root, k) + link->rank * j->per * j->size, s.n);
+      copy_out(j, s.from, slot_of(j, m->root, k) + link->rank * j->per * j->size, s.n);
       return s.n;
     }
     case LT_COMM_ALL_GATHER:
     case LT_COMM_GATHER:
       for (int r = 0; r < link->size; r++) {
         span s = part(j, k, r);
-        char *to = out_at(j, first_of(m->counts, r) + s.from);
-        copy(j, to, r == link->rank ? in_at(j, s.from) : slot_of(j, r, k), s.n);
+        int64_t to = first_of(m->counts, r) + s.from;
+        if (r == link->rank)
+          copy_own(j, to, s.from, s.n);
+        else
+          copy_out(j, to, slot_of(j, r, k), s.n);
         moved += s.n;
       }
       break;
     case LT_COMM_ALL_TO_ALL:
       for (int r = 0; r < link->size; r++) {
         span s = part(j, k, r);
-        const char *from = r == link->rank ? in_at(j, first_of(m->in_counts, r) + s.from)
-                                           : slot_of(j, r, k) + link->rank * j->per * j->size;
-        copy(j, out_at(j, first_of(m->counts, r) + s.from), from, s.n);
+        int64_t to = first_of(m->counts, r) + s.from;
+        if (r == link->rank)
+          copy_own(j, to, first_of(m->in_counts, r) + s.from, s.n);
+        else
+          copy_out(j, to, slot_of(j, r, k) + link->rank * j->per * j->size, s.n);
         moved += s.n;
       }
       break;
@@ -344,9 +379,9 @@ static int64_t add_whole(const job *j, uint64_t k) {
     return s.n;
   }
   operands(j, k, s.from, 0, operand);
-  char *out = j->link->size <= 2 ? out_at(j, s.from) : room;
+  char *out = j->link->size <= 2 ? j->out.data + s.from * j->size : room;
   lt_shm_reduce(j->link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out);
-  if (out == room) copy(j, m->out, room, s.n);
+  if (out == room) copy_out(j, s.from, room, s.n);
   return s.n;
 }
 
@@ -425,10 +460,8 @@ static void own_part(const job *j) {
   const lt_comm_move *m = j->m;
   int rank = j->link->rank;
   if (m->root != rank) return;
-  if (m->op == LT_COMM_SCATTER)
-    copy(j, m->out, in_at(j, first_of(m->counts, rank)), m->counts[rank]);
-  if (m->op == LT_COMM_BROADCAST && m->out != NULL && m->out != m->in)
-    copy(j, m->out, m->in, m->count);
+  if (m->op == LT_COMM_SCATTER) copy_own(j, 0, first_of(m->counts, rank), m->counts[rank]);
+  if (m->op == LT_COMM_BROADCAST && m->out != NULL) copy_own(j, 0, 0, m->count);
 }
 
 lt_progress lt_shm_move(lt_comm_link *link, lt_comm_move *m) {

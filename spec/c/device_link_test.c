@@ -145,6 +145,25 @@ static void parts(rank *r) {
   for (int k = 0; k < PARTS; k++) CHECK(r, equal(r, there[k], host[k]));
 }
 
+/* Two tensors a rank; `apart`: this rank's share lies in one of its own. */
+static void shares(rank *r, bool apart) {
+  lt_tensor *host[2 * MOST_RANKS], *there[2 * MOST_RANKS];
+  lt_tensor *own = on_host(r, 301 + 40 + r->rank);
+  lt_tensor *own_there = lt_to_device(r->c, own, device_of(r));
+  for (int k = 0; k < 2 * r->size; k++) {
+    host[k] = on_host(r, k % 2 == 0 ? 301 : 40 + k / 2);
+    there[k] = lt_to_device(r->c, host[k], device_of(r));
+  }
+  lt_parts a = {2 * r->size, apart, host, &own}, b = {2 * r->size, apart, there, &own_there};
+  CHECK(r, finish_work(r, lt_comm_all_gather_parts(r->c, r->g, &a, HERE)));
+  CHECK(r, finish_work(r, lt_comm_all_gather_parts(r->c, r->g, &b, HERE)));
+  for (int k = 0; k < 2 * r->size; k++) CHECK(r, equal(r, there[k], host[k]));
+  CHECK(r, finish_work(r, lt_comm_reduce_scatter_parts(r->c, r->g, &a, 0.25, HERE)));
+  CHECK(r, finish_work(r, lt_comm_reduce_scatter_parts(r->c, r->g, &b, 0.25, HERE)));
+  CHECK(r, equal(r, own_there, own));
+  for (int k = 2 * r->rank; k < 2 * r->rank + 2; k++) CHECK(r, equal(r, there[k], host[k]));
+}
+
 static void others(rank *r) {
   lt_device d = device_of(r);
   int64_t n = 37, all = n * r->size, cat = 3 + r->rank;
@@ -185,6 +204,8 @@ static void all_collectives(rank *r) {
     reduce(r, sizes[k], LT_COMM_MAX);
   }
   parts(r);
+  shares(r, false);
+  if (r->size > 1) shares(r, true);
   others(r);
 }
 

@@ -146,6 +146,13 @@ static void reductions(rank *r) {
   CHECK(r, finish_work(r, lt_comm_all_reduce_parts(r->c, r->g, 2, host, 0.25, HERE)));
   CHECK(r, finish_work(r, lt_comm_all_reduce_parts(r->c, r->g, 2, there, 0.25, HERE)));
   for (int k = 0; k < 2; k++) CHECK(r, equal(r, there[k], host[k]));
+  if (r->size != 2) return;
+  lt_parts a = {2, 0, host, NULL}, b = {2, 0, there, NULL};
+  CHECK(r, finish_work(r, lt_comm_reduce_scatter_parts(r->c, r->g, &a, 0.25, HERE)));
+  CHECK(r, finish_work(r, lt_comm_reduce_scatter_parts(r->c, r->g, &b, 0.25, HERE)));
+  CHECK(r, finish_work(r, lt_comm_all_gather_parts(r->c, r->g, &a, HERE)));
+  CHECK(r, finish_work(r, lt_comm_all_gather_parts(r->c, r->g, &b, HERE)));
+  for (int k = 0; k < 2; k++) CHECK(r, equal(r, there[k], host[k]));
 }
 
 static void movements(rank *r) {

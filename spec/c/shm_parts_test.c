@@ -1,5 +1,6 @@
-/* spec/c/shm_parts_test.c: sums of many tensors at once, in their own memory, by N ranks as threads
-   over one segment: against a serial oracle, and nothing beside the parts is written. */
+/* spec/c/shm_parts_test.c: sums, gathers and reduce-scatters of many tensors at once, in their own
+   memory, by N ranks as threads over one segment: against a serial oracle, and nothing beside the
+   parts is written. */
 #include "comm_oracle.h"
 
 enum { MOST_PARTS = 8, GAP = 3 };
@@ -159,6 +160,116 @@ static void released_sums_go_on(void **state) {
   for (int n = 1; n <= 4; n++) run_ranks(n, forgets);
 }
 
+/* Shares: EACH tensors for each rank, of sizes of their own. */
+
+enum { EACH = 3 };
+
+typedef struct shares {
+  lt_tensor *part[EACH * MOST_RANKS], *own[2];
+  lt_parts list;
+  int64_t count, first; /* of this rank's share, and where it begins among all */
+} shares;
+
+/* Of `large` ones more than the pieces that a rank may be ahead. `apart`: this rank's share lies in
+   two tensors that are cut elsewhere than the parts. */
+static shares shares_of(rank *r, lt_dtype dtype, bool is_large, bool apart) {
+  shares s = {0};
+  for (int k = 0; k < EACH * r->size; k++) {
+    int64_t n = (k * 37 + 5) % 61 % (k % 4 == 2 ? 1 : 40) * (is_large ? 2500 : 1);
+    s.part[k] = made(r, dtype, n, 0);
+    if (k / EACH < r->rank) s.first += n;
+    if (k / EACH == r->rank) s.count += n;
+  }
+  s.own[0] = made(r, dtype, s.count / 3, 0);
+  s.own[1] = made(r, dtype, s.count - s.count / 3, 0);
+  s.list = (lt_parts){EACH * r->size, apart ? 2 : 0, NULL, NULL};
+  return s;
+}
+
+/* fn(r, s, element of all, its memory) for this rank's share, or for the parts of all. */
+typedef void (*visit)(rank *r, lt_dtype dtype, uint64_t seed, int64_t i, void *at);
+
+static void each_element(rank *r, shares *s, bool own, uint64_t seed, visit fn) {
+  bool apart = own && s->list.n_own > 0;
+  lt_tensor **list = apart ? s->own : own ? s->part + EACH * r->rank : s->part;
+  int n = apart ? 2 : own ? EACH : s->list.n;
+  int64_t at = own ? s->first : 0;
+  for (int k = 0; k < n; k++)
+    for (int64_t i = 0; i < list[k]->numel; i++)
+      fn(r, (lt_dtype)list[k]->dtype, seed, at++, element(list[k], i));
+}
+
+static void put_value(rank *r, lt_dtype dtype, uint64_t seed, int64_t i, void *at) {
+  (void)r;
+  make(dtype, 0, i, seed, at);
+}
+
+static void put_own(rank *r, lt_dtype dtype, uint64_t seed, int64_t i, void *at) {
+  make(dtype, r->rank, i, seed, at);
+}
+
+static void expect(rank *r, const void *at, const void *wanted, lt_dtype dtype, int64_t i) {
+  if (memcmp(at, wanted, lt_dtype_size(dtype)) != 0)
+    wrong(r, "rank %d: element %d, dtype %d", r->rank, (int)i, (int)dtype);
+}
+
+static void expect_number(rank *r, lt_dtype dtype, uint64_t seed, int64_t i, void *at) {
+  uint64_t wanted;
+  make(dtype, 0, i, seed, &wanted);
+  expect(r, at, &wanted, dtype, i);
+}
+
+static void expect_sum(rank *r, lt_dtype dtype, uint64_t seed, int64_t i, void *at) {
+  uint64_t sum;
+  wanted_of(r->size, i, seed, dtype, LT_COMM_SUM, &sum);
+  multiply(dtype, 0.25, &sum);
+  expect(r, at, &sum, dtype, i);
+}
+
+static void exchange_shares(rank *r, lt_dtype dtype, bool is_large, bool apart, uint64_t seed) {
+  shares s = shares_of(r, dtype, is_large, apart);
+  s.list.parts = s.part, s.list.own = s.own;
+  uint64_t version = s.part[0]->storage->version;
+  each_element(r, &s, true, seed, put_value);
+  CHECK(r, finish_work(r, lt_comm_all_gather_parts(r->c, r->g, &s.list, HERE)));
+  each_element(r, &s, false, seed, expect_number);
+  CHECK(r, (s.part[0]->storage->version > version) == !apart);
+  if (!lt_dtype_is_float(dtype)) return;
+  each_element(r, &s, false, seed, put_own);
+  CHECK(r, finish_work(r, lt_comm_reduce_scatter_parts(r->c, r->g, &s.list, 0.25, HERE)));
+  each_element(r, &s, true, seed, expect_sum);
+}
+
+static void shares_of_all(rank *r) {
+  static const lt_dtype dtypes[] = {LT_F32, LT_F64, LT_BF16, LT_I64, LT_U8};
+  for (int k = 0; k < 5 * 4 && r->all->wrong[0] == 0; k++) {
+    lt_frame frame = lt_frame_open(r->c);
+    exchange_shares(r, dtypes[k / 4], k / 2 % 2 == 1, k % 2 == 1, (uint64_t)k);
+    lt_frame_close(r->c, frame, 0, NULL);
+  }
+}
+
+static void shares_are_gathered_and_reduced_where_they_lie(void **state) {
+  (void)state;
+  for (int n = 2; n <= 5; n++) run_ranks(n, shares_of_all);
+  run_ranks_with(3, 40, shares_of_all, NULL, 1);
+  run_ranks_with(9, 0, shares_of_all, NULL, 1);
+}
+
+static void gives_too_little(rank *r) {
+  shares s = shares_of(r, LT_F32, false, true);
+  lt_failure f = {0};
+  s.list.parts = s.part, s.list.own = s.own, s.list.n_own = 1;
+  CHECK(r, lt_comm_all_gather_parts(r->c, r->g, &s.list, HERE) == NULL);
+  CHECK(r, lt_take_failure(r->c, &f) && f.code == LT_ESHAPE &&
+               strstr(f.text, "all_gather: this rank's share has") == f.text);
+}
+
+static void a_share_of_another_size_is_reported(void **state) {
+  (void)state;
+  run_ranks(2, gives_too_little);
+}
+
 static void mixes_dtypes(rank *r) {
   lt_tensor *part[] = {made(r, LT_F32, 2, 1), made(r, LT_F64, 2, 1)};
   lt_failure f = {0};
@@ -194,6 +305,8 @@ int main(void) {
       cmocka_unit_test(large_parts_go_in_pieces),
       cmocka_unit_test(sums_are_waited_for_in_any_order),
       cmocka_unit_test(released_sums_go_on),
+      cmocka_unit_test(shares_are_gathered_and_reduced_where_they_lie),
+      cmocka_unit_test(a_share_of_another_size_is_reported),
       cmocka_unit_test(parts_of_two_dtypes_are_reported),
       cmocka_unit_test(one_rank_alone_scales_its_own),
   };

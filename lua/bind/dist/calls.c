@@ -251,17 +251,21 @@ static int values(lua_State *L) {
   return 1;
 }
 
+void lt_dist_push_work(lua_State *L, lt_bind *b, const char *who, lt_group *g, lt_work *made) {
+  const named_op call = {who, LT_COMM_BARRIER, false}; /* nothing is returned */
+  if (made == NULL) lt_raise_failure(L, b);
+  work *w = push_work(L, b, &call);
+  w->values = true;
+  lt_hold(b->c, &w->k.held, g);
+  w->k.held.work = made;
+}
+
 /* dist.barrier(group) -> work */
 static int barrier(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  static const named_op call = {"barrier", LT_COMM_BARRIER, false};
-  lt_group *g = lt_check_group(L, b, 1, call.name);
-  work *w = push_work(L, b, &call);
-  w->values = true;
-  lt_work *made = lt_comm_barrier(b->c, g, lt_origin_of(&w->k.place));
-  if (made == NULL) lt_raise_failure(L, b);
-  lt_hold(b->c, &w->k.held, g);
-  w->k.held.work = made;
+  lt_group *g = lt_check_group(L, b, 1, "barrier");
+  lt_place place = lt_place_here(L, b);
+  lt_dist_push_work(L, b, "barrier", g, lt_comm_barrier(b->c, g, lt_origin_of(&place)));
   return 1;
 }
 

@@ -83,6 +83,9 @@ lt_launch_options lt_check_launch(lua_State *L, lt_bind *b, int index);
    through the host's, for the first time; else nil. */
 int lt_dist_push_staged(lua_State *L, lt_bind *b, bool staged, lt_device d);
 
+/* Push the handle of a collective that returns nothing; takes `made`, raises when it is NULL. */
+void lt_dist_push_work(lua_State *L, lt_bind *b, const char *who, lt_group *g, lt_work *made);
+
 /* Whether the host may read and write the bytes at once, in a row. */
 bool lt_is_plain(const lt_ctx *c, const lt_tensor *t);
 

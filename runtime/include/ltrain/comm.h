@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-enum { LT_COMM_VERSION = 3, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
+enum { LT_COMM_VERSION = 4, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
 
 typedef enum lt_comm_op {
   LT_COMM_BARRIER, LT_COMM_ALL_REDUCE, LT_COMM_BROADCAST, LT_COMM_ALL_GATHER,
@@ -133,10 +133,13 @@ typedef struct lt_comm_move {
   const void *in;
   void *out;
   int64_t chunk_bytes;   /* limit of one call of the transport: 1 GiB, less in specs */
-  /* all_reduce of backends with `gathers`: when `n_parts` is not 0, input and output are these
-     parts, one after the other, in place of `in` and `out`; the sum is multiplied by `scale`. */
-  const lt_comm_part *parts;
-  int64_t n_parts;
+  /* Of backends with `gathers`: when `n_parts` is not 0, these parts, one after the other, are in
+     place of `in` and `out` of an all_reduce, of `out` of an all_gather, of `in` of a
+     reduce_scatter. In the latter two `own` is in place of the other; without it (n_own 0) this
+     rank's share is read, or written, where it lies among the parts. Sums are multiplied by
+     `scale`. */
+  const lt_comm_part *parts, *own;
+  int64_t n_parts, n_own;
   double scale;
   /* To a device's link: memory is that of device `device`. The transfer is issued on `stream`,
      which already waits for `after`: then `in` is written and `out` is free. LT_DONE: it is
@@ -182,7 +185,7 @@ typedef struct lt_comm_ops {
   const char *name;  /* "shm" */
   bool overlaps;     /* several moves may be in flight on a link at once (issued in order) */
   bool fixed_order;  /* always adds in the tree's order */
-  bool gathers;      /* all_reduce supports `parts` */
+  bool gathers;      /* all_reduce, all_gather and reduce_scatter support `parts` */
   /* The device whose memory it moves, by name; NULL: the host's. A device's link needs name,
      open, close, rank, ranks and move. */
   const char *device;
