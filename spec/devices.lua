@@ -62,7 +62,7 @@ return {
         "is about the cpu by name",
     },
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
-    ["spec/strategies/zero1_spec.lua"] = "20 s; spec/dist/devices_spec.lua trains with it on fake",
+    ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua trains with it on fake",
     ["spec/trainer/deferred_spec.lua"] = "compares the cpu with the fake device, by name",
     ["spec/trainer/fit_spec.lua"] = {
       ["fit reports what is wrong with a loss that is not finite, before the weights are touched"] =
@@ -112,7 +112,7 @@ return {
           "is about the name of an accelerator",
       },
       ["spec/strategies/ranks_spec.lua"] = RANKS,
-      ["spec/strategies/zero1_files_spec.lua"] = RANKS,
+      ["spec/strategies/sharded_files_spec.lua"] = RANKS,
       ["spec/trainer/after_step_spec.lua"] = {
         ["on_after_optimizer_step on several ranks runs on each in every step, also without a "
           .. "sample, as on one rank"] = ONE,

@@ -43,12 +43,12 @@ struct lt_work {
   int step;
   lt_comm_reduce reduce; /* as asked: the backend has no mean */
   lt_tensor *in, *out;   /* retained until it is done */
-  lt_work *first; /* of a mean of parts: retained, that which knows `total` */
-  double total;
   /* Likewise, of a movement in parts (parts.c): what all ranks have together, n_parts of them, and
      after them this rank's share, n_own; 0: that is among the parts. */
   lt_tensor **parts;
   int n_parts, n_own;
+  lt_work *first; /* of a mean of parts: retained, that which knows `total` */
+  double total;
   lt_tensor *result;
   int64_t *extents;     /* [size]: of the ranks, when they travel with the fingerprint */
   int64_t *counts, *in_counts; /* [size] for the move */

@@ -38,8 +38,8 @@ local case = {
   keep = maybe(35) and random(3) or nil, plateau = maybe(15), at_times = maybe(40),
   first_only = maybe(30), deal = maybe(15), own_order = maybe(15), reload = maybe(10),
   overfit = maybe(8) and 1 or 0, predict = one_of(0, 1, 4, 9), predict_batch = one_of(1, 2, 4),
-  buckets = one_of("usual", "usual", "small", "hook", "zero1"), drop = maybe(50), test = maybe(40),
-  min_epochs = one_of(nil, nil, 2), ema = maybe(20),
+  buckets = one_of("usual", "sharded", "small", "hook", "zero1"), drop = maybe(50),
+  test = maybe(40), min_epochs = one_of(nil, nil, 2), ema = maybe(20),
 }
 if case.manual then
   case.window, case.clip, case.world, case.cut = 1, nil, false, nil
@@ -223,7 +223,8 @@ local data, val_data = data_of(case.n, 0), data_of(math.max(case.val, 1), 500)
 -- A mean of the weights after each step, kept on every rank.
 local Slow = lt.Callback:extend "Slow"
 Slow.all_ranks = true
-function Slow:on_after_optimizer_step(_, module)
+function Slow:on_after_optimizer_step(trainer, module)
+  local _ <close> = trainer.strategy:gather_parameters()
   self.mean = (self.mean or 0.0) * 0.9 + module.first.weight:detach():sum():item() * 0.1
 end
 function Slow:on_train_epoch_end(_, module) module:log("slow", self.mean or 0) end
@@ -272,6 +273,10 @@ local function fit(ranks, o, ckpt, stops_at)
       ddp_comm_hook = function(row) return lt.dist.all_reduce(row) end}
   elseif ranks > 1 and case.buckets == "zero1" then
     options.strategy = {"zero1", bucket_cap_mb = 1e-4}
+  elseif ranks > 1 and case.buckets == "sharded" then
+    options.strategy = {"sharded", bucket_cap_mb = 1e-4, stage = 2 + seed % 2,
+      units = {lt.nn.Linear}, accumulate = seed // 2 % 2 == 0 and "shards" or "whole",
+      reshard_after_forward = seed // 4 % 3 > 0, keep_below = seed // 8 % 3 == 0 and 4 or 0}
   end
   if case.csv then
     options.logger = lt.loggers.CSVLogger {save_dir = "logs_" .. ranks,

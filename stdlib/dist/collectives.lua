@@ -36,11 +36,19 @@ function collectives.use(group)
   return outer
 end
 
+local prepare -- what all ranks do before a collective of them all; nil: nothing
+
+--- From here on fn() is called before each collective of all ranks: a strategy whose ranks may owe
+--- each other others (nil: none is).
+function collectives.before(fn)
+  prepare = fn
+end
+
 local function checked(name, options)
-  if options == nil then return DEFAULTS[name], within and within._handle end
-  options = config.check(options, options_of[name], name)
-  local group = options.group or within
-  return options, group and group._handle
+  options = options and config.check(options, options_of[name], name)
+  local group = options and options.group or within
+  if not group and prepare then prepare() end
+  return options or DEFAULTS[name], group and group._handle
 end
 
 local function check_rank(who, name, rank, group)

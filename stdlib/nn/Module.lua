@@ -27,6 +27,7 @@ local module_print = require "ltrain.nn.module_print"
 local module_trainer = require "ltrain.nn.module_trainer"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
+local zero_grad = require "ltrain.core.zero_grad"
 
 local Module = class.extend(nil, "Module")
 
@@ -471,8 +472,7 @@ function Module:zero_grad(options)
   local o = config.check(options, { set_to_none = { type = "boolean", default = true } },
     "zero_grad")
   for _, item in ipairs(tensors_of(self, false)) do
-    local grad = not o.set_to_none and item.value.grad
-    item.value.grad = grad and c.zeros_like(grad) or nil
+    zero_grad.clear(item.value, not o.set_to_none)
   end
   return self
 end

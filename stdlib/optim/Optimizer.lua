@@ -18,6 +18,8 @@ local external_writes = require "ltrain.optim.external_writes"
 local skipped_steps = require "ltrain.optim.skipped_steps"
 local tree = require "ltrain.core.tree"
 
+local clear_gradient <const> = require("ltrain.core.zero_grad").clear
+
 local Optimizer = class.extend(nil, "Optimizer")
 
 Optimizer.extend = class.extend
@@ -253,7 +255,7 @@ function Optimizer:zero_grad(options)
   local to_zero = options and not config.check(options, ZERO_GRAD, "zero_grad").set_to_none
   for _, group in ipairs(self.param_groups) do
     for _, parameter in ipairs(group.params) do
-      parameter.grad = to_zero and parameter.grad and c.zeros_like(parameter.grad) or nil
+      clear_gradient(parameter, to_zero)
     end
   end
 end

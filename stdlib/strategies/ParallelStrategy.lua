@@ -1,5 +1,5 @@
 --- stdlib/strategies/ParallelStrategy.lua: several ranks, each a process that runs the loop; the
---- base class of DDP, LocalSGD and ZeRO1.
+--- base class of DDP, LocalSGD and Sharded.
 --
 -- On one machine the ranks are forked when fit (validate, ...) starts, so that each has the
 -- closures, upvalues and values of the script; rank 0 is the script's own process. If the ranks

@@ -241,6 +241,11 @@ function Strategy:evaluation_scope(module) end
 --- able to save checkpoints.
 function Strategy:end_training(optimizers) end
 
+--- Returns a value to be closed, until when all parameters of the module are whole on this rank, or
+--- nil where they always are. For code outside of forward, which may also change them: all ranks
+--- must call it, and change them alike.
+function Strategy:gather_parameters() end
+
 -- Checkpoints.
 
 --- Called on all ranks: returns what this rank has of the module's state: tensors and other values

@@ -12,8 +12,10 @@ local DDP <const> = "every rank runs the loop on its share of the data; gradient
 -- Built in: name -> class's file, description, options.
 local BUILT_IN <const> = {
   single_device = { file = "SingleDevice", description = "one process, one device" },
-  zero1 = { file = "ZeRO1",
-    description = "as ddp, with the state of optimizers sharded over the ranks" },
+  sharded = { file = "Sharded",
+    description = "as ddp, with parameters, gradients and the state of optimizers divided" },
+  zero1 = { file = "Sharded", params = { stage = 1 },
+    description = "as ddp, with the state of optimizers divided among the ranks" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }

@@ -158,8 +158,9 @@ local function take(state, options)
   elseif state.trainer.is_global_zero then
     held = collect(state, not weights_only, in_parts)
   end
-  if not (state.trainer.is_global_zero or agreed and in_parts) then return end
-  local refusal = state.nonfinite:why_not_saved()
+  local all_here = agreed and in_parts
+  if not (state.trainer.is_global_zero or all_here) then return end
+  local refusal = state.nonfinite:why_not_saved(not all_here and held.module or nil)
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end

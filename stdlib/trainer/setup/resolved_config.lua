@@ -12,10 +12,13 @@ local tree = require "ltrain.core.tree"
 
 local PLAIN <const> = { boolean = true, number = true, string = true }
 
--- A copy of a value that is plain throughout; nil of anything else.
+-- A copy of a value that is plain throughout; nil of anything else, as of a table with both
+-- positions and names, {"sharded", stage = 2}, which JSON has no form for.
 local function plain(value)
   if PLAIN[type(value)] then return value end
   if type(value) ~= "table" or class.of(value) or getmetatable(value) then return nil end
+  local _, mixed = tree.keys(value)
+  if mixed then return nil end
   local copy = {}
   for key, one in next, value do
     if type(key) ~= "string" or not secrets.is_name(key) then

@@ -1,6 +1,7 @@
 --- stdlib/trainer/steps/nonfinite/finite_values.lua: whether numbers and tensors are finite.
 local c = require "ltrain.c"
 local is_float = require "ltrain.core.is_float"
+local parts = require "ltrain.core.parts"
 
 local finite = {}
 
@@ -21,15 +22,20 @@ function finite.of(tensor)
   return not is_float(tensor.dtype) or finite.all { tensor:detach() }
 end
 
---- The names of a module's parameters whose elements are not all finite.
-function finite.nonfinite_parameters(module)
-  local list, names = {}, {}
-  for _, parameter in module:named_parameters() do
-    if is_float(parameter.dtype) then list[#list + 1] = parameter:detach() end
+--- The names of those of a module's parameters whose elements are not all finite. `values`: what to
+--- look at by name, tensors or parts of them (core/parts.lua); nil: the parameters.
+function finite.nonfinite_parameters(module, values)
+  local list, of, names = {}, {}, {}
+  for name, parameter in module:named_parameters() do
+    local value = values and values[name] or parameter
+    local tensor = parts.is(value) and value.tensor or value
+    if is_float(parameter.dtype) then
+      list[#list + 1], of[#of + 1] = tensor:detach(), name
+    end
   end
   if finite.all(list) then return names end
-  for name, parameter in module:named_parameters() do
-    if not finite.of(parameter) then names[#names + 1] = name end
+  for i, tensor in ipairs(list) do
+    if not finite.of(tensor) then names[#names + 1] = of[i] end
   end
   return names
 end

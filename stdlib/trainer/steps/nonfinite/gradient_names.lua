@@ -29,7 +29,7 @@ function gradient_names.own(state, optimizer)
   return names
 end
 
---- A text of those of all ranks, in their order, each once. All ranks come here.
+--- Those of all ranks, in their order, each once. All ranks come here.
 function gradient_names.of_ranks(own)
   local names, seen = {}, {}
   for _, of_rank in ipairs(exchange("nonfinite", dist.all_gather, own)) do
@@ -38,7 +38,7 @@ function gradient_names.of_ranks(own)
       seen[name] = true
     end
   end
-  return gradient_names.listed(names)
+  return names
 end
 
 return gradient_names

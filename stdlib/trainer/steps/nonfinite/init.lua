@@ -91,7 +91,7 @@ end
 local function names_text(state, optimizer)
   local own = gradient_names.own(state, optimizer)
   if state.ranks.many and not state.strategy:is_replicated "gradient" then
-    return gradient_names.of_ranks(own)
+    own = gradient_names.of_ranks(own)
   end
   return gradient_names.listed(own)
 end
@@ -150,9 +150,19 @@ function NonfiniteChecks:check_loss(loss, now)
   end
 end
 
+-- The parameters that are not finite, of those that this rank has, or of `weights`, all by name.
+local function nonfinite_parameters(state, weights)
+  local module, strategy = state.module, state.strategy
+  if weights or not state.ranks.many or strategy:is_replicated "parameter" then
+    return finite_values.nonfinite_parameters(module, weights)
+  end
+  local own = finite_values.nonfinite_parameters(module, strategy:module_parts(module))
+  return gradient_names.of_ranks(own)
+end
+
 --- Why the weights of a run must not be saved: they are not finite, and that was not asked for;
---- nil when they may.
-function NonfiniteChecks:why_not_saved()
+--- nil when they may. `weights`: those to be saved, by name; without it all ranks come here.
+function NonfiniteChecks:why_not_saved(weights)
   local state = self._state
   if state.trainer.options.nonfinite == "allow" then return nil end
   local gone_on = self._deferred:why_not_saved()
@@ -162,7 +172,7 @@ function NonfiniteChecks:why_not_saved()
   elseif self._deferred:is_refused() then -- the others may not be here
     return "the gradients of the last step are not finite: nothing is saved"
   end
-  local names = finite_values.nonfinite_parameters(state.module)
+  local names = nonfinite_parameters(state, weights)
   if #names == 0 then return nil end
   return ("the weights of %s are not finite: nothing is saved (nonfinite = 'allow' saves them)")
     :format(gradient_names.listed(names))

@@ -1,6 +1,5 @@
--- spec/strategies/zero1_files_spec.lua: checkpoints of ZeRO1 are whole, and resume on any number of
--- ranks and under DDP.
--- tags: slow
+-- spec/strategies/sharded_files_spec.lua: checkpoints of Sharded are whole, and resume on any
+-- number of ranks and under DDP. tags: slow
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"
 
@@ -64,7 +63,7 @@ local function prints(wanted, script)
   return err
 end
 
-describe("a checkpoint of ZeRO1", function()
+describe("a checkpoint of Sharded", function()
   it("is the one of DDP: saved in mid-fit, by a callback and after the fit", function()
     -- 5 parameters, each with a step and two means
     prints("0.0 20\n0.0 20\n0.0 20\n", [[
@@ -146,12 +145,12 @@ describe("a checkpoint of ZeRO1", function()
       fit("zero1", 2, {callbacks = {watch}})
     ]])
     assert.equal(1, status)
-    assert.matches("request_checkpoint: under strategies.ZeRO1 each rank has a part of the "
+    assert.matches("request_checkpoint: under strategies.Sharded each rank has a part of the "
       .. "checkpoint: every rank must request it, with agreed = true", err)
   end)
 end)
 
-describe("save_on_exception under ZeRO1", function()
+describe("save_on_exception under Sharded", function()
   it("is refused with a sentence, at the start and at the end", function()
     local status, out, err = scripts.run(nil, [[
       function Net:on_train_batch_end(_, _, i) if i == 3 then error "as planned" end end
@@ -165,9 +164,9 @@ describe("save_on_exception under ZeRO1", function()
     ]])
     assert.equal(1, status)
     assert.equal("1\tas planned\ttrue", out:match "^[^\n]*")
-    assert.matches("warning: save_on_exception has no effect: under strategies.ZeRO1 each rank "
+    assert.matches("warning: save_on_exception has no effect: under strategies.Sharded each rank "
       .. "has a part of the checkpoint, and after an error no rank can gather the others", err)
-    assert.matches("on_exception: .*save_checkpoint: under strategies.ZeRO1 .*: nothing is saved",
+    assert.matches("on_exception: .*save_checkpoint: under strategies.Sharded .*: nothing is saved",
       err)
   end)
 
@@ -181,7 +180,7 @@ describe("save_on_exception under ZeRO1", function()
   end)
 end)
 
-describe("a rank that is killed in a save under ZeRO1", function()
+describe("a rank that is killed in a save under Sharded", function()
   it("ends the job, and the former file stays", function()
     local one <close> = job.start([[
       local net = lt.nn.Linear(9, 9)

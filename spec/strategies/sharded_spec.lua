@@ -1,4 +1,4 @@
--- spec/strategies/zero1_spec.lua: ZeRO1: the state of optimizers in parts, one a rank.
+-- spec/strategies/sharded_spec.lua: Sharded: the state of a fit in parts, one a rank.
 -- tags: slow
 local trained = require "spec.dist.trained"
 
@@ -85,7 +85,7 @@ local function fails(n, words, script)
   return err
 end
 
-describe("ZeRO1 trains to the bits of DDP", function()
+describe("stage 1 trains to the bits of DDP", function()
   it("on 3 ranks with odd sizes, two groups, clipping and accumulation", function()
     prints("same same same same same\n", 3, [[
       print(same(), same {optimizer = "AdamW"}, same(nil, {gradient_clip_val = 0.05}),
@@ -243,7 +243,203 @@ describe("ZeRO1 trains to the bits of DDP", function()
   end)
 end)
 
-describe("ZeRO1", function()
+-- Nets of blocks, and what a fit of one gives beside DDP's.
+local BLOCKS <const> = [[
+local Blocks = lt.Module:extend("Blocks")
+function Blocks:init(o)
+  self.o = o or {}
+  self.first, self.last = nn.Linear(7, 12), nn.Linear(12, 1)
+  self.blocks = nn.ModuleList()
+  for i = 1, 3 do
+    local n = o and o.width or 5 + i
+    self.blocks:append(nn.Sequential(nn.Linear(12, n), nn.Tanh(), nn.Linear(n, 12)))
+  end
+  self.unused = lt.parameter(lt.ones(3))
+end
+function Blocks:forward(x)
+  x = self.first(x)
+  for _, block in ipairs(self.blocks) do x = x + block(x) end
+  return self.last(x)
+end
+function Blocks:training_step(batch) return (self(batch[1]) - 1):square():mean() end
+function Blocks:validation_step(batch) self:log("val_loss", self(batch[1]):square():mean()) end
+function Blocks:predict_step(batch) return self(batch[1]) end
+function Blocks:configure_optimizers()
+  return lt.optim.Adam(self:parameters(), {lr = 0.01, weight_decay = 0.1})
+end
+-- The largest difference of weights from those of a fit under DDP, and of the optimizer's state.
+local function apart(strategy, o, options)
+  o = o or {}
+  o.class = o.class or Blocks
+  local net, t = fit(strategy, o, options)
+  local ddp, d = fit("ddp", o, options)
+  local most = 0
+  local function compare(a, b)
+    for key, value in pairs(a) do
+      if lt.is_tensor(value) then most = math.max(most, (value - b[key]):abs():max():item())
+      elseif type(value) == "table" then compare(value, b[key]) end
+    end
+  end
+  compare(net:state_dict(), ddp:state_dict())
+  compare(t.optimizers[1]:state_dict().state, d.optimizers[1]:state_dict().state)
+  return most
+end
+]]
+
+-- fn(options of Sharded as Lua) for stages 2 and 3 in their variants.
+local function each_variant(fn)
+  for _, variant in ipairs { "stage = 2", "stage = 2, accumulate = 'whole'", "stage = 3",
+    "stage = 3, reshard_after_forward = false", "stage = 3, keep_below = 13" } do
+    fn(variant .. ", units = 1")
+  end
+end
+
+describe("stages 2 and 3", function()
+  it("train to the bits of DDP, on 2 and 3 ranks", function()
+    each_variant(function(variant)
+      for ranks = 2, 3 do
+        prints("0 0\n", ranks, BLOCKS .. ([[
+          print(apart(lt.strategies.Sharded {%s}),
+            apart(lt.strategies.Sharded {%s}, nil, {gradient_clip_val = 0.05}))
+        ]]):format(variant, variant))
+      end
+    end)
+  end)
+
+  it("add up shards of the gradients of a window", function()
+    each_variant(function(variant)
+      prints("true\n", 2, BLOCKS .. ([[
+        print(apart(lt.strategies.Sharded {%s}, nil, {accumulate_grad_batches = 4}) < 1e-6)
+      ]]):format(variant))
+    end)
+  end)
+
+  it("train where ranks run out of data, skip batches, and take other branches", function()
+    each_variant(function(variant)
+      prints("0\n", 3, BLOCKS .. ([[
+        x = x:narrow(1, 1, 61)
+        local Branches = Blocks:extend("Branches")
+        function Branches:forward(x)
+          x = self.first(x)
+          for i, block in ipairs(self.blocks) do
+            if x:sum():item() > 0 or i == 2 then x = x + block(x) + block(x * 2) end
+          end
+          return self.last(x)
+        end
+        function Branches:training_step(batch, i)
+          if i == 1 and rank() == 1 then return nil end
+          self(batch[1])
+          return (self(batch[1]) - 1):square():mean()
+        end
+        print(apart(lt.strategies.Sharded {%s}, {class = Branches}))
+      ]]):format(variant))
+    end)
+  end)
+
+  it("train with checkpointed blocks, shared and frozen weights", function()
+    each_variant(function(variant)
+      prints("true\n", 2, BLOCKS .. ([[
+        local Tied = Blocks:extend("Tied")
+        function Tied:init(o)
+          Blocks.init(self, {width = 6})
+          self.blocks[3][1].weight = self.blocks[2][1].weight
+          self.blocks[3][3] = self.blocks[1][3]
+          self.blocks[2]:freeze()
+          self.blocks[1][1].weight.requires_grad = false
+        end
+        function Tied:forward(x)
+          x = lt.nn.functional.linear(x, self.first.weight)
+          for _, block in ipairs(self.blocks) do
+            x = x + lt.nn.utils.checkpoint(function(y) return block(y) end, x)
+          end
+          return self.last(x)
+        end
+        print(apart(lt.strategies.Sharded {%s}, {class = Tied}) < 1e-6)
+      ]]):format(variant))
+    end)
+  end)
+
+  it("validate in mid-fit and predict with the weights of the moment", function()
+    each_variant(function(variant)
+      prints("true true\n", 2, BLOCKS .. ([[
+        local function values(strategy)
+          lt.seed(1)
+          local net = Blocks()
+          local t = trainer {strategy = strategy, max_epochs = 2, val_check_interval = 3}
+          t:fit(net, loader(), loader())
+          local value = t.callback_metrics.val_loss
+          return value, lt.cat(t:predict(net, loader()), 1),
+            t:validate(net, loader(), {verbose = false})[1].val_loss
+        end
+        local a, b, c = values(lt.strategies.Sharded {%s})
+        local d, e, f = values "ddp"
+        print(a == d and c == f, lt.equal(b, e))
+      ]]):format(variant))
+    end)
+  end)
+end)
+
+describe("stage 3", function()
+  it("has a part of the parameters on each rank between steps, and says so", function()
+    prints("0.0 true\n", 2, BLOCKS .. [[
+      local texts = {}
+      function Blocks:on_train_batch_end()
+        texts[1] = error_of(function() return self.blocks[1][1].weight:sum() end)
+        local _ <close> = lt.no_grad()
+        local _ <close> = self.trainer.strategy:gather_parameters()
+        self.blocks[1][1].bias:fill_(0)
+      end
+      local net = fit(lt.strategies.Sharded {units = 1}, {class = Blocks})
+      print(net.blocks[1][1].bias:abs():max():item(), texts[1]:find(
+        "parameter 'blocks.0.0.weight' is sharded, and this rank has a part of it: use it in the "
+        .. "forward of its module, or within strategy:gather_parameters()", 1, true) ~= nil)
+    ]])
+  end)
+
+  it("divides the memory of parameters, gradients and state", function()
+    prints("true\n", 4, [[
+      local Wide = lt.Module:extend("Wide")
+      function Wide:init()
+        self.blocks = nn.Sequential()
+        for i = 1, 8 do self.blocks:append(nn.Linear(256, 256, {bias = false})) end
+      end
+      function Wide:training_step(batch) return self.blocks(batch[1]):square():mean() end
+      function Wide:configure_optimizers() return lt.optim.Adam(self:parameters()) end
+      local most = 0
+      local runtime = require "ltrain.c".runtime
+      function Wide:on_train_batch_start() runtime.reset_peak_memory() end
+      function Wide:on_train_batch_end() most = math.max(most, runtime.memory().peak_bytes) end
+      x = lt.randn(16, 256)
+      local function peak(strategy)
+        most = 0
+        fit(strategy, {class = Wide}, {max_epochs = 1})
+        return most
+      end
+      local unit = 256 * 256 * 4
+      -- 16 bytes a parameter over 4 ranks, and two units with their gradients.
+      local least, bytes = 8 * 4 * unit / 4, peak(lt.strategies.Sharded {units = 1})
+      print(bytes > least and bytes < least + 5 * unit or bytes / unit)
+    ]])
+  end)
+
+  it("computes with new parameters after each step of manual optimization", function()
+    prints("0\n", 2, BLOCKS .. [[
+      local Manual = Blocks:extend("Manual")
+      Manual.automatic_optimization = false
+      function Manual:training_step(batch)
+        local optimizer = self:optimizers()
+        for k = 1, 2 do
+          optimizer:zero_grad()
+          self:manual_backward((self(batch[1]) - k):square():mean())
+          optimizer:step()
+        end
+      end
+      print(apart(lt.strategies.Sharded {units = 1}, {class = Manual}))
+    ]])
+  end)
+end)
+
+describe("stage 1", function()
   it("holds of the optimizers' state 1 / N of the bytes on each rank", function()
     prints("true true\n", 3, [[
       local total, most
@@ -311,7 +507,7 @@ describe("ZeRO1", function()
         for _, strategy in ipairs {"zero1", "ddp"} do
           message = error_of(resume, strategy)
           io.write(tostring(message:find("optim.Adam: its state is incomplete: a fit under "
-            .. "strategies.ZeRO1 failed, and the other ranks ended with their parts of it: "
+            .. "strategies.Sharded failed, and the other ranks ended with their parts of it: "
             .. "resume from a checkpoint with ckpt_path, or create a new optimizer", 1, true)
             ~= nil), " ")
         end
@@ -389,11 +585,15 @@ describe("ZeRO1", function()
   end)
 
   it("takes options beside the name", function()
-    prints("3.0 ZeRO1\n", 2, [[
+    prints("3.0 Sharded\n", 2, [[
       local t = trainer {strategy = {"zero1", bucket_cap_mb = 3.0}}
       print(t.strategy.bucket_cap_mb, getmetatable(t.strategy).__name)
     ]])
-    fails(2, "strategies.ZeRO1: unknown option 'period'", [[
+    prints("trained\n", 2, [[ -- with a logger, that records the options
+      fit({"zero1", bucket_cap_mb = 3.0}, nil, {logger = lt.loggers.CSVLogger {save_dir = "."}})
+      print "trained"
+    ]])
+    fails(2, "strategies.Sharded: unknown option 'period'", [[
       trainer {strategy = {"zero1", period = 3}}
     ]])
     fails(2, "Trainer: strategy = 'zero': must be one of auto, .*; did you mean 'zero1'%?", [[
@@ -402,9 +602,9 @@ describe("ZeRO1", function()
   end)
 end)
 
-describe("ZeRO1 refuses", function()
+describe("strategies.Sharded refuses", function()
   it("an optimizer with a step of its own", function()
-    fails(2, "strategies.ZeRO1: an object of class Own overrides step, which updates whole", [[
+    fails(2, "strategies.Sharded: an object of class Own overrides step, which updates whole", [[
       local Own = lt.optim.SGD:extend("Own")
       function Own:step() end
       function Net:configure_optimizers() return Own(self:parameters()) end
@@ -413,7 +613,7 @@ describe("ZeRO1 refuses", function()
   end)
 
   it("one that does not say that it steps elements alone, or inherits the update", function()
-    fails(2, "strategies.ZeRO1: .* Layerwise: a rank steps slices of the parameters: set "
+    fails(2, "strategies.Sharded: .* Layerwise: a rank steps slices of the parameters: set "
       .. "Layerwise.elementwise = true", [[
       local Mine, Layerwise = lt.optim.Adam:extend("Mine"), lt.optim.Adam:extend("Layerwise")
       function Layerwise:update(group) lt.optim.Adam.update(self, group) end
@@ -438,7 +638,7 @@ describe("ZeRO1 refuses", function()
   end)
 
   it("configure_ddp of a module", function()
-    fails(2, "strategies.ZeRO1: configure_ddp of the module is not used", [[
+    fails(2, "strategies.Sharded: configure_ddp of the module is not used", [[
       function Net:configure_ddp() return lt.dist.ddp(self) end
       fit "zero1"
     ]])
@@ -464,7 +664,7 @@ describe("ZeRO1 refuses", function()
       end
       local _, t = fit "zero1"
       local kept = t.optimizers[1]:state_dict().state
-      print(message:find("optim.Adam: state_dict: under strategies.ZeRO1 each rank has a part", 1,
+      print(message:find("optim.Adam: state_dict: under strategies.Sharded each rank has a part", 1,
         true) ~= nil, kept["a.weight"].exp_avg.shape[2])
     ]])
   end)
@@ -474,13 +674,18 @@ describe("shards", function()
   it("are cut from the first element to the last, in order", function()
     local c = require "ltrain.c"
     local lt = require "ltrain"
-    local parameter, rows = lt.arange(4):to "f32", lt.zeros(3)
-    for _, cuts in ipairs { { 0, 900000000, 4 }, { 0, -3, 4 }, { 1, 2, 4 }, { 0, 2, 5 }, { 4 } } do
+    local parameter = lt.arange(4):to "f32"
+    for _, cuts in ipairs { { 0, 5 }, { 1, 4 }, { 0, 2, 4 }, { 4 } } do
       local given = lt.tensor({ cuts }, { dtype = "i64" })
-      assert.has_error(function() c.dist.pack_shard({ parameter }, given, rows, 0) end)
-      assert.has_error(function() c.dist.unpack_shards({ parameter }, given, rows) end)
+      assert.has_error(function() c.dist.gather_shards(nil, { parameter }, given, nil, "these") end)
+      assert.has_error(function()
+        c.dist.reduce_shards(nil, { parameter }, given, { lt.empty(4) }, "these")
+      end)
     end
-    c.dist.pack_shard({ parameter }, lt.tensor({ { 0, 1, 4 } }, { dtype = "i64" }), rows, 1)
-    assert.same({ 1, 2, 3 }, rows:tolist())
+    local whole, sum = lt.tensor({ { 0, 4 } }, { dtype = "i64" }), lt.empty(4)
+    parameter.grad = lt.arange(4):to "f32"
+    c.dist.wait(c.dist.reduce_shards(nil, { parameter }, whole, { sum }, "these", 0.5))
+    assert.same({ 0, 0.5, 1, 1.5 }, sum:tolist())
+    assert.is_nil(parameter.grad)
   end)
 end)

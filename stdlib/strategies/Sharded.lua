@@ -1,0 +1,273 @@
+--- stdlib/strategies/Sharded.lua: data parallel training whose state is divided among the ranks
+--- (ZeRO: Rajbhandari et al. 2020; PyTorch's FSDP).
+--
+-- On N ranks each has 1 / N of the optimizers' state (stage 1), and of the gradients (stage 2), and
+-- of the parameters (stage 3). Gradients are reduced to the rank that has their part, which updates
+-- its slices of the parameters; the new parameters are gathered: with stages 1 and 2 after the
+-- step, with stage 3 a unit of the module at a time where it is computed with. The result is that
+-- of DDP, if the optimizer updates each element independently (`elementwise` of its class; true for
+-- those of lt.optim but LBFGS, Muon and the like).
+--
+-- Checkpoints are complete, like DDP's, and resume on any number of ranks, also with DDP. Gathering
+-- them takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
+-- checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks' parts of the state
+-- are lost: the optimizers can be used again only after loading a checkpoint.
+local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local Reducer = require "ltrain.dist.Reducer"
+local ShardedModule = require "ltrain.strategies.sharded.ShardedModule"
+local ShardedOptimizer = require "ltrain.strategies.sharded.ShardedOptimizer"
+local buckets = require "ltrain.dist.buckets"
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
+local gradients_of = require "ltrain.core.gradients_of"
+local parameters_of = require "ltrain.core.parameters_of"
+local parts = require "ltrain.core.parts"
+
+local Sharded = ParallelStrategy:extend("Sharded")
+
+local function check_stage(value)
+  if value ~= 1 and value ~= 2 and value ~= 3 then
+    return ("must be 1, 2 or 3: got %s"):format(value)
+  end
+end
+
+local function check_units(value)
+  if type(value) ~= "table" then return nil end
+  for _, one in ipairs(value) do
+    if type(one) ~= "table" or not rawget(one, "__name") or not one.__module then
+      return ("must be a list of classes of modules: got %s"):format(errors.show(one))
+    end
+  end
+end
+
+--- Its options.
+Sharded.options = ParallelStrategy.rows {
+  stage = { type = "integer", default = 3, check = check_stage,
+    doc = "what is divided: 1: the state of optimizers; 2: and gradients; 3: and parameters" },
+  units = { type = "integer|function|table", default = 100000, check = check_units,
+    doc = "modules that are gathered together: elements of ModuleLists and Sequentials with at "
+      .. "least so many parameters, those of a list of classes, or those for which "
+      .. "fn(module, name) is true" },
+  reshard_after_forward = { type = "boolean", default = true,
+    doc = "stage 3: let the parameters of a unit go after its forward, and gather them again for "
+      .. "backward; false: keep them in between" },
+  keep_below = { type = "integer", default = 0, min = 0,
+    doc = "stage 3: parameters with fewer elements stay whole on every rank" },
+  accumulate = { type = "string", default = "shards", values = { "shards", "whole" },
+    doc = "with accumulate_grad_batches, stages 2 and 3: 'shards' reduces the gradients of each "
+      .. "batch and adds up shards; 'whole' adds up whole gradients and reduces them once a step" },
+}
+
+local KEPT <const> = { "stage", "units", "reshard_after_forward", "keep_below", "accumulate" }
+
+--- Sharded{stage = 3, ...}
+function Sharded:init(options)
+  local o = ParallelStrategy.init(self, options)
+  for _, name in ipairs(KEPT) do self[name] = o[name] end
+  self.optimizers, self.order = {}, {} -- by optimizer, and the optimizers in order
+end
+
+function Sharded:setup(trainer)
+  self.run = trainer
+  if trainer.state.fn == "fit" then
+    self.fit, self.reducer = trainer, Reducer { bucket_cap_mb = self.bucket_cap_mb }
+  end
+  ParallelStrategy.setup(self, trainer)
+end
+
+-- Shards the module.
+
+function Sharded:setup_module(module)
+  module = ParallelStrategy.setup_module(self, module)
+  local trains = module.trainer.state.fn == "fit"
+  if self.world_size == 1 or self.sharded or not (trains or self.stage == 3) then return module end
+  -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones.
+  self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
+  self.sharded = ShardedModule(module, { shards_parameters = self.stage == 3, units = self.units,
+    reshard_after_forward = self.reshard_after_forward, keep_below = self.keep_below,
+    shards_gradients = self.accumulate == "shards" and not self.has_whole_gradients })
+  collectives.before(function() self.sharded:settle() end)
+  return module
+end
+
+-- The optimizer's own state is a shard: makes its state_dict an error, and load_state_dict shard.
+local function guard(self, optimizer)
+  local name = "optim." .. class.of(optimizer).__name
+  rawset(optimizer, "state_dict", function()
+    errors.blame("%s: state_dict: under strategies.Sharded each rank has a part of it: "
+      .. "trainer.strategy:optimizer_state(optimizer), called on all ranks, returns it on rank 0",
+      name)
+  end)
+  rawset(optimizer, "load_state_dict", function(_, saved)
+    self:load_optimizer_state(optimizer, saved)
+  end)
+end
+
+local function unguard(optimizer)
+  rawset(optimizer, "state_dict", nil)
+  rawset(optimizer, "load_state_dict", nil)
+end
+
+--- Shards the state that they have.
+function Sharded:setup_optimizers(optimizers)
+  if not self.sharded then return optimizers end
+  for _, optimizer in ipairs(optimizers) do
+    if not self.optimizers[optimizer] then
+      self.optimizers[optimizer] = ShardedOptimizer(optimizer, self.sharded.shards,
+        buckets.bytes(self.bucket_cap_mb), self.has_whole_gradients)
+      self.order[#self.order + 1] = optimizer
+      guard(self, optimizer)
+    end
+  end
+  return optimizers
+end
+
+-- Steps.
+
+function Sharded:forward_scope()
+  local outer = ParallelStrategy.forward_scope(self)
+  return self.sharded and self.sharded:forward_scope(outer) or outer
+end
+
+--- Gradients are reduced to their shards as backward passes.
+function Sharded:backward(loss, weight, ...)
+  if not self.sharded then return ParallelStrategy.backward(self, loss, weight, ...) end
+  local more = table.pack(...)
+  self.sharded:backward(function()
+    ParallelStrategy.backward(self, loss, weight, table.unpack(more, 1, more.n))
+  end)
+end
+
+--- Makes the weighted mean of all ranks' gradients: with stage 1 the parameters have it, else their
+--- shards alone.
+function Sharded:reduce_gradients(optimizer, total, missing, weight)
+  if not self.sharded then
+    ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
+  elseif self.has_whole_gradients then
+    self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
+  else
+    self.sharded:reduce_gradients(parameters_of(optimizer), total,
+      buckets.bytes(self.bucket_cap_mb))
+  end
+end
+
+--- This rank's shards, where these alone have gradients.
+function Sharded:param_groups(optimizer)
+  local sharded = not self.has_whole_gradients and self.optimizers[optimizer]
+  return sharded and sharded:groups() or optimizer.param_groups
+end
+
+--- The norm over all ranks' shards. Partial norms are f64, so that rounding to the gradients' dtype
+--- comes last, as on one rank.
+function Sharded:grad_norm(optimizer, p)
+  if self.has_whole_gradients or not self.optimizers[optimizer] then
+    return ParallelStrategy.grad_norm(self, optimizer, p)
+  end
+  local gradients = gradients_of(self:param_groups(optimizer))
+  local is_f64 = self.optimizers[optimizer]:steps "f64"
+  table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.root_device }))
+  local norm = c.grads_norm({ collectives.all_gather(c.grads_norm(gradients, p)) }, p)
+  return is_f64 and norm or norm:to "f32"
+end
+
+--- Steps this rank's slices, and gathers the new parameters where they are whole.
+function Sharded:optimizer_step(optimizer, update)
+  local sharded = self.optimizers[optimizer]
+  if not sharded then return update() end
+  sharded:step(update)
+  self.sharded:renew()
+end
+
+function Sharded:add(numbers)
+  if self.sharded then self.sharded:settle() end
+  return ParallelStrategy.add(self, numbers)
+end
+
+--- Gathers all units.
+function Sharded:gather_parameters()
+  return self.sharded and self.sharded:gather(true) or nil
+end
+
+-- State.
+
+--- This rank's parts of the parameters, and the rest.
+function Sharded:module_parts(module)
+  if not self.sharded or self.stage < 3 then return ParallelStrategy.module_parts(self, module) end
+  return self.sharded:module_parts()
+end
+
+--- Each rank loads its part.
+function Sharded:load_module_state(module, state)
+  local _ <close> = self:gather_parameters()
+  ParallelStrategy.load_module_state(self, module, state)
+end
+
+--- This rank's part of the state.
+function Sharded:optimizer_parts(optimizer)
+  local sharded, state_dict = self.optimizers[optimizer], class.of(optimizer).state_dict
+  return sharded and sharded:parts(state_dict) or state_dict(optimizer)
+end
+
+--- Each rank loads its part.
+function Sharded:load_optimizer_state(optimizer, state)
+  local sharded, load = self.optimizers[optimizer], class.of(optimizer).load_state_dict
+  if sharded then return sharded:load(load, state) end
+  load(optimizer, parts.whole(state))
+end
+
+-- Nothing waits for other ranks any more. `whole`: all ranks come here, and make the module whole.
+local function leave(self, whole)
+  if whole then self.sharded:join() else self.sharded:forget() end
+  collectives.before(nil)
+  self.sharded = nil
+end
+
+--- Gathers the complete state on rank 0, for checkpoints saved after the fit, and frees it on the
+--- other ranks; also for optimizers that the script has removed from the Trainer.
+function Sharded:end_training(_)
+  if not self.sharded then return end
+  for _, optimizer in ipairs(self.order) do
+    local whole = self:optimizer_state(optimizer)
+    optimizer.state = {}
+    unguard(optimizer)
+    if whole then optimizer:load_state_dict(whole) end
+  end
+  self.optimizers, self.order = {}, {}
+  leave(self, true)
+end
+
+-- Stands for a state whose parts on other ranks are lost: an error, until another is loaded.
+local function lose(optimizer)
+  local function refuse()
+    errors.blame("optim.%s: its state is incomplete: a fit under strategies.Sharded failed, and "
+      .. "the other ranks ended with their parts of it: resume from a checkpoint with ckpt_path, or "
+      .. "create a new optimizer", class.of(optimizer).__name)
+  end
+  optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
+end
+
+--- After a run that failed the other ranks' parts are gone.
+function Sharded:teardown()
+  local run = self.run and self.run.state
+  if self.sharded and run.fn ~= "fit" and run.status == "finished" then leave(self, true) end
+  if self.fit and self.fit.state.status ~= "running" then -- else another Trainer's, within the fit
+    for _, optimizer in ipairs(self.order) do
+      unguard(optimizer)
+      if next(optimizer.state) ~= nil then lose(optimizer) end
+    end
+    self.fit, self.optimizers, self.order = nil, {}, {}
+  end
+  if self.sharded and run.status ~= "running" and run.status ~= "finished" then leave(self) end
+  ParallelStrategy.teardown(self)
+end
+
+--- The state of optimizers is sharded, and the gradients that they step with; with stage 3 the
+--- parameters too.
+function Sharded:is_replicated(part)
+  if not self.sharded or part == "buffer" then return true end
+  return part == "parameter" and self.stage < 3 or part == "gradient" and self.has_whole_gradients
+end
+
+return Sharded

@@ -1,0 +1,234 @@
+--- stdlib/strategies/sharded/ShardedModule.lua: a module whose parameters are divided among the
+--- ranks, gathered a unit at a time for forward and backward, and whose gradients are reduced to
+--- their shards as backward passes.
+local Rounds = require "ltrain.strategies.sharded.Rounds"
+local Shards = require "ltrain.strategies.sharded.Shards"
+local Unit = require "ltrain.strategies.sharded.Unit"
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local parts = require "ltrain.core.parts"
+local tree = require "ltrain.core.tree"
+local units = require "ltrain.strategies.sharded.units"
+
+local ShardedModule = class.extend(nil, "ShardedModule")
+
+--- ShardedModule(module, {shards_parameters =, shards_gradients =, units =, reshard_after_forward
+--- =, keep_below =}); all ranks call it with the same parameters.
+function ShardedModule:init(module, o)
+  self.module, self.shards_parameters = module, o.shards_parameters
+  self.shards = Shards(function() return module.automatic_optimization ~= false end)
+  self.units, self.handles = {}, {}
+  for i, found in ipairs(units.find(module, o.units)) do
+    local list = {}
+    for k, item in ipairs(found.parameters) do list[k] = self.shards:add(item.value, item.name) end
+    local name, stays = i == 1 and "of the root" or found.name, not o.reshard_after_forward
+    local unit = Unit(name, list, i == 1 or stays)
+    unit.module = found.module
+    self.units[i] = unit
+  end
+  self.root = self.units[1]
+  self.rounds = Rounds(self.units, o.shards_gradients)
+  self.watches = o.shards_gradients or o.shards_parameters
+  if o.shards_parameters then self:part(o.keep_below) end
+  if self.watches then self:watch() end
+end
+
+-- Takes the parameters' memory away, and gathers them where their modules are called.
+function ShardedModule:part(keep_below)
+  for i, unit in ipairs(self.units) do
+    unit:part(function(shard) return shard.parameter:numel() < keep_below end)
+    if i > 1 then self:follow_calls(unit, unit.module) end
+  end
+end
+
+-- Calls.
+
+-- The tensors among n values, and in tables of them, that gradients go through.
+local function grad_tensors(values, n)
+  local list = {}
+  for i = 1, c.is_grad_enabled() and n or 0 do
+    tree.each(values[i], function(value)
+      if c.is_tensor(value) and value.requires_grad then list[#list + 1] = value end
+    end)
+  end
+  return list
+end
+
+-- Before a call: the parameters come. When the gradients of all its arguments have been computed
+-- backward has passed it.
+local function enter(self, unit, args)
+  unit.depth = unit.depth + 1
+  self.rounds:request(unit)
+  local call, inputs = {}, grad_tensors(args, args.n)
+  call.left = #inputs
+  if call.left > 0 then unit.calls[call] = true end
+  for _, x in ipairs(inputs) do
+    x:register_hook(function()
+      call.left = call.left - 1
+      if call.left > 0 then return end
+      unit.calls[call] = nil
+      self.rounds:completed(unit)
+    end)
+  end
+end
+
+-- After it: they go, and come again when backward arrives at its results.
+local function leave(self, unit, results)
+  unit.depth = unit.depth - 1
+  local several = type(results) == "table" and results.n
+  if not several then results = { results } end
+  for _, y in ipairs(grad_tensors(results, several or 1)) do
+    y:register_hook(function() self.rounds:request(unit) end)
+  end
+  local stays = unit.depth > 0 or unit.stays or self.rounds.in_backward
+  if not stays then unit:release() end
+end
+
+function ShardedModule:follow_calls(unit, module)
+  local handles = self.handles
+  handles[#handles + 1] = module:register_forward_pre_hook(function(_, args)
+    enter(self, unit, args)
+  end, { prepend = true })
+  handles[#handles + 1] = module:register_forward_hook(function(_, _, results)
+    leave(self, unit, results)
+  end, { always_call = true })
+end
+
+-- Gradients that are complete are counted.
+function ShardedModule:watch()
+  for _, unit in ipairs(self.units) do
+    for _, shard in ipairs(unit.shards) do
+      local parameter = shard.parameter
+      if parameter.requires_grad then
+        local remove = parameter:register_post_accumulate_grad_hook(function()
+          unit.pending = unit.pending - 1
+          self.rounds:completed(unit)
+        end)
+        table.insert(self.handles, { remove = remove })
+      end
+    end
+  end
+end
+
+-- What the strategy calls.
+
+--- Parameters that are in no unit are here until the result is closed, which closes `outer`; and
+--- then until all ranks are done.
+function ShardedModule:forward_scope(outer)
+  local rounds = self.rounds
+  if not self.shards_parameters then return outer end
+  rounds:request(self.root)
+  rounds.scopes = rounds.scopes + 1
+  return setmetatable({}, { __close = function(_, err)
+    rounds.scopes = rounds.scopes - 1
+    local close = outer and getmetatable(outer).__close
+    if close then close(outer, err) end
+  end })
+end
+
+--- Runs walk(), a backward pass.
+function ShardedModule:backward(walk)
+  if not self.watches then return walk() end
+  self.rounds:begin_backward()
+  if self.shards_parameters then self.rounds:request(self.root) end
+  walk()
+  self.rounds:end_backward()
+end
+
+--- See Rounds.settle.
+function ShardedModule:settle()
+  if self.watches then self.rounds:settle() end
+end
+
+--- All parameters are whole on this rank until the result is closed; with `writes`, what is then in
+--- them replaces that of the shards. All ranks call it, and close it.
+function ShardedModule:gather(writes)
+  self:settle()
+  for _, unit in ipairs(self.units) do
+    if unit:is_parted() then unit:gather() end
+  end
+  return setmetatable({}, { __close = function(_, err)
+    for _, unit in ipairs(self.units) do
+      if writes and err == nil then unit:write_shards() end
+      if not self.rounds.staying[unit] then unit:release() end
+    end
+  end })
+end
+
+--- Parameters have new values. All ranks call it.
+function ShardedModule:renew()
+  if self.shards_parameters then self.rounds:renew() end
+end
+
+--- Makes all parameters whole for good, and forgets the units. All ranks call it.
+function ShardedModule:join()
+  self:settle()
+  self:forget()
+  for _, unit in ipairs(self.units) do
+    if unit:is_parted() then
+      unit:gather()
+      unit:join()
+    end
+  end
+end
+
+--- The module's state_dict with parts (core/parts.lua) in the place of what the ranks share.
+function ShardedModule:module_parts()
+  local shard_of, given = {}, {}
+  for _, unit in ipairs(self.units) do
+    for _, shard in ipairs(unit.parted or {}) do shard_of[shard.name] = shard end
+  end
+  for name, value in next, self.module:state_dict() do
+    local shard = shard_of[name]
+    given[name] = shard and parts.new { shape = value.shape, from = shard.from,
+      tensor = shard.tensor } or value
+  end
+  return given
+end
+
+--- Removes what follows the module's calls.
+function ShardedModule:forget()
+  for _, handle in ipairs(self.handles) do handle:remove() end
+  self.handles = {}
+end
+
+-- Gradients.
+
+-- On which ranks parameters have gradients that no reduction has taken, and which of their shards
+-- one has added to: two counts a parameter.
+local function count(parameters, shards)
+  local own = {}
+  for i, has in ipairs(c.dist.with_gradients(parameters)) do
+    own[2 * i - 1], own[2 * i] = has, shards[i].used and 1 or 0
+  end
+  return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+end
+
+--- Replaces the gradients of parameters, and what was reduced of them before, by those of their
+--- shards over all ranks, divided by `total`; a parameter that no rank has used has none. Messages
+--- have at most `cap` bytes. All ranks call it.
+function ShardedModule:reduce_gradients(parameters, total, cap)
+  local _ <close> = c.no_grad()
+  local shards, fresh, more, scaled = {}, {}, {}, {}
+  for i, parameter in ipairs(parameters) do
+    shards[i] = self.shards:add(parameter, "a parameter of an optimizer")
+  end
+  local counts = count(parameters, shards)
+  for i, shard in ipairs(shards) do
+    local is_left, was_reduced = counts[2 * i - 1] > 0, counts[2 * i] > 0
+    if not was_reduced then shard.tensor.grad = nil end
+    if was_reduced then scaled[#scaled + 1] = shard end
+    if is_left then table.insert(was_reduced and more or fresh, shard) end
+    shard.steps = is_left or was_reduced
+  end
+  for _, group in ipairs(Shards.group(more, cap)) do Shards.reduce(group, "gradients", 1) end
+  for _, shard in ipairs(scaled) do shard.tensor.grad:mul_(1.0 / total) end
+  for _, group in ipairs(Shards.group(fresh, cap)) do
+    Shards.reduce(group, "gradients", 1.0 / total)
+  end
+  local is_automatic = self.shards.is_automatic()
+  for _, shard in ipairs(shards) do shard.used, shard.is_spent = false, is_automatic end
+end
+
+return ShardedModule

@@ -1,0 +1,152 @@
+--- stdlib/strategies/sharded/Shards.lua: where each parameter is cut, and this rank's slice of it.
+--
+-- Each parameter, as a row of elements, is cut into as many slices as there are ranks; where its
+-- first dim divides by them these are blocks of that dim. Ranks have equally many elements of all
+-- parameters together, give or take one. A shard is { parameter =, name =, cuts =, from =, n =,
+-- tensor =, is_kept =, used = }: `tensor` is this rank's slice [1, n], which is stepped in the
+-- parameter's place, by the slice of its gradient, `tensor.grad`. What the optimizer keeps for it
+-- is a slice of what it would keep for the parameter; the two dims distinguish a state that has an
+-- element for each of the shard's, [1, n], from one for the whole parameter, such as a counter [1].
+--
+-- A gradient is spent when the Trainer has made a step with it: what is reduced next replaces it,
+-- on each rank, also on one that has no sample and clears nothing in time. In manual optimization
+-- the script clears.
+--
+-- A parameter that is kept has all its elements on every rank, and its shard shares their memory.
+-- Of the others the ranks have their shards, and the whole only while it is computed with.
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local dtypes = require "ltrain.core.dtypes"
+local errors = require "ltrain.core.errors"
+local zero_grad = require "ltrain.core.zero_grad"
+
+local d = c.dist
+
+local Shards = class.extend(nil, "Shards")
+
+--- Shards(is_automatic): is_automatic() says whether the Trainer clears gradients, once a window.
+function Shards:init(is_automatic)
+  self.is_automatic = is_automatic
+  self.ranks, self.rank = d.size(), d.rank()
+  self.of = {} -- by parameter
+  self.elements = {} -- that each rank has so far
+  for r = 1, self.ranks do self.elements[r] = 0 end
+end
+
+-- Where the slices of `n` elements begin, and the end of the last. Elements over go to the ranks
+-- that have fewest.
+local function cut(self, n)
+  local each, over = n // self.ranks, n % self.ranks
+  local order = {}
+  for r = 1, self.ranks do order[r] = r end
+  table.sort(order, function(a, b)
+    local x, y = self.elements[a], self.elements[b]
+    if x ~= y then return x < y end
+    return a < b
+  end)
+  local sizes = {}
+  for place, r in ipairs(order) do sizes[r] = each + (place <= over and 1 or 0) end
+  local cuts = { 0 }
+  for r = 1, self.ranks do
+    cuts[r + 1] = cuts[r] + sizes[r]
+    self.elements[r] = self.elements[r] + sizes[r]
+  end
+  return cuts
+end
+
+--- This rank's elements of a whole tensor of the parameter's shape, as a row in the same memory.
+function Shards.slice(shard, whole)
+  return whole:detach():reshape { 1, whole:numel() }:narrow(2, shard.from + 1, shard.n)
+end
+
+--- Cuts a parameter, which is kept; returns its shard, the same one when it is cut already.
+function Shards:add(parameter, name)
+  local shard = self.of[parameter]
+  if shard then return shard end
+  if not parameter:is_contiguous() then
+    errors.blame("strategies.Sharded: %s is not contiguous: %s: create it from x:contiguous()",
+      name, errors.show(parameter))
+  end
+  local cuts = cut(self, parameter:numel())
+  local from = cuts[self.rank + 1]
+  shard = { parameter = parameter, name = name, cuts = cuts, from = from,
+    n = cuts[self.rank + 2] - from, is_kept = true, used = false }
+  shard.tensor = Shards.slice(shard, parameter)
+  self.of[parameter] = shard
+  zero_grad.also(parameter, function()
+    if shard.is_spent or not self.is_automatic() then shard.tensor.grad = nil end
+  end)
+  return shard
+end
+
+--- Takes the memory of the whole parameter away.
+function Shards.empty(shard)
+  d.empty(shard.parameter, ("parameter '%s' is sharded, and this rank has a part of it: use it in "
+    .. "the forward of its module, or within strategy:gather_parameters()"):format(shard.name))
+end
+
+--- Gives the shard memory of its own and takes that of the whole parameter away, until a unit
+--- gathers it.
+function Shards.part(shard)
+  shard.tensor, shard.is_kept = shard.tensor:clone(), false
+  Shards.empty(shard)
+end
+
+--- Makes the parameter whole again; its memory is here, with all values.
+function Shards.join(shard)
+  shard.is_kept = true
+  shard.tensor = Shards.slice(shard, shard.parameter)
+end
+
+--- Lists of shards, each of one dtype and device and at most `cap` bytes (nil: any), unless one has
+--- more: { shards =, parameters =, cuts = } for c.dist's gather_shards and reduce_shards.
+function Shards.group(list, cap)
+  local groups, open = {}, {}
+  for _, shard in ipairs(list) do
+    local parameter = shard.parameter
+    local bytes = parameter:numel() * dtypes[parameter.dtype].size
+    local kind = parameter.dtype .. " " .. parameter.device
+    local group = open[kind]
+    if not group or cap and group.bytes + bytes > cap then
+      group = { shards = {}, parameters = {}, cuts = {}, bytes = 0, dtype = parameter.dtype,
+        device = parameter.device }
+      open[kind], groups[#groups + 1] = group, group
+    end
+    table.insert(group.shards, shard)
+    table.insert(group.parameters, parameter)
+    table.move(shard.cuts, 1, #shard.cuts, #group.cuts + 1, group.cuts)
+    group.bytes = group.bytes + bytes
+  end
+  for _, group in ipairs(groups) do
+    group.cuts = c.tensor(group.cuts, { dtype = "i64" }):reshape { #group.parameters, -1 }
+  end
+  return groups
+end
+
+-- Adds a sum over the ranks to what a shard has.
+local function accumulate(shard, sum)
+  local tensor = shard.tensor
+  if shard.is_spent then tensor.grad, shard.is_spent = nil, false end
+  if not tensor.grad then
+    tensor.grad = sum
+    return
+  end
+  local sum <close> = sum -- luacheck: ignore
+  tensor.grad:add_(sum)
+end
+
+--- Reduces the gradients of a group over the ranks, times `scale`, and adds them to those of the
+--- shards; the parameters have none afterwards. All ranks call it.
+function Shards.reduce(group, name, scale)
+  local _ <close> = c.no_grad()
+  local sums = {}
+  for i, has in ipairs(d.with_gradients(group.parameters)) do
+    local shard = group.shards[i]
+    shard.used = shard.used or has == 1
+    sums[i] = c.empty({ 1, shard.n }, { dtype = group.dtype, device = group.device })
+  end
+  d.wait(d.reduce_shards(nil, group.parameters, group.cuts, sums, name, scale))
+  for i, shard in ipairs(group.shards) do accumulate(shard, sums[i]) end
+end
+
+return Shards
