@@ -1,5 +1,5 @@
--- spec/strategies/sharded_files_spec.lua: checkpoints of Sharded are whole, and resume on any number
--- of ranks, also with DDP.
+-- spec/strategies/sharded_files_spec.lua: checkpoints of Sharded are whole, and resume on any
+-- number of ranks and under DDP.
 -- tags: slow
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"

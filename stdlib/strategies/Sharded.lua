@@ -241,8 +241,8 @@ end
 -- Stands for a state whose parts on other ranks are lost: an error, until another is loaded.
 local function lose(optimizer)
   local function refuse()
-    errors.blame("optim.%s: its state is incomplete: a fit under strategies.Sharded failed, and "
-      .. "the other ranks ended with their parts of it: resume from a checkpoint with ckpt_path, or "
+    errors.blame("optim.%s: its state is incomplete: a fit under strategies.Sharded failed, "
+      .. "and the other ranks ended with their parts of it: resume from a checkpoint with ckpt_path, or "
       .. "create a new optimizer", class.of(optimizer).__name)
   end
   optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
