@@ -62,7 +62,7 @@ return {
         "is about the cpu by name",
     },
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
-    ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua trains with it on fake",
+    ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/trainer/deferred_spec.lua"] = "compares the cpu with the fake device, by name",
     ["spec/trainer/fit_spec.lua"] = {
       ["fit reports what is wrong with a loss that is not finite, before the weights are touched"] =

@@ -242,8 +242,8 @@ end
 local function lose(optimizer)
   local function refuse()
     errors.blame("optim.%s: its state is incomplete: a fit under strategies.Sharded failed, "
-      .. "and the other ranks ended with their parts of it: resume from a checkpoint with ckpt_path, or "
-      .. "create a new optimizer", class.of(optimizer).__name)
+      .. "and the other ranks ended with their parts of it: resume from a checkpoint with "
+      .. "ckpt_path, or create a new optimizer", class.of(optimizer).__name)
   end
   optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
 end
