@@ -3,7 +3,16 @@
    A request is put aside ("suspended") when it has come whole, and taken up again when it is
    answered; a stream, when there is nothing to send. The library tells a client that is cut off
    (by shutdown of its socket) from others in its own time, and then forgets it through
-   on_connection. */
+   on_connection.
+
+   One thread and no callbacks into the caller: libmicrohttpd runs only within lt_http_wait, which
+   hands out requests one by one; answers may come at any time later, in any order. So a script
+   serves without locks, and a slow client cannot stop it, since everything that waits is
+   suspended.
+
+   Limits are part of the design, as the port is open to every program of the machine: heads of so
+   many bytes, so many connections, seconds to ask and to read, a buffer of so many bytes for a
+   stream; who is beyond one is cut off. */
 #include "apps/http.h"
 
 #include <arpa/inet.h>
@@ -19,6 +28,9 @@
 
 #include "apps/microhttpd.h"
 
+/* BACKLOG: connections that the kernel keeps while the script computes. STREAM_BLOCK: bytes that
+   the library asks a stream for at once. ROOM: where all places are taken, a ROOM-th of them is
+   freed. */
 enum { BACKLOG = 512, STREAM_BLOCK = 16384, ROOM = 8 /* a part of the places */ };
 static const double LOOK_SECONDS = 0.5; /* between looks at who is late */
 
@@ -78,6 +90,7 @@ static void forget_request(client *k) {
   k->request = (lt_http_request){0};
 }
 
+/* A client without memory gets none: on_request ends the connection then. */
 static void on_connection(void *ud, lt_mhd_connection *connection, void **context, int what) {
   lt_http *h = ud;
   if (what == LT_MHD_STARTED) {
@@ -124,6 +137,8 @@ static int add_field(void *ud, int kind, const char *name, const char *value) {
   return LT_MHD_YES;
 }
 
+/* Requests with a body are refused: nothing here takes uploads, and without bodies there is no
+   state between a head and its answer, nor a way to smuggle a second request in one. */
 static bool has_body(const lt_http_request *r) {
   for (int i = 0; i < r->n_fields && i < LT_HTTP_FIELDS; i++) {
     const lt_http_field *f = &r->fields[i];
@@ -145,6 +160,8 @@ static int refuse(client *k, unsigned status) {
   return done;
 }
 
+/* A suspended connection is not polled: it costs nothing until it is taken up again. take_up may be
+   called for one that is not suspended. */
 static void put_aside(client *k) {
   k->server->library->suspend(k->connection);
   k->suspended = true;
@@ -200,6 +217,8 @@ static void on_completed(void *ud, lt_mhd_connection *connection, void **of_requ
   k->deadline = now() + k->server->options.ask_seconds;
 }
 
+/* 0 bytes would make the library ask again at once; suspending the connection first makes it wait
+   for lt_http_send. */
 static ssize_t read_stream(void *ud, uint64_t position, char *out, size_t n) {
   (void)position;
   client *k = ud;
@@ -219,6 +238,8 @@ static ssize_t read_stream(void *ud, uint64_t position, char *out, size_t n) {
 
 /* Opening and closing. */
 
+/* Loopback only. Who wants it from elsewhere uses an SSH tunnel, which brings encryption and
+   authentication that a server here would lack. */
 static int listen_here(lt_ctx *c, const char *op, int port, int *chosen) {
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port),
@@ -265,6 +286,8 @@ failed:
   return NULL;
 }
 
+/* shutdown, not close: the descriptor belongs to the library, which notices the end and calls
+   on_connection. */
 static void cut(client *k) {
   k->cut = true;
   shutdown(k->fd, SHUT_RDWR);
@@ -317,6 +340,8 @@ static bool look(lt_http *h) {
   return any;
 }
 
+/* By id, in order of arrival: no client waits for ever behind others. Lists are walked, since
+   connections are few (options.connections). */
 static client *first_asked(lt_http *h) {
   client *first = NULL;
   for (client *k = h->clients; k != NULL; k = k->next) {
@@ -327,6 +352,8 @@ static client *first_asked(lt_http *h) {
   return first;
 }
 
+/* It returns at least each LOOK_SECONDS to look for late clients; a signal ends the wait, so that
+   Ctrl-C is noticed. */
 const lt_http_request *lt_http_wait(lt_http *h, double seconds) {
   double deadline = now() + seconds;
   for (;;) {
@@ -385,6 +412,8 @@ bool lt_http_stream(lt_http *h, int64_t id, int status, int n, const lt_http_fie
                  h->library->from_reader(LT_MHD_UNKNOWN_SIZE, STREAM_BLOCK, read_stream, k, NULL));
 }
 
+/* What does not fit into the buffer means a client that does not read: it is cut off, as waiting
+   for it would stop all others, and dropping parts would break its stream. */
 bool lt_http_send(lt_http *h, int64_t id, const void *data, size_t size) {
   client *k = find(h, id, STREAMING);
   if (k == NULL) return false;

@@ -1,7 +1,14 @@
 /* runtime/nccl/move.c: maps the transfers of comm.h to calls of NCCL.
 
    A movement is issued by one group of calls; it is on the stream when NCCL no longer says that it
-   is in progress. */
+   is in progress.
+
+   Operations that NCCL lacks (all_to_all, parts of different sizes) are sends and receives in one
+   group: within ncclGroupStart and ncclGroupEnd their order does not matter, outside of it a send
+   would wait for its receiver and two ranks could wait for each other.
+
+   NCCL's sums depend on its algorithm (ring, tree) and so on the number of GPUs and its version:
+   ltrain's own order of sums is not kept here. */
 #include "nccl/link.h"
 
 static ncclDataType_t type_of(lt_dtype dtype) {
@@ -102,6 +109,8 @@ static ncclResult_t broadcast(const movement *v) {
                                v->link->comm, v->stream);
 }
 
+/* With parts of different sizes it is a reduction to each rank of its part, R calls in one group:
+   the bytes on the wire are the same, the steps are not. */
 static ncclResult_t reduce_scatter(const movement *v) {
   const lt_comm_move *m = v->m;
   ncclDataType_t type = type_of((lt_dtype)m->dtype);
@@ -141,7 +150,8 @@ static ncclResult_t issue(const movement *v) {
   return ncclInvalidArgument;
 }
 
-/* Nothing moves; all ranks see it. */
+/* Nothing moves; all ranks see it. By counts that all ranks have: a rank must not leave out a call
+   that others make. */
 static bool is_empty(const lt_comm_move *m, int size) {
   if (m->op == LT_COMM_ALL_REDUCE || m->op == LT_COMM_BROADCAST || m->op == LT_COMM_ALL_TO_ALL)
     return m->count == 0;
@@ -150,6 +160,8 @@ static bool is_empty(const lt_comm_move *m, int size) {
   return n == 0;
 }
 
+/* `state` only says that the calls were issued: calling again asks NCCL how far it is. Done means
+   that the kernels are on the stream, not that they have run; events of the stream tell that. */
 lt_progress lt_nccl_move(lt_comm_link *l, lt_comm_move *m) {
   static char issued;
   lt_progress p = lt_nccl_progress(l, m->text);

@@ -5,7 +5,9 @@
 
 lt_nccl_functions lt_nccl;
 
-/* "ncclAllReduce: remote process exited or there was a network error (...)" */
+/* "ncclAllReduce: remote process exited or there was a network error (...)". ncclGetLastError has
+   the detail (an address, a file of CUDA) that the error string lacks; the widths of both keep the
+   whole within LT_COMM_TEXT. */
 static void say(const lt_comm_link *l, ncclResult_t r, const char *call, char *text) {
   const char *last = l != NULL && l->comm != NULL ? lt_nccl.ncclGetLastError(l->comm) : NULL;
   bool more = last != NULL && last[0] != '\0';

@@ -5,6 +5,8 @@
 #include "bind/core/tensor.h"
 #include "bind/data/data.h"
 
+/* Every number that a script could set is checked here, since the C side computes positions from
+   them without further tests. */
 lt_batching lt_read_batching(lua_State *L, int index, int64_t n, int64_t position) {
   lua_getfield(L, index, "lasts");
   lt_order *lasts = lua_isnil(L, -1) ? NULL : lt_check_order(L, -1);
@@ -43,6 +45,8 @@ int lt_read_columns(lua_State *L, lt_bind *b, int index, int divisors, lt_column
   return (int)n;
 }
 
+/* Three outcomes for a loop: tensors; false, when this rank has no sample of a step that other
+   ranks have one of (it must still take part in their collectives); nothing at the end. */
 int lt_give_batch(lua_State *L, lt_bind *b, lt_frame frame, bool ok, const lt_span *span,
                   int64_t *position, int n, lt_tensor *const *out) {
   bool more = ok && span->total > 0;

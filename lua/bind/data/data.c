@@ -29,6 +29,8 @@ static void feed_end(lt_bind *b, feed *f) {
   f->prefetch = NULL;
 }
 
+/* By `<close>` at the end of the loop, also when it breaks: threads end then, and not at some later
+   collection. */
 static int feed_close(lua_State *L) {
   feed_end(lua_touserdata(L, lua_upvalueindex(1)), luaL_checkudata(L, 1, FEED_NAME));
   return 0;
@@ -99,7 +101,9 @@ static int scope_close(lua_State *L) {
   return 0;
 }
 
-/* scope:enter(seed, epoch, position) -> scope, to be closed */
+/* scope:enter(seed, epoch, position) -> scope, to be closed. The generator is set to (seed, epoch,
+   position) for one sample: what its transforms draw is the same in each process and with any
+   number of workers, and after a resume. */
 static int scope_enter(lua_State *L) {
   lt_bind *b = lt_enter(L);
   scope *s = luaL_checkudata(L, 1, SCOPE_NAME);
@@ -120,7 +124,8 @@ static int sample_scope(lua_State *L) {
   return 1;
 }
 
-/* data.digits(n, seed, test) -> images u8 [n, 1, 28, 28], labels i64 [n] */
+/* data.digits(n, seed, test) -> images u8 [n, 1, 28, 28], labels i64 [n]. The synthetic data set of
+   examples and specs: it needs no download. */
 static int digits(lua_State *L) {
   lt_bind *b = lt_enter(L);
   int64_t n = lt_check_samples(L, b, 1, "digits");

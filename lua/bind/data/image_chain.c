@@ -25,7 +25,9 @@ static int chain_gc(lua_State *L) {
   return 0;
 }
 
-/* How many steps the list at `index` has, with those within them. */
+/* How many steps the list at `index` has, with those within them. The tables may have metamethods
+   or be changed by them, so that the second walk has an end to stop at (read_steps); 100 levels
+   bound the C stack against a table that contains itself. */
 static int count_steps(lua_State *L, int index, int depth) {
   luaL_checkstack(L, 8, "too many transforms in one another");
   luaL_argcheck(L, depth < 100, 1, "too many transforms in one another");
@@ -105,6 +107,7 @@ static lt_picture view_of(lua_State *L, lt_bind *b, int index) {
   return view;
 }
 
+/* A copy: transforms move boxes in place, and the caller's tensor must stay as it is. */
 static float *copy_boxes(lua_State *L, lt_bind *b, int index, int64_t *n) {
   lt_tensor *t = lt_check_tensor(L, b, index, "transforms");
   luaL_argcheck(L, t->ndim == 2 && t->size[1] == 4 && t->contiguous && t->dtype == LT_F32, index,
@@ -127,7 +130,9 @@ static lt_tensor *boxes_tensor(lt_ctx *c, const lt_sample *s) {
 }
 
 /* image.apply(chain, image, mask or nil, boxes or nil) -> the same, changed; what was nil is left
-   out. One draw of the script's random numbers. */
+   out. One draw of the script's random numbers gives a key, from
+   which the chain draws all that it needs: how many numbers a transform takes does not shift later
+   draws. */
 static int apply(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_chain *steps = lt_check_chain(L, 1);

@@ -1,5 +1,8 @@
 /* lua/bind/data/images.c: file names, and batches of images read ahead, for the library's own Lua
-   (`c.runtime.data`). */
+   (`c.runtime.data`).
+
+   Paths are one block of text and offsets, not Lua strings: reading ahead happens on other threads,
+   which must not touch a lua_State, and a million strings would be walked by each collection. */
 #include "bind/core/call.h"
 #include "bind/core/collect.h"
 #include "bind/core/raise.h"
@@ -31,7 +34,9 @@ static int paths_gc(lua_State *L) {
   return 0;
 }
 
-/* data.paths({path, ...}) -> paths, with `#` and at(k), k from 1 */
+/* data.paths({path, ...}) -> paths, with `#` and at(k), k from 1. Two walks: the first checks the
+   strings and sums their lengths, so that the block is allocated once and nothing raises while it
+   is filled. */
 static int paths(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -118,7 +123,8 @@ static lt_image_source read_source(lua_State *L, lt_bind *b) {
 
 /* data.image_feed(order, files, {paths, views = {chain, ...}, mode, orient, seed, epoch}, tensors,
    {batch_size, ..., position, prefetch, threads, pin}) -> feed. `files` has the file of each entry
-   of `order`, and so the row of the tensors. */
+   of `order`, and so the row of the tensors. The userdata's user values keep the tensors and the
+   order alive that the struct borrows. */
 static int new_feed(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 5);

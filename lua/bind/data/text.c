@@ -72,7 +72,9 @@ static void add_all(lt_ctx *c, const lt_ids *from, lt_ids *to) {
   for (int64_t k = 0; k < from->n; k++) lt_ids_add(c, to, from->id[k]);
 }
 
-/* One text, with what sequences begin and end with if `special`, cut to `most` ids. */
+/* One text, with what sequences begin and end with if `special`, cut to `most` ids. Truncation
+   keeps the special tokens at both ends: what is cut is the text's own ids, as Hugging Face's
+   tokenizers do. If even those do not fit, the end is cut too. */
 static void encode_one(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, bool special,
                        int64_t most, lt_ids *out) {
   int64_t from = out->n;
@@ -84,7 +86,8 @@ static void encode_one(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, b
   if (most > 0 && out->n > from + most) out->n = from + most;
 }
 
-/* tokenizer:encode(text, special) -> i64 tensor [n] */
+/* tokenizer:encode(text, special) -> i64 tensor [n]. Ids come as a C list and are copied once their
+   number is known: the tensor has the exact size. */
 static int encode(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tokenizer *t = lt_check_tokenizer(L, 1);
@@ -101,7 +104,9 @@ static int encode(lua_State *L) {
   return lt_end(L, b, frame, 1, &out);
 }
 
-/* All texts of the list at index 2 into `ids`, their ends into `end`; the longest of them. */
+/* All texts of the list at index 2 into `ids`, their ends into `end`; the longest of them. Strings
+   stay in the list at index 2 while they are read: luaL_checklstring's pointer is good for as
+   long. */
 static int64_t encode_list(lua_State *L, lt_bind *b, lt_tokenizer *t, bool special, int64_t most,
                            lt_ids *ids, int64_t *end) {
   int64_t longest = 0, n_texts = (int64_t)lua_rawlen(L, 2);
@@ -120,7 +125,8 @@ static int64_t encode_list(lua_State *L, lt_bind *b, lt_tokenizer *t, bool speci
 }
 
 /* tokenizer:encode_batch(texts, special, length, pad) -> i64 [N, T], bool [N, T]; length 0: that of
-   the longest */
+   the longest. Two passes: all texts first, since the width of the result is the longest's; ids of
+   all texts are one list with their ends, not a list each. */
 static int encode_batch(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tokenizer *t = lt_check_tokenizer(L, 1);

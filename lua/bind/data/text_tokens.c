@@ -32,7 +32,9 @@ static int write_tokens(lua_State *L) {
   return 1;
 }
 
-/* The numbers of an open file as a tensor that is in it; NULL: a failure. */
+/* The numbers of an open file as a tensor that is in it; NULL: a failure. The file is mapped, not
+   read: a corpus larger than memory is used by pages, and processes of one machine share them. The
+   mapping outlives the descriptor and is released with the last tensor in it. */
 static lt_tensor *map_tokens(lt_ctx *c, const char *path, int fd, int64_t size, lt_dtype dtype) {
   int64_t item = (int64_t)lt_dtype_size(dtype), n = size / item;
   if (size % item != 0 || n == 0) {

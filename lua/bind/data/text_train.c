@@ -53,7 +53,9 @@ static int add(lua_State *L) {
   return 0;
 }
 
-/* trainer:words() -> words, how often each occurs; in the order in which they first came */
+/* trainer:words() -> words, how often each occurs; in the order in which they first came. For
+   vocabularies of words or characters, which Lua makes of the counts: the C side counts, as texts
+   may be many gigabytes. */
 static int words(lua_State *L) {
   held_trainer *h = check(L);
   const lt_words *w = &h->t->words;
@@ -71,6 +73,8 @@ static int words(lua_State *L) {
 
 /* trainer:merge(n_tokens, min_frequency, first) -> the members of `vocab`, whose ids begin at
    `first`, and of `merges`, as JSON */
+/* vocab and merges come as JSON text and not as tables: a vocabulary of 10^5 entries goes into the
+   file as it is. */
 static int merge(lua_State *L) {
   lt_bind *b = lt_enter(L);
   held_trainer *h = check(L);

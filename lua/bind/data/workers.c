@@ -2,7 +2,14 @@
    (`c.runtime.data.workers`).
 
    What goes to a worker is a list of integers; what comes back is any value that ranks could hand
-   each other (dist/values.h), whose tensors are written into shared memory and stay there. */
+   each other (dist/values.h), whose tensors are written into shared memory and stay there.
+
+   Tensors of a batch are written once, by the worker, and read in place: a pipe would copy them
+   twice, and Lua values in between would box each number. The rest of a value (tables, strings,
+   numbers) is a text before them in the same slot.
+
+   Workers are forked, and so have the dataset, its open files and the script's functions without
+   pickling anything (PyTorch's workers on Linux do the same). */
 #include "bind/data/workers.h"
 
 #include <string.h>
@@ -79,10 +86,14 @@ typedef struct arrived {
   bool copies;  /* tensors are copied: there is no other slot for the next order */
 } arrived;
 
+/* Tensors begin at a multiple of the alignment that kernels rely on; the text has any length. */
 static size_t front_of(size_t text) {
   return (text + LT_VALUE_ALIGN - 1) / LT_VALUE_ALIGN * LT_VALUE_ALIGN;
 }
 
+/* A slot stays taken for as long as a tensor in it lives. If the worker has no other slot, waiting
+   for it would be a deadlock (the script may hold the last batch while it asks for the next), so
+   that the tensors are copied and the slot is free again. */
 static lt_tensor *place(void *ud, lt_ctx *c, int64_t offset, lt_dtype dtype, int ndim,
                         const int64_t *size) {
   const arrived *a = ud;
@@ -203,7 +214,9 @@ static int pool_answer(lua_State *L) {
 }
 
 /* The worker's whole life: serve(pool, id, problem), which raises nothing. Frames of the parent's
-   script below are never returned to. */
+   script below are never returned to: a script that went on in the child would train twice.
+   lt_worker_exit leaves without atexit handlers and finalizers, whose objects are the parent's
+   (files, sockets, a device). */
 static _Noreturn void live(lua_State *L, lt_bind *b, int serve, int id) {
   lt_failure problem;
   bool failed = lt_take_failure(b->c, &problem);
@@ -222,7 +235,9 @@ static _Noreturn void live(lua_State *L, lt_bind *b, int serve, int id) {
   lt_worker_exit();
 }
 
-/* data.workers(n, slots, serve) -> pool; in each worker it calls serve and does not return */
+/* data.workers(n, slots, serve) -> pool; in each worker it calls serve and does not return. Lua's
+   collector runs before the fork: garbage is finalised here once, and less of the heap's pages is
+   written, and so copied, in each child. */
 static int new_pool(lua_State *L) {
   lt_bind *b = lt_enter(L);
   int n = (int)luaL_checkinteger(L, 1), slots = (int)luaL_checkinteger(L, 2);

@@ -1,4 +1,9 @@
-/* lua/bind/io/confined_files.c: files below a folder that others have written. */
+/* lua/bind/io/confined_files.c: files below a folder that others have written.
+
+   For folders that somebody else may change while they are read (an output folder that a browser
+   looks at): each part of the path is opened below the one before and no link is followed, so that
+   a path cannot lead out of the folder, neither by `..` nor by a link that is put there in
+   between. */
 #include "io/confined_files.h"
 
 #include <errno.h>
@@ -34,7 +39,9 @@ int lt_stat_below(lua_State *L) {
 }
 
 /* io.read_below(folder, path, from, most) -> up to `most` bytes from `from` on, the bytes of the
-   whole file, when it was written last, its number; nil and a reason */
+   whole file, when it was written last, its number; nil and a reason. Size and date come from the
+   descriptor that is read, not from the path: a file that is replaced meanwhile is answered for as
+   the one that was opened. */
 int lt_read_below(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *folder = lt_check_path(L, b, "read"), *path = check_below(L);

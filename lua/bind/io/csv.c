@@ -94,6 +94,8 @@ static void gather(lua_State *L, int n) {
   for (int k = n; k >= 1; k--) lt_raw_seti(L, -k - 1, k);
 }
 
+/* The file stays open over calls of Lua that may raise, hence in a userdata. Texts come as ids with
+   a list of words: a column of a few categories is an integer tensor at once. */
 int lt_csv_to_lua(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "csv.read");

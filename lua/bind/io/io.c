@@ -156,7 +156,9 @@ static int kind(lua_State *L) {
   return 1;
 }
 
-/* io.wait_for(path, seconds) -> whether something is there, or came within so many seconds */
+/* io.wait_for(path, seconds) -> whether something is there, or came within so many seconds. For
+   files that another process makes (a shared folder of ranks): polling each millisecond, since
+   inotify sees nothing of what other machines write to a shared file system. */
 static int wait_for(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "wait_for");
@@ -199,7 +201,8 @@ static int by_text(const void *a, const void *b) {
   return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* io.list_folder(path) -> names, sorted */
+/* io.list_folder(path) -> names, sorted. Sorted by bytes: readdir's order differs between file
+   systems, and with it would the order of a dataset's files. */
 static int list_folder(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *path = lt_check_path(L, b, "list_folder");
@@ -231,7 +234,8 @@ static int read_idx(lua_State *L) {
   return lt_refused(L, b);
 }
 
-/* io.event_record(data) -> the record of an event file that holds it */
+/* io.event_record(data) -> the record of an event file that holds it. TensorBoard's format,
+   TFRecord: length, its masked CRC-32C, data, theirs (io/events.h). */
 static int event_record(lua_State *L) {
   size_t n;
   const char *data = luaL_checklstring(L, 1, &n);

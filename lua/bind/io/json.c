@@ -1,4 +1,12 @@
-/* lua/bind/io/json.c: conversion between Lua tables and JSON. */
+/* lua/bind/io/json.c: conversion between Lua tables and JSON.
+
+   Encoding: object keys are sorted by their bytes, so that equal tables give equal texts (files
+   that can be compared and hashed), whatever order Lua's hash has. Unless `plain`, doubles keep
+   each bit and strings that are not UTF-8 each byte, in spellings that decoding takes back
+   (io/json.h); plain JSON is for other programs.
+
+   null decodes to nil: a field with null is absent, and in an array it leaves a hole, since Lua has
+   no other value for it. */
 #include "bind/io/json.h"
 
 #include <stdlib.h>
@@ -25,6 +33,8 @@ static int scratch_gc(lua_State *L) {
   return 0;
 }
 
+/* The userdata is the owner of C memory while Lua may raise: its __gc frees what an error leaves,
+   and the normal way frees earlier. */
 static scratch *push_scratch(lua_State *L, lt_bind *b) {
   scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
   *s = (scratch){.text = {.c = b->c}};
@@ -47,7 +57,8 @@ static bool is_plain(lua_State *L, int index) {
   return plain;
 }
 
-/* Where in the value the writer is. */
+/* Where in the value the writer is. A list through the C stack, one node a level: it costs nothing
+   until there is an error, whose text has the path. */
 typedef struct place {
   const struct place *up;
   const char *key; /* NULL: `position` */
@@ -76,6 +87,7 @@ static void push_path(lua_State *L, const place *at) {
   lua_concat(L, 2);
 }
 
+/* The path is left out below 20 levels: a cycle would fill the message. */
 _Noreturn static void refuse(writer *w, const place *at, const char *reason) {
   if (at->depth > 20)
     lua_pushliteral(w->L, "value");
@@ -91,13 +103,15 @@ typedef struct name {
   size_t length;
 } name;
 
+/* memcmp and not strcoll: the order must not depend on the locale. */
 static int by_bytes(const void *a, const void *b) {
   const name *x = a, *y = b;
   int r = memcmp(x->text, y->text, x->length < y->length ? x->length : y->length);
   return r != 0 ? r : x->length < y->length ? -1 : x->length > y->length;
 }
 
-/* The keys of the table on top of the stack: how many are names, how many positions 1..#t. */
+/* The keys of the table on top of the stack: how many are names, how many positions 1..#t. #t alone
+   would not do: with holes its value is any border (manual, section 3.4.7). */
 static lua_Integer count_keys(writer *w, const place *at, lua_Integer *n_names) {
   lua_State *L = w->L;
   lua_Integer length = (lua_Integer)lua_rawlen(L, -1), positions = 0;
@@ -137,6 +151,8 @@ static void write_string(writer *w, const char *text, size_t length) {
     lt_json_exact_string(w->text, text, length);
 }
 
+/* Two passes: keys are collected in a userdata and sorted, then looked up again. The strings belong
+   to the table, which stays on the stack. */
 static void write_object(writer *w, const place *at, lua_Integer n) {
   lua_State *L = w->L;
   name *names = lua_newuserdatauv(L, (size_t)n * sizeof *names + 1, 0);
@@ -161,6 +177,8 @@ static void write_object(writer *w, const place *at, lua_Integer n) {
   lua_remove(L, -2);
 }
 
+/* An empty table is an object: nothing tells whether it was meant as a list. Cycles need no marks,
+   they end at the depth limit. */
 static void write_table(writer *w, const place *at) {
   if (lua_getmetatable(w->L, -1) != 0) refuse(w, at, "is an object, not a plain table");
   if (at->depth >= LT_JSON_DEPTH) refuse(w, at, "is nested too deep, or contains itself");
@@ -248,6 +266,8 @@ static void push_object(lua_State *L, lt_bind *b, json_t *value, bool plain) {
   }
 }
 
+/* Depth is limited by the parser (LT_JSON_DEPTH), so that the recursion needs no count of its
+   own. */
 static void push_json(lua_State *L, lt_bind *b, json_t *value, bool plain) {
   luaL_checkstack(L, 4, "json");
   switch (json_typeof(value)) {
@@ -282,6 +302,8 @@ static void push_json(lua_State *L, lt_bind *b, json_t *value, bool plain) {
   }
 }
 
+/* Texts come from files: what is wrong with one is returned, with control characters made
+   printable, and not raised. */
 int lt_json_decode(lua_State *L) {
   lt_bind *b = lt_enter(L);
   size_t n;

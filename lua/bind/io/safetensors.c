@@ -50,7 +50,8 @@ static bool is_alias(lua_State *L, const char *name) {
 }
 
 /* The tensors of the table at index 2 in memory of Lua's that is pushed, sorted by name, aliases
-   last: of names that share a tensor the first gets its bytes. */
+   last: of names that share a tensor the first gets its bytes. Sorted names make files
+   reproducible: the same tensors give the same bytes, whatever order Lua's table has. */
 static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
   static const char who[] = "save_safetensors";
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -92,6 +93,8 @@ static lt_metadata *read_metadata(lua_State *L, lt_bind *b, int64_t *n) {
   return list;
 }
 
+/* Grad mode is off: making a tensor contiguous must not be recorded. The names are strings of the
+   tables at indices 2 and 3, which stay there for the length of the call. */
 int lt_save_safetensors(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 4);
@@ -109,7 +112,9 @@ int lt_save_safetensors(lua_State *L) {
   return lt_done(L, b);
 }
 
-/* The tensor that the function at index 5 returns for a name, in the open frame. */
+/* The tensor that the function at index 5 returns for a name, in the open frame. Called from C in
+   the middle of writing, hence protected: an error of the function becomes the failure of the save,
+   whose temporary file is then removed. */
 static lt_tensor *fill_by_call(lt_ctx *c, void *ud, const char *name) {
   lt_bind *b = ud;
   lua_State *L = b->L;
@@ -165,6 +170,8 @@ static int saving_wait(lua_State *L) {
   return lt_done(L, b);
 }
 
+/* A saving that nobody waited for is ended here: the writer thread uses memory of this state, so
+   that it must be through before the state is. */
 static int saving_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   lt_async_save **box = check_saving(L, 1);
@@ -226,7 +233,9 @@ static open_file *push_open_file(lua_State *L) {
   return o;
 }
 
-/* Push tensor number i of the file; false with a failure. */
+/* Push tensor number i of the file; false with a failure. The userdata comes first, empty:
+   allocating it may raise, and then no tensor is lost. What was read counts as fresh memory for the
+   collector, which sees 40 bytes of a userdata and not the tensor behind it. */
 static bool push_stored(lua_State *L, lt_bind *b, open_file *o, int64_t i) {
   lt_boxed *box = lt_push_empty(L, b);
   lt_frame frame = lt_frame_open(b->c);
@@ -246,7 +255,8 @@ static bool is_wanted(lua_State *L, const char *name) {
   return wanted;
 }
 
-/* Fill the table on top of the stack. A tensor that has aliases is one userdata. */
+/* Fill the table on top of the stack. A tensor that has aliases is one userdata. Order of the file,
+   one tensor at a time: reading is sequential and the peak is the tensors themselves. */
 static bool push_tensors(lua_State *L, lt_bind *b, open_file *o) {
   lt_safetensors *s = &o->file;
   for (int64_t i = 0; i < s->count; i++) {
@@ -277,6 +287,8 @@ static void push_metadata(lua_State *L, const lt_safetensors *s) {
   }
 }
 
+/* A dtype that this library lacks is the file's fault here, and comes back as a reason;
+   open_safetensors shows such tensors and reads the others. */
 int lt_load_safetensors(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 2);
@@ -327,6 +339,8 @@ int lt_crc32_of(lua_State *L) {
   return 1;
 }
 
+/* zlib's crc32_combine: the checksum of two parts from those of each and the length of the second,
+   in O(log length): parts that ranks or threads have summed need not be read again. */
 int lt_crc32_join(lua_State *L) {
   lt_enter(L);
   uLong a = (uLong)luaL_checkinteger(L, 1), second = (uLong)luaL_checkinteger(L, 2);

@@ -1,4 +1,7 @@
-/* lua/bind/io/yaml.c: the events of a text of YAML, of which stdlib/files/yaml.lua makes values. */
+/* lua/bind/io/yaml.c: the events of a text of YAML, of which stdlib/files/yaml.lua makes values.
+
+   libyaml parses (YAML 1.1 by its events), Lua decides what a scalar means: so `no`, 1e3 and dates
+   are handled in one place, with the rules that the documentation states. */
 #include "bind/core/raise.h"
 #include "bind/core/raw.h"
 #include "bind/io/io.h"
@@ -75,6 +78,8 @@ static int read_all(lua_State *L) {
   }
 }
 
+/* libyaml has memory of its own and knows no longjmp: everything that may raise is inside the
+   pcall, and both deletes come after it on every path. */
 int lt_yaml_events(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checkstring(L, 1);

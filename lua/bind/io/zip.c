@@ -116,7 +116,8 @@ static int zip_tensor(lua_State *L) {
   return lt_refused(L, b);
 }
 
-/* zip:array(name) -> the tensor that a member in NumPy's format is */
+/* zip:array(name) -> the tensor that a member in NumPy's format is. The member is read to the end
+   and then parsed: its size is in the zip's directory, and .npy's own header must agree with it. */
 static int zip_array(lua_State *L) {
   lt_bind *b = lt_enter(L);
   open_zip *o = check_zip(L);
@@ -154,7 +155,10 @@ static int zip_layout(lua_State *L) {
   return 2;
 }
 
-/* Whether all that a view shows is among n elements. */
+/* Whether all that a view shows is among n elements. Strides and offset come from a file (PyTorch's
+   pickles) that anybody may have written: without this check a crafted one reads memory beyond the
+   storage. Products and sums are checked for overflow, which would wrap a large stride into the
+   allowed range. */
 static bool is_within(int64_t n, int64_t offset, int ndim, const int64_t *size,
                       const int64_t *stride) {
   int64_t last = offset, part;
@@ -189,7 +193,9 @@ int lt_io_strided(lua_State *L) {
   return lt_end(L, b, frame, 1, &t);
 }
 
-/* io.storage(x) -> a light userdata, the storage of a tensor; its offset there in elements */
+/* io.storage(x) -> a light userdata, the storage of a tensor; its offset there in elements. Two
+   tensors that share a storage are saved once: the caller compares the pointers while both are
+   alive. */
 int lt_io_storage(lua_State *L) {
   const lt_tensor *x = lt_check_tensor(L, lt_enter(L), 1, "save");
   lua_pushlightuserdata(L, x->storage);
@@ -214,6 +220,8 @@ int lt_io_span(lua_State *L) {
   return lt_end(L, b, frame, 1, &span);
 }
 
+/* All arguments are checked before a file is begun: raising later would leave the temporary
+   file. */
 lua_Integer lt_check_members(lua_State *L, lt_bind *b, const char *who, bool texts) {
   lua_Integer n = lt_raw_length(L, 2);
   for (lua_Integer k = 1; k <= n; k++) {

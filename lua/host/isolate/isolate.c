@@ -49,6 +49,8 @@ void lt_isolate_end(ltrain *l) {
 
 /* Messages. */
 
+/* An event's text is data of a script: it is handed to the host's callback and never interpreted
+   here. */
 static bool forward(ltrain *l, lt_wire *in) {
   const ltrain_config *to = &l->config;
   size_t n;
@@ -79,6 +81,9 @@ static const char *invalid(lt_isolate *w) {
   return lt_worker_end(&w->process, "was ended: it sent an invalid message");
 }
 
+/* One request is under way at a time, so that all that arrives before an answer belongs to it.
+   Callbacks of the host run within; depth keeps them from asking again, which would mix two
+   requests in one stream. */
 static lt_wire_status exchange(ltrain *l, double deadline) {
   lt_isolate *w = l->worker;
   size_t cap = l->config.memory_cap, most = cap < SIZE_MAX / 2 ? cap + AROUND : cap;
@@ -95,7 +100,8 @@ static lt_wire_status exchange(ltrain *l, double deadline) {
 }
 
 /* Send `out` and wait for the answer, whose bytes are then in `in`. NULL: it is DONE; else why it
-   is not. */
+   is not. After an invalid message, a timeout or a lack of memory the stream's position is unknown:
+   the worker is ended, and every later call gives the reason at once. */
 static const char *ask(ltrain *l, double seconds) {
   lt_isolate *w = l->worker;
   lt_worker *p = &w->process;
@@ -139,6 +145,8 @@ static lt_wire *begin(ltrain *l, char kind, const char *text) {
   return out;
 }
 
+/* OPEN has the library's version, limits, and which events to send, so that what nobody
+   listens to does not cross the socket. */
 bool lt_isolate_start(ltrain *l, char *text, size_t size) {
   lt_isolate *w = calloc(1, sizeof *w);
   if (w == NULL) snprintf(text, size, "open: not enough memory");
@@ -205,6 +213,8 @@ int lt_isolate_run_file(lua_State *L) {
   return run(L, r->l);
 }
 
+/* Arguments go out and results come in by the letters of the format, which the host wrote: the
+   worker cannot choose the types that are read. */
 int lt_isolate_call(lua_State *L) {
   lt_request *r = lua_touserdata(L, 1);
   lt_isolate *w = r->l->worker;

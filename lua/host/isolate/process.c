@@ -1,4 +1,9 @@
-/* lua/host/isolate/process.c: starts and ends the worker process of an isolated state. */
+/* lua/host/isolate/process.c: starts and ends the worker process of an isolated state.
+
+   posix_spawn and not fork: a host with threads and gigabytes of memory is not copied, and between
+   fork and exec a child may call async-signal-safe functions only. The child is handled by a pidfd
+   where signals and waiting are concerned: a process id may belong to another process once the
+   worker is gone. */
 #include "host/isolate/process.h"
 
 #include <dlfcn.h>
@@ -47,7 +52,10 @@ static bool find_program(char *path, size_t size) {
   return false;
 }
 
-/* Its environment is the dynamic linker's alone: the host's may hold what is nobody's business. */
+/* Its environment is the dynamic linker's alone: the host's may hold what is nobody's business.
+   Signals are put back to their defaults and unblocked, as exec passes ignored ones and the mask
+   on; a process group of its own keeps Ctrl-C at a terminal from reaching it. Standard streams are
+   /dev/null: a script can write to the host through events only. */
 static int spawn(pid_t *pid, const char *path, int fd) {
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attr;
@@ -109,6 +117,9 @@ bool lt_worker_start(lt_worker *w, const char *path, char *text, size_t size) {
 
 void lt_worker_kill(const lt_worker *w) { lt_process_signal(w->pidfd, 0, SIGKILL); }
 
+/* Ends it in any case: SIGKILL cannot be caught, and waitpid leaves no zombie. Without a reason of
+   ours it had ended by itself, and its status is the reason; it has ENDS_MS to get there after its
+   socket closed. */
 const char *lt_worker_end(lt_worker *w, const char *why) {
   int status = 0;
   if (w->ended[0] != 0) return w->ended;
@@ -124,6 +135,7 @@ const char *lt_worker_end(lt_worker *w, const char *why) {
   return w->ended;
 }
 
+/* A host that forked has the struct twice: only the process that started the worker may end it. */
 void lt_worker_close(lt_worker *w) {
   if (w->owner == getpid()) lt_worker_end(w, "was closed");
   close(w->fd);

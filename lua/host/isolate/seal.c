@@ -1,7 +1,11 @@
 /* lua/host/isolate/seal.c: resource limits and a list of the system calls that are allowed.
 
    All other calls fail with EPERM, so that the library reports them as it reports any failure; a
-   call by the numbers of another architecture ends the process. */
+   call by the numbers of another architecture ends the process.
+
+   seccomp filters (Linux: Documentation/userspace-api/seccomp_filter.rst) are inherited by all
+   threads (TSYNC) and cannot be taken off again. A list of what is allowed, not of what is
+   forbidden: new system calls of later kernels are closed by default. */
 #include "host/isolate/seal.h"
 
 #include <errno.h>
@@ -52,10 +56,14 @@ typedef struct filter {
   unsigned short n;
 } filter;
 
+/* A jump's offsets count instructions from the next one. */
 static void add(filter *f, int code, size_t value, uint8_t yes, uint8_t no) {
   f->code[f->n++] = (struct sock_filter){(uint16_t)code, yes, no, (uint32_t)value};
 }
 
+/* The architecture comes first: the same numbers mean other calls in 32-bit mode, a known way
+   around a filter; x86-64's x32 numbers are refused for the same reason. The list is searched in
+   order, some thirty comparisons a call at most. */
 static void make_filter(filter *f) {
   f->n = 0;
   add(f, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
@@ -85,6 +93,9 @@ static size_t address_space(void) {
   return n <= 0 ? 0 : strtoul(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Limits on the process come before the filter, which forbids setrlimit; NO_NEW_PRIVS is what the
+   kernel demands for filters without privileges. Whatever fails is named, and the state is not
+   opened: a sandbox with a part missing is none. */
 bool lt_isolate_seal(size_t memory, char *text, size_t size) {
   filter f;
   const char *what = NULL;

@@ -1,4 +1,12 @@
-/* lua/host/isolate/wire.c: messages between a host and the worker process of an isolated state. */
+/* lua/host/isolate/wire.c: messages between a host and the worker process of an isolated state.
+
+   Neither side trusts the other's bytes: the worker runs unknown scripts and may be taken over.
+   Every number is checked against what is left of the message before it is used; one fault sets
+   `bad`, after which all reads give 0 or NULL, so that callers check once at the end
+   (lt_wire_is_complete).
+
+   Byte order and sizes are the machine's: both processes are of one build, which the first message
+   checks by its version. */
 #include "host/isolate/wire.h"
 
 #include <errno.h>
@@ -15,6 +23,8 @@
 #include "bind/system/process.h"
 #include "ops/op.h"
 
+/* HEAD: a byte for the kind, eight for the length. A buffer of more than KEPT bytes is not kept
+   between messages: one large tensor would hold its memory for the life of the state. */
 enum { HEAD = 9, KEPT = 1 << 20 };
 
 void lt_wire_free(lt_wire *w) {
@@ -22,7 +32,7 @@ void lt_wire_free(lt_wire *w) {
   *w = (lt_wire){0};
 }
 
-/* The place of `n` bytes more; NULL: there is no memory. */
+/* The place of `n` bytes more; NULL: there is no memory. Doubling makes appending O(n) in total. */
 static char *grow(lt_wire *w, size_t n) {
   if (w->bad || n > SIZE_MAX / 4 - w->size) {
     w->bad = true;
@@ -60,6 +70,8 @@ void lt_wire_put(lt_wire *w, const void *bytes, size_t n) {
 
 void lt_wire_put_integer(lt_wire *w, int64_t value) { lt_wire_put(w, &value, sizeof value); }
 
+/* The length -1 stands for NULL. A zero byte follows that the length does not count: the receiver
+   can use the text in place as a C string. */
 void lt_wire_put_text(lt_wire *w, const char *text, size_t n) {
   lt_wire_put_integer(w, text == NULL ? -1 : (int64_t)n);
   if (text == NULL) return;
@@ -67,6 +79,7 @@ void lt_wire_put_text(lt_wire *w, const char *text, size_t n) {
   lt_wire_put(w, "", 1);
 }
 
+/* The tensor is copied to the host, row-major; strides, history and requires_grad stay behind. */
 static bool put_tensor(lt_ctx *c, lt_wire *w, lt_tensor *given) {
   lt_modes modes = c->modes;
   c->modes.grad = false;
@@ -141,7 +154,9 @@ const char *lt_wire_take_text(lt_wire *w, size_t *n) {
   return text;
 }
 
-/* Reads a tensor; each number may be anything. NULL: it is bad, or the ctx has a failure. */
+/* Reads a tensor; each number may be anything. NULL: it is bad, or the ctx has a failure. The
+   product of the sizes is checked for overflow (lt_shape_check) before the bytes are compared with
+   the message's. */
 static lt_tensor *take_tensor(lt_ctx *c, lt_wire *w) {
   int64_t dtype = lt_wire_take_integer(w), ndim = lt_wire_take_integer(w), size[LT_MAX_DIMS] = {0};
   if (dtype < 0 || dtype >= LT_DTYPE_COUNT || ndim < 0 || ndim > LT_MAX_DIMS) w->bad = true;
@@ -221,7 +236,9 @@ static lt_wire_status await(int fd, short events, double deadline) {
   }
 }
 
-/* Read (events POLLIN) or write all of the bytes. */
+/* Read (events POLLIN) or write all of the bytes. The deadline counts for the message, not for each
+   part: a peer that sends a byte now and then gains nothing. MSG_NOSIGNAL: a worker that died must
+   not end the host with SIGPIPE. */
 static lt_wire_status move(int fd, short events, char *bytes, size_t n, double deadline) {
   for (size_t done = 0; done < n;) {
     lt_wire_status status = await(fd, events, deadline);
@@ -242,6 +259,8 @@ lt_wire_status lt_wire_send(int fd, lt_wire *w, double deadline) {
   return move(fd, POLLOUT, w->data, w->size, deadline);
 }
 
+/* `most` bounds what the host allocates for a worker: without it a length of 2^60 would be
+   tried. */
 lt_wire_status lt_wire_receive(int fd, lt_wire *w, size_t most, double deadline) {
   uint64_t length;
   clear(w);

@@ -1,5 +1,9 @@
 /* lua/host/isolate/worker.c: ltrain-worker, the process in which the scripts of an isolated state
-   run. It is started by ltrain_open, and talks on descriptor 3. */
+   run. It is started by ltrain_open, and talks on descriptor 3.
+
+   Single-threaded but for the watcher: it reads a request, answers it, and sends events (log,
+   print, progress) in between. The state is opened before the process is sealed, since opening
+   reads files; no script runs earlier. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,7 +33,8 @@ static void receive(void) {
   if (lt_wire_receive(FD, &request, SIZE_MAX / 2, 0) != LT_WIRE_OK) leave(0);
 }
 
-/* A script may run for ever: it ends with its host. */
+/* A script may run for ever: it ends with its host. poll with no events asked for reports only the
+   hang-up of the other end; the descriptor's data are not touched. */
 static void *watch_host(void *unused) {
   struct pollfd host = {.fd = FD};
   for (;;)
@@ -125,6 +130,8 @@ static bool serve_file(ltrain *l, const char *path) {
   return bytes != NULL;
 }
 
+/* Requests come from the host, which is trusted with everything but its own mistakes: a malformed
+   one ends the process. */
 static bool serve(ltrain *l) {
   size_t n;
   const char *name = lt_wire_take_text(&request, NULL), *bytes;
@@ -192,6 +199,8 @@ static ltrain *open_sealed(void) {
   leave(1);
 }
 
+/* close_range: descriptors that the host had open without CLOEXEC must not be in reach of a
+   script's exploit. */
 int main(void) {
   if (close_range(FD + 1, ~0u, 0) != 0) leave(1);
   ltrain *l = open_sealed();

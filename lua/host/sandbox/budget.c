@@ -20,6 +20,10 @@
 
 /* Instructions between two hooks: as a rule, after the deadline, in a call that must end. */
 enum { HOOK_COUNT = 1000, HOOK_SOON = 2, HOOK_ENDED = 1 };
+/* What work in C costs in instructions: 256 bytes of allocation or 64 elements of an operation
+   count as one. LARGE: an allocation that costs less is granted even if it exceeds the budget, so
+   that a call at its end can still build its error message; GRACE: instructions that the library's
+   own code has for taking a run down. */
 enum { BYTES_AN_INSTRUCTION = 256, ELEMENTS_AN_INSTRUCTION = 64, LARGE = 4096, GRACE = 100000 };
 
 static bool is_spent(const ltrain *l) {
@@ -30,7 +34,8 @@ bool lt_host_ended(const ltrain *l) {
   return is_spent(l) || (l->b != NULL && l->b->c != NULL && atomic_load(l->b->c->cancel));
 }
 
-/* Keep why the call ends: what came first, and where; NULL: at the script's innermost line. */
+/* Keep why the call ends: what came first, and where; NULL: at the script's innermost line.
+   Cancelling the ctx makes operations fail too, which check that flag and not this budget. */
 static void keep_why(lua_State *L, ltrain *l, const char *where) {
   if (l->why[0] != 0) return;
   if (is_spent(l)) {
@@ -65,6 +70,8 @@ static void pause_here(lua_State *L, ltrain *l, lua_Debug *ar) {
   }
 }
 
+/* The counter is relaxed: it is read by other threads as an estimate, and this thread sees its own
+   adds in order. */
 static void watch(lua_State *L, lua_Debug *ar) {
   ltrain *l = lt_host_of(L);
   if (ar->event == LUA_HOOKRET) {
@@ -87,7 +94,9 @@ static void watch(lua_State *L, lua_Debug *ar) {
   if (!ours || ++l->late > GRACE) raise_why(L, l);
 }
 
-/* A thread is about to run, or resumes, or an operation was refused in it. */
+/* A thread is about to run, or resumes, or an operation was refused in it. Each coroutine has its
+   own hook in Lua, so that every one is armed as it starts; it is charged a full interval at once,
+   as many short coroutines would otherwise never come to their first hook. */
 static void enter(lua_State *thread) {
   ltrain *l = lt_host_of(thread);
   lua_Debug ar;
@@ -143,6 +152,7 @@ void lt_host_check(lua_State *L) {
   raise_why(L, l);
 }
 
+/* Saturating: `n` may come near INT64_MAX from a script's argument. */
 void lt_host_spend(lua_State *L, int64_t n) {
   ltrain *l = lt_host_of(L);
   int64_t left = l->limit - atomic_load_explicit(&l->instructions, memory_order_relaxed);
@@ -152,6 +162,8 @@ void lt_host_spend(lua_State *L, int64_t n) {
   lt_host_check(L);
 }
 
+/* Called by the allocator, also from other threads: it only counts; the thread of the state raises
+   later. */
 bool lt_host_afford(ltrain *l, size_t bytes) {
   int64_t cost = (int64_t)(bytes / BYTES_AN_INSTRUCTION);
   if (l->limit <= 0 || cost == 0) return true;
@@ -168,6 +180,9 @@ bool lt_host_afford_elements(void *ud, int64_t elements) {
   return true;
 }
 
+/* For code that must run although the call may be at its end: the hint of an error's text
+   (request.c), finalizers of what an earlier call left (bounded.c). It gets a budget of its own;
+   the call's comes back afterwards. */
 lt_host_budget lt_host_lend(ltrain *l, int64_t instructions) {
   lt_host_budget before = {l->limit, l->instructions};
   l->limit = instructions;

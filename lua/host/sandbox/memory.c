@@ -1,5 +1,8 @@
 /* lua/host/sandbox/memory.c: the allocator of a host's state, of Lua and of the library's structs
-   alike, with a memory limit. */
+   alike, with a memory limit.
+
+   One counter for all memory of a state, so that a script cannot choose where to hide it. Freeing
+   and shrinking never fail. The cap counts what was asked for, not malloc's overhead. */
 #include <stdlib.h>
 
 #include "bind/core/collect.h"
@@ -12,7 +15,8 @@ static void *from_malloc(void *ptr, size_t new_size) {
   return NULL;
 }
 
-/* Several threads may be in it. */
+/* Several threads may be in it. The counter is raised before memory is asked for: two threads that
+   ask at once cannot both pass a cap that has space for one. */
 static void *ask(ltrain *l, void *ptr, size_t old_size, size_t new_size) {
   size_t grown = new_size > old_size ? new_size - old_size : 0;
   size_t before = atomic_fetch_add(&l->used, grown);
@@ -28,6 +32,9 @@ static void *ask(ltrain *l, void *ptr, size_t old_size, size_t new_size) {
   return fresh;
 }
 
+/* When memory is refused, caches are freed and it is asked once more. Lua itself runs an emergency
+   collection after a NULL and tries again; finalizers do not run in that, which lt_collect_soon
+   makes up for. */
 void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
   ltrain *l = ud;
   if (ptr == NULL) old_size = 0; /* Lua passes there what it is for */
@@ -46,6 +53,8 @@ bool lt_host_is_full(const ltrain *l) {
   return l->config.memory_cap > 0 && atomic_load(&l->used) > l->config.memory_cap / 2;
 }
 
+/* Called between calls of the host, where a full collection is safe. A state that is still more
+   than half full stays `starved`, and is cleaned again after the next call. */
 void lt_host_recover(ltrain *l) {
   if (!l->starved) return;
   lua_gc(l->L, LUA_GCCOLLECT);

@@ -2,7 +2,11 @@
 
    A pattern that backtracks may take longer than anybody waits, in C, where no hook comes. This
    matcher has the results and errors of Lua's (manual, 6.4.1), which host_limits_test.c compares,
-   and charges its steps to the host's budget. */
+   and charges its steps to the host's budget.
+
+   Backtracking without memoization, exponential for nested quantifiers at worst, as Lua's: the
+   budget bounds the time and MAX_DEPTH (Lua's MAXCCALLS, 200) the C stack. Steps are summed here
+   and charged each SPEND_AT, since charging touches an atomic counter. */
 #include "host/sandbox/patterns.h"
 
 #include <ctype.h>
@@ -111,6 +115,7 @@ static bool is_frontier(lt_match *m, const char *s, const char **p) {
   return !is_in_set(before, set, *p - 1) && is_in_set(byte(s), set, *p - 1);
 }
 
+/* Greedy: as many as there are, then one less each time the rest does not match. */
 static const char *expand_most(lt_match *m, const char *s, const char *p, const char *end) {
   ptrdiff_t n = 0;
   while (is_single(m, s + n, p, end)) n++;
@@ -129,6 +134,8 @@ static const char *expand_least(lt_match *m, const char *s, const char *p, const
   }
 }
 
+/* A capture that leads nowhere is closed again on the way back: captures always describe the path
+   that is being tried. */
 static const char *open_capture(lt_match *m, const char *s, const char *p, ptrdiff_t length) {
   if (m->level >= LT_CAPTURES) luaL_error(m->L, "too many captures");
   m->capture[m->level++] = (lt_capture){s, length};

@@ -1,5 +1,8 @@
 /* lua/host/sandbox/strings.c: string.find, match, gmatch and gsub on the matcher that counts its
-   steps. */
+   steps.
+
+   Results and errors are those of Lua's lstrlib.c, so that scripts see no difference but the
+   budget. They replace the functions in the table `string`, and with it the methods of strings. */
 #include <string.h>
 
 #include <lauxlib.h>
@@ -71,6 +74,8 @@ static int find_plain(lua_State *L, const char *text, size_t length, size_t at, 
   return 2;
 }
 
+/* Without an anchor the matcher is tried at each position: up to O(length) matches, each of which
+   may backtrack. */
 static int search(lua_State *L, bool find) {
   size_t length, size;
   const char *text = luaL_checklstring(L, 1, &length), *p = luaL_checklstring(L, 2, &size);
@@ -102,6 +107,7 @@ static int match(lua_State *L) { return search(L, false); }
 
 /* gmatch */
 
+/* `last` keeps an empty match from being found twice at one place (Lua 5.4). */
 typedef struct matches {
   const char *pattern, *next, *last; /* where to continue, where the last match ended */
   lt_match m;

@@ -2,7 +2,11 @@
 
    16 bytes a rank decide: the largest h and the largest ~h are complements only where all h are
    equal. All ranks see the same two numbers, so all continue in the same way: to the sizes where
-   they agree and want them, to each other's marks where they do not. */
+   they agree and want them, to each other's marks where they do not.
+
+   Two reductions by MPI_MAX of 8 bytes rather than gathering all hashes: the cost is O(log ranks)
+   messages and constant memory, and every rank can tell by itself that all agree. Marks, some
+   hundred bytes a rank, are gathered only for the error's text. */
 #include "comm/mpi/link.h"
 
 #include <stdio.h>
@@ -46,6 +50,9 @@ static bool start_marks(lt_comm_link *l, lt_comm_compare *c, round_state *s) {
       "MPI_Iallgather", c->text);
 }
 
+/* Called until it is not pending: MPI has no thread of ours to progress it (MPI_THREAD_FUNNELED),
+   so that each call of MPI_Test is what moves it on. All ranks take the same branches, for they
+   have the same two numbers. */
 lt_progress lt_mpi_compare(lt_comm_link *l, lt_comm_compare *c) {
   round_state *s = c->state;
   if (s == NULL) {
@@ -81,6 +88,8 @@ typedef struct pair_state {
   lt_mpi_requests requests;
 } pair_state;
 
+/* Receiving is posted before sending, so that a message never waits in MPI's buffers for unexpected
+   ones; both are nonblocking, hence two ranks that send to each other do not deadlock. */
 static bool start_pair(lt_comm_link *l, int peer, lt_comm_compare *c, pair_state *s) {
   enum { FROM_SENDER = 1, FROM_RECEIVER = 2, BYTES = sizeof(pair_message) };
   bool sends = c->mark->op == LT_COMM_SEND;

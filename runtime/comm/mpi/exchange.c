@@ -4,7 +4,17 @@
    transport. Few bytes climb the tree: neighbours at distance 1 first, then 2, then 4, and the sum
    comes down by a broadcast. Many bytes are traded: rank r gets everybody's values of its share of
    the elements, adds them in the tree's order and gives the sums to all; each byte then crosses a
-   wire twice, whatever the number of ranks. */
+   wire twice, whatever the number of ranks.
+
+   MPI_Allreduce is used where the order need not be fixed (best_by_mpi in move.c): its order of
+   additions depends on the library, the ranks a host and the message's size, and sums of floats
+   with it. Here the tree is fixed by the number of ranks alone, so that a run gives the same bits
+   with every transport.
+
+   Cost for n bytes and R ranks: the tree 2 log2(R) steps of n bytes, best where latency rules;
+   trading 2 n (R - 1) / R bytes sent a rank in 2 rounds, as a ring or Rabenseifner's algorithm (R.
+   Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004), best where bandwidth
+   rules. Scratch is bounded by SCRATCH_BYTES whatever n is: shares are traded piece by piece. */
 #include "comm/mpi/move.h"
 
 #include <stdio.h>
@@ -13,6 +23,8 @@
 
 enum { SCRATCH_BYTES = 8 << 20, LEAST_PIECE_BYTES = 16384 };
 
+/* Once a movement; freed with its state. malloc and not the ctx's allocator: this runs below a
+   backend that has no ctx. */
 static bool need_scratch(lt_comm_move *m, lt_mpi_moving *s, size_t bytes) {
   if (s->scratch == NULL) s->scratch = malloc(bytes > 0 ? bytes : 1);
   if (s->scratch != NULL) return true;
@@ -69,7 +81,9 @@ static int64_t share_begin(const lt_comm_link *l, const lt_comm_move *m, int r) 
   return begin;
 }
 
-/* Elements of a share that are traded at once. */
+/* Elements of a share that are traded at once: all ranks' pieces are in scratch together, hence the
+   division by the number of ranks. Below LEAST_PIECE_BYTES messages would be latency alone, so that
+   very many ranks take more scratch. */
 static int64_t piece_of(const lt_comm_link *l, const lt_mpi_moving *s) {
   int64_t bytes = SCRATCH_BYTES / l->size;
   if (bytes < LEAST_PIECE_BYTES) bytes = LEAST_PIECE_BYTES;

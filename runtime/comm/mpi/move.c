@@ -1,7 +1,11 @@
 /* runtime/comm/mpi/move.c: collectives that MPI has, and those that are plain messages.
 
    Gathers are messages between each two ranks instead of MPI's calls: those count in int, and the
-   nonblocking ones of Open MPI 4 are the same messages. */
+   nonblocking ones of Open MPI 4 are the same messages.
+
+   Each step issues nonblocking calls and returns; lt_mpi_move tests them and calls the step again,
+   until it says that it is finished. Counts are cut to pieces of `chunk` elements, so that MPI's
+   int counts suffice and the watchdog sees progress within a large transfer. */
 #include "comm/mpi/move.h"
 
 #include <stdio.h>
@@ -38,6 +42,8 @@ static lt_mpi_step pair(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s) {
                                        : lt_mpi_recv(l, m, s, lt_mpi_out(m, s, at), n, m->root));
 }
 
+/* All ranks must take part in as many rounds as the largest part needs: those with less send empty
+   pieces, which lt_mpi_send leaves out on both sides alike. */
 static int64_t largest(const lt_comm_link *l, const int64_t *counts) {
   int64_t most = 0;
   for (int r = 0; r < l->size; r++)
@@ -191,6 +197,8 @@ static stepper step_of(const lt_comm_link *l, const lt_comm_move *m, size_t item
   return NULL;
 }
 
+/* Two requests for each other rank, a send and a receipt, and one for a collective: no step has
+   more under way. */
 static lt_mpi_moving *moving_new(const lt_comm_link *l, lt_comm_move *m) {
   lt_mpi_moving *s = calloc(1, sizeof *s);
   MPI_Request *list = calloc((size_t)l->size * 2 + 1, sizeof *list);
@@ -219,6 +227,7 @@ static lt_progress finish(lt_comm_move *m, lt_progress how) {
   return how;
 }
 
+/* A loop, not recursion: several steps may finish without waiting (empty pieces). */
 lt_progress lt_mpi_move(lt_comm_link *l, lt_comm_move *m) {
   if (m->state == NULL && (m->state = moving_new(l, m)) == NULL) return LT_BROKEN;
   lt_mpi_moving *s = m->state;

@@ -10,7 +10,9 @@
 
 static const lt_comm_host *host;
 
-/* The link over a communicator, which stays the caller's; collective over its ranks. */
+/* The link over a communicator, which stays the caller's; collective over its ranks. Two duplicates
+   of the communicator: data and comparisons run at the same time, and on one communicator their
+   collectives would have to be issued in the same order on each rank. */
 static lt_comm_link *link_over(MPI_Comm comm, char *text) {
   lt_comm_link *l = calloc(1, sizeof *l);
   if (l == NULL) {
@@ -87,6 +89,9 @@ static void link_local(const lt_comm_link *l, int *local_rank, int *local_size) 
   *local_size = l->local_size;
 }
 
+/* MPI_Comm_create_group is collective over the members only (MPI 3.0), unlike MPI_Comm_split: ranks
+   outside of the group need not be there. Its tag keeps groups apart that are made at the same time
+   by overlapping members. */
 static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const int *members,
                            char *text, size_t text_size) {
   enum { LEAST_TAG_UB = 32767 }; /* what the standard promises */
