@@ -2,10 +2,10 @@
 --
 --   ./dev bench checkpoints [MB] [ROUNDS]      a model with Adam of 96 MB together, 7 rounds
 --
--- ZeRO 1 on 1, 2, 4 and 8 ranks, 1 thread each. `held`: how long the fit waits for a checkpoint that
--- was requested, from the end of a batch to the start of the next; `complete`: for save_checkpoint,
--- which returns when it has its name; both of rank 0, the median. Bytes that a rank writes, and that
--- one reads when the run resumes on as many ranks: the most of any.
+-- ZeRO 1 on 1, 2, 4 and 8 ranks, 1 thread each. `held`: how long the fit waits for a checkpoint
+-- that was requested, from the end of a batch to the start of the next; `complete`: for
+-- save_checkpoint, which returns when it has its name; both of rank 0, the median. Bytes that a
+-- rank writes, and that one reads when the run resumes on as many ranks: the most of any.
 local c = require "ltrain.c"
 local lt = require "ltrain"
 local reader = require "ltrain.files.sharded_reader"

@@ -147,6 +147,17 @@ describe("the examples", function()
     assert.equal(values[1], values[2])
   end)
 
+  it("sharded_checkpoint.lua saves a folder that resumes, and that converts to a file", function()
+    local dir = folder()
+    local text = must(dir, ("timeout -k 1 60 %s run %s --limit_train_batches 3 --devices 2"):format(
+      ltrain, example("sharded_checkpoint.lua")))
+    assert.matches("saved by 2 ranks at step 3; resumed to step 6\n", text)
+    text = must(dir, ltrain .. " inspect saved/half.ckpt")
+    assert.matches("checkpoint in parts of 2 ranks", text)
+    must(dir, ltrain .. " convert saved/half.ckpt half.safetensors")
+    assert.matches("epoch 0, step 3", must(dir, ltrain .. " inspect half.safetensors"))
+  end)
+
   it("manual_loop.lua brings its loss down", function()
     local text = must(folder(), ltrain .. " " .. example("manual_loop.lua") .. " 200")
     assert.is_true(tonumber(text:match("step 200: loss ([%d.]+)")) < 0.05)

@@ -28,10 +28,11 @@ describe("a sharded checkpoint", function()
   end)
 
   it("resumes exactly, on as many ranks and under other strategies", function()
-    prints("true true true true true\n", [[
+    prints("true true true true true true true true\n", [[
       local whole = fit("ddp", 2)
+      local two, three = {"sharded", stage = 2}, {"sharded", stage = 3}
       for _, pair in ipairs {{"ddp", "ddp"}, {"ddp", "zero1"}, {"zero1", "zero1"},
-          {"zero1", "ddp"}} do
+          {"zero1", "ddp"}, {two, "ddp"}, {three, two}, {"ddp", three}} do
         cut(pair[1], 2, 4, "cut.ckpt")
         local net = fit(pair[2], 2, nil, {ckpt_path = "cut.ckpt"})
         io.write(tostring(same(whole, net)), " ")

@@ -2,7 +2,6 @@
 --- resume, and restores it.
 --
 -- A checkpoint is a table; how it becomes a file is the strategy's checkpoint_io's affair.
-local Strategy = require "ltrain.strategies.Strategy"
 local c = require "ltrain.c"
 local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 local class = require "ltrain.core.class"
@@ -196,9 +195,7 @@ end
 --- Takes back the weights, and nothing else.
 function checkpoint.restore_weights(state, saved)
   local module, strategy = state.module, state.strategy
-  if strategy.load_module_state == Strategy.load_module_state then -- it reads all of them
-    saved.state_dict = parts.whole(saved.state_dict)
-  end
+  if strategy:is_replicated "parameter" then saved.state_dict = parts.whole(saved.state_dict) end
   if module.on_load_checkpoint then hook_calls.method(state, "on_load_checkpoint", saved) end
   strategy:load_module_state(module, saved.state_dict)
 end
