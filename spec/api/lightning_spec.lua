@@ -46,6 +46,7 @@ local BY_NAME <const> = {
   ["LightningModule:load_from_checkpoint"] = 1, ["LightningModule:to_onnx"] = 1,
   ["LightningDataModule:save_hyperparameters"] = 1, ["strategies.Strategy"] = 1,
   ["LightningDataModule:load_from_checkpoint"] = 1, ["LightningDataModule:from_datasets"] = 1,
+  ["strategies.FSDPStrategy"] = 1, ["strategies.DeepSpeedStrategy"] = 1,
   ["strategies.ParallelStrategy"] = 1, ["callbacks.LambdaCallback"] = 1,
   ["Trainer:init_module"] = 1, -- its function makes the module
   ["LightningModule:modules"] = 1, ["LightningModule:named_modules"] = 1, -- each comes once

@@ -91,13 +91,15 @@ end)
 
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
-    fsdp = "write 'ddp'", fsdp_cpu_offload = "write 'ddp'", deepspeed = "write 'ddp'",
-    deepspeed_stage_3_offload = "write 'ddp'", xla = "no TPUs here", xla_debug = "no TPUs here",
+    fsdp_cpu_offload = "stays on its device: write 'fsdp'",
+    deepspeed_stage_2_offload = "stays on its device: write 'deepspeed_stage_2'",
+    deepspeed_stage_3_offload = "stays on its device: write 'deepspeed_stage_3'",
+    model_parallel = "write 'fsdp', which divides",
+    xla = "no TPUs here", xla_debug = "no TPUs here",
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
-    deepspeed_stage_1 = "write 'zero1', which", ddp_sharded = "write 'zero1', which",
     dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp', which forks",
     ddp_spawn_find_unused_parameters_true = "'ddp', which forks",
-    colossalai = "write 'ddp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
+    colossalai = "write 'fsdp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
     bagua = "write 'ddp'; ddp_comm_hook", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
     horovod = "`mpirun %-n N ltrain run SCRIPT`.*learning rate",
   }

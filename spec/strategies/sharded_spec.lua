@@ -379,6 +379,24 @@ describe("stages 2 and 3", function()
   end)
 end)
 
+describe("activation_checkpointing", function()
+  it("computes the same from less memory", function()
+    each_variant(function(variant)
+      prints("0\n", 2, BLOCKS .. ([[
+        local calls = 0
+        function nn.Tanh:forward(x)
+          calls = calls + 1
+          return x:tanh()
+        end
+        local most = apart(lt.strategies.Sharded {%s,
+          activation_checkpointing = {nn.Sequential}})
+        assert(calls == 3 * 18 * 3, calls) -- twice with checkpoints, once under DDP
+        print(most)
+      ]]):format(variant))
+    end)
+  end)
+end)
+
 describe("stage 3", function()
   it("has a part of the parameters on each rank between steps, and says so", function()
     prints("0.0 true\n", 2, BLOCKS .. [[

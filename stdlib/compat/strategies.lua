@@ -1,19 +1,17 @@
 -- stdlib/compat/strategies.lua: Lightning's names of strategies that do not exist here, and
 -- what to write instead of each.
-local WHOLE <const> = "each rank has the whole module here: write 'ddp', or 'zero1', which "
-  .. "shards the state of optimizers"
-local ZERO1 <const> = "write 'zero1', which shards the state of optimizers"
+local ON_DEVICE <const> = "the state of a fit stays on its device: write '%s'"
+local FSDP <const> = "write 'fsdp', which divides parameters, gradients and the state of optimizers"
 
 -- Names as patterns, and what to write.
 local ABSENT <const> = {
   { "^ddp_spawn", "is for CUDA, which a forked process cannot use: write 'ddp', which forks when "
     .. "fit starts" },
-  { "^fsdp", WHOLE },
-  { "^deepspeed_stage_1", ZERO1 },
-  { "^deepspeed", WHOLE },
-  { "^model_parallel", WHOLE },
-  { "^ddp_sharded", ZERO1 },
-  { "^colossalai", WHOLE },
+  { "^fsdp", ON_DEVICE:format "fsdp" },
+  { "^deepspeed_stage_2", ON_DEVICE:format "deepspeed_stage_2" },
+  { "^deepspeed", ON_DEVICE:format "deepspeed_stage_3" },
+  { "^model_parallel", FSDP },
+  { "^colossalai", FSDP },
   { "xla", "there are no TPUs here: write 'ddp'" },
   { "^tpu", "there are no TPUs here: write 'ddp'" },
   { "^hpu_", "there are no HPUs here: write 'ddp'" },

@@ -66,8 +66,8 @@ DummyLogger = logger = false
 texts.strategies = [[
 DDPStrategy = lt.strategies.DDP
 SingleDeviceStrategy = lt.strategies.SingleDevice
-*Strategy: each rank has the whole module here: strategy = 'ddp', or 'zero1', which shards the state
-  of optimizers
+ModelParallelStrategy: strategy = 'fsdp' divides parameters, gradients and the state of optimizers
+*Strategy = lt.strategies.DDP, or Sharded, FSDPStrategy and DeepSpeedStrategy of lt.strategies
 ]]
 
 -- Members of objects.
@@ -89,8 +89,7 @@ weights_save_path = dirpath of the callback ModelCheckpoint
 texts.Module = [[
 compile: nothing is compiled: call the module as it is
 configure_sharded_model = configure_model
-device_mesh: each rank has the whole module here: strategy = 'ddp', or 'zero1', which shards the
-  state of optimizers
+device_mesh: strategy = 'fsdp' divides parameters, gradients and the state of optimizers
 fabric = a loop of your own with lt.dist, or trainer:steps('fit', net, loader)
 hparams_initial = self.hparams
 ipu mtia xpu: devices are "cpu" and "cuda": net:to "cuda"

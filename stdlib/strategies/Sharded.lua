@@ -24,6 +24,8 @@ local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local parameters_of = require "ltrain.core.parameters_of"
 local parts = require "ltrain.core.parts"
+local rank_options = require "ltrain.strategies.rank_options"
+local recomputed = require "ltrain.strategies.sharded.recomputed"
 
 local Sharded = ParallelStrategy:extend("Sharded")
 
@@ -42,8 +44,7 @@ local function check_units(value)
   end
 end
 
---- Its options.
-Sharded.options = ParallelStrategy.rows {
+local ROWS <const> = {
   stage = { type = "integer", default = 3, check = check_stage,
     doc = "what is divided: 1: the state of optimizers; 2: and gradients; 3: and parameters" },
   units = { type = "integer|function|table", default = 100000, check = check_units,
@@ -55,16 +56,36 @@ Sharded.options = ParallelStrategy.rows {
       .. "backward; false: keep them in between" },
   keep_below = { type = "integer", default = 0, min = 0,
     doc = "stage 3: parameters with fewer elements stay whole on every rank" },
-  accumulate = { type = "string", default = "shards", values = { "shards", "whole" },
+  activation_checkpointing = { type = "function|table", check = check_units,
+    doc = "modules of which backward computes the activations again: a list of classes, or "
+      .. "fn(module, name)" },
+  accumulate = { type = "string", default = "shards", choices = { "shards", "whole" },
     doc = "with accumulate_grad_batches, stages 2 and 3: 'shards' reduces the gradients of each "
       .. "batch and adds up shards; 'whole' adds up whole gradients and reduces them once a step" },
 }
 
-local KEPT <const> = { "stage", "units", "reshard_after_forward", "keep_below", "accumulate" }
+--- Rows of options for a subclass: its own and those of Sharded.
+function Sharded.rows(own)
+  local rows = {}
+  for name, row in next, ROWS do rows[name] = row end
+  for name, row in next, own or {} do rows[name] = row end
+  return ParallelStrategy.rows(rows)
+end
+
+--- Its options.
+Sharded.options = Sharded.rows()
+
+local KEPT <const> = { "stage", "units", "reshard_after_forward", "keep_below", "accumulate",
+  "activation_checkpointing" }
 
 --- Sharded{stage = 3, ...}
-function Sharded:init(options)
-  local o = ParallelStrategy.init(self, options)
+function Sharded:init(options) self:take_options(rank_options.check(self, options)) end
+
+--- Takes checked options, and a list of notes to report.
+function Sharded:take_options(o, notes)
+  self.notes = notes
+  rank_options.take(self, o)
+  self:note_world()
   for _, name in ipairs(KEPT) do self[name] = o[name] end
   self.optimizers, self.order = {}, {} -- by optimizer, and the optimizers in order
 end
@@ -82,6 +103,9 @@ end
 function Sharded:setup_module(module)
   module = ParallelStrategy.setup_module(self, module)
   local trains = module.trainer.state.fn == "fit"
+  if trains and self.activation_checkpointing and not self.end_recomputing then
+    self.end_recomputing = recomputed(module, self.activation_checkpointing)
+  end
   if self.world_size == 1 or self.sharded or not (trains or self.stage == 3) then return module end
   -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones.
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
@@ -131,8 +155,30 @@ function Sharded:forward_scope()
   return self.sharded and self.sharded:forward_scope(outer) or outer
 end
 
+-- Whether whole gradients are reduced while backward runs, as under DDP.
+local function overlaps(self)
+  return self.sharded and self.stage == 1 and self.has_whole_gradients
+end
+
+--- See DDP.
+function Sharded:before_last_backward(optimizer, weight)
+  if not overlaps(self) then return end
+  self.expected = self.reducer:expect(parameters_of(optimizer), weight, optimizer)
+end
+
+function Sharded:after_last_backward(optimizer, weight)
+  self.expected, self.is_reduced = nil, false
+  if not overlaps(self) then return nil end
+  local total, missing = self.reducer:finish(parameters_of(optimizer), weight, optimizer)
+  self.is_reduced = total > 0
+  return missing
+end
+
 --- Gradients are reduced to their shards as backward passes.
 function Sharded:backward(loss, weight, ...)
+  local expected = self.expected
+  self.expected = nil
+  local _ <close> = expected and expected:begin()
   if not self.sharded then return ParallelStrategy.backward(self, loss, weight, ...) end
   local more = table.pack(...)
   self.sharded:backward(function()
@@ -145,6 +191,9 @@ end
 function Sharded:reduce_gradients(optimizer, total, missing, weight)
   if not self.sharded then
     ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
+  elseif self.is_reduced then
+    self.is_reduced = false
+    if missing > 0 then self.reducer:drop_unused(optimizer) end
   elseif self.has_whole_gradients then
     self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
   else
@@ -260,6 +309,10 @@ function Sharded:teardown()
     self.fit, self.optimizers, self.order = nil, {}, {}
   end
   if self.sharded and run.status ~= "running" and run.status ~= "finished" then leave(self) end
+  if self.end_recomputing and run.status ~= "running" then
+    self.end_recomputing()
+    self.end_recomputing = nil
+  end
   ParallelStrategy.teardown(self)
 end
 

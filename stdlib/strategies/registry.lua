@@ -14,11 +14,23 @@ local BUILT_IN <const> = {
   single_device = { file = "SingleDevice", description = "one process, one device" },
   sharded = { file = "Sharded",
     description = "as ddp, with parameters, gradients and the state of optimizers divided" },
-  zero1 = { file = "Sharded", params = { stage = 1 },
-    description = "as ddp, with the state of optimizers divided among the ranks" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }
+-- Names of stages of Sharded, and the class whose options each takes.
+local DIVIDED <const> = {
+  "as ddp, with the state of optimizers divided among the ranks",
+  "as ddp, with gradients and the state of optimizers divided",
+  "as ddp, with parameters, gradients and the state of optimizers divided",
+}
+for name, row in next, { zero1 = { "Sharded", 1 }, ddp_sharded = { "Sharded", 2 },
+  ddp_sharded_spawn = { "Sharded", 2 }, fsdp = { "FSDPStrategy", 3 },
+  deepspeed = { "DeepSpeedStrategy", 2 }, deepspeed_stage_1 = { "DeepSpeedStrategy", 1 },
+  deepspeed_stage_2 = { "DeepSpeedStrategy", 2 },
+  deepspeed_stage_3 = { "DeepSpeedStrategy", 3 } } do
+  BUILT_IN[name] = { file = row[1], description = DIVIDED[row[2]], params = { stage = row[2] } }
+end
+BUILT_IN.deepspeed.params = {} -- the config may say the stage
 for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
   BUILT_IN[name] = { file = "DDP", description = DDP }
   for _, truth in ipairs { true, false } do

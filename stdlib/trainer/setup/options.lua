@@ -50,7 +50,7 @@ return {
     doc = "device that ranks compute on: 'auto' (a GPU if there is one), 'cpu', 'gpu', the name "
       .. "of another device, or a custom accelerator" },
   strategy = { type = "string|object|table", default = "auto",
-    doc = "how ranks work together: 'auto', 'ddp', 'zero1', 'local_sgd', 'single_device', "
+    doc = "how ranks work together: 'auto', 'ddp', 'fsdp', 'local_sgd', 'single_device', "
       .. "another registered name, a table of a name and options, or an object" },
   devices = { type = "integer|string|table", default = "auto",
     doc = "number of ranks (processes) on this machine; for GPUs also a list such as {0, 2} or "

@@ -1,0 +1,103 @@
+-- spec/strategies/sharding_options_spec.lua: FSDPStrategy and DeepSpeedStrategy: options of
+-- Lightning's that have a meaning here, and the words for the others.
+local lt = require "ltrain"
+
+local strategies = lt.strategies
+
+local function refused(words, class, options)
+  local ok, message = pcall(class, options)
+  assert.is_false(ok)
+  assert.matches(words, message, 1, true)
+end
+
+local function notes(strategy) return table.concat(strategy.notes or {}, "; ") end
+
+describe("FSDPStrategy", function()
+  it("takes the names of PyTorch's strategies", function()
+    local full = strategies.FSDPStrategy()
+    assert.same({ 3, true }, { full.stage, full.reshard_after_forward })
+    local kept = strategies.FSDPStrategy { sharding_strategy = "SHARD_GRAD_OP" }
+    assert.same({ 3, false }, { kept.stage, kept.reshard_after_forward })
+    refused("sharding_strategy = 'NO_SHARD': write strategy = 'ddp'", strategies.FSDPStrategy,
+      { sharding_strategy = "NO_SHARD" })
+    refused("'HYBRID_SHARD': parameters are divided among all ranks", strategies.FSDPStrategy,
+      { sharding_strategy = "HYBRID_SHARD" })
+    refused("must be 'FULL_SHARD' or 'SHARD_GRAD_OP'", strategies.FSDPStrategy,
+      { sharding_strategy = "FULL" })
+  end)
+
+  it("takes auto_wrap_policy for units, and one name of a thing at a time", function()
+    local classes = { lt.nn.Linear }
+    assert.equal(classes, strategies.FSDPStrategy { auto_wrap_policy = classes }.units)
+    refused("units and auto_wrap_policy are one option: give one", strategies.FSDPStrategy,
+      { auto_wrap_policy = classes, units = 5 })
+    refused("units must be a list of classes of modules: got 3", strategies.FSDPStrategy,
+      { units = { 3 } })
+  end)
+
+  it("says what has no effect, and refuses what would be missed", function()
+    assert.matches("use_orig_params = true has no effect: parameters are always tensors",
+      notes(strategies.FSDPStrategy { use_orig_params = true }))
+    refused("cpu_offload = true: the state of a fit stays on its device", strategies.FSDPStrategy,
+      { cpu_offload = true })
+    refused("mixed_precision is not an option here: write precision", strategies.FSDPStrategy,
+      { mixed_precision = {} })
+  end)
+end)
+
+describe("DeepSpeedStrategy", function()
+  it("takes the stage of an option, else of its config, else 2", function()
+    assert.equal(2, strategies.DeepSpeedStrategy().stage)
+    local config = { zero_optimization = { stage = 3, stage3_param_persistence_threshold = 7 } }
+    local made = strategies.DeepSpeedStrategy { config = config }
+    assert.same({ 3, 7 }, { made.stage, made.keep_below })
+    assert.equal(1, strategies.DeepSpeedStrategy { config = config, stage = 1 }.stage)
+    refused("stage must be 1, 2 or 3: got 4", strategies.DeepSpeedStrategy, { stage = 4 })
+    refused("stage of the config must be at most 3: got 5", strategies.DeepSpeedStrategy,
+      { config = { zero_optimization = { stage = 5 } } })
+    refused("stage 0 divides nothing: write strategy = 'ddp'", strategies.DeepSpeedStrategy,
+      { config = { zero_optimization = { stage = 0 } } })
+  end)
+
+  it("reads a config file, and says which of it is the Trainer's", function()
+    local path = os.tmpname()
+    local function write(text)
+      local file = assert(io.open(path, "w"))
+      file:write(text)
+      file:close()
+    end
+    write [[{"zero_optimization": {"stage": 1}, "gradient_clipping": 1.0,
+      "fp16": {"enabled": false},
+      "bf16": {"enabled": true}, "aio": {}}]]
+    local made = strategies.DeepSpeedStrategy { config = path }
+    assert.equal(1, made.stage)
+    assert.equal("config: aio has no effect; config: bf16 has no effect: it is precision = "
+      .. "'bf16-mixed' of the Trainer; config: gradient_clipping has no effect: it is "
+      .. "gradient_clip_val of the Trainer", notes(made))
+    write "[1"
+    refused("config: " .. path .. ": ", strategies.DeepSpeedStrategy, { config = path })
+    os.remove(path)
+    refused("cannot open " .. path, strategies.DeepSpeedStrategy, { config = path })
+  end)
+
+  it("refuses offload, and reports sizes of buffers", function()
+    refused("offload_optimizer = true: the state of a fit stays on its device",
+      strategies.DeepSpeedStrategy, { offload_optimizer = true })
+    refused("config: offload_param to 'nvme': the state of a fit stays on its device",
+      strategies.DeepSpeedStrategy,
+      { config = { zero_optimization = { stage = 3, offload_param = { device = "nvme" } } } })
+    assert.matches("reduce_bucket_size = 5 has no effect: buffers have the size of a unit",
+      notes(strategies.DeepSpeedStrategy { reduce_bucket_size = 5 }))
+  end)
+end)
+
+describe("Trainer{strategy = name of a stage}", function()
+  it("is a stage of Sharded", function()
+    for name, wanted in pairs { zero1 = 1, sharded = 3, ddp_sharded = 2, ddp_sharded_spawn = 2,
+      fsdp = 3, deepspeed = 2, deepspeed_stage_1 = 1, deepspeed_stage_2 = 2,
+      deepspeed_stage_3 = 3 } do
+      local trainer = lt.Trainer { strategy = name, devices = 2, logger = false }
+      assert.equal(wanted, trainer.strategy.stage, name)
+    end
+  end)
+end)
