@@ -62,6 +62,7 @@ static bool by_merging(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, l
   return left >= 0;
 }
 
+/* Bytes that begin a character: all but those of the form 10xxxxxx. */
 static int64_t count_chars(const char *text, size_t n) {
   int64_t count = 0;
   for (size_t k = 0; k < n; k++) count += ((uint8_t)text[k] & 0xc0) != 0x80;
@@ -112,6 +113,7 @@ static bool by_longest(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, l
   return lt_ok(c);
 }
 
+/* By the model alone, without the cache: WordLevel words are one look-up anyway. */
 static bool compute(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
   if (t->model == LT_BPE) return by_merging(c, t, text, n, out);
   if (t->model == LT_WORDPIECE) return by_longest(c, t, text, n, out);
@@ -135,6 +137,8 @@ static bool keep(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, uint64_
   return lt_ok(c);
 }
 
+/* The cache is keyed by text, not by hash: a collision would give another word's ids. Words longer
+   than KEPT_BYTES are rare, seldom come again and would fill it. */
 bool lt_tokenizer_piece(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
   if (n > KEPT_BYTES || t->model == LT_WORDLEVEL) return compute(c, t, text, n, out);
   uint64_t hash = lt_word_hash(text, n);

@@ -62,6 +62,7 @@ static bool is_mark(int category) {
   return category >= LT_CATEGORY_MN && category <= LT_CATEGORY_ME;
 }
 
+/* ASCII is decided without a look at tables: in Latin texts that is nearly every character. */
 static bool by_character(lt_ctx *c, lt_normalizer step, const char *text, size_t n,
                          lt_json *out) {
   const lt_utf8proc *u = lt_utf8proc_open(c);
@@ -85,7 +86,9 @@ static bool is_ascii(const char *text, size_t n) {
   return true;
 }
 
-/* ASCII is in all forms. */
+/* ASCII is in all forms, and most texts are ASCII: they are copied without a look at Unicode's
+   tables. utf8proc allocates with malloc, so what it made is copied into our text and freed. STABLE
+   keeps characters that Unicode says must not change between versions. */
 static bool by_form(lt_ctx *c, int options, const char *text, size_t n, lt_json *out) {
   if (is_ascii(text, n)) {
     lt_json_raw(out, text, n);

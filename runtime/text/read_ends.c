@@ -26,6 +26,8 @@ static bool add_normalised(lt_reading *r, const char *text, size_t n, lt_added t
   return ok;
 }
 
+/* An added token that contains a line break, or takes the spaces before it, could cross a cut at a
+   line: files are not read in pieces then. */
 bool lt_read_added_tokens(lt_reading *r, const json_t *list) {
   const json_t *value;
   size_t k;
@@ -63,7 +65,8 @@ static bool add_ids(lt_reading *r, const char *field, const json_t *list, lt_ids
   return lt_ok(r->c);
 }
 
-/* TemplateProcessing: what stands before and after the one sequence of `single`. */
+/* TemplateProcessing: what stands before and after the one sequence of `single`. Pairs of sequences
+   (`pair`) are not read: nothing here encodes two texts as one. */
 static bool read_template(lt_reading *r, const char *field, const json_t *value) {
   const json_t *single = json_object_get(value, "single"), *part;
   const json_t *tokens = json_object_get(value, "special_tokens");
@@ -98,6 +101,7 @@ static bool read_cls_sep(lt_reading *r, const char *field, const json_t *value) 
   return lt_ok(r->c);
 }
 
+/* Of several in a Sequence the ids add up, in the order of the file. */
 bool lt_read_post_processor(lt_reading *r, const char *field, const json_t *value) {
   if (value == NULL || json_is_null(value)) return true;
   const char *type = lt_read_type(r, field, value);
@@ -120,6 +124,8 @@ static bool read_wordpiece(lt_reading *r, const char *field, const json_t *value
   return lt_read_flag(r, field, value, "cleanup", true, &t->cleanup);
 }
 
+/* WordPiece's prefix in the decoder must be the model's, as decoding takes off what encoding put
+   on. */
 bool lt_read_decoder(lt_reading *r, const char *field, const json_t *value) {
   if (value == NULL || json_is_null(value)) return true;
   const char *type = lt_read_type(r, field, value);

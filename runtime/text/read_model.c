@@ -1,10 +1,16 @@
-/* runtime/text/read_model.c: reads the model of a tokenizer.json: its vocabulary and merges. */
+/* runtime/text/read_model.c: reads the model of a tokenizer.json: its vocabulary and merges.
+
+   What changes ids and is not supported is an error, never left out: a tokenizer that gives other
+   ids than the model was trained with looks fine and spoils every result. */
 #include <stdio.h>
 #include <string.h>
 
 #include "text/read.h"
 #include "text/utf8.h"
 
+/* Vocabulary by bytes: with ByteLevel the keys of the file are turned into the bytes that they
+   stand for, once, so that encoding needs no mapping of texts. Tokens of one byte also go into a
+   table, where merging begins. */
 static bool add_token(lt_reading *r, const char *text, size_t n, int64_t id) {
   lt_tokenizer *t = r->t;
   uint64_t hash = lt_word_hash(text, n);
@@ -25,6 +31,8 @@ static size_t to_bytes(const char *text, size_t n, char *out) {
   return count;
 }
 
+/* A key whose characters stand for no bytes (an added token such as <|endoftext|>) stays out: the
+   text of words never contains it, added tokens are found before. */
 static bool read_vocab(lt_reading *r, const json_t *vocab) {
   const char *key;
   json_t *value;
@@ -66,6 +74,8 @@ static bool halves_of(const json_t *value, const char **left, size_t *n_left, co
   return true;
 }
 
+/* The rank of a merge is its place in the list. Both halves and what they make must be tokens;
+   looking that up here saves it in every merge. */
 static bool read_merge(lt_reading *r, size_t k, const json_t *value) {
   char field[LT_FIELD];
   const char *left, *right;
@@ -101,6 +111,8 @@ static bool read_text(lt_reading *r, const json_t *model, const char *name, cons
   return lt_read_refuse(r, field, "must be a text");
 }
 
+/* A WordPiece or WordLevel model cannot do without one: there are texts that it has no tokens
+   for. */
 static bool read_unknown(lt_reading *r, const json_t *model, bool needed) {
   const char *token;
   r->t->unk = -1;
@@ -164,6 +176,7 @@ static const char *type_of(const json_t *model) {
   return json_object_get(model, "continuing_subword_prefix") != NULL ? "WordPiece" : "WordLevel";
 }
 
+/* The pre-tokenizer was read before: whether keys are bytes (`bytes`) is known from it. */
 bool lt_read_model(lt_reading *r, const json_t *model) {
   static const char *const types[] = {
       [LT_BPE] = "BPE", [LT_WORDPIECE] = "WordPiece", [LT_WORDLEVEL] = "WordLevel"};

@@ -1,4 +1,6 @@
-/* runtime/text/read_steps.c: reads the normalizers and pre-tokenizers of a tokenizer.json. */
+/* runtime/text/read_steps.c: reads the normalizers and pre-tokenizers of a tokenizer.json.
+
+   A Sequence is flattened into the list of its steps, since all run one after the other anyway. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,7 +57,8 @@ static const struct {
     {"BertPreTokenizer", "\\s+", LT_REMOVED, false},
 };
 
-/* Whether no match of a pattern goes on behind a line break and visible ASCII begins one. */
+/* Whether no match of a pattern goes on behind a line break and visible ASCII begins one. A list
+   and no analysis of patterns: with any other pattern files are read at once. */
 static bool ends_at_lines(const char *pattern, size_t n) {
   const char *const known[] = {lt_pattern_gpt2, lt_pattern_llama3, fixed[0].pattern,
                                fixed[1].pattern};
@@ -138,6 +141,9 @@ static bool read_split(lt_reading *r, const char *field, const json_t *value) {
   return s != NULL;
 }
 
+/* ByteLevel with its regex is GPT-2's pattern and the mapping of bytes to characters; the latter is
+   done in the vocabulary (read_model.c) and not in each text. It must be the last step: what
+   follows would see characters that are bytes. */
 static bool read_byte_level(lt_reading *r, const char *field, const json_t *value) {
   bool prefix_space, by_pattern;
   if (!lt_read_flag(r, field, value, "add_prefix_space", true, &prefix_space) ||
@@ -159,6 +165,7 @@ static bool read_digits(lt_reading *r, const char *field, const json_t *value) {
   return add_split(r, field, pattern, strlen(pattern), LT_ISOLATED) != NULL;
 }
 
+/* BertPreTokenizer is white space, then punctuation: two rows. */
 static bool read_fixed(lt_reading *r, const char *field, const json_t *value, size_t k) {
   lt_behavior behavior = fixed[k].behavior;
   if (json_object_get(value, "behavior") != NULL && !read_behavior(r, field, value, &behavior))

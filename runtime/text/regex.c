@@ -59,6 +59,8 @@ static void translate(lt_json *out, const char *pattern, size_t n) {
   }
 }
 
+/* UTF: offsets fall between characters. UCP: \p and case go by Unicode. An error names the
+   pattern's file, not this library. */
 static bool compile(lt_ctx *c, lt_regex *r, const char *what, const lt_json *pattern) {
   const lt_pcre2 *p = r->library;
   int error;
@@ -94,6 +96,7 @@ lt_regex *lt_regex_new(lt_ctx *c, const char *what, const char *pattern, size_t 
   return NULL;
 }
 
+/* Also of one that was half made: each part may be missing. */
 void lt_regex_free(lt_ctx *c, lt_regex *r) {
   if (r == NULL) return;
   if (r->context != NULL) r->library->match_context_free(r->context);

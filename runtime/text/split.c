@@ -64,6 +64,8 @@ static bool add(cut *k, size_t begin, size_t end, bool match) {
   return true;
 }
 
+/* Matches are found from left to right and do not overlap, so that a text of n bytes costs one pass
+   and the matcher's own backtracking, which MATCH_LIMIT bounds. */
 static bool by_pattern(cut *k, size_t n) {
   size_t at = 0, from = 0, begin, end;
   int found;
@@ -101,6 +103,8 @@ static bool with_space(lt_ctx *c, const lt_split *s, int n_steps, const char *te
   return ok;
 }
 
+/* The pieces point into `text` (or the copy with a space, which lives as long as the calls below
+   it): `to` must copy what it keeps. Recursion is as deep as there are steps. */
 bool lt_split_text(lt_ctx *c, const lt_split *s, int n_steps, const char *text, size_t n,
                    lt_pieces to) {
   if (n == 0) return true;

@@ -23,7 +23,9 @@ static bool by_pieces(lt_ctx *c, job *j, const char *text, size_t n) {
   return lt_split_text(c, j->t->split, j->t->n_splits, text, n, (lt_pieces){one_piece, j});
 }
 
-/* What comes between added tokens is for `rest`. */
+/* What comes between added tokens is for `rest`. Added tokens cut the text: neither patterns nor
+   merges see across one, so that "<|endoftext|>" in a text is that token and not its characters.
+   Who encodes untrusted text must take that into account. */
 static bool by_added(lt_ctx *c, job *j, const lt_added_tree *added, const char *text, size_t n,
                      bool (*rest)(lt_ctx *, job *, const char *, size_t)) {
   size_t at = 0, begin, end;
@@ -58,6 +60,8 @@ static bool by_validity(lt_ctx *c, job *j, const char *text, size_t n) {
   return true;
 }
 
+/* Linear in the text but for single long words (bpe.c). A tokenizer has a cache and a buffer, so
+   that one thread at a time may encode with it; `out` is appended to, and is the caller's. */
 bool lt_tokenizer_encode(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
   job j = {t, out};
   return n == 0 || by_added(c, &j, &t->added, text, n, by_validity);
@@ -110,6 +114,9 @@ static void put_wordpiece(const lt_tokenizer *t, const char *text, size_t n, boo
   lt_json_raw(out, text, n);
 }
 
+/* An id that no token has is an error: a model whose output layer is wider than the vocabulary
+   should not lose text silently. Bytes of several tokens may make one character, hence they are
+   joined before anybody reads UTF-8. */
 bool lt_tokenizer_decode(lt_ctx *c, const lt_tokenizer *t, const int64_t *id, int64_t n, bool skip,
                          lt_json *out) {
   bool first = true;

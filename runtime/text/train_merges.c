@@ -157,6 +157,8 @@ static void number_bytes(training *g, int32_t *symbol_of) {
   }
 }
 
+/* Symbols of all words stand in one array, a word's at the place of its text: a token of one byte
+   each at first, so that the text's length is the array's. */
 static bool begin(training *g) {
   const lt_words *w = g->words;
   int32_t symbol_of[BYTES];
@@ -208,7 +210,9 @@ static bool merge_everywhere(training *g, size_t number, int32_t made) {
   return ok && push_changed(g);
 }
 
-/* The token that two make: of one text there is one token, however it came to be. */
+/* The token that two make: of one text there is one token, however it came to be. Two merges may
+   make the same text ("a" + "bc", "ab" + "c"): that is one token with one id, but both merges stay
+   on the list. */
 static int64_t join(training *g, const pair *p) {
   lt_words *tokens = &g->out->tokens;
   const lt_word *left = &tokens->word[p->left], *right = &tokens->word[p->right];
@@ -224,6 +228,9 @@ static int64_t join(training *g, const pair *p) {
   return made != NULL ? made->value : -1;
 }
 
+/* Ends with enough tokens, or when the most frequent pair is rarer than `least`: no later pair is
+   more frequent, since merging only lowers counts of pairs that exist, and those that it makes
+   occur at most as often as the pair that was merged. */
 static bool merge_most_frequent(training *g, int64_t n_tokens, int64_t least) {
   while (g->out->tokens.count < n_tokens && g->n_heap > 0) {
     entry top = pop(g);
@@ -242,6 +249,7 @@ static bool merge_most_frequent(training *g, int64_t n_tokens, int64_t least) {
   return lt_ok(g->c);
 }
 
+/* The words stay as they were: their texts are read, their symbols are copies. */
 bool lt_trainer_merge(lt_ctx *c, lt_trainer *t, int64_t n_tokens, int64_t min_frequency,
                       lt_trained *out) {
   training g = {.c = c, .words = &t->words, .round = 1, .out = out};
