@@ -61,6 +61,8 @@ macro(lt_part_cuda_emulated)
     endif()
   endif()
   if(NOT LT_WITH_CUDA_EMULATED)
+    # What an earlier configuration has built would be run, and grow stale.
+    file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/spec/cuda/backends)
     lt_say("✗" "tests of cuda devices" "need NVIDIA's headers, C++ and the tests in C")
   endif()
 endmacro()

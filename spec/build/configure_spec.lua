@@ -6,12 +6,13 @@ local shell = require "spec.build.shell"
 local ROOT <const> = os.getenv("LT_ROOT")
 
 describe("a configuration", function()
-  -- What cmake says, on one line; its exit status.
-  local function configure(environment, options)
+  -- What cmake says, on one line; its exit status. `check(folder)`: before the folder goes.
+  local function configure(environment, options, folder, check)
     if not ROOT then pending("LT_ROOT names no source") end
-    local folder = child.folder()
+    folder = folder or child.folder()
     local status, out = shell.run("%s cmake -G Ninja -S '%s' -B %s %s", environment, ROOT, folder,
       options)
+    if check then check(folder) end
     child.remove(folder)
     return status, (out:gsub("%s+", " "))
   end
@@ -21,6 +22,15 @@ describe("a configuration", function()
     assert.equal(1, status)
     assert.matches("not found: jansson, oneDNN, Lua 5.4, libedit (Debian: apt-get install "
       .. "libjansson-dev libdnnl-dev liblua5.4-dev libedit-dev)", out, 1, true)
+  end)
+
+  it("removes the emulated cuda of an earlier one: the specs would run on it", function()
+    local folder = child.folder()
+    local stale = folder .. "/spec/cuda/backends/ltrain_cuda.so"
+    shell.need("mkdir -p %s/spec/cuda/backends && touch %s", folder, stale)
+    configure("PKG_CONFIG_LIBDIR=/nowhere", "-DLT_CUDA=OFF", folder, function()
+      assert.equal(1, (shell.run("test -e %s", stale)))
+    end)
   end)
 
   it("goes without the dashboard's charts where there is no dygraphs", function()
