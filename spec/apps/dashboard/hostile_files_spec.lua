@@ -168,7 +168,11 @@ describe("a dashboard over folders of others", function()
     servers.until_true("300 that listen", function()
       return io.open(folder .. "/begun") or servers.read(folder .. "/many.out") ~= ""
     end)
-    for _ = 1, 3 do assert.equal(200, (server:ask "/api/about")) end
+    -- While places are short a connection that has not asked yet is cut off: on a busy machine
+    -- bash may connect some time before it asks.
+    for _ = 1, 3 do
+      servers.until_true("an answer", function() return (server:ask "/api/about") == 200 end)
+    end
     os.execute(("kill $(cat '%s/many.pid')"):format(folder))
     assert.equal(200, (server:ask "/api/about"))
   end)
