@@ -85,9 +85,9 @@ bool lt_saving_write(lt_ctx *c, lt_saving *s, const void *data, size_t n);
 bool lt_saving_commit(lt_ctx *c, lt_saving *s);
 
 /* A folder that is being saved: begin makes one with a temporary name beside `path`, of at most
-   `size` bytes with its end, into which files are saved; commit gives it its name, in place of a
-   file or a folder of files there: at each moment the path holds the former one or the new one. A
-   folder whose process has died is removed as temporaries are. */
+   `size` bytes with its end, into which files are saved; commit gives it, or a file in it, its name
+   in place of a file or a folder of files there: at each moment the path holds the former one or
+   the new one. A folder whose process has died is removed as temporaries are. */
 bool lt_folder_begin(lt_ctx *c, const char *op, const char *path, char *temporary, size_t size);
 bool lt_folder_commit(lt_ctx *c, const char *op, const char *temporary, const char *path);
 

@@ -279,7 +279,7 @@ bool lt_folder_commit(lt_ctx *c, const char *op, const char *temporary, const ch
   const lt_file_ops *files = lt_files(c);
   if (!lt_file_may_write(c, op, path)) return false;
   if (files->rename(temporary, path) == 0) return sync_folder(c, &s);
-  if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+  if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR && errno != EISDIR)
     return fail_errno(c, &s, "rename to");
   if (files->exchange != NULL && files->exchange(temporary, path) == 0) {
     bool ok = sync_folder(c, &s);
@@ -304,6 +304,8 @@ bool lt_folder_discard(lt_ctx *c, const char *op, const char *path) {
   const lt_file_ops *files = lt_files(c);
   if (!lt_file_may_write(c, op, path)) return false;
   if (files->stat(path, &there) != 0 && errno == ENOENT) return true;
-  if (!move_aside(c, &s)) return lt_ok(c) ? fail_errno(c, &s, "remove") : false;
-  return remove_any(files, s.temporary) || fail_errno(c, &s, "remove");
+  size_t n = strlen(path), suffix = sizeof SUFFIX - 1;
+  bool is_temporary = n > suffix && strcmp(path + n - suffix, SUFFIX) == 0;
+  if (!is_temporary && !move_aside(c, &s)) return lt_ok(c) ? fail_errno(c, &s, "remove") : false;
+  return remove_any(files, is_temporary ? path : s.temporary) || fail_errno(c, &s, "remove");
 }

@@ -187,6 +187,78 @@ static void every_failure_keeps_a_whole_file(void **state) {
   check_every_failure(ENOSPC, true);
 }
 
+static void put_folder(lt_ctx *c, const char *text) {
+  char temporary[LT_PATH_MAX], file[LT_PATH_MAX];
+  if (!lt_folder_begin(c, "save", IO_PATH("kept"), temporary, sizeof temporary)) return;
+  snprintf(file, sizeof file, "%.4000s/part", temporary);
+  if (lt_file_save(c, "save", file, text, strlen(text)) &&
+      lt_folder_commit(c, "save", temporary, IO_PATH("kept")))
+    return;
+  lt_failure f;
+  assert_true(lt_take_failure(c, &f));
+  lt_folder_discard(c, "remove", temporary);
+  lt_fail(c, f.code, "%s", f.text);
+}
+
+/* The same of a folder of files, on file systems that can exchange two names and on others. */
+static void check_every_failure_of_a_folder(bool for_ever, bool can_exchange) {
+  lt_ctx *c = io_ctx();
+  lt_file_ops files = io_failing_files();
+  io_short = false;
+  io_error = ENOSPC;
+  if (!can_exchange) files.exchange = NULL;
+  bool done = false;
+  int failures = 0;
+  for (io_fail_at = 1; !done; io_fail_at++) {
+    put_folder(c, "former");
+    assert_true(lt_ok(c));
+    io_calls = 0;
+    io_for_ever = for_ever;
+    c->files = &files;
+    put_folder(c, "new");
+    c->files = NULL;
+    char text[16] = "";
+    io_read(IO_PATH("kept/part"), text, sizeof text - 1);
+    assert_true(strcmp(text, "former") == 0 || strcmp(text, "new") == 0);
+    done = lt_ok(c) && io_calls < io_fail_at;
+    if (!lt_ok(c)) {
+      io_assert_failure(c, strerror(ENOSPC));
+      failures++;
+    }
+    assert_int_equal(io_count_entries(), 1);
+  }
+  assert_true(failures >= 8);
+  assert_true(lt_folder_discard(c, "remove", IO_PATH("kept")));
+  assert_true(lt_folder_discard(c, "remove", IO_PATH("kept")));
+  lt_ctx_release(c);
+}
+
+static void every_failure_keeps_a_whole_folder(void **state) {
+  (void)state;
+  check_every_failure_of_a_folder(false, true);
+  check_every_failure_of_a_folder(false, false);
+  check_every_failure_of_a_folder(true, true);
+}
+
+/* A folder takes the place of a file, and a file that of a folder. */
+static void a_folder_and_a_file_replace_each_other(void **state) {
+  (void)state;
+  lt_ctx *c = io_ctx();
+  char temporary[LT_PATH_MAX], file[LT_PATH_MAX];
+  io_write(IO_PATH("kept"), "file", 4);
+  put_folder(c, "folder");
+  assert_true(lt_ok(c));
+  assert_int_equal(lt_file_kind_of(c, IO_PATH("kept")), LT_FOLDER);
+  assert_true(lt_folder_begin(c, "save", IO_PATH("kept"), temporary, sizeof temporary));
+  snprintf(file, sizeof file, "%.4000s/x", temporary);
+  assert_true(lt_file_save(c, "save", file, "again", 5));
+  assert_true(lt_folder_commit(c, "save", file, IO_PATH("kept")));
+  assert_true(lt_folder_discard(c, "remove", temporary));
+  assert_int_equal(lt_file_kind_of(c, IO_PATH("kept")), LT_PLAIN_FILE);
+  assert_int_equal(io_count_entries(), 1);
+  lt_ctx_release(c);
+}
+
 static void expect_link(lt_ctx *c, const char *target) {
   char leads[LT_PATH_MAX];
   assert_true(lt_file_follow(c, IO_PATH("last"), leads, sizeof leads));
@@ -406,6 +478,8 @@ int main(void) {
       TEST(every_failure_keeps_a_link),
       TEST(a_link_is_made_beside_what_is_there),
       TEST(interrupted_and_short_writes_go_on),
+      TEST(every_failure_keeps_a_whole_folder),
+      TEST(a_folder_and_a_file_replace_each_other),
       TEST(sweeps_temporaries_of_the_dead),
       TEST(survives_being_killed),
       TEST(fails_early_where_nothing_can_be_written),

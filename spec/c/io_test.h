@@ -117,6 +117,14 @@ static inline int io_rename(const char *from, const char *to) {
   return io_fails() ? -1 : lt_system_files.rename(from, to);
 }
 
+static inline int io_exchange(const char *a, const char *b) {
+  return io_fails() ? -1 : lt_system_files.exchange(a, b);
+}
+
+static inline int io_mkdir(const char *path, mode_t mode) {
+  return io_fails() ? -1 : lt_system_files.mkdir(path, mode);
+}
+
 static inline int io_symlink(const char *target, const char *path) {
   return io_fails() ? -1 : lt_system_files.symlink(target, path);
 }
@@ -128,6 +136,8 @@ static inline lt_file_ops io_failing_files(void) {
   files.fsync = io_fsync;
   files.close = io_close;
   files.rename = io_rename;
+  files.exchange = io_exchange;
+  files.mkdir = io_mkdir;
   files.symlink = io_symlink;
   return files;
 }

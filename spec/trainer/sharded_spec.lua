@@ -136,14 +136,34 @@ describe("a sharded checkpoint", function()
     ]])
   end)
 
-  it("replaces a former one, or a file of its name", function()
-    prints("true\n", [[
+  it("replaces a former one, or a file of its name, and is replaced by one", function()
+    prints("true\nfile true\n", [[
       cut({"ddp", state_dict_type = "full"}, 2, 1, "cut.ckpt")
       cut("ddp", 3, 2, "cut.ckpt")
       cut("ddp", 2, 4, "cut.ckpt")
       assert(files "cut.ckpt" == "index.safetensors rank-0.safetensors rank-1.safetensors")
       assert(not files ".":find("saving", 1, true))
-      print(same((fit("ddp", 2)), (fit("ddp", 2, nil, {ckpt_path = "cut.ckpt"}))))
+      local whole = fit("ddp", 2)
+      print(same(whole, (fit("ddp", 2, nil, {ckpt_path = "cut.ckpt"}))))
+      local full = {"ddp", state_dict_type = "full"}
+      cut(full, 2, 4, "cut.ckpt")
+      assert(not files ".":find("saving", 1, true))
+      print(c.io.kind "cut.ckpt", same(whole, (fit(full, 2, nil, {ckpt_path = "cut.ckpt"}))))
+    ]])
+  end)
+
+  it("is saved when the fit is interrupted, and resumes it", function()
+    prints("true true\n", [[
+      local Own = Net:extend("Net")
+      function Own:on_train_batch_end()
+        if self.global_step == 4 and lt.dist.rank() == 0 then
+          os.execute("kill -INT " .. c.runtime.pid())
+        end
+      end
+      local o = {enable_checkpointing = true, default_root_dir = "runs"}
+      local ok = pcall(fit, "zero1", 2, o, nil, Own)
+      local path = "runs/checkpoints/interrupted.ckpt"
+      print(not ok, same((fit("ddp", 2)), (fit("zero1", 2, nil, {ckpt_path = path}))))
     ]])
   end)
 
@@ -178,6 +198,18 @@ describe("ModelCheckpoint of sharded checkpoints", function()
       print(best == "saved/epoch=3.ckpt", again.ckpt_path == "saved/last.ckpt")
       os.execute "rm -r saved/epoch=1.ckpt"
       print(files "saved")
+    ]])
+  end)
+
+  it("links last.ckpt to the folder that was saved last", function()
+    prints("epoch=1.ckpt last.ckpt\ntrue true\n", [[
+      local callback = lt.callbacks.ModelCheckpoint {dirpath = "saved", filename = "{epoch}",
+        save_last = "link"}
+      local net = fit("zero1", 2, {enable_checkpointing = true, callbacks = {callback}})
+      print(files "saved")
+      local state = require "ltrain.files.sharded_reader".load "saved/last.ckpt"
+      print(c.io.follow "saved/last.ckpt" ~= "saved/last.ckpt", lt.hash(state["model.a.weight"])
+        == lt.hash(net.a.weight:detach()))
     ]])
   end)
 

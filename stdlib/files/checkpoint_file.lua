@@ -29,6 +29,17 @@ function checkpoint_file.prepare(path)
   return c.io.make_folder(folder)
 end
 
+-- Writes the file in place of a folder of ranks' files, which a rename cannot replace.
+local function replace_folder(path, ...)
+  local folder, why = c.io.begin_folder(path)
+  if not folder then return nil, why end
+  local file = folder .. "/" .. path:match "[^/]*$"
+  local ok, message = c.io.save_safetensors(file, ...)
+  if ok then ok, message = c.io.commit_folder(file, path) end
+  c.io.discard_folder(folder)
+  return ok, message
+end
+
 --- Writes a checkpoint, with the folder that it is in. The former file of that name stays until
 -- the new one is whole. Returns true, or nil and why it could not be written.
 function checkpoint_file.write(saved, path)
@@ -37,7 +48,8 @@ function checkpoint_file.write(saved, path)
   local aliases = add_aliases(saved, tensors)
   local made, why = checkpoint_file.prepare(path)
   if not made then return nil, why end
-  local ok, message = c.io.save_safetensors(path, tensors, metadata, aliases)
+  local write = sharded_reader.is(path) and replace_folder or c.io.save_safetensors
+  local ok, message = write(path, tensors, metadata, aliases)
   if not ok then return nil, (message:gsub("^save: ", "")) end
   return true
 end
@@ -66,11 +78,11 @@ end
 
 --- The same by a helper thread, of the tensors as they are now, when the one that this function
 -- returned before is written (`before`, nil: none): an object with done() and wait(), which returns
--- what write does. Nil when there is nothing to wait for: no tensor is on a device; or when it
--- cannot begin, and why.
+-- what write does. Nil when there is nothing to wait for: no tensor is on a device; when a folder
+-- has the name; or when it cannot begin, and why.
 function checkpoint_file.write_later(saved, path, before)
   local tensors, text = contents.pack(saved)
-  if not any_on_device(tensors) then return nil end
+  if not any_on_device(tensors) or sharded_reader.is(path) then return nil end
   local metadata, mark = packing.metadata_later(text)
   local aliases = add_aliases(saved, tensors)
   local made, why = checkpoint_file.prepare(path)
