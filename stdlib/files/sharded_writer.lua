@@ -12,117 +12,12 @@ local contents = require "ltrain.files.checkpoint_contents"
 local dtypes = require "ltrain.core.dtypes"
 local packing = require "ltrain.files.packing"
 local parts = require "ltrain.core.parts"
+local shard_plan = require "ltrain.files.shard_plan"
 local sharded_reader = require "ltrain.files.sharded_reader"
-local tree = require "ltrain.core.tree"
 
 local sharded_writer = {}
 
 local PATIENCE <const> = 2 -- seconds for the files of other ranks where a run has failed
-
--- Who writes what.
-
--- What rank 0 needs to know of the tensors that a rank has.
-local function describe(tensors)
-  local described = {}
-  for name, tensor in next, tensors do
-    local is_part = parts.is(tensor)
-    described[name] = { shape = tensor.shape, dtype = tensor.dtype, is_part = is_part,
-      from = is_part and tensor.from or 0, n = is_part and tensor.n or tensor:numel() }
-  end
-  return described
-end
-
--- The ranks that have a tensor, by name: { shape =, dtype =, [rank + 1] = { from =, n = } }; and
--- which are parts.
-local function collect(all)
-  local found = {}
-  for r, described in ipairs(all) do
-    for name, one in next, described do
-      local of = found[name] or { shape = one.shape, dtype = one.dtype, holders = {} }
-      found[name] = of
-      of.is_part = of.is_part or one.is_part
-      table.insert(of.holders, { rank = r - 1, from = one.from, n = one.n })
-    end
-  end
-  return found
-end
-
--- A range that several ranks have is written by the one that has least to write so far.
-local function cuts_of_parts(holders, written, size)
-  local cuts, by_range = {}, {}
-  for _, one in ipairs(holders) do
-    local key = ("%d %d"):format(one.from, one.n)
-    local cut = by_range[key]
-    if one.n > 0 and not cut then
-      cut = { from = one.from, n = one.n, rank = one.rank }
-      by_range[key], cuts[#cuts + 1] = cut, cut
-    elseif cut and written[one.rank] < written[cut.rank] then
-      cut.rank = one.rank
-    end
-  end
-  for _, cut in ipairs(cuts) do written[cut.rank] = written[cut.rank] + cut.n * size end
-  return cuts
-end
-
--- Divides tensors that all ranks have among them.
-local function deal(found, names, ranks)
-  local sizes = {}
-  for i, name in ipairs(names) do
-    sizes[i] = parts.numel(found[name].shape) * dtypes[found[name].dtype].size
-    found[name].cuts = {}
-  end
-  for rank = 0, ranks - 1 do
-    local share = parts.share(sizes, rank, ranks)
-    for i, name in ipairs(names) do
-      local from, bytes = share(i)
-      local size = dtypes[found[name].dtype].size
-      if bytes > 0 then
-        table.insert(found[name].cuts, { rank = rank, from = from // size, n = bytes // size })
-      end
-    end
-  end
-end
-
--- Sets `cuts` of each tensor: { rank =, from =, n = }, in the order of `from`.
-local function plan(all)
-  local found, dealt, written = collect(all), {}, {}
-  for r = 1, #all do written[r - 1] = 0 end
-  for name, of in tree.pairs(found) do
-    local whole = not of.is_part and parts.numel(of.shape) > 0
-    if whole and #of.holders == #all and #all > 1 then
-      dealt[#dealt + 1] = name
-    elseif whole then
-      of.cuts = { of.holders[1] }
-    else
-      of.cuts = cuts_of_parts(of.holders, written, dtypes[of.dtype].size)
-      table.sort(of.cuts, function(a, b) return a.from < b.from end)
-    end
-  end
-  deal(found, dealt, #all)
-  return found
-end
-
--- What each rank is to write: by rank, a list of { name =, from =, n = }.
-local function tasks_of(found, ranks)
-  local tasks = {}
-  for r = 1, ranks do tasks[r] = {} end
-  for name, of in tree.pairs(found) do
-    for _, cut in ipairs(of.cuts) do
-      table.insert(tasks[cut.rank + 1], { name = name, from = cut.from, n = cut.n })
-    end
-  end
-  return tasks
-end
-
-local function index_of(found, aliases, id, ranks)
-  local index = { id = id, ranks = ranks, files = {}, tensors = {}, aliases = aliases }
-  for name, of in next, found do
-    local cuts = {}
-    for i, cut in ipairs(of.cuts) do cuts[i] = { cut.rank, cut.from, cut.n } end
-    index.tensors[name] = { shape = of.shape, dtype = of.dtype, cuts = cuts }
-  end
-  return index
-end
 
 -- A new id: the ranks' files of one save have the same.
 local serial = 0
@@ -143,9 +38,9 @@ local function prepare(saved, path, all, text, tensors)
     described[r] = one.tensors
     parts.merge(text, one.text or {})
   end
-  local found, id = plan(described), new_id(folder)
-  text.sharded = index_of(found, contents.aliases(saved, tensors), id, #all)
-  local tasks = tasks_of(found, #all)
+  local found, id = shard_plan.make(described), new_id(folder)
+  text.sharded = shard_plan.index(found, contents.aliases(saved, tensors), id, #all)
+  local tasks = shard_plan.tasks(found, #all)
   for r, task in ipairs(tasks) do tasks[r] = { folder = folder, id = id, task = task } end
   return tasks
 end
@@ -221,12 +116,12 @@ end
 function sharded_writer.write(path, tensors, text, aliases, ranks)
   local folder, message = c.io.begin_folder(path)
   if not folder then return nil, message end
-  local all, described = {}, describe(tensors)
+  local all, described = {}, shard_plan.describe(tensors)
   for r = 1, ranks do all[r] = described end
-  local found, id = plan(all), new_id(folder)
-  text.sharded, text.crc = index_of(found, aliases, id, ranks), nil
+  local found, id = shard_plan.make(all), new_id(folder)
+  text.sharded, text.crc = shard_plan.index(found, aliases, id, ranks), nil
   local ok = true
-  for r, task in ipairs(tasks_of(found, ranks)) do
+  for r, task in ipairs(shard_plan.tasks(found, ranks)) do
     if ok then ok, message = write_file(folder, r - 1, id, tensors, task) end
   end
   if ok then ok, message = sharded_writer.commit(folder, path, text) end
@@ -298,7 +193,8 @@ end
 function sharded_writer.begin(saved, path, ranks, before)
   local tensors, text = contents.pack(saved)
   local is_first = ranks.rank == 0
-  local all = ranks.gather { tensors = describe(tensors), text = not is_first and text or nil }
+  local all = ranks.gather { tensors = shard_plan.describe(tensors),
+    text = not is_first and text or nil }
   local tasks, why
   if is_first then
     tasks, why = prepare(saved, path, all, text, tensors)
