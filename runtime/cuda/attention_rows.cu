@@ -1,7 +1,12 @@
 /* runtime/cuda/attention_rows.cu: what attention does with rows of scores between its products.
 
    A row is a team's work: a warp, or a block where rows are long (reduce.h). Threads take
-   neighbours in fours. Limited by bytes; scores are read twice, the second time from a cache. */
+   neighbours in fours. Limited by bytes; scores are read twice, the second time from a cache.
+
+   softmax_rows: the largest score is subtracted before e^x, so that nothing overflows; p stays
+   unnormalised, and its sum divides the result of the product with v (finish_rows), E values a row
+   in place of S. The largest and the sum of each row are kept for backward, which computes p again
+   from the scores and keeps no T x S matrix. */
 #include "cuda/attention.h"
 #include "cuda/reduce.h"
 #include "cuda/tile.h"
@@ -26,6 +31,8 @@ typedef struct row_place {
   int shift;                  /* of that in its four: dropout has a word for each of those */
 } row_place;
 
+/* Fours begin at a multiple of 4 of [B, H, T, S]: Philox gives four words a block, and an element's
+   word must be the same whatever the tile or the team (`shift`). */
 static __device__ inline row_place place_of(const lt_cuda_tile &j, int64_t row) {
   row_place r;
   int64_t in_tile = row % j.rows, head = row / j.rows; /* head: of units * group */
@@ -45,6 +52,7 @@ static __device__ inline int item_of(int dtype) {
   return dtype == LT_F64 ? 8 : dtype == LT_F32 ? 4 : dtype == LT_BOOL ? 1 : 2;
 }
 
+/* Four elements within the row, on an address where one access takes them all. */
 static __device__ inline bool is_whole(const void *at, int item, int s, int n) {
   return s >= 0 && s + FOUR <= n && reinterpret_cast<uintptr_t>(at) % (FOUR * item) == 0;
 }
@@ -60,7 +68,8 @@ static __device__ inline void store_one(void *data, int dtype, int64_t at, T v) 
         static_cast<uint16_t>(lt_to_half(dtype, static_cast<float>(v)));
 }
 
-/* Elements s..s+3 of a row of scores; those outside of 0..n-1 are `otherwise`. */
+/* Elements s..s+3 of a row of scores; those outside of 0..n-1 are `otherwise`. f64 goes one by one:
+   four are 32 bytes, two accesses in any case. */
 template <class T>
 static __device__ inline void load_four(const T *row, int s, int n, T otherwise, T *v) {
   if (sizeof(T) == 4 && is_whole(row + s, sizeof(T), s, n)) {
@@ -114,7 +123,8 @@ static __device__ inline void load_scores(const lt_cuda_tile &j, const row_place
   if (j.mask != nullptr) add_mask(j, r, s, v);
 }
 
-/* Which of four elements dropout keeps, as bits. */
+/* Which of four elements dropout keeps, as bits. The same bits in forward and backward, from the
+   key: no mask is stored. */
 static __device__ inline unsigned kept_of(const lt_cuda_tile &j, const row_place &r, int s) {
   if (!j.drops) return 15;
   if (j.keep == 0) return 0;
@@ -216,7 +226,8 @@ static __global__ void __launch_bounds__(THREADS)
     store_one(to.data, to.dtype, out + e * to.col, from[e] * keep / sum);
 }
 
-/* The gradient of a row's sum: g times out. */
+/* The gradient of a row's sum: g times out. With p = softmax(x), dx = p (dp - sum(p dp)), and sum(p
+   dp) = g . out: E products in place of S (T. Dao and others, FlashAttention, 2022). */
 template <class T>
 static __device__ inline T delta_of(const lt_cuda_tile &j, const row_place &r, int lane, int lanes,
                                     double *room) {

@@ -102,6 +102,7 @@ static key key_of(const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
 /* Whether the math is f32's own: no tensor cores. */
 static bool is_exact(const key *k) { return k->dtype == LT_F32 && !k->tf32; }
 
+/* CUDNN_FMA_MATH forbids the conversion of f32 to TF32 that the default allows. */
 static cudnnMathType_t math_of(const key *k) {
   return is_exact(k) ? CUDNN_FMA_MATH : k->tf32 ? CUDNN_DEFAULT_MATH : CUDNN_TENSOR_OP_MATH;
 }
@@ -159,7 +160,10 @@ static cudnnStatus_t measure(cudnnHandle_t h, plan *p, cudnnConvolutionBwdFilter
                                                             algo, &p->workspace);
 }
 
-/* The math of an answer belongs to it; f32 that stays f32 may need another workspace. */
+/* The math of an answer belongs to it; f32 that stays f32 may need another workspace. Only
+   algorithms that cuDNN calls deterministic: others add with atomics and give other bits in each
+   run. Asked of the heuristic, not measured: a choice by time would differ between runs, and with
+   it the bits. */
 template <class Answer> static bool choose(cudnnHandle_t h, plan *p) {
   Answer found[ASKED];
   int n = 0;
@@ -191,7 +195,9 @@ static void drop(plan *p) {
   memset(static_cast<void *>(p), 0, sizeof *p);
 }
 
-/* The plan of a key; NULL: no memory. Under the lock. */
+/* The plan of a key; NULL: no memory. Under the lock. FNV-1a: G. Fowler, L. C. Noll, K.-P. Vo; 64
+   bits with the published offset and prime. Which plan goes does not matter for results: it would
+   be made again by the same rule. */
 static plan *plan_of(cache *at, const key *k) {
   uint64_t hash = 14695981039346656037u; /* FNV-1a */
   const uint8_t *bytes = reinterpret_cast<const uint8_t *>(k);

@@ -2,7 +2,11 @@
 
    Loads, stores and the walk over dims are compiled once; the row is a jump that all threads
    take alike. One thread makes 4 neighbours, 8 where all memory is of 16 bits: what limits it are
-   bytes. */
+   bytes.
+
+   A kernel a row would be some hundred rows times dtypes times layouts: minutes of compiling and
+   tens of megabytes. The switch costs a jump that is the same for all threads of a launch, hidden
+   behind the loads. */
 #include "cuda/rows.h"
 
 #include <math.h>
@@ -88,7 +92,9 @@ template <> __device__ inline float number_of<float>(double f, int64_t) {
 }
 template <> __device__ inline double number_of<double>(double f, int64_t) { return f; }
 
-/* Where element n is in each operand. All operands at once: the divisions are shared. */
+/* Where element n is in each operand. All operands at once: the divisions are shared. By
+   multiplication in place of division (lt_quotient): sizes are the same for all threads, their
+   reciprocals are computed on the host. */
 static __device__ inline void place(const job &j, uint32_t n, int32_t *at) {
 #pragma unroll
   for (int k = 0; k < OPERANDS; k++) at[k] = 0;
@@ -225,7 +231,9 @@ static bool is_of_halves(const job *j) {
   return true;
 }
 
-/* How memory lies for accesses of `n` elements, which a view may start beside. */
+/* How memory lies for accesses of `n` elements, which a view may start beside. An access of n
+   elements needs its address to be a multiple of its bytes: memory on 16 bytes, and strides of the
+   other dims in whole accesses. */
 static int layout_of(const job *j, int n) {
   bool runs = j->it.size[0].d % static_cast<uint32_t>(n) == 0;
   for (int k = 0; k <= j->n_in; k++) {
@@ -244,6 +252,8 @@ template <class T, int N, int HOW, int IN = 4> static bool issue(lt_ctx *c, cons
   return lt_cuda_grid(c, rows<T, N, HOW, IN>, (threads + THREADS - 1) / THREADS, THREADS, 0, *j);
 }
 
+/* Kernels of eight elements are for halves only, where they make an access of 16 bytes; those with
+   two operands have a form with fewer registers, and so more threads at a time. */
 static bool run_piece(void *ud, const lt_cuda_iter *it) {
   plan *p = static_cast<plan *>(ud);
   lt_ctx *c = p->c;

@@ -1,4 +1,14 @@
-/* runtime/data/images.c: a ring of batches that several threads fill. */
+/* runtime/data/images.c: a ring of batches that several threads fill.
+
+   The unit of work is a sample, not a batch: with a batch each, the first batch would take as long
+   as one thread needs for all of it, and the last threads would idle at the end. Samples are
+   claimed in the order of the stream, so that the batch that the consumer waits for is always the
+   one that is worked at.
+
+   Who owns what: `source` is retained by the feed; a batch's pixels belong to the batch until the
+   consumer takes them; each thread has a ctx of its own, as a ctx is used by one thread. What a
+   sample draws depends on (seed, epoch, position), never on the thread or the order in which
+   samples are done. */
 #include "data/images.h"
 
 #include <string.h>
@@ -54,7 +64,9 @@ static lt_storage *room_for(lt_ctx *c, lt_image_feed *f, int v, size_t bytes) {
   return lt_storage_new(c, LT_CPU_DEVICE, bytes);
 }
 
-/* Memory for a view of all samples, or whether it has the form of this one. */
+/* Memory for a view of all samples, or whether it has the form of this one. The first sample of a
+   view decides for the others: sizes are known only when a file was read and transformed. Under the
+   mutex, so that there is one first. */
 static bool make_room(lt_ctx *c, lt_image_feed *f, batch *b, int v, const lt_picture *p,
                       int64_t file) {
   if (b->pixels[v] == NULL) {
@@ -77,6 +89,7 @@ static bool make_room(lt_ctx *c, lt_image_feed *f, batch *b, int v, const lt_pic
                  p->channels, p->height, p->width, lt_path_at(f->source.paths, file));
 }
 
+/* The copy is outside of the mutex: samples have places of their own in the batch. */
 static bool put_view(lt_ctx *c, lt_image_feed *f, batch *b, int64_t i, int v, const lt_picture *p,
                      int64_t file) {
   pthread_mutex_lock(&f->mutex);
@@ -86,7 +99,9 @@ static bool put_view(lt_ctx *c, lt_image_feed *f, batch *b, int64_t i, int v, co
   return ok;
 }
 
-/* Sample i of a batch: reads the file, makes the views. */
+/* Sample i of a batch: reads the file, makes the views. The decoded image is shared by the views,
+   each of which has a draw of its own: two views of one image (contrastive learning) cost one
+   reading. */
 static bool produce_sample(lt_ctx *c, lt_image_feed *f, batch *b, int64_t i) {
   const lt_image_source *s = &f->source;
   int64_t at = b->span.first + i;
@@ -156,6 +171,8 @@ static batch *claim(lt_image_feed *f, int64_t *i) {
   return NULL;
 }
 
+/* Planning is a matter of some integers and done under the mutex; reading is not. A thread that
+   finds nothing to claim and a full ring waits. */
 static void work(void *ud) {
   worker *w = ud;
   lt_image_feed *f = w->feed;
@@ -192,6 +209,7 @@ static void retain(lt_image_source *s) {
   for (int v = 0; v < s->n_views; v++) lt_retain(s->view[v]);
 }
 
+/* All threads' memory counts against the one limit of the parent (lt_device_share_limit). */
 static bool start_workers(lt_ctx *c, lt_image_feed *f, int n) {
   for (int k = 0; k < n; k++) {
     worker *w = &f->workers[k];
@@ -233,6 +251,8 @@ static void drop_spare(lt_ctx *c, lt_image_feed *f) {
     while (f->n_spare[v] > 0) lt_storage_release(c, f->spare[v][--f->n_spare[v]]);
 }
 
+/* Without threads (depth or threads 0) the consumer makes each batch itself, by the same functions:
+   the same samples, bit for bit. */
 lt_image_feed *lt_image_feed_new(lt_ctx *c, const lt_image_source *source,
                                  const lt_batching *batching, int64_t position, int depth,
                                  int threads) {
@@ -298,6 +318,8 @@ static lt_tensor *tensor_of(lt_ctx *c, const batch *b, int v) {
   return lt_tensor_make(c, b->pixels[v], dtype, 4, size, NULL, 0);
 }
 
+/* The ring's first batch leaves at the end: until then its slot cannot be planned anew. An error
+   names the sample by its position in the data set, as the script can look it up. */
 bool lt_image_feed_next(lt_ctx *c, lt_image_feed *f, lt_tensor **out, lt_span *span) {
   if (!lt_ok(c)) return false;
   batch *b = wait_for_first(c, f);
@@ -319,6 +341,7 @@ bool lt_image_feed_next(lt_ctx *c, lt_image_feed *f, lt_tensor **out, lt_span *s
   return lt_ok(c);
 }
 
+/* Threads are joined first: after that nobody uses the ring, and the children's caches can go. */
 void lt_image_feed_release(lt_ctx *c, lt_image_feed *f) {
   if (f == NULL) return;
   for (int k = 0; k < f->n_workers; k++) lt_thread_join(c, &f->workers[k].thread);

@@ -1,4 +1,8 @@
-/* runtime/data/prefetch.c: one producer, one consumer, a ring of batches between them. */
+/* runtime/data/prefetch.c: one producer, one consumer, a ring of batches between them.
+
+   One thread suffices here: gathering is a copy of rows, limited by memory's bandwidth, where
+   images.c decodes. The mutex guards indices only; a slot belongs to the producer while it is
+   behind the ring's end and to the consumer when it is the first. */
 #include "data/prefetch.h"
 
 #include <string.h>
@@ -33,7 +37,9 @@ static void drop_ready(lt_ctx *c, lt_prefetch *p, ready *r) {
   memset(r->rows, 0, sizeof r->rows);
 }
 
-/* Gather the batch at p->position with `c`; a failure of c moves into *failure. */
+/* Gather the batch at p->position with `c`; a failure of c moves into *failure. The position moves
+   on also after a failure, so that the stream has the same batches whether or not somebody catches
+   the error; `produce` takes it back where only memory was short. */
 static void gather(lt_ctx *c, lt_prefetch *p, ready *r, lt_failure *failure) {
   *r = (ready){.span = lt_batch_at(&p->batching, p->order->n, p->position)};
   for (int i = 0; i < p->n_columns && r->span.n > 0 && lt_ok(c); i++)
@@ -145,6 +151,8 @@ static void take(lt_ctx *c, lt_prefetch *p, ready *r, lt_failure *failure) {
   if (!ringed) gather(c, p, r, failure);
 }
 
+/* A failure of the thread is raised here, in the consumer's ctx, at the batch that it belongs to:
+   those gathered before it are handed out first. */
 bool lt_prefetch_next(lt_ctx *c, lt_prefetch *p, lt_tensor **out, lt_span *span) {
   if (!lt_ok(c)) return false;
   ready r;
@@ -158,6 +166,8 @@ bool lt_prefetch_next(lt_ctx *c, lt_prefetch *p, lt_tensor **out, lt_span *span)
   return lt_ok(c);
 }
 
+/* A thread that is lost (a forked child has none of its parent's threads) may have held the mutex,
+   which is then not destroyed. */
 void lt_prefetch_release(lt_ctx *c, lt_prefetch *p) {
   if (p == NULL) return;
   lt_thread_join(c, &p->thread);

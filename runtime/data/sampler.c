@@ -1,4 +1,7 @@
-/* runtime/data/sampler.c: orders by Philox, batches by arithmetic. */
+/* runtime/data/sampler.c: orders by Philox, batches by arithmetic.
+
+   Everything is a function of numbers: nothing is stored between steps but a position, from which a
+   resumed run, with the same world or another, continues at the same sample. */
 #include "data/sampler.h"
 
 #include "base/hash.h"
@@ -65,7 +68,9 @@ bool lt_batching_fits(const lt_batching *b, int64_t n, int64_t position) {
   return counts && ranks && b->batch >= 1 && b->batch / b->world <= LT_SAMPLES_MAX;
 }
 
-/* How many samples the step at the front of `left` takes. */
+/* How many samples the step at the front of `left` takes. In evaluation no rank of the last steps
+   may go without a sample while others have one, where that can be avoided: a remainder of fewer
+   samples than ranks is joined to the step before it, or that step gives some away. */
 static int64_t step_total(const lt_batching *b, int64_t left) {
   if (left < b->batch) {
     if (b->drop_last || left <= 0) return 0;
@@ -103,6 +108,8 @@ static int64_t dealt_end(const lt_batching *b, int64_t n, int64_t count, int64_t
   return (k + 1) * b->batch < n ? (k + 1) * b->batch : n;
 }
 
+/* Batches of a batch sampler are dealt to the ranks in turn: a step is `world` of them, and at the
+   end some ranks may have none. */
 static lt_span dealt_at(const lt_batching *b, int64_t n, int64_t position) {
   int64_t count = dealt_count(b, n), first = dealt_index(b, n, position), mine = first + b->rank;
   lt_span s = {.begin = position, .first = position};
@@ -114,6 +121,8 @@ static lt_span dealt_at(const lt_batching *b, int64_t n, int64_t position) {
   return s;
 }
 
+/* A step's samples are split into equal runs, the first ranks with one more: contiguous, so that
+   gathering reads neighbours. */
 lt_span lt_batch_at(const lt_batching *b, int64_t n, int64_t position) {
   if (b->dealt) return dealt_at(b, n, position);
   int64_t total = step_total(b, n - position);
@@ -158,6 +167,8 @@ int64_t lt_batch_skip(const lt_batching *b, int64_t n, int64_t position, int64_t
   return position;
 }
 
+/* A seed of its own for each sample, drawn by Philox: draws within a sample may be any number
+   without touching those of its neighbours. */
 lt_rng lt_sample_rng(uint64_t seed, uint32_t epoch, int64_t index) {
   lt_rng_key rng_key = {.seed = seed, .position = (uint64_t)epoch << 16 | LT_RNG_SAMPLE};
   lt_random4 r = lt_philox(rng_key, (uint64_t)index);

@@ -31,8 +31,8 @@ static size_t to_bytes(const char *text, size_t n, char *out) {
   return count;
 }
 
-/* A key whose characters stand for no bytes (an added token such as <|endoftext|>) stays out: the
-   text of words never contains it, added tokens are found before. */
+/* A key with a character that stands for no byte (a plain space, say) stays out: no word has it,
+   and added tokens are found before words are. */
 static bool read_vocab(lt_reading *r, const json_t *vocab) {
   const char *key;
   json_t *value;
