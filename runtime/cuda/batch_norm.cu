@@ -7,13 +7,20 @@
    statistics g scale w.
 
    Two passes over x: the mean of squares less the square of the mean would cancel, and a running
-   update in one pass (Welford) divides once an element. */
+   update in one pass (Welford) divides once an element.
+
+   S. Ioffe and C. Szegedy, Batch Normalization, 2015. Three launches: moments of segments, factors
+   of channels, elements. Factors are computed in double and used in T: two numbers a channel cost
+   nothing, and their rounding would be in every element. */
 #include <math.h>
 
 #include "cuda/rows.h"
 #include "cuda/tally.h"
 #include "cuda/teams.h"
 
+/* WANTED_BLOCKS: eight for each of the 132 multiprocessors of an H100, so that few channels fill it
+   too. SEGMENTS bounds the scratch and the work of the warp that joins them; LEAST: elements below
+   which a block is not worth its launch. */
 enum { WANTED_BLOCKS = 1056, SEGMENTS = 512, LEAST = 4096 };
 
 /* A value for each channel. */
@@ -147,6 +154,7 @@ static __device__ inline joined join_moments(const job &j, uint32_t c) {
   return a;
 }
 
+/* Lanes add every 32nd segment, then the warp: one order, whatever the order of the blocks was. */
 static __device__ inline double sum_partial(const job &j, uint32_t c, int which) {
   double sum = 0;
   for (uint32_t k = threadIdx.x % 32; c < j.x.count && k < j.segments; k += 32)
@@ -248,6 +256,7 @@ static bool run_piece(void *ud, const lt_cuda_lines *x) {
   return x->columns ? issue<float, true>(s->c, j, grid) : issue<float, false>(s->c, j, grid);
 }
 
+/* A strided vector is read where it is. */
 static bool channels_of(lt_ctx *c, lt_tensor *t, channels *out) {
   lt_view v;
   if (!lt_cuda_view(c, t, &v)) return false;
@@ -265,6 +274,7 @@ static bool run(lt_ctx *c, int n, const lt_view *v, state *s) {
   return lt_cuda_lines_pieces(c, &p, run_piece, s);
 }
 
+/* Of an empty batch: the mean of nothing is NaN, as PyTorch's; gradients are sums of nothing. */
 static bool fill_all(lt_ctx *c, const lt_call *call, double value) {
   for (int k = 1; k < call->n_out; k++) {
     lt_view v;

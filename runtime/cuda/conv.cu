@@ -45,7 +45,7 @@ static bool give(lt_ctx *c, lt_tensor *t, const lt_view *made) {
          (out.data == made->data || lt_cuda_move(c, &out, made));
 }
 
-/* Geometry of the views in `v`. */
+/* Geometry of the views in `v`. Counts of positions are of 32 bits in the kernels (lt_quotient). */
 static bool describe(lt_ctx *c, lt_cuda_conv *v, lt_pair stride, lt_pair padding, lt_pair dilation,
                      int64_t groups) {
   v->n = v->x.size[0], v->c = v->x.size[1], v->h = v->x.size[2], v->w = v->x.size[3];
@@ -73,6 +73,8 @@ static bool view_bias(lt_ctx *c, lt_tensor *t, const lt_view *y, lt_view *out) {
   return true;
 }
 
+/* cuDNN's forward has no bias in this interface: one more pass over y. Products begin with y = bias
+   instead (beta = 1). */
 static bool add_bias(lt_ctx *c, const lt_view *y, const lt_view *bias) {
   lt_view views[3] = {*y, *y, *bias};
   lt_scalar none = {};
@@ -130,6 +132,7 @@ LT_CUDA_KERNEL(convolution_backward_input) {
          backward(c, &v, LT_CUDA_CONV_INPUT) && give(c, call->out[0], &v.x);
 }
 
+/* The bias's gradient, by the reduction that scripts call: its order of sums. */
 static bool sum_by_channel(lt_ctx *c, lt_tensor *g, lt_tensor *out) {
   lt_args_reduce args = {};
   args.dims.n = 3;

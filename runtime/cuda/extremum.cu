@@ -139,7 +139,8 @@ typedef struct state {
   job j;
 } state;
 
-/* Lanes, segments and the grid. */
+/* Lanes, segments and the grid. Segments only where there are too few lines for the GPU; a second
+   launch joins them then. Ends are multiples of 4, so that loads of fours stay whole. */
 static dim3 cut(job *j) {
   unsigned lines;
   j->lanes = lt_cuda_team_lanes(&j->x, &lines);
@@ -154,6 +155,7 @@ static dim3 cut(job *j) {
   return dim3(blocks, j->segments);
 }
 
+/* An order that is total makes the number of segments a matter of speed alone. */
 template <class T> static bool issue(state *s) {
   job *j = &s->j;
   dim3 grid = cut(j);
@@ -211,6 +213,7 @@ static bool extremum(lt_ctx *c, const lt_call *call, bool least) {
 LT_CUDA_KERNEL(max) { return extremum(c, call, false); }
 LT_CUDA_KERNEL(min) { return extremum(c, call, true); }
 
+/* No scatter: each element asks whether it is the one (spread). */
 static bool spread_piece(void *ud, const lt_cuda_lines *x) {
   state *s = static_cast<state *>(ud);
   s->j.x = *x;

@@ -59,6 +59,8 @@ static uint8_t alignment_of(const void *p) {
   return static_cast<uint8_t>(at & (~at + 1));
 }
 
+/* Numbers and flags only, never addresses: a product of the next step with other memory finds the
+   same plan. Padding is zeroed, since keys are compared and hashed as bytes. */
 static key key_of(const lt_cuda_product *p) {
   key k;
   memset(&k, 0, sizeof k);
@@ -136,6 +138,8 @@ static bool prefer_all(const lt_cuda_libs *l, cublasLtMatmulPreference_t to, uin
          prefer(l, to, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, d);
 }
 
+/* One answer is asked for. Timing several would choose differently from run to run, and another
+   algorithm may add in another order. */
 static bool choose(const lt_cuda_libs *l, const cache *at, plan *p) {
   cublasLtMatmulPreference_t prefers;
   cublasLtMatmulHeuristicResult_t found;
@@ -180,7 +184,8 @@ static plan *plan_of(const lt_cuda_libs *l, cache *at, const key *k, const void 
   return p;
 }
 
-/* Under the lock. */
+/* Under the lock. Sizes of workspace as NVIDIA's documentation of cuBLAS recommends: 32 MB from
+   Hopper on, 4 MB before. */
 static bool open_cache(lt_ctx *c, const lt_cuda_libs *libs, cache *at) {
   int major = 0;
   if (at->handle != nullptr) return true;
@@ -217,6 +222,7 @@ bool lt_cuda_gemm_has_library(lt_ctx *c) {
   return false;
 }
 
+/* `taken` false without a failure: the caller computes the product by its own kernels. */
 bool lt_cuda_gemm_library(lt_ctx *c, const lt_cuda_product *product, bool *taken) {
   const lt_cuda_libs *libs = lt_cuda_cublaslt(nullptr);
   key k = key_of(product);

@@ -3,11 +3,19 @@
 
    A team of threads has a row, which stays in shared memory where it fits: read once. Nothing but x
    is kept for backward, which finds a row's moments again and leaves them for the gradients of
-   weight and bias (norm_columns.cu). */
+   weight and bias (norm_columns.cu).
+
+   Layer normalization: J. L. Ba, J. R. Kiros, G. E. Hinton, 2016; RMS: B. Zhang and R. Sennrich,
+   2019. The variance is the mean of squared distances from the mean, in a second pass over the
+   cached row: E[x^2] - mean^2 would cancel where the mean is large. Partial sums of a thread are
+   carried into a double every LT_CUDA_CARRY fours (tally.h), so that long rows lose no digits;
+   threads of a team are joined in one order, which gives the same bits in each run. */
 #include "cuda/norm.h"
 #include "cuda/tally.h"
 #include "cuda/teams.h"
 
+/* CACHE leaves a little of the 48 KB of shared memory that a block gets without asking for more,
+   for `room`. SMALL: threads of a block whose teams are warps. */
 enum { SMALL = 128, CACHE = 47 << 10 };
 
 /* Blocks side by side: rows with weights of their own (CHANNELS) take more registers. */
@@ -184,6 +192,8 @@ typedef struct state {
   bool back, wide, channels;
 } state;
 
+/* Rows that do not fit are read again from global memory in each pass: slower, the same sums in the
+   same order. */
 template <class T, bool CHANNELS> static bool issue(state *s) {
   job *j = &s->j;
   j->lanes = lt_cuda_team(j->x.count, j->x.length);
@@ -239,7 +249,8 @@ bool lt_cuda_norm_backward(lt_ctx *c, lt_cuda_norm *n, const lt_view *v, const l
   return lt_cuda_norm_rows(c, n, true, v) && (!wanted || lt_cuda_norm_columns(c, n, all));
 }
 
-/* A view of the normalized shape under all dims of x; an absent one has no data. */
+/* A view of the normalized shape under all dims of x; an absent one has no data. Weights need no
+   copy of their own for broadcasting: a stride of 0 under the dims that they lack. */
 static bool view_under(lt_ctx *c, const lt_call *call, int k, const lt_view *x, lt_view *out) {
   lt_view v;
   if (!lt_cuda_view(c, call->n_in > k ? call->in[k] : nullptr, &v)) return false;
@@ -253,6 +264,7 @@ static bool view_under(lt_ctx *c, const lt_call *call, int k, const lt_view *x, 
   return true;
 }
 
+/* As bits, one a dim. */
 static uint32_t last_dims(const lt_view *x, int n) {
   return ((1u << x->ndim) - 1) & ~((1u << (x->ndim - n)) - 1);
 }

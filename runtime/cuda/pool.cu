@@ -73,7 +73,8 @@ static __device__ inline int32_t load_position(const operand &o, const char *fro
                           : *reinterpret_cast<const int32_t *>(from);
 }
 
-/* How many steps of `by` bring `n` up to 0 or beyond. */
+/* How many steps of `by` bring `n` up to 0 or beyond. The bounds of a window inside of the image
+   are computed, so that the loop over it has no test. */
 static __device__ inline int32_t steps_to(int32_t n, lt_divider by) {
   return n <= 0 ? 0 : static_cast<int32_t>(lt_quotient(static_cast<uint32_t>(n - 1), by)) + 1;
 }
@@ -106,7 +107,8 @@ static __global__ void __launch_bounds__(THREADS, 4) forward(LT_CONSTANT job j) 
 }
 
 /* Windows from..to of those along one dim reach over pixel `x`, padding included; `span`: from the
-   first to the last position of one. */
+   first to the last position of one. Window k with k stride <= x < k stride + span: what is over x,
+   without walking all windows. */
 static __device__ inline int32_t first_window(int32_t x, int32_t span, lt_divider stride) {
   uint32_t before = static_cast<uint32_t>(x - span);
   return x < span ? 0 : static_cast<int32_t>(lt_quotient(before, stride)) + 1;
@@ -148,6 +150,7 @@ static pair pair_of(int64_t h, int64_t w) {
   return p;
 }
 
+/* Moved to image n: offsets within a piece then fit 32 bits. */
 static operand operand_of(const lt_view *v, int64_t n) {
   operand o = {static_cast<char *>(v->data), v->dtype,
                static_cast<int>(lt_cuda_item_size(v->dtype)), {}};

@@ -77,6 +77,7 @@ static bool allocate(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, i
   return out->block != NULL;
 }
 
+/* Channels first: the layout of tensors, in which whole channels are transformed. */
 bool lt_picture_new(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
                     int width) {
   if (!allocate(c, out, depth, channels, height, width)) return false;
@@ -86,6 +87,7 @@ bool lt_picture_new(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, in
   return true;
 }
 
+/* Pixels first: the layout of decoders, and of kernels that take a pixel's channels together. */
 bool lt_picture_interleaved(lt_ctx *c, lt_picture *out, lt_depth depth, int channels, int height,
                             int width) {
   if (!allocate(c, out, depth, channels, height, width)) return false;
@@ -105,6 +107,8 @@ void lt_picture_replace(lt_ctx *c, lt_picture *p, lt_picture next) {
   *p = next;
 }
 
+/* Steps of 1 and 3 are written out, as those of planes and of RGB pixels: the compiler makes vector
+   code of a constant step. */
 static void copy_bytes(const uint8_t *from, int64_t step, uint8_t *to, int n) {
   if (step == 1)
     memcpy(to, from, (size_t)n);
@@ -142,6 +146,7 @@ void lt_picture_transpose(lt_picture *p) {
   p->width = side;
 }
 
+/* Row by row to channels first: `out` has the picture's bytes without a gap. */
 void lt_picture_copy_out(const lt_picture *p, void *out) {
   size_t row = (size_t)p->width * lt_depth_size(p->depth);
   char *to = out;
@@ -183,6 +188,8 @@ bool lt_picture_own(lt_ctx *c, lt_picture *p) {
 static const lt_dtype dtypes[] = {
     [LT_DEPTH_U8] = LT_U8, [LT_DEPTH_F32] = LT_F32, [LT_DEPTH_I32] = LT_I32};
 
+/* A view without memory of its own (block NULL): the tensor must outlive it. lt_check_data refuses
+   a tensor whose storage was emptied, whose pointer leads nowhere. */
 bool lt_picture_of(lt_ctx *c, const char *op, const lt_tensor *t, lt_picture *out) {
   if (!lt_check_data(c, op, t)) return false;
   lt_dtype dtype = (lt_dtype)t->dtype;

@@ -12,6 +12,8 @@
 
 enum { CHUNK_MAX = 64 << 20, CACHE_MAX = 128 << 20 };
 
+/* A file that ends too early is the usual fault (a download that broke off): it gets words of its
+   own, whichever of libspng's errors it was. */
 static bool check(lt_ctx *c, const lt_reading *r, const lt_spng *lib, int status) {
   enum { IO_EOF = -1, TOO_SHORT = 62, E_IO = 67, E_OF = 68 }; /* of enum spng_errno */
   if (status == 0) return true;
@@ -31,7 +33,10 @@ static uint8_t *decode(lt_ctx *c, const lt_reading *r, const lt_spng *lib, void 
   return NULL;
 }
 
-/* 8 bits a channel, from what libspng makes R G B A of. */
+/* 8 bits a channel, from what libspng makes R G B A of. libspng makes RGB of grey by repeating it:
+   the first of the three is the grey, exactly; colours become grey by their luminance as Pillow
+   computes it (lt_luminance). The decoder's memory becomes the picture's where it has the channels
+   that were asked for. */
 static bool read_colours(lt_ctx *c, const lt_reading *r, const lt_spng *lib, void *png,
                          const lt_png_header *h, lt_picture *out) {
   static const int channels_of[] = {[LT_MODE_RGB] = 3, [LT_MODE_GREY] = 1, [LT_MODE_RGBA] = 4};
@@ -104,6 +109,8 @@ static bool read_wide(lt_ctx *c, const lt_reading *r, const lt_spng *lib, void *
   return ok;
 }
 
+/* Limits first, then the header, then pixels: nothing is allocated for an image before its size was
+   checked. */
 static bool read_with(lt_ctx *c, const lt_reading *r, const lt_spng *lib, void *png,
                       const uint8_t *data, size_t n, lt_picture *out) {
   lt_png_header h;
@@ -167,6 +174,7 @@ static int encode_with(const lt_spng *lib, void *png, const lt_picture *p, const
   return status;
 }
 
+/* The result is libspng's own buffer, released by `drop`: no copy. */
 bool lt_png_encode(lt_ctx *c, const char *op, const lt_picture *p, int level, lt_encoded *out) {
   *out = (lt_encoded){.drop = drop};
   const lt_spng *lib = lt_spng_open(c, op);

@@ -18,39 +18,39 @@
 #define TOKENIZER_NAME "ltrain.Tokenizer"
 #define IDS_NAME "ltrain.Ids"
 
-typedef struct held_tokenizer {
+typedef struct tokenizer_box {
   lt_tokenizer *t; /* NULL: none */
   lt_ctx *c;
-} held_tokenizer;
+} tokenizer_box;
 
 static int tokenizer_gc(lua_State *L) {
-  held_tokenizer *h = luaL_checkudata(L, 1, TOKENIZER_NAME);
+  tokenizer_box *h = luaL_checkudata(L, 1, TOKENIZER_NAME);
   if (h->t != NULL) lt_tokenizer_free(h->c, h->t);
   h->t = NULL;
   return 0;
 }
 
 /* Ids that are freed also when Lua raises in the middle. */
-typedef struct held_ids {
+typedef struct ids_box {
   lt_ids list;
   lt_ctx *c;
-} held_ids;
+} ids_box;
 
 static int ids_gc(lua_State *L) {
-  held_ids *h = luaL_checkudata(L, 1, IDS_NAME);
+  ids_box *h = luaL_checkudata(L, 1, IDS_NAME);
   lt_ids_free(h->c, &h->list);
   return 0;
 }
 
 lt_tokenizer *lt_check_tokenizer(lua_State *L, int index) {
-  held_tokenizer *h = luaL_checkudata(L, index, TOKENIZER_NAME);
+  tokenizer_box *h = luaL_checkudata(L, index, TOKENIZER_NAME);
   luaL_argcheck(L, h->t != NULL, index, "a tokenizer that was freed");
   return h->t;
 }
 
 static lt_ids *push_ids(lua_State *L, lt_bind *b) {
-  held_ids *h = lua_newuserdatauv(L, sizeof *h, 0);
-  *h = (held_ids){.c = b->c};
+  ids_box *h = lua_newuserdatauv(L, sizeof *h, 0);
+  *h = (ids_box){.c = b->c};
   luaL_setmetatable(L, IDS_NAME);
   return &h->list;
 }
@@ -60,8 +60,8 @@ static int text_read(lua_State *L) {
   lt_bind *b = lt_enter(L);
   size_t n;
   const char *what = luaL_checkstring(L, 1), *json = luaL_checklstring(L, 2, &n);
-  held_tokenizer *h = lua_newuserdatauv(L, sizeof *h, 0);
-  *h = (held_tokenizer){.c = b->c};
+  tokenizer_box *h = lua_newuserdatauv(L, sizeof *h, 0);
+  *h = (tokenizer_box){.c = b->c};
   luaL_setmetatable(L, TOKENIZER_NAME);
   lt_note_line(b);
   h->t = lt_tokenizer_read(b->c, what, json, n);

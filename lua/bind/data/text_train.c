@@ -10,22 +10,22 @@
 
 #define TRAINER_NAME "ltrain.TokenizerTrainer"
 
-typedef struct held_trainer {
+typedef struct trainer_box {
   lt_trainer *t;
   lt_trained trained;
   lt_ctx *c;
-} held_trainer;
+} trainer_box;
 
 static int trainer_gc(lua_State *L) {
-  held_trainer *h = luaL_checkudata(L, 1, TRAINER_NAME);
+  trainer_box *h = luaL_checkudata(L, 1, TRAINER_NAME);
   if (h->t != NULL) lt_trainer_free(h->c, h->t);
   lt_trained_free(h->c, &h->trained);
   h->t = NULL;
   return 0;
 }
 
-static held_trainer *check(lua_State *L) {
-  held_trainer *h = luaL_checkudata(L, 1, TRAINER_NAME);
+static trainer_box *check(lua_State *L) {
+  trainer_box *h = luaL_checkudata(L, 1, TRAINER_NAME);
   luaL_argcheck(L, h->t != NULL, 1, "a trainer that was freed");
   return h;
 }
@@ -34,8 +34,8 @@ int lt_text_trainer(lua_State *L) {
   lt_bind *b = lt_enter(L);
   size_t n;
   const char *pattern = luaL_checklstring(L, 1, &n);
-  held_trainer *h = lua_newuserdatauv(L, sizeof *h, 0);
-  *h = (held_trainer){.c = b->c};
+  trainer_box *h = lua_newuserdatauv(L, sizeof *h, 0);
+  *h = (trainer_box){.c = b->c};
   luaL_setmetatable(L, TRAINER_NAME);
   lt_note_line(b);
   h->t = lt_trainer_new(b->c, pattern, n, lua_toboolean(L, 2));
@@ -45,7 +45,7 @@ int lt_text_trainer(lua_State *L) {
 /* trainer:add(text) */
 static int add(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  held_trainer *h = check(L);
+  trainer_box *h = check(L);
   size_t n;
   const char *text = luaL_checklstring(L, 2, &n);
   lt_note_line(b);
@@ -57,7 +57,7 @@ static int add(lua_State *L) {
    vocabularies of words or characters, which Lua makes of the counts: the C side counts, as texts
    may be many gigabytes. */
 static int words(lua_State *L) {
-  held_trainer *h = check(L);
+  trainer_box *h = check(L);
   const lt_words *w = &h->t->words;
   int n = w->count < INT32_MAX ? (int)w->count : 0;
   lua_createtable(L, n, 0);
@@ -77,7 +77,7 @@ static int words(lua_State *L) {
    file as it is. */
 static int merge(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  held_trainer *h = check(L);
+  trainer_box *h = check(L);
   int64_t n = luaL_checkinteger(L, 2), least = luaL_checkinteger(L, 3);
   int64_t first = luaL_checkinteger(L, 4);
   lt_json *vocab = lt_push_text(L, b), *merges = lt_push_text(L, b);
