@@ -43,6 +43,14 @@ local function fit(strategy, ranks, o, fit_options, own)
   return net, t
 end
 local function same(a, b) return lt.hash(a:state_dict()) == lt.hash(b:state_dict()) end
+-- Whether the weights are equal but for the order of sums.
+local function near(a, b)
+  local most, other = 0, b:state_dict()
+  for name, value in pairs(a:state_dict()) do
+    most = math.max(most, (value - other[name]):abs():max():item())
+  end
+  return most < 1e-12
+end
 -- Saves after so many steps of a fit, which ends then.
 local function cut(strategy, ranks, steps, path, o)
   local Own = Net:extend("Net")
