@@ -40,10 +40,12 @@ function Block:forward(x)
 end
 
 local GPT = lt.Module:extend("GPT")
-function GPT:init()
-  self.token, self.position = nn.Embedding(65, 128), nn.Embedding(64, 128)
-  self.blocks = nn.ModuleList{Block(128, 4), Block(128, 4), Block(128, 4), Block(128, 4)}
-  self.norm, self.head = nn.LayerNorm(128), nn.Linear(128, 65)
+function GPT:init(width, heads, layers, length)
+  width = width or 128
+  self.token, self.position = nn.Embedding(65, width), nn.Embedding(length or 64, width)
+  self.blocks = nn.ModuleList()
+  for _ = 1, layers or 4 do self.blocks:append(Block(width, heads or 4)) end
+  self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 65)
 end
 function GPT:forward(ids)
   local x = self.token(ids) + self.position(lt.arange(0, ids:size(2)))
@@ -78,16 +80,21 @@ local function gpt2(size)
   return GPT2(size)
 end
 
+local function gpt128_256() return GPT(128, 4, 4, 256) end
+local function gpt512() return GPT(512, 8, 12, 128) end
+
 local function gpt2_124m() return gpt2{vocab_size = 50257} end
 
 local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, unet = unet,
-  vit = vit, gpt2 = gpt2, gpt2_124m = gpt2_124m, lstm = LSTM}
+  vit = vit, gpt2 = gpt2, gpt2_124m = gpt2_124m, lstm = LSTM,
+  gpt128_256 = gpt128_256, gpt512 = gpt512}
 
 local models = {}
 
 --- Samples in a batch.
 models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, unet = 4, vit = 16,
-  gpt2 = 8, gpt2_124m = 4, lstm = 32}
+  gpt2 = 8, gpt2_124m = 4, lstm = 32,
+  gpt128_256 = 4, gpt512 = 2}
 
 function models.net(name) return nets[name]() end
 
@@ -119,7 +126,8 @@ function models.batch(name)
   elseif name == "lstm" then
     return {lt.randint(0, 65, {b, 128}), lt.randint(0, 65, {b * 128})}
   end
-  return {lt.randint(0, 65, {b, 64}), lt.randint(0, 65, {b * 64})}
+  local n = ({gpt128_256 = 256, gpt512 = 128})[name] or 64
+  return {lt.randint(0, 65, {b, n}), lt.randint(0, 65, {b * n})}
 end
 
 return models

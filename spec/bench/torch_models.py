@@ -101,10 +101,19 @@ def gpt2_124m():
     return gpt2(vocab_size=50257)
 
 
-NETS = {"mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "unet": unet,
+def gpt128_256():
+    return GPT(length=256)
+
+
+def gpt512():
+    return GPT(width=512, heads=8, layers=12, length=128)
+
+
+NETS = {"gpt128_256": gpt128_256, "gpt512": gpt512,
+        "mlp": MLP, "cnn": CNN, "gpt": GPT, "resnet18": resnet18, "unet": unet,
         "vit": vit, "gpt2": gpt2, "gpt2_124m": gpt2_124m, "lstm": LSTM}
 BATCH_SIZE = {"mlp": 64, "cnn": 32, "gpt": 12, "resnet18": 8, "unet": 4, "vit": 16, "gpt2": 8,
-              "gpt2_124m": 4, "lstm": 32}
+              "gpt2_124m": 4, "lstm": 32, "gpt128_256": 4, "gpt512": 2}
 
 
 def make_net(model):
@@ -137,4 +146,5 @@ def batch(model):
         return torch.randint(0, 50257, (b, 64)), torch.randint(0, 50257, (b * 64,))
     if model == "lstm":
         return torch.randint(0, 65, (b, 128)), torch.randint(0, 65, (b * 128,))
-    return torch.randint(0, 65, (b, 64)), torch.randint(0, 65, (b * 64,))
+    n = {"gpt128_256": 256, "gpt512": 128}.get(model, 64)
+    return torch.randint(0, 65, (b, n)), torch.randint(0, 65, (b * n,))
