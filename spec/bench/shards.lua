@@ -39,7 +39,8 @@ for _, model in ipairs(MODELS) do
     for _ = 1, ROUNDS do
       for i, side in ipairs(SIDES) do
         results[i] = results[i] or {}
-        run(("%s %s %d %d %d"):format(side[2], model, ranks, WINDOWS, STEPS[model] or 5), results[i])
+        local steps = STEPS[model] or 5
+        run(("%s %s %d %d %d"):format(side[2], model, ranks, WINDOWS, steps), results[i])
       end
     end
     print(("%s, %d ranks: ms a step, over our ddp; MiB of tensors, by the formula"):format(model,

@@ -2,14 +2,15 @@
 --
 --   ltrain shards_fit.lua ddp|1|2|3 MODEL RANKS WINDOWS STEPS
 --
--- Prints of rank 0, which has most: `window SECONDS` of a step, a line for each window of STEPS whole
--- steps; `tensors MIB`, the most at once in these; and `formula MIB`: 16 bytes a parameter, divided
--- as the stage says, with two units of parameters and one of gradients.
+-- Prints of rank 0, which has most: `window SECONDS` of a step, a line for each window of STEPS
+-- whole steps; `tensors MIB`, the most at once in these; and `formula MIB`: 16 bytes a parameter,
+-- divided as the stage says, with two units of parameters and one of gradients.
 local c = require "ltrain.c"
 local lt = require "ltrain"
 local models = require "spec.bench.torch_models"
 
-local stage, name, ranks = math.tointeger(tonumber(arg[1])), arg[2], math.tointeger(tonumber(arg[3]))
+local stage, name = math.tointeger(tonumber(arg[1])), arg[2]
+local ranks = math.tointeger(tonumber(arg[3]))
 local windows, steps = tonumber(arg[4]), tonumber(arg[5])
 local WARM_UP <const> = 3
 

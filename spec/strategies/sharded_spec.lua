@@ -414,6 +414,37 @@ describe("stage 3", function()
     ]])
   end)
 
+  it("builds on the meta device what no rank has whole, with the weights of one rank", function()
+    prints("true true\n", 4, [[
+      local runtime = require "ltrain.c".runtime
+      local Wide = lt.Module:extend("Wide")
+      local is_meta, most
+      function Wide:init(o) self.o = o or {} end
+      function Wide:configure_model()
+        local _ <close> = is_meta and lt.device "meta" or nil
+        self.blocks = self.blocks or nn.Sequential()
+        for i = #self.blocks + 1, 8 do self.blocks:append(nn.Linear(128, 128)) end
+        self.norm = self.norm or nn.BatchNorm1d(128)
+      end
+      function Wide:training_step(batch)
+        most = most or runtime.memory().peak_bytes
+        return self.norm(self.blocks(batch[1])):square():mean()
+      end
+      function Wide:configure_optimizers() return lt.optim.Adam(self:parameters()) end
+      x = lt.randn(16, 128)
+      local function weights(strategy, meta)
+        is_meta, most = meta, nil
+        runtime.reset_peak_memory()
+        return lt.hash(fit(strategy, {class = Wide}, {max_epochs = 1}):state_dict())
+      end
+      local before = runtime.memory().live_bytes
+      local meta = weights(lt.strategies.Sharded {units = 1}, true)
+      local unit = 128 * 128 * 4
+      io.write(most - before < 8 * unit / 4 + 3 * unit and "true" or (most - before) / unit, " ")
+      print(meta == weights "ddp" and meta == weights("ddp", true))
+    ]])
+  end)
+
   it("divides the memory of parameters, gradients and state", function()
     prints("true\n", 4, [[
       local Wide = lt.Module:extend("Wide")

@@ -31,7 +31,8 @@ end
 function broadcast_parameters.tensors(list)
   local _ <close> = c.allow_update()
   for _, tensor in ipairs(list) do
-    tensor:copy_(collectives.broadcast(tensor:detach()))
+    local values = tensor:detach()
+    collectives.broadcast(values, { out = values })
   end
 end
 
@@ -52,13 +53,15 @@ local function saved_tensors(module)
   return items
 end
 
---- Copies all parameters and persistent buffers of a module, after all ranks were seen to have
---- built the same.
-function broadcast_parameters.module(module)
+--- Copies all parameters and persistent buffers of a module, but those that `skips` has, after all
+--- ranks were seen to have built the same.
+function broadcast_parameters.module(module, skips)
   if c.dist.size() == 1 then return end
   local items, list = saved_tensors(module), {}
   check_shapes(items)
-  for i, item in ipairs(items) do list[i] = item.value end
+  for _, item in ipairs(items) do
+    if not (skips and skips[item.value]) then list[#list + 1] = item.value end
+  end
   broadcast_parameters.tensors(list)
 end
 

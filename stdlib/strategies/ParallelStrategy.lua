@@ -91,8 +91,11 @@ function ParallelStrategy:setup(trainer)
   Strategy.setup(self, trainer)
   if self.world_size == 1 then return end
   check_backend(self)
-  broadcast_parameters.module(trainer.module)
+  self:share_module(trainer.module)
 end
+
+--- Gives all ranks rank 0's parameters and buffers.
+function ParallelStrategy:share_module(module) broadcast_parameters.module(module) end
 
 --- Rejects a module with configure_ddp, which only DDP calls.
 function ParallelStrategy:setup_module(module)

@@ -16,6 +16,7 @@ local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local ShardedModule = require "ltrain.strategies.sharded.ShardedModule"
 local ShardedOptimizer = require "ltrain.strategies.sharded.ShardedOptimizer"
+local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -23,6 +24,7 @@ local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local parameters_of = require "ltrain.core.parameters_of"
+local part_meta = require "ltrain.strategies.sharded.part_meta"
 local parts = require "ltrain.core.parts"
 local rank_options = require "ltrain.strategies.rank_options"
 local recomputed = require "ltrain.strategies.sharded.recomputed"
@@ -98,6 +100,17 @@ function Sharded:setup(trainer)
   ParallelStrategy.setup(self, trainer)
 end
 
+--- With stage 3 a parameter of the meta device is whole on a rank only while it gets its values.
+function Sharded:materialize(module)
+  self.parted = self.stage == 3 and self.world_size > 1 and not self.sharded
+    and part_meta(module, self.root_device, self.keep_below) or nil
+  ParallelStrategy.materialize(self, module)
+end
+
+function Sharded:share_module(module)
+  broadcast_parameters.module(module, self.parted and self.parted.of)
+end
+
 -- Shards the module.
 
 function Sharded:setup_module(module)
@@ -109,9 +122,11 @@ function Sharded:setup_module(module)
   if self.world_size == 1 or self.sharded or not (trains or self.stage == 3) then return module end
   -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones.
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
-  self.sharded = ShardedModule(module, { shards_parameters = self.stage == 3, units = self.units,
+  self.sharded = ShardedModule(module, { shards = self.parted,
+    shards_parameters = self.stage == 3, units = self.units,
     reshard_after_forward = self.reshard_after_forward, keep_below = self.keep_below,
     shards_gradients = self.accumulate == "shards" and not self.has_whole_gradients })
+  self.parted = nil
   collectives.before(function() self.sharded:settle() end)
   return module
 end

@@ -24,6 +24,7 @@ local gradients_of = require "ltrain.core.gradients_of"
 local parts = require "ltrain.core.parts"
 local precision = require "ltrain.strategies.precision"
 local tree = require "ltrain.core.tree"
+local walk = require "ltrain.core.walk"
 
 local Strategy = class.extend(nil, "Strategy")
 
@@ -138,8 +139,19 @@ function Strategy:setup(trainer)
   if self.root_device ~= "cpu" then -- what "cuda" alone means in hooks of this rank
     c.runtime.current_device(self.root_device, self.root_device)
   end
+  self:materialize(module)
   -- Moving creates new parameters, so only if they are on another device.
   if module.device ~= self.root_device then module:to(self.root_device) end
+end
+
+--- Gives parameters and buffers of the meta device, of configure_model, their values.
+function Strategy:materialize(module)
+  for _, item in ipairs((walk.tensors(module))) do
+    if item.value.is_meta then
+      module:materialize(self.root_device)
+      return
+    end
+  end
 end
 
 --- Called by the Trainer: calls `setup`, and checks that it called its parent's.

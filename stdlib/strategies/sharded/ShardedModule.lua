@@ -13,11 +13,12 @@ local units = require "ltrain.strategies.sharded.units"
 
 local ShardedModule = class.extend(nil, "ShardedModule")
 
---- ShardedModule(module, {shards_parameters =, shards_gradients =, units =, reshard_after_forward
---- =, keep_below =}); all ranks call it with the same parameters.
+--- ShardedModule(module, {shards = those made before, shards_parameters =, shards_gradients =,
+--- units =, reshard_after_forward =, keep_below =}); all ranks call it with the same parameters.
 function ShardedModule:init(module, o)
   self.module, self.shards_parameters = module, o.shards_parameters
-  self.shards = Shards(function() return module.automatic_optimization ~= false end)
+  self.shards = o.shards or Shards()
+  self.shards.module = module
   self.units, self.handles = {}, {}
   for i, found in ipairs(units.find(module, o.units)) do
     local list = {}
@@ -227,7 +228,7 @@ function ShardedModule:reduce_gradients(parameters, total, cap)
   for _, group in ipairs(Shards.group(fresh, cap)) do
     Shards.reduce(group, "gradients", 1.0 / total)
   end
-  local is_automatic = self.shards.is_automatic()
+  local is_automatic = self.shards:is_automatic()
   for _, shard in ipairs(shards) do shard.used, shard.is_spent = false, is_automatic end
 end
 

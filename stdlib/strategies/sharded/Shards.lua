@@ -24,14 +24,16 @@ local d = c.dist
 
 local Shards = class.extend(nil, "Shards")
 
---- Shards(is_automatic): is_automatic() says whether the Trainer clears gradients, once a window.
-function Shards:init(is_automatic)
-  self.is_automatic = is_automatic
+--- Shards(); `module` of it is set before the first backward.
+function Shards:init()
   self.ranks, self.rank = d.size(), d.rank()
   self.of = {} -- by parameter
   self.elements = {} -- that each rank has so far
   for r = 1, self.ranks do self.elements[r] = 0 end
 end
+
+--- Whether the Trainer clears gradients, once a window.
+function Shards:is_automatic() return self.module.automatic_optimization ~= false end
 
 -- Where the slices of `n` elements begin, and the end of the last. Elements over go to the ranks
 -- that have fewest.
@@ -74,7 +76,7 @@ function Shards:add(parameter, name)
   shard.tensor = Shards.slice(shard, parameter)
   self.of[parameter] = shard
   zero_grad.also(parameter, function()
-    if shard.is_spent or not self.is_automatic() then shard.tensor.grad = nil end
+    if shard.is_spent or not self:is_automatic() then shard.tensor.grad = nil end
   end)
   return shard
 end

@@ -27,10 +27,9 @@ end
 function Unit:part(keeps)
   local parted = {}
   for _, shard in ipairs(self.shards) do
-    if d.is_alone(shard.parameter) and not keeps(shard) then
-      Shards.part(shard)
-      parted[#parted + 1] = shard
-    end
+    local parts = shard.is_kept and d.is_alone(shard.parameter) and not keeps(shard)
+    if parts then Shards.part(shard) end
+    if not shard.is_kept then parted[#parted + 1] = shard end
   end
   self.parted = parted
   self.groups = Shards.group(parted)
