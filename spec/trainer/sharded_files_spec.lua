@@ -90,7 +90,7 @@ describe("ltrain convert", function()
         require("ltrain.cli.convert").main("convert", {script = "cut.ckpt", args = {"one.ckpt"},
           options = {}}, host)]=] - base
       io.stderr:write(("convert of 96 MB takes %.1f MB\n"):format(taken))
-      print(taken < 3 * 8 + 4, equal("one.ckpt", "full.ckpt"))
+      print(taken < 2 * 8.4 + 4, equal("one.ckpt", "full.ckpt"))
     ]])
     assert.equal("true\ttrue\n", out)
   end)
