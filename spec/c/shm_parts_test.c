@@ -242,7 +242,9 @@ static void exchange_shares(rank *r, lt_dtype dtype, bool is_large, bool apart, 
 
 static void shares_of_all(rank *r) {
   static const lt_dtype dtypes[] = {LT_F32, LT_F64, LT_BF16, LT_I64, LT_U8};
+  bool large_too = has_all_orders() || (r->size == 3 && r->all->chunk == 0);
   for (int k = 0; k < 5 * 4 && r->all->wrong[0] == 0; k++) {
+    if (k / 2 % 2 == 1 && !large_too) continue;
     lt_frame frame = lt_frame_open(r->c);
     exchange_shares(r, dtypes[k / 4], k / 2 % 2 == 1, k % 2 == 1, (uint64_t)k);
     lt_frame_close(r->c, frame, 0, NULL);

@@ -188,7 +188,6 @@ local function of_tensor(name)
 end
 
 local SHAPE <const> = "; shape is a table of sizes: x.shape[1], or x:size(1)"
-local METHOD <const> = "; a method is called: x:name()"
 
 -- Rows: a pattern of Lua's messages, and a remedy, or a function of what the pattern captures, the
 -- script's text and the line.
@@ -208,12 +207,9 @@ local ROWS <const> = {
   { "arithmetic on a table value %(field 'shape'%)", SHAPE },
   { "attempt to call a table value %(for iterator",
     "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do" },
-  { "attempt to call a [^n]%a+ value %(method '([%w_]+)'%)",
+  { "attempt to call a n?[^ni]%a+ value %(method '([%w_]+)'%)", -- not of nil
     "; %s is a field: write it without the brackets" },
-  { "attempt to call a number value %(method '([%w_]+)'%)",
-    "; %s is a field: write it without the brackets" },
-  { "attempt to %a+ a function value", METHOD },
-  { "attempt to perform arithmetic on a function value", METHOD },
+  { "attempt to [%a ]+ a function value", "; a method is called: x:name()" },
   { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", of_tensor },
 }
 

@@ -63,6 +63,7 @@ detach_ = x = x:detach()
 *quantize* q_* int_repr: there are no quantized tensors
 is_inference* inference_mode = lt.no_grad
 expit = lt.sigmoid(x)
+conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 gammaln = lt.lgamma(x)
 *_polynomial_* = lt.special.chebyshev_polynomial_t(x, n) and its like
 *sparse* sspaddmm hspmm smm is_coalesced coalesce c*_indices row_indices dense_dim to_dense
@@ -112,7 +113,6 @@ print = print(x)
 result_type promote_types can_cast = (a + b).dtype
 finfo iinfo: limits of a dtype are no values here: f32 ends at 3.4e38, f16 at 65504
 bartlett_window blackman_window kaiser_window = lt.signal.windows.bartlett(n, {sym = false})
-conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 get_default_dtype set_default_dtype set_default_tensor_type: the default dtype is f32; x:to "f64"
   and {dtype = "f64"} are for others
 get_default_device set_default_device get_device_module = lt.device "cuda", {device = "cuda"}, or
@@ -196,7 +196,6 @@ rrelu_ = lt.nn.functional.leaky_relu(x, slope)
 linear_cross_entropy = lt.nn.functional.cross_entropy(x:linear(weight), target)
 multi_head_attention_forward = lt.nn.functional.scaled_dot_product_attention(q, k, v)
 upsample upsample_bilinear upsample_nearest = lt.nn.functional.interpolate(x, {size = size})
-conv_tbc = lt.conv1d(x, weight), of [N, C, T]
 *_ = the layer with {inplace = true}, or lt.nn.functional.%1
 ]]
 
