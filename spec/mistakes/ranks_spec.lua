@@ -68,7 +68,7 @@ local FITS <const> = {
     STEP .. "if lt.dist.rank() == 0 then lt.dist.all_reduce(loss) end",
     "batch_size = 4",
     "^ranks disagree at collective %d+: rank 0: all_reduce sum %[%] f32 at model%.lua:8 "
-    .. "%(training_step%); rank 1: all_reduce sum %[%d+%] f64 %(step%)$" },
+    .. "%(training_step%); rank 1: all_reduce sum %[10%] f32 at model%.lua:6 %(gradients%)$" },
   { "an error of one rank in training_step",
     "if lt.dist.rank() == 1 then batch = nil end\n" .. STEP,
     "batch_size = 4", "^rank 1: model%.lua:8: attempt to index a nil value %(local 'batch'%)$" },
