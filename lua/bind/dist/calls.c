@@ -156,67 +156,6 @@ static lt_work *give(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
   return made;
 }
 
-/* Messages: tensors travel straight from and into their memory. */
-
-/* In the host's memory, contiguous, without history: the tensor itself where it is that already.
-   Adds to the open frame. */
-static lt_tensor *plain_of(lt_ctx *c, lt_tensor *t) {
-  lt_modes modes = c->modes;
-  c->modes.grad = c->modes.autocast = false;
-  lt_tensor *host = lt_contiguous(c, lt_to_device(c, t, LT_CPU_DEVICE));
-  if (host != NULL && lt_tensor_ptr(c, host, LT_READ) == NULL && lt_ok(c))
-    lt_assert(c, host->numel == 0);
-  c->modes = modes;
-  return host;
-}
-
-/* The value at `value`: a tensor as it is, of others the bytes, with tensors apart. */
-static lt_work *send(lua_State *L, lt_bind *b, lt_group *g, const work *w, int value) {
-  lua_newtable(L);
-  int list = lua_gettop(L);
-  lt_json *text = lt_push_text(L, b);
-  if (lt_to_tensor(L, b, value) != NULL) {
-    lua_pushvalue(L, value);
-    lt_raw_seti(L, list, 1);
-  } else {
-    lt_value_write_apart(L, b, value, list, text, "send", "value");
-  }
-  int n = (int)lua_rawlen(L, list);
-  lt_tensor **tensors = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *tensors, 0);
-  lt_frame frame = lt_begin(L, b, 0);
-  for (int k = 0; k < n; k++) {
-    lt_raw_geti(L, list, k + 1);
-    tensors[k] = plain_of(b->c, lt_to_tensor(L, b, -1));
-    lua_pop(L, 1);
-  }
-  lt_work *made = lt_ok(b->c)
-                      ? lt_comm_send_message(b->c, g, w->k.root, text->data, (int64_t)text->size,
-                                             tensors, n, lt_origin_of(&w->k.place))
-                      : NULL;
-  lt_end_call(L, b, frame);
-  lt_json_free(text);
-  lua_pop(L, 3);
-  return made;
-}
-
-/* Into the tensor at `index`, where that can take bytes as they come. */
-static lt_work *recv(lua_State *L, lt_bind *b, lt_group *g, const work *w, int index) {
-  lt_tensor *into = lt_to_tensor(L, b, index);
-  bool is_simple = into != NULL && lt_is_plain(b->c, into) && !lt_requires_grad(into) &&
-                   into->base == NULL && (into->flags & LT_VIEW_UNSEEN) == 0;
-  if (!is_simple) into = NULL; /* copy_ does it afterwards, or says why not */
-  lt_frame frame = lt_begin(L, b, 0);
-  const char *op = b->c->op;
-  b->c->op = "recv";
-  if (into != NULL && lt_check_view(b->c, into)) lt_tensor_ptr(b->c, into, LT_WRITE);
-  b->c->op = op;
-  lt_work *made = lt_ok(b->c)
-                      ? lt_comm_recv_message(b->c, g, w->k.root, into, lt_origin_of(&w->k.place))
-                      : NULL;
-  lt_end_call(L, b, frame);
-  return made;
-}
-
 /* dist.values(group, name, value, root) -> work: a value of Lua; scatter takes a list of them, recv
    the tensor that waits for the message */
 static int values(lua_State *L) {
@@ -238,9 +177,9 @@ static int values(lua_State *L) {
   if (op == LT_COMM_SCATTER && is_root)
     made = scatter(L, b, g, w, 3);
   else if (op == LT_COMM_SEND)
-    made = send(L, b, g, w, 3);
+    made = lt_message_send(L, b, g, root, 3, &w->k.place);
   else if (op == LT_COMM_RECV)
-    made = recv(L, b, g, w, 3);
+    made = lt_message_recv(L, b, g, root, 3, &w->k.place);
   else if (gives)
     made = give(L, b, g, w, 3);
   else
@@ -292,40 +231,6 @@ static void push_part(lua_State *L, lt_bind *b, const work *w, int r) {
   lt_value_read(L, b, data, (size_t)n, w->k.who);
 }
 
-/* The tensor of a message that begins at this offset of what `lt_value_write_apart` counts. */
-static lt_tensor *apart(void *ud, lt_ctx *c, int64_t offset, lt_dtype dtype, int ndim,
-                        const int64_t *size) {
-  lt_tensor *const *list;
-  int n = lt_work_tensors(ud, &list);
-  for (int k = 0; k < n && offset >= 0; offset -= lt_value_room(list[k++])) {
-    bool same = offset == 0 && list[k]->dtype == (int8_t)dtype && list[k]->ndim == ndim &&
-                memcmp(list[k]->size, size, (size_t)ndim * sizeof *size) == 0;
-    if (same) return lt_frame_add(c, lt_retain(list[k])) ? list[k] : NULL;
-  }
-  if (lt_ok(c)) lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
-  return NULL;
-}
-
-/* Push what came in a message: the tensor that waited for it where it is in that. */
-static void push_message(lua_State *L, lt_bind *b, work *w) {
-  lt_work *from = w->k.held.work;
-  int64_t bytes;
-  const void *text = lt_work_text(from, &bytes);
-  lt_tensor *const *list;
-  if (bytes > 0) {
-    lt_value_memory memory = {.bytes = SIZE_MAX / 2, .tensor = apart, .ud = from};
-    lt_value_read_apart(L, b, text, (size_t)bytes, &memory, "recv");
-    return;
-  }
-  lt_assert(b->c, lt_work_tensors(from, &list) == 1);
-  lua_getiuservalue(L, 1, 1);
-  if (lt_to_tensor(L, b, -1) == list[0]) return;
-  lua_pop(L, 1);
-  lt_frame frame = lt_begin(L, b, 1);
-  lt_tensor *t = lt_frame_add(b->c, lt_retain(list[0])) ? list[0] : NULL;
-  lt_end(L, b, frame, 1, &t);
-}
-
 /* Push what came. */
 static void push_values(lua_State *L, lt_bind *b, work *w) {
   const lt_group *g = w->k.held.group;
@@ -340,7 +245,8 @@ static void push_values(lua_State *L, lt_bind *b, work *w) {
       lua_rawseti(L, -2, r + 1);
     }
   } else if (op == LT_COMM_RECV) {
-    push_message(L, b, w);
+    lua_getiuservalue(L, 1, 1);
+    lt_message_push(L, b, w->k.held.work, lua_gettop(L));
   } else if (op == LT_COMM_BROADCAST || op == LT_COMM_SCATTER) {
     push_part(L, b, w, 0);
   } else {

@@ -92,6 +92,15 @@ bool lt_is_plain(const lt_ctx *c, const lt_tensor *t);
 /* Parameters into their gradients, in place; one without gets zeros, for others may have some. */
 bool lt_take_gradients(lt_ctx *c, int64_t n, lt_tensor **list);
 
+/* messages.c: the value at `value` to rank `to`; from rank `from`, into the tensor at `index` where
+   that is one that can take bytes as they come; and what came, pushed: the tensor at `into` where
+   it is in that. */
+lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value,
+                         const lt_place *at);
+lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index,
+                         const lt_place *at);
+void lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into);
+
 /* Let go of everything that is held of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);
 

@@ -90,23 +90,29 @@ static void put_int(const writer *w, int64_t n) { put(w, &n, sizeof n); }
 
 static void write_value(const writer *w, const place *at);
 
+lt_tensor *lt_plain_tensor(lt_ctx *c, lt_tensor *t) {
+  lt_modes modes = c->modes;
+  c->modes.grad = c->modes.autocast = false;
+  lt_tensor *host = lt_contiguous(c, lt_to_device(c, t, LT_CPU_DEVICE));
+  if (host != NULL && lt_tensor_ptr(c, host, LT_READ) == NULL && lt_ok(c))
+    lt_assert(c, host->numel == 0);
+  c->modes = modes;
+  return lt_ok(c) ? host : NULL;
+}
+
 static void write_tensor(const writer *w, lt_tensor *t) {
   lt_ctx *c = w->b->c;
-  lt_modes modes = c->modes;
-  c->modes.grad = false;
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *host = lt_contiguous(c, lt_to_device(c, t, LT_CPU_DEVICE));
-  const void *data = host != NULL ? lt_tensor_ptr(c, host, LT_READ) : NULL;
+  const lt_tensor *host = lt_plain_tensor(c, t);
   uint8_t head[3] = {TAG_TENSOR, (uint8_t)t->dtype, (uint8_t)t->ndim};
-  if (data != NULL) {
+  if (host != NULL) {
     lt_json_raw(w->out, (const char *)head, sizeof head);
     for (int k = 0; k < t->ndim; k++)
       lt_json_raw(w->out, (const char *)&t->size[k], sizeof t->size[k]);
     size_t n = (size_t)t->numel * lt_item_size(t);
-    if (n > 0) lt_json_raw(w->out, data, n);
+    if (n > 0) lt_json_raw(w->out, lt_data(host), n);
   }
   lt_frame_close(c, frame, 0, NULL);
-  c->modes = modes;
   if (!lt_ok(c)) lt_raise_failure(w->L, w->b);
 }
 

@@ -17,6 +17,10 @@ enum { LT_VALUE_DEPTH = 100 };
 void lt_value_write(lua_State *L, lt_bind *b, int index, lt_json *out, const char *who,
                     const char *what);
 
+/* In the host's memory, contiguous, without history: the tensor itself where it is that already.
+   Adds to the open frame; NULL with a failure. */
+lt_tensor *lt_plain_tensor(lt_ctx *c, lt_tensor *t);
+
 /* The same with tensors apart: they are appended to the list at `list`, and the text says where in
    a memory of their own each begins: one after another, lt_value_room bytes each. Returns the
    bytes of all. */

@@ -1,0 +1,92 @@
+/* lua/bind/dist/messages.c: messages between two ranks: a tensor straight from and into its memory,
+   another value as bytes, with the tensors in it apart. */
+#include <string.h>
+
+#include "bind/core/call.h"
+#include "bind/core/raise.h"
+#include "bind/core/tensor.h"
+#include "bind/core/types.h"
+#include "bind/core/values.h"
+#include "bind/dist/dist.h"
+#include "bind/dist/values.h"
+#include "bind/io/json.h"
+#include "ops/inplace.h"
+
+lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value,
+                         const lt_place *at) {
+  lua_newtable(L);
+  int list = lua_gettop(L);
+  lt_json *text = lt_push_text(L, b);
+  if (lt_to_tensor(L, b, value) != NULL) {
+    lua_pushvalue(L, value);
+    lt_raw_seti(L, list, 1);
+  } else {
+    lt_value_write_apart(L, b, value, list, text, "send", "value");
+  }
+  int n = (int)lua_rawlen(L, list);
+  lt_tensor **tensors = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *tensors, 0);
+  lt_frame frame = lt_begin(L, b, 0);
+  for (int k = 0; k < n; k++) {
+    lt_raw_geti(L, list, k + 1);
+    tensors[k] = lt_plain_tensor(b->c, lt_to_tensor(L, b, -1));
+    lua_pop(L, 1);
+  }
+  lt_work *made = lt_ok(b->c)
+                      ? lt_comm_send_message(b->c, g, to, text->data, (int64_t)text->size,
+                                             tensors, n, lt_origin_of(at))
+                      : NULL;
+  lt_end_call(L, b, frame);
+  lt_json_free(text);
+  lua_pop(L, 3);
+  return made;
+}
+
+lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index,
+                         const lt_place *at) {
+  lt_tensor *into = lt_to_tensor(L, b, index);
+  bool is_simple = into != NULL && lt_is_plain(b->c, into) && !lt_requires_grad(into) &&
+                   into->base == NULL && (into->flags & LT_VIEW_UNSEEN) == 0;
+  if (!is_simple) into = NULL; /* copy_ does it afterwards, or says why not */
+  lt_frame frame = lt_begin(L, b, 0);
+  const char *op = b->c->op;
+  b->c->op = "recv";
+  if (into != NULL && lt_check_view(b->c, into)) lt_tensor_ptr(b->c, into, LT_WRITE);
+  b->c->op = op;
+  lt_work *made = lt_ok(b->c)
+                      ? lt_comm_recv_message(b->c, g, from, into, lt_origin_of(at))
+                      : NULL;
+  lt_end_call(L, b, frame);
+  return made;
+}
+
+/* The tensor of a message that begins at this offset of what `lt_value_write_apart` counts. */
+static lt_tensor *apart(void *ud, lt_ctx *c, int64_t offset, lt_dtype dtype, int ndim,
+                        const int64_t *size) {
+  lt_tensor *const *list;
+  int n = lt_work_tensors(ud, &list);
+  for (int k = 0; k < n && offset >= 0; offset -= lt_value_room(list[k++])) {
+    bool same = offset == 0 && list[k]->dtype == (int8_t)dtype && list[k]->ndim == ndim &&
+                memcmp(list[k]->size, size, (size_t)ndim * sizeof *size) == 0;
+    if (same) return lt_frame_add(c, lt_retain(list[k])) ? list[k] : NULL;
+  }
+  if (lt_ok(c)) lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
+  return NULL;
+}
+
+void lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into) {
+  int64_t bytes;
+  const void *text = lt_work_text(from, &bytes);
+  lt_tensor *const *list;
+  if (bytes > 0) {
+    lt_value_memory memory = {.bytes = SIZE_MAX / 2, .tensor = apart, .ud = from};
+    lt_value_read_apart(L, b, text, (size_t)bytes, &memory, "recv");
+    return;
+  }
+  lt_assert(b->c, lt_work_tensors(from, &list) == 1);
+  lua_pushvalue(L, into);
+  if (lt_to_tensor(L, b, -1) == list[0]) return;
+  lua_pop(L, 1);
+  lt_frame frame = lt_begin(L, b, 1);
+  lt_tensor *t = lt_frame_add(b->c, lt_retain(list[0])) ? list[0] : NULL;
+  lt_end(L, b, frame, 1, &t);
+}
