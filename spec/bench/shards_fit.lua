@@ -22,10 +22,11 @@ local net = models.net(name)
 function net:training_step(batch) return lt.cross_entropy(self(batch[1]), batch[2]) end
 function net:configure_optimizers() return models.optimizer(name, self) end
 
-local began
+local began, most = nil, 0
 function net:on_train_batch_end(_, _, index)
   local done = index + 1 - WARM_UP
   if done == 0 then c.runtime.reset_peak_memory() end
+  if done > 0 then most = math.max(most, c.runtime.memory().peak_bytes) end -- not of the fit's end
   if done < 0 or done % steps ~= 0 then return end
   local now = clock()
   if began and self.trainer.is_global_zero then
@@ -46,7 +47,7 @@ function net:on_train_end()
   local part = whole / ranks
   local of_stage = { 8 * whole + 8 * part, 4 * whole + 12 * part + 4 * unit,
     16 * part + 12 * unit }
-  print(("tensors %.6g"):format(c.runtime.memory().peak_bytes / 2 ^ 20))
+  print(("tensors %.6g"):format(most / 2 ^ 20))
   print(("formula %.6g"):format((stage and of_stage[stage] or 16 * whole) / 2 ^ 20))
 end
 
