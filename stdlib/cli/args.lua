@@ -1,4 +1,4 @@
---- stdlib/trainer/setup/args.lua: lt.args: command-line flags of a script.
+--- stdlib/cli/args.lua: lt.args: command-line flags of a script.
 --
 --   local lt = require "ltrain"
 --   local args = lt.args{lr = 1e-3, width = {128, "hidden units"}, act = {"relu", choices =
@@ -11,11 +11,11 @@
 -- what `--config FILE` says, that below the flags.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local flag_rows = require "ltrain.trainer.setup.flag_rows"
+local flag_rows = require "ltrain.cli.flag_rows"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"
 local process = require "ltrain.runs.process"
-local settings = require "ltrain.trainer.setup.settings"
+local settings = require "ltrain.cli.settings"
 local tree = require "ltrain.core.tree"
 
 local SHOWN <const> = { boolean = "true|false", integer = "N", number = "X", string = "TEXT" }

@@ -1,8 +1,8 @@
---- stdlib/trainer/setup/flag_rows.lua: the declaration of a script's flag (type, default), and
+--- stdlib/cli/flag_rows.lua: the declaration of a script's flag (type, default), and
 --- conversion of its text.
 --
--- lt.args declares rows (stdlib/trainer/setup/args.lua); a hyper-parameter is a row by its value
--- (stdlib/trainer/setup/settings.lua).
+-- lt.args declares rows (stdlib/cli/args.lua); a hyper-parameter is a row by its value
+-- (stdlib/cli/settings.lua).
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"

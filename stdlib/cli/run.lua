@@ -15,7 +15,7 @@ local overrides = require "ltrain.trainer.setup.overrides"
 local process_group = require "ltrain.cli.process_group"
 local protected_call = require "ltrain.cli.protected_call"
 local records = require "ltrain.runs.record"
-local settings = require "ltrain.trainer.setup.settings"
+local settings = require "ltrain.cli.settings"
 local tree = require "ltrain.core.tree"
 
 local run = {}

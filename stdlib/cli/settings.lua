@@ -1,4 +1,4 @@
---- stdlib/trainer/setup/settings.lua: applies `--config FILE`, `--model.NAME` and `--data.NAME` to
+--- stdlib/cli/settings.lua: applies `--config FILE`, `--model.NAME` and `--data.NAME` to
 --- the script's modules and Trainers.
 --
 -- A file has groups: trainer (its options), model and data (hyper-parameters), args (of lt.args);
@@ -8,7 +8,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local flag_rows = require "ltrain.trainer.setup.flag_rows"
+local flag_rows = require "ltrain.cli.flag_rows"
 local hyperparameters = require "ltrain.core.hyperparameters"
 local options = require "ltrain.trainer.setup.options"
 local overrides = require "ltrain.trainer.setup.overrides"

@@ -22,7 +22,7 @@ return {
   addr = "ltrain.ops.products:addr",
   affine_grid = "ltrain.ops.affine_grid",
   alpha_dropout = "ltrain.ops.dropouts:alpha_dropout",
-  args = "ltrain.trainer.setup.args",
+  args = "ltrain.cli.args",
   argwhere = "ltrain.ops.indexing:argwhere",
   atleast_1d = "ltrain.ops.arrangement:atleast_1d",
   atleast_2d = "ltrain.ops.arrangement:atleast_2d",
