@@ -38,7 +38,8 @@ lt.Trainer(quiet()):fit(Net(), loader(), {ckpt_path = folder .. "/hello.ckpt"}) 
     "fit: cannot load the checkpoint: load: hello.ckpt is not a safetensors file: only 5 bytes" },
   { "a folder in place of a checkpoint", [[
 lt.Trainer(quiet()):fit(Net(), loader(), {ckpt_path = "/"}) --!]],
-    "fit: cannot load the checkpoint: load: not a plain file: /" },
+    "fit: cannot load the checkpoint: /: not a checkpoint: a folder without "
+    .. "index.safetensors" },
   { "weights in nested tables", [[
 local net = Net()
 net:load_state_dict({fc = {weight = lt.ones(2, 4)}}) --!]],
