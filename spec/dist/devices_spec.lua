@@ -290,7 +290,7 @@ describe("a fit of ranks on devices", function()
 
   it("shards the optimizer's state there, too", function()
     same_on_devices(2, [[
-      local net, t = Net(), on {max_steps = 4, strategy = lt.strategies.ZeRO1 {}}
+      local net, t = Net(), on {max_steps = 4, strategy = "zero1"}
       t:fit(net, loader(8))
       show(net, t)
     ]])

@@ -94,7 +94,7 @@ local function failure_text(self, entry, own)
     return ("training_step: the loss is %s"):format(loss ~= loss and "nan" or tostring(loss))
   end
   return ("optimizer_step: the gradients of %s are not finite"):format(
-    self._state.ranks.many and gradient_names.of_ranks(own) or gradient_names.listed(own))
+    gradient_names.listed(self._state.ranks.many and gradient_names.of_ranks(own) or own))
 end
 
 -- The first batch of a window whose gradients were not finite; nil: none but the last.
