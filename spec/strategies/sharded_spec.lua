@@ -398,6 +398,45 @@ describe("activation_checkpointing", function()
 end)
 
 describe("stage 3", function()
+  it("averages weights as DDP does", function()
+    prints("0 0 0\n", 2, BLOCKS .. [[
+      local function averaged(name, o)
+        local nets = {}
+        for i, strategy in ipairs {lt.strategies.Sharded {units = 1}, "ddp"} do
+          local net = fit(strategy, {class = Blocks}, {max_epochs = 3,
+            callbacks = {lt.callbacks[name](o)}})
+          nets[i] = net:state_dict()
+        end
+        local most = 0
+        for key, value in pairs(nets[1]) do
+          most = math.max(most, (value - nets[2][key]):abs():max():item())
+        end
+        return most
+      end
+      print(averaged("EMAWeightAveraging", {decay = 0.9}), averaged("WeightAveraging"),
+        averaged("StochasticWeightAveraging", {swa_lrs = 0.01, swa_epoch_start = 1}))
+    ]])
+  end)
+
+  it("follows results in tables, whatever their fields are", function()
+    prints("0\n", 2, BLOCKS .. [[
+      local Block = lt.Module:extend("Block")
+      function Block:init() self.l = nn.Linear(12, 12) end
+      function Block:forward(o) return {h = self.l(o.h):tanh(), n = o.n + 1} end
+      local Tables = Blocks:extend("Tables")
+      function Tables:init(o)
+        Blocks.init(self, o)
+        self.blocks = nn.ModuleList {Block(), Block()}
+      end
+      function Tables:forward(x)
+        local o = {h = self.first(x), n = 1}
+        for _, block in ipairs(self.blocks) do o = block(o) end
+        return self.last(o.h)
+      end
+      print(apart(lt.strategies.Sharded {units = {Block}}, {class = Tables}))
+    ]])
+  end)
+
   it("has a part of the parameters on each rank between steps, and says so", function()
     prints("0.0 true\n", 2, BLOCKS .. [[
       local texts = {}

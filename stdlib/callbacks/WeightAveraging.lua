@@ -50,15 +50,22 @@ local function has_begun(self)
   return self.average ~= nil and self.average.n_averaged:item() > 0
 end
 
+-- Until it is closed the module's weights are whole on each rank (nil: they always are).
+local function whole(module)
+  return module.trainer and module.trainer.strategy:gather_parameters()
+end
+
 -- Gives the module the averages (true) or the trained weights (false).
 local function show(self, module, averages)
   if not has_begun(self) or self._swapped == averages then return end
+  local _ <close> = whole(module)
   self.average:swap(module)
   self._swapped = averages
 end
 
 --- Updates the average with the module's weights.
 function WeightAveraging:update(module)
+  local _ <close> = whole(module)
   self.average = self.average or self:make_average(module)
   self.average:update_parameters(module)
 end
@@ -110,7 +117,10 @@ end
 
 function WeightAveraging:on_train_end(_, module) show(self, module, true) end
 
-function WeightAveraging:on_exception(_, module) show(self, module, false) end
+-- Where ranks have parts of the weights, those of a run that failed are lost.
+function WeightAveraging:on_exception(trainer, module)
+  if trainer.strategy:is_replicated "parameter" then show(self, module, false) end
+end
 
 function WeightAveraging:state_dict()
   return {
@@ -139,7 +149,10 @@ end
 function WeightAveraging:on_load_checkpoint(trainer, module, checkpoint)
   self._swapped = false
   if trainer.running.fn ~= "fit" or not checkpoint.current_model_state then return end
-  self.average = self:make_average(module) -- of the averages, which were loaded
+  do
+    local _ <close> = whole(module)
+    self.average = self:make_average(module) -- of the averages, which were loaded
+  end
   trainer.strategy:load_module_state(module, checkpoint.current_model_state)
 end
 

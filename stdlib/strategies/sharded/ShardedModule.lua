@@ -77,9 +77,7 @@ end
 -- After it: they go, and come again when backward arrives at its results.
 local function leave(self, unit, results)
   unit.depth = unit.depth - 1
-  local several = type(results) == "table" and results.n
-  if not several then results = { results } end
-  for _, y in ipairs(grad_tensors(results, several or 1)) do
+  for _, y in ipairs(grad_tensors({ results }, 1)) do
     y:register_hook(function() self.rounds:request(unit) end)
   end
   local stays = unit.depth > 0 or unit.stays or self.rounds.in_backward
