@@ -151,6 +151,34 @@ describe("a checkpoint of Sharded", function()
   end)
 end)
 
+describe("a module on the meta device", function()
+  it("resumes, under each strategy", function()
+    prints("same same same same\n", [[
+      local Meta = Net:extend("Meta")
+      function Meta:init() end
+      function Meta:configure_model()
+        if self.a then return end
+        local _ <close> = lt.device "meta"
+        Net.init(self)
+        self:to "f64"
+      end
+      for _, strategy in ipairs {"ddp", "zero1", "fsdp", "deepspeed_stage_2"} do
+        local function go(epochs, path)
+          lt.seed(3)
+          local net, t = Meta(), trainer {strategy = strategy, devices = 2, max_epochs = epochs}
+          t:fit(net, lt.data.DataLoader(lt.data.TensorDataset(x), {batch_size = 4}), nil,
+            {ckpt_path = path})
+          return lt.hash(net:state_dict()), t
+        end
+        local whole, path = go(2), "meta_" .. strategy .. ".ckpt"
+        select(2, go(1)):save_checkpoint(path)
+        io.write(go(2, path) == whole and "same" or "other", strategy == "deepspeed_stage_2" and "\n"
+          or " ")
+      end
+    ]])
+  end)
+end)
+
 describe("save_on_exception under Sharded", function()
   it("is refused with a sentence, at the start and at the end", function()
     local status, out, err = scripts.run(nil, [[

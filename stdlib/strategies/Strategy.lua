@@ -279,7 +279,10 @@ function Strategy:optimizer_state(optimizer) return self:optimizer_parts(optimiz
 --- Called on all ranks with the complete state, of which each loads its part. A tensor in it may be
 --- one of a file that has not been read: `parts.read(tensor, from, n)` returns `n` of its elements,
 --- `parts.whole(state)` all.
-function Strategy:load_module_state(module, state) module:load_state_dict(parts.whole(state)) end
+function Strategy:load_module_state(module, state)
+  Strategy.materialize(self, module) -- weights are loaded before setup
+  module:load_state_dict(parts.whole(state))
+end
 
 --- The same for an optimizer, after setup_optimizers.
 function Strategy:load_optimizer_state(optimizer, state)
