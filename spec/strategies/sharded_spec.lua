@@ -397,6 +397,32 @@ describe("activation_checkpointing", function()
   end)
 end)
 
+describe("a checkpoint of stages 2 and 3 in mid-window", function()
+  it("has the gradients that were added up, and resumes with another strategy", function()
+    prints("true true true true\n", 2, BLOCKS .. [[
+      local options = {accumulate_grad_batches = 4}
+      local wanted = fit("ddp", {class = Blocks}, options):state_dict()
+      local Cut = Blocks:extend("Cut")
+      function Cut:on_train_batch_end(_, _, i)
+        if i == 1 and self.current_epoch == 0 then self.trainer:save_checkpoint "cut" end
+      end
+      local results = {}
+      for stage = 2, 3 do
+        fit(lt.strategies.Sharded {units = 1, stage = stage}, {class = Cut}, options)
+        for _, strategy in ipairs {lt.strategies.Sharded {units = 1, stage = stage}, "ddp"} do
+          local got = fit(strategy, {class = Blocks}, options, {ckpt_path = "cut"}):state_dict()
+          local most = 0
+          for key, value in pairs(wanted) do
+            most = math.max(most, (value - got[key]):abs():max():item())
+          end
+          results[#results + 1] = most < 1e-6
+        end
+      end
+      print(table.unpack(results))
+    ]])
+  end)
+end)
+
 describe("stage 3", function()
   it("averages weights as DDP does", function()
     prints("0 0 0\n", 2, BLOCKS .. [[

@@ -217,6 +217,12 @@ function Sharded:reduce_gradients(optimizer, total, missing, weight)
   end
 end
 
+--- This rank's slice of what was reduced, at its place in the whole.
+function Sharded:accumulated_gradient(parameter)
+  if not self.sharded then return parameter.grad end
+  return self.sharded:accumulated_gradient(parameter)
+end
+
 --- This rank's shards, where these alone have gradients.
 function Sharded:param_groups(optimizer)
   local sharded = not self.has_whole_gradients and self.optimizers[optimizer]

@@ -230,6 +230,10 @@ end
 --- instead of as a sum.
 function Strategy:shares_gradients() return true end
 
+--- Called on all ranks between the batches of an accumulation window: returns what this rank has of
+--- the parameter's gradient, of the whole shape, or nil; the sum over the ranks is saved.
+function Strategy:accumulated_gradient(parameter) return parameter.grad end
+
 --- Returns the parameters that this rank updates, after reduce_gradients: a list of {params =,
 --- names =} like optimizer.param_groups, whose tensors have the gradients. These are the gradients
 --- that are clipped, and checked for values that are not finite.

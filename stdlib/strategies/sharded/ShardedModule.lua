@@ -204,6 +204,20 @@ local function count(parameters, shards)
   return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
 end
 
+--- See Strategy.accumulated_gradient.
+function ShardedModule:accumulated_gradient(parameter)
+  self:settle()
+  local shard = self.shards.of[parameter]
+  local reduced = shard and not shard.is_spent and shard.tensor.grad
+  -- A parameter that no rank has used was reduced with the others of its unit, and has none.
+  local used = collectives.all_reduce(reduced and shard.used and 1 or 0, { op = "max" }) == 1
+  if not used then return parameter.grad end
+  local whole = parameter.grad and parameter.grad:clone()
+    or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device })
+  if reduced then Shards.slice(shard, whole):add_(reduced) end
+  return whole
+end
+
 --- Replaces the gradients of parameters, and what was reduced of them before, by those of their
 --- shards over all ranks, divided by `total`; a parameter that no rank has used has none. Messages
 --- have at most `cap` bytes. All ranks call it.

@@ -34,8 +34,10 @@ local function sum_gradients(state)
   local _ <close> = c.no_grad()
   local gradients = {}
   for name, parameter in state.module:named_parameters() do
-    if dist.all_reduce(parameter.grad and 1 or 0, { op = "max" }) == 1 then
-      gradients[name] = dist.all_reduce(parameter.grad or c.zeros_like(parameter))
+    local grad = state.strategy:accumulated_gradient(parameter)
+    if dist.all_reduce(grad and 1 or 0, { op = "max" }) == 1 then
+      gradients[name] = dist.all_reduce(grad or c.zeros(parameter.shape,
+        { dtype = parameter.dtype, device = parameter.device }))
     end
   end
   return gradients
