@@ -114,6 +114,11 @@ return {
       },
       ["spec/strategies/ranks_spec.lua"] = RANKS,
       ["spec/strategies/sharded_files_spec.lua"] = RANKS,
+      ["spec/strategies/sharding_options_spec.lua"] = {
+        ["Trainer{strategy = name of a stage} is a stage of Sharded"] = ONE,
+      },
+      ["spec/trainer/sharded_files_spec.lua"] = RANKS,
+      ["spec/trainer/sharded_spec.lua"] = RANKS,
       ["spec/trainer/after_step_spec.lua"] = {
         ["on_after_optimizer_step on several ranks runs on each in every step, also without a "
           .. "sample, as on one rank"] = ONE,

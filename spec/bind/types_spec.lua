@@ -16,6 +16,10 @@ local makers <const> = {
   ["ltrain.Locale"] = function() return c.runtime.plain_locale() end,
   ["ltrain.Group"] = function() return dist.split(nil, 0, 0) end,
   ["ltrain.Work"] = function() return dist.barrier() end,
+  ["ltrain.Overlap"] = function()
+    local parameters = { lt.parameter(lt.ones(2)) }
+    return dist.overlap({ parameters }, parameters)
+  end,
   ["ltrain.Timer"] = function() return c.runtime.timer() end,
   ["ltrain.Span"] = function() return dist.span() end,
   ["ltrain.Lock"] = function() return c.runtime.process.lock(os.tmpname()) end,

@@ -103,6 +103,7 @@ end
 --- With stage 3 a parameter of the meta device is whole on a rank only while it gets its values.
 function Sharded:materialize(module)
   self.parted = self.stage == 3 and self.world_size > 1 and not self.sharded
+    and (module.device == "meta" or module.configure_model)
     and part_meta(module, self.root_device, self.keep_below) or nil
   ParallelStrategy.materialize(self, module)
 end

@@ -144,8 +144,10 @@ function Strategy:setup(trainer)
   if module.device ~= self.root_device then module:to(self.root_device) end
 end
 
---- Gives parameters and buffers of the meta device, of configure_model, their values.
+--- Gives parameters and buffers of the meta device their values; besides others, such are made in
+--- configure_model.
 function Strategy:materialize(module)
+  if module.device ~= "meta" and not module.configure_model then return end
   for _, item in ipairs((walk.tensors(module))) do
     if item.value.is_meta then
       module:materialize(self.root_device)

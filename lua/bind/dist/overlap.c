@@ -58,7 +58,11 @@ static bool issue(lt_ctx *c, void *ud, int k) {
   return w != NULL;
 }
 
-static overlap *check(lua_State *L) { return luaL_checkudata(L, 1, OVERLAP_NAME); }
+static overlap *check(lua_State *L, lt_bind *b) {
+  overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
+  if (o->ready == NULL) lt_raise(L, b, LT_EINTERNAL, "internal: overlap: it has been freed");
+  return o;
+}
 
 static overlap *push_overlap(lua_State *L, int n, int n_buckets) {
   size_t pointers = (size_t)n * sizeof(lt_tensor *);
@@ -117,7 +121,7 @@ static int new_overlap(lua_State *L) {
 /* overlap:fits(parameters): whether those of a list that require grad are the same, in order. */
 static int fits(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  const overlap *o = check(L);
+  const overlap *o = check(L, b);
   luaL_checktype(L, 2, LUA_TTABLE);
   lua_settop(L, 2);
   int n = (int)lua_rawlen(L, 2), found = 0;
@@ -138,7 +142,7 @@ static int fits(lua_State *L) {
    are of `weight`. What is issued in it names the place of this call. */
 static int expect(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  overlap *o = check(L);
+  overlap *o = check(L, b);
   o->weight = luaL_checknumber(L, 2);
   o->place = lt_place_of_loop(L, b);
   lua_settop(L, 1);
@@ -149,7 +153,7 @@ static int expect(lua_State *L) {
    it too, the buckets wait for finish(): ranks may come to the two in another order. */
 static int begin(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  overlap *o = check(L);
+  overlap *o = check(L, b);
   if (o->issued == 0 && lt_always_count(b->c) == 0) lt_ready_arm(b->c, o->ready);
   lua_settop(L, 1);
   return 1;
@@ -157,8 +161,8 @@ static int begin(lua_State *L) {
 
 static int end(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  overlap *o = check(L);
-  if (b->c != NULL) lt_ready_disarm(b->c, o->ready);
+  const overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
+  if (b->c != NULL && o->ready != NULL) lt_ready_disarm(b->c, o->ready);
   return 0;
 }
 
@@ -182,7 +186,7 @@ static void drop_filled(lt_ctx *c, const overlap *o) {
 static int finish(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
-  overlap *o = check(L);
+  overlap *o = check(L, b);
   lt_ready_disarm(c, o->ready);
   if (o->issued == 0) {
     o->weight = luaL_checknumber(L, 2);
@@ -213,8 +217,7 @@ static int finish(lua_State *L) {
 
 /* overlap:filled() -> a list of 0 and 1, in the order of buckets: which gradients were nil. */
 static int filled(lua_State *L) {
-  lt_enter(L);
-  const overlap *o = check(L);
+  const overlap *o = check(L, lt_enter(L));
   lua_createtable(L, o->n, 0);
   for (int k = 0; k < o->n; k++) {
     lua_pushinteger(L, o->filled[k]);
@@ -226,9 +229,8 @@ static int filled(lua_State *L) {
 /* overlap:order() -> numbers of parameters, in the order of buckets, as the last backward has
    completed them. */
 static int order(lua_State *L) {
-  lt_enter(L);
   const int *leaf;
-  int n = lt_ready_order(check(L)->ready, &leaf);
+  int n = lt_ready_order(check(L, lt_enter(L))->ready, &leaf);
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
     lua_pushinteger(L, leaf[k] + 1);
@@ -239,8 +241,8 @@ static int order(lua_State *L) {
 
 static int overlap_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  overlap *o = check(L);
-  if (b->c == NULL) return 0;
+  overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
+  if (b->c == NULL || o->ready == NULL) return 0;
   let_go(b->c, o);
   lt_ready_free(b->c, o->ready);
   o->ready = NULL;

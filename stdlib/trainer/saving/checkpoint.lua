@@ -159,7 +159,8 @@ local function take(state, options)
   end
   local all_here = agreed and in_parts
   if not (state.trainer.is_global_zero or all_here) then return end
-  local refusal = state.nonfinite:why_not_saved(not all_here and held.module or nil)
+  local whole = not all_here and not state.strategy:is_replicated "parameter" and held.module
+  local refusal = state.nonfinite:why_not_saved(whole or nil)
   if refusal then errors.blame("save_checkpoint: %s", refusal) end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end

@@ -25,17 +25,20 @@ end
 --- The names of those of a module's parameters whose elements are not all finite. `values`: what to
 --- look at by name, tensors or parts of them (core/parts.lua); nil: the parameters.
 function finite.nonfinite_parameters(module, values)
-  local list, of, names = {}, {}, {}
+  local list, names = {}, {}
   for name, parameter in module:named_parameters() do
-    local value = values and values[name] or parameter
-    local tensor = parts.is(value) and value.tensor or value
     if is_float(parameter.dtype) then
-      list[#list + 1], of[#of + 1] = tensor:detach(), name
+      local value = values and values[name] or parameter
+      list[#list + 1] = values and parts.is(value) and value.tensor or value:detach()
     end
   end
   if finite.all(list) then return names end
-  for i, tensor in ipairs(list) do
-    if not finite.of(tensor) then names[#names + 1] = of[i] end
+  local i = 0
+  for name, parameter in module:named_parameters() do
+    if is_float(parameter.dtype) then
+      i = i + 1
+      if not finite.of(list[i]) then names[#names + 1] = name end
+    end
   end
   return names
 end
