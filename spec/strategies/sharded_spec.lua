@@ -553,6 +553,34 @@ describe("stage 3", function()
   end)
 end)
 
+describe("stages that divide what a callback reads", function()
+  it("refuse it by name", function()
+    for callback, reads in pairs { ["LayerMonitor()"] = "gradients",
+      ["ModelPruning 'l1_unstructured'"] = "parameters" } do
+      local name = callback:match "%a+"
+      fails(2, "strategies.Sharded: the callback " .. name .. " reads whole " .. reads
+        .. ", which stage 3 divides: remove it, or write strategy = 'zero1'", BLOCKS .. ([[
+          fit("fsdp", {class = Blocks}, {callbacks = {lt.callbacks.%s}})
+        ]]):format(callback))
+    end
+  end)
+end)
+
+describe("a run that failed under stage 3", function()
+  it("leaves parameters that say so", function()
+    prints("true\n", 2, BLOCKS .. [[
+      local net = Blocks()
+      function net:on_train_batch_end() error "as planned" end
+      pcall(function()
+        trainer {strategy = lt.strategies.Sharded {units = 1}, max_epochs = 1}:fit(net, loader())
+      end)
+      local message = error_of(function() return net.first.weight:sum() end)
+      print(message:find("parameter 'first.weight' is incomplete: a run under strategies.Sharded "
+        .. "failed", 1, true) ~= nil)
+    ]])
+  end)
+end)
+
 describe("stage 1", function()
   it("holds of the optimizers' state 1 / N of the bytes on each rank", function()
     prints("true true\n", 3, [[

@@ -11,6 +11,7 @@ local config = require "ltrain.core.config"
 local histogram = require "ltrain.core.histogram"
 
 local LayerMonitor = Callback:extend("LayerMonitor")
+LayerMonitor.reads_whole = "gradients" -- strategies that divide them refuse it
 
 LayerMonitor.all_ranks = false
 LayerMonitor.keeps_epoch = true

@@ -30,6 +30,7 @@ local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local ModelPruning = Callback:extend("ModelPruning")
+ModelPruning.reads_whole = "parameters" -- strategies that divide them refuse it
 
 --- It runs on all ranks.
 ModelPruning.all_ranks = true

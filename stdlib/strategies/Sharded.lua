@@ -112,6 +112,18 @@ function Sharded:share_module(module)
   broadcast_parameters.module(module, self.parted and self.parted.of)
 end
 
+-- Refuses callbacks that read on one rank what this divides.
+local function check_callbacks(self, trainer)
+  local divided = { gradients = not self.has_whole_gradients, parameters = self.stage == 3 }
+  for _, callback in ipairs(trainer.callbacks) do
+    local reads = callback.reads_whole
+    if reads and divided[reads] then
+      errors.blame("strategies.Sharded: the callback %s reads whole %s, which stage %d divides: "
+        .. "remove it, or write strategy = 'zero1'", class.of(callback).__name, reads, self.stage)
+    end
+  end
+end
+
 -- Shards the module.
 
 function Sharded:setup_module(module)
@@ -123,6 +135,7 @@ function Sharded:setup_module(module)
   if self.world_size == 1 or self.sharded or not (trains or self.stage == 3) then return module end
   -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones.
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
+  check_callbacks(self, module.trainer)
   self.sharded = ShardedModule(module, { shards = self.parted,
     shards_parameters = self.stage == 3, units = self.units,
     reshard_after_forward = self.reshard_after_forward, keep_below = self.keep_below,
@@ -290,7 +303,7 @@ end
 
 -- Nothing waits for other ranks any more. `whole`: all ranks come here, and make the module whole.
 local function leave(self, whole)
-  if whole then self.sharded:join() else self.sharded:forget() end
+  if whole then self.sharded:join() else self.sharded:lose() end
   collectives.before(nil)
   self.sharded = nil
 end

@@ -85,9 +85,13 @@ local function begin(self, kind)
   for _, unit in ipairs(self.units) do unit:expect() end
 end
 
+-- Whether an action changes nothing, on any rank: the unit has been gathered, and stays.
+local function is_done(self, action)
+  return action.gathers and action.unit.stays and self.staying[action.unit]
+end
+
 -- Takes part in a gather; `uses`: this rank computes with the unit.
 local function gather(self, unit, uses)
-  if unit.stays and self.staying[unit] then return end
   local was_here = unit.is_here
   unit:gather()
   if unit.stays then
@@ -98,6 +102,7 @@ local function gather(self, unit, uses)
 end
 
 local function run(self, action, uses)
+  if is_done(self, action) then return end
   if action.gathers then return gather(self, action.unit, uses) end
   action.unit:reduce()
 end
@@ -165,9 +170,12 @@ end
 local function reduce_complete(self)
   while self.kind == BACKWARD do
     local action = self.actions[self.next]
-    if not action or action.gathers or action.unit.pending > 0 then return end
+    if not action then return end
+    if not is_done(self, action) then
+      if action.gathers or action.unit.pending > 0 then return end
+      action.unit:reduce()
+    end
     self.next = self.next + 1
-    action.unit:reduce()
   end
 end
 

@@ -186,6 +186,14 @@ function ShardedModule:module_parts()
   return given
 end
 
+--- The run has failed: the other ranks' parts are gone.
+function ShardedModule:lose()
+  self:forget()
+  for _, unit in ipairs(self.units) do
+    for _, shard in ipairs(unit.parted or {}) do Shards.lose(shard) end
+  end
+end
+
 --- Removes what follows the module's calls.
 function ShardedModule:forget()
   for _, handle in ipairs(self.handles) do handle:remove() end

@@ -87,6 +87,14 @@ function Shards.empty(shard)
     .. "the forward of its module, or within strategy:gather_parameters()"):format(shard.name))
 end
 
+--- The other ranks' parts of a parameter are gone.
+function Shards.lose(shard)
+  d.fill(shard.parameter)
+  d.empty(shard.parameter, ("parameter '%s' is incomplete: a run under strategies.Sharded failed, "
+    .. "and the other ranks ended with their parts of it: make the module anew, and resume from a "
+    .. "checkpoint"):format(shard.name))
+end
+
 --- Gives the shard memory of its own and takes that of the whole parameter away, until a unit
 --- gathers it.
 function Shards.part(shard)
