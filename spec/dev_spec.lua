@@ -2,6 +2,7 @@
 --
 -- In a folder with a copy of the script and programs that stand for id, sudo, apt-get, dpkg-query
 -- and the linters.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local ROOT <const> = os.getenv("LT_ROOT") or "."

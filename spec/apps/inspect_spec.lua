@@ -1,4 +1,5 @@
 -- spec/apps/inspect_spec.lua: `ltrain inspect` of each kind of file; info_spec has checkpoints.
+-- tags: slow
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 

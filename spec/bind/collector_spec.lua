@@ -1,4 +1,5 @@
 -- spec/bind/collector_spec.lua: memory stays at what one step needs.
+-- tags: slow
 local lt = require "ltrain"
 
 local runtime = require("ltrain.c").runtime

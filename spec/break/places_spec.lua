@@ -1,5 +1,6 @@
 -- spec/break/places_spec.lua: errors have a line of the script also when no frame of it is on the
 -- stack: after a tail call, after a hook has returned, after the script has.
+-- tags: slow
 local child = require "spec.cli.child"
 
 local SCRIPT <const> = [[

@@ -1,6 +1,6 @@
 -- spec/build/hardening_spec.lua: how the products are linked, and that they say nothing of the
 -- machine that built them.
--- tags: unsanitized
+-- tags: unsanitized, slow
 local BUILD <const> = os.getenv("LT_BUILD")
 local ROOT <const> = os.getenv("LT_ROOT")
 local SANITIZED <const> = (os.getenv("LT_SANITIZE") or "") ~= ""

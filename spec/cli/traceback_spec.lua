@@ -1,4 +1,5 @@
 -- spec/cli/traceback_spec.lua: which frames are shown of an error, and under which names.
+-- tags: slow
 local child = require "spec.cli.child"
 
 describe("the traceback of an error", function()

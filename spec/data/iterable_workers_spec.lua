@@ -1,5 +1,6 @@
 -- spec/data/iterable_workers_spec.lua: iterable data sets that workers read: batches shared out by
 -- the loader, or samples by the data set; resuming; errors.
+-- tags: slow
 
 local lt = require "ltrain"
 local child = require "spec.cli.child"

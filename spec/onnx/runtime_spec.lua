@@ -3,6 +3,7 @@
 --
 -- onnxruntime comes by pip: LT_EXHAUSTIVE=1 installs it into the build folder, as ./dev parity
 -- does.
+-- tags: slow
 local BUILD <const> = os.getenv "LT_BUILD"
 local PACKAGES <const> = "onnxruntime numpy safetensors"
 
