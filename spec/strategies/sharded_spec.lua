@@ -536,6 +536,16 @@ describe("stage 3", function()
     ]])
   end)
 
+  it("ends the scope of precision with each forward", function()
+    prints("f32\n", 2, [[
+      local dtype
+      function Net:configure_model() end
+      function Net:on_train_batch_end() dtype = lt.matmul(lt.ones(2, 2), lt.ones(2, 2)).dtype end
+      fit("fsdp", nil, {precision = "bf16-mixed", max_epochs = 1})
+      print(dtype)
+    ]])
+  end)
+
   it("computes with new parameters after each step of manual optimization", function()
     prints("0\n", 2, BLOCKS .. [[
       local Manual = Blocks:extend("Manual")

@@ -119,10 +119,9 @@ function ShardedModule:forward_scope(outer)
   if not self.shards_parameters then return outer end
   rounds:request(self.root)
   rounds.scopes = rounds.scopes + 1
-  return setmetatable({}, { __close = function(_, err)
+  return setmetatable({}, { __close = function()
+    local _ <close> = outer
     rounds.scopes = rounds.scopes - 1
-    local close = outer and getmetatable(outer).__close
-    if close then close(outer, err) end
   end })
 end
 
