@@ -51,6 +51,12 @@ local function checked(name, options)
   return options or DEFAULTS[name], group and group._handle
 end
 
+--- The sums of a list of numbers over all ranks.
+function collectives.add(numbers)
+  if prepare then prepare() end
+  return d.add(numbers)
+end
+
 local function check_rank(who, name, rank, group)
   local size = d.size(group)
   if rank < size then return end

@@ -10,7 +10,7 @@
 -- methods that load state.
 local Strategy = require "ltrain.strategies.Strategy"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
-local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
 local cpu_affinity = require "ltrain.dist.cpu_affinity"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -131,7 +131,7 @@ function ParallelStrategy:optimizer_state(optimizer)
   return complete(self, "optimizer", self.optimizer_parts, optimizer)
 end
 
-function ParallelStrategy:add(numbers) return c.dist.add(numbers) end
+function ParallelStrategy:add(numbers) return collectives.add(numbers) end
 
 function ParallelStrategy:sync_buffers(module)
   if self.world_size > 1 and self.broadcast_buffers ~= false then

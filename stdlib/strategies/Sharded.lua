@@ -77,9 +77,6 @@ end
 --- Its options.
 Sharded.options = Sharded.rows()
 
-local KEPT <const> = { "stage", "units", "reshard_after_forward", "keep_below", "accumulate",
-  "activation_checkpointing" }
-
 --- Sharded{stage = 3, ...}
 function Sharded:init(options) self:take_options(rank_options.check(self, options)) end
 
@@ -88,7 +85,7 @@ function Sharded:take_options(o, notes)
   self.notes = notes
   rank_options.take(self, o)
   self:note_world()
-  for _, name in ipairs(KEPT) do self[name] = o[name] end
+  for name in next, ROWS do self[name] = o[name] end
   self.optimizers, self.order = {}, {} -- by optimizer, and the optimizers in order
 end
 
@@ -262,11 +259,6 @@ function Sharded:optimizer_step(optimizer, update)
   if not sharded then return update() end
   sharded:step(update)
   self.sharded:renew()
-end
-
-function Sharded:add(numbers)
-  if self.sharded then self.sharded:settle() end
-  return ParallelStrategy.add(self, numbers)
 end
 
 --- Gathers all units.

@@ -14,9 +14,9 @@
 --
 -- A parameter that is kept has all its elements on every rank, and its shard shares their memory.
 -- Of the others the ranks have their shards, and the whole only while it is computed with.
+local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local dtypes = require "ltrain.core.dtypes"
 local errors = require "ltrain.core.errors"
 local zero_grad = require "ltrain.core.zero_grad"
 
@@ -111,24 +111,21 @@ end
 --- Lists of shards, each of one dtype and device and at most `cap` bytes (nil: any), unless one has
 --- more: { shards =, parameters =, cuts = } for c.dist's gather_shards and reduce_shards.
 function Shards.group(list, cap)
-  local groups, open = {}, {}
-  for _, shard in ipairs(list) do
-    local parameter = shard.parameter
-    local bytes = parameter:numel() * dtypes[parameter.dtype].size
-    local kind = parameter.dtype .. " " .. parameter.device
-    local group = open[kind]
-    if not group or cap and group.bytes + bytes > cap then
-      group = { shards = {}, parameters = {}, cuts = {}, bytes = 0, dtype = parameter.dtype,
-        device = parameter.device }
-      open[kind], groups[#groups + 1] = group, group
-    end
-    table.insert(group.shards, shard)
-    table.insert(group.parameters, parameter)
-    table.move(shard.cuts, 1, #shard.cuts, #group.cuts + 1, group.cuts)
-    group.bytes = group.bytes + bytes
+  local parameters, shard_of, groups = {}, {}, {}
+  for i, shard in ipairs(list) do
+    parameters[i], shard_of[shard.parameter] = shard.parameter, shard
   end
-  for _, group in ipairs(groups) do
-    group.cuts = c.tensor(group.cuts, { dtype = "i64" }):reshape { #group.parameters, -1 }
+  for i, bucket in ipairs(buckets.split(parameters, "all", cap or math.huge)) do
+    local group = { shards = {}, parameters = bucket.parameters, dtype = bucket.dtype,
+      device = bucket.parameters[1].device }
+    local cuts = {}
+    for k, parameter in ipairs(group.parameters) do
+      local shard = shard_of[parameter]
+      group.shards[k] = shard
+      table.move(shard.cuts, 1, #shard.cuts, #cuts + 1, cuts)
+    end
+    group.cuts = c.tensor(cuts, { dtype = "i64" }):reshape { #group.parameters, -1 }
+    groups[i] = group
   end
   return groups
 end

@@ -1,16 +1,8 @@
 --- stdlib/strategies/sharded/recomputed.lua: modules whose activations backward computes again
 --- (activation checkpointing).
 local checkpoint = require "ltrain.nn.checkpoint"
-local class = require "ltrain.core.class"
+local units = require "ltrain.strategies.sharded.units"
 local walk = require "ltrain.core.walk"
-
-local function is_wanted(wanted, entry)
-  if type(wanted) == "function" then return wanted(entry.module, entry.name) end
-  for _, one in ipairs(wanted) do
-    if class.is_a(entry.module, one) then return true end
-  end
-  return false
-end
 
 --- From here on the modules in `root` that are `wanted`, a list of classes or fn(module, name),
 --- keep of their forward only what they are called with. Returns fn(), which ends that.
@@ -18,7 +10,7 @@ return function(root, wanted)
   local changed = {}
   for _, entry in ipairs(walk.modules(root)) do
     local module = entry.module
-    if is_wanted(wanted, entry) then
+    if units.is_meant(entry, wanted) then
       local own, forward = rawget(module, "forward"), module.forward
       rawset(module, "forward", function(...) return checkpoint(forward, ...) end)
       changed[#changed + 1] = { module = module, own = own }

@@ -33,17 +33,19 @@ local function size_of(entries, entry)
   return n
 end
 
--- Whether the script wants a module to be a unit.
-local function is_wanted(entries, entry, wanted)
-  if math.type(wanted) then
-    return is_in_container(entry) and size_of(entries, entry) >= wanted
-  elseif type(wanted) == "function" then
-    return wanted(entry.module, entry.name)
-  end
+--- Whether the script means the module of an entry of the walk by `wanted`: a list of classes, or
+--- fn(module, name).
+function units.is_meant(entry, wanted)
+  if type(wanted) == "function" then return wanted(entry.module, entry.name) end
   for _, one in ipairs(wanted) do
     if class.is_a(entry.module, one) then return true end
   end
   return false
+end
+
+local function is_wanted(entries, entry, wanted)
+  if not math.type(wanted) then return units.is_meant(entry, wanted) end
+  return is_in_container(entry) and size_of(entries, entry) >= wanted
 end
 
 -- The unit that each entry is in, by its number: the innermost; false: none.
