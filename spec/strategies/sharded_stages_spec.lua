@@ -1,0 +1,354 @@
+-- spec/strategies/sharded_stages_spec.lua: stages 2 and 3 of Sharded: gradients and parameters in
+-- parts, one a rank.
+-- tags: slow
+local net = require "spec.strategies.sharded_net"
+
+local prints <const>, fails <const> = net.prints, net.fails
+
+-- Nets of blocks, and what a fit of one gives beside DDP's.
+local BLOCKS <const> = [[
+local Blocks = lt.Module:extend("Blocks")
+function Blocks:init(o)
+  self.o = o or {}
+  self.first, self.last = nn.Linear(7, 12), nn.Linear(12, 1)
+  self.blocks = nn.ModuleList()
+  for i = 1, 3 do
+    local n = o and o.width or 5 + i
+    self.blocks:append(nn.Sequential(nn.Linear(12, n), nn.Tanh(), nn.Linear(n, 12)))
+  end
+  self.unused = lt.parameter(lt.ones(3))
+end
+function Blocks:forward(x)
+  x = self.first(x)
+  for _, block in ipairs(self.blocks) do x = x + block(x) end
+  return self.last(x)
+end
+function Blocks:training_step(batch) return (self(batch[1]) - 1):square():mean() end
+function Blocks:validation_step(batch) self:log("val_loss", self(batch[1]):square():mean()) end
+function Blocks:predict_step(batch) return self(batch[1]) end
+function Blocks:configure_optimizers()
+  return lt.optim.Adam(self:parameters(), {lr = 0.01, weight_decay = 0.1})
+end
+-- The largest difference of weights from those of a fit under DDP, and of the optimizer's state.
+local function apart(strategy, o, options)
+  o = o or {}
+  o.class = o.class or Blocks
+  local net, t = fit(strategy, o, options)
+  local ddp, d = fit("ddp", o, options)
+  local most = 0
+  local function compare(a, b)
+    for key, value in pairs(a) do
+      if lt.is_tensor(value) then most = math.max(most, (value - b[key]):abs():max():item())
+      elseif type(value) == "table" then compare(value, b[key]) end
+    end
+  end
+  compare(net:state_dict(), ddp:state_dict())
+  compare(t.optimizers[1]:state_dict().state, d.optimizers[1]:state_dict().state)
+  return most
+end
+]]
+
+-- fn(options of Sharded as Lua) for stages 2 and 3 in their variants.
+local function each_variant(fn)
+  for _, variant in ipairs { "stage = 2", "stage = 2, accumulate = 'whole'", "stage = 3",
+    "stage = 3, reshard_after_forward = false", "stage = 3, keep_below = 13" } do
+    fn(variant .. ", units = 1")
+  end
+end
+
+describe("stages 2 and 3", function()
+  it("train to the bits of DDP, on 2 and 3 ranks", function()
+    each_variant(function(variant)
+      for ranks = 2, 3 do
+        prints("0 0\n", ranks, BLOCKS .. ([[
+          print(apart(lt.strategies.Sharded {%s}),
+            apart(lt.strategies.Sharded {%s}, nil, {gradient_clip_val = 0.05}))
+        ]]):format(variant, variant))
+      end
+    end)
+  end)
+
+  it("add up shards of the gradients of a window", function()
+    each_variant(function(variant)
+      prints("true\n", 2, BLOCKS .. ([[
+        print(apart(lt.strategies.Sharded {%s}, nil, {accumulate_grad_batches = 4}) < 1e-6)
+      ]]):format(variant))
+    end)
+  end)
+
+  it("train where ranks run out of data, skip batches, and take other branches", function()
+    each_variant(function(variant)
+      prints("0\n", 3, BLOCKS .. ([[
+        x = x:narrow(1, 1, 61)
+        local Branches = Blocks:extend("Branches")
+        function Branches:forward(x)
+          x = self.first(x)
+          for i, block in ipairs(self.blocks) do
+            if x:sum():item() > 0 or i == 2 then x = x + block(x) + block(x * 2) end
+          end
+          return self.last(x)
+        end
+        function Branches:training_step(batch, i)
+          if i == 1 and rank() == 1 then return nil end
+          self(batch[1])
+          return (self(batch[1]) - 1):square():mean()
+        end
+        print(apart(lt.strategies.Sharded {%s}, {class = Branches}))
+      ]]):format(variant))
+    end)
+  end)
+
+  it("train with checkpointed blocks, shared and frozen weights", function()
+    each_variant(function(variant)
+      prints("true\n", 2, BLOCKS .. ([[
+        local Tied = Blocks:extend("Tied")
+        function Tied:init(o)
+          Blocks.init(self, {width = 6})
+          self.blocks[3][1].weight = self.blocks[2][1].weight
+          self.blocks[3][3] = self.blocks[1][3]
+          self.blocks[2]:freeze()
+          self.blocks[1][1].weight.requires_grad = false
+        end
+        function Tied:forward(x)
+          x = lt.nn.functional.linear(x, self.first.weight)
+          for _, block in ipairs(self.blocks) do
+            x = x + lt.nn.utils.checkpoint(function(y) return block(y) end, x)
+          end
+          return self.last(x)
+        end
+        print(apart(lt.strategies.Sharded {%s}, {class = Tied}) < 1e-6)
+      ]]):format(variant))
+    end)
+  end)
+
+  it("validate in mid-fit and predict with the weights of the moment", function()
+    each_variant(function(variant)
+      prints("true true\n", 2, BLOCKS .. ([[
+        local function values(strategy)
+          lt.seed(1)
+          local net = Blocks()
+          local t = trainer {strategy = strategy, max_epochs = 2, val_check_interval = 3}
+          t:fit(net, loader(), loader())
+          local value = t.callback_metrics.val_loss
+          return value, lt.cat(t:predict(net, loader()), 1),
+            t:validate(net, loader(), {verbose = false})[1].val_loss
+        end
+        local a, b, c = values(lt.strategies.Sharded {%s})
+        local d, e, f = values "ddp"
+        print(a == d and c == f, lt.equal(b, e))
+      ]]):format(variant))
+    end)
+  end)
+end)
+
+describe("activation_checkpointing", function()
+  it("computes the same from less memory", function()
+    each_variant(function(variant)
+      prints("0\n", 2, BLOCKS .. ([[
+        local calls = 0
+        function nn.Tanh:forward(x)
+          calls = calls + 1
+          return x:tanh()
+        end
+        local most = apart(lt.strategies.Sharded {%s,
+          activation_checkpointing = {nn.Sequential}})
+        assert(calls == 3 * 18 * 3, calls) -- twice with checkpoints, once under DDP
+        print(most)
+      ]]):format(variant))
+    end)
+  end)
+end)
+
+describe("a checkpoint of stages 2 and 3 in mid-window", function()
+  it("has the gradients that were added up, and resumes with another strategy", function()
+    prints("true true true true\n", 2, BLOCKS .. [[
+      local options = {accumulate_grad_batches = 4}
+      local wanted = fit("ddp", {class = Blocks}, options):state_dict()
+      local Cut = Blocks:extend("Cut")
+      function Cut:on_train_batch_end(_, _, i)
+        if i == 1 and self.current_epoch == 0 then self.trainer:save_checkpoint "cut" end
+      end
+      local results = {}
+      for stage = 2, 3 do
+        fit(lt.strategies.Sharded {units = 1, stage = stage}, {class = Cut}, options)
+        for _, strategy in ipairs {lt.strategies.Sharded {units = 1, stage = stage}, "ddp"} do
+          local got = fit(strategy, {class = Blocks}, options, {ckpt_path = "cut"}):state_dict()
+          local most = 0
+          for key, value in pairs(wanted) do
+            most = math.max(most, (value - got[key]):abs():max():item())
+          end
+          results[#results + 1] = most < 1e-6
+        end
+      end
+      print(table.unpack(results))
+    ]])
+  end)
+end)
+
+describe("stage 3", function()
+  it("averages weights as DDP does", function()
+    prints("0 0 0\n", 2, BLOCKS .. [[
+      local function averaged(name, o)
+        local nets = {}
+        for i, strategy in ipairs {lt.strategies.Sharded {units = 1}, "ddp"} do
+          local net = fit(strategy, {class = Blocks}, {max_epochs = 3,
+            callbacks = {lt.callbacks[name](o)}})
+          nets[i] = net:state_dict()
+        end
+        local most = 0
+        for key, value in pairs(nets[1]) do
+          most = math.max(most, (value - nets[2][key]):abs():max():item())
+        end
+        return most
+      end
+      print(averaged("EMAWeightAveraging", {decay = 0.9}), averaged("WeightAveraging"),
+        averaged("StochasticWeightAveraging", {swa_lrs = 0.01, swa_epoch_start = 1}))
+    ]])
+  end)
+
+  it("follows results in tables, whatever their fields are", function()
+    prints("0\n", 2, BLOCKS .. [[
+      local Block = lt.Module:extend("Block")
+      function Block:init() self.l = nn.Linear(12, 12) end
+      function Block:forward(o) return {h = self.l(o.h):tanh(), n = o.n + 1} end
+      local Tables = Blocks:extend("Tables")
+      function Tables:init(o)
+        Blocks.init(self, o)
+        self.blocks = nn.ModuleList {Block(), Block()}
+      end
+      function Tables:forward(x)
+        local o = {h = self.first(x), n = 1}
+        for _, block in ipairs(self.blocks) do o = block(o) end
+        return self.last(o.h)
+      end
+      print(apart(lt.strategies.Sharded {units = {Block}}, {class = Tables}))
+    ]])
+  end)
+
+  it("has a part of the parameters on each rank between steps, and says so", function()
+    prints("0.0 true\n", 2, BLOCKS .. [[
+      local texts = {}
+      function Blocks:on_train_batch_end()
+        texts[1] = error_of(function() return self.blocks[1][1].weight:sum() end)
+        local _ <close> = lt.no_grad()
+        local _ <close> = self.trainer.strategy:gather_parameters()
+        self.blocks[1][1].bias:fill_(0)
+      end
+      local net = fit(lt.strategies.Sharded {units = 1}, {class = Blocks})
+      print(net.blocks[1][1].bias:abs():max():item(), texts[1]:find(
+        "parameter 'blocks.0.0.weight' is sharded, and this rank has a part of it: use it in the "
+        .. "forward of its module, or within strategy:gather_parameters()", 1, true) ~= nil)
+    ]])
+  end)
+
+  it("builds on the meta device what no rank has whole, with the weights of one rank", function()
+    prints("true true\n", 4, [[
+      local runtime = require "ltrain.c".runtime
+      local Wide = lt.Module:extend("Wide")
+      local is_meta, most
+      function Wide:init(o) self.o = o or {} end
+      function Wide:configure_model()
+        local _ <close> = is_meta and lt.device "meta" or nil
+        self.blocks = self.blocks or nn.Sequential()
+        for i = #self.blocks + 1, 8 do self.blocks:append(nn.Linear(128, 128)) end
+        self.norm = self.norm or nn.BatchNorm1d(128)
+      end
+      function Wide:training_step(batch)
+        most = most or runtime.memory().peak_bytes
+        return self.norm(self.blocks(batch[1])):square():mean()
+      end
+      function Wide:configure_optimizers() return lt.optim.Adam(self:parameters()) end
+      x = lt.randn(16, 128)
+      local function weights(strategy, meta)
+        is_meta, most = meta, nil
+        runtime.reset_peak_memory()
+        return lt.hash(fit(strategy, {class = Wide}, {max_epochs = 1}):state_dict())
+      end
+      local before = runtime.memory().live_bytes
+      local meta = weights(lt.strategies.Sharded {units = 1}, true)
+      local unit = 128 * 128 * 4
+      io.write(most - before < 8 * unit / 4 + 3 * unit and "true" or (most - before) / unit, " ")
+      print(meta == weights "ddp" and meta == weights("ddp", true))
+    ]])
+  end)
+
+  it("divides the memory of parameters, gradients and state", function()
+    prints("true\n", 4, [[
+      local Wide = lt.Module:extend("Wide")
+      function Wide:init()
+        self.blocks = nn.Sequential()
+        for i = 1, 8 do self.blocks:append(nn.Linear(256, 256, {bias = false})) end
+      end
+      function Wide:training_step(batch) return self.blocks(batch[1]):square():mean() end
+      function Wide:configure_optimizers() return lt.optim.Adam(self:parameters()) end
+      local most = 0
+      local runtime = require "ltrain.c".runtime
+      function Wide:on_train_batch_start() runtime.reset_peak_memory() end
+      function Wide:on_train_batch_end() most = math.max(most, runtime.memory().peak_bytes) end
+      x = lt.randn(16, 256)
+      local function peak(strategy)
+        most = 0
+        fit(strategy, {class = Wide}, {max_epochs = 1})
+        return most
+      end
+      local unit = 256 * 256 * 4
+      -- 16 bytes a parameter over 4 ranks, and two units with their gradients.
+      local least, bytes = 8 * 4 * unit / 4, peak(lt.strategies.Sharded {units = 1})
+      print(bytes > least and bytes < least + 5 * unit or bytes / unit)
+    ]])
+  end)
+
+  it("ends the scope of precision with each forward", function()
+    prints("f32\n", 2, [[
+      local dtype
+      function Net:configure_model() end
+      function Net:on_train_batch_end() dtype = lt.matmul(lt.ones(2, 2), lt.ones(2, 2)).dtype end
+      fit("fsdp", nil, {precision = "bf16-mixed", max_epochs = 1})
+      print(dtype)
+    ]])
+  end)
+
+  it("computes with new parameters after each step of manual optimization", function()
+    prints("0\n", 2, BLOCKS .. [[
+      local Manual = Blocks:extend("Manual")
+      Manual.automatic_optimization = false
+      function Manual:training_step(batch)
+        local optimizer = self:optimizers()
+        for k = 1, 2 do
+          optimizer:zero_grad()
+          self:manual_backward((self(batch[1]) - k):square():mean())
+          optimizer:step()
+        end
+      end
+      print(apart(lt.strategies.Sharded {units = 1}, {class = Manual}))
+    ]])
+  end)
+end)
+
+describe("stages that divide what a callback reads", function()
+  it("refuse it by name", function()
+    for callback, reads in pairs { ["LayerMonitor()"] = "gradients",
+      ["ModelPruning 'l1_unstructured'"] = "parameters" } do
+      local name = callback:match "%a+"
+      fails(2, "strategies.Sharded: the callback " .. name .. " reads whole " .. reads
+        .. ", which stage 3 divides: remove it, or write strategy = 'zero1'", BLOCKS .. ([[
+          fit("fsdp", {class = Blocks}, {callbacks = {lt.callbacks.%s}})
+        ]]):format(callback))
+    end
+  end)
+end)
+
+describe("a run that failed under stage 3", function()
+  it("leaves parameters that say so", function()
+    prints("true\n", 2, BLOCKS .. [[
+      local net = Blocks()
+      function net:on_train_batch_end() error "as planned" end
+      pcall(function()
+        trainer {strategy = lt.strategies.Sharded {units = 1}, max_epochs = 1}:fit(net, loader())
+      end)
+      local message = error_of(function() return net.first.weight:sum() end)
+      print(message:find("parameter 'first.weight' is incomplete: a run under strategies.Sharded "
+        .. "failed", 1, true) ~= nil)
+    ]])
+  end)
+end)
