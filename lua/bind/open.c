@@ -5,6 +5,7 @@
 
 #include "bind/autograd/node_refs.h"
 #include "bind/core/parts.h"
+#include "bind/core/tensor.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"
 #include "bind/data/image.h"
@@ -30,11 +31,26 @@ static int make_weak_table(lua_State *L, const char *mode) {
   return luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+/* Tensors that stayed when they were finalised (must_stay of ops/tensor.c): something in C had them
+   too. Nothing finalises them again. */
+static void release_tensors(lua_State *L, lt_bind *b) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, b->unique_ref);
+  if (lua_type(L, -1) == LUA_TTABLE)
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+      lt_boxed *box = lt_to_box(L, b, -1);
+      if (box == NULL) continue;
+      lt_release(b->c, box->t);
+      box->t = NULL;
+    }
+  lua_pop(L, 1);
+}
+
 /* The state is closing: tensors were finalised before, their context may go. */
 static int bind_gc(lua_State *L) {
   lt_bind *b = luaL_checkudata(L, 1, BIND_NAME);
   lt_ctx *c = b->c;
   if (c != NULL) {
+    release_tensors(L, b);
     lt_drop_grads(c);
     lt_node_refs_free(b);
   }
