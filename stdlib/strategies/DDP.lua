@@ -4,6 +4,7 @@
 -- Each rank has a replica of the module and of the state of its optimizers. Gradients of all ranks
 -- are summed in buckets before each optimizer step, so that all ranks take the same step: in
 -- automatic optimization while the last backward of the step runs.
+local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
@@ -37,10 +38,19 @@ local function make_ddp(self, module)
   return made
 end
 
+-- Whether buckets are the Reducer's, and nothing of a script's stands in for a part of it: the same
+-- on all ranks.
+local function overlaps(self)
+  local reducer = self.ddp and self.ddp.reducer
+  return reducer and reducer:can_overlap() and self.ddp.sync == ddp.class.sync
+    and self.reduce_gradients == DDP.reduce_gradients
+end
+
 --- Creates the object that reduces gradients during fit.
 function DDP:setup_module(module)
   local trains = self.world_size > 1 and module.trainer.state.fn == "fit"
   self.ddp = trains and make_ddp(self, module) or nil
+  self.steps = overlaps(self) and OverlappedSteps(self.ddp.reducer) or nil
   return module
 end
 
@@ -52,43 +62,28 @@ function DDP:configure_ddp(module)
   return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook })
 end
 
--- Whether buckets are the Reducer's, and nothing of a script's stands in for a part of it: the same
--- on all ranks.
-local function overlaps(self)
-  local reducer = self.ddp and self.ddp.reducer
-  return reducer and reducer:can_overlap() and self.ddp.sync == ddp.class.sync
-    and self.reduce_gradients == DDP.reduce_gradients
-end
-
 --- The gradients of the backward that comes are reduced while it runs.
 function DDP:before_last_backward(optimizer, weight)
-  if not overlaps(self) or self.ddp.backward ~= ddp.class.backward then return end
-  self.expected = self.ddp.reducer:expect(parameters_of(optimizer), weight, optimizer)
+  if self.steps and self.ddp.backward == ddp.class.backward then
+    self.steps:expect(optimizer, weight)
+  end
 end
 
 function DDP:backward(loss, weight, ...)
   if not self.ddp then return ParallelStrategy.backward(self, loss, weight, ...) end
-  local expected = self.expected
-  self.expected = nil
-  local _ <close> = expected and expected:begin()
+  local _ <close> = self.steps and self.steps:begin()
   self.ddp:backward(loss, weight, ...)
 end
 
 --- Waits for the gradients of all ranks.
 function DDP:after_last_backward(optimizer, weight)
-  self.expected, self.is_reduced = nil, false
-  if not overlaps(self) then return nil end
-  local total, missing = self.ddp.reducer:finish(parameters_of(optimizer), weight, optimizer)
-  self.is_reduced = total > 0
-  return missing
+  return self.steps and self.steps:finish(optimizer, weight)
 end
 
 --- Replaces the gradients by their weighted mean over all ranks, reduced in buckets.
 function DDP:reduce_gradients(optimizer, total, missing, weight)
-  if self.is_reduced then
-    self.is_reduced = false
-    if missing > 0 then self.ddp.reducer:drop_unused(optimizer) end
-  elseif self.ddp then
+  if self.steps and self.steps:take(optimizer, missing) then return end
+  if self.ddp then
     self.ddp:sync(parameters_of(optimizer), total, missing, optimizer)
   else
     ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)

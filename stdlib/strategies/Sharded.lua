@@ -12,6 +12,7 @@
 -- them takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
 -- checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks' parts of the state
 -- are lost: the optimizers can be used again only after loading a checkpoint.
+local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local ShardedModule = require "ltrain.strategies.sharded.ShardedModule"
@@ -91,9 +92,7 @@ end
 
 function Sharded:setup(trainer)
   self.run = trainer
-  if trainer.state.fn == "fit" then
-    self.fit, self.reducer = trainer, Reducer { bucket_cap_mb = self.bucket_cap_mb }
-  end
+  if trainer.state.fn == "fit" then self.fit = trainer end
   ParallelStrategy.setup(self, trainer)
 end
 
@@ -123,6 +122,12 @@ end
 
 -- Shards the module.
 
+-- What reduces whole gradients; with stage 1 while backward runs.
+local function make_reducer(self)
+  self.reducer = self.has_whole_gradients and Reducer { bucket_cap_mb = self.bucket_cap_mb } or nil
+  self.steps = self.stage == 1 and OverlappedSteps(self.reducer) or nil
+end
+
 function Sharded:setup_module(module)
   module = ParallelStrategy.setup_module(self, module)
   local trains = module.trainer.state.fn == "fit"
@@ -133,6 +138,7 @@ function Sharded:setup_module(module)
   -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones.
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
   check_callbacks(self, module.trainer)
+  if trains then make_reducer(self) end
   self.sharded = ShardedModule(module, { shards = self.parted,
     shards_parameters = self.stage == 3, units = self.units,
     reshard_after_forward = self.reshard_after_forward, keep_below = self.keep_below,
@@ -181,30 +187,18 @@ function Sharded:forward_scope()
   return self.sharded and self.sharded:forward_scope(outer) or outer
 end
 
--- Whether whole gradients are reduced while backward runs, as under DDP.
-local function overlaps(self)
-  return self.sharded and self.stage == 1 and self.has_whole_gradients
-end
-
 --- See DDP.
 function Sharded:before_last_backward(optimizer, weight)
-  if not overlaps(self) then return end
-  self.expected = self.reducer:expect(parameters_of(optimizer), weight, optimizer)
+  if self.steps then self.steps:expect(optimizer, weight) end
 end
 
 function Sharded:after_last_backward(optimizer, weight)
-  self.expected, self.is_reduced = nil, false
-  if not overlaps(self) then return nil end
-  local total, missing = self.reducer:finish(parameters_of(optimizer), weight, optimizer)
-  self.is_reduced = total > 0
-  return missing
+  return self.steps and self.steps:finish(optimizer, weight)
 end
 
 --- Gradients are reduced to their shards as backward passes.
 function Sharded:backward(loss, weight, ...)
-  local expected = self.expected
-  self.expected = nil
-  local _ <close> = expected and expected:begin()
+  local _ <close> = self.steps and self.steps:begin()
   if not self.sharded then return ParallelStrategy.backward(self, loss, weight, ...) end
   local more = table.pack(...)
   self.sharded:backward(function()
@@ -215,11 +209,9 @@ end
 --- Makes the weighted mean of all ranks' gradients: with stage 1 the parameters have it, else their
 --- shards alone.
 function Sharded:reduce_gradients(optimizer, total, missing, weight)
+  if self.steps and self.steps:take(optimizer, missing) then return end
   if not self.sharded then
     ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
-  elseif self.is_reduced then
-    self.is_reduced = false
-    if missing > 0 then self.reducer:drop_unused(optimizer) end
   elseif self.has_whole_gradients then
     self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
   else
@@ -297,7 +289,7 @@ end
 local function leave(self, whole)
   if whole then self.sharded:join() else self.sharded:lose() end
   collectives.before(nil)
-  self.sharded = nil
+  self.sharded, self.reducer, self.steps = nil, nil, nil
 end
 
 --- Gathers the complete state on rank 0, for checkpoints saved after the fit, and frees it on the
