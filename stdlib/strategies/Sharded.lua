@@ -226,6 +226,11 @@ function Sharded:accumulated_gradient(parameter)
   return self.sharded:accumulated_gradient(parameter)
 end
 
+function Sharded:has_accumulated_gradient(parameter)
+  return parameter.grad ~= nil
+    or self.sharded and self.sharded:has_accumulated_gradient(parameter) or false
+end
+
 --- This rank's shards, where these alone have gradients.
 function Sharded:param_groups(optimizer)
   local sharded = not self.has_whole_gradients and self.optimizers[optimizer]

@@ -236,6 +236,11 @@ function Strategy:shares_gradients() return true end
 --- the parameter's gradient, of the whole shape, or nil; the sum over the ranks is saved.
 function Strategy:accumulated_gradient(parameter) return parameter.grad end
 
+--- Returns whether it returns one: a strategy that makes it may say so before.
+function Strategy:has_accumulated_gradient(parameter)
+  return self:accumulated_gradient(parameter) ~= nil
+end
+
 --- Returns the parameters that this rank updates, after reduce_gradients: a list of {params =,
 --- names =} like optimizer.param_groups, whose tensors have the gradients. These are the gradients
 --- that are clipped, and checked for values that are not finite.

@@ -211,18 +211,27 @@ local function count(parameters, shards)
   return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
 end
 
+-- What was reduced of a parameter's gradient since the last step; nil: nothing.
+local function reduced_since(self, parameter)
+  local shard = self.shards.of[parameter]
+  return shard and not shard.is_spent and shard.tensor.grad or nil, shard
+end
+
 --- See Strategy.accumulated_gradient.
 function ShardedModule:accumulated_gradient(parameter)
-  self:settle()
-  local shard = self.shards.of[parameter]
-  local reduced = shard and not shard.is_spent and shard.tensor.grad
-  -- A parameter that no rank has used was reduced with the others of its unit, and has none.
-  local used = collectives.all_reduce(reduced and shard.used and 1 or 0, { op = "max" }) == 1
-  if not used then return parameter.grad end
+  local reduced, shard = reduced_since(self, parameter)
+  if not reduced then return parameter.grad end
   local whole = parameter.grad and parameter.grad:clone()
     or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device })
-  if reduced then Shards.slice(shard, whole):add_(reduced) end
+  Shards.slice(shard, whole):add_(reduced)
   return whole
+end
+
+--- Whether something of it is this rank's: a parameter that no rank has used was reduced with the
+--- others of its unit, and has none.
+function ShardedModule:has_accumulated_gradient(parameter)
+  local reduced, shard = reduced_since(self, parameter)
+  return reduced ~= nil and shard.used
 end
 
 --- Replaces the gradients of parameters, and what was reduced of them before, by those of their

@@ -9,6 +9,7 @@
 -- each rank's are saved and resumed; on another number of ranks each begins with an equal part of
 -- their sum, as it does with a sum that was saved under another strategy.
 local Module = require "ltrain.nn.Module"
+local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -32,12 +33,17 @@ end
 -- The sums over the ranks. A parameter that no rank has used has none.
 local function sum_gradients(state)
   local _ <close> = c.no_grad()
-  local gradients = {}
+  local strategy, gradients, names, parameters, own = state.strategy, {}, {}, {}, {}
   for name, parameter in state.module:named_parameters() do
-    local grad = state.strategy:accumulated_gradient(parameter)
-    if dist.all_reduce(grad and 1 or 0, { op = "max" }) == 1 then
-      gradients[name] = dist.all_reduce(grad or c.zeros(parameter.shape,
-        { dtype = parameter.dtype, device = parameter.device }))
+    names[#names + 1] = name
+    parameters[#names] = parameter
+    own[#names] = strategy:has_accumulated_gradient(parameter) and 1 or 0
+  end
+  for i, count in ipairs(buckets.counts(own)) do
+    local parameter = parameters[i]
+    if count > 0 then
+      gradients[names[i]] = dist.all_reduce(strategy:accumulated_gradient(parameter)
+        or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device }))
     end
   end
   return gradients
