@@ -335,6 +335,17 @@ describe("strategies.Sharded refuses", function()
     ]])
   end)
 
+  it("those of lt.optim that need whole parameters", function()
+    for _, name in ipairs { "Muon", "LBFGS", "Adafactor" } do
+      fails(2, "strategies.Sharded: an object of class " .. name .. " computes with whole "
+        .. "parameters, and a rank steps slices of them: take AdamW or another optimizer that "
+        .. "treats each element independently, or write strategy = 'ddp'", ([[
+          function Net:configure_optimizers() return lt.optim.%s({self.a.weight}) end
+          fit "fsdp"
+        ]]):format(name))
+    end
+  end)
+
   it("one that does not say that it steps elements alone, or inherits the update", function()
     fails(2, "strategies.Sharded: .* Layerwise: a rank steps slices of the parameters: set "
       .. "Layerwise.elementwise = true", [[

@@ -141,6 +141,52 @@ describe("stages 2 and 3", function()
   end)
 end)
 
+describe("stages 2 and 3 in manual optimization", function()
+  it("take several optimizers, whose gradients are clipped", function()
+    each_variant(function(variant)
+      prints("true\n", 2, BLOCKS .. ([[
+        local Three = Blocks:extend "Three"
+        Three.automatic_optimization = false
+        function Three:configure_optimizers()
+          return {lt.optim.Adam(self.first:parameters(), {lr = 0.01}),
+            lt.optim.SGD(self.blocks:parameters(), {lr = 0.05, momentum = 0.9}),
+            lt.optim.AdamW(self.last:parameters(), {lr = 0.02})}
+        end
+        function Three:training_step(batch)
+          for k, optimizer in ipairs(self:optimizers()) do
+            self:zero_grad()
+            self:manual_backward((self(batch[1]) - k):square():mean())
+            self:clip_gradients(optimizer, 0.05)
+            optimizer:step()
+          end
+        end
+        print(apart(lt.strategies.Sharded {%s}, {class = Three}) < 1e-6)
+      ]]):format(variant))
+    end)
+  end)
+end)
+
+describe("clip_grad_norm_ and clip_grad_value_ of gradients that are divided", function()
+  it("name what clips them", function()
+    for call, name in pairs { ["nn.clip_grad_norm_(self:parameters(), 1)"] = "clip_grad_norm_",
+      ["nn.utils.clip_grad_value_(self:parameters(), 1)"] = "clip_grad_value_" } do
+      for stage = 2, 3 do
+        fails(2, name .. ": the gradients of these parameters are divided among the ranks "
+          .. "%(strategies.Sharded, stages 2 and 3%): write gradient_clip_val in the Trainer, or "
+          .. "self:clip_gradients%(optimizer, value%)", BLOCKS .. ([[
+            function Blocks:on_before_optimizer_step() %s end
+            fit({"sharded", stage = %d}, {class = Blocks})
+          ]]):format(call, stage))
+      end
+    end
+    prints("true\n", 2, BLOCKS .. [[
+      local net = fit("fsdp", {class = Blocks}) -- and afterwards they are whole again
+      net.first.weight.grad = lt.ones(12, 7)
+      print(nn.clip_grad_norm_(net:parameters(), 1):item() > 9)
+    ]])
+  end)
+end)
+
 describe("activation_checkpointing", function()
   it("computes the same from less memory", function()
     each_variant(function(variant)

@@ -10,6 +10,8 @@ local options = require "ltrain.optim.options"
 
 local Adafactor = Optimizer:extend("Adafactor")
 
+Adafactor.elementwise = false -- its means are of rows and columns
+
 local function check_eps(eps)
   local first, second = eps[1] or 0, eps[2]
   if type(first) ~= "number" or first < 0 or type(second) ~= "number" or second < 0 then

@@ -27,6 +27,8 @@ local strong_wolfe = require "ltrain.optim.strong_wolfe"
 
 local LBFGS = Optimizer:extend("LBFGS")
 
+LBFGS.elementwise = false -- its directions are of all parameters together
+
 LBFGS.__arguments = "params | "
   .. "lr max_iter max_eval tolerance_grad tolerance_change history_size line_search_fn "
   .. "maximize"

@@ -23,6 +23,8 @@ local options = require "ltrain.optim.options"
 
 local Muon = Optimizer:extend("Muon")
 
+Muon.elementwise = false -- it orthogonalizes whole matrices
+
 Muon.__arguments = "params | "
   .. "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"
 

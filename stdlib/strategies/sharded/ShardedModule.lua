@@ -193,8 +193,9 @@ function ShardedModule:lose()
   end
 end
 
---- Removes what follows the module's calls.
+--- Removes what follows the module's calls and gradients.
 function ShardedModule:forget()
+  self.shards:forget()
   for _, handle in ipairs(self.handles) do handle:remove() end
   self.handles = {}
 end

@@ -12,23 +12,28 @@ local parts = require "ltrain.core.parts"
 
 local ShardedOptimizer = class.extend(nil, "ShardedOptimizer")
 
--- Whether the class that defines `update` is declared elementwise, so that slices can be stepped; a
--- subclass without its own `update` inherits that.
-local function is_elementwise(optimizer)
+-- What the class that defines `update` says of elementwise, so that slices can be stepped; a
+-- subclass without its own `update` inherits that. nil: nothing.
+local function elementwise_of(optimizer)
   local found = optimizer -- which may have an update of its own
-  while found do
+  while found and found ~= Optimizer do
     local said = rawget(found, "elementwise")
-    if said ~= nil or rawget(found, "update") then return said == true end
+    if said ~= nil or rawget(found, "update") then return said end
     found = found == optimizer and class.of(optimizer) or rawget(found, "super")
   end
 end
 
 local function check(optimizer)
-  local name = errors.show(optimizer)
-  if not class.is_a(optimizer, Optimizer) or optimizer.step ~= Optimizer.step then
+  local name, said = errors.show(optimizer), nil
+  if class.is_a(optimizer, Optimizer) then said = elementwise_of(optimizer) end
+  if said == false then
+    errors.blame("strategies.Sharded: %s computes with whole parameters, and a rank steps slices "
+      .. "of them: take AdamW or another optimizer that treats each element independently, or "
+      .. "write strategy = 'ddp'", name)
+  elseif not class.is_a(optimizer, Optimizer) or optimizer.step ~= Optimizer.step then
     errors.blame("strategies.Sharded: %s overrides step, which updates whole parameters: "
       .. "extend lt.optim.Optimizer and define update, or write strategy = 'ddp'", name)
-  elseif not is_elementwise(optimizer) then
+  elseif not said then
     errors.blame("strategies.Sharded: %s: a rank steps slices of the parameters: set "
       .. "%s.elementwise = true if update treats each element independently, else write strategy "
       .. "= 'ddp'", name, rawget(optimizer, "update") and "optimizer" or class.of(optimizer).__name)

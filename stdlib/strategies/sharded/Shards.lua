@@ -77,8 +77,13 @@ function Shards:add(parameter, name)
   self.of[parameter] = shard
   zero_grad.also(parameter, function()
     if shard.is_spent or not self:is_automatic() then shard.tensor.grad = nil end
-  end)
+  end, function() return shard.tensor.grad ~= nil end)
   return shard
+end
+
+--- Forgets the gradients of all shards.
+function Shards:forget()
+  for parameter in next, self.of do zero_grad.also(parameter, nil) end
 end
 
 --- Takes the memory of the whole parameter away.
