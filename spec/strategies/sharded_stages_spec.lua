@@ -271,6 +271,28 @@ describe("stage 3", function()
     ]])
   end)
 
+  it("follows several results", function()
+    prints("0\n", 2, BLOCKS .. [[
+      local Block = lt.Module:extend("Block")
+      function Block:init() self.l = nn.Linear(12, 12) end
+      function Block:forward(x) return 2, self.l(x):tanh() end
+      local Several = Blocks:extend("Several")
+      function Several:init(o)
+        Blocks.init(self, o)
+        self.blocks = nn.ModuleList {Block(), Block()}
+      end
+      function Several:forward(x)
+        x = self.first(x)
+        for _, block in ipairs(self.blocks) do
+          local n, y = block(x)
+          x = x + n * y
+        end
+        return self.last(x)
+      end
+      print(apart(lt.strategies.Sharded {units = {Block}}, {class = Several}))
+    ]])
+  end)
+
   it("has a part of the parameters on each rank between steps, and says so", function()
     prints("0.0 true\n", 2, BLOCKS .. [[
       local texts = {}

@@ -74,14 +74,24 @@ local function enter(self, unit, args)
   end
 end
 
--- After it: they go, and come again when backward arrives at its results.
+-- After it: they go, and come again when backward arrives at its results, a list with `n`.
 local function leave(self, unit, results)
   unit.depth = unit.depth - 1
-  for _, y in ipairs(grad_tensors({ results }, 1)) do
+  for _, y in ipairs(grad_tensors(results, results.n)) do
     y:register_hook(function() self.rounds:request(unit) end)
   end
   local stays = unit.depth > 0 or unit.stays or self.rounds.in_backward
   if not stays then unit:release() end
+end
+
+-- What a forward hook gets, as a list with `n`: one value, or such a list of several.
+local function results_of(output)
+  local is_list = type(output) == "table" and getmetatable(output) == nil
+    and math.type(output.n) == "integer"
+  for key in next, is_list and output or {} do
+    is_list = is_list and (key == "n" or math.type(key) == "integer")
+  end
+  return is_list and output or { output, n = 1 }
 end
 
 function ShardedModule:follow_calls(unit, module)
@@ -89,8 +99,8 @@ function ShardedModule:follow_calls(unit, module)
   handles[#handles + 1] = module:register_forward_pre_hook(function(_, args)
     enter(self, unit, args)
   end, { prepend = true })
-  handles[#handles + 1] = module:register_forward_hook(function(_, _, results)
-    leave(self, unit, results)
+  handles[#handles + 1] = module:register_forward_hook(function(_, _, output)
+    leave(self, unit, results_of(output))
   end, { always_call = true })
 end
 
