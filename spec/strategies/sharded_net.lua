@@ -70,6 +70,49 @@ local function error_of(fn, ...)
 end
 ]]
 
+-- Nets of blocks, and what a fit of one gives beside DDP's.
+local BLOCKS <const> = [[
+local Blocks = lt.Module:extend("Blocks")
+function Blocks:init(o)
+  self.o = o or {}
+  self.first, self.last = nn.Linear(7, 12), nn.Linear(12, 1)
+  self.blocks = nn.ModuleList()
+  for i = 1, 3 do
+    local n = o and o.width or 5 + i
+    self.blocks:append(nn.Sequential(nn.Linear(12, n), nn.Tanh(), nn.Linear(n, 12)))
+  end
+  self.unused = lt.parameter(lt.ones(3))
+end
+function Blocks:forward(x)
+  x = self.first(x)
+  for _, block in ipairs(self.blocks) do x = x + block(x) end
+  return self.last(x)
+end
+function Blocks:training_step(batch) return (self(batch[1]) - 1):square():mean() end
+function Blocks:validation_step(batch) self:log("val_loss", self(batch[1]):square():mean()) end
+function Blocks:predict_step(batch) return self(batch[1]) end
+function Blocks:configure_optimizers()
+  return lt.optim.Adam(self:parameters(), {lr = 0.01, weight_decay = 0.1})
+end
+-- The largest difference of weights from those of a fit under DDP, and of the optimizer's state.
+local function apart(strategy, o, options)
+  o = o or {}
+  o.class = o.class or Blocks
+  local net, t = fit(strategy, o, options)
+  local ddp, d = fit("ddp", o, options)
+  local most = 0
+  local function compare(a, b)
+    for key, value in pairs(a) do
+      if lt.is_tensor(value) then most = math.max(most, (value - b[key]):abs():max():item())
+      elseif type(value) == "table" then compare(value, b[key]) end
+    end
+  end
+  compare(net:state_dict(), ddp:state_dict())
+  compare(t.optimizers[1]:state_dict().state, d.optimizers[1]:state_dict().state)
+  return most
+end
+]]
+
 local scripts <const> = trained.with(NET)
 
 local function prints(wanted, n, script)
@@ -85,4 +128,4 @@ local function fails(n, words, script)
   return err
 end
 
-return { prints = prints, fails = fails, over = scripts.over }
+return { BLOCKS = BLOCKS, prints = prints, fails = fails, over = scripts.over }

@@ -226,6 +226,7 @@ function Sharded:accumulated_gradient(parameter)
   return self.sharded:accumulated_gradient(parameter)
 end
 
+--- Whether this rank has something of it.
 function Sharded:has_accumulated_gradient(parameter)
   return parameter.grad ~= nil
     or self.sharded and self.sharded:has_accumulated_gradient(parameter) or false

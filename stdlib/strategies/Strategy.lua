@@ -236,7 +236,8 @@ function Strategy:shares_gradients() return true end
 --- the parameter's gradient, of the whole shape, or nil; the sum over the ranks is saved.
 function Strategy:accumulated_gradient(parameter) return parameter.grad end
 
---- Returns whether it returns one: a strategy that makes it may say so before.
+--- Returns whether accumulated_gradient returns a gradient, for a strategy that knows before it has
+--- made one.
 function Strategy:has_accumulated_gradient(parameter)
   return self:accumulated_gradient(parameter) ~= nil
 end

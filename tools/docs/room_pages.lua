@@ -133,7 +133,11 @@ print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
   { "clusters", "Clusters", "lt.clusters, lt.ClusterEnvironment: the launcher of the ranks", {
     { "stdlib/core/ClusterEnvironment.lua", "lt.ClusterEnvironment",
       "ltrain.core.ClusterEnvironment" } } },
-  { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts", {
+  { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts, lt.shard, "
+    .. "lt.register_forward_method", {
+    { "stdlib/nn/shard.lua", "lt.shard", "ltrain.nn.shard" },
+    { "stdlib/nn/register_forward_method.lua", "lt.register_forward_method",
+      "ltrain.nn.register_forward_method" },
     { "stdlib/strategies/Strategy.lua", "lt.Strategy", "ltrain.strategies.Strategy" },
     { "stdlib/files/CheckpointIO.lua", "lt.CheckpointIO", "ltrain.files.CheckpointIO" },
     { "stdlib/core/Precision.lua", "lt.Precision", "ltrain.core.Precision" },

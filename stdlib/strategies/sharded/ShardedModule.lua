@@ -7,6 +7,7 @@ local Unit = require "ltrain.strategies.sharded.Unit"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
+local forward_methods = require "ltrain.nn.forward_methods"
 local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 local units = require "ltrain.strategies.sharded.units"
@@ -23,9 +24,10 @@ function ShardedModule:init(module, o)
   for i, found in ipairs(units.find(module, o.units)) do
     local list = {}
     for k, item in ipairs(found.parameters) do list[k] = self.shards:add(item.value, item.name) end
-    local name, stays = i == 1 and "of the root" or found.name, not o.reshard_after_forward
-    local unit = Unit(name, list, i == 1 or stays)
-    unit.module = found.module
+    local reshards = found.reshard_after_forward
+    if reshards == nil then reshards = o.reshard_after_forward end
+    local unit = Unit(i == 1 and "of the root" or found.name, list, i == 1 or not reshards)
+    unit.module, unit.modules = found.module, found.modules
     self.units[i] = unit
   end
   self.root = self.units[1]
@@ -40,6 +42,7 @@ function ShardedModule:part(keep_below)
   for i, unit in ipairs(self.units) do
     unit:part(function(shard) return shard.parameter:numel() < keep_below end)
     if i > 1 then self:follow_calls(unit, unit.module) end
+    self:follow_methods(unit)
   end
 end
 
@@ -102,6 +105,26 @@ function ShardedModule:follow_calls(unit, module)
   handles[#handles + 1] = module:register_forward_hook(function(_, _, output)
     leave(self, unit, results_of(output))
   end, { always_call = true })
+end
+
+-- Calls a registered method of a module in the unit, whose parameters and those of the root are
+-- here meanwhile.
+local function call_method(self, unit, method, module, ...)
+  local _ <close> = self:forward_scope()
+  if unit == self.root then return method(module, ...) end
+  local args, results = table.pack(...), { n = 0 }
+  enter(self, unit, args)
+  local _ <close> = setmetatable({}, { __close = function() leave(self, unit, results) end })
+  results = table.pack(method(module, ...))
+  return table.unpack(results, 1, results.n)
+end
+
+function ShardedModule:follow_methods(unit)
+  local function call(...) return call_method(self, unit, ...) end
+  for _, module in ipairs(unit.modules) do
+    forward_methods[module] = call
+    table.insert(self.handles, { remove = function() forward_methods[module] = nil end })
+  end
 end
 
 -- Gradients that are complete are counted.

@@ -1,8 +1,10 @@
 --- stdlib/strategies/sharded/units.lua: which modules of a model are units of sharding.
 --
--- By default the elements of ModuleLists and Sequentials with many parameters: the blocks of a
--- network. What they do not have is one more unit, of the root. A parameter that modules of several
--- units have belongs to the root's, which is there whenever one of them runs.
+-- Those that lt.shard has marked, and by default the elements of ModuleLists and Sequentials with
+-- many parameters: the blocks of a network. What they do not have is one more unit, of the root. A
+-- parameter that modules of several units have belongs to the root's, which is there whenever one
+-- of them runs.
+local Module = require "ltrain.nn.Module"
 local class = require "ltrain.core.class"
 local walk = require "ltrain.core.walk"
 
@@ -10,27 +12,21 @@ local units = {}
 
 local CONTAINERS <const> = { ModuleList = true, Sequential = true }
 
--- The parameters of one module, without those of modules in it.
-local function own_parameters(entry)
-  local list = {}
-  for _, item in ipairs(entry.tensors) do
-    if not item.buffer then list[#list + 1] = item.value end
-  end
-  return list
-end
-
 local function is_in_container(entry)
   local parent = entry.item and entry.item.entry.module
   return parent ~= nil and CONTAINERS[walk.class_name(parent)] or false
 end
 
--- Elements of all parameters of a module and below it.
-local function size_of(entries, entry)
-  local n = 0
-  for i = entry.first, entry.last do
-    for _, parameter in ipairs(own_parameters(entries[i])) do n = n + parameter:numel() end
+-- Elements of all parameters before each entry, and before what would follow the last.
+local function elements_before(entries)
+  local before = { 0 }
+  for i, entry in ipairs(entries) do
+    before[i + 1] = before[i]
+    for _, item in ipairs(entry.tensors) do
+      if not item.buffer then before[i + 1] = before[i + 1] + item.value:numel() end
+    end
   end
-  return n
+  return before
 end
 
 --- Whether the script means the module of an entry of the walk by `wanted`: a list of classes, or
@@ -43,16 +39,22 @@ function units.is_meant(entry, wanted)
   return false
 end
 
-local function is_wanted(entries, entry, wanted)
-  if not math.type(wanted) then return units.is_meant(entry, wanted) end
-  return is_in_container(entry) and size_of(entries, entry) >= wanted
+-- fn(entry): whether it is a unit by `wanted`, or marked by hand.
+local function chooser(entries, wanted)
+  local before = math.type(wanted) and elements_before(entries)
+  return function(entry)
+    if rawget(entry.module, "_shard") then return true end
+    if not before then return units.is_meant(entry, wanted) end
+    return is_in_container(entry) and entry.module.forward ~= Module.forward
+      and before[entry.last + 1] - before[entry.first] >= wanted
+  end
 end
 
 -- The unit that each entry is in, by its number: the innermost; false: none.
 local function units_of(entries, again, wanted)
-  local of, is_unit = {}, {}
+  local of, is_unit, is_chosen = {}, {}, chooser(entries, wanted)
   for i, entry in ipairs(entries) do
-    is_unit[i] = i > 1 and is_wanted(entries, entry, wanted)
+    is_unit[i] = i > 1 and is_chosen(entry)
     if is_unit[i] then
       for k = entry.first, entry.last do of[k] = i end
     end
@@ -67,9 +69,10 @@ local function units_of(entries, again, wanted)
   return of
 end
 
---- Returns a list of { module =, name =, parameters = a list of { name =, value = } } in the order
---- of the model: its root, then its units. `wanted`: the least number of parameters of a unit, a
---- list of classes, or fn(module, name).
+--- Returns a list of { module =, name =, modules = those in it, parameters = a list of { name =,
+--- value = }, reshard_after_forward = what lt.shard was given, or nil } in the order of the model:
+--- its root, then its units. `wanted`: the least number of parameters of a unit, a list of classes,
+--- or fn(module, name).
 function units.find(root, wanted)
   local entries, again = walk.modules(root)
   local of, owner, named = units_of(entries, again, wanted), {}, {}
@@ -87,9 +90,12 @@ function units.find(root, wanted)
   local list, by_number = {}, {}
   for i, entry in ipairs(entries) do
     if i == 1 or of[i] == i then
-      list[#list + 1] = { module = entry.module, name = entry.name, parameters = {} }
-      by_number[i] = list[#list]
+      local mark = rawget(entry.module, "_shard") or {}
+      by_number[i] = { module = entry.module, name = entry.name, modules = {}, parameters = {},
+        reshard_after_forward = mark.reshard_after_forward }
+      list[#list + 1] = by_number[i]
     end
+    table.insert(by_number[of[i] or 1].modules, entry.module)
   end
   for _, item in ipairs(named) do
     table.insert(by_number[owner[item.value]].parameters, item)
