@@ -251,6 +251,26 @@ describe("stage 3", function()
     ]])
   end)
 
+  it("takes gradients of gradients where parameters stay, and says so where they do not", function()
+    local penalized <const> = BLOCKS .. [[
+      local Penalized = Blocks:extend("Penalized")
+      function Penalized:training_step(batch)
+        local x = batch[1]:clone():requires_grad_()
+        local y = self(x)
+        local slope = lt.grad(y:sum(), x, {create_graph = true})
+        return (y - 1):square():mean() + slope:square():mean()
+      end
+    ]]
+    prints("true\n", 2, penalized .. [[
+      print(apart(lt.strategies.Sharded {units = 1, reshard_after_forward = false},
+        {class = Penalized}) < 1e-6)
+    ]])
+    fails(2, "strategies.Sharded: create_graph: gradients of gradients need the parameters of unit "
+      .. "blocks.2 after its backward: write reshard_after_forward = false", penalized .. [[
+      fit(lt.strategies.Sharded {units = 1}, {class = Penalized})
+    ]])
+  end)
+
   it("has a part of the parameters on each rank between steps, and says so", function()
     prints("0.0 true\n", 2, BLOCKS .. [[
       local texts = {}

@@ -7,6 +7,7 @@ local Unit = require "ltrain.strategies.sharded.Unit"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
+local errors = require "ltrain.core.errors"
 local forward_methods = require "ltrain.nn.forward_methods"
 local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
@@ -77,11 +78,21 @@ local function enter(self, unit, args)
   end
 end
 
+-- Backward arrives at the results of a call: the parameters come again, for this pass alone. One
+-- that is differentiated in turn would need them later.
+local function come_back(self, unit)
+  if c.is_grad_enabled() and not unit.stays then
+    errors.blame("strategies.Sharded: create_graph: gradients of gradients need the parameters of "
+      .. "%s after its backward: write reshard_after_forward = false", unit.label)
+  end
+  self.rounds:request(unit)
+end
+
 -- After it: they go, and come again when backward arrives at its results, a list with `n`.
 local function leave(self, unit, results)
   unit.depth = unit.depth - 1
   for _, y in ipairs(grad_tensors(results, results.n)) do
-    y:register_hook(function() self.rounds:request(unit) end)
+    y:register_hook(function() come_back(self, unit) end)
   end
   local stays = unit.depth > 0 or unit.stays or self.rounds.in_backward
   if not stays then unit:release() end
