@@ -5,6 +5,7 @@
 
 #include "bind/autograd/node_refs.h"
 #include "bind/core/parts.h"
+#include "bind/core/raw.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"
@@ -36,7 +37,7 @@ static int make_weak_table(lua_State *L, const char *mode) {
 static void release_tensors(lua_State *L, lt_bind *b) {
   lua_rawgeti(L, LUA_REGISTRYINDEX, b->unique_ref);
   if (lua_type(L, -1) == LUA_TTABLE)
-    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+    for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1)) {
       lt_boxed *box = lt_to_box(L, b, -1);
       if (box == NULL) continue;
       lt_release(b->c, box->t);
