@@ -55,11 +55,14 @@ int64_t lt_always_count(const lt_ctx *c) {
   return a != NULL ? a->list.count : 0;
 }
 
+/* The last one first: the caller pushes them into a heap, so the order does not matter. */
 lt_node *lt_always_take(lt_ctx *c) {
   always *a = c->slot[LT_SLOT_AUTOGRAD];
   return a->list.node[--a->list.count];
 }
 
+/* Zeros for the first output of a node that no gradient reached; its vjp then runs as usual, and
+   takes part in the collective. The other outputs stay NULL, which means zero to a vjp. */
 bool lt_always_fill(lt_ctx *c, lt_node *n) {
   for (int k = 0; k < n->n_out; k++)
     if (n->grads[k] != NULL) return true;

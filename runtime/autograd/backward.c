@@ -5,7 +5,15 @@
    all that a walk has is in its struct and in `grads` of the nodes: it can be left there.
 
    Reverse accumulation (A. Griewank and A. Walther, Evaluating Derivatives, 2nd edition, 2008,
-   chapter 3) over a graph that was recorded while it ran. */
+   chapter 3) over a graph that was recorded while it ran.
+
+   The order of age is a topological order that costs no search: `seq` counts the nodes as they are
+   recorded, and an operation can only use what exists. PyTorch's engine counts dependencies
+   as well, because it runs the nodes of each device on a thread of their own.
+
+   A gradient is owned by the slot it waits in (`grads` of a node, `grad` of a leaf, `out` of
+   lt_grad); everything else that a vjp makes belongs to the frame of its node and is gone after
+   it. */
 #include "autograd/backward.h"
 
 #include "autograd/complete.h"
@@ -24,7 +32,9 @@ struct lt_walk {
   lt_wanted own;
 };
 
-/* a + b. Adds into `a`'s own memory when no other owner can see it (one reference: its slot's). */
+/* a + b. Adds into `a`'s own memory when no other owner can see it (one reference: its slot's).
+   While a backward is recorded (create_graph) the nodes it makes may have saved `a`, so a write
+   would change what they read: there a new tensor is made. */
 static lt_tensor *sum(lt_ctx *c, lt_tensor *a, lt_tensor *b) {
   bool ours = !c->modes.grad && a->object.refs == 1 && a->contiguous && a->dtype == b->dtype &&
               atomic_load(&a->storage->refs) == 1 && (a->flags & LT_IS_VIEW) == 0 &&
@@ -43,6 +53,9 @@ static bool put(lt_ctx *c, lt_tensor **slot, lt_tensor *value) {
   return true;
 }
 
+/* The first contribution to a leaf is moved in, the others are added. Copies are made only where
+   they must be: two leaves of one sum receive the same tensor, and an expanded one of stride 0
+   would be written through by the optimizer's in-place update. */
 static bool accumulate(lt_ctx *c, lt_tensor **slot, lt_tensor *grad) {
   if (*slot != NULL) return put(c, slot, sum(c, *slot, grad));
   /* A gradient that something else may still see or that has strides of its own is copied. */
@@ -58,6 +71,8 @@ bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
   return true;
 }
 
+/* Hooks see the gradient in the order of their registration, each what the one before returned.
+   Those marked `after` run elsewhere (complete.c): they want the sum, not a contribution. */
 static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *grad) {
   for (lt_hook *h = hooks; h != NULL && grad != NULL; h = h->next) {
     if (h->output != output || h->after) continue;
@@ -284,7 +299,9 @@ static bool check_root(lt_ctx *c, lt_tensor *root) {
                  "tensors that do not require grad)");
 }
 
-/* Note where the walk goes first. */
+/* Note where the walk goes first. Check the options, give the walk its number, and queue the nodes
+   of the roots. The number comes from a counter of 64 bits in the ctx, shared with the searches of
+   wanted.c and complete.c: it never repeats, so marks of earlier walks are stale by themselves. */
 static bool begin(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
                   const lt_backward_options *options) {
   w->create_graph = options->create_graph;

@@ -13,6 +13,7 @@ static lt_hook *first_after(lt_hook *h) {
   return h;
 }
 
+/* Remember a leaf whose hooks wait, once; the list is what lt_complete_end has to look through. */
 static bool list(lt_ctx *c, lt_incomplete *all, lt_tensor *leaf) {
   if (all->count == all->capacity) {
     int64_t more = all->capacity > 0 ? 2 * all->capacity : 16;
@@ -76,6 +77,8 @@ uint64_t lt_complete_walk(const lt_tensor *leaf) {
   return h != NULL ? h->walk : 0;
 }
 
+/* `due` reaches 0 when every edge has been visited, with a gradient or without; only if one of them
+   had one (`reached`) is there something for the hooks to see. */
 bool lt_complete_edge(lt_ctx *c, const lt_incomplete *all, lt_tensor *leaf, bool any) {
   lt_hook *h = all->walk != 0 ? first_after(leaf->hooks) : NULL;
   if (h == NULL || h->walk != all->walk) return true;
@@ -83,6 +86,8 @@ bool lt_complete_edge(lt_ctx *c, const lt_incomplete *all, lt_tensor *leaf, bool
   return --h->due > 0 || !h->reached || run(c, leaf);
 }
 
+/* Leaves that a gradient has reached along some edges, while the nodes of the others were not
+   visited: nothing more can come, so their hooks run now. */
 bool lt_complete_end(lt_ctx *c, lt_incomplete *all, bool run_all) {
   bool ok = run_all;
   for (int64_t k = 0; k < all->count; k++) {

@@ -1,7 +1,13 @@
 /* runtime/autograd/formula.c: a recursive-descent evaluator of formulas; there is no tree.
 
    Numbers are folded. A condition that is a number chooses a branch, and the other is only read;
-   one that is a tensor makes both and takes `where`. */
+   one that is a tensor makes both and takes `where`.
+
+   The text is the derivative column of a row in ops/unary.def or ops/binary.def, which the C
+   preprocessor also compiles into the backward kernel. A backward that is recorded needs it as
+   operations with derivatives of their own; to read the text again at run time keeps one definition
+   for both. Precedence climbing (M. Richards and C. Whitby-Strevens, BCPL: the language and its
+   compiler, 1979): the levels of SIGNS are those of C, since it is a C expression. */
 #include "autograd/formula.h"
 
 #include <ctype.h>
@@ -45,7 +51,8 @@ static lt_term wrong(reader *r) {
   return number(0);
 }
 
-/* Decimal digits, whatever the locale. */
+/* Decimal digits, whatever the locale. strtod would stop at the point where the locale writes a
+   comma. */
 static lt_term digits(reader *r) {
   long double value = 0, unit = 1;
   for (; isdigit((unsigned char)*r->at); r->at++) value = value * 10 + (*r->at - '0');
@@ -80,6 +87,8 @@ static double compute_numbers(lt_op op, double a, double b) {
   }
 }
 
+/* One operator on two terms. A number beside a tensor stays a scalar argument: a tensor of 0 dims
+   would promote the dtype, and cost an allocation and a fill. */
 static lt_term two(reader *r, lt_op op, lt_term a, lt_term b) {
   if (r->idle) return number(0);
   if (a.tensor != NULL && b.tensor != NULL)
@@ -120,6 +129,8 @@ static lt_term variable(reader *r, char name) {
   }
 }
 
+/* A minus sign, parentheses, a literal, a call or a variable. The sign binds tighter than every
+   operator of the table, as in C. */
 static lt_term primary(reader *r) {
   if (next(r, "-")) {
     lt_term t = primary(r);
@@ -144,7 +155,8 @@ static const struct sign *next_sign(reader *r, int level) {
   return NULL;
 }
 
-/* Operands joined by signs that bind at least as tightly as `level`. */
+/* Operands joined by signs that bind at least as tightly as `level`. All operators associate to the
+   left: the right operand stops before a sign of the same level. */
 static lt_term joined(reader *r, int level) {
   lt_term left = primary(r);
   const struct sign *s;

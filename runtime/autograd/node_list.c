@@ -1,4 +1,9 @@
-/* runtime/autograd/node_list.c: growing a list of nodes, and keeping one as a heap. */
+/* runtime/autograd/node_list.c: growing a list of nodes, and keeping one as a heap.
+
+   A binary heap in an array (J. Williams, Algorithm 232, 1964): children of i at 2i+1 and 2i+2. The
+   largest `seq` is at the top. Elements are shifted and written once at the end, not swapped. A
+   walk pushes each node once, so it costs O(n log n) comparisons of integers, small beside one
+   operation per node. */
 #include "autograd/node_list.h"
 
 bool lt_node_list_add(lt_ctx *c, lt_node_list *list, lt_node *n) {

@@ -2,7 +2,12 @@
    that are there during one backward.
 
    Which leaves a backward reaches is known when it begins (complete.c marks them with the number of
-   the walk): the others, of branches that were not used, hold no group up. */
+   the walk): the others, of branches that were not used, hold no group up.
+
+   DDP reduces gradients in buckets while backward still computes (S. Li et al., "PyTorch
+   Distributed", VLDB 2020, section 3.2). Every rank must start the collectives in the same order,
+   whatever order its own gradients complete in: hence fn is called for the groups in ascending
+   order, and a group that is complete early waits for those before it. */
 #include "autograd/ready.h"
 
 #include <string.h>
@@ -38,6 +43,8 @@ static void count_absent(lt_ready *r, const lt_tensor *reached) {
   r->begun = true;
 }
 
+/* The hook of one leaf: counts its group down, and calls fn for all groups that are next in turn.
+   The first call of a backward also subtracts the leaves that this one does not reach. */
 static bool is_complete(lt_ctx *c, void *ud, lt_tensor *leaf, lt_tensor **replacement) {
   const watched *w = ud;
   lt_ready *r = w->all;
@@ -88,6 +95,7 @@ void lt_ready_arm(lt_ctx *c, lt_ready *r) {
   r->armed = true;
 }
 
+/* The hooks are members of `watch`, not allocated: they are unlinked, and can be linked again. */
 void lt_ready_disarm(lt_ctx *c, lt_ready *r) {
   if (!r->armed) return;
   for (int k = 0; k < r->n; k++) {

@@ -1,5 +1,8 @@
 /* runtime/autograd/vjp_attention.c: the derivative of attention, which computes the scores again.
- */
+
+   Forward saves the output and the logarithm of each row's sum of exponentials, [.., T], not the
+   scores, [.., T, T]: backward computes them again by tiles (T. Dao et al., FlashAttention, 2022,
+   arXiv:2205.14135). Dropout repeats its mask from rng_key, which is why the key is an argument. */
 #include "autograd/vjp.h"
 
 bool lt_vjp_scaled_dot_product_attention(lt_ctx *c, lt_vjp_call *v) {

@@ -46,6 +46,8 @@ static lt_tensor *per_channel(lt_ctx *c, lt_tensor *t) {
   return lt_reshape(c, t, lt_shape_of(4, (int64_t[]){1, t->numel, 1, 1}));
 }
 
+/* The kernel that computes the gradient of the weight reads all of g, so it sums the bias's
+   gradient in the same pass; without a wanted weight that is a sum of its own. */
 bool lt_vjp_convolution(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_convolution *a = v->args;
   lt_tensor *g = v->grad[0];
@@ -96,6 +98,8 @@ static lt_args_max_window window_of(const lt_args_max_window_backward *a) {
                               .out = a->out};
 }
 
+/* Forward saves the position of each maximum: backward does not compare again, and of equal
+   elements the one that forward took receives the gradient. */
 bool lt_vjp_max_window(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_max_window *a = v->args;
   const lt_args_max_window_backward args = {.kernel_size = a->kernel_size,

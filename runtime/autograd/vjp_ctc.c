@@ -1,4 +1,8 @@
-/* runtime/autograd/vjp_ctc.c: the derivative of connectionist temporal classification. */
+/* runtime/autograd/vjp_ctc.c: the derivative of connectionist temporal classification.
+
+   Forward saves alpha, the log-probabilities of all prefixes of the target at each step; the
+   backward op computes those of the suffixes and combines both (A. Graves et al., "Connectionist
+   temporal classification", ICML 2006). */
 #include "autograd/vjp.h"
 
 bool lt_vjp_ctc_paths(lt_ctx *c, lt_vjp_call *v) {

@@ -21,6 +21,9 @@ static lt_tensor *written_out(lt_ctx *c, lt_tensor *g, const char *text, lt_term
                           : lt_binary_scalar(c, LT_OP_mul, g, lt_scalar_of(d.number));
 }
 
+/* Only what the derivative reads was saved (the bits of `saves`, found in its text): x, y, or
+   neither. The fused op reads both terms in one pass; a recorded backward, for second derivatives,
+   runs the text as operations (formula.c). */
 bool lt_vjp_unary(lt_ctx *c, lt_vjp_call *v) {
   const lt_op_info *op = &lt_ops[v->node->op];
   lt_tensor *g = v->grad[0];
@@ -43,7 +46,9 @@ bool lt_vjp_unary(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-/* Gradient by one operand of a binary row; input `k` of the node. */
+/* Gradient by one operand of a binary row; input `k` of the node. `which` says whose derivative (0:
+   of a, 1: of b); a scalar operand is not an input of the node, so that b may be input 0. Where an
+   operand was broadcast its gradient is the sum over those dims. */
 static lt_tensor *side(lt_ctx *c, lt_vjp_call *v, int which, int k) {
   const lt_op_info *op = &lt_ops[v->node->op];
   const lt_args_binary *args = v->args;

@@ -1,4 +1,7 @@
-/* runtime/autograd/vjp_fft.c: derivatives of Fourier transforms, which are transforms again. */
+/* runtime/autograd/vjp_fft.c: derivatives of Fourier transforms, which are transforms again.
+
+   A transform of real numbers stores half of the result, because the other half is its conjugate:
+   an inner number stands for two, which is where the factors 1/2 and 2 come from. */
 #include "autograd/vjp.h"
 #include "ops/expand.h"
 

@@ -1,5 +1,9 @@
 /* runtime/autograd/vjp_index.c: derivatives of indexing: gather, index_select, embedding, where,
-   masked_fill, topk, triangles. */
+   masked_fill, topk, triangles.
+
+   Reading at an index is linear in x, and its adjoint adds at the index: where an element was read
+   twice, its gradient is the sum of both. So each op that reads has a backward op that scatters
+   with addition, and the derivative of that one reads again. Indices have no derivative. */
 #include "autograd/vjp.h"
 
 static lt_tensor *zeros(lt_ctx *c, lt_shape shape, const lt_tensor *like) {
@@ -48,6 +52,8 @@ bool lt_vjp_index_select_backward(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* ids of any shape are flattened, and the rows of g are added at them: the gradient has the size of
+   the complete table, also if a batch uses few of its rows, as in PyTorch with sparse = false. */
 bool lt_vjp_embedding(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_embedding *a = v->args;
   lt_tensor *ids = lt_saved_in(c, v, 1);
@@ -135,6 +141,7 @@ bool lt_vjp_triangle(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* The values are x at the indices that forward found; the indices, integers, have no gradient. */
 bool lt_vjp_topk(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_topk *a = v->args;
   lt_shape shape = lt_in_shape(v, 0);

@@ -116,7 +116,10 @@ bool lt_vjp_linalg_cholesky(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-/* Differences of the values of [.., n], value j - value i; 1 on the diagonal. */
+/* Differences of the values of [.., n], value j - value i; 1 on the diagonal. Eigenvalues or
+   squared singular values that are equal divide by 0: their vectors are not unique, and a loss that
+   depends on the choice has no derivative. As in PyTorch the gradient is then infinite or NaN
+   rather than silently wrong. */
 static lt_tensor *gaps(lt_ctx *c, lt_tensor *x) {
   lt_tensor *d = lt_sub(c, row(c, x), column(c, x));
   return d == NULL ? NULL : lt_add(c, d, eye(c, d));
@@ -148,6 +151,9 @@ static lt_tensor *outside(lt_ctx *c, lt_tensor *u, lt_tensor *g) {
   return lt_sub(c, g, product(c, u, product(c, turned(c, u), g)));
 }
 
+/* U (skew(U^T gU) / gaps S + S skew(V^T gV) / gaps + diag(gs)) V^T, plus, for matrices that are not
+   square, what gU and gV have outside of the columns of U and V. Only the first k columns have a
+   derivative: the others of full matrices are any basis of the complement. */
 bool lt_vjp_linalg_svd(lt_ctx *c, lt_vjp_call *v) {
   lt_tensor *u = lt_saved_out(c, v, 0), *s = lt_saved_out(c, v, 1), *vh = lt_saved_out(c, v, 2);
   if (!lt_ok(c)) return false;

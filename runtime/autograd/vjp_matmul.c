@@ -1,4 +1,8 @@
-/* runtime/autograd/vjp_matmul.c: derivatives of matrix products, which are products again. */
+/* runtime/autograd/vjp_matmul.c: derivatives of matrix products, which are products again.
+
+   Transposes are views: kernels read both orders, so no operand is copied. A matrix of weights
+   meets all rows of a batch at once: [B, T, C] is flattened to [B T, C], and the sum over B and T
+   happens inside of the product. */
 #include "autograd/vjp.h"
 
 static lt_tensor *product(lt_ctx *c, lt_tensor *a, lt_tensor *b) {

@@ -1,4 +1,9 @@
-/* runtime/autograd/vjp_memory.c: derivatives of copies, casts and views. */
+/* runtime/autograd/vjp_memory.c: derivatives of copies, casts and views.
+
+   A view reads elements of x at other positions. Its derivative is the adjoint: the inverse view
+   where each element is read once (reshape, permute), a sum where it may be read several times
+   (expand, as_strided). The pairs as_strided and as_strided_backward, scatter and zero are closed
+   under differentiation, so that gradients of any order work. */
 #include "autograd/vjp.h"
 
 /* The walk casts each gradient to the dtype of the forward input. */
@@ -54,6 +59,8 @@ bool lt_vjp_expand(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* Zeros of the shape of x, to which g is added at the strides: elements that overlap, as of windows
+   made by unfold, have the sum of their gradients. */
 bool lt_vjp_as_strided(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_as_strided *a = v->args;
   lt_shape full = lt_in_shape(v, 0);
@@ -64,10 +71,12 @@ bool lt_vjp_as_strided(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* g at the elements of the view. */
 static lt_tensor *part(lt_ctx *c, lt_tensor *g, const lt_args_as_strided *a) {
   return lt_apply1(c, LT_OP_as_strided, 1, &g, a);
 }
 
+/* g with zeros where the view is: those elements of x were overwritten, and had no effect. */
 static lt_tensor *rest(lt_ctx *c, lt_tensor *g, const lt_args_as_strided *a) {
   const lt_args_as_strided_zero zero = {.size = a->size, .stride = a->stride, .offset = a->offset};
   return lt_apply1(c, LT_OP_as_strided_zero, 1, &g, &zero);
@@ -95,6 +104,8 @@ bool lt_vjp_as_strided_backward(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
+/* Each element counts once in the sum: g, repeated by an expanded view, which has no memory of its
+   own. */
 bool lt_vjp_sum(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_reduce *a = v->args;
   lt_shape in = lt_in_shape(v, 0), kept = in;

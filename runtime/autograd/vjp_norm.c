@@ -1,4 +1,8 @@
-/* runtime/autograd/vjp_norm.c: derivatives of norms. */
+/* runtime/autograd/vjp_norm.c: derivatives of norms.
+
+   Backward kernels compute the mean and the variance of layer, RMS and group norm again from x: one
+   more pass over a row in cache, instead of two more saved tensors. Batch norm saves them, as they
+   are outputs, and their sums run over all of x. */
 #include "autograd/vjp.h"
 
 /* With z = (x - mean) scale and a = g weight: scale (a - mean(a) - z mean(a z)), as the mean and
@@ -67,6 +71,8 @@ static lt_tensor *through_statistics(lt_ctx *c, const lt_vjp_call *v, lt_tensor 
   return gx;
 }
 
+/* `fixed`: evaluation with running statistics, which do not depend on x; the derivative by x is
+   then a factor for each channel. */
 bool lt_vjp_batch_norm(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_batch_norm *a = v->args;
   const lt_node *n = v->node;

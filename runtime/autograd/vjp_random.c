@@ -1,4 +1,7 @@
-/* runtime/autograd/vjp_random.c: derivatives of random ops. */
+/* runtime/autograd/vjp_random.c: derivatives of random ops.
+
+   Random numbers are a function of a key and the position of an element (Philox, base/random.h), so
+   nothing is saved: neither the mask nor the state of a generator. */
 #include "autograd/vjp.h"
 
 /* The same elements are dropped again: the key says which. */

@@ -38,7 +38,9 @@ static lt_tensor *at_start(lt_ctx *c, lt_tensor *gates, bool reverse, lt_tensor 
   return gates != NULL ? lt_select(c, gates, 0, 0) : NULL;
 }
 
-/* Each step but the first meets the output of the step before, the first meets h0. */
+/* Each step but the first meets the output of the step before, the first meets h0. One product over
+   all steps instead of T small ones: gates and outputs are stored step by step, so the shift by one
+   step is a slice, not a copy. */
 static lt_tensor *weight_hh(lt_ctx *c, lt_tensor *gates, lt_tensor *y, lt_tensor *h0, bool reverse,
                             lt_tensor *lengths) {
   int64_t t = y->size[0];
@@ -72,6 +74,10 @@ static lt_tensor *saved_in(lt_ctx *c, lt_vjp_call *v, int k) {
 
 static bool needs(const lt_vjp_call *v, int k) { return k < v->node->n_in && v->need[k]; }
 
+/* The gradient of each input that wants one, out of what the backward op made. In a GRU the part of
+   h in the candidate gate is multiplied by r before it is added, so its gradients differ from those
+   of x (LT_RECB_MORE); in the other cells both are the same, and the sum of the biases is
+   shared. */
 static void fill(lt_ctx *c, lt_vjp_call *v, const lt_recurrent *r, lt_tensor *const *made,
                  lt_tensor *y) {
   const lt_args_recurrent *a = v->args;

@@ -131,7 +131,8 @@ bool lt_vjp_extremum_backward(lt_ctx *c, lt_vjp_call *v) {
   return lt_ok(c);
 }
 
-/* Element k is in all sums from k on: the running sum from the other end. */
+/* Element k is in all sums from k on: the running sum from the other end. Its matrix is lower
+   triangular with ones, and the transpose is upper triangular. */
 bool lt_vjp_cumsum(lt_ctx *c, lt_vjp_call *v) {
   const lt_args_scan_backward args = {.dim = ((const lt_args_scan *)v->args)->dim};
   v->in[0] = lt_apply1(c, LT_OP_cumsum_backward, 1, &v->grad[0], &args);

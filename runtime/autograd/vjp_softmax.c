@@ -38,7 +38,9 @@ bool lt_vjp_log_softmax(lt_ctx *c, lt_vjp_call *v) {
   return softmax_backward(c, v, LT_OP_log_softmax_backward);
 }
 
-/* By probabilities as targets: -log_softmax(x) (1 - smoothing) times weights and gradient. */
+/* By probabilities as targets: -log_softmax(x) (1 - smoothing) times weights and gradient. Targets
+   that are probabilities may come from a model (distillation), and then want a gradient themselves.
+   Rare enough to be written in operations instead of a kernel. */
 static lt_tensor *by_target(lt_ctx *c, lt_vjp_call *v, lt_tensor *x, lt_tensor *total,
                             lt_tensor *weight) {
   const lt_args_cross_entropy *a = v->args;

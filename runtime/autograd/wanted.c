@@ -1,5 +1,8 @@
 /* runtime/autograd/wanted.c: marks the nodes on paths between roots and inputs, without recursion.
-   Nothing recurses. / */
+
+   A pass over the tape from the roots lists the candidates, newest first; a second one over the
+   list from its oldest end sets the mark, so that a node is decided after all nodes it reads from.
+   lt_grad then visits only marked nodes: of a large tape, often a small part. */
 #include "autograd/wanted.h"
 
 int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int output) {
@@ -12,6 +15,8 @@ int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int ou
   return k;
 }
 
+/* The test that backward.c makes for each edge: for a node its mark, set by lt_wanted_mark; for a
+   leaf a search in the list, which is short. */
 bool lt_wanted_edge(const lt_wanted *w, const lt_edge *e) {
   if (w == NULL || e->target == NULL) return e->target != NULL;
   if (e->leaf) return lt_wanted_find(w, 0, e->target, 0) < w->n;
