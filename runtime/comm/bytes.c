@@ -2,7 +2,10 @@
    values).
 
    The numbers travel with the fingerprint; those of a scatter, which one rank has for all, in a
-   step of their own before the parts. */
+   step of their own before the parts.
+
+   Two movements, as a receiver cannot allocate for a size that it does not know; the size alone
+   costs nothing where it travels with the fingerprint, which is sent in any case. */
 #include <string.h>
 
 #include "comm/group.h"
@@ -43,6 +46,7 @@ static bool make_room(lt_ctx *c, lt_work *w, int64_t n) {
   return w->data.got != NULL;
 }
 
+/* All sizes are here: allocate for the result, and describe the movement of the bytes. */
 static bool sizes_known(lt_ctx *c, lt_work *w) {
   const lt_group *g = w->group;
   lt_comm_op op = w->mark.op;

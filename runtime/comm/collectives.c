@@ -1,4 +1,14 @@
-/* runtime/comm/collectives.c: collectives of tensors: argument checks, fingerprints, transport. */
+/* runtime/comm/collectives.c: collectives of tensors: argument checks, fingerprints, transport.
+
+   A collective is a work (lt_work) with two parts. The plan is what all ranks must have in common:
+   operation, dtype, shape, root; its fingerprint is compared before any data moves
+   (LT_STAGE_COMPARE), so that ranks which call different collectives get an error that names both,
+   where MPI or NCCL would hang or corrupt memory. The movement (w->move) is what the transport does
+   then.
+
+   `agreed` runs between the two, when sizes that ranks may choose freely have arrived; `next_step`
+   makes a further movement out of the finished one; `complete` runs on the result. Semantics are
+   those of the MPI standard's collectives. */
 #include <stdio.h>
 #include <string.h>
 
@@ -56,6 +66,8 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   return w;
 }
 
+/* Selects the way of the data (host memory, or a link between the devices), which is part of the
+   plan: all ranks must take the same one. */
 lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   if (lt_ok(c)) w->device.way = lt_way_of(c, w->group, plan->op, w->device.at);
   plan->by_device = w->device.way == LT_WAY_LINK && w->group->size > 1;
@@ -194,6 +206,9 @@ static void set_rows(lt_ctx *c, const lt_work *w, const lt_tensor *t, const int6
             (long long)total, LT_TENSOR_STR(t));
 }
 
+/* Rank r sends part k of `in` to rank k and receives into part k of `out`. With `rows` the parts
+   differ in length: all ranks must cut the transfer into as many pieces, hence `most`, the longest
+   part of any rank, from which the count of the pieces is derived. */
 lt_work *lt_comm_all_to_all(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
                             const int64_t *rows, const int64_t *from, int64_t most, lt_origin at) {
   lt_plan plan;
@@ -241,6 +256,9 @@ static bool gather_shares(lt_ctx *c, lt_work *w) {
   return true;
 }
 
+/* A reduce to one rank as reduce-scatter and gather: each rank adds 1/size of the elements, where a
+   root alone would read and add everything (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of
+   collective communication operations in MPICH", 2005). An operation less for each backend. */
 lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
                            lt_comm_reduce reduce, int root, lt_origin at) {
   lt_plan plan;

@@ -1,4 +1,9 @@
-/* runtime/comm/group.c: creation and destruction of groups: all ranks, subsets, one rank alone. */
+/* runtime/comm/group.c: creation and destruction of groups: all ranks, subsets, one rank alone.
+
+   A group is a list of ranks and a link of the transport. All groups of a process hang on one root,
+   the group of all ranks, in the order in which they were made: they are driven together (queue.c)
+   and closed together. Ids are computed, not distributed: every member derives the same from the
+   same numbers. */
 #include "comm/group.h"
 
 #include <string.h>
@@ -65,6 +70,8 @@ static void unlist(lt_group *g) {
   g->next = NULL;
 }
 
+/* Drops a link without a word to the other ranks: some of them may be dead, and an orderly close
+   would wait for them. */
 static void abandon(lt_group *g) {
   lt_device_link_end(g, false);
   if (g->link != NULL && g->ops->abandon != NULL) g->ops->abandon(g->link);
@@ -185,6 +192,8 @@ bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
 
 /* Splitting: colors and keys of all ranks travel with the fingerprint. */
 
+/* A color in the upper half and a key in the lower one: 64 bits are what a fingerprint carries. The
+   casts through unsigned keep the sign of both. */
 static int64_t pack(int color, int key) {
   return (int64_t)((uint64_t)(uint32_t)color << 32 | (uint32_t)key);
 }
@@ -243,6 +252,8 @@ static lt_group *make_part(lt_ctx *c, lt_group *parent, int n, const int *member
   return g;
 }
 
+/* As MPI_Comm_split: ranks of equal color form a group, in the order of their keys. -1 takes part
+   in the agreement and in none of the groups. */
 lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key) {
   if (color < -1) {
     lt_fail(c, LT_EARG, "split: a color is -1 (none) or from 0 on: %d", color);

@@ -33,7 +33,8 @@ static bool make_id(lt_device_link *b, char text[LT_COMM_TEXT]) {
   return b->ops->make_id == NULL || b->ops->make_id(b->id, text, LT_COMM_TEXT);
 }
 
-/* The id from rank 0 to all. */
+/* The id from rank 0 to all. One broadcast of LT_COMM_ID bytes, called again until it is done;
+   b->handing keeps its state. */
 static lt_progress hand_out(lt_group *g, char text[LT_COMM_TEXT]) {
   lt_device_link *b = &g->between;
   if (b->handing.op != LT_COMM_BROADCAST) {

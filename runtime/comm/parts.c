@@ -5,7 +5,10 @@
    A backend that takes parts reads and writes them where they lie; for another one they are copied
    into one buffer and back. In a gather and in a reduce-scatter the parts are what all ranks have
    together, as many tensors for each rank, those of rank 0 first; `own` is this rank's share of
-   them. */
+   them.
+
+   Buckets are as in PyTorch's DDP; what is saved here is the copy into a bucket's buffer, two
+   passes over all gradients, where the transport can gather and scatter by itself. */
 #include <string.h>
 
 #include "comm/group.h"
@@ -177,6 +180,8 @@ static int64_t extent_of(double weight) {
   return bits;
 }
 
+/* Pairwise, by halves. The weights must be added as the tensors are, or a mean of equal values
+   could differ from that value in its last bit. */
 static double total_of(const int64_t *extents, int n) {
   double weight;
   int half = 1;
@@ -188,6 +193,8 @@ static double total_of(const int64_t *extents, int n) {
   return total_of(extents, half) + total_of(extents + half, n - half);
 }
 
+/* The scale of a weighted mean, 1 / sum of weights. Further buckets of the same mean take it from
+   the first one: a sum for each would be the same number again. */
 static bool weigh(lt_ctx *c, lt_work *w) {
   (void)c;
   if (w->first == NULL) w->total = total_of(w->extents, w->group->size);

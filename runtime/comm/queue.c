@@ -95,7 +95,8 @@ static void append(lt_ctx *c, lt_queue *q, lt_work *w) {
 }
 
 /* Collectives count by group, messages by peer and direction: two ranks must agree on the number
-   without having seen each other's other works. */
+   without having seen each other's other works. The number orders works: a fingerprint with another
+   number belongs to another call. */
 static void number_it(lt_group *g, lt_work *w, lt_plan *plan) {
   plan->group = g->id;
   plan->root_world = plan->root >= 0 ? g->world[plan->root] : -1;
@@ -229,7 +230,9 @@ static bool move(lt_ctx *c, lt_work *w) {
   return true;
 }
 
-/* As far as a work gets without waiting. True when something changed. */
+/* As far as a work gets without waiting. True when something changed. Stages: compare fingerprints,
+   move data, done. A work is a state machine because no rank has a thread for communication:
+   whoever waits, for anything, drives all works a step further. */
 static bool advance(lt_ctx *c, lt_work *w) {
   bool changed = false;
   if (w->stage == LT_STAGE_COMPARE) {

@@ -1,4 +1,7 @@
-/* runtime/comm/self.c: the comm backend of a single rank: every collective is the identity. */
+/* runtime/comm/self.c: the comm backend of a single rank: every collective is the identity.
+
+   A script written for many ranks runs unchanged on one. There is one link for all groups: it has
+   no state. */
 #include <string.h>
 
 #include "comm/group.h"

@@ -109,6 +109,8 @@ static void shm_local(const lt_comm_link *link, int *rank, int *size) {
   *size = link->home->head->ranks;
 }
 
+/* A seat holds the counters and slots of one rank in one group. Each rank has offered a free one
+   with its fingerprint (shm_compare.c), so all members know all seats of the new group already. */
 static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, const int *members,
                                char *text, size_t size) {
   (void)group;
@@ -136,6 +138,8 @@ static lt_comm_link *shm_split(lt_comm_link *parent, uint32_t group, int n, cons
   return link;
 }
 
+/* The seat is used again only when all members have left, as one of them may still be reading from
+   it: they count that in each other's seats. */
 static void shm_leave(lt_comm_link *link) {
   for (int k = 0; k < link->size; k++)
     if (k != link->rank) atomic_fetch_add_explicit(&link->seat[k]->left, 1, memory_order_acq_rel);

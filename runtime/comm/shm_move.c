@@ -6,7 +6,13 @@
    little data, reduce everything for themselves: what crosses between the cores is the same, and
    a phase is saved. More ranks with little data do as shm_small.c says. Counters say how far each
    rank is; a rank puts up to SHM_SLOTS pieces ahead of the slowest reader. A call does a few pieces
-   and returns: nothing here waits. */
+   and returns: nothing here waits.
+
+   Progress of a rank is three counters that only grow, over all collectives: pieces put, reduced
+   and got. Each is written by its owner alone, with release order after the data, and read by
+   others with acquire order: whoever sees the counter sees the data, and no lock is needed (L.
+   Lamport, "Proving the correctness of multiprocess programs", 1977, for a queue of one writer). A
+   slot is written again only when every rank's `got` has passed it. */
 #include <string.h>
 
 #include "base/round.h"
@@ -72,6 +78,8 @@ static void find_sides(job *j) {
   j->out = m->op == LT_COMM_REDUCE_SCATTER ? own : all;
 }
 
+/* The same on all ranks, which derive it from numbers they have agreed on: as many pieces, and
+   shares that meet at the same elements. What differs is `puts` and `gets`, by the root. */
 static job job_of(lt_comm_link *link, const lt_comm_move *m) {
   shm_head *h = link->home->head;
   job j = {.link = link,
@@ -142,7 +150,8 @@ static span cut(int64_t from, int64_t n, int64_t end) {
   return (span){from, lt_least(n, end - from)};
 }
 
-/* all_reduce: the share of `rank` in piece k; slots hold shares side by side. */
+/* all_reduce: the share of `rank` in piece k; slots hold shares side by side. Shares begin at cache
+   lines: two ranks that wrote the same line would send it to and fro (false sharing). */
 static span share(const job *j, uint64_t k, int rank) {
   span piece = cut((int64_t)k * j->per, j->per, j->m->count);
   int64_t line = SHM_LINE / j->size, each = (piece.n + j->link->size - 1) / j->link->size;
@@ -202,6 +211,7 @@ static int64_t slot_offset(const job *j, uint64_t k, int rank) {
   return (share(j, k, rank).from - (int64_t)k * j->per) * j->size;
 }
 
+/* Phase 1: copy what others need of piece k into this rank's slot. Returns elements moved. */
 static int64_t put(const job *j, uint64_t k) {
   const lt_comm_link *link = j->link;
   const lt_comm_move *m = j->m;
@@ -277,7 +287,9 @@ static void reduce_parts(const job *j, uint64_t k, int64_t from, int64_t n, int6
   }
 }
 
-/* The sum of this rank's share. It goes into the slot first: the tensor may be input and output. */
+/* The sum of this rank's share. It goes into the slot first: the tensor may be input and output.
+   Phase 2. The order of the operands is that of the ranks, not of their arrival: sums have the same
+   bits in each run. */
 static int64_t reduce(const job *j, uint64_t k) {
   const lt_comm_move *m = j->m;
   const lt_comm_link *link = j->link;
@@ -308,6 +320,7 @@ static int64_t reduce(const job *j, uint64_t k) {
   return s.n;
 }
 
+/* Phase 3: copy what the others have put, or reduced, from their slots into this rank's output. */
 static int64_t get(const job *j, uint64_t k) {
   const lt_comm_link *link = j->link;
   const lt_comm_move *m = j->m;
@@ -385,7 +398,8 @@ static int64_t add_whole(const job *j, uint64_t k) {
   return s.n;
 }
 
-/* Whether a counter of all other ranks (or of `only` one) has reached `wanted`. */
+/* Whether a counter of all other ranks (or of `only` one) has reached `wanted`. The smallest value
+   seen is kept in the link: while it suffices, no line of another core is read again. */
 static bool reached(const lt_comm_link *link, size_t counter, uint64_t *seen, int only,
                     uint64_t wanted) {
   if (only < 0 && *seen >= wanted) return true;
@@ -413,7 +427,9 @@ static void publish_counter(const job *j, _Atomic uint64_t *word, uint64_t value
     lt_shm_publish(j->link, word, value);
 }
 
-/* What is next, of what can be done now: the last phase first. -1: nothing. */
+/* What is next, of what can be done now: the last phase first. -1: nothing. Later phases go first
+   as they free slots, on which other ranks may wait. `base`: counters continue from the collective
+   before. */
 static int64_t step(const job *j) {
   lt_comm_link *link = j->link;
   shm_seat *own = shm_own(link);
