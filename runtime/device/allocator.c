@@ -209,6 +209,8 @@ void lt_device_note_all(lt_ctx *c, bool on) {
   if (st != NULL) st->notes_all = on;
 }
 
+/* A free block, or new memory; where there is none left `exhausted` collects garbage, returns
+   cached blocks and tries again. */
 static lt_block *take_block(lt_ctx *c, lt_pool *p, size_t bytes) {
   lt_block *b = lt_pool_take(c, p, bytes, take_for(c, p->device));
   return b != NULL ? b : exhausted(c, p, bytes);

@@ -61,6 +61,7 @@ static void run_others(lt_ctx *c, const lt_stream *s) {
     if (streams[k] != s) run_until(c, streams[k], streams[k]->issued);
 }
 
+/* Both orders are legal for a GPU: TURNS alternates, so that a spec meets both. */
 static bool others_first(void) {
   turn = !turn;
   return order_of_streams == LT_FAKE_TURNS ? turn : order_of_streams == LT_FAKE_OTHERS_FIRST;
@@ -122,6 +123,8 @@ lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority) {
   return NULL;
 }
 
+/* An event is a position in a stream: that of the work issued last. It needs no object of its
+   own. */
 bool lt_fake_event_record(lt_ctx *c, lt_stream *s, lt_event *out) {
   (void)c;
   lt_fake_enter();

@@ -1,5 +1,8 @@
 /* runtime/device/fake_work.c: what is issued on the fake device: calls, copies, reductions, and the
-   error word that calls leave. */
+   error word that calls leave.
+
+   The fake device stands in for a GPU in specs that run without one: it has streams, events, errors
+   that are found later, and memory that the host must not touch, all on the CPU. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,6 +106,8 @@ static void run_copy(lt_ctx *c, lt_fake_task *t) {
   memcpy(t->dst, t->a, t->bytes);
 }
 
+/* Memory that is not pinned behaves as with CUDA's cudaMemcpyAsync: to the device it is read before
+   the call returns (staged), from the device the call waits. */
 bool lt_fake_copy(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
                   const void *src, size_t bytes) {
   if (!lt_assert(c, s->index == index && (from == index) == (way != LT_PEER))) return false;
@@ -138,6 +143,7 @@ static void run_scale(lt_ctx *c, lt_fake_task *t) {
   lt_device_kinds[0]->scale(c, 0, NULL, t->dst, t->n, t->dtype, t->by);
 }
 
+/* Queues arithmetic on memory without tensors, which links of collectives use. */
 static bool reduction(lt_ctx *c, int index, lt_stream *s, lt_fake_task what) {
   if (!lt_assert(c, s->index == index)) return false;
   lt_fake_task *t = lt_fake_task_new(c, s, what.run);

@@ -1,5 +1,9 @@
 /* runtime/device/host.c: the functions that ltrain offers to backends: errors, tensors, scratch
-   memory, streams, script lines. */
+   memory, streams, script lines.
+
+   A backend is another shared object, possibly of another build, and must not link against this
+   one: it gets this table of function pointers, with its size and version, and calls nothing else.
+   Fields are only ever added at the end. */
 #include "device/host.h"
 
 #include "device/ctx_devices.h"
@@ -35,6 +39,8 @@ static bool host_view(lt_ctx *c, lt_tensor *t, lt_view *out) {
   return lt_ok(c);
 }
 
+/* Scratch memory lives until the end of the launch (lt_launch_end), which is before the kernel has
+   run: the pool orders its next user after this launch. */
 static void *host_scratch(lt_ctx *c, size_t bytes) {
   lt_device_state *st = lt_device_state_of(c);
   if (st == NULL) return NULL;
@@ -51,6 +57,8 @@ static const void *host_root(lt_ctx *c) { return c->root; }
 
 static bool host_tf32(lt_ctx *c) { return c->root->tf32; }
 
+/* Notes the op and its line in a ring of the last LT_ISSUED launches, for an error that the device
+   reports only later. */
 bool lt_launch_begin(lt_ctx *c, lt_device d, int op) {
   lt_device_state *st = lt_device_state_of(c);
   if (st == NULL) return false;

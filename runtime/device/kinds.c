@@ -60,6 +60,8 @@ static bool check(const lt_device_ops *ops, char *why, size_t size) {
   return false;
 }
 
+/* The pointer is written before the count that publishes it (release; readers acquire), so readers
+   take no lock. */
 static bool append(const lt_device_ops *ops, char *why, size_t size) {
   int n = lt_device_kind_count();
   const char *taken = ops->name;

@@ -114,6 +114,7 @@ static void drop(lt_ctx *c, lt_storage *s) {
   keep((lt_pinned *)s);
 }
 
+/* The host writes into it without a wait: take_idle has chosen a piece whose copies are done. */
 lt_storage *lt_pinned_storage(lt_ctx *c, lt_device d, size_t bytes) {
   lt_pinned *p = lt_pinned_take(c, d, bytes);
   if (p == NULL) return NULL;

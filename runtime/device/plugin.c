@@ -45,6 +45,8 @@ typedef struct home {
   const char *places[2];
 } home;
 
+/* dladdr1 of a variable of this file names the object that it is in: libltrain, or the program
+   itself, which has an empty name in the link map. */
 static bool find_home(home *h) {
   Dl_info info;
   struct link_map *map = NULL;
@@ -150,6 +152,9 @@ static bool check(lt_ctx *c, const char *name, const lt_backend *b, uint64_t op_
          (b->device == NULL || add_device(c, name, b->device));
 }
 
+/* RTLD_NOW: a symbol that is missing is an error here and not in the middle of a run. RTLD_LOCAL:
+   two backends that bring different versions of a library do not see each other's symbols. The hash
+   of the op table refuses a backend whose op numbers mean other operations. */
 static bool open_file(lt_ctx *c, const char *name, const char *path, lt_backend *out) {
   uint64_t op_hash = lt_device_table(c, LT_CPU_DEVICE)->op_hash;
   void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -172,6 +177,8 @@ static bool check_name(lt_ctx *c, const char *name) {
          lt_fail(c, LT_EARG, "backend: not a name of lower case letters: '%s'", name);
 }
 
+/* An entry of the list is complete before n_list counts it, and the list never moves: pointers into
+   it stay valid without the lock. */
 static const opened *load(lt_ctx *c, const char *name, const char *path) {
   const opened *found = find_opened(name);
   if (found != NULL) {
@@ -296,6 +303,8 @@ static bool has_devices(const lt_backend *b, const char *name) {
           (b->device->alias != NULL && strcmp(b->device->alias, name) == 0));
 }
 
+/* Loads the backend that has devices of this name. A backend may have another name than its
+   devices: then those known to bring devices are tried, and what they report is dropped. */
 bool lt_device_backend(lt_ctx *c, const char *name, size_t length) {
   char own[NAME], path[PATH_MAX];
   if (!lt_ok(c) || !copy_name(own, name, length)) return false;

@@ -152,6 +152,8 @@ void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   p->pending = b;
 }
 
+/* Memory goes along with the record of the work that still uses it (write, reads): whoever has it
+   next waits for that. */
 static void move_memory(lt_block *to, lt_block *from) {
   to->storage.data = from->storage.data;
   to->storage.write = from->storage.write;
@@ -161,6 +163,9 @@ static void move_memory(lt_block *to, lt_block *from) {
   to->arena = from->arena;
 }
 
+/* A storage without memory: its bytes go to the pool in a block of their own, and the storage keeps
+   its identity, so that tensors and views of it are valid again after lt_storage_fill. This is how
+   sharded parameters release what was gathered. */
 bool lt_pool_give_memory(lt_ctx *c, lt_pool *p, lt_block *b) {
   lt_block none = {0}, *given = raw(p, NULL, 0, sizeof *given);
   if (given == NULL) return lt_fail(c, LT_EMEMORY, "out of memory: cannot empty a storage");
@@ -242,6 +247,8 @@ static void trim_list(lt_pool *p, lt_block **link) {
   }
 }
 
+/* Returns to the device what is cached, as torch.cuda.empty_cache does: first it counts the free
+   blocks of each arena, then it frees large blocks and the arenas of which all blocks are free. */
 void lt_pool_trim(lt_ctx *c, lt_pool *p) {
   lt_pool_drain(c, p);
   wait_for_free(c, p);
@@ -264,6 +271,9 @@ void lt_pool_trim(lt_ctx *c, lt_pool *p) {
 
 /* Taking. */
 
+/* Number of the list of sizes, and its size. 8 classes for each power of two, the first for up to
+   512 bytes: kernels read vectors, so blocks are aligned, and rounding costs an eighth at most,
+   where powers of two alone would waste up to a half. */
 static int class_of(size_t bytes, size_t *capacity) {
   if (bytes < ((size_t)1 << MIN_SHIFT)) bytes = (size_t)1 << MIN_SHIFT;
   int shift = 63 - __builtin_clzll(bytes);
@@ -285,6 +295,8 @@ static bool arena_new(lt_pool *p) {
   return true;
 }
 
+/* By moving a pointer: blocks of an arena are never joined again, they go back through the lists.
+   The arena itself is returned once all of its blocks are free (lt_pool_trim). */
 static char *arena_cut(lt_pool *p, size_t bytes) {
   if ((p->arenas == NULL || p->arenas->used + bytes > ARENA) && !arena_new(p)) return NULL;
   char *data = p->arenas->data + p->arenas->used;

@@ -37,6 +37,8 @@ static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   return ops->event_wait(c, e) && ok;
 }
 
+/* Without a watch the device's library waits; with one, the host polls, so that a signal or the end
+   of another rank can interrupt a wait for a collective that will never be complete. */
 bool lt_wait_event(lt_ctx *c, lt_device d, lt_event e) {
   const lt_device_ops *ops = lt_device_table(c, d);
   const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
@@ -67,6 +69,8 @@ int64_t lt_wait_count(const lt_ctx *c) {
   return st != NULL ? st->watched : 0;
 }
 
+/* A collective that was abandoned leaves undefined values. The range of positions between its start
+   and now is remembered, and values written within it are refused when the host reads them. */
 void lt_wait_spoil(lt_ctx *c, lt_device d, lt_event from) {
   lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   if (st == NULL || from.stream == NULL) return;
