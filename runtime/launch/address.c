@@ -1,4 +1,8 @@
-/* runtime/launch/address.c: addresses of this host: finding them, listening there, naming them. */
+/* runtime/launch/address.c: addresses of this host: finding them, listening there, naming them.
+
+   Loopback comes first, for ranks of this host; then every interface that is up, as rank 0 cannot
+   know which of them other hosts reach. Link-local addresses of IPv6 are left out: they mean
+   nothing without the name of an interface. */
 #include "launch/address.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,8 @@
-/* runtime/launch/control.c: channels between watchdogs over non-blocking sockets. */
+/* runtime/launch/control.c: channels between watchdogs over non-blocking sockets.
+
+   A message is its length, a fixed head and a text. Unix sockets keep packets apart
+   (SOCK_SEQPACKET); over TCP (`stream`) messages are cut out of the bytes as they arrive. Lengths
+   are checked before they are trusted: anybody may connect to a port. */
 #include "launch/control.h"
 
 #include <errno.h>
@@ -73,6 +77,8 @@ void lt_channel_flush(lt_channel *ch) {
   }
 }
 
+/* Never waits: what the socket does not take stays in the queue of the channel, since a watchdog
+   must keep watching whatever the other side does. */
 bool lt_channel_send(lt_channel *ch, const lt_message *m) {
   if (ch->fd < 0 || ch->out_used + m->bytes > sizeof ch->out) return false;
   memcpy(ch->out + ch->out_used, m, m->bytes);

@@ -48,6 +48,7 @@ static void describe_rank(lt_ctx *c, const lt_world *w, rank_info *own) {
   if (sched_getaffinity(0, sizeof own->cores, &own->cores) != 0) CPU_ZERO(&own->cores);
 }
 
+/* The boot id differs between machines with one image, and between boots. */
 static bool same_node(const rank_info *a, const rank_info *b) {
   return strcmp(a->host, b->host) == 0 && strcmp(a->boot, b->boot) == 0;
 }

@@ -1,4 +1,8 @@
-/* runtime/launch/mailbox.c: wake-ups between the main thread and the watchdog of a rank. */
+/* runtime/launch/mailbox.c: wake-ups between the main thread and the watchdog of a rank.
+
+   Two directions. To the watchdog: bits and an eventfd that its poll watches, safe in a signal
+   handler. To the main thread: bits and a futex, since it waits for nothing else then; LOOK_MS is
+   how often it reads `cancel`, which comes without a wake-up. */
 #include "launch/mailbox.h"
 
 #include <linux/futex.h>

@@ -40,7 +40,8 @@ static int free_slot(const lt_worker_pool *p, int besides) {
 }
 
 /* What a worker has sent, without waiting; answers that nobody wants are dropped. SOCK_SEQPACKET
-   keeps messages whole: one recv is one answer, or none. */
+   keeps messages whole: one recv is one answer, or none. `unwanted` counts orders of an iteration
+   that was abandoned: their answers still come. */
 static bool receive(lt_worker_pool *p, int worker, message *m) {
   lt_worker *w = &p->workers[worker];
   while (recv(w->fd, m, sizeof *m, MSG_DONTWAIT) == (ssize_t)sizeof *m) {

@@ -15,6 +15,9 @@
 /* The world whose main thread the reserved signals are for. */
 static lt_world *_Atomic signalled;
 
+/* Handlers of the two reserved signals, by which the watchdog interrupts the main thread: only
+   atomics and the callback, which must be async-signal-safe; errno belongs to the code that was
+   interrupted. */
 static void on_outcome(int number) {
   (void)number;
   int saved = errno;
@@ -80,6 +83,8 @@ lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
   return w;
 }
 
+/* Rank 0's watchdog has a link to each rank, the others one to rank 0: a star, in which one process
+   decides what the failure of the run was. */
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
   lt_watchdog *d = &w->watchdog;
   int n = rank == 0 ? size : 1;
@@ -147,6 +152,9 @@ void lt_world_open(lt_world *w) {
   lt_world_set_activity(w, NULL, NULL, 0); /* until more is known */
 }
 
+/* SA_RESTART is absent for the first on purpose: a blocking call (read, poll) of the script ends
+   with EINTR, so that the main thread notices the end of the run. Asking where it is must not
+   disturb it. */
 void lt_world_install(lt_ctx *c, lt_world *w) {
   c->root->slot[LT_SLOT_LAUNCH] = w;
   c->root->slot_drop[LT_SLOT_LAUNCH] = lt_world_drop;
