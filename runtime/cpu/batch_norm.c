@@ -67,6 +67,8 @@ static void run_apply(void *ud, int64_t chunk) {
   (j->wide ? block_apply_f64 : block_apply_f32)(j, b.from, b.to, b.channel, b.n);
 }
 
+/* Planes: a task does all of a channel. Side by side: moments of blocks, joined in order, then the
+   application: x is read twice, since every result depends on all rows. */
 static bool run(lt_ctx *c, job *j) {
   int64_t work = j->outer * j->channels * j->inner;
   if (j->planes) {
@@ -84,7 +86,8 @@ static bool run(lt_ctx *c, job *j) {
   return true;
 }
 
-/* Sizes, and the strides in which x is read (row-major, or its own where channels come last). */
+/* Sizes, and the strides in which x is read (row-major, or its own where channels come last). The
+   number of the blocks depends on the shape alone, never on the threads. */
 static job plan(const lt_tensor *x, double eps, const int64_t **stride) {
   job j = {.wide = x->dtype == LT_F64,
            .outer = x->size[0],

@@ -1,4 +1,7 @@
-/* runtime/cpu/cat.c: concatenation: each tensor is copied into its part of the result. */
+/* runtime/cpu/cat.c: concatenation: each tensor is copied into its part of the result.
+
+   The result is divided into views, and each input is a copy into its view: dtypes and strides of
+   inputs are the copy's affair. */
 #include "cpu/scratch.h"
 
 LT_KERNEL(cat) {

@@ -26,7 +26,8 @@
     return;                                                                 \
   }
 
-/* One function a row. Bools are 0 or 1: of them min and prod are "and", max is "or". */
+/* One function a row. Bools are 0 or 1: of them min and prod are "and", max is "or". true + true is
+   true: a sum in u8 would wrap to 0 at 256 ranks. */
 #define SUM_FLOATING SUM
 #define SUM_INTEGER SUM
 #define SUM_BOOLEAN MAX
@@ -81,6 +82,7 @@ bool LT_CPU(lt_cpu_combine)(lt_ctx *c, int index, lt_stream *stream, void *dst, 
 #define EACH_INTEGER(...) break;
 #define EACH_BOOLEAN(...) break;
 
+/* Mean: each rank divides the sum; dividing before the sum would round each term. */
 bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
                            lt_dtype dtype, int by);
 bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
@@ -96,6 +98,7 @@ bool LT_CPU(lt_cpu_divide)(lt_ctx *c, int index, lt_stream *stream, void *data, 
   return true;
 }
 
+/* A weighted mean's 1 / (sum of weights), a double that is rounded once to the type. */
 bool LT_CPU(lt_cpu_scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,
                           lt_dtype dtype, double by);
 bool LT_CPU(lt_cpu_scale)(lt_ctx *c, int index, lt_stream *stream, void *data, int64_t n,

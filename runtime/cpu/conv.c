@@ -1,7 +1,15 @@
 /* runtime/cpu/conv.c: convolution and its gradients. Activations lie channels last, by oneDNN in
    f32 and bf16 (f16, and bf16 on machines without it, through f32), by plain loops in f64.
 
-   N images, C input channels, O output channels, K kernel positions. */
+   N images, C input channels, O output channels, K kernel positions.
+
+   y[n, o, i] = bias[o] + sum over c and k of x[n, c, i stride - padding + k dilation] weight[o, c,
+   k]: a cross-correlation, as in PyTorch. Both gradients are sums over the same triples of
+   elements, which is why one walk (each_run) serves all three.
+
+   Channels last, because the innermost loop then runs over memory in order whatever the kernel's
+   size; oneDNN's kernels take this order as it is. Weights stay row-major as parameters are: oneDNN
+   brings them into its own layout, which is small work. */
 #include <string.h>
 
 #include "base/threads.h"
@@ -14,6 +22,8 @@ typedef struct job {
   void *x, *weight, *bias, *y;
 } job;
 
+/* f16 through f32: sums of many products need more than its 11 bits, and x86 before AVX512-FP16 has
+   no arithmetic in it. bf16 in hardware accumulates in f32 as well. */
 static lt_dtype compute_dtype(lt_dtype d) {
   if (d == LT_F64) return d;
   return d == LT_BF16 && lt_onednn_has_bf16() ? LT_BF16 : LT_F32;
@@ -96,6 +106,7 @@ static void add_weight(const job *j, int64_t o, int64_t y, int64_t x, int64_t w)
     ((double *)j->weight)[w + i * j->v.kh * j->v.kw] += g * ((double *)j->x)[x + i];
 }
 
+/* A thread has an image, whose results nobody else writes. */
 static void forward_image(void *ud, int64_t n) {
   const job *j = ud;
   double *y = (double *)j->y + n * j->v.oh * j->v.ow * j->v.o;
@@ -151,6 +162,7 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   return convolve(c, LT_CONV_FORWARD, &j) && give(c, out, y);
 }
 
+/* Where g has no elements the gradient is 0 all the same: x may have some. */
 static bool backward_input(lt_ctx *c, const lt_call *call) {
   const lt_args_conv_input *a = call->args;
   const lt_args_convolution args = {

@@ -1,4 +1,8 @@
-/* runtime/cpu/cpu.c: the cpu as a device: memory, and the choice of the instruction level. */
+/* runtime/cpu/cpu.c: the cpu as a device: memory, and the choice of the instruction level.
+
+   Every kernel is compiled once for each level of x86-64 (the System V ABI's micro-architecture
+   levels v2, v3, v4) and once plainly; the best one that the processor runs is chosen at the start.
+   LTRAIN_CPU_LEVEL chooses another one, for tests and for comparisons of machines. */
 #include "cpu/cpu.h"
 
 #if defined __x86_64__
@@ -33,7 +37,8 @@ static lt_layout layout(int op, lt_dtype dtype) {
 }
 
 /* Arenas of 2 MiB and more are aligned to huge pages: the first writes to 4, 20 and 200 MB take
-   0.5, 2.5 and 80 ms then, with small pages 7, 24 and 146 ms (medians of fresh processes). */
+   0.5, 2.5 and 80 ms then, with small pages 7, 24 and 146 ms (medians of fresh processes).
+   Alignment of 64 bytes is a cache line and the widest vector. */
 static void *allocate(int index, size_t bytes) {
   if (index != 0) return NULL;
   const size_t huge = (size_t)2 << 20;
@@ -68,7 +73,8 @@ static const struct {
 enum { N_LEVELS = sizeof levels / sizeof *levels };
 
 #if defined __x86_64__
-/* What of x86-64-v3 clang 14 knows no name for. */
+/* What of x86-64-v3 clang 14 knows no name for. CPUID itself is asked: F16C and MOVBE are bits of
+   leaf 1, LZCNT of leaf 0x80000001. */
 static bool has_rest_of_v3(void) {
   unsigned a, b, c, d;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0) return false;
@@ -98,6 +104,7 @@ static const char *wanted_level(void) {
   return wanted != NULL && *wanted != 0 ? wanted : NULL;
 }
 
+/* The levels are in ascending order: the last one that runs, or the one asked for. */
 static int choose(void) {
   const char *wanted = wanted_level();
   int best = 0;
@@ -140,6 +147,8 @@ bool lt_cpu_usable(char *text, size_t size) {
   return false;
 }
 
+/* op_hash lets a backend of another build be refused: its op numbers would mean other
+   operations. */
 const lt_device_ops *lt_cpu_device(void) {
   static lt_device_ops device;
   device = levels[choose()].device;

@@ -5,7 +5,10 @@
    pass reads x once.
 
    Label smoothing: C. Szegedy and others, Rethinking the Inception Architecture, 2016. The
-   gradient needs softmax and targets only, so that probabilities are never stored. */
+   gradient needs softmax and targets only, so that probabilities are never stored.
+
+   One op instead of log_softmax and nll_loss: it reads the logits once in each direction, and for a
+   language model they are the largest tensor of all, [B T, V]. */
 #include <math.h>
 #include <string.h>
 
@@ -75,7 +78,8 @@ static bool check_ids(lt_ctx *c, const job *j) {
   return true;
 }
 
-/* What forward and backward share. The views must outlive the job. */
+/* What forward and backward share. The views must outlive the job. Losses of images have the class
+   dim second, [N, C, H, W]; loops want it last. A copy is made only where it is not. */
 static bool prepare(lt_ctx *c, job *j, lt_tensor *x, lt_tensor *target, lt_tensor *weight,
                     lt_tensor views[2], const lt_args_cross_entropy *a) {
   lt_dtype dtype = x->dtype == LT_F64 ? LT_F64 : LT_F32;

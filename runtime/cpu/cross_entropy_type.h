@@ -12,6 +12,7 @@ static inline T NAME(spread)(const job *j, int64_t i) {
   return (T)(j->smoothing / (double)j->classes) * (w != NULL ? w[i] : 1);
 }
 
+/* Sums in double: l - (x - m) is at most some tens, but there may be 10^5 classes. */
 static double NAME(row_loss)(const job *j, int64_t r, T l) {
   const T *x = (const T *)j->x + r * j->classes, *w = j->weight, m = ((const T *)j->stats)[r];
   double loss = 0;
@@ -33,7 +34,8 @@ static double NAME(row_loss)(const job *j, int64_t r, T l) {
   return loss;
 }
 
-/* The largest logit and the sum of exp(x - m) of the rows from..to-1. */
+/* The largest logit and the sum of exp(x - m) of the rows from..to-1. Short rows are done many at a
+   time (row_sums_type.h), long ones one by one in lanes. */
 static void NAME(row_stats)(const job *j, int64_t from, int64_t to) {
   int64_t n = j->classes, group = n <= LT_TILE / 2 ? LT_TILE / n : 1;
   T *m = j->stats, *sum = m + j->n, e[LT_TILE];
@@ -58,6 +60,8 @@ static void NAME(forward)(const job *j, int64_t from, int64_t to) {
     j->loss[r] = ignored(j, r) ? 0 : NAME(row_loss)(j, r, (T)j->loss[r]);
 }
 
+/* With ids q is nearly all zeros: softmax is scaled first, then the target's element is
+   corrected. */
 static void NAME(backward_row)(const job *j, int64_t r, T g) {
   const T *x = (const T *)j->x + r * j->classes, *w = j->weight;
   T *out = (T *)j->out + r * j->classes;

@@ -54,6 +54,9 @@ static double loss_of(const job *j, int64_t k) {
   return -(states > 1 ? join(last[states - 1], last[states - 2]) : last[0]);
 }
 
+/* alpha[t][s] = x[t][label s] + log of the sum of alpha[t - 1] of s, s - 1 and, where it may be
+   skipped, s - 2 (Graves, equations 6 to 8). In logarithms, as products of T probabilities
+   underflow. */
 static void forward(void *ud, int64_t k) {
   const job *j = ud;
   int64_t states = 2 * j->label_counts[k] + 1, wide = most_states(j);
@@ -104,6 +107,8 @@ static void put_row(const job *j, int64_t k, int64_t t, double loss, const doubl
   }
 }
 
+/* Each state's share of all alignments, alpha beta / y, is joined by class, as several states have
+   the same label. */
 static void backward(void *ud, int64_t k) {
   const job *j = ud;
   int64_t wide = most_states(j), states = 2 * j->label_counts[k] + 1;

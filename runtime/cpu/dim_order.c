@@ -1,4 +1,7 @@
-/* runtime/cpu/dim_order.c: iteration over a tensor with its dims in a chosen order. */
+/* runtime/cpu/dim_order.c: iteration over a tensor with its dims in a chosen order.
+
+   Reductions and scans walk one dim in its order, whereas tile.c may reorder all: here the caller
+   says which dim comes last. */
 #include "cpu/dim_order.h"
 
 #include <string.h>

@@ -1,6 +1,8 @@
 /* runtime/cpu/embedding.c: rows of a table, chosen by ids of any shape. */
 #include "cpu/index.h"
 
+/* The table is read, never copied where it is contiguous; ids of any shape count as one list. The
+   gradient is index_select_backward (cpu/index.c). */
 LT_KERNEL(embedding) {
   lt_tensor *out = call->out[0], *table = call->in[0], *ids = call->in[1];
   lt_frame frame = lt_frame_open(c);

@@ -22,7 +22,8 @@ typedef struct job {
 
 static int64_t clamped(int64_t k, int64_t n) { return k < 0 ? 0 : k > n ? n : k; }
 
-/* Places from..to-1 of bag b. */
+/* Places from..to-1 of bag b. Offsets come from the script: clamped, a wrong one gives an empty bag
+   and no read outside. */
 static void range(const job *j, int64_t b, int64_t *from, int64_t *to) {
   *from = j->begins == NULL ? b * j->size : clamped(j->begins[b], j->n);
   *to = j->begins == NULL ? *from + j->size

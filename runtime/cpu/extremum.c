@@ -1,4 +1,11 @@
-/* runtime/cpu/extremum.c: the largest and smallest element along a dim and where it is. */
+/* runtime/cpu/extremum.c: the largest and smallest element along a dim and where it is.
+
+   torch.max with a dim gives the first index of the largest value, and NaN beats every number. With
+   threads or vectors the "first" must be kept through every join: candidates are compared by value,
+   then by index.
+
+   Two loops: along the line where its elements are neighbours in memory (rows), over a tile of
+   lines at once where they are not (columns), so that both read memory in order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +25,9 @@ typedef struct job {
   lt_compute compute;
 } job;
 
-/* Floats as integers: the bits of negative ones are turned; -0 becomes 0. */
+/* Floats as integers: the bits of negative ones are turned; -0 becomes 0. Order of the integers is
+   then order of the floats, without a branch, and NaN is above all. Adding 0.0 makes -0 into 0, so
+   that both compare equal; IEEE 754's layout makes the rest work. */
 static inline int32_t key_f32(float x) {
   int32_t i = (int32_t)lt_bits_f32(x + 0.0f);
   i ^= (int32_t)((uint32_t)(i >> 31) >> 1);
@@ -51,6 +60,8 @@ static inline int64_t key_f64(double x) {
 #define NAME(f) f##_i64
 #include "cpu/extremum_type.h"
 
+/* Lines that one task handles: about LT_CHUNK elements, so that the start of a task is small beside
+   its work. */
 static int64_t lines_a_chunk(const job *j) {
   return j->columns ? LT_TILE : j->length >= LT_CHUNK ? 1 : LT_CHUNK / j->length;
 }
@@ -107,7 +118,8 @@ static bool extremum(lt_ctx *c, const lt_call *call, bool least) {
 LT_KERNEL(max) { return extremum(c, call, false); }
 LT_KERNEL(min) { return extremum(c, call, true); }
 
-/* Zeros, and each gradient where its element came from. */
+/* Zeros, and each gradient where its element came from. Each line has one index: no two gradients
+   meet, so a store is enough where a scatter would add. */
 LT_KERNEL(extremum_backward) {
   const lt_args_extremum_backward *a = call->args;
   lt_frame frame = lt_frame_open(c);

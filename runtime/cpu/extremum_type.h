@@ -1,6 +1,10 @@
 /* runtime/cpu/extremum_type.h: where the largest or smallest element of a line is, in one compute
    type; included by extremum.c with T, IS_NAN, INDEX (an integer as wide as T), KEY (an integer
-   that grows with a T, NaN above all) and NAME(f) defined. No guard. */
+   that grows with a T, NaN above all) and NAME(f) defined. No guard.
+
+   First the largest key alone, in LANES independent chains; then a search for where it stands
+   first. Two simple loops that vectorise are faster than one that carries a value and its
+   position. */
 
 /* The smallest has the largest key when all bits are turned; NaN keeps the highest. */
 static void NAME(keys)(const T *v, int64_t n, bool least, INDEX *key) {

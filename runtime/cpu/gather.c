@@ -1,6 +1,9 @@
 /* runtime/cpu/gather.c: gather, and its gradient scatter_add: one element of a line for each index.
 
-   A line belongs to one chunk and is worked off in order: sums do not depend on threads. */
+   A line belongs to one chunk and is worked off in order: sums do not depend on threads.
+
+   Within a line several indices may name one element, whose contributions are added in the order of
+   the index; two lines never meet. Atomic additions would add in another order in each run. */
 #include "cpu/index.h"
 
 /* Lines of an index tensor along `dim`: element l of line q chooses within line q of x. `other` is
@@ -55,6 +58,7 @@ static line line_at(const line_job *j, int64_t q) {
   return at;
 }
 
+/* Copies go by the size of an element, not by its dtype: four loops serve eleven types. */
 #define GATHER(T)                                                              \
   {                                                                            \
     const T *x = (const T *)(const void *)j->x + at.x;                         \
@@ -95,6 +99,7 @@ static void scatter_chunk(void *ud, int64_t chunk) {
 #undef GATHER
 #undef SCATTER
 
+/* Indices are checked before anything is written: an error leaves the result as it was. */
 LT_KERNEL(gather) {
   const lt_args_gather *a = call->args;
   lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole;
@@ -111,6 +116,7 @@ LT_KERNEL(gather) {
   return lt_ok(c);
 }
 
+/* Sums of f16 and bf16 are made in f32 and rounded once; integers in i64. */
 LT_KERNEL(scatter_add) {
   const lt_args_scatter_add *a = call->args;
   lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole;

@@ -1,8 +1,14 @@
 /* runtime/cpu/gemm_type.h: the product of cpu/gemm.c in one type.
 
    Included with T (the type), NAME(f) and SCALE(sum). Columns of b are packed eight at a time; six
-   rows by eight columns of the result stay in registers. No guard. */
+   rows by eight columns of the result stay in registers. No guard.
 
+   The register tile and the packed panel are those of K. Goto and R. van de Geijn, "Anatomy of
+   high-performance matrix multiplication", 2008: 48 sums in registers mean that each element that
+   is loaded takes part in 6 or 8 products. The k terms of a sum are added in order within a block
+   of TERMS, then block by block, whatever the shape of the rest. */
+
+/* Columns beyond n are zeros: the inner loop then has no case for an edge. */
 static void NAME(pack)(const lt_gemm *g, int64_t k0, int64_t k1, int64_t j, T *panel) {
   const T *b = (const T *)g->b + k0 * g->b_row + j * g->b_col;
   int64_t cols = g->n - j < COLS ? g->n - j : COLS;

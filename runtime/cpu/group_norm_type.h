@@ -21,7 +21,9 @@ static void NAME(group_forward)(const job *j, int64_t from, int64_t to) {
 }
 
 /* What a row adds to the gradients of its channels' weights and biases, gw and gb; and as
-   row_backward, with the means of a and a z from the sums of each channel. */
+   row_backward, with the means of a and a z from the sums of each channel. Sums by channel serve
+   both: the gradients of weight and bias need them, and weighted they add up to the sums of the
+   row. */
 static void NAME(channels_backward)(const job *j, const T *g, const T *x, T *y, const T *w, T *gw,
                                     T *gb, T m, T s) {
   int64_t n = j->inner;

@@ -65,6 +65,7 @@ static void take_chunk(void *ud, int64_t chunk) {
   }
 }
 
+/* outer blocks of n_from rows of `bytes` bytes each: rows of any dtype are copied as bytes. */
 void LT_CPU(lt_rows_take)(lt_ctx *c, const lt_rows *r) {
   take_job j = {.r = *r, .per_chunk = lt_rows_per_chunk(r->bytes / 4)};
   int64_t total = r->outer * r->n_to;
@@ -154,7 +155,9 @@ static bool sort_positions(lt_ctx *c, add_rows_job *j, const int64_t *index, int
   return true;
 }
 
-/* out = base (zeros when NULL) + rows of g at `index` along `dim`. */
+/* out = base (zeros when NULL) + rows of g at `index` along `dim`. A scatter with additions turned
+   around: for each row of the result the list of its contributions, found by sorting. Threads own
+   rows of the result, so no additions need be atomic, and their order is fixed. */
 static bool add_rows(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g,
                      lt_tensor *index, int64_t dim, int64_t skip) {
   lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole, parts = lt_with_dims(g);

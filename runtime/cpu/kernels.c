@@ -1,4 +1,7 @@
-/* runtime/cpu/kernels.c: the table of this level's kernels. A missing one is a link error here. */
+/* runtime/cpu/kernels.c: the table of this level's kernels. A missing one is a link error here.
+
+   One array of function pointers by op number, made by the preprocessor from the rows: a new row
+   without a kernel fails to link, and not at its first call. */
 #include "cpu/level.h"
 
 extern const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT];

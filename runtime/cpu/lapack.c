@@ -1,4 +1,7 @@
-/* runtime/cpu/lapack.c: LAPACKE (lapack.h). */
+/* runtime/cpu/lapack.c: LAPACKE (lapack.h).
+
+   Opened at the first use, not linked: a program that does no linear algebra needs no LAPACK. The
+   interface is LAPACKE's, with row-major matrices. */
 #include "cpu/lapack.h"
 
 #include <dlfcn.h>

@@ -44,6 +44,7 @@ static void run_chunk(void *ud, int64_t chunk) {
     (j->wide ? forward_f64 : forward_f32)(j, from, to);
 }
 
+/* Second pass of the gradients of weight and bias: parts of all chunks, added by column. */
 static void run_gather(void *ud, int64_t chunk) {
   const job *j = ud;
   int64_t from = chunk * LT_TILE, to = from + LT_TILE < j->columns ? from + LT_TILE : j->columns;
@@ -69,6 +70,7 @@ static int64_t product(const lt_sizes *s) {
   return n;
 }
 
+/* A row is a group of an element of the batch, all its channels with their positions. */
 static job plan_groups(const lt_tensor *x, const lt_args_group_norm *a) {
   int64_t batch = x->size[0], columns = x->size[1], channels = columns / a->num_groups;
   int64_t inner = batch > 0 ? x->numel / (batch * columns) : 1;
@@ -105,6 +107,8 @@ static bool run_forward(lt_ctx *c, const lt_call *call, job j) {
   return lt_ok(c);
 }
 
+/* One loop for all: layer norm takes the mean off, RMS norm does not, group norm repeats each
+   weight over the positions of its channel. */
 LT_KERNEL(layer_norm) {
   const lt_args_layer_norm *a = call->args;
   return run_forward(c, call, plan(call->in[0], product(&a->normalized_shape), a->eps, true));

@@ -52,6 +52,8 @@ static void NAME(row_backward)(const job *j, const T *g, const T *x, T *y, const
     for (int64_t i = 0; i < n; i++) y[i] = s * (g[i] - p - (x[i] - m) * q);
 }
 
+/* The gradients of weight and bias are sums over all rows. A chunk adds its own into memory of its
+   own (partial), as threads that shared a sum would have to lock it and add in no fixed order. */
 static void NAME(backward)(const job *j, int64_t chunk, int64_t from, int64_t to) {
   int64_t n = j->width;
   T *gw = j->partial != NULL ? (T *)j->partial + 2 * n * chunk : NULL;

@@ -50,6 +50,7 @@ static char *row(const job *j, char *a, int64_t i, int columns) {
   return a + bytes(j, i * columns);
 }
 
+/* Elements of either type as double, where a few are read one by one. */
 static double get(const job *j, const char *p, int64_t i) {
   if (j->wide) return ((const double *)(const void *)p)[i];
   return (double)((const float *)(const void *)p)[i];
@@ -119,6 +120,7 @@ static bool run(lt_ctx *c, const lt_call *call, job *j, const char *refused) {
   return ok;
 }
 
+/* Dims before the last two are a batch of `count` matrices. */
 static job job_of(const lt_call *call) {
   const lt_tensor *x = call->in[0], *b = call->n_in > 1 ? call->in[1] : NULL;
   job j = {.wide = x->dtype == LT_F64, .count = 1};
@@ -164,6 +166,7 @@ static int slogdet_one(const job *j, int64_t b) {
   return 0;
 }
 
+/* det and slogdet factorize once and use what they need. */
 static bool run_determinant(lt_ctx *c, const lt_call *call, int (*one)(const job *, int64_t)) {
   job j = job_of(call);
   j.one = one;
@@ -241,6 +244,7 @@ LT_KERNEL(linalg_qr) {
   return (j.lapack = lt_lapack_open(c)) != NULL && run(c, call, &j, diverges);
 }
 
+/* full_matrices: U and Vh are square ('A'), else they have k columns and rows ('S'). */
 static int svd_one(const job *j, int64_t b) {
   int m = j->m, n = j->n, k = smaller(m, n), columns = j->flag ? m : k, rows = j->flag ? n : k;
   char *u = matrix(j, j->out[0], b, m, columns), *s = matrix(j, j->out[1], b, k, 1);
@@ -267,6 +271,7 @@ LT_KERNEL(linalg_svd) {
 
 /* ---- equations ---- */
 
+/* By LU with partial pivoting (gesv), in place: a becomes its factors, x the solution. */
 static int solve_one(const job *j, int64_t b) {
   int n = j->n, k = j->k;
   char *a = matrix(j, j->work, b, n, n), *x = matrix(j, j->out[0], b, n, k);

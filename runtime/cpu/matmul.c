@@ -3,7 +3,15 @@
 
    f32 and bf16 go to oneDNN (f16, and bf16 on machines without it, through f32; thin products of
    halves to cpu/product_thin.c), f64 and integers to the loops of cpu/gemm.c. M rows, K terms, N
-   columns. */
+   columns.
+
+   oneDNN takes any strides of which one is 1. All else is decided here by the shape and the strides
+   alone, never by a measurement at run time or the number of threads: the same product has the same
+   bits in each run.
+
+   Few rows or few terms gain nothing from packing operands, which large products need: thin
+   products and products in pieces have loops of their own (cpu/product_thin.c,
+   cpu/product_pieces.c). */
 #include <string.h>
 
 #include "base/threads.h"
@@ -46,7 +54,8 @@ static void right_matrix(lt_tensor *m, const lt_tensor *b, bool transposed) {
                         (int64_t[]){b->stride[last], b->stride[last - 1]});
 }
 
-/* Merge batch dims that continue each other in all three tensors. */
+/* Merge batch dims that continue each other in all three tensors. [8, 12, T, C] of one tensor is 96
+   matrices at one distance: fewer dims are less work for each, and oneDNN has a limit of dims. */
 static void merge_batch(lt_product *p) {
   int n = 0;
   lt_matrix *all[3] = {&p->a, &p->b, &p->out};
@@ -67,6 +76,7 @@ typedef struct job {
   int64_t row_blocks, col_blocks;
 } job;
 
+/* A task is a block of the result, whose panels of a and b fit into the second cache. */
 static void block(void *ud, int64_t chunk) {
   const job *j = ud;
   const lt_product *p = j->p;

@@ -6,6 +6,7 @@
 #include "cpu/transpose.h"
 #include "ops/math/through.h"
 
+/* The allocation was the work. */
 LT_KERNEL(empty) {
   (void)c, (void)call;
   return true;
@@ -61,6 +62,8 @@ static bool is_direct(const job *j, lt_dtype own) {
   return (to->linear && to->dtype == own) || (from->linear && from->dtype == own);
 }
 
+/* Source to destination by way of the compute type that holds all values of both (lt_cast_through):
+   i64 to f64 must not pass f32. */
 static void copy_chunk(void *ud, int64_t chunk) {
   static const lt_dtype own[] = {
       [LT_COMPUTE_F32] = LT_F32, [LT_COMPUTE_F64] = LT_F64, [LT_COMPUTE_I64] = LT_I64};
@@ -89,6 +92,9 @@ static void copy_chunk(void *ud, int64_t chunk) {
 #undef MOVE
 }
 
+/* Every copy, cast and change of layout. Where neither side is in order a transposition by tiles is
+   tried (cpu/transpose.c): element by element one of the sides would touch a cache line for
+   each. */
 static bool move(lt_ctx *c, lt_tensor *to, lt_tensor *from) {
   /* In one go, without threads; memmove, as the two may overlap. */
   if (to->contiguous && from->contiguous && to->dtype == from->dtype && to->numel == from->numel &&
@@ -117,6 +123,7 @@ static lt_tensor strided_view(const lt_tensor *t, lt_sizes size, lt_sizes stride
   return w;
 }
 
+/* A copy of the first input, then the second one written through a view of the result. */
 LT_KERNEL(as_strided_scatter) {
   const lt_args_as_strided_scatter *a = call->args;
   lt_tensor w = strided_view(call->out[0], a->size, a->stride, a->offset);

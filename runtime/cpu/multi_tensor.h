@@ -2,7 +2,10 @@
    and norms.
 
    One parallel region over all tensors: each is cut into chunks, and a chunk belongs to one tensor,
-   so neither values nor sums depend on the number of threads. */
+   so neither values nor sums depend on the number of threads.
+
+   A model has hundreds of small parameters. One region for each would start the threads hundreds of
+   times in a step; PyTorch's foreach optimizers merge them for the same reason. */
 #ifndef LT_CPU_MULTI_TENSOR_H
 #define LT_CPU_MULTI_TENSOR_H
 
@@ -31,7 +34,8 @@ static inline bool cut(lt_ctx *c, job *j) {
   return true;
 }
 
-/* The tensor that a chunk belongs to. */
+/* The tensor that a chunk belongs to. By bisection: the last tensor whose first chunk is not after
+   this one. */
 static inline int tensor_of(const job *j, int64_t chunk) {
   int low = 0, high = j->n - 1;
   while (low < high) {

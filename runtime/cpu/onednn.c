@@ -1,4 +1,12 @@
-/* runtime/cpu/onednn.c: oneDNN 2.x behind cpu/onednn.h. The only file that knows its API. */
+/* runtime/cpu/onednn.c: oneDNN 2.x behind cpu/onednn.h. The only file that knows its API.
+
+   oneDNN generates machine code for each shape (a primitive), which takes up to milliseconds, more
+   than a small product. A table in the ctx keeps primitives by all that they were made for: shapes,
+   strides, dtype, threads. A training loop has few shapes, and finds nearly all in the table after
+   its first step.
+
+   Scratch memory is ours (scratchpad_mode_user), from the pool, so that it counts in the ctx's
+   limit and is not kept by the library. oneDNN's own threads are those of OpenMP (base/load.c). */
 #include "cpu/onednn.h"
 
 #include <dnnl.h>
@@ -101,6 +109,7 @@ static state *state_of(lt_ctx *c) {
   return c->slot[LT_SLOT_CPU] = s;
 }
 
+/* FNV-1a by words, with the multiplier of Fibonacci hashing in place of FNV's prime. */
 static uint64_t hash_of(const key *k) {
   uint64_t h = 1469598103934665603u;
   for (int i = 0; i < k->n; i++) h = (h ^ (uint64_t)k->word[i]) * 0x9E3779B97F4A7C15u;
@@ -111,6 +120,7 @@ static entry **bucket_of(state *s, const key *k) {
   return &s->bucket[(k->hash + (uint64_t)k->threads) % BUCKETS];
 }
 
+/* The hash first: comparing 48 words costs more than the rest of the lookup. */
 static entry *find(state *s, const key *k) {
   for (entry *e = *bucket_of(s, k); e != NULL; e = e->next)
     if (e->key.hash == k->hash && e->key.threads == k->threads && e->key.n == k->n &&
@@ -171,6 +181,7 @@ static bool add_argument(lt_ctx *c, state *s, entry *e, int arg, const dnnl_memo
                "hold memory");
 }
 
+/* Scratch comes from the ctx's pool, and goes back with the frame: primitives share it. */
 static bool execute(lt_ctx *c, state *s, dnnl_primitive_t p, int n, dnnl_exec_arg_t *args,
                     dnnl_memory_t scratch, size_t scratch_bytes) {
   if (scratch_bytes > 0) {
@@ -248,6 +259,7 @@ static key product_key(const lt_product *p, int threads) {
   return k;
 }
 
+/* A batch dim of stride 0 is one of size 1 to oneDNN, which broadcasts it. */
 static bool matrix_desc(lt_ctx *c, dnnl_memory_desc_t *md, const lt_product *p, const lt_matrix *m,
                         int64_t rows, int64_t cols) {
   dnnl_dims_t dims, strides;
@@ -262,6 +274,7 @@ static bool matrix_desc(lt_ctx *c, dnnl_memory_desc_t *md, const lt_product *p, 
       "describe a matrix");
 }
 
+/* A row of N that is broadcast over all other dims. */
 static bool bias_desc(lt_ctx *c, dnnl_memory_desc_t *md, const lt_product *p) {
   dnnl_dims_t dims, strides;
   for (int i = 0; i < p->n_batch + 1; i++) dims[i] = 1, strides[i] = p->n;
@@ -290,6 +303,8 @@ static bool make_product(lt_ctx *c, state *s, entry *e, const lt_product *p) {
 /* What has little work is slower on several threads. */
 static int threads_for(const lt_ctx *c, double work) { return work < 1 << 17 ? 1 : c->threads; }
 
+/* By the number of multiplications: below some 10^5 starting a team takes longer than the
+   product. */
 static int product_threads(const lt_ctx *c, const lt_product *p) {
   double work = (double)p->m * (double)p->n * (double)p->k;
   for (int i = 0; i < p->n_batch; i++) work *= (double)p->batch[i];
@@ -364,7 +379,8 @@ static bool product(lt_ctx *c, const lt_product *p, int threads) {
   return product_by_key(c, p, &k);
 }
 
-/* Whether one thread gives the same bits; found out once a product. */
+/* Whether one thread gives the same bits; found out once a product. A product on one thread is
+   chosen only if the trial (cpu/product_trial.c) found no difference. */
 static bool is_same_alone(lt_ctx *c, const lt_product *p, const key *k) {
   state *s = state_of(c);
   entry *e = s != NULL ? find(s, k) : NULL;
@@ -391,6 +407,7 @@ bool lt_onednn_product(lt_ctx *c, const lt_product *p) {
   return product_by_key(c, p, &k);
 }
 
+/* On one thread: the caller divides its own work. */
 bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                      int64_t lda, const float *b, int64_t ldb, float beta, float *out,
                      int64_t ldc) {
@@ -402,6 +419,7 @@ bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float al
 
 /* Convolutions. */
 
+/* The first word tells convolutions from products, which have 0 there. */
 static key conv_key(lt_conv_pass pass, const lt_conv *v, bool bias, int threads) {
   key k = {.threads = threads};
   const int64_t all[] = {1 + pass,     v->dtype,     bias,         v->n,         v->c,
@@ -466,7 +484,8 @@ static bool conv_desc(lt_ctx *c, lt_conv_pass pass, conv_descs *d, bool bias,
   return check(c, status, "describe a convolution");
 }
 
-/* Between the caller's weight and the layout that the primitive chose. */
+/* Between the caller's weight and the layout that the primitive chose. None where the primitive
+   chose the caller's own layout. */
 static bool make_reorder(lt_ctx *c, state *s, entry *e, const dnnl_memory_desc_t *plain,
                          const dnnl_memory_desc_t *packed) {
   if (dnnl_memory_desc_equal(plain, packed)) return true;
@@ -502,6 +521,8 @@ static bool forward_hint(lt_ctx *c, state *s, conv_descs *d, bool bias,
          check(c, dnnl_primitive_desc_create(hint, &desc, NULL, s->engine, NULL), "plan");
 }
 
+/* Weights have the layout `any`: the primitive chooses its own, and `reorder` converts from the
+   caller's before it runs, or to it after it when the weight's gradient is the result. */
 static bool make_conv(lt_ctx *c, state *s, entry *e, lt_conv_pass pass, const lt_conv *v,
                       bool bias) {
   conv_descs d;

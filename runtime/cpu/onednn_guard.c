@@ -18,6 +18,8 @@ void lt_onednn_hold_signals(sigset_t *before) {
   }
 }
 
+/* Asks the kernel for address space and gives it back: oneDNN does not survive a failed mmap of the
+   code that it generates, so it is tried before. */
 bool lt_onednn_has_room(size_t bytes) {
   void *room = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (room != MAP_FAILED) munmap(room, bytes);

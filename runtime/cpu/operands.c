@@ -1,4 +1,8 @@
-/* runtime/cpu/operands.c: operands of products in a form that oneDNN takes (operands.h). */
+/* runtime/cpu/operands.c: operands of products in a form that oneDNN takes (operands.h).
+
+   oneDNN wants one stride of 1 and the other not below the row's length; a transposed view is such
+   a matrix, so that most operands are passed where they are. What is neither (a slice with a step,
+   a window that overlaps itself) is copied. */
 #include "cpu/operands.h"
 
 #include "cpu/scratch.h"
@@ -63,6 +67,8 @@ bool LT_CPU(lt_take_operand)(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_ma
   return take_copy(c, p, t, m);
 }
 
+/* A batch dim that both operands broadcast is repeated in one of them: the product has the dim, and
+   oneDNN would refuse it. */
 bool LT_CPU(lt_take_operands)(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b) {
   if (!LT_CPU(lt_take_operand)(c, p, a, &p->a) || !LT_CPU(lt_take_operand)(c, p, b, &p->b))
     return false;

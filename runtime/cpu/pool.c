@@ -2,7 +2,14 @@
    (the other integers through it).
 
    Channels-last images run over their channels, row-major ones count as N C images of one channel
-   and run along rows. A position in a window is row * width + column. */
+   and run along rows. A position in a window is row * width + column.
+
+   The loops run over kernel positions outside and results inside: each position is a vectorised
+   maximum of a row of pixels with the row of results so far. Results that a position has outside of
+   the image are left out by bounds that are computed once for a row (run_of), instead of a test for
+   each element.
+
+   avg_pool is not here: it is expanded into other operations (ops/expand_avg_pool.c). */
 #include <math.h>
 #include <string.h>
 
@@ -40,6 +47,8 @@ static int64_t first_inside(int64_t from, int64_t dilation) {
   return from < 0 ? (-from + dilation - 1) / dilation : 0;
 }
 
+/* NaN wins, as in PyTorch: `v > b` alone is false for it. Positions are u8 where a window has at
+   most 256 of them, a quarter of the memory that backward reads. */
 #define T       float
 #define LOWEST  -INFINITY
 #define ABOVE(v, b) (((v) > (b)) | ((v) != (v)))

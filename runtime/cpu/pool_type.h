@@ -48,6 +48,8 @@ static void NAME(start)(const job *j, int64_t oh, T *best, I *at) {
   }
 }
 
+/* An image: for each row of results all kernel positions in order, so that of equal elements the
+   first is kept. */
 static void NAME(forward)(void *ud, int64_t n) {
   const job *j = ud;
   const T *x = (const T *)j->x + n * j->h * j->w * j->c;
@@ -69,6 +71,8 @@ static void NAME(forward)(void *ud, int64_t n) {
   }
 }
 
+/* The same walk with each result's gradient added at the position that forward noted: windows that
+   overlap may add to one pixel, but an image belongs to one thread. */
 static void NAME(backward)(void *ud, int64_t n) {
   const job *j = ud;
   T *dx = (T *)j->x + n * j->h * j->w * j->c;

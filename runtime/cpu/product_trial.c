@@ -3,7 +3,11 @@
 
    oneDNN documents no order of its sums and may cut terms among threads, by the shape and the
    version: what it does with this shape is tried once, with random numbers, whose sums round
-   differently in any other order. */
+   differently in any other order.
+
+   Why it matters: where other processes have the cores, a product on one thread finishes sooner
+   than one whose threads wait for each other, but a run must not change its results because of
+   it. */
 #include "cpu/product_trial.h"
 
 #include <string.h>

@@ -78,6 +78,8 @@ static bool multiply_inputs(lt_ctx *c, const lt_call *call, lt_recurrent_job *j,
   return LT_CPU(lt_cpu_linear)(c, &product);
 }
 
+/* Weights are packed once for all steps: each step reads them in full, and panels are read in
+   order. */
 static bool pack(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
   lt_rec_packing hh = {.n = lt_rec_blocks(j, r->h) * r->gates, .terms = r->p,
@@ -100,6 +102,8 @@ static void save_in(lt_recurrent_job *j, lt_tensor *saved) {
   if (r->projected) j->hidden = data + (size_t)lt_recurrent_hidden(r) * size;
 }
 
+/* Two buffers of h take turns: a step reads one and writes the other, as units of a step must not
+   see each other's results. */
 static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtype dtype) {
   const lt_recurrent *r = &j->r;
   save_in(j, call->out[LT_REC_SAVED]);
@@ -112,6 +116,9 @@ static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtyp
   return lt_ok(c) && multiply_inputs(c, call, j, dtype) && pack(c, call, j, dtype);
 }
 
+/* Steps depend on each other, so threads share a step: each has blocks of units, and all meet at
+   its end. The product with x was made before for all steps at once, which is most of the work for
+   wide inputs. */
 static void run_steps(lt_ctx *c, lt_recurrent_job *j) {
   const lt_recurrent *r = &j->r;
   int64_t blocks = lt_rec_blocks(j, r->h), outputs = lt_rec_blocks(j, r->p);

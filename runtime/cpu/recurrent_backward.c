@@ -1,5 +1,8 @@
 /* runtime/cpu/recurrent_backward.c: gradients of the gates of a recurrent layer, step by step from
-   the last; the products with the weights and the inputs are made of them afterwards. */
+   the last; the products with the weights and the inputs are made of them afterwards.
+
+   weight_hh is packed by outputs here, by gates in forward: a product with the transposed matrix,
+   in panels that are read in order as well. */
 #include "cpu/recurrent.h"
 
 #define TANH NAME(lt_tanh)
@@ -54,7 +57,9 @@ static bool prepare(lt_ctx *c, const lt_call *call, lt_recurrent_job *j, lt_dtyp
   return pack(c, call, j, dtype);
 }
 
-/* From the last step to the first, and what reaches the state before that. */
+/* From the last step to the first, and what reaches the state before that. dh of a step needs the
+   gates' gradients of the step after, so steps are a chain here, too. A last round without a step
+   (at = -1) makes the gradient of h0. */
 static void run_steps(lt_ctx *c, lt_recurrent_job *j) {
   const lt_recurrent *r = &j->r;
   int64_t of_outputs = lt_rec_blocks(j, r->p), of_units = lt_rec_blocks(j, r->h);

@@ -1,5 +1,10 @@
 /* runtime/cpu/recurrent_backward_type.h: the steps of recurrent layers backwards in one compute
-   type; included by recurrent_backward.c with T, NAME defined. No guard. */
+   type; included by recurrent_backward.c with T, NAME defined. No guard.
+
+   Backpropagation through time (P. Werbos, 1990): dh of a step is the gradient of y there, plus the
+   gates' gradients of the step after times weight_hh, plus what is carried past the gates.
+   Derivatives of the gates come from their saved values: s (1 - s) of a sigmoid, 1 - t^2 of
+   tanh. */
 
 #include "cpu/packed_type.h"
 
@@ -26,6 +31,8 @@ typedef struct NAME(part) {
   T *dc, *of_x, *of_h, *carry;
 } NAME(part);
 
+/* d is the gradient of c, which the next (earlier) step receives through f: no product in between,
+   the reason why gradients of an LSTM last over many steps. */
 static void NAME(lstm)(const NAME(part) *p) {
   int64_t h = p->h;
   const T *acts = p->acts, *dh = p->dh, *cell = p->cell, *before = p->before;
@@ -41,6 +48,8 @@ static void NAME(lstm)(const NAME(part) *p) {
   }
 }
 
+/* The gradient of the candidate's product with h is r times that of its sum (of_h); all else is
+   shared. carry: what h passes on directly, u of h = (1 - u) n + u h. */
 static void NAME(gru)(const NAME(part) *p) {
   int64_t h = p->h;
   const T *acts = p->acts, *dh = p->dh, *before = p->before;

@@ -27,6 +27,9 @@ typedef struct NAME(part) {
   T *acts, *cell, *kept, *out;
 } NAME(part);
 
+/* c = f c + i g and h = o tanh(c) (S. Hochreiter, J. Schmidhuber, 1997; the forget gate f of F.
+   Gers and others, 2000). Gates come in PyTorch's order i, f, g, o. The cell is updated in
+   place. */
 static void NAME(lstm)(const NAME(part) *p) {
   const T *x = p->x, *z = p->z;
   T *cell = p->cell, *out = p->out, *acts = p->acts, *kept = p->kept;
@@ -49,6 +52,9 @@ static void NAME(lstm)(const NAME(part) *p) {
   memcpy(kept, cell, bytes);
 }
 
+/* h = (1 - u) n + u h (K. Cho and others, 2014), gates in PyTorch's order r, u, n. As there, and in
+   cuDNN, r multiplies the product of h with its bias (q, which is saved), not h itself: then one
+   product serves all three gates. */
 static void NAME(gru)(const NAME(part) *p) {
   const T *x = p->x, *z = p->z, *before = p->before;
   int64_t h = p->h, apart = p->apart;
@@ -69,6 +75,8 @@ static void NAME(gru)(const NAME(part) *p) {
   memcpy(p->acts + 2 * h, n_, bytes), memcpy(p->acts + 3 * h, q_, bytes);
 }
 
+/* h = tanh(x + z) or relu(x + z) (J. Elman, 1990). NaN must pass relu: a comparison alone would
+   hide it. */
 static void NAME(rnn)(const NAME(part) *p, bool relu) {
   const T *x = p->x, *z = p->z;
   T *out = p->out;
@@ -155,7 +163,9 @@ static void NAME(units)(const lt_recurrent_job *j, int64_t block) {
   }
 }
 
-/* Outputs of one step by the projection. */
+/* Outputs of one step by the projection. The projection of H. Sak and others, 2014: h = weight_hr
+   m, with P outputs of H units, so that the product of the next step is smaller. A sequence that
+   has ended keeps its state, and y is 0. */
 static void NAME(project)(const lt_recurrent_job *j, int64_t block) {
   T z[LT_TILE_ROWS * NAME(PANEL)];
   const lt_recurrent *r = &j->r;

@@ -1,7 +1,14 @@
-/* runtime/cpu/reduce_type.h: reductions in one compute type; included by reduce.c with
-   T (the type), WIDE (of what is carried from tile to tile: double or int64_t), NAME(f), LOWEST,
-   HIGHEST, ADD and MULTIPLY defined. No guard. */
+/* runtime/cpu/reduce_type.h: reductions in one compute type; included by reduce.c with T (the
+   type), WIDE (of what is carried from tile to tile: double or int64_t), NAME(f), LOWEST, HIGHEST,
+   ADD and MULTIPLY defined. No guard.
 
+   The rounding error of a sum of n terms grows with the longest chain of additions. Here 64 chains
+   share the elements of a tile in the compute type, and tiles are joined in double or int64_t,
+   where plain summation in f32 would have one chain of n (N. Higham, Accuracy and Stability of
+   Numerical Algorithms, 2nd edition, 2002, chapter 4). The order is a function of the shape alone:
+   results do not depend on the threads. */
+
+/* |, not ||: without a branch, so that it becomes a vector instruction. */
 #define MAX(a, b) ((((b) > (a)) | ((b) != (b))) ? (b) : (a)) /* NaN wins and stays */
 #define MIN(a, b) ((((b) < (a)) | ((b) != (b))) ? (b) : (a))
 
@@ -84,6 +91,7 @@ static const NAME(reducer) NAME(reducers)[] = {[BY_SUM] = ENTRY(sum, 0),
                                                [BY_MIN] = ENTRY(min, HIGHEST)};
 #undef ENTRY
 
+/* For any and all the elements become 0 or 1 first: their max and min are the results. */
 static const T *NAME(load)(const plan *p, int64_t at, int64_t n, T *room) {
   const T *v = LT_CPU(NAME(lt_load))(&p->x, 0, at, n, room);
   if (!p->truth) return v;
@@ -151,6 +159,8 @@ static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start
   for (int64_t i = 0; i < width; i++) out[from + i] = wide[i];
 }
 
+/* A task is a block of outputs by a segment of the reduced elements: a few long lines are divided
+   as well as many short ones. Segments are joined in order by `finish`. */
 static void NAME(chunk)(const plan *p, int64_t chunk) {
   int64_t block = chunk % p->n_blocks, segment = chunk / p->n_blocks;
   int64_t from = block * p->block, to = from + p->block < p->count ? from + p->block : p->count;

@@ -1,4 +1,10 @@
-/* runtime/cpu/rows.c: the kernel of every elementwise row: one loop per row and compute type. */
+/* runtime/cpu/rows.c: the kernel of every elementwise row: one loop per row and compute type.
+
+   A row of ops/unary.def or ops/binary.def is a C expression. The file is included three times
+   (f32, f64, i64) and makes of each row a loop over a tile, which the compiler turns into vector
+   instructions: f16 and bf16 are converted to f32 as a tile is loaded, so a dtype costs no loop of
+   its own, and a loop knows nothing of strides or broadcasting (cpu/tile.h has those). Tiles of
+   LT_TILE elements stay in the first cache between load, loop and store. */
 #include "ops/math/i64.h"
 #include "ops/math/special.h"
 #include "ops/row_numbers.h"
@@ -116,7 +122,8 @@ static void run_chunk(void *ud, int64_t chunk) {
   if (j->compute == LT_COMPUTE_I64) chunk_i64(j, from, to);
 }
 
-/* Put the operands of binary kinds in place: numbers become constants. */
+/* Put the operands of binary kinds in place: numbers become constants. 2 - x has one tensor: it is
+   input 0 of the call and the second operand of the row. */
 static void place_binary(job *j, const lt_call *call, lt_tensor **operands) {
   const lt_args_binary *args = call->args;
   int first = lt_ops[call->op].kind == LT_KIND_binary_backward ? 1 : 0; /* g comes first */
@@ -146,6 +153,7 @@ static bool is_defined(lt_ctx *c, const job *j) {
                          power ? "to a negative power; write x:to('f32')" : "divided by zero");
 }
 
+/* The kernel of all rows: which loop runs is looked up by the op's number. */
 LT_KERNEL(rows) {
   const lt_op_info *op = &lt_ops[call->op];
   job j = {.op = (lt_op)call->op, .n_in = call->n_in};

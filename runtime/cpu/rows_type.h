@@ -1,6 +1,9 @@
 /* runtime/cpu/rows_type.h: one loop per row of unary.def and binary.def in one compute type;
    included by rows.c with T, NAME and OWN bound; IF_float and IF_derivative drop what integers do
-   not have, IF_int what only they have. No guard. */
+   not have, IF_int what only they have. No guard.
+
+   A row's derivative `df` becomes a loop name##_backward, g times df, of x or of y: whichever
+   forward saved is passed, and both names stand for it. */
 
 #define LOOP(name, ...)                                                                  \
   static void NAME(name)(int64_t n, const T *const *in, T *out, T p, T q) {              \
@@ -57,7 +60,8 @@ static const NAME(loop) NAME(loops)[LT_OP_COUNT] = {
 };
 #undef ENTRY
 
-/* Elements from..to-1: tiles in, loop, tiles out. */
+/* Elements from..to-1: tiles in, loop, tiles out. Operands that are numbers fill a tile once, so
+   that loops need no variant for them. */
 static void NAME(chunk)(const job *j, int64_t from, int64_t to) {
   T room[LT_ITER_OPERANDS][LT_TILE];
   const T *in[LT_ITER_OPERANDS];

@@ -1,6 +1,10 @@
 /* runtime/cpu/scan.c: running sums along a dim, forwards and (the gradient) backwards.
 
-   Lines are cut over threads; within a line floats are carried in double. */
+   Lines are cut over threads; within a line floats are carried in double.
+
+   A running sum is a chain: element k needs k - 1, so that neither vectors nor threads help within
+   a line. In double the error of n additions of f32 values stays below that of storing the
+   result. */
 #include "cpu/dim_order.h"
 
 typedef struct job {
@@ -31,6 +35,7 @@ static int64_t lines_a_chunk(const job *j) {
     }                                                                                        \
   }
 #define FLOAT_ADD(a, b) ((a) + (b))
+/* Integers wrap: signed overflow is undefined in C, that of unsigned is not. */
 #define INT_ADD(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
 SCAN(f64, double, FLOAT_ADD)
 SCAN(i64, int64_t, INT_ADD)

@@ -12,6 +12,8 @@ typedef struct job {
   lt_compute compute;
 } job;
 
+/* Both values are loaded before the choice: a selection without a branch, and the result may lie on
+   either input. */
 #define CHOOSE(suffix, T, own, number)                                                   \
   static void choose_##suffix(const job *j, int64_t from, int64_t to) {                  \
     T room[4][LT_TILE];                                                                  \
@@ -51,6 +53,7 @@ static bool choose(lt_ctx *c, job *j, lt_tensor *out, lt_tensor *mask, lt_tensor
   return true;
 }
 
+/* The mask is converted to the compute type with the values, as any operand: one loop for all. */
 LT_KERNEL(where) {
   job j = {.constant = false};
   return choose(c, &j, call->out[0], call->in[0], call->in[1], call->in[2]);
@@ -64,7 +67,8 @@ LT_KERNEL(masked_fill) {
   return choose(c, &j, call->out[0], call->in[1], NULL, call->in[0]);
 }
 
-/* A copy of the input in which columns first(row)..last(row) - 1 of each matrix are cleared. */
+/* A copy of the input in which columns first(row)..last(row) - 1 of each matrix are cleared. By
+   memset from the edge of each row: the rest was copied already. */
 static bool triangle(lt_ctx *c, const lt_call *call, bool lower) {
   const lt_args_triangle *a = call->args;
   lt_tensor *out = call->out[0];
@@ -92,6 +96,7 @@ static bool triangle(lt_ctx *c, const lt_call *call, bool lower) {
 LT_KERNEL(tril) { return triangle(c, call, true); }
 LT_KERNEL(triu) { return triangle(c, call, false); }
 
+/* Zeros, and a one for each id. An id out of range ends it: the rest of the result is not used. */
 LT_KERNEL(one_hot) {
   lt_tensor *out = call->out[0];
   lt_frame frame = lt_frame_open(c);

@@ -23,6 +23,7 @@ static void run_chunk(void *ud, int64_t chunk) {
   (j->wide ? chunk_f64 : chunk_f32)(j, chunk);
 }
 
+/* Forward has x alone, backward the gradient and y: y, since the derivative is a function of it. */
 static bool run(lt_ctx *c, const lt_call *call, int64_t dim, bool log) {
   lt_tensor *y = call->out[0];
   if (y->numel == 0) return true;

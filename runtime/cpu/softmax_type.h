@@ -1,5 +1,10 @@
 /* runtime/cpu/softmax_type.h: softmax and its derivative in one compute type; included by softmax.c
-   with T, NAME(f), EXP and LOG defined. No guard. */
+   with T, NAME(f), EXP and LOG defined. No guard.
+
+   exp(x - m) / sum exp(x - m) with m the largest of the row: exp then never exceeds 1, and the sum
+   is at least 1, so that nothing overflows and the logarithm is of a normal number. The logarithm
+   of softmax is x - m - log(sum) itself: log of a quotient would lose all of a small
+   probability. */
 #include "cpu/row_sums_type.h"
 
 /* One contiguous row. The largest is taken off first, so that exp does not overflow. */
@@ -18,6 +23,8 @@ static void NAME(row)(const job *j, const T *x, T *y, int64_t n) {
   for (int64_t i = 0; i < n; i++) y[i] *= scale;
 }
 
+/* y (g - sum g y), or g - exp(y) sum g of the logarithm. Sums are carried in double: with 50 000
+   classes most terms are far below the sum. */
 static void NAME(row_backward)(const job *j, const T *g, const T *y, T *out, int64_t n) {
   double sum;
   if (j->log) {
@@ -82,6 +89,7 @@ static void NAME(columns_backward)(const job *j, const T *g, const T *y, T *out,
     }
 }
 
+/* Softmax over the last dim goes by rows, over another one by tiles of columns. */
 static void NAME(chunk)(const job *j, int64_t chunk) {
   const T *a = j->a, *b = j->b;
   T *y = j->y;

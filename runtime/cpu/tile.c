@@ -1,4 +1,8 @@
-/* runtime/cpu/tile.c: iteration over strided operands, in tiles of a compute type. */
+/* runtime/cpu/tile.c: iteration over strided operands, in tiles of a compute type.
+
+   The job of PyTorch's TensorIterator. An operation on tensors of any strides becomes a walk over
+   few dims: those of size 1 are dropped, the others ordered by the result's strides and merged
+   where all operands allow it. Contiguous operands end with one dim and are never copied. */
 #include "cpu/tile.h"
 
 #include "ops/math/half.h"
@@ -37,6 +41,7 @@ static void merge_dims(lt_iter *it) {
   it->ndim = top + 1;
 }
 
+/* Broadcast dims have stride 0: an element is read again instead of being repeated in memory. */
 void LT_CPU(lt_iter_make)(lt_iter *it, lt_shape shape, int n, lt_tensor *const *tensors) {
   it->n = n;
   it->numel = lt_shape_numel(shape);
@@ -94,6 +99,7 @@ static int64_t walk_at(const lt_iter *it, const walk *w, const lt_operand *o) {
   return at;
 }
 
+/* An odometer: the last dim counts, and carries into the one before it. */
 static void walk_on(const lt_iter *it, walk *w, int64_t run) {
   int i = it->ndim - 1;
   w->index[i] += run;

@@ -1,5 +1,9 @@
 /* runtime/cpu/tile_type.h: loads and stores of one compute type; included by tile.c with
-   T (the type), NAME(f) (the suffix) and OWN (its dtype) defined. No guard. */
+   T (the type), NAME(f) (the suffix) and OWN (its dtype) defined. No guard.
+
+   Loads and stores are the only places that know dtypes and strides; loops see T alone. Each stride
+   has a loop of its own: 1 is a vector load, 0 (a broadcast operand) is one conversion for all, the
+   rest is gathered element by element. */
 
 #define LOAD(type, convert)                                               \
   {                                                                       \
@@ -52,6 +56,8 @@ static void NAME(store_run)(lt_dtype dtype, void *to, int64_t stride, int64_t n,
 #undef STORE_BOOLEAN
 #undef STORE
 
+/* Elements start..start+n-1 of operand k, in the order of the result. Where they lie so in memory,
+   in the right type, the tensor's own memory is returned and nothing is copied. */
 const T *LT_CPU(NAME(lt_load))(const lt_iter *it, int k, int64_t start, int64_t n, T *buffer) {
   const lt_operand *o = &it->operand[k];
   size_t item = lt_dtype_size(o->dtype);
@@ -72,6 +78,7 @@ const T *LT_CPU(NAME(lt_load))(const lt_iter *it, int k, int64_t start, int64_t 
   return buffer;
 }
 
+/* The inverse. The conversion to the dtype rounds here, once for each element of the result. */
 void LT_CPU(NAME(lt_store))(const lt_iter *it, int k, int64_t start, int64_t n, const T *from) {
   const lt_operand *o = &it->operand[k];
   size_t item = lt_dtype_size(o->dtype);

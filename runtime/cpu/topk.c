@@ -67,6 +67,7 @@ TOPK(double)
 TOPK(int64_t)
 #undef TOPK
 
+/* The heap is in the result's memory itself: no scratch. */
 static void chunk(void *ud, int64_t number) {
   const job *j = ud;
   int64_t from = number * j->per_chunk, to = from + j->per_chunk;
@@ -98,6 +99,8 @@ static lt_tensor dim_last(const lt_tensor *t, int64_t dim) {
   return v;
 }
 
+/* With the dim last and contiguous each line is an array; other layouts are copied, which is linear
+   and small beside n log k. */
 LT_KERNEL(topk) {
   const lt_args_topk *a = call->args;
   static const lt_dtype of[] = {LT_F32, LT_F64, LT_I64};

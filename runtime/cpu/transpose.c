@@ -1,5 +1,10 @@
 /* runtime/cpu/transpose.c: copies whose source lies side by side along another dim, block by block,
-   so that each cache line that is read is used whole. */
+   so that each cache line that is read is used whole.
+
+   Source and destination cannot both be read in order. A block of LINE by LINE bytes fits into the
+   first cache, so each line of either side is fetched once; without blocks a large matrix misses
+   the cache at each element of one side (M. Lam, E. Rothberg, M. Wolf, "The cache performance and
+   optimizations of blocked algorithms", 1991). */
 #include "cpu/transpose.h"
 
 #include <string.h>
@@ -24,8 +29,9 @@ static int64_t matrix_at(const job *j, int k, int64_t outer) {
   return at * j->item;
 }
 
-/* n_rows rows of n columns: column `c` of them is at from + c * from_step, row `r` is written to
-   to + r * to_step; steps in elements. */
+/* n_rows rows of n columns: column `c` of them is at from + c * from_step, row `r` is written to to
+   + r * to_step; steps in elements. The block goes through a small array, as stores to rows that
+   lie a power of two apart would compete for the same few lines of the cache. */
 #define STRIP(type)                                                                          \
   static void strip_##type(type *to, int64_t to_step, const type *from, int64_t from_step,   \
                            int64_t n_rows, int64_t n) {                                      \
@@ -61,6 +67,8 @@ static void copy_strip(void *ud, int64_t chunk) {
   }
 }
 
+/* Only where it pays: the destination in order along its last dim, the source along another, both
+   long enough, and no conversion. */
 bool LT_CPU(lt_copy_transposed)(lt_ctx *c, const lt_iter *it) {
   const lt_operand *to = &it->operand[0], *from = &it->operand[1];
   int last = it->ndim - 1;

@@ -36,6 +36,7 @@ static void sgd_chunk(void *ud, int64_t chunk) {
     sgd_f32(j, chunk);
 }
 
+/* Without momentum there is no third group of tensors. */
 LT_KERNEL(sgd_step) {
   const lt_args_sgd_step *a = call->args;
   job j = {.groups = a->momentum != 0 ? 3 : 2, .args = a};
@@ -82,6 +83,7 @@ static double join(power kind, double a, double b) {
   return a != a || a > b ? a : b;
 }
 
+/* Any p, in double. NaN must come through: a maximum by comparison alone would lose it. */
 static double norm_tile(power kind, double p, const double *x, int64_t n) {
   double lane[8] = {0};
   for (int64_t i = 0; i < n; i += 8)
@@ -172,6 +174,8 @@ static void norm_chunk(void *ud, int64_t number) {
   j->partial[chunk] = usual ? norm_part_f32(&p, kind) : norm_part_f64(&p, kind, a->p);
 }
 
+/* One number over all tensors, for clipping. In double: the squares of 10^9 small gradients added
+   in f32 would stop growing. */
 LT_KERNEL(grads_norm) {
   const lt_args_grads_norm *a = call->args;
   power kind = power_of(a->p);
@@ -201,6 +205,7 @@ static void scale_chunk(void *ud, int64_t chunk) {
     scale_f32(j, chunk);
 }
 
+/* A factor of 1, the usual case when the norm is below the limit, reads and writes nothing. */
 LT_KERNEL(grads_scale) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *factor = lt_cpu_contiguous(c, call->in[0], LT_F64);

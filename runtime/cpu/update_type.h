@@ -7,7 +7,8 @@
    are no normal numbers any more, and stay so, rounding to themselves; CPUs are ten times slower
    with such. They are 0 here. */
 
-/* Parameters p, gradients g, momentum m (as PyTorch's SGD). */
+/* Parameters p, gradients g, momentum m (as PyTorch's SGD). Nesterov looks ahead by adding momentum
+   times the new velocity to the gradient. */
 static void NAME(sgd_loop)(int64_t n, const lt_args_sgd_step *a, T *p, const T *g, T *m) {
   const T lr = (T)a->lr, momentum = (T)a->momentum, fresh = (T)(1 - a->dampening);
   const T sign = a->maximize ? -1 : 1, decay = sign * (T)a->weight_decay;
@@ -46,7 +47,10 @@ static void NAME(sgd)(const job *j, int64_t chunk) {
   }
 }
 
-/* Parameters x, gradients g, moments m and v (as PyTorch's Adam and AdamW). */
+/* Parameters x, gradients g, moments m and v (as PyTorch's Adam and AdamW). x -= lr m' / (sqrt(v')
+   + eps) with m', v' corrected for their start at 0 (Kingma and Ba, section 3). The corrections are
+   the same for all elements and sit in `size` and `root`, computed once in double: 1 - beta2^t of
+   f32 has few right digits in the first steps. */
 static void NAME(adam)(const job *j, int64_t chunk) {
   const lt_args_adam_step *a = j->args;
   const T size = (T)j->k[0], root = (T)j->k[1], new1 = (T)j->k[2], new2 = (T)j->k[3];
@@ -74,6 +78,7 @@ static void NAME(adam)(const job *j, int64_t chunk) {
   }
 }
 
+/* Clipping by the norm: all gradients times one factor. */
 static void NAME(scale)(const job *j, int64_t chunk) {
   const T factor = (T)j->k[0];
   part p = part_of(j, chunk, OWN);

@@ -20,6 +20,8 @@ static int most_of(int op) {
 }
 
 #ifdef __FMA__
+/* Fused where the level has it, as the compiler may or may not do on its own: the same source gives
+   the same bits on each level that has it. */
 static inline float mul_add_f32(float a, float b, float c) { return fmaf(a, b, c); }
 static inline double mul_add_f64(double a, double b, double c) { return fma(a, b, c); }
 #else

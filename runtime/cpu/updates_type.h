@@ -8,6 +8,8 @@ typedef struct NAME(numbers) {
 } NAME(numbers);
 #undef FIELD
 
+/* Options as T, once for each call; 1 - beta is taken in double, since a beta near 1 in f32 would
+   lose most of it. */
 static NAME(numbers) NAME(numbers_of)(const lt_args_update *args) {
   NAME(numbers) a = {.new1 = (T)(1 - args->beta1), .new2 = (T)(1 - args->beta2)};
   a.sign = args->maximize ? -1 : 1;
