@@ -1,6 +1,7 @@
 /* runtime/cuda/attention_heads.cu: queries, keys and values as [B, H, T, E]. */
 #include "cuda/attention.h"
 
+/* Missing leading dims have size 1 and stride 0. */
 lt_view lt_cuda_four_dims(const lt_view *v) {
   lt_view w = *v;
   int lead = 4 - v->ndim;
@@ -12,6 +13,7 @@ lt_view lt_cuda_four_dims(const lt_view *v) {
   return w;
 }
 
+/* Strides in elements, of any layout: no copy is made here. */
 bool lt_cuda_attention_heads(lt_ctx *c, lt_tensor *t, lt_cuda_heads *out) {
   lt_view v;
   if (!lt_cuda_view(c, t, &v)) return false;

@@ -207,6 +207,8 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
   static_cast<T *>(j.sum)[r.number] = empty ? T(1) : total;
 }
 
+/* Operands have any strides but along columns: heads are usually views of one product [B, T, 3
+   C]. */
 static __device__ inline int64_t start_of(const lt_cuda_heads &h, const row_place &r) {
   return r.batch * h.batch + r.head * h.head + r.t * h.row;
 }
@@ -288,6 +290,8 @@ static bool issue(lt_ctx *c, const lt_cuda_tile *tile, int lanes, void (*wide)(P
                       rest...);
 }
 
+/* The three steps between the products of a tile: scores to probabilities, sums over values to
+   results, gradients of probabilities to those of scores. */
 bool lt_cuda_attention_softmax(lt_ctx *c, const lt_cuda_tile *tile) {
   return issue(c, tile, lanes_for(tile), softmax_rows<double>, softmax_rows<float>);
 }

@@ -57,6 +57,8 @@ static __device__ inline uint32_t segment_of(const job &j, uint32_t *end) {
   return from;
 }
 
+/* Moments of a segment, joined later by T. Chan, G. Golub and R. LeVeque's formula (1979): the mean
+   of all and the sum of squares around it, without the cancellation of raw sums. */
 static __device__ inline void put_partial(const job &j, const lt_team &t, double a, double b) {
   double *out = j.partial + 2 * static_cast<int64_t>(blockIdx.y) * j.x.count + t.line;
   out[0] = a, out[j.x.count] = b;

@@ -58,6 +58,8 @@ static __global__ void scale(char *data, uint32_t n, int dtype, T by, bool divid
   }
 }
 
+/* Each thread takes several elements beyond MOST_BLOCKS (a grid-stride loop), as the start of a
+   block is not free. */
 static unsigned blocks_of(int64_t n) {
   int64_t blocks = (n + THREADS - 1) / THREADS;
   return static_cast<unsigned>(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS);
@@ -71,6 +73,7 @@ static bool enter(lt_ctx *c, int index, lt_stream *stream, lt_cuda_launch_state 
   return true;
 }
 
+/* The position of the stream moves on, so that an event recorded now stands for this work. */
 static bool leave(lt_stream *stream, const lt_cuda_launch_state *before, bool ok) {
   lt_cuda_stream_issued(stream);
   lt_cuda_now = *before;
@@ -79,6 +82,7 @@ static bool leave(lt_stream *stream, const lt_cuda_launch_state *before, bool ok
 
 static const int64_t PIECE = 1 << 30;
 
+/* dst = a joined with b, of n elements; asynchronous, on `stream`. */
 bool lt_cuda_combine(lt_ctx *c, int index, lt_stream *stream, void *dst, const void *a,
                      const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce) {
   lt_cuda_launch_state before;

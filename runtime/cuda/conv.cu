@@ -1,4 +1,8 @@
-/* runtime/cuda/conv.cu: convolution and its gradients: views in the form that conv.h asks for. */
+/* runtime/cuda/conv.cu: convolution and its gradients: views in the form that conv.h asks for.
+
+   Two ways to the same sums: cuDNN (conv_cudnn.cu) where it is installed and takes the geometry and
+   the dtype; products of columns (conv_product.cu) elsewhere, and always for f64. Which one it is
+   depends on the call alone, never on time, so that a run repeats its bits. */
 #include "cuda/conv.h"
 #include "cuda/rows.h"
 
@@ -109,6 +113,7 @@ static bool backward(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   return pass == LT_CUDA_CONV_INPUT ? lt_cuda_conv_input(c, v) : lt_cuda_conv_weight(c, v);
 }
 
+/* f16, bf16 and f32 operands of other dtypes are cast first: both ways want one dtype. */
 LT_CUDA_KERNEL(convolution) {
   const lt_args_convolution *a = lt_cuda_args<lt_args_convolution>(call);
   lt_cuda_conv v = {};

@@ -49,7 +49,8 @@ template <class T> static __global__ void __launch_bounds__(THREADS) spread(LT_C
 }
 
 /* One thread a pixel of x: it looks up the output positions that saw it, in the order of the taps.
-   Limited by bytes: neighbouring threads read neighbours where the stride is 1. */
+   Limited by bytes: neighbouring threads read neighbours where the stride is 1. The adjoint of
+   `spread`. Gathered, not scattered: a pixel in several windows would need atomics. */
 template <class T> static __global__ void __launch_bounds__(THREADS) collect(LT_CONSTANT job j) {
   uint32_t i = blockIdx.x * THREADS + threadIdx.x;
   if (i >= j.count) return;
@@ -85,7 +86,9 @@ static pair pair_of(int64_t h, int64_t w) {
 
 static lt_divider divider(int64_t d) { return lt_divide_by(static_cast<uint32_t>(d)); }
 
-/* False with a failure where the threads do not fit into 31 bits. */
+/* False with a failure where the threads do not fit into 31 bits. Index arithmetic is in 32 bits
+   with precomputed divisors (lt_divider): a 64-bit division costs some hundred instructions, and
+   each thread has several. */
 static bool job_of(lt_ctx *c, const lt_cuda_conv *v, const lt_cuda_conv_tile *tile,
                    int64_t threads, job *j) {
   if (threads > INT32_MAX)
@@ -108,6 +111,7 @@ template <class... P> static bool issue(lt_ctx *c, const job *j, void (*kernel)(
   return lt_cuda_grid(c, kernel, (j->count + THREADS - 1) / THREADS, THREADS, 0, *j);
 }
 
+/* Copies go by the size of an element: dtypes do not matter here. */
 bool lt_cuda_conv_spread(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_tile tile,
                          lt_cuda_columns to) {
   job j = {};

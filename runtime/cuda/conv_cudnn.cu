@@ -85,6 +85,7 @@ static bool fits(const lt_cuda_conv *v) {
          v->n * v->o * v->oh * v->ow <= INT32_MAX && lt_cuda_numel(&v->weight) <= INT32_MAX;
 }
 
+/* Everything that a plan depends on; the addresses and the stream are not part of it. */
 static key key_of(const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   key k = {};
   bool tf32 = v->weight.dtype == LT_F32 && lt_cuda_now.tf32;
@@ -109,6 +110,8 @@ static cudnnMathType_t math_of(const key *k) {
 
 static bool good(cudnnStatus_t s) { return s == CUDNN_STATUS_SUCCESS; }
 
+/* Row-major (NCHW): cuDNN converts to channels last by itself where its kernel for tensor cores
+   wants it. Sums are in f32 for all types (CUDNN_DATA_FLOAT). */
 static bool describe(plan *p) {
   const key *k = &p->k;
   cudnnDataType_t type = k->dtype == LT_F16    ? CUDNN_DATA_HALF
@@ -268,6 +271,8 @@ static bool run(lt_ctx *c, cache *at, plan *p, const lt_cuda_conv *v, bool *take
   return !*taken || ok(c, s);
 }
 
+/* *taken stays false where cuDNN cannot do it: the caller then multiplies matrices. One handle for
+   a device, and a lock, as a handle is bound to a stream for the time of a call. */
 bool lt_cuda_conv_library(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass, bool *taken) {
   const lt_view *made = pass == LT_CUDA_CONV_FORWARD ? &v->y
                         : pass == LT_CUDA_CONV_INPUT ? &v->x

@@ -7,7 +7,11 @@
 
    Neither the probabilities nor their logarithms are stored: for a vocabulary of 50,000 they would
    be the largest tensor of a language model (llm.c's fused classifier avoids them for the same
-   reason). Two numbers a row are. */
+   reason). Two numbers a row are.
+
+   The one pass is the online softmax (M. Milakov, N. Gimelshein, "Online normalizer calculation for
+   softmax", 2018): a partial sum is rescaled when a larger logit turns up (cuda/tally.h). Two
+   partial results (m, sum) join by the same rule, in a tree of fixed shape. */
 #include "cuda/tally.h"
 #include "cuda/teams.h"
 
@@ -137,7 +141,8 @@ forward(LT_CONSTANT job j) {
   if (threadIdx.x == 0) j.partial[blockIdx.x] = loss, j.partial[gridDim.x + blockIdx.x] = weight;
 }
 
-/* The blocks' losses and weights to the loss and the divisor: one block, few values. */
+/* The blocks' losses and weights to the loss and the divisor: one block, few values. Division by
+   the sum of weights comes last, on the device: the host never waits for it. */
 static __global__ void __launch_bounds__(FINISH)
 finish(const double *partial, int64_t blocks, bool mean, double *total, char *out, int dtype) {
   LT_SHARED(double, room, LT_CUDA_ROOM);
@@ -243,6 +248,7 @@ typedef struct state {
   int64_t blocks;
 } state;
 
+/* One partial loss and weight for each block; `finish` adds them. */
 template <class T> static bool issue(state *s) {
   job *j = &s->j;
   unsigned lines;

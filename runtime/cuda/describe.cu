@@ -13,6 +13,7 @@ bool lt_cuda_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   return lt_cuda_host->fail(c, code, text);
 }
 
+/* A failed query leaves its error behind; clearing it keeps it out of the next check. */
 static bool properties(int index, cudaDeviceProp *p) {
   if (lt_cuda_has(index) && cudaGetDeviceProperties(p, index) == cudaSuccess) return true;
   cudaGetLastError();
@@ -26,6 +27,7 @@ bool lt_cuda_describe(int index, char *text, size_t size) {
   return true;
 }
 
+/* As NVML and nvidia-smi write it: the same device has other numbers under CUDA_VISIBLE_DEVICES. */
 bool lt_cuda_bus_address(int index, char *text, size_t size) {
   cudaDeviceProp p;
   if (!properties(index, &p)) return false;

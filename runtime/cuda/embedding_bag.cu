@@ -26,7 +26,9 @@ static __device__ inline int64_t begin_of(const job &j, int64_t b) {
   return j.n;
 }
 
-/* A thread an element of the result, the elements of a row side by side: bytes limit it. */
+/* A thread an element of the result, the elements of a row side by side: bytes limit it.
+   Neighbouring threads read neighbouring numbers of one row, so accesses fill cache lines wherever
+   the row lies in the table. */
 template <class T> static __global__ void sums(LT_CONSTANT job j) {
   int64_t i = static_cast<int64_t>(blockIdx.x) * LT_CUDA_THREADS + threadIdx.x;
   if (i >= j.bags * j.dim) return;

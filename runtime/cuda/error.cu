@@ -56,6 +56,8 @@ static cudaError_t note_fault(int index, cudaError_t e) {
   return before;
 }
 
+/* The host adds the last launches (device/host.c): the fault comes from one of them, but the call
+   that reports it is some later one. LTRAIN_CUDA_SYNC waits after each and names the right one. */
 static bool fail_fault(lt_ctx *c, int index, cudaError_t e) {
   char text[512], name[128] = "";
   cudaError_t before = note_fault(index, e);
@@ -108,6 +110,8 @@ static bool fail_foreign(lt_ctx *c, int index, cudaError_t e) {
                       major, minor);
 }
 
+/* In order of what helps most: kernels that this GPU cannot run, a fault, lack of memory, all else
+   with CUDA's own text. */
 bool lt_cuda_ok(lt_ctx *c, cudaError_t e, const char *what) {
   int index = 0;
   if (e == cudaSuccess) return true;
@@ -159,6 +163,7 @@ static lt_cuda_word *word_of(lt_ctx *c, int index) {
   return words->memory;
 }
 
+/* What a kernel needs to report a wrong value: the word, the op and the line of the script. */
 bool lt_cuda_blame_of(lt_ctx *c, const lt_call *call, lt_cuda_blame *out) {
   out->word = word_of(c, lt_cuda_now.index);
   out->op = call->op;

@@ -1,7 +1,10 @@
 /* runtime/cuda/extremum.cu: the largest and smallest element along a dim and where it is.
 
    NaN is better than any number, of equals the first is: so threads and segments of a line may be
-   joined in any order. A line has at most 2^30 elements. */
+   joined in any order. A line has at most 2^30 elements.
+
+   An order by value, then by position, is total, so candidates may be joined in any tree: the first
+   of equal elements wins as on the CPU. NaN beats all. */
 #include <math.h>
 
 #include "cuda/teams.h"
@@ -134,6 +137,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS) spread(LT_CONSTANT job
   }
 }
 
+/* What a piece needs beside its lines: large tensors are walked in pieces (cuda/lines.h). */
 typedef struct state {
   lt_ctx *c;
   job j;
@@ -213,7 +217,8 @@ static bool extremum(lt_ctx *c, const lt_call *call, bool least) {
 LT_CUDA_KERNEL(max) { return extremum(c, call, false); }
 LT_CUDA_KERNEL(min) { return extremum(c, call, true); }
 
-/* No scatter: each element asks whether it is the one (spread). */
+/* No scatter: each element asks whether it is the one (spread). Gradients are floats always: float
+   for f32 and halves, double for f64. */
 static bool spread_piece(void *ud, const lt_cuda_lines *x) {
   state *s = static_cast<state *>(ud);
   s->j.x = *x;
@@ -225,7 +230,7 @@ static bool spread_piece(void *ud, const lt_cuda_lines *x) {
 }
 
 /* (gradient, indices), both with the dim at size 1: zeros, and each gradient where its element came
-   from. */
+   from. One pass that writes every element of the result. */
 LT_CUDA_KERNEL(extremum_backward) {
   const lt_args_extremum_backward *a = lt_cuda_args<lt_args_extremum_backward>(call);
   lt_view v[3];

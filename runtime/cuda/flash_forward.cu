@@ -1,7 +1,15 @@
 /* runtime/cuda/flash_forward.cu: attention of f16 and bf16 by tensor cores (flash.h).
 
    A warp has 16 or 32 queries, a block 64 or 128; keys and values come in two halves of shared
-   memory, one filled while the other is used. Limited by products. */
+   memory, one filled while the other is used. Limited by products.
+
+   FlashAttention (T. Dao and others, 2022; the order of the loops is that of T. Dao,
+   FlashAttention-2, 2023): a block keeps its queries and their sums in registers and walks over
+   keys and values, so that scores never reach memory. What remains is T S (D + E) multiplications
+   against (T + S) (D + E) elements read.
+
+   Sums over values are divided by the sum of the exponentials once, at the end. e^x is 2^(x log2
+   e), whose factor is folded into the scale of the scores: the hardware has exp2 alone. */
 #include "cuda/flash.h"
 #include "cuda/reduce.h"
 
@@ -41,6 +49,7 @@ static __device__ inline void exponents(float (&c)[N / 8][4], float (&o)[WIDTH /
   }
 }
 
+/* Dropout of probabilities; their sum is of all, as softmax comes before dropout. */
 template <int N>
 static __device__ inline void drop(const lt_cuda_flash &j, int64_t number, int row, int col,
                                    float (&c)[N / 8][4]) {
@@ -69,6 +78,8 @@ static __device__ inline void finish(const lt_cuda_flash &j, int64_t number, int
   }
 }
 
+/* Causal blocks differ in length: the longest come first, so that short ones fill the end of the
+   launch (j.blocks - 1 - block). */
 template <int DTYPE, int WIDTH>
 static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) attend(LT_CONSTANT lt_cuda_flash j) {
   const int M = shape<WIDTH>::STACKS, ROWS = shape<WIDTH>::ROWS, N = shape<WIDTH>::KEYS;

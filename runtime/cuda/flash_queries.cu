@@ -1,7 +1,11 @@
 /* runtime/cuda/flash_queries.cu: gradients of queries by tensor cores (flash.h).
 
    A warp has 16 queries, a block 64; keys and values come as in flash_forward.cu. Limited by
-   products. */
+   products.
+
+   Two kernels for backward, this one and flash_keys.cu, in place of one with atomic additions as in
+   FlashAttention-2: gradients of queries are sums over keys, those of keys and values are sums over
+   queries. Scores are computed twice, and the results have the same bits in each run. */
 #include "cuda/flash.h"
 
 template <int WIDTH> struct shape {
@@ -27,7 +31,9 @@ static __device__ inline two_rows rows_of(const lt_cuda_flash &j, int64_t number
   return r;
 }
 
-/* d: gradients of what dropout left of the probabilities become those of the scores. */
+/* d: gradients of what dropout left of the probabilities become those of the scores. ds = p (dp -
+   delta), where p = exp(score - max) / sum comes from the saved statistics, its division being a
+   subtraction of the logarithm in the exponent; delta is g . out of the row. */
 template <int N>
 static __device__ inline void gradients(const lt_cuda_flash &j, int64_t number, int t, int s,
                                         const two_rows &r, const float (&scores)[N / 8][4],

@@ -11,7 +11,8 @@
 enum { MOST_CALLS = 4 };                   /* more of them cost more than copies */
 static const int64_t MOST_STACKED = 65535; /* products of one call */
 
-/* Batch dims of one product go; those that continue each other in all three matrices merge. */
+/* Batch dims of one product go; those that continue each other in all three matrices merge. As in
+   cpu/matmul.c: the fewer dims, the more one call does. */
 static void merge_batch(lt_cuda_product *p) {
   lt_cuda_matrix *all[3] = {&p->a, &p->b, &p->d};
   int n = 0;
@@ -76,6 +77,7 @@ static bool make_room(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, in
   return m->data != nullptr;
 }
 
+/* A batch dim of stride 0 stays one, so that a weight shared by all matrices is copied once. */
 static bool copy_of(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int dtype, int64_t rows,
                     int64_t cols, bool once) {
   lt_view from = view_of(p, m, rows, cols, once);

@@ -10,6 +10,8 @@
 #include "cuda/tile.h"
 
 enum { SIDE = 64, TERMS = 16, LANES = 16, EACH = SIDE / LANES, THREADS = LANES * LANES };
+/* Shared memory has 32 banks of 4 bytes: with rows of exactly SIDE elements the threads that store
+   one term of neighbouring outers would all meet in one bank. */
 enum { PAD = SIDE + 1, LOADS = SIDE * TERMS / THREADS }; /* PAD: columns lie in different banks */
 static const int64_t MOST_STACKED = 65535; /* blocks in z */
 
@@ -23,6 +25,7 @@ template <class T> struct own_dtype { enum { id = LT_I64 }; };
 template <> struct own_dtype<float> { enum { id = LT_F32 }; };
 template <> struct own_dtype<double> { enum { id = LT_F64 }; };
 
+/* float and double: the compiler fuses this into one rounding. Integers wrap, through unsigned. */
 static __device__ inline float add_product(float sum, float a, float b) { return sum + a * b; }
 static __device__ inline double add_product(double sum, double a, double b) { return sum + a * b; }
 static __device__ inline int64_t add_product(int64_t sum, int64_t a, int64_t b) {
@@ -161,6 +164,7 @@ static __global__ void __launch_bounds__(THREADS, 2) tiled(LT_CONSTANT job j) {
 
 static int item(int dtype) { return static_cast<int>(lt_cuda_item_size(dtype)); }
 
+/* Operands may differ in dtype (f16 by f64): the wider compute type is that of the sums. */
 bool lt_cuda_gemm_tiled(lt_ctx *c, const lt_cuda_product *p) {
   job j = {};
   j.p = *p;

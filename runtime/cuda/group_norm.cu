@@ -1,4 +1,7 @@
-/* runtime/cuda/group_norm.cu: layer norm of each group of channels, with weights of channels. */
+/* runtime/cuda/group_norm.cu: layer norm of each group of channels, with weights of channels.
+
+   Y. Wu, K. He, Group Normalization, 2018. In these four dims a group of an element of the batch is
+   a line over the last two, so the kernels of layer norm do the rest. */
 #include "cuda/index.h"
 #include "cuda/norm.h"
 
@@ -40,6 +43,8 @@ static lt_cuda_norm norm_of(const lt_args_group_norm *a) {
   return {1u << 2 | 1u << 3, a->eps, true, nullptr, a->num_groups};
 }
 
+/* Row-major operands alone: other layouts are copied, as groups of channels-last memory are no
+   lines. */
 LT_CUDA_KERNEL(group_norm) {
   lt_view v[4], y, own;
   const lt_args_group_norm *a = lt_cuda_args<lt_args_group_norm>(call);

@@ -105,7 +105,9 @@ static bool check(plan *p, const lt_view *index) {
   return lt_cuda_pieces(&w, take_piece, p);
 }
 
-/* All views have the dims of `to`; the source has stride 0 where `step` is its stride. */
+/* All views have the dims of `to`; the source has stride 0 where `step` is its stride. Addresses
+   are computed as in any walk (cuda/iter.h); an index out of range writes zeros and reports the
+   value to the error word, which the host reads at its next wait. */
 static bool run(lt_ctx *c, const lt_call *call, lt_view *v, int64_t n, int64_t step) {
   lt_cuda_walk w;
   plan p = {c, {}, unit_of(&v[0], &v[1], &v[2], step)};
@@ -126,6 +128,7 @@ static bool run(lt_ctx *c, const lt_call *call, lt_view *v, int64_t n, int64_t s
   return lt_cuda_pieces(&w, take_piece, &p);
 }
 
+/* The index has one dim, so its stride is 0 in all others of the result. */
 LT_CUDA_KERNEL(index_select) {
   int64_t dim = lt_cuda_args<lt_args_index_select>(call)->dim;
   lt_view v[3], index;
@@ -144,6 +147,7 @@ LT_CUDA_KERNEL(index_select) {
   return run(c, call, v, n, step);
 }
 
+/* The source has as many dims as the index; along `dim` only the index moves it. */
 LT_CUDA_KERNEL(gather) {
   int64_t dim = lt_cuda_args<lt_args_gather>(call)->dim;
   lt_view v[3];

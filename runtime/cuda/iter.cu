@@ -1,5 +1,9 @@
 /* runtime/cuda/iter.cu: normalizes the dims of strided operands for kernels: sorted by stride,
-   merged where contiguous. */
+   merged where contiguous.
+
+   The same rules as cpu/tile.c, but offsets are kept in 32 bits: 64-bit multiplications are several
+   instructions on a GPU, and registers are what limits how many threads run. Larger tensors are
+   walked in pieces. */
 #include "cuda/iter.h"
 
 #include <stdlib.h>
@@ -82,6 +86,8 @@ static bool fits(const lt_cuda_walk *w) {
   return true;
 }
 
+/* Sizes become dividers (a multiplication and a shift: H. Warren, Hacker's Delight, chapter 10),
+   the fastest dim first, as a thread finds its place by dividing its number. */
 static void narrow(const lt_cuda_walk *w, lt_cuda_iter *it) {
   memset(it, 0, sizeof *it);
   it->numel = 1;

@@ -22,7 +22,9 @@ typedef struct job {
   part parts[MOST];
 } job;
 
-/* One block PER_BLOCK units U of a part; bytes limit it. */
+/* One block PER_BLOCK units U of a part; bytes limit it. Parts differ in size: a block finds its
+   own by bisection over their first blocks. All loads come before the stores, so that PER_THREAD
+   accesses are under way at once. */
 template <class U> static __global__ void join(LT_CONSTANT job j) {
   int low = 0, high = j.n - 1;
   while (low < high) {
@@ -88,7 +90,9 @@ static bool flush(plan *p) {
   return issue(p->c, &j, blocks, unit);
 }
 
-/* Adds an input whose place in the result is `to`, `at` elements from the start of a row. */
+/* Adds an input whose place in the result is `to`, `at` elements from the start of a row. A
+   conversion, or a layout that is not row-major, is a launch of its own; the rest is collected, up
+   to MOST parts, the limit of a kernel's arguments of 4 KB. */
 static bool add(plan *p, const lt_view *to, const lt_view *from, int64_t at) {
   int64_t item = lt_cuda_item_size(to->dtype), numel = lt_cuda_numel(from);
   if (numel == 0) return true;
@@ -109,6 +113,7 @@ static plan plan_of(lt_ctx *c, const lt_view *out, int64_t dim) {
   return p;
 }
 
+/* An empty tensor of another shape is skipped, as in PyTorch: [0] fits everywhere. */
 LT_CUDA_KERNEL(cat) {
   int64_t dim = lt_cuda_args<lt_args_cat>(call)->dim, at = 0;
   lt_view out, from;

@@ -1,4 +1,7 @@
-/* runtime/cuda/kernels.cu: the table of kernels by op id. */
+/* runtime/cuda/kernels.cu: the table of kernels by op id.
+
+   Filled at run time, as C++17 has no designated initializers; ops without a kernel stay NULL, and
+   run by their definition in other ops or on the CPU. */
 #include "cuda/device.h"
 
 static lt_kernel table[LT_OP_COUNT];

@@ -61,6 +61,8 @@ static void *open_of_python(const lt_cuda_library *l) {
   return handle;
 }
 
+/* The variable first, since it is the user's word; a path with no folder leaves the search to the
+   loader (LD_LIBRARY_PATH, ld.so.conf). */
 static void *open_anywhere(const lt_cuda_library *l) {
   void *handle = open_below(l, "LTRAIN_CUDA_LIBS", "");
   if (handle == NULL) handle = open_in(l, "");
@@ -75,6 +77,7 @@ static void *open_anywhere(const lt_cuda_library *l) {
 }
 #endif
 
+/* Tried once in a process: a library that was installed since is found by the next one. */
 bool lt_cuda_library_open(lt_cuda_library *l) {
   if (!l->tried) l->handle = open_anywhere(l);
   l->tried = true;

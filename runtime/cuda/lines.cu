@@ -44,6 +44,7 @@ static void merge_dims(const lt_cuda_lines_plan *p, dims d) {
   if (*d.n > 0) *d.n = top + 1;
 }
 
+/* Broadcast dims have stride 0 in the operands that lack them. */
 static void add_dim(const lt_cuda_lines_plan *p, dims d, int64_t size, const int *of) {
   for (int k = 0; k < p->n; k++) {
     const lt_view *v = &p->v[k];

@@ -1,5 +1,8 @@
 /* runtime/cuda/matmul.cu: matmul and linear as products of stacks of matrices (gemm.h), without
-   copies where strides allow it. M rows, K terms, N columns. */
+   copies where strides allow it. M rows, K terms, N columns.
+
+   A GPU's libraries take any row stride, and a stride for each matrix of a batch; a transposed
+   operand is an option of the call. Only what has neither stride equal to 1 is copied. */
 #include "cuda/gemm.h"
 #include "cuda/rows.h"
 
@@ -95,6 +98,7 @@ static bool take_bias(lt_ctx *c, lt_cuda_product *p, const lt_view *bias) {
   return copy.data != nullptr && lt_cuda_move(c, &copy, bias);
 }
 
+/* A dim of size 1 may have any stride. */
 static bool is_contiguous(const lt_view *v) {
   int64_t n = 1;
   for (int d = v->ndim - 1; d >= 0; n *= v->size[d--])
@@ -120,6 +124,8 @@ static bool multiply(lt_ctx *c, lt_view *a, lt_view *b, const lt_view *bias, con
   return (bias == nullptr || take_bias(c, &p, bias)) && lt_cuda_gemm(c, &p);
 }
 
+/* In place, as x:matmul(w, {out = x}), the result goes through scratch: blocks would overwrite what
+   others still read. */
 static bool product(lt_ctx *c, lt_view *a, lt_view *b, const lt_view *bias, const lt_view *out,
                     bool transposed) {
   lt_view to = *out;

@@ -9,6 +9,7 @@ LT_CUDA_KERNEL(empty) {
   return true;
 }
 
+/* `through` is the compute type that holds all values of both dtypes, as on the CPU. */
 bool lt_cuda_move(lt_ctx *c, const lt_view *to, const lt_view *from) {
   lt_view views[2] = {*to, *from};
   lt_scalar none = {};
@@ -16,6 +17,7 @@ bool lt_cuda_move(lt_ctx *c, const lt_view *to, const lt_view *from) {
   return lt_cuda_row(c, LT_ROW_COPY, through, 2, views, nullptr, none, none);
 }
 
+/* A fill is a row without operands, whose number is an argument. */
 bool lt_cuda_fill_view(lt_ctx *c, const lt_view *to, lt_scalar value) {
   lt_scalar none = {};
   value = lt_cuda_number_of(value, to->dtype);
@@ -41,7 +43,8 @@ LT_CUDA_KERNEL(cast) { return move(c, call->out[0], call->in[0]); }
 LT_CUDA_KERNEL(clone) { return move(c, call->out[0], call->in[0]); }
 LT_CUDA_KERNEL(copy) { return move(c, call->out[0], call->in[1]); }
 
-/* A strided view of `t`, which is row-major. */
+/* A strided view of `t`, which is row-major. The op's own check has made sure that the view stays
+   within the tensor. */
 static bool strided_view(lt_ctx *c, lt_tensor *t, const lt_sizes *size, const lt_sizes *stride,
                          int64_t offset, lt_view *out) {
   if (!lt_cuda_view(c, t, out)) return false;
@@ -51,6 +54,7 @@ static bool strided_view(lt_ctx *c, lt_tensor *t, const lt_sizes *size, const lt
   return true;
 }
 
+/* Two launches: a copy, and the part over it; the stream keeps their order. */
 LT_CUDA_KERNEL(as_strided_scatter) {
   const lt_args_as_strided_scatter *a = lt_cuda_args<lt_args_as_strided_scatter>(call);
   lt_view w, source;

@@ -109,12 +109,16 @@ static __global__ void __launch_bounds__(THREADS) ranks(LT_CONSTANT job j, int64
 
 static unsigned blocks_of(int64_t n) { return static_cast<unsigned>((n + THREADS - 1) / THREADS); }
 
+/* Samples are independent: inversion of the distribution function, log2 C steps each. */
 static bool with_replacement(lt_ctx *c, const job *j, int64_t rows, double *room) {
   int64_t n = rows * j->n_samples;
   return lt_cuda_grid(c, running_sums, static_cast<unsigned>(rows), THREADS, 0, *j, room) &&
          lt_cuda_grid(c, find, blocks_of(n), THREADS, 0, *j, n, room);
 }
 
+/* P. Efraimidis and P. Spirakis, "Weighted random sampling with a reservoir", 2006: the S smallest
+   of exponential times with rates p are a sample without replacement, in one pass without
+   dependence between the draws. */
 static bool without_replacement(lt_ctx *c, const job *j, int64_t rows, double *room) {
   const int64_t most = 65535; /* of a grid's second dim */
   bool ok = lt_cuda_grid(c, times_of, static_cast<unsigned>(rows), THREADS, 0, *j, room);
@@ -125,6 +129,7 @@ static bool without_replacement(lt_ctx *c, const job *j, int64_t rows, double *r
   return ok;
 }
 
+/* Scratch of a double for each weight: running sums or times. */
 LT_CUDA_KERNEL(multinomial) {
   const lt_args_multinomial *a = lt_cuda_args<lt_args_multinomial>(call);
   lt_view x, y;

@@ -1,9 +1,15 @@
 /* runtime/cuda/norm_columns.cu: gradients of the weights and biases of norms: sums of columns, over
-   segments of the rows, then over the segments in order. */
+   segments of the rows, then over the segments in order.
+
+   dweight[i] = sum over rows of g (x - mean) scale, dbias[i] = sum of g. The rows of a batch are
+   many and the columns few, so rows are cut into segments to fill the GPU; atomics would do without
+   the second pass, and would not repeat their bits. */
 #include "cuda/norm.h"
 #include "cuda/tally.h"
 #include "cuda/teams.h"
 
+/* Four blocks for each multiprocessor of an H100; a segment of fewer than LEAST elements costs more
+   to join than it saves. */
 enum { WANTED_BLOCKS = 528, LEAST = 2048 };
 
 /* Operands: x, gradient, the two results. */

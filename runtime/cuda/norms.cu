@@ -1,6 +1,9 @@
 /* runtime/cuda/norms.cu: the total norm of a list of gradients.
 
-   A block sums its chunk in f64, a last one what they found: the order is fixed by the shapes. */
+   A block sums its chunk in f64, a last one what they found: the order is fixed by the shapes.
+
+   In f64, since squares of many small gradients would stop growing a sum in f32. The host does not
+   read the norm: the factor of clipping is computed on the device as well. */
 #include "cuda/lists.h"
 #include "cuda/reduce.h"
 
@@ -47,7 +50,8 @@ static __global__ void __launch_bounds__(THREADS) norm(LT_CONSTANT lt_list<1> l,
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
-/* One block for all partial sums: n / 256 a thread. */
+/* One block for all partial sums: n / 256 a thread. The root is taken once of the sum over all
+   tensors, not of norms of norms. */
 static __global__ void __launch_bounds__(THREADS) finish(const double *__restrict__ partial,
                                                          int64_t n, int kind, double p, void *out,
                                                          int dtype) {
@@ -78,6 +82,8 @@ template <class T> static bool run(lt_list_job *j, norm_job *n) {
   });
 }
 
+/* Lists of hundreds of tensors are passed in several launches (lists.h); partial sums of all of
+   them lie one after the other. */
 static int64_t chunks_of(const lt_list_job *j, bool *ok) {
   int64_t sum = 0;
   lt_view v;

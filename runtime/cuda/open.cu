@@ -10,6 +10,7 @@
 const lt_host *lt_cuda_host;
 extern "C" uint64_t lt_op_hash(void); /* ops/hash.c, of what this was built with */
 
+/* Assigned by name, since C++17 has no designated initializers. */
 static lt_device_ops make_table(void) {
   lt_device_ops o = {};
   o.size = sizeof o;
@@ -51,6 +52,8 @@ static lt_device_ops make_table(void) {
   return o;
 }
 
+/* Called once, under ltrain's lock. Tables are static: ltrain keeps pointers to them, and never
+   closes the library. */
 extern "C" LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
   static lt_device_ops table;
   static char about[64];

@@ -159,7 +159,8 @@ static operand operand_of(const lt_view *v, int64_t n) {
   return o;
 }
 
-/* Threads in the order of the memory that they write. */
+/* Threads in the order of the memory that they write. Channels last, if the memory that is written
+   has channels side by side. */
 static void order_threads(job *j, const lt_view *made) {
   j->channels_last = made->size[1] > 1 && made->stride[1] == 1 && made->size[3] > 1;
   const int dims[2][3] = {{3, 2, 1}, {1, 3, 2}};
@@ -188,7 +189,9 @@ static bool fits(lt_ctx *c, const lt_view *x, const lt_view *made, const window 
 
 typedef void (*kernel_fn)(job);
 
-/* `made` is x or y: what the kernel writes. Images are cut where they are 2^31 elements. */
+/* `made` is x or y: what the kernel writes. Images are cut where they are 2^31 elements. 31 bits
+   for thread numbers and offsets within a piece; images are independent, so that cutting between
+   them changes nothing. */
 static bool run(lt_ctx *c, const kernel_fn *by_type, const lt_view *made, const lt_view *x,
                 const lt_view *y, const lt_view *at, const window &v) {
   int64_t n = x->size[0], each = made->size[1] * made->size[2] * made->size[3];

@@ -57,7 +57,8 @@ static __global__ void add_tiles(uint32_t *before, uint32_t tiles) {
   }
 }
 
-/* As count_trues. */
+/* As count_trues. The mask is read again instead of keeping bits: it has a byte for each element,
+   the coordinates 8 for each dim. */
 static __global__ void write_trues(LT_CONSTANT job j) {
   LT_SHARED(uint32_t, room, 8);
   uint32_t bits = trues_of(j, first_of()), all;
@@ -75,6 +76,7 @@ static __global__ void write_trues(LT_CONSTANT job j) {
   }
 }
 
+/* A mask of one tile needs no counts of others, and one launch. */
 LT_CUDA_KERNEL(mask_positions) {
   lt_view mask, flat, out, to;
   if (!lt_cuda_view(c, call->in[0], &mask) || !lt_cuda_view(c, call->out[0], &out)) return false;

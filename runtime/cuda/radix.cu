@@ -8,7 +8,11 @@
 
    LSD radix sort (D. Knuth, The Art of Computer Programming, volume 3, section 5.2.5); the three
    steps of a digit are those of N. Satish, M. Harris and M. Garland, Designing Efficient Sorting
-   Algorithms for Manycore GPUs, 2009. */
+   Algorithms for Manycore GPUs, 2009.
+
+   Stable, because equal keys must keep their order: sums by sorted keys and topk depend on it.
+   Indices and 16-bit floats need fewer passes than the width of the key: `bits` says how many are
+   used. */
 #include "cuda/radix.h"
 
 enum { THREADS = 256, WARPS = 8, ROUNDS = 8, TILE = THREADS * ROUNDS, DIGITS = 256, SHORT = 32 };
@@ -140,7 +144,7 @@ template <class K> struct pass {
   int shift;
 };
 
-/* One block a tile. */
+/* One block a tile. The first of three launches of a digit: a histogram of each tile. */
 template <class K> static __global__ void __launch_bounds__(THREADS) count_digits(pass<K> p) {
   LT_SHARED(uint32_t, count, DIGITS);
   uint32_t tile = blockIdx.x % p.tiles, first = tile * TILE + threadIdx.x;
@@ -157,7 +161,8 @@ template <class K> static __global__ void __launch_bounds__(THREADS) count_digit
   p.count[(line * DIGITS + threadIdx.x) * p.tiles + tile] = count[threadIdx.x];
 }
 
-/* One warp a line and digit. */
+/* One warp a line and digit. The second: prefix sums over the tiles, so that a tile knows where its
+   keys of a digit begin. */
 static __global__ void __launch_bounds__(THREADS)
     add_counts(uint32_t *count, uint32_t *total, int64_t rows, uint32_t tiles) {
   int64_t row = static_cast<int64_t>(blockIdx.x) * WARPS + threadIdx.x / 32;
@@ -176,7 +181,9 @@ static __global__ void __launch_bounds__(THREADS)
   if (lane == 0) total[row] = before;
 }
 
-/* One block a tile: in order within the tile first, so that neighbours are written together. */
+/* One block a tile: in order within the tile first, so that neighbours are written together. The
+   third. Keys that go to the same digit's range lie side by side, so that writes fill cache lines;
+   written straight from the input each would touch a line of its own. */
 template <class K> static __global__ void __launch_bounds__(THREADS) move_keys(pass<K> p) {
   LT_SHARED(K, sorted, TILE);
   LT_SHARED(uint32_t, position, TILE);

@@ -20,7 +20,9 @@ typedef struct job {
   lt_cuda_blame blame;
 } job;
 
-/* The words of elements 4 block .. 4 block + 3: WORDS each. */
+/* The words of elements 4 block .. 4 block + 3: WORDS each. Philox4x32-10 (J. Salmon and others,
+   2011) is a function of a counter: threads share no state, so no generator has to be stored for
+   each of them, as cuRAND's XORWOW would need. */
 template <int WORDS>
 static __device__ inline void draw(const lt_rng_key &t, uint64_t block, uint32_t *w) {
 #pragma unroll
@@ -31,7 +33,8 @@ static __device__ inline void draw(const lt_rng_key &t, uint64_t block, uint32_t
   }
 }
 
-/* What a kernel computes of words w and, with an operand, values x: y. */
+/* What a kernel computes of words w and, with an operand, values x: y. As many bits as the dtype
+   has below 1 (24, 11 or 8): more would round up to 1, which is excluded. */
 struct uniform {
   enum { WORDS = 1, READS = 0 };
   typedef float type;
@@ -184,7 +187,9 @@ static bool run_piece(void *ud, const lt_cuda_iter *it) {
   return ok;
 }
 
-/* A view without memory, of row-major strides, keeps the dims in logical order. */
+/* A view without memory, of row-major strides, keeps the dims in logical order. Elements are
+   numbered in logical order whatever the strides: a mask of dropout is the same in backward, where
+   the gradient may lie differently. */
 static bool run(lt_ctx *c, const lt_call *call, job *j, void (*kernel)(job)) {
   lt_view v[3];
   if (!lt_cuda_view(c, call->out[0], &v[1]) ||

@@ -139,7 +139,8 @@ static bool take_bias(lt_ctx *c, const lt_call *call, job *j, void **bias) {
                       static_cast<float *>(*bias));
 }
 
-/* gates = x weight_ih^T + bias, where an LSTM will save its gates, if it does. */
+/* gates = x weight_ih^T + bias, where an LSTM will save its gates, if it does. T N rows in one
+   product fill the GPU, where a step's N rows would not. */
 static bool multiply_inputs(lt_ctx *c, const lt_call *call, job *j) {
   const lt_recurrent *r = &j->s.r;
   int64_t width = r->gates * r->h;
@@ -176,6 +177,7 @@ static bool take_saved(lt_ctx *c, const lt_call *call, job *j) {
   return true;
 }
 
+/* Lengths are checked on the device: reading them here would make the host wait for it. */
 static bool take_lengths(lt_ctx *c, const lt_call *call, job *j) {
   void *lengths;
   lt_cuda_blame blame;
@@ -187,6 +189,7 @@ static bool take_lengths(lt_ctx *c, const lt_call *call, job *j) {
                        j->s.lengths, j->s.r.t, blame));
 }
 
+/* States are copied, as they are updated in place; the script's h0 and c0 must not change. */
 static bool prepare(lt_ctx *c, const lt_call *call, job *j) {
   const lt_args_recurrent *a = lt_cuda_args<lt_args_recurrent>(call);
   const lt_recurrent *r = &j->s.r;
@@ -209,6 +212,8 @@ static bool prepare(lt_ctx *c, const lt_call *call, job *j) {
   return j->z != nullptr;
 }
 
+/* The product with h adds into the gates of x (beta = 1) but in a GRU, whose candidate needs it
+   apart. A projection is a second product of the step. */
 static bool step(lt_ctx *c, job *j) {
   const lt_recurrent *r = &j->s.r;
   int64_t width = r->gates * r->h;

@@ -73,7 +73,8 @@ static __device__ inline T gather(const job &j, int64_t k, bool active) {
   return dh;
 }
 
-/* A thread a unit of a sequence: bound by bytes. */
+/* A thread a unit of a sequence: bound by bytes. Each unit reads and writes only what is its own,
+   so no thread waits for another within a step. */
 template <class T> static __global__ void cells(LT_CONSTANT job j) {
   int64_t h = j.s.r.h, k = lt_thread(), n = k / h, u = k - n * h, at = j.s.at * j.s.r.n + n;
   if (n >= j.s.r.n) return;
@@ -101,6 +102,7 @@ template <class T> static __global__ void outputs(LT_CONSTANT job j) {
   *lt_offset<T>(j.g_p, j.s.at * j.s.r.n * p + k) = gather<T>(j, k, lt_is_active(j.s, n));
 }
 
+/* float serves f16 and bf16, whose values were widened before the first step. */
 static bool grid(lt_ctx *c, const job *j, int64_t n, void (*narrow)(job), void (*wide)(job)) {
   return lt_cuda_grid(c, j->s.wide == LT_F64 ? wide : narrow, lt_cuda_blocks(n), LT_CUDA_THREADS, 0,
                       *j);
@@ -165,6 +167,8 @@ static bool multiply(lt_ctx *c, job *j) {
                                    j->s.w_hh, false, r->n, r->p, width, true, j->carry);
 }
 
+/* Two or three launches a step. Steps depend on each other: the stream's order is all that holds
+   them together, no kernel waits for another. */
 static bool step(lt_ctx *c, job *j) {
   const lt_recurrent *r = &j->s.r;
   if (!multiply(c, j)) return false;

@@ -27,7 +27,8 @@ typedef struct job {
   void *partial;     /* [segments][count], where there are several */
 } job;
 
-/* What sums of T are carried in. */
+/* What sums of T are carried in. double for floats: consumer GPUs have few units for it, but it is
+   used once in CARRY additions. */
 template <class T> struct wide { typedef double type; };
 template <> struct wide<int64_t> { typedef int64_t type; };
 
@@ -242,6 +243,7 @@ typedef struct state {
   int64_t done;        /* segments of the parts before */
 } state;
 
+/* Scratch for the partial results is taken with the first part, for all. */
 static bool run_piece(void *ud, const lt_cuda_lines *x) {
   state *s = static_cast<state *>(ud);
   job *j = &s->j;
@@ -279,6 +281,7 @@ static bool run(lt_cuda_lines_plan *p, state *s) {
   return true;
 }
 
+/* Over no elements: the neutral one; a mean is 0 / 0. */
 static bool reduce(lt_ctx *c, const lt_call *call, by how, bool mean, bool truth) {
   const lt_args_reduce *a = lt_cuda_args<lt_args_reduce>(call);
   lt_view v[2];

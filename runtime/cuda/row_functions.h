@@ -6,6 +6,8 @@
 #include "cuda/tile.h"
 #include "ops/math/special.h"
 
+/* The functions are those of ops/math, the same source as on the CPU: CUDA's own sinf or expf
+   differ in their last bits, and results would depend on the device. */
 namespace row {
 
 /* The functions that the table of bounds lists, and those that it does not. */
@@ -51,7 +53,9 @@ LT_ROW_INTEGERS2(gcd)
 
 #define K(c) static_cast<T>(c)
 
-/* name<T>(operands, p, q): of derivatives the gradient stands first. */
+/* name<T>(operands, p, q): of derivatives the gradient stands first. Macros, because a row's text
+   names its operands x, y, a and b: each kind of row declares the names that it may use, and the
+   compiler drops what the text does not. */
 #define LT_ROW(name, declare, value)                                          \
   template <class T> static __device__ inline T name(const T *v, T p, T q) {  \
     declare;                                                                  \
@@ -85,6 +89,7 @@ LT_ROW(masked_fill_, , v[1] != 0 ? p : v[0])
 #undef K
 } // namespace row
 
+/* Rows that are no operations of their own; numbered after the ops. */
 enum {
   LT_ROW_COPY = LT_OP_COUNT,
   LT_ROW_FILL,

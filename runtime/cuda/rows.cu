@@ -66,6 +66,8 @@ static __host__ __device__ constexpr bool calls(int op) {
 #define CASE_float(name) CASE(name, floats)
 #define CASE_int(name) CASE(name, ints)
 
+/* Instances differ by which rows they contain: one that T or HOW does not have is no case of the
+   switch. */
 template <class T, int N, int HOW>
 static __device__ inline void apply_row(int op, const T (*v)[N], T *y, T p, T q) {
   switch (op) {

@@ -57,6 +57,7 @@ static __device__ inline void store4(const job &j, char *y, uint32_t i, uint32_t
     if (i + e < end) lt_line_store<W>(j.x, 1, y, place(j, i + e), v[e]);
 }
 
+/* The block's segment: blockIdx.y counts segments, blockIdx.x lines. */
 static __device__ inline uint32_t segment_of(const job &j, uint32_t *end) {
   uint32_t from = blockIdx.y * j.segment;
   *end = from + j.segment < j.x.length ? from + j.segment : j.x.length;
@@ -87,7 +88,8 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 6) totals(LT_CONSTANT 
     static_cast<W *>(j.partial)[static_cast<int64_t>(blockIdx.y) * j.x.count + t.line] = sum;
 }
 
-/* What the segments before this block's add up to, in order. */
+/* What the segments before this block's add up to, in order. Each block adds at most SEGMENTS
+   values again: less than a third launch would cost. */
 template <class W> static __device__ inline W before(const job &j, uint32_t line) {
   W sum = 0;
   for (uint32_t s = 0; j.segments > 1 && s < blockIdx.y; s++)

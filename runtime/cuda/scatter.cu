@@ -1,7 +1,12 @@
 /* runtime/cuda/scatter.cu: elements and rows put where indices say, and added up there.
 
    No atomics on floats: sums are made by sorted keys (segments.cu), of short lines of scatter_add
-   by a thread each, in order. Of rows that are only written the last one for a place stays. */
+   by a thread each, in order. Of rows that are only written the last one for a place stays.
+
+   atomicAdd on floats is the usual way (PyTorch's index_add_ and embedding backward use it), and
+   its sum depends on which thread comes first: two runs of one script then differ. Sorting the
+   indices costs a few passes over 32-bit keys; after that each place is a segment that one team
+   adds in order. */
 #include "cuda/index.h"
 #include "cuda/segments.h"
 
@@ -70,7 +75,8 @@ static bool fits(lt_ctx *c, int64_t rows, int64_t n, int64_t inner) {
                       static_cast<long long>(inner));
 }
 
-/* Sums of g by keys into `out`, with `base` (null: zeros): any strides. */
+/* Sums of g by keys into `out`, with `base` (null: zeros): any strides. The segment sums want
+   row-major memory; other layouts pass through scratch. */
 static bool sum(lt_ctx *c, const lt_view *out, const lt_view *base, const lt_view *g,
                 uint32_t *keys, int64_t outer, int64_t rows, int64_t n) {
   lt_view to, from, zero = {};
@@ -120,7 +126,8 @@ typedef struct put_job {
   lt_divider units;
 } put_job;
 
-/* One thread a row. An atomic on integers: the maximum is the same in any order. */
+/* One thread a row. An atomic on integers: the maximum is the same in any order. The launch after
+   this one writes, so that it sees the final winner of each row. */
 static __global__ void claim_rows(put_job j) {
   int64_t k = static_cast<int64_t>(blockIdx.x) * LT_CUDA_THREADS + threadIdx.x;
   if (k < j.n && j.key[k] < j.rows) atomicMax(&j.last[j.key[k]], static_cast<int>(k));
@@ -199,6 +206,7 @@ typedef struct line_job {
   lt_cuda_blame blame;
 } line_job;
 
+/* Of integers through unsigned: signed overflow is undefined, and torch wraps. */
 template <class T> static __device__ inline T add(T a, T b) { return a + b; }
 template <> __device__ inline int64_t add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
@@ -260,7 +268,9 @@ static bool scatter_lines(lt_ctx *c, const lt_call *call, const lt_view *out, co
   return lt_cuda_pieces(&w, issue_lines, &p) && lt_cuda_deliver(c, out, &to);
 }
 
-/* (x, index, source), of which x and source may be larger than the index. */
+/* (x, index, source), of which x and source may be larger than the index. Short lines, or many: a
+   thread each. Else keys are element numbers of the result, and all contributions are sorted at
+   once. */
 LT_CUDA_KERNEL(scatter_add) {
   int64_t dim = lt_cuda_args<lt_args_scatter_add>(call)->dim;
   lt_view out, x, index, source;

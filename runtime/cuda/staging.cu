@@ -49,6 +49,7 @@ static buffer *find(size_t bytes, buffer **busy) {
   return held + bytes <= MOST || *busy == nullptr ? make(bytes) : nullptr;
 }
 
+/* Where MOST bytes are under way the host waits for one of them, outside of the lock. */
 static buffer *take(lt_ctx *c, size_t bytes) {
   buffer *busy = nullptr, *b;
   {
@@ -81,6 +82,7 @@ static bool issue(lt_ctx *c, lt_stream *stream, buffer *b, void *dst, const void
   return lt_cuda_event_done(b->after) != LT_BROKEN || lt_cuda_fail(c, LT_EDEVICE, "copy: no event");
 }
 
+/* In pieces: the first is on its way to the device while the next is copied by the host. */
 bool lt_cuda_stage_in(lt_ctx *c, lt_stream *stream, void *dst, const void *src, size_t bytes) {
   for (size_t at = 0; at < bytes; at += PIECE) {
     size_t n = bytes - at < PIECE ? bytes - at : PIECE;

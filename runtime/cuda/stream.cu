@@ -62,6 +62,7 @@ void lt_cuda_stream_issued(lt_stream *stream) {
   stream->issued++;
 }
 
+/* No call of CUDA: the position is the event until somebody asks (native_event). */
 bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out) {
   (void)c;
   std::lock_guard<std::mutex> hold(lock);
@@ -98,6 +99,8 @@ static void pass(lt_stream *s, uint64_t position) {
   if (s->done < position) s->done = position;
 }
 
+/* cudaErrorNotReady is an answer, not an error, but it is left in the thread's last error: cleared
+   here, or the next check of a launch would report it. */
 static lt_progress query(lt_event event) {
   cudaEvent_t native;
   uint64_t position;
@@ -142,6 +145,8 @@ bool lt_cuda_event_wait(lt_ctx *c, lt_event event) {
   return true;
 }
 
+/* The device waits, the host does not: later work of `stream` starts after the event. Work of one
+   stream is in order by itself. */
 bool lt_cuda_stream_wait(lt_ctx *c, lt_stream *stream, lt_event event) {
   if (stream == event.stream) return true;
   cudaEvent_t native;

@@ -3,7 +3,12 @@
    A value becomes a key, an unsigned number in the same order: -0 has that of 0, every NaN the
    highest; for the largest first its bits are turned. Keys are sorted with their positions, which
    keeps equal ones in their order, and values are fetched from where the first k stood. Of many
-   long lines a block each finds the k-th key digit by digit; only what comes up to it is sorted. */
+   long lines a block each finds the k-th key digit by digit; only what comes up to it is sorted.
+
+   The choice by digits is radix select: the histogram of the highest 8 bits shows in which bin the
+   k-th key is, and only that bin is looked at for the next 8 (T. Alabi and others, "Fast
+   k-selection algorithms for graphics processing units", 2012). After four rounds the k-th of
+   32-bit keys is known, whatever their values. */
 #include "cuda/index.h"
 #include "cuda/radix.h"
 
@@ -19,6 +24,7 @@ template <class K> static __device__ inline K float_key(K bits, bool zero, bool 
   return static_cast<K>((bits & sign) != 0 ? ~bits : bits | sign);
 }
 
+/* Signed integers become unsigned ones in the same order by turning their highest bit. */
 template <class K> static __device__ inline K key_of(const void *x, int dtype, int64_t i);
 template <> __device__ inline uint32_t key_of<uint32_t>(const void *x, int dtype, int64_t i) {
   switch (static_cast<lt_dtype>(dtype)) {
@@ -131,6 +137,8 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 4)
   }
 }
 
+/* Where choosing pays: what is chosen must be sorted by one block, and there must be lines enough
+   to occupy the GPU with a block each. */
 enum { MOST_CHOSEN = 2048, LEAST_LINES = 16 };
 
 /* What of each line is sorted: all, or the first k. */
@@ -173,6 +181,7 @@ static bool view_dim_last(lt_ctx *c, lt_tensor *t, int64_t dim, lt_view *out) {
   return true;
 }
 
+/* Row-major lines are needed for sorting; the results are made so and moved where they belong. */
 LT_CUDA_KERNEL(topk) {
   const lt_args_topk *a = lt_cuda_args<lt_args_topk>(call);
   lt_view x, value, index, from, best, place;

@@ -147,6 +147,8 @@ static bool run_adam(lt_list_job *j, const lt_args_adam_step *a, found_inf found
   });
 }
 
+/* `found`: a number on the device that loss scaling has set where a gradient is infinite or NaN.
+   The kernels read it and leave all as it was, so that the host need not wait to decide. */
 LT_CUDA_KERNEL(adam_step) {
   const lt_args_adam_step *a = lt_cuda_args<lt_args_adam_step>(call);
   lt_list_job j;
@@ -155,6 +157,7 @@ LT_CUDA_KERNEL(adam_step) {
          run_adam<double>(&j, a, found) && lt_list_end(&j);
 }
 
+/* The factor is a number on the device too, of clipping by a norm that was computed there. */
 template <class T> static bool run_scale(lt_list_job *j, found_inf factor) {
   return lt_list_each<T, 1>(j, [&](const lt_list<1> &l) {
     return lt_cuda_grid(j->c, scale<T>, l.chunks, THREADS, 0, l, factor);
