@@ -38,6 +38,18 @@ local function each_note(value, fn)
   for _, held in tree.pairs(value) do each_note(held, fn) end
 end
 
+-- The ranks that send their ranges of a tensor: of those that have the same the first. The note is
+-- left with their ranges.
+local function senders_of(note)
+  local senders, is_sent = {}, {}
+  for rank, range in tree.pairs(note.of) do
+    local key = range.from .. " " .. range.n
+    if is_sent[key] then note.of[rank] = nil end
+    senders[rank], is_sent[key] = not is_sent[key], true
+  end
+  return senders
+end
+
 -- `ranks`: by rank, a list that has its range.
 local function join(note, ranks)
   local n, list, device = parts.numel(note.shape), {}, "cpu"
@@ -78,13 +90,13 @@ return function(state)
   local merged = all and all[1]
   for r = 2, all and #all or 0 do parts.merge(merged, all[r]) end
   each_note(merged, function(note) notes[#notes + 1] = note end)
-  local names = {}
-  for i, note in ipairs(notes) do names[i] = note[NOTE] end
+  local tasks = {}
+  for i, note in ipairs(notes) do tasks[i] = { name = note[NOTE], senders = senders_of(note) } end
   local _ <close> = c.no_grad()
-  local whole = {}
-  for i, name in ipairs(collectives.broadcast(names)) do
-    local all_ranks = collectives.gather { own[name] }
-    if all_ranks then whole[name] = join(notes[i], all_ranks) end
+  local whole, rank = {}, tostring(c.dist.rank())
+  for i, task in ipairs(collectives.broadcast(tasks)) do
+    local all_ranks = collectives.gather { task.senders[rank] and own[task.name] or nil }
+    if all_ranks then whole[task.name] = join(notes[i], all_ranks) end
   end
   return merged and put_back(merged, state, whole)
 end
