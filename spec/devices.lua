@@ -64,6 +64,7 @@ return {
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
     ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_stages_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
+    ["spec/strategies/sharded_replicas_spec.lua"] = "30 s; it is the cpu's ranks in groups",
     ["spec/strategies/sharded_units_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/trainer/sharded_faults_spec.lua"] = "its jobs compute on the cpu",
     ["spec/trainer/deferred_spec.lua"] = "compares the cpu with the fake device, by name",

@@ -20,10 +20,26 @@ describe("FSDPStrategy", function()
     assert.same({ 3, false }, { kept.stage, kept.reshard_after_forward })
     refused("sharding_strategy = 'NO_SHARD': write strategy = 'ddp'", strategies.FSDPStrategy,
       { sharding_strategy = "NO_SHARD" })
-    refused("'HYBRID_SHARD': parameters are divided among all ranks", strategies.FSDPStrategy,
-      { sharding_strategy = "HYBRID_SHARD" })
-    refused("must be 'FULL_SHARD' or 'SHARD_GRAD_OP'", strategies.FSDPStrategy,
-      { sharding_strategy = "FULL" })
+    refused("must be 'FULL_SHARD', 'SHARD_GRAD_OP', 'HYBRID_SHARD' or '_HYBRID_SHARD_ZERO2'",
+      strategies.FSDPStrategy, { sharding_strategy = "FULL" })
+  end)
+
+  it("takes HYBRID_SHARD for replicas, and device_mesh for their number", function()
+    local hybrid = strategies.FSDPStrategy { sharding_strategy = "HYBRID_SHARD" }
+    assert.same({ "machines", true }, { hybrid.replicas, hybrid.reshard_after_forward })
+    local kept = strategies.FSDPStrategy { sharding_strategy = "_HYBRID_SHARD_ZERO2",
+      device_mesh = { 2, 4 } }
+    assert.same({ 2, false }, { kept.replicas, kept.reshard_after_forward })
+    refused("device_mesh needs sharding_strategy = 'HYBRID_SHARD': got 'FULL_SHARD'",
+      strategies.FSDPStrategy, { device_mesh = { 2, 4 } })
+    refused("device_mesh must be {replicas, ranks of each}, two numbers", strategies.FSDPStrategy,
+      { sharding_strategy = "HYBRID_SHARD", device_mesh = { 2 } })
+    for _, value in ipairs { 0, "hosts" } do
+      refused("replicas must be a number of groups of ranks, or 'machines': got " .. value,
+        strategies.Sharded, { replicas = value })
+    end
+    refused("reshard_after_forward = 4: true or false; for shards within groups of ranks write "
+      .. "replicas = N", strategies.Sharded, { reshard_after_forward = 4 })
   end)
 
   it("takes auto_wrap_policy for units, and one name of a thing at a time", function()

@@ -11,16 +11,22 @@ local refused, unneeded = noted_options.refused, noted_options.unneeded
 local STRATEGIES <const> = {
   FULL_SHARD = { reshard_after_forward = true },
   SHARD_GRAD_OP = { reshard_after_forward = false },
-}
-local ABSENT <const> = {
-  NO_SHARD = "write strategy = 'ddp'",
-  HYBRID_SHARD = "parameters are divided among all ranks: write 'FULL_SHARD'",
-  _HYBRID_SHARD_ZERO2 = "parameters are divided among all ranks: write 'SHARD_GRAD_OP'",
+  HYBRID_SHARD = { reshard_after_forward = true, replicas = "machines" },
+  _HYBRID_SHARD_ZERO2 = { reshard_after_forward = false, replicas = "machines" },
 }
 
 local function check_strategy(value)
   if STRATEGIES[value] then return nil end
-  return ("= '%s': %s"):format(value, ABSENT[value] or "must be 'FULL_SHARD' or 'SHARD_GRAD_OP'")
+  return ("= '%s': %s"):format(value, value == "NO_SHARD" and "write strategy = 'ddp'"
+    or "must be 'FULL_SHARD', 'SHARD_GRAD_OP', 'HYBRID_SHARD' or '_HYBRID_SHARD_ZERO2'")
+end
+
+local function check_mesh(value)
+  if #value == 2 and math.type(value[1]) == "integer" and math.type(value[2]) == "integer"
+    and value[1] > 0 and value[2] > 0 then
+    return nil
+  end
+  return "must be {replicas, ranks of each}, two numbers"
 end
 
 local PRECISION <const> = "write precision = 'bf16-mixed' or 'bf16-true' in the Trainer"
@@ -28,7 +34,11 @@ local PRECISION <const> = "write precision = 'bf16-mixed' or 'bf16-true' in the 
 --- Its options.
 FSDPStrategy.options = Sharded.rows {
   sharding_strategy = { type = "string", default = "FULL_SHARD", check = check_strategy,
-    doc = "'FULL_SHARD', or 'SHARD_GRAD_OP', which keeps parameters between forward and backward" },
+    doc = "'FULL_SHARD'; 'SHARD_GRAD_OP', which keeps parameters between forward and backward; "
+      .. "'HYBRID_SHARD' and '_HYBRID_SHARD_ZERO2': the same within each machine, or as "
+      .. "device_mesh says" },
+  device_mesh = { type = "table", check = check_mesh,
+    doc = "with 'HYBRID_SHARD': {replicas, ranks of each}" },
   auto_wrap_policy = { type = "function|integer|table",
     doc = "which modules are gathered by themselves: `units`" },
   activation_checkpointing_policy = { type = "function|table",
@@ -38,8 +48,7 @@ FSDPStrategy.options = Sharded.rows {
     doc = "false: the state of a fit stays on its device" },
   mixed_precision = refused(PRECISION), precision_plugin = refused(PRECISION),
   parallel_devices = refused "write devices = N in the Trainer",
-  device_mesh = refused "parameters are divided among all ranks",
-  process_group = refused "parameters are divided among all ranks",
+  process_group = refused "groups of ranks are made from device_mesh = {replicas, ranks of each}",
   ignored_modules = refused "keep_below leaves small parameters whole",
   ignored_states = refused "keep_below leaves small parameters whole",
   limit_all_gathers = unneeded("boolean", "one unit is gathered at a time"),
@@ -58,6 +67,21 @@ local function merge(o, name, other)
   o[name], o[other] = o[other], nil
 end
 
+-- Takes what sharding_strategy and device_mesh say of replicas.
+local function take_replicas(self, o)
+  local named, mesh = STRATEGIES[o.sharding_strategy].replicas, o.device_mesh
+  if mesh and not named then
+    errors.blame("strategies.FSDPStrategy: device_mesh needs sharding_strategy = 'HYBRID_SHARD': "
+      .. "got '%s'", o.sharding_strategy)
+  end
+  self.mesh, o.device_mesh = mesh, nil
+  if mesh then
+    o.replicas = mesh[1]
+  elseif named and o.replicas == 1 then
+    o.replicas = named
+  end
+end
+
 --- FSDPStrategy{sharding_strategy = "FULL_SHARD", auto_wrap_policy = {Block}, ...}
 function FSDPStrategy:init(options)
   local o, notes = noted_options.check(options, FSDPStrategy.options, "strategies.FSDPStrategy")
@@ -65,10 +89,21 @@ function FSDPStrategy:init(options)
   if given.reshard_after_forward == nil then
     o.reshard_after_forward = STRATEGIES[o.sharding_strategy].reshard_after_forward
   end
+  take_replicas(self, o)
   if given.units == nil and o.auto_wrap_policy then o.units = nil end
   merge(o, "units", "auto_wrap_policy")
   merge(o, "activation_checkpointing", "activation_checkpointing_policy")
   self:take_options(o, notes)
+end
+
+--- Refuses a device_mesh of another number of ranks.
+function FSDPStrategy:configure(ranks, o)
+  local mesh = self.mesh
+  if mesh and ranks > 1 and mesh[1] * mesh[2] ~= ranks then
+    errors.blame("strategies.FSDPStrategy: device_mesh = {%d, %d} is of %d ranks: got %d", mesh[1],
+      mesh[2], mesh[1] * mesh[2], ranks)
+  end
+  Sharded.configure(self, ranks, o)
 end
 
 return FSDPStrategy

@@ -6,7 +6,8 @@
 -- its slices of the parameters; the new parameters are gathered: with stages 1 and 2 after the
 -- step, with stage 3 a unit of the module at a time where it is computed with. The result is that
 -- of DDP, if the optimizer updates each element independently (`elementwise` of its class; true for
--- those of lt.optim but LBFGS, Muon and the like).
+-- those of lt.optim but LBFGS, Muon and the like). With replicas, N is the number of ranks in each
+-- (sharded/Replicas.lua).
 --
 -- Checkpoints are complete, like DDP's, and resume on any number of ranks, also with DDP. Gathering
 -- them takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
@@ -15,6 +16,7 @@
 local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
+local Replicas = require "ltrain.strategies.sharded.Replicas"
 local ShardedModule = require "ltrain.strategies.sharded.ShardedModule"
 local ShardedOptimizer = require "ltrain.strategies.sharded.ShardedOptimizer"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
@@ -38,6 +40,20 @@ local function check_stage(value)
   end
 end
 
+local function check_replicas(value)
+  if type(value) == "string" and value ~= "machines" or math.type(value) and value < 1 then
+    return ("must be a number of groups of ranks, or 'machines': got %s"):format(value)
+  end
+end
+
+--- What is said of a number in reshard_after_forward, which PyTorch takes.
+local function check_reshard(value)
+  if math.type(value) then
+    return ("= %s: true or false; for shards within groups of ranks write replicas = N, the number "
+      .. "of groups"):format(value)
+  end
+end
+
 local function check_units(value)
   if type(value) ~= "table" then return nil end
   for _, one in ipairs(value) do
@@ -54,9 +70,12 @@ local ROWS <const> = {
     doc = "modules that are gathered together: elements of ModuleLists and Sequentials with at "
       .. "least so many parameters, those of a list of classes, or those for which "
       .. "fn(module, name) is true" },
-  reshard_after_forward = { type = "boolean", default = true,
+  reshard_after_forward = { type = "boolean|integer", default = true, check = check_reshard,
     doc = "stage 3: let the parameters of a unit go after its forward, and gather them again for "
       .. "backward; false: keep them in between" },
+  replicas = { type = "integer|string", default = 1, check = check_replicas,
+    doc = "groups of ranks of which each has all shards: a number, of consecutive ranks, or "
+      .. "'machines': one a machine" },
   keep_below = { type = "integer", default = 0, min = 0,
     doc = "stage 3: parameters with fewer elements stay whole on every rank" },
   activation_checkpointing = { type = "function|table", check = check_units,
@@ -90,8 +109,19 @@ function Sharded:take_options(o, notes)
   self.optimizers, self.order = {}, {} -- by optimizer, and the optimizers in order
 end
 
+--- Refuses replicas that do not fit the number of ranks.
+function Sharded:configure(ranks, o)
+  ParallelStrategy.configure(self, ranks, o)
+  local replicas = self.replicas
+  if ranks > 1 and math.type(replicas) and ranks % replicas ~= 0 then
+    errors.blame("%s: replicas = %d must divide the number of ranks: got %d",
+      "strategies." .. class.of(self).__name, replicas, ranks)
+  end
+end
+
 function Sharded:setup(trainer)
   self.run = trainer
+  if not self.sharded then self.groups = Replicas(self.replicas) end
   if trainer.state.fn == "fit" then self.fit = trainer end
   ParallelStrategy.setup(self, trainer)
 end
@@ -100,7 +130,7 @@ end
 function Sharded:materialize(module)
   self.parted = self.stage == 3 and self.world_size > 1 and not self.sharded
     and (module.device == "meta" or module.configure_model)
-    and part_meta(module, self.root_device, self.keep_below) or nil
+    and part_meta(module, self.root_device, self.keep_below, self.groups) or nil
   ParallelStrategy.materialize(self, module)
 end
 
@@ -139,7 +169,7 @@ function Sharded:setup_module(module)
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
   check_callbacks(self, module.trainer)
   if trains then make_reducer(self) end
-  self.sharded = ShardedModule(module, { shards = self.parted,
+  self.sharded = ShardedModule(module, { replicas = self.groups, shards = self.parted,
     shards_parameters = self.stage == 3, units = self.units,
     reshard_after_forward = self.reshard_after_forward, keep_below = self.keep_below,
     shards_gradients = self.accumulate == "shards" and not self.has_whole_gradients })
@@ -238,13 +268,13 @@ function Sharded:param_groups(optimizer)
   return sharded and sharded:groups() or optimizer.param_groups
 end
 
---- The norm over all ranks' shards. Partial norms are f64, so that rounding to the gradients' dtype
---- comes last, as on one rank.
+--- The norm over all shards, those of replica 0. Partial norms are f64, so that rounding to the
+--- gradients' dtype comes last, as on one rank.
 function Sharded:grad_norm(optimizer, p)
   if self.has_whole_gradients or not self.optimizers[optimizer] then
     return ParallelStrategy.grad_norm(self, optimizer, p)
   end
-  local gradients = gradients_of(self:param_groups(optimizer))
+  local gradients = self.groups.is_first and gradients_of(self:param_groups(optimizer)) or {}
   local is_f64 = self.optimizers[optimizer]:steps "f64"
   table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.root_device }))
   local norm = c.grads_norm({ collectives.all_gather(c.grads_norm(gradients, p)) }, p)

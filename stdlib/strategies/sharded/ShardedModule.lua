@@ -15,11 +15,12 @@ local units = require "ltrain.strategies.sharded.units"
 
 local ShardedModule = class.extend(nil, "ShardedModule")
 
---- ShardedModule(module, {shards = those made before, shards_parameters =, shards_gradients =,
---- units =, reshard_after_forward =, keep_below =}); all ranks call it with the same parameters.
+--- ShardedModule(module, {replicas =, shards = those made before, shards_parameters =,
+--- shards_gradients =, units =, reshard_after_forward =, keep_below =}); all ranks call it with the
+--- same parameters.
 function ShardedModule:init(module, o)
   self.module, self.shards_parameters = module, o.shards_parameters
-  self.shards = o.shards or Shards()
+  self.shards = o.shards or Shards(o.replicas)
   self.shards.module = module
   self.units, self.handles = {}, {}
   for i, found in ipairs(units.find(module, o.units)) do
@@ -265,7 +266,7 @@ end
 --- See Strategy.accumulated_gradient.
 function ShardedModule:accumulated_gradient(parameter)
   local reduced, shard = reduced_since(self, parameter)
-  if not reduced then return parameter.grad end
+  if not reduced or not self.shards.replicas.is_first then return parameter.grad end
   local whole = parameter.grad and parameter.grad:clone()
     or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device })
   Shards.slice(shard, whole):add_(reduced)

@@ -137,7 +137,8 @@ local function gather_kept(self)
     end
   end
   for _, group in ipairs(Shards.group(kept, self.cap)) do
-    c.dist.wait(c.dist.gather_shards(nil, group.parameters, group.cuts, nil, "parameters"))
+    c.dist.wait(c.dist.gather_shards(group.replicas.inner, group.parameters, group.cuts, nil,
+      "parameters"))
   end
 end
 

@@ -1,12 +1,13 @@
 --- stdlib/strategies/sharded/Shards.lua: where each parameter is cut, and this rank's slice of it.
 --
--- Each parameter, as a row of elements, is cut into as many slices as there are ranks; where its
--- first dim divides by them these are blocks of that dim. Ranks have equally many elements of all
--- parameters together, give or take one. A shard is { parameter =, name =, cuts =, from =, n =,
--- tensor =, is_kept =, used = }: `tensor` is this rank's slice [1, n], which is stepped in the
--- parameter's place, by the slice of its gradient, `tensor.grad`. What the optimizer keeps for it
--- is a slice of what it would keep for the parameter; the two dims distinguish a state that has an
--- element for each of the shard's, [1, n], from one for the whole parameter, such as a counter [1].
+-- Each parameter, as a row of elements, is cut into as many slices as there are ranks (of a
+-- replica, if there are several); where its first dim divides by them these are blocks of that dim.
+-- Ranks have equally many elements of all parameters together, give or take one. A shard is
+-- { parameter =, name =, cuts =, from =, n =, tensor =, is_kept =, used = }: `tensor` is this
+-- rank's slice [1, n], which is stepped in the parameter's place, by the slice of its gradient,
+-- `tensor.grad`. What the optimizer keeps for it is a slice of what it would keep for the
+-- parameter; the two dims distinguish a state that has an element for each of the shard's, [1, n],
+-- from one for the whole parameter, such as a counter [1].
 --
 -- A gradient is spent when the Trainer has made a step with it: what is reduced next replaces it,
 -- on each rank, also on one that has no sample and clears nothing in time. In manual optimization
@@ -24,9 +25,9 @@ local d = c.dist
 
 local Shards = class.extend(nil, "Shards")
 
---- Shards(); `module` of it is set before the first backward.
-function Shards:init()
-  self.ranks, self.rank = d.size(), d.rank()
+--- Shards(replicas); `module` of it is set before the first backward.
+function Shards:init(replicas)
+  self.replicas, self.ranks, self.rank = replicas, replicas.ranks, replicas.rank
   self.of = {} -- by parameter
   self.elements = {} -- that each rank has so far
   for r = 1, self.ranks do self.elements[r] = 0 end
@@ -71,7 +72,7 @@ function Shards:add(parameter, name)
   end
   local cuts = cut(self, parameter:numel())
   local from = cuts[self.rank + 1]
-  shard = { parameter = parameter, name = name, cuts = cuts, from = from,
+  shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = self.replicas,
     n = cuts[self.rank + 2] - from, is_kept = true, used = false }
   shard.tensor = Shards.slice(shard, parameter)
   self.of[parameter] = shard
@@ -122,7 +123,7 @@ function Shards.group(list, cap)
   end
   for i, bucket in ipairs(buckets.split(parameters, "all", cap or math.huge)) do
     local group = { shards = {}, parameters = bucket.parameters, dtype = bucket.dtype,
-      device = bucket.parameters[1].device }
+      device = bucket.parameters[1].device, replicas = list[1].replicas }
     local cuts = {}
     for k, parameter in ipairs(group.parameters) do
       local shard = shard_of[parameter]
@@ -147,17 +148,39 @@ local function accumulate(shard, sum)
   tensor.grad:add_(sum)
 end
 
+-- Rows for the sums of a group's slices; if replicas add them up, in one tensor, which is returned
+-- too.
+local function new_sums(group)
+  local sums, o, n = {}, { dtype = group.dtype, device = group.device }, 0
+  if not group.replicas.outer then
+    for i, shard in ipairs(group.shards) do sums[i] = c.empty({ 1, shard.n }, o) end
+    return sums
+  end
+  for _, shard in ipairs(group.shards) do n = n + shard.n end
+  local all = c.empty({ 1, n }, o)
+  n = 0
+  for i, shard in ipairs(group.shards) do
+    sums[i], n = all:narrow(2, n + 1, shard.n), n + shard.n
+  end
+  return sums, all
+end
+
 --- Reduces the gradients of a group over the ranks, times `scale`, and adds them to those of the
 --- shards; the parameters have none afterwards. All ranks call it.
 function Shards.reduce(group, name, scale)
   local _ <close> = c.no_grad()
-  local sums = {}
   for i, has in ipairs(d.with_gradients(group.parameters)) do
     local shard = group.shards[i]
     shard.used = shard.used or has == 1
-    sums[i] = c.empty({ 1, shard.n }, { dtype = group.dtype, device = group.device })
   end
-  d.wait(d.reduce_shards(nil, group.parameters, group.cuts, sums, name, scale))
+  local replicas = group.replicas
+  local sums, all = new_sums(group)
+  d.wait(d.reduce_shards(replicas.inner, group.parameters, group.cuts, sums, name,
+    all and 1 or scale))
+  if all then
+    d.wait(d.collective(replicas.outer, "all_reduce_", all, "sum"))
+    if scale ~= 1 then all:mul_(scale) end
+  end
   for i, shard in ipairs(group.shards) do accumulate(shard, sums[i]) end
 end
 

@@ -48,7 +48,7 @@ function Unit:gather()
       d.fill(shard.parameter)
       own[k] = shard.tensor
     end
-    works[i] = d.gather_shards(nil, group.parameters, group.cuts, own, self.label)
+    works[i] = d.gather_shards(group.replicas.inner, group.parameters, group.cuts, own, self.label)
   end
   for _, work in ipairs(works) do d.wait(work) end
   self.is_here = true

@@ -19,8 +19,8 @@ end
 
 --- Returns the shards; nil when no parameter is on the meta device. Parameters with fewer elements
 --- than `keep_below` stay whole. All ranks call it.
-return function(module, device, keep_below)
-  local shards, done = Shards(), {}
+return function(module, device, keep_below, replicas)
+  local shards, done = Shards(replicas), {}
   for _, entry in ipairs(walk.modules(module)) do
     for _, item in ipairs(entry.tensors) do
       local old = item.value
