@@ -82,9 +82,21 @@ typedef struct entry {
   lt_tensor *cast;
 } entry;
 
+static void forget(lt_ctx *c, entry *cache) {
+  for (int k = 0; k < CACHE_SIZE; k++) {
+    lt_tensor *cast = cache[k].cast;
+    cache[k].cast = NULL;
+    lt_release(c, cast);
+  }
+}
+
+void lt_autocast_forget(lt_ctx *c) {
+  if (c->slot[LT_SLOT_OPS] != NULL) forget(c, c->slot[LT_SLOT_OPS]);
+}
+
 static void cache_drop(lt_ctx *c, void *slot) {
   entry *cache = slot;
-  for (int k = 0; k < CACHE_SIZE; k++) lt_release(c, cache[k].cast);
+  forget(c, cache);
   lt_free(c, cache, CACHE_SIZE * sizeof *cache);
 }
 

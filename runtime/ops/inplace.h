@@ -31,5 +31,7 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
 
 /* `x` in the autocast dtype; leaves that require grad are cast once per version. */
 lt_tensor *lt_autocast_to(lt_ctx *c, lt_tensor *x, lt_dtype dtype);
+/* Release all such casts, which keep their leaves alive. */
+void lt_autocast_forget(lt_ctx *c);
 
 #endif

@@ -50,6 +50,18 @@ describe("precision", function()
     end
   end)
 
+  it("bf16-mixed leaves nothing of a fit behind but the module", function()
+    local runtime = require "ltrain.c".runtime
+    local live = {}
+    for i = 1, 3 do
+      fit "bf16-mixed"
+      collectgarbage()
+      collectgarbage()
+      live[i] = runtime.memory().live_bytes
+    end
+    assert.equal(live[2], live[3])
+  end)
+
   it("that is unknown is an error with the nearest name", function()
     local message = tiny.error_of(lt.Trainer, { precision = "bf16-mixd" })
     assert.matches("Trainer: precision = 'bf16%-mixd': must be one of 16%-mixed, 16%-true, "

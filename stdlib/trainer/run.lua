@@ -309,6 +309,7 @@ local function close(state, err)
   loop.leave()
   loop.set_draws(state.draws) -- a hook of another run has begun this one
   c.set_float32_matmul_precision(state.outer_matmul)
+  c.runtime.forget_casts()
   loop.set_stage(state, nil)
   c.runtime.collect_end()
   loop.drop_batch(state)

@@ -18,6 +18,7 @@
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/types.h"
+#include "ops/inplace.h"
 
 enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20, TIGHT = 64 << 10 };
 
@@ -214,6 +215,12 @@ static int empty_cache(lua_State *L) {
   return 0;
 }
 
+/* runtime.forget_casts(): the casts of autocast go, and with them leaves that nothing else has */
+static int forget_casts(lua_State *L) {
+  lt_autocast_forget(lt_enter(L)->c);
+  return 0;
+}
+
 void lt_bind_collect(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"collect_begin", collect_begin},
                                      {"collect_by_batch", collect_by_batch},
@@ -224,6 +231,7 @@ void lt_bind_collect(lua_State *L, lt_bind *b) {
                                      {"reset_peak_memory", reset_peak_memory},
                                      {"set_memory_limit", set_memory_limit},
                                      {"empty_cache", empty_cache},
+                                     {"forget_casts", forget_casts},
                                      {NULL, NULL}};
   b->collect.look = b->limits.memory > 0 ? LT_COLLECT_LOOK_CAPPED : LT_COLLECT_LOOK;
   if (b->owned) lua_gc(L, LUA_GCGEN, 0, 0);
