@@ -24,6 +24,19 @@ local CHECK <const> = {
     doc = "threads that an operation may use" },
 }
 
+local PLAN <const> = {
+  { name = "devices", type = "integer", value = "N", min = 1,
+    doc = "ranks of a machine; by default the script's" },
+  { name = "nodes", type = "integer", value = "M", min = 1,
+    doc = "machines; by default the script's num_nodes" },
+  { name = "memory", type = "string", value = "SIZE",
+    doc = "memory of a rank, like 80GB or 512MiB: which strategies fit" },
+  { name = "strategy", type = "string", value = "NAME|all",
+    doc = "a name that the Trainer takes, or all (default): ddp and the three stages of Sharded" },
+  { name = "json", type = "boolean", value = "true|false", doc = "print JSON, in bytes" },
+  table.unpack(CHECK),
+}
+
 commands.list = {
   { name = "check", load = function() return require "ltrain.apps.check.command" end,
     script = true, loop = "fit",
@@ -34,6 +47,17 @@ commands.list = {
       .. "lines, and what could\nnot be checked. Nothing is trained, no file is changed, no "
       .. "program started. The exit status is 0\nwithout findings, 1 with findings, 2 for wrong "
       .. "usage, 130 after Ctrl-C." },
+  { name = "plan", load = function() return require "ltrain.apps.plan.command" end,
+    script = true, loop = "fit",
+    args = "SCRIPT [--devices N] [--memory SIZE] [--option value]... [-- args]",
+    doc = "print what a fit would need of memory on N ranks, by strategy, without training",
+    options = PLAN,
+    text = "Runs the script up to its first trainer:fit, and makes two steps as one of the ranks, "
+      .. "on the\nmeta device: nothing is computed, and no memory is taken. Prints a row for each "
+      .. "strategy: bytes of\nparameters, gradients, the state of optimizers, activations and "
+      .. "temporaries, and the peak; then\nwhich strategy to take, and what options would change. "
+      .. "Scripts that read values of tensors in\ntraining_step make the steps on the CPU. The "
+      .. "exit status is 0, 1 where the script failed, 2 for\nwrong usage." },
   { name = "inspect", load = function() return require "ltrain.apps.inspect" end,
     args = "FILE", options = {},
     doc = "print the contents of a file or of the folder of a run",

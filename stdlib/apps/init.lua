@@ -29,7 +29,7 @@ function apps.prepare(word, parsed, host)
     beside = require "ltrain.apps.dashboard.background_process"
     beside.begin(options)
   end
-  if word.name ~= "check" then
+  if word.name ~= "check" and word.name ~= "plan" then
     function overrides.before_loops()
       require "ltrain.apps.check.warn_of_names"(parsed.script, host.globals)
     end

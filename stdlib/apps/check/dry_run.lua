@@ -31,15 +31,22 @@ local function is_left_out(callback)
   return false
 end
 
+--- A list of callbacks without those that write, draw or take long.
+function dry_run.simplified(callbacks)
+  local kept = {}
+  for _, callback in ipairs(callbacks) do
+    if not is_left_out(callback) then kept[#kept + 1] = callback end
+  end
+  return kept
+end
+
 -- The Trainer without what writes, draws or takes long; monitors of what is left out are kept.
 local function simplify(context, trainer)
-  local kept = {}
   context.monitors = {}
   for _, callback in ipairs(trainer.callbacks) do
     if callback.monitor then context.monitors[#context.monitors + 1] = callback end
-    if not is_left_out(callback) then kept[#kept + 1] = callback end
   end
-  trainer.callbacks = kept
+  trainer.callbacks = dry_run.simplified(trainer.callbacks)
   if #trainer.loggers > 0 then trainer.loggers = { Logger() } end -- it writes nothing
   trainer.num_sanity_val_steps, trainer.check_val_every_n_epoch = 0, 1
   trainer.val_check_interval = 1.0

@@ -1,0 +1,81 @@
+--- stdlib/apps/plan/advice.lua: which strategy of a plan to take, and what options would change.
+local rehearsal = require "ltrain.apps.plan.rehearsal"
+local strategies = require "ltrain.apps.plan.strategies"
+local walk = require "ltrain.core.walk"
+
+local advice = {}
+
+local CONTAINERS <const> = { ModuleList = true, Sequential = true }
+
+-- Elements of lists of modules that have modules of their own: the blocks of a network.
+local function is_block(entry)
+  local parent = entry.item and entry.item.entry.module
+  return parent ~= nil and CONTAINERS[walk.class_name(parent)] and entry.last > entry.first
+end
+
+-- fn(module) for the outermost blocks; nil where there is none.
+local function blocks_of(module)
+  local blocks, inside = {}, 0
+  for i, entry in ipairs((walk.modules(module))) do
+    if i > inside and is_block(entry) then
+      blocks[entry.module], inside = true, entry.last
+    end
+  end
+  return next(blocks) and function(one) return blocks[one] == true end or nil
+end
+
+-- Changes that may help, in the order in which they are tried: { text =, changes of o }.
+local function changes(row, base, own)
+  local list, trainer = {}, base.trainer
+  local blocks = blocks_of(base.module)
+  local function sharded(with)
+    return strategies.sharded(own, row.stage, with)
+  end
+  if blocks and row.stage and not (own.activation_checkpointing) then
+    list[#list + 1] = { text = "activation_checkpointing of the blocks",
+      strategy = sharded { activation_checkpointing = blocks } }
+  end
+  if row.stage == 3 then
+    list[#list + 1] = { text = "reshard_after_forward = false",
+      strategy = sharded { reshard_after_forward = false } }
+    list[#list + 1] = { text = "units = 10000", strategy = sharded { units = 10000 } }
+  end
+  if row.stage and row.stage > 1 and trainer.accumulate_grad_batches > 1 then
+    list[#list + 1] = { text = "accumulate = 'whole'", strategy = sharded { accumulate = "whole" } }
+  end
+  if trainer.precision == "32-true" then
+    list[#list + 1] = { text = "precision = 'bf16-mixed'", precision = "bf16-mixed" }
+  end
+  list[#list + 1] = { text = "half the batch, accumulate_grad_batches times 2", half_batch = true }
+  return list
+end
+
+local function fits(found, row) return not found.limit or row.peak <= found.limit end
+
+-- The first strategy that fits, which sends fewest bytes; else the smallest.
+local function choose(found)
+  local smallest = found.rows[1]
+  for _, row in ipairs(found.rows) do
+    if fits(found, row) then return row end
+    if row.peak < smallest.peak then smallest = row end
+  end
+  return smallest
+end
+
+--- Adds `chosen`, a row, and `options`, a list of {text =, peak =, of what it was} of the changes
+--- that were tried of it.
+function advice.add(found, base, own)
+  local chosen = choose(found)
+  found.chosen, found.options = chosen, {}
+  for _, change in ipairs(changes(chosen, base, own)) do
+    local o = setmetatable({ strategy = change.strategy or chosen.make(),
+      precision = change.precision, half_batch = change.half_batch }, { __index = base })
+    local measured = rehearsal.run(o)
+    if measured then
+      found.options[#found.options + 1] = { text = change.text, peak = measured.peak,
+        fits = fits(found, measured) }
+    end
+  end
+end
+
+return advice

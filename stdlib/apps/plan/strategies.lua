@@ -1,0 +1,69 @@
+--- stdlib/apps/plan/strategies.lua: the strategies of a plan: ddp and the stages of Sharded, with
+--- the options that the script's own strategy has.
+local DDP = require "ltrain.strategies.DDP"
+local Sharded = require "ltrain.strategies.Sharded"
+local SingleDevice = require "ltrain.strategies.SingleDevice"
+local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
+local registry = require "ltrain.strategies.registry"
+
+local strategies = {}
+
+local STAGES <const> = { "zero1", "deepspeed_stage_2", "fsdp" }
+local KEPT <const> = { "units", "reshard_after_forward", "keep_below", "activation_checkpointing",
+  "accumulate", "bucket_cap_mb" }
+
+--- A strategy of a stage with the options of `own` where that is Sharded, and `changes`.
+function strategies.sharded(own, stage, changes)
+  local options = { stage = stage }
+  for _, name in ipairs(class.is_a(own, Sharded) and KEPT or {}) do options[name] = own[name] end
+  for name, value in next, changes or {} do options[name] = value end
+  return Sharded(options)
+end
+
+-- Whether the script's own strategy is none of ddp and the stages.
+local function is_other(own)
+  return not (class.is_a(own, Sharded) or class.is_a(own, DDP) or class.is_a(own, SingleDevice))
+end
+
+-- What makes the strategy of a name, each time a new one.
+local function maker(own, name)
+  local row = registry.get(name)
+  if class.is_a(own, Sharded) and row.class == getmetatable(own)
+    and own.stage == row.params.stage then
+    return function() return strategies.sharded(own, own.stage) end
+  end
+  return function() return row.class(row.params) end
+end
+
+--- What is wrong with --strategy; nil when nothing is.
+function strategies.wrong(name)
+  if name == nil or name == "all" or registry.find(name:lower()) then return nil end
+  local names = registry.available_strategies()
+  return ("--strategy: must be all, or one of %s: got %s%s"):format(table.concat(names, ", "),
+    name, errors.did_you_mean(name:lower(), names))
+end
+
+--- The rows of a plan: { name =, stage =, make = function that returns a new strategy }. `own`: the
+--- Trainer's strategy; `wanted`: a name, "all" or nil.
+function strategies.rows(own, ranks, wanted)
+  if wanted and wanted ~= "all" then
+    return { { name = wanted, make = maker(own, wanted:lower()) } }
+  end
+  local rows = {}
+  if is_other(own) then
+    rows[1] = { name = class.of(own).__name, make = function() return own end }
+  end
+  if ranks == 1 then
+    rows[#rows + 1] = { name = "single_device", make = function() return SingleDevice() end }
+    return rows
+  end
+  rows[#rows + 1] = { name = "ddp", make = function() return DDP() end }
+  for stage, name in ipairs(STAGES) do
+    rows[#rows + 1] = { name = name, stage = stage,
+      make = function() return strategies.sharded(own, stage) end }
+  end
+  return rows
+end
+
+return strategies
