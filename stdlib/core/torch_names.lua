@@ -95,6 +95,8 @@ functional_call = lt.func.functional_call
 amp = lt.autocast and lt.GradScaler
 backends = lt.set_float32_matmul_precision
 distributed = lt.dist
+fully_shard = lt.shard(module)
+register_fsdp_forward_method = lt.register_forward_method(module, name)
 hub = lt.models, with weights by lt.load
 jit = net:to_onnx(path, x)
 multiprocessing = lt.data.DataLoader(data, {num_workers = 4}), or lt.dist
