@@ -283,7 +283,8 @@ describe("stage 3", function()
       local net = fit(lt.strategies.Sharded {units = 1}, {class = Blocks})
       print(net.blocks[1][1].bias:abs():max():item(), texts[1]:find(
         "parameter 'blocks.0.0.weight' is sharded, and this rank has a part of it: use it in the "
-        .. "forward of its module, or within strategy:gather_parameters()", 1, true) ~= nil)
+        .. "forward of its module, in a method that lt.register_forward_method names, or within "
+        .. "strategy:gather_parameters()", 1, true) ~= nil)
     ]])
   end)
 

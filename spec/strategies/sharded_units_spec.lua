@@ -94,6 +94,32 @@ describe("register_forward_method", function()
   end)
 end)
 
+describe("a call of a module that has units in it", function()
+  it("gathers the root's parameters too, in hooks of one rank", function()
+    prints("true true 2\n", 2, BLOCKS .. [[
+      local Body, seen = Blocks:extend "Body", {}
+      local Outer = lt.Module:extend "Outer"
+      function Outer:init() self.net, self.scale = Body(), lt.parameter(lt.ones(1)) end
+      function Outer:forward(x) return self.net(x) * self.scale end
+      Outer.training_step, Outer.configure_optimizers = Blocks.training_step,
+        Blocks.configure_optimizers
+      function Outer:on_train_epoch_end()
+        if rank() == 1 then return end
+        local _ <close> = lt.no_grad()
+        local x = lt.ones(2, 7)
+        pcall(function() self(lt.ones(2, 6)) end)
+        table.insert(seen, self(x):sum():item() + self.net(x):sum():item())
+      end
+      local sharded = fit(lt.strategies.Sharded {units = 1}, {class = Outer})
+      local values = seen
+      seen = {}
+      local ddp = fit("ddp", {class = Outer})
+      print(lt.hash(sharded:state_dict()) == lt.hash(ddp:state_dict()),
+        seen[1] == values[1] and seen[2] == values[2], #values)
+    ]])
+  end)
+end)
+
 describe("shard", function()
   it("makes a module a unit of its own, besides those of the strategy", function()
     prints("0 true true false\n", 2, BLOCKS .. [[

@@ -29,7 +29,7 @@ function ShardedModule:init(module, o)
     local reshards = found.reshard_after_forward
     if reshards == nil then reshards = o.reshard_after_forward end
     local unit = Unit(i == 1 and "of the root" or found.name, list, i == 1 or not reshards)
-    unit.module, unit.modules = found.module, found.modules
+    unit.module, unit.modules, unit.around = found.module, found.modules, found.around
     self.units[i] = unit
   end
   self.root = self.units[1]
@@ -44,6 +44,7 @@ function ShardedModule:part(keep_below)
   for i, unit in ipairs(self.units) do
     unit:part(function(shard) return shard.parameter:numel() < keep_below end)
     if i > 1 then self:follow_calls(unit, unit.module) end
+    for _, module in ipairs(unit.around or {}) do self:follow_outer_calls(module) end
     self:follow_methods(unit)
   end
 end
@@ -116,6 +117,19 @@ function ShardedModule:follow_calls(unit, module)
   end, { prepend = true })
   handles[#handles + 1] = module:register_forward_hook(function(_, _, output)
     leave(self, unit, results_of(output))
+  end, { always_call = true })
+end
+
+-- Around calls of a module that has units in it, the root's parameters are here: a hook may call it
+-- outside of steps.
+function ShardedModule:follow_outer_calls(module)
+  local handles, rounds = self.handles, self.rounds
+  handles[#handles + 1] = module:register_forward_pre_hook(function()
+    rounds:request(self.root)
+    rounds.scopes = rounds.scopes + 1
+  end, { prepend = true })
+  handles[#handles + 1] = module:register_forward_hook(function()
+    rounds.scopes = rounds.scopes - 1
   end, { always_call = true })
 end
 

@@ -90,7 +90,8 @@ end
 --- Takes the memory of the whole parameter away.
 function Shards.empty(shard)
   d.empty(shard.parameter, ("parameter '%s' is sharded, and this rank has a part of it: use it in "
-    .. "the forward of its module, or within strategy:gather_parameters()"):format(shard.name))
+    .. "the forward of its module, in a method that lt.register_forward_method names, or within "
+    .. "strategy:gather_parameters()"):format(shard.name))
 end
 
 --- The other ranks' parts of a parameter are gone.

@@ -69,10 +69,22 @@ local function units_of(entries, again, wanted)
   return of
 end
 
+-- The root, and the modules of its unit that have other units in them.
+local function modules_around(entries, of)
+  local list, next_unit = {}, math.huge -- the number of the first unit behind an entry
+  for i = #entries, 1, -1 do
+    if i == 1 or not of[i] and next_unit <= entries[i].last then
+      list[#list + 1] = entries[i].module
+    end
+    if of[i] == i then next_unit = i end
+  end
+  return list
+end
+
 --- Returns a list of { module =, name =, modules = those in it, parameters = a list of { name =,
 --- value = }, reshard_after_forward = what lt.shard was given, or nil } in the order of the model:
---- its root, then its units. `wanted`: the least number of parameters of a unit, a list of classes,
---- or fn(module, name).
+--- its root, with `around` = the modules that have units in them, then its units. `wanted`: the
+--- least number of parameters of a unit, a list of classes, or fn(module, name).
 function units.find(root, wanted)
   local entries, again = walk.modules(root)
   local of, owner, named = units_of(entries, again, wanted), {}, {}
@@ -97,6 +109,7 @@ function units.find(root, wanted)
     end
     table.insert(by_number[of[i] or 1].modules, entry.module)
   end
+  list[1].around = modules_around(entries, of)
   for _, item in ipairs(named) do
     table.insert(by_number[owner[item.value]].parameters, item)
   end
