@@ -56,6 +56,21 @@ describe("stages 2 and 3", function()
     end)
   end)
 
+  it("go through collectives in backward, also of ranks without a loss", function()
+    each_variant(function(variant)
+      prints("true\n", 2, BLOCKS .. ([[
+        local Contrast = Blocks:extend("Contrast")
+        function Contrast:training_step(batch, i)
+          local y = self(batch[1])
+          local all = self:all_gather(y, {sync_grads = true, cat = true})
+          if i == 1 and rank() == 1 then return nil end
+          return (y - all:mean()):square():mean() + (self(batch[1] * 2) - 1):square():mean()
+        end
+        print(apart(lt.strategies.Sharded {%s}, {class = Contrast}) < 1e-6)
+      ]]):format(variant))
+    end)
+  end)
+
   it("train with checkpointed blocks, shared and frozen weights", function()
     each_variant(function(variant)
       prints("true\n", 2, BLOCKS .. ([[
