@@ -9,6 +9,9 @@
 -- takes part in the whole round. Before any other collective of all ranks a rank votes for the end
 -- until all do.
 --
+-- The gather that is next begins before it is wanted, and a reduction ends where the next one
+-- begins: both run beside what is computed meanwhile.
+--
 -- The order is that in which modules stand in the model, until a forward of rank 0 has shown
 -- another one. It does not matter for what is computed: a unit that is wanted out of order begins
 -- another round.
@@ -30,6 +33,7 @@ function Rounds:init(units, reduces)
   self.kind, self.next = END, 1
   self.in_backward = false
   self.scopes = 0 -- open ones, in which units that stay are needed
+  self.reducing = nil -- the unit whose reduction has not ended
   self.ballot = c.zeros({ 1 }, { dtype = "f64" })
   self.seen = {} -- units in the order in which forward wanted them; false once that is agreed
 end
@@ -101,10 +105,21 @@ local function gather(self, unit, uses)
   end
 end
 
+local function end_reduction(self)
+  if self.reducing then self.reducing:end_reduce() end
+  self.reducing = nil
+end
+
+local function reduce(self, unit)
+  end_reduction(self)
+  unit:begin_reduce()
+  self.reducing = unit
+end
+
 local function run(self, action, uses)
   if is_done(self, action) then return end
   if action.gathers then return gather(self, action.unit, uses) end
-  action.unit:reduce()
+  reduce(self, action.unit)
 end
 
 -- Takes part in what is left of the round.
@@ -114,6 +129,7 @@ local function finish(self)
     self.next = self.next + 1
     run(self, action, false)
   end
+  end_reduction(self)
   local was_forward = self.kind == FORWARD
   self.kind = END
   for _, unit in ipairs(self.units) do
@@ -152,6 +168,23 @@ function Rounds:agree_on_order()
   self.order = order
 end
 
+-- Does what can be done before this rank wants the next unit: reductions whose turn it is, and
+-- whose gradients are complete, and the beginning of the gather after them. A unit that is here
+-- may be computed with: it waits for its turn.
+local function catch_up(self)
+  while self.kind ~= END do
+    local action = self.actions[self.next]
+    if not action then return end
+    if not is_done(self, action) then
+      local unit = action.unit
+      if action.gathers and not unit.is_here then unit:begin_gather() end
+      if action.gathers or unit.pending > 0 then return end
+      reduce(self, unit)
+    end
+    self.next = self.next + 1
+  end
+end
+
 --- A unit's parameters are wanted: gathers them.
 function Rounds:request(unit)
   unit.is_wanted = self.in_backward
@@ -164,26 +197,14 @@ function Rounds:request(unit)
     self.next = self.next + 1
     run(self, action, action.unit == unit)
   end
-end
-
--- Reductions whose turn it is, and whose gradients are complete.
-local function reduce_complete(self)
-  while self.kind == BACKWARD do
-    local action = self.actions[self.next]
-    if not action then return end
-    if not is_done(self, action) then
-      if action.gathers or action.unit.pending > 0 then return end
-      action.unit:reduce()
-    end
-    self.next = self.next + 1
-  end
+  catch_up(self)
 end
 
 --- A gradient of the unit is complete, of a parameter or of what its module was called with. With
 --- the last one its parameters are let go, and in their turn reduced.
 function Rounds:completed(unit)
   if unit:is_done() and not unit.stays then unit:release() end
-  if unit.pending == 0 then reduce_complete(self) end
+  if unit.pending == 0 then catch_up(self) end
 end
 
 --- Begins and ends a backward pass of this rank.

@@ -166,23 +166,33 @@ local function new_sums(group)
   return sums, all
 end
 
---- Reduces the gradients of a group over the ranks, times `scale`, and adds them to those of the
---- shards; the parameters have none afterwards. All ranks call it.
-function Shards.reduce(group, name, scale)
+-- What follows when the sums of a replica's ranks are there: those of the others, and the shards'.
+local function finish_reduce(group, work, sums, all, scale)
+  local _ <close> = c.no_grad()
+  d.wait(work)
+  if all then
+    d.wait(d.collective(group.replicas.outer, "all_reduce_", all, "sum"))
+    if scale ~= 1 then all:mul_(scale) end
+  end
+  for i, shard in ipairs(group.shards) do accumulate(shard, sums[i]) end
+end
+
+--- Begins to reduce the gradients of a group over the ranks, times `scale`; the parameters have
+--- none from here on. Returns a function that adds the sums to the shards' gradients. All ranks
+--- call both.
+function Shards.begin_reduce(group, name, scale)
   local _ <close> = c.no_grad()
   for i, has in ipairs(d.with_gradients(group.parameters)) do
     local shard = group.shards[i]
     shard.used = shard.used or has == 1
   end
-  local replicas = group.replicas
   local sums, all = new_sums(group)
-  d.wait(d.reduce_shards(replicas.inner, group.parameters, group.cuts, sums, name,
-    all and 1 or scale))
-  if all then
-    d.wait(d.collective(replicas.outer, "all_reduce_", all, "sum"))
-    if scale ~= 1 then all:mul_(scale) end
-  end
-  for i, shard in ipairs(group.shards) do accumulate(shard, sums[i]) end
+  local work = d.reduce_shards(group.replicas.inner, group.parameters, group.cuts, sums, name,
+    all and 1 or scale)
+  return function() finish_reduce(group, work, sums, all, scale) end
 end
+
+--- Both in one.
+function Shards.reduce(group, name, scale) Shards.begin_reduce(group, name, scale)() end
 
 return Shards

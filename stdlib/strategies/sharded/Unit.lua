@@ -39,8 +39,9 @@ end
 --- Whether there is anything to gather.
 function Unit:is_parted() return self.groups ~= nil and #self.groups > 0 end
 
---- Gathers the whole parameters. All ranks call it.
-function Unit:gather()
+--- Begins to gather the whole parameters, if that has not begun. All ranks call it.
+function Unit:begin_gather()
+  if self.gathering then return end
   local works = {}
   for i, group in ipairs(self.groups) do
     local own = {}
@@ -50,8 +51,14 @@ function Unit:gather()
     end
     works[i] = d.gather_shards(group.replicas.inner, group.parameters, group.cuts, own, self.label)
   end
-  for _, work in ipairs(works) do d.wait(work) end
-  self.is_here = true
+  self.gathering = works
+end
+
+--- Gathers the whole parameters. All ranks call it.
+function Unit:gather()
+  self:begin_gather()
+  for _, work in ipairs(self.gathering) do d.wait(work) end
+  self.gathering, self.is_here = nil, true
 end
 
 --- Lets the whole parameters go; tensors and what backward has saved stay valid for the next
@@ -101,9 +108,18 @@ function Unit:is_done()
   return true
 end
 
---- Reduces the gradients that are there. All ranks call it.
-function Unit:reduce()
-  for _, group in ipairs(trained(self).groups) do Shards.reduce(group, self.label, 1) end
+--- Begins to reduce the gradients that are there. All ranks call it.
+function Unit:begin_reduce()
+  self.reducing = {}
+  for i, group in ipairs(trained(self).groups) do
+    self.reducing[i] = Shards.begin_reduce(group, self.label, 1)
+  end
+end
+
+--- The shards get what was reduced. All ranks call it.
+function Unit:end_reduce()
+  for _, finish in ipairs(self.reducing) do finish() end
+  self.reducing = nil
 end
 
 --- Whether there are gradients that no reduction has taken.
