@@ -181,6 +181,13 @@ function Optimizer:check_by(found) self._found = found end
 --- The same, and `settle` takes back what the host has counted of it: optim/skipped_steps.lua.
 function Optimizer:check_later(found, hear) skipped_steps.begin(self._late, found, hear) end
 
+--- What these two were given comes where the step is computed, on another device than gradients.
+function Optimizer:place_checks(device)
+  local late = self._late
+  if self._found then self._found = self._found:to(device) end
+  if late.found then late.found = late.found:to(device) end
+end
+
 --- `update` is about to set state[slot], which is not a tensor that the operation writes.
 function Optimizer:remember(state, slot) skipped_steps.remember(self._late, state, slot) end
 

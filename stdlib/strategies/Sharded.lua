@@ -13,12 +13,14 @@
 -- them takes all ranks: every rank must call trainer:save_checkpoint, and after an error no
 -- checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks' parts of the state
 -- are lost: the optimizers can be used again only after loading a checkpoint.
+local Offload = require "ltrain.strategies.sharded.Offload"
 local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local Replicas = require "ltrain.strategies.sharded.Replicas"
 local ShardedModule = require "ltrain.strategies.sharded.ShardedModule"
 local ShardedOptimizer = require "ltrain.strategies.sharded.ShardedOptimizer"
+local Shards = require "ltrain.strategies.sharded.Shards"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
@@ -54,6 +56,10 @@ local function check_reshard(value)
   end
 end
 
+local function check_offload(value)
+  if value ~= "cpu" then return ("must be 'cpu': got %s"):format(errors.show(value)) end
+end
+
 local function check_units(value)
   if type(value) ~= "table" then return nil end
   for _, one in ipairs(value) do
@@ -78,6 +84,8 @@ local ROWS <const> = {
       .. "'machines': one a machine" },
   keep_below = { type = "integer", default = 0, min = 0,
     doc = "stage 3: parameters with fewer elements stay whole on every rank" },
+  offload = { type = "string", check = check_offload,
+    doc = "'cpu': what is divided stays on the host, where optimizers step" },
   activation_checkpointing = { type = "function|table", check = check_units,
     doc = "modules of which backward computes the activations again: a list of classes, or "
       .. "fn(module, name)" },
@@ -121,7 +129,9 @@ end
 
 function Sharded:setup(trainer)
   self.run = trainer
-  if not self.sharded then self.groups = Replicas(self.replicas) end
+  if not self.sharded then
+    self.groups, self.home = Replicas(self.replicas), Offload(self.offload)
+  end
   if trainer.state.fn == "fit" then self.fit = trainer end
   ParallelStrategy.setup(self, trainer)
 end
@@ -130,7 +140,7 @@ end
 function Sharded:materialize(module)
   self.parted = self.stage == 3 and self.world_size > 1 and not self.sharded
     and (module.device == "meta" or module.configure_model)
-    and part_meta(module, self.root_device, self.keep_below, self.groups) or nil
+    and part_meta(module, self.root_device, self.keep_below, Shards(self.groups, self.home)) or nil
   ParallelStrategy.materialize(self, module)
 end
 
@@ -169,7 +179,7 @@ function Sharded:setup_module(module)
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
   check_callbacks(self, module.trainer)
   if trains then make_reducer(self) end
-  self.sharded = ShardedModule(module, { replicas = self.groups, shards = self.parted,
+  self.sharded = ShardedModule(module, { shards = self.parted or Shards(self.groups, self.home),
     shards_parameters = self.stage == 3, units = self.units,
     reshard_after_forward = self.reshard_after_forward, keep_below = self.keep_below,
     shards_gradients = self.accumulate == "shards" and not self.has_whole_gradients })
@@ -276,7 +286,8 @@ function Sharded:grad_norm(optimizer, p)
   end
   local gradients = self.groups.is_first and gradients_of(self:param_groups(optimizer)) or {}
   local is_f64 = self.optimizers[optimizer]:steps "f64"
-  table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.root_device }))
+  table.insert(gradients, c.zeros({ 1 }, { dtype = "f64",
+    device = self.home.device or self.root_device }))
   local norm = c.grads_norm({ collectives.all_gather(c.grads_norm(gradients, p)) }, p)
   return is_f64 and norm or norm:to "f32"
 end
@@ -285,6 +296,7 @@ end
 function Sharded:optimizer_step(optimizer, update)
   local sharded = self.optimizers[optimizer]
   if not sharded then return update() end
+  if self.home.device then optimizer:place_checks(self.home.device) end
   sharded:step(update)
   self.sharded:renew()
 end

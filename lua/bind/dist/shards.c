@@ -12,6 +12,7 @@
 #include "bind/core/values.h"
 #include "bind/dist/dist.h"
 #include "device/device.h"
+#include "ops/op.h"
 
 /* What a call works on. `cuts` has ranks + 1 numbers a tensor: rank r has the elements cuts[r] ..
    cuts[r + 1] - 1 of it. */
@@ -110,6 +111,16 @@ static bool take_gradients(lt_ctx *c, const shards *s) {
   return true;
 }
 
+/* This rank's slices where the tensors are, in their dtype: shards may be on the host, or wider. */
+static bool bring_own(lt_ctx *c, const shards *s) {
+  for (lua_Integer k = 0; k < s->n && s->own != NULL && lt_ok(c); k++) {
+    const lt_tensor *like = s->list[k];
+    s->own[k] = lt_to_device(c, s->own[k], like->storage->device);
+    if (s->own[k] != NULL) s->own[k] = lt_cast(c, s->own[k], (lt_dtype)like->dtype);
+  }
+  return lt_ok(c);
+}
+
 /* Begins the movement of the checked arguments; its work is pushed. `scale`: of a reduction. */
 static int move(lua_State *L, lt_bind *b, lt_group *g, const shards *s, lt_comm_op op,
                 double scale) {
@@ -125,7 +136,7 @@ static int move(lua_State *L, lt_bind *b, lt_group *g, const shards *s, lt_comm_
   lt_frame frame = lt_begin(L, b, 0);
   c->modes.grad = c->modes.autocast = false;
   lt_work *w = NULL;
-  if (op == LT_COMM_ALL_GATHER && slice(c, s, slices))
+  if (op == LT_COMM_ALL_GATHER && slice(c, s, slices) && bring_own(c, s))
     w = lt_comm_all_gather_parts(c, g, &p, lt_origin_of(&place));
   else if (op == LT_COMM_REDUCE_SCATTER && take_gradients(c, s) && slice(c, s, slices))
     w = lt_comm_reduce_scatter_parts(c, g, &p, scale, lt_origin_of(&place));
@@ -136,8 +147,8 @@ static int move(lua_State *L, lt_bind *b, lt_group *g, const shards *s, lt_comm_
 }
 
 /* dist.gather_shards(group, list, cuts, shards, name) -> work: this rank's slices to all ranks.
-   With `shards` they come from there, and the versions of the tensors do not change: their memory
-   comes again. `name` is what reports call it. */
+   With `shards` they come from there, of whatever device and dtype, and the versions of the tensors
+   do not change: their memory comes again. `name` is what reports call it. */
 static int gather_shards(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_group *g = lt_check_group(L, b, 1, "gather_shards");

@@ -15,12 +15,11 @@ local units = require "ltrain.strategies.sharded.units"
 
 local ShardedModule = class.extend(nil, "ShardedModule")
 
---- ShardedModule(module, {replicas =, shards = those made before, shards_parameters =,
---- shards_gradients =, units =, reshard_after_forward =, keep_below =}); all ranks call it with the
---- same parameters.
+--- ShardedModule(module, {shards =, shards_parameters =, shards_gradients =, units =,
+--- reshard_after_forward =, keep_below =}); all ranks call it with the same parameters.
 function ShardedModule:init(module, o)
   self.module, self.shards_parameters = module, o.shards_parameters
-  self.shards = o.shards or Shards(o.replicas)
+  self.shards = o.shards
   self.shards.module = module
   self.units, self.handles = {}, {}
   for i, found in ipairs(units.find(module, o.units)) do
@@ -283,7 +282,7 @@ function ShardedModule:accumulated_gradient(parameter)
   if not reduced or not self.shards.replicas.is_first then return parameter.grad end
   local whole = parameter.grad and parameter.grad:clone()
     or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device })
-  Shards.slice(shard, whole):add_(reduced)
+  Shards.slice(shard, whole):add_(reduced:to(whole.device))
   return whole
 end
 

@@ -149,11 +149,19 @@ local function share_gradients(self)
   for _, parameter in ipairs(list) do
     local shard, grad = self.shards.of[parameter], parameter.grad
     shard.steps = grad ~= nil
-    shard.tensor.grad = grad and Shards.slice(shard, grad)
+    shard.tensor.grad = grad and Shards.slice(shard, grad):to(shard.tensor.device)
   end
   return setmetatable({}, { __close = function()
     for _, parameter in ipairs(list) do self.shards.of[parameter].tensor.grad = nil end
   end })
+end
+
+-- fn(shard) for the shards that are stepped.
+local function each_stepped(self, fn)
+  for _, parameter in ipairs(parameters_of(self.optimizer)) do
+    local shard = self.shards.of[parameter]
+    if shard.steps then fn(shard) end
+  end
 end
 
 --- update() steps the shards by their gradients; then all ranks have the new parameters where these
@@ -162,9 +170,11 @@ function ShardedOptimizer:step(update)
   local _ <close> = c.no_grad()
   do
     local _ <close> = self.has_whole and share_gradients(self) or nil
+    each_stepped(self, Shards.read)
     local _ <close> = enter(self)
     update()
   end
+  each_stepped(self, Shards.write)
   gather_kept(self)
 end
 
@@ -213,7 +223,7 @@ local function rows_of(shard, slots)
   local rows = {}
   for slot, value in next, slots do
     if parts.is_tensor(value) and has_shape(value, shard.parameter) then
-      rows[slot] = parts.read(value, shard.from, shard.n):reshape { 1, shard.n }:clone()
+      rows[slot] = shard.offload:copy(parts.read(value, shard.from, shard.n):reshape { 1, shard.n })
     else
       rows[slot] = parts.whole(value)
     end

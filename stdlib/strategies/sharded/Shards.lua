@@ -13,8 +13,9 @@
 -- on each rank, also on one that has no sample and clears nothing in time. In manual optimization
 -- the script clears.
 --
--- A parameter that is kept has all its elements on every rank, and its shard shares their memory.
--- Of the others the ranks have their shards, and the whole only while it is computed with.
+-- A parameter that is kept has all its elements on every rank, and its shard shares their memory; a
+-- shard that is `apart`, on the host (Offload.lua), has a copy of them while it is stepped. Of the
+-- others the ranks have their shards, and the whole only while it is computed with.
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -25,9 +26,10 @@ local d = c.dist
 
 local Shards = class.extend(nil, "Shards")
 
---- Shards(replicas); `module` of it is set before the first backward.
-function Shards:init(replicas)
+--- Shards(replicas, offload); `module` of it is set before the first backward.
+function Shards:init(replicas, offload)
   self.replicas, self.ranks, self.rank = replicas, replicas.ranks, replicas.rank
+  self.offload = offload
   self.of = {} -- by parameter
   self.elements = {} -- that each rank has so far
   for r = 1, self.ranks do self.elements[r] = 0 end
@@ -73,8 +75,9 @@ function Shards:add(parameter, name)
   local cuts = cut(self, parameter:numel())
   local from = cuts[self.rank + 1]
   shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = self.replicas,
-    n = cuts[self.rank + 2] - from, is_kept = true, used = false }
-  shard.tensor = Shards.slice(shard, parameter)
+    offload = self.offload, n = cuts[self.rank + 2] - from, is_kept = true, used = false }
+  shard.tensor, shard.apart = Shards.slice(shard, parameter), self.offload:moves(parameter)
+  if shard.apart then shard.tensor = self.offload:copy(shard.tensor) end
   self.of[parameter] = shard
   zero_grad.also(parameter, function()
     if shard.is_spent or not self:is_automatic() then shard.tensor.grad = nil end
@@ -105,7 +108,8 @@ end
 --- Gives the shard memory of its own and takes that of the whole parameter away, until a unit
 --- gathers it.
 function Shards.part(shard)
-  shard.tensor, shard.is_kept = shard.tensor:clone(), false
+  if not shard.apart then shard.tensor = shard.offload:copy(shard.tensor) end
+  shard.is_kept, shard.apart = false, false
   Shards.empty(shard)
 end
 
@@ -113,6 +117,16 @@ end
 function Shards.join(shard)
   shard.is_kept = true
   shard.tensor = Shards.slice(shard, shard.parameter)
+end
+
+--- Gives a shard that is apart the elements of its parameter, before a step, and the parameter
+--- those of the shard, after it.
+function Shards.read(shard)
+  if shard.apart then shard.tensor:copy_(Shards.slice(shard, shard.parameter)) end
+end
+
+function Shards.write(shard)
+  if shard.apart then Shards.slice(shard, shard.parameter):copy_(shard.tensor) end
 end
 
 --- Lists of shards, each of one dtype and device and at most `cap` bytes (nil: any), unless one has
@@ -140,6 +154,7 @@ end
 -- Adds a sum over the ranks to what a shard has.
 local function accumulate(shard, sum)
   local tensor = shard.tensor
+  sum = shard.offload:take(sum)
   if shard.is_spent then tensor.grad, shard.is_spent = nil, false end
   if not tensor.grad then
     tensor.grad = sum

@@ -17,10 +17,10 @@ local function made(item, device)
   return parameter
 end
 
---- Returns the shards; nil when no parameter is on the meta device. Parameters with fewer elements
---- than `keep_below` stay whole. All ranks call it.
-return function(module, device, keep_below, replicas)
-  local shards, done = Shards(replicas), {}
+--- Adds them to `shards`, and returns that; nil when no parameter is on the meta device. Parameters
+--- with fewer elements than `keep_below` stay whole. All ranks call it.
+return function(module, device, keep_below, shards)
+  local done = {}
   for _, entry in ipairs(walk.modules(module)) do
     for _, item in ipairs(entry.tensors) do
       local old = item.value
