@@ -141,6 +141,7 @@ lt_work *lt_comm_all_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *ou
   check_whole(c, g, LT_COMM_ALL_GATHER, out, in);
   w->round.extent = in->ndim > 0 ? in->size[0] : 1;
   w->round.extents = w->extents;
+  w->bytes *= g->size;
   /* Known only when all ranks have said it: each checks the same numbers, so all fail or none. */
   w->agreed = equal_sizes;
   all_counts(w, in->numel);
@@ -156,6 +157,7 @@ static bool make_joined(lt_ctx *c, lt_work *w) {
     w->counts[r] = w->extents[r] * rest;
     rows += w->extents[r];
   }
+  w->bytes = rows * rest * (int64_t)lt_item_size(w->in);
   shape.size[0] = rows;
   /* A frame of the work's own: another operation may be under way when the sizes arrive. */
   lt_frame frame = lt_frame_open(c);
@@ -287,6 +289,7 @@ lt_work *lt_comm_gather(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, i
   bool here = root == g->rank;
   lt_work *w = begin(c, g, LT_COMM_GATHER, in, here ? out : NULL, in, &plan);
   if (w == NULL) return NULL;
+  w->bytes *= g->size;
   w->move.root = plan.root = root;
   if (lt_group_check_rank(c, g, LT_COMM_GATHER, root) && here) {
     if (out == NULL)
@@ -304,6 +307,7 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
   bool here = root == g->rank;
   lt_work *w = begin(c, g, LT_COMM_SCATTER, here ? in : NULL, out, out, &plan);
   if (w == NULL) return NULL;
+  w->bytes *= g->size;
   w->move.root = plan.root = root;
   if (lt_group_check_rank(c, g, LT_COMM_SCATTER, root) && here) {
     if (in == NULL)

@@ -52,6 +52,12 @@ typedef struct lt_issued {
 
 enum { LT_ISSUED = 512 };
 
+/* Collectives that have completed, and bytes: of the whole that was reduced, gathered or scattered,
+   before it is divided among the ranks. */
+typedef struct lt_traffic {
+  int64_t calls, bytes;
+} lt_traffic;
+
 /* What the rank has issued, all of it, as the wait that began at `since_ns` found it: a rank that
    waits issues nothing. */
 typedef struct lt_issued_list {
@@ -82,6 +88,7 @@ typedef struct lt_heartbeat {
   _Atomic uint64_t ring_count;
   lt_ring_entry ring[LT_RING];
   lt_issued_list issued;
+  lt_traffic traffic[LT_COMM_OP_COUNT]; /* of the main thread, by lt_comm_op */
 
   /* Set before the main thread's first collective.
      The main thread found that ranks disagree: `text` is the whole table. Returns when the outcome

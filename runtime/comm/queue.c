@@ -138,6 +138,9 @@ static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
   if (code != LT_OK) {
     strncpy(w->text, text, sizeof w->text - 1);
   } else if (g->heartbeat != NULL) {
+    lt_traffic *t = &g->heartbeat->traffic[w->mark.op];
+    t->calls++;
+    t->bytes += w->bytes;
     lt_ring_done(g->heartbeat, w->ring, w->bytes);
     atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   }

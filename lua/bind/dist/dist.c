@@ -155,6 +155,23 @@ static int waited(lua_State *L) {
   return 1;
 }
 
+/* dist.traffic() -> a table by operation, "all_reduce", of {calls =, bytes =}: the collectives that
+   this rank has completed in its world, and bytes of the whole that each of them reduced, gathered
+   or scattered */
+static int traffic(lua_State *L) {
+  lt_world *w = lt_world_current(lt_enter(L)->c);
+  lua_createtable(L, 0, LT_COMM_OP_COUNT);
+  for (int k = 0; k < LT_COMM_OP_COUNT && w != NULL; k++) {
+    const lt_traffic *t = &lt_world_heartbeat(w)->traffic[k];
+    if (t->calls == 0) continue;
+    lua_createtable(L, 0, 2);
+    set_integer(L, "calls", t->calls);
+    set_integer(L, "bytes", t->bytes);
+    lua_setfield(L, -2, lt_comm_op_name((lt_comm_op)k));
+  }
+  return 1;
+}
+
 void lt_bind_dist(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"rank", rank_of},
                                        {"size", size_of},
@@ -163,6 +180,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
                                        {"set_fixed_order", set_fixed_order},
                                        {"link", device_link},
                                        {"waited", waited},
+                                       {"traffic", traffic},
                                        {"split", split},
                                        {"set_hook", lt_dist_set_hook},
                                        {"exchange", lt_dist_exchange},
