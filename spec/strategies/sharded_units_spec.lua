@@ -177,4 +177,29 @@ describe("units by a number of parameters", function()
       print(apart(lt.strategies.Sharded {units = 80}, {class = Nested}))
     ]])
   end)
+
+  it("are gathered twice a step and reduced once, those in other units too", function()
+    prints("0\ntrue true\n", 2, BLOCKS .. [[
+      local traffic = require "ltrain.c".dist.traffic
+      local Nested, sent = Blocks:extend "Nested", {}
+      function Nested:init(o)
+        Blocks.init(self, o)
+        self.blocks = nn.ModuleList()
+        for i = 1, 3 do
+          self.blocks:append(nn.Sequential(nn.LayerNorm(12), nn.Linear(12, 12), nn.Linear(12, 12)))
+        end
+      end
+      function Nested:forward(x)
+        x = self.first(x)
+        for _, block in ipairs(self.blocks) do x = x + block(x) end
+        return self.last(x)
+      end
+      function Nested:on_train_batch_end() sent[#sent + 1] = traffic() end
+      print(apart(lt.strategies.Sharded {units = 80}, {class = Nested}))
+      local bytes = 0
+      for _, p in ipairs(Nested():parameters()) do bytes = bytes + p:numel() * SIZE[p.dtype] end
+      local function of(kind) return sent[3][kind].bytes - sent[2][kind].bytes end
+      print(of "reduce_scatter" == bytes, of "all_gather" < 2 * bytes)
+    ]])
+  end)
 end)

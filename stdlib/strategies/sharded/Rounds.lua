@@ -62,6 +62,12 @@ local function forward_actions(order)
   return list
 end
 
+-- Backward comes to a unit before it comes to those in it.
+local function add_outer_first(list, unit)
+  if unit.outer then add_outer_first(list, unit.outer) end
+  add(list, unit, "gathers")
+end
+
 -- The other way round, but that units which stay come first: their parameters may be used anywhere.
 -- A unit is reduced when the next one has been gathered: then its last gradient is there.
 local function backward_actions(order, reduces)
@@ -71,7 +77,7 @@ local function backward_actions(order, reduces)
   end
   for i = #order, 1, -1 do
     local unit = order[i]
-    add(list, unit, "gathers")
+    add_outer_first(list, unit)
     if before and reduces then add(list, before, "reduces") end
     before = unit
   end
@@ -185,8 +191,10 @@ local function catch_up(self)
   end
 end
 
---- A unit's parameters are wanted: gathers them.
+--- A unit's parameters are wanted: gathers them, and first those of the unit that it is in: both
+--- may return the same tensor, where backward begins with the inner one.
 function Rounds:request(unit)
+  if unit.outer then self:request(unit.outer) end
   unit.is_wanted = self.in_backward
   if unit.is_here then return end
   local kind = self.in_backward and BACKWARD or FORWARD

@@ -22,6 +22,7 @@ function ShardedModule:init(module, o)
   self.shards = o.shards
   self.shards.module = module
   self.units, self.handles = {}, {}
+  local unit_of = {}
   for i, found in ipairs(units.find(module, o.units)) do
     local list = {}
     for k, item in ipairs(found.parameters) do list[k] = self.shards:add(item.value, item.name) end
@@ -29,6 +30,8 @@ function ShardedModule:init(module, o)
     if reshards == nil then reshards = o.reshard_after_forward end
     local unit = Unit(i == 1 and "of the root" or found.name, list, i == 1 or not reshards)
     unit.module, unit.modules, unit.around = found.module, found.modules, found.around
+    unit_of[found] = unit
+    unit.outer = found.outer and unit_of[found.outer]
     self.units[i] = unit
   end
   self.root = self.units[1]

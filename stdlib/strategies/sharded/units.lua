@@ -69,6 +69,13 @@ local function units_of(entries, again, wanted)
   return of
 end
 
+-- The number of the unit that a unit stands in; nil: none but the root.
+local function outer_of(entries, of, i)
+  for k = i - 1, 2, -1 do
+    if of[k] == k and entries[k].last >= i then return k end
+  end
+end
+
 -- The root, and the modules of its unit that have other units in them.
 local function modules_around(entries, of)
   local list, next_unit = {}, math.huge -- the number of the first unit behind an entry
@@ -82,9 +89,10 @@ local function modules_around(entries, of)
 end
 
 --- Returns a list of { module =, name =, modules = those in it, parameters = a list of { name =,
---- value = }, reshard_after_forward = what lt.shard was given, or nil } in the order of the model:
---- its root, with `around` = the modules that have units in them, then its units. `wanted`: the
---- least number of parameters of a unit, a list of classes, or fn(module, name).
+--- value = }, reshard_after_forward = what lt.shard was given, or nil, outer = the unit that it is
+--- in, or nil } in the order of the model: its root, with `around` = the modules that have units in
+--- them, then its units. `wanted`: the least number of parameters of a unit, a list of classes, or
+--- fn(module, name).
 function units.find(root, wanted)
   local entries, again = walk.modules(root)
   local of, owner, named = units_of(entries, again, wanted), {}, {}
@@ -104,7 +112,8 @@ function units.find(root, wanted)
     if i == 1 or of[i] == i then
       local mark = rawget(entry.module, "_shard") or {}
       by_number[i] = { module = entry.module, name = entry.name, modules = {}, parameters = {},
-        reshard_after_forward = mark.reshard_after_forward }
+        reshard_after_forward = mark.reshard_after_forward,
+        outer = by_number[outer_of(entries, of, i)] }
       list[#list + 1] = by_number[i]
     end
     table.insert(by_number[of[i] or 1].modules, entry.module)
