@@ -55,9 +55,10 @@ commands.list = {
     text = "Runs the script up to its first trainer:fit, and makes two steps as one of the ranks, "
       .. "on the\nmeta device: nothing is computed, and no memory is taken. Prints a row for each "
       .. "strategy: bytes of\nparameters, gradients, the state of optimizers, activations and "
-      .. "temporaries, and the peak; then\nwhich strategy to take, and what options would change. "
-      .. "Scripts that read values of tensors in\ntraining_step make the steps on the CPU. The "
-      .. "exit status is 0, 1 where the script failed, 2 for\nwrong usage." },
+      .. "temporaries, the peak, and bytes\nsent in a step; then which "
+      .. "strategy to take, and what options would change. Scripts that read\nvalues of tensors in "
+      .. "training_step make the steps on the CPU. The exit status is 0, 1 where the\nscript "
+      .. "failed, 2 for wrong usage." },
   { name = "inspect", load = function() return require "ltrain.apps.inspect" end,
     args = "FILE", options = {},
     doc = "print the contents of a file or of the folder of a run",

@@ -57,13 +57,16 @@ local RULES <const> = {
   end,
 }
 
+--- Those of a call of a trace (runtime.trace).
+function flops.of_call(call)
+  local rule = RULES[call.op]
+  return rule and rule(call.inputs, call.outputs) or 0
+end
+
 -- Those of calls number `first` to `last` of a trace.
 local function sum(calls, first, last)
   local total = 0
-  for i = first, last do
-    local rule = RULES[calls[i].op]
-    if rule then total = total + rule(calls[i].inputs, calls[i].outputs) end
-  end
+  for i = first, last do total = total + flops.of_call(calls[i]) end
   return total
 end
 

@@ -36,7 +36,7 @@ describe("ltrain plan", function()
     for name, answer in out:gmatch "\n([%w_]+) +%d[^\n]+B +(%a+)%f[\n]" do fits[name] = answer end
     assert.equal("no", fits.ddp)
     assert.equal("yes", fits.zero1)
-    assert.matches('strategy = "zero1": the first that fits in 12.0 MB', out, 1, true)
+    assert.matches('strategy = "deepspeed_stage_2": fits in 12.0 MB and sends least', out, 1, true)
     assert.matches("\n  precision = 'bf16%-mixed' +[%d.]+ MB +%+%d+ %%\n", out)
   end)
 

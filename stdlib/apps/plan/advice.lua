@@ -52,14 +52,14 @@ end
 
 local function fits(found, row) return not found.limit or row.peak <= found.limit end
 
--- The first strategy that fits, which sends fewest bytes; else the smallest.
+-- The strategy that sends the fewest bytes of those that fit; where none does, the smallest.
 local function choose(found)
-  local smallest = found.rows[1]
+  local best, smallest = nil, found.rows[1]
   for _, row in ipairs(found.rows) do
-    if fits(found, row) then return row end
+    if fits(found, row) and not (best and best.sent <= row.sent) then best = row end
     if row.peak < smallest.peak then smallest = row end
   end
-  return smallest
+  return best or smallest
 end
 
 --- Adds `chosen`, a row, and `options`, a list of {text =, peak =, of what it was} of the changes

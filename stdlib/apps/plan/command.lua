@@ -12,6 +12,7 @@ local run = require "ltrain.cli.run"
 local script_loop = require "ltrain.apps.check.script_loop"
 local sizes = require "ltrain.apps.plan.sizes"
 local strategies = require "ltrain.apps.plan.strategies"
+local traffic = require "ltrain.apps.plan.traffic"
 
 local word_plan = {}
 
@@ -49,7 +50,8 @@ local function plan(context, options)
     local o = setmetatable({ strategy = row.make() }, { __index = base })
     local measured, message = rehearsal.run(o)
     if not measured then return nil, message end
-    measured.name, measured.make = row.name, row.make
+    measured.name, measured.make, measured.stage = row.name, row.make, row.stage
+    measured.sent = traffic.of(measured.timeline)
     base.on_cpu, base.why = measured.device == "cpu", measured.why
     found.rows[#found.rows + 1] = measured
   end

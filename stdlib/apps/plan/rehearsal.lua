@@ -123,27 +123,32 @@ local function repeat_batches(o)
   return setmetatable({}, { __close = function() loaders.next = own end })
 end
 
--- Measures the last of the steps.
+-- Measures the last of the steps, and with a meter times some more. It has no on_train_batch_start:
+-- ranks vote after one in each batch (trainer/ranks/consensus.lua).
 local function probe(world, found, o)
-  local methods, first = { all_ranks = true }, true
+  local methods, last = { all_ranks = true }, 0
   function methods.on_train_start(_, trainer) trainer.max_epochs, trainer.max_steps = -1, -1 end
-  function methods.on_train_batch_start(_, trainer)
-    if trainer.global_step < STEPS - 1 then return end
-    if first then world:record() end
-    first = false
-    c.runtime.reset_peak_memory()
-  end
   function methods.on_before_optimizer_step(_, trainer)
     found.gradients = gradient_bytes(trainer.running)
   end
   function methods.on_train_batch_end(_, trainer)
-    if not first then
+    local step = trainer.global_step
+    if last == STEPS - 1 then
       found.peak = math.max(found.peak, c.runtime.memory(o.device).peak_bytes - found.before
         - found.cut)
     end
-    if trainer.global_step < STEPS then return end
-    found.parameters = kept_bytes(trainer.running)
-    found.state = state_bytes(trainer.running)
+    if step < STEPS - 1 or step == last then return end -- within a window
+    last = step
+    local timeline = world:record(step >= STEPS and o.meter or nil)
+    if step < STEPS then return c.runtime.reset_peak_memory() end
+    if step == STEPS then
+      found.timeline = timeline
+      found.parameters = kept_bytes(trainer.running)
+      found.state = state_bytes(trainer.running)
+    else
+      table.insert(found.timed, timeline)
+    end
+    if o.meter and #found.timed < o.timed then return end
     found.is_done = true
     error("the steps are made", 0) -- ends the fit
   end
@@ -200,13 +205,15 @@ end
 
 local function measure(o, world)
   local _ <close> = keep_tensors(o.module)
-  local found = { peak = 0, activations = 0, gradients = 0, state = 0, cut = 0 }
+  local found = { peak = 0, activations = 0, gradients = 0, state = 0, cut = 0,
+    timed = {} }
   c.runtime.collect_fully()
   local is_there = o.module.device == o.device
   found.before = live(o.device) - (is_there and module_bytes(o.module) or 0)
   local trainer = o.trainer
   local _ <close> = place(trainer, o)
-  trainer.strategy.materialize = function() end
+  if o.device == "meta" then trainer.strategy.materialize = function() end end
+  local _ <close> = setmetatable({}, { __close = function() world:record() end })
   table.insert(trainer.callbacks, probe(world, found, o))
   local _ <close> = repeat_batches(o)
   local _ <close> = watch_step(o.module, o, found)
@@ -214,19 +221,24 @@ local function measure(o, world)
   clear(trainer, o.module)
   if ok then return nil, "no step was made: there is no batch of training data" end
   if not found.is_done then return nil, message end
-  found.messages = world.messages or {}
   found.temporaries = math.max(0, found.peak - found.parameters - found.gradients - found.state
     - found.activations)
   return found
 end
 
+local function replicas_of(o)
+  local replicas = o.strategy.replicas
+  return replicas == "machines" and o.ranks // o.per_node or replicas or 1
+end
+
 --- Two steps of o.trainer with o.module and o.arguments of fit, on rank 0 of o.ranks (o.per_node of
 --- them on a machine), under o.strategy (an object), with o.precision (nil: the Trainer's) and,
---- with o.half_batch, half of each batch. Returns bytes of a rank: { parameters = with buffers,
---- gradients =, state = of the optimizers, activations =, temporaries =, peak =, messages = a list
---- of the collectives of a step, device = "meta" or "cpu" }; nil and an error's text.
+--- with o.half_batch, half of each batch. With o.meter (meters.lua) o.timed more steps follow.
+--- Returns bytes of a rank: { parameters = with buffers, gradients =, state = of the optimizers,
+--- activations =, temporaries =, peak =, timeline = of a step (stand_in_ranks.lua), timed = a list
+--- of those of the timed steps, device = "meta" or "cpu" }; nil and an error's text.
 function rehearsal.run(o)
-  local world <close> = stand_in_ranks.open(o.ranks, o.per_node)
+  local world <close> = stand_in_ranks.open(o.ranks, o.per_node, replicas_of(o))
   for _, device in ipairs(o.on_cpu and { "cpu" } or { "meta", "cpu" }) do
     o.device = device
     local found, message = measure(o, world)

@@ -1,9 +1,11 @@
 --- stdlib/apps/plan/report.lua: a plan as a table for readers, and as values for JSON.
 local sizes = require "ltrain.apps.plan.sizes"
+local traffic = require "ltrain.apps.plan.traffic"
 
 local report = {}
 
-local COLUMNS <const> = { "parameters", "gradients", "state", "activations", "temporaries", "peak" }
+local COLUMNS <const> = { "parameters", "gradients", "state", "activations", "temporaries", "peak",
+  "sent" }
 
 -- Columns as wide as what is in them, numbers to the right.
 local function aligned(rows)
@@ -41,7 +43,7 @@ local function add_advice(lines, found)
   local chosen = found.chosen
   local fits = not found.limit or chosen.peak <= found.limit
   if found.limit then
-    add(lines, fits and "strategy = \"%s\": the first that fits in %s" or
+    add(lines, fits and "strategy = \"%s\": fits in %s and sends least" or
       "none fits in %2$s; \"%1$s\" needs least", chosen.name, sizes.text(found.limit))
   end
   if #found.options == 0 then return end
@@ -78,6 +80,7 @@ function report.values(found)
   for i, row in ipairs(found.rows) do
     local one = { name = row.name }
     for _, name in ipairs(COLUMNS) do one[name] = row[name] end
+    one.collectives = traffic.by_kind(row.timeline)
     if found.limit then one.fits = row.peak <= found.limit end
     values.strategies[i] = one
   end

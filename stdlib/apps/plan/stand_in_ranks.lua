@@ -1,15 +1,16 @@
 --- stdlib/apps/plan/stand_in_ranks.lua: one process in the place of each of N ranks: collectives
---- return what they would if all ranks had this one's values, and are noted.
+--- return what they would if all ranks had this one's values, and are noted in a timeline.
 --
 -- The functions of c.dist through which stdlib communicates are replaced: strategies and loops run
--- as on rank 0 of N, and allocate what they allocate there. No bytes move.
+-- as on rank 0 of N, and allocate what they allocate there. No bytes move. Bytes of a collective
+-- are counted as c.dist.traffic counts them: of the whole that is reduced, gathered or scattered.
 local c = require "ltrain.c"
 local dtypes = require "ltrain.core.dtypes"
+local tree = require "ltrain.core.tree"
 
 local stand_in_ranks = {}
 
 local d <const> = c.dist
-local CONTROL <const> = 64 -- bytes of a message of the loop's own: a vote, a list of numbers
 
 local function bytes_of(tensor) return tensor:numel() * dtypes[tensor.dtype].size end
 
@@ -76,10 +77,35 @@ local function fill_gradients(parameters)
   return filled
 end
 
--- c.dist.overlap without a backward to follow: gradients are summed in their own memory.
+-- Counts the gradients of buckets until the result is closed: `complete(bucket)` when those of all
+-- its parameters are there; `order` gets the numbers of parameters as they become complete.
+local function watch_gradients(lists, order, complete)
+  local removes, number = {}, 0
+  for k, list in ipairs(lists) do
+    local pending = #list
+    for _, parameter in ipairs(list) do
+      number = number + 1
+      local own = number
+      removes[#removes + 1] = parameter:register_post_accumulate_grad_hook(function()
+        order[#order + 1] = own
+        pending = pending - 1
+        if pending == 0 then complete(k) end
+      end)
+    end
+  end
+  return setmetatable({}, { __close = function()
+    for _, remove in ipairs(removes) do remove() end
+  end })
+end
+
+-- c.dist.overlap: buckets are issued, in order, when backward has completed their gradients; the
+-- sums are in the gradients' own memory.
 local function overlap(world, lists, given)
-  local self, flat, filled = {}, {}, nil
+  local self, flat, filled, order, works, is_complete = {}, {}, nil, {}, {}, {}
   for _, list in ipairs(lists) do table.move(list, 1, #list, #flat + 1, flat) end
+  local function issue()
+    works[#works + 1] = world:issue("all_reduce", bytes_of_all(lists[#works + 1]), "gradients")
+  end
   function self.fits(_, parameters)
     local n = 0
     for _, parameter in ipairs(parameters) do
@@ -91,19 +117,26 @@ local function overlap(world, lists, given)
     return n == #given
   end
   function self.expect() return self end
-  function self.begin() return setmetatable({}, { __close = function() end }) end
-  function self.finish(_, weight)
+  function self.begin()
+    order, is_complete = {}, {}
+    return watch_gradients(lists, order, function(k)
+      is_complete[k] = true
+      while is_complete[#works + 1] do world:between(issue) end
+    end)
+  end
+  local function finish(weight)
     local _ <close> = c.no_grad()
     filled = fill_gradients(flat)
     local missing = 0
     for _, has_none in ipairs(filled) do missing = missing + has_none end
-    for _, list in ipairs(lists) do
-      world:note("all_reduce", bytes_of_all(list), "gradients", true)
-    end
+    while #works < #lists do issue() end
+    for _, work in ipairs(works) do world:wait(work) end
+    works = {}
     return weight * world.ranks, missing
   end
+  function self.finish(_, weight) return world:between(finish, weight) end
   function self.filled() return filled end
-  function self.order() return {} end
+  function self.order() return order end
   return self
 end
 
@@ -136,95 +169,160 @@ local function copy_shards(gradients, sums)
 end
 
 -- The functions in the place of c.dist's.
-local function functions(world)
-  local ranks, f = world.ranks, {}
-  function f.rank() return 0 end
-  function f.size() return ranks end
-  function f.ranks()
-    local list = {}
-    for r = 1, ranks do list[r] = r - 1 end
-    return list
+local FUNCTIONS <const> = {}
+
+function FUNCTIONS.rank() return 0 end
+function FUNCTIONS.size(world, group) return group and group.ranks or world.ranks end
+
+function FUNCTIONS.ranks(world, group)
+  local list = {}
+  for r = 1, FUNCTIONS.size(world, group) do list[r] = r - 1 end
+  return list
+end
+
+function FUNCTIONS.world(world)
+  local ranks = world.ranks
+  return { backend = "shm", rank = 0, ranks = ranks, local_rank = 0, node_rank = 0,
+    local_ranks = world.per_node, nodes = ranks // world.per_node, threads = 1, forked = true,
+    stays = false, pid = c.runtime.pid(), reduction_order = "binary tree",
+    hosts = copies("planned", ranks), pids = copies(0, ranks) }
+end
+
+-- The ranks of a replica, then those with the same shards (strategies/sharded/Replicas.lua).
+function FUNCTIONS.split(world)
+  world.splits = world.splits + 1
+  if world.splits % 2 == 1 then return { ranks = world.ranks // world.replicas } end
+  return { ranks = world.replicas, is_outer = true }
+end
+
+function FUNCTIONS.collective(world, group, name, x, op, _, cat, _, out)
+  local ranks, kind = FUNCTIONS.size(world, group), (name:gsub("_$", ""))
+  local bytes = bytes_of(x)
+  if kind == "all_gather" or kind == "gather" then bytes = bytes * ranks end
+  local work = world:issue(kind, bytes, name, group)
+  work.result = RESULTS[name] and RESULTS[name](x, ranks, op, out, cat)
+  return work
+end
+
+-- Of a value in the encoding of c.dist; tensors in it are counted by their elements.
+local function encoded_bytes(value)
+  local bytes = 0
+  local plain = tree.map(value, function(leaf)
+    if not c.is_tensor(leaf) then return leaf end
+    bytes = bytes + bytes_of(leaf)
+    return false
+  end)
+  return bytes + #d.encode(plain)
+end
+
+function FUNCTIONS.values(world, group, name, value)
+  local ranks = FUNCTIONS.size(world, group)
+  local is_for_all = name == "all_reduce" or name == "all_gather" or name == "gather"
+  local bytes = encoded_bytes(value) * (is_for_all and ranks or 1)
+  local work = world:issue(name, bytes, name, group)
+  work.result = name == "broadcast" and value or name == "scatter" and value[1]
+  if is_for_all then work.result = copies(value, ranks) end
+  return work
+end
+
+function FUNCTIONS.add(world, numbers)
+  world:wait(world:issue("all_reduce", 8 * #numbers, "step"))
+  local sums = {}
+  for i, number in ipairs(numbers) do sums[i] = number * world.ranks * 1.0 end
+  return sums
+end
+
+function FUNCTIONS.barrier(world) return world:issue("barrier", 0, "barrier") end
+
+function FUNCTIONS.wait(world, work)
+  world:wait(work)
+  if work.finish then work.finish() end
+  return work.result
+end
+
+function FUNCTIONS.test() return true end
+
+function FUNCTIONS.reduce(world, parameters)
+  fill_gradients(parameters)
+  world:wait(world:issue("all_reduce", bytes_of_all(parameters), "gradients"))
+end
+
+function FUNCTIONS.gather_shards(world, group, parameters, _, _, name)
+  return world:issue("all_gather", bytes_of_all(parameters), name, group)
+end
+
+function FUNCTIONS.reduce_shards(world, group, parameters, _, sums, name)
+  local gradients = take_gradients(parameters)
+  local work = world:issue("reduce_scatter", bytes_of_all(parameters), name, group)
+  copy_shards(gradients, sums)
+  function work.finish()
+    for i = 1, #gradients do local _ <close> = gradients[i] end
   end
-  function f.world()
-    return { backend = "shm", rank = 0, ranks = ranks, local_rank = 0, node_rank = 0,
-      local_ranks = world.per_node, nodes = ranks // world.per_node, threads = 1, forked = true,
-      stays = false, pid = c.runtime.pid(), reduction_order = "binary tree",
-      hosts = copies("planned", ranks), pids = copies(0, ranks) }
-  end
-  function f.collective(_, name, x, op, _, cat, _, out)
-    if name ~= "barrier" then world:note((name:gsub("_$", "")), bytes_of(x), name) end
-    return { result = RESULTS[name] and RESULTS[name](x, ranks, op, out, cat) }
-  end
-  function f.values(_, name, value)
-    world:note("all_reduce", CONTROL, name)
-    if name == "broadcast" then return { result = value } end
-    if name == "scatter" then return { result = value[1] } end
-    return { result = copies(value, ranks) }
-  end
-  function f.add(numbers)
-    world:note("all_reduce", CONTROL, "step")
-    local sums = {}
-    for i, number in ipairs(numbers) do sums[i] = number * ranks * 1.0 end
-    return sums
-  end
-  function f.barrier() return {} end
-  function f.wait(work)
-    if work.finish then work.finish() end
-    return work.result
-  end
-  function f.test() return true end
-  function f.split() return {} end
-  function f.reduce(parameters)
-    fill_gradients(parameters)
-    world:note("all_reduce", bytes_of_all(parameters), "gradients")
-  end
-  function f.gather_shards(_, parameters, _, _, name)
-    world:note("all_gather", bytes_of_all(parameters), name)
-    return {}
-  end
-  function f.reduce_shards(_, parameters, _, sums, name)
-    local gradients = take_gradients(parameters)
-    world:note("reduce_scatter", bytes_of_all(parameters), name, true)
-    copy_shards(gradients, sums)
-    return { finish = function()
-      for i = 1, #gradients do local _ <close> = gradients[i] end
-    end }
-  end
-  function f.overlap(lists, given) return overlap(world, lists, given) end
-  function f.link() return nil end
-  function f.waited() return 0 end
-  function f.set_timeout() return 0 end
-  for _, name in ipairs { "set_folder", "set_fixed_order", "leave", "finish", "outcome" } do
-    f[name] = function() end
-  end
-  return f
+  return work
+end
+
+function FUNCTIONS.overlap(world, lists, given) return overlap(world, lists, given) end
+function FUNCTIONS.link() return nil end
+function FUNCTIONS.waited() return 0 end
+function FUNCTIONS.set_timeout() return 0 end
+for _, name in ipairs { "set_folder", "set_fixed_order", "leave", "finish", "outcome" } do
+  FUNCTIONS[name] = function() end
 end
 
 local World = {}
 World.__index = World
 
--- Notes a collective of `bytes` on each rank, of the whole that is reduced, gathered or scattered;
--- `overlaps`: backward continues meanwhile.
-function World:note(kind, bytes, label, overlaps)
-  if not self.messages then return end
-  table.insert(self.messages, { kind = kind, bytes = bytes, label = label,
-    overlaps = overlaps or false })
+--- Begins a collective of `bytes` on the ranks of a group (nil: all): returns its work.
+function World:issue(kind, bytes, label, group)
+  local entry = { issue = kind, bytes = bytes, label = label,
+    ranks = group and group.ranks or self.ranks, is_outer = group ~= nil and group.is_outer }
+  self.timeline[#self.timeline + 1] = entry
+  return { entry = entry }
 end
 
---- Notes from here on; the list is `messages`.
-function World:record() self.messages = {} end
+function World:wait(work) self.timeline[#self.timeline + 1] = { wait = work.entry } end
+
+-- What the rank has computed since the timeline's last entry.
+local function note_computation(self)
+  local segment = self.meter and self.meter:stop()
+  if segment then table.insert(self.timeline, segment) end
+end
+
+local function resume(self, ...)
+  if self.meter then self.meter:start() end
+  return ...
+end
+
+--- Returns fn(...), which is not the rank's computation but in place of communication.
+function World:between(fn, ...)
+  note_computation(self)
+  return resume(self, fn(...))
+end
+
+--- Begins a timeline: a list of collectives that are issued, { issue = kind, bytes =, label =,
+--- ranks =, is_outer = }, of { wait = one of these } and, with a meter (meters.lua), of what it
+--- has found the rank to compute in between. Returns the one before.
+function World:record(meter)
+  note_computation(self)
+  local before = self.timeline
+  self.timeline, self.meter = {}, meter
+  resume(self)
+  return before
+end
 
 World.__close = function(self)
   for name, own in next, self._own do d[name] = own or nil end
 end
 
 --- This process is rank 0 of `ranks` until the result is closed; `per_node` of them are on a
---- machine.
-function stand_in_ranks.open(ranks, per_node)
-  local world = setmetatable({ ranks = ranks, per_node = per_node, _own = {} }, World)
+--- machine, and `replicas` groups of them have all shards (strategies/Sharded.lua).
+function stand_in_ranks.open(ranks, per_node, replicas)
+  local world = setmetatable({ ranks = ranks, per_node = per_node, replicas = replicas, splits = 0,
+    timeline = {}, _own = {} }, World)
   if ranks == 1 then return world end
-  for name, fn in next, functions(world) do
-    world._own[name], d[name] = d[name] or false, fn
+  for name, fn in next, FUNCTIONS do
+    world._own[name] = d[name] or false
+    d[name] = function(...) return world:between(fn, world, ...) end
   end
   return world
 end

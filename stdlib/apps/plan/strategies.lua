@@ -11,7 +11,7 @@ local strategies = {}
 
 local STAGES <const> = { "zero1", "deepspeed_stage_2", "fsdp" }
 local KEPT <const> = { "units", "reshard_after_forward", "keep_below", "activation_checkpointing",
-  "accumulate", "bucket_cap_mb" }
+  "accumulate", "bucket_cap_mb", "replicas" }
 
 --- A strategy of a stage with the options of `own` where that is Sharded, and `changes`.
 function strategies.sharded(own, stage, changes)

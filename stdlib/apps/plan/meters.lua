@@ -1,0 +1,60 @@
+--- stdlib/apps/plan/meters.lua: what a rank computes between two moments: by the clock, or by the
+--- operations that a trace has of it.
+--
+-- A meter has start(), stop(), which returns { seconds =, .. } of the time since, and close().
+local c = require "ltrain.c"
+local dtypes = require "ltrain.core.dtypes"
+local flops = require "ltrain.nn.flops"
+
+local meters = {}
+
+local Clock = {}
+Clock.__index = Clock
+
+--- Of the time that passes.
+function meters.clock() return setmetatable({}, Clock) end
+
+function Clock:start() self.began = c.runtime.clock() end
+function Clock:stop() return { seconds = c.runtime.clock() - self.began } end
+function Clock.close() end
+
+local function bytes_of_all(tensors)
+  local bytes = 0
+  for _, tensor in ipairs(tensors) do
+    if tensor then bytes = bytes + tensor:numel() * dtypes[tensor.dtype].size end
+  end
+  return bytes
+end
+
+local Trace = {}
+Trace.__index = Trace
+
+--- Of the time that operations take by rates (rates.lua): each as long as its arithmetic or its
+--- memory, whichever takes longer. Segments have `flops` and `bytes` too. (The roofline model:
+--- Williams et al. 2009.)
+function meters.trace(rates)
+  local calls = {}
+  return setmetatable({ rates = rates, calls = calls, scope = c.runtime.trace(calls) }, Trace)
+end
+
+function Trace:start()
+  for i = #self.calls, 1, -1 do self.calls[i] = nil end
+end
+
+function Trace:stop()
+  local rates, sum = self.rates, { seconds = 0, flops = 0, bytes = 0 }
+  for _, call in ipairs(self.calls) do
+    if not call.view then
+      local n, bytes = flops.of_call(call), bytes_of_all(call.inputs) + bytes_of_all(call.outputs)
+      sum.flops, sum.bytes = sum.flops + n, sum.bytes + bytes
+      sum.seconds = sum.seconds + math.max(n / rates.flops, bytes / rates.bandwidth)
+        + rates.call_seconds
+    end
+  end
+  self:start()
+  return sum
+end
+
+function Trace:close() local _ <close> = self.scope end
+
+return meters
