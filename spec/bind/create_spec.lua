@@ -178,6 +178,13 @@ describe("to", function()
     assert.equal("f16", x:to({dtype = "f16", device = "cpu"}).dtype)
   end)
 
+  it("as an argument of lt.tensor goes where device says, and stays without", function()
+    local x = lt.ones(2):to "fake"
+    assert.equal("fake:0", lt.tensor(x).device)
+    assert.equal("cpu", lt.tensor(x, { device = "cpu" }).device)
+    assert.equal("meta", lt.tensor(lt.ones(2), { device = "meta" }).device)
+  end)
+
   it("goes to a device", function()
     assert.equal("fake:0", lt.ones(2):to("fake").device)
     assert.same({1, 1}, lt.ones(2):to("fake"):cpu():tolist())

@@ -154,24 +154,25 @@ static void walk(lua_State *L, nested *w, int depth) {
   w->n++;
 }
 
-/* A copy of a tensor, without history. */
-static int copy_tensor(lua_State *L, lt_bind *b, lt_tensor *x, options o) {
+/* A copy of a tensor, without history; on its own device, unless another one `is_moved` to. */
+static int copy_tensor(lua_State *L, lt_bind *b, lt_tensor *x, bool is_moved, options o) {
   lt_ctx *c = b->c;
   lt_frame frame = lt_begin(L, b, 1);
   lt_tensor *t = lt_apply1(c, LT_OP_clone, LT_IN(lt_detach(c, x)), NULL);
   if (o.dtype != LT_DTYPE_NONE) t = lt_cast(c, t, o.dtype);
+  if (is_moved) t = lt_to_device(c, t, o.device);
   if (t != NULL && o.requires_grad) t->flags |= LT_REQUIRES_GRAD;
   return lt_end(L, b, frame, 1, &t);
 }
 
 /* lt.tensor(number | boolean | nested table | tensor [, dtype, device, requires_grad]). A tensor as
-   the argument is copied without history, on its own device. Memory for the elements is a userdata:
-   Lua frees it if the second walk raises. */
+   the argument is copied without history, on its own device unless `device` is there. Memory for
+   the elements is a userdata: Lua frees it if the second walk raises. */
 static int make_tensor(lua_State *L) {
   lt_bind *b = lt_enter(L);
   options o = read_options(L, b, 2, "tensor");
   lt_tensor *x = lt_to_tensor(L, b, 1);
-  if (x != NULL) return copy_tensor(L, b, x, o);
+  if (x != NULL) return copy_tensor(L, b, x, !lua_isnoneornil(L, 3), o);
   lua_settop(L, 2);
   nested w = {.b = b};
   lua_pushvalue(L, 1);
