@@ -71,6 +71,34 @@ describe("stages 2 and 3", function()
     end)
   end)
 
+  it("train where backward has collectives: all_gather, synchronized batch norm", function()
+    for _, variant in ipairs { "stage = 2", "stage = 3", "stage = 3, replicas = 2" } do
+      prints("true\n", 4, BLOCKS .. ([[
+        local Gathers = Blocks:extend "Gathers"
+        function Gathers:init(o)
+          Blocks.init(self, o)
+          self.norm = nn.BatchNorm1d(12)
+        end
+        function Gathers:forward(x)
+          local y = self.norm(self.first(x))
+          for i, block in ipairs(self.blocks) do
+            if i == 2 or rank() == 1 then y = y + block(y) end
+          end
+          return self.last(y)
+        end
+        function Gathers:training_step(batch, i)
+          local y = self(batch[1])
+          local all = self:all_gather(y, {sync_grads = true, cat = true})
+          local loss = (y - 1 - all:mean()):square():mean()
+          if rank() < 2 and i == 1 then return {loss = loss, weight = rank()} end
+          return loss
+        end
+        print(apart(lt.strategies.Sharded {units = 1, %s}, {class = Gathers},
+          {sync_batchnorm = true, max_epochs = 3}) < 1e-5)
+      ]]):format(variant))
+    end
+  end)
+
   it("train with checkpointed blocks, shared and frozen weights", function()
     each_variant(function(variant)
       prints("true\n", 2, BLOCKS .. ([[

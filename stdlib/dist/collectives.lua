@@ -38,10 +38,12 @@ end
 
 local prepare -- what all ranks do before a collective of them all; nil: nothing
 
---- From here on fn() is called before each collective of all ranks: a strategy whose ranks may owe
---- each other others (nil: none is).
+--- From here on fn() is called before each collective of all ranks, also before those that are in
+--- backward the gradients of others: a strategy whose ranks may owe each other others (nil: none
+--- is).
 function collectives.before(fn)
   prepare = fn
+  d.before_backward(fn)
 end
 
 local function checked(name, options)
@@ -71,25 +73,8 @@ local function begin(group, name, x, o, rows)
   return work
 end
 
-local function prepare_backward()
-  if prepare then prepare() end
-end
-
--- The gradient of a collective of all ranks is one too.
-local function follow_backward(result)
-  if c.is_tensor(result) and result.requires_grad then result:register_hook(prepare_backward) end
-  return result
-end
-
 -- Its result, or a handle. `done` makes the result of what came.
 local function result_of(work, options, done)
-  if prepare and not (options.group or within) then
-    local make = done
-    function done(x)
-      if make then x = make(x) end
-      return follow_backward(x)
-    end
-  end
   if options.async then return Handle(work, done) end
   local result = d.wait(work)
   if done then result = done(result) end

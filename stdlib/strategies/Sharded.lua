@@ -246,6 +246,14 @@ function Sharded:backward(loss, weight, ...)
   end)
 end
 
+--- The graph of these collectives has units too.
+function Sharded:end_collectives()
+  if not self.sharded or c.dist.unvisited() == 0 then
+    return ParallelStrategy.end_collectives(self)
+  end
+  self.sharded:backward(function() ParallelStrategy.end_collectives(self) end)
+end
+
 --- Makes the weighted mean of all ranks' gradients: with stage 1 the parameters have it, else their
 --- shards alone.
 function Sharded:reduce_gradients(optimizer, total, missing, weight)

@@ -2,10 +2,10 @@
 -- one process; subclasses override methods for several.
 --
 -- The loop calls its methods in this order: configure, launch, setup, setup_module,
--- setup_optimizers; for each batch forward_scope, backward_scope and backward; for each step
--- before_last_backward, after_last_backward, reduce_gradients, grad_norm and optimizer_step;
--- end_training, teardown. Methods that are called on all ranks may use collectives: every rank
--- calls them at the same point of the run, also a rank that had no samples.
+-- setup_optimizers; for each batch forward_scope, backward_scope, backward and end_collectives; for
+-- each step before_last_backward, after_last_backward, reduce_gradients, grad_norm and
+-- optimizer_step; end_training, teardown. Methods that are called on all ranks may use collectives:
+-- every rank calls them at the same point of the run, also a rank that had no samples.
 --
 -- A strategy has parts, which a script may replace: the device (accelerator), the dtypes
 -- (precision), how checkpoints are saved (checkpoint_io), and how the ranks were started
@@ -226,6 +226,10 @@ function Strategy:reduce_gradients(optimizer, total, missing, weight)
     end
   end
 end
+
+--- Called on all ranks at the end of a batch, with or without a loss: runs backward of the
+--- collectives in its graph that none has visited, for which other ranks wait.
+function Strategy:end_collectives() c.dist.end_step(true) end
 
 --- Returns whether reduce_gradients combines the gradients of all ranks for the next step. If not,
 --- each rank steps with its own, and accumulated gradients are saved and resumed for each rank

@@ -1,5 +1,7 @@
-/* lua/bind/dist/context_state.c: what a context keeps for lt.dist: its groups, and the hook and
-   loop that its rank is in with the script's lines, for messages and the report of a deadlock. */
+/* lua/bind/dist/context_state.c: what a context keeps for lt.dist: its groups, what runs before
+   collectives in backward, and the hook and loop that its rank is in with the script's lines, for
+   messages and the report of a deadlock. */
+#include "bind/core/call.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/where.h"
@@ -16,6 +18,7 @@ typedef struct dist {
   lt_held *held;
   lt_heartbeat *heartbeat; /* of the group of one, made when first asked for */
   lt_group *self;
+  lt_bind *before; /* whose registry has what runs before a collective in backward; NULL: nothing */
   char hook[LT_MARK_HOOK];  /* that stdlib says it is in */
   char outer[LT_MARK_HOOK]; /* in an exchange: the hook that it came from */
   lt_place loop;            /* where the script called the loop that runs */
@@ -86,6 +89,30 @@ void lt_dist_forget_world(lt_ctx *c) {
   const dist *d = c->slot[LT_SLOT_BIND];
   for (lt_held *h = d != NULL ? d->held : NULL; h != NULL; h = h->next)
     if (h->of_world) forget(c, h);
+}
+
+/* Before collectives in backward. */
+
+static const char before_key;
+
+/* dist.before_backward([fn]): fn() is called before each collective of all ranks in backward. */
+int lt_dist_before_backward(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  dist *d = dist_of(b->c);
+  if (d == NULL) lt_raise_failure(L, b);
+  d->before = lua_isnoneornil(L, 1) ? NULL : b;
+  lua_settop(L, 1);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &before_key);
+  return 0;
+}
+
+bool lt_dist_call_before(lt_ctx *c, const lt_group *g) {
+  const dist *d = c->slot[LT_SLOT_BIND];
+  if (d == NULL || d->before == NULL || g != lt_dist_group(c)) return true;
+  lua_State *L = d->before->L;
+  if (lua_checkstack(L, 5) == 0) return lt_fail(c, LT_EMEMORY, "backward: Lua's stack is full");
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &before_key);
+  return lt_callback(d->before, "backward", 0, 0);
 }
 
 /* What the script does now. */

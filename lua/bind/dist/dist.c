@@ -182,6 +182,7 @@ void lt_bind_dist(lua_State *L, lt_bind *b) {
                                        {"waited", waited},
                                        {"traffic", traffic},
                                        {"split", split},
+                                       {"before_backward", lt_dist_before_backward},
                                        {"set_hook", lt_dist_set_hook},
                                        {"exchange", lt_dist_exchange},
                                        {"encode", lt_value_encode},

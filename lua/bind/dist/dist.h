@@ -110,6 +110,11 @@ lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
 /* Push a script's handle of a group, which holds none yet. */
 lt_held *lt_push_group(lua_State *L);
 
+/* dist.before_backward; calls what it was given, where `g` is the group of all ranks
+   (context_state.c). */
+int lt_dist_before_backward(lua_State *L);
+bool lt_dist_call_before(lt_ctx *c, const lt_group *g);
+
 /* dist.set_hook and dist.exchange: where stdlib's loops are (context_state.c). */
 int lt_dist_set_hook(lua_State *L);
 int lt_dist_exchange(lua_State *L);

@@ -98,6 +98,7 @@ static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor
   if (p->held.group == NULL)
     return lt_fail(c, LT_EARG, "backward of %s (%s:%d): the launch that it belongs to has ended",
                    p->who, p->place.file, p->place.line);
+  if (!lt_dist_call_before(c, p->held.group)) return false;
   if (p->op == LT_COMM_ALL_REDUCE)
     grad_in[0] = run(c, p, LT_COMM_ALL_REDUCE, p->reduce, g);
   else if (p->op == LT_COMM_ALL_GATHER)
@@ -152,6 +153,13 @@ static int begin_step(lua_State *L) {
   return 0;
 }
 
+/* dist.unvisited() -> the number of collectives of the step that no backward has visited */
+static int unvisited(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_pushinteger(L, lt_always_count(b->c));
+  return 1;
+}
+
 /* dist.end_step([run]): the step is over; with `run` those that no backward visited are, with
    zeros: other ranks wait for them */
 static int end_step(lua_State *L) {
@@ -168,6 +176,6 @@ static int end_step(lua_State *L) {
 
 void lt_bind_dist_grad(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"begin_step", begin_step}, {"end_step", end_step}, {NULL, NULL}};
+      {"begin_step", begin_step}, {"unvisited", unvisited}, {"end_step", end_step}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

@@ -92,7 +92,6 @@ local function begin(self, kind)
     return
   end
   self.actions = backward_actions(self.order, self.reduces)
-  for _, unit in ipairs(self.units) do unit:expect() end
 end
 
 -- Whether an action changes nothing, on any rank: the unit has been gathered, and stays.
@@ -128,6 +127,12 @@ local function run(self, action, uses)
   reduce(self, action.unit)
 end
 
+local function release_unused(self)
+  for _, unit in ipairs(self.units) do
+    if not unit.stays and not unit:is_in_use() then unit:release() end
+  end
+end
+
 -- Takes part in what is left of the round.
 local function finish(self)
   while self.next <= #self.actions do
@@ -138,9 +143,7 @@ local function finish(self)
   end_reduction(self)
   local was_forward = self.kind == FORWARD
   self.kind = END
-  for _, unit in ipairs(self.units) do
-    if not unit.stays and not unit:is_in_use() then unit:release() end
-  end
+  release_unused(self)
   if was_forward and self.seen then self:agree_on_order() end
 end
 
@@ -218,6 +221,7 @@ end
 --- Begins and ends a backward pass of this rank.
 function Rounds:begin_backward()
   self.in_backward = true
+  for _, unit in ipairs(self.units) do unit:expect() end
   open(self, BACKWARD)
 end
 
@@ -225,6 +229,7 @@ function Rounds:end_backward()
   self.in_backward = false
   for _, unit in ipairs(self.units) do unit.is_wanted = false end
   if self.kind == BACKWARD then finish(self) end
+  release_unused(self) -- a collective in backward may have ended the round
 end
 
 local function has_gradients(self)

@@ -93,7 +93,7 @@ end
 local function end_collective_step(state)
   if not state.ranks.many then return end
   state.window:zero_grad(state.optimizers[1]) -- there may be gradients although there is no loss
-  c.dist.end_step(true)
+  state.strategy:end_collectives()
 end
 
 -- One batch; `alone`: the window has no other. The loss, and what it weighs; nil where there was
