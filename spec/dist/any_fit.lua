@@ -3,8 +3,9 @@
 --
 -- What is drawn: dtypes, sizes of data and batches, windows, limits, validation and its intervals,
 -- optimizers, schedulers, clipping, ways to stop, a branch that only some samples use, a loss over
--- the samples of all ranks, metrics of all kinds, manual optimization, and a run that is saved and
--- resumes with another number of ranks. The script prints a line for each difference from one rank.
+-- the samples of all ranks, metrics of all kinds, manual optimization, stages, units and replicas
+-- of Sharded, and a run that is saved and resumes with another number of ranks. The script prints a
+-- line for each difference from one rank.
 local SCRIPT <const> = [[
 local lt = require "ltrain"
 local seed <const> = math.tointeger(tonumber(arg[1]))
@@ -68,6 +69,12 @@ if batches < 2 then case.interval = 1.0 end
 case.dtype = maybe(30) and "f32" or "f64"
 case.bias = not (case.norm and case.dtype == "f32" and case.optimizer ~= "SGD")
 
+-- What Sharded does. by: units are linear layers, or those that lt.shard marks.
+case.stage, case.by = one_of(1, 2, 3, 3), one_of("class", "class", "shard")
+case.accumulate, case.reshards = one_of("shards", "whole"), maybe(67)
+case.keep_below, case.kind = one_of(0, 0, 4), one_of("full", "sharded")
+case.hybrid, case.method = maybe(40), maybe(40)
+
 -- The model.
 
 -- Whether a batch has a sample whose number leaves `rest`.
@@ -84,6 +91,14 @@ function Net:init()
   self.branch, self.unused = lt.nn.Linear(3, 1), lt.nn.Linear(2, 2)
   self.bn = case.norm and lt.nn.BatchNorm2d(4) or nil
   self.dropout = case.world and case.drop and lt.nn.Dropout(0.3) or nil
+  if case.by == "shard" then
+    lt.shard(self.first)
+    lt.shard(self.branch, {reshard_after_forward = false})
+  end
+  if case.method then
+    function self.branch:extra(x) return lt.nn.functional.linear(x, self.weight, self.bias) end
+    lt.register_forward_method(self.branch, "extra")
+  end
   self:to(case.dtype)
   self.mean, self.f1 = lt.metrics.Mean(), lt.metrics.F1()
   self.auroc = lt.metrics.AUROC()
@@ -102,7 +117,7 @@ function Net:scores(batch)
   local y = self(x)
   if case.branch and some_of(id, 7, 3) then
     local mask = (id % 7):eq(3):to(case.dtype):reshape {-1, 1}
-    y = y + self.branch(x) * mask
+    y = y + (case.method and self.branch:extra(x) or self.branch(x)) * mask
   end
   return y
 end
@@ -274,9 +289,10 @@ local function fit(ranks, o, ckpt, stops_at)
   elseif ranks > 1 and case.buckets == "zero1" then
     options.strategy = {"zero1", bucket_cap_mb = 1e-4}
   elseif ranks > 1 and case.buckets == "sharded" then
-    options.strategy = {"sharded", bucket_cap_mb = 1e-4, stage = 2 + seed % 2,
-      units = {lt.nn.Linear}, accumulate = seed // 2 % 2 == 0 and "shards" or "whole",
-      reshard_after_forward = seed // 4 % 3 > 0, keep_below = seed // 8 % 3 == 0 and 4 or 0}
+    options.strategy = {"sharded", bucket_cap_mb = 1e-4, stage = case.stage,
+      units = case.by == "class" and {lt.nn.Linear} or {}, accumulate = case.accumulate,
+      reshard_after_forward = case.reshards, keep_below = case.keep_below,
+      state_dict_type = case.kind, replicas = case.hybrid and ranks % 2 == 0 and 2 or 1}
   end
   if case.csv then
     options.logger = lt.loggers.CSVLogger {save_dir = "logs_" .. ranks,
