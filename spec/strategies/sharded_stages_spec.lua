@@ -415,6 +415,29 @@ describe("stage 3", function()
   end)
 end)
 
+describe("a gradient that is not finite on one rank", function()
+  it("stops all in each stage, and names the rank, the batch of the window and the operation",
+    function()
+      for _, variant in ipairs { "stage = 2", "stage = 2, accumulate = 'whole'", "stage = 3" } do
+        for window, place in pairs { [1] = "epoch 0, batch 1, step 1): rank 1: the derivative",
+          [3] = "epoch 0, batch 2, step 0): rank 1: in batch 1: the derivative" } do
+          fails(2, "optimizer_step: the gradients of .* are not finite %("
+            .. place:gsub("%p", "%%%0") .. " of sqrt at script.lua:%d+ made the "
+            .. "first inf", BLOCKS .. ([[
+              local Broken = Blocks:extend "Broken"
+              function Broken:training_step(batch, i)
+                local y = self(batch[1])
+                local loss = y:square():mean()
+                if i == 1 and rank() == 1 then loss = loss + (y * 0):sqrt():mean() end
+                return loss
+              end
+              fit(lt.strategies.Sharded {%s}, {class = Broken}, {accumulate_grad_batches = %d})
+            ]]):format(variant, window))
+        end
+      end
+    end)
+end)
+
 describe("stages that divide what a callback reads", function()
   it("refuse it by name", function()
     for callback, reads in pairs { ["LayerMonitor()"] = "gradients",

@@ -69,8 +69,8 @@ local function nonfinite_path(value, path)
   end
 end
 
-local function nonfinite_weights_text(module)
-  local name = finite_values.nonfinite_parameters(module)[1]
+local function nonfinite_weights_text(state)
+  local name = finite_values.own_nonfinite_parameters(state)[1]
   return name and ("the weights are not finite already, %s first"):format(name)
 end
 
@@ -133,7 +133,7 @@ local function rerun_recording(self, count, look)
     local together = state.ranks.many and state.automatic
     if together then c.dist.begin_step() end
     if not state.loop.outside then rerun_batch(self, count) end
-    if together then c.dist.end_step(true) end
+    if together then state.strategy:end_collectives() end
     if look and state.automatic then look(state.optimizers[1]) end
   end)
   state.module:zero_grad()
@@ -167,7 +167,7 @@ end
 
 -- What this rank knows.
 local function cause_on_this_rank(self, kept, is_named, look)
-  local weights = nonfinite_weights_text(self._state.module)
+  local weights = nonfinite_weights_text(self._state)
   if weights then return weights end
   local before = current_batch(self)
   if not kept then return cause_of_batch(self, before.count, look) end

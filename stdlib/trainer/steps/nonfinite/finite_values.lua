@@ -43,4 +43,11 @@ function finite.nonfinite_parameters(module, values)
   return names
 end
 
+--- The names of those that are not finite of what this rank of a run has of the parameters.
+function finite.own_nonfinite_parameters(state)
+  local module, strategy = state.module, state.strategy
+  local is_whole = not state.ranks.many or strategy:is_replicated "parameter"
+  return finite.nonfinite_parameters(module, not is_whole and strategy:module_parts(module) or nil)
+end
+
 return finite

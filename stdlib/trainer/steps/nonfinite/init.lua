@@ -58,6 +58,9 @@ function NonfiniteChecks:check_in_window(optimizer)
   elseif not self._spoilt then
     local gradients = state.ranks.slices and slices.gradients(state)
       or gradients_of(optimizer.param_groups)
+    if #gradients == 0 then -- they were reduced to shards
+      gradients = gradients_of(state.strategy:param_groups(optimizer))
+    end
     if not finite_values.all(gradients) then self._spoilt = state.rerun:kept_batch() end
   end
 end
@@ -152,11 +155,9 @@ end
 
 -- The parameters that are not finite, of those that this rank has, or of `weights`, all by name.
 local function nonfinite_parameters(state, weights)
-  local module, strategy = state.module, state.strategy
-  if weights or not state.ranks.many or strategy:is_replicated "parameter" then
-    return finite_values.nonfinite_parameters(module, weights)
-  end
-  local own = finite_values.nonfinite_parameters(module, strategy:module_parts(module))
+  if weights then return finite_values.nonfinite_parameters(state.module, weights) end
+  local own = finite_values.own_nonfinite_parameters(state)
+  if not state.ranks.many or state.strategy:is_replicated "parameter" then return own end
   return gradient_names.of_ranks(own)
 end
 
