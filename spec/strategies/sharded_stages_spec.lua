@@ -34,6 +34,23 @@ describe("stages 2 and 3", function()
     end)
   end)
 
+  it("reduce gradients by ddp_comm_hook", function()
+    for stage = 1, 3 do
+      prints("0 true true\n", 2, BLOCKS .. ([[
+        local count = 0
+        local function hook(row)
+          count = count + 1
+          return lt.dist.all_reduce(row)
+        end
+        local function sharded(hook)
+          return lt.strategies.Sharded {stage = %d, units = 1, ddp_comm_hook = hook}
+        end
+        local rough = apart(sharded "bf16")
+        print(apart(sharded(hook)), count > 0, rough > 0 and rough < 0.1)
+      ]]):format(stage))
+    end
+  end)
+
   it("train where ranks run out of data, skip batches, and take other branches", function()
     each_variant(function(variant)
       prints("0\n", 3, BLOCKS .. ([[

@@ -26,6 +26,7 @@ local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
+local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -86,6 +87,7 @@ local ROWS <const> = {
     doc = "stage 3: parameters with fewer elements stay whole on every rank" },
   offload = { type = "string", check = check_offload,
     doc = "'cpu': what is divided stays on the host, where optimizers step" },
+  ddp_comm_hook = ddp_options.rows.ddp_comm_hook,
   activation_checkpointing = { type = "function|table", check = check_units,
     doc = "modules of which backward computes the activations again: a list of classes, or "
       .. "fn(module, name)" },
@@ -130,7 +132,8 @@ end
 function Sharded:setup(trainer)
   self.run = trainer
   if not self.sharded then
-    self.groups, self.home = Replicas(self.replicas), Offload(self.offload)
+    self.groups = Replicas(self.replicas, self.ddp_comm_hook == "bf16" and "bf16" or nil)
+    self.home = Offload(self.offload)
   end
   if trainer.state.fn == "fit" then self.fit = trainer end
   ParallelStrategy.setup(self, trainer)
@@ -164,8 +167,10 @@ end
 
 -- What reduces whole gradients; with stage 1 while backward runs.
 local function make_reducer(self)
-  self.reducer = self.has_whole_gradients and Reducer { bucket_cap_mb = self.bucket_cap_mb } or nil
-  self.steps = self.stage == 1 and OverlappedSteps(self.reducer) or nil
+  self.reducer = self.has_whole_gradients
+    and Reducer { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.ddp_comm_hook } or nil
+  self.steps = self.stage == 1 and self.reducer:can_overlap() and OverlappedSteps(self.reducer)
+    or nil
 end
 
 function Sharded:setup_module(module)
@@ -175,8 +180,10 @@ function Sharded:setup_module(module)
     self.end_recomputing = recomputed(module, self.activation_checkpointing)
   end
   if self.world_size == 1 or self.sharded or not (trains or self.stage == 3) then return module end
-  -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones.
+  -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones. So are
+  -- those that a hook of the script returns.
   self.has_whole_gradients = self.stage == 1 or module.trainer.options.deterministic == "world"
+    or type(self.ddp_comm_hook) == "function"
   check_callbacks(self, module.trainer)
   if trains then make_reducer(self) end
   self.sharded = ShardedModule(module, { shards = self.parted or Shards(self.groups, self.home),

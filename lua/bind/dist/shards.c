@@ -92,19 +92,19 @@ static bool slice(lt_ctx *c, const shards *s, lt_tensor **slices) {
   return lt_ok(c);
 }
 
-/* The gradients of the parameters, which have none afterwards, in place of these; zeros where there
-   is none, for other ranks may have some. */
+/* The gradients of the parameters, which have none afterwards, in place of these, as the shards'
+   dtype, in which they travel; zeros where there is none, for other ranks may have some. */
 static bool take_gradients(lt_ctx *c, const shards *s) {
   for (lua_Integer k = 0; k < s->n; k++) {
     lt_tensor *p = s->list[k], *grad = p->grad;
+    lt_dtype dtype = (lt_dtype)(s->own != NULL ? s->own[k] : p)->dtype;
     if (grad != NULL) {
       if (!lt_frame_add(c, grad)) return false;
       p->grad = NULL;
       lt_tensor_note_grad(c, p);
-      s->list[k] = lt_contiguous(c, grad);
+      s->list[k] = lt_contiguous(c, lt_cast(c, grad, dtype));
     } else {
-      s->list[k] = lt_full(c, lt_tensor_shape(p), (lt_scalar){0}, (lt_dtype)p->dtype,
-                           p->storage->device);
+      s->list[k] = lt_full(c, lt_tensor_shape(p), (lt_scalar){0}, dtype, p->storage->device);
     }
     if (s->list[k] == NULL) return false;
   }
@@ -157,8 +157,8 @@ static int gather_shards(lua_State *L) {
 }
 
 /* dist.reduce_shards(group, parameters, cuts, shards, name, scale) -> work: the sums of this rank's
-   slices of the parameters' gradients over all ranks, times `scale`, into the shards. The
-   parameters have no gradients afterwards. */
+   slices of the parameters' gradients over all ranks, times `scale`, into the shards, and in their
+   dtype. The parameters have no gradients afterwards. */
 static int reduce_shards(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_group *g = lt_check_group(L, b, 1, "reduce_shards");

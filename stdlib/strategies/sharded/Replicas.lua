@@ -31,8 +31,10 @@ local function check_sizes(numbers)
   end
 end
 
---- Replicas(count): a number that divides that of the ranks, or "machines". All ranks call it.
-function Replicas:init(count)
+--- Replicas(count, sends): `count`: a number that divides that of the ranks, or "machines";
+--- `sends`: the dtype in which gradients travel (nil: their own). All ranks call it.
+function Replicas:init(count, sends)
+  self.sends = sends
   self.ranks, self.rank = d.size(), d.rank() -- of this replica
   self.is_first = true -- this rank's is replica 0, that of rank 0
   self.inner = nil -- the group of its ranks; nil: all ranks

@@ -154,6 +154,7 @@ end
 -- Adds a sum over the ranks to what a shard has.
 local function accumulate(shard, sum)
   local tensor = shard.tensor
+  if sum.dtype ~= tensor.dtype then sum = sum:to(tensor.dtype) end
   sum = shard.offload:take(sum)
   if shard.is_spent then tensor.grad, shard.is_spent = nil, false end
   if not tensor.grad then
@@ -164,10 +165,16 @@ local function accumulate(shard, sum)
   tensor.grad:add_(sum)
 end
 
+-- The dtype in which a group's gradients travel: halves do as they are.
+local function sent_dtype(group)
+  local is_half = group.dtype == "bf16" or group.dtype == "f16"
+  return not is_half and group.replicas.sends or group.dtype
+end
+
 -- Rows for the sums of a group's slices; if replicas add them up, in one tensor, which is returned
 -- too.
 local function new_sums(group)
-  local sums, o, n = {}, { dtype = group.dtype, device = group.device }, 0
+  local sums, o, n = {}, { dtype = sent_dtype(group), device = group.device }, 0
   if not group.replicas.outer then
     for i, shard in ipairs(group.shards) do sums[i] = c.empty({ 1, shard.n }, o) end
     return sums
