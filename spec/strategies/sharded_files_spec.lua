@@ -140,6 +140,20 @@ describe("a checkpoint of Sharded", function()
     ]])
   end)
 
+  it("saved by rank 0 alone is an error that names the call", function()
+    for _, kind in ipairs { "full", "sharded" } do
+      for _, stage in ipairs { 1, 3 } do
+        local status, _, err = scripts.run(nil, ([[
+          local watch = {on_train_batch_end = function(_, t) t:save_checkpoint "x" end}
+          fit(lt.strategies.Sharded {stage = %d, state_dict_type = "%s"}, 2, {callbacks = {watch}})
+        ]]):format(stage, kind))
+        assert.equal(1, status)
+        assert.matches("ranks disagree at collective %d+: rank 0: [%w_ %[%]]+ at script.lua:%d+ "
+          .. "%(save_checkpoint%); rank 1: ", err)
+      end
+    end
+  end)
+
   it("asked for by rank 0 alone is refused with what to do", function()
     local status, _, err = scripts.run(nil, [[
       local watch = {on_train_batch_end = function(_, t) t:request_checkpoint "x" end}

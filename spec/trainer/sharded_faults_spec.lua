@@ -1,14 +1,15 @@
--- spec/trainer/sharded_faults_spec.lua: what fails while a sharded checkpoint is saved: the former
--- one stays whole, and the job ends in seconds.
+-- spec/trainer/sharded_faults_spec.lua: what fails under Sharded, in steps and while a sharded
+-- checkpoint is saved: the former one stays whole, and the job ends in seconds.
 -- tags: slow
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 
--- A fit of two ranks that saves last.ckpt every step, of which the first is kept as `first`; then
--- `at(rank, step)` is called before each save.
+-- A fit of two ranks in `stage` (1) that saves last.ckpt every step; `at(rank, step)` is called
+-- before each save but the first.
 local FIT <const> = [[
 local c = require "ltrain.c"
 local rank = lt.dist.rank
+local stage = stage or 1
 local Net = lt.Module:extend("Net")
 function Net:init() self.w = lt.parameter(lt.zeros(1 << 16)) end
 function Net:training_step(x) return (self.w * x):sum() end
@@ -22,8 +23,9 @@ local batches = {}
 for k = 1, 8 do batches[k] = lt.ones(1) end
 local function train(steps, o)
   lt.Trainer {max_epochs = 1, max_steps = steps, devices = 2, logger = false,
-    strategy = {"zero1", state_dict_type = "sharded"}, enable_checkpointing = false,
-    enable_progress_bar = false, enable_model_summary = false}:fit(Net(), batches, nil, o)
+    strategy = {"sharded", stage = stage, state_dict_type = "sharded"},
+    enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false}
+    :fit(Net(), batches, nil, o)
 end
 ]]
 local NOW <const> = FIT:format 'save_checkpoint "last.ckpt"'
@@ -60,9 +62,26 @@ local function kills(name, script, victim, wanted)
     assert.truthy(job.signal("KILL", one:pid(victim)))
     assert.truthy(one:wait_gone(15), "processes are left")
     assert.equal(137, one:status())
+    assert.matches(victim == 0 and "rank 0 ended without an error message"
+      or "rank 1 %(pid %d+[^)]*%) was ended by SIGKILL", one:read "err")
     assert.equal(wanted, saved_step(one))
   end)
 end
+
+describe("a rank that is killed in a step of stage 3", function()
+  for name, what in pairs { gather_shards = "in a gather", reduce_shards = "in a reduction" } do
+    kills(what .. " leaves the former checkpoint, and the others end", ([[
+      local c = require "ltrain.c"
+      local real, is_due = c.dist.NAME, false
+      stage = 3
+      function at(rank, i) is_due = rank == 1 and i == 2 end
+      function c.dist.NAME(...)
+        if is_due then mark "here" busy(30) end
+        return real(...)
+      end
+    ]]):gsub("NAME", name) .. NOW, 1, 3)
+  end
+end)
 
 describe("a rank that is killed in a sharded save", function()
   kills("while the others wait for its part", [[
@@ -92,8 +111,8 @@ describe("a rank that is killed in a sharded save", function()
   ]] .. NOW, 0, 2)
 
   it("at any moment leaves a whole one, from which the run resumes", function()
-    for k = 1, 6 do
-      local one <close> = job.start([[
+    for k = 1, 8 do
+      local one <close> = job.start(("stage = %d "):format(k > 4 and 3 or 1) .. [[
         function at() mark "here" end
       ]] .. (k % 2 == 0 and NOW or LATER) .. [[
         for k = 9, 4000 do batches[k] = lt.ones(1) end

@@ -150,6 +150,7 @@ local function take(state, options)
   end
   -- Without an agreement the script has every rank call it where that is needed.
   agreed = agreed or checkpoint_parts.take_all_ranks(state, weights_only)
+  if agreed then exchange("save_checkpoint", dist.barrier) end -- names a rank that is here alone
   -- A rank that is asked to take part may not know what the file shall hold.
   if agreed or not weights_only then now = state.resume_point:to_save(agreed) end
   if agreed then
