@@ -241,6 +241,23 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   return s;
 }
 
+lt_host_source lt_device_set_host_source(lt_ctx *c, lt_host_source source) {
+  state *st = state_of(c);
+  if (st == NULL) return (lt_host_source){0};
+  lt_host_source before = st->host_source;
+  st->host_source = source;
+  return before;
+}
+
+/* The memory of a tensor. */
+static lt_storage *new_memory(lt_ctx *c, lt_device d, size_t bytes) {
+  const state *st = c->slot[LT_SLOT_DEVICE];
+  if (st == NULL || st->host_source.make == NULL || !lt_device_equal(d, LT_CPU_DEVICE) ||
+      bytes < st->host_source.least)
+    return lt_storage_new(c, d, bytes);
+  return st->host_source.make(c, st->host_source.ud, bytes);
+}
+
 bool lt_storage_empty(lt_ctx *c, lt_storage *s, const char *why) {
   const state *st = c->slot[LT_SLOT_DEVICE];
   lt_pool *p = st != NULL ? st->pools[s->device.kind][s->device.index] : NULL;
@@ -277,9 +294,9 @@ lt_tensor *lt_tensor_empty(lt_ctx *c, lt_device d, lt_dtype dtype, int ndim, con
   if (!lt_ok(c) || !lt_shape_check(c, ndim, size)) return NULL;
   int64_t n = 1;
   for (int i = 0; i < ndim; i++) n *= size[i];
-  lt_storage *s = lt_storage_new(c, d, (size_t)n * lt_dtype_size(dtype));
+  lt_storage *s = new_memory(c, d, (size_t)n * lt_dtype_size(dtype));
   if (s == NULL) return NULL;
-  if (is_noted(c, s->bytes)) note_shape((lt_block *)s, dtype, ndim, size);
+  if (s->drop == block_drop && is_noted(c, s->bytes)) note_shape((lt_block *)s, dtype, ndim, size);
   lt_tensor *t = lt_tensor_make(c, s, dtype, ndim, size, NULL, 0);
   lt_storage_release(c, s);
   return t;

@@ -39,6 +39,7 @@ typedef struct lt_device_state {
   int n_spoiled;
   lt_spoiled spoiled[LT_SPOILED];
   lt_budget *budget;
+  lt_host_source host_source;
   void (*exhausted)(lt_ctx *c, void *ud);
   void *exhausted_ud;
   /* Of the running launch: its device, and scratch that it asked for (device/host.c). */

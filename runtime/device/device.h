@@ -64,6 +64,15 @@ bool lt_device_set_current(lt_ctx *c, lt_device d);
    cached. */
 lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes);
 
+/* Where tensors of the cpu of at least `least` bytes that this ctx makes get their memory, in place
+   of its pool; `make` NULL: the pool. Returns the former one. */
+typedef struct lt_host_source {
+  lt_storage *(*make)(lt_ctx *c, void *ud, size_t bytes); /* NULL with a failure */
+  void *ud;
+  size_t least;
+} lt_host_source;
+lt_host_source lt_device_set_host_source(lt_ctx *c, lt_host_source source);
+
 /* Wrap memory of a device that the caller owns; `release(ud)` is called when nothing uses it any
    more, including issued work. */
 lt_storage *lt_storage_wrap(lt_ctx *c, lt_device d, void *data, size_t bytes,

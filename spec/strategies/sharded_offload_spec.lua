@@ -97,9 +97,124 @@ describe("a checkpoint of shards on the host", function()
   end)
 end)
 
+-- Blocks wide enough for their shards to be worth files, and what of a process's memory is in files
+-- of a folder, in KiB of its address space, and in no file.
+local WIDE <const> = ON_DEVICES .. [[
+local Wide = Blocks:extend("Wide")
+function Wide:init() Blocks.init(self, {width = 6000}) end
+local function memory(folder)
+  local files, anonymous, is_file = 0, 0, false
+  for line in io.lines "/proc/self/smaps" do
+    if line:find "^%x+%-%x+ " then is_file = line:find(folder, 1, true) ~= nil end
+    local name, size = line:match "^(%w+): *(%d+) kB"
+    if name == "Size" and is_file then files = files + tonumber(size) end
+    if name == "Anonymous" then anonymous = anonymous + tonumber(size) end
+  end
+  return files, anonymous
+end
+]]
+
+describe("offload = {path = ...}", function()
+  it("trains to the bits of offload = 'cpu', on the host and on devices", function()
+    for _, stage in ipairs { "stage = 2", "stage = 3" } do
+      for _, options in ipairs { "", "accelerator = device" } do
+        prints("0 0\n", 2, WIDE .. ([[
+          local function bits_of(offload, own)
+            local options = {max_epochs = 1, %s}
+            for name, value in pairs(own or {}) do options[name] = value end
+            local net, t = fit(lt.strategies.Sharded {%s, units = 1, offload = offload},
+              {class = Wide}, options)
+            return bits(net, t)
+          end
+          local function differ(options)
+            return bits_of({path = "files"}, options) == bits_of("cpu", options) and 0 or 1
+          end
+          print(differ(), differ {accumulate_grad_batches = 2, gradient_clip_val = 0.05})
+        ]]):format(options, stage))
+      end
+    end
+  end)
+
+  it("has shards, gradients and the optimizer's state in files that are gone afterwards", function()
+    prints("true true true\n", 2, WIDE .. [[
+      local during
+      function Wide:on_before_optimizer_step() self.steps = (self.steps or 0) + 1 end
+      function Wide:on_before_zero_grad()
+        if self.steps == 2 then during = memory "/files/" end
+      end
+      fit(lt.strategies.Sharded {units = 1, offload = {path = "files"}}, {class = Wide},
+        {max_epochs = 1})
+      collectgarbage()
+      -- 24 weights of 3 blocks, in f32, over 2 ranks: the shard, its gradient and two of Adam
+      local wanted = 6000 * 24 * 3 * 4 // 2 * 4 // 1024
+      print(during >= wanted and during < wanted * 1.2, memory "/files/" == 0,
+        #require "ltrain.c".io.list_folder "files" == 0)
+    ]])
+  end)
+
+  it("keeps that much out of the memory of the process", function()
+    local function anonymous(offload)
+      return tonumber((net.over("shm", 2, WIDE .. ([[
+        local anonymous
+        function Wide:init() Blocks.init(self, {width = 100000}) end
+        function Wide:on_before_zero_grad() anonymous = select(2, memory "/files/") end
+        fit(lt.strategies.Sharded {units = 1, offload = %s}, {class = Wide}, {max_steps = 3})
+        print(anonymous)
+      ]]):format(offload))))
+    end
+    local less = anonymous "nil" - anonymous "{path = 'files'}"
+    local state = 100000 * 24 * 3 * 4 // 2 * 4 // 1024 -- shards, gradients and Adam's state
+    assert.truthy(less > 0.8 * state, less)
+  end)
+
+  it("resumes from checkpoints", function()
+    prints("true true\n", 2, WIDE .. [[
+      local function sharded(kind)
+        return lt.strategies.Sharded {units = 1, offload = {path = "files"}, state_dict_type = kind}
+      end
+      local wanted = lt.hash(fit("ddp", {class = Wide}, {max_epochs = 1}):state_dict())
+      local Cut = Wide:extend("Cut")
+      function Cut:on_train_batch_end(_, _, i)
+        if i == 3 then self.trainer:save_checkpoint "cut" end
+      end
+      for _, kind in ipairs {"full", "sharded"} do
+        fit(sharded(kind), {class = Cut}, {max_epochs = 1})
+        local got = fit(sharded(), {class = Wide}, {max_epochs = 1}, {ckpt_path = "cut"})
+        io.write(tostring(lt.hash(got:state_dict()) == wanted), kind == "full" and " " or "\n")
+        os.execute "rm -rf cut"
+      end
+    ]])
+  end)
+
+  it("names a folder that cannot be made", function()
+    net.fails(2, "strategies.Sharded: offload: make_folder: cannot make folder /dev/null",
+      WIDE .. "fit(lt.strategies.Sharded {offload = {path = '/dev/null/files'}})")
+  end)
+
+  it("names the folder and the bytes where the disk is full", function()
+    local words = "unshare -rm"
+    if os.execute "unshare -m true 2>/dev/null" then words = "unshare -m" end
+    if not os.execute(words .. " mount -t tmpfs ltrain /mnt 2>/dev/null") then
+      return pending "this user may not mount a small disk"
+    end
+    net.fails(nil, "offload: cannot make a file of 288000 bytes in /mnt: No space left on device",
+      ([[
+        local lt = require "ltrain"
+        if not arg[1] then
+          local command = "mount -t tmpfs -o size=256k ltrain /mnt && '%s' script.lua small"
+          os.exit(os.execute(("%s sh -c %%q"):format(command)) and 0 or 1)
+        end
+        local Offload = require "ltrain.strategies.sharded.Offload"
+        Offload {path = "/mnt"}:copy(lt.ones(72000))
+      ]]):format(os.getenv "LTRAIN" or "ltrain", words))
+  end)
+end)
+
 describe("offload", function()
   it("says what it can be", function()
-    net.fails(2, "strategies.Sharded: offload must be 'cpu': got 'gpu'",
-      "lt.strategies.Sharded {offload = 'gpu'}")
+    for value, shown in pairs { ["'gpu'"] = "'gpu'", ["{path = 3}"] = "a table" } do
+      net.fails(2, "strategies.Sharded: offload must be 'cpu', or {path = a folder}: got " .. shown,
+        ("lt.strategies.Sharded {offload = %s}"):format(value))
+    end
   end)
 end)

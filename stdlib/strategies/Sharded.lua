@@ -58,7 +58,11 @@ local function check_reshard(value)
 end
 
 local function check_offload(value)
-  if value ~= "cpu" then return ("must be 'cpu': got %s"):format(errors.show(value)) end
+  local is_path = type(value) == "table" and type(value.path) == "string" and next(value) == "path"
+    and next(value, "path") == nil
+  if value ~= "cpu" and not is_path then
+    return ("must be 'cpu', or {path = a folder}: got %s"):format(errors.show(value))
+  end
 end
 
 local function check_units(value)
@@ -85,8 +89,9 @@ local ROWS <const> = {
       .. "'machines': one a machine" },
   keep_below = { type = "integer", default = 0, min = 0,
     doc = "stage 3: parameters with fewer elements stay whole on every rank" },
-  offload = { type = "string", check = check_offload,
-    doc = "'cpu': what is divided stays on the host, where optimizers step" },
+  offload = { type = "string|table", check = check_offload,
+    doc = "'cpu': what is divided stays on the host, where optimizers step; {path = a folder}: in "
+      .. "files there" },
   ddp_comm_hook = ddp_options.rows.ddp_comm_hook,
   activation_checkpointing = { type = "function|table", check = check_units,
     doc = "modules of which backward computes the activations again: a list of classes, or "

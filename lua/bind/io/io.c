@@ -286,6 +286,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"npy_save", lt_npy_save},
                                        {"npz_save", lt_npz_save},
                                        {"memmap", lt_memmap},
+                                       {"file_memory", lt_io_file_memory},
                                        {"read_idx", read_idx},
                                        {"event_record", event_record},
                                        {"curves", lt_io_curves},
@@ -299,6 +300,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
   lt_bind_safetensors(L, b);
   lt_bind_csv(L, b);
   lt_bind_curves(L, b);
+  lt_bind_file_memory(L, b);
   lt_bind_zip(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);

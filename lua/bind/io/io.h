@@ -63,13 +63,17 @@ int lt_stat_below(lua_State *L);
 int lt_read_below(lua_State *L);
 int lt_io_curves(lua_State *L);
 
+/* io.file_memory(folder) -> scope: tensors whose memory is in files (file_memory.c) */
+int lt_io_file_memory(lua_State *L);
+
 /* io.yaml_events(text) -> a list of {kind =, line =, anchor =, tag =, text =, plain =}, or nil and
    what is wrong (yaml.c) */
 int lt_yaml_events(lua_State *L);
 
-/* Make the kinds of userdata that own a file while it is read. */
+/* Make the kinds of userdata that own a file while it is read, and that of file_memory. */
 void lt_bind_csv(lua_State *L, lt_bind *b);
 void lt_bind_curves(lua_State *L, lt_bind *b);
+void lt_bind_file_memory(lua_State *L, lt_bind *b);
 void lt_bind_safetensors(lua_State *L, lt_bind *b);
 void lt_bind_zip(lua_State *L, lt_bind *b);
 

@@ -1,14 +1,32 @@
 --- stdlib/strategies/sharded/Offload.lua: where the ranks keep what is divided among them: on the
---- device that computes, or on the host (ZeRO-Offload: Ren et al. 2021).
+--- device that computes, on the host (ZeRO-Offload: Ren et al. 2021) or in files (ZeRO-Infinity:
+--- Rajbhandari et al. 2021).
 --
 -- On the host are the shards that optimizers step, their gradients and the state: so the update is
--- computed there. A whole parameter is on the device while it is computed with.
+-- computed there. A whole parameter is on the device while it is computed with. In files means that
+-- the host's tensors are mapped files (runtime/io/file_memory.h), of which as much is in memory as
+-- there is memory for.
+local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local errors = require "ltrain.core.errors"
 
 local Offload = class.extend(nil, "Offload")
 
---- Offload(device): "cpu"; nil: on the device that computes.
-function Offload:init(device) self.device = device end
+--- Offload(where): "cpu"; { path = a folder }: in files there; nil: on the device that computes.
+function Offload:init(where)
+  self.device = where and "cpu" or nil
+  self.path = type(where) == "table" and where.path or nil
+  if not self.path then return end
+  local made, why = c.io.make_folder(self.path)
+  if not made then errors.blame("strategies.Sharded: offload: %s", why) end
+end
+
+--- What is made on the host is in files until the result is closed, if that is where shards are.
+function Offload:scope()
+  if not self.path then return nil end
+  local scope, why = c.io.file_memory(self.path)
+  return scope or errors.blame("strategies.Sharded: %s", why)
+end
 
 --- Whether shards of a tensor are on another device than itself.
 function Offload:moves(tensor)
@@ -17,6 +35,7 @@ end
 
 --- A copy of a tensor, where shards are.
 function Offload:copy(tensor)
+  local _ <close> = self:scope()
   return self:moves(tensor) and tensor:to(self.device) or tensor:clone()
 end
 
@@ -24,6 +43,7 @@ end
 function Offload:take(tensor)
   if not self:moves(tensor) then return tensor end
   local own <close> = tensor -- luacheck: ignore
+  local _ <close> = self:scope()
   return own:to(self.device)
 end
 

@@ -172,6 +172,7 @@ function ShardedOptimizer:step(update)
     local _ <close> = self.has_whole and share_gradients(self) or nil
     each_stepped(self, Shards.read)
     local _ <close> = enter(self)
+    local _ <close> = self.shards.offload:scope() -- of a new state
     update()
   end
   each_stepped(self, Shards.write)
@@ -204,6 +205,7 @@ function ShardedOptimizer:parts(state_dict)
     by_parameter[shard.parameter], by_name[name] = own[shard.tensor], shard
   end)
   optimizer.state = by_parameter
+  local _ <close> = self.shards.offload:scope() -- of the copies
   local ok, saved = pcall(state_dict, optimizer)
   optimizer.state = own
   if not ok then error(saved, 0) end
@@ -246,6 +248,7 @@ function ShardedOptimizer:load(load_state_dict, saved)
     own.param_groups[g].params = group.names
   end
   local _ <close> = enter(self)
+  local _ <close> = self.shards.offload:scope()
   load_state_dict(self.optimizer, own)
 end
 

@@ -174,6 +174,7 @@ end
 -- Rows for the sums of a group's slices; if replicas add them up, in one tensor, which is returned
 -- too.
 local function new_sums(group)
+  local _ <close> = group.shards[1].offload:scope()
   local sums, o, n = {}, { dtype = sent_dtype(group), device = group.device }, 0
   if not group.replicas.outer then
     for i, shard in ipairs(group.shards) do sums[i] = c.empty({ 1, shard.n }, o) end
