@@ -91,9 +91,6 @@ end)
 
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
-    fsdp_cpu_offload = "stays on its device: write 'fsdp'",
-    deepspeed_stage_2_offload = "stays on its device: write 'deepspeed_stage_2'",
-    deepspeed_stage_3_offload = "stays on its device: write 'deepspeed_stage_3'",
     model_parallel = "write 'fsdp', which divides",
     xla = "no TPUs here", xla_debug = "no TPUs here",
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",

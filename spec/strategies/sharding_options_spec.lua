@@ -51,11 +51,16 @@ describe("FSDPStrategy", function()
       { units = { 3 } })
   end)
 
+  it("takes cpu_offload for offload", function()
+    assert.equal("cpu", strategies.FSDPStrategy { cpu_offload = true }.offload)
+    assert.equal(nil, strategies.FSDPStrategy { cpu_offload = false }.offload)
+    refused("cpu_offload and offload are one option: give one", strategies.FSDPStrategy,
+      { cpu_offload = true, offload = { path = "/fast" } })
+  end)
+
   it("says what has no effect, and refuses what would be missed", function()
     assert.matches("use_orig_params = true has no effect: parameters are always tensors",
       notes(strategies.FSDPStrategy { use_orig_params = true }))
-    refused("cpu_offload = true: the state of a fit stays on its device", strategies.FSDPStrategy,
-      { cpu_offload = true })
     refused("mixed_precision is not an option here: write precision", strategies.FSDPStrategy,
       { mixed_precision = {} })
   end)
@@ -96,12 +101,42 @@ describe("DeepSpeedStrategy", function()
     refused("cannot open " .. path, strategies.DeepSpeedStrategy, { config = path })
   end)
 
-  it("refuses offload, and reports sizes of buffers", function()
-    refused("offload_optimizer = true: the state of a fit stays on its device",
-      strategies.DeepSpeedStrategy, { offload_optimizer = true })
-    refused("config: offload_param to 'nvme': the state of a fit stays on its device",
-      strategies.DeepSpeedStrategy,
-      { config = { zero_optimization = { stage = 3, offload_param = { device = "nvme" } } } })
+  it("takes where parameters and the state of optimizers are for offload", function()
+    local function offload(options) return strategies.DeepSpeedStrategy(options).offload end
+    assert.equal(nil, offload())
+    assert.equal("cpu", offload { offload_optimizer = true })
+    assert.same({ path = "/local_nvme" }, offload { stage = 3, offload_parameters = true,
+      offload_params_device = "nvme", offload_optimizer = true })
+    assert.same({ path = "/fast" }, offload { nvme_path = "/fast", stage = 3,
+      remote_device = "nvme" })
+    local zero = { stage = 3, offload_optimizer = { device = "cpu", pin_memory = true } }
+    local config = { zero_optimization = zero }
+    assert.equal("cpu", offload { config = config })
+    assert.equal(nil, offload { config = config, offload_optimizer = false })
+    zero.offload_param = { device = "nvme", nvme_path = "/fast" }
+    assert.same({ path = "/fast" }, offload { config = config })
+    assert.same({ path = "/own" }, offload { config = config, nvme_path = "/own" })
+    zero.offload_optimizer.device = "tape"
+    refused("device of offload_optimizer of the config must be", strategies.DeepSpeedStrategy,
+      { config = config })
+    refused("offload_optimizer and offload are one option: give one", strategies.DeepSpeedStrategy,
+      { offload_optimizer = true, offload = "cpu" })
+  end)
+
+  it("says which options of offloading have no effect", function()
+    assert.matches("offload_parameters has no effect: under stage 2 parameters are whole",
+      notes(strategies.DeepSpeedStrategy { offload_parameters = true }))
+    assert.matches("offload: under stage 3 parameters, gradients and the state of optimizers are "
+      .. "in one place", notes(strategies.DeepSpeedStrategy { stage = 3,
+        offload_optimizer = true }))
+    assert.matches("config: offload_param.buffer_count has no effect: files are mapped",
+      notes(strategies.DeepSpeedStrategy { config = { zero_optimization = { stage = 3,
+        offload_param = { device = "none", buffer_count = 5 } } } }))
+    assert.matches("queue_depth = 8 has no effect: files are mapped",
+      notes(strategies.DeepSpeedStrategy { queue_depth = 8 }))
+  end)
+
+  it("reports sizes of buffers", function()
     assert.matches("reduce_bucket_size = 5 has no effect: buffers have the size of a unit",
       notes(strategies.DeepSpeedStrategy { reduce_bucket_size = 5 }))
   end)
@@ -115,5 +150,17 @@ describe("Trainer{strategy = name of a stage}", function()
       local trainer = lt.Trainer { strategy = name, devices = 2, logger = false }
       assert.equal(wanted, trainer.strategy.stage, name)
     end
+  end)
+
+  it("says where what is divided is kept", function()
+    for name, wanted in pairs { fsdp = { 3 }, fsdp_cpu_offload = { 3, "cpu" },
+      deepspeed_stage_2_offload = { 2, "cpu" }, deepspeed_stage_3_offload = { 3, "cpu" },
+      deepspeed_stage_3_offload_nvme = { 3, { path = "/local_nvme" } } } do
+      local strategy = lt.Trainer { strategy = name, devices = 2, logger = false }.strategy
+      assert.same(wanted, { strategy.stage, strategy.offload }, name)
+    end
+    local own = lt.Trainer { devices = 2, logger = false,
+      strategy = { "deepspeed_stage_3_offload_nvme", nvme_path = "/fast" } }.strategy
+    assert.same({ path = "/fast" }, own.offload)
   end)
 end)

@@ -1,15 +1,11 @@
 -- stdlib/compat/strategies.lua: Lightning's names of strategies that do not exist here, and
 -- what to write instead of each.
-local ON_DEVICE <const> = "the state of a fit stays on its device: write '%s'"
 local FSDP <const> = "write 'fsdp', which divides parameters, gradients and the state of optimizers"
 
 -- Names as patterns, and what to write.
 local ABSENT <const> = {
   { "^ddp_spawn", "is for CUDA, which a forked process cannot use: write 'ddp', which forks when "
     .. "fit starts" },
-  { "^fsdp", ON_DEVICE:format "fsdp" },
-  { "^deepspeed_stage_2", ON_DEVICE:format "deepspeed_stage_2" },
-  { "^deepspeed", ON_DEVICE:format "deepspeed_stage_3" },
   { "^model_parallel", FSDP },
   { "^colossalai", FSDP },
   { "xla", "there are no TPUs here: write 'ddp'" },

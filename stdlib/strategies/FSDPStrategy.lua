@@ -43,9 +43,8 @@ FSDPStrategy.options = Sharded.rows {
     doc = "which modules are gathered by themselves: `units`" },
   activation_checkpointing_policy = { type = "function|table",
     doc = "another name for activation_checkpointing" },
-  cpu_offload = { type = "boolean", default = false,
-    check = function(value) return value and "= true: the state of a fit stays on its device" end,
-    doc = "false: the state of a fit stays on its device" },
+  cpu_offload = { type = "boolean",
+    doc = "true: parameters, gradients and the state of optimizers on the host: offload = 'cpu'" },
   mixed_precision = refused(PRECISION), precision_plugin = refused(PRECISION),
   parallel_devices = refused "write devices = N in the Trainer",
   process_group = refused "groups of ranks are made from device_mesh = {replicas, ranks of each}",
@@ -65,6 +64,17 @@ local function merge(o, name, other)
     errors.blame("strategies.FSDPStrategy: %s and %s are one option: give one", name, other)
   end
   o[name], o[other] = o[other], nil
+end
+
+-- Takes cpu_offload for offload.
+local function take_offload(o)
+  local on_host = o.cpu_offload
+  o.cpu_offload = nil
+  if not on_host then return end
+  if o.offload then
+    errors.blame "strategies.FSDPStrategy: cpu_offload and offload are one option: give one"
+  end
+  o.offload = "cpu"
 end
 
 -- Takes what sharding_strategy and device_mesh say of replicas.
@@ -90,6 +100,7 @@ function FSDPStrategy:init(options)
     o.reshard_after_forward = STRATEGIES[o.sharding_strategy].reshard_after_forward
   end
   take_replicas(self, o)
+  take_offload(o)
   if given.units == nil and o.auto_wrap_policy then o.units = nil end
   merge(o, "units", "auto_wrap_policy")
   merge(o, "activation_checkpointing", "activation_checkpointing_policy")

@@ -23,13 +23,30 @@ local DIVIDED <const> = {
   "as ddp, with gradients and the state of optimizers divided",
   "as ddp, with parameters, gradients and the state of optimizers divided",
 }
-for name, row in next, { zero1 = { "Sharded", 1 }, ddp_sharded = { "Sharded", 2 },
+local STAGES <const> = { zero1 = { "Sharded", 1 }, ddp_sharded = { "Sharded", 2 },
   ddp_sharded_spawn = { "Sharded", 2 }, fsdp = { "FSDPStrategy", 3 },
   deepspeed = { "DeepSpeedStrategy", 2 }, deepspeed_stage_1 = { "DeepSpeedStrategy", 1 },
-  deepspeed_stage_2 = { "DeepSpeedStrategy", 2 },
-  deepspeed_stage_3 = { "DeepSpeedStrategy", 3 } } do
-  BUILT_IN[name] = { file = row[1], description = DIVIDED[row[2]], params = { stage = row[2] } }
+  deepspeed_stage_2 = { "DeepSpeedStrategy", 2 }, deepspeed_stage_3 = { "DeepSpeedStrategy", 3 } }
+-- Those that keep what is divided elsewhere: the name of the stage, where, options.
+local OFFLOADED <const> = {
+  fsdp_cpu_offload = { "fsdp", "on the host", { cpu_offload = true } },
+  deepspeed_stage_2_offload = { "deepspeed_stage_2", "on the host", { offload_optimizer = true } },
+  deepspeed_stage_3_offload = { "deepspeed_stage_3", "on the host",
+    { offload_optimizer = true, offload_parameters = true } },
+  deepspeed_stage_3_offload_nvme = { "deepspeed_stage_3", "in files below nvme_path",
+    { offload_optimizer = true, offload_parameters = true, offload_optimizer_device = "nvme",
+      offload_params_device = "nvme" } },
+}
+
+local function add(name, row, where, options)
+  local params = { stage = row[2] }
+  for option, value in next, options or {} do params[option] = value end
+  BUILT_IN[name] = { file = row[1], description = DIVIDED[row[2]] .. (where or ""),
+    params = params }
 end
+
+for name, row in next, STAGES do add(name, row) end
+for name, one in next, OFFLOADED do add(name, STAGES[one[1]], " and kept " .. one[2], one[3]) end
 BUILT_IN.deepspeed.params = {} -- the config may say the stage
 for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
   BUILT_IN[name] = { file = "DDP", description = DDP }

@@ -39,12 +39,13 @@ function Offload:copy(tensor)
   return self:moves(tensor) and tensor:to(self.device) or tensor:clone()
 end
 
---- A tensor that nothing else uses, where shards are.
-function Offload:take(tensor)
-  if not self:moves(tensor) then return tensor end
+--- A tensor that nothing else uses, where shards are, in a dtype.
+function Offload:take(tensor, dtype)
+  local is_there = not self:moves(tensor)
+  if is_there and tensor.dtype == dtype then return tensor end
   local own <close> = tensor -- luacheck: ignore
   local _ <close> = self:scope()
-  return own:to(self.device)
+  return (is_there and own or own:to(self.device)):to(dtype)
 end
 
 return Offload

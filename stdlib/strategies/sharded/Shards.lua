@@ -154,8 +154,7 @@ end
 -- Adds a sum over the ranks to what a shard has.
 local function accumulate(shard, sum)
   local tensor = shard.tensor
-  if sum.dtype ~= tensor.dtype then sum = sum:to(tensor.dtype) end
-  sum = shard.offload:take(sum)
+  sum = shard.offload:take(sum, tensor.dtype)
   if shard.is_spent then tensor.grad, shard.is_spent = nil, false end
   if not tensor.grad then
     tensor.grad = sum
