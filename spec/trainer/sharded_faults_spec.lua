@@ -83,6 +83,36 @@ describe("a rank that is killed in a step of stage 3", function()
   end
 end)
 
+describe("a rank that has no memory for a gather", function()
+  it("ends the job, and is named with the sizes", function()
+    if (os.getenv "LT_SANITIZE" or "") ~= "" then
+      return pending "sanitizers need the whole address space"
+    end
+    local one <close> = job.start([[
+      local net = lt.nn.Sequential()
+      for _ = 1, 4 do net:append(lt.nn.Linear(2048, 2048)) end
+      function net:training_step(x) return self(x):square():mean() end
+      function net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+      function net:on_train_batch_start(_, i)
+        if i == 0 or lt.dist.rank() == 0 then return end
+        require "ltrain.c".runtime.empty_cache()
+        local file <close> = io.open "/proc/self/statm"
+        assert(os.execute(("prlimit --pid %d --as=%d"):format(lt.dist.world().pid,
+          file:read "n" * 4096 + 1000000)))
+      end
+      lt.Trainer {max_epochs = 1, devices = 2, logger = false, enable_checkpointing = false,
+        enable_progress_bar = false, enable_model_summary = false,
+        strategy = {"fsdp", reshard_after_forward = false}}:fit(net,
+        {lt.ones(2, 2048), lt.ones(2, 2048)})
+    ]], { ranks = 2 })
+    assert.truthy(one:wait_for("status", 30), "it does not end")
+    assert.truthy(one:wait_gone(15), "processes are left")
+    assert.equal(1, one:status())
+    assert.matches("rank 1: script.lua:%d+: out of memory on cpu: 16777216 bytes requested, %d+ "
+      .. "bytes in use", one:read "err")
+  end)
+end)
+
 describe("a rank that is killed in a sharded save", function()
   kills("while the others wait for its part", [[
     function at(rank, i) if rank == 1 and i == 2 then mark "here" busy(30) end end

@@ -226,12 +226,11 @@ describe("ModelCheckpoint of sharded checkpoints", function()
     -- Rank 0 sees the files two steps later at the earliest; a third save waits for the first.
     prints("4 true\nstep=12.ckpt step=3.ckpt step=6.ckpt step=9.ckpt\n"
       .. "index.safetensors rank-0.safetensors rank-1.safetensors\n", [[
-      local step, begun, done = 0, {}, {}
+      local step, done = 0, {}
       local wait_for, commit = c.io.wait_for, c.io.commit_folder
       function c.io.wait_for(path, seconds)
-        local folder = path:match "^(.*)/"
-        begun[folder] = begun[folder] or step
-        return (step >= begun[folder] + 2 or step == 12) and wait_for(path, seconds)
+        local begun = assert(tonumber(path:match "step=(%d+)"), path)
+        return (step >= begun + 2 or step == 12) and wait_for(path, seconds)
       end
       function c.io.commit_folder(from, to)
         done[#done + 1] = step
