@@ -67,6 +67,20 @@ describe("a world of one", function()
     assert.is_nil(dist.split(-1))
   end)
 
+  it("is a mesh of one", function()
+    local mesh = dist.mesh({ 1, 1 }, { "replicate", "tensor" })
+    assert.equal("mesh(replicate = 1, tensor = 1)", tostring(mesh))
+    assert.same({ 1, 0 }, { mesh:size(), mesh:rank "tensor" })
+    assert.equal(1, mesh:group("tensor"):all_reduce(1))
+    assert.matches("dist.mesh: 2 x 3 = 6 ranks: there are 1", error_of(dist.mesh, { 2, 3 },
+      { "a", "b" }))
+    assert.matches("needs a name for each size: got 2 sizes and 1 names", error_of(dist.mesh,
+      { 1, 1 }, { "a" }))
+    assert.matches("two dims have the name 'a'", error_of(dist.mesh, { 1, 1 }, { "a", "a" }))
+    assert.matches("Mesh.rank: there is no dim 'tensors'.*did you mean 'tensor'",
+      error_of(mesh.rank, mesh, "tensors"))
+  end)
+
   it("runs what is for rank zero here", function()
     assert.same({ 1, nil, 3, n = 3 }, table.pack(dist.on_rank_zero(function(a)
       return a, nil, 3

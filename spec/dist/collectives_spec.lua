@@ -143,6 +143,21 @@ describe("groups", function()
     ]])
   end)
 
+  it("are those of a mesh's dims", function()
+    support.ranks(8, [[
+      local mesh = dist.mesh({2, 2, 2}, {"replicate", "shard", "tensor"})
+      same({rank // 4, rank // 2 % 2, rank % 2},
+        {mesh:rank "replicate", mesh:rank "shard", mesh:rank "tensor"})
+      same({8, 2}, {mesh:size(), mesh:size "shard"})
+      same({rank % 4, rank % 4 + 4}, mesh:group("replicate"):ranks())
+      same({rank // 2 * 2, rank // 2 * 2 + 1}, mesh:group("tensor"):ranks())
+      local data = mesh:group("shard", "replicate")
+      same({rank % 2, rank % 2 + 2, rank % 2 + 4, rank % 2 + 6}, data:ranks())
+      same(data, mesh:group("replicate", "shard"))
+      same(12 + 4 * (rank % 2), data:all_reduce(rank))
+    ]])
+  end)
+
   it("end with their launch", function()
     support.passes([[
       local kept = dist.launch(2, function()

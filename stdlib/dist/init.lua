@@ -1,6 +1,7 @@
 --- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
 -- Outside of a launch the world size is 1, and all functions work.
+local Mesh = require "ltrain.dist.Mesh"
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
@@ -18,6 +19,13 @@ local dist = {
 
 for name in next, collectives.places do dist[name] = collectives[name] end
 for name, fn in next, rank_zero do dist[name] = fn end
+
+--- Returns the ranks as a grid of named dims, `mesh({2, 4}, {"replicate", "tensor"})`: see Meshes.
+--- The sizes multiply to the number of ranks. All ranks must call it.
+function dist.mesh(sizes, names)
+  return Mesh(config.argument(sizes, "table", "dist.mesh", "sizes"),
+    config.argument(names, "table", "dist.mesh", "names"))
+end
 
 --- Returns the rank of this process, from 0.
 function dist.rank()

@@ -28,6 +28,7 @@ return function(root)
   local first = source.read(root .. "stdlib/dist/init.lua")
   local launch = source.read(root .. "stdlib/dist/launch.lua")
   local group = source.read(root .. "stdlib/dist/Group.lua")
+  local mesh = source.read(root .. "stdlib/dist/Mesh.lua")
   local handle = source.read(root .. "stdlib/dist/Handle.lua")
   local rank_zero = source.read(root .. "stdlib/dist/rank_zero.lua")
   local ddp = source.read(root .. "stdlib/dist/ddp.lua")
@@ -37,7 +38,8 @@ return function(root)
     if not entry.name then said = entry.doc end
   end
   return { {
-    file = "dist.md", title = "Ranks", about = "lt.dist: launching functions, collectives, groups",
+    file = "dist.md", title = "Ranks",
+    about = "lt.dist: launching functions, collectives, groups, meshes",
     source = "the files of stdlib/dist",
     text = markdown.join {
       "# Ranks", first.about, first.more, "How to use it: [Processes]"
@@ -53,6 +55,7 @@ return function(root)
       "## Handles", handle.about, methods(handle, "handle", "Handle"),
       "## Groups", group.about .. " All collectives are methods of it, with ranks of its own.",
       methods(group, "group", "Group"),
+      "## Meshes", mesh.about, mesh.more, methods(mesh, "mesh", "Mesh"),
     },
   } }
 end

@@ -1,0 +1,113 @@
+--- stdlib/dist/Mesh.lua: the ranks as a grid of named dims (PyTorch's DeviceMesh).
+--
+-- Ranks are numbered as elements of a tensor in row-major order: those that differ in the last dim
+-- alone are next to each other, so that the dim with most traffic comes last.
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
+
+local d = c.dist
+
+local Mesh = class.extend(nil, "Mesh")
+
+local function check_sizes(sizes, names)
+  local count = 1
+  for i, size in ipairs(sizes) do
+    count = count * config.argument(size, "integer", "dist.mesh", ("sizes[%d]"):format(i),
+      { min = 1 })
+  end
+  if #sizes == 0 or #names ~= #sizes then
+    errors.blame("dist.mesh: needs a name for each size: got %d sizes and %d names", #sizes, #names)
+  end
+  if count ~= d.size() then
+    errors.blame("dist.mesh: %s = %d ranks: there are %d", table.concat(sizes, " x "), count,
+      d.size())
+  end
+end
+
+local function index_names(names)
+  local index = {}
+  for i, name in ipairs(names) do
+    config.argument(name, "string", "dist.mesh", ("names[%d]"):format(i))
+    if index[name] then errors.blame("dist.mesh: two dims have the name '%s'", name) end
+    index[name] = i
+  end
+  return index
+end
+
+-- This rank's place in each dim, from 0.
+local function coordinate(sizes)
+  local place, rest = {}, d.rank()
+  for i = #sizes, 1, -1 do
+    place[i], rest = rest % sizes[i], rest // sizes[i]
+  end
+  return place
+end
+
+--- Mesh(sizes, names): see lt.dist.mesh. All ranks call it.
+function Mesh:init(sizes, names)
+  check_sizes(sizes, names)
+  self._index, self.names, self.sizes = index_names(names), names, sizes
+  self._place, self._groups = coordinate(sizes), {}
+  for _, name in ipairs(names) do self:group(name) end
+end
+
+local function dim_of(self, who, name)
+  local i = self._index[name]
+  if i then return i end
+  errors.blame("Mesh.%s: there is no dim '%s'%s: this mesh has %s", who, tostring(name),
+    errors.did_you_mean(name, self.names), table.concat(self.names, ", "))
+end
+
+-- Which dims are named, and their number.
+local function named(self, who, ...)
+  local is_named, count = {}, select("#", ...)
+  for k = 1, count do is_named[dim_of(self, who, (select(k, ...)))] = true end
+  return is_named, count
+end
+
+--- Returns the number of ranks along a dim; without a name, of the whole mesh.
+function Mesh:size(name)
+  return name == nil and d.size() or self.sizes[dim_of(self, "size", name)]
+end
+
+--- Returns this rank's place along a dim, from 0; without a name, its rank.
+function Mesh:rank(name)
+  return name == nil and d.rank() or self._place[dim_of(self, "rank", name)]
+end
+
+-- The same number for ranks that differ in the named dims alone.
+local function color_of(self, is_named)
+  local color = 0
+  for i, size in ipairs(self.sizes) do
+    if not is_named[i] then color = color * size + self._place[i] end
+  end
+  return color
+end
+
+--- Returns the group of the ranks that differ from this one in the named dims alone, in the order
+--- of the mesh. Those of one dim are made with the mesh; of several, `mesh:group("a", "b")`, by the
+--- first call, which all ranks make.
+function Mesh:group(...)
+  local is_named, count = named(self, "group", ...)
+  if count == 0 then errors.blame("Mesh.group: needs the name of a dim") end
+  local key = {}
+  for i, name in ipairs(self.names) do
+    if is_named[i] then key[#key + 1] = name end
+  end
+  key = table.concat(key, "\0")
+  if not self._groups[key] then
+    self._groups[key] = collectives.split(color_of(self, is_named))
+  end
+  return self._groups[key]
+end
+
+function Mesh:__tostring()
+  local dims = {}
+  for i, name in ipairs(self.names) do dims[i] = ("%s = %d"):format(name, self.sizes[i]) end
+  return ("mesh(%s)"):format(table.concat(dims, ", "))
+end
+
+return Mesh
