@@ -2,6 +2,8 @@
 -- tags: slow
 local lt = require "ltrain"
 
+local memory <const> = require "ltrain.c".runtime.memory
+
 local function leaf(values) return lt.tensor(values, {dtype = "f64", requires_grad = true}) end
 
 describe("backward", function()
@@ -94,6 +96,22 @@ describe("register_hook", function()
     remove()
     ;(x * 1.0):sum():backward()
     assert.same({1.0}, x.grad:tolist())
+  end)
+
+  it("keeps no gradient of a function without parameters until the next collection", function()
+    local function left(hook)
+      local x = lt.ones(1000)
+      x.requires_grad = true
+      local y = x * 2
+      y:register_hook(hook)
+      collectgarbage()
+      collectgarbage "stop"
+      local before = memory(x.device).live_bytes
+      y:square():sum():backward()
+      collectgarbage "restart"
+      return memory(x.device).live_bytes - before
+    end
+    assert.is_true(left(function(_) end) >= left(function() end) + 4000)
   end)
 
   it("hands its error to the caller of backward", function()

@@ -93,14 +93,25 @@ static void check_result(lua_State *L, lt_bind *b) {
     lt_raise(L, b, LT_EARG, "hook: must return a tensor or nothing, returned %s", lt_shown(L, -1));
 }
 
-/* Runs under lt_callback: (hook, gradient) -> replacement or nil. */
+/* Whether the function on top takes an argument. */
+static bool takes_argument(lua_State *L) {
+  lua_Debug about;
+  lua_pushvalue(L, -1);
+  lua_getinfo(L, ">u", &about);
+  return about.nparams > 0 || about.isvararg;
+}
+
+/* Runs under lt_callback: (hook, gradient) -> replacement or nil. A function without parameters
+   gets no handle of the gradient, which would keep its memory until the next collection: those of
+   sharding are on each block's activations. */
 static int call_hook(lua_State *L) {
   const lt_script_hook *h = lua_touserdata(L, 1);
   lt_tensor *grad = lua_touserdata(L, 2);
   lt_node_ref_push(L, h);
   if (!lua_isfunction(L, -1)) return 0;
-  lt_push_unique(L, h->b, grad);
-  lua_call(L, 1, 1);
+  bool takes = takes_argument(L);
+  if (takes) lt_push_unique(L, h->b, grad);
+  lua_call(L, takes ? 1 : 0, 1);
   if (lua_isnil(L, -1)) return 0;
   check_result(L, h->b);
   return 1;
