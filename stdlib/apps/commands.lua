@@ -33,7 +33,19 @@ local PLAN <const> = {
     doc = "memory of a rank, like 80GB or 512MiB: which strategies fit" },
   { name = "strategy", type = "string", value = "NAME|all",
     doc = "a name that the Trainer takes, or all (default): ddp and the three stages of Sharded" },
-  { name = "json", type = "boolean", value = "true|false", doc = "print JSON, in bytes" },
+  { name = "time", type = "boolean", value = "true|false",
+    doc = "the time of a step too: by some steps of a rank on this CPU, with links measured here" },
+  { name = "flops", type = "string", value = "RATE",
+    doc = "of a rank elsewhere, in products of matrices, a second: 300T; with --bandwidth" },
+  { name = "bandwidth", type = "string", value = "RATE",
+    doc = "of its memory, bytes a second: 3T" },
+  { name = "link", type = "string", value = "LINK",
+    doc = "between ranks, with its latency: '100Gb 5us' (b: bits, B: bytes), or within and "
+      .. "between machines: 'intra=450GB 3us, inter=100Gb 10us'" },
+  { name = "simulate", type = "string", value = "A..B|N,...",
+    doc = "steps on so many ranks, each number twice the one before, or on those of a list" },
+  { name = "json", type = "boolean", value = "true|false",
+    doc = "print JSON, in bytes and seconds" },
   table.unpack(CHECK),
 }
 
@@ -50,7 +62,7 @@ commands.list = {
   { name = "plan", load = function() return require "ltrain.apps.plan.command" end,
     script = true, loop = "fit",
     args = "SCRIPT [--devices N] [--memory SIZE] [--option value]... [-- args]",
-    doc = "print what a fit would need of memory on N ranks, by strategy, without training",
+    doc = "print what a fit would need of memory and time on N ranks, without training",
     options = PLAN,
     text = "Runs the script up to its first trainer:fit, and makes two steps as one of the ranks, "
       .. "on the\nmeta device: nothing is computed, and no memory is taken. Prints a row for each "

@@ -95,4 +95,86 @@ describe("ltrain plan", function()
     assert.matches("measured by steps on this CPU, because the script reads values: model.lua:11",
       out, 1, true)
   end)
+
+  local HARDWARE <const> = { "--flops", "100T", "--bandwidth", "2T" }
+
+  local function json(...)
+    local status, out, err = plan(FIT, "--json", ...)
+    assert.equal(0, status, out .. err)
+    return lt.json.decode(out)
+  end
+
+  it("says how long a step takes, by steps on this CPU", function()
+    local found = json("--devices", "2", "--strategy", "ddp, fsdp", "--time")
+    assert.equal(2, #found.strategies)
+    for _, row in ipairs(found.strategies) do
+      assert.equal("steps", row.method)
+      assert.is_true(row.computing > 0 and row.seconds > row.computing)
+    end
+    assert.is_true(found.hardware.links.intra.bandwidth > 0)
+    local _, out = plan(FIT, "--devices", "2", "--time")
+    assert.matches("\ntime: steps of one rank on this CPU, %d+ threads?; links: [^\n]+, "
+      .. "measured between 2 ranks here\n", out)
+    assert.matches('\nstrategy = "[%w_]+": is fastest\n', out)
+  end)
+
+  it("says how long a step takes by rates, as the roofline has it", function()
+    local link = { "--link", "1000000TB 0us" }
+    local function computing(flops, bandwidth)
+      return json("--strategy", "ddp", "--flops", flops, "--bandwidth", bandwidth,
+        table.unpack(link)).strategies[1]
+    end
+    local slow = computing("1M", "1000000T")
+    assert.equal("rates", slow.method)
+    -- Forward and backward of four layers of 512 x 512 on two rows; the first has no input's.
+    assert.near((3 * 4 - 1) * 2 * 2 * 512 * 512 / 1e6, slow.computing, 0.01 * slow.computing)
+    assert.near(slow.computing, slow.seconds, 1e-6)
+    local narrow = computing("1000000T", "1M")
+    -- The weights are read by forward and by backward, and Adam reads and writes more.
+    assert.is_true(narrow.computing > 6 * 4 * 4 * 512 * 512 / 1e6)
+    assert.near(narrow.computing / 2, computing("1000000T", "2M").computing,
+      0.001 * narrow.computing)
+  end)
+
+  it("simulates numbers of ranks", function()
+    local function simulated(link, ...)
+      local found = json("--devices", "4", "--link", link, "--simulate", "1..32", ...)
+      return found.scaling
+    end
+    local ideal = simulated("1000000TB 0us", table.unpack(HARDWARE))
+    local ranks = {}
+    for i, at in ipairs(ideal) do
+      ranks[i] = at.ranks .. "/" .. at.nodes
+      for _, step in ipairs(at.steps) do assert.near(1, step.efficiency, 1e-3) end
+    end
+    assert.same({ "1/1", "2/1", "4/1", "8/2", "16/4", "32/8" }, ranks)
+    local real = simulated("intra=100GB 2us, inter=10Gb 10us", table.unpack(HARDWARE))
+    for k, step in ipairs(real[1].steps) do
+      assert.near(1, step.efficiency, 1e-9)
+      for i = 2, #real do
+        assert.is_true(real[i].steps[k].efficiency < real[i - 1].steps[k].efficiency,
+          ("%s on %d ranks"):format(step.name, real[i].ranks))
+      end
+    end
+    local _, out = plan(FIT, "--strategy", "ddp", "--devices", "4", "--link", "100Gb",
+      "--simulate", "8,24", table.unpack(HARDWARE))
+    assert.matches("\nranks +nodes +ddp\n8 +2 +[%d.]+ %a+ +%d+ %%\n24 +6 ", out)
+  end)
+
+  it("says what is wrong with options of times", function()
+    for _, case in ipairs {
+      { "--flops: must be a rate like 300T: got fast", "--flops", "fast", "--bandwidth", "1T" },
+      { "--flops, --bandwidth: a rate of each is needed: got one", "--flops", "1T" },
+      { "(b: bits, B: bytes): got 100G", "--link", "100G" },
+      { "--simulate: must be numbers of ranks like 8..4096 or 8,24: got 8..4", "--simulate",
+        "8..4" },
+      { "--simulate: 6 ranks on machines of 4", "--simulate", "6", "--link", "100Gb" },
+      { "8 ranks are on several machines of --devices 4: their links are needed", "--simulate",
+        "8", "--link", "intra=1GB" },
+    } do
+      local status, _, err = plan(FIT, table.unpack(case, 2))
+      assert.equal(2, status)
+      assert.matches(case[1], err, 1, true)
+    end
+  end)
 end)

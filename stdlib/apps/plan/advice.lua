@@ -1,6 +1,7 @@
 --- stdlib/apps/plan/advice.lua: which strategy of a plan to take, and what options would change.
 local rehearsal = require "ltrain.apps.plan.rehearsal"
 local strategies = require "ltrain.apps.plan.strategies"
+local times = require "ltrain.apps.plan.times"
 local walk = require "ltrain.core.walk"
 
 local advice = {}
@@ -24,24 +25,25 @@ local function blocks_of(module)
   return next(blocks) and function(one) return blocks[one] == true end or nil
 end
 
--- Changes that may help, in the order in which they are tried: { text =, changes of o }.
+-- Changes that may help, in the order in which they are tried: { text =, make = of the strategy,
+-- other changes of o }.
 local function changes(row, base, own)
   local list, trainer = {}, base.trainer
   local blocks = blocks_of(base.module)
   local function sharded(with)
-    return strategies.sharded(own, row.stage, with)
+    return function() return strategies.sharded(own, row.stage, with) end
   end
   if blocks and row.stage and not (own.activation_checkpointing) then
     list[#list + 1] = { text = "activation_checkpointing of the blocks",
-      strategy = sharded { activation_checkpointing = blocks } }
+      make = sharded { activation_checkpointing = blocks } }
   end
   if row.stage == 3 then
     list[#list + 1] = { text = "reshard_after_forward = false",
-      strategy = sharded { reshard_after_forward = false } }
-    list[#list + 1] = { text = "units = 10000", strategy = sharded { units = 10000 } }
+      make = sharded { reshard_after_forward = false } }
+    list[#list + 1] = { text = "units = 10000", make = sharded { units = 10000 } }
   end
   if row.stage and row.stage > 1 and trainer.accumulate_grad_batches > 1 then
-    list[#list + 1] = { text = "accumulate = 'whole'", strategy = sharded { accumulate = "whole" } }
+    list[#list + 1] = { text = "accumulate = 'whole'", make = sharded { accumulate = "whole" } }
   end
   if trainer.precision == "32-true" then
     list[#list + 1] = { text = "precision = 'bf16-mixed'", precision = "bf16-mixed" }
@@ -52,28 +54,37 @@ end
 
 local function fits(found, row) return not found.limit or row.peak <= found.limit end
 
--- The strategy that sends the fewest bytes of those that fit; where none does, the smallest.
+-- Whether a strategy is faster, or where times are not known sends less.
+local function is_better(row, best)
+  if row.seconds and row.seconds ~= best.seconds then return row.seconds < best.seconds end
+  return row.sent < best.sent
+end
+
+-- The best of the strategies that fit; where none does, the smallest.
 local function choose(found)
   local best, smallest = nil, found.rows[1]
   for _, row in ipairs(found.rows) do
-    if fits(found, row) and not (best and best.sent <= row.sent) then best = row end
+    if fits(found, row) and (not best or is_better(row, best)) then best = row end
     if row.peak < smallest.peak then smallest = row end
   end
   return best or smallest
 end
 
---- Adds `chosen`, a row, and `options`, a list of {text =, peak =, of what it was} of the changes
---- that were tried of it.
+--- Adds `chosen`, a row, and `options`, a list of { text =, peak =, seconds =, fits = } of the
+--- changes that were tried of it.
 function advice.add(found, base, own)
   local chosen = choose(found)
   found.chosen, found.options = chosen, {}
   for _, change in ipairs(changes(chosen, base, own)) do
-    local o = setmetatable({ strategy = change.strategy or chosen.make(),
-      precision = change.precision, half_batch = change.half_batch }, { __index = base })
+    local make = change.make or chosen.make
+    local o = setmetatable({ strategy = make(), precision = change.precision,
+      half_batch = change.half_batch }, { __index = base })
     local measured = rehearsal.run(o)
     if measured then
+      o.strategy = make()
+      if found.hardware then times.add(measured, o, found.hardware) end
       found.options[#found.options + 1] = { text = change.text, peak = measured.peak,
-        fits = fits(found, measured) }
+        seconds = measured.seconds, fits = fits(found, measured) }
     end
   end
 end

@@ -9,9 +9,11 @@ local refuse = require "ltrain.cli.refuse"
 local rehearsal = require "ltrain.apps.plan.rehearsal"
 local report = require "ltrain.apps.plan.report"
 local run = require "ltrain.cli.run"
+local scaling = require "ltrain.apps.plan.scaling"
 local script_loop = require "ltrain.apps.check.script_loop"
 local sizes = require "ltrain.apps.plan.sizes"
 local strategies = require "ltrain.apps.plan.strategies"
+local times = require "ltrain.apps.plan.times"
 local traffic = require "ltrain.apps.plan.traffic"
 
 local word_plan = {}
@@ -38,15 +40,9 @@ local function count_ranks(context, options)
   return math.max(per_node, 1) * nodes, math.max(per_node, 1)
 end
 
-local function plan(context, options)
-  local ranks, per_node = count_ranks(context, options)
-  local base = { trainer = context.trainer, module = context.module,
-    arguments = context.arguments, ranks = ranks, per_node = per_node }
-  local own = base.trainer.strategy
-  local found = { script = context.report.script, ranks = ranks, per_node = per_node,
-    class_name = class.of(base.module) and class.of(base.module).__name or "module",
-    limit = options.memory and sizes.bytes(options.memory), rows = {} }
-  for _, row in ipairs(strategies.rows(own, ranks, options.strategy)) do
+-- The rows of the table.
+local function add_rows(found, rows, base, hardware)
+  for _, row in ipairs(rows) do
     local o = setmetatable({ strategy = row.make() }, { __index = base })
     local measured, message = rehearsal.run(o)
     if not measured then return nil, message end
@@ -56,11 +52,42 @@ local function plan(context, options)
     found.rows[#found.rows + 1] = measured
   end
   found.device, found.why = found.rows[1].device, base.why
+  for _, row in ipairs(hardware and found.rows or {}) do
+    local ok, message = times.add(row, setmetatable({ strategy = row.make() }, { __index = base }),
+      hardware)
+    if not ok then return nil, message end
+  end
+  return true
+end
+
+local function plan(context, options, hardware)
+  local ranks, per_node = count_ranks(context, options)
+  local base = { trainer = context.trainer, module = context.module,
+    arguments = context.arguments, ranks = ranks, per_node = per_node }
+  local own = base.trainer.strategy
+  local found = { script = context.report.script, ranks = ranks, per_node = per_node,
+    class_name = class.of(base.module) and class.of(base.module).__name or "module",
+    limit = options.memory and sizes.bytes(options.memory), rows = {}, hardware = hardware }
+  local list = options.simulate and scaling.parse(options.simulate)
+  local wrong = hardware and scaling.wrong(list or { ranks }, per_node, hardware)
+  if wrong then
+    context.usage = wrong
+    return nil
+  end
+  local rows = strategies.rows(own, list and math.max(table.unpack(list)) or ranks,
+    options.strategy)
+  local ok, message
+  if list then
+    found.scaling, message = scaling.run(list, rows, base, hardware)
+    return found.scaling and found, message
+  end
+  ok, message = add_rows(found, rows, base, hardware)
+  if not ok then return nil, message end
   advice.add(found, base, own)
   return found
 end
 
-local function examine(options)
+local function examine(options, hardware)
   return function(context)
     overrides.take = nil
     if context.usage then return end
@@ -73,9 +100,9 @@ local function examine(options)
       end
       return
     end
-    local found, message = plan(context, options)
+    local found, message = plan(context, options, hardware)
     context.found = found
-    if not found then context.report:raised("fit", message) end
+    if message then context.report:raised("fit", message) end
   end
 end
 
@@ -83,8 +110,11 @@ end
 local function wrong_option(options)
   if options.memory and not sizes.bytes(options.memory) then
     return ("--memory: must be a size like 80GB or 512MiB: got %s"):format(options.memory)
+  elseif options.simulate and not scaling.parse(options.simulate) then
+    return ("--simulate: must be numbers of ranks like 8..4096 or 8,24: got %s"):format(
+      options.simulate)
   end
-  return strategies.wrong(options.strategy)
+  return times.wrong(options) or strategies.wrong(options.strategy)
 end
 
 --- The word's main: returns the exit status.
@@ -93,10 +123,11 @@ function word_plan.main(word, parsed, host)
   if wrong then return refuse(host, word, wrong, USAGE) end
   local script, status = script_loop.read(word, parsed, host)
   if not script then return status end
+  local hardware = times.prepare(parsed.options)
   local context = { report = script.report, source = check.source(script.text) }
   local _ <close> = note_options(context)
   local ok, failure = script_loop.run(context, word, parsed, host, script.chunk,
-    examine(parsed.options))
+    examine(parsed.options, hardware))
   if context.usage then return refuse(host, word, context.usage, USAGE) end
   if not ok then
     if not script_loop.is_interrupt(failure, host) then

@@ -99,6 +99,7 @@ local function watch_step(module, o, found)
       found.cut = batch_bytes(batch) -- the other half would not be there
       batch = half(batch)
     end
+    found.samples = batch_samples.size(batch)
     local before = live(o.device)
     local _ <close> = c.device(o.device)
     local loss = step(self, batch, ...)
@@ -236,7 +237,8 @@ end
 --- with o.half_batch, half of each batch. With o.meter (meters.lua) o.timed more steps follow.
 --- Returns bytes of a rank: { parameters = with buffers, gradients =, state = of the optimizers,
 --- activations =, temporaries =, peak =, timeline = of a step (stand_in_ranks.lua), timed = a list
---- of those of the timed steps, device = "meta" or "cpu" }; nil and an error's text.
+--- of those of the timed steps, samples = of the last batch (nil: not known), device = "meta" or
+--- "cpu" }; nil and an error's text.
 function rehearsal.run(o)
   local world <close> = stand_in_ranks.open(o.ranks, o.per_node, replicas_of(o))
   for _, device in ipairs(o.on_cpu and { "cpu" } or { "meta", "cpu" }) do

@@ -26,11 +26,13 @@ end
 
 local function table_of(found)
   local head = { "strategy", table.unpack(COLUMNS) }
+  if found.hardware then head[#head + 1] = "time" end
   if found.limit then head[#head + 1] = "fits" end
   local rows = { head }
   for _, row in ipairs(found.rows) do
     local cells = { row.name }
     for _, name in ipairs(COLUMNS) do cells[#cells + 1] = sizes.text(row[name]) end
+    if found.hardware then cells[#cells + 1] = sizes.time(row.seconds) end
     if found.limit then cells[#cells + 1] = row.peak <= found.limit and "yes" or "no" end
     rows[#rows + 1] = cells
   end
@@ -39,26 +41,81 @@ end
 
 local function add(lines, ...) lines[#lines + 1] = (...):format(select(2, ...)) end
 
+local function change(new, old) return ("%+.0f %%"):format((new - old) / old * 100) end
+
 local function add_advice(lines, found)
   local chosen = found.chosen
   local fits = not found.limit or chosen.peak <= found.limit
   if found.limit then
-    add(lines, fits and "strategy = \"%s\": fits in %s and sends least" or
-      "none fits in %2$s; \"%1$s\" needs least", chosen.name, sizes.text(found.limit))
+    add(lines, fits and "strategy = \"%s\": fits in %s and %s" or
+      "none fits in %2$s; \"%1$s\" needs least", chosen.name, sizes.text(found.limit),
+      found.hardware and "is fastest" or "sends least")
+  elseif found.hardware and #found.rows > 1 then
+    add(lines, "strategy = \"%s\": is fastest", chosen.name)
   end
   if #found.options == 0 then return end
   add(lines, "options, with %s:", chosen.name)
   local rows = {}
   for i, option in ipairs(found.options) do
-    local percent = (option.peak - chosen.peak) / chosen.peak * 100
-    rows[i] = { "  " .. option.text, sizes.text(option.peak), ("%+.0f %%"):format(percent),
-      found.limit and not fits and option.fits and "fits" or "" }
+    rows[i] = { "  " .. option.text, sizes.text(option.peak), change(option.peak, chosen.peak) }
+    if option.seconds then
+      table.move({ sizes.time(option.seconds), change(option.seconds, chosen.seconds) }, 1, 2, 4,
+        rows[i])
+    end
+    table.insert(rows[i], found.limit and not fits and option.fits and "fits" or "")
   end
   table.move(aligned(rows), 1, #rows, #lines + 1, lines)
 end
 
+local function link_text(link)
+  return ("%s/s, %s"):format(sizes.text(link.bandwidth), sizes.time(link.latency))
+end
+
+-- What times come from.
+local function hardware_text(hardware, method, threads)
+  local links, source = hardware.links
+  if method == "steps" then
+    source = ("steps of one rank on this CPU, %d thread%s"):format(threads,
+      threads == 1 and "" or "s")
+  else
+    source = ("the operations at %s FLOP/s and %s/s of memory%s"):format(
+      sizes.count(hardware.rates.flops), sizes.text(hardware.rates.bandwidth),
+      hardware.given and "" or ", measured on this CPU")
+  end
+  local moved = link_text(links.intra)
+  if hardware.are_measured then
+    moved = moved .. ", measured between 2 ranks here"
+  elseif links.inter and links.inter ~= links.intra then
+    moved = ("%s within and %s between machines"):format(moved, link_text(links.inter))
+  end
+  return ("time: %s; links: %s"):format(source, moved)
+end
+
+-- A row for each number of ranks.
+local function scaling_text(found)
+  local lines, rows = {}, { { "ranks", "nodes" } }
+  add(lines, "%s: %s; time of a training step, and how much of it ranks compute", found.script,
+    found.class_name)
+  lines[2] = ""
+  for i, at in ipairs(found.scaling) do
+    rows[i + 1] = { ("%d"):format(at.ranks), ("%d"):format(at.nodes) }
+    for k, step in ipairs(at.steps) do
+      local column = 2 * k + 1
+      rows[1][column], rows[1][column + 1] = step.name, ""
+      rows[i + 1][column] = sizes.time(step.seconds)
+      rows[i + 1][column + 1] = ("%.0f %%"):format(100 * step.efficiency)
+    end
+  end
+  table.move(aligned(rows), 1, #rows, 3, lines)
+  lines[#lines + 1] = ""
+  local last = found.scaling[#found.scaling]
+  lines[#lines + 1] = hardware_text(found.hardware, last.method, last.threads)
+  return table.concat(lines, "\n") .. "\n"
+end
+
 --- The plan as text.
 function report.text(found)
+  if found.scaling then return scaling_text(found) end
   local lines = {}
   add(lines, "%s: %s on %d rank%s; bytes of each rank in a training step", found.script,
     found.class_name, found.ranks, found.ranks == 1 and "" or "s")
@@ -68,24 +125,38 @@ function report.text(found)
   lines[#lines + 1] = ""
   table.move(table_of(found), 1, #found.rows + 1, #lines + 1, lines)
   lines[#lines + 1] = ""
+  if found.hardware then
+    lines[#lines + 1] = hardware_text(found.hardware, found.chosen.method, found.chosen.threads)
+  end
   add_advice(lines, found)
   return table.concat(lines, "\n") .. "\n"
 end
 
---- The plan for JSON: numbers of bytes.
+-- What times come from.
+local function hardware_values(found)
+  local hardware = found.hardware
+  return hardware and { links = hardware.links, rates = hardware.rates }
+end
+
+--- The plan for JSON: numbers of bytes and seconds.
 function report.values(found)
   local values = { script = found.script, ranks = found.ranks, ranks_per_node = found.per_node,
-    memory = found.limit, device = found.device, strategies = {}, options = {},
-    recommended = found.chosen.name }
+    memory = found.limit, device = found.device, hardware = hardware_values(found) }
+  if found.scaling then
+    values.ranks, values.scaling = nil, found.scaling
+    return values
+  end
+  values.strategies, values.options, values.recommended = {}, {}, found.chosen.name
   for i, row in ipairs(found.rows) do
     local one = { name = row.name }
     for _, name in ipairs(COLUMNS) do one[name] = row[name] end
     one.collectives = traffic.by_kind(row.timeline)
+    one.seconds, one.computing, one.method = row.seconds, row.computing, row.method
     if found.limit then one.fits = row.peak <= found.limit end
     values.strategies[i] = one
   end
   for i, option in ipairs(found.options) do
-    values.options[i] = { option = option.text, peak = option.peak,
+    values.options[i] = { option = option.text, peak = option.peak, seconds = option.seconds,
       fits = found.limit and option.fits or nil }
   end
   return values

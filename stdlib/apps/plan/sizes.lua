@@ -1,4 +1,4 @@
---- stdlib/apps/plan/sizes.lua: numbers of bytes as texts, and the other way round.
+--- stdlib/apps/plan/sizes.lua: bytes, rates and seconds as texts, and the other way round.
 local sizes = {}
 
 local UNITS <const> = { "", "k", "m", "g", "t" }
@@ -14,12 +14,43 @@ function sizes.bytes(text)
   end
 end
 
---- "1.53 GB": powers of 1000, three digits.
-function sizes.text(bytes)
+--- A rate a second, of powers of 1000: "300T", "3TB/s"; with `is_link` in bits or bytes, which it
+--- must say: "100Gb" is 12.5e9 bytes. nil of anything else.
+function sizes.rate(text, is_link)
+  local number, prefix, unit = text:match "^([%d.]+)([kKMGT]?)([bB]?)"
+  local rest = number and text:sub(#number + #prefix + #unit + 1)
+  number = tonumber(number)
+  if not number or number <= 0 or rest ~= "" and rest ~= "/s" then return nil end
+  if is_link and unit == "" or not is_link and unit == "b" then return nil end
+  for power, one in ipairs(UNITS) do
+    if one == prefix:lower() then
+      return number * 1000.0 ^ (power - 1) / (unit == "b" and 8 or 1)
+    end
+  end
+end
+
+-- Three digits.
+local function digits_of(number)
+  return (number >= 99.95) and 0 or number >= 9.995 and 1 or 2
+end
+
+--- "1.53 G": powers of 1000, three digits.
+function sizes.count(number)
   local power = 1
-  while bytes >= 999.5 and power < #UNITS do bytes, power = bytes / 1000, power + 1 end
-  local digits = (power == 1 or bytes >= 99.95) and 0 or bytes >= 9.995 and 1 or 2
-  return (("%%.%df %%sB"):format(digits)):format(bytes, UNITS[power]:upper())
+  while number >= 999.5 and power < #UNITS do number, power = number / 1000, power + 1 end
+  local digits = power == 1 and 0 or digits_of(number)
+  return (("%%.%df %%s"):format(digits)):format(number, UNITS[power]:upper())
+end
+
+--- "1.53 GB".
+function sizes.text(bytes) return sizes.count(bytes) .. "B" end
+
+--- "12.5 ms".
+function sizes.time(seconds)
+  local unit, number = "us", seconds * 1e6
+  if number >= 999.5 then unit, number = "ms", number / 1e3 end
+  if unit == "ms" and number >= 999.5 then unit, number = "s", number / 1e3 end
+  return (("%%.%df %%s"):format(digits_of(number))):format(number, unit)
 end
 
 return sizes

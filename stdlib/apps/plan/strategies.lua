@@ -36,21 +36,32 @@ local function maker(own, name)
   return function() return row.class(row.params) end
 end
 
+-- The names of "ddp, fsdp"; none of "all" and nil.
+local function names_of(wanted)
+  local list = {}
+  for name in (wanted ~= "all" and wanted or ""):gmatch "[^,%s]+" do list[#list + 1] = name end
+  return list
+end
+
 --- What is wrong with --strategy; nil when nothing is.
-function strategies.wrong(name)
-  if name == nil or name == "all" or registry.find(name:lower()) then return nil end
-  local names = registry.available_strategies()
-  return ("--strategy: must be all, or one of %s: got %s%s"):format(table.concat(names, ", "),
-    name, errors.did_you_mean(name:lower(), names))
+function strategies.wrong(wanted)
+  for _, name in ipairs(names_of(wanted)) do
+    if not registry.find(name:lower()) then
+      local names = registry.available_strategies()
+      return ("--strategy: must be all, or of %s: got %s%s"):format(table.concat(names, ", "),
+        name, errors.did_you_mean(name:lower(), names))
+    end
+  end
 end
 
 --- The rows of a plan: { name =, stage =, make = function that returns a new strategy }. `own`: the
---- Trainer's strategy; `wanted`: a name, "all" or nil.
+--- Trainer's strategy; `wanted`: names with commas, "all" or nil.
 function strategies.rows(own, ranks, wanted)
-  if wanted and wanted ~= "all" then
-    return { { name = wanted, make = maker(own, wanted:lower()) } }
-  end
   local rows = {}
+  for i, name in ipairs(names_of(wanted)) do
+    rows[i] = { name = name, make = maker(own, name:lower()) }
+  end
+  if #rows > 0 then return rows end
   if is_other(own) then
     rows[1] = { name = class.of(own).__name, make = function() return own end }
   end

@@ -1,0 +1,70 @@
+--- stdlib/apps/plan/links.lua: what moves bytes between ranks: { intra = within a machine, inter =
+--- between machines, overlaps = beside computation }. A link is { bandwidth = bytes a second,
+--- latency = seconds of a message }; between machines that of a whole machine.
+local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
+local launch = require "ltrain.dist.launch"
+local sizes = require "ltrain.apps.plan.sizes"
+
+local links = {}
+
+local LATENCY <const> = 5e-6 -- where none is given
+local TIMES <const> = { s = 1, ms = 1e-3, us = 1e-6, ns = 1e-9 }
+local SMALL <const>, LARGE <const>, ROUNDS <const> = 64, 1 << 21, 20 -- elements of f32
+
+-- "100Gb 5us".
+local function parse_link(text)
+  local rate, rest = text:match "^%s*(%S+)%s*(.-)%s*$"
+  local bandwidth = rate and sizes.rate(rate, true)
+  if not bandwidth then return nil end
+  local number, unit = rest:match "^([%d.]+)(%l+)$"
+  if rest ~= "" and not (tonumber(number) and TIMES[unit]) then return nil end
+  return { bandwidth = bandwidth,
+    latency = rest == "" and LATENCY or tonumber(number) * TIMES[unit] }
+end
+
+--- Of "100Gb 5us", or "intra=450GB 3us, inter=100Gb 10us"; nil of anything else.
+function links.parse(text)
+  local found = { overlaps = true }
+  for part in (text .. ","):gmatch "(.-)," do
+    local name, rest = part:match "^%s*(%l+)%s*=(.*)$"
+    if name ~= nil and name ~= "intra" and name ~= "inter" then return nil end
+    local link = parse_link(rest or part)
+    if not link then return nil end
+    if name then
+      found[name] = link
+    else
+      found.intra, found.inter = link, link
+    end
+  end
+  return found
+end
+
+-- The shortest of some calls, on rank 0.
+local function seconds_of(fn)
+  local shortest = math.huge
+  for _ = 1, ROUNDS do
+    collectives.barrier()
+    local began = c.runtime.clock()
+    fn()
+    shortest = math.min(shortest, c.runtime.clock() - began)
+  end
+  return shortest
+end
+
+--- That between ranks on this machine, by sums over two of them, which send a message twice, each
+--- time half of the bytes (traffic.lua). Nothing moves while a rank computes: it does both.
+function links.measure()
+  local small, large = launch(2, function()
+    local function sum(n)
+      local x = c.ones({ n }, { dtype = "f32", device = "cpu" })
+      return seconds_of(function() collectives.all_reduce_(x, { op = "max" }) end)
+    end
+    return sum(SMALL), sum(LARGE)
+  end)
+  local latency = small / 2
+  return { intra = { latency = latency,
+    bandwidth = 4 * LARGE / math.max(large - small, 1e-9) }, overlaps = false }
+end
+
+return links
