@@ -100,13 +100,21 @@ describe("a sharded checkpoint", function()
     ]])
   end)
 
-  it("is saved and resumed over mpi", function()
+  it("is saved and resumed over mpi, in each stage", function()
     if not job.can "mpi" then return pending("no mpirun here") end
-    assert.equal("true\n", scripts.over("mpi", 2, [[
-      local whole = fit("ddp", 2)
-      cut("zero1", 2, 4, "cut.ckpt")
-      print(same(whole, (fit("zero1", 2, nil, {ckpt_path = "cut.ckpt"}))))
-    ]]))
+    assert.equal("true true true true true true\n", (scripts.over("mpi", 2, [[
+      local whole, results = fit("ddp", 2), {}
+      for stage = 1, 3 do
+        local strategy = {"sharded", stage = stage, units = {nn.Linear}}
+        cut(strategy, 2, 4, "cut.ckpt")
+        local _, ended = fit(strategy, 2, {max_steps = 4})
+        ended:save_checkpoint "ended.ckpt" -- all ranks are here still
+        for _, path in ipairs {"cut.ckpt", "ended.ckpt"} do
+          table.insert(results, same(whole, (fit(strategy, 2, nil, {ckpt_path = path}))))
+        end
+      end
+      print(table.unpack(results))
+    ]]):gsub("\t", " ")))
   end)
 
   it("of weights alone, or saved when the other ranks have ended, is one too", function()

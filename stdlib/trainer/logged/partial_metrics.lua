@@ -131,7 +131,7 @@ end
 --- The end of a fit of ranks that continue: what they have together is kept for files that are
 --- saved later, when ranks do not wait for each other. All ranks call it.
 function partial_metrics.leave(state)
-  if state.ranks.many then state.ranks.left_metrics = partial_metrics.collect(state, true) end
+  if state.ranks.many then state.ranks.left_metrics = partial_metrics.collect(state, true) or {} end
 end
 
 --- Forks end with the run: rank 0 takes what they have. All ranks call it.
