@@ -231,6 +231,7 @@ lt_storage *lt_storage_new(lt_ctx *c, lt_device d, size_t bytes) {
   s->line = noted ? lt_ctx_line(c) : 0;
   s->writer = c->op;
   b->shape.ndim = -1;
+  b->was_emptied = false;
   if (noted) lt_pool_list(p, b);
   b->next = NULL;
   lt_storage_init(c, s);
@@ -271,7 +272,12 @@ bool lt_storage_empty(lt_ctx *c, lt_storage *s, const char *why) {
     return false;
   }
   s->away = memcpy(text, why, size);
+  ((lt_block *)s)->was_emptied = true;
   return true;
+}
+
+bool lt_storage_was_emptied(const lt_storage *s) {
+  return s->drop == block_drop && ((const lt_block *)s)->was_emptied;
 }
 
 bool lt_storage_fill(lt_ctx *c, lt_storage *s) {

@@ -66,6 +66,9 @@ void lt_launch_end(lt_ctx *c, lt_stream *stream);
 /* Fail because the pool has no room for `bytes`: what takes it, and what would help. */
 bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes);
 
+/* Whether the memory of a storage comes and goes: it has been emptied before. */
+bool lt_storage_was_emptied(const lt_storage *s);
+
 /* Whether a device has had a fault (lt_fail_fault): its memory cannot be read any more. */
 bool lt_device_faulted(const lt_ctx *c);
 

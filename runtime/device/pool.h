@@ -37,6 +37,7 @@ typedef struct lt_block {
   struct lt_block *older, *newer; /* among the large ones in use */
   lt_shape shape;                 /* of these that of the first tensor; ndim -1: of none */
   lt_dtype dtype;
+  bool was_emptied;               /* since it is in use (lt_storage_empty) */
 } lt_block;
 
 typedef struct lt_pool {

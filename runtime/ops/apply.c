@@ -6,6 +6,7 @@
    is written. */
 #include <string.h>
 
+#include "device/ctx_devices.h"
 #include "ops/anomaly.h"
 #include "ops/fallback.h"
 #include "ops/inplace.h"
@@ -30,6 +31,7 @@ typedef struct dispatch {
   lt_tensor **values; /* NULL, or what inputs were before the call overwrote them */
   bool mixed;         /* numbers of the CPU are among inputs of another device */
   lt_tensor *kept[LT_FINITE_IN];
+  uint32_t uncast; /* bit k: kept[k] is what input k was before it was cast */
   _Alignas(16) char args[ARGS_ON_STACK];
 } dispatch;
 
@@ -83,6 +85,14 @@ static lt_dtype wanted_dtype(const lt_ctx *c, const dispatch *d) {
   return common;
 }
 
+/* Of an input whose memory comes and goes, as that of a sharded parameter, the tape keeps that and
+   no cast of it, which would stay: backward casts it again (lt_saved_at). */
+static void keep_uncast(dispatch *d, int k) {
+  if (d->infer.n_in > LT_FINITE_IN || !lt_storage_was_emptied(d->in[k]->storage)) return;
+  d->kept[k] = d->in[k];
+  d->uncast |= 1u << k;
+}
+
 /* Autocast follows P. Micikevicius and others, Mixed Precision Training, 2018: products in 16 bits,
    what sums over many elements in f32. f64 and integers are never narrowed: whoever has them means
    them. */
@@ -95,6 +105,7 @@ static bool cast_inputs(lt_ctx *c, dispatch *d) {
     lt_dtype t = (lt_dtype)d->in[k]->dtype;
     if (d->op->dtype != LT_DTYPE_promote && !lt_dtype_is_float(t)) continue;
     if (autocast && (!lt_dtype_is_float(t) || t == LT_F64)) continue;
+    keep_uncast(d, k);
     d->in[k] = autocast ? lt_autocast_to(c, d->in[k], want) : lt_cast(c, d->in[k], want);
     if (d->in[k] == NULL) return false;
   }
@@ -353,6 +364,11 @@ static bool record(lt_ctx *c, dispatch *d) {
                    d->op->name);
   if (!d->op->differentiable) return true;
   const lt_call call = call_of(d);
+  if (d->uncast != 0 && d->values == NULL) {
+    for (int k = 0; k < d->infer.n_in; k++)
+      if ((d->uncast >> k & 1) == 0) d->kept[k] = d->in[k];
+    d->values = d->kept;
+  }
   return lt_record(c, &call, d->op, d->values);
 }
 
@@ -414,6 +430,7 @@ bool lt_apply(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *a
   d.out = out;
   d.in = d.few;
   d.values = NULL;
+  d.uncast = 0;
   d.mixed = false;
   if (n_in > LT_FINITE_IN && (d.in = lt_alloc(c, (size_t)n_in * sizeof *in)) == NULL) return false;
   memset(&d.infer, 0, sizeof d.infer);

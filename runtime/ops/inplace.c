@@ -94,6 +94,14 @@ void lt_autocast_forget(lt_ctx *c) {
   if (c->slot[LT_SLOT_OPS] != NULL) forget(c, c->slot[LT_SLOT_OPS]);
 }
 
+void lt_autocast_forget_of(lt_ctx *c, const lt_storage *s) {
+  entry *cache = c->slot[LT_SLOT_OPS], *e = cache != NULL ? &cache[s->id % CACHE_SIZE] : NULL;
+  if (e == NULL || e->cast == NULL || e->storage != s->id) return;
+  lt_tensor *cast = e->cast;
+  e->cast = NULL;
+  lt_release(c, cast);
+}
+
 static void cache_drop(lt_ctx *c, void *slot) {
   entry *cache = slot;
   forget(c, cache);

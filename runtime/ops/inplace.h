@@ -31,7 +31,8 @@ bool lt_run(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, const void *arg
 
 /* `x` in the autocast dtype; leaves that require grad are cast once per version. */
 lt_tensor *lt_autocast_to(lt_ctx *c, lt_tensor *x, lt_dtype dtype);
-/* Release all such casts, which keep their leaves alive. */
+/* Release all such casts, which keep their leaves alive; and those of the leaves in a storage. */
 void lt_autocast_forget(lt_ctx *c);
+void lt_autocast_forget_of(lt_ctx *c, const lt_storage *s);
 
 #endif

@@ -220,6 +220,16 @@ static lt_tensor *with_history(lt_ctx *c, lt_node *n, const lt_saved *s, lt_tens
   return t;
 }
 
+/* A saved value in the dtype of the input that it stands for. */
+static lt_tensor *in_dtype_of_input(lt_ctx *c, const lt_node *n, const lt_saved *s, lt_tensor *t) {
+  if (t == NULL || n->op == LT_OP_COUNT || s->slot < 0 || s->slot >= LT_SLOT_OUT) return t;
+  bool grad = c->modes.grad;
+  c->modes.grad = false;
+  t = lt_cast(c, t, n->edges[s->slot].dtype);
+  c->modes.grad = grad;
+  return t;
+}
+
 /* Rebuilds a tensor for a saved value. Under create_graph it gets its history again, so that
    derivatives of derivatives see it; otherwise it is a bare view of the memory. */
 lt_tensor *lt_saved_at(lt_ctx *c, lt_node *n, int k) {
@@ -232,6 +242,7 @@ lt_tensor *lt_saved_at(lt_ctx *c, lt_node *n, int k) {
   if (!lt_saved_load(c, s)) return NULL;
   if (s->version != s->storage->version) return changed(c, n, s);
   lt_tensor *t = lt_tensor_make(c, s->storage, s->dtype, s->ndim, s->size, s->stride, s->offset);
+  t = in_dtype_of_input(c, n, s, t);
   return t == NULL || !c->modes.grad ? t : with_history(c, n, s, t);
 }
 

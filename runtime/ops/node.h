@@ -77,7 +77,7 @@ bool lt_recording(const lt_ctx *c, int n_in, lt_tensor *const *in);
 uint32_t lt_saved_slots(const lt_op_info *op, lt_tensor *const *in, const void *args);
 
 /* Record a call and hang its outputs on it. `values`: what is saved for its inputs, where the call
-   has overwritten them (NULL: the inputs). */
+   has overwritten them, or they are casts of it (NULL: the inputs). */
 bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *const *values);
 bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_tensor *const *out,
                       lt_custom custom);

@@ -482,3 +482,63 @@ describe("a run that failed under stage 3", function()
     ]])
   end)
 end)
+
+describe("stage 3 with precision = 'bf16-mixed'", function()
+  -- The second is that of layers whose weights are [in, out].
+  local FORWARDS <const> = { "self.l(x):tanh()",
+    "nn.functional.linear(x, self.l.weight:transpose(1, 2)):tanh()" }
+
+  it("trains to the bits of DDP", function()
+    for _, forward in ipairs(FORWARDS) do
+      prints("0 0\n", 2, BLOCKS .. ([[
+        local Block = lt.Module:extend("Block")
+        function Block:init() self.l = nn.Linear(12, 12) end
+        function Block:forward(x) return (%s) end
+        local Halves = Blocks:extend("Halves")
+        function Halves:init(o)
+          Blocks.init(self, o)
+          self.blocks = nn.ModuleList {Block(), Block()}
+        end
+        function Halves:training_step(batch)
+          self.blocks[1](self.first(batch[1]))
+          return Blocks.training_step(self, batch)
+        end
+        local function differ(checkpointed)
+          return apart(lt.strategies.Sharded {units = {Block},
+            activation_checkpointing = checkpointed}, {class = Halves}, {precision = "bf16-mixed"})
+        end
+        print(differ(), differ {Block})
+      ]]):format(forward))
+    end
+  end)
+
+  it("keeps no bf16 copies of the weights for backward", function()
+    for _, forward in ipairs(FORWARDS) do
+      prints("true\n", 2, BLOCKS .. ([[
+        local memory = require "ltrain.c".runtime.memory
+        local Block = lt.Module:extend("Block")
+        function Block:init() self.l = nn.Linear(256, 256) end
+        function Block:forward(x) return (%s) end
+        local Deep = Blocks:extend("Deep")
+        function Deep:init(o)
+          Blocks.init(self, o)
+          self.first, self.last = nn.Linear(7, 256), nn.Linear(256, 1)
+          self.blocks = nn.ModuleList()
+          for i = 1, 24 do self.blocks:append(Block()) end
+        end
+        local most
+        function Deep:training_step(batch)
+          collectgarbage()
+          local before = memory().live_bytes
+          local loss = Blocks.training_step(self, batch)
+          collectgarbage()
+          most = most or memory().live_bytes - before
+          return loss
+        end
+        fit(lt.strategies.Sharded {units = {Block}}, {class = Deep},
+          {max_epochs = 1, precision = "bf16-mixed"})
+        print(most < 24 * 256 * 256 * 2 / 2)
+      ]]):format(forward))
+    end
+  end)
+end)

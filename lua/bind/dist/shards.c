@@ -12,6 +12,7 @@
 #include "bind/core/values.h"
 #include "bind/dist/dist.h"
 #include "device/device.h"
+#include "ops/inplace.h"
 #include "ops/op.h"
 
 /* What a call works on. `cuts` has ranks + 1 numbers a tensor: rank r has the elements cuts[r] ..
@@ -188,6 +189,7 @@ static int with_gradients(lua_State *L) {
 static int empty(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_tensor *t = lt_check_tensor(L, b, 1, "empty");
+  lt_autocast_forget_of(b->c, t->storage);
   if (!lt_storage_empty(b->c, t->storage, luaL_checkstring(L, 2))) lt_raise_failure(L, b);
   return 0;
 }
