@@ -159,6 +159,8 @@ describe("Trainer{strategy = name of a stage}", function()
       local strategy = lt.Trainer { strategy = name, devices = 2, logger = false }.strategy
       assert.same(wanted, { strategy.stage, strategy.offload }, name)
     end
+    local alone = lt.Trainer { strategy = "fsdp_cpu_offload", devices = 1, logger = false }
+    assert.matches("offload has no effect: one rank divides nothing", notes(alone.strategy))
     local own = lt.Trainer { devices = 2, logger = false,
       strategy = { "deepspeed_stage_3_offload_nvme", nvme_path = "/fast" } }.strategy
     assert.same({ path = "/fast" }, own.offload)

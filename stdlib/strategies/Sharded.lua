@@ -124,9 +124,15 @@ function Sharded:take_options(o, notes)
   self.optimizers, self.order = {}, {} -- by optimizer, and the optimizers in order
 end
 
+local ALONE <const> = "offload has no effect: one rank divides nothing"
+
 --- Refuses replicas that do not fit the number of ranks.
 function Sharded:configure(ranks, o)
   ParallelStrategy.configure(self, ranks, o)
+  if self.offload and ranks == 1 then
+    self.notes = self.notes or {}
+    if self.notes[#self.notes] ~= ALONE then table.insert(self.notes, ALONE) end
+  end
   local replicas = self.replicas
   if ranks > 1 and math.type(replicas) and ranks % replicas ~= 0 then
     errors.blame("%s: replicas = %d must divide the number of ranks: got %d",
