@@ -65,6 +65,7 @@ return {
     ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_stages_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_replicas_spec.lua"] = "30 s; it is the cpu's ranks in groups",
+    ["spec/strategies/sharded_offload_spec.lua"] = "30 s; its ranks are on fake devices by name",
     ["spec/strategies/sharded_units_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/trainer/sharded_faults_spec.lua"] = "its jobs compute on the cpu",
     ["spec/trainer/deferred_spec.lua"] = "compares the cpu with the fake device, by name",

@@ -103,7 +103,9 @@ local function apart(strategy, o, options)
   local most = 0
   local function compare(a, b)
     for key, value in pairs(a) do
-      if lt.is_tensor(value) then most = math.max(most, (value - b[key]):abs():max():item())
+      if lt.is_tensor(value) then
+        local by = (value - b[key]):abs():max():item()
+        most = by == by and math.max(most, by) or math.huge -- a NaN is far from everything
       elseif type(value) == "table" then compare(value, b[key]) end
     end
   end

@@ -45,6 +45,25 @@ describe("offload = 'cpu'", function()
   end)
 end)
 
+describe("steps that are not taken", function()
+  it("are those of DDP, with a scaled loss and with nonfinite = 'skip'", function()
+    each_variant(function(variant)
+      prints("true true\n", 2, ON_DEVICES .. ([[
+        local Wild = Blocks:extend("Wild")
+        function Wild:training_step(batch, i)
+          local loss = Blocks.training_step(self, batch)
+          return i == 3 and rank() == 1 and loss * math.huge or loss
+        end
+        local strategy = lt.strategies.Sharded {%s}
+        local function is_close(options)
+          return apart(strategy, {class = Wild}, with(options)) < 1e-4
+        end
+        print(is_close {precision = "16-mixed"}, is_close {nonfinite = "skip"})
+      ]]):format(variant))
+    end)
+  end)
+end)
+
 describe("a checkpoint of shards on the host", function()
   it("resumes in mid-window, in one file or in parts, also under another strategy", function()
     for stage = 2, 3 do
