@@ -64,6 +64,33 @@ describe("steps that are not taken", function()
   end)
 end)
 
+describe("offload_activations", function()
+  it("keeps what recomputed modules are called with on the host", function()
+    prints("true\ntrue\n", 2, ON_DEVICES .. [[
+      local runtime = require "ltrain.c".runtime
+      local live = {}
+      function Blocks:on_before_backward()
+        collectgarbage()
+        local strategy = self.trainer.strategy
+        live[strategy.offload_activations or false] = runtime.memory(self.device).live_bytes
+      end
+      local function wide(o)
+        return lt.strategies.Sharded {stage = 2, units = 1, offload_activations = o,
+          activation_checkpointing = {nn.Sequential}}
+      end
+      local options = {max_epochs = 1, max_steps = 2}
+      print(close(wide(true), nil, options) and close(wide(false), nil, options))
+      print(live[true] < live[false])
+    ]])
+  end)
+
+  it("needs modules that are computed again", function()
+    net.fails(1, "offload_activations is of the modules that activation_checkpointing names", [[
+      lt.strategies.Sharded {stage = 2, offload_activations = true}
+    ]])
+  end)
+end)
+
 describe("a checkpoint of shards on the host", function()
   it("resumes in mid-window, in one file or in parts, also under another strategy", function()
     for stage = 2, 3 do

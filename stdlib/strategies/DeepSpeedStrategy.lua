@@ -44,7 +44,8 @@ local rows = {
   min_loss_scale = refused(SCALER),
   parallel_devices = refused "write devices = N in the Trainer",
   precision_plugin = refused "write precision in the Trainer",
-  partition_activations = refused(CHECKPOINTING), cpu_checkpointing = refused(CHECKPOINTING),
+  partition_activations = refused(CHECKPOINTING),
+  cpu_checkpointing = { type = "boolean", doc = "another name for offload_activations" },
   load_full_weights = unneeded("boolean", "checkpoints of one file and of a folder load alike"),
   exclude_frozen_parameters = refused "a checkpoint has all parameters",
   zero_allow_untested_optimizer = unneeded("boolean",
@@ -180,6 +181,7 @@ function DeepSpeedStrategy:init(options)
   if o.config then take_config(o.config, o, given, notes) end
   o.stage = o.stage or 2
   take_offload(o, given, notes)
+  o.offload_activations, o.cpu_checkpointing = o.offload_activations or o.cpu_checkpointing, nil
   self:take_options(o, notes)
 end
 

@@ -96,6 +96,8 @@ local ROWS <const> = {
   activation_checkpointing = { type = "function|table", check = check_units,
     doc = "modules of which backward computes the activations again: a list of classes, or "
       .. "fn(module, name)" },
+  offload_activations = { type = "boolean", default = false,
+    doc = "with activation_checkpointing: what these modules are called with waits on the host" },
   accumulate = { type = "string", default = "shards", choices = { "shards", "whole" },
     doc = "with accumulate_grad_batches, stages 2 and 3: 'shards' reduces the gradients of each "
       .. "batch and adds up shards; 'whole' adds up whole gradients and reduces them once a step" },
@@ -121,6 +123,11 @@ function Sharded:take_options(o, notes)
   rank_options.take(self, o)
   self:note_world()
   for name in next, ROWS do self[name] = o[name] end
+  if self.offload_activations and not self.activation_checkpointing then
+    errors.blame("strategies.%s: offload_activations is of the modules that "
+      .. "activation_checkpointing names: write activation_checkpointing = {Block}",
+      class.of(self).__name)
+  end
   self.optimizers, self.order = {}, {} -- by optimizer, and the optimizers in order
 end
 
@@ -188,7 +195,8 @@ function Sharded:setup_module(module)
   module = ParallelStrategy.setup_module(self, module)
   local trains = module.trainer.state.fn == "fit"
   if trains and self.activation_checkpointing and not self.end_recomputing then
-    self.end_recomputing = recomputed(module, self.activation_checkpointing)
+    self.end_recomputing = recomputed(module, self.activation_checkpointing,
+      self.offload_activations)
   end
   if self.world_size == 1 or self.sharded or not (trains or self.stage == 3) then return module end
   -- In "world" gradients, and their norms, are sums in the order of one rank: of whole ones. So are
