@@ -1,4 +1,5 @@
-/* runtime/registry.c: THE list of what this build contains. The only file with #if LT_WITH_*. */
+/* runtime/registry.c: the devices, comm backends and libraries of this build. The only file with
+   #if LT_WITH_*. */
 #include "registry.h"
 
 #include <pthread.h>

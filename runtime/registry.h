@@ -1,4 +1,5 @@
-/* runtime/registry.h: what this build contains. */
+/* runtime/registry.h: the table of the devices and comm backends of this build, for the layers
+   below that do not know them by name. */
 #ifndef LT_REGISTRY_H
 #define LT_REGISTRY_H
 

@@ -1,4 +1,5 @@
--- stdlib/init.lua: `require "ltrain"`: tensors and their functions, and the rooms of the library.
+-- stdlib/init.lua: `require "ltrain"`: tensors and their functions, and the libraries below it
+-- (lt.nn, lt.optim, ...).
 --
 -- What C gives is there at once; what is written in Lua is loaded when first asked for, so that a
 -- script pays only for what it uses.

@@ -28,7 +28,7 @@ fi
 header=$(below include/cuda_runtime_api.h)
 if [ -n "$header" ]; then say headers yes "${header%/*}"; else lack headers "as nvcc"; fi
 
-# As runtime/cuda/count.cu: nodes, else what the driver can make nodes of, else WSL.
+# As runtime/cuda/device_count.cu: nodes, else what the driver can make nodes of, else WSL.
 gpus=$(ls -d /dev/nvidia[0-9]* 2>/dev/null | wc -l)
 [ "$gpus" -gt 0 ] || [ ! -x /usr/bin/nvidia-modprobe ] ||
   gpus=$(ls /proc/driver/nvidia/gpus 2>/dev/null | wc -l)

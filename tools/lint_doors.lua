@@ -19,12 +19,13 @@ local DOORS <const> = {
     "lua/cli/main.c", "lua/cli/report.c", "lua/cli/services.c", "lua/cli/stock_lua.c",
   } },
   { "lua runtime", "c", { "open", "fopen", "openat" }, "lt_file_open opens files of others", {
-    "lua/host/isolate/seal.c",
-    "runtime/io/file.c", "runtime/io/confined_files.c", "runtime/io/saving.c",
+    "lua/host/isolate/seccomp.c",
+    "runtime/io/file.c", "runtime/io/confined_files.c", "runtime/io/atomic_save.c",
     "runtime/io/overlay.c",
-    "runtime/base/cores.c", "runtime/base/load.c", "lua/bind/system/proc.c", -- /proc and /sys
+    "runtime/base/cores.c", "runtime/base/cpu_load.c", "lua/bind/system/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
-    "runtime/launch/child.c", "lua/bind/system/child.c", "lua/bind/system/guard.c", -- /dev/null
+    -- /dev/null:
+    "runtime/launch/child.c", "lua/bind/system/child.c", "lua/bind/system/guard_process.c",
     "runtime/launch/failure_files.c", "runtime/launch/worker_fork.c", "runtime/io/inbox.c",
     "lua/bind/system/jobs.c", "lua/apps/history.c", -- own files, with flags of their own
     "lua/host/install.c", -- the library's chunks

@@ -35,7 +35,7 @@ local FUNCTION_LINES <const> = 80
 local BANNED <const> = { "printf", "puts", "exit", "_exit", "abort", "fprintf", "vprintf" }
 -- Files outside of launch/ that fork; the children end by _exit.
 local FORK <const> = { ["lua/bind/system/probe_hosts.c"] = true, ["lua/bind/system/child.c"] = true,
-  ["lua/bind/system/guard.c"] = true, ["lua/host/isolate/worker.c"] = true }
+  ["lua/bind/system/guard_process.c"] = true, ["lua/host/isolate/worker.c"] = true }
 
 -- Lua's functions that trust their table; the registry is one (lua/bind/core/raw.h).
 local RAW_READS <const> = { "lua_rawget", "lua_rawgeti", "lua_rawgetp", "lua_next" }

@@ -1,4 +1,4 @@
-/* lua/apps/apps.h: the C functions of the apps; none.c replaces them in a build without apps
+/* lua/apps/apps.h: the C functions of the apps; no_apps.c replaces them in a build without apps
    (LT_APPS=OFF). */
 #ifndef LT_APPS_APPS_H
 #define LT_APPS_APPS_H

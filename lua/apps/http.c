@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/io/io.h"

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "bind/autograd/node_refs.h"
-#include "bind/core/parts.h"
+#include "bind/core/current_line.h"
+#include "bind/core/openers.h"
 #include "bind/core/raw.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "bind/data/image.h"
 #include "bind/data/text.h"
 #include "ops/op.h"

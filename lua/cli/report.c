@@ -10,8 +10,8 @@
 #include <lauxlib.h>
 
 #include "base/printable.h"
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
-#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 #include "cli/deferred_signals.h"
 #include "cli/signals.h"

@@ -1,4 +1,5 @@
-/* lua/cli/services.h: what the command words, written in Lua, may do to the process. */
+/* lua/cli/services.h: functions of the process (output, scripts, signals) for the subcommands,
+   which are written in Lua. */
 #ifndef LT_CLI_SERVICES_H
 #define LT_CLI_SERVICES_H
 

@@ -8,8 +8,8 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/current_line.h"
 #include "bind/core/threads.h"
-#include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 #include "bind/dist/dist.h"
 

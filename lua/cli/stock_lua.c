@@ -10,9 +10,9 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/current_line.h"
 #include "bind/core/nearest_word.h"
 #include "bind/core/state.h"
-#include "bind/core/where.h"
 #include "cli/report.h"
 #include "cli/services.h"
 #include "device/device.h"

@@ -7,7 +7,7 @@
 
 #include "device/device.h"
 #include "device/stream.h"
-#include "host/request.h"
+#include "host/protected_calls.h"
 
 enum { MAJOR = 1, MINOR = 0, ITEM_TEXT = 64 };
 

@@ -4,7 +4,7 @@
 #include <lauxlib.h>
 
 #include "host/isolate/isolate.h"
-#include "host/request.h"
+#include "host/protected_calls.h"
 #include "io/memory_files.h"
 
 void lt_host_load_memory(lua_State *L, lt_ctx *c, const char *path) {

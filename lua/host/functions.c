@@ -5,7 +5,7 @@
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "host/isolate/isolate.h"
-#include "host/request.h"
+#include "host/protected_calls.h"
 #include "host/sandbox/budget.h"
 
 enum { MOST_VALUES = 16 }; /* of arguments, and of results */

@@ -1,5 +1,5 @@
 /* lua/host/ltrain.c: the public functions of ltrain.h for calls and values. Opening a state is in
-   open.c, stepping in step.c, tensors in wrap.c. */
+   open.c, stepping in step.c, tensors in host_memory.c. */
 #include "host/ltrain.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <lauxlib.h>
 
 #include "host/isolate/isolate.h"
-#include "host/request.h"
+#include "host/protected_calls.h"
 #include "io/memory_files.h"
 
 static int run_file(lua_State *L) {

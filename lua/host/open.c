@@ -14,7 +14,7 @@
 #include "bind/open.h"
 #include "host/install.h"
 #include "host/isolate/isolate.h"
-#include "host/request.h"
+#include "host/protected_calls.h"
 #include "host/sandbox/budget.h"
 #include "io/memory_files.h"
 

@@ -8,7 +8,7 @@
 #include "bind/core/threads.h"
 #include "bind/ops/random.h"
 #include "host/isolate/isolate.h"
-#include "host/request.h"
+#include "host/protected_calls.h"
 #include "host/sandbox/budget.h"
 
 static int finish_stepped(lua_State *L, int status, lua_KContext unused) {

@@ -1,4 +1,5 @@
-/* runtime/apps/http.c: clients of a server, and what each of them is doing.
+/* runtime/apps/http.c: the HTTP server of http.h, on libmicrohttpd: its connections, and the state
+   of each request.
 
    A request is put aside ("suspended") when it has come whole, and taken up again when it is
    answered; a stream, when there is nothing to send. The library tells a client that is cut off

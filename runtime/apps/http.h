@@ -1,5 +1,4 @@
-/* runtime/apps/http.h: a small server of HTTP for programs on this machine: 127.0.0.1 and nothing
-   else.
+/* runtime/apps/http.h: a small HTTP server that listens on 127.0.0.1 alone.
 
    One thread does all: lt_http_wait serves clients until one of them has asked something, the
    caller answers, or begins a stream and sends to it as it likes. No call waits for a client: what

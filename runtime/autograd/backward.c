@@ -1,4 +1,5 @@
-/* runtime/autograd/backward.c: the backward walk.
+/* runtime/autograd/backward.c: the backward pass: nodes in reverse order of their recording,
+   gradients accumulated where paths meet.
 
    Nodes wait in a heap by age, newest first: an input is always older than its users, so when a
    node is taken all gradients of its outputs have arrived. Nothing recurses, and between two nodes
@@ -16,9 +17,9 @@
    it. */
 #include "autograd/backward.h"
 
-#include "autograd/complete.h"
+#include "autograd/needed_nodes.h"
 #include "autograd/node_list.h"
-#include "autograd/wanted.h"
+#include "autograd/post_accumulate.h"
 #include "base/script_lines.h"
 #include "ops/anomaly.h"
 #include "ops/inplace.h"
@@ -72,7 +73,7 @@ bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad) {
 }
 
 /* Hooks see the gradient in the order of their registration, each what the one before returned.
-   Those marked `after` run elsewhere (complete.c): they want the sum, not a contribution. */
+   Those marked `after` run elsewhere (post_accumulate.c): they want the sum, not a contribution. */
 static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *grad) {
   for (lt_hook *h = hooks; h != NULL && grad != NULL; h = h->next) {
     if (h->output != output || h->after) continue;
@@ -301,7 +302,8 @@ static bool check_root(lt_ctx *c, lt_tensor *root) {
 
 /* Note where the walk goes first. Check the options, give the walk its number, and queue the nodes
    of the roots. The number comes from a counter of 64 bits in the ctx, shared with the searches of
-   wanted.c and complete.c: it never repeats, so marks of earlier walks are stale by themselves. */
+   needed_nodes.c and post_accumulate.c: it never repeats, so marks of earlier walks are stale by
+   themselves. */
 static bool begin(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
                   const lt_backward_options *options) {
   w->create_graph = options->create_graph;

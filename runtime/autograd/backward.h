@@ -1,4 +1,5 @@
-/* runtime/autograd/backward.h: walking the tape from a result back to the leaves. */
+/* runtime/autograd/backward.h: reverse-mode differentiation: the backward pass over the tape, from
+   results to leaves, and lt_grad. */
 #ifndef LT_AUTOGRAD_BACKWARD_H
 #define LT_AUTOGRAD_BACKWARD_H
 

@@ -2,7 +2,7 @@
    where the backward itself is recorded, written out as operations. */
 #include "autograd/formula.h"
 #include "autograd/vjp.h"
-#include "ops/row_numbers.h"
+#include "ops/elementwise_numbers.h"
 
 /* The dtype in which a derivative is written out: f16 and bf16 would round at each step. */
 static lt_tensor *widened(lt_ctx *c, lt_tensor *x, const lt_tensor *g) {

@@ -1,11 +1,12 @@
-/* runtime/base/ctx.c: contexts: making, cancelling, frames. */
+/* runtime/base/ctx.c: creation and destruction of contexts, cancelling, and frames, which own
+   temporaries. */
 #include "base/ctx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/script_lines.h"
-#include "base/load.h"
+#include "base/cpu_load.h"
 #include "base/threads.h"
 
 static void *malloc_allocator(void *ud, void *ptr, size_t old_size, size_t new_size) {

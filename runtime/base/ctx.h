@@ -76,7 +76,7 @@ typedef enum lt_slot {
 
 typedef struct lt_line_table lt_line_table; /* base/script_lines.h */
 typedef struct lt_helpers lt_helpers;       /* base/threads.h */
-typedef struct lt_load lt_load;             /* base/load.h */
+typedef struct lt_load lt_load;             /* base/cpu_load.h */
 typedef struct lt_policy {
   bool read_files, write_files, fork, dlopen, network, environment;
 } lt_policy;

@@ -1,5 +1,5 @@
 /* runtime/base/parallel.c: parallel loops on OpenMP. */
-#include "base/load.h"
+#include "base/cpu_load.h"
 #include "base/threads.h"
 
 void lt_parallel(lt_ctx *c, int64_t n_chunks, void (*fn)(void *ud, int64_t chunk), void *ud) {

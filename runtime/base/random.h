@@ -7,7 +7,7 @@
 #ifndef LT_BASE_RANDOM_H
 #define LT_BASE_RANDOM_H
 
-#include "base/fn.h"
+#include "base/host_device.h"
 #include "ltrain/tensor.h"
 
 /* Purposes; the stream is purpose | (rank or slice) << 4. */

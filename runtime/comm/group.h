@@ -43,8 +43,8 @@ struct lt_work {
   int step;
   lt_comm_reduce reduce; /* as asked: the backend has no mean */
   lt_tensor *in, *out;   /* retained until it is done */
-  /* Likewise, of a movement in parts (parts.c): what all ranks have together, n_parts of them, and
-     after them this rank's share, n_own; 0: that is among the parts. */
+  /* Likewise, of a movement in parts (coalesced.c): what all ranks have together, n_parts of them,
+     and after them this rank's share, n_own; 0: that is among the parts. */
   lt_tensor **parts;
   int n_parts, n_own;
   lt_work *first; /* of a mean of parts: retained, that which knows `total` */
@@ -146,10 +146,10 @@ void lt_work_set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan
 /* All that is known is checked: find what moves, and issue it. */
 lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
 
-/* parts_buffer.c: a movement in parts whose backend takes none goes through one buffer, in which
-   they lie one after the other. `lt_parts_room`: its bytes; `lt_parts_in_buffer`: the movement is
-   from it and to it. The tensors that are copied into the buffer before (or, `back`, out of it
-   after the movement), and where the first one lies there. */
+/* coalesced_buffer.c: a movement in parts whose backend takes none goes through one buffer, in
+   which they lie one after the other. `lt_parts_room`: its bytes; `lt_parts_in_buffer`: the
+   movement is from it and to it. The tensors that are copied into the buffer before (or, `back`,
+   out of it after the movement), and where the first one lies there. */
 typedef struct lt_parts_copy {
   lt_tensor *const *list;
   int n;

@@ -1,5 +1,5 @@
-/* runtime/comm/shm_sleep.c: words in shared memory that other ranks wait for, and sleeping until
-   another rank wakes one. */
+/* runtime/comm/shm_sleep.c: waiting for 64-bit words in shared memory: futexes, on which ranks
+   sleep until another one stores. */
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -5,7 +5,7 @@
    max of bool are "or", prod and min "and". A NaN in either operand stays, as in max and min of
    tensors. dst may be a or b: loops go elementwise and do nothing else. */
 #include "ops/math/half.h"
-#include "cpu/level.h"
+#include "cpu/simd_level.h"
 #include "cpu/tile.h"
 #include "ltrain/comm.h"
 

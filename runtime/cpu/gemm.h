@@ -4,7 +4,7 @@
 #ifndef LT_CPU_GEMM_H
 #define LT_CPU_GEMM_H
 
-#include "cpu/level.h"
+#include "cpu/simd_level.h"
 
 /* out = alpha a b, or out += alpha a b; any strides, in elements. a [m, k], b [k, n], out [m, n].
  */

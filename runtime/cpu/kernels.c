@@ -2,7 +2,7 @@
 
    One array of function pointers by op number, made by the preprocessor from the rows: a new row
    without a kernel fails to link, and not at its first call. */
-#include "cpu/level.h"
+#include "cpu/simd_level.h"
 
 extern const lt_kernel LT_CPU(lt_cpu_kernels)[LT_OP_COUNT];
 

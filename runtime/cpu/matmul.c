@@ -2,7 +2,7 @@
    without copies where strides allow it.
 
    f32 and bf16 go to oneDNN (f16, and bf16 on machines without it, through f32; thin products of
-   halves to cpu/product_thin.c), f64 and integers to the loops of cpu/gemm.c. M rows, K terms, N
+   halves to cpu/product_skinny.c), f64 and integers to the loops of cpu/gemm.c. M rows, K terms, N
    columns.
 
    oneDNN takes any strides of which one is 1. All else is decided here by the shape and the strides
@@ -10,8 +10,8 @@
    bits in each run.
 
    Few rows or few terms gain nothing from packing operands, which large products need: thin
-   products and products in pieces have loops of their own (cpu/product_thin.c,
-   cpu/product_pieces.c). */
+   products and products in pieces have loops of their own (cpu/product_skinny.c,
+   cpu/product_blocked.c). */
 #include <string.h>
 
 #include "base/threads.h"
@@ -175,7 +175,7 @@ static bool turned_product(lt_ctx *c, lt_product *p, const lt_tensor *a, const l
   return lt_cpu_move(c, out, &turned);
 }
 
-/* Whether cpu/product_thin.c makes the product, in f32. Of so few terms it is faster than bf16 in
+/* Whether cpu/product_skinny.c makes the product, in f32. Of so few terms it is faster than bf16 in
    hardware too: what counts is how the result is written. */
 static bool goes_thin(lt_product *p, const lt_tensor *a, const lt_tensor *b, const lt_tensor *out) {
   lt_dtype dtype = p->dtype;

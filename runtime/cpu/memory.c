@@ -4,7 +4,7 @@
 
 #include "cpu/tile.h"
 #include "cpu/transpose.h"
-#include "ops/math/through.h"
+#include "ops/math/compute_type.h"
 
 /* The allocation was the work. */
 LT_KERNEL(empty) {

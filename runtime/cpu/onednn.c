@@ -6,7 +6,7 @@
    its first step.
 
    Scratch memory is ours (scratchpad_mode_user), from the pool, so that it counts in the ctx's
-   limit and is not kept by the library. oneDNN's own threads are those of OpenMP (base/load.c). */
+   limit and is not kept by the library. oneDNN's threads are OpenMP's (base/cpu_load.c). */
 #include "cpu/onednn.h"
 
 #include <dnnl.h>
@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/load.h"
+#include "base/cpu_load.h"
 #include "base/threads.h"
 #include "cpu/onednn_guard.h"
-#include "cpu/product_trial.h"
+#include "cpu/thread_invariance.h"
 #include "device/device.h"
 
 enum { KEY_WORDS = 48, MOST_ARGS = 6, BUCKETS = 256, MOST_ENTRIES = 1024 };
@@ -380,7 +380,7 @@ static bool product(lt_ctx *c, const lt_product *p, int threads) {
 }
 
 /* Whether one thread gives the same bits; found out once a product. A product on one thread is
-   chosen only if the trial (cpu/product_trial.c) found no difference. */
+   chosen only if the trial (cpu/thread_invariance.c) found no difference. */
 static bool is_same_alone(lt_ctx *c, const lt_product *p, const key *k) {
   state *s = state_of(c);
   entry *e = s != NULL ? find(s, k) : NULL;

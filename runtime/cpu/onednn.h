@@ -3,7 +3,7 @@
    Primitives are cached by shape, dtype, strides and thread count in a table of the ctx; which call
    serves a product depends on these alone, never on what ran before, because results of different
    calls differ in the last bits and a resumed run must repeat them. While the cores are shared
-   (base/load.h) one thread serves those products that are known to be equal on one. */
+   (base/cpu_load.h) one thread serves those products that are known to be equal on one. */
 #ifndef LT_CPU_ONEDNN_H
 #define LT_CPU_ONEDNN_H
 

@@ -6,7 +6,7 @@
 #include "cpu/operands.h"
 
 #include "cpu/scratch.h"
-#include "ops/math/matrix.h"
+#include "ops/math/matrix_strides.h"
 
 lt_matrix LT_CPU(lt_matrix_of)(const lt_product *p, const lt_tensor *t) {
   lt_matrix m = {.data = lt_data(t), .row = t->stride[t->ndim - 2], .col = t->stride[t->ndim - 1]};

@@ -2,8 +2,8 @@
 #ifndef LT_CPU_OPERANDS_H
 #define LT_CPU_OPERANDS_H
 
-#include "cpu/level.h"
 #include "cpu/onednn.h"
+#include "cpu/simd_level.h"
 
 /* The last two dims of a tensor, those before them broadcast to the batch of the product. */
 lt_matrix LT_CPU(lt_matrix_of)(const lt_product *p, const lt_tensor *t);
@@ -15,14 +15,14 @@ bool LT_CPU(lt_take_operand)(lt_ctx *c, const lt_product *p, lt_tensor *t, lt_ma
 /* Both of them, in p->a and p->b. Repeated along the same dim oneDNN wants one that has it. */
 bool LT_CPU(lt_take_operands)(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b);
 
-/* product_pieces.c: large thin products of halves through f32, for machines without bf16 products.
+/* product_blocked.c: large thin products of halves through f32, for machines without bf16 products.
    In pieces a and b are matrices. */
 bool LT_CPU(lt_goes_in_pieces)(const lt_product *p, const lt_tensor *a, const lt_tensor *b,
                            const lt_tensor *out);
 bool LT_CPU(lt_product_in_pieces)(lt_ctx *c, lt_product *p, lt_tensor *a, lt_tensor *b,
                                   const lt_tensor *out);
 
-/* product_thin.c: products of halves with few rows or few terms through f32, likewise. */
+/* product_skinny.c: products of halves with few rows or few terms through f32, likewise. */
 bool LT_CPU(lt_is_thin)(const lt_product *p, const lt_tensor *a, const lt_tensor *b,
                         const lt_tensor *out);
 bool LT_CPU(lt_product_thin)(lt_ctx *c, const lt_product *p, const lt_tensor *a, const lt_tensor *b,

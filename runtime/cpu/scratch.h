@@ -5,7 +5,7 @@
 #ifndef LT_CPU_SCRATCH_H
 #define LT_CPU_SCRATCH_H
 
-#include "cpu/level.h"
+#include "cpu/simd_level.h"
 
 /* `n` elements, uninitialised, 64-byte aligned; NULL on failure. */
 static inline void *lt_cpu_scratch(lt_ctx *c, lt_dtype dtype, int64_t n) {

@@ -6,7 +6,7 @@
 #define LT_CPU_TILE_H
 
 #include "base/threads.h"
-#include "cpu/level.h"
+#include "cpu/simd_level.h"
 
 enum { LT_TILE = 512, LT_ITER_OPERANDS = 6 };
 

@@ -1,5 +1,5 @@
-/* runtime/cpu/transpose.c: copies whose source lies side by side along another dim, block by block,
-   so that each cache line that is read is used whole.
+/* runtime/cpu/transpose.c: transposing copies in blocks, so that each cache line that is read is
+   used entirely.
 
    Source and destination cannot both be read in order. A block of LINE by LINE bytes fits into the
    first cache, so each line of either side is fetched once; without blocks a large matrix misses

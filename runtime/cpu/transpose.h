@@ -1,4 +1,5 @@
-/* runtime/cpu/transpose.h: copies whose source lies side by side along another dim. */
+/* runtime/cpu/transpose.h: transposing copies: the source is contiguous along another dim than the
+   result. */
 #ifndef LT_CPU_TRANSPOSE_H
 #define LT_CPU_TRANSPOSE_H
 

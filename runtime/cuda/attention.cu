@@ -13,8 +13,8 @@
    capability 8.0. FlashAttention's idea of never storing T x S is kept, its fusion is not: three
    launches a tile, products by cuBLASLt. */
 #include "cuda/attention.h"
+#include "cuda/elementwise.h"
 #include "cuda/flash.h"
-#include "cuda/rows.h"
 
 #ifndef LT_CUDA_ATTENTION_ROWS /* small for specs */
 #define LT_CUDA_ATTENTION_ROWS 512

@@ -14,9 +14,9 @@
    nothing, and their rounding would be in every element. */
 #include <math.h>
 
-#include "cuda/rows.h"
-#include "cuda/tally.h"
-#include "cuda/teams.h"
+#include "cuda/elementwise.h"
+#include "cuda/online_softmax.h"
+#include "cuda/thread_groups.h"
 
 /* WANTED_BLOCKS: eight for each of the 132 multiprocessors of an H100, so that few channels fill it
    too. SEGMENTS bounds the scratch and the work of the warp that joins them; LEAST: elements below

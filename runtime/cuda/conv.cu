@@ -4,7 +4,7 @@
    the dtype; products of columns (conv_product.cu) elsewhere, and always for f64. Which one it is
    depends on the call alone, never on time, so that a run repeats its bits. */
 #include "cuda/conv.h"
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 
 static bool is_row_major(const lt_view *v) {
   int64_t n = 1;

@@ -14,9 +14,9 @@
 #include <mutex>
 
 #include "cuda/conv.h"
+#include "cuda/cublas_cudnn.h"
 #include "cuda/device.h"
-#include "cuda/libs.h"
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 
 enum { SETS = 64, WAYS = 8, ALIGNED = 16, ASKED = 16 };
 static const size_t WORKSPACE = 256 << 20;
@@ -25,7 +25,7 @@ typedef struct functions {
 #define LT_LIB(library, name) LT_LIB_##library(name)
 #define LT_LIB_cublasLt(name)
 #define LT_LIB_cudnn(name) decltype(::name) *name;
-#include "cuda/libs.def"
+#include "cuda/cublas_cudnn.def"
 #undef LT_LIB_cublasLt
 #undef LT_LIB_cudnn
 } functions;

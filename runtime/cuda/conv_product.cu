@@ -9,8 +9,8 @@
    gradient of the weight read columns of x; the gradient of x makes columns and adds them up where
    they overlap. */
 #include "cuda/conv.h"
+#include "cuda/elementwise.h"
 #include "cuda/gemm.h"
-#include "cuda/rows.h"
 #include "cuda/tile.h"
 
 #ifndef LT_CUDA_CONV_ROOM /* specs want many tiles of small images */

@@ -10,10 +10,10 @@
    reason). Two numbers a row are.
 
    The one pass is the online softmax (M. Milakov, N. Gimelshein, "Online normalizer calculation for
-   softmax", 2018): a partial sum is rescaled when a larger logit turns up (cuda/tally.h). Two
-   partial results (m, sum) join by the same rule, in a tree of fixed shape. */
-#include "cuda/tally.h"
-#include "cuda/teams.h"
+   softmax", 2018): a partial sum is rescaled when a larger logit turns up (cuda/online_softmax.h).
+   Two partial results (m, sum) join by the same rule, in a tree of fixed shape. */
+#include "cuda/online_softmax.h"
+#include "cuda/thread_groups.h"
 
 enum { FINISH = 1024 };
 

@@ -1,4 +1,4 @@
-/* runtime/cuda/describe.cu: failures with a text, and what devices are called. */
+/* runtime/cuda/describe.cu: formats failures, and gives the names and properties of devices. */
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,4 +1,5 @@
-/* runtime/cuda/device.h: the parts of the table of devices, by file. */
+/* runtime/cuda/device.h: functions of the CUDA backend's device table (lt_device_ops), and what
+   they share, by file. */
 #ifndef LT_CUDA_DEVICE_H
 #define LT_CUDA_DEVICE_H
 
@@ -6,14 +7,14 @@
 
 enum { LT_CUDA_MOST = 16 }; /* devices of this kind that are used */
 
-/* count.cu: how many there are, found without CUDA: a process that initialised it cannot fork ranks
-   that use it. */
+/* device_count.cu: how many there are, found without CUDA: a process that initialised it cannot
+   fork ranks that use it. */
 int lt_cuda_count(void);
 bool lt_cuda_available(char *why, size_t size);
 
 static inline bool lt_cuda_has(int index) { return index >= 0 && index < lt_cuda_count(); }
 
-/* current.cu: the device that is this thread's. */
+/* current_device.cu: the device that is this thread's. */
 cudaError_t lt_cuda_make_current(int index);
 bool lt_cuda_use(lt_ctx *c, int index); /* makes it this thread's; false with a failure */
 /* The same for a moment, and then back to what it was, if it was any: a thread that has none yet

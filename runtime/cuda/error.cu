@@ -1,4 +1,5 @@
-/* runtime/cuda/error.cu: what CUDA's errors mean, and the error words that kernels write.
+/* runtime/cuda/error.cu: CUDA's error codes as failures, and the error words by which kernels
+   report invalid values.
 
    Some errors are faults: CUDA answers every later call of the process on that device with the
    same. They come long after the kernel that made them, so ltrain adds what was issued last. The

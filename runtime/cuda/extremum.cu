@@ -7,7 +7,7 @@
    of equal elements wins as on the CPU. NaN beats all. */
 #include <math.h>
 
-#include "cuda/teams.h"
+#include "cuda/thread_groups.h"
 
 enum { WANTED_BLOCKS = 1056, SEGMENTS = 1024 };
 

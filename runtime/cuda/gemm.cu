@@ -3,10 +3,10 @@
 
    Copies are made of what has no stride of 1 or another dtype, and where batch dims that do not
    merge would cost many calls. */
+#include "cuda/elementwise.h"
 #include "cuda/gemm.h"
-#include "cuda/rows.h"
 #include "cuda/tile.h"
-#include "ops/math/matrix.h"
+#include "ops/math/matrix_strides.h"
 
 enum { MOST_CALLS = 4 };                   /* more of them cost more than copies */
 static const int64_t MOST_STACKED = 65535; /* products of one call */

@@ -4,9 +4,9 @@
    cuBLASLt's heuristic is asked then, its first answer is taken and nothing is timed: equal runs
    get equal algorithms, and so equal bits. A device keeps SETS x WAYS plans; of a full set the
    oldest goes. Row-major D = A B is cuBLASLt's column-major D' = B' A'. */
+#include "cuda/cublas_cudnn.h"
 #include "cuda/device.h"
 #include "cuda/gemm.h"
-#include "cuda/libs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -106,8 +106,8 @@ static bool check(plan *p, const lt_view *index) {
 }
 
 /* All views have the dims of `to`; the source has stride 0 where `step` is its stride. Addresses
-   are computed as in any walk (cuda/iter.h); an index out of range writes zeros and reports the
-   value to the error word, which the host reads at its next wait. */
+   are computed as in any walk (cuda/tensor_iterator.h); an index out of range writes zeros and
+   reports the value to the error word, which the host reads at its next wait. */
 static bool run(lt_ctx *c, const lt_call *call, lt_view *v, int64_t n, int64_t step) {
   lt_cuda_walk w;
   plan p = {c, {}, unit_of(&v[0], &v[1], &v[2], step)};

@@ -2,7 +2,7 @@
 #ifndef LT_CUDA_INDEX_H
 #define LT_CUDA_INDEX_H
 
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 
 enum { LT_CUDA_THREADS = 256 };
 

@@ -1,4 +1,5 @@
-/* runtime/cuda/kernel.h: the dialect of our .cu files.
+/* runtime/cuda/kernel.h: the macros in which kernels are written, for nvcc and for the emulator of
+   the specs.
 
    nvcc makes them the backend; g++ compiles the same files over spec/cuda/emu.h, which runs the
    kernels on the CPU, over NVIDIA's own headers. The one place that asks which of the two it is,

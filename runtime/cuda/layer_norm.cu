@@ -8,11 +8,11 @@
    Layer normalization: J. L. Ba, J. R. Kiros, G. E. Hinton, 2016; RMS: B. Zhang and R. Sennrich,
    2019. The variance is the mean of squared distances from the mean, in a second pass over the
    cached row: E[x^2] - mean^2 would cancel where the mean is large. Partial sums of a thread are
-   carried into a double every LT_CUDA_CARRY fours (tally.h), so that long rows lose no digits;
-   threads of a team are joined in one order, which gives the same bits in each run. */
+   carried into a double every LT_CUDA_CARRY fours (online_softmax.h), so that long rows lose no
+   digits; threads of a team are joined in one order, which gives the same bits in each run. */
 #include "cuda/norm.h"
-#include "cuda/tally.h"
-#include "cuda/teams.h"
+#include "cuda/online_softmax.h"
+#include "cuda/thread_groups.h"
 
 /* CACHE leaves a little of the 48 KB of shared memory that a block gets without asking for more,
    for `room`. SMALL: threads of a block whose teams are warps. */

@@ -1,4 +1,5 @@
-/* runtime/cuda/lines.cu: sorts, merges and cuts the dims of lines.
+/* runtime/cuda/lines.cu: normalizes the dims of a reduction, scan or softmax: sorted, merged, cut
+   into 32-bit parts.
 
    Kernels of reductions, scans and softmax see two lists of dims, those that are kept and those
    along the lines, each as short as it can be: a contiguous tensor has one of each whatever its

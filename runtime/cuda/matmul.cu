@@ -3,8 +3,8 @@
 
    A GPU's libraries take any row stride, and a stride for each matrix of a batch; a transposed
    operand is an option of the call. Only what has neither stride equal to 1 is copied. */
+#include "cuda/elementwise.h"
 #include "cuda/gemm.h"
-#include "cuda/rows.h"
 
 static const int64_t SHORT = 32; /* matrices of fewer rows are better joined by a copy */
 

@@ -1,8 +1,8 @@
-/* runtime/cuda/memory.cu: making, casting, copying, choosing: as rows.
+/* runtime/cuda/memory.cu: empty, full, copies, casts and where, by the elementwise kernels.
 
-   Every copy and cast is the row COPY of rows.cu, so that strided, broadcast and contiguous memory
-   of any two dtypes have one kernel. */
-#include "cuda/rows.h"
+   Every copy and cast is the row COPY of elementwise.cu, so that strided, broadcast and contiguous
+   memory of any two dtypes have one kernel. */
+#include "cuda/elementwise.h"
 
 LT_CUDA_KERNEL(empty) {
   (void)c, (void)call;

@@ -1,6 +1,6 @@
 /* runtime/cuda/multinomial.cu: samples from a distribution: the CPU's sums, so the CPU's ids
    (cpu/sampling.c). N rows, C classes, S samples a row. */
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 #include "ops/math/random.h"
 
 enum { THREADS = 256 };

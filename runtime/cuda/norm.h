@@ -2,7 +2,7 @@
 #ifndef LT_CUDA_NORM_H
 #define LT_CUDA_NORM_H
 
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 
 typedef struct lt_cuda_norm {
   uint32_t along; /* the dims of a row */

@@ -5,8 +5,8 @@
    many and the columns few, so rows are cut into segments to fill the GPU; atomics would do without
    the second pass, and would not repeat their bits. */
 #include "cuda/norm.h"
-#include "cuda/tally.h"
-#include "cuda/teams.h"
+#include "cuda/online_softmax.h"
+#include "cuda/thread_groups.h"
 
 /* Four blocks for each multiprocessor of an H100; a segment of fewer than LEAST elements costs more
    to join than it saves. */

@@ -8,7 +8,7 @@
 #include "cuda/device.h"
 
 const lt_host *lt_cuda_host;
-extern "C" uint64_t lt_op_hash(void); /* ops/hash.c, of what this was built with */
+extern "C" uint64_t lt_op_hash(void); /* ops/abi_hash.c, of what this was built with */
 
 /* Assigned by name, since C++17 has no designated initializers. */
 static lt_device_ops make_table(void) {

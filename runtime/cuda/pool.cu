@@ -4,7 +4,7 @@
    windows that cover it, in the CPU's order: the same bits. Images of 2^31 elements are refused. */
 #include <math.h>
 
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 #include "cuda/tile.h"
 
 enum { THREADS = 256 };

@@ -2,7 +2,7 @@
 
    Element i in logical order is a function of the key and i alone (cpu/random.c). A thread makes 4
    neighbours: one block of Philox, or two where 32 bits an element are too few. */
-#include "cuda/rows.h"
+#include "cuda/elementwise.h"
 #include "ops/math/random.h"
 
 enum { THREADS = 256 };

@@ -5,9 +5,9 @@
 #ifndef LT_CUDA_RECURRENT_H
 #define LT_CUDA_RECURRENT_H
 
+#include "cuda/elementwise_functions.h"
 #include "cuda/gemm.h"
 #include "cuda/index.h"
-#include "cuda/row_functions.h"
 #include "ops/recurrent.h"
 
 typedef struct lt_cuda_recurrent {

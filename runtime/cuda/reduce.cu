@@ -5,9 +5,9 @@
    lines are cut into segments, which a second grid joins in order. All of it depends on the shape
    and the strides alone. Floats are added up in their own type over at most 512 values, in double
    from there on; products are double throughout. */
+#include "cuda/elementwise.h"
 #include "cuda/lines.h"
 #include "cuda/reduce.h"
-#include "cuda/rows.h"
 
 enum { THREADS = 256, CARRY = 128, WANTED_BLOCKS = 1056, SEGMENTS = 1024 };
 

@@ -7,7 +7,7 @@
    before writes: x is read twice where a line is cut, once elsewhere. Decoupled look-back (D.
    Merrill and M. Garland, 2016) would read it once, but needs blocks that wait for each other and
    sums in an order that depends on timing. */
-#include "cuda/teams.h"
+#include "cuda/thread_groups.h"
 
 enum { WANTED_BLOCKS = 1056, SEGMENTS = 512 };
 

@@ -2,7 +2,7 @@
 #ifndef LT_CUDA_SEGMENTS_H
 #define LT_CUDA_SEGMENTS_H
 
-#include "cuda/iter.h"
+#include "cuda/tensor_iterator.h"
 
 /* out[o, i, :] = base[o, i, :] + the g[o, k, :] with key[k] == i: all row-major, of one dtype. */
 typedef struct lt_cuda_segments {

@@ -6,8 +6,8 @@
    memory only what it wrote there. Where the dim is not the innermost, threads side by side have a
    column each. */
 #include "cuda/lines.h"
+#include "cuda/online_softmax.h"
 #include "cuda/reduce.h"
-#include "cuda/tally.h"
 
 enum { THREADS = 256, SMALL = 128, CACHE = 48 << 10 };
 

@@ -6,12 +6,12 @@
 #ifndef LT_CUDA_TILE_H
 #define LT_CUDA_TILE_H
 
-#include "cuda/iter.h"
+#include "cuda/tensor_iterator.h"
+#include "ops/math/compute_type.h"
 #include "ops/math/f32.h"
 #include "ops/math/f64.h"
 #include "ops/math/half.h"
 #include "ops/math/i64.h"
-#include "ops/math/through.h"
 
 static __device__ inline int64_t lt_to_int(float x) { return lt_int_of_f32(x); }
 static __device__ inline int64_t lt_to_int(double x) { return lt_int_of_f64(x); }

@@ -2,7 +2,7 @@
 
    Formulas, constants and the zeros in the place of denormals are those of cpu/update_type.h, with
    the same products and sums in one rounding: parameters have the bits that the CPU's levels with
-   FMA give them. The norm of gradients: norms.cu; rows of ops/updates.def: updates.cu.
+   FMA give them. The norm of gradients: total_norm.cu; rows of ops/updates.def: updates.cu.
 
    One launch for hundreds of tensors: a launch takes some microseconds, about as long as a step
    of a small tensor. */

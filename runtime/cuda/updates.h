@@ -4,7 +4,7 @@
 
 #include <float.h>
 
-#include "cuda/lists.h"
+#include "cuda/multi_tensor.h"
 
 enum { THREADS = LT_LIST_THREADS };
 

@@ -1,4 +1,5 @@
-/* runtime/data/digits.c: drawing digits with a pen.
+/* runtime/data/digits.c: renders the generated digits: strokes, distorted and drawn with a pen of
+   some width.
 
    Strokes are on a grid of 100 x 100, y down. A point moves a little on its own, the whole is
    bent, slanted and scaled; the pen's distance to a pixel's centre gives the pixel's value.

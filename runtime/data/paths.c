@@ -1,4 +1,4 @@
-/* runtime/data/paths.c: file names one after another. */
+/* runtime/data/paths.c: file names packed into one block of memory. */
 #include "data/paths.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* runtime/data/paths.h: many file names in one piece of memory. */
+/* runtime/data/paths.h: file names packed into one block of memory. */
 #ifndef LT_DATA_PATHS_H
 #define LT_DATA_PATHS_H
 

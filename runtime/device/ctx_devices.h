@@ -1,4 +1,5 @@
-/* runtime/device/ctx_devices.h: what a ctx has of devices: pools, streams, its memory limit. */
+/* runtime/device/ctx_devices.h: a context's state of each device: its pool, its stream, its memory
+   limit. */
 #ifndef LT_DEVICE_CTX_DEVICES_H
 #define LT_DEVICE_CTX_DEVICES_H
 

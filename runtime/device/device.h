@@ -19,8 +19,8 @@ struct lt_registry {
   const char *(*op_name)(int op);
 };
 
-/* The devices of this process (device/table.c): only ever appended to, pointers that never change.
-   0 is the cpu. */
+/* The devices of this process (device/device_names.c): only ever appended to, pointers that never
+   change. 0 is the cpu. */
 extern const lt_device_ops *lt_device_kinds[LT_DEVICE_KINDS];
 int lt_device_kind_count(void);
 

@@ -26,10 +26,10 @@ const char *lt_backend_link_why(const lt_device_ops *device);
 /* The description of an opened backend ("Open MPI v4.1.4"); NULL when it is not opened. */
 const char *lt_backend_about(const char *name);
 
-/* For device/table.c, of the first `length` bytes of `name`: whether a build can have devices of
-   that name; whether a backend's file of that name is there; and whether a backend that has such
-   devices, by name or alias, is open now. The last leaves the failure of the one that has the
-   name. */
+/* For device/device_names.c, of the first `length` bytes of `name`: whether a build can have
+   devices of that name; whether a backend's file of that name is there; and whether a backend that
+   has such devices, by name or alias, is open now. The last leaves the failure of the one that has
+   the name. */
 extern const char *const lt_devices_known[]; /* of which builds can have devices; ends with NULL */
 bool lt_device_known(const char *name, size_t length);
 bool lt_device_has_file(const char *name, size_t length);

@@ -1,4 +1,4 @@
-/* runtime/image/format.c: which format bytes have. */
+/* runtime/image/format.c: recognises an image format by the first bytes of a file. */
 #include "image/format.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clones.h"
+#include "base/target_clones.h"
 
 /* For each of n outputs the first of the `count` inputs that it is made of, and their weights:
    `most` places for each. All have as many, some with weights of zero: loops that differ in length

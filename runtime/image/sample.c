@@ -1,4 +1,4 @@
-/* runtime/image/sample.c: one geometry for an image, its mask and its boxes.
+/* runtime/image/sample.c: applies one change of geometry to an image, its mask and its boxes.
 
    Whatever moves the pixels moves the mask by the nearest pixel (ids have no mean) and the boxes by
    the same map; boxes are clipped to the image afterwards, as torchvision's v2 transforms do, and

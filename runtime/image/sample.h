@@ -3,7 +3,7 @@
 #ifndef LT_IMAGE_SAMPLE_H
 #define LT_IMAGE_SAMPLE_H
 
-#include "image/dice.h"
+#include "image/random_stream.h"
 #include "image/resize.h"
 
 typedef struct lt_sample {

@@ -1,4 +1,4 @@
-/* runtime/io/events.c: writes TFRecord: length, its checksum, data, its checksum.
+/* runtime/io/events.c: writes TFRecord files: length, its checksum, data, its checksum.
 
    TensorFlow's file of records, which TensorBoard reads. The checksum is CRC-32C (G. Castagnoli and
    others, 1993), four bits at a time: a table of 64 bytes, fast enough for some records a

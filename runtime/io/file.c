@@ -1,4 +1,4 @@
-/* runtime/io/file.c: reading, appending, folders. Saving is in saving.c.
+/* runtime/io/file.c: reading, appending, folders. Saving is in atomic_save.c.
 
    All system calls on paths go through lt_file_ops of the root ctx, so that an overlay (overlay.c)
    or a test can stand in for the file system; memory files (memory_files.c) are told apart by their

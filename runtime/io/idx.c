@@ -10,8 +10,8 @@
 #include <zlib.h>
 
 #include "io/byte_order.h"
+#include "io/decompression_limit.h"
 #include "io/file.h"
-#include "io/inflation.h"
 
 enum { MAX_IDX_DIMS = 4, HEADER_MAX = 4 + 4 * MAX_IDX_DIMS, PIECE = 1 << 16 };
 

@@ -3,7 +3,7 @@
    Copy-on-write (MAP_PRIVATE): a tensor that is written gets pages of its own and the file stays as
    it is. Reads are faults the first time; loading a model takes no memory twice. A file that
    another process truncates gives SIGBUS on access, which no check can prevent: saves rename a new
-   file into place instead (saving.c), which leaves mapped ones alone. */
+   file into place instead (atomic_save.c), which leaves mapped ones alone. */
 #include "io/mapping.h"
 
 #include <stdatomic.h>

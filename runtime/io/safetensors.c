@@ -10,8 +10,8 @@
 #include <zlib.h>
 
 #include "io/file.h"
-#include "io/formats.h"
 #include "io/mapping.h"
+#include "io/safetensors_types.h"
 
 enum {
   MAX_HEADER = 100000000,

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "io/file.h"
-#include "io/formats.h"
 #include "io/safetensors.h"
+#include "io/safetensors_types.h"
 
 enum { MAX_HEADER = 100000000, MAX_METADATA = MAX_HEADER / 2 };
 

@@ -11,8 +11,8 @@
 #include <zlib.h>
 
 #include "device/device.h"
+#include "io/decompression_limit.h"
 #include "io/file.h"
-#include "io/inflation.h"
 #include "io/mapping.h"
 
 /* Bytes of the records, without the names and notes that follow them; their first four bytes. */

@@ -3,7 +3,7 @@
 
    The directory and the places of all members are checked when a file is opened: what is outside
    of it, compressed, encrypted, or there twice is refused, also members that share bytes. So all of
-   them together are no larger than the file, or, deflated, than io/inflation.h allows. */
+   them together are no larger than the file, or, deflated, than io/decompression_limit.h allows. */
 #ifndef LT_IO_ZIP_H
 #define LT_IO_ZIP_H
 

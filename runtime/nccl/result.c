@@ -1,4 +1,5 @@
-/* runtime/nccl/result.c: what NCCL says of its calls, and of what is under way. */
+/* runtime/nccl/result.c: NCCL's error codes as texts, and asynchronous errors of its
+   communicators. */
 #include <stdio.h>
 
 #include "nccl/link.h"

@@ -10,7 +10,7 @@
 #include "ops/anomaly.h"
 #include "ops/fallback.h"
 #include "ops/inplace.h"
-#include "ops/mixed.h"
+#include "ops/mixed_devices.h"
 #include "ops/node.h"
 #include "ops/op.h"
 #include "ops/trace.h"
@@ -48,7 +48,7 @@ static bool afford(lt_ctx *c, const dispatch *d, const lt_tensor *t) {
 
 /* The inputs' number, their presence and their devices. The device of a call is that of its first
    tensor; a number of the CPU (a tensor without dims) may join tensors of another device in
-   elementwise ops, as in PyTorch (mixed.c). */
+   elementwise ops, as in PyTorch (mixed_devices.c). */
 static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in) {
   const lt_tensor *first = NULL;
   bool list = (d->kind->flags & LT_KIND_LIST) != 0;

@@ -1,4 +1,5 @@
-/* runtime/ops/calls.c: short forms of common calls for C code. */
+/* runtime/ops/calls.c: typed functions for common operations in C code, over lt_apply: lt_full,
+   lt_cast, lt_reshape, lt_slice, ... */
 #include <string.h>
 
 #include "ops/op.h"

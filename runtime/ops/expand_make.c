@@ -1,4 +1,5 @@
-/* runtime/ops/expand_make.c: calls of ops in short form, from which composite ops are written. */
+/* runtime/ops/expand_make.c: typed functions for the operations from which composite ones are
+   composed. */
 #include "ops/expand.h"
 
 lt_shape lt_one_dim(int64_t n) { return lt_shape_of(1, &n); }

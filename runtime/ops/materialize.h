@@ -1,4 +1,4 @@
-/* runtime/ops/materialize.h: the values of meta tensors. */
+/* runtime/ops/materialize.h: materializes meta tensors: computes their values on another device. */
 #ifndef LT_OPS_MATERIALIZE_H
 #define LT_OPS_MATERIALIZE_H
 

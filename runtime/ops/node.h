@@ -56,13 +56,13 @@ struct lt_node {
   lt_meta *out;          /* n_out */
   void *args;
   bool used;             /* its saved values are gone */
-  bool always;           /* a walk visits it although no gradient reaches it (autograd/always.c) */
+  bool always;           /* visited even without a gradient (autograd/required_nodes.c) */
   lt_device device;
   lt_hook *hooks;
   lt_custom custom;
   lt_tensor **grads;     /* n_out, while a walk is on */
   uint64_t walk;         /* the walk that has seen it */
-  uint64_t leads;        /* the walk in which it leads to a wanted input (autograd/wanted.h) */
+  uint64_t leads;        /* the walk in which it leads to an input (autograd/needed_nodes.h) */
 };
 
 static inline const char *lt_node_name(const lt_node *n) {

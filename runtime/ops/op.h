@@ -108,7 +108,7 @@ extern const lt_op_info lt_ops[LT_OP_COUNT];
 extern const lt_kind_info lt_kinds[LT_KIND_COUNT];
 /* Names of inputs and arguments as scripts give them; NULL: inputs, then arguments. */
 extern const char *const lt_kind_places[LT_KIND_COUNT];
-uint64_t lt_op_hash(void); /* ops/hash.c */
+uint64_t lt_op_hash(void); /* ops/abi_hash.c */
 lt_op lt_op_by_name(const char *name); /* LT_OP_COUNT when unknown */
 const lt_arg *lt_op_args(lt_op op, int *n); /* in the order of a call */
 void lt_op_defaults(lt_op op, void *args);

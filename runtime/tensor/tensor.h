@@ -27,7 +27,7 @@ struct lt_hook {
   int output; /* of a node; 0 for leaves */
   bool after; /* of a leaf: fn gets the leaf, once in each backward, when its grad is complete */
   bool reached;   /* in the walk `walk`: some edge brought a gradient, */
-  int64_t due;    /* so many edges have not been visited (autograd/complete.c) */
+  int64_t due;    /* so many edges have not been visited (autograd/post_accumulate.c) */
   uint64_t walk;
   lt_hook *next;
 };

@@ -1,5 +1,5 @@
 /* runtime/text/read_fields.c: reads fields of a tokenizer.json, with errors that name the field. */
-#include "text/read.h"
+#include "text/read_tokenizer.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "text/read.h"
+#include "text/read_tokenizer.h"
 #include "text/utf8.h"
 
 /* Vocabulary by bytes: with ByteLevel the keys of the file are turned into the bytes that they

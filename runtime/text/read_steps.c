@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "text/read.h"
+#include "text/read_tokenizer.h"
 
 static bool add_normalizer(lt_reading *r, const char *field, lt_normalizer step) {
   lt_tokenizer *t = r->t;

@@ -6,11 +6,11 @@
 #define LT_TEXT_TOKENIZER_H
 
 #include "base/string_table.h"
-#include "text/added.h"
+#include "text/added_tokens.h"
 #include "text/bpe.h"
-#include "text/ids.h"
-#include "text/normalise.h"
-#include "text/split.h"
+#include "text/id_list.h"
+#include "text/normalizer.h"
+#include "text/pre_tokenizer.h"
 
 typedef enum lt_model { LT_BPE, LT_WORDPIECE, LT_WORDLEVEL } lt_model;
 typedef enum lt_decoder {

@@ -4,7 +4,7 @@
    the vocabulary of the corpus, some millions of words, not with its size. */
 #include "text/train.h"
 
-#include "text/normalise.h"
+#include "text/normalizer.h"
 #include "text/utf8.h"
 
 /* Words are the matches of the pattern, what is between them is dropped: REMOVED of the inverted

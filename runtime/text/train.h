@@ -1,4 +1,4 @@
-/* runtime/text/train.h: which merges a byte-level BPE tokenizer is made of.
+/* runtime/text/train.h: training of byte-level BPE tokenizers: counts words, and chooses merges.
 
    Words are counted first, all texts one after the other; then the most frequent pair of
    neighbouring symbols is merged, and again: of pairs that are as frequent the one with the
@@ -8,8 +8,8 @@
 
 #include "base/string_table.h"
 #include "io/json.h"
-#include "text/ids.h"
-#include "text/split.h"
+#include "text/id_list.h"
+#include "text/pre_tokenizer.h"
 
 typedef struct lt_trainer {
   lt_split split;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/isolate/seal.h"
+#include "host/isolate/seccomp.h"
 #include "host_test.h"
 #include "launch/world.h"
 #include "odd_worker.h"

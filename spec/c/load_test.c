@@ -1,6 +1,6 @@
 /* spec/c/load_test.c: where cores are shared the threads of loops sleep instead of spinning. */
 /* tags: threads */
-#include "base/load.h"
+#include "base/cpu_load.h"
 
 #include <dirent.h>
 #include <omp.h>
@@ -11,7 +11,7 @@
 
 #include "base/cores.h"
 #include "base/threads.h"
-#include "cpu/product_trial.h"
+#include "cpu/thread_invariance.h"
 #include "tensor_test.h"
 
 static lt_ctx *fresh(void) { return lt_ctx_new(lt_registry_here(), NULL); }

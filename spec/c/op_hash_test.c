@@ -11,7 +11,7 @@
 
 #define lt_op_hash of_a_backend
 static uint64_t of_a_backend(void);
-#include "ops/hash.c"
+#include "ops/abi_hash.c"
 #undef lt_op_hash
 
 /* A DIM became an INT: the same C type, another meaning. */
@@ -19,14 +19,14 @@ static uint64_t of_a_backend(void);
 #define LT_ARGS_softmax(A) A(INT, dim, -1)
 #define lt_op_hash of_another_type
 static uint64_t of_another_type(void);
-#include "ops/hash.c"
+#include "ops/abi_hash.c"
 #undef lt_op_hash
 
 #undef LT_ARGS_softmax
 #define LT_ARGS_softmax(A)
 #define lt_op_hash of_an_argument_less
 static uint64_t of_an_argument_less(void);
-#include "ops/hash.c"
+#include "ops/abi_hash.c"
 #undef lt_op_hash
 #undef LT_ARGS_softmax
 #define LT_ARGS_softmax(A) A(DIM, dim, REQUIRED)
@@ -40,7 +40,7 @@ typedef struct lt_args_turned {
 #define lt_args_reduce lt_args_turned
 #define lt_op_hash of_another_order
 static uint64_t of_another_order(void);
-#include "ops/hash.c"
+#include "ops/abi_hash.c"
 #undef lt_op_hash
 #undef lt_args_reduce
 
@@ -48,7 +48,7 @@ static uint64_t of_another_order(void);
 #define LT_CHOICES_reduction "none|sum|mean"
 #define lt_op_hash of_other_choices
 static uint64_t of_other_choices(void);
-#include "ops/hash.c"
+#include "ops/abi_hash.c"
 #undef lt_op_hash
 #undef LT_CHOICES_reduction
 #define LT_CHOICES_reduction "none|mean|sum"
@@ -60,7 +60,7 @@ typedef struct lt_view_grown {
 #define lt_view lt_view_grown
 #define lt_op_hash of_another_view
 static uint64_t of_another_view(void);
-#include "ops/hash.c"
+#include "ops/abi_hash.c"
 #undef lt_op_hash
 #undef lt_view
 

@@ -2,7 +2,7 @@
    which order. */
 #include "tensor_test.h"
 
-#include "autograd/ready.h"
+#include "autograd/gradient_buckets.h"
 
 enum { LEAVES = 4 };
 

@@ -1,6 +1,6 @@
 /* spec/cuda/ptx_math.cu: the mathematical functions that the CPU and GPUs share, and every row in
    f32, each a kernel of one value: spec/cuda/ptx_to_c.lua makes C of what nvcc makes of them. */
-#include "cuda/row_functions.h"
+#include "cuda/elementwise_functions.h"
 
 #define KERNEL(name, type, value) \
   extern "C" __global__ void name(const type *v, type *y) { *y = value; }

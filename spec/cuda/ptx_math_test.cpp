@@ -18,7 +18,7 @@ extern "C" {
 #include "cuda/ptx_functions.h"
 }
 
-#include "cuda/row_functions.h"
+#include "cuda/elementwise_functions.h"
 
 /* Rows whose own expression can be fused in two ways: so many units in the last place of the result,
    or of x or the gradient where that is larger: they cancel near their zeros. */

@@ -1,4 +1,4 @@
---- stdlib/cli/arguments.lua: reads what follows a command word.
+--- stdlib/cli/arguments.lua: parses the arguments of a subcommand.
 --
 -- `--name value`, `--name=value`, and `--name` alone where the option takes true or false; - and _
 -- are the same within names. --trainer.NAME is the Trainer's option NAME; --model.NAME and

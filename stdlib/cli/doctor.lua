@@ -1,5 +1,5 @@
---- stdlib/cli/doctor.lua: `ltrain doctor`: who launched this process, on what evidence, and what
---- ranks could do here: each way of talking is tried with 64 MB.
+--- stdlib/cli/doctor.lua: `ltrain doctor`: reports the launcher that it detected and why, and
+--- measures each comm backend that works here with 64 MB.
 --
 -- Within a launch of several ranks they are joined, and the world is measured as it is. Otherwise
 -- ranks are forked here, also on GPUs, and mpirun is asked to start two.

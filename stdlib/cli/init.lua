@@ -1,4 +1,5 @@
---- stdlib/cli/init.lua: the command words. The binary calls `main` and exits with what it returns.
+--- stdlib/cli/init.lua: the entry point of `ltrain`: dispatches subcommands. The binary calls
+--- `main` and exits with what it returns.
 --
 -- What touches the process (files of the script, the terminal, signals) comes in as `host`, a table
 -- of functions that the binary makes:

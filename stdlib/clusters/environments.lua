@@ -1,5 +1,5 @@
---- stdlib/clusters/environments.lua: which environments are looked for, and which one this process
---- is in.
+--- stdlib/clusters/environments.lua: the cluster environments in the order of detection, and the
+--- one of this process.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local config = require "ltrain.core.config"
 

@@ -1,5 +1,5 @@
---- stdlib/compat/plugins.lua: the Trainer's `plugins`: each recognised as the part of a strategy
---- that it is.
+--- stdlib/compat/plugins.lua: the Trainer's `plugins`: finds the option that each stands for (a
+--- CheckpointIO, a Precision, ...) by its class.
 local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"

@@ -1,4 +1,5 @@
---- stdlib/core/write_unsynced.lua: writes a file that may be lost when the machine stops.
+--- stdlib/core/write_unsynced.lua: writes a file without fsync: it may be lost when the machine
+--- stops.
 --
 -- c.io.write_file waits until the disk has the file, which takes longer than to make a picture:
 -- who writes a data set of images, or logs one a step, would wait most of the time.

@@ -1,5 +1,5 @@
---- stdlib/core/zero_grad.lua: clears the gradient of a parameter, and what a strategy keeps of it
---- elsewhere.
+--- stdlib/core/zero_grad.lua: clears the gradient of a parameter, and the copies of it that a
+--- strategy keeps.
 local c = require "ltrain.c"
 
 local zero_grad = {}

@@ -14,7 +14,7 @@ local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local report_staged = require "ltrain.dist.report_staged"
+local staging_warning = require "ltrain.dist.staging_warning"
 
 local Reducer = class.extend(nil, "Reducer")
 
@@ -126,7 +126,7 @@ function Reducer:reduce(parameters, total, missing, key)
     if self.hook then
       reduce_row(self, bucket, 1.0 / total)
     else
-      report_staged(c.dist.reduce(bucket.parameters, 1.0 / total))
+      staging_warning(c.dist.reduce(bucket.parameters, 1.0 / total))
     end
   end
 end
@@ -193,7 +193,7 @@ function Reducer:finish(parameters, weight, key)
   local overlap = overlap_of(self, parameters, key)
   if not overlap then return c.dist.add { weight }[1], 0 end
   local total, missing, device = overlap.state:finish(weight)
-  report_staged(device)
+  staging_warning(device)
   self.finished[key] = overlap
   if total > 0 and not overlap.is_agreed then self.overlaps[key] = agree(self, overlap) end
   return total, missing

@@ -9,7 +9,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local options_of = require "ltrain.dist.options"
 local reductions = require "ltrain.core.reductions"
-local report_staged = require "ltrain.dist.report_staged"
+local staging_warning = require "ltrain.dist.staging_warning"
 local strict_arity = require "ltrain.core.strict_arity"
 
 local d = c.dist
@@ -69,7 +69,7 @@ end
 local function begin(group, name, x, o, rows)
   local work, device = d.collective(group, name, x, o.op, o.from or o.to, o.cat, o.sync_grads,
     o.out, rows)
-  report_staged(device)
+  staging_warning(device)
   return work
 end
 

@@ -4,8 +4,8 @@
 -- Radford et al.: Language models are unsupervised multitask learners, 2019. The defaults are those
 -- of the smallest, 124 million parameters.
 
-local attend = require "ltrain.models.attend"
 local c = require "ltrain.c"
+local cached_attention = require "ltrain.models.cached_attention"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
 
@@ -34,7 +34,7 @@ end
 function Attention:forward(x, cache)
   local n, t, e = table.unpack(x.shape)
   local qkv = self.c_attn(x):view(n, t, 3, self.n_head, e // self.n_head):permute(3, 1, 4, 2, 5)
-  local y = attend(qkv[1], qkv[2], qkv[3], cache, self.training and self.p or 0)
+  local y = cached_attention(qkv[1], qkv[2], qkv[3], cache, self.training and self.p or 0)
   y = self.resid_dropout(self.c_proj(y))
   return y
 end

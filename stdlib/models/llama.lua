@@ -4,7 +4,7 @@
 -- Touvron et al.: LLaMA, 2023. The defaults are those of the model with 7 billion parameters;
 -- grouped-query attention is supported, as in later models.
 
-local attend = require "ltrain.models.attend"
+local cached_attention = require "ltrain.models.cached_attention"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
 
@@ -27,7 +27,7 @@ function Attention:forward(x, cache)
   local seen = cache and cache.length or 0
   local q = self.rotary(split(self.q_proj(x), self.heads), seen)
   local k = self.rotary(split(self.k_proj(x), self.shared), seen)
-  local y = self.o_proj(attend(q, k, split(self.v_proj(x), self.shared), cache))
+  local y = self.o_proj(cached_attention(q, k, split(self.v_proj(x), self.shared), cache))
   return y
 end
 

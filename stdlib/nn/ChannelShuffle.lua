@@ -3,7 +3,7 @@
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
-local pixels = require "ltrain.ops.pixels"
+local pixel_shuffle = require "ltrain.ops.pixel_shuffle"
 
 local ChannelShuffle = Module:extend("ChannelShuffle")
 
@@ -17,7 +17,7 @@ end
 
 ---@param x Tensor [N, C, ...] -> the same
 function ChannelShuffle:forward(x)
-  local y = pixels.channel_shuffle(x, self.groups)
+  local y = pixel_shuffle.channel_shuffle(x, self.groups)
   return y
 end
 

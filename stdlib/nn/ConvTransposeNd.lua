@@ -5,7 +5,7 @@ local Convolution = require "ltrain.nn.convolution"
 local c = require "ltrain.c"
 local dims_family = require "ltrain.core.dims_family"
 local errors = require "ltrain.core.errors"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local OPTIONS <const> = {
   stride = { type = "each", default = 1, min = 1 },
@@ -27,9 +27,9 @@ local function for_size(self, x, wanted)
   end
   local more = {}
   for k = 1, n do
-    local stride, size = windows.at(o.stride, k), wanted[#wanted - n + k]
-    local least = (x.shape[x.ndim - n + k] - 1) * stride - 2 * windows.at(o.padding, k)
-      + windows.at(o.dilation, k) * (windows.at(self.kernel_size, k) - 1) + 1
+    local stride, size = window_sizes.at(o.stride, k), wanted[#wanted - n + k]
+    local least = (x.shape[x.ndim - n + k] - 1) * stride - 2 * window_sizes.at(o.padding, k)
+      + window_sizes.at(o.dilation, k) * (window_sizes.at(self.kernel_size, k) - 1) + 1
     if math.type(size) ~= "integer" or size < least or size >= least + stride then
       errors.blame("nn.%s: output_size %d must be from %d to %d for %s: got %s", self.__name, k,
         least, least + stride - 1, errors.show(x), errors.show(size))

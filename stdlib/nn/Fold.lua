@@ -3,7 +3,7 @@
 
 local Unfold = require "ltrain.nn.Unfold"
 local c = require "ltrain.c"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local Fold = Unfold:extend("Fold")
 
@@ -11,7 +11,7 @@ Fold.__arguments = "output_size kernel_size | dilation padding stride"
 
 --- nn.Fold({8, 8}, 3, {padding = 1}): the sizes of the images and of the windows
 function Fold:init(output_size, kernel_size, options)
-  self.output_size = windows.argument(self, "output_size", output_size)
+  self.output_size = window_sizes.argument(self, "output_size", output_size)
   Unfold.init(self, kernel_size, options)
 end
 
@@ -24,7 +24,7 @@ function Fold:forward(x)
 end
 
 function Fold:extra_repr()
-  return windows.show(self.output_size) .. ", " .. Unfold.extra_repr(self)
+  return window_sizes.show(self.output_size) .. ", " .. Unfold.extra_repr(self)
 end
 
 return Fold

@@ -6,7 +6,7 @@ local Pooling = require "ltrain.nn.pooling"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local dims_family = require "ltrain.core.dims_family"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 return dims_family.extend(Module, "LPPoolNd", function(LPPoolNd, n)
   LPPoolNd.__arguments = "norm_type kernel_size | stride ceil_mode"
@@ -16,8 +16,8 @@ return dims_family.extend(Module, "LPPoolNd", function(LPPoolNd, n)
   --- nn.LPPoolNd(2, 3, {stride = 2})
   function LPPoolNd:init(norm_type, kernel_size, options)
     self.norm_type = config.argument(norm_type, "number", "nn." .. self.__name, "norm_type")
-    self.kernel_size = windows.argument(self, "kernel_size", kernel_size)
-    self.options = windows.options(self, options, self.options)
+    self.kernel_size = window_sizes.argument(self, "kernel_size", kernel_size)
+    self.options = window_sizes.options(self, options, self.options)
   end
 
   ---@param x Tensor [B, C, ...] or [C, ...] -> [B, C, ...']
@@ -27,6 +27,6 @@ return dims_family.extend(Module, "LPPoolNd", function(LPPoolNd, n)
   end
 
   function LPPoolNd:extra_repr()
-    return ("%g, %s"):format(self.norm_type, windows.show(self.kernel_size))
+    return ("%g, %s"):format(self.norm_type, window_sizes.show(self.kernel_size))
   end
 end)

@@ -3,7 +3,7 @@
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
-local pixels = require "ltrain.ops.pixels"
+local pixel_shuffle = require "ltrain.ops.pixel_shuffle"
 
 local PixelShuffle = Module:extend("PixelShuffle")
 
@@ -17,7 +17,7 @@ end
 
 ---@param x Tensor [..., C * r * r, H, W] -> [..., C, H * r, W * r]
 function PixelShuffle:forward(x)
-  local y = pixels.pixel_shuffle(x, self.upscale_factor)
+  local y = pixel_shuffle.pixel_shuffle(x, self.upscale_factor)
   return y
 end
 

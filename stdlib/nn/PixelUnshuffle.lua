@@ -3,7 +3,7 @@
 
 local Module = require "ltrain.nn.Module"
 local config = require "ltrain.core.config"
-local pixels = require "ltrain.ops.pixels"
+local pixel_shuffle = require "ltrain.ops.pixel_shuffle"
 
 local PixelUnshuffle = Module:extend("PixelUnshuffle")
 
@@ -17,7 +17,7 @@ end
 
 ---@param x Tensor [..., C, H * r, W * r] -> [..., C * r * r, H, W]
 function PixelUnshuffle:forward(x)
-  local y = pixels.pixel_unshuffle(x, self.downscale_factor)
+  local y = pixel_shuffle.pixel_unshuffle(x, self.downscale_factor)
   return y
 end
 

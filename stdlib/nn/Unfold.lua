@@ -3,7 +3,7 @@
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local Unfold = Module:extend("Unfold")
 
@@ -18,9 +18,9 @@ Unfold.options = {
 
 --- nn.Unfold(3, {padding = 1})
 function Unfold:init(kernel_size, options)
-  self.kernel_size = windows.argument(self, "kernel_size", kernel_size)
-  self.options = windows.options(self, options, self.options)
-  self._shown = windows.repr(self.options, getmetatable(self).options,
+  self.kernel_size = window_sizes.argument(self, "kernel_size", kernel_size)
+  self.options = window_sizes.options(self, options, self.options)
+  self._shown = window_sizes.repr(self.options, getmetatable(self).options,
     { "dilation", "padding", "stride" })
 end
 
@@ -32,7 +32,7 @@ function Unfold:forward(x)
 end
 
 function Unfold:extra_repr()
-  local text = windows.show(self.kernel_size)
+  local text = window_sizes.show(self.kernel_size)
   return self._shown and text .. ", " .. self._shown or text
 end
 

@@ -6,7 +6,7 @@ local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local interpolate = require "ltrain.ops.interpolate"
 local rows = require "ltrain.ops.interpolate_options"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local Upsample = Module:extend("Upsample")
 
@@ -25,7 +25,7 @@ function Upsample:init(options)
     errors.blame("%s: needs size or scale_factor%s", where, o.size and ", got both" or "")
   end
   self.options = o
-  self._shown = windows.repr(o, getmetatable(self).options,
+  self._shown = window_sizes.repr(o, getmetatable(self).options,
     { "size", "scale_factor", "mode", "align_corners", "recompute_scale_factor" })
 end
 

@@ -6,7 +6,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local initialise = require "ltrain.nn.initialise"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local Convolution = Module:extend("Convolution")
 
@@ -35,10 +35,10 @@ local ORDER <const> = { "stride", "padding", "output_padding", "dilation", "grou
 local function pads(self, o)
   local list = {}
   for k = self.dims, 1, -1 do
-    local before, after = windows.at(o.padding, k), windows.at(o.padding, k)
+    local before, after = window_sizes.at(o.padding, k), window_sizes.at(o.padding, k)
     if o.padding == "valid" then before, after = 0, 0 end
     if o.padding == "same" then
-      local all = windows.at(o.dilation, k) * (windows.at(self.kernel_size, k) - 1)
+      local all = window_sizes.at(o.dilation, k) * (window_sizes.at(self.kernel_size, k) - 1)
       before, after = all // 2, all - all // 2
     end
     list[#list + 1], list[#list + 2] = before, after
@@ -50,14 +50,14 @@ function Convolution:init(in_channels, out_channels, kernel_size, options)
   local name = "nn." .. self.__name
   self.in_channels = config.argument(in_channels, "integer", name, "in_channels", { min = 1 })
   self.out_channels = config.argument(out_channels, "integer", name, "out_channels", { min = 1 })
-  self.kernel_size = windows.argument(self, "kernel_size", kernel_size)
+  self.kernel_size = window_sizes.argument(self, "kernel_size", kernel_size)
   local rows = self.options -- the class's
-  local o = windows.options(self, options, rows)
+  local o = window_sizes.options(self, options, rows)
   if in_channels % o.groups ~= 0 or out_channels % o.groups ~= 0 then
     errors.blame("%s: groups must divide both channel counts: got %d of %d and %d", name, o.groups,
       in_channels, out_channels)
   end
-  self._shown = windows.repr(o, rows, ORDER)
+  self._shown = window_sizes.repr(o, rows, ORDER)
   if o.padding_mode and o.padding_mode ~= "zeros" then
     self._pads, self._mode, o.padding = pads(self, o), { mode = o.padding_mode }, 0
   end
@@ -65,7 +65,7 @@ function Convolution:init(in_channels, out_channels, kernel_size, options)
                    groups = o.groups, output_padding = o.output_padding }
   local shape = self.transposed and { in_channels, out_channels // o.groups }
     or { out_channels, in_channels // o.groups }
-  for k = 1, self.dims do shape[k + 2] = windows.at(self.kernel_size, k) end
+  for k = 1, self.dims do shape[k + 2] = window_sizes.at(self.kernel_size, k) end
   self.weight = c.parameter(c.empty(shape))
   if o.bias then self.bias = c.parameter(c.empty(out_channels)) end
   initialise.default_(self.weight, self.bias)
@@ -79,7 +79,7 @@ end
 
 function Convolution:extra_repr()
   local text = ("%d, %d, %s"):format(self.in_channels, self.out_channels,
-    windows.show(self.kernel_size))
+    window_sizes.show(self.kernel_size))
   return self._shown and text .. ", " .. self._shown or text
 end
 

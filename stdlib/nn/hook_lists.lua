@@ -1,3 +1,2 @@
--- stdlib/nn/hook_lists.lua: the hooks of each module that has some: lists by kind
--- (module_hooks.lua).
+-- stdlib/nn/hook_lists.lua: the hooks of each module (module_hooks.lua), as lists by kind.
 return setmetatable({}, { __mode = "k" })

@@ -1,5 +1,4 @@
--- stdlib/nn/module_hooks.lua: functions that scripts have called before and after a module, and
--- when its gradients are there.
+-- stdlib/nn/module_hooks.lua: forward and backward hooks of modules (register_forward_hook, ...).
 --
 -- They run where the module is called, `layer(x)`, not where its forward is.
 

@@ -5,7 +5,7 @@ local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local Padding = Module:extend("Padding")
 
@@ -19,7 +19,7 @@ function Padding:init(padding, value)
   end
   self.padding, self.value = padding, value
   self._pads = {}
-  for k = 1, 2 * self.dims do self._pads[k] = windows.at(padding, k) end
+  for k = 1, 2 * self.dims do self._pads[k] = window_sizes.at(padding, k) end
 end
 
 function Padding:forward(x)
@@ -32,7 +32,7 @@ function Padding:forward(x)
 end
 
 function Padding:extra_repr()
-  local text = windows.show(self.padding)
+  local text = window_sizes.show(self.padding)
   return self.value and ("%s, %s"):format(text, self.value) or text
 end
 

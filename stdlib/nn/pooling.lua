@@ -3,7 +3,7 @@
 
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
-local windows = require "ltrain.nn.windows"
+local window_sizes = require "ltrain.nn.window_sizes"
 
 local ORDER <const> = { "stride", "padding", "dilation", "ceil_mode", "count_include_pad",
   "divisor_override", "return_indices" }
@@ -23,9 +23,9 @@ Pooling.rows = {
 --- `name`: "kernel_size" or "output_size", the first argument of the operation, of value `size`.
 function Pooling:init(name, size, given)
   local rows <const>, is_output <const> = self.options, name == "output_size"
-  self[name] = windows.argument(self, name, size, is_output and 0 or 1, is_output and "sizes")
-  self.options = windows.options(self, given, rows)
-  self._size, self._shown = name, windows.repr(self.options, rows, ORDER)
+  self[name] = window_sizes.argument(self, name, size, is_output and 0 or 1, is_output and "sizes")
+  self.options = window_sizes.options(self, given, rows)
+  self._size, self._shown = name, window_sizes.repr(self.options, rows, ORDER)
   if rows.stride then self.options.stride = self.options.stride or self[name] end
 end
 
@@ -34,7 +34,7 @@ function Pooling:forward(x)
 end
 
 function Pooling:extra_repr()
-  local text = windows.show(self[self._size])
+  local text = window_sizes.show(self[self._size])
   return self._shown and text .. ", " .. self._shown or text
 end
 

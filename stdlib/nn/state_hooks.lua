@@ -1,5 +1,5 @@
--- stdlib/nn/state_hooks.lua: functions that scripts have called when the state of a module is saved
--- or loaded.
+-- stdlib/nn/state_hooks.lua: hooks that run when the state of a module is saved or loaded
+-- (register_state_dict_pre_hook, ...).
 --
 -- They are kept in the module's field `_state_hooks`, so that a copy of the module has them too.
 

@@ -1,5 +1,5 @@
--- stdlib/onnx/traces.lua: the calls that a model makes of its inputs, at several sizes of the named
--- dims.
+-- stdlib/onnx/traces.lua: traces the operations of a model at several sizes of the named dims, and
+-- finds what depends on them.
 --
 -- What depends on a named dim is found by comparing runs: the first, and two for each name with
 -- that dim alone at other sizes. All must make the same calls, in the same order.

@@ -1,4 +1,4 @@
--- stdlib/ops/combinations.lua: lt.combinations, those of the elements of a vector.
+-- stdlib/ops/combinations.lua: lt.combinations: all combinations of r elements of a vector.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"

@@ -1,7 +1,6 @@
--- stdlib/ops/dropouts.lua: random changes of x that training makes: lt.dropout1d, lt.alpha_dropout,
+-- stdlib/ops/dropouts.lua: dropouts and random activations: lt.dropout1d, lt.alpha_dropout,
 -- lt.gumbel_softmax, lt.rrelu, ... As lt.dropout they draw unless `training` is false; layers
--- follow the mode of their module.
--- N batch, C channels.
+-- follow the mode of their module. N batch, C channels.
 
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"

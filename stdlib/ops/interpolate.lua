@@ -1,14 +1,14 @@
 -- stdlib/ops/interpolate.lua: lt.interpolate, which resizes signals, images or volumes. N batch, C
 -- channels.
 
+local OPTIONS <const> = require "ltrain.ops.interpolate_options"
 local arguments = require "ltrain.ops.arguments"
 local c = require "ltrain.c"
 local call_form = require "ltrain.core.call_form"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local OPTIONS <const> = require "ltrain.ops.interpolate_options"
-local nearest = require "ltrain.ops.nearest"
-local resampling = require "ltrain.ops.resampling"
+local resize_by_matrix = require "ltrain.ops.resize_by_matrix"
+local resize_nearest = require "ltrain.ops.resize_nearest"
 local trace_leaf = require "ltrain.ops.trace_leaf"
 
 local who <const> = "interpolate"
@@ -94,7 +94,7 @@ local function weighed(x, kind, sizes, factors, o)
     local is_same <const> = n == m and (not factors[k] or factors[k] == 1
       or kind == "linear" and not o.antialias)
     if not is_same then
-      y = resampling.along(y, k + 2, resampling.rows(n, m, kind, o, factors[k]))
+      y = resize_by_matrix.along(y, k + 2, resize_by_matrix.rows(n, m, kind, o, factors[k]))
     end
   end
   y = y:to(x.dtype)
@@ -114,7 +114,7 @@ end
 local function repeated(x, sizes, factors, o)
   local y = x
   for k, m in ipairs(sizes) do
-    y = nearest.along(y, k + 2, m, factors[k], o.mode == "nearest-exact")
+    y = resize_nearest.along(y, k + 2, m, factors[k], o.mode == "nearest-exact")
   end
   return rawequal(y, x) and x:clone() or y
 end

@@ -1,5 +1,5 @@
--- stdlib/ops/matrices.lua: what PyTorch has of linear algebra beside torch.linalg: lt.logdet,
--- lt.pinverse, lt.cholesky_solve, lt.lu, lt.geqrf, lt.svd_lowrank, ...
+-- stdlib/ops/matrices.lua: functions of linear algebra that PyTorch has outside of torch.linalg:
+-- lt.logdet, lt.pinverse, lt.cholesky_solve, lt.lu, lt.geqrf, lt.svd_lowrank, ...
 
 local arguments = require "ltrain.ops.arguments"
 local batched_matrices = require "ltrain.linalg.batched_matrices"

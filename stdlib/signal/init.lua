@@ -1,4 +1,4 @@
--- stdlib/signal/init.lua: lt.signal: PyTorch's torch.signal, which is windows alone.
+-- stdlib/signal/init.lua: lt.signal: window functions, as PyTorch's torch.signal.
 
 local catalogue = require "ltrain.core.catalogue"
 

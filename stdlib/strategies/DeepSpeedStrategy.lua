@@ -4,12 +4,12 @@ local Sharded = require "ltrain.strategies.Sharded"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
-local noted_options = require "ltrain.strategies.noted_options"
+local foreign_options = require "ltrain.strategies.foreign_options"
 local tree = require "ltrain.core.tree"
 
 local DeepSpeedStrategy = Sharded:extend("DeepSpeedStrategy")
 
-local refused, unneeded = noted_options.refused, noted_options.unneeded
+local refused, unneeded = foreign_options.refused, foreign_options.unneeded
 
 local FILES <const> = "files are mapped, and the system reads ahead and writes them"
 local BUFFERS <const> = "buffers have the size of a unit"
@@ -175,7 +175,7 @@ end
 
 --- DeepSpeedStrategy{stage = 2, config = "ds.json", ...}
 function DeepSpeedStrategy:init(options)
-  local o, notes = noted_options.check(options, DeepSpeedStrategy.options,
+  local o, notes = foreign_options.check(options, DeepSpeedStrategy.options,
     "strategies.DeepSpeedStrategy")
   local given = options or {}
   if o.config then take_config(o.config, o, given, notes) end

@@ -1,11 +1,11 @@
 --- stdlib/strategies/FSDPStrategy.lua: Sharded with the options of Lightning's FSDPStrategy.
 local Sharded = require "ltrain.strategies.Sharded"
 local errors = require "ltrain.core.errors"
-local noted_options = require "ltrain.strategies.noted_options"
+local foreign_options = require "ltrain.strategies.foreign_options"
 
 local FSDPStrategy = Sharded:extend("FSDPStrategy")
 
-local refused, unneeded = noted_options.refused, noted_options.unneeded
+local refused, unneeded = foreign_options.refused, foreign_options.unneeded
 
 -- What each name of PyTorch's divides.
 local STRATEGIES <const> = {
@@ -94,7 +94,7 @@ end
 
 --- FSDPStrategy{sharding_strategy = "FULL_SHARD", auto_wrap_policy = {Block}, ...}
 function FSDPStrategy:init(options)
-  local o, notes = noted_options.check(options, FSDPStrategy.options, "strategies.FSDPStrategy")
+  local o, notes = foreign_options.check(options, FSDPStrategy.options, "strategies.FSDPStrategy")
   local given = options or {}
   if given.reshard_after_forward == nil then
     o.reshard_after_forward = STRATEGIES[o.sharding_strategy].reshard_after_forward

@@ -1,13 +1,13 @@
 --- stdlib/strategies/ddp_options.lua: options of DDP: its own and those of Lightning.
 local errors = require "ltrain.core.errors"
-local noted_options = require "ltrain.strategies.noted_options"
+local foreign_options = require "ltrain.strategies.foreign_options"
 local rank_options = require "ltrain.strategies.rank_options"
 
 local ddp_options = {}
 
 local WHERE <const> = "strategies.DDP"
 
-local refused, unneeded = noted_options.refused, noted_options.unneeded
+local refused, unneeded = foreign_options.refused, foreign_options.unneeded
 
 local function check_hook(value)
   if type(value) == "string" and value ~= "bf16" then
@@ -35,7 +35,7 @@ ddp_options.rows = OPTIONS
 
 --- Returns the checked options, and a list of notes to report.
 function ddp_options.check(options)
-  local o, notes = noted_options.check(options, OPTIONS, WHERE)
+  local o, notes = foreign_options.check(options, OPTIONS, WHERE)
   if o.precision_plugin ~= nil then
     if o.precision ~= nil then
       errors.blame("%s: precision and precision_plugin are one option: give one", WHERE)

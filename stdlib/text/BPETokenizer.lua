@@ -9,7 +9,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local count_words = require "ltrain.text.count_words"
 local errors = require "ltrain.core.errors"
-local files = require "ltrain.text.files"
+local tokenizer_files = require "ltrain.text.tokenizer_files"
 
 local BPETokenizer = class.extend(Tokenizer, "BPETokenizer")
 
@@ -47,7 +47,7 @@ function BPETokenizer.train(texts, options)
   end
   local vocab, merges = trainer:merge(math.max(o.vocab_size - n, BYTES), o.min_frequency, n)
   members[n + 1] = vocab
-  return BPETokenizer(files.byte_level(table.concat(members, ","), merges, specials,
+  return BPETokenizer(tokenizer_files.byte_level(table.concat(members, ","), merges, specials,
     o.pattern ~= "gpt2" and PATTERNS[o.pattern] or nil))
 end
 

@@ -5,7 +5,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local count_words = require "ltrain.text.count_words"
-local files = require "ltrain.text.files"
+local tokenizer_files = require "ltrain.text.tokenizer_files"
 
 local CharTokenizer = class.extend(Tokenizer, "CharTokenizer")
 
@@ -26,7 +26,7 @@ function CharTokenizer.train(texts, options)
   local vocab = {}
   for k, character in ipairs(characters) do vocab[character] = k - 1 end
   local unk = o.unk_token and c.io.json_encode(o.unk_token, { plain = true }) or "null"
-  return CharTokenizer(files.compose({
+  return CharTokenizer(tokenizer_files.compose({
     decoder = '{"type":"Fuse"}',
     model = ('{"type":"BPE","unk_token":%s,"fuse_unk":false,"vocab":%s,"merges":[]}')
       :format(unk, c.io.json_encode(vocab, { plain = true })),

@@ -6,7 +6,7 @@ local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local count_words = require "ltrain.text.count_words"
 local errors = require "ltrain.core.errors"
-local files = require "ltrain.text.files"
+local tokenizer_files = require "ltrain.text.tokenizer_files"
 
 local WordTokenizer = class.extend(Tokenizer, "WordTokenizer")
 
@@ -59,7 +59,7 @@ function WordTokenizer.train(texts, options)
     if next_id >= o.vocab_size then break end
     if not vocab[word] then vocab[word], next_id = next_id, next_id + 1 end
   end
-  return WordTokenizer(files.compose({
+  return WordTokenizer(tokenizer_files.compose({
     normalizer = o.lowercase and '{"type":"Lowercase"}' or nil,
     pre_tokenizer = '{"type":"Whitespace"}',
     model = ('{"type":"WordLevel","vocab":%s,"unk_token":%s}'):format(

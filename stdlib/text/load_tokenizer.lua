@@ -4,7 +4,7 @@
 local Tokenizer = require "ltrain.text.Tokenizer"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
-local files = require "ltrain.text.files"
+local tokenizer_files = require "ltrain.text.tokenizer_files"
 
 local OPTIONS <const> = {
   lowercase = { type = "boolean",
@@ -50,12 +50,12 @@ return function(path, options)
   text, message = c.io.read_file(path)
   if not text then return nil, "text.tokenizer: " .. message:gsub("^read: ", "") end
   if path:find "%.txt$" then
-    text, message = files.of_vocab(text, is_lowercase(path, o))
+    text, message = tokenizer_files.of_vocab(text, is_lowercase(path, o))
   elseif path:find "vocab%.json$" then
     local merges
     merges, message = c.io.read_file(beside(path, "merges.txt"))
     if not merges then return nil, "text.tokenizer: " .. message:gsub("^read: ", "") end
-    text, message = files.of_merges(text, merges)
+    text, message = tokenizer_files.of_merges(text, merges)
   end
   if not text then return nil, ("text.tokenizer: %s: %s"):format(path, message) end
   return Tokenizer._of(text, "text.tokenizer: " .. path)

@@ -1,5 +1,5 @@
---- stdlib/trainer/object.lua: the class of objects in a run's state: private fields, and methods
---- for the other files.
+--- stdlib/trainer/object.lua: adds the methods of a class to a table of private fields (a mixin):
+--- the objects in a run's state.
 --
 -- Its methods are copied beside its fields: some fifty are called in every step, and looking them
 -- up through a metatable takes 0.9 % of the instructions of a small one.

@@ -30,7 +30,7 @@ kernels. In short:
   reduces in the device's memory; without them, or without a link, bytes go through the pinned
   memory of `host_alloc` and the host's link.
 - A backend in ltrain's own tree that reads arguments or tensors by their structs compiles
-  `runtime/ops/hash.c` and gives `lt_op_hash()` as `op_hash`: it is refused when rows or layouts
+  `runtime/ops/abi_hash.c` and gives `lt_op_hash()` as `op_hash`: it is refused when rows or layouts
   have changed. Others leave 0.]]
 
 local PAGES <const> = {

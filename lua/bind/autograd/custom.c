@@ -5,11 +5,11 @@
    registry as that of a hook is (node_refs.h). Neither holds a tensor that holds the node. */
 #include <stdio.h>
 
-#include "autograd/wanted.h"
+#include "autograd/needed_nodes.h"
 #include "bind/autograd/node_refs.h"
 #include "bind/core/call.h"
-#include "bind/core/collect.h"
-#include "bind/core/parts.h"
+#include "bind/core/garbage_collection.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "bind/autograd/node_refs.h"
-#include "bind/autograd/walk.h"
+#include "bind/autograd/paused_backward.h"
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"

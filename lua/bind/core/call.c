@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/tensor.h"
-#include "bind/core/where.h"
 
 lt_frame lt_begin(lua_State *L, lt_bind *b, int n) {
   luaL_checkstack(L, n + 8, "ltrain");

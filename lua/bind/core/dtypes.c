@@ -1,6 +1,6 @@
 /* lua/bind/core/dtypes.c: dtypes by name, and the rows of tensor/dtype.def for scripts. */
 #include "bind/core/nearest_word.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/values.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "bind/core/current_line.h"
 #include "bind/core/public_functions.h"
-#include "bind/core/where.h"
 
 /* runtime.origin(fn) -> "model.lua:12", where a function of the script was written; nil of the
    library's own and of C's */

@@ -6,7 +6,7 @@
 #include "bind/core/state.h"
 
 /* Parameters of Lua functions: how many the library's have, their names, and what those of a
-   running function hold: runtime.parameters, parameter_names and arguments (where.c). */
+   running function hold: runtime.parameters, parameter_names and arguments (current_line.c). */
 int lt_parameters(lua_State *L);
 int lt_parameter_names(lua_State *L);
 int lt_arguments(lua_State *L);

@@ -3,7 +3,7 @@
    Lua's own call the message handler that is set around them for what they catch (a reader that
    fails, a text that nests too deep). Ours reports errors that end a script to ranks and users: it
    must not see these, and the script must get what was raised. */
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/state.h"
 
 /* Upvalue: Lua's own. */

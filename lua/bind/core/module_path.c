@@ -3,7 +3,7 @@
    A Module's frame is one whose first local is a `self` with a function `forward`. */
 #include <string.h>
 
-#include "bind/core/where.h"
+#include "bind/core/current_line.h"
 
 enum { MAX_LEVELS = 200, MAX_DEPTH = 6 };
 

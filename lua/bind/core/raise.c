@@ -10,7 +10,7 @@
 
 #include "base/script_lines.h"
 #include "base/locale.h"
-#include "bind/core/where.h"
+#include "bind/core/current_line.h"
 #include "launch/launch.h"
 
 /* Push the list of shapes that a text like "[2, 3] [4, 5]" names, each a table; nil for "". */

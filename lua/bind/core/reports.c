@@ -1,14 +1,14 @@
 /* lua/bind/core/reports.c: lines and errors for the library's own Lua: `runtime.where`,
    `note_error` and the like, and lt.last_error. */
 #include "base/script_lines.h"
+#include "bind/core/current_line.h"
 #include "bind/core/functions.h"
 #include "bind/core/nearest_word.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
-#include "bind/core/where.h"
 #include "ltrain/version.h"
 
 /* lt.last_error() -> {code, op, shapes, message, line, path} of the last error raised by us, or nil

@@ -27,7 +27,7 @@ typedef struct lt_seen_line {
   char short_src[LUA_IDSIZE];
 } lt_seen_line;
 
-/* When to collect (collect.c). */
+/* When to collect (garbage_collection.c). */
 typedef struct lt_collect {
   int64_t fresh;   /* bytes of results since the last collection outside of loops */
   int64_t tensors; /* bytes of tensors after the last full collection */

@@ -1,4 +1,5 @@
-/* lua/bind/core/tensor.c: tensors as userdata: which there are, and of which tensor. */
+/* lua/bind/core/tensor.c: userdata of tensors: creation, uniqueness (one userdata for each tensor),
+   conversion back. */
 #include "bind/core/tensor.h"
 
 

@@ -8,7 +8,7 @@
    resumed meanwhile are hooked as they are entered. */
 #include "bind/core/threads.h"
 
-#include "bind/core/where.h"
+#include "bind/core/current_line.h"
 #include "launch/launch.h"
 
 lua_State *lt_bind_running(const lt_bind *b) { return b->running != NULL ? b->running : b->L; }

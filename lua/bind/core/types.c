@@ -1,4 +1,5 @@
-/* lua/bind/core/types.c: functions and kinds of userdata, and what scripts may see of them.
+/* lua/bind/core/types.c: registers C functions and types of userdata, and hides metatables from
+   scripts.
 
    A metamethod can be called by a script, with anything, and twice: each checks its arguments, and
    a script finds neither the metatable (getmetatable gives its name) nor metamethods among the

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "bind/core/call.h"
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
-#include "bind/core/where.h"
 
 enum { LONGEST = 60, CUT = 57 };
 

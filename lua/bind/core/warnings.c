@@ -1,7 +1,7 @@
 /* lua/bind/core/warnings.c: passes warnings of the runtime, while an operation runs, to the console
    of the Trainer, or to stderr. */
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/state.h"
 
 static const char parts; /* its address is the registry's key of the table `runtime` */

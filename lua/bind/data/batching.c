@@ -1,6 +1,6 @@
 /* lua/bind/data/batching.c: batches of an order of samples: options, columns, spans. */
 #include "bind/core/call.h"
-#include "bind/core/fields.h"
+#include "bind/core/option_fields.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/data/data.h"

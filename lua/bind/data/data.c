@@ -4,9 +4,9 @@
 
 
 #include "bind/core/call.h"
-#include "bind/core/collect.h"
-#include "bind/core/fields.h"
-#include "bind/core/parts.h"
+#include "bind/core/garbage_collection.h"
+#include "bind/core/openers.h"
+#include "bind/core/option_fields.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"

@@ -4,14 +4,14 @@
    Paths are one block of text and offsets, not Lua strings: reading ahead happens on other threads,
    which must not touch a lua_State, and a million strings would be walked by each collection. */
 #include "bind/core/call.h"
-#include "bind/core/collect.h"
+#include "bind/core/garbage_collection.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "data/images.h"
 
 #include <string.h>
 
-#include "bind/core/fields.h"
+#include "bind/core/option_fields.h"
 #include "bind/data/data.h"
 #include "bind/data/image.h"
 

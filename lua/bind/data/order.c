@@ -2,7 +2,7 @@
 
    An order is immutable after it was made, and reference counted: feeds on other threads read it
    without a lock. 8 bytes a sample, none for a sequential one. */
-#include "bind/core/collect.h"
+#include "bind/core/garbage_collection.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"

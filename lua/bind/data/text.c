@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "bind/core/call.h"
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
-#include "bind/core/where.h"
 #include "bind/io/io.h"
 #include "bind/io/json.h"
 #include "bind/ops/convert.h"

@@ -1,8 +1,8 @@
 /* lua/bind/data/text_tokens.c: files of token ids (text.h). */
 #include "bind/core/call.h"
+#include "bind/core/current_line.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
-#include "bind/core/where.h"
 #include "bind/data/text.h"
 #include "bind/io/io.h"
 #include "io/mapping.h"

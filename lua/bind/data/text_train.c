@@ -1,7 +1,7 @@
 /* lua/bind/data/text_train.c: training of tokenizers: words are counted, and merged (text.h). */
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "text/train.h"
 
 #include "bind/data/text.h"

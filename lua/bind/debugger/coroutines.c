@@ -14,7 +14,7 @@
 
 #include <lauxlib.h>
 
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/threads.h"
 #include "bind/core/types.h"
 #include "bind/debugger/debugger.h"

@@ -3,8 +3,8 @@
 
    A frame is named by its thread and its depth, counted from the thread's first function: that
    stays what it is while functions are called above it. */
+#include "bind/core/current_line.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 
 enum { MOST_FRAMES = 500 };

@@ -2,10 +2,10 @@
    raised; and sessions, in which code runs there that leaves no trace in the run.
 
    Without a line that is watched no hook is set: a script then runs as if there was no debugger. */
-#include "bind/core/parts.h"
+#include "bind/core/current_line.h"
+#include "bind/core/openers.h"
 #include "bind/core/threads.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 
 #include <limits.h>

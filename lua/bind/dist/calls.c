@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "bind/core/call.h"
-#include "bind/core/collect.h"
+#include "bind/core/current_line.h"
+#include "bind/core/garbage_collection.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
-#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 #include "bind/dist/values.h"
 #include "bind/io/json.h"

@@ -2,9 +2,9 @@
    collectives in backward, and the hook and loop that its rank is in with the script's lines, for
    messages and the report of a deadlock. */
 #include "bind/core/call.h"
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/dist/values.h"

@@ -11,7 +11,7 @@
      all_to_all                all_to_all of the gradient, back
 
    Backward is therefore a collective itself, which all ranks of the group must run: in a training
-   step all of them are visited, in the reverse order of their issue (autograd/always.c). */
+   step all of them are visited, in the reverse order of their issue (autograd/required_nodes.c). */
 #include <stdio.h>
 #include <string.h>
 

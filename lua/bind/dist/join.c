@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "bind/core/call.h"
-#include "bind/core/fields.h"
+#include "bind/core/option_fields.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/dist/dist.h"

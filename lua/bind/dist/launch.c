@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "bind/core/call.h"
-#include "bind/core/fields.h"
+#include "bind/core/current_line.h"
+#include "bind/core/option_fields.h"
 #include "bind/core/raise.h"
 #include "bind/core/threads.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "bind/dist/dist.h"
 #include "device/device.h"
 #include "launch/worker_pool.h"

@@ -1,11 +1,11 @@
 /* lua/bind/dist/overlap.c: buckets of gradients that are reduced over the ranks while backward
    still runs.
 
-   A bucket is issued when the gradients of all its parameters are complete (autograd/ready.h), and
-   at the latest by finish(); buckets go in their order, so that all ranks issue the same ones,
-   whatever each of them has computed. */
+   A bucket is issued when the gradients of all its parameters are complete
+   (autograd/gradient_buckets.h), and at the latest by finish(); buckets go in their order, so that
+   all ranks issue the same ones, whatever each of them has computed. */
 #include "autograd/backward.h"
-#include "autograd/ready.h"
+#include "autograd/gradient_buckets.h"
 #include "bind/core/call.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"

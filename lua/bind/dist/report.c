@@ -1,7 +1,7 @@
 /* lua/bind/dist/report.c: reports the error of a rank's script to all ranks. */
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "bind/debugger/debugger.h"
 #include "bind/dist/dist.h"
 

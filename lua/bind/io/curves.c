@@ -1,6 +1,7 @@
-/* lua/bind/io/curves.c: `c.io.curves()`: metrics of a run, read as they grow (io/curves.h). */
+/* lua/bind/io/curves.c: `c.io.curves()`: metrics of a run, read as they grow
+   (io/metric_curves.h). */
 #include "bind/core/types.h"
-#include "io/curves.h"
+#include "io/metric_curves.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* lua/bind/io/inbox.c: `c.runtime.inbox`: messages of other processes of the same user, by a socket
    in a folder. */
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/types.h"
 #include "bind/io/io.h"
 #include "io/inbox.h"

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/types.h"
 #include "bind/io/json.h"
 #include "io/events.h"

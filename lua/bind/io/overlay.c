@@ -1,5 +1,5 @@
 /* lua/bind/io/overlay.c: the overlay over the file system (io/overlay.h), for `ltrain check`. */
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/types.h"
 #include "io/overlay.h"
 

@@ -1,8 +1,8 @@
 /* lua/bind/io/safetensors.c: tables of tensors and safetensors files. */
 #include "bind/core/call.h"
+#include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "io/safetensors.h"
 
 #include <stdlib.h>

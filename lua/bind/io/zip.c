@@ -2,8 +2,8 @@
 
    What the world may spoil gives nil and the reason. */
 #include "bind/core/call.h"
+#include "bind/core/current_line.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "io/zip.h"
 
 #include "bind/core/tensor.h"

@@ -1,7 +1,7 @@
 /* lua/bind/ops/compare.c: x:equal(y): whether two tensors have the same shape and elements, as a
    boolean; synchronizes their device. */
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/values.h"
 #include "bind/ops/arguments.h"

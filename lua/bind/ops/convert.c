@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "bind/core/call.h"
-#include "bind/core/collect.h"
+#include "bind/core/garbage_collection.h"
 #include "bind/core/nearest_word.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/values.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
+#include "bind/core/current_line.h"
 #include "bind/ops/pinned.h"
 #include "bind/ops/tensor.h"
 #include "device/plugin.h"

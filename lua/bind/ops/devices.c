@@ -1,7 +1,8 @@
-/* lua/bind/ops/devices.c: which devices there are, and where tensors are made. */
+/* lua/bind/ops/devices.c: lists devices, their memory and cores; gets and sets the default
+   device. */
 #include "base/cores.h"
 #include "base/script_lines.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/types.h"

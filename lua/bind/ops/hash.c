@@ -5,10 +5,10 @@
    SHA-256 (FIPS 180-4) identifies files and checkpoints between programs, on the host. */
 #include "base/hash.h"
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/current_line.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 
 #include <string.h>
 

@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "bind/core/call.h"
-#include "bind/core/collect.h"
-#include "bind/core/parts.h"
+#include "bind/core/garbage_collection.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"

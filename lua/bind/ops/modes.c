@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/script_lines.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"

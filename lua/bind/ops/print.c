@@ -8,7 +8,7 @@
 
 #include "base/locale.h"
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"
 #include "bind/ops/convert.h"

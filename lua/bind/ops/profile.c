@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bind/core/current_line.h"
 #include "bind/core/types.h"
-#include "bind/core/where.h"
 #include "ops/trace.h"
 
 #define PROFILE_NAME "ltrain.Profile"

@@ -11,8 +11,8 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "bind/core/collect.h"
-#include "bind/core/parts.h"
+#include "bind/core/garbage_collection.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"

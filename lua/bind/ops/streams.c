@@ -5,7 +5,7 @@
    An event is a pair of a stream and a position in it, an integer that grows with what is issued:
    it has no handle to free, may be copied, and a position that was passed once is passed for
    good. */
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/types.h"

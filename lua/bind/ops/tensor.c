@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"

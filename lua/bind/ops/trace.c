@@ -1,7 +1,7 @@
 /* lua/bind/ops/trace.c: records the operations of a computation as tables, for exporters. */
 #include "base/script_lines.h"
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/tensor.h"
 #include "bind/core/types.h"
 #include "bind/ops/profile.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "bind/core/call.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"

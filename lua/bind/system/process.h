@@ -21,7 +21,7 @@ bool lt_may_start(lua_State *L, lt_bind *b, const char *who);
 
 /* A process that ends a child of ours, and what that has started, when this one ends in any way
    before lt_guard_release: at once, or `seconds` after the child was asked to end. A pid of 0: none
-   could be started, and the other functions do nothing. (guard.c) */
+   could be started, and the other functions do nothing. (guard_process.c) */
 typedef struct lt_guard {
   pid_t pid, owner;
   int fd;

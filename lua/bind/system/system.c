@@ -10,7 +10,7 @@
 #include "base/script_lines.h"
 #include "base/locale.h"
 #include "base/threads.h"
-#include "bind/core/parts.h"
+#include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"

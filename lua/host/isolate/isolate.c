@@ -1,4 +1,5 @@
-/* lua/host/isolate/isolate.c: asks the worker process, and checks what it answers. */
+/* lua/host/isolate/isolate.c: sends requests to the worker process of an isolated state, and
+   validates its answers. */
 #include "host/isolate/isolate.h"
 
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 #include "bind/core/raise.h"
 #include "bind/system/process.h"
+#include "host/isolate/messages.h"
 #include "host/isolate/process.h"
-#include "host/isolate/wire.h"
 #include "io/file.h"
 #include "io/memory_files.h"
 

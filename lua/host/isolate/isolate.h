@@ -6,7 +6,7 @@
 #ifndef LT_HOST_ISOLATE_ISOLATE_H
 #define LT_HOST_ISOLATE_ISOLATE_H
 
-#include "host/request.h"
+#include "host/protected_calls.h"
 
 typedef struct lt_isolate lt_isolate;
 

@@ -13,9 +13,9 @@
 #include <lauxlib.h>
 #include <ltrain/version.h>
 
-#include "host/isolate/seal.h"
-#include "host/isolate/wire.h"
-#include "host/request.h"
+#include "host/isolate/messages.h"
+#include "host/isolate/seccomp.h"
+#include "host/protected_calls.h"
 
 enum { FD = 3, WATCHER_STACK = 64 << 10 };
 

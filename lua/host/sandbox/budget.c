@@ -14,8 +14,8 @@
 
 #include <lauxlib.h>
 
+#include "bind/core/current_line.h"
 #include "bind/core/threads.h"
-#include "bind/core/where.h"
 #include "bind/system/process.h"
 
 /* Instructions between two hooks: as a rule, after the deadline, in a call that must end. */
@@ -181,8 +181,8 @@ bool lt_host_afford_elements(void *ud, int64_t elements) {
 }
 
 /* For code that must run although the call may be at its end: the hint of an error's text
-   (request.c), finalizers of what an earlier call left (bounded.c). It gets a budget of its own;
-   the call's comes back afterwards. */
+   (protected_calls.c), finalizers of what an earlier call left (bounded_functions.c). It gets a
+   budget of its own; the call's comes back afterwards. */
 lt_host_budget lt_host_lend(ltrain *l, int64_t instructions) {
   lt_host_budget before = {l->limit, l->instructions};
   l->limit = instructions;

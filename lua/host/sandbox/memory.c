@@ -5,7 +5,7 @@
    and shrinking never fail. The cap counts what was asked for, not malloc's overhead. */
 #include <stdlib.h>
 
-#include "bind/core/collect.h"
+#include "bind/core/garbage_collection.h"
 #include "device/device.h"
 #include "host/sandbox/budget.h"
 

@@ -7,7 +7,7 @@
 
 #include <lauxlib.h>
 
-#include "bind/core/where.h"
+#include "bind/core/current_line.h"
 #include "host/state.h"
 
 /* A function of Lua's that only goes with one of the permissions in `needs`. */
@@ -167,8 +167,9 @@ void lt_host_give_print(lua_State *L, ltrain *l) {
   lua_setglobal(L, "print");
 }
 
-/* With Lua's libraries: nothing that reaches the functions behind the bounded ones (bounded.c), or
-   the metatable of what has a finalizer, which would run without a hook. */
+/* With Lua's libraries: nothing that reaches the functions behind the bounded ones
+   (bounded_functions.c), or the metatable of what has a finalizer, which would run without a
+   hook. */
 static void keep_budget(lua_State *L) {
   static const char *const ways[] = {"sethook",    "setmetatable", "getmetatable", "getregistry",
                                      "getupvalue", "setupvalue",   "upvaluejoin"};

@@ -1,4 +1,5 @@
-/* runtime/comm/mpi/exchange.c: reductions of our own over MPI's messages.
+/* runtime/comm/mpi/exchange.c: reductions in an order of additions that is fixed by the number of
+   ranks, over MPI's point-to-point messages.
 
    They add in the tree T(lo, hi) = T(lo, m) + T(m, hi), on every number of hosts and with every
    transport. Few bytes climb the tree: neighbours at distance 1 first, then 2, then 4, and the sum
@@ -6,8 +7,8 @@
    the elements, adds them in the tree's order and gives the sums to all; each byte then crosses a
    wire twice, whatever the number of ranks.
 
-   MPI_Allreduce is used where the order need not be fixed (best_by_mpi in move.c): its order of
-   additions depends on the library, the ranks a host and the message's size, and sums of floats
+   MPI_Allreduce is used where the order need not be fixed (best_by_mpi in collectives.c): its order
+   of additions depends on the library, the ranks a host and the message's size, and sums of floats
    with it. Here the tree is fixed by the number of ranks alone, so that a run gives the same bits
    with every transport.
 
@@ -15,7 +16,7 @@
    trading 2 n (R - 1) / R bytes sent a rank in 2 rounds, as a ring or Rabenseifner's algorithm (R.
    Rabenseifner, Optimization of Collective Reduction Operations, ICCS 2004), best where bandwidth
    rules. Scratch is bounded by SCRATCH_BYTES whatever n is: shares are traded piece by piece. */
-#include "comm/mpi/move.h"
+#include "comm/mpi/collectives.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* runtime/comm/mpi/requests.c: messages that are under way, and what MPI says of its calls. */
+/* runtime/comm/mpi/requests.c: pending MPI requests, and MPI's error codes as texts. */
 #include <stdio.h>
 
-#include "comm/mpi/move.h"
+#include "comm/mpi/collectives.h"
 
 enum { TAG_GROUP = 1, TAG_PAIR = 2 };
 

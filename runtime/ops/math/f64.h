@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/fn.h"
+#include "base/host_device.h"
 
 LT_FN uint64_t lt_bits_f64(double x) {
   uint64_t u;

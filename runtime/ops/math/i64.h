@@ -1,10 +1,11 @@
-/* runtime/ops/math/i64.h: what rows of integers compute; all of it wraps, nothing is undefined. */
+/* runtime/ops/math/i64.h: integer arithmetic of elementwise operations: it wraps, without undefined
+   behaviour. */
 #ifndef LT_OPS_MATH_I64_H
 #define LT_OPS_MATH_I64_H
 
 #include <stdint.h>
 
-#include "base/fn.h"
+#include "base/host_device.h"
 
 LT_FN int64_t lt_abs_i64(int64_t x) { return x < 0 ? (int64_t)(0 - (uint64_t)x) : x; }
 

@@ -1,4 +1,5 @@
---- stdlib/apps/check/dry_run.lua: one batch of two samples through the loops of a Trainer, watched.
+--- stdlib/apps/check/dry_run.lua: runs one batch of two samples through the loops of a Trainer, and
+--- records what the checks need.
 --
 -- The loops are the real ones, so that hooks, data and shapes are those of training; there are no
 -- loggers, no checkpoints and one rank. Checks come in turns: `before` the step, with experiments

@@ -1,4 +1,5 @@
---- stdlib/apps/check/experiment.lua: runs training_step on a batch, watched, without a step.
+--- stdlib/apps/check/experiment.lua: runs training_step and backward on a batch without an
+--- optimizer step, and records what they did.
 --
 -- The same random numbers and buffers each time: what differs between two experiments comes from
 -- their batches.

@@ -1,5 +1,5 @@
---- stdlib/apps/dashboard/Catalogue.lua: the runs below some folders, and what the list says of
---- them.
+--- stdlib/apps/dashboard/Catalogue.lua: finds the runs in folders, and describes each for the list
+--- of runs.
 --
 -- Folders are looked through again and again: of a run that has not changed nothing is read. Runs
 -- are found by ids that are made here; links are not followed, so that a folder that was copied

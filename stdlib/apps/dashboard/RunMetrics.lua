@@ -1,5 +1,5 @@
---- stdlib/apps/dashboard/RunMetrics.lua: a file of metrics of a run in memory, as far as it has
---- come.
+--- stdlib/apps/dashboard/RunMetrics.lua: the metrics of a run in memory, read from its file as it
+--- grows.
 --
 -- `generation` changes when rows that were there before are no more: the run was resumed at an
 -- earlier step, or the file is another one. A file that was written again with what it had, as it

@@ -1,4 +1,5 @@
---- stdlib/apps/dashboard/records.lua: reads what a run has written besides metrics.
+--- stdlib/apps/dashboard/records.lua: serves a run's records besides its metrics: images and texts,
+--- console output, checkpoints.
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local complete_lines = require "ltrain.core.complete_lines"

@@ -1,4 +1,4 @@
---- stdlib/apps/dashboard/system.lua: what the processes of a run have measured of themselves
+--- stdlib/apps/dashboard/system.lua: serves the system metrics of a run's processes
 --- (stdlib/runs/system_metrics.lua).
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"

@@ -1,4 +1,4 @@
---- stdlib/apps/prompt/help.lua: `:help name`, from what the pages of docs/reference are made of.
+--- stdlib/apps/prompt/help.lua: `:help name`, from the same comments and tables as docs/reference.
 local c = require "ltrain.c"
 local members = require "ltrain.apps.prompt.members"
 local doc_comments = require "ltrain.apps.prompt.doc_comments"

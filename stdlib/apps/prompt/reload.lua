@@ -1,4 +1,5 @@
---- stdlib/apps/prompt/reload.lua: `:reload`: the script's code is replaced, what it has made stays.
+--- stdlib/apps/prompt/reload.lua: `:reload`: runs the files of the script again and replaces its
+--- functions and classes; objects and values are kept.
 --
 -- The files run again: those that `require` has loaded, those of `:load`, the script. Meanwhile
 --   - a class that is made again is the class that is there, with its functions anew: the objects

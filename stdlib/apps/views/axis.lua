@@ -1,5 +1,5 @@
---- stdlib/apps/views/axis.lua: numbers beside charts: round ones, with the digits that tell them
---- apart.
+--- stdlib/apps/views/axis.lua: tick labels of charts: round numbers, with as many digits as
+--- distinguish them.
 local c = require "ltrain.c"
 
 local axis = {}

@@ -1,4 +1,4 @@
---- stdlib/apps/views/bar_rows.lua: bars that lie, in a terminal, each with its name and value.
+--- stdlib/apps/views/bar_rows.lua: horizontal bars in a terminal, each with its name and value.
 
 local EIGHTHS <const> = { "▏", "▎", "▍", "▌", "▋", "▊", "▉" }
 local LONGEST <const> = 24 -- letters of a name

@@ -1,4 +1,5 @@
---- stdlib/apps/views/chart_rows.lua: a chart as rows of text for standard output as it is.
+--- stdlib/apps/views/chart_rows.lua: draws a chart as rows of text, in the letters and colours of
+--- standard output.
 local bar_rows = require "ltrain.apps.views.bar_rows"
 local errors = require "ltrain.core.errors"
 local heatmap_rows = require "ltrain.apps.views.heatmap_rows"

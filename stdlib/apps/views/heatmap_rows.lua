@@ -1,6 +1,6 @@
 --- stdlib/apps/views/heatmap_rows.lua: a matrix with names of rows and columns, in a terminal: its
 --- values, on colours where there are some; shades alone where the values do not fit.
-local blocks = require "ltrain.apps.views.blocks"
+local pixel_text = require "ltrain.apps.views.pixel_text"
 
 local LONGEST <const> = 16 -- letters of a name
 
@@ -13,9 +13,9 @@ end
 
 local function left_of(text, width) return (" "):rep(width - length(text)) .. text end
 
--- A pixel of blocks.lua.
+-- A pixel of pixel_text.lua.
 local function pixel_of(value, o)
-  local mark = blocks.mark(value)
+  local mark = pixel_text.mark(value)
   if mark then return { mark = mark } end
   return { o.high > o.low and (value - o.low) / (o.high - o.low) or 0 }
 end
@@ -50,8 +50,8 @@ local function with_values(o, width, names, wide, look)
     local cells = {}
     for k, text in ipairs(row) do
       local said = " " .. left_of(text, width) .. " "
-      cells[k] = look.colours and blocks.on_colour(said, pixel_of(o.cells[i][k], o), look.colours)
-        or said
+      cells[k] = look.colours
+        and pixel_text.on_colour(said, pixel_of(o.cells[i][k], o), look.colours) or said
     end
     local line = left_of(names[i], wide) .. " " .. table.concat(cells)
     out[#out + 1] = look.colours and line or (line:gsub(" +$", ""))
@@ -65,7 +65,7 @@ local function with_shades(o, names, wide, look)
     pixels[i] = {}
     for k, value in ipairs(row) do pixels[i][k] = pixel_of(value, o) end
   end
-  for i, row in ipairs(blocks.rows(pixels, { utf8 = look.utf8 })) do
+  for i, row in ipairs(pixel_text.rows(pixels, { utf8 = look.utf8 })) do
     out[i] = left_of(names[i], wide) .. " " .. row
   end
   return out

@@ -1,9 +1,9 @@
 --- stdlib/apps/views/show.lua: prints a matrix or an image as blocks in the terminal.
-local blocks = require "ltrain.apps.views.blocks"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local errors = require "ltrain.core.errors"
+local pixel_text = require "ltrain.apps.views.pixel_text"
 local terminal = require "ltrain.apps.views.terminal"
 
 local ROWS <const> = 32 -- of text at most
@@ -58,7 +58,7 @@ local function pixel_of(lists, y, x, low, high)
   local pixel = {}
   for k = 1, #lists == 1 and 1 or 3 do
     local value = lists[k][y][x]
-    local mark = blocks.mark(value)
+    local mark = pixel_text.mark(value)
     if mark and (not pixel.mark or mark == "nan") then pixel.mark = mark end
     pixel[k] = math.min(1, math.max(0, (value / 2 - low / 2) / (high / 2 - low / 2)))
   end
@@ -83,7 +83,7 @@ local function said_of_marks(pixels, count, in_colours)
   end
   for _, mark in ipairs { "nan", "inf", "-inf" } do
     if seen[mark] then
-      parts[#parts + 1] = ("%s is %s"):format(mark, blocks.marks[mark][in_colours and 1 or 2])
+      parts[#parts + 1] = ("%s is %s"):format(mark, pixel_text.marks[mark][in_colours and 1 or 2])
     end
   end
   return (", %d not finite (%s)"):format(count, table.concat(parts, ", "))
@@ -108,7 +108,7 @@ local function rows_of(x, o)
   if #pixels ~= planes.shape[2] or #pixels[1] ~= planes.shape[3] then
     title = ("%s, shown as %d x %d means"):format(title, #pixels, #pixels[1])
   end
-  local rows = blocks.rows(pixels, { colours = at.colours, utf8 = at.utf8, grey = is_image })
+  local rows = pixel_text.rows(pixels, { colours = at.colours, utf8 = at.utf8, grey = is_image })
   table.insert(rows, 1, title)
   return rows
 end

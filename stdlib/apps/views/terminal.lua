@@ -1,4 +1,5 @@
---- stdlib/apps/views/terminal.lua: what standard output shows: its width, letters and colours.
+--- stdlib/apps/views/terminal.lua: the capabilities of standard output: width, letters (UTF-8) and
+--- colours.
 local c = require "ltrain.c"
 
 local terminal = {}

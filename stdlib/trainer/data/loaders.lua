@@ -1,5 +1,5 @@
---- stdlib/trainer/data/loaders.lua: wraps everything that can be iterated as one kind of data
---- source.
+--- stdlib/trainer/data/loaders.lua: wraps everything that can be iterated as one interface, a
+--- source of batches.
 --
 -- A source opens at (epoch, position) and hands out batches with the knowledge whether one is the
 -- last. Accepted: a DataLoader or any object with `batches(position)`, a table of batches, a

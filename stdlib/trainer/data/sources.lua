@@ -1,4 +1,5 @@
---- stdlib/trainer/data/sources.lua: where the batches of a run come from, and how many are used.
+--- stdlib/trainer/data/sources.lua: finds the loaders of a run, and how many of their batches are
+--- used.
 --
 -- First what was passed to fit (or validate, ...), then the DataModule's dataloader hook, then the
 -- module's own.

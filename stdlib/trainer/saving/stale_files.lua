@@ -1,5 +1,5 @@
---- stdlib/trainer/saving/stale_files.lua: removes the temporary files (io/saving.c) and name locks
---- (files/CheckpointIO) that killed runs left behind.
+--- stdlib/trainer/saving/stale_files.lua: removes the temporary files (io/atomic_save.c) and name
+--- locks (files/CheckpointIO) that killed runs left behind.
 --
 -- A save removes those of its own folder. A run that is resumed writes in a folder of its own, and
 -- each kill would leave a checkpoint in that of the run before.
