@@ -45,11 +45,11 @@ local function is_method(name)
   return METHODS[name] or file ~= nil and not FUNCTIONS[file]
 end
 
--- The room that has a class of the name; nil.
-local function room_of(name)
+-- The namespace that has a class of the name; nil.
+local function namespace_of(name)
   for _, full in ipairs(require "ltrain.core.library_modules".list()) do
-    local room, class = full:match "^ltrain%.(%l+)%.(%u[%w_]*)$"
-    if class == name and exports[room] then return room end
+    local namespace, class = full:match "^ltrain%.(%l+)%.(%u[%w_]*)$"
+    if class == name and exports[namespace] then return namespace end
   end
 end
 
@@ -64,9 +64,10 @@ local function find(self, name)
   for known in next, exports do names[#names + 1] = known end
   for known in next, self do names[#names + 1] = known end
   table.sort(names)
-  local room = type(name) == "string" and name:find "^%u" and room_of(name)
+  local namespace = type(name) == "string" and name:find "^%u" and namespace_of(name)
   errors.blame("ltrain: there is no lt.%s%s", tostring(name),
-    room and ("; write lt.%s.%s"):format(room, name) or errors.in_place_of(name, "lt", names))
+    namespace and ("; write lt.%s.%s"):format(namespace, name)
+      or errors.in_place_of(name, "lt", names))
 end
 
 for name in next, exports do

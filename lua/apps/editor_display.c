@@ -6,7 +6,7 @@
 #include <string.h>
 #include <wchar.h>
 
-enum { MOST_ROWS = 300, TAB = 4, LEAST_ROOM = 8 };
+enum { MOST_ROWS = 300, TAB = 4, LEAST_COLUMNS = 8 };
 
 /* What a letter of `styles` looks like. */
 static const struct {
@@ -63,10 +63,10 @@ typedef struct walk {
   bool is_wrapped; /* the row continues with the line of the row above */
 } walk;
 
-/* In a window that has no room for the whole prompt its end is enough. */
+/* In a window that has too few rows for the whole prompt its end is enough. */
 static const char *mark_of(const lt_drawing *d) {
   size_t n = strlen(d->prompt);
-  return n > 2 && (int)n + LEAST_ROOM > d->columns ? d->prompt + n - 2 : d->prompt;
+  return n > 2 && (int)n + LEAST_COLUMNS > d->columns ? d->prompt + n - 2 : d->prompt;
 }
 
 static walk walk_of(const lt_drawing *d) {
@@ -80,7 +80,7 @@ static void next_row(walk *w, bool wraps) {
   w->is_wrapped = wraps;
 }
 
-/* The next character, in a new row if this one has no room for it; false at the end. */
+/* The next character, in a new row if it does not fit into this one; false at the end. */
 static bool step(walk *w) {
   wchar_t character = 0;
   mbstate_t state;
@@ -172,13 +172,13 @@ static void write_rows(FILE *out, const lt_drawing *d, const char *styles, bool 
 }
 
 /* How many bytes of a hint fit into a row; of a note, which begins with a space, whole words. */
-static size_t hint_length(const char *hint, int room) {
-  lt_drawing d = {.prompt = "", .text = hint, .length = strcspn(hint, "\n"), .columns = room};
+static size_t hint_length(const char *hint, int columns) {
+  lt_drawing d = {.prompt = "", .text = hint, .length = strcspn(hint, "\n"), .columns = columns};
   walk w = walk_of(&d);
   size_t words = 0;
   bool fits = true;
   for (; step(&w) && fits; pass(&w)) {
-    fits = w.row == 0 && w.column + w.width < room;
+    fits = w.row == 0 && w.column + w.width < columns;
     if (!fits) break;
     if (hint[w.at] == ' ') words = w.at;
   }
@@ -186,13 +186,14 @@ static size_t hint_length(const char *hint, int room) {
   return hint[0] == ' ' ? words : w.at;
 }
 
-/* As much of it as the row has room for. */
-static bool write_hint(FILE *out, const char *hint, int room) {
-  lt_drawing d = {.prompt = "", .text = hint, .length = hint_length(hint, room), .columns = room};
+/* As much of it as fits into the row. */
+static bool write_hint(FILE *out, const char *hint, int columns) {
+  lt_drawing d = {
+      .prompt = "", .text = hint, .length = hint_length(hint, columns), .columns = columns};
   walk w = walk_of(&d);
   bool any = false;
   fputs("\033[2m", out);
-  for (; step(&w) && w.row == 0 && w.column + w.width < room; pass(&w)) {
+  for (; step(&w) && w.row == 0 && w.column + w.width < columns; pass(&w)) {
     write_character(out, &w);
     any = true;
   }
@@ -208,13 +209,13 @@ bool lt_paint(const lt_drawing *d, const char *styles, const char *hint) {
   FILE *out = open_memstream(&codes, &size);
   if (out == NULL) return false;
   bool hinted = false, colours = lt_paint_wanted();
-  int room = d->rows < 1 ? 1 : d->rows < MOST_ROWS ? d->rows : MOST_ROWS;
-  if (drawn.cursor >= room) drawn.cursor = room - 1;
+  int shown = d->rows < 1 ? 1 : d->rows < MOST_ROWS ? d->rows : MOST_ROWS;
+  if (drawn.cursor >= shown) drawn.cursor = shown - 1;
   if (drawn.cursor > 0) fprintf(out, "\033[%dA", drawn.cursor);
   if (row < drawn.top) drawn.top = row;
-  if (row >= drawn.top + room) drawn.top = row - room + 1;
-  if (drawn.top + room > rows) drawn.top = rows > room ? rows - room : 0;
-  int end = rows < drawn.top + room ? rows : drawn.top + room;
+  if (row >= drawn.top + shown) drawn.top = row - shown + 1;
+  if (drawn.top + shown > rows) drawn.top = rows > shown ? rows - shown : 0;
+  int end = rows < drawn.top + shown ? rows : drawn.top + shown;
   write_rows(out, d, styles, colours, drawn.top, end);
   if (hint != NULL && d->cursor == d->length && d->columns > column)
     hinted = write_hint(out, hint, d->columns - column);

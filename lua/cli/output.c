@@ -27,20 +27,20 @@ static void tell(lua_State *L, const char *which) {
 }
 
 static bool is_held(lua_State *L) {
-  bool held = lua_getfield(L, LUA_REGISTRYINDEX, HIDE) == LUA_TFUNCTION;
+  bool has_bar = lua_getfield(L, LUA_REGISTRYINDEX, HIDE) == LUA_TFUNCTION;
   lua_pop(L, 1);
-  return held;
+  return has_bar;
 }
 
 /* The plain function, upvalue 1, with all arguments, past the bar; `ends`: its text ends a line. */
-static int past(lua_State *L, bool held, bool ends) {
+static int past(lua_State *L, bool has_bar, bool ends) {
   int n = lua_gettop(L);
-  if (held && !is_open) tell(L, HIDE);
+  if (has_bar && !is_open) tell(L, HIDE);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   lua_call(L, n, LUA_MULTRET);
-  if (held && ends) tell(L, DRAW);
-  is_open = held && !ends;
+  if (has_bar && ends) tell(L, DRAW);
+  is_open = has_bar && !ends;
   return lua_gettop(L);
 }
 

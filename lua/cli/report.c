@@ -149,7 +149,7 @@ static int complete(lua_State *L) {
   lua_settop(L, 2);
   if (!seen) describe(L, 0);
   lua_rawgeti(L, 2, REPORT_RAW);
-  if (lua_toboolean(L, -1)) { /* there is room now */
+  if (lua_toboolean(L, -1)) { /* the stack is free again */
     lua_rawgeti(L, 2, REPORT_TEXT);
     trim(L, 1);
     lua_rawseti(L, 2, REPORT_TEXT);

@@ -67,7 +67,7 @@ static void *address(lt_ctx *c, lt_tensor *t, int write) {
 }
 
 static lt_export *export(ltrain *l, lt_tensor *t, int write, DLTensor *view) {
-  if (!lt_host_given_tensor(l, "to_dlpack", t)) return NULL;
+  if (!lt_host_check_tensor(l, "to_dlpack", t)) return NULL;
   lt_exports_release(l);
   void *data = address(l->b->c, t, write);
   lt_export *one = data == NULL ? NULL : lt_export_new(l, t->storage);
@@ -233,7 +233,7 @@ static void drop_unversioned(void *managed) {
 }
 
 lt_tensor *ltrain_from_dlpack(ltrain *l, DLManagedTensorVersioned *m) {
-  if (!lt_host_given(l, "from_dlpack", "the tensor", m)) return NULL;
+  if (!lt_host_check_pointer(l, "from_dlpack", "the tensor", m)) return NULL;
   if (m->version.major != MAJOR) { /* what follows may be laid out in another way */
     snprintf(l->message, sizeof l->message, "from_dlpack: the tensor is of DLPack %u.%u, this "
              "reads %d", m->version.major, m->version.minor, MAJOR);
@@ -245,7 +245,7 @@ lt_tensor *ltrain_from_dlpack(ltrain *l, DLManagedTensorVersioned *m) {
 }
 
 lt_tensor *ltrain_from_dlpack_unversioned(ltrain *l, DLManagedTensor *m) {
-  if (!lt_host_given(l, "from_dlpack", "the tensor", m)) return NULL;
+  if (!lt_host_check_pointer(l, "from_dlpack", "the tensor", m)) return NULL;
   lt_tensor *t = import(l, &m->dl_tensor, false, drop_unversioned, m);
   return lt_host_give_tensor(l, t);
 }

@@ -47,7 +47,7 @@ static void destroy(ltrain *l) {
     free(l);
 }
 
-/* A GPU may still read or write what its holder has let go: that work comes first. A device that
+/* A GPU may still read or write what its owner has released: that work comes first. A device that
    cannot be waited for says so to whoever uses it next. */
 static void settle(lt_ctx *c, const lt_storage *s) {
   bool ok = lt_ok(c);

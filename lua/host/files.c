@@ -19,7 +19,7 @@ void lt_host_load_memory(lua_State *L, lt_ctx *c, const char *path) {
 }
 
 static bool may_use(ltrain *l, const char *who, const char *path) {
-  if (!lt_host_given(l, who, "the path", path)) return false;
+  if (!lt_host_check_pointer(l, who, "the path", path)) return false;
   if (lt_is_memory_file(l->b->c, path)) return true;
   snprintf(l->message, sizeof l->message, "%s: the path must begin with \"memory:\": '%.200s'", who,
            path);
@@ -34,7 +34,7 @@ static bool no_file(ltrain *l, const char *who, const char *path) {
 bool ltrain_put_file(ltrain *l, const char *path, const void *data, size_t size) {
   lt_failure failure;
   if (!may_use(l, "put_file", path)) return false;
-  if (size > 0 && !lt_host_given(l, "put_file", "the data", data)) return false;
+  if (size > 0 && !lt_host_check_pointer(l, "put_file", "the data", data)) return false;
   if (l->worker != NULL) return lt_isolate_put_file(l, path, data, size);
   if (lt_memory_file_put(l->b->c, "put_file", path, data, size)) return true;
   if (lt_take_failure(l->b->c, &failure)) lt_host_keep_message(l, failure.text);

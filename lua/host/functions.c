@@ -94,10 +94,10 @@ static const char *own_results(lua_State *L, const host_function *f, const ltrai
     for (int j = 0; j < k && t != NULL; j++)
       if (f->out[j] == 'T' && out[j].T == t) t = NULL; /* handed over once */
     bool given = t != NULL && place_among(f, in, t) == 0;
-    if (given && lt_take_lent(l, t, LT_OWNED))
+    if (given && lt_host_tensors_remove(l, t, LT_OWNED))
       ((lt_boxed *)lua_touserdata(L, at))->t = t;
     else if (given)
-      fault = lt_lent_fault(l, t);
+      fault = lt_host_tensors_fault(l, t);
     at++;
   }
   return fault;
@@ -106,12 +106,12 @@ static const char *own_results(lua_State *L, const host_function *f, const ltrai
 /* The arguments are the function's to read until it returns. */
 static void lend_arguments(ltrain *l, const host_function *f, const ltrain_value *in) {
   for (int k = 0; k < f->n_in; k++)
-    if (f->in[k] == 'T') lt_lend(l, in[k].T, LT_BORROWED);
+    if (f->in[k] == 'T') lt_host_tensors_add(l, in[k].T, LT_BORROWED);
 }
 
 static void take_arguments_back(ltrain *l, const host_function *f, const ltrain_value *in) {
   for (int k = 0; k < f->n_in; k++)
-    if (f->in[k] == 'T') lt_take_lent(l, in[k].T, LT_BORROWED);
+    if (f->in[k] == 'T') lt_host_tensors_remove(l, in[k].T, LT_BORROWED);
 }
 
 /* Upvalues: the binding, the function. */
@@ -124,7 +124,7 @@ static int call_host(lua_State *L) {
   for (int k = 0; k < f->n_in; k++) in[k] = read_value(L, b, f, k + 1);
   lua_settop(L, f->n_in);
   push_owners(L, b, f);
-  if (!lt_lent_reserve(l, f->n_in)) luaL_error(L, "%s: not enough memory", f->name);
+  if (!lt_host_tensors_reserve(l, f->n_in)) luaL_error(L, "%s: not enough memory", f->name);
   lend_arguments(l, f, in);
   lua_State *before = lt_host_call_out(l, L);
   l->message[0] = 0;
@@ -175,7 +175,8 @@ bool ltrain_register(ltrain *l, const char *name, const char *format, ltrain_fun
                      void *ud) {
   if (!lt_host_named(l, "register", name, format)) return false;
   if (!lt_isolate_permits(l, "register")) return false;
-  if (!lt_host_given(l, "register", "the function", (const void *)(uintptr_t)call)) return false;
+  if (!lt_host_check_pointer(l, "register", "the function", (const void *)(uintptr_t)call))
+    return false;
   registration r = {{.l = l, .name = name, .format = format}, call, ud};
   return lt_request_run(l, register_named, &r.request);
 }

@@ -45,14 +45,14 @@ lt_tensor *ltrain_wrap(ltrain *l, void *data, lt_dtype dtype, int ndim, const in
 }
 
 void *ltrain_data(ltrain *l, lt_tensor *t, int write) {
-  if (!lt_host_given_tensor(l, "data", t)) return NULL;
+  if (!lt_host_check_tensor(l, "data", t)) return NULL;
   void *data = lt_tensor_ptr(l->b->c, t, write ? LT_READ | LT_WRITE : LT_READ);
   return lt_host_take_failure(l) ? NULL : data;
 }
 
 /* Nothing tells the host that it failed but the message, and a warning. */
 static void refuse(ltrain *l, const lt_tensor *t) {
-  const char *fault = lt_lent_fault(l, t);
+  const char *fault = lt_host_tensors_fault(l, t);
   snprintf(l->message, sizeof l->message, "release: the tensor is %s",
            fault != NULL ? fault : "an argument of the function that runs, and the script's");
   if (l->config.log != NULL) l->config.log(l->config.ud, LTRAIN_WARNING, l->message);
@@ -60,7 +60,7 @@ static void refuse(ltrain *l, const lt_tensor *t) {
 
 void ltrain_release(ltrain *l, lt_tensor *t) {
   if (l == NULL || t == NULL) return;
-  if (!lt_take_lent(l, t, LT_OWNED)) {
+  if (!lt_host_tensors_remove(l, t, LT_OWNED)) {
     refuse(l, t);
     return;
   }

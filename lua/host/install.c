@@ -36,8 +36,8 @@ static int load_file(lua_State *L, const char *folder, const char *name, const c
   luaL_buffinit(L, &text);
   size_t n;
   do {
-    char *room = luaL_prepbuffer(&text);
-    n = fread(room, 1, LUAL_BUFFERSIZE, file);
+    char *buffer = luaL_prepbuffer(&text);
+    n = fread(buffer, 1, LUAL_BUFFERSIZE, file);
     luaL_addsize(&text, n);
   } while (n > 0);
   fclose(file);

@@ -20,7 +20,8 @@ static int run_file(lua_State *L) {
 }
 
 bool ltrain_dofile(ltrain *l, const char *path) {
-  if (!lt_host_given(l, "dofile", "the path", path)) return false; /* Lua would read stdin */
+  if (!lt_host_check_pointer(l, "dofile", "the path", path))
+    return false; /* Lua would read stdin */
   lt_request r = {.l = l, .name = path};
   return lt_request_run(l, l->worker == NULL ? run_file : lt_isolate_run_file, &r);
 }
@@ -35,7 +36,7 @@ static int run_string(lua_State *L) {
 }
 
 bool ltrain_dostring(ltrain *l, const char *code, const char *name) {
-  if (!lt_host_given(l, "dostring", "the code", code)) return false;
+  if (!lt_host_check_pointer(l, "dostring", "the code", code)) return false;
   lt_request r = {.l = l, .name = name == NULL ? "host" : name, .code = code};
   return lt_request_run(l, l->worker == NULL ? run_string : lt_isolate_run_string, &r);
 }

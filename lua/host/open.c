@@ -249,7 +249,7 @@ void ltrain_close(ltrain *l) {
   if (l->limit == 0) l->limit = CLOSING_INSTRUCTIONS;
   if (l->stepped != NULL) lua_resetthread(l->stepped); /* what its loops close */
   if (l->b != NULL) lt_exports_release(l);
-  if (l->b != NULL) lt_lent_end(l);
+  if (l->b != NULL) lt_host_tensors_release(l);
   if (l->b != NULL) lt_bind_close(l->b, l->L);
   if (l->L != NULL) lua_close(l->L);
   l->b = NULL;

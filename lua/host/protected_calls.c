@@ -115,13 +115,13 @@ static int add_remedy(lua_State *L) {
 
 static void keep_remedy(ltrain *l, lua_State *L, const lt_request *r) {
   if (!lua_checkstack(L, 4)) return;
-  lt_host_budget before = lt_host_lend(l, REMEDY_INSTRUCTIONS);
+  lt_host_budget before = lt_host_budget_begin(l, REMEDY_INSTRUCTIONS);
   lua_pushcfunction(L, add_remedy);
   lua_pushvalue(L, -2);
   lua_pushlightuserdata(L, (void *)r);
   if (lua_pcall(L, 2, 1, 0) == LUA_OK) lt_host_keep_message(l, lua_tostring(L, -1));
   lua_pop(L, 1);
-  lt_host_take_back(l, before);
+  lt_host_budget_end(l, before);
 }
 
 bool lt_host_fail(ltrain *l, lua_State *L, const lt_request *r) {
@@ -154,7 +154,7 @@ static void hold_string(lua_State *L, ltrain *l, int index) {
 static void give_results(lua_State *L, lt_request *r, int first) {
   lua_newtable(L);
   lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);
-  if (!lt_lent_reserve(r->l, (int)strlen(r->format))) luaL_error(L, "%s", no_memory);
+  if (!lt_host_tensors_reserve(r->l, (int)strlen(r->format))) luaL_error(L, "%s", no_memory);
   for (int k = 0; r->format[k] != 0; k++) {
     lt_check_result(L, r->l->b, first + k, r->format[k], r->name);
     hold_string(L, r->l, first + k);
@@ -201,16 +201,16 @@ bool lt_request_run(ltrain *l, lua_CFunction run, lt_request *r) {
   return ok;
 }
 
-bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one) {
+bool lt_host_check_pointer(ltrain *l, const char *who, const char *what, const void *one) {
   if (l == NULL) return false;
   l->message[0] = 0;
   if (one == NULL) snprintf(l->message, sizeof l->message, "%s: %s is NULL", who, what);
   return one != NULL;
 }
 
-bool lt_host_given_tensor(ltrain *l, const char *who, const lt_tensor *t) {
-  if (!lt_host_given(l, who, "the tensor", t)) return false;
-  const char *fault = lt_lent_fault(l, t);
+bool lt_host_check_tensor(ltrain *l, const char *who, const lt_tensor *t) {
+  if (!lt_host_check_pointer(l, who, "the tensor", t)) return false;
+  const char *fault = lt_host_tensors_fault(l, t);
   if (fault != NULL) snprintf(l->message, sizeof l->message, "%s: the tensor is %s", who, fault);
   return fault == NULL;
 }
@@ -228,7 +228,8 @@ static bool is_format(ltrain *l, const char *who, const char *format) {
 }
 
 bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format) {
-  if (!lt_host_given(l, who, "the name", name) || !lt_host_given(l, who, "the format", format))
+  if (!lt_host_check_pointer(l, who, "the name", name) ||
+      !lt_host_check_pointer(l, who, "the format", format))
     return false;
   if (name[0] == 0) snprintf(l->message, sizeof l->message, "%s: the name is empty", who);
   return name[0] != 0 && is_format(l, who, format);
@@ -242,12 +243,12 @@ bool lt_host_take_failure(ltrain *l) {
 }
 
 bool lt_host_expect_tensor(ltrain *l, const char *who) {
-  return lt_lent_reserve(l, 1) || lt_fail(l->b->c, LT_EMEMORY, "%s: out of memory", who);
+  return lt_host_tensors_reserve(l, 1) || lt_fail(l->b->c, LT_EMEMORY, "%s: out of memory", who);
 }
 
 lt_tensor *lt_host_give_tensor(ltrain *l, lt_tensor *t) {
   if (lt_host_take_failure(l)) return NULL;
-  lt_lend(l, t, LT_OWNED);
+  lt_host_tensors_add(l, t, LT_OWNED);
   return t;
 }
 

@@ -43,8 +43,8 @@ bool lt_host_fail(ltrain *l, lua_State *L, const lt_request *r);
 void lt_host_keep_message(ltrain *l, const char *text);
 
 /* Whether a state and what its call cannot do without are there. */
-bool lt_host_given(ltrain *l, const char *who, const char *what, const void *one);
-bool lt_host_given_tensor(ltrain *l, const char *who, const lt_tensor *t);
+bool lt_host_check_pointer(ltrain *l, const char *who, const char *what, const void *one);
+bool lt_host_check_tensor(ltrain *l, const char *who, const lt_tensor *t);
 bool lt_host_named(ltrain *l, const char *who, const char *name, const char *format);
 
 /* The failure of the ctx, if there is one, becomes the message. */

@@ -26,7 +26,7 @@ struct ltrain {
   bool starved;                 /* it was refused memory, and still holds much */
   _Atomic int64_t limit;        /* of instructions in the call that runs; 0: none */
   _Atomic int64_t instructions; /* or as much work, since that began */
-  int64_t late;                 /* instructions of the library after it had to end */
+  int64_t overrun;              /* instructions of the library after it had to end */
   atomic_bool cancelled;        /* by the host; what a budget ends sets the ctx's flag alone */
   int64_t calls;                /* outermost ones so far */
   int64_t inherited;            /* instructions that finalizers of earlier calls may still run */
@@ -35,14 +35,14 @@ struct ltrain {
   int hold_ref, thread_ref;     /* registry: strings of results; the thread that is stepped */
   struct lt_isolate *worker;    /* where scripts run; NULL: here */
   lt_exports exports;
-  lt_lent lent;                 /* tensors that the host has */
+  lt_host_tensor_table host_tensors; /* tensors that the host has */
   int depth;                    /* calls of the host's that run, each within the one before */
   bool closing;                 /* the last of them is ltrain_close */
   lua_State *inside;            /* what runs has called the host: where its calls may run */
   lua_State *stepped;           /* NULL: none */
   bool loops_yield;             /* for it; also after it, where memory was refused */
   double deadline;              /* of the step, in seconds of lt_seconds_now; 0: none */
-  lt_held_draws draws;          /* of a step that paused between operations */
+  lt_saved_draws draws;         /* of a step that paused between operations */
   char unpausable[LUA_IDSIZE + 16]; /* the line where the step could not pause; "": none */
   bool blamed;                      /* that was reported for this call */
   int step_arguments;
@@ -69,7 +69,7 @@ void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size);
 bool lt_host_is_full(const ltrain *l);
 
 /* Between calls, if one was refused memory: what it left behind goes, so that the next finds
-   room. */
+   memory. */
 void lt_host_recover(ltrain *l);
 
 /* Give the state a `print` that calls the host; before the library captures it. */

@@ -35,7 +35,7 @@ static int start_named(lua_State *L) {
   lua_rawseti(L, LUA_REGISTRYINDEX, r->l->thread_ref);
   r->l->stepped = thread;
   r->l->step_arguments = n + 1;
-  r->l->blamed = r->l->draws.held = false;
+  r->l->blamed = r->l->draws.saved = false;
   return 0;
 }
 

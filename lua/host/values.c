@@ -9,7 +9,7 @@
 #include "host/state.h"
 
 static void push_tensor(lua_State *L, lt_bind *b, lt_tensor *t) {
-  const char *fault = lt_lent_fault(lt_host_of(L), t);
+  const char *fault = lt_host_tensors_fault(lt_host_of(L), t);
   if (fault != NULL) luaL_error(L, "a tensor argument is %s", fault);
   lt_push_unique(L, b, t);
 }
@@ -65,7 +65,7 @@ void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const cha
 static void give_tensor(lua_State *L, lt_tensor *t, lt_tensor **to) {
   if (to == NULL) return;
   *to = lt_retain(t);
-  lt_lend(lt_host_of(L), t, LT_OWNED);
+  lt_host_tensors_add(lt_host_of(L), t, LT_OWNED);
 }
 
 static void give_integer(lua_Integer value, int64_t *to) {

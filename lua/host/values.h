@@ -22,8 +22,8 @@ void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from);
    or name it came from. */
 void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const char *who);
 
-/* Put the value at `index`, once all were checked and tensors have room (lent.h), where the next of
-   `to` points. Strings must be kept alive by the caller. */
+/* Put the value at `index`, once all were checked and memory for its tensors is reserved
+   (host_tensors.h), where the next of `to` points. Strings must be kept alive by the caller. */
 void lt_give_result(lua_State *L, lt_bind *b, int index, char letter, lt_variadic *to);
 
 /* Push the value with a dotted name. A name "a.b:c" is the field c of a.b; then a.b is pushed

@@ -30,9 +30,9 @@
 #include "apps/microhttpd.h"
 
 /* BACKLOG: connections that the kernel keeps while the script computes. STREAM_BLOCK: bytes that
-   the library asks a stream for at once. ROOM: where all places are taken, a ROOM-th of them is
+   the library asks a stream for at once. SHARE: where all places are taken, a SHARE-th of them is
    freed. */
-enum { BACKLOG = 512, STREAM_BLOCK = 16384, ROOM = 8 /* a part of the places */ };
+enum { BACKLOG = 512, STREAM_BLOCK = 16384, SHARE = 8 /* a part of the places */ };
 static const double LOOK_SECONDS = 0.5; /* between looks at who is late */
 
 typedef enum client_state { READING, ASKED, ANSWERING, STREAMING } client_state;
@@ -311,7 +311,7 @@ static bool is_late(const client *k, double time) {
   return !k->cut && (k->state == READING || k->state == ANSWERING) && k->deadline < time;
 }
 
-/* Who has held a place longest without asking anything; NULL: all have asked. */
+/* The connection that has been open longest without a request; NULL: all have made one. */
 static client *idlest(lt_http *h) {
   client *found = NULL;
   for (client *k = h->clients; k != NULL; k = k->next)
@@ -332,7 +332,7 @@ static bool look(lt_http *h) {
     cut(k);
     any = true;
   }
-  for (int i = 0; full && i <= h->options.connections / ROOM; i++) {
+  for (int i = 0; full && i <= h->options.connections / SHARE; i++) {
     client *k = idlest(h);
     if (k == NULL) break;
     cut(k);

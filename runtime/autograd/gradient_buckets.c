@@ -2,7 +2,7 @@
    exist for one backward.
 
    Which leaves a backward reaches is known when it begins (post_accumulate.c marks them with the
-   number of the walk): the others, of branches that were not used, hold no group up.
+   number of the walk): the others, of branches that were not used, delay no group.
 
    DDP reduces gradients in buckets while backward still computes (S. Li et al., "PyTorch
    Distributed", VLDB 2020, section 3.2). Every rank must start the collectives in the same order,

@@ -16,7 +16,7 @@
 int lt_cpu_count(void) {
   cpu_set_t set;
   int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-  if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more cores than the set has room for */
+  if (n < 1) n = (int)sysconf(_SC_NPROCESSORS_ONLN); /* more cores than fit into the set */
   return n > 0 ? n : 1;
 }
 

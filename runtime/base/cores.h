@@ -18,7 +18,8 @@ int lt_quota_cores(void);
 /* The same for a file as /proc/self/cgroup and a folder as /sys/fs/cgroup. */
 int lt_quota_of(const char *groups, const char *mount);
 
-/* The cores that this process may run on, as the kernel writes lists: "0-3,8". False: no room. */
+/* The cores that this process may run on, as the kernel writes lists: "0-3,8". False: it does not
+   fit. */
 bool lt_cores_list(char *text, size_t size);
 
 /* Has all threads of the process, and those to come, run on the cores of a list. False: it may run

@@ -21,7 +21,7 @@ typedef struct lt_failure {
   lt_code code;
   uint32_t line;           /* script line id current at the failure, 0: none */
   char op[LT_FAILURE_OP];  /* name of the op that was running, "" outside of one */
-  bool late;               /* found by a wait; `line` issued the work */
+  bool deferred;           /* found by a wait; `line` issued the work */
   bool of_value;           /* a kernel refused `value`, which had to stay below `limit` */
   int64_t value, limit;
   char shapes[LT_FAILURE_SHAPES]; /* of its tensors, "[2, 3] [4, 5]"; "" when there are none */
@@ -67,7 +67,8 @@ typedef struct lt_anomalies {
   lt_made forward[2], backward[2], aside[2];
 } lt_anomalies;
 
-/* State that upper rooms hang on a ctx, one slot a room, dropped in reverse order at release. */
+/* State that the folders above base/ keep in a ctx, one slot a folder, dropped in reverse order at
+   release. */
 typedef enum lt_slot {
   LT_SLOT_DEVICE, LT_SLOT_OPS, LT_SLOT_FALLBACK, LT_SLOT_AUTOGRAD, LT_SLOT_CPU, LT_SLOT_DATA,
   LT_SLOT_COMM, LT_SLOT_LAUNCH, LT_SLOT_BIND, LT_SLOT_HELD_FILES,

@@ -19,11 +19,11 @@ static void drop_nan_sign(char *text) {
 }
 
 /* Names and headers of files are in it: whoever prints it prints no escape sequence. */
-static void make_printable(char *text, size_t room) {
+static void make_printable(char *text, size_t capacity) {
   size_t n = strlen(text);
   char copy[LT_FAILURE_TEXT];
   memcpy(copy, text, n);
-  lt_make_printable(text, room, copy, n, LT_KEEP_LINES);
+  lt_make_printable(text, capacity, copy, n, LT_KEEP_LINES);
 }
 
 uint32_t lt_ctx_find_line(lt_ctx *c) {
@@ -36,11 +36,11 @@ uint32_t lt_ctx_find_line(lt_ctx *c) {
 
 bool lt_fail(lt_ctx *c, lt_code code, const char *format, ...) {
   if (c->failure.code != LT_OK) return false;
-  uint32_t line = lt_ctx_line(c); /* which may make room for a new one: not in a failed ctx */
+  uint32_t line = lt_ctx_line(c); /* which may drop old ones: not in a failed ctx */
   if (c->failure.code != LT_OK) return false;
   c->failure.code = code;
   c->failure.line = line;
-  c->failure.late = c->failure.of_value = false;
+  c->failure.deferred = c->failure.of_value = false;
   c->failure.shapes[0] = 0;
   snprintf(c->failure.op, sizeof c->failure.op, "%s", c->op != NULL ? c->op : "");
   va_list args;

@@ -62,27 +62,27 @@ bool lt_is_printable(const char *text, size_t n, lt_printable_keep keep) {
   return next_control(text, n, keep, 0, &bytes, &code) == n;
 }
 
-static void put(char *out, size_t room, size_t at, const char *text, size_t n) {
-  if (at + 1 >= room) return;
-  memcpy(out + at, text, n < room - 1 - at ? n : room - 1 - at);
+static void put(char *out, size_t capacity, size_t at, const char *text, size_t n) {
+  if (at + 1 >= capacity) return;
+  memcpy(out + at, text, n < capacity - 1 - at ? n : capacity - 1 - at);
 }
 
-size_t lt_make_printable(char *out, size_t room, const char *text, size_t n,
+size_t lt_make_printable(char *out, size_t capacity, const char *text, size_t n,
                          lt_printable_keep keep) {
   size_t done = 0, at = 0;
   while (at < n) {
     size_t bytes = 0;
     unsigned code = 0;
     size_t control = next_control(text, n, keep, at, &bytes, &code);
-    put(out, room, done, text + at, control - at);
+    put(out, capacity, done, text + at, control - at);
     done += control - at;
     at = control + bytes;
     if (control == n) break;
     char digits[16];
     int length = snprintf(digits, sizeof digits, bytes > 1 ? "\\u{%X}" : "\\%u", code);
-    put(out, room, done, digits, (size_t)length);
+    put(out, capacity, done, digits, (size_t)length);
     done += (size_t)length;
   }
-  if (room > 0) out[done < room ? done : room - 1] = 0;
+  if (capacity > 0) out[done < capacity ? done : capacity - 1] = 0;
   return done;
 }

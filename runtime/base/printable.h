@@ -18,9 +18,9 @@ typedef enum lt_printable_keep {
 /* Whether n bytes of text have such characters. */
 bool lt_is_printable(const char *text, size_t n, lt_printable_keep keep);
 
-/* Writes the text, as much of it as fits, with a NUL after it, into `room` bytes; returns how many
-   bytes all of it takes, without the NUL. */
-size_t lt_make_printable(char *out, size_t room, const char *text, size_t n,
+/* Writes the text, as much of it as fits, with a NUL after it, into `capacity` bytes; returns how
+   many bytes all of it takes, without the NUL. */
+size_t lt_make_printable(char *out, size_t capacity, const char *text, size_t n,
                          lt_printable_keep keep);
 
 #endif

@@ -55,12 +55,12 @@ void lt_sha256_begin(lt_sha256 *s) {
 
 void lt_sha256_take(lt_sha256 *s, const void *data, size_t n) {
   const uint8_t *at = data;
-  size_t held = s->bytes % LT_SHA256_BLOCK;
+  size_t filled = s->bytes % LT_SHA256_BLOCK;
   s->bytes += n;
-  if (held > 0) {
-    size_t room = LT_SHA256_BLOCK - held, part = n < room ? n : room;
-    memcpy(s->block + held, at, part);
-    if (part < room) return;
+  if (filled > 0) {
+    size_t left = LT_SHA256_BLOCK - filled, part = n < left ? n : left;
+    memcpy(s->block + filled, at, part);
+    if (part < left) return;
     compress(s->state, s->block);
     at += part;
     n -= part;
@@ -72,9 +72,9 @@ void lt_sha256_take(lt_sha256 *s, const void *data, size_t n) {
 void lt_sha256_end(lt_sha256 *s, uint8_t digest[LT_SHA256_BYTES]) {
   static const uint8_t padding[LT_SHA256_BLOCK] = {0x80};
   uint64_t bits = s->bytes * 8;
-  size_t held = s->bytes % LT_SHA256_BLOCK;
+  size_t filled = s->bytes % LT_SHA256_BLOCK;
   /* A one bit, zeros, and the length in bits: to the end of a block (FIPS 180-4, section 5.1.1). */
-  lt_sha256_take(s, padding, held < 56 ? 56 - held : 120 - held);
+  lt_sha256_take(s, padding, filled < 56 ? 56 - filled : 120 - filled);
   uint8_t length[8];
   for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bits >> (56 - 8 * i));
   lt_sha256_take(s, length, sizeof length);

@@ -27,7 +27,7 @@ static void *thread_main(void *argument) {
   return NULL;
 }
 
-void lt_signals_hold(sigset_t *before) {
+void lt_signals_block(sigset_t *before) {
   static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
   sigset_t others;
   sigfillset(&others);
@@ -35,14 +35,14 @@ void lt_signals_hold(sigset_t *before) {
   pthread_sigmask(SIG_BLOCK, &others, before);
 }
 
-void lt_signals_let(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
+void lt_signals_restore(const sigset_t *before) { pthread_sigmask(SIG_SETMASK, before, NULL); }
 
 /* Signals are for the main thread, whose handlers know what it does. */
 static int create(lt_thread *t) {
   sigset_t before;
-  lt_signals_hold(&before); /* inherited: not even the first instruction */
+  lt_signals_block(&before); /* inherited: not even the first instruction */
   int status = pthread_create(&t->handle, NULL, thread_main, t);
-  lt_signals_let(&before);
+  lt_signals_restore(&before);
   return status;
 }
 

@@ -45,9 +45,10 @@ void lt_quiesce(lt_ctx *c);
 /* In a child that was forked while threads on the list ran: they are not there. */
 void lt_threads_forked(lt_ctx *c);
 
-/* Keep signals from the calling thread, but for those of a fault; *before is for lt_signals_let. */
-void lt_signals_hold(sigset_t *before);
-void lt_signals_let(const sigset_t *before);
+/* Block signals in the calling thread, but for those of a fault; *before is for
+   lt_signals_restore. */
+void lt_signals_block(sigset_t *before);
+void lt_signals_restore(const sigset_t *before);
 
 enum { LT_MAX_THREADS = 1024 }; /* of one operation, at most */
 

@@ -38,7 +38,7 @@ static bool keep_parts(lt_ctx *c, lt_work *w, const void *const *parts, const in
   return true;
 }
 
-static bool make_room(lt_ctx *c, lt_work *w, int64_t n) {
+static bool reserve(lt_ctx *c, lt_work *w, int64_t n) {
   if (n == 0) return true;
   w->data.got = lt_alloc(c, (size_t)n);
   w->data.got_bytes = w->data.got != NULL ? (size_t)n : 0;
@@ -56,7 +56,7 @@ static bool sizes_known(lt_ctx *c, lt_work *w) {
   for (int r = 0; r < g->size && !one; r++) all += w->counts[r] = w->extents[r];
   if (one) all = w->move.count = w->extents[sender];
   bool gets = is_for_all(op) || one || (op == LT_COMM_GATHER && g->rank == w->move.root);
-  if (gets && !make_room(c, w, all)) return false;
+  if (gets && !reserve(c, w, all)) return false;
   if (is_for_all(op)) w->move.op = LT_COMM_ALL_GATHER;
   w->move.in = w->data.sent;
   w->move.out = w->data.got;
@@ -80,7 +80,7 @@ static bool send_sizes(lt_ctx *c, lt_work *w) {
 
 static bool then_parts(lt_ctx *c, lt_work *w) {
   if (w->step != 1) return false;
-  if (!make_room(c, w, w->counts[w->group->rank])) return false;
+  if (!reserve(c, w, w->counts[w->group->rank])) return false;
   w->move.op = LT_COMM_SCATTER;
   w->move.dtype = LT_U8;
   w->move.in = w->data.sent;

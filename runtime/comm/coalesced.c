@@ -42,7 +42,7 @@ static bool finish_buffer(lt_ctx *c, lt_work *w) {
 }
 
 static bool into_buffer(lt_ctx *c, lt_work *w) {
-  size_t bytes = lt_parts_room(w);
+  size_t bytes = lt_parts_bytes(w);
   w->data.got = lt_alloc(c, bytes);
   if (w->data.got == NULL && bytes > 0) return false;
   w->data.got_bytes = bytes;

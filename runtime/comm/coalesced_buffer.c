@@ -17,7 +17,7 @@ static size_t own_bytes(const lt_work *w) {
   return (size_t)w->counts[w->group->rank] * lt_dtype_size((lt_dtype)w->move.dtype);
 }
 
-size_t lt_parts_room(const lt_work *w) {
+size_t lt_parts_bytes(const lt_work *w) {
   return (size_t)w->bytes + (w->mark.op == LT_COMM_REDUCE_SCATTER ? own_bytes(w) : 0);
 }
 

@@ -10,7 +10,7 @@
 #include "device/wait.h"
 
 enum {
-  REPORT_NS = 100000000, /* of waiting, before the watchdog is told */
+  REPORT_NS = 100000000, /* of waiting, before it is reported to the watchdog */
   /* Ranks whose link failed because another one died leave it to the outcome to say so. */
   PATIENCE_NS = 2000000000
 };

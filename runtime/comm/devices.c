@@ -64,7 +64,7 @@ static void *take(lt_ctx *c, const lt_work *w, lt_pinned **p, size_t bytes) {
 static void stage(lt_ctx *c, lt_work *w) {
   lt_comm_move *m = &w->move;
   if (w->n_parts > 0) {
-    char *buffer = take(c, w, &w->device.out, lt_parts_room(w));
+    char *buffer = take(c, w, &w->device.out, lt_parts_bytes(w));
     if (buffer == NULL) return;
     lt_parts_in_buffer(w, buffer);
     copy_parts(c, w, false);
@@ -78,7 +78,7 @@ static void stage(lt_ctx *c, lt_work *w) {
   if (memory != NULL) copy(c, w, w->in, memory, false);
 }
 
-lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes) {
+lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes) {
   lt_storage *s = lt_storage_new(c, w->device.at, bytes);
   if (s == NULL || lt_order_before(c, s, w->move.stream, true)) return s;
   lt_storage_release(c, s);
@@ -87,9 +87,9 @@ lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes) {
 
 /* Parts to a link that knows none, or that would add them in another order. */
 static void pack(lt_ctx *c, lt_work *w) {
-  w->device.room = lt_device_room(c, w, lt_parts_room(w));
-  if (w->device.room == NULL) return;
-  lt_parts_in_buffer(w, w->device.room->data);
+  w->device.buffer = lt_device_buffer(c, w, lt_parts_bytes(w));
+  if (w->device.buffer == NULL) return;
+  lt_parts_in_buffer(w, w->device.buffer->data);
   copy_parts(c, w, false);
 }
 
@@ -138,7 +138,7 @@ void lt_device_made(lt_ctx *c, lt_work *w) {
 /* fn(storage, writes) for all that the link itself reads and writes. */
 static bool each_storage(lt_ctx *c, lt_work *w,
                          bool (*fn)(lt_ctx *c, lt_work *w, lt_storage *s, bool writes)) {
-  bool ok = true, listed = w->device.room == NULL;
+  bool ok = true, listed = w->device.buffer == NULL;
   if (w->in != NULL && w->in != w->out) ok = fn(c, w, w->in->storage, false);
   if (w->out != NULL) ok = ok && fn(c, w, w->out->storage, true);
   if (w->result != NULL) ok = ok && fn(c, w, w->result->storage, true);
@@ -221,7 +221,7 @@ static bool put_back(lt_ctx *c, lt_work *w) {
 void lt_device_end(lt_ctx *c, lt_work *w) {
   if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
   bool copied = w->device.way == LT_WAY_STAGED;
-  if ((copied || w->device.room != NULL) && !put_back(c, w)) return;
+  if ((copied || w->device.buffer != NULL) && !put_back(c, w)) return;
   if (copied || ops_of(w)->launch == NULL) return;
   lend_stream(w);
   if (!lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) return;
@@ -229,7 +229,7 @@ void lt_device_end(lt_ctx *c, lt_work *w) {
   if (w->group->size > 1) lt_device_wait_add(w);
 }
 
-static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {
+static void drop_buffer(lt_ctx *c, const lt_work *w, lt_storage **s) {
   if (*s == NULL) return;
   if (w->device.ready.stream != NULL) lt_order_after(*s, w->device.ready, true);
   lt_storage_release(c, *s);
@@ -239,8 +239,8 @@ static void drop_room(lt_ctx *c, const lt_work *w, lt_storage **s) {
 void lt_device_drop(lt_ctx *c, lt_work *w) {
   if (w->device.in != NULL) lt_pinned_give(w->device.in, w->device.ready);
   if (w->device.out != NULL) lt_pinned_give(w->device.out, w->device.ready);
-  drop_room(c, w, &w->device.room);
-  drop_room(c, w, &w->device.operands);
+  drop_buffer(c, w, &w->device.buffer);
+  drop_buffer(c, w, &w->device.operands);
   w->device.in = w->device.out = NULL;
 }
 

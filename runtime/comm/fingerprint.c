@@ -36,13 +36,13 @@ static bool is_inside(char byte) { return ((unsigned char)byte & 0xc0) == 0x80; 
 
 /* Cut in the middle, and between characters: "/home/...runs/train_model.lua". The name of the file
    itself says most. */
-static void cut_middle(char *to, size_t room, const char *text, size_t n) {
+static void cut_middle(char *to, size_t capacity, const char *text, size_t n) {
   static const char cut[] = "...";
   enum { TAIL = 18, MOST = 23 };
   const char *slash = strrchr(text, '/');
   size_t tail = slash != NULL ? n - (size_t)(slash - text) : n;
   tail = tail < TAIL ? TAIL : tail > MOST ? MOST : tail;
-  size_t head = room - tail - strlen(cut);
+  size_t head = capacity - tail - strlen(cut);
   while (tail > 0 && is_inside(text[n - tail])) tail--;
   while (head > 0 && is_inside(text[head])) head--;
   memcpy(to, text, head);
@@ -51,10 +51,10 @@ static void cut_middle(char *to, size_t room, const char *text, size_t n) {
 }
 
 void lt_mark_set_file(lt_mark *mark, const char *file) {
-  size_t n = file != NULL ? strlen(file) : 0, room = sizeof mark->file - 1;
+  size_t n = file != NULL ? strlen(file) : 0, capacity = sizeof mark->file - 1;
   memset(mark->file, 0, sizeof mark->file);
-  if (n > room)
-    cut_middle(mark->file, room, file, n);
+  if (n > capacity)
+    cut_middle(mark->file, capacity, file, n);
   else if (n > 0)
     memcpy(mark->file, file, n);
 }

@@ -61,8 +61,8 @@ struct lt_work {
     void *whole; /* of reduce: where the root wants it */
   } data;
   struct {
-    lt_tensor **tensors; /* [n], retained; memory for `room` */
-    int n, room;
+    lt_tensor **tensors; /* [n], retained; memory for `capacity` */
+    int n, capacity;
     lt_tensor *into; /* retained, or NULL */
   } message;         /* message.c */
   struct {
@@ -73,7 +73,7 @@ struct lt_work {
     uint64_t number;     /* LINK: among those of this rank, in all groups */
     bool ordered, begun; /* the stream waits for its tensors; the link may move them */
     lt_pinned *in, *out; /* STAGED: copies of the tensors; one for both where they are one */
-    lt_storage *room;    /* LINK: the parts, one after the other */
+    lt_storage *buffer;  /* LINK: the parts, one after the other */
     lt_storage *operands; /* LINK: of a sum in the tree's order (ordered.c) */
     void *sum;            /* LINK: where that goes */
   } device;
@@ -147,7 +147,7 @@ void lt_work_set_reduction(lt_ctx *c, lt_work *w, lt_comm_reduce reduce, lt_plan
 lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
 
 /* coalesced_buffer.c: a movement in parts whose backend takes none goes through one buffer, in
-   which they lie one after the other. `lt_parts_room`: its bytes; `lt_parts_in_buffer`: the
+   which they lie one after the other. `lt_parts_bytes`: its bytes; `lt_parts_in_buffer`: the
    movement is from it and to it. The tensors that are copied into the buffer before (or, `back`,
    out of it after the movement), and where the first one lies there. */
 typedef struct lt_parts_copy {
@@ -155,7 +155,7 @@ typedef struct lt_parts_copy {
   int n;
   char *at;
 } lt_parts_copy;
-size_t lt_parts_room(const lt_work *w);
+size_t lt_parts_bytes(const lt_work *w);
 void lt_parts_in_buffer(lt_work *w, char *buffer);
 lt_parts_copy lt_parts_to_copy(const lt_work *w, bool back);
 
@@ -174,7 +174,7 @@ void lt_device_end(lt_ctx *c, lt_work *w);
 /* The work's own memory goes back, whether it ended well or not. */
 void lt_device_drop(lt_ctx *c, lt_work *w);
 /* Memory of the device that the work's stream may write. NULL with a failure. */
-lt_storage *lt_device_room(lt_ctx *c, const lt_work *w, size_t bytes);
+lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes);
 /* data /= by, data *= by, in the memory that was passed to the link. */
 bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by);
 bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by);
@@ -205,8 +205,8 @@ void lt_device_wait_add(lt_work *w);
 /* A link has failed: LT_PENDING as long as there may be an outcome that says more. */
 lt_progress lt_device_wait_patience(lt_group *g);
 
-/* wait.c: the watchdog is told that this rank waits in the collective of the mark, and that it no
-   longer does. */
+/* wait.c: reports to the watchdog that this rank waits in the collective of the mark, and that it
+   no longer does. */
 void lt_wait_report(lt_group *g, const lt_mark *mark);
 void lt_wait_report_end(lt_group *root);
 bool lt_group_is_over(const lt_group *g); /* there is an outcome */

@@ -30,7 +30,7 @@ void lt_outcome_set(lt_outcome *v, lt_outcome_class class, int rank, int status,
    the middle keeps no thread from reading. */
 void lt_heartbeat_set_activity(lt_heartbeat *h, const lt_mark *mark) {
   uint32_t version = atomic_load_explicit(&h->activity_version, memory_order_relaxed) + 1;
-  lt_words_put(&h->activity[version % 2], mark, sizeof *mark);
+  lt_string_table_put(&h->activity[version % 2], mark, sizeof *mark);
   atomic_store_explicit(&h->activity_version, version, memory_order_release);
 }
 
@@ -39,7 +39,7 @@ lt_mark lt_heartbeat_activity(const lt_heartbeat *h) {
   uint32_t before, after = atomic_load_explicit(&h->activity_version, memory_order_acquire);
   do {
     before = after;
-    lt_words_get(&mark, &h->activity[before % 2], sizeof mark);
+    lt_string_table_get(&mark, &h->activity[before % 2], sizeof mark);
     after = atomic_load_explicit(&h->activity_version, memory_order_acquire);
   } while (before != after);
   mark.file[LT_MARK_FILE - 1] = 0;

@@ -62,7 +62,7 @@ typedef struct lt_traffic {
    waits issues nothing. */
 typedef struct lt_issued_list {
   int64_t since_ns; /* written last; 0: none */
-  int64_t n;        /* 0: more than there is room for */
+  int64_t n;        /* 0: more than fit */
   lt_issued entries[LT_ISSUED];
 } lt_issued_list;
 
@@ -125,7 +125,7 @@ int lt_mark_text(const lt_mark *mark, int rank, char *text, size_t size);
 /* "rank 3", "ranks 0, 2", "ranks 0-62, 64": in the order of `ranks`. */
 int lt_ranks_text(const int *ranks, int n, char *text, size_t size);
 
-/* Add to a text that ends in 0, as far as there is room. */
+/* Add to a text that ends in 0, as far as it fits. */
 __attribute__((format(printf, 3, 4))) void lt_text_add(char *text, size_t size, const char *format,
                                                        ...);
 

@@ -44,10 +44,10 @@ static bool next_tensor(lt_work *w) {
   return true;
 }
 
-static lt_tensor **room_for(lt_ctx *c, lt_work *w, int n) {
+static lt_tensor **reserve_tensors(lt_ctx *c, lt_work *w, int n) {
   if (n == 0) return NULL;
   w->message.tensors = lt_alloc(c, (size_t)n * sizeof(lt_tensor *));
-  w->message.room = w->message.tensors != NULL ? n : 0;
+  w->message.capacity = w->message.tensors != NULL ? n : 0;
   return w->message.tensors;
 }
 
@@ -88,7 +88,7 @@ lt_work *lt_comm_send_message(lt_ctx *c, lt_group *g, int to, const void *bytes,
   w->bytes = head_bytes(n_tensors) + n;
   w->data.sent = lt_alloc(c, (size_t)w->bytes);
   if (w->data.sent != NULL) w->data.sent_bytes = (size_t)w->bytes;
-  if (w->data.sent != NULL && (n_tensors == 0 || room_for(c, w, n_tensors) != NULL)) {
+  if (w->data.sent != NULL && (n_tensors == 0 || reserve_tensors(c, w, n_tensors) != NULL)) {
     for (; w->message.n < n_tensors; w->message.n++)
       w->message.tensors[w->message.n] = lt_retain(tensors[w->message.n]);
     w->round.extent = w->bytes;
@@ -132,7 +132,7 @@ static bool read_head(lt_ctx *c, lt_work *w) {
   if (w->data.got_bytes >= sizeof count) memcpy(&count, w->data.got, sizeof count);
   if (count < 0 || count > most)
     return lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
-  if (count > 0 && room_for(c, w, (int)count) == NULL) return false;
+  if (count > 0 && reserve_tensors(c, w, (int)count) == NULL) return false;
   bool bare = count == 1 && w->data.got_bytes == (size_t)head_bytes(1);
   for (int64_t k = 0; k < count; k++) {
     described d;

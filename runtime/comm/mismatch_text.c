@@ -32,9 +32,9 @@ const char *lt_comm_reduce_name(lt_comm_reduce reduce) {
   return (unsigned)reduce < LT_COMM_REDUCE_COUNT ? reduce_names[reduce] : "";
 }
 
-/* Text that is cut where the room ends, and counts on as snprintf does. */
+/* Text that is cut where the buffer ends, and counts on as snprintf does. */
 typedef struct text {
-  char *room;
+  char *out;
   size_t size, length;
 } text;
 
@@ -42,7 +42,7 @@ __attribute__((format(printf, 2, 3))) static void add(text *t, const char *forma
   va_list arguments;
   va_start(arguments, format);
   size_t left = t->length < t->size ? t->size - t->length : 0;
-  int n = vsnprintf(left > 0 ? t->room + t->length : NULL, left, format, arguments);
+  int n = vsnprintf(left > 0 ? t->out + t->length : NULL, left, format, arguments);
   va_end(arguments);
   if (n > 0) t->length += (size_t)n;
 }
@@ -118,11 +118,11 @@ static void add_activity(text *t, const lt_mark *m) {
   }
 }
 
-void lt_text_add(char *room, size_t size, const char *format, ...) {
-  size_t used = strlen(room);
+void lt_text_add(char *out, size_t size, const char *format, ...) {
+  size_t used = strlen(out);
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(room + used, size - used, format, arguments);
+  vsnprintf(out + used, size - used, format, arguments);
   va_end(arguments);
 }
 
@@ -152,16 +152,16 @@ static void add_ranks(text *t, const int *ranks, int n) {
   end_run(t, &r);
 }
 
-int lt_ranks_text(const int *ranks, int n, char *room, size_t size) {
-  text t = {room, size, 0};
-  if (size > 0) room[0] = 0;
+int lt_ranks_text(const int *ranks, int n, char *out, size_t size) {
+  text t = {out, size, 0};
+  if (size > 0) out[0] = 0;
   add_ranks(&t, ranks, n);
   return (int)t.length;
 }
 
-int lt_mark_text(const lt_mark *mark, int rank, char *room, size_t size) {
-  text t = {room, size, 0};
-  if (size > 0) room[0] = 0;
+int lt_mark_text(const lt_mark *mark, int rank, char *out, size_t size) {
+  text t = {out, size, 0};
+  if (size > 0) out[0] = 0;
   add(&t, "rank %d: ", rank);
   add_activity(&t, mark);
   return (int)t.length;
@@ -186,9 +186,9 @@ static void add_table(text *t, const lt_mark *marks, const int *ranks, int n) {
   }
 }
 
-int lt_marks_text(const lt_mark *marks, const int *ranks, int n, char *room, size_t size) {
-  text t = {room, size, 0};
-  if (size > 0) room[0] = 0;
+int lt_marks_text(const lt_mark *marks, const int *ranks, int n, char *out, size_t size) {
+  text t = {out, size, 0};
+  if (size > 0) out[0] = 0;
   add_table(&t, marks, ranks, n);
   return (int)t.length;
 }
@@ -211,13 +211,13 @@ static void add_head(text *t, const lt_mark *marks, const int *ranks, int n) {
   }
 }
 
-int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *room, size_t size) {
+int lt_disagreement_text(const lt_mark *marks, const int *ranks, int n, char *out, size_t size) {
   static const char more[] = "...";
-  text t = {room, size, 0};
-  if (size > 0) room[0] = 0;
+  text t = {out, size, 0};
+  if (size > 0) out[0] = 0;
   add_head(&t, marks, ranks, n);
   add(&t, ": ");
   add_table(&t, marks, ranks, n);
-  if (t.length >= size && size > sizeof more) memcpy(room + size - sizeof more, more, sizeof more);
+  if (t.length >= size && size > sizeof more) memcpy(out + size - sizeof more, more, sizeof more);
   return (int)t.length;
 }

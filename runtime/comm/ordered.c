@@ -56,7 +56,7 @@ void lt_ordered_begin(lt_ctx *c, lt_work *w) {
   if (w->move.op == LT_COMM_ALL_REDUCE)
     for (int r = 0; r < g->size; left -= w->counts[r++]) w->counts[r] = shard < left ? shard : left;
   int64_t own = w->counts[g->rank];
-  w->device.operands = lt_device_room(c, w, (size_t)(g->size * own * item_of(w)));
+  w->device.operands = lt_device_buffer(c, w, (size_t)(g->size * own * item_of(w)));
   if (w->device.operands == NULL) return;
   w->move.count = 0;
   for (int r = 0; r < g->size; r++) {

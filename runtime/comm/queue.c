@@ -26,7 +26,7 @@ static void release_parts(lt_ctx *c, lt_work *w) {
 
 static void release_message(lt_ctx *c, lt_work *w) {
   for (int k = 0; k < w->message.n; k++) lt_release(c, w->message.tensors[k]);
-  lt_free(c, w->message.tensors, (size_t)w->message.room * sizeof(lt_tensor *));
+  lt_free(c, w->message.tensors, (size_t)w->message.capacity * sizeof(lt_tensor *));
   lt_release(c, w->message.into);
 }
 
@@ -129,7 +129,7 @@ lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
   return w;
 }
 
-/* The end of a work, good or not. Tensors are let go here, not when the script drops the work:
+/* The end of a work, good or not. Tensors are released here, not when the script drops the work:
    their memory is large, and a script may keep works in a list. */
 static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
   lt_group *g = w->group;
@@ -187,10 +187,10 @@ static void disagree(lt_ctx *c, lt_work *w) {
 }
 
 static void broken(lt_ctx *c, lt_work *w, const char *text) {
-  char whole[LT_WORK_TEXT];
+  char message_text[LT_WORK_TEXT];
   w->group->broken = true;
-  snprintf(whole, sizeof whole, "%s: %.200s", lt_comm_op_name(w->mark.op), text);
-  finish(c, w, LT_ERANKS, whole);
+  snprintf(message_text, sizeof message_text, "%s: %.200s", lt_comm_op_name(w->mark.op), text);
+  finish(c, w, LT_ERANKS, message_text);
 }
 
 static lt_progress compare(lt_ctx *c, lt_work *w) {

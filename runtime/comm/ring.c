@@ -25,7 +25,7 @@ static lt_ring_entry *entry_of(lt_heartbeat *h, uint64_t number) {
 uint64_t lt_ring_issue(lt_heartbeat *h, const lt_mark *mark, int64_t bytes) {
   uint64_t number = atomic_load_explicit(&h->ring_count, memory_order_relaxed) + 1;
   lt_ring_entry entry = {.mark = *mark, .issued_ns = lt_now_ns(), .bytes = bytes};
-  lt_words_put(&h->ring[(number - 1) % LT_RING], &entry, sizeof entry);
+  lt_string_table_put(&h->ring[(number - 1) % LT_RING], &entry, sizeof entry);
   /* Release: who reads this count sees the entry that it counts. */
   atomic_store_explicit(&h->ring_count, number, memory_order_release);
   return number;
@@ -34,15 +34,15 @@ uint64_t lt_ring_issue(lt_heartbeat *h, const lt_mark *mark, int64_t bytes) {
 void lt_ring_arrived(lt_heartbeat *h, uint64_t number) {
   lt_ring_entry *e = entry_of(h, number);
   int64_t now = lt_now_ns();
-  if (e != NULL) lt_words_put(&e->arrived_ns, &now, sizeof now);
+  if (e != NULL) lt_string_table_put(&e->arrived_ns, &now, sizeof now);
 }
 
 void lt_ring_done(lt_heartbeat *h, uint64_t number, int64_t bytes) {
   lt_ring_entry *e = entry_of(h, number);
   int64_t now = lt_now_ns();
   if (e == NULL) return;
-  lt_words_put(&e->bytes, &bytes, sizeof bytes);
-  lt_words_put(&e->done_ns, &now, sizeof now);
+  lt_string_table_put(&e->bytes, &bytes, sizeof bytes);
+  lt_string_table_put(&e->done_ns, &now, sizeof now);
 }
 
 enum { LINE = 1024 };
@@ -102,7 +102,7 @@ bool lt_ring_write(const lt_heartbeat *h, int fd) {
   for (uint64_t k = count > LT_RING ? count - LT_RING + 1 : 1; k <= count; k++) {
     lt_ring_entry entry;
     char line[LINE];
-    lt_words_get(&entry, &h->ring[(k - 1) % LT_RING], sizeof entry);
+    lt_string_table_get(&entry, &h->ring[(k - 1) % LT_RING], sizeof entry);
     /* By write(2), without a buffer: the process may be about to end. */
     if (!write_all(fd, line, line_of(h, k, &entry, line))) return false;
   }

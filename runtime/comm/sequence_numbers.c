@@ -47,18 +47,18 @@ void lt_group_issued(const lt_group *root, bool completed, lt_issued_list *list)
 
 void lt_heartbeat_set_issued(lt_heartbeat *h, const lt_issued_list *list) {
   const int64_t none = 0;
-  lt_words_put(&h->issued.since_ns, &none, sizeof none);
-  lt_words_put(&h->issued.n, &list->n, sizeof list->n);
-  lt_words_put(h->issued.entries, list->entries, (size_t)list->n * sizeof *list->entries);
-  lt_words_put(&h->issued.since_ns, &list->since_ns, sizeof none);
+  lt_string_table_put(&h->issued.since_ns, &none, sizeof none);
+  lt_string_table_put(&h->issued.n, &list->n, sizeof list->n);
+  lt_string_table_put(h->issued.entries, list->entries, (size_t)list->n * sizeof *list->entries);
+  lt_string_table_put(&h->issued.since_ns, &list->since_ns, sizeof none);
 }
 
 bool lt_heartbeat_issued(const lt_heartbeat *h, int64_t since_ns, lt_issued_list *list) {
-  lt_words_get(&list->since_ns, &h->issued.since_ns, sizeof since_ns);
+  lt_string_table_get(&list->since_ns, &h->issued.since_ns, sizeof since_ns);
   if (since_ns == 0 || list->since_ns != since_ns) return false;
-  lt_words_get(&list->n, &h->issued.n, sizeof list->n);
+  lt_string_table_get(&list->n, &h->issued.n, sizeof list->n);
   if (list->n < 1 || list->n > LT_ISSUED) return false;
-  lt_words_get(list->entries, h->issued.entries, (size_t)list->n * sizeof *list->entries);
-  lt_words_get(&list->since_ns, &h->issued.since_ns, sizeof since_ns);
+  lt_string_table_get(list->entries, h->issued.entries, (size_t)list->n * sizeof *list->entries);
+  lt_string_table_get(&list->since_ns, &h->issued.since_ns, sizeof since_ns);
   return list->since_ns == since_ns;
 }

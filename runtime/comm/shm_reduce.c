@@ -19,7 +19,7 @@ typedef struct tree {
   int64_t offset, n; /* bytes into the operands, elements of the tile */
   lt_dtype dtype;
   lt_comm_reduce reduce;
-  _Alignas(SHM_LINE) char room[LEVELS][TILE];
+  _Alignas(SHM_LINE) char scratch[LEVELS][TILE];
 } tree;
 
 static int half_of(int n) {
@@ -33,7 +33,7 @@ static const void *node(tree *t, int lo, int hi, int level, void *out) {
   if (hi - lo == 1) return (const char *)t->operand[lo] + t->offset;
   int middle = lo + half_of(hi - lo);
   const void *left = node(t, lo, middle, level + 1, out);
-  const void *right = node(t, middle, hi, level + 1, t->room[level]);
+  const void *right = node(t, middle, hi, level + 1, t->scratch[level]);
   t->combine(out, left, right, t->n, t->dtype, t->reduce);
   return out;
 }

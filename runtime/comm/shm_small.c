@@ -37,15 +37,15 @@ static void add(const lt_comm_link *link, const lt_comm_move *m) {
 }
 
 static void take(const lt_comm_link *link, const lt_comm_move *m, size_t item) {
-  _Alignas(SHM_LINE) char room[SHM_SMALL];
+  _Alignas(SHM_LINE) char scratch[SHM_SMALL];
   size_t bytes = (size_t)m->count * item;
   if (m->n_parts == 0) {
     memcpy(m->out, sum_of(link), bytes);
     return;
   }
-  memcpy(room, sum_of(link), bytes);
-  if (m->scale != 1) link->home->host->scale(room, m->count, (lt_dtype)m->dtype, m->scale);
-  copy_parts(m, item, room, true);
+  memcpy(scratch, sum_of(link), bytes);
+  if (m->scale != 1) link->home->host->scale(scratch, m->count, (lt_dtype)m->dtype, m->scale);
+  copy_parts(m, item, scratch, true);
 }
 
 lt_progress lt_shm_move_small(lt_comm_link *link, lt_comm_move *m) {

@@ -57,7 +57,7 @@ static int64_t first_of(const int64_t *counts, int rank) {
   return sum;
 }
 
-/* Elements a rank when a piece of `bytes` has a share for each: full cache lines if there is room.
+/* Elements a rank when a piece of `bytes` has a share for each: full cache lines if they fit.
  */
 static int64_t share_of(int64_t bytes, int64_t ranks, int64_t size) {
   int64_t share = bytes / ranks;
@@ -383,18 +383,18 @@ static int64_t get(const job *j, uint64_t k) {
 static int64_t add_whole(const job *j, uint64_t k) {
   const lt_comm_move *m = j->m;
   const void *operand[LT_COMM_MAX_RANKS];
-  _Alignas(SHM_LINE) char room[SHM_SMALL];
+  _Alignas(SHM_LINE) char scratch[SHM_SMALL];
   span s = cut((int64_t)k * j->per, j->per, m->count);
   if (m->n_parts > 0) {
-    char *to = j->link->size <= 2 ? NULL : room;
+    char *to = j->link->size <= 2 ? NULL : scratch;
     reduce_parts(j, k, s.from, s.n, 0, to);
     if (to != NULL) copy_out(j, s.from, to, s.n);
     return s.n;
   }
   operands(j, k, s.from, 0, operand);
-  char *out = j->link->size <= 2 ? j->out.data + s.from * j->size : room;
+  char *out = j->link->size <= 2 ? j->out.data + s.from * j->size : scratch;
   lt_shm_reduce(j->link, operand, 0, s.n, (lt_dtype)m->dtype, m->reduce, out);
-  if (out == room) copy_out(j, s.from, room, s.n);
+  if (out == scratch) copy_out(j, s.from, scratch, s.n);
   return s.n;
 }
 

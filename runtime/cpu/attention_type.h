@@ -35,7 +35,7 @@ static void NAME(drop_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_
   uint32_t words[LT_WORDS];
   for (int64_t at = from / 4 * 4; at < from + n; at += LT_WORDS) {
     int64_t end = at + LT_WORDS < from + n ? at + LT_WORDS : from + n;
-    lt_words(j->rng_key, (uint64_t)(at / 4), (end - at + 3) / 4, words);
+    lt_philox_fill(j->rng_key, (uint64_t)(at / 4), (end - at + 3) / 4, words);
     for (int64_t i = at > from ? at : from; i < end; i++)
       row[i - from] = words[i - at] < j->threshold || keep == 0 ? 0 : row[i - from] * keep;
   }
@@ -61,10 +61,10 @@ static void NAME(backward_row)(T *restrict p, T *restrict dp, int64_t n, T shift
 /* Whole vectors are faster than remainders: up to 15 keys that a row does not see get -infinity.
    Returns how many scores the row now has, of n. */
 static int64_t NAME(close_row)(T *row, int64_t own, int64_t n) {
-  int64_t whole = (own + 15) / 16 * 16;
-  if (whole > n) whole = n;
-  for (int64_t s = own; s < whole; s++) row[s] = -(T)INFINITY;
-  return whole;
+  int64_t padded = (own + 15) / 16 * 16;
+  if (padded > n) padded = n;
+  for (int64_t s = own; s < padded; s++) row[s] = -(T)INFINITY;
+  return padded;
 }
 
 /* A row of scores becomes exp(score - max), its sum goes to *sum; returns the max. Rows in which
@@ -100,10 +100,10 @@ static bool NAME(forward_tile)(const job *j, int64_t b, int64_t h, int64_t t0, T
   T *sum = most + j->batches * j->heads * j->t;
   if (!NAME(scores)(j, b, h, t0, rows, n, p)) return false;
   for (int64_t i = 0; i < rows; i++) {
-    int64_t whole = NAME(close_row)(p + i * n, keys_of(j, t0 + i), n);
-    most[i] = NAME(softmax_row)(p + i * n, whole, &sum[i]);
-    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, p + i * n);
-    for (int64_t s = whole; s < n; s++) p[i * n + s] = 0;
+    int64_t padded = NAME(close_row)(p + i * n, keys_of(j, t0 + i), n);
+    most[i] = NAME(softmax_row)(p + i * n, padded, &sum[i]);
+    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, padded, p + i * n);
+    for (int64_t s = padded; s < n; s++) p[i * n + s] = 0;
   }
   T *out = (T *)start(&j->out, b, h, t0);
   const T *v = (const T *)start(&j->v, b, h / j->group, 0);
@@ -135,13 +135,13 @@ static bool NAME(backward_scores)(const job *j, int64_t b, int64_t h, int64_t t0
   for (int64_t i = 0; i < rows; i++) {
     T *pi = p + i * n, *di = dp + i * n;
     int64_t own = most[i] == -(T)INFINITY ? 0 : keys_of(j, t0 + i); /* 0: nothing took part */
-    int64_t whole = NAME(close_row)(pi, own, n);
+    int64_t padded = NAME(close_row)(pi, own, n);
     /* The sum over keys of p dp equals g . out (T. Dao and others, 2022): E products in place of
        S. */
     T delta = NAME(dot)(g + i * j->g.row, out + i * j->out.row, j->e);
-    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, di);
-    NAME(backward_row)(pi, di, whole, most[i], 1 / sum[i], delta);
-    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, whole, pi);
+    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, padded, di);
+    NAME(backward_row)(pi, di, padded, most[i], 1 / sum[i], delta);
+    if (j->drops) NAME(drop_row)(j, b, h, t0 + i, padded, pi);
     for (int64_t s = own; s < n; s++) pi[s] = di[s] = 0;
   }
   return true;

@@ -18,7 +18,7 @@ typedef struct job {
   double *alpha;                            /* [N, T, 2 S + 1] */
   double *loss;                             /* forward: [N] */
   const double *grad;                       /* backward: [N] */
-  double *room;                             /* backward: [N, 2 L + C] */
+  double *scratch;                          /* backward: [N, 2 L + C] */
   void *out;                                /* backward: [N, T, C] */
 } job;
 
@@ -113,7 +113,8 @@ static void backward(void *ud, int64_t k) {
   const job *j = ud;
   int64_t wide = most_states(j), states = 2 * j->label_counts[k] + 1;
   size_t item = j->wide ? 8 : 4, line = (size_t)(j->steps * j->classes) * item;
-  double *next = j->room + k * (2 * wide + j->classes), *beta = next + wide, *share = beta + wide;
+  double *next = j->scratch + k * (2 * wide + j->classes), *beta = next + wide,
+         *share = beta + wide;
   double loss = loss_of(j, k);
   memset((char *)j->out + (size_t)k * line, 0, line);
   if (j->zero_infinity && loss == INFINITY) return;
@@ -191,7 +192,7 @@ static bool run_backward(lt_ctx *c, const lt_call *call) {
   lt_tensor *out = lt_cpu_result(c, call->out[0], j.wide ? LT_F64 : LT_F32, NULL);
   lt_tensor *alpha = lt_cpu_contiguous(c, call->in[5], LT_F64);
   j.grad = flat(c, call->in[0], LT_F64);
-  j.room = lt_cpu_scratch(c, LT_F64, j.n * (2 * most_states(&j) + j.classes));
+  j.scratch = lt_cpu_scratch(c, LT_F64, j.n * (2 * most_states(&j) + j.classes));
   if (!lt_ok(c)) return false;
   j.alpha = lt_data(alpha), j.out = lt_data(out);
   lt_parallel(c, j.n, backward, &j);

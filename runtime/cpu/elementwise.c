@@ -143,11 +143,11 @@ static bool is_defined(lt_ctx *c, const job *j) {
   if (j->compute != LT_COMPUTE_I64) return true;
   if (!power && j->op != LT_OP_floor_divide && j->op != LT_OP_remainder && j->op != LT_OP_fmod)
     return true;
-  int64_t room[LT_TILE], constant = j->scalar[1].i;
+  int64_t scratch[LT_TILE], constant = j->scalar[1].i;
   bool bad = j->constant[1] && j->it.numel > 0 && (power ? constant < 0 : constant == 0);
   for (int64_t at = 0; at < j->it.numel && !j->constant[1] && !bad; at += LT_TILE) {
     int64_t n = j->it.numel - at < LT_TILE ? j->it.numel - at : LT_TILE;
-    const int64_t *b = LT_CPU(lt_load_i64)(&j->it, 2, at, n, room);
+    const int64_t *b = LT_CPU(lt_load_i64)(&j->it, 2, at, n, scratch);
     for (int64_t i = 0; i < n; i++) bad |= power ? b[i] < 0 : b[i] == 0;
   }
   return !bad || lt_fail_value(c, 0, 0, "%s: integers %s", lt_ops[j->op].name,

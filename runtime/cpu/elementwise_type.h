@@ -63,19 +63,19 @@ static const NAME(loop) NAME(loops)[LT_OP_COUNT] = {
 /* Elements from..to-1: tiles in, loop, tiles out. Operands that are numbers fill a tile once, so
    that loops need no variant for them. */
 static void NAME(chunk)(const job *j, int64_t from, int64_t to) {
-  T room[LT_ITER_OPERANDS][LT_TILE];
+  T scratch[LT_ITER_OPERANDS][LT_TILE];
   const T *in[LT_ITER_OPERANDS];
   for (int k = 0; k < j->n_in; k++) {
-    in[k] = room[k];
+    in[k] = scratch[k];
     if (!j->constant[k]) continue;
     T value = (T)NAME(scalar)(j->scalar[k]);
-    for (int i = 0; i < LT_TILE; i++) room[k][i] = value;
+    for (int i = 0; i < LT_TILE; i++) scratch[k][i] = value;
   }
   for (int64_t at = from; at < to; at += LT_TILE) {
     int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
     for (int k = 0; k < j->n_in; k++)
-      if (!j->constant[k]) in[k] = LT_CPU(NAME(lt_load))(&j->it, k + 1, at, n, room[k]);
-    T *out = LT_CPU(lt_target)(&j->it, 0, at, OWN, room[LT_ITER_OPERANDS - 1]);
+      if (!j->constant[k]) in[k] = LT_CPU(NAME(lt_load))(&j->it, k + 1, at, n, scratch[k]);
+    T *out = LT_CPU(lt_target)(&j->it, 0, at, OWN, scratch[LT_ITER_OPERANDS - 1]);
     NAME(loops)[j->op](n, in, out, (T)NAME(scalar)(j->p), (T)NAME(scalar)(j->q));
     LT_CPU(NAME(lt_store))(&j->it, 0, at, n, out);
   }

@@ -40,12 +40,12 @@ static int64_t NAME(first_largest)(const INDEX *key, int64_t n) {
 
 /* The same for a line that does not fit into a tile. */
 static int64_t NAME(best_of_line)(const job *j, int64_t start, T *value) {
-  T room[LT_TILE];
+  T scratch[LT_TILE];
   INDEX key[LT_TILE], best = 0;
   int64_t place = -1;
   for (int64_t at = 0; at < j->length && (at == 0 || !lt_is_cancelled(j->c)); at += LT_TILE) {
     int64_t n = j->length - at < LT_TILE ? j->length - at : LT_TILE;
-    const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, start + at, n, room);
+    const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, start + at, n, scratch);
     NAME(keys)(v, n, j->least, key);
     int64_t k = NAME(first_largest)(key, n);
     if (place >= 0 && key[k] <= best) continue;
@@ -63,7 +63,7 @@ static void NAME(store)(const job *j, int64_t at, int64_t n, const T *value, con
 
 /* Lines from..to-1, short ones many at a time. */
 static void NAME(rows)(const job *j, int64_t from, int64_t to) {
-  T room[LT_TILE], value[LT_TILE];
+  T scratch[LT_TILE], value[LT_TILE];
   INDEX key[LT_TILE];
   int64_t index[LT_TILE], group = j->length <= LT_TILE ? LT_TILE / j->length : 1;
   for (int64_t o = from; o < to; o += group) {
@@ -71,7 +71,7 @@ static void NAME(rows)(const job *j, int64_t from, int64_t to) {
     if (j->length > LT_TILE) {
       index[0] = NAME(best_of_line)(j, o * j->length, &value[0]);
     } else {
-      const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, o * j->length, n * j->length, room);
+      const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, o * j->length, n * j->length, scratch);
       NAME(keys)(v, n * j->length, j->least, key);
       for (int64_t k = 0; k < n; k++) {
         index[k] = NAME(first_largest)(key + k * j->length, j->length);
@@ -97,13 +97,13 @@ static inline void NAME(improve)(T *value, INDEX *place, const T *v, INDEX k, in
 
 /* A tile of lines side by side: position of element k of line o is k * count + o. */
 static void NAME(columns)(const job *j, int64_t from, int64_t to) {
-  T room[LT_TILE], value[LT_TILE];
+  T scratch[LT_TILE], value[LT_TILE];
   INDEX place[LT_TILE];
   int64_t index[LT_TILE], n = to - from;
-  const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, from, n, room);
+  const T *v = LT_CPU(NAME(lt_load))(&j->x, 0, from, n, scratch);
   for (int64_t i = 0; i < n; i++) value[i] = v[i], place[i] = 0;
   for (int64_t k = 1; k < j->length; k++) {
-    v = LT_CPU(NAME(lt_load))(&j->x, 0, k * j->count + from, n, room);
+    v = LT_CPU(NAME(lt_load))(&j->x, 0, k * j->count + from, n, scratch);
     if (j->least)
       NAME(improve)(value, place, v, (INDEX)k, n, true);
     else

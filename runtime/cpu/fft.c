@@ -167,15 +167,15 @@ static bool plan_make(lt_ctx *c, plan *p, int64_t n) {
 }
 
 /* Numbers that plan_run works in. */
-static int64_t room_of(const plan *p) { return p->m > 0 ? 2 * p->m : 0; }
+static int64_t scratch_of(const plan *p) { return p->m > 0 ? 2 * p->m : 0; }
 
 /* out = the transform of in, both [n]. */
-static void plan_run(const plan *p, double *out, const double *in, double *room) {
+static void plan_run(const plan *p, double *out, const double *in, double *scratch) {
   if (p->m == 0) {
     transform(out, in, p->turn, p->radix, 1, p->n);
     return;
   }
-  double *a = room, *b = room + 2 * p->m;
+  double *a = scratch, *b = scratch + 2 * p->m;
   memset(a, 0, (size_t)p->m * 2 * sizeof *a);
   for (int64_t k = 0; k < p->n; k++) multiply(a + 2 * k, in + 2 * k, p->chirp + 2 * k);
   transform(b, a, p->inner_turn, p->inner, 1, p->m);
@@ -203,8 +203,8 @@ typedef struct job {
   const void *x;
   void *y;
   const double *turn; /* of n, where it is halved */
-  double *room;       /* of each chunk */
-  int64_t room_size;
+  double *scratch;    /* of each chunk */
+  int64_t scratch_size;
 } job;
 
 static inline double load(const job *j, int64_t i) {
@@ -285,12 +285,13 @@ static void give(const job *j, const double *z, int64_t at) {
 
 static void run_chunk(void *ud, int64_t chunk) {
   const job *j = ud;
-  double *in = j->room + 2 * chunk * j->room_size, *out = in + 2 * j->p.n, *room = out + 2 * j->p.n;
+  double *in = j->scratch + 2 * chunk * j->scratch_size, *out = in + 2 * j->p.n,
+         *scratch = out + 2 * j->p.n;
   int64_t first = chunk * j->per_chunk, end = first + j->per_chunk;
   for (int64_t line = first; line < end && line < j->lines; line++) {
     fetch(j, in, line * j->from);
     if (j->inverse) exchange(in, j->p.n);
-    plan_run(&j->p, out, in, room);
+    plan_run(&j->p, out, in, scratch);
     if (j->inverse) exchange(out, j->p.n);
     give(j, out, line * j->to);
   }
@@ -306,8 +307,8 @@ static bool compute(lt_ctx *c, const lt_call *call, job *j) {
   j->lines = x->numel / j->from;
   j->per_chunk = j->n < LT_CHUNK ? LT_CHUNK / j->n : 1;
   int64_t chunks = (j->lines + j->per_chunk - 1) / j->per_chunk;
-  j->room_size = 2 * j->p.n + room_of(&j->p);
-  j->room = numbers(c, chunks * j->room_size);
+  j->scratch_size = 2 * j->p.n + scratch_of(&j->p);
+  j->scratch = numbers(c, chunks * j->scratch_size);
   j->x = lt_data(x), j->y = lt_data(y);
   if (!lt_ok(c)) return false;
   lt_parallel_work(c, j->lines * j->n * 8, chunks, run_chunk, j);

@@ -102,7 +102,7 @@ static void scatter_chunk(void *ud, int64_t chunk) {
 /* Indices are checked before anything is written: an error leaves the result as it was. */
 LT_KERNEL(gather) {
   const lt_args_gather *a = call->args;
-  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole;
+  lt_tensor result = lt_with_dims(call->out[0]), *out = &result;
   lt_tensor from = lt_with_dims(call->in[0]), *x = &from, index = lt_with_dims(call->in[1]);
   lt_frame frame = lt_frame_open(c);
   const int64_t *v = LT_CPU(lt_index_values)(c, call->op, &index, x, a->dim);
@@ -119,7 +119,7 @@ LT_KERNEL(gather) {
 /* Sums of f16 and bf16 are made in f32 and rounded once; integers in i64. */
 LT_KERNEL(scatter_add) {
   const lt_args_scatter_add *a = call->args;
-  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole;
+  lt_tensor result = lt_with_dims(call->out[0]), *out = &result;
   lt_tensor at = lt_with_dims(call->in[1]), *index = &at;
   lt_frame frame = lt_frame_open(c);
   lt_dtype dtype = lt_sum_dtype(out);

@@ -74,7 +74,7 @@ void LT_CPU(lt_rows_take)(lt_ctx *c, const lt_rows *r) {
 
 LT_KERNEL(index_select) {
   const lt_args_index_select *a = call->args;
-  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole, source = lt_with_dims(call->in[0]);
+  lt_tensor result = lt_with_dims(call->out[0]), *out = &result, source = lt_with_dims(call->in[0]);
   lt_frame frame = lt_frame_open(c);
   lt_tensor *x = lt_cpu_contiguous(c, &source, (lt_dtype)source.dtype);
   const int64_t *index = LT_CPU(lt_index_values)(c, call->op, call->in[1], &source, a->dim);
@@ -160,7 +160,7 @@ static bool sort_positions(lt_ctx *c, add_rows_job *j, const int64_t *index, int
    rows of the result, so no additions need be atomic, and their order is fixed. */
 static bool add_rows(lt_ctx *c, const lt_call *call, lt_tensor *base, lt_tensor *g,
                      lt_tensor *index, int64_t dim, int64_t skip) {
-  lt_tensor whole = lt_with_dims(call->out[0]), *out = &whole, parts = lt_with_dims(g);
+  lt_tensor result = lt_with_dims(call->out[0]), *out = &result, parts = lt_with_dims(g);
   lt_frame frame = lt_frame_open(c);
   lt_dtype dtype = lt_sum_dtype(out);
   const int64_t *v = LT_CPU(lt_index_values)(c, call->op, index, out, dim);

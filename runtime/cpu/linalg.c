@@ -25,7 +25,7 @@ struct job {
   char *a, *b;        /* inputs, which are not written */
   char *out[3];
   lt_tensor *made[3]; /* where results are computed */
-  int64_t room;       /* values of a matrix in `work` */
+  int64_t per_matrix; /* values of a matrix in `work` */
   char *work;
   int32_t *pivots, *info;
 };
@@ -82,7 +82,7 @@ static bool compute(lt_ctx *c, const lt_call *call, job *j) {
     j->made[k] = lt_cpu_result(c, call->out[k], dtype, NULL);
     j->out[k] = j->made[k] != NULL ? lt_data(j->made[k]) : NULL;
   }
-  j->work = j->room > 0 ? lt_cpu_scratch(c, dtype, j->count * j->room) : NULL;
+  j->work = j->per_matrix > 0 ? lt_cpu_scratch(c, dtype, j->count * j->per_matrix) : NULL;
   j->pivots = lt_cpu_scratch(c, LT_I32, j->count * j->n);
   j->info = lt_cpu_scratch(c, LT_I32, j->count);
   if (!lt_ok(c)) return false;
@@ -112,7 +112,7 @@ static bool check(lt_ctx *c, const lt_call *call, const job *j, const char *what
   return true;
 }
 
-/* `j` has the function and its room. */
+/* `j` has the function and per_matrix. */
 static bool run(lt_ctx *c, const lt_call *call, job *j, const char *refused) {
   lt_frame frame = lt_frame_open(c);
   bool ok = compute(c, call, j) && check(c, call, j, refused);
@@ -170,7 +170,7 @@ static int slogdet_one(const job *j, int64_t b) {
 static bool run_determinant(lt_ctx *c, const lt_call *call, int (*one)(const job *, int64_t)) {
   job j = job_of(call);
   j.one = one;
-  j.room = (int64_t)j.n * j.n;
+  j.per_matrix = (int64_t)j.n * j.n;
   return (j.lapack = lt_lapack_open(c)) != NULL && run(c, call, &j, "has no determinant");
 }
 
@@ -219,7 +219,7 @@ LT_KERNEL(linalg_eigh) {
 static int qr_one(const job *j, int64_t b) {
   int m = j->m, n = j->n, least = smaller(m, n), k = j->flag ? m : least;
   char *q = matrix(j, j->out[0], b, m, k), *r = matrix(j, j->out[1], b, k, n);
-  char *a = j->work + bytes(j, b * j->room), *tau = row(j, a, m, n);
+  char *a = j->work + bytes(j, b * j->per_matrix), *tau = row(j, a, m, n);
   if (least == 0) { /* R has no elements, or Q no columns but the unit vectors */
     if (k > 0) identity(j, q, m);
     return 0;
@@ -240,7 +240,7 @@ LT_KERNEL(linalg_qr) {
   job j = job_of(call);
   j.one = qr_one;
   j.flag = ((const lt_args_linalg_qr *)call->args)->complete;
-  j.room = (int64_t)j.m * j.n + smaller(j.m, j.n);
+  j.per_matrix = (int64_t)j.m * j.n + smaller(j.m, j.n);
   return (j.lapack = lt_lapack_open(c)) != NULL && run(c, call, &j, diverges);
 }
 
@@ -265,7 +265,7 @@ LT_KERNEL(linalg_svd) {
   job j = job_of(call);
   j.one = svd_one;
   j.flag = ((const lt_args_linalg_svd *)call->args)->full_matrices;
-  j.room = (int64_t)j.m * j.n;
+  j.per_matrix = (int64_t)j.m * j.n;
   return (j.lapack = lt_lapack_open(c)) != NULL && run(c, call, &j, diverges);
 }
 
@@ -284,7 +284,7 @@ static int solve_one(const job *j, int64_t b) {
 LT_KERNEL(linalg_solve) {
   job j = job_of(call);
   j.one = solve_one;
-  j.room = (int64_t)j.n * j.n;
+  j.per_matrix = (int64_t)j.n * j.n;
   return (j.lapack = lt_lapack_open(c)) != NULL && run(c, call, &j, "is singular");
 }
 

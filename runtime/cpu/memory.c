@@ -75,13 +75,13 @@ static void copy_chunk(void *ud, int64_t chunk) {
     float f32[LT_TILE];
     double f64[LT_TILE];
     int64_t i64[LT_TILE];
-  } room;
-#define MOVE(suffix, type, own)                                                        \
-  {                                                                                    \
-    type *out = LT_CPU(lt_target)(&j->it, 0, at, own, room.suffix);                    \
-    const type *v = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, out);                   \
-    if (out != room.suffix && out != v) memmove(out, v, (size_t)n * sizeof *v);        \
-    LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, v);                                    \
+  } scratch;
+#define MOVE(suffix, type, own)                                                    \
+  {                                                                                \
+    type *out = LT_CPU(lt_target)(&j->it, 0, at, own, scratch.suffix);             \
+    const type *v = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, out);               \
+    if (out != scratch.suffix && out != v) memmove(out, v, (size_t)n * sizeof *v); \
+    LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, v);                                \
   }
   for (int64_t at = from; at < to; at += step) {
     int64_t n = to - at < step ? to - at : step;

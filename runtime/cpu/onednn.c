@@ -40,7 +40,7 @@ typedef struct entry {
   int n_args, packed; /* packed: index in args, -1: none */
   int alone;          /* a product of several threads: 1: equal on one; -1: not; 0: not known */
   bool reorder_after;
-  bool moves_stack; /* see lt_onednn_hold_signals */
+  bool moves_stack; /* see lt_onednn_block_signals */
   int arg[MOST_ARGS];
   dnnl_memory_t memory[MOST_ARGS];
   dnnl_memory_t plain; /* the packed operand as the caller has it */
@@ -156,7 +156,7 @@ static int set_threads(int n) {
 static bool make_primitive(lt_ctx *c, state *s, entry *e, const_dnnl_op_desc_t desc,
                            dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd) {
   dnnl_primitive_attr_t attr = NULL;
-  if (!lt_onednn_has_room(LT_CODE_OF_PRIMITIVE))
+  if (!lt_onednn_has_address_space(LT_CODE_OF_PRIMITIVE))
     return lt_fail(c, LT_EMEMORY, "%s%sout of memory in oneDNN", lt_op_name(c), lt_op_colon(c));
   bool ok = check(c, dnnl_primitive_attr_create(&attr), "make attributes") &&
             check(c, dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user),
@@ -169,7 +169,7 @@ static bool make_primitive(lt_ctx *c, state *s, entry *e, const_dnnl_op_desc_t d
     e->moves_stack = strstr(kernel, "gemm") != NULL;
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(*pd, dnnl_query_scratchpad_md, 0);
     e->scratch_bytes = dnnl_memory_desc_get_size(md);
-    ok = check(c, dnnl_memory_create(&e->scratch, md, s->engine, DNNL_MEMORY_NONE), "hold memory");
+    ok = check(c, dnnl_memory_create(&e->scratch, md, s->engine, DNNL_MEMORY_NONE), "make memory");
   }
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);
   return ok;
@@ -178,7 +178,7 @@ static bool make_primitive(lt_ctx *c, state *s, entry *e, const_dnnl_op_desc_t d
 static bool add_argument(lt_ctx *c, state *s, entry *e, int arg, const dnnl_memory_desc_t *md) {
   e->arg[e->n_args] = arg;
   return check(c, dnnl_memory_create(&e->memory[e->n_args++], md, s->engine, DNNL_MEMORY_NONE),
-               "hold memory");
+               "make memory");
 }
 
 /* Scratch comes from the ctx's pool, and goes back with the frame: primitives share it. */
@@ -218,13 +218,13 @@ static bool run(lt_ctx *c, state *s, entry *e, void *const *data) {
   bool before = e->reorder != NULL && !e->reorder_after;
   bool after = e->reorder != NULL && e->reorder_after;
   sigset_t signals;
-  if (e->moves_stack) lt_onednn_hold_signals(&signals);
+  if (e->moves_stack) lt_onednn_block_signals(&signals);
   bool ok = (!before || execute(c, s, e->reorder, 2, move, e->reorder_scratch,
                                 e->reorder_scratch_bytes)) &&
             execute(c, s, e->primitive, e->n_args, args, e->scratch, e->scratch_bytes) &&
             (!after || execute(c, s, e->reorder, 2, move, e->reorder_scratch,
                                e->reorder_scratch_bytes));
-  if (e->moves_stack) lt_signals_let(&signals);
+  if (e->moves_stack) lt_signals_restore(&signals);
   return ok;
 }
 
@@ -329,7 +329,7 @@ static bool make_sgemm(void) {
   static const float zeros[N * N];
   static float out[N * N];
   pthread_mutex_lock(&sgemm_lock);
-  if (!sgemm_made && lt_onednn_has_room(LT_CODE_OF_SGEMM)) {
+  if (!sgemm_made && lt_onednn_has_address_space(LT_CODE_OF_SGEMM)) {
     int before = set_threads(1);
     dnnl_sgemm('T', 'N', N, N, N, 1, zeros, N, zeros, N, 0, out, N);
     set_threads(before);
@@ -342,11 +342,11 @@ static bool make_sgemm(void) {
 static bool sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
                   int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc) {
   sigset_t signals;
-  lt_onednn_hold_signals(&signals);
+  lt_onednn_block_signals(&signals);
   bool ok = (sgemm_made || make_sgemm()) &&
             dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta,
                        out, ldc) == dnnl_success;
-  lt_signals_let(&signals);
+  lt_signals_restore(&signals);
   return ok;
 }
 
@@ -500,13 +500,13 @@ static bool make_reorder(lt_ctx *c, state *s, entry *e, const dnnl_memory_desc_t
       check(c, dnnl_reorder_primitive_desc_create(&pd, from, s->engine, to, s->engine, attr),
             "plan a reorder") &&
       check(c, dnnl_primitive_create(&e->reorder, pd), "make a reorder") &&
-      check(c, dnnl_memory_create(&e->plain, plain, s->engine, DNNL_MEMORY_NONE), "hold memory");
+      check(c, dnnl_memory_create(&e->plain, plain, s->engine, DNNL_MEMORY_NONE), "make memory");
   if (ok) {
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     e->reorder_scratch_bytes = dnnl_memory_desc_get_size(md);
     e->packed_bytes = dnnl_memory_desc_get_size(packed);
     ok = check(c, dnnl_memory_create(&e->reorder_scratch, md, s->engine, DNNL_MEMORY_NONE),
-               "hold memory");
+               "make memory");
   }
   if (pd != NULL) dnnl_primitive_desc_destroy(pd);
   if (attr != NULL) dnnl_primitive_attr_destroy(attr);

@@ -9,7 +9,7 @@ enum { LT_WORDS = 4 * LT_TILE }; /* most words of one call */
 
 /* Blocks first..first+n-1 of a key (n <= LT_TILE): word k of block b goes to
    out[4 * (b - first) + k]. */
-static inline void lt_words(lt_rng_key t, uint64_t first, int64_t n, uint32_t *out) {
+static inline void lt_philox_fill(lt_rng_key t, uint64_t first, int64_t n, uint32_t *out) {
   uint32_t x0[LT_TILE], x1[LT_TILE], x2[LT_TILE], x3[LT_TILE];
   uint32_t k0 = (uint32_t)t.seed, k1 = (uint32_t)(t.seed >> 32);
   for (int64_t i = 0; i < n; i++) {

@@ -36,7 +36,7 @@ static bool run_of(const job *j, int64_t oh, int64_t k, run *r) {
   int64_t before = j->padding.w - kw * j->dilation.w;
   if (h < 0 || h >= j->h) return false;
   int64_t first = before > 0 ? (before + j->stride.w - 1) / j->stride.w : 0;
-  int64_t room = j->w - 1 + before, last = room < 0 ? -1 : room / j->stride.w;
+  int64_t scratch = j->w - 1 + before, last = scratch < 0 ? -1 : scratch / j->stride.w;
   if (last >= j->ow) last = j->ow - 1;
   *r = (run){.first = first, .n = last - first + 1, .x = h * j->w + first * j->stride.w - before};
   return r->n > 0;
@@ -134,10 +134,10 @@ static bool forward(lt_ctx *c, const lt_call *call) {
   lt_tensor *out = call->out[0], *at = call->out[1];
   lt_compute compute = lt_compute_of((lt_dtype)call->in[0]->dtype);
   lt_dtype dtype = computed_in[compute];
-  int64_t room[2][LT_MAX_DIMS];
+  int64_t scratch[2][LT_MAX_DIMS];
   lt_shape xs = lt_tensor_shape(call->in[0]), ys = lt_tensor_shape(out);
-  const int64_t *stride = layout(at, room[0], ys);
-  lt_tensor *x = lt_cpu_laid_out(c, call->in[0], dtype, layout(at, room[1], xs));
+  const int64_t *stride = layout(at, scratch[0], ys);
+  lt_tensor *x = lt_cpu_laid_out(c, call->in[0], dtype, layout(at, scratch[1], xs));
   lt_tensor *y = lt_cpu_result(c, out, dtype, stride);
   if (!lt_ok(c)) return false;
   job j = job_of(xs, ys, stride != NULL, a);
@@ -151,11 +151,11 @@ static bool backward(lt_ctx *c, const lt_call *call) {
   lt_tensor *out = call->out[0], *at = call->in[1];
   lt_compute compute = lt_compute_of((lt_dtype)out->dtype);
   lt_dtype dtype = computed_in[compute];
-  int64_t room[2][LT_MAX_DIMS];
+  int64_t scratch[2][LT_MAX_DIMS];
   lt_shape xs = lt_tensor_shape(out), ys = lt_tensor_shape(at);
-  const int64_t *stride = layout(at, room[0], ys);
+  const int64_t *stride = layout(at, scratch[0], ys);
   lt_tensor *g = lt_cpu_laid_out(c, call->in[0], dtype, stride);
-  lt_tensor *x = lt_cpu_result(c, out, dtype, layout(at, room[1], xs));
+  lt_tensor *x = lt_cpu_result(c, out, dtype, layout(at, scratch[1], xs));
   if (!lt_ok(c)) return false;
   const lt_args_max_window window = {.kernel_size = a->kernel_size,
                                      .stride = a->stride,

@@ -84,8 +84,8 @@ static inline uint64_t key_i64(int64_t x) { return (uint64_t)x ^ (uint64_t)1 << 
 /* Values come back from their keys, which are in order, not from x, which is not; but a zero has
    its sign there, a NaN its bits. */
 static void line_f32(lt_ctx *c, const lt_radix *r, const float *x, float *value, int64_t *index,
-                     uint64_t *room) {
-  uint64_t *a = room, *b = a + r->n, *counts = b + r->n, varying = 0;
+                     uint64_t *work) {
+  uint64_t *a = work, *b = a + r->n, *counts = b + r->n, varying = 0;
   uint32_t flip = r->descending ? UINT32_MAX : 0, first = key_f32(x[0]), zero = key_f32(0);
   for (int64_t i = 0; i < r->n; i++) {
     uint32_t key = key_f32(x[i]);
@@ -105,8 +105,8 @@ static void line_f32(lt_ctx *c, const lt_radix *r, const float *x, float *value,
 }
 
 static void line_f64(lt_ctx *c, const lt_radix *r, const double *x, double *value, int64_t *index,
-                     uint64_t *room) {
-  wide *a = (wide *)room, *b = a + r->n;
+                     uint64_t *work) {
+  wide *a = (wide *)work, *b = a + r->n;
   uint64_t flip = r->descending ? UINT64_MAX : 0, first = key_f64(x[0]), zero = key_f64(0);
   uint64_t varying = 0;
   for (int64_t i = 0; i < r->n; i++) {
@@ -127,9 +127,9 @@ static void line_f64(lt_ctx *c, const lt_radix *r, const double *x, double *valu
 }
 
 /* Keys of 64 bits. */
-static void line_i64(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *value,
-                     int64_t *index, uint64_t *room) {
-  wide *a = (wide *)room, *b = a + r->n;
+static void line_i64(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *value, int64_t *index,
+                     uint64_t *work) {
+  wide *a = (wide *)work, *b = a + r->n;
   uint64_t flip = r->descending ? UINT64_MAX : 0, varying = 0;
   for (int64_t i = 0; i < r->n; i++) {
     varying |= key_i64(x[i]) ^ key_i64(x[0]);
@@ -145,8 +145,8 @@ static void line_i64(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *va
 /* Keys of 32 bits, counted from the smallest; with descending order from the largest down. Ids and
    counts are such: half the passes of 64 bits, and the highest digits mostly cost nothing. */
 static void line_range(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *value,
-                       int64_t *index, uint64_t *room, int64_t least, int64_t most) {
-  uint64_t *a = room, *b = a + r->n, *counts = b + r->n;
+                       int64_t *index, uint64_t *work, int64_t least, int64_t most) {
+  uint64_t *a = work, *b = a + r->n, *counts = b + r->n;
   uint64_t range = (uint64_t)most - (uint64_t)least, varying = range;
   for (int k = 1; k < 64; k *= 2) varying |= varying >> k; /* every bit below the highest */
   for (int64_t i = 0; i < r->n; i++) {
@@ -161,12 +161,12 @@ static void line_range(lt_ctx *c, const lt_radix *r, const int64_t *x, int64_t *
   }
 }
 
-static void sort_line(lt_ctx *c, const lt_radix *r, int64_t line, uint64_t *room) {
+static void sort_line(lt_ctx *c, const lt_radix *r, int64_t line, uint64_t *work) {
   int64_t at = line * r->n, *index = r->index + at;
   if (r->dtype == LT_F32) {
-    line_f32(c, r, (const float *)r->x + at, (float *)r->value + at, index, room);
+    line_f32(c, r, (const float *)r->x + at, (float *)r->value + at, index, work);
   } else if (r->dtype == LT_F64) {
-    line_f64(c, r, (const double *)r->x + at, (double *)r->value + at, index, room);
+    line_f64(c, r, (const double *)r->x + at, (double *)r->value + at, index, work);
   } else {
     const int64_t *x = (const int64_t *)r->x + at;
     int64_t *value = (int64_t *)r->value + at, least = x[0], most = x[0];
@@ -175,9 +175,9 @@ static void sort_line(lt_ctx *c, const lt_radix *r, int64_t line, uint64_t *room
       most = x[i] > most ? x[i] : most;
     }
     if ((uint64_t)most - (uint64_t)least <= UINT32_MAX)
-      line_range(c, r, x, value, index, room, least, most);
+      line_range(c, r, x, value, index, work, least, most);
     else
-      line_i64(c, r, x, value, index, room);
+      line_i64(c, r, x, value, index, work);
   }
 }
 
@@ -200,7 +200,7 @@ size_t lt_radix_scratch(const lt_ctx *c, const lt_radix *r) {
 
 typedef struct job {
   const lt_radix *r;
-  uint64_t *room;
+  uint64_t *work;
   int64_t per_chunk;
   int threads;
 } job;
@@ -209,9 +209,9 @@ static void some_lines(void *ud, int64_t chunk) {
   const job *j = ud;
   int64_t from = chunk * j->per_chunk, to = from + j->per_chunk;
   /* By thread, not by chunk: memory grows with the threads, not with the lines. */
-  uint64_t *room = j->room + (size_t)(omp_get_thread_num() % j->threads) * words_of(j->r);
+  uint64_t *work = j->work + (size_t)(omp_get_thread_num() % j->threads) * words_of(j->r);
   for (int64_t line = from; line < to && line < j->r->lines; line++)
-    sort_line(NULL, j->r, line, room);
+    sort_line(NULL, j->r, line, work);
 }
 
 void lt_radix_sort(lt_ctx *c, const lt_radix *r, void *scratch) {
@@ -219,6 +219,6 @@ void lt_radix_sort(lt_ctx *c, const lt_radix *r, void *scratch) {
     for (int64_t line = 0; line < r->lines; line++) sort_line(c, r, line, scratch);
     return;
   }
-  job j = {.r = r, .room = scratch, .per_chunk = CHUNK / r->n, .threads = threads_of(c, r)};
+  job j = {.r = r, .work = scratch, .per_chunk = CHUNK / r->n, .threads = threads_of(c, r)};
   lt_parallel(c, (r->lines + j.per_chunk - 1) / j.per_chunk, some_lines, &j);
 }

@@ -95,23 +95,23 @@ static void wide_int_tile(const job *j, int64_t at, int64_t n, const uint32_t *w
   LT_CPU(lt_put_i64)(&j->y, 0, at, n, v);
 }
 
-#define DROPOUT(suffix, type)                                                                      \
-  static void dropout_tile_##suffix(const job *j, int64_t at, int64_t n, const uint32_t *words) {  \
-    type room[LT_TILE], v[LT_TILE], scale = (type)j->scale;                                        \
-    const type *x = LT_CPU(lt_load_##suffix)(&j->x, 0, at, n, room);                               \
-    uint32_t threshold = j->threshold;                                                             \
-    for (int64_t i = 0; i < n; i++) {                                                              \
-      type kept = x[i] * scale;                                                                    \
-      v[i] = words[i] < threshold || scale == 0 ? 0 : kept;                                        \
-    }                                                                                              \
-    LT_CPU(lt_put_##suffix)(&j->y, 0, at, n, v);                                                   \
+#define DROPOUT(suffix, type)                                                                     \
+  static void dropout_tile_##suffix(const job *j, int64_t at, int64_t n, const uint32_t *words) { \
+    type scratch[LT_TILE], v[LT_TILE], scale = (type)j->scale;                                    \
+    const type *x = LT_CPU(lt_load_##suffix)(&j->x, 0, at, n, scratch);                           \
+    uint32_t threshold = j->threshold;                                                            \
+    for (int64_t i = 0; i < n; i++) {                                                             \
+      type kept = x[i] * scale;                                                                   \
+      v[i] = words[i] < threshold || scale == 0 ? 0 : kept;                                       \
+    }                                                                                             \
+    LT_CPU(lt_put_##suffix)(&j->y, 0, at, n, v);                                                  \
   }
 DROPOUT(f32, float)
 DROPOUT(f64, double)
 
 static void bernoulli_tile(const job *j, int64_t at, int64_t n, const uint32_t *words) {
-  double room[LT_TILE], v[LT_TILE];
-  const double *p = LT_CPU(lt_load_f64)(&j->x, 0, at, n, room);
+  double scratch[LT_TILE], v[LT_TILE];
+  const double *p = LT_CPU(lt_load_f64)(&j->x, 0, at, n, scratch);
   for (int64_t i = 0; i < n; i++) v[i] = (double)words[i] * 0x1p-32 < p[i] ? 1 : 0;
   LT_CPU(lt_put_f64)(&j->y, 0, at, n, v);
 }
@@ -123,7 +123,7 @@ static void run_chunk(void *ud, int64_t chunk) {
   for (int64_t at = from; at < to; at += LT_TILE) {
     int64_t n = to - at < LT_TILE ? to - at : LT_TILE;
     int64_t need = (n * j->per_element + 3) / 4;
-    lt_words(j->rng_key, (uint64_t)(at * j->per_element / 4), need, words);
+    lt_philox_fill(j->rng_key, (uint64_t)(at * j->per_element / 4), need, words);
     j->tile(j, at, n, words);
   }
 }
@@ -182,11 +182,11 @@ static bool refuse(lt_ctx *c, double p) {
 
 static bool are_probabilities(lt_ctx *c, const lt_tensor *p) {
   lt_iter it;
-  double room[LT_TILE];
+  double scratch[LT_TILE];
   in_logical_order(&it, p);
   for (int64_t at = 0; at < p->numel; at += LT_TILE) {
     int64_t n = p->numel - at < LT_TILE ? p->numel - at : LT_TILE;
-    const double *v = LT_CPU(lt_load_f64)(&it, 0, at, n, room);
+    const double *v = LT_CPU(lt_load_f64)(&it, 0, at, n, scratch);
     for (int64_t i = 0; i < n; i++)
       if (!(v[i] >= 0 && v[i] <= 1))
         return refuse(c, v[i]);

@@ -92,30 +92,30 @@ static const NAME(reducer) NAME(reducers)[] = {[BY_SUM] = ENTRY(sum, 0),
 #undef ENTRY
 
 /* For any and all the elements become 0 or 1 first: their max and min are the results. */
-static const T *NAME(load)(const plan *p, int64_t at, int64_t n, T *room) {
-  const T *v = LT_CPU(NAME(lt_load))(&p->x, 0, at, n, room);
+static const T *NAME(load)(const plan *p, int64_t at, int64_t n, T *scratch) {
+  const T *v = LT_CPU(NAME(lt_load))(&p->x, 0, at, n, scratch);
   if (!p->truth) return v;
-  for (int64_t i = 0; i < n; i++) room[i] = v[i] != 0;
-  return room;
+  for (int64_t i = 0; i < n; i++) scratch[i] = v[i] != 0;
+  return scratch;
 }
 
 /* Outputs from..to-1, elements start..end-1 of each row. Short rows are loaded many at a time. */
 static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
                        WIDE *out) {
   const NAME(reducer) *f = &NAME(reducers)[p->by];
-  T room[TOGETHER];
+  T scratch[TOGETHER];
   int64_t group = p->length <= TOGETHER ? TOGETHER / p->length : 1;
   for (int64_t o = from; o < to; o += group) {
     if (p->length <= TOGETHER) {
       int64_t n = to - o < group ? to - o : group;
-      f->rows(NAME(load)(p, o * p->length, n * p->length, room), p->length, n, out + o);
+      f->rows(NAME(load)(p, o * p->length, n * p->length, scratch), p->length, n, out + o);
       continue;
     }
     WIDE a = (WIDE)f->start;
     for (int64_t at = start; at < end && !lt_is_cancelled(p->c); at += TOGETHER) {
       int64_t n = end - at < TOGETHER ? end - at : TOGETHER;
       WIDE b;
-      f->rows(NAME(load)(p, o * p->length + at, n, room), n, 1, &b);
+      f->rows(NAME(load)(p, o * p->length + at, n, scratch), n, 1, &b);
       f->join(&a, &b, 1);
     }
     out[o] = a;
@@ -128,10 +128,10 @@ static void NAME(rows)(const plan *p, int64_t from, int64_t to, int64_t start, i
 static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start, int64_t end,
                           WIDE *out) {
   const NAME(reducer) *f = &NAME(reducers)[p->by];
-  T room[AT_ONCE][LT_TILE], acc[LT_TILE];
+  T scratch[AT_ONCE][LT_TILE], acc[LT_TILE];
   WIDE wide[LT_TILE];
   int64_t width = to - from, group = width == p->count ? LT_TILE / width : 1;
-  const T *first = group == 1 && p->step != 0 ? NAME(load)(p, from, width, room[0]) : room[0];
+  const T *first = group == 1 && p->step != 0 ? NAME(load)(p, from, width, scratch[0]) : scratch[0];
   for (int64_t i = 0; i < group * width; i++) acc[i] = f->start, wide[i] = (WIDE)f->start;
   int carried = 0;
   for (int64_t r = start, rows; r < end; r += rows) {
@@ -139,14 +139,14 @@ static void NAME(columns)(const plan *p, int64_t from, int64_t to, int64_t start
     if (end - r >= AT_ONCE * group) {
       rows = AT_ONCE * group;
       for (int k = 0; k < AT_ONCE; k++)
-        v[k] = first != room[0]
+        v[k] = first != scratch[0]
                    ? first + (r + k) * p->step
-                   : NAME(load)(p, (r + k * group) * p->count + from, group * width, room[k]);
+                   : NAME(load)(p, (r + k * group) * p->count + from, group * width, scratch[k]);
       f->several(acc, v, group * width);
       carried += AT_ONCE;
     } else {
       rows = end - r < group ? end - r : group;
-      f->columns(acc, NAME(load)(p, r * p->count + from, rows * width, room[0]), rows * width);
+      f->columns(acc, NAME(load)(p, r * p->count + from, rows * width, scratch[0]), rows * width);
       carried++;
     }
     if (carried < CARRY) continue;

@@ -18,21 +18,21 @@ static int64_t lines_a_chunk(const job *j) {
 }
 
 /* One line, tile by tile; backwards from its end. */
-#define SCAN(suffix, type, ADD)                                                              \
-  static void scan_##suffix(const job *j, int64_t start) {                                   \
-    type room[LT_TILE], sum = 0;                                                             \
-    int64_t tiles = (j->length + LT_TILE - 1) / LT_TILE;                                     \
-    for (int64_t t = 0; t < tiles; t++) {                                                    \
-      int64_t at = (j->back ? tiles - 1 - t : t) * LT_TILE;                                  \
-      int64_t n = j->length - at < LT_TILE ? j->length - at : LT_TILE;                       \
-      const type *v = LT_CPU(lt_load_##suffix)(&j->x, 0, start + at, n, room);               \
-      for (int64_t i = 0; i < n; i++) {                                                      \
-        int64_t k = j->back ? n - 1 - i : i;                                                 \
-        sum = ADD(sum, v[k]);                                                                \
-        room[k] = sum;                                                                       \
-      }                                                                                      \
-      LT_CPU(lt_put_##suffix)(&j->y, 0, start + at, n, room);                                \
-    }                                                                                        \
+#define SCAN(suffix, type, ADD)                                                   \
+  static void scan_##suffix(const job *j, int64_t start) {                        \
+    type scratch[LT_TILE], sum = 0;                                               \
+    int64_t tiles = (j->length + LT_TILE - 1) / LT_TILE;                          \
+    for (int64_t t = 0; t < tiles; t++) {                                         \
+      int64_t at = (j->back ? tiles - 1 - t : t) * LT_TILE;                       \
+      int64_t n = j->length - at < LT_TILE ? j->length - at : LT_TILE;            \
+      const type *v = LT_CPU(lt_load_##suffix)(&j->x, 0, start + at, n, scratch); \
+      for (int64_t i = 0; i < n; i++) {                                           \
+        int64_t k = j->back ? n - 1 - i : i;                                      \
+        sum = ADD(sum, v[k]);                                                     \
+        scratch[k] = sum;                                                         \
+      }                                                                           \
+      LT_CPU(lt_put_##suffix)(&j->y, 0, start + at, n, scratch);                  \
+    }                                                                             \
   }
 #define FLOAT_ADD(a, b) ((a) + (b))
 /* Integers wrap: signed overflow is undefined in C, that of unsigned is not. */

@@ -27,7 +27,7 @@ static inline bool lt_cpu_move(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {
 }
 
 /* Whether `t` has this dtype and these strides (NULL: row-major). */
-static inline bool lt_cpu_lies(const lt_tensor *t, lt_dtype dtype, const int64_t *stride) {
+static inline bool lt_cpu_has_layout(const lt_tensor *t, lt_dtype dtype, const int64_t *stride) {
   if ((lt_dtype)t->dtype != dtype) return false;
   if (stride == NULL) return t->contiguous;
   for (int k = 0; k < t->ndim; k++)
@@ -39,7 +39,7 @@ static inline bool lt_cpu_lies(const lt_tensor *t, lt_dtype dtype, const int64_t
    must bring into it. */
 static inline lt_tensor *lt_cpu_result(lt_ctx *c, lt_tensor *out, lt_dtype dtype,
                                        const int64_t *stride) {
-  if (lt_cpu_lies(out, dtype, stride)) return out;
+  if (lt_cpu_has_layout(out, dtype, stride)) return out;
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, out->ndim, out->size);
   if (t != NULL && stride != NULL) lt_tensor_set_shape(t, out->ndim, out->size, stride);
   return t;

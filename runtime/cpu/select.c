@@ -14,22 +14,22 @@ typedef struct job {
 
 /* Both values are loaded before the choice: a selection without a branch, and the result may lie on
    either input. */
-#define CHOOSE(suffix, T, own, number)                                                   \
-  static void choose_##suffix(const job *j, int64_t from, int64_t to) {                  \
-    T room[4][LT_TILE];                                                                  \
-    for (int i = 0; i < LT_TILE && j->constant; i++) room[2][i] = (T)(number);           \
-    for (int64_t at = from; at < to; at += LT_TILE) {                                    \
-      int64_t n = to - at < LT_TILE ? to - at : LT_TILE;                                 \
-      const T *m = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, room[1]), *a = room[2];    \
-      if (!j->constant) a = LT_CPU(lt_load_##suffix)(&j->it, 2, at, n, room[2]);         \
-      const T *b = LT_CPU(lt_load_##suffix)(&j->it, 3, at, n, room[3]);                  \
-      T *out = LT_CPU(lt_target)(&j->it, 0, at, own, room[0]);                           \
-      LT_INDEPENDENT for (int64_t i = 0; i < n; i++) {                                   \
-        T yes = a[i], no = b[i];                                                         \
-        out[i] = m[i] != 0 ? yes : no;                                                   \
-      }                                                                                  \
-      LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, out);                                  \
-    }                                                                                    \
+#define CHOOSE(suffix, T, own, number)                                                      \
+  static void choose_##suffix(const job *j, int64_t from, int64_t to) {                     \
+    T scratch[4][LT_TILE];                                                                  \
+    for (int i = 0; i < LT_TILE && j->constant; i++) scratch[2][i] = (T)(number);           \
+    for (int64_t at = from; at < to; at += LT_TILE) {                                       \
+      int64_t n = to - at < LT_TILE ? to - at : LT_TILE;                                    \
+      const T *m = LT_CPU(lt_load_##suffix)(&j->it, 1, at, n, scratch[1]), *a = scratch[2]; \
+      if (!j->constant) a = LT_CPU(lt_load_##suffix)(&j->it, 2, at, n, scratch[2]);         \
+      const T *b = LT_CPU(lt_load_##suffix)(&j->it, 3, at, n, scratch[3]);                  \
+      T *out = LT_CPU(lt_target)(&j->it, 0, at, own, scratch[0]);                           \
+      LT_INDEPENDENT for (int64_t i = 0; i < n; i++) {                                      \
+        T yes = a[i], no = b[i];                                                            \
+        out[i] = m[i] != 0 ? yes : no;                                                      \
+      }                                                                                     \
+      LT_CPU(lt_store_##suffix)(&j->it, 0, at, n, out);                                     \
+    }                                                                                       \
   }
 CHOOSE(f32, float, LT_F32, j->value.f)
 CHOOSE(f64, double, LT_F64, j->value.f)

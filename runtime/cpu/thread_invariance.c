@@ -20,7 +20,7 @@ enum {
   MOST_NUMBERS = 1 << 22, /* of an operand, with the gaps between its rows */
 };
 
-static void *room(lt_ctx *c, lt_dtype dtype, int64_t n) {
+static void *operand(lt_ctx *c, lt_dtype dtype, int64_t n) {
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &n);
   return t != NULL ? lt_data(t) : NULL;
 }
@@ -56,11 +56,11 @@ static bool is_same(lt_ctx *c, const lt_product *p, lt_product_fn run) {
   int64_t n_a = extent(p, &p->a, p->m, p->k), n_b = extent(p, &p->b, p->k, p->n);
   int64_t n = results_of(p), tried = 0;
   lt_product one = *p, all;
-  one.a.data = room(c, p->dtype, n_a);
-  one.b.data = room(c, p->dtype, n_b);
-  one.out.data = room(c, p->dtype, n);
+  one.a.data = operand(c, p->dtype, n_a);
+  one.b.data = operand(c, p->dtype, n_b);
+  one.out.data = operand(c, p->dtype, n);
   all = one;
-  all.out.data = room(c, p->dtype, n);
+  all.out.data = operand(c, p->dtype, n);
   bool same = lt_ok(c);
   uint32_t seed = 1;
   while (same && tried < ENOUGH_RESULTS) {

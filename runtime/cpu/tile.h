@@ -44,7 +44,7 @@ typedef struct lt_iter {
    skipped (their operand has data NULL). */
 void LT_CPU(lt_iter_make)(lt_iter *it, lt_shape shape, int n, lt_tensor *const *tensors);
 
-/* Elements start..start+n-1 of an operand, converted. `buffer` has room for n; returns where the
+/* Elements start..start+n-1 of an operand, converted. `buffer` is of n; returns where the
    values are: the operand's own memory if it is of that type and they lie side by side there, else
    `buffer`. */
 const float *LT_CPU(lt_load_f32)(const lt_iter *it, int k, int64_t start, int64_t n, float *buffer);

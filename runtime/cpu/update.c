@@ -105,11 +105,11 @@ static double norm_tile(power kind, double p, const double *x, int64_t n) {
 /* The usual one, in a form that the compiler vectorises. */
 static double squares_tile(const float *x, int64_t n) {
   double lane[16] = {0}, sum = 0;
-  int64_t whole = n / 16 * 16;
-  for (int64_t i = 0; i < whole; i += 16)
+  int64_t aligned = n / 16 * 16;
+  for (int64_t i = 0; i < aligned; i += 16)
     for (int l = 0; l < 16; l++) lane[l] += (double)x[i + l] * (double)x[i + l];
   for (int l = 0; l < 16; l++) sum += lane[l];
-  for (int64_t i = whole; i < n; i++) sum += (double)x[i] * (double)x[i];
+  for (int64_t i = aligned; i < n; i++) sum += (double)x[i] * (double)x[i];
   return sum;
 }
 
@@ -142,21 +142,21 @@ static double largest_tile(const float *x, int64_t n) {
 
 /* One chunk of f32 or less; of f64, or with any power. */
 static double norm_part_f32(const part *p, power kind) {
-  float room[LT_TILE];
+  float scratch[LT_TILE];
   double sum = 0;
   for (int64_t at = p->from; at < p->to; at += p->run) {
     int64_t n = p->to - at < p->run ? p->to - at : p->run;
-    const float *x = LT_CPU(lt_load_f32)(&p->it, 0, at, n, room);
+    const float *x = LT_CPU(lt_load_f32)(&p->it, 0, at, n, scratch);
     sum = join(kind, sum, kind == POWER_2 ? squares_tile(x, n) : largest_tile(x, n));
   }
   return sum;
 }
 
 static double norm_part_f64(const part *p, power kind, double exponent) {
-  double room[LT_TILE], sum = 0;
+  double scratch[LT_TILE], sum = 0;
   for (int64_t at = p->from; at < p->to; at += LT_TILE) {
     int64_t n = p->to - at < LT_TILE ? p->to - at : LT_TILE;
-    const double *x = LT_CPU(lt_load_f64)(&p->it, 0, at, n, room);
+    const double *x = LT_CPU(lt_load_f64)(&p->it, 0, at, n, scratch);
     sum = join(kind, sum, norm_tile(kind, exponent, x, n));
   }
   return sum;

@@ -34,13 +34,13 @@ static void NAME(sgd_loop)(int64_t n, const lt_args_sgd_step *a, T *p, const T *
 
 static void NAME(sgd)(const job *j, int64_t chunk) {
   part p = part_of(j, chunk, OWN);
-  T room[3][LT_TILE];
+  T scratch[3][LT_TILE];
   for (int64_t at = p.from; at < p.to; at += p.run) {
     int64_t n = p.to - at < p.run ? p.to - at : p.run;
-    T *x = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 0, at, n, room[0]);
-    const T *g = LT_CPU(NAME(lt_load))(&p.it, 1, at, n, room[1]);
-    T *m = j->groups < 3 ? NULL
-                         : (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 2, at, n, room[2]);
+    T *x = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 0, at, n, scratch[0]);
+    const T *g = LT_CPU(NAME(lt_load))(&p.it, 1, at, n, scratch[1]);
+    T *m =
+        j->groups < 3 ? NULL : (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 2, at, n, scratch[2]);
     NAME(sgd_loop)(n, j->args, x, g, m);
     LT_CPU(NAME(lt_store))(&p.it, 0, at, n, x);
     if (m != NULL) LT_CPU(NAME(lt_store))(&p.it, 2, at, n, m);
@@ -57,13 +57,13 @@ static void NAME(adam)(const job *j, int64_t chunk) {
   const T shrink = (T)j->k[4], beta2 = (T)a->beta2, eps = (T)a->eps;
   const T sign = (T)j->k[6], decay = sign * (T)j->k[5];
   part p = part_of(j, chunk, OWN);
-  T room[4][LT_TILE];
+  T scratch[4][LT_TILE];
   for (int64_t at = p.from; at < p.to; at += p.run) {
     int64_t n = p.to - at < p.run ? p.to - at : p.run;
-    T *x = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 0, at, n, room[0]);
-    const T *g = LT_CPU(NAME(lt_load))(&p.it, 1, at, n, room[1]);
-    T *m = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 2, at, n, room[2]);
-    T *v = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 3, at, n, room[3]);
+    T *x = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 0, at, n, scratch[0]);
+    const T *g = LT_CPU(NAME(lt_load))(&p.it, 1, at, n, scratch[1]);
+    T *m = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 2, at, n, scratch[2]);
+    T *v = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 3, at, n, scratch[3]);
     LT_EACH {
       T d = sign * (g[i] + decay * x[i]);
       T first = NORMAL(m[i] + new1 * (d - m[i]));
@@ -82,10 +82,10 @@ static void NAME(adam)(const job *j, int64_t chunk) {
 static void NAME(scale)(const job *j, int64_t chunk) {
   const T factor = (T)j->k[0];
   part p = part_of(j, chunk, OWN);
-  T room[LT_TILE];
+  T scratch[LT_TILE];
   for (int64_t at = p.from; at < p.to; at += p.run) {
     int64_t n = p.to - at < p.run ? p.to - at : p.run;
-    T *x = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 0, at, n, room);
+    T *x = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, 0, at, n, scratch);
     LT_EACH x[i] *= factor;
     LT_CPU(NAME(lt_store))(&p.it, 0, at, n, x);
   }

@@ -55,14 +55,14 @@ static void NAME(update)(const job *j, int64_t chunk) {
   part p = part_of(j, chunk, OWN);
   NAME(numbers) a = NAME(numbers_of)(j->args);
   NAME(loop) loop = NAME(loop_of)(j->op);
-  T room[GROUPS][LT_TILE], *at[GROUPS] = {NULL};
+  T scratch[GROUPS][LT_TILE], *at[GROUPS] = {NULL};
   int due = 2 + most_of(j->op);
   if (j->groups < due) p.run = LT_TILE;
   for (int64_t from = p.from; from < p.to; from += p.run) {
     int64_t n = p.to - from < p.run ? p.to - from : p.run;
     for (int g = 0; g < j->groups; g++)
-      at[g] = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, g, from, n, room[g]);
-    for (int g = j->groups; g < due; g++) at[g] = memset(room[g], 0, sizeof room[g]);
+      at[g] = (T *)(uintptr_t)LT_CPU(NAME(lt_load))(&p.it, g, from, n, scratch[g]);
+    for (int g = j->groups; g < due; g++) at[g] = memset(scratch[g], 0, sizeof scratch[g]);
     loop(n, a, at);
     for (int g = 0; g < j->groups; g++)
       if (g != 1) LT_CPU(NAME(lt_store))(&p.it, g, from, n, at[g]);

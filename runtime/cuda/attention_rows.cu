@@ -153,8 +153,8 @@ static __device__ inline void close_row(const lt_cuda_tile &j, const row_place &
 /* The largest score of a row, NaN passed over; *has_nan: there is one. The scores are written back
    with what the mask says: the same thread reads them again. */
 template <class T>
-static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r, int seen,
-                                      int lane, int lanes, double *room, bool *has_nan) {
+static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r, int seen, int lane,
+                                      int lanes, double *scratch, bool *has_nan) {
   T most = -static_cast<T>(INFINITY);
   double nan = 0;
 #pragma unroll 1
@@ -169,20 +169,20 @@ static __device__ inline T largest_of(const lt_cuda_tile &j, const row_place &r,
       nan = v[k] != v[k] ? 1 : nan;
     }
   }
-  *has_nan = lt_team_sum(nan, lanes, room) != 0;
+  *has_nan = lt_team_sum(nan, lanes, scratch) != 0;
   return static_cast<T>(lt_team_all(static_cast<double>(most), -static_cast<double>(INFINITY),
-                                    lanes, lt_larger(), room));
+                                    lanes, lt_larger(), scratch));
 }
 
 template <class T>
 static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
     softmax_rows(LT_CONSTANT lt_cuda_tile j, int lanes, int64_t rows) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   int lane = static_cast<int>(threadIdx.x) % lanes;
   int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / lanes) + threadIdx.x / lanes;
   bool idle = row >= rows, has_nan; /* an idle one comes to the barriers all the same */
   row_place r = place_of(j, idle ? 0 : row);
-  T most = largest_of<T>(j, r, idle ? 0 : r.seen, lane, lanes, room, &has_nan), sum = 0;
+  T most = largest_of<T>(j, r, idle ? 0 : r.seen, lane, lanes, scratch, &has_nan), sum = 0;
   int n = static_cast<int>(j.n);
   bool empty = most == -static_cast<T>(INFINITY);
 #pragma unroll 1
@@ -199,7 +199,7 @@ static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
     }
     store_four(j.p, j.p_dtype, r.at * j.ld, s, n, v);
   }
-  T total = static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, room));
+  T total = static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, scratch));
   if (idle) return;
   if (empty) close_row<T>(j, r, lane, lanes, has_nan);
   if (lane != 0) return;
@@ -232,25 +232,25 @@ static __global__ void __launch_bounds__(THREADS)
    dp) = g . out: E products in place of S (T. Dao and others, FlashAttention, 2022). */
 template <class T>
 static __device__ inline T delta_of(const lt_cuda_tile &j, const row_place &r, int lane, int lanes,
-                                    double *room) {
+                                    double *scratch) {
   T sum = 0;
   int64_t g = start_of(j.g, r), out = start_of(j.out, r);
   for (int64_t e = lane; e < j.e; e += lanes)
     sum += lt_attention_load<T>(j.g.data, j.g.dtype, g + e * j.g.col) *
            lt_attention_load<T>(j.out.data, j.out.dtype, out + e * j.out.col);
-  return static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, room));
+  return static_cast<T>(lt_team_sum(static_cast<double>(sum), lanes, scratch));
 }
 
 /* Where nothing took part, or nothing is seen, gradients are 0. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, sizeof(T) == 4 ? 4 : 2)
     gradient_rows(LT_CONSTANT lt_cuda_tile j, int lanes, int64_t rows) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   int lane = static_cast<int>(threadIdx.x) % lanes;
   int64_t row = static_cast<int64_t>(blockIdx.x) * (THREADS / lanes) + threadIdx.x / lanes;
   bool idle = row >= rows;
   row_place r = place_of(j, idle ? 0 : row);
-  T delta = delta_of<T>(j, r, lane, lanes, room);
+  T delta = delta_of<T>(j, r, lane, lanes, scratch);
   if (idle) return;
   T most = static_cast<const T *>(j.most)[r.number], keep = static_cast<T>(j.keep);
   T share = 1 / static_cast<const T *>(j.sum)[r.number];

@@ -68,7 +68,7 @@ static __device__ inline void put_partial(const job &j, const lt_team &t, double
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
 moments(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_THREADS);
+  LT_SHARED(double, scratch, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr;
@@ -82,7 +82,7 @@ moments(LT_CONSTANT job j) {
     if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &sums);
   }
   lt_carry(&sum, &sums);
-  double mean = lt_join<COLUMNS>(t, sums, 0.0, lt_plus(), room) / n;
+  double mean = lt_join<COLUMNS>(t, sums, 0.0, lt_plus(), scratch) / n;
   T m = static_cast<T>(mean);
   for (uint32_t i = from + t.start; has && i < end; i += t.step) {
     lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, end, m, v);
@@ -91,7 +91,7 @@ moments(LT_CONSTANT job j) {
     if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &squares);
   }
   lt_carry(&sum, &squares);
-  squares = lt_join<COLUMNS>(t, squares, 0.0, lt_plus(), room);
+  squares = lt_join<COLUMNS>(t, squares, 0.0, lt_plus(), scratch);
   double rest = mean - static_cast<double>(m);
   if (has && t.leads) put_partial(j, t, mean, squares - rest * rest * n);
 }
@@ -100,7 +100,7 @@ moments(LT_CONSTANT job j) {
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
 products(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_THREADS);
+  LT_SHARED(double, scratch, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr, *g = has ? lt_line(j.x, 1, t.line) : nullptr;
@@ -119,8 +119,8 @@ products(LT_CONSTANT job j) {
   }
   lt_carry(&sum, &sums);
   lt_carry(&product, &all);
-  sums = lt_join<COLUMNS>(t, sums, 0.0, lt_plus(), room);
-  all = lt_join<COLUMNS>(t, all, 0.0, lt_plus(), room);
+  sums = lt_join<COLUMNS>(t, sums, 0.0, lt_plus(), scratch);
+  all = lt_join<COLUMNS>(t, all, 0.0, lt_plus(), scratch);
   if (has && t.leads) put_partial(j, t, sums, all - sums * (mean - static_cast<double>(m)));
 }
 

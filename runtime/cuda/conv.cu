@@ -14,7 +14,7 @@ static bool is_row_major(const lt_view *v) {
 }
 
 /* Row-major memory in the place of the view's. */
-static bool make_room(lt_ctx *c, lt_view *v, lt_dtype dtype) {
+static bool allocate(lt_ctx *c, lt_view *v, lt_dtype dtype) {
   int64_t n = 1;
   for (int d = v->ndim - 1; d >= 0; d--) v->stride[d] = n, n *= v->size[d];
   v->dtype = dtype;
@@ -24,7 +24,7 @@ static bool make_room(lt_ctx *c, lt_view *v, lt_dtype dtype) {
 
 static bool copy(lt_ctx *c, lt_view *v, lt_dtype dtype) {
   lt_view from = *v;
-  return make_room(c, v, dtype) && lt_cuda_move(c, v, &from);
+  return allocate(c, v, dtype) && lt_cuda_move(c, v, &from);
 }
 
 /* An activation whose h and w are one dim, and a weight, row-major. */
@@ -41,7 +41,7 @@ static bool take_weight(lt_ctx *c, lt_tensor *t, lt_dtype dtype, lt_view *out) {
 
 /* Where a result is made: in place, if it is row-major; `give` brings it there. */
 static bool take_result(lt_ctx *c, lt_tensor *t, lt_view *out) {
-  return lt_cuda_view(c, t, out) && (is_row_major(out) || make_room(c, out, out->dtype));
+  return lt_cuda_view(c, t, out) && (is_row_major(out) || allocate(c, out, out->dtype));
 }
 static bool give(lt_ctx *c, lt_tensor *t, const lt_view *made) {
   lt_view out;

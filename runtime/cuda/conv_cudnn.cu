@@ -60,7 +60,7 @@ static functions api;
 static std::once_flag opened;
 static bool there;
 
-/* Without the library convolutions are slower: told once. */
+/* Without the library convolutions are slower: reported once. */
 static bool open_library(lt_ctx *c) {
   std::call_once(opened, [c] {
     char why[LT_CUDA_WHY], text[LT_CUDA_WHY + 64];
@@ -219,21 +219,20 @@ static plan *plan_of(cache *at, const key *k) {
   return p;
 }
 
-static cudnnStatus_t issue(cudnnHandle_t h, const plan *p, const lt_cuda_conv *v, void *room) {
+static cudnnStatus_t issue(cudnnHandle_t h, const plan *p, const lt_cuda_conv *v, void *memory) {
   const float one = 1, zero = 0;
   if (p->k.pass == LT_CUDA_CONV_FORWARD)
-    return api.cudnnConvolutionForward(h, &one, p->x, v->x.data, p->weight, v->weight.data,
-                                       p->conv, static_cast<cudnnConvolutionFwdAlgo_t>(p->algo),
-                                       room, p->workspace, &zero, p->y, v->y.data);
+    return api.cudnnConvolutionForward(h, &one, p->x, v->x.data, p->weight, v->weight.data, p->conv,
+                                       static_cast<cudnnConvolutionFwdAlgo_t>(p->algo), memory,
+                                       p->workspace, &zero, p->y, v->y.data);
   if (p->k.pass == LT_CUDA_CONV_INPUT)
-    return api.cudnnConvolutionBackwardData(
-        h, &one, p->weight, v->weight.data, p->y, v->y.data, p->conv,
-        static_cast<cudnnConvolutionBwdDataAlgo_t>(p->algo), room, p->workspace, &zero, p->x,
-        v->x.data);
-  return api.cudnnConvolutionBackwardFilter(
-      h, &one, p->x, v->x.data, p->y, v->y.data, p->conv,
-      static_cast<cudnnConvolutionBwdFilterAlgo_t>(p->algo), room, p->workspace, &zero, p->weight,
-      v->weight.data);
+    return api.cudnnConvolutionBackwardData(h, &one, p->weight, v->weight.data, p->y, v->y.data,
+                                            p->conv,
+                                            static_cast<cudnnConvolutionBwdDataAlgo_t>(p->algo),
+                                            memory, p->workspace, &zero, p->x, v->x.data);
+  return api.cudnnConvolutionBackwardFilter(h, &one, p->x, v->x.data, p->y, v->y.data, p->conv,
+                                            static_cast<cudnnConvolutionBwdFilterAlgo_t>(p->algo),
+                                            memory, p->workspace, &zero, p->weight, v->weight.data);
 }
 
 /* Row-major and on 16 bytes, as cuDNN's kernels want it: in place, or a copy. */
@@ -260,13 +259,13 @@ static bool pack_operands(lt_ctx *c, lt_cuda_conv *v, lt_cuda_conv_pass pass) {
 /* Under the lock. An algorithm that is refused after all is not asked for again. */
 static bool run(lt_ctx *c, cache *at, plan *p, const lt_cuda_conv *v, bool *taken) {
   lt_cuda_conv own = *v;
-  void *room = p->workspace > 0
-                   ? lt_cuda_scratch<char>(c, static_cast<int64_t>(p->workspace)) : nullptr;
-  if ((p->workspace > 0 && room == nullptr) ||
+  void *memory =
+      p->workspace > 0 ? lt_cuda_scratch<char>(c, static_cast<int64_t>(p->workspace)) : nullptr;
+  if ((p->workspace > 0 && memory == nullptr) ||
       !pack_operands(c, &own, static_cast<lt_cuda_conv_pass>(p->k.pass)) ||
       !ok(c, api.cudnnSetStream(at->handle, lt_cuda_now.stream)))
     return false;
-  cudnnStatus_t s = issue(at->handle, p, &own, room);
+  cudnnStatus_t s = issue(at->handle, p, &own, memory);
   *taken = p->fits = CUDNN_STATUS_CATEGORY(s) != CUDNN_STATUS_NOT_SUPPORTED;
   return !*taken || ok(c, s);
 }

@@ -13,10 +13,11 @@
 #include "cuda/gemm.h"
 #include "cuda/tile.h"
 
-#ifndef LT_CUDA_CONV_ROOM /* specs want many tiles of small images */
-#define LT_CUDA_CONV_ROOM (256 << 20)
+#ifndef LT_CUDA_CONV_BYTES /* specs want many tiles of small images */
+#define LT_CUDA_CONV_BYTES (256 << 20)
 #endif
-static const int64_t ROOM = LT_CUDA_CONV_ROOM; /* bytes of columns, unless one part takes more */
+static const int64_t MOST_BYTES =
+    LT_CUDA_CONV_BYTES; /* bytes of columns, unless one part takes more */
 
 typedef struct sizes {
   int64_t taps, k, p, o; /* taps; K, P, O of a group */
@@ -28,7 +29,7 @@ static sizes sizes_of(const lt_cuda_conv *v) {
   return s;
 }
 
-/* At least 1: a part that is larger than ROOM is done all the same. */
+/* At least 1: a part that is larger than MOST_BYTES is done all the same. */
 static int64_t at_most(int64_t total, int64_t most) {
   return most < 1 ? 1 : total < most ? total : most;
 }
@@ -36,8 +37,8 @@ static int64_t at_most(int64_t total, int64_t most) {
 /* Images of a tile, or how much of one: in `total` parts of `bytes` each. */
 static lt_cuda_conv_tile tile_of(const lt_cuda_conv *v, int64_t total, int64_t bytes) {
   lt_cuda_conv_tile t = {};
-  t.count = at_most(total, ROOM / bytes);
-  t.n = t.count < total ? 1 : at_most(v->n, ROOM / (bytes * total));
+  t.count = at_most(total, MOST_BYTES / bytes);
+  t.n = t.count < total ? 1 : at_most(v->n, MOST_BYTES / (bytes * total));
   return t;
 }
 
@@ -110,15 +111,15 @@ bool lt_cuda_conv_forward(lt_ctx *c, const lt_cuda_conv *v, bool add) {
   }
   lt_cuda_conv_tile t = tile_of(v, s.p, all * item);
   int64_t images = t.n, positions = t.count;
-  void *room = lt_cuda_scratch<char>(c, images * positions * all * item);
-  if (room == nullptr) return false;
+  void *columns_memory = lt_cuda_scratch<char>(c, images * positions * all * item);
+  if (columns_memory == nullptr) return false;
   for (; t.first_n < v->n; t.first_n += images) {
     t.n = at_most(images, v->n - t.first_n);
     for (t.first = 0; t.first < s.p; t.first += positions) {
       t.count = at_most(positions, s.p - t.first);
-      lt_cuda_columns to = {room, all * t.count, s.taps * t.count, t.count};
+      lt_cuda_columns to = {columns_memory, all * t.count, s.taps * t.count, t.count};
       lt_cuda_matrix columns =
-          matrix(room, v->x.dtype, t.count, 1, to.image, s.k * t.count);
+          matrix(columns_memory, v->x.dtype, t.count, 1, to.image, s.k * t.count);
       if (!lt_cuda_conv_spread(c, v, t, to) || !forward_tile(c, v, &t, &columns, add))
         return false;
     }
@@ -153,24 +154,24 @@ bool lt_cuda_conv_input(lt_ctx *c, const lt_cuda_conv *v) {
   int64_t each = v->groups * (s.taps * s.p * item + v->h * v->w); /* pixels bound the threads */
   lt_cuda_conv_tile t = tile_of(v, channels, each);
   int64_t images = t.n, block = t.count;
-  void *room = lt_cuda_scratch<char>(c, images * block * v->groups * s.taps * s.p * item);
-  if (room == nullptr) return false;
+  void *columns_memory = lt_cuda_scratch<char>(c, images * block * v->groups * s.taps * s.p * item);
+  if (columns_memory == nullptr) return false;
   for (; t.first_n < v->n; t.first_n += images) {
     t.n = at_most(images, v->n - t.first_n);
     for (t.first = 0; t.first < channels; t.first += block) {
       t.count = at_most(block, channels - t.first);
       int64_t rows = t.count * s.taps;
-      lt_cuda_columns from = {room, v->groups * rows * s.p, s.taps * s.p, s.p};
-      lt_cuda_matrix columns = matrix(room, own, s.p, 1, from.image, rows * s.p);
+      lt_cuda_columns from = {columns_memory, v->groups * rows * s.p, s.taps * s.p, s.p};
+      lt_cuda_matrix columns = matrix(columns_memory, own, s.p, 1, from.image, rows * s.p);
       if (!input_tile(c, v, &t, &columns) || !lt_cuda_conv_collect(c, v, t, from)) return false;
     }
   }
   return true;
 }
 
-/* Images t of y as one matrix [O, n P], copied to `room` unless they lie like one. */
-static bool joined_images(lt_ctx *c, const lt_cuda_conv *v, const lt_cuda_conv_tile *t, void *room,
-                          lt_cuda_matrix *out) {
+/* Images t of y as one matrix [O, n P], copied to `columns_memory` unless they lie like one. */
+static bool joined_images(lt_ctx *c, const lt_cuda_conv *v, const lt_cuda_conv_tile *t,
+                          void *columns_memory, lt_cuda_matrix *out) {
   sizes s = sizes_of(v);
   *out = activation(&v->y, v->groups);
   advance(out, t->first_n * v->y.stride[0] + t->first * out->col);
@@ -178,7 +179,7 @@ static bool joined_images(lt_ctx *c, const lt_cuda_conv *v, const lt_cuda_conv_t
   lt_view from = v->y, to = v->y;
   from.data = out->data;
   from.size[0] = to.size[0] = t->n;
-  to.data = room;
+  to.data = columns_memory;
   to.stride[0] = s.p, to.stride[1] = t->n * s.p, to.stride[2] = v->ow, to.stride[3] = 1;
   *out = activation(&to, v->groups);
   return lt_cuda_move(c, &to, &from);

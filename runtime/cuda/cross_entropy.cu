@@ -63,7 +63,7 @@ template <class T, bool COLUMNS, class F>
 static __device__ inline double sum_of(const job &j, const lt_team &t, char *x, F term) {
   char *shares = j.shares ? lt_line(j.x, 1, t.line) : nullptr;
   T part = 0, v[4] = {0, 0, 0, 0}, p[4] = {0, 0, 0, 0};
-  double whole = 0;
+  double carried = 0;
   int taken = 0;
   for (uint32_t i = t.start; i < j.x.length; i += t.step) {
     if (x != nullptr) lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(0), v);
@@ -73,10 +73,10 @@ static __device__ inline double sum_of(const job &j, const lt_team &t, char *x, 
       uint32_t k = i + e * t.stride;
       if (k < j.x.length) part += term(k, v[e], p[e]);
     }
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &whole);
+    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &carried);
   }
-  lt_carry(&part, &whole);
-  return whole;
+  lt_carry(&part, &carried);
+  return carried;
 }
 
 /* What smoothing and probabilities add: sum of q (l - (x - m)), of a thread. l - (x - m) is -log p
@@ -95,7 +95,7 @@ static __device__ inline double rest_of(const job &j, const lt_team &t, char *x,
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
 forward(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_THREADS);
+  LT_SHARED(double, scratch, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr;
@@ -106,20 +106,19 @@ forward(LT_CONSTANT job j) {
   for (uint32_t i = t.start; has && i < j.x.length; i += t.step) {
     lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, j.x.length, T(-INFINITY), v);
     lt_tally4(&tally, v);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&tally.part, &tally.whole);
+    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&tally.part, &tally.total);
   }
-  T m = static_cast<T>(
-      lt_join<COLUMNS, double>(t, tally.most, -INFINITY, lt_larger(), room));
+  T m = static_cast<T>(lt_join<COLUMNS, double>(t, tally.most, -INFINITY, lt_larger(), scratch));
   lt_rescale(&tally, m);
-  lt_carry(&tally.part, &tally.whole);
-  T sum = static_cast<T>(lt_join<COLUMNS>(t, tally.whole, 0.0, lt_plus(), room));
+  lt_carry(&tally.part, &tally.total);
+  T sum = static_cast<T>(lt_join<COLUMNS>(t, tally.total, 0.0, lt_plus(), scratch));
   if (m == -INFINITY) sum = NAN;
   T l = row::log(sum);
   bool counts = has && (j.shares || id >= 0);
   double loss = 0, weight = 0;
   if (j.shares || j.smoothing != 0) {
     loss = counts ? rest_of<T, COLUMNS>(j, t, x, m, l) : 0;
-    loss = lt_join<COLUMNS>(t, loss, 0.0, lt_plus(), room);
+    loss = lt_join<COLUMNS>(t, loss, 0.0, lt_plus(), scratch);
   }
   if (has && t.leads) {
     T *stats = static_cast<T *>(j.stats) + t.line;
@@ -136,8 +135,8 @@ forward(LT_CONSTANT job j) {
   } else {
     loss = 0;
   }
-  loss = lt_block_sum(loss, room);
-  weight = lt_block_sum(weight, room);
+  loss = lt_block_sum(loss, scratch);
+  weight = lt_block_sum(weight, scratch);
   if (threadIdx.x == 0) j.partial[blockIdx.x] = loss, j.partial[gridDim.x + blockIdx.x] = weight;
 }
 
@@ -145,12 +144,12 @@ forward(LT_CONSTANT job j) {
    the sum of weights comes last, on the device: the host never waits for it. */
 static __global__ void __launch_bounds__(FINISH)
 finish(const double *partial, int64_t blocks, bool mean, double *total, char *out, int dtype) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   double loss = 0, weight = 0;
   for (int64_t i = threadIdx.x; i < blocks; i += FINISH)
     loss += partial[i], weight += partial[blocks + i];
-  loss = lt_block_sum(loss, room);
-  weight = lt_block_sum(weight, room);
+  loss = lt_block_sum(loss, scratch);
+  weight = lt_block_sum(weight, scratch);
   if (threadIdx.x != 0) return;
   *total = mean ? weight : 1;
   if (out != nullptr) lt_store<double>(out, dtype, 0, loss / *total);
@@ -204,14 +203,14 @@ static __device__ inline double shares_of(const job &j, const lt_team &t) {
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2)
 backward(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_THREADS);
+  LT_SHARED(double, scratch, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
   int64_t id = has && !j.shares ? id_of(j, t.line, t.leads) : -1;
   double sum = 0;
   if (j.shares) {
     sum = has ? shares_of<T, COLUMNS>(j, t) : 0;
-    sum = lt_join<COLUMNS>(t, sum, 0.0, lt_plus(), room);
+    sum = lt_join<COLUMNS>(t, sum, 0.0, lt_plus(), scratch);
   }
   if (!has) return;
   bool counts = j.shares || id >= 0;
@@ -234,10 +233,10 @@ backward(LT_CONSTANT job j) {
 
 /* The sum of the weights of all classes, in one block. */
 static __global__ void __launch_bounds__(FINISH) sum_weights(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   double sum = 0;
   for (uint32_t i = threadIdx.x; i < j.x.length; i += FINISH) sum += weight_of<double>(j, i);
-  sum = lt_block_sum(sum, room);
+  sum = lt_block_sum(sum, scratch);
   if (threadIdx.x == 0) *j.weight_sum = sum;
 }
 

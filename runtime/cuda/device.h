@@ -54,7 +54,7 @@ bool lt_cuda_stage_out(lt_ctx *c, lt_stream *stream, void *dst, const void *src,
 /* stream.cu: streams and their positions. */
 lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority);
 void *lt_cuda_stream_native(lt_stream *stream);
-void *lt_cuda_stream_lend(lt_stream *stream); /* to others, whose work on it is not seen here */
+void *lt_cuda_stream_export(lt_stream *stream); /* to others, whose work on it is not seen here */
 int lt_cuda_stream_index(const lt_stream *stream); /* its device */
 void lt_cuda_stream_issued(lt_stream *stream); /* something was: its position grows */
 bool lt_cuda_event_record(lt_ctx *c, lt_stream *stream, lt_event *out);

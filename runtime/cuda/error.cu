@@ -3,7 +3,7 @@
 
    Some errors are faults: CUDA answers every later call of the process on that device with the
    same. They come long after the kernel that made them, so ltrain adds what was issued last. The
-   first is told in full, the others point to it. */
+   first is reported in full, the others point to it. */
 #include <stdio.h>
 #include <string.h>
 

@@ -61,10 +61,10 @@ static __device__ inline void give(const job &j, T *y, uint32_t i, T re, T im) {
    the corners. */
 template <class T>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS) in_shared(LT_CONSTANT job j) {
-  LT_DYNAMIC(T, room);
+  LT_DYNAMIC(T, scratch);
   for (int64_t line = blockIdx.x; line < j.lines; line += gridDim.x) {
     const T *x = static_cast<const T *>(j.x) + line * j.x_line;
-    T *from = room, *to = room + 2 * j.n;
+    T *from = scratch, *to = scratch + 2 * j.n;
     for (uint32_t i = threadIdx.x; i < j.n; i += LT_CUDA_THREADS)
       fetch(j, x, i, from + 2 * i, from + 2 * i + 1);
     __syncthreads();

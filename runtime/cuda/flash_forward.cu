@@ -83,7 +83,7 @@ static __device__ inline void finish(const lt_cuda_flash &j, int64_t number, int
 template <int DTYPE, int WIDTH>
 static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) attend(LT_CONSTANT lt_cuda_flash j) {
   const int M = shape<WIDTH>::STACKS, ROWS = shape<WIDTH>::ROWS, N = shape<WIDTH>::KEYS;
-  LT_DYNAMIC(uint16_t, room);
+  LT_DYNAMIC(uint16_t, staged);
   int64_t number = blockIdx.x / j.blocks, batch = number / j.all.heads;
   int64_t head = number % j.all.heads;
   int block = static_cast<int>(blockIdx.x % j.blocks);
@@ -95,16 +95,16 @@ static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) attend(LT_CONSTANT
   int end = j.all.causal && first + ROWS < j.s ? first + ROWS : j.s;
   uint32_t a[WIDTH / 16][M][4];
   float o[M][WIDTH / 8][4] = {}, most[M][2], sum[M][2] = {};
-  lt_flash_bring<N, WIDTH>(room, k, 0);
-  lt_flash_bring<N, WIDTH>(room + N * WIDTH, v, 0);
+  lt_flash_bring<N, WIDTH>(staged, k, 0);
+  lt_flash_bring<N, WIDTH>(staged + N * WIDTH, v, 0);
 #pragma unroll
   for (int m = 0; m < M; m++) {
     lt_flash_own<WIDTH, M>(q, own + m * 16, m, a);
     most[m][0] = most[m][1] = -INFINITY;
   }
   for (int s = 0, side = 0; s < end; s += N, side ^= 1) {
-    const uint16_t *keys = room + side * 2 * N * WIDTH, *values = keys + N * WIDTH;
-    uint16_t *other = room + (side ^ 1) * 2 * N * WIDTH;
+    const uint16_t *keys = staged + side * 2 * N * WIDTH, *values = keys + N * WIDTH;
+    uint16_t *other = staged + (side ^ 1) * 2 * N * WIDTH;
     lt_copies_wait();
     __syncthreads();
     if (s + N < end) {

@@ -24,11 +24,11 @@ typedef struct walk {
    used. */
 template <int N, int WIDTH>
 static __device__ inline void bring(const lt_cuda_flash &j, const walk &w, int tile,
-                                    uint16_t *room) {
+                                    uint16_t *staged) {
   int64_t head = w.head + tile / w.per;
   int t = w.start + tile % w.per * N;
-  lt_flash_bring<N, WIDTH>(room, lt_flash_head(j.q, w.batch, head, j.t, j.d), t);
-  lt_flash_bring<N, WIDTH>(room + N * WIDTH, lt_flash_head(j.all.g, w.batch, head, j.t, j.e), t);
+  lt_flash_bring<N, WIDTH>(staged, lt_flash_head(j.q, w.batch, head, j.t, j.d), t);
+  lt_flash_bring<N, WIDTH>(staged + N * WIDTH, lt_flash_head(j.all.g, w.batch, head, j.t, j.e), t);
 }
 
 /* p: scores become what v's gradient takes; d: gradients of what dropout left of the probabilities
@@ -79,7 +79,7 @@ template <int DTYPE, int WIDTH>
 static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) keys(LT_CONSTANT lt_cuda_flash j) {
   const int N = shape<WIDTH>::QUERIES;
   LT_DYNAMIC(uint16_t, values);
-  uint16_t *room = values + ROWS * WIDTH;
+  uint16_t *staged = values + ROWS * WIDTH;
   int64_t shared = blockIdx.x / j.blocks, heads = j.all.heads / j.all.group; /* of keys */
   int64_t batch = shared / heads, head = shared % heads;
   int first = static_cast<int>(blockIdx.x % j.blocks) * ROWS, own = first + lt_flash_warp() * 16;
@@ -93,14 +93,14 @@ static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) keys(LT_CONSTANT l
   float dk[1][WIDTH / 8][4] = {}, dv[1][WIDTH / 8][4] = {};
   if (tiles > 0) {
     lt_flash_bring<ROWS, WIDTH>(values, v, first);
-    bring<N, WIDTH>(j, w, 0, room);
+    bring<N, WIDTH>(j, w, 0, staged);
   }
   lt_flash_own<WIDTH, 1>(k, own, 0, of_k);
   for (int i = 0; i < tiles; i++) {
-    const uint16_t *q = room + i % 2 * 2 * N * WIDTH, *g = q + N * WIDTH;
+    const uint16_t *q = staged + i % 2 * 2 * N * WIDTH, *g = q + N * WIDTH;
     lt_copies_wait();
     __syncthreads();
-    if (i + 1 < tiles) bring<N, WIDTH>(j, w, i + 1, room + (i + 1) % 2 * 2 * N * WIDTH);
+    if (i + 1 < tiles) bring<N, WIDTH>(j, w, i + 1, staged + (i + 1) % 2 * 2 * N * WIDTH);
     int64_t number = batch * j.all.heads + w.head + i / per;
     int t = start + i % per * N;
     if (j.all.causal && own > t + N - 1) continue; /* none of them sees this warp's keys */

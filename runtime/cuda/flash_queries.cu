@@ -55,7 +55,7 @@ static __device__ inline void gradients(const lt_cuda_flash &j, int64_t number, 
 template <int DTYPE, int WIDTH>
 static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) queries(LT_CONSTANT lt_cuda_flash j) {
   const int N = shape<WIDTH>::KEYS, ROWS = shape<WIDTH>::ROWS;
-  LT_DYNAMIC(uint16_t, room);
+  LT_DYNAMIC(uint16_t, staged);
   int64_t number = blockIdx.x / j.blocks, batch = number / j.all.heads;
   int64_t head = number % j.all.heads;
   int block = static_cast<int>(blockIdx.x % j.blocks);
@@ -67,14 +67,14 @@ static __global__ void __launch_bounds__(LT_FLASH_THREADS, 2) queries(LT_CONSTAN
   int end = j.all.causal && first + ROWS < j.s ? first + ROWS : j.s;
   uint32_t of_q[WIDTH / 16][1][4], of_g[WIDTH / 16][1][4];
   float dq[1][WIDTH / 8][4] = {};
-  lt_flash_bring<N, WIDTH>(room, k, 0);
-  lt_flash_bring<N, WIDTH>(room + N * WIDTH, v, 0);
+  lt_flash_bring<N, WIDTH>(staged, k, 0);
+  lt_flash_bring<N, WIDTH>(staged + N * WIDTH, v, 0);
   lt_flash_own<WIDTH, 1>(q, own, 0, of_q);
   lt_flash_own<WIDTH, 1>(g, own, 0, of_g);
   two_rows r = rows_of(j, number, own);
   for (int s = 0, side = 0; s < end; s += N, side ^= 1) {
-    const uint16_t *keys = room + side * 2 * N * WIDTH, *values = keys + N * WIDTH;
-    uint16_t *other = room + (side ^ 1) * 2 * N * WIDTH;
+    const uint16_t *keys = staged + side * 2 * N * WIDTH, *values = keys + N * WIDTH;
+    uint16_t *other = staged + (side ^ 1) * 2 * N * WIDTH;
     lt_copies_wait();
     __syncthreads();
     if (s + N < end) {

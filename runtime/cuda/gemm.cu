@@ -64,8 +64,8 @@ static lt_view view_of(const lt_cuda_product *p, const lt_cuda_matrix *m, int64_
 }
 
 /* Memory for the stack, row-major. */
-static bool make_room(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int dtype,
-                      int64_t rows, int64_t cols, bool once) {
+static bool allocate(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int dtype,
+                     int64_t rows, int64_t cols, bool once) {
   int64_t n = rows * cols;
   for (int i = p->n_batch - 1; i >= 0; i--) {
     bool repeats = once && m->batch[i] == 0;
@@ -81,7 +81,7 @@ static bool make_room(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, in
 static bool copy_of(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int dtype, int64_t rows,
                     int64_t cols, bool once) {
   lt_view from = view_of(p, m, rows, cols, once);
-  if (!make_room(c, p, m, dtype, rows, cols, once)) return false;
+  if (!allocate(c, p, m, dtype, rows, cols, once)) return false;
   lt_view to = view_of(p, m, rows, cols, once);
   return lt_cuda_move(c, &to, &from);
 }
@@ -117,7 +117,7 @@ static bool take_result(lt_ctx *c, lt_cuda_product *p, int dtype) {
     p->bias = bias.data;
   }
   return p->beta != 0 ? copy_of(c, p, &p->d, to, p->m, p->n, false)
-                      : make_room(c, p, &p->d, to, p->m, p->n, false);
+                      : allocate(c, p, &p->d, to, p->m, p->n, false);
 }
 
 static bool is_one_stack(const lt_cuda_product *p, const lt_cuda_matrix *m) {

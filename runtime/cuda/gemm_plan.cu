@@ -200,13 +200,13 @@ static bool open_cache(lt_ctx *c, const lt_cuda_libs *libs, cache *at) {
    steps. The library refuses one that does not lie on 256 bytes. */
 static bool take_workspace(lt_ctx *c, size_t bytes) {
   const size_t align = 256;
-  size_t room = 64 << 10;
+  size_t rounded = 64 << 10;
   if (bytes <= lt_cuda_now.workspace_size) return true;
-  while (room < bytes) room *= 8;
-  char *memory = lt_cuda_scratch<char>(c, static_cast<int64_t>(room + align));
+  while (rounded < bytes) rounded *= 8;
+  char *memory = lt_cuda_scratch<char>(c, static_cast<int64_t>(rounded + align));
   if (memory == nullptr) return false;
   lt_cuda_now.workspace = memory + (align - reinterpret_cast<uintptr_t>(memory) % align) % align;
-  lt_cuda_now.workspace_size = room;
+  lt_cuda_now.workspace_size = rounded;
   return true;
 }
 

@@ -67,18 +67,18 @@ static __device__ inline walk walk_of(const char *data, int64_t across, int64_t 
   return w;
 }
 
-/* The tile of `terms` terms from `term` on into room[term][outer]; what is outside is 0. The path
-   without conversion is unrolled, so that its loads are in flight together. */
+/* The tile of `terms` terms from `term` on into scratch[term][outer]; what is outside is 0. The
+   path without conversion is unrolled, so that its loads are in flight together. */
 template <class T>
 static __device__ inline void load_tile(const walk &w, int dtype, int64_t term, int64_t terms,
-                                        T *room) {
+                                        T *scratch) {
   const char *at = w.at + term * w.along;
   if (dtype == own_dtype<T>::id) {
 #pragma unroll
     for (int e = 0; e < LOADS; e++) {
       int k = w.term + e * w.next_term, o = w.outer + e * w.next_outer;
       bool inside = o < w.outers && k < terms - term;
-      room[k * PAD + o] = inside ? *reinterpret_cast<const T *>(at + e * w.step) : T();
+      scratch[k * PAD + o] = inside ? *reinterpret_cast<const T *>(at + e * w.step) : T();
     }
     return;
   }
@@ -86,7 +86,7 @@ static __device__ inline void load_tile(const walk &w, int dtype, int64_t term, 
   for (int e = 0; e < LOADS; e++) {
     int k = w.term + e * w.next_term, o = w.outer + e * w.next_outer;
     bool inside = o < w.outers && k < terms - term;
-    room[k * PAD + o] = inside ? lt_load<T>(at + e * w.step, dtype, 0) : T();
+    scratch[k * PAD + o] = inside ? lt_load<T>(at + e * w.step, dtype, 0) : T();
   }
 }
 
@@ -107,18 +107,18 @@ static __device__ inline void store_sum(const job &j, char *d, int64_t row, int6
 /* Rows of a tile go by shared memory, LANES at a time, so that the code is there once. */
 template <class T>
 static __device__ inline void store_tile(const job &j, const T (&sum)[EACH][EACH], char *d,
-                                         int64_t row, int64_t col, int ty, int tx, T *room) {
+                                         int64_t row, int64_t col, int ty, int tx, T *scratch) {
 #pragma unroll 1
   for (int i = 0; i < EACH; i++) {
 #pragma unroll
     for (int e = 0; e < EACH; e++)
 #pragma unroll
       for (int f = 0; f < EACH; f++)
-        if (e == i) room[ty * SIDE + tx + f * LANES] = sum[e][f];
+        if (e == i) scratch[ty * SIDE + tx + f * LANES] = sum[e][f];
     __syncthreads();
 #pragma unroll 1
     for (int n = static_cast<int>(threadIdx.x); n < LANES * SIDE; n += THREADS)
-      store_sum(j, d, row + i * LANES + n / SIDE, col + n % SIDE, room[n]);
+      store_sum(j, d, row + i * LANES + n / SIDE, col + n % SIDE, scratch[n]);
     __syncthreads();
   }
 }
@@ -127,8 +127,8 @@ static __device__ inline void store_tile(const job &j, const T (&sum)[EACH][EACH
    often from memory than in the textbook's loop; sums stay in registers, terms in order. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, 2) tiled(LT_CONSTANT job j) {
-  LT_SHARED(T, a_room, TERMS * PAD);
-  LT_SHARED(T, b_room, TERMS * PAD);
+  LT_SHARED(T, a_tile, TERMS * PAD);
+  LT_SHARED(T, b_tile, TERMS * PAD);
   const lt_cuda_product &p = j.p;
   int ty = static_cast<int>(threadIdx.x) / LANES, tx = static_cast<int>(threadIdx.x) % LANES;
   int64_t row = blockIdx.x / j.tiles_n * SIDE, col = blockIdx.x % j.tiles_n * SIDE;
@@ -139,16 +139,16 @@ static __global__ void __launch_bounds__(THREADS, 2) tiled(LT_CONSTANT job j) {
     walk at_b = walk_of(b, p.b.col * j.item_b, p.b.row * j.item_b, col, p.n);
     T sum[EACH][EACH] = {};
     for (int64_t term = 0; term < p.k; term += TERMS) {
-      load_tile(at_a, p.a.dtype, term, p.k, a_room);
-      load_tile(at_b, p.b.dtype, term, p.k, b_room);
+      load_tile(at_a, p.a.dtype, term, p.k, a_tile);
+      load_tile(at_b, p.b.dtype, term, p.k, b_tile);
       __syncthreads();
 #pragma unroll
       for (int k = 0; k < TERMS; k++) {
         T x[EACH], y[EACH];
 #pragma unroll
         for (int e = 0; e < EACH; e++) {
-          x[e] = a_room[k * PAD + ty + e * LANES];
-          y[e] = b_room[k * PAD + tx + e * LANES];
+          x[e] = a_tile[k * PAD + ty + e * LANES];
+          y[e] = b_tile[k * PAD + tx + e * LANES];
         }
 #pragma unroll
         for (int e = 0; e < EACH; e++)
@@ -158,7 +158,7 @@ static __global__ void __launch_bounds__(THREADS, 2) tiled(LT_CONSTANT job j) {
       __syncthreads();
     }
     char *d = static_cast<char *>(p.d.data) + stacked_at(p, p.d, number) * j.item_d;
-    store_tile(j, sum, d, row, col, ty, tx, a_room);
+    store_tile(j, sum, d, row, col, ty, tx, a_tile);
   }
 }
 

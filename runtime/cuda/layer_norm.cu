@@ -15,7 +15,7 @@
 #include "cuda/thread_groups.h"
 
 /* CACHE leaves a little of the 48 KB of shared memory that a block gets without asking for more,
-   for `room`. SMALL: threads of a block whose teams are warps. */
+   for `scratch`. SMALL: threads of a block whose teams are warps. */
 enum { SMALL = 128, CACHE = 47 << 10 };
 
 /* Blocks side by side: rows with weights of their own (CHANNELS) take more registers. */
@@ -39,11 +39,11 @@ template <class T> struct part {
   char *x;
   uint32_t line, start, step, n;
   lt_quad<T> *cache;
-  double *room;
+  double *scratch;
 };
 
 template <class T>
-static __device__ inline part<T> part_of(const job &j, T *cache, int operands, double *room) {
+static __device__ inline part<T> part_of(const job &j, T *cache, int operands, double *scratch) {
   uint32_t lanes = static_cast<uint32_t>(j.lanes), team = threadIdx.x / lanes;
   uint32_t line = blockIdx.x * (blockDim.x / lanes) + team;
   bool has = line < j.x.count;
@@ -54,7 +54,7 @@ static __device__ inline part<T> part_of(const job &j, T *cache, int operands, d
           4 * lanes,
           has ? j.x.length : 0,
           reinterpret_cast<lt_quad<T> *>(cache + static_cast<uint32_t>(operands) * team * j.slot),
-          room};
+          scratch};
 }
 
 /* Four values of x, after the first time from shared memory. */
@@ -69,7 +69,7 @@ static __device__ inline lt_quad<T> again(const part<T> &p, uint32_t i) {
 /* The mean, and the pass that loads the row into the cache. */
 template <class T> static __device__ inline T mean_of(const part<T> &p) {
   T sum = 0;
-  double whole = 0;
+  double total = 0;
   int taken = 0;
   lt_quad<T> q[lt_quads<T>];
   for (uint32_t i = p.start; i < p.n; i += lt_quads<T> * p.step) {
@@ -79,12 +79,12 @@ template <class T> static __device__ inline T mean_of(const part<T> &p) {
       if (p.j->cached && i + a * p.step < p.n) p.cache[(i + a * p.step) / 4] = q[a];
       sum += (q[a].v[0] + q[a].v[1]) + (q[a].v[2] + q[a].v[3]);
     }
-    if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&sum, &whole);
+    if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&sum, &total);
   }
   if (!p.j->centred) return T(0); /* the row is in shared memory now */
-  lt_carry(&sum, &whole);
-  whole = lt_team_sum(whole, p.j->lanes, p.room);
-  return static_cast<T>(whole / static_cast<double>(p.j->x.length));
+  lt_carry(&sum, &total);
+  total = lt_team_sum(total, p.j->lanes, p.scratch);
+  return static_cast<T>(total / static_cast<double>(p.j->x.length));
 }
 
 /* 1 / sqrt(variance + eps) from the sum of squared distances. */
@@ -102,21 +102,21 @@ template <bool CHANNELS> static __device__ inline char *of_row(const job &j, int
 template <class T, bool CHANNELS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, blocks<T, CHANNELS>)
 forward(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   LT_DYNAMIC(T, cache);
-  part<T> p = part_of(j, cache, 1, room);
+  part<T> p = part_of(j, cache, 1, scratch);
   char *weight = of_row<CHANNELS>(j, 2, p.line), *bias = of_row<CHANNELS>(j, 3, p.line);
   T m = mean_of(p), sum = 0, w[4] = {1, 1, 1, 1}, b[4] = {0, 0, 0, 0};
-  double whole = 0;
+  double total = 0;
   int taken = 0;
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_quad<T> q = again(p, i);
 #pragma unroll
     for (uint32_t e = 0; e < 4; e++) sum += i + e < p.n ? (q.v[e] - m) * (q.v[e] - m) : T(0);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &whole);
+    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &total);
   }
-  lt_carry(&sum, &whole);
-  T s = scale_of<T>(j, lt_team_sum(whole, j.lanes, room));
+  lt_carry(&sum, &total);
+  T s = scale_of<T>(j, lt_team_sum(total, j.lanes, scratch));
   char *y = p.x != nullptr ? lt_line(j.x, 1, p.line) : nullptr;
   for (uint32_t i = p.start; i < p.n; i += p.step) {
     lt_quad<T> q = again(p, i);
@@ -145,9 +145,9 @@ static __device__ inline lt_quad<T> weighted(const part<T> &p, char *g, uint32_t
 template <class T, bool CHANNELS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, blocks<T, CHANNELS>)
 backward(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   LT_DYNAMIC(T, cache);
-  part<T> p = part_of(j, cache, 2, room);
+  part<T> p = part_of(j, cache, 2, scratch);
   char *g = p.x != nullptr ? lt_line(j.x, 1, p.line) : nullptr;
   T m = mean_of(p), sum = 0, product = 0, square = 0;
   double sums = 0, products = 0, squares = 0, n = static_cast<double>(j.x.length);
@@ -168,9 +168,9 @@ backward(LT_CONSTANT job j) {
   lt_carry(&sum, &sums);
   lt_carry(&product, &products);
   lt_carry(&square, &squares);
-  T s = scale_of<T>(j, lt_team_sum(squares, j.lanes, room));
-  T mean = j.centred ? static_cast<T>(lt_team_sum(sums, j.lanes, room) / n) : T(0);
-  T by = static_cast<T>(lt_team_sum(products, j.lanes, room) / n) * s * s;
+  T s = scale_of<T>(j, lt_team_sum(squares, j.lanes, scratch));
+  T mean = j.centred ? static_cast<T>(lt_team_sum(sums, j.lanes, scratch) / n) : T(0);
+  T by = static_cast<T>(lt_team_sum(products, j.lanes, scratch) / n) * s * s;
   if (p.x == nullptr) return;
   if (j.stats != nullptr && p.start == 0) {
     T *stats = static_cast<T *>(j.stats) + 2 * (j.x.first + p.line);

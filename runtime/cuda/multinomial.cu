@@ -110,21 +110,21 @@ static __global__ void __launch_bounds__(THREADS) ranks(LT_CONSTANT job j, int64
 static unsigned blocks_of(int64_t n) { return static_cast<unsigned>((n + THREADS - 1) / THREADS); }
 
 /* Samples are independent: inversion of the distribution function, log2 C steps each. */
-static bool with_replacement(lt_ctx *c, const job *j, int64_t rows, double *room) {
+static bool with_replacement(lt_ctx *c, const job *j, int64_t rows, double *scratch) {
   int64_t n = rows * j->n_samples;
-  return lt_cuda_grid(c, running_sums, static_cast<unsigned>(rows), THREADS, 0, *j, room) &&
-         lt_cuda_grid(c, find, blocks_of(n), THREADS, 0, *j, n, room);
+  return lt_cuda_grid(c, running_sums, static_cast<unsigned>(rows), THREADS, 0, *j, scratch) &&
+         lt_cuda_grid(c, find, blocks_of(n), THREADS, 0, *j, n, scratch);
 }
 
 /* P. Efraimidis and P. Spirakis, "Weighted random sampling with a reservoir", 2006: the S smallest
    of exponential times with rates p are a sample without replacement, in one pass without
    dependence between the draws. */
-static bool without_replacement(lt_ctx *c, const job *j, int64_t rows, double *room) {
+static bool without_replacement(lt_ctx *c, const job *j, int64_t rows, double *scratch) {
   const int64_t most = 65535; /* of a grid's second dim */
-  bool ok = lt_cuda_grid(c, times_of, static_cast<unsigned>(rows), THREADS, 0, *j, room);
+  bool ok = lt_cuda_grid(c, times_of, static_cast<unsigned>(rows), THREADS, 0, *j, scratch);
   for (int64_t at = 0; at < rows && ok; at += most) {
     unsigned part = static_cast<unsigned>(rows - at < most ? rows - at : most);
-    ok = lt_cuda_grid(c, ranks, dim3(blocks_of(j->n_classes), part), THREADS, 0, *j, at, room);
+    ok = lt_cuda_grid(c, ranks, dim3(blocks_of(j->n_classes), part), THREADS, 0, *j, at, scratch);
   }
   return ok;
 }
@@ -146,7 +146,7 @@ LT_CUDA_KERNEL(multinomial) {
   j.row = last > 0 ? x.stride[0] : 0, j.column = x.stride[last];
   j.y_row = last > 0 ? y.stride[0] : 0, j.y_column = y.stride[last];
   j.rng_key = a->rng_key;
-  double *room = lt_cuda_scratch<double>(c, rows * j.n_classes);
-  return room != nullptr && (a->replacement ? with_replacement(c, &j, rows, room)
-                                            : without_replacement(c, &j, rows, room));
+  double *scratch = lt_cuda_scratch<double>(c, rows * j.n_classes);
+  return scratch != nullptr && (a->replacement ? with_replacement(c, &j, rows, scratch)
+                                               : without_replacement(c, &j, rows, scratch));
 }

@@ -39,20 +39,20 @@ static __device__ inline int64_t first_of(void) {
 
 /* One block a tile, one thread 8 neighbours. */
 static __global__ void count_trues(LT_CONSTANT job j) {
-  LT_SHARED(uint32_t, room, 8);
+  LT_SHARED(uint32_t, scratch, 8);
   uint32_t all;
-  lt_block_before(static_cast<uint32_t>(__popc(trues_of(j, first_of()))), room, &all);
+  lt_block_before(static_cast<uint32_t>(__popc(trues_of(j, first_of()))), scratch, &all);
   if (threadIdx.x == 0) j.before[blockIdx.x] = all;
 }
 
 /* One block in all, for one number a tile of 2048. A million tiles are two billion elements: one
    block is enough. */
 static __global__ void add_tiles(uint32_t *before, uint32_t tiles) {
-  LT_SHARED(uint32_t, room, 8);
+  LT_SHARED(uint32_t, scratch, 8);
   uint32_t sum = 0, all;
   for (uint32_t first = 0; first < tiles; first += LT_CUDA_THREADS) {
     uint32_t at = first + threadIdx.x, own = at < tiles ? before[at] : 0;
-    uint32_t left = lt_block_before(own, room, &all);
+    uint32_t left = lt_block_before(own, scratch, &all);
     if (at < tiles) before[at] = sum + left;
     sum += all;
   }
@@ -61,9 +61,9 @@ static __global__ void add_tiles(uint32_t *before, uint32_t tiles) {
 /* As count_trues. The mask is read again instead of keeping bits: it has a byte for each element,
    the coordinates 8 for each dim. */
 static __global__ void write_trues(LT_CONSTANT job j) {
-  LT_SHARED(uint32_t, room, 8);
+  LT_SHARED(uint32_t, scratch, 8);
   uint32_t bits = trues_of(j, first_of()), all;
-  int64_t row = lt_block_before(static_cast<uint32_t>(__popc(bits)), room, &all);
+  int64_t row = lt_block_before(static_cast<uint32_t>(__popc(bits)), scratch, &all);
   if (gridDim.x > 1) row += j.before[blockIdx.x];
   for (int r = 0; r < ROUNDS; r++) {
     if ((bits >> r & 1) == 0) continue;

@@ -8,7 +8,7 @@ typedef struct lt_cuda_norm {
   uint32_t along; /* the dims of a row */
   double eps;
   bool centred;   /* the mean is taken off */
-  void *stats;    /* backward: room for mean and 1 / sqrt(variance + eps) of each row, or nullptr */
+  void *stats; /* backward: memory for mean and 1 / sqrt(variance + eps) of each row, or nullptr */
   int64_t groups; /* group_norm: rows of an element of the batch; views are [N, groups, channels,
                      values] */
 } lt_cuda_norm;

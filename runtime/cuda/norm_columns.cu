@@ -33,7 +33,7 @@ static __device__ inline uint32_t row_of(const job &j, uint32_t line, uint32_t i
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
 columns(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_THREADS);
+  LT_SHARED(double, scratch, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr, *g = has ? lt_line(j.x, 1, t.line) : nullptr;
@@ -59,8 +59,8 @@ columns(LT_CONSTANT job j) {
   }
   lt_carry(&w, &ws);
   lt_carry(&b, &bs);
-  ws = lt_join<COLUMNS>(t, ws, 0.0, lt_plus(), room);
-  bs = lt_join<COLUMNS>(t, bs, 0.0, lt_plus(), room);
+  ws = lt_join<COLUMNS>(t, ws, 0.0, lt_plus(), scratch);
+  bs = lt_join<COLUMNS>(t, bs, 0.0, lt_plus(), scratch);
   if (!has || !t.leads) return;
   double *out = j.partial + 2 * static_cast<int64_t>(blockIdx.y) * j.x.count + t.line;
   out[0] = ws, out[j.x.count] = bs;

@@ -12,7 +12,7 @@ enum { LT_CUDA_CARRY = 128 }; /* so many quads are added up before they go to do
    NaN makes the sum NaN and is not the largest. */
 template <class T> struct lt_tally {
   T most, part;
-  double whole;
+  double total;
 };
 
 template <class T> static __device__ inline T lt_shifted_exp(T v, T most) {
@@ -22,7 +22,7 @@ template <class T> static __device__ inline T lt_shifted_exp(T v, T most) {
 template <class T> static __device__ inline void lt_rescale(lt_tally<T> *t, T most) {
   T by = t->most == most ? T(1) : row::exp(t->most - most);
   t->part *= by;
-  t->whole *= by;
+  t->total *= by;
   t->most = most;
 }
 
@@ -34,8 +34,8 @@ template <class T> static __device__ inline void lt_tally4(lt_tally<T> *t, const
              (lt_shifted_exp(v[2], t->most) + lt_shifted_exp(v[3], t->most));
 }
 
-template <class T> static __device__ inline void lt_carry(T *part, double *whole) {
-  *whole += static_cast<double>(*part);
+template <class T> static __device__ inline void lt_carry(T *part, double *total) {
+  *total += static_cast<double>(*part);
   *part = 0;
 }
 

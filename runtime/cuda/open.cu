@@ -31,7 +31,7 @@ static lt_device_ops make_table(void) {
   o.host_alloc = lt_cuda_host_alloc;
   o.host_free = lt_cuda_host_free;
   o.stream_new = lt_cuda_stream_new;
-  o.stream_native = lt_cuda_stream_lend;
+  o.stream_native = lt_cuda_stream_export;
   o.event_record = lt_cuda_event_record;
   o.event_done = lt_cuda_event_done;
   o.event_wait = lt_cuda_event_wait;

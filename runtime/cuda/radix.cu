@@ -39,10 +39,10 @@ static __device__ inline uint32_t slot(int r, int rounds) {
 }
 
 /* place[r]: where key r of this thread stands when the n keys of the tile are in order of a digit;
-   start[d]: where digit d begins. `count`: [WARPS, DIGITS], `room`: [WARPS]. */
+   start[d]: where digit d begins. `count`: [WARPS, DIGITS], `scratch`: [WARPS]. */
 template <class K>
 static __device__ inline void rank_tile(const K *key, uint32_t n, int rounds, int shift,
-                                        uint32_t *count, uint32_t *start, uint32_t *room,
+                                        uint32_t *count, uint32_t *start, uint32_t *scratch,
                                         uint32_t *place) {
   uint32_t *own = count + threadIdx.x / 32 * DIGITS, running = 0, all;
 #pragma unroll
@@ -67,7 +67,7 @@ static __device__ inline void rank_tile(const K *key, uint32_t n, int rounds, in
     count[w * DIGITS + threadIdx.x] = running;
     running += k;
   }
-  start[threadIdx.x] = lt_block_before(running, room, &all);
+  start[threadIdx.x] = lt_block_before(running, scratch, &all);
   __syncthreads();
 #pragma unroll
   for (int r = 0; r < ROUNDS; r++) {
@@ -85,7 +85,7 @@ static __global__ void __launch_bounds__(THREADS)
   LT_SHARED(uint32_t, position, TILE);
   LT_SHARED(uint32_t, count, WARPS * DIGITS);
   LT_SHARED(uint32_t, start, DIGITS);
-  LT_SHARED(uint32_t, room, WARPS);
+  LT_SHARED(uint32_t, scratch, WARPS);
   K *line = keys + static_cast<int64_t>(blockIdx.x) * n, key[ROUNDS] = {};
   uint32_t from[ROUNDS] = {}, place[ROUNDS] = {};
   int rounds = static_cast<int>((n + THREADS - 1) / THREADS);
@@ -95,7 +95,7 @@ static __global__ void __launch_bounds__(THREADS)
     if (r < rounds && from[r] < n) key[r] = line[from[r]];
   }
   for (int shift = 0; shift < bits; shift += 8) {
-    rank_tile<K>(key, n, rounds, shift, count, start, room, place);
+    rank_tile<K>(key, n, rounds, shift, count, start, scratch, place);
 #pragma unroll
     for (int r = 0; r < ROUNDS; r++)
       if (r < rounds && slot(r, rounds) < n)
@@ -189,7 +189,7 @@ template <class K> static __global__ void __launch_bounds__(THREADS) move_keys(p
   LT_SHARED(uint32_t, position, TILE);
   LT_SHARED(uint32_t, count, WARPS * DIGITS);
   LT_SHARED(uint32_t, start, DIGITS);
-  LT_SHARED(uint32_t, room, WARPS);
+  LT_SHARED(uint32_t, scratch, WARPS);
   uint32_t tile = blockIdx.x % p.tiles, first = tile * TILE, place[ROUNDS] = {}, all;
   uint32_t n = p.n - first < TILE ? p.n - first : static_cast<uint32_t>(TILE);
   int64_t line = blockIdx.x / p.tiles, row = line * DIGITS + threadIdx.x;
@@ -197,7 +197,7 @@ template <class K> static __global__ void __launch_bounds__(THREADS) move_keys(p
 #pragma unroll
   for (int r = 0; r < ROUNDS; r++)
     if (slot(r, ROUNDS) < n) key[r] = p.from[line * p.n + first + slot(r, ROUNDS)];
-  rank_tile<K>(key, n, ROUNDS, p.shift, count, start, room, place);
+  rank_tile<K>(key, n, ROUNDS, p.shift, count, start, scratch, place);
 #pragma unroll
   for (int r = 0; r < ROUNDS; r++) {
     uint32_t at = first + slot(r, ROUNDS);
@@ -205,7 +205,7 @@ template <class K> static __global__ void __launch_bounds__(THREADS) move_keys(p
     sorted[place[r]] = key[r];
     position[place[r]] = p.index == nullptr ? at : p.index[line * p.n + at];
   }
-  uint32_t before = lt_block_before(p.total[row], room, &all);
+  uint32_t before = lt_block_before(p.total[row], scratch, &all);
   before += p.count[row * p.tiles + tile] - start[threadIdx.x];
   __syncthreads();
   count[threadIdx.x] = before; /* from a digit's place in the tile to that in the line */

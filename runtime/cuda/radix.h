@@ -26,21 +26,21 @@ static inline int lt_cuda_bits(uint64_t most) {
 }
 
 /* The sum of v over the threads of a block of 256 before this one; *all: over all of them. Every
-   thread comes; `room`: 8 numbers in shared memory. */
-static __device__ inline uint32_t lt_block_before(uint32_t v, uint32_t *room, uint32_t *all) {
+   thread comes; `scratch`: 8 numbers in shared memory. */
+static __device__ inline uint32_t lt_block_before(uint32_t v, uint32_t *scratch, uint32_t *all) {
   uint32_t lane = threadIdx.x % 32, sum = v, before = 0, total = 0;
   for (uint32_t d = 1; d < 32; d *= 2) {
     uint32_t left = __shfl_up_sync(0xffffffffu, sum, d);
     if (lane >= d) sum += left;
   }
-  if (lane == 31) room[threadIdx.x / 32] = sum;
+  if (lane == 31) scratch[threadIdx.x / 32] = sum;
   __syncthreads();
 #pragma unroll
   for (uint32_t w = 0; w < 8; w++) {
-    if (w < threadIdx.x / 32) before += room[w];
-    total += room[w];
+    if (w < threadIdx.x / 32) before += scratch[w];
+    total += scratch[w];
   }
-  __syncthreads(); /* room may be used again */
+  __syncthreads(); /* scratch may be used again */
   *all = total;
   return before + sum - v;
 }

@@ -11,7 +11,8 @@
 
 enum { THREADS = 256, CARRY = 128, WANTED_BLOCKS = 1056, SEGMENTS = 1024 };
 
-/* Blocks of a multiprocessor that kernels are compiled for: room for several loads a thread. */
+/* Blocks of a multiprocessor that kernels are compiled for: registers for several loads a
+   thread. */
 template <class T> static constexpr int RESIDENT = sizeof(T) == 8 ? 4 : 5;
 
 typedef enum by { BY_SUM, BY_PROD, BY_MAX, BY_MIN } by;
@@ -75,7 +76,7 @@ struct joined {
 /* Four more values of a thread. Products go to the wide sum at once: a product of 512 floats could
    leave the range of f32 where the result does not. */
 template <class T, class W>
-static __device__ inline void take4(const job &j, T *v, T *part, W *whole) {
+static __device__ inline void take4(const job &j, T *v, T *part, W *carried) {
   if (j.truth) {
 #pragma unroll
     for (int e = 0; e < 4; e++) v[e] = v[e] != 0;
@@ -84,7 +85,7 @@ static __device__ inline void take4(const job &j, T *v, T *part, W *whole) {
     case BY_SUM: *part = add(*part, add(add(v[0], v[1]), add(v[2], v[3]))); return;
     case BY_PROD:
 #pragma unroll
-      for (int e = 0; e < 4; e++) *whole = multiply(*whole, static_cast<W>(v[e]));
+      for (int e = 0; e < 4; e++) *carried = multiply(*carried, static_cast<W>(v[e]));
       return;
     case BY_MAX:
 #pragma unroll
@@ -120,28 +121,28 @@ template <class W> static __device__ inline void put_segment(const job &j, uint3
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows(LT_CONSTANT job j) {
   typedef typename wide<T>::type W;
-  LT_SHARED(W, room, LT_CUDA_ROOM);
+  LT_SHARED(W, scratch, LT_CUDA_SCRATCH);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), lane = threadIdx.x % lanes;
   uint32_t line = blockIdx.x * (THREADS / lanes) + threadIdx.x / lanes;
   uint32_t start = blockIdx.y * j.segment, end = start + j.segment;
   if (end > j.x.length) end = j.x.length;
   char *x = line < j.x.count ? lt_line(j.x, 0, line) : nullptr;
   T none = nothing<T>(j.how, j.truth), part = none;
-  W whole = static_cast<W>(none);
+  W carried = static_cast<W>(none);
   lt_quad<T> q[lt_quads<T>];
   uint32_t step = 4 * lanes;
   int carry = 0;
   for (uint32_t i = start + 4 * lane; x != nullptr && i < end; i += lt_quads<T> * step) {
     lt_line_load_quads<T>(j.x, 0, x, i, step, end, none, q);
 #pragma unroll
-    for (int a = 0; a < lt_quads<T>; a++) take4(j, q[a].v, &part, &whole);
+    for (int a = 0; a < lt_quads<T>; a++) take4(j, q[a].v, &part, &carried);
     if ((carry += lt_quads<T>) < CARRY) continue;
-    whole = joined{j.how}(whole, static_cast<W>(part));
+    carried = joined{j.how}(carried, static_cast<W>(part));
     part = none, carry = 0;
   }
-  whole = joined{j.how}(whole, static_cast<W>(part));
-  whole = lt_team_all(whole, static_cast<W>(none), j.lanes, joined{j.how}, room);
-  if (lane == 0 && x != nullptr) put_segment(j, line, whole);
+  carried = joined{j.how}(carried, static_cast<W>(part));
+  carried = lt_team_all(carried, static_cast<W>(none), j.lanes, joined{j.how}, scratch);
+  if (lane == 0 && x != nullptr) put_segment(j, line, carried);
 }
 
 /* `lanes` lines side by side, the other threads of the block further along them; joined in shared
@@ -149,30 +150,30 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) rows(LT_CONSTANT 
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT<T>) columns(LT_CONSTANT job j) {
   typedef typename wide<T>::type W;
-  LT_SHARED(W, room, THREADS);
+  LT_SHARED(W, scratch, THREADS);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), step = THREADS / lanes;
   uint32_t line = blockIdx.x * lanes + threadIdx.x % lanes, row = threadIdx.x / lanes;
   uint32_t start = blockIdx.y * j.segment, end = start + j.segment;
   if (end > j.x.length) end = j.x.length;
   char *x = line < j.x.count ? lt_line(j.x, 0, line) : nullptr;
   T none = nothing<T>(j.how, j.truth), part = none, v[8];
-  W whole = static_cast<W>(none);
+  W carried = static_cast<W>(none);
   int carry = 0;
   for (uint32_t i = start + row; x != nullptr && i < end; i += 8 * step) {
     lt_line_load_apart<T, 8>(j.x, 0, x, i, step, end, none, v);
-    take4(j, v, &part, &whole);
-    take4(j, v + 4, &part, &whole);
+    take4(j, v, &part, &carried);
+    take4(j, v + 4, &part, &carried);
     if ((carry += 2) < CARRY) continue;
-    whole = joined{j.how}(whole, static_cast<W>(part));
+    carried = joined{j.how}(carried, static_cast<W>(part));
     part = none, carry = 0;
   }
-  room[threadIdx.x] = joined{j.how}(whole, static_cast<W>(part));
+  scratch[threadIdx.x] = joined{j.how}(carried, static_cast<W>(part));
   for (uint32_t d = step / 2; d > 0; d /= 2) {
     __syncthreads();
     if (row < d)
-      room[threadIdx.x] = joined{j.how}(room[threadIdx.x], room[threadIdx.x + d * lanes]);
+      scratch[threadIdx.x] = joined{j.how}(scratch[threadIdx.x], scratch[threadIdx.x + d * lanes]);
   }
-  if (row == 0 && x != nullptr) put_segment(j, line, room[threadIdx.x]);
+  if (row == 0 && x != nullptr) put_segment(j, line, scratch[threadIdx.x]);
 }
 
 /* A team a line joins its segments, in the order in which they were cut. */

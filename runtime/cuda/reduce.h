@@ -2,13 +2,13 @@
 
    Values are joined in a tree whose order depends on the number of threads alone: the same bits in
    each run. All threads get the result. Blocks have one dim and a multiple of 32 threads, all of
-   which must come; `room` is shared memory of LT_CUDA_ROOM values, free again on return. */
+   which must come; `scratch` is shared memory of LT_CUDA_SCRATCH values, free again on return. */
 #ifndef LT_CUDA_REDUCE_H
 #define LT_CUDA_REDUCE_H
 
 #include "cuda/kernel.h"
 
-enum { LT_CUDA_ROOM = 32 }; /* warps of the largest block */
+enum { LT_CUDA_SCRATCH = 32 }; /* warps of the largest block */
 
 struct lt_plus {
   template <class T> __device__ T operator()(T a, T b) const { return a + b; }
@@ -43,43 +43,43 @@ template <class T, class F> static __device__ inline T lt_warp_all(T v, F join) 
 
 /* `none` is what changes nothing. */
 template <class T, class F>
-static __device__ inline T lt_block_all(T v, T none, F join, T *room) {
+static __device__ inline T lt_block_all(T v, T none, F join, T *scratch) {
   int warps = static_cast<int>(blockDim.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   v = lt_warp_all(v, join);
   if (warps == 1) return v;
-  if (lane == 0) room[threadIdx.x / 32] = v;
+  if (lane == 0) scratch[threadIdx.x / 32] = v;
   __syncthreads();
-  v = lt_warp_all(lane < warps ? room[lane] : none, join);
+  v = lt_warp_all(lane < warps ? scratch[lane] : none, join);
   __syncthreads();
   return v;
 }
 
 /* Of a team: `lanes` neighbouring threads of a warp, or the block when there are more than 32. */
 template <class T, class F>
-static __device__ inline T lt_team_all(T v, T none, int lanes, F join, T *room) {
-  return lanes <= 32 ? lt_lanes_all(v, lanes, join) : lt_block_all(v, none, join, room);
+static __device__ inline T lt_team_all(T v, T none, int lanes, F join, T *scratch) {
+  return lanes <= 32 ? lt_lanes_all(v, lanes, join) : lt_block_all(v, none, join, scratch);
 }
 
 template <class T> static __device__ inline T lt_warp_sum(T v) { return lt_warp_all(v, lt_plus()); }
-template <class T> static __device__ inline T lt_block_sum(T v, T *room) {
-  return lt_block_all(v, T(0), lt_plus(), room);
+template <class T> static __device__ inline T lt_block_sum(T v, T *scratch) {
+  return lt_block_all(v, T(0), lt_plus(), scratch);
 }
-template <class T> static __device__ inline T lt_team_sum(T v, int lanes, T *room) {
-  return lt_team_all(v, T(0), lanes, lt_plus(), room);
+template <class T> static __device__ inline T lt_team_sum(T v, int lanes, T *scratch) {
+  return lt_team_all(v, T(0), lanes, lt_plus(), scratch);
 }
 
-/* Of the threads of a block that are `lanes`, a power of 2, apart: they share a column. `room` has
-   a value for each thread. */
+/* Of the threads of a block that are `lanes`, a power of 2, apart: they share a column. `scratch`
+   has a value for each thread. */
 template <class T, class F>
-static __device__ inline T lt_column_all(T v, uint32_t lanes, F join, T *room) {
-  room[threadIdx.x] = v;
+static __device__ inline T lt_column_all(T v, uint32_t lanes, F join, T *scratch) {
+  scratch[threadIdx.x] = v;
   for (uint32_t d = blockDim.x / lanes / 2; d > 0; d /= 2) {
     __syncthreads();
     if (threadIdx.x < d * lanes)
-      room[threadIdx.x] = join(room[threadIdx.x], room[threadIdx.x + d * lanes]);
+      scratch[threadIdx.x] = join(scratch[threadIdx.x], scratch[threadIdx.x + d * lanes]);
   }
   __syncthreads();
-  v = room[threadIdx.x % lanes];
+  v = scratch[threadIdx.x % lanes];
   __syncthreads();
   return v;
 }

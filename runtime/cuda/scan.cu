@@ -67,7 +67,7 @@ static __device__ inline uint32_t segment_of(const job &j, uint32_t *end) {
 /* The sum of a segment: bound by bytes. */
 template <class W, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, 6) totals(LT_CONSTANT job j) {
-  LT_SHARED(W, room, LT_CUDA_THREADS);
+  LT_SHARED(W, scratch, LT_CUDA_THREADS);
   lt_team t = lt_team_of<COLUMNS>(j.lanes);
   bool has = t.line < j.x.count;
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr;
@@ -83,7 +83,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 6) totals(LT_CONSTANT 
       sum = add(sum, v[e]);
     }
   }
-  sum = lt_join<COLUMNS>(t, sum, W(0), sum_of(), room);
+  sum = lt_join<COLUMNS>(t, sum, W(0), sum_of(), scratch);
   if (has && t.leads)
     static_cast<W *>(j.partial)[static_cast<int64_t>(blockIdx.y) * j.x.count + t.line] = sum;
 }
@@ -113,18 +113,17 @@ static __device__ inline W lanes_before(W v, uint32_t lanes, W *all) {
   return lane > 0 ? previous : W(0);
 }
 
-/* The same of a team; `room`: LT_CUDA_ROOM values. Every thread adds up the few sums of the warps
-   itself, in the same order. */
-template <class W>
-static __device__ inline W team_before(W v, int lanes, W *room, W *all) {
+/* The same of a team; `scratch`: LT_CUDA_SCRATCH values. Every thread adds up the few sums of the
+   warps itself, in the same order. */
+template <class W> static __device__ inline W team_before(W v, int lanes, W *scratch, W *all) {
   if (lanes <= 32) return lanes_before(v, static_cast<uint32_t>(lanes), all);
   W own = lanes_before(v, 32u, all);
-  if (threadIdx.x % 32 == 0) room[threadIdx.x / 32] = *all;
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = *all;
   __syncthreads();
   W lower = 0, sum = 0;
   for (uint32_t w = 0; w < LT_CUDA_THREADS / 32; w++) {
     if (w == threadIdx.x / 32) lower = sum;
-    sum = add(sum, room[w]);
+    sum = add(sum, scratch[w]);
   }
   __syncthreads();
   *all = sum;
@@ -136,7 +135,7 @@ static __device__ inline W team_before(W v, int lanes, W *room, W *all) {
    result's dtype. */
 template <class W>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2) rows(LT_CONSTANT job j) {
-  LT_SHARED(W, room, LT_CUDA_ROOM);
+  LT_SHARED(W, scratch, LT_CUDA_SCRATCH);
   lt_team t = lt_team_of<false>(j.lanes);
   bool has = t.line < j.x.count;
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr, *y = has ? lt_line(j.x, 1, t.line) : nullptr;
@@ -148,7 +147,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 2) rows(LT_CONSTANT jo
     if (has && i < end) load4(j, x, i, end, v);
 #pragma unroll
     for (int e = 1; e < 4; e++) v[e] = add(v[e - 1], v[e]);
-    W lower = add(carried, team_before(v[3], j.lanes, room, &all));
+    W lower = add(carried, team_before(v[3], j.lanes, scratch, &all));
 #pragma unroll
     for (int e = 0; e < 4; e++) v[e] = add(lower, v[e]);
     if (has && i < end) store4(j, y, i, end, v);

@@ -37,7 +37,7 @@ static __device__ inline T normal(bool log, bool ready, T v, T most, T by) {
    rescaled when the maximum rises. Sums are in T over LT_CUDA_CARRY steps and in double beyond. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) rows(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   LT_DYNAMIC(T, cache);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), team = threadIdx.x / lanes;
   uint32_t line = blockIdx.x * (blockDim.x / lanes) + team, step = 4 * lanes;
@@ -59,9 +59,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows(LT_CONSTANT job
 #pragma unroll
       for (int e = 0; e < 4; e++) t.most = lt_larger()(t.most, all[a].v[e]);
     }
-    if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.whole);
+    if ((taken += lt_quads<T>) % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.total);
   }
-  T most = static_cast<T>(lt_team_all<double>(t.most, -INFINITY, j.lanes, lt_larger(), room));
+  T most = static_cast<T>(lt_team_all<double>(t.most, -INFINITY, j.lanes, lt_larger(), scratch));
   if (j.cached) {
     for (uint32_t i = start; i < n; i += step) {
       lt_quad<T> e = mine[i / 4];
@@ -72,8 +72,9 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows(LT_CONSTANT job
   } else {
     lt_rescale(&t, most);
   }
-  lt_carry(&t.part, &t.whole);
-  T sum = static_cast<T>(lt_team_sum(t.whole, j.lanes, room)), by = j.log ? row::log(sum) : 1 / sum;
+  lt_carry(&t.part, &t.total);
+  T sum = static_cast<T>(lt_team_sum(t.total, j.lanes, scratch)),
+    by = j.log ? row::log(sum) : 1 / sum;
   for (uint32_t i = start; i < n; i += step) {
     if (j.cached)
       q = mine[i / 4];
@@ -94,7 +95,7 @@ template <class T> static __device__ inline T gradient(bool log, T y, T g, T sum
    result both need y and g. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CONSTANT job j) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   LT_DYNAMIC(T, cache);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), team = threadIdx.x / lanes;
   uint32_t line = blockIdx.x * (blockDim.x / lanes) + team, step = 4 * lanes;
@@ -102,7 +103,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CON
   char *y = n > 0 ? lt_line(j.x, 0, line) : nullptr, *g = n > 0 ? lt_line(j.x, 1, line) : nullptr;
   lt_quad<T> *mine = reinterpret_cast<lt_quad<T> *>(cache + 2 * team * j.slot), a, b;
   T part = 0;
-  double whole = 0;
+  double total = 0;
   int taken = 0;
   for (uint32_t i = start; i < n; i += step) {
     lt_line_load4<T>(j.x, 0, y, i, n, T(0), a.v);
@@ -110,10 +111,10 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CON
     if (j.cached) mine[i / 4] = a, mine[(j.slot + i) / 4] = b;
     part += j.log ? (b.v[0] + b.v[1]) + (b.v[2] + b.v[3])
                   : (b.v[0] * a.v[0] + b.v[1] * a.v[1]) + (b.v[2] * a.v[2] + b.v[3] * a.v[3]);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &whole);
+    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &total);
   }
-  lt_carry(&part, &whole);
-  T sum = static_cast<T>(lt_team_sum(whole, j.lanes, room));
+  lt_carry(&part, &total);
+  T sum = static_cast<T>(lt_team_sum(total, j.lanes, scratch));
   char *out = n > 0 ? lt_line(j.x, 2, line) : nullptr;
   for (uint32_t i = start; i < n; i += step) {
     if (j.cached) {
@@ -131,7 +132,7 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) rows_backward(LT_CON
    threads read neighbouring addresses of memory although their rows run across it. No cache: up to
    32 whole columns would not fit. */
 template <class T> static __global__ void __launch_bounds__(THREADS) columns(LT_CONSTANT job j) {
-  LT_SHARED(double, room, THREADS);
+  LT_SHARED(double, scratch, THREADS);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), step = THREADS / lanes;
   uint32_t line = blockIdx.x * lanes + threadIdx.x % lanes, start = threadIdx.x / lanes;
   uint32_t n = line < j.x.count ? j.x.length : 0;
@@ -142,12 +143,12 @@ template <class T> static __global__ void __launch_bounds__(THREADS) columns(LT_
     T v[4];
     lt_line_load_apart<T, 4>(j.x, 0, x, i, step, n, -INFINITY, v);
     lt_tally4(&t, v);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.whole);
+    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&t.part, &t.total);
   }
-  T most = static_cast<T>(lt_column_all<double>(t.most, lanes, lt_larger(), room));
+  T most = static_cast<T>(lt_column_all<double>(t.most, lanes, lt_larger(), scratch));
   lt_rescale(&t, most);
-  lt_carry(&t.part, &t.whole);
-  T sum = static_cast<T>(lt_column_all(t.whole, lanes, lt_plus(), room));
+  lt_carry(&t.part, &t.total);
+  T sum = static_cast<T>(lt_column_all(t.total, lanes, lt_plus(), scratch));
   T by = j.log ? row::log(sum) : 1 / sum;
   for (uint32_t i = start; i < n; i += step)
     lt_line_store<T>(j.x, 1, y, i,
@@ -157,21 +158,21 @@ template <class T> static __global__ void __launch_bounds__(THREADS) columns(LT_
 /* As columns: y and g are read twice. */
 template <class T>
 static __global__ void __launch_bounds__(THREADS) columns_backward(LT_CONSTANT job j) {
-  LT_SHARED(double, room, THREADS);
+  LT_SHARED(double, scratch, THREADS);
   uint32_t lanes = static_cast<uint32_t>(j.lanes), step = THREADS / lanes;
   uint32_t line = blockIdx.x * lanes + threadIdx.x % lanes, start = threadIdx.x / lanes;
   uint32_t n = line < j.x.count ? j.x.length : 0;
   char *y = n > 0 ? lt_line(j.x, 0, line) : nullptr, *g = n > 0 ? lt_line(j.x, 1, line) : nullptr;
   T part = 0;
-  double whole = 0;
+  double total = 0;
   int taken = 0;
   for (uint32_t i = start; i < n; i += step) {
     T d = lt_line_load<T>(j.x, 1, g, i);
     part += j.log ? d : d * lt_line_load<T>(j.x, 0, y, i);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &whole);
+    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&part, &total);
   }
-  lt_carry(&part, &whole);
-  T sum = static_cast<T>(lt_column_all(whole, lanes, lt_plus(), room));
+  lt_carry(&part, &total);
+  T sum = static_cast<T>(lt_column_all(total, lanes, lt_plus(), scratch));
   char *out = n > 0 ? lt_line(j.x, 2, line) : nullptr;
   for (uint32_t i = start; i < n; i += step)
     lt_line_store<T>(j.x, 2, out, i,
@@ -201,7 +202,7 @@ template <class T> static bool issue(state *s) {
   unsigned threads = j->lanes > 32 ? THREADS : SMALL;
   unsigned teams = threads / static_cast<unsigned>(j->lanes);
   size_t shared = sizeof(T) * j->slot * teams * (s->back ? 2 : 1);
-  j->cached = shared <= CACHE - 1024; /* `room` needs some */
+  j->cached = shared <= CACHE - 1024; /* `scratch` needs some */
   return lt_cuda_grid(s->c, s->back ? rows_backward<T> : rows<T>, (j->x.count + teams - 1) / teams,
                       threads, j->cached ? shared : 0, *j);
 }

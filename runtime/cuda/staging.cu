@@ -22,19 +22,19 @@ struct buffer {
 
 static std::mutex lock;
 static buffer *buffers; /* the first was made last */
-static size_t held;
+static size_t pinned_bytes;
 
 /* Powers of two: few sizes, so that a buffer is found again. */
 static size_t class_of(size_t bytes) {
-  size_t room = SMALLEST;
-  while (room < bytes) room *= 2;
-  return room;
+  size_t capacity = SMALLEST;
+  while (capacity < bytes) capacity *= 2;
+  return capacity;
 }
 
 static buffer *make(size_t bytes) {
   void *memory = lt_cuda_host_alloc(bytes);
   if (memory == nullptr) return nullptr;
-  held += bytes;
+  pinned_bytes += bytes;
   return buffers = new buffer{buffers, memory, bytes, true, {}};
 }
 
@@ -46,7 +46,7 @@ static buffer *find(size_t bytes, buffer **busy) {
     if (b->after.stream == nullptr || lt_cuda_event_done(b->after) == LT_DONE) return b;
     *busy = b;
   }
-  return held + bytes <= MOST || *busy == nullptr ? make(bytes) : nullptr;
+  return pinned_bytes + bytes <= MOST || *busy == nullptr ? make(bytes) : nullptr;
 }
 
 /* Where MOST bytes are under way the host waits for one of them, outside of the lock. */

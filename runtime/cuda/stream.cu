@@ -50,7 +50,7 @@ lt_stream *lt_cuda_stream_new(lt_ctx *c, int index, int priority) {
 void *lt_cuda_stream_native(lt_stream *stream) { return stream->native; }
 int lt_cuda_stream_index(const lt_stream *stream) { return stream->index; }
 
-void *lt_cuda_stream_lend(lt_stream *stream) {
+void *lt_cuda_stream_export(lt_stream *stream) {
   lt_cuda_stream_issued(stream);
   return stream->native;
 }

@@ -27,11 +27,11 @@ template <bool COLUMNS> static __device__ inline lt_team lt_team_of(int lanes) {
   return {blockIdx.x * rest + slow, 4 * fast, 1, 4 * side, fast == 0, lanes};
 }
 
-/* `room`: LT_CUDA_THREADS values. */
+/* `scratch`: LT_CUDA_THREADS values. */
 template <bool COLUMNS, class T, class F>
-static __device__ inline T lt_join(const lt_team &t, T v, T none, F join, T *room) {
-  return COLUMNS ? lt_column_all(v, static_cast<uint32_t>(t.lanes), join, room)
-                 : lt_team_all(v, none, t.lanes, join, room);
+static __device__ inline T lt_join(const lt_team &t, T v, T none, F join, T *scratch) {
+  return COLUMNS ? lt_column_all(v, static_cast<uint32_t>(t.lanes), join, scratch)
+                 : lt_team_all(v, none, t.lanes, join, scratch);
 }
 
 /* Those of its elements from `i` on that are below `end`. */

@@ -97,7 +97,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 4)
     choose(const void *x, int dtype, uint32_t n, uint32_t k, int bits, K turn, K *key,
            uint32_t *chosen) {
   LT_SHARED(uint32_t, count, LT_CUDA_THREADS);
-  LT_SHARED(uint32_t, room, 8);
+  LT_SHARED(uint32_t, scratch, 8);
   LT_SHARED(uint32_t, found, 2);
   int64_t line = blockIdx.x;
   uint32_t left = k, all, t = threadIdx.x; /* left: of those that share the digits so far */
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 4)
       if ((own & known) == last) atomicAdd(&count[own >> shift & 255], 1u);
     }
     __syncthreads();
-    uint32_t own = count[t], before = lt_block_before(own, room, &all);
+    uint32_t own = count[t], before = lt_block_before(own, scratch, &all);
     if (before < left && left <= before + own) found[0] = t, found[1] = before;
     __syncthreads();
     last |= static_cast<K>(found[0]) << shift;
@@ -125,7 +125,7 @@ static __global__ void __launch_bounds__(LT_CUDA_THREADS, 4)
     K own = i < n ? key_of<K>(x, dtype, line * n + i) ^ turn : 0;
     bool is_less = i < n && own < last, is_equal = i < n && own == last;
     uint32_t both = (is_less ? 1u : 0) | (is_equal ? 1u << 16 : 0);
-    uint32_t before = lt_block_before(both, room, &all);
+    uint32_t before = lt_block_before(both, scratch, &all);
     uint32_t equals = equal + (before >> 16), at = less + (before & 0xffffu);
     if (is_less || (is_equal && equals < left)) {
       at += equals < left ? equals : left;

@@ -29,7 +29,7 @@ struct join {
 template <class T, bool USUAL>
 static __global__ void __launch_bounds__(THREADS) norm(LT_CONSTANT lt_list<1> l, int kind, double p,
                                                        double *partial) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   join by = {kind};
   const lt_list_row<1> &r = l.row[lt_list_find(l)];
   int64_t from = static_cast<int64_t>(blockIdx.x - r.first) * LT_LIST_CHUNK;
@@ -46,7 +46,7 @@ static __global__ void __launch_bounds__(THREADS) norm(LT_CONSTANT lt_list<1> l,
       sum = by(v, sum);
     }
   }
-  sum = lt_block_all(sum, 0.0, by, room);
+  sum = lt_block_all(sum, 0.0, by, scratch);
   if (threadIdx.x == 0) partial[blockIdx.x] = sum;
 }
 
@@ -55,11 +55,11 @@ static __global__ void __launch_bounds__(THREADS) norm(LT_CONSTANT lt_list<1> l,
 static __global__ void __launch_bounds__(THREADS) finish(const double *__restrict__ partial,
                                                          int64_t n, int kind, double p, void *out,
                                                          int dtype) {
-  LT_SHARED(double, room, LT_CUDA_ROOM);
+  LT_SHARED(double, scratch, LT_CUDA_SCRATCH);
   join by = {kind};
   double sum = 0;
   for (int64_t k = threadIdx.x; k < n; k += THREADS) sum = by(sum, partial[k]);
-  sum = lt_block_all(sum, 0.0, by, room);
+  sum = lt_block_all(sum, 0.0, by, scratch);
   if (threadIdx.x != 0) return;
   if (kind == POWER_2) sum = lt_sqrt_f64(sum);
   if (kind == POWER_P) sum = lt_pow_f64(sum, 1 / p);

@@ -54,7 +54,7 @@ static int64_t bytes_of(const lt_picture *p) {
 
 /* Memory for a batch's view: the consumer's, if there is some of this size. What threads ask for
    themselves goes with them at the end of an epoch, and new memory is slow at first touch. */
-static lt_storage *room_for(lt_ctx *c, lt_image_feed *f, int v, size_t bytes) {
+static lt_storage *pixels_for(lt_ctx *c, lt_image_feed *f, int v, size_t bytes) {
   if (f->source.pin.kind != 0) return lt_pinned_storage(c, f->source.pin, bytes);
   while (f->n_spare[v] > 0) {
     lt_storage *s = f->spare[v][--f->n_spare[v]];
@@ -67,13 +67,13 @@ static lt_storage *room_for(lt_ctx *c, lt_image_feed *f, int v, size_t bytes) {
 /* Memory for a view of all samples, or whether it has the form of this one. The first sample of a
    view decides for the others: sizes are known only when a file was read and transformed. Under the
    mutex, so that there is one first. */
-static bool make_room(lt_ctx *c, lt_image_feed *f, batch *b, int v, const lt_picture *p,
-                      int64_t file) {
+static bool allocate_images(lt_ctx *c, lt_image_feed *f, batch *b, int v, const lt_picture *p,
+                            int64_t file) {
   if (b->pixels[v] == NULL) {
     size_t bytes;
     if (__builtin_mul_overflow((size_t)b->span.n, (size_t)bytes_of(p), &bytes))
       return lt_fail(c, LT_EMEMORY, "data: a batch of %lld images", (long long)b->span.n);
-    b->pixels[v] = room_for(c, f, v, bytes);
+    b->pixels[v] = pixels_for(c, f, v, bytes);
     b->form[v] = *p;
     b->first_file[v] = file;
     atomic_store_explicit(&f->source.view[v]->result_bytes, bytes_of(p), memory_order_relaxed);
@@ -93,7 +93,7 @@ static bool make_room(lt_ctx *c, lt_image_feed *f, batch *b, int v, const lt_pic
 static bool put_view(lt_ctx *c, lt_image_feed *f, batch *b, int64_t i, int v, const lt_picture *p,
                      int64_t file) {
   pthread_mutex_lock(&f->mutex);
-  bool ok = make_room(c, f, b, v, p, file);
+  bool ok = allocate_images(c, f, b, v, p, file);
   pthread_mutex_unlock(&f->mutex);
   if (ok) lt_picture_copy_out(p, (char *)b->pixels[v]->data + i * bytes_of(p));
   return ok;
@@ -110,18 +110,18 @@ static bool produce_sample(lt_ctx *c, lt_image_feed *f, batch *b, int64_t i) {
     return lt_fail(c, LT_EVALUE, "data: sample %lld of a data set of %lld", (long long)file + 1,
                    (long long)s->paths->n);
   lt_reading r = {"image.read", lt_path_at(s->paths, file), s->mode, s->orient};
-  lt_picture whole;
-  if (!lt_image_load(c, &r, &whole)) return false;
+  lt_picture decoded;
+  if (!lt_image_load(c, &r, &decoded)) return false;
   lt_rng rng = lt_sample_rng(s->seed, s->epoch, position);
   bool ok = true;
   for (int v = 0; v < s->n_views && ok; v++) {
-    lt_sample sample = {.image = whole};
+    lt_sample sample = {.image = decoded};
     sample.image.block = NULL; /* borrowed */
     ok = lt_chain_run(c, s->view[v], &sample, lt_rng_draw(&rng)) &&
          put_view(c, f, b, i, v, &sample.image, file);
     lt_sample_free(c, &sample);
   }
-  lt_picture_free(c, &whole);
+  lt_picture_free(c, &decoded);
   return ok;
 }
 

@@ -76,7 +76,7 @@ bool lt_tensor_read(lt_ctx *c, lt_tensor *t, void *out) {
 }
 
 /* The memory of a readback is kept for the next one of the same size. */
-static bool make_room(lt_ctx *c, lt_readback *r, lt_device d, size_t bytes) {
+static bool reserve(lt_ctx *c, lt_readback *r, lt_device d, size_t bytes) {
   if (r->memory != NULL && r->bytes == bytes && lt_device_equal(r->device, d))
     return !r->waits || lt_readback_wait(c, r) != NULL;
   lt_readback_end(r);
@@ -87,7 +87,7 @@ static bool make_room(lt_ctx *c, lt_readback *r, lt_device d, size_t bytes) {
 bool lt_readback_begin(lt_ctx *c, lt_readback *r, lt_tensor *t) {
   lt_device d = t->storage->device;
   size_t bytes = (size_t)t->numel * lt_item_size(t);
-  if (!make_room(c, r, d, bytes)) return false;
+  if (!reserve(c, r, d, bytes)) return false;
   if (!is_elsewhere(c, t)) return lt_tensor_read(c, t, lt_pinned_memory(r->memory));
   r->waits = from_device(c, t, lt_pinned_memory(r->memory), bytes, &r->done);
   /* An event asked for now stands for this position; asked for later, for what came since, too. */

@@ -64,7 +64,7 @@ lt_device_state *lt_device_state_of(lt_ctx *c);
 bool lt_launch_begin(lt_ctx *c, lt_device d, int op);
 void lt_launch_end(lt_ctx *c, lt_stream *stream);
 
-/* Fail because the pool has no room for `bytes`: what takes it, and what would help. */
+/* Fail because the pool cannot get `bytes`: what takes it, and what would help. */
 bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes);
 
 /* Whether the memory of a storage comes and goes: it has been emptied before. */

@@ -5,17 +5,17 @@
 #include "device/fake_queue.h"
 #include "device/stream.h"
 
-static const int64_t ROOM = (int64_t)16 << 30; /* bytes of a device */
-static int64_t held[LT_FAKE_DEVICES];
+static const int64_t CAPACITY = (int64_t)16 << 30; /* bytes of a device */
+static int64_t allocated[LT_FAKE_DEVICES];
 
 void *lt_fake_alloc(int index, size_t bytes) {
-  if (!lt_fake_is_index(index) || bytes > (size_t)ROOM) return NULL;
-  size_t room = (bytes + 63) / 64 * 64;
-  void *p = aligned_alloc(64, room);
-  if (p != NULL) memset(p, 0xff, room);
+  if (!lt_fake_is_index(index) || bytes > (size_t)CAPACITY) return NULL;
+  size_t rounded = (bytes + 63) / 64 * 64;
+  void *p = aligned_alloc(64, rounded);
+  if (p != NULL) memset(p, 0xff, rounded);
   lt_fake_enter();
   lt_fake_counted.allocations++;
-  if (p != NULL) held[index] += (int64_t)bytes;
+  if (p != NULL) allocated[index] += (int64_t)bytes;
   lt_fake_leave(true);
   return p;
 }
@@ -25,7 +25,7 @@ void *lt_fake_alloc(int index, size_t bytes) {
 void lt_fake_free(int index, void *ptr, size_t bytes) {
   lt_fake_enter();
   bool unused = !lt_fake_in_kernel();
-  held[index] -= (int64_t)bytes;
+  allocated[index] -= (int64_t)bytes;
   lt_fake_leave(true);
   if (unused) free(ptr);
 }
@@ -77,8 +77,8 @@ void lt_fake_host_free(void *memory, size_t bytes) {
 bool lt_fake_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   if (!lt_fake_is_index(index)) return false;
   lt_fake_enter();
-  *total = ROOM;
-  *free_bytes = ROOM - held[index];
+  *total = CAPACITY;
+  *free_bytes = CAPACITY - allocated[index];
   return lt_fake_leave(true);
 }
 

@@ -111,13 +111,13 @@ lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority) {
   lt_stream *s = calloc(1, sizeof *s);
   lt_fake_enter();
   if (own == NULL) own = lt_ctx_new(c->registry, NULL);
-  bool room = s != NULL && n_streams < STREAMS;
-  if (room) {
+  bool fits = s != NULL && n_streams < STREAMS;
+  if (fits) {
     s->index = index;
     streams[n_streams++] = s;
   }
   lt_fake_leave(true);
-  if (room) return s;
+  if (fits) return s;
   free(s);
   lt_fail(c, LT_EMEMORY, "fake: too many streams");
   return NULL;

@@ -81,7 +81,7 @@ int64_t lt_device_live(lt_ctx *c, lt_device d, lt_live *out, int64_t n) {
   return count;
 }
 
-static void describe_room(const lt_pool *p, char *out, size_t size) {
+static void describe_limits(const lt_pool *p, char *out, size_t size) {
   int64_t most = atomic_load(&p->budget->limit), free_bytes, total;
   out[0] = 0;
   if (most > 0)
@@ -93,17 +93,16 @@ static void describe_room(const lt_pool *p, char *out, size_t size) {
 }
 
 bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
-  char room[96], largest[LIST], name[32];
+  char limits[96], largest[LIST], name[32];
   if (!lt_ok(c)) return false; /* a fault that was found on the way */
-  describe_room(p, room, sizeof room);
+  describe_limits(p, limits, sizeof limits);
   lt_device_list_largest(c, p->device, largest, sizeof largest);
   return lt_fail(c, LT_EMEMORY,
                  "%s%sout of memory on %s: %zu bytes requested, %lld bytes in use, %lld bytes "
                  "cached%s%s%s\nwhat helps: smaller batches, with accumulate_grad_batches for the "
                  "same steps%s",
-                 lt_op_name(c), lt_op_colon(c),
-                 lt_device_text(c, p->device, name, sizeof name), bytes,
-                 (long long)p->stats.live_bytes, (long long)p->stats.cached_bytes, room,
+                 lt_op_name(c), lt_op_colon(c), lt_device_text(c, p->device, name, sizeof name),
+                 bytes, (long long)p->stats.live_bytes, (long long)p->stats.cached_bytes, limits,
                  largest[0] != 0 ? "\nthe largest tensors in use:" : "", largest,
                  p->ops->host_memory ? ""
                                      : "; precision = 'bf16-mixed'; nn.utils.checkpoint; "

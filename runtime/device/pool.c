@@ -40,11 +40,11 @@ void lt_budget_release(lt_budget *g) {
 static void *ask(lt_pool *p, size_t bytes) {
   /* Added first, then compared: two threads that ask at once cannot both pass by the last free
      bytes. */
-  int64_t held = atomic_fetch_add(&p->budget->held, (int64_t)bytes) + (int64_t)bytes;
+  int64_t reserved = atomic_fetch_add(&p->budget->reserved, (int64_t)bytes) + (int64_t)bytes;
   int64_t limit = atomic_load(&p->budget->limit);
-  void *data = limit > 0 && held > limit ? NULL : p->ops->alloc(p->device.index, bytes);
+  void *data = limit > 0 && reserved > limit ? NULL : p->ops->alloc(p->device.index, bytes);
   if (data == NULL) {
-    atomic_fetch_sub(&p->budget->held, (int64_t)bytes);
+    atomic_fetch_sub(&p->budget->reserved, (int64_t)bytes);
     return NULL;
   }
   p->stats.system_calls++;
@@ -53,7 +53,7 @@ static void *ask(lt_pool *p, size_t bytes) {
 
 static void give_back(lt_pool *p, void *data, size_t bytes) {
   p->ops->free(p->device.index, data, bytes);
-  atomic_fetch_sub(&p->budget->held, (int64_t)bytes);
+  atomic_fetch_sub(&p->budget->reserved, (int64_t)bytes);
 }
 
 static void *raw(lt_pool *p, void *ptr, size_t old_size, size_t new_size) {

@@ -13,7 +13,7 @@ enum { LT_POOL_CLASSES = 8 * 48 };
 /* What a ctx and its children hold of all devices, and may hold (0: no limit). */
 typedef struct lt_budget {
   atomic_long users; /* ctxs and pools */
-  atomic_llong held, limit;
+  atomic_llong reserved, limit;
   lt_allocator allocator;
 } lt_budget;
 

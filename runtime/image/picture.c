@@ -175,9 +175,9 @@ void lt_picture_store(lt_picture *to, const lt_picture *from) {
 /* A view, or memory of a tensor that was passed in, is copied; what is contiguous and its own
    stays. */
 bool lt_picture_own(lt_ctx *c, lt_picture *p) {
-  bool whole = p->stride_x == 1 && p->stride_y == p->width &&
-               p->stride_c == (int64_t)p->height * p->width;
-  if (p->block != NULL && whole) return true;
+  bool is_dense =
+      p->stride_x == 1 && p->stride_y == p->width && p->stride_c == (int64_t)p->height * p->width;
+  if (p->block != NULL && is_dense) return true;
   lt_picture next;
   if (!lt_picture_new(c, &next, p->depth, p->channels, p->height, p->width)) return false;
   lt_picture_copy_out(p, next.first);

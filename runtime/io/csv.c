@@ -21,9 +21,9 @@ static const size_t MAX_FILE = (size_t)1 << 40;
 
 typedef struct lt_column {
   lt_csv_kind kind;
-  bool given; /* kind is a must */
+  bool declared; /* kind is a must */
   bool again; /* to be read: its kind has changed */
-  lt_words words; /* the different texts; value: id */
+  lt_string_table words; /* the different texts; value: id */
   void *values; /* of the tensor that is being filled; NULL while kinds are guessed */
 } lt_column;
 
@@ -36,7 +36,7 @@ struct lt_csv {
   int64_t first_line;
   int n_columns;
   lt_column *column;
-  lt_words names; /* of the columns, with a header; value: number of the column */
+  lt_string_table names; /* of the columns, with a header; value: number of the column */
   char *scratch; /* a field whose quotes are undone */
   size_t scratch_size;
   bool may_miss[256]; /* first bytes of what says that a value is missing */
@@ -63,7 +63,7 @@ static bool bad_row(lt_ctx *c, const lt_csv *t, int64_t line, const char *what) 
 }
 
 /* The scratch of one field, doubled: a row is taken before the next is read. */
-static bool make_room(lt_ctx *c, lt_csv *t, size_t n) {
+static bool reserve(lt_ctx *c, lt_csv *t, size_t n) {
   if (n <= t->scratch_size) return true;
   char *more = lt_realloc(c, t->scratch, t->scratch_size, 2 * n);
   if (more == NULL) return false;
@@ -95,7 +95,7 @@ static bool quoted_field(lt_ctx *c, lt_csv *t, cursor *k, field *f) {
     const char *quote = memchr(k->at, '"', (size_t)(k->end - k->at));
     if (quote == NULL) return bad_row(c, t, k->began, "a quote in this row is never closed");
     size_t part = (size_t)(quote - k->at);
-    if (!make_room(c, t, n + part + 1)) return false;
+    if (!reserve(c, t, n + part + 1)) return false;
     memcpy(t->scratch + n, k->at, part);
     for (size_t i = 0; i < part; i++) k->line += k->at[i] == '\n';
     n += part;
@@ -172,19 +172,19 @@ static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number,
   lt_column *of = &t->column[number];
   double value = (double)NAN;
   int64_t integer = 0;
-  bool whole = false, missing = is_missing(t, f);
-  if (f->quoted && t->quotes_text && f->n > 0 && !of->given) {
+  bool is_integer = false, missing = is_missing(t, f);
+  if (f->quoted && t->quotes_text && f->n > 0 && !of->declared) {
     change(of, LT_CSV_TEXT);
     return true;
   }
-  if (!missing && !lt_csv_number(f->text, f->n, &value, &integer, &whole)) {
-    if (of->given)
+  if (!missing && !lt_csv_number(f->text, f->n, &value, &integer, &is_integer)) {
+    if (of->declared)
       return bad_field(c, t, k, number, f, of->kind == LT_CSV_INTEGER ? "an integer" : "a number");
     change(of, LT_CSV_TEXT);
     return true;
   }
-  if (of->kind == LT_CSV_INTEGER && !whole) {
-    if (of->given) return bad_field(c, t, k, number, f, "an integer");
+  if (of->kind == LT_CSV_INTEGER && !is_integer) {
+    if (of->declared) return bad_field(c, t, k, number, f, "an integer");
     change(of, LT_CSV_NUMBER);
     return true;
   }
@@ -196,15 +196,15 @@ static bool take_number(lt_ctx *c, const lt_csv *t, const cursor *k, int number,
   return true;
 }
 
-static lt_csv_text text_of(const lt_words *w, int64_t id) {
-  return (lt_csv_text){lt_word_text(w, &w->word[id]), w->word[id].n};
+static lt_csv_text text_of(const lt_string_table *w, int64_t id) {
+  return (lt_csv_text){lt_string_text(w, &w->word[id]), w->word[id].n};
 }
 
 /* The id of a text, the next one where it is new; -1 on failure. */
-static int64_t id_of(lt_ctx *c, lt_words *w, const char *text, size_t n) {
-  uint64_t hash = lt_word_hash(text, n);
-  const lt_word *word = lt_words_find(w, text, n, hash);
-  if (word == NULL) word = lt_words_add(c, w, text, n, hash, w->count);
+static int64_t id_of(lt_ctx *c, lt_string_table *w, const char *text, size_t n) {
+  uint64_t hash = lt_string_hash(text, n);
+  const lt_string_entry *word = lt_string_table_find(w, text, n, hash);
+  if (word == NULL) word = lt_string_table_add(c, w, text, n, hash, w->count);
   return word != NULL ? word->value : -1;
 }
 
@@ -296,13 +296,13 @@ static bool read_names(lt_ctx *c, lt_csv *t) {
 /* How many of n bytes are whole rows; n where none is. Counting quotes is enough: a doubled quote
    toggles twice. */
 static size_t whole_rows(const char *data, size_t n) {
-  size_t whole = 0;
+  size_t is_integer = 0;
   bool in_quotes = false;
   for (size_t i = 0; i < n; i++) {
     if (data[i] == '"') in_quotes = !in_quotes;
-    if (data[i] == '\n' && !in_quotes) whole = i + 1;
+    if (data[i] == '\n' && !in_quotes) is_integer = i + 1;
   }
-  return whole > 0 ? whole : n;
+  return is_integer > 0 ? is_integer : n;
 }
 
 /* The rows that end within the first o.most bytes, where the file has more. */
@@ -344,11 +344,11 @@ lt_csv *lt_csv_open(lt_ctx *c, const char *op, const char *path, const lt_csv_op
 }
 
 void lt_csv_free(lt_ctx *c, lt_csv *t) {
-  for (int k = 0; k < t->n_columns; k++) lt_words_free(c, &t->column[k].words);
+  for (int k = 0; k < t->n_columns; k++) lt_string_table_free(c, &t->column[k].words);
   size_t capacity = 1;
   while (capacity < (size_t)t->n_columns) capacity *= 2;
   lt_free(c, t->column, t->n_columns > 0 ? capacity * sizeof *t->column : 0);
-  lt_words_free(c, &t->names);
+  lt_string_table_free(c, &t->names);
   lt_free(c, t->scratch, t->scratch_size);
   if (t->data != NULL) lt_free(c, t->data, t->size + 1);
   lt_free(c, t, sizeof *t);
@@ -369,7 +369,7 @@ lt_csv_text lt_csv_word(const lt_csv *t, int column, int64_t id) {
 
 void lt_csv_set_kind(lt_csv *t, int column, lt_csv_kind kind) {
   t->column[column].kind = kind;
-  t->column[column].given = kind != LT_CSV_GUESS;
+  t->column[column].declared = kind != LT_CSV_GUESS;
 }
 
 /* At most so many rows follow: lines. Line breaks, so that tensors are allocated once; quoted ones
@@ -392,7 +392,7 @@ static bool make_tensors(lt_ctx *c, lt_csv *t, const bool *wanted, int64_t rows,
     out[k] = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &rows);
     if (out[k] == NULL) return false;
     of->values = lt_data(out[k]);
-    lt_words_free(c, &of->words);
+    lt_string_table_free(c, &of->words);
   }
   return true;
 }

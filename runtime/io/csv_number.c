@@ -81,21 +81,21 @@ static bool by_strtod(const char *p, size_t n, double *value) {
 
 /* A whole number has neither point nor exponent, and fits into i64: "1e3" and "1.0" make a column
    of floats, as in pandas. INT64_MIN is one too small for this scan and becomes a float. */
-bool lt_csv_number(const char *text, size_t n, double *value, int64_t *integer, bool *whole) {
+bool lt_csv_number(const char *text, size_t n, double *value, int64_t *integer, bool *is_integer) {
   const char *p = text, *end = text + n;
   while (p < end && is_blank(*p)) p++;
   while (end > p && is_blank(end[-1])) end--;
   const char *start = p;
   decimal d = {.negative = p < end && *p == '-'};
-  *whole = false;
+  *is_integer = false;
   if (p < end && (*p == '-' || *p == '+')) p++;
   if (is_word(p, end, "inf") || is_word(p, end, "nan")) {
     *value = (p[0] | 0x20) == 'n' ? (double)NAN : d.negative ? -(double)INFINITY : (double)INFINITY;
     return true;
   }
   if (!scan(p, end, &d)) return false;
-  *whole = !d.point && d.digits <= MAX_DIGITS && d.mantissa <= INT64_MAX;
-  if (*whole) *integer = d.negative ? -(int64_t)d.mantissa : (int64_t)d.mantissa;
+  *is_integer = !d.point && d.digits <= MAX_DIGITS && d.mantissa <= INT64_MAX;
+  if (*is_integer) *integer = d.negative ? -(int64_t)d.mantissa : (int64_t)d.mantissa;
   bool small = d.digits <= MAX_DIGITS && d.mantissa <= (uint64_t)1 << 53;
   if (!small || d.power > MAX_POWER || d.power < -MAX_POWER)
     return by_strtod(start, (size_t)(end - start), value);

@@ -1,8 +1,8 @@
 /* runtime/io/file.c: reading, appending, folders. Saving is in atomic_save.c.
 
    All system calls on paths go through lt_file_ops of the root ctx, so that an overlay (overlay.c)
-   or a test can stand in for the file system; memory files (memory_files.c) are told apart by their
-   prefix. */
+   or a test can stand in for the file system; memory files (memory_files.c) are distinguished by
+   their prefix. */
 #include "io/file.h"
 
 #include <dirent.h>
@@ -307,10 +307,10 @@ bool lt_file_follow(lt_ctx *c, const char *path, char *out, size_t size) {
   struct stat info;
   if (!c->policy.read_files || lt_is_memory_file(c, path)) return false;
   if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode)) return false;
-  char *whole = realpath(path, NULL);
-  bool fits = whole != NULL && strlen(whole) < size;
-  if (fits) strcpy(out, whole);
-  free(whole);
+  char *resolved = realpath(path, NULL);
+  bool fits = resolved != NULL && strlen(resolved) < size;
+  if (fits) strcpy(out, resolved);
+  free(resolved);
   return fits;
 }
 

@@ -3,7 +3,7 @@
 
    The format of MNIST (Y. LeCun, C. Cortes, C. Burges): two zero bytes, a code of the element type,
    the number of dims, sizes of 32 bits, then elements, all big-endian. Files of gzip (RFC 1952) are
-   told by their first two bytes, and unpacked straight into the tensor. */
+   recognised by their first two bytes, and unpacked straight into the tensor. */
 #include "io/idx.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* runtime/io/inbox.c: datagrams of a Unix socket.
 
-   An address has room for 108 bytes, a path may be longer: it is reached through the number of its
+   An address has at most 108 bytes, a path may be longer: it is reached through the number of its
    open folder.
 
    For commands of another process to a running fit: a datagram is one command, needs no connection,

@@ -45,8 +45,8 @@ typedef enum lt_json_meaning { LT_JSON_TEXT, LT_JSON_DOUBLE, LT_JSON_BYTES } lt_
 /* TEXT: the string is text[*skip..]. DOUBLE: *value. BYTES: decode text[1..] with lt_json_bytes. */
 lt_json_meaning lt_json_read_string(const char *text, size_t n, size_t *skip, double *value);
 
-/* Code points U+0000..U+00FF to bytes; returns how many, or -1 when another one is met. `out` has
-   room for n. */
+/* Code points U+0000..U+00FF to bytes; returns how many, or -1 when another one is met. `out` is
+   of n bytes. */
 int64_t lt_json_bytes(const char *text, size_t n, char *out);
 
 #endif

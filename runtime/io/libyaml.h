@@ -29,7 +29,7 @@ typedef struct lt_yaml_event {
   lt_yaml_mark start, end;
 } lt_yaml_event;
 
-/* The head of yaml_parser_t, and room for what follows. */
+/* The head of yaml_parser_t, and memory for the rest of it. */
 typedef struct lt_yaml_parser {
   int error;
   const char *problem;
@@ -38,7 +38,7 @@ typedef struct lt_yaml_parser {
   lt_yaml_mark problem_mark;
   const char *context;
   lt_yaml_mark context_mark;
-  char room[1024];
+  char rest[1024];
 } lt_yaml_parser;
 
 typedef struct lt_libyaml {

@@ -148,8 +148,8 @@ static bool read_row(lt_curves *t, const char *line, size_t n) {
     size_t size = (size_t)((comma != NULL ? comma : end) - line);
     double value;
     int64_t integer;
-    bool whole;
-    if (size > 0 && lt_csv_number(line, size, &value, &integer, &whole)) {
+    bool is_integer;
+    if (size > 0 && lt_csv_number(line, size, &value, &integer, &is_integer)) {
       if (k == 0) epoch = value;
       if (k == 1) step = value;
       if (k > 1 && !add_value(t, &t->curves[k - 2], value)) return false;

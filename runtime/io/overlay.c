@@ -32,11 +32,12 @@ static bool too_long(void) {
 /* The absolute path, without "." and "..", below root/tree. "..", as text: a path through a
    symbolic link to a folder is resolved as the script wrote it. */
 static bool place(const char *path, const char *tree, char *out) {
-  char whole[2 * LT_PATH_MAX], here[LT_PATH_MAX] = "";
+  char absolute[2 * LT_PATH_MAX], here[LT_PATH_MAX] = "";
   if (path[0] != '/' && getcwd(here, sizeof here) == NULL) return false;
-  if (snprintf(whole, sizeof whole, "%s/%s", here, path) >= (int)sizeof whole) return too_long();
+  if (snprintf(absolute, sizeof absolute, "%s/%s", here, path) >= (int)sizeof absolute)
+    return too_long();
   int n = snprintf(out, LT_PATH_MAX, "%s/%s", root, tree), base = n;
-  for (char *rest = whole, *part; (part = strsep(&rest, "/")) != NULL;) {
+  for (char *rest = absolute, *part; (part = strsep(&rest, "/")) != NULL;) {
     if (part[0] == 0 || strcmp(part, ".") == 0) continue;
     if (strcmp(part, "..") == 0) {
       while (n > base && out[--n] != '/') continue;

@@ -259,9 +259,9 @@ static bool inflate_to(lt_ctx *c, const lt_zip *z, const lt_member *m, char *out
     s.next_in = (Bytef *)piece;
     s.avail_in = (uInt)n;
     while (state == Z_OK && s.avail_in > 0) {
-      size_t room = size - done;
+      size_t space = size - done;
       s.next_out = (Bytef *)out + done;
-      s.avail_out = room < UINT32_MAX ? (uInt)room : UINT32_MAX;
+      s.avail_out = space < UINT32_MAX ? (uInt)space : UINT32_MAX;
       uInt before = s.avail_out;
       state = inflate(&s, Z_NO_FLUSH);
       done += before - s.avail_out;

@@ -37,7 +37,7 @@ struct lt_connections {
   int listen_fds[LT_ADDRESSES];
   lt_endpoint endpoint;
   _Atomic bool known;                                 /* it is, and listened to */
-  int64_t dialled_ns;                                 /* when the last round was */
+  int64_t connected_ns;                               /* when the last round was */
   pending_connection pending[LT_PENDING_CONNECTIONS]; /* callers; elsewhere our own calls */
   bool reported;                                      /* that a connection was refused */
 };
@@ -67,11 +67,11 @@ bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint) 
     return lt_fail(c, LT_EIO, "launch: cannot listen for the control channel: %s", strerror(errno));
   if (!lt_random_bytes(endpoint->token, sizeof endpoint->token))
     return lt_fail(c, LT_EIO, "launch: cannot read random bytes: %s", strerror(errno));
-  lt_connections_dial(s, endpoint);
+  lt_connections_connect(s, endpoint);
   return true;
 }
 
-void lt_connections_dial(lt_connections *s, const lt_endpoint *endpoint) {
+void lt_connections_connect(lt_connections *s, const lt_endpoint *endpoint) {
   s->endpoint = *endpoint;
   atomic_store(&s->known, true); /* the watchdog runs already */
 }
@@ -187,7 +187,7 @@ static void coordinator_turn(lt_watchdog *d) {
 
 /* ---- the others; both ---- */
 
-static void dial_one(lt_watchdog *d, pending_connection *k, const lt_address *a) {
+static void connect_one(lt_watchdog *d, pending_connection *k, const lt_address *a) {
   const struct sockaddr *to = (const struct sockaddr *)(const void *)a->address;
   lt_handshake *h = &k->greeting;
   int fd = socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -203,25 +203,26 @@ static void dial_one(lt_watchdog *d, pending_connection *k, const lt_address *a)
   lt_channel_send(&k->link, &d->out);
 }
 
-static bool is_dialling(const lt_connections *s) {
+static bool is_connecting(const lt_connections *s) {
   for (int i = 0; i < LT_ADDRESSES; i++)
     if (lt_channel_is_open(&s->pending[i].link)) return true;
   return false;
 }
 
-static bool shall_dial(const lt_watchdog *d) {
+static bool shall_connect(const lt_watchdog *d) {
   const lt_peer *coordinator = &d->peers[0];
   if (lt_channel_is_open(&coordinator->link) && lt_peer_is_heard(coordinator)) return false;
-  int64_t pause = is_dialling(d->connections) ? (int64_t)DIAL_S * LT_SECOND : PAUSE_MS * LT_MS;
-  return d->now_ns - d->connections->dialled_ns >= pause;
+  int64_t pause = is_connecting(d->connections) ? (int64_t)DIAL_S * LT_SECOND : PAUSE_MS * LT_MS;
+  return d->now_ns - d->connections->connected_ns >= pause;
 }
 
-static void dial(lt_watchdog *d) {
+static void connect_all(lt_watchdog *d) {
   lt_connections *s = d->connections;
   close_pending(s);
-  s->dialled_ns = d->now_ns;
+  s->connected_ns = d->now_ns;
   for (int i = 0; i < LT_ADDRESSES; i++)
-    if (s->endpoint.addresses[i].bytes > 0) dial_one(d, &s->pending[i], &s->endpoint.addresses[i]);
+    if (s->endpoint.addresses[i].bytes > 0)
+      connect_one(d, &s->pending[i], &s->endpoint.addresses[i]);
 }
 
 static void receive_challenge(lt_watchdog *d, pending_connection *k) {
@@ -241,7 +242,7 @@ static void receive_challenge(lt_watchdog *d, pending_connection *k) {
 
 static void worker_turn(lt_watchdog *d) {
   if (d->peers[0].exited) return;
-  if (shall_dial(d)) dial(d);
+  if (shall_connect(d)) connect_all(d);
   for (int i = 0; i < LT_ADDRESSES; i++) receive_challenge(d, &d->connections->pending[i]);
 }
 
@@ -255,8 +256,8 @@ void lt_connections_turn(lt_watchdog *d) {
 
 int lt_connections_polls(lt_watchdog *d, int n) {
   lt_connections *s = d->connections;
-  bool room = atomic_load(&s->known) && place_of(s, d->now_ns) != NULL;
-  for (int i = 0; i < LT_ADDRESSES && room; i++)
+  bool fits = atomic_load(&s->known) && place_of(s, d->now_ns) != NULL;
+  for (int i = 0; i < LT_ADDRESSES && fits; i++)
     d->polls[n++] = (struct pollfd){.fd = s->listen_fds[i], .events = POLLIN};
   for (int i = 0; i < LT_PENDING_CONNECTIONS; i++)
     d->polls[n++] = lt_channel_poll(&s->pending[i].link);

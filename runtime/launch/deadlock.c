@@ -3,7 +3,7 @@
 
    Rank a waits for rank b when b belongs to what a waits in and has not issued it. A rank that
    waits issues nothing, so a circle of such ranks never resolves: no clock is needed, and a
-   rank that is slow, or held by a debugger, is in no circle. States are checked one after the
+   rank that is slow, or stopped by a debugger, is in no circle. States are checked one after the
    other, which makes no false circle: the first rank to leave it would need what the next one had
    not issued when that was checked, and cannot have issued since, waiting. */
 #include <stdio.h>

@@ -160,7 +160,7 @@ void lt_world_drop(lt_ctx *c, void *world) {
   lt_world *w = world;
   if (w->info.in_child) exit_early(w, 0);
   lt_children_end(w, 0);
-  /* The transport is let go of, not closed: others may not have come to their end. */
+  /* The transport is abandoned, not closed: others may not have come to their end. */
   if (!w->info.forked && w->heartbeat != NULL)
     lt_outcome_set(&w->heartbeat->outcome, LT_RAISED, -1, 1, "the world was left");
   free_world(c, w);

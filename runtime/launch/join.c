@@ -123,17 +123,17 @@ static bool open_connections(lt_ctx *c, lt_world *w, const rank_info *ranks, con
 }
 
 /* On rank 0's own machine the loopback's address is enough; elsewhere it leads astray. */
-static void dial_coordinator(lt_world *w, const rank_info *ranks, lt_endpoint endpoint) {
+static void connect_to_coordinator(lt_world *w, const rank_info *ranks, lt_endpoint endpoint) {
   lt_address none = {.bytes = 0};
   bool here = share_network(&ranks[w->info.rank], &ranks[0]);
   for (int i = 0; i < LT_ADDRESSES; i++)
     if (here != (i == 0)) endpoint.addresses[i] = none;
-  lt_connections_dial(w->watchdog.connections, &endpoint);
+  lt_connections_connect(w->watchdog.connections, &endpoint);
 }
 
 static bool connect_all(lt_ctx *c, lt_world *w, const rank_info *ranks,
                         const lt_endpoint *endpoint) {
-  if (w->info.rank > 0) dial_coordinator(w, ranks, *endpoint);
+  if (w->info.rank > 0) connect_to_coordinator(w, ranks, *endpoint);
   lt_mailbox_wait(&w->mail, LT_NOTICE_READY | LT_NOTICE_OUTCOME, -1, w->c->cancel);
   if (lt_mailbox_has(&w->mail, LT_NOTICE_READY)) return true;
   const lt_outcome *v = lt_world_outcome(w);

@@ -12,7 +12,7 @@
 
 #include "launch/world.h"
 
-enum { LINE = 4096, PATIENCE_MS = 500, STACK = 1 << 18, ROOM = LINE + 32 };
+enum { LINE = 4096, PATIENCE_MS = 500, STACK = 1 << 18, CAPACITY = LINE + 32 };
 enum { PIPE = 1 << 16 }; /* what a pipe holds */
 
 typedef struct source {
@@ -75,7 +75,7 @@ void lt_stderr_become(lt_stderr *t, int rank) {
   shut_all(t);
 }
 
-/* A pipe that has room takes a line of at most a page at once. */
+/* A pipe that is not full takes a line of at most a page at once. */
 static void put(lt_stderr *t, const char *text, size_t n) {
   struct pollfd out = {.fd = t->err_fd, .events = POLLOUT}, stop = t->polls[t->n];
   while (poll(&out, 1, PATIENCE_MS) == 0)
@@ -85,7 +85,7 @@ static void put(lt_stderr *t, const char *text, size_t n) {
 }
 
 static void put_line(lt_stderr *t, const source *s, size_t n) {
-  char text[ROOM];
+  char text[CAPACITY];
   int head = snprintf(text, sizeof text, "[rank %d] ", (int)(s - t->sources) + 1);
   memcpy(text + head, s->line, n);
   size_t all = (size_t)head + n;
@@ -98,7 +98,7 @@ static void drop_front(source *s, size_t n) {
   memmove(s->line, s->line + n, s->used);
 }
 
-/* Pass whole lines on; all there is when the room is full or `last`. */
+/* Pass whole lines on; all there is when the buffer is full or `last`. */
 static void pass(lt_stderr *t, source *s, bool last) {
   for (char *end; s->used > 0 && (end = memchr(s->line, '\n', s->used)) != NULL;) {
     size_t n = (size_t)(end - s->line) + 1;

@@ -156,7 +156,7 @@ void lt_connections_release(lt_ctx *c, lt_connections *s);
 /* Rank 0: listen under the endpoint's addresses, fill in their ports and the token. */
 bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint);
 /* Other ranks: connect to it from now on. */
-void lt_connections_dial(lt_connections *s, const lt_endpoint *endpoint);
+void lt_connections_connect(lt_connections *s, const lt_endpoint *endpoint);
 void lt_connections_turn(lt_watchdog *d);
 int lt_connections_polls(lt_watchdog *d, int n);
 /* "is lost: ..." and why that may be; sets `unreachable`. */

@@ -75,7 +75,7 @@ static void set_signals(void) {
    main thread of its parent forked it. */
 static void become(lt_ctx *c, lt_worker_pool *p, int id, int end, int own, bool by_main) {
   in_worker = true;
-  lt_worker_pool_let_go(p);
+  lt_worker_pool_close_descriptors(p);
   lt_worker_pools_forked();
   p->id = id;
   p->fd = own;

@@ -66,9 +66,9 @@ static int find_slot(lt_worker_pool *p) {
 bool lt_worker_order(lt_ctx *c, lt_worker_pool *p, int worker, const void *order, size_t n) {
   if (!lt_ok(c) || !lt_assert(c, worker >= 0 && worker < p->n)) return false;
   int slot = find_slot(p);
-  char *room = slot >= 0 ? lt_worker_slot_room(c, p->slots[slot], n) : NULL;
-  if (room == NULL) return false;
-  memcpy(room, order, n);
+  char *memory = slot >= 0 ? lt_worker_slot_reserve(c, p->slots[slot], n) : NULL;
+  if (memory == NULL) return false;
+  memcpy(memory, order, n);
   message m = {.slot = slot, .text = (int64_t)n, .bytes = (int64_t)n};
   p->ordered[slot] = true;
   p->workers[worker].pending++;
@@ -149,8 +149,8 @@ bool lt_worker_is_over(const lt_worker_pool *p) {
   return poll(&look, 1, 0) > 0;
 }
 
-char *lt_worker_room(lt_ctx *c, lt_worker_pool *p, int slot, size_t bytes) {
-  return lt_worker_slot_room(c, p->slots[slot], bytes);
+char *lt_worker_pool_reserve(lt_ctx *c, lt_worker_pool *p, int slot, size_t bytes) {
+  return lt_worker_slot_reserve(c, p->slots[slot], bytes);
 }
 
 void lt_worker_give(lt_worker_pool *p, int slot, size_t text, size_t bytes, bool failed) {
@@ -204,7 +204,7 @@ void lt_worker_pool_close(lt_ctx *c, lt_worker_pool *p) {
     for (int k = 0; k < p->n; k++)
       if (p->workers[k].pid > 0) reap(&p->workers[k], until);
   }
-  lt_worker_pool_let_go(p);
+  lt_worker_pool_close_descriptors(p);
   for (int k = 0; k < p->n_slots; k++) lt_worker_slot_release(c, p->slots[k]);
   lt_free(c, p, sizeof *p);
 }

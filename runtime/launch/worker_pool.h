@@ -70,7 +70,7 @@ void lt_worker_end_text(const lt_worker_pool *p, char *text, size_t size);
    own: only free it. NULL does nothing. */
 void lt_worker_pool_close(lt_ctx *c, lt_worker_pool *p);
 
-/* In a child that has been forked for something else: let go of all pools' descriptors. */
+/* In a child that has been forked for something else: close all pools' descriptors. */
 void lt_worker_pools_forked(void);
 
 /* The worker's side. */
@@ -81,8 +81,8 @@ bool lt_worker_listen(lt_ctx *c, lt_worker_pool *p, int *slot, const void **orde
 /* Whether the parent has asked it to end. */
 bool lt_worker_is_over(const lt_worker_pool *p);
 
-/* Memory of a slot with room for `bytes`, which loses what it held; NULL with a failure. */
-char *lt_worker_room(lt_ctx *c, lt_worker_pool *p, int slot, size_t bytes);
+/* Memory of a slot, of at least `bytes`; its former contents are lost; NULL with a failure. */
+char *lt_worker_pool_reserve(lt_ctx *c, lt_worker_pool *p, int slot, size_t bytes);
 
 /* The answer is in the slot, its text first. */
 void lt_worker_give(lt_worker_pool *p, int slot, size_t text, size_t bytes, bool failed);

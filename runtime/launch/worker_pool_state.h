@@ -30,6 +30,7 @@ struct lt_worker_pool {
 /* worker_pools.c: the list of pools, and their descriptors. */
 void lt_worker_pool_list(lt_worker_pool *p);
 void lt_worker_pool_unlist(lt_worker_pool *p);
-void lt_worker_pool_let_go(lt_worker_pool *p); /* close its descriptors but those of slots */
+void lt_worker_pool_close_descriptors(
+    lt_worker_pool *p); /* close its descriptors but those of slots */
 
 #endif

@@ -29,7 +29,7 @@ static void let_go(int *fd) {
   *fd = -1;
 }
 
-void lt_worker_pool_let_go(lt_worker_pool *p) {
+void lt_worker_pool_close_descriptors(lt_worker_pool *p) {
   for (int k = 0; k < p->n; k++) {
     let_go(&p->workers[k].fd);
     let_go(&p->workers[k].pidfd);
@@ -40,6 +40,6 @@ void lt_worker_pool_let_go(lt_worker_pool *p) {
 
 void lt_worker_pools_forked(void) {
   pthread_mutex_init(&lock, NULL); /* another thread may have held it */
-  for (lt_worker_pool *p = pools; p != NULL; p = p->next) lt_worker_pool_let_go(p);
+  for (lt_worker_pool *p = pools; p != NULL; p = p->next) lt_worker_pool_close_descriptors(p);
   pools = NULL;
 }

@@ -19,7 +19,7 @@ enum { STEP = 1 << 16 };
 
 struct lt_worker_slot {
   atomic_long refs; /* the pool's, and one a tensor */
-  int fd;           /* -1: the pool has let go of it */
+  int fd;           /* -1: the pool has closed it */
   char *data;
   size_t mapped;
 };
@@ -67,7 +67,7 @@ char *lt_worker_slot_map(lt_ctx *c, lt_worker_slot *s, size_t bytes) {
   return map(c, s, size);
 }
 
-char *lt_worker_slot_room(lt_ctx *c, lt_worker_slot *s, size_t bytes) {
+char *lt_worker_slot_reserve(lt_ctx *c, lt_worker_slot *s, size_t bytes) {
   if (bytes <= s->mapped) return s->data;
   size_t size = file_size(s);
   if (bytes > size) {

@@ -11,7 +11,7 @@ lt_worker_slot *lt_worker_slot_new(lt_ctx *c);
 
 /* Memory for at least `bytes`; what was there is lost when it has to grow. NULL with a failure.
    No tensor may lie in it. */
-char *lt_worker_slot_room(lt_ctx *c, lt_worker_slot *s, size_t bytes);
+char *lt_worker_slot_reserve(lt_ctx *c, lt_worker_slot *s, size_t bytes);
 
 /* The memory that the other side has written `bytes` of. NULL with a failure. */
 char *lt_worker_slot_map(lt_ctx *c, lt_worker_slot *s, size_t bytes);

@@ -32,7 +32,7 @@ static bool make_id(char id[LT_COMM_ID], char *text, size_t text_size) {
 
 /* ltrain has made the place's device that of this thread. Returns at once: the first movement waits
    until all have joined. ncclCommInitRankConfig with blocking = 0 (NCCL 2.14): a blocking init
-   would hold this thread until all ranks have come, and the watchdog could not end it. */
+   would block this thread until all ranks have come, and the watchdog could not end it. */
 static lt_comm_link *open_link(const lt_comm_host *host, const lt_comm_place *place, char *text,
                                size_t text_size) {
   lt_comm_link *l = calloc(1, sizeof *l);

@@ -389,7 +389,7 @@ static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const v
   return compute(c, d, &composite) && (composite || (record(c, d) && tell(c, d)));
 }
 
-/* Note the shapes of the tensors that an op failed with, as many as there is room for. */
+/* Note the shapes of the tensors that an op failed with, as many as fit. */
 static void note_shapes(lt_failure *f, int n_in, lt_tensor *const *in) {
   size_t used = 0;
   for (int k = 0; k < n_in; k++) {

@@ -53,7 +53,7 @@ static bool begins(const lt_call *call, const lt_tensor *t) {
 
 /* Whether the call is one of those that are recorded, and can be. Makers, clones and writes in
    place are what a constructor of a module does; other calls on meta are a forward pass, whose
-   record would hold every activation's inputs alive. */
+   record would keep every activation's inputs alive. */
 static bool is_recorded(lt_ctx *c, const lt_call *call) {
   lt_kind kind = lt_ops[call->op].kind;
   bool wanted = call->n_in == 0 || kind == LT_KIND_clone ||
@@ -73,7 +73,7 @@ static bool is_recorded(lt_ctx *c, const lt_call *call) {
 }
 
 /* An input that the call also writes is stored without its storage: the record belongs to that
-   storage, and would hold itself. */
+   storage, and would keep itself alive. */
 static place place_of(const lt_call *call, const lt_tensor *t, bool input) {
   if (t == NULL) return (place){.bytes = -1};
   lt_storage *s = t->storage;

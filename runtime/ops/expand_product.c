@@ -13,14 +13,14 @@ bool lt_expand_outer(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 }
 
 lt_tensor *lt_times(lt_ctx *c, lt_tensor *x, double factor, const char *name) {
-  bool whole = x != NULL && !lt_dtype_is_float((lt_dtype)x->dtype);
+  bool is_integer = x != NULL && !lt_dtype_is_float((lt_dtype)x->dtype);
   if (x == NULL || factor == 1) return x;
-  if (whole && factor != floor(factor)) {
+  if (is_integer && factor != floor(factor)) {
     lt_fail(c, LT_EDTYPE, "%s: %s = %g does not fit into a tensor of %s", c->op, name, factor,
             lt_dtype_name((lt_dtype)x->dtype));
     return NULL;
   }
-  lt_scalar by = whole ? lt_scalar_int((int64_t)factor) : lt_scalar_of(factor);
+  lt_scalar by = is_integer ? lt_scalar_int((int64_t)factor) : lt_scalar_of(factor);
   return lt_binary_scalar(c, LT_OP_mul, x, by);
 }
 
@@ -52,23 +52,23 @@ bool lt_expand_baddbmm(lt_ctx *c, const lt_call *call, lt_tensor **out) {
 }
 
 /* Dims of both alternate: [a1, b1, a2, b2, ...], then pairs are joined. At most 4 at a time. The
-   half of LT_MAX_DIMS is the limit, as each dim of the result is a pair for a while. */
+   half of LT_MAX_DIMS is the limit, as each dim of the is_integer is a pair for a while. */
 bool lt_expand_kron(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   lt_tensor *a = call->in[0], *b = call->in[1];
   int n = a->ndim > b->ndim ? a->ndim : b->ndim;
   if (2 * n > LT_MAX_DIMS)
     return lt_fail(c, LT_ESHAPE, "kron: takes at most %d dims, got %s and %s", LT_MAX_DIMS / 2,
                    LT_TENSOR_STR(a), LT_TENSOR_STR(b));
-  lt_shape of_a = {.ndim = 2 * n}, of_b = of_a, whole = {.ndim = n};
+  lt_shape of_a = {.ndim = 2 * n}, of_b = of_a, result = {.ndim = n};
   for (int k = 0; k < n; k++) {
     int64_t size_a = k < n - a->ndim ? 1 : a->size[k - (n - a->ndim)];
     int64_t size_b = k < n - b->ndim ? 1 : b->size[k - (n - b->ndim)];
     of_a.size[2 * k] = size_a, of_a.size[2 * k + 1] = 1;
     of_b.size[2 * k] = 1, of_b.size[2 * k + 1] = size_b;
-    whole.size[k] = size_a * size_b;
+    result.size[k] = size_a * size_b;
   }
   lt_tensor *y = lt_binary(c, LT_OP_mul, lt_reshape(c, a, of_a), lt_reshape(c, b, of_b));
-  *out = y == NULL ? NULL : lt_reshape(c, y, whole);
+  *out = y == NULL ? NULL : lt_reshape(c, y, result);
   return *out != NULL;
 }
 

@@ -72,7 +72,7 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
   if (n->edges == NULL || n->out == NULL || n->grads == NULL) return NULL;
   for (int k = 0; k < n_in; k++)
     if (in[k] != NULL) n->edges[k] = lt_edge_to(in[k]);
-  for (int k = 0; k < n_in; k++) /* a leaf that a node holds must not hold what may hold the node */
+  for (int k = 0; k < n_in; k++) /* no reference cycles: a leaf must not keep its own node alive */
     if (n->edges[k].leaf && in[k]->base != NULL) {
       lt_release(c, in[k]->base);
       in[k]->base = NULL;
@@ -84,7 +84,7 @@ static lt_node *node_new(lt_ctx *c, lt_op op, int n_in, lt_tensor *const *in, in
 }
 
 /* Exactly as many places as can be saved; lt_free needs the size again. */
-static bool make_room(lt_ctx *c, lt_node *n, int count) {
+static bool reserve(lt_ctx *c, lt_node *n, int count) {
   n->capacity = count;
   n->saved = lt_alloc(c, (size_t)count * sizeof *n->saved);
   return n->saved != NULL;
@@ -147,7 +147,7 @@ bool lt_record(lt_ctx *c, const lt_call *call, const lt_op_info *op, lt_tensor *
   uint32_t slots = lt_saved_slots(op, call->in, call->args);
   if (values == NULL) values = call->in;
   if (slots != 0) {
-    if (!make_room(c, n, call->n_in + call->n_out)) return false;
+    if (!reserve(c, n, call->n_in + call->n_out)) return false;
     for (int k = 0; k < call->n_in && k < 16; k++)
       if ((slots >> k & 1) != 0 && call->in[k] != NULL &&
           !save(c, n, k, values[k], lt_requires_grad(call->in[k])))
@@ -182,7 +182,7 @@ bool lt_record_custom(lt_ctx *c, int n_in, lt_tensor *const *in, int n_out, lt_t
 
 bool lt_save_custom(lt_ctx *c, lt_node *n, int count, lt_tensor *const *value, const int *slot) {
   if (count == 0) return true;
-  if (!make_room(c, n, count)) return false;
+  if (!reserve(c, n, count)) return false;
   for (int k = 0; k < count; k++) {
     bool input = slot[k] >= 0 && slot[k] < LT_SLOT_OUT;
     if (!save(c, n, slot[k], value[k], input && n->edges[slot[k]].target != NULL)) return false;

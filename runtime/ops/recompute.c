@@ -14,11 +14,11 @@
 
 static void drop(lt_ctx *c, lt_object *object) {
   lt_recompute *r = (lt_recompute *)object;
-  for (int k = 0; k < r->n_given; k++) {
-    lt_saved_free(c, &r->given[k].value);
-    lt_release(c, r->given[k].edge.target);
+  for (int k = 0; k < r->n_inputs; k++) {
+    lt_saved_free(c, &r->input[k].value);
+    lt_release(c, r->input[k].edge.target);
   }
-  lt_free(c, r->given, (size_t)r->n_given * sizeof *r->given);
+  lt_free(c, r->input, (size_t)r->n_inputs * sizeof *r->input);
   lt_free(c, r->value, (size_t)r->capacity * sizeof(lt_saved *));
   r->drop(c, r->ud);
   lt_free(c, r, sizeof *r);
@@ -35,19 +35,19 @@ lt_recompute *lt_recompute_new(lt_ctx *c, int n_in, lt_tensor *const *in,
   *r = (lt_recompute){.object = {.refs = 1, .drop = drop}, .run = run, .drop = drop_ud, .ud = ud,
                       .modes = c->modes, .rng = c->rng};
   if (!lt_frame_add(c, r)) return NULL;
-  r->given = lt_alloc(c, (size_t)n_in * sizeof *r->given);
-  if (r->given == NULL) return NULL;
-  r->n_given = n_in;
+  r->input = lt_alloc(c, (size_t)n_in * sizeof *r->input);
+  if (r->input == NULL) return NULL;
+  r->n_inputs = n_in;
   for (int k = 0; k < n_in; k++) {
-    r->given[k].edge = lt_edge_to(in[k]);
-    lt_saved_keep(&r->given[k].value, in[k]);
-    if (!lt_recompute_note(c, &r->given[k].value)) return NULL;
+    r->input[k].edge = lt_edge_to(in[k]);
+    lt_saved_keep(&r->input[k].value, in[k]);
+    if (!lt_recompute_note(c, &r->input[k].value)) return NULL;
   }
   return r;
 }
 
-lt_tensor *lt_recompute_given(lt_ctx *c, lt_recompute *r, int k) {
-  lt_saved *s = &r->given[k].value;
+lt_tensor *lt_recompute_input_tensor(lt_ctx *c, lt_recompute *r, int k) {
+  lt_saved *s = &r->input[k].value;
   if (!lt_saved_load(c, s)) return NULL;
   if (s->version != s->storage->version) {
     lt_fail(c, LT_EVERSION, "checkpoint: tensor %d that the function was given, of shape %s, was "
@@ -57,8 +57,8 @@ lt_tensor *lt_recompute_given(lt_ctx *c, lt_recompute *r, int k) {
   }
   lt_tensor *t = lt_tensor_make(c, s->storage, s->dtype, s->ndim, s->size, s->stride, s->offset);
   if (t == NULL) return NULL;
-  t->node = lt_retain(r->given[k].edge.target);
-  t->output = r->given[k].edge.output;
+  t->node = lt_retain(r->input[k].edge.target);
+  t->output = r->input[k].edge.output;
   t->view_version = t->storage->version;
   return t;
 }
@@ -155,8 +155,8 @@ static bool make(lt_ctx *c, const lt_saved *s) {
 
 /* The first value that is missing of those that it is given, or NULL. */
 static lt_saved *missing_for(const lt_recompute *r) {
-  for (int k = 0; k < r->n_given; k++)
-    if (r->given[k].value.storage == NULL) return &r->given[k].value;
+  for (int k = 0; k < r->n_inputs; k++)
+    if (r->input[k].value.storage == NULL) return &r->input[k].value;
   return NULL;
 }
 

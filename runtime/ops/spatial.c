@@ -54,9 +54,9 @@ bool lt_spatial_each(lt_ctx *c, const lt_infer *i, const char *name, lt_sizes *s
    pooling_output_shape). */
 int64_t lt_window_count(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
                         int64_t dilation, bool ceil) {
-  int64_t room = size + 2 * padding - dilation * (kernel - 1) - 1;
-  if (room + (ceil ? stride - 1 : 0) < 0) return 0;
-  int64_t n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+  int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1;
+  if (span + (ceil ? stride - 1 : 0) < 0) return 0;
+  int64_t n = (span + (ceil ? stride - 1 : 0)) / stride + 1;
   return ceil && (n - 1) * stride >= size + padding ? n - 1 : n; /* begins inside */
 }
 

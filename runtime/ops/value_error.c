@@ -79,7 +79,7 @@ bool lt_value_error(lt_ctx *c, const lt_device_error *e) {
   c->op = lt_ops[e->op].name;
   c->line = e->line;
   say(c, e);
-  c->failure.late = true;
+  c->failure.deferred = true;
   c->op = op;
   c->line = line;
   return false;

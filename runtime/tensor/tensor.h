@@ -86,7 +86,7 @@ static inline void *lt_data(const lt_tensor *t) {
 }
 
 /* Note that the tensor has a gradient. One with a history may lead back to the tensor: the two then
-   hold each other, until lt_drop_grads, where the ctx ends. */
+   keep each other alive, until lt_drop_grads, where the ctx ends. */
 void lt_tensor_note_grad(lt_ctx *c, lt_tensor *t);
 void lt_drop_grads(lt_ctx *c);
 

@@ -15,7 +15,7 @@
 enum { KEPT_WORDS = 1 << 16, KEPT_BYTES = 64 };
 
 static int32_t find(const lt_tokenizer *t, const char *text, size_t n) {
-  const lt_word *word = lt_words_find(&t->vocab, text, n, lt_word_hash(text, n));
+  const lt_string_entry *word = lt_string_table_find(&t->vocab, text, n, lt_string_hash(text, n));
   return word != NULL ? (int32_t)word->value : -1;
 }
 
@@ -49,9 +49,9 @@ static void symbols_of(lt_ctx *c, const lt_tokenizer *t, const char *text, size_
 /* ignore_merges (Llama 3's files): a word that is in the vocabulary is that token, whether or not
    merges lead to it. */
 static bool by_merging(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
-  int32_t whole = t->ignore_merges && n <= t->longest ? find(t, text, n) : -1;
-  if (whole >= 0) {
-    lt_ids_add(c, out, whole);
+  int32_t id_of_word = t->ignore_merges && n <= t->longest ? find(t, text, n) : -1;
+  if (id_of_word >= 0) {
+    lt_ids_add(c, out, id_of_word);
     return lt_ok(c);
   }
   int64_t from = out->n;
@@ -73,12 +73,12 @@ static int64_t count_chars(const char *text, size_t n) {
    it. */
 static char *spread(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n) {
   size_t size = t->n_prefix + n;
-  if (size > t->buffer_room) {
-    lt_free(c, t->buffer, t->buffer_room);
-    t->buffer_room = 0;
+  if (size > t->buffer_capacity) {
+    lt_free(c, t->buffer, t->buffer_capacity);
+    t->buffer_capacity = 0;
     t->buffer = lt_alloc(c, 2 * size);
     if (t->buffer == NULL) return NULL;
-    t->buffer_room = 2 * size;
+    t->buffer_capacity = 2 * size;
   }
   memcpy(t->buffer + t->n_prefix, text, n);
   return t->buffer + t->n_prefix;
@@ -128,10 +128,10 @@ static bool compute(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_i
 static bool keep(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, uint64_t hash,
                  const int32_t *id, int64_t count) {
   if (t->seen.count >= KEPT_WORDS) {
-    lt_words_clear(&t->seen);
+    lt_string_table_clear(&t->seen);
     t->seen_ids.n = 0;
   }
-  if (lt_words_add(c, &t->seen, text, n, hash, t->seen_ids.n) == NULL) return false;
+  if (lt_string_table_add(c, &t->seen, text, n, hash, t->seen_ids.n) == NULL) return false;
   lt_ids_add(c, &t->seen_ids, (int32_t)count);
   for (int64_t k = 0; k < count; k++) lt_ids_add(c, &t->seen_ids, id[k]);
   return lt_ok(c);
@@ -141,8 +141,8 @@ static bool keep(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, uint64_
    than KEPT_BYTES are rare, seldom come again and would fill it. */
 bool lt_tokenizer_piece(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n, lt_ids *out) {
   if (n > KEPT_BYTES || t->model == LT_WORDLEVEL) return compute(c, t, text, n, out);
-  uint64_t hash = lt_word_hash(text, n);
-  const lt_word *word = lt_words_find(&t->seen, text, n, hash);
+  uint64_t hash = lt_string_hash(text, n);
+  const lt_string_entry *word = lt_string_table_find(&t->seen, text, n, hash);
   if (word != NULL) {
     const int32_t *kept = t->seen_ids.id + word->value;
     for (int32_t k = 1; k <= kept[0]; k++) lt_ids_add(c, out, kept[k]);

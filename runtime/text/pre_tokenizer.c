@@ -20,13 +20,13 @@ typedef struct cut {
   int n_steps;
   const char *text;
   lt_pieces to;
-  segment held;
+  segment pending;
   bool last_matched; /* the last segment within `held` */
 } cut;
 
 /* The segment is complete: it goes to the next step, unless matches are to be removed. */
 static bool give(cut *k) {
-  segment s = k->held;
+  segment s = k->pending;
   if (s.begin == s.end || (s.match && k->steps->behavior == LT_REMOVED)) return true;
   return lt_split_text(k->c, k->steps + 1, k->n_steps - 1, k->text + s.begin, s.end - s.begin,
                        k->to);
@@ -54,11 +54,11 @@ static bool belongs(const cut *k, const segment *next) {
 static bool add(cut *k, size_t begin, size_t end, bool match) {
   segment next = {begin, end, match != k->steps->invert};
   if (begin == end) return true;
-  if (k->held.end > k->held.begin && belongs(k, &next)) {
-    k->held.end = end;
+  if (k->pending.end > k->pending.begin && belongs(k, &next)) {
+    k->pending.end = end;
   } else {
     if (!give(k)) return false;
-    k->held = next;
+    k->pending = next;
   }
   k->last_matched = next.match;
   return true;

@@ -6,10 +6,10 @@
 
 /* An id is called by another text from now on. */
 static bool rename_id(lt_reading *r, const char *text, size_t n, int32_t id) {
-  lt_words *names = &r->t->names;
-  uint64_t hash = lt_word_hash(text, n);
-  const lt_word *name = lt_words_find(names, text, n, hash);
-  if (name == NULL) name = lt_words_add(r->c, names, text, n, hash, id);
+  lt_string_table *names = &r->t->names;
+  uint64_t hash = lt_string_hash(text, n);
+  const lt_string_entry *name = lt_string_table_find(names, text, n, hash);
+  if (name == NULL) name = lt_string_table_add(r->c, names, text, n, hash, id);
   if (name != NULL) r->t->name_of[id] = name - names->word + 1;
   return name != NULL;
 }

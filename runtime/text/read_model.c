@@ -13,11 +13,11 @@
    table, where merging begins. */
 static bool add_token(lt_reading *r, const char *text, size_t n, int64_t id) {
   lt_tokenizer *t = r->t;
-  uint64_t hash = lt_word_hash(text, n);
+  uint64_t hash = lt_string_hash(text, n);
   if (n > t->longest) t->longest = n;
   if (n == 1) t->byte_id[(uint8_t)text[0]] = (int32_t)id;
-  return lt_words_find(&t->vocab, text, n, hash) != NULL ||
-         lt_words_add(r->c, &t->vocab, text, n, hash, id) != NULL;
+  return lt_string_table_find(&t->vocab, text, n, hash) != NULL ||
+         lt_string_table_add(r->c, &t->vocab, text, n, hash, id) != NULL;
 }
 
 /* A byte-level token as the bytes that it stands for; 0: its characters stand for none. */

@@ -10,10 +10,10 @@ enum { HOLES = 1 << 16, DEPTH = 24 };
 
 /* A token of the file; one that the model, or an added token, has already keeps its id. */
 static bool name_token(lt_reading *r, const char *text, size_t n, int64_t id) {
-  uint64_t hash = lt_word_hash(text, n);
-  if (lt_words_find(&r->t->names, text, n, hash) != NULL) return true;
+  uint64_t hash = lt_string_hash(text, n);
+  if (lt_string_table_find(&r->t->names, text, n, hash) != NULL) return true;
   if (id >= r->t->n_ids) r->t->n_ids = id + 1;
-  return lt_words_add(r->c, &r->t->names, text, n, hash, id) != NULL;
+  return lt_string_table_add(r->c, &r->t->names, text, n, hash, id) != NULL;
 }
 
 static bool name_vocab(lt_reading *r, const json_t *vocab, int64_t most) {

@@ -68,11 +68,11 @@ bool lt_tokenizer_encode(lt_ctx *c, lt_tokenizer *t, const char *text, size_t n,
 }
 
 int64_t lt_tokenizer_id(const lt_tokenizer *t, const char *token, size_t n) {
-  const lt_word *word = lt_words_find(&t->names, token, n, lt_word_hash(token, n));
+  const lt_string_entry *word = lt_string_table_find(&t->names, token, n, lt_string_hash(token, n));
   return word != NULL ? word->value : -1;
 }
 
-const lt_word *lt_tokenizer_name(const lt_tokenizer *t, int64_t id) {
+const lt_string_entry *lt_tokenizer_name(const lt_tokenizer *t, int64_t id) {
   if (id < 0 || id >= t->n_ids || t->name_of[id] == 0) return NULL;
   return &t->names.word[t->name_of[id] - 1];
 }
@@ -121,12 +121,12 @@ bool lt_tokenizer_decode(lt_ctx *c, const lt_tokenizer *t, const int64_t *id, in
                          lt_json *out) {
   bool first = true;
   for (int64_t k = 0; k < n; k++) {
-    const lt_word *name = lt_tokenizer_name(t, id[k]);
+    const lt_string_entry *name = lt_tokenizer_name(t, id[k]);
     if (name == NULL)
       return lt_fail(c, LT_EVALUE, "decode: there is no token with id %lld (the vocabulary has "
                      "%lld)", (long long)id[k], (long long)t->n_ids);
     if (skip && t->special[id[k]].special) continue;
-    const char *text = lt_word_text(&t->names, name);
+    const char *text = lt_string_text(&t->names, name);
     if (t->decoder == LT_DECODE_BYTES) {
       put_bytes(out, text, name->n);
     } else if (t->decoder == LT_DECODE_WORDPIECE) {
@@ -142,8 +142,8 @@ bool lt_tokenizer_decode(lt_ctx *c, const lt_tokenizer *t, const int64_t *id, in
 
 void lt_tokenizer_free(lt_ctx *c, lt_tokenizer *t) {
   if (t == NULL) return;
-  lt_words_free(c, &t->vocab);
-  lt_words_free(c, &t->names);
+  lt_string_table_free(c, &t->vocab);
+  lt_string_table_free(c, &t->names);
   lt_free(c, t->name_of, (size_t)t->n_ids * sizeof *t->name_of);
   lt_free(c, t->special, (size_t)t->n_ids * sizeof *t->special);
   lt_merges_free(c, &t->merges);
@@ -153,8 +153,8 @@ void lt_tokenizer_free(lt_ctx *c, lt_tokenizer *t) {
   lt_added_free(c, &t->added_normalised);
   lt_ids_free(c, &t->before);
   lt_ids_free(c, &t->after);
-  lt_words_free(c, &t->seen);
+  lt_string_table_free(c, &t->seen);
   lt_ids_free(c, &t->seen_ids);
-  lt_free(c, t->buffer, t->buffer_room);
+  lt_free(c, t->buffer, t->buffer_capacity);
   lt_free(c, t, sizeof *t);
 }

@@ -23,8 +23,8 @@ typedef struct lt_tokenizer {
   lt_model model;
   lt_decoder decoder;
   bool bytes;         /* byte-level: tokens are bytes, not characters */
-  lt_words vocab;     /* tokens of the model, as they stand in texts; value: id */
-  lt_words names;     /* all tokens, as they stand in the file; value: id */
+  lt_string_table vocab; /* tokens of the model, as they stand in texts; value: id */
+  lt_string_table names; /* all tokens, as they stand in the file; value: id */
   int64_t *name_of;   /* by id: number in `names` + 1; 0: none */
   int64_t n_ids;      /* one more than the largest id */
   lt_merges merges;
@@ -43,10 +43,10 @@ typedef struct lt_tokenizer {
   lt_added_tree added, added_normalised; /* found before, after normalising */
   lt_added *special;  /* by id: what is known of an added token */
   lt_ids before, after; /* what a sequence begins and ends with */
-  lt_words seen;      /* words; value: where their ids begin in seen_ids */
+  lt_string_table seen; /* words; value: where their ids begin in seen_ids */
   lt_ids seen_ids;
   char *buffer;       /* WordPiece: the prefix and a word */
-  size_t buffer_room;
+  size_t buffer_capacity;
 } lt_tokenizer;
 
 /* Read the text of a tokenizer.json; NULL, and a failure (LT_EIO) that begins with `what` and
@@ -67,6 +67,6 @@ bool lt_tokenizer_decode(lt_ctx *c, const lt_tokenizer *t, const int64_t *id, in
 /* The id of a token as the file names it; -1: there is none. */
 int64_t lt_tokenizer_id(const lt_tokenizer *t, const char *token, size_t n);
 /* The name of an id; NULL: it has none. */
-const lt_word *lt_tokenizer_name(const lt_tokenizer *t, int64_t id);
+const lt_string_entry *lt_tokenizer_name(const lt_tokenizer *t, int64_t id);
 
 #endif

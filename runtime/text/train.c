@@ -24,16 +24,16 @@ lt_trainer *lt_trainer_new(lt_ctx *c, const char *pattern, size_t n, bool lowerc
 void lt_trainer_free(lt_ctx *c, lt_trainer *t) {
   if (t == NULL) return;
   lt_regex_free(c, t->split.pattern);
-  lt_words_free(c, &t->words);
+  lt_string_table_free(c, &t->words);
   lt_free(c, t, sizeof *t);
 }
 
 static bool count_word(lt_ctx *c, void *ud, const char *text, size_t n) {
   lt_trainer *t = ud;
-  uint64_t hash = lt_word_hash(text, n);
-  lt_word *word = lt_words_find(&t->words, text, n, hash);
+  uint64_t hash = lt_string_hash(text, n);
+  lt_string_entry *word = lt_string_table_find(&t->words, text, n, hash);
   if (word != NULL) word->value++;
-  return word != NULL || lt_words_add(c, &t->words, text, n, hash, 1) != NULL;
+  return word != NULL || lt_string_table_add(c, &t->words, text, n, hash, 1) != NULL;
 }
 
 static bool count_words(lt_ctx *c, lt_trainer *t, const char *text, size_t n) {
@@ -57,13 +57,13 @@ bool lt_trainer_add(lt_ctx *c, lt_trainer *t, const char *text, size_t n) {
 }
 
 void lt_trained_free(lt_ctx *c, lt_trained *d) {
-  lt_words_free(c, &d->tokens);
+  lt_string_table_free(c, &d->tokens);
   lt_ids_free(c, &d->merges);
 }
 
 static void write_token(const lt_trained *d, int64_t token, lt_json *out) {
-  const lt_word *word = &d->tokens.word[token];
-  const char *text = lt_word_text(&d->tokens, word);
+  const lt_string_entry *word = &d->tokens.word[token];
+  const char *text = lt_string_text(&d->tokens, word);
   lt_json name = {.c = out->c};
   char bytes[4];
   for (size_t k = 0; k < word->n; k++)

@@ -14,7 +14,7 @@
 typedef struct lt_trainer {
   lt_split split;
   bool lowercase;
-  lt_words words; /* value: how often */
+  lt_string_table words; /* value: how often */
 } lt_trainer;
 
 /* NULL: a failure. `pattern` cuts texts into words, small letters alone where `lowercase`. */
@@ -27,7 +27,7 @@ bool lt_trainer_add(lt_ctx *c, lt_trainer *t, const char *text, size_t n);
 /* What training gives: start from {0}. The first 256 tokens are the bytes, in the order of their
    characters (lt_byte_to_char); `merges` has two numbers of tokens a merge. */
 typedef struct lt_trained {
-  lt_words tokens;
+  lt_string_table tokens;
   lt_ids merges;
 } lt_trained;
 

@@ -30,7 +30,7 @@ typedef struct entry {
 
 typedef struct training {
   lt_ctx *c;
-  const lt_words *words;
+  const lt_string_table *words;
   int32_t *symbol;    /* of all words; a word's begin at its `at` in the text, and get fewer */
   int32_t *length;    /* how many symbols a word still has */
   pair *pairs;        /* numbered as they came */
@@ -153,14 +153,14 @@ static void number_bytes(training *g, int32_t *symbol_of) {
     char text = (char)byte;
     int64_t next = g->out->tokens.count;
     symbol_of[byte] = (int32_t)next;
-    lt_words_add(g->c, &g->out->tokens, &text, 1, lt_word_hash(&text, 1), next);
+    lt_string_table_add(g->c, &g->out->tokens, &text, 1, lt_string_hash(&text, 1), next);
   }
 }
 
 /* Symbols of all words stand in one array, a word's at the place of its text: a token of one byte
    each at first, so that the text's length is the array's. */
 static bool begin(training *g) {
-  const lt_words *w = g->words;
+  const lt_string_table *w = g->words;
   int32_t symbol_of[BYTES];
   number_bytes(g, symbol_of);
   g->symbol = lt_alloc(g->c, w->n_text * sizeof *g->symbol);
@@ -214,16 +214,16 @@ static bool merge_everywhere(training *g, size_t number, int32_t made) {
    make the same text ("a" + "bc", "ab" + "c"): that is one token with one id, but both merges stay
    on the list. */
 static int64_t join(training *g, const pair *p) {
-  lt_words *tokens = &g->out->tokens;
-  const lt_word *left = &tokens->word[p->left], *right = &tokens->word[p->right];
+  lt_string_table *tokens = &g->out->tokens;
+  const lt_string_entry *left = &tokens->word[p->left], *right = &tokens->word[p->right];
   size_t n = left->n + right->n, n_left = left->n;
   char *text = lt_alloc(g->c, n);
   if (text == NULL) return -1;
-  memcpy(text, lt_word_text(tokens, left), n_left);
-  memcpy(text + n_left, lt_word_text(tokens, right), n - n_left);
-  uint64_t hash = lt_word_hash(text, n);
-  lt_word *made = lt_words_find(tokens, text, n, hash);
-  if (made == NULL) made = lt_words_add(g->c, tokens, text, n, hash, tokens->count);
+  memcpy(text, lt_string_text(tokens, left), n_left);
+  memcpy(text + n_left, lt_string_text(tokens, right), n - n_left);
+  uint64_t hash = lt_string_hash(text, n);
+  lt_string_entry *made = lt_string_table_find(tokens, text, n, hash);
+  if (made == NULL) made = lt_string_table_add(g->c, tokens, text, n, hash, tokens->count);
   lt_free(g->c, text, n);
   return made != NULL ? made->value : -1;
 }

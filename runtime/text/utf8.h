@@ -26,7 +26,7 @@ static inline int32_t lt_utf8_get(const char *text, size_t n, size_t *size) {
   return code;
 }
 
-/* Into `out`, which has room for 4 bytes; returns how many. */
+/* Into `out`, of at least 4 bytes; returns how many. */
 static inline size_t lt_utf8_put(int32_t code, char *out) {
   if (code < 0x80) {
     out[0] = (char)code;

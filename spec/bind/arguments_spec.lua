@@ -36,8 +36,8 @@ describe("sizes", function()
   end)
 
   it("must be whole numbers", function()
-    raises("view: argument 'size' must be a whole number, got 1.5", function() x:view(1.5) end)
-    raises("view: argument 'size' must be a whole number, got '4'", function() x:view("4") end)
+    raises("view: argument 'size' must be an integer, got 1.5", function() x:view(1.5) end)
+    raises("view: argument 'size' must be an integer, got '4'", function() x:view("4") end)
   end)
 
   it("that do not fit name both shapes", function()

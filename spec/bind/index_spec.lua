@@ -34,7 +34,7 @@ describe("reading a position", function()
     raises("index: position 5 is out of range 1..4 of shape [3, 4]", function() return x(1, 5) end)
     raises("index: more indices than the 2 dims of [3, 4]", function() return x(1, 1, 1) end)
     raises("index: more indices than the 0 dims of []", function() return lt.tensor(1)[1] end)
-    raises("index: argument 'index' must be a whole number, got 1.5", function() return x[1.5] end)
+    raises("index: argument 'index' must be an integer, got 1.5", function() return x[1.5] end)
   end)
 
   it("gives a view", function()

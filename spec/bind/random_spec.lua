@@ -28,10 +28,10 @@ describe("lt.seed", function()
     assert.is_nil(runtime.drawn_seed())
   end)
 
-  it("must be a whole number", function()
+  it("must be an integer", function()
     local ok, message = pcall(lt.seed, 1.5)
     assert.is_false(ok)
-    assert.matches("seed: must be a whole number, got 1%.5", message)
+    assert.matches("seed: must be an integer, got 1%.5", message)
   end)
 end)
 

@@ -126,7 +126,7 @@ static int connect_all(const char *token) {
   memcpy(job_token, endpoint.token, sizeof job_token);
   if (token != NULL) memcpy(endpoint.token, token, sizeof endpoint.token);
   for (int k = 1; k < world.n; k++)
-    lt_connections_dial(world.ranks[k].w->watchdog.connections, &endpoint);
+    lt_connections_connect(world.ranks[k].w->watchdog.connections, &endpoint);
   watch_all();
   for (int k = 0; k < world.n && token == NULL; k++) {
     assert_true(lt_mailbox_wait(&world.ranks[k].w->mail, LT_NOTICE_READY, 10ll * LT_SECOND, NULL));

@@ -207,7 +207,7 @@ local y = lt.ones(3):masked_fill(lt.ones(3), 0) --!]],
     "masked_fill: the mask must be bool, got f32; write x:ne(0), or x:gt(y)" },
   { "a fractional size", [[
 local n = lt.zeros(2.5) --!]],
-    "zeros: argument 'size' must be a whole number, got 2.5" },
+    "zeros: argument 'size' must be an integer, got 2.5" },
   { "a negative size", [[
 local n = lt.zeros(-1) --!]],
     "zeros: impossible shape [-1] (sizes are at least 0)" },

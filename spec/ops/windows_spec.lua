@@ -222,8 +222,8 @@ describe("pooling", function()
       .. "{1, 1, 1}", error_of(lt.adaptive_avg_pool2d, x, { 1, 1, 1 }))
     assert.matches("output_size must be a number or a list of 2, got {%-1, 1, 1}",
       error_of(lt.adaptive_avg_pool2d, x, { false, 1, 1 }))
-    assert.matches("must be a whole number, got true",
+    assert.matches("must be an integer, got true",
       error_of(lt.adaptive_avg_pool2d, x, { true, 1 }))
-    assert.matches("must be a whole number, got false", error_of(lt.max_pool2d, x, { false, 1 }))
+    assert.matches("must be an integer, got false", error_of(lt.max_pool2d, x, { false, 1 }))
   end)
 end)

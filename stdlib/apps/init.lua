@@ -6,7 +6,7 @@
 local commands = require "ltrain.apps.commands"
 local overrides = require "ltrain.trainer.setup.overrides"
 
-local apps = { words = commands.list, options = commands.options }
+local apps = { rows = commands.list, options = commands.options }
 
 local beside -- the dashboard that was started with a run
 

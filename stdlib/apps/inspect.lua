@@ -80,8 +80,8 @@ local function add_tensors(list, value, name, done)
     list[name] = value
   elseif type(value) == "table" and not done[value] then
     done[value] = true
-    for key, held in next, value do
-      add_tensors(list, held, name == "" and tostring(key) or name .. "." .. key, done)
+    for key, field in next, value do
+      add_tensors(list, field, name == "" and tostring(key) or name .. "." .. key, done)
     end
   end
   return list
@@ -192,8 +192,8 @@ local function read_json(host, path)
     return true
   end
   row(host, "file", "JSON")
-  for name, held in tree.pairs(type(value) == "table" and value or { value }) do
-    row(host, "", ("%s = %s"):format(name, one_line(held)))
+  for name, field in tree.pairs(type(value) == "table" and value or { value }) do
+    row(host, "", ("%s = %s"):format(name, one_line(field)))
   end
   return true
 end

@@ -11,11 +11,11 @@ local function is_branch(value) return type(value) == "table" and getmetatable(v
 function nested_tensors.map(value, fn, beside)
   if not is_branch(value) then return fn(value, beside) end
   local made = {}
-  for key, held in tree.pairs(value) do
-    if key ~= "names" or not is_branch(held) then
+  for key, field in tree.pairs(value) do
+    if key ~= "names" or not is_branch(field) then
       local other = beside
       if type(beside) == "table" then other = beside[key] end
-      made[key] = nested_tensors.map(held, fn, other)
+      made[key] = nested_tensors.map(field, fn, other)
     end
   end
   return made

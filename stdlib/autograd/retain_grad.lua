@@ -11,9 +11,9 @@ return function(x)
     errors.blame("retain_grad: needs a tensor that requires grad: got %s", errors.show(x))
   end
   if x.is_leaf then return end
-  local held = setmetatable({ x }, { __mode = "v" }) -- the hook is part of what x refers to
+  local weak = setmetatable({ x }, { __mode = "v" }) -- the hook is part of what x refers to
   x:register_hook(function(grad)
-    local kept = held[1]
+    local kept = weak[1]
     if kept then kept.grad = kept.grad and kept.grad + grad or grad end
   end)
 end

@@ -76,7 +76,7 @@ local function begin(self, trainer, title, total, done)
   self.trainer, self.terminal = trainer, console.is_terminal()
   self.task = { title = title, total = total, done = done or 0, skipped = done or 0,
     began = trainer:now(), drawn = -math.huge }
-  console.hold(self)
+  console.set_bar(self)
   self:draw()
 end
 
@@ -107,7 +107,7 @@ local function finish(self, keeps, except)
     leave(self, function(width) return progress_line.whole(task, metrics, width) end)
   end
   self.task = nil
-  console.hold(nil)
+  console.set_bar(nil)
 end
 
 -- The metrics of the last validation get a line: below that of their epoch when the epoch ends with
@@ -174,7 +174,7 @@ local function end_eval(self, keeps)
   finish(self, keeps)
   if self.outer then
     self.task, self.outer = self.outer, nil
-    console.hold(self)
+    console.set_bar(self)
     self:draw()
   end
 end

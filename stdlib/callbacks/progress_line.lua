@@ -73,9 +73,9 @@ end
 local function fit(task, tail, width)
   local forms = progress_forms(task)
   local bare = joined(task.title, forms[1], tail)
-  local room = math.min(task.bar, width - columns(bare) - 3)
-  if task.total ~= math.huge and (room == task.bar or room >= SHORTEST_BAR) then
-    return joined(task.title, bar_text(task, room), forms[1], tail)
+  local bar_width = math.min(task.bar, width - columns(bare) - 3)
+  if task.total ~= math.huge and (bar_width == task.bar or bar_width >= SHORTEST_BAR) then
+    return joined(task.title, bar_text(task, bar_width), forms[1], tail)
   end
   for _, form in ipairs(forms) do
     local text = joined(task.title, form, tail)

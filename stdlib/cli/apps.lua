@@ -7,7 +7,7 @@ local NAME <const> = "ltrain.apps"
 local function nothing() end
 
 local NONE <const> = {
-  words = {}, options = {}, prepare = nothing, finish = nothing,
+  rows = {}, options = {}, prepare = nothing, finish = nothing,
   open_prompt = function(host)
     host.complain "ltrain: this build has no prompt (LT_APPS=OFF)\n"
     return 2

@@ -106,7 +106,7 @@ commands.list = {
       .. "differs." },
 }
 
-table.move(apps.words, 1, #apps.words, #commands.list + 1, commands.list)
+table.move(apps.rows, 1, #apps.rows, #commands.list + 1, commands.list)
 
 commands.by_name = {}
 for _, row in ipairs(commands.list) do commands.by_name[row.name] = row end

@@ -27,7 +27,7 @@ local function optimizers(tensors, text)
   local list = {}
   for i, packed in ipairs(text.optimizer_states or {}) do
     list[i] = {}
-    for name, held in tree.pairs(packed) do list[i][name] = packing.unpack(held, tensors) end
+    for name, field in tree.pairs(packed) do list[i][name] = packing.unpack(field, tensors) end
   end
   return list
 end

@@ -30,11 +30,11 @@ local function places(ranks, hosts)
   end
   local list = {}
   for i, host in ipairs(hosts) do list[i] = ("%s:%d"):format(host.name, host.slots) end
-  local words = { "-H", table.concat(list, ","), "--map-by", "slot" }
+  local argv = { "-H", table.concat(list, ","), "--map-by", "slot" }
   for _, name in ipairs(HANDED_ON) do
-    if c.runtime.getenv(name) then table.move({ "-x", name }, 1, 2, #words + 1, words) end
+    if c.runtime.getenv(name) then table.move({ "-x", name }, 1, 2, #argv + 1, argv) end
   end
-  return words
+  return argv
 end
 
 --- The words of a command that runs `program` (a list of words) as `ranks` ranks, and what its
@@ -44,16 +44,16 @@ end
 --- hasty: ranks have nothing to save
 function mpirun.command(ranks, program, options)
   local o = options or {}
-  local words = { "mpirun", "-q", "-n", tostring(ranks), "--bind-to", "none",
+  local argv = { "mpirun", "-q", "-n", tostring(ranks), "--bind-to", "none",
     "--mca", "odls_base_sigkill_timeout", tostring(o.hasty and 1 or KILL_SECONDS) }
   for _, list in ipairs { places(ranks, o.hosts), o.more or {}, program } do
-    table.move(list, 1, #list, #words + 1, words)
+    table.move(list, 1, #list, #argv + 1, argv)
   end
   local environment = {}
   if process.is_root() then
     environment = { "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1" }
   end
-  return words, environment
+  return argv, environment
 end
 
 --- Why mpirun cannot run ranks of this build, as a sentence; nil when it can.
@@ -66,7 +66,7 @@ function mpirun.missing()
   end
 end
 
--- What ssh would dial for a name: {host, port}; nil when it goes by another way.
+-- What ssh would connect to for a name: {host, port}; nil when it goes by another way.
 local function ssh_target(name)
   local status, text = process.capture({ "ssh", "-G", name }, 0.5)
   if status ~= 0 then return { name, 22 } end
@@ -91,7 +91,7 @@ function mpirun.unreachable(hosts, seconds)
       targets[#targets + 1] = target
     end
   end
-  local answers, message = process.dial(targets, seconds)
+  local answers, message = process.probe(targets, seconds)
   if not answers then return message end
   local wrong = {}
   for i, answer in ipairs(answers) do
@@ -138,21 +138,21 @@ end
 
 --- The words of a text as a shell would cut it: at spaces, quotes kept together.
 function mpirun.cut(text)
-  local words, word, quote = {}, nil, nil
+  local argv, word, quote = {}, nil, nil
   for letter in text:gmatch "." do
     if quote then
       if letter == quote then quote = nil else word = word .. letter end
     elseif letter == "'" or letter == '"' then
       quote, word = letter, word or ""
     elseif letter:find "%s" then
-      words[#words + 1], word = word, nil
+      argv[#argv + 1], word = word, nil
     else
       word = (word or "") .. letter
     end
   end
   if quote then return nil, ("a %s is not closed"):format(quote) end
-  words[#words + 1] = word
-  return words
+  argv[#argv + 1] = word
+  return argv
 end
 
 return mpirun

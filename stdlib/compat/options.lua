@@ -84,7 +84,7 @@ local function take(found, name, value, notes)
   local instead, today = ROWS[name][1], ROWS[name][2]
   local new = today and today(value)
   if not new then errors.blame("Trainer: %s is not an option: %s", name, instead) end
-  for key, held in tree.pairs(new) do put(found, key, held, name) end
+  for key, field in tree.pairs(new) do put(found, key, field, name) end
   found[name] = nil
   notes[#notes + 1] = ("%s = %s is of older Lightning: %s"):format(name, errors.show(value),
     instead)

@@ -2,7 +2,7 @@
 --
 -- `lt.nn.Linear` is what `ltrain.nn.Linear` returns, loaded when first asked for. Adding a layer is
 -- adding a file; `ltrain.nn.ConvNd` has Conv1d, Conv2d and Conv3d (core/dims_family.lua). Files of
--- functions, whose names begin with a small letter, are public where the room lists them; the
+-- functions, whose names begin with a small letter, are public where the folder lists them; the
 -- others are its own. One file may have several public functions.
 
 local c = require "ltrain.c"

@@ -18,7 +18,7 @@ local verbose = false -- the other ranks speak too, and say who they are
 local holder -- an object with hide() and draw(), or nil
 
 --- Makes `bar` the holder of the last line; nil: nobody.
-function console.hold(bar)
+function console.set_bar(bar)
   holder = bar
   if not hold_line then return end
   if bar then

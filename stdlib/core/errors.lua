@@ -43,9 +43,9 @@ end
 errors.nearest = c.runtime.nearest
 
 -- The one word that begins with `name`, of three letters or more; nil when none or several do.
-local function begun(name, words)
+local function begun(name, names)
   local found
-  for _, word in ipairs(#name > 2 and words or {}) do
+  for _, word in ipairs(#name > 2 and names or {}) do
     if word:sub(1, #name) == name then
       if found then return nil end
       found = word
@@ -56,31 +56,31 @@ end
 
 --- "; did you mean 'word'?" or "": the nearest word, what another library calls so, or the only one
 --- that begins so. `where`: the function or class of which it would be an option (nil: not known).
-function errors.did_you_mean(name, words, where)
+function errors.did_you_mean(name, names, where)
   local foreign_names = require "ltrain.core.foreign_names" -- by the first error alone
   local instead = where and type(name) == "string" and foreign_names.of(where .. "()", name)
   if instead then return "; " .. instead end
   local word = type(name) == "string"
-    and (foreign_names.option(name, words) or errors.nearest(name, words) or begun(name, words))
+    and (foreign_names.option(name, names) or errors.nearest(name, names) or begun(name, names))
   local note = not word and foreign_names.notes[name]
   return word and ("; did you mean '%s'?"):format(word) or note and "; " .. note or ""
 end
 
 --- "'hepl'; did you mean 'help'?" of a name that is not among `words`; nil of one that is.
-function errors.unknown(name, words)
-  for _, word in ipairs(words) do
+function errors.unknown(name, names)
+  for _, word in ipairs(names) do
     if word == name then return nil end
   end
-  return errors.show(name) .. errors.did_you_mean(name, words)
+  return errors.show(name) .. errors.did_you_mean(name, names)
 end
 
---- For a name that a room lacks ("nn"; "lt": the library itself): "; write ..." where another
+--- For a name that a namespace lacks ("nn"; "lt": the library itself): "; write ..." where another
 --- library has it, or why it is not here; else as did_you_mean.
-function errors.in_place_of(name, room, words)
+function errors.in_place_of(name, namespace, names)
   local foreign_names = require "ltrain.core.foreign_names"
-  local said = foreign_names.of(room, name, words)
+  local said = foreign_names.of(namespace, name, names)
   if said then return "; " .. said end
-  local near, otherwise = errors.did_you_mean(name, words), foreign_names.rows(room)["?"]
+  local near, otherwise = errors.did_you_mean(name, names), foreign_names.rows(namespace)["?"]
   return near == "" and otherwise and "; " .. otherwise or near
 end
 

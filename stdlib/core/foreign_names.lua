@@ -1,6 +1,6 @@
 -- stdlib/core/foreign_names.lua: names of PyTorch, Lightning, NumPy and Keras, with what to write
 -- here instead. Error messages for unknown names and options look them up; the file is loaded then.
--- Names of rooms and objects are in core/torch_names.lua and core/lightning_names.lua.
+-- Names of namespaces and objects are in core/torch_names.lua and core/lightning_names.lua.
 local foreign_names = {}
 
 --- Options: the names that one of these may have here.
@@ -87,7 +87,7 @@ foreign_names.notes = {
   pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 
--- A room's rows: { [name] = text }, and in order { pattern, text } of those with a `*`.
+-- A namespace's rows: { [name] = text }, and in order { pattern, text } of those with a `*`.
 local function read(text)
   local rows = { patterns = {} }
   for line in text:gsub("\n  ", " "):gmatch "[^\n]+" do
@@ -104,21 +104,22 @@ local function read(text)
   return rows
 end
 
-local rooms = setmetatable({}, { __index = function(self, room)
+local tables = setmetatable({}, { __index = function(self, namespace)
   local lightning, torch = require "ltrain.core.lightning_names", require "ltrain.core.torch_names"
-  local has_both <const> = room == "lt" or room == "tensor" or room == "nn.functional"
-  local text <const> = (lightning[room] or "") .. (torch[room] or "")
-  self[room] = read(has_both and text .. torch.both or text)
-  return self[room]
+  local has_both <const> = namespace == "lt" or namespace == "tensor"
+    or namespace == "nn.functional"
+  local text <const> = (lightning[namespace] or "") .. (torch[namespace] or "")
+  self[namespace] = read(has_both and text .. torch.both or text)
+  return self[namespace]
 end })
 
---- The rows of a room, of a class of which objects lack a member ("Trainer"), or of a function that
---- lacks a parameter ("to()"): what is said of a name.
-function foreign_names.rows(room) return rooms[room] end
+--- The rows of a namespace, of a class of which objects lack a member ("Trainer"), or of a function
+--- that lacks a parameter ("to()"): what is said of a name.
+function foreign_names.rows(namespace) return tables[namespace] end
 
--- What the patterns of a room say; those with %1 only where that is a name that is there.
-local function by_pattern(room, name, words)
-  for _, row in ipairs(rooms[room].patterns) do
+-- What the patterns of a namespace say; those with %1 only where that is a name that is there.
+local function by_pattern(namespace, name, words)
+  for _, row in ipairs(tables[namespace].patterns) do
     local found = name:match(row[1])
     local is_known = found and not row[2]:find("%1", 1, true)
     for k = 1, found and #words or 0 do is_known = is_known or words[k] == found end
@@ -126,12 +127,14 @@ local function by_pattern(room, name, words)
   end
 end
 
---- "write ..." for a name that a room lacks ("nn"; "lt", "tensor"), or why there is nothing; nil:
---- other libraries have no such name. `words`: what the room has.
-function foreign_names.of(room, name, words)
-  local function among(one) return rooms[room][one] or by_pattern(room, one, words or {}) end
+--- "write ..." for a name that a namespace lacks ("nn"; "lt", "tensor"), or why there is nothing;
+--- nil: other libraries have no such name. `words`: what the namespace has.
+function foreign_names.of(namespace, name, words)
+  local function among(one)
+    return tables[namespace][one] or by_pattern(namespace, one, words or {})
+  end
   local said = among(name) or name:sub(-1) == "_" and among(name:sub(1, -2)) or nil
-  local is_method = not said and room == "lt" and require "ltrain.c".runtime.methods[name]
+  local is_method = not said and namespace == "lt" and require "ltrain.c".runtime.methods[name]
   return is_method and ("write x:%s(...)"):format(name) or said
 end
 
@@ -141,7 +144,7 @@ foreign_names.objects = { "Module", "Trainer", "DataModule", "Logger" }
 --- The same for a member, of whichever object has none of that name.
 function foreign_names.member(name)
   for _, object in ipairs(foreign_names.objects) do
-    if rooms[object][name] then return rooms[object][name] end
+    if tables[object][name] then return tables[object][name] end
   end
 end
 

@@ -42,10 +42,10 @@ local function collect(value, keys, names, list, open)
     return
   end
   open[value] = true
-  for key, held in tree.pairs(value) do
+  for key, field in tree.pairs(value) do
     local depth = #keys + 1
     keys[depth], names[depth] = key, tree.name_of(key)
-    collect(held, keys, names, list, open)
+    collect(field, keys, names, list, open)
     keys[depth], names[depth] = nil, nil
   end
   open[value] = nil

@@ -1,11 +1,12 @@
 -- stdlib/core/lightning_names.lua: public names of Lightning that are not here, and what to write
 -- in place of them, as rows of core/torch_names.lua.
 --
--- By room ("lt" is the library itself), by class of which objects lack a member, and by function
--- that lacks a parameter, "to()". spec/api/lightning_spec.lua compares it with what Lightning has.
+-- By namespace ("lt" is the library itself), by class of which objects lack a member, and by
+-- function that lacks a parameter, "to()". spec/api/lightning_spec.lua compares it with what
+-- Lightning has.
 local texts = {}
 
--- Names of rooms.
+-- Names of namespaces.
 
 texts.lt = [[
 LightningModule = lt.Module

@@ -64,9 +64,9 @@ local function wrong_list(value, of, path)
 end
 
 local function wrong_map(value, of, path)
-  for name, held in tree.pairs(value) do
+  for name, field in tree.pairs(value) do
     if type(name) ~= "string" then return mismatch(path, "a table of names", value) end
-    local wrong = schema.wrong(held, of, below(path, name))
+    local wrong = schema.wrong(field, of, below(path, name))
     if wrong then return wrong end
   end
 end

@@ -47,13 +47,13 @@ local function column_of(line, message)
   return operation and find_word(line, operation:match "[%w_]+$" or operation) or line:find "%S"
 end
 
--- The part of a long line that a terminal has room for, and where its byte `at` is in that.
-local function part_of(line, at, room)
-  if #line <= room then return line, at end
+-- The part of a long line that fits into a terminal, and where its byte `at` is in that.
+local function part_of(line, at, columns)
+  if #line <= columns then return line, at end
   local from, to = 1, #line
-  if at > room // 2 then from = at - room // 2 end
+  if at > columns // 2 then from = at - columns // 2 end
   while from < at and line:find("^[\x80-\xBF]", from) do from = from + 1 end
-  if to - from >= room then to = from + room - 1 end
+  if to - from >= columns then to = from + columns - 1 end
   while to < #line and line:find("^[\x80-\xBF]", to + 1) do to = to + 1 end
   local first = from > 1 and CUT or ""
   return first .. line:sub(from, to) .. (to < #line and CUT or ""), at - from + 1 + #first

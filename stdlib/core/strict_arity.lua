@@ -86,10 +86,10 @@ function strict_arity.fn(fn, name, owner)
   return make and make(fn, name, is_method and owner) or fn
 end
 
---- The table with all its functions so; `room` (nil: none) stands before their names: "nn.init".
-function strict_arity.all(functions, room)
+--- The table with all its functions so; `namespace` (nil: none), "nn.init", is their prefix.
+function strict_arity.all(functions, namespace)
   for name, fn in next, functions do
-    functions[name] = strict_arity.fn(fn, room and room .. "." .. name or name)
+    functions[name] = strict_arity.fn(fn, namespace and namespace .. "." .. name or name)
   end
   return functions
 end

@@ -1,11 +1,11 @@
--- stdlib/core/torch_names.lua: public names of PyTorch and torchmetrics that are not here, by room,
--- and what to write in place of them, or why there is nothing.
+-- stdlib/core/torch_names.lua: public names of PyTorch and torchmetrics that are not here, by
+-- namespace, and what to write in place of them, or why there is nothing.
 --
 --   absolute = x:abs()                            what to write
 --   det inv = lt.linalg.%0(x)                     %0: the name
 --   *_ = x = x:%1(...)                            `*` stands for any letters, %1 for what they are
 --   finfo: limits of a dtype are not values here   why there is nothing
---   ?: this metric is not here                    of all names that are near none of the room's
+--   ?: this metric is not here                    of all names that are near none that there are
 --
 -- core/foreign_names.lua reads it. spec/api/torch_spec.lua compares it with what these libraries
 -- have: what no script has a use for is listed there.

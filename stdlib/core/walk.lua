@@ -201,7 +201,7 @@ local function new_search(root)
   return { root = walk.class_name(root), keys = {} }
 end
 
--- An entry with room for all that will be known of it, so that its table need not grow.
+-- An entry with all fields that it will get, so that its table need not grow.
 local function new_entry(module, item)
   return { module = module, item = item, name = item and item.name or "", first = 0, last = 0,
            tensors = NONE, buffers = NONE, children = NONE, objects = NONE }

@@ -25,8 +25,8 @@ local function describe(value, name, own)
     return value
   end
   local result = {}
-  for key, held in next, value do
-    result[key] = describe(held, name .. "\0" .. tostring(key), own)
+  for key, field in next, value do
+    result[key] = describe(field, name .. "\0" .. tostring(key), own)
   end
   return result
 end
@@ -35,7 +35,7 @@ end
 local function each_note(value, fn)
   if type(value) ~= "table" or value[HELD] then return end
   if value[NOTE] then return fn(value) end
-  for _, held in tree.pairs(value) do each_note(held, fn) end
+  for _, field in tree.pairs(value) do each_note(field, fn) end
 end
 
 -- The ranks that send their ranges of a tensor: of those that have the same the first. The note is
@@ -76,8 +76,8 @@ local function put_back(value, own, whole)
   if value[HELD] then return own end
   if value[NOTE] then return whole[value[NOTE]] end
   local is_branch = type(own) == "table" and getmetatable(own) == nil
-  for key, held in next, value do
-    value[key] = put_back(held, is_branch and own[key], whole)
+  for key, field in next, value do
+    value[key] = put_back(field, is_branch and own[key], whole)
   end
   return value
 end

@@ -16,9 +16,9 @@ local function is_on_device(value)
   return type(value) == "userdata" and c.is_tensor(value) and value.device ~= "cpu"
 end
 
-local function shallow_copy(held)
+local function shallow_copy(field)
   local copy = {}
-  for key, value in next, held do copy[key] = value end
+  for key, value in next, field do copy[key] = value end
   return copy
 end
 
@@ -32,9 +32,9 @@ local function take_out(value, list)
     return value
   end
   local copy
-  for key, held in next, value do
-    local new = take_out(held, list)
-    if not rawequal(new, held) then
+  for key, field in next, value do
+    local new = take_out(field, list)
+    if not rawequal(new, field) then
       copy = copy or shallow_copy(value)
       copy[key] = new
     end
@@ -47,7 +47,7 @@ local function put_back(value, tensors)
   if type(value) ~= "table" then return value end
   local which = value[NOTE]
   if which then return tensors[which] end
-  for key, held in next, value do value[key] = put_back(held, tensors) end
+  for key, field in next, value do value[key] = put_back(field, tensors) end
   return value
 end
 

@@ -26,9 +26,9 @@ local TREES <const> = {
 
 local function pack_optimizer(saved, index, tensors)
   local prefix, packed = ("optim.%d"):format(index - 1), {}
-  for name, held in tree.pairs(saved) do
+  for name, field in tree.pairs(saved) do
     local place = name == "state" and prefix or prefix .. "." .. name
-    packed[name] = packing.pack(held, place, tensors)
+    packed[name] = packing.pack(field, place, tensors)
   end
   return packed
 end

@@ -115,7 +115,7 @@ function packing.unpack(value, tensors, place)
     end
     return result
   end
-  for key, held in tree.pairs(value) do result[key] = packing.unpack(held, tensors, place) end
+  for key, field in tree.pairs(value) do result[key] = packing.unpack(field, tensors, place) end
   return result
 end
 
@@ -156,8 +156,8 @@ local function wrong_note(value, tensors)
       end
     end
   end
-  for _, held in tree.pairs(pairs_of or value) do
-    local wrong = wrong_note(held, tensors)
+  for _, field in tree.pairs(pairs_of or value) do
+    local wrong = wrong_note(field, tensors)
     if wrong then return wrong end
   end
 end

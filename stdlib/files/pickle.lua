@@ -48,8 +48,8 @@ local function holds_tensors(self, value, seen, depth)
   if depth > MAX_DEPTH then self:fail("is nested deeper than %d levels", MAX_DEPTH) end
   seen[value] = true
   local object = self.objects[value]
-  for _, held in next, object and object.parts or value do
-    if holds_tensors(self, held, seen, depth + 1) then return true end
+  for _, field in next, object and object.parts or value do
+    if holds_tensors(self, field, seen, depth + 1) then return true end
   end
   return false
 end
@@ -167,8 +167,8 @@ local function settle(self, value, open, depth)
   local height = open[value] or 0
   if not open[value] and depth < MAX_DEPTH then
     open[value] = "open"
-    for key, held in next, value do
-      local own, below = settle(self, held, open, depth + 1)
+    for key, field in next, value do
+      local own, below = settle(self, field, open, depth + 1)
       value[key], height = own, math.max(height, below + 1)
     end
     open[value] = height

@@ -130,8 +130,8 @@ end
 -- What a class extends that is made of one container, or of nothing: set([1, 2]), Counter({}).
 local function container(kind, of)
   return function(machine, args)
-    local held = args[1]
-    if machine.kinds[held] == of then return held end
+    local field = args[1]
+    if machine.kinds[field] == of then return field end
     return machine:new(kind)
   end
 end

@@ -125,7 +125,7 @@ local function placed(value, place, locations, done)
     return value
   end
   done[value] = true
-  for key, held in next, value do value[key] = placed(held, place, locations, done) end
+  for key, element in next, value do value[key] = placed(element, place, locations, done) end
   return value
 end
 

@@ -103,7 +103,7 @@ function pickle(run, value)
   if pairs_of then return dict(run, pairs_of) end
   local keys, list = tree.keys(value), {}
   if math.type(keys[1]) == "integer" then
-    for k, held in ipairs(value) do list[k] = pickle(run, held) end
+    for k, element in ipairs(value) do list[k] = pickle(run, element) end
     return "](" .. table.concat(list) .. "e"
   end
   for k, key in ipairs(keys) do list[k] = { key, value[key] } end

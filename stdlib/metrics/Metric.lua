@@ -190,7 +190,7 @@ function Metric:reset()
 end
 
 -- The current states, by name.
-local function held(self)
+local function field(self)
   local values = {}
   for _, state in ipairs(self:states()) do values[state.name] = self[state.name] end
   return values
@@ -222,7 +222,7 @@ end
 
 -- Runs fn(self) while the states of self are those of all `parts` merged.
 local function holding(self, parts, fn)
-  local before, batch_value, batch = held(self), self.batch_value, self._batch
+  local before, batch_value, batch = field(self), self.batch_value, self._batch
   local _ <close> = alone(self)
   local _ <close> = setmetatable({}, { __close = function()
     put(self, before)
@@ -285,12 +285,12 @@ end
 --- kept as `batch_value`.
 function Metric:__call(...)
   follow(self, ...)
-  local before = held(self)
+  local before = field(self)
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
   local _ <close> = alone(self)
   self:update(...)
   local value = self:compute()
-  local batch = held(self)
+  local batch = field(self)
   if self.merge == Metric.merge then
     for _, state in ipairs(self:states()) do
       self[state.name] = reductions[state.reduce](before[state.name], batch[state.name])

@@ -75,23 +75,23 @@ function MinMaxMetric:figure_of(parts, who, ranks)
   return self:shown(self.metric:figure_of(parts_of(self, parts), who, ranks))
 end
 
-local function held(self, states)
+local function element(self, states)
   return { metric = states, min_val = self.min_val, max_val = self.max_val }
 end
 
 --- Returns the merged states of several parts.
 function MinMaxMetric:joined(parts, who, ranks)
-  return held(self, self.metric:joined(parts_of(self, parts), who, ranks))
+  return element(self, self.metric:joined(parts_of(self, parts), who, ranks))
 end
 
 --- The states of the last batch.
 function MinMaxMetric:batch_states()
   local states = self.metric:batch_states()
-  return states and held(self, states)
+  return states and element(self, states)
 end
 
 --- Returns the states, for checkpoints.
-function MinMaxMetric:state_dict() return held(self, self.metric:state_dict()) end
+function MinMaxMetric:state_dict() return element(self, self.metric:state_dict()) end
 
 --- Restores the states.
 function MinMaxMetric:load_state_dict(saved)

@@ -15,8 +15,8 @@ local function flatten(value, name, into)
   elseif c.is_tensor(value) and value.ndim == 1 then
     for i = 1, value.shape[1] do into[("%s %d"):format(name, i - 1)] = value[i]:item() end
   elseif type(value) == "table" then
-    for key, held in tree.pairs(value) do
-      flatten(held, type(key) == "string" and key or ("%s %s"):format(name, key), into)
+    for key, field in tree.pairs(value) do
+      flatten(field, type(key) == "string" and key or ("%s %s"):format(name, key), into)
     end
   end
   return into

@@ -16,7 +16,7 @@ function KVCache:init(max_length)
   self.length = 0
 end
 
-local function room(x, length)
+local function allocate(x, length)
   local n, h, _, d = table.unpack(x.shape)
   return c.zeros(n, h, length, d, { dtype = x.dtype, device = x.device })
 end
@@ -33,7 +33,7 @@ function KVCache:append(k, v)
       self.max_length)
   end
   if not self.k or from == 0 and k.shape[1] ~= self.k.shape[1] then
-    self.k, self.v = room(k, self.max_length), room(v, self.max_length)
+    self.k, self.v = allocate(k, self.max_length), allocate(v, self.max_length)
   end
   if k.shape[1] ~= self.k.shape[1] then
     errors.blame("nn.KVCache: the cache has a batch of %d, got one of %d; reset() clears it",
@@ -51,7 +51,7 @@ function KVCache:reorder(index)
   local _ <close> = c.no_grad()
   for _, name in ipairs { "k", "v" } do
     local kept <const> = self[name]:narrow(3, 1, self.length):index_select(1, index)
-    if kept.shape[1] ~= self[name].shape[1] then self[name] = room(kept, self.max_length) end
+    if kept.shape[1] ~= self[name].shape[1] then self[name] = allocate(kept, self.max_length) end
     self[name]:narrow(3, 1, self.length):copy_(kept)
   end
 end

@@ -266,9 +266,9 @@ function Module.adopt(value, fn)
       class.has_method(value, "batches") and ": the module comes first, the data after it" or "")
   end
   local order = {} -- of a plain table nothing is known but the alphabet
-  for key, held in tree.pairs(value) do
+  for key, field in tree.pairs(value) do
     if type(key) == "string" then
-      if is_reserved(key, held) then refuse("Module", key) end
+      if is_reserved(key, field) then refuse("Module", key) end
       if not walk.is_skipped(key) then note(order, key) end
     end
   end

@@ -23,8 +23,8 @@ local function copy(value, done)
   if done[value] then return done[value] end
   local new = {}
   done[value] = new
-  for key, held in next, value do
-    rawset(new, copy(key, done), key == "trainer" and held or copy(held, done))
+  for key, field in next, value do
+    rawset(new, copy(key, done), key == "trainer" and field or copy(field, done))
   end
   return setmetatable(new, getmetatable(value))
 end

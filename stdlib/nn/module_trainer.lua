@@ -215,7 +215,7 @@ end
 
 -- Computed fields.
 
--- What hangs at the end of the way that the last walk found; nil when it is not a tensor any more.
+-- What is at the end of the path that the last walk found; nil when it is not a tensor any more.
 -- While func.functional_call runs it is none of the module's parameters, but on their device.
 local function follow(module, way)
   local value = module
@@ -226,7 +226,7 @@ local function follow(module, way)
   return c.is_tensor(value) and value or nil
 end
 
--- Steps ask for the device: the way is kept until a parameter is made, or no longer hangs there.
+-- Steps ask for the device: the path is kept until a parameter is made, or is not there any more.
 local function first_parameter(module)
   local known, made = rawget(module, "_first"), c.runtime.parameters_made()
   local parameter = known and known.made == made and follow(module, known.way)

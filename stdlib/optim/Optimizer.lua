@@ -109,7 +109,7 @@ end
 function Optimizer:init(params, options)
   self.defaults = config.check(options, self.options, where(self))
   self.param_groups, self.state = {}, {}
-  self._late = skipped_steps.new()
+  self._deferred = skipped_steps.new()
   self._known, self._count = {}, 0
   if type(params) ~= "table" or getmetatable(params) ~= nil then
     errors.blame("%s: the first argument must be net:parameters(), a list of tensors or a list "
@@ -179,28 +179,28 @@ Optimizer.checked_update = nil
 function Optimizer:check_by(found) self._found = found end
 
 --- The same, and `settle` takes back what the host has counted of it: optim/skipped_steps.lua.
-function Optimizer:check_later(found, hear) skipped_steps.begin(self._late, found, hear) end
+function Optimizer:check_later(found, hear) skipped_steps.begin(self._deferred, found, hear) end
 
 --- What these two were given comes where the step is computed, on another device than gradients.
 function Optimizer:place_checks(device)
-  local late = self._late
+  local deferred = self._deferred
   if self._found then self._found = self._found:to(device) end
-  if late.found then late.found = late.found:to(device) end
+  if deferred.found then deferred.found = deferred.found:to(device) end
 end
 
 --- `update` is about to set state[slot], which is not a tensor that the operation writes.
-function Optimizer:remember(state, slot) skipped_steps.remember(self._late, state, slot) end
+function Optimizer:remember(state, slot) skipped_steps.remember(self._deferred, state, slot) end
 
 --- Whether some of the last steps, of those checked later, were left out: waits for that, and takes
 --- back what the host has counted. Called before the state is saved.
-function Optimizer:settle() return skipped_steps.settle(self._late) end
+function Optimizer:settle() return skipped_steps.settle(self._deferred) end
 
 --- The same of those that some others have followed.
-function Optimizer:hear() skipped_steps.poll(self._late) end
+function Optimizer:hear() skipped_steps.poll(self._deferred) end
 
 --- Returns the tensor that makes the device skip the current step (gradients with inf or NaN); nil:
 --- none.
-function Optimizer:found_inf() return self._late.found_inf or self._found end
+function Optimizer:found_inf() return self._deferred.found_inf or self._found end
 
 --- Adds it, if there is one, to the list of tensors that a step takes.
 function Optimizer:checked(list, arguments)
@@ -219,9 +219,9 @@ local function update_groups(self)
 end
 
 local function update_all(self)
-  local late = self._late
-  if late.step then return skipped_steps.run(late, update_groups, self) end
-  skipped_steps.settle(late)
+  local deferred = self._deferred
+  if deferred.step then return skipped_steps.run(deferred, update_groups, self) end
+  skipped_steps.settle(deferred)
   update_groups(self)
 end
 
@@ -449,7 +449,7 @@ function Optimizer:load_state_dict(saved)
       if name ~= "params" then group[name] = saved_option(self, name, value) end
     end
   end
-  self.state, self._late = state, skipped_steps.new()
+  self.state, self._deferred = state, skipped_steps.new()
 end
 
 return Optimizer

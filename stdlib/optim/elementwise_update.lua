@@ -61,7 +61,7 @@ local function update_together(self, group, params, grads, states)
   if op ~= "adam_step" then numbers.states = #slots end
   numbers.maximize = group.maximize
   c[op](self:checked(params, numbers), numbers)
-  if self._late.recording then remember(self, states, counted) end
+  if self._deferred.recording then remember(self, states, counted) end
   for i = 1, #states do
     local state = states[i]
     state.step = step

@@ -38,39 +38,39 @@ local function put(changes, moment)
 end
 
 -- The first step of the list becomes known.
-local function hear_first(late)
-  local first = table.remove(late.waiting, 1)
+local function hear_first(deferred)
+  local first = table.remove(deferred.waiting, 1)
   if first.left_out == nil then first.left_out = first.flag:read() end
-  table.insert(late.spare, first.flag)
-  if not first.left_out then return table.remove(late.counted, 1) end
-  local last = table.remove(late.counted)
+  table.insert(deferred.spare, first.flag)
+  if not first.left_out then return table.remove(deferred.counted, 1) end
+  local last = table.remove(deferred.counted)
   put(last, "before")
   if last.undo then last.undo() end
-  late.heard = late.heard + 1
+  deferred.heard = deferred.heard + 1
   if first.hear then first.hear() end
 end
 
 --- Waits for all answers; whether a step was left out.
-function skipped_steps.settle(late)
-  local waiting, heard = late.waiting, late.heard
+function skipped_steps.settle(deferred)
+  local waiting, heard = deferred.waiting, deferred.heard
   if #waiting == 0 then return false end
   local last = waiting[#waiting]
   last.left_out = last.flag:read() -- the others have arrived by then
-  while #waiting > 0 do hear_first(late) end
-  local any = late.heard > heard
-  late.missed, late.heard = nil, 0
+  while #waiting > 0 do hear_first(deferred) end
+  local any = deferred.heard > heard
+  deferred.missed, deferred.heard = nil, 0
   return any
 end
 
 --- Takes back what was counted of the steps that AHEAD others have followed: always then, so that
 --- what a script sees does not depend on time.
-function skipped_steps.poll(late)
-  while #late.waiting >= AHEAD do hear_first(late) end
+function skipped_steps.poll(deferred)
+  while #deferred.waiting >= AHEAD do hear_first(deferred) end
 end
 
 -- Whether somebody else has changed what was counted since the last step.
-local function is_changed(late)
-  for _, change in ipairs(late.counted[#late.counted] or {}) do
+local function is_changed(deferred)
+  for _, change in ipairs(deferred.counted[#deferred.counted] or {}) do
     if change.of[change.slot] ~= change.after then return true end
   end
   return false
@@ -78,18 +78,18 @@ end
 
 --- Begins a step: it changes nothing where `found`, a bool on the parameters' device, is true.
 --- `hear()` (optional) is called when it was left out.
-function skipped_steps.begin(late, found, hear)
-  if is_changed(late) then skipped_steps.settle(late) end
-  skipped_steps.poll(late)
-  local step = { flag = table.remove(late.spare) or c.runtime.flag(), hear = hear }
+function skipped_steps.begin(deferred, found, hear)
+  if is_changed(deferred) then skipped_steps.settle(deferred) end
+  skipped_steps.poll(deferred)
+  local step = { flag = table.remove(deferred.spare) or c.runtime.flag(), hear = hear }
   step.flag:set(found)
-  late.step, late.found = step, found
+  deferred.step, deferred.found = step, found
 end
 
 -- How many of the steps that the host waits for were left out: at least, and at most.
-local function bounds(late)
+local function bounds(deferred)
   local least, most = 0, 0
-  for _, step in ipairs(late.waiting) do
+  for _, step in ipairs(deferred.waiting) do
     if step.left_out == nil then step.left_out = step.flag:poll() end
     if step.left_out then least = least + 1 end
     if step.left_out ~= false then most = most + 1 end
@@ -98,75 +98,75 @@ local function bounds(late)
 end
 
 -- Whether counts differ by how many steps were taken.
-local function matters(late)
-  for _, changes in ipairs(late.counted) do
+local function matters(deferred)
+  for _, changes in ipairs(deferred.counted) do
     if #changes > 0 then return true end
   end
   return false
 end
 
 -- refuses[n + 1]: whether the step is not the one after n that were left out; bools on the device.
-local function found_infs(late)
-  if not late.numbers then
-    late.numbers = c.arange(0, AHEAD, { dtype = "f32", device = late.found.device })
+local function found_infs(deferred)
+  if not deferred.numbers then
+    deferred.numbers = c.arange(0, AHEAD, { dtype = "f32", device = deferred.found.device })
   end
-  return (late.missed - late.heard):ne(late.numbers):logical_or(late.found)
+  return (deferred.missed - deferred.heard):ne(deferred.numbers):logical_or(deferred.found)
 end
 
-local function count_on_device(late)
+local function count_on_device(deferred)
   local _ <close> = c.no_grad()
-  local one = late.found:to "f32"
-  late.missed = #late.waiting > 0 and late.missed + one or one
-  if #late.waiting == 0 then late.heard = 0 end
+  local one = deferred.found:to "f32"
+  deferred.missed = #deferred.waiting > 0 and deferred.missed + one or one
+  if #deferred.waiting == 0 then deferred.heard = 0 end
 end
 
 -- The counts as they were before the last n steps and this one.
-local function rewind(late, n)
-  put(late.changes, "before")
-  for k = 1, n do put(late.counted[#late.counted - k + 1], "before") end
+local function rewind(deferred, n)
+  put(deferred.changes, "before")
+  for k = 1, n do put(deferred.counted[#deferred.counted - k + 1], "before") end
 end
 
 -- Issues the update with what would have been counted if 1, 2, ... steps had been left out.
-local function issue_others(late, update, optimizer, refuses, least, most)
+local function issue_others(deferred, update, optimizer, refuses, least, most)
   for n = math.max(least, 1), most do
-    rewind(late, n)
-    late.found_inf = refuses[n + 1]
+    rewind(deferred, n)
+    deferred.found_inf = refuses[n + 1]
     update(optimizer)
   end
-  rewind(late, most)
-  for n = #late.counted - most + 1, #late.counted do put(late.counted[n], "after") end
-  put(late.changes, "after")
+  rewind(deferred, most)
+  for n = #deferred.counted - most + 1, #deferred.counted do put(deferred.counted[n], "after") end
+  put(deferred.changes, "after")
 end
 
--- The update of a step that was begun; it takes late.found_inf.
-local function issue(late, update, optimizer)
-  local least, most = bounds(late)
+-- The update of a step that was begun; it takes deferred.found_inf.
+local function issue(deferred, update, optimizer)
+  local least, most = bounds(deferred)
   local refuses
-  if most > 0 and matters(late) then
+  if most > 0 and matters(deferred) then
     local _ <close> = c.no_grad()
-    refuses = found_infs(late)
+    refuses = found_infs(deferred)
   end
-  late.found_inf, late.changes = refuses and refuses[1] or late.found, {}
-  late.recording = true
+  deferred.found_inf, deferred.changes = refuses and refuses[1] or deferred.found, {}
+  deferred.recording = true
   update(optimizer)
-  late.recording = false
-  for _, change in ipairs(late.changes) do change.after = change.of[change.slot] end
-  if refuses then issue_others(late, update, optimizer, refuses, least, most) end
+  deferred.recording = false
+  for _, change in ipairs(deferred.changes) do change.after = change.of[change.slot] end
+  if refuses then issue_others(deferred, update, optimizer, refuses, least, most) end
 end
 
 --- Makes the step that was begun, by `update(optimizer)`.
-function skipped_steps.run(late, update, optimizer)
-  issue(late, update, optimizer)
-  count_on_device(late)
-  table.insert(late.waiting, late.step)
-  table.insert(late.counted, late.changes)
-  late.step, late.found, late.found_inf, late.changes = nil, nil, nil, nil
+function skipped_steps.run(deferred, update, optimizer)
+  issue(deferred, update, optimizer)
+  count_on_device(deferred)
+  table.insert(deferred.waiting, deferred.step)
+  table.insert(deferred.counted, deferred.changes)
+  deferred.step, deferred.found, deferred.found_inf, deferred.changes = nil, nil, nil, nil
 end
 
 --- Something is about to set of[slot], which the operation does not write.
-function skipped_steps.remember(late, of, slot)
-  if not late.recording then return end
-  local changes = late.changes
+function skipped_steps.remember(deferred, of, slot)
+  if not deferred.recording then return end
+  local changes = deferred.changes
   changes[#changes + 1] = { of = of, slot = slot, before = of[slot] }
 end
 
@@ -183,8 +183,8 @@ end
 
 --- Calls `fn`, which changes options of groups after a step that the device may leave out; `undo()`
 --- takes back what it changes besides.
-function skipped_steps.count(late, groups, undo, fn, ...)
-  local changes = late.counted[#late.counted]
+function skipped_steps.count(deferred, groups, undo, fn, ...)
+  local changes = deferred.counted[#deferred.counted]
   if not changes then return fn(...) end
   local before = numbers_of(groups)
   fn(...)

@@ -41,11 +41,11 @@ end
 
 --- The words of the command that this process was started with.
 function process.command()
-  local words = {}
+  local argv = {}
   for word in (c.io.read_file "/proc/self/cmdline" or ""):gmatch "([^\0]*)\0" do
-    words[#words + 1] = word
+    argv[#argv + 1] = word
   end
-  return words
+  return argv
 end
 
 return process

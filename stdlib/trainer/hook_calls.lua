@@ -75,11 +75,11 @@ end
 -- Lists of who defines a hook: at its time, and (end of the epoch only) after everybody else.
 local function targets_of(state, row)
   local before, after = {}, {}
-  local late = row.name == "on_train_epoch_end"
+  local last_callbacks = row.name == "on_train_epoch_end"
   if row.who:find("c", 1, true) then
     for _, callback in ipairs(state.trainer.callbacks) do
       if defines(state, callback, row.name, Callback) then
-        local list = late and watches(callback) and after or before
+        local list = last_callbacks and watches(callback) and after or before
         list[#list + 1] = callback
       end
     end
@@ -102,13 +102,13 @@ function hook_calls.resolve(state)
     state.callbacks[i] = Callback.adopt(callback)
     for _, name in ipairs(OF_CALLBACKS) do check_callable(state, callback, name, callback[name]) end
   end
-  local late
+  local last_callbacks
   for _, row in ipairs(hooks.rows) do
     local after
     lists[row.name], after = targets_of(state, row)
-    late = late or after
+    last_callbacks = last_callbacks or after
   end
-  state.hooks, state.late = lists, late
+  state.hooks, state.last_callbacks = lists, last_callbacks
   state.hooks_version = state.module:hooks_version()
 end
 
@@ -198,7 +198,7 @@ end
 
 --- Calls on_train_epoch_end on the callbacks that watch a metric, after all others.
 function hook_calls.late_epoch_end(state)
-  if state.late then call_all(state, state.late, "on_train_epoch_end") end
+  if state.last_callbacks then call_all(state, state.last_callbacks, "on_train_epoch_end") end
 end
 
 local function leave_place(outer_fn, ...)

@@ -1,7 +1,7 @@
 --- stdlib/trainer/misspelled_hooks.lua: warns of methods whose names are nearly those of hooks: the
 --- Trainer never calls them.
 --
--- Looked at are the functions that the script wrote, on an object and its classes; what the
+-- Checked are the functions that the script wrote, on an object and its classes; what the
 -- library's own classes define is known. A name that another of the script's methods says is taken
 -- to be called by it.
 local c = require "ltrain.c"

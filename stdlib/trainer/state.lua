@@ -121,8 +121,8 @@ return function(trainer, fn, module, fit_args)
     failed = false, -- fit_loop: whether an error has ended the fit
 
     hooks = {}, -- hook_calls: name -> who defines the hook; false: none
-    late = false, -- hook_calls: callbacks whose on_train_epoch_end comes after all others
-    callbacks = {}, -- hook_calls: those that were looked at
+    last_callbacks = false, -- hook_calls: callbacks whose on_train_epoch_end comes after all others
+    callbacks = {}, -- hook_calls: those whose hooks were looked up
     hooks_version = nil, -- hook_calls: the count of hooks' assignments by then
     hook = false, -- hook_calls, run: the name of the hook that runs
 

@@ -38,7 +38,7 @@ static void push_new(lua_State *L, lt_bind *b, lt_tensor *t) {
 
 typedef struct function_node {
   char name[48];
-  lt_script_hook *held; /* fn(saved, gradients) -> list of gradients */
+  lt_script_hook *callback; /* fn(saved, gradients) -> list of gradients */
 } function_node;
 
 /* One call of it; `call` at index 1 of the stack under lt_callback. */
@@ -51,10 +51,10 @@ typedef struct function_call {
 /* (call) -> nothing; fills call->grad_in */
 static int call_function(lua_State *L) {
   const function_call *call = lua_touserdata(L, 1);
-  lt_bind *b = call->f->held->b;
+  lt_bind *b = call->f->callback->b;
   lt_ctx *c = b->c;
-  lt_node *n = (lt_node *)call->f->held->node;
-  lt_node_ref_push(L, call->f->held);
+  lt_node *n = (lt_node *)call->f->callback->node;
+  lt_node_ref_push(L, call->f->callback);
   lua_createtable(L, n->n_saved, 0);
   for (int k = 0; k < n->n_saved; k++) {
     lt_tensor *t = lt_saved_at(c, n, k);
@@ -84,20 +84,20 @@ static int call_function(lua_State *L) {
 
 static bool run_function(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
   const function_node *f = ud;
-  lua_State *L = f->held->b->L;
+  lua_State *L = f->callback->b->L;
   if (lua_checkstack(L, 20) == 0) return lt_fail(c, LT_EMEMORY, "backward: Lua's stack is full");
-  if (f->held->node->used)
+  if (f->callback->node->used)
     return lt_fail(c, LT_EVERSION, "backward of %s: it was freed by an earlier backward; pass "
                    "{retain_graph = true} to that one", f->name);
   function_call call = {.f = f, .grad_out = grad_out, .grad_in = grad_in};
   lua_pushcfunction(L, call_function);
   lua_pushlightuserdata(L, &call);
-  return lt_callback(f->held->b, f->name, 1, 0) && lt_ok(c);
+  return lt_callback(f->callback->b, f->name, 1, 0) && lt_ok(c);
 }
 
 static void drop_function(lt_ctx *c, void *ud) {
   function_node *f = ud;
-  if (f->held != NULL) lt_node_ref_drop(c, f->held);
+  if (f->callback != NULL) lt_node_ref_drop(c, f->callback);
   lt_free(c, f, sizeof *f);
 }
 
@@ -153,7 +153,7 @@ static int record_function(lua_State *L) {
     if (!ok) lt_free(c, f, sizeof *f);
     if (ok && lt_record_custom(c, n_in, in, n_out, made, custom)) {
       lt_node *n = node_of(n_out, made);
-      if (n != NULL) f->held = lt_node_ref_new(L, b, n, 5);
+      if (n != NULL) f->callback = lt_node_ref_new(L, b, n, 5);
       if (n != NULL) lt_save_custom(c, n, n_saved, saved, slot);
     }
   }
@@ -163,7 +163,7 @@ static int record_function(lua_State *L) {
 /* Parts that are computed again. */
 
 typedef struct again {
-  lt_script_hook *held; /* fn(list of what it is given) */
+  lt_script_hook *callback; /* fn(list of what it is given) */
   lt_script_random random;
 } again;
 
@@ -174,11 +174,11 @@ typedef struct again_call {
 
 static int call_again(lua_State *L) {
   const again_call *call = lua_touserdata(L, 1);
-  lt_bind *b = call->a->held->b;
-  lt_node_ref_push(L, call->a->held);
-  lua_createtable(L, call->r->n_given, 0);
-  for (int k = 0; k < call->r->n_given; k++) {
-    lt_tensor *t = lt_recompute_given(b->c, call->r, k);
+  lt_bind *b = call->a->callback->b;
+  lt_node_ref_push(L, call->a->callback);
+  lua_createtable(L, call->r->n_inputs, 0);
+  for (int k = 0; k < call->r->n_inputs; k++) {
+    lt_tensor *t = lt_recompute_input_tensor(b->c, call->r, k);
     if (t == NULL) lt_raise_failure(L, b);
     push_new(L, b, t);
     lua_rawseti(L, -2, k + 1);
@@ -189,7 +189,7 @@ static int call_again(lua_State *L) {
 
 static bool run_again(lt_ctx *c, lt_recompute *r) {
   const again *a = r->ud;
-  lt_bind *b = a->held->b;
+  lt_bind *b = a->callback->b;
   lua_State *L = b->L;
   if (lua_checkstack(L, 20) == 0) return lt_fail(c, LT_EMEMORY, "checkpoint: Lua's stack is full");
   lt_script_random random = b->random;
@@ -211,7 +211,7 @@ static bool run_again(lt_ctx *c, lt_recompute *r) {
 
 static void drop_again(lt_ctx *c, void *ud) {
   again *a = ud;
-  if (a->held != NULL) lt_node_ref_drop(c, a->held);
+  if (a->callback != NULL) lt_node_ref_drop(c, a->callback);
   lt_free(c, a, sizeof *a);
 }
 
@@ -266,7 +266,7 @@ static int drop_saved(lua_State *L) {
   again *a = lt_alloc(c, sizeof *a);
   lt_frame frame = lt_begin(L, b, 0);
   if (a != NULL) {
-    *a = (again){.held = lt_node_ref_new(L, b, NULL, 1), .random = b->random};
+    *a = (again){.callback = lt_node_ref_new(L, b, NULL, 1), .random = b->random};
     d->r = lt_retain(lt_recompute_new(c, n_in, in, run_again, drop_again, a));
   }
   lt_end_call(L, b, frame);

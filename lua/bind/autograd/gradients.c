@@ -180,8 +180,8 @@ static int grad(lua_State *L) {
   check_inputs(L, b, g.by);
   g.out = lua_newuserdatauv(L, (size_t)g.n_by * sizeof *g.out, 0);
   int out = lua_gettop(L);
-  call *held = lua_newuserdatauv(L, sizeof *held, 0);
-  *held = g;
+  call *boxed = lua_newuserdatauv(L, sizeof *boxed, 0);
+  *boxed = g;
   lt_walking *w = lt_push_walking(L, b, out);
   if (w != NULL) {
     lt_frame frame = lt_begin(L, b, 0);

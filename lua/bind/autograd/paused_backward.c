@@ -26,13 +26,13 @@ static int walking_gc(lua_State *L) {
   return 0;
 }
 
-lt_walking *lt_push_walking(lua_State *L, lt_bind *b, int held) {
+lt_walking *lt_push_walking(lua_State *L, lt_bind *b, int kept) {
   if (!b->pausable || b->guard == NULL || !lua_isyieldable(L)) return NULL;
   lt_walking *w = lua_newuserdatauv(L, sizeof *w, 1);
   *w = (lt_walking){.b = b};
   luaL_setmetatable(L, WALKING_NAME);
-  if (held != 0) {
-    lua_pushvalue(L, held);
+  if (kept != 0) {
+    lua_pushvalue(L, kept);
     lua_setiuservalue(L, -2, 1);
   }
   return w;

@@ -13,8 +13,8 @@ typedef struct lt_walking {
 } lt_walking;
 
 /* Push one for a call that the host may pause, and return it; else push nothing: NULL. What is at
-   `held` (0: nothing) lives as long. */
-lt_walking *lt_push_walking(lua_State *L, lt_bind *b, int held);
+   `kept` (0: nothing) lives as long. */
+lt_walking *lt_push_walking(lua_State *L, lt_bind *b, int kept);
 
 /* Walk on to the end. False: pause first: `return lua_yieldk(L, 0, context, continuation)` of the
    function that runs, which calls this again. Nothing else may be open then. */

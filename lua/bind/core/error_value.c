@@ -51,13 +51,13 @@ void lt_add_remedy(lua_State *L, const char *script) {
   lua_settop(L, top);
 }
 
-const char *lt_push_hint(lua_State *L, const char *function, const char *name, const char *room) {
+const char *lt_push_hint(lua_State *L, const char *function, const char *name, const char *owner) {
   int words = lua_gettop(L);
   if (push_function(L, "ltrain.core.errors", function)) {
     lua_pushstring(L, name);
-    if (room != NULL) lua_pushstring(L, room);
+    if (owner != NULL) lua_pushstring(L, owner);
     lua_pushvalue(L, words);
-    if (lua_pcall(L, room != NULL ? 3 : 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) {
+    if (lua_pcall(L, owner != NULL ? 3 : 2, 1, 0) == LUA_OK && lua_type(L, -1) == LUA_TSTRING) {
       lua_replace(L, words);
       lua_settop(L, words);
       return lua_tostring(L, words);

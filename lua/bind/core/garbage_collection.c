@@ -3,15 +3,15 @@
 
    Generational mode. In an owned state a loop stops the collector inside a batch (automatic young
    collections would age the step's tensors) and calls collect_boundary between batches: one young
-   collection; a full one when what is held through Lua has doubled since the last full one. That is
-   measured twice: bytes of tensors, with 256 MiB of slack, and Lua's own heap with the structs that
-   hang on it (orders, loaders, nodes), with 4 MiB: what two batches hold grows old, however small
-   it is, and no young collection frees it. Scripts without steps get a young collection after every
-   64 MiB of results, and the same full one. A part whose values backward computes again (custom.c)
-   ends with a young collection, and the batch then with a full one. If Lua's own heap doubles
-   within a batch, one young collection. A full one never runs in mid-step, except when a device is
-   out of memory or Lua's own heap is at its host's cap. In a guest state only that last one ever
-   runs by itself. */
+   collection; a full one when the memory kept alive by Lua has doubled since the last full one.
+   That is measured twice: bytes of tensors, with 256 MiB of slack, and Lua's own heap with the
+   structs that belong to it (orders, loaders, nodes), with 4 MiB: what two batches keep grows old,
+   however small it is, and no young collection frees it. Scripts without steps get a young
+   collection after every 64 MiB of results, and the same full one. A part whose values backward
+   computes again (custom.c) ends with a young collection, and the batch then with a full one. If
+   Lua's own heap doubles within a batch, one young collection. A full one never runs in mid-step,
+   except when a device is out of memory or Lua's own heap is at its host's cap. In a guest state
+   only that last one ever runs by itself. */
 #include "bind/core/garbage_collection.h"
 
 #include "bind/core/openers.h"
@@ -27,7 +27,7 @@ static int64_t heap_bytes(lua_State *L) {
 }
 
 /* Lua's own heap and the structs that hang on it. */
-static int64_t held_bytes(lua_State *L, const lt_bind *b) {
+static int64_t used_bytes(lua_State *L, const lt_bind *b) {
   return heap_bytes(L) + b->c->memory.live_bytes;
 }
 
@@ -36,8 +36,8 @@ static int nothing(lua_State *L) {
   return 0;
 }
 
-/* Whether there is room to call a finalizer, which a collection keeps: what Lua could not call for
-   want of memory it never calls again, and what that owned would stay. */
+/* Whether there is enough stack to call a finalizer, which a collection keeps: what Lua could not
+   call for want of memory it never calls again, and what that owned would stay. */
 static bool can_finalize(lua_State *L) {
   if (!lua_checkstack(L, 2 * LUA_MINSTACK)) return false;
   lua_pushcfunction(L, nothing);
@@ -51,23 +51,23 @@ static void collect_fully(lua_State *L, lt_bind *b) {
   lua_gc(L, LUA_GCCOLLECT);
   b->collect.aged = false;
   b->collect.tensors = lt_device_live_bytes(b->c);
-  b->collect.held = held_bytes(L, b);
+  b->collect.used = used_bytes(L, b);
 }
 
-/* Whether a host's cap is near, and more is held than after the last collection. */
+/* Whether a host's cap is near, and more is used than after the last collection. */
 static bool is_tight(lua_State *L, const lt_bind *b) {
-  int64_t held = b->limits.memory > 0 ? held_bytes(L, b) : 0;
-  return held + TIGHT > b->limits.memory && held > b->collect.held + TIGHT / 2;
+  int64_t used = b->limits.memory > 0 ? used_bytes(L, b) : 0;
+  return used + TIGHT > b->limits.memory && used > b->collect.used + TIGHT / 2;
 }
 
 /* Below an allocation nothing can be collected: the finalizers would be in the middle of a call. */
 void lt_collect_soon(lt_bind *b) {
   b->collect.calls = b->collect.look;
-  b->collect.held = 0;
+  b->collect.used = 0;
 }
 
 static bool has_doubled(lua_State *L, const lt_bind *b) {
-  return held_bytes(L, b) > 2 * b->collect.held + HEAP_SLACK ||
+  return used_bytes(L, b) > 2 * b->collect.used + HEAP_SLACK ||
          lt_device_live_bytes(b->c) > 2 * b->collect.tensors + TENSOR_SLACK;
 }
 
@@ -120,8 +120,8 @@ static void on_exhausted(lt_ctx *c, void *ud) {
   (void)c;
   if (!can_finalize(b->L)) return;
   lua_gc(b->L, LUA_GCCOLLECT);
-  lua_gc(b->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
-  b->collect.tensors = b->collect.held = 0;
+  lua_gc(b->L, LUA_GCCOLLECT); /* what finalizers of the first round released */
+  b->collect.tensors = b->collect.used = 0;
 }
 
 /* runtime.collect_begin(): a run begins, whose loop will run the collector; calls may nest */

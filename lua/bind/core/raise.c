@@ -74,7 +74,7 @@ void lt_raise_failure(lua_State *L, lt_bind *b) {
   }
   if (f.code == LT_ERANKS) lt_raise_ranks(L, b, f.text, 1);
   if (f.code == LT_ECANCEL && b->guard != NULL) b->guard->enter(L);
-  if (f.late && f.line != 0) {
+  if (f.deferred && f.line != 0) {
     char line[256];
     lua_pushnil(L); /* which module it was is not known any more */
     lua_pushfstring(L, "%s: ", lt_line_text(b->c, f.line, line, sizeof line));

@@ -24,8 +24,8 @@ int lt_status_of(lua_State *L, int index);
 const char *lt_push_error_text(lua_State *L, int index);
 
 /* Replace the list of words on top by what errors.did_you_mean(name, words), or in_place_of(name,
-   room, words), of stdlib/core/errors.lua says, "" for nothing. */
-const char *lt_push_hint(lua_State *L, const char *function, const char *name, const char *room);
+   owner, words), of stdlib/core/errors.lua says, "" for nothing. */
+const char *lt_push_hint(lua_State *L, const char *function, const char *name, const char *owner);
 
 /* Put what to do about it behind the text of an error on top (core/lua_error_hints.lua), where that
    is known; whatever fails of that leaves it as it is. `script`: the text in which it was raised,

@@ -31,7 +31,7 @@ typedef struct lt_seen_line {
 typedef struct lt_collect {
   int64_t fresh;   /* bytes of results since the last collection outside of loops */
   int64_t tensors; /* bytes of tensors after the last full collection */
-  int64_t held;    /* Lua's own bytes, and those of structs, after it */
+  int64_t used;    /* Lua's own bytes, and those of structs, after it */
   int64_t heap;    /* Lua's own bytes at the last boundary */
   bool incremental; /* the script's choice, for after the runs */
   bool aged;       /* a collection inside a batch made what was alive older */
@@ -47,11 +47,11 @@ typedef struct lt_script_random {
 } lt_script_random;
 
 /* The random numbers of a run that its host has paused in the middle of a batch (random.c). */
-typedef struct lt_held_draws {
-  bool held;
+typedef struct lt_saved_draws {
+  bool saved;
   lt_rng rng;
   lt_script_random script; /* the run's while it waits, the host's calls' while it runs */
-} lt_held_draws;
+} lt_saved_draws;
 
 typedef struct lt_script_hook lt_script_hook; /* grad.c */
 

@@ -80,9 +80,9 @@ int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const
   int64_t value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &is_int) : 0;
   if (is_int) return value;
   if (lua_type(L, index) == LUA_TNUMBER)
-    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %g", who, name,
+    lt_raise(L, b, LT_EARG, "%s: argument '%s' must be an integer, got %g", who, name,
              lua_tonumber(L, index));
-  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be a whole number, got %s", who, name,
+  lt_raise(L, b, LT_EARG, "%s: argument '%s' must be an integer, got %s", who, name,
            lt_shown(L, index));
 }
 

@@ -1,7 +1,7 @@
 /* lua/bind/core/values.h: single values from the Lua stack, raising when they are of the wrong
    kind.
 
-   `who` and `name` are for messages: "sum: argument 'dims' must be a whole number, got string".
+   `who` and `name` are for messages: "sum: argument 'dims' must be an integer, got string".
    Scripts count dims and positions from 1, negative ones from the end; C counts them from 0. */
 #ifndef LT_BIND_CORE_VALUES_H
 #define LT_BIND_CORE_VALUES_H

@@ -190,9 +190,9 @@ static int id_of(lua_State *L) {
 /* tokenizer:name(id) -> token or nil */
 static int name_of(lua_State *L) {
   lt_tokenizer *t = lt_check_tokenizer(L, 1);
-  const lt_word *name = lt_tokenizer_name(t, luaL_checkinteger(L, 2));
+  const lt_string_entry *name = lt_tokenizer_name(t, luaL_checkinteger(L, 2));
   if (name != NULL)
-    lua_pushlstring(L, lt_word_text(&t->names, name), name->n);
+    lua_pushlstring(L, lt_string_text(&t->names, name), name->n);
   else
     lua_pushnil(L);
   return 1;

@@ -58,12 +58,12 @@ static int add(lua_State *L) {
    may be many gigabytes. */
 static int words(lua_State *L) {
   trainer_box *h = check(L);
-  const lt_words *w = &h->t->words;
+  const lt_string_table *w = &h->t->words;
   int n = w->count < INT32_MAX ? (int)w->count : 0;
   lua_createtable(L, n, 0);
   lua_createtable(L, n, 0);
   for (int64_t k = 0; k < w->count; k++) {
-    lua_pushlstring(L, lt_word_text(w, &w->word[k]), w->word[k].n);
+    lua_pushlstring(L, lt_string_text(w, &w->word[k]), w->word[k].n);
     lua_rawseti(L, -3, k + 1);
     lua_pushinteger(L, w->word[k].value);
     lua_rawseti(L, -2, k + 1);

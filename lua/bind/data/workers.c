@@ -187,7 +187,7 @@ static void write_tensors(lua_State *L, lt_bind *b, int index, char *to) {
     if (row != NULL) memcpy(to, lt_data(row), (size_t)t->numel * lt_item_size(t));
     c->modes = modes;
     lt_end_call(L, b, frame);
-    to += lt_value_room(t);
+    to += lt_value_bytes(t);
     lua_pop(L, 1);
   }
 }
@@ -202,10 +202,10 @@ static int pool_answer(lua_State *L) {
   lt_json *text = lt_push_text(L, b);
   int64_t apart = lt_value_write_apart(L, b, 3, 5, text, "DataLoader", "batch");
   size_t front = front_of(text->size);
-  char *room = lt_worker_room(b->c, p, slot, front + (size_t)apart);
-  if (room == NULL) lt_raise_failure(L, b);
-  memcpy(room, text->data, text->size);
-  write_tensors(L, b, 5, room + front);
+  char *slot_memory = lt_worker_pool_reserve(b->c, p, slot, front + (size_t)apart);
+  if (slot_memory == NULL) lt_raise_failure(L, b);
+  memcpy(slot_memory, text->data, text->size);
+  write_tensors(L, b, 5, slot_memory + front);
   lt_worker_give(p, slot, text->size, front + (size_t)apart, lua_toboolean(L, 4));
   lt_json_free(text);
   lua_settop(L, 0);

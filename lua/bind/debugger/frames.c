@@ -15,7 +15,7 @@ static lua_State *check_thread(lua_State *L, int index) {
   return thread;
 }
 
-/* The frame of arguments 1 and 2. Its thread has room for some values. */
+/* The frame of arguments 1 and 2. The stack of its thread has some free slots. */
 static lua_State *check_frame(lua_State *L, lua_Debug *ar) {
   lua_State *thread = check_thread(L, 1);
   lua_Integer depth = luaL_checkinteger(L, 2);

@@ -69,7 +69,7 @@ static int missing(lua_State *L) {
 }
 
 /* dist.pack(list, flat): the gradients of all parameters of the list, one after the other, into a
-   tensor of one dim that has room for just them; cast to its dtype. No history. */
+   tensor of one dim of exactly their size; cast to its dtype. No history. */
 static int pack(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_tensor *flat = lt_check_tensor(L, b, 2, "pack");

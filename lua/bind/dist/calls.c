@@ -113,7 +113,7 @@ static int collective(lua_State *L) {
   lt_frame frame = lt_begin(L, b, 0);
   lt_collective_issue(b->c, &w->k, g);
   lt_end_call(L, b, frame);
-  return 1 + lt_dist_push_staged(L, b, lt_work_is_staged(w->k.held.work), x->storage->device);
+  return 1 + lt_dist_push_staged(L, b, lt_work_is_staged(w->k.ref.work), x->storage->device);
 }
 
 /* Values. */
@@ -185,8 +185,8 @@ static int values(lua_State *L) {
   else
     made = lt_comm_bytes(b->c, g, op, root, NULL, 0, NULL, NULL, lt_origin_of(&w->k.place));
   if (made == NULL) lt_raise_failure(L, b);
-  lt_hold(b->c, &w->k.held, g);
-  w->k.held.work = made;
+  lt_group_ref_set(b->c, &w->k.ref, g);
+  w->k.ref.work = made;
   return 1;
 }
 
@@ -195,8 +195,8 @@ void lt_dist_push_work(lua_State *L, lt_bind *b, const char *who, lt_group *g, l
   if (made == NULL) lt_raise_failure(L, b);
   work *w = push_work(L, b, &call);
   w->values = true;
-  lt_hold(b->c, &w->k.held, g);
-  w->k.held.work = made;
+  lt_group_ref_set(b->c, &w->k.ref, g);
+  w->k.ref.work = made;
 }
 
 /* dist.barrier(group) -> work */
@@ -213,7 +213,7 @@ static int barrier(lua_State *L) {
 static work *check_work(lua_State *L, lt_bind *b) {
   work *w = luaL_checkudata(L, 1, WORK_NAME);
   if (w->waited) lt_raise(L, b, LT_EARG, "wait: already called on this collective");
-  if (w->k.held.work == NULL)
+  if (w->k.ref.work == NULL)
     lt_raise(L, b, LT_EARG, "%s: the launch that it belongs to has ended", w->k.who);
   return w;
 }
@@ -227,13 +227,13 @@ static int push_tensor(lua_State *L, lt_bind *b, work *w) {
 
 static void push_part(lua_State *L, lt_bind *b, const work *w, int r) {
   int64_t n = 0;
-  const void *data = lt_work_bytes(w->k.held.work, r, &n);
+  const void *data = lt_work_bytes(w->k.ref.work, r, &n);
   lt_value_read(L, b, data, (size_t)n, w->k.who);
 }
 
 /* Push what came. */
 static void push_values(lua_State *L, lt_bind *b, work *w) {
-  const lt_group *g = w->k.held.group;
+  const lt_group *g = w->k.ref.group;
   lt_comm_op op = w->k.op;
   if (w->mine) {
     lua_getiuservalue(L, 1, 1);
@@ -246,7 +246,7 @@ static void push_values(lua_State *L, lt_bind *b, work *w) {
     }
   } else if (op == LT_COMM_RECV) {
     lua_getiuservalue(L, 1, 1);
-    lt_message_push(L, b, w->k.held.work, lua_gettop(L));
+    lt_message_push(L, b, w->k.ref.work, lua_gettop(L));
   } else if (op == LT_COMM_BROADCAST || op == LT_COMM_SCATTER) {
     push_part(L, b, w, 0);
   } else {
@@ -262,7 +262,7 @@ static int wait(lua_State *L) {
   w->waited = true;
   if (!w->values) return push_tensor(L, b, w);
   lt_note_line(b);
-  if (!lt_work_wait(b->c, w->k.held.work)) {
+  if (!lt_work_wait(b->c, w->k.ref.work)) {
     lt_collective_drop(b->c, &w->k);
     lt_raise_failure(L, b);
   }
@@ -275,7 +275,7 @@ static int wait(lua_State *L) {
 static int test(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const work *w = check_work(L, b);
-  bool done = lt_work_test(b->c, w->k.held.work);
+  bool done = lt_work_test(b->c, w->k.ref.work);
   if (!lt_ok(b->c)) lt_raise_failure(L, b);
   lua_pushboolean(L, done);
   return 1;

@@ -15,7 +15,7 @@
 
 /* What lt.dist keeps in a context. */
 typedef struct dist {
-  lt_held *held;
+  lt_group_ref *refs;
   lt_heartbeat *heartbeat; /* of the group of one, made when first asked for */
   lt_group *self;
   lt_bind *before; /* whose registry has what runs before a collective in backward; NULL: nothing */
@@ -26,7 +26,7 @@ typedef struct dist {
   bool reported_staged;     /* that a device's memory goes through the host's */
 } dist;
 
-static void forget(lt_ctx *c, lt_held *h) {
+static void forget(lt_ctx *c, lt_group_ref *h) {
   lt_work_release(c, h->work);
   lt_group_release(c, h->group);
   h->work = NULL;
@@ -35,7 +35,7 @@ static void forget(lt_ctx *c, lt_held *h) {
 
 static void drop_dist(lt_ctx *c, void *slot) {
   dist *d = slot;
-  for (lt_held *h = d->held, *next; h != NULL; h = next) {
+  for (lt_group_ref *h = d->refs, *next; h != NULL; h = next) {
     next = h->next;
     forget(c, h);
     h->link = NULL; /* a cached node may go later */
@@ -66,18 +66,18 @@ lt_group *lt_dist_group(lt_ctx *c) {
   return d->self = lt_group_self(c, d->heartbeat);
 }
 
-void lt_hold(lt_ctx *c, lt_held *h, lt_group *group) {
+void lt_group_ref_set(lt_ctx *c, lt_group_ref *h, lt_group *group) {
   dist *d = dist_of(c);
   h->group = lt_group_retain(group);
   h->of_world = lt_world_current(c) != NULL;
   if (d == NULL) return;
-  h->next = d->held;
-  h->link = &d->held;
+  h->next = d->refs;
+  h->link = &d->refs;
   if (h->next != NULL) h->next->link = &h->next;
-  d->held = h;
+  d->refs = h;
 }
 
-void lt_let_go(lt_ctx *c, lt_held *h) {
+void lt_group_ref_clear(lt_ctx *c, lt_group_ref *h) {
   forget(c, h);
   if (h->link == NULL) return;
   *h->link = h->next;
@@ -87,7 +87,7 @@ void lt_let_go(lt_ctx *c, lt_held *h) {
 
 void lt_dist_forget_world(lt_ctx *c) {
   const dist *d = c->slot[LT_SLOT_BIND];
-  for (lt_held *h = d != NULL ? d->held : NULL; h != NULL; h = h->next)
+  for (lt_group_ref *h = d != NULL ? d->refs : NULL; h != NULL; h = h->next)
     if (h->of_world) forget(c, h);
 }
 
@@ -192,24 +192,24 @@ lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who) {
     if (g == NULL) lt_raise_failure(L, b);
     return g;
   }
-  const lt_held *h = luaL_testudata(L, index, GROUP_NAME);
+  const lt_group_ref *h = luaL_testudata(L, index, GROUP_NAME);
   if (h == NULL) lt_raise(L, b, LT_EARG, "%s: group: not a group", who);
   if (h->group == NULL)
     lt_raise(L, b, LT_EARG, "%s: this group belongs to a launch that has ended", who);
   return h->group;
 }
 
-lt_held *lt_push_group(lua_State *L) {
-  lt_held *h = lua_newuserdatauv(L, sizeof *h, 0);
-  *h = (lt_held){.group = NULL};
+lt_group_ref *lt_push_group(lua_State *L) {
+  lt_group_ref *h = lua_newuserdatauv(L, sizeof *h, 0);
+  *h = (lt_group_ref){.group = NULL};
   luaL_setmetatable(L, GROUP_NAME);
   return h;
 }
 
 static int group_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
-  lt_held *h = luaL_checkudata(L, 1, GROUP_NAME);
-  if (b->c != NULL) lt_let_go(b->c, h);
+  lt_group_ref *h = luaL_checkudata(L, 1, GROUP_NAME);
+  if (b->c != NULL) lt_group_ref_clear(b->c, h);
   return 0;
 }
 

@@ -41,11 +41,11 @@ static int split(lua_State *L) {
              "split: color must be -1 or more and fit 31 bits, as key: got %lld, "
              "key %lld",
              (long long)color, (long long)key);
-  lt_held *h = lt_push_group(L);
+  lt_group_ref *h = lt_push_group(L);
   lt_frame frame = lt_begin(L, b, 0);
   lt_group *part = lt_group_split(b->c, g, (int)color, (int)key);
   if (part != NULL) {
-    lt_hold(b->c, h, part);
+    lt_group_ref_set(b->c, h, part);
     lt_group_release(b->c, part);
   }
   lt_end_call(L, b, frame);

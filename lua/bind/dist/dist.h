@@ -1,25 +1,25 @@
 /* lua/bind/dist/dist.h: lt.dist: groups of ranks, collectives on tensors, launches.
 
-   Everything that keeps a group alive (groups of scripts, collectives under way, nodes of the tape)
-   is *held*: on one list of the context, so that when a world ends nothing points into it. What was
-   held then says so when it is used. */
+   References to groups (from groups of scripts, pending collectives, nodes of the tape) are on one
+   list of the context, so that all are cleared when their world ends. Whoever uses one later gets
+   an error that says so. */
 #ifndef LT_BIND_DIST_DIST_H
 #define LT_BIND_DIST_DIST_H
 
 #include "bind/core/state.h"
 #include "launch/launch.h"
 
-typedef struct lt_held lt_held;
-struct lt_held {
-  lt_held *next, **link; /* link NULL: not on the list */
+typedef struct lt_group_ref lt_group_ref;
+struct lt_group_ref {
+  lt_group_ref *next, **link; /* link NULL: not on the list */
   lt_group *group;       /* NULL: its world has ended */
   lt_work *work;         /* of a collective under way */
   bool of_world;         /* else of the group of one outside of worlds */
 };
 
-/* Keep `group` (its own reference is taken); let it go. */
-void lt_hold(lt_ctx *c, lt_held *h, lt_group *group);
-void lt_let_go(lt_ctx *c, lt_held *h);
+/* Reference `group` (whose reference count the caller has raised); give that up again. */
+void lt_group_ref_set(lt_ctx *c, lt_group_ref *r, lt_group *group);
+void lt_group_ref_clear(lt_ctx *c, lt_group_ref *r);
 
 /* The group of all ranks of the world that this process is part of; outside of one, of itself
    alone. NULL with a failure. */
@@ -48,7 +48,7 @@ lt_place lt_place_of_loop(lua_State *L, lt_bind *b);
 /* A collective on a tensor, from its issue to its result. Fill in who, op, reduce, root, x, into,
    place, in_place, cat, record, and rows (lt_collective_rows); the rest belongs to tensors.c. */
 typedef struct lt_collective {
-  lt_held held;
+  lt_group_ref ref;
   const char *who; /* "all_reduce_", for messages */
   lt_comm_op op;
   lt_comm_reduce reduce;
@@ -67,7 +67,7 @@ bool lt_collective_rows(lt_ctx *c, lt_collective *k, int n);
 /* Number, compare and start it; x and what it is made into are retained. On failure nothing is. */
 bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *group);
 /* Wait for it; the result is in the open frame, NULL when this rank gets none (or on failure: see
-   the ctx). Lets go of everything. */
+   the ctx). Releases everything. */
 lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k);
 void lt_collective_drop(lt_ctx *c, lt_collective *k);
 
@@ -101,14 +101,14 @@ lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int in
                          const lt_place *at);
 void lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into);
 
-/* Let go of everything that is held of the world, which ends now. */
+/* Clear all references to groups of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);
 
 /* The group at `index`: nil means all ranks. Raises when its world has ended. */
 lt_group *lt_check_group(lua_State *L, lt_bind *b, int index, const char *who);
 
 /* Push a script's handle of a group, which holds none yet. */
-lt_held *lt_push_group(lua_State *L);
+lt_group_ref *lt_push_group(lua_State *L);
 
 /* dist.before_backward; calls what it was given, where `g` is the group of all ranks
    (context_state.c). */

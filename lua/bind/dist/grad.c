@@ -24,7 +24,7 @@
 
 /* What a node keeps of the collective that made it. */
 typedef struct passed {
-  lt_held held;
+  lt_group_ref ref;
   const char *who;
   lt_comm_op op;
   lt_comm_reduce reduce;
@@ -40,7 +40,7 @@ typedef struct passed {
 
 /* What came from a rank goes back to it. */
 static bool swap_rows(lt_ctx *c, const passed *p, lt_collective *k) {
-  int n = lt_group_size(p->held.group);
+  int n = lt_group_size(p->ref.group);
   if (!lt_collective_rows(c, k, n)) return false;
   memcpy(k->rows, p->from, (size_t)n * sizeof *k->rows);
   memcpy(k->from, p->rows, (size_t)n * sizeof *k->from);
@@ -59,7 +59,7 @@ static lt_tensor *run(lt_ctx *c, const passed *p, lt_comm_op op, lt_comm_reduce 
                      .record = lt_recording(c, 1, &x),
                      .place = p->place};
   if (p->rows != NULL && op == LT_COMM_ALL_TO_ALL && !swap_rows(c, p, &k)) return NULL;
-  if (!lt_collective_issue(c, &k, p->held.group)) return NULL;
+  if (!lt_collective_issue(c, &k, p->ref.group)) return NULL;
   return lt_collective_finish(c, &k);
 }
 
@@ -81,7 +81,7 @@ static lt_tensor *of_reduce_scatter(lt_ctx *c, const passed *p, lt_tensor *g) {
   if (all == NULL) return NULL;
   all = lt_reshape(c, all, p->shape);
   if (p->reduce == LT_COMM_SUM || all == NULL) return all;
-  return lt_binary_scalar(c, LT_OP_div, all, lt_scalar_of(lt_group_size(p->held.group)));
+  return lt_binary_scalar(c, LT_OP_div, all, lt_scalar_of(lt_group_size(p->ref.group)));
 }
 
 /* The root's input made what all ranks have; what others passed was not used. */
@@ -95,10 +95,10 @@ static lt_tensor *of_broadcast(lt_ctx *c, const passed *p, lt_tensor *g) {
 static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
   const passed *p = ud;
   lt_tensor *g = grad_out[0];
-  if (p->held.group == NULL)
+  if (p->ref.group == NULL)
     return lt_fail(c, LT_EARG, "backward of %s (%s:%d): the launch that it belongs to has ended",
                    p->who, p->place.file, p->place.line);
-  if (!lt_dist_call_before(c, p->held.group)) return false;
+  if (!lt_dist_call_before(c, p->ref.group)) return false;
   if (p->op == LT_COMM_ALL_REDUCE)
     grad_in[0] = run(c, p, LT_COMM_ALL_REDUCE, p->reduce, g);
   else if (p->op == LT_COMM_ALL_GATHER)
@@ -114,7 +114,7 @@ static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor
 
 static void drop(lt_ctx *c, void *ud) {
   passed *p = ud;
-  lt_let_go(c, &p->held);
+  lt_group_ref_clear(c, &p->ref);
   lt_free(c, p->rows, p->rows_bytes);
   lt_free(c, p, sizeof *p);
 }
@@ -137,7 +137,7 @@ bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t off
   k->rows = k->from = NULL; /* the node's now */
   k->rows_bytes = 0;
   snprintf(p->place.hook, sizeof p->place.hook, "backward");
-  lt_hold(c, &p->held, k->held.group);
+  lt_group_ref_set(c, &p->ref, k->ref.group);
   const lt_custom custom = {.name = k->who, .fn = pass_back, .drop = drop, .ud = p};
   if (!lt_record_custom(c, 1, &k->x, 1, &y, custom)) return false;
   if (k->in_place) y->storage->recorded = y->storage->version;

@@ -75,7 +75,7 @@ static int join(lua_State *L) {
 }
 
 /* dist.exit(status) -> status: the last act of a joined rank's process. Waits until all ranks have
-   left, or after an outcome ends the process. What a world held goes before it. */
+   left, or after an outcome ends the process. What a world owned is released before it. */
 static int exit_world(lua_State *L) {
   lt_bind *b = lt_enter(L);
   int status = (int)luaL_checkinteger(L, 1);

@@ -64,7 +64,7 @@ static lt_tensor *apart(void *ud, lt_ctx *c, int64_t offset, lt_dtype dtype, int
                         const int64_t *size) {
   lt_tensor *const *list;
   int n = lt_work_tensors(ud, &list);
-  for (int k = 0; k < n && offset >= 0; offset -= lt_value_room(list[k++])) {
+  for (int k = 0; k < n && offset >= 0; offset -= lt_value_bytes(list[k++])) {
     bool same = offset == 0 && list[k]->dtype == (int8_t)dtype && list[k]->ndim == ndim &&
                 memcmp(list[k]->size, size, (size_t)ndim * sizeof *size) == 0;
     if (same) return lt_frame_add(c, lt_retain(list[k])) ? list[k] : NULL;

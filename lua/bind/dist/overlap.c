@@ -15,7 +15,7 @@
 #define OVERLAP_NAME "ltrain.Overlap"
 
 typedef struct bucket {
-  lt_held held; /* while its reduction is under way */
+  lt_group_ref ref; /* while its reduction is under way */
   int first, n; /* of the parameters */
 } bucket;
 
@@ -26,7 +26,7 @@ typedef struct overlap {
   double weight;    /* of this rank */
   lt_place place;   /* for reports */
   lt_tensor **leaf; /* [n] in the order of buckets */
-  lt_tensor **given; /* [n] in that of the list which the buckets were made of */
+  lt_tensor **listed; /* [n] in that of the list which the buckets were made of */
   lt_tensor **part; /* [n] memory for issue() */
   bucket *bucket;   /* [n_buckets] */
   bool *filled;     /* [n] there was no gradient: zeros travel */
@@ -45,12 +45,12 @@ static bool issue(lt_ctx *c, void *ud, int k) {
     o->part[i] = o->leaf[b->first + i];
     o->filled[b->first + i] = o->part[i]->grad == NULL;
   }
-  lt_work *first = k > 0 ? o->bucket[0].held.work : NULL, *w = NULL;
+  lt_work *first = k > 0 ? o->bucket[0].ref.work : NULL, *w = NULL;
   if (g != NULL && lt_take_gradients(c, b->n, o->part))
     w = lt_comm_mean_parts(c, g, b->n, o->part, o->weight, first, lt_origin_of(&o->place));
   if (w != NULL) {
-    lt_hold(c, &b->held, g);
-    b->held.work = w;
+    lt_group_ref_set(c, &b->ref, g);
+    b->ref.work = w;
     o->issued = k + 1;
   }
   lt_frame_close(c, frame, 0, NULL);
@@ -70,8 +70,8 @@ static overlap *push_overlap(lua_State *L, int n, int n_buckets) {
   overlap *o = lua_newuserdatauv(L, sizeof *o + 3 * pointers + buckets + (size_t)n, 0);
   *o = (overlap){.n = n, .n_buckets = n_buckets};
   o->leaf = (lt_tensor **)(o + 1);
-  o->given = o->leaf + n;
-  o->part = o->given + n;
+  o->listed = o->leaf + n;
+  o->part = o->listed + n;
   o->bucket = (bucket *)(o->part + n);
   o->filled = (bool *)(o->bucket + n_buckets);
   for (int k = 0; k < n_buckets; k++) o->bucket[k] = (bucket){.n = 0};
@@ -110,7 +110,7 @@ static int new_overlap(lua_State *L) {
   }
   if (at != n) lt_raise(L, b, LT_EINTERNAL, "internal: overlap: %d of %d parameters", at, n);
   lua_pushvalue(L, 2);
-  read_list(L, b, o->given);
+  read_list(L, b, o->listed);
   lua_pop(L, 1);
   o->ready = lt_ready_new(b->c, n, o->leaf, group, issue, o);
   if (o->ready == NULL) lt_raise_failure(L, b);
@@ -131,7 +131,7 @@ static int fits(lua_State *L) {
     const lt_tensor *t = lt_check_tensor(L, b, 3, "overlap");
     lua_pop(L, 1);
     if ((t->flags & LT_REQUIRES_GRAD) == 0) continue;
-    same = found < o->n && o->given[found] == t;
+    same = found < o->n && o->listed[found] == t;
     found++;
   }
   lua_pushboolean(L, same && found == o->n);
@@ -167,7 +167,7 @@ static int end(lua_State *L) {
 }
 
 static void let_go(lt_ctx *c, overlap *o) {
-  for (int k = 0; k < o->issued; k++) lt_let_go(c, &o->bucket[k].held);
+  for (int k = 0; k < o->issued; k++) lt_group_ref_clear(c, &o->bucket[k].ref);
   o->issued = 0;
 }
 
@@ -199,13 +199,13 @@ static int finish(lua_State *L) {
   lt_frame frame = lt_begin(L, b, 0);
   while (o->issued < o->n_buckets && issue(c, o, o->issued)) continue;
   for (int k = 0; k < o->issued && lt_ok(c); k++) {
-    lt_work *w = o->bucket[k].held.work;
+    lt_work *w = o->bucket[k].ref.work;
     if (w == NULL)
       lt_fail(c, LT_ERANKS, "gradients: the launch that they belong to has ended");
     else if (lt_work_wait(c, w))
       staged = staged || lt_work_is_staged(w);
   }
-  if (lt_ok(c)) total = lt_work_total(o->bucket[0].held.work);
+  if (lt_ok(c)) total = lt_work_total(o->bucket[0].ref.work);
   for (int k = 0; k < o->n; k++) missing += o->filled[k];
   if (lt_ok(c) && total == 0) drop_filled(c, o);
   let_go(c, o);

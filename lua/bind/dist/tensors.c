@@ -1,5 +1,5 @@
-/* lua/bind/dist/tensors.c: collectives on tensors as scripts hold them: strided, with a history.
-   What is passed to comm/ is contiguous, on the device where it was. */
+/* lua/bind/dist/tensors.c: collectives on tensors of scripts, which may be strided and have a
+   history. What is passed to comm/ is contiguous, on the device where it was. */
 #include "bind/dist/dist.h"
 
 #include "ops/inplace.h"
@@ -139,8 +139,8 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *g) {
   c->op = op;
   c->modes = modes;
   if (work != NULL) {
-    lt_hold(c, &k->held, g);
-    k->held.work = work;
+    lt_group_ref_set(c, &k->ref, g);
+    k->ref.work = work;
     k->x = lt_retain(x);
     k->out = lt_retain(out);
     k->into = lt_retain(asked.into);
@@ -151,7 +151,7 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *g) {
 
 /* What came is in the memory that the script wants it in, or goes there. */
 static lt_tensor *result_of(lt_ctx *c, const lt_collective *k) {
-  lt_tensor *y = k->cat ? lt_work_result(k->held.work) : k->out;
+  lt_tensor *y = k->cat ? lt_work_result(k->ref.work) : k->out;
   if (y != NULL && k->into != NULL) {
     if (y == k->into)
       lt_storage_bump(c, y->storage);
@@ -164,17 +164,17 @@ static lt_tensor *result_of(lt_ctx *c, const lt_collective *k) {
 
 /* Where this rank's rows begin in what was joined. */
 static int64_t offset_of(const lt_collective *k) {
-  const int64_t *sizes = k->cat ? lt_work_extents(k->held.work) : NULL;
+  const int64_t *sizes = k->cat ? lt_work_extents(k->ref.work) : NULL;
   int64_t offset = 0;
-  for (int r = 0; sizes != NULL && r < lt_group_rank(k->held.group); r++) offset += sizes[r];
+  for (int r = 0; sizes != NULL && r < lt_group_rank(k->ref.group); r++) offset += sizes[r];
   return offset;
 }
 
 lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k) {
   lt_tensor *y = NULL;
-  if (k->held.work == NULL) {
+  if (k->ref.work == NULL) {
     lt_fail(c, LT_EARG, "%s: the launch that it belongs to has ended", k->who);
-  } else if (lt_work_wait(c, k->held.work)) {
+  } else if (lt_work_wait(c, k->ref.work)) {
     lt_modes modes = c->modes;
     const char *op = c->op;
     c->modes.collective = true;
@@ -190,7 +190,7 @@ lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k) {
 }
 
 void lt_collective_drop(lt_ctx *c, lt_collective *k) {
-  lt_let_go(c, &k->held);
+  lt_group_ref_clear(c, &k->ref);
   lt_release(c, k->x);
   lt_release(c, k->out);
   lt_release(c, k->into);

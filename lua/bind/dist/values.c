@@ -121,7 +121,7 @@ static void write_apart(const writer *w, const lt_tensor *t) {
   put(w, head, sizeof head);
   for (int k = 0; k < t->ndim; k++) put_int(w, t->size[k]);
   put_int(w, *w->apart);
-  *w->apart += lt_value_room(t);
+  *w->apart += lt_value_bytes(t);
   lua_pushvalue(w->L, -1);
   lt_raw_seti(w->L, w->list, (lua_Integer)lua_rawlen(w->L, w->list) + 1);
 }
@@ -295,7 +295,7 @@ static void read_table(reader *r, int depth) {
   if (depth >= LT_VALUE_DEPTH) damaged(r, "it is nested too deep");
   luaL_checkstack(L, 8, r->who);
   int64_t n = take_count(r, 1), pairs = take_count(r, 2);
-  /* The counts are believed for room only up to here: a table of nothing costs 16 bytes an item. */
+  /* Memory is reserved by the counts only up to here: a table of nothing costs 16 bytes an item. */
   lua_createtable(L, n < 1 << 16 ? (int)n : 1 << 16, pairs < 1 << 12 ? (int)pairs : 1 << 12);
   for (int64_t i = 1; i <= n; i++) {
     read_value(r, depth + 1);

@@ -22,13 +22,13 @@ void lt_value_write(lua_State *L, lt_bind *b, int index, lt_json *out, const cha
 lt_tensor *lt_plain_tensor(lt_ctx *c, lt_tensor *t);
 
 /* The same with tensors apart: they are appended to the list at `list`, and the text says where in
-   a memory of their own each begins: one after another, lt_value_room bytes each. Returns the
+   a memory of their own each begins: one after another, lt_value_bytes bytes each. Returns the
    bytes of all. */
 int64_t lt_value_write_apart(lua_State *L, lt_bind *b, int index, int list, lt_json *out,
                              const char *who, const char *what);
 
 enum { LT_VALUE_ALIGN = 64 };
-static inline int64_t lt_value_room(const lt_tensor *t) {
+static inline int64_t lt_value_bytes(const lt_tensor *t) {
   int64_t bytes = t->numel * (int64_t)lt_item_size(t);
   return (bytes + LT_VALUE_ALIGN - 1) / LT_VALUE_ALIGN * LT_VALUE_ALIGN;
 }

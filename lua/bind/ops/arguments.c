@@ -585,7 +585,7 @@ void *lt_argument(lt_reading *r, const char *name, bool *is_set) {
   return r->args + a->offset;
 }
 
-void lt_mark_given(lt_reading *r, const char *name) {
+void lt_mark_present(lt_reading *r, const char *name) {
   const lt_arg *a = find_row(r, name);
   if (a != NULL) r->is_set |= 1u << (a - r->rows);
 }

@@ -47,7 +47,7 @@ void lt_make_numbers(lt_ctx *c, lt_reading *r);
 void *lt_argument(lt_reading *r, const char *name, bool *is_set);
 
 /* Count an argument as passed: it is not read and not missed. */
-void lt_mark_given(lt_reading *r, const char *name);
+void lt_mark_present(lt_reading *r, const char *name);
 
 /* Apply the op: pushes its results and returns how many (ops.c). */
 int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r);

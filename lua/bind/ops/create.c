@@ -265,11 +265,11 @@ static int make_like(lua_State *L) {
   lt_sizes *size = lt_argument(&r, "size", NULL);
   size->n = x->ndim;
   memcpy(size->size, x->size, sizeof size->size);
-  lt_mark_given(&r, "size");
+  lt_mark_present(&r, "size");
   lt_scalar *value = lt_argument(&r, "fill_value", NULL);
   if (!lua_isnil(L, lua_upvalueindex(4)) && value != NULL) {
     *value = lt_to_scalar(L, lua_upvalueindex(4));
-    lt_mark_given(&r, "fill_value");
+    lt_mark_present(&r, "fill_value");
   }
   if (r.op == &lt_ops[LT_OP_randint]) insert_low(L, 2);
   lt_read_arguments(L, b, &r, 2);
@@ -294,8 +294,8 @@ static double check_number(lua_State *L, lt_bind *b, int index, const char *who,
    it is exact, since the side is known. Above 2^53 a double would count one too many or too few. */
 static double count_ints(int64_t first, int64_t stop, int64_t by) {
   if (by == 0 || (by > 0 ? first >= stop : first <= stop)) return 0;
-  uint64_t room = by > 0 ? (uint64_t)stop - (uint64_t)first : (uint64_t)first - (uint64_t)stop;
-  return (double)((room - 1) / (by > 0 ? (uint64_t)by : 0 - (uint64_t)by)) + 1;
+  uint64_t span = by > 0 ? (uint64_t)stop - (uint64_t)first : (uint64_t)first - (uint64_t)stop;
+  return (double)((span - 1) / (by > 0 ? (uint64_t)by : 0 - (uint64_t)by)) + 1;
 }
 
 /* lt.arange([start = 0,] stop [, step = 1, dtype, device, requires_grad]): contents, stop

@@ -20,8 +20,8 @@
 /* What takes the parts of a list, in order. */
 typedef struct sink {
   void (*tensor)(struct sink *to, const lt_tensor *t, const void *bytes, size_t n);
-  lt_tensor **late; /* those whose bytes their device hashes, after the others; NULL: none */
-  int n_late;
+  lt_tensor **on_device; /* those whose bytes their device hashes, after the others; NULL: none */
+  int n_on_device;
   uint64_t h;
   lt_sha256 sha;
 } sink;
@@ -56,11 +56,11 @@ static void add_late(lua_State *L, lt_bind *b, sink *to) {
   lt_modes modes = b->c->modes;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
-  for (int from = 0, end; from < to->n_late && lt_ok(b->c); from = end) {
-    lt_device d = to->late[from]->storage->device;
-    for (end = from + 1; end < to->n_late; end++)
-      if (!lt_device_equal(to->late[end]->storage->device, d)) break;
-    lt_checksum(b->c, end - from, to->late + from, &to->h);
+  for (int from = 0, end; from < to->n_on_device && lt_ok(b->c); from = end) {
+    lt_device d = to->on_device[from]->storage->device;
+    for (end = from + 1; end < to->n_on_device; end++)
+      if (!lt_device_equal(to->on_device[end]->storage->device, d)) break;
+    lt_checksum(b->c, end - from, to->on_device + from, &to->h);
   }
   b->c->modes = modes;
   lt_end_call(L, b, frame);
@@ -103,9 +103,9 @@ static void take_list(lua_State *L, lt_bind *b, sink *to,
     lt_tensor *t = lt_to_tensor(L, b, -1);
     if (t == NULL) {
       other(L, b, lua_gettop(L), to);
-    } else if (to->late != NULL && lt_can_checksum(b->c, t)) {
+    } else if (to->on_device != NULL && lt_can_checksum(b->c, t)) {
       fast_shape(to, t);
-      to->late[to->n_late++] = t;
+      to->on_device[to->n_on_device++] = t;
     } else {
       b->c->modes.grad = false;
       bool ok = take_tensor(b->c, t, to);
@@ -122,7 +122,7 @@ static int hash(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   sink to = {.tensor = fast_tensor};
-  to.late = lua_newuserdatauv(L, (lua_rawlen(L, 1) + 1) * sizeof(lt_tensor *), 0);
+  to.on_device = lua_newuserdatauv(L, (lua_rawlen(L, 1) + 1) * sizeof(lt_tensor *), 0);
   take_list(L, b, &to, fast_value);
   add_late(L, b, &to);
   lua_pushinteger(L, (lua_Integer)to.h);

@@ -18,7 +18,7 @@ static int fill(lua_State *L, const char *who, bool zero) {
   r.who = who;
   if (zero) {
     ((lt_args_fill *)r.args)->value = lt_scalar_int(0);
-    lt_mark_given(&r, "value");
+    lt_mark_present(&r, "value");
   }
   lt_read_arguments(L, b, &r, 2);
   lt_frame frame = lt_begin(L, b, 0);

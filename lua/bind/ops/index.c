@@ -283,7 +283,7 @@ static lt_tensor *replaced(lt_ctx *c, lt_tensor *x, lt_tensor *v, const plan *p)
   return lt_apply1(c, LT_OP_index_put, 2 + n, in, &args);
 }
 
-/* Leading dims of size 1 that the part has no room for go away. */
+/* Leading dims of size 1 beyond the dims of the part are dropped. */
 static lt_tensor *without_leading_ones(lt_ctx *c, lt_tensor *v, const plan *p) {
   lt_shape s = lt_tensor_shape(v), kept = {0};
   int first = 0;

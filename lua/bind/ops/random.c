@@ -37,8 +37,7 @@ static int seed(lua_State *L) {
   } else {
     int is_int = 0;
     lua_Integer seed = lua_type(L, 1) == LUA_TNUMBER ? lua_tointegerx(L, 1, &is_int) : 0;
-    if (!is_int)
-      lt_raise(L, b, LT_EARG, "seed: must be a whole number, got %s", lt_shown(L, 1));
+    if (!is_int) lt_raise(L, b, LT_EARG, "seed: must be an integer, got %s", lt_shown(L, 1));
     if (seed < 0) lt_raise(L, b, LT_EARG, "seed: must be at least 0, got %lld", (long long)seed);
     n = (uint64_t)seed;
   }
@@ -154,7 +153,7 @@ static int batch_done(lua_State *L) {
 }
 
 /* Exchange: calling it again puts back what was. */
-static void swap_script(lt_bind *b, lt_held_draws *d) {
+static void swap_script(lt_bind *b, lt_saved_draws *d) {
   lt_script_random before = b->random;
   b->random.position = d->script.position; /* a seed that a script sets has its effect on both */
   b->random.drawn = d->script.drawn;
@@ -164,24 +163,24 @@ static void swap_script(lt_bind *b, lt_held_draws *d) {
 /* Between two steps of a call that a host steps (host/step.c), within a loop of a Trainer: what the
    host draws then comes from the numbers outside of loops, so that stepping gives the training that
    an unstepped call gives. */
-void lt_bind_leave_draws(lt_bind *b, lt_held_draws *d) {
+void lt_bind_leave_draws(lt_bind *b, lt_saved_draws *d) {
   lt_rng *rng = &b->c->rng;
-  d->held = rng->stream != LT_RNG_OUTSIDE;
-  if (!d->held) return;
+  d->saved = rng->stream != LT_RNG_OUTSIDE;
+  if (!d->saved) return;
   d->rng = *rng;
   *rng = (lt_rng){.seed = rng->seed, .stream = LT_RNG_OUTSIDE, .batch = b->outside.batch,
                   .ordinal = b->outside.ordinal};
   swap_script(b, d);
 }
 
-void lt_bind_return_draws(lt_bind *b, lt_held_draws *d) {
-  if (!d->held) return;
+void lt_bind_return_draws(lt_bind *b, lt_saved_draws *d) {
+  if (!d->saved) return;
   uint64_t seed = b->c->rng.seed;
   b->outside = b->c->rng;
   b->c->rng = d->rng;
   b->c->rng.seed = seed;
   swap_script(b, d);
-  d->held = false;
+  d->saved = false;
 }
 
 /* math.random. The draws of a batch are the words of one key that tensors never get. */

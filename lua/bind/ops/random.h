@@ -6,7 +6,7 @@
 
 /* A run that was paused, wherever it was, leaves random numbers to what its host calls, and takes
    up its own again. */
-void lt_bind_leave_draws(lt_bind *b, lt_held_draws *d);
-void lt_bind_return_draws(lt_bind *b, lt_held_draws *d);
+void lt_bind_leave_draws(lt_bind *b, lt_saved_draws *d);
+void lt_bind_return_draws(lt_bind *b, lt_saved_draws *d);
 
 #endif

@@ -110,18 +110,18 @@ static void read_host(lua_State *L, asked_host *out) {
   lua_pop(L, 2);
 }
 
-/* process.dial({{host, port}, ...}, seconds) -> a list: "" for a host that answers, "=" for this
+/* process.probe({{host, port}, ...}, seconds) -> a list: "" for a host that answers, "=" for this
    machine, else what is wrong; nil and a reason when the state may not. */
-int lt_process_dial(lua_State *L) {
+int lt_process_probe(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   double seconds = luaL_checknumber(L, 2);
   size_t n = (size_t)lt_raw_length(L, 1);
   luaL_argcheck(L, n <= MOST_HOSTS, 1, "more than 1,024 hosts");
-  if (!lt_may_start(L, b, "dial")) return 2;
+  if (!lt_may_start(L, b, "probe")) return 2;
   if (!b->c->policy.network) {
     lua_pushnil(L);
-    lua_pushliteral(L, "dial: this state may not use the network (LTRAIN_NETWORK)");
+    lua_pushliteral(L, "probe: this state may not use the network (LTRAIN_NETWORK)");
     return 2;
   }
   asked_host *hosts = lua_newuserdatauv(L, n * sizeof *hosts + 1, 0);

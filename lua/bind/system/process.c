@@ -120,7 +120,7 @@ static int is_root(lua_State *L) {
 void lt_bind_process(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"capture", capture},
                                        {"cores", cores},
-                                       {"dial", lt_process_dial},
+                                       {"probe", lt_process_probe},
                                        {"executable", executable},
                                        {"find", find},
                                        {"is_root", is_root},

@@ -68,7 +68,7 @@ int lt_job_lock(lua_State *L);
 /* Make the type of locks. */
 void lt_bind_jobs(lua_State *L, lt_bind *b);
 
-/* runtime.process.dial (probe_hosts.c) */
-int lt_process_dial(lua_State *L);
+/* runtime.process.probe (probe_hosts.c) */
+int lt_process_probe(lua_State *L);
 
 #endif

@@ -24,7 +24,7 @@
 #include "ops/op.h"
 
 /* HEAD: a byte for the kind, eight for the length. A buffer of more than KEPT bytes is not kept
-   between messages: one large tensor would hold its memory for the life of the state. */
+   between messages: the memory of one large tensor would be kept for the life of the state. */
 enum { HEAD = 9, KEPT = 1 << 20 };
 
 void lt_wire_free(lt_wire *w) {

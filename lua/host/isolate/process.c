@@ -52,7 +52,7 @@ static bool find_program(char *path, size_t size) {
   return false;
 }
 
-/* Its environment is the dynamic linker's alone: the host's may hold what is nobody's business.
+/* Its environment is the dynamic linker's alone: the host's may contain secrets.
    Signals are put back to their defaults and unblocked, as exec passes ignored ones and the mask
    on; a process group of its own keeps Ctrl-C at a terminal from reaching it. Standard streams are
    /dev/null: a script can write to the host through events only. */

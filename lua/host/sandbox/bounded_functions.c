@@ -64,12 +64,12 @@ static int run_in_thread(lua_State *L) {
 static int run_inherited(lua_State *L, ltrain *l) {
   if (l->inherited <= 0) return 0;
   l->lending = true;
-  lt_host_budget before = lt_host_lend(l, l->inherited);
+  lt_host_budget before = lt_host_budget_begin(l, l->inherited);
   lua_pushcfunction(L, run_in_thread);
   lua_insert(L, -3);
   int status = lua_pcall(L, 2, 0, 0);
   l->inherited -= l->instructions;
-  lt_host_take_back(l, before);
+  lt_host_budget_end(l, before);
   l->lending = false;
   return status == LUA_OK ? 0 : lua_error(L);
 }

@@ -91,7 +91,7 @@ static void watch(lua_State *L, lua_Debug *ar) {
   snprintf(where, sizeof where, "%s:%d: ", ar->short_src, ar->currentline);
   keep_why(L, l, ours ? NULL : where);
   if (count != HOOK_ENDED) lua_sethook(L, watch, LUA_MASKCOUNT, HOOK_ENDED);
-  if (!ours || ++l->late > GRACE) raise_why(L, l);
+  if (!ours || ++l->overrun > GRACE) raise_why(L, l);
 }
 
 /* A thread is about to run, or resumes, or an operation was refused in it. Each coroutine has its
@@ -126,7 +126,7 @@ const lt_bind_guard lt_host_guard = {
 void lt_host_arm(ltrain *l) {
   atomic_store(&l->instructions, 0);
   l->limit = l->config.max_instructions;
-  l->late = 0;
+  l->overrun = 0;
   l->calls++;
   l->inherited = l->limit;
   l->deadline = 0;
@@ -183,21 +183,21 @@ bool lt_host_afford_elements(void *ud, int64_t elements) {
 /* For code that must run although the call may be at its end: the hint of an error's text
    (protected_calls.c), finalizers of what an earlier call left (bounded_functions.c). It gets a
    budget of its own; the call's comes back afterwards. */
-lt_host_budget lt_host_lend(ltrain *l, int64_t instructions) {
+lt_host_budget lt_host_budget_begin(ltrain *l, int64_t instructions) {
   lt_host_budget before = {l->limit, l->instructions};
   l->limit = instructions;
   l->instructions = 0;
   return before;
 }
 
-void lt_host_take_back(ltrain *l, lt_host_budget before) {
+void lt_host_budget_end(ltrain *l, lt_host_budget before) {
   if (is_spent(l) && l->why[0] != 0) { /* keep_why has cancelled, and hooks come at each line */
     l->why[0] = 0;
     if (!atomic_load(&l->cancelled)) lt_cancel(l->b->c, false);
   }
   l->limit = before.limit;
   l->instructions = before.instructions;
-  l->late = 0;
+  l->overrun = 0;
   lt_bind_enter_thread(l->b, lt_bind_running(l->b));
 }
 

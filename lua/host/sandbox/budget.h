@@ -31,8 +31,8 @@ const char *lt_host_answer(ltrain *l);
 typedef struct lt_host_budget {
   int64_t limit, instructions;
 } lt_host_budget;
-lt_host_budget lt_host_lend(ltrain *l, int64_t instructions);
-void lt_host_take_back(ltrain *l, lt_host_budget before);
+lt_host_budget lt_host_budget_begin(ltrain *l, int64_t instructions);
+void lt_host_budget_end(ltrain *l, lt_host_budget before);
 
 /* Count `n` instructions more, or as much work; raise when that is too much. */
 void lt_host_spend(lua_State *L, int64_t n);

@@ -40,7 +40,7 @@ void *lt_host_allocate(void *ud, void *ptr, size_t old_size, size_t new_size) {
   if (ptr == NULL) old_size = 0; /* Lua passes there what it is for */
   void *fresh = ask(l, ptr, old_size, new_size);
   if (fresh != NULL || new_size == 0) return fresh;
-  /* Structures that wait for their next use make room; they belong to the state's thread. */
+  /* The free lists of structs are emptied first; they belong to the state's thread. */
   if (!pthread_equal(l->thread, pthread_self())) return NULL;
   l->starved = true;
   if (l->b == NULL || l->b->c == NULL) return NULL;
@@ -58,7 +58,7 @@ bool lt_host_is_full(const ltrain *l) {
 void lt_host_recover(ltrain *l) {
   if (!l->starved) return;
   lua_gc(l->L, LUA_GCCOLLECT);
-  lua_gc(l->L, LUA_GCCOLLECT); /* what finalizers of the first round let go */
+  lua_gc(l->L, LUA_GCCOLLECT); /* what finalizers of the first round released */
   lt_memory_trim(l->b->c);
   lt_device_empty_caches(l->b->c);
   l->starved = lt_host_is_full(l);

@@ -154,9 +154,9 @@ static int print(lua_State *L) {
   luaL_addchar(&text, '\n');
   luaL_pushresult(&text);
   size_t length;
-  const char *whole = lua_tolstring(L, -1, &length);
+  const char *line = lua_tolstring(L, -1, &length);
   lua_State *before = lt_host_call_out(l, L);
-  l->config.print(l->config.ud, whole, length);
+  l->config.print(l->config.ud, line, length);
   lt_host_call_out(l, before);
   return 0;
 }

@@ -112,15 +112,15 @@ static lt_mpi_step all_to_all(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s
 /* What MPI reduces as we would: f16, bf16 and bool it does not know, and what min and max make of
    NaN is open there. */
 static bool known(const lt_comm_move *m, MPI_Datatype *type, MPI_Op *op) {
-  bool whole = true;
+  bool is_integer = true;
   switch ((lt_dtype)m->dtype) {
     case LT_F32:
       *type = MPI_FLOAT;
-      whole = false;
+      is_integer = false;
       break;
     case LT_F64:
       *type = MPI_DOUBLE;
-      whole = false;
+      is_integer = false;
       break;
     case LT_I64: *type = MPI_INT64_T; break;
     case LT_I32: *type = MPI_INT32_T; break;
@@ -137,8 +137,8 @@ static bool known(const lt_comm_move *m, MPI_Datatype *type, MPI_Op *op) {
   switch ((lt_comm_reduce)m->reduce) {
     case LT_COMM_SUM: *op = MPI_SUM; return true;
     case LT_COMM_PROD: *op = MPI_PROD; return true;
-    case LT_COMM_MIN: *op = MPI_MIN; return whole;
-    case LT_COMM_MAX: *op = MPI_MAX; return whole;
+    case LT_COMM_MIN: *op = MPI_MIN; return is_integer;
+    case LT_COMM_MAX: *op = MPI_MAX; return is_integer;
     case LT_COMM_MEAN:
     case LT_COMM_REDUCE_COUNT:
     case LT_COMM_NO_REDUCE: break;

@@ -11,7 +11,7 @@ typedef enum lt_mpi_step { LT_STEP_STARTED, LT_STEP_FINISHED, LT_STEP_FAILED } l
 
 typedef struct lt_mpi_moving {
   lt_mpi_step (*step)(lt_comm_link *link, lt_comm_move *m, struct lt_mpi_moving *s);
-  lt_mpi_requests requests; /* room for 2 a rank, and 1 */
+  lt_mpi_requests requests; /* capacity: 2 a rank, and 1 */
   size_t item;              /* bytes of an element */
   int64_t chunk;            /* elements of a message at most */
   int64_t at;               /* elements done, of each part where there are parts */

@@ -13,10 +13,10 @@ function batch_samples.leaves(value, keys, found)
   if c.is_tensor(value) then
     found[#found + 1] = { path = tree.path("batch", keys), keys = keys, value = value }
   elseif is_plain(value) then
-    for key, held in tree.pairs(value) do
+    for key, field in tree.pairs(value) do
       local below = table.move(keys, 1, #keys, 1, {})
       below[#below + 1] = key
-      batch_samples.leaves(held, below, found)
+      batch_samples.leaves(field, below, found)
     end
   end
   return found
@@ -48,7 +48,7 @@ function batch_samples.rows(value, positions, n)
     for i, at in ipairs(positions) do new[i] = value[at] end -- one text a sample
     return new
   end
-  for key, held in next, value do new[key] = batch_samples.rows(held, positions, n) end
+  for key, field in next, value do new[key] = batch_samples.rows(field, positions, n) end
   return new
 end
 
@@ -57,7 +57,7 @@ function batch_samples.with(value, keys, tensor, depth)
   depth = depth or 1
   if depth > #keys then return tensor end
   local new = {}
-  for key, held in next, value do new[key] = held end
+  for key, field in next, value do new[key] = field end
   new[keys[depth]] = batch_samples.with(value[keys[depth]], keys, tensor, depth + 1)
   return new
 end

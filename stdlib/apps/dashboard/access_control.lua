@@ -3,8 +3,8 @@
 --
 -- The address that is printed holds a token; whoever asks with it first gets the cookie of the
 -- session, and from then on the token is void. A page of another site that has this browser ask
--- here is told by the Host header (a name that was pointed at 127.0.0.1), has no cookie (it is
--- SameSite=Strict), and may not change anything (Origin).
+-- here is recognised by the Host header (a name that was pointed at 127.0.0.1), has no cookie (it
+-- is SameSite=Strict), and may not change anything (Origin).
 local c = require "ltrain.c"
 
 local access_control = {}

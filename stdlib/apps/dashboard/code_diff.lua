@@ -129,7 +129,7 @@ function code_diff.compare(a, b)
     return answer
   end
   answer.same = true
-  local left, room = MOST_STEPS, MOST_LINES
+  local left, lines_left = MOST_STEPS, MOST_LINES
   for _, one in ipairs(pair(x, y)) do
     local p, q = one[1], one[2]
     local text_p, text_q = p and x.texts[p] or "", q and y.texts[q] or ""
@@ -138,8 +138,8 @@ function code_diff.compare(a, b)
     if differs or p ~= q then
       local lines, steps = line_diff.between(text_p, text_q, p and q and left or 0)
       left = math.max(left - (p and q and steps or 0), 0)
-      if room <= 0 then lines = { { kind = "@", text = "" } } end
-      room = room - #lines
+      if lines_left <= 0 then lines = { { kind = "@", text = "" } } end
+      lines_left = lines_left - #lines
       table.insert(answer.files, { file = q or p, was = p and q and p ~= q and p or nil,
         only = not q and "a" or not p and "b" or nil, lines = json.list(lines) })
     end

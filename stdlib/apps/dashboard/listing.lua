@@ -27,11 +27,11 @@ end
 
 -- Whether a hyper-parameter has this value: the whole of it, numbers however they are written.
 local function has_value(one, name, value)
-  for key, held in next, one.hparams do
+  for key, field in next, one.hparams do
     key = key:lower()
     local is_name = key == name or key:sub(-#name - 1) == "." .. name
-    if is_name and (tostring(held):lower() == value or tonumber(value) ~= nil
-      and tonumber(held) == tonumber(value)) then
+    if is_name and (tostring(field):lower() == value or tonumber(value) ~= nil
+      and tonumber(field) == tonumber(value)) then
       return true
     end
   end

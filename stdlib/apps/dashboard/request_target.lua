@@ -71,7 +71,7 @@ function request_target.integer(query, name, default, least, most)
   if not text then return default end
   local value = text:find "^%-?%d+$" and math.tointeger(tonumber(text))
   if not value or value < least or value > most then
-    error({ 400, ("%s: must be a whole number from %d to %d"):format(name, least, most) }, 0)
+    error({ 400, ("%s: must be an integer from %d to %d"):format(name, least, most) }, 0)
   end
   return value
 end

@@ -71,7 +71,7 @@ function prompt.open(stop, host)
   end
 end
 
---- Whether nothing stops here: another rank is looked at, or the script is ending.
+--- Whether nothing stops here: another rank is debugged, or the script is ending.
 function prompt.is_silent()
   local only = prompt.only_rank
   return prompt.is_ending or only ~= nil and c.dist.rank() ~= only

@@ -6,9 +6,9 @@ local interrupt = require "ltrain.core.interrupt"
 local prompt = require "ltrain.apps.debugger.prompt"
 local remedies = require "ltrain.core.lua_error_hints"
 
-local shown -- the error that was looked at last: further out it is not looked at again
+local shown -- the error that the prompt showed last: further out it is not shown again
 
--- Whether an error has been looked at: the same value, or its text with more around it.
+-- Whether an error has been shown: the same value, or its text with more around it.
 local function is_known(value)
   if shown == nil then return false end
   if rawequal(shown, value) then return true end

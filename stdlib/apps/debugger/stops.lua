@@ -1,7 +1,7 @@
 --- stdlib/apps/debugger/stops.lua: where a script is to stop: breakpoints at lines, the next line,
 --- the next hook of a Trainer.
 --
--- Lines are looked at only while one of these is set (lua/bind/debugger/stops.c).
+-- Lines are checked only while one of these is set (lua/bind/debugger/stops.c).
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local frames = require "ltrain.apps.debugger.frames"

@@ -17,7 +17,7 @@ local AROUND <const> = 8 -- lines that :list prints before and after one
 local commands <const> = {}
 for name, command in next, base do commands[name] = command end
 
--- The frame that is looked at; nil: the Trainer's loop, which had called nothing of the script.
+-- The selected frame; nil: the Trainer's loop, which had called nothing of the script.
 local function current(session) return session.stop.frames[session.level] end
 
 -- Makes the prompt's variables those of frame `level`.
@@ -220,7 +220,7 @@ local function fault_line(message)
   return source_line(op and ("%s: %s: "):format(place, op) or message)
 end
 
--- The level that is looked at first: 0, the loop, where it was the loop that called backward.
+-- The level that is selected first: 0, the loop, where it was the loop that called backward.
 local function first_level(stop)
   local of_loop = stop.state and (stop.title or ""):find(DERIVATIVE)
   return (of_loop or #stop.frames == 0) and 0 or 1

@@ -287,8 +287,8 @@ function complete.columns(list, width)
   for row = 1, down do
     local cells = {}
     for i = row, shown, down do
-      local room = widest - (utf8.len(list[i]) or #list[i])
-      cells[#cells + 1] = list[i] .. (i + down <= shown and (" "):rep(room) or "")
+      local padding = widest - (utf8.len(list[i]) or #list[i])
+      cells[#cells + 1] = list[i] .. (i + down <= shown and (" "):rep(padding) or "")
     end
     lines[row] = table.concat(cells, "  ")
   end

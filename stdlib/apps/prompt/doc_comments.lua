@@ -9,7 +9,7 @@ local lines_of = require("ltrain.core.script_source").lines
 
 local doc_comments = {}
 
-local MOST <const> = 60 -- upvalues that are looked at
+local MOST <const> = 60 -- upvalues that are searched
 
 -- Lines of a comment as markdown: what is indented is code.
 local function paragraphs(lines)

@@ -231,7 +231,7 @@ local function keys_of(text)
   return keys
 end
 
--- The library: the names of its rooms.
+-- The library: the names of its namespaces.
 local function overview()
   local list = {}
   for name in next, exports do list[#list + 1] = name end
@@ -258,13 +258,13 @@ local function look_up(env, keys, is_method, upvalue)
   if value ~= nil or keys[1] == "Tensor" then return of_value(value, keys, upvalue) end
 end
 
--- A name that stands in one of the library's rooms: "DataLoader".
+-- A name that is in one of the library's namespaces: "DataLoader".
 local function in_rooms(name, env, upvalue)
   local lt = env.lt
-  for room in next, exports do
-    local value = lt[room]
-    if members.is_room(value) and members.fields(value)[name] then
-      return look_up(env, { "lt", room, name }, false, upvalue)
+  for namespace in next, exports do
+    local value = lt[namespace]
+    if members.is_namespace(value) and members.fields(value)[name] then
+      return look_up(env, { "lt", namespace, name }, false, upvalue)
     end
   end
 end
@@ -272,8 +272,8 @@ end
 -- The topics that a mistyped name may have meant.
 local function topics(keys)
   local lt, list = require "ltrain", {}
-  local room = #keys > 1 and members.resolve(lt, table.move(keys, 1, #keys - 1, 1, {}))
-  for name in next, members.fields(room or lt) do
+  local namespace = #keys > 1 and members.resolve(lt, table.move(keys, 1, #keys - 1, 1, {}))
+  for name in next, members.fields(namespace or lt) do
     if type(name) == "string" then list[#list + 1] = name end
   end
   for _, row in ipairs(hooks.rows) do list[#list + 1] = row.name end

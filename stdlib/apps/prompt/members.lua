@@ -71,7 +71,7 @@ local function is_library(value)
 end
 
 --- Whether a table is the library, or a part of it as `lt.nn`.
-function members.is_room(value)
+function members.is_namespace(value)
   return is_ours(rawget(meta_of(value), "__pairs")) or is_library(value)
 end
 

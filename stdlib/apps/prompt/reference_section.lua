@@ -73,20 +73,20 @@ local function base_of(value)
   return super and super.__name ~= "Module" and super.__name
 end
 
--- What stands before a method's name in the lists: of a class, of a room, else the name itself.
+-- The prefix of a method's name in the lists: of a class, of a namespace, else the name itself.
 local OBJECTS <const> = { CheckpointIO = "checkpoint_io", ClusterEnvironment = "environment",
   DataLoader = "loader", DataModule = "data_module", DistributedSampler = "sampler",
   GradScaler = "scaler", utils = "nn.utils", ["utils.prune"] = "prune" }
 
 --- What stands before the names of the methods of `name`.
 function reference_section.object(name)
-  local room, last = name:match("^(%w+)%.(.*)$")
+  local namespace, last = name:match("^(%w+)%.(.*)$")
   if OBJECTS[last] then return OBJECTS[last] end
-  if room == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
+  if namespace == "optim" then return last:find("LR") and "scheduler" or "optimizer" end
   local shown = { nn = "layer", callbacks = "callback", loggers = "logger", metrics = "metric",
     strategies = "strategy", clusters = "environment", distributions = "distribution",
     models = "model", transforms = "t" }
-  return shown[room] or last:lower()
+  return shown[namespace] or last:lower()
 end
 
 -- `net:log(name)` for `function Module:log(name)` and for `function methods.log(self, name)`;
@@ -123,9 +123,9 @@ end
 --- text that has their order, methods = {...}. parent(init) is the file of an inherited init.
 function reference_section.of(file, name, value, upvalue, parent)
   local order = file.text
-  local is_room = type(value) == "table" and not rawget(value, "__name")
+  local is_namespace = type(value) == "table" and not rawget(value, "__name")
   local call, said, params
-  if is_room then params = {} else call, said, params = constructor(file, name) end
+  if is_namespace then params = {} else call, said, params = constructor(file, name) end
   local init = type(value) == "table" and field_of(value, "init")
   if not call and not said and init then -- that of the parent
     local inherited = parent(init)

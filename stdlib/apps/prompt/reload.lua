@@ -83,10 +83,10 @@ local function run_file(journal, path, text, env)
   if not chunk then error(wrong, 0) end
   local file = script_source.short(path)
   class.reopen = function(parent, name) return reopen_class(journal, file, parent, name) end
-  overrides.hold = LOOP
+  overrides.stop_loops = LOOP
   local _ <close> = overrides.again()
   local results = table.pack(pcall(chunk))
-  class.reopen, overrides.hold = nil, nil
+  class.reopen, overrides.stop_loops = nil, nil
   if results[1] then return results[2] end
   if results[2] ~= LOOP then error(results[2], 0) end
 end

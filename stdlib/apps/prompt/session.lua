@@ -65,7 +65,7 @@ function session:compile(text)
   end
   local statement, message = chunk, nil
   if not chunk then statement, message = compile(text) end
-  if statement and text:find("...", 1, true) then -- those of the function that is looked at
+  if statement and text:find("...", 1, true) then -- those of the selected function
     statement = compile(VARARGS:format(chunk and ("return results__(%s\n)"):format(text) or text))
       or statement
     local given = self.varargs or { n = 0 }

@@ -132,8 +132,8 @@ local function harmless(text)
 end
 
 -- A part of the library: what it has is loaded when it is asked for.
-local function room_text(room)
-  local set, parts = members.fields(room), {}
+local function namespace_text(namespace)
+  local set, parts = members.fields(namespace), {}
   for _, name in ipairs((tree.keys(set))) do
     if type(name) == "string" and name:sub(1, 1) ~= "_" then parts[#parts + 1] = name end
   end
@@ -167,7 +167,7 @@ function value_text.value(value)
   local is_told = rawget(meta, "__tostring")
   if name and not is_told then return cut(object_text(value, name)) end
   if is_told then return cut(tostring(value)) end
-  if members.is_room(value) then return room_text(value) end
+  if members.is_namespace(value) then return namespace_text(value) end
   return render(value, 0)
 end
 

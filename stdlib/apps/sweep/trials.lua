@@ -67,7 +67,7 @@ end
 
 -- The command of a trial.
 local function command_of(sweep, trial, epochs)
-  local words = { process.executable(), "run", sweep.script, "--run_dir", trial.path }
+  local argv = { process.executable(), "run", sweep.script, "--run_dir", trial.path }
   local flags = {}
   for name, text in next, sweep.space.fixed do flags[name] = text end
   for name, text in next, trial.values do flags[name] = text end
@@ -75,10 +75,10 @@ local function command_of(sweep, trial, epochs)
   if sweep.control then flags.dashboard_control = "true" end
   flags.enable_progress_bar = flags.enable_progress_bar or "false"
   flags.threads = flags.threads or tostring(math.max(1, process.cores() // sweep.jobs))
-  for name, text in tree.pairs(flags) do words[#words + 1] = ("--%s=%s"):format(name, text) end
+  for name, text in tree.pairs(flags) do argv[#argv + 1] = ("--%s=%s"):format(name, text) end
   local checkpoint = newest_checkpoint(trial.path)
-  if checkpoint then words[#words + 1] = "--ckpt_path=" .. checkpoint end
-  return words
+  if checkpoint then argv[#argv + 1] = "--ckpt_path=" .. checkpoint end
+  return argv
 end
 
 -- For a shell: a command without input, whose output goes to a file.
@@ -89,9 +89,9 @@ local function start(sweep, trial, epochs)
   local ok, message = c.io.make_folder(trial.path)
   if not ok then return nil, message end
   c.io.remove(trial.path .. ERROR)
-  local words = { "sh", "-c", LOGGED, trial.path .. LOG }
+  local argv = { "sh", "-c", LOGGED, trial.path .. LOG }
   local command = command_of(sweep, trial, epochs)
-  return process.start(table.move(command, 1, #command, #words + 1, words))
+  return process.start(table.move(command, 1, #command, #argv + 1, argv))
 end
 
 -- A process has ended.
@@ -133,10 +133,10 @@ end
 --- Runs a batch of a trial, which writes nothing but what it prints, to the file `log`; `variable`:
 --- of its environment. Returns its exit status.
 function sweep_trials.rehearse(sweep, trial, log, variable)
-  local words = { "sh", "-c", LOGGED, log }
-  for _, word in ipairs(command_of(sweep, trial)) do words[#words + 1] = word end
-  words[#words + 1] = "--fast_dev_run=true"
-  local pid = process.start(words, { variable })
+  local argv = { "sh", "-c", LOGGED, log }
+  for _, word in ipairs(command_of(sweep, trial)) do argv[#argv + 1] = word end
+  argv[#argv + 1] = "--fast_dev_run=true"
+  local pid = process.start(argv, { variable })
   local running = { [pid or false] = pid and trial }
   local _ <close> = setmetatable({}, { __close = function() end_all(running) end })
   while pid and running[pid] do

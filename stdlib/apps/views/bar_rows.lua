@@ -23,8 +23,8 @@ return function(bars, o)
     wide = math.max(wide, utf8.len(shorten(bar.label)) or #bar.label)
     said = math.max(said, #bar.text)
   end
-  local room = math.max(o.width - wide - said - 5, 8)
-  local scale = high > low and room / (high - low) or 0
+  local columns = math.max(o.width - wide - said - 5, 8)
+  local scale = high > low and columns / (high - low) or 0
   local zero = (-low * scale + 0.5) // 1 | 0
   for _, bar in ipairs(bars) do
     local label = shorten(bar.label)

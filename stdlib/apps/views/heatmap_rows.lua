@@ -29,14 +29,14 @@ local function row_names(o)
   return names, wide
 end
 
--- How wide a cell is: its texts, and as much of the names of columns as there is room for.
-local function cell_width(o, room)
+-- How wide a cell is: its texts, and as much of the names of columns as fits.
+local function cell_width(o, columns_left)
   local texts, names = 0, 0
   for _, row in ipairs(o.texts) do
     for _, text in ipairs(row) do texts = math.max(texts, length(text)) end
   end
   for _, label in ipairs(o.columns) do names = math.max(names, length(label)) end
-  local most = room // math.max(#o.columns, 1) - 2
+  local most = columns_left // math.max(#o.columns, 1) - 2
   return texts <= most and math.min(math.max(texts, names), most) or nil
 end
 

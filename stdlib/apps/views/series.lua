@@ -68,8 +68,8 @@ function series.span(lines)
   if x0 > x1 then return nil end
   if x0 == x1 then x0, x1 = x0 - 0.5, x1 + 0.5 end
   if y0 == y1 then
-    local room = y0 == 0 and 1 or math.abs(y0) * 0.1
-    y0, y1 = y0 - room, y1 + room
+    local margin = y0 == 0 and 1 or math.abs(y0) * 0.1
+    y0, y1 = y0 - margin, y1 + margin
   end
   return x0, x1, y0, y1
 end

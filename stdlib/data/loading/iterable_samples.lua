@@ -18,11 +18,11 @@ local iterable_samples = {}
 
 -- A function that gives the next sample, several values as a list; and what closes the iterator.
 local function reader_of(dataset, epoch)
-  local iterator, held, control, closing
+  local iterator, field, control, closing
   if type(dataset) == "table" then
-    iterator, held, control, closing = dataset:iterate()
+    iterator, field, control, closing = dataset:iterate()
   else
-    iterator, held, control, closing = dataset(epoch)
+    iterator, field, control, closing = dataset(epoch)
   end
   if not class.is_callable(iterator) then
     errors.blame("DataLoader: the data set must return an iterator: got %s", errors.show(iterator))
@@ -32,7 +32,7 @@ local function reader_of(dataset, epoch)
     if control == nil then return nil end
     return select("#", ...) > 1 and { ... } or control
   end
-  return function() return pack(iterator(held, control)) end, closing
+  return function() return pack(iterator(field, control)) end, closing
 end
 
 local Sequence = {}

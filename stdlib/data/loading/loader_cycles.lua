@@ -33,12 +33,12 @@ local function open(self, round, at, saved)
   self.round, self.at = round, at
   if has_method(loader, "set_epoch") then loader:set_epoch(self.epoch + round * ROUNDS) end
   if saved then loader:load_state_dict(saved) end
-  local step, held, _, closing = loader:batches(not saved and at or nil)
+  local step, state_of_step, _, closing = loader:batches(not saved and at or nil)
   if not class.is_callable(step) then
     errors.blame("CombinedLoader: batches() of loader %s must return an iterator: got %s",
       self.name, errors.show(step))
   end
-  self.iterate, self.closing = function() return (step(held, nil)) end, closing
+  self.iterate, self.closing = function() return (step(state_of_step, nil)) end, closing
 end
 
 -- Opens it at batch `position`, counted over all rounds.

@@ -136,7 +136,7 @@ local function new_crew(plan)
     batching = loader._iterable and plan.batching or nil }, Crew)
   crew.pool = data.workers(n, loader:in_flight() + SPARE, function(pool, id, problem)
     info = { id = id, num_workers = n, seed = plan.seed, dataset = loader.dataset }
-    console.hold(nil)
+    console.set_bar(nil)
     serve(crew, pool, problem)
   end)
   return crew

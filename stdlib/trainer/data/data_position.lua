@@ -84,10 +84,10 @@ function data_position.take_up(state)
         before.path))
     end
   end
-  local held = progress.loader
-  if held and progress.batch > 0 and not data_position.is_over(progress)
+  local field = progress.loader
+  if field and progress.batch > 0 and not data_position.is_over(progress)
     and class.has_method(source.loader, "batches_before") then
-    progress.batch = source.loader:batches_before(held)
+    progress.batch = source.loader:batches_before(field)
   end
   if state.window:is_empty() and source.batch_size then state.window:set_nominal_batch(nil) end
 end

@@ -109,12 +109,12 @@ local function from_object(source, epoch, position, saved)
     position = nil -- it knows
   end
   -- The iterator must be a closure: handing the last batch back to it would keep it alive.
-  local step, held, _, closing = loader:batches(position, source.limits)
+  local step, field, _, closing = loader:batches(position, source.limits)
   if not is_callable(step) then
     errors.blame("%s: batches() must return an iterator: got %s", source.where, errors.show(step))
   end
   if source.opened then source.opened(loader) end
-  return function() return (step(held, nil)) end, closing
+  return function() return (step(field, nil)) end, closing
 end
 
 -- Whether a table holds loaders, by position or by name, rather than batches.

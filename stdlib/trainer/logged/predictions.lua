@@ -37,7 +37,7 @@ local function to_cpu(value, seen)
   if seen[value] then return seen[value] end
   local copy = {}
   seen[value] = copy
-  for key, held in next, value do copy[key] = to_cpu(held, seen) end
+  for key, element in next, value do copy[key] = to_cpu(element, seen) end
   return copy
 end
 

@@ -308,10 +308,10 @@ local function log(state, name, value, options)
     log_metric(state, item, value)
     return
   end
-  local held = is_tensor(value)
-  if held then
+  local field = is_tensor(value)
+  if field then
     value = value:detach()
-    if value.device == "cpu" then value, held = rank_reduction.number(value), false end
+    if value.device == "cpu" then value, field = rank_reduction.number(value), false end
   end
   local weight = (item.on_epoch or item.sync_dist and state.ranks.many or in_slices(state))
     and weigh(state, item, options)
@@ -321,7 +321,7 @@ local function log(state, name, value, options)
     item.step_weight = step_weight or nil
   end
   if item.on_epoch then
-    local add = held and accumulate_tensor or accumulate
+    local add = field and accumulate_tensor or accumulate
     add(item, value, weight)
   end
   item.serial = res.serial

@@ -1,9 +1,9 @@
 --- stdlib/trainer/ranks/replica_checks.lua: checks that the weights are bitwise equal on all ranks,
 --- and that the optimizers hold the module's current parameters.
 --
--- Looked at with each step: whether the parameters still hang where they did. A walk of the module
+-- Checked with each step: whether the parameters are still in the same tables. A walk of the module
 -- would cost more than a small step, so the places are kept and checked one by one; a parameter
--- that is new needs a call of lt.parameter, which is counted. Looked at every n steps: whether all
+-- that is new needs a call of lt.parameter, which is counted. Checked every n steps: whether all
 -- ranks hold the same bits.
 local c = require "ltrain.c"
 local dist = require "ltrain.dist"
@@ -74,7 +74,7 @@ local function add_leaves(list, value)
   if c.is_tensor(value) or PLAIN[type(value)] then
     list[#list + 1] = value
   elseif type(value) == "table" and getmetatable(value) == nil then
-    for _, held in tree.pairs(value) do add_leaves(list, held) end
+    for _, element in tree.pairs(value) do add_leaves(list, element) end
   end
 end
 

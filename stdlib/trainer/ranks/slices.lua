@@ -67,8 +67,8 @@ function Slices:rewinds() return false end
 function Slices:batches(position)
   local steps, closing = {}, {}
   for i, part in ipairs(self.parts) do
-    local step, held, _, close = part:batches(position)
-    steps[i], closing[i] = function() return (step(held, nil)) end, close or false
+    local step, state_of_step, _, close = part:batches(position)
+    steps[i], closing[i] = function() return (step(state_of_step, nil)) end, close or false
   end
   local function next_batch()
     local batch = {}

@@ -43,9 +43,11 @@ end
 --- Callbacks that save checkpoints come last; the others keep their order.
 function assemble.order(list)
   local ordered = {}
-  for _, late in ipairs { false, true } do
+  for _, saves_last in ipairs { false, true } do
     for _, callback in ipairs(list) do
-      if (callback.saves_checkpoints or false) == late then ordered[#ordered + 1] = callback end
+      if (callback.saves_checkpoints or false) == saves_last then
+        ordered[#ordered + 1] = callback
+      end
     end
   end
   return ordered

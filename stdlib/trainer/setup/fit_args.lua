@@ -95,9 +95,9 @@ function fit_args.split(value, ...)
     return value, ...
   end
   local options = {}
-  for name, held in next, value do
+  for name, field in next, value do
     if name ~= "model" and not OPTIONS[name] then return value end
-    options[name] = held
+    options[name] = field
   end
   options.model = nil
   return value.model, options

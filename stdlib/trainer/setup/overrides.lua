@@ -14,7 +14,7 @@ local overrides = {
   ckpt_path = nil, -- for the first loop of the word's kind
   run_dir = nil, -- the folder of the first Trainer's run
   resume = nil, -- { loop = n, path = }: the n-th loop of the script resumes from the file
-  hold = nil, -- what is raised where a loop would begin: a script that runs for its code alone
+  stop_loops = nil, -- what is raised where a loop would begin: of a script that runs for its code
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
   take = nil, -- function(trainer, fn, module, arguments): gets each loop in place of its run
@@ -100,7 +100,7 @@ end
 
 --- A loop begins: counted, refused when the command line asks for another one.
 function overrides.begin(fn)
-  if overrides.hold then error(overrides.hold, 0) end
+  if overrides.stop_loops then error(overrides.stop_loops, 0) end
   overrides.check_flags()
   local only = overrides.only
   if only and fn ~= only then

@@ -144,7 +144,7 @@ function StepCount:move_schedulers(fn, ...)
   local state = self._state
   local optimizer = #self._unsettled > 0 and state.optimizers[1]
   if not optimizer then return fn(...) end
-  left_out.count(optimizer._late, optimizer.param_groups, saved_schedulers(state), fn, ...)
+  left_out.count(optimizer._deferred, optimizer.param_groups, saved_schedulers(state), fn, ...)
 end
 
 --- Warns of the steps of the epoch that were not taken; ranks have left out the same ones.

@@ -27,7 +27,7 @@ local function row_of(record, root)
     count > 0 and ("%d parameters"):format(count) or "" }
 end
 
--- Calls of modules in the order in which they began, as deep as there is room.
+-- Calls of modules in the order in which they began, as deep as fits.
 local function rows_of(records, root)
   local depth = 0
   repeat

@@ -59,7 +59,7 @@ return {
     if #state.optimizers == 0 then return end
     local where = function_line(state.module.configure_optimizers)
     local names, list = names_of(state.module)
-    local held, foreign = {}, 0
+    local trained, foreign = {}, 0
     for _, optimizer in ipairs(state.optimizers) do
       local scheduled = false
       for _, config in ipairs(state.schedulers) do
@@ -69,7 +69,7 @@ return {
         check_rate(context, group, i, where, scheduled)
         if not scheduled then check_size(context, optimizer, group, where) end
         for _, parameter in ipairs(group.params or {}) do
-          held[parameter] = true
+          trained[parameter] = true
           if not names[parameter] then foreign = foreign + 1 end
         end
       end
@@ -90,7 +90,7 @@ return {
       context.frozen = true
     end
     for _, item in ipairs(list) do
-      if item.value.requires_grad and not held[item.value] then
+      if item.value.requires_grad and not trained[item.value] then
         missing[#missing + 1] = item.name
       end
     end

@@ -17,11 +17,11 @@ end
 -- How many tensors with a graph each list of a module or a local variable has, by its path.
 local function count(context, root)
   local counts = {}
-  local function add(held, path, depth)
-    if c.is_tensor(held) then
-      if has_graph(held) then counts[path] = (counts[path] or 0) + 1 end
-    elseif type(held) == "table" and getmetatable(held) == nil and depth < 4 then
-      for _, value in next, held do add(value, path, depth + 1) end
+  local function add(value_of, path, depth)
+    if c.is_tensor(value_of) then
+      if has_graph(value_of) then counts[path] = (counts[path] or 0) + 1 end
+    elseif type(value_of) == "table" and getmetatable(value_of) == nil and depth < 4 then
+      for _, value in next, value_of do add(value, path, depth + 1) end
     end
   end
   for _, entry in ipairs(walk.modules(root)) do

@@ -8,8 +8,8 @@ local ARITHMETIC <const> = { ["+"] = true, ["-"] = true, ["*"] = true, ["/"] = t
 -- What looks for something in a text; other words are fields of tables too.
 local SEARCHES <const> = { find = true, match = true, gmatch = true }
 
-local function is_of(node, room)
-  return node.kind == "index" and node.object.kind == "name" and node.object.name == room
+local function is_of(node, library)
+  return node.kind == "index" and node.object.kind == "name" and node.object.name == library
 end
 
 -- Whether it is a number in any case.

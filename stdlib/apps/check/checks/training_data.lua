@@ -6,7 +6,7 @@ local class = require "ltrain.core.class"
 local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 local is_float = require "ltrain.core.is_float"
 
-local MOST <const> = 1 << 26 -- elements that are looked at
+local MOST <const> = 1 << 26 -- elements that are checked
 
 local function look(context, tensor, what)
   if not is_float(tensor.dtype) or tensor:numel() > MOST then return end

@@ -1,6 +1,6 @@
 --- stdlib/apps/check/checks/unused_options.lua: options of a script that nothing reads.
 --
--- Looked at are the fields of lt.args{...}, self:save_hyperparameters{...}, and of the table that
+-- Checked are the fields of lt.args{...}, self:save_hyperparameters{...}, and of the table that
 -- an object of one of the script's classes is made with: a field counts as read where its name
 -- stands behind a dot or in quotes. A table that is walked or handed to others is left alone.
 local errors = require "ltrain.core.errors"

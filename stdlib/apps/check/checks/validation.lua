@@ -4,7 +4,7 @@ local c = require "ltrain.c"
 local dataset_tensors = require "ltrain.apps.check.dataset_tensors"
 local is_float = require "ltrain.core.is_float"
 
-local FEW <const>, MOST <const> = 16, 1 << 26 -- values that are looked at
+local FEW <const>, MOST <const> = 16, 1 << 26 -- values that are checked
 local APART <const> = 8 -- times the standard deviation
 
 -- Mean and standard deviation of the inputs of a loader, and its columns; nil where there are none.

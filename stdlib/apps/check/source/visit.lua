@@ -7,12 +7,12 @@ local FIELDS <const> = { "object", "fn", "condition", "key", "left", "operand", 
 local function visit(node, enter, above)
   if node.kind and enter(node, above) == false then return end
   for _, field in ipairs(FIELDS) do
-    local held = node[field]
-    if type(held) == "table" then
-      if held.kind then
-        visit(held, enter, node)
+    local item = node[field]
+    if type(item) == "table" then
+      if item.kind then
+        visit(item, enter, node)
       else
-        for _, child in ipairs(held) do visit(child, enter, node) end
+        for _, child in ipairs(item) do visit(child, enter, node) end
       end
     end
   end

@@ -25,7 +25,7 @@ function placeOf({ xs, steps }, step) {
 
 const LOW = 220, MIDDLE = 340, HIGH = 440; // pixels of a chart
 
-// Few charts are as high as the page has room for.
+// Few charts are as high as fit into the page.
 const heightOf = (count) => count === 1 ? Math.max(MIDDLE, Math.min(640, window.innerHeight - 280))
   : count === 2 ? MIDDLE : LOW;
 

@@ -47,7 +47,7 @@ export function visible(points, [from, to], width, logx) {
   return kept;
 }
 
-// From the 1st to the 99th of 100 values, with room around; null where there are few.
+// From the 1st to the 99th of 100 values, with a margin; null where there are few.
 export function middle(lines, [from, to], logy) {
   const values = [];
   for (const { points } of lines) {

@@ -1,9 +1,9 @@
-// stdlib/apps/dashboard/page/state.js: what is looked at. It is the address of the page (after #), so that
+// stdlib/apps/dashboard/page/state.js: what the page shows. It is the address of the page (after #), so that
 // a reload, Back and a link show the same.
 
 const DEFAULTS = {
   view: "curves", // curves, values, diff; of one run: run, system, layers, media, console
-  run: "", // the id of the run that is looked at
+  run: "", // the id of the run that is shown
   drawn: null, // ids of runs whose curves are drawn; null: the newest, as they come
   smooth: 0, x: "step", logx: false, logy: false,
   clip: false, // whether the few highest and lowest values may leave the chart

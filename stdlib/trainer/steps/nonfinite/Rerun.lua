@@ -61,10 +61,10 @@ end
 local function nonfinite_path(value, path)
   if c.is_tensor(value) then return not finite_values.of(value) and path or nil end
   if type(value) ~= "table" or getmetatable(value) ~= nil then return nil end
-  for key, held in tree.pairs(value) do
+  for key, field in tree.pairs(value) do
     local below = type(key) == "number" and ("%s[%d]"):format(path, key)
       or ("%s.%s"):format(path, key)
-    local found = nonfinite_path(held, below)
+    local found = nonfinite_path(field, below)
     if found then return found end
   end
 end
