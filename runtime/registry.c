@@ -21,6 +21,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static const char *op_name(int op) { return lt_ops[op].name; }
 
+/* Only what is compiled in: backends in shared objects (CUDA, MPI, NCCL) are opened when a script
+   names them, so that start-up does not load their libraries. Layers below get functions of the
+   layers above as pointers here, which keeps the arrows of the architecture one-way. */
 static void fill(void) {
   const lt_device_ops *cpu = lt_cpu_device();
   char why[LT_BACKEND_TEXT];
@@ -33,6 +36,7 @@ static void fill(void) {
   lt_cpu_usable(registry.refusal, sizeof registry.refusal);
 }
 
+/* Once a process: several states may be opened by several threads at the same time. */
 const lt_registry *lt_registry_here(void) {
   pthread_once(&once, fill);
   return &registry;

@@ -43,6 +43,7 @@ static bool holds(lt_dtype a, lt_dtype b) {
   return table[a].is_signed && table[a].size > table[b].size;
 }
 
+/* The smallest common type is searched in the rows, so that a new dtype needs no table of pairs. */
 static lt_dtype promote_ints(lt_dtype a, lt_dtype b) {
   lt_dtype least = LT_I64;
   for (int d = 0; d < LT_DTYPE_COUNT; d++)
@@ -52,6 +53,8 @@ static lt_dtype promote_ints(lt_dtype a, lt_dtype b) {
   return least;
 }
 
+/* Category first: i64 with f16 is f16, since the value of an integer operand seldom needs the range
+   of a wider float, and models in f16 should stay so. */
 lt_dtype lt_dtype_promote(lt_dtype a, lt_dtype b) {
   if (a == b) return a;
   if (table[a].category != table[b].category)

@@ -1,4 +1,7 @@
-/* runtime/tensor/shape.c: arithmetic on shapes and strides. */
+/* runtime/tensor/shape.c: arithmetic on shapes and strides.
+
+   Shapes come from scripts and files: products of sizes are checked for overflow once, where a
+   tensor is made (lt_shape_check), so that kernels multiply without checks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +13,8 @@ lt_shape lt_shape_of(int ndim, const int64_t *size) {
   return s;
 }
 
+/* A size of 0 after an overflow still makes 0: [2^40, 2^40, 0] is an empty tensor, as in
+   PyTorch. */
 int64_t lt_shape_numel(lt_shape s) {
   int64_t n = 1;
   bool many = false;
@@ -25,6 +30,7 @@ bool lt_shape_check(lt_ctx *c, int ndim, const int64_t *size) {
   bool fits = true;
   for (int i = 0; i < ndim; i++)
     fits = fits && size[i] >= 0 && (size[i] == 0 || !__builtin_mul_overflow(n, size[i], &n));
+  /* Bytes must be countable for every dtype, with some margin for rounding up to alignment. */
   fits = fits && n <= INT64_MAX / 16;
   return fits || lt_shape_refuse(c, c->op != NULL ? c->op : "empty", ndim, size);
 }
@@ -41,6 +47,8 @@ bool lt_shape_equal(lt_shape a, lt_shape b) {
   return a.ndim == b.ndim && memcmp(a.size, b.size, (size_t)a.ndim * sizeof *a.size) == 0;
 }
 
+/* Dims of size 0 count as 1, so that strides of empty tensors stay positive, as PyTorch prints
+   them. */
 void lt_shape_strides(lt_shape s, int64_t *stride) {
   int64_t step = 1;
   for (int i = s.ndim - 1; i >= 0; i--) {
@@ -59,6 +67,7 @@ void lt_shape_channels_last(lt_shape s, int64_t *stride) {
   stride[0] = step;
 }
 
+/* NumPy's rule: dims are compared from the last one; missing ones count as 1, and 1 stretches. */
 bool lt_shape_broadcast(lt_shape *a, lt_shape b) {
   if (lt_shape_equal(*a, b)) return true;
   lt_shape r = {.ndim = a->ndim > b.ndim ? a->ndim : b.ndim};
@@ -90,7 +99,9 @@ void lt_broadcast_strides(const lt_tensor *t, lt_shape s, int64_t *stride) {
   }
 }
 
-/* Walk groups of dims of `t` that are mutually contiguous and split each over the new sizes. */
+/* Walk groups of dims of `t` that are mutually contiguous and split each over the new sizes. The
+   new sizes must divide at the borders of such groups: otherwise one new dim would need two
+   strides. The same rule as PyTorch's computeStride, so that view() fails for the same tensors. */
 bool lt_view_strides(const lt_tensor *t, int ndim, const int64_t *size, int64_t *stride) {
   if (t->numel == 0 || t->contiguous) {
     lt_shape_strides(lt_shape_of(ndim, size), stride);

@@ -13,6 +13,8 @@ void lt_hooks_drop(lt_ctx *c, lt_hook *hooks) {
   }
 }
 
+/* An intrusive doubly linked list: a tensor leaves it in O(1) when it is destroyed, wherever it
+   is. */
 void lt_tensor_note_grad(lt_ctx *c, lt_tensor *t) {
   if (t->grad == NULL || t->graded_link != NULL) return;
   t->next_graded = c->graded;
@@ -29,6 +31,8 @@ static void unlink_graded(lt_tensor *t) {
 }
 
 void lt_drop_grads(lt_ctx *c) {
+  /* Releasing a gradient may destroy tensors, this one among them, and so change the list: it is
+     read anew from its head each time, and the tensor is unlinked first. */
   for (lt_tensor *t; (t = c->graded) != NULL;) {
     lt_tensor *grad = t->grad;
     unlink_graded(t);
@@ -48,6 +52,8 @@ static void drop(lt_ctx *c, lt_object *object) {
   lt_free(c, t, sizeof *t);
 }
 
+/* Strides of dims of size 1 mean nothing, and an empty tensor is contiguous whatever its
+   strides. */
 static bool is_contiguous(const lt_tensor *t) {
   int64_t expected = 1;
   for (int i = t->ndim - 1; i >= 0; i--) {
@@ -83,6 +89,7 @@ lt_tensor *lt_tensor_make(lt_ctx *c, lt_storage *storage, lt_dtype dtype, int nd
   return lt_frame_add(c, t) ? t : NULL;
 }
 
+/* At the end: hooks run in the order of their registration, as in PyTorch. */
 void lt_tensor_add_hook(lt_tensor *t, lt_hook *hook) {
   lt_hook **link = &t->hooks;
   while (*link != NULL) link = &(*link)->next;
