@@ -18,11 +18,14 @@
 
 enum { RUNTIME_FUNCTIONS = 128 }; /* about as many; beyond them their table grows */
 
+/* Slots of the registry are reserved once and filled by number: lua_rawgeti with a constant index
+   is the cheapest look-up there is, and an entry with false never moves. */
 static int make_slot(lua_State *L) {
   lua_pushboolean(L, false);
   return luaL_ref(L, LUA_REGISTRYINDEX);
 }
 
+/* Weak, since these tables say something about objects of scripts and must not keep them alive. */
 static int make_weak_table(lua_State *L, const char *mode) {
   lua_newtable(L);
   lua_createtable(L, 0, 1);
@@ -62,6 +65,8 @@ static int bind_gc(lua_State *L) {
   return 0;
 }
 
+/* A list, not one function that calls another: the parts do not know each other, and each adds to
+   the same two tables (core/openers.h). */
 static void fill(lua_State *L, lt_bind *b) {
   static void (*const parts[])(lua_State *, lt_bind *) = {
       lt_bind_tensor,          lt_bind_marks,  lt_bind_ops,   lt_bind_dtypes, lt_bind_create,
@@ -90,7 +95,9 @@ static void init_slots(lua_State *L, lt_bind *b) {
   lua_rawseti(L, LUA_REGISTRYINDEX, b->thread_ref);
 }
 
-/* Makes the binding; the only argument is the options. Leaves it in the registry. */
+/* Makes the binding; the only argument is the options. Leaves it in the registry. The userdata has
+   its metatable before anything is made that __gc must free: whatever raises afterwards, also for
+   want of memory, leaves nothing behind. */
 static int bind_new(lua_State *L) {
   static const luaL_Reg meta[] = {{"__gc", bind_gc}, {NULL, NULL}};
   const lt_bind_options *options = lua_touserdata(L, 1);
@@ -125,6 +132,8 @@ static int bind_new(lua_State *L) {
   return 0;
 }
 
+/* One binding a state: a second require, or a host that loads ltrain into a state that has it
+   already, finds the first. */
 lt_bind *lt_bind_open(lua_State *L, const lt_bind_options *options) {
   if (lt_bind_get(L) == NULL) {
     lua_pushcfunction(L, bind_new);

@@ -15,7 +15,8 @@
 #include "bind/core/types.h"
 #include "ops/recompute.h"
 
-/* The tensors of the list at `index`, in memory of Lua's that is pushed. */
+/* The tensors of the list at `index`, in memory of Lua's that is pushed. Userdata, so that the
+   array is freed whatever raises meanwhile. */
 static lt_tensor **push_list(lua_State *L, const lt_bind *b, int index, int *count) {
   luaL_checktype(L, index, LUA_TTABLE);
   *count = (int)lua_rawlen(L, index);
@@ -29,6 +30,8 @@ static lt_tensor **push_list(lua_State *L, const lt_bind *b, int index, int *cou
   return list;
 }
 
+/* A new userdata and not the unique one: values of the tape are seen by this one call, and need no
+   identity. */
 static void push_new(lua_State *L, lt_bind *b, lt_tensor *t) {
   lt_boxed *box = lt_push_empty(L, b);
   box->t = lt_retain(t);
@@ -48,7 +51,8 @@ typedef struct function_call {
   lt_tensor **grad_in;
 } function_call;
 
-/* (call) -> nothing; fills call->grad_in */
+/* (call) -> nothing; fills call->grad_in Outputs without a gradient are passed as zeros, as PyTorch
+   does (materialize_grads): a backward that is written as a formula needs no case for nil. */
 static int call_function(lua_State *L) {
   const function_call *call = lua_touserdata(L, 1);
   lt_bind *b = call->f->callback->b;
@@ -82,6 +86,8 @@ static int call_function(lua_State *L) {
   return 0;
 }
 
+/* Called by the walk, in C: errors of the script are caught by lt_callback and become a failure of
+   the context, since a longjmp through the walk would leave its lists as they are. */
 static bool run_function(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
   const function_node *f = ud;
   lua_State *L = f->callback->b->L;
@@ -101,6 +107,7 @@ static void drop_function(lt_ctx *c, void *ud) {
   lt_free(c, f, sizeof *f);
 }
 
+/* Outputs first: a result that is an input too has the history of the result afterwards. */
 static int slot_of(const lt_tensor *t, int n_in, lt_tensor *const *in, int n_out,
                    lt_tensor *const *out) {
   for (int k = 0; k < n_out; k++)
@@ -187,6 +194,9 @@ static int call_again(lua_State *L) {
   return 0;
 }
 
+/* A replay ends early, by a failure that is its own, once all that was missing has been computed
+   (early stop, as in PyTorch): that failure is taken back. Random numbers are those of the first
+   run. */
 static bool run_again(lt_ctx *c, lt_recompute *r) {
   const again *a = r->ud;
   lt_bind *b = a->callback->b;
@@ -222,7 +232,7 @@ typedef struct dropping {
   lt_recompute *outer;
 } dropping;
 
-static void let_go(lt_ctx *c, dropping *d) {
+static void release_recompute(lt_ctx *c, dropping *d) {
   lt_recompute *r = d->r;
   d->r = NULL;
   lt_release(c, r);
@@ -236,7 +246,7 @@ static int dropping_close(lua_State *L) {
   b->c->modes.dropping = d->outer;
   lua_pushnil(L);
   lua_rawsetp(L, LUA_REGISTRYINDEX, d);
-  let_go(b->c, d);
+  release_recompute(b->c, d);
   return 0;
 }
 
@@ -246,12 +256,14 @@ static int dropping_gc(lua_State *L) {
   dropping *d = luaL_checkudata(L, 1, DROPPING_NAME);
   if (d->r == NULL || b->c == NULL) return 0;
   if (b->c->modes.dropping == d->r) b->c->modes.dropping = NULL;
-  let_go(b->c, d);
+  release_recompute(b->c, d);
   return 0;
 }
 
 /* runtime.drop_saved(fn, inputs) -> a scope: what nodes save in it is dropped, and made once more
-   by fn(inputs) when it is wanted; `inputs` have a history */
+   by fn(inputs) when it is wanted; `inputs` have a history The registry keeps the userdata while
+   the context points to it: a script that drops the handle without closing it must not leave a
+   dangling pointer. */
 static int drop_saved(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;

@@ -1,4 +1,8 @@
-/* lua/bind/autograd/gradients.c: lt.grad: gradients of outputs with respect to given inputs. */
+/* lua/bind/autograd/gradients.c: lt.grad: gradients of outputs with respect to given inputs.
+
+   Tables of outputs and inputs may be nested in no way but flat, with any keys; results come back
+   under the keys of xs. Tables are read twice in the order of lua_next, which is the same while
+   nothing is assigned to new keys. */
 #include <string.h>
 
 #include "bind/autograd/node_refs.h"
@@ -68,6 +72,7 @@ static lt_tensor **push_tensors(lua_State *L, lt_bind *b, const char *what, int 
   return list;
 }
 
+/* Before the walk, which may be long, and by name: "xs.weight" says more than a position. */
 static void check_inputs(lua_State *L, lt_bind *b, lt_tensor *const *x) {
   int k = 0;
   if (!lua_istable(L, BY) && !lt_requires_grad(x[0]))
@@ -141,7 +146,8 @@ typedef struct call {
   lt_tensor **of, **by, **seed, **out;
 } call;
 
-/* The walk has ended, or `ok` is false. */
+/* The walk has ended, or `ok` is false. Unused inputs are an error by default, as in PyTorch: they
+   usually come from a detach() or a typing error in the model. */
 static int results(lua_State *L, lt_bind *b, lt_frame frame, const call *g, bool ok) {
   lt_node_refs_sweep(L, b);
   for (int k = 0; k < g->n_by && ok && !g->allow_unused; k++)
@@ -165,7 +171,8 @@ static int continue_grad(lua_State *L, int unused, lua_KContext context) {
 }
 
 /* lt.grad(y, xs [, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused]): gradients
-   of y, one tensor or a table of them, by the tensors of xs, in the shape of xs */
+   of y, one tensor or a table of them, by the tensors of xs, in the shape of xs What outlives a
+   pause is in userdata on the stack of this call, whose C frame is gone when it resumes. */
 static int grad(lua_State *L) {
   lt_bind *b = lt_enter(L);
   call g;

@@ -65,6 +65,8 @@ static work *push_work(lua_State *L, lt_bind *b, const named_op *call) {
   return w;
 }
 
+/* In the user value, so that the garbage collector sees the reference: one in the registry would
+   keep a work alive whose handle was dropped. */
 static void keep_argument(lua_State *L, work *w, int index) {
   w->mine = true;
   lua_pushvalue(L, index);
@@ -90,7 +92,9 @@ static void take_rows(lua_State *L, lt_bind *b, lt_collective *k, int index, int
 }
 
 /* dist.collective(group, name, x, op, root, cat, sync_grads, out, rows) -> work, and the name of
-   x's device if its memory goes through the host's for the first time */
+   x's device if its memory goes through the host's for the first time Memory is collected before
+   the issue, never after: between issue and wait a full collection would delay the ranks that wait
+   for this one. */
 static int collective(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 9);
@@ -131,6 +135,7 @@ static void write_parts(lua_State *L, lt_bind *b, int index, int n, lt_json *tex
   }
 }
 
+/* One buffer for all parts, and pointers into it once it has stopped growing. */
 static lt_work *scatter(lua_State *L, lt_bind *b, lt_group *g, const work *w, int list) {
   int n = lt_group_size(g);
   lt_json *text = lt_push_text(L, b);
@@ -157,7 +162,9 @@ static lt_work *give(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
 }
 
 /* dist.values(group, name, value, root) -> work: a value of Lua; scatter takes a list of them, recv
-   the tensor that waits for the message */
+   the tensor that waits for the message Which ranks pass a value, and which get one, differs by
+   collective; all of them take part. The root of a broadcast gets its own value back and not a
+   copy, as in PyTorch. */
 static int values(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 4);
@@ -210,6 +217,8 @@ static int barrier(lua_State *L) {
 
 /* Waiting. */
 
+/* A second wait would return nothing, or the result of another step: an error is better than
+   either. */
 static work *check_work(lua_State *L, lt_bind *b) {
   work *w = luaL_checkudata(L, 1, WORK_NAME);
   if (w->waited) lt_raise(L, b, LT_EARG, "wait: already called on this collective");
@@ -271,7 +280,8 @@ static int wait(lua_State *L) {
   return 1;
 }
 
-/* dist.test(work) -> whether waiting for it would return at once; never blocks */
+/* dist.test(work) -> whether waiting for it would return at once; never blocks Also drives the
+   queue: asynchronous collectives move on only while the main thread is in comm/. */
 static int test(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const work *w = check_work(L, b);
@@ -281,6 +291,8 @@ static int test(lua_State *L) {
   return 1;
 }
 
+/* A handle that nobody waited for: the work itself stays in its queue until it is complete, as the
+   other ranks count on this one. */
 static int work_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   work *w = luaL_checkudata(L, 1, WORK_NAME);

@@ -12,6 +12,9 @@
 #include "bind/io/json.h"
 #include "ops/inplace.h"
 
+/* Tensors apart from the bytes: they are sent from their own memory without a copy into a text,
+   which for a batch or a checkpoint would double the memory. The receiver learns their sizes from
+   the bytes, which come first. */
 lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value,
                          const lt_place *at) {
   lua_newtable(L);

@@ -32,7 +32,10 @@ typedef struct overlap {
   bool *filled;     /* [n] there was no gradient: zeros travel */
 } overlap;
 
-/* Sum bucket k over the ranks, divided by the weights of all. */
+/* Sum bucket k over the ranks, divided by the weights of all. Runs inside backward, hence without
+   recording and autocast. A parameter without a gradient takes part with zeros (filled): the size
+   of a bucket must be the same on all ranks. The first bucket brings the weights of all ranks,
+   which the others reuse, so that only one message carries them. */
 static bool issue(lt_ctx *c, void *ud, int k) {
   overlap *o = ud;
   bucket *b = &o->bucket[k];
@@ -64,6 +67,8 @@ static overlap *check(lua_State *L, lt_bind *b) {
   return o;
 }
 
+/* One userdata for everything: there is a single owner, Lua, and nothing is left to free when a
+   later step of the construction raises. */
 static overlap *push_overlap(lua_State *L, int n, int n_buckets) {
   size_t pointers = (size_t)n * sizeof(lt_tensor *);
   size_t buckets = (size_t)n_buckets * sizeof(bucket);
@@ -166,7 +171,8 @@ static int end(lua_State *L) {
   return 0;
 }
 
-static void let_go(lt_ctx *c, overlap *o) {
+/* The works have been waited for, or their launch has ended. */
+static void release_works(lt_ctx *c, overlap *o) {
   for (int k = 0; k < o->issued; k++) lt_group_ref_clear(c, &o->bucket[k].ref);
   o->issued = 0;
 }
@@ -182,7 +188,9 @@ static void drop_filled(lt_ctx *c, const overlap *o) {
 
 /* overlap:finish(weight) -> total, missing, and what dist.collective returns second: issues the
    buckets that are left, and waits for all. The gradients are the sums of all ranks', divided by
-   `total`, the sum of their weights; `missing` of this rank were nil. All ranks call it. */
+   `total`, the sum of their weights; `missing` of this rank were nil. All ranks call it. Waits in
+   the order of issue, the only one in which works complete without another rank waiting for one
+   behind. On failure the rest is not waited for: the ranks end. */
 static int finish(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
@@ -208,7 +216,7 @@ static int finish(lua_State *L) {
   if (lt_ok(c)) total = lt_work_total(o->bucket[0].ref.work);
   for (int k = 0; k < o->n; k++) missing += o->filled[k];
   if (lt_ok(c) && total == 0) drop_filled(c, o);
-  let_go(c, o);
+  release_works(c, o);
   lt_end_call(L, b, frame);
   lua_pushnumber(L, total);
   lua_pushinteger(L, missing);
@@ -239,11 +247,12 @@ static int order(lua_State *L) {
   return 1;
 }
 
+/* The context may be gone already, as Lua closes userdata in any order at the end of a state. */
 static int overlap_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
   if (b->c == NULL || o->ready == NULL) return 0;
-  let_go(b->c, o);
+  release_works(b->c, o);
   lt_ready_free(b->c, o->ready);
   o->ready = NULL;
   return 0;

@@ -83,7 +83,9 @@ static shards check(lua_State *L, lt_bind *b, const char *who, const lt_group *g
   return s;
 }
 
-/* Slices of all tensors for rank 0, then those for rank 1, ..., as rows that share their memory. */
+/* Slices of all tensors for rank 0, then those for rank 1, ..., as rows that share their memory.
+   Views, not copies: the transport reads and writes the slices where they are (comm/coalesced.c),
+   and the order by ranks is what a gather in parts asks for. */
 static bool slice(lt_ctx *c, const shards *s, lt_tensor **slices) {
   for (lua_Integer k = 0; k < s->n; k++) {
     lt_tensor *row = lt_reshape(c, s->list[k], lt_shape_of(1, &s->list[k]->numel));
@@ -94,7 +96,9 @@ static bool slice(lt_ctx *c, const shards *s, lt_tensor **slices) {
 }
 
 /* The gradients of the parameters, which have none afterwards, in place of these, as the shards'
-   dtype, in which they travel; zeros where there is none, for other ranks may have some. */
+   dtype, in which they travel; zeros where there is none, for other ranks may have some. Taken from
+   the parameter at once, so that the memory of the whole gradient is free when the reduction is
+   done, and the next backward does not add to what is in transit. */
 static bool take_gradients(lt_ctx *c, const shards *s) {
   for (lua_Integer k = 0; k < s->n; k++) {
     lt_tensor *p = s->list[k], *grad = p->grad;
@@ -122,7 +126,8 @@ static bool bring_own(lt_ctx *c, const shards *s) {
   return lt_ok(c);
 }
 
-/* Begins the movement of the checked arguments; its work is pushed. `scale`: of a reduction. */
+/* Begins the movement of the checked arguments; its work is pushed. `scale`: of a reduction. One
+   collective for the whole list: latency is paid once, and all ranks agree on one fingerprint. */
 static int move(lua_State *L, lt_bind *b, lt_group *g, const shards *s, lt_comm_op op,
                 double scale) {
   lt_ctx *c = b->c;
@@ -201,7 +206,8 @@ static int fill(lua_State *L) {
   return 0;
 }
 
-/* dist.is_alone(tensor): whether it is all of its storage, which can be emptied. */
+/* dist.is_alone(tensor): whether it is all of its storage, which can be emptied. A view would lose
+   its memory together with the tensor, without a word. */
 static int is_alone(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_tensor *t = lt_check_tensor(L, b, 1, "is_alone");

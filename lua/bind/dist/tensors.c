@@ -5,7 +5,9 @@
 #include "ops/inplace.h"
 #include "ops/node.h"
 
-/* The shape of what this rank gets: that of x, which says `fits`, or one made from it. */
+/* The shape of what this rank gets: that of x, which says `fits`, or one made from it. The op
+   counts are written out without a default, so that a new collective does not compile until its
+   shape is decided. */
 static lt_shape shape_of_result(lt_ctx *c, const lt_collective *k, const lt_tensor *x, int world) {
   lt_shape s = lt_tensor_shape(x);
   switch (k->op) {
@@ -50,7 +52,8 @@ static bool is_straight(const lt_ctx *c, const lt_collective *k, const lt_tensor
 }
 
 /* Where the result will stand; NULL when this rank gets none, when comm/ makes it, or with a
-   failure. */
+   failure. Broadcast alone moves in place: the root copies its values first, so that it never sends
+   from memory that it is about to overwrite. */
 static lt_tensor *place_for(lt_ctx *c, const lt_collective *k, lt_tensor *in, lt_group *g) {
   bool root = lt_group_rank(g) == k->root;
   if (k->cat || (!root && (k->op == LT_COMM_GATHER || k->op == LT_COMM_REDUCE))) return NULL;
@@ -89,6 +92,8 @@ static lt_work *start(lt_ctx *c, const lt_collective *k, lt_group *g, lt_tensor 
   return NULL;
 }
 
+/* On all ranks alike, before anything is sent: a rank that raised later, alone, would leave the
+   others waiting. */
 static bool check(lt_ctx *c, const lt_collective *k) {
   const char *op = c->op;
   lt_tensor *x = k->x;
@@ -120,6 +125,9 @@ bool lt_collective_rows(lt_ctx *c, lt_collective *k, int n) {
   return true;
 }
 
+/* x and out stay referenced until the wait: an asynchronous collective reads and writes them while
+   the script runs on, and may drop its own handles. A result that shares memory with x but is not x
+   gets a copy of x to send from. */
 bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *g) {
   lt_modes modes = c->modes;
   lt_collective asked = *k;
@@ -170,6 +178,8 @@ static int64_t offset_of(const lt_collective *k) {
   return offset;
 }
 
+/* The node of the tape is made here, not at the issue: only now are the sizes known of what other
+   ranks sent. */
 lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k) {
   lt_tensor *y = NULL;
   if (k->ref.work == NULL) {

@@ -52,7 +52,7 @@ static void fast_tensor(sink *to, const lt_tensor *t, const void *bytes, size_t 
 
 /* Those that were left to their devices: one wait for each run of tensors on one device. Grad mode
    and autocast are off: a checksum leaves no history and no cast in between. */
-static void add_late(lua_State *L, lt_bind *b, sink *to) {
+static void add_on_device(lua_State *L, lt_bind *b, sink *to) {
   lt_modes modes = b->c->modes;
   lt_frame frame = lt_begin(L, b, 0);
   b->c->modes.grad = b->c->modes.autocast = false;
@@ -124,7 +124,7 @@ static int hash(lua_State *L) {
   sink to = {.tensor = fast_tensor};
   to.on_device = lua_newuserdatauv(L, (lua_rawlen(L, 1) + 1) * sizeof(lt_tensor *), 0);
   take_list(L, b, &to, fast_value);
-  add_late(L, b, &to);
+  add_on_device(L, b, &to);
   lua_pushinteger(L, (lua_Integer)to.h);
   return 1;
 }

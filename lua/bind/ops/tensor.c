@@ -1,4 +1,8 @@
-/* lua/bind/ops/tensor.c: tensors as userdata: life, properties, metamethods that are not ops. */
+/* lua/bind/ops/tensor.c: tensors as userdata: life, properties, metamethods that are not ops.
+
+   One userdata stands for one tensor only where identity matters (parameters, leaves, gradients:
+   lt_make_unique); results of operations get a new one each, which is cheaper than a table of all
+   tensors. */
 #include "bind/ops/tensor.h"
 
 #include <string.h>
@@ -20,6 +24,8 @@ static bool must_stay(lua_State *L, lt_bind *b, const lt_tensor *t) {
   return true;
 }
 
+/* Not lt_enter: finalizers run at any allocation, in the middle of other calls, whose errors and
+   lines must not change. */
 static int tensor_gc(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   lt_boxed *box = lt_to_box(L, b, 1);
@@ -44,6 +50,8 @@ static int tensor_close(lua_State *L) {
   return 0;
 }
 
+/* Identity, as with tables: Lua makes any result a boolean, so elementwise == cannot exist here.
+   `ltrain check` finds scripts that expect it. */
 static int tensor_eq(lua_State *L) {
   lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
   const lt_tensor *t = lt_to_tensor(L, b, 1);
@@ -59,6 +67,8 @@ static int tensor_len(lua_State *L) {
   return 1;
 }
 
+/* The operators below exist to fail: without them Lua would say "attempt to compare two userdata
+   values", with no hint what to write. */
 static int tensor_concat(lua_State *L) {
   lt_raise(L, lt_enter(L), LT_EARG,
            "..: a tensor is not a string: write tostring(x), or lt.cat({a, b}, dim) to concatenate "
@@ -187,7 +197,8 @@ _Noreturn static void unknown_field(lua_State *L, lt_bind *b, const char *name) 
            lt_push_hint(L, "in_place_of", name, "tensor"));
 }
 
-/* Upvalues: binding, methods. */
+/* Upvalues: binding, methods. Methods first, since calls of methods are by far the most; properties
+   are compared one by one, which for nine names is as fast as a hash. */
 static int tensor_index(lua_State *L) {
   if (lua_type(L, 2) != LUA_TSTRING) return lt_index_read(L);
   lua_pushvalue(L, 2);
@@ -202,6 +213,8 @@ static int tensor_index(lua_State *L) {
   unknown_field(L, b, name);
 }
 
+/* The dtype may differ: a gradient in f32 beside a parameter in bf16 is usual. A gradient that a
+   script has set must stay the same userdata when it is read again. */
 static void set_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   lt_tensor *grad = lua_isnil(L, 3) ? NULL : lt_to_tensor(L, b, 3);
   if (grad == NULL && !lua_isnil(L, 3))
@@ -248,6 +261,8 @@ static int tensor_newindex(lua_State *L) {
   return 0;
 }
 
+/* __metatable hides the metatable: a script that replaced __gc or __index could free memory
+   twice. */
 void lt_bind_tensor(lua_State *L, lt_bind *b) {
   static const luaL_Reg meta[] = {
       {"__gc", tensor_gc},   {"__close", tensor_close},   {"__eq", tensor_eq},

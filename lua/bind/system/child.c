@@ -27,6 +27,7 @@ double lt_seconds_now(void) {
   return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Rounded up: a poll of 0 ms just before the deadline would spin. */
 int lt_poll_until(double deadline) {
   double ms = (deadline - lt_seconds_now()) * 1e3;
   return ms <= 0 ? 0 : ms > INT_MAX - 1 ? INT_MAX - 1 : (int)ms + 1;
@@ -52,7 +53,9 @@ bool lt_may_start(lua_State *L, lt_bind *b, const char *who) {
 
 /* Starting. */
 
-/* In the child, up to the exec: only what is safe in a copy of a process with threads. */
+/* In the child, up to the exec: only what is safe in a copy of a process with threads.
+   PR_SET_PDEATHSIG is lost in a parent that died before the call: the second check catches that. An
+   exec that fails sends errno through the pipe, which a successful one closes. */
 static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_t parent,
                              lt_guard guard, int output, int report) {
   setpgid(0, 0);
@@ -72,6 +75,9 @@ static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_
   _exit(n == sizeof reason ? 127 : 126);
 }
 
+/* Returns only when the exec has succeeded or failed, so that "not found" is a message here and not
+   an exit status later. Both processes call setpgid: whichever runs first, the group exists before
+   a signal is sent to it. */
 lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool captured) {
   lt_child child = {.pid = -1, .output = -1};
   int report[2] = {-1, -1}, out[2] = {-1, -1};
@@ -137,7 +143,8 @@ int lt_not_started(lua_State *L, const char *name, int reason) {
   return 2;
 }
 
-/* Whether nothing is left of a group within `seconds`. Its orphans are ours to reap. */
+/* Whether nothing is left of a group within `seconds`. Its orphans are ours to reap. Polled, since
+   no system call waits for a group of which only some are our children. */
 static bool group_gone(pid_t group, double seconds) {
   const struct timespec nap = {.tv_nsec = 10000000};
   for (double end = lt_seconds_now() + seconds; kill(-group, 0) == 0;) {
@@ -148,6 +155,7 @@ static bool group_gone(pid_t group, double seconds) {
   return true;
 }
 
+/* SIGTERM first: mpirun and shells pass it on and clean up; what ignores it is killed. */
 void lt_group_end(pid_t group) {
   if (kill(-group, SIGTERM) != 0 || group_gone(group, GROUP_SECONDS)) return;
   kill(-group, SIGKILL);

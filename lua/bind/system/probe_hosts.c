@@ -23,7 +23,8 @@ typedef struct asked_host {
   char text[MOST_TEXT];
 } asked_host;
 
-/* An address that a socket can be bound to is one of this machine's. */
+/* An address that a socket can be bound to is one of this machine's. Comparing names would miss
+   aliases and interfaces; binding asks the kernel itself. Port 0: any free one. */
 static bool is_here(const struct addrinfo *a) {
   int fd = socket(a->ai_family, SOCK_STREAM, 0);
   struct sockaddr_storage address;
@@ -81,7 +82,8 @@ static void call_up(asked_host *one) {
     one->answer = ends[0];
 }
 
-/* Hear all until the deadline; who is silent then is ended. */
+/* Hear all until the deadline; who is silent then is ended. One after the other, but all children
+   run already: the waits overlap, and the total is bounded by the deadline. */
 static void receive(asked_host *hosts, size_t n, double seconds, double deadline) {
   for (size_t k = 0; k < n; k++) {
     asked_host *one = &hosts[k];

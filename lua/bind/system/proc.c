@@ -1,4 +1,8 @@
-/* lua/bind/system/proc.c: reads facts of other processes from /proc. */
+/* lua/bind/system/proc.c: reads facts of other processes from /proc.
+
+   Used to recognise what a launcher has started. Everything here may be wrong by the time it is
+   used, since processes come and go: callers ask again, or treat it as a hint. Where there is no
+   /proc the answers are -1, 0 or false. */
 #include "bind/system/proc.h"
 
 #include <dirent.h>
@@ -18,7 +22,8 @@ int lt_proc_children(pid_t pid, long children[LT_PROC_MOST]) {
   return n;
 }
 
-/* Whether a process is there and no zombie. */
+/* Whether a process is there and no zombie. The name in parentheses may contain spaces and
+   parentheses itself: fields are counted from the last one. */
 static bool is_alive(long pid) {
   char path[64], text[512];
   snprintf(path, sizeof path, "/proc/%ld/stat", pid);
@@ -61,6 +66,8 @@ static int sockets_of(pid_t pid, unsigned long inodes[LT_PROC_MOST]) {
   return n;
 }
 
+/* Sockets of the process are matched with the established connections of its network namespace by
+   inode, as netstat does. */
 int lt_proc_connections(pid_t pid) {
   enum { ESTABLISHED = 1 };
   unsigned long inodes[LT_PROC_MOST], inode;
