@@ -2,7 +2,7 @@
 
    libedit's own reader survives one interrupted read, so characters are read here: a signal ends
    the entry at once. What libedit draws goes nowhere: in front of each wait for a key the entry is
-   drawn by paint.c. */
+   drawn by editor_display.c. */
 #include "apps/editor.h"
 
 #include <errno.h>
@@ -55,7 +55,8 @@ static char *prompt_of(EditLine *edit) {
   return (char *)editor.prompt;
 }
 
-/* The entry as it is now. */
+/* The entry as it is now. The size of the terminal is asked for each time, which costs a system
+   call per key: SIGWINCH alone may be missed while the process is stopped. */
 static lt_drawing drawing(void) {
   const LineInfo *line = el_line(editor.edit);
   struct winsize size = {0};
@@ -74,7 +75,8 @@ static void ask(lt_line_question question, const lt_drawing *d, char *answers[2]
   if (h != NULL) h->ask(h->ud, question, d->text, d->length, d->cursor, answers);
 }
 
-/* Draws the entry, in colours and with a hint. */
+/* Draws the entry, in colours and with a hint. Styles of a former text are kept where the helper
+   has no answer, but used only if their length fits: one letter a byte. */
 static void draw(const lt_drawing *d, bool hints) {
   char *answers[2] = {NULL, NULL};
   if (editor.paints) ask(LT_LINE_LOOK, d, answers);
@@ -109,6 +111,7 @@ static void erase_hint(void) {
 
 static void watch_terminal(bool on);
 
+/* A handler may only set flags: everything else here is not async-signal-safe. */
 static void on_change(int number) {
   if (lt_signals_forward(number)) return;
   if (number == SIGWINCH) resized = 1;
@@ -154,7 +157,9 @@ static bool goes_on(void) {
   return true;
 }
 
-/* Waits for a key: false when a signal came, also one that came before (errno: EINTR). */
+/* Waits for a key: false when a signal came, also one that came before (errno: EINTR). The signals
+   are blocked while the flags are checked, and ppoll unblocks them atomically for the wait: between
+   a check and a plain poll one could arrive and be noticed only with the next key. */
 static bool wait_for_key(void) {
   struct pollfd key = {.fd = STDIN_FILENO, .events = POLLIN};
   sigset_t ours, before;
@@ -193,7 +198,8 @@ static bool is_escape_key(wchar_t character) {
   return strchr("[O\r\n", editor.ahead) == NULL;
 }
 
-/* One character, whatever the locale's encoding: 1; 0 at the end; -1 when a signal came. */
+/* One character, whatever the locale's encoding: 1; 0 at the end; -1 when a signal came. Byte by
+   byte through mbrtowc, since a pasted text may be cut within a character at any read. */
 static int read_character(EditLine *edit, wchar_t *out) {
   (void)edit;
   mbstate_t state;

@@ -1,4 +1,7 @@
-/* lua/apps/http.c: `c.runtime.http`: a server of HTTP for programs on this machine. */
+/* lua/apps/http.c: `c.runtime.http`: a server of HTTP for programs on this machine.
+
+   Thin on purpose: routes, authentication and formats are Lua (stdlib/apps/dashboard); C has what
+   Lua cannot, sockets and waiting. */
 #include "apps/http.h"
 
 #include <stdio.h>
@@ -18,6 +21,8 @@ typedef struct server {
   lt_http *http; /* NULL: closed */
 } server;
 
+/* A closed server is an error of the library, never of a script, which has no access to it: a plain
+   Lua error is enough. */
 static server *check_server(lua_State *L) {
   server *s = luaL_checkudata(L, 1, HTTP_NAME);
   luaL_argcheck(L, s->http != NULL, 1, "a closed server");
@@ -38,8 +43,9 @@ static lua_Number option(lua_State *L, const char *name) {
   return value;
 }
 
-/* http.open{port =, connections =, ask_seconds =, read_seconds =, head_bytes =, stream_bytes =}
-     -> server; nil and a reason */
+/* http.open{port =, connections =, ask_seconds =, read_seconds =, head_bytes =, stream_bytes =} ->
+   server; nil and a reason The limits are required, not defaulted: they belong to the one who knows
+   what is served. */
 static int open_http(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
@@ -68,7 +74,9 @@ static void set(lua_State *L, const char *name, const char *value) {
   lua_setfield(L, -2, name);
 }
 
-/* server:wait(seconds) -> {id =, method =, target =, version =, {name, value}, ...} or nil */
+/* server:wait(seconds) -> {id =, method =, target =, version =, {name, value}, ...} or nil Fields
+   as a list and not a table by name: names of HTTP fields are case-insensitive and may repeat, and
+   what to do about that is the reader's decision. */
 static int server_wait(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const lt_http_request *r = lt_http_wait(check_server(L)->http, luaL_checknumber(L, 2));
@@ -148,7 +156,8 @@ static int server_finish(lua_State *L) {
   return 0;
 }
 
-/* http.secret() -> 32 hexadecimal digits that nobody can guess */
+/* http.secret() -> 32 hexadecimal digits that nobody can guess From the kernel, not from Philox: a
+   seed of training is known to whoever reads the script. 128 bits cannot be found by trying. */
 static int secret(lua_State *L) {
   lt_bind *b = lt_enter(L);
   unsigned char bytes[16];

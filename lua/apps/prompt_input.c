@@ -1,4 +1,7 @@
-/* lua/apps/prompt_input.c: input of the prompt: edited on a terminal, plain lines elsewhere. */
+/* lua/apps/prompt_input.c: input of the prompt: edited on a terminal, plain lines elsewhere.
+
+   Without a terminal, or with TERM=dumb, lines are read plainly: input may be a pipe, a file or the
+   shell of an editor, where escape sequences would be garbage. */
 #include "apps/prompt_input.h"
 
 #include <locale.h>
@@ -23,11 +26,15 @@ bool lt_line_is_edited(void) {
   return lt_line_is_terminal() && term != NULL && term[0] != 0 && strcmp(term, "dumb") != 0;
 }
 
-/* What one of several ranks reads ahead would be lost to the others. */
+/* What one of several ranks reads ahead would be lost to the others. Ranks share one standard
+   input, and stdio reads it in blocks. Once some is buffered it is too late: setvbuf would drop
+   it. */
 static void read_nothing_ahead(void) {
   if (stdin->_IO_read_ptr == stdin->_IO_read_end) setvbuf(stdin, NULL, _IONBF, 0);
 }
 
+/* The end of input (Ctrl-D) is sticky in stdio: it is cleared, since a terminal may go on after
+   it. */
 static const char *read_plain(const char *prompt, int *length) {
   fputs(prompt, stdout);
   fflush(stdout);
@@ -38,6 +45,8 @@ static const char *read_plain(const char *prompt, int *length) {
   return n < 0 ? NULL : reader.plain;
 }
 
+/* Signals are cleared before and after: one that ended a computation must not end the entry that
+   follows it, and one that ended the entry must not end the next computation. */
 lt_line_status lt_line_read(const char *prompt, const lt_line_helper *helper, const char **text,
                             size_t *length) {
   locale_t before = uselocale(LC_GLOBAL_LOCALE); /* whose characters the terminal has */
@@ -67,6 +76,7 @@ void lt_line_remember(const char *text) {
   uselocale(before);
 }
 
+/* The terminal gets its own settings back, also when the process ends by an error. */
 void lt_line_close(void) {
   lt_edit_close();
   free(reader.plain);

@@ -16,7 +16,7 @@ typedef enum lt_line_question {
   LT_LINE_ENTER,    /* Enter: what begins the next line, NULL: the entry is complete; how many
                        blanks the last line has too many */
   LT_LINE_COMPLETE, /* TAB: what is inserted; what is listed below */
-  LT_LINE_LOOK,     /* after each key: a letter of `styles` (paint.c) a byte; a hint */
+  LT_LINE_LOOK,     /* after each key: a letter of `styles` (editor_display.c) a byte; a hint */
 } lt_line_question;
 typedef struct lt_line_helper {
   void (*ask)(void *ud, lt_line_question question, const char *text, size_t length, size_t cursor,

@@ -8,7 +8,7 @@
 #include "apps/prompt_input.h"
 
 /* read_line(prompt[, helper]) -> an entry; nil at the end; false when Ctrl-C threw it away. The
-   helper is asked while it is edited: ask.c. */
+   helper is asked while it is edited: editor_callbacks.c. */
 static int read_line(lua_State *L) {
   const char *prompt = luaL_checkstring(L, 1), *text;
   size_t length;

@@ -102,7 +102,7 @@ static int traceback(lua_State *L) {
   return 1;
 }
 
-/* signal() -> 130, 143 (138: see notes.h) or nil */
+/* signal() -> 130, 143 (138: see deferred_signals.h) or nil */
 static int signal_status(lua_State *L) {
   int status = lt_signals_status() != 0 ? lt_signals_status() : lt_notes_status();
   if (status == 0) return 0;

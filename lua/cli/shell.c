@@ -2,7 +2,8 @@
 
    system(3) ignores SIGINT while it waits: a script whose steps wait for programs would not see
    Ctrl-C. And what a rank or a worker of a DataLoader waits for ends with it, however it ends, a
-   shell with all that it has started (bind/guard.c); popen(3) would leave it behind. */
+   shell with all that it has started (bind/system/guard_process.c); popen(3) would leave it
+   behind. */
 #include "cli/shell.h"
 
 #include <errno.h>
@@ -48,6 +49,8 @@ static _Noreturn void become(const command *cmd, pid_t parent, const sigset_t *m
   _exit(NOT_FOUND);
 }
 
+/* All signals are blocked around the vfork: a handler that ran in the child would write into the
+   memory of this process. */
 static pid_t start(lua_State *L, command *cmd) {
   const lt_bind *b = lt_bind_get(L);
   sigset_t all, before;
@@ -65,7 +68,8 @@ static pid_t start(lua_State *L, command *cmd) {
   return pid;
 }
 
-/* Pushes what os.execute and file:close give. */
+/* Pushes what os.execute and file:close give. waitpid is repeated after a signal: the handler has
+   noted it, and the script sees it at its next line, when the child is known to have ended. */
 static int finish(lua_State *L, pid_t pid, lt_guard guard) {
   int status = -1, error = 0;
   while (waitpid(pid, &status, 0) < 0 && (error = errno) == EINTR) error = 0;

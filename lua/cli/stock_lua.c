@@ -53,6 +53,8 @@ static bool read_flag(lt_plain *p, const char *option) {
   return true;
 }
 
+/* The order and the limits of lua.c: options end at the first argument that is none, so that all
+   that follows the script belongs to it. */
 bool lt_plain_read(lt_plain *p) {
   for (p->script = 1; p->script < p->argc; p->script++) {
     const char *option = p->argv[p->script];
@@ -71,6 +73,8 @@ bool lt_plain_read(lt_plain *p) {
   return true;
 }
 
+/* As in lua.c the script is arg[0], and what is before it has negative indices: programs find their
+   interpreter that way. */
 static void set_arg(lua_State *L, const lt_plain *p) {
   lua_createtable(L, p->argc, 1);
   int zero = p->script < p->argc ? p->script : 0;
@@ -170,6 +174,8 @@ static void hint(lua_State *L, const char *script) {
     lt_complain(lua_tostring(L, -1));
 }
 
+/* The ranks of a launcher are joined before the script runs and left after it, whether or not it
+   trains: a rank that ended alone would be reported as lost. */
 static int run_script(lua_State *L, const lt_plain *p) {
   const char *name = p->argv[p->script];
   bool from_stdin = strcmp(name, "-") == 0 && strcmp(p->argv[p->script - 1], "--") != 0;
@@ -200,6 +206,7 @@ static int run_stdin(lua_State *L) {
   return status == LT_EXIT_DONE ? lt_call_script(L, 0, 0) : status;
 }
 
+/* LUA_INIT, as in lua.c; the one with the version wins. */
 static int run_init(lua_State *L) {
   const char *name = "=LUA_INIT_5_4", *init = getenv("LUA_INIT_5_4");
   if (init == NULL) name = "=LUA_INIT", init = getenv("LUA_INIT");
@@ -221,6 +228,8 @@ static int run_prompt(lua_State *L) {
 
 static void say_version(void) { printf("ltrain %s (%s)\n", LT_VERSION, LUA_RELEASE); }
 
+/* As in lua.c an error ends the program; with -i the prompt opens all the same, to see what went
+   wrong. */
 int lt_plain_run(lua_State *L, const lt_plain *p) {
   bool has_script = p->script < p->argc;
   bool has_work = has_script || p->execute || p->version;
