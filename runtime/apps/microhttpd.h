@@ -1,7 +1,7 @@
 /* runtime/apps/microhttpd.h: libmicrohttpd, opened when a server is first wanted.
 
    What we call of it is declared here, so that a build needs neither its headers nor it, and a
-   start of the program pays nothing. spec/c/http_test.c compares the numbers with the header where
+   start of the program pays nothing. spec/c/net_test.c compares the numbers with the header where
    that is installed. */
 #ifndef LT_APPS_MICROHTTPD_H
 #define LT_APPS_MICROHTTPD_H

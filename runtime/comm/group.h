@@ -194,7 +194,7 @@ lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *dev
                                 char text[LT_COMM_TEXT]);
 void lt_device_link_end(lt_group *g, bool orderly);
 
-/* watch.c: while the host waits for a device. It begins when a link of the root's groups was
+/* device_wait.c: while the host waits for a device. It begins when a link of the root's groups was
    opened, and ends before these are closed or, after an outcome, abandoned. */
 void lt_device_wait_begin(lt_ctx *c, lt_group *root);
 void lt_device_wait_end(lt_ctx *c, lt_group *root);

@@ -119,8 +119,8 @@ void lt_launcher_find(lt_world *w);
 void lt_launcher_end(const lt_world *w);
 
 /* fork_safety.c: whether this process may be forked: our threads joined, no other thread running;
-   child.c: set up a child, redirect a descriptor to /dev/null; end.c: the ctx ends while ranks run;
-   exit() is a failure from now on. */
+   child.c: set up a child, redirect a descriptor to /dev/null; exit.c: the ctx ends while ranks
+   run; exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 
 /* End the threads of OpenMP; the next parallel region makes new ones, in a child too. */

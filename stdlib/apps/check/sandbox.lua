@@ -2,7 +2,7 @@
 --- while a script is checked.
 --
 -- Files that it writes, by Lua's io or through the library, lie in a folder of their own until the
--- end (lua/bind/io/shadow.c); it starts no programs and no ranks, and cannot end the process.
+-- end (lua/bind/io/overlay.c); it starts no programs and no ranks, and cannot end the process.
 local c = require "ltrain.c"
 local debugger = require "ltrain.apps.debugger"
 local dist = require "ltrain.dist"

@@ -8,7 +8,7 @@
 --   commands  name -> { args =, doc =, run(session, text) }: what `:name text` does
 -- and keeps
 --   last      the last value that was printed: `_`
---   failure   what attempt.lua caught last, or nil
+--   failure   what evaluation.lua caught last, or nil
 --   files     { path =, result = } of the script and of `:load`: what `:reload` runs again
 local c = require "ltrain.c"
 local evaluation = require "ltrain.apps.prompt.evaluation"
@@ -114,7 +114,7 @@ function session:complain(text)
   self.host.complain(text .. "\n")
 end
 
---- Prints what attempt.lua caught, and keeps it for `:bt`.
+--- Prints what evaluation.lua caught, and keeps it for `:bt`.
 function session:report(failure)
   self.failure = failure
   local after_echo = failure.stopped and self.host.tty and "\n" or "" -- the terminal shows ^C

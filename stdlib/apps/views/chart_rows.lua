@@ -8,7 +8,7 @@ local terminal_chart = require "ltrain.apps.views.terminal_chart"
 
 local NARROW <const>, WIDE <const> = 40, 100 -- columns
 
---- The rows of a chart as runs/svg_chart.lua takes it; `height` of them between the axes.
+--- The rows of a chart as views/svg_chart.lua takes it; `height` of them between the axes.
 return function(chart, height)
   local at = terminal.look()
   at.width = math.max(NARROW, math.min(at.width, WIDE))

@@ -156,7 +156,7 @@ function passes.in_sequence(plan, base)
   return pass
 end
 
---- The same, read by workers in turn; `shares`: see turns.lua.
+--- The same, read by workers in turn; `shares`: see iterable_workers.lua.
 function passes.in_turns(plan, base, shares)
   local iterable_workers <const> = require "ltrain.data.loading.iterable_workers"
   local pass, turn = new_pass(plan), iterable_workers(plan, base, shares)
