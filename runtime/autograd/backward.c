@@ -28,9 +28,9 @@ struct lt_walk {
   lt_node_list heap;
   uint64_t id;
   bool keep, create_graph;
-  lt_wanted *wanted; /* NULL: all leaves below, into their `grad` */
-  lt_incomplete incomplete;
-  lt_wanted own;
+  lt_needed_nodes *wanted; /* NULL: all leaves below, into their `grad` */
+  lt_post_accumulate incomplete;
+  lt_needed_nodes own;
 };
 
 /* a + b. Adds into `a`'s own memory when no other owner can see it (one reference: its slot's).
@@ -91,10 +91,11 @@ static lt_tensor *run_hooks(lt_ctx *c, lt_hook *hooks, int output, lt_tensor *gr
 }
 
 /* The gradient of a wanted leaf, or of a wanted output of a node. */
-static bool capture(lt_ctx *c, lt_wanted *w, const lt_object *target, int output, lt_tensor *grad) {
+static bool capture(lt_ctx *c, lt_needed_nodes *w, const lt_object *target, int output,
+                    lt_tensor *grad) {
   bool ok = true;
-  for (int k = lt_wanted_find(w, 0, target, output); k < w->n && ok;
-       k = lt_wanted_find(w, k + 1, target, output))
+  for (int k = lt_needed_nodes_find(w, 0, target, output); k < w->n && ok;
+       k = lt_needed_nodes_find(w, k + 1, target, output))
     ok = accumulate(c, &w->out[k], grad);
   return ok;
 }
@@ -111,7 +112,8 @@ static bool deliver(lt_ctx *c, lt_walk *w, const lt_edge *e, lt_tensor *grad) {
     grad = run_hooks(c, leaf->hooks, 0, grad);
     if (grad == NULL) return false;
     if (w->wanted != NULL) return capture(c, w->wanted, e->target, 0, grad);
-    return lt_accumulate_grad(c, leaf, grad) && lt_complete_edge(c, &w->incomplete, leaf, true);
+    return lt_accumulate_grad(c, leaf, grad) &&
+           lt_post_accumulate_edge(c, &w->incomplete, leaf, true);
   }
   lt_node *n = (lt_node *)e->target;
   /* The number of the walk marks what it has met: nothing has to be cleared for the next one. */
@@ -136,7 +138,7 @@ static bool run_vjp(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **in) {
   if (need == NULL) return false;
   bool ok = w->wanted != NULL;
   for (int k = 0; k < n->n_in; k++) {
-    need[k] = lt_wanted_edge(w->wanted, &n->edges[k]);
+    need[k] = lt_needed_nodes_edge(w->wanted, &n->edges[k]);
     ok = ok && !need[k];
   }
   if (ok) {
@@ -166,7 +168,7 @@ static bool differentiate(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **i
 static bool visit(lt_ctx *c, lt_walk *w, lt_node *n) {
   lt_tensor *few[FEW] = {NULL};
   lt_tensor **in = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *in);
-  bool ok = in != NULL && (!n->always || lt_always_fill(c, n)), any = false;
+  bool ok = in != NULL && (!n->always || lt_required_nodes_fill(c, n)), any = false;
   for (int k = 0; k < n->n_out && ok; k++) {
     if (n->grads[k] == NULL) continue;
     any = true;
@@ -177,10 +179,10 @@ static bool visit(lt_ctx *c, lt_walk *w, lt_node *n) {
   ok = ok && (!any || differentiate(c, w, n, in));
   for (int k = 0; k < n->n_in && ok; k++) {
     const lt_edge *e = &n->edges[k];
-    if (in[k] != NULL && lt_wanted_edge(w->wanted, e))
+    if (in[k] != NULL && lt_needed_nodes_edge(w->wanted, e))
       ok = deliver(c, w, e, in[k]);
     else if (e->leaf && e->target != NULL)
-      ok = lt_complete_edge(c, &w->incomplete, (lt_tensor *)e->target, false);
+      ok = lt_post_accumulate_edge(c, &w->incomplete, (lt_tensor *)e->target, false);
   }
   if (in != few && in != NULL) lt_free(c, in, (size_t)n->n_in * sizeof *in);
   return ok;
@@ -223,7 +225,7 @@ bool lt_walk_on(lt_ctx *c, lt_walk *w, bool (*due)(void *ud), void *ud) {
     ok = take(c, w);
     if (due != NULL && due(ud)) break;
   }
-  if (ok && w->heap.count == 0) ok = lt_complete_end(c, &w->incomplete, true);
+  if (ok && w->heap.count == 0) ok = lt_post_accumulate_end(c, &w->incomplete, true);
   c->line = line;
   lt_modes_restore(&c->modes, before); /* hooks of the script have run */
   return ok && w->heap.count > 0;
@@ -237,7 +239,7 @@ static bool finish(lt_ctx *c, lt_walk *w) {
     lt_release(c, n);
   }
   lt_node_list_free(c, &w->heap);
-  lt_complete_end(c, &w->incomplete, false);
+  lt_post_accumulate_end(c, &w->incomplete, false);
   for (int k = 0; w->wanted != NULL && k < w->own.n; k++) /* now the caller's frame holds them */
     if (w->own.out[k] != NULL && !lt_frame_add(c, w->own.out[k])) w->own.out[k] = NULL;
   return lt_ok(c);
@@ -246,8 +248,8 @@ static bool finish(lt_ctx *c, lt_walk *w) {
 /* The nodes that this walk visits in any case. */
 static bool push_always(lt_ctx *c, lt_walk *w) {
   bool ok = true;
-  while (lt_always_count(c) > 0) {
-    lt_node *n = lt_always_take(c);
+  while (lt_required_nodes_count(c) > 0) {
+    lt_node *n = lt_required_nodes_take(c);
     if (ok && !n->used && n->walk != w->id) {
       n->walk = w->id;
       ok = lt_node_heap_push(c, &w->heap, n);
@@ -277,7 +279,7 @@ static lt_tensor *seed_of(lt_ctx *c, lt_tensor *root, lt_tensor *seed) {
 static bool start(lt_ctx *c, lt_walk *w, lt_tensor *root, lt_tensor *gradient) {
   lt_tensor *seed = seed_of(c, root, gradient);
   lt_edge e = lt_edge_to(root);
-  bool ok = seed != NULL && (!lt_wanted_edge(w->wanted, &e) || deliver(c, w, &e, seed));
+  bool ok = seed != NULL && (!lt_needed_nodes_edge(w->wanted, &e) || deliver(c, w, &e, seed));
   lt_release(c, e.target);
   return ok;
 }
@@ -311,8 +313,9 @@ static bool begin(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root, lt_
   w->id = ++c->walks;
   lt_modes before = set_modes(c, w);
   lt_frame frame = lt_frame_open(c);
-  bool ok = w->wanted != NULL ||
-            (push_always(c, w) && lt_complete_begin(c, &w->incomplete, &w->heap, n_root, root));
+  bool ok =
+      w->wanted != NULL ||
+      (push_always(c, w) && lt_post_accumulate_begin(c, &w->incomplete, &w->heap, n_root, root));
   for (int k = 0; k < n_root && ok; k++) ok = start(c, w, root[k], seed[k]);
   lt_frame_close(c, frame, 0, NULL);
   c->modes = before;
@@ -332,9 +335,10 @@ static bool begin_grad(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root
   bool ok = lt_ok(c);
   for (int k = 0; k < n_root && ok; k++) ok = check_root(c, root[k]);
   if (!ok) return false;
-  w->own = (lt_wanted){.n = n_in, .in = in, .out = out};
+  w->own = (lt_needed_nodes){.n = n_in, .in = in, .out = out};
   w->wanted = &w->own;
-  return lt_wanted_mark(c, w->wanted, n_root, root) && begin(c, w, n_root, root, seed, options);
+  return lt_needed_nodes_mark(c, w->wanted, n_root, root) &&
+         begin(c, w, n_root, root, seed, options);
 }
 
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {

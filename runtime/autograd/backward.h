@@ -40,12 +40,13 @@ bool lt_walk_end(lt_ctx *c, lt_walk *w);
 
 /* Nodes noted between begin and end are visited by the next backward, newest first among all
    others, with zeros where no gradient reaches them. end forgets those that no backward took. */
-bool lt_always_begin(lt_ctx *c);
-void lt_always_end(lt_ctx *c);
-bool lt_always_note(lt_ctx *c, lt_node *n); /* outside of a step it does nothing */
-int64_t lt_always_count(const lt_ctx *c);
-lt_node *lt_always_take(lt_ctx *c); /* one of them, with its reference; count must not be 0 */
-bool lt_always_fill(lt_ctx *c, lt_node *n);
+bool lt_required_nodes_begin(lt_ctx *c);
+void lt_required_nodes_end(lt_ctx *c);
+bool lt_required_nodes_note(lt_ctx *c, lt_node *n); /* outside of a step it does nothing */
+int64_t lt_required_nodes_count(const lt_ctx *c);
+lt_node *
+lt_required_nodes_take(lt_ctx *c); /* one of them, with its reference; count must not be 0 */
+bool lt_required_nodes_fill(lt_ctx *c, lt_node *n);
 
 /* Give `leaf` a gradient of its own shape, or add to the one it has (in place unless recording). */
 bool lt_accumulate_grad(lt_ctx *c, lt_tensor *leaf, lt_tensor *grad);

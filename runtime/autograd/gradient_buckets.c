@@ -15,11 +15,11 @@
 #include "autograd/post_accumulate.h"
 
 typedef struct watched {
-  lt_ready *all;
+  lt_gradient_buckets *all;
   lt_hook hook;
 } watched;
 
-struct lt_ready {
+struct lt_gradient_buckets {
   int n, n_groups;
   lt_tensor **leaf;
   int *group;  /* [n] */
@@ -36,10 +36,10 @@ struct lt_ready {
 };
 
 /* Leaves that the walk which has reached `reached` will not reach. */
-static void count_absent(lt_ready *r, const lt_tensor *reached) {
-  uint64_t walk = lt_complete_walk(reached);
+static void count_absent(lt_gradient_buckets *r, const lt_tensor *reached) {
+  uint64_t walk = lt_post_accumulate_walk(reached);
   for (int k = 0; k < r->n; k++)
-    if (lt_complete_walk(r->leaf[k]) != walk) r->due[r->group[k]]--;
+    if (lt_post_accumulate_walk(r->leaf[k]) != walk) r->due[r->group[k]]--;
   r->begun = true;
 }
 
@@ -47,7 +47,7 @@ static void count_absent(lt_ready *r, const lt_tensor *reached) {
    The first call of a backward also subtracts the leaves that this one does not reach. */
 static bool is_complete(lt_ctx *c, void *ud, lt_tensor *leaf, lt_tensor **replacement) {
   const watched *w = ud;
-  lt_ready *r = w->all;
+  lt_gradient_buckets *r = w->all;
   int k = (int)(w - r->watch);
   (void)replacement;
   if (!r->begun) count_absent(r, leaf);
@@ -58,18 +58,19 @@ static bool is_complete(lt_ctx *c, void *ud, lt_tensor *leaf, lt_tensor **replac
   return ok;
 }
 
-lt_ready *lt_ready_new(lt_ctx *c, int n, lt_tensor *const *leaf, const int *group,
-                       bool (*fn)(lt_ctx *c, void *ud, int group), void *ud) {
-  lt_ready *r = lt_alloc(c, sizeof *r);
+lt_gradient_buckets *lt_gradient_buckets_new(lt_ctx *c, int n, lt_tensor *const *leaf,
+                                             const int *group,
+                                             bool (*fn)(lt_ctx *c, void *ud, int group), void *ud) {
+  lt_gradient_buckets *r = lt_alloc(c, sizeof *r);
   if (r == NULL) return NULL;
-  *r = (lt_ready){.n = n, .fn = fn, .ud = ud};
+  *r = (lt_gradient_buckets){.n = n, .fn = fn, .ud = ud};
   r->n_groups = n > 0 ? group[n - 1] + 1 : 0;
   r->leaf = lt_alloc(c, (size_t)n * sizeof *r->leaf);
   r->watch = lt_alloc(c, (size_t)n * sizeof *r->watch);
   r->ints_bytes = 2 * (size_t)(n + r->n_groups) * sizeof(int);
   r->group = lt_alloc(c, r->ints_bytes);
   if (!lt_ok(c)) {
-    lt_ready_free(c, r);
+    lt_gradient_buckets_free(c, r);
     return NULL;
   }
   r->order = r->group + n;
@@ -85,8 +86,8 @@ lt_ready *lt_ready_new(lt_ctx *c, int n, lt_tensor *const *leaf, const int *grou
   return r;
 }
 
-void lt_ready_arm(lt_ctx *c, lt_ready *r) {
-  lt_ready_disarm(c, r);
+void lt_gradient_buckets_arm(lt_ctx *c, lt_gradient_buckets *r) {
+  lt_gradient_buckets_disarm(c, r);
   r->n_ready = r->next = 0;
   r->begun = false;
   memcpy(r->due, r->size, (size_t)r->n_groups * sizeof *r->due);
@@ -96,7 +97,7 @@ void lt_ready_arm(lt_ctx *c, lt_ready *r) {
 }
 
 /* The hooks are members of `watch`, not allocated: they are unlinked, and can be linked again. */
-void lt_ready_disarm(lt_ctx *c, lt_ready *r) {
+void lt_gradient_buckets_disarm(lt_ctx *c, lt_gradient_buckets *r) {
   if (!r->armed) return;
   for (int k = 0; k < r->n; k++) {
     lt_hook **link = &r->leaf[k]->hooks;
@@ -108,14 +109,14 @@ void lt_ready_disarm(lt_ctx *c, lt_ready *r) {
   r->armed = false;
 }
 
-int lt_ready_order(const lt_ready *r, const int **leaf) {
+int lt_gradient_buckets_order(const lt_gradient_buckets *r, const int **leaf) {
   *leaf = r->order;
   return r->n_ready;
 }
 
-void lt_ready_free(lt_ctx *c, lt_ready *r) {
+void lt_gradient_buckets_free(lt_ctx *c, lt_gradient_buckets *r) {
   if (r == NULL) return;
-  lt_ready_disarm(c, r);
+  lt_gradient_buckets_disarm(c, r);
   for (int k = 0; k < r->n && r->leaf != NULL; k++) lt_release(c, r->leaf[k]);
   lt_free(c, r->leaf, (size_t)r->n * sizeof *r->leaf);
   lt_free(c, r->watch, (size_t)r->n * sizeof *r->watch);

@@ -6,7 +6,7 @@
    lt_grad then visits only marked nodes: of a large tape, often a small part. */
 #include "autograd/needed_nodes.h"
 
-int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int output) {
+int lt_needed_nodes_find(const lt_needed_nodes *w, int from, const lt_object *target, int output) {
   int k = from;
   for (; k < w->n; k++) {
     const lt_tensor *t = w->in[k];
@@ -16,16 +16,16 @@ int lt_wanted_find(const lt_wanted *w, int from, const lt_object *target, int ou
   return k;
 }
 
-/* The test that backward.c makes for each edge: for a node its mark, set by lt_wanted_mark; for a
-   leaf a search in the list, which is short. */
-bool lt_wanted_edge(const lt_wanted *w, const lt_edge *e) {
+/* The test that backward.c makes for each edge: for a node its mark, set by lt_needed_nodes_mark;
+   for a leaf a search in the list, which is short. */
+bool lt_needed_nodes_edge(const lt_needed_nodes *w, const lt_edge *e) {
   if (w == NULL || e->target == NULL) return e->target != NULL;
-  if (e->leaf) return lt_wanted_find(w, 0, e->target, 0) < w->n;
+  if (e->leaf) return lt_needed_nodes_find(w, 0, e->target, 0) < w->n;
   return ((const lt_node *)e->target)->leads == w->mark;
 }
 
 /* No node below the oldest wanted one can lead to it. */
-static uint64_t oldest(const lt_wanted *w) {
+static uint64_t oldest(const lt_needed_nodes *w) {
   uint64_t seq = UINT64_MAX;
   for (int k = 0; k < w->n; k++) {
     const lt_node *n = (const lt_node *)w->in[k]->node;
@@ -36,7 +36,7 @@ static uint64_t oldest(const lt_wanted *w) {
 }
 
 /* All nodes that may lead to an input, newest first. */
-static bool collect(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root,
+static bool collect(lt_ctx *c, lt_needed_nodes *w, int n_root, lt_tensor *const *root,
                     lt_node_list *order) {
   lt_node_list heap = {0};
   uint64_t least = oldest(w), seen = w->mark - 1;
@@ -54,14 +54,14 @@ static bool collect(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root,
   return ok;
 }
 
-bool lt_wanted_mark(lt_ctx *c, lt_wanted *w, int n_root, lt_tensor *const *root) {
+bool lt_needed_nodes_mark(lt_ctx *c, lt_needed_nodes *w, int n_root, lt_tensor *const *root) {
   lt_node_list order = {0};
   w->mark = c->walks += 2; /* the one before it: seen on the way */
   bool ok = collect(c, w, n_root, root, &order);
   for (int64_t j = order.count - 1; j >= 0; j--) { /* inputs before their users */
     lt_node *n = order.node[j];
     for (int k = 0; k < n->n_in && n->leads != w->mark; k++)
-      if (lt_wanted_edge(w, &n->edges[k])) n->leads = w->mark;
+      if (lt_needed_nodes_edge(w, &n->edges[k])) n->leads = w->mark;
     for (int k = 0; k < w->n && n->leads != w->mark; k++)
       if (w->in[k]->node == &n->object) n->leads = w->mark;
   }
@@ -77,8 +77,8 @@ static bool is_other_leaf(const lt_edge *e, int n_own, lt_tensor *const *own) {
   return true;
 }
 
-bool lt_wanted_others(lt_ctx *c, int n_root, lt_tensor *const *root, int n_own,
-                      lt_tensor *const *own) {
+bool lt_needed_nodes_others(lt_ctx *c, int n_root, lt_tensor *const *root, int n_own,
+                            lt_tensor *const *own) {
   lt_node_list heap = {0};
   uint64_t seen = (c->walks += 2) - 1;
   bool ok = true, found = false;

@@ -13,8 +13,9 @@ static lt_hook *first_after(lt_hook *h) {
   return h;
 }
 
-/* Remember a leaf whose hooks wait, once; the list is what lt_complete_end has to look through. */
-static bool list(lt_ctx *c, lt_incomplete *all, lt_tensor *leaf) {
+/* Remember a leaf whose hooks wait, once; the list is what lt_post_accumulate_end has to look
+   through. */
+static bool list(lt_ctx *c, lt_post_accumulate *all, lt_tensor *leaf) {
   if (all->count == all->capacity) {
     int64_t more = all->capacity > 0 ? 2 * all->capacity : 16;
     lt_tensor **grown = lt_alloc(c, (size_t)more * sizeof(lt_tensor *));
@@ -29,7 +30,7 @@ static bool list(lt_ctx *c, lt_incomplete *all, lt_tensor *leaf) {
 }
 
 /* The count stands in the first of the leaf's hooks, for all of them. */
-static bool count(lt_ctx *c, lt_incomplete *all, const lt_edge *e) {
+static bool count(lt_ctx *c, lt_post_accumulate *all, const lt_edge *e) {
   lt_hook *h = e->leaf && e->target != NULL ? first_after(((lt_tensor *)e->target)->hooks) : NULL;
   if (h == NULL) return true;
   bool is_new = h->walk != all->walk;
@@ -39,8 +40,8 @@ static bool count(lt_ctx *c, lt_incomplete *all, const lt_edge *e) {
   return !is_new || list(c, all, (lt_tensor *)e->target);
 }
 
-bool lt_complete_begin(lt_ctx *c, lt_incomplete *all, const lt_node_list *heap, int n_root,
-                       lt_tensor *const *root) {
+bool lt_post_accumulate_begin(lt_ctx *c, lt_post_accumulate *all, const lt_node_list *heap,
+                              int n_root, lt_tensor *const *root) {
   if (c->hooks_after == 0) return true;
   lt_node_list below = {0};
   uint64_t seen = (c->walks += 2) - 1;
@@ -72,14 +73,14 @@ static bool run(lt_ctx *c, lt_tensor *leaf) {
   return true;
 }
 
-uint64_t lt_complete_walk(const lt_tensor *leaf) {
+uint64_t lt_post_accumulate_walk(const lt_tensor *leaf) {
   const lt_hook *h = first_after(leaf->hooks);
   return h != NULL ? h->walk : 0;
 }
 
 /* `due` reaches 0 when every edge has been visited, with a gradient or without; only if one of them
    had one (`reached`) is there something for the hooks to see. */
-bool lt_complete_edge(lt_ctx *c, const lt_incomplete *all, lt_tensor *leaf, bool any) {
+bool lt_post_accumulate_edge(lt_ctx *c, const lt_post_accumulate *all, lt_tensor *leaf, bool any) {
   lt_hook *h = all->walk != 0 ? first_after(leaf->hooks) : NULL;
   if (h == NULL || h->walk != all->walk) return true;
   h->reached = h->reached || any;
@@ -88,7 +89,7 @@ bool lt_complete_edge(lt_ctx *c, const lt_incomplete *all, lt_tensor *leaf, bool
 
 /* Leaves that a gradient has reached along some edges, while the nodes of the others were not
    visited: nothing more can come, so their hooks run now. */
-bool lt_complete_end(lt_ctx *c, lt_incomplete *all, bool run_all) {
+bool lt_post_accumulate_end(lt_ctx *c, lt_post_accumulate *all, bool run_all) {
   bool ok = run_all;
   for (int64_t k = 0; k < all->count; k++) {
     const lt_hook *h = first_after(all->leaf[k]->hooks);
@@ -101,6 +102,6 @@ bool lt_complete_end(lt_ctx *c, lt_incomplete *all, bool run_all) {
     lt_release(c, all->leaf[k]);
   }
   lt_free(c, all->leaf, (size_t)all->capacity * sizeof(lt_tensor *));
-  *all = (lt_incomplete){0};
+  *all = (lt_post_accumulate){0};
   return ok;
 }

@@ -5,25 +5,25 @@
 
 #include "autograd/node_list.h"
 
-typedef struct always {
+typedef struct required {
   lt_node_list list;
   bool on; /* a step is under way */
-} always;
+} required;
 
-static void forget(lt_ctx *c, always *a) {
+static void forget(lt_ctx *c, required *a) {
   for (int64_t k = 0; k < a->list.count; k++) lt_release(c, a->list.node[k]);
   a->list.count = 0;
 }
 
 static void drop(lt_ctx *c, void *slot) {
-  always *a = slot;
+  required *a = slot;
   forget(c, a);
   lt_node_list_free(c, &a->list);
   lt_free(c, a, sizeof *a);
 }
 
-bool lt_always_begin(lt_ctx *c) {
-  always *a = c->slot[LT_SLOT_AUTOGRAD];
+bool lt_required_nodes_begin(lt_ctx *c) {
+  required *a = c->slot[LT_SLOT_AUTOGRAD];
   if (a == NULL) {
     a = lt_alloc(c, sizeof *a);
     if (a == NULL) return false;
@@ -35,35 +35,35 @@ bool lt_always_begin(lt_ctx *c) {
   return true;
 }
 
-void lt_always_end(lt_ctx *c) {
-  always *a = c->slot[LT_SLOT_AUTOGRAD];
+void lt_required_nodes_end(lt_ctx *c) {
+  required *a = c->slot[LT_SLOT_AUTOGRAD];
   if (a == NULL) return;
   forget(c, a);
   a->on = false;
 }
 
-bool lt_always_note(lt_ctx *c, lt_node *n) {
-  always *a = c->slot[LT_SLOT_AUTOGRAD];
+bool lt_required_nodes_note(lt_ctx *c, lt_node *n) {
+  required *a = c->slot[LT_SLOT_AUTOGRAD];
   if (a == NULL || !a->on) return true;
   if (!lt_node_list_add(c, &a->list, n)) return false;
   n->always = true;
   return true;
 }
 
-int64_t lt_always_count(const lt_ctx *c) {
-  const always *a = c->slot[LT_SLOT_AUTOGRAD];
+int64_t lt_required_nodes_count(const lt_ctx *c) {
+  const required *a = c->slot[LT_SLOT_AUTOGRAD];
   return a != NULL ? a->list.count : 0;
 }
 
 /* The last one first: the caller pushes them into a heap, so the order does not matter. */
-lt_node *lt_always_take(lt_ctx *c) {
-  always *a = c->slot[LT_SLOT_AUTOGRAD];
+lt_node *lt_required_nodes_take(lt_ctx *c) {
+  required *a = c->slot[LT_SLOT_AUTOGRAD];
   return a->list.node[--a->list.count];
 }
 
 /* Zeros for the first output of a node that no gradient reached; its vjp then runs as usual, and
    takes part in the collective. The other outputs stay NULL, which means zero to a vjp. */
-bool lt_always_fill(lt_ctx *c, lt_node *n) {
+bool lt_required_nodes_fill(lt_ctx *c, lt_node *n) {
   for (int k = 0; k < n->n_out; k++)
     if (n->grads[k] != NULL) return true;
   const lt_meta *m = &n->out[0];

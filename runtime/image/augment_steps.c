@@ -73,12 +73,12 @@ static bool recolour(lt_ctx *c, lt_sample *s, int operation, double m, const str
 }
 
 /* One operation with `bin` of `bins` of its strength. */
-static bool operate(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d, int filter_at, int bin,
-                    int bins, const strengths *most) {
-  int operation = lt_dice_below(d, OPERATIONS);
+static bool operate(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d, int filter_at,
+                    int bin, int bins, const strengths *most) {
+  int operation = lt_random_stream_below(d, OPERATIONS);
   double m = bins > 1 ? (double)bin / (bins - 1) : 0;
   bool is_signed = operation >= SHEAR_X && operation <= SHARPNESS;
-  if (is_signed && lt_dice_chance(d, 0.5)) m = -m;
+  if (is_signed && lt_random_stream_chance(d, 0.5)) m = -m;
   if (operation == IDENTITY) return true;
   if (operation <= ROTATE) return move(c, t, s, filter_at, operation, m, most);
   return recolour(c, s, operation, m, most);
@@ -91,7 +91,7 @@ static bool fits(lt_ctx *c, const lt_sample *s, const char *name) {
 }
 
 /* num_ops, magnitude, bins, filter. */
-bool lt_step_rand_augment(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_rand_augment(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   static const strengths most = {0.3, 150.0 / 331, 30, 0.9, 4, true};
   bool ok = fits(c, s, "RandAugment");
   for (int k = 0; k < (int)t->v[0] && ok; k++)
@@ -100,9 +100,9 @@ bool lt_step_rand_augment(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d)
 }
 
 /* bins, filter. */
-bool lt_step_trivial_augment(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_trivial_augment(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   static const strengths most = {0.99, 32, 135, 0.99, 6, false};
   if (!fits(c, s, "TrivialAugmentWide")) return false;
   int bins = (int)t->v[0];
-  return operate(c, t, s, d, 1, lt_dice_below(d, bins), bins, &most);
+  return operate(c, t, s, d, 1, lt_random_stream_below(d, bins), bins, &most);
 }

@@ -9,7 +9,7 @@
 
 #include "image/colour.h"
 
-typedef bool (*step_fn)(lt_ctx *, const lt_step *, lt_sample *, lt_dice *);
+typedef bool (*step_fn)(lt_ctx *, const lt_step *, lt_sample *, lt_random_stream *);
 static const struct {
   const char *name;
   step_fn run;
@@ -59,7 +59,8 @@ static bool normalized_at_once(lt_ctx *c, const lt_step *t, const lt_step *end, 
 }
 
 /* Runs the steps up to `end`; a group runs its members itself and is skipped with them. */
-static bool run(lt_ctx *c, const lt_step *t, const lt_step *end, lt_sample *s, lt_dice *d) {
+static bool run(lt_ctx *c, const lt_step *t, const lt_step *end, lt_sample *s,
+                lt_random_stream *d) {
   bool ok = lt_ok(c);
   for (; t < end && ok; t += 1 + t->span) {
     if (normalized_at_once(c, t, end, s, &ok))
@@ -71,26 +72,26 @@ static bool run(lt_ctx *c, const lt_step *t, const lt_step *end, lt_sample *s, l
 }
 
 bool lt_chain_run(lt_ctx *c, const lt_chain *chain, lt_sample *s, lt_rng_key key) {
-  lt_dice d = {.key = key};
+  lt_random_stream d = {.key = key};
   return run(c, chain->step, chain->step + chain->n, s, &d);
 }
 
-bool lt_step_apply(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
-  if (!lt_dice_chance(d, t->v[0])) return true;
+bool lt_step_apply(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
+  if (!lt_random_stream_chance(d, t->v[0])) return true;
   return run(c, t + 1, t + 1 + t->span, s, d);
 }
 
-bool lt_step_group(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_group(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   return run(c, t + 1, t + 1 + t->span, s, d);
 }
 
 /* One member by weight: a draw in the sum of all, from which the weights are taken in turn.
    Rounding may leave a rest: then the last one with a weight. */
-bool lt_step_choice(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_choice(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   const lt_step *end = t + 1 + t->span, *g = t + 1, *last = g;
   double total = 0;
   for (; g < end; g += 1 + g->span) total += g->v[0];
-  double at = lt_dice_uniform(d, 0, total);
+  double at = lt_random_stream_uniform(d, 0, total);
   for (g = t + 1; g < end; g += 1 + g->span) {
     if (g->v[0] > 0) last = g;
     at -= g->v[0];

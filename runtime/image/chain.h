@@ -43,7 +43,7 @@ bool lt_chain_run(lt_ctx *c, const lt_chain *chain, lt_sample *s, lt_rng_key key
 
 /* One function a step. */
 #define LT_STEP(name) \
-  bool lt_step_##name(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d);
+  bool lt_step_##name(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d);
 #include "image/steps.def"
 #undef LT_STEP
 

@@ -13,8 +13,9 @@ bool lt_step_colours(lt_ctx *c, const lt_sample *s, const char *name) {
 }
 
 /* Whether the dice say so, and the image can be written. */
-static bool begins(lt_ctx *c, double p, lt_sample *s, lt_dice *d, const char *name) {
-  return lt_step_colours(c, s, name) && lt_dice_chance(d, p) && lt_picture_own(c, &s->image);
+static bool begins(lt_ctx *c, double p, lt_sample *s, lt_random_stream *d, const char *name) {
+  return lt_step_colours(c, s, name) && lt_random_stream_chance(d, p) &&
+         lt_picture_own(c, &s->image);
 }
 
 static void jitter(lt_picture *p, int which, float factor) {
@@ -28,15 +29,15 @@ static void jitter(lt_picture *p, int which, float factor) {
 
 /* brightness (2), contrast (2), saturation (2), hue (2), and which are wanted, as bits. In an order
    that is drawn. */
-bool lt_step_color_jitter(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_color_jitter(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   int order[4];
   float factor[4];
   if (!begins(c, 1, s, d, "ColorJitter")) return lt_ok(c);
   for (int k = 0; k < 4; k++) {
-    int at = lt_dice_below(d, k + 1);
+    int at = lt_random_stream_below(d, k + 1);
     order[k] = order[at];
     order[at] = k;
-    factor[k] = (float)lt_dice_uniform(d, t->v[2 * k], t->v[2 * k + 1]);
+    factor[k] = (float)lt_random_stream_uniform(d, t->v[2 * k], t->v[2 * k + 1]);
   }
   for (int k = 0; k < 4; k++)
     if (((int)t->v[8] >> order[k] & 1) != 0) jitter(&s->image, order[k], factor[order[k]]);
@@ -44,74 +45,74 @@ bool lt_step_color_jitter(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d)
 }
 
 /* channels. */
-bool lt_step_grayscale(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_grayscale(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   return lt_step_colours(c, s, "Grayscale") && lt_to_grey(c, &s->image, (int)t->v[0]);
 }
 
 /* p. */
-bool lt_step_random_grayscale(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_random_grayscale(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (!begins(c, t->v[0], s, d, "RandomGrayscale")) return lt_ok(c);
   return lt_to_grey(c, &s->image, s->image.channels);
 }
 
 /* height, width, sigma (2). */
-bool lt_step_gaussian_blur(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
-  double sigma = lt_dice_uniform(d, t->v[2], t->v[3]);
+bool lt_step_gaussian_blur(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
+  double sigma = lt_random_stream_uniform(d, t->v[2], t->v[3]);
   return lt_picture_own(c, &s->image) &&
          lt_gaussian_blur(c, &s->image, (int)t->v[0], (int)t->v[1], sigma);
 }
 
 /* p. */
-bool lt_step_invert(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_invert(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (begins(c, t->v[0], s, d, "RandomInvert")) lt_invert(&s->image);
   return lt_ok(c);
 }
 
 /* p, bits. */
-bool lt_step_posterize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_posterize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (begins(c, t->v[0], s, d, "RandomPosterize")) lt_posterize(&s->image, (int)t->v[1]);
   return lt_ok(c);
 }
 
 /* p, threshold. */
-bool lt_step_solarize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_solarize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (begins(c, t->v[0], s, d, "RandomSolarize")) lt_solarize(&s->image, (float)t->v[1]);
   return lt_ok(c);
 }
 
 /* p, factor. */
-bool lt_step_sharpness(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_sharpness(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (!begins(c, t->v[0], s, d, "RandomAdjustSharpness")) return lt_ok(c);
   return lt_adjust_sharpness(c, &s->image, (float)t->v[1]);
 }
 
 /* p. */
-bool lt_step_autocontrast(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_autocontrast(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (begins(c, t->v[0], s, d, "RandomAutocontrast")) lt_autocontrast(&s->image);
   return lt_ok(c);
 }
 
 /* p. */
-bool lt_step_equalize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_equalize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   if (!begins(c, t->v[0], s, d, "RandomEqualize") || lt_equalize(&s->image)) return lt_ok(c);
   return lt_fail(c, LT_EDTYPE, "transforms.RandomEqualize: an image is u8: got f32");
 }
 
 /* scale. */
-bool lt_step_to_floats(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_to_floats(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   return lt_to_floats(c, &s->image, t->v[0] != 0, NULL, NULL);
 }
 
 /* scale. */
-bool lt_step_to_bytes(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_to_bytes(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   return lt_to_bytes(c, &s->image, t->v[0] != 0);
 }
 
 /* n, means, deviations; one stands for all channels. */
-bool lt_step_normalize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_normalize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   int n = (int)t->v[0], channels = s->image.channels;
   float mean[LT_CHANNELS_MAX], deviation[LT_CHANNELS_MAX];

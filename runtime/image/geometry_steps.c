@@ -6,7 +6,7 @@
 
 /* size, 0: the shorter side, as far as the longer one is at most max_size (0: any); or height,
    width. Then filter, max_size. */
-bool lt_step_resize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_resize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   int height = (int)t->v[0], width = (int)t->v[1], h = s->image.height, w = s->image.width;
   if (width == 0) {
@@ -26,7 +26,7 @@ bool lt_step_resize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
 static int at_least_0(int v) { return v > 0 ? v : 0; }
 
 /* height, width. What is smaller is padded. */
-bool lt_step_center_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_center_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   int height = (int)t->v[0], width = (int)t->v[1];
   int dx = at_least_0(width - s->image.width), dy = at_least_0(height - s->image.height);
@@ -38,7 +38,7 @@ bool lt_step_center_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) 
 }
 
 /* height, width, padding (4, all 0: none), pad_if_needed, mode. */
-bool lt_step_random_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_random_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   int height = (int)t->v[0], width = (int)t->v[1], sides[4];
   bool padded = false;
   for (int k = 0; k < 4; k++) {
@@ -56,19 +56,20 @@ bool lt_step_random_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) 
   if (h < height || w < width)
     return lt_fail(c, LT_ESHAPE, "transforms.RandomCrop: a crop of %d x %d of an image of %d x %d",
                    width, height, w, h);
-  int top = lt_dice_below(d, h - height + 1), left = lt_dice_below(d, w - width + 1);
+  int top = lt_random_stream_below(d, h - height + 1),
+      left = lt_random_stream_below(d, w - width + 1);
   lt_sample_crop(s, top, left, height, width);
   return true;
 }
 
 /* An area of the image and its shape: false when ten draws do not fit. */
-static bool draw_area(const lt_sample *s, const double *v, lt_dice *d, bool strictly, int *height,
-                      int *width) {
+static bool draw_area(const lt_sample *s, const double *v, lt_random_stream *d, bool strictly,
+                      int *height, int *width) {
   double area = (double)s->image.height * s->image.width;
   int most_h = s->image.height - strictly, most_w = s->image.width - strictly;
   for (int k = 0; k < 10; k++) {
-    double target = area * lt_dice_uniform(d, v[0], v[1]);
-    double ratio = exp(lt_dice_uniform(d, log(v[2]), log(v[3])));
+    double target = area * lt_random_stream_uniform(d, v[0], v[1]);
+    double ratio = exp(lt_random_stream_uniform(d, log(v[2]), log(v[3])));
     *width = (int)rint(sqrt(target * ratio));
     *height = (int)rint(sqrt(target / ratio));
     if (*width > 0 && *width <= most_w && *height > 0 && *height <= most_h) return true;
@@ -77,11 +78,11 @@ static bool draw_area(const lt_sample *s, const double *v, lt_dice *d, bool stri
 }
 
 /* height, width, scale (2), ratio (2), filter. */
-bool lt_step_random_resized_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_random_resized_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   int h = s->image.height, w = s->image.width, height, width, top, left;
   if (draw_area(s, t->v + 2, d, false, &height, &width)) {
-    top = lt_dice_below(d, h - height + 1);
-    left = lt_dice_below(d, w - width + 1);
+    top = lt_random_stream_below(d, h - height + 1);
+    left = lt_random_stream_below(d, w - width + 1);
   } else {
     double ratio = (double)w / h, low = t->v[4], high = t->v[5];
     width = ratio > high ? (int)rint(h * high) : w;
@@ -94,41 +95,43 @@ bool lt_step_random_resized_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_d
 }
 
 /* p. */
-bool lt_step_horizontal_flip(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
-  if (lt_dice_chance(d, t->v[0])) lt_sample_mirror(s, false);
+bool lt_step_horizontal_flip(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
+  if (lt_random_stream_chance(d, t->v[0])) lt_sample_mirror(s, false);
   return lt_ok(c);
 }
 
 /* p. */
-bool lt_step_vertical_flip(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
-  if (lt_dice_chance(d, t->v[0])) lt_sample_mirror(s, true);
+bool lt_step_vertical_flip(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
+  if (lt_random_stream_chance(d, t->v[0])) lt_sample_mirror(s, true);
   return lt_ok(c);
 }
 
 /* left, top, right, bottom, mode. */
-bool lt_step_pad(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_pad(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   int sides[4] = {(int)t->v[0], (int)t->v[1], (int)t->v[2], (int)t->v[3]};
   return lt_sample_pad(c, s, sides, (lt_padding)t->v[4], t->fill);
 }
 
 /* p, scale (2), ratio (2) of height to width, whether with random values. Mask and boxes stay. */
-bool lt_step_erasing(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_erasing(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   int height, width;
   double area[4] = {t->v[1], t->v[2], 1 / t->v[4], 1 / t->v[3]};
-  if (!lt_dice_chance(d, t->v[0]) || !draw_area(s, area, d, true, &height, &width)) return true;
-  int top = lt_dice_below(d, s->image.height - height + 1);
-  int left = lt_dice_below(d, s->image.width - width + 1);
+  if (!lt_random_stream_chance(d, t->v[0]) || !draw_area(s, area, d, true, &height, &width))
+    return true;
+  int top = lt_random_stream_below(d, s->image.height - height + 1);
+  int left = lt_random_stream_below(d, s->image.width - width + 1);
   if (!lt_picture_own(c, &s->image)) return false;
   for (int ch = 0; ch < s->image.channels; ch++)
     for (int y = top; y < top + height; y++)
       for (int x = left; x < left + width; x++) {
         void *row = lt_picture_row(&s->image, ch, y);
-        float value = t->v[5] != 0 ? lt_dice_normal(d) : t->fill[ch];
+        float value = t->v[5] != 0 ? lt_random_stream_normal(d) : t->fill[ch];
         if (s->image.depth == LT_DEPTH_F32)
           ((float *)row)[x] = value;
         else /* noise of bytes is uniform */
-          ((uint8_t *)row)[x] = t->v[5] != 0 ? (uint8_t)lt_dice_below(d, 256) : (uint8_t)value;
+          ((uint8_t *)row)[x] =
+              t->v[5] != 0 ? (uint8_t)lt_random_stream_below(d, 256) : (uint8_t)value;
       }
   return true;
 }

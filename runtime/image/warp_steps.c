@@ -68,8 +68,8 @@ static bool turned_squarely(lt_sample *s, double angle, bool expand) {
 }
 
 /* degrees (2), filter, expand, whether there is a centre, its x and y. */
-bool lt_step_rotation(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
-  lt_affine a = {.angle = -lt_dice_uniform(d, t->v[0], t->v[1]), .scale = 1};
+bool lt_step_rotation(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
+  lt_affine a = {.angle = -lt_random_stream_uniform(d, t->v[0], t->v[1]), .scale = 1};
   if (t->v[4] == 0 && turned_squarely(s, -a.angle, t->v[3] != 0)) return true;
   if (t->v[4] != 0) a.centre = t->v + 5;
   return lt_sample_affine(c, s, &a, t->v[3] != 0, (lt_filter)t->v[2], t->fill);
@@ -77,15 +77,15 @@ bool lt_step_rotation(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
 
 /* degrees (2), translate (2), scale (2), shear x (2), shear y (2), filter, whether there is a
    centre, its x and y. */
-bool lt_step_affine(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
+bool lt_step_affine(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   const double *v = t->v;
-  lt_affine a = {.angle = lt_dice_uniform(d, v[0], v[1])};
+  lt_affine a = {.angle = lt_random_stream_uniform(d, v[0], v[1])};
   double dx = v[2] * s->image.width, dy = v[3] * s->image.height;
-  a.move_x = rint(lt_dice_uniform(d, -dx, dx));
-  a.move_y = rint(lt_dice_uniform(d, -dy, dy));
-  a.scale = lt_dice_uniform(d, v[4], v[5]);
-  a.shear_x = lt_dice_uniform(d, v[6], v[7]);
-  a.shear_y = lt_dice_uniform(d, v[8], v[9]);
+  a.move_x = rint(lt_random_stream_uniform(d, -dx, dx));
+  a.move_y = rint(lt_random_stream_uniform(d, -dy, dy));
+  a.scale = lt_random_stream_uniform(d, v[4], v[5]);
+  a.shear_x = lt_random_stream_uniform(d, v[6], v[7]);
+  a.shear_y = lt_random_stream_uniform(d, v[8], v[9]);
   if (v[11] != 0) a.centre = v + 12;
   return lt_sample_affine(c, s, &a, false, (lt_filter)v[10], t->fill);
 }
@@ -135,14 +135,14 @@ static bool projection_of(const int to[4][2], int height, int width, lt_projecti
 }
 
 /* distortion, p, filter. */
-bool lt_step_perspective(lt_ctx *c, const lt_step *t, lt_sample *s, lt_dice *d) {
-  if (!lt_dice_chance(d, t->v[1])) return true;
+bool lt_step_perspective(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
+  if (!lt_random_stream_chance(d, t->v[1])) return true;
   int h = s->image.height, w = s->image.width;
   int dx = (int)(t->v[0] * (w / 2)), dy = (int)(t->v[0] * (h / 2)), to[4][2];
   for (int k = 0; k < 4; k++) {
     bool right = k == 1 || k == 2, bottom = k >= 2;
-    to[k][0] = (right ? w - dx - 1 : 0) + lt_dice_below(d, dx + 1);
-    to[k][1] = (bottom ? h - dy - 1 : 0) + lt_dice_below(d, dy + 1);
+    to[k][0] = (right ? w - dx - 1 : 0) + lt_random_stream_below(d, dx + 1);
+    to[k][1] = (bottom ? h - dy - 1 : 0) + lt_random_stream_below(d, dy + 1);
   }
   lt_projection from;
   if (!projection_of(to, h, w, &from)) return true; /* corners in one line: nothing would be seen */

@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LT_DEFLATE_RATIO = 1032, LT_INFLATION_RATIO = 100, LT_INFLATION_FREE = 256 << 20 };
+enum { LT_DEFLATE_RATIO = 1032, LT_DECOMPRESSION_RATIO = 100, LT_DECOMPRESSION_FREE = 256 << 20 };
 
-static inline bool lt_inflation_fits(int64_t packed, int64_t size) {
-  return size <= LT_INFLATION_FREE || size / LT_INFLATION_RATIO <= packed;
+static inline bool lt_decompression_fits(int64_t packed, int64_t size) {
+  return size <= LT_DECOMPRESSION_FREE || size / LT_DECOMPRESSION_RATIO <= packed;
 }
 
 #endif

@@ -100,11 +100,11 @@ static bool known_type(unsigned char code, header *h) {
 }
 
 static bool check_inflation(lt_ctx *c, const source *s, const header *h) {
-  return lt_inflation_fits(s->size, h->bytes < INT64_MAX ? (int64_t)h->bytes : INT64_MAX) ||
+  return lt_decompression_fits(s->size, h->bytes < INT64_MAX ? (int64_t)h->bytes : INT64_MAX) ||
          lt_fail(c, LT_EIO,
                  "%s: %s has %lld bytes and would become %zu, over %d times as many: unpack it "
                  "first (gunzip) where it is to be trusted",
-                 s->op, s->path, (long long)s->size, h->bytes, LT_INFLATION_RATIO);
+                 s->op, s->path, (long long)s->size, h->bytes, LT_DECOMPRESSION_RATIO);
 }
 
 /* A compressed file cannot say how large it is: its sizes must be possible at deflate's highest

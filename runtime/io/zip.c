@@ -166,11 +166,11 @@ static bool check_inflation(lt_ctx *c, const lt_zip *z) {
   for (int64_t i = 0; i < z->count; i++)
     if (z->members[i].packed > 0 && __builtin_add_overflow(size, z->members[i].size, &size))
       size = INT64_MAX;
-  return lt_inflation_fits(z->size, size) ||
+  return lt_decompression_fits(z->size, size) ||
          lt_fail(c, LT_EIO,
                  "%s: %s has %lld bytes and would become %lld, over %d times as many: store it "
                  "uncompressed (numpy.savez) where it is to be trusted",
-                 z->op, z->path, (long long)z->size, (long long)size, LT_INFLATION_RATIO);
+                 z->op, z->path, (long long)z->size, (long long)size, LT_DECOMPRESSION_RATIO);
 }
 
 /* Sorted twice, O(n log n): by place, so that overlaps are neighbours, then by name, which

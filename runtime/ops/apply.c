@@ -65,7 +65,7 @@ static bool check_inputs(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in)
     if (!lt_check_view(c, in[k]) || !afford(c, d, in[k])) return false;
   }
   d->infer.device = first != NULL ? first->storage->device : LT_CPU_DEVICE;
-  return !d->mixed || lt_mixed_device(c, d->op, n_in, in, &d->infer.device);
+  return !d->mixed || lt_mixed_devices_device(c, d->op, n_in, in, &d->infer.device);
 }
 
 /* The dtype that autocast or the op's rule wants floating inputs in; NONE to leave them. */
@@ -381,7 +381,7 @@ static bool pass(lt_ctx *c, dispatch *d, int n_in, lt_tensor *const *in, const v
     lt_op_defaults((lt_op)(d->op - lt_ops), d->args);
   if (!check_inputs(c, d, n_in, in)) return false;
   if (n_in > 0) memcpy(d->in, in, (size_t)n_in * sizeof *in);
-  if (d->mixed && !lt_mixed_join(c, n_in, d->in, d->infer.device)) return false;
+  if (d->mixed && !lt_mixed_devices_join(c, n_in, d->in, d->infer.device)) return false;
   if (!cast_inputs(c, d) || !d->kind->infer(c, &d->infer)) return false;
   bool composite = false;
   if (c->modes.trace != NULL && c->modes.trace->begin != NULL)

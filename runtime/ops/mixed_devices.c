@@ -23,8 +23,8 @@ static bool fail_mixed(lt_ctx *c, const lt_op_info *op, const lt_tensor *x, cons
                  op->name, one, other, lt_device_equal(a, cpu) ? other : one);
 }
 
-bool lt_mixed_device(lt_ctx *c, const lt_op_info *op, int n_in, lt_tensor *const *in,
-                     lt_device *out) {
+bool lt_mixed_devices_device(lt_ctx *c, const lt_op_info *op, int n_in, lt_tensor *const *in,
+                             lt_device *out) {
   const lt_tensor *first = NULL;
   for (int k = 0; k < n_in; k++) {
     if (in[k] == NULL || is_number(op, in[k])) continue;
@@ -36,7 +36,7 @@ bool lt_mixed_device(lt_ctx *c, const lt_op_info *op, int n_in, lt_tensor *const
   return true;
 }
 
-bool lt_mixed_join(lt_ctx *c, int n_in, lt_tensor **in, lt_device device) {
+bool lt_mixed_devices_join(lt_ctx *c, int n_in, lt_tensor **in, lt_device device) {
   for (int k = 0; k < n_in; k++)
     if (in[k] != NULL && (in[k] = lt_to_device(c, in[k], device)) == NULL) return false;
   return true;

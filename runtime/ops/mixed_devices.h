@@ -9,10 +9,10 @@
 #include "ops/op.h"
 
 /* The device on which such a call runs; false with a failure that names both devices. */
-bool lt_mixed_device(lt_ctx *c, const lt_op_info *op, int n_in, lt_tensor *const *in,
-                     lt_device *out);
+bool lt_mixed_devices_device(lt_ctx *c, const lt_op_info *op, int n_in, lt_tensor *const *in,
+                             lt_device *out);
 
 /* Puts copies on that device, with their history, in the places of those that are elsewhere. */
-bool lt_mixed_join(lt_ctx *c, int n_in, lt_tensor **in, lt_device device);
+bool lt_mixed_devices_join(lt_ctx *c, int n_in, lt_tensor **in, lt_device device);
 
 #endif

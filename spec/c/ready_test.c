@@ -7,7 +7,7 @@
 enum { LEAVES = 4 };
 
 typedef struct seen {
-  lt_ready *ready;
+  lt_gradient_buckets *ready;
   lt_tensor *leaf[LEAVES];
   int group[8], n; /* as they were reported */
   int had[8];      /* leaves that had a gradient then */
@@ -26,7 +26,7 @@ static void watch(lt_ctx *c, const int *group, seen *s) {
     s->leaf[k] = lt_full(c, lt_shape_of(0, NULL), lt_scalar_of(k + 2), LT_F64, LT_CPU_DEVICE);
     s->leaf[k]->flags |= LT_REQUIRES_GRAD;
   }
-  s->ready = lt_ready_new(c, LEAVES, s->leaf, group, note, s);
+  s->ready = lt_gradient_buckets_new(c, LEAVES, s->leaf, group, note, s);
   assert_non_null(s->ready);
 }
 
@@ -47,17 +47,17 @@ static void groups_are_reported_while_backward_runs(void **state) {
   lt_ctx *c = *state;
   seen s = {0};
   watch(c, (int[]){0, 1, 1, 2}, &s);
-  lt_ready_arm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready);
   assert_true(backward(c, chain(c, s.leaf)));
   assert_int_equal(s.n, 3);
   for (int k = 0; k < 3; k++) assert_int_equal(s.group[k], k);
   assert_int_equal(s.had[0], 1);
   assert_int_equal(s.had[2], LEAVES);
   const int *order;
-  assert_int_equal(lt_ready_order(s.ready, &order), LEAVES);
+  assert_int_equal(lt_gradient_buckets_order(s.ready, &order), LEAVES);
   assert_int_equal(order[0], 0);
   assert_int_equal(order[1], 1);
-  lt_ready_free(c, s.ready);
+  lt_gradient_buckets_free(c, s.ready);
 }
 
 static void a_group_waits_for_those_before_it(void **state) {
@@ -65,13 +65,13 @@ static void a_group_waits_for_those_before_it(void **state) {
   seen s = {0};
   /* Leaf 3, the last to be complete, is in the first group. */
   watch(c, (int[]){0, 1, 2, 3}, &s);
-  lt_ready_arm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready);
   lt_tensor *turned[] = {s.leaf[3], s.leaf[2], s.leaf[1], s.leaf[0]};
   assert_true(backward(c, chain(c, turned)));
   assert_int_equal(s.n, LEAVES);
   assert_int_equal(s.group[0], 0);
   assert_true(s.had[0] >= LEAVES - 1);
-  lt_ready_free(c, s.ready);
+  lt_gradient_buckets_free(c, s.ready);
 }
 
 static void a_leaf_is_complete_after_its_last_use(void **state) {
@@ -81,28 +81,28 @@ static void a_leaf_is_complete_after_its_last_use(void **state) {
   /* Leaf 0 is used at the end and at the beginning, with leaf 3. */
   lt_tensor *y = times(c, times(c, times(c, times(c, s.leaf[3], s.leaf[0]), s.leaf[2]), s.leaf[1]),
                        s.leaf[0]);
-  lt_ready_arm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready);
   assert_true(backward(c, y));
   double grad;
   assert_true(lt_tensor_read(c, s.leaf[0]->grad, &grad));
   assert_float_equal(grad, 2 * 2 * 3 * 4 * 5, 1e-12);
   assert_int_equal(s.n, 2);
   assert_true(s.had[0] >= 3); /* leaves 1 and 2 were complete before */
-  lt_ready_free(c, s.ready);
+  lt_gradient_buckets_free(c, s.ready);
 }
 
 static void leaves_that_are_not_reached_hold_nothing_up(void **state) {
   lt_ctx *c = *state;
   seen s = {0};
   watch(c, (int[]){0, 1, 2, 3}, &s);
-  lt_ready_arm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready);
   assert_true(backward(c, times(c, s.leaf[2], s.leaf[3])));
   assert_int_equal(s.n, LEAVES);
   assert_null(s.leaf[0]->grad);
   const int *order;
-  assert_int_equal(lt_ready_order(s.ready, &order), 2);
+  assert_int_equal(lt_gradient_buckets_order(s.ready, &order), 2);
   assert_int_equal(order[0] + order[1], 5);
-  lt_ready_free(c, s.ready);
+  lt_gradient_buckets_free(c, s.ready);
 }
 
 static void only_an_armed_backward_is_watched(void **state) {
@@ -110,18 +110,18 @@ static void only_an_armed_backward_is_watched(void **state) {
   seen s = {0};
   watch(c, (int[]){0, 0, 0, 0}, &s);
   assert_true(backward(c, chain(c, s.leaf)));
-  lt_ready_arm(c, s.ready);
-  lt_ready_arm(c, s.ready); /* counts anew */
-  lt_ready_disarm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready); /* counts anew */
+  lt_gradient_buckets_disarm(c, s.ready);
   assert_int_equal(c->hooks_after, 0);
   assert_true(backward(c, chain(c, s.leaf)));
   assert_int_equal(s.n, 0);
   for (int k = 1; k <= 3; k++) {
-    lt_ready_arm(c, s.ready);
+    lt_gradient_buckets_arm(c, s.ready);
     assert_true(backward(c, chain(c, s.leaf)));
     assert_int_equal(s.n, k);
   }
-  lt_ready_free(c, s.ready);
+  lt_gradient_buckets_free(c, s.ready);
   assert_int_equal(c->hooks_after, 0);
   assert_null(s.leaf[0]->hooks);
 }
@@ -130,11 +130,11 @@ static void a_failure_ends_the_backward(void **state) {
   lt_ctx *c = *state;
   seen s = {.refuse = true};
   watch(c, (int[]){0, 1, 2, 3}, &s);
-  lt_ready_arm(c, s.ready);
+  lt_gradient_buckets_arm(c, s.ready);
   assert_false(backward(c, chain(c, s.leaf)));
   expect_failure(c, LT_EARG, "refused");
   assert_int_equal(s.n, 1);
-  lt_ready_free(c, s.ready);
+  lt_gradient_buckets_free(c, s.ready);
 }
 
 int main(void) {

@@ -308,7 +308,7 @@ static int has_other_leaves(lua_State *L) {
   lua_settop(L, 2);
   lt_tensor **root = push_list(L, b, 1, &n_root), **own = push_list(L, b, 2, &n_own);
   lt_frame frame = lt_begin(L, b, 0);
-  bool found = lt_wanted_others(b->c, n_root, root, n_own, own);
+  bool found = lt_needed_nodes_others(b->c, n_root, root, n_own, own);
   lt_end_call(L, b, frame);
   lua_pushboolean(L, found);
   return 1;

@@ -141,7 +141,7 @@ bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t off
   const lt_custom custom = {.name = k->who, .fn = pass_back, .drop = drop, .ud = p};
   if (!lt_record_custom(c, 1, &k->x, 1, &y, custom)) return false;
   if (k->in_place) y->storage->recorded = y->storage->version;
-  return lt_always_note(c, (lt_node *)y->node);
+  return lt_required_nodes_note(c, (lt_node *)y->node);
 }
 
 /* Training steps. */
@@ -149,14 +149,14 @@ bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t off
 /* dist.begin_step(): the next backward visits all collectives issued from here on */
 static int begin_step(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  if (!lt_always_begin(b->c)) lt_raise_failure(L, b);
+  if (!lt_required_nodes_begin(b->c)) lt_raise_failure(L, b);
   return 0;
 }
 
 /* dist.unvisited() -> the number of collectives of the step that no backward has visited */
 static int unvisited(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_pushinteger(L, lt_always_count(b->c));
+  lua_pushinteger(L, lt_required_nodes_count(b->c));
   return 1;
 }
 
@@ -164,13 +164,13 @@ static int unvisited(lua_State *L) {
    zeros: other ranks wait for them */
 static int end_step(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  if (lua_toboolean(L, 1) && lt_always_count(b->c) > 0) {
+  if (lua_toboolean(L, 1) && lt_required_nodes_count(b->c) > 0) {
     const lt_backward_options o = {0};
     lt_frame frame = lt_begin(L, b, 0);
     lt_backward(b->c, NULL, &o);
     lt_end_call(L, b, frame);
   }
-  lt_always_end(b->c);
+  lt_required_nodes_end(b->c);
   return 0;
 }
 

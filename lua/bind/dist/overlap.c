@@ -20,7 +20,7 @@ typedef struct bucket {
 } bucket;
 
 typedef struct overlap {
-  lt_ready *ready; /* which retains the parameters */
+  lt_gradient_buckets *ready; /* which retains the parameters */
   int n, n_buckets;
   int issued;       /* buckets of this step */
   double weight;    /* of this rank */
@@ -117,7 +117,7 @@ static int new_overlap(lua_State *L) {
   lua_pushvalue(L, 2);
   read_list(L, b, o->listed);
   lua_pop(L, 1);
-  o->ready = lt_ready_new(b->c, n, o->leaf, group, issue, o);
+  o->ready = lt_gradient_buckets_new(b->c, n, o->leaf, group, issue, o);
   if (o->ready == NULL) lt_raise_failure(L, b);
   luaL_setmetatable(L, OVERLAP_NAME);
   return 1;
@@ -159,7 +159,7 @@ static int expect(lua_State *L) {
 static int begin(lua_State *L) {
   lt_bind *b = lt_enter(L);
   overlap *o = check(L, b);
-  if (o->issued == 0 && lt_always_count(b->c) == 0) lt_ready_arm(b->c, o->ready);
+  if (o->issued == 0 && lt_required_nodes_count(b->c) == 0) lt_gradient_buckets_arm(b->c, o->ready);
   lua_settop(L, 1);
   return 1;
 }
@@ -167,7 +167,7 @@ static int begin(lua_State *L) {
 static int end(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
-  if (b->c != NULL && o->ready != NULL) lt_ready_disarm(b->c, o->ready);
+  if (b->c != NULL && o->ready != NULL) lt_gradient_buckets_disarm(b->c, o->ready);
   return 0;
 }
 
@@ -195,7 +195,7 @@ static int finish(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
   overlap *o = check(L, b);
-  lt_ready_disarm(c, o->ready);
+  lt_gradient_buckets_disarm(c, o->ready);
   if (o->issued == 0) {
     o->weight = luaL_checknumber(L, 2);
     o->place = lt_place_of_loop(L, b);
@@ -238,7 +238,7 @@ static int filled(lua_State *L) {
    completed them. */
 static int order(lua_State *L) {
   const int *leaf;
-  int n = lt_ready_order(check(L, lt_enter(L))->ready, &leaf);
+  int n = lt_gradient_buckets_order(check(L, lt_enter(L))->ready, &leaf);
   lua_createtable(L, n, 0);
   for (int k = 0; k < n; k++) {
     lua_pushinteger(L, leaf[k] + 1);
@@ -253,7 +253,7 @@ static int overlap_gc(lua_State *L) {
   overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
   if (b->c == NULL || o->ready == NULL) return 0;
   release_works(b->c, o);
-  lt_ready_free(b->c, o->ready);
+  lt_gradient_buckets_free(b->c, o->ready);
   o->ready = NULL;
   return 0;
 }
