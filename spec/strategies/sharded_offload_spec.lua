@@ -251,8 +251,62 @@ describe("offload = {path = ...}", function()
           os.exit(os.execute(("%s sh -c %%q"):format(command)) and 0 or 1)
         end
         local Offload = require "ltrain.strategies.sharded.Offload"
-        Offload {path = "/mnt"}:copy(lt.ones(72000))
+        Offload {path = "/mnt"}:copy(lt.ones(72000), "f32")
       ]]):format(os.getenv "LTRAIN" or "ltrain", words))
+  end)
+end)
+
+describe("parameters in 16 bits", function()
+  -- Each step changes a weight by less than bf16 can tell.
+  local SMALL <const> = net.BLOCKS .. [[
+    local Small = Blocks:extend("Small")
+    function Small:training_step(batch)
+      return self(batch[1]):mean() * 0 + self.first.weight:sum()
+    end
+    function Small:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 4e-4}) end
+    local function weights(strategy, options, fit_options, class)
+      local all = {precision = "bf16-true", max_epochs = 4}
+      for name, value in pairs(options or {}) do all[name] = value end
+      local net = fit(strategy, {class = class or Small}, all, fit_options)
+      return net.first.weight:to "f32"
+    end
+    local function moved(strategy)
+      lt.seed(1)
+      local before = Small().first.weight:to "bf16":to "f32"
+      return ((before - weights(strategy)):mean():item() / (4 * 9 * 4e-4))
+    end
+  ]]
+
+  it("have shards in f32, in which small updates add up", function()
+    for _, variant in ipairs { "stage = 1", "stage = 2", "stage = 3",
+      "stage = 3, offload = {path = 'files'}" } do
+      prints("true bf16\n", 2, SMALL .. ([[
+        local dtype
+        function Small:on_train_end() dtype = self.last.bias.dtype end
+        local by = moved(lt.strategies.Sharded {%s, units = 1})
+        print(by > 0.8 and by < 1.2 or by, dtype)
+      ]]):format(variant))
+    end
+  end)
+
+  it("resume with them", function()
+    for _, kind in ipairs { "full", "sharded" } do
+      prints("true true\n", 2, SMALL .. ([[
+        local Cut = Small:extend("Cut")
+        function Cut:on_train_batch_end(_, _, i)
+          if i == 3 and self.current_epoch == 1 then self.trainer:save_checkpoint "cut" end
+        end
+        local function sharded(stage)
+          return lt.strategies.Sharded {stage = stage, units = 1, state_dict_type = '%s'}
+        end
+        for stage = 2, 3 do
+          local wanted = weights(sharded(stage), nil, nil, Cut)
+          local got = weights(sharded(stage), nil, {ckpt_path = "cut"})
+          io.write(tostring(lt.equal(wanted, got)), stage == 2 and " " or "\n")
+          os.execute "rm -rf cut"
+        end
+      ]]):format(kind))
+    end
   end)
 end)
 

@@ -367,6 +367,16 @@ function Sharded:load_optimizer_state(optimizer, state)
   load(optimizer, parts.whole(state))
 end
 
+--- The f32 shards of parameters in 16 bits.
+function Sharded:state_dict(_)
+  local wide = self.sharded and self.sharded:wide_parts()
+  return wide and { shards = wide } or nil
+end
+
+function Sharded:load_state_dict(state, _)
+  if self.sharded and state.shards then self.sharded:load_wide_parts(state.shards) end
+end
+
 -- Nothing waits for other ranks any more. `whole`: all ranks come here, and make the module whole.
 local function leave(self, whole)
   if whole then self.sharded:join() else self.sharded:lose() end

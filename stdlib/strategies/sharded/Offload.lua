@@ -33,10 +33,12 @@ function Offload:moves(tensor)
   return self.device ~= nil and tensor.device ~= self.device and not tensor.is_meta
 end
 
---- A copy of a tensor, where shards are.
-function Offload:copy(tensor)
+--- A copy of a tensor, where shards are, in a dtype.
+function Offload:copy(tensor, dtype)
   local _ <close> = self:scope()
-  return self:moves(tensor) and tensor:to(self.device) or tensor:clone()
+  local there = self:moves(tensor) and tensor:to(self.device) or tensor
+  if there.dtype ~= dtype then return there:to(dtype) end
+  return rawequal(there, tensor) and tensor:clone() or there
 end
 
 --- A tensor that nothing else uses, where shards are, in a dtype.

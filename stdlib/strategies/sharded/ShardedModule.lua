@@ -241,9 +241,33 @@ function ShardedModule:module_parts()
   for name, value in next, self.module:state_dict() do
     local shard = shard_of[name]
     given[name] = shard and parts.new { shape = value.shape, from = shard.from,
-      tensor = shard.tensor } or value
+      tensor = shard.tensor:to(value.dtype) } or value
   end
   return given
+end
+
+--- The f32 shards of parameters in 16 bits, as parts by name; nil without any.
+function ShardedModule:wide_parts()
+  local given
+  for parameter, shard in next, self.shards.of do
+    if shard.is_wide then
+      given = given or {}
+      given[shard.name] = parts.new { shape = parameter.shape, from = shard.from,
+        tensor = shard.tensor }
+    end
+  end
+  return given
+end
+
+--- Takes them from a checkpoint.
+function ShardedModule:load_wide_parts(saved)
+  local _ <close> = c.no_grad()
+  for _, shard in next, self.shards.of do
+    local value = shard.is_wide and saved[shard.name]
+    if value then
+      shard.tensor:copy_(parts.read(value, shard.from, shard.n):reshape { 1, shard.n })
+    end
+  end
 end
 
 --- The run has failed: the other ranks' parts are gone.

@@ -150,17 +150,18 @@ local function share_gradients(self)
     local shard, grad = self.shards.of[parameter], parameter.grad
     shard.steps = grad ~= nil
     shard.tensor.grad = grad and Shards.slice(shard, grad):to(shard.tensor.device)
+      :to(shard.tensor.dtype)
   end
   return setmetatable({}, { __close = function()
     for _, parameter in ipairs(list) do self.shards.of[parameter].tensor.grad = nil end
   end })
 end
 
--- fn(shard) for the shards that are stepped.
-local function each_stepped(self, fn)
+-- fn(shard) for the shards that are stepped apart.
+local function each_apart(self, fn)
   for _, parameter in ipairs(parameters_of(self.optimizer)) do
     local shard = self.shards.of[parameter]
-    if shard.steps then fn(shard) end
+    if shard.steps and shard.apart then fn(shard) end
   end
 end
 
@@ -170,12 +171,12 @@ function ShardedOptimizer:step(update)
   local _ <close> = c.no_grad()
   do
     local _ <close> = self.has_whole and share_gradients(self) or nil
-    each_stepped(self, Shards.read)
+    each_apart(self, Shards.read)
     local _ <close> = enter(self)
     local _ <close> = self.shards.offload:scope() -- of a new state
     update()
   end
-  each_stepped(self, Shards.write)
+  each_apart(self, Shards.write)
   gather_kept(self)
 end
 
@@ -225,7 +226,8 @@ local function rows_of(shard, slots)
   local rows = {}
   for slot, value in next, slots do
     if parts.is_tensor(value) and has_shape(value, shard.parameter) then
-      rows[slot] = shard.offload:copy(parts.read(value, shard.from, shard.n):reshape { 1, shard.n })
+      local row = parts.read(value, shard.from, shard.n):reshape { 1, shard.n }
+      rows[slot] = shard.offload:copy(row, row.dtype)
     else
       rows[slot] = parts.whole(value)
     end

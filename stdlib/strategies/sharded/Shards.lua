@@ -14,8 +14,11 @@
 -- the script clears.
 --
 -- A parameter that is kept has all its elements on every rank, and its shard shares their memory; a
--- shard that is `apart`, on the host (Offload.lua), has a copy of them while it is stepped. Of the
--- others the ranks have their shards, and the whole only while it is computed with.
+-- shard that is `apart` has a copy of them while it is stepped: one on the host (Offload.lua), and
+-- the f32 shard of a parameter in 16 bits, a wide one, where small updates add up (Micikevicius et
+-- al. 2018). Of the others the ranks have their shards, and the whole only while it is computed
+-- with.
+local Optimizer = require "ltrain.optim.Optimizer"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
@@ -76,8 +79,11 @@ function Shards:add(parameter, name)
   local from = cuts[self.rank + 1]
   shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = self.replicas,
     offload = self.offload, n = cuts[self.rank + 2] - from, is_kept = true, used = false }
-  shard.tensor, shard.apart = Shards.slice(shard, parameter), self.offload:moves(parameter)
-  if shard.apart then shard.tensor = self.offload:copy(shard.tensor) end
+  shard.tensor = Shards.slice(shard, parameter)
+  local dtype = parameter.requires_grad and Optimizer.state_dtype(parameter) or parameter.dtype
+  shard.is_wide = parameter.dtype ~= dtype
+  shard.apart = shard.is_wide or self.offload:moves(parameter)
+  if shard.apart then shard.tensor = self.offload:copy(shard.tensor, dtype) end
   self.of[parameter] = shard
   zero_grad.also(parameter, function()
     if shard.is_spent or not self:is_automatic() then shard.tensor.grad = nil end
@@ -108,26 +114,33 @@ end
 --- Gives the shard memory of its own and takes that of the whole parameter away, until a unit
 --- gathers it.
 function Shards.part(shard)
-  if not shard.apart then shard.tensor = shard.offload:copy(shard.tensor) end
+  if not shard.apart then
+    shard.tensor = shard.offload:copy(shard.tensor, shard.parameter.dtype)
+  end
   shard.is_kept, shard.apart = false, false
   Shards.empty(shard)
 end
 
 --- Makes the parameter whole again; its memory is here, with all values.
 function Shards.join(shard)
-  shard.is_kept = true
+  shard.is_kept, shard.is_wide = true, false
   shard.tensor = Shards.slice(shard, shard.parameter)
 end
 
---- Gives a shard that is apart the elements of its parameter, before a step, and the parameter
---- those of the shard, after it.
+--- Gives a shard the elements of its parameter, whose memory is here: before a step of one that is
+--- apart, and where a script has written the parameter. A wide shard keeps those that round to what
+--- the parameter has.
 function Shards.read(shard)
-  if shard.apart then shard.tensor:copy_(Shards.slice(shard, shard.parameter)) end
+  local now, own = Shards.slice(shard, shard.parameter), shard.tensor
+  if shard.is_wide then
+    now = now:to(own.device)
+    now = c.where(own:to(now.dtype):eq(now), own, now:to(own.dtype))
+  end
+  own:copy_(now)
 end
 
-function Shards.write(shard)
-  if shard.apart then Shards.slice(shard, shard.parameter):copy_(shard.tensor) end
-end
+--- Gives the parameter the elements of its shard.
+function Shards.write(shard) Shards.slice(shard, shard.parameter):copy_(shard.tensor) end
 
 --- Lists of shards, each of one dtype and device and at most `cap` bytes (nil: any), unless one has
 --- more: { shards =, parameters =, cuts = } for c.dist's gather_shards and reduce_shards.

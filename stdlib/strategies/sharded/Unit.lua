@@ -73,7 +73,7 @@ end
 function Unit:write_shards()
   local _ <close> = c.no_grad()
   for _, shard in ipairs(self.parted or {}) do
-    shard.tensor:copy_(Shards.slice(shard, shard.parameter))
+    Shards.read(shard)
   end
 end
 
