@@ -1,45 +1,46 @@
 -- spec/bench/plan_fit.lua: a model of spec/bench/plan.lua, which `ltrain plan` gets; with the names
--- of a strategy and the number of ranks it prints the seconds of the shortest step.
+-- of a strategy and the number of ranks it prints the seconds of the shortest step. Models are so
+-- small that some steps are not disturbed on machines that others use.
 local lt = require "ltrain"
 local nn = lt.nn
-local STEPS <const>, WARM <const> = 300, 4
+local STEPS <const>, WARM <const>, UNITS <const> = 1000, 4, 4000
 
 local models = {}
 
 function models.mlp()
   local net = nn.Sequential()
-  for _ = 1, 6 do
-    net:append(nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)))
+  for _ = 1, 3 do
+    net:append(nn.Sequential(nn.Linear(128, 256), nn.ReLU(), nn.Linear(256, 128)))
   end
   function net:training_step(batch) return lt.mse_loss(self(batch[1]), batch[2]) end
-  return net, lt.data.TensorDataset(lt.randn(1024, 256), lt.randn(1024, 256)), 16
+  return net, lt.data.TensorDataset(lt.randn(4096, 128), lt.randn(4096, 128)), 8
 end
 
 function models.text()
-  local T <const>, Text = 32, lt.Module:extend "Text"
+  local T <const>, Text = 16, lt.Module:extend "Text"
   function Text:init()
-    self.token, self.position = nn.Embedding(256, 96), nn.Embedding(T, 96)
+    self.token, self.position = nn.Embedding(64, 48), nn.Embedding(T, 48)
     self.blocks = nn.ModuleList()
     for _ = 1, 2 do
-      self.blocks:append(nn.TransformerEncoderLayer(96, 4, { dim_feedforward = 384 }))
+      self.blocks:append(nn.TransformerEncoderLayer(48, 4, { dim_feedforward = 96 }))
     end
-    self.head = nn.Linear(96, 256)
+    self.head = nn.Linear(48, 64)
   end
   function Text:training_step(batch)
     local x = self.token(batch[1]) + self.position(lt.arange(0, T))
     for _, block in ipairs(self.blocks) do x = block(x) end
     return lt.cross_entropy(self.head(x):flatten(1, 2), batch[2]:flatten())
   end
-  local function tokens() return lt.randint(256, { 256, T }) end
-  return Text(), lt.data.TensorDataset(tokens(), tokens()), 8
+  local function tokens() return lt.randint(64, { 2048, T }) end
+  return Text(), lt.data.TensorDataset(tokens(), tokens()), 4
 end
 
 function models.images()
   local net = nn.Sequential(nn.Conv2d(3, 8, 3, { padding = 1 }), nn.BatchNorm2d(8), nn.ReLU(),
     nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, { padding = 1 }), nn.BatchNorm2d(16), nn.ReLU(),
-    nn.Flatten(), nn.Linear(16 * 64, 128), nn.ReLU(), nn.Linear(128, 10))
+    nn.Flatten(), nn.Linear(16 * 16, 128), nn.ReLU(), nn.Linear(128, 10))
   function net:training_step(batch) return lt.cross_entropy(self(batch[1]), batch[2]) end
-  return net, lt.data.TensorDataset(lt.randn(512, 3, 16, 16), lt.randint(10, { 512 })), 16
+  return net, lt.data.TensorDataset(lt.randn(2048, 3, 8, 8), lt.randint(10, { 2048 })), 4
 end
 
 local module, set, size = models[arg[1]]()
@@ -47,7 +48,10 @@ function module:configure_optimizers() return lt.optim.Adam(self:parameters()) e
 local data = lt.data.DataLoader(set, { batch_size = size })
 local options = { logger = false, max_steps = STEPS, enable_checkpointing = false,
   enable_progress_bar = false, enable_model_summary = false }
-if not arg[2] then return { model = module, data = data, trainer = options } end
+if not arg[2] then
+  options.strategy = lt.strategies.Sharded { units = UNITS }
+  return { model = module, data = data, trainer = options }
+end
 
 local stages <const> = { zero1 = 1, deepspeed_stage_2 = 2, fsdp = 3 }
 local clock, times, before = require "ltrain.c".runtime.clock, {}, nil
@@ -58,6 +62,6 @@ function module:on_train_batch_end()
 end
 options.devices = math.tointeger(tonumber(arg[3]))
 options.strategy = arg[2] == "single_device" and "auto" or stages[arg[2]]
-  and lt.strategies.Sharded { stage = stages[arg[2]] } or arg[2]
+  and lt.strategies.Sharded { stage = stages[arg[2]], units = UNITS } or arg[2]
 lt.Trainer(options):fit(module, data)
 print(math.min(table.unpack(times)))

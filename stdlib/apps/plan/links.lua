@@ -10,7 +10,8 @@ local links = {}
 
 local LATENCY <const> = 5e-6 -- where none is given
 local TIMES <const> = { s = 1, ms = 1e-3, us = 1e-6, ns = 1e-9 }
-local SMALL <const>, LARGE <const>, ROUNDS <const> = 64, 1 << 21, 20 -- elements of f32
+local SMALL <const>, LARGE <const> = 64, 1 << 18 -- elements of f32
+local WINDOWS <const> = 150
 
 -- "100Gb 5us".
 local function parse_link(text)
@@ -40,31 +41,29 @@ function links.parse(text)
   return found
 end
 
--- The shortest of some calls, on rank 0.
-local function seconds_of(fn)
-  local shortest = math.huge
-  for _ = 1, ROUNDS do
-    collectives.barrier()
+-- Seconds of fn(), the least of some windows of `calls`: others may use the machine.
+local function seconds_of(calls, fn)
+  local least = math.huge
+  for _ = 1, WINDOWS do
     local began = c.runtime.clock()
-    fn()
-    shortest = math.min(shortest, c.runtime.clock() - began)
+    for _ = 1, calls do fn() end
+    least = math.min(least, (c.runtime.clock() - began) / calls)
   end
-  return shortest
+  return least
 end
 
 --- That between ranks on this machine, by sums over two of them, which send a message twice, each
 --- time half of the bytes (traffic.lua). Nothing moves while a rank computes: it does both.
 function links.measure()
   local small, large = launch(2, function()
-    local function sum(n)
+    local function sum(n, calls)
       local x = c.ones({ n }, { dtype = "f32", device = "cpu" })
-      return seconds_of(function() collectives.all_reduce_(x, { op = "max" }) end)
+      return seconds_of(calls, function() collectives.all_reduce_(x, { op = "max" }) end)
     end
-    return sum(SMALL), sum(LARGE)
+    return sum(SMALL, 20), sum(LARGE, 4)
   end)
-  local latency = small / 2
-  return { intra = { latency = latency,
-    bandwidth = 4 * LARGE / math.max(large - small, 1e-9) }, overlaps = false }
+  local moving = large > small and large - small or large -- else the small ones were disturbed
+  return { intra = { latency = small / 2, bandwidth = 4 * LARGE / moving }, overlaps = false }
 end
 
 return links
