@@ -46,6 +46,10 @@ local makers <const> = {
     return c.runtime.http.open { port = 0, connections = 4, ask_seconds = 1, read_seconds = 1,
       head_bytes = 4096, stream_bytes = 4096 }
   end,
+  ["ltrain.FileMemory"] = function()
+    local scope <close> = assert(c.io.file_memory "/tmp")
+    return scope
+  end,
   ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.
