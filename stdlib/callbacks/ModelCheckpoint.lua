@@ -125,6 +125,8 @@ local function state_of_same_reasons(self, states)
   return found
 end
 
+ModelCheckpoint.reads_state_dict = false -- its on_load_checkpoint leaves tensors unread
+
 --- Restores the best file of a run that is resumed with another folder or other names.
 function ModelCheckpoint:on_load_checkpoint(trainer, _, checkpoint)
   local states = checkpoint.callbacks or {}

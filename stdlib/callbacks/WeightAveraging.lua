@@ -146,6 +146,8 @@ function WeightAveraging:on_save_checkpoint(_, _, checkpoint)
   checkpoint.current_model_state = resumes and trained or nil
 end
 
+WeightAveraging.reads_state_dict = false -- its on_load_checkpoint leaves tensors unread
+
 function WeightAveraging:on_load_checkpoint(trainer, module, checkpoint)
   self._swapped = false
   if trainer.running.fn ~= "fit" or not checkpoint.current_model_state then return end

@@ -44,17 +44,15 @@ Stored.__index = Stored
 
 --- n elements from number `from` on, as [n].
 function Stored:read(from, n)
-  local out
+  local out = c.empty({ n }, { dtype = self.dtype })
   for _, cut in ipairs(self.cuts) do
     local first, count = parts.overlap(cut.from, cut.n, from, n)
     if count > 0 then
-      local found = self.reader:read(cut.rank, self, cut, first - cut.from, count)
-      if count == n then return found end
-      out = out or c.empty({ n }, { dtype = self.dtype })
-      out:narrow(1, first - from + 1, count):copy_(found)
+      local piece <close> = out:narrow(1, first - from + 1, count)
+      self.reader:read(cut.rank, self, cut, first - cut.from, piece)
     end
   end
-  return out or c.empty({ n }, { dtype = self.dtype })
+  return out
 end
 
 function Stored:numel() return parts.numel(self.shape) end
@@ -93,8 +91,9 @@ local function shard_of(self, rank)
   return shard
 end
 
---- n elements of a cut of a tensor; whole blocks are read and checked.
-function Reader:read(rank, tensor, cut, from, n)
+--- Reads elements of a cut of a tensor into `out`; whole blocks are read and checked. Nothing else
+--- is kept: a collector that comes later would leave most of a checkpoint in memory.
+function Reader:read(rank, tensor, cut, from, out)
   local shard = shard_of(self, rank)
   local entry, sums = shard.tensors[tensor.name], shard.sums[tensor.name]
   if not entry or entry.dtype ~= tensor.dtype or parts.numel(entry.shape) ~= cut.n
@@ -104,18 +103,20 @@ function Reader:read(rank, tensor, cut, from, n)
   end
   local size = dtypes[tensor.dtype].size
   local per = sharded_reader.BLOCK // size
-  local first = from // per * per
+  local n, first = out:numel(), from // per * per
   local stop = math.min((from + n + per - 1) // per * per, cut.n)
   local found, message = shard.file:read(entry.index, first, stop - first)
   if not found then errors.blame("%s", (message:gsub("^load: ", ""))) end
+  local found <close> = found -- luacheck: ignore
   sharded_reader.bytes_read = sharded_reader.bytes_read + (stop - first) * size
   for at = first, stop - 1, per do
-    local block = found:narrow(1, at - first + 1, math.min(per, stop - at))
+    local block <close> = found:narrow(1, at - first + 1, math.min(per, stop - at))
     if c.io.crc32(block) ~= sums[at // per + 1] then
       fail(self, rank, "damaged: the bytes of tensor '%s' have changed", tensor.name)
     end
   end
-  return found:narrow(1, from - first + 1, n)
+  local wanted <close> = found:narrow(1, from - first + 1, n)
+  out:copy_(wanted)
 end
 
 --- Reads all of all files, a block at a time: raises when something is wrong.
@@ -123,7 +124,9 @@ function Reader:check()
   for rank = 0, #self.index.files - 1 do shard_of(self, rank) end
   for _, tensor in tree.pairs(self.tensors) do
     local per = sharded_reader.BLOCK // dtypes[tensor.dtype].size
-    for at = 0, tensor:numel() - 1, per do tensor:read(at, math.min(per, tensor:numel() - at)) end
+    for at = 0, tensor:numel() - 1, per do
+      local _ <close> = tensor:read(at, math.min(per, tensor:numel() - at))
+    end
   end
 end
 

@@ -127,7 +127,7 @@ local function compare(plan, state_dict, list, aliases, modules)
       end
       if source == nil then
         plan.missing[#plan.missing + 1] = item.name
-      elseif not c.is_tensor(source) then
+      elseif not parts.is_tensor(source) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show(source))
       elseif not has_shape(source, item.value) then
@@ -176,14 +176,23 @@ local function complain(module, state, plan, strict)
   end
 end
 
--- Copies the tensors of a plan, or with `assign` puts them in the place of the module's own.
-local function write(plan, modules, assign)
+-- Copies a tensor, or one of a file, into another.
+local function copy_into(own, source)
+  if c.is_tensor(source) then return own:copy_(source) end
+  local read <close> = parts.read(source, 0, own:numel())
+  local shaped <close> = read:reshape(own.shape)
+  own:copy_(shaped)
+end
+
+-- Copies the tensors of a plan by copy(own, source), or with `assign` puts them in the place of the
+-- module's own.
+local function write(plan, modules, assign, copy)
   local _ <close> = c.allow_update()
   local new = {}
   for _, step in ipairs(plan.writes) do
     local own = step.to.value
     if not assign then
-      own:copy_(step.from)
+      copy(own, step.from)
     elseif step.to.buffer or c.is_parameter(step.from) then
       new[own] = step.from
     else
@@ -225,15 +234,14 @@ end
 --- (false): use the given tensors instead of copying them: create optimizers afterwards. If an
 --- error is raised, nothing is written, unless there are hooks of
 --- register_load_state_dict_post_hook. Returns { missing = {...}, unexpected = {...} }.
-function module_state.load_state_dict(self, state, options)
+-- copy(own, source), of a strategy, copies what this rank has; a source may be a tensor of a file.
+function module_state.load_state_dict(self, state, options, copy)
   local o = check_load(state, options, self.strict_loading)
   local plan = { writes = {}, extras = {}, missing = {}, unexpected = {}, shapes = {},
     messages = {} }
   local entries = state_hooks.used and walk.modules(self) or {}
   if state_hooks.any(entries, "before_load") then
-    local copy = {}
-    for name, value in next, state do copy[name] = value end
-    state = copy
+    state = parts.whole(state) -- a copy, which hooks may change
     state_hooks.run(entries, "before_load", function(prefix)
       return state, prefix, {}, o.strict, plan.missing, plan.unexpected, plan.messages
     end)
@@ -243,7 +251,7 @@ function module_state.load_state_dict(self, state, options)
   local keys = setmetatable({ missing = plan.missing, unexpected = plan.unexpected }, Keys)
   local waits = state_hooks.any(modules, "after_load")
   complain(self, state, plan, o.strict and not waits)
-  write(plan, modules, o.assign)
+  write(plan, modules, o.assign, copy or copy_into)
   if waits then
     state_hooks.run(modules, "after_load", function() return keys end)
     plan.missing, plan.unexpected = keys.missing, keys.unexpected

@@ -316,7 +316,10 @@ end
 
 local copy
 function copy(value)
-  if c.is_tensor(value) then return value:detach():clone() end
+  if c.is_tensor(value) then
+    local own <close> = value:detach() -- keeps nothing of what the caller lets go
+    return own:clone()
+  end
   return type(value) == "table" and tree.map(value, copy) or value
 end
 

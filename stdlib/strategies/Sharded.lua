@@ -14,6 +14,7 @@
 -- checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks' parts of the state
 -- are lost: the optimizers can be used again only after loading a checkpoint.
 local Offload = require "ltrain.strategies.sharded.Offload"
+local Module = require "ltrain.nn.Module"
 local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
@@ -29,6 +30,7 @@ local collectives = require "ltrain.dist.collectives"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
+local module_state = require "ltrain.nn.module_state"
 local parameters_of = require "ltrain.core.parameters_of"
 local part_meta = require "ltrain.strategies.sharded.part_meta"
 local parts = require "ltrain.core.parts"
@@ -147,21 +149,26 @@ function Sharded:configure(ranks, o)
   end
 end
 
+-- Which ranks share, and where their shards are.
+local function find_home(self)
+  self.groups = Replicas(self.replicas, self.ddp_comm_hook == "bf16" and "bf16" or nil)
+  self.home = Offload(self.offload)
+end
+
 function Sharded:setup(trainer)
   self.run = trainer
-  if not self.sharded then
-    self.groups = Replicas(self.replicas, self.ddp_comm_hook == "bf16" and "bf16" or nil)
-    self.home = Offload(self.offload)
-  end
+  if not self.sharded and not self.parted then find_home(self) end
   if trainer.state.fn == "fit" then self.fit = trainer end
   ParallelStrategy.setup(self, trainer)
 end
 
 --- With stage 3 a parameter of the meta device is whole on a rank only while it gets its values.
 function Sharded:materialize(module)
-  self.parted = self.stage == 3 and self.world_size > 1 and not self.sharded
-    and (module.device == "meta" or module.configure_model)
-    and part_meta(module, self.root_device, self.keep_below, Shards(self.groups, self.home)) or nil
+  if self.stage == 3 and self.world_size > 1 and not self.sharded
+    and (module.device == "meta" or module.configure_model) then
+    local shards = self.parted or Shards(self.groups, self.home)
+    self.parted = part_meta(module, self.root_device, self.keep_below, shards) or self.parted
+  end
   ParallelStrategy.materialize(self, module)
 end
 
@@ -348,8 +355,20 @@ function Sharded:module_parts(module)
   return self.sharded:module_parts()
 end
 
---- Each rank loads its part.
+--- Each rank loads its part. Before setup these are the shards of what is on the meta device; all
+--- else is whole then.
 function Sharded:load_module_state(module, state)
+  local parts_meta = self.stage == 3 and self.world_size > 1 and not self.sharded
+    and module.load_state_dict == Module.load_state_dict
+  if parts_meta then
+    find_home(self)
+    self:materialize(module)
+  end
+  local shards = parts_meta and self.parted
+  if shards then
+    module_state.load_state_dict(module, state, nil, function(...) shards:copy_into(...) end)
+    return
+  end
   local _ <close> = self:gather_parameters()
   ParallelStrategy.load_module_state(self, module, state)
 end
@@ -424,6 +443,7 @@ function Sharded:teardown()
     self.end_recomputing()
     self.end_recomputing = nil
   end
+  self.parted = nil -- a run that failed before it was set up
   ParallelStrategy.teardown(self)
 end
 

@@ -14,6 +14,7 @@
 local Accelerator = require "ltrain.core.Accelerator"
 local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
+local Module = require "ltrain.nn.Module"
 local Precision = require "ltrain.core.Precision"
 local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
@@ -297,7 +298,8 @@ function Strategy:optimizer_state(optimizer) return self:optimizer_parts(optimiz
 --- `parts.whole(state)` all.
 function Strategy:load_module_state(module, state)
   Strategy.materialize(self, module) -- weights are loaded before setup
-  module:load_state_dict(parts.whole(state))
+  local reads = module.load_state_dict == Module.load_state_dict -- a tensor at a time
+  module:load_state_dict(reads and state or parts.whole(state))
 end
 
 --- The same for an optimizer, after setup_optimizers.

@@ -226,13 +226,21 @@ local function rows_of(shard, slots)
   local rows = {}
   for slot, value in next, slots do
     if parts.is_tensor(value) and has_shape(value, shard.parameter) then
-      local row = parts.read(value, shard.from, shard.n):reshape { 1, shard.n }
-      rows[slot] = shard.offload:copy(row, row.dtype)
+      local row <close> = parts.read(value, shard.from, shard.n)
+      local shaped <close> = row:reshape { 1, shard.n }
+      rows[slot] = shard.offload:copy(shaped, shaped.dtype)
     else
       rows[slot] = parts.whole(value)
     end
   end
   return rows
+end
+
+-- The optimizer has copies of them.
+local function let_go(slots)
+  for _, value in next, slots do
+    local _ <close> = c.is_tensor(value) and value or nil
+  end
 end
 
 --- Loads this rank's part of a saved state by the optimizer's load_state_dict.
@@ -252,6 +260,7 @@ function ShardedOptimizer:load(load_state_dict, saved)
   local _ <close> = enter(self)
   local _ <close> = self.shards.offload:scope()
   load_state_dict(self.optimizer, own)
+  for _, slots in next, own.state do let_go(slots) end
 end
 
 --- Makes rank 0's state that of all ranks, in parts. All ranks call it.

@@ -23,6 +23,7 @@ local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
+local parts = require "ltrain.core.parts"
 local zero_grad = require "ltrain.core.zero_grad"
 
 local d = c.dist
@@ -89,6 +90,17 @@ function Shards:add(parameter, name)
     if shard.is_spent or not self:is_automatic() then shard.tensor.grad = nil end
   end, function() return shard.tensor.grad ~= nil end)
   return shard
+end
+
+--- Copies a tensor, or one of a file, into a parameter or buffer: into the shard where this rank
+--- has one of it.
+function Shards:copy_into(own, source)
+  local shard, to, from, n = self.of[own], own, 0, own:numel()
+  if shard and not shard.is_kept then to, from, n = shard.tensor, shard.from, shard.n end
+  if n == 0 then return end
+  local read <close> = parts.read(source, from, n)
+  local shaped <close> = read:reshape(to.shape)
+  to:copy_(shaped)
 end
 
 --- Forgets the gradients of all shards.

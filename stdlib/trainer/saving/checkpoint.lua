@@ -194,10 +194,21 @@ function checkpoint.save(state, path, options)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
 end
 
+-- Whether hooks get the checkpoint, and may read its tensors.
+local function is_read_by_hooks(state)
+  if state.module.on_load_checkpoint then return true end
+  for _, callback in ipairs(state.trainer.callbacks) do
+    if callback.on_load_checkpoint and callback.reads_state_dict ~= false then return true end
+  end
+  return false
+end
+
 --- Takes back the weights, and nothing else.
 function checkpoint.restore_weights(state, saved)
   local module, strategy = state.module, state.strategy
-  if strategy:is_replicated "parameter" then saved.state_dict = parts.whole(saved.state_dict) end
+  if is_read_by_hooks(state) and strategy:is_replicated "parameter" then
+    saved.state_dict = parts.whole(saved.state_dict)
+  end
   if module.on_load_checkpoint then hook_calls.method(state, "on_load_checkpoint", saved) end
   strategy:load_module_state(module, saved.state_dict)
 end
