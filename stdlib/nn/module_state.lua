@@ -113,6 +113,13 @@ local function plan_extra(state, modules, plan, known)
   end
 end
 
+-- Whether a value is a tensor of a file, which the plan notes.
+local function is_stored(plan, source)
+  local is_one = parts.is_tensor(source)
+  plan.has_stored = plan.has_stored or is_one
+  return is_one
+end
+
 -- What is to be written where, and the three lists of what does not fit.
 local function compare(plan, state_dict, list, aliases, modules)
   local other_names <const> = other_names_of(list, aliases)
@@ -127,7 +134,7 @@ local function compare(plan, state_dict, list, aliases, modules)
       end
       if source == nil then
         plan.missing[#plan.missing + 1] = item.name
-      elseif not parts.is_tensor(source) then
+      elseif not c.is_tensor(source) and not is_stored(plan, source) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show(source))
       elseif not has_shape(source, item.value) then
@@ -176,7 +183,7 @@ local function complain(module, state, plan, strict)
   end
 end
 
--- Copies a tensor, or one of a file, into another.
+-- Copies a tensor, or one of a file, into one of the module.
 local function copy_into(own, source)
   if c.is_tensor(source) then return own:copy_(source) end
   local read <close> = parts.read(source, 0, own:numel())
@@ -184,15 +191,18 @@ local function copy_into(own, source)
   own:copy_(shaped)
 end
 
--- Copies the tensors of a plan by copy(own, source), or with `assign` puts them in the place of the
--- module's own.
+-- Copies the tensors of a plan, by copy(own, source) if there is one, or with `assign` puts them in
+-- the place of the module's own.
 local function write(plan, modules, assign, copy)
   local _ <close> = c.allow_update()
   local new = {}
+  if plan.has_stored then copy = copy or copy_into end
   for _, step in ipairs(plan.writes) do
     local own = step.to.value
-    if not assign then
+    if not assign and copy then
       copy(own, step.from)
+    elseif not assign then
+      own:copy_(step.from)
     elseif step.to.buffer or c.is_parameter(step.from) then
       new[own] = step.from
     else
@@ -229,13 +239,8 @@ local function check_load(state, options, strict_loading)
   return o
 end
 
---- Copies tensors by name into the parameters and buffers. Options: strict (true, or the module's
---- strict_loading) makes missing and unexpected names errors; a wrong shape always is one; assign
---- (false): use the given tensors instead of copying them: create optimizers afterwards. If an
---- error is raised, nothing is written, unless there are hooks of
---- register_load_state_dict_post_hook. Returns { missing = {...}, unexpected = {...} }.
--- copy(own, source), of a strategy, copies what this rank has; a source may be a tensor of a file.
-function module_state.load_state_dict(self, state, options, copy)
+-- copy(own, source), optional: see load_by.
+local function load(self, state, options, copy)
   local o = check_load(state, options, self.strict_loading)
   local plan = { writes = {}, extras = {}, missing = {}, unexpected = {}, shapes = {},
     messages = {} }
@@ -251,7 +256,7 @@ function module_state.load_state_dict(self, state, options, copy)
   local keys = setmetatable({ missing = plan.missing, unexpected = plan.unexpected }, Keys)
   local waits = state_hooks.any(modules, "after_load")
   complain(self, state, plan, o.strict and not waits)
-  write(plan, modules, o.assign, copy or copy_into)
+  write(plan, modules, o.assign, copy)
   if waits then
     state_hooks.run(modules, "after_load", function() return keys end)
     plan.missing, plan.unexpected = keys.missing, keys.unexpected
@@ -259,6 +264,19 @@ function module_state.load_state_dict(self, state, options, copy)
   end
   return keys
 end
+
+--- Copies tensors by name into the parameters and buffers. Options: strict (true, or the module's
+--- strict_loading) makes missing and unexpected names errors; a wrong shape always is one; assign
+--- (false): use the given tensors instead of copying them: create optimizers afterwards. If an
+--- error is raised, nothing is written, unless there are hooks of
+--- register_load_state_dict_post_hook. Returns { missing = {...}, unexpected = {...} }.
+function module_state.load_state_dict(self, state, options)
+  return load(self, state, options)
+end
+
+-- The same by a strategy's copy(own, source), which copies what this rank has; a source may be a
+-- tensor of a file.
+function module_state.load_by(self, state, copy) return load(self, state, nil, copy) end
 
 --- `self:save_hyperparameters(o, {ignore =, logger =})` stores the options `o` of init in
 --- `self.hparams`: they are saved in checkpoints, and load_from_checkpoint passes them to init.

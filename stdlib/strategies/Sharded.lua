@@ -366,7 +366,7 @@ function Sharded:load_module_state(module, state)
   end
   local shards = parts_meta and self.parted
   if shards then
-    module_state.load_state_dict(module, state, nil, function(...) shards:copy_into(...) end)
+    module_state.load_by(module, state, function(...) shards:copy_into(...) end)
     return
   end
   local _ <close> = self:gather_parameters()
