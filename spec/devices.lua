@@ -64,6 +64,7 @@ return {
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
     ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_stages_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
+    ["spec/strategies/sharded_offload_spec.lua"] = "its ranks compute on fake everywhere",
     ["spec/strategies/sharded_replicas_spec.lua"] = "30 s; it is the cpu's ranks in groups",
     ["spec/strategies/sharded_offload_spec.lua"] = "30 s; its ranks are on fake devices by name",
     ["spec/strategies/sharded_units_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
@@ -120,6 +121,7 @@ return {
       ["spec/strategies/sharded_files_spec.lua"] = RANKS,
       ["spec/strategies/sharding_options_spec.lua"] = {
         ["Trainer{strategy = name of a stage} is a stage of Sharded"] = ONE,
+        ["Trainer{strategy = name of a stage} says where what is divided is kept"] = ONE,
       },
       ["spec/trainer/sharded_files_spec.lua"] = RANKS,
       ["spec/trainer/sharded_spec.lua"] = RANKS,
