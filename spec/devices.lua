@@ -64,7 +64,6 @@ return {
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
     ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_stages_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
-    ["spec/strategies/sharded_offload_spec.lua"] = "its ranks compute on fake everywhere",
     ["spec/strategies/sharded_replicas_spec.lua"] = "30 s; it is the cpu's ranks in groups",
     ["spec/strategies/sharded_offload_spec.lua"] = "30 s; its ranks are on fake devices by name",
     ["spec/strategies/sharded_units_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
