@@ -3,6 +3,8 @@ local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 
+local runtime <const> = require "ltrain.c".runtime
+
 local function leaf(n) return lt.ones({ n or 2 }, { requires_grad = true }) end
 
 -- Calls of the hook of x so far: what its gradient was then.
@@ -121,6 +123,31 @@ describe("register_post_accumulate_grad_hook", function()
       assert.equal(2, count)
     end
     assert.equal(4, n)
+  end)
+
+  it("runs, and goes with its leaf, where a trace has a second userdata of that", function()
+    local function live()
+      for _ = 1, 3 do collectgarbage() end
+      return runtime.memory().live_bytes
+    end
+    local function runs()
+      local calls, seen, x = {}, 0
+      do
+        local _ <close> = runtime.trace(calls)
+        x = (lt.ones(8, 8) * 2):requires_grad_(true)
+      end
+      x:register_post_accumulate_grad_hook(function() seen = seen + 1 end)
+      local y = (lt.ones(2, 8):matmul(x) ^ 2):sum()
+      x = nil -- luacheck: ignore
+      for i = #calls, 1, -1 do calls[i] = nil end
+      live()
+      y:backward()
+      return seen
+    end
+    assert.equal(1, runs())
+    local before = live()
+    assert.equal(1, runs())
+    assert.equal(before, live())
   end)
 
   -- The cache of autocast has the leaf too when the state ends. LeakSanitizer sees what stays.

@@ -14,10 +14,42 @@
 #include "bind/core/values.h"
 #include "bind/ops/index.h"
 
-/* A hooked leaf that the tape still needs stays: its hooks live with its userdata. At the end of a
-   state nothing is finalised again. */
+/* The hooks of the userdata at 1 go to the one at 2. */
+static void move_hooks(lua_State *L, const lt_bind *b) {
+  lua_rawgeti(L, LUA_REGISTRYINDEX, b->hooks_ref);
+  lua_pushvalue(L, 1);
+  if (lt_raw_get(L, 3) != LUA_TTABLE) return;
+  lua_pushvalue(L, 2);
+  if (lt_raw_get(L, 3) != LUA_TTABLE) {
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, 4);
+    lt_raw_set(L, 3);
+    return;
+  }
+  for (lua_pushnil(L); lt_raw_next(L, 4) != 0;) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lt_raw_set(L, 5);
+  }
+}
+
+/* Whether another userdata stands for the tensor, which then has the hooks. */
+static bool has_other(lua_State *L, lt_bind *b, const lt_tensor *t) {
+  lua_settop(L, 1);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, b->unique_ref);
+  lt_raw_getp(L, 2, t);
+  lua_remove(L, 2);
+  bool other = !lua_rawequal(L, 1, 2) && lt_to_tensor(L, b, 2) == t;
+  if (other) move_hooks(L, b);
+  lua_settop(L, 1);
+  return other;
+}
+
+/* A hooked leaf that the tape still needs stays: its hooks live with its userdata. Of two, such as
+   the result that became the leaf and the one that a trace got, one stays: they would keep each
+   other for ever. At the end of a state nothing is finalised again. */
 static bool must_stay(lua_State *L, lt_bind *b, const lt_tensor *t) {
-  if (t->hooks == NULL || t->object.refs < 2 || b->closing) return false;
+  if (t->hooks == NULL || t->object.refs < 2 || b->closing || has_other(L, b, t)) return false;
   lua_getmetatable(L, 1);
   lua_setmetatable(L, 1); /* to be finalised again */
   lt_make_unique(L, b, 1);
