@@ -44,8 +44,8 @@ static lua_Number option(lua_State *L, const char *name) {
 }
 
 /* http.open{port =, connections =, ask_seconds =, read_seconds =, head_bytes =, stream_bytes =} ->
-   server; nil and a reason The limits are required, not defaulted: they belong to the one who knows
-   what is served. */
+   server; nil and a reason. The limits are required, not defaulted: they belong to the one who
+   knows what is served. */
 static int open_http(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);

@@ -3,8 +3,8 @@
 --
 --   ./dev bench offload [layers [width [steps [folder]]]]
 --
--- Two ranks of one thread; GPT-2 of 24 layers of width 2048, 1.3 billion parameters, unless told
--- otherwise; a sequence of 128 tokens for each rank, precision = "bf16-mixed", AdamW: 16 bytes a
+-- Two ranks of one thread; GPT-2 of 24 layers of width 2048, 1.3 billion parameters, by
+-- default; a sequence of 128 tokens for each rank, precision = "bf16-mixed", AdamW: 16 bytes a
 -- parameter in files of the folder, a temporary one, and for a moment in a step a few more. Prints
 -- for each step and rank its seconds; then of each rank, in MiB, the most memory that was no file's
 -- when a block had run forward or an update had been made, tensors' share of it, and what the

@@ -51,8 +51,9 @@ typedef struct function_call {
   lt_tensor **grad_in;
 } function_call;
 
-/* (call) -> nothing; fills call->grad_in Outputs without a gradient are passed as zeros, as PyTorch
-   does (materialize_grads): a backward that is written as a formula needs no case for nil. */
+/* (call) -> nothing; fills call->grad_in. Outputs without a gradient are passed as zeros, as
+   PyTorch does (materialize_grads): a backward that is written as a formula needs no case for
+   nil. */
 static int call_function(lua_State *L) {
   const function_call *call = lua_touserdata(L, 1);
   lt_bind *b = call->f->callback->b;
@@ -261,7 +262,7 @@ static int dropping_gc(lua_State *L) {
 }
 
 /* runtime.drop_saved(fn, inputs) -> a scope: what nodes save in it is dropped, and made once more
-   by fn(inputs) when it is wanted; `inputs` have a history The registry keeps the userdata while
+   by fn(inputs) when it is wanted; `inputs` have a history. The registry keeps the userdata while
    the context points to it: a script that drops the handle without closing it must not leave a
    dangling pointer. */
 static int drop_saved(lua_State *L) {

@@ -171,7 +171,7 @@ static int continue_grad(lua_State *L, int unused, lua_KContext context) {
 }
 
 /* lt.grad(y, xs [, grad_outputs, retain_graph, create_graph, only_inputs, allow_unused]): gradients
-   of y, one tensor or a table of them, by the tensors of xs, in the shape of xs What outlives a
+   of y, one tensor or a table of them, by the tensors of xs, in the shape of xs. What outlives a
    pause is in userdata on the stack of this call, whose C frame is gone when it resumes. */
 static int grad(lua_State *L) {
   lt_bind *b = lt_enter(L);

@@ -162,7 +162,7 @@ static lt_work *give(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
 }
 
 /* dist.values(group, name, value, root) -> work: a value of Lua; scatter takes a list of them, recv
-   the tensor that waits for the message Which ranks pass a value, and which get one, differs by
+   the tensor that waits for the message. Which ranks pass a value, and which get one, differs by
    collective; all of them take part. The root of a broadcast gets its own value back and not a
    copy, as in PyTorch. */
 static int values(lua_State *L) {

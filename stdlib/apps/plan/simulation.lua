@@ -65,14 +65,14 @@ function Step:move()
   end)
 end
 
--- Whether the rank goes on, which it does not before the work is done.
+-- Whether the rank can continue: the work is done. If not, its end continues the rank.
 function Step:wait(work)
   if not self.issued[work] or self.done[work] then return true end
   self.waits_for = work
   return false
 end
 
--- The rank goes on, until it computes or waits.
+-- Takes the next entries of the timeline, until the rank computes or waits.
 function Step:continue()
   self.waits_for = nil
   while self.at < #self.timeline do
