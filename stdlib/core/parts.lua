@@ -54,6 +54,14 @@ function parts.read(leaf, from, n)
   return leaf:detach():reshape { leaf:numel() }:narrow(1, from + 1, n)
 end
 
+--- Copies elements of a tensor, or of one of a file, into a tensor: as many as that has, from
+--- number `from` on.
+function parts.copy(to, leaf, from)
+  local read <close> = parts.read(leaf, from, to:numel())
+  local shaped <close> = read:reshape(to.shape)
+  to:copy_(shaped)
+end
+
 --- The same tree with whole tensors in place of those of a file.
 function parts.whole(value)
   if type(value) ~= "table" then return value end

@@ -186,9 +186,7 @@ end
 -- Copies a tensor, or one of a file, into one of the module.
 local function copy_into(own, source)
   if c.is_tensor(source) then return own:copy_(source) end
-  local read <close> = parts.read(source, 0, own:numel())
-  local shaped <close> = read:reshape(own.shape)
-  own:copy_(shaped)
+  parts.copy(own, source, 0)
 end
 
 -- Copies the tensors of a plan, by copy(own, source) if there is one, or with `assign` puts them in

@@ -3,8 +3,8 @@
 --
 -- A meter has start(), stop(), which returns { seconds =, .. } of the time since, and close().
 local c = require "ltrain.c"
-local dtypes = require "ltrain.core.dtypes"
 local flops = require "ltrain.nn.flops"
+local tensor_bytes = require "ltrain.apps.plan.tensor_bytes"
 
 local meters = {}
 
@@ -17,14 +17,6 @@ function meters.clock() return setmetatable({}, Clock) end
 function Clock:start() self.began = c.runtime.clock() end
 function Clock:stop() return { seconds = c.runtime.clock() - self.began } end
 function Clock.close() end
-
-local function bytes_of_all(tensors)
-  local bytes = 0
-  for _, tensor in ipairs(tensors) do
-    if tensor then bytes = bytes + tensor:numel() * dtypes[tensor.dtype].size end
-  end
-  return bytes
-end
 
 local Trace = {}
 Trace.__index = Trace
@@ -45,7 +37,8 @@ function Trace:stop()
   local rates, sum = self.rates, { seconds = 0, flops = 0, bytes = 0 }
   for _, call in ipairs(self.calls) do
     if not call.view then
-      local n, bytes = flops.of_call(call), bytes_of_all(call.inputs) + bytes_of_all(call.outputs)
+      local n = flops.of_call(call)
+      local bytes = tensor_bytes.of_all(call.inputs) + tensor_bytes.of_all(call.outputs)
       sum.flops, sum.bytes = sum.flops + n, sum.bytes + bytes
       sum.seconds = sum.seconds + math.max(n / rates.flops, bytes / rates.bandwidth)
         + rates.call_seconds

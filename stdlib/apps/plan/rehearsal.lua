@@ -8,11 +8,11 @@ local Callback = require "ltrain.core.Callback"
 local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local dry_run = require "ltrain.apps.check.dry_run"
-local dtypes = require "ltrain.core.dtypes"
 local loaders = require "ltrain.trainer.data.loaders"
 local placement = require "ltrain.trainer.setup.placement"
 local run = require "ltrain.trainer.run"
 local stand_in_ranks = require "ltrain.apps.plan.stand_in_ranks"
+local tensor_bytes = require "ltrain.apps.plan.tensor_bytes"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
@@ -20,8 +20,6 @@ local rehearsal = {}
 
 local STEPS <const> = 2 -- of the optimizer; the first one makes its state
 local NO_DATA <const> = "a meta tensor has no data"
-
-local function bytes_of(tensor) return tensor:numel() * dtypes[tensor.dtype].size end
 
 local function live(device) return c.runtime.memory(device).live_bytes end
 
@@ -31,8 +29,8 @@ local function module_bytes(module)
   for _, item in ipairs((walk.tensors(module))) do
     if not seen[item.value] then
       seen[item.value] = true
-      all = all + bytes_of(item.value)
-      if not item.buffer then own = own + bytes_of(item.value) end
+      all = all + tensor_bytes.of(item.value)
+      if not item.buffer then own = own + tensor_bytes.of(item.value) end
     end
   end
   return all, own
@@ -45,7 +43,7 @@ local function kept_bytes(state)
   if not sharded or not sharded.shards_parameters then return all end
   for _, shard in next, sharded.shards.of do
     if not shard.is_kept then
-      all = all - bytes_of(shard.parameter) + bytes_of(shard.tensor)
+      all = all - tensor_bytes.of(shard.parameter) + tensor_bytes.of(shard.tensor)
     end
   end
   return all
@@ -57,7 +55,7 @@ local function gradient_bytes(state)
     for _, group in ipairs(state.strategy:param_groups(optimizer)) do
       for _, parameter in ipairs(group.params) do
         local grad = parameter.grad
-        if grad then bytes = bytes + bytes_of(grad) end
+        if grad then bytes = bytes + tensor_bytes.of(grad) end
       end
     end
   end
@@ -69,7 +67,7 @@ local function state_bytes(state)
   for _, optimizer in ipairs(state.optimizers) do
     for _, slots in next, optimizer.state or {} do
       tree.each(slots, function(value)
-        if c.is_tensor(value) then bytes = bytes + bytes_of(value) end
+        if c.is_tensor(value) then bytes = bytes + tensor_bytes.of(value) end
       end)
     end
   end
@@ -87,7 +85,9 @@ end
 
 local function batch_bytes(batch)
   local bytes = 0
-  for _, leaf in ipairs(batch_samples.leaves(batch)) do bytes = bytes + bytes_of(leaf.value) end
+  for _, leaf in ipairs(batch_samples.leaves(batch)) do
+    bytes = bytes + tensor_bytes.of(leaf.value)
+  end
   return bytes
 end
 

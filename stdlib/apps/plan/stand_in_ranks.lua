@@ -5,20 +5,12 @@
 -- as on rank 0 of N, and allocate what they allocate there. No bytes move. Bytes of a collective
 -- are counted as c.dist.traffic counts them: of the whole that is reduced, gathered or scattered.
 local c = require "ltrain.c"
-local dtypes = require "ltrain.core.dtypes"
+local tensor_bytes = require "ltrain.apps.plan.tensor_bytes"
 local tree = require "ltrain.core.tree"
 
 local stand_in_ranks = {}
 
 local d <const> = c.dist
-
-local function bytes_of(tensor) return tensor:numel() * dtypes[tensor.dtype].size end
-
-local function bytes_of_all(tensors)
-  local bytes = 0
-  for _, tensor in ipairs(tensors) do bytes = bytes + bytes_of(tensor) end
-  return bytes
-end
 
 local function copies(value, n)
   local list = {}
@@ -104,7 +96,8 @@ local function overlap(world, lists, given)
   local self, flat, filled, order, works, is_complete = {}, {}, nil, {}, {}, {}
   for _, list in ipairs(lists) do table.move(list, 1, #list, #flat + 1, flat) end
   local function issue()
-    works[#works + 1] = world:issue("all_reduce", bytes_of_all(lists[#works + 1]), "gradients")
+    local bytes = tensor_bytes.of_all(lists[#works + 1])
+    works[#works + 1] = world:issue("all_reduce", bytes, "gradients")
   end
   function self.fits(_, parameters)
     local n = 0
@@ -197,7 +190,7 @@ end
 
 function FUNCTIONS.collective(world, group, name, x, op, _, cat, _, out)
   local ranks, kind = FUNCTIONS.size(world, group), (name:gsub("_$", ""))
-  local bytes = bytes_of(x)
+  local bytes = tensor_bytes.of(x)
   if kind == "all_gather" or kind == "gather" then bytes = bytes * ranks end
   local work = world:issue(kind, bytes, name, group)
   work.result = RESULTS[name] and RESULTS[name](x, ranks, op, out, cat)
@@ -209,7 +202,7 @@ local function encoded_bytes(value)
   local bytes = 0
   local plain = tree.map(value, function(leaf)
     if not c.is_tensor(leaf) then return leaf end
-    bytes = bytes + bytes_of(leaf)
+    bytes = bytes + tensor_bytes.of(leaf)
     return false
   end)
   return bytes + #d.encode(plain)
@@ -244,16 +237,16 @@ function FUNCTIONS.test() return true end
 
 function FUNCTIONS.reduce(world, parameters)
   fill_gradients(parameters)
-  world:wait(world:issue("all_reduce", bytes_of_all(parameters), "gradients"))
+  world:wait(world:issue("all_reduce", tensor_bytes.of_all(parameters), "gradients"))
 end
 
 function FUNCTIONS.gather_shards(world, group, parameters, _, _, name)
-  return world:issue("all_gather", bytes_of_all(parameters), name, group)
+  return world:issue("all_gather", tensor_bytes.of_all(parameters), name, group)
 end
 
 function FUNCTIONS.reduce_shards(world, group, parameters, _, sums, name)
   local gradients = take_gradients(parameters)
-  local work = world:issue("reduce_scatter", bytes_of_all(parameters), name, group)
+  local work = world:issue("reduce_scatter", tensor_bytes.of_all(parameters), name, group)
   copy_shards(gradients, sums)
   function work.finish()
     for i = 1, #gradients do local _ <close> = gradients[i] end

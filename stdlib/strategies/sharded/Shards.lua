@@ -95,12 +95,9 @@ end
 --- Copies a tensor, or one of a file, into a parameter or buffer: into the shard where this rank
 --- has one of it.
 function Shards:copy_into(own, source)
-  local shard, to, from, n = self.of[own], own, 0, own:numel()
-  if shard and not shard.is_kept then to, from, n = shard.tensor, shard.from, shard.n end
-  if n == 0 then return end
-  local read <close> = parts.read(source, from, n)
-  local shaped <close> = read:reshape(to.shape)
-  to:copy_(shaped)
+  local shard, to, from = self.of[own], own, 0
+  if shard and not shard.is_kept then to, from = shard.tensor, shard.from end
+  if to:numel() > 0 then parts.copy(to, source, from) end
 end
 
 --- Forgets the gradients of all shards.
