@@ -23,6 +23,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 
@@ -69,7 +70,7 @@ end
 
 -- The ranks may be started after the sampler is made.
 local function place_of(self)
-  return self.rank or dist.rank(), self.world or dist.world_size()
+  return self.rank or data_ranks.rank(), self.world or data_ranks.size()
 end
 
 --- The number of samples of this rank in an epoch, as of every rank.

@@ -37,9 +37,9 @@ local function index_names(names)
   return index
 end
 
--- This rank's place in each dim, from 0.
-local function coordinate(sizes)
-  local place, rest = {}, d.rank()
+-- The place of a rank in each dim, from 0.
+local function place_of(sizes, rank)
+  local place, rest = {}, rank
   for i = #sizes, 1, -1 do
     place[i], rest = rest % sizes[i], rest // sizes[i]
   end
@@ -50,7 +50,7 @@ end
 function Mesh:init(sizes, names)
   check_sizes(sizes, names)
   self._index, self.names, self.sizes = index_names(names), names, sizes
-  self._place, self._groups = coordinate(sizes), {}
+  self._place, self._groups = place_of(sizes, d.rank()), {}
   for _, name in ipairs(names) do self:group(name) end
 end
 
@@ -76,6 +76,12 @@ end
 --- Returns this rank's place along a dim, from 0; without a name, its rank.
 function Mesh:rank(name)
   return name == nil and d.rank() or self._place[dim_of(self, "rank", name)]
+end
+
+--- Returns the place of a rank of the mesh in each dim, from 0: a list. By default of this rank.
+function Mesh:place(rank)
+  return place_of(self.sizes, config.argument(rank or d.rank(), "integer", "Mesh.place", "rank",
+    { min = 0, max = d.size() - 1 }))
 end
 
 -- The same number for ranks that differ in the named dims alone.

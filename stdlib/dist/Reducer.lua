@@ -25,6 +25,7 @@ local OPTIONS <const> = {
     doc = "megabytes of gradients per message" },
   comm_hook = { type = "function|string",
     doc = "fn(buffer) returns the sum of all ranks' buffers; or 'bf16': send them in bf16" },
+  group = { type = "object", doc = "the ranks that have gradients to add; by default all" },
 }
 
 Reducer.options = OPTIONS
@@ -33,7 +34,7 @@ Reducer.options = OPTIONS
 function Reducer:init(options)
   local o = config.check(options, OPTIONS, "dist.ddp")
   self.cap = buckets.bytes(o.bucket_cap_mb)
-  self.hook = o.comm_hook
+  self.hook, self.group = o.comm_hook, o.group
   self.compressed = o.comm_hook == "bf16"
   if type(o.comm_hook) == "string" and not self.compressed then
     errors.blame("dist.ddp: comm_hook must be a function or 'bf16': got '%s'",
@@ -43,6 +44,9 @@ function Reducer:init(options)
   self.overlaps = setmetatable({}, { __mode = "k" }) -- of the next finish, by key
   self.finished = setmetatable({}, { __mode = "k" }) -- and of the last
 end
+
+-- The group, as the runtime takes it; nil: all ranks.
+local function handle_of(self) return self.group and self.group._handle end
 
 -- Buckets. Each is { parameters =, count =, dtype = }, and with a hook { flat =, wire =, views = }:
 -- `wire` is what travels.
@@ -80,7 +84,7 @@ local function is_same(a, b)
 end
 
 local function plan_of(self, parameters, key, missing)
-  local used = buckets.used(parameters, missing)
+  local used = buckets.used(parameters, missing, self.group)
   local plans = self.plans[key]
   if plans and is_same(plans.parameters, parameters) and plans[used] then return plans[used] end
   if not plans or plans.count == PLANS or not is_same(plans.parameters, parameters) then
@@ -106,7 +110,7 @@ end
 local function reduce_row(self, bucket, scale)
   c.dist.pack(bucket.parameters, bucket.wire)
   if self.compressed then
-    collectives.all_reduce_(bucket.wire)
+    collectives.all_reduce_(bucket.wire, { group = self.group })
   else
     local sum = self.hook(bucket.wire)
     check_sum(bucket, sum)
@@ -126,7 +130,7 @@ function Reducer:reduce(parameters, total, missing, key)
     if self.hook then
       reduce_row(self, bucket, 1.0 / total)
     else
-      staging_warning(c.dist.reduce(bucket.parameters, 1.0 / total))
+      staging_warning(c.dist.reduce(bucket.parameters, 1.0 / total, handle_of(self)))
     end
   end
 end
@@ -142,7 +146,7 @@ local function overlap_in(self, trained, from_last, is_agreed)
     table.move(bucket.parameters, 1, #bucket.parameters, #planned + 1, planned)
   end
   return { trained = trained, planned = planned, is_agreed = is_agreed or #lists == 1,
-    state = c.dist.overlap(lists, trained) }
+    state = c.dist.overlap(lists, trained, handle_of(self)) }
 end
 
 -- That of a list; nil if nothing in it requires grad.
@@ -164,7 +168,7 @@ local function agree(self, overlap)
   local own, number = {}, {}
   for i, parameter in ipairs(overlap.trained) do number[parameter] = i end
   for i, k in ipairs(overlap.state:order()) do own[i] = number[overlap.planned[k]] end
-  local order = collectives.broadcast(own)
+  local order = collectives.broadcast(own, { group = self.group })
   if #order == 0 then return overlap end
   local from_last, is_listed = {}, {}
   for _, i in ipairs(order) do is_listed[i] = true end
@@ -191,7 +195,7 @@ end
 --- without expect. Gradients that were nil are zero now; with a total of 0 they stay nil.
 function Reducer:finish(parameters, weight, key)
   local overlap = overlap_of(self, parameters, key)
-  if not overlap then return c.dist.add { weight }[1], 0 end
+  if not overlap then return self:add { weight }[1], 0 end
   local total, missing, device = overlap.state:finish(weight)
   staging_warning(device)
   self.finished[key] = overlap
@@ -199,12 +203,15 @@ function Reducer:finish(parameters, weight, key)
   return total, missing
 end
 
+--- The sums of a list of numbers over the ranks that it reduces over, who all call it.
+function Reducer:add(numbers) return c.dist.add(numbers, handle_of(self)) end
+
 --- After finish, where gradients of some rank were nil: those that were nil on all ranks are nil
 --- again. All ranks call it.
 function Reducer:drop_unused(key)
-  local overlap, ranks = self.finished[key], c.dist.size()
+  local overlap, ranks = self.finished[key], c.dist.size(handle_of(self))
   if not overlap then return end
-  for i, count in ipairs(buckets.counts(overlap.state:filled())) do
+  for i, count in ipairs(buckets.counts(overlap.state:filled(), self.group)) do
     if count == ranks then overlap.planned[i].grad = nil end
   end
 end

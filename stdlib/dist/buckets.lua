@@ -11,9 +11,10 @@ local MEGABYTE <const> = 1 << 20
 --- Bytes of so many MiB.
 function buckets.bytes(megabytes) return math.max(math.floor(megabytes * MEGABYTE), 1) end
 
---- On how many ranks each of a list of flags, 0 or 1, is set. All ranks call it.
-function buckets.counts(own)
-  return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+--- On how many ranks of a group (nil: of all) each of a list of flags, 0 or 1, is set. All of them
+--- call it.
+function buckets.counts(own, group)
+  return collectives.all_reduce(c.tensor(own, { dtype = "i64" }), { group = group }):tolist()
 end
 
 local function flags(parameters)
@@ -29,11 +30,11 @@ function buckets.own_used(parameters)
 end
 
 --- The same of those that some rank has a gradient of. `missing`: how many gradients are not there,
---- of all ranks together. All ranks call it.
-function buckets.used(parameters, missing)
+--- of all ranks of the group together, who all call it.
+function buckets.used(parameters, missing, group)
   if missing == 0 then return "all" end
   local own = flags(parameters)
-  for i, count in ipairs(buckets.counts(own)) do own[i] = count > 0 and 1 or 0 end
+  for i, count in ipairs(buckets.counts(own, group)) do own[i] = count > 0 and 1 or 0 end
   return table.concat(own)
 end
 

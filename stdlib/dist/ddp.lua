@@ -81,10 +81,10 @@ end
 -- What all ranks' gradients are of, and how many are nil. Without a hook they are reduced then.
 local function agree(self, parameters)
   if not self.reducer:can_overlap() then
-    return table.unpack(c.dist.add { self.weight, c.dist.missing(parameters) })
+    return table.unpack(self.reducer:add { self.weight, c.dist.missing(parameters) })
   end
   local total, missing = self.reducer:finish(parameters, self.weight, self)
-  return total, c.dist.add { missing }[1]
+  return total, self.reducer:add { missing }[1]
 end
 
 --- Replaces the gradients by those of the weighted mean of all losses since the last call; every

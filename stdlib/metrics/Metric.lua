@@ -31,6 +31,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collective_hooks = require "ltrain.core.collective_hooks"
 local config = require "ltrain.core.config"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
@@ -46,17 +47,20 @@ Metric.compute_options = {
     doc = "true: over all ranks, which must all call it; false: this rank's own" },
 }
 
--- The states of all ranks, in order of rank.
+local function is_updated(of_rank) return not of_rank.fresh end
+
+-- The states of all ranks, in order of rank: of each replica of the module those of one.
 local function all_states(self)
   local name, parts = getmetatable(self).__name, {}
-  local ranks = gather_values { class = name, states = self:state_dict() }
+  local ranks = gather_values { class = name, states = self:state_dict(),
+    fresh = self._fresh or nil }
   for i, of_rank in ipairs(ranks) do
     if of_rank.class ~= ranks[1].class then
       errors.blame("compute: ranks ask for different metrics: %s on rank 0, %s on rank %d",
         ranks[1].class, of_rank.class, i - 1)
     end
-    parts[i] = of_rank.states
   end
+  for i, picked in ipairs(data_ranks.pick(ranks, is_updated)) do parts[i] = picked.states end
   return parts
 end
 

@@ -6,6 +6,7 @@
 -- automatic optimization while the last backward of the step runs.
 local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local data_ranks = require "ltrain.dist.data_ranks"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
@@ -59,7 +60,8 @@ end
 --- ranks; by default lt.dist.ddp's. The module's configure_ddp takes precedence. New code overrides
 --- reduce_gradients instead.
 function DDP:configure_ddp(module)
-  return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook })
+  return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook,
+    group = data_ranks.group() })
 end
 
 --- The gradients of the backward that comes are reduced while it runs.

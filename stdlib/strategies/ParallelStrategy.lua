@@ -60,6 +60,7 @@ function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
     self.root_device = rank_device(self.accelerator, self.local_rank)
+    local _ <close> = self:setup_mesh()
     local _ <close> = self.world_size > 1 and cpu_affinity(self.root_device) or nil
     return body()
   end
@@ -73,6 +74,10 @@ function ParallelStrategy:launch(what, body, folder)
     fork_with_threads = self.fork_with_threads,
   })
 end
+
+--- Called on every rank at the start of a run: makes what ranks need to work on the same samples
+--- together; returns a value that is closed at the end (dist/data_ranks.lua).
+function ParallelStrategy:setup_mesh() end
 
 local function name_of(self) return "strategies." .. getmetatable(self).__name end
 

@@ -5,6 +5,7 @@
 -- debugger, takes control; `begin_batch` keys the random numbers; `end_batch` is the one place
 -- where the collector runs.
 local c = require "ltrain.c"
+local data_ranks = require "ltrain.dist.data_ranks"
 
 local loop = {}
 
@@ -70,11 +71,12 @@ function loop.pause(state, where)
   loop.set_draws(at)
 end
 
---- Sets the rng key of batch number `count` of this kind of loop. Each rank has its own, except
+--- Sets the rng key of batch number `count` of this kind of loop. Ranks with samples of their own
+--- have one each, except
 --- where batches are whole and numbered as in one process: predictions.
 function loop.begin_batch(state, kind, count)
   loop.pause(state, "batch")
-  loop.begin_part(kind == "predict" and 0 or state.trainer.global_rank, kind, count)
+  loop.begin_part(kind == "predict" and 0 or data_ranks.rank(), kind, count)
 end
 
 --- The same of part `part` of the batch (from 0), whoever computes it.

@@ -102,13 +102,13 @@ static lt_work *add_up(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, d
   return w;
 }
 
-/* dist.reduce(list, scale) -> what dist.collective returns second: the gradient of each parameter
-   of the list = its sum over all ranks times `scale`, all at once; of one dtype. No history. */
+/* dist.reduce(list, scale, group) -> what dist.collective returns second: the gradient of each
+   parameter of the list = its sum over the ranks of the group times `scale`, all at once; of one dtype. No history. */
 static int reduce(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
   double scale = luaL_checknumber(L, 2);
-  lt_group *g = lt_check_group(L, b, 99, "all_reduce");
+  lt_group *g = lt_check_group(L, b, 3, "all_reduce");
   lua_Integer n;
   lt_tensor **parts = push_parameters(L, b, "all_reduce", &n);
   if (n == 0) return 0;
@@ -126,11 +126,11 @@ static int reduce(lua_State *L) {
   return lt_dist_push_staged(L, b, staged, at);
 }
 
-/* dist.add(numbers): the sums of a list of numbers over all ranks, as floats. */
+/* dist.add(numbers, group): the sums of a list of numbers over the ranks of the group, as floats. */
 static int add(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
-  lt_group *g = lt_check_group(L, b, 99, "all_reduce");
+  lt_group *g = lt_check_group(L, b, 2, "all_reduce");
   int64_t n = (int64_t)lua_rawlen(L, 1);
   double *numbers = lua_newuserdatauv(L, (size_t)(n + 1) * sizeof *numbers, 0);
   for (int64_t k = 0; k < n; k++) {

@@ -21,6 +21,7 @@ typedef struct bucket {
 
 typedef struct overlap {
   lt_gradient_buckets *ready; /* which retains the parameters */
+  lt_group_ref group; /* whose ranks have gradients to add; none: those of the world */
   int n, n_buckets;
   int issued;       /* buckets of this step */
   double weight;    /* of this rank */
@@ -39,7 +40,7 @@ typedef struct overlap {
 static bool issue(lt_ctx *c, void *ud, int k) {
   overlap *o = ud;
   bucket *b = &o->bucket[k];
-  lt_group *g = lt_dist_group(c);
+  lt_group *g = o->group.group != NULL ? o->group.group : lt_dist_group(c);
   lt_modes modes = c->modes;
   c->modes.collective = true;
   c->modes.grad = c->modes.autocast = false;
@@ -95,12 +96,13 @@ static int read_list(lua_State *L, lt_bind *b, lt_tensor **to) {
   return n;
 }
 
-/* dist.overlap(buckets, parameters) -> overlap: lists of parameters that require grad, of one dtype
-   and device each, and the same parameters in one list. */
+/* dist.overlap(buckets, parameters, group) -> overlap: lists of parameters that require grad, of one
+   dtype and device each, and the same parameters in one list. */
 static int new_overlap(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   luaL_checktype(L, 2, LUA_TTABLE);
+  lt_group *g = lua_isnoneornil(L, 3) ? NULL : lt_check_group(L, b, 3, "overlap");
   lua_settop(L, 2);
   int n = (int)lua_rawlen(L, 2), n_buckets = (int)lua_rawlen(L, 1), at = 0;
   if (n == 0) lt_raise(L, b, LT_EINTERNAL, "internal: overlap: no parameters");
@@ -120,6 +122,7 @@ static int new_overlap(lua_State *L) {
   o->ready = lt_gradient_buckets_new(b->c, n, o->leaf, group, issue, o);
   if (o->ready == NULL) lt_raise_failure(L, b);
   luaL_setmetatable(L, OVERLAP_NAME);
+  if (g != NULL) lt_group_ref_set(b->c, &o->group, g);
   return 1;
 }
 
@@ -253,6 +256,7 @@ static int overlap_gc(lua_State *L) {
   overlap *o = luaL_checkudata(L, 1, OVERLAP_NAME);
   if (b->c == NULL || o->ready == NULL) return 0;
   release_works(b->c, o);
+  lt_group_ref_clear(b->c, &o->group);
   lt_gradient_buckets_free(b->c, o->ready);
   o->ready = NULL;
   return 0;

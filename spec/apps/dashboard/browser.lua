@@ -164,11 +164,11 @@ function Page:eval(expression)
   return answer.result.value
 end
 
---- Waits until an expression is true, 10 seconds at most.
+--- Waits until an expression is true, a minute at most: a busy machine is slow, not wrong.
 function Page:wait(expression)
   for _ = 1, 3 do -- a page that is being left forgets what it was asked
     local ok, found = pcall(self.eval, self, ([[new Promise(async (done) => {
-      for (let i = 0; i < 400; i++) {
+      for (let i = 0; i < 2400; i++) {
         let found = false;
         try { found = (%s); } catch {}
         if (found) return done(true);

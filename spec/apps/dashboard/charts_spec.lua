@@ -125,6 +125,7 @@ describe("the charts of the dashboard", function()
     page:eval [[HTMLCanvasElement.prototype.toBlob = ((plain) => function (done) {
       plain.call(this, (blob) => { window.drawn = blob.size; done(blob); });
     })(HTMLCanvasElement.prototype.toBlob)]]
+    page:wait "document.querySelector('.card .dygraph-axis-label')"
     page:eval [[document.querySelector('[title="Picture as PNG"]').click()]]
     page:wait "window.drawn > 2000"
   end)

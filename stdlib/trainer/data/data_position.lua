@@ -4,6 +4,7 @@
 -- A position is a count of samples of all ranks in the epoch's order. What counts batches (limits,
 -- validation intervals) is computed again from it where a run resumes with another global batch.
 local class = require "ltrain.core.class"
+local data_ranks = require "ltrain.dist.data_ranks"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 
@@ -39,7 +40,7 @@ end
 
 --- What a checkpoint keeps: the loader's state, and how the data was cut.
 function data_position.collect(state)
-  local cut = { global_batch = state.data.global_batch, ranks = state.trainer.world_size }
+  local cut = { global_batch = state.data.global_batch, ranks = data_ranks.size() }
   return loader_state(state), cut
 end
 
@@ -71,7 +72,7 @@ end
 --- are cut now.
 function data_position.take_up(state)
   local before, progress, source = state.data.cut_before, state.progress, state.data.train
-  local now = source and loaders.global_batch(source, state.trainer.world_size)
+  local now = source and loaders.global_batch(source, data_ranks.size())
   state.data.global_batch, state.data.cut_before = now, nil -- a loader is whole again after the fit
   if not before then return end
   if source then source.state_file = before.path end
@@ -79,7 +80,7 @@ function data_position.take_up(state)
   if now and before.global_batch and now ~= before.global_batch then
     check_schedules(state, before, now)
     source.batch_before = before.global_batch
-    if state.trainer.world_size == 1 then
+    if not state.ranks.many then
       state.trainer:say(("global batch %d (%d in %s)"):format(now, before.global_batch,
         before.path))
     end

@@ -5,6 +5,7 @@
 local DataLoader = require "ltrain.data.DataLoader"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
@@ -60,9 +61,8 @@ end
 -- Has a loader cut into the ranks' parts; false when it cannot be. "own": it is left as it is, but
 -- for the size of its batches.
 local function cut(state, kind, loader)
-  local trainer = state.trainer
   if not class.has_method(loader, "shard")
-    or not loader:shard(trainer.global_rank, trainer.world_size, kind) then
+    or not loader:shard(data_ranks.rank(), data_ranks.size(), kind) then
     return false
   end
   table.insert(state.data.sharded, loader)
@@ -86,7 +86,7 @@ local function share(state, kind, source)
   part.length_alone = source.length
   if not comes_sharded(source.loader) then
     part.shared, part.opened = true, function() compare(state, part) end
-    part.part = state.trainer.global_rank
+    part.part = data_ranks.rank()
   end
   return part
 end
@@ -116,31 +116,31 @@ local function in_turns(source, rank, world, counts)
 end
 
 -- From the number of a rank's batch to the number among those of all, when they come in turns.
-local function numbering(state)
-  local rank, world = state.trainer.global_rank, state.trainer.world_size
+local function numbering()
+  local rank, world = data_ranks.rank(), data_ranks.size()
   return function(index) return index * world + rank end
 end
 
-local function be_alone(state, source)
-  source.dealt, source.number = "alone", numbering(state)
+local function be_alone(source)
+  source.dealt, source.number = "alone", numbering()
 end
 
 -- The source of a loader in prediction. Batches are dealt whole, batch k to rank k % world, a round
 -- at a time, so that what is predicted does not depend on the number of ranks: by the loader, or of
 -- what every rank reads. Batches that are a rank's own are taken to come in turns.
 local function deal(state, kind, source)
-  local loader, rank, world = source.loader, state.trainer.global_rank, state.trainer.world_size
+  local loader, rank, world = source.loader, data_ranks.rank(), data_ranks.size()
   local counts = {}
   if not cut(state, kind, loader) then
     source.turns = in_turns(source, rank, world, counts)
   elseif comes_sharded(loader) then
     local own = loaders.source(loader, source.where)
-    be_alone(state, own)
+    be_alone(own)
     return own
   else
     source.opened = function() compare(state, source) end
   end
-  source.dealt, source.shared, source.number = "rounds", true, numbering(state)
+  source.dealt, source.shared, source.number = "rounds", true, numbering()
   source.active = function(index)
     local count = source.whole and source.whole - index * world or counts[index]
     return count < world and count or nil
@@ -163,7 +163,7 @@ local function compare_own(list)
   for i, source in ipairs(list) do
     own[i] = { length = not source.at_most and source.length or nil, size = source.batch_size }
   end
-  local ranks = dist.all_gather(own)
+  local ranks = dist.all_gather(own, { group = data_ranks.group() })
   for i, source in ipairs(list) do
     local even, sum = own[i].length ~= nil, 0
     for _, of_rank in ipairs(ranks) do
@@ -207,7 +207,7 @@ function shards.sources(state, kind, value, where)
         cut(state, "own", source.loader)
         list[i] = loaders.source(source.loader, source.where)
       end
-      if kind == "predict" and comes_sharded(source.loader) then be_alone(state, list[i]) end
+      if kind == "predict" and comes_sharded(source.loader) then be_alone(list[i]) end
     elseif kind == "predict" then
       list[i] = deal(state, kind, source)
     else
@@ -220,9 +220,9 @@ end
 
 --- The length and limit of a source that is dealt in rounds count batches of all ranks: from here
 -- on rounds.
-function shards.count_rounds(state, source)
+function shards.count_rounds(source)
   if source.dealt ~= "rounds" then return end
-  local function rounds(count) return count and math.ceil(count / state.trainer.world_size) end
+  local function rounds(count) return count and math.ceil(count / data_ranks.size()) end
   source.whole = source.count
   source.length, source.count = rounds(source.length), rounds(source.count)
 end

@@ -129,7 +129,7 @@ function sources.load(state, kind)
     refuse_empty(state, source)
     if kind == "train" and option == "overfit_batches" then stop_shuffling(state, source) end
     loaders.limit(source, limit, option)
-    shards.count_rounds(state, source)
+    shards.count_rounds(source)
     shards.cut_short(state, source, kind)
   end
   places.source = nil

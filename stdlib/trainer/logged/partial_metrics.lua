@@ -5,6 +5,7 @@
 -- of one rank alone (in a hook, on an exception) must not wait for others, and holds none. Where a
 -- run resumes, rank 0 takes what was saved and the others begin with nothing.
 local class = require "ltrain.core.class"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local gather_values = require "ltrain.dist.gather_values"
 local rank_reduction = require "ltrain.trainer.logged.rank_reduction"
@@ -57,12 +58,20 @@ local function own_results(state, list)
   return results.state_dict(res, function(metric) return names[metric] end)
 end
 
+-- The metrics that have been updated, by key.
+local function updated(list)
+  local keys = {}
+  for _, item in ipairs(list) do keys[item.key] = not item.metric._fresh end
+  return keys
+end
+
 -- The states of all ranks together, for the metrics that this rank has.
 local function merge_metrics(list, ranks)
   local states = {}
   for _, item in ipairs(list) do
     local parts, of = {}, {}
-    for i, of_rank in ipairs(ranks) do
+    local replicas = data_ranks.pick(ranks, function(one) return one.updated[item.key] end)
+    for i, of_rank in ipairs(replicas) do
       local part = of_rank.metrics[item.key]
       if part then parts[#parts + 1], of[#of + 1] = part, i - 1 end
     end
@@ -73,7 +82,7 @@ end
 
 local function of_all(state, list)
   local ranks = gather_values {
-    metrics = own_metrics(list), results = own_results(state, list) or {},
+    metrics = own_metrics(list), results = own_results(state, list) or {}, updated = updated(list),
   }
   if not state.trainer.is_global_zero then return nil end
   local lists = {}
@@ -100,10 +109,13 @@ local function put_results(state, list, saved, empty)
   results.load_state_dict(state.trainer.train_results, saved, metrics, empty)
 end
 
+-- Whether this rank goes on with what was saved of all.
+local function continues() return data_ranks.replica() == 0 end
+
 --- Takes back what collect gave. A run that was saved in mid-epoch by one of several ranks begins
 --- its metrics again, and says so.
 function partial_metrics.restore(state, saved, path)
-  local list, first = metrics_of(state.module), state.trainer.is_global_zero
+  local list, first = metrics_of(state.module), continues()
   if saved.rank_zero_only and state.progress.in_epoch then
     state.trainer:say(("fit: %s was saved in mid-epoch by rank 0 alone: the metrics of epoch %d "
       .. "cover only its remaining batches"):format(path, state.trainer.current_epoch))
@@ -121,7 +133,7 @@ end
 
 --- Forks of one process have its metrics too: only rank 0 keeps them.
 function partial_metrics.begin_forked(state)
-  if not state.ranks.many or state.trainer.is_global_zero then return end
+  if not state.ranks.many or continues() then return end
   local list = metrics_of(state.module)
   local saved = own_results(state, list)
   if saved then put_results(state, list, saved, true) end

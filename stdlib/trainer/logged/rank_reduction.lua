@@ -6,6 +6,7 @@
 -- different ways is an error, the same on all of them.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
@@ -165,7 +166,7 @@ end
 local function new_item(packed, metric)
   local item = {
     metric = metric, kind = packed.kind, ranks = {}, states = {}, batches = {}, batch_ranks = {},
-    nan_ranks = {}, serial = packed.serial,
+    nan_ranks = {}, serial = packed.serial, source = packed.source,
   }
   for _, field in ipairs(FIELDS) do item[field] = packed[field] end
   return item
@@ -175,7 +176,7 @@ end
 -- logged them first. `metrics`: this rank's, by id.
 local function merge_all(of_ranks, metrics)
   local list, by_id = {}, {}
-  for i, packed in ipairs(of_ranks) do
+  for i, packed in ipairs(data_ranks.union(of_ranks, id_of)) do
     for _, one in ipairs(packed) do
       local id = id_of(one)
       local item = by_id[id]
@@ -222,16 +223,16 @@ local function compute(jobs)
       item[field] = rank_reduction.value(item,
         item.metric:figure_of(job[3], ("log: '%s'"):format(item.key), job[4]))
     end
-    if #item.ranks < dist.world_size() then
+    if #item.ranks < data_ranks.replicas() or data_ranks.is_shared() then
       partial = true
-      if item.ranks[1] == dist.rank() then mine[i] = item[field] end
+      if item.source == dist.rank() then mine[i] = item[field] end
     end
   end
   if not partial then return end
   local computed = dist.all_gather(mine)
   for i, job in ipairs(jobs) do
     local item, field = job[1], job[2]
-    if not item.metric then item[field] = computed[item.ranks[1] + 1][i] end
+    if not item.metric then item[field] = computed[item.source + 1][i] end
   end
 end
 
@@ -270,6 +271,8 @@ local function merge_rows(ranks, metrics)
   return rows
 end
 
+local function has_run(of_rank) return of_rank.ran end
+
 -- What the loops use; every rank calls these.
 
 --- What was logged in a pass, as all ranks together have it: items with `value` (of the epoch),
@@ -290,7 +293,8 @@ function rank_reduction.pass(res)
   local jobs = add_jobs(list, {})
   for _, row in ipairs(rows) do add_jobs(row.items, jobs) end
   compute(jobs)
-  for _, item in ipairs(list) do item.missing = missing_ranks(item, ranks) end
+  local replicas = data_ranks.pick(ranks, has_run)
+  for _, item in ipairs(list) do item.missing = missing_ranks(item, replicas) end
   return list, rows
 end
 

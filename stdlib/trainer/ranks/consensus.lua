@@ -6,6 +6,7 @@
 -- that it does not have - is sent there, and acted on by all at the end of the same batch. A hook
 -- that ends the epoch does so before the batch: where there is one, each batch has its own message.
 local collectives = require "ltrain.dist.collectives"
+local data_ranks = require "ltrain.dist.data_ranks"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
@@ -25,7 +26,8 @@ function consensus.step(state, weight, missing)
   local trainer, agreed = state.trainer, state.ranks.agreed
   local asked, signal = interrupt.pending()
   local sums = add(state, {
-    weight, missing, trainer.should_stop and 1 or 0, asked and 1 or 0, signal,
+    data_ranks.counts() and weight or 0, missing, trainer.should_stop and 1 or 0,
+    asked and 1 or 0, signal,
     trainer.is_global_zero and trainer:now() or 0, rank_warnings.count(state),
     state.ranks.asks_save and 1 or 0,
   })
@@ -104,9 +106,9 @@ function consensus.next(state, pass)
   local batch, index, is_last = loaders.next(pass)
   if batch == nil then return nil end
   local active = pass.source.active(index)
-  pass.partial = active ~= nil and active < state.trainer.world_size
+  pass.partial = active ~= nil and active < data_ranks.size()
   if pass.partial then
-    state.ranks.active = split(state.ranks.groups, active, state.trainer.global_rank < active)
+    state.ranks.active = split(state.ranks.groups, active, data_ranks.rank() < active)
   end
   return batch, index, is_last
 end

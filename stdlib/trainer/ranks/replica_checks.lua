@@ -6,6 +6,7 @@
 -- that is new needs a call of lt.parameter, which is counted. Checked every n steps: whether all
 -- ranks hold the same bits.
 local c = require "ltrain.c"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
@@ -107,7 +108,8 @@ local function are_equal(state)
   local list = {}
   each_part(state, function(_, value) add_leaves(list, value) end)
   local hash = c.runtime.hash(list)
-  local bounds = dist.all_reduce(c.tensor({ hash, ~hash }, { dtype = "i64" }), { op = "max" })
+  local bounds = dist.all_reduce(c.tensor({ hash, ~hash }, { dtype = "i64" }),
+    { op = "max", group = data_ranks.group() })
   local high, low = table.unpack(bounds:tolist())
   return high == hash and low == ~hash
 end

@@ -8,6 +8,7 @@
 -- each rank has a whole branch and the ranks' own sum the rest: the additions are the same ones.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local data_ranks = require "ltrain.dist.data_ranks"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local loop = require "ltrain.trainer.loop"
@@ -89,7 +90,7 @@ end
 -- What belongs to a fit.
 
 local function check(state, all)
-  local ranks = state.trainer.world_size
+  local ranks = data_ranks.size()
   if all & (all - 1) ~= 0 then
     errors.blame("Trainer: world_slices must be a power of two: got %d", all)
   elseif all % ranks ~= 0 then
@@ -112,9 +113,9 @@ function slices.prepare(state)
   local o = state.trainer.options
   if o.deterministic ~= "world" then return end
   check(state, o.world_slices)
-  local count = o.world_slices // state.trainer.world_size
+  local count = o.world_slices // data_ranks.size()
   state.ranks.slices = {
-    all = o.world_slices, count = count, first = state.trainer.global_rank * count,
+    all = o.world_slices, count = count, first = data_ranks.rank() * count,
     grads = {}, weights = {}, threads = c.runtime.get_threads(), norms = {}, statistics = {},
   }
   for _, module in ipairs(state.module:modules()) do

@@ -5,6 +5,7 @@
 -- divided once by the sum of its weights: a short last batch counts by its real size. A window of
 -- one batch needs neither: n/B cancels.
 local batches = require "ltrain.trainer.data.batches"
+local data_ranks = require "ltrain.dist.data_ranks"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local object = require "ltrain.trainer.object"
 local shared_gradients = require "ltrain.trainer.ranks.shared_gradients"
@@ -98,7 +99,7 @@ function Window:begin_manual() self._mean_weight = nil end
 -- The batch size that is a weight of 1: the same on all ranks, however they share a batch.
 local function nominal_batch_of(state)
   local source = state.data.train
-  local parts = state.ranks.slices and state.ranks.slices.all or state.trainer.world_size
+  local parts = state.ranks.slices and state.ranks.slices.all or data_ranks.size()
   local global = type(source.loader) == "table" and source.loader.global_batch_size
   if global then return global / parts end
   return source.batch_size or state.ranks.many and 1 or nil

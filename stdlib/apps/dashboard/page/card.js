@@ -62,7 +62,7 @@ export class Card {
   actions() {
     const button = (text, label, onclick) => h("button", { type: "button", class: "small",
       "aria-label": `${label}: ${this.title}`, title: label, onclick }, text);
-    const report = (promise) => promise?.catch((error) => { this.note.textContent = error.message; });
+    const report = (promise) => promise.catch((error) => { this.note.textContent = error.message; });
     this.pinned = button("Pin", "Pin to the top", () => pin(this.title));
     this.before = button("◀", "Move to the front", () => move(this.title, -1));
     this.after = button("▶", "Move to the back", () => move(this.title, 1));

@@ -38,9 +38,9 @@ export async function asCsv(title, names, ids) {
 }
 
 // What dygraphs has drawn, with the labels of its axes, a title and a legend.
-export function asPng(title, chart) {
+export async function asPng(title, chart) {
   const { graph, plot, lines } = chart;
-  if (!graph) return null;
+  if (!graph) throw new Error("This chart has not been drawn yet");
   const scale = window.devicePixelRatio || 1, top = 30, box = plot.getBoundingClientRect();
   const legend = lines.length > 1 ? lines.length * LINE + 8 : 0;
   const canvas = h("canvas", {});
