@@ -103,7 +103,8 @@ static lt_work *add_up(lt_ctx *c, lt_group *g, int n, lt_tensor *const *parts, d
 }
 
 /* dist.reduce(list, scale, group) -> what dist.collective returns second: the gradient of each
-   parameter of the list = its sum over the ranks of the group times `scale`, all at once; of one dtype. No history. */
+   parameter of the list = its sum over the ranks of the group times `scale`, all at once; of one
+   dtype. No history. */
 static int reduce(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_ctx *c = b->c;
@@ -126,7 +127,8 @@ static int reduce(lua_State *L) {
   return lt_dist_push_staged(L, b, staged, at);
 }
 
-/* dist.add(numbers, group): the sums of a list of numbers over the ranks of the group, as floats. */
+/* dist.add(numbers, group): the sums of a list of numbers over the ranks of the group, as
+   floats. */
 static int add(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);

@@ -96,8 +96,8 @@ static int read_list(lua_State *L, lt_bind *b, lt_tensor **to) {
   return n;
 }
 
-/* dist.overlap(buckets, parameters, group) -> overlap: lists of parameters that require grad, of one
-   dtype and device each, and the same parameters in one list. */
+/* dist.overlap(buckets, parameters, group) -> overlap: lists of parameters that require grad, of
+   one dtype and device each, and the same parameters in one list. */
 static int new_overlap(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checktype(L, 1, LUA_TTABLE);
