@@ -117,13 +117,20 @@ local function wrong_option(options)
   return times.wrong(options) or strategies.wrong(options.strategy)
 end
 
+-- How many ranks a machine may have, as far as the command line says so.
+local function counts_of(options)
+  local counts = options.simulate and scaling.parse(options.simulate) or { options.devices or 1 }
+  for i, ranks in ipairs(counts) do counts[i] = math.min(ranks, options.devices or ranks) end
+  return counts
+end
+
 --- The word's main: returns the exit status.
 function word_plan.main(word, parsed, host)
   local wrong = wrong_option(parsed.options)
   if wrong then return refuse(host, word, wrong, USAGE) end
   local script, status = script_loop.read(word, parsed, host)
   if not script then return status end
-  local hardware = times.prepare(parsed.options)
+  local hardware = times.prepare(parsed.options, counts_of(parsed.options))
   local context = { report = script.report, source = check.source(script.text) }
   local _ <close> = note_options(context)
   local ok, failure = script_loop.run(context, word, parsed, host, script.chunk,

@@ -12,6 +12,7 @@ local LATENCY <const> = 5e-6 -- where none is given
 local TIMES <const> = { s = 1, ms = 1e-3, us = 1e-6, ns = 1e-9 }
 local SMALL <const>, LARGE <const> = 64, 1 << 18 -- elements of f32
 local WINDOWS <const> = 150
+local MOST <const> = 8 -- ranks that are measured
 
 -- "100Gb 5us".
 local function parse_link(text)
@@ -52,18 +53,24 @@ local function seconds_of(calls, fn)
   return least
 end
 
---- That between ranks on this machine, by sums over two of them, which send a message twice, each
---- time half of the bytes (traffic.lua). Nothing moves while a rank computes: it does both.
-function links.measure()
-  local small, large = launch(2, function()
-    local function sum(n, calls)
-      local x = c.ones({ n }, { dtype = "f32", device = "cpu" })
+--- How many ranks are measured for so many on a machine.
+function links.count(ranks) return math.max(2, math.min(ranks, MOST)) end
+
+--- That between ranks on this machine, by sums over `n` of them: where ranks share processors, each
+--- message also waits for them. A sum takes twice the logarithm of the ranks in messages, and sends
+--- 2 (n - 1) / n of its bytes (collective_costs.lua). Nothing moves while a rank computes: it does
+--- both.
+function links.measure(n)
+  local small, large = launch(n, function()
+    local function sum(elements, calls)
+      local x = c.ones({ elements }, { dtype = "f32", device = "cpu" })
       return seconds_of(calls, function() collectives.all_reduce_(x, { op = "max" }) end)
     end
     return sum(SMALL, 20), sum(LARGE, 4)
   end)
   local moving = large > small and large - small or large -- else the small ones were disturbed
-  return { intra = { latency = small / 2, bandwidth = 4 * LARGE / moving }, overlaps = false }
+  return { intra = { latency = small / (2 * math.ceil(math.log(n, 2))),
+    bandwidth = 2 * (n - 1) / n * 4 * LARGE / moving }, overlaps = false, ranks = n }
 end
 
 return links

@@ -84,7 +84,7 @@ local function hardware_text(hardware, method, threads)
   end
   local moved = link_text(links.intra)
   if hardware.are_measured then
-    moved = moved .. ", measured between 2 ranks here"
+    moved = ("%s, measured between %d ranks here"):format(moved, links.ranks)
   elseif links.inter and links.inter ~= links.intra then
     moved = ("%s within and %s between machines"):format(moved, link_text(links.inter))
   end

@@ -41,13 +41,20 @@ function times.are_wanted(options)
 end
 
 --- What the options say, or this machine, before a script runs: { given = rates or nil, links =,
---- are_measured = these here }; nil where no times are wanted.
-function times.prepare(options)
+--- are_measured = these here, measured = links by number of ranks }; nil where no times are wanted.
+--- `counts`: how many ranks a machine may have.
+function times.prepare(options, counts)
   if not times.are_wanted(options) then return nil end
   local given = options.flops
     and rates.given(sizes.rate(options.flops), sizes.rate(options.bandwidth))
   local found = options.link and links.parse(options.link)
-  return { given = given, links = found or links.measure(), are_measured = not found }
+  local hardware = { given = given, links = found, are_measured = not found, measured = {} }
+  for _, ranks in ipairs(found and {} or counts) do
+    local n = links.count(ranks)
+    hardware.measured[n] = hardware.measured[n] or links.measure(n)
+    hardware.links = hardware.measured[n]
+  end
+  return hardware
 end
 
 -- Bytes of memory that the machine could give; nil where that is not known.
@@ -121,9 +128,10 @@ function times.add(row, o, hardware)
   if not found then return nil, message end
   local timeline = shortest(found.timed)
   if not hardware.given then timeline = slowed(timeline, share) end
+  local link = hardware.measured[links.count(o.per_node)] or hardware.links
   row.seconds, row.computing = simulation.run(timeline, function(work)
-    return collective_costs.seconds(work, o, hardware.links)
-  end, hardware.links.overlaps)
+    return collective_costs.seconds(work, o, link)
+  end, link.overlaps)
   row.method, row.threads = method, threads
   return true
 end
