@@ -70,6 +70,9 @@ class.add_later(Module, "register_state_dict_pre_hook register_state_dict_post_h
   function() return require "ltrain.nn.state_hooks".methods end)
 Module.__tostring = module_print.text
 
+-- Whether load_state_dict is this class's, which takes tensors of a file that have not been read.
+function Module:_takes_unread() return self.load_state_dict == Module.load_state_dict end
+
 -- ", but 'foward' is" where a module, or a class of it, has nearly a method; else "".
 local function near_method(module, name)
   local names, object, above = {}, module, getmetatable(module)

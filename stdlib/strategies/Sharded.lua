@@ -14,7 +14,6 @@
 -- checkpoint is saved (`save_on_exception`). When a fit fails, the other ranks' parts of the state
 -- are lost: the optimizers can be used again only after loading a checkpoint.
 local Offload = require "ltrain.strategies.sharded.Offload"
-local Module = require "ltrain.nn.Module"
 local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
@@ -359,7 +358,7 @@ end
 --- else is whole then.
 function Sharded:load_module_state(module, state)
   local parts_meta = self.stage == 3 and self.world_size > 1 and not self.sharded
-    and module.load_state_dict == Module.load_state_dict
+    and module:_takes_unread()
   if parts_meta then
     find_home(self)
     self:materialize(module)

@@ -14,7 +14,6 @@
 local Accelerator = require "ltrain.core.Accelerator"
 local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
-local Module = require "ltrain.nn.Module"
 local Precision = require "ltrain.core.Precision"
 local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
@@ -298,8 +297,7 @@ function Strategy:optimizer_state(optimizer) return self:optimizer_parts(optimiz
 --- `parts.whole(state)` all.
 function Strategy:load_module_state(module, state)
   Strategy.materialize(self, module) -- weights are loaded before setup
-  local reads = module.load_state_dict == Module.load_state_dict -- a tensor at a time
-  module:load_state_dict(reads and state or parts.whole(state))
+  module:load_state_dict(module:_takes_unread() and state or parts.whole(state))
 end
 
 --- The same for an optimizer, after setup_optimizers.
