@@ -67,7 +67,6 @@ DummyLogger = logger = false
 texts.strategies = [[
 DDPStrategy = lt.strategies.DDP
 SingleDeviceStrategy = lt.strategies.SingleDevice
-ModelParallelStrategy: strategy = 'fsdp' divides parameters, gradients and the state of optimizers
 *Strategy = lt.strategies.DDP, or Sharded, FSDPStrategy and DeepSpeedStrategy of lt.strategies
 ]]
 
@@ -90,7 +89,6 @@ weights_save_path = dirpath of the callback ModelCheckpoint
 texts.Module = [[
 compile: nothing is compiled: call the module as it is
 configure_sharded_model = configure_model
-device_mesh: strategy = 'fsdp' divides parameters, gradients and the state of optimizers
 fabric = a loop of your own with lt.dist, or trainer:steps('fit', net, loader)
 hparams_initial = self.hparams
 ipu mtia xpu: devices are "cpu" and "cuda": net:to "cuda"

@@ -1,4 +1,5 @@
---- stdlib/dist/broadcast_parameters.lua: broadcasts parameters and buffers from rank 0.
+--- stdlib/dist/broadcast_parameters.lua: broadcasts parameters and buffers from rank 0, of all ranks
+--- or of a group.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
@@ -16,31 +17,32 @@ local function shapes_of(items)
   return list
 end
 
-local function check_shapes(items)
+local function check_shapes(items, group)
   local own = shapes_of(items)
-  local wanted = collectives.broadcast(own)
+  local wanted = collectives.broadcast(own, { group = group })
   for i = 1, math.max(#own, #wanted) do
     if own[i] ~= wanted[i] then
-      errors.blame("ranks built different modules: rank 0 has %s, rank %d has %s",
-        wanted[i] or "nothing more", c.dist.rank(), own[i] or "nothing more")
+      errors.blame("ranks built different modules: rank %d has %s, rank %d has %s",
+        group and group:ranks()[1] or 0, wanted[i] or "nothing more", c.dist.rank(),
+        own[i] or "nothing more")
     end
   end
 end
 
---- Copies a list of tensors from rank 0 to all.
-function broadcast_parameters.tensors(list)
+--- Copies a list of tensors from rank 0 to all; with a group, from its first rank to its others.
+function broadcast_parameters.tensors(list, group)
   local _ <close> = c.allow_update()
   for _, tensor in ipairs(list) do
     local values = tensor:detach()
-    collectives.broadcast(values, { out = values })
+    collectives.broadcast(values, { out = values, group = group })
   end
 end
 
---- Copies a module's buffers from rank 0 to all.
-function broadcast_parameters.buffers(module)
+--- Copies a module's buffers.
+function broadcast_parameters.buffers(module, group)
   local list = {}
   for _, buffer in module:named_buffers() do list[#list + 1] = buffer end
-  broadcast_parameters.tensors(list)
+  broadcast_parameters.tensors(list, group)
 end
 
 -- Parameters and persistent buffers by their names, sorted.
@@ -55,14 +57,14 @@ end
 
 --- Copies all parameters and persistent buffers of a module, but those that `skips` has, after all
 --- ranks were seen to have built the same.
-function broadcast_parameters.module(module, skips)
+function broadcast_parameters.module(module, skips, group)
   if c.dist.size() == 1 then return end
   local items, list = saved_tensors(module), {}
-  check_shapes(items)
+  check_shapes(items, group)
   for _, item in ipairs(items) do
     if not (skips and skips[item.value]) then list[#list + 1] = item.value end
   end
-  broadcast_parameters.tensors(list)
+  broadcast_parameters.tensors(list, group)
 end
 
 return broadcast_parameters

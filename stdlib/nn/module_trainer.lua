@@ -261,6 +261,10 @@ module_trainer.properties = {
   local_rank = from_trainer("local_rank", 0),
   logger = from_trainer "logger",
   loggers = from_trainer("loggers", {}),
+  device_mesh = function(self)
+    local trainer = rawget(self, "trainer")
+    return trainer and trainer.strategy.device_mesh
+  end,
 }
 
 return module_trainer

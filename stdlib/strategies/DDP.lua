@@ -19,8 +19,10 @@ local DDP = ParallelStrategy:extend("DDP")
 DDP.options = ddp_options.rows
 
 --- DDP{timeout = 60, checkpoint_io = ..., ...}
-function DDP:init(options)
-  local o, notes = ddp_options.check(options)
+function DDP:init(options) self:take_options(ddp_options.check(options)) end
+
+--- Takes checked options, and a list of notes to report.
+function DDP:take_options(o, notes)
   self.comm_hook, self.notes = o.ddp_comm_hook, notes
   rank_options.take(self, o)
   self:note_world()

@@ -33,12 +33,21 @@ local OPTIONS <const> = rank_options.rows {
 --- The rows, for the page of strategies.
 ddp_options.rows = OPTIONS
 
---- Returns the checked options, and a list of notes to report.
-function ddp_options.check(options)
-  local o, notes = foreign_options.check(options, OPTIONS, WHERE)
+--- Rows for a subclass: its own and the above.
+function ddp_options.with(own)
+  local rows = {}
+  for name, row in next, OPTIONS do rows[name] = row end
+  for name, row in next, own do rows[name] = row end
+  return rows
+end
+
+--- Returns the checked options, and a list of notes to report. `rows`, `where`: of a subclass.
+function ddp_options.check(options, rows, where)
+  where = where or WHERE
+  local o, notes = foreign_options.check(options, rows or OPTIONS, where)
   if o.precision_plugin ~= nil then
     if o.precision ~= nil then
-      errors.blame("%s: precision and precision_plugin are one option: give one", WHERE)
+      errors.blame("%s: precision and precision_plugin are one option: give one", where)
     end
     o.precision = o.precision_plugin
   end

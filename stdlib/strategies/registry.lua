@@ -14,6 +14,8 @@ local BUILT_IN <const> = {
   single_device = { file = "SingleDevice", description = "one process, one device" },
   sharded = { file = "Sharded",
     description = "as ddp, with parameters, gradients and the state of optimizers divided" },
+  model_parallel = { file = "ModelParallelStrategy",
+    description = "groups of ranks compute one module together; between groups as ddp" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }

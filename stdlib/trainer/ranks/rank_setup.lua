@@ -4,6 +4,7 @@
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
 local consensus = require "ltrain.trainer.ranks.consensus"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local dummy_logger = require "ltrain.trainer.ranks.dummy_logger"
 local hook_calls = require "ltrain.trainer.hook_calls"
@@ -124,12 +125,13 @@ end
 
 -- How many samples a step takes, and how many steps an epoch.
 local function batch_text(trainer, source)
-  local global = loaders.global_batch(source, trainer.world.ranks)
+  local readers = data_ranks.size()
+  local global = loaders.global_batch(source, readers)
   trainer.world.global_batch = global
   local steps = steps_text(trainer, source)
   if not global then return steps end
   local text = ("global batch %d"):format(global)
-  if not source.uneven then text = text .. " = " .. division(global, trainer.world.ranks) end
+  if not source.uneven then text = text .. " = " .. division(global, readers) end
   if source.batch_before then
     text = ("%s (%d in the checkpoint)"):format(text, source.batch_before)
   end
