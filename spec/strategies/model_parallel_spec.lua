@@ -47,7 +47,8 @@ describe("sizes of ModelParallelStrategy", function()
       error_of(sizes, { data_parallel_size = 3, tensor_parallel_size = 2 }, 4))
     assert.matches("tensor_parallel_size = 'auto' is not a whole number of ranks: there are 4",
       error_of(sizes, { data_parallel_size = 3 }, 4))
-    assert.matches("strategies.ModelParallelStrategy: data_parallel_size must be a number of ranks or 'auto': got 'all'",
+    assert.matches("strategies.ModelParallelStrategy: data_parallel_size must be a number of ranks "
+      .. "or 'auto': got 'all'",
       error_of(lt.strategies.ModelParallelStrategy, { data_parallel_size = "all" }))
     assert.matches("'auto' is not a whole number of ranks: there are 1", error_of(lt.Trainer,
       { strategy = { "model_parallel", tensor_parallel_size = 2 } }))
