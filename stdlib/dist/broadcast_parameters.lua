@@ -1,5 +1,5 @@
---- stdlib/dist/broadcast_parameters.lua: broadcasts parameters and buffers from rank 0, of all ranks
---- or of a group.
+--- stdlib/dist/broadcast_parameters.lua: broadcasts parameters and buffers from rank 0, of all
+--- ranks or of a group.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
