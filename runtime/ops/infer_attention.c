@@ -82,9 +82,12 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   return lt_assert(c, i->n_out == 2);
 }
 
-/* (g, q, k, v, out, stats, mask): gradients of q, k and v; of the scores if the mask wants one. */
+/* (g, q, k, v, out, stats, mask): gradients of q, k and v; of the scores if the mask wants one.
+   Called without a key, by files of the library that set the generator back to where it was before
+   forward drew, it draws the same. */
 bool lt_infer_attention_backward(lt_ctx *c, lt_infer *i) {
-  const lt_args_attention_backward *a = i->args;
+  lt_args_attention_backward *a = i->args;
+  if (a->dropout_p > 0 && !a->rng_key.drawn) a->rng_key = lt_rng_draw(&c->rng);
   const lt_tensor *q = i->in[1], *k = i->in[2];
   i->n_out = a->of_mask ? 4 : 3;
   i->out[3].shape = lt_tensor_shape(q);

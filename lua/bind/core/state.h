@@ -112,6 +112,7 @@ typedef struct lt_bind {
   int last_error_ref;
   uint32_t line_hint; /* line of the outermost call into a Module, for calls from our own chunks */
   lt_seen_line lines[LT_LINE_CACHE];
+  int replaced_op; /* scripts' calls of it go to a Lua function (ops.c); LT_OP_COUNT: of none */
   uint64_t parameters_made;
   lt_collect collect;
   lt_script_random random;

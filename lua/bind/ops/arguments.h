@@ -20,6 +20,7 @@ typedef struct lt_reading {
   lt_scalar number[LT_FINITE_IN];
   bool with_requires_grad; /* accept this option, for makers of tensors */
   bool requires_grad;
+  bool all_results; /* return those that are for the derivative too */
   lt_dtype dtype; /* option of reductions: what the input is converted to first */
   _Alignas(16) char args[LT_ARGS_BYTES];
 } lt_reading;

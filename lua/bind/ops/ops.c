@@ -17,8 +17,9 @@
 #include "bind/core/values.h"
 #include "bind/ops/arguments.h"
 
-/* Upvalues of an op's function: the binding, the op, of a form in place its name. */
-enum { OP_UPVALUE = 2, NAME_UPVALUE = 3 };
+/* Upvalues of an op's function: the binding, the op, of a form in place its name, of an operation
+   for the library's files whether it returns all results. */
+enum { OP_UPVALUE = 2, NAME_UPVALUE = 3, ALL_UPVALUE = 4 };
 
 /* A failure names the op that ran; a script knows it by what it called: zeros, add_. */
 static void name_as_called(lt_ctx *c, const lt_reading *r) {
@@ -50,7 +51,7 @@ static lt_tensor *in_dtype(lt_ctx *c, const lt_reading *r, lt_tensor *y) {
    absent gradient, an optional output) is dropped from the end only. */
 int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   lt_tensor *out[LT_MAX_OUT] = {NULL};
-  int n_out = r->kind->n_out, n_shown = lt_kind_shown(r->kind);
+  int n_out = r->kind->n_out, n_shown = r->all_results ? n_out : lt_kind_shown(r->kind);
   lt_ctx *c = b->c;
   lt_collect_if_due(L, b);
   lt_frame frame = lt_begin(L, b, n_shown);
@@ -71,10 +72,20 @@ int lt_run_reading(lua_State *L, lt_bind *b, lt_reading *r) {
   return n_out;
 }
 
+/* The function in place of the op, with the same arguments. */
+static int call_replacement(lua_State *L, lt_bind *b) {
+  lua_rawgetp(L, LUA_REGISTRYINDEX, &b->replaced_op);
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+  return lua_gettop(L);
+}
+
 static int call_op(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_reading r;
-  lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
+  int op = (int)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE));
+  if (op == b->replaced_op) return call_replacement(L, b);
+  lt_reading_init(&r, (lt_op)op);
   lt_read_call(L, b, &r, 1);
   return lt_run_reading(L, b, &r);
 }
@@ -202,18 +213,45 @@ static void add_to_namespace(lua_State *L, lt_bind *b, int id) {
   }
 }
 
-/* runtime.operation(name, who) -> the function of an op, which errors call `who`. For Lua files of
-   the library that implement a public name with a hidden row: errors then carry the public name. */
+static int call_operation(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_reading r;
+  lt_reading_init(&r, (lt_op)lua_tointeger(L, lua_upvalueindex(OP_UPVALUE)));
+  r.who = lua_tostring(L, lua_upvalueindex(NAME_UPVALUE));
+  r.all_results = lua_toboolean(L, lua_upvalueindex(ALL_UPVALUE));
+  lt_read_call(L, b, &r, 1);
+  return lt_run_reading(L, b, &r);
+}
+
+/* runtime.operation(name, who [, all]) -> the function of an op, which errors call `who`. For Lua
+   files of the library that implement a public name with a hidden row: errors then carry the public
+   name. With `all` it returns also the results that are for the derivative. */
 static int named_operation(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_op op = lt_op_by_name(luaL_checkstring(L, 1));
   luaL_checkstring(L, 2);
   luaL_argcheck(L, op != LT_OP_COUNT, 1, "no operation");
+  lua_settop(L, 3);
   lua_pushlightuserdata(L, b);
   lua_pushinteger(L, op);
   lua_pushvalue(L, 2);
-  lua_pushcclosure(L, call_in_namespace, NAME_UPVALUE);
+  lua_pushboolean(L, lua_toboolean(L, 3));
+  lua_pushcclosure(L, call_operation, ALL_UPVALUE);
   return 1;
+}
+
+/* runtime.replace_operation(name, fn): scripts' calls of the op go to fn, which reaches the op by
+   runtime.operation; nil: to the op again. Of one op at a time. */
+static int replace_operation(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_op op = lt_op_by_name(luaL_checkstring(L, 1));
+  luaL_argcheck(L, op != LT_OP_COUNT, 1, "no operation");
+  bool replaces = !lua_isnoneornil(L, 2);
+  if (replaces) luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_settop(L, 2);
+  lua_rawsetp(L, LUA_REGISTRYINDEX, &b->replaced_op);
+  b->replaced_op = replaces ? (int)op : (int)LT_OP_COUNT;
+  return 0;
 }
 
 /* Lua's operators by PyTorch's semantics: // and % are floor division and the remainder with the
@@ -385,7 +423,10 @@ static void push_internal(lua_State *L) {
 
 void lt_bind_ops(lua_State *L, lt_bind *b) {
   static const lt_function functions[] = {{"ops", list_ops, 0}, {NULL, NULL, 0}};
-  static const luaL_Reg runtime[] = {{"operation", named_operation}, {NULL, NULL}};
+  static const luaL_Reg runtime[] = {{"operation", named_operation},
+                                     {"replace_operation", replace_operation},
+                                     {NULL, NULL}};
+  b->replaced_op = LT_OP_COUNT;
   for (int op = 0; op < LT_OP_COUNT; op++)
     if (is_visible(&lt_ops[op]))
       add_op(L, b, op);
