@@ -15,7 +15,7 @@ local ARROWS <const> = {
   special = { "ops" },
   nn = { "autograd", "dist", "files", "ops" },
   data = { "nn", "transforms" }, metrics = { "dist" }, optim = { "nn" },
-  models = { "nn" }, onnx = { "nn" }, text = { "data" },
+  models = { "nn" }, onnx = { "nn" }, text = { "data" }, parallel = { "nn" },
   compat = { "files" }, strategies = { "compat", "optim" },
   profiler = { "core" }, runs = { "files", "loggers" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "profiler", "runs",

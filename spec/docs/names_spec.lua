@@ -9,7 +9,7 @@ local lt = require "ltrain"
 local tree = require "ltrain.core.tree"
 
 local ROOMS <const> = { "nn", "optim", "data", "metrics", "callbacks", "loggers", "strategies",
-  "clusters", "distributions", "transforms" }
+  "clusters", "distributions", "transforms", "parallel" }
 
 local function read(path)
   local file <close> = assert(io.open(path, "rb"))

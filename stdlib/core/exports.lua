@@ -126,6 +126,7 @@ return {
   orgqr = "ltrain.ops.matrices:orgqr",
   ormqr = "ltrain.ops.matrices:ormqr",
   pairwise_distance = "ltrain.ops.distances:pairwise_distance",
+  parallel = "ltrain.parallel",
   pca_lowrank = "ltrain.ops.matrices:pca_lowrank",
   pdist = "ltrain.ops.distances:pdist",
   pinverse = "ltrain.ops.matrices:pinverse",

@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
+local split_sequence = require "ltrain.core.split_sequence"
 
 local Embeddings = nn.Module:extend("Embeddings")
 
@@ -18,7 +19,7 @@ function Embeddings:init(o)
 end
 
 function Embeddings:forward(ids, types)
-  local positions = c.arange(0, ids.shape[2], { device = ids.device })
+  local positions = split_sequence.positions(ids.shape[2], 0, ids.device)
   local x = self.word_embeddings(ids) + self.position_embeddings(positions)
   x = x + self.token_type_embeddings(types or c.zeros_like(ids))
   x = self.dropout(self.LayerNorm(x))

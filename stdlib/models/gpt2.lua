@@ -8,6 +8,7 @@ local c = require "ltrain.c"
 local cached_attention = require "ltrain.models.cached_attention"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
+local split_sequence = require "ltrain.core.split_sequence"
 
 -- A linear layer whose weight is [in, out], as the files have it.
 local Conv1D = nn.Module:extend("Conv1D")
@@ -79,7 +80,7 @@ end
 
 function Transformer:forward(ids, cache)
   local seen = cache and cache[1].length or 0
-  local positions = c.arange(seen, seen + ids.shape[2], { device = ids.device })
+  local positions = split_sequence.positions(ids.shape[2], seen, ids.device)
   local x = self.drop(self.wte(ids) + self.wpe(positions))
   for i, block in ipairs(self.h) do x = block(x, cache and cache[i]) end
   x = self.ln_f(x)

@@ -5,6 +5,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local split_sequence = require "ltrain.core.split_sequence"
 
 local KVCache = class.extend(nil, "KVCache")
 
@@ -26,6 +27,10 @@ end
 ---@param k Tensor [N, H, T, D]
 ---@param v Tensor [N, H, T, D]
 function KVCache:append(k, v)
+  if split_sequence.is_split() then
+    errors.blame("nn.KVCache: a cache needs whole sequences: generate outside of "
+      .. "lt.parallel.context_parallel")
+  end
   local _ <close> = c.no_grad()
   local from, count = self.length, k.shape[3]
   if from + count > self.max_length then

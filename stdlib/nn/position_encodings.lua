@@ -4,6 +4,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local split_sequence = require "ltrain.core.split_sequence"
 
 local position_encodings = {}
 
@@ -18,14 +19,19 @@ function position_encodings.angles(width, length, base, name)
   return (t * (i * (-math.log(base) / width)):exp()):to "f32"
 end
 
---- The rows of a table for `count` positions from `offset` (0).
+--- The rows of a table for `count` positions from `offset` (0); of a sequence that is split among
+--- ranks for those of this rank.
 function position_encodings.part(table, count, offset, name)
-  offset = offset or 0
-  if offset + count > table.shape[1] then
-    errors.blame("%s: %d positions are too many for max_length = %d", name, offset + count,
-      table.shape[1])
+  local rows = {}
+  for i, chunk in ipairs(split_sequence.chunks(count, offset)) do
+    local stop = chunk.from + chunk.count
+    if stop > table.shape[1] then
+      errors.blame("%s: %d positions are too many for max_length = %d", name, stop,
+        table.shape[1])
+    end
+    rows[i] = table:narrow(1, chunk.from + 1, chunk.count)
   end
-  return table:narrow(1, offset + 1, count)
+  return #rows == 1 and rows[1] or c.cat(rows)
 end
 
 return position_encodings

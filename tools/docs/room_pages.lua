@@ -133,6 +133,9 @@ print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
   { "clusters", "Clusters", "lt.clusters, lt.ClusterEnvironment: the launcher of the ranks", {
     { "stdlib/core/ClusterEnvironment.lua", "lt.ClusterEnvironment",
       "ltrain.core.ClusterEnvironment" } } },
+  { "parallel", "Parallelism", "lt.parallel: models and sequences that are divided among ranks",
+    {}, [==[
+How to use it: [context parallelism](../guide/context_parallel.md).]==] },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts, lt.shard, "
     .. "lt.register_forward_method", {
     { "stdlib/nn/shard.lua", "lt.shard", "ltrain.nn.shard" },
