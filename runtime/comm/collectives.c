@@ -320,22 +320,34 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
 }
 
 static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int peer,
-                        lt_origin at) {
+                        uint64_t of, lt_origin at) {
   lt_plan plan;
   bool sends = op == LT_COMM_SEND;
   lt_work *w = begin(c, g, op, sends ? t : NULL, sends ? NULL : t, t, &plan);
   if (w == NULL) return NULL;
   w->move.root = plan.root = peer;
+  plan.of = of;
+  w->is_owed = of != 0 && sends;
   lt_group_check_peer(c, g, op, peer);
   return lt_work_issue_move(c, w, &plan, at);
 }
 
 lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at) {
-  return message(c, g, LT_COMM_SEND, t, to, at);
+  return message(c, g, LT_COMM_SEND, t, to, 0, at);
 }
 
 lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin at) {
-  return message(c, g, LT_COMM_RECV, t, from, at);
+  return message(c, g, LT_COMM_RECV, t, from, 0, at);
+}
+
+lt_work *lt_comm_send_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int to, uint64_t of,
+                           lt_origin at) {
+  return message(c, g, LT_COMM_SEND, t, to, of, at);
+}
+
+lt_work *lt_comm_recv_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int from, uint64_t of,
+                           lt_origin at) {
+  return message(c, g, LT_COMM_RECV, t, from, of, at);
 }
 
 lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at) {

@@ -27,6 +27,9 @@ void lt_group_release(lt_ctx *c, lt_group *g);
 /* The host waits for the movements between devices that are under way in it and in the groups split
    from it. */
 void lt_group_finish(lt_ctx *c, lt_group *g);
+/* Waits for the gradients that were sent, in it and in the groups split from it: a rank that leaves
+   drives nothing any more. False with a failure. */
+bool lt_group_deliver(lt_ctx *c, lt_group *g);
 /* The end of the group of all ranks, before its heartbeat and its memory are freed: closes the link
    in order, or, after an outcome, abandons it without communication. Ends the groups split from it
    too; pending works never finish, and what is called later on any of them fails. */
@@ -127,6 +130,12 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
                          lt_origin at);
 lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at);
 lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin at);
+/* The gradient of the tensor in message `of` (lt_work_number) goes back to who sent that: ranks that
+   mean different messages are reported. Nobody needs to wait for the send (lt_group_deliver). */
+lt_work *lt_comm_send_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int to, uint64_t of,
+                           lt_origin at);
+lt_work *lt_comm_recv_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int from, uint64_t of,
+                           lt_origin at);
 lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at);
 
 /* Bytes of a length that only the sender knows (Lua values). `bytes`, `n` are copied where they are
@@ -153,6 +162,8 @@ const void *lt_work_text(const lt_work *w, int64_t *n);
 bool lt_work_test(lt_ctx *c, lt_work *w);
 bool lt_work_wait(lt_ctx *c, lt_work *w);
 lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
+/* Its number: among the collectives of its group, or the messages from one rank to the other. */
+uint64_t lt_work_number(const lt_work *w);
 /* Whether its bytes go through pinned memory, because no link moves memory of their device. */
 bool lt_work_is_staged(const lt_work *w);
 /* all_gather_cat, after the wait: the first sizes of all ranks. */

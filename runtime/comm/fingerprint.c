@@ -1,8 +1,8 @@
 /* runtime/comm/fingerprint.c: the 64-bit fingerprint of a collective, which ranks compare before
    data moves.
 
-   Compared are group, number, operation, reduction, root, dtype, and the shape by the operation's
-   own rule. The script's line is only reported: two ranks may broadcast from different lines. */
+   Compared are group, number, operation, reduction, root, dtype, the shape by the operation's own
+   rule, and of a gradient which message it is of. The script's line is only reported: two ranks may broadcast from different lines. */
 #include "comm/fingerprint.h"
 
 #include <string.h>
@@ -29,6 +29,7 @@ static uint64_t hash_of(const lt_plan *plan) {
   for (int d = first_compared(plan); d < plan->shape.ndim; d++)
     h = lt_hash_mix(h, (uint64_t)plan->shape.size[d]);
   if (plan->by_device) h = lt_hash_mix(h, LT_BY_DEVICE_LINK);
+  if (plan->of != 0) h = lt_hash_mix(h, plan->of);
   return h;
 }
 

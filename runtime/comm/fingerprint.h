@@ -17,6 +17,7 @@ typedef struct lt_plan {
   uint32_t group;
   uint64_t seq;
   uint64_t from, to; /* world ranks of send and recv */
+  uint64_t of;       /* of a gradient: the number of the message that it is of; 0: none */
   bool by_device;    /* moved by a device's link */
 } lt_plan;
 

@@ -26,7 +26,8 @@ struct lt_work {
   lt_work *next;   /* in its queue */
   lt_mark mark;
   lt_stage stage;
-  bool pair; /* send, recv */
+  bool pair;    /* send, recv */
+  bool is_owed; /* a gradient that goes to its peer, whether anyone here waits for that or not */
   int peer;
   lt_comm_compare round;
   lt_comm_move move;

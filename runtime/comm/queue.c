@@ -73,6 +73,7 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
 }
 
 void lt_work_release(lt_ctx *c, lt_work *w) { lt_release(c, w); }
+uint64_t lt_work_number(const lt_work *w) { return w->mark.seq; }
 const int64_t *lt_work_extents(const lt_work *w) { return w->extents; }
 
 /* Between operations. It calls none of them, for a callback may. */

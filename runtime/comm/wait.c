@@ -170,6 +170,22 @@ bool lt_work_wait(lt_ctx *c, lt_work *w) {
   return settle(c, w);
 }
 
+static lt_work *find_owed(const lt_group *root) {
+  for (const lt_group *g = root; g != NULL; g = g->next)
+    for (lt_work *w = g->pairs.first; w != NULL; w = w->next)
+      if (w->is_owed) return w;
+  return NULL;
+}
+
+bool lt_group_deliver(lt_ctx *c, lt_group *g) {
+  for (lt_work *w; lt_ok(c) && (w = find_owed(g->root)) != NULL;) {
+    lt_retain(w);
+    lt_work_wait(c, w);
+    lt_work_release(c, w);
+  }
+  return lt_ok(c);
+}
+
 lt_tensor *lt_work_result(const lt_work *w) {
   return w->stage == LT_STAGE_DONE && w->failed == LT_OK ? w->result : NULL;
 }

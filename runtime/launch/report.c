@@ -61,6 +61,7 @@ bool lt_world_leave(lt_ctx *c, lt_world *w, const char *file, int line) {
   if ((atomic_load(&w->mail.requests) & LT_REQUEST_LEFT) == 0) {
     /* Others may need this rank's part of what is under way. */
     if (w->group != NULL) lt_group_finish(c, w->group);
+    if (w->group != NULL && !lt_group_deliver(c, w->group)) return false;
     lt_mark m = lt_world_mark(LT_MARK_LEFT, w->what, file, line);
     lt_heartbeat_set_activity(w->heartbeat, &m);
     w->mail.left = (lt_message){.kind = LT_MESSAGE_LEFT, .rank = w->info.rank, .state.mark = m};

@@ -108,6 +108,8 @@ describe("gradients through all_reduce", function()
         same(false, (dist.gather(w) or W).requires_grad)
         same(false, dist.scatter(lt.cat{w, w}).requires_grad)
       end)
+      same(false, (dist.gather(w, {sync_grads = false}) or W).requires_grad)
+      same(false, dist.scatter(lt.cat{w, w}, {sync_grads = false}).requires_grad)
     ]])
   end)
 end)
@@ -116,16 +118,13 @@ describe("a tensor that requires grad", function()
   it("is refused by what has no gradient, with what to write", function()
     support.ranks(2, [[
       local w = lt.ones({2}, {requires_grad = true})
-      local function refused(name, fn, ...)
+      local function refused(name, remedy, fn, ...)
         local text = error_of(fn, ...)
         if not text:find(name .. ": has no gradient, and a tensor [2] requires one: write "
-          .. "x:detach(), or use all_reduce", 1, true) then error(text) end
+          .. "x:detach(), or " .. remedy, 1, true) then error(text) end
       end
-      refused("reduce", dist.reduce, w)
-      refused("gather", dist.gather, w)
-      if rank == 0 then refused("scatter", dist.scatter, w) end
-      if rank == 0 then refused("scatter", dist.scatter, {w, w}) end
-      refused("send", dist.send, w, 1 - rank)
+      refused("reduce", "use all_reduce", dist.reduce, w)
+      if rank == 0 then refused("scatter", "pass one tensor", dist.scatter, {w, w}) end
       same(lt.ones(2), dist.broadcast(w:detach()))
     ]])
   end)
@@ -143,6 +142,202 @@ describe("gradients through reduce_scatter", function()
         close(op == "sum" and by_rank or by_rank / 2, x.grad)
       end
     ]])
+  end)
+end)
+
+describe("gradients through gather", function()
+  it("go to the rank that each part came from", function()
+    ranks(3, [[
+      local w = leaf(W)
+      local y = dist.gather(part:matmul(w), {to = 1})
+      same(rank == 1 and {n, 2, 4} or {}, y.shape)
+      local loss = rank == 1 and (y ^ 3):sum() or y
+      loss:backward()
+      local whole = leaf(W);
+      (X:matmul(whole) ^ 3):sum():backward()
+      close(whole.grad, dist.all_reduce(w.grad))
+    ]])
+  end)
+end)
+
+describe("gradients through scatter", function()
+  it("come back from all ranks, over handles and in groups too", function()
+    ranks(4, [[
+      local group = dist.split(rank == 0 and -1 or 0)
+      if not group then return end
+      rank, n = group:rank(), 3
+      local X = X:narrow(1, 1, 6)
+      local x = rank == 2 and leaf(X) or nil
+      local handle = group:scatter(x and x * 2, {from = 2, async = true})
+      local y = handle:wait()
+      close(X:narrow(1, 2 * rank + 1, 2) * 2, y:detach());
+      (y ^ 2 * (rank + 1)):sum():backward()
+      if x then
+        local weights = lt.tensor({1, 1, 2, 2, 3, 3}, {dtype = "f64"}):view(6, 1)
+        close(X * 8 * weights, x.grad)
+      end
+    ]])
+  end)
+end)
+
+describe("gradients through messages", function()
+  it("are those of one process, from stage to stage", function()
+    ranks(3, [[
+      local function weight(r) return leaf(numbers(3, 3, 1.1 + r)) end
+      local function stage(h, w) return h:matmul(w):tanh() end
+      local w = weight(rank)
+      for step = 1, 2 do
+        local h = rank == 0 and numbers(2, 3, 0.3 * step) or dist.recv(rank - 1)
+        same(rank > 0, h.requires_grad)
+        h = stage(h, w)
+        local loss = rank < n - 1 and dist.send(h, rank + 1) or (h ^ 2):sum()
+        loss:backward()
+      end
+      local all = {weight(0), weight(1), weight(2)}
+      for step = 1, 2 do
+        local h = numbers(2, 3, 0.3 * step)
+        for r = 1, 3 do h = stage(h, all[r]) end
+        (h ^ 2):sum():backward()
+      end
+      close(all[rank + 1].grad, w.grad)
+    ]])
+  end)
+
+  -- Each rank's loss is of what the one before sent; in either order nobody may wait in a circle.
+  it("pass around a ring, whichever of send and recv comes first", function()
+    ranks(3, [[
+      local to, from = (rank + 1) % n, (rank + n - 1) % n
+      for _, first in ipairs{"send", "recv"} do
+        local x = leaf(part)
+        local works = {}
+        if first == "recv" then works.recv = dist.recv(from, {async = true}) end
+        works.send = dist.send(x * 2, to, {async = true})
+        works.recv = works.recv or dist.recv(from, {async = true})
+        local y, sent = works.recv:wait(), works.send:wait()
+        local loss = (y ^ 2 * (rank + 1)):sum() + sent
+        loss:backward()
+        close(part * 8 * (to + 1), x.grad)
+      end
+    ]])
+  end)
+
+  it("of a tensor that waits go through it", function()
+    ranks(2, [[
+      if rank == 0 then
+        local x = leaf(part)
+        dist.send(x, 1):backward()
+        close(part * 3, x.grad)
+      else
+        local y = lt.zeros({2, 3}, {dtype = "f64"})
+        same(true, rawequal(y, dist.recv(y, {from = 0})));
+        (y * 3):sum():backward()
+      end
+    ]])
+  end)
+
+  it("are none where nothing requires any, or gradients are off", function()
+    ranks(2, [[
+      local x = leaf(part)
+      if rank == 0 then
+        same(nil, dist.send(part, 1))
+        same(nil, dist.send({x}, 1))
+        same(nil, lt.no_grad(function() return dist.send(x, 1) end))
+      else
+        same(false, dist.recv(0).requires_grad)
+        same(false, dist.recv(0)[1].requires_grad)
+        same(false, dist.recv(0).requires_grad)
+      end
+    ]])
+  end)
+
+  -- A rank's loss may use none of it, or there may be no loss at all.
+  it("are zeros in a step where nothing was made of it", function()
+    ranks(3, [[
+      local d = require "ltrain.c".dist
+      local x = leaf(part)
+      d.begin_step()
+      local y, z
+      if rank == 0 then
+        dist.send(x * 2, 1)
+        y = dist.gather(x * 3, {to = 2})
+      elseif rank == 1 then
+        y = dist.recv(0)
+        dist.gather(x * 3, {to = 2})
+      else
+        z = dist.gather(x * 3, {to = 2})
+      end
+      local mine = dist.scatter(rank == 1 and lt.cat{x, x, x} or nil, {from = 1})
+      if rank == 2 then (z * 2):sum():backward() end
+      d.end_step(true)
+      close(part * 0 + 6, x.grad)
+    ]])
+  end)
+
+  local function disagrees(body, ...)
+    local output = support.fails(("dist.launch(2, function(rank) local x = "
+      .. "lt.ones({2}, {requires_grad = true})\n%s\nend, {timeout = 300})"):format(body))
+    for _, wanted in ipairs{...} do
+      assert.truthy(output:find(wanted, 1, true), output)
+    end
+  end
+
+  it("that are not sent back are reported", function()
+    disagrees([[
+      if rank == 0 then dist.send(x * 2, 1):backward() else dist.recv(0) end
+    ]], "rank 0: recv [2] f32 from 1 at script.lua:2 (backward); rank 1: left")
+  end)
+
+  it("that nobody asked for are reported", function()
+    disagrees([[
+      if rank == 0 then dist.send(x * 2, 1) else dist.recv(0):sum():backward() end
+    ]], "rank 1: send [2] f32 to 0 at script.lua:2 (backward)", "rank 0: left")
+  end)
+
+  it("of another message than was meant are reported", function()
+    disagrees([[
+      if rank == 0 then
+        (dist.send(x, 1) + dist.send(x, 1)):backward()
+      else
+        local first, second = dist.recv(0, {async = true}), dist.recv(0, {async = true})
+        local b = second:wait();
+        (first:wait() * b):sum():backward()
+      end
+    ]], "ranks disagree at message 1 between ranks 0 and 1",
+      "rank 0: recv [2] f32 from 1 at script.lua:3 (backward)",
+      "rank 1: send [2] f32 to 0 at script.lua:5 (backward)")
+  end)
+
+  it("are not taken for a message", function()
+    disagrees([[
+      if rank == 0 then
+        dist.send(x, 1)
+        dist.recv(1)
+      else
+        dist.recv(0):sum():backward()
+        dist.barrier()
+      end
+    ]], "rank 0: recv of a value from 1 at script.lua:4",
+      "rank 1: send [2] f32 to 0 at script.lua:6 (backward)")
+  end)
+
+  it("need gradients to be on where they are received", function()
+    disagrees([[
+      lt.no_grad(function()
+        if rank == 1 then dist.recv(0) end
+      end)
+      if rank == 0 then dist.send(x, 1):backward() end
+    ]], "rank 1: script.lua:3: recv: rank 0 passed a tensor that requires grad, and here gradients "
+      .. "are off")
+  end)
+
+  it("have no gradients themselves", function()
+    disagrees([[
+      if rank == 0 then
+        dist.send(x, 1):backward{create_graph = true}
+      else
+        dist.recv(0):sum():backward()
+      end
+    ]], "backward of send (script.lua:3): its gradient has no gradient: leave out create_graph")
   end)
 end)
 

@@ -118,10 +118,10 @@ function collectives.all_reduce(x, options)
 end
 
 -- What has no derivative must not take a tensor out of its graph without a word.
-local function check_no_gradient(who, x)
+local function check_no_gradient(who, x, remedy)
   if not (c.is_tensor(x) and x.requires_grad and c.is_grad_enabled()) then return x end
-  errors.blame("%s: has no gradient, and %s requires one: write x:detach(), or use "
-    .. "all_reduce, all_gather or reduce_scatter", who, errors.show(x))
+  errors.blame("%s: has no gradient, and %s requires one: write x:detach(), or %s", who,
+    errors.show(x), remedy)
 end
 
 local function check_out(who, options)
@@ -210,7 +210,7 @@ end
 function collectives.reduce(x, options)
   local o, group = checked("reduce", options)
   check_rank("reduce", "to", o.to, group)
-  check_no_gradient("reduce", x)
+  check_no_gradient("reduce", x, "use all_reduce")
   if c.is_tensor(x) then return result_of(begin(group, "reduce", x, o), o) end
   if not math.type(x) then
     errors.blame("reduce: needs a tensor or a number: got %s", errors.show(x))
@@ -222,12 +222,12 @@ function collectives.reduce(x, options)
   end)
 end
 
---- Returns the result of all_gather on rank `to`, nil on the others. Not differentiable: a
---- tensor that requires grad is refused.
+--- Returns the result of all_gather on rank `to`, nil on the others. Differentiable: x requires grad
+--- on all ranks or on none; where it does, the others get a zero [] to add to their loss, in whose
+--- backward the gradient arrives.
 function collectives.gather(x, options)
   local o, group = checked("gather", options)
   check_rank("gather", "to", o.to, group)
-  check_no_gradient("gather", x)
   if c.is_tensor(x) then return result_of(begin(group, "gather", x, o), o) end
   check_out("gather", o)
   return result_of(d.values(group, "gather", x, o.to), o)
@@ -241,10 +241,11 @@ local function parts_of(x, ranks)
       errors.blame("scatter: needs a tensor, or a list of one value for each of %d ranks: got %s",
         ranks, what)
     end
-    for _, part in ipairs(x) do check_no_gradient("scatter", part) end
+    for _, part in ipairs(x) do
+      check_no_gradient("scatter", part, "pass one tensor: lt.cat(list)")
+    end
     return x
   end
-  check_no_gradient("scatter", x)
   local size = x.shape[1]
   if not size or size % ranks ~= 0 then
     errors.blame("scatter: dim 1 must be a multiple of the %d ranks: got %s", ranks,
@@ -257,13 +258,14 @@ local function parts_of(x, ranks)
 end
 
 --- Returns this rank's part of rank `from`'s x: a tensor is split along dim 1, of a list rank r
---- gets element r + 1. The x of other ranks is ignored. Not differentiable: a tensor that
---- requires grad is refused.
+--- gets element r + 1. The x of other ranks is ignored. Differentiable: all parts require grad if
+--- the tensor does; a list of tensors that do is refused.
 function collectives.scatter(x, options)
   local o, group = checked("scatter", options)
   check_rank("scatter", "from", o.from, group)
-  local parts = d.rank(group) == o.from and parts_of(x, d.size(group)) or nil
-  return result_of(d.values(group, "scatter", parts, o.from), o)
+  if d.rank(group) ~= o.from then return result_of(d.values(group, "scatter", nil, o.from), o) end
+  local whole = o.sync_grads and c.is_tensor(x) and x or nil
+  return result_of(d.values(group, "scatter", parts_of(x, d.size(group)), o.from, whole), o)
 end
 
 local function check_peer(who, name, rank, group)
@@ -273,13 +275,13 @@ local function check_peer(who, name, rank, group)
   end
 end
 
---- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Not differentiable: a
---- tensor that requires grad is refused.
+--- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Differentiable: of a tensor
+--- that requires grad returns a zero [] to add to the loss, in whose backward the gradient arrives;
+--- else nil. Tensors in tables are sent without history.
 function collectives.send(x, to, options)
   local o, group = checked("send", options)
   check_peer("send", "to", to, group)
-  check_no_gradient("send", x)
-  return result_of(d.values(group, "send", x, to), o)
+  return result_of(d.values(group, "send", x, to, c.is_tensor(x) and x or nil), o)
 end
 
 local function copy_into(x, what)
@@ -293,7 +295,8 @@ local function copy_into(x, what)
 end
 
 --- Receives what rank `from` sent: recv(from) returns it; recv(x, {from = rank}) receives into a
---- tensor of the same shape and dtype, and returns x.
+--- tensor of the same shape and dtype, and returns x. Differentiable: it requires grad if what was
+--- sent does; where no backward reaches it, that of the sender is an error.
 function collectives.recv(from, options)
   local o, group = checked("recv", options)
   if c.is_tensor(from) then

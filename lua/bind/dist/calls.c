@@ -123,11 +123,13 @@ static int collective(lua_State *L) {
 /* Values. */
 
 /* Parts for scatter: the list at `index`, one value a rank, in `text`, and where each begins. */
-static void write_parts(lua_State *L, lt_bind *b, int index, int n, lt_json *text, int64_t *bytes) {
+static void write_parts(lua_State *L, lt_bind *b, const work *w, int index, int n, lt_json *text,
+                        int64_t *bytes) {
   for (int r = 0; r < n; r++) {
     size_t before = text->size;
     char name[32];
     snprintf(name, sizeof name, "list[%d]", r + 1);
+    if (w->k.record) lt_json_char(text, LT_WANTS_GRAD);
     lt_raw_geti(L, index, r + 1);
     lt_value_write(L, b, lua_gettop(L), text, "scatter", name);
     lua_pop(L, 1);
@@ -141,7 +143,7 @@ static lt_work *scatter(lua_State *L, lt_bind *b, lt_group *g, const work *w, in
   lt_json *text = lt_push_text(L, b);
   int64_t *bytes = lua_newuserdatauv(L, (size_t)n * sizeof *bytes, 0);
   const void **parts = lua_newuserdatauv(L, (size_t)n * sizeof *parts, 0);
-  write_parts(L, b, list, n, text, bytes);
+  write_parts(L, b, w, list, n, text, bytes);
   const char *at = text->data;
   for (int r = 0; r < n; at += bytes[r++]) parts[r] = at;
   lt_work *made = lt_comm_bytes(b->c, g, LT_COMM_SCATTER, w->k.root, NULL, 0, parts, bytes,
@@ -161,19 +163,34 @@ static lt_work *give(lua_State *L, lt_bind *b, lt_group *g, const work *w, int v
   return made;
 }
 
-/* dist.values(group, name, value, root) -> work: a value of Lua; scatter takes a list of them, recv
-   the tensor that waits for the message. Which ranks pass a value, and which get one, differs by
-   collective; all of them take part. The root of a broadcast gets its own value back and not a
-   copy, as in PyTorch. */
+/* What was sent requires grad: the node of the send is made at its issue, not at the wait (grad.c),
+   and the zero that it makes is the result. */
+static void record_send(lua_State *L, lt_bind *b, work *w, lt_tensor *x) {
+  lt_frame frame = lt_begin(L, b, 1);
+  w->k.x = x;
+  lt_tensor *zero = lt_collective_record_zero(b->c, &w->k);
+  w->k.x = NULL;
+  lt_end(L, b, frame, 1, &zero);
+  lua_setiuservalue(L, -2, 1);
+  w->mine = true;
+}
+
+/* dist.values(group, name, value, root, x) -> work: a value of Lua; scatter takes a list of them,
+   recv the tensor that waits for the message. Which ranks pass a value, and which get one, differs
+   by collective; all of them take part. The root of a broadcast gets its own value back and not a
+   copy, as in PyTorch. `x`: of send and scatter, the tensor that is sent, or has the parts, where
+   its gradient is to come back. */
 static int values(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 4);
+  lua_settop(L, 5);
   const named_op *call = check_call(L, b, 2);
   lt_group *g = lt_check_group(L, b, 1, call->name);
   int root = (int)luaL_optinteger(L, 4, -1);
+  lt_tensor *x = lt_to_tensor(L, b, 5);
   work *w = push_work(L, b, call);
   w->values = true;
   w->k.root = root;
+  w->k.record = x != NULL && lt_recording(b->c, 1, &x);
   bool is_root = lt_group_rank(g) == root;
   lt_comm_op op = call->op;
   bool gives = op == LT_COMM_GATHER || op == LT_COMM_ALL_GATHER || op == LT_COMM_ALL_REDUCE ||
@@ -184,7 +201,7 @@ static int values(lua_State *L) {
   if (op == LT_COMM_SCATTER && is_root)
     made = scatter(L, b, g, w, 3);
   else if (op == LT_COMM_SEND)
-    made = lt_message_send(L, b, g, root, 3, &w->k.place);
+    made = lt_message_send(L, b, g, root, 3, w->k.record, &w->k.place);
   else if (op == LT_COMM_RECV)
     made = lt_message_recv(L, b, g, root, 3, &w->k.place);
   else if (gives)
@@ -194,6 +211,8 @@ static int values(lua_State *L) {
   if (made == NULL) lt_raise_failure(L, b);
   lt_group_ref_set(b->c, &w->k.ref, g);
   w->k.ref.work = made;
+  if (w->k.record && op == LT_COMM_SEND) record_send(L, b, w, x);
+  if (w->k.record && op == LT_COMM_SCATTER) w->k.x = lt_retain(x);
   return 1;
 }
 
@@ -240,6 +259,30 @@ static void push_part(lua_State *L, lt_bind *b, const work *w, int r) {
   lt_value_read(L, b, data, (size_t)n, w->k.who);
 }
 
+/* The tensor on top of the stack came from one that requires grad: its gradient goes back there,
+   and must, for that rank waits for it. */
+static void record_received(lua_State *L, lt_bind *b, work *w) {
+  lt_tensor *y = lt_check_tensor(L, b, lua_gettop(L), w->k.who);
+  if (!b->c->modes.grad)
+    lt_raise(L, b, LT_EARG,
+             "%s: rank %d passed a tensor that requires grad, and here gradients are off: pass "
+             "x:detach(), or call it there under no_grad too",
+             w->k.who, w->k.root);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_collective_record(b->c, &w->k, y, 0);
+  lt_end_call(L, b, frame);
+}
+
+/* This rank's part of a scatter. */
+static void push_scattered(lua_State *L, lt_bind *b, work *w) {
+  int64_t n = 0;
+  const char *data = lt_work_bytes(w->k.ref.work, 0, &n);
+  bool with_grad = n > 0 && data[0] == LT_WANTS_GRAD;
+  if (with_grad) data++, n--;
+  lt_value_read(L, b, data, (size_t)n, w->k.who);
+  if (with_grad) record_received(L, b, w);
+}
+
 /* Push what came. */
 static void push_values(lua_State *L, lt_bind *b, work *w) {
   const lt_group *g = w->k.ref.group;
@@ -255,8 +298,10 @@ static void push_values(lua_State *L, lt_bind *b, work *w) {
     }
   } else if (op == LT_COMM_RECV) {
     lua_getiuservalue(L, 1, 1);
-    lt_message_push(L, b, w->k.ref.work, lua_gettop(L));
-  } else if (op == LT_COMM_BROADCAST || op == LT_COMM_SCATTER) {
+    if (lt_message_push(L, b, w->k.ref.work, lua_gettop(L))) record_received(L, b, w);
+  } else if (op == LT_COMM_SCATTER) {
+    push_scattered(L, b, w);
+  } else if (op == LT_COMM_BROADCAST) {
     push_part(L, b, w, 0);
   } else {
     lua_pushnil(L);

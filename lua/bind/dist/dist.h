@@ -71,9 +71,12 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *group);
 lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k);
 void lt_collective_drop(lt_ctx *c, lt_collective *k);
 
-/* Hang the result `y` of `k` on the tape (grad.c). `offset`: where this rank's rows begin in
-   what was gathered with `cat`. */
+/* Hang the result `y` of `k` on the tape (grad.c), in the open frame; without k->x the gradient goes
+   to other ranks alone. `offset`: where this rank's rows begin in what was gathered with `cat`. */
 bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t offset);
+/* The result on a rank that only gives its k->x away: a zero of no dims, in whose backward the
+   gradient comes. */
+lt_tensor *lt_collective_record_zero(lt_ctx *c, lt_collective *k);
 
 /* The options of a launch in the table at `index`, but for the ranks and whose process this is.
    The registry keeps the table until the next launch, for the world keeps its texts. */
@@ -92,14 +95,20 @@ bool lt_is_plain(const lt_ctx *c, const lt_tensor *t);
 /* Parameters into their gradients, in place; one without gets zeros, for others may have some. */
 bool lt_take_gradients(lt_ctx *c, int64_t n, lt_tensor **list);
 
-/* messages.c: the value at `value` to rank `to`; from rank `from`, into the tensor at `index` where
-   that is one that can take bytes as they come; and what came, pushed: the tensor at `into` where
-   it is in that. */
-lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value,
+/* With what is sent: a tensor whose gradient is to come back. A part of scatter has it before its
+   bytes, a message of one tensor has it as its only byte; those of a value begin with another
+   (values.c). */
+enum { LT_WANTS_GRAD = 'G' };
+
+/* messages.c: the value at `value` to rank `to` (`with_grad`: a tensor, whose gradient is to come
+   back); from rank `from`, into the tensor at `index` where that is one that can take bytes as they
+   come; and what came, pushed: the tensor at `into` where it is in that. Returns whether it is a
+   tensor whose gradient is to go back. */
+lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value, bool with_grad,
                          const lt_place *at);
 lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index,
                          const lt_place *at);
-void lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into);
+bool lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into);
 
 /* Clear all references to groups of the world, which ends now. */
 void lt_dist_forget_world(lt_ctx *c);

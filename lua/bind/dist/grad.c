@@ -9,6 +9,15 @@
      reduce_scatter sum, mean  all_gather of the gradient
      broadcast                 reduce of the gradient to the root, zeros elsewhere
      all_to_all                all_to_all of the gradient, back
+     gather                    scatter of the root's gradient
+     scatter                   gather of the gradients to the root
+     send                      recv of the gradient from the peer
+     recv                      send of the gradient to the peer, which nobody waits for
+
+   Backward of messages mirrors forward, and so it ends wherever that did: the node of a send is as
+   old as its issue, and waits for a gradient only when all that came after is done; the node of a
+   recv is as old as its wait, and sends as soon as there is a gradient. In a ring where all send to
+   the next rank and receive from the one before, no order of the two can block.
 
    Backward is therefore a collective itself, which all ranks of the group must run: in a training
    step all of them are visited, in the reverse order of their issue (autograd/required_nodes.c). */
@@ -30,7 +39,11 @@ typedef struct passed {
   lt_comm_reduce reduce;
   bool cat;
   int root;
+  bool has_input;       /* else only others have one: what came from the root, or the sender */
   lt_shape shape;       /* of the input */
+  lt_dtype dtype;
+  lt_device device;
+  uint64_t number;      /* of the message */
   int64_t offset;       /* cat: of its rows in the result */
   int64_t *rows, *from; /* of an all_to_all of unequal parts */
   int64_t most;
@@ -92,24 +105,86 @@ static lt_tensor *of_broadcast(lt_ctx *c, const passed *p, lt_tensor *g) {
   return sum != NULL || !lt_ok(c) ? sum : lt_full(c, p->shape, (lt_scalar){0}, dtype, at);
 }
 
+static bool finish(lt_ctx *c, lt_work *w) {
+  bool ok = w != NULL && lt_work_wait(c, w);
+  lt_work_release(c, w);
+  return ok;
+}
+
+static lt_tensor *make_gradient(lt_ctx *c, const passed *p) {
+  return lt_tensor_empty(c, p->device, p->dtype, p->shape.ndim, p->shape.size);
+}
+
+/* At other ranks `g` is the gradient of a zero. */
+static lt_tensor *of_gather(lt_ctx *c, const passed *p, lt_tensor *g) {
+  bool is_root = lt_group_rank(p->ref.group) == p->root;
+  lt_tensor *all = is_root ? lt_contiguous(c, g) : NULL, *own = make_gradient(c, p);
+  if (!lt_ok(c)) return NULL;
+  lt_origin at = lt_origin_of(&p->place);
+  return finish(c, lt_comm_scatter(c, p->ref.group, all, own, p->root, at)) ? own : NULL;
+}
+
+static lt_tensor *of_scatter(lt_ctx *c, const passed *p, lt_tensor *g) {
+  lt_tensor *all = run(c, p, LT_COMM_GATHER, LT_COMM_NO_REDUCE, g);
+  if (all != NULL && p->has_input) all = lt_to_device(c, lt_reshape(c, all, p->shape), p->device);
+  return all;
+}
+
+static lt_tensor *of_send(lt_ctx *c, const passed *p) {
+  lt_tensor *own = make_gradient(c, p);
+  if (own == NULL) return NULL;
+  lt_origin at = lt_origin_of(&p->place);
+  return finish(c, lt_comm_recv_grad(c, p->ref.group, own, p->root, p->number, at)) ? own : NULL;
+}
+
+/* The work is the queue's: waiting here, two ranks could wait for each other. */
+static void of_recv(lt_ctx *c, const passed *p, lt_tensor *g) {
+  g = lt_contiguous(c, g);
+  if (g == NULL) return;
+  lt_origin at = lt_origin_of(&p->place);
+  lt_work_release(c, lt_comm_send_grad(c, p->ref.group, g, p->root, p->number, at));
+}
+
+static lt_tensor *gradient_of(lt_ctx *c, const passed *p, lt_tensor *g) {
+  switch (p->op) {
+    case LT_COMM_ALL_REDUCE: return run(c, p, LT_COMM_ALL_REDUCE, p->reduce, g);
+    case LT_COMM_ALL_GATHER: return of_all_gather(c, p, g);
+    case LT_COMM_BROADCAST: return of_broadcast(c, p, g);
+    case LT_COMM_ALL_TO_ALL: return run(c, p, LT_COMM_ALL_TO_ALL, LT_COMM_NO_REDUCE, g);
+    case LT_COMM_REDUCE_SCATTER: return of_reduce_scatter(c, p, g);
+    case LT_COMM_GATHER: return of_gather(c, p, g);
+    case LT_COMM_SCATTER: return of_scatter(c, p, g);
+    case LT_COMM_SEND: return of_send(c, p);
+    case LT_COMM_RECV: of_recv(c, p, g); break;
+    case LT_COMM_BARRIER: /* they have none */
+    case LT_COMM_SPLIT:
+    case LT_COMM_REDUCE:
+    case LT_COMM_OP_COUNT: break;
+  }
+  return NULL;
+}
+
+/* Only some of the ranks have an input there, so that a derivative of the gradient would have to be
+   asked for by ranks that have none. */
+static bool is_once(lt_comm_op op) {
+  return op == LT_COMM_GATHER || op == LT_COMM_SCATTER || op == LT_COMM_SEND || op == LT_COMM_RECV;
+}
+
 static bool pass_back(lt_ctx *c, void *ud, lt_tensor *const *grad_out, lt_tensor **grad_in) {
   const passed *p = ud;
   lt_tensor *g = grad_out[0];
   if (p->ref.group == NULL)
     return lt_fail(c, LT_EARG, "backward of %s (%s:%d): the launch that it belongs to has ended",
                    p->who, p->place.file, p->place.line);
+  if (c->modes.grad && is_once(p->op))
+    return lt_fail(c, LT_EARG,
+                   "backward of %s (%s:%d): its gradient has no gradient: leave out create_graph",
+                   p->who, p->place.file, p->place.line);
   if (!lt_dist_call_before(c, p->ref.group)) return false;
-  if (p->op == LT_COMM_ALL_REDUCE)
-    grad_in[0] = run(c, p, LT_COMM_ALL_REDUCE, p->reduce, g);
-  else if (p->op == LT_COMM_ALL_GATHER)
-    grad_in[0] = of_all_gather(c, p, g);
-  else if (p->op == LT_COMM_BROADCAST)
-    grad_in[0] = of_broadcast(c, p, g);
-  else if (p->op == LT_COMM_ALL_TO_ALL)
-    grad_in[0] = run(c, p, LT_COMM_ALL_TO_ALL, LT_COMM_NO_REDUCE, g);
-  else
-    grad_in[0] = of_reduce_scatter(c, p, g);
-  return grad_in[0] != NULL && lt_ok(c);
+  lt_tensor *gradient = gradient_of(c, p, g);
+  if (!p->has_input) return lt_ok(c);
+  grad_in[0] = gradient;
+  return gradient != NULL && lt_ok(c);
 }
 
 static void drop(lt_ctx *c, void *ud) {
@@ -122,16 +197,21 @@ static void drop(lt_ctx *c, void *ud) {
 bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t offset) {
   passed *p = lt_alloc(c, sizeof *p);
   if (p == NULL) return false;
+  const lt_tensor *input = k->x != NULL ? k->x : y;
   *p = (passed){.who = k->who,
                 .op = k->op,
                 .reduce = k->reduce,
                 .cat = k->cat,
                 .root = k->root,
+                .has_input = k->x != NULL,
                 .rows = k->rows,
                 .from = k->from,
                 .most = k->most,
                 .rows_bytes = k->rows_bytes,
-                .shape = lt_tensor_shape(k->x),
+                .shape = lt_tensor_shape(input),
+                .dtype = (lt_dtype)input->dtype,
+                .device = input->storage->device,
+                .number = lt_work_number(k->ref.work),
                 .offset = offset,
                 .place = k->place};
   k->rows = k->from = NULL; /* the node's now */
@@ -139,9 +219,16 @@ bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t off
   snprintf(p->place.hook, sizeof p->place.hook, "backward");
   lt_group_ref_set(c, &p->ref, k->ref.group);
   const lt_custom custom = {.name = k->who, .fn = pass_back, .drop = drop, .ud = p};
-  if (!lt_record_custom(c, 1, &k->x, 1, &y, custom)) return false;
+  if (!lt_record_custom(c, k->x != NULL, &k->x, 1, &y, custom)) return false;
   if (k->in_place) y->storage->recorded = y->storage->version;
   return lt_required_nodes_note(c, (lt_node *)y->node);
+}
+
+lt_tensor *lt_collective_record_zero(lt_ctx *c, lt_collective *k) {
+  const lt_tensor *x = k->x;
+  lt_tensor *zero =
+      lt_full(c, (lt_shape){0}, lt_scalar_of(0), (lt_dtype)x->dtype, x->storage->device);
+  return zero != NULL && lt_collective_record(c, k, zero, 0) ? zero : NULL;
 }
 
 /* Training steps. */

@@ -1,5 +1,7 @@
 /* lua/bind/dist/messages.c: messages between two ranks: a tensor straight from and into its memory,
-   another value as bytes, with the tensors in it apart. */
+   another value as bytes, with the tensors in it apart.
+
+   Of a tensor alone there are no bytes, or one, where its gradient is to come back. */
 #include <string.h>
 
 #include "bind/core/call.h"
@@ -15,7 +17,7 @@
 /* Tensors apart from the bytes: they are sent from their own memory without a copy into a text,
    which for a batch or a checkpoint would double the memory. The receiver learns their sizes from
    the bytes, which come first. */
-lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value,
+lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value, bool with_grad,
                          const lt_place *at) {
   lua_newtable(L);
   int list = lua_gettop(L);
@@ -23,6 +25,7 @@ lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int valu
   if (lt_to_tensor(L, b, value) != NULL) {
     lua_pushvalue(L, value);
     lt_raw_seti(L, list, 1);
+    if (with_grad) lt_json_char(text, LT_WANTS_GRAD);
   } else {
     lt_value_write_apart(L, b, value, list, text, "send", "value");
   }
@@ -76,20 +79,23 @@ static lt_tensor *apart(void *ud, lt_ctx *c, int64_t offset, lt_dtype dtype, int
   return NULL;
 }
 
-void lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into) {
+bool lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into) {
   int64_t bytes;
-  const void *text = lt_work_text(from, &bytes);
+  const char *text = lt_work_text(from, &bytes);
   lt_tensor *const *list;
-  if (bytes > 0) {
+  bool with_grad = bytes == 1 && text[0] == LT_WANTS_GRAD;
+  if (bytes > 0 && !with_grad) {
     lt_value_memory memory = {.bytes = SIZE_MAX / 2, .tensor = apart, .ud = from};
     lt_value_read_apart(L, b, text, (size_t)bytes, &memory, "recv");
-    return;
+    return false;
   }
-  lt_assert(b->c, lt_work_tensors(from, &list) == 1);
+  if (lt_work_tensors(from, &list) != 1)
+    lt_raise(L, b, LT_EIO, "recv: the received bytes are not a message");
   lua_pushvalue(L, into);
-  if (lt_to_tensor(L, b, -1) == list[0]) return;
+  if (lt_to_tensor(L, b, -1) == list[0]) return false;
   lua_pop(L, 1);
   lt_frame frame = lt_begin(L, b, 1);
   lt_tensor *t = lt_frame_add(b->c, lt_retain(list[0])) ? list[0] : NULL;
   lt_end(L, b, frame, 1, &t);
+  return with_grad;
 }

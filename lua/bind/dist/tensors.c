@@ -193,7 +193,10 @@ lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k) {
     y = result_of(c, k);
     c->modes = modes;
     c->op = op;
-    if (y != NULL && k->record && !lt_collective_record(c, k, y, offset_of(k))) y = NULL;
+    if (k->record && y == NULL && lt_ok(c))
+      y = lt_collective_record_zero(c, k);
+    else if (k->record && y != NULL && !lt_collective_record(c, k, y, offset_of(k)))
+      y = NULL;
   }
   lt_collective_drop(c, k);
   return y;
