@@ -174,6 +174,7 @@ static void fingerprints_see_what_must_agree(void **state) {
   DIFFERS(p.op = LT_COMM_BROADCAST);
   DIFFERS(p.reduce = LT_COMM_MEAN);
   DIFFERS(p.form = LT_FORM_VALUE);
+  DIFFERS(p.of = 3);
   DIFFERS(p.dtype = LT_F64);
   DIFFERS(p.root = 1);
   DIFFERS(p.group = 5);
