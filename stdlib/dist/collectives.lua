@@ -222,9 +222,9 @@ function collectives.reduce(x, options)
   end)
 end
 
---- Returns the result of all_gather on rank `to`, nil on the others. Differentiable: x requires grad
---- on all ranks or on none; where it does, the others get a zero [] to add to their loss, in whose
---- backward the gradient arrives.
+--- Returns the result of all_gather on rank `to`, nil on the others. Differentiable: x requires
+--- grad on all ranks or on none; where it does, the others get a zero [] to add to their loss, in
+--- whose backward the gradient arrives.
 function collectives.gather(x, options)
   local o, group = checked("gather", options)
   check_rank("gather", "to", o.to, group)
@@ -275,9 +275,9 @@ local function check_peer(who, name, rank, group)
   end
 end
 
---- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Differentiable: of a tensor
---- that requires grad returns a zero [] to add to the loss, in whose backward the gradient arrives;
---- else nil. Tensors in tables are sent without history.
+--- Sends x, a tensor or a Lua value, to rank `to`, which must call recv. Differentiable: of a
+--- tensor that requires grad returns a zero [] to add to the loss, in whose backward the gradient
+--- arrives; else nil. Tensors in tables are sent without history.
 function collectives.send(x, to, options)
   local o, group = checked("send", options)
   check_peer("send", "to", to, group)
