@@ -130,8 +130,9 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
                          lt_origin at);
 lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at);
 lt_work *lt_comm_recv(lt_ctx *c, lt_group *g, lt_tensor *t, int from, lt_origin at);
-/* The gradient of the tensor in message `of` (lt_work_number) goes back to who sent that: ranks that
-   mean different messages are reported. Nobody needs to wait for the send (lt_group_deliver). */
+/* The gradient of the tensor in message `of` (lt_work_number) goes back to who sent that: ranks
+   that mean different messages are reported. Nobody needs to wait for the send
+   (lt_group_deliver). */
 lt_work *lt_comm_send_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int to, uint64_t of,
                            lt_origin at);
 lt_work *lt_comm_recv_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int from, uint64_t of,

@@ -2,7 +2,8 @@
    data moves.
 
    Compared are group, number, operation, reduction, root, dtype, the shape by the operation's own
-   rule, and of a gradient which message it is of. The script's line is only reported: two ranks may broadcast from different lines. */
+   rule, and of a gradient which message it is of. The script's line is only reported: two ranks may
+   broadcast from different lines. */
 #include "comm/fingerprint.h"
 
 #include <string.h>

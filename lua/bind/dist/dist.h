@@ -71,8 +71,9 @@ bool lt_collective_issue(lt_ctx *c, lt_collective *k, lt_group *group);
 lt_tensor *lt_collective_finish(lt_ctx *c, lt_collective *k);
 void lt_collective_drop(lt_ctx *c, lt_collective *k);
 
-/* Hang the result `y` of `k` on the tape (grad.c), in the open frame; without k->x the gradient goes
-   to other ranks alone. `offset`: where this rank's rows begin in what was gathered with `cat`. */
+/* Hang the result `y` of `k` on the tape (grad.c), in the open frame; without k->x the gradient
+   goes to other ranks alone. `offset`: where this rank's rows begin in what was gathered with
+   `cat`. */
 bool lt_collective_record(lt_ctx *c, lt_collective *k, lt_tensor *y, int64_t offset);
 /* The result on a rank that only gives its k->x away: a zero of no dims, in whose backward the
    gradient comes. */
