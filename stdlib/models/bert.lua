@@ -6,6 +6,8 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
+local parallel = require "ltrain.parallel"
+local scaled_attention = require "ltrain.nn.scaled_attention"
 local split_sequence = require "ltrain.core.split_sequence"
 
 local Embeddings = nn.Module:extend("Embeddings")
@@ -36,11 +38,11 @@ function SelfAttention:init(o)
 end
 
 function SelfAttention:forward(x, key_mask)
-  local n, t, e = table.unpack(x.shape)
-  local function split(y) return y:view(n, t, self.heads, e // self.heads):transpose(2, 3) end
+  local n, t = table.unpack(x.shape)
+  local function split(y) return y:view(n, t, self.heads, -1):transpose(2, 3) end
   local mask = key_mask and key_mask:reshape(n, 1, 1, t)
-  local y = c.scaled_dot_product_attention(split(self.query(x)), split(self.key(x)),
-    split(self.value(x)), mask, { dropout_p = self.training and self.p or 0 })
+  local y = scaled_attention(split(self.query(x)), split(self.key(x)), split(self.value(x)), mask,
+    { dropout_p = self.training and self.p or 0 }, self.head_range)
   return y:transpose(2, 3):flatten(3)
 end
 
@@ -99,6 +101,47 @@ function BERT:init(options)
     if module.in_features or module.num_embeddings then nn.init.normal_(module.weight, 0, 0.02) end
     if module.in_features then nn.init.zeros_(module.bias) end
   end
+end
+
+local PLAN <const> = {
+  sequence_parallel = { type = "boolean", default = false,
+    doc = "divide norms, dropout and the sums of the residual stream by positions" },
+}
+
+-- Adds what is done by positions.
+local function add_sequences(plan, layers)
+  local Shard, Replicate = parallel.Shard, parallel.Replicate
+  local function cut(from, to)
+    return parallel.PrepareModuleOutput { output_layouts = from, desired_output_layouts = to }
+  end
+  plan["embeddings.position_embeddings"] = cut(Replicate(), Shard(1))
+  plan["embeddings.token_type_embeddings"] = cut(Replicate(), Shard(2))
+  for _, name in ipairs { "embeddings", "encoder.layer.*.attention.output",
+    "encoder.layer.*.output" } do
+    plan[name .. ".LayerNorm"] = parallel.SequenceParallel()
+    plan[name .. ".dropout"] = parallel.SequenceParallel()
+  end
+  plan["encoder.layer." .. layers - 1] = cut(Shard(2), Replicate())
+end
+
+--- Returns a plan for lt.parallelize. Options: sequence_parallel.
+function BERT:tensor_parallel_plan(options)
+  local o = config.check(options, PLAN, "models.bert: tensor_parallel_plan")
+  local Colwise, Rowwise = parallel.ColwiseParallel, parallel.RowwiseParallel
+  local between = o.sequence_parallel and parallel.Shard(2) or parallel.Replicate()
+  local plan = {
+    ["embeddings.word_embeddings"] = Rowwise { output_layouts = between },
+    ["encoder.layer.*.attention.self"] = parallel.AttentionParallel { heads = { "heads" },
+      input_layouts = between },
+    ["encoder.layer.*.attention.output.dense"] = Rowwise { output_layouts = between },
+    ["encoder.layer.*.intermediate.dense"] = Colwise { input_layouts = between },
+    ["encoder.layer.*.output.dense"] = Rowwise { output_layouts = between },
+  }
+  for _, name in ipairs { "query", "key", "value" } do
+    plan["encoder.layer.*.attention.self." .. name] = Colwise { sum_gradients = false }
+  end
+  if o.sequence_parallel then add_sequences(plan, self.hparams.num_hidden_layers) end
+  return plan
 end
 
 local CALL <const> = {

@@ -3,12 +3,14 @@
 -- N batch, H heads, T queries, S positions, D features of a head.
 
 local c = require "ltrain.c"
+local scaled_attention = require "ltrain.nn.scaled_attention"
 
 --- The queries are the last T of S positions; a cache adds the keys and values that it holds.
+--- `range`: see nn.scaled_attention.
 ---@param q Tensor [N, H, T, D]
 ---@param k Tensor [N, H or fewer, T, D]
 ---@param v Tensor [N, H or fewer, T, D] -> [N, T, H * D]
-return function(q, k, v, cache, dropout)
+return function(q, k, v, cache, dropout, range)
   local options = { causal = true, dropout_p = dropout, enable_gqa = q.shape[2] ~= k.shape[2] }
   local mask
   if cache then
@@ -20,6 +22,6 @@ return function(q, k, v, cache, dropout)
         and c.ones(count, total, { dtype = "bool", device = q.device }):tril(total - count) or nil
     end
   end
-  local y = c.scaled_dot_product_attention(q, k, v, mask, options)
+  local y = scaled_attention(q, k, v, mask, options, range)
   return y:transpose(2, 3):flatten(3)
 end

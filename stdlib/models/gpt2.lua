@@ -8,10 +8,14 @@ local c = require "ltrain.c"
 local cached_attention = require "ltrain.models.cached_attention"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
+local parallel = require "ltrain.parallel"
+local plan_options = require "ltrain.models.plan_options"
 local split_sequence = require "ltrain.core.split_sequence"
 
 -- A linear layer whose weight is [in, out], as the files have it.
 local Conv1D = nn.Module:extend("Conv1D")
+
+Conv1D.transposed_weight = true -- for lt.parallel
 
 function Conv1D:init(inputs, outputs, std)
   self.weight = c.parameter(c.empty(inputs, outputs):normal_(0, std))
@@ -33,9 +37,10 @@ function Attention:init(o)
 end
 
 function Attention:forward(x, cache)
-  local n, t, e = table.unpack(x.shape)
-  local qkv = self.c_attn(x):view(n, t, 3, self.n_head, e // self.n_head):permute(3, 1, 4, 2, 5)
-  local y = cached_attention(qkv[1], qkv[2], qkv[3], cache, self.training and self.p or 0)
+  local n, t = table.unpack(x.shape)
+  local qkv = self.c_attn(x):view(n, t, 3, self.n_head, -1):permute(3, 1, 4, 2, 5)
+  local y = cached_attention(qkv[1], qkv[2], qkv[3], cache, self.training and self.p or 0,
+    self.head_range)
   y = self.resid_dropout(self.c_proj(y))
   return y
 end
@@ -117,6 +122,32 @@ function GPT2:new_cache(length)
     { min = 1, max = most })
   for i = 1, self.hparams.n_layer do cache[i] = nn.KVCache(length) end
   return cache
+end
+
+--- Returns a plan for lt.parallelize. Options: sequence_parallel, loss_parallel.
+function GPT2:tensor_parallel_plan(options)
+  local o = config.check(options, plan_options, "models.gpt2: tensor_parallel_plan")
+  local Colwise, Rowwise = parallel.ColwiseParallel, parallel.RowwiseParallel
+  local between = o.sequence_parallel and parallel.Shard(2) or parallel.Replicate()
+  local plan = {
+    ["transformer.wte"] = Rowwise { output_layouts = between },
+    ["transformer.h.*.attn"] = parallel.AttentionParallel { heads = { "n_head" },
+      input_layouts = between },
+    ["transformer.h.*.attn.c_attn"] = Colwise { blocks = 3, sum_gradients = false },
+    ["transformer.h.*.attn.c_proj"] = Rowwise { output_layouts = between },
+    ["transformer.h.*.mlp.c_fc"] = Colwise { input_layouts = between },
+    ["transformer.h.*.mlp.c_proj"] = Rowwise { output_layouts = between },
+    lm_head = Colwise { input_layouts = between,
+      output_layouts = o.loss_parallel and parallel.Shard(-1) or parallel.Replicate() },
+  }
+  if not o.sequence_parallel then return plan end
+  plan["transformer.wpe"] = parallel.PrepareModuleOutput { output_layouts = parallel.Replicate(),
+    desired_output_layouts = parallel.Shard(1) }
+  for _, name in ipairs { "drop", "h.*.ln_1", "h.*.ln_2", "h.*.attn.resid_dropout",
+    "h.*.mlp.dropout", "ln_f" } do
+    plan["transformer." .. name] = parallel.SequenceParallel()
+  end
+  return plan
 end
 
 --- Returns the logits and the cache.

@@ -7,6 +7,8 @@
 local cached_attention = require "ltrain.models.cached_attention"
 local config = require "ltrain.core.config"
 local nn = require "ltrain.nn"
+local parallel = require "ltrain.parallel"
+local plan_options = require "ltrain.models.plan_options"
 
 local Attention = nn.Module:extend("Attention")
 
@@ -27,7 +29,8 @@ function Attention:forward(x, cache)
   local seen = cache and cache.length or 0
   local q = self.rotary(split(self.q_proj(x), self.heads), seen)
   local k = self.rotary(split(self.k_proj(x), self.shared), seen)
-  local y = self.o_proj(cached_attention(q, k, split(self.v_proj(x), self.shared), cache))
+  local y = cached_attention(q, k, split(self.v_proj(x), self.shared), cache)
+  y = self.o_proj(y)
   return y
 end
 
@@ -101,6 +104,33 @@ function Llama:new_cache(length)
     { min = 1, max = most })
   for i = 1, self.hparams.num_hidden_layers do cache[i] = nn.KVCache(length) end
   return cache
+end
+
+--- Returns a plan for lt.parallelize. Options: sequence_parallel, loss_parallel.
+function Llama:tensor_parallel_plan(options)
+  local o = config.check(options, plan_options, "models.llama: tensor_parallel_plan")
+  local Colwise, Rowwise = parallel.ColwiseParallel, parallel.RowwiseParallel
+  local between = o.sequence_parallel and parallel.Shard(2) or parallel.Replicate()
+  local plan = {
+    ["model.embed_tokens"] = Rowwise { output_layouts = between },
+    ["model.layers.*.self_attn"] = parallel.AttentionParallel { heads = { "heads", "shared" },
+      input_layouts = between },
+    ["model.layers.*.self_attn.o_proj"] = Rowwise { output_layouts = between },
+    ["model.layers.*.mlp"] = parallel.PrepareModuleInput { input_layouts = between,
+      desired_input_layouts = parallel.Replicate(), sum_gradients = true },
+    ["model.layers.*.mlp.down_proj"] = Rowwise { output_layouts = between },
+    lm_head = Colwise { input_layouts = between,
+      output_layouts = o.loss_parallel and parallel.Shard(-1) or parallel.Replicate() },
+  }
+  for _, name in ipairs { "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
+    "mlp.gate_proj", "mlp.up_proj" } do
+    plan["model.layers.*." .. name] = Colwise { sum_gradients = false }
+  end
+  for _, name in ipairs(o.sequence_parallel and { "model.layers.*.input_layernorm",
+    "model.layers.*.post_attention_layernorm", "model.norm" } or {}) do
+    plan[name] = parallel.SequenceParallel()
+  end
+  return plan
 end
 
 --- Returns the logits and the cache.

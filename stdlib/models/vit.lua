@@ -7,6 +7,7 @@ local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local nn = require "ltrain.nn"
+local parallel = require "ltrain.parallel"
 
 local Block = nn.Module:extend("EncoderBlock")
 
@@ -82,6 +83,17 @@ function ViT:init(options)
   self.heads = nn.ModuleDict { head = nn.Linear(o.hidden_dim, o.num_classes) }
   nn.init.zeros_(self.heads.head.weight)
   nn.init.zeros_(self.heads.head.bias)
+end
+
+--- Returns a plan for lt.parallelize.
+function ViT:tensor_parallel_plan()
+  local layer <const> = "encoder.layers.*."
+  return {
+    [layer .. "self_attention"] = parallel.AttentionParallel(),
+    [layer .. "mlp.0"] = parallel.ColwiseParallel(),
+    [layer .. "mlp.2"] = parallel.SequenceParallel { sequence_dim = -1 },
+    [layer .. "mlp.3"] = parallel.RowwiseParallel(),
+  }
 end
 
 ---@param x Tensor [B, C, H, W] -> [B, T, E], the class token first

@@ -7,10 +7,12 @@
 
 local Linear = require "ltrain.nn.Linear"
 local Module = require "ltrain.nn.Module"
+local attention_weights = require "ltrain.nn.attention_weights"
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 local initialise = require "ltrain.nn.initialise"
+local scaled_attention = require "ltrain.nn.scaled_attention"
 local torch_masks = require "ltrain.nn.torch_masks"
 
 local MultiheadAttention = Module:extend("MultiheadAttention")
@@ -38,7 +40,7 @@ function MultiheadAttention:init(embed_dim, num_heads, options)
     errors.blame("%s: %d features do not divide into %d heads", name, embed_dim, num_heads)
   end
   local o = config.check(options, OPTIONS, name)
-  self.dropout = o.dropout
+  self.dropout, self._head_dim = o.dropout, embed_dim // num_heads
   self.kdim, self.vdim = o.kdim or embed_dim, o.vdim or embed_dim
   if self.kdim == embed_dim and self.vdim == embed_dim then
     self.in_proj_weight = c.parameter(c.empty(3 * embed_dim, embed_dim))
@@ -54,9 +56,12 @@ function MultiheadAttention:init(embed_dim, num_heads, options)
   if o.bias then initialise.zeros_(self.out_proj.bias) end
 end
 
+-- Features of this rank's heads, which are all but under lt.parallel.
+local function width_of(self) return self.num_heads * self._head_dim end
+
 -- Rows of projection `k` (1 to 3, `n` of them) of x.
 local function project(self, x, k, n)
-  local e, bias = self.embed_dim, self.in_proj_bias
+  local e, bias = width_of(self), self.in_proj_bias
   local weight = self.in_proj_weight and self.in_proj_weight:narrow(1, (k - 1) * e + 1, n * e)
     or self[APART[k]]
   local y = c.linear(x, weight, bias and bias:narrow(1, (k - 1) * e + 1, n * e))
@@ -66,7 +71,7 @@ end
 -- Queries, keys and values, each [N, T, E]: of one tensor in one product.
 local function projected(self, query, key, value)
   if self.in_proj_weight and rawequal(query, key) and rawequal(key, value) then
-    local all, e = project(self, query, 1, 3), self.embed_dim
+    local all, e = project(self, query, 1, 3), width_of(self)
     return all:narrow(3, 1, e), all:narrow(3, e + 1, e), all:narrow(3, 2 * e + 1, e)
   end
   return project(self, query, 1, 1), project(self, key, 2, 1), project(self, value, 3, 1)
@@ -74,8 +79,7 @@ end
 
 -- [N, T, E] as [N, H, T, E / H].
 local function heads(self, x)
-  local h = self.num_heads
-  return x:reshape(x.shape[1], x.shape[2], h, self.embed_dim // h):transpose(2, 3)
+  return x:reshape(x.shape[1], x.shape[2], self.num_heads, self._head_dim):transpose(2, 3)
 end
 
 -- One mask of `mask` [T, S] or [N, H, T, S] and `key_mask` [N, S]; nil where all take part.
@@ -96,21 +100,6 @@ end
 local function causal_mask(count, total, device)
   local all = c.ones(count, total, { dtype = "bool", device = device })
   return all:tril(total - count)
-end
-
--- Weights of each query over the keys, the mean of the heads [N, T, S].
-local function weights_of(q, k, mask, causal)
-  local scores = q:matmul(k:transpose(3, 4)) / math.sqrt(q.shape[4])
-  if causal then
-    local seen = causal_mask(q.shape[3], k.shape[3], q.device)
-    mask = not mask and seen or mask.dtype == "bool" and mask:logical_and(seen)
-      or mask:masked_fill(seen:logical_not(), -math.huge)
-  end
-  if mask and mask.dtype == "bool" then
-    local none = mask:logical_not()
-    return scores:masked_fill(none, -math.huge):softmax(4):masked_fill(none, 0):mean(2)
-  end
-  return (mask and scores + mask or scores):softmax(4):mean(2)
 end
 
 local CALL <const> = torch_masks {
@@ -148,10 +137,10 @@ function MultiheadAttention:forward(query, key, value, options)
         and joined(causal_mask(q.shape[3], k.shape[3], q.device), o.key_mask) or mask
     end
   end
-  local y = c.scaled_dot_product_attention(q, k, v, mask, { causal = causal,
-    dropout_p = self.training and self.dropout or 0 })
-  y = self.out_proj(y:transpose(2, 3):reshape(query.shape))
-  if o.need_weights then return y, weights_of(q, k, mask, causal) end
+  local y = scaled_attention(q, k, v, mask, { causal = causal,
+    dropout_p = self.training and self.dropout or 0 }, self.head_range)
+  y = self.out_proj(y:transpose(2, 3):flatten(3))
+  if o.need_weights then return y, attention_weights(q, k, mask, causal):mean(2) end
   return y
 end
 

@@ -3,6 +3,7 @@
 
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
+local cuts = require "ltrain.core.cuts"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
@@ -17,7 +18,9 @@ local function replacement(item, fn)
   local new = fn(plain, item)
   if new == plain then return old end
   if item.buffer then return new end
-  return (c.parameter(new, { requires_grad = old.requires_grad }))
+  local parameter = c.parameter(new, { requires_grad = old.requires_grad })
+  cuts.note(parameter, cuts.of(old))
+  return parameter
 end
 
 -- Replaces each parameter and buffer by fn(tensor, item), unless fn returns the tensor itself. One

@@ -4,6 +4,7 @@
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local cuts = require "ltrain.core.cuts"
 local errors = require "ltrain.core.errors"
 local has_shape = require "ltrain.core.has_shape"
 local hyperparameters = require "ltrain.core.hyperparameters"
@@ -120,6 +121,15 @@ local function is_stored(plan, source)
   return is_one
 end
 
+-- Whether a tensor, or one of a file, fits one of the module: of one that is cut the whole does.
+local function fits(plan, source, own)
+  if has_shape(source, own) then return true end
+  local cut = cuts.of(own)
+  if not cut or not cuts.is_whole(cut, source) then return false end
+  plan.has_stored = true
+  return true
+end
+
 -- What is to be written where, and the three lists of what does not fit.
 local function compare(plan, state_dict, list, aliases, modules)
   local other_names <const> = other_names_of(list, aliases)
@@ -137,7 +147,7 @@ local function compare(plan, state_dict, list, aliases, modules)
       elseif not c.is_tensor(source) and not is_stored(plan, source) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show(source))
-      elseif not has_shape(source, item.value) then
+      elseif not fits(plan, source, item.value) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show_shape(source))
       else
@@ -183,18 +193,12 @@ local function complain(module, state, plan, strict)
   end
 end
 
--- Copies a tensor, or one of a file, into one of the module.
-local function copy_into(own, source)
-  if c.is_tensor(source) then return own:copy_(source) end
-  parts.copy(own, source, 0)
-end
-
 -- Copies the tensors of a plan, by copy(own, source) if there is one, or with `assign` puts them in
 -- the place of the module's own.
 local function write(plan, modules, assign, copy)
   local _ <close> = c.allow_update()
   local new = {}
-  if plan.has_stored then copy = copy or copy_into end
+  if plan.has_stored then copy = copy or cuts.copy end
   for _, step in ipairs(plan.writes) do
     local own = step.to.value
     if not assign and copy then
@@ -204,7 +208,10 @@ local function write(plan, modules, assign, copy)
     elseif step.to.buffer or c.is_parameter(step.from) then
       new[own] = step.from
     else
-      new[own] = c.parameter(step.from:detach(), { requires_grad = own.requires_grad })
+      local cut, from = cuts.of(own), step.from:detach()
+      if cut and not has_shape(from, own) then from = cuts.take(cut, from) end
+      new[own] = c.parameter(from, { requires_grad = own.requires_grad })
+      cuts.note(new[own], cut)
     end
   end
   for _, entry in ipairs(assign and modules or {}) do

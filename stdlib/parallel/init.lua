@@ -2,7 +2,8 @@
 local catalogue = require "ltrain.core.catalogue"
 
 return catalogue("ltrain.parallel", "parallel", {
-  "ring_attention", "ulysses_attention",
+  "loss_parallel", "ring_attention", "ulysses_attention",
   context_parallel = { "context_parallel", "positions" },
+  layouts = { "Replicate", "Shard" },
   split_sequence = { "split_sequence", "unsplit_sequence" },
 })

@@ -15,11 +15,20 @@ local DDP = require "ltrain.strategies.DDP"
 local Mesh = require "ltrain.dist.Mesh"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
+local c = require "ltrain.c"
+local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local cuts = require "ltrain.core.cuts"
 local data_ranks = require "ltrain.dist.data_ranks"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local gradients_of = require "ltrain.core.gradients_of"
+local parallelize = require "ltrain.parallel.parallelize"
+local parameters_of = require "ltrain.core.parameters_of"
+local part_state = require "ltrain.parallel.part_state"
+local walk = require "ltrain.core.walk"
 
 local ModelParallelStrategy = DDP:extend("ModelParallelStrategy")
 
@@ -166,9 +175,26 @@ end
 
 -- Ranks.
 
---- The ranks that have the same module get the parameters and buffers of the first of them.
+-- Parameters of a module that are cut, by themselves; nil: none is.
+local function cut_parameters(module)
+  local found
+  for _, item in ipairs((walk.tensors(module))) do
+    if cuts.of(item.value) then
+      found = found or {}
+      found[item.value] = true
+      found[#found + 1] = item.value
+    end
+  end
+  return found
+end
+
+--- The ranks that have the same module get the parameters and buffers of the first of them; of
+--- parameters that are cut, those that have the same parts.
 function ModelParallelStrategy:share_module(module)
-  broadcast_parameters.module(module, nil, self.same_modules)
+  local cut = cut_parameters(module)
+  self.divides = self.one_module:world_size() > 1 and (cut ~= nil or #self.stage_dims > 0)
+  broadcast_parameters.module(module, cut, self.same_modules)
+  broadcast_parameters.tensors(cut or {}, self.same_parts)
 end
 
 function ModelParallelStrategy:sync_buffers(module)
@@ -176,5 +202,139 @@ function ModelParallelStrategy:sync_buffers(module)
     broadcast_parameters.buffers(module, self.same_modules)
   end
 end
+
+-- Steps.
+
+-- Refuses callbacks that read on one rank what this divides.
+local function check_callbacks(self, trainer)
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.reads_whole then
+      errors.blame("%s: the callback %s reads whole %s, of which a rank has parts: remove it",
+        name_of(self), class.of(callback).__name, callback.reads_whole)
+    end
+  end
+end
+
+function ModelParallelStrategy:setup_module(module)
+  if self.divides then check_callbacks(self, module.trainer) end
+  return DDP.setup_module(self, module)
+end
+
+--- Refuses optimizers that compute with whole parameters.
+function ModelParallelStrategy:setup_optimizers(optimizers)
+  for _, optimizer in ipairs(self.divides and optimizers or {}) do
+    for _, parameter in ipairs(parameters_of(optimizer)) do
+      if cuts.of(parameter) then
+        check_elementwise(optimizer, name_of(self), "parts")
+        break
+      end
+    end
+  end
+  return optimizers
+end
+
+-- The gradients that this rank counts in a norm: of what is not cut the first rank's.
+local function counted(self, optimizer)
+  local groups, is_first = {}, self.device_mesh:rank "tensor_parallel" == 0
+  for g, group in ipairs(self:param_groups(optimizer)) do
+    groups[g] = { params = {} }
+    for _, parameter in ipairs(group.params) do
+      if is_first or cuts.of(parameter) then table.insert(groups[g].params, parameter) end
+    end
+  end
+  return gradients_of(groups)
+end
+
+-- Whether a parameter on any rank of the module is f64.
+local function is_wide(optimizer)
+  for _, parameter in ipairs(parameters_of(optimizer)) do
+    if parameter.dtype == "f64" then return true end
+  end
+  return false
+end
+
+--- The norm over the parts of one module. Partial norms are f64, so that rounding to the gradients'
+--- dtype comes last, as on one rank.
+function ModelParallelStrategy:grad_norm(optimizer, p)
+  if not self.divides then return DDP.grad_norm(self, optimizer, p) end
+  local gradients = counted(self, optimizer)
+  table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.root_device }))
+  local norms = collectives.all_gather(c.grads_norm(gradients, p), { group = self.one_module })
+  local norm = c.grads_norm({ norms }, p)
+  return is_wide(optimizer) and norm or norm:to "f32"
+end
+
+--- In the shape of the whole: this rank's part, at its place; of what is not cut the first rank's.
+function ModelParallelStrategy:accumulated_gradient(parameter)
+  if not self.divides then return parameter.grad end
+  local cut, grad = cuts.of(parameter), parameter.grad
+  if not cut and self.device_mesh:rank "tensor_parallel" == 0 then return grad end
+  local whole = c.zeros(cuts.shape(parameter), { dtype = parameter.dtype,
+    device = parameter.device })
+  if cut and grad then cuts.put(cut, whole, cut.rank, grad) end
+  return whole
+end
+
+function ModelParallelStrategy:has_accumulated_gradient(parameter) return parameter.grad ~= nil end
+
+-- State.
+
+--- This rank's parts of the parameters that are cut, and the rest.
+function ModelParallelStrategy:module_parts(module)
+  return self.divides and part_state.of_module(module) or DDP.module_parts(self, module)
+end
+
+function ModelParallelStrategy:optimizer_parts(optimizer)
+  return self.divides and part_state.of_optimizer(optimizer) or DDP.optimizer_parts(self, optimizer)
+end
+
+--- Each rank loads its parts.
+function ModelParallelStrategy:load_optimizer_state(optimizer, state)
+  part_state.load_optimizer(optimizer, state)
+end
+
+-- Optimizers of parts become those of whole parameters; rank 0 has their state.
+local function join_optimizer(optimizer, whole, state)
+  for _, group in ipairs(optimizer.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      group.params[i] = whole[parameter] or parameter
+    end
+  end
+  optimizer.state = {}
+  if state then optimizer:load_state_dict(state) end
+end
+
+--- Makes the module whole, for checkpoints saved after the fit; rank 0 has the complete state of
+--- the optimizers.
+function ModelParallelStrategy:end_training(optimizers)
+  if not self.divides then return end
+  local states = {}
+  for i, optimizer in ipairs(optimizers) do states[i] = self:optimizer_state(optimizer) or false end
+  local whole = parallelize.undo(self.module)
+  for i, optimizer in ipairs(optimizers) do join_optimizer(optimizer, whole, states[i]) end
+  self.divides = false
+end
+
+local LOST <const> = "parameter '%s' is incomplete: a run under strategies.ModelParallelStrategy "
+  .. "failed, and the other ranks ended with their parts of it: make the module anew, and resume "
+  .. "from a checkpoint"
+
+--- After a run that failed the other ranks' parts are gone.
+function ModelParallelStrategy:teardown()
+  local status = self.divides and self.module.trainer.state.status
+  if status == "finished" then
+    parallelize.undo(self.module)
+  elseif status and status ~= "running" then
+    parallelize.lose(self.module, LOST)
+  end
+  self.divides = nil
+  DDP.teardown(self)
+end
+
+--- Ranks have different parts, if the module is divided.
+function ModelParallelStrategy:is_replicated(part) return part == "buffer" or not self.divides end
+
+--- Groups of ranks that have the same parts.
+function ModelParallelStrategy:has_copies(_part) return true end
 
 return ModelParallelStrategy

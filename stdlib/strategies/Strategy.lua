@@ -317,6 +317,10 @@ function Strategy:load_state_dict(state, optimizers) end
 --- checks compare it, and one rank can save it.
 function Strategy:is_replicated(part) return true end
 
+--- Returns whether the ranks over which gradients are summed (data_ranks.group) have the same
+--- values of a part: replica checks compare them.
+function Strategy:has_copies(part) return self:is_replicated(part) end
+
 -- Ranks.
 
 --- Returns a list of numbers summed over all ranks.

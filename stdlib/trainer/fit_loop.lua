@@ -188,6 +188,7 @@ function fit_loop.run(state)
     replicas.compare(state)
   end
   exchange("end of training", strategy.end_training, strategy, state.optimizers)
+  parameters.follow(state) -- the strategy may have put whole ones in the place of parts
   if has_trained then hook_calls.hook(state, "on_train_end") end
 end
 

@@ -1,8 +1,8 @@
 --- stdlib/strategies/sharded/ShardedOptimizer.lua: an optimizer that steps this rank's shards, and
 --- keeps a state for them alone.
-local Optimizer = require "ltrain.optim.Optimizer"
 local Shards = require "ltrain.strategies.sharded.Shards"
 local c = require "ltrain.c"
+local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
@@ -11,34 +11,6 @@ local parameters_of = require "ltrain.core.parameters_of"
 local parts = require "ltrain.core.parts"
 
 local ShardedOptimizer = class.extend(nil, "ShardedOptimizer")
-
--- What the class that defines `update` says of elementwise, so that slices can be stepped; a
--- subclass without its own `update` inherits that. nil: nothing.
-local function elementwise_of(optimizer)
-  local found = optimizer -- which may have an update of its own
-  while found and found ~= Optimizer do
-    local said = rawget(found, "elementwise")
-    if said ~= nil or rawget(found, "update") then return said end
-    found = found == optimizer and class.of(optimizer) or rawget(found, "super")
-  end
-end
-
-local function check(optimizer)
-  local name, said = errors.show(optimizer), nil
-  if class.is_a(optimizer, Optimizer) then said = elementwise_of(optimizer) end
-  if said == false then
-    errors.blame("strategies.Sharded: %s computes with whole parameters, and a rank steps slices "
-      .. "of them: take AdamW or another optimizer that treats each element independently, or "
-      .. "write strategy = 'ddp'", name)
-  elseif not class.is_a(optimizer, Optimizer) or optimizer.step ~= Optimizer.step then
-    errors.blame("strategies.Sharded: %s overrides step, which updates whole parameters: "
-      .. "extend lt.optim.Optimizer and define update, or write strategy = 'ddp'", name)
-  elseif not said then
-    errors.blame("strategies.Sharded: %s: a rank steps slices of the parameters: set "
-      .. "%s.elementwise = true if update treats each element independently, else write strategy "
-      .. "= 'ddp'", name, rawget(optimizer, "update") and "optimizer" or class.of(optimizer).__name)
-  end
-end
 
 -- All ranks must give the same parameters in the same order: slices of others would be mixed.
 local function check_same(optimizer)
@@ -61,7 +33,7 @@ end
 --- ShardedOptimizer(optimizer, shards, cap, has_whole): messages of at most `cap` bytes;
 --- `has_whole`: gradients are those of whole parameters, on all ranks. All ranks call it.
 function ShardedOptimizer:init(optimizer, shards, cap, has_whole)
-  check(optimizer)
+  check_elementwise(optimizer, "strategies.Sharded", "slices")
   check_same(optimizer)
   self.optimizer, self.shards, self.cap, self.has_whole = optimizer, shards, cap, has_whole
   self:follow()

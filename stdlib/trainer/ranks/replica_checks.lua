@@ -79,12 +79,12 @@ local function add_leaves(list, value)
   end
 end
 
--- fn(name, value) for what all ranks hold alike: each parameter, then of each group of each
--- optimizer its options, and what it keeps for its parameters.
+-- fn(name, value) for what ranks that share sums hold alike: each parameter, then of each group of
+-- each optimizer its options, and what it keeps for its parameters.
 local function each_part(state, fn)
   local known, strategy = state.loop.parameters, state.strategy
-  local has_state = strategy:is_replicated "optimizer"
-  if strategy:is_replicated "parameter" then
+  local has_state = strategy:has_copies "optimizer"
+  if strategy:has_copies "parameter" then
     for _, name in ipairs(known.list) do fn(name, known.by_name[name]) end
   end
   for i, optimizer in ipairs(state.optimizers) do
@@ -159,13 +159,13 @@ local function difference_text(rank, account, first)
     more > 0 and (" and %d more"):format(more) or "")
 end
 
--- Who wrote on rank 0 stands there too: it may be the one that is wrong.
-local function first_text(first)
+-- Who wrote on the first rank stands there too: it may be the one that is wrong.
+local function first_text(first, rank)
   local parts = {}
   for name, by in tree.pairs(first.changed_by) do
     parts[#parts + 1] = ("%s (changed by %s)"):format(name, by)
   end
-  return #parts > 0 and ("  rank 0 itself: " .. table.concat(parts, ", ")) or nil
+  return #parts > 0 and ("  rank %d itself: %s"):format(rank, table.concat(parts, ", ")) or nil
 end
 
 -- Machines that round differently drift apart without anybody's fault.
@@ -183,13 +183,16 @@ local function levels_text(accounts)
 end
 
 local function complain(state)
-  local accounts = dist.all_gather(account_of(state))
-  local lines = { ("ranks hold different values after optimizer step %d, compared to rank 0:")
-    :format(state.trainer.global_step) }
-  for rank = 1, #accounts - 1 do
-    lines[#lines + 1] = difference_text(rank, accounts[rank + 1], accounts[1])
+  local group = data_ranks.group()
+  local accounts = dist.all_gather(account_of(state), { group = group })
+  local ranks = group and group:ranks()
+  local first = ranks and ranks[1] or 0
+  local lines = { ("ranks hold different values after optimizer step %d, compared to rank %d:")
+    :format(state.trainer.global_step, first) }
+  for i = 2, #accounts do
+    lines[#lines + 1] = difference_text(ranks and ranks[i] or i - 1, accounts[i], accounts[1])
   end
-  lines[#lines + 1] = first_text(accounts[1])
+  lines[#lines + 1] = first_text(accounts[1], first)
   lines[#lines + 1] = levels_text(accounts)
   errors.blame("%s", table.concat(lines, "\n"))
 end

@@ -11,8 +11,11 @@
 local Module = require "ltrain.nn.Module"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
+local cuts = require "ltrain.core.cuts"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
+local has_shape = require "ltrain.core.has_shape"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local slices = require "ltrain.trainer.ranks.slices"
 
@@ -43,7 +46,7 @@ local function sum_gradients(state)
     local parameter = parameters[i]
     if count > 0 then
       gradients[names[i]] = dist.all_reduce(strategy:accumulated_gradient(parameter)
-        or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device }))
+        or c.zeros(cuts.shape(parameter), { dtype = parameter.dtype, device = parameter.device }))
     end
   end
   return gradients
@@ -80,7 +83,8 @@ function accumulation_state.collect(state, agreed)
     return { window = kept, gradients = not sliced and own_gradients(state) or nil,
       slices = sliced or nil }
   end
-  kept.used, kept.weight = dist.all_reduce(kept.used), dist.all_reduce(kept.weight)
+  local once = { group = data_ranks.group() } -- ranks that share samples count once
+  kept.used, kept.weight = dist.all_reduce(kept.used, once), dist.all_reduce(kept.weight, once)
   kept.cleared = dist.all_reduce(kept.cleared and 1 or 0, { op = "max" }) == 1
   if sliced then return { window = kept, slices = sliced } end
   if not state.strategy:shares_gradients() then
@@ -102,7 +106,9 @@ end
 local function add_gradients(state, gradients, scale)
   local _ <close> = c.no_grad()
   for name, parameter in state.module:named_parameters() do
-    local grad = gradients[name] and gradients[name]:to(parameter.device):to(parameter.dtype)
+    local grad, cut = gradients[name], cuts.of(parameter)
+    if grad and cut and not has_shape(grad, parameter) then grad = cuts.take(cut, grad) end
+    grad = grad and grad:to(parameter.device):to(parameter.dtype)
     if grad and scale ~= 1 then grad = grad * scale end
     if grad then parameter.grad = parameter.grad and parameter.grad + grad or grad end
   end
@@ -120,11 +126,11 @@ local function take_ranks(state, parts)
   for _, part in ipairs(parts) do take(state, part, 1 / ranks) end
 end
 
--- A sum: it is rank 0's where it will be reduced, else each rank has its part.
+-- A sum: it is the first replica's where it will be reduced, else each rank has its part.
 local function take_sum(state, kept, gradients)
   local sum = { used = kept.used, weight = kept.weight, gradients = gradients }
   if kept.rank_zero_only or state.strategy:shares_gradients() then
-    if state.trainer.is_global_zero then take(state, sum, 1) end
+    if data_ranks.replica() == 0 then take(state, sum, 1) end
   else
     take(state, sum, 1 / dist.world_size())
   end

@@ -28,20 +28,27 @@ local function warn_not_optimized(state, left, count)
     shown, #left > NAMED and ", ..." or ""))
 end
 
---- Remembers which parameters the optimizers were made for; warns of those that none has.
-function parameters.note(state)
-  local known, stepped = { list = {}, by_name = {}, tensors = {} }, optimized_parameters(state)
-  local left, count = {}, 0
+--- Remembers the parameters that are there.
+function parameters.follow(state)
+  local known = { list = {}, by_name = {}, tensors = {} }
   for name, tensor in state.module:named_parameters() do
     known.list[#known.list + 1] = name
     known.by_name[name], known.tensors[tensor] = tensor, true
+  end
+  state.loop.parameters = known
+end
+
+--- Remembers which parameters the optimizers were made for; warns of those that none has.
+function parameters.note(state)
+  parameters.follow(state)
+  local stepped, left, count = optimized_parameters(state), {}, 0
+  for name, tensor in state.module:named_parameters() do
     if tensor.requires_grad then
       count = count + 1
       if not stepped[tensor] then left[#left + 1] = name end
     end
   end
   if #left > 0 and #state.optimizers > 0 then warn_not_optimized(state, left, count) end
-  state.loop.parameters = known
 end
 
 -- `tensor`: the new one, which knows the line of lt.parameter.

@@ -1,0 +1,109 @@
+--- stdlib/core/cuts.lua: which parameters are parts of larger ones, cut along a dim among the ranks
+--- of a group (tensor parallel).
+--
+-- A cut is { name =, shape = of the whole, dim =, blocks =, rank =, ranks =, group = }. Dim `dim`
+-- of the whole is `blocks` blocks of one size, such as queries, keys and values in one matrix; each
+-- is divided into `ranks` equal parts, and the parameter has part number `rank`, from 0, of each
+-- block. The table is kept beside the parameters: they are tensors as any other.
+local c = require "ltrain.c"
+local has_shape = require "ltrain.core.has_shape"
+local parts = require "ltrain.core.parts"
+
+local cuts = {}
+
+local CHUNK <const> = 1 << 20 -- elements of a file that are read at a time
+
+local cut_of = setmetatable({}, { __mode = "k" })
+
+--- The cut of a parameter; nil: it is whole.
+function cuts.of(parameter) return cut_of[parameter] end
+
+--- Notes that a parameter is a part (nil: that it is whole).
+function cuts.note(parameter, cut) cut_of[parameter] = cut end
+
+--- The shape of the whole of a parameter, also of one that is not cut.
+function cuts.shape(parameter)
+  local cut = cut_of[parameter]
+  return cut and cut.shape or parameter.shape
+end
+
+--- Whether a tensor, or one of a file, has the shape of the whole.
+function cuts.is_whole(cut, tensor)
+  return has_shape(tensor, { shape = cut.shape, ndim = #cut.shape })
+end
+
+-- The size of a part in each block.
+local function each_of(cut) return cut.shape[cut.dim] // cut.blocks // cut.ranks end
+
+-- The views of part `rank` in a tensor of the whole's shape, one for each block.
+local function views(cut, whole, rank)
+  local each, list = each_of(cut), {}
+  for block = 0, cut.blocks - 1 do
+    list[block + 1] = whole:narrow(cut.dim, (block * cut.ranks + rank) * each + 1, each)
+  end
+  return list
+end
+
+--- This rank's part of a tensor of the whole's shape: a new tensor.
+function cuts.take(cut, whole)
+  local list = views(cut, whole, cut.rank)
+  return cut.blocks == 1 and list[1]:clone():contiguous() or c.cat(list, cut.dim)
+end
+
+--- Copies part `rank` to its place in a whole tensor.
+function cuts.put(cut, whole, rank, part)
+  local each = each_of(cut)
+  for block, view in ipairs(views(cut, whole, rank)) do
+    view:copy_(part:narrow(cut.dim, (block - 1) * each + 1, each))
+  end
+end
+
+--- The part as a range of the whole's elements in row-major order: from, n, counted from 0; nil
+--- where it is not one.
+function cuts.range(cut)
+  if cut.blocks > 1 or parts.numel(cut.shape) == 0 then return nil end
+  for dim = 1, cut.dim - 1 do
+    if cut.shape[dim] ~= 1 then return nil end
+  end
+  local n = parts.numel(cut.shape) // cut.ranks
+  return cut.rank * n, n
+end
+
+-- Rows of dim 1 of the whole, a few at a time: only this rank's columns are kept.
+local function read_rows(cut, leaf)
+  local rows, list = cut.shape[1], {}
+  local width = parts.numel(cut.shape) // rows
+  local some = math.max(CHUNK // width, 1)
+  for first = 0, rows - 1, some do
+    local n = math.min(some, rows - first)
+    local read <close> = parts.read(leaf, first * width, n * width)
+    local shape = table.move(cut.shape, 1, #cut.shape, 1, {})
+    shape[1] = n
+    list[#list + 1] = cuts.take(setmetatable({ shape = shape }, { __index = cut }),
+      read:reshape(shape))
+  end
+  return #list == 1 and list[1] or c.cat(list, 1)
+end
+
+--- This rank's part of a tensor of the whole's shape, or of one of a file (core/parts.lua), of
+--- which no more than the part is kept in memory.
+function cuts.read(cut, leaf)
+  if c.is_tensor(leaf) then return cuts.take(cut, leaf:detach()) end
+  local from, n = cuts.range(cut)
+  if not from and cut.dim > 1 then return read_rows(cut, leaf) end
+  if not from then return cuts.take(cut, parts.whole(leaf)) end
+  local shape = table.move(cut.shape, 1, #cut.shape, 1, {})
+  shape[cut.dim] = shape[cut.dim] // cut.ranks
+  return parts.read(leaf, from, n):reshape(shape)
+end
+
+--- Copies a tensor of the whole's shape, or one of a file, into a parameter: of one that is cut,
+--- its part. A tensor of the part's own shape is copied as it is.
+function cuts.copy(parameter, source)
+  local cut = cut_of[parameter]
+  if cut and not has_shape(source, parameter) then source = cuts.read(cut, source)
+  elseif not c.is_tensor(source) then return parts.copy(parameter, source, 0) end
+  parameter:copy_(source)
+end
+
+return cuts
