@@ -44,10 +44,17 @@ local function views(cut, whole, rank)
   return list
 end
 
---- This rank's part of a tensor of the whole's shape: a new tensor.
+--- This rank's part of a tensor of the whole's shape: a new tensor. On the meta device these calls
+--- are recorded, and made when the part gets its values.
 function cuts.take(cut, whole)
-  local list = views(cut, whole, cut.rank)
-  return cut.blocks == 1 and list[1]:clone():contiguous() or c.cat(list, cut.dim)
+  local each, shape = each_of(cut), table.move(cut.shape, 1, #cut.shape, 1, {})
+  shape[cut.dim] = each * cut.blocks
+  local _ <close> = c.no_grad()
+  local part = c.empty(shape, { dtype = whole.dtype, device = whole.device })
+  for block, view in ipairs(views(cut, whole, cut.rank)) do
+    part:narrow(cut.dim, (block - 1) * each + 1, each):copy_(view)
+  end
+  return part
 end
 
 --- Copies part `rank` to its place in a whole tensor.

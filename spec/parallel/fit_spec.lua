@@ -1,0 +1,151 @@
+-- spec/parallel/fit_spec.lua: fits under ModelParallelStrategy are those of one rank, and resume
+-- from their checkpoints on other meshes.
+-- tags: slow
+local child = require "spec.cli.child"
+local scripts = require "spec.parallel.small_models"
+
+-- fit(name, ranks, o): trains for two epochs, global batches of 8, tensor parallel on 2 ranks
+-- where there are several; returns norms of parameters and of the optimizer's state, and metrics.
+local FIT <const> = [[
+local Net = lt.Module:extend("Net")
+function Net:init(name) self.name, self.net = name, make(name, 0) end
+function Net:configure_model()
+  if self.device_mesh then lt.parallelize(self.net, self.device_mesh) end
+end
+function Net:training_step(batch)
+  local loss = loss_of(self.name, self.net, batch[1], batch[2])
+  self:log("loss", loss, {on_epoch = true, on_step = false})
+  return loss
+end
+function Net:validation_step(batch)
+  self:log("val", loss_of(self.name, self.net, batch[1], batch[2]))
+end
+function Net:configure_optimizers() return lt.optim.AdamW(self:parameters(), {lr = 0.01}) end
+local function fit(name, ranks, o, more)
+  lt.seed(12)
+  local data = lt.data.TensorDataset(lt.randint(0, 16, {16, 8}), lt.randn(16, 3, 8, 8))
+  more = more or {}
+  local all = {max_epochs = 2, devices = ranks, gradient_clip_val = 0.1,
+    strategy = ranks == 1 and "single_device" or lt.strategies.ModelParallelStrategy {
+      tensor_parallel_size = 2, state_dict_type = more.state_dict_type}}
+  for key, value in pairs(o or {}) do all[key] = value end
+  local net, t = (more.class or Net)(name), trainer(all)
+  local each = (more.batch or 8) // math.max(ranks // 2, 1)
+  local loader = lt.data.DataLoader(data, {batch_size = each})
+  t:fit(net, loader, loader, more.ckpt_path and {ckpt_path = more.ckpt_path})
+  local state = {}
+  for parameter, slots in pairs(t.optimizers[1]:state_dict().state) do
+    for slot, value in pairs(slots) do state[parameter .. slot] = value end
+  end
+  return table.concat({norms_of(net:state_dict()), norms_of(state),
+    digits(t.callback_metrics.loss or 0), digits(t.callback_metrics.val or 0)}, " "), net, t
+end
+]]
+
+local function prints(wanted, script, folder)
+  assert.equal(wanted, (scripts.output(nil, ("local folder = %q "):format(folder or "")
+    .. FIT .. script)))
+end
+
+describe("a fit under ModelParallelStrategy", function()
+  it("is that of one rank to 10 digits, on 2 and on 2 x 2 ranks", function()
+    prints("same same\n" .. ("same same\n"):rep(3), [[
+      for _, name in ipairs(NAMES) do
+        local wanted, two, four = fit(name, 1), fit(name, 2), fit(name, 4)
+        print((two == wanted and "same" or two) .. " " .. (four == wanted and "same" or four))
+      end
+    ]])
+  end)
+
+  it("leaves the module and its optimizer whole", function()
+    prints("same\n16 8\n1\n", [[
+      local _, one = fit("gpt2", 1)
+      local _, net, t = fit("gpt2", 2)
+      local ids = lt.randint(0, 16, {2, 8})
+      local a, b = one.net(ids):sum():item(), net.net(ids):sum():item()
+      print(math.abs(a - b) < 1e-9 * math.abs(a) and "same" or a - b)
+      print(table.concat(net.net.lm_head.weight.shape, " "))
+      print(#t:validate(net, lt.data.DataLoader(lt.data.TensorDataset(ids, lt.ones(2, 3, 8, 8)),
+        {batch_size = 2}), {verbose = false}))
+    ]])
+  end)
+
+  it("accumulates gradients as one rank does", function()
+    prints("same same\n", [[
+      local o = {accumulate_grad_batches = 2}
+      local wanted = fit("gpt2", 1, o, {batch = 4})
+      local two, four = fit("gpt2", 2, o, {batch = 4}), fit("gpt2", 4, o, {batch = 4})
+      print((two == wanted and "same" or two) .. " " .. (four == wanted and "same" or four))
+    ]])
+  end)
+
+  it("begins with parameters of the meta device as with others", function()
+    prints("same\n", [[
+      local Later = Net:extend("Later")
+      function Later:init(name) self.name = name end
+      function Later:configure_model()
+        lt.seed(11)
+        self.net = lt.models.gpt2 {vocab_size = 16, n_positions = 8, n_embd = 8, n_layer = 2,
+          n_head = 4, dropout = 0, device = "meta"}
+        if self.device_mesh then lt.parallelize(self.net, self.device_mesh) end
+      end
+      local function digits_4(text) return (text:gsub("(%d%.%d%d%d)%d*", "%1")) end
+      local wanted, got = fit("gpt2", 1, nil, {class = Later}), fit("gpt2", 2, nil, {class = Later})
+      print(digits_4(got) == digits_4(wanted) and "same" or got .. "\n" .. wanted)
+    ]])
+  end)
+
+  it("skips a step whose gradients are not finite, on all ranks", function()
+    prints("same\n", [[
+      local Bad = Net:extend("Bad")
+      function Bad:training_step(batch, i)
+        local loss = Net.training_step(self, batch)
+        return i == 1 and loss * math.huge or loss
+      end
+      local o = {nonfinite = "skip", max_epochs = 1}
+      local wanted, got = fit("llama", 1, o, {class = Bad}), fit("llama", 2, o, {class = Bad})
+      print(got:gsub(" inf", "") == wanted:gsub(" inf", "") and "same" or got .. "\n" .. wanted)
+    ]])
+  end)
+
+  it("refuses an optimizer that computes with whole matrices", function()
+    local status, _, err = scripts.run(nil, FIT .. [[
+      function Net:configure_optimizers() return lt.optim.Adafactor(self:parameters()) end
+      fit("llama", 2)
+    ]])
+    assert.equal(1, status)
+    assert.matches("strategies.ModelParallelStrategy: .*Adafactor.* computes with whole "
+      .. "parameters, and a rank steps parts of them", err)
+  end)
+end)
+
+describe("checkpoints of ModelParallelStrategy", function()
+  it("resume on other meshes, whole and sharded, in mid-window", function()
+    local folder = child.folder()
+    prints("same same same\n" .. ("same same same\n"):rep(3), [[
+      local o = {accumulate_grad_batches = 2}
+      local wanted, paths = fit("gpt2", 1, o, {batch = 4}), {}
+      local function save(ranks, kind)
+        local path = ("%s/%d%s"):format(folder, ranks, kind or "")
+        local Saves = lt.Callback:extend "Saves"
+        Saves.all_ranks = true
+        function Saves:on_train_batch_end(t, _, _, _, i)
+          if t.current_epoch == 1 and i == 0 then t:save_checkpoint(path) end
+        end
+        fit("gpt2", ranks, {callbacks = {Saves()}, accumulate_grad_batches = 2},
+          {state_dict_type = kind, batch = 4})
+        paths[#paths + 1] = path
+      end
+      save(1) save(2, "full") save(2, "sharded") save(4, "sharded")
+      for _, path in ipairs(paths) do
+        local line = {}
+        for i, ranks in ipairs {1, 2, 4} do
+          local got = fit("gpt2", ranks, o, {ckpt_path = path, batch = 4})
+          line[i] = got == wanted and "same" or got .. "\n" .. wanted .. "\n"
+        end
+        print(table.concat(line, " "))
+      end
+    ]], folder)
+    child.remove(folder)
+  end)
+end)

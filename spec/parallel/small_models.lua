@@ -1,0 +1,49 @@
+-- spec/parallel/small_models.lua: scripts with small models of lt.models in f64, and what they
+-- print on one rank and on several.
+local trained = require "spec.dist.trained"
+
+-- make(name, dropout), loss_of(name, net, ids, images, cross_entropy); digits(x): 10 of them, of
+-- what is not the noise of a sum that is 0.
+local BEGINNING <const> = [[
+local P, dist = lt.parallel, lt.dist
+local MAKE = {
+  gpt2 = function(p) return lt.models.gpt2 {vocab_size = 16, n_positions = 8, n_embd = 8,
+    n_layer = 2, n_head = 4, dropout = p} end,
+  llama = function() return lt.models.llama {vocab_size = 16, hidden_size = 16,
+    intermediate_size = 12, num_hidden_layers = 2, num_attention_heads = 4,
+    num_key_value_heads = 2} end,
+  bert = function(p) return lt.models.bert {vocab_size = 16, hidden_size = 8,
+    num_hidden_layers = 2, num_attention_heads = 2, intermediate_size = 12,
+    max_position_embeddings = 8, dropout = p} end,
+  vit = function(p) return lt.models.vit {image_size = 8, patch_size = 4, num_layers = 2,
+    num_heads = 2, hidden_dim = 8, mlp_dim = 12, num_classes = 16, dropout = p} end,
+}
+local NAMES = {"gpt2", "llama", "bert", "vit"}
+local function make(name, p)
+  lt.seed(11)
+  local net = MAKE[name](p)
+  if name == "vit" then lt.nn.init.normal_(net.heads.head.weight) end -- else its loss is constant
+  return net:to "f64"
+end
+local function loss_of(name, net, ids, images, cross_entropy)
+  cross_entropy = cross_entropy or lt.cross_entropy
+  if name == "vit" then return cross_entropy(net(images:to "f64"), ids:select(2, 1)) end
+  if name == "bert" then
+    local x, pooled = net(ids)
+    return x:square():mean() + (pooled - 1):square():mean() + x:sin():mean()
+  end
+  local logits = net(ids)
+  return cross_entropy(logits:flatten(1, 2), ids:roll(1, 2):flatten())
+end
+local function digits(x) return ("%.10g"):format(x + 1e-20) end
+local function norms_of(tensors)
+  local texts = {}
+  for name, x in pairs(tensors) do
+    if lt.is_tensor(x) then texts[#texts + 1] = name .. "=" .. digits(x:square():sum():item()) end
+  end
+  table.sort(texts)
+  return table.concat(texts, " ")
+end
+]]
+
+return trained.with(BEGINNING)
