@@ -195,6 +195,18 @@ function Strategy:forward_scope() return self.precision:forward_context() end
 --- The same for backward.
 function Strategy:backward_scope() end
 
+-- Two methods that a strategy may have, of which each rank runs a part of each step:
+--
+-- run_step(fn, module, ...): runs fn(module, ...), a step of the module, or this rank's part of it,
+-- and returns what that returns; nothing where the step goes on elsewhere.
+--
+-- run_microbatches(work): called for a training batch in place of training_step and backward;
+-- `work`: see trainer/steps/microbatches.lua. The strategy's field `microbatches` says into how
+-- many parts a batch is cut.
+
+--- Returns whether what the running step logs counts on this rank.
+function Strategy:logs_here() return true end
+
 --- Accumulates the gradients of `loss` times `weight`, this rank's share of a batch. Further
 --- arguments are those of manual_backward.
 function Strategy:backward(loss, weight, ...)
@@ -239,6 +251,10 @@ function Strategy:shares_gradients() return true end
 --- Called on all ranks between the batches of an accumulation window: returns what this rank has of
 --- the parameter's gradient, of the whole shape, or nil; the sum over the ranks is saved.
 function Strategy:accumulated_gradient(parameter) return parameter.grad end
+
+--- Returns whether this rank takes what was saved of the parameter's gradient, as a rank of the first
+--- replica (dist/data_ranks.lua): of its ranks one does.
+function Strategy:takes_gradient(parameter) return true end
 
 --- Returns whether accumulated_gradient returns a gradient, for a strategy that knows before it has
 --- made one.

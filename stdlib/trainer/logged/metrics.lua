@@ -4,6 +4,7 @@
 -- On several ranks the metrics of a pass are reduced over all of them (rank_reduction.lua), and
 -- every rank has the same. Step values are reduced where they are written: at log steps in
 -- training; in evaluation, where ranks may have different numbers of batches, when the pass ends.
+local data_ranks = require "ltrain.dist.data_ranks"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local rank_reduction = require "ltrain.trainer.logged.rank_reduction"
@@ -74,7 +75,8 @@ function metrics.eval_row(state)
   local res = state.loop.results
   if state.ranks.many then
     for _, item in ipairs(res.order) do
-      if item.on_step and item.sync_dist and item.serial == res.serial then
+      local is_merged = item.sync_dist or data_ranks.is_shared()
+      if item.on_step and is_merged and item.serial == res.serial then
         rank_reduction.keep_row(res, state.loop.batch_idx, state.progress.eval_rows)
         return nil
       end

@@ -260,10 +260,12 @@ end
 
 local NONE <const> = {}
 
-local function in_slices(state) return state.ranks.slices and state.loop.results.train end
+local function in_slices(state)
+  return (state.ranks.slices or state.loop.in_microbatches) and state.loop.results.train
+end
 
--- A step of several slices (deterministic = "world") logs once a slice: its value is that of those
--- that were logged so far.
+-- A step of several slices (deterministic = "world"), or microbatches, logs once in each: its value
+-- is that of those that were logged so far.
 local function add_slice(state, item, value, weight)
   if not in_slices(state) or item.serial ~= state.loop.results.serial then return value, weight end
   if item.reduce ~= "mean" then return reductions[item.reduce](item.step_value, value), weight end
@@ -297,6 +299,7 @@ end
 
 local function log(state, name, value, options)
   local res = state.loop.results
+  if not state.strategy:logs_here() then return end
   if state.ranks.many and options.rank_zero_only and not state.trainer.is_global_zero then
     return
   end

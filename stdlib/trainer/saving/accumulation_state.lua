@@ -102,11 +102,12 @@ function accumulation_state.leave(state)
   state.trainer.left_open = { module = state.module, kept = kept }
 end
 
--- Gradients by name, times `scale`, added to those of the module's parameters.
+-- Gradients by name, times `scale`, added to those of the module's parameters that this rank takes.
 local function add_gradients(state, gradients, scale)
   local _ <close> = c.no_grad()
   for name, parameter in state.module:named_parameters() do
-    local grad, cut = gradients[name], cuts.of(parameter)
+    local grad = state.strategy:takes_gradient(parameter) and gradients[name] or nil
+    local cut = cuts.of(parameter)
     if grad and cut and not has_shape(grad, parameter) then grad = cuts.take(cut, grad) end
     grad = grad and grad:to(parameter.device):to(parameter.dtype)
     if grad and scale ~= 1 then grad = grad * scale end

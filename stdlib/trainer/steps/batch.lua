@@ -4,6 +4,7 @@ local c = require "ltrain.c"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
+local microbatches = require "ltrain.trainer.steps.microbatches"
 local overrides = require "ltrain.trainer.setup.overrides"
 local slices = require "ltrain.trainer.ranks.slices"
 
@@ -127,6 +128,37 @@ local function run_forward_backward(state, alone)
   return loss, weight
 end
 
+-- What a strategy that runs microbatches needs of the trainer: see Strategy.run_microbatches.
+local function calls_for_microbatches(state)
+  return {
+    step = function() return training_step(state) end,
+    loss = function(count, outputs)
+      places.source = state.module.training_step
+      local loss, weight = read_outputs(state, count, outputs)
+      places.source = nil
+      if loss == nil or weight == 0 then return nil end
+      state.nonfinite:check_loss(loss)
+      state.loop.has_stepped = true
+      return loss, state.window:weight_of(weight)
+    end,
+    backward = function(loss, weight) batch.backward(state, loss, weight) end,
+  }
+end
+
+-- One batch in microbatches; its loss, the same on all ranks of a pipeline.
+local function run_microbatches(state)
+  if state.loop.outside then return nil end
+  local _ <close> = detection_scope(state)
+  if state.ranks.many then c.dist.begin_step() end
+  state.window:zero_grad(state.optimizers[1])
+  local loss = microbatches.run(state, calls_for_microbatches(state))
+  if loss == nil and not state.step_closure:is_again() then
+    state.progress.skipped = state.progress.skipped + 1
+  end
+  end_collective_step(state)
+  return loss
+end
+
 -- The same once a slice (deterministic = "world").
 local function run_slices(state)
   local first, loss = state.ranks.slices.first, nil
@@ -148,6 +180,7 @@ end
 --- other. Returns the loss, nil where there was none.
 function batch.run(state, alone)
   if state.ranks.slices then return run_slices(state) end
+  if state.strategy.run_microbatches then return run_microbatches(state) end
   return (run_forward_backward(state, alone))
 end
 

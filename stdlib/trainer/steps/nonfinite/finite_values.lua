@@ -23,22 +23,21 @@ function finite.of(tensor)
 end
 
 --- The names of those of a module's parameters whose elements are not all finite. `values`: what to
---- look at by name, tensors or parts of them (core/parts.lua); nil: the parameters.
+--- look at by name, tensors or parts of them (core/parts.lua), without what other ranks have; nil:
+--- the parameters.
 function finite.nonfinite_parameters(module, values)
-  local list, names = {}, {}
+  local list, known, names = {}, {}, {}
   for name, parameter in module:named_parameters() do
-    if is_float(parameter.dtype) then
-      local value = values and values[name] or parameter
-      list[#list + 1] = values and parts.is(value) and value.tensor or value:detach()
+    local value = parameter
+    if values then value = values[name] end
+    if value and is_float(parameter.dtype) then
+      list[#list + 1] = parts.is(value) and value.tensor or value:detach()
+      known[#list] = name
     end
   end
   if finite.all(list) then return names end
-  local i = 0
-  for name, parameter in module:named_parameters() do
-    if is_float(parameter.dtype) then
-      i = i + 1
-      if not finite.of(list[i]) then names[#names + 1] = name end
-    end
+  for i, value in ipairs(list) do
+    if not finite.of(value) then names[#names + 1] = known[i] end
   end
   return names
 end

@@ -1,0 +1,394 @@
+--- stdlib/strategies/Pipeline.lua: pipeline parallel training: the blocks of a Sequential or
+--- ModuleList are divided into stages, one a rank, through which the microbatches of a batch go one
+--- after the other.
+--
+-- The script is that of one process. Each stage runs the module's steps with its own blocks:
+-- pipeline/BlockChain.lua says how their calls are cut, pipeline/Engine.lua how microbatches run,
+-- pipeline/schedules.lua in which order, pipeline/Division.lua which rank has which parameters. The
+-- loss is known on the last stage, and travels back with the gradients of the last microbatch. With
+-- more ranks than stages there are several pipelines, which are data parallel as in DDP.
+--
+-- Where stages are cut by time, the first batch of a fit (of an accumulation window) runs on each
+-- rank as a whole, which measures the blocks: until its step the ranks have the whole module.
+local BlockChain = require "ltrain.strategies.pipeline.BlockChain"
+local BlockTimes = require "ltrain.strategies.pipeline.BlockTimes"
+local DDP = require "ltrain.strategies.DDP"
+local Division = require "ltrain.strategies.pipeline.Division"
+local Engine = require "ltrain.strategies.pipeline.Engine"
+local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
+local Optimizer = require "ltrain.optim.Optimizer"
+local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local Reducer = require "ltrain.dist.Reducer"
+local blocks = require "ltrain.strategies.pipeline.blocks"
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local collectives = require "ltrain.dist.collectives"
+local ddp_options = require "ltrain.strategies.ddp_options"
+local errors = require "ltrain.core.errors"
+local gradients_of = require "ltrain.core.gradients_of"
+local module_state = require "ltrain.nn.module_state"
+local parameters_of = require "ltrain.core.parameters_of"
+local parts = require "ltrain.core.parts"
+local partition = require "ltrain.strategies.pipeline.partition"
+local schedules = require "ltrain.strategies.pipeline.schedules"
+
+local Pipeline = ModelParallelStrategy:extend("Pipeline")
+
+local WHERE <const> = "strategies.Pipeline"
+
+local function check_size(value)
+  if value ~= "auto" and not (math.type(value) == "integer" and value >= 1) then
+    return ("must be a number or 'auto': got %s"):format(errors.show(value))
+  end
+end
+
+local function check_split(value)
+  local before = 0
+  for _, after in ipairs(value) do
+    if math.type(after) ~= "integer" or after <= before then
+      return ("must be a list of growing numbers of blocks: got %s"):format(errors.show(after))
+    end
+    before = after
+  end
+end
+
+local ROWS <const> = {
+  stages = { type = "integer|string", default = "auto", check = check_size,
+    doc = "ranks of a pipeline; 'auto': all, or what data_parallel_size leaves" },
+  data_parallel_size = { type = "integer|string", default = "auto", check = check_size,
+    doc = "pipelines, which read different samples; 'auto': as many as there are ranks for" },
+  microbatches = { type = "integer", default = 8, min = 1,
+    doc = "parts of each batch that a rank reads, cut along dim 1" },
+  schedule = { type = "string", default = "1f1b", choices = schedules.names,
+    doc = "order of forward and backward passes: '1f1b', 'gpipe' or 'interleaved'" },
+  chunks = { type = "integer", default = 2, min = 2,
+    doc = "schedule = 'interleaved': rows of blocks that each rank has" },
+  module = { type = "string",
+    doc = "name of the Sequential or ModuleList that is divided; by default the one with most "
+      .. "parameters" },
+  split = { type = "table", check = check_split,
+    doc = "after which blocks the stages end, but the last: {4, 8}; by default see balance" },
+  balance = { type = "string", default = "time", choices = { "time", "parameters" },
+    doc = "what stages have equally much of: measured time of their blocks, or parameters" },
+}
+
+--- Its options.
+Pipeline.options = ddp_options.with(ROWS)
+
+Pipeline.dims = { "data_parallel", "pipeline_parallel" }
+
+--- Pipeline{stages = 4, microbatches = 16, schedule = "1f1b", ...}
+function Pipeline:init(options)
+  local o, notes = ddp_options.check(options, Pipeline.options, WHERE)
+  self:take_options(o, notes)
+  if o.schedule == "zero_bubble" then
+    errors.blame("%s: schedule = 'zero_bubble' needs gradients of weights apart from those of "
+      .. "inputs, which backward computes together: write schedule = '1f1b' or 'interleaved'",
+      WHERE)
+  end
+  self.given_sizes = { pipeline_parallel = o.stages, data_parallel = o.data_parallel_size }
+  self.schedule, self.microbatches, self.balance = o.schedule, o.microbatches, o.balance
+  self.chunks = o.schedule == "interleaved" and o.chunks or 1
+  self.container_name, self.split = o.module, o.split
+end
+
+-- Ranks.
+
+--- The number of pipelines and of their stages for so many ranks.
+function Pipeline:mesh_sizes(ranks, _)
+  local stages, pipelines = self.given_sizes.pipeline_parallel, self.given_sizes.data_parallel
+  if stages == "auto" then stages = pipelines == "auto" and ranks or ranks // pipelines end
+  if pipelines == "auto" then pipelines = ranks // stages end
+  if stages * pipelines ~= ranks or ranks == 0 then
+    errors.blame("%s: stages = %s, data_parallel_size = %s: there are %d ranks", WHERE,
+      self.given_sizes.pipeline_parallel, self.given_sizes.data_parallel, ranks)
+  end
+  return { pipeline_parallel = stages, data_parallel = pipelines }
+end
+
+local function virtual_stages(self) return self.pipeline_parallel_size * self.chunks end
+
+-- What cannot run in a pipeline.
+
+local function check_callbacks(trainer)
+  for _, callback in ipairs(trainer.callbacks) do
+    if callback.reads_whole then
+      errors.blame("%s: the callback %s reads whole %s, of which a stage has a part: remove it, or "
+        .. "write strategy = 'ddp'", WHERE, class.of(callback).__name, callback.reads_whole)
+    end
+  end
+end
+
+local function check_run(module)
+  local trainer = module.trainer
+  if trainer.options.deterministic == "world" then
+    errors.blame("%s: deterministic = 'world' adds gradients in an order of its own: write "
+      .. "deterministic = true", WHERE)
+  elseif module.automatic_optimization == false then
+    errors.blame("%s: manual optimization calls backward within a step, which stages run one after "
+      .. "the other: leave automatic_optimization on, or write strategy = 'ddp'", WHERE)
+  end
+  check_callbacks(trainer)
+end
+
+--- Refuses optimizers that compute with the parameters of all stages.
+function Pipeline:setup_optimizers(optimizers)
+  for _, optimizer in ipairs(optimizers) do
+    if not class.is_a(optimizer, Optimizer) or optimizer.step ~= Optimizer.step then
+      errors.blame("%s: %s overrides step, which uses the parameters of all stages: take AdamW or "
+        .. "another optimizer that defines update, or write strategy = 'ddp'", WHERE,
+        errors.show(optimizer))
+    end
+  end
+  return optimizers
+end
+
+-- The module.
+
+local function numbers_of_parameters(chain)
+  local costs = {}
+  for i, block in ipairs(chain.blocks) do costs[i] = block:num_parameters() + 1 end
+  return costs
+end
+
+-- After which blocks the stages end, by what each block costs, or as the script says.
+local function ends_of(self, costs)
+  local virtual = virtual_stages(self)
+  if not self.split then return partition(costs, virtual) end
+  local last = self.split[#self.split]
+  if #self.split ~= virtual - 1 or last and last >= #self.chain.blocks then
+    errors.blame("%s: split must have %d numbers below %d, the number of blocks, for %d stages: got "
+      .. "{%s}", WHERE, virtual - 1, #self.chain.blocks, virtual, table.concat(self.split, ", "))
+  end
+  return self.split
+end
+
+local function stage_at(ends, place)
+  for g, after in ipairs(ends) do
+    if place <= after then return g end
+  end
+  return #ends + 1
+end
+
+-- From here on this rank has its stage alone. All ranks call it.
+local function divide(self, costs)
+  local stages, ends = self.pipeline_parallel_size, ends_of(self, costs)
+  self.ends = ends
+  self.engine = Engine(self.chain, { schedule = self.schedule, stages = stages,
+    chunks = self.chunks, ends = ends, group = self.one_module, device = self.root_device })
+  self.division = Division(self.module, self.chain.places, function(place)
+    return (stage_at(ends, place) - 1) % stages
+  end, self.one_module)
+  self.division:release()
+end
+
+--- Follows the calls of the blocks, and divides them unless they are to be measured first.
+function Pipeline:setup_module(module)
+  module = DDP.setup_module(self, module)
+  if self.chain then return module end
+  local trains = module.trainer.state.fn == "fit"
+  if trains then check_run(module) end
+  self.chain = BlockChain(blocks(module, self.container_name, virtual_stages(self)))
+  self.whole = Engine(self.chain, { schedule = "1f1b", stages = 1, chunks = 1, ends = {},
+    device = self.root_device })
+  if self.pipeline_parallel_size == 1 then return module end
+  self.stage_reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb, group = self.one_module }
+  if self.split or self.balance == "parameters" or not trains then
+    divide(self, numbers_of_parameters(self.chain))
+  else
+    self.times = BlockTimes(#self.chain.blocks)
+    self.whole.times = self.times
+  end
+  return module
+end
+
+-- Measured costs, the same on all ranks: what they have measured together.
+local function agreed_costs(self)
+  local costs, any = collectives.add(self.times:costs()), false
+  for _, cost in ipairs(costs) do any = any or cost > 0 end
+  return any and costs or numbers_of_parameters(self.chain)
+end
+
+-- Steps.
+
+local function engine_of(self) return self.engine or self.whole end
+
+--- Runs a step of the module, or this stage's part of it.
+function Pipeline:run_step(fn, module, ...)
+  local engine = engine_of(self)
+  if not engine then return fn(module, ...) end
+  if module.automatic_optimization == false and module.trainer.training then check_run(module) end
+  self.is_in_step = true
+  local _ <close> = setmetatable({}, { __close = function() self.is_in_step = false end })
+  return engine:step(fn, module, ...)
+end
+
+--- Whether what the running step logs counts: on the last stage, which alone runs all of it.
+function Pipeline:logs_here()
+  if not self.is_in_step or self.pipeline_parallel_size == 1 then return true end
+  if not self.engine then return self.one_module:rank() == self.pipeline_parallel_size - 1 end
+  return self.engine.is_final
+end
+
+--- Runs the microbatches of a batch: see Engine.train.
+function Pipeline:run_microbatches(work) return engine_of(self):train(work) end
+
+--- Gradients are reduced after the last backward.
+function Pipeline:before_last_backward() end
+
+-- The parameters of an optimizer that this rank has; with `common` those of them that all stages
+-- have.
+local function own_parameters(self, optimizer, common)
+  local list, division = parameters_of(optimizer), self.division
+  if not division then return common and {} or list end
+  local own = {}
+  for _, parameter in ipairs(list) do
+    local is_wanted = division:has(parameter)
+    if common then is_wanted = division:is_common(parameter) end
+    if is_wanted then own[#own + 1] = parameter end
+  end
+  return own
+end
+
+--- Divides the module when it has been measured, and adds up gradients of parameters that several
+--- stages have; returns how many of this rank's gradients are nil.
+function Pipeline:after_last_backward(optimizer, _)
+  if self.times and not self.division then divide(self, agreed_costs(self)) end
+  if not self.division then return nil end
+  local common = own_parameters(self, optimizer, true)
+  if #common > 0 then self.stage_reducer:reduce(common, 1.0, #common, optimizer) end
+  return c.dist.missing(own_parameters(self, optimizer))
+end
+
+--- Replaces the gradients by their weighted mean over all pipelines.
+function Pipeline:reduce_gradients(optimizer, total, missing, weight)
+  if not self.ddp then
+    return ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
+  end
+  self.ddp:sync(own_parameters(self, optimizer), total, missing, optimizer)
+end
+
+--- The norm over all stages, each parameter once. Partial norms are f64, so that rounding to the
+--- gradients' dtype comes last, as on one rank.
+function Pipeline:grad_norm(optimizer, p)
+  if not self.division then return DDP.grad_norm(self, optimizer, p) end
+  local own, is_f64 = { params = {} }, false
+  for _, parameter in ipairs(parameters_of(optimizer)) do
+    is_f64 = is_f64 or parameter.dtype == "f64"
+    if self.division:speaks_for(parameter) then table.insert(own.params, parameter) end
+  end
+  local gradients = gradients_of { own }
+  table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.root_device }))
+  local part = c.grads_norm(gradients, p)
+  local norm = c.grads_norm({ collectives.all_gather(part, { group = self.one_module }) }, p)
+  return is_f64 and norm or norm:to "f32"
+end
+
+--- What this rank has gathered of a gradient that is a sum over all.
+function Pipeline:accumulated_gradient(parameter)
+  return (self.division or self:takes_gradient(parameter)) and parameter.grad or nil
+end
+
+--- Of each parameter one stage takes the gradient that was saved; of a module that is still whole
+--- the last one's counts.
+function Pipeline:takes_gradient(parameter)
+  if self.division then return self.division:speaks_for(parameter) end
+  return self.pipeline_parallel_size == 1
+    or self.one_module:rank() == self.pipeline_parallel_size - 1
+end
+
+--- Copies buffers between the ranks that have the same stage.
+function Pipeline:sync_buffers(module)
+  if not self.division then return ModelParallelStrategy.sync_buffers(self, module) end
+  if self.broadcast_buffers ~= false then self.division:sync_buffers(self.same_parts) end
+end
+
+-- State.
+
+--- What this stage has of the module's state.
+function Pipeline:module_parts(module)
+  local state = module:state_dict()
+  return self.division and self.division:own_state(state) or state
+end
+
+--- Each rank loads what it has.
+function Pipeline:load_module_state(module, state)
+  local division = self.division
+  if not division then return ModelParallelStrategy.load_module_state(self, module, state) end
+  module_state.load_by(module, state, function(own, source)
+    if division:has(own) then parts.copy(own, source, 0) end
+  end)
+end
+
+-- The part of a saved state of an optimizer that is of this rank's parameters.
+local function own_state(self, optimizer, saved)
+  local own, division = {}, self.division
+  for key, value in next, saved do own[key] = value end
+  own.state = {}
+  for _, group in ipairs(optimizer.param_groups) do
+    for i, parameter in ipairs(group.params) do
+      local name = group.names[i]
+      if division:has(parameter) then own.state[name] = saved.state[name] end
+    end
+  end
+  return own
+end
+
+function Pipeline:load_optimizer_state(optimizer, state)
+  if self.division and type(state.state) == "table" then
+    state = own_state(self, optimizer, state)
+  end
+  ModelParallelStrategy.load_optimizer_state(self, optimizer, state)
+end
+
+--- A stage has its own parameters, gradients, buffers and state of optimizers.
+function Pipeline:is_replicated(_) return self.division == nil end
+
+-- The end.
+
+-- Calls of the blocks are the module's own again.
+local function leave(self)
+  if self.chain then self.chain:release() end
+  self.chain, self.whole, self.engine, self.division, self.times = nil, nil, nil, nil, nil
+end
+
+--- Gives all ranks the whole module, and rank 0 the whole state of the optimizers, for checkpoints
+--- saved after the fit.
+function Pipeline:end_training(optimizers)
+  if not self.division then return end
+  for _, optimizer in ipairs(optimizers) do
+    local whole = self:optimizer_state(optimizer)
+    optimizer.state = {}
+    if whole then optimizer:load_state_dict(whole) end
+  end
+  self.division:join()
+  leave(self)
+end
+
+-- Stands for a state whose parts on other ranks are lost.
+local function lose_state(optimizer)
+  local function refuse()
+    errors.blame("optim.%s: its state is incomplete: a fit under %s failed, and the other ranks "
+      .. "ended with their stages: resume from a checkpoint with ckpt_path, or create a new "
+      .. "optimizer", class.of(optimizer).__name, WHERE)
+  end
+  optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
+end
+
+--- After a run that failed the other ranks' stages are gone.
+function Pipeline:teardown()
+  local run = self.module and self.module.trainer
+  local status = run and run.state.status
+  if self.division and status == "finished" then
+    self.division:join()
+  elseif self.division and status ~= "running" then
+    self.division:lose()
+    for _, optimizer in ipairs(run and run.optimizers or {}) do
+      if next(optimizer.state) ~= nil then lose_state(optimizer) end
+    end
+  end
+  if status ~= "running" then leave(self) end
+  ModelParallelStrategy.teardown(self)
+end
+
+return Pipeline
