@@ -1,5 +1,5 @@
--- spec/parallel/pipeline_schedules_spec.lua: the schedules of pipelines, run by a simulator: each is
--- complete, free of deadlocks, and has the bubble of its formula.
+-- spec/parallel/pipeline_schedules_spec.lua: the schedules of pipelines, run by a simulator: each
+-- is complete, free of deadlocks, and has the bubble of its formula.
 local partition = require "ltrain.strategies.pipeline.partition"
 local schedules = require "ltrain.strategies.pipeline.schedules"
 
@@ -61,9 +61,9 @@ local function count_actions(name, list, microbatches, chunks)
 end
 
 local function each_case(name, fn)
-  for stages = 1, 6 do
-    for microbatches = 1, 13 do
-      for chunks = name == "interleaved" and 2 or 1, name == "interleaved" and 4 or 1 do
+  for stages = 1, 5 do
+    for microbatches = 1, 10 do
+      for chunks = name == "interleaved" and 2 or 1, name == "interleaved" and 3 or 1 do
         fn(stages, microbatches, chunks)
       end
     end
@@ -82,7 +82,8 @@ describe("strategies.pipeline.schedules", function()
 
     it(name .. " has the bubble of its formula", function()
       each_case(name, function(stages, microbatches, chunks)
-        if microbatches < stages and name ~= "gpipe" and name ~= "1f1b" then return end
+        if microbatches < stages and name == "zero_bubble" then return end
+        if microbatches % stages ~= 0 and name == "interleaved" then return end
         local ranks = schedules.of(name, stages, microbatches, chunks)
         local last = simulate(ranks, chunks, times_of(name, chunks))
         local wanted = schedules.bubble(name, stages, microbatches, chunks)

@@ -157,8 +157,8 @@ local function ends_of(self, costs)
   if not self.split then return partition(costs, virtual) end
   local last = self.split[#self.split]
   if #self.split ~= virtual - 1 or last and last >= #self.chain.blocks then
-    errors.blame("%s: split must have %d numbers below %d, the number of blocks, for %d stages: got "
-      .. "{%s}", WHERE, virtual - 1, #self.chain.blocks, virtual, table.concat(self.split, ", "))
+    errors.blame("%s: split must have %d numbers below %d, the number of blocks, for %d stages: "
+      .. "got {%s}", WHERE, virtual - 1, #self.chain.blocks, virtual, table.concat(self.split, ", "))
   end
   return self.split
 end
@@ -250,10 +250,21 @@ local function own_parameters(self, optimizer, common)
   return own
 end
 
+-- What an optimizer keeps for parameters that other ranks have: it was loaded when the module was
+-- whole.
+local function drop_foreign_state(self, optimizer)
+  for _, parameter in ipairs(parameters_of(optimizer)) do
+    if not self.division:has(parameter) then optimizer.state[parameter] = nil end
+  end
+end
+
 --- Divides the module when it has been measured, and adds up gradients of parameters that several
 --- stages have; returns how many of this rank's gradients are nil.
 function Pipeline:after_last_backward(optimizer, _)
-  if self.times and not self.division then divide(self, agreed_costs(self)) end
+  if self.times and not self.division then
+    divide(self, agreed_costs(self))
+    drop_foreign_state(self, optimizer)
+  end
   if not self.division then return nil end
   local common = own_parameters(self, optimizer, true)
   if #common > 0 then self.stage_reducer:reduce(common, 1.0, #common, optimizer) end
@@ -284,17 +295,18 @@ function Pipeline:grad_norm(optimizer, p)
   return is_f64 and norm or norm:to "f32"
 end
 
---- What this rank has gathered of a gradient that is a sum over all.
+--- What this rank has gathered of a gradient that is a sum over all; of a module that is still
+--- whole the last rank's counts.
 function Pipeline:accumulated_gradient(parameter)
-  return (self.division or self:takes_gradient(parameter)) and parameter.grad or nil
+  local is_whole = self.division == nil and self.pipeline_parallel_size > 1
+  if is_whole and self.one_module:rank() < self.pipeline_parallel_size - 1 then return nil end
+  return parameter.grad
 end
 
 --- Of each parameter one stage takes the gradient that was saved; of a module that is still whole
---- the last one's counts.
+--- all ranks.
 function Pipeline:takes_gradient(parameter)
-  if self.division then return self.division:speaks_for(parameter) end
-  return self.pipeline_parallel_size == 1
-    or self.one_module:rank() == self.pipeline_parallel_size - 1
+  return self.division == nil or self.division:speaks_for(parameter)
 end
 
 --- Copies buffers between the ranks that have the same stage.

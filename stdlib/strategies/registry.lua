@@ -16,6 +16,8 @@ local BUILT_IN <const> = {
     description = "as ddp, with parameters, gradients and the state of optimizers divided" },
   model_parallel = { file = "ModelParallelStrategy",
     description = "groups of ranks compute one module together; between groups as ddp" },
+  pipeline = { file = "Pipeline",
+    description = "each rank has a stage of the module, through which microbatches go" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }

@@ -32,7 +32,7 @@ local function new_loop()
     slice_batches = false, -- fit/train_batch, steps/nonfinite/Rerun: those of this rank's slices
     in_microbatches = false, -- steps/microbatches: whether the batch is a part of the one that runs
     outside = false, -- fit/train_batch, steps/nonfinite/Rerun: that only other ranks have a sample
-    outputs = false, -- loop, eval_loop, steps/batch: what its step returned
+    outputs = false, -- loop, eval_loop, steps/batch, steps/microbatches: what its step returned
     has_stepped = false, -- steps/batch: whether a training_step has returned a loss
 
     -- The parameters.

@@ -3,8 +3,8 @@
 --
 -- A step of the module calls the blocks in their order, by the Sequential's forward or in a loop of
 -- the script: `for _, block in ipairs(self.blocks) do x = block(x, mask) end`. What a block returns
--- must be what the next one is called with: then the calls are a chain that can be cut between any
--- two blocks. Arguments that are not the result of the block before, as a mask, are computed on
+-- must be what the next one is called with: then the calls are a chain that can be cut between two
+-- blocks. Arguments that are not the result of the block before, as a mask, are computed on
 -- every rank by the code before the first call.
 --
 -- A run of blocks first to last skips the calls before `first`: they return stand-ins, tensors whose
@@ -31,7 +31,7 @@ local function label(self, i) return ("%s[%d]"):format(self.name, i) end
 -- A tensor in place of the results of blocks that other ranks have.
 local function new_stand_in(self)
   local tensor = c.empty({ 1 })
-  c.dist.empty(tensor, ("strategies.Pipeline: what a block of %s returns is used outside of the "
+  c.dist.empty(tensor, ("strategies.Pipeline: what a block of '%s' returns is used outside of the "
     .. "next block, on a rank that does not have it: compute it in the blocks, or after the last "
     .. "one from what that returns"):format(self.name))
   return tensor
@@ -153,8 +153,8 @@ end
 
 --- Runs a step, fn(...), with blocks `first` to `last`. `received`: { places =, values = }, what
 --- block `first` gets, nil: what it is called with. `watch(i, forward, ...)` (optional) calls block
---- i. Returns true and the results of the step, or false and { places =, args = }, what block last +
---- 1 was called with: `places` are those of the results of block `last`.
+--- i. Returns true and the results of the step, or false and { places =, args = }: what the block
+--- after `last` was called with, and the places of results of `last` in it.
 function BlockChain:step(first, last, received, watch, fn, ...)
   local run = { first = first, last = last, received = received, watch = watch, next = 1,
     results = { n = 0 }, ended = false, stand_ins = { n = RESULTS } }

@@ -4,7 +4,6 @@
 -- A stage runs the step of the module with its blocks alone (BlockChain.lua). The step begins on
 -- every stage, with what comes before the blocks, and ends on the last one. What a stage sends on
 -- is a leaf of the graph of the next one; its gradient comes back, where backward continues.
-local BlockChain = require "ltrain.strategies.pipeline.BlockChain"
 local Mail = require "ltrain.strategies.pipeline.Mail"
 local backward_of = require "ltrain.autograd.backward"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
---- stdlib/strategies/pipeline/schedules.lua: in which order each rank of a pipeline runs the forward
---- and backward passes of the microbatches of a batch.
+--- stdlib/strategies/pipeline/schedules.lua: in which order each rank of a pipeline runs the
+--- forward and backward passes of the microbatches of a batch.
 --
 -- Rank r of p ranks (from 0) has `chunks` chunks of layers: chunk v (from 1) of it is virtual stage
 -- (v - 1) * p + r + 1. An action is { kind =, chunk =, microbatch = }: kind "F" is a forward; "B" a

@@ -83,8 +83,9 @@ function accumulation_state.collect(state, agreed)
     return { window = kept, gradients = not sliced and own_gradients(state) or nil,
       slices = sliced or nil }
   end
-  local once = { group = data_ranks.group() } -- ranks that share samples count once
-  kept.used, kept.weight = dist.all_reduce(kept.used, once), dist.all_reduce(kept.weight, once)
+  local counts = data_ranks.counts() and 1 or 0 -- ranks that share samples count once
+  kept.used = dist.all_reduce(kept.used * counts)
+  kept.weight = dist.all_reduce(kept.weight * counts)
   kept.cleared = dist.all_reduce(kept.cleared and 1 or 0, { op = "max" }) == 1
   if sliced then return { window = kept, slices = sliced } end
   if not state.strategy:shares_gradients() then
