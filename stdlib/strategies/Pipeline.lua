@@ -16,70 +16,33 @@ local DDP = require "ltrain.strategies.DDP"
 local Division = require "ltrain.strategies.pipeline.Division"
 local Engine = require "ltrain.strategies.pipeline.Engine"
 local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
-local Optimizer = require "ltrain.optim.Optimizer"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local blocks = require "ltrain.strategies.pipeline.blocks"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
-local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local module_state = require "ltrain.nn.module_state"
 local parameters_of = require "ltrain.core.parameters_of"
 local parts = require "ltrain.core.parts"
 local partition = require "ltrain.strategies.pipeline.partition"
-local schedules = require "ltrain.strategies.pipeline.schedules"
+local pipeline_options = require "ltrain.strategies.pipeline.pipeline_options"
+local refusals = require "ltrain.strategies.pipeline.refusals"
 
 local Pipeline = ModelParallelStrategy:extend("Pipeline")
 
 local WHERE <const> = "strategies.Pipeline"
 
-local function check_size(value)
-  if value ~= "auto" and not (math.type(value) == "integer" and value >= 1) then
-    return ("must be a number or 'auto': got %s"):format(errors.show(value))
-  end
-end
-
-local function check_split(value)
-  local before = 0
-  for _, after in ipairs(value) do
-    if math.type(after) ~= "integer" or after <= before then
-      return ("must be a list of growing numbers of blocks: got %s"):format(errors.show(after))
-    end
-    before = after
-  end
-end
-
-local ROWS <const> = {
-  stages = { type = "integer|string", default = "auto", check = check_size,
-    doc = "ranks of a pipeline; 'auto': all, or what data_parallel_size leaves" },
-  data_parallel_size = { type = "integer|string", default = "auto", check = check_size,
-    doc = "pipelines, which read different samples; 'auto': as many as there are ranks for" },
-  microbatches = { type = "integer", default = 8, min = 1,
-    doc = "parts of each batch that a rank reads, cut along dim 1" },
-  schedule = { type = "string", default = "1f1b", choices = schedules.names,
-    doc = "order of forward and backward passes: '1f1b', 'gpipe' or 'interleaved'" },
-  chunks = { type = "integer", default = 2, min = 2,
-    doc = "schedule = 'interleaved': rows of blocks that each rank has" },
-  module = { type = "string",
-    doc = "name of the Sequential or ModuleList that is divided; by default the one with most "
-      .. "parameters" },
-  split = { type = "table", check = check_split,
-    doc = "after which blocks the stages end, but the last: {4, 8}; by default see balance" },
-  balance = { type = "string", default = "time", choices = { "time", "parameters" },
-    doc = "what stages have equally much of: measured time of their blocks, or parameters" },
-}
-
 --- Its options.
-Pipeline.options = ddp_options.with(ROWS)
+Pipeline.options = pipeline_options.rows
 
 Pipeline.dims = { "data_parallel", "pipeline_parallel" }
 
 --- Pipeline{stages = 4, microbatches = 16, schedule = "1f1b", ...}
 function Pipeline:init(options)
-  local o, notes = ddp_options.check(options, Pipeline.options, WHERE)
+  local o, notes = pipeline_options.check(options, WHERE)
   self:take_options(o, notes)
   if o.schedule == "zero_bubble" then
     errors.blame("%s: schedule = 'zero_bubble' needs gradients of weights apart from those of "
@@ -108,38 +71,9 @@ end
 
 local function virtual_stages(self) return self.pipeline_parallel_size * self.chunks end
 
--- What cannot run in a pipeline.
-
-local function check_callbacks(trainer)
-  for _, callback in ipairs(trainer.callbacks) do
-    if callback.reads_whole then
-      errors.blame("%s: the callback %s reads whole %s, of which a stage has a part: remove it, or "
-        .. "write strategy = 'ddp'", WHERE, class.of(callback).__name, callback.reads_whole)
-    end
-  end
-end
-
-local function check_run(module)
-  local trainer = module.trainer
-  if trainer.options.deterministic == "world" then
-    errors.blame("%s: deterministic = 'world' adds gradients in an order of its own: write "
-      .. "deterministic = true", WHERE)
-  elseif module.automatic_optimization == false then
-    errors.blame("%s: manual optimization calls backward within a step, which stages run one after "
-      .. "the other: leave automatic_optimization on, or write strategy = 'ddp'", WHERE)
-  end
-  check_callbacks(trainer)
-end
-
 --- Refuses optimizers that compute with the parameters of all stages.
 function Pipeline:setup_optimizers(optimizers)
-  for _, optimizer in ipairs(optimizers) do
-    if not class.is_a(optimizer, Optimizer) or optimizer.step ~= Optimizer.step then
-      errors.blame("%s: %s overrides step, which uses the parameters of all stages: take AdamW or "
-        .. "another optimizer that defines update, or write strategy = 'ddp'", WHERE,
-        errors.show(optimizer))
-    end
-  end
+  for _, optimizer in ipairs(optimizers) do refusals.check_optimizer(optimizer) end
   return optimizers
 end
 
@@ -158,7 +92,8 @@ local function ends_of(self, costs)
   local last = self.split[#self.split]
   if #self.split ~= virtual - 1 or last and last >= #self.chain.blocks then
     errors.blame("%s: split must have %d numbers below %d, the number of blocks, for %d stages: "
-      .. "got {%s}", WHERE, virtual - 1, #self.chain.blocks, virtual, table.concat(self.split, ", "))
+      .. "got {%s}", WHERE, virtual - 1, #self.chain.blocks, virtual,
+      table.concat(self.split, ", "))
   end
   return self.split
 end
@@ -187,7 +122,7 @@ function Pipeline:setup_module(module)
   module = DDP.setup_module(self, module)
   if self.chain then return module end
   local trains = module.trainer.state.fn == "fit"
-  if trains then check_run(module) end
+  if trains then refusals.check_run(module) end
   self.chain = BlockChain(blocks(module, self.container_name, virtual_stages(self)))
   self.whole = Engine(self.chain, { schedule = "1f1b", stages = 1, chunks = 1, ends = {},
     device = self.root_device })
@@ -213,13 +148,24 @@ end
 
 local function engine_of(self) return self.engine or self.whole end
 
+-- Until the result is closed a step runs: collectives of the script that name no group are among
+-- the ranks that have the same stage.
+local function enter_step(self)
+  self.is_in_step = true
+  local outer = collectives.use(self.same_parts)
+  if outer then collectives.use(outer) end -- those of them that have a sample
+  return setmetatable({}, { __close = function()
+    self.is_in_step = false
+    collectives.use(outer)
+  end })
+end
+
 --- Runs a step of the module, or this stage's part of it.
 function Pipeline:run_step(fn, module, ...)
   local engine = engine_of(self)
   if not engine then return fn(module, ...) end
-  if module.automatic_optimization == false and module.trainer.training then check_run(module) end
-  self.is_in_step = true
-  local _ <close> = setmetatable({}, { __close = function() self.is_in_step = false end })
+  if module.trainer.training then refusals.check_run(module) end
+  local _ <close> = enter_step(self)
   return engine:step(fn, module, ...)
 end
 

@@ -3,13 +3,13 @@
 --
 -- A step of the module calls the blocks in their order, by the Sequential's forward or in a loop of
 -- the script: `for _, block in ipairs(self.blocks) do x = block(x, mask) end`. What a block returns
--- must be what the next one is called with: then the calls are a chain that can be cut between two
--- blocks. Arguments that are not the result of the block before, as a mask, are computed on
--- every rank by the code before the first call.
+-- must be what the next one is called with: the calls are a chain that can be cut between two
+-- blocks. Arguments that are not the result of the block before, as a mask, are computed on every
+-- rank by the code before the first call.
 --
--- A run of blocks first to last skips the calls before `first`: they return stand-ins, tensors whose
--- use is an error. The call of `first` has what was received in the places of the results of the
--- block before; the call of last + 1 leaves the step, whose coroutine is closed there.
+-- A run of blocks first to last skips the calls before `first`: they return stand-ins, tensors the
+-- use of which is an error. The call of `first` has what was received in the places of the results
+-- of the block before; the call of last + 1 leaves the step, whose coroutine is closed there.
 --
 -- Draws of random numbers go by block: block i of a microbatch draws from number i * DRAWS of that
 -- microbatch's stream, on whatever rank it is.

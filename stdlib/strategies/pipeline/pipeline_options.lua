@@ -1,0 +1,52 @@
+--- stdlib/strategies/pipeline/pipeline_options.lua: options of Pipeline: its own and those of DDP.
+local ddp_options = require "ltrain.strategies.ddp_options"
+local errors = require "ltrain.core.errors"
+local schedules = require "ltrain.strategies.pipeline.schedules"
+
+local pipeline_options = {}
+
+local function check_size(value)
+  if value ~= "auto" and not (math.type(value) == "integer" and value >= 1) then
+    return ("must be a number or 'auto': got %s"):format(errors.show(value))
+  end
+end
+
+local function check_split(value)
+  local before = 0
+  for _, after in ipairs(value) do
+    if math.type(after) ~= "integer" or after <= before then
+      return ("must be a list of growing numbers of blocks: got %s"):format(errors.show(after))
+    end
+    before = after
+  end
+end
+
+local ROWS <const> = {
+  stages = { type = "integer|string", default = "auto", check = check_size,
+    doc = "ranks of a pipeline; 'auto': all, or what data_parallel_size leaves" },
+  data_parallel_size = { type = "integer|string", default = "auto", check = check_size,
+    doc = "pipelines, which read different samples; 'auto': as many as there are ranks for" },
+  microbatches = { type = "integer", default = 8, min = 1,
+    doc = "parts of each batch that a rank reads, cut along dim 1" },
+  schedule = { type = "string", default = "1f1b", choices = schedules.names,
+    doc = "order of forward and backward passes: '1f1b', 'gpipe' or 'interleaved'" },
+  chunks = { type = "integer", default = 2, min = 2,
+    doc = "schedule = 'interleaved': rows of blocks that each rank has" },
+  module = { type = "string",
+    doc = "name of the Sequential or ModuleList that is divided; by default the one with most "
+      .. "parameters" },
+  split = { type = "table", check = check_split,
+    doc = "after which blocks the stages end, but the last: {4, 8}; by default see balance" },
+  balance = { type = "string", default = "time", choices = { "time", "parameters" },
+    doc = "what stages have equally much of: measured time of their blocks, or parameters" },
+}
+
+--- The rows, for the page of strategies.
+pipeline_options.rows = ddp_options.with(ROWS)
+
+--- Returns the checked options, and a list of notes to report.
+function pipeline_options.check(options, where)
+  return ddp_options.check(options, pipeline_options.rows, where)
+end
+
+return pipeline_options
