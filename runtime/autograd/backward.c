@@ -17,6 +17,7 @@
    it. */
 #include "autograd/backward.h"
 
+#include "autograd/deferred_gradients.h"
 #include "autograd/needed_nodes.h"
 #include "autograd/node_list.h"
 #include "autograd/post_accumulate.h"
@@ -29,6 +30,8 @@ struct lt_walk {
   uint64_t id;
   bool keep, create_graph;
   lt_needed_nodes *wanted; /* NULL: all leaves below, into their `grad` */
+  lt_deferred *later;      /* NULL: gradients of parameters are computed with the others */
+  bool is_later;           /* now those that waited are */
   lt_post_accumulate incomplete;
   lt_needed_nodes own;
 };
@@ -131,18 +134,25 @@ static bool deliver(lt_ctx *c, lt_walk *w, const lt_edge *e, lt_tensor *grad) {
 
 enum { FEW = 8 };
 
+/* Whether the gradient of an input of a node is computed when the walk visits it. */
+static bool wants(const lt_walk *w, const lt_node *n, int k) {
+  if (w->is_later) return lt_deferred_input(n, k);
+  return lt_needed_nodes_edge(w->wanted, &n->edges[k]) &&
+         (w->later == NULL || !lt_deferred_input(n, k));
+}
+
 /* Run one node's vjp, unless nothing below it is wanted. Derivatives of inputs that nobody wants
    are not computed: of a first layer half its work. */
 static bool run_vjp(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **in) {
   bool few[FEW], *need = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *need);
   if (need == NULL) return false;
-  bool ok = w->wanted != NULL;
+  bool ok = w->wanted != NULL || w->later != NULL;
   for (int k = 0; k < n->n_in; k++) {
-    need[k] = lt_needed_nodes_edge(w->wanted, &n->edges[k]);
+    need[k] = wants(w, n, k);
     ok = ok && !need[k];
   }
   if (ok) {
-    /* a wanted result itself, and nothing before it */
+    /* a wanted result itself and nothing before it, or parameters alone, which wait */
   } else if (n->op == LT_OP_COUNT) {
     ok = n->custom.fn(c, n->custom.ud, n->grads, in);
   } else {
@@ -164,6 +174,13 @@ static bool differentiate(lt_ctx *c, const lt_walk *w, lt_node *n, lt_tensor **i
   return ok && lt_anomaly_backward(c, lt_node_name(n), n->line, n->n_out, n->grads, n->n_in, in);
 }
 
+/* Whether parameters of a node wait. */
+static bool has_later(const lt_walk *w, const lt_node *n) {
+  for (int k = 0; w->later != NULL && k < n->n_in; k++)
+    if (lt_deferred_input(n, k)) return true;
+  return false;
+}
+
 /* One node: hooks on what arrived, vjp, hand on. The frame frees everything it made. */
 static bool visit(lt_ctx *c, lt_walk *w, lt_node *n) {
   lt_tensor *few[FEW] = {NULL};
@@ -177,6 +194,7 @@ static bool visit(lt_ctx *c, lt_walk *w, lt_node *n) {
     if (ok && w->wanted != NULL) ok = capture(c, w->wanted, &n->object, k, n->grads[k]);
   }
   ok = ok && (!any || differentiate(c, w, n, in));
+  if (ok && any && has_later(w, n)) ok = lt_deferred_add(c, w->later, n);
   for (int k = 0; k < n->n_in && ok; k++) {
     const lt_edge *e = &n->edges[k];
     if (in[k] != NULL && lt_needed_nodes_edge(w->wanted, e))
@@ -203,7 +221,7 @@ static bool take(lt_ctx *c, lt_walk *w) {
   lt_frame_close(c, frame, 0, NULL);
   /* What forward had kept goes node by node, while the walk is under way: the peak of memory is
      that of forward's end. */
-  if (ok) (w->keep ? lt_node_park : lt_node_forget)(c, n);
+  if (ok && !has_later(w, n)) (w->keep ? lt_node_park : lt_node_forget)(c, n);
   clear_grads(c, n);
   lt_release(c, n);
   return ok;
@@ -309,6 +327,7 @@ static bool check_root(lt_ctx *c, lt_tensor *root) {
 static bool begin(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root, lt_tensor *const *seed,
                   const lt_backward_options *options) {
   w->create_graph = options->create_graph;
+  w->later = options->later;
   w->keep = options->retain_graph || options->create_graph;
   w->id = ++c->walks;
   lt_modes before = set_modes(c, w);
@@ -344,6 +363,42 @@ static bool begin_grad(lt_ctx *c, lt_walk *w, int n_root, lt_tensor *const *root
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options) {
   lt_walk w = {0};
   if (begin_backward(c, &w, root, options)) lt_walk_on(c, &w, NULL, NULL);
+  return finish(c, &w);
+}
+
+/* The gradients of a node's parameters, which waited. */
+static bool take_later(lt_ctx *c, lt_walk *w, lt_deferred_node *one) {
+  lt_node *n = lt_retain(one->node);
+  for (int k = 0; k < n->n_out; k++)
+    n->grads[k] = one->grads[k] != NULL ? lt_retain(one->grads[k]) : NULL;
+  lt_deferred_node_drop(c, one);
+  lt_frame frame = lt_frame_open(c);
+  c->line = n->line;
+  lt_tensor *few[FEW] = {NULL};
+  lt_tensor **in = n->n_in <= FEW ? few : lt_alloc(c, (size_t)n->n_in * sizeof *in);
+  bool ok = in != NULL && differentiate(c, w, n, in);
+  for (int k = 0; k < n->n_in && ok; k++)
+    if (in[k] != NULL && wants(w, n, k)) ok = deliver(c, w, &n->edges[k], in[k]);
+  if (in != few && in != NULL) lt_free(c, in, (size_t)n->n_in * sizeof *in);
+  lt_frame_close(c, frame, 0, NULL);
+  if (ok) lt_node_forget(c, n);
+  clear_grads(c, n);
+  lt_release(c, n);
+  return ok;
+}
+
+/* Nodes that only lead to parameters, views and casts of them, are visited after all others. */
+bool lt_deferred_run(lt_ctx *c, lt_deferred *d) {
+  lt_walk w = {.id = ++c->walks, .is_later = true};
+  lt_modes before = set_modes(c, &w);
+  uint32_t line = c->line;
+  bool ok = lt_ok(c);
+  for (int64_t k = 0; k < d->count && ok; k++) ok = take_later(c, &w, &d->list[k]);
+  if (ok) d->count = 0;
+  c->line = line;
+  lt_modes_restore(&c->modes, before);
+  w.is_later = false;
+  if (ok) lt_walk_on(c, &w, NULL, NULL);
   return finish(c, &w);
 }
 

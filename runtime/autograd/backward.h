@@ -5,16 +5,26 @@
 
 #include "ops/node.h"
 
+/* Gradients of parameters that are left for later (autograd/deferred_gradients.h). */
+typedef struct lt_deferred lt_deferred;
+
 typedef struct lt_backward_options {
   lt_tensor *seed;     /* gradient of the root; NULL: ones, and the root has one element */
   bool retain_graph;   /* keep saved values for another backward */
   bool create_graph;   /* record the backward itself */
+  lt_deferred *later;  /* of lt_backward: where those of parameters wait; NULL: they do not */
 } lt_backward_options;
 
 /* Add d root / d leaf to the `grad` of every leaf below. Nodes are visited newest first, each once,
    in one frame each; runs with autocast off. Without a root only the nodes of the step that are
    always visited (below) are, with zeros. */
 bool lt_backward(lt_ctx *c, lt_tensor *root, const lt_backward_options *options);
+
+/* A list for `later`; adds what waits in it to the `grad` of the parameters, and empties it. A list
+   may be freed before. */
+lt_deferred *lt_deferred_new(lt_ctx *c);
+bool lt_deferred_run(lt_ctx *c, lt_deferred *d);
+void lt_deferred_free(lt_ctx *c, lt_deferred *d);
 
 /* The gradients of several roots (each with its `seed`, NULL as above), added up, by `in` alone:
    out[k] is NULL where no path leads from a root to in[k]. No leaf gets anything in its `grad`, and
