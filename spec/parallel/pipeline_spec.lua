@@ -17,9 +17,11 @@ describe("Pipeline trains as one process", function()
   end)
 
   it("in each schedule", function()
-    prints("same same same\n", [[
+    prints("same same same same same\n", [[
       print(same(2, {schedule = "gpipe"}), same(2, {schedule = "interleaved"}),
-        same(2, {schedule = "interleaved", microbatches = 3}))
+        same(2, {schedule = "interleaved", microbatches = 3}),
+        same(2, {schedule = "zero_bubble"}), same(3, {schedule = "zero_bubble"},
+          {list = true, dropout = 0.3}, nil, pipeline()))
     ]])
   end)
 

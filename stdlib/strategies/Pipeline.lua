@@ -44,11 +44,6 @@ Pipeline.dims = { "data_parallel", "pipeline_parallel" }
 function Pipeline:init(options)
   local o, notes = pipeline_options.check(options, WHERE)
   self:take_options(o, notes)
-  if o.schedule == "zero_bubble" then
-    errors.blame("%s: schedule = 'zero_bubble' needs gradients of weights apart from those of "
-      .. "inputs, which backward computes together: write schedule = '1f1b' or 'interleaved'",
-      WHERE)
-  end
   self.given_sizes = { pipeline_parallel = o.stages, data_parallel = o.data_parallel_size }
   self.schedule, self.microbatches, self.balance = o.schedule, o.microbatches, o.balance
   self.chunks = o.schedule == "interleaved" and o.chunks or 1
@@ -122,7 +117,7 @@ function Pipeline:setup_module(module)
   module = DDP.setup_module(self, module)
   if self.chain then return module end
   local trains = module.trainer.state.fn == "fit"
-  if trains then refusals.check_run(module) end
+  if trains then refusals.check_run(module, self.schedule) end
   self.chain = BlockChain(blocks(module, self.container_name, virtual_stages(self)))
   self.whole = Engine(self.chain, { schedule = "1f1b", stages = 1, chunks = 1, ends = {},
     device = self.root_device })
@@ -164,7 +159,7 @@ end
 function Pipeline:run_step(fn, module, ...)
   local engine = engine_of(self)
   if not engine then return fn(module, ...) end
-  if module.trainer.training then refusals.check_run(module) end
+  if module.trainer.training then refusals.check_run(module, self.schedule) end
   local _ <close> = enter_step(self)
   return engine:step(fn, module, ...)
 end
@@ -178,6 +173,13 @@ end
 
 --- Runs the microbatches of a batch: see Engine.train.
 function Pipeline:run_microbatches(work) return engine_of(self):train(work) end
+
+--- The backward of a loss; a schedule may leave gradients of weights for later.
+function Pipeline:backward(loss, weight, ...)
+  local engine = self.engine
+  if not (engine and engine.divided) then return DDP.backward(self, loss, weight, ...) end
+  engine:backward_of_inputs(loss * weight)
+end
 
 --- Gradients are reduced after the last backward.
 function Pipeline:before_last_backward() end

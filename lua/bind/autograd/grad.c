@@ -12,6 +12,7 @@
 #include "bind/core/public_functions.h"
 #include "bind/core/raise.h"
 #include "bind/core/tensor.h"
+#include "bind/core/types.h"
 #include "bind/core/values.h"
 
 /* Backward. */
@@ -56,6 +57,52 @@ static int backward(lua_State *L) {
   lt_backward(b->c, x, &o);
   lt_node_refs_sweep(L, b);
   lt_end_call(L, b, frame);
+  return 0;
+}
+
+/* A backward whose gradients of parameters come later. */
+
+#define DEFERRED_NAME "ltrain.deferred"
+
+typedef struct deferred {
+  lt_deferred *list; /* NULL: freed */
+} deferred;
+
+/* runtime.backward_of_inputs(y [, gradient]) -> deferred: y:backward(gradient) without the
+   gradients of parameters; deferred:run() adds those. */
+static int backward_of_inputs(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_tensor *x = lt_check_tensor(L, b, 1, "backward");
+  lua_settop(L, 2);
+  lt_backward_options o = read_backward_options(L, b);
+  deferred *d = lua_newuserdatauv(L, sizeof *d, 0);
+  d->list = lt_deferred_new(b->c);
+  if (d->list == NULL) lt_raise_failure(L, b);
+  luaL_setmetatable(L, DEFERRED_NAME);
+  o.later = d->list;
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_backward(b->c, x, &o);
+  lt_node_refs_sweep(L, b);
+  lt_end_call(L, b, frame);
+  return 1;
+}
+
+/* deferred:run() */
+static int run_deferred(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const deferred *d = luaL_checkudata(L, 1, DEFERRED_NAME);
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_deferred_run(b->c, d->list);
+  lt_node_refs_sweep(L, b);
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
+static int deferred_gc(lua_State *L) {
+  lt_bind *b = lua_touserdata(L, lua_upvalueindex(1));
+  deferred *d = luaL_checkudata(L, 1, DEFERRED_NAME);
+  if (b->c != NULL) lt_deferred_free(b->c, d->list);
+  d->list = NULL;
   return 0;
 }
 
@@ -281,6 +328,13 @@ void lt_bind_grad(lua_State *L, lt_bind *b) {
       {{"register_hook", register_hook, 2}, "x hook"},
       {{"register_post_accumulate_grad_hook", register_post_accumulate_grad_hook, 2}, "x hook"},
       {{NULL, NULL, 0}, NULL}};
+  static const luaL_Reg meta[] = {{"__gc", deferred_gc}, {NULL, NULL}};
+  static const luaL_Reg of_deferred[] = {{"run", run_deferred}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"backward_of_inputs", backward_of_inputs}, {NULL, NULL}};
+  lt_new_type(L, b, DEFERRED_NAME, meta, of_deferred);
+  lua_getfield(L, 1, "runtime");
+  lt_add_functions(L, b, functions);
+  lua_pop(L, 1);
   lua_pushvalue(L, 2);
   lt_add_formed(L, b, methods);
   lua_pop(L, 1);

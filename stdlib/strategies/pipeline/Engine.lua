@@ -5,7 +5,6 @@
 -- every stage, with what comes before the blocks, and ends on the last one. What a stage sends on
 -- is a leaf of the graph of the next one; its gradient comes back, where backward continues.
 local Mail = require "ltrain.strategies.pipeline.Mail"
-local backward_of = require "ltrain.autograd.backward"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local schedules = require "ltrain.strategies.pipeline.schedules"
@@ -24,6 +23,7 @@ function Engine:init(chain, o)
   self.last[self.virtual] = math.huge
   self.plans = {} -- by number of microbatches
   self.current = nil -- the forward of a microbatch that runs now
+  self.divided = nil -- the microbatch whose backward leaves gradients of weights for later
   self.times = nil -- BlockTimes, of a batch that is measured
   self.is_final = false -- whether the virtual stage that runs, or has run last, is the last one
 end
@@ -154,32 +154,54 @@ local function take_gradients(self, batch, slot)
   return message
 end
 
-local function walk_back(roots, gradients)
-  if #roots == 1 then return roots[1]:backward { gradient = gradients[1] } end
-  backward_of(roots, gradients)
+-- A backward from tensors with their gradients; with `slot` that of a part that keeps the gradients
+-- of weights for later in it.
+local function walk_back(roots, gradients, slot)
+  local root, gradient = roots[1], gradients[1]
+  if #roots > 1 then
+    root, gradient = nil, nil
+    for k, y in ipairs(roots) do
+      local part = (y * gradients[k]):sum()
+      root = root and root + part or part
+    end
+  end
+  if slot then
+    slot.deferred = c.runtime.backward_of_inputs(root, gradient)
+  else
+    root:backward { gradient = gradient }
+  end
 end
 
--- Backward of a microbatch on this stage.
-local function backward(self, work, batch, slot)
+--- The backward of the loss of a microbatch, which is to leave gradients of weights for later.
+function Engine:backward_of_inputs(loss) walk_back({ loss }, {}, self.divided) end
+
+-- Backward of a microbatch on this stage; `is_divided`: without the gradients of its weights.
+local function backward(self, work, batch, slot, is_divided)
   local g, is_last = slot.stage, slot.k == batch.count
   if g == self.virtual then
     if slot.loss then
       table.insert(batch.losses, { loss = slot.loss:detach(), weight = slot.weight })
       if self.times then self.times:begin_backward() end
+      self.divided = is_divided and slot
       work.backward(slot.loss, slot.weight)
+      self.divided = nil
       if self.times then self.times:end_backward() end
     end
     if is_last then batch.loss = mean_loss(batch.losses) end
   else
     local gradients = take_gradients(self, batch, slot)
     local roots, given = values.with_gradients(slot.roots, gradients)
-    if #roots > 0 then work.backward_from(function() walk_back(roots, given) end) end
+    if #roots > 0 then
+      work.backward_from(function() walk_back(roots, given, is_divided and slot or nil) end)
+    end
   end
+  slot.loss, slot.roots = nil, nil
   if g == 1 then return end
   local message = values.gradients(slot.leaves)
   if is_last then
     message = { is_last = true, gradients = message, loss = batch.loss or false }
   end
+  slot.leaves = nil
   self.mail:send(rank_of(self, g - 1), key_of("B", g - 1, slot.k), message)
 end
 
@@ -195,13 +217,15 @@ function Engine:train(work)
   local batch = { count = work.count, losses = {} }
   self.mail:expect(plan.orders)
   for _, action in ipairs(plan.actions) do
-    local key = key_of(action.kind == "F" and "B" or action.kind, action.chunk, action.microbatch)
-    if action.kind == "F" then
+    local kind, key = action.kind, key_of("slot", action.chunk, action.microbatch)
+    if kind == "F" then
       slots[key] = forward(self, work, action.chunk, action.microbatch)
+    elseif kind == "W" then
+      if slots[key].deferred then slots[key].deferred:run() end
     else
-      backward(self, work, batch, slots[key])
-      slots[key] = nil
+      backward(self, work, batch, slots[key], kind == "I")
     end
+    if kind == "B" or kind == "W" then slots[key] = nil end
   end
   self.mail:finish()
   if not self:is_last() then return batch.loss end

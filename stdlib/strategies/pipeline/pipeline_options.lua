@@ -29,7 +29,7 @@ local ROWS <const> = {
   microbatches = { type = "integer", default = 8, min = 1,
     doc = "parts of each batch that a rank reads, cut along dim 1" },
   schedule = { type = "string", default = "1f1b", choices = schedules.names,
-    doc = "order of forward and backward passes: '1f1b', 'gpipe' or 'interleaved'" },
+    doc = "order of forward and backward passes" },
   chunks = { type = "integer", default = 2, min = 2,
     doc = "schedule = 'interleaved': rows of blocks that each rank has" },
   module = { type = "string",

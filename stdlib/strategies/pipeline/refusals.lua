@@ -1,4 +1,5 @@
 --- stdlib/strategies/pipeline/refusals.lua: what cannot run in a pipeline.
+local Module = require "ltrain.nn.Module"
 local Optimizer = require "ltrain.optim.Optimizer"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
@@ -16,8 +17,8 @@ local function check_callbacks(trainer)
   end
 end
 
---- Raises where a fit of a module cannot run in a pipeline.
-function refusals.check_run(module)
+--- Raises where a fit of a module cannot run in a pipeline with a schedule.
+function refusals.check_run(module, schedule)
   local trainer = module.trainer
   if trainer.options.deterministic == "world" then
     errors.blame("%s: deterministic = 'world' adds gradients in an order of its own: write "
@@ -25,6 +26,9 @@ function refusals.check_run(module)
   elseif module.automatic_optimization == false then
     errors.blame("%s: manual optimization calls backward within a step, which stages run one after "
       .. "the other: leave automatic_optimization on, or write strategy = 'ddp'", WHERE)
+  elseif schedule == "zero_bubble" and module.backward ~= Module.backward then
+    errors.blame("%s: schedule = 'zero_bubble' runs the gradients of weights apart, and the module "
+      .. "defines backward: write schedule = '1f1b', or remove it", WHERE)
   end
   check_callbacks(trainer)
 end
