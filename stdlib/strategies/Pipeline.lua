@@ -181,9 +181,6 @@ function Pipeline:backward(loss, weight, ...)
   engine:backward_of_inputs(loss * weight)
 end
 
---- Gradients are reduced after the last backward.
-function Pipeline:before_last_backward() end
-
 -- The parameters of an optimizer that this rank has; with `common` those of them that all stages
 -- have.
 local function own_parameters(self, optimizer, common)
