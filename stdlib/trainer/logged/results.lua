@@ -9,6 +9,7 @@ local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local data_ranks = require "ltrain.dist.data_ranks"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local rank_reduction = require "ltrain.trainer.logged.rank_reduction"
@@ -300,9 +301,7 @@ end
 local function log(state, name, value, options)
   local res = state.loop.results
   if not state.strategy:logs_here() then return end
-  if state.ranks.many and options.rank_zero_only and not state.trainer.is_global_zero then
-    return
-  end
+  if state.ranks.many and options.rank_zero_only and data_ranks.replica() > 0 then return end
   local items = res.loaders[res.loader][state.hook]
   local item = items and items[name]
   check_value(name, value)
