@@ -158,6 +158,26 @@ describe("groups", function()
     ]])
   end)
 
+  it("are those of a sub-mesh too", function()
+    support.ranks(8, [[
+      local mesh = dist.mesh({2, 2, 2}, {"replicate", "shard", "tensor"})
+      local part = mesh:sub("tensor", "replicate")
+      same("mesh(replicate = 2, tensor = 2)", tostring(part))
+      same({{2, 2}, {"replicate", "tensor"}}, {part.sizes, part.names})
+      same({4, 2, rank // 4 * 2 + rank % 2}, {part:size(), part:size "tensor", part:rank()})
+      same({rank // 4, rank % 2}, part:place())
+      same({1, 0}, part:place(2))
+      local first = rank // 2 % 2 * 2
+      same({first, first + 1, first + 4, first + 5}, part:group():ranks())
+      same(part:rank(), part:group():rank())
+      same(true, rawequal(mesh:group("tensor"), part:sub("tensor"):group()))
+      same(true, rawequal(mesh:group("replicate", "tensor"), part:group()))
+      local message = error_of(function() part:group("shard") end)
+      same("Mesh.group: there is no dim 'shard': this mesh has replicate, tensor",
+        message:match("Mesh.*"))
+    ]])
+  end)
+
   it("end with their launch", function()
     support.passes([[
       local kept = dist.launch(2, function()

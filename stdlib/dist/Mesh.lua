@@ -1,7 +1,8 @@
 --- stdlib/dist/Mesh.lua: the ranks as a grid of named dims (PyTorch's DeviceMesh).
 --
 -- Ranks are numbered as elements of a tensor in row-major order: those that differ in the last dim
--- alone are next to each other, so that the dim with most traffic comes last.
+-- alone are next to each other, so that the dim with most traffic comes last. A sub-mesh has some
+-- of the dims: `mesh:sub("replicate", "shard")` is PyTorch's `mesh["replicate", "shard"]`.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
@@ -61,53 +62,78 @@ local function dim_of(self, who, name)
     errors.did_you_mean(name, self.names), table.concat(self.names, ", "))
 end
 
--- Which dims are named, and their number.
+-- Which dims are named; without names, all.
 local function named(self, who, ...)
   local is_named, count = {}, select("#", ...)
   for k = 1, count do is_named[dim_of(self, who, (select(k, ...)))] = true end
-  return is_named, count
+  for i in ipairs(count == 0 and self.names or {}) do is_named[i] = true end
+  return is_named
 end
 
---- Returns the number of ranks along a dim; without a name, of the whole mesh.
+-- The place in the dims that `chosen` selects, as a number in row-major order, and how many places
+-- there are.
+local function number_of(self, place, chosen)
+  local number, count = 0, 1
+  for i, size in ipairs(self.sizes) do
+    if chosen(i) then number, count = number * size + place[i], count * size end
+  end
+  return number, count
+end
+
+local function all() return true end
+
+--- Returns the number of ranks along a dim; without a name, of the mesh.
 function Mesh:size(name)
-  return name == nil and d.size() or self.sizes[dim_of(self, "size", name)]
+  if name ~= nil then return self.sizes[dim_of(self, "size", name)] end
+  local _, count = number_of(self, self._place, all)
+  return count
 end
 
---- Returns this rank's place along a dim, from 0; without a name, its rank.
+--- Returns this rank's place along a dim, from 0; without a name, its number in the mesh.
 function Mesh:rank(name)
-  return name == nil and d.rank() or self._place[dim_of(self, "rank", name)]
+  if name ~= nil then return self._place[dim_of(self, "rank", name)] end
+  return (number_of(self, self._place, all))
 end
 
 --- Returns the place of a rank of the mesh in each dim, from 0: a list. By default of this rank.
 function Mesh:place(rank)
-  return place_of(self.sizes, config.argument(rank or d.rank(), "integer", "Mesh.place", "rank",
-    { min = 0, max = d.size() - 1 }))
-end
-
--- The same number for ranks that differ in the named dims alone.
-local function color_of(self, is_named)
-  local color = 0
-  for i, size in ipairs(self.sizes) do
-    if not is_named[i] then color = color * size + self._place[i] end
-  end
-  return color
+  return place_of(self.sizes, config.argument(rank or self:rank(), "integer", "Mesh.place", "rank",
+    { min = 0, max = self:size() - 1 }))
 end
 
 --- Returns the group of the ranks that differ from this one in the named dims alone, in the order
---- of the mesh. Those of one dim are made with the mesh; of several, `mesh:group("a", "b")`, by the
---- first call, which all ranks make.
+--- of the mesh; without names, in all its dims. Those of one dim are made with the mesh; of
+--- several, `mesh:group("a", "b")`, by the first call, which all ranks make.
 function Mesh:group(...)
-  local is_named, count = named(self, "group", ...)
-  if count == 0 then errors.blame("Mesh.group: needs the name of a dim") end
-  local key = {}
+  local is_named, key = named(self, "group", ...), {}
   for i, name in ipairs(self.names) do
     if is_named[i] then key[#key + 1] = name end
   end
+  local whole = self._whole
+  if whole then return whole:group(table.unpack(key)) end
   key = table.concat(key, "\0")
   if not self._groups[key] then
-    self._groups[key] = collectives.split(color_of(self, is_named))
+    -- The same color for ranks that differ in the named dims alone.
+    local color = number_of(self, self._place, function(i) return not is_named[i] end)
+    self._groups[key] = collectives.split(color)
   end
   return self._groups[key]
+end
+
+--- Returns the mesh of the named dims, in their order here: of the ranks that differ from this one
+--- in these alone. Its groups are those of this mesh.
+function Mesh:sub(...)
+  local is_named = named(self, "sub", ...)
+  local part = setmetatable({ _whole = self._whole or self, _place = {}, names = {}, sizes = {} },
+    Mesh)
+  for i, name in ipairs(self.names) do
+    if is_named[i] then
+      local k = #part.names + 1
+      part.names[k], part.sizes[k], part._place[k] = name, self.sizes[i], self._place[i]
+    end
+  end
+  part._index = index_names(part.names)
+  return part
 end
 
 function Mesh:__tostring()
