@@ -34,10 +34,16 @@ local function with_group(options, group)
   for key, value in next, options or {} do with[key] = value end
   return with
 end
+Group._with = with_group
 
 --- Makes a group of ranks of this one: see lt.dist.split.
 function Group:split(color, options)
   return Group._split(color, with_group(options, self))
+end
+
+--- Begins several collectives of its ranks at once: see lt.dist.batch.
+function Group:batch(calls, options)
+  return Group._batch(calls, with_group(options, self))
 end
 
 --- Makes a method of each collective, by its name (`places`: how many arguments come before the

@@ -2,6 +2,7 @@
 --
 -- Outside of a launch the world size is 1, and all functions work.
 local Mesh = require "ltrain.dist.Mesh"
+local batch = require "ltrain.dist.batch"
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
@@ -14,7 +15,7 @@ local strict_arity = require "ltrain.core.strict_arity"
 local d = c.dist
 
 local dist = {
-  ddp = ddp.wrap, launch = launch, split = collectives.split,
+  batch = batch, ddp = ddp.wrap, launch = launch, split = collectives.split,
 }
 
 for name in next, collectives.places do dist[name] = collectives[name] end

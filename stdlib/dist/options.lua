@@ -47,6 +47,7 @@ return {
   send = { group = GROUP, async = ASYNC },
   recv = { from = FROM, group = GROUP, async = ASYNC },
   barrier = { group = GROUP, async = ASYNC },
+  batch = { group = GROUP, async = ASYNC },
   split = {
     group = GROUP,
     key = { type = "integer", default = 0, doc = "order in the new group, then by rank" },

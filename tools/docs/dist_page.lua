@@ -6,12 +6,15 @@ local options_of = require "ltrain.dist.options"
 local options_table = require "options_table"
 local source = require "source"
 
--- A section for each collective: what it says, and its options.
+-- A section for each collective, and for several at once: what it says, and its options.
 local function collectives(root)
   local file = source.read(root .. "stdlib/dist/collectives.lua")
   local rows = source.read(root .. "stdlib/dist/options.lua").text
-  local parts = {}
-  for _, entry in ipairs(file.functions) do
+  local parts, functions = {}, file.functions
+  for _, entry in ipairs(source.read(root .. "stdlib/dist/batch.lua").functions) do
+    functions[#functions + 1] = entry
+  end
+  for _, entry in ipairs(functions) do
     local options = options_of[entry.name]
     if options then
       local arguments = entry.arguments:gsub(",? ?options$", "")
