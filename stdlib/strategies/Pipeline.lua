@@ -301,6 +301,9 @@ end
 --- A stage has its own parameters, gradients, buffers and state of optimizers.
 function Pipeline:is_replicated(_) return self.division == nil end
 
+--- Values are compared while the ranks have the whole module.
+function Pipeline:has_copies(_) return self.division == nil end
+
 -- The end.
 
 -- Calls of the blocks are the module's own again.
