@@ -20,9 +20,11 @@ local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
+local context_parallel = require("ltrain.parallel.context_parallel").context_parallel
 local data_ranks = require "ltrain.dist.data_ranks"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
+local divide_sequences = require "ltrain.parallel.divide_sequences"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local parallelize = require "ltrain.parallel.parallelize"
@@ -46,6 +48,11 @@ local SIZES <const> = {
       .. "machine" },
   context_parallel_size = { type = "integer", default = 1, min = 1,
     doc = "ranks that divide sequences" },
+  context_parallel_attention = { type = "string", default = "ring", choices = { "ring", "ulysses" },
+    doc = "of divided sequences: keys and values go round a ring, or heads are exchanged" },
+  sequence_dim = { type = "integer", default = 2, min = 2,
+    doc = "the dim of batches' tensors that context_parallel divides: of those that are longest "
+      .. "there" },
 }
 
 --- Rows of options for a subclass: its own and those of this class.
@@ -76,6 +83,8 @@ function ModelParallelStrategy:init(options)
     self.given_sizes[dim] = o[dim .. "_size"]
     self[dim .. "_size"] = o[dim .. "_size"]
   end
+  self.context_parallel_attention = o.context_parallel_attention
+  self.sequence_dim = o.sequence_dim
 end
 
 -- Sizes.
@@ -336,5 +345,40 @@ function ModelParallelStrategy:is_replicated(part) return part == "buffer" or no
 
 --- Groups of ranks that have the same parts.
 function ModelParallelStrategy:has_copies(_part) return true end
+
+-- Sequences.
+
+-- Whether steps compute with parts of sequences. Predictions are of whole ones: each rank of a
+-- replica has them.
+local function divides_sequences(self)
+  return self.context_parallel_size > 1 and not self.module.trainer.predicting
+end
+
+--- Returns the batch with this rank's part of the sequences.
+function ModelParallelStrategy:divide_batch(batch)
+  if not divides_sequences(self) then return batch end
+  return divide_sequences(batch, self.sequence_dim, self.device_mesh:group "context_parallel")
+end
+
+-- `outer`, in which attention and positions are those of divided sequences.
+local function sequence_scope(self, outer)
+  if not divides_sequences(self) then return outer end
+  local scope = context_parallel(self.device_mesh:group "context_parallel",
+    { attention = self.context_parallel_attention })
+  if outer == nil then return scope end
+  return setmetatable({}, { __close = function()
+    local _ <close> = outer
+    local _ <close> = scope
+  end })
+end
+
+function ModelParallelStrategy:forward_scope()
+  return sequence_scope(self, DDP.forward_scope(self))
+end
+
+--- Backward too: recomputed segments run forward in it.
+function ModelParallelStrategy:backward_scope()
+  return sequence_scope(self, DDP.backward_scope(self))
+end
 
 return ModelParallelStrategy

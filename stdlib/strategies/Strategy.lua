@@ -177,6 +177,10 @@ function Strategy:batch_to_device(batch)
   end)
 end
 
+--- Returns the batch on its device as the step gets it, after on_after_batch_transfer. A strategy
+--- whose ranks work on the same samples together may return this rank's part.
+function Strategy:divide_batch(batch) return batch end
+
 --- Called on all ranks after configure_model and before the optimizers are created; returns the
 --- module to train, which it may wrap or change.
 function Strategy:setup_module(module) return module end

@@ -71,12 +71,12 @@ function loop.pause(state, where)
   loop.set_draws(at)
 end
 
---- Sets the rng key of batch number `count` of this kind of loop. Ranks with samples of their own
---- have one each, except
---- where batches are whole and numbered as in one process: predictions.
+--- Sets the rng key of batch number `count` of this kind of loop. Ranks that have a part of their
+--- own of the samples, or of the sequences in them, have one each, except where batches are whole
+--- and numbered as in one process: predictions.
 function loop.begin_batch(state, kind, count)
   loop.pause(state, "batch")
-  loop.begin_part(kind == "predict" and 0 or data_ranks.rank(), kind, count)
+  loop.begin_part(kind == "predict" and 0 or data_ranks.replica(), kind, count)
 end
 
 --- The same of part `part` of the batch (from 0), whoever computes it.

@@ -1,5 +1,6 @@
 --- stdlib/trainer/data/batches.lua: moves a batch to the device and counts its samples.
 local Precision = require "ltrain.core.Precision"
+local Strategy = require "ltrain.strategies.Strategy"
 local errors = require "ltrain.core.errors"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local tree = require "ltrain.core.tree"
@@ -20,6 +21,7 @@ function batches.prepare(state)
   state.data.converts = state.precision.convert_input ~= Precision.convert_input
   -- On the host a batch is where it belongs.
   local needed = state.data.converts or state.strategy.root_device ~= "cpu"
+    or state.strategy.divide_batch ~= Strategy.divide_batch
   for _, name in ipairs { "on_before_batch_transfer", "transfer_batch_to_device",
     "on_after_batch_transfer" } do
     if state.hooks[name] or data and data[name] then needed = true end
@@ -39,7 +41,8 @@ function batches.transfer(state, batch, dataloader_idx)
   else
     batch = state.strategy:batch_to_device(batch)
   end
-  return transfer_hook(state, "on_after_batch_transfer", batch, dataloader_idx)
+  batch = transfer_hook(state, "on_after_batch_transfer", batch, dataloader_idx)
+  return state.strategy:divide_batch(batch)
 end
 
 -- The first size of every tensor in the batch; the second result is another size that was met.
