@@ -19,7 +19,7 @@ void lt_reading_init(lt_reading *r, lt_op op) {
   r->n_in = 0;
   r->in = r->few;
   r->numbers = false;
-  r->with_requires_grad = r->requires_grad = false;
+  r->with_requires_grad = r->requires_grad = r->all_results = false;
   r->dtype = LT_DTYPE_NONE;
   lt_op_defaults(op, r->args);
 }
