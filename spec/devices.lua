@@ -61,6 +61,7 @@ return {
       ["an accelerator is set up before the module is placed, and torn down after the run"] =
         "is about the cpu by name",
     },
+    ["spec/strategies/dp_spec.lua"] = "its devices are fake ones, by name",
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
     ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_stages_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",

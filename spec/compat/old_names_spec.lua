@@ -38,6 +38,10 @@ local TAKEN <const> = {
   { { strategy = "ddp_cpu" }, "'ddp_cpu' .*: write 'ddp'", { strategy = "ddp" } },
   { { accelerator = "ddp" }, "accelerator = 'ddp' .*: write strategy", { strategy = "ddp" } },
   { { accelerator = "ddp_cpu" }, "accelerator = 'ddp_cpu'", { strategy = "ddp" } },
+  { { accelerator = "dp", num_processes = 2 }, "accelerator = 'dp' .*: write strategy",
+    { strategy = "dp", devices = 2 } },
+  { { distributed_backend = "ddp2" }, "distributed_backend = 'ddp2' .*: write strategy",
+    { strategy = "ddp2" } },
 }
 
 local REFUSED <const> = {
@@ -48,12 +52,9 @@ local REFUSED <const> = {
   { { tpu_cores = 8 }, "tpu_cores is not an option: there are no TPUs here: write devices" },
   { { ipus = 1 }, "ipus is not an option: there are no IPUs here" },
   { { amp_level = "O2" }, "amp_level is not an option: write precision = 'bf16%-mixed'" },
-  { { distributed_backend = "dp" }, "strategy = 'dp': .*write 'ddp'" },
-  { { distributed_backend = "ddp2" }, "strategy = 'ddp2': write 'ddp'; self:all_gather" },
   { { distributed_backend = "ddp_spawn" }, "strategy = 'ddp_spawn': .*'ddp', which forks" },
   { { distributed_backend = "horovod" }, "`mpirun %-n N ltrain run SCRIPT`; .* set lr yourself" },
   { { accelerator = "horovod" }, "`mpirun %-n N ltrain run SCRIPT`" },
-  { { accelerator = "dp" }, "strategy = 'dp': .*write 'ddp'" },
   { { num_processes = 2, devices = 3 },
     "num_processes is an older name of devices, and both are given: 2 and 3" },
   { { accelerator = "ddp", strategy = "single_device" },

@@ -23,7 +23,7 @@ describe("lt.strategies.available_strategies", function()
     for _, name in ipairs(strategies.available_strategies()) do known[name] = true end
     for _, name in ipairs { "single_device", "ddp", "ddp_fork", "ddp_notebook",
       "ddp_find_unused_parameters_true", "ddp_fork_find_unused_parameters_false",
-      "ddp_notebook_find_unused_parameters_true" } do
+      "ddp_notebook_find_unused_parameters_true", "dp", "ddp2" } do
       assert.is_true(known[name], name)
     end
   end)
@@ -94,7 +94,7 @@ describe("Trainer{strategy = name of elsewhere}", function()
     model_parallel = "write 'fsdp', which divides",
     xla = "no TPUs here", xla_debug = "no TPUs here",
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
-    dp = "write 'ddp'", ddp2 = "self:all_gather%(x%)", ddp_spawn = "'ddp', which forks",
+    ddp_spawn = "'ddp', which forks",
     ddp_spawn_find_unused_parameters_true = "'ddp', which forks",
     colossalai = "write 'fsdp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
     bagua = "write 'ddp'; ddp_comm_hook", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",

@@ -23,8 +23,8 @@ hooks.removed = {
   init_ddp_connection = "lt.strategies.DDP{cluster_environment = ...}",
 }
 
---- What was called with the outputs of all devices of a process, which are one here, by step: name,
---- and the message for it.
+--- What is called with the outputs of all devices of a process (dp, ddp2), by step: name, and the
+--- message for it where there is one device.
 hooks.step_ends = {}
 for _, step in ipairs { "training_step", "validation_step", "test_step" } do
   hooks.step_ends[step] = { name = step .. "_end",

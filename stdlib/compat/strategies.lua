@@ -11,8 +11,6 @@ local ABSENT <const> = {
   { "xla", "there are no TPUs here: write 'ddp'" },
   { "^tpu", "there are no TPUs here: write 'ddp'" },
   { "^hpu_", "there are no HPUs here: write 'ddp'" },
-  { "^dp$", "each rank is a separate process here: write 'ddp'" },
-  { "^ddp2$", "write 'ddp'; self:all_gather(x) returns the values of all ranks" },
   { "^bagua", "its algorithms are not available: write 'ddp'; ddp_comm_hook of "
     .. "lt.strategies.DDP defines how gradients are reduced" },
   { "^hivemind", "ranks cannot join and leave here: write 'ddp', and start ranks on many machines "

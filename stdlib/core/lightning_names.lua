@@ -67,6 +67,8 @@ DummyLogger = logger = false
 texts.strategies = [[
 DDPStrategy = lt.strategies.DDP
 SingleDeviceStrategy = lt.strategies.SingleDevice
+DataParallelStrategy = lt.strategies.DP
+DDP2Strategy = lt.strategies.DDP2
 *Strategy = lt.strategies.DDP, or Sharded, FSDPStrategy and DeepSpeedStrategy of lt.strategies
 ]]
 

@@ -182,7 +182,7 @@ Buffer = self:register_buffer(name, x)
 Container = lt.nn.Sequential or lt.nn.ModuleList
 CosineSimilarity = lt.cosine_similarity(a, b, dim)
 CrossMapLRN2d = lt.nn.LocalResponseNorm(size)
-DataParallel = lt.Trainer{devices = 2}
+DataParallel = lt.Trainer{devices = 2}, or with strategy = 'dp' in one process
 FractionalMaxPool* = lt.nn.AdaptiveMaxPool2d(output_size)
 Lazy* Uninitialized*: sizes are given when a layer is made
 LinearCrossEntropy* = lt.nn.Linear and lt.nn.CrossEntropyLoss

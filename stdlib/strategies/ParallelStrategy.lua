@@ -59,7 +59,7 @@ end
 function ParallelStrategy:launch(what, body, folder)
   local function as_rank()
     self:note_world()
-    self.root_device = rank_device(self.accelerator, self.local_rank)
+    self:take_device()
     local _ <close> = self:setup_mesh()
     local _ <close> = self.world_size > 1 and cpu_affinity(self.root_device) or nil
     return body()
@@ -73,6 +73,11 @@ function ParallelStrategy:launch(what, body, folder)
     what = what, folder = folder, timeout = self.timeout, device = self.root_device,
     fork_with_threads = self.fork_with_threads,
   })
+end
+
+--- Called on every rank at the start of a run: sets the device of this rank.
+function ParallelStrategy:take_device()
+  self.root_device = rank_device(self.accelerator, self.local_rank)
 end
 
 --- Called on every rank at the start of a run: makes what ranks need to work on the same samples

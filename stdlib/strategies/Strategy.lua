@@ -38,6 +38,8 @@ Strategy.node_rank = 0
 Strategy.is_global_zero = true
 --- The device that modules and batches are moved to.
 Strategy.root_device = "cpu"
+--- Whether steps run once for each of the list `devices` of this process, with a part of the batch.
+Strategy.splits_batches = false
 --- The module of the current run.
 Strategy.module = nil
 

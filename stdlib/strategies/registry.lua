@@ -18,6 +18,8 @@ local BUILT_IN <const> = {
     description = "groups of ranks compute one module together; between groups as ddp" },
   pipeline = { file = "Pipeline",
     description = "each rank has a stage of the module, through which microbatches go" },
+  dp = { file = "DP", description = "one process, which divides each batch among its devices" },
+  ddp2 = { file = "DDP2", description = "as dp within a machine, as ddp between machines" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }

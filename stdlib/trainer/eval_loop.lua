@@ -8,6 +8,7 @@ local hook_calls = require "ltrain.trainer.hook_calls"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
 local metrics = require "ltrain.trainer.logged.metrics"
+local module_step = require "ltrain.trainer.steps.module_step"
 local results = require "ltrain.trainer.logged.results"
 
 local eval_loop = {}
@@ -68,7 +69,7 @@ local function run_batch(state, names, batch, index, loader_idx)
     batch = batches.transfer(state, batch, loader_idx)
     loop.set_batch(state, batch)
     hook_calls.hook(state, names.batch_start, batch, index, loader_idx)
-    state.loop.outputs = hook_calls.step(state, names.step, batch, index, loader_idx)
+    state.loop.outputs = module_step.run(state, names.step, batch, index, loader_idx)
     hook_calls.hook(state, names.batch_end, state.loop.outputs, batch, index, loader_idx)
     consensus.leave(state)
   end

@@ -8,12 +8,10 @@ local Callback = require "ltrain.core.Callback"
 local Module = require "ltrain.nn.Module"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local current_step = require "ltrain.core.current_step"
 local errors = require "ltrain.core.errors"
 local hooks = require "ltrain.core.hooks"
 local interrupt = require "ltrain.core.interrupt"
 local loop = require "ltrain.trainer.loop"
-local old_hooks = require "ltrain.compat.hooks"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
 local collective_hooks = require "ltrain.core.collective_hooks"
 
@@ -230,27 +228,6 @@ end
 function hook_calls.method(state, name, ...)
   local module = state.module
   return hook_calls.through(state, name, module[name], module, ...)
-end
-
--- A strategy may run a part of a step alone.
-local function run_step(state, name, ...)
-  local strategy, module = state.strategy, state.module
-  if not strategy.run_step then return hook_calls.method(state, name, ...) end
-  return hook_calls.through(state, name, strategy.run_step, strategy, module[name], module, ...)
-end
-
---- Calls a step of the module, within what the strategy opens around it.
-function hook_calls.step(state, name, ...)
-  current_step.batch = ... -- the first: errors say what it has
-  local _ <close> = state.strategy:forward_scope()
-  local step_end = old_hooks.step_ends[name]
-  if not step_end or not state.hooks[step_end.name] then
-    return run_step(state, name, ...)
-  end
-  state.trainer:note(step_end.note)
-  local outputs = run_step(state, name, ...)
-  if outputs == nil then return nil end
-  return hook_calls.method(state, step_end.name, outputs)
 end
 
 --- Calls a hook of the data module, if there is one that defines it.

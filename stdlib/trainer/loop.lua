@@ -84,6 +84,12 @@ function loop.begin_part(part, kind, count)
   set_position(STREAM[kind] + PART * part, count)
 end
 
+--- Sets the rng key of part `k` (from 1) of those that a rank computes besides its first; `at`:
+--- where the first began, as loop.draws returned it.
+function loop.begin_device_part(at, k)
+  set_position(at.stream + PART * k * data_ranks.size(), at.batch)
+end
+
 local being_read <const> = { kind = "train", count = 0 }
 
 --- Sets the rng key for reading batch number `count`, or this rank's part of it (from 0).

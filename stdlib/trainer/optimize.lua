@@ -95,6 +95,9 @@ function optimize.check_mode(state)
     errors.blame("fit: accumulate_grad_batches has no meaning in manual optimization")
   elseif state.ranks.slices then
     slices.check_mode(state)
+  elseif state.strategy.splits_batches then
+    errors.blame("fit: %s runs training_step once for each device: manual optimization steps "
+      .. "within it: write strategy = 'ddp'", errors.show(state.strategy))
   end
 end
 

@@ -12,6 +12,7 @@ local eval_loop = require "ltrain.trainer.eval_loop"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
+local module_step = require "ltrain.trainer.steps.module_step"
 local predictions = require "ltrain.trainer.logged.predictions"
 local shards = require "ltrain.trainer.data.shards"
 
@@ -31,7 +32,7 @@ local function run_batch(state, batch, index, loader_idx, count)
   batch = batches.transfer(state, batch, loader_idx)
   loop.set_batch(state, batch, index)
   hook_calls.hook(state, "on_predict_batch_start", batch, index, loader_idx)
-  local outputs = hook_calls.step(state, "predict_step", batch, index, loader_idx)
+  local outputs = module_step.run(state, "predict_step", batch, index, loader_idx)
   hook_calls.hook(state, "on_predict_batch_end", outputs, batch, index, loader_idx)
   return outputs
 end

@@ -51,6 +51,16 @@ static int parameter(lua_State *L) {
   return 1;
 }
 
+/* runtime.copied_parameter(x) -> x, marked as a parameter that keeps its history: the copy of one
+   on another device, whose gradient flows back to the original */
+static int copied_parameter(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_check_tensor(L, b, 1, "copied_parameter")->flags |= LT_PARAMETER;
+  lua_settop(L, 1);
+  lt_make_unique(L, b, 1);
+  return 1;
+}
+
 /* runtime.buffer(x) -> x, marked as a Module's buffer */
 static int buffer(lua_State *L) { return mark(L, "buffer", LT_BUFFER); }
 
@@ -148,6 +158,7 @@ void lt_bind_marks(lua_State *L, lt_bind *b) {
                                         {{"is_buffer", is_buffer, 1}, "obj"},
                                         {{NULL, NULL, 0}, NULL}};
   static const luaL_Reg runtime[] = {{"buffer", buffer},
+                                     {"copied_parameter", copied_parameter},
                                      {"identity", identity},
                                      {"is_walked", is_walked},
                                      {"version", version},

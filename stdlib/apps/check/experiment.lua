@@ -6,8 +6,8 @@
 -- In manual optimization the optimizers' steps do nothing meanwhile.
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
-local hook_calls = require "ltrain.trainer.hook_calls"
 local interrupt = require "ltrain.core.interrupt"
+local module_step = require "ltrain.trainer.steps.module_step"
 local walk = require "ltrain.core.walk"
 
 local Experiment = {}
@@ -133,7 +133,7 @@ function Experiment.step(state, batch, draws, on_step)
   local _ <close> = same_buffers(state.module)
   local before = state.loop.batch
   state.loop.batch, state.loop.batch_count = batch, false
-  local ok, outputs = pcall(hook_calls.step, state, "training_step", batch,
+  local ok, outputs = pcall(module_step.run, state, "training_step", batch,
     state.loop.batch_idx or 0)
   state.loop.batch, state.loop.batch_count = before, false
   if not ok then error(outputs, 0) end

@@ -29,8 +29,14 @@ function batches.prepare(state)
   state.data.transfers = needed
 end
 
---- The batch as the step gets it.
+--- The batch as hooks get it: on its device, unless its parts go to several.
 function batches.transfer(state, batch, dataloader_idx)
+  if state.strategy.splits_batches then return batch end
+  return batches.transfer_part(state, batch, dataloader_idx)
+end
+
+--- The batch, or a part of it, as the step gets it.
+function batches.transfer_part(state, batch, dataloader_idx)
   if not state.data.transfers then return batch end
   if state.data.converts then batch = state.precision:convert_input(batch) end
   batch = transfer_hook(state, "on_before_batch_transfer", batch, dataloader_idx)

@@ -263,10 +263,11 @@ local NONE <const> = {}
 
 local function in_slices(state)
   return (state.ranks.slices or state.loop.in_microbatches) and state.loop.results.train
+    or state.strategy.splits_batches
 end
 
--- A step of several slices (deterministic = "world"), or microbatches, logs once in each: its value
--- is that of those that were logged so far.
+-- A step of several slices (deterministic = "world"), of microbatches, or of parts on several
+-- devices, logs once in each: its value is that of those that were logged so far.
 local function add_slice(state, item, value, weight)
   if not in_slices(state) or item.serial ~= state.loop.results.serial then return value, weight end
   if item.reduce ~= "mean" then return reductions[item.reduce](item.step_value, value), weight end
@@ -314,6 +315,7 @@ local function log(state, name, value, options)
   if field then
     value = value:detach()
     if value.device == "cpu" then value, field = rank_reduction.number(value), false end
+    if field and state.strategy.splits_batches then value = value:to(state.strategy.devices[1]) end
   end
   local weight = (item.on_epoch or item.sync_dist and state.ranks.many or in_slices(state))
     and weigh(state, item, options)

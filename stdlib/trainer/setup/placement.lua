@@ -45,6 +45,15 @@ local function wanted_devices(o)
   return count
 end
 
+-- The same under a strategy, which may have all devices of a machine in one rank.
+local function wanted_ranks(o, strategy)
+  local devices = wanted_devices(o)
+  if not (strategy and strategy.splits_batches) then return devices end
+  local numbers = type(o.accelerator) == "table" and o.accelerator.devices
+  strategy.device_count = devices or numbers and #numbers or 1
+  return o.num_nodes > 1 and 1 or nil
+end
+
 -- Ranks were started by another program (mpirun, srun, lt.dist.launch): the options must agree.
 local function check_world(o, devices, world)
   local wanted = devices and devices * o.num_nodes or world.ranks
@@ -58,8 +67,8 @@ local function check_world(o, devices, world)
 end
 
 -- How many ranks this process is to start or is part of.
-local function count_ranks(o)
-  local devices = wanted_devices(o)
+local function count_ranks(o, strategy)
+  local devices = wanted_ranks(o, strategy)
   local world = dist.world()
   if world.ranks > 1 then
     check_world(o, devices, world)
@@ -141,7 +150,7 @@ function placement.set(trainer, o)
   o.accelerator = accelerator_of(o.accelerator, o.devices)
   local strategy, parts = strategy_of(o), given_parts(trainer, o)
   join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
-  local ranks = count_ranks(o)
+  local ranks = count_ranks(o, strategy)
   strategy = strategy or by_name(ranks > 1 and "ddp" or "single_device")
   strategy:combine(parts)
   strategy:configure(ranks, o)

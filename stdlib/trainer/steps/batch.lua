@@ -5,6 +5,7 @@ local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
 local microbatches = require "ltrain.trainer.steps.microbatches"
+local module_step = require "ltrain.trainer.steps.module_step"
 local overrides = require "ltrain.trainer.setup.overrides"
 local slices = require "ltrain.trainer.ranks.slices"
 
@@ -74,7 +75,7 @@ local function count_and_first(...) return select("#", ...), (...) end
 
 -- Runs the module's training_step; returns how many values it gave, and the first.
 local function training_step(state)
-  return count_and_first(hook_calls.step(state, "training_step", state.loop.batch,
+  return count_and_first(module_step.run(state, "training_step", state.loop.batch,
     state.loop.batch_idx))
 end
 

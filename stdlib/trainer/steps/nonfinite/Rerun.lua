@@ -11,6 +11,7 @@ local dist = require "ltrain.dist"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
 local loop = require "ltrain.trainer.loop"
+local module_step = require "ltrain.trainer.steps.module_step"
 local object = require "ltrain.trainer.object"
 local results = require "ltrain.trainer.logged.results"
 local tree = require "ltrain.core.tree"
@@ -89,7 +90,7 @@ end
 -- training_step, and backward in automatic optimization.
 local function run_step(self)
   local state = self._state
-  local outputs = hook_calls.step(state, "training_step", state.loop.batch, state.loop.batch_idx)
+  local outputs = module_step.run(state, "training_step", state.loop.batch, state.loop.batch_idx)
   local loss = outputs
   if type(outputs) == "table" then loss = outputs.loss end
   if not c.is_tensor(loss) then return end
