@@ -91,7 +91,6 @@ end)
 
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
-    model_parallel = "write 'fsdp', which divides",
     xla = "no TPUs here", xla_debug = "no TPUs here",
     single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
     ddp_spawn = "'ddp', which forks",
