@@ -158,6 +158,17 @@ describe("the examples", function()
     assert.matches("epoch 0, step 3", must(dir, ltrain .. " inspect half.safetensors"))
   end)
 
+  it("tensor_parallel.lua has the loss of one rank on two", function()
+    local losses = {}
+    for ranks = 1, 2 do
+      local text = must(folder(), ("timeout -k 1 60 %s run %s --devices %d --max_epochs 1"):format(
+        ltrain, example("tensor_parallel.lua"), ranks))
+      losses[ranks] = text:match "(loss [%d.]+); %d+ parameters of 103168 on a rank\n"
+      assert(losses[ranks], text)
+    end
+    assert.equal(losses[1], losses[2])
+  end)
+
   it("manual_loop.lua brings its loss down", function()
     local text = must(folder(), ltrain .. " " .. example("manual_loop.lua") .. " 200")
     assert.is_true(tonumber(text:match("step 200: loss ([%d.]+)")) < 0.05)

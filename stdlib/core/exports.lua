@@ -127,7 +127,7 @@ return {
   ormqr = "ltrain.ops.matrices:ormqr",
   pairwise_distance = "ltrain.ops.distances:pairwise_distance",
   parallel = "ltrain.parallel",
-  parallelize = "ltrain.parallel.parallelize:parallelize",
+  parallelize = "ltrain.parallel.parallelize",
   pca_lowrank = "ltrain.ops.matrices:pca_lowrank",
   pdist = "ltrain.ops.distances:pdist",
   pinverse = "ltrain.ops.matrices:pinverse",

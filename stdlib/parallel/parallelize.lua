@@ -4,20 +4,18 @@
 -- A plan names modules by patterns, as they are named in the module ("layers.*.attn"; * is one part
 -- of a name), and gives each a style, or a list of styles. Parameters that styles cut are replaced
 -- by this rank's parts of them, under the same names; the modules get a forward that communicates.
--- All of that is taken back by parallelize.undo.
+-- All of that is taken back by divided_modules.undo.
 local ParallelStyle = require "ltrain.parallel.ParallelStyle"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
+local divided_modules = require "ltrain.parallel.divided_modules"
 local errors = require "ltrain.core.errors"
 local group_of = require "ltrain.parallel.group_of"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
-local whole = require "ltrain.parallel.whole"
-
-local parallelize = {}
 
 -- Plans.
 
@@ -212,7 +210,7 @@ end
 --- "tensor_parallel", or its only one, and returns it. All of these ranks call it, with the same
 --- plan; without one it is that of module:tensor_parallel_plan(). The group's first rank's
 --- parameters count. Optimizers are made afterwards.
-function parallelize.parallelize(module, mesh, plan)
+return function(module, mesh, plan)
   if not walk.is_module(module) then
     errors.blame("parallelize: needs a module: got %s", errors.show(module))
   end
@@ -221,7 +219,7 @@ function parallelize.parallelize(module, mesh, plan)
   if group:world_size() == 1 then return module end
   local of, places = requests_of(list, group)
   check_same(list, group)
-  local record = rawget(module, "_divided") or { cuts = {}, changes = {} }
+  local record = divided_modules.record(module)
   for _, items in ipairs(cut_all(module, of, places, group)) do
     table.insert(record.cuts, items)
   end
@@ -229,46 +227,5 @@ function parallelize.parallelize(module, mesh, plan)
     local site = new_site(one, group, record.changes)
     for _, style in ipairs(one.styles) do style:apply(one.module, site) end
   end
-  rawset(module, "_divided", record)
   return module
 end
-
--- Gives modules the fields that they had.
-local function take_back(module, record)
-  local changes = record and record.changes or {}
-  for i = #changes, 1, -1 do rawset(table.unpack(changes[i], 1, 3)) end
-  rawset(module, "_divided", nil)
-end
-
---- Makes a module whole again, and all that is in it: each rank gets all parts of its parameters.
---- All ranks that divided it call it. Returns the whole parameters by their parts.
-function parallelize.undo(module)
-  local new = {}
-  for _, entry in ipairs(walk.modules(module)) do
-    local record = rawget(entry.module, "_divided")
-    for _, items in ipairs(record and record.cuts or {}) do
-      local part = rawget(items[1].holder, items[1].key)
-      local parameter = c.parameter(whole.gather(part, cuts.of(part)),
-        { requires_grad = part.requires_grad })
-      new[part] = parameter
-      for _, item in ipairs(items) do rawset(item.holder, item.key, parameter) end
-    end
-    take_back(entry.module, record)
-  end
-  return new
-end
-
---- The run of the other ranks has failed, and their parts are gone: what reads the parameters says
---- why.
-function parallelize.lose(module, why)
-  for _, entry in ipairs(walk.modules(module)) do
-    local record = rawget(entry.module, "_divided")
-    for _, items in ipairs(record and record.cuts or {}) do
-      local part = rawget(items[1].holder, items[1].key)
-      if c.dist.is_alone(part) then c.dist.empty(part, why:format(items[1].name)) end
-    end
-    take_back(entry.module, record)
-  end
-end
-
-return parallelize

@@ -25,9 +25,9 @@ local data_ranks = require "ltrain.dist.data_ranks"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
 local divide_sequences = require "ltrain.parallel.divide_sequences"
+local divided_modules = require "ltrain.parallel.divided_modules"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
-local parallelize = require "ltrain.parallel.parallelize"
 local parameters_of = require "ltrain.core.parameters_of"
 local part_state = require "ltrain.parallel.part_state"
 local walk = require "ltrain.core.walk"
@@ -319,7 +319,7 @@ function ModelParallelStrategy:end_training(optimizers)
   if not self.divides then return end
   local states = {}
   for i, optimizer in ipairs(optimizers) do states[i] = self:optimizer_state(optimizer) or false end
-  local whole = parallelize.undo(self.module)
+  local whole = divided_modules.undo(self.module)
   for i, optimizer in ipairs(optimizers) do join_optimizer(optimizer, whole, states[i]) end
   self.divides = false
 end
@@ -332,9 +332,9 @@ local LOST <const> = "parameter '%s' is incomplete: a run under strategies.Model
 function ModelParallelStrategy:teardown()
   local status = self.divides and self.module.trainer.state.status
   if status == "finished" then
-    parallelize.undo(self.module)
+    divided_modules.undo(self.module)
   elseif status and status ~= "running" then
-    parallelize.lose(self.module, LOST)
+    divided_modules.lose(self.module, LOST)
   end
   self.divides = nil
   DDP.teardown(self)

@@ -134,8 +134,9 @@ print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
     { "stdlib/core/ClusterEnvironment.lua", "lt.ClusterEnvironment",
       "ltrain.core.ClusterEnvironment" } } },
   { "parallel", "Parallelism", "lt.parallel: models and sequences that are divided among ranks",
-    {}, [==[
-How to use it: [context parallelism](../guide/context_parallel.md).]==] },
+    { { "stdlib/parallel/parallelize.lua", "lt.parallelize", "ltrain.parallel.parallelize" } }, [==[
+How to use it: [tensor parallel](../guide/tensor_parallel.md), [context
+parallelism](../guide/context_parallel.md).]==] },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts, lt.shard, "
     .. "lt.register_forward_method", {
     { "stdlib/nn/shard.lua", "lt.shard", "ltrain.nn.shard" },
