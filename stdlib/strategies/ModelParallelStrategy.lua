@@ -343,8 +343,10 @@ end
 --- Ranks have different parts, if the module is divided.
 function ModelParallelStrategy:is_replicated(part) return part == "buffer" or not self.divides end
 
---- Groups of ranks that have the same parts.
-function ModelParallelStrategy:has_copies(_part) return true end
+--- The ranks of data_ranks.group have the same parts.
+function ModelParallelStrategy:has_copies(part)
+  return self.divides == true or self:is_replicated(part)
+end
 
 -- Sequences.
 
