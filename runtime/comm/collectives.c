@@ -279,6 +279,8 @@ lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out
     w->move.root = root;
     w->agreed = reduce_shares;
     w->next_step = gather_shares;
+  } else {
+    w->move.op = LT_COMM_REDUCE_SCATTER; /* its share is all of it */
   }
   return lt_work_issue_move(c, w, &plan, at);
 }

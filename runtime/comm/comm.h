@@ -165,7 +165,8 @@ bool lt_work_wait(lt_ctx *c, lt_work *w);
 lt_tensor *lt_work_result(const lt_work *w); /* borrowed; NULL before the end */
 /* Its number: among the collectives of its group, or the messages from one rank to the other. */
 uint64_t lt_work_number(const lt_work *w);
-/* Whether its bytes go through pinned memory, because no link moves memory of their device. */
+/* Whether its bytes go through pinned memory, because no link moves memory of their device (the few
+   operations that none has aside). */
 bool lt_work_is_staged(const lt_work *w);
 /* all_gather_cat, after the wait: the first sizes of all ranks. */
 const int64_t *lt_work_extents(const lt_work *w);

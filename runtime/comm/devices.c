@@ -261,5 +261,6 @@ bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double 
 }
 
 bool lt_work_is_staged(const lt_work *w) {
-  return w->device.way == LT_WAY_STAGED && w->group->size > 1;
+  return w->device.way == LT_WAY_STAGED && w->group->size > 1 &&
+         is_between_devices((lt_comm_op)w->mark.op);
 }

@@ -1,5 +1,6 @@
 -- spec/cuda/nccl_spec.lua: NCCL between GPUs, by a fake one (fake_nccl.cpp): what it moves.
 -- tags: slow
+local every_collective = require "spec.dist.every_collective"
 local shell = require "spec.build.shell"
 local support = require "spec.dist.support"
 
@@ -16,6 +17,15 @@ describe("ltrain_nccl.so", function()
         done
         for q in $p; do wait $q || bad=1; done
         rm -rf $TMPDIR; exit $bad)]], n - 1, BUILD, n)
+    end
+  end)
+end)
+
+describe("collectives between GPUs", function()
+  it("give what they give on the CPU, in groups too", function()
+    for _, n in ipairs { 2, 3 } do
+      local out = support.ranks(n, 'local device = "cuda:" .. rank\n' .. every_collective)
+      assert.not_matches("no comm backend transfers", out)
     end
   end)
 end)

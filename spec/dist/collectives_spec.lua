@@ -23,24 +23,6 @@ describe("collectives on tensors", function()
     ]])
   end)
 
-  it("move what the others are to have", function()
-    support.ranks(3, [[
-      local x = lt.full({2}, rank, {dtype = "i64"})
-      same(lt.tensor{1, 1}, dist.broadcast(x, {from = 1}))
-      same(lt.full({2}, rank, {dtype = "i64"}), x)
-      same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, dist.all_gather(x))
-      local uneven = lt.full({rank}, rank, {dtype = "i64"})
-      same(lt.tensor{1, 2, 2}, dist.all_gather(uneven, {cat = true}))
-      local all = lt.arange(6) + rank * 10 -- sums: 30 + 3 i
-      same(lt.tensor{30 + 6 * rank, 33 + 6 * rank}, dist.reduce_scatter(all))
-      local at_root = dist.gather(x, {to = 2})
-      if rank == 2 then same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, at_root) else same(nil, at_root) end
-      local mine = dist.scatter(rank == 1 and lt.arange(6):view(3, 2) or nil, {from = 1})
-      same(lt.tensor{{2 * rank, 2 * rank + 1}}, mine)
-      same(nil, dist.barrier())
-    ]])
-  end)
-
   it("send and receive, into memory too", function()
     support.ranks(3, [[
       local next_rank, before = (rank + 1) % 3, (rank - 1) % 3
@@ -274,17 +256,6 @@ describe("ranks that disagree", function()
       output)
     local _, times = output:gsub("ranks disagree", "")
     assert.equal(1, times, output)
-  end)
-
-  it("in shape, dtype, kind of value or operation", function()
-    for _, pair in ipairs{
-      { "lt.ones{8}", "lt.ones{16}" }, { "lt.ones{2}", "lt.ones({2}, {dtype = 'f64'})" },
-      { "lt.ones{2}", "3" }, { "lt.ones{2}", "lt.ones{2}, {op = 'max'}" },
-    } do
-      local body = "if rank == 0 then dist.all_reduce(%s) else dist.all_reduce(%s) end"
-      local output = table_of(body:format(pair[1], pair[2]))
-      assert.matches("disagree at collective 1: rank 0: all_reduce.*rank 1: all_reduce", output)
-    end
   end)
 
   it("in first sizes that all_gather cannot put side by side", function()

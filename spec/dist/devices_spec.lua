@@ -1,5 +1,6 @@
 -- spec/dist/devices_spec.lua: ranks on devices: collectives and fits give the CPU's results.
 -- tags: slow
+local every_collective = require "spec.dist.every_collective"
 local on_host = require "spec.dist.support"
 local trained = require "spec.dist.trained"
 
@@ -33,17 +34,7 @@ local REGISTER <const> = ("lt.dist.register_comm('files_device', '%s') "):format
 
 describe("collectives on a device", function()
   it("give what they give on the CPU, where their input was", function()
-    support.ranks(3, TWO .. [[
-      for _, op in ipairs {"sum", "mean", "min", "max", "prod"} do both("all_reduce", {op = op}) end
-      both("broadcast", {from = 2})
-      both("all_gather")
-      both("gather", {to = 1})
-      x, y = x:narrow(1, 1, rank + 1), y:narrow(1, 1, rank + 1)
-      both("all_gather", {cat = true})
-      x, y = lt.arange(12):reshape{6, 2} * 0.1, (lt.arange(12):reshape{6, 2} * 0.1):to(device)
-      both("reduce_scatter")
-      both("reduce_scatter", {op = "mean"})
-    ]])
+    support.ranks(3, 'local device = "fake:" .. rank\n' .. every_collective)
   end)
 
   it("reduce every dtype by every operation", function()

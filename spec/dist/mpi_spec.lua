@@ -61,28 +61,6 @@ describe("ranks under mpirun", function()
     ]])
   end)
 
-  it("move what the others are to have, values of Lua too", function()
-    needs_mpi()
-    passes(3, [[
-      local x = lt.full({2}, rank, {dtype = "i64"})
-      same(lt.tensor{1, 1}, dist.broadcast(x, {from = 1}))
-      same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, dist.all_gather(x))
-      local uneven = lt.full({rank}, rank, {dtype = "i64"})
-      same(lt.tensor{1, 2, 2}, dist.all_gather(uneven, {cat = true}))
-      same(lt.tensor{30 + 6 * rank, 33 + 6 * rank}, dist.reduce_scatter(lt.arange(6) + rank * 10))
-      local at_root = dist.gather(x, {to = 2})
-      if rank == 2 then same(lt.tensor{{0, 0}, {1, 1}, {2, 2}}, at_root) else same(nil, at_root) end
-      local mine = dist.scatter(rank == 1 and lt.arange(6):view(3, 2) or nil, {from = 1})
-      same(lt.tensor{{2 * rank, 2 * rank + 1}}, mine)
-      local next_rank, before = (rank + 1) % 3, (rank - 1) % 3
-      local work = dist.send({"from", rank}, next_rank, {async = true})
-      same({"from", before}, dist.recv(before))
-      work:wait()
-      same({"a", {1, 2}}, dist.broadcast({"a", {rank + 1, rank + 2}}, {from = 0}))
-      dist.barrier()
-    ]])
-  end)
-
   it("do several things at once, and in groups", function()
     needs_mpi()
     passes(4, [[
