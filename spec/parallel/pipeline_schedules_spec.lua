@@ -1,5 +1,7 @@
 -- spec/parallel/pipeline_schedules_spec.lua: the schedules of pipelines, run by a simulator: each
 -- is complete, free of deadlocks, and has the bubble of its formula.
+local BlockTimes = require "ltrain.strategies.pipeline.BlockTimes"
+local lt = require "ltrain"
 local partition = require "ltrain.strategies.pipeline.partition"
 local schedules = require "ltrain.strategies.pipeline.schedules"
 
@@ -160,5 +162,43 @@ describe("strategies.pipeline.partition", function()
 
   it("gives each layer a part where there are as many", function()
     assert.same({ 1, 2 }, partition({ 5, 1, 1 }, 3))
+  end)
+end)
+
+describe("strategies.pipeline.BlockTimes", function()
+  it("has forward and backward of each block, and what is before and behind them", function()
+    local time = 0.0
+    local times = BlockTimes(3, function() return time end)
+    -- Takes so long in forward, and so long in backward.
+    local function layer(forward, backward)
+      return lt.Function {
+        forward = function(_, x)
+          time = time + forward
+          return x * 2
+        end,
+        backward = function(_, grad)
+          time = time + backward
+          return grad * 2
+        end,
+      }
+    end
+    local before, behind = layer(1, 2), layer(5, 10)
+    local blocks = { layer(10, 20), layer(100, 200), layer(1000, 2000) }
+    for _ = 1, 2 do
+      times:begin()
+      local x = lt.ones(2)
+      x.requires_grad = true
+      local h = before(x)
+      for i, block in ipairs(blocks) do h = times:watch(i, block, h) end
+      local loss = behind(h):sum()
+      times:begin_backward()
+      loss:backward()
+      times:end_backward()
+    end
+    assert.same({ 1 + 2 + 10 + 20, 300.0, 3000.0 + 5 + 10 }, times:costs())
+  end)
+
+  it("has zeros where nothing ran", function()
+    assert.same({ 0.0, 0.0 }, BlockTimes(2):costs())
   end)
 end)

@@ -5,17 +5,17 @@ local class = require "ltrain.core.class"
 
 local BlockTimes = class.extend(nil, "BlockTimes")
 
-local now <const> = c.runtime.clock
-
---- BlockTimes(count): of so many blocks.
-function BlockTimes:init(count)
+--- BlockTimes(count, clock): of so many blocks; `clock`: what counts seconds, by default the
+--- system's.
+function BlockTimes:init(count, clock)
+  self.now = clock or c.runtime.clock
   self.count, self.least = count, { forward = {}, backward = {} }
   self:begin()
 end
 
 --- A microbatch begins.
 function BlockTimes:begin()
-  self.at = { forward = now(), before = nil, backward = nil }
+  self.at = { forward = self.now(), before = nil, backward = nil }
   self.reached = nil -- the block whose backward goes on
 end
 
@@ -29,7 +29,7 @@ end
 -- Backward arrives at what block i has returned: what goes on until then is of the block after it,
 -- or of what follows the last one.
 local function arrive(self, i)
-  local time = now()
+  local time = self.now()
   if self.at.backward then note(self, "backward", self.reached, time - self.at.backward) end
   self.at.backward, self.reached = time, i
 end
@@ -43,10 +43,10 @@ end
 
 --- Calls forward(...) of block i, as BlockChain.step wants it.
 function BlockTimes:watch(i, forward, ...)
-  local began = now()
+  local began = self.now()
   if i == 1 then note(self, "forward", 0, began - self.at.forward) end
   local results = table.pack(forward(...))
-  self.at.forward = now()
+  self.at.forward = self.now()
   note(self, "forward", i, self.at.forward - began)
   local y = first_tensor(results)
   if y and not y.is_leaf then y:register_hook(function() arrive(self, i) end) end
@@ -55,14 +55,14 @@ end
 
 --- The step has ended, and backward begins.
 function BlockTimes:begin_backward()
-  local time = now()
+  local time = self.now()
   note(self, "forward", self.count + 1, time - self.at.forward)
   self.at.backward, self.reached = time, self.count + 1
 end
 
 --- Backward has ended.
 function BlockTimes:end_backward()
-  if self.at.backward then note(self, "backward", self.reached, now() - self.at.backward) end
+  if self.at.backward then note(self, "backward", self.reached, self.now() - self.at.backward) end
   self.at.backward = nil
 end
 

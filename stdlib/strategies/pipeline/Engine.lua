@@ -12,6 +12,8 @@ local values = require "ltrain.strategies.pipeline.values"
 
 local Engine = class.extend(nil, "Engine")
 
+local UNDER_WAY <const> = 4 -- batches of evaluation that a stage is ahead of the next one
+
 --- Engine(chain, {schedule =, stages =, chunks =, ends =, group =, device =}): `ends`: after which
 --- blocks the virtual stages end, but the last; `group`: the ranks of the pipeline, nil: this one.
 function Engine:init(chain, o)
@@ -109,6 +111,7 @@ function Engine:step(fn, ...)
     results = table.pack(run_stage(self, g, received, fn, ...))
     send_on(self, g, key, not results[1] and (values.pack(results[2])) or false)
   end
+  self.mail:settle(UNDER_WAY)
   if not self:is_last() then return end
   return table.unpack(results, 2, results.n)
 end
@@ -227,7 +230,7 @@ function Engine:train(work)
     end
     if kind == "B" or kind == "W" then slots[key] = nil end
   end
-  self.mail:finish()
+  self.mail:settle(0)
   if not self:is_last() then return batch.loss end
   local weight = 0.0
   for _, one in ipairs(batch.losses) do weight = weight + one.weight end

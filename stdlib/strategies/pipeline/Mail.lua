@@ -16,7 +16,6 @@ function Mail:init(group, device)
   self.group, self.device = group, device
   self.rank = group and group:rank() or 0
   self.sent = {} -- handles of sends that may not be complete, the oldest first
-  self.most = 4 * (group and group:world_size() or 1) -- of these
   self.here = {} -- by key: messages that have come, as { value }
   self.order, self.coming = {}, {} -- by rank: keys of messages to come; receives under way
 end
@@ -75,14 +74,13 @@ function Mail:send(to, key, message)
     return
   end
   local sent = self.sent
-  while #sent > 0 and (#sent >= self.most or sent[1]:test()) do table.remove(sent, 1):wait() end
+  while #sent > 0 and sent[1]:test() do table.remove(sent, 1):wait() end
   sent[#sent + 1] = collectives.send(message, to, { group = self.group, async = true })
 end
 
---- Waits until all that was sent has been taken.
-function Mail:finish()
-  for _, handle in ipairs(self.sent) do handle:wait() end
-  self.sent = {}
+--- Waits until at most `count` messages that were sent have not been taken.
+function Mail:settle(count)
+  while #self.sent > count do table.remove(self.sent, 1):wait() end
 end
 
 return Mail
