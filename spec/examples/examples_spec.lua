@@ -135,6 +135,17 @@ describe("the examples", function()
     assert.equal(values[1], values[2])
   end)
 
+  it("pipeline.lua trains the same on one rank and on two", function()
+    local values = {}
+    for ranks = 1, 2 do
+      local text = must(folder(), ("timeout -k 1 60 %s run %s %s --devices %d"):format(ltrain,
+        example("pipeline.lua"), FEW, ranks))
+      values[ranks] = text:match(("ranks %d, val_acc ([%%d.]+)"):format(ranks))
+      assert(values[ranks], text)
+    end
+    assert.equal(values[1], values[2])
+  end)
+
   it("ddp_manual.lua trains the same on one rank and on two", function()
     local values = {}
     for ranks = 1, 2 do
