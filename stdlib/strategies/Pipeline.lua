@@ -40,6 +40,9 @@ Pipeline.options = pipeline_options.rows
 
 Pipeline.dims = { "data_parallel", "pipeline_parallel" }
 
+-- Dims of ModelParallelStrategy that its mesh does not have.
+Pipeline.context_parallel_size, Pipeline.tensor_parallel_size = 1, 1
+
 --- Pipeline{stages = 4, microbatches = 16, schedule = "1f1b", ...}
 function Pipeline:init(options)
   local o, notes = pipeline_options.check(options, WHERE)

@@ -79,7 +79,7 @@ end
 -- make the same steps, since they have parts of one stream.
 local function share(state, kind, source)
   if not cut(state, kind, source.loader) then
-    report_uncut(state, source.loader)
+    if data_ranks.size() > 1 then report_uncut(state, source.loader) end
     return source
   end
   local part = loaders.source(source.loader, source.where) -- its length is another now
