@@ -60,15 +60,16 @@ describe("a batch", function()
     ]])
   end)
 
-  it("passes gradients back around a ring", function()
-    support.ranks(3, [[
+  over({ "shm", "mpi" }, "passes gradients back around a ring", function(way)
+    local status, output = support.over(way, 3, [[dist.launch(3, function(rank)
       local x = lt.full({2}, rank + 1.0, {requires_grad = true})
       local right, left = (rank + 1) % 3, (rank + 2) % 3
       local got = dist.batch{{"recv", left}, {"recv", right}, {"send", x, right}, {"send", x, left}}
       local loss = (got[1] * 10 ^ rank + got[2] * 2 * 10 ^ rank):sum() + got[3] + got[4]
       loss:backward()
       same(lt.full({2}, 10.0 ^ right + 2 * 10.0 ^ left), x.grad)
-    ]])
+    end)]])
+    assert.equal(0, status, output)
   end)
 
   it("says what is wrong with its calls", function()

@@ -273,6 +273,33 @@ describe("gradients through messages", function()
     ]])
   end)
 
+  it("arrive in a fit on a rank that has no loss", function()
+    support.passes[[
+      local function train(devices)
+        lt.seed(3)
+        local Net = lt.Module:extend "Net"
+        function Net:init() self.a, self.b = lt.nn.Linear(3, 4), lt.nn.Linear(4, 1) end
+        function Net:training_step(batch)
+          local rank = dist.rank()
+          local h = rank == 0 and self.a(batch[1]):tanh() or dist.recv(0)
+          if rank < devices - 1 then dist.send(h, rank + 1) return nil end
+          local loss = self.b(h):square():mean()
+          return loss
+        end
+        function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.1}) end
+        local net, x = Net():to "f64", lt.randn(8, 3, {dtype = "f64"})
+        lt.Trainer{devices = devices, max_steps = 2, logger = false, enable_checkpointing = false,
+          enable_progress_bar = false, enable_model_summary = false}:fit(net, {{x}, {x * 2}})
+        return net:state_dict()
+      end
+      local two, one = train(2), train(1)
+      for name, wanted in pairs(one) do
+        local worst = (wanted - two[name]):abs():max():item()
+        if not (worst <= 1e-12) then error(name .. " differs by " .. worst) end
+      end
+    ]]
+  end)
+
   local function disagrees(body, ...)
     local output = support.fails(("dist.launch(2, function(rank) local x = "
       .. "lt.ones({2}, {requires_grad = true})\n%s\nend, {timeout = 300})"):format(body))
