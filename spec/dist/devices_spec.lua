@@ -37,6 +37,32 @@ describe("collectives on a device", function()
     support.ranks(3, 'local device = "fake:" .. rank\n' .. every_collective)
   end)
 
+  it("have gradients where their input was", function()
+    support.ranks(2, [[
+      local device = "fake:" .. rank
+      local function leaf() return lt.tensor({1.0, 2}, {requires_grad = true, device = device}) end
+      local function check(x, wanted)
+        same(device, x.grad.device)
+        same(wanted, x.grad:to "cpu")
+      end
+      local x, y, z = leaf(), leaf(), leaf()
+      local all = dist.gather(x * 2)
+      same(device, all.device)
+      local loss = rank == 0 and (all:to "cpu" * lt.tensor{{1.0}, {10}}):sum():to(device) or all
+      loss:backward()
+      check(x, lt.full({2}, rank == 0 and 2.0 or 20.0));
+      (dist.scatter(rank == 1 and y or nil, {from = 1}) * (rank + 3.0)):sum():backward()
+      if rank == 1 then check(y, lt.tensor{3.0, 4}) end
+      if rank == 0 then
+        dist.send(z, 1):backward()
+        check(z, lt.full({2}, 5.0))
+      else
+        local got = dist.recv(0):to(device) * 5
+        got:sum():backward()
+      end
+    ]])
+  end)
+
   it("reduce every dtype by every operation", function()
     support.ranks(3, (support.every_reduction:gsub("(lt%.full%(%b())%)", "%1):to('fake:' .. rank)")
       :gsub("same%((.-), dist", "same((%1), dist")))

@@ -137,9 +137,12 @@ static lt_tensor *of_send(lt_ctx *c, const passed *p) {
   return finish(c, lt_comm_recv_grad(c, p->ref.group, own, p->root, p->number, at)) ? own : NULL;
 }
 
-/* The work is the queue's: waiting here, two ranks could wait for each other. */
+/* The work is the queue's: waiting here, two ranks could wait for each other. It sends from `g` at
+   some later time, so that one which a hook has kept is copied. */
 static void of_recv(lt_ctx *c, const passed *p, lt_tensor *g) {
-  g = lt_contiguous(c, g);
+  bool is_shared = g->object.refs > 1 || atomic_load(&g->storage->refs) > 1;
+  if (is_shared || !g->contiguous)
+    g = lt_apply1(c, LT_OP_clone, 1, &g, &(lt_args_clone){.contiguous = true});
   if (g == NULL) return;
   lt_origin at = lt_origin_of(&p->place);
   lt_work_release(c, lt_comm_send_grad(c, p->ref.group, g, p->root, p->number, at));
