@@ -2,6 +2,7 @@
 -- from their checkpoints on other meshes.
 -- tags: slow
 local child = require "spec.cli.child"
+local lt = require "ltrain"
 local scripts = require "spec.parallel.small_models"
 
 -- fit(name, ranks, o): trains for two epochs, global batches of 8, tensor parallel on 2 ranks
@@ -27,7 +28,8 @@ local function fit(name, ranks, o, more)
   more = more or {}
   local all = {max_epochs = 2, devices = ranks, gradient_clip_val = 0.1,
     strategy = ranks == 1 and "single_device" or lt.strategies.ModelParallelStrategy {
-      tensor_parallel_size = 2, state_dict_type = more.state_dict_type}}
+      tensor_parallel_size = 2, state_dict_type = more.state_dict_type,
+      stage = ranks == 4 and more.stage or 0}}
   for key, value in pairs(o or {}) do all[key] = value end
   local net, t = (more.class or Net)(name), trainer(all)
   local each = (more.batch or 8) // math.max(ranks // 2, 1)
@@ -119,28 +121,69 @@ describe("a fit under ModelParallelStrategy", function()
   end)
 end)
 
+describe("stage 1 of ModelParallelStrategy", function()
+  it("trains as one rank, with half of the optimizer's state on each of two groups", function()
+    prints("same\nsame\n2.0\n", [[
+      local counts = {}
+      function Net:on_train_batch_end()
+        local n = 0
+        for _, slots in pairs(self:optimizers().state) do n = n + slots.exp_avg:numel() end
+        counts[#counts + 1] = n
+      end
+      for _, name in ipairs {"gpt2", "llama"} do
+        local wanted, got = fit(name, 1), fit(name, 4, nil, {stage = 1})
+        print(got == wanted and "same" or got .. "\n" .. wanted)
+      end
+      counts = {}
+      fit("llama", 4)
+      local whole = counts[1]
+      counts = {}
+      fit("llama", 4, nil, {stage = 1})
+      print(whole / counts[1])
+    ]])
+  end)
+
+  it("is the only one beside tensor parallel", function()
+    assert.matches("stage = 2: beside tensor parallel only the state of optimizers is divided: "
+      .. "write stage = 1, or strategies.Sharded", select(2, pcall(
+      lt.strategies.ModelParallelStrategy, { stage = 2 })))
+    local status, _, err = scripts.run(nil, FIT .. [[
+      local Half = Net:extend("Half")
+      function Half:init(name)
+        Net.init(self, name)
+        self.net.model.norm:to "bf16"
+      end
+      function Half:training_step(batch) return self.net(batch[1]):sum() end
+      fit("llama", 4, {num_sanity_val_steps = 0}, {stage = 1, class = Half})
+    ]])
+    assert.equal(1, status)
+    assert.matches("stage = 1: net.model.norm.weight is bf16: take precision = 'bf16%-mixed', or "
+      .. "stage = 0", err)
+  end)
+end)
+
 describe("checkpoints of ModelParallelStrategy", function()
   it("resume on other meshes, whole and sharded, in mid-window", function()
     local folder = child.folder()
-    prints("same same same\n" .. ("same same same\n"):rep(3), [[
+    prints(("same same same\n"):rep(5), [[
       local o = {accumulate_grad_batches = 2}
       local wanted, paths = fit("gpt2", 1, o, {batch = 4}), {}
-      local function save(ranks, kind)
-        local path = ("%s/%d%s"):format(folder, ranks, kind or "")
+      local function save(ranks, kind, stage)
+        local path = ("%s/%d%s%d"):format(folder, ranks, kind or "", stage or 0)
         local Saves = lt.Callback:extend "Saves"
         Saves.all_ranks = true
         function Saves:on_train_batch_end(t, _, _, _, i)
           if t.current_epoch == 1 and i == 0 then t:save_checkpoint(path) end
         end
         fit("gpt2", ranks, {callbacks = {Saves()}, accumulate_grad_batches = 2},
-          {state_dict_type = kind, batch = 4})
+          {state_dict_type = kind, batch = 4, stage = stage})
         paths[#paths + 1] = path
       end
-      save(1) save(2, "full") save(2, "sharded") save(4, "sharded")
+      save(1) save(2, "full") save(2, "sharded") save(4, "sharded") save(4, "sharded", 1)
       for _, path in ipairs(paths) do
         local line = {}
         for i, ranks in ipairs {1, 2, 4} do
-          local got = fit("gpt2", ranks, o, {ckpt_path = path, batch = 4})
+          local got = fit("gpt2", ranks, o, {ckpt_path = path, batch = 4, stage = 1})
           line[i] = got == wanted and "same" or got .. "\n" .. wanted .. "\n"
         end
         print(table.concat(line, " "))

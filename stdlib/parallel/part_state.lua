@@ -13,7 +13,9 @@ local whole = require "ltrain.parallel.whole"
 
 local part_state = {}
 
-local function part_of(cut, tensor)
+--- This rank's part of a parameter, or of what has its shape, as a range of the whole's elements.
+--- All ranks of the cut's group call it.
+function part_state.part_of(cut, tensor)
   local first = cuts.range(cut)
   if first then return parts.new { shape = cut.shape, from = first, tensor = tensor } end
   local numel, all = parts.numel(cut.shape), whole.gather(tensor, cut)
@@ -28,17 +30,21 @@ function part_state.of_module(module)
   local state = module:state_dict()
   for _, item in ipairs((walk.tensors(module))) do
     local cut = cuts.of(item.value)
-    if cut and state[item.name] then state[item.name] = part_of(cut, state[item.name]) end
+    local own = cut and state[item.name]
+    if own then state[item.name] = part_state.part_of(cut, own) end
   end
   return state
 end
 
--- fn(parameter, name, cut) for each parameter of an optimizer that is cut.
-local function each_cut(optimizer, fn)
+--- fn(cut, slots, slot, value, parameter) for all that a state has of an optimizer's parameters
+--- that are cut, in the same order on all ranks.
+function part_state.each_slot(optimizer, saved, fn)
   for _, group in ipairs(optimizer.param_groups) do
     for i, parameter in ipairs(group.params) do
-      local cut = cuts.of(parameter)
-      if cut then fn(parameter, group.names[i], cut) end
+      local cut, slots = cuts.of(parameter), saved.state[group.names[i]]
+      for slot, value in tree.pairs(cut and slots or {}) do
+        fn(cut, slots, slot, value, parameter)
+      end
     end
   end
 end
@@ -46,34 +52,30 @@ end
 --- An optimizer's state_dict with parts: what has the shape of its parameter has its cut.
 function part_state.of_optimizer(optimizer)
   local saved = optimizer:state_dict()
-  each_cut(optimizer, function(parameter, name, cut)
-    local slots = saved.state[name]
-    for slot, value in tree.pairs(slots or {}) do
-      if c.is_tensor(value) and has_shape(value, parameter) then
-        slots[slot] = part_of(cut, value)
-      end
+  part_state.each_slot(optimizer, saved, function(cut, slots, slot, value, parameter)
+    if c.is_tensor(value) and has_shape(value, parameter) then
+      slots[slot] = part_state.part_of(cut, value)
     end
   end)
   return saved
 end
 
---- Loads a complete state, of which tensors may be in a file, into an optimizer: its parts of what
---- is cut.
-function part_state.load_optimizer(optimizer, state)
+--- Of a complete state, of which tensors may be in a file, what this rank loads into an optimizer:
+--- its parts of what is cut.
+function part_state.own_state(optimizer, state)
   local own = {}
   for key, value in next, state do own[key] = value end
   own.state = {}
-  for name, slots in next, state.state do own.state[name] = slots end
-  each_cut(optimizer, function(_, name, cut)
-    local slots = state.state[name]
-    local mine = slots and {}
-    for slot, value in next, slots or {} do
-      local is_cut = parts.is_tensor(value) and cuts.is_whole(cut, value)
-      mine[slot] = is_cut and cuts.read(cut, value) or value
+  for name, slots in next, state.state do
+    own.state[name] = {}
+    for slot, value in next, slots do own.state[name][slot] = value end
+  end
+  part_state.each_slot(optimizer, own, function(cut, slots, slot, value)
+    if parts.is_tensor(value) and cuts.is_whole(cut, value) then
+      slots[slot] = cuts.read(cut, value)
     end
-    own.state[name] = mine
   end)
-  optimizer:load_state_dict(parts.whole(own))
+  return own
 end
 
 return part_state

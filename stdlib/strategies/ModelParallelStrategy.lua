@@ -13,8 +13,10 @@
 -- group, and get the same gradients there.
 local DDP = require "ltrain.strategies.DDP"
 local Mesh = require "ltrain.dist.Mesh"
+local OptimizerShards = require "ltrain.strategies.sharded.OptimizerShards"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
+local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
@@ -28,8 +30,10 @@ local divide_sequences = require "ltrain.parallel.divide_sequences"
 local divided_modules = require "ltrain.parallel.divided_modules"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
+local mesh_sizes = require "ltrain.strategies.mesh_sizes"
 local parameters_of = require "ltrain.core.parameters_of"
 local part_state = require "ltrain.parallel.part_state"
+local parts = require "ltrain.core.parts"
 local walk = require "ltrain.core.walk"
 
 local ModelParallelStrategy = DDP:extend("ModelParallelStrategy")
@@ -40,6 +44,13 @@ local function check_size(value)
   end
 end
 
+local function check_stage(value)
+  if value == 0 or value == 1 then return nil end
+  if value ~= 2 and value ~= 3 then return ("must be 0 or 1: got %s"):format(value) end
+  return ("= %d: beside tensor parallel only the state of optimizers is divided: write stage = 1, "
+    .. "or strategies.Sharded"):format(value)
+end
+
 local SIZES <const> = {
   data_parallel_size = { type = "integer|string", default = "auto", check = check_size,
     doc = "groups of ranks that read different samples; 'auto': as many as there are" },
@@ -48,6 +59,9 @@ local SIZES <const> = {
       .. "machine" },
   context_parallel_size = { type = "integer", default = 1, min = 1,
     doc = "ranks that divide sequences" },
+  stage = { type = "integer", default = 0, check = check_stage,
+    doc = "1: the state of optimizers is divided among the ranks that have the same parts, as by "
+      .. "strategies.Sharded" },
   context_parallel_attention = { type = "string", default = "ring", choices = { "ring", "ulysses" },
     doc = "of divided sequences: keys and values go round a ring, or heads are exchanged" },
   sequence_dim = { type = "integer", default = 2, min = 2,
@@ -83,50 +97,16 @@ function ModelParallelStrategy:init(options)
     self.given_sizes[dim] = o[dim .. "_size"]
     self[dim .. "_size"] = o[dim .. "_size"]
   end
-  self.context_parallel_attention = o.context_parallel_attention
+  self.stage, self.context_parallel_attention = o.stage, o.context_parallel_attention
   self.sequence_dim = o.sequence_dim
 end
 
 -- Sizes.
 
--- The product of the sizes that are given as numbers.
-local function product(sizes)
-  local total = 1
-  for _, size in next, sizes do
-    if size ~= "auto" then total = total * size end
-  end
-  return total
-end
-
-local function refuse_sizes(self, sizes, ranks)
-  local texts, open = {}, nil
-  for i, dim in ipairs(self.dims) do
-    texts[i] = ("%s_size = %s"):format(dim, sizes[dim])
-    open = open or sizes[dim] == "auto" and dim
-  end
-  errors.blame("%s: %s: %s: there are %d", name_of(self), table.concat(texts, ", "), open
-    and ("%s_size = 'auto' is not a whole number of ranks"):format(open)
-    or ("these are %d ranks"):format(product(sizes)), ranks)
-end
-
 --- The size of each dim of the mesh for so many ranks on so many machines, by name. Raises where
 --- they do not multiply to the ranks.
 function ModelParallelStrategy:mesh_sizes(ranks, machines)
-  local sizes = {}
-  for dim, size in next, self.given_sizes do sizes[dim] = size end
-  if sizes.tensor_parallel == "auto" and sizes.data_parallel == "auto" then
-    local each = ranks // machines
-    if each % product(sizes) == 0 then sizes.tensor_parallel = each // product(sizes) end
-  end
-  for _, dim in ipairs { "tensor_parallel", "data_parallel" } do
-    if sizes[dim] == "auto" then
-      local rest = product(sizes)
-      if ranks % rest ~= 0 then refuse_sizes(self, sizes, ranks) end
-      sizes[dim] = ranks // rest
-    end
-  end
-  if product(sizes) ~= ranks then refuse_sizes(self, sizes, ranks) end
-  return sizes
+  return mesh_sizes(name_of(self), self.dims, self.given_sizes, ranks, machines)
 end
 
 --- Refuses sizes that do not fit the number of ranks, and sets those that are "auto".
@@ -229,7 +209,7 @@ function ModelParallelStrategy:setup_module(module)
   return DDP.setup_module(self, module)
 end
 
---- Refuses optimizers that compute with whole parameters.
+--- Refuses optimizers that compute with whole parameters; divides the state of others (stage 1).
 function ModelParallelStrategy:setup_optimizers(optimizers)
   for _, optimizer in ipairs(self.divides and optimizers or {}) do
     for _, parameter in ipairs(parameters_of(optimizer)) do
@@ -239,7 +219,24 @@ function ModelParallelStrategy:setup_optimizers(optimizers)
       end
     end
   end
+  if self.stage == 1 and self.same_parts:world_size() > 1 then
+    self.optimizer_shards = self.optimizer_shards or OptimizerShards(self.module, self.same_parts,
+      buckets.bytes(self.bucket_cap_mb), name_of(self))
+    for _, optimizer in ipairs(optimizers) do self.optimizer_shards:add(optimizer) end
+  end
   return optimizers
+end
+
+-- What has shards of an optimizer's state; nil: each rank has all of it.
+local function shards_of(self, optimizer)
+  local shards = self.optimizer_shards
+  return shards and shards.of[optimizer] and shards
+end
+
+--- With stage 1 steps this rank's slices, and gathers the new parameters.
+function ModelParallelStrategy:optimizer_step(optimizer, update)
+  local shards = shards_of(self, optimizer)
+  if shards then shards:step(optimizer, update) else update() end
 end
 
 -- The gradients that this rank counts in a norm: of what is not cut the first rank's.
@@ -294,12 +291,16 @@ function ModelParallelStrategy:module_parts(module)
 end
 
 function ModelParallelStrategy:optimizer_parts(optimizer)
+  local shards = shards_of(self, optimizer)
+  if shards then return shards:parts(optimizer) end
   return self.divides and part_state.of_optimizer(optimizer) or DDP.optimizer_parts(self, optimizer)
 end
 
 --- Each rank loads its parts.
 function ModelParallelStrategy:load_optimizer_state(optimizer, state)
-  part_state.load_optimizer(optimizer, state)
+  local shards = shards_of(self, optimizer)
+  if shards then return shards:load(optimizer, state) end
+  optimizer:load_state_dict(parts.whole(part_state.own_state(optimizer, state)))
 end
 
 -- Optimizers of parts become those of whole parameters; rank 0 has their state.
@@ -316,10 +317,12 @@ end
 --- Makes the module whole, for checkpoints saved after the fit; rank 0 has the complete state of
 --- the optimizers.
 function ModelParallelStrategy:end_training(optimizers)
-  if not self.divides then return end
+  if not self.divides and not self.optimizer_shards then return end
   local states = {}
   for i, optimizer in ipairs(optimizers) do states[i] = self:optimizer_state(optimizer) or false end
-  local whole = divided_modules.undo(self.module)
+  if self.optimizer_shards then self.optimizer_shards:leave() end
+  self.optimizer_shards = nil
+  local whole = self.divides and divided_modules.undo(self.module) or {}
   for i, optimizer in ipairs(optimizers) do join_optimizer(optimizer, whole, states[i]) end
   self.divides = false
 end
@@ -330,21 +333,24 @@ local LOST <const> = "parameter '%s' is incomplete: a run under strategies.Model
 
 --- After a run that failed the other ranks' parts are gone.
 function ModelParallelStrategy:teardown()
-  local status = self.divides and self.module.trainer.state.status
-  if status == "finished" then
-    divided_modules.undo(self.module)
-  elseif status and status ~= "running" then
-    divided_modules.lose(self.module, LOST)
-  end
-  self.divides = nil
+  local status = self.divides ~= nil and self.module.trainer.state.status
+  local is_lost = status and status ~= "finished" and status ~= "running"
+  if self.divides and status == "finished" then divided_modules.undo(self.module) end
+  if self.divides and is_lost then divided_modules.lose(self.module, LOST) end
+  if self.optimizer_shards then self.optimizer_shards:leave(is_lost) end
+  self.divides, self.optimizer_shards = nil, nil
   DDP.teardown(self)
 end
 
---- Ranks have different parts, if the module is divided.
-function ModelParallelStrategy:is_replicated(part) return part == "buffer" or not self.divides end
+--- Ranks have different parts, if the module is divided, and of the state with stage 1.
+function ModelParallelStrategy:is_replicated(part)
+  if part == "optimizer" and self.optimizer_shards then return false end
+  return part == "buffer" or not self.divides
+end
 
 --- The ranks of data_ranks.group have the same parts.
 function ModelParallelStrategy:has_copies(part)
+  if part == "optimizer" and self.optimizer_shards then return false end
   return self.divides == true or self:is_replicated(part)
 end
 

@@ -30,6 +30,7 @@ local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local module_state = require "ltrain.nn.module_state"
+local optimizer_guard = require "ltrain.strategies.sharded.optimizer_guard"
 local parameters_of = require "ltrain.core.parameters_of"
 local part_meta = require "ltrain.strategies.sharded.part_meta"
 local parts = require "ltrain.core.parts"
@@ -220,24 +221,6 @@ function Sharded:setup_module(module)
   return module
 end
 
--- The optimizer's own state is a shard: makes its state_dict an error, and load_state_dict shard.
-local function guard(self, optimizer)
-  local name = "optim." .. class.of(optimizer).__name
-  rawset(optimizer, "state_dict", function()
-    errors.blame("%s: state_dict: under strategies.Sharded each rank has a part of it: "
-      .. "trainer.strategy:optimizer_state(optimizer), called on all ranks, returns it on rank 0",
-      name)
-  end)
-  rawset(optimizer, "load_state_dict", function(_, saved)
-    self:load_optimizer_state(optimizer, saved)
-  end)
-end
-
-local function unguard(optimizer)
-  rawset(optimizer, "state_dict", nil)
-  rawset(optimizer, "load_state_dict", nil)
-end
-
 --- Shards the state that they have.
 function Sharded:setup_optimizers(optimizers)
   if not self.sharded then return optimizers end
@@ -246,7 +229,9 @@ function Sharded:setup_optimizers(optimizers)
       self.optimizers[optimizer] = ShardedOptimizer(optimizer, self.sharded.shards,
         buckets.bytes(self.bucket_cap_mb), self.has_whole_gradients)
       self.order[#self.order + 1] = optimizer
-      guard(self, optimizer)
+      optimizer_guard.guard(optimizer, "strategies.Sharded", function(_, saved)
+        self:load_optimizer_state(optimizer, saved)
+      end)
     end
   end
   return optimizers
@@ -409,21 +394,11 @@ function Sharded:end_training(_)
   for _, optimizer in ipairs(self.order) do
     local whole = self:optimizer_state(optimizer)
     optimizer.state = {}
-    unguard(optimizer)
+    optimizer_guard.unguard(optimizer)
     if whole then optimizer:load_state_dict(whole) end
   end
   self.optimizers, self.order = {}, {}
   leave(self, true)
-end
-
--- Stands for a state whose parts on other ranks are lost: an error, until another is loaded.
-local function lose(optimizer)
-  local function refuse()
-    errors.blame("optim.%s: its state is incomplete: a fit under strategies.Sharded failed, "
-      .. "and the other ranks ended with their parts of it: resume from a checkpoint with "
-      .. "ckpt_path, or create a new optimizer", class.of(optimizer).__name)
-  end
-  optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
 end
 
 --- After a run that failed the other ranks' parts are gone.
@@ -432,8 +407,10 @@ function Sharded:teardown()
   if self.sharded and run.fn ~= "fit" and run.status == "finished" then leave(self, true) end
   if self.fit and self.fit.state.status ~= "running" then -- else another Trainer's, within the fit
     for _, optimizer in ipairs(self.order) do
-      unguard(optimizer)
-      if next(optimizer.state) ~= nil then lose(optimizer) end
+      optimizer_guard.unguard(optimizer)
+      if next(optimizer.state) ~= nil then
+        optimizer_guard.lose(optimizer, "strategies.Sharded")
+      end
     end
     self.fit, self.optimizers, self.order = nil, {}, {}
   end

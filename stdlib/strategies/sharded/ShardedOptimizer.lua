@@ -13,14 +13,14 @@ local parts = require "ltrain.core.parts"
 local ShardedOptimizer = class.extend(nil, "ShardedOptimizer")
 
 -- All ranks must give the same parameters in the same order: slices of others would be mixed.
-local function check_same(optimizer)
+local function check_same(optimizer, ranks)
   local own = {}
   for g, group in ipairs(optimizer.param_groups) do
     for i, parameter in ipairs(group.params) do
       own[#own + 1] = ("%s %s of group %d"):format(group.names[i], errors.show(parameter), g)
     end
   end
-  local wanted = collectives.broadcast(own)
+  local wanted = collectives.broadcast(own, { group = ranks })
   for i = 1, math.max(#own, #wanted) do
     if own[i] ~= wanted[i] then
       errors.blame("configure_optimizers: ranks gave %s other parameters: rank 0 has %s, rank %d "
@@ -34,7 +34,7 @@ end
 --- `has_whole`: gradients are those of whole parameters, on all ranks. All ranks call it.
 function ShardedOptimizer:init(optimizer, shards, cap, has_whole)
   check_elementwise(optimizer, "strategies.Sharded", "slices")
-  check_same(optimizer)
+  check_same(optimizer, shards.replicas.group)
   self.optimizer, self.shards, self.cap, self.has_whole = optimizer, shards, cap, has_whole
   self:follow()
   self:share_state()
@@ -238,9 +238,10 @@ end
 --- Makes rank 0's state that of all ranks, in parts. All ranks call it.
 function ShardedOptimizer:share_state()
   local before, own = self.optimizer.state, {}
-  if not collectives.broadcast(next(before) ~= nil) then return end
+  local to = { group = self.shards.replicas.group }
+  if not collectives.broadcast(next(before) ~= nil, to) then return end
   for _, parameter in ipairs(parameters_of(self.optimizer)) do
-    local slots = collectives.broadcast(before[parameter] or false)
+    local slots = collectives.broadcast(before[parameter] or false, to)
     local shard = self.shards.of[parameter]
     if slots and shard.n > 0 then own[shard.tensor] = rows_of(shard, slots) end
   end
