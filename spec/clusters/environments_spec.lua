@@ -37,6 +37,7 @@ local JSM <const> = { LSB_JOBID = "1234", JSM_NAMESPACE_SIZE = "4", JSM_NAMESPAC
   JSM_NAMESPACE_LOCAL_RANK = "1" }
 local KUBE <const> = { KUBERNETES_SERVICE_HOST = "10.0.0.1", MASTER_ADDR = "job-master-0",
   MASTER_PORT = "23456", WORLD_SIZE = "3", RANK = "2" }
+local HVD <const> = { HOROVOD_RANK = "3", HOROVOD_SIZE = "4", HOROVOD_LOCAL_RANK = "1" }
 local ENV <const> = { RANK = "3", WORLD_SIZE = "4", LOCAL_RANK = "1", MASTER_ADDR = "head",
   MASTER_PORT = "29500" }
 local FLUX <const> = { FLUX_TASK_RANK = "3", FLUX_JOB_SIZE = "4", FLUX_TASK_LOCAL_ID = "1" }
@@ -120,7 +121,7 @@ describe("clusters.detect", function()
     assert.same({ 3, 4, 1 }, { table.unpack(place((detect(JSM))), 1, 3) })
     assert.same({ 2, 3, 0, 2, 3, "job-master-0", 23456 }, place((detect(KUBE))))
     assert.equal("Kubeflow", detect(KUBE).name)
-    for name, variables in pairs { Torch = ENV, Flux = FLUX, PALS = PALS } do
+    for name, variables in pairs { Torch = ENV, Flux = FLUX, PALS = PALS, Horovod = HVD } do
       local e = detect(variables)
       assert.equal(name, e.name)
       assert.same({ 3, 4, 1 }, { table.unpack(place(e), 1, 3) })

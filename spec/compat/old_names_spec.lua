@@ -40,6 +40,8 @@ local TAKEN <const> = {
   { { accelerator = "ddp_cpu" }, "accelerator = 'ddp_cpu'", { strategy = "ddp" } },
   { { accelerator = "dp", num_processes = 2 }, "accelerator = 'dp' .*: write strategy",
     { strategy = "dp", devices = 2 } },
+  { { accelerator = "horovod" }, "accelerator = 'horovod' .*: write strategy",
+    { strategy = "horovod" } },
   { { distributed_backend = "ddp2" }, "distributed_backend = 'ddp2' .*: write strategy",
     { strategy = "ddp2" } },
 }
@@ -53,8 +55,6 @@ local REFUSED <const> = {
   { { ipus = 1 }, "ipus is not an option: there are no IPUs here" },
   { { amp_level = "O2" }, "amp_level is not an option: write precision = 'bf16%-mixed'" },
   { { distributed_backend = "ddp_spawn" }, "strategy = 'ddp_spawn': .*'ddp', which forks" },
-  { { distributed_backend = "horovod" }, "`mpirun %-n N ltrain run SCRIPT`; .* set lr yourself" },
-  { { accelerator = "horovod" }, "`mpirun %-n N ltrain run SCRIPT`" },
   { { num_processes = 2, devices = 3 },
     "num_processes is an older name of devices, and both are given: 2 and 3" },
   { { accelerator = "ddp", strategy = "single_device" },

@@ -146,6 +146,11 @@ describe("the examples", function()
     assert.equal(values[1], values[2])
   end)
 
+  it("horovod.lua trains", function()
+    local text = must(folder(), ("%s %s 20"):format(ltrain, example("horovod.lua")))
+    assert.matches("ranks 1, steps 20, accuracy 0.%d+", text)
+  end)
+
   it("ddp_manual.lua trains the same on one rank and on two", function()
     local values = {}
     for ranks = 1, 2 do

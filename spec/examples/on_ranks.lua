@@ -18,6 +18,7 @@ return {
   { run "ddp.lua", 2, "ranks 2, global batch 64, val_acc 0.%d+\n", 1 },
   { run "pipeline.lua", 2, "ranks 2, val_acc 0.%d+\n", 1 },
   { plain("ddp_manual.lua", "2 2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
+  { plain("horovod.lua", "2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
   { run "sharded_checkpoint.lua", 2, "saved by 2 ranks at step 2; resumed to step %d\n", 1 },
   { run "tensor_parallel.lua", 2, "loss %d.%d+; %d+ parameters of 103168 on a rank\n", 1 },
   { plain "ring.lua", 4, "token: rank 0, rank 1, rank 2, rank 3, back after 4 steps\n", 4 },

@@ -23,7 +23,8 @@ describe("lt.strategies.available_strategies", function()
     for _, name in ipairs(strategies.available_strategies()) do known[name] = true end
     for _, name in ipairs { "single_device", "ddp", "ddp_fork", "ddp_notebook",
       "ddp_find_unused_parameters_true", "ddp_fork_find_unused_parameters_false",
-      "ddp_notebook_find_unused_parameters_true", "dp", "ddp2" } do
+      "ddp_notebook_find_unused_parameters_true", "dp", "ddp2",
+      "horovod" } do
       assert.is_true(known[name], name)
     end
   end)
@@ -92,12 +93,11 @@ end)
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
     xla = "no TPUs here", xla_debug = "no TPUs here",
-    single_xla = "no TPUs here", hpu_parallel = "no HPUs here", hpu_single = "no HPUs here",
+    single_xla = "no TPUs here", hpu_parallel = "accelerator = 'hpu'", hpu_single = "write 'ddp'",
     ddp_spawn = "'ddp', which forks",
     ddp_spawn_find_unused_parameters_true = "'ddp', which forks",
     colossalai = "write 'fsdp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
-    bagua = "write 'ddp'; ddp_comm_hook", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
-    horovod = "`mpirun %-n N ltrain run SCRIPT`.*learning rate",
+    bagua = "gradient_allreduce: 'ddp'", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
   }
 
   for name, words in pairs(WORDS) do

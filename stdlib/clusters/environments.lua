@@ -13,7 +13,7 @@ local BUILT_IN <const> = {
   { "TorchElastic", "TORCHELASTIC_RUN_ID" }, { "PALS", "PALS_RANKID" },
   { "MPI", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" }, { "SLURM", "SLURM_PROCID", "SLURM_JOB_ID" },
   { "LSF", "LSB_JOBID" }, { "Flux", "FLUX_TASK_RANK" }, { "Kubeflow", "KUBERNETES_SERVICE_HOST" },
-  { "PMIx", "PMIX_RANK" }, { "Torch", "WORLD_SIZE" }, { "Local" },
+  { "PMIx", "PMIX_RANK" }, { "Horovod", "HOROVOD_SIZE" }, { "Torch", "WORLD_SIZE" }, { "Local" },
 }
 
 local DETECT <const> = {

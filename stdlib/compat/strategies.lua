@@ -10,13 +10,12 @@ local ABSENT <const> = {
   { "^colossalai", FSDP },
   { "xla", "there are no TPUs here: write 'ddp'" },
   { "^tpu", "there are no TPUs here: write 'ddp'" },
-  { "^hpu_", "there are no HPUs here: write 'ddp'" },
-  { "^bagua", "its algorithms are not available: write 'ddp'; ddp_comm_hook of "
-    .. "lt.strategies.DDP defines how gradients are reduced" },
+  { "^hpu_", "write 'ddp', with accelerator = 'hpu' where LTRAIN_BACKENDS has a backend of that "
+    .. "kind" },
+  { "^bagua", "its algorithms by other names: gradient_allreduce: 'ddp'; bytegrad: 'ddp' with a "
+    .. "ddp_comm_hook; async and decentralized: 'local_sgd'" },
   { "^hivemind", "ranks cannot join and leave here: write 'ddp', and start ranks on many machines "
     .. "with `mpirun -n N ltrain run SCRIPT`" },
-  { "^horovod$", "write 'ddp' and start `mpirun -n N ltrain run SCRIPT`; Horovod multiplied the "
-    .. "learning rate by N, ltrain does not: set lr yourself" },
 }
 
 --- Returns why there is no strategy of a name, and what to write; nil if the name is unknown.

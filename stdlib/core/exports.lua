@@ -83,6 +83,7 @@ return {
   histogramdd = "ltrain.ops.histogram:histogramdd",
   hsplit = "ltrain.ops.arrangement:hsplit",
   hstack = "ltrain.ops.joining:hstack",
+  horovod = "ltrain.dist.horovod",
   image = "ltrain.image",
   index_copy = "ltrain.ops.indexing:index_copy",
   index_copy_ = "ltrain.ops.indexing:index_copy_",

@@ -69,6 +69,7 @@ DDPStrategy = lt.strategies.DDP
 SingleDeviceStrategy = lt.strategies.SingleDevice
 DataParallelStrategy = lt.strategies.DP
 DDP2Strategy = lt.strategies.DDP2
+HorovodStrategy = lt.strategies.Horovod
 *Strategy = lt.strategies.DDP, or Sharded, FSDPStrategy and DeepSpeedStrategy of lt.strategies
 ]]
 

@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local broadcast_parameters = {}
@@ -17,13 +18,13 @@ local function shapes_of(items)
   return list
 end
 
-local function check_shapes(items, group)
+local function check_shapes(items, group, from)
   local own = shapes_of(items)
-  local wanted = collectives.broadcast(own, { group = group })
+  local wanted = collectives.broadcast(own, { group = group, from = from })
   for i = 1, math.max(#own, #wanted) do
     if own[i] ~= wanted[i] then
       errors.blame("ranks built different modules: rank %d has %s, rank %d has %s",
-        group and group:ranks()[1] or 0, wanted[i] or "nothing more", c.dist.rank(),
+        group and group:ranks()[1] or from or 0, wanted[i] or "nothing more", c.dist.rank(),
         own[i] or "nothing more")
     end
   end
@@ -43,6 +44,15 @@ function broadcast_parameters.buffers(module, group)
   local list = {}
   for _, buffer in module:named_buffers() do list[#list + 1] = buffer end
   broadcast_parameters.tensors(list, group)
+end
+
+-- Named tensors of a table, by position or name.
+local function tensors_in(x)
+  local items = {}
+  for _, leaf in ipairs(tree.leaves(x)) do
+    if c.is_tensor(leaf.value) then items[#items + 1] = leaf end
+  end
+  return items
 end
 
 -- Parameters and persistent buffers by their names, sorted.
@@ -65,6 +75,18 @@ function broadcast_parameters.module(module, skips, group)
     if not (skips and skips[item.value]) then list[#list + 1] = item.value end
   end
   broadcast_parameters.tensors(list, group)
+end
+
+--- Copies the tensors of a module, or of a table (a state_dict, a list of parameters), from rank
+--- `from` to all, after all were seen to have the same.
+function broadcast_parameters.all(x, from)
+  local items = walk.is_module(x) and saved_tensors(x) or tensors_in(x)
+  check_shapes(items, nil, from)
+  local _ <close> = c.allow_update()
+  for _, item in ipairs(items) do
+    local values = item.value:detach()
+    collectives.broadcast(values, { out = values, from = from })
+  end
 end
 
 return broadcast_parameters

@@ -1,8 +1,10 @@
 --- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
 -- Outside of a launch the world size is 1, and all functions work.
+local DistributedOptimizer = require "ltrain.dist.DistributedOptimizer"
 local Mesh = require "ltrain.dist.Mesh"
 local batch = require "ltrain.dist.batch"
+local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
@@ -15,7 +17,8 @@ local strict_arity = require "ltrain.core.strict_arity"
 local d = c.dist
 
 local dist = {
-  batch = batch, ddp = ddp.wrap, launch = launch, split = collectives.split,
+  DistributedOptimizer = DistributedOptimizer, batch = batch, ddp = ddp.wrap, launch = launch,
+  split = collectives.split,
 }
 
 for name in next, collectives.places do dist[name] = collectives[name] end
@@ -26,6 +29,38 @@ for name, fn in next, rank_zero do dist[name] = fn end
 function dist.mesh(sizes, names)
   return Mesh(config.argument(sizes, "table", "dist.mesh", "sizes"),
     config.argument(names, "table", "dist.mesh", "names"))
+end
+
+local FROM <const> = {
+  from = { type = "integer", default = 0, min = 0, doc = "the source rank" },
+}
+
+--- Copies parameters and buffers from a rank to all: those of a module, or the tensors of a table
+--- (a state_dict, a list of parameters). Option: from (0), the source rank. All ranks must call it;
+--- a Trainer and `dist.ddp` do it by themselves.
+function dist.broadcast_parameters(x, options)
+  local o = config.check(options, FROM, "dist.broadcast_parameters")
+  if type(x) ~= "table" then
+    errors.blame("dist.broadcast_parameters: needs a module or a table of tensors: got %s",
+      errors.show(x))
+  end
+  broadcast_parameters.all(x, o.from)
+end
+
+--- Copies the state of an optimizer, and the options of its groups, from a rank to all. Option:
+--- from (0), the source rank. All ranks must call it.
+function dist.broadcast_optimizer_state(optimizer, options)
+  local o = config.check(options, FROM, "dist.broadcast_optimizer_state")
+  DistributedOptimizer.check(optimizer, "dist.broadcast_optimizer_state")
+  local is_source = d.rank() == o.from
+  local saved = collectives.broadcast(is_source and optimizer:state_dict() or nil,
+    { from = o.from })
+  if not is_source then optimizer:load_state_dict(saved) end
+end
+
+--- Returns the number of this process among those of its machine, from 0.
+function dist.local_rank()
+  return d.world().local_rank
 end
 
 --- Returns the rank of this process, from 0.

@@ -20,6 +20,7 @@ local BUILT_IN <const> = {
     description = "each rank has a stage of the module, through which microbatches go" },
   dp = { file = "DP", description = "one process, which divides each batch among its devices" },
   ddp2 = { file = "DDP2", description = "as dp within a machine, as ddp between machines" },
+  horovod = { file = "Horovod", description = "as ddp, with the options of Horovod" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
 }

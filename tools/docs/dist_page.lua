@@ -1,4 +1,5 @@
 -- tools/docs/dist_page.lua: the page of lt.dist.
+local DistributedOptimizer = require "ltrain.dist.DistributedOptimizer"
 local Reducer = require "ltrain.dist.Reducer"
 local markdown = require "markdown"
 local methods = require "methods"
@@ -35,6 +36,9 @@ return function(root)
   local handle = source.read(root .. "stdlib/dist/Handle.lua")
   local rank_zero = source.read(root .. "stdlib/dist/rank_zero.lua")
   local ddp = source.read(root .. "stdlib/dist/ddp.lua")
+  local optimizer = source.read(root .. "stdlib/dist/DistributedOptimizer.lua")
+  local reduction = source.read(root .. "stdlib/dist/horovod_reduction.lua")
+  local horovod = source.read(root .. "stdlib/dist/horovod.lua")
   local file, sections = collectives(root)
   local said
   for _, entry in ipairs(launch.functions) do
@@ -55,6 +59,10 @@ return function(root)
       .. "parameters and buffers are initialized from rank 0.",
       options_table(Reducer.options, source.read(root .. "stdlib/dist/Reducer.lua").text),
       methods(ddp, "ddp", "DistributedDataParallel"),
+      "### dist.DistributedOptimizer(optimizer, {...})", optimizer.about, optimizer.more,
+      options_table(DistributedOptimizer.options, optimizer.text .. reduction.text),
+      methods(optimizer, "optimizer", "methods"),
+      "## lt.horovod", horovod.about, horovod.more, methods(horovod, "hvd", "hvd"),
       "## Handles", handle.about, methods(handle, "handle", "Handle"),
       "## Groups", group.about .. " All collectives are methods of it, with ranks of its own.",
       methods(group, "group", "Group"),

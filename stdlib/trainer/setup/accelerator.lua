@@ -7,7 +7,7 @@ local errors = require "ltrain.core.errors"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 
 local NAMES <const> = { "auto", "cpu", "gpu", "cuda" }
-local FAMILIAR <const> = { gpu = true, cuda = true, mps = true, tpu = true }
+local FAMILIAR <const> = { gpu = true, cuda = true, hpu = true, mps = true, tpu = true }
 
 -- Rank k of a machine takes the k-th of the devices. Ranks that a launcher has started choose when
 -- they run (strategies/rank_device.lua): until then the kind is all that counts.
