@@ -51,6 +51,22 @@ describe("Pipeline trains as one process", function()
     ]])
   end)
 
+  it("in ranks of mpirun", function()
+    local missing = require "ltrain.clusters.mpirun".missing()
+    if missing then
+      pending(missing)
+      return
+    end
+    assert.equal("same\tsame\n", (net.scripts.over("mpi", 2, [[
+      local a, t = fit(pipeline {stages = 1, data_parallel_size = 2, microbatches = 2}, nil)
+      local b, u = fit(pipeline {split = {2}}, nil)
+      local c, v = fit(pipeline(), nil)
+      if lt.dist.rank() == 0 then -- which has the whole state of the optimizers afterwards
+        print(is_equal(a, t, b, u) and "same", is_equal(a, t, c, v) and "same")
+      end
+    ]])))
+  end)
+
   it("with a matrix that the first and the last stage share", function()
     prints("same same\n", [[
       local LM = lt.Module:extend("LM")
@@ -222,6 +238,20 @@ describe("Pipeline", function()
     ]])
   end)
 
+  it("averages weights, which it gathers for that", function()
+    prints("true true\n", [[
+      for _, name in ipairs {"EMAWeightAveraging", "StochasticWeightAveraging"} do
+        local function averaged(strategy, ranks)
+          local o = name:find "EMA" and {decay = 0.9} or {swa_lrs = 0.01, swa_epoch_start = 1}
+          return fit(strategy, ranks, nil, {callbacks = {lt.callbacks[name](o)}})
+        end
+        local a, t = averaged("single_device", 1)
+        local b, u = averaged(pipeline {split = name:find "EMA" and {2} or nil}, 2)
+        io.write(tostring(is_equal(a, t, b, u)), name:find "EMA" and " " or "\n")
+      end
+    ]])
+  end)
+
   it("has only its own parameters in memory, and steps them alone", function()
     prints("true\n", [[
       function Chain:on_train_epoch_end()
@@ -347,20 +377,39 @@ describe("a stage that fails", function()
     ]])
   end)
 
-  it("ends the job when it is killed", function()
-    local one <close> = net.scripts.start("shm", 3, [[
-      function Chain:training_step(batch, i)
-        local y = self(batch[1])
-        if i == 2 and lt.dist.rank() == 2 then
-          os.execute("kill -KILL " .. lt.dist.world().pid)
+  for _, row in ipairs { { 0, "first" }, { 1, "middle" }, { 2, "last" } } do
+    it("ends the job when it is killed: the " .. row[2] .. " one", function()
+      local one <close> = net.scripts.start("shm", 3, ([[
+        function Chain:training_step(batch, i)
+          local y = self(batch[1])
+          return y:square():mean()
         end
-        return y:square():mean()
+        function Chain:on_train_batch_start(_, i)
+          if i == 2 and lt.dist.rank() == %d then
+            os.execute("kill -KILL " .. lt.dist.world().pid)
+          end
+        end
+        fit(pipeline(), 3)
+      ]]):format(row[1]))
+      assert.truthy(one:wait_for("status", 30), "it does not end")
+      assert.truthy(one:wait_gone(10), "processes are left")
+      assert.not_equal(0, one:status())
+      if row[1] > 0 then assert.matches("rank " .. row[1], one:read "err") end
+    end)
+  end
+
+  it("is reported when it does not come", function()
+    local one <close> = net.scripts.start("shm", 2, [[
+      function Chain:forward(x)
+        local h = self.blocks(self.embed(x))
+        while lt.dist.rank() == 1 do end
+        return self.head(h):matmul(self.embed.weight)
       end
-      fit(pipeline(), 3)
+      fit(pipeline {split = {2}, timeout = 3}, 2)
     ]])
-    assert.truthy(one:wait_for("status", 30), "it does not end")
+    assert.truthy(one:wait_for("status", 40), "it does not end")
     assert.truthy(one:wait_gone(10), "processes are left")
     assert.not_equal(0, one:status())
-    assert.matches("rank 2", one:read "err")
+    assert.matches("rank 1", one:read "err")
   end)
 end)

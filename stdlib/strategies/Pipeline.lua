@@ -263,6 +263,9 @@ function Pipeline:sync_buffers(module)
   if self.broadcast_buffers ~= false then self.division:sync_buffers(self.same_parts) end
 end
 
+--- Gives all ranks all parameters until the result is closed.
+function Pipeline:gather_parameters() return self.division and self.division:gather() or nil end
+
 -- State.
 
 --- What this stage has of the module's state.

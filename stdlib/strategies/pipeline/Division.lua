@@ -75,22 +75,26 @@ function Division:speaks_for(tensor)
   return (owner == COMMON and self.last or owner) == self.rank
 end
 
---- Takes the memory of the parameters away that other ranks have.
-function Division:release()
+-- Takes the memory of the parameters away that other ranks have.
+local function empty_foreign(self)
   for _, item in ipairs(self.items) do
     local parameter = item.value
-    if not item.buffer and not self:has(parameter) then
-      parameter.grad = nil
-      if d.is_alone(parameter) then
-        self.is_released[parameter] = true
-        d.empty(parameter, ("parameter '%s' is on stage %d of the pipeline, and this is stage %d: "
-          .. "use it in the forward of its block"):format(item.name, self.owner[parameter] + 1,
-          self.rank + 1))
-      end
-    elseif not item.buffer and not self:speaks_for(parameter) then
-      parameter.grad = nil
+    if not item.buffer and not self:has(parameter) and d.is_alone(parameter) then
+      self.is_released[parameter] = true
+      d.empty(parameter, ("parameter '%s' is on stage %d of the pipeline, and this is stage %d: "
+        .. "use it in the forward of its block, or within strategy:gather_parameters()"):format(
+        item.name, self.owner[parameter] + 1, self.rank + 1))
     end
   end
+end
+
+--- From here on each rank has what is its own. Gradients that all ranks have computed are left
+--- where one of them counts.
+function Division:release()
+  for _, item in ipairs(self.items) do
+    if not item.buffer and not self:speaks_for(item.value) then item.value.grad = nil end
+  end
+  empty_foreign(self)
 end
 
 --- Gives all ranks all parameters and buffers. All ranks call it.
@@ -106,6 +110,12 @@ function Division:join()
     end
   end
   self.is_released = {}
+end
+
+--- The same until the result is closed. All ranks call it, and change parameters alike.
+function Division:gather()
+  self:join()
+  return setmetatable({}, { __close = function() empty_foreign(self) end })
 end
 
 --- The run has failed: what other ranks have is gone.
