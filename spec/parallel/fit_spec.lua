@@ -5,48 +5,9 @@ local child = require "spec.cli.child"
 local lt = require "ltrain"
 local scripts = require "spec.parallel.small_models"
 
--- fit(name, ranks, o): trains for two epochs, global batches of 8, tensor parallel on 2 ranks
--- where there are several; returns norms of parameters and of the optimizer's state, and metrics.
-local FIT <const> = [[
-local Net = lt.Module:extend("Net")
-function Net:init(name) self.name, self.net = name, make(name, 0) end
-function Net:configure_model()
-  if self.device_mesh then lt.parallelize(self.net, self.device_mesh) end
-end
-function Net:training_step(batch)
-  local loss = loss_of(self.name, self.net, batch[1], batch[2])
-  self:log("loss", loss, {on_epoch = true, on_step = false})
-  return loss
-end
-function Net:validation_step(batch)
-  self:log("val", loss_of(self.name, self.net, batch[1], batch[2]))
-end
-function Net:configure_optimizers() return lt.optim.AdamW(self:parameters(), {lr = 0.01}) end
-local function fit(name, ranks, o, more)
-  lt.seed(12)
-  local data = lt.data.TensorDataset(lt.randint(0, 16, {16, 8}), lt.randn(16, 3, 8, 8))
-  more = more or {}
-  local all = {max_epochs = 2, devices = ranks, gradient_clip_val = 0.1,
-    strategy = ranks == 1 and "single_device" or lt.strategies.ModelParallelStrategy {
-      tensor_parallel_size = 2, state_dict_type = more.state_dict_type,
-      stage = ranks == 4 and more.stage or 0}}
-  for key, value in pairs(o or {}) do all[key] = value end
-  local net, t = (more.class or Net)(name), trainer(all)
-  local each = (more.batch or 8) // math.max(ranks // 2, 1)
-  local loader = lt.data.DataLoader(data, {batch_size = each})
-  t:fit(net, loader, loader, more.ckpt_path and {ckpt_path = more.ckpt_path})
-  local state = {}
-  for parameter, slots in pairs(t.optimizers[1]:state_dict().state) do
-    for slot, value in pairs(slots) do state[parameter .. slot] = value end
-  end
-  return table.concat({norms_of(net:state_dict()), norms_of(state),
-    digits(t.callback_metrics.loss or 0), digits(t.callback_metrics.val or 0)}, " "), net, t
-end
-]]
-
 local function prints(wanted, script, folder)
   assert.equal(wanted, (scripts.output(nil, ("local folder = %q "):format(folder or "")
-    .. FIT .. script)))
+    .. scripts.FIT .. script)))
 end
 
 describe("a fit under ModelParallelStrategy", function()
@@ -111,7 +72,7 @@ describe("a fit under ModelParallelStrategy", function()
   end)
 
   it("refuses an optimizer that computes with whole matrices", function()
-    local status, _, err = scripts.run(nil, FIT .. [[
+    local status, _, err = scripts.run(nil, scripts.FIT .. [[
       function Net:configure_optimizers() return lt.optim.Adafactor(self:parameters()) end
       fit("llama", 2)
     ]])
@@ -147,7 +108,7 @@ describe("stage 1 of ModelParallelStrategy", function()
     assert.matches("stage = 2: beside tensor parallel only the state of optimizers is divided: "
       .. "write stage = 1, or strategies.Sharded", select(2, pcall(
       lt.strategies.ModelParallelStrategy, { stage = 2 })))
-    local status, _, err = scripts.run(nil, FIT .. [[
+    local status, _, err = scripts.run(nil, scripts.FIT .. [[
       local Half = Net:extend("Half")
       function Half:init(name)
         Net.init(self, name)

@@ -46,4 +46,49 @@ local function norms_of(tensors)
 end
 ]]
 
-return trained.with(BEGINNING)
+-- fit(name, ranks, o): trains for two epochs, global batches of 8, tensor parallel on 2 ranks
+-- where there are several; returns norms of parameters and of the optimizer's state, and metrics.
+local FIT <const> = [[
+local Net = lt.Module:extend("Net")
+function Net:init(name) self.name, self.net = name, make(name, 0) end
+function Net:configure_model()
+  if self.device_mesh then lt.parallelize(self.net, self.device_mesh) end
+end
+function Net:training_step(batch)
+  local loss = loss_of(self.name, self.net, batch[1], batch[2])
+  self:log("loss", loss, {on_epoch = true, on_step = false})
+  return loss
+end
+function Net:validation_step(batch)
+  self:log("val", loss_of(self.name, self.net, batch[1], batch[2]))
+end
+function Net:configure_optimizers() return lt.optim.AdamW(self:parameters(), {lr = 0.01}) end
+local function fit(name, ranks, o, more)
+  lt.seed(12)
+  local data = lt.data.TensorDataset(lt.randint(0, 16, {16, 8}), lt.randn(16, 3, 8, 8))
+  more = more or {}
+  local all = {max_epochs = 2, devices = ranks, gradient_clip_val = 0.1,
+    strategy = ranks == 1 and "single_device" or lt.strategies.ModelParallelStrategy {
+      tensor_parallel_size = 2, state_dict_type = more.state_dict_type,
+      stage = ranks == 4 and more.stage or 0,
+      context_parallel_size = more.context_parallel_size}}
+  for key, value in pairs(o or {}) do all[key] = value end
+  local net, t = (more.class or Net)(name), trainer(all)
+  local readers = math.max(ranks // 2 // (more.context_parallel_size or 1), 1)
+  local each = (more.batch or 8) // readers
+  local loader = lt.data.DataLoader(data, {batch_size = each})
+  t:fit(net, loader, loader, more.ckpt_path and {ckpt_path = more.ckpt_path})
+  local state = {}
+  for parameter, slots in pairs(t.optimizers[1]:state_dict().state) do
+    for slot, value in pairs(slots) do state[parameter .. slot] = value end
+  end
+  return table.concat({norms_of(net:state_dict()), norms_of(state),
+    digits(t.callback_metrics.loss or 0), digits(t.callback_metrics.val or 0)}, " "), net, t
+end
+]]
+
+local scripts <const> = trained.with(BEGINNING)
+
+scripts.FIT = FIT
+
+return scripts

@@ -16,6 +16,8 @@ local WeightAveraging = Callback:extend("WeightAveraging")
 --- It runs on all ranks, whose averages are equal.
 WeightAveraging.all_ranks = true
 WeightAveraging.keeps_epoch = true
+--- Its averages have the shapes of the parameters: strategies that cut these refuse it.
+WeightAveraging.averages_parameters = true
 
 WeightAveraging.options = {
   device = { type = "string", doc = "device of the averages; by default the module's" },

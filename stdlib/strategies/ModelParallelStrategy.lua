@@ -197,9 +197,10 @@ end
 -- Refuses callbacks that read on one rank what this divides.
 local function check_callbacks(self, trainer)
   for _, callback in ipairs(trainer.callbacks) do
-    if callback.reads_whole then
-      errors.blame("%s: the callback %s reads whole %s, of which a rank has parts: remove it",
-        name_of(self), class.of(callback).__name, callback.reads_whole)
+    local reads = callback.reads_whole or callback.averages_parameters and "parameters"
+    if reads then
+      errors.blame("%s: the callback %s needs whole %s, of which a rank has parts: remove it",
+        name_of(self), class.of(callback).__name, reads)
     end
   end
 end
