@@ -23,6 +23,7 @@ local SETUP <const> = [[
     for i, p in ipairs(net:parameters()) do p:copy_(sines(p.shape, 0.3 + 0.7 * i)) end
     return net
   end
+  local function divided(net) return lt.parallelize(net, world, lt.parallel.ExpertParallel()) end
   -- rows: how many tokens each rank has
   local function compare(experts, options, rows)
     local total, first = 0, 0
@@ -31,7 +32,7 @@ local SETUP <const> = [[
       total = total + rows[r]
     end
     local x, weights = sines({total, 4}, 1.1), sines({total, 4}, 0.9)
-    local whole, mine = made(experts, options), made(experts, options):divide(world)
+    local whole, mine = made(experts, options), divided(made(experts, options))
     local wanted = whole(x);
     ((wanted * weights):sum() + whole.aux_loss * total):backward()
     local own = x:narrow(1, first + 1, rows[rank + 1]):clone():requires_grad_(true)
@@ -79,10 +80,11 @@ describe("divided experts", function()
   it("must divide, once", function()
     ranks(2, [[
       local net = made(3)
-      assert(error_of(net.divide, net, world):find(
-        "nn.MoE: divide: 3 experts do not divide among 2 ranks", 1, true))
-      net = made(4):divide(world)
-      assert(error_of(net.divide, net, world):find("the experts are divided already", 1, true))
+      assert(error_of(divided, net):find("parallelize: MoE: 3 experts do not divide among 2 ranks",
+        1, true))
+      net = divided(made(4))
+      assert(error_of(divided, net):find("is divided already", 1, true))
+      assert(error_of(divided, nn.Linear(2, 2)):find("ExpertParallel is for nn.MoE: got", 1, true))
     ]])
   end)
 end)

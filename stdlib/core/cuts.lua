@@ -4,7 +4,9 @@
 -- A cut is { name =, shape = of the whole, dim =, blocks =, rank =, ranks =, group = }. Dim `dim`
 -- of the whole is `blocks` blocks of one size, such as queries, keys and values in one matrix; each
 -- is divided into `ranks` equal parts, and the parameter has part number `rank`, from 0, of each
--- block. The table is kept beside the parameters: they are tensors as any other.
+-- block. With `is_summed` the ranks of the group have different samples, and the gradient of a part
+-- is a sum over them all already (experts). The table is kept beside the parameters: they are
+-- tensors as any other.
 local c = require "ltrain.c"
 local has_shape = require "ltrain.core.has_shape"
 local parts = require "ltrain.core.parts"

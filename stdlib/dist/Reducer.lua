@@ -26,6 +26,8 @@ local OPTIONS <const> = {
   comm_hook = { type = "function|string",
     doc = "fn(buffer) returns the sum of all ranks' buffers; or 'bf16': send them in bf16" },
   group = { type = "object", doc = "the ranks that have gradients to add; by default all" },
+  part_group = { type = "object", doc = "those of them that have the same experts, where experts "
+    .. "are divided (lt.parallel.ExpertParallel); by default none but this" },
 }
 
 Reducer.options = OPTIONS

@@ -19,6 +19,7 @@
 -- Gradients are reduced while backward runs, as in PyTorch: calls of backward before the last one
 -- of a step go within `local _ <close> = net:no_sync()`. The Trainer calls `backward` and `sync` of
 -- the object that `configure_ddp` returns.
+local PartReducer = require "ltrain.dist.PartReducer"
 local Reducer = require "ltrain.dist.Reducer"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
@@ -29,10 +30,13 @@ local walk = require "ltrain.core.walk"
 local DistributedDataParallel = class.extend(nil, "DistributedDataParallel")
 
 --- What the loop makes: nothing is copied, the module's `backward` runs the walk. Options:
---- bucket_cap_mb, comm_hook.
+--- those of a Reducer.
 function DistributedDataParallel:init(module, options)
   self.module = module
-  self.reducer = Reducer(options)
+  local parameters = module:parameters()
+  local has_parts = PartReducer.is_needed(parameters)
+  self.reducer = (has_parts and PartReducer or Reducer)(options)
+  if has_parts then self.reducer:check(parameters) end
   self.weight = 0.0
   self.overlaps = false -- whether backward begins to reduce gradients
   self.is_begun = false -- it has, and sync has not been called since
@@ -122,6 +126,15 @@ local function make_for_loop(make, ...)
   return (make(...))
 end
 
+-- The parameters that ranks have parts of, as a set.
+local function parts_of(module)
+  local set = {}
+  for _, parameter in ipairs(module:parameters()) do
+    if PartReducer.is_part(parameter) then set[parameter] = true end
+  end
+  return set
+end
+
 --- An object that reduces gradients over the ranks; parameters and buffers start as rank 0's.
 --- Options: bucket_cap_mb (25), comm_hook (a function on a buffer, or "bf16").
 local function ddp(module, options)
@@ -130,7 +143,7 @@ local function ddp(module, options)
   end
   local shared = DistributedDataParallel(module, options)
   shared.overlaps = not for_loop and shared.reducer:can_overlap()
-  broadcast_parameters.module(module)
+  broadcast_parameters.module(module, parts_of(module))
   return shared
 end
 

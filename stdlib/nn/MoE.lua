@@ -3,7 +3,7 @@
 --
 -- Shazeer et al.: Outrageously Large Neural Networks, 2017. With one choice it is the Switch
 -- Transformer's (Fedus et al., 2021), with two GShard's and Mixtral's. The experts may be divided
--- among ranks, to which tokens then go by all_to_all: `divide`.
+-- among ranks, to which tokens then go by all_to_all: lt.parallel.ExpertParallel.
 
 local Linear = require "ltrain.nn.Linear"
 local Module = require "ltrain.nn.Module"
@@ -35,7 +35,8 @@ local function weight(inputs, ...)
   return initialise.uniform_(w, -1 / math.sqrt(inputs), 1 / math.sqrt(inputs))
 end
 
-local NAMES <const> = { "w1", "w2", "w3", "b1", "b2", "b3" }
+--- The names of the experts' parameters, of which a layer has some.
+MoE.expert_names = { "w1", "w2", "w3", "b1", "b2", "b3" }
 
 --- nn.MoE(512, 2048, 8, {top_k = 2}): features, hidden features of an expert, experts. Parameters:
 --- router.weight [E, D]; w1 and w3 [E, D, H], w2 [E, H, D]; b1, b3 [E, H], b2 [E, D].
@@ -53,42 +54,16 @@ function MoE:init(dim, hidden_dim, num_experts, options)
   self.normalize = o.normalize
   if self.normalize == nil then self.normalize = o.top_k > 1 end
   self.router = Linear(d, e, { bias = false })
-  self.w1, self.w2 = weight(d, e, d, h), weight(h, e, h, d)
-  if o.bias then self.b1, self.b2 = weight(d, e, h), weight(h, e, d) end
+  self.w1 = weight(d, e, d, h)
+  self.w2 = weight(h, e, h, d)
+  if o.bias then
+    self.b1 = weight(d, e, h)
+    self.b2 = weight(h, e, d)
+  end
   if o.activation == "swiglu" then
     self.w3 = weight(d, e, d, h)
     if o.bias then self.b3 = weight(d, e, h) end
   end
-end
-
---- Divides the experts among the ranks of a group: each keeps E / ranks of them, and tokens of all
---- ranks go to the ranks of their experts and back by all_to_all. All ranks must have the same
---- parameters when they call it, and from then on call forward the same number of times. Gradients
---- of an expert's parameters are sums over the tokens of all ranks of the group. Returns the layer.
-function MoE:divide(group)
-  local ranks, e = group:world_size(), self.num_experts
-  if self._group then errors.blame("nn.MoE: divide: the experts are divided already") end
-  if e % ranks ~= 0 then
-    errors.blame("nn.MoE: divide: %d experts do not divide among %d ranks", e, ranks)
-  end
-  self._group = group
-  local each = e // ranks
-  local _ <close> = c.no_grad()
-  for _, name in ipairs(NAMES) do
-    local whole = self[name]
-    if whole then
-      self[name] = c.parameter(whole:narrow(1, group:rank() * each + 1, each):clone(),
-        { requires_grad = whole.requires_grad })
-    end
-  end
-  return self
-end
-
---- Returns the list of parameters of the experts that this rank has.
-function MoE:expert_parameters()
-  local list = {}
-  for _, name in ipairs(NAMES) do list[#list + 1] = self[name] end
-  return list
 end
 
 local function linear(x, w, b)

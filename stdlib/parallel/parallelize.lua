@@ -167,7 +167,8 @@ end
 local function cut_parameter(old, request, items, group)
   local shape = old.shape
   local cut = { name = items[1].name, shape = shape, dim = request.cut.dim,
-    blocks = request.cut.blocks, rank = group:rank(), ranks = group:world_size(), group = group }
+    blocks = request.cut.blocks, is_summed = request.cut.is_summed, rank = group:rank(),
+    ranks = group:world_size(), group = group }
   if not old.is_meta then broadcast_parameters.tensors({ old }, group) end
   local _ <close> = c.no_grad()
   local part = c.parameter(cuts.take(cut, old:detach()), { requires_grad = old.requires_grad })

@@ -5,7 +5,8 @@
 -- data_parallel ranks read different samples, along context_parallel they have parts of the same
 -- sequences, along tensor_parallel parts of the same matrices, which lt.parallelize cuts in the
 -- module's configure_model. Tensor parallel comes last, so that its ranks are next to each other:
--- it has most traffic.
+-- it has most traffic. Along expert_parallel, a dim that is there where it has several ranks, they
+-- read different samples too, and have different experts.
 --
 -- What a rank has of a parameter that is cut is a parameter of its own: gradients are summed over
 -- the ranks that have the same part, and the optimizer steps it as any other. The norm of all
@@ -15,6 +16,7 @@ local DDP = require "ltrain.strategies.DDP"
 local Mesh = require "ltrain.dist.Mesh"
 local OptimizerShards = require "ltrain.strategies.sharded.OptimizerShards"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local PartReducer = require "ltrain.dist.PartReducer"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
@@ -22,13 +24,14 @@ local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
-local context_parallel = require("ltrain.parallel.context_parallel").context_parallel
 local data_ranks = require "ltrain.dist.data_ranks"
+local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local dist = require "ltrain.dist"
-local divide_sequences = require "ltrain.parallel.divide_sequences"
 local divided_modules = require "ltrain.parallel.divided_modules"
+local divided_sequences = require "ltrain.strategies.divided_sequences"
 local errors = require "ltrain.core.errors"
+local expert_dims = require "ltrain.strategies.expert_dims"
 local gradients_of = require "ltrain.core.gradients_of"
 local mesh_sizes = require "ltrain.strategies.mesh_sizes"
 local parameters_of = require "ltrain.core.parameters_of"
@@ -61,7 +64,9 @@ local SIZES <const> = {
     doc = "ranks that divide sequences" },
   stage = { type = "integer", default = 0, check = check_stage,
     doc = "1: the state of optimizers is divided among the ranks that have the same parts, as by "
-      .. "strategies.Sharded" },
+      .. "strategies.Sharded; not with experts" },
+  expert_parallel_size = { type = "integer", default = 1, min = 1,
+    doc = "ranks that divide the experts of nn.MoE; not with tensor_parallel" },
   context_parallel_attention = { type = "string", default = "ring", choices = { "ring", "ulysses" },
     doc = "of divided sequences: keys and values go round a ring, or heads are exchanged" },
   sequence_dim = { type = "integer", default = 2, min = 2,
@@ -81,6 +86,8 @@ ModelParallelStrategy.options = ModelParallelStrategy.rows()
 
 --- The dims of the mesh in their order; of each there is an option `<dim>_size`.
 ModelParallelStrategy.dims = { "data_parallel", "context_parallel", "tensor_parallel" }
+ModelParallelStrategy.context_parallel_size = 1 -- of a mesh without these dims
+ModelParallelStrategy.expert_parallel_size = 1
 
 --- The dims along which ranks have different modules, such as the stages of a pipeline: parameters
 --- are not compared along them.
@@ -92,6 +99,7 @@ local function name_of(self) return "strategies." .. class.of(self).__name end
 function ModelParallelStrategy:init(options)
   local o, notes = ddp_options.check(options, class.of(self).options, name_of(self))
   self:take_options(o, notes)
+  if o.expert_parallel_size > 1 then self.dims = expert_dims(name_of(self), o) end
   self.given_sizes = {} -- by dim, as the script gave them
   for _, dim in ipairs(self.dims) do
     self.given_sizes[dim] = o[dim .. "_size"]
@@ -139,7 +147,10 @@ local function has(list, value)
 end
 
 -- Sums are over these dims: of gradients, weights and metrics.
-local SUMMED <const> = { data_parallel = true, context_parallel = true }
+local SUMMED <const> = { data_parallel = true, expert_parallel = true, context_parallel = true }
+
+-- Ranks have different samples along these.
+local READ <const> = { data_parallel = true, expert_parallel = true }
 
 --- Makes the mesh, and says which of its ranks read samples of their own.
 function ModelParallelStrategy:setup_mesh()
@@ -148,14 +159,15 @@ function ModelParallelStrategy:setup_mesh()
   local mesh = Mesh(sizes, self.dims)
   local function group(keep) return mesh:group(table.unpack(dims_where(self, keep))) end
   self.device_mesh = mesh
-  -- Those that have the same names of parameters; those that share a sum; those that have the parts
-  -- of one module.
+  -- Those that have the same names of parameters; those that have the same parts; those that have
+  -- the parts of one module.
   self.same_modules = group(function(dim) return not has(self.stage_dims, dim) end)
-  self.same_parts = group(function(dim) return SUMMED[dim] end)
-  self.one_module = group(function(dim) return not SUMMED[dim] end)
-  local scope = data_ranks.use(mesh, { "data_parallel" }, dims_where(self, function(dim)
-    return SUMMED[dim]
-  end))
+  local function divides(dim) return not SUMMED[dim] or dim == "expert_parallel" end
+  self.same_parts = group(function(dim) return not divides(dim) end)
+  self.one_module = group(divides)
+  local reads = dims_where(self, function(dim) return READ[dim] end)
+  local sums = dims_where(self, function(dim) return SUMMED[dim] end)
+  local scope = data_ranks.use(mesh, reads, sums)
   return setmetatable({}, { __close = function()
     local _ <close> = scope
     self.device_mesh, self.same_modules, self.same_parts, self.one_module = nil, nil, nil, nil
@@ -210,6 +222,13 @@ function ModelParallelStrategy:setup_module(module)
   return DDP.setup_module(self, module)
 end
 
+--- See DDP; gradients of experts are summed over the ranks that have the same.
+function ModelParallelStrategy:configure_ddp(module)
+  local has_parts = PartReducer.is_needed(module:parameters())
+  return ddp.class(module, { bucket_cap_mb = self.bucket_cap_mb, comm_hook = self.comm_hook,
+    group = data_ranks.group(), part_group = has_parts and self.same_parts or nil })
+end
+
 --- Refuses optimizers that compute with whole parameters; divides the state of others (stage 1).
 function ModelParallelStrategy:setup_optimizers(optimizers)
   for _, optimizer in ipairs(self.divides and optimizers or {}) do
@@ -242,7 +261,7 @@ end
 
 -- The gradients that this rank counts in a norm: of what is not cut the first rank's.
 local function counted(self, optimizer)
-  local groups, is_first = {}, self.device_mesh:rank "tensor_parallel" == 0
+  local groups, is_first = {}, self.one_module:rank() == 0
   for g, group in ipairs(self:param_groups(optimizer)) do
     groups[g] = { params = {} }
     for _, parameter in ipairs(group.params) do
@@ -349,45 +368,29 @@ function ModelParallelStrategy:is_replicated(part)
   return part == "buffer" or not self.divides
 end
 
---- The ranks of data_ranks.group have the same parts.
+--- The ranks of data_ranks.group have the same parts, unless they have different experts.
 function ModelParallelStrategy:has_copies(part)
   if part == "optimizer" and self.optimizer_shards then return false end
+  if self.divides and self.expert_parallel_size > 1 then return false end
   return self.divides == true or self:is_replicated(part)
 end
 
--- Sequences.
-
--- Whether steps compute with parts of sequences. Predictions are of whole ones: each rank of a
--- replica has them.
-local function divides_sequences(self)
-  return self.context_parallel_size > 1 and not self.module.trainer.predicting
+--- Of what is saved the ranks of the first replica take their parts; of experts those of each part.
+function ModelParallelStrategy:takes_gradient(parameter, is_first)
+  if PartReducer.is_part(parameter) then return self.same_parts:rank() == 0 end
+  return is_first
 end
 
---- Returns the batch with this rank's part of the sequences.
-function ModelParallelStrategy:divide_batch(batch)
-  if not divides_sequences(self) then return batch end
-  return divide_sequences(batch, self.sequence_dim, self.device_mesh:group "context_parallel")
-end
+-- Sequences (divided_sequences.lua).
 
--- `outer`, in which attention and positions are those of divided sequences.
-local function sequence_scope(self, outer)
-  if not divides_sequences(self) then return outer end
-  local scope = context_parallel(self.device_mesh:group "context_parallel",
-    { attention = self.context_parallel_attention })
-  if outer == nil then return scope end
-  return setmetatable({}, { __close = function()
-    local _ <close> = outer
-    local _ <close> = scope
-  end })
-end
+function ModelParallelStrategy:divide_batch(batch) return divided_sequences.divide(self, batch) end
 
 function ModelParallelStrategy:forward_scope()
-  return sequence_scope(self, DDP.forward_scope(self))
+  return divided_sequences.scope(self, DDP.forward_scope(self))
 end
 
---- Backward too: recomputed segments run forward in it.
 function ModelParallelStrategy:backward_scope()
-  return sequence_scope(self, DDP.backward_scope(self))
+  return divided_sequences.scope(self, DDP.backward_scope(self))
 end
 
 return ModelParallelStrategy

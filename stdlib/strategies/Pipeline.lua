@@ -253,8 +253,8 @@ end
 
 --- Of each parameter one stage takes the gradient that was saved; of a module that is still whole
 --- all ranks.
-function Pipeline:takes_gradient(parameter)
-  return self.division == nil or self.division:speaks_for(parameter)
+function Pipeline:takes_gradient(parameter, is_first)
+  return is_first and (self.division == nil or self.division:speaks_for(parameter))
 end
 
 --- Copies buffers between the ranks that have the same stage.

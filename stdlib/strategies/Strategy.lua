@@ -258,9 +258,9 @@ function Strategy:shares_gradients() return true end
 --- the parameter's gradient, of the whole shape, or nil; the sum over the ranks is saved.
 function Strategy:accumulated_gradient(parameter) return parameter.grad end
 
---- Returns whether this rank takes what was saved of the parameter's gradient, as a rank of the
---- first replica (dist/data_ranks.lua): of its ranks one does.
-function Strategy:takes_gradient(parameter) return true end
+--- Returns whether this rank takes what was saved of the parameter's gradient. `is_first`: whether
+--- it is of the first replica (dist/data_ranks.lua): of its ranks one does.
+function Strategy:takes_gradient(parameter, is_first) return is_first end
 
 --- Returns whether accumulated_gradient returns a gradient, for a strategy that knows before it has
 --- made one.

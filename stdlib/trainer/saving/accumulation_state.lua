@@ -104,10 +104,11 @@ function accumulation_state.leave(state)
 end
 
 -- Gradients by name, times `scale`, added to those of the module's parameters that this rank takes.
-local function add_gradients(state, gradients, scale)
+-- `is_first`: as a rank of the first replica, or of all.
+local function add_gradients(state, gradients, scale, is_first)
   local _ <close> = c.no_grad()
   for name, parameter in state.module:named_parameters() do
-    local grad = state.strategy:takes_gradient(parameter) and gradients[name] or nil
+    local grad = state.strategy:takes_gradient(parameter, is_first) and gradients[name] or nil
     local cut = cuts.of(parameter)
     if grad and cut and not has_shape(grad, parameter) then grad = cuts.take(cut, grad) end
     grad = grad and grad:to(parameter.device):to(parameter.dtype)
@@ -118,7 +119,7 @@ end
 
 local function take(state, part, scale)
   state.window:add(part.weight * scale, part.used)
-  add_gradients(state, part.gradients, scale)
+  add_gradients(state, part.gradients, scale, true)
 end
 
 -- What was saved of each rank: this rank's, or its part of all.
@@ -132,7 +133,8 @@ end
 local function take_sum(state, kept, gradients)
   local sum = { used = kept.used, weight = kept.weight, gradients = gradients }
   if kept.rank_zero_only or state.strategy:shares_gradients() then
-    if data_ranks.replica() == 0 then take(state, sum, 1) end
+    if data_ranks.replica() == 0 then take(state, sum, 1)
+    else add_gradients(state, gradients, 1, false) end
   else
     take(state, sum, 1 / dist.world_size())
   end

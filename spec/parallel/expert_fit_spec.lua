@@ -1,0 +1,182 @@
+-- spec/parallel/expert_fit_spec.lua: fits whose experts are divided among ranks are those of one
+-- rank, and resume on other numbers.
+-- tags: slow
+local child = require "spec.cli.child"
+local luassert = require "luassert"
+local scripts = require("spec.dist.trained").with [[
+local nn = lt.nn
+local Net = lt.Module:extend "Net"
+function Net:init(o)
+  self.o = o or {}
+  self.first, self.moe = nn.Linear(5, 4), nn.MoE(4, 6, 4, {bias = true})
+  self.more, self.last = nn.MoE(4, 6, 2, {top_k = 1, activation = "gelu"}), nn.Linear(4, 1)
+  self:to "f64"
+end
+function Net:configure_model()
+  local mesh = self.device_mesh
+  if not mesh or mesh:size() == 1 or rawget(self, "_divided") then return end
+  lt.parallelize(self, mesh:sub "expert_parallel", {moe = lt.parallel.ExpertParallel(),
+    more = lt.parallel.ExpertParallel()})
+end
+function Net:forward(x)
+  x = self.first(x)
+  x = x + self.moe(x)
+  return self.last(x + self.more(x))
+end
+function Net:training_step(batch)
+  local loss = (self(batch[1]) - 1):square():mean() + 0.1 * self.moe.z_loss
+  self:log("loss", loss, {on_step = false, on_epoch = true, sync_dist = true})
+  return loss
+end
+function Net:validation_step(batch) self:log("val", self(batch[1]):square():mean()) end
+function Net:configure_optimizers() return lt.optim.AdamW(self:parameters(), {lr = 0.02}) end
+lt.seed(5)
+local x = lt.randn(32, 5):to "f64"
+local function loader()
+  return lt.data.DataLoader(lt.data.TensorDataset(x), {global_batch_size = 8, shuffle = true})
+end
+local function strategy(o)
+  local all = {tensor_parallel_size = 1}
+  for key, value in pairs(o) do all[key] = value end
+  return lt.strategies.ModelParallelStrategy(all)
+end
+local function fit(ranks, o, options, path)
+  lt.seed(1)
+  local net, all = Net(), {devices = ranks, max_epochs = 2, gradient_clip_val = 0.3,
+    strategy = o and strategy(o) or "single_device"}
+  for key, value in pairs(options or {}) do all[key] = value end
+  local t = trainer(all)
+  t:fit(net, loader(), loader(), path and {ckpt_path = path})
+  return net, t
+end
+-- How far weights, the optimizer's state and metrics are from those of another fit.
+local function apart(a, s, b, t)
+  local most = 0
+  local function compare(one, other)
+    for key, value in pairs(one) do
+      if lt.is_tensor(value) then
+        local by = (value - other[key]):abs():max():item()
+        most = by == by and math.max(most, by) or math.huge
+      elseif type(value) == "table" then compare(value, other[key]) end
+    end
+  end
+  compare(a:state_dict(), b:state_dict())
+  compare(s.optimizers[1]:state_dict().state, t.optimizers[1]:state_dict().state)
+  for _, name in ipairs {"loss", "val"} do
+    most = math.max(most, math.abs(s.callback_metrics[name] - t.callback_metrics[name]))
+  end
+  return most < 1e-9
+end
+]]
+
+local function prints(wanted, script, folder)
+  local out = scripts.output(nil, ("local folder = %q "):format(folder or "") .. script)
+  luassert.equal(wanted, (out:gsub("\t", " ")))
+end
+
+describe("expert_parallel_size", function()
+  it("trains to the weights, state and metrics of one rank", function()
+    prints("true true\n", [[
+      local a, s = fit(1)
+      local results = {}
+      for i, case in ipairs {{2, {expert_parallel_size = 2}},
+        {4, {expert_parallel_size = 2, data_parallel_size = 2}}} do
+        local b, t = fit(case[1], case[2])
+        results[i] = apart(a, s, b, t)
+      end
+      print(table.unpack(results))
+    ]])
+  end)
+
+  it("gives each rank its experts, and a whole module at the end", function()
+    prints("2 4\n", [[
+      local seen
+      function Net:on_train_batch_end() seen = self.moe.w1.shape[1] end
+      local net = fit(2, {expert_parallel_size = 2})
+      print(seen, net.moe.w1.shape[1])
+    ]])
+  end)
+
+  it("accumulates gradients, and resumes in mid-window on other numbers of ranks", function()
+    local folder = child.folder()
+    prints("true true true\n", [[
+      local a, s = fit(1, nil, {accumulate_grad_batches = 2})
+      local function save(ranks, o)
+        local path = folder .. "/" .. ranks .. ".ckpt"
+        function Net:on_train_batch_end(_, _, i)
+          if i == 2 and self.current_epoch == 0 then self.trainer:save_checkpoint(path) end
+        end
+        fit(ranks, o, {accumulate_grad_batches = 2})
+        Net.on_train_batch_end = nil
+        return path
+      end
+      local two = save(2, {expert_parallel_size = 2})
+      local results = {}
+      for i, case in ipairs {{1}, {2, {expert_parallel_size = 2}},
+        {4, {expert_parallel_size = 2, data_parallel_size = 2}}} do
+        local b, t = fit(case[1], case[2], {accumulate_grad_batches = 2}, two)
+        results[i] = apart(a, s, b, t)
+      end
+      print(table.unpack(results))
+    ]], folder)
+    child.remove(folder)
+  end)
+
+  it("is refused beside tensor_parallel_size", function()
+    local status, _, err = scripts.run(nil, [[
+      strategy {expert_parallel_size = 2, tensor_parallel_size = 2}
+    ]])
+    luassert.equal(1, status, err)
+    luassert.matches("script.lua:%d+: strategies.ModelParallelStrategy: expert_parallel_size = 2 "
+      .. "is not possible with tensor_parallel_size = 2", err)
+  end)
+end)
+
+describe("lt.dist.ddp of divided experts", function()
+  it("steps as one process with all experts", function()
+    prints("true true\n", [[
+      local function steps(net, x, weigh)
+        local optimizer = lt.optim.SGD(net:parameters(), {lr = 0.1})
+        for _ = 1, 3 do
+          net:zero_grad()
+          local loss = (net(x) - 1):square():mean()
+          if weigh then net:backward(loss, x.shape[1]) net:sync() else loss:backward() end
+          optimizer:step()
+        end
+      end
+      local wanted
+      do
+        lt.seed(3)
+        wanted = nn.MoE(5, 6, 4):to "f64"
+        steps(wanted, x)
+      end
+      local function as_one(ranks, rows)
+        return lt.dist.launch(ranks, function(rank)
+          lt.seed(3)
+          local net = nn.MoE(5, 6, 4):to "f64"
+          local mesh = lt.dist.mesh({ranks // 2, 2}, {"data", "expert"})
+          lt.parallelize(net, mesh:sub "expert", lt.parallel.ExpertParallel())
+          local own = x:narrow(1, rows[rank + 1] + 1, rows[rank + 2] - rows[rank + 1])
+          steps(lt.dist.ddp(net, ranks > 2 and {part_group = mesh:group "data"} or nil), own, true)
+          local apart = (net.router.weight - wanted.router.weight):abs():max():item()
+          local first = 2 * mesh:rank "expert" + 1
+          apart = apart + (net.w1 - wanted.w1:narrow(1, first, 2)):abs():max():item()
+          return lt.dist.all_reduce(apart) < 1e-9
+        end)
+      end
+      print(as_one(2, {0, 12, 32}), as_one(4, {0, 9, 12, 20, 32}))
+    ]])
+  end)
+
+  it("refuses experts that other ranks have too, without part_group", function()
+    local status, _, err = scripts.run(nil, [[
+      lt.dist.launch(4, function()
+        local net, mesh = nn.MoE(5, 6, 4), lt.dist.mesh({2, 2}, {"data", "expert"})
+        lt.parallelize(net, mesh:sub "expert", lt.parallel.ExpertParallel())
+        lt.dist.ddp(net)
+      end)
+    ]])
+    luassert.equal(1, status, err)
+    luassert.matches("dist.ddp: w1 is divided among 2 of 4 ranks: give part_group", err)
+  end)
+end)
