@@ -136,7 +136,8 @@ print(t(lt.full({3, 8, 6}, 51, {dtype = "u8"}))[1][1])
   { "parallel", "Parallelism", "lt.parallel: models and sequences that are divided among ranks",
     { { "stdlib/parallel/parallelize.lua", "lt.parallelize", "ltrain.parallel.parallelize" } }, [==[
 How to use it: [tensor parallel](../guide/tensor_parallel.md), [context
-parallelism](../guide/context_parallel.md), [mixture of experts](../guide/mixture_of_experts.md).]==] },
+parallelism](../guide/context_parallel.md), [mixture of
+experts](../guide/mixture_of_experts.md).]==] },
   { "strategies", "Strategies", "lt.strategies, lt.Strategy and its parts, lt.shard, "
     .. "lt.register_forward_method", {
     { "stdlib/nn/shard.lua", "lt.shard", "ltrain.nn.shard" },
