@@ -24,10 +24,11 @@ end
 
 --- The sizes by dim for so many ranks on so many machines. `given`: numbers and "auto", by dim: of
 --- tensor_parallel what data_parallel leaves, else the ranks of a machine; of data_parallel the
---- rest. Raises where they do not multiply to the ranks.
+--- rest. Raises where they do not multiply to the ranks. One rank divides nothing, whatever is
+--- given.
 return function(who, dims, given, ranks, machines)
   local sizes = {}
-  for dim, size in next, given do sizes[dim] = size end
+  for dim, size in next, given do sizes[dim] = ranks == 1 and 1 or size end
   if sizes.tensor_parallel == "auto" and sizes.data_parallel == "auto" then
     local each = ranks // machines
     if each % product(sizes) == 0 then sizes.tensor_parallel = each // product(sizes) end

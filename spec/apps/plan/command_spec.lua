@@ -55,6 +55,35 @@ describe("ltrain plan", function()
     assert.equal(whole // 2, rows.zero1.state // 1024 * 1024)
   end)
 
+  local DIVIDED <const> = [[
+    local lt = require "ltrain"
+    local Net = lt.Module:extend "Net"
+    function Net:configure_model()
+      self.net = lt.nn.Sequential(lt.nn.Linear(64, 256), lt.nn.GELU(), lt.nn.Linear(256, 64))
+      local styles = lt.parallel
+      lt.parallelize(self.net, self.device_mesh, {["1"] = styles.ColwiseParallel(),
+        ["3"] = styles.RowwiseParallel()})
+    end
+    function Net:training_step(x) return self.net(x):square():mean() end
+    function Net:configure_optimizers() return lt.optim.SGD(self.net:parameters(), {lr = 0.1}) end
+    local o = {strategy = lt.strategies.ModelParallelStrategy{tensor_parallel_size = 2}}
+    return {model = Net(), data = {lt.ones(4, 64)}, trainer = o}
+  ]]
+
+  it("has rows of tensor parallel groups, which have parts and share samples", function()
+    local status, out, err = plan(DIVIDED, "--devices", "4", "--json", "--time")
+    assert.equal("", err)
+    assert.equal(0, status, out)
+    local found, part = lt.json.decode(out).strategies, 4 * (64 + 1 + 64) -- of a hidden unit
+    assert.equal("tensor_parallel_size 2", found[1].name)
+    assert.equal(part * 128 + 4 * 64, found[1].parameters)
+    assert.equal("tensor_parallel_size 4", found[2].name)
+    assert.equal(part * 64 + 4 * 64, found[2].parameters)
+    assert.same({ 2, 1, 4 }, { found[1].data_ranks, found[2].data_ranks, found[1].samples })
+    assert.equal(2, #found) -- under ddp the module has no mesh
+    assert.equal(2, found[1].collectives.all_reduce.calls)
+  end)
+
   it("takes ranks, nodes and a strategy from the command line", function()
     local _, out = plan(FIT, "--devices", "2", "--nodes", "4", "--strategy", "zero1")
     assert.matches("Net on 8 ranks", out, 1, true)

@@ -69,7 +69,7 @@ describe("the cost of a collective", function()
     local on = { intra = { bandwidth = 1e12, latency = 0 },
       inter = { bandwidth = 1e9, latency = 0 } }
     assert.near(2 * 15 / 16 * 8e6 / 1e9, cost("all_reduce", 8e6, 16, 8, on), 1e-12)
-    local outer = { issue = "all_reduce", bytes = 1e6, ranks = 2, is_outer = true }
+    local outer = { issue = "all_reduce", bytes = 1e6, ranks = 2, stride = 8 }
     assert.near(2 / 2 * 8e6 / 1e9, -- the eight ranks of a machine share its link
       collective_costs.seconds(outer, { ranks = 16, per_node = 8 }, on), 1e-12)
     local inner = { issue = "all_reduce", bytes = 8e6, ranks = 8 }

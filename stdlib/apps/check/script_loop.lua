@@ -76,9 +76,9 @@ local function take_returned(context, word, returned)
       "let the script return its module, or {model =, data =, trainer =}")
     return
   end
-  context.fn, context.module = "fit", bundle.model
   context.trainer = run.trainer_of(bundle)
   context.arguments = fit_args.read("fit", bundle.data)
+  context.fn, context.module = "fit", bundle.model
 end
 
 -- Runs the script as far as it goes.

@@ -54,10 +54,13 @@ end
 
 local function fits(found, row) return not found.limit or row.peak <= found.limit end
 
--- Whether a strategy is faster, or where times are not known sends less.
+-- Whether a strategy is faster, or where times are not known sends less; for each batch that ranks
+-- read, for strategies may have several ranks compute on one.
 local function is_better(row, best)
-  if row.seconds and row.seconds ~= best.seconds then return row.seconds < best.seconds end
-  return row.sent < best.sent
+  local seconds = row.seconds and row.seconds / row.data_ranks
+  local least = best.seconds and best.seconds / best.data_ranks
+  if seconds ~= least then return seconds < least end
+  return row.sent / row.data_ranks < best.sent / best.data_ranks
 end
 
 -- The best of the strategies that fit; where none does, the smallest.

@@ -12,10 +12,8 @@ end
 -- Where the members of a group are: how many on a machine, on how many machines, and how many
 -- groups of its kind share a machine's link.
 local function places(work, world)
-  local n, here = work.ranks, math.min(work.ranks, world.per_node)
-  if work.is_outer and world.ranks > world.per_node then
-    here = math.max(world.per_node // (world.ranks // n), 1)
-  end
+  local n = work.ranks
+  local here = math.min(n, math.max(world.per_node // (work.stride or 1), 1))
   return here, math.max(n // here, 1), math.max(world.per_node // here, 1)
 end
 

@@ -42,14 +42,17 @@ end
 
 -- The rows of the table.
 local function add_rows(found, rows, base, hardware)
-  for _, row in ipairs(rows) do
+  for i, row in ipairs(rows) do
     local o = setmetatable({ strategy = row.make() }, { __index = base })
     local measured, message = rehearsal.run(o)
-    if not measured then return nil, message end
-    measured.name, measured.make, measured.stage = row.name, row.make, row.stage
-    measured.sent = traffic.of(measured.timeline)
-    base.on_cpu, base.why = measured.device == "cpu", measured.why
-    found.rows[#found.rows + 1] = measured
+    if not measured and not (row.is_optional and (#found.rows > 0 or rows[i + 1])) then
+      return nil, message
+    elseif measured then
+      measured.name, measured.make, measured.stage = row.name, row.make, row.stage
+      measured.sent = traffic.of(measured.timeline)
+      base.on_cpu, base.why = measured.device == "cpu", measured.why
+      found.rows[#found.rows + 1] = measured
+    end
   end
   found.device, found.why = found.rows[1].device, base.why
   for _, row in ipairs(hardware and found.rows or {}) do
@@ -74,7 +77,7 @@ local function plan(context, options, hardware)
     context.usage = wrong
     return nil
   end
-  local rows = strategies.rows(own, list and math.max(table.unpack(list)) or ranks,
+  local rows = strategies.rows(own, list and math.max(table.unpack(list)) or ranks, per_node,
     options.strategy)
   local ok, message
   if list then

@@ -7,8 +7,10 @@
 local Callback = require "ltrain.core.Callback"
 local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
+local data_ranks = require "ltrain.dist.data_ranks"
 local dry_run = require "ltrain.apps.check.dry_run"
 local loaders = require "ltrain.trainer.data.loaders"
+local parallelize = require "ltrain.parallel.parallelize"
 local placement = require "ltrain.trainer.setup.placement"
 local run = require "ltrain.trainer.run"
 local stand_in_ranks = require "ltrain.apps.plan.stand_in_ranks"
@@ -99,7 +101,7 @@ local function watch_step(module, o, found)
       found.cut = batch_bytes(batch) -- the other half would not be there
       batch = half(batch)
     end
-    found.samples = batch_samples.size(batch)
+    found.samples, found.data_ranks = batch_samples.size(batch), data_ranks.size()
     local before = live(o.device)
     local _ <close> = c.device(o.device)
     local loss = step(self, batch, ...)
@@ -204,7 +206,31 @@ local function keep_tensors(module)
   end })
 end
 
+-- When the result is closed the module has only what it had before: what configure_model has built
+-- is of one strategy.
+local function keep_fields(module)
+  local had = {}
+  for key in next, module do had[key] = true end
+  return setmetatable({}, { __close = function()
+    for key in next, module do
+      if not had[key] then rawset(module, key, nil) end
+    end
+  end })
+end
+
+-- A fit that ends early has lost the other ranks' parts of a module that is divided: here all are
+-- there.
+local function join_parts(strategy, module)
+  local teardown = strategy.teardown
+  rawset(strategy, "teardown", function(self)
+    parallelize.undo(module)
+    self.divides = nil
+    return teardown(self)
+  end)
+end
+
 local function measure(o, world)
+  local _ <close> = keep_fields(o.module)
   local _ <close> = keep_tensors(o.module)
   local found = { peak = 0, activations = 0, gradients = 0, state = 0, cut = 0,
     timed = {} }
@@ -214,6 +240,7 @@ local function measure(o, world)
   local trainer = o.trainer
   local _ <close> = place(trainer, o)
   if o.device == "meta" then trainer.strategy.materialize = function() end end
+  join_parts(trainer.strategy, o.module)
   local _ <close> = setmetatable({}, { __close = function() world:record() end })
   table.insert(trainer.callbacks, probe(world, found, o))
   local _ <close> = repeat_batches(o)
@@ -237,8 +264,8 @@ end
 --- with o.half_batch, half of each batch. With o.meter (meters.lua) o.timed more steps follow.
 --- Returns bytes of a rank: { parameters = with buffers, gradients =, state = of the optimizers,
 --- activations =, temporaries =, peak =, timeline = of a step (stand_in_ranks.lua), timed = a list
---- of those of the timed steps, samples = of the last batch (nil: not known), device = "meta" or
---- "cpu" }; nil and an error's text.
+--- of those of the timed steps, samples = of the last batch (nil: not known), data_ranks = how many
+--- ranks read different ones, device = "meta" or "cpu" }; nil and an error's text.
 function rehearsal.run(o)
   local world <close> = stand_in_ranks.open(o.ranks, o.per_node, replicas_of(o))
   for _, device in ipairs(o.on_cpu and { "cpu" } or { "meta", "cpu" }) do

@@ -24,15 +24,33 @@ local function aligned(rows)
   return lines
 end
 
+-- Whether under some strategy ranks share samples: then steps are not of equally many.
+local function shares_samples(found)
+  for _, row in ipairs(found.rows) do
+    if row.samples and row.data_ranks ~= found.ranks then return true end
+  end
+  return false
+end
+
+-- Of all ranks together in a second.
+local function samples_text(row)
+  if not row.samples then return "" end
+  local rate = row.samples * row.data_ranks / row.seconds
+  return (rate < 10 and "%.2f" or "%.0f"):format(rate)
+end
+
 local function table_of(found)
   local head = { "strategy", table.unpack(COLUMNS) }
+  local counts_samples = found.hardware and shares_samples(found)
   if found.hardware then head[#head + 1] = "time" end
+  if counts_samples then head[#head + 1] = "samples/s" end
   if found.limit then head[#head + 1] = "fits" end
   local rows = { head }
   for _, row in ipairs(found.rows) do
     local cells = { row.name }
     for _, name in ipairs(COLUMNS) do cells[#cells + 1] = sizes.text(row[name]) end
     if found.hardware then cells[#cells + 1] = sizes.time(row.seconds) end
+    if counts_samples then cells[#cells + 1] = samples_text(row) end
     if found.limit then cells[#cells + 1] = row.peak <= found.limit and "yes" or "no" end
     rows[#rows + 1] = cells
   end
@@ -152,6 +170,7 @@ function report.values(found)
     for _, name in ipairs(COLUMNS) do one[name] = row[name] end
     one.collectives = traffic.by_kind(row.timeline)
     one.seconds, one.computing, one.method = row.seconds, row.computing, row.method
+    one.samples, one.data_ranks = row.samples, row.data_ranks
     if found.limit then one.fits = row.peak <= found.limit end
     values.strategies[i] = one
   end

@@ -4,7 +4,10 @@
 -- The functions of c.dist through which stdlib communicates are replaced: strategies and loops run
 -- as on rank 0 of N, and allocate what they allocate there. No bytes move. Bytes of a collective
 -- are counted as c.dist.traffic counts them: of the whole that is reduced, gathered or scattered.
+local Group = require "ltrain.dist.Group"
+local Mesh = require "ltrain.dist.Mesh"
 local c = require "ltrain.c"
+local data_ranks = require "ltrain.dist.data_ranks"
 local tensor_bytes = require "ltrain.apps.plan.tensor_bytes"
 local tree = require "ltrain.core.tree"
 
@@ -181,12 +184,34 @@ function FUNCTIONS.world(world)
     hosts = copies("planned", ranks), pids = copies(0, ranks) }
 end
 
--- The ranks of a replica, then those with the same shards (strategies/sharded/Replicas.lua).
+-- The ranks of a replica, then those with the same shards (strategies/sharded/Replicas.lua). Groups
+-- are of ranks that are `stride` apart.
 function FUNCTIONS.split(world)
   world.splits = world.splits + 1
-  if world.splits % 2 == 1 then return { ranks = world.ranks // world.replicas } end
-  return { ranks = world.replicas, is_outer = true }
+  local each = world.ranks // world.replicas
+  if world.splits % 2 == 1 then return { ranks = each, stride = 1 } end
+  return { ranks = world.replicas, stride = each }
 end
+
+-- What has other functions besides c.dist: holder, name, function.
+local OTHERS <const> = {
+  { data_ranks, "counts", function() return true end }, -- rank 0 stands for that which counts
+}
+
+-- In the place of Mesh.group.
+local function group_of_mesh(mesh, ...)
+  local is_named, ranks, stride = {}, 1, nil
+  for _, name in ipairs { ... } do is_named[name] = true end
+  local inside = 1 -- ranks of the dims behind
+  for i = #mesh.sizes, 1, -1 do
+    if is_named[mesh.names[i]] then
+      ranks, stride = ranks * mesh.sizes[i], stride or inside
+    end
+    inside = inside * mesh.sizes[i]
+  end
+  return Group { ranks = ranks, stride = stride }
+end
+table.insert(OTHERS, { Mesh, "group", group_of_mesh })
 
 function FUNCTIONS.collective(world, group, name, x, op, _, cat, _, out)
   local ranks, kind = FUNCTIONS.size(world, group), (name:gsub("_$", ""))
@@ -230,7 +255,9 @@ function FUNCTIONS.barrier(world) return world:issue("barrier", 0, "barrier") en
 function FUNCTIONS.wait(world, work)
   world:wait(work)
   if work.finish then work.finish() end
-  return work.result
+  local result = work.result
+  work.result = nil -- a work that nobody uses any more does not keep it alive
+  return result
 end
 
 function FUNCTIONS.test() return true end
@@ -268,7 +295,7 @@ World.__index = World
 --- Begins a collective of `bytes` on the ranks of a group (nil: all): returns its work.
 function World:issue(kind, bytes, label, group)
   local entry = { issue = kind, bytes = bytes, label = label,
-    ranks = group and group.ranks or self.ranks, is_outer = group ~= nil and group.is_outer }
+    ranks = group and group.ranks or self.ranks, stride = group and group.stride or 1 }
   self.timeline[#self.timeline + 1] = entry
   return { entry = entry }
 end
@@ -293,7 +320,7 @@ function World:between(fn, ...)
 end
 
 --- Begins a timeline: a list of collectives that are issued, { issue = kind, bytes =, label =,
---- ranks =, is_outer = }, of { wait = one of these } and, with a meter (meters.lua), of what it
+--- ranks =, stride = }, of { wait = one of these } and, with a meter (meters.lua), of what it
 --- has found the rank to compute in between. Returns the one before.
 function World:record(meter)
   note_computation(self)
@@ -305,14 +332,18 @@ end
 
 World.__close = function(self)
   for name, own in next, self._own do d[name] = own or nil end
+  for i, own in ipairs(self._others) do OTHERS[i][1][OTHERS[i][2]] = own end
 end
 
 --- This process is rank 0 of `ranks` until the result is closed; `per_node` of them are on a
 --- machine, and `replicas` groups of them have all shards (strategies/Sharded.lua).
 function stand_in_ranks.open(ranks, per_node, replicas)
   local world = setmetatable({ ranks = ranks, per_node = per_node, replicas = replicas, splits = 0,
-    timeline = {}, _own = {} }, World)
+    timeline = {}, _own = {}, _others = {} }, World)
   if ranks == 1 then return world end
+  for i, one in ipairs(OTHERS) do
+    world._others[i], one[1][one[2]] = one[1][one[2]], one[3]
+  end
   for name, fn in next, FUNCTIONS do
     world._own[name] = d[name] or false
     d[name] = function(...) return world:between(fn, world, ...) end

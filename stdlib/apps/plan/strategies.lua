@@ -1,6 +1,8 @@
 --- stdlib/apps/plan/strategies.lua: the strategies of a plan: ddp and the stages of Sharded, with
---- the options that the script's own strategy has.
+--- the options that the script's own strategy has; of a script with ModelParallelStrategy also
+--- tensor parallel groups of each size.
 local DDP = require "ltrain.strategies.DDP"
+local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
 local Sharded = require "ltrain.strategies.Sharded"
 local SingleDevice = require "ltrain.strategies.SingleDevice"
 local class = require "ltrain.core.class"
@@ -54,9 +56,23 @@ function strategies.wrong(wanted)
   end
 end
 
---- The rows of a plan: { name =, stage =, make = function that returns a new strategy }. `own`: the
---- Trainer's strategy; `wanted`: names with commas, "all" or nil.
-function strategies.rows(own, ranks, wanted)
+-- Rows of groups of 2, 4, ... ranks of a machine that divide matrices.
+local function add_tensor_parallel(rows, own, ranks, per_node)
+  local size, others = 2, own.given_sizes.context_parallel
+  while size * others <= per_node do
+    if ranks % (size * others) == 0 then
+      local options = { tensor_parallel_size = size, context_parallel_size = others }
+      rows[#rows + 1] = { name = ("tensor_parallel_size %d"):format(size), is_optional = true,
+        make = function() return ModelParallelStrategy(options) end }
+    end
+    size = 2 * size
+  end
+end
+
+--- The rows of a plan: { name =, stage =, make = function that returns a new strategy, is_optional =
+--- whether the module may be made for others alone }. `own`: the Trainer's strategy; `wanted`: names
+--- with commas, "all" or nil.
+function strategies.rows(own, ranks, per_node, wanted)
   local rows = {}
   for i, name in ipairs(names_of(wanted)) do
     rows[i] = { name = name, make = maker(own, name:lower()) }
@@ -69,9 +85,11 @@ function strategies.rows(own, ranks, wanted)
     rows[#rows + 1] = { name = "single_device", make = function() return SingleDevice() end }
     return rows
   end
-  rows[#rows + 1] = { name = "ddp", make = function() return DDP() end }
+  local divides = class.is_a(own, ModelParallelStrategy)
+  if divides then add_tensor_parallel(rows, own, ranks, per_node) end
+  rows[#rows + 1] = { name = "ddp", is_optional = divides, make = function() return DDP() end }
   for stage, name in ipairs(STAGES) do
-    rows[#rows + 1] = { name = name, stage = stage,
+    rows[#rows + 1] = { name = name, stage = stage, is_optional = divides,
       make = function() return strategies.sharded(own, stage) end }
   end
   return rows
