@@ -8,9 +8,9 @@ local Callback = require "ltrain.core.Callback"
 local batch_samples = require "ltrain.apps.check.batch_samples"
 local c = require "ltrain.c"
 local data_ranks = require "ltrain.dist.data_ranks"
+local divided_modules = require "ltrain.parallel.divided_modules"
 local dry_run = require "ltrain.apps.check.dry_run"
 local loaders = require "ltrain.trainer.data.loaders"
-local parallelize = require "ltrain.parallel.parallelize"
 local placement = require "ltrain.trainer.setup.placement"
 local run = require "ltrain.trainer.run"
 local stand_in_ranks = require "ltrain.apps.plan.stand_in_ranks"
@@ -223,7 +223,7 @@ end
 local function join_parts(strategy, module)
   local teardown = strategy.teardown
   rawset(strategy, "teardown", function(self)
-    parallelize.undo(module)
+    divided_modules.undo(module)
     self.divides = nil
     return teardown(self)
   end)
