@@ -55,8 +55,10 @@ end
 
 -- Ranks.
 
---- The number of pipelines and of their stages for so many ranks.
+--- The number of pipelines and of their stages for so many ranks. One rank has all stages, whatever
+--- the script asks for.
 function Pipeline:mesh_sizes(ranks, _)
+  if ranks == 1 then return { pipeline_parallel = 1, data_parallel = 1 } end
   local stages, pipelines = self.given_sizes.pipeline_parallel, self.given_sizes.data_parallel
   if stages == "auto" then stages = pipelines == "auto" and ranks or ranks // pipelines end
   if pipelines == "auto" then pipelines = ranks // stages end

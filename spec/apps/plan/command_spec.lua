@@ -61,8 +61,8 @@ describe("ltrain plan", function()
     function Net:configure_model()
       self.net = lt.nn.Sequential(lt.nn.Linear(64, 256), lt.nn.GELU(), lt.nn.Linear(256, 64))
       local styles = lt.parallel
-      lt.parallelize(self.net, self.device_mesh, {["1"] = styles.ColwiseParallel(),
-        ["3"] = styles.RowwiseParallel()})
+      lt.parallelize(self.net, self.device_mesh, {["0"] = styles.ColwiseParallel(),
+        ["2"] = styles.RowwiseParallel()})
     end
     function Net:training_step(x) return self.net(x):square():mean() end
     function Net:configure_optimizers() return lt.optim.SGD(self.net:parameters(), {lr = 0.1}) end

@@ -42,18 +42,21 @@ end
 
 -- The rows of the table.
 local function add_rows(found, rows, base, hardware)
-  for i, row in ipairs(rows) do
+  local refused
+  for _, row in ipairs(rows) do
     local o = setmetatable({ strategy = row.make() }, { __index = base })
     local measured, message = rehearsal.run(o)
-    if not measured and not (row.is_optional and (#found.rows > 0 or rows[i + 1])) then
-      return nil, message
-    elseif measured then
+    if not measured then
+      if not row.is_optional then return nil, message end
+      refused = refused or message
+    else
       measured.name, measured.make, measured.stage = row.name, row.make, row.stage
       measured.sent = traffic.of(measured.timeline)
       base.on_cpu, base.why = measured.device == "cpu", measured.why
       found.rows[#found.rows + 1] = measured
     end
   end
+  if #found.rows == 0 then return nil, refused end
   found.device, found.why = found.rows[1].device, base.why
   for _, row in ipairs(hardware and found.rows or {}) do
     local ok, message = times.add(row, setmetatable({ strategy = row.make() }, { __index = base }),

@@ -69,9 +69,9 @@ local function add_tensor_parallel(rows, own, ranks, per_node)
   end
 end
 
---- The rows of a plan: { name =, stage =, make = function that returns a new strategy, is_optional =
---- whether the module may be made for others alone }. `own`: the Trainer's strategy; `wanted`: names
---- with commas, "all" or nil.
+--- The rows of a plan: { name =, stage =, make = function that returns a new strategy,
+--- is_optional = whether the module may be made for others alone }. `own`: the Trainer's strategy;
+--- `wanted`: names with commas, "all" or nil.
 function strategies.rows(own, ranks, per_node, wanted)
   local rows = {}
   for i, name in ipairs(names_of(wanted)) do

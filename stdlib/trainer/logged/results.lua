@@ -271,6 +271,7 @@ end
 local function add_slice(state, item, value, weight)
   if not in_slices(state) or item.serial ~= state.loop.results.serial then return value, weight end
   if item.reduce ~= "mean" then return reductions[item.reduce](item.step_value, value), weight end
+  if not item.step_weight then return value, weight end -- it was logged outside of slices
   local sum = item.step_weight + weight
   if sum == 0 then return value, sum end
   return (item.step_value * item.step_weight + value * weight) / sum, sum
