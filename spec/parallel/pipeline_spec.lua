@@ -67,6 +67,27 @@ describe("Pipeline trains as one process", function()
     ]])))
   end)
 
+  it("with activations that backward computes again, and frozen parameters", function()
+    prints("same same same same\n", [[
+      local Again = Chain:extend("Again")
+      function Again:init()
+        Again.super.init(self, {list = true, dropout = 0.3})
+        self.embed:requires_grad_(false)
+        self.blocks[4]:requires_grad_(false)
+      end
+      function Again:forward(x)
+        local h = self.embed(x)
+        for _, block in ipairs(self.blocks) do h = nn.utils.checkpoint(block, h) end
+        h = self.head(h):matmul(self.embed.weight)
+        return h
+      end
+      local o, one = {class = Again}, pipeline()
+      print(same(2, {split = {2}}, o, nil, one), same(3, nil, o, nil, one),
+        same(2, {schedule = "zero_bubble", split = {3}}, o, nil, one),
+        same(2, {schedule = "interleaved", balance = "parameters"}, o, nil, one))
+    ]])
+  end)
+
   it("with a matrix that the first and the last stage share", function()
     prints("same same\n", [[
       local LM = lt.Module:extend("LM")

@@ -41,6 +41,7 @@ end
 function BlockChain:init(container, name)
   self.name, self.blocks, self.forwards = name, {}, {}
   self.run = nil -- that goes on now
+  self.received = nil -- what a run had received whose backward goes on now
   self.places = {} -- module -> its place
   for i = 1, #container do
     local block = container[i]
@@ -100,10 +101,25 @@ local function compute(self, run, i, ...)
   return table.pack(run.watch(i, function(...) return forward(self, run, i, ...) end, ...))
 end
 
--- A call of block i in a run.
+-- The arguments of a call with what was received in its places.
+local function with_received(args, received)
+  for k, place in ipairs(received.places) do args[place] = received.values[k] end
+  args.n = math.max(args.n, received.places[#received.places])
+  return args
+end
+
+-- A call outside of runs; one that backward makes again, of a block that has received, too.
+local function call_again(self, i, ...)
+  local fn, block = self.forwards[i].fn, self.blocks[i]
+  if not self.received or not rawequal((...), self.stand_in) then return fn(block, ...) end
+  local args = with_received(table.pack(...), self.received)
+  return fn(block, table.unpack(args, 1, args.n))
+end
+
+-- A call of block i.
 function BlockChain:call(i, ...)
   local run = self.run
-  if not run or run.inside == i then return self.forwards[i].fn(self.blocks[i], ...) end
+  if not run or run.inside == i then return call_again(self, i, ...) end
   check_order(self, run, i, (...))
   local args = table.pack(...)
   if i > run.last then
@@ -115,10 +131,7 @@ function BlockChain:call(i, ...)
     run.results = run.stand_ins
     return table.unpack(run.results, 1, RESULTS)
   end
-  if i == run.first and run.received then
-    for k, place in ipairs(run.received.places) do args[place] = run.received.values[k] end
-    args.n = math.max(args.n, run.received.places[#run.received.places])
-  end
+  if i == run.first and run.received then with_received(args, run.received) end
   run.results = compute(self, run, i, table.unpack(args, 1, args.n))
   if i == #self.blocks then c.runtime.rng_set { ordinal = (i + 1) * DRAWS } end
   return table.unpack(run.results, 1, run.results.n)

@@ -133,7 +133,7 @@ local function forward(self, work, chunk, k)
   else
     send_on(self, g, key_of("F", g + 1, k), false)
   end
-  slot.left, slot.received = nil, nil
+  slot.left = nil
   return slot
 end
 
@@ -223,10 +223,14 @@ function Engine:train(work)
     local kind, key = action.kind, key_of("slot", action.chunk, action.microbatch)
     if kind == "F" then
       slots[key] = forward(self, work, action.chunk, action.microbatch)
-    elseif kind == "W" then
-      if slots[key].deferred then slots[key].deferred:run() end
     else
-      backward(self, work, batch, slots[key], kind == "I")
+      self.chain.received = slots[key].received -- for what backward computes again
+      if kind ~= "W" then
+        backward(self, work, batch, slots[key], kind == "I")
+      elseif slots[key].deferred then
+        slots[key].deferred:run()
+      end
+      self.chain.received = nil
     end
     if kind == "B" or kind == "W" then slots[key] = nil end
   end
