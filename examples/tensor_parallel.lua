@@ -20,6 +20,8 @@ end
 
 -- The logits stay divided by classes, and the loss is computed of parts.
 function Counter:configure_model()
+  self.cross_entropy = lt.cross_entropy
+  if not self.device_mesh then return end -- under another strategy
   local plan = self.gpt:tensor_parallel_plan{sequence_parallel = true, loss_parallel = true}
   lt.parallelize(self.gpt, self.device_mesh, plan)
   self.cross_entropy = lt.parallel.loss_parallel(self.device_mesh)

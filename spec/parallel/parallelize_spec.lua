@@ -154,6 +154,30 @@ describe("lt.parallelize", function()
   end)
 end)
 
+describe("clip_grad_norm_ of parts", function()
+  it("is that of whole parameters", function()
+    prints("true\ttrue\ttrue\n", [[
+      local found = {}
+      for i, o in ipairs {{}, {norm_type = math.huge}, {norm_type = 3}} do
+        local norms, grads = {}, {}
+        for k = 1, 2 do
+          lt.seed(7)
+          local net = nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 4)):to "f64"
+          if k == 2 then
+            lt.parallelize(net, mesh, {["0"] = P.ColwiseParallel(), ["1"] = P.RowwiseParallel()})
+          end
+          net(lt.ones(3, 4):to "f64"):square():sum():backward()
+          norms[k] = nn.utils.clip_grad_norm_(net:parameters(), 0.5, o)
+          grads[k] = net[2].bias.grad
+        end
+        found[i] = lt.allclose(norms[1], norms[2], {rtol = 1e-12})
+          and lt.allclose(grads[1], grads[2], {rtol = 1e-6})
+      end
+      print(table.unpack(found))
+    ]])
+  end)
+end)
+
 describe("lt.parallel.loss_parallel", function()
   it("is the cross-entropy of all classes, with its gradient", function()
     prints("true\ttrue\ttrue\ttrue\n", [[

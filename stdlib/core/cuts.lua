@@ -23,6 +23,16 @@ function cuts.of(parameter) return cut_of[parameter] end
 --- Notes that a parameter is a part (nil: that it is whole).
 function cuts.note(parameter, cut) cut_of[parameter] = cut end
 
+--- Of a list of parameters those that a rank counts in a sum over the ranks of a group: parts, and
+--- on the first rank what all have whole.
+function cuts.counted(parameters, is_first)
+  local counted = {}
+  for _, parameter in ipairs(parameters) do
+    if is_first or cut_of[parameter] then counted[#counted + 1] = parameter end
+  end
+  return counted
+end
+
 --- The shape of the whole of a parameter, also of one that is not cut.
 function cuts.shape(parameter)
   local cut = cut_of[parameter]

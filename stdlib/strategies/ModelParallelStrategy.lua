@@ -263,10 +263,7 @@ end
 local function counted(self, optimizer)
   local groups, is_first = {}, self.one_module:rank() == 0
   for g, group in ipairs(self:param_groups(optimizer)) do
-    groups[g] = { params = {} }
-    for _, parameter in ipairs(group.params) do
-      if is_first or cuts.of(parameter) then table.insert(groups[g].params, parameter) end
-    end
+    groups[g] = { params = cuts.counted(group.params, is_first) }
   end
   return gradients_of(groups)
 end
