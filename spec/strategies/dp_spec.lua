@@ -1,8 +1,11 @@
 -- spec/strategies/dp_spec.lua: DP: one process divides each batch among several devices.
+-- tags: slow
 local error_of = require("spec.trainer.tiny").error_of
+local job = require "spec.dist.job"
 local lt = require "ltrain"
 local support = require "spec.dist.support"
 local tiny = require "spec.trainer.tiny"
+local trained = require "spec.dist.trained"
 
 local F64 <const> = { dtype = "f64" }
 
@@ -431,6 +434,33 @@ describe("strategy = 'ddp2'", function()
       local status, out = support.run((script:gsub("PLACE", case[1]):gsub("PARTS", case[2])))
       assert.equal(0, status, out)
     end
+  end)
+
+  it("has one rank for each machine", function()
+    local can, missing = job.can "two hosts"
+    if not can then
+      pending(missing)
+      return
+    end
+    local scripts = trained.with [[
+      local Line = lt.Module:extend("Line")
+      function Line:init() self.w = lt.parameter(lt.tensor({0.5}, {dtype = "f64"})) end
+      function Line:training_step(batch) return (self.w * batch[1] - 1):square():mean() end
+      function Line:configure_optimizers() return lt.optim.SGD({self.w}, {lr = 0.1}) end
+      local function fit(o)
+        local x = lt.arange(26, {dtype = "f64"}) / 20
+        local net, t = Line(), trainer(o)
+        t:fit(net, lt.data.DataLoader(lt.data.TensorDataset(x), {global_batch_size = 8}))
+        return ("%.9f"):format(net.w:item()), t
+      end
+    ]]
+    local wanted = scripts.output(1, "print((fit {}))")
+    local got = scripts.over("two hosts", 2, [[
+      local w, t = fit {strategy = "ddp2", devices = 3, num_nodes = 2}
+      assert(#t.strategy.devices == 3 and t.world_size == 2)
+      print(w)
+    ]])
+    assert.equal(wanted, got)
   end)
 
   it("cannot share devices unevenly", function()

@@ -2,6 +2,7 @@
 -- Horovod's names.
 -- tags: slow
 local error_of = require("spec.trainer.tiny").error_of
+local job = require "spec.dist.job"
 local lt = require "ltrain"
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"
@@ -149,6 +150,19 @@ describe("strategy = 'horovod'", function()
     end
     local wanted = scripts.output(1, "print(('%.9f'):format(fit('ddp', 26).last.bias:item()))")
     assert.equal(wanted, (scripts.over("mpi", 2, [[
+      local net = fit({"horovod", hierarchical = true}, 26)
+      print(("%.9f"):format(net.last.bias:item()))
+    ]])))
+  end)
+
+  it("sums within machines first", function()
+    local can, missing = job.can "two hosts"
+    if not can then
+      pending(missing)
+      return
+    end
+    local wanted = scripts.output(1, "print(('%.9f'):format(fit('ddp', 26).last.bias:item()))")
+    assert.equal(wanted, (scripts.over("two hosts", 4, [[
       local net = fit({"horovod", hierarchical = true}, 26)
       print(("%.9f"):format(net.last.bias:item()))
     ]])))

@@ -84,6 +84,13 @@ describe("ltrain plan", function()
     assert.equal(2, found[1].collectives.all_reduce.calls)
   end)
 
+  it("plans the devices of strategy = 'dp' as ranks", function()
+    local script <const> = FIT:gsub("'fsdp'", "'dp'")
+    local status, out, err = plan(script)
+    assert.equal(0, status, err)
+    assert.matches("Net on 4 ranks.-\nddp +[%d.]+ MB", out)
+  end)
+
   it("takes ranks, nodes and a strategy from the command line", function()
     local _, out = plan(FIT, "--devices", "2", "--nodes", "4", "--strategy", "zero1")
     assert.matches("Net on 8 ranks", out, 1, true)

@@ -23,9 +23,11 @@ function strategies.sharded(own, stage, changes)
   return Sharded(options)
 end
 
--- Whether the script's own strategy is none of ddp and the stages.
+-- Whether the script's own strategy is none of ddp and the stages. Devices of one process (dp) are
+-- planned as ranks.
 local function is_other(own)
-  return not (class.is_a(own, Sharded) or class.is_a(own, DDP) or class.is_a(own, SingleDevice))
+  return not (own.splits_batches or class.is_a(own, Sharded) or class.is_a(own, DDP)
+    or class.is_a(own, SingleDevice))
 end
 
 -- What makes the strategy of a name, each time a new one.
