@@ -117,6 +117,7 @@ return {
         ["a strategy as an object has its parts and the trainer's in setup"] =
           "is about the name of an accelerator",
       },
+      ["spec/strategies/horovod_spec.lua"] = RANKS,
       ["spec/strategies/ranks_spec.lua"] = RANKS,
       ["spec/strategies/sharded_files_spec.lua"] = RANKS,
       ["spec/strategies/sharding_options_spec.lua"] = {

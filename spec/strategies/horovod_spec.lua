@@ -50,7 +50,7 @@ local function gradients(strategy, of, dtype)
   function Free:training_step()
     local loss = 0.0
     for k, grad in pairs(of(rank())) do
-      loss = loss + (self[k] * lt.tensor(grad, {dtype = dtype})):sum()
+      loss = loss + (self[k] * lt.tensor(grad, {dtype = dtype, device = self.device})):sum()
     end
     return loss
   end
