@@ -457,7 +457,7 @@ describe("lt.dist.ddp", function()
       same("script.lua:N: dist.ddp: needs a module: got 3",
         (error_of(lt.dist.ddp, 3):gsub(":%d+:", ":N:")))
       assert(error_of(lt.dist.ddp, Net(), {bucket = 1}):find "unknown option 'bucket'")
-      assert(error_of(lt.dist.ddp, Net(), {comm_hook = "x"}):find "must be a function or 'bf16'")
+      assert(error_of(lt.dist.ddp, Net(), {comm_hook = "x"}):find "must be a function, an obj")
     ]]
   end)
 end)

@@ -8,6 +8,7 @@
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local tree = require "ltrain.core.tree"
 
 local parts = {}
 
@@ -41,6 +42,12 @@ function parts.is(value) return getmetatable(value) == Part end
 
 --- A whole tensor as a part of itself.
 function parts.of(tensor) return parts.new { shape = tensor.shape, from = 0, tensor = tensor } end
+
+--- A tree with copies of its tensors, as parts.
+function parts.of_tree(value)
+  if c.is_tensor(value) then return parts.of(value:detach():clone()) end
+  return type(value) == "table" and tree.map(value, parts.of_tree) or value
+end
 
 --- Whether a value is a tensor, or one of a file that has not been read.
 function parts.is_tensor(value)

@@ -14,6 +14,7 @@ local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
+local hooks = require "ltrain.dist.hooks.registry"
 local staging_warning = require "ltrain.dist.staging_warning"
 
 local Reducer = class.extend(nil, "Reducer")
@@ -23,8 +24,9 @@ local PLANS <const> = 16 -- sets of used parameters whose buffers are kept
 local OPTIONS <const> = {
   bucket_cap_mb = { type = "number", default = 25, above = 0,
     doc = "megabytes of gradients per message" },
-  comm_hook = { type = "function|string",
-    doc = "fn(buffer) returns the sum of all ranks' buffers; or 'bf16': send them in bf16" },
+  comm_hook = { type = "function|string|object", check = hooks.check,
+    doc = "fn(buffer) returns the sum of all ranks' buffers; or the name or an object of a hook of "
+      .. "lt.dist.hooks, 'bf16'" },
   group = { type = "object", doc = "the ranks that have gradients to add; by default all" },
   part_group = { type = "object", doc = "those of them that have the same experts, where experts "
     .. "are divided (lt.parallel.ExpertParallel); by default none but this" },
@@ -36,12 +38,8 @@ Reducer.options = OPTIONS
 function Reducer:init(options)
   local o = config.check(options, OPTIONS, "dist.ddp")
   self.cap = buckets.bytes(o.bucket_cap_mb)
-  self.hook, self.group = o.comm_hook, o.group
-  self.compressed = o.comm_hook == "bf16"
-  if type(o.comm_hook) == "string" and not self.compressed then
-    errors.blame("dist.ddp: comm_hook must be a function or 'bf16': got '%s'",
-      o.comm_hook)
-  end
+  self.hook, self.group = hooks.make(o.comm_hook), o.group
+  self.compresses = hooks.is_object(self.hook)
   self.plans = setmetatable({}, { __mode = "k" })
   self.overlaps = setmetatable({}, { __mode = "k" }) -- of the next finish, by key
   self.finished = setmetatable({}, { __mode = "k" }) -- and of the last
@@ -50,15 +48,13 @@ end
 -- The group, as the runtime takes it; nil: all ranks.
 local function handle_of(self) return self.group and self.group._handle end
 
--- Buckets. Each is { parameters =, count =, dtype = }, and with a hook { flat =, wire =, views = }:
--- `wire` is what travels.
+-- Buckets. Each is { parameters =, count =, dtype = }, and with a function as hook { flat =, views
+-- = }.
 
--- The argument of a hook: the gradients in one row, and where each is in it.
+-- The argument of a function: the gradients in one row, and where each is in it.
 local function make_row(bucket)
   local device = bucket.parameters[1].device
   bucket.flat = c.zeros({ bucket.count }, { dtype = bucket.dtype, device = device })
-  bucket.wire = bucket.compressed
-    and c.zeros({ bucket.count }, { dtype = "bf16", device = device }) or bucket.flat
   bucket.views = {}
   local at = 1
   for i, parameter in ipairs(bucket.parameters) do
@@ -69,10 +65,10 @@ local function make_row(bucket)
 end
 
 local function make_plan(self, parameters, used)
-  local plan = buckets.split(parameters, used, self.cap)
-  for _, bucket in ipairs(plan) do
-    bucket.compressed = self.compressed and bucket.dtype ~= "bf16" and bucket.dtype ~= "f16"
-    if self.hook then make_row(bucket) end
+  local takes_all = self.compresses and self.hook.takes_all
+  local plan = buckets.split(parameters, used, takes_all and math.huge or self.cap)
+  if self.hook and not self.compresses then
+    for _, bucket in ipairs(plan) do make_row(bucket) end
   end
   return plan
 end
@@ -108,17 +104,12 @@ local function check_sum(bucket, sum)
     flat:numel(), flat.dtype, errors.show(sum), c.is_tensor(sum) and " " .. sum.dtype or "")
 end
 
--- Through a hook the gradients travel as one row, of which they are views from then on.
+-- A function gets the gradients as one row, of which they are views from then on.
 local function reduce_row(self, bucket, scale)
-  c.dist.pack(bucket.parameters, bucket.wire)
-  if self.compressed then
-    collectives.all_reduce_(bucket.wire, { group = self.group })
-  else
-    local sum = self.hook(bucket.wire)
-    check_sum(bucket, sum)
-    if sum ~= bucket.wire then bucket.wire:copy_(sum) end
-  end
-  if bucket.wire ~= bucket.flat then bucket.flat:copy_(bucket.wire) end
+  c.dist.pack(bucket.parameters, bucket.flat)
+  local sum = self.hook(bucket.flat)
+  check_sum(bucket, sum)
+  if sum ~= bucket.flat then bucket.flat:copy_(sum) end
   if scale ~= 1 then bucket.flat:mul_(scale) end
   for i, parameter in ipairs(bucket.parameters) do parameter.grad = bucket.views[i] end
 end
@@ -128,7 +119,9 @@ end
 --- that identifies this list from step to step; its buffers are kept.
 function Reducer:reduce(parameters, total, missing, key)
   local _ <close> = c.no_grad()
-  for _, bucket in ipairs(plan_of(self, parameters, key or parameters, missing)) do
+  local plan = plan_of(self, parameters, key or parameters, missing)
+  if self.compresses then return self.hook:reduce(plan, 1.0 / total, self.group) end
+  for _, bucket in ipairs(plan) do
     if self.hook then
       reduce_row(self, bucket, 1.0 / total)
     else

@@ -136,7 +136,7 @@ local function parts_of(module)
 end
 
 --- An object that reduces gradients over the ranks; parameters and buffers start as rank 0's.
---- Options: bucket_cap_mb (25), comm_hook (a function on a buffer, or "bf16").
+--- Options: bucket_cap_mb (25), comm_hook (a function on a buffer, or a hook of lt.dist.hooks).
 local function ddp(module, options)
   if not walk.is_module(module) then
     errors.blame("dist.ddp: needs a module: got %s", errors.show(module))

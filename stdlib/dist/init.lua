@@ -10,6 +10,8 @@ local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
+local hook_registry = require "ltrain.dist.hooks.registry"
+local hooks = require "ltrain.dist.hooks"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
 local strict_arity = require "ltrain.core.strict_arity"
@@ -17,8 +19,8 @@ local strict_arity = require "ltrain.core.strict_arity"
 local d = c.dist
 
 local dist = {
-  DistributedOptimizer = DistributedOptimizer, batch = batch, ddp = ddp.wrap, launch = launch,
-  split = collectives.split,
+  DistributedOptimizer = DistributedOptimizer, batch = batch, ddp = ddp.wrap, hooks = hooks,
+  launch = launch, split = collectives.split,
 }
 
 for name in next, collectives.places do dist[name] = collectives[name] end
@@ -77,6 +79,11 @@ end
 --- Returns the number of ranks.
 function dist.world_size()
   return d.size()
+end
+
+--- Registers a class below lt.dist.hooks.Hook: `ddp_comm_hook = name` then creates an object of it.
+function dist.register_comm_hook(name, class)
+  return hook_registry.register(name, class)
 end
 
 --- Registers a communication backend: `path` is a shared object that exports lt_backend_open

@@ -4,13 +4,22 @@
 -- Each rank has a replica of the module and of the state of its optimizers. Gradients of all ranks
 -- are summed in buckets before each optimizer step, so that all ranks take the same step: in
 -- automatic optimization while the last backward of the step runs.
+--
+-- A hook of lt.dist.hooks compresses them on their way (`ddp_comm_hook`). What it keeps of each
+-- rank, the residuals, is in checkpoints: every rank must call trainer:save_checkpoint then, and
+-- after an error no checkpoint is saved (`save_on_exception`). On another number of ranks each
+-- begins with an equal part of the sum of the residuals.
 local OverlappedSteps = require "ltrain.dist.OverlappedSteps"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
+local class = require "ltrain.core.class"
 local data_ranks = require "ltrain.dist.data_ranks"
 local ddp = require "ltrain.dist.ddp"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
+local gather_parts = require "ltrain.dist.gather_parts"
+local hooks = require "ltrain.dist.hooks.registry"
 local parameters_of = require "ltrain.core.parameters_of"
+local parts = require "ltrain.core.parts"
 local rank_options = require "ltrain.strategies.rank_options"
 
 local DDP = ParallelStrategy:extend("DDP")
@@ -49,10 +58,34 @@ local function overlaps(self)
     and self.reduce_gradients == DDP.reduce_gradients
 end
 
---- Creates the object that reduces gradients during fit.
+-- The hook that compresses gradients, an object of lt.dist.hooks that keeps state; nil: there is
+-- none.
+local function hook_of(self)
+  local reducer = self.ddp and self.ddp.reducer
+  local hook = reducer and reducer.hook
+  return hooks.is_object(hook) and hook.has_state and hook or nil
+end
+
+local function check_hook(self, trainer)
+  local hook = hook_of(self)
+  if not hook then return end
+  if trainer.options.deterministic == "world" then
+    errors.blame("strategies.DDP: deterministic = 'world' needs results that do not depend on the "
+      .. "number of ranks, and with ddp_comm_hook = '%s' they do: remove one of them", hook.name)
+  elseif data_ranks.is_shared() then -- what it keeps is saved by names of whole parameters
+    errors.blame("strategies.%s: ddp_comm_hook = '%s' keeps state of whole parameters, of which "
+      .. "ranks have parts here: write 'fp16' or 'bf16', which keep none", class.of(self).__name,
+      hook.name)
+  end
+end
+
+--- Creates the object that reduces gradients during fit. A hook begins without state.
 function DDP:setup_module(module)
   local trains = self.world_size > 1 and module.trainer.state.fn == "fit"
   self.ddp = trains and make_ddp(self, module) or nil
+  if trains then self.ended = nil end
+  check_hook(self, module.trainer)
+  if hook_of(self) then hook_of(self):reset() end
   self.steps = overlaps(self) and OverlappedSteps(self.ddp.reducer) or nil
   return module
 end
@@ -87,11 +120,42 @@ end
 --- Replaces the gradients by their weighted mean over all ranks, reduced in buckets.
 function DDP:reduce_gradients(optimizer, total, missing, weight)
   if self.steps and self.steps:take(optimizer, missing) then return end
+  local hook, scaler = hook_of(self), self.precision.scaler
+  if hook and scaler then hook.loss_scale = scaler:get_scale() end
   if self.ddp then
     self.ddp:sync(parameters_of(optimizer), total, missing, optimizer)
   else
     ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
   end
+end
+
+--- What the hook keeps, with the residuals of each rank.
+function DDP:state_dict(_)
+  if self.ended ~= nil then return self.ended or nil end
+  local hook = hook_of(self)
+  if not hook then return nil end
+  local saved = hook:state_dict(self.module)
+  saved.ranks = parts.of_tree(saved.ranks)
+  if not self.is_global_zero then saved.shared = {} end
+  return saved
+end
+
+--- Restores it, if the hook is that of the checkpoint.
+function DDP:load_state_dict(saved, _)
+  local hook = hook_of(self)
+  if hook and hook.name == saved.hook then return hook:load_state_dict(saved, self.module) end
+  self.module.trainer:note(("strategies.DDP: the checkpoint has the state of ddp_comm_hook = '%s': "
+    .. "it is not used %s"):format(saved.hook, hook and ("by '%s'"):format(hook.name) or "here"))
+end
+
+--- Gathers the state of the hook on rank 0, for checkpoints saved after the fit.
+function DDP:end_training(_)
+  if hook_of(self) then self.ended = gather_parts(self:state_dict()) or false end
+end
+
+--- All but the residuals of a hook.
+function DDP:is_replicated(part)
+  return part ~= "strategy" or self.ended ~= nil or not hook_of(self)
 end
 
 return DDP

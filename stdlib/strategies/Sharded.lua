@@ -94,7 +94,7 @@ local ROWS <const> = {
   offload = { type = "string|table", check = check_offload,
     doc = "'cpu': what is divided stays on the host, where optimizers step; {path = a folder}: in "
       .. "files there" },
-  ddp_comm_hook = ddp_options.rows.ddp_comm_hook,
+  ddp_comm_hook = ddp_options.plain_hook,
   activation_checkpointing = { type = "function|table", check = check_units,
     doc = "modules of which backward computes the activations again: a list of classes, or "
       .. "fn(module, name)" },

@@ -335,8 +335,8 @@ function Strategy:state_dict(optimizers) end
 function Strategy:load_state_dict(state, optimizers) end
 
 --- Returns whether all ranks currently have the same values of a part: "parameter", "buffer",
---- "gradient" (between reduce_gradients and the step) or "optimizer" (its state). If so, replica
---- checks compare it, and one rank can save it.
+--- "gradient" (between reduce_gradients and the step), "optimizer" (its state) or "strategy" (what
+--- state_dict returns). If so, replica checks compare it, and one rank can save it.
 function Strategy:is_replicated(part) return true end
 
 --- Returns whether the ranks over which gradients are summed (data_ranks.group) have the same

@@ -17,7 +17,8 @@ end
 function checkpoint_parts.are_here(state, weights_only)
   local strategy = state.strategy
   return not state.ranks.many or strategy:is_replicated "parameter"
-    and (weights_only or strategy:is_replicated "optimizer" and not has_own_gradients(state))
+    and (weights_only or strategy:is_replicated "optimizer"
+      and strategy:is_replicated "strategy" and not has_own_gradients(state))
 end
 
 --- Whether each rank writes a file of its own.
