@@ -63,6 +63,7 @@ return {
     },
     ["spec/strategies/dp_spec.lua"] = "its devices are fake ones, by name",
     ["spec/strategies/local_sgd_spec.lua"] = "20 s; it averages weights by all_reduce",
+    ["spec/strategies/diloco_spec.lua"] = "30 s; it averages weights by all_reduce",
     ["spec/strategies/sharded_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_stages_spec.lua"] = "20 s; spec/dist/devices_spec.lua has it on fake",
     ["spec/strategies/sharded_replicas_spec.lua"] = "30 s; it is the cpu's ranks in groups",

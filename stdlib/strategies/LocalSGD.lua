@@ -4,8 +4,13 @@
 -- Steps of an optimizer are counted from 0. During the first `warmup_steps` gradients are reduced
 -- as in DDP; afterwards each rank steps with the gradients of its own samples, and after each step
 -- whose number is `warmup_steps` plus a multiple of `period` the weights are averaged over the
--- ranks (PyTorch's PostLocalSGDOptimizer with PeriodicModelAverager). From the first local step on,
--- each rank has its own optimizer state, and clips by the norm of its own gradients.
+-- ranks (post-local SGD; PyTorch's PostLocalSGDOptimizer with PeriodicModelAverager). From the
+-- first local step on, each rank has its own optimizer state, and clips by the norm of its own
+-- gradients.
+--
+-- With `overlap` an averaging does not stop training: it is of the weights when it begins, and so
+-- many steps later the difference that it has made to them is added to what they are by then
+-- (asynchronous averaging).
 --
 -- Validation, checkpoints and the end of a fit use the mean of all ranks' weights, also within a
 -- period; validation and checkpoints do not change the training. A checkpoint also contains each
@@ -16,29 +21,46 @@
 -- checkpoint is saved (`save_on_exception`).
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
+local Rounds = require "ltrain.strategies.local_sgd.Rounds"
 local Strategy = require "ltrain.strategies.Strategy"
-local buckets = require "ltrain.dist.buckets"
+local averaging = require "ltrain.strategies.local_sgd.averaging"
 local c = require "ltrain.c"
+local class = require "ltrain.core.class"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_parts = require "ltrain.dist.gather_parts"
 local parameters_of = require "ltrain.core.parameters_of"
 local parts = require "ltrain.core.parts"
-local tree = require "ltrain.core.tree"
 
 local LocalSGD = ParallelStrategy:extend("LocalSGD")
 
---- Its options.
-LocalSGD.options = ParallelStrategy.rows {
-  period = { type = "integer", default = 4, min = 1,
-    doc = "number of steps between averagings of the weights" },
+local ROWS <const> = {
   warmup_steps = { type = "integer", default = 0, min = 0,
     doc = "number of first steps whose gradients are reduced over the ranks" },
+  overlap = { type = "integer|boolean", default = 0, min = 0,
+    convert = function(value) return type(value) == "number" and value or value and 1 or 0 end,
+    doc = "number of steps that run while the ranks average, after which the result is applied; 0 "
+      .. "or false: training waits for it" },
+}
+
+--- Rows of options for a subclass: its own and those of LocalSGD but `period`.
+function LocalSGD.rows(own)
+  local rows = {}
+  for name, row in next, ROWS do rows[name] = row end
+  for name, row in next, own or {} do rows[name] = row end
+  return ParallelStrategy.rows(rows)
+end
+
+--- Its options.
+LocalSGD.options = LocalSGD.rows {
+  period = { type = "integer", default = 4, min = 1,
+    doc = "number of steps between averagings of the weights" },
 }
 
 -- Resets the state of a fit.
 local function begin(self)
   self.steps = {} -- number of steps by optimizer
+  self.rounds = {} -- Rounds by optimizer
   -- By optimizer whose weights differ between ranks now: the set of the parameters that this rank
   -- has changed.
   self.apart = {}
@@ -50,18 +72,35 @@ end
 --- LocalSGD{period = 4, warmup_steps = 0, ...}
 function LocalSGD:init(options)
   local o = ParallelStrategy.init(self, options)
-  self.period, self.warmup_steps = o.period, o.warmup_steps
+  self:take_rounds(o.period, o)
+end
+
+--- Takes the number of steps between two averagings, and the other options.
+function LocalSGD:take_rounds(period, o)
+  self.period, self.warmup_steps, self.overlap = period, o.warmup_steps, o.overlap
+  if self.overlap >= period then
+    errors.blame("strategies.%s: overlap must be below the %d steps between averagings: got %d",
+      class.of(self).__name, period, self.overlap)
+  end
   begin(self)
 end
 
 --- Rejects deterministic = "world": results depend on the number of ranks.
 function LocalSGD:setup(trainer)
+  local name = class.of(self).__name
   if trainer.options.deterministic == "world" then
-    errors.blame("strategies.LocalSGD: deterministic = 'world' needs results that do not depend "
-      .. "on the number of ranks, and with LocalSGD they do: remove one of them")
+    errors.blame("strategies.%s: deterministic = 'world' needs results that do not depend "
+      .. "on the number of ranks, and with %s they do: remove one of them", name, name)
   end
-  if trainer.state.fn == "fit" then begin(self) end
+  if trainer.state.fn == "fit" then self:begin_fit() end
   ParallelStrategy.setup(self, trainer)
+end
+
+--- Called on all ranks at the start of a fit: resets its state.
+function LocalSGD:begin_fit()
+  begin(self)
+  -- Of their own, as the collectives of a group are done in their order.
+  self.background = self.overlap > 0 and self.world_size > 1 and dist.split(0) or nil
 end
 
 function LocalSGD:setup_optimizers(optimizers)
@@ -99,30 +138,6 @@ function LocalSGD:grad_norm(optimizer, p)
   return c.where(largest:isfinite(), own, largest:to(own.dtype))
 end
 
--- Returns the parameters of a list that are in the `set` of any rank. The others are equal on all
--- ranks, and averaging, which rounds, could change them. Called on all ranks.
-local function in_some(parameters, set)
-  local own, list = {}, {}
-  for i, parameter in ipairs(parameters) do own[i] = set[parameter] and 1 or 0 end
-  for i, count in ipairs(buckets.counts(own)) do
-    if count > 0 then list[#list + 1] = parameters[i] end
-  end
-  return list
-end
-
--- Averages tensors over the ranks, in place: the reducer, which reduces gradients, gets them as
--- gradients.
-local function average(self, tensors)
-  local holders = {}
-  local _ <close> = c.no_grad()
-  local _ <close> = c.allow_update()
-  for i, tensor in ipairs(tensors) do
-    holders[i] = tensor:detach()
-    holders[i].grad = tensor:detach()
-  end
-  self.reducer:reduce(holders, self.world_size, 0)
-end
-
 -- Records the parameters that a step of this rank alone changes.
 local function note_changed(self, optimizer)
   local set = self.apart[optimizer] or {}
@@ -132,17 +147,37 @@ local function note_changed(self, optimizer)
   self.apart[optimizer] = set
 end
 
+-- Rounds. An optimizer's parameters are averaged in fragments.
+
+--- Returns the parameters of each fragment: lists.
+function LocalSGD:fragments_of(parameters) return { parameters } end
+
+--- Whether fragment `i` is averaged after a local step, counted from 0.
+function LocalSGD:ends_round(step, i) return step % self.period == 0 end -- luacheck: ignore
+
+--- Called on all ranks after an averaging: returns the weights that follow from the means of the
+--- ranks' weights, which are the same on all ranks.
+function LocalSGD:next_weights(parameters, means) return means end -- luacheck: ignore
+
+--- Called before each local step of an optimizer.
+function LocalSGD:begin_local_step(optimizer) end -- luacheck: ignore
+
+local function rounds_of(self, optimizer)
+  self.rounds[optimizer] = self.rounds[optimizer] or Rounds(self, optimizer)
+  return self.rounds[optimizer]
+end
+
 --- Steps, then averages the weights at the end of a period.
 function LocalSGD:optimizer_step(optimizer, update)
   local step = self.steps[optimizer]
   local is_apart = self.world_size > 1 and step >= self.warmup_steps
-  if is_apart then note_changed(self, optimizer) end
+  if is_apart then
+    self:begin_local_step(optimizer)
+    note_changed(self, optimizer)
+  end
   update()
   self.steps[optimizer] = step + 1
-  if is_apart and (step - self.warmup_steps) % self.period == 0 then
-    average(self, in_some(parameters_of(optimizer), self.apart[optimizer]))
-    self.apart[optimizer] = nil
-  end
+  if is_apart then rounds_of(self, optimizer):end_step(step - self.warmup_steps) end
 end
 
 -- Parameters that differ between ranks, in the order of the module, with their names. Called on
@@ -156,32 +191,21 @@ local function apart(self)
   for name, parameter in self.module:named_parameters() do
     all[#all + 1], name_of[parameter] = parameter, name
   end
-  local list = in_some(all, set)
+  local list = averaging.in_some(all, set)
   for i, parameter in ipairs(list) do names[i] = name_of[parameter] end
   return list, names
-end
-
-local function copies_of(list)
-  local copies = {}
-  for i, tensor in ipairs(list) do copies[i] = tensor:detach():clone() end
-  return copies
-end
-
-local function write(list, values)
-  local _ <close> = c.allow_update()
-  for i, tensor in ipairs(list) do tensor:copy_(values[i]) end
 end
 
 --- Evaluation uses the mean of all ranks' weights.
 function LocalSGD:evaluation_scope(module)
   local list = apart(self)
   if #list == 0 or self.own then return nil end
-  local own = copies_of(list)
-  average(self, list)
+  local own = averaging.copies_of(list)
+  averaging.average(self.reducer, list)
   self.own = {}
   for i, parameter in ipairs(list) do self.own[parameter] = own[i] end
   return setmetatable({}, { __close = function()
-    write(list, own)
+    averaging.write(list, own)
     self.own = nil
   end })
 end
@@ -191,8 +215,8 @@ function LocalSGD:module_parts(module)
   local list, names = apart(self)
   local state = module:state_dict()
   if self.own or #list == 0 then return state end
-  local means = copies_of(list)
-  average(self, means)
+  local means = averaging.copies_of(list)
+  averaging.average(self.reducer, means)
   for i, name in ipairs(names) do state[name] = means[i] end
   return state
 end
@@ -223,23 +247,39 @@ function LocalSGD:optimizer_parts(optimizer)
   return saved
 end
 
--- A tree with parts in the place of its tensors.
-local function as_parts(value)
-  if c.is_tensor(value) then return parts.of(value:detach():clone()) end
-  return type(value) == "table" and tree.map(value, as_parts) or value
+--- Returns a list of tensors of these parameters as a table by their names; nil of nil.
+function LocalSGD:by_name(parameters, values)
+  if not values then return nil end
+  local name_of, named = {}, {}
+  for name, parameter in self.module:named_parameters() do name_of[parameter] = name end
+  for i, parameter in ipairs(parameters) do
+    if name_of[parameter] then named[name_of[parameter]] = values[i] end
+  end
+  return named
 end
+
+--- What a subclass has of an optimizer beside the averages on their way, the same on all ranks: a
+--- tree, whose tensors it does not change afterwards.
+function LocalSGD:outer_state(optimizer) end -- luacheck: ignore
+
+--- Restores it.
+function LocalSGD:load_outer_state(optimizer, state) end -- luacheck: ignore
 
 --- Each rank's own weights, and states of its optimizers; rank 0's are the optimizers' states.
 function LocalSGD:state_dict(optimizers)
   if self.ended ~= nil then return self.ended or nil end
-  local saved = { world_size = self.world_size, steps = {}, ranks = {} }
+  local saved = { world_size = self.world_size, steps = {}, ranks = {}, rounds = {} }
   for i, optimizer in ipairs(optimizers) do saved.steps[i] = self.steps[optimizer] end
   if self.world_size == 1 or not is_local(self) then return saved end
-  local own = { parameters = own_weights(self), optimizers = {} }
-  for i, optimizer in ipairs(self.is_global_zero and {} or optimizers) do
-    own.optimizers[i] = optimizer:state_dict().state
+  local own = { parameters = own_weights(self), optimizers = {}, averages = {} }
+  for i, optimizer in ipairs(optimizers) do
+    local is_first = self.is_global_zero
+    own.optimizers[i] = not is_first and optimizer:state_dict().state or nil
+    local shared
+    shared, own.averages[i] = rounds_of(self, optimizer):state()
+    saved.rounds[i] = is_first and { averages = shared, outer = self:outer_state(optimizer) } or {}
   end
-  saved.ranks[tostring(self.global_rank)] = as_parts(own)
+  saved.ranks[tostring(self.global_rank)] = parts.of_tree(own)
   return saved
 end
 
@@ -254,7 +294,7 @@ local function restore_weights(self, optimizer, weights)
     end
   end
   self.apart[optimizer] = changed
-  write(list, values)
+  averaging.write(list, values)
 end
 
 local function restore(self, optimizer, state, weights)
@@ -267,12 +307,16 @@ end
 
 --- Restores this rank's own state and weights, if the number of ranks is that of the checkpoint.
 function LocalSGD:load_state_dict(saved, optimizers)
-  for i, optimizer in ipairs(optimizers) do self.steps[optimizer] = saved.steps[i] end
-  local own = saved.ranks[tostring(self.global_rank)]
-  if saved.world_size ~= self.world_size or not own then return end
-  own = parts.whole(own)
+  local own = saved.world_size == self.world_size and saved.ranks[tostring(self.global_rank)]
+  own = own and parts.whole(own)
   for i, optimizer in ipairs(optimizers) do
-    restore(self, optimizer, own.optimizers[i], own.parameters)
+    self.steps[optimizer] = saved.steps[i]
+    if own then restore(self, optimizer, own.optimizers[i], own.parameters) end
+    local round = saved.rounds and parts.whole(saved.rounds[i])
+    if round and round.averages and self.world_size > 1 then
+      rounds_of(self, optimizer):load(round.averages, own and own.averages[i])
+      self:load_outer_state(optimizer, round.outer)
+    end
   end
 end
 
@@ -291,7 +335,8 @@ end
 function LocalSGD:end_training(optimizers)
   if self.world_size == 1 then return end
   self.ended = gather_parts(self:state_dict(optimizers)) or false
-  average(self, (apart(self)))
+  for _, optimizer in ipairs(optimizers) do rounds_of(self, optimizer):finish() end
+  averaging.average(self.reducer, (apart(self)))
   self.apart = {}
 end
 
@@ -299,7 +344,7 @@ end
 function LocalSGD:is_replicated(part)
   if self.world_size == 1 or part == "buffer" then return true end
   if part == "parameter" then return next(self.apart) == nil end
-  if part == "optimizer" then return not is_local(self) end
+  if part == "optimizer" or part == "strategy" then return not is_local(self) end
   return self:shares_gradients()
 end
 

@@ -23,6 +23,8 @@ local BUILT_IN <const> = {
   horovod = { file = "Horovod", description = "as ddp, with the options of Horovod" },
   local_sgd = { file = "LocalSGD",
     description = "every rank steps by its own gradients; weights are averaged every few steps" },
+  diloco = { file = "DiLoCo",
+    description = "as local_sgd; an outer optimizer steps by the average change of the weights" },
 }
 -- Names of stages of Sharded, and the class whose options each takes.
 local DIVIDED <const> = {
