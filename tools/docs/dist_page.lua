@@ -1,6 +1,7 @@
 -- tools/docs/dist_page.lua: the page of lt.dist.
 local DistributedOptimizer = require "ltrain.dist.DistributedOptimizer"
 local Reducer = require "ltrain.dist.Reducer"
+local hooks = require "ltrain.dist.hooks.registry"
 local markdown = require "markdown"
 local methods = require "methods"
 local options_of = require "ltrain.dist.options"
@@ -28,6 +29,29 @@ local function collectives(root)
   return file, markdown.join(parts)
 end
 
+-- The hooks of lt.dist.hooks: name and file.
+local HOOKS <const> = { { "powerSGD", "PowerSGD" }, { "topk", "TopK" }, { "random_k", "RandomK" },
+  { "int8", "Quantized" }, { "sign", "Quantized" }, { "fp16", "Cast" }, { "bf16", "Cast" } }
+
+-- A section for each file of hooks: what it says, and their options.
+local function hook_sections(root)
+  local parts, names = {}, {}
+  for i, hook in ipairs(HOOKS) do
+    names[#names + 1] = ("hooks.%s{...}"):format(hook[1])
+    if not HOOKS[i + 1] or HOOKS[i + 1][2] ~= hook[2] then
+      local path = ("%sstdlib/dist/hooks/%s.lua"):format(root, hook[2])
+      local file, options = source.read(path), hooks.find(hook[1]).options
+      local rows = file.text .. source.read(root .. "stdlib/dist/hooks/Hook.lua").text
+      parts[#parts + 1] = "### " .. table.concat(names, ", ")
+      parts[#parts + 1] = file.about
+      parts[#parts + 1] = file.more
+      if next(options) then parts[#parts + 1] = options_table(options, rows) end
+      names = {}
+    end
+  end
+  return markdown.join(parts)
+end
+
 return function(root)
   local first = source.read(root .. "stdlib/dist/init.lua")
   local launch = source.read(root .. "stdlib/dist/launch.lua")
@@ -39,6 +63,8 @@ return function(root)
   local optimizer = source.read(root .. "stdlib/dist/DistributedOptimizer.lua")
   local reduction = source.read(root .. "stdlib/dist/horovod_reduction.lua")
   local horovod = source.read(root .. "stdlib/dist/horovod.lua")
+  local hook_names = source.read(root .. "stdlib/dist/hooks/init.lua")
+  local hook = source.read(root .. "stdlib/dist/hooks/Hook.lua")
   local file, sections = collectives(root)
   local said
   for _, entry in ipairs(launch.functions) do
@@ -63,6 +89,9 @@ return function(root)
       options_table(DistributedOptimizer.options, optimizer.text .. reduction.text),
       methods(optimizer, "optimizer", "methods"),
       "## lt.horovod", horovod.about, horovod.more, methods(horovod, "hvd", "hvd"),
+      "## Hooks", hook_names.about, hook_names.more, methods(hook_names, "hooks", "hooks"),
+      hook_sections(root),
+      "### hooks.Hook", hook.about, hook.more, methods(hook, "hook", "Hook"),
       "## Handles", handle.about, methods(handle, "handle", "Handle"),
       "## Groups", group.about .. " All collectives are methods of it, with ranks of its own.",
       methods(group, "group", "Group"),
