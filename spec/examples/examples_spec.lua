@@ -146,6 +146,28 @@ describe("the examples", function()
     assert.equal(values[1], values[2])
   end)
 
+  it("context_parallel.lua trains the same on one rank and on two", function()
+    local values = {}
+    for ranks = 1, 2 do
+      local text = must(folder(), ("timeout -k 1 60 %s run %s %s -- %d"):format(ltrain,
+        example("context_parallel.lua"), FEW, ranks))
+      values[ranks] = text:match(("positions %d of 64, loss ([%%d.]+)"):format(64 // ranks))
+      assert(values[ranks], text)
+    end
+    assert.equal(values[1], values[2])
+  end)
+
+  it("mixture_of_experts.lua trains the same on one rank and on two", function()
+    local values = {}
+    for ranks = 1, 2 do
+      local text = must(folder(), ("timeout -k 1 60 %s run %s %s -- %d"):format(ltrain,
+        example("mixture_of_experts.lua"), FEW, ranks))
+      values[ranks] = text:match(("%d of 8 experts, val_acc ([%%d.]+)"):format(8 // ranks))
+      assert(values[ranks], text)
+    end
+    assert.equal(values[1], values[2])
+  end)
+
   it("horovod.lua trains", function()
     local text = must(folder(), ("%s %s 20"):format(ltrain, example("horovod.lua")))
     assert.matches("ranks 1, steps 20, accuracy 0.%d+", text)

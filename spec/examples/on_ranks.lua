@@ -17,6 +17,8 @@ return {
   { run "char_gpt.lua", 2, "\nt[%a%s.,;:'!?&$3-]+\n", 1 },
   { run "ddp.lua", 2, "ranks 2, global batch 64, val_acc 0.%d+\n", 1 },
   { run "pipeline.lua", 2, "ranks 2, val_acc 0.%d+\n", 1 },
+  { run "context_parallel.lua", 2, "positions 32 of 64, loss %d.%d+\n", 1 },
+  { run "mixture_of_experts.lua", 2, "4 of 8 experts, val_acc 0.%d+, highest load 0.%d+\n", 1 },
   { plain("ddp_manual.lua", "2 2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
   { plain("horovod.lua", "2"), 2, "ranks 2, steps 2, accuracy 0.%d+\n", 1 },
   { run "sharded_checkpoint.lua", 2, "saved by 2 ranks at step 2; resumed to step %d\n", 1 },

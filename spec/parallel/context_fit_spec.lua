@@ -6,7 +6,7 @@ local nn = lt.nn
 local LM = lt.Module:extend "LM"
 function LM:init(o)
   self.o = o or {}
-  self.net = lt.models.gpt2 {vocab_size = 13, n_positions = 16, n_embd = 8, n_layer = 2, n_head = 2,
+  self.net = lt.models.gpt2 {vocab_size = 14, n_positions = 16, n_embd = 8, n_layer = 2, n_head = 2,
     dropout = self.o.dropout or 0}
   self:to "f64"
 end
@@ -24,7 +24,7 @@ end
 function LM:validation_step(batch) self:log("val_loss", self:loss(batch)) end
 function LM:predict_step(batch) return self(batch[1]) end
 function LM:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 0.01}) end
-local ids = (lt.arange(16 * 17) * 7 % 13):reshape(16, 17)
+local ids = (lt.arange(16 * 17) * 5 % 14):reshape(16, 17)
 local function loader(size)
   return lt.data.DataLoader(lt.data.TensorDataset(ids:narrow(2, 1, 16), ids:narrow(2, 2, 16)),
     {global_batch_size = size or 8, shuffle = true})
@@ -72,6 +72,15 @@ describe("context_parallel_size", function()
     prints("true true\n", [[
       print(apart(4, MP {context_parallel_size = 2, data_parallel_size = 2}, nil,
         {accumulate_grad_batches = 2}))
+    ]])
+  end)
+
+  it("does so beside tensor parallel", function()
+    prints("true true\n", [[
+      function LM:configure_model()
+        if self.device_mesh then lt.parallelize(self.net, self.device_mesh) end
+      end
+      print(apart(4, MP {context_parallel_size = 2, tensor_parallel_size = 2}))
     ]])
   end)
 

@@ -5,7 +5,7 @@
 -- data_parallel ranks read different samples, along context_parallel they have parts of the same
 -- sequences, along tensor_parallel parts of the same matrices, which lt.parallelize cuts in the
 -- module's configure_model. Tensor parallel comes last, so that its ranks are next to each other:
--- it has most traffic. Along expert_parallel, a dim that is there where it has several ranks, they
+-- it has most traffic. Along expert_parallel, a dim that is there where its size is given, they
 -- read different samples too, and have different experts.
 --
 -- What a rank has of a parameter that is cut is a parameter of its own: gradients are summed over
@@ -65,8 +65,8 @@ local SIZES <const> = {
   stage = { type = "integer", default = 0, check = check_stage,
     doc = "1: the state of optimizers is divided among the ranks that have the same parts, as by "
       .. "strategies.Sharded; not with experts" },
-  expert_parallel_size = { type = "integer", default = 1, min = 1,
-    doc = "ranks that divide the experts of nn.MoE; not with tensor_parallel" },
+  expert_parallel_size = { type = "integer", min = 1, doc = "ranks that divide the experts of "
+    .. "nn.MoE, along a dim that the mesh has if this is given; not with tensor_parallel" },
   context_parallel_attention = { type = "string", default = "ring", choices = { "ring", "ulysses" },
     doc = "of divided sequences: keys and values go round a ring, or heads are exchanged" },
   sequence_dim = { type = "integer", default = 2, min = 2,
@@ -99,7 +99,7 @@ local function name_of(self) return "strategies." .. class.of(self).__name end
 function ModelParallelStrategy:init(options)
   local o, notes = ddp_options.check(options, class.of(self).options, name_of(self))
   self:take_options(o, notes)
-  if o.expert_parallel_size > 1 then self.dims = expert_dims(name_of(self), o) end
+  if o.expert_parallel_size then self.dims = expert_dims(name_of(self), o) end
   self.given_sizes = {} -- by dim, as the script gave them
   for _, dim in ipairs(self.dims) do
     self.given_sizes[dim] = o[dim .. "_size"]
