@@ -41,6 +41,10 @@ describe("sizes of ModelParallelStrategy", function()
     assert.equal("1 2 2", sizes({ tensor_parallel_size = 2, context_parallel_size = 2 }, 4))
   end)
 
+  it("are 1 on one rank", function()
+    assert.equal("1 1 1", sizes({ tensor_parallel_size = 2 }, 1))
+  end)
+
   it("must multiply to the number of ranks", function()
     assert.matches("data_parallel_size = 3, context_parallel_size = 1, tensor_parallel_size = 2: "
       .. "these are 6 ranks: there are 4",
@@ -50,8 +54,6 @@ describe("sizes of ModelParallelStrategy", function()
     assert.matches("strategies.ModelParallelStrategy: data_parallel_size must be a number of ranks "
       .. "or 'auto': got 'all'",
       error_of(lt.strategies.ModelParallelStrategy, { data_parallel_size = "all" }))
-    assert.matches("'auto' is not a whole number of ranks: there are 1", error_of(lt.Trainer,
-      { strategy = { "model_parallel", tensor_parallel_size = 2 } }))
   end)
 end)
 
