@@ -88,6 +88,7 @@ function strategies.rows(own, ranks, per_node, wanted)
     return rows
   end
   local divides = class.is_a(own, ModelParallelStrategy)
+    and own.given_sizes.tensor_parallel ~= nil -- a pipeline has no such dim
   if divides then add_tensor_parallel(rows, own, ranks, per_node) end
   rows[#rows + 1] = { name = "ddp", is_optional = divides, make = function() return DDP() end }
   for stage, name in ipairs(STAGES) do
