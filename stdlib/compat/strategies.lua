@@ -12,8 +12,8 @@ local ABSENT <const> = {
   { "^tpu", "there are no TPUs here: write 'ddp'" },
   { "^hpu_", "write 'ddp', with accelerator = 'hpu' where LTRAIN_BACKENDS has a backend of that "
     .. "kind" },
-  { "^bagua", "its algorithms by other names: gradient_allreduce: 'ddp'; bytegrad: 'ddp' with a "
-    .. "ddp_comm_hook; async and decentralized: 'local_sgd'" },
+  { "^bagua", "its algorithms by other names: gradient_allreduce: 'ddp'; bytegrad: 'ddp' with "
+    .. "ddp_comm_hook = 'int8'; async and decentralized: 'local_sgd'" },
   { "^hivemind", "ranks cannot join and leave here: write 'ddp', and start ranks on many machines "
     .. "with `mpirun -n N ltrain run SCRIPT`" },
 }
