@@ -1,7 +1,7 @@
-# spec/bench/shards.py: PyTorch's side of ./dev bench shards: DistributedDataParallel and fully_shard
-# over gloo.
+# spec/bench/shards.py: PyTorch's side of ./dev bench shards and parallel: DistributedDataParallel,
+# fully_shard and parallelize_module over gloo.
 #
-#   python shards.py ddp|fsdp MODEL RANKS WINDOWS STEPS
+#   python shards.py ddp|fsdp|tensor MODEL RANKS WINDOWS STEPS
 #
 # One thread a rank. Prints `window SECONDS` of a step of rank 0, a line for each window of STEPS
 # whole steps.
@@ -15,13 +15,27 @@ ranks, windows, steps = (int(n) for n in sys.argv[3:6])
 WARM_UP = 3
 
 
+# As lt.parallelize does it in shards_fit.lua; which rows of `qkv` a rank has makes no difference here.
+def parallelize(net, mesh):
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    plan = {"qkv": ColwiseParallel(), "out": RowwiseParallel(), "up": ColwiseParallel(), "down": RowwiseParallel()}
+    for block in net.blocks:
+        block.heads //= ranks
+        parallelize_module(block, mesh, plan)
+    return net
+
+
 def shard(net):
     if kind == "ddp":
         return torch.nn.parallel.DistributedDataParallel(net)
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
 
     mesh = init_device_mesh("cpu", (ranks,))
+    if kind == "tensor":
+        return parallelize(net, mesh)
+    from torch.distributed.fsdp import fully_shard
+
     for block in net.blocks:
         fully_shard(block, mesh=mesh)
     return fully_shard(net, mesh=mesh)

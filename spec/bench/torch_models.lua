@@ -25,17 +25,17 @@ end
 
 local Block = lt.Module:extend("Block")
 function Block:init(width, heads)
-  self.heads = heads
+  self.heads, self.size = heads, width // heads -- of a rank, where they are divided
   self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
   self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
   self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 end
 function Block:forward(x)
-  local b, t, c = table.unpack(x.shape)
-  local qkv = self.qkv(self.norm1(x)):view(b, t, 3, self.heads, c // self.heads)
+  local b, t = table.unpack(x.shape)
+  local qkv = self.qkv(self.norm1(x)):view(b, t, 3, self.heads, self.size)
   qkv = qkv:permute(3, 1, 4, 2, 5)
   local y = lt.scaled_dot_product_attention(qkv[1], qkv[2], qkv[3], {causal = true})
-  x = x + self.out(y:transpose(2, 3):reshape(b, t, c))
+  x = x + self.out(y:transpose(2, 3):reshape(b, t, -1))
   return x + self.down(self.up(self.norm2(x)):gelu())
 end
 
