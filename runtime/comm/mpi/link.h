@@ -1,19 +1,18 @@
 /* runtime/comm/mpi/link.h: what the files of the MPI backend share.
 
-   This folder is a shared object of its own (ltrain_mpi.so). It includes nothing of ltrain but
-   the headers ltrain/..., links nothing of it, and calls MPI from the rank's main thread alone. */
+   This folder and comm/p2p are a shared object of their own (ltrain_mpi.so). It includes nothing of
+   ltrain but the headers ltrain/... and its own, links nothing of it, and calls MPI from the rank's
+   main thread alone. */
 #ifndef LT_COMM_MPI_LINK_H
 #define LT_COMM_MPI_LINK_H
 
 #include <mpi.h>
 
-#include "ltrain/backend.h"
+#include "comm/p2p/p2p.h"
 
 struct lt_comm_link {
-  const lt_comm_host *host;
-  MPI_Comm data;  /* moves */
-  MPI_Comm marks; /* compares: apart, so that data of ranks that disagree never meets */
-  int rank, size;
+  lt_p2p p2p;
+  MPI_Comm comm;
   int local_rank, local_size;
   bool world; /* of all ranks: its end is MPI's end */
 };
@@ -21,17 +20,13 @@ struct lt_comm_link {
 /* True for MPI_SUCCESS; else `text` (of LT_COMM_TEXT bytes) says which call failed and how. */
 bool lt_mpi_ok(int status, const char *call, char *text);
 
-lt_progress lt_mpi_compare(lt_comm_link *link, lt_comm_compare *round);
-lt_progress lt_mpi_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
+/* requests.c */
+extern const lt_p2p_ops lt_mpi_messages;
 
-/* Requests that are under way, with the text for when one fails. */
-typedef struct lt_mpi_requests {
-  MPI_Request *list;
-  int n;
-} lt_mpi_requests;
-/* LT_DONE when all are complete: the list is empty again. */
-lt_progress lt_mpi_test(lt_mpi_requests *requests, char *text);
-
-lt_progress lt_mpi_move(lt_comm_link *link, lt_comm_move *m);
+/* whole.c: MPI's own collectives. */
+bool lt_mpi_prefers(const lt_p2p *l, const lt_comm_move *m, size_t item);
+/* Starts one; the request is in *request. */
+bool lt_mpi_whole(lt_p2p *l, lt_comm_move *m, size_t item, int64_t at, int64_t n,
+                  MPI_Request *request);
 
 #endif

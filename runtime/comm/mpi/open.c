@@ -10,29 +10,25 @@
 
 static const lt_comm_host *host;
 
-/* The link over a communicator, which stays the caller's; collective over its ranks. Two duplicates
-   of the communicator: data and comparisons run at the same time, and on one communicator their
-   collectives would have to be issued in the same order on each rank. */
+/* The link over a communicator, which stays the caller's; collective over its ranks. */
 static lt_comm_link *link_over(MPI_Comm comm, char *text) {
   lt_comm_link *l = calloc(1, sizeof *l);
   if (l == NULL) {
     snprintf(text, LT_COMM_TEXT, "out of memory for a link");
     return NULL;
   }
-  l->host = host;
+  l->p2p = (lt_p2p){.ops = &lt_mpi_messages, .host = host};
   MPI_Comm near = MPI_COMM_NULL;
-  bool ok = lt_mpi_ok(MPI_Comm_dup(comm, &l->data), "MPI_Comm_dup", text) &&
-            lt_mpi_ok(MPI_Comm_dup(comm, &l->marks), "MPI_Comm_dup", text) &&
+  bool ok = lt_mpi_ok(MPI_Comm_dup(comm, &l->comm), "MPI_Comm_dup", text) &&
             lt_mpi_ok(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &near),
                       "MPI_Comm_split_type", text);
   if (!ok) {
     free(l);
     return NULL;
   }
-  MPI_Comm_set_errhandler(l->data, MPI_ERRORS_RETURN);
-  MPI_Comm_set_errhandler(l->marks, MPI_ERRORS_RETURN);
-  MPI_Comm_rank(l->data, &l->rank);
-  MPI_Comm_size(l->data, &l->size);
+  MPI_Comm_set_errhandler(l->comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(l->comm, &l->p2p.rank);
+  MPI_Comm_size(l->comm, &l->p2p.size);
   MPI_Comm_rank(near, &l->local_rank);
   MPI_Comm_size(near, &l->local_size);
   MPI_Comm_free(&near);
@@ -67,8 +63,7 @@ static lt_comm_link *open_world(const lt_comm_host *h, const lt_comm_place *plac
 
 /* MPI_Comm_free is collective by its letter; MPI's libraries do it without a word to others. */
 static void leave_link(lt_comm_link *l) {
-  MPI_Comm_free(&l->data);
-  MPI_Comm_free(&l->marks);
+  MPI_Comm_free(&l->comm);
   free(l);
 }
 
@@ -81,8 +76,8 @@ static void close_link(lt_comm_link *l) {
 /* Something is under way that never ends: MPI is not called any more. */
 static void abandon_link(lt_comm_link *l) { free(l); }
 
-static int link_rank(const lt_comm_link *l) { return l->rank; }
-static int link_ranks(const lt_comm_link *l) { return l->size; }
+static int link_rank(const lt_comm_link *l) { return l->p2p.rank; }
+static int link_ranks(const lt_comm_link *l) { return l->p2p.size; }
 
 static void link_local(const lt_comm_link *l, int *local_rank, int *local_size) {
   *local_rank = l->local_rank;
@@ -98,9 +93,9 @@ static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const in
   char why[LT_COMM_TEXT] = "";
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
-  bool ok = lt_mpi_ok(MPI_Comm_group(parent->data, &all), "MPI_Comm_group", why) &&
+  bool ok = lt_mpi_ok(MPI_Comm_group(parent->comm, &all), "MPI_Comm_group", why) &&
             lt_mpi_ok(MPI_Group_incl(all, n, members, &some), "MPI_Group_incl", why) &&
-            lt_mpi_ok(MPI_Comm_create_group(parent->data, some, (int)(group & LEAST_TAG_UB), &comm),
+            lt_mpi_ok(MPI_Comm_create_group(parent->comm, some, (int)(group & LEAST_TAG_UB), &comm),
                       "MPI_Comm_create_group", why);
   lt_comm_link *l = ok ? link_over(comm, why) : NULL;
   if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
@@ -109,6 +104,14 @@ static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const in
   if (l == NULL) snprintf(text, text_size, "%s", why);
   return l;
 }
+
+static lt_progress compare(lt_comm_link *l, lt_comm_compare *c) {
+  return lt_p2p_compare(&l->p2p, c);
+}
+static lt_progress compare_pair(lt_comm_link *l, int peer, lt_comm_compare *c) {
+  return lt_p2p_compare_pair(&l->p2p, peer, c);
+}
+static lt_progress move(lt_comm_link *l, lt_comm_move *m) { return lt_p2p_move(&l->p2p, m); }
 
 static const lt_comm_ops ops = {
     .size = sizeof(lt_comm_ops),
@@ -120,11 +123,11 @@ static const lt_comm_ops ops = {
     .rank = link_rank,
     .ranks = link_ranks,
     .local = link_local,
-    .compare = lt_mpi_compare,
-    .move = lt_mpi_move,
+    .compare = compare,
+    .move = move,
     .split = split,
     .leave = leave_link,
-    .compare_pair = lt_mpi_compare_pair,
+    .compare_pair = compare_pair,
 };
 
 /* "Open MPI v4.1.4" of "Open MPI v4.1.4, package: ...". */

@@ -1,9 +1,13 @@
 /* runtime/comm/mpi/requests.c: pending MPI requests, and MPI's error codes as texts. */
 #include <stdio.h>
+#include <stdlib.h>
 
-#include "comm/mpi/collectives.h"
+#include "comm/mpi/link.h"
 
-enum { TAG_GROUP = 1, TAG_PAIR = 2 };
+struct lt_p2p_pending {
+  int n;
+  MPI_Request list[];
+};
 
 bool lt_mpi_ok(int status, const char *call, char *text) {
   if (status == MPI_SUCCESS) return true;
@@ -14,34 +18,50 @@ bool lt_mpi_ok(int status, const char *call, char *text) {
   return false;
 }
 
-lt_progress lt_mpi_test(lt_mpi_requests *r, char *text) {
+static lt_p2p_pending *pending_new(int capacity) {
+  return calloc(1, sizeof(lt_p2p_pending) + (size_t)capacity * sizeof(MPI_Request));
+}
+
+static void pending_free(lt_p2p_pending *p) { free(p); }
+
+static lt_progress test(lt_p2p *l, lt_p2p_pending *p, char *text) {
   int done = 1;
-  if (r->n > 0 &&
-      !lt_mpi_ok(MPI_Testall(r->n, r->list, &done, MPI_STATUSES_IGNORE), "MPI_Testall", text))
+  (void)l;
+  if (p->n > 0 &&
+      !lt_mpi_ok(MPI_Testall(p->n, p->list, &done, MPI_STATUSES_IGNORE), "MPI_Testall", text))
     return LT_BROKEN;
   if (!done) return LT_PENDING;
-  r->n = 0;
+  p->n = 0;
   return LT_DONE;
 }
 
-static int tag_of(const lt_comm_move *m) {
-  return m->op == LT_COMM_SEND || m->op == LT_COMM_RECV ? TAG_PAIR : TAG_GROUP;
+static MPI_Comm comm_of(lt_p2p *l) { return ((lt_comm_link *)l)->comm; }
+
+static bool send(lt_p2p *l, lt_p2p_pending *p, const void *from, int64_t bytes, int peer,
+                 lt_p2p_tag tag, char *text) {
+  return lt_mpi_ok(
+      MPI_Isend(from, (int)bytes, MPI_BYTE, peer, (int)tag, comm_of(l), &p->list[p->n++]),
+      "MPI_Isend", text);
 }
 
-bool lt_mpi_send(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s, const void *from, int64_t n,
-                 int peer) {
-  if (n == 0) return true;
-  s->under_way += n * (int64_t)s->item;
-  return lt_mpi_ok(MPI_Isend(from, (int)(n * (int64_t)s->item), MPI_BYTE, peer, tag_of(m), l->data,
-                             &s->requests.list[s->requests.n++]),
-                   "MPI_Isend", m->text);
+static bool recv(lt_p2p *l, lt_p2p_pending *p, void *to, int64_t bytes, int peer, lt_p2p_tag tag,
+                 char *text) {
+  return lt_mpi_ok(
+      MPI_Irecv(to, (int)bytes, MPI_BYTE, peer, (int)tag, comm_of(l), &p->list[p->n++]),
+      "MPI_Irecv", text);
 }
 
-bool lt_mpi_recv(lt_comm_link *l, lt_comm_move *m, lt_mpi_moving *s, void *to, int64_t n,
-                 int peer) {
-  if (n == 0) return true;
-  s->under_way += n * (int64_t)s->item;
-  return lt_mpi_ok(MPI_Irecv(to, (int)(n * (int64_t)s->item), MPI_BYTE, peer, tag_of(m), l->data,
-                             &s->requests.list[s->requests.n++]),
-                   "MPI_Irecv", m->text);
+static bool whole(lt_p2p *l, lt_p2p_pending *p, lt_comm_move *m, size_t item, int64_t at,
+                  int64_t n) {
+  return lt_mpi_whole(l, m, item, at, n, &p->list[p->n++]);
 }
+
+const lt_p2p_ops lt_mpi_messages = {
+    .pending_new = pending_new,
+    .pending_free = pending_free,
+    .send = send,
+    .recv = recv,
+    .test = test,
+    .prefers = lt_mpi_prefers,
+    .whole = whole,
+};
