@@ -17,6 +17,9 @@ install(TARGETS ltrain_worker RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain
 if(LT_WITH_MPI)
   install(TARGETS ltrain_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain COMPONENT mpi)
 endif()
+if(LT_WITH_UCX)
+  install(TARGETS ltrain_ucx LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain COMPONENT ucx)
+endif()
 if(LT_WITH_CUDA)
   install(PROGRAMS ${PROJECT_BINARY_DIR}/backends/ltrain_cuda.so
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/ltrain OPTIONAL)
@@ -73,7 +76,7 @@ set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
-# `cpack -G DEB`: ltrain, and ltrain-mpi, which wants an MPI. They depend on what they were linked
+# `cpack -G DEB`: ltrain, and ltrain-mpi and ltrain-ucx, which want an MPI, or UCX. They depend on what they were linked
 # with; libraries that are opened when they are first used are recommended.
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -89,4 +92,8 @@ set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME ltrain-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "ltrain (= ${PROJECT_VERSION})")
 set(CPACK_COMPONENT_MPI_DESCRIPTION "What ltrain needs to run ranks over MPI.")
+set(CPACK_DEBIAN_UCX_PACKAGE_NAME ltrain-ucx)
+set(CPACK_DEBIAN_UCX_PACKAGE_DEPENDS "ltrain (= ${PROJECT_VERSION})")
+set(CPACK_COMPONENT_UCX_DESCRIPTION
+  "What ltrain needs to run ranks that torchrun, Kubernetes or a script started, over UCX.")
 include(CPack)

@@ -100,9 +100,10 @@ int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
   lt_cpu_describe(parts[0].text, sizeof parts[0].text);
   parts[1] = cuda_part(c);
   parts[2] = comm_part(c, "mpi");
-  parts[3] = comm_part(c, "nccl");
-  parts[4] = image_part(c, "jpeg", "libturbojpeg", lt_turbojpeg_open(c, "jpeg") != NULL);
-  parts[5] = image_part(c, "png", "libspng", lt_spng_open(c, "png") != NULL);
-  parts[6] = image_part(c, "webp", "libwebp", lt_webp_open(c, "webp") != NULL);
+  parts[3] = comm_part(c, "ucx");
+  parts[4] = comm_part(c, "nccl");
+  parts[5] = image_part(c, "jpeg", "libturbojpeg", lt_turbojpeg_open(c, "jpeg") != NULL);
+  parts[6] = image_part(c, "png", "libspng", lt_spng_open(c, "png") != NULL);
+  parts[7] = image_part(c, "webp", "libwebp", lt_webp_open(c, "webp") != NULL);
   return LT_PARTS;
 }

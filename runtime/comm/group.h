@@ -8,7 +8,12 @@
 #include "device/stream.h"
 
 /* Where a work stands. A step is one movement of the backend; most works have one. */
-typedef enum lt_stage { LT_STAGE_COMPARE, LT_STAGE_MOVE, LT_STAGE_DONE } lt_stage;
+typedef enum lt_stage {
+  LT_STAGE_COMPARE,
+  LT_STAGE_MOVE,
+  LT_STAGE_BROKEN, /* the host's link has failed: an outcome that says more may be on its way */
+  LT_STAGE_DONE
+} lt_stage;
 
 /* How the bytes of a work move (devices.c). */
 typedef enum lt_way {

@@ -194,13 +194,28 @@ static void broken(lt_ctx *c, lt_work *w, const char *text) {
   finish(c, w, LT_ERANKS, message_text);
 }
 
+/* The host's link failed, mostly because a rank has died: the watchdog knows that soon, and how. */
+static void link_broken(lt_work *w, const char *text) {
+  w->stage = LT_STAGE_BROKEN;
+  snprintf(w->text, sizeof w->text, "%.200s", text);
+}
+
+/* True when something changed. */
+static bool look_at_broken(lt_ctx *c, lt_work *w) {
+  char text[LT_WORK_TEXT];
+  if (lt_device_wait_patience(w->group) == LT_PENDING) return false;
+  memcpy(text, w->text, sizeof text);
+  broken(c, w, text);
+  return true;
+}
+
 static lt_progress compare(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   w->round.marks = g->marks;
   lt_progress p = w->pair ? g->ops->compare_pair(g->link, w->peer, &w->round)
                           : g->ops->compare(g->link, &w->round);
   if (p == LT_DIFFERENT) disagree(c, w);
-  if (p == LT_BROKEN) broken(c, w, w->round.text);
+  if (p == LT_BROKEN) link_broken(w, w->round.text);
   return p;
 }
 
@@ -223,6 +238,10 @@ static bool move(lt_ctx *c, lt_work *w) {
   if (p == LT_PENDING && w->move.moved != before && g->heartbeat != NULL)
     atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   if (p == LT_PENDING) return w->move.moved != before;
+  if (p != LT_DONE && here) {
+    link_broken(w, w->move.text);
+    return true;
+  }
   if (p != LT_DONE) {
     broken(c, w, w->move.text);
     return true;
@@ -239,6 +258,7 @@ static bool move(lt_ctx *c, lt_work *w) {
    whoever waits, for anything, drives all works a step further. */
 static bool advance(lt_ctx *c, lt_work *w) {
   bool changed = false;
+  if (w->stage == LT_STAGE_BROKEN) return look_at_broken(c, w);
   if (w->stage == LT_STAGE_COMPARE) {
     lt_progress p = compare(c, w);
     if (p == LT_PENDING) return false;

@@ -75,12 +75,19 @@ static bool find_file(const char *name, char path[PATH_MAX]) {
   return false;
 }
 
+/* Whether the backend is one of the list LT_BACKENDS_BUILT, "mpi,ucx". */
+static bool was_built(const char *name) {
+  char built[] = "," LT_BACKENDS_BUILT ",", with_commas[NAME + 3];
+  snprintf(with_commas, sizeof with_commas, ",%s,", name);
+  return strstr(built, with_commas) != NULL;
+}
+
 static bool fail_absent(lt_ctx *c, const char *name) {
   const char *folder = getenv("LTRAIN_BACKENDS");
   home h;
   if (folder != NULL)
     return lt_fail(c, LT_EIO, "%s: no ltrain_%s.so in %s (LTRAIN_BACKENDS)", name, name, folder);
-  if (strcmp(name, LT_BACKENDS_BUILT) == 0 && find_home(&h))
+  if (was_built(name) && find_home(&h))
     return lt_fail(c, LT_EIO,
                    "%s: ltrain_%s.so, which was built with this ltrain, is neither in %s/%s nor "
                    "in %s/%s: put it there, or set LTRAIN_BACKENDS to its folder",
@@ -89,6 +96,10 @@ static bool fail_absent(lt_ctx *c, const char *name) {
     return lt_fail(c, LT_EIO,
                    "mpi: this ltrain was built without MPI: install Open MPI's headers (Debian: "
                    "apt-get install libopenmpi-dev) and build it with -DLT_MPI=ON");
+  if (strcmp(name, "ucx") == 0)
+    return lt_fail(c, LT_EIO,
+                   "ucx: this ltrain was built without UCX: install its headers (Debian: apt-get "
+                   "install libucx-dev) and build it with -DLT_UCX=ON");
   if (strcmp(name, "nccl") == 0)
     return lt_fail(c, LT_EIO,
                    "nccl: this ltrain was built without NCCL: install its headers (nccl.h) and "

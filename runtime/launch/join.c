@@ -1,4 +1,4 @@
-/* runtime/launch/join.c: the rendezvous of ranks that mpirun or srun started.
+/* runtime/launch/join.c: the rendezvous of ranks that mpirun, srun, torchrun or a script started.
 
    The watchdog begins first, with nothing but the limit for coming together: the transport's own
    start blocks. Over the transport's group the ranks then exchange who and where they are,
@@ -16,8 +16,6 @@
 
 #include "base/cores.h"
 #include "launch/world.h"
-
-enum { LAUNCH_S = 60 };
 
 /* Who and where a rank is. */
 typedef struct rank_info {
@@ -181,14 +179,16 @@ static bool open_link(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_c
 
 static bool join(lt_ctx *c, lt_world *w, const lt_comm_ops *ops, const lt_comm_place *place,
                  const lt_launch_options *o) {
-  double limit = o->launch_timeout > 0 ? o->launch_timeout : LAUNCH_S;
+  double limit = o->launch_timeout > 0 ? o->launch_timeout : lt_seconds_of("LT_LAUNCH_TIMEOUT");
   atomic_store(&w->mail.deadline_ns, lt_now_ns() + (int64_t)(limit * LT_SECOND));
   w->err_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
   w->first_rank = place->rank;
   lt_launcher_find(w);
   lt_comm_link *link = NULL;
+  lt_comm_place at = *place;
+  at.limit_s = limit * 0.9; /* a backend that says which rank is missing is before the watchdog */
   if (!lt_world_map(c, w, 1, 0) || !lt_world_wake(c, w)) return false;
-  if (!open_link(c, w, ops, place, &link)) return false;
+  if (!open_link(c, w, ops, &at, &link)) return false;
   w->info.backend = ops->name;
   w->watchdog.connections = lt_connections_new(c);
   w->group = lt_group_new(c, ops, link, w->heartbeat, true);

@@ -16,7 +16,8 @@ typedef struct lt_world lt_world;
 typedef struct lt_launch_options {
   int ranks;
   double timeout;         /* seconds until a rank counts as lost or late; 0: LT_TIMEOUT or 60 */
-  double launch_timeout;  /* seconds until all ranks must be connected; 0: 60 */
+  double launch_timeout;  /* seconds until all ranks must be connected; 0:
+                             LT_LAUNCH_TIMEOUT or 60 */
   const char *what;       /* "fit", "lt.dist.launch": named in messages */
   const char *folder;     /* for failure.rank<N>.txt; NULL: ./ltrain_failure_<id>/, made late */
   bool fork_with_threads; /* fork although the process has other threads, at its own risk */

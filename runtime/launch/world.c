@@ -34,9 +34,8 @@ static void on_locate(int number) {
   errno = saved;
 }
 
-/* LT_TIMEOUT, 60 without it; 0 when it is not a number of seconds. */
-static double default_timeout(void) {
-  const char *text = getenv("LT_TIMEOUT");
+double lt_seconds_of(const char *variable) {
+  const char *text = getenv(variable);
   if (text == NULL) return 60;
   char *end;
   double s = lt_parse_double(text, &end);
@@ -57,12 +56,16 @@ void lt_world_set_folder(lt_world *w, const char *folder) {
   pthread_mutex_unlock(&w->mail.folder_lock);
 }
 
+static bool check_seconds(lt_ctx *c, const lt_launch_options *o, double own, const char *variable) {
+  return own > 0 || lt_seconds_of(variable) > 0 ||
+         lt_fail(c, LT_EARG, "%s: %s must be a number of seconds above 0: got '%.40s'",
+                 o->what != NULL ? o->what : "launch", variable, getenv(variable));
+}
+
 lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o) {
-  if (o->timeout <= 0 && default_timeout() <= 0) {
-    lt_fail(c, LT_EARG, "%s: LT_TIMEOUT must be a number of seconds above 0: got '%.40s'",
-            o->what != NULL ? o->what : "launch", getenv("LT_TIMEOUT"));
+  if (!check_seconds(c, o, o->timeout, "LT_TIMEOUT") ||
+      !check_seconds(c, o, o->launch_timeout, "LT_LAUNCH_TIMEOUT"))
     return NULL;
-  }
   lt_world *w = lt_alloc(c, sizeof *w);
   if (w == NULL) return NULL;
   w->c = c;
@@ -200,6 +203,6 @@ lt_group *lt_world_group(lt_world *w) { return w->group; }
 lt_heartbeat *lt_world_heartbeat(lt_world *w) { return w->heartbeat; }
 
 void lt_world_set_timeout(lt_world *w, double seconds) {
-  w->info.timeout = seconds > 0 ? seconds : default_timeout();
+  w->info.timeout = seconds > 0 ? seconds : lt_seconds_of("LT_TIMEOUT");
   atomic_store(&w->mail.timeout_ns, (int64_t)(w->info.timeout * LT_SECOND));
 }

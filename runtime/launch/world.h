@@ -62,6 +62,8 @@ struct lt_world {
 };
 
 /* world.c */
+/* The number of seconds of an environment variable, 60 without it; 0 when it is not one. */
+double lt_seconds_of(const char *variable);
 lt_world *lt_world_new(lt_ctx *c, const lt_launch_options *o);
 /* Set rank and size, allocate what depends on them. */
 bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size);

@@ -158,11 +158,11 @@ describe("before ranks are joined", function()
       .. "%-n 4 ltrain run, or srun", check((detect {}), 2, 2))
   end)
 
-  it("ranks that only an address joins are refused with the word to use", function()
-    for _, variables in ipairs { TORCH, KUBE, JSM, ENV, FLUX, PALS } do
+  it("ranks that nothing connects are refused with the word to use", function()
+    for _, variables in ipairs { JSM, FLUX, PALS } do
       local e = detect(variables)
-      assert.matches(("^%s: %d ranks were started, and no comm of this build joins ranks by an "
-        .. "address: start them with mpirun %%-n %d ltrain run"):format(e.name, e:world_size(),
+      assert.matches(("^%s: %d ranks were started, and nothing says how they are connected: start "
+        .. "them with mpirun %%-n %d ltrain run"):format(e.name, e:world_size(),
         e:world_size()), check(e))
     end
     for _, variables in ipairs { { PMIX_RANK = "0" }, { PALS_RANKID = "0" } } do
@@ -171,6 +171,22 @@ describe("before ranks are joined", function()
     end
     assert.is_nil(check((detect(with(TORCH, { WORLD_SIZE = "1" })))))
     assert.is_nil(check((detect(with(JSM, { PMIX_RANK = "3" })))))
+  end)
+
+  it("ranks that know an address are connected over UCX", function()
+    for _, variables in ipairs { TORCH, KUBE, ENV } do
+      local e = detect(variables)
+      assert.equal("ucx", e.comm)
+      assert.is_nil(check(e))
+    end
+    local agent = with(TORCH, { TORCHELASTIC_USE_AGENT_STORE = "True" })
+    assert.same({ 29501, 29516 }, { detect(agent):main_port() })
+    local last = with(agent, { MASTER_PORT = "65535" })
+    assert.same({ 65519, 65534 }, { detect(last):main_port() })
+    assert.not_equal(detect(TORCH):token(),
+      detect(with(TORCH, { TORCHELASTIC_RESTART_COUNT = "7" })):token())
+    assert.equal("mine", detect(with(ENV, { LTRAIN_TOKEN = "mine" })):token())
+    assert.is_nil(detect(ENV):token())
   end)
 
   it("ranks of another MPI are refused", function()

@@ -123,9 +123,9 @@ describe("ltrain run", function()
     assert.equal("", refused({ "--devices", "3" }, variables))
   end)
 
-  it("refuses ranks that nothing joins", function()
-    assert.matches("^ltrain: TorchElastic: 2 ranks were started, and no comm", refused({},
-      { TORCHELASTIC_RUN_ID = "x", WORLD_SIZE = "2", RANK = "0" }))
+  it("refuses ranks that nothing connects", function()
+    assert.matches("^ltrain: Flux: 2 ranks were started, and nothing says how", refused({},
+      { FLUX_TASK_RANK = "0", FLUX_JOB_SIZE = "2" }))
   end)
 
   it("refuses other machines without a launcher, and options of a launcher without one", function()

@@ -19,6 +19,8 @@ local MPIRUN <const> = "env " .. AS_ROOT .. "mpirun -q --oversubscribe -n %d %s"
 local ON_HOSTS <const> = "env " .. AS_ROOT
   .. (SANITIZED and "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 " or "") .. "%s script.lua"
 
+local RANKS <const> = hosts.absolute "spec/dist/ranks.sh"
+
 local serial = 0
 
 --- The seconds of a clock that only goes forward.
@@ -40,7 +42,14 @@ local function lines(command)
   return list
 end
 
-local MISSING <const> = { mpi = mpirun.missing, ["two hosts"] = hosts.missing }
+-- Why this build cannot connect ranks over UCX, or nil.
+local function no_ucx()
+  for _, part in ipairs(c.runtime.parts()) do
+    if part.name == "ucx" and not part.present then return "ucx: " .. part.text end
+  end
+end
+
+local MISSING <const> = { mpi = mpirun.missing, ["two hosts"] = hosts.missing, ucx = no_ucx }
 
 --- Whether jobs over this backend can be started here; else false and the reason.
 function job.can(over)
@@ -75,13 +84,14 @@ end
 local function command_of(o, two)
   if two then return ON_HOSTS:format(two[o.by or "mpirun"](two, o.ranks // 2)) end
   local words = o.words or ("%s run script.lua"):format(BINARY)
+  if o.over == "ucx" then return ("%s %d %s"):format(RANKS, o.ranks, words) end
   return o.over == "mpi" and MPIRUN:format(o.ranks, words) or words
 end
 
---- Starts `script` (its first line is behind the prelude). Options: ranks, over ("shm", "mpi", or
---- "two hosts", which it makes: self.hosts), by (what starts it there: "mpirun" or "ltrain"), env
---- (a text of assignments), limit (seconds after which it is killed; 60), words (instead of
---- `ltrain run script.lua`), terminal (under a shell that leads a terminal).
+--- Starts `script` (its first line is behind the prelude). Options: ranks, over ("shm", "mpi",
+--- "ucx", or "two hosts", which it makes: self.hosts), by (what starts it there: "mpirun" or
+--- "ltrain"), env (a text of assignments), limit (seconds after which it is killed; 60), words
+--- (instead of `ltrain run script.lua`), terminal (under a shell that leads a terminal).
 function job.start(script, o)
   serial = serial + 1
   o.ranks, o.over = o.ranks or 2, o.over or "shm"

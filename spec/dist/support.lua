@@ -15,6 +15,9 @@ local MPI <const> = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
 -- a second more.
 local MPIRUN <const> = "mpirun -q --oversubscribe --mca odls_base_sigkill_timeout 0 -n %d '%s' %s"
 
+-- Starts ranks with torchrun's variables, from any folder.
+local RANKS <const> = hosts.absolute "spec/dist/ranks.sh"
+
 local support = {}
 
 -- What scripts may use besides ltrain: `same` compares tables and tensors, `error_of` what raises.
@@ -84,10 +87,16 @@ function support.mpirun(n, code, word)
   return run(MPI:format(MPI_LIMIT, MPIRUN:format(n, ltrain, word or "")), code)
 end
 
+--- Runs it on n ranks with torchrun's variables, without an MPI.
+function support.ucx(n, code)
+  return run(("timeout -k 1 %d '%s' %d '%s' run"):format(MPI_LIMIT, RANKS, n, ltrain), code)
+end
+
 --- Runs it over shm, where it starts n ranks itself, or on n ranks of mpirun, here ("mpi") or half
---- of them on each of two hosts.
+--- of them on each of two hosts, or on n ranks without it ("ucx").
 function support.over(way, n, code)
   if way == "shm" then return support.run(code) end
+  if way == "ucx" then return support.ucx(n, code) end
   if way == "mpi" then return support.mpirun(n, code, "run") end
   local two <close> = hosts.up()
   return run(MPI:format(MPI_LIMIT, two:mpirun(n // 2)), code)

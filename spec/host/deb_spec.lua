@@ -68,6 +68,17 @@ describe("a Debian package", function()
       version, architecture), 1, true)
   end)
 
+  it("keeps what needs UCX apart", function()
+    needs_packages()
+    if shell.run("test -e %s/backends/ltrain_ucx.so", BUILD) ~= 0 then
+      pending("this build has no UCX")
+    end
+    assert.matches("ltrain (= " .. version .. "),", field("Depends", "ltrain-ucx"), 1, true)
+    assert.matches("libucx0", field("Depends", "ltrain-ucx"), 1, true)
+    assert.matches("/ltrain_ucx.so\n", shell.need("dpkg-deb -c %s/ltrain-ucx_%s_%s.deb", folder,
+      version, architecture), 1, true)
+  end)
+
   it("installs, runs, and leaves nothing when it is removed", function()
     needs_packages()
     local status, out = dpkg(("-i %s/ltrain_%s_%s.deb"):format(folder, version, architecture))

@@ -277,7 +277,7 @@ describe("a cluster environment", function()
 
   it("that cannot be joined says so", function()
     local own = { world_size = function() return 4 end, global_rank = function() return 0 end }
-    assert.matches("Trainer: .*4 ranks were started, and no comm of this build joins ranks",
+    assert.matches("Trainer: .*4 ranks were started, and nothing says how they are connected",
       error_of(lt.Trainer, { strategy = strategies.DDP { cluster_environment = own } }))
   end)
 

@@ -28,13 +28,14 @@ local function refuse_launcher_options(word, parsed, host)
 end
 
 --- Joins the world of this launch, if there is one; returns nil when the script may run, else an
---- exit status: the reason is printed, by rank 0 alone.
+--- exit status: the reason is printed, by rank 0 alone if it is the same on all ranks.
 function process_group.join(host, devices, num_nodes)
   local environment = environments.current()
-  local joined, message = join(environment, { devices = devices, num_nodes = num_nodes,
+  local joined, message, own = join(environment, { devices = devices, num_nodes = num_nodes,
     owns_process = true })
   if joined == nil then
-    if environment:global_rank() == 0 then host.complain(("ltrain: %s\n"):format(message)) end
+    local says = own and environment.comm == "ucx" or environment:global_rank() == 0
+    if says then host.complain(("ltrain: %s\n"):format(message)) end
     return USAGE
   end
   -- Of mpirun's signals only the users' own reach ranks at once: our launcher sends this one.

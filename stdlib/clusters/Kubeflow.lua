@@ -1,9 +1,12 @@
 --- stdlib/clusters/Kubeflow.lua: replicas of a PyTorchJob in Kubernetes, one rank per pod.
 --
--- No built-in comm backend connects them; an MPIJob uses mpirun (MPI).
+-- An MPIJob uses mpirun (MPI).
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local Kubeflow = ClusterEnvironment:extend "Kubeflow"
+
+Kubeflow.comm = "ucx"
+Kubeflow.starts = "replicas: %d in the PyTorchJob"
 
 local WANTED <const> = { "KUBERNETES_SERVICE_HOST", "MASTER_ADDR", "WORLD_SIZE", "RANK" }
 

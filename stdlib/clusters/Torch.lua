@@ -1,11 +1,11 @@
 --- stdlib/clusters/Torch.lua: ranks with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set by hand,
---- as for PyTorch's `init_method="env://"`.
---
--- No built-in communication backend connects them, which is an error: otherwise each would train
--- alone.
+--- as for PyTorch's `init_method="env://"`. LOCAL_RANK is optional.
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 
 local Torch = ClusterEnvironment:extend "Torch"
+
+Torch.comm = "ucx"
+Torch.starts = "WORLD_SIZE=%d"
 
 local WANTED <const> = { "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT" }
 

@@ -10,14 +10,16 @@ local OPTIONS <const> = {
     doc = "whether failing ranks may end the process" },
 }
 
--- "host:port" for comms that meet at an address.
+-- "host:port", "host:first-last" for comms that meet at an address.
 local function address_of(environment)
-  local address, port = environment:main_address(), environment:main_port()
-  return address and port and ("%s:%d"):format(address, port) or address
+  local address, port, last = environment:main_address(), environment:main_port()
+  if not address or not port then return address end
+  return ("%s:%d%s"):format(address, port, last and ("-%d"):format(last) or "")
 end
 
 --- Connects this process with the other ranks of an environment (by default the current one), once.
---- Returns whether it is now one of several ranks; nil and a message if that is not possible.
+--- Returns whether it is now one of several ranks; nil and a message if that is not possible, and
+--- whether that came up while connecting: other ranks, elsewhere, may have another reason.
 return function(environment, options)
   environment = environment or environments.current()
   local o = config.check(options, OPTIONS, "clusters.join")
@@ -28,8 +30,9 @@ return function(environment, options)
   local ok, message = c.dist.join {
     comm = environment.comm, rank = environment:global_rank(), size = environment:world_size(),
     local_rank = environment:local_rank(), main_address = address_of(environment),
+    token = environment:token(),
     network = environment:network(), owns_process = o.owns_process,
   }
-  if not ok then return nil, ("%s: %s"):format(environment.name or "cluster", message) end
+  if not ok then return nil, ("%s: %s"):format(environment.name or "cluster", message), true end
   return true
 end

@@ -12,8 +12,8 @@ local ClusterEnvironment = class.extend(nil, "ClusterEnvironment")
 
 ClusterEnvironment.extend = class.extend
 
---- The communication backend that connects the ranks ("mpi", or the name of a registered one); nil
---- if none can.
+--- The communication backend that connects the ranks ("mpi", "ucx", or the name of a registered
+--- one); nil if none can. Over "ucx" they meet at main_address() and main_port().
 ClusterEnvironment.comm = nil
 --- How ranks are started, for messages: "mpirun -n %d ltrain run ...".
 ClusterEnvironment.starts = "mpirun -n %d ltrain run"
@@ -62,8 +62,13 @@ function ClusterEnvironment:num_nodes() return nil end
 --- Returns the address of the machine of rank 0; nil if unknown.
 function ClusterEnvironment:main_address() return self:variable "MASTER_ADDR" or "127.0.0.1" end
 
---- Returns a free port on that machine; nil if unknown.
+--- Returns a free port on that machine; nil if unknown. A second result makes it a range: rank 0
+--- takes the first port that is free.
 function ClusterEnvironment:main_port() return self:integer "MASTER_PORT" end
+
+--- Returns a text that only the ranks of this job have, which keeps it apart from others that meet
+--- at the same port; nil: none.
+function ClusterEnvironment:token() return self:variable "LTRAIN_TOKEN" end
 
 --- Returns the addresses of the launcher, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines
 --- listens on their networks; nil if unknown: all networks.
@@ -73,9 +78,9 @@ function ClusterEnvironment:network() return nil end
 function ClusterEnvironment:refusal()
   if self:world_size() == 1 or self.comm then return nil end
   local known = self.size_is_known ~= false
-  return ("%s ranks were started, and no comm of this build joins ranks by an address: start them "
-    .. "with %s or srun --mpi=pmix, or give lt.clusters.register an environment with a comm of its "
-    .. "own"):format(known and self:world_size() or "several",
+  return ("%s ranks were started, and nothing says how they are connected: start them with %s or "
+    .. "srun --mpi=pmix, set MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or give "
+    .. "lt.clusters.register an environment with a comm"):format(known and self:world_size() or "several",
     (self.starts:gsub("%%d", known and self:world_size() or "N")))
 end
 

@@ -86,14 +86,20 @@ function ParallelStrategy:setup_mesh() end
 
 local function name_of(self) return "strategies." .. getmetatable(self).__name end
 
+local HOW_TO_USE <const> = {
+  mpi = "start them with `mpirun -n N ltrain run SCRIPT`",
+  ucx = "start them with `torchrun --nproc_per_node N --no-python ltrain run SCRIPT`, or with "
+    .. "MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE",
+  shm = "shm is for ranks that are forked: start the script without a launcher",
+}
+
 -- The script may require a comm backend.
 local function check_backend(self)
   local backend, wanted = dist.world().backend, self.process_group_backend
   if not wanted or wanted == backend then return end
   errors.blame("%s: process_group_backend = '%s', but these ranks communicate over %s: "
     .. "%s", name_of(self),
-    wanted, backend, wanted == "mpi" and "start them with `mpirun -n N ltrain run SCRIPT`"
-    or "shm is for ranks that are forked: start the script without mpirun")
+    wanted, backend, HOW_TO_USE[wanted])
 end
 
 --- Broadcasts rank 0's parameters and buffers.

@@ -7,7 +7,7 @@ local rank_options = {}
 
 -- Values of PyTorch and Lightning, and what to write here instead.
 local BACKENDS <const> = {
-  gloo = "ranks on one machine use shm, others mpi: remove it",
+  gloo = "ranks on one machine use shm, others mpi or ucx: remove it",
   nccl = "between GPUs it is used where it is found: remove it",
 }
 local METHODS <const> = {
@@ -37,8 +37,9 @@ local ROWS <const> = {
   state_dict_type = { type = "string", default = "full", choices = { "full", "sharded" },
     doc = "checkpoints: 'full', one file that rank 0 writes, or 'sharded', a folder into which "
       .. "each rank writes its part" },
-  process_group_backend = { type = "string", check = one_of({ "shm", "mpi" }, BACKENDS),
-    doc = "the communication backend that ranks must use: 'shm' (forked) or 'mpi' (mpirun, srun)" },
+  process_group_backend = { type = "string", check = one_of({ "shm", "mpi", "ucx" }, BACKENDS),
+    doc = "the communication backend that ranks must use: 'shm' (forked), 'mpi' (mpirun, srun) or "
+      .. "'ucx' (torchrun, Kubernetes, variables set by hand)" },
   start_method = { type = "string", check = one_of({ "fork", "popen" }, METHODS),
     doc = "'fork': ranks are forked when fit starts" },
 }

@@ -12,7 +12,10 @@ return {
     { "LTRAIN_CPU_LEVEL", "instruction level: `v2`, `v3` or `v4` on x86-64; by default the "
       .. "highest that the processor supports" },
     { "LT_TIMEOUT", "seconds that a rank waits for the others before it raises an error" },
-    { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`)" },
+    { "LT_LAUNCH_TIMEOUT", "seconds in which all ranks of a launcher must have come together; 60" },
+    { "LTRAIN_TOKEN", "any text, the same on all ranks of a job that meet at `MASTER_ADDR`, "
+      .. "`MASTER_PORT`: those of another job are refused" },
+    { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`, `ltrain_ucx.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
       .. "`libcudnn.so.9`), if neither the dynamic linker nor `CUDA_HOME` finds them `CUDA_HOME`" },
     { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary, and add "

@@ -46,8 +46,8 @@ static int refused(lua_State *L, lt_bind *b, lt_frame frame) {
   return 2;
 }
 
-/* dist.join{comm =, rank =, size =, local_rank =, local_size =, main_address =, options =,
-   network =, timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
+/* dist.join{comm =, rank =, size =, local_rank =, local_size =, main_address =, token =,
+   options =, network =, timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
 static int join(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_launch_options o = lt_check_launch(L, b, 1);
@@ -59,7 +59,8 @@ static int join(lua_State *L) {
                                .local_rank = (int)lt_field_int(L, 1, "local_rank", -1),
                                .local_size = (int)lt_field_int(L, 1, "local_size", 0),
                                .main_address = lt_field_text(L, 1, "main_address"),
-                               .options = lt_field_text(L, 1, "options")};
+                               .options = lt_field_text(L, 1, "options"),
+                               .token = lt_field_text(L, 1, "token")};
   o.ranks = place.size;
   o.owns_process = lt_field_flag(L, 1, "owns_process");
   o.network = lt_field_text(L, 1, "network");

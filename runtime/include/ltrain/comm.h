@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-enum { LT_COMM_VERSION = 4, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
+enum { LT_COMM_VERSION = 5, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
 
 typedef enum lt_comm_op {
   LT_COMM_BARRIER, LT_COMM_ALL_REDUCE, LT_COMM_BROADCAST, LT_COMM_ALL_GATHER,
@@ -165,6 +165,11 @@ typedef struct lt_comm_place {
      on rank 0. `rank` and `size` are those of the group. */
   int device;
   const char *id; /* [LT_COMM_ID] */
+  /* To backends whose ranks meet at main_address, "host:port" or "host:first-last" (the first free
+     port of these): what keeps jobs apart that meet at one, or NULL, and the seconds after which
+     `open` has to fail by itself, 0: its choice. */
+  const char *token;
+  double limit_s;
 } lt_comm_place;
 
 typedef struct lt_comm_link lt_comm_link; /* the backend's own */

@@ -11,13 +11,14 @@ hosts.__index = hosts
 local SCRIPT <const> = "spec/dist/two_hosts/hosts.sh"
 local LIMIT <const> = 120 -- seconds after which they are taken down, whatever happens
 
-local function absolute(path)
+--- The same path from any folder.
+function hosts.absolute(path)
   local pipe <close> = assert(io.popen(("realpath -s '%s'"):format(path)))
   return pipe:read "l"
 end
 
-local TOOL <const> = absolute(SCRIPT)
-local LTRAIN <const> = absolute(os.getenv("LTRAIN") or arg[-1])
+local TOOL <const> = hosts.absolute(SCRIPT)
+local LTRAIN <const> = hosts.absolute(os.getenv("LTRAIN") or arg[-1])
 
 --- Why there can be no two hosts here, or nil.
 function hosts.missing() return namespaces.missing {} end
@@ -66,6 +67,9 @@ function hosts:mpirun(count)
   return ("%s on %s lta mpirun -q -n %d -H lta:%d,ltb:%d %s %s run"):format(TOOL, self.folder,
     2 * count, count, count, self:_ways(), LTRAIN)
 end
+
+--- The words before a command on a host.
+function hosts:on(host) return ("%s on %s %s"):format(TOOL, self.folder, host) end
 
 --- The words of a command on lta, as a list.
 function hosts:on_lta(...) return { TOOL, "on", self.folder, "lta", ... } end

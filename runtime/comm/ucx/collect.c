@@ -1,0 +1,264 @@
+/* runtime/comm/ucx/collect.c: rank 0, which all others come to.
+
+   It keeps their connections until all are there: one that ends before makes its rank missing
+   again. Whoever sends something else, or too slowly, takes a place among STRANGERS at most. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "comm/ucx/meet.h"
+
+enum { STRANGERS = 64, LISTED = 8 };
+
+/* A connection. Its address is complete when `got` says so: then it is its rank's. */
+typedef struct visitor {
+  int fd; /* -1: none */
+  lt_meet_hello hello;
+  char *address;
+  size_t got; /* of the hello and the address */
+  bool is_in;
+} visitor;
+
+typedef struct meeting {
+  const lt_ucx_world *w;
+  const lt_meet_place *at;
+  lt_meet_hello own;
+  int listener;
+  visitor *visitors; /* [n] */
+  visitor **ranks; /* [size] those that have come in, by rank */
+  int missing;
+  struct pollfd *polls; /* [n + 1] */
+  int n;
+  char refused[LT_COMM_TEXT]; /* the last one, and why */
+} meeting;
+
+static bool is_loopback(const char *host) {
+  return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+         strcmp(host, "::1") == 0;
+}
+
+/* Under all addresses of the machine, unless the host's name can be reached from here alone: the
+   name often has another address on the machine itself (127.0.1.1). */
+static int listen_at(const char *host, int port) {
+  enum { BACKLOG = 1024 };
+  struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+  struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+  bool is_six = is_loopback(host) ? strcmp(host, "::1") == 0 : true;
+  int off = 0, on = 1, fd = -1;
+  if (is_loopback(host)) {
+    six.sin6_addr = in6addr_loopback;
+    four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  }
+  if (is_six) fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  is_six = fd >= 0;
+  if (!is_six) fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -1;
+  if (is_six) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  int bound = is_six ? bind(fd, (const struct sockaddr *)&six, sizeof six)
+                     : bind(fd, (const struct sockaddr *)&four, sizeof four);
+  if (bound == 0 && listen(fd, BACKLOG) == 0) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+static int open_door(const lt_meet_place *at, char *text) {
+  int fd = -1;
+  for (int port = at->first; fd < 0 && port <= at->last; port++) fd = listen_at(at->host, port);
+  if (fd >= 0) return fd;
+  snprintf(text, LT_COMM_TEXT, "rank 0 cannot listen on port %d (MASTER_PORT): %s%s", at->first,
+           strerror(errno), errno == EADDRINUSE ? ": choose another one" : "");
+  return -1;
+}
+
+static bool answer(int fd, lt_meet_verdict verdict, const void *bytes, size_t n) {
+  enum { SLOW_MS = 10000 };
+  lt_meet_answer a = {.verdict = verdict, .bytes = (uint32_t)n};
+  int64_t limit = lt_meet_now() + (int64_t)SLOW_MS * 1000000;
+  memcpy(a.magic, LT_MEET_MAGIC, sizeof a.magic);
+  return lt_meet_send(fd, &a, sizeof a, limit) && (n == 0 || lt_meet_send(fd, bytes, n, limit));
+}
+
+static void leave(meeting *room, visitor *v) {
+  if (v->fd >= 0) close(v->fd);
+  free(v->address);
+  if (v->is_in) room->ranks[v->hello.rank] = NULL;
+  if (v->is_in) room->missing++;
+  *v = (visitor){.fd = -1};
+}
+
+/* Why this rank may not come in; NULL: it may. */
+static const char *objection(const meeting *room, const lt_meet_hello *h, char text[LT_COMM_TEXT]) {
+  enum { N = LT_COMM_TEXT };
+  int size = room->w->size;
+  const visitor *same = h->rank >= 0 && h->rank < size ? room->ranks[h->rank] : NULL;
+  if (h->size != size)
+    snprintf(text, N, "rank %d of %.64s was started as one of %d ranks, rank 0 as one of %d "
+             "(WORLD_SIZE)", h->rank, h->host, h->size, size);
+  else if (h->rank == 0)
+    snprintf(text, N, "a second rank 0 was started, on %.64s (RANK)", h->host);
+  else if (h->rank < 0 || h->rank >= size)
+    snprintf(text, N, "%.64s has a rank %d, of %d ranks (RANK)", h->host, h->rank, size);
+  else if (same != NULL)
+    snprintf(text, N, "rank %d was started twice (RANK): process %d of %.64s, and process %d of "
+             "%.64s", h->rank, same->hello.pid, same->hello.host, h->pid, h->host);
+  else
+    return NULL;
+  return text;
+}
+
+/* All of the hello and the address is there. */
+static void judge(meeting *room, visitor *v) {
+  char why[LT_COMM_TEXT];
+  lt_meet_hello *h = &v->hello;
+  if (h->token != room->own.token) {
+    snprintf(room->refused, sizeof room->refused, "a rank %d of %.64s has another token "
+             "(LTRAIN_TOKEN)", h->rank, h->host);
+    answer(v->fd, LT_MEET_STRANGER, NULL, 0);
+    leave(room, v);
+  } else if (objection(room, h, why) != NULL) {
+    memcpy(room->refused, why, sizeof why);
+    answer(v->fd, LT_MEET_REFUSED, why, strlen(why));
+    leave(room, v);
+  } else if (answer(v->fd, LT_MEET_WAIT, NULL, 0)) {
+    v->is_in = true;
+    room->ranks[h->rank] = v;
+    room->missing--;
+  } else {
+    leave(room, v);
+  }
+}
+
+/* The hello first, which says how long the address is. False: it is none, or its end. */
+static bool hear(visitor *v) {
+  size_t head = sizeof v->hello, n = head;
+  if (v->is_in) return false; /* it has said all: that it is readable means that it is gone */
+  if (v->got >= head) n += v->hello.address_bytes;
+  char *to = v->got < head ? (char *)&v->hello + v->got : v->address + (v->got - head);
+  ssize_t k = recv(v->fd, to, n - v->got, 0);
+  if (k <= 0) return k < 0 && (errno == EAGAIN || errno == EINTR);
+  v->got += (size_t)k;
+  if (v->got != head || v->address != NULL) return true;
+  v->hello.host[LT_MEET_HOST - 1] = '\0';
+  if (memcmp(v->hello.magic, LT_MEET_MAGIC, sizeof v->hello.magic) != 0 ||
+      v->hello.address_bytes == 0 || v->hello.address_bytes > LT_MEET_ADDRESS)
+    return false;
+  v->address = calloc(1, v->hello.address_bytes);
+  return v->address != NULL;
+}
+
+static bool is_complete(const visitor *v) {
+  return v->address != NULL && v->got == sizeof v->hello + v->hello.address_bytes;
+}
+
+static void let_in(meeting *room) {
+  int fd = accept4(room->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) return;
+  for (int k = 0; k < room->n; k++) {
+    if (room->visitors[k].fd >= 0) continue;
+    room->visitors[k].fd = fd;
+    return;
+  }
+  close(fd); /* it comes again */
+}
+
+static void turn(meeting *room, int ms) {
+  room->polls[room->n] = (struct pollfd){.fd = room->listener, .events = POLLIN};
+  for (int k = 0; k < room->n; k++)
+    room->polls[k] = (struct pollfd){.fd = room->visitors[k].fd, .events = POLLIN};
+  if (poll(room->polls, (nfds_t)room->n + 1, ms) <= 0) return;
+  for (int k = 0; k < room->n; k++) {
+    visitor *v = &room->visitors[k];
+    if (room->polls[k].revents == 0 || v->fd < 0) continue;
+    if (!hear(v))
+      leave(room, v);
+    else if (is_complete(v))
+      judge(room, v);
+  }
+  if (room->polls[room->n].revents != 0) let_in(room);
+}
+
+/* "ranks 2, 5 of 8 have not come in time (LT_LAUNCH_TIMEOUT); a rank 1 of b has another token". */
+static void say_missing(const meeting *room, char *text) {
+  char list[128] = "";
+  int n = room->missing, listed = 0;
+  for (int r = 1; r < room->w->size && listed < LISTED; r++)
+    if (room->ranks[r] == NULL)
+      snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", listed++ > 0 ? ", " : "",
+               r);
+  snprintf(text, LT_COMM_TEXT, "%s %s%s of %d %s not come in time (LT_LAUNCH_TIMEOUT)%s%.100s",
+           n == 1 ? "rank" : "ranks", list, n > listed ? ", .." : "", room->w->size,
+           n == 1 ? "has" : "have", room->refused[0] != '\0' ? "; " : "", room->refused);
+}
+
+static bool make_list(const meeting *room, char **all, size_t *bytes) {
+  const lt_ucx_world *w = room->w;
+  size_t n = (size_t)w->size * sizeof(uint32_t) + w->own_bytes, at = 0;
+  for (int r = 1; r < w->size; r++) n += room->ranks[r]->hello.address_bytes;
+  char *list = malloc(n);
+  if (list == NULL) return false;
+  for (int r = 0; r < w->size; r++) {
+    const visitor *v = r > 0 ? room->ranks[r] : NULL;
+    uint32_t length = v != NULL ? v->hello.address_bytes : (uint32_t)w->own_bytes;
+    memcpy(list + at, &length, sizeof length);
+    memcpy(list + at + sizeof length, v != NULL ? v->address : (const char *)w->own, length);
+    at += sizeof length + length;
+  }
+  *all = list;
+  *bytes = n;
+  return true;
+}
+
+/* To all that have come in. */
+static void tell(meeting *room, lt_meet_verdict verdict, const void *bytes, size_t n) {
+  for (int k = 0; k < room->n; k++)
+    if (room->visitors[k].is_in) answer(room->visitors[k].fd, verdict, bytes, n);
+}
+
+static bool collect(meeting *room, char **all, size_t *bytes, char *text) {
+  while (room->missing > 0) {
+    int ms = lt_meet_left(room->at->deadline_ns, 1000);
+    if (ms == 0) {
+      say_missing(room, text);
+      tell(room, LT_MEET_REFUSED, text, strlen(text));
+      return false;
+    }
+    turn(room, ms);
+  }
+  if (!make_list(room, all, bytes)) {
+    snprintf(text, LT_COMM_TEXT, "out of memory for the addresses of %d ranks", room->w->size);
+    return false;
+  }
+  tell(room, LT_MEET_ALL, *all, *bytes);
+  return true;
+}
+
+bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,
+                     char *text) {
+  meeting room = {.w = w, .at = at, .n = w->size + STRANGERS, .missing = w->size - 1};
+  lt_meet_hello_of(w, at, &room.own);
+  room.listener = open_door(at, text);
+  if (room.listener < 0) return false;
+  room.visitors = calloc((size_t)room.n, sizeof *room.visitors);
+  room.polls = calloc((size_t)room.n + 1, sizeof *room.polls);
+  room.ranks = calloc((size_t)w->size, sizeof(visitor *));
+  bool ok = room.visitors != NULL && room.polls != NULL && room.ranks != NULL;
+  if (!ok) snprintf(text, LT_COMM_TEXT, "out of memory for %d ranks", w->size);
+  bool has_room = ok;
+  for (int k = 0; ok && k < room.n; k++) room.visitors[k].fd = -1;
+  ok = ok && collect(&room, all, bytes, text);
+  for (int k = 0; has_room && k < room.n; k++) leave(&room, &room.visitors[k]);
+  free(room.ranks);
+  free(room.visitors);
+  free(room.polls);
+  close(room.listener);
+  return ok;
+}

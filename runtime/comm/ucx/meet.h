@@ -1,0 +1,64 @@
+/* runtime/comm/ucx/meet.h: how ranks that know rank 0's address, and nothing else of each other,
+   exchange theirs: over TCP, once, before the first message of UCX.
+
+   Rank 0 listens. Each of the others says who it is; rank 0 answers at once, whether it may come
+   in, and when all are there a second time: with everybody's address, or why that did not happen.
+
+   The token keeps jobs apart that meet at one port. It is no secret: the network is trusted, as it
+   is by UCX's own connections. */
+#ifndef LT_COMM_UCX_MEET_H
+#define LT_COMM_UCX_MEET_H
+
+#include <stdint.h>
+
+#include "comm/ucx/link.h"
+
+enum { LT_MEET_HOST = 64, LT_MEET_ADDRESS = 65536 };
+
+/* What a rank says; address_bytes of its UCX address follow. */
+typedef struct lt_meet_hello {
+  char magic[8];
+  uint64_t token; /* a hash of it */
+  int32_t rank, size, pid;
+  uint32_t address_bytes;
+  char host[LT_MEET_HOST];
+} lt_meet_hello;
+
+typedef enum lt_meet_verdict {
+  LT_MEET_WAIT,    /* come in */
+  LT_MEET_STRANGER, /* of another job: look elsewhere */
+  LT_MEET_REFUSED, /* `bytes` of text follow */
+  LT_MEET_ALL      /* `bytes` follow: of each rank a uint32_t, and so many bytes of its address */
+} lt_meet_verdict;
+
+typedef struct lt_meet_answer {
+  char magic[8];
+  uint32_t verdict, bytes;
+} lt_meet_answer;
+
+#define LT_MEET_MAGIC "ltrain1\n"
+
+/* Where rank 0 listens: on the first free one of these ports. */
+typedef struct lt_meet_place {
+  char host[256];
+  int first, last;
+  int64_t deadline_ns;
+  const char *token;
+} lt_meet_place;
+
+int64_t lt_meet_now(void);
+/* Milliseconds until then, at most `most`; 0: it is over. */
+int lt_meet_left(int64_t deadline_ns, int most);
+void lt_meet_hello_of(const lt_ucx_world *w, const lt_meet_place *at, lt_meet_hello *out);
+
+/* All n bytes, before the deadline. */
+bool lt_meet_send(int fd, const void *bytes, size_t n, int64_t deadline_ns);
+bool lt_meet_receive(int fd, void *bytes, size_t n, int64_t deadline_ns);
+
+/* collect.c: rank 0. dial.c: the others. *all: LT_MEET_ALL's bytes, the caller's. */
+bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,
+                     char *text);
+bool lt_meet_dial(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,
+                  char *text);
+
+#endif
