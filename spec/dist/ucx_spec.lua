@@ -137,7 +137,7 @@ describe("ranks over UCX", function()
       dist.all_reduce(lt.zeros(dist.rank() == 1 and 16 or 8))
     ]])
     assert.equal(1, status, output)
-    assert.matches("rank 0: all_reduce sum %[8%] f32[^;]*; rank 1: all_reduce sum %[16%] f32",
+    assert.matches("ranks 0, 2: all_reduce sum %[8%] f32[^;]*; rank 1: all_reduce sum %[16%] f32",
       output)
     assert.equal(1, select(2, output:gsub("ranks disagree", "")), output)
   end)
@@ -199,8 +199,7 @@ describe("ranks over UCX", function()
       while true do dist.all_reduce(lt.zeros(100000)) end
     ]])
     assert.not_equal(0, status, output)
-    assert.matches("rank 1", output)
-    assert.matches("signal 9", output)
+    assert.matches("rank 1 %(pid %d+ on %S+%) ended without an error message", output)
   end)
 
   it("connect two hosts", function()

@@ -15,6 +15,7 @@ typedef struct lt_ucx_peer {
   const ucp_address_t *address;
   ucp_ep_h endpoint;
   ucs_status_t failed; /* UCS_OK: it has not */
+  int64_t unconfirmed; /* bytes that were sent since it confirmed some */
 } lt_ucx_peer;
 
 /* Of all ranks: what their links share. */

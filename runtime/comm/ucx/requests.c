@@ -10,12 +10,10 @@
 typedef struct request {
   void *ucx; /* NULL: complete */
   int peer;  /* among all ranks */
-  bool sends;
 } request;
 
 struct lt_p2p_pending {
   int n;
-  bool flushing; /* all are complete; what was sent may still be in UCX's buffers */
   request list[];
 };
 
@@ -60,9 +58,20 @@ static bool reach(lt_ucx_world *w, int rank, char *text) {
 }
 
 /* Takes what UCX returned for a request. */
-static bool add(lt_p2p_pending *p, void *ucx, int rank, bool sends, char *text) {
+static bool add(lt_p2p_pending *p, void *ucx, int rank, char *text) {
   if (UCS_PTR_IS_ERR(ucx)) return fail(text, rank, UCS_PTR_STATUS(ucx));
-  p->list[p->n++] = (request){.ucx = ucx, .peer = rank, .sends = sends};
+  p->list[p->n++] = (request){.ucx = ucx, .peer = rank};
+  return true;
+}
+
+/* A small message is complete for its sender when UCX has it, and UCX hands it on only when it is
+   called: that of a rank which computes, or has left, could stay behind. So few bytes may be on
+   their way that the system's buffers have room for them; then the receiver confirms. */
+static bool needs_confirmation(lt_ucx_peer *peer, int64_t bytes) {
+  enum { UNCONFIRMED = 32768 };
+  peer->unconfirmed += bytes;
+  if (peer->unconfirmed <= UNCONFIRMED) return false;
+  peer->unconfirmed = 0;
   return true;
 }
 
@@ -72,9 +81,10 @@ static bool send_to(lt_p2p *p2p, lt_p2p_pending *p, const void *from, int64_t by
   ucp_request_param_t none = {0};
   int rank = world_rank(l, peer);
   if (!reach(l->world, rank, text)) return false;
-  void *ucx = ucp_tag_send_nbx(l->world->peers[rank].endpoint, from, (size_t)bytes,
-                               tag_of(l, tag, l->p2p.rank), &none);
-  return add(p, ucx, rank, true, text);
+  lt_ucx_peer *to = &l->world->peers[rank];
+  void *ucx = (needs_confirmation(to, bytes) ? ucp_tag_send_sync_nbx : ucp_tag_send_nbx)(
+      to->endpoint, from, (size_t)bytes, tag_of(l, tag, l->p2p.rank), &none);
+  return add(p, ucx, rank, text);
 }
 
 static bool receive(lt_p2p *p2p, lt_p2p_pending *p, void *to, int64_t bytes, int peer, lt_p2p_tag tag,
@@ -83,7 +93,7 @@ static bool receive(lt_p2p *p2p, lt_p2p_pending *p, void *to, int64_t bytes, int
   ucp_request_param_t none = {0};
   void *ucx = ucp_tag_recv_nbx(l->world->worker, to, (size_t)bytes, tag_of(l, tag, peer),
                                UINT64_MAX, &none);
-  return add(p, ucx, world_rank(l, peer), false, text);
+  return add(p, ucx, world_rank(l, peer), text);
 }
 
 /* Frees a request that has ended; whether it had, and well, is in the result. */
@@ -112,35 +122,13 @@ static lt_progress look_at_all(const lt_ucx_world *w, lt_p2p_pending *p, char *t
   return at;
 }
 
-/* A message that is complete for its sender may lie in UCX's buffers, which nobody empties while
-   the rank computes. */
-static bool flush(const lt_ucx_world *w, lt_p2p_pending *p, char *text) {
-  int n = p->n;
-  p->n = 0;
-  p->flushing = true;
-  for (int k = 0; k < n; k++) {
-    ucp_request_param_t none = {0};
-    request r = p->list[k];
-    if (!r.sends) continue;
-    void *ucx = ucp_ep_flush_nbx(w->peers[r.peer].endpoint, &none);
-    if (!add(p, ucx, r.peer, false, text)) return false;
-  }
-  return true;
-}
-
 static lt_progress test(lt_p2p *p2p, lt_p2p_pending *p, char *text) {
   const lt_ucx_world *w = ((lt_comm_link *)p2p)->world;
   if (p->n == 0) return LT_DONE;
   ucp_worker_progress(w->worker);
   lt_progress at = look_at_all(w, p, text);
-  if (at == LT_DONE && !p->flushing) {
-    if (!flush(w, p, text)) return LT_BROKEN;
-    at = look_at_all(w, p, text);
-  }
-  if (at != LT_DONE) return at;
-  p->n = 0;
-  p->flushing = false;
-  return LT_DONE;
+  if (at == LT_DONE) p->n = 0;
+  return at;
 }
 
 const lt_p2p_ops lt_ucx_messages = {

@@ -33,6 +33,12 @@ wire() {
     number "$host" "${!host}"
   done
   heal
+  for host in lta ltb; do # libraries look for interfaces that are up
+    for _ in {1..100}; do
+      if ip -n "$id$host" -br link show eth0 | grep -q ' UP '; then break; fi
+      sleep 0.02
+    done
+  done
   printf '127.0.0.1 localhost\n%s lta\n%s ltb\n' "$lta" "$ltb" >"$folder/hosts"
   printf '#!/bin/sh\nhost=$1\nshift\nexec "%s" on "%s" "$host" sh -c "$*"\n' "$here" "$folder" \
     >"$folder/agent"
