@@ -9,11 +9,7 @@
 #include "comm/group.h"
 #include "device/wait.h"
 
-enum {
-  REPORT_NS = 100000000, /* of waiting, before it is reported to the watchdog */
-  /* Ranks whose link failed because another one died leave it to the outcome to say so. */
-  PATIENCE_NS = 2000000000
-};
+enum { REPORT_NS = 100000000 }; /* of waiting, before it is reported to the watchdog */
 
 static bool is_done(const lt_under_way *u) {
   const lt_device_ops *ops = lt_device_kinds[u->at.kind];
@@ -49,14 +45,6 @@ void lt_device_wait_finish(lt_ctx *c, lt_group *g) {
   if (!lt_wait_stream(c, last->at, last->ready.stream)) lt_take_failure(c, NULL);
 }
 
-lt_progress lt_device_wait_patience(lt_group *g) {
-  lt_device_link *b = &g->between;
-  const lt_heartbeat *h = g->root->heartbeat;
-  if (b->broken_ns == 0) b->broken_ns = lt_now_ns();
-  bool waits = h != NULL && !lt_group_is_over(g) && lt_now_ns() - b->broken_ns < PATIENCE_NS;
-  return waits ? LT_PENDING : LT_BROKEN;
-}
-
 /* What has been issued there is given up. */
 static void give_up(lt_ctx *c, lt_group *root) {
   for (lt_group *g = root; g != NULL; g = g->next) {
@@ -81,7 +69,7 @@ static bool has_failed(lt_group *root, char *text, size_t size) {
     char why[LT_COMM_TEXT] = "";
     if (b->link == NULL || b->ops->check == NULL) continue;
     if (b->ops->check(b->link, why, sizeof why) != LT_BROKEN) continue;
-    if (lt_device_wait_patience(g) == LT_PENDING) continue;
+    if (lt_link_patience(g) == LT_PENDING) continue;
     const lt_under_way *u = first_of(b);
     text[0] = 0;
     if (u != NULL) lt_mark_text(&u->mark, g->world[g->rank], text, size);

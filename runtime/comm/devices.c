@@ -204,7 +204,7 @@ lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
   w->device.begun = true;
   if (between) {
     p = g->between.ops->move(g->between.link, &w->move);
-    return p == LT_BROKEN ? lt_device_wait_patience(g) : p;
+    return p == LT_BROKEN ? lt_link_patience(g) : p;
   }
   if (w->device.way == LT_WAY_STAGED) return g->ops->move(g->link, &w->move);
   return move_alone(c, w) ? LT_DONE : LT_BROKEN;

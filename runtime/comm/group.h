@@ -208,8 +208,8 @@ void lt_device_wait_end(lt_ctx *c, lt_group *root);
 void lt_device_wait_finish(lt_ctx *c, lt_group *g);
 /* A movement has been issued. */
 void lt_device_wait_add(lt_work *w);
-/* A link has failed: LT_PENDING as long as there may be an outcome that says more. */
-lt_progress lt_device_wait_patience(lt_group *g);
+/* patience.c: a link has failed: LT_PENDING as long as there may be an outcome that says more. */
+lt_progress lt_link_patience(lt_group *g);
 
 /* wait.c: reports to the watchdog that this rank waits in the collective of the mark, and that it
    no longer does. */

@@ -203,7 +203,7 @@ static void link_broken(lt_work *w, const char *text) {
 /* True when something changed. */
 static bool look_at_broken(lt_ctx *c, lt_work *w) {
   char text[LT_WORK_TEXT];
-  if (lt_device_wait_patience(w->group) == LT_PENDING) return false;
+  if (lt_link_patience(w->group) == LT_PENDING) return false;
   memcpy(text, w->text, sizeof text);
   broken(c, w, text);
   return true;

@@ -78,8 +78,8 @@ function ClusterEnvironment:network() return nil end
 function ClusterEnvironment:refusal()
   if self:world_size() == 1 or self.comm then return nil end
   local known = self.size_is_known ~= false
-  return ("%s ranks were started, and nothing says how they are connected: start them with %s or "
-    .. "srun --mpi=pmix, set MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or give "
+  return ("%s ranks were started, and nothing says how they are connected: start them with %s "
+    .. "or srun --mpi=pmix, set MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or give "
     .. "lt.clusters.register an environment with a comm"):format(known and self:world_size() or "several",
     (self.starts:gsub("%%d", known and self:world_size() or "N")))
 end

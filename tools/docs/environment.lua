@@ -15,7 +15,8 @@ return {
     { "LT_LAUNCH_TIMEOUT", "seconds in which all ranks of a launcher must have come together; 60" },
     { "LTRAIN_TOKEN", "any text, the same on all ranks of a job that meet at `MASTER_ADDR`, "
       .. "`MASTER_PORT`: those of another job are refused" },
-    { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`, `ltrain_ucx.so`)" },
+    { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`, "
+      .. "`ltrain_ucx.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
       .. "`libcudnn.so.9`), if neither the dynamic linker nor `CUDA_HOME` finds them `CUDA_HOME`" },
     { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary, and add "

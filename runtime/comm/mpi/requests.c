@@ -1,5 +1,4 @@
-/* runtime/comm/mpi/requests.c: pending MPI requests, and MPI's error codes as texts. */
-#include <stdio.h>
+/* runtime/comm/mpi/requests.c: pending MPI requests. */
 #include <stdlib.h>
 
 #include "comm/mpi/link.h"
@@ -8,15 +7,6 @@ struct lt_p2p_pending {
   int n;
   MPI_Request list[];
 };
-
-bool lt_mpi_ok(int status, const char *call, char *text) {
-  if (status == MPI_SUCCESS) return true;
-  char why[MPI_MAX_ERROR_STRING] = "";
-  int n = 0;
-  MPI_Error_string(status, why, &n);
-  snprintf(text, LT_COMM_TEXT, "%.48s: %.200s", call, why);
-  return false;
-}
 
 static lt_p2p_pending *pending_new(int capacity) {
   return calloc(1, sizeof(lt_p2p_pending) + (size_t)capacity * sizeof(MPI_Request));

@@ -23,8 +23,9 @@ static lt_p2p_step pair(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
   int64_t n = lt_p2p_piece(m->count, s->at, s->chunk), at = s->at;
   if (n == 0) return LT_STEP_FINISHED;
   s->at += n;
-  return lt_p2p_started(m->op == LT_COMM_SEND ? lt_p2p_send(l, m, s, lt_p2p_in(m, s, at), n, m->root)
-                                       : lt_p2p_recv(l, m, s, lt_p2p_out(m, s, at), n, m->root));
+  return lt_p2p_started(m->op == LT_COMM_SEND
+                            ? lt_p2p_send(l, m, s, lt_p2p_in(m, s, at), n, m->root)
+                            : lt_p2p_recv(l, m, s, lt_p2p_out(m, s, at), n, m->root));
 }
 
 /* All ranks must take part in as many rounds as the largest part needs: those with less send empty

@@ -46,6 +46,7 @@ typedef struct lt_meet_place {
   const char *token;
 } lt_meet_place;
 
+/* meet_wire.c */
 int64_t lt_meet_now(void);
 /* Milliseconds until then, at most `most`; 0: it is over. */
 int lt_meet_left(int64_t deadline_ns, int most);

@@ -76,7 +76,7 @@ static bool needs_confirmation(lt_ucx_peer *peer, int64_t bytes) {
 }
 
 static bool send_to(lt_p2p *p2p, lt_p2p_pending *p, const void *from, int64_t bytes, int peer,
-                 lt_p2p_tag tag, char *text) {
+                    lt_p2p_tag tag, char *text) {
   lt_comm_link *l = (lt_comm_link *)p2p;
   ucp_request_param_t none = {0};
   int rank = world_rank(l, peer);
@@ -87,8 +87,8 @@ static bool send_to(lt_p2p *p2p, lt_p2p_pending *p, const void *from, int64_t by
   return add(p, ucx, rank, text);
 }
 
-static bool receive(lt_p2p *p2p, lt_p2p_pending *p, void *to, int64_t bytes, int peer, lt_p2p_tag tag,
-                 char *text) {
+static bool receive(lt_p2p *p2p, lt_p2p_pending *p, void *to, int64_t bytes, int peer,
+                    lt_p2p_tag tag, char *text) {
   lt_comm_link *l = (lt_comm_link *)p2p;
   ucp_request_param_t none = {0};
   void *ucx = ucp_tag_recv_nbx(l->world->worker, to, (size_t)bytes, tag_of(l, tag, peer),

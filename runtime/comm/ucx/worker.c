@@ -30,7 +30,8 @@ static void be_quiet(void) {
   done = true;
   if (getenv("UCX_LOG_LEVEL") == NULL) ucs_log_push_handler(on_log);
   if (getenv("UCX_HANDLE_ERRORS") != NULL || getenv("UCX_ERROR_SIGNALS") != NULL) return;
-  for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) ucs_debug_disable_signal(signals[k]);
+  for (size_t k = 0; k < sizeof signals / sizeof *signals; k++)
+    ucs_debug_disable_signal(signals[k]);
 }
 
 static bool good(ucs_status_t status, const char *call, char *text) {
@@ -54,9 +55,9 @@ static bool start(lt_ucx_world *w, char *text) {
   if (!good(ucp_config_read(NULL, NULL, &config), "ucp_config_read", text)) return false;
   bool ok = good(ucp_init(&params, config, &w->context), "ucp_init", text);
   ucp_config_release(config);
-  return ok && good(ucp_worker_create(w->context, &worker, &w->worker), "ucp_worker_create", text) &&
-         good(ucp_worker_get_address(w->worker, &w->own, &w->own_bytes), "ucp_worker_get_address",
-              text);
+  ok = ok && good(ucp_worker_create(w->context, &worker, &w->worker), "ucp_worker_create", text);
+  return ok && good(ucp_worker_get_address(w->worker, &w->own, &w->own_bytes),
+                    "ucp_worker_get_address", text);
 }
 
 static void world_free(lt_ucx_world *w) {
