@@ -1,5 +1,5 @@
-/* runtime/comm/patience.c: how long a rank whose link has failed waits for an outcome that says more:
-   the watchdog learns that a rank has died, and how, at about the same time. */
+/* runtime/comm/patience.c: how long a rank whose link has failed waits for an outcome that says
+   more: the watchdog learns that a rank has died, and how, at about the same time. */
 #include "comm/group.h"
 
 enum { PATIENCE_NS = 2000000000 };

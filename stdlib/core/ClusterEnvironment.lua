@@ -77,11 +77,11 @@ function ClusterEnvironment:network() return nil end
 --- Returns a message if the ranks cannot be connected, else nil.
 function ClusterEnvironment:refusal()
   if self:world_size() == 1 or self.comm then return nil end
-  local known = self.size_is_known ~= false
+  local size = self.size_is_known ~= false and self:world_size()
   return ("%s ranks were started, and nothing says how they are connected: start them with %s "
     .. "or srun --mpi=pmix, set MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE, or give "
-    .. "lt.clusters.register an environment with a comm"):format(known and self:world_size() or "several",
-    (self.starts:gsub("%%d", known and self:world_size() or "N")))
+    .. "lt.clusters.register an environment with a comm"):format(size or "several",
+    (self.starts:gsub("%%d", size or "N")))
 end
 
 --- Returns a message if the Trainer's `devices` and `num_nodes` do not match this launch, else nil.

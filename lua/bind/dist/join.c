@@ -46,8 +46,8 @@ static int refused(lua_State *L, lt_bind *b, lt_frame frame) {
   return 2;
 }
 
-/* dist.join{comm =, rank =, size =, local_rank =, local_size =, main_address =, token =,
-   options =, network =, timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
+/* dist.join{comm =, rank =, size =, local_rank =, local_size =, main_address =, token =, options =,
+   network =, timeout =, launch_timeout =, folder =, owns_process =} -> true; or nil and why not */
 static int join(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_launch_options o = lt_check_launch(L, b, 1);

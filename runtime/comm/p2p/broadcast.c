@@ -1,9 +1,9 @@
 /* runtime/comm/p2p/broadcast.c: broadcasts, and what other steps share with them.
 
    Few bytes go down a binomial tree, in log2(ranks) steps. Of many each rank gets an equal share
-   from the root and hands it to all others, at the same time: each byte leaves a rank twice at most,
-   whatever the number of ranks (E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn, Collective
-   Communication: Theory, Practice, and Experience, 2007). */
+   from the root and hands it to all others, at the same time: each byte leaves a rank twice at
+   most, whatever the number of ranks (E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn,
+   Collective Communication: Theory, Practice, and Experience, 2007). */
 #include "comm/p2p/steps.h"
 
 enum { SMALL_BYTES = 32768 };

@@ -1,4 +1,4 @@
-/* runtime/comm/ucx/meet_wire.c: what both sides of a meeting say and how: sockets that do not block,
+/* runtime/comm/ucx/meet_wire.c: what both sides of a meeting say, over sockets that do not block,
    until a deadline. */
 #include <errno.h>
 #include <poll.h>
