@@ -34,7 +34,7 @@ local FIELDS <const> = {
     val_dataloaders = 1, train_dataloader = 1, num_training_batches = 1, model = 1,
     lightning_module = 1, num_nodes = 1, accelerator = 1, strategy = 1, scaler = 1 },
   LightningModule = { hparams = 1, example_input_array = 1, logger = 1, trainer = 1,
-    get_extra_state = 1, set_extra_state = 1 },
+    get_extra_state = 1, set_extra_state = 1, device_mesh = 1 },
   LightningDataModule = { hparams = 1, state_dict = 1, load_state_dict = 1 },
   Logger = { name = 1, version = 1, save_dir = 1, log_dir = 1 }, Callback = {},
 }
@@ -47,7 +47,8 @@ local BY_NAME <const> = {
   ["LightningDataModule:save_hyperparameters"] = 1, ["strategies.Strategy"] = 1,
   ["LightningDataModule:load_from_checkpoint"] = 1, ["LightningDataModule:from_datasets"] = 1,
   ["strategies.FSDPStrategy"] = 1, ["strategies.DeepSpeedStrategy"] = 1,
-  ["strategies.ParallelStrategy"] = 1, ["callbacks.LambdaCallback"] = 1,
+  ["strategies.ParallelStrategy"] = 1, ["strategies.ModelParallelStrategy"] = 1,
+  ["callbacks.LambdaCallback"] = 1,
   ["Trainer:init_module"] = 1, -- its function makes the module
   ["LightningModule:modules"] = 1, ["LightningModule:named_modules"] = 1, -- each comes once
   ["LightningModule:set_submodule"] = 1, -- one that is not there is added

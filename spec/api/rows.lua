@@ -28,6 +28,9 @@ rows.options = {
   ["lt.text.Tokenizer:encode"] = "lt.text.CharTokenizer.train('a'):encode('a', OPTIONS)",
   ["lt.text.Tokenizer:encode_batch"] =
     "lt.text.CharTokenizer.train('a'):encode_batch({ 'a' }, OPTIONS)",
+  ["dist.Group:batch"] = "lt.dist.split(0):batch({ { 'barrier' } }, OPTIONS)",
+  ["lt.dist.batch"] = "lt.dist.batch({ { 'all_reduce', x } }, OPTIONS)",
+  ["lt.horovod.grouped_allreduce"] = "lt.horovod.grouped_allreduce({ x }, OPTIONS)",
   ["lt.Trainer"] = "lt.Trainer(OPTIONS)",
   ["lt.Trainer:fit"] = "lt.Trainer{}:fit(net, data, OPTIONS)",
   ["lt.Trainer:validate"] = "lt.Trainer{}:validate(net, data, OPTIONS)",
@@ -273,6 +276,7 @@ rows.open = {
   ["lt.nn.utils.prune.BasePruningMethod:apply"] = "hands it to the class",
   ["lt.Optimizer:join"] = "joins any number of lists",
   ["lt.ClusterEnvironment:integer"] = "takes any number of names",
+  ["lt.strategies.Pipeline:run_step"] = "hands it to the step",
 }
 
 for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExceptionCheckpoint
@@ -282,6 +286,13 @@ for name in ([[BackboneFinetuning DeviceStatsMonitor EMAWeightAveraging OnExcept
     ThroughputMonitor
     WeightAveraging]]):gmatch "%S+" do
   rows.options["lt.callbacks." .. name] = ("lt.callbacks.%s(OPTIONS)"):format(name)
+end
+for name, size in pairs { bert = "vocab_size = 8, hidden_size = 8, num_hidden_layers = 1, "
+    .. "num_attention_heads = 2, intermediate_size = 8", gpt2 = "vocab_size = 8, n_positions = 4, "
+    .. "n_embd = 8, n_layer = 1, n_head = 2", llama = "vocab_size = 8, hidden_size = 8, "
+    .. "intermediate_size = 8, num_hidden_layers = 1, num_attention_heads = 2" } do
+  rows.options[("lt.models.%s:tensor_parallel_plan"):format(name)] =
+    ("lt.models.%s{ %s }:tensor_parallel_plan(OPTIONS)"):format(name, size)
 end
 require "spec.api.metric_rows"(rows)
 

@@ -24,6 +24,7 @@ local LAYERS <const> = {
   LSTM = { { 4, 3, { bidirectional = true } }, { 2, 5, 4 } }, LSTMCell = { { 4, 3 }, { 2, 4 } },
   LayerNorm = { { 4 }, { 3, 4 } }, LearnedPositions = { { 6, 4 }, { 2, 5, 4 } },
   Linear = { { 4, 3 }, { 2, 4 } },
+  MoE = { { 4, 6, 3 } }, -- its forward reads which experts tokens go to
   MultiheadAttention = { { 8, 2 }, { 2, 5, 8 }, { 2, 5, 8 }, { 2, 5, 8 } },
   PReLU = { { 4 }, { 3, 4 } }, RMSNorm = { { 4 }, { 3, 4 } }, RNN = { { 4, 3 }, { 2, 5, 4 } },
   RNNCell = { { 4, 3 }, { 2, 4 } }, RotaryPositions = { { 8, { max_length = 6 } }, { 2, 2, 5, 8 } },

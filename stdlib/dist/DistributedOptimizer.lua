@@ -22,6 +22,7 @@ local Adasum = require "ltrain.dist.Adasum"
 local Reducer = require "ltrain.dist.Reducer"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
+local check_optimizer = require "ltrain.dist.check_optimizer"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
@@ -40,12 +41,6 @@ local OPTIONS <const> = {
 for name, row in next, horovod_reduction.rows do OPTIONS[name] = row end
 
 local distributed = { options = OPTIONS }
-
--- Raises unless a value is an optimizer.
-function distributed.check(optimizer, who)
-  if class.has_method(optimizer, "step") and type(optimizer.param_groups) == "table" then return end
-  errors.blame("%s: needs an optimizer: got %s", who, errors.show(optimizer))
-end
 
 local methods = {}
 
@@ -94,7 +89,7 @@ local function extended(base)
 end
 
 local function make(optimizer, options)
-  distributed.check(optimizer, WHO)
+  check_optimizer(optimizer, WHO)
   if optimizer._distributed then errors.blame("%s: the optimizer is one already", WHO) end
   local o = config.check(options, OPTIONS, WHO)
   local own = { op = o.op, compression = o.compression, cap = buckets.bytes(o.bucket_cap_mb) }

@@ -6,6 +6,7 @@ local Mesh = require "ltrain.dist.Mesh"
 local batch = require "ltrain.dist.batch"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
+local check_optimizer = require "ltrain.dist.check_optimizer"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local ddp = require "ltrain.dist.ddp"
@@ -53,7 +54,7 @@ end
 --- from (0), the source rank. All ranks must call it.
 function dist.broadcast_optimizer_state(optimizer, options)
   local o = config.check(options, FROM, "dist.broadcast_optimizer_state")
-  DistributedOptimizer.check(optimizer, "dist.broadcast_optimizer_state")
+  check_optimizer(optimizer, "dist.broadcast_optimizer_state")
   local is_source = d.rank() == o.from
   local saved = collectives.broadcast(is_source and optimizer:state_dict() or nil,
     { from = o.from })

@@ -62,6 +62,8 @@ local SIZES <const> = {
       .. "machine" },
   context_parallel_size = { type = "integer", default = 1, min = 1,
     doc = "ranks that divide sequences" },
+  save_distributed_checkpoint = { type = "boolean",
+    doc = "Lightning's name for state_dict_type: true is 'sharded', false 'full'" },
   stage = { type = "integer", default = 0, check = check_stage,
     doc = "1: the state of optimizers is divided among the ranks that have the same parts, as by "
       .. "strategies.Sharded; not with experts" },
@@ -104,6 +106,9 @@ function ModelParallelStrategy:init(options)
   for _, dim in ipairs(self.dims) do
     self.given_sizes[dim] = o[dim .. "_size"]
     self[dim .. "_size"] = o[dim .. "_size"]
+  end
+  if o.save_distributed_checkpoint ~= nil then
+    self.state_dict_type = o.save_distributed_checkpoint and "sharded" or "full"
   end
   self.stage, self.context_parallel_attention = o.stage, o.context_parallel_attention
   self.sequence_dim = o.sequence_dim

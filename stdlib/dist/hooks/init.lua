@@ -11,6 +11,7 @@
 local Hook = require "ltrain.dist.hooks.Hook"
 local errors = require "ltrain.core.errors"
 local registry = require "ltrain.dist.hooks.registry"
+local strict_arity = require "ltrain.core.strict_arity"
 
 local hooks = { Hook = Hook }
 
@@ -27,10 +28,12 @@ local function wrap(hook, dtype)
 end
 
 --- Returns a hook that sends its floats in f16. `hook`: a name, an object, a function.
-function hooks.fp16_compress_wrapper(hook) return wrap(hook, "f16") end
+hooks.fp16_compress_wrapper = strict_arity.fn(function(hook) return wrap(hook, "f16") end,
+  "fp16_compress_wrapper")
 
 --- The same in bf16.
-function hooks.bf16_compress_wrapper(hook) return wrap(hook, "bf16") end
+hooks.bf16_compress_wrapper = strict_arity.fn(function(hook) return wrap(hook, "bf16") end,
+  "bf16_compress_wrapper")
 
 local function find(self, name)
   local found = type(name) == "string" and registry.find(name)
