@@ -59,7 +59,7 @@ local y = lt.tensor{0, 1, 0, 1, 1, 0, 0, 1}
 local function part(from, n) return {x:narrow(1, from, n), y:narrow(1, from, n)} end
 ]]
 
-local WAYS <const> = { "shm", "mpi", "two hosts" }
+local WAYS <const> = { "shm", "mpi", "ucx", "two hosts" }
 
 local function passes(code) return support.passes(PRELUDE .. code) end
 

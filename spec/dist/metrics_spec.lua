@@ -136,7 +136,7 @@ describe("metrics on 1, 2 and 4 ranks", function()
     ]]))
   end)
 
-  over({ "mpi", "two hosts" }, "are equal", function(way)
+  over({ "mpi", "ucx", "two hosts" }, "are equal", function(way)
     assert.equal((logged.output(1, SCRIPT)), (logged.over(way, 2, SCRIPT)))
   end)
 
