@@ -6,7 +6,7 @@
    comm_conformance mpi`), or each with its place for a backend that needs it. PATH is that of its
    shared object, "-" for one that ltrain finds by its name. A link between devices (which takes its
    place from that) uses device RANK of those that are there; OPTIONS is a folder through which rank
-   0 hands out its id. Every rank prints what failed and exits with 1, or says nothing. */
+   0 hands out its id, or the address at which ranks meet. Every rank prints what failed and exits with 1, or says nothing. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -274,7 +274,10 @@ static lt_ctx *open_link(int argc, char **argv) {
   host = lt_comm_host_here();
   lt_comm_place place = {.rank = -1};
   if (argc > 5)
-    place = (lt_comm_place){.rank = atoi(argv[3]), .size = atoi(argv[4]), .options = argv[5]};
+    place = (lt_comm_place){.rank = atoi(argv[3]),
+                            .size = atoi(argv[4]),
+                            .options = argv[5],
+                            .main_address = argv[5]};
   char text[LT_COMM_TEXT] = "", id[LT_COMM_ID] = "";
   if (ops->device != NULL) {
     if (argc < 6) give_up("usage", "a link between devices needs its place");

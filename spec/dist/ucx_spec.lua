@@ -131,6 +131,18 @@ describe("ranks over UCX", function()
     assert.equal(0, status, output)
   end)
 
+  it("end well with groups that are still there", function()
+    needs_ucx()
+    local status, output = support.ucx(2, [[
+      groups = {}
+      for k = 1, 3 do groups[k] = dist.split(0) end
+      same({0, 1}, groups[2]:all_gather(dist.rank()))
+      io.write(("rank %d is done\n"):format(dist.rank()))
+    ]])
+    assert.equal(0, status, output)
+    for rank = 0, 1 do assert.matches(("rank %d is done\n"):format(rank), output) end
+  end)
+
   it("report how they disagree", function()
     needs_ucx()
     local status, output = support.ucx(3, [[

@@ -44,8 +44,9 @@ static void leave_link(lt_comm_link *l) {
   free(l);
 }
 
+/* The connections end with the link of all ranks, the last one. */
 static void close_link(lt_comm_link *l) {
-  lt_ucx_world_close(l->world);
+  if (l->members == NULL) lt_ucx_world_close(l->world);
   leave_link(l);
 }
 
