@@ -10,7 +10,8 @@ local over = require "spec.dist.over"
 describe("a rank that is killed", function()
   for _, row in ipairs(failures.kills) do
     for round = 1, 2 do
-      over(row.over and { row.over } or { "shm", "mpi", "ucx" }, ("ends the job: %s, round %d,"):format(
+      local ways = row.over and { row.over } or { "shm", "mpi", "ucx" }
+      over(ways, ("ends the job: %s, round %d,"):format(
         row.name, round), function(way)
         local result = expect(row, way)
         if not row.text then assert.not_equal(0, #result.files, result.err) end

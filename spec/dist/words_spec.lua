@@ -4,7 +4,8 @@ local over = require "spec.dist.over"
 local support = require "spec.dist.support"
 
 describe("a report of ranks", function()
-  over({ "shm", "mpi", "ucx" }, "names the line of a loop that a late rank is stuck in", function(way)
+  local ways = { "shm", "mpi", "ucx" }
+  over(ways, "names the line of a loop that a late rank is stuck in", function(way)
     local _, output = support.over(way, 2, [[dist.launch(2, function(rank)
       dist.barrier()
       if rank == 1 then
