@@ -119,6 +119,7 @@ return {
           "is about the name of an accelerator",
       },
       ["spec/strategies/horovod_spec.lua"] = RANKS,
+      ["spec/strategies/model_parallel_spec.lua"] = ONE,
       ["spec/strategies/ranks_spec.lua"] = RANKS,
       ["spec/strategies/sharded_files_spec.lua"] = RANKS,
       ["spec/strategies/sharding_options_spec.lua"] = {

@@ -3,6 +3,17 @@
 
 #include <string.h>
 
+/* Whether the elements of each row follow one another; rows may be anywhere, as those of an
+   expanded tensor are in one place. */
+static bool has_whole_rows(const lt_tensor *t) {
+  int64_t next = 1;
+  for (int i = t->ndim - 1; i > 0; i--) {
+    if (t->size[i] != 1 && t->stride[i] != next) return false;
+    next *= t->size[i];
+  }
+  return true;
+}
+
 bool lt_columns_check(lt_ctx *c, const char *op, int n_columns, const lt_column *columns) {
   if (!lt_ok(c)) return false;
   for (int i = 0; i < n_columns; i++) {
@@ -19,8 +30,8 @@ bool lt_columns_check(lt_ctx *c, const char *op, int n_columns, const lt_column 
     if (columns[i].divisor != 0 && t->dtype != LT_U8)
       return lt_fail(c, LT_EDTYPE, "%s: only u8 can be scaled, tensor %d is %s", op, i + 1,
                      lt_dtype_name((lt_dtype)t->dtype));
-    if (!t->contiguous)
-      return lt_fail(c, LT_EARG, "%s: tensor %d is not contiguous: %s", op, i + 1,
+    if (!t->contiguous && !has_whole_rows(t))
+      return lt_fail(c, LT_EARG, "%s: rows of tensor %d are not contiguous: %s", op, i + 1,
                      LT_TENSOR_STR(t));
   }
   return true;
@@ -45,6 +56,7 @@ lt_storage *lt_gather_rows(lt_ctx *c, const lt_column *column, const lt_order *o
   const lt_tensor *t = column->source;
   int64_t length = row_length(t), rows = t->size[0];
   size_t from_bytes = (size_t)length * lt_item_size(t);
+  int64_t step = t->contiguous ? length : t->stride[0]; /* elements from a row to the next */
   size_t to_bytes = (size_t)length * lt_dtype_size(result_dtype(column));
   size_t bytes;
   if (__builtin_mul_overflow((size_t)n, to_bytes, &bytes)) {
@@ -64,7 +76,7 @@ lt_storage *lt_gather_rows(lt_ctx *c, const lt_column *column, const lt_order *o
       lt_storage_release(c, s);
       return NULL;
     }
-    const char *source = from + (size_t)row * from_bytes;
+    const char *source = from + row * step * (int64_t)lt_item_size(t);
     if (column->divisor != 0)
       scale((float *)(void *)to, (const uint8_t *)source, length, column->divisor);
     else

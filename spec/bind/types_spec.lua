@@ -50,6 +50,10 @@ local makers <const> = {
     local scope <close> = assert(c.io.file_memory "/tmp")
     return scope
   end,
+  ["ltrain.Deferred"] = function()
+    local _ <close> = lt.enable_grad()
+    return c.runtime.backward_of_inputs(lt.ones({ 1 }, { requires_grad = true }):sum())
+  end,
   ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.

@@ -247,7 +247,7 @@ static void says_what_cannot_be_gathered(void **state) {
   assert_false(lt_columns_check(c, "loader", 1, &(lt_column){.source = a, .divisor = 255}));
   assert_failure(c, "loader: only u8 can be scaled, tensor 1 is f32");
   assert_false(lt_columns_check(c, "loader", 1, &(lt_column){.source = turned}));
-  assert_failure(c, "loader: tensor 1 is not contiguous: [2, 4]");
+  assert_failure(c, "loader: rows of tensor 1 are not contiguous: [2, 4]");
   lt_order *o = lt_order_empty(c, 2);
   o->index[1] = 4;
   assert_null(lt_gather_rows(c, &two[0], o, 0, 2));

@@ -408,7 +408,7 @@ describe("a link between fake devices", function()
         detect = function() return "here" end, world_size = function() return 2 end,
         global_rank = function() return 0 end, local_rank = function() return 0 end,
         main_address = function() return "/tmp" end, main_port = function() return nil end})
-      error(select(2, lt.clusters.join()))
+      error((select(2, lt.clusters.join())))
     ]])
     assert.matches("files_device: transfers device memory %(fake%) only: choose the comm that "
       .. "connects the ranks' processes", out)

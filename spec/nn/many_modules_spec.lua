@@ -155,7 +155,7 @@ describe("a module of many", function()
       local net, trainer = Many(count), trainer_of(folder)
       trainer:fit(net, { lt.ones(1, 1) })
       return function() trainer:save_checkpoint(folder .. "/last.ckpt") end
-    end, 1400)
+    end, 1450)
   end)
 
   it("looks no further than its first parameter for its device", function()

@@ -189,6 +189,7 @@ M.except = {
   DiceLoss = "not in PyTorch: spec/nn/losses_spec.lua",
   FocalLoss = "torchvision's: spec/nn/losses_spec.lua", KVCache = "holds what attention saw",
   LearnedPositions = "not in PyTorch: spec/nn/transformer_spec.lua",
+  MoE = "not in PyTorch: spec/nn/moe_spec.lua",
   RotaryPositions = "not in PyTorch: spec/nn/transformer_spec.lua",
   SinusoidalPositions = "not in PyTorch: spec/nn/transformer_spec.lua", ModuleDict = "a table",
   TransformerDecoder = "a stack of what is compared",

@@ -35,10 +35,13 @@ local function check(self, tensor, name)
     errors.blame("TensorDataset: %s has %d samples, the others have %d: got %s", name, shape[1],
       self._length, errors.show(tensor))
   end
-  return tensor:detach():contiguous()
+  local own = tensor:detach()
+  local is_repeated = shape[1] > 1 and own:stride(1) == 0 and own[1]:is_contiguous()
+  return is_repeated and own or own:contiguous()
 end
 
---- The data set shares memory with the tensors, if these are contiguous.
+--- The data set shares memory with the tensors, if these are contiguous, or one sample that is
+--- expanded.
 ---@param ... Tensor [N, ...], or one table of them by name
 function TensorDataset:init(...)
   local args = { ... }

@@ -1,7 +1,6 @@
 --- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
 -- Outside of a launch the world size is 1, and all functions work.
-local DistributedOptimizer = require "ltrain.dist.DistributedOptimizer"
 local Mesh = require "ltrain.dist.Mesh"
 local batch = require "ltrain.dist.batch"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
@@ -11,17 +10,18 @@ local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
 local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
-local hook_registry = require "ltrain.dist.hooks.registry"
-local hooks = require "ltrain.dist.hooks"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
 local strict_arity = require "ltrain.core.strict_arity"
 
 local d = c.dist
 
-local dist = {
-  DistributedOptimizer = DistributedOptimizer, batch = batch, ddp = ddp.wrap, hooks = hooks,
-  launch = launch, split = collectives.split,
+local dist = { batch = batch, ddp = ddp.wrap, launch = launch, split = collectives.split }
+
+-- What is loaded when it is asked for.
+local LATER <const> = {
+  DistributedOptimizer = function() return require "ltrain.dist.DistributedOptimizer" end,
+  hooks = function() return require "ltrain.dist.hooks" end,
 }
 
 for name in next, collectives.places do dist[name] = collectives[name] end
@@ -84,7 +84,7 @@ end
 
 --- Registers a class below lt.dist.hooks.Hook: `ddp_comm_hook = name` then creates an object of it.
 function dist.register_comm_hook(name, class)
-  return hook_registry.register(name, class)
+  return require "ltrain.dist.hooks.registry".register(name, class)
 end
 
 --- Registers a communication backend: `path` is a shared object that exports lt_backend_open
@@ -95,11 +95,22 @@ function dist.register_comm(name, path)
     config.argument(path, "string", "dist.register_comm", "path"))
 end
 
-local function unknown(self, name)
+local function find(self, name)
+  if LATER[name] then
+    self[name] = LATER[name]()
+    return self[name]
+  end
   local names = {}
   for known in next, self do names[#names + 1] = known end
+  for known in next, LATER do names[#names + 1] = known end
   table.sort(names)
   errors.blame("dist: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
 end
 
-return setmetatable(strict_arity.all(dist), { __index = unknown })
+return setmetatable(strict_arity.all(dist), {
+  __index = find,
+  __pairs = function(self)
+    for name in next, LATER do find(self, name) end
+    return next, self, nil
+  end,
+})

@@ -121,9 +121,8 @@ local function is_stored(plan, source)
   return is_one
 end
 
--- Whether a tensor, or one of a file, fits one of the module: of one that is cut the whole does.
-local function fits(plan, source, own)
-  if has_shape(source, own) then return true end
+-- Whether a tensor, or one of a file, is the whole of one of the module that is cut.
+local function is_whole(plan, source, own)
   local cut = cuts.of(own)
   if not cut or not cuts.is_whole(cut, source) then return false end
   plan.has_stored = true
@@ -147,7 +146,7 @@ local function compare(plan, state_dict, list, aliases, modules)
       elseif not c.is_tensor(source) and not is_stored(plan, source) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show(source))
-      elseif not fits(plan, source, item.value) then
+      elseif not has_shape(source, item.value) and not is_whole(plan, source, item.value) then
         plan.shapes[#plan.shapes + 1] = ("%s is %s, given %s"):format(item.name,
           errors.show_shape(item.value), errors.show_shape(source))
       else

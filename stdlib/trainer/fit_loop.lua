@@ -188,7 +188,8 @@ function fit_loop.run(state)
     replicas.compare(state)
   end
   exchange("end of training", strategy.end_training, strategy, state.optimizers)
-  parameters.follow(state) -- the strategy may have put whole ones in the place of parts
+  -- A strategy of several ranks may have put whole parameters in the place of parts.
+  if state.ranks.many then parameters.follow(state) end
   if has_trained then hook_calls.hook(state, "on_train_end") end
 end
 

@@ -62,7 +62,7 @@ static int backward(lua_State *L) {
 
 /* A backward whose gradients of parameters come later. */
 
-#define DEFERRED_NAME "ltrain.deferred"
+#define DEFERRED_NAME "ltrain.Deferred"
 
 typedef struct deferred {
   lt_deferred *list; /* NULL: freed */

@@ -194,7 +194,7 @@ static void say_missing(const meeting *room, char *text) {
     if (room->ranks[r] == NULL)
       snprintf(list + strlen(list), sizeof list - strlen(list), "%s%d", listed++ > 0 ? ", " : "",
                r);
-  snprintf(text, LT_COMM_TEXT, "%s %s%s of %d %s not come in time (LT_LAUNCH_TIMEOUT)%s%.100s",
+  snprintf(text, LT_COMM_TEXT, "%s %.80s%s of %d %s not come in time (LT_LAUNCH_TIMEOUT)%s%.80s",
            n == 1 ? "rank" : "ranks", list, n > listed ? ", .." : "", room->w->size,
            n == 1 ? "has" : "have", room->refused[0] != '\0' ? "; " : "", room->refused);
 }

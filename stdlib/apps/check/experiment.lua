@@ -126,6 +126,7 @@ end
 --- training_step of a batch with the random numbers of `draws`. Returns the loss (nil without one).
 --- on_step (optional): called where an optimizer would step, in manual optimization.
 function Experiment.step(state, batch, draws, on_step)
+  c.runtime.collect_fully() -- what the experiment before has left may be as large as the module
   c.runtime.rng_set(draws)
   interrupt.allow() -- Ctrl-C ends a step at once: nothing is to be saved
   math.randomseed(1)

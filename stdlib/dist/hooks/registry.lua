@@ -1,11 +1,13 @@
 --- stdlib/dist/hooks/registry.lua: names of communication hooks, built in and registered by
 --- scripts.
-local Hook = require "ltrain.dist.hooks.Hook"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
 local errors = require "ltrain.core.errors"
 
 local registry = {}
+
+-- The class of hooks, loaded when there is one to look at.
+local function base() return require "ltrain.dist.hooks.Hook" end
 
 -- Built in: the file of each name; of a file with several, by name.
 local FILES <const> = {
@@ -36,7 +38,7 @@ end
 --- below lt.dist.hooks.Hook.
 function registry.register(name, own)
   config.argument(name, "string", "dist.register_comm_hook", "name")
-  if not class.is_class(own, Hook) then
+  if not class.is_class(own, base()) then
     errors.blame("dist.register_comm_hook: %s: must be a class below lt.dist.hooks.Hook: got %s",
       name, errors.show(own))
   elseif registry.find(name) then
@@ -54,7 +56,7 @@ function registry.check(value)
     local names = registry.names()
     return ("must be a function, an object of lt.dist.hooks, or a name, '%s': got '%s'%s"):format(
       table.concat(names, "', '"), value, errors.did_you_mean(value, names))
-  elseif type(value) == "table" and not class.is_a(value, Hook) then
+  elseif type(value) == "table" and not class.is_a(value, base()) then
     return ("must be an object of a class below lt.dist.hooks.Hook: got %s"):format(
       errors.show(value))
   end
@@ -67,6 +69,8 @@ function registry.make(value)
 end
 
 --- Whether a hook is an object of lt.dist.hooks, not a function.
-function registry.is_object(hook) return class.is_a(hook, Hook) end
+function registry.is_object(hook)
+  return type(hook) == "table" and class.is_a(hook, base())
+end
 
 return registry

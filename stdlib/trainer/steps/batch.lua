@@ -4,7 +4,6 @@ local c = require "ltrain.c"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
-local microbatches = require "ltrain.trainer.steps.microbatches"
 local module_step = require "ltrain.trainer.steps.module_step"
 local overrides = require "ltrain.trainer.setup.overrides"
 local slices = require "ltrain.trainer.ranks.slices"
@@ -152,6 +151,7 @@ local function run_microbatches(state)
   local _ <close> = detection_scope(state)
   if state.ranks.many then c.dist.begin_step() end
   state.window:zero_grad(state.optimizers[1])
+  local microbatches = require "ltrain.trainer.steps.microbatches"
   local loss = microbatches.run(state, calls_for_microbatches(state))
   if loss == nil and not state.step_closure:is_again() then
     state.progress.skipped = state.progress.skipped + 1

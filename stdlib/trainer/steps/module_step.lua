@@ -6,12 +6,13 @@
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
 local current_step = require "ltrain.core.current_step"
-local data_parallel = require "ltrain.strategies.data_parallel"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local loop = require "ltrain.trainer.loop"
 local old_hooks = require "ltrain.compat.hooks"
 
 local module_step = {}
+
+local data_parallel -- loaded by run_on_devices
 
 -- A strategy may run a part of a step alone.
 local function call(state, name, ...)
@@ -75,6 +76,7 @@ end
 
 -- The step on all devices; `step_end`: whether the module's hook makes one of the outputs.
 local function run_on_devices(state, name, step_end, batch, ...)
+  data_parallel = data_parallel or require "ltrain.strategies.data_parallel"
   local outputs, sizes, is_given = run_parts(state, name, batch, ...)
   if not is_given then return end
   if #outputs == 0 then return nil end
