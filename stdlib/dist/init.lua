@@ -107,10 +107,4 @@ local function find(self, name)
   errors.blame("dist: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
 end
 
-return setmetatable(strict_arity.all(dist), {
-  __index = find,
-  __pairs = function(self)
-    for name in next, LATER do find(self, name) end
-    return next, self, nil
-  end,
-})
+return setmetatable(strict_arity.all(dist), { __index = find })

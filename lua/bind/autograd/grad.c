@@ -91,6 +91,7 @@ static int backward_of_inputs(lua_State *L) {
 static int run_deferred(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const deferred *d = luaL_checkudata(L, 1, DEFERRED_NAME);
+  if (d->list == NULL) lt_raise(L, b, LT_EINTERNAL, "internal: deferred: it has been freed");
   lt_frame frame = lt_begin(L, b, 0);
   lt_deferred_run(b->c, d->list);
   lt_node_refs_sweep(L, b);
