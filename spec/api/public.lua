@@ -80,7 +80,7 @@ end
 --- All of it.
 function public.list()
   local found = { list = {}, classes = {} }
-  local _ = lt.dist.hooks, lt.dist.DistributedOptimizer -- loaded when they are asked for
+  local _, _ = lt.dist.hooks, lt.dist.DistributedOptimizer -- loaded when they are asked for
   for name in tree.pairs(exports) do add(found, "lt." .. name, lt[name]) end
   for name in pairs(c) do
     if not exports[name] then add(found, "lt." .. name, rawget(lt, name)) end
