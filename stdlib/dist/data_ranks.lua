@@ -7,7 +7,6 @@
 -- metrics. The rest of the dims is one replica of the module: what its ranks log and count is the
 -- same, or is on its last rank alone (the last stage of a pipeline).
 local c = require "ltrain.c"
-local collectives = require "ltrain.dist.collectives"
 
 local d = c.dist
 
@@ -30,7 +29,8 @@ local function number_of(mesh, names, rank)
 end
 
 --- Until the result is closed, samples are shared along the dims `reads` of a mesh, and sums are
---- over the dims `sums` (lists of names; those of `reads` are among them). All ranks call it.
+--- over the dims `sums` (lists of names, not empty; those of `reads` are among them). All ranks
+--- call it.
 function data_ranks.use(mesh, reads, sums)
   local outer, now = current, { replicas = {} }
   now.rank, now.size = number_of(mesh, reads, d.rank())
@@ -40,8 +40,7 @@ function data_ranks.use(mesh, reads, sums)
     now.replicas[i] = now.replicas[i] or {}
     table.insert(now.replicas[i], rank)
   end
-  if #sums > 0 then now.group = mesh:group(table.unpack(sums))
-  else now.group = collectives.split(d.rank()) end
+  now.group = mesh:group(table.unpack(sums))
   current = now
   return setmetatable({}, { __close = function() current = outer end })
 end

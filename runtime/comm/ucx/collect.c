@@ -79,9 +79,9 @@ static int open_door(const lt_meet_place *at, char *text) {
   return -1;
 }
 
-static bool answer(int fd, lt_meet_verdict verdict, const void *bytes, size_t n) {
+static bool answer(int fd, lt_meet_outcome outcome, const void *bytes, size_t n) {
   enum { SLOW_MS = 10000 };
-  lt_meet_answer a = {.verdict = verdict, .bytes = (uint32_t)n};
+  lt_meet_answer a = {.outcome = outcome, .bytes = (uint32_t)n};
   int64_t limit = lt_meet_now() + (int64_t)SLOW_MS * 1000000;
   memcpy(a.magic, LT_MEET_MAGIC, sizeof a.magic);
   return lt_meet_send(fd, &a, sizeof a, limit) && (n == 0 || lt_meet_send(fd, bytes, n, limit));
@@ -218,9 +218,9 @@ static bool make_list(const meeting *room, char **all, size_t *bytes) {
 }
 
 /* To all that have come in. */
-static void tell(meeting *room, lt_meet_verdict verdict, const void *bytes, size_t n) {
+static void tell(meeting *room, lt_meet_outcome outcome, const void *bytes, size_t n) {
   for (int k = 0; k < room->n; k++)
-    if (room->visitors[k].is_in) answer(room->visitors[k].fd, verdict, bytes, n);
+    if (room->visitors[k].is_in) answer(room->visitors[k].fd, outcome, bytes, n);
 }
 
 static bool collect(meeting *room, char **all, size_t *bytes, char *text) {

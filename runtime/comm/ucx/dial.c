@@ -51,7 +51,7 @@ static bool say_hello(const lt_ucx_world *w, const lt_meet_place *at, int fd,
 /* One address and port. LT_PENDING: rank 0 is not there (now); `text` says what is. */
 static lt_progress try_one(const lt_ucx_world *w, const lt_meet_place *at,
                            const struct addrinfo *a, int port, int *out, char *text) {
-  lt_meet_answer answer = {.verdict = LT_MEET_WAIT};
+  lt_meet_answer answer = {.outcome = LT_MEET_WAIT};
   int fd = connect_to(a, at->deadline_ns);
   if (fd < 0) {
     snprintf(text, LT_COMM_TEXT, "port %d: %s", port, strerror(errno));
@@ -59,20 +59,20 @@ static lt_progress try_one(const lt_ucx_world *w, const lt_meet_place *at,
   }
   if (!say_hello(w, at, fd, &answer)) {
     snprintf(text, LT_COMM_TEXT, "port %d: what listens there is no rank 0 of ltrain", port);
-  } else if (answer.verdict == LT_MEET_WAIT) {
+  } else if (answer.outcome == LT_MEET_WAIT) {
     *out = fd;
     return LT_DONE;
-  } else if (answer.verdict == LT_MEET_STRANGER) {
+  } else if (answer.outcome == LT_MEET_STRANGER) {
     snprintf(text, LT_COMM_TEXT, "port %d: rank 0 of another job (its token differs: LTRAIN_TOKEN)",
              port);
-  } else if (answer.verdict == LT_MEET_REFUSED && answer.bytes < LT_COMM_TEXT) {
+  } else if (answer.outcome == LT_MEET_REFUSED && answer.bytes < LT_COMM_TEXT) {
     memset(text, 0, LT_COMM_TEXT);
     lt_meet_receive(fd, text, answer.bytes, at->deadline_ns);
     close(fd);
     return LT_BROKEN;
   }
   close(fd);
-  return answer.verdict == LT_MEET_STRANGER && at->first == at->last ? LT_BROKEN : LT_PENDING;
+  return answer.outcome == LT_MEET_STRANGER && at->first == at->last ? LT_BROKEN : LT_PENDING;
 }
 
 /* All addresses of the name, all ports. */
@@ -123,7 +123,7 @@ bool lt_meet_dial(const lt_ucx_world *w, const lt_meet_place *at, char **all, si
   *all = ok ? calloc(1, *bytes + 1) : NULL;
   ok = *all != NULL && lt_meet_receive(fd, *all, *bytes, limit);
   close(fd);
-  if (ok && answer.verdict == LT_MEET_ALL) return true;
+  if (ok && answer.outcome == LT_MEET_ALL) return true;
   if (ok) snprintf(text, LT_COMM_TEXT, "%s", *all);
   free(*all);
   *all = NULL;

@@ -24,16 +24,16 @@ typedef struct lt_meet_hello {
   char host[LT_MEET_HOST];
 } lt_meet_hello;
 
-typedef enum lt_meet_verdict {
+typedef enum lt_meet_outcome {
   LT_MEET_WAIT,    /* come in */
   LT_MEET_STRANGER, /* of another job: look elsewhere */
   LT_MEET_REFUSED, /* `bytes` of text follow */
   LT_MEET_ALL      /* `bytes` follow: of each rank a uint32_t, and so many bytes of its address */
-} lt_meet_verdict;
+} lt_meet_outcome;
 
 typedef struct lt_meet_answer {
   char magic[8];
-  uint32_t verdict, bytes;
+  uint32_t outcome, bytes;
 } lt_meet_answer;
 
 #define LT_MEET_MAGIC "ltrain1\n"

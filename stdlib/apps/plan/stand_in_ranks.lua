@@ -193,11 +193,6 @@ function FUNCTIONS.split(world)
   return { ranks = world.replicas, stride = each }
 end
 
--- What has other functions besides c.dist: holder, name, function.
-local OTHERS <const> = {
-  { data_ranks, "counts", function() return true end }, -- rank 0 stands for that which counts
-}
-
 -- In the place of Mesh.group.
 local function group_of_mesh(mesh, ...)
   local is_named, ranks, stride = {}, 1, nil
@@ -211,7 +206,12 @@ local function group_of_mesh(mesh, ...)
   end
   return Group { ranks = ranks, stride = stride }
 end
-table.insert(OTHERS, { Mesh, "group", group_of_mesh })
+
+-- What has other functions besides c.dist: holder, name, function.
+local OTHERS <const> = {
+  { data_ranks, "counts", function() return true end }, -- rank 0 stands for that which counts
+  { Mesh, "group", group_of_mesh },
+}
 
 function FUNCTIONS.collective(world, group, name, x, op, _, cat, _, out)
   local ranks, kind = FUNCTIONS.size(world, group), (name:gsub("_$", ""))
