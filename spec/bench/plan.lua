@@ -1,12 +1,14 @@
 -- spec/bench/plan.lua: the time of a step that `ltrain plan` predicts beside that of fits here.
 --
---   ./dev bench plan [ROUNDS] [MODEL] [RANKS]   5 rounds; mlp, text, images; 1, 2 and 3 ranks
+--   ./dev bench plan [ROUNDS] [MODEL] [RANKS]   5 rounds; mlp, text, images, gpt, cnn;
+--                                               1, 2 and 3 ranks
 --
 -- Plans and fits take turns; each column is the shortest step of all rounds, for these machines are
 -- busy. `by rates` is what a plan says that has measured FLOPs and bytes a second in place of
 -- steps. On several ranks a plan has the links that it has measured.
 local ROUNDS <const> = math.tointeger(tonumber(arg[1] or 5))
-local MODELS <const> = arg[2] and { arg[2] } or { "mlp", "text", "images" }
+local MODELS <const> = arg[2] and { arg[2] }
+  or { "mlp", "text", "images", "gpt", "cnn" }
 local RANKS <const> = arg[3] and { math.tointeger(tonumber(arg[3])) } or { 1, 2, 3 }
 local here <const> = arg[0]:match("^(.*)/[^/]*$") or "."
 local lt = require "ltrain"

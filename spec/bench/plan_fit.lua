@@ -1,9 +1,11 @@
 -- spec/bench/plan_fit.lua: a model of spec/bench/plan.lua, which `ltrain plan` gets; with the names
--- of a strategy and the number of ranks it prints the seconds of the shortest step. Models are so
--- small that some steps are not disturbed on machines that others use.
+-- of a strategy and the number of ranks it prints the seconds of the shortest step. Three of the
+-- models are so small that some steps are not disturbed on machines that others use; two have steps
+-- of some tens of milliseconds.
 local lt = require "ltrain"
 local nn = lt.nn
-local STEPS <const>, WARM <const>, UNITS <const> = 1000, 4, 4000
+local LARGE <const> = { gpt = true, cnn = true }
+local WARM <const>, UNITS <const> = 4, 4000
 
 local models = {}
 
@@ -16,15 +18,16 @@ function models.mlp()
   return net, lt.data.TensorDataset(lt.randn(4096, 128), lt.randn(4096, 128)), 8
 end
 
-function models.text()
-  local T <const>, Text = 16, lt.Module:extend "Text"
+-- A language model: tokens in samples of T, in batches.
+local function text(width, layers, T, rows)
+  local Text = lt.Module:extend "Text"
   function Text:init()
-    self.token, self.position = nn.Embedding(64, 48), nn.Embedding(T, 48)
+    self.token, self.position = nn.Embedding(64, width), nn.Embedding(T, width)
     self.blocks = nn.ModuleList()
-    for _ = 1, 2 do
-      self.blocks:append(nn.TransformerEncoderLayer(48, 4, { dim_feedforward = 96 }))
+    for _ = 1, layers do
+      self.blocks:append(nn.TransformerEncoderLayer(width, 4, { dim_feedforward = 2 * width }))
     end
-    self.head = nn.Linear(48, 64)
+    self.head = nn.Linear(width, 64)
   end
   function Text:training_step(batch)
     local x = self.token(batch[1]) + self.position(lt.arange(0, T))
@@ -32,21 +35,28 @@ function models.text()
     return lt.cross_entropy(self.head(x):flatten(1, 2), batch[2]:flatten())
   end
   local function tokens() return lt.randint(64, { 2048, T }) end
-  return Text(), lt.data.TensorDataset(tokens(), tokens()), 4
+  return Text(), lt.data.TensorDataset(tokens(), tokens()), rows
 end
 
-function models.images()
-  local net = nn.Sequential(nn.Conv2d(3, 8, 3, { padding = 1 }), nn.BatchNorm2d(8), nn.ReLU(),
-    nn.MaxPool2d(2), nn.Conv2d(8, 16, 3, { padding = 1 }), nn.BatchNorm2d(16), nn.ReLU(),
-    nn.Flatten(), nn.Linear(16 * 16, 128), nn.ReLU(), nn.Linear(128, 10))
+-- A convolutional network over square images.
+local function images(channels, side, rows)
+  local net = nn.Sequential(nn.Conv2d(3, channels, 3, { padding = 1 }), nn.BatchNorm2d(channels),
+    nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(channels, 2 * channels, 3, { padding = 1 }),
+    nn.BatchNorm2d(2 * channels), nn.ReLU(), nn.Flatten(),
+    nn.Linear(2 * channels * (side // 2) * (side // 2), 128), nn.ReLU(), nn.Linear(128, 10))
   function net:training_step(batch) return lt.cross_entropy(self(batch[1]), batch[2]) end
-  return net, lt.data.TensorDataset(lt.randn(2048, 3, 8, 8), lt.randint(10, { 2048 })), 4
+  return net, lt.data.TensorDataset(lt.randn(2048, 3, side, side), lt.randint(10, { 2048 })), rows
 end
+
+function models.text() return text(48, 2, 16, 4) end
+function models.images() return images(8, 8, 4) end
+function models.gpt() return text(256, 4, 64, 8) end
+function models.cnn() return images(32, 32, 32) end
 
 local module, set, size = models[arg[1]]()
 function module:configure_optimizers() return lt.optim.Adam(self:parameters()) end
 local data = lt.data.DataLoader(set, { batch_size = size })
-local options = { logger = false, max_steps = STEPS, enable_checkpointing = false,
+local options = { logger = false, max_steps = LARGE[arg[1]] and 60 or 1000, enable_checkpointing = false,
   enable_progress_bar = false, enable_model_summary = false }
 if not arg[2] then
   options.strategy = lt.strategies.Sharded { units = UNITS }

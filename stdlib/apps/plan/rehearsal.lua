@@ -129,7 +129,7 @@ end
 -- Measures the last of the steps, and with a meter times some more. It has no on_train_batch_start:
 -- ranks vote after one in each batch (trainer/ranks/consensus.lua).
 local function probe(world, found, o)
-  local methods, last = { all_ranks = true }, 0
+  local methods, last, began = { all_ranks = true }, 0, nil
   function methods.on_train_start(_, trainer) trainer.max_epochs, trainer.max_steps = -1, -1 end
   function methods.on_before_optimizer_step(_, trainer)
     found.gradients = gradient_bytes(trainer.running)
@@ -148,10 +148,13 @@ local function probe(world, found, o)
       found.timeline = timeline
       found.parameters = kept_bytes(trainer.running)
       found.state = state_bytes(trainer.running)
+      began = c.runtime.clock()
     else
       table.insert(found.timed, timeline)
     end
-    if o.meter and #found.timed < o.timed then return end
+    if o.meter and (#found.timed < o.timed or c.runtime.clock() - began < o.timed_seconds) then
+      return
+    end
     found.is_done = true
     error("the steps are made", 0) -- ends the fit
   end
@@ -261,7 +264,8 @@ end
 
 --- Two steps of o.trainer with o.module and o.arguments of fit, on rank 0 of o.ranks (o.per_node of
 --- them on a machine), under o.strategy (an object), with o.precision (nil: the Trainer's) and,
---- with o.half_batch, half of each batch. With o.meter (meters.lua) o.timed more steps follow.
+--- with o.half_batch, half of each batch. With o.meter (meters.lua) o.timed more steps follow,
+--- and then as many as o.timed_seconds have.
 --- Returns bytes of a rank: { parameters = with buffers, gradients =, state = of the optimizers,
 --- activations =, temporaries =, peak =, timeline = of a step (stand_in_ranks.lua), timed = a list
 --- of those of the timed steps, samples = of the last batch (nil: not known), data_ranks = how many

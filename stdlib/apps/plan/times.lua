@@ -11,7 +11,7 @@ local sizes = require "ltrain.apps.plan.sizes"
 
 local times = {}
 
-local STEPS <const> = 10 -- that are timed
+local STEPS <const>, SECONDS <const> = 10, 0.3 -- that are timed, the more of both
 local RESERVE <const> = 2 -- times the peak is what the CPU's memory must have
 
 -- What is wrong with the options, which the rows of the command cannot say.
@@ -123,7 +123,8 @@ function times.add(row, o, hardware)
     meter:close()
   end })
   local found, message = rehearsal.run(setmetatable({ meter = meter,
-    timed = method == "steps" and STEPS or 1, on_cpu = method == "steps" or o.on_cpu },
+    timed = method == "steps" and STEPS or 1,
+    timed_seconds = method == "steps" and SECONDS or 0, on_cpu = method == "steps" or o.on_cpu },
     { __index = o }))
   if not found then return nil, message end
   local timeline = shortest(found.timed)
