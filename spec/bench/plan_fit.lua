@@ -56,7 +56,8 @@ function models.cnn() return images(32, 32, 32) end
 local module, set, size = models[arg[1]]()
 function module:configure_optimizers() return lt.optim.Adam(self:parameters()) end
 local data = lt.data.DataLoader(set, { batch_size = size })
-local options = { logger = false, max_steps = LARGE[arg[1]] and 60 or 1000, enable_checkpointing = false,
+local options = { logger = false, max_steps = LARGE[arg[1]] and 60 or 1000,
+  enable_checkpointing = false,
   enable_progress_bar = false, enable_model_summary = false }
 if not arg[2] then
   options.strategy = lt.strategies.Sharded { units = UNITS }
