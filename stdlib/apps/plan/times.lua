@@ -74,19 +74,27 @@ local function choose(hardware, row)
   return "steps", meters.clock()
 end
 
--- A timeline with the least of each segment's seconds, for others may use the machine; the last one
--- where steps differ in what they did.
-local function shortest(timelines)
-  local last = timelines[#timelines]
+-- The timelines that have most in common: as many segments.
+local function most_alike(timelines)
+  local by_length, most = {}, {}
   for _, timeline in ipairs(timelines) do
-    if #timeline ~= #last then return last end
+    local list = by_length[#timeline] or {}
+    by_length[#timeline] = list
+    list[#list + 1] = timeline
+    if #list > #most then most = list end
   end
-  local result = {}
-  for i, entry in ipairs(last) do
+  return most
+end
+
+-- A timeline with the least of each segment's seconds, for others may use the machine, of the steps
+-- that did the same.
+local function shortest(timelines)
+  local alike, result = most_alike(timelines), {}
+  for i, entry in ipairs(alike[1]) do
     result[i] = entry
     if entry.seconds then
       local least = math.huge
-      for _, timeline in ipairs(timelines) do
+      for _, timeline in ipairs(alike) do
         least = math.min(least, timeline[i].seconds or math.huge)
       end
       result[i] = { seconds = least }
