@@ -21,7 +21,8 @@ local ARROWS <const> = {
   profiler = { "core" }, runs = { "files", "loggers" },
   trainer = { "callbacks", "clusters", "data", "metrics", "optim", "profiler", "runs",
               "strategies" },
-  cli = { "trainer", "init" },
+  elastic = { "core" },
+  cli = { "elastic", "trainer", "init" },
 
   -- The apps, without which the library and `ltrain run` are whole (LT_APPS=OFF).
   ["apps/views"] = { "runs" },

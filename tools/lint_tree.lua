@@ -15,13 +15,14 @@ local ARROWS <const> = {
   comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
   io = { "device" }, image = { "io" }, data = { "image" }, text = { "io" },
   registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
-  apps = { "io" }, -- nothing of runtime/ knows them
+  apps = { "io" }, net = { "base" }, -- nothing of runtime/ knows them
   ["bind/core"] = { "registry" },
   ["bind/ops"] = { "bind/core" }, ["bind/autograd"] = { "bind/core" },
   ["bind/io"] = { "bind/core" },
+  ["bind/net"] = { "bind/io", "net" },
   ["bind/debugger"] = { "bind/core" }, ["bind/system"] = { "bind/core" },
   ["bind/dist"] = { "bind/debugger", "bind/io" }, ["bind/data"] = { "bind/dist", "bind/ops" },
-  bind = { "bind/autograd", "bind/data", "bind/system" }, -- open.c
+  bind = { "bind/autograd", "bind/data", "bind/net", "bind/system" }, -- open.c
   ["host/state"] = { "bind" }, ["host/sandbox"] = { "host/state" },
   host = { "host/sandbox" },
   cli = { "host", "apps" },

@@ -46,6 +46,14 @@ local makers <const> = {
     return c.runtime.http.open { port = 0, connections = 4, ask_seconds = 1, read_seconds = 1,
       head_bytes = 4096, stream_bytes = 4096 }
   end,
+  ["ltrain.LineServer"] = function() return c.net.serve("127.0.0.1", 0, 1024, 1024) end,
+  ["ltrain.LineClient"] = function()
+    return c.net.connect("127.0.0.1", c.net.serve("127.0.0.1", 0, 1024, 1024):port(), 5)
+  end,
+  ["ltrain.HttpClient"] = function() return c.net.http { connect_seconds = 1 } end,
+  ["ltrain.HttpReader"] = function()
+    return c.net.http({ connect_seconds = 1 }):read("http://127.0.0.1:1/", "", {})
+  end,
   ["ltrain.FileMemory"] = function()
     local scope <close> = assert(c.io.file_memory "/tmp")
     return scope

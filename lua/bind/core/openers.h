@@ -34,6 +34,7 @@ void lt_bind_overlay(lua_State *L, lt_bind *b);
 void lt_bind_random(lua_State *L, lt_bind *b);
 void lt_bind_apps(lua_State *L, lt_bind *b); /* lua/apps */
 void lt_bind_io(lua_State *L, lt_bind *b);
+void lt_bind_net(lua_State *L, lt_bind *b);
 void lt_bind_inbox(lua_State *L, lt_bind *b);
 void lt_bind_data(lua_State *L, lt_bind *b);
 void lt_bind_dist(lua_State *L, lt_bind *b);

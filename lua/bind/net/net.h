@@ -1,0 +1,11 @@
+/* lua/bind/net/net.h: declarations that the files of `c.net` share. */
+#ifndef LT_BIND_NET_NET_H
+#define LT_BIND_NET_NET_H
+
+#include "bind/core/state.h"
+
+/* net.http{ca =, cert =, key =, connect_seconds =} -> a client of HTTP (http.c) */
+int lt_net_http(lua_State *L);
+void lt_bind_net_http(lua_State *L, lt_bind *b);
+
+#endif
