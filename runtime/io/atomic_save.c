@@ -217,6 +217,32 @@ bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data,
   return lt_saving_commit(c, &s);
 }
 
+/* link(2) fails where the name is taken, unlike rename(2). NFS may report that of its own request,
+   sent twice: then the temporary has two names. */
+static bool claim_name(lt_ctx *c, const lt_saving *s, bool *made) {
+  const lt_file_ops *files = lt_files(c);
+  struct stat there;
+  *made = files->link(s->temporary, s->path) == 0;
+  if (!*made && errno != EEXIST) return fail_errno(c, s, "create");
+  if (!*made && files->stat(s->temporary, &there) == 0) *made = there.st_nlink == 2;
+  return true;
+}
+
+bool lt_file_create(lt_ctx *c, const char *op, const char *path, const void *data, size_t n,
+                    bool *made) {
+  lt_saving s;
+  *made = false;
+  if (!lt_saving_open(c, &s, op, path)) return false;
+  if (lt_is_memory_fd(s.fd))
+    return lt_fail(c, LT_EIO, "%s: no file in memory can be shared: %s", op, path);
+  const lt_file_ops *files = lt_files(c);
+  bool ok = lt_saving_write(c, &s, data, n);
+  if (files->close(s.fd) != 0 && ok) ok = fail_errno(c, &s, "write");
+  ok = ok && claim_name(c, &s, made);
+  files->unlink(s.temporary);
+  return ok;
+}
+
 /* A link is made beside its place and renamed over it: at no time is there no `path`. */
 bool lt_file_link(lt_ctx *c, const char *op, const char *target, const char *path) {
   lt_saving s = {.op = op, .path = path, .fd = -1};

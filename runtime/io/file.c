@@ -58,6 +58,7 @@ const lt_file_ops lt_system_files = {
     .stat = stat,
     .rename = rename,
     .exchange = system_exchange,
+    .link = link,
     .symlink = symlink,
     .unlink = unlink,
     .rmdir = rmdir,

@@ -26,6 +26,7 @@ typedef struct lt_file_ops {
   int (*rename)(const char *from, const char *to);
   /* Make each of two paths the other's, at once; NULL or -1 where that cannot be. (optional) */
   int (*exchange)(const char *a, const char *b);
+  int (*link)(const char *from, const char *to);
   int (*symlink)(const char *target, const char *path);
   int (*unlink)(const char *path);
   int (*rmdir)(const char *path);
@@ -100,6 +101,12 @@ bool lt_file_may_write(lt_ctx *c, const char *op, const char *path);
 
 /* The four steps at once. */
 bool lt_file_save(lt_ctx *c, const char *op, const char *path, const void *data, size_t n);
+
+/* Make a file that did not exist: *made is false, and nothing written, when it did. Of several
+   processes on several hosts that do so at once one makes it, over network file systems too; its
+   text is whole when it is there. It is not synced. */
+bool lt_file_create(lt_ctx *c, const char *op, const char *path, const void *data, size_t n,
+                    bool *made);
 
 /* Add to the end of a file, which is made if absent: one write, so that lines stay whole. What a
    full disk cuts short is taken back. */

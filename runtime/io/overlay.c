@@ -201,6 +201,11 @@ static int shadow_stat(const char *path, struct stat *out) {
   return lt_overlay_read_path(path, real) ? stat(real, out) : -1;
 }
 
+static int shadow_link(const char *from, const char *to) {
+  char old[LT_PATH_MAX], new[LT_PATH_MAX];
+  return lt_overlay_read_path(from, old) && begin_writing(to, new) ? link(old, new) : -1;
+}
+
 static int shadow_symlink(const char *target, const char *path) {
   char real[LT_PATH_MAX];
   return begin_writing(path, real) ? symlink(target, real) : -1;
@@ -266,6 +271,7 @@ bool lt_overlay_open(lt_ctx *c, const char *folder) {
   shadow_files.open = shadow_open;
   shadow_files.stat = shadow_stat;
   shadow_files.rename = lt_overlay_rename;
+  shadow_files.link = shadow_link;
   shadow_files.symlink = shadow_symlink;
   shadow_files.unlink = lt_overlay_unlink;
   shadow_files.rmdir = shadow_rmdir;

@@ -65,6 +65,17 @@ static int write_by(lua_State *L,
  * ("write") */
 static int write_file(lua_State *L) { return write_by(L, lt_file_save); }
 
+/* io.create_file(path, text) -> true; false when it was there, nil and a reason */
+static int create_file(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  size_t n;
+  bool made;
+  const char *path = lt_check_path(L, b, "create"), *text = luaL_checklstring(L, 2, &n);
+  if (!lt_file_create(b->c, "create", path, text, n, &made)) return lt_refused(L, b);
+  lua_pushboolean(L, made);
+  return 1;
+}
+
 /* io.append_file(path, text [, who]) -> true */
 static int append_file(lua_State *L) { return write_by(L, lt_file_append); }
 
@@ -253,6 +264,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"read_head", read_head},
                                        {"read_file", read_file},
                                        {"write_file", write_file},
+                                       {"create_file", create_file},
                                        {"append_file", append_file},
                                        {"remove", remove_path},
                                        {"link", link_path},
