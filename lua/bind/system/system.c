@@ -1,6 +1,8 @@
 /* lua/bind/system/system.c: what stdlib uses instead of os: clocks, the terminal, threads,
    cancelling. Files are in io.c. */
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -33,6 +35,14 @@ static int time_now(lua_State *L) {
   clock_gettime(CLOCK_REALTIME, &t);
   lua_pushnumber(L, (double)t.tv_sec + (double)t.tv_nsec * 1e-9);
   return 1;
+}
+
+/* sleep(seconds): not longer, and until a signal comes */
+static int sleep_for(lua_State *L) {
+  lua_Number ms = luaL_checknumber(L, 1) * 1e3;
+  luaL_argcheck(L, ms <= INT_MAX, 1, "too long");
+  if (ms > 0) poll(NULL, 0, (int)ms);
+  return 0;
 }
 
 /* For a state that may not look it is as if nothing was set: nil, and why. */
@@ -247,6 +257,7 @@ void lt_bind_system(lua_State *L, lt_bind *b) {
   lt_new_type(L, b, LOCALE_NAME, locale, NULL);
   static const luaL_Reg runtime[] = {{"clock", clock_now},
                                      {"time", time_now},
+                                     {"sleep", sleep_for},
                                      {"getenv", get_env},
                                      {"isatty", is_tty},
                                      {"terminal_width", terminal_width},
