@@ -1,0 +1,356 @@
+--- stdlib/elastic/Rendezvous.lua: how a launcher meets those of the other hosts of its job, over a
+--- store: joins rounds, notices when they are over, and says how its ranks ended.
+--
+-- What is decided is in rendezvous_state.lua; here are requests and clocks. Below ltrain/JOB/ the
+-- store has
+--
+--   hosts/ID      a host: its launcher, address, slots, the last rounds that it ended; with a lease
+--   round/leader  the host that decides; with its lease
+--   round/state   the document, which all hosts watch; the leader watches the hosts, too
+--
+-- so that hosts which come, of which there may be thousands, concern the leader alone. Every clock
+-- is of this process: hosts compare none. While the store cannot be reached a round goes on for
+-- `patience` seconds; the others may have begun the next one without this host after `lease`.
+local c = require "ltrain.c"
+local class = require "ltrain.core.class"
+local rendezvous_state = require "ltrain.elastic.rendezvous_state"
+
+local WAIT <const> = 0.1 -- seconds between two calls of tick
+local PLAIN <const> = { plain = true }
+local CLOSED_SECONDS <const> = 60 -- that a closed job is remembered for hosts that come late
+local MOST_SETTLING <const> = 10 -- times `settle`
+local MESSAGE <const> = 2000 -- bytes of a failure's text
+local NO_DOCUMENT <const> = "waits for the leader"
+local TOO_LATE <const> = "another host has changed the document"
+local TRIES <const> = 20
+
+local Rendezvous = class.extend(nil, "Rendezvous")
+
+local function encode(value) return c.io.json_encode(value, PLAIN) end
+local function decode(text) return text and c.io.json_decode(text, PLAIN) or nil end
+
+--- Options: store; job: its name; host: {id, name, address, port, slots} of this one, read anew at
+--- each join; min, max: hosts of a round; max_restarts (3); lease (5): seconds after which a host
+--- that is not heard of has gone; settle (2): that nobody must have come for, where fewer than max
+--- hosts would begin; patience (30), now (optional): a clock.
+function Rendezvous:init(options)
+  self.store, self.host = options.store, options.host
+  self.prefix = ("ltrain/%s/"):format(options.job)
+  self.settings = { min = options.min, max = options.max,
+                    max_restarts = options.max_restarts or 3 }
+  self.seconds, self.settle = options.lease or 5, options.settle or 2
+  self.patience, self.now = options.patience or 30, options.now or c.runtime.clock
+  self.keep_every = options.keep_every or self.seconds / 3
+  self.launch = options.launch
+    or ("%s.%d.%d"):format(c.runtime.hostname(), c.runtime.pid(), c.runtime.time() * 1e6 // 1)
+  -- Of this launcher: the lease; what the store has of it; its rounds: the one that runs here, the
+  -- last that ended, the last that ended well; a failure that the document has not got yet.
+  self.lease, self.kept, self.published = nil, self.now(), nil
+  self.round, self.after, self.done_round, self.failure = nil, -1, -1, nil
+  self.is_leader = false
+end
+
+function Rendezvous:_key(name) return self.prefix .. name end
+
+-- This host as members and reports name it.
+function Rendezvous:_member()
+  local host <const> = self.host
+  return { id = host.id, launch = self.launch, name = host.name, address = host.address,
+           port = host.port, slots = host.slots }
+end
+
+function Rendezvous:_lost_lease()
+  self.lease, self.published, self.is_leader = nil, nil, false
+end
+
+-- Keeps the lease when that is due; false when it has expired, nil and a message when the store
+-- cannot be reached.
+function Rendezvous:_keep()
+  local started <const> = self.now()
+  if not self.lease or started - self.kept < self.keep_every then return true end
+  local kept, message = self.store:keep(self.lease)
+  if kept then self.kept = started end
+  if kept == false then self:_lost_lease() end
+  return kept, message
+end
+
+-- Another launcher has this host's key. One that ended without a word loses it with its lease; one
+-- that keeps it makes this one too many. Nil and what is waited for, or true and an error.
+function Rendezvous:_rival(other)
+  if self.rival ~= other.launch then self.rival, self.rival_since = other.launch, self.now() end
+  if self.now() - self.rival_since > 2 * self.seconds + 1 then
+    return true, ("a launcher of host %s has joined the job already (%s): end it, or give each its "
+      .. "own host id"):format(self.host.id, other.launch)
+  end
+  return nil, ("waits for the lease of an earlier launcher of host %s"):format(self.host.id)
+end
+
+-- Sets this host's key: true; nil and a message when that was not possible yet; false and an error.
+function Rendezvous:_publish()
+  if not self.lease then
+    local started <const> = self.now()
+    local lease, message = self.store:lease(self.seconds)
+    if not lease then return nil, message end
+    self.lease, self.kept = lease, started
+  end
+  local row <const> = self:_member()
+  row.after, row.done = self.after, self.done_round
+  local text <const>, key = encode(row), self:_key("hosts/" .. self.host.id)
+  if self.published == text then return true end
+  local set, message
+  if self.published then
+    set, message = self.store:put(key, text, self.lease)
+  else
+    set, message = self.store:create(key, text, self.lease)
+    if set == false then
+      local there <const>, why = self.store:get(key)
+      if there == nil then return nil, why end
+      local other <const> = decode(there or nil)
+      if other and other.launch ~= self.launch then
+        local refused, text_of = self:_rival(other)
+        return refused and false or nil, text_of
+      end
+      set, message = self.store:put(key, text, self.lease)
+    end
+  end
+  if set == false then self:_lost_lease() end
+  if set then self.published = text end
+  return set and true or nil, message or "the lease of this host has expired"
+end
+
+-- Reads the document (false: there is none) and its version, and sees to it that there is a leader:
+-- whoever first notices that there is none. Nil and a message when the store cannot be reached.
+function Rendezvous:_read()
+  local rows, message = self.store:list(self:_key "round/")
+  if not rows then return nil, message end
+  local leader <const> = rows[self:_key "round/leader"]
+  local state <const> = rows[self:_key "round/state"]
+  self.leader = leader and decode(leader.value)
+  if not leader and self.lease then
+    local row <const> = { launch = self.launch, settings = self.settings }
+    local made, why = self.store:create(self:_key "round/leader", encode(row), self.lease)
+    if made == nil then return nil, why end
+    self.leader = made and row or nil
+  end
+  self.is_leader = self.leader ~= nil and self.leader.launch == self.launch
+  if not state then return false end
+  return decode(state.value), state.version
+end
+
+-- Writes the document: itself and its version; nil where another was faster, or why not.
+function Rendezvous:_write(doc, version)
+  local key <const>, text, lease = self:_key "round/state", encode(doc), nil
+  if doc.status == "closed" then
+    local message
+    lease, message = self.store:lease(CLOSED_SECONDS)
+    if not lease then return nil, message end
+  end
+  local set, message
+  if version then
+    set, message = self.store:replace(key, text, version, lease)
+  else
+    set, message = self.store:create(key, text, lease)
+  end
+  if not set then return nil, message or TOO_LATE end
+  return doc, set
+end
+
+-- The hosts whose leases run, by their ids.
+function Rendezvous:_hosts()
+  local rows, message = self.store:list(self:_key "hosts/")
+  if not rows then return nil, message end
+  local hosts <const> = {}
+  for _, row in next, rows do
+    local host <const> = decode(row.value)
+    host.version = row.version
+    hosts[host.id] = host
+  end
+  return hosts
+end
+
+-- Whether nobody has come or gone for `settle` seconds, or somebody has waited for ten times that.
+function Rendezvous:_settled(doc, hosts)
+  local count, now, of = 0, self.now(), doc.status .. doc.number
+  for _ in next, hosts do count = count + 1 end
+  local nobody_waits <const> = doc.status == "running" and count <= #doc.members
+    or doc.status == "waiting" and count < self.settings.min
+  if self.settling ~= of or nobody_waits then self.settling, self.waiting_since = of, now end
+  if self.count ~= count then self.count, self.counted = count, now end
+  return now - math.max(self.counted, self.waiting_since) >= self.settle
+    or now - self.waiting_since >= MOST_SETTLING * self.settle
+end
+
+-- The leader's part: the document, changed where it has to be.
+function Rendezvous:_lead(doc, version)
+  local hosts, message = self:_hosts()
+  if not hosts then return nil, message end
+  local settled <const> = self:_settled(doc, hosts)
+  self.unsettled = not settled
+  local view <const> = { hosts = hosts, settled = settled,
+                         min = self.settings.min, max = self.settings.max,
+                         max_restarts = self.settings.max_restarts }
+  local new <const> = rendezvous_state.next(doc, view)
+  if new then return self:_write(new, version) end
+  self.waits = doc.status == "waiting" and ("waits for hosts: %d of at least %d"):format(
+    self.count, self.settings.min) or nil
+  return doc, version
+end
+
+-- The document and its version after the failure of a rank here, if there is one to report, is in
+-- it; nil and why that could not be done.
+function Rendezvous:_report(doc, version)
+  local failure <const> = self.failure
+  if not failure then return doc, version end
+  local new <const> = rendezvous_state.report(doc, self:_member(), failure.round, failure)
+  if new then doc, version = self:_write(new, version) end
+  if doc then self.failure = nil end
+  return doc, version
+end
+
+-- Brings the document up to date with what this host knows of: the document and its version; nil
+-- and what it waits for.
+function Rendezvous:_advance()
+  local doc, version = self:_read()
+  if doc == nil then return nil, version end
+  if not doc then
+    if not self.is_leader then return nil, NO_DOCUMENT end
+    local last <const> = self.round or self.last_round
+    doc, version = self:_write(rendezvous_state.new(last and last.number, last and last.hosts))
+    if not doc then return nil, version end
+  end
+  doc, version = self:_report(doc, version)
+  if doc and self.is_leader and self.published then doc, version = self:_lead(doc, version) end
+  return doc, version
+end
+
+-- Below what this host waits for changes.
+function Rendezvous:_watched() return self:_key(self.is_leader and "" or "round/") end
+
+-- Why this launcher may not take part.
+function Rendezvous:_refusal()
+  local own <const>, other = self.settings, self.leader and self.leader.settings
+  if not other then return nil end
+  for _, name in ipairs { "min", "max", "max_restarts" } do
+    if own[name] ~= other[name] then
+      return ("host %s was started with %s = %d, the hosts that it would join with %d"):format(
+        self.host.name, name, own[name], other[name])
+    end
+  end
+end
+
+-- One attempt to get into a round: it, or nil and what it waits for.
+function Rendezvous:_try()
+  local kept, message = self:_keep()
+  if kept == nil then return nil, message end
+  if self.failure then -- before the next round can begin, which counts it
+    local doc, version = self:_read()
+    if doc then doc, version = self:_report(doc, version) end
+    if doc == nil then return nil, version end
+    self.failure = nil
+  end
+  local published, why = self:_publish()
+  if published == false then return { ended = true, status = 2, message = why } end
+  if not published then return nil, why end
+  local doc, what = self:_advance()
+  if not doc then return nil, what end
+  local refusal <const> = not self.is_leader and self:_refusal()
+  if refusal then return { ended = true, status = 2, message = refusal } end
+  local round <const> = rendezvous_state.assignment(doc, self:_member(), self.after)
+  return round, not round and (self.is_leader and self.waits or "waits for the next round") or nil
+end
+
+--- Waits for the next round in which this host takes part: {number =, hosts = in the order of their
+--- ranks, index = of this one, first_rank =, world_size =, reason = why the last one ended ("" at
+--- first), restarts =}; {ended = true, status =, message =} when there is none; nil when
+--- tick(text), which is called ten times a second with what is waited for, returns true. All ranks
+--- of this host's last round must have ended.
+function Rendezvous:join(tick)
+  if self.round then
+    self.after, self.last_round, self.round = self.round.number, self.round, nil
+  end
+  while true do
+    local round, text = self:_try()
+    if round then
+      if not round.ended then self.round, self.done_round = round, -1 end
+      if round.ended then self:_end(round) end
+      return round
+    end
+    if tick and tick(text) then return nil end
+    self.store:wait(self:_watched(), WAIT)
+  end
+end
+
+-- The job is over for this host, which may have come when it was over.
+function Rendezvous:_end(round)
+  if round.message == "" and self.after < 0 then
+    round.message = "the job has ended already: give another one another name, or wait a minute"
+  end
+  self:_forget()
+end
+
+-- This host's key and leadership go.
+function Rendezvous:_forget()
+  if self.lease then self.store:drop(self.lease) end
+  self:_lost_lease()
+end
+
+--- Nil while the round goes on; else why it is over ("host b has gone") and of which kind that is:
+--- "gone", "come", "failed", "left", "lost" (this host's place or the job's state) or "ended" (join
+--- says how). Keeps the lease; cheap, unless something has changed.
+function Rendezvous:poll()
+  local round <const> = self.round
+  if not round then return nil end
+  local before <const> = self.kept
+  local kept = self:_keep()
+  if kept == false then return "the lease of this host has expired", "lost" end
+  if self.now() - self.kept > self.patience then
+    return ("the store could not be reached for %g s"):format(self.patience), "lost"
+  end
+  local changed <const> = self.store:wait(self:_watched(), 0)
+  local news <const> = self.failure ~= nil or self.unpublished or before ~= self.kept
+  if not changed and not news and not self.unsettled then return nil end
+  if self.unpublished then self.unpublished = not self:_publish() end
+  local doc, message = self:_advance()
+  if not doc and message == NO_DOCUMENT then
+    return "the store has lost the state of the job", "lost"
+  elseif not doc then
+    return nil
+  end
+  return rendezvous_state.over(doc, self:_member(), round.number)
+end
+
+--- A rank of this host failed: the round is over on all hosts. {rank =, step = or nil, message =}
+function Rendezvous:failed(report)
+  local round <const> = self.round
+  if not round then return end
+  self.failure = { round = round.number, rank = report.rank, step = report.step,
+                   message = tostring(report.message):sub(1, MESSAGE) }
+  self:_advance() -- else the next poll or join does
+end
+
+--- All ranks of this host ended well. When those of all hosts have, poll returns "ended".
+function Rendezvous:done()
+  local round <const> = self.round
+  if not round then return end
+  self.done_round = round.number
+  self.unpublished = not self:_publish()
+end
+
+--- This host leaves the job: the others go on without it. Nil and a message where the store cannot
+--- be reached: they do so when its lease has expired.
+function Rendezvous:leave(reason)
+  local done, message = nil, TOO_LATE
+  for _ = 1, TRIES do
+    if message ~= TOO_LATE then break end
+    local doc, version = self:_read()
+    local new <const> = doc and rendezvous_state.leave(doc, self:_member(), reason)
+    done, message = doc ~= nil or nil, doc == nil and version or nil
+    if new then done, message = self:_write(new, version) end
+  end
+  self.round = nil
+  self:_forget()
+  if not done then return nil, message end
+  return true
+end
+
+return Rendezvous
