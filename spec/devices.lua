@@ -18,7 +18,7 @@ return {
     "spec/dist/ddp_spec.lua", "spec/dist/devices_spec.lua",
     "spec/dist/fit_spec.lua", "spec/dist/gradients_spec.lua",
     "spec/dist/metrics_spec.lua", "spec/dist/nonfinite_spec.lua", "spec/dist/predict_spec.lua",
-    "spec/dist/resume_spec.lua", "spec/strategies/",
+    "spec/dist/resume_spec.lua", "spec/parallel/", "spec/strategies/",
   },
 
   -- Specs in the folder spec/cuda name this device themselves, and run where it is.
@@ -57,6 +57,12 @@ return {
       ["properties report device and dtype of the parameters"] = "is about the cpu by name",
     },
     ["spec/ops/product_pieces_spec.lua"] = "is about the cpu's way",
+    ["spec/parallel/fit_spec.lua"] = "a minute; its kinds of ranks are in the other files",
+    ["spec/parallel/pipeline_spec.lua"] = "minutes; spec/parallel/pipeline_files_spec.lua has it",
+    ["spec/parallel/tensor_ranks_spec.lua"] = {
+      ["tensor parallel ranks end with the rank that fails, and leave a module that says so"] =
+        "calls the module with what is on the first device",
+    },
     ["spec/strategies/parts_spec.lua"] = {
       ["an accelerator is set up before the module is placed, and torn down after the run"] =
         "is about the cpu by name",
@@ -118,6 +124,16 @@ return {
         ["a strategy as an object has its parts and the trainer's in setup"] =
           "is about the name of an accelerator",
       },
+      ["spec/parallel/attention_spec.lua"] = RANKS,
+      ["spec/parallel/context_fit_spec.lua"] = RANKS,
+      ["spec/parallel/context_parallel_spec.lua"] = RANKS,
+      ["spec/parallel/expert_fit_spec.lua"] = RANKS,
+      ["spec/parallel/experts_spec.lua"] = RANKS,
+      ["spec/parallel/models_spec.lua"] = RANKS,
+      ["spec/parallel/parallelize_spec.lua"] = RANKS,
+      ["spec/parallel/pipeline_files_spec.lua"] = RANKS,
+      ["spec/parallel/tensor_ranks_spec.lua"] = RANKS,
+      ["spec/parallel/pipeline_schedules_spec.lua"] = RANKS,
       ["spec/strategies/horovod_spec.lua"] = RANKS,
       ["spec/strategies/model_parallel_spec.lua"] = ONE,
       ["spec/strategies/ranks_spec.lua"] = RANKS,

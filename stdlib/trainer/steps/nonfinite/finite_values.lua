@@ -12,9 +12,19 @@ function finite.number(value)
   return value - value == 0
 end
 
---- Whether all elements of a list of floating tensors that need no gradient are: one pass.
+--- Whether all elements of a list of floating tensors that need no gradient are: one pass over
+--- those of each device. Parts of a module that other ranks have sent are on the host.
 function finite.all(tensors)
-  return #tensors == 0 or finite.number(c.grads_norm(tensors, INF):item())
+  local lists = {}
+  for _, tensor in ipairs(tensors) do
+    local list = lists[tensor.device] or {}
+    lists[tensor.device] = list
+    list[#list + 1] = tensor
+  end
+  for _, list in next, lists do
+    if not finite.number(c.grads_norm(list, INF):item()) then return false end
+  end
+  return true
 end
 
 --- Whether all elements of a tensor are. Integers always are.
