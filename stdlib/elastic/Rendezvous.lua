@@ -75,12 +75,12 @@ function Rendezvous:_keep()
 end
 
 -- Another launcher has this host's key. One that ended without a word loses it with its lease; one
--- that keeps it makes this one too many. Nil and what is waited for, or true and an error.
+-- that keeps it makes this one too many: false and an error; before that nil and what it waits for.
 function Rendezvous:_rival(other)
   if self.rival ~= other.launch then self.rival, self.rival_since = other.launch, self.now() end
   if self.now() - self.rival_since > 2 * self.seconds + 1 then
-    return true, ("a launcher of host %s has joined the job already (%s): end it, or give each its "
-      .. "own host id"):format(self.host.id, other.launch)
+    return false, ("a launcher of host %s has joined the job already (%s): end it, or give each "
+      .. "its own host id"):format(self.host.id, other.launch)
   end
   return nil, ("waits for the lease of an earlier launcher of host %s"):format(self.host.id)
 end
@@ -106,10 +106,7 @@ function Rendezvous:_publish()
       local there <const>, why = self.store:get(key)
       if there == nil then return nil, why end
       local other <const> = decode(there or nil)
-      if other and other.launch ~= self.launch then
-        local refused, text_of = self:_rival(other)
-        return refused and false or nil, text_of
-      end
+      if other and other.launch ~= self.launch then return self:_rival(other) end
       set, message = self.store:put(key, text, self.lease)
     end
   end
@@ -219,7 +216,10 @@ function Rendezvous:_advance()
     if not doc then return nil, version end
   end
   doc, version = self:_report(doc, version)
-  if doc and self.is_leader and self.published then doc, version = self:_lead(doc, version) end
+  local begins <const> = doc and not self.round and self:_assignment(doc)
+  if doc and self.is_leader and self.published and not begins then
+    doc, version = self:_lead(doc, version)
+  end
   return doc, version
 end
 
@@ -236,6 +236,10 @@ function Rendezvous:_refusal()
         self.host.name, name, own[name], other[name])
     end
   end
+end
+
+function Rendezvous:_assignment(doc)
+  return rendezvous_state.assignment(doc, self:_member(), self.after)
 end
 
 -- One attempt to get into a round: it, or nil and what it waits for.
@@ -255,7 +259,9 @@ function Rendezvous:_try()
   if not doc then return nil, what end
   local refusal <const> = not self.is_leader and self:_refusal()
   if refusal then return { ended = true, status = 2, message = refusal } end
-  local round <const> = rendezvous_state.assignment(doc, self:_member(), self.after)
+  local round <const> = self:_assignment(doc)
+  -- A round that was over before this host saw that it had begun has no ranks here.
+  if not round and rendezvous_state.has_ended(doc, self:_member()) then self.after = doc.number end
   return round, not round and (self.is_leader and self.waits or "waits for the next round") or nil
 end
 

@@ -209,6 +209,11 @@ function rendezvous_state.assignment(doc, host, after)
            world_size = world_size, reason = doc.reason, restarts = doc.restarts }
 end
 
+--- Whether the last round has ended, and `host` was a member of it.
+function rendezvous_state.has_ended(doc, host)
+  return doc.status == "waiting" and find(doc, host) ~= nil
+end
+
 --- Why round `number` is over, and of which kind that is: "gone", "come", "failed", "left", "lost"
 --- or "ended"; nil while it goes on.
 function rendezvous_state.over(doc, host, number)
