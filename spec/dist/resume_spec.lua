@@ -162,7 +162,7 @@ describe("a fit that resumes 4 -> 2 -> 1 ranks in mid-epoch", function()
     assert.matches("true\t1.0\n.*1.0\t1.0", out)
   end)
 
-  it("reads each sample of the epoch once with batch_size, which is said", function()
+  it("reads each sample of the epoch once where ranks keep their batch size", function()
     local out, err = run [[
       local at = {}
       local function loader()
@@ -174,7 +174,8 @@ describe("a fit that resumes 4 -> 2 -> 1 ranks in mid-epoch", function()
         net = Net()
         net.interval = "epoch"
         function net:on_validation_start() table.insert(at, self.trainer.num_training_batches) end
-        local t = on(leg[1], {max_steps = leg[2], max_epochs = 1, val_check_interval = 0.5})
+        local t = on(leg[1], {max_steps = leg[2], max_epochs = 1, val_check_interval = 0.5,
+          elastic = {batch = "per_rank"}})
         t:fit(net, loader(), lt.data.DataLoader(data, {batch_size = 11}),
           i > 1 and {ckpt_path = "leg.ckpt"} or nil)
         t:save_checkpoint "leg.ckpt"
@@ -192,18 +193,18 @@ describe("a fit that resumes 4 -> 2 -> 1 ranks in mid-epoch", function()
     -- half of an epoch's batches: 3 of 6, none of the rest.
     assert.equal("3\t3\t3\t8\n9\t6\t6\t4\n0\t10\t10\t2\n44\t0\t43\t6 22\n", out)
     assert.matches("global batch 4 = 2 x 2 %(8 in the checkpoint%), 11 steps an epoch", err)
-    assert.matches("ltrain: global batch 2 %(4 in leg.ckpt%)", err)
+    assert.matches("ltrain: resumed on 1 rank %(was 2%): global batch 2 %(8 at the start%)", err)
   end)
 
-  it("refuses schedules that count steps when the global batch is another", function()
+  it("refuses schedules that count steps when the script has another batch size", function()
     local SCRIPT <const> = [[
       local function fit(ranks, o, options)
-        on(ranks, o):fit(Net(), lt.data.DataLoader(data, {batch_size = 2}), nil, options)
+        on(ranks, o):fit(Net(), lt.data.DataLoader(data, {batch_size = 1}), nil, options)
       end
       local t = on(2, {max_steps = 2})
       t:fit(Net(), lt.data.DataLoader(data, {batch_size = 2}))
       t:save_checkpoint "a.ckpt"
-      fit(1, {max_steps = 6, allow_batch_change = %s}, {ckpt_path = "a.ckpt"})
+      fit(2, {max_steps = 6, allow_batch_change = %s}, {ckpt_path = "a.ckpt"})
       print "done"
     ]]
     local status, _, err = start(SCRIPT:format "false")

@@ -47,6 +47,17 @@ describe("lt.Trainer", function()
       message { max_time = "10 minutes" })
   end)
 
+  it("checks the scaling rules", function()
+    assert.same({ batch = "per_rank", lr = "keep" },
+      lt.Trainer({ elastic = { batch = "per_rank" } }).options.elastic)
+    assert.matches("Trainer: elastic: batch must be 'global' or 'per_rank': got 'world'",
+      message { elastic = { batch = "world" } })
+    assert.matches("Trainer: elastic has lr = 'linear' with batch = 'global', where the global "
+      .. "batch, and so the learning rate, stays", message { elastic = { lr = "linear" } })
+    assert.matches("Trainer: elastic: unknown option 'batches'; did you mean 'batch'%?",
+      message { elastic = { batches = "global" } })
+  end)
+
   it("refuses options that contradict each other", function()
     assert.matches("overfit_batches sets", message { overfit_batches = 1, limit_train_batches = 2 })
     assert.matches("enable_progress_bar = false, but there is a ProgressBar", message {

@@ -1,4 +1,5 @@
---- stdlib/cli/diagnose.lua: `ltrain diagnose DIR`: where the ranks of a failed job diverged.
+--- stdlib/cli/diagnose.lua: `ltrain diagnose DIR`: where the ranks of a failed job diverged, and
+--- which of them are slow.
 --
 -- Each rank left its last collectives there (ring.rank<N>.jsonl) and the text of the
 -- failure (failure.rank<N>.txt). The collectives of a group are numbered on each rank; the first
@@ -6,6 +7,7 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local refuse = require "ltrain.cli.refuse"
+local step_times = require "ltrain.runs.step_times"
 local tree = require "ltrain.core.tree"
 
 local diagnose = {}
@@ -204,6 +206,24 @@ local function print_found(host, found)
   if not differs then print_agreement(host, found) end
 end
 
+-- The times of the ranks' steps, those that are slow with their machines.
+local function print_step_times(host, times)
+  if #times < 2 then return end
+  local values, parts, slow = {}, {}, {}
+  for i, one in ipairs(times) do values[i] = one.seconds end
+  for i, one in ipairs(times) do
+    parts[i] = ("rank %d %.3g s"):format(one.rank, one.seconds)
+    local ratio = step_times.ratio(values, i)
+    if ratio and ratio >= step_times.SLOW then
+      slow[#slow + 1] = ("rank %d%s is slow: %.1f times the median of the others"):format(one.rank,
+        one.host and " on " .. one.host or "", ratio)
+    end
+  end
+  write(host, "time of a step without waiting for other ranks, in the last minute: %s",
+    table.concat(parts, ", "))
+  for _, text in ipairs(slow) do write(host, "%s", text) end
+end
+
 --- The word's main: returns the exit status.
 function diagnose.main(word, parsed, host)
   local folder = parsed.script
@@ -211,12 +231,15 @@ function diagnose.main(word, parsed, host)
     return refuse(host, word, "which folder? (the one that has failure.rank0.txt)", USAGE)
   end
   local found, message = read_folder(folder)
-  if found and #found.ranks == 0 and #found.texts == 0 then
+  local times = found and step_times.read(folder) or {}
+  local has_failed = found and (#found.ranks > 0 or #found.texts > 0)
+  if found and not has_failed and #times < 2 then
     message = ("%s: no failure.rank<N>.txt and no ring.rank<N>.jsonl in it"):format(
       errors.show(folder))
   end
   if message then return refuse(host, word, message) end
-  print_found(host, found)
+  if has_failed then print_found(host, found) end
+  print_step_times(host, times)
   return 0
 end
 

@@ -19,6 +19,7 @@
 local DataLoader = require "ltrain.data.DataLoader"
 local Rounds = require "ltrain.data.loading.loader_cycles"
 local class = require "ltrain.core.class"
+local combined_position = require "ltrain.data.loading.combined_position"
 local config = require "ltrain.core.config"
 local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local errors = require "ltrain.core.errors"
@@ -121,9 +122,9 @@ end
 --- Shards all loaders for a rank (see DataLoader). Returns false, without sharding any, if some
 --- cannot be sharded; for "predict" also unless all are already sharded, because a combined batch
 --- must be read by one rank.
-function CombinedLoader:shard(rank, world, kind)
+function CombinedLoader:shard(rank, world, kind, batches_of)
   if kind == "predict" and not all_are(self, "comes_sharded") then return false end
-  if all_are(self, "shard", rank, world, kind) then return true end
+  if all_are(self, "shard", rank, world, kind, batches_of) then return true end
   for _, leaf in ipairs(self._leaves) do
     if has_method(leaf.loader, "shard") then leaf.loader:shard() end
   end
@@ -264,7 +265,9 @@ function CombinedLoader:batches(position, limits)
     for _ = 0, index do next_batch() end
   end
   local n = self:length(limits)
-  self._saved, self._all, self._index = nil, all, index + 1
+  self._saved, self._all, self._index, self._is_exact = nil, all, index + 1,
+    saved.loaders ~= nil
+  self._batches = combined_position.batches(self._leaves)
   local function step()
     local batch, number
     if not n or index + 1 < n then batch, number = next_batch() end
@@ -301,10 +304,10 @@ end
 
 -- What is kept of each loader, where the number of batches does not say it.
 local function loaders_state(self)
-  local all, needed, list = self._all or {}, false, { turn = self._turn }
+  local all, needed, list = self._all or {}, self._is_exact, { turn = self._turn }
   for _, leaf in ipairs(self._leaves) do needed = needed or Rounds.needs_state(leaf.loader) end
   if not needed or self:is_sequential() and not all[self._turn] then return nil end
-  for k in ipairs(self._leaves) do list[k] = all[k] and all[k]:state() or false end
+  for k in ipairs(self._leaves) do list[k] = all[k] and all[k]:state(self._is_exact) or false end
   return list
 end
 
@@ -317,7 +320,8 @@ function CombinedLoader:state_dict()
   elseif index == math.maxinteger then
     return self:state_after() or { epoch = self.epoch + 1, position = 0 }
   end
-  return { epoch = self.epoch, position = index, loaders = loaders_state(self) }
+  return { epoch = self.epoch, position = index, loaders = loaders_state(self),
+    batches = self._batches }
 end
 
 --- Returns the state with which the next pass begins; nil unless data sets have their own states.
@@ -338,13 +342,12 @@ function CombinedLoader:rewinds()
   return true
 end
 
---- Makes the next pass resume from `state`.
-function CombinedLoader:load_state_dict(state)
+-- Raises unless `state` is what state_dict gives.
+local function check_state(self, state)
   if type(state) ~= "table" then
     errors.blame("CombinedLoader: this is not the state of a loader: got %s", errors.show(state))
   end
-  self:set_epoch(config.argument(state.epoch, "integer", "CombinedLoader: state", "epoch",
-    { min = 0 }))
+  config.argument(state.epoch, "integer", "CombinedLoader: state", "epoch", { min = 0 })
   config.argument(state.position, "integer", "CombinedLoader: state", "position",
     { min = 0, max = dataset_protocol.MOST })
   local loaders = state.loaders
@@ -352,7 +355,20 @@ function CombinedLoader:load_state_dict(state)
     ~= #self._leaves then
     errors.blame("CombinedLoader: the state is of %d loaders, here are %d", #loaders, #self._leaves)
   end
-  self._saved = state
+end
+
+--- Makes the next pass resume from `state`.
+function CombinedLoader:load_state_dict(state)
+  check_state(self, state)
+  self:set_epoch(state.epoch)
+  self._saved = combined_position.convert(self._leaves, self._mode, state)
+end
+
+--- Returns the number of batches before the position of `state` (see state_dict), with the current
+--- batch sizes.
+function CombinedLoader:batches_before(state)
+  check_state(self, state)
+  return combined_position.convert(self._leaves, self._mode, state).position
 end
 
 return CombinedLoader

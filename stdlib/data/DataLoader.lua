@@ -168,24 +168,33 @@ end
 --- added to the batch before it; "predict", where the whole batch k goes to rank k % world, as
 --- batches of a batch_sampler always do; "own", where each rank reads all its data and only the
 --- batch size is split. A sampler with `sharded = true` is not sharded again; `shard(rank, world)`
---- of an iterable data set is called. Without arguments the loader is no longer sharded. Returns
---- false if the data cannot be sharded: an iterable data set without `shard`.
-function DataLoader:shard(rank, world, kind)
+--- of an iterable data set is called. `batches_of`: each global batch is that of so many ranks, of
+--- `batches_of * batch_size` samples, whatever `world` is; not with a `batch_sampler`, nor with data
+--- that is already sharded unless each rank gets equally many samples. Without arguments the loader
+--- is no longer sharded. Returns false if the data cannot be sharded: an iterable data set without
+--- `shard`.
+function DataLoader:shard(rank, world, kind, batches_of)
   local whole = rank == nil
   if not whole then
     config.argument(world, "integer", "DataLoader:shard", "world", { min = 1, max = 1 << 20 })
     config.argument(rank, "integer", "DataLoader:shard", "rank", { min = 0, max = world - 1 })
-    whole = world == 1
+    whole = world == 1 and not batches_of
+  end
+  if batches_of then
+    config.argument(batches_of, "integer", "DataLoader:shard", "batches_of",
+      { min = 1, max = 1 << 20 })
   end
   local global = self.global_batch_size
-  if global and not whole and global < world then
+  if global and not whole and not batches_of and global < world then
     errors.blame("DataLoader: global_batch_size = %d is less than a sample for each of %d ranks",
       global, world)
   end
-  self._shard = not whole and { rank = rank, world = world, kind = kind or "train" } or nil
+  if not sample_order.can_keep_batches(self, world, batches_of) then batches_of = nil end
+  self._shard = not whole and { rank = rank, world = world, kind = kind or "train",
+    batches_of = batches_of } or nil
   if global then self.batch_size = whole and global or sample_order.part(global, 0, world) end
   if not self._iterable or kind == "own" then return true end
-  if not class.has_method(self.dataset, "shard") then return whole end
+  if not class.has_method(self.dataset, "shard") then return whole or world == 1 end
   local other = self.dataset:shard(whole and 0 or rank, whole and 1 or world)
   if type(other) == "table" and other ~= self.dataset then
     errors.blame("DataLoader: shard(rank, world) of the data set made another one: it must change "
@@ -216,7 +225,14 @@ end
 --- Returns the number of samples in a global batch; nil with a batch_sampler.
 function DataLoader:global_batch()
   if self.batch_sampler then return nil end
-  return self.global_batch_size or self.batch_size * (self._shard and self._shard.world or 1)
+  local shard = self._shard
+  return self.global_batch_size
+    or self.batch_size * (shard and (shard.batches_of or shard.world) or 1)
+end
+
+--- Returns whether global batches are those of another number of ranks than there are.
+function DataLoader:keeps_batches()
+  return self._shard ~= nil and self._shard.batches_of ~= nil
 end
 
 --- Returns the number of batches in an epoch, the same on every rank; nil if it is unknown.
@@ -287,6 +303,17 @@ function DataLoader:active_ranks(index)
   return ranks < cut.world and ranks or nil
 end
 
+--- Returns the number of samples of batch `index` of the current pass that each rank has at least,
+--- of those that have any; nil for iterable data sets.
+function DataLoader:least_samples(index)
+  local pass = self._pass
+  if not pass or not pass.length then return nil end
+  config.argument(index, "integer", "DataLoader:least_samples", "index", { min = pass.index })
+  local at = data.batch_skip(pass.length, pass.start, index - pass.index, pass.batching)
+  local total, _, _, ranks = data.span(pass.length, at, pass.batching)
+  return total // math.max(ranks, 1)
+end
+
 --- Returns the positions in the data set of this rank's samples of batch `index` of the current
 --- pass, as `get` takes them; nil for iterable data sets.
 function DataLoader:batch_indices(index)
@@ -320,6 +347,7 @@ function DataLoader:state_dict()
   return {
     epoch = pass.epoch, position = pass.position() * loader_position.ranks(self), seed = pass.seed,
     samples = pass.samples, shares = pass.shares and pass.shares(),
+    ranks = loader_position.sharing_ranks(self),
     dataset = keeps_state(self) and self.dataset:state_dict() or nil,
   }
 end

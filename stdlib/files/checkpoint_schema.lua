@@ -20,11 +20,17 @@ local CALLED <const> = { optional = true, fields = {
   before = "count", count = "count", hook = { key_of = hooks.by_name },
 } }
 
+-- How a fit began (trainer/ranks/elastic.lua).
+local BEGAN <const> = { optional = true, fields = {
+  batch_size = "count?", global_batch = "count?", lr_factor = "number", ranks = "count",
+} }
+
 -- Where a fit stands: state.progress.
 local PROGRESS <const> = { fields = {
-  batch = "count", called = CALLED, eval_batches = "count", eval_rows = "count",
+  batch = "count", began = BEGAN, called = CALLED, eval_batches = "count", eval_rows = "count",
   in_epoch = "boolean", is_last = "boolean?", left_out = "boolean?", loader = LOADER,
-  nonfinite = "count?", pending = PENDING, predict_batches = "count", skipped = "count?",
+  nonfinite = "count?", pending = PENDING, predict_batches = "count", ranks = "count?",
+  skipped = "count?",
   step_before = "count?", stepped = "count", train_batches = "count",
 } }
 

@@ -70,11 +70,24 @@ local function set(group, value)
   end
 end
 
+-- Learning rates are multiplied by it (multiply_rates).
+LRScheduler._factor = 1.0
+
+-- The value of a group times the factor of the learning rates.
+local function multiplied(value, factor)
+  if factor == 1.0 then return value end
+  if type(value) ~= "table" then return value * factor end
+  local all = {}
+  for name, number in next, value do all[name] = number end
+  all.lr = value.lr * factor
+  return all
+end
+
 --- Sets the learning rates for the current number of steps. Groups that were added later keep
 --- theirs.
 function LRScheduler:apply()
   for i, base in ipairs(self.base_lrs) do
-    local value = self:value(base, self.last_epoch, i)
+    local value = multiplied(self:value(base, self.last_epoch, i), self._factor)
     local rate = value
     if type(value) == "table" then rate = value.lr end
     if not is_finite(rate) then
@@ -112,6 +125,15 @@ function LRScheduler:rate(base, n, index)
   errors.blame("%s: rate is not defined", getmetatable(self).__name)
 end
 
+--- Multiplies the learning rates of the schedule by `factor`, from the current step on; its steps
+--- are those that they were. It is in the state. The Trainer calls it where a fit is resumed with
+--- another global batch.
+function LRScheduler:multiply_rates(factor)
+  self._factor = self._factor * config.argument(factor, "number",
+    getmetatable(self).__name .. ":multiply_rates", "factor", { min = 0 })
+  self:apply()
+end
+
 --- Takes a step: call it after optimizer:step, once per epoch or once per batch.
 function LRScheduler:step()
   self.last_epoch = self.last_epoch + 1
@@ -142,6 +164,7 @@ end
 
 function LRScheduler:state_dict()
   return { class = getmetatable(self).__name, last_epoch = self.last_epoch,
+           factor = self._factor ~= 1.0 and self._factor or nil,
            base_lrs = table.move(self.base_lrs, 1, #self.base_lrs, 1, {}) }
 end
 
@@ -160,7 +183,8 @@ function LRScheduler:load_state_dict(state)
     errors.blame("%s: load_state_dict: the state has %d groups, the scheduler %d", name,
       #state.base_lrs, #self.base_lrs)
   end
-  schema.check(state, { base_lrs = { list = "number" } }, name)
+  schema.check(state, { base_lrs = { list = "number" }, factor = "number?" }, name)
+  self._factor = state.factor or 1.0
   self.last_epoch = state.last_epoch
   self.base_lrs = table.move(state.base_lrs, 1, #state.base_lrs, 1, {})
   self:apply()

@@ -30,7 +30,9 @@ function SWALR:init(optimizer, swa_lr, anneal_epochs, anneal_strategy)
 end
 
 function SWALR:rate(base, n, index)
-  if n == 0 and self.anneal_epochs > 0 then return self.optimizer.param_groups[index].lr end
+  if n == 0 and self.anneal_epochs > 0 then
+    return self.optimizer.param_groups[index].lr / self._factor
+  end
   local t = math.min(1, n / math.max(1, self.anneal_epochs))
   if self.anneal_epochs == 0 then t = 1 end
   if self.anneal_strategy == "cos" then t = (1 - math.cos(math.pi * t)) / 2 end
@@ -40,7 +42,9 @@ end
 --- Takes a step; the first one starts from the optimizer's current learning rates.
 function SWALR:step()
   if self.last_epoch == 0 then
-    for i in ipairs(self.base_lrs) do self.base_lrs[i] = self.optimizer.param_groups[i].lr end
+    for i in ipairs(self.base_lrs) do
+      self.base_lrs[i] = self.optimizer.param_groups[i].lr / self._factor
+    end
   end
   LRScheduler.step(self)
 end

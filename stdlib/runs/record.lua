@@ -53,9 +53,9 @@ local function write(kept)
 end
 
 --- A loop begins. `kept`: what this returned for the loop before of the same Trainer, or nil.
---- of: {folder =, fn =, started =, ranks =, seed =, device = its name, resumed_from = path or nil,
---- continues = whether the folder is that of the run that it is resumed from}. Returns the record;
---- nil where none can be written.
+--- of: {folder =, fn =, started =, ranks =, hosts = theirs or nil, seed =, device = its name,
+--- resumed_from = path or nil, continues = whether the folder is that of the run that it is resumed
+--- from}. Returns the record; nil where none can be written.
 function record.begin(kept, of)
   local path = of.folder .. "/" .. record.FILE
   if not c.io.make_folder(of.folder) then return nil end
@@ -64,7 +64,7 @@ function record.begin(kept, of)
   entry.started = before and before.started or of.started
   entry.loops = before and before.loops or {}
   entry.ranks, entry.seed, entry.status, entry.loop = of.ranks, of.seed, "running", of.fn
-  entry.devices = { of.device }
+  entry.devices, entry.hosts = { of.device }, of.hosts
   entry.data_sha256 = before and before.data_sha256 or nil
   entry.loops[#entry.loops + 1] = { loop = of.fn, started = of.started, status = "running",
     resumed_from = of.resumed_from }

@@ -10,7 +10,8 @@ local run_json = {}
 local TYPES <const> = { status = "string", started = "number", ended = "number", epoch = "number",
   step = "number", seed = "number", ranks = "number", threads = "number", command = "texts",
   script = "string", script_sha256 = "string", error = "string", process = "table",
-  loops = "tables", devices = "texts", data_sha256 = "string", version = "string", loop = "string",
+  loops = "tables", devices = "texts", hosts = "texts", data_sha256 = "string",
+  version = "string", loop = "string",
   best_checkpoint = "string", last_checkpoint = "string", resumed_from = "string" }
 local OF_LISTS <const> = { texts = "string", tables = "table" }
 

@@ -2,7 +2,8 @@
 --- training process into system.csv, for the dashboard.
 --
 -- A row of system.csv each second or so (each thousandth of a long run): at which time which step
--- had been reached, memory, and how long the process had waited for batches and for other ranks.
+-- had been reached, memory, how long the process had waited for batches and for other ranks, and of
+-- several ranks how long a step took without waiting for others.
 -- Ranks above 0 write system.rank<N>.csv. Between rows a batch costs a look at the clock.
 local c = require "ltrain.c"
 local proc_sizes = require "ltrain.core.proc_sizes"
@@ -10,7 +11,7 @@ local proc_sizes = require "ltrain.core.proc_sizes"
 local system_metrics = {}
 
 local COLUMNS <const> = "epoch,step,time,steps_per_second,memory,data_wait,rank_wait,"
-  .. "device_memory\n"
+  .. "device_memory,step_time\n"
 local LEAST <const>, MOST <const> = 1, 60 -- seconds between rows
 local SHARE <const> = 1000 -- a row each thousandth of the time so far
 
@@ -44,13 +45,13 @@ end
 
 --- Begins with a first row. of: {folder = the run's, rank =, device = its name, step =, epoch =}.
 --- The next row is due at p.due, on c.runtime.clock(); what the process waits for batches is to be
---- added to p.waited.
+--- added to p.waited, what it computes and reads without waiting for other ranks to p.busy.
 function system_metrics.begin(of)
   local now = c.runtime.clock()
   local path = of.folder .. "/" .. system_metrics.file(of.rank)
   local p = { folder = of.folder, path = path, opened = false,
     device = of.device ~= "cpu" and of.device or nil, began = now, at = now, step = of.step,
-    waited = 0.0, ranks_waited = c.dist.waited(), rows = 0 }
+    waited = 0.0, busy = 0.0, ranks_waited = c.dist.waited(), rows = 0 }
   system_metrics.write(p, of.step, of.epoch)
   return p
 end
@@ -66,10 +67,12 @@ function system_metrics.write(p, step, epoch)
   local function share(waited) return p.rows > 0 and math.min(waited / seconds, 1) or 0 / 0 end
   local memory = proc_sizes("/proc/self/status").VmRSS or 0 / 0 -- nan: not known
   local device = p.device and c.runtime.memory(p.device).live_bytes or 0 / 0
-  c.io.append_file(p.path, ("%d,%d,%.3f,%s,%s,%s,%s,%s\n"):format(epoch, step, c.runtime.time(),
+  c.io.append_file(p.path, ("%d,%d,%.3f,%s,%s,%s,%s,%s,%s\n"):format(epoch, step, c.runtime.time(),
     field(p.rows > 0 and (step - p.step) / seconds or 0 / 0), field(memory),
-    field(share(p.waited)), field(share(ranks - p.ranks_waited)), field(device)))
+    field(share(p.waited)), field(share(ranks - p.ranks_waited)), field(device),
+    field(p.busy > 0 and step > p.step and p.busy / (step - p.step) or 0 / 0)))
   p.at, p.step, p.waited, p.ranks_waited, p.rows = now, step, 0.0, ranks, p.rows + 1
+  p.busy = 0.0
 end
 
 --- The last row, unless the one before has just been written: the mean of a moment says nothing.

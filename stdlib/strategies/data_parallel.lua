@@ -147,6 +147,22 @@ function data_parallel.scatter(batch, count)
     .. "divided among the devices, the others are on each"):format(size, others.size, size) or nil
 end
 
+--- Cuts a batch into `count` parts whose sizes differ by one sample at most, or into as many as it
+--- has samples: a list of batches. Tensors are views; what has not a value for each sample is in
+--- every part.
+function data_parallel.split(batch, count)
+  local size = size_of(batch) or 1
+  count = math.max(math.min(count, size), 1)
+  if count == 1 then return { batch } end
+  local parts, from = {}, 1
+  for k = 1, count do
+    local last = from + size // count + (k <= size % count and 1 or 0) - 1
+    parts[k] = cut(batch, from, last, size, {})
+    from = last + 1
+  end
+  return parts
+end
+
 -- Outputs.
 
 -- One leaf of the outputs of all parts.

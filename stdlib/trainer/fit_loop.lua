@@ -45,6 +45,14 @@ local function finish_epoch_batches(state)
   return true
 end
 
+-- What measures the batches of this rank, of several.
+local function step_times_of(state)
+  if not state.ranks.many then return nil end
+  state.step_times = state.step_times
+    or require "ltrain.trainer.ranks.StepTimes".new(state)
+  return state.step_times
+end
+
 -- Batches of the epoch, from where it stands. False when it was cut short.
 local function run_batches(state)
   local trainer, progress = state.trainer, state.progress
@@ -53,8 +61,10 @@ local function run_batches(state)
   local pass, closing = sources.open_train(state)
   local _ <close> = closing
   if progress.pending then resume_batch(state) end
+  local times = step_times_of(state)
   while not state.stopping:ends_epoch() do
     state.resume_point:keep()
+    if times then times:begin_batch() end
     local batch, index, is_last = batch_boundary.next(state, pass)
     if batch == nil then
       trainer.is_last_batch = true
@@ -64,6 +74,7 @@ local function run_batches(state)
     -- Nothing holds the batch while validation runs the collector: it would grow old.
     batch = nil -- luacheck: ignore
     loop.drop_batch(state)
+    if times then times:end_batch() end
     if continues then train_batch.follow_up(state) end
     loop.end_batch(state)
     batch_boundary.reached(state, "batch")

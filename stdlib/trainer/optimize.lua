@@ -22,6 +22,9 @@ function optimize.prepare(state)
   state.window, state.step_closure = Window.new(state), StepClosure.new(state)
   shared_gradients.prepare(state)
   state.optimizer_steps = OptimizerSteps.new(state)
+  if state.trainer.options.verify_every > 0 then
+    state.verification = require "ltrain.trainer.ranks.Verification".new(state)
+  end
 end
 
 --- Lets go of the optimizers when the fit is over.

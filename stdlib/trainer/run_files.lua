@@ -39,6 +39,7 @@ local function open(state, folder, started)
   local trainer = state.trainer
   trainer._record = records.begin(trainer._record, {
     folder = folder, fn = state.fn, ranks = state.ranks.many and trainer.world_size or 1,
+    hosts = state.ranks.many and trainer.world.hosts or nil,
     seed = c.runtime.rng_state().seed, started = started, continues = continues(trainer),
     device = trainer.strategy.root_device,
     resumed_from = state.fn == "fit" and trainer.ckpt_path or nil,

@@ -18,7 +18,8 @@ local function new_loop()
   return {
     stage = nil, -- loop: what is being done, as trainer.state.stage; nil between
     pending = {}, -- fit/train_batch: the table that progress.pending becomes after a batch
-    results = nil, -- fit/start, eval_loop, run, steps/nonfinite/Rerun: what self:log gathers
+    results = nil, -- fit/start, eval_loop, run, steps/nonfinite/Rerun, steps/side_effects: what
+    -- self:log gathers
     evaluated = false, -- eval_loop: metrics of the last validation or test
     modes_before = false, -- eval_loop: module -> the mode that it goes back to
     batch_indices = nil, -- predict_loop: those of the batch, where the loader knows them
@@ -30,7 +31,7 @@ local function new_loop()
     batch_idx = nil, -- loop: its number in the epoch, from 0
     batch_count = false, -- loop, data/batches: its samples; -1: unknown
     slice_batches = false, -- fit/train_batch, steps/nonfinite/Rerun: those of this rank's slices
-    in_microbatches = false, -- steps/microbatches: whether the batch is a part of the one that runs
+    in_microbatches = false, -- steps/microbatches, steps/batch: whether the batch is a part of one
     outside = false, -- fit/train_batch, steps/nonfinite/Rerun: that only other ranks have a sample
     outputs = false, -- loop, eval_loop, steps/batch, steps/microbatches: what its step returned
     has_stepped = false, -- steps/batch: whether a training_step has returned a loss
@@ -75,6 +76,7 @@ local function new_ranks()
     notices = false, -- ranks/rank_warnings: texts for the console that other ranks do not know yet
     synced = nil, -- ranks/shared_gradients: optimizer -> whether its gradients are shared
     slices = false, -- ranks/slices: this rank's part of a batch under deterministic = "world"
+    parts = 1, -- ranks/elastic: in how many parts this rank computes its share of a batch
     left_metrics = false, -- logged/partial_metrics: metrics of all ranks, when a fit has ended
   }
 end
@@ -104,8 +106,10 @@ return function(trainer, fn, module, fit_args)
     scaling = nil, -- state, object: of losses, where the precision has a GradScaler
     step_count = nil, -- state, object: which optimizer steps were taken
     resume_point = nil, -- state, object: where the run stands, as checkpoints keep it
+    step_times = false, -- fit_loop, object: of this rank, of several
     optimizer_steps = false, -- optimize, object: what surrounds each step of an optimizer; of a fit
     window = false, -- optimize, object: the batches since the last optimizer step; fits have one
+    verification = false, -- optimize, object: computes batches of other ranks; with verify_every
     step_closure = false, -- optimize, object: what optimizer_step hands to the optimizer
 
     forks = nil, -- run: whether ranks are forked for this run

@@ -3,13 +3,14 @@
 local Catalogue = require "ltrain.apps.dashboard.Catalogue"
 local c = require "ltrain.c"
 local json = require "ltrain.apps.dashboard.json"
+local step_times = require "ltrain.runs.step_times"
 
 local system = {}
 
 local ROWS <const> = 1000
 local RANKS <const> = 1024
 local RECENT <const> = 60 -- seconds
-local MEANS <const> = { steps_per_second = true, rank_wait = true }
+local MEANS <const> = { steps_per_second = true, rank_wait = true, step_time = true }
 local END <const> = 1 << 14 -- bytes at the end of a rank's file
 
 -- Evenly chosen positions of n, the last one too.
@@ -33,8 +34,8 @@ local function recent(times, values)
   return seconds > 0 and sum / seconds or nil
 end
 
--- What the end of a file of that form says: name -> the last value, of steps_per_second and of
--- rank_wait the mean of the last minute; nil without a row.
+-- What the end of a file of that form says: name -> the last value, of steps_per_second, rank_wait
+-- and step_time the mean of the last minute; nil without a row.
 local function last_row(run, name)
   local head, size = Catalogue.read(run, name, 0, END)
   local header = head and head:match "^[^\n]*\n"
@@ -56,16 +57,26 @@ local function last_row(run, name)
   return row
 end
 
+-- How many times the median of the others each rank takes for a step.
+local function add_ratios(list)
+  local values = {}
+  for i, row in ipairs(list) do values[i] = row.step_time end
+  if #values ~= #list then return end
+  for i, row in ipairs(list) do row.slowness = step_times.ratio(values, i) end
+end
+
 local function ranks_of(run)
   local list = json.list {}
+  local hosts = run.info.hosts or {}
   local count = math.tointeger(run.info.ranks) or 1
   for rank = 0, math.min(count, RANKS) - 1 do
     local row = last_row(run, rank == 0 and "system.csv" or ("system.rank%d.csv"):format(rank))
     if row then
-      row.rank, row.wait = rank, row.rank_wait
+      row.rank, row.wait, row.host = rank, row.rank_wait, hosts[rank + 1]
       list[#list + 1] = row
     end
   end
+  add_ratios(list)
   return list
 end
 

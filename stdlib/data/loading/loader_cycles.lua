@@ -11,8 +11,8 @@ local has_method <const> = class.has_method
 local Rounds = {}
 Rounds.__index = Rounds
 
--- Epochs are far below this, so that no two rounds of one loader have the same number.
-local ROUNDS <const> = 1 << 20
+--- Epochs are far below this, so that no two rounds of one loader have the same number.
+Rounds.MOST = 1 << 20
 
 --- The batches of a loader, at most `limit`; nil if it does not know.
 function Rounds.length(loader, limit)
@@ -31,7 +31,7 @@ end
 local function open(self, round, at, saved)
   local loader = self.loader
   self.round, self.at = round, at
-  if has_method(loader, "set_epoch") then loader:set_epoch(self.epoch + round * ROUNDS) end
+  if has_method(loader, "set_epoch") then loader:set_epoch(self.epoch + round * Rounds.MOST) end
   if saved then loader:load_state_dict(saved) end
   local step, state_of_step, _, closing = loader:batches(not saved and at or nil)
   if not class.is_callable(step) then
@@ -96,11 +96,12 @@ function Rounds:active(index)
   return self.loader:active_ranks(self.cycles and index % n or index)
 end
 
---- Where it stands, as a table that can be saved.
-function Rounds:state()
+--- Where it stands, as a table that can be saved; with `always` the loader's own state is in it.
+function Rounds:state(always)
   local loader = self.loader
   return { round = self.round, at = self.at, consumed = self.consumed, ended = self.ended,
-    loader = not self.ended and Rounds.needs_state(loader) and loader:state_dict() or nil }
+    loader = not self.ended and (always or Rounds.needs_state(loader)) and loader:state_dict()
+      or nil }
 end
 
 --- Ends it: the loader may stop its threads.

@@ -33,10 +33,19 @@ function loader_position.ranks(loader)
   return shard and not loader._iterable and sample_order.comes_sharded(loader) and shard.world or 1
 end
 
--- The numbers of a state; `dataset` is what the data set itself has kept.
+--- Ranks that share the samples of an iterable data set, each counting its own; nil where none are
+--- shared.
+function loader_position.sharing_ranks(loader)
+  local dataset, shard = loader.dataset, loader._shard
+  if not loader._iterable or type(dataset) ~= "table" or not dataset.shard then return nil end
+  return shard and shard.world or 1
+end
+
+-- The numbers of a state; `dataset` is what the data set itself has kept, `ranks` how many each had
+-- consumed `position` samples of a shared stream.
 local STATE <const> = {
   epoch = { min = 0 }, position = { required = true, min = 0 },
-  samples = { min = 0 }, seed = {},
+  samples = { min = 0 }, seed = {}, ranks = { min = 1 },
 }
 
 -- Of workers that each have a share of an iterable data set.
@@ -67,6 +76,11 @@ end
 function loader_position.position(loader, n, state)
   local ranks = loader_position.ranks(loader)
   local position = state.position // ranks
+  local now = loader_position.sharing_ranks(loader)
+  if now and state.ranks and state.ranks ~= now then -- rank r has each now-th sample from r on
+    local rank = loader._shard and loader._shard.rank or 0
+    position = (state.position * state.ranks - rank + now - 1) // now
+  end
   if not n then return position end
   if position > n and ranks == 1 and not loader._iterable then
     errors.blame("DataLoader: the state was taken after sample %d, the epoch has %d samples",

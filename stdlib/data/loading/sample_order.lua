@@ -94,10 +94,20 @@ function sample_order.part(global, rank, world)
   return global // world + (rank < global % world and 1 or 0)
 end
 
+--- Whether the global batches of a loader on `world` ranks can be those of `ranks` ranks.
+function sample_order.can_keep_batches(loader, world, ranks)
+  if not ranks or loader.batch_sampler then return false end
+  if not sample_order.comes_sharded(loader) or loader.global_batch_size then return true end
+  local shards = not loader._iterable or class.has_method(loader.dataset, "shard")
+  return shards and loader.batch_size * ranks % world == 0
+end
+
 --- How a stream is cut (see lt_batching): by `lasts`, or into batches of a size.
 function sample_order.batching(loader, lasts)
   local shard, global = loader._shard, loader.global_batch_size
   local rank, world = shard and shard.rank or 0, shard and shard.world or 1
+  local kept = shard and shard.batches_of
+  if kept and not global then global = loader.batch_size * kept end
   local cut = { drop_last = loader.drop_last, prefetch = loader.prefetch or 2, lasts = lasts,
     dealt = lasts ~= nil, pin = loader.pin_memory }
   if sample_order.comes_sharded(loader) or shard and shard.kind == "own" then

@@ -5,6 +5,7 @@
 -- validation intervals) is computed again from it where a run resumes with another global batch.
 local class = require "ltrain.core.class"
 local data_ranks = require "ltrain.dist.data_ranks"
+local elastic = require "ltrain.trainer.ranks.elastic"
 local errors = require "ltrain.core.errors"
 local loaders = require "ltrain.trainer.data.loaders"
 
@@ -46,12 +47,18 @@ end
 
 --- Remembers what a checkpoint kept, until the training data is there.
 function data_position.restore(state, cut, path)
-  state.data.cut_before = { global_batch = cut and cut.global_batch, path = path }
+  elastic.check(state.progress.began)
+  cut = cut or {}
+  state.data.cut_before = { global_batch = cut.global_batch, path = path,
+    ranks = state.progress.ranks }
 end
 
 -- Schedules that count steps would run another course.
 local function check_schedules(state, before, now)
-  if state.trainer.options.allow_batch_change or not state.automatic then return end
+  if state.trainer.options.allow_batch_change or not state.automatic
+    or elastic.allows_change(state, state.data.train.loader, now) then
+    return
+  end
   for _, config in ipairs(state.schedulers) do
     if config.interval == "step" then
       errors.blame("fit: %s was written with a global batch of %d, this run has %d: a scheduler "
@@ -74,13 +81,13 @@ function data_position.take_up(state)
   local before, progress, source = state.data.cut_before, state.progress, state.data.train
   local now = source and loaders.global_batch(source, data_ranks.size())
   state.data.global_batch, state.data.cut_before = now, nil -- a loader is whole again after the fit
-  if not before then return end
+  if not before then return elastic.take_up(state, source, now) end
   if source then source.state_file = before.path end
   local _ <close> = errors.reading(before.path)
   if now and before.global_batch and now ~= before.global_batch then
     check_schedules(state, before, now)
     source.batch_before = before.global_batch
-    if not state.ranks.many then
+    if not state.ranks.many and before.ranks == data_ranks.size() then
       state.trainer:say(("global batch %d (%d in %s)"):format(now, before.global_batch,
         before.path))
     end
@@ -91,6 +98,7 @@ function data_position.take_up(state)
     progress.batch = source.loader:batches_before(field)
   end
   if state.window:is_empty() and source.batch_size then state.window:set_nominal_batch(nil) end
+  elastic.take_up(state, source, now, before.ranks)
 end
 
 return data_position

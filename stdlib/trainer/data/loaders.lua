@@ -151,15 +151,20 @@ end
 
 --- A source from whatever the user gave. `where` begins error texts. `source.active(index)` says
 -- how many ranks, the first ones, have samples of a batch that was begun; nil: all.
+-- `source.least(index)`: how many samples each of these has at least; nil: not known.
 function loaders.source(value, where)
   check(value, where)
   local counts_ranks = has_method(value, "active_ranks")
+  local counts_samples = has_method(value, "least_samples")
   local length, at_most = length_of(value, where)
   return {
     loader = value, where = where, length = length, at_most = at_most,
     batch_size = type(value) == "table" and math.tointeger(value.batch_size) or nil,
     active = function(index)
       if counts_ranks then return value:active_ranks(index) end
+    end,
+    least = function(index)
+      if counts_samples then return value:least_samples(index) end
     end,
   }
 end
@@ -170,6 +175,7 @@ function loaders.global_batch(source, ranks)
   if has_method(loader, "global_batch") then
     local known = loader:global_batch()
     if not known or loader.global_batch_size then return known end
+    if has_method(loader, "keeps_batches") and loader:keeps_batches() then return known end
   end
   return source.global_batch or each and each * ranks
 end

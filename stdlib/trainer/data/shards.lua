@@ -7,6 +7,7 @@ local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
+local elastic = require "ltrain.trainer.ranks.elastic"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
 local loaders = require "ltrain.trainer.data.loaders"
@@ -62,7 +63,8 @@ end
 -- for the size of its batches.
 local function cut(state, kind, loader)
   if not class.has_method(loader, "shard")
-    or not loader:shard(data_ranks.rank(), data_ranks.size(), kind) then
+    or not loader:shard(data_ranks.rank(), data_ranks.size(), kind,
+      elastic.batches_of(state, kind, loader)) then
     return false
   end
   table.insert(state.data.sharded, loader)
@@ -85,7 +87,8 @@ local function share(state, kind, source)
   local part = loaders.source(source.loader, source.where) -- its length is another now
   part.length_alone = source.length
   if not comes_sharded(source.loader) then
-    part.shared, part.opened = true, function() compare(state, part) end
+    part.shared = true
+    if state.ranks.many then part.opened = function() compare(state, part) end end
     part.part = data_ranks.rank()
   end
   return part
@@ -200,7 +203,7 @@ function shards.sources(state, kind, value, where)
   if kind == "train" and state.ranks.slices then return { in_slices(state, value, where) } end
   local list = kind == "train" and { loaders.source(value, where) }
     or loaders.sources(value, where)
-  if not state.ranks.many then return list end
+  if not state.ranks.many and not elastic.batches_of(state, kind, value) then return list end
   for i, source in ipairs(list) do
     if not state.trainer.options.use_distributed_sampler then
       if type(source.loader) == "table" and source.loader.global_batch_size then

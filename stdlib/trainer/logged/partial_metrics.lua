@@ -35,6 +35,9 @@ local function metrics_of(module)
   return list
 end
 
+--- The metrics inside a module: a list of {key = path, metric =}.
+partial_metrics.of = metrics_of
+
 -- Makes a metric begin with nothing; one of several steps keeps how many `saved` has (nil: it has).
 local function begin_again(metric, saved)
   if not class.has_method(metric, "reset_all") then

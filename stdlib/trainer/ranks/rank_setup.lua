@@ -85,6 +85,9 @@ function ranks.report_waiting(state)
   state.trainer.waiting = times
   state.trainer:say(("waiting for other ranks: %s, of %.2f s; slowest: rank %d"):format(
     table.concat(parts, ", "), state.trainer:now() - state.ranks.began, slowest))
+  if state.verification then
+    state.verification:report(state.trainer:now() - state.ranks.began)
+  end
 end
 
 -- A callback that changes what is trained must not do it on one rank alone.

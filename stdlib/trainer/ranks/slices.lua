@@ -1,5 +1,5 @@
---- stdlib/trainer/ranks/slices.lua: deterministic = "world": bitwise equal results on 1, 2 and 4
---- ranks.
+--- stdlib/trainer/ranks/slices.lua: deterministic = "world": bitwise equal results on any number of
+--- ranks up to that of slices.
 --
 -- Each batch of all ranks is cut into a fixed number of slices, whatever the number of ranks, and
 -- training_step runs once a slice. A slice draws its own random numbers; batch norm takes the
@@ -19,12 +19,31 @@ local slices = {}
 
 local tree_reduce <const> = reductions.tree_reduce
 
+-- The first slice of each rank, from 0. A rank has a whole branch of the tree of slices, and the
+-- branches are put together in the tree of the ranks (core/reductions.lua): of ranks lo .. hi - 1
+-- the first ones, the largest power of two below their number, have the first half of the slices.
+local function firsts_of(ranks, all)
+  local firsts = {}
+  local function share(lo, hi, first, last)
+    if hi - lo == 1 then
+      firsts[lo + 1] = first
+      return
+    end
+    local half, middle = 1, (first + last) // 2
+    while 2 * half < hi - lo do half = 2 * half end
+    share(lo, lo + half, first, middle)
+    share(lo + half, hi, middle, last)
+  end
+  share(0, ranks, 0, all)
+  return firsts
+end
+
 -- The loader of this rank's slices: each "batch" is the list of theirs, false for an empty one.
 
 local Slices = class.extend(nil, "Slices")
 
 function Slices:init(loader, first, count, all)
-  self.parts, self.first = {}, first
+  self.parts, self.first, self.firsts = {}, first, firsts_of(data_ranks.size(), all)
   for i = 1, count do
     local part = setmetatable({}, getmetatable(loader))
     for key, value in next, loader do part[key] = value end
@@ -45,8 +64,12 @@ end
 
 --- How many ranks, the first ones, have a sample of batch number `index`; nil: all.
 function Slices:active_ranks(index)
-  local active = self.parts[1]:active_ranks(index) -- slices
-  return active and (active + #self.parts - 1) // #self.parts
+  local active, ranks = self.parts[1]:active_ranks(index), 0 -- slices
+  if not active then return nil end
+  for _, first in ipairs(self.firsts) do
+    if first < active then ranks = ranks + 1 end
+  end
+  return ranks < #self.firsts and ranks or nil
 end
 
 function Slices:state_dict() return self.parts[1]:state_dict() end
@@ -93,9 +116,9 @@ local function check(state, all)
   local ranks = data_ranks.size()
   if all & (all - 1) ~= 0 then
     errors.blame("Trainer: world_slices must be a power of two: got %d", all)
-  elseif all % ranks ~= 0 then
-    errors.blame("Trainer: deterministic = 'world': %d ranks cannot share %d slices evenly: give "
-      .. "world_slices = a multiple", ranks, all)
+  elseif all < ranks then
+    errors.blame("Trainer: deterministic = 'world': %d ranks cannot share %d slices: give "
+      .. "world_slices = a power of two, at least %d", ranks, all, ranks)
   end
   slices.check_mode(state)
 end
@@ -113,9 +136,10 @@ function slices.prepare(state)
   local o = state.trainer.options
   if o.deterministic ~= "world" then return end
   check(state, o.world_slices)
-  local count = o.world_slices // data_ranks.size()
+  local firsts, rank = firsts_of(data_ranks.size(), o.world_slices), data_ranks.rank()
+  local first = firsts[rank + 1]
   state.ranks.slices = {
-    all = o.world_slices, count = count, first = data_ranks.rank() * count,
+    all = o.world_slices, count = (firsts[rank + 2] or o.world_slices) - first, first = first,
     grads = {}, weights = {}, threads = c.runtime.get_threads(), norms = {}, statistics = {},
   }
   for _, module in ipairs(state.module:modules()) do

@@ -3,6 +3,7 @@
 -- The check of what scripts pass, the flags of the command line and the page of options come from
 -- these rows. `set`: what `trainer.NAME = value` does later: "field": the loops read the Trainer's
 -- field, "option": they read trainer.options; without it that is an error.
+local config = require "ltrain.core.config"
 local duration = require "ltrain.core.duration"
 local errors = require "ltrain.core.errors"
 local logger_words = require "ltrain.loggers.logger_names"
@@ -43,6 +44,20 @@ local function check_deterministic(value)
   if type(value) == "string" and value ~= "warn" and value ~= "world" then
     return ("must be true, false, 'warn' or 'world': got '%s'"):format(value)
   end
+end
+
+local ELASTIC <const> = {
+  batch = { type = "string", default = "global", choices = { "global", "per_rank" } },
+  lr = { type = "string", default = "keep", choices = { "keep", "linear", "sqrt" } },
+}
+
+local function elastic_rules(value)
+  local rules = config.check(value, ELASTIC, "Trainer: elastic")
+  if rules.batch == "global" and rules.lr ~= "keep" then
+    return nil, ("has lr = '%s' with batch = 'global', where the global batch, and so the learning "
+      .. "rate, stays: write batch = 'per_rank', or leave out lr"):format(rules.lr)
+  end
+  return rules
 end
 
 return {
@@ -104,11 +119,11 @@ return {
     set = "option", doc = "clip the total norm, or each element" },
   deterministic = { type = "boolean|string", default = false, check = check_deterministic,
     doc = "true or 'warn': repeated runs are bitwise equal (on the CPU they always are with the "
-      .. "same number of threads; mpi then sums in a fixed order); 'world': also on 1, 2 and 4 "
-      .. "ranks" },
+      .. "same number of threads; mpi then sums in a fixed order); 'world': also on other "
+      .. "numbers of ranks" },
   world_slices = { type = "integer", set = "option", default = 4, min = 1,
-    doc = "with deterministic = 'world': number of slices of each batch, a power of two that is "
-      .. "divisible by the number of ranks" },
+    doc = "with deterministic = 'world': number of slices of each batch, a power of two, at least "
+      .. "the number of ranks" },
   world_threads = { type = "integer", min = 1,
     doc = "with deterministic = 'world': threads per rank, the same on all runs; default 1" },
   inference_mode = flag(true, "no gradients in validate, test and predict"),
@@ -129,11 +144,20 @@ return {
   sync_batchnorm = flag(false, "batch norm takes the statistics of all ranks' samples", "option"),
   allow_batch_change = flag(false,
     "allow resuming with another global batch although schedulers count steps", "option"),
+  elastic = { type = "table", convert = elastic_rules,
+    doc = "a fit that is resumed on another number of ranks than it began with: {batch = 'global'} "
+      .. "(the default) keeps the global batch, by accumulation on fewer ranks; {batch = "
+      .. "'per_rank', lr = 'keep', 'linear' or 'sqrt'} keeps the batch of a rank, and multiplies "
+      .. "learning rates by 1, by the ratio of the global batches, or by its square root" },
   plugins = { type = "table|object|string",
     doc = "older option: a precision, a checkpoint_io, a cluster environment, or a list of them; "
       .. "pass them to a strategy" },
   replica_check_every_n_steps = { type = "integer", set = "option", default = 50, min = 0,
     doc = "optimizer steps between comparisons of the ranks' weights; 0: none" },
+  verify_every = { type = "integer", default = 0, min = 0,
+    doc = "optimizer steps between checks in which each rank computes a batch of another rank "
+      .. "again: a rank whose loss or gradients have other bits is named, and ends the fit; 0: "
+      .. "none" },
   timeout = duration.in_seconds("time after which a rank that is late, or sends no heartbeat (3 "
     .. "seconds at least), ends the job; by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
   fork_with_threads = { type = "boolean", default = false,

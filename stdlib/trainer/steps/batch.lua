@@ -1,6 +1,7 @@
 --- stdlib/trainer/steps/batch.lua: runs training_step and the backward pass of one batch.
 local batches = require "ltrain.trainer.data.batches"
 local c = require "ltrain.c"
+local data_ranks = require "ltrain.dist.data_ranks"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local errors = require "ltrain.core.errors"
 local loop = require "ltrain.trainer.loop"
@@ -97,9 +98,9 @@ local function end_collective_step(state)
   state.strategy:end_collectives()
 end
 
--- One batch; `alone`: the window has no other. The loss, and what it weighs; nil where there was
--- none.
-local function run_forward_backward(state, alone)
+-- One batch; `alone`: the window has no other; `continues`: another part of the batch follows. The
+-- loss, and what it weighs; nil where there was none.
+local function run_forward_backward(state, alone, continues)
   local window, progress, optimizer = state.window, state.progress, state.optimizers[1]
   if state.loop.outside then return nil end
   local _ <close> = detection_scope(state)
@@ -120,11 +121,35 @@ local function run_forward_backward(state, alone)
   if not optimizer then return loss end
   window:zero_grad(optimizer)
   weight = alone and not state.ranks.many and 1.0 or window:weight_of(weight)
-  if state.step_closure:is_open() then window:begin_reduction(optimizer, weight) end
+  if state.step_closure:is_open() and not continues then
+    window:begin_reduction(optimizer, weight)
+  end
   batch.backward(state, loss, weight)
   end_collective_step(state)
   places.source = nil
   window:add(weight)
+  return loss, weight
+end
+
+-- Runs training_step and backward of the running batch again, whose loss weighs `weight` (nil: no
+-- backward); returns the loss.
+local function run_again(state, weight)
+  c.dist.begin_step()
+  local loss = read_outputs(state, training_step(state))
+  if loss and weight then batch.backward(state, loss, weight) end
+  state.strategy:end_collectives()
+  return loss
+end
+
+-- The same as run_forward_backward, with what other ranks find of it where that is due.
+local function run_verified(state, alone, continues)
+  local verification = state.verification
+  if not (verification and not state.loop.outside and verification:is_due()) then
+    return run_forward_backward(state, alone, continues)
+  end
+  verification:begin()
+  local loss, weight = run_forward_backward(state, alone, true)
+  verification:compare(loss, weight, function(own) return run_again(state, own) end)
   return loss, weight
 end
 
@@ -177,11 +202,54 @@ local function run_slices(state)
   return loss
 end
 
---- training_step and backward of the running batch, whole or in slices; `alone`: the window has no
---- other. Returns the loss, nil where there was none.
+-- The batch is whole again when the result is closed.
+local function in_parts(state, whole)
+  state.loop.in_microbatches = true
+  return setmetatable({}, { __close = function()
+    state.loop.in_microbatches = false
+    loop.set_batch(state, whole)
+  end })
+end
+
+-- A running mean of losses: with `loss` of `weight` the mean of all that weigh `sum`.
+local function mean_with(mean, loss, weight, sum)
+  local _ <close> = c.no_grad()
+  if not mean or sum == 0 then return loss:detach() end
+  return mean + (loss:detach() - mean) * (weight / sum)
+end
+
+-- The same once for each part of the batch (ranks/elastic.lua): all ranks that have samples have as
+-- many parts. Returns the mean of the losses.
+local function run_parts(state, alone)
+  local whole, progress = state.loop.batch, state.progress
+  if state.loop.outside then return nil end
+  local split = require "ltrain.strategies.data_parallel".split
+  local count = state.ranks.parts
+  local parts = split(whole, math.min(count,
+    state.data.train.least(state.loop.batch_idx) or count))
+  if #parts == 1 then return (run_verified(state, alone)) end
+  local first, skipped, mean, sum = data_ranks.replica() * count, progress.skipped, nil, 0.0
+  local _ <close> = in_parts(state, whole)
+  for i, part in ipairs(parts) do
+    loop.begin_part(first + i - 1, "train", progress.train_batches - 1)
+    loop.set_batch(state, part)
+    local loss, weight = run_verified(state, false, i < #parts)
+    if loss then
+      sum = sum + (weight or 1.0)
+      mean = mean_with(mean, loss, weight or 1.0, sum)
+    end
+  end
+  progress.skipped = mean and skipped or math.min(progress.skipped, skipped + 1)
+  return mean
+end
+
+--- training_step and backward of the running batch, whole, in slices or in parts; `alone`: the
+--- window has no other. Returns the loss, nil where there was none.
 function batch.run(state, alone)
   if state.ranks.slices then return run_slices(state) end
   if state.strategy.run_microbatches then return run_microbatches(state) end
+  if state.ranks.parts > 1 then return run_parts(state, alone) end
+  if state.verification then return (run_verified(state, alone)) end
   return (run_forward_backward(state, alone))
 end
 

@@ -12,7 +12,9 @@ const CHARTS = [
     binary: true },
   { title: "Share of the time that it waited", columns: { data_wait: "for batches",
     rank_wait: "for other ranks" }, format: percent },
+  { title: "Time of a step without waiting for other ranks", columns: { step_time: "s" } },
 ];
+const SLOW = 2; // times the median of the other ranks, as in runs/step_times.lua
 const KNOWN = new Set(["time", "step", "epoch", ...CHARTS.flatMap((one) => Object.keys(one.columns))]);
 
 // Columns that were added to the contract since: a chart each.
@@ -28,11 +30,13 @@ function ranks(list) {
   const columns = [["rank", (one) => exact(one.rank)],
     ["waits", (one) => h("span", { class: list.length > 1 && Number(one.wait) === slowest ? "slowest" : null },
       percent(one.wait))],
+    ["s a step", (one) => one.step_time === undefined ? "" : h("span",
+      { class: Number(one.slowness) >= SLOW ? "slowest" : null }, short(one.step_time))],
     ["steps/s", (one) => one.steps_per_second === undefined ? "" : short(one.steps_per_second)],
     ["memory", (one) => bytes(one.memory)], ["host", (one) => one.host || ""],
     ["process", (one) => exact(one.pid)]].filter(([, cell]) => list.some((one) => cell(one) !== ""));
   return [h("h3", {}, "Ranks"), list.length > 1 && h("p", { class: "dim" },
-    "Over the last minute. The rank that waits least is the one that the others wait for."),
+    "Over the last minute. The rank that waits least is the one that the others wait for; a step is timed without waiting."),
   table(columns.map(([text]) => ({ text, class: text === "host" ? null : "number" })),
     list.map((one) => columns.map(([, cell]) => cell(one))))];
 }
