@@ -128,8 +128,8 @@ describe("the folder of a run", function()
     for line in c.io.read_file(run.path .. "/system.csv"):gmatch "[^\n]+" do
       rows[#rows + 1] = line
     end
-    assert.matches("^0,0,[%d.]+,nan,%d+,nan,nan,nan$", rows[2])
-    assert.matches("^[01],2,[%d.]+,[%d.e+-]+,%d+,[%d.e+-]+,[%d.e+-]+,nan$", rows[3])
+    assert.matches("^0,0,[%d.]+,nan,%d+,nan,nan,nan,nan$", rows[2])
+    assert.matches("^[01],2,[%d.]+,[%d.e+-]+,%d+,[%d.e+-]+,[%d.e+-]+,nan,[%d.e+-]+$", rows[3])
     child.remove(folder)
   end)
 

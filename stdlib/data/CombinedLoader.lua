@@ -348,6 +348,7 @@ local function check_state(self, state)
     errors.blame("CombinedLoader: this is not the state of a loader: got %s", errors.show(state))
   end
   config.argument(state.epoch, "integer", "CombinedLoader: state", "epoch", { min = 0 })
+  combined_position.check(state)
   config.argument(state.position, "integer", "CombinedLoader: state", "position",
     { min = 0, max = dataset_protocol.MOST })
   local loaders = state.loaders

@@ -7,6 +7,8 @@
 local DataLoader = require "ltrain.data.DataLoader"
 local Rounds = require "ltrain.data.loading.loader_cycles"
 local class = require "ltrain.core.class"
+local config = require "ltrain.core.config"
+local dataset_protocol = require "ltrain.data.loading.dataset_protocol"
 local loader_position = require "ltrain.data.loading.loader_position"
 
 local combined_position = {}
@@ -23,6 +25,28 @@ function combined_position.batches(leaves)
   return list
 end
 
+local WHERE <const> = "CombinedLoader: state"
+
+--- Raises unless the batches and loaders of a state are what state_dict gives.
+function combined_position.check(state)
+  if state.batches == nil then return end
+  for _, size in ipairs(config.argument(state.batches, "table", WHERE, "batches")) do
+    if size then
+      config.argument(size, "integer", WHERE, "batches", { min = 1, max = dataset_protocol.MOST })
+    end
+  end
+  for _, entry in ipairs(type(state.loaders) == "table" and state.loaders or {}) do
+    if entry then
+      config.argument(entry, "table", WHERE, "loaders")
+      config.argument(entry.round, "integer", WHERE, "round", { min = 0, max = Rounds.MOST })
+      local own = entry.loader
+      if type(own) == "table" and own.position ~= nil then
+        config.argument(own.position, "integer", WHERE, "position", { min = 0 })
+      end
+    end
+  end
+end
+
 -- Samples of a round of a loader; nil where batches are not cut from a known number of them.
 local function count_samples(loader)
   if not class.is_a(loader, DataLoader) or not global_batch(loader) then return nil end
@@ -34,7 +58,7 @@ end
 local function place_before(loader, total, entry, index, size, cycles)
   local was = loader.drop_last and total // size or (total + size - 1) // size
   if entry then
-    local position = entry.loader and entry.loader.position
+    local position = type(entry.loader) == "table" and entry.loader.position
     return entry.round, entry.ended and total or position or total, was
   end
   if cycles and was > 0 then return index // was, math.min(index % was * size, total), was end

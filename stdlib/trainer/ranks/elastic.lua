@@ -1,9 +1,9 @@
 --- stdlib/trainer/ranks/elastic.lua: scaling rules: what a fit does that is resumed on another
 --- number of data ranks than it began with (option `elastic` of the Trainer).
 --
--- Checkpoints have the number of data ranks (progress.ranks), and of the start (progress.began) that
--- number, the batch size of the script, the global batch, and the factor by which learning rates are
--- multiplied since.
+-- Checkpoints have the number of data ranks (progress.ranks), and of the start (progress.began)
+-- that number, the batch size of the script, the global batch, and the factor by which learning
+-- rates are multiplied since.
 -- batch = "global": the loader's batches are those of the number of ranks at the start, and each
 -- rank has its share of them. On fewer ranks it computes its share in several parts, whose
 -- gradients are accumulated, so that none is larger than a batch of a rank was at the start. So
