@@ -14,16 +14,8 @@
 #include <zlib.h>
 
 #include "base/threads.h"
-#include "device/stream.h"
 #include "io/file.h"
-
-enum { POLL = 1000 }; /* microseconds */
-
-/* When a copy has arrived; no stream: it was made by the host. */
-typedef struct arrival {
-  lt_device device;
-  lt_event at;
-} arrival;
+#include "io/host_copy.h"
 
 /* Whether a file is written, or never will be: shared by its thread and the one of the next file,
    freed by whichever is the last. By malloc: it belongs to no ctx. */
@@ -37,7 +29,7 @@ struct lt_async_save {
   lt_ctx *child;      /* the thread's */
   lt_thread thread;
   lt_named_tensor *tensors; /* copies on the host */
-  arrival *arrivals;
+  lt_arrival *arrivals;
   lt_metadata *metadata;
   turn *own, *before; /* before: NULL when it waits for no file */
   bool failed;
@@ -50,16 +42,6 @@ static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_s
 
 static void release_turn(turn *t) {
   if (t != NULL && atomic_fetch_sub(&t->owners, 1) == 1) free(t);
-}
-
-/* Polling, since backends offer event_done and no blocking wait for threads; a millisecond is
-   nothing beside a write. */
-static bool wait_for(lt_ctx *c, const arrival *a) {
-  lt_progress at = LT_DONE;
-  while (a->at.stream != NULL &&
-         (at = lt_device_kinds[a->device.kind]->event_done(a->at)) == LT_PENDING)
-    usleep(POLL);
-  return at == LT_DONE || lt_fail(c, LT_EDEVICE, "save: the device has failed");
 }
 
 static int by_name(const void *a, const void *b) {
@@ -125,9 +107,9 @@ static void write_file(void *ud) {
   lt_ctx *c = l->child;
   lt_json text = {.c = c};
   bool ok = true;
-  for (int64_t i = 0; i < f->n && ok; i++) ok = wait_for(c, &l->arrivals[i]);
+  for (int64_t i = 0; i < f->n && ok; i++) ok = lt_host_copy_wait(c, f->op, &l->arrivals[i]);
   if (ok) insert_sums(c, l, &text);
-  while (l->before != NULL && !atomic_load(&l->before->is_over)) usleep(POLL);
+  while (l->before != NULL && !atomic_load(&l->before->is_over)) usleep(LT_HOST_COPY_POLL);
   if (ok && lt_ok(c))
     lt_safetensors_save(c, f->op, f->path, f->n, l->tensors, f->n_metadata, l->metadata, NULL);
   lt_json_free(&text);
@@ -136,17 +118,6 @@ static void write_file(void *ud) {
 }
 
 /* ---- copies ---- */
-
-/* On the stream for copies back, from memory that the pool does not give to others before the copy
-   has run: the events of the storage order it. */
-static bool copy_back(lt_ctx *c, lt_tensor *from, lt_storage *to, arrival *a) {
-  lt_device d = from->storage->device;
-  lt_copying m = {.device = d, .stream = lt_stream_of(c, d, LT_STREAM_BACK), .way = LT_TO_HOST,
-                  .from = from->storage, .src = lt_data(from), .dst = to->data,
-                  .from_index = d.index, .bytes = bytes_of(from)};
-  a->device = d;
-  return m.bytes == 0 || lt_copy_issue(c, &m, &a->at);
-}
 
 static bool same_view(const lt_tensor *x, const lt_tensor *y) {
   return x->storage == y->storage && x->offset == y->offset && x->dtype == y->dtype &&
@@ -163,11 +134,11 @@ static lt_tensor *host_copy(lt_ctx *c, lt_async_save *l, const lt_named_tensor *
     if (same_view(list[k].tensor, t)) return l->tensors[k].tensor;
   if (!t->contiguous) t = l->file.dense(c, t);
   if (t == NULL) return NULL;
-  bool there = lt_device_table(c, t->storage->device)->launch != NULL;
-  lt_storage *s = there ? lt_pinned_storage(c, t->storage->device, bytes_of(t))
+  bool there = lt_needs_host_copy(c, t);
+  lt_storage *s = there ? lt_host_copy_begin(c, t, &l->arrivals[i])
                         : lt_storage_new(c, LT_CPU_DEVICE, bytes_of(t));
   if (s == NULL) return NULL;
-  bool ok = there ? copy_back(c, t, s, &l->arrivals[i]) : lt_tensor_read(c, t, s->data);
+  bool ok = there || lt_tensor_read(c, t, s->data);
   if (ok) t = lt_tensor_make(c, s, (lt_dtype)t->dtype, t->ndim, t->size, NULL, 0);
   lt_storage_release(c, s);
   return ok ? t : NULL;

@@ -130,7 +130,7 @@ static bool check_layout(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
     if (s->stored[i].begin != at)
       return damaged(c, s, s->stored[i].name,
                      s->stored[i].begin < at ? "it overlaps another" : "a hole before it");
-  int64_t there = file_size - s->data_start;
+  int64_t there = s->start + file_size - s->data_start;
   if (at == there) return true;
   return lt_fail(c, LT_EIO, "%s: %s: %lld bytes of tensors, the header says %lld", s->op,
                  s->path, (long long)there, (long long)at);
@@ -237,7 +237,7 @@ static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
   if (file_size < 8)
     return lt_fail(c, LT_EIO, "%s: %s is not a safetensors file: only %lld bytes", s->op, s->path,
                    (long long)file_size);
-  if (!lt_file_read_at(c, s->op, s->path, s->fd, head, 8, 0)) return false;
+  if (!lt_file_read_at(c, s->op, s->path, s->fd, head, 8, s->start)) return false;
   uint64_t n = 0;
   for (int i = 7; i >= 0; i--) n = n << 8 | head[i];
   if (n > MAX_HEADER)
@@ -250,29 +250,44 @@ static bool read_header(lt_ctx *c, lt_safetensors *s, int64_t file_size) {
                    "off?",
                    s->op, s->path, (unsigned long long)n, (long long)file_size);
   char *text = lt_alloc(c, n + 1);
-  if (text != NULL && lt_file_read_at(c, s->op, s->path, s->fd, text, n, 8)) {
+  if (text != NULL && lt_file_read_at(c, s->op, s->path, s->fd, text, n, s->start + 8)) {
     char what[LT_FAILURE_TEXT / 2];
     snprintf(what, sizeof what, "%s: %s: header", s->op, s->path);
     s->header = lt_json_parse(c, what, text, n, HEADER_DEPTH, false);
     if (s->header != NULL) check_crc(c, s, text, n);
   }
   if (text != NULL) lt_free(c, text, n + 1);
-  s->data_start = 8 + (int64_t)n;
+  s->data_start = s->start + 8 + (int64_t)n;
   if (s->header == NULL || !lt_ok(c)) return false;
   return json_is_object(s->header) ||
          lt_fail(c, LT_EIO, "%s: %s: the header is not an object", s->op, s->path);
 }
 
-bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path) {
-  *s = (lt_safetensors){.op = op, .path = path};
-  s->fd = lt_file_open(c, op, path, &s->size);
-  if (s->fd < 0) return false;
-  int64_t size = s->size;
-  if (read_header(c, s, size) && read_metadata(c, s) && read_entries(c, s) &&
-      check_layout(c, s, size) && read_aliases(c, s))
+/* All but the tensors; closes it where that fails. */
+static bool read_all(lt_ctx *c, lt_safetensors *s) {
+  if (read_header(c, s, s->size) && read_metadata(c, s) && read_entries(c, s) &&
+      check_layout(c, s, s->size) && read_aliases(c, s))
     return true;
   lt_safetensors_close(c, s);
   return false;
+}
+
+bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path) {
+  *s = (lt_safetensors){.op = op, .path = path};
+  s->fd = lt_file_open(c, op, path, &s->size);
+  return s->fd >= 0 && read_all(c, s);
+}
+
+bool lt_safetensors_open_within(lt_ctx *c, lt_safetensors *s, const char *op, const char *path,
+                                int64_t start, int64_t size) {
+  int64_t all;
+  *s = (lt_safetensors){.op = op, .path = path, .start = start, .size = size, .unmappable = true};
+  s->fd = lt_file_open(c, op, path, &all);
+  if (s->fd < 0) return false;
+  if (start <= all && size <= all - start) return read_all(c, s);
+  lt_safetensors_close(c, s);
+  return lt_fail(c, LT_EIO, "%s: %s: it has %lld bytes of %lld: is it cut off?", op, path,
+                 (long long)all, (long long)(start + size));
 }
 
 /* Tensors in the mapped bytes retain the map: they outlive the file. */

@@ -32,6 +32,12 @@ bool lt_safetensors_save(lt_ctx *c, const char *op, const char *path, int64_t n,
                          const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
                          lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t));
 
+/* The header of such a file, with its length before it (the caller frees it), and for each of the
+   tensors where its bytes begin behind the header: -1 where they are those of another. */
+bool lt_safetensors_layout(lt_ctx *c, const char *op, int64_t n, const lt_named_tensor *tensors,
+                           int64_t n_metadata, lt_metadata *metadata, lt_json *header,
+                           int64_t *places);
+
 /* The same of tensors that need not be in memory together: of the given ones shapes and dtypes
    count, and each is replaced by what fill(c, ud, name) returns when it is its turn. */
 typedef lt_tensor *(*lt_fill)(lt_ctx *c, void *ud, const char *name);
@@ -56,6 +62,7 @@ typedef struct lt_alias {
 typedef struct lt_safetensors {
   const char *op, *path; /* the caller's, valid until closed */
   int fd;
+  int64_t start; /* of the bytes below within the file */
   int64_t data_start;
   int64_t count;
   lt_stored *stored; /* in the order of their bytes */
@@ -63,13 +70,18 @@ typedef struct lt_safetensors {
   lt_alias *aliases;
   const json_t *metadata;       /* object of strings, NULL when there is none */
   json_t *header, *alias_names; /* own the names above */
-  int64_t size;                 /* of the file */
+  int64_t size;                 /* of all of it */
   struct lt_mapping *map;       /* its bytes, once a tensor is in them (io/mapping.h) */
   bool unmappable;
 } lt_safetensors;
 
 /* Open and check a file; false with nothing to close. */
 bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const char *path);
+
+/* The same of `size` bytes of a larger file from `start` on. Its tensors are read, never mapped:
+   what is there may be overwritten while they live. */
+bool lt_safetensors_open_within(lt_ctx *c, lt_safetensors *s, const char *op, const char *path,
+                                int64_t start, int64_t size);
 void lt_safetensors_close(lt_ctx *c, lt_safetensors *s);
 
 /* One tensor on the cpu; it belongs to the open frame. A large one is in the file's mapped bytes,

@@ -211,34 +211,72 @@ static bool write_tensor(lt_ctx *c, lt_saving *file, const item *it, const sourc
   return ok;
 }
 
-static bool save(lt_ctx *c, const char *op, const char *path, int64_t n,
-                 const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
-                 const source *from) {
+/* What a file will have: its header, and the tensors that bring bytes in their order. */
+typedef struct layout {
+  lt_json header;
+  item *items;
+  int64_t count, n;
+} layout;
+
+static void discard(lt_ctx *c, layout *l) {
+  lt_json_free(&l->header);
+  lt_free(c, l->items, (size_t)l->n * sizeof *l->items + 1);
+}
+
+/* False with a failure and nothing to discard. */
+static bool make_layout(lt_ctx *c, layout *l, const char *op, int64_t n,
+                        const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata) {
   if (!lt_ok(c) || !lt_device_synchronize_all(c)) return false; /* a late error comes first */
   for (int64_t k = 0; k < n; k++)
     if (!lt_check_data(c, op, tensors[k].tensor)) return false;
-  lt_json header = {.c = c}, aliases = {.c = c};
-  lt_saving file = {.fd = -1};
-  size_t bytes = (size_t)n * sizeof(item) + 1;
-  item *items = lt_alloc(c, bytes);
+  item *items = lt_alloc(c, (size_t)n * sizeof *items + 1);
   if (items == NULL) return false;
   for (int64_t i = 0; i < n; i++)
     items[i] = (item){.name = tensors[i].name,
                       .tensor = tensors[i].tensor,
                       .format = lt_format_named(row_of(tensors[i].tensor)->safetensors),
                       .order = i};
-  if (!check_names(c, op, n, items)) goto done;
-  int64_t count = split_aliases(n, items, &aliases);
-  if (count > 1) qsort(items, (size_t)count, sizeof *items, by_place);
-  if (!write_header(&header, op, count, items, n_metadata, metadata, &aliases)) goto done;
-  if (!lt_saving_open(c, &file, op, path)) goto done;
-  bool ok = lt_saving_write(c, &file, header.data, header.size);
-  for (int64_t i = 0; i < count && ok; i++) ok = write_tensor(c, &file, &items[i], from);
-  lt_saving_commit(c, &file);
-done:
+  *l = (layout){.header.c = c, .items = items, .n = n};
+  lt_json aliases = {.c = c};
+  if (check_names(c, op, n, items)) {
+    l->count = split_aliases(n, items, &aliases);
+    if (l->count > 1) qsort(items, (size_t)l->count, sizeof *items, by_place);
+    write_header(&l->header, op, l->count, items, n_metadata, metadata, &aliases);
+  }
   lt_json_free(&aliases);
-  lt_json_free(&header);
-  lt_free(c, items, bytes);
+  if (!lt_ok(c)) discard(c, l);
+  return lt_ok(c);
+}
+
+bool lt_safetensors_layout(lt_ctx *c, const char *op, int64_t n, const lt_named_tensor *tensors,
+                           int64_t n_metadata, lt_metadata *metadata, lt_json *header,
+                           int64_t *places) {
+  layout l;
+  if (!make_layout(c, &l, op, n, tensors, n_metadata, metadata)) return false;
+  for (int64_t i = 0; i < n; i++) places[i] = -1;
+  int64_t at = 0;
+  for (int64_t i = 0; i < l.count; i++) {
+    places[l.items[i].order] = at;
+    at += (int64_t)bytes_of(l.items[i].tensor);
+  }
+  *header = l.header;
+  l.header = (lt_json){.c = c};
+  discard(c, &l);
+  return true;
+}
+
+static bool save(lt_ctx *c, const char *op, const char *path, int64_t n,
+                 const lt_named_tensor *tensors, int64_t n_metadata, lt_metadata *metadata,
+                 const source *from) {
+  layout l;
+  lt_saving file = {.fd = -1};
+  if (!make_layout(c, &l, op, n, tensors, n_metadata, metadata)) return false;
+  if (lt_saving_open(c, &file, op, path)) {
+    bool ok = lt_saving_write(c, &file, l.header.data, l.header.size);
+    for (int64_t i = 0; i < l.count && ok; i++) ok = write_tensor(c, &file, &l.items[i], from);
+    lt_saving_commit(c, &file);
+  }
+  discard(c, &l);
   return lt_ok(c);
 }
 

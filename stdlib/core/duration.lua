@@ -1,7 +1,8 @@
 -- stdlib/core/duration.lua: converts durations as options take them ('DD:HH:MM:SS', {hours =}) to
 -- seconds.
 --
--- A number of seconds, "DD:HH:MM:SS", or a table of units: { hours = 1, minutes = 30 }.
+-- A number of seconds, "10 s" (min, h, d), "DD:HH:MM:SS", or a table of units: { hours = 1,
+-- minutes = 30 }.
 
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
@@ -9,9 +10,13 @@ local tree = require "ltrain.core.tree"
 local duration = {}
 
 local SECONDS <const> = { weeks = 604800, days = 86400, hours = 3600, minutes = 60, seconds = 1 }
-local FORMS <const> = "'DD:HH:MM:SS', seconds, or a table of weeks, days, hours, minutes, seconds"
+local UNITS <const> = { s = 1, min = 60, h = 3600, d = 86400 }
+local FORMS <const> = "'DD:HH:MM:SS', seconds, '10 s' (min, h, d), or a table of weeks, days, "
+  .. "hours, minutes, seconds"
 
 local function of_text(text)
+  local count, unit = text:match "^%s*(%d+%.?%d*)%s*(%l+)%s*$"
+  if UNITS[unit] then return tonumber(count) * UNITS[unit] end
   local days, hours, minutes, seconds = text:match("^%s*(%d+):(%d%d):(%d%d):(%d%d)%s*$")
   if not days then return nil, ("must be %s: got %s"):format(FORMS, errors.show(text)) end
   return days * 86400 + hours * 3600 + minutes * 60 + seconds

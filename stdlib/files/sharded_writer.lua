@@ -27,8 +27,11 @@ local function new_id(path)
     c.runtime.pid()) }:sub(1, 16)
 end
 
--- On rank 0: the folder, and what each rank is to know; or why it cannot be saved.
-local function prepare(saved, path, all, text, tensors)
+--- On the process that writes the index: makes the folder and adds the index to `text`, with what
+--- it lacks of the texts in `all`, a list by rank of { tensors = as shard_plan describes them,
+--- text = (optional) }. Returns what each rank is to know, { folder =, id =, task = }; nil and why
+--- it cannot be saved. `aliases`: names, with those that have their bytes.
+function sharded_writer.prepare(path, all, text, aliases)
   local made, folder, why
   made, why = checkpoint_file.prepare(path)
   if made then folder, why = c.io.begin_folder(path) end
@@ -39,7 +42,7 @@ local function prepare(saved, path, all, text, tensors)
     parts.merge(text, one.text or {})
   end
   local found, id = shard_plan.make(described), new_id(folder)
-  text.sharded = shard_plan.index(found, contents.aliases(saved, tensors), id, #all)
+  text.sharded = shard_plan.index(found, aliases, id, #all)
   local tasks = shard_plan.tasks(found, #all)
   for r, task in ipairs(tasks) do tasks[r] = { folder = folder, id = id, task = task } end
   return tasks
@@ -100,8 +103,9 @@ local function block_sums(tensor)
   return sums
 end
 
--- The file of one of the ranks, of tensors that this process has.
-local function write_file(folder, rank, id, tensors, task)
+--- Writes the file of one of the ranks, of tensors that this process has; true, or nil and the
+--- reason.
+function sharded_writer.write_file(folder, rank, id, tensors, task)
   local own, text = {}, sharded_writer.shard_text(id, rank)
   text.crc, text.sealed = {}, true
   for _, one in ipairs(task) do
@@ -122,7 +126,7 @@ function sharded_writer.write(path, tensors, text, aliases, ranks)
   text.sharded, text.crc = shard_plan.index(found, aliases, id, ranks), nil
   local ok = true
   for r, task in ipairs(shard_plan.tasks(found, ranks)) do
-    if ok then ok, message = write_file(folder, r - 1, id, tensors, task) end
+    if ok then ok, message = sharded_writer.write_file(folder, r - 1, id, tensors, task) end
   end
   if ok then ok, message = sharded_writer.commit(folder, path, text) end
   if not ok then c.io.discard_folder(folder) end
@@ -197,7 +201,7 @@ function sharded_writer.begin(saved, path, ranks, before)
     text = not is_first and text or nil }
   local tasks, why
   if is_first then
-    tasks, why = prepare(saved, path, all, text, tensors)
+    tasks, why = sharded_writer.prepare(path, all, text, contents.aliases(saved, tensors))
     if not tasks then
       tasks = {}
       for r = 1, ranks.size do tasks[r] = { refusal = why } end

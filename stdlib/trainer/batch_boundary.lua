@@ -71,14 +71,17 @@ local function write_requested(state, where)
   end
 end
 
--- Saves the run that Ctrl-C ends; returns the path, nil when there is nothing to save, or nothing
--- may be.
-local function save_interrupted(state)
+local SIGUSR1 <const> = 10 -- by which a launcher asks its ranks to end, to start them again
+
+-- Saves the run that a signal ends (Ctrl-C; nil: the same, on one rank); returns the path, nil when
+-- there is nothing to save, or nothing may be, or the next round has a snapshot.
+local function save_interrupted(state, signal)
   local trainer = state.trainer
   if state.fn ~= "fit" or state.loop.stage == "sanity_check" then return nil end
-  if trainer.options.enable_checkpointing == false then return nil end
   -- In mid-validation: it will be done again, from its start.
   if state.loop.results ~= trainer.train_results then results.reset(state.loop.results) end
+  if state.snapshots and signal == SIGUSR1 and state.snapshots:stop() then return nil end
+  if trainer.options.enable_checkpointing == false then return nil end
   local refusal = state.nonfinite:why_not_saved() -- the same on all ranks
   if refusal then
     trainer:warn("interrupted: " .. refusal)
@@ -163,9 +166,12 @@ function batch_boundary.reached(state, where)
     state.step_count:poll()
     loop.between(where, state.progress.train_batches)
     write_requested(state, where)
+    if state.snapshots then state.snapshots:reached() end
   end
   local ends, signal = consensus.interrupted(state)
-  if ends then interrupt.raise(save_interrupted(state), state.ranks.many and signal or nil) end
+  if ends then
+    interrupt.raise(save_interrupted(state, signal), state.ranks.many and signal or nil)
+  end
 end
 
 return batch_boundary

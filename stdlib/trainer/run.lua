@@ -296,6 +296,7 @@ local function close(state, err)
   local trainer = state.trainer
   local unwritten = pending_writes.leave(state)
   if unwritten then trainer:warn(unwritten) end
+  if state.snapshots then state.snapshots:close() end
   if not state.finished then break_off(state) end
   if err ~= nil then
     fail(state, err)
@@ -389,6 +390,13 @@ local function follows_fit(state)
     and last.module == state.module
 end
 
+-- Of a fit whose launcher keeps snapshots.
+local function take_snapshots(state)
+  if state.fn ~= "fit" or not c.runtime.getenv "LTRAIN_SNAPSHOT" then return end
+  state.snapshots = require "ltrain.trainer.saving.Snapshots".new(state) or false
+  if state.snapshots then state.snapshots:find() end
+end
+
 local function start(trainer, fn, module, fit_args, ckpt_path)
   if trainer.running then
     errors.blame("%s: this Trainer is running %s", fn, trainer.running.fn)
@@ -408,6 +416,7 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   c.runtime.collect_begin()
   local _ <close> = guard(state)
   c.set_float32_matmul_precision(trainer.options.matmul_precision or state.outer_matmul)
+  take_snapshots(state)
   if fn == "fit" and ckpt_path then version.resume_old(trainer.loggers) end
   connect(state)
   prepare_data(state)

@@ -138,6 +138,7 @@ return function(trainer, fn, module, fit_args)
 
     resumed = false, -- saving/checkpoint: whether a file was taken up
     resumed_from = nil, -- saving/resume: its path, where it is a link that of the file
+    snapshots = false, -- run, object: snapshots of a fit in memory of a launcher
     saves = false, -- batch_boundary: files that were asked for, for the next boundary
     save = false, -- batch_boundary: what Ctrl-C in a read calls
     pending_writes = false, -- saving/pending_writes: files that are on their way

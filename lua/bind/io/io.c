@@ -299,6 +299,11 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"npz_save", lt_npz_save},
                                        {"memmap", lt_memmap},
                                        {"file_memory", lt_io_file_memory},
+                                       {"new_slot", lt_slot_make},
+                                       {"read_slot", lt_slot_read_header},
+                                       {"save_slot", lt_slot_save_later},
+                                       {"slot_bytes", lt_slot_read_bytes},
+                                       {"put_slot", lt_slot_put_bytes},
                                        {"read_idx", read_idx},
                                        {"event_record", event_record},
                                        {"curves", lt_io_curves},
@@ -313,6 +318,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
   lt_bind_csv(L, b);
   lt_bind_curves(L, b);
   lt_bind_file_memory(L, b);
+  lt_bind_slots(L, b);
   lt_bind_zip(L, b);
   lua_newtable(L);
   lt_add_functions(L, b, functions);

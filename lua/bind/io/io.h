@@ -5,6 +5,7 @@
 #define LT_BIND_IO_IO_H
 
 #include "bind/core/state.h"
+#include "io/safetensors.h"
 
 /* The path at index 1; raises when it is none. */
 const char *lt_check_path(lua_State *L, lt_bind *b, const char *who);
@@ -21,8 +22,10 @@ int lt_done(lua_State *L, lt_bind *b);
 
 /* io.save_safetensors(path, {name = tensor} [, {key = text} [, {alias = true}]]) -> true
    Of names that share a tensor the first that is not an alias gets the bytes.
-   io.load_safetensors(path [, {name = true}]) -> {name = tensor}, {key = text}
-   io.open_safetensors(path) -> file with tensors(), metadata(), read(index, from, n), close()
+   io.load_safetensors(path [, {name = true} [, start, size]]) -> {name = tensor}, {key = text}
+   io.open_safetensors(path [, start, size])
+     -> file with tensors(), metadata(), read(index, from, n), close()
+   Of `size` bytes from `start` on of a larger file tensors are read, never mapped.
    io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order
    io.crc32_join(crc, crc of what follows, its bytes) -> that of both */
 int lt_save_safetensors(lua_State *L);
@@ -32,6 +35,18 @@ int lt_open_safetensors(lua_State *L);
 int lt_stream_safetensors(lua_State *L);
 int lt_crc32_of(lua_State *L);
 int lt_crc32_join(lua_State *L);
+
+/* The tensors of the table at index 2, those in the table at index 4 last, and the texts of that at
+   index 3 (nil: none), in memory of Lua's that is pushed; raises what is wrong with them. */
+lt_named_tensor *lt_read_named_tensors(lua_State *L, lt_bind *b, int64_t *n);
+lt_metadata *lt_read_file_metadata(lua_State *L, lt_bind *b, int64_t *n);
+
+/* io.new_slot() -> the descriptor of a slot for snapshots, and the others of snapshot_slot.c */
+int lt_slot_make(lua_State *L);
+int lt_slot_read_header(lua_State *L);
+int lt_slot_save_later(lua_State *L);
+int lt_slot_read_bytes(lua_State *L);
+int lt_slot_put_bytes(lua_State *L);
 
 /* io.open_zip(path) -> zip, a file of stored members, with names(), size(name), read(name) and
    tensor(name, dtype); io.strided(flat, offset, sizes, strides) -> tensor (zip.c) */
@@ -70,11 +85,12 @@ int lt_io_file_memory(lua_State *L);
    what is wrong (yaml.c) */
 int lt_yaml_events(lua_State *L);
 
-/* Make the kinds of userdata that own a file while it is read, and that of file_memory. */
+/* Make the kinds of userdata that own a file while it is read or saved, and that of file_memory. */
 void lt_bind_csv(lua_State *L, lt_bind *b);
 void lt_bind_curves(lua_State *L, lt_bind *b);
 void lt_bind_file_memory(lua_State *L, lt_bind *b);
 void lt_bind_safetensors(lua_State *L, lt_bind *b);
+void lt_bind_slots(lua_State *L, lt_bind *b);
 void lt_bind_zip(lua_State *L, lt_bind *b);
 
 #endif

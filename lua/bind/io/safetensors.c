@@ -52,7 +52,7 @@ static bool is_alias(lua_State *L, const char *name) {
 /* The tensors of the table at index 2 in memory of Lua's that is pushed, sorted by name, aliases
    last: of names that share a tensor the first gets its bytes. Sorted names make files
    reproducible: the same tensors give the same bytes, whatever order Lua's table has. */
-static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
+lt_named_tensor *lt_read_named_tensors(lua_State *L, lt_bind *b, int64_t *n) {
   static const char who[] = "save_safetensors";
   luaL_checktype(L, 2, LUA_TTABLE);
   *n = count_pairs(L, 2);
@@ -74,7 +74,7 @@ static lt_named_tensor *read_tensors(lua_State *L, lt_bind *b, int64_t *n) {
   return list;
 }
 
-static lt_metadata *read_metadata(lua_State *L, lt_bind *b, int64_t *n) {
+lt_metadata *lt_read_file_metadata(lua_State *L, lt_bind *b, int64_t *n) {
   static const char who[] = "save_safetensors";
   *n = 0;
   if (lua_isnoneornil(L, 3)) return NULL;
@@ -101,8 +101,8 @@ int lt_save_safetensors(lua_State *L) {
   if (!lua_isnil(L, 4)) luaL_checktype(L, 4, LUA_TTABLE);
   const char *path = lt_check_path(L, b, "save");
   int64_t n, n_metadata;
-  lt_named_tensor *tensors = read_tensors(L, b, &n);
-  lt_metadata *metadata = read_metadata(L, b, &n_metadata);
+  lt_named_tensor *tensors = lt_read_named_tensors(L, b, &n);
+  lt_metadata *metadata = lt_read_file_metadata(L, b, &n_metadata);
   lt_modes modes = b->c->modes;
   b->c->modes.grad = false;
   lt_frame frame = lt_begin(L, b, 0);
@@ -137,8 +137,8 @@ int lt_stream_safetensors(lua_State *L) {
   luaL_checktype(L, 5, LUA_TFUNCTION);
   const char *path = lt_check_path(L, b, "save");
   int64_t n, n_metadata;
-  lt_named_tensor *tensors = read_tensors(L, b, &n);
-  lt_metadata *metadata = read_metadata(L, b, &n_metadata);
+  lt_named_tensor *tensors = lt_read_named_tensors(L, b, &n);
+  lt_metadata *metadata = lt_read_file_metadata(L, b, &n_metadata);
   luaL_checkstack(L, 8, "save");
   lt_frame frame = lt_begin(L, b, 0);
   lt_safetensors_stream(b->c, "save", path, n, tensors, n_metadata, metadata, fill_by_call, b);
@@ -193,8 +193,8 @@ int lt_async_safetensors_save(lua_State *L) {
                         .mark = luaL_checkstring(L, 5), .dense = lt_contiguous,
                         .before = lua_isnil(L, 6) ? NULL : *check_saving(L, 6),
                         .block = (size_t)luaL_optinteger(L, 7, 0)};
-  file.tensors = read_tensors(L, b, &file.n);
-  file.metadata = read_metadata(L, b, &file.n_metadata);
+  file.tensors = lt_read_named_tensors(L, b, &file.n);
+  file.metadata = lt_read_file_metadata(L, b, &file.n_metadata);
   file.n_sums = file.n - (lua_isnil(L, 4) ? 0 : count_pairs(L, 4));
   lt_async_save **box = lua_newuserdatauv(L, sizeof *box, 5);
   *box = NULL;
@@ -287,17 +287,26 @@ static void push_metadata(lua_State *L, const lt_safetensors *s) {
   }
 }
 
+/* The file at index 1, or with the integers at `within` and behind it a part of one. */
+static bool open_at(lua_State *L, lt_bind *b, open_file *o, const char *path, int within) {
+  bool ok = lua_isnil(L, within)
+                ? lt_safetensors_open(b->c, &o->file, "load", path)
+                : lt_safetensors_open_within(b->c, &o->file, "load", path, lua_tointeger(L, within),
+                                             lua_tointeger(L, within + 1));
+  if (ok) o->c = b->c;
+  return ok;
+}
+
 /* A dtype that this library lacks is the file's fault here, and comes back as a reason;
    open_safetensors shows such tensors and reads the others. */
 int lt_load_safetensors(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 2);
+  lua_settop(L, 4);
   const char *path = lt_check_path(L, b, "load");
   if (!lua_isnil(L, 2)) luaL_checktype(L, 2, LUA_TTABLE);
   lt_note_line(b);
   open_file *o = push_open_file(L);
-  if (!lt_safetensors_open(b->c, &o->file, "load", path)) return lt_refused(L, b);
-  o->c = b->c;
+  if (!open_at(L, b, o, path, 3)) return lt_refused(L, b);
   lua_newtable(L);
   bool ok = push_tensors(L, b, o);
   if (ok) push_metadata(L, &o->file);
@@ -309,18 +318,17 @@ int lt_load_safetensors(lua_State *L) {
   return lt_refused(L, b);
 }
 
-/* io.open_safetensors(path) -> file, whose header is checked; nil and the reason. Its path is kept
-   as its user value. */
+/* io.open_safetensors(path [, start, size]) -> file, whose header is checked; nil and the reason.
+   Its path is kept as its user value. */
 int lt_open_safetensors(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 1);
+  lua_settop(L, 3);
   const char *path = lt_check_path(L, b, "load");
   lt_note_line(b);
   open_file *o = push_open_file(L);
   lua_pushvalue(L, 1);
   lua_setiuservalue(L, -2, 1);
-  if (!lt_safetensors_open(b->c, &o->file, "load", path)) return lt_refused(L, b);
-  o->c = b->c;
+  if (!open_at(L, b, o, path, 2)) return lt_refused(L, b);
   return 1;
 }
 

@@ -138,12 +138,12 @@ local function add_run(saved, state, held, now)
 end
 
 -- The resume point and the model as they are now, with one walk over the module; nil on other ranks
--- than the first, unless all write.
+-- than the first, unless all write; nil and the reason where the weights are not to be saved.
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
   state.step_count:settle()
   local agreed, weights_only = options.agreed, options.weights_only
-  local in_parts, now, held = checkpoint_parts.are_sharded(state), nil, nil
+  local in_parts, now, held = options.in_parts, nil, nil
   if not agreed and state.failed then
     local refusal = checkpoint_parts.why_not_after_failure(state, weights_only)
     if refusal then errors.blame("save_checkpoint: %s", refusal) end
@@ -162,7 +162,7 @@ local function take(state, options)
   if not (state.trainer.is_global_zero or all_here) then return end
   local whole = not all_here and not state.strategy:is_replicated "parameter" and held.module
   local refusal = state.nonfinite:why_not_saved(whole or nil)
-  if refusal then errors.blame("save_checkpoint: %s", refusal) end
+  if refusal then return nil, refusal end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end
   return model_of(state, held, now), held, now, agreed
@@ -176,9 +176,11 @@ end
 --- done() and wait().
 function checkpoint.save(state, path, options)
   options = options or {}
-  local saved, held, now, agreed = take(state, options)
-  if not saved then return end
   local in_parts = checkpoint_parts.are_sharded(state)
+  local saved, held, now, agreed = take(state, { agreed = options.agreed, in_parts = in_parts,
+    weights_only = options.weights_only })
+  if not saved and held then errors.blame("save_checkpoint: %s", held) end
+  if not saved then return end
   -- A job that fails waits for a file that is being written; of a folder the former one is there.
   local _ <close> = c.dist.span(not in_parts)
   if now then add_run(saved, state, held, now) end
@@ -192,6 +194,17 @@ function checkpoint.save(state, path, options)
   if saving then return saving end
   local ok, message = io:save(saved, path)
   if not ok and message then errors.blame("save_checkpoint: %s", message) end
+end
+
+--- What a file of a run that has not ended would hold now: the table on rank 0, and with `in_parts`
+--- what they have of it on all ranks; nil on the others; nil and the reason where the run is not to
+--- be saved as it is. All ranks call it, between two batches.
+function checkpoint.collect(state, in_parts)
+  local saved, held, now = take(state, { agreed = state.ranks.many, in_parts = in_parts })
+  if not saved then return nil, held end
+  add_run(saved, state, held, now)
+  hook_calls.hook(state, "on_save_checkpoint", saved)
+  return saved
 end
 
 -- Whether hooks get the checkpoint, and may read its tensors.

@@ -34,6 +34,18 @@ function checkpoint_parts.take_all_ranks(state, weights_only)
   return is_sharded or not checkpoint_parts.are_here(state, weights_only)
 end
 
+-- What ranks other than the first write parts of.
+local SHARED <const> = { "state_dict", "current_model_state", "optimizer_states", "gradients",
+  "strategy" }
+
+--- What a rank writes of its checkpoint where each writes its parts.
+function checkpoint_parts.of_rank(saved, rank)
+  if rank == 0 then return saved end
+  local kept = {}
+  for _, name in ipairs(SHARED) do kept[name] = saved[name] end
+  return kept
+end
+
 local function name_of(state) return "strategies." .. getmetatable(state.strategy).__name end
 
 --- Why a run that has failed cannot be saved; nil when it can.

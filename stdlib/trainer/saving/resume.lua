@@ -124,9 +124,11 @@ local function remove_leftovers(trainer, path)
   stale_files.remove(all)
 end
 
--- The checkpoint that is asked for as a table, and its path; nil when none is.
+-- What the fit resumes from as a table, and its path or name: a snapshot, or the checkpoint that is
+-- asked for; nil when there is none.
 local function load(state, wanted)
   state.trainer.ckpt_path = nil
+  if state.snapshots and state.snapshots:resumes() then return state.snapshots:load() end
   if wanted == nil then return nil end
   if type(wanted) ~= "string" then
     errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
@@ -152,6 +154,7 @@ local function weights_alone(state)
     errors.blame("%s: weights_only must be true or false: got %s", state.fn, errors.show(wanted))
   end
   return wanted and not overrides.resumes()
+    and not (state.snapshots and state.snapshots:resumes())
 end
 
 --- Loads the checkpoint that is asked for into the module. Returns what a fit has to take back of

@@ -1,18 +1,9 @@
 --- stdlib/trainer/saving/sharded_save.lua: saves a checkpoint of which each rank writes its part
 --- (state_dict_type = "sharded").
+local checkpoint_parts = require "ltrain.trainer.saving.checkpoint_parts"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-
--- What ranks other than the first write parts of.
-local SHARED <const> = { "state_dict", "current_model_state", "optimizer_states", "gradients",
-  "strategy" }
-
-local function shared_only(saved)
-  local kept = {}
-  for _, name in ipairs(SHARED) do kept[name] = saved[name] end
-  return kept
-end
 
 local ALONE <const> = { rank = 0, size = 1, gather = function(value) return { value } end,
   scatter = function(list) return list[1] end }
@@ -41,7 +32,7 @@ local function begin(state, saved, path, ranks)
     errors.blame("save_checkpoint: state_dict_type = 'sharded' needs a checkpoint_io with "
       .. "save_sharded: %s has none", errors.show(io))
   end
-  return io:save_sharded(ranks.rank > 0 and shared_only(saved) or saved, path, ranks)
+  return io:save_sharded(checkpoint_parts.of_rank(saved, ranks.rank), path, ranks)
 end
 
 --- Each rank writes what it has of `saved`; `together`: all ranks are here. Returns when it is

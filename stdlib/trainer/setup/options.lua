@@ -35,6 +35,12 @@ local function check_interval(value)
   end
 end
 
+-- Seconds; false: no snapshots.
+local function to_interval(value)
+  if value == true then return nil, "must be a time, or false for no snapshots: got true" end
+  return value and duration.seconds(value)
+end
+
 local function check_every(value)
   if value == true then return "must be an integer, or false to count batches only: got true" end
   if value and value < 1 then return ("must be at least 1: got %s"):format(value) end
@@ -158,6 +164,10 @@ return {
     doc = "optimizer steps between checks in which each rank computes a batch of another rank "
       .. "again: a rank whose loss or gradients have other bits is named, and ends the fit; 0: "
       .. "none" },
+  snapshot_every = { type = "number|string|table|boolean", default = 10, convert = to_interval,
+    doc = "time between snapshots in memory that outlives the ranks, under `ltrain launch`; longer "
+      .. "where they would cost more than 1 % of it; 0: after each batch, whatever it costs; "
+      .. "false: none: seconds, '10 s' (min, h, d), 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}" },
   timeout = duration.in_seconds("time after which a rank that is late, or sends no heartbeat (3 "
     .. "seconds at least), ends the job; by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
   fork_with_threads = { type = "boolean", default = false,

@@ -1,0 +1,127 @@
+-- spec/bench/elastic.lua: what snapshots cost, and how long a killed rank stops a job.
+--
+--   ./dev bench elastic [ROUNDS [TORCHRUN]]
+--
+-- Cost: one rank trains for half a minute with snapshots each 10 seconds; what the steps that made
+-- one took longer than the median step, as a share of all the time. Recovery: under `ltrain launch`
+-- two ranks of DDP train, rank 1 is killed at a random moment; the time from there until rank 0
+-- begins its next step, and how many steps are done again. Beside it torchrun with PyTorch, where
+-- one is there, which saves a checkpoint each 10 seconds.
+local c = require "ltrain.c"
+local child = require "spec.cli.child"
+local hosts = require "spec.dist.two_hosts.hosts"
+
+local ROUNDS <const> = tonumber(arg and arg[1]) or 5
+local TORCHRUN <const> = arg and arg[2]
+local LTRAIN <const> = hosts.absolute(os.getenv "LTRAIN" or "build/ltrain")
+local HERE <const> = hosts.absolute "spec/bench"
+local MODELS <const> = {
+  { name = "small (66 KB)", LAYERS = 4, WIDTH = 64 },
+  { name = "100 MB", LAYERS = 6, WIDTH = 2048 },
+}
+
+-- Steps of a rank: { pid =, step =, time = }.
+local function marks(folder, rank)
+  local list = {}
+  local file <close> = io.open(("%s/marks.%d"):format(folder, rank))
+  for line in file and file:lines() or function() end do
+    local pid, step, time = line:match "^(%d+) (%d+) ([%d.]+)$"
+    if pid then
+      list[#list + 1] = { pid = pid, step = math.tointeger(tonumber(step)), time = tonumber(time) }
+    end
+  end
+  return list
+end
+
+local function variables(model, folder, seconds, every)
+  return ("env MARKS=%s/marks LAYERS=%d WIDTH=%d SECONDS=%d EVERY='%s' OMP_NUM_THREADS=1"):format(
+    folder, model.LAYERS, model.WIDTH, seconds, every)
+end
+
+local function median(list)
+  table.sort(list)
+  return list[#list // 2 + 1]
+end
+
+-- The cost.
+
+-- What the slowest steps, as many as there were snapshots, took longer than the median one.
+local function cost(model)
+  local folder <const>, seconds <const> = child.folder(), 35
+  os.execute(("cd %s && %s '%s' launch '%s/elastic_fit.lua' >out 2>&1"):format(folder,
+    variables(model, folder, seconds, "10 s"), LTRAIN, HERE))
+  local list, times, sorted = marks(folder, 0), {}, {}
+  for i = 2, #list do times[i - 1] = list[i].time - list[i - 1].time end
+  table.move(times, 1, #times, 1, sorted)
+  local usual, total, snapshots = median(sorted), 0, 3
+  for i = #sorted, #sorted - snapshots + 1, -1 do total = total + sorted[i] - usual end
+  print(("%-16s %5d steps, median %.2f ms; a snapshot takes %.1f ms, %.2f %% of the time"):format(
+    model.name, #list, usual * 1e3, total / snapshots * 1e3,
+    100 * total / (list[#list].time - list[1].time)))
+  child.remove(folder)
+end
+
+-- Recovery.
+
+local function wait_for(condition, seconds)
+  local deadline = c.runtime.clock() + seconds
+  while c.runtime.clock() < deadline do
+    local found = condition()
+    if found then return found end
+    os.execute "sleep 0.002"
+  end
+end
+
+-- Kills rank 1 after `delay` seconds of training; seconds until the next step of rank 0, and how
+-- many steps it does again.
+local function recovery(model, launcher, delay)
+  local folder <const> = child.folder()
+  os.execute(("cd %s && { %s setsid %s >out 2>&1 & echo $! >pid; }"):format(folder,
+    variables(model, folder, 120, "10 s"), launcher))
+  local first = wait_for(function() return marks(folder, 1)[1] end, 60)
+  local seconds, again
+  if first then
+    os.execute(("sleep %.3f"):format(delay))
+    local killed = marks(folder, 1)
+    local pid = killed[#killed].pid
+    local at = c.runtime.time()
+    os.execute("kill -KILL " .. pid)
+    local before = marks(folder, 0)
+    local next_one = wait_for(function()
+      local now = marks(folder, 0)
+      return now[#now].pid ~= before[#before].pid and now[#now]
+    end, 60)
+    for _, one in ipairs(marks(folder, 0)) do
+      if next_one and one.pid == next_one.pid then
+        seconds, again = one.time - at, before[#before].step - one.step
+        break
+      end
+    end
+  end
+  if not seconds then os.execute(("tail -5 %s/out"):format(folder)) end
+  os.execute(("kill -TERM -- -$(cat %s/pid) 2>/dev/null; sleep 0.5; "
+    .. "kill -KILL -- -$(cat %s/pid) 2>/dev/null"):format(folder, folder))
+  child.remove(folder)
+  return seconds, again
+end
+
+local function recoveries(name, model, launcher)
+  local list, most, again = {}, 0, {}
+  for k = 1, ROUNDS do
+    local seconds, steps = recovery(model, launcher, 11 + 3 * k / ROUNDS)
+    list[k], again[k] = seconds or math.huge, steps or -1
+    most = math.max(most, list[k])
+  end
+  print(("%-12s %-16s from the kill to the next step: median %.2f s, most %.2f s; median of %d "
+    .. "steps done again"):format(name, model.name, median(list), most, median(again)))
+end
+
+for _, model in ipairs(MODELS) do cost(model) end
+for _, model in ipairs(MODELS) do
+  recoveries("ltrain", model, ("'%s' launch --nproc_per_node 2 '%s/elastic_fit.lua'"):format(LTRAIN,
+    HERE))
+  if TORCHRUN then
+    recoveries("torchrun", model, ("'%s' --nproc_per_node 2 --max_restarts 3 '%s/elastic_fit.py'")
+      :format(TORCHRUN, HERE))
+  end
+end

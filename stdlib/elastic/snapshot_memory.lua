@@ -1,0 +1,36 @@
+--- stdlib/elastic/snapshot_memory.lua: memory files for the snapshots of a host's ranks, which
+--- outlive the ranks.
+--
+-- The launcher makes them once for its job, and each of its ranks inherits all of them: a rank
+-- writes its own, and after a restart reads those of the others on its host. Each rank has four:
+-- two for its snapshots in turn, so that one is whole while the other is written, and two for
+-- copies of what a rank of another host has. Empty ones take no memory. They end with the launcher.
+local c = require "ltrain.c"
+
+local snapshot_memory = {}
+
+local EACH <const> = 4 -- files of a rank; trainer/saving/snapshot_slots.lua reads them so
+
+local Memory <const> = {}
+Memory.__index = Memory
+
+--- Makes the files of so many ranks; nil and the reason.
+function snapshot_memory.new(local_ranks)
+  local fds = {}
+  for k = 1, local_ranks * EACH do
+    local fd, message = c.io.new_slot()
+    if not fd then return nil, message end
+    fds[k] = fd
+  end
+  return setmetatable({ fds = fds }, Memory)
+end
+
+--- What each rank of the host is started with: a list of variables, "NAME=value", and a list of the
+--- descriptors that it inherits under the same numbers (c.runtime.process.start: `fds`).
+--
+-- LTRAIN_SNAPSHOT: the descriptors, "FD,FD,...", four for each local rank in order.
+function Memory:environment()
+  return { "LTRAIN_SNAPSHOT=" .. table.concat(self.fds, ",") }, self.fds
+end
+
+return snapshot_memory
