@@ -167,7 +167,8 @@ return {
   snapshot_every = { type = "number|string|table|boolean", default = 10, convert = to_interval,
     doc = "time between snapshots in memory that outlives the ranks, under `ltrain launch`; longer "
       .. "where they would cost more than 1 % of it; 0: after each batch, whatever it costs; "
-      .. "false: none: seconds, '10 s' (min, h, d), 'DD:HH:MM:SS' or {hours =, minutes =, seconds =}" },
+      .. "false: none: seconds, '10 s' (min, h, d), 'DD:HH:MM:SS' or {hours =, minutes =, "
+      .. "seconds =}" },
   timeout = duration.in_seconds("time after which a rank that is late, or sends no heartbeat (3 "
     .. "seconds at least), ends the job; by default LT_TIMEOUT or 60 seconds", { min = 0.1 }),
   fork_with_threads = { type = "boolean", default = false,
