@@ -69,7 +69,7 @@ describe("stages 1, 2 and 3 on GPUs", function()
         x = self.first(x)
         for _, block in ipairs(self.blocks) do
           x = x + block(x)
-          for _, unit in ipairs(self.trainer.strategy.sharded.units) do
+          for _, unit in ipairs(self.trainer.strategy.sharding.sharded.units) do
             if unit.gathering then gathers = gathers + 1 end
           end
         end

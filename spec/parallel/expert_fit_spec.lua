@@ -88,6 +88,25 @@ describe("expert_parallel_size", function()
     ]])
   end)
 
+  it("does so where experts are sharded among the ranks that have the same", function()
+    prints("true true true\ntrue true true\ntrue\n", [[
+      local a, s = fit(1)
+      for _, case in ipairs {{2, {expert_parallel_size = 2}},
+        {4, {expert_parallel_size = 2, data_parallel_size = 2}}} do
+        local results = {}
+        for stage = 1, 3 do
+          case[2].stage = stage
+          local b, t = fit(case[1], case[2])
+          results[stage] = apart(a, s, b, t)
+        end
+        print(table.unpack(results))
+      end
+      local b, t = fit(4, {expert_parallel_size = 2, data_parallel_size = 2, stage = 3,
+        units = {nn.MoE}, reshard_after_forward = false})
+      print(apart(a, s, b, t))
+    ]])
+  end)
+
   it("gives each rank its experts, and a whole module at the end", function()
     prints("2 4\n", [[
       local seen
@@ -99,7 +118,7 @@ describe("expert_parallel_size", function()
 
   it("accumulates gradients, and resumes in mid-window on other numbers of ranks", function()
     local folder = child.folder()
-    prints("true true true\n", [[
+    prints("true true true\ntrue true true\n", [[
       local a, s = fit(1, nil, {accumulate_grad_batches = 2})
       local function save(ranks, o)
         local path = folder .. "/" .. ranks .. ".ckpt"
@@ -110,14 +129,16 @@ describe("expert_parallel_size", function()
         Net.on_train_batch_end = nil
         return path
       end
-      local two = save(2, {expert_parallel_size = 2})
-      local results = {}
-      for i, case in ipairs {{1}, {2, {expert_parallel_size = 2}},
-        {4, {expert_parallel_size = 2, data_parallel_size = 2}}} do
-        local b, t = fit(case[1], case[2], {accumulate_grad_batches = 2}, two)
-        results[i] = apart(a, s, b, t)
+      for _, path in ipairs {save(2, {expert_parallel_size = 2}),
+        save(4, {expert_parallel_size = 2, data_parallel_size = 2, stage = 3})} do
+        local results = {}
+        for i, case in ipairs {{1}, {2, {expert_parallel_size = 2}},
+          {4, {expert_parallel_size = 2, data_parallel_size = 2, stage = 2}}} do
+          local b, t = fit(case[1], case[2], {accumulate_grad_batches = 2}, path)
+          results[i] = apart(a, s, b, t)
+        end
+        print(table.unpack(results))
       end
-      print(table.unpack(results))
     ]], folder)
     child.remove(folder)
   end)

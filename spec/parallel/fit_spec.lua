@@ -2,7 +2,6 @@
 -- from their checkpoints on other meshes.
 -- tags: slow
 local child = require "spec.cli.child"
-local lt = require "ltrain"
 local scripts = require "spec.parallel.small_models"
 
 local function prints(wanted, script, folder)
@@ -103,24 +102,6 @@ describe("stage 1 of ModelParallelStrategy", function()
       fit("llama", 4, nil, {stage = 1})
       print(whole / counts[1])
     ]])
-  end)
-
-  it("is the only one beside tensor parallel", function()
-    assert.matches("stage = 2: beside tensor parallel only the state of optimizers is divided: "
-      .. "write stage = 1, or strategies.Sharded", select(2, pcall(
-      lt.strategies.ModelParallelStrategy, { stage = 2 })))
-    local status, _, err = scripts.run(nil, scripts.FIT .. [[
-      local Half = Net:extend("Half")
-      function Half:init(name)
-        Net.init(self, name)
-        self.net.model.norm:to "bf16"
-      end
-      function Half:training_step(batch) return self.net(batch[1]):sum() end
-      fit("llama", 4, {num_sanity_val_steps = 0}, {stage = 1, class = Half})
-    ]])
-    assert.equal(1, status)
-    assert.matches("stage = 1: net.model.norm.weight is bf16: take precision = 'bf16%-mixed', or "
-      .. "stage = 0", err)
   end)
 end)
 

@@ -46,8 +46,9 @@ local function norms_of(tensors)
 end
 ]]
 
--- fit(name, ranks, o): trains for two epochs, global batches of 8, tensor parallel on 2 ranks
--- where there are several; returns norms of parameters and of the optimizer's state, and metrics.
+-- fit(name, ranks, o, more): trains for two epochs, global batches of 8, tensor parallel on 2 ranks
+-- (more.tensor_parallel_size) where there are several; returns norms of parameters and of the
+-- optimizer's state, and metrics. more.sharding: further options of the strategy; all units are.
 local FIT <const> = [[
 local Net = lt.Module:extend("Net")
 function Net:init(name) self.name, self.net = name, make(name, 0) end
@@ -68,13 +69,17 @@ local function fit(name, ranks, o, more)
   local data = lt.data.TensorDataset(lt.randint(0, 16, {16, 8}), lt.randn(16, 3, 8, 8))
   more = more or {}
   local all = {max_epochs = 2, devices = ranks, gradient_clip_val = 0.1,
-    strategy = ranks == 1 and "single_device" or lt.strategies.ModelParallelStrategy {
-      tensor_parallel_size = 2, state_dict_type = more.state_dict_type,
-      stage = ranks == 4 and more.stage or 0,
-      context_parallel_size = more.context_parallel_size}}
+    strategy = "single_device"}
+  local tensor = more.tensor_parallel_size or 2
+  if ranks > 1 then
+    local options = {tensor_parallel_size = tensor, state_dict_type = more.state_dict_type,
+      stage = more.stage or 0, units = 1, context_parallel_size = more.context_parallel_size}
+    for key, value in pairs(more.sharding or {}) do options[key] = value end
+    all.strategy = lt.strategies.ModelParallelStrategy(options)
+  end
   for key, value in pairs(o or {}) do all[key] = value end
   local net, t = (more.class or Net)(name), trainer(all)
-  local readers = math.max(ranks // 2 // (more.context_parallel_size or 1), 1)
+  local readers = math.max(ranks // tensor // (more.context_parallel_size or 1), 1)
   local each = (more.batch or 8) // readers
   local loader = lt.data.DataLoader(data, {batch_size = each})
   t:fit(net, loader, loader, more.ckpt_path and {ckpt_path = more.ckpt_path})

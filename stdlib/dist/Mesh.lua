@@ -70,35 +70,40 @@ local function named(self, who, ...)
   return is_named
 end
 
--- The place in the dims that `chosen` selects, as a number in row-major order, and how many places
--- there are.
+-- The place in the dims of a set, as a number in row-major order, and how many places there are.
 local function number_of(self, place, chosen)
   local number, count = 0, 1
   for i, size in ipairs(self.sizes) do
-    if chosen(i) then number, count = number * size + place[i], count * size end
+    if chosen[i] then number, count = number * size + place[i], count * size end
   end
   return number, count
 end
 
-local function all() return true end
-
 --- Returns the number of ranks along a dim; without a name, of the mesh.
 function Mesh:size(name)
   if name ~= nil then return self.sizes[dim_of(self, "size", name)] end
-  local _, count = number_of(self, self._place, all)
+  local _, count = number_of(self, self._place, named(self, "size"))
   return count
 end
 
 --- Returns this rank's place along a dim, from 0; without a name, its number in the mesh.
 function Mesh:rank(name)
   if name ~= nil then return self._place[dim_of(self, "rank", name)] end
-  return (number_of(self, self._place, all))
+  return (number_of(self, self._place, named(self, "rank")))
 end
 
 --- Returns the place of a rank of the mesh in each dim, from 0: a list. By default of this rank.
 function Mesh:place(rank)
   return place_of(self.sizes, config.argument(rank or self:rank(), "integer", "Mesh.place", "rank",
     { min = 0, max = self:size() - 1 }))
+end
+
+--- Returns the place of a rank in the dims of a list of names, as a number in row-major order from
+--- 0, and how many places there are; by default of this rank.
+function Mesh:number(names, rank)
+  local chosen = {}
+  for _, name in ipairs(names) do chosen[dim_of(self, "number", name)] = true end
+  return number_of(self, rank and self:place(rank) or self._place, chosen)
 end
 
 --- Returns the group of the ranks that differ from this one in the named dims alone, in the order
@@ -113,9 +118,9 @@ function Mesh:group(...)
   if whole then return whole:group(table.unpack(key)) end
   key = table.concat(key, "\0")
   if not self._groups[key] then
-    -- The same color for ranks that differ in the named dims alone.
-    local color = number_of(self, self._place, function(i) return not is_named[i] end)
-    self._groups[key] = collectives.split(color)
+    local others = {} -- the same number for ranks that differ in the named dims alone
+    for i in ipairs(self.names) do others[i] = not is_named[i] end
+    self._groups[key] = collectives.split((number_of(self, self._place, others)))
   end
   return self._groups[key]
 end

@@ -36,20 +36,29 @@ function collectives.use(group)
   return outer
 end
 
-local prepare -- what all ranks do before a collective of them all; nil: nothing
+local prepare -- what ranks do before a collective of them all; nil: nothing
+local is_prepared -- groups that have all of these ranks, by group
 
 --- From here on fn() is called before each collective of all ranks, also before those that are in
 --- backward the gradients of others: a strategy whose ranks may owe each other others (nil: none
---- is).
-function collectives.before(fn)
+--- is). `ranks`: the group of these; then also fn(group) before collectives of groups that have
+--- them all, as some of the world's do not wait for the others.
+function collectives.before(fn, ranks)
   prepare = fn
+  is_prepared = setmetatable({}, { __mode = "k", __index = function(known, group)
+    local has, all = {}, ranks ~= nil
+    for _, rank in ipairs(ranks and group:ranks() or {}) do has[rank] = true end
+    for _, rank in ipairs(ranks and ranks:ranks() or {}) do all = all and has[rank] == true end
+    known[group] = all
+    return all
+  end })
   d.before_backward(fn)
 end
 
 local function checked(name, options)
   options = options and config.check(options, options_of[name], name)
   local group = options and options.group or within
-  if not group and prepare then prepare() end
+  if prepare and (not group or is_prepared[group]) then prepare(group) end
   return options or DEFAULTS[name], group and group._handle
 end
 

@@ -14,29 +14,15 @@ local data_ranks = {}
 
 local current = nil -- { rank =, size =, group =, replicas = lists of ranks, index = }
 
--- A number for the ranks that have the same place in the named dims, in row-major order from 0, and
--- how many there are.
-local function number_of(mesh, names, rank)
-  local is_named, number, count = {}, 0, 1
-  for _, name in ipairs(names) do is_named[name] = true end
-  local place = mesh:place(rank)
-  for i, name in ipairs(mesh.names) do
-    if is_named[name] then
-      number, count = number * mesh.sizes[i] + place[i], count * mesh.sizes[i]
-    end
-  end
-  return number, count
-end
-
 --- Until the result is closed, samples are shared along the dims `reads` of a mesh, and sums are
 --- over the dims `sums` (lists of names, not empty; those of `reads` are among them). All ranks
 --- call it.
 function data_ranks.use(mesh, reads, sums)
   local outer, now = current, { replicas = {} }
-  now.rank, now.size = number_of(mesh, reads, d.rank())
-  now.index = number_of(mesh, sums, d.rank())
+  now.rank, now.size = mesh:number(reads)
+  now.index = mesh:number(sums)
   for rank = 0, d.size() - 1 do
-    local i = number_of(mesh, sums, rank) + 1
+    local i = mesh:number(sums, rank) + 1
     now.replicas[i] = now.replicas[i] or {}
     table.insert(now.replicas[i], rank)
   end

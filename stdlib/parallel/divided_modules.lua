@@ -40,14 +40,22 @@ function divided_modules.undo(module)
   return new
 end
 
+--- What is said of a parameter whose other parts are gone with a run under a strategy (`who`).
+function divided_modules.lost_text(name, who)
+  return ("parameter '%s' is incomplete: a run under %s failed, and the other ranks ended with "
+    .. "their parts of it: make the module anew, and resume from a checkpoint"):format(name, who)
+end
+
 --- The run of the other ranks has failed, and their parts are gone: what reads the parameters says
---- why.
-function divided_modules.lose(module, why)
+--- so. `who`: the strategy.
+function divided_modules.lose(module, who)
   for _, entry in ipairs(walk.modules(module)) do
     local record = rawget(entry.module, "_divided")
     for _, items in ipairs(record and record.cuts or {}) do
       local part = rawget(items[1].holder, items[1].key)
-      if c.dist.is_alone(part) then c.dist.empty(part, why:format(items[1].name)) end
+      if c.dist.is_alone(part) then
+        c.dist.empty(part, divided_modules.lost_text(items[1].name, who))
+      end
     end
     take_back(entry.module, record)
   end

@@ -7,7 +7,8 @@
 -- used after a fork are kept, and later loops join them. All start with rank 0's parameters and
 -- buffers. A subclass defines how gradients and weights are distributed: at least reduce_gradients,
 -- and if ranks have different values, is_replicated, module_parts, optimizer_parts and the
--- methods that load state.
+-- methods that load state. What it shards (sharded/Sharding.lua) is `self.sharding`: steps and
+-- gradients are then those of shards.
 local Strategy = require "ltrain.strategies.Strategy"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local collectives = require "ltrain.dist.collectives"
@@ -146,6 +147,54 @@ end
 function ParallelStrategy:optimizer_state(optimizer)
   return complete(self, "optimizer", self.optimizer_parts, optimizer)
 end
+
+-- Steps of what is sharded.
+
+--- The strategy's Sharding; nil: nothing is sharded.
+ParallelStrategy.sharding = nil
+
+--- With stage 3 parameters that are in no unit are here until the result is closed.
+function ParallelStrategy:forward_scope()
+  local outer, sharding = Strategy.forward_scope(self), self.sharding
+  return sharding and sharding:forward_scope(outer) or outer
+end
+
+--- With stages 2 and 3 gradients are reduced to their shards as backward passes.
+function ParallelStrategy:backward(loss, weight, ...)
+  if not self.sharding then return Strategy.backward(self, loss, weight, ...) end
+  local more = table.pack(...)
+  self.sharding:backward(function()
+    Strategy.backward(self, loss, weight, table.unpack(more, 1, more.n))
+  end)
+end
+
+--- The graph of these collectives has what is sharded in it too.
+function ParallelStrategy:end_collectives()
+  local function finish() Strategy.end_collectives(self) end
+  if self.sharding then self.sharding:end_collectives(finish) else finish() end
+end
+
+--- This rank's shards, where these alone have gradients.
+function ParallelStrategy:param_groups(optimizer)
+  return self.sharding and self.sharding:param_groups(optimizer) or optimizer.param_groups
+end
+
+--- This rank's slice of what was reduced to shards, at its place in the whole.
+function ParallelStrategy:accumulated_gradient(parameter)
+  return self.sharding and self.sharding:accumulated_gradient(parameter) or parameter.grad
+end
+
+--- Steps this rank's shards, and gathers the new parameters where they are whole.
+function ParallelStrategy:optimizer_step(optimizer, update)
+  if self.sharding then self.sharding:step(optimizer, update) else update() end
+end
+
+--- Gathers what is sharded.
+function ParallelStrategy:gather_parameters()
+  return self.sharding and self.sharding:gather() or nil
+end
+
+-- Ranks.
 
 function ParallelStrategy:add(numbers) return collectives.add(numbers) end
 

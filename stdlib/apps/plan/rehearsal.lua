@@ -41,7 +41,8 @@ end
 -- What a rank has of the parameters and buffers between steps.
 local function kept_bytes(state)
   local all = module_bytes(state.module)
-  local sharded = state.strategy.sharded
+  local sharding = state.strategy.sharding
+  local sharded = sharding and sharding.sharded
   if not sharded or not sharded.shards_parameters then return all end
   for _, shard in next, sharded.shards.of do
     if not shard.is_kept then

@@ -14,7 +14,7 @@
 --
 -- The order is that in which modules stand in the model, until a forward of rank 0 has shown
 -- another one. It does not matter for what is computed: a unit that is wanted out of order begins
--- another round.
+-- another round. "All ranks" are those of a group, where only they share the parameters.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 
@@ -25,9 +25,10 @@ local Rounds = class.extend(nil, "Rounds")
 -- PAUSE is an end of which a rank says that it computes with units that stay.
 local END <const>, PAUSE <const>, BACKWARD <const>, FORWARD <const> = 0, 1, 2, 3
 
---- Rounds(units, reduces): `reduces`: gradients are reduced as backward passes.
-function Rounds:init(units, reduces)
-  self.units, self.reduces = units, reduces
+--- Rounds(units, reduces, group): `reduces`: gradients are reduced as backward passes; `group`: the
+--- ranks (nil: of the world).
+function Rounds:init(units, reduces, group)
+  self.units, self.reduces, self.ranks = units, reduces, group and group._handle
   self.order = table.move(units, 1, #units, 1, {})
   self.staying = {} -- units that were gathered and stay, a set; the same on all ranks
   self.kind, self.next = END, 1
@@ -42,7 +43,7 @@ end
 local function vote(self, wanted)
   local _ <close> = c.no_grad()
   self.ballot:fill_(wanted)
-  d.wait(d.collective(nil, "all_reduce_", self.ballot, "max"))
+  d.wait(d.collective(self.ranks, "all_reduce_", self.ballot, "max"))
   return math.tointeger(self.ballot:item())
 end
 
@@ -163,7 +164,7 @@ function Rounds:agree_on_order()
   local index, mine = {}, {}
   for i, unit in ipairs(self.units) do index[unit] = i end
   for i, unit in ipairs(self.seen) do mine[i] = index[unit] end
-  local list = d.wait(d.values(nil, "broadcast", mine, 0))
+  local list = d.wait(d.values(self.ranks, "broadcast", mine, 0))
   self.seen = #list == 0 and {} or false
   if #list == 0 then return end
   local order, has = {}, {}

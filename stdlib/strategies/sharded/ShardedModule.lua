@@ -6,10 +6,8 @@ local Shards = require "ltrain.strategies.sharded.Shards"
 local Unit = require "ltrain.strategies.sharded.Unit"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
 local forward_methods = require "ltrain.nn.forward_methods"
-local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 local units = require "ltrain.strategies.sharded.units"
 
@@ -35,7 +33,7 @@ function ShardedModule:init(module, o)
     self.units[i] = unit
   end
   self.root = self.units[1]
-  self.rounds = Rounds(self.units, o.shards_gradients)
+  self.rounds = Rounds(self.units, o.shards_gradients, self.shards.replicas.group)
   self.watches = o.shards_gradients or o.shards_parameters
   if o.shards_parameters then self:part(o.keep_below) end
   if self.watches then self:watch() end
@@ -86,8 +84,8 @@ end
 -- that is differentiated in turn would need them later.
 local function come_back(self, unit)
   if c.is_grad_enabled() and not unit.stays then
-    errors.blame("strategies.Sharded: create_graph: gradients of gradients need the parameters of "
-      .. "%s after its backward: write reshard_after_forward = false", unit.label)
+    errors.blame("%s: create_graph: gradients of gradients need the parameters of %s after its "
+      .. "backward: write reshard_after_forward = false", self.shards.who, unit.label)
   end
   self.rounds:request(unit)
 end
@@ -232,42 +230,15 @@ function ShardedModule:join()
   end
 end
 
---- The module's state_dict with parts (core/parts.lua) in the place of what the ranks share.
-function ShardedModule:module_parts()
-  local shard_of, given = {}, {}
+--- The f32 shards of parameters in 16 bits, a list in the same order on all ranks.
+function ShardedModule:wide_shards()
+  local list = {}
   for _, unit in ipairs(self.units) do
-    for _, shard in ipairs(unit.parted or {}) do shard_of[shard.name] = shard end
-  end
-  for name, value in next, self.module:state_dict() do
-    local shard = shard_of[name]
-    given[name] = shard and parts.new { shape = value.shape, from = shard.from,
-      tensor = shard.tensor:to(value.dtype) } or value
-  end
-  return given
-end
-
---- The f32 shards of parameters in 16 bits, as parts by name; nil without any.
-function ShardedModule:wide_parts()
-  local given
-  for parameter, shard in next, self.shards.of do
-    if shard.is_wide then
-      given = given or {}
-      given[shard.name] = parts.new { shape = parameter.shape, from = shard.from,
-        tensor = shard.tensor }
+    for _, shard in ipairs(unit.shards) do
+      if shard.is_wide then list[#list + 1] = shard end
     end
   end
-  return given
-end
-
---- Takes them from a checkpoint.
-function ShardedModule:load_wide_parts(saved)
-  local _ <close> = c.no_grad()
-  for _, shard in next, self.shards.of do
-    local value = shard.is_wide and saved[shard.name]
-    if value then
-      shard.tensor:copy_(parts.read(value, shard.from, shard.n):reshape { 1, shard.n })
-    end
-  end
+  return list
 end
 
 --- The run has failed: the other ranks' parts are gone.
@@ -287,14 +258,17 @@ end
 
 -- Gradients.
 
--- On which ranks parameters have gradients that no reduction has taken, and which of their shards
--- one has added to: two counts a parameter.
-local function count(parameters, shards)
-  local own = {}
+-- On how many ranks parameters have gradients that no reduction has taken, and on how many one has
+-- added to their shards: two counts a parameter.
+local function count(self, parameters, shards)
+  local own, group = {}, self.shards.replicas.group
+  self:settle()
   for i, has in ipairs(c.dist.with_gradients(parameters)) do
     own[2 * i - 1], own[2 * i] = has, shards[i].used and 1 or 0
   end
-  return collectives.all_reduce(c.tensor(own, { dtype = "i64" })):tolist()
+  local counts = c.tensor(own, { dtype = "i64" })
+  c.dist.wait(c.dist.collective(group and group._handle, "all_reduce_", counts, "sum"))
+  return counts:tolist()
 end
 
 -- What was reduced of a parameter's gradient since the last step; nil: nothing.
@@ -306,7 +280,7 @@ end
 --- See Strategy.accumulated_gradient.
 function ShardedModule:accumulated_gradient(parameter)
   local reduced, shard = reduced_since(self, parameter)
-  if not reduced or not self.shards.replicas.is_first then return parameter.grad end
+  if not reduced or not shard.replicas.is_first then return parameter.grad end
   local whole = parameter.grad and parameter.grad:clone()
     or c.zeros(parameter.shape, { dtype = parameter.dtype, device = parameter.device })
   Shards.slice(shard, whole):add_(reduced:to(whole.device))
@@ -329,7 +303,7 @@ function ShardedModule:reduce_gradients(parameters, total, cap)
   for i, parameter in ipairs(parameters) do
     shards[i] = self.shards:add(parameter, "a parameter of an optimizer")
   end
-  local counts = count(parameters, shards)
+  local counts = count(self, parameters, shards)
   for i, shard in ipairs(shards) do
     local is_left, was_reduced = counts[2 * i - 1] > 0, counts[2 * i] > 0
     if not was_reduced then shard.tensor.grad = nil end

@@ -33,7 +33,7 @@ end
 --- ShardedOptimizer(optimizer, shards, cap, has_whole): messages of at most `cap` bytes;
 --- `has_whole`: gradients are those of whole parameters, on all ranks. All ranks call it.
 function ShardedOptimizer:init(optimizer, shards, cap, has_whole)
-  check_elementwise(optimizer, "strategies.Sharded", "slices")
+  check_elementwise(optimizer, shards.who, "slices")
   check_same(optimizer, shards.replicas.group)
   self.optimizer, self.shards, self.cap, self.has_whole = optimizer, shards, cap, has_whole
   self:follow()
@@ -56,15 +56,16 @@ function ShardedOptimizer:follow()
   end
 end
 
---- The groups of the optimizer with this rank's shards in place of the parameters.
-function ShardedOptimizer:groups()
+--- The groups of the optimizer with this rank's shards in place of the parameters: all, or those
+--- for which takes(parameter, shard) is true.
+function ShardedOptimizer:groups(takes)
   self:follow()
   local list = {}
   for g, group in ipairs(self.optimizer.param_groups) do
     local own = { params = {}, names = {} }
     for i, parameter in ipairs(group.params) do
       local shard = self.shards.of[parameter]
-      if shard.n > 0 then
+      if shard.n > 0 and (not takes or takes(parameter, shard)) then
         own.params[#own.params + 1] = shard.tensor
         own.names[#own.names + 1] = group.names[i]
       end
@@ -235,14 +236,16 @@ function ShardedOptimizer:load(load_state_dict, saved)
   for _, slots in next, own.state do let_go(slots) end
 end
 
---- Makes rank 0's state that of all ranks, in parts. All ranks call it.
+--- Makes the state of rank 0, of those that share a parameter, that of all of them, in parts. All
+--- ranks call it.
 function ShardedOptimizer:share_state()
   local before, own = self.optimizer.state, {}
   local to = { group = self.shards.replicas.group }
   if not collectives.broadcast(next(before) ~= nil, to) then return end
   for _, parameter in ipairs(parameters_of(self.optimizer)) do
-    local slots = collectives.broadcast(before[parameter] or false, to)
     local shard = self.shards.of[parameter]
+    local slots = collectives.broadcast(before[parameter] or false,
+      { group = shard.replicas.group })
     if slots and shard.n > 0 then own[shard.tensor] = rows_of(shard, slots) end
   end
   self.optimizer.state = own

@@ -1,7 +1,8 @@
 --- stdlib/strategies/sharded/Shards.lua: where each parameter is cut, and this rank's slice of it.
 --
--- Each parameter, as a row of elements, is cut into as many slices as there are ranks (of a
--- replica, if there are several); where its first dim divides by them these are blocks of that dim.
+-- Each parameter, as a row of elements, is cut into as many slices as there are ranks that share it
+-- (of a replica, if there are several); where its first dim divides by them these are blocks of
+-- that dim.
 -- Ranks have equally many elements of all parameters together, give or take one. A shard is
 -- { parameter =, name =, cuts =, from =, n =, tensor =, is_kept =, used = }: `tensor` is this
 -- rank's slice [1, n], which is stepped in the parameter's place, by the slice of its gradient,
@@ -22,7 +23,10 @@ local Optimizer = require "ltrain.optim.Optimizer"
 local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local divided_modules = require "ltrain.parallel.divided_modules"
+local tensor_cuts = require "ltrain.core.cuts"
 local errors = require "ltrain.core.errors"
+local has_shape = require "ltrain.core.has_shape"
 local parts = require "ltrain.core.parts"
 local zero_grad = require "ltrain.core.zero_grad"
 
@@ -30,35 +34,51 @@ local d = c.dist
 
 local Shards = class.extend(nil, "Shards")
 
---- Shards(replicas, offload); `module` of it is set before the first backward.
-function Shards:init(replicas, offload)
-  self.replicas, self.ranks, self.rank = replicas, replicas.ranks, replicas.rank
-  self.offload = offload
+--- Shards(replicas, offload, who): `replicas`: Replicas or MeshRanks; `who`: the strategy, in
+--- errors. `module` of it is set before the first backward.
+function Shards:init(replicas, offload, who)
+  self.replicas, self.offload, self.who = replicas, offload, who
   self.of = {} -- by parameter
-  self.elements = {} -- that each rank has so far
-  for r = 1, self.ranks do self.elements[r] = 0 end
+  self.elements = {} -- that each rank has so far, by the ranks that share them
 end
 
 --- Whether the Trainer clears gradients, once a window.
 function Shards:is_automatic() return self.module.automatic_optimization ~= false end
 
+-- The ranks that share a parameter: of an expert those that have the same (core/cuts.lua).
+local function ranks_of(self, parameter)
+  local known = tensor_cuts.of(parameter)
+  return known and known.is_summed and self.replicas.of_experts or self.replicas
+end
+
+-- How many elements each of them has so far.
+local function elements_of(self, replicas)
+  local elements = self.elements[replicas]
+  if elements then return elements end
+  elements = {}
+  for r = 1, replicas.ranks do elements[r] = 0 end
+  self.elements[replicas] = elements
+  return elements
+end
+
 -- Where the slices of `n` elements begin, and the end of the last. Elements over go to the ranks
 -- that have fewest.
-local function cut(self, n)
-  local each, over = n // self.ranks, n % self.ranks
+local function cut(elements, n)
+  local ranks = #elements
+  local each, over = n // ranks, n % ranks
   local order = {}
-  for r = 1, self.ranks do order[r] = r end
+  for r = 1, ranks do order[r] = r end
   table.sort(order, function(a, b)
-    local x, y = self.elements[a], self.elements[b]
+    local x, y = elements[a], elements[b]
     if x ~= y then return x < y end
     return a < b
   end)
   local sizes = {}
   for place, r in ipairs(order) do sizes[r] = each + (place <= over and 1 or 0) end
   local cuts = { 0 }
-  for r = 1, self.ranks do
+  for r = 1, ranks do
     cuts[r + 1] = cuts[r] + sizes[r]
-    self.elements[r] = self.elements[r] + sizes[r]
+    elements[r] = elements[r] + sizes[r]
   end
   return cuts
 end
@@ -73,13 +93,15 @@ function Shards:add(parameter, name)
   local shard = self.of[parameter]
   if shard then return shard end
   if not parameter:is_contiguous() then
-    errors.blame("strategies.Sharded: %s is not contiguous: %s: create it from x:contiguous()",
-      name, errors.show(parameter))
+    errors.blame("%s: %s is not contiguous: %s: create it from x:contiguous()", self.who, name,
+      errors.show(parameter))
   end
-  local cuts = cut(self, parameter:numel())
-  local from = cuts[self.rank + 1]
-  shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = self.replicas,
-    offload = self.offload, n = cuts[self.rank + 2] - from, is_kept = true, used = false }
+  local replicas = ranks_of(self, parameter)
+  local cuts = cut(elements_of(self, replicas), parameter:numel())
+  local from = cuts[replicas.rank + 1]
+  shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = replicas,
+    offload = self.offload, n = cuts[replicas.rank + 2] - from, is_kept = true, used = false,
+    who = self.who }
   shard.tensor = Shards.slice(shard, parameter)
   local dtype = parameter.requires_grad and Optimizer.state_dtype(parameter) or parameter.dtype
   shard.is_wide = parameter.dtype ~= dtype
@@ -93,11 +115,14 @@ function Shards:add(parameter, name)
 end
 
 --- Copies a tensor, or one of a file, into a parameter or buffer: into the shard where this rank
---- has one of it.
+--- has one of it. Of a parameter that is cut the source may be the whole.
 function Shards:copy_into(own, source)
-  local shard, to, from = self.of[own], own, 0
-  if shard and not shard.is_kept then to, from = shard.tensor, shard.from end
-  if to:numel() > 0 then parts.copy(to, source, from) end
+  local shard, whole_cut = self.of[own], tensor_cuts.of(own)
+  local is_kept = not shard or shard.is_kept
+  if (is_kept and own:numel() or shard.n) == 0 then return end
+  if is_kept then return tensor_cuts.copy(own, source) end
+  if whole_cut and not has_shape(source, own) then source = tensor_cuts.read(whole_cut, source) end
+  parts.copy(shard.tensor, source, shard.from)
 end
 
 --- Forgets the gradients of all shards.
@@ -115,9 +140,7 @@ end
 --- The other ranks' parts of a parameter are gone.
 function Shards.lose(shard)
   d.fill(shard.parameter)
-  d.empty(shard.parameter, ("parameter '%s' is incomplete: a run under strategies.Sharded failed, "
-    .. "and the other ranks ended with their parts of it: make the module anew, and resume from a "
-    .. "checkpoint"):format(shard.name))
+  d.empty(shard.parameter, divided_modules.lost_text(shard.name, shard.who))
 end
 
 --- Gives the shard memory of its own and takes that of the whole parameter away, until a unit
@@ -151,14 +174,13 @@ end
 --- Gives the parameter the elements of its shard.
 function Shards.write(shard) Shards.slice(shard, shard.parameter):copy_(shard.tensor) end
 
---- Lists of shards, each of one dtype and device and at most `cap` bytes (nil: any), unless one has
---- more: { shards =, parameters =, cuts = } for c.dist's gather_shards and reduce_shards.
-function Shards.group(list, cap)
-  local parameters, shard_of, groups = {}, {}, {}
+-- Adds the groups of a list of shards that the same ranks share.
+local function add_groups(groups, list, cap)
+  local parameters, shard_of = {}, {}
   for i, shard in ipairs(list) do
     parameters[i], shard_of[shard.parameter] = shard.parameter, shard
   end
-  for i, bucket in ipairs(buckets.split(parameters, "all", cap or math.huge)) do
+  for _, bucket in ipairs(buckets.split(parameters, "all", cap or math.huge)) do
     local group = { shards = {}, parameters = bucket.parameters, dtype = bucket.dtype,
       device = bucket.parameters[1].device, replicas = list[1].replicas }
     local cuts = {}
@@ -168,8 +190,23 @@ function Shards.group(list, cap)
       table.move(shard.cuts, 1, #shard.cuts, #cuts + 1, cuts)
     end
     group.cuts = c.tensor(cuts, { dtype = "i64" }):reshape { #group.parameters, -1 }
-    groups[i] = group
+    groups[#groups + 1] = group
   end
+end
+
+--- Lists of shards, each of one dtype and device and at most `cap` bytes (nil: any), unless one has
+--- more: { shards =, parameters =, cuts = } for c.dist's gather_shards and reduce_shards.
+function Shards.group(list, cap)
+  local lists, list_of, groups = {}, {}, {}
+  for _, shard in ipairs(list) do
+    local own = list_of[shard.replicas]
+    if not own then
+      own = {}
+      list_of[shard.replicas], lists[#lists + 1] = own, own
+    end
+    own[#own + 1] = shard
+  end
+  for _, own in ipairs(lists) do add_groups(groups, own, cap) end
   return groups
 end
 

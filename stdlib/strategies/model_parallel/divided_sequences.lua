@@ -1,6 +1,6 @@
---- stdlib/strategies/divided_sequences.lua: context parallelism of ModelParallelStrategy: batches
---- get this rank's part of their sequences, and steps run in a scope of
---- lt.parallel.context_parallel.
+--- stdlib/strategies/model_parallel/divided_sequences.lua: context parallelism of
+--- ModelParallelStrategy: batches get this rank's part of their sequences, and steps run in a scope
+--- of lt.parallel.context_parallel.
 --
 -- Predictions are of whole sequences: each rank of a replica has them.
 local c = require "ltrain.c"

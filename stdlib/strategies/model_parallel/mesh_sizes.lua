@@ -1,5 +1,5 @@
---- stdlib/strategies/mesh_sizes.lua: how many ranks each dim of a strategy's mesh has, by the
---- options `<dim>_size`, of which some are "auto".
+--- stdlib/strategies/model_parallel/mesh_sizes.lua: how many ranks each dim of a strategy's mesh
+--- has, by the options `<dim>_size`, of which some are "auto".
 local errors = require "ltrain.core.errors"
 
 -- The product of the sizes that are given as numbers.
