@@ -7,6 +7,7 @@
 local EMULATED <const> = "thousands of small calls: spec/cuda/recurrent_spec.lua"
 local RANKS <const> = "its scripts go on with other numbers of ranks, which need a device that "
   .. "survives forks; ranks train in spec/dist/devices_spec.lua and spec/cuda/nccl_*_spec.lua"
+local MESHES <const> = "seconds of many ranks; the other cases have what a device does in them"
 local ONE <const> = "has more ranks than this run has GPUs"
 
 return {
@@ -59,6 +60,17 @@ return {
     ["spec/ops/product_pieces_spec.lua"] = "is about the cpu's way",
     ["spec/parallel/fit_spec.lua"] = "a minute; its kinds of ranks are in the other files",
     ["spec/parallel/pipeline_spec.lua"] = "minutes; spec/parallel/pipeline_files_spec.lua has it",
+    ["spec/parallel/sharded_mesh_spec.lua"] = {
+      ["stage 3 of a mesh trains on 2 x 2 x 2 ranks as one does"] = MESHES,
+      ["checkpoints of stages 2 and 3 of a mesh resume on other meshes and on one rank, whole and "
+        .. "sharded, in mid-window"] = MESHES,
+      ["checkpoints of stages 2 and 3 of a mesh have parts of fewer elements than there are ranks"]
+        = MESHES,
+      ["a rank that is killed on a mesh in a gather of stage 3 ends the others, and is named"]
+        = MESHES,
+      ["a rank that is killed on a mesh in a reduction of stage 3 ends the others, and is named"]
+        = MESHES,
+    },
     ["spec/parallel/tensor_ranks_spec.lua"] = {
       ["tensor parallel ranks end with the rank that fails, and leave a module that says so"] =
         "calls the module with what is on the first device",
@@ -134,6 +146,7 @@ return {
       ["spec/parallel/pipeline_files_spec.lua"] = RANKS,
       ["spec/parallel/tensor_ranks_spec.lua"] = RANKS,
       ["spec/parallel/pipeline_schedules_spec.lua"] = RANKS,
+      ["spec/parallel/sharded_mesh_spec.lua"] = RANKS,
       ["spec/strategies/horovod_spec.lua"] = RANKS,
       ["spec/strategies/model_parallel_spec.lua"] = ONE,
       ["spec/strategies/ranks_spec.lua"] = RANKS,
