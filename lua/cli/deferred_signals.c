@@ -11,19 +11,29 @@
 #include "cli/signals.h"
 #include "launch/launch.h"
 
-static const char *const names[] = {"USR1", "USR2", "HUP", "TERM", NULL};
-static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM};
+static const char *const names[] = {"USR1", "USR2", "HUP", "TERM", "INT", NULL};
+static const int numbers[] = {SIGUSR1, SIGUSR2, SIGHUP, SIGTERM, SIGINT};
 
-static volatile sig_atomic_t arrived[sizeof numbers / sizeof *numbers];
+enum { KINDS = sizeof numbers / sizeof *numbers };
+
+static volatile sig_atomic_t arrived[KINDS]; /* how often */
+static _Atomic int64_t last_ns[KINDS];
 static int acted_on;
 
+/* Two that come close together are one: see LT_SIGNAL_TWICE_MS. */
 static void on_signal(int number) {
-  for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-    if (numbers[k] == number) arrived[k] = 1;
+  int64_t now = lt_now_ns();
+  for (int k = 0; k < KINDS; k++) {
+    if (numbers[k] != number) continue;
+    bool doubled = arrived[k] > 0 &&
+                   now - atomic_load(&last_ns[k]) < (int64_t)LT_SIGNAL_TWICE_MS * 1000000;
+    if (!doubled) arrived[k] = arrived[k] + 1;
+    atomic_store(&last_ns[k], now);
+  }
 }
 
-/* note_signal(name) -> its number: from now on "USR1", "USR2", "HUP" or "TERM" does nothing but
-   leave a note */
+/* note_signal(name) -> its number: from now on "USR1", "USR2", "HUP", "TERM" or "INT" does nothing
+   but leave a note */
 static int note_signal(lua_State *L) {
   struct sigaction action;
   memset(&action, 0, sizeof action);
@@ -36,9 +46,13 @@ static int note_signal(lua_State *L) {
   return 1;
 }
 
-/* noted(name) -> whether it has come */
+/* noted(name) -> how often it has come; false: never */
 static int noted(lua_State *L) {
-  lua_pushboolean(L, arrived[luaL_checkoption(L, 1, NULL, names)] != 0);
+  int count = arrived[luaL_checkoption(L, 1, NULL, names)];
+  if (count > 0)
+    lua_pushinteger(L, count);
+  else
+    lua_pushboolean(L, false);
   return 1;
 }
 

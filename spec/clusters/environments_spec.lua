@@ -33,6 +33,10 @@ local OMPI <const> = { OMPI_COMM_WORLD_SIZE = "4", OMPI_COMM_WORLD_RANK = "3",
 local TORCH <const> = { TORCHELASTIC_RUN_ID = "none", WORLD_SIZE = "4", RANK = "3",
   LOCAL_RANK = "1", LOCAL_WORLD_SIZE = "2", GROUP_RANK = "1", MASTER_ADDR = "head",
   MASTER_PORT = "29500" }
+local LAUNCH <const> = { LTRAIN_LAUNCH = "job", WORLD_SIZE = "5", RANK = "3", LOCAL_RANK = "1",
+  LOCAL_WORLD_SIZE = "2", GROUP_RANK = "1", GROUP_WORLD_SIZE = "2", MASTER_ADDR = "head",
+  MASTER_PORT = "20000", LTRAIN_TOKEN = "job 2", LTRAIN_INCARNATION = "2",
+  LTRAIN_REASON = "host b has gone" }
 local JSM <const> = { LSB_JOBID = "1234", JSM_NAMESPACE_SIZE = "4", JSM_NAMESPACE_RANK = "3",
   JSM_NAMESPACE_LOCAL_RANK = "1" }
 local KUBE <const> = { KUBERNETES_SERVICE_HOST = "10.0.0.1", MASTER_ADDR = "job-master-0",
@@ -114,6 +118,29 @@ describe("clusters.detect", function()
     assert.equal("MPI", detect(with(BATCH, OMPI)).name)
     assert.equal("MPI", detect(with(STEP, OMPI)).name)
     assert.equal("TorchElastic", detect(with(STEP, TORCH)).name)
+    assert.equal("Launch", detect(with(with(STEP, TORCH), LAUNCH)).name)
+  end)
+
+  it("knows ltrain launch, of one rank too", function()
+    local e = detect(LAUNCH)
+    assert.same({ 3, 5, 1, 1, 2, "head" }, { table.unpack(place(e), 1, 6) })
+    assert.same({ 20000, 20015 }, { e:main_port() })
+    assert.equal("job 2", e:token())
+    assert.equal("Launch", detect(with(LAUNCH, { WORLD_SIZE = "1", RANK = "0" })).name)
+    assert.is_nil(check(e))
+    assert.matches("ltrain launch --nproc_per_node 4", check(e, 4, 1), 1, true)
+  end)
+
+  it("knows how often ranks were started again, and why", function()
+    local function of(variables)
+      local e = detect(variables)
+      return { e:incarnation(), e:reason() }
+    end
+    assert.same({ 0, "" }, of {})
+    assert.same({ 2, "host b has gone" }, of(LAUNCH))
+    assert.same({ 0, "" }, of(TORCH))
+    assert.same({ 3, "restarted by torchrun" },
+      of(with(TORCH, { TORCHELASTIC_RESTART_COUNT = "3" })))
   end)
 
   it("knows torchrun, jsrun and PyTorchJobs", function()

@@ -94,7 +94,9 @@ describe("the manual page", function()
     local function has(text) assert(plain:find(text, 1, true), text) end
     for _, word in ipairs(commands.list) do
       has("ltrain " .. word.name)
-      for _, option in ipairs(word.options) do has("--" .. option.name) end
+      for _, option in ipairs(word.options) do
+        if not option.instead then has("--" .. option.name) end
+      end
     end
     for _, row in ipairs(commands.plain) do has(row[1]) end
     for _, row in ipairs(commands.statuses) do has(".TP\n" .. row[1] .. "\n") end

@@ -32,5 +32,6 @@ return {
   { run "images.lua", 2, "val_acc=", 1 },
   { run "tabular.lua", 2, "val_error=", 1 },
   { run "text_classification.lua", 2, "\n *%d+ %% good: the story was superb%.\n", 1 },
+  { run "elastic.lua", 2, "val_acc 0.%d+\n", 1 },
   { run "fine_tune.lua", 2, "\naccuracy %d+%.%d %%\n", 1 },
 }

@@ -60,7 +60,9 @@ end
 
 local function all_names(word, trainer_rows)
   local names = {}
-  for _, row in ipairs(word.options) do names[#names + 1] = row.name end
+  for _, row in ipairs(word.options) do
+    if not row.instead then names[#names + 1] = row.name end
+  end
   if word.script then
     for name in pairs(trainer_rows) do names[#names + 1] = name end
   end
@@ -149,6 +151,9 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
     return keep_for_script(parsed, tokens, i, flag, name, text)
   end
   if not row then return nil, unknown(word, flag, name, trainer_rows) end
+  if own and row.instead then
+    return nil, ("%s: %s is not an option: %s"):format(word.name, flag, row.instead)
+  end
   if not arguments.is_plain(row) then
     return nil, ("%s: --%s cannot be given on the command line: it takes %s"):format(word.name,
       name, taken_kinds(row))
@@ -159,6 +164,7 @@ local function read_flag(parsed, word, tokens, i, trainer_rows)
   if not after then return nil, ("%s: --%s needs a value"):format(word.name, name) end
   local wrong = store(parsed, word, row, own, name, text, types)
   if wrong then return nil, wrong end
+  parsed.spans[#parsed.spans + 1] = { name = name, first = i, last = after - 1 }
   return after
 end
 
@@ -175,11 +181,12 @@ end
 --- configs are the files of --config, settings a list of {group = "model" or "data", name =,
 --- text =}; args are the script's own, or the files after the first; overrides are
 --- {name = {value = v}}, v nil for "the default"; flags are those that nobody knows, for lt.args,
---- and wrong what to say of them if the script has none. nil and a message if wrong.
+--- and wrong what to say of them if the script has none; spans says which tokens the options are:
+--- a list of {name =, first =, last =}. nil and a message if wrong.
 ---@param trainer_rows table options of the Trainer, by name, as config.check takes them
 function arguments.parse(word, tokens, trainer_rows)
   local parsed = { options = {}, overrides = {}, args = {}, flags = {}, configs = {},
-    settings = {} }
+    settings = {}, spans = {} }
   local i = 1
   while i <= #tokens do
     local token = tokens[i]

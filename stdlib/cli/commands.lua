@@ -4,6 +4,7 @@
 -- of stdlib/apps/commands.lua. The options of the Trainer come from its own list.
 local apps = require "ltrain.cli.apps"
 local config_option = require "ltrain.cli.config_option"
+local launch_options = require "ltrain.cli.launch_options"
 
 local commands = {}
 
@@ -33,6 +34,12 @@ local SCRIPT <const> = {
     doc = "additional arguments for mpirun" },
   table.unpack(apps.options),
 }
+
+-- Of launch: its own, and those of the ranks that it starts.
+local LAUNCH <const> = table.move(launch_options.rows, 1, #launch_options.rows, 1, {})
+for _, row in ipairs(SCRIPT) do
+  if not row.name:find "^launcher" and row.name ~= "hosts" then LAUNCH[#LAUNCH + 1] = row end
+end
 
 local PREDICT <const> = {
   { name = "output", type = "string", value = "FILE",
@@ -69,6 +76,16 @@ commands.list = {
     doc = "run the prediction loop of the module that a script returns", options = PREDICT,
     text = RETURNS .. "One pass over the prediction data; prints or writes what predict_step "
       .. "returns." },
+  { name = "launch", args = "[--nproc_per_node N] SCRIPT [--option value]... [-- args]",
+    script = true, loop = "fit", load = function() return require "ltrain.cli.launch" end,
+    doc = "run a script on ranks that are started again when one fails or hosts come and go",
+    options = LAUNCH,
+    text = "To be run on each host of a job: starts N ranks of `ltrain run SCRIPT` there. When a "
+      .. "rank fails, or\nhosts come or go, all ranks end, the hosts that are there meet again, "
+      .. "and new ranks resume from the\nnewest snapshot or checkpoint. Needs neither MPI nor ssh. "
+      .. "The exit status is that of the job.\n\n"
+      .. "  ltrain launch --nproc_per_node 2 model.lua\n"
+      .. "  ltrain launch --nnodes 1:4 --nproc_per_node 2 --rdzv tcp://host1:29400 model.lua" },
   { name = "info", args = "[FILE]", options = {},
     doc = "print the contents of this build, or of a checkpoint or safetensors file",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
@@ -107,6 +124,8 @@ commands.list = {
 }
 
 table.move(apps.rows, 1, #apps.rows, #commands.list + 1, commands.list)
+commands.list[#commands.list + 1] = { name = "help", args = "[COMMAND]", options = {},
+  doc = "print this help, or that of a command", text = "The same as `ltrain COMMAND --help`." }
 
 commands.by_name = {}
 for _, row in ipairs(commands.list) do commands.by_name[row.name] = row end

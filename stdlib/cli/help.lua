@@ -1,10 +1,14 @@
 --- stdlib/cli/help.lua: the text of --help, from the tables of subcommands and options.
 local arguments = require "ltrain.cli.arguments"
 local commands = require "ltrain.cli.commands"
+local errors = require "ltrain.core.errors"
+local refuse = require "ltrain.cli.refuse"
 local tree = require "ltrain.core.tree"
 local wrap_text = require "ltrain.core.wrap_text"
 
 local help = {}
+
+local USAGE <const> = 2
 
 -- Rows of two columns; the second is wrapped.
 local function columns(rows)
@@ -49,7 +53,9 @@ end
 
 local function own_rows(word)
   local rows = {}
-  for i, row in ipairs(word.options) do rows[i] = help.option_row(row) end
+  for _, row in ipairs(word.options) do
+    if not row.instead then rows[#rows + 1] = help.option_row(row) end
+  end
   rows[#rows + 1] = { "-h, --help", "print this help" }
   return rows
 end
@@ -98,6 +104,21 @@ function help.word(word, trainer_rows)
     parts[#parts + 1] = columns(help.trainer_rows(trainer_rows))
   end
   return table.concat(parts, "\n") .. "\n"
+end
+
+--- `ltrain help [COMMAND]`: returns the exit status.
+function help.main(word, parsed, host)
+  local asked <const> = parsed.script
+  local found <const> = asked and commands.by_name[asked]
+  if asked and not found then
+    local names <const> = {}
+    for i, row in ipairs(commands.list) do names[i] = row.name end
+    return refuse(host, word, ("there is no command '%s'%s"):format(asked,
+      errors.did_you_mean(asked, names)), USAGE)
+  end
+  local rows <const> = found and found.script and require "ltrain.trainer.setup.options" or {}
+  host.write(found and help.word(found, rows) or help.all())
+  return 0
 end
 
 --- The options that a script declares by lt.args.

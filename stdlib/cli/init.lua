@@ -49,7 +49,6 @@ cli.help = help.all
 
 --- What is said of a first argument that is neither word nor file: "; did you mean ...?" or "".
 function cli.suggest(name)
-  if name == "help" then return "; write ltrain --help" end
   local names = {}
   for i, word in ipairs(commands.list) do names[i] = word.name end
   return errors.did_you_mean(name, names)

@@ -6,6 +6,7 @@ local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local environments = require "ltrain.clusters.environments"
 local mpirun = require "ltrain.clusters.mpirun"
+local rank_command = require "ltrain.cli.rank_command"
 local refuse = require "ltrain.cli.refuse"
 
 local launch_mpi = {}
@@ -18,21 +19,6 @@ local OWN <const> = { launcher = true, launcher_args = true, hosts = true }
 local function count_of(parsed, name)
   local override = parsed.overrides[name]
   return override and math.tointeger(tonumber(override.value or ""))
-end
-
--- The tokens without our own options: what each rank is to run.
-local function tokens_for_ranks(tokens)
-  local kept, i = {}, 1
-  while i <= #tokens and tokens[i] ~= "--" do
-    local name, value = tokens[i]:match "^%-%-([^=]+)(=?)"
-    if name and OWN[name:gsub("-", "_")] then
-      i = i + (value == "" and 2 or 1)
-    else
-      kept[#kept + 1] = tokens[i]
-      i = i + 1
-    end
-  end
-  return kept, table.move(tokens, i, #tokens, 1, {})
 end
 
 -- What `--hosts`, `--devices` and `--num_nodes` mean together: {ranks =, hosts =, nodes =}; nil and
@@ -88,13 +74,9 @@ end
 
 -- On many machines the number of them is passed to the ranks: the Trainer's default is one.
 local function program_of(word, parsed, plan)
-  local kept, script_args = tokens_for_ranks(parsed.tokens)
-  local program = { c.runtime.process.executable(), word.name }
-  table.move(kept, 1, #kept, #program + 1, program)
-  if plan.nodes > 1 and not parsed.overrides.num_nodes then
-    table.move({ "--num_nodes", tostring(plan.nodes) }, 1, 2, #program + 1, program)
-  end
-  return table.move(script_args, 1, #script_args, #program + 1, program)
+  local is_told <const> = plan.nodes == 1 or parsed.overrides.num_nodes
+  return rank_command(parsed, word.name, OWN,
+    not is_told and { "--num_nodes", tostring(plan.nodes) } or nil)
 end
 
 --- Runs the word on ranks of mpirun; returns the exit status.

@@ -5,6 +5,7 @@
 -- with a launch is reported before the script has run for an hour.
 local c = require "ltrain.c"
 local environments = require "ltrain.clusters.environments"
+local error_file = require "ltrain.cli.error_file"
 local join = require "ltrain.clusters.join"
 local refuse = require "ltrain.cli.refuse"
 local requeue = require "ltrain.cli.requeue"
@@ -36,12 +37,15 @@ function process_group.join(host, devices, num_nodes)
   if joined == nil then
     local says = own and environment.comm == "ucx" or environment:global_rank() == 0
     if says then host.complain(("ltrain: %s\n"):format(message)) end
+    error_file.write { text = message, rank = environment:global_rank(), status = USAGE }
     return USAGE
   end
   -- Of mpirun's signals only the users' own reach ranks at once: our launcher sends this one.
   if joined then host.stop_by "USR2" end
   -- mpirun hands USR1 on, SLURM sends it before a job's end: in neither case is it a kill.
-  if joined or environment:variable "SLURM_JOB_ID" then requeue.arm(environment, host) end
+  if joined or environment.stop_status or environment:variable "SLURM_JOB_ID" then
+    requeue.arm(environment, host)
+  end
 end
 
 --- After the script: what is due when all else is done. Returns the exit status.

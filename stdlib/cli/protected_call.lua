@@ -2,6 +2,7 @@
 --- traceback and an exit status.
 local c = require "ltrain.c"
 local debug_rank = require "ltrain.dist.debug_rank"
+local error_file = require "ltrain.cli.error_file"
 local errors = require "ltrain.core.errors"
 local overrides = require "ltrain.trainer.setup.overrides"
 local traceback = require "ltrain.core.traceback"
@@ -40,7 +41,9 @@ local function describe(host, value, with_traceback)
   local message = c.runtime.error_text(value)
   local stopped = interrupt.is(value) or host.stopped()
   local status = c.runtime.status_of(value)
-  if stopped then return { text = message, stopped = true, status = status } end
+  if stopped then
+    return { text = message, stopped = true, status = interrupt.is(value) and status or nil }
+  end
   if lacks_line(value, message) then message = errors.where() .. message end
   if type(value) ~= "string" then return { text = message, stopped = false, status = status } end
   if is_usage(message) then return { text = c.last_error().message, status = USAGE } end
@@ -80,11 +83,15 @@ end
 function protected_call.report(host, failure)
   local outcome = c.dist.outcome()
   if outcome then
+    error_file.write { text = outcome.text, rank = outcome.rank, status = outcome.status,
+      stack = failure.stack }
     if c.dist.may_print() then host.complain(("ltrain: %s\n"):format(outcome.text)) end
     return outcome.status
   end
+  local status = failure.status or failure.stopped and host.signal() or 1
+  error_file.write { text = failure.text, rank = 0, status = status, stack = failure.stack }
   host.complain(("ltrain: %s\n"):format(failure.text))
-  return failure.stopped and host.signal() or failure.status or 1
+  return status
 end
 
 return protected_call

@@ -1,13 +1,15 @@
 --- stdlib/cli/requeue.lua: SIGUSR1: a fit saves at the end of its batch and ends; a job of SLURM
---- is queued again, and resumes from there.
+--- is queued again, ranks of `ltrain launch` are started again, and resume from there.
 --
 -- SLURM sends it some time before a job's end (`#SBATCH --signal=USR1@90`), mpirun hands it on. The
 -- handler leaves a note; a callback of every Trainer looks at it after each batch and interrupts
 -- its own rank, which passes it to the others with the next step, as any signal. `scontrol requeue`
 -- comes last of all, because it ends the job. A file in the working folder records for the
--- restarted job which loop of the script resumes from which checkpoint.
+-- restarted job which loop of the script resumes from which checkpoint. Ranks of `ltrain launch`
+-- may be started again without a warning: there it is written at each checkpoint.
 local Callback = require "ltrain.core.Callback"
 local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
 local console = require "ltrain.core.console"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
@@ -21,8 +23,8 @@ local Watch = Callback:extend "SignalWatch"
 
 Watch.all_ranks = true
 
--- { host =, number = of the signal, job = of SLURM or nil, environment =, stopped =, path =,
--- loop = }, or nil.
+-- { host =, number = of the signal, job = of SLURM or of `ltrain launch` or nil, environment =,
+-- launched = whether it is the latter, stopped =, path =, loop = }, or nil.
 local armed
 
 -- No collective: a rank without a sample in this step is not here.
@@ -39,28 +41,55 @@ end
 --- The run ends: by the interrupt that `look` asked for, here or on another rank, if it did.
 function Watch:on_exception(trainer, _, err)
   local agreed = trainer.running.ranks.agreed
-  local asked = self.acted or agreed ~= nil and agreed.signal == armed.number
+  local asked = self.acted or armed.launched or agreed ~= nil and agreed.signal == armed.number
   if not asked or not interrupt.is(err) then return end
   armed.loop, armed.path = overrides.ran, trainer.running.interrupted_path
   armed.stopped = true
 end
 
 local function file_of(job)
-  return ("ltrain_requeue_%s.json"):format(job)
+  return ("ltrain_requeue_%s.json"):format((job:gsub("[^%w%._-]", "_")))
+end
+
+-- true, or nil and a message.
+local function write(loop, path, stopped)
+  return c.io.write_file(file_of(armed.job),
+    c.io.json_encode({ loop = loop, path = path, stopped = stopped }, { plain = true }) .. "\n")
+end
+
+--- The launcher's: the job will not be started again.
+function requeue.forget(job)
+  if c.io.kind(file_of(job)) then c.io.remove(file_of(job)) end
+end
+
+local function read(job)
+  local text = c.io.kind(file_of(job)) and c.io.read_file(file_of(job))
+  local saved = text and c.io.json_decode(text, { plain = true })
+  return type(saved) == "table" and saved.path and saved or nil
 end
 
 -- After a restart: the loop that was stopped resumes from its file.
 local function resume(environment, job)
   local restarts = environment:integer "SLURM_RESTART_COUNT" or 0
-  if restarts < 1 or not c.io.kind(file_of(job)) then return end
-  local text = c.io.read_file(file_of(job))
-  local saved = text and c.io.json_decode(text)
-  if type(saved) ~= "table" or not saved.path then return end
+  local saved = restarts >= 1 and read(job)
+  if not saved then return end
   overrides.resume = { loop = saved.loop, path = saved.path }
   if environment:global_rank() == 0 then
     console.say(("SLURM: job %s was restarted (SLURM_RESTART_COUNT=%d): resumes from %s"):format(
       job, restarts, saved.path))
   end
+end
+
+-- Of `ltrain launch`: after a restart of the ranks, or of all launchers after a signal to them.
+-- Rank 0's file counts: the working folders of other hosts may be others.
+local function resume_launched(environment, job)
+  local saved = environment:global_rank() == 0 and read(job)
+  local again = environment:incarnation() > 0 or saved and saved.stopped
+  if not (saved and again and c.io.kind(saved.path)) then saved = false end
+  saved = collectives.broadcast(saved)
+  if not saved then return end
+  overrides.resume = { loop = saved.loop, path = saved.path,
+    note = ("launch: incarnation %d resumes from %%s"):format(environment:incarnation()) }
 end
 
 -- The job's name for scontrol: a task of an array is queued by itself. Nil outside of SLURM.
@@ -73,16 +102,23 @@ end
 
 --- Begins to watch for the signal. `host`: what touches the process (stdlib/cli).
 function requeue.arm(environment, host)
-  local job = job_of(environment)
-  armed = { host = host, environment = environment, job = job, number = host.note_signal(SIGNAL) }
+  local launched = environment.stop_status ~= nil
+  local job = launched and environment:job() or job_of(environment)
+  armed = { host = host, environment = environment, job = job, launched = launched,
+    number = host.note_signal(SIGNAL) }
   overrides.callbacks[#overrides.callbacks + 1] = Watch()
-  if job then resume(environment, job) end
+  if launched then
+    interrupt.statuses[armed.number] = environment.stop_status
+    function overrides.saved(path) write(overrides.ran, path) end
+    resume_launched(environment, job)
+  elseif job then
+    resume(environment, job)
+  end
 end
 
 -- Hands the job back to SLURM. Nil when it was, else why not.
 local function hand_back(job)
-  local ok, message = c.io.write_file(file_of(job),
-    c.io.json_encode({ loop = armed.loop, path = armed.path }, { plain = true }) .. "\n")
+  local ok, message = write(armed.loop, armed.path)
   if not ok then return message end
   local status, text = c.runtime.process.capture({ "scontrol", "requeue", job }, SECONDS)
   if status == 0 then return nil end
@@ -96,8 +132,9 @@ function requeue.finish(status)
   -- SLURM ends the steps of a job that it queues again: ranks are ending.
   if armed.stopped then armed.host.note_signal "TERM" end
   if armed.environment:global_rank() ~= 0 then return end
-  if status == 0 and not armed.stopped then
-    if c.io.kind(file_of(armed.job)) then c.io.remove(file_of(armed.job)) end
+  if status == 0 and not armed.stopped then return requeue.forget(armed.job) end
+  if armed.launched then
+    if armed.stopped and armed.path then write(armed.loop, armed.path, true) end
     return
   end
   if not armed.stopped or armed.environment.auto_requeue == false then return end

@@ -9,6 +9,8 @@ local commands = require "ltrain.cli.commands"
 local config = require "ltrain.core.config"
 local console = require "ltrain.core.console"
 local debug_rank = require "ltrain.dist.debug_rank"
+local environments = require "ltrain.clusters.environments"
+local error_file = require "ltrain.cli.error_file"
 local errors = require "ltrain.core.errors"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
@@ -311,6 +313,7 @@ function run.main(word, parsed, host)
     end
     message = require "ltrain.core.traceback".show(message, message)
     host.complain(("ltrain: %s\n"):format(message))
+    error_file.write { text = message, rank = environments.current():global_rank(), status = 1 }
     return absent and USAGE or 1
   end
   local status = process_group.enter(word, parsed, host)

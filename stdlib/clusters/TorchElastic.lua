@@ -22,6 +22,12 @@ function TorchElastic:main_port()
   return first, first + PORTS - 1
 end
 
+function TorchElastic:incarnation() return self:integer "TORCHELASTIC_RESTART_COUNT" or 0 end
+
+function TorchElastic:reason()
+  return self:incarnation() > 0 and "restarted by torchrun" or ""
+end
+
 --- The job's id and the number of the restart: ranks of an earlier start are refused.
 function TorchElastic:token()
   return ("%s %s %s"):format(self:variable "LTRAIN_TOKEN" or "",

@@ -5,11 +5,13 @@ local config = require "ltrain.core.config"
 
 local environments = {}
 
--- In the order in which they are asked, after those of scripts: torchrun before srun, which may
--- have started it; PALS, which sets the names of another MPI, before mpirun; mpirun before srun,
--- whose variables it hands on; what may be left over in a shell last. The last one always says yes.
+-- In the order in which they are asked, after those of scripts: `ltrain launch` and torchrun before
+-- srun, which may have started them; PALS, which sets the names of another MPI, before mpirun;
+-- mpirun before srun, whose variables it hands on; what may be left over in a shell last. The last
+-- one always says yes.
 -- Behind each name are variables without all of which it sees nothing: then it is not loaded.
 local BUILT_IN <const> = {
+  { "Launch", "LTRAIN_LAUNCH" },
   { "TorchElastic", "TORCHELASTIC_RUN_ID" }, { "PALS", "PALS_RANKID" },
   { "MPI", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE" }, { "SLURM", "SLURM_PROCID", "SLURM_JOB_ID" },
   { "LSF", "LSB_JOBID" }, { "Flux", "FLUX_TASK_RANK" }, { "Kubeflow", "KUBERNETES_SERVICE_HOST" },

@@ -2,6 +2,7 @@
 local c = require "ltrain.c"
 local config = require "ltrain.core.config"
 local environments = require "ltrain.clusters.environments"
+local restarts = require "ltrain.core.restarts"
 
 local OPTIONS <const> = {
   devices = { doc = "ranks on this machine, as in the Trainer; must agree with the launch" },
@@ -25,6 +26,7 @@ return function(environment, options)
   local o = config.check(options, OPTIONS, "clusters.join")
   local wrong = environments.check(environment, o.devices, o.num_nodes)
   if wrong then return nil, wrong end
+  restarts.incarnation, restarts.reason = environment:incarnation(), environment:reason()
   if environment:world_size() == 1 then return false end
   if c.dist.size() > 1 then return true end
   local ok, message = c.dist.join {

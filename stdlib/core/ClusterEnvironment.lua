@@ -18,6 +18,9 @@ ClusterEnvironment.comm = nil
 --- How ranks are started, for messages: "mpirun -n %d ltrain run ...".
 ClusterEnvironment.starts = "mpirun -n %d ltrain run"
 
+--- The exit status of ranks that a launcher asked to stop between two batches (SIGUSR1); nil: 138.
+ClusterEnvironment.stop_status = nil
+
 local OPTIONS <const> = {
   variables = { type = "table", doc = "used instead of the environment variables of the process" },
 }
@@ -69,6 +72,12 @@ function ClusterEnvironment:main_port() return self:integer "MASTER_PORT" end
 --- Returns a text that only the ranks of this job have, which keeps it apart from others that meet
 --- at the same port; nil: none.
 function ClusterEnvironment:token() return self:variable "LTRAIN_TOKEN" end
+
+--- Returns how often the ranks of this job have been started again: 0 at first.
+function ClusterEnvironment:incarnation() return 0 end
+
+--- Returns why they were, as a text; "" at first.
+function ClusterEnvironment:reason() return "" end
 
 --- Returns the addresses of the launcher, "10.0.0.1,10.1.0.1": rank 0 of a job on several machines
 --- listens on their networks; nil if unknown: all networks.

@@ -6,7 +6,9 @@
 -- script ends at its next line.
 local c = require "ltrain.c"
 
-local interrupt = {}
+local interrupt = {
+  statuses = {}, -- by the number of a signal: the exit status of a script that it ends (128 + n)
+}
 
 local meta = { __name = "ltrain.Interrupt" }
 local allowed = false -- or true, or a function that saves
@@ -44,8 +46,10 @@ end
 --- Raises the interrupt; `path` is where the state of the run was saved, or nil; `signal` the
 --- number of the signal that several ranks have agreed on.
 function interrupt.raise(path, signal)
+  local _, number = interrupt.pending()
   clear(signal)
-  error(setmetatable({ path = path, signal = signal }, meta), 0)
+  local status = interrupt.statuses[signal or number]
+  error(setmetatable({ path = path, signal = signal, status = status }, meta), 0)
 end
 
 --- Raises the one that ended ranks which were forked here: {text =, status =}. `own`: what was

@@ -12,6 +12,7 @@ local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
 local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
+local restarts = require "ltrain.core.restarts"
 local strict_arity = require "ltrain.core.strict_arity"
 
 local d = c.dist
@@ -72,9 +73,12 @@ function dist.rank()
 end
 
 --- Returns a table that describes the job and this process: backend, rank, ranks, local_rank and
---- more.
+--- more. `incarnation` counts how often a launcher has started the ranks again (0: they were not),
+--- `reason` says why ("").
 function dist.world()
-  return d.world()
+  local world <const> = d.world()
+  world.incarnation, world.reason = restarts.incarnation, restarts.reason
+  return world
 end
 
 --- Returns the number of ranks.

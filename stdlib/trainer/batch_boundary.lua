@@ -7,6 +7,7 @@ local checkpoint = require "ltrain.trainer.saving.checkpoint"
 local interrupt = require "ltrain.core.interrupt"
 local loaders = require "ltrain.trainer.data.loaders"
 local loop = require "ltrain.trainer.loop"
+local overrides = require "ltrain.trainer.setup.overrides"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
 local run_files = require "ltrain.trainer.run_files"
 local results = require "ltrain.trainer.logged.results"
@@ -60,7 +61,10 @@ local function write_requested(state, where)
   state.saves = false
   for _, save in ipairs(saves) do
     local options = save.options or {}
-    table.insert(save.after, 1, function() state.saved_path = save.path end)
+    table.insert(save.after, 1, function()
+      state.saved_path = save.path
+      if overrides.saved and not options.weights_only then overrides.saved(save.path) end
+    end)
     local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
       weights_only = options.weights_only, later = true })
     if saving then -- of a sharded one each rank has its own

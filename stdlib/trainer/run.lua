@@ -270,6 +270,7 @@ end
 
 local function fail(state, err)
   local trainer = state.trainer
+  overrides.failed_step = state.fn == "fit" and trainer.global_step or nil
   report_fault(state)
   trainer.interrupted = interrupt.is(err)
   rank_warnings.report(state)

@@ -29,7 +29,9 @@ local function common_options()
   for _, word in ipairs(commands.list) do
     if word.script then
       scripts = scripts + 1
-      for _, row in ipairs(word.options) do count[row.name] = (count[row.name] or 0) + 1 end
+      for _, row in ipairs(word.options) do
+        if not row.instead then count[row.name] = (count[row.name] or 0) + 1 end
+      end
     end
   end
   for name, n in pairs(count) do shared[name] = n == scripts end
@@ -41,7 +43,7 @@ local function command_rows(shared)
   for _, word in ipairs(commands.list) do
     local own = {}
     for _, row in ipairs(word.options) do
-      if not shared[row.name] then own[#own + 1] = help.option_row(row) end
+      if not shared[row.name] and not row.instead then own[#own + 1] = help.option_row(row) end
     end
     lines[#lines + 1] = (".SS \"ltrain %s %s\"\n%s"):format(word.name, roff(word.args),
       roff(word.text))

@@ -118,6 +118,11 @@ int lt_status_of(lua_State *L, int index) {
   const lt_bind *b = lt_bind_get(L);
   int top = lua_gettop(L), status = 1;
   if (lt_is_interrupt(L, index)) {
+    lua_getfield(L, index, "status"); /* that the launcher of this rank wants */
+    bool known = lua_isinteger(L, -1);
+    if (known) status = (int)lua_tointeger(L, -1);
+    lua_settop(L, top);
+    if (known) return status;
     lua_getfield(L, index, "signal"); /* that ranks agreed on */
     int number = lua_isinteger(L, -1) ? (int)lua_tointeger(L, -1) : b != NULL ? b->signal : 0;
     if (number > 0) status = LT_STATUS_OF_SIGNAL + number;

@@ -17,7 +17,6 @@
 #include "launch/launch.h"
 
 static const double GROUP_SECONDS = 2; /* between the last SIGTERM and SIGKILL */
-enum { ASKED_SECONDS = 40 };           /* the same, of a child whose parent is gone: it may save */
 
 extern char **environ;
 
@@ -57,17 +56,17 @@ bool lt_may_start(lua_State *L, lt_bind *b, const char *who) {
    PR_SET_PDEATHSIG is lost in a parent that died before the call: the second check catches that. An
    exec that fails sends errno through the pipe, which a successful one closes. */
 static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_t parent,
-                             lt_guard guard, int output, int report) {
+                             lt_guard guard, const lt_child_options *o, int output, int report) {
   setpgid(0, 0);
   lt_guard_this(guard);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(LT_STATUS_OF_SIGNAL + SIGTERM);
-  if (output >= 0) {
-    int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, STDIN_FILENO);
+  if (o->captured || o->no_input) dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+  if (o->captured) {
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
   }
+  for (int k = 0; k < o->n_fds; k++) fcntl(o->fds[k], F_SETFD, 0); /* not closed by the exec */
   sigprocmask(SIG_SETMASK, mask, NULL);
   execvpe(argv[0], argv, env);
   int reason = errno;
@@ -78,10 +77,10 @@ static _Noreturn void become(char **argv, char **env, const sigset_t *mask, pid_
 /* Returns only when the exec has succeeded or failed, so that "not found" is a message here and not
    an exit status later. Both processes call setpgid: whichever runs first, the group exists before
    a signal is sent to it. */
-lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool captured) {
+lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, const lt_child_options *o) {
   lt_child child = {.pid = -1, .output = -1};
   int report[2] = {-1, -1}, out[2] = {-1, -1};
-  if (pipe2(report, O_CLOEXEC) != 0 || (captured && pipe2(out, O_CLOEXEC) != 0)) {
+  if (pipe2(report, O_CLOEXEC) != 0 || (o->captured && pipe2(out, O_CLOEXEC) != 0)) {
     child.error = errno;
     if (report[0] >= 0) {
       close(report[0]);
@@ -90,12 +89,12 @@ lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool capt
     return child;
   }
   pid_t parent = getpid();
-  child.guard = lt_guard_start(captured ? 0 : ASKED_SECONDS);
+  child.guard = lt_guard_start(o->grace_s);
   child.pid = fork();
-  if (child.pid == 0) become(argv, env, mask, parent, child.guard, out[1], report[1]);
+  if (child.pid == 0) become(argv, env, mask, parent, child.guard, o, out[1], report[1]);
   child.error = child.pid < 0 ? errno : 0;
   close(report[1]);
-  if (captured) close(out[1]);
+  if (o->captured) close(out[1]);
   if (child.pid > 0) {
     setpgid(child.pid, child.pid); /* by the process that is first */
     if (read(report[0], &child.error, sizeof child.error) > 0) lt_wait_for(child.pid);
@@ -104,7 +103,7 @@ lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool capt
   if (child.error != 0) lt_guard_release(child.guard);
   if (child.error == 0)
     child.output = out[0];
-  else if (captured)
+  else if (o->captured)
     close(out[0]);
   return child;
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bind/core/option_fields.h"
 #include "bind/core/types.h"
 #include "bind/system/process.h"
 #include "launch/launch.h"
@@ -21,18 +22,41 @@ static const double LOOK_SECONDS = 0.02; /* between looks at the children */
 
 static const char GUARDS[] = "ltrain.jobs"; /* in the registry: of each job, by its number */
 
-/* process.start({program, ...} [, {"NAME=value", ...}]) -> its process number; nil and a reason. It
-   has our streams, and a process group of its own. */
+/* The table at `index`, or nothing, as options. The list of descriptors is in memory of Lua's, that
+   is pushed. */
+static lt_child_options read_options(lua_State *L, int index) {
+  lt_child_options o = {.grace_s = LT_CHILD_GRACE_S};
+  if (lua_isnoneornil(L, index)) return o;
+  luaL_checktype(L, index, LUA_TTABLE);
+  o.no_input = lt_field_flag(L, index, "no_input");
+  o.grace_s = (int)lt_field_int(L, index, "grace", LT_CHILD_GRACE_S);
+  if (lua_getfield(L, index, "fds") != LUA_TTABLE) return o;
+  o.n_fds = (int)lt_raw_length(L, -1);
+  int *fds = lua_newuserdatauv(L, (size_t)o.n_fds * sizeof *fds + 1, 0);
+  for (int k = 0; k < o.n_fds; k++) {
+    lt_raw_geti(L, -2, k + 1);
+    fds[k] = (int)luaL_checkinteger(L, -1);
+    lua_pop(L, 1);
+  }
+  o.fds = fds;
+  return o;
+}
+
+/* process.start({program, ...} [, {"NAME=value", ...} [, {no_input =, grace =, fds =}]]) -> its
+   process number; nil and a reason. It has our streams (`no_input`: not the first), and a process
+   group of its own. `grace`: seconds from SIGTERM to SIGKILL when this process ends (40); `fds`: a
+   list of descriptors that it inherits, under the same numbers. */
 int lt_job_start(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  lua_settop(L, 2);
+  lua_settop(L, 3);
   char **argv = lt_read_argv(L, 1), **env = lt_read_env(L, 2);
+  const lt_child_options options = read_options(L, 3);
   if (!lt_may_start(L, b, argv[0])) return 2;
   luaL_getsubtable(L, LUA_REGISTRYINDEX, GUARDS);
   sigset_t mask;
   sigprocmask(SIG_SETMASK, NULL, &mask);
   lt_guard *guard = lua_newuserdatauv(L, sizeof *guard, 0);
-  lt_child child = lt_child_start(argv, env, &mask, false);
+  lt_child child = lt_child_start(argv, env, &mask, &options);
   if (child.error != 0) return lt_not_started(L, argv[0], child.error);
   *guard = child.guard;
   lt_raw_seti(L, -2, child.pid);
@@ -83,14 +107,16 @@ int lt_job_wait_any(lua_State *L) {
   }
 }
 
-/* process.signal(pid, "INT" or "TERM" or "KILL"): to a job and what it has started */
+/* process.signal(pid, "INT" or "TERM" or "KILL" or "USR1"): to a job and what it has started; USR1,
+   which ends programs that do not expect it, to the job alone */
 int lt_job_signal(lua_State *L) {
   if (!lt_may_start(L, lt_enter(L), "signal")) return 2;
-  static const char *const names[] = {"INT", "TERM", "KILL", NULL};
-  static const int numbers[] = {SIGINT, SIGTERM, SIGKILL};
+  static const char *const names[] = {"INT", "TERM", "KILL", "USR1", NULL};
+  static const int numbers[] = {SIGINT, SIGTERM, SIGKILL, SIGUSR1};
   pid_t pid = (pid_t)luaL_checkinteger(L, 1);
   luaL_argcheck(L, pid > 1, 1, "a process number");
-  kill(-pid, numbers[luaL_checkoption(L, 2, NULL, names)]);
+  int number = numbers[luaL_checkoption(L, 2, NULL, names)];
+  kill(number == SIGUSR1 ? pid : -pid, number);
   return 0;
 }
 

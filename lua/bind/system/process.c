@@ -56,7 +56,7 @@ static int capture(lua_State *L) {
   luaL_buffinitsize(L, &text, LONGEST_OUTPUT + 4096); /* no error between fork and wait */
   sigset_t mask;
   sigprocmask(SIG_SETMASK, NULL, &mask);
-  lt_child child = lt_child_start(argv, env, &mask, true);
+  lt_child child = lt_child_start(argv, env, &mask, &(lt_child_options){.captured = true});
   if (child.error != 0) return lt_not_started(L, argv[0], child.error);
   double deadline = lt_seconds_now() + seconds;
   bool ended = collect(&text, child.output, deadline) && ends_before(child.pid, deadline);
@@ -121,6 +121,7 @@ void lt_bind_process(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {{"capture", capture},
                                        {"cores", cores},
                                        {"probe", lt_process_probe},
+                                       {"local_address", lt_process_local_address},
                                        {"executable", executable},
                                        {"find", find},
                                        {"is_root", is_root},

@@ -42,10 +42,20 @@ typedef struct lt_child {
 char **lt_read_argv(lua_State *L, int index);
 char **lt_read_env(lua_State *L, int index);
 
+enum { LT_CHILD_GRACE_S = 40 };
+
+typedef struct lt_child_options {
+  bool captured; /* we read what it writes on both streams; its standard input is empty */
+  bool no_input; /* its standard input is empty */
+  int grace_s;   /* from SIGTERM to SIGKILL when this process ends; 0: SIGKILL at once */
+  const int *fds; /* [n_fds] descriptors that it inherits, under the same numbers */
+  int n_fds;
+} lt_child_options;
+
 /* Fork and exec argv, in a process group of its own, with the signal mask `mask`. When this process
-   ends, the child gets SIGTERM, then SIGKILL, at once where it is captured. Whoever waits for it
-   releases its guard. */
-lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, bool captured);
+   ends, the child gets SIGTERM, and after a grace SIGKILL. Whoever waits for it releases its guard.
+ */
+lt_child lt_child_start(char **argv, char **env, const sigset_t *mask, const lt_child_options *o);
 
 /* SIGTERM, then SIGKILL to what is left of a group. */
 void lt_group_end(pid_t group);
@@ -70,5 +80,8 @@ void lt_bind_jobs(lua_State *L, lt_bind *b);
 
 /* runtime.process.probe (probe_hosts.c) */
 int lt_process_probe(lua_State *L);
+
+/* runtime.process.local_address (local_address.c) */
+int lt_process_local_address(lua_State *L);
 
 #endif

@@ -125,7 +125,8 @@ static int run(supervisor *s, char **argv, char **env, int *error) {
   int n_children = lt_proc_children(getpid(), children);
   int signals = signalfd(-1, &ours, SFD_CLOEXEC);
   lt_child child = {.error = errno};
-  if (signals >= 0) child = lt_child_start(argv, env, &before, false);
+  const lt_child_options options = {.grace_s = LT_CHILD_GRACE_S};
+  if (signals >= 0) child = lt_child_start(argv, env, &before, &options);
   *error = child.error;
   if (child.error == 0) {
     s->pid = child.pid;

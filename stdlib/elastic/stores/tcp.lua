@@ -92,7 +92,7 @@ function TcpStore:keep(lease) return self:_call { op = "keep", lease = lease } e
 function TcpStore:drop(lease) return self:_call { op = "drop", lease = lease } end
 
 function TcpStore:wait(prefix, seconds)
-  if self._watched ~= prefix then
+  if self._watched ~= prefix or not self._connection then
     self._watched, self._changed = prefix, false
     local answer <const> = self:_ask { op = "watch", key = prefix }
     if not answer then c.runtime.sleep(math.min(seconds, PAUSE)) end

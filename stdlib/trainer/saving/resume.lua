@@ -142,6 +142,9 @@ local function load(state, wanted)
     remove_leftovers(state.trainer, path)
   end
   state.trainer.ckpt_path = path
+  if overrides.resumes() and overrides.resume.note then
+    state.trainer:say(overrides.resume.note:format(path))
+  end
   state.resumed_from = c.io.follow(path) -- a link may lead elsewhere later
   return saved, path
 end

@@ -13,7 +13,8 @@ local overrides = {
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
   run_dir = nil, -- the folder of the first Trainer's run
-  resume = nil, -- { loop = n, path = }: the n-th loop of the script resumes from the file
+  resume = nil, -- { loop = n, path =, note = }: the n-th loop of the script resumes from the file
+  saved = nil, -- function(path): a checkpoint from which the loop can be resumed was written
   stop_loops = nil, -- what is raised where a loop would begin: of a script that runs for its code
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
@@ -23,6 +24,7 @@ local overrides = {
   from = {}, -- by an option's name: the file of configuration that sets it
   callbacks = {}, -- of every Trainer, after its own
   stops_at_infinities = false, -- detect_anomaly takes an infinity of a derivative for one
+  failed_step = nil, -- global_step of the fit that failed last: for the report to a launcher
   ran = 0,
   applied = false, -- whether a Trainer was made
 

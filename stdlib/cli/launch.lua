@@ -1,0 +1,144 @@
+--- stdlib/cli/launch.lua: `ltrain launch`: one launcher on each host starts its ranks, and starts
+--- them again when a rank fails or hosts come and go (stdlib/elastic).
+--
+-- What is wrong with the command line, or can be known of this host alone, is reported before the
+-- other hosts hear of it.
+local Agent = require "ltrain.elastic.Agent"
+local Rendezvous = require "ltrain.elastic.Rendezvous"
+local c = require "ltrain.c"
+local console = require "ltrain.core.console"
+local launch_options = require "ltrain.cli.launch_options"
+local rank_command = require "ltrain.cli.rank_command"
+local refuse = require "ltrain.cli.refuse"
+local requeue = require "ltrain.cli.requeue"
+local stores = require "ltrain.elastic.stores"
+
+local launch = {}
+
+local process = c.runtime.process
+
+local USAGE <const> = 2
+local FIRST_PORT <const>, PORT_BLOCKS <const> = 20000, 750 -- of 16 each: clusters/Launch.lua
+local RESOLVE_SECONDS <const> = 3
+local SIGNALS <const> = { "TERM", "INT", "HUP", "USR1" }
+
+-- What this host lacks to run the ranks of a plan; nil: nothing.
+local function missing(parsed, plan)
+  local script <const> = parsed.script
+  if script == "-" then
+    return "the ranks cannot all read standard input: write the script to a file"
+  elseif c.io.kind(script) ~= "file" then
+    return ("cannot open %s: there is no such file on this host"):format(script)
+  elseif c.runtime.getenv "LTRAIN_LAUNCH" then
+    return ("this is already a rank of the job %s: ranks cannot launch ranks"):format(
+      c.runtime.getenv "LTRAIN_LAUNCH")
+  elseif plan.slots * plan.max == 1 then
+    return nil
+  end
+  for _, part in ipairs(c.runtime.parts()) do
+    if part.name == "ucx" and not part.present then
+      return ("%d ranks are connected over UCX: %s"):format(plan.slots * plan.max, part.text)
+    end
+  end
+end
+
+-- The host names of a URL.
+local function hosts_of(url)
+  local list <const> = {}
+  for endpoint in (url:match "^%w+://([^/?]*)" or ""):gsub("^.*@", ""):gmatch "[^,]+" do
+    list[#list + 1] = endpoint:match "^%[(.-)%]" or endpoint:match "^[^:]*"
+  end
+  return list
+end
+
+-- The address under which the other hosts reach this one; nil and what is wrong.
+local function address_of(plan)
+  if plan.local_addr then return plan.local_addr end
+  if not plan.url then return "127.0.0.1" end
+  local names <const>, asked = hosts_of(plan.url), {}
+  if #names == 0 then return process.local_address() end
+  for i, name in ipairs(names) do asked[i] = { name, 9 } end
+  local why
+  for i, answer in ipairs(assert(process.probe(asked, RESOLVE_SECONDS))) do
+    if not answer:find "^no such host" and not answer:find "^no answer" then
+      return process.local_address(names[i])
+    end
+    why = why or ("%s: %s"):format(names[i], answer)
+  end
+  return nil, ("--rdzv: %s: write the name or the address of a host that all hosts reach"):format(
+    why)
+end
+
+local function random_port()
+  return FIRST_PORT + 16 * ((c.runtime.pid() * 7919 + c.runtime.time() * 1e3 // 1) % PORT_BLOCKS)
+end
+
+-- A name that no other job has.
+local function new_job()
+  return ("%s.%d.%d"):format(c.runtime.hostname(), c.runtime.pid(), c.runtime.time() // 1)
+end
+
+-- The signals that ask the launcher to end: the name of the first that has come, and whether Ctrl-C
+-- was pressed after it.
+local function watch_signals(host)
+  for _, name in ipairs(SIGNALS) do host.note_signal(name) end
+  return function()
+    local first, count = nil, 0
+    for _, name in ipairs(SIGNALS) do
+      local times <const> = host.noted(name)
+      if times then first, count = first or "SIG" .. name, count + times end
+    end
+    return first, count > 1 and host.noted "INT" ~= false
+  end
+end
+
+-- A folder for the error files of the ranks.
+local function make_folder()
+  local path <const> = ("%s/ltrain_launch_%d_%d"):format(c.runtime.getenv "TMPDIR" or "/tmp",
+    c.runtime.pid(), c.runtime.time() * 1e6 // 1)
+  local made <const>, message = c.io.claim_folder(path)
+  if made then return path end
+  return nil, message or path .. " is there already"
+end
+
+local function remove_folder(path)
+  for _, name in ipairs(c.io.list_folder(path) or {}) do c.io.remove(path .. "/" .. name) end
+  c.io.remove(path)
+end
+
+local function say(text) console.say("launch: " .. text) end
+
+-- Runs the plan; returns the exit status.
+local function run(parsed, host, plan, place)
+  local store <const>, folder = place.store, place.folder
+  local job <const> = plan.job or store.job or plan.url and "job" or new_job()
+  local rendezvous <const> = Rendezvous { store = store, job = job, min = plan.min, max = plan.max,
+    max_restarts = plan.max_restarts, settle = plan.url and plan.settle or 0,
+    host = { id = plan.host_id, name = plan.host_id, address = place.address,
+             port = plan.port or random_port(), slots = plan.slots } }
+  local agent <const> = Agent { rendezvous = rendezvous, job = job, name = plan.host_id,
+    command = rank_command(parsed, "run", launch_options.own), folder = folder,
+    grace = plan.grace, join_timeout = plan.join_timeout, max_restarts = plan.max_restarts,
+    signals = watch_signals(host), say = say }
+  local status <const>, closing = agent:run()
+  store:close()
+  remove_folder(folder)
+  if not plan.url or status < 128 then requeue.forget(job) end
+  say(closing)
+  return status
+end
+
+--- The word's main: returns the exit status, that of the job.
+function launch.main(word, parsed, host)
+  local plan, wrong = launch_options.read(parsed.options)
+  wrong = wrong or missing(parsed, plan)
+  if wrong then return refuse(host, word, wrong, USAGE) end
+  local place <const> = {}
+  place.address, wrong = address_of(plan)
+  if place.address then place.store, wrong = stores.open(plan.url) end
+  if place.store then place.folder, wrong = make_folder() end
+  if not place.folder then return refuse(host, word, wrong, USAGE) end
+  return run(parsed, host, plan, place)
+end
+
+return launch
