@@ -5,8 +5,9 @@
 
    In place of tc's netem, which few kernels have. The device is eth0 in both. A packet leaves when
    those before it have left at the rate, and arrives the delay later; behind QUEUE seconds of
-   packets that wait, further ones are dropped, as a router does. Runs until it is killed; prints a
-   line when both devices are there. */
+   packets that wait, further ones are dropped, as a router does. It runs before everything else
+   (SCHED_FIFO), so that the link does not depend on what else the machine does. Runs until it is
+   killed; prints a line when both devices are there. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/if.h>
@@ -109,6 +110,8 @@ int main(int argc, char **argv) {
   int a = open_device(argv[1]), b = open_device(argv[2]);
   pthread_t threads[4];
   static way ways[2];
+  if (sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){.sched_priority = 1}) != 0)
+    perror("SCHED_FIFO");
   for (int i = 0; i < 2; i++) {
     way *w = &ways[i];
     *w = (way){.from = i == 0 ? a : b, .to = i == 0 ? b : a, .rate = atof(argv[3]) * 1e6 / 8,
