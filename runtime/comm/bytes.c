@@ -110,6 +110,8 @@ lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const vo
     if (lt_ok(c) && root == g->rank) keep_parts(c, w, parts, part_bytes);
   } else if (lt_ok(c) && gives && keep_sent(c, w, bytes, n)) {
     w->round.extent = n;
+    if (is_for_all(op)) w->round.data = w->data.sent;
+    w->round.bytes = n;
   }
   w->round.extents = op == LT_COMM_SCATTER ? NULL : w->extents;
   return lt_work_issue(c, w, &plan, at);

@@ -66,6 +66,16 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *in, lt_t
   return w;
 }
 
+/* Few bytes may go with the comparison. */
+static void offer_data(lt_work *w, const lt_plan *plan) {
+  bool gathers = plan->op == LT_COMM_ALL_GATHER && w->in != NULL;
+  if (w->device.way != LT_WAY_HOST || w->move.n_parts > 0) return;
+  if (!gathers && plan->op != LT_COMM_ALL_REDUCE) return;
+  w->round.data = w->move.in;
+  w->round.bytes =
+      (gathers ? w->in->numel : w->move.count) * (int64_t)lt_dtype_size(plan->dtype);
+}
+
 /* Selects the way of the data (host memory, or a link between the devices), which is part of the
    plan: all ranks must take the same one. */
 lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) {
@@ -73,6 +83,7 @@ lt_work *lt_work_issue_move(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at) 
   plan->by_device = w->device.way == LT_WAY_LINK && w->group->size > 1;
   if (plan->by_device && lt_ok(c)) lt_device_link_take(c, w->group, plan->op, w->device.at);
   lt_device_begin(c, w);
+  offer_data(w, plan);
   return lt_work_issue(c, w, plan, at);
 }
 

@@ -89,9 +89,13 @@ static void test_compare(void) {
     for (int odd = 0; odd < size && size > 1; odd++) {
       mine = mark_of(rank, hashes[h] + (uint64_t)(rank == odd), LT_COMM_ALL_REDUCE);
       memset(marks, 0, (size_t)size * sizeof *marks);
-      /* Ranks that disagree may disagree on whether extents travel, too. */
-      lt_comm_compare unequal = {
-          .mark = &mine, .marks = marks, .extents = rank == odd ? extents : NULL};
+      /* Ranks that disagree may disagree on what else travels, too. */
+      bool has = (rank == odd) == (h % 2 == 0);
+      lt_comm_compare unequal = {.mark = &mine,
+                                 .marks = marks,
+                                 .extents = rank == odd ? extents : NULL,
+                                 .data = has ? hashes : NULL,
+                                 .bytes = (int64_t)(rank % 2 == 0 ? sizeof hashes : 3)};
       if (compared(all, &unequal) != LT_DIFFERENT) fault("compare: rank %d not noticed", odd);
       check_marks(marks, odd, hashes[h]);
     }
@@ -255,6 +259,9 @@ static void test_host(void) {
   test_pending();
   barrier();
   test_movements();
+  compares_first = true;
+  test_movements();
+  compares_first = false;
   test_pairs();
   test_split();
   test_leave();

@@ -24,6 +24,7 @@ static inline void nap(void) { nanosleep(&(struct timespec){.tv_nsec = 20000}, N
 
 /* comm_movements.c: what links of the host and of devices both do. */
 void test_movements(void);
+extern bool compares_first; /* each movement comes after a comparison */
 void moved(lt_comm_link *l, lt_comm_move *m);
 /* n elements of rank r; `rough`: whose sum depends on the order. */
 char *filled(lt_dtype d, int r, int64_t n, bool rough);

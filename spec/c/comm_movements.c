@@ -4,8 +4,27 @@
 
 #include "ops/math/half.h"
 
+bool compares_first;
+
+/* As ltrain does: the ranks agree on the movement, whose data may go along. */
+static void compare(lt_comm_link *l, const lt_comm_move *m) {
+  static uint64_t serial;
+  bool gathers = m->op == LT_COMM_ALL_GATHER;
+  lt_mark marks[LT_COMM_MAX_RANKS], mark = {.hash = ++serial, .kind = LT_MARK_CALL, .op = m->op};
+  int64_t n = gathers ? m->counts[rank] : m->count;
+  lt_comm_compare c = {.mark = &mark, .marks = marks};
+  if (gathers || m->op == LT_COMM_ALL_REDUCE) {
+    c.data = m->in;
+    c.bytes = n * (int64_t)host->item_size((lt_dtype)m->dtype);
+  }
+  lt_progress at;
+  while ((at = ops->compare(l, &c)) == LT_PENDING) nap();
+  if (at != LT_DONE) give_up("compare", c.text);
+}
+
 void moved(lt_comm_link *l, lt_comm_move *m) {
   lt_progress at;
+  if (compares_first && ops->device == NULL) compare(l, m);
   if (ops->device != NULL)
     at = move_there(l, m);
   else

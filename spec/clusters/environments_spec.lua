@@ -216,6 +216,14 @@ describe("before ranks are joined", function()
     assert.is_nil(detect(ENV):token())
   end)
 
+  it("ranks that know a file are too, without a port", function()
+    local variables = with(ENV, { MASTER_ADDR = "file:///shared/job1", MASTER_PORT = "" })
+    local e, evidence = detect(variables)
+    assert.equal("Torch", e.name)
+    assert.equal("WORLD_SIZE=4, RANK=3, MASTER_ADDR=file:///shared/job1", evidence)
+    assert.equal("Local", detect(with(ENV, { MASTER_PORT = "" })).name)
+  end)
+
   it("ranks of another MPI are refused", function()
     assert.matches("^MPI: 2 ranks were started by an mpirun that is not Open MPI's",
       check((detect { PMI_SIZE = "2", PMI_RANK = "0" })))

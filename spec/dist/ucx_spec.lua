@@ -1,5 +1,6 @@
--- spec/dist/ucx_spec.lua: ranks that meet at an address and talk over UCX: started by hand with
--- MASTER_ADDR and its like, by torchrun, on two hosts. Skipped where this build has no UCX.
+-- spec/dist/ucx_spec.lua: ranks that meet at an address, or by a file, and talk over UCX: started
+-- by hand with MASTER_ADDR and its like, by torchrun, on two hosts. Skipped where this build has no
+-- UCX.
 -- tags: slow, waits
 local child = require "spec.cli.child"
 local hosts = require "spec.dist.two_hosts.hosts"
@@ -169,6 +170,38 @@ describe("ranks over UCX", function()
     assert.matches("rank 0 of another job %(its token differs: LTRAIN_TOKEN%)", results[2].text)
   end)
 
+  it("meet by a file, whatever an earlier job has left in it", function()
+    needs_ucx()
+    local folder = child.folder()
+    local file = folder .. "/rank0"
+    for _, left in ipairs { "", "ltrain2 0123456789abcdef 1 127.0.0.1\n", "something else" } do
+      if left ~= "" then child.write(file, left) end
+      local list = {}
+      for rank = 0, 2 do
+        list[rank + 1] = ("MASTER_ADDR=file://%s WORLD_SIZE=3 RANK=%d"):format(file, rank)
+      end
+      passes(start(list, BODY))
+      assert.is_nil(io.open(file))
+    end
+    child.remove(folder)
+  end)
+
+  it("say which file they waited for, or could not write", function()
+    needs_ucx()
+    local results = start({
+      "LT_LAUNCH_TIMEOUT=1 MASTER_ADDR=file:///nowhere/rank0 WORLD_SIZE=2 RANK=0",
+      "LT_LAUNCH_TIMEOUT=1 MASTER_ADDR=file:///nowhere/rank0 WORLD_SIZE=2 RANK=1",
+      "MASTER_ADDR=file:nowhere WORLD_SIZE=2 RANK=1",
+    }, "dist.barrier()")
+    for k, wanted in ipairs {
+      "rank 0 cannot write /nowhere/rank0 %(MASTER_ADDR%): No such file or directory",
+      "rank 1 cannot join rank 0 at /nowhere/rank0 in time: rank 0 has not written this file",
+      "not the absolute path of a file, file:///shared/job1 %(MASTER_ADDR%): file:nowhere" } do
+      assert.equal(2, results[k].status, results[k].text)
+      assert.matches(wanted, results[k].text)
+    end
+  end)
+
   it("that are missing are named, to all that came", function()
     needs_ucx()
     local list = by_hand(4, port(), nil, "LT_LAUNCH_TIMEOUT=2")
@@ -212,6 +245,23 @@ describe("ranks over UCX", function()
     ]])
     assert.not_equal(0, status, output)
     assert.matches("rank 1 %(pid %d+ on %S+%) ended without an error message", output)
+  end)
+
+  it("end when one is killed, however they reach each other", function()
+    needs_ucx()
+    for _, tls in ipairs { "tcp", "tcp,posix,cma" } do
+      local results = start(by_hand(3, port(), nil, "UCX_TLS=" .. tls), [[
+        dist.barrier()
+        local large = lt.zeros(3000000)
+        if dist.rank() == 1 then
+          dist.all_reduce(large, {async = true})
+          os.execute("kill -9 " .. dist.world().pid)
+        end
+        while true do dist.all_reduce(large) end
+      ]])
+      assert.matches("rank 1 %(pid %d+ on %S+%) ended without an error message",
+        results[1].text .. results[3].text)
+    end
   end)
 
   it("connect two hosts", function()

@@ -11,10 +11,11 @@ local OPTIONS <const> = {
     doc = "whether failing ranks may end the process" },
 }
 
--- "host:port", "host:first-last" for comms that meet at an address.
+-- "host:port", "host:first-last" for comms that meet at an address; "file:///path" as it is: rank 0
+-- writes a port of its own there.
 local function address_of(environment)
   local address, port, last = environment:main_address(), environment:main_port()
-  if not address or not port then return address end
+  if not address or not port or address:find("^file:") then return address end
   return ("%s:%d%s"):format(address, port, last and ("-%d"):format(last) or "")
 end
 

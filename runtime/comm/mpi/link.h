@@ -14,6 +14,7 @@ struct lt_comm_link {
   lt_p2p p2p;
   MPI_Comm comm;
   int local_rank, local_size;
+  int most_local; /* ranks of one host at most */
   bool world; /* of all ranks: its end is MPI's end */
 };
 

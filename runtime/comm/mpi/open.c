@@ -32,7 +32,13 @@ static lt_comm_link *link_over(MPI_Comm comm, char *text) {
   MPI_Comm_rank(near, &l->local_rank);
   MPI_Comm_size(near, &l->local_size);
   MPI_Comm_free(&near);
-  return l;
+  l->p2p.near = l->local_size == l->p2p.size;
+  if (lt_mpi_ok(MPI_Allreduce(&l->local_size, &l->most_local, 1, MPI_INT, MPI_MAX, l->comm),
+                "MPI_Allreduce", text))
+    return l;
+  MPI_Comm_free(&l->comm);
+  free(l);
+  return NULL;
 }
 
 static lt_comm_link *open_world(const lt_comm_host *h, const lt_comm_place *place, char *text,
@@ -64,6 +70,7 @@ static lt_comm_link *open_world(const lt_comm_host *h, const lt_comm_place *plac
 /* MPI_Comm_free is collective by its letter; MPI's libraries do it without a word to others. */
 static void leave_link(lt_comm_link *l) {
   MPI_Comm_free(&l->comm);
+  lt_p2p_end(l);
   free(l);
 }
 
@@ -74,10 +81,10 @@ static void close_link(lt_comm_link *l) {
 }
 
 /* Something is under way that never ends: MPI is not called any more. */
-static void abandon_link(lt_comm_link *l) { free(l); }
-
-static int link_rank(const lt_comm_link *l) { return l->p2p.rank; }
-static int link_ranks(const lt_comm_link *l) { return l->p2p.size; }
+static void abandon_link(lt_comm_link *l) {
+  lt_p2p_end(l);
+  free(l);
+}
 
 static void link_local(const lt_comm_link *l, int *local_rank, int *local_size) {
   *local_rank = l->local_rank;
@@ -105,14 +112,6 @@ static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const in
   return l;
 }
 
-static lt_progress compare(lt_comm_link *l, lt_comm_compare *c) {
-  return lt_p2p_compare(&l->p2p, c);
-}
-static lt_progress compare_pair(lt_comm_link *l, int peer, lt_comm_compare *c) {
-  return lt_p2p_compare_pair(&l->p2p, peer, c);
-}
-static lt_progress move(lt_comm_link *l, lt_comm_move *m) { return lt_p2p_move(&l->p2p, m); }
-
 static const lt_comm_ops ops = {
     .size = sizeof(lt_comm_ops),
     .version = LT_COMM_VERSION,
@@ -120,14 +119,14 @@ static const lt_comm_ops ops = {
     .open = open_world,
     .close = close_link,
     .abandon = abandon_link,
-    .rank = link_rank,
-    .ranks = link_ranks,
+    .rank = lt_p2p_rank,
+    .ranks = lt_p2p_ranks,
     .local = link_local,
-    .compare = compare,
-    .move = move,
+    .compare = lt_p2p_compare,
+    .move = lt_p2p_move,
     .split = split,
     .leave = leave_link,
-    .compare_pair = compare_pair,
+    .compare_pair = lt_p2p_compare_pair,
 };
 
 /* "Open MPI v4.1.4" of "Open MPI v4.1.4, package: ...". */

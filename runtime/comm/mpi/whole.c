@@ -65,14 +65,16 @@ bool lt_mpi_whole(lt_p2p *l, lt_comm_move *m, size_t item, int64_t at, int64_t n
                                                            request);
 }
 
-/* MPI's own reductions are better where they are known and either the bytes are few, or must cross
-   between hosts: its ring goes over each wire twice, trading once for each two ranks. On one host
-   trading is faster (64 MB, two busy cores: 2 ranks 90 against 116 ms, 4 ranks 220 against 397). */
+/* MPI's own reductions are better where they are known and more than a few ranks have few bytes, or
+   hosts with several ranks many: its ring goes over each wire twice, trading once for each two
+   ranks. On one host trading is faster (64 MB, two busy cores: 2 ranks 90 against 116 ms, 4 ranks
+   220 against 397); with one rank a host it sends the same bytes in two rounds. */
 bool lt_mpi_prefers(const lt_p2p *l, const lt_comm_move *m, size_t item) {
   const lt_comm_link *link = (const lt_comm_link *)l;
   MPI_Datatype type;
   MPI_Op op;
   if (m->op == LT_COMM_BROADCAST) return true;
   if (m->op != LT_COMM_ALL_REDUCE || m->fixed_order || !known(m, &type, &op)) return false;
-  return lt_p2p_is_small(m, item) || link->local_size < l->size;
+  if (lt_p2p_is_small(m, item)) return l->size > LT_P2P_FEW;
+  return link->most_local > 1 && link->most_local < l->size;
 }

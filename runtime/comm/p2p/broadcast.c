@@ -35,24 +35,6 @@ int64_t lt_p2p_share(const lt_p2p *l, const lt_comm_move *m, int r) {
   return m->count / l->size + (r < m->count % l->size);
 }
 
-lt_p2p_step lt_p2p_spread(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s, int root) {
-  if (s->at >= lt_p2p_share(l, m, 0)) return LT_STEP_FINISHED; /* the largest */
-  int64_t before = 0, begin = 0;
-  int64_t mine = lt_p2p_piece(lt_p2p_share(l, m, l->rank), s->at, s->chunk);
-  const char *all = l->rank == root ? m->in : m->out;
-  bool ok = true;
-  for (int r = 0; r < l->rank; r++) begin += lt_p2p_share(l, m, r);
-  for (int r = 0; r < l->size; before += lt_p2p_share(l, m, r++)) {
-    int64_t n = lt_p2p_piece(lt_p2p_share(l, m, r), s->at, s->chunk);
-    if (r == l->rank) continue;
-    if (l->rank != root) ok = ok && lt_p2p_recv(l, m, s, lt_p2p_out(m, s, before + s->at), n, r);
-    if (r != root)
-      ok = ok && lt_p2p_send(l, m, s, all + (size_t)(begin + s->at) * s->item, mine, r);
-  }
-  s->at += s->chunk;
-  return lt_p2p_started(ok);
-}
-
 /* The place of this rank in the binomial tree below the root, and its distance to the one above it
    there; at the root, the first power of two that no rank is at. */
 static int place_of(const lt_p2p *l, int root, int *distance) {
@@ -104,6 +86,25 @@ static lt_p2p_step deal(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
   return lt_p2p_started(ok);
 }
 
+/* Each rank's share in `out` to all others, but the root, which has it. */
+static lt_p2p_step spread(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s, int root) {
+  if (s->at >= lt_p2p_share(l, m, 0)) return LT_STEP_FINISHED; /* the largest */
+  int64_t before = 0, begin = 0;
+  int64_t mine = lt_p2p_piece(lt_p2p_share(l, m, l->rank), s->at, s->chunk);
+  const char *all = l->rank == root ? m->in : m->out;
+  bool ok = true;
+  for (int r = 0; r < l->rank; r++) begin += lt_p2p_share(l, m, r);
+  for (int r = 0; r < l->size; before += lt_p2p_share(l, m, r++)) {
+    int64_t n = lt_p2p_piece(lt_p2p_share(l, m, r), s->at, s->chunk);
+    if (r == l->rank) continue;
+    if (l->rank != root) ok = ok && lt_p2p_recv(l, m, s, lt_p2p_out(m, s, before + s->at), n, r);
+    if (r != root)
+      ok = ok && lt_p2p_send(l, m, s, all + (size_t)(begin + s->at) * s->item, mine, r);
+  }
+  s->at += s->chunk;
+  return lt_p2p_started(ok);
+}
+
 /* Stages of a large one: 0 dealing, 2 spreading. */
 lt_p2p_step lt_p2p_broadcast(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
   if (l->size <= 2 || lt_p2p_is_small(m, s->item)) return down(l, m, s);
@@ -113,5 +114,5 @@ lt_p2p_step lt_p2p_broadcast(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
     s->stage = 2;
     s->at = 0;
   }
-  return lt_p2p_spread(l, m, s, m->root);
+  return spread(l, m, s, m->root);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "comm/p2p/said.h"
 #include "comm/p2p/steps.h"
 
 /* The library's own collective, piece by piece. */
@@ -96,6 +97,7 @@ static lt_p2p_step all_to_all(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
 
 typedef lt_p2p_step (*stepper)(lt_p2p *, lt_comm_move *, lt_p2p_moving *);
 
+/* NULL: none, or it is traded (traded.c). */
 static stepper step_of(const lt_p2p *l, const lt_comm_move *m, size_t item) {
   if (l->ops->prefers != NULL && l->ops->prefers(l, m, item)) return whole;
   switch ((lt_comm_op)m->op) {
@@ -106,9 +108,9 @@ static stepper step_of(const lt_p2p *l, const lt_comm_move *m, size_t item) {
     case LT_COMM_GATHER: return gather;
     case LT_COMM_SCATTER: return scatter;
     case LT_COMM_ALL_TO_ALL: return all_to_all;
-    case LT_COMM_REDUCE_SCATTER: return lt_p2p_reduce_scatter;
     case LT_COMM_ALL_REDUCE:
-      return lt_p2p_is_small(m, item) ? lt_p2p_tree_all_reduce : lt_p2p_traded_all_reduce;
+      return l->size > LT_P2P_FEW && lt_p2p_is_small(m, item) ? lt_p2p_tree_all_reduce : NULL;
+    case LT_COMM_REDUCE_SCATTER:
     case LT_COMM_BARRIER: /* the comparison was one */
     case LT_COMM_SPLIT:
     case LT_COMM_REDUCE:
@@ -148,22 +150,41 @@ static lt_progress finish(const lt_p2p *l, lt_comm_move *m, lt_progress how) {
 }
 
 /* A loop, not recursion: several steps may finish without waiting (empty pieces). */
-lt_progress lt_p2p_move(lt_p2p *l, lt_comm_move *m) {
-  if (m->op == LT_COMM_BARRIER) return LT_DONE;
-  if (m->state == NULL && (m->state = moving_new(l, m)) == NULL) return LT_BROKEN;
-  lt_p2p_moving *s = m->state;
-  if (s->step == NULL) {
-    snprintf(m->text, sizeof m->text, "invalid operation: %d", m->op);
-    return finish(l, m, LT_BROKEN);
-  }
+static lt_progress take_steps(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
   for (;;) {
     lt_progress at = l->ops->test(l, s->pending, m->text);
-    if (at == LT_PENDING) return at;
-    if (at == LT_BROKEN) return finish(l, m, at);
+    if (at != LT_DONE) return at;
     m->moved += s->under_way;
     s->under_way = 0;
     lt_p2p_step step = s->step(l, m, s);
-    if (step == LT_STEP_FINISHED) return finish(l, m, LT_DONE);
-    if (step == LT_STEP_FAILED) return finish(l, m, LT_BROKEN);
+    if (step != LT_STEP_STARTED) return step == LT_STEP_FINISHED ? LT_DONE : LT_BROKEN;
   }
+}
+
+static bool is_reduction(const lt_comm_move *m) {
+  return m->op == LT_COMM_ALL_REDUCE || m->op == LT_COMM_REDUCE_SCATTER;
+}
+
+lt_progress lt_p2p_move(lt_comm_link *link, lt_comm_move *m) {
+  lt_p2p *l = (lt_p2p *)link;
+  if (m->op == LT_COMM_BARRIER) return LT_DONE;
+  if (m->state == NULL && lt_p2p_said_move(l, m)) return LT_DONE;
+  if (m->state == NULL && (m->state = moving_new(l, m)) == NULL) return LT_BROKEN;
+  lt_p2p_moving *s = m->state;
+  if (s->step == NULL && !is_reduction(m)) {
+    snprintf(m->text, sizeof m->text, "invalid operation: %d", m->op);
+    finish(l, m, LT_DONE);
+    return LT_BROKEN;
+  }
+  lt_progress at = (s->step != NULL ? take_steps : lt_p2p_traded)(l, m, s);
+  return at == LT_PENDING ? at : finish(l, m, at);
+}
+
+int lt_p2p_rank(const lt_comm_link *link) { return ((const lt_p2p *)(const void *)link)->rank; }
+int lt_p2p_ranks(const lt_comm_link *link) { return ((const lt_p2p *)(const void *)link)->size; }
+
+void lt_p2p_end(lt_comm_link *link) {
+  lt_p2p *l = (lt_p2p *)link;
+  free(l->said);
+  l->said = NULL;
 }

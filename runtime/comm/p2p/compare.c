@@ -8,25 +8,29 @@
    constant memory, and every rank can tell by itself that all agree. Marks, some hundred bytes a
    rank, are gathered only for the error's text.
 
+   Over a link with a long round trip each further message costs more than its bytes. Where ranks
+   are few, the messages therefore carry what every rank says beside its hash: its size, and the
+   data of a movement that are few bytes. They are used only when all ranks agree.
+
    The maximum is found by dissemination (D. Hensgen, R. Finkel, U. Manber, Two Algorithms for
    Barrier Synchronization, IJPP 1988), which suits what may be counted twice: in round k each rank
-   sends what it knows to the one 2^k behind it. The gathers are J. Bruck's (Efficient Algorithms
+   sends what it knows to the one 2^k before it. The gathers are J. Bruck's (Efficient Algorithms
    for All-to-All Communications in Multiport Message-Passing Systems, IEEE TPDS 1997). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/p2p/p2p.h"
+#include "comm/p2p/said.h"
 
 typedef enum phase { HASHES, EXTENTS, MARKS } phase;
 
 typedef struct round_state {
+  lt_p2p_pending *pending;
   phase phase;
   int distance; /* of this round's peers; from 1 on, until it is the number of ranks */
-  uint64_t hashes[2], came[2];
-  char *items; /* of a gather: entry k is that of the rank k behind this one */
+  lt_p2p_said *said, *came; /* what is known so far, and what arrives in this round */
+  char *items;  /* of a gather: entry k is that of the rank k behind this one; of a pair: its two */
   size_t bytes; /* of an item */
-  lt_p2p_pending *pending;
 } round_state;
 
 /* What failed may still be the library's: that memory stays. */
@@ -35,6 +39,8 @@ static lt_progress finish(const lt_p2p *l, lt_comm_compare *c, lt_progress how) 
   c->state = NULL;
   if (how == LT_BROKEN) return how;
   l->ops->pending_free(s->pending);
+  free(s->said);
+  free(s->came);
   free(s->items);
   free(s);
   return how;
@@ -49,24 +55,41 @@ static round_state *state_new(const lt_p2p *l, lt_comm_compare *c) {
     snprintf(c->text, sizeof c->text, "out of memory");
     return NULL;
   }
-  s->hashes[0] = c->mark->hash;
-  s->hashes[1] = ~c->mark->hash;
   s->distance = 1;
   s->pending = pending;
+  c->state = s;
   return s;
+}
+
+static bool begin(const lt_p2p *l, lt_comm_compare *c) {
+  round_state *s = state_new(l, c);
+  if (s == NULL) return false;
+  s->said = lt_p2p_said_new(l->size);
+  s->came = lt_p2p_said_new(l->size);
+  if (s->said != NULL && s->came != NULL) {
+    lt_p2p_said_begin(s->said, l->size, c);
+    return true;
+  }
+  snprintf(c->text, sizeof c->text, "out of memory");
+  finish(l, c, LT_DONE);
+  return false;
 }
 
 /* Receiving is posted first, so that a message never waits in the library's buffers for unexpected
    ones. */
-static bool trade(lt_p2p *l, lt_comm_compare *c, round_state *s, const void *from, int to_rank,
-                  void *to, int from_rank, size_t bytes) {
-  return l->ops->recv(l, s->pending, to, (int64_t)bytes, from_rank, LT_P2P_MARKS, c->text) &&
-         l->ops->send(l, s->pending, from, (int64_t)bytes, to_rank, LT_P2P_MARKS, c->text);
+static bool trade(lt_p2p *l, lt_comm_compare *c, round_state *s, const void *from, size_t bytes,
+                  void *to, size_t most) {
+  int d = s->distance;
+  return l->ops->recv(l, s->pending, to, (int64_t)most, (l->rank + d) % l->size, LT_P2P_MARKS,
+                      c->text) &&
+         l->ops->send(l, s->pending, from, (int64_t)bytes, (l->rank + l->size - d) % l->size,
+                      LT_P2P_MARKS, c->text);
 }
 
-/* The rank that is so far behind this one, in a ring. */
-static int behind(const lt_p2p *l, int distance) { return (l->rank + distance) % l->size; }
-static int before(const lt_p2p *l, int distance) { return behind(l, l->size - distance); }
+/* Ranks whose part is sent in this round. */
+static int sent_ranks(const lt_p2p *l, const round_state *s) {
+  return l->size - s->distance < s->distance ? l->size - s->distance : s->distance;
+}
 
 static bool start_gather(const lt_p2p *l, lt_comm_compare *c, round_state *s) {
   const void *own = s->phase == EXTENTS ? (const void *)&c->extent : c->mark;
@@ -78,49 +101,61 @@ static bool start_gather(const lt_p2p *l, lt_comm_compare *c, round_state *s) {
   return s->items != NULL;
 }
 
-/* Send what this rank has, `distance` items, to the one before it by so much. */
+/* Send what this rank has, the parts of `distance` ranks, to the one before it by so much. */
 static bool start_round(lt_p2p *l, lt_comm_compare *c, round_state *s) {
-  int d = s->distance, n = l->size - d < d ? l->size - d : d;
+  int n = sent_ranks(l, s);
+  size_t bytes = (size_t)n * s->bytes;
   if (s->phase == HASHES)
-    return trade(l, c, s, s->hashes, behind(l, d), s->came, before(l, d), sizeof s->came);
-  return trade(l, c, s, s->items, before(l, d), s->items + (size_t)d * s->bytes, behind(l, d),
-               (size_t)n * s->bytes);
+    return trade(l, c, s, s->said->message, lt_p2p_said_bytes(s->said, l->size, n),
+                 s->came->message, lt_p2p_said_most(l->size, n));
+  return trade(l, c, s, s->items, bytes, s->items + (size_t)s->distance * s->bytes, bytes);
 }
 
-static void end_round(round_state *s) {
+static void end_round(const lt_p2p *l, round_state *s) {
+  if (s->phase == HASHES) lt_p2p_said_join(s->said, s->came, l->size, sent_ranks(l, s));
   s->distance *= 2;
-  if (s->phase != HASHES) return;
-  for (int k = 0; k < 2; k++)
-    if (s->came[k] > s->hashes[k]) s->hashes[k] = s->came[k];
 }
 
 static void end_gather(const lt_p2p *l, lt_comm_compare *c, const round_state *s) {
   char *to = s->phase == EXTENTS ? (char *)c->extents : (char *)c->marks;
   for (int k = 0; k < l->size; k++)
-    memcpy(to + (size_t)behind(l, k) * s->bytes, s->items + (size_t)k * s->bytes, s->bytes);
+    memcpy(to + (size_t)((l->rank + k) % l->size) * s->bytes, s->items + (size_t)k * s->bytes,
+           s->bytes);
+}
+
+/* All agree: what else they said is complete. */
+static bool take_said(lt_p2p *l, lt_comm_compare *c, round_state *s) {
+  if (!lt_p2p_said_carries(l->size)) return c->extents == NULL;
+  free(l->said);
+  l->said = s->said;
+  s->said = NULL;
+  if (c->extents != NULL) lt_p2p_said_extents(l, c->extents);
+  return true;
 }
 
 /* All ranks take the same branches, for they have the same two numbers. */
 static lt_progress end_phase(lt_p2p *l, lt_comm_compare *c, round_state *s) {
-  bool equal = s->hashes[0] == ~s->hashes[1];
   if (s->phase != HASHES) end_gather(l, c, s);
   if (s->phase == MARKS) return LT_DIFFERENT;
-  if (s->phase == EXTENTS || (equal && c->extents == NULL)) return LT_DONE;
+  if (s->phase == EXTENTS) return LT_DONE;
+  bool equal = lt_p2p_said_agrees(s->said);
+  if (equal && take_said(l, c, s)) return LT_DONE;
   s->phase = equal ? EXTENTS : MARKS;
   return start_gather(l, c, s) ? LT_PENDING : LT_BROKEN;
 }
 
 /* Called until it is not pending: no thread of ours drives the library, so that each test is what
    moves it on. */
-lt_progress lt_p2p_compare(lt_p2p *l, lt_comm_compare *c) {
+lt_progress lt_p2p_compare(lt_comm_link *link, lt_comm_compare *c) {
+  lt_p2p *l = (lt_p2p *)link;
   bool begins = c->state == NULL;
-  if (begins && (c->state = state_new(l, c)) == NULL) return LT_BROKEN;
+  if (begins && !begin(l, c)) return LT_BROKEN;
   round_state *s = c->state;
   for (;; begins = false) {
     lt_progress at = begins ? LT_DONE : l->ops->test(l, s->pending, c->text);
     if (at == LT_PENDING) return at;
     if (at == LT_BROKEN) return finish(l, c, at);
-    if (!begins) end_round(s);
+    if (!begins) end_round(l, s);
     while (s->distance >= l->size) {
       at = end_phase(l, c, s);
       if (at != LT_PENDING) return finish(l, c, at);
@@ -136,54 +171,44 @@ typedef struct pair_message {
   int64_t extent;
 } pair_message;
 
-typedef struct pair_state {
-  pair_message out, in;
-  lt_p2p_pending *pending;
-} pair_state;
-
-static lt_progress finish_pair(const lt_p2p *l, lt_comm_compare *c, lt_progress how) {
-  pair_state *s = c->state;
-  c->state = NULL;
-  if (how == LT_BROKEN) return how;
-  l->ops->pending_free(s->pending);
-  free(s);
-  return how;
-}
-
 /* Both are nonblocking, hence two ranks that send to each other do not deadlock. */
-static bool start_pair(lt_p2p *l, int peer, lt_comm_compare *c, pair_state *s) {
+static bool begin_pair(lt_p2p *l, int peer, lt_comm_compare *c) {
   bool sends = c->mark->op == LT_COMM_SEND;
-  lt_p2p_tag out = sends ? LT_P2P_OF_SENDER : LT_P2P_OF_RECEIVER;
-  lt_p2p_tag in = sends ? LT_P2P_OF_RECEIVER : LT_P2P_OF_SENDER;
-  s->out = (pair_message){.mark = *c->mark, .extent = c->extent};
-  return l->ops->recv(l, s->pending, &s->in, sizeof s->in, peer, in, c->text) &&
-         l->ops->send(l, s->pending, &s->out, sizeof s->out, peer, out, c->text);
+  lt_p2p_tag out_tag = sends ? LT_P2P_OF_SENDER : LT_P2P_OF_RECEIVER;
+  lt_p2p_tag in_tag = sends ? LT_P2P_OF_RECEIVER : LT_P2P_OF_SENDER;
+  round_state *s = state_new(l, c);
+  if (s == NULL) return false;
+  pair_message *out = calloc(2, sizeof *out), *in = out + 1;
+  s->items = (char *)out;
+  if (out == NULL) {
+    snprintf(c->text, sizeof c->text, "out of memory");
+    finish(l, c, LT_DONE);
+    return false;
+  }
+  *out = (pair_message){.mark = *c->mark, .extent = c->extent};
+  if (l->ops->recv(l, s->pending, in, sizeof *in, peer, in_tag, c->text) &&
+      l->ops->send(l, s->pending, out, sizeof *out, peer, out_tag, c->text))
+    return true;
+  finish(l, c, LT_BROKEN);
+  return false;
 }
 
-lt_progress lt_p2p_compare_pair(lt_p2p *l, int peer, lt_comm_compare *c) {
-  pair_state *s = c->state;
-  if (s == NULL) {
-    c->state = s = calloc(1, sizeof *s);
-    if (s != NULL) s->pending = l->ops->pending_new(2);
-    if (s == NULL || s->pending == NULL) {
-      free(s);
-      c->state = NULL;
-      snprintf(c->text, sizeof c->text, "out of memory");
-      return LT_BROKEN;
-    }
-    if (!start_pair(l, peer, c, s)) return finish_pair(l, c, LT_BROKEN);
-  }
+lt_progress lt_p2p_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *c) {
+  lt_p2p *l = (lt_p2p *)link;
+  if (c->state == NULL && !begin_pair(l, peer, c)) return LT_BROKEN;
+  round_state *s = c->state;
+  const pair_message *out = (const pair_message *)(const void *)s->items, *in = out + 1;
   lt_progress at = l->ops->test(l, s->pending, c->text);
   if (at == LT_PENDING) return at;
-  if (at == LT_BROKEN) return finish_pair(l, c, at);
-  if (s->in.mark.hash != s->out.mark.hash) {
-    c->marks[l->rank] = s->out.mark;
-    c->marks[peer] = s->in.mark;
-    return finish_pair(l, c, LT_DIFFERENT);
+  if (at == LT_BROKEN) return finish(l, c, at);
+  if (in->mark.hash != out->mark.hash) {
+    c->marks[l->rank] = out->mark;
+    c->marks[peer] = in->mark;
+    return finish(l, c, LT_DIFFERENT);
   }
   if (c->extents != NULL) {
-    c->extents[l->rank] = s->out.extent;
-    c->extents[peer] = s->in.extent;
+    c->extents[l->rank] = out->extent;
+    c->extents[peer] = in->extent;
   }
-  return finish_pair(l, c, LT_DONE);
+  return finish(l, c, LT_DONE);
 }

@@ -16,6 +16,7 @@
    which may be under way at the same time, never mix. */
 typedef enum lt_p2p_tag {
   LT_P2P_DATA,         /* of a collective */
+  LT_P2P_SUMS,         /* of a reduction: what has been added */
   LT_P2P_PAIR_DATA,    /* of send and recv */
   LT_P2P_MARKS,        /* the comparison before a collective */
   LT_P2P_OF_SENDER,    /* before send and recv: what the sender says, */
@@ -31,6 +32,7 @@ typedef struct lt_p2p_ops {
   void (*pending_free)(lt_p2p_pending *pending);
   bool (*send)(lt_p2p *l, lt_p2p_pending *pending, const void *from, int64_t bytes, int peer,
                lt_p2p_tag tag, char *text);
+  /* A message of `bytes` at most. */
   bool (*recv)(lt_p2p *l, lt_p2p_pending *pending, void *to, int64_t bytes, int peer,
                lt_p2p_tag tag, char *text);
   /* LT_DONE when all are complete: there are none under way then. */
@@ -43,19 +45,29 @@ typedef struct lt_p2p_ops {
                 int64_t n);
 } lt_p2p_ops;
 
+typedef struct lt_p2p_said lt_p2p_said; /* what all ranks said in the last comparison: compare.c */
+
 /* The first member of the backend's lt_comm_link. */
 struct lt_p2p {
   const lt_p2p_ops *ops;
   const lt_comm_host *host;
   int rank, size;
+  bool near; /* all ranks are on one machine */
+  lt_p2p_said *said; /* NULL at first; for the movement that follows */
 };
 
 /* What lt_comm_ops has. */
-lt_progress lt_p2p_compare(lt_p2p *l, lt_comm_compare *round);
-lt_progress lt_p2p_compare_pair(lt_p2p *l, int peer, lt_comm_compare *round);
-lt_progress lt_p2p_move(lt_p2p *l, lt_comm_move *m);
+int lt_p2p_rank(const lt_comm_link *link);
+int lt_p2p_ranks(const lt_comm_link *link);
+lt_progress lt_p2p_compare(lt_comm_link *link, lt_comm_compare *round);
+lt_progress lt_p2p_compare_pair(lt_comm_link *link, int peer, lt_comm_compare *round);
+lt_progress lt_p2p_move(lt_comm_link *link, lt_comm_move *m);
+/* Frees what the link has of this folder, before the link itself. */
+void lt_p2p_end(lt_comm_link *link);
 
-/* Up to here a tree of whole messages beats trading parts. */
+/* Up to here whole messages beat trading parts. */
 bool lt_p2p_is_small(const lt_comm_move *m, size_t item);
+/* Of so few ranks each may send whole messages to all others. */
+enum { LT_P2P_FEW = 4 };
 
 #endif

@@ -6,7 +6,10 @@
 
 typedef enum lt_p2p_step { LT_STEP_STARTED, LT_STEP_FINISHED, LT_STEP_FAILED } lt_p2p_step;
 
+typedef struct lt_p2p_trade lt_p2p_trade; /* traded.c */
+
 typedef struct lt_p2p_moving {
+  /* NULL: a reduction that is traded. */
   lt_p2p_step (*step)(lt_p2p *l, lt_comm_move *m, struct lt_p2p_moving *s);
   lt_p2p_pending *pending; /* capacity: 2 a rank, and 1 */
   size_t item;             /* bytes of an element */
@@ -15,6 +18,7 @@ typedef struct lt_p2p_moving {
   int64_t under_way;       /* bytes of the requests */
   int stage;               /* the step's own */
   char *scratch;           /* the step's own, freed at the end */
+  lt_p2p_trade *trade;
 } lt_p2p_moving;
 
 /* Elements [at, at + n) of a part that has `count`, at most `chunk`: n. */
@@ -38,18 +42,19 @@ bool lt_p2p_recv(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s, void *to, int64_t
 
 /* Elements of rank r's share of a movement: those it is to get, or an equal part of all. */
 int64_t lt_p2p_share(const lt_p2p *l, const lt_comm_move *m, int r);
-/* Each rank's share in `out` to all others, but the root (-1: none), which has it. A step. */
-lt_p2p_step lt_p2p_spread(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s, int root);
-
 /* n elements to those below this rank in the binomial tree of `root`. */
 bool lt_p2p_hand_down(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s, const void *data, int64_t n,
                       int root);
 /* A step of broadcast.c. */
 lt_p2p_step lt_p2p_broadcast(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
 
-/* Steps of exchange.c: reductions that we add ourselves, in the tree's order. */
+/* exchange.c: adds from[r] of all ranks r, n elements each, in the tree's order into `out`. Sums on
+   the way go to sums[r], which may be from[r]; `from` is changed. */
+void lt_p2p_add(const lt_p2p *l, const lt_comm_move *m, const char **from, char *const *sums,
+                char *out, int64_t n);
+/* A step: an all_reduce of few bytes among many ranks. */
 lt_p2p_step lt_p2p_tree_all_reduce(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
-lt_p2p_step lt_p2p_traded_all_reduce(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
-lt_p2p_step lt_p2p_reduce_scatter(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
+/* traded.c: every other all_reduce, reduce_scatter; not made of steps. */
+lt_progress lt_p2p_traded(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
 
 #endif

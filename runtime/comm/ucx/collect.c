@@ -70,8 +70,24 @@ static int listen_at(const char *host, int port) {
   return -1;
 }
 
+static int port_of(int fd) {
+  struct sockaddr_in6 name = {.sin6_family = AF_UNSPEC}; /* of IPv4 the port is in the same place */
+  socklen_t n = sizeof name;
+  return getsockname(fd, (struct sockaddr *)&name, &n) == 0 ? ntohs(name.sin6_port) : 0;
+}
+
+/* On any port, which goes to the file. */
+static int open_for_file(const lt_meet_place *at, char *text) {
+  int fd = listen_at("", 0);
+  if (fd < 0) snprintf(text, LT_COMM_TEXT, "rank 0 cannot listen: %s", strerror(errno));
+  if (fd < 0 || lt_meet_file_write(at, port_of(fd), text)) return fd;
+  close(fd);
+  return -1;
+}
+
 static int open_door(const lt_meet_place *at, char *text) {
   int fd = -1;
+  if (at->file != NULL) return open_for_file(at, text);
   for (int port = at->first; fd < 0 && port <= at->last; port++) fd = listen_at(at->host, port);
   if (fd >= 0) return fd;
   snprintf(text, LT_COMM_TEXT, "rank 0 cannot listen on port %d (MASTER_PORT): %s%s", at->first,
@@ -259,6 +275,7 @@ bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all,
   free(room.ranks);
   free(room.visitors);
   free(room.polls);
+  if (at->file != NULL) lt_meet_file_remove(at, port_of(room.listener));
   close(room.listener);
   return ok;
 }

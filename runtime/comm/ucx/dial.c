@@ -72,7 +72,8 @@ static lt_progress try_one(const lt_ucx_world *w, const lt_meet_place *at,
     return LT_BROKEN;
   }
   close(fd);
-  return answer.outcome == LT_MEET_STRANGER && at->first == at->last ? LT_BROKEN : LT_PENDING;
+  bool only = at->first == at->last && at->file == NULL;
+  return answer.outcome == LT_MEET_STRANGER && only ? LT_BROKEN : LT_PENDING;
 }
 
 /* All addresses of the name, all ports. */
@@ -94,14 +95,29 @@ static lt_progress try_all(const lt_ucx_world *w, const lt_meet_place *at, int *
   return got;
 }
 
+/* What the file has now: one of an earlier job may still be there, and rank 0 replaces it. */
+static lt_progress try_file(const lt_ucx_world *w, const lt_meet_place *at, int *fd, char *text) {
+  lt_meet_place one = *at;
+  char hosts[LT_MEET_HOSTS], *rest = hosts;
+  lt_progress got = lt_meet_file_read(at, hosts, &one.first, text);
+  if (got != LT_DONE) return got;
+  one.last = one.first;
+  got = LT_PENDING;
+  for (const char *host; got == LT_PENDING && (host = strsep(&rest, ",")) != NULL;) {
+    snprintf(one.host, sizeof one.host, "%s", host);
+    got = try_all(w, &one, fd, text);
+  }
+  return got;
+}
+
 static bool find(const lt_ucx_world *w, const lt_meet_place *at, int *fd, char *text) {
   char why[LT_COMM_TEXT] = "";
   for (int rest = FIRST_REST_MS;; rest = rest * 2 < LONGEST_REST_MS ? rest * 2 : LONGEST_REST_MS) {
-    lt_progress got = try_all(w, at, fd, why);
+    lt_progress got = (at->file != NULL ? try_file : try_all)(w, at, fd, why);
     if (got == LT_DONE) return true;
     if (got == LT_BROKEN || lt_meet_left(at->deadline_ns, 1) == 0) {
       snprintf(text, LT_COMM_TEXT, "rank %d cannot join rank 0 at %.64s%s: %.120s", w->rank,
-               at->host, got == LT_BROKEN ? "" : " in time", why);
+               at->file != NULL ? at->file : at->host, got == LT_BROKEN ? "" : " in time", why);
       return false;
     }
     poll(NULL, 0, lt_meet_left(at->deadline_ns, rest));
@@ -118,7 +134,7 @@ bool lt_meet_dial(const lt_ucx_world *w, const lt_meet_place *at, char **all, si
   bool ok = read_answer(fd, &answer, limit);
   if (!ok)
     snprintf(text, LT_COMM_TEXT, "rank 0 at %.64s, which rank %d had joined, is gone or does not "
-             "answer", at->host, w->rank);
+             "answer", at->file != NULL ? at->file : at->host, w->rank);
   *bytes = ok ? answer.bytes : 0;
   *all = ok ? calloc(1, *bytes + 1) : NULL;
   ok = *all != NULL && lt_meet_receive(fd, *all, *bytes, limit);

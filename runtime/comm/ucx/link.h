@@ -13,6 +13,7 @@
 /* Another rank, by its rank among all. Its endpoint is made with the first message to it. */
 typedef struct lt_ucx_peer {
   const ucp_address_t *address;
+  bool is_here; /* on this rank's machine */
   ucp_ep_h endpoint;
   ucs_status_t failed; /* UCS_OK: it has not */
   int64_t unconfirmed; /* bytes that were sent since it confirmed some */
@@ -22,7 +23,7 @@ typedef struct lt_ucx_peer {
 typedef struct lt_ucx_world {
   ucp_context_h context;
   ucp_worker_h worker;
-  ucp_address_t *own; /* this rank's address, of own_bytes */
+  char *own; /* what the others need to reach this rank, own_bytes: its machine, and its address */
   size_t own_bytes;
   char *addresses; /* those of all ranks, one after the other */
   lt_ucx_peer *peers;
@@ -39,11 +40,16 @@ struct lt_comm_link {
 /* requests.c */
 extern const lt_p2p_ops lt_ucx_messages;
 
+/* In front of an address: a hash of the machine. */
+enum { LT_UCX_MACHINE = sizeof(uint64_t) };
+
 /* worker.c: UCX's start and end. NULL: `text` has the reason. */
 lt_ucx_world *lt_ucx_world_new(int rank, int size, char *text);
 /* Closes connections in order, which the others do, too. */
 void lt_ucx_world_close(lt_ucx_world *w);
 
+/* meet_wire.c: a hash of a text. */
+uint64_t lt_ucx_hash(const char *text);
 /* meet.c, dial.c: every rank's address to all: fills in w->addresses and w->peers. */
 bool lt_ucx_meet(lt_ucx_world *w, const lt_comm_place *place, char *text);
 

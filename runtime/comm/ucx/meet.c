@@ -5,7 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* "host:29500", "[fd00::2]:29500", "host:29501-29516". */
+/* "file:///shared/job1" */
+static bool read_file(const char *address, lt_meet_place *at, char *text) {
+  const char *path = strncmp(address, "file:///", 8) == 0 ? address + 7 : "/";
+  at->file = path;
+  if (path[strlen(path) - 1] != '/') return true;
+  snprintf(text, LT_COMM_TEXT, "not the absolute path of a file, file:///shared/job1 "
+           "(MASTER_ADDR): %.150s", address);
+  return false;
+}
+
+/* "host:29500", "[fd00::2]:29500", "host:29501-29516" */
 static bool read_address(const char *address, lt_meet_place *at, char *text) {
   const char *colon = strrchr(address, ':');
   size_t n = colon != NULL ? (size_t)(colon - address) : 0;
@@ -35,11 +45,12 @@ static bool take(lt_ucx_world *w, char *all, size_t bytes, char *text) {
     bool ok = at + sizeof n <= bytes;
     if (ok) memcpy(&n, all + at, sizeof n);
     at += sizeof n;
-    if (!ok || n > bytes - at) {
+    if (!ok || n > bytes - at || n < LT_UCX_MACHINE) {
       snprintf(text, LT_COMM_TEXT, "rank 0 sent an invalid list of addresses");
       return false;
     }
-    w->peers[r].address = (const ucp_address_t *)(all + at);
+    w->peers[r].is_here = memcmp(all + at, w->own, LT_UCX_MACHINE) == 0;
+    w->peers[r].address = (const ucp_address_t *)(all + at + LT_UCX_MACHINE);
     at += n;
   }
   return true;
@@ -51,7 +62,8 @@ bool lt_ucx_meet(lt_ucx_world *w, const lt_comm_place *place, char *text) {
                       .token = place->token != NULL ? place->token : ""};
   char *all = NULL;
   size_t bytes = 0;
-  if (!read_address(place->main_address, &at, text)) return false;
+  bool is_file = strncmp(place->main_address, "file:", 5) == 0;
+  if (!(is_file ? read_file : read_address)(place->main_address, &at, text)) return false;
   bool met = (w->rank == 0 ? lt_meet_collect : lt_meet_dial)(w, &at, &all, &bytes, text);
   return met && take(w, all, bytes, text);
 }

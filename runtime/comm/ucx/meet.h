@@ -1,5 +1,5 @@
-/* runtime/comm/ucx/meet.h: how ranks that know rank 0's address, and nothing else of each other,
-   exchange theirs: over TCP, once, before the first message of UCX.
+/* runtime/comm/ucx/meet.h: how ranks that know rank 0's address, or a file that has it, and nothing
+   else of each other, exchange theirs: over TCP, once, before the first message of UCX.
 
    Rank 0 listens. Each of the others says who it is; rank 0 answers at once, whether it may come
    in, and when all are there a second time: with everybody's address, or why that did not happen.
@@ -13,7 +13,7 @@
 
 #include "comm/ucx/link.h"
 
-enum { LT_MEET_HOST = 64, LT_MEET_ADDRESS = 65536 };
+enum { LT_MEET_HOST = 64, LT_MEET_ADDRESS = 65536, LT_MEET_HOSTS = 2048 };
 
 /* What a rank says; address_bytes of its UCX address follow. */
 typedef struct lt_meet_hello {
@@ -36,10 +36,12 @@ typedef struct lt_meet_answer {
   uint32_t outcome, bytes;
 } lt_meet_answer;
 
-#define LT_MEET_MAGIC "ltrain1\n"
+#define LT_MEET_MAGIC "ltrain2\n"
 
-/* Where rank 0 listens: on the first free one of these ports. */
+/* Where rank 0 listens: on the first free one of these ports; or, with a file, on any, which it
+   writes there with its addresses. */
 typedef struct lt_meet_place {
+  const char *file; /* NULL: none */
   char host[256];
   int first, last;
   int64_t deadline_ns;
@@ -55,6 +57,15 @@ void lt_meet_hello_of(const lt_ucx_world *w, const lt_meet_place *at, lt_meet_he
 /* All n bytes, before the deadline. */
 bool lt_meet_send(int fd, const void *bytes, size_t n, int64_t deadline_ns);
 bool lt_meet_receive(int fd, void *bytes, size_t n, int64_t deadline_ns);
+
+/* file.c: rank 0 has begun to listen on this port: all others may know. */
+bool lt_meet_file_write(const lt_meet_place *at, int port, char *text);
+/* LT_DONE: the port, and the addresses separated by commas. LT_PENDING: there are none of this job
+   yet; `text` says why. */
+lt_progress lt_meet_file_read(const lt_meet_place *at, char hosts[LT_MEET_HOSTS], int *port,
+                              char *text);
+/* Rank 0 no longer listens there. */
+void lt_meet_file_remove(const lt_meet_place *at, int port);
 
 /* collect.c: rank 0. dial.c: the others. *all: LT_MEET_ALL's bytes, the caller's. */
 bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,

@@ -22,14 +22,14 @@ int lt_meet_left(int64_t deadline_ns, int most) {
 }
 
 /* FNV-1a, 64 bits. */
-static uint64_t hash(const char *text) {
+uint64_t lt_ucx_hash(const char *text) {
   uint64_t h = 14695981039346656037u;
   for (; *text != '\0'; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
   return h;
 }
 
 void lt_meet_hello_of(const lt_ucx_world *w, const lt_meet_place *at, lt_meet_hello *out) {
-  *out = (lt_meet_hello){.token = hash(at->token),
+  *out = (lt_meet_hello){.token = lt_ucx_hash(at->token),
                          .rank = w->rank,
                          .size = w->size,
                          .pid = (int32_t)getpid(),

@@ -18,6 +18,12 @@ static lt_comm_link *link_new(const lt_comm_host *host, lt_ucx_world *w, int ran
   return l;
 }
 
+static bool is_near(const lt_comm_link *l) {
+  for (int k = 0; k < l->p2p.size; k++)
+    if (!l->world->peers[l->members != NULL ? l->members[k] : k].is_here) return false;
+  return true;
+}
+
 static lt_comm_link *open_world(const lt_comm_host *host, const lt_comm_place *place, char *text,
                                 size_t text_size) {
   char why[LT_COMM_TEXT] = "";
@@ -34,12 +40,14 @@ static lt_comm_link *open_world(const lt_comm_host *host, const lt_comm_place *p
   lt_comm_link *l = NULL;
   if (w != NULL && lt_ucx_meet(w, place, why))
     l = link_new(host, w, place->rank, place->size, why, sizeof why);
+  if (l != NULL) l->p2p.near = is_near(l);
   if (l == NULL && w != NULL) lt_ucx_world_close(w);
   if (l == NULL) snprintf(text, text_size, "%s", why);
   return l;
 }
 
 static void leave_link(lt_comm_link *l) {
+  lt_p2p_end(l);
   free(l->members);
   free(l);
 }
@@ -52,9 +60,6 @@ static void close_link(lt_comm_link *l) {
 
 /* Something is under way that never ends, and its memory is UCX's: that is not called any more. */
 static void abandon_link(lt_comm_link *l) { leave_link(l); }
-
-static int link_rank(const lt_comm_link *l) { return l->p2p.rank; }
-static int link_ranks(const lt_comm_link *l) { return l->p2p.size; }
 
 static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const int *members,
                            char *text, size_t text_size) {
@@ -71,16 +76,9 @@ static lt_comm_link *split(lt_comm_link *parent, uint32_t group, int n, const in
   }
   for (int k = 0; k < n; k++)
     l->members[k] = parent->members != NULL ? parent->members[members[k]] : members[k];
+  l->p2p.near = is_near(l);
   return l;
 }
-
-static lt_progress compare(lt_comm_link *l, lt_comm_compare *c) {
-  return lt_p2p_compare(&l->p2p, c);
-}
-static lt_progress compare_pair(lt_comm_link *l, int peer, lt_comm_compare *c) {
-  return lt_p2p_compare_pair(&l->p2p, peer, c);
-}
-static lt_progress move(lt_comm_link *l, lt_comm_move *m) { return lt_p2p_move(&l->p2p, m); }
 
 static const lt_comm_ops ops = {
     .size = sizeof(lt_comm_ops),
@@ -90,13 +88,13 @@ static const lt_comm_ops ops = {
     .open = open_world,
     .close = close_link,
     .abandon = abandon_link,
-    .rank = link_rank,
-    .ranks = link_ranks,
-    .compare = compare,
-    .move = move,
+    .rank = lt_p2p_rank,
+    .ranks = lt_p2p_ranks,
+    .compare = lt_p2p_compare,
+    .move = lt_p2p_move,
     .split = split,
     .leave = leave_link,
-    .compare_pair = compare_pair,
+    .compare_pair = lt_p2p_compare_pair,
 };
 
 /* "UCX 1.13.1". */

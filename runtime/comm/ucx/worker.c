@@ -2,12 +2,15 @@
 
    UCX would print to standard output and handle signals of crashes by itself; both are left to the
    process, unless the user has set the variables of these (UCX_LOG_LEVEL, UCX_HANDLE_ERRORS). */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <ucs/debug/debug.h>
 #include <ucs/debug/log_def.h>
+#include <unistd.h>
 
 #include "comm/ucx/link.h"
 
@@ -41,6 +44,35 @@ static bool good(ucs_status_t status, const char *call, char *text) {
   return false;
 }
 
+/* Names of hosts are not unique (containers, images of clouds): two ranks are on one machine only
+   if their kernels were also booted as one. */
+static uint64_t machine(void) {
+  char name[128] = "";
+  int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  ssize_t n = fd >= 0 ? read(fd, name, 40) : 0;
+  if (fd >= 0) close(fd);
+  gethostname(name + (n > 0 ? n : 0), sizeof name - 41);
+  return lt_ucx_hash(name);
+}
+
+static bool take_address(lt_ucx_world *w, char *text) {
+  ucp_address_t *address = NULL;
+  size_t n = 0;
+  uint64_t here = machine();
+  if (!good(ucp_worker_get_address(w->worker, &address, &n), "ucp_worker_get_address", text))
+    return false;
+  w->own_bytes = LT_UCX_MACHINE + n;
+  w->own = malloc(w->own_bytes);
+  if (w->own != NULL) {
+    memcpy(w->own, &here, LT_UCX_MACHINE);
+    memcpy(w->own + LT_UCX_MACHINE, address, n);
+  } else {
+    snprintf(text, LT_COMM_TEXT, "out of memory for an address");
+  }
+  ucp_worker_release_address(w->worker, address);
+  return w->own != NULL;
+}
+
 static bool start(lt_ucx_world *w, char *text) {
   enum { SENDER = 0xffff }; /* the bits of a tag that differ between senders: requests.c */
   ucp_config_t *config = NULL;
@@ -56,14 +88,13 @@ static bool start(lt_ucx_world *w, char *text) {
   bool ok = good(ucp_init(&params, config, &w->context), "ucp_init", text);
   ucp_config_release(config);
   ok = ok && good(ucp_worker_create(w->context, &worker, &w->worker), "ucp_worker_create", text);
-  return ok && good(ucp_worker_get_address(w->worker, &w->own, &w->own_bytes),
-                    "ucp_worker_get_address", text);
+  return ok && take_address(w, text);
 }
 
 static void world_free(lt_ucx_world *w) {
-  if (w->own != NULL) ucp_worker_release_address(w->worker, w->own);
   if (w->worker != NULL) ucp_worker_destroy(w->worker);
   if (w->context != NULL) ucp_cleanup(w->context);
+  free(w->own);
   free(w->addresses);
   free(w->peers);
   free(w);
@@ -93,7 +124,7 @@ void lt_ucx_world_close(lt_ucx_world *w) {
   ucp_request_param_t force = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                .flags = UCP_EP_CLOSE_FLAG_FORCE};
   for (int r = 0; r < w->size; r++) {
-    if (w->peers[r].endpoint == NULL) continue;
+    if (w->peers[r].endpoint == NULL || w->peers[r].is_here) continue; /* ends with the worker */
     void *ucx = ucp_ep_close_nbx(w->peers[r].endpoint, &force);
     if (ucx == NULL || UCS_PTR_IS_ERR(ucx)) continue;
     while (ucp_request_check_status(ucx) == UCS_INPROGRESS) ucp_worker_progress(w->worker);

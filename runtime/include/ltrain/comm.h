@@ -93,6 +93,11 @@ typedef struct lt_comm_compare {
   lt_mark *marks;       /* [size]: filled when the ranks differ */
   void *state;          /* the backend's own, freed by it at the end */
   char text[LT_COMM_TEXT];
+  /* What this rank sends in the first movement if the ranks agree, where that is an all_gather or
+     an all_reduce, else NULL. A backend may exchange few bytes already with the comparison, and
+     have the movement done at once. */
+  const void *data;
+  int64_t bytes;
 } lt_comm_compare;
 
 /* One piece of memory that is not contiguous as a whole. */
