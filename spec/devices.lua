@@ -16,10 +16,11 @@ return {
     "spec/profiler/", "spec/trainer/",
     -- Of ranks those that train; what starts, joins and ends them, and cuts their data, knows of
     -- no device.
-    "spec/dist/ddp_spec.lua", "spec/dist/devices_spec.lua",
+    "spec/dist/ddp_spec.lua", "spec/dist/devices_spec.lua", "spec/dist/elastic_spec.lua",
     "spec/dist/fit_spec.lua", "spec/dist/gradients_spec.lua",
     "spec/dist/metrics_spec.lua", "spec/dist/nonfinite_spec.lua", "spec/dist/predict_spec.lua",
-    "spec/dist/resume_spec.lua", "spec/parallel/", "spec/strategies/",
+    "spec/dist/resume_spec.lua", "spec/dist/verification_spec.lua", "spec/parallel/",
+    "spec/strategies/",
   },
 
   -- Specs in the folder spec/cuda name this device themselves, and run where it is.
@@ -121,12 +122,14 @@ return {
       ["spec/dist/ddp_spec.lua"] = {
         ["ranks that differ count with the samples that they have: one skips a batch"] = RANKS,
       },
+      ["spec/dist/elastic_spec.lua"] = RANKS,
       ["spec/dist/fit_spec.lua"] = RANKS,
       ["spec/dist/metrics_spec.lua"] = {
         ["a metric computes its rank's own value in a callback of rank 0 alone, and in steps"] =
           "its ranks go on with the script, in which only rank 0 has seen the value",
       },
       ["spec/dist/resume_spec.lua"] = RANKS,
+      ["spec/dist/verification_spec.lua"] = RANKS,
       ["spec/strategies/interface_spec.lua"] = {
         ["a strategy of several ranks is one class with reduce_gradients"] = ONE,
         ["a strategy of several ranks says when it is not defined"] = ONE,

@@ -193,6 +193,22 @@ describe("elastic = {batch = 'global'}, the default", function()
     end)
   end
 
+  it("counts ranks that read different samples, under tensor parallel", function()
+    local out, err = run [[
+      local function make() return loader {batch_size = 2} end
+      local function parallel(legs)
+        return fit {legs = legs, loader = make, epochs = 1,
+          strategy = {"model_parallel", tensor_parallel_size = 2}}
+      end
+      local straight, net = parallel {{4}}
+      local t, other, counts = parallel {{4, 4}, {2}}
+      print(t.global_step == straight.global_step, distance(net, other) < 1e-10)
+    ]]
+    assert.equal("true\ttrue\n", out)
+    assert.matches("resumed on 1 data rank %(was 2%): global batch 4 kept, accumulation 1 %-> 2",
+      err)
+  end)
+
   it("resumes a shared stream of samples", function()
     local out = run [[
       local Stream = lt.data.IterableDataset:extend("Stream")

@@ -120,7 +120,8 @@ commands.list = {
     doc = "print the first collective that differs between the ranks of a failed job",
     text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl, which the ranks of a job wrote into "
       .. "the folder\nof its logs (or ./ltrain_failure_<id>), and prints the first collective that "
-      .. "differs." },
+      .. "differs; and\nsystem.csv and system.rank<N>.csv of a run, and prints how long each rank "
+      .. "takes for a step\nwithout waiting for the others, and which of them are slow." },
 }
 
 table.move(apps.rows, 1, #apps.rows, #commands.list + 1, commands.list)

@@ -169,9 +169,9 @@ end
 --- batches of a batch_sampler always do; "own", where each rank reads all its data and only the
 --- batch size is split. A sampler with `sharded = true` is not sharded again; `shard(rank, world)`
 --- of an iterable data set is called. `batches_of`: each global batch is that of so many ranks, of
---- `batches_of * batch_size` samples, whatever `world` is; not with a `batch_sampler`, nor with data
---- that is already sharded unless each rank gets equally many samples. Without arguments the loader
---- is no longer sharded. Returns false if the data cannot be sharded: an iterable data set without
+--- `batches_of * batch_size` samples, whatever `world` is; not with a `batch_sampler`, and of data
+--- that is already sharded only if all ranks get as many samples. Without arguments the loader
+--- is whole again. Returns false if the data cannot be sharded: an iterable data set without
 --- `shard`.
 function DataLoader:shard(rank, world, kind, batches_of)
   local whole = rank == nil

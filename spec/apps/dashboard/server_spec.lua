@@ -425,6 +425,11 @@ local loader = lt.data.DataLoader(set, {batch_size = 4})
     assert.equal(2, #ranks)
     assert.equal(1, ranks[2].rank)
     assert.is_true(ranks[1].wait >= 0 and ranks[2].wait <= 1)
+    servers.until_true("times of steps", function()
+      ranks = server:json(("/api/run/%s/system"):format(id)).ranks
+      return ranks[1].step_time and ranks[1].slowness and ranks[2].slowness and ranks[2].host
+    end)
+    assert.near(1, ranks[1].slowness * ranks[2].slowness, 1e-6)
     local origin = ("Origin: http://127.0.0.1:%d\r\n"):format(server.port)
     assert.equal(202, (server:ask(("/api/run/%s/save"):format(id), "POST", origin)))
     servers.until_true("a checkpoint", function()

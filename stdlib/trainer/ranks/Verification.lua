@@ -3,8 +3,8 @@
 --
 -- In each N-th optimizer step every rank sends the first batch of its window to the next rank,
 -- which has the same weights: with the same random numbers and buffers its loss and gradients have
--- the same bits. Where they have not, a third rank computes the batch too, and decides which of the two
--- is wrong; of two ranks each computes both batches again. What the second run of training_step
+-- the same bits. Where they have not, a third rank computes the batch too, and decides which of the
+-- two is wrong; of two ranks each computes both batches again. What the second run of training_step
 -- changes in metrics, buffers and logged values is put back.
 local c = require "ltrain.c"
 local data_ranks = require "ltrain.dist.data_ranks"

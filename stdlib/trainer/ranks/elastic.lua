@@ -117,9 +117,9 @@ local function report(state, source, now, before, factor)
   local from = parts_on(state, source, before) * accumulated
   local to = state.ranks.parts * accumulated
   local ranks = data_ranks.size()
-  state.trainer:say(("resumed on %d rank%s (was %d): %s, accumulation %s, lr %s"):format(ranks,
-    ranks == 1 and "" or "s", before, batch_text(state, now),
-    from == to and tostring(to) or ("%d -> %d"):format(from, to),
+  state.trainer:say(("resumed on %d %s%s (was %d): %s, accumulation %s, lr %s"):format(ranks,
+    data_ranks.is_shared() and "data " or "", ranks == 1 and "rank" or "ranks", before,
+    batch_text(state, now), from == to and tostring(to) or ("%d -> %d"):format(from, to),
     factor == 1.0 and "unchanged" or ("x %.4g"):format(factor)))
 end
 
