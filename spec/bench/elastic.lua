@@ -34,8 +34,8 @@ local function marks(folder, rank)
 end
 
 local function variables(model, folder, seconds, every)
-  return ("env MARKS=%s/marks LAYERS=%d WIDTH=%d SECONDS=%d EVERY='%s' OMP_NUM_THREADS=1"):format(
-    folder, model.LAYERS, model.WIDTH, seconds, every)
+  return ("env MARKS=%s/marks LAYERS=%d WIDTH=%d SECONDS=%d EVERY='%s' LT_NUM_THREADS=1 "
+    .. "OMP_NUM_THREADS=1"):format(folder, model.LAYERS, model.WIDTH, seconds, every)
 end
 
 local function median(list)

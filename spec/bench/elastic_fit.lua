@@ -5,12 +5,10 @@
 local c = require "ltrain.c"
 local lt = require "ltrain"
 
-lt.set_num_threads(1)
 lt.seed(1)
 local function number(name) return math.tointeger(tonumber(os.getenv(name))) end
 local layers <const>, width <const> = number "LAYERS", number "WIDTH"
-local every = os.getenv "EVERY"
-if every == "false" then every = false end
+local every = tonumber(os.getenv "EVERY") or os.getenv "EVERY"
 
 local Net = lt.Module:extend "Net"
 

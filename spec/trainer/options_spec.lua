@@ -37,6 +37,19 @@ describe("lt.Trainer", function()
       message { resume_from_checkpoint = "x" })
   end)
 
+  it("takes the time between snapshots, or false", function()
+    for given, seconds in pairs { [0] = 0, [2.5] = 2.5, ["10 s"] = 10, ["2 min"] = 120,
+      ["1.5h"] = 5400, ["00:00:01:00"] = 60 } do
+      assert.equal(seconds, lt.Trainer { snapshot_every = given }.snapshot_every)
+    end
+    assert.equal(30, lt.Trainer { snapshot_every = { seconds = 30 } }.snapshot_every)
+    assert.equal(10, lt.Trainer {}.snapshot_every)
+    assert.is_false(lt.Trainer { snapshot_every = false }.snapshot_every)
+    for _, wrong in ipairs { "0", "10 m", "soon", true, -1 } do
+      assert.matches("Trainer: snapshot_every must be .* got", message { snapshot_every = wrong })
+    end
+  end)
+
   it("refuses values out of range", function()
     assert.matches("max_epochs must be at least %-1: got %-2", message { max_epochs = -2 })
     assert.matches("limit_train_batches must not be negative", message { limit_train_batches = -1 })

@@ -38,7 +38,8 @@ end
 -- Seconds; false: no snapshots.
 local function to_interval(value)
   if value == true then return nil, "must be a time, or false for no snapshots: got true" end
-  return value and duration.seconds(value)
+  if not value then return false end
+  return duration.seconds(value)
 end
 
 local function check_every(value)
