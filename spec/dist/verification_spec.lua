@@ -47,12 +47,13 @@ describe("verify_every", function()
         line {verify_every = 3}
         line {accumulate_grad_batches = 2}
         line {accumulate_grad_batches = 2, verify_every = 1}
+        line {strategy = "zero1"}
+        line {strategy = "zero1", verify_every = 1}
       ]])
       local lines = {}
       for line in out:gmatch "[^\n]+" do lines[#lines + 1] = line end
-      assert.equal(4, #lines)
-      assert.equal(lines[1], lines[2])
-      assert.equal(lines[3], lines[4])
+      assert.equal(6, #lines)
+      for i = 1, 5, 2 do assert.equal(lines[i], lines[i + 1]) end
       assert.matches("verify_every = 3: 3 checks in %d+%.%d+ s, %d+%.%d %% of the time", err)
       assert.matches("verify_every = 1: 4 checks in", err)
     end)
@@ -106,7 +107,8 @@ describe("verify_every", function()
   it("says where it has no effect, and why", function()
     for _, case in ipairs {
       { 1, "", "it needs several ranks" },
-      { 2, "strategy = 'fsdp', ", "has parts of the state on each rank: write strategy = 'ddp'" },
+      { 2, "strategy = 'fsdp', ", "under .* ranks do not have all parameters and gradients: write "
+        .. "strategy = 'ddp'" },
       { 2, "deterministic = 'world', ", "deterministic = 'world' computes in slices" },
     } do
       local _, err = scripts.output(case[1], ("fit {%sverify_every = 2}"):format(case[2]))

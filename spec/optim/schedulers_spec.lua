@@ -225,3 +225,66 @@ describe("the state of a scheduler", function()
       error_of(other.load_state_dict, other, scheduler:state_dict()))
   end)
 end)
+
+describe("multiply_rates", function()
+  -- The rates of a scheduler that make(optimizer) gives, over 6 steps; multiplied by `factor`
+  -- before step `at`; continued by a new one with its state before step `again`.
+  local function course(make, factor, at, again)
+    local optimizer = { param_groups = { { lr = 0.4, momentum = 0.9 } } }
+    local scheduler, rates = make(optimizer), {}
+    for i = 1, 6 do
+      if i == at then scheduler:multiply_rates(factor) end
+      if i == again then
+        local state = scheduler:state_dict()
+        local group = optimizer.param_groups[1]
+        optimizer = { param_groups = { { lr = 0.4, momentum = 0.9 } } }
+        scheduler = make(optimizer)
+        optimizer.param_groups[1].lr = group.lr
+        scheduler:load_state_dict(state)
+      end
+      rates[i] = optimizer.param_groups[1].lr
+      scheduler:step()
+    end
+    return rates
+  end
+
+  for name, make in pairs {
+    StepLR = function(o) return StepLR(o, 2, { gamma = 0.5, warmup = 2 }) end,
+    OneCycleLR = function(o) return lt.optim.OneCycleLR(o, 1.0, { total_steps = 8 }) end,
+    CosineAnnealingLR = function(o) return CosineAnnealingLR(o, 5, { eta_min = 0.1 }) end,
+    SequentialLR = function(o)
+      return lt.optim.SequentialLR(o, { lt.optim.ConstantLR(o), lt.optim.ExponentialLR(o, 0.9) },
+        { 3 })
+    end,
+  } do
+    it("multiplies the rest of the schedule, also of a resumed one: " .. name, function()
+      local plain, times = course(make), course(make, 0.75, 3, 5)
+      local wanted = {}
+      for i, rate in ipairs(plain) do wanted[i] = i < 3 and rate or 0.75 * rate end
+      near(wanted, times)
+    end)
+  end
+
+  it("leaves the momentum of a cycle as it is", function()
+    local optimizer = { param_groups = { { lr = 0.4, momentum = 0.9 } } }
+    local scheduler = lt.optim.OneCycleLR(optimizer, 1.0, { total_steps = 8 })
+    local before = optimizer.param_groups[1].momentum
+    scheduler:multiply_rates(0.5)
+    assert.equal(before, optimizer.param_groups[1].momentum)
+  end)
+
+  it("lets SWALR begin where the rates are, and end at its own, multiplied", function()
+    local optimizer = optimizer_with(0.4)
+    local scheduler = lt.optim.SWALR(optimizer, 0.1, 2, "linear")
+    optimizer.param_groups[1].lr = 0.2 -- as the Trainer has multiplied it
+    scheduler:multiply_rates(0.5)
+    assert.near(0.2, optimizer.param_groups[1].lr, 1e-12)
+    near({ 0.2, 0.125, 0.05 }, rates_of(optimizer, scheduler, 2))
+  end)
+
+  it("needs a factor that is not negative", function()
+    local scheduler = StepLR(optimizer_with(0.1), 1)
+    assert.matches("StepLR:multiply_rates: factor must be at least 0: got %-1",
+      error_of(scheduler.multiply_rates, scheduler, -1))
+  end)
+end)

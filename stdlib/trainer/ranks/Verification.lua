@@ -26,10 +26,9 @@ local function why_not(state)
   if options.sync_batchnorm then return "sync_batchnorm uses the samples of all ranks" end
   if state.ranks.slices then return "deterministic = 'world' computes in slices" end
   if strategy.run_microbatches or strategy.splits_batches or data_ranks.is_shared()
-    or not (strategy:is_replicated "parameter" and strategy:is_replicated "gradient"
-      and strategy:is_replicated "optimizer") then
-    return ("%s has parts of the state on each rank: write strategy = 'ddp'"):format(
-      errors.show(strategy))
+    or not (strategy:is_replicated "parameter" and strategy:is_replicated "gradient") then
+    return ("under %s ranks do not have all parameters and gradients: write strategy = 'ddp'")
+      :format(errors.show(strategy))
   end
 end
 
