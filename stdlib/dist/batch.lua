@@ -77,6 +77,4 @@ function collectives.batch(calls, options)
   return o.async and all or all:wait()
 end
 
-Group._batch = collectives.batch
-
 return strict_arity.fn(collectives.batch, "batch")

@@ -1,28 +1,25 @@
 --- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
 -- Outside of a launch the world size is 1, and all functions work.
-local Mesh = require "ltrain.dist.Mesh"
-local batch = require "ltrain.dist.batch"
-local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
-local check_optimizer = require "ltrain.dist.check_optimizer"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
-local ddp = require "ltrain.dist.ddp"
 local errors = require "ltrain.core.errors"
-local launch = require "ltrain.dist.launch"
 local rank_zero = require "ltrain.dist.rank_zero"
 local restarts = require "ltrain.core.restarts"
 local strict_arity = require "ltrain.core.strict_arity"
 
 local d = c.dist
 
-local dist = { batch = batch, ddp = ddp.wrap, launch = launch, split = collectives.split }
+local dist = { split = collectives.split }
 
 -- What is loaded when it is asked for.
 local LATER <const> = {
   DistributedOptimizer = function() return require "ltrain.dist.DistributedOptimizer" end,
+  batch = function() return require "ltrain.dist.batch" end,
+  ddp = function() return require "ltrain.dist.ddp".wrap end,
   hooks = function() return require "ltrain.dist.hooks" end,
+  launch = function() return require "ltrain.dist.launch" end,
 }
 
 for name in next, collectives.places do dist[name] = collectives[name] end
@@ -31,7 +28,7 @@ for name, fn in next, rank_zero do dist[name] = fn end
 --- Returns the ranks as a grid of named dims, `mesh({2, 4}, {"replicate", "tensor"})`: see Meshes.
 --- The sizes multiply to the number of ranks. All ranks must call it.
 function dist.mesh(sizes, names)
-  return Mesh(config.argument(sizes, "table", "dist.mesh", "sizes"),
+  return require "ltrain.dist.Mesh"(config.argument(sizes, "table", "dist.mesh", "sizes"),
     config.argument(names, "table", "dist.mesh", "names"))
 end
 
@@ -48,14 +45,14 @@ function dist.broadcast_parameters(x, options)
     errors.blame("dist.broadcast_parameters: needs a module or a table of tensors: got %s",
       errors.show(x))
   end
-  broadcast_parameters.all(x, o.from)
+  require "ltrain.dist.broadcast_parameters".all(x, o.from)
 end
 
 --- Copies the state of an optimizer, and the options of its groups, from a rank to all. Option:
 --- from (0), the source rank. All ranks must call it.
 function dist.broadcast_optimizer_state(optimizer, options)
   local o = config.check(options, FROM, "dist.broadcast_optimizer_state")
-  check_optimizer(optimizer, "dist.broadcast_optimizer_state")
+  require "ltrain.dist.check_optimizer"(optimizer, "dist.broadcast_optimizer_state")
   local is_source = d.rank() == o.from
   local saved = collectives.broadcast(is_source and optimizer:state_dict() or nil,
     { from = o.from })
@@ -99,16 +96,26 @@ function dist.register_comm(name, path)
     config.argument(path, "string", "dist.register_comm", "path"))
 end
 
-local function find(self, name)
-  if LATER[name] then
-    self[name] = LATER[name]()
-    return self[name]
-  end
+local function names_of(self)
   local names = {}
-  for known in next, self do names[#names + 1] = known end
-  for known in next, LATER do names[#names + 1] = known end
+  for name in next, self do names[#names + 1] = name end
+  for name in next, LATER do
+    if not rawget(self, name) then names[#names + 1] = name end
+  end
   table.sort(names)
-  errors.blame("dist: there is no '%s'%s", tostring(name), errors.did_you_mean(name, names))
+  return names
 end
 
-return setmetatable(strict_arity.all(dist), { __index = find })
+local function find(self, name)
+  if LATER[name] then
+    self[name] = strict_arity.fn(LATER[name](), name)
+    return self[name]
+  end
+  errors.blame("dist: there is no '%s'%s", tostring(name),
+    errors.did_you_mean(name, names_of(self)))
+end
+
+return setmetatable(strict_arity.all(dist), {
+  __index = find,
+  __pairs = function(self) return next, names_of(self) end,
+})

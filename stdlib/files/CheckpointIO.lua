@@ -9,8 +9,6 @@
 local as_instance = require "ltrain.core.as_instance"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
-local checkpoint_file = require "ltrain.files.checkpoint_file"
-local sharded_writer = require "ltrain.files.sharded_writer"
 
 local process <const> = c.runtime.process
 
@@ -19,6 +17,9 @@ local CheckpointIO = class.extend(nil, "CheckpointIO")
 CheckpointIO.extend = class.extend
 
 function CheckpointIO:init() end
+
+-- How files are written and read, loaded by the first of them.
+local function checkpoint_file() return require "ltrain.files.checkpoint_file" end
 
 -- Files that helper threads write, by path.
 local on_their_way <const> = {}
@@ -43,7 +44,7 @@ end
 --- to the run: clone them to keep them longer. Returns true, or nil and the reason.
 function CheckpointIO:save(checkpoint, path)
   settle(path)
-  return checkpoint_file.write(checkpoint, path)
+  return checkpoint_file().write(checkpoint, path)
 end
 
 --- Starts writing a checkpoint with tensors on a device asynchronously: returns an object with
@@ -52,7 +53,7 @@ end
 function CheckpointIO:save_later(checkpoint, path)
   if self.save ~= CheckpointIO.save then return nil end
   settle(path)
-  local saving = checkpoint_file.write_later(checkpoint, path, last_begun)
+  local saving = checkpoint_file().write_later(checkpoint, path, last_begun)
   on_their_way[path], last_begun = saving, saving or last_begun
   return saving
 end
@@ -68,7 +69,8 @@ function CheckpointIO:save_sharded(checkpoint, path, ranks)
       .. "'sharded'"
   end
   settle(path)
-  local saving, message = sharded_writer.begin(checkpoint, path, ranks, last_begun)
+  local saving, message = require "ltrain.files.sharded_writer".begin(checkpoint, path, ranks,
+    last_begun)
   on_their_way[path], last_begun = saving, saving or last_begun
   return saving, message
 end
@@ -76,7 +78,7 @@ end
 --- Returns the table that was saved; nil and the reason if it cannot be read.
 function CheckpointIO:load(path)
   settle(path)
-  return checkpoint_file.read(path)
+  return checkpoint_file().read(path)
 end
 
 --- Removes the checkpoint at `path`.

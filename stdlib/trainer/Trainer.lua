@@ -28,7 +28,6 @@ local console = require "ltrain.core.console"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local fit_args = require "ltrain.trainer.setup.fit_args"
-local media = require "ltrain.trainer.logged.media"
 local old_options = require "ltrain.compat.options"
 local optimize = require "ltrain.trainer.optimize"
 local option_rules = require "ltrain.trainer.setup.option_rules"
@@ -237,8 +236,8 @@ end
 Trainer._log, Trainer._log_dict = results.log, results.log_dict
 
 -- `self:log_image` and kin.
-Trainer._log_image, Trainer._log_text = media.log_image, media.log_text
-Trainer._log_histogram = media.log_histogram
+class.add_later(Trainer, "_log_image _log_text _log_histogram",
+  function() return require "ltrain.trainer.logged.media" end)
 
 --- `self:manual_backward(loss)` of the module.
 function Trainer:manual_backward(loss, ...)

@@ -112,6 +112,10 @@ local function assign(trainer, name, value)
   option_fields.assign(trainer, name, value)
 end
 
+-- The Trainer's own fields that are nil at times: nobody has asked for them in vain.
+local NIL_AT_TIMES <const> = { ckpt_path = true, epochs_by_default = true, last_run = true,
+  left_open = true, progress = true, running = true, stepped = true, train_results = true }
+
 --- A class whose objects have these fields, and each option as one.
 function properties.give(class)
   class.__index = function(self, key)
@@ -120,7 +124,7 @@ function properties.give(class)
     local value = class[key]
     if value ~= nil then return value end
     if option_fields.is_option(key) then return option_fields.read(self, key) end
-    local is_name = type(key) == "string" and key:sub(1, 1) ~= "_"
+    local is_name = type(key) == "string" and key:sub(1, 1) ~= "_" and not NIL_AT_TIMES[key]
     local elsewhere = is_name and require "ltrain.core.foreign_names" -- a field asked for in vain
     local said = elsewhere and elsewhere.rows("Trainer")[key]
     if said then errors.blame("Trainer: there is no trainer.%s; %s", key, said) end

@@ -21,10 +21,8 @@ local optimizers = require "ltrain.trainer.optimizers"
 local overrides = require "ltrain.trainer.setup.overrides"
 local parameters = require "ltrain.trainer.steps.parameters"
 local placement = require "ltrain.trainer.setup.placement"
-local predict_loop = require "ltrain.trainer.predict_loop"
 local ranks = require "ltrain.trainer.ranks.rank_setup"
 local run_files = require "ltrain.trainer.run_files"
-local resume = require "ltrain.trainer.saving.resume"
 local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
 local shards = require "ltrain.trainer.data.shards"
 local slices = require "ltrain.trainer.ranks.slices"
@@ -243,7 +241,7 @@ local WORK <const> = {
     return eval_loop.run(state, "test", sources.load_eval(state, "test")) or {}
   end,
   predict = function(state)
-    return predict_loop.run(state, sources.load_eval(state, "predict"))
+    return require "ltrain.trainer.predict_loop".run(state, sources.load_eval(state, "predict"))
   end,
 }
 
@@ -263,7 +261,7 @@ end
 -- After a device's fault a new process resumes from what is saved.
 local function report_fault(state)
   if not c.runtime.device_faulted() or state.fn ~= "fit" then return end
-  local path = resume.newest(state)
+  local path = require "ltrain.trainer.saving.resume".newest(state)
   state.trainer:say(path and ("the last checkpoint is %s: continue from it with ckpt_path")
     :format(path) or "there is no checkpoint to continue from")
 end
@@ -353,6 +351,14 @@ local function set_up_module(state)
   hook_calls.resolve(state)
 end
 
+-- What a fit takes back of the checkpoint that is asked for, and its path; nil: there is none.
+local function begin_from(state, ckpt_path)
+  state.trainer.ckpt_path = nil
+  local snapshots <const> = state.snapshots
+  if ckpt_path == nil and not (snapshots and snapshots:resumes()) then return nil end
+  return require "ltrain.trainer.saving.resume".begin(state, ckpt_path)
+end
+
 -- What every rank does, from set-up to end.
 local function run_as_rank(state, ckpt_path)
   local fn = state.fn
@@ -364,7 +370,7 @@ local function run_as_rank(state, ckpt_path)
   set_up(state)
   batches.prepare(state)
   state.precision:convert_module(state.module)
-  local saved, path = resume.begin(state, ckpt_path)
+  local saved, path = begin_from(state, ckpt_path)
   set_up_module(state)
   if not (saved and fn == "fit") then report_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end

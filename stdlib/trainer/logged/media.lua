@@ -69,7 +69,7 @@ local function list_of(name, image)
 end
 
 --- trainer:_log_image(name, image, {step =}).
-function media.log_image(trainer, name, image, options)
+function media._log_image(trainer, name, image, options)
   local step = check(trainer, "log_image", name, options, STEP)
   if not step then return end
   local _ <close> = c.no_grad()
@@ -90,7 +90,7 @@ local function as_utf8(text)
 end
 
 --- trainer:_log_text(name, text, {step =}).
-function media.log_text(trainer, name, text, options)
+function media._log_text(trainer, name, text, options)
   local step = check(trainer, "log_text", name, options, STEP)
   config.argument(text, "string", "log_text", "text")
   if not step then return end
@@ -99,7 +99,7 @@ function media.log_text(trainer, name, text, options)
 end
 
 --- trainer:_log_histogram(name, values, {bins =, step =}).
-function media.log_histogram(trainer, name, values, options)
+function media._log_histogram(trainer, name, values, options)
   local step, o = check(trainer, "log_histogram", name, options, HISTOGRAM)
   if not c.is_tensor(values) then
     errors.blame("log_histogram: '%s' must be a tensor: got %s", name, errors.show(values))

@@ -9,9 +9,7 @@
 -- each rank's are saved and resumed; on another number of ranks each begins with an equal part of
 -- their sum, as it does with a sum that was saved under another strategy.
 local Module = require "ltrain.nn.Module"
-local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
-local cuts = require "ltrain.core.cuts"
 local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
@@ -36,6 +34,7 @@ end
 -- The sums over the ranks. A parameter that no rank has used has none.
 local function sum_gradients(state)
   local _ <close> = c.no_grad()
+  local buckets, cuts = require "ltrain.dist.buckets", require "ltrain.core.cuts"
   local strategy, gradients, names, parameters, own = state.strategy, {}, {}, {}, {}
   for name, parameter in state.module:named_parameters() do
     names[#names + 1] = name
@@ -107,6 +106,7 @@ end
 -- `is_first`: as a rank of the first replica, or of all.
 local function add_gradients(state, gradients, scale, is_first)
   local _ <close> = c.no_grad()
+  local cuts = require "ltrain.core.cuts"
   for name, parameter in state.module:named_parameters() do
     local grad = state.strategy:takes_gradient(parameter, is_first) and gradients[name] or nil
     local cut = cuts.of(parameter)

@@ -9,13 +9,11 @@ local data_position = require "ltrain.trainer.data.data_position"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local exchange = require "ltrain.trainer.ranks.exchange"
-local gather_parts = require "ltrain.dist.gather_parts"
 local hook_calls = require "ltrain.trainer.hook_calls"
 local module_modes = require "ltrain.trainer.saving.module_modes"
 local parameters = require "ltrain.trainer.steps.parameters"
 local parts = require "ltrain.core.parts"
 local partial_metrics = require "ltrain.trainer.logged.partial_metrics"
-local sharded_save = require "ltrain.trainer.saving.sharded_save"
 local walk = require "ltrain.core.walk"
 
 local checkpoint = {}
@@ -24,7 +22,7 @@ local checkpoint = {}
 local function strategy_state(state, in_parts)
   local strategy, saved = state.strategy, state.strategy:state_dict(state.optimizers)
   if saved and not in_parts and not checkpoint_parts.are_here(state) then
-    saved = gather_parts(saved)
+    saved = require "ltrain.dist.gather_parts"(saved)
   end
   return saved and { class = class.of(strategy).__name, state = saved }
 end
@@ -186,7 +184,8 @@ function checkpoint.save(state, path, options)
   if now then add_run(saved, state, held, now) end
   hook_calls.hook(state, "on_save_checkpoint", saved)
   if in_parts then
-    return sharded_save(state, saved, path, agreed and dist.world_size() > 1, options.later)
+    return require "ltrain.trainer.saving.sharded_save"(state, saved, path,
+      agreed and dist.world_size() > 1, options.later)
   end
   local io = state.strategy.checkpoint_io
   local saving = options.later and state.strategy.root_device ~= "cpu"

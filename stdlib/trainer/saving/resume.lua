@@ -125,11 +125,9 @@ local function remove_leftovers(trainer, path)
 end
 
 -- What the fit resumes from as a table, and its path or name: a snapshot, or the checkpoint that is
--- asked for; nil when there is none.
+-- asked for; nil where there is none yet.
 local function load(state, wanted)
-  state.trainer.ckpt_path = nil
   if state.snapshots and state.snapshots:resumes() then return state.snapshots:load() end
-  if wanted == nil then return nil end
   if type(wanted) ~= "string" then
     errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
       errors.show(wanted))

@@ -1,6 +1,5 @@
 --- stdlib/apps/check/source/unknown_names.lua: names that nothing has defined: they are nil.
 local errors = require "ltrain.core.errors"
-local foreign_names = require "ltrain.core.foreign_names"
 local visit = require "ltrain.apps.check.source.visit"
 
 -- Names that the script itself makes global, and the globals that it only asks for.
@@ -31,6 +30,7 @@ local function is_misspelt(vars, name)
 end
 
 local function remedy_for(vars, globals, name, line)
+  local foreign_names = require "ltrain.core.foreign_names" -- by the first such name alone
   if name == "self" then
     return "define the function with a colon, function Net:name(...), or give it a parameter self"
   elseif foreign_names.globals[name] then
