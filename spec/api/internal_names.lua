@@ -1,6 +1,6 @@
--- spec/api/internal_names.lua: public names of PyTorch and Lightning that no script has a use for,
--- most of them internals, and members of objects: asking an object for those gives nil, not an
--- error.
+-- spec/api/internal_names.lua: public names of PyTorch and Lightning that no script or few have a
+-- use for, most of them internals, and members of objects: asking an object for those gives nil,
+-- not an error.
 
 local NAMES <const> = {
   torch = [[
@@ -11,21 +11,43 @@ local NAMES <const> = {
     LiteScriptModule *Logger Node OperatorInfo PyTorchFile* StaticModule Tag ThroughputBenchmark
     TracingState Use Value import_ir* merge_type* parse_* unify_type_list *_copy combinations
     empty_* hash_tensor feature_dropout_ *warn_always* set_flush_denormal native_channel_shuffle
-    thread_safe_generator typename]],
+    thread_safe_generator typename adjoint *_window broadcast_tensors chain_matmul conj_physical
+    conv_tbc fix ger get_device_module hspmm is_conj is_inference* is_neg is_nonzero lobpcg logspace
+    poisson positive qscheme resolve_* row_stack sgn smm sspaddmm trapz unsafe_* vdot]],
   ["torch.Tensor"] = [[grad_dtype hash_tensor ipu is_distributed is_ipu is_maia is_mkldnn is_mtia
-    is_set_to is_shared is_vulkan module_load reinforce slice_inverse volatile]],
-  ["torch.autograd"] = "enforce_grad_layout_policy set_multithreading_enabled",
-  ["torch.fft"] = "Tensor", ["torch.func"] = "debug_unwrap rearrange",
-  ["torch.nn"] = "factory_kwargs", ["torch.nn.Module"] = "get_extra_state set_extra_state",
+    is_set_to is_shared is_vulkan module_load reinforce slice_inverse volatile adjoint as_subclass
+    *col_indices *row_indices cdouble cfloat chalf conj_physical dense_dim dim_order fix ger *_copy
+    is_coalesced is_conj is_inference is_neg is_nested is_nonzero is_same_size output_nr positive
+    qscheme resolve_* retains_grad sgn smm split_with_sizes sspaddmm sum_to_size to_padded_tensor
+    unsafe_* vdot]],
+  ["torch.autograd"] = "enforce_grad_layout_policy set_multithreading_enabled NestedIOFunction",
+  ["torch.fft"] = "Tensor", ["torch.linalg"] = "ldl_*", ["torch.nn.init"] = "dirac* sparse*",
+  ["torch.func"] = "debug_unwrap rearrange replace_all_batch_norm_modules_",
+  ["torch.nn"] = "factory_kwargs AdaptiveLog* CrossMapLRN2d FractionalMaxPool* LinearCrossEntropy*",
+  ["torch.nn.Module"] = [[get_extra_state set_extra_state ipu mtia xpu share_memory
+    register_backward_hook]],
   ["torch.nn.functional"] = [[ScalingType SwizzleType Tensor assert_int_or_pair boolean_dispatch
-    grouped_mm *handle_torch_function has_torch_function* native_channel_shuffle scaled_*mm*]],
-  ["torch.utils.data"] = "DataChunk *datapipe* non_deterministic argument_validation runtime_*",
+    grouped_mm *handle_torch_function has_torch_function* native_channel_shuffle scaled_*mm*
+    conv_tbc fractional_max_pool* linear_cross_entropy]],
+  ["torch.nn.utils"] = "convert_conv* skip_init",
+  ["torch.optim"] = "swap_in_optimizer_params_and_state",
+  ["torch.utils.data"] = [[DataChunk *datapipe* *DataPipe non_deterministic argument_validation
+    runtime_*]],
   ["torch.distributions.Distribution"] = "*", ["torch.optim.Optimizer"] = "*",
   ["torchmetrics.Metric"] = "*", ["lightning.fabric.Fabric"] = "*",
   ["lightning.pytorch.tuner.Tuner"] = "*", ["lightning.fabric"] = "is_wrapped",
   ["lightning.pytorch.plugins.environments"] = "XLAEnvironment",
   ["lightning.pytorch.utilities.combined_loader"] = "sized_len tree_unflatten",
-  ["lightning.pytorch.utilities"] = "disable_* is_picklable is_shared_filesystem suggested_max_*",
+  ["lightning.pytorch.utilities"] = [[disable_* is_picklable is_shared_filesystem suggested_max_*
+    AttributeDict GradClipAlgorithmType *_shared_parameters measure_flops]],
+  ["lightning.pytorch.accelerators"] = "find_usable_cuda_devices",
+  ["lightning.pytorch.callbacks"] = "SpikeDetection", ["lightning.pytorch.plugins"] = "LayerSync",
+  ["lightning.pytorch.cli"] = "instantiate_*",
+  ["lightning.pytorch.loggers.Logger"] = "after_save_checkpoint group_separator root_dir",
+  ["lightning.pytorch.Trainer"] = "distributed_sampler_kwargs progress_bar_callback",
+  ["lightning.pytorch.LightningModule"] = [[fabric ipu mtia xpu register_backward_hook share_memory
+    remove_ignored_hparams]],
+  ["lightning.pytorch.LightningDataModule"] = "hparams_initial remove_ignored_hparams",
 }
 
 --- Whether a row of signatures is one of them.

@@ -3,41 +3,28 @@
 -- Names of namespaces and objects are in core/torch_names.lua and core/lightning_names.lua.
 local foreign_names = {}
 
---- Options: the names that one of these may have here.
-foreign_names.options = {
-  axis = { "dim", "dims" }, axes = { "dims" },
-  dim = { "dims", "embedding_dim", "normalized_shape", "embed_dim" }, dims = { "dim" },
-  keepdims = { "keepdim" }, learning_rate = { "lr" }, alpha = { "lr", "negative_slope" },
-  l2 = { "weight_decay" }, decay = { "weight_decay" }, beta1 = { "betas" }, beta_1 = { "betas" },
-  beta_2 = { "betas" }, beta2 = { "betas" }, epochs = { "max_epochs" }, steps = { "max_steps" },
-  gpus = { "devices" }, num_gpus = { "devices" }, tpu_cores = { "devices" },
-  nodes = { "num_nodes" }, checkpoint = { "ckpt_path" }, resume_from = { "ckpt_path" },
-  resume_from_checkpoint = { "ckpt_path" }, workers = { "num_workers" },
-  clip_grad = { "gradient_clip_val" }, clip_norm = { "gradient_clip_val" },
-  grad_clip = { "gradient_clip_val" }, accumulate = { "accumulate_grad_batches" },
-  checkpoint_callback = { "enable_checkpointing" }, progress_bar = { "enable_progress_bar" },
-  show_progress = { "enable_progress_bar" }, verbose = { "enable_progress_bar" },
-  fp16 = { "precision" }, amp = { "precision" }, use_bias = { "bias" }, kernel = { "kernel_size" },
-  strides = { "stride" }, pad = { "padding" }, rate = { "p" }, ignore = { "ignore_index" },
-  val_step = { "validation_step" }, train_step = { "training_step" },
-  n_features = { "num_features", "in_features" },
-  input_dim = { "in_features", "num_embeddings", "input_size" },
-  output_dim = { "out_features", "embedding_dim" }, units = { "out_features", "hidden_size" },
-  filters = { "out_channels" }, dilation_rate = { "dilation" }, epsilon = { "eps" },
-  vocab_size = { "num_embeddings" }, pool_size = { "kernel_size" }, start_axis = { "start_dim" },
-  end_axis = { "end_dim" }, ddof = { "correction" }, unbiased = { "correction" }, ord = { "p" },
-  reverse = { "descending" }, num = { "steps" }, newshape = { "size" }, shape = { "size" },
-  minimum = { "min" }, maximum = { "max" }, reduce = { "reduction" },
-  size_average = { "reduction" }, every_n_val_epochs = { "every_n_epochs" },
-  save_best_only = { "save_top_k" }, prefix = { "filename" }, baseline = { "stopping_threshold" },
-  is_causal = { "causal" }, tgt_is_causal = { "causal" },
-  attn_mask = { "mask" }, src_mask = { "mask" }, tgt_mask = { "mask" },
-  attention_mask = { "key_mask", "mask" }, key_padding_mask = { "mask" },
-  src_key_padding_mask = { "mask" }, tgt_key_padding_mask = { "mask" }, filepath = { "dirpath" },
-  period = { "every_n_epochs" }, register_backward_hook = { "register_full_backward_hook" },
-  _register_state_dict_hook = { "register_state_dict_post_hook" },
-  _register_load_state_dict_pre_hook = { "register_load_state_dict_pre_hook" },
-  ["end"] = { "stop" }, train_loader = { "train_dataloader" }, val_loader = { "val_dataloader" },
+-- Options that are here, and what others call them.
+local OPTIONS <const> = {
+  accumulate_grad_batches = "accumulate", betas = "beta1 beta2 beta_1 beta_2", bias = "use_bias",
+  causal = "is_causal tgt_is_causal", ckpt_path = "checkpoint resume_from resume_from_checkpoint",
+  correction = "unbiased ddof", descending = "reverse", devices = "gpus num_gpus tpu_cores",
+  dilation = "dilation_rate", dim = "axis dims", dims = "axis axes dim", dirpath = "filepath",
+  embed_dim = "dim", embedding_dim = "dim output_dim", enable_checkpointing = "checkpoint_callback",
+  enable_progress_bar = "progress_bar show_progress verbose", eps = "epsilon",
+  every_n_epochs = "every_n_val_epochs period", filename = "prefix",
+  gradient_clip_val = "clip_grad clip_norm grad_clip", hidden_size = "units",
+  ignore_index = "ignore", in_features = "n_features input_dim", input_size = "input_dim",
+  keepdim = "keepdims", kernel_size = "kernel pool_size", key_mask = "attention_mask",
+  lr = "learning_rate alpha", max = "maximum", max_epochs = "epochs", max_steps = "steps",
+  mask = "attention_mask attn_mask src_mask tgt_mask key_padding_mask src_key_padding_mask "
+    .. "tgt_key_padding_mask", min = "minimum", negative_slope = "alpha", normalized_shape = "dim",
+  num_embeddings = "vocab_size input_dim", num_features = "n_features", num_nodes = "nodes",
+  num_workers = "workers", out_channels = "filters", out_features = "units output_dim",
+  p = "rate ord", padding = "pad", precision = "fp16 amp", reduction = "reduce size_average",
+  register_full_backward_hook = "register_backward_hook", save_top_k = "save_best_only",
+  size = "shape newshape", steps = "num", stop = "end", stopping_threshold = "baseline",
+  stride = "strides", train_dataloader = "train_loader", training_step = "train_step",
+  val_dataloader = "val_loader", validation_step = "val_step", weight_decay = "l2 decay",
 }
 
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
@@ -54,6 +41,7 @@ foreign_names.globals = {
   F = "local F = lt.nn.functional",
   unpack = "table.unpack(list)", hasattr = "object.name ~= nil", exit = "os.exit()",
   None = "nil", null = "nil", True = "true", False = "false", this = "self",
+  self = "function Class:method(...), with a colon, to have self",
   printf = "print(text:format(...))", f = "('loss %g'):format(loss)",
   iter = "for batch in loader:batches() do", super = "Parent.init(self, ...), with the class",
   sorted = "table.sort(list)", map = "a loop", pow = "x ^ y", round = "math.floor(x + 0.5)",
@@ -67,9 +55,6 @@ foreign_names.notes = {
   monitor = "it belongs beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
     .. "'val_loss'}",
   with_kwargs = "a table of options is one of the arguments",
-  mark_dirty = "forward returns a new tensor: what it writes in place has no derivative",
-  set_materialize_grads = "gradients that did not arrive are zeros",
-  setup_context = "forward gets ctx as its first argument",
   weights = "they come from a file: net:load_state_dict(lt.load(path))",
   pretrained = "weights come from a file: net:load_state_dict(lt.load(path))",
   weights_only = "files of tensors and plain values are all that is read: leave it out",
@@ -79,16 +64,17 @@ foreign_names.notes = {
   need_weights = "nn.MultiheadAttention returns them; this layer keeps its output alone",
   from_logits = "it takes logits",
   return_sequences = "the output has all steps", activation = "write nn.ReLU() after it",
-  average_attn_weights = "weights are of each head: weights:mean(2)",
-  memory_mask = "a layer of a decoder takes it",
   restore_best_weights = "after the fit trainer:test(net, loader, {ckpt_path = 'best'})",
-  save_function = "the Trainer saves: trainer:save_checkpoint(path)",
   seed = "lt.seed(n)",
-  pin_memory_device = "memory is pinned for the device of the Trainer",
 }
 
 -- A namespace's rows: { [name] = text }, and in order { pattern, text } of those with a `*`.
-local function read(text)
+local tables = setmetatable({}, { __index = function(self, namespace)
+  local lightning, torch = require "ltrain.core.lightning_names", require "ltrain.core.torch_names"
+  local is_of_both <const> = namespace == "lt" or namespace == "tensor"
+    or namespace == "nn.functional"
+  local text <const> = (lightning[namespace] or "") .. (torch[namespace] or "")
+    .. (is_of_both and torch.both or "")
   local rows = { patterns = {} }
   for line in text:gsub("\n  ", " "):gmatch "[^\n]+" do
     local names, mark, said = line:match "^([%w_*?. ]-) ?([=:]) (.+)$"
@@ -101,25 +87,19 @@ local function read(text)
       end
     end
   end
+  self[namespace] = rows
   return rows
-end
-
-local tables = setmetatable({}, { __index = function(self, namespace)
-  local lightning, torch = require "ltrain.core.lightning_names", require "ltrain.core.torch_names"
-  local has_both <const> = namespace == "lt" or namespace == "tensor"
-    or namespace == "nn.functional"
-  local text <const> = (lightning[namespace] or "") .. (torch[namespace] or "")
-  self[namespace] = read(has_both and text .. torch.both or text)
-  return self[namespace]
 end })
 
 --- The rows of a namespace, of a class of which objects lack a member ("Trainer"), or of a function
 --- that lacks a parameter ("to()"): what is said of a name.
 function foreign_names.rows(namespace) return tables[namespace] end
 
--- What the patterns of a namespace say; those with %1 only where that is a name that is there.
-local function by_pattern(namespace, name, words)
-  for _, row in ipairs(tables[namespace].patterns) do
+-- What a namespace says of a name; patterns with %1 count where that is among `words`.
+local function said_of(namespace, name, words)
+  local rows <const> = tables[namespace]
+  if rows[name] then return rows[name] end
+  for _, row in ipairs(rows.patterns) do
     local found = name:match(row[1])
     local is_known = found and not row[2]:find("%1", 1, true)
     for k = 1, found and #words or 0 do is_known = is_known or words[k] == found end
@@ -130,30 +110,23 @@ end
 --- "write ..." for a name that a namespace lacks ("nn"; "lt", "tensor"), or why there is nothing;
 --- nil: other libraries have no such name. `words`: what the namespace has.
 function foreign_names.of(namespace, name, words)
-  local function among(one)
-    return tables[namespace][one] or by_pattern(namespace, one, words or {})
-  end
-  local said = among(name) or name:sub(-1) == "_" and among(name:sub(1, -2)) or nil
+  words = words or {}
+  local said = said_of(namespace, name, words)
+    or name:sub(-1) == "_" and said_of(namespace, name:sub(1, -2), words) or nil
   local is_method = not said and namespace == "lt" and require "ltrain.c".runtime.methods[name]
   return is_method and ("write x:%s(...)"):format(name) or said
 end
 
---- Whose members `member` knows.
-foreign_names.objects = { "Module", "Trainer", "DataModule", "Logger" }
-
 --- The same for a member, of whichever object has none of that name.
 function foreign_names.member(name)
-  for _, object in ipairs(foreign_names.objects) do
-    if tables[object][name] then return tables[object][name] end
-  end
+  return tables.Module[name] or tables.Trainer[name] or tables.Logger[name]
 end
 
 --- The one of `words` that an option of the name is here; nil.
 function foreign_names.option(name, words)
-  local here = foreign_names.options[name]
-  for _, wanted in ipairs(here or {}) do
-    for _, word in ipairs(words) do
-      if word == wanted then return word end
+  for _, word in ipairs(words) do
+    if OPTIONS[word] and (" " .. OPTIONS[word] .. " "):find(" " .. name .. " ", 1, true) then
+      return word
     end
   end
 end

@@ -51,16 +51,14 @@ local function of_byte(byte, line)
     or "names have the letters a to z, digits and _")
 end
 
+local PCALL <const> = "local ok, message = pcall(function() ... end)"
+local BLOCKS <const> = { try = PCALL, except = PCALL, with = "local _ <close> = lt.no_grad()" }
+
 -- Of the line before, where that is of Python: Lua reads on, as its statements need no end.
 local function of_line_before(before)
-  before = before and before:gsub("%s*%-%-.*", "")
-  local word = before and before:match "^%s*(%a+)[^'\"]*:%s*$"
-  if word == "try" or word == "except" then
-    return "; the line before is Python: write local ok, message = pcall(function() ... end)"
-  elseif word == "with" then
-    return "; the line before is Python: write local _ <close> = lt.no_grad()"
-  end
-  return word and "; the line before ends with a colon: a block is if ... then ... end, "
+  local word = (before or ""):gsub("%s*%-%-.*", ""):match "^%s*(%a+)[^'\"]*:%s*$"
+  return BLOCKS[word] and "; the line before is Python: write " .. BLOCKS[word]
+    or word and "; the line before ends with a colon: a block is if ... then ... end, "
     .. "for ... do ... end" or ""
 end
 

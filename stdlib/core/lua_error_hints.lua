@@ -10,22 +10,18 @@ local foreign_names = require "ltrain.core.foreign_names"
 local foreign_syntax = require "ltrain.core.foreign_syntax"
 local script_source = require "ltrain.core.script_source"
 
-local GLOBALS <const> = { "assert", "coroutine", "error", "ipairs", "io", "math", "next", "os",
-  "pairs", "pcall", "print", "require", "select", "setmetatable", "string", "table", "tonumber",
-  "tostring", "type", "utf8" }
-
-local FIELD_PATTERNS <const> = { "%.([%a_][%w_]*)%s*=%f[^=]",
-  "function%s+[%w_.]+[.:]([%a_][%w_]*)" }
-local LOCAL_PATTERNS <const> = { "local%s+([%a_][%w_<>, ]*)", "function%s+([%a_][%w_]*)%s*%(",
+local GLOBALS <const> = { "error", "ipairs", "math", "pairs", "pcall", "print", "require", "string",
+  "table", "tonumber", "tostring", "type" }
+local FIELDS <const> = { "%.([%a_][%w_]*)%s*=%f[^=]", "function%s+[%w_.]+[.:]([%a_][%w_]*)" }
+local LOCALS <const> = { "local%s+([%a_][%w_<>, ]*)", "function%s+([%a_][%w_]*)%s*%(",
   "function[^(]*%(([^)]*)%)" }
 
--- The names that a script defines: fields and methods, or else local variables and functions; with
--- the line of the first.
-local function defined(text, fields)
+-- The names in a script that match one of the patterns, and the line of the first of each.
+local function defined(text, patterns)
   local names, lines = {}, {}
   for number, line in ipairs(script_source.lines(text)) do
     line = line:gsub("%-%-.*", "")
-    for _, pattern in ipairs(fields and FIELD_PATTERNS or LOCAL_PATTERNS) do
+    for _, pattern in ipairs(patterns) do
       for list in line:gmatch(pattern) do
         for name in list:gsub("<.->", ""):gmatch "[%a_][%w_]*" do
           if not lines[name] then names[#names + 1], lines[name] = name, number end
@@ -36,100 +32,73 @@ local function defined(text, fields)
   return names, lines
 end
 
-local function did_you_mean(name, names, lines)
-  for i, known in ipairs(names) do
-    if known == name then table.remove(names, i) break end
-  end
-  local guess = errors.did_you_mean(name, names)
-  local word = guess:match "'(.*)'"
-  return word and lines[word] and ("%s (line %d)"):format(guess, lines[word]) or guess
+local function nearest(name, names, lines)
+  local guess = errors.did_you_mean(name, names):sub(3)
+  local line = lines[guess:match "'(.*)'"]
+  return line and ("%s (line %d)"):format(guess, line) or guess
 end
 
 local function of_global(name, text)
-  if name == "self" then return "; write function Class:method(...), with a colon, to have self" end
-  if foreign_names.globals[name] then return "; write " .. foreign_names.globals[name] end
-  local names, lines = defined(text, false)
-  if lines[name] then
-    return ("; the local of line %d is not visible here"):format(lines[name])
-  end
-  for _, known in ipairs(GLOBALS) do names[#names + 1] = known end
-  return did_you_mean(name, names, lines)
+  if foreign_names.globals[name] then return "write " .. foreign_names.globals[name] end
+  local names, lines = defined(text, LOCALS)
+  if lines[name] then return ("the local of line %d is not visible here"):format(lines[name]) end
+  return nearest(name, table.move(GLOBALS, 1, #GLOBALS, #names + 1, names), lines)
 end
 
--- The line that sets a variable of the name, and which kind of variable it is.
-local function variable_at(name, text)
-  local word <const> = "%f[%w_]" .. name .. "%f[^%w_]"
+-- Why a field is nil that line `at` assigns: often the init of a class below does not call it.
+local function of_assigned(at, text)
+  local lines = script_source.lines(text)
+  for number = at, 1, -1 do
+    local owner = lines[number]:match "function%s+([%w_.]+):init%f[^%w_]"
+    if owner and text:find("%f[%w_]" .. owner .. ":extend%f[^%w_]") then
+      return ("%s:init (line %d) sets it: an init of a class below calls %s.init(self, ...)")
+        :format(owner, number, owner)
+    end
+    if lines[number]:find "%f[%w]function%f[%W]" then break end
+  end
+  return ("what line %d assigns is nil, or of another object"):format(at)
+end
+
+-- Why a field is nil that a variable is called as.
+local function of_variable(name, text)
   for number, line in ipairs(script_source.lines(text)) do
     local list = line:match "%f[%w_]local%s+([%w_, ]+)="
-    if list and list:find(word) then return number, "local" end
     local before = line:match("(.?)%s*%f[%w_.:]" .. name .. "%s*[,=]%f[^=]")
-    if before and not before:find "[%w{,.]" then return number, "global" end
+    local kind = list and list:find("%f[%w_]" .. name .. "%f[^%w_]") and "local"
+      or before and not before:find "[%w{,.]" and "global"
+    if kind then
+      return ("'%s' of line %d is a %s variable: for a field write self.%s = ..."):format(name,
+        number, kind, name)
+    end
   end
 end
 
--- What fields are there for that another library has, or that are made late.
-local FIELDS <const> = {
+-- Fields that are there at times.
+local LATER <const> = {
   grad = "gradients are there after backward",
   hparams = "self:save_hyperparameters(o) makes it, in init",
   new = "an object is made by calling its class: Net(...)",
 }
 
--- The init in which a line is, where a class of the script is below its class.
-local function init_around(at, text)
-  local lines = script_source.lines(text)
-  for line = at, 1, -1 do
-    local name = lines[line]:match "%f[%w]function%s+([%w_.]+):init%f[^%w_]"
-    if name then
-      local has_below = text:find("%f[%w_]" .. name .. ":extend%f[^%w_]")
-      return has_below and { name = name, line = line }
-    end
-    if lines[line]:find "^end" then return nil end
-  end
-end
-
--- What to do about a member that another library's objects have, unless the script sets it.
-local function of_library(name, lines)
-  local said = not lines[name] and foreign_names.member(name)
-  return said and "; " .. said
-end
-
 local function of_field(name, text)
-  if FIELDS[name] then return "; " .. FIELDS[name] end
-  local names, fields = defined(text, true)
-  local elsewhere_called = of_library(name, fields)
-  if elsewhere_called then return elsewhere_called end
-  if fields[name] then
-    local above = init_around(fields[name], text)
-    if not above then
-      return ("; what line %d assigns is nil, or of another object"):format(fields[name])
-    end
-    return ("; %s:init (line %d) sets it: an init of a class below calls %s.init(self, ...)")
-      :format(above.name, above.line, above.name)
-  end
-  local at, kind = variable_at(name, text)
-  if not at then return did_you_mean(name, names, fields) end
-  return ("; '%s' of line %d is a %s variable: for a field write self.%s = ..."):format(name, at,
-    kind, name)
+  local names, lines = defined(text, FIELDS)
+  if LATER[name] then return LATER[name] end
+  if lines[name] then return of_assigned(lines[name], text) end
+  return foreign_names.member(name) or of_variable(name, text) or nearest(name, names, lines)
 end
 
 -- As of_field, for a method: those of the library's objects too.
-local function of_method_name(name, text)
-  local names, lines = defined(text, true)
-  local elsewhere_called = of_library(name, lines)
-  if elsewhere_called then return elsewhere_called end
-  local near = not lines[name] and did_you_mean(name, names, lines) or ""
-  local found = near ~= "" and near or of_field(name, text)
+local function of_method(name, text)
+  local found, names = of_field(name, text), {}
   if found ~= "" then return found end
-  names = {}
   for one in pairs(class.made) do
     for key, value in next, one do
-      if type(key) == "string" and type(value) == "function" and not key:find "^_" then
-        names[#names + 1] = key
-      end
+      local is_public <const> = type(key) == "string" and key:find "^%a"
+      if is_public and type(value) == "function" then names[#names + 1] = key end
     end
   end
   table.sort(names)
-  return errors.did_you_mean(name, names)
+  return nearest(name, names, {})
 end
 
 -- Fields of the running step's batch that the script's steps use, and the batch lacks.
@@ -141,8 +110,7 @@ local function of_batch(text)
     for field in body:gmatch("%f[%w_]" .. name .. "([.[][%w_]+)") do
       local key = field:sub(2)
       if batch[field:sub(1, 1) == "[" and tonumber(key) or key] == nil then
-        field = field:gsub("^%[.*", "%0]")
-        return ("; %s%s is nil: the batch has %s"):format(name, field,
+        return ("%s%s is nil: the batch has %s"):format(name, field:gsub("^%[.*", "%0]"),
           errors.show_fields(batch) or "nothing")
       end
     end
@@ -154,100 +122,80 @@ local function of_local(name, text)
   for names, value in text:gmatch "local%s+([%w_]+,[%w_, ]+)=([^\n]*)" do
     if names:find("%f[%w_]" .. name .. "%f[^%w_]")
       and (value:find "%.shape%s*$" or value:find ":size%(%)%s*$") then
-      return "; the sizes are one table: write local a, b = table.unpack(x.shape)"
+      return "the sizes are one table: write local a, b = table.unpack(x.shape)"
     end
+  end
+end
+
+local function of_tensor(name)
+  return c[name] and ("write x:%s()"):format(name)
+    or "a number of a tensor of one element is x:item()"
+end
+
+local SHAPE <const> = "shape is a table of sizes: x.shape[1], or x:size(1)"
+local NAME <const> = "%s is a name without value here: write "
+
+-- Rows: a pattern of Lua's messages; false or one of the script's line; and a remedy, or a function
+-- of what the first has captured and the script's text. %s: what the last pattern has captured.
+local ROWS <const> = {
+  { "a nil value %(global '([%w_]+)'%)", false, of_global },
+  { "a nil value %(field '([%w_]+)'%)", false, of_field },
+  { "a nil value %(method '([%w_]+)'%)", false, of_method },
+  { "a nil value %(local '([%w_]+)'%)", false, of_local },
+  { "a nil value %(field '[i?]", "%[0%]", "positions count from 1: the first is x[1]" },
+  { "a nil value %(field '[i?]", "([%a_][%w_.]*%[[%a_][%w_.]*%])[.:(]",
+    "%s is nil: there is no such key" },
+  { "%f[%w]nil%f[%W]", "%f[%w_.](True)%f[^%w_]", NAME .. "true" },
+  { "%f[%w]nil%f[%W]", "%f[%w_.](False)%f[^%w_]", NAME .. "false" },
+  { "%f[%w]nil%f[%W]", "%f[%w_.](None)%f[^%w_]", NAME .. "nil" },
+  { "%f[%w]nil%f[%W]", "shape%[0%]", "sizes count from 1: x.shape[1]" },
+  { "attempt to index a boolean value", "[=~]=",
+    "== of tensors is one boolean: write a:eq(b), a:ne(b)" },
+  { "attempt to add a '%a+' with a '", false, "texts are joined by a .. b" }, -- one is a text
+  { "attempt to %a+ a '%a+' with a '", false, "the number in a string is tonumber(text)" },
+  { "attempt to call a table value %(%a+ 'shape'%)", false, SHAPE },
+  { "arithmetic on a table value %(field 'shape'%)", false, SHAPE },
+  { "attempt to call a table value %(for iterator", false,
+    "write for i, value in ipairs(list) do, or for key, value in pairs(t) do" },
+  { "attempt to call a n?[^ni]%a+ value %(method '([%w_]+)'%)", false, -- not of nil
+    "%s is a field: write it without the brackets" },
+  { "attempt to [%a ]+ a function value", false, "a method is called: x:name()" },
+  { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", false, of_tensor },
+}
+
+-- What to do about the message of line `number`, or "".
+local function remedy_for(said, text, number)
+  local lines = script_source.lines(text)
+  local line = lines[number] or ""
+  if said:find "near '" or said:find "near <eof>" or said == "unexpected symbol" then
+    return foreign_syntax(said, line, lines[number - 1])
+  end
+  local lacking = said:find "%f[%w]nil%f[%W]" and current_step.batch ~= nil and of_batch(text)
+  if lacking then return "; " .. lacking end
+  for _, row in ipairs(said:find "; [wd]" and {} or ROWS) do
+    local found, part, does = said:match(row[1]), row[2], row[3]
+    if found and part then found = line:match(part) end
+    local remedy = found and (type(does) == "function" and does(found, text)
+      or type(does) == "string" and does:format(found)) or ""
+    if remedy ~= "" then return "; " .. remedy end
   end
   return ""
 end
 
-local function of_boolean(_, _, line)
-  return line:find "[=~]=" and "; == of tensors is one boolean: write a:eq(b), a:ne(b)"
-    or line:find "%f[%w]not%f[%W]" and "; not x is a boolean: write x:logical_not()" or ""
-end
-
-local function of_position(_, _, line)
-  if line:find "%[0%]" then return "; positions count from 1: the first is x[1]" end
-  local indexed = line:match "([%a_][%w_.]*%[[%a_][%w_.]*%])[.:(]"
-  return indexed and ("; %s is nil: there is no such key"):format(indexed) or ""
-end
-
--- What a line says in which a nil is of no use.
-local function of_line(line)
-  for _, word in ipairs { "True", "False", "None" } do
-    if line:find("%f[%w_.]" .. word .. "%f[^%w_]") then
-      return ("; %s is a name without value here: write %s"):format(word,
-        foreign_names.globals[word])
-    end
-  end
-  return line:find "shape%[0%]" and "; sizes count from 1: x.shape[1]" or ""
-end
-
-local function of_tensor(name)
-  return c[name] and ("; write x:%s()"):format(name)
-    or "; a number of a tensor of one element is x:item()"
-end
-
-local SHAPE <const> = "; shape is a table of sizes: x.shape[1], or x:size(1)"
-
--- Rows: a pattern of Lua's messages, and a remedy, or a function of what the pattern captures, the
--- script's text and the line.
-local ROWS <const> = {
-  { "a nil value %(global '([%w_]+)'%)", of_global },
-  { "a nil value %(field '([%w_]+)'%)", of_field },
-  { "a nil value %(method '([%w_]+)'%)", of_method_name },
-  { "a nil value %(local '([%w_]+)'%)", of_local },
-  { "a nil value %(field 'integer index'%)", of_position },
-  { "a nil value %(field '%?'%)", of_position },
-  { "attempt to index a boolean value", of_boolean },
-  { "attempt to add a 'string' with a", "; texts are joined by a .. b" },
-  { "attempt to add a '%a+' with a 'string'", "; texts are joined by a .. b" },
-  { "attempt to %a+ a 'string' with a", "; the number in a string is tonumber(text)" },
-  { "attempt to %a+ a '%a+' with a 'string'", "; the number in a string is tonumber(text)" },
-  { "attempt to call a table value %(%a+ 'shape'%)", SHAPE },
-  { "arithmetic on a table value %(field 'shape'%)", SHAPE },
-  { "attempt to call a table value %(for iterator",
-    "; write for i, value in ipairs(list) do, or for key, value in pairs(t) do" },
-  { "attempt to call a n?[^ni]%a+ value %(method '([%w_]+)'%)", -- not of nil
-    "; %s is a field: write it without the brackets" },
-  { "attempt to [%a ]+ a function value", "; a method is called: x:name()" },
-  { "^bad argument #%d+ to '([%w_]+)' %(%a+ expected, got ltrain%.Tensor%)", of_tensor },
-}
-
--- Of a module that Lua could not load: its message has another in its second line.
-local function of_module(message)
-  local first, path, number, said, rest =
-    message:match "^([^\n]*error loading module[^\n]*\n%s*)([^\n]-):(%d+): ([^\n]*)(.*)$"
-  if not first then
-    return (message:gsub("^([^\n]*error loading module '([^'\n]*)'[^\n]*\n%s*C stack overflow)",
-      "%1: does the file require '%2', itself?"))
-  end
-  local lines = script_source.lines(script_source.text(script_source.named(path)) or "")
-  number = tonumber(number)
-  return ("%s%s:%d: %s%s%s"):format(first, path, number, said,
-    foreign_syntax(said, lines[number] or "", lines[number - 1]), rest)
-end
-
 --- The message, "model.lua:3: attempt to ...", with what to do about it behind its first line,
 --- where that is known. `text`: the script's, by default that of the file.
-return function(message, text)
-  local where, said, rest = message:match "^([^\n]-:%d+: )([^\n]*)(.*)$"
-  if message:find "^[^\n]*error loading module" then return of_module(message) end
-  if not where or where:find "^ltrain%." then return message end
-  local path, number = where:match "^(.*):(%d+): $"
+local function with_remedy(message, text)
+  local head, module, inner =
+    message:match "^([^\n]*error loading module '([^'\n]*)'[^\n]*\n%s*)(.*)$"
+  if head then
+    return head .. with_remedy(inner:gsub("^C stack overflow",
+      ("%%0: does the file require '%s', itself?"):format(module:gsub("%%", "%%%%"))), nil)
+  end
+  local path, number, said, rest = message:match "^([^\n]-):(%d+): ([^\n]*)(.*)$"
+  if not path or path:find "^ltrain%." then return message end
   text = text or script_source.text(script_source.named(path)) or ""
-  local lines = script_source.lines(text)
-  local line = lines[tonumber(number)] or ""
-  if said:find "near '" or said:find "near <eof>" or said == "unexpected symbol" then
-    return where .. said .. foreign_syntax(said, line, lines[number - 1]) .. rest
-  end
-  local lacking = said:find "%f[%w]nil%f[%W]" and current_step.batch ~= nil and of_batch(text)
-  if lacking then return where .. said .. lacking .. rest end
-  for _, row in ipairs(ROWS) do
-    local found, does = said:match(row[1]), row[2]
-    local remedy = found and (type(does) == "string" and does:format(found)
-      or type(does) == "function" and does(found, text, line)) or ""
-    if remedy ~= "" then return where .. said .. remedy .. rest end
-  end
-  local remedy = said:find "%f[%w]nil%f[%W]" and not said:find "; [wd]" and of_line(line) or ""
-  return where .. said .. remedy .. rest
+  local remedy <const> = remedy_for(said, text, tonumber(number))
+  return ("%s:%s: %s%s%s"):format(path, number, said, remedy, rest)
 end
+
+return with_remedy

@@ -1,54 +1,26 @@
 -- stdlib/core/return_line.lua: the line at which a script's function returned or made a tail call,
 -- after its frame has been popped.
-local c = require "ltrain.c"
+local script_source = require "ltrain.core.script_source"
 
-local places <const> = c.runtime.places
-places.lines = setmetatable({}, { __mode = "k" })
-
-local OPENS <const> = { ["function"] = true, ["do"] = true, ["then"] = true, ["repeat"] = true }
-local CLOSES <const> = { ["end"] = true, ["until"] = true, ["elseif"] = true }
-local NOTHING <const> = { ["end"] = true, ["else"] = true, ["elseif"] = true, ["until"] = true,
-                          [";"] = true, ["nil"] = true, ["-"] = true }
-
--- The lines of a function's own `return`s of a value, of the tokens from that of the word on.
-local function returns_of(list, from)
-  local lines, depth, inner = {}, 0, nil -- inner: the depth at which a function in it began
-  for k = from, #list do
-    local token = list[k]
-    local word = token.kind == "keyword" and token.text
-    if word == "function" and depth > 0 and not inner then inner = depth end
-    if OPENS[word] then depth = depth + 1 end
-    if CLOSES[word] then depth = depth - 1 end
-    if inner == depth then inner = nil end
-    if depth == 0 then break end
-    local after = list[k + 1]
-    if word == "return" and not inner and after and not NOTHING[after.text] then
-      lines[#lines + 1] = token.line
-    end
-  end
-  return lines
+-- What follows a `return` of a value that may be meant; nil: the line has none.
+local function returned(line)
+  local value = line:match "^%s*return%s+(.*)" or line:match "%f[%w_]then%s+return%s+(.*)"
+  return value and not value:find "^nil%f[^%w_]" and not value:find "^end%f[^%w_]"
+    and not value:find "^%-%-" and value or nil
 end
 
-local function find(name, first)
-  local text = require "ltrain.core.script_source".text(name) or ""
-  local list, from = require "ltrain.core.tokens".of_file(text), nil
-  if first == 0 then return list[#list].line end
-  for k, token in ipairs(list) do
-    if token.line == first and token.kind == "keyword" and token.text == "function" then
-      if from then return first end
-      from = k
+--- The line of the only `return` of a value in the lines `first` to `last` of a function, the last
+--- of a chunk itself (`first` is 0); with several, or where the text cannot be read, `first`.
+return function(name, first, last)
+  local text = script_source.text(name)
+  if not text then return first end
+  local lines, found = script_source.lines((text:gsub("%s+$", ""))), nil
+  if first == 0 then return #lines end
+  for number = first, math.min(last, #lines) do
+    if returned(lines[number]) then
+      if found then return first end
+      found = number
     end
   end
-  local lines = returns_of(list, from)
-  return #lines == 1 and lines[1] or first
-end
-
---- The line of the only `return` of a value in a function that begins at line `first` of a chunk,
---- the last of a chunk itself (0); with several, or where the text cannot be read, `first`.
-return function(fn, name, first)
-  if not places.lines[fn] then
-    local ok, line = pcall(find, name, first)
-    places.lines[fn] = ok and line or first
-  end
-  return places.lines[fn]
+  return found or first
 end

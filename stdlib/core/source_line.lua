@@ -8,22 +8,18 @@ local script_source = require "ltrain.core.script_source"
 local CUT <const> = "..."
 local MOST <const> = 10000 -- bytes of a line: longer ones are data
 
--- First and last of the characters that take two columns of a terminal; of those that take none.
-local WIDE <const> = { { 0x1100, 0x115F }, { 0x2E80, 0xA4CF }, { 0xAC00, 0xD7A3 },
-  { 0xF900, 0xFAFF }, { 0xFE30, 0xFE6F }, { 0xFF00, 0xFF60 }, { 0xFFE0, 0xFFE6 },
-  { 0x1F300, 0x1FAFF }, { 0x20000, 0x3FFFD } }
-local NONE <const> = { { 0x300, 0x36F }, { 0x200B, 0x200F }, { 0xFE00, 0xFE0F } }
-
-local function is_among(code, ranges)
-  for _, range in ipairs(ranges) do
-    if code >= range[1] and code <= range[2] then return true end
-  end
-end
+-- First and last of characters that take no column of a terminal, or two, and blanks as wide.
+local WIDTHS <const> = { { 0x300, 0x36F, "" }, { 0x200B, 0x200F, "" }, { 0xFE00, 0xFE0F, "" },
+  { 0x1100, 0x115F, "  " }, { 0x2E80, 0xA4CF, "  " }, { 0xAC00, 0xD7A3, "  " },
+  { 0xF900, 0xFAFF, "  " }, { 0xFE30, 0xFE6F, "  " }, { 0xFF00, 0xFF60, "  " },
+  { 0xFFE0, 0xFFE6, "  " }, { 0x1F300, 0x1FAFF, "  " }, { 0x20000, 0x3FFFD, "  " } }
 
 local function blank_of(char)
-  if char == "\t" then return "\t" end
   local code = utf8.codepoint(char)
-  return is_among(code, NONE) and "" or is_among(code, WIDE) and "  " or " "
+  for _, range in ipairs(WIDTHS) do
+    if code >= range[1] and code <= range[2] then return range[3] end
+  end
+  return char == "\t" and char or " "
 end
 
 -- Where the word stands by itself in the line; nil for nowhere.

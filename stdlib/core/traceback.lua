@@ -17,42 +17,26 @@ function traceback.is_ours(line)
     or line:find("^\tltrain:%d+:") or line:find("^\t%(%.%.%.tail calls%.%.%.%)")
 end
 
--- Whether a file of the script defines a function under a name.
-local function is_defined(lines, name)
-  for _, line in ipairs(lines) do
-    if line:find("function%s+[%w_.:]-" .. name .. "%f[^%w_]")
-      or line:find(name .. "%f[^%w_]%s*=%s*function") then
-      return true
+-- Of what the library calls Lua knows the name that the library has for it ("local 'fn'"): the one
+-- that the source has, or the line where the function begins, by the indentation.
+local function with_own_name(line)
+  local file, number, name = line:match "^\t([^\n]-):(%d+): in %l+ '([%w_]+)'$"
+  local text = file and script_source.text(script_source.named(file))
+  if not text or text:find("function%s+[%w_.:]-" .. name .. "%f[^%w_]")
+    or text:find(name .. "%f[^%w_]%s*=%s*function") then
+    return line
+  end
+  local lines, at = script_source.lines(text), tonumber(number)
+  local depth = #(lines[at] or ""):match "^%s*"
+  for i = at, 1, -1 do
+    local blank, code = (lines[i] or ""):match "^(%s*)(.*)$"
+    if code:find "%f[%w_]function%f[^%w_]" and (#blank < depth or i == at) then
+      local own = code:match "function%s+([%a_][%w_.:]*)"
+      return ("\t%s:%s: in function %s"):format(file, number, own and ("'%s'"):format(own)
+        or ("<%s:%d>"):format(file, i))
     end
   end
-  return false
-end
-
--- The first line of the function that line `number` is in, by the indentation; nil: not seen.
-local function beginning(lines, number)
-  local depth = #(lines[number] or ""):match "^%s*"
-  for i = number, 1, -1 do
-    local blank, code = lines[i]:match "^(%s*)(.*)$"
-    if code:find "%f[%w_]function%f[^%w_]" and (#blank < depth or i == number) then return i end
-  end
-end
-
--- Of what the library calls Lua knows the name that the library has for it ("local 'fn'"): the one
--- that the source has, or the line where the function begins.
-local function with_own_name(line, files)
-  local file, number, name = line:match "^\t([^\n]-):(%d+): in %l+ '([%w_]+)'$"
-  if not file then return line end
-  if files[file] == nil then
-    local text = script_source.text(script_source.named(file))
-    files[file] = text and script_source.lines(text) or false
-  end
-  local lines = files[file]
-  if not lines or is_defined(lines, name) then return line end
-  local first = beginning(lines, tonumber(number))
-  if not first then return line end
-  local own = lines[first]:match "function%s+([%a_][%w_.:]*)"
-  return ("\t%s:%s: in function %s"):format(file, number, own and ("'%s'"):format(own)
-    or ("<%s:%d>"):format(file, first))
+  return line
 end
 
 local FIRST <const>, LAST <const> = 11, 11 -- frames that are shown of a long list
@@ -97,14 +81,14 @@ end
 function traceback.trim(message, text)
   if message:find("^ltrain%.[%w_.]+:%d+:") or message:find("^ltrain:%d+:") then return text end
   if is_of_a_rank(message) then return message end
-  local kept, frames, skipped, files = { message }, 0, nil, {}
+  local kept, frames, skipped = { message }, 0, nil
   for line in text:sub(#message + 1):gmatch("[^\n]+") do
     if line:find(SKIPPED) then
       skipped = line
     elseif line:find("^\t") and not traceback.is_ours(line) then
       frames = frames + 1
       kept[#kept + 1] = skipped
-      kept[#kept + 1] = with_own_name(line, files)
+      kept[#kept + 1] = with_own_name(line)
       skipped = nil
     elseif line == "stack traceback:" then
       kept[#kept + 1] = line
@@ -130,29 +114,18 @@ local function innermost(message)
   end))
 end
 
--- Whether the frame at the message's place called what ended in a tail call.
-local function is_tail_called(place, text)
-  local before
-  for line in text:gmatch "[^\n]+" do
-    if line:sub(1, #place + 2) == "\t" .. place .. ":" then
-      return before ~= nil and before:find "^\t%(%.%.%.tail calls" ~= nil
-    end
-    before = line
-  end
-end
-
 -- A function of the script that ends in `return DataLoader(...)` is no frame any more, and the
 -- message has the line that called it: the one `return` of what it speaks of is meant.
 local function at_return(message, text)
   local path, number, said = message:match "^([^\n]-):(%d+): (.*)$"
   local word = said and said:match "^[%w_.]-([%w_]+): "
-  if not word or not is_tail_called(path .. ":" .. number, text) then return message end
-  local lines, found = script_source.lines(script_source.text(script_source.named(path)) or ""), nil
-  local pattern <const> = "%f[%w_]" .. word .. "%f[^%w_]"
-  if (lines[tonumber(number)] or ""):find(pattern) then return message end
-  for i, line in ipairs(lines) do
-    if line:find "^%s*return%s" and line:find(pattern) then
-      if found then return message end
+  local frame <const> = ("\n\t(...tail calls...)\n\t%s:%s:"):format(path, number)
+  if not word or not text:find(frame, 1, true) then return message end
+  local found
+  for i, line in ipairs(script_source.lines(script_source.text(script_source.named(path)) or "")) do
+    local is_here <const> = i == tonumber(number)
+    if line:find("%f[%w_]" .. word .. "%f[^%w_]") and (is_here or line:find "^%s*return%s") then
+      if found or is_here then return message end
       found = i
     end
   end

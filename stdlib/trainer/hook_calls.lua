@@ -21,7 +21,7 @@ local hook_calls = {
 
 local set_dist_hook <const> = c.dist.set_hook
 
--- Whose line errors name when no frame of the script is left: see lua/bind/core/error_lines.c.
+-- Whose line errors name when no frame of the script is left: see lua/bind/core/current_line.c.
 local places <const> = c.runtime.places
 
 -- Hooks that all ranks run at the same time.

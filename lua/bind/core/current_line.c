@@ -1,4 +1,7 @@
-/* lua/bind/core/current_line.c: finds the current line of the running script. */
+/* lua/bind/core/current_line.c: finds the current line of the running script.
+
+   A hook that ends in a tail call has no frame when what it called fails, and what it returned is
+   read after it: the line of such errors is that of the function itself (runtime.places). */
 #include "bind/core/current_line.h"
 
 #include <stdio.h>
@@ -7,26 +10,49 @@
 #include "base/script_lines.h"
 #include "bind/core/state.h"
 
+#define LT_PLACES "ltrain.places"
 enum { MAX_LEVELS = 200 };
 
-/* Frames of the library, and the function of the script whose work they do, which is not a frame
-   any more: a hook that ended in a tail call, one whose result is read. */
-static const struct {
-  const char *source, *places[2];
-} gone[] = {
-    {"=ltrain.trainer.hook_calls", {"hook", NULL}},
-    {"=ltrain.trainer.steps.batch", {"source", NULL}},
-    {"=ltrain.trainer.optimizers", {"source", NULL}},
-    {"=ltrain.trainer.data.sources", {"source", NULL}},
-};
+/* The line of the `return` of a function, of which `ar` has the source and the lines. Runs Lua. */
+static int return_line(lua_State *L, const lua_Debug *ar) {
+  int top = lua_gettop(L), line = ar->linedefined;
+  lt_push_require(L);
+  lua_pushliteral(L, "ltrain.core.return_line");
+  if (lua_pcall(L, 1, 1, 0) == LUA_OK) {
+    lua_pushstring(L, ar->source);
+    lua_pushinteger(L, ar->linedefined);
+    lua_pushinteger(L, ar->lastlinedefined);
+    if (lua_pcall(L, 3, 1, 0) == LUA_OK && lua_isinteger(L, -1)) line = (int)lua_tointeger(L, -1);
+  }
+  lua_settop(L, top);
+  return line;
+}
 
-/* Whether the frame of the library is one of those: then `ar` is the place of that function. */
-static bool is_gone(lua_State *L, lua_Debug *ar, bool ask) {
-  if (strncmp(ar->source, "=ltrain.trainer.", 16) != 0) return false;
-  for (size_t k = 0; k < sizeof gone / sizeof *gone; k++)
-    if (strcmp(ar->source, gone[k].source) == 0)
-      return lt_find_place(L, gone[k].places, ar, ask);
-  return false;
+/* Whether runtime.places has a function of the script under the name: `ar` has its line then, its
+   first or, with `ask`, that of its return. */
+static bool find_place(lua_State *L, const char *name, lua_Debug *ar, bool ask) {
+  if (lua_checkstack(L, 12) == 0) return false;
+  int top = lua_gettop(L);
+  bool found = lua_getfield(L, LUA_REGISTRYINDEX, LT_PLACES) == LUA_TTABLE &&
+               lua_getfield(L, -1, name) == LUA_TFUNCTION;
+  if (found) {
+    lua_getinfo(L, ">S", ar);
+    found = ar->linedefined >= 0 && !lt_source_is_ours(ar->source);
+    if (found) ar->currentline = ask ? return_line(L, ar) : ar->linedefined;
+  }
+  lua_settop(L, top);
+  return found;
+}
+
+/* The place of the function of the script whose work a frame of the library does, which is not a
+   frame any more: a hook that ended in a tail call, one whose result is read; NULL: of none. */
+static const char *place_of(const char *source) {
+  if (strncmp(source, "=ltrain.trainer.", 16) != 0) return NULL;
+  if (strcmp(source + 16, "hook_calls") == 0) return "hook";
+  bool reads_result = strcmp(source + 16, "steps.batch") == 0 ||
+                      strcmp(source + 16, "optimizers") == 0 ||
+                      strcmp(source + 16, "data.sources") == 0;
+  return reads_result ? "source" : NULL;
 }
 
 /* The innermost frame of the script, from `level` on. */
@@ -34,7 +60,8 @@ static bool find_script(lua_State *L, int level, lua_Debug *ar, bool ask) {
   for (; level < MAX_LEVELS && lua_getstack(L, level, ar) != 0; level++) {
     lua_getinfo(L, "S", ar);
     if (lt_source_is_ours(ar->source)) {
-      if (is_gone(L, ar, ask)) return true;
+      const char *place = place_of(ar->source);
+      if (place != NULL && find_place(L, place, ar, ask)) return true;
       continue;
     }
     lua_getinfo(L, "l", ar);
@@ -63,14 +90,9 @@ static uint32_t intern(lt_bind *b, const lua_Debug *ar) {
   return id;
 }
 
-uint32_t lt_script_line(lua_State *L, lt_bind *b) {
+uint32_t lt_script_line(lua_State *L, lt_bind *b, int level) {
   lua_Debug ar;
-  return find_script(L, 1, &ar, false) ? intern(b, &ar) : 0;
-}
-
-uint32_t lt_hooked_line(lua_State *L, lt_bind *b) {
-  lua_Debug ar;
-  return find_script(L, 0, &ar, false) ? intern(b, &ar) : 0;
+  return find_script(L, level, &ar, false) ? intern(b, &ar) : 0;
 }
 
 uint32_t lt_find_line(void *ud) {
@@ -81,7 +103,7 @@ uint32_t lt_find_line(void *ud) {
     bool script = ar.currentline > 0 && !lt_source_is_ours(ar.source);
     return script ? intern(b, &ar) : b->line_hint;
   }
-  return lt_script_line(b->L, b);
+  return lt_script_line(b->L, b, 1);
 }
 
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size) {
@@ -114,10 +136,28 @@ int lt_path_of(lua_State *L) {
 }
 
 void lt_push_where(lua_State *L) {
-  static const char *const places[] = {"hook", "source", "script", NULL};
   lua_Debug ar;
-  if (find_script(L, 1, &ar, true) || lt_find_place(L, places, &ar, true))
+  if (find_script(L, 1, &ar, true) || find_place(L, "hook", &ar, true) ||
+      find_place(L, "source", &ar, true) || find_place(L, "script", &ar, true))
     lua_pushfstring(L, "%s:%d: ", ar.short_src, ar.currentline);
   else
     lua_pushliteral(L, "");
+}
+
+void lt_set_script(lua_State *L, int index) {
+  lua_pushvalue(L, index);
+  if (lua_getfield(L, LUA_REGISTRYINDEX, LT_PLACES) == LUA_TTABLE) {
+    lua_insert(L, -2);
+    lua_setfield(L, -2, "script");
+  } else {
+    lua_pop(L, 1);
+  }
+  lua_pop(L, 1);
+}
+
+void lt_add_places(lua_State *L) {
+  lua_newtable(L);
+  lua_pushvalue(L, -1);
+  lua_setfield(L, LUA_REGISTRYINDEX, LT_PLACES);
+  lua_setfield(L, -2, "places");
 }

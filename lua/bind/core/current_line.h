@@ -18,11 +18,8 @@ static inline void lt_note_line(lt_bind *b) {
   lt_ctx_set_line(b->c, b->c->line_watch != NULL ? lt_find_line(b) : LT_LINE_LATER);
 }
 
-/* The id of the script's line that is running, 0: none. */
-uint32_t lt_script_line(lua_State *L, lt_bind *b);
-
-/* The same for a hook, whose level 0 is the function that is running. */
-uint32_t lt_hooked_line(lua_State *L, lt_bind *b);
+/* The id of the script's line that is running, from `level` on (a hook's own is 0), 0: none. */
+uint32_t lt_script_line(lua_State *L, lt_bind *b, int level);
 
 /* The script's innermost line, its short name into `file`; 0 and "" when no script is running. */
 int lt_script_place(lua_State *L, lt_bind *b, char *file, size_t size);
@@ -35,16 +32,11 @@ int lt_path_of(lua_State *L);
 void lt_push_where(lua_State *L);
 
 /* Add runtime.places to the table on top: functions of the script. `hook` is the one that runs, and
-   may have gone in a tail call; `source` gave what is being read; `script` is the main chunk;
-   `lines` are the lines of functions, as far as return_line(fn, ...) was asked. */
+   may have gone in a tail call; `source` gave what is being read; `script` is the main chunk. */
 void lt_add_places(lua_State *L);
 
 /* The function at `index` is the script's main chunk. */
 void lt_set_script(lua_State *L, int index);
-
-/* The file and the line of the first of `names` (NULL ends them) that is a function of the script;
-   `ask`: Lua may be run to find its line. */
-bool lt_find_place(lua_State *L, const char *const *names, lua_Debug *ar, bool ask);
 
 /* Push the path of the innermost Module on the stack ("Net.head"), or nil. */
 void lt_push_module_path(lua_State *L);

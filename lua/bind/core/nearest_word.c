@@ -34,26 +34,12 @@ static int distance(const char *a, const char *b) {
   return rows[n % 3][m];
 }
 
-/* The same letters in any order; by their sum. */
-static bool has_letters_of(const char *a, const char *b) {
-  long difference = 0;
-  for (; *a != 0; a++) difference += (unsigned char)*a;
-  for (; *b != 0; b++) difference -= (unsigned char)*b;
-  return difference == 0;
-}
-
-/* Of two words that are as near: an anagram first, then the first in the alphabet. */
-static bool comes_before(const char *a, const char *b, const char *unknown) {
-  bool same_a = has_letters_of(a, unknown), same_b = has_letters_of(b, unknown);
-  return same_a != same_b ? same_a : strcmp(a, b) < 0;
-}
-
 void lt_consider_word(lt_nearest *n, const char *unknown, const char *word) {
   size_t length = strlen(unknown);
   int most = length <= 1 ? 0 : length <= 5 ? 1 : 2;
   int d = strcasecmp(unknown, word) == 0 ? -1 : distance(unknown, word);
   if (d > most || (n->word != NULL && d > n->distance)) return;
-  if (n->word != NULL && d == n->distance && !comes_before(word, n->word, unknown)) return;
+  if (n->word != NULL && d == n->distance && strcmp(word, n->word) >= 0) return;
   n->word = word;
   n->distance = d;
 }

@@ -40,7 +40,7 @@ static int mark_line(lua_State *L) {
   lt_bind *b = lt_enter(L);
   uint32_t before = b->line_hint;
   if (lua_isnoneornil(L, 1)) {
-    if (before == 0) b->line_hint = lt_script_line(L, b);
+    if (before == 0) b->line_hint = lt_script_line(L, b, 1);
   } else {
     b->line_hint = (uint32_t)luaL_checkinteger(L, 1);
   }

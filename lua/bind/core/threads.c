@@ -56,7 +56,7 @@ static void note_line(lua_State *L, lua_Debug *ar) {
   lt_bind *b = lt_bind_get(L);
   lua_sethook(L, NULL, 0, 0);
   if (b == NULL || b->c == NULL || b->c->line_watch == NULL) return;
-  uint32_t line = lt_hooked_line(L, b);
+  uint32_t line = lt_script_line(L, b, 0);
   if (line != 0) atomic_store_explicit(b->c->line_watch, line, memory_order_relaxed);
 }
 

@@ -45,7 +45,7 @@ static int parameter(lua_State *L) {
              lt_dtype_name((lt_dtype)t->dtype));
   mark(L, "parameter", LT_PARAMETER);
   t = lt_to_tensor(L, b, -1);
-  t->storage->line = lt_script_line(L, b);
+  t->storage->line = lt_script_line(L, b, 1);
   b->parameters_made++;
   lt_set_requires_grad(L, b, t, on);
   return 1;
