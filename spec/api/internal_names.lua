@@ -11,14 +11,14 @@ local NAMES <const> = {
     LiteScriptModule *Logger Node OperatorInfo PyTorchFile* StaticModule Tag ThroughputBenchmark
     TracingState Use Value import_ir* merge_type* parse_* unify_type_list *_copy combinations
     empty_* hash_tensor feature_dropout_ *warn_always* set_flush_denormal native_channel_shuffle
-    thread_safe_generator typename adjoint *_window broadcast_tensors chain_matmul conj_physical
-    conv_tbc fix ger get_device_module hspmm is_conj is_inference* is_neg is_nonzero lobpcg logspace
-    poisson positive qscheme resolve_* row_stack sgn smm sspaddmm trapz unsafe_* vdot]],
+    thread_safe_generator typename adjoint *_window broadcast_tensors chain_matmul conj_physical*
+    conv_tbc detach_ fix* ger get_device_module hspmm is_conj is_inference* is_neg is_nonzero lobpcg
+    logspace poisson positive qscheme resolve_* row_stack sgn* smm sspaddmm trapz unsafe_* vdot]],
   ["torch.Tensor"] = [[grad_dtype hash_tensor ipu is_distributed is_ipu is_maia is_mkldnn is_mtia
     is_set_to is_shared is_vulkan module_load reinforce slice_inverse volatile adjoint as_subclass
-    *col_indices *row_indices cdouble cfloat chalf conj_physical dense_dim dim_order fix ger *_copy
-    is_coalesced is_conj is_inference is_neg is_nested is_nonzero is_same_size output_nr positive
-    qscheme resolve_* retains_grad sgn smm split_with_sizes sspaddmm sum_to_size to_padded_tensor
+    *col_indices *row_indices cauchy_ cdouble cfloat chalf conj_physical* dense_dim dim_order fix*
+    ger *_copy is_coalesced is_conj is_inference is_neg is_nested is_nonzero is_same_size output_nr positive
+    qscheme resolve_* retains_grad sgn* smm split_with_sizes sspaddmm sum_to_size to_padded_tensor
     unsafe_* vdot]],
   ["torch.autograd"] = "enforce_grad_layout_policy set_multithreading_enabled NestedIOFunction",
   ["torch.fft"] = "Tensor", ["torch.linalg"] = "ldl_*", ["torch.nn.init"] = "dirac* sparse*",

@@ -41,6 +41,7 @@ TerminateOnNaN: a loss that is not finite ends the fit: nonfinite of the Trainer
 
 texts.clusters = [[
 ClusterEnvironment = lt.ClusterEnvironment
+LightningEnvironment = lt.clusters.Local
 *Environment = lt.clusters.%1
 ]]
 

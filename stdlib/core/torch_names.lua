@@ -15,6 +15,7 @@ local texts = {}
 texts.both = [[
 absolute = x:abs()
 arc* = x:a%1()
+arctan2 = x:atan2(y)
 clip clamp_max clamp_min = x:clamp(min, max)
 divide multiply subtract true_divide = x / y, x * y or x - y
 negative = -x
