@@ -17,9 +17,9 @@ local NAMES <const> = {
   ["torch.Tensor"] = [[grad_dtype hash_tensor ipu is_distributed is_ipu is_maia is_mkldnn is_mtia
     is_set_to is_shared is_vulkan module_load reinforce slice_inverse volatile adjoint as_subclass
     *col_indices *row_indices cauchy_ cdouble cfloat chalf conj_physical* dense_dim dim_order fix*
-    ger *_copy is_coalesced is_conj is_inference is_neg is_nested is_nonzero is_same_size output_nr positive
-    qscheme resolve_* retains_grad sgn* smm split_with_sizes sspaddmm sum_to_size to_padded_tensor
-    unsafe_* vdot]],
+    ger *_copy is_coalesced is_conj is_inference is_neg is_nested is_nonzero is_same_size output_nr
+    positive qscheme resolve_* retains_grad sgn* smm split_with_sizes sspaddmm sum_to_size
+    to_padded_tensor unsafe_* vdot]],
   ["torch.autograd"] = "enforce_grad_layout_policy set_multithreading_enabled NestedIOFunction",
   ["torch.fft"] = "Tensor", ["torch.linalg"] = "ldl_*", ["torch.nn.init"] = "dirac* sparse*",
   ["torch.func"] = "debug_unwrap rearrange replace_all_batch_norm_modules_",
