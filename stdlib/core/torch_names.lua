@@ -52,6 +52,7 @@ Parameter = lt.parameter(x)
 Size = x.shape, a table
 Generator initial_seed manual_seed get_rng_state set_rng_state = lt.seed(n)
 F functional = lt.nn.functional
+functional_call = lt.func.functional_call
 amp = lt.autocast and lt.GradScaler
 backends = lt.set_float32_matmul_precision
 distributed = lt.dist
@@ -145,7 +146,7 @@ stateless = lt.func.functional_call
 texts["nn.utils.rnn"] = [[
 pack_sequence = x, n = lt.data.pad_sequence(list), then layer(x, state, {lengths = n})
 pad_sequence unpad_sequence = lt.data.%0
-*pack* *Pack*: there are no packed sequences: y, state = layer(x, state, {lengths = n})
+*pack* *Pack* = y, state = layer(x, state, {lengths = n}): there are no packed sequences
 ]]
 
 texts.optim = [[
@@ -181,11 +182,16 @@ matmul = lt.matmul(A, B)
 
 texts.autograd = [[
 Variable variable = lt.tensor: tensors have gradients themselves
+graph = x:register_hook(f), or lt.nn.utils.checkpoint(f, ...) to keep less memory
 forward_ad = lt.func.jvp, by two backwards: there is no forward mode
 inference_mode = lt.no_grad
 jacobian hessian = lt.autograd.functional.%0
 profiler = lt.Trainer{profiler = 'simple'}
 set_detect_anomaly = lt.detect_anomaly
+]]
+
+texts["autograd.functional"] = [[
+functional_call jacfwd jacrev = lt.func.%0
 ]]
 
 texts.func = [[

@@ -43,7 +43,7 @@ end
 
 --- Begins several collectives of its ranks at once: see lt.dist.batch.
 function Group:batch(calls, options)
-  return require "ltrain.dist.batch"(calls, with_group(options, self))
+  return Group._batch(calls, with_group(options, self))
 end
 
 --- Makes a method of each collective, by its name (`places`: how many arguments come before the

@@ -1,6 +1,7 @@
 --- stdlib/dist/init.lua: lt.dist: launching ranks, and communication between them.
 --
 -- Outside of a launch the world size is 1, and all functions work.
+local Group = require "ltrain.dist.Group"
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
 local config = require "ltrain.core.config"
@@ -21,6 +22,8 @@ local LATER <const> = {
   hooks = function() return require "ltrain.dist.hooks" end,
   launch = function() return require "ltrain.dist.launch" end,
 }
+
+function Group._batch(...) return dist.batch(...) end
 
 for name in next, collectives.places do dist[name] = collectives[name] end
 for name, fn in next, rank_zero do dist[name] = fn end

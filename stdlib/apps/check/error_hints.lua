@@ -11,6 +11,7 @@ local ROWS <const> = {
     .. "without return, a field that the batch does not have" },
   { "cross_entropy: needs a floating tensor, got i64", "logits come first, labels second: "
     .. "lt.cross_entropy(logits, labels)" },
+  { "ids must be integers", "convert the labels: labels:to 'i64'" },
   { "logits of (%b[]) need targets of %b[], got %1", "targets of one-hot rows are floats, "
     .. "targets:float(), or ids, targets:argmax(-1)" },
   { "targets are ids", "give the last layer as many outputs as there are classes, and count labels "

@@ -127,6 +127,10 @@ local function is_collection(value)
 end
 
 local function check(value, where)
+  if class.made[value] then
+    errors.blame("%s: a loader is needed: got %s: make an object: %s(...)", where,
+      errors.show(value), value.__name)
+  end
   if not is_loader(value) and is_dataset(value) then
     errors.blame("%s: a loader is needed, and this is a data set: lt.data.DataLoader(dataset, "
       .. "{batch_size = ...}): got %s", where, errors.show(value))
