@@ -12,6 +12,8 @@ bool lt_vjp_scaled_dot_product_attention(lt_ctx *c, lt_vjp_call *v) {
                                            .scale = a->scale,
                                            .dropout_p = a->dropout_p,
                                            .enable_gqa = a->enable_gqa,
+                                           .first_head = a->first_head,
+                                           .all_heads = a->all_heads,
                                            .rng_key = a->rng_key,
                                            .of_mask = of_mask};
   if (v->grad[0] == NULL) return true;

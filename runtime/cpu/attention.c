@@ -6,7 +6,8 @@
    oneDNN's sgemm, f64 by cpu/gemm.c.
 
    With dropout element (b, h, t, s) of the probabilities [B, H, T, S] uses the word of that
-   element, as dropout does: nothing of it is kept.
+   element, as dropout does: nothing of it is kept. Where the call has some heads of a module, H
+   there is the number of all, so that each head draws the same on whatever rank it is.
 
    B batch, H heads, T queries, S keys, D width of queries and keys, E width of values.
 
@@ -40,6 +41,7 @@ typedef struct operand {
 
 typedef struct job {
   int64_t batches, heads, group, t, s, d, e; /* group: heads of queries for one of keys */
+  int64_t first_head, all_heads;             /* what dropout numbers heads by */
   operand q, k, v, out, g, dq, dk, dv;
   const void *mask;
   bool mask_is_bool, causal;
@@ -199,6 +201,8 @@ static bool zero(lt_ctx *c, lt_tensor *t) {
 static job job_of(const lt_args_attention *a, const lt_tensor *stats) {
   return (job){.causal = a->causal,
                .scale = a->scale.f,
+               .first_head = a->first_head,
+               .all_heads = a->all_heads,
                .drops = a->dropout_p > 0,
                .threshold = a->dropout_p < 1 ? (uint32_t)(a->dropout_p * 0x1p32) : 0,
                .keep = a->dropout_p < 1 ? 1 / (1 - a->dropout_p) : 0,
@@ -222,8 +226,12 @@ static bool forward(lt_ctx *c, const lt_call *call) {
 
 static bool backward(lt_ctx *c, const lt_call *call) {
   const lt_args_attention_backward *a = call->args;
-  const lt_args_attention same = {
-      .causal = a->causal, .scale = a->scale, .dropout_p = a->dropout_p, .rng_key = a->rng_key};
+  const lt_args_attention same = {.causal = a->causal,
+                                  .scale = a->scale,
+                                  .dropout_p = a->dropout_p,
+                                  .first_head = a->first_head,
+                                  .all_heads = a->all_heads,
+                                  .rng_key = a->rng_key};
   lt_tensor *const *in = call->in;
   lt_tensor *own[3];
   lt_dtype dtype = compute_dtype(in[1]);

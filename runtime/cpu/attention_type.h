@@ -30,7 +30,7 @@ static T NAME(exponents)(T *row, int64_t n, T shift) {
 
 /* The first n scores of a row, each dropped or divided by 1 - p by the word of its element. */
 static void NAME(drop_row)(const job *j, int64_t b, int64_t h, int64_t t, int64_t n, T *row) {
-  int64_t from = ((b * j->heads + h) * j->t + t) * j->s;
+  int64_t from = ((b * j->all_heads + j->first_head + h) * j->t + t) * j->s;
   T keep = (T)j->keep;
   uint32_t words[LT_WORDS];
   for (int64_t at = from / 4 * 4; at < from + n; at += LT_WORDS) {

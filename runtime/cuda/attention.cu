@@ -145,6 +145,7 @@ static bool take_sizes(lt_ctx *c, lt_cuda_attention *j, lt_tensor *query, lt_ten
 static void take_arguments(lt_cuda_attention *j, const lt_args_attention *a) {
   j->tile.causal = a->causal;
   j->scale = a->scale.f;
+  j->tile.first_head = a->first_head, j->tile.all_heads = a->all_heads;
   j->tile.drops = a->dropout_p > 0;
   j->tile.threshold = a->dropout_p < 1 ? static_cast<uint32_t>(a->dropout_p * 0x1p32) : 0;
   j->tile.keep = a->dropout_p < 1 ? 1 / (1 - a->dropout_p) : 0;
@@ -240,6 +241,7 @@ static bool take_backward(lt_ctx *c, const lt_call *call, lt_cuda_attention *j) 
   lt_args_attention same = {};
   lt_view scores = {};
   same.causal = a->causal, same.scale = a->scale, same.dropout_p = a->dropout_p;
+  same.first_head = a->first_head, same.all_heads = a->all_heads;
   same.rng_key = a->rng_key;
   take_arguments(j, &same);
   if (!take_stats(c, j, call->in[5]) ||

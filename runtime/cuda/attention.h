@@ -21,6 +21,7 @@ typedef struct lt_cuda_heads {
 typedef struct lt_cuda_tile {
   int64_t units, first_unit, t0, rows, full_rows, n, ld;
   int64_t heads, group, t, s, e; /* of the whole; heads: of queries */
+  int64_t first_head, all_heads; /* what dropout numbers heads by */
   bool causal, drops, wide;      /* wide: scores are f64, else f32 */
   uint32_t threshold;            /* words below it are dropped */
   double keep;                   /* what dropout multiplies by; 0: it drops all */

@@ -28,11 +28,12 @@ typedef struct row_place {
   int64_t number;             /* of [B, H, T] */
   int seen;                   /* keys that the query sees: less than 2^31 */
   int64_t first;              /* element of [B, H, T, S] */
+  int64_t drawn;              /* the same with H = all_heads */
   int shift;                  /* of that in its four: dropout has a word for each of those */
 } row_place;
 
-/* Fours begin at a multiple of 4 of [B, H, T, S]: Philox gives four words a block, and an element's
-   word must be the same whatever the tile or the team (`shift`). */
+/* Fours begin at a multiple of 4 of [B, all heads, T, S]: Philox gives four words a block, and an
+   element's word must be the same whatever the tile or the team (`shift`). */
 static __device__ inline row_place place_of(const lt_cuda_tile &j, int64_t row) {
   row_place r;
   int64_t in_tile = row % j.rows, head = row / j.rows; /* head: of units * group */
@@ -43,7 +44,8 @@ static __device__ inline row_place place_of(const lt_cuda_tile &j, int64_t row) 
   r.number = all * j.t + r.t;
   r.seen = static_cast<int>(j.causal && r.t + 1 < j.n ? r.t + 1 : j.n);
   r.first = r.number * j.s;
-  r.shift = j.drops ? static_cast<int>(r.first % FOUR) : 0;
+  r.drawn = ((r.batch * j.all_heads + j.first_head + r.head) * j.t + r.t) * j.s;
+  r.shift = j.drops ? static_cast<int>(r.drawn % FOUR) : 0;
   return r;
 }
 
@@ -128,7 +130,7 @@ static __device__ inline void load_scores(const lt_cuda_tile &j, const row_place
 static __device__ inline unsigned kept_of(const lt_cuda_tile &j, const row_place &r, int s) {
   if (!j.drops) return 15;
   if (j.keep == 0) return 0;
-  lt_random4 w = lt_philox(j.rng_key, static_cast<uint64_t>((r.first + s) / FOUR));
+  lt_random4 w = lt_philox(j.rng_key, static_cast<uint64_t>((r.drawn + s) / FOUR));
   unsigned bits = 0;
 #pragma unroll
   for (int k = 0; k < FOUR; k++) bits |= (w.word[k] >= j.threshold ? 1u : 0u) << k;

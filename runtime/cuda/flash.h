@@ -221,6 +221,8 @@ static __device__ inline void lt_flash_hide(const lt_cuda_flash &j, int64_t numb
    each. S is a multiple of 4. */
 static __device__ inline unsigned lt_flash_draw(const lt_cuda_flash &j, int64_t number, int t,
                                                 int s) {
+  if (j.all.all_heads != j.all.heads)
+    number = number / j.all.heads * j.all.all_heads + j.all.first_head + number % j.all.heads;
   int64_t first = (number * j.t + t) * j.s + s;
   lt_random4 w = lt_philox(j.all.rng_key, static_cast<uint64_t>(first / 4));
   unsigned bits = 0;

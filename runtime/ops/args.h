@@ -344,12 +344,14 @@ enum { LT_NOT_PROBABLE = 0, LT_ALL_ZERO = -1 };
   A(FLAG, reverse, false) A(CHOICE, nonlinearity, LT_NONLINEARITY_tanh)
 #define LT_ARGS_recurrent_backward(A) LT_ARGS_recurrent(A)
 
-/* Attention. The default scale is 1 / sqrt(D). The rng key is set only with dropout. `of_mask`:
-   also compute the gradient of the mask. */
-#define LT_ARGS_attention(A)       \
-  A(FLAG, causal, false)           \
-  A(SCALAR, scale, LT_NONE_SCALAR) \
-  A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
+/* Attention. The default scale is 1 / sqrt(D). The rng key is set only with dropout. The heads of q
+   are number first_head and on of all_heads (0: as many as q has), which dropout numbers elements
+   by. `of_mask`: also compute the gradient of the mask. */
+#define LT_ARGS_attention(A)                         \
+  A(FLAG, causal, false)                             \
+  A(SCALAR, scale, LT_NONE_SCALAR)                   \
+  A(NUMBER, dropout_p, 0) A(FLAG, enable_gqa, false) \
+  A(INT, first_head, 0) A(INT, all_heads, 0) A(RNG_KEY, rng_key, LT_NO_RNG_KEY)
 #define LT_ARGS_attention_backward(A) LT_ARGS_attention(A) A(FLAG, of_mask, false)
 
 /* Linear algebra. */

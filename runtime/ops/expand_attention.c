@@ -41,6 +41,20 @@ static lt_tensor *shared_heads(lt_ctx *c, lt_tensor *x, const lt_tensor *q) {
   return x == NULL ? NULL : lt_reshape(c, x, whole);
 }
 
+/* What dropout leaves of the probabilities [.., heads, T, S]; of some heads by the mask of all. */
+static lt_tensor *dropped(lt_ctx *c, lt_tensor *p, const lt_args_attention *a) {
+  const lt_args_dropout drop = {.p = a->dropout_p, .training = true, .rng_key = a->rng_key};
+  int at = p->ndim - 3;
+  if (at < 0 || a->all_heads == p->size[at]) return lt_apply1(c, LT_OP_dropout, 1, &p, &drop);
+  lt_shape all = lt_tensor_shape(p);
+  all.size[at] = a->all_heads;
+  lt_tensor *mask =
+      lt_full(c, all, lt_scalar_of(1), (lt_dtype)p->dtype, p->storage->device);
+  mask = lt_apply1(c, LT_OP_dropout, 1, &mask, &drop);
+  if (mask == NULL) return NULL;
+  return lt_binary(c, LT_OP_mul, p, lt_slice(c, mask, at, a->first_head, p->size[at], 1));
+}
+
 /* Gives the first result only. A row that may see nothing gives zeros. Hidden scores become
    -FLT_MAX, not -inf: a row of -inf would be inf - inf in softmax, and its derivative NaN; the
    probabilities of hidden places are then set to 0. */
@@ -63,9 +77,7 @@ bool lt_expand_scaled_dot_product_attention(lt_ctx *c, const lt_call *call, lt_t
   scores = filled(c, scores, hide, -(double)FLT_MAX);
   lt_tensor *p = lt_apply1(c, LT_OP_softmax, 1, &scores, &(lt_args_softmax){.dim = q->ndim - 1});
   p = filled(c, p, hide, 0);
-  if (a->dropout_p > 0)
-    p = lt_apply1(c, LT_OP_dropout, 1, &p,
-                  &(lt_args_dropout){.p = a->dropout_p, .training = true, .rng_key = a->rng_key});
+  if (p != NULL && a->dropout_p > 0) p = dropped(c, p, a);
   *out = lt_cast(c, lt_apply1(c, LT_OP_matmul, LT_IN(p, v), NULL), dtype);
   return *out != NULL;
 }

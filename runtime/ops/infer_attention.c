@@ -54,6 +54,17 @@ static bool check_mask(lt_ctx *c, const lt_infer *i, lt_shape scores) {
                  LT_TENSOR_STR(mask), LT_SHAPE_STR(scores));
 }
 
+/* Heads from `first` on of `all`, in the numbering of dropout; all = 0: q has all there are. */
+static bool take_heads(lt_ctx *c, const lt_infer *i, const lt_tensor *q, int64_t first,
+                       int64_t *all) {
+  int64_t own = q->ndim > 2 ? q->size[q->ndim - 3] : 1;
+  if (*all == 0 && first == 0) *all = own;
+  if (first >= 0 && *all - first >= own && (q->ndim > 2 || *all == 1)) return true;
+  return lt_fail(c, LT_EARG, "%s: heads %lld to %lld of q %s are not among all_heads = %lld",
+                 i->op->name, (long long)first, (long long)(first + own - 1), LT_TENSOR_STR(q),
+                 (long long)*all);
+}
+
 /* `stats` are two numbers a row, the largest score and the sum of exponentials, from which backward
    makes the probabilities again: [T, S] is never stored (T. Dao and others, FlashAttention, 2022).
    The key of dropout is drawn here, once, so that backward makes the same mask. */
@@ -71,7 +82,8 @@ bool lt_infer_attention(lt_ctx *c, lt_infer *i) {
   for (int at = 1; at < n; at++) stats.size[at] = q->size[at - 1];
   scores.size[n - 1] = k->size[n - 2];
   out.size[n - 1] = v->size[n - 1];
-  if (!check_mask(c, i, scores)) return false;
+  if (!check_mask(c, i, scores) || !take_heads(c, i, q, a->first_head, &a->all_heads))
+    return false;
   if (!(a->dropout_p >= 0 && a->dropout_p <= 1))
     return lt_fail(c, LT_EARG, "%s: dropout_p must be in 0..1: got %g", i->op->name, a->dropout_p);
   if (a->dropout_p > 0 && !a->rng_key.drawn) a->rng_key = lt_rng_draw(&c->rng);
@@ -89,6 +101,7 @@ bool lt_infer_attention_backward(lt_ctx *c, lt_infer *i) {
   lt_args_attention_backward *a = i->args;
   if (a->dropout_p > 0 && !a->rng_key.drawn) a->rng_key = lt_rng_draw(&c->rng);
   const lt_tensor *q = i->in[1], *k = i->in[2];
+  if (!take_heads(c, i, q, a->first_head, &a->all_heads)) return false;
   i->n_out = a->of_mask ? 4 : 3;
   i->out[3].shape = lt_tensor_shape(q);
   i->out[3].shape.size[q->ndim - 1] = k->size[q->ndim - 2];

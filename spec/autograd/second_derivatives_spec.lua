@@ -271,6 +271,19 @@ describe("ops with more than one way", function()
     end, {values(4, 3), values(5, 3), values(5, 2)}, 2)
   end)
 
+  it("attention of some heads drops the same elements as recorded", function()
+    local q = values(2, 2, 3, 4)
+    local function gradient(options)
+      lt.seed(3)
+      local x = q:detach():requires_grad_()
+      local y = lt.scaled_dot_product_attention(x, x * 0.7, x,
+        {dropout_p = 0.4, first_head = 1, all_heads = 5})
+      return lt.grad(y:square():sum(), x, options)
+    end
+    local wanted, got = gradient(), gradient {create_graph = true}
+    assert.near(0, (wanted - got):abs():amax():item(), 1e-12)
+  end)
+
   it("dropout drops the same elements", function()
     local x = values(6, 4):requires_grad_()
     local y = lt.dropout(x, {p = 0.5})

@@ -283,6 +283,33 @@ static void dropout_of_the_weights(void **state) {
   assert_int_equal(c->rng.ordinal, before + 1);
 }
 
+/* Some heads of a module drop what they drop among all of them. */
+static void dropout_of_some_heads(void **state) {
+  lt_ctx *c = *state;
+  const lt_rng_key key = {.drawn = true, .seed = 77, .position = 5};
+  static const int64_t some[][6] = {{2, 4, 5, 7, 4, 3}, {2, 4, 70, 9, 4, 4}};
+  for (int k = 0; k < 2; k++)
+    for (int shared = 1; shared < 3; shared++) {
+      lt_tensor *in[4], *part[4] = {NULL};
+      inputs(c, LT_F64, some[k], in);
+      for (int n = 1; n < 3; n++) in[n] = lt_slice(c, in[n], 1, 0, 4 / shared, 1);
+      lt_args_attention a = {.dropout_p = 0.4, .enable_gqa = true, .rng_key = key};
+      lt_tensor *whole = attend_with(c, in, &a);
+      part[0] = lt_slice(c, in[0], 1, 2, 2, 1);
+      for (int n = 1; n < 3; n++) part[n] = lt_slice(c, in[n], 1, 2 / shared, 2 / shared, 1);
+      a.first_head = 2, a.all_heads = 4;
+      expect_same_bits(c, attend_with(c, part, &a), lt_slice(c, whole, 1, 2, 2, 1));
+    }
+  lt_tensor *in[4];
+  inputs(c, LT_F64, (int64_t[]){2, 2, 3, 5, 2, 2}, in);
+  lt_args_attention a = {.dropout_p = 0.4, .first_head = 1, .all_heads = 4, .rng_key = key};
+  check_gradient(c, call_with, &a, 4, in, 0, 1e-6);
+  a.first_head = 3;
+  attend_with(c, in, &a);
+  expect_failure(c, LT_EARG, "scaled_dot_product_attention: heads 3 to 4 of q [2, 2, 3, 2] are not "
+                             "among all_heads = 4");
+}
+
 /* f32, f16 and bf16 against f64; 1 and 2 threads and a second run give the same bits. */
 static void low_precision_gradients(void **state) {
   lt_ctx *c = *state;
@@ -390,6 +417,7 @@ int main(void) {
       OP_TEST(gradient_of_a_mask),
       OP_TEST(shared_heads_and_two_dims),
       OP_TEST(dropout_of_the_weights),
+      OP_TEST(dropout_of_some_heads),
   };
   return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }

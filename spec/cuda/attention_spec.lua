@@ -71,6 +71,8 @@ describe("scaled_dot_product_attention on cuda", function()
     each(function(what, dtype, b, h, t, s, d, e)
       local inputs = { make(dtype, b, h, t, d), make(dtype, b, h, s, d), make(dtype, b, h, s, e) }
       check(what, dtype, inputs, nil, { causal = true, dropout_p = 0.3 })
+      check(what .. " of 7 heads", dtype, inputs, nil, { dropout_p = 0.3, first_head = 3,
+        all_heads = 7 })
     end)
   end)
 

@@ -124,6 +124,8 @@ describe("attention of f16 and bf16 on cuda", function()
         2)
       case.options.enable_gqa = true
       check(dtype, case, "f32")
+      case.options.first_head, case.options.all_heads = 3, 9
+      check(dtype, case, "f32")
       check(dtype, case_of(dtype, { 1, 1, 16, 16, 32, 32 }, { dropout_p = 1 }), "f32")
     end)
   end)
