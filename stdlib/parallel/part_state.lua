@@ -25,9 +25,10 @@ function part_state.part_of(cut, tensor)
     tensor = all:flatten():narrow(1, from + 1, n):clone() }
 end
 
---- A module's state_dict with parts. All ranks of a cut's group call it.
-function part_state.of_module(module)
-  local state = module:state_dict()
+--- A module's state_dict with parts. `state` (optional): that, with some of its tensors. All ranks
+--- of a cut's group call it, with the same tensors.
+function part_state.of_module(module, state)
+  state = state or module:state_dict()
   for _, item in ipairs((walk.tensors(module))) do
     local cut = cuts.of(item.value)
     local own = cut and state[item.name]

@@ -324,10 +324,14 @@ function ModelParallelStrategy:end_training(optimizers)
   local states = {}
   for i, optimizer in ipairs(optimizers) do states[i] = self:optimizer_state(optimizer) or false end
   if self.sharding then self.sharding:leave(true) end
+  self:join_stages()
   local whole = self.divides and divided_modules.undo(self.module) or {}
   for i, optimizer in ipairs(optimizers) do join_optimizer(optimizer, whole, states[i]) end
   self.divides = false
 end
+
+--- Gives each rank what it has of all stages, of a strategy that has such.
+function ModelParallelStrategy:join_stages() end
 
 --- After a run that failed the other ranks' parts are gone.
 function ModelParallelStrategy:teardown()

@@ -8,6 +8,10 @@
 -- loss is known on the last stage, and travels back with the gradients of the last microbatch. With
 -- more ranks than stages there are several pipelines, which are data parallel as in DDP.
 --
+-- A stage may be several ranks, which divide its matrices (tensor_parallel) or sequences
+-- (context_parallel) as under ModelParallelStrategy. Each of them sends messages to its counterpart
+-- in the next stage.
+--
 -- Where stages are cut by time, the first batch of a fit (of an accumulation window) runs on each
 -- rank as a whole, which measures the blocks: until its step the ranks have the whole module.
 local BlockChain = require "ltrain.strategies.pipeline.BlockChain"
@@ -16,20 +20,21 @@ local DDP = require "ltrain.strategies.DDP"
 local Division = require "ltrain.strategies.pipeline.Division"
 local Engine = require "ltrain.strategies.pipeline.Engine"
 local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
-local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local Reducer = require "ltrain.dist.Reducer"
 local blocks = require "ltrain.strategies.pipeline.blocks"
+local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
-local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
+local cuts = require "ltrain.core.cuts"
 local errors = require "ltrain.core.errors"
-local gradients_of = require "ltrain.core.gradients_of"
 local module_state = require "ltrain.nn.module_state"
-local parameters_of = require "ltrain.core.parameters_of"
-local parts = require "ltrain.core.parts"
+local own_state = require "ltrain.strategies.pipeline.own_state"
+local part_state = require "ltrain.parallel.part_state"
 local partition = require "ltrain.strategies.pipeline.partition"
 local pipeline_options = require "ltrain.strategies.pipeline.pipeline_options"
+local pipeline_sizes = require "ltrain.strategies.pipeline.pipeline_sizes"
 local refusals = require "ltrain.strategies.pipeline.refusals"
+local walk = require "ltrain.core.walk"
 
 local Pipeline = ModelParallelStrategy:extend("Pipeline")
 
@@ -38,16 +43,17 @@ local WHERE <const> = "strategies.Pipeline"
 --- Its options.
 Pipeline.options = pipeline_options.rows
 
-Pipeline.dims = { "data_parallel", "pipeline_parallel" }
-
--- Dims of ModelParallelStrategy that its mesh does not have.
-Pipeline.context_parallel_size, Pipeline.tensor_parallel_size = 1, 1
+Pipeline.dims = { "data_parallel", "pipeline_parallel", "context_parallel", "tensor_parallel" }
 
 --- Pipeline{stages = 4, microbatches = 16, schedule = "1f1b", ...}
 function Pipeline:init(options)
   local o, notes = pipeline_options.check(options, WHERE)
   self:take_options(o, notes)
-  self.given_sizes = { pipeline_parallel = o.stages, data_parallel = o.data_parallel_size }
+  self.given_sizes = { pipeline_parallel = o.stages, data_parallel = o.data_parallel_size,
+    context_parallel = o.context_parallel_size, tensor_parallel = o.tensor_parallel_size }
+  for dim, size in next, self.given_sizes do self[dim .. "_size"] = size end
+  self.context_parallel_attention = o.context_parallel_attention
+  self.sequence_dim = o.sequence_dim
   self.schedule, self.microbatches, self.balance = o.schedule, o.microbatches, o.balance
   self.chunks = o.schedule == "interleaved" and o.chunks or 1
   self.container_name, self.split = o.module, o.split
@@ -55,18 +61,30 @@ end
 
 -- Ranks.
 
---- The number of pipelines and of their stages for so many ranks. One rank has all stages, whatever
+--- The size of each dim of the mesh for so many ranks, by name. One rank has all stages, whatever
 --- the script asks for.
-function Pipeline:mesh_sizes(ranks, _)
-  if ranks == 1 then return { pipeline_parallel = 1, data_parallel = 1 } end
-  local stages, pipelines = self.given_sizes.pipeline_parallel, self.given_sizes.data_parallel
-  if stages == "auto" then stages = pipelines == "auto" and ranks or ranks // pipelines end
-  if pipelines == "auto" then pipelines = ranks // stages end
-  if stages * pipelines ~= ranks or ranks == 0 then
-    errors.blame("%s: stages = %s, data_parallel_size = %s: there are %d ranks", WHERE,
-      self.given_sizes.pipeline_parallel, self.given_sizes.data_parallel, ranks)
+function Pipeline:mesh_sizes(ranks, _) return pipeline_sizes(WHERE, self.given_sizes, ranks) end
+
+--- See ModelParallelStrategy; with groups of the ranks of one pipeline, and of one stage.
+function Pipeline:setup_mesh()
+  local scope = ModelParallelStrategy.setup_mesh(self)
+  local mesh = self.device_mesh
+  self.one_pipeline = mesh:group "pipeline_parallel"
+  self.one_stage = mesh:group("data_parallel", "context_parallel", "tensor_parallel")
+  return setmetatable({}, { __close = function()
+    local _ <close> = scope
+    self.one_pipeline, self.one_stage = nil, nil
+  end })
+end
+
+--- All stages begin with the parts of the first one.
+function Pipeline:share_module(module)
+  ModelParallelStrategy.share_module(self, module)
+  local divided = {}
+  for _, item in ipairs((walk.tensors(module))) do
+    if cuts.of(item.value) then divided[#divided + 1] = item.value end
   end
-  return { pipeline_parallel = stages, data_parallel = pipelines }
+  broadcast_parameters.tensors(divided, self.one_pipeline)
 end
 
 local function virtual_stages(self) return self.pipeline_parallel_size * self.chunks end
@@ -74,7 +92,7 @@ local function virtual_stages(self) return self.pipeline_parallel_size * self.ch
 --- Refuses optimizers that compute with the parameters of all stages.
 function Pipeline:setup_optimizers(optimizers)
   for _, optimizer in ipairs(optimizers) do refusals.check_optimizer(optimizer) end
-  return optimizers
+  return ModelParallelStrategy.setup_optimizers(self, optimizers)
 end
 
 -- The module.
@@ -110,16 +128,17 @@ local function divide(self, costs)
   local stages, ends = self.pipeline_parallel_size, ends_of(self, costs)
   self.ends = ends
   self.engine = Engine(self.chain, { schedule = self.schedule, stages = stages,
-    chunks = self.chunks, ends = ends, group = self.one_module, device = self.root_device })
+    chunks = self.chunks, ends = ends, group = self.one_pipeline, device = self.root_device })
   self.division = Division(self.module, self.chain.places, function(place)
     return (stage_at(ends, place) - 1) % stages
-  end, self.one_module)
+  end, self.one_pipeline)
   self.division:release()
+  self.divides = true
 end
 
 --- Follows the calls of the blocks, and divides them unless they are to be measured first.
 function Pipeline:setup_module(module)
-  module = DDP.setup_module(self, module)
+  module = ModelParallelStrategy.setup_module(self, module)
   if self.chain then return module end
   local trains = module.trainer.state.fn == "fit"
   if trains then refusals.check_run(module, self.schedule) end
@@ -127,7 +146,7 @@ function Pipeline:setup_module(module)
   self.whole = Engine(self.chain, { schedule = "1f1b", stages = 1, chunks = 1, ends = {},
     device = self.root_device })
   if self.pipeline_parallel_size == 1 then return module end
-  self.stage_reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb, group = self.one_module }
+  self.stage_reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb, group = self.one_pipeline }
   if self.split or self.balance == "parameters" or not trains then
     divide(self, numbers_of_parameters(self.chain))
   else
@@ -152,7 +171,7 @@ local function engine_of(self) return self.engine or self.whole end
 -- the ranks that have the same stage.
 local function enter_step(self)
   self.is_in_step = true
-  local outer = collectives.use(self.same_parts)
+  local outer = collectives.use(self.one_stage)
   if outer then collectives.use(outer) end -- those of them that have a sample
   return setmetatable({}, { __close = function()
     self.is_in_step = false
@@ -172,7 +191,7 @@ end
 --- Whether what the running step logs counts: on the last stage, which alone runs all of it.
 function Pipeline:logs_here()
   if not self.is_in_step or self.pipeline_parallel_size == 1 then return true end
-  if not self.engine then return self.one_module:rank() == self.pipeline_parallel_size - 1 end
+  if not self.engine then return self.one_pipeline:rank() == self.pipeline_parallel_size - 1 end
   return self.engine.is_final
 end
 
@@ -186,71 +205,47 @@ function Pipeline:backward(loss, weight, ...)
   engine:backward_of_inputs(loss * weight)
 end
 
--- The parameters of an optimizer that this rank has; with `common` those of them that all stages
--- have.
-local function own_parameters(self, optimizer, common)
-  local list, division = parameters_of(optimizer), self.division
-  if not division then return common and {} or list end
-  local own = {}
-  for _, parameter in ipairs(list) do
-    local is_wanted = division:has(parameter)
-    if common then is_wanted = division:is_common(parameter) end
-    if is_wanted then own[#own + 1] = parameter end
-  end
-  return own
-end
-
--- What an optimizer keeps for parameters that other ranks have: it was loaded when the module was
--- whole.
-local function drop_foreign_state(self, optimizer)
-  for _, parameter in ipairs(parameters_of(optimizer)) do
-    if not self.division:has(parameter) then optimizer.state[parameter] = nil end
-  end
-end
-
 --- Divides the module when it has been measured, and adds up gradients of parameters that several
 --- stages have; returns how many of this rank's gradients are nil.
 function Pipeline:after_last_backward(optimizer, _)
   if self.times and not self.division then
     divide(self, agreed_costs(self))
-    drop_foreign_state(self, optimizer)
+    own_state.drop_foreign(optimizer, self.division)
   end
   if not self.division then return nil end
-  local common = own_parameters(self, optimizer, true)
+  local common = own_state.parameters(optimizer, self.division, true)
   if #common > 0 then self.stage_reducer:reduce(common, 1.0, #common, optimizer) end
-  return c.dist.missing(own_parameters(self, optimizer))
+  return c.dist.missing(own_state.parameters(optimizer, self.division))
 end
 
 --- Replaces the gradients by their weighted mean over all pipelines.
 function Pipeline:reduce_gradients(optimizer, total, missing, weight)
-  if not self.ddp then
-    return ParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
+  if not self.division then
+    return ModelParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
   end
-  self.ddp:sync(own_parameters(self, optimizer), total, missing, optimizer)
+  self.ddp:sync(own_state.parameters(optimizer, self.division), total, missing, optimizer)
 end
 
---- The norm over all stages, each parameter once. Partial norms are f64, so that rounding to the
---- gradients' dtype comes last, as on one rank.
-function Pipeline:grad_norm(optimizer, p)
-  if not self.division then return DDP.grad_norm(self, optimizer, p) end
-  local own, is_f64 = { params = {} }, false
-  for _, parameter in ipairs(parameters_of(optimizer)) do
-    is_f64 = is_f64 or parameter.dtype == "f64"
-    if self.division:speaks_for(parameter) then table.insert(own.params, parameter) end
+--- What is counted in a norm: each parameter once, on the stage that speaks for it.
+function Pipeline:counted_groups(optimizer)
+  local groups, division = {}, self.division
+  local is_first = self.device_mesh:rank "tensor_parallel" == 0
+  for g, group in ipairs(self:param_groups(optimizer)) do
+    local own = {}
+    for _, parameter in ipairs(group.params) do
+      if not division or division:speaks_for(parameter) then own[#own + 1] = parameter end
+    end
+    groups[g] = { params = cuts.counted(own, is_first) }
   end
-  local gradients = gradients_of { own }
-  table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.root_device }))
-  local part = c.grads_norm(gradients, p)
-  local norm = c.grads_norm({ collectives.all_gather(part, { group = self.one_module }) }, p)
-  return is_f64 and norm or norm:to "f32"
+  return groups
 end
 
 --- What this rank has gathered of a gradient that is a sum over all; of a module that is still
 --- whole the last rank's counts.
 function Pipeline:accumulated_gradient(parameter)
   local is_whole = self.division == nil and self.pipeline_parallel_size > 1
-  if is_whole and self.one_module:rank() < self.pipeline_parallel_size - 1 then return nil end
-  return parameter.grad
+  if is_whole and self.one_pipeline:rank() < self.pipeline_parallel_size - 1 then return nil end
+  return ModelParallelStrategy.accumulated_gradient(self, parameter)
 end
 
 --- Of each parameter one stage takes the gradient that was saved; of a module that is still whole
@@ -259,21 +254,23 @@ function Pipeline:takes_gradient(parameter, is_first)
   return is_first and (self.division == nil or self.division:speaks_for(parameter))
 end
 
---- Copies buffers between the ranks that have the same stage.
+--- Copies buffers between the ranks of a stage.
 function Pipeline:sync_buffers(module)
   if not self.division then return ModelParallelStrategy.sync_buffers(self, module) end
-  if self.broadcast_buffers ~= false then self.division:sync_buffers(self.same_parts) end
+  if self.broadcast_buffers ~= false then self.division:sync_buffers(self.one_stage) end
 end
 
---- Gives all ranks all parameters until the result is closed.
+--- Gives all ranks what they have of all stages until the result is closed: of parameters that
+--- tensor_parallel divides their parts.
 function Pipeline:gather_parameters() return self.division and self.division:gather() or nil end
 
 -- State.
 
 --- What this stage has of the module's state.
 function Pipeline:module_parts(module)
-  local state = module:state_dict()
-  return self.division and self.division:own_state(state) or state
+  local division = self.division
+  if not division then return ModelParallelStrategy.module_parts(self, module) end
+  return part_state.of_module(module, division:own_state(module:state_dict()))
 end
 
 --- Each rank loads what it has.
@@ -281,36 +278,27 @@ function Pipeline:load_module_state(module, state)
   local division = self.division
   if not division then return ModelParallelStrategy.load_module_state(self, module, state) end
   module_state.load_by(module, state, function(own, source)
-    if division:has(own) then parts.copy(own, source, 0) end
+    if division:has(own) then cuts.copy(own, source) end
   end)
-end
-
--- The part of a saved state of an optimizer that is of this rank's parameters.
-local function own_state(self, optimizer, saved)
-  local own, division = {}, self.division
-  for key, value in next, saved do own[key] = value end
-  own.state = {}
-  for _, group in ipairs(optimizer.param_groups) do
-    for i, parameter in ipairs(group.params) do
-      local name = group.names[i]
-      if division:has(parameter) then own.state[name] = saved.state[name] end
-    end
-  end
-  return own
 end
 
 function Pipeline:load_optimizer_state(optimizer, state)
   if self.division and type(state.state) == "table" then
-    state = own_state(self, optimizer, state)
+    state = own_state.select(optimizer, state, self.division)
   end
   ModelParallelStrategy.load_optimizer_state(self, optimizer, state)
 end
 
---- A stage has its own parameters, gradients, buffers and state of optimizers.
-function Pipeline:is_replicated(_) return self.division == nil end
+--- A stage has its own parameters, gradients, buffers and state of optimizers; its ranks have parts
+--- of a module that is divided.
+function Pipeline:is_replicated(part)
+  return self.division == nil and ModelParallelStrategy.is_replicated(self, part)
+end
 
 --- Values are compared while the ranks have the whole module.
-function Pipeline:has_copies(_) return self.division == nil end
+function Pipeline:has_copies(part)
+  return self.division == nil and ModelParallelStrategy.has_copies(self, part)
+end
 
 -- The end.
 
@@ -320,27 +308,10 @@ local function leave(self)
   self.chain, self.whole, self.engine, self.division, self.times = nil, nil, nil, nil, nil
 end
 
---- Gives all ranks the whole module, and rank 0 the whole state of the optimizers, for checkpoints
---- saved after the fit.
-function Pipeline:end_training(optimizers)
-  if not self.division then return end
-  for _, optimizer in ipairs(optimizers) do
-    local whole = self:optimizer_state(optimizer)
-    optimizer.state = {}
-    if whole then optimizer:load_state_dict(whole) end
-  end
-  self.division:join()
+--- Gives all ranks of a pipeline all stages.
+function Pipeline:join_stages()
+  if self.division then self.division:join() end
   leave(self)
-end
-
--- Stands for a state whose parts on other ranks are lost.
-local function lose_state(optimizer)
-  local function refuse()
-    errors.blame("optim.%s: its state is incomplete: a fit under %s failed, and the other ranks "
-      .. "ended with their stages: resume from a checkpoint with ckpt_path, or create a new "
-      .. "optimizer", class.of(optimizer).__name, WHERE)
-  end
-  optimizer.state = setmetatable({}, { __index = refuse, __newindex = refuse, __pairs = refuse })
 end
 
 --- After a run that failed the other ranks' stages are gone.
@@ -352,7 +323,7 @@ function Pipeline:teardown()
   elseif self.division and status ~= "running" then
     self.division:lose()
     for _, optimizer in ipairs(run and run.optimizers or {}) do
-      if next(optimizer.state) ~= nil then lose_state(optimizer) end
+      if next(optimizer.state) ~= nil then own_state.lose(optimizer, WHERE) end
     end
   end
   if status ~= "running" then leave(self) end

@@ -1,4 +1,6 @@
---- stdlib/strategies/pipeline/pipeline_options.lua: options of Pipeline: its own and those of DDP.
+--- stdlib/strategies/pipeline/pipeline_options.lua: options of Pipeline: its own, those of DDP, and
+--- of divided sequences those of ModelParallelStrategy.
+local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
 local schedules = require "ltrain.strategies.pipeline.schedules"
@@ -8,6 +10,14 @@ local pipeline_options = {}
 local function check_size(value)
   if value ~= "auto" and not (math.type(value) == "integer" and value >= 1) then
     return ("must be a number or 'auto': got %s"):format(errors.show(value))
+  end
+end
+
+-- Exchanges of heads have gradients that ranks run in the order of the forward passes.
+local function check_attention(value)
+  if value ~= "ring" then
+    return ("must be 'ring' in a pipeline, whose microbatches run backward in another order: got "
+      .. "%s"):format(errors.show(value))
   end
 end
 
@@ -26,6 +36,10 @@ local ROWS <const> = {
     doc = "ranks of a pipeline; 'auto': all, or what data_parallel_size leaves" },
   data_parallel_size = { type = "integer|string", default = "auto", check = check_size,
     doc = "pipelines, which read different samples; 'auto': as many as there are ranks for" },
+  tensor_parallel_size = { type = "integer", default = 1, min = 1,
+    doc = "ranks of a stage that divide its matrices: see lt.parallelize" },
+  context_parallel_attention = { type = "string", default = "ring", check = check_attention,
+    doc = "of divided sequences: 'ring', keys and values go round a ring" },
   microbatches = { type = "integer", default = 8, min = 1,
     doc = "parts of each batch that a rank reads, cut along dim 1" },
   schedule = { type = "string", default = "1f1b", choices = schedules.names,
@@ -40,6 +54,10 @@ local ROWS <const> = {
   balance = { type = "string", default = "time", choices = { "time", "parameters" },
     doc = "what stages have equally much of: measured time of their blocks, or parameters" },
 }
+
+for _, name in ipairs { "context_parallel_size", "sequence_dim" } do
+  ROWS[name] = ModelParallelStrategy.options[name]
+end
 
 --- The rows, for the page of strategies.
 pipeline_options.rows = ddp_options.with(ROWS)

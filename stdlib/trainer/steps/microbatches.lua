@@ -13,7 +13,7 @@ local split = require "ltrain.strategies.pipeline.microbatches"
 local microbatches = {}
 
 local function enter(state, parts, k)
-  local first = data_ranks.rank() * state.strategy.microbatches
+  local first = data_ranks.replica() * state.strategy.microbatches
   loop.begin_part(first + k - 1, "train", state.progress.train_batches - 1)
   loop.set_batch(state, parts[k])
 end
