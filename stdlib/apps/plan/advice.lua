@@ -1,7 +1,6 @@
 --- stdlib/apps/plan/advice.lua: which strategy of a plan to take, and what options would change.
-local rehearsal = require "ltrain.apps.plan.rehearsal"
+local measure = require "ltrain.apps.plan.measure"
 local strategies = require "ltrain.apps.plan.strategies"
-local times = require "ltrain.apps.plan.times"
 local walk = require "ltrain.core.walk"
 
 local advice = {}
@@ -54,9 +53,13 @@ end
 
 local function fits(found, row) return not found.limit or row.peak <= found.limit end
 
+-- Whether ranks wait for one another a part of the time, which is not known: bytes say too little.
+local function waits(row) return row.row.own ~= nil and row.seconds == nil end
+
 -- Whether a strategy is faster, or where times are not known sends less; for each batch that ranks
 -- read, for strategies may have several ranks compute on one.
 local function is_better(row, best)
+  if waits(row) ~= waits(best) then return waits(best) end
   local seconds = row.seconds and row.seconds / row.data_ranks
   local least = best.seconds and best.seconds / best.data_ranks
   if seconds ~= least then return seconds < least end
@@ -79,13 +82,11 @@ function advice.add(found, base, own)
   local chosen = choose(found)
   found.chosen, found.options = chosen, {}
   for _, change in ipairs(changes(chosen, base, own)) do
-    local make = change.make or chosen.make
-    local o = setmetatable({ strategy = make(), precision = change.precision,
-      half_batch = change.half_batch }, { __index = base })
-    local measured = rehearsal.run(o)
+    local o = setmetatable({ precision = change.precision, half_batch = change.half_batch },
+      { __index = base })
+    local row = setmetatable({ make = change.make }, { __index = chosen.row })
+    local measured = measure(row, o, found.hardware)
     if measured then
-      o.strategy = make()
-      if found.hardware then times.add(measured, o, found.hardware) end
       found.options[#found.options + 1] = { text = change.text, peak = measured.peak,
         seconds = measured.seconds, fits = fits(found, measured) }
     end

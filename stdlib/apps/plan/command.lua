@@ -4,9 +4,9 @@ local advice = require "ltrain.apps.plan.advice"
 local c = require "ltrain.c"
 local check = require "ltrain.apps.check"
 local class = require "ltrain.core.class"
+local measure = require "ltrain.apps.plan.measure"
 local overrides = require "ltrain.trainer.setup.overrides"
 local refuse = require "ltrain.cli.refuse"
-local rehearsal = require "ltrain.apps.plan.rehearsal"
 local report = require "ltrain.apps.plan.report"
 local run = require "ltrain.cli.run"
 local scaling = require "ltrain.apps.plan.scaling"
@@ -14,7 +14,6 @@ local script_loop = require "ltrain.apps.check.script_loop"
 local sizes = require "ltrain.apps.plan.sizes"
 local strategies = require "ltrain.apps.plan.strategies"
 local times = require "ltrain.apps.plan.times"
-local traffic = require "ltrain.apps.plan.traffic"
 
 local word_plan = {}
 
@@ -44,25 +43,18 @@ end
 local function add_rows(found, rows, base, hardware)
   local refused
   for _, row in ipairs(rows) do
-    local o = setmetatable({ strategy = row.make() }, { __index = base })
-    local measured, message = rehearsal.run(o)
+    local measured, message = measure(row, base, hardware)
     if not measured then
       if not row.is_optional then return nil, message end
       refused = refused or message
     else
-      measured.name, measured.make, measured.stage = row.name, row.make, row.stage
-      measured.sent = traffic.of(measured.timeline)
+      measured.name, measured.stage, measured.row = row.name, row.stage, row
       base.on_cpu, base.why = measured.device == "cpu", measured.why
       found.rows[#found.rows + 1] = measured
     end
   end
   if #found.rows == 0 then return nil, refused end
   found.device, found.why = found.rows[1].device, base.why
-  for _, row in ipairs(hardware and found.rows or {}) do
-    local ok, message = times.add(row, setmetatable({ strategy = row.make() }, { __index = base }),
-      hardware)
-    if not ok then return nil, message end
-  end
   return true
 end
 
@@ -81,7 +73,7 @@ local function plan(context, options, hardware)
     return nil
   end
   local rows = strategies.rows(own, list and math.max(table.unpack(list)) or ranks, per_node,
-    options.strategy)
+    options.strategy, list ~= nil)
   local ok, message
   if list then
     found.scaling, message = scaling.run(list, rows, base, hardware)

@@ -1,7 +1,8 @@
 --- stdlib/apps/plan/meters.lua: what a rank computes between two moments: by the clock, or by the
 --- operations that a trace has of it.
 --
--- A meter has start(), stop(), which returns { seconds =, .. } of the time since, and close().
+-- A meter has start(), stop(), which returns { seconds =, .. } of the time since, now(), seconds on
+-- a clock of its own, and close().
 local c = require "ltrain.c"
 local flops = require "ltrain.nn.flops"
 local tensor_bytes = require "ltrain.apps.plan.tensor_bytes"
@@ -16,6 +17,7 @@ function meters.clock() return setmetatable({}, Clock) end
 
 function Clock:start() self.began = c.runtime.clock() end
 function Clock:stop() return { seconds = c.runtime.clock() - self.began } end
+function Clock.now() return c.runtime.clock() end
 function Clock.close() end
 
 local Trace = {}
@@ -26,15 +28,24 @@ Trace.__index = Trace
 --- Williams et al. 2009.)
 function meters.trace(rates)
   local calls = {}
-  return setmetatable({ rates = rates, calls = calls, scope = c.runtime.trace(calls) }, Trace)
+  local meter = setmetatable({ rates = rates, calls = calls, scope = c.runtime.trace(calls),
+    total = 0 }, Trace)
+  meter:start()
+  return meter
 end
 
-function Trace:start()
+local function clear(self)
   for i = #self.calls, 1, -1 do self.calls[i] = nil end
 end
 
-function Trace:stop()
-  local rates, sum = self.rates, { seconds = 0, flops = 0, bytes = 0 }
+function Trace:start()
+  clear(self)
+  self.sum = { seconds = 0, flops = 0, bytes = 0 } -- of the segment
+end
+
+function Trace:now()
+  local rates, sum = self.rates, self.sum
+  local before = sum.seconds
   for _, call in ipairs(self.calls) do
     if not call.view then
       local n = flops.of_call(call)
@@ -44,6 +55,14 @@ function Trace:stop()
         + rates.call_seconds
     end
   end
+  clear(self)
+  self.total = self.total + sum.seconds - before
+  return self.total
+end
+
+function Trace:stop()
+  self:now()
+  local sum = self.sum
   self:start()
   return sum
 end

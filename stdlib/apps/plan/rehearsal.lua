@@ -227,6 +227,7 @@ end
 local function join_parts(strategy, module)
   local teardown = strategy.teardown
   rawset(strategy, "teardown", function(self)
+    if self.join_stages then self:join_stages() end
     divided_modules.undo(module)
     self.divides = nil
     return teardown(self)
@@ -243,6 +244,7 @@ local function measure(o, world)
   found.before = live(o.device) - (is_there and module_bytes(o.module) or 0)
   local trainer = o.trainer
   local _ <close> = place(trainer, o)
+  o.strategy.meter = o.meter -- of a strategy that measures what its parts take
   if o.device == "meta" then trainer.strategy.materialize = function() end end
   join_parts(trainer.strategy, o.module)
   local _ <close> = setmetatable({}, { __close = function() world:record() end })

@@ -170,6 +170,7 @@ function report.values(found)
     for _, name in ipairs(COLUMNS) do one[name] = row[name] end
     one.collectives = traffic.by_kind(row.timeline)
     one.seconds, one.computing, one.method = row.seconds, row.computing, row.method
+    one.bubble = row.bubble
     one.samples, one.data_ranks = row.samples, row.data_ranks
     if found.limit then one.fits = row.peak <= found.limit end
     values.strategies[i] = one

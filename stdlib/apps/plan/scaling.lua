@@ -1,6 +1,5 @@
 --- stdlib/apps/plan/scaling.lua: steps on many numbers of ranks: `--simulate 8..4096`.
-local times = require "ltrain.apps.plan.times"
-local rehearsal = require "ltrain.apps.plan.rehearsal"
+local measure = require "ltrain.apps.plan.measure"
 
 local scaling = {}
 
@@ -47,16 +46,11 @@ function scaling.run(list, rows, base, hardware)
     local per_node = math.min(base.per_node, ranks)
     found[i] = { ranks = ranks, nodes = ranks // per_node, steps = {} }
     for k, row in ipairs(rows) do
-      local o = setmetatable({ ranks = ranks, per_node = per_node, strategy = row.make() },
-        { __index = base })
-      local step, message = rehearsal.run(o)
+      local o = setmetatable({ ranks = ranks, per_node = per_node }, { __index = base })
+      local step, message = measure(row, o, hardware)
       if not step then return nil, message end
       samples = samples or step.samples
       if step.samples ~= samples then return nil, TOO_FEW:format(ranks, step.samples, samples) end
-      o.strategy = row.make()
-      local ok
-      ok, message = times.add(step, o, hardware)
-      if not ok then return nil, message end
       found[i].method, found[i].threads = step.method, step.threads
       found[i].steps[k] = { name = row.name, seconds = step.seconds,
         efficiency = step.computing / step.seconds }

@@ -179,8 +179,8 @@ end
 function FUNCTIONS.world(world)
   local ranks = world.ranks
   return { backend = "shm", rank = 0, ranks = ranks, local_rank = 0, node_rank = 0,
-    local_ranks = world.per_node, nodes = ranks // world.per_node, threads = 1, forked = true,
-    stays = false, pid = c.runtime.pid(), reduction_order = "binary tree",
+    local_ranks = world.per_node, nodes = math.max(ranks // world.per_node, 1), threads = 1,
+    forked = true, stays = false, pid = c.runtime.pid(), reduction_order = "binary tree",
     hosts = copies("planned", ranks), pids = copies(0, ranks) }
 end
 

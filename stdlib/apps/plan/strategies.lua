@@ -1,8 +1,9 @@
---- stdlib/apps/plan/strategies.lua: the strategies of a plan: ddp and the stages of Sharded, with
---- the options that the script's own strategy has; of a script with ModelParallelStrategy also
---- tensor parallel groups of each size.
+--- stdlib/apps/plan/strategies.lua: the strategies of a plan: ddp, the stages of Sharded and a
+--- pipeline, with the options that the script's own strategy has; of a script with
+--- ModelParallelStrategy also tensor parallel groups of each size.
 local DDP = require "ltrain.strategies.DDP"
 local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
+local Pipeline = require "ltrain.strategies.Pipeline"
 local Sharded = require "ltrain.strategies.Sharded"
 local SingleDevice = require "ltrain.strategies.SingleDevice"
 local class = require "ltrain.core.class"
@@ -40,6 +41,12 @@ local function maker(own, name)
   return function() return row.class(row.params) end
 end
 
+-- That of a pipeline: `own`, if it is one. Where the module cannot be divided there is none.
+local function pipeline_row(own)
+  return { name = "pipeline", is_optional = true,
+    own = class.is_a(own, Pipeline) and own or Pipeline() }
+end
+
 -- The names of "ddp, fsdp"; none of "all" and nil.
 local function names_of(wanted)
   local list = {}
@@ -72,12 +79,17 @@ local function add_tensor_parallel(rows, own, ranks, per_node)
 end
 
 --- The rows of a plan: { name =, stage =, make = function that returns a new strategy,
---- is_optional = whether the module may be made for others alone }. `own`: the Trainer's strategy;
---- `wanted`: names with commas, "all" or nil.
-function strategies.rows(own, ranks, per_node, wanted)
+--- is_optional = whether the module may be made for others alone }, or in place of `make` own = a
+--- Pipeline. `own`: the Trainer's strategy; `wanted`: names with commas, "all" or nil; `many`: for
+--- several numbers of ranks, of which some are more than a pipeline has stages.
+function strategies.rows(own, ranks, per_node, wanted, many)
   local rows = {}
   for i, name in ipairs(names_of(wanted)) do
-    rows[i] = { name = name, make = maker(own, name:lower()) }
+    if class.is_class(registry.get(name).class, Pipeline) then
+      rows[i] = pipeline_row(own)
+    else
+      rows[i] = { name = name, make = maker(own, name:lower()) }
+    end
   end
   if #rows > 0 then return rows end
   if is_other(own) then
@@ -87,14 +99,16 @@ function strategies.rows(own, ranks, per_node, wanted)
     rows[#rows + 1] = { name = "single_device", make = function() return SingleDevice() end }
     return rows
   end
-  local divides = class.is_a(own, ModelParallelStrategy)
-    and own.given_sizes.tensor_parallel ~= nil -- a pipeline has no such dim
-  if divides then add_tensor_parallel(rows, own, ranks, per_node) end
-  rows[#rows + 1] = { name = "ddp", is_optional = divides, make = function() return DDP() end }
+  local has_mesh = class.is_a(own, ModelParallelStrategy)
+  if has_mesh and not class.is_a(own, Pipeline) then
+    add_tensor_parallel(rows, own, ranks, per_node)
+  end
+  rows[#rows + 1] = { name = "ddp", is_optional = has_mesh, make = function() return DDP() end }
   for stage, name in ipairs(STAGES) do
-    rows[#rows + 1] = { name = name, stage = stage, is_optional = divides,
+    rows[#rows + 1] = { name = name, stage = stage, is_optional = has_mesh,
       make = function() return strategies.sharded(own, stage) end }
   end
+  if not many then rows[#rows + 1] = pipeline_row(own) end
   return rows
 end
 
