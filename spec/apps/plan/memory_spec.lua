@@ -133,6 +133,8 @@ describe("ltrain plan", function()
       "--threads", "1", "--json" }, { dir = folder })
     assert.equal(0, status, out .. err)
     local plan = lt.json.decode(out)
+    local last = plan.strategies[#plan.strategies]
+    if last.name == "pipeline" then table.remove(plan.strategies) end -- see pipeline_spec.lua
     -- With one thread: with several the CPU tries ways to compute products, which take memory.
     status, out, err = child.run({ "run", "real.lua", "--threads", "1", "--", tostring(ranks) },
       { dir = folder })

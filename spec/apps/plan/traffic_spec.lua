@@ -46,6 +46,7 @@ local all = {ddp = counted "ddp"}
 for stage, name in ipairs {"zero1", "deepspeed_stage_2", "fsdp"} do
   all[name] = counted(lt.strategies.Sharded{stage = stage})
 end
+all.pipeline = counted {"pipeline", split = {2}} -- rank 0 has most
 print(lt.json.encode(all))
 ]]
 
@@ -73,7 +74,7 @@ describe("ltrain plan: bytes sent", function()
     child.write(folder .. "/real.lua", MODEL .. more .. COUNTED)
     local counted = ran("run", "real.lua")
     for name, row in pairs(plan(more, "--devices", "2")) do
-      for _, kind in ipairs { "all_reduce", "all_gather", "reduce_scatter" } do
+      for _, kind in ipairs { "all_reduce", "all_gather", "reduce_scatter", "send" } do
         local planned = row.collectives[kind] and row.collectives[kind].bytes or 0
         assert.is_true(math.abs(planned - (counted[name][kind] or 0)) <= CONTROL,
           ("%s, %s: planned %d, counted %d"):format(name, kind, planned, counted[name][kind] or 0))

@@ -85,8 +85,9 @@ function advice.add(found, base, own)
     local o = setmetatable({ precision = change.precision, half_batch = change.half_batch },
       { __index = base })
     local row = setmetatable({ make = change.make }, { __index = chosen.row })
-    local measured = measure(row, o, found.hardware)
+    local measured = measure.bytes(row, o)
     if measured then
+      if found.hardware then measure.add_times(measured, row, o, found.hardware) end
       found.options[#found.options + 1] = { text = change.text, peak = measured.peak,
         seconds = measured.seconds, fits = fits(found, measured) }
     end

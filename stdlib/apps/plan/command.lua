@@ -43,7 +43,7 @@ end
 local function add_rows(found, rows, base, hardware)
   local refused
   for _, row in ipairs(rows) do
-    local measured, message = measure(row, base, hardware)
+    local measured, message = measure.bytes(row, base)
     if not measured then
       if not row.is_optional then return nil, message end
       refused = refused or message
@@ -55,6 +55,10 @@ local function add_rows(found, rows, base, hardware)
   end
   if #found.rows == 0 then return nil, refused end
   found.device, found.why = found.rows[1].device, base.why
+  for _, one in ipairs(hardware and found.rows or {}) do
+    local ok, message = measure.add_times(one, one.row, base, hardware)
+    if not ok then return nil, message end
+  end
   return true
 end
 

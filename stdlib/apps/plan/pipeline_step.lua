@@ -57,8 +57,8 @@ local function sum(list, stages)
   return total
 end
 
--- Messages of a rank and reductions of its gradients, as a timeline; `mesh`: how many ranks are in
--- a stage of a pipeline (`inner`), stages and pipelines.
+-- Messages of `count` microbatches of a rank and reductions of its gradients, as a timeline;
+-- `mesh`: see mesh_of.
 local function timeline_of(stages, profile, count, gradients, mesh)
   local list = {}
   local function send(bytes)
@@ -72,26 +72,26 @@ local function timeline_of(stages, profile, count, gradients, mesh)
     list[#list + 1] = { issue = "all_reduce", bytes = gradients.common, ranks = mesh.stages,
       stride = mesh.inner }
   end
-  if mesh.pipelines > 1 then
-    list[#list + 1] = { issue = "all_reduce", bytes = gradients.own, ranks = mesh.pipelines,
-      stride = mesh.inner * mesh.stages }
-  end
+  list[#list + 1] = { issue = "all_reduce", bytes = gradients.own, ranks = mesh.pipelines,
+    stride = mesh.inner * mesh.stages }
   return list
 end
 
 -- Bytes of a rank with these stages. `found`: of a rank that has all of them.
-local function bytes_of(stages, actions, found, profile, count, mesh)
+local function bytes_of(stages, actions, found, profile, mesh)
   local common = found.parameters
   for _, bytes in ipairs(profile.parameters) do common = common - bytes end
   local parameters = common + sum(profile.parameters, stages)
   local function part(bytes, of)
-    return found.parameters > 0 and math.floor(bytes * of / found.parameters) or 0
+    return found.parameters > 0 and math.floor(bytes * (of / found.parameters)) or 0
   end
   local row = { parameters = parameters, gradients = part(found.gradients, parameters),
-    state = part(found.state, parameters), temporaries = found.temporaries,
+    state = part(found.state, parameters),
     activations = most_kept(actions, stages, profile), device = found.device }
+  -- Gradients of a microbatch beside their sums, in two dtypes, and what backward makes.
+  row.temporaries = math.min(found.temporaries, 2 * row.gradients + row.activations)
   row.peak = row.parameters + row.gradients + row.state + row.activations + row.temporaries
-  row.timeline = timeline_of(stages, profile, count,
+  row.timeline = timeline_of(stages, profile, found.count * found.batches,
     { common = part(found.gradients, common), own = row.gradients }, mesh)
   row.sent = traffic.of(row.timeline) + part(found.inner_sent, parameters)
   return row
@@ -99,7 +99,8 @@ end
 
 -- The link between neighbouring stages, and how long a rank's messages and reductions take that
 -- nothing hides.
-local function communication(row, ranks, profile, count, mesh, o, hardware)
+local function communication(row, ranks, found, mesh, o, hardware)
+  local profile, count = found.profile, found.count
   local links = hardware.measured[links_of.count(o.per_node)] or hardware.links
   local is_far = mesh.inner * mesh.stages > o.per_node
   local link, bytes, reductions = is_far and links.inter or links.intra, 0, 0
@@ -116,7 +117,7 @@ local function communication(row, ranks, profile, count, mesh, o, hardware)
   local message = link.latency + bytes / link.bandwidth
   local chunks = #ranks[1]
   local exposed = 2 * (mesh.stages * chunks - 1) + (links.overlaps and 0 or 2 * count * chunks)
-  return exposed * message + reductions
+  return exposed * message * found.batches + reductions
 end
 
 -- Adds seconds: the share of the slowest rank of what one rank computes, and the bubble.
@@ -133,56 +134,67 @@ local function add_times(row, one, own, costs, ranks, communicates)
   row.bubble, row.method, row.threads = bubble, one.method, one.threads
 end
 
--- A step of a rank that has all stages: bytes, and with hardware seconds; `costs` of its blocks.
-local function measure_whole(row, o, virtual, mesh, hardware)
-  local own = row.own
-  local one = setmetatable({ strategy = PlannedPipeline(own, virtual),
+-- What rehearsal.run takes for a rank that has all stages.
+local function whole_of(row, o, mesh)
+  return setmetatable({ strategy = PlannedPipeline(row.own, mesh.stages * row.own.chunks),
     ranks = mesh.inner * mesh.pipelines }, { __index = o })
-  local found, message = rehearsal.run(one)
-  if not found then return nil, message end
-  local costs, profile = {}, one.strategy.profile
-  for i, bytes in ipairs(profile.parameters) do costs[i] = bytes + 1 end
-  found.count, found.samples = one.strategy.count, one.strategy.samples
-  found.profile = profile
-  found.inner_sent = 0
-  local whole = { issue = "all_reduce", bytes = found.gradients, ranks = mesh.pipelines,
-    stride = mesh.inner }
-  if mesh.inner > 1 then
-    found.inner_sent = math.max(traffic.of(found.timeline) - traffic.sent(whole), 0)
-  end
-  if hardware then
-    one.strategy = PlannedPipeline(own, virtual)
-    local ok
-    ok, message = times.add(found, one, hardware)
-    if not ok then return nil, message end
-    if own.balance == "time" then costs = one.strategy.profile:costs() end
-    if mesh.inner == 1 then found.seconds = found.computing end -- without sums of gradients
-  end
-  return found, costs
 end
 
---- What rehearsal.run and times.add give, of the stage that needs most. `row.own`: the Pipeline;
---- nil and a message where it cannot run.
-return function(row, o, hardware)
-  local own = row.own
-  local ok, sizes = pcall(own.mesh_sizes, own, o.ranks)
-  if not ok then return nil, tostring(sizes) end
-  local stages = sizes.pipeline_parallel
-  local mesh = { stages = stages, pipelines = sizes.data_parallel,
-    inner = sizes.context_parallel * sizes.tensor_parallel }
-  local found, costs = measure_whole(row, o, stages * own.chunks, mesh, hardware)
-  if not found then return nil, costs end
-  local profile, most = found.profile, nil
-  local ranks = stages_of(own, costs, stages)
-  local actions = schedules.of(own.schedule, stages, found.count, own.chunks)
+-- The bytes of the stage that needs most, with stages of equal costs; and the blocks of all.
+local function largest(own, found, costs, mesh)
+  local ranks, most = stages_of(own, costs, mesh.stages), nil
+  local actions = schedules.of(own.schedule, mesh.stages, found.count, own.chunks)
   for r, of_rank in ipairs(ranks) do
-    local bytes = bytes_of(of_rank, actions[r], found, profile, found.count, mesh)
+    local bytes = bytes_of(of_rank, actions[r], found, found.profile, mesh)
     if not most or bytes.peak > most.peak then most = bytes end
   end
-  most.samples, most.data_ranks = found.samples, found.data_ranks
-  if hardware then
-    add_times(most, found, own, costs, ranks,
-      communication(most, ranks, profile, found.count, mesh, o, hardware))
-  end
+  return most, ranks
+end
+
+-- By dim of the mesh how many ranks: stages, pipelines and, of a stage of one, inner.
+local function mesh_of(own, ranks)
+  local sizes = own:mesh_sizes(ranks)
+  return { stages = sizes.pipeline_parallel, pipelines = sizes.data_parallel,
+    inner = sizes.context_parallel * sizes.tensor_parallel }
+end
+
+local pipeline_step = {}
+
+--- What rehearsal.run gives, of the stage that needs most. `row.own`: the Pipeline. nil and a
+--- message where it cannot run.
+function pipeline_step.bytes(row, o)
+  local ok, mesh = pcall(mesh_of, row.own, o.ranks)
+  if not ok then return nil, tostring(mesh) end
+  local one = whole_of(row, o, mesh)
+  local found, message = rehearsal.run(one)
+  if not found then return nil, message end
+  found.count, found.profile = one.strategy.count, one.strategy.profile
+  found.batches = o.trainer.accumulate_grad_batches * (o.half_batch and 2 or 1) -- of a step
+  local sums = { issue = "all_reduce", bytes = found.gradients, ranks = mesh.pipelines }
+  found.inner_sent = mesh.inner > 1
+    and math.max(traffic.of(found.timeline) - traffic.sent(sums), 0) or 0
+  local costs = {}
+  for i, bytes in ipairs(found.profile.parameters) do costs[i] = bytes + 1 end
+  local most = largest(row.own, found, costs, mesh)
+  most.samples, most.data_ranks = one.strategy.samples, found.data_ranks
+  most.whole, most.costs = found, costs
   return most
 end
+
+--- Adds what times.add does, to what pipeline_step.bytes has returned; the stages are those of
+--- equal time, and their bytes are put in.
+function pipeline_step.add_times(most, row, o, hardware)
+  local own, found, mesh = row.own, most.whole, mesh_of(row.own, o.ranks)
+  local one = whole_of(row, o, mesh)
+  local ok, message = times.add(found, one, hardware)
+  if not ok then return nil, message end
+  if mesh.inner == 1 then found.seconds = found.computing end -- without sums of gradients
+  local costs = own.balance == "time" and one.strategy.profile:costs() or most.costs
+  local bytes, ranks = largest(own, found, costs, mesh)
+  for name, value in next, bytes do most[name] = value end
+  add_times(most, found, own, costs, ranks,
+    communication(most, ranks, found, mesh, o, hardware))
+  return true
+end
+
+return pipeline_step

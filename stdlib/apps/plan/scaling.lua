@@ -47,10 +47,13 @@ function scaling.run(list, rows, base, hardware)
     found[i] = { ranks = ranks, nodes = ranks // per_node, steps = {} }
     for k, row in ipairs(rows) do
       local o = setmetatable({ ranks = ranks, per_node = per_node }, { __index = base })
-      local step, message = measure(row, o, hardware)
+      local step, message = measure.bytes(row, o)
       if not step then return nil, message end
       samples = samples or step.samples
       if step.samples ~= samples then return nil, TOO_FEW:format(ranks, step.samples, samples) end
+      local ok
+      ok, message = measure.add_times(step, row, o, hardware)
+      if not ok then return nil, message end
       found[i].method, found[i].threads = step.method, step.threads
       found[i].steps[k] = { name = row.name, seconds = step.seconds,
         efficiency = step.computing / step.seconds }
