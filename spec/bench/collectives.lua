@@ -4,7 +4,8 @@
 --   ltrain collectives.lua SECONDS [RANKS]   on each of the ranks; with RANKS it forks them
 --
 -- Each for a part of so many seconds, one after the other without anything between them; rank 0
--- prints the median and the shortest time.
+-- prints the mean, the median and the shortest time: of ranks that wait for each other in turn, a
+-- short one follows on a long one.
 local c = require "ltrain.c"
 local lt = require "ltrain"
 
@@ -43,9 +44,12 @@ local function measure(name, run)
     -- Rank 0 decides how many there are; the others follow.
     local goes_on = #times < LEAST or clock() - began < seconds / #CASES
   until not dist.broadcast(goes_on)
+  local total = 0
+  for _, time in ipairs(times) do total = total + time end
   table.sort(times)
   if dist.rank() == 0 then
-    print(("  %-24s %9.3f ms (%.3f)"):format(name, 1e3 * times[(#times + 1) // 2], 1e3 * times[1]))
+    print(("  %-24s %9.3f ms, %9.3f, %9.3f"):format(name, 1e3 * total / #times,
+      1e3 * times[(#times + 1) // 2], 1e3 * times[1]))
   end
 end
 

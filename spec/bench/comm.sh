@@ -14,11 +14,11 @@ cmake --build "$LT_BUILD" --target bench_comm >/dev/null
 "$LT_BUILD/spec/bench/bench_comm" "${ranks[@]}"
 
 collectives() { # collectives TITLE N COMMAND...: as ranks of the command
-  echo "$1, $2 ranks, median (shortest):"
+  echo "$1, $2 ranks, mean, median, shortest:"
   timeout 300 "${@:3}" "$LTRAIN" run "$LT_ROOT/spec/bench/collectives.lua" -- 5
 }
 for n in "${ranks[@]}"; do
-  echo "forked, $n ranks, median (shortest):"
+  echo "forked, $n ranks, mean, median, shortest:"
   timeout 300 "$LTRAIN" run "$LT_ROOT/spec/bench/collectives.lua" -- 5 "$n"
   collectives "over UCX" "$n" "$LT_ROOT/spec/dist/ranks.sh" "$n"
 done

@@ -95,7 +95,7 @@ local function measure(name)
   local _, text = process.capture({ "timeout", "-k", "1",
     tostring(math.ceil(LIMIT * SECONDS + 60)), "bash", "-c", command .. " 2>&1" },
     LIMIT * SECONDS + 70)
-  if by then return print(("%s, median (shortest):\n%s"):format(name, text)) end
+  if by then return print(("%s, mean, median, shortest:\n%s"):format(name, text)) end
   local rate, loss, steps = text:match "result (%S+) (%S+) (%S+)"
   if not rate then return print(("%-18s failed: %s"):format(name, text:sub(-600))) end
   print(("%-18s %8.1f samples/s, loss %.4f after %d steps"):format(name, rate, loss, steps))
