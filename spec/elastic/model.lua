@@ -24,7 +24,7 @@ local STATE <const> = "ltrain/j/round/state"
 local STATIC <const> = { store = true, now = true, host = true, settings = true, prefix = true,
   seconds = true, settle = true, patience = true, keep_every = true, launch = true, kept = true,
   waits = true, count = true, counted = true, settling = true, waiting_since = true,
-  unsettled = true, leader = true, is_leader = true, last_round = true }
+  unsettled = true, idle = true, leader = true, is_leader = true, last_round = true }
 -- Requests that change what others see.
 local WRITES <const> = { put = true, create = true, replace = true, remove = true, drop = true }
 

@@ -124,11 +124,11 @@ describe("a rendezvous", function()
     local job <const> = hosts_of { min = 2, max = 2, max_restarts = 1 }
     local a <const>, b = job.host "a", job.host "b"
     join { a, b }
-    b:failed { rank = 2, step = 10, message = "out of memory" }
+    b:failed { rank = 2, step = 10, message = "out of memory \xff" }
     a:failed { rank = 0, step = 10, message = "rank 2 has gone" }
-    assert.same({ "rank 2 on host b failed: out of memory", "failed" }, { over(a, b) })
+    assert.same({ "rank 2 on host b failed: out of memory \\255", "failed" }, { over(a, b) })
     local round <const> = join { a, b }[1]
-    assert.same({ 1, 1, "rank 2 on host b failed: out of memory" },
+    assert.same({ 1, 1, "rank 2 on host b failed: out of memory \\255" },
       { round.number, round.restarts, round.reason })
     a:failed { rank = 1, step = 11, message = "nan" }
     over(b)

@@ -23,6 +23,7 @@ local MESSAGE <const> = 2000 -- bytes of a failure's text
 local NO_DOCUMENT <const> = "waits for the leader"
 local TOO_LATE <const> = "another host has changed the document"
 local TRIES <const> = 20
+local QUIET <const> = 1 -- seconds until a store that did not answer is asked again
 
 local Rendezvous = class.extend(nil, "Rendezvous")
 
@@ -131,7 +132,9 @@ function Rendezvous:_read()
   end
   self.is_leader = self.leader ~= nil and self.leader.launch == self.launch
   if not state then return false end
-  return decode(state.value), state.version
+  local doc <const> = decode(state.value)
+  if type(doc) ~= "table" then return nil, "what is stored is not the state of a job" end
+  return doc, state.version
 end
 
 -- Writes the document: itself and its version; nil where another was faster, or why not.
@@ -159,8 +162,8 @@ function Rendezvous:_hosts()
   local hosts <const> = {}
   for _, row in next, rows do
     local host <const> = decode(row.value)
-    host.version = row.version
-    hosts[host.id] = host
+    if type(host) == "table" and host.id then hosts[host.id] = host end
+    if type(host) == "table" then host.version = row.version end
   end
   return hosts
 end
@@ -242,8 +245,14 @@ function Rendezvous:_assignment(doc)
   return rendezvous_state.assignment(doc, self:_member(), self.after)
 end
 
+-- Whether nothing is to be asked until the document changes: thousands of hosts wait for one.
+function Rendezvous:_is_idle()
+  return self.idle and self.now() - self.kept < self.keep_every
+end
+
 -- One attempt to get into a round: it, or nil and what it waits for.
 function Rendezvous:_try()
+  self.idle = false
   local kept, message = self:_keep()
   if kept == nil then return nil, message end
   if self.failure then -- before the next round can begin, which counts it
@@ -260,8 +269,11 @@ function Rendezvous:_try()
   local refusal <const> = not self.is_leader and self:_refusal()
   if refusal then return { ended = true, status = 2, message = refusal } end
   local round <const> = self:_assignment(doc)
+  self.idle = not round and not self.is_leader
   -- A round that was over before this host saw that it had begun has no ranks here.
-  if not round and rendezvous_state.has_ended(doc, self:_member()) then self.after = doc.number end
+  if not round and rendezvous_state.has_ended(doc, self:_member()) and self.after ~= doc.number then
+    self.after, self.idle = doc.number, false
+  end
   return round, not round and (self.is_leader and self.waits or "waits for the next round") or nil
 end
 
@@ -274,15 +286,17 @@ function Rendezvous:join(tick)
   if self.round then
     self.after, self.last_round, self.round = self.round.number, self.round, nil
   end
+  local changed, text = true, nil
   while true do
-    local round, text = self:_try()
+    local round
+    if changed or not self:_is_idle() then round, text = self:_try() end
     if round then
       if not round.ended then self.round, self.done_round = round, -1 end
       if round.ended then self:_end(round) end
       return round
     end
     if tick and tick(text) then return nil end
-    self.store:wait(self:_watched(), WAIT)
+    changed = self.store:wait(self:_watched(), WAIT)
   end
 end
 
@@ -307,10 +321,15 @@ function Rendezvous:poll()
   local round <const> = self.round
   if not round then return nil end
   local before <const> = self.kept
+  if self.quiet_until and self.now() < self.quiet_until then return nil end
+  self.quiet_until = nil
   local kept = self:_keep()
   if kept == false then return "the lease of this host has expired", "lost" end
   if self.now() - self.kept > self.patience then
     return ("the store could not be reached for %g s"):format(self.patience), "lost"
+  elseif kept == nil then
+    self.quiet_until = self.now() + QUIET
+    return nil
   end
   local changed <const> = self.store:wait(self:_watched(), 0)
   local news <const> = self.failure ~= nil or self.unpublished or before ~= self.kept
@@ -325,12 +344,14 @@ function Rendezvous:poll()
   return rendezvous_state.over(doc, self:_member(), round.number)
 end
 
---- A rank of this host failed: the round is over on all hosts. {rank =, step = or nil, message =}
+--- A rank of this host failed: the round is over on all hosts. {rank =, step = or nil, message =}.
+--- Of several reports the first is the one that ends a job.
 function Rendezvous:failed(report)
   local round <const> = self.round
   if not round then return end
-  self.failure = { round = round.number, rank = report.rank, step = report.step,
-                   message = tostring(report.message):sub(1, MESSAGE) }
+  local text <const> = c.runtime.printable(tostring(report.message):sub(1, MESSAGE), "lines")
+  self.failure = self.failure
+    or { round = round.number, rank = report.rank, step = report.step, message = text }
   self:_advance() -- else the next poll or join does
 end
 
