@@ -382,9 +382,8 @@ describe("a checkpoint of LocalSGD", function()
         for i = 1, 12 do sum = sum + g(x[i]) end
         -- The gradients of the ranks that resume, and what each adds in the third batch.
         local function resumes(strategy, ranks)
-          local net, mine, all = Line(), nil, nil
-          function net:training_step(batch)
-            mine = 0
+          local net, mine, all = Line(), 0, nil
+          function net:training_step(batch) -- once for each part of the third batch
             for _, row in ipairs(batch[1]:tolist()) do mine = mine + g(row[1]) end
             return Line.training_step(self, batch)
           end
