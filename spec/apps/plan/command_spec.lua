@@ -85,6 +85,19 @@ describe("ltrain plan", function()
     assert.equal(3, found[1].collectives.all_reduce.calls)
   end)
 
+  it("shards along the mesh by the stage of the script's strategy", function()
+    local part = 4 * (64 + 1 + 64) * 128 + 4 * 64 -- of a group of two
+    for stage = 1, 3 do
+      local script = DIVIDED:gsub("tensor_parallel_size = 2", "%0, stage = " .. stage)
+      local _, out, err = plan(script, "--devices", "4", "--json")
+      assert.equal("", err)
+      local found = lt.json.decode(out).strategies[1]
+      assert.equal("tensor_parallel_size 2", found.name)
+      assert.equal(stage == 3 and part // 2 or part, found.parameters)
+      assert.equal(stage > 1 and part // 2 or part, found.gradients)
+    end
+  end)
+
   it("plans the devices of strategy = 'dp' as ranks", function()
     local script <const> = FIT:gsub("'fsdp'", "'dp'")
     local status, out, err = plan(script)

@@ -228,6 +228,7 @@ local function join_parts(strategy, module)
   local teardown = strategy.teardown
   rawset(strategy, "teardown", function(self)
     if self.join_stages then self:join_stages() end
+    if self.divides and self.sharding then self.sharding:leave(true) end
     divided_modules.undo(module)
     self.divides = nil
     return teardown(self)

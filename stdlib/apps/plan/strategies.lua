@@ -9,6 +9,7 @@ local SingleDevice = require "ltrain.strategies.SingleDevice"
 local class = require "ltrain.core.class"
 local errors = require "ltrain.core.errors"
 local registry = require "ltrain.strategies.registry"
+local sharding_options = require "ltrain.strategies.sharded.options"
 
 local strategies = {}
 
@@ -70,7 +71,8 @@ local function add_tensor_parallel(rows, own, ranks, per_node)
   local size, others = 2, own.given_sizes.context_parallel
   while size * others <= per_node do
     if ranks % (size * others) == 0 then
-      local options = { tensor_parallel_size = size, context_parallel_size = others }
+      local options = sharding_options.take({ tensor_parallel_size = size,
+        context_parallel_size = others, stage = own.stage }, own)
       rows[#rows + 1] = { name = ("tensor_parallel_size %d"):format(size), is_optional = true,
         make = function() return ModelParallelStrategy(options) end }
     end
