@@ -116,6 +116,7 @@ static bool asks_for_prompt(int argc, char **argv) {
 
 int main(int argc, char **argv) {
   lt_locale_enter(); /* for good */
+  if (getenv("LTRAIN_LAUNCH") != NULL) setvbuf(stdout, NULL, _IOLBF, 0); /* it may kill this rank */
   atexit(close_output);
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of its write */
   lt_plain p = {.argc = argc, .argv = argv};

@@ -57,6 +57,18 @@ describe("ltrain launch", function()
       .. "[^\n]+\n$", err)
   end)
 
+  it("goes on when the same rank is killed again", function()
+    local one <close>, status = ended [[
+      function step(k)
+        local n = world.incarnation
+        if k == 5 + n and n < 3 and lt.dist.rank() == 1 then kill() end
+      end
+      train()
+    ]]
+    assert.equal(0, status, one:all())
+    assert.matches("start 3 of 2 ranks", one:read("a", "out"), 1, true)
+  end)
+
   it("ends a job whose rank fails twice in the same way at the same step", function()
     local one <close>, status, _, err = ended([[
       function step(k) if k == 2 and lt.dist.rank() == 1 then error "a number is wrong" end end

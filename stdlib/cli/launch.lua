@@ -11,6 +11,7 @@ local launch_options = require "ltrain.cli.launch_options"
 local rank_command = require "ltrain.cli.rank_command"
 local refuse = require "ltrain.cli.refuse"
 local requeue = require "ltrain.cli.requeue"
+local snapshot_memory = require "ltrain.elastic.snapshot_memory"
 local stores = require "ltrain.elastic.stores"
 
 local launch = {}
@@ -108,6 +109,13 @@ end
 
 local function say(text) console.say("launch: " .. text) end
 
+-- The memory of the snapshots; nil where there is none: ranks resume from checkpoints then.
+local function make_memory(slots)
+  local memory <const>, message = snapshot_memory.new(slots)
+  if not memory then say("no snapshots in memory: " .. message) end
+  return memory
+end
+
 -- Runs the plan; returns the exit status.
 local function run(parsed, host, plan, place)
   local store <const>, folder = place.store, place.folder
@@ -119,7 +127,7 @@ local function run(parsed, host, plan, place)
   local agent <const> = Agent { rendezvous = rendezvous, job = job, name = plan.host_id,
     command = rank_command(parsed, "run", launch_options.own), folder = folder,
     grace = plan.grace, join_timeout = plan.join_timeout, max_restarts = plan.max_restarts,
-    signals = watch_signals(host), say = say }
+    memory = make_memory(plan.slots), signals = watch_signals(host), say = say }
   local status <const>, closing = agent:run()
   store:close()
   remove_folder(folder)

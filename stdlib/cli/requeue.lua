@@ -24,7 +24,7 @@ local Watch = Callback:extend "SignalWatch"
 Watch.all_ranks = true
 
 -- { host =, number = of the signal, job = of SLURM or of `ltrain launch` or nil, environment =,
--- launched = whether it is the latter, stopped =, path =, loop = }, or nil.
+-- launched = whether it is the latter, stopped =, path =, step =, loop = }, or nil.
 local armed
 
 -- No collective: a rank without a sample in this step is not here.
@@ -44,6 +44,7 @@ function Watch:on_exception(trainer, _, err)
   local asked = self.acted or armed.launched or agreed ~= nil and agreed.signal == armed.number
   if not asked or not interrupt.is(err) then return end
   armed.loop, armed.path = overrides.ran, trainer.running.interrupted_path
+  armed.step = trainer.global_step
   armed.stopped = true
 end
 
@@ -52,9 +53,9 @@ local function file_of(job)
 end
 
 -- true, or nil and a message.
-local function write(loop, path, stopped)
-  return c.io.write_file(file_of(armed.job),
-    c.io.json_encode({ loop = loop, path = path, stopped = stopped }, { plain = true }) .. "\n")
+local function write(loop, path, step, stopped)
+  local saved = { loop = loop, path = path, step = step, stopped = stopped }
+  return c.io.write_file(file_of(armed.job), c.io.json_encode(saved, { plain = true }) .. "\n")
 end
 
 --- The launcher's: the job will not be started again.
@@ -88,7 +89,7 @@ local function resume_launched(environment, job)
   if not (saved and again and c.io.kind(saved.path)) then saved = false end
   saved = collectives.broadcast(saved)
   if not saved then return end
-  overrides.resume = { loop = saved.loop, path = saved.path,
+  overrides.resume = { loop = saved.loop, path = saved.path, step = saved.step,
     note = ("launch: incarnation %d resumes from %%s"):format(environment:incarnation()) }
 end
 
@@ -109,7 +110,7 @@ function requeue.arm(environment, host)
   overrides.callbacks[#overrides.callbacks + 1] = Watch()
   if launched then
     interrupt.statuses[armed.number] = environment.stop_status
-    function overrides.saved(path) write(overrides.ran, path) end
+    function overrides.saved(path, step) write(overrides.ran, path, step) end
     resume_launched(environment, job)
   elseif job then
     resume(environment, job)
@@ -118,7 +119,7 @@ end
 
 -- Hands the job back to SLURM. Nil when it was, else why not.
 local function hand_back(job)
-  local ok, message = write(armed.loop, armed.path)
+  local ok, message = write(armed.loop, armed.path, armed.step)
   if not ok then return message end
   local status, text = c.runtime.process.capture({ "scontrol", "requeue", job }, SECONDS)
   if status == 0 then return nil end
@@ -134,7 +135,7 @@ function requeue.finish(status)
   if armed.environment:global_rank() ~= 0 then return end
   if status == 0 and not armed.stopped then return requeue.forget(armed.job) end
   if armed.launched then
-    if armed.stopped and armed.path then write(armed.loop, armed.path, true) end
+    if armed.stopped and armed.path then write(armed.loop, armed.path, armed.step, true) end
     return
   end
   if not armed.stopped or armed.environment.auto_requeue == false then return end

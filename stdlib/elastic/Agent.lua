@@ -19,6 +19,9 @@ local process <const> = c.runtime.process
 local LOOK_SECONDS <const> = 0.1 -- between looks at the ranks and the rendezvous
 local ALONE_SECONDS <const> = 0.8 -- ranks that learn of a failure by themselves have so long to end
 local TERM_SECONDS <const> = 1.0 -- from SIGTERM to SIGKILL
+-- The same where a rank was killed: the others would take 0.8 s to be sure of it, and what they have
+-- that is not in a snapshot or checkpoint is computed again anyway.
+local KILLED_SECONDS <const> = 0.2
 local EXPLAIN_SECONDS <const> = 15 -- in which a failure on another host is reported: above a lease
 local CLOSE_SECONDS <const> = 5 -- that a job has to close after a signal, when all ranks ended well
 local STEADY_SECONDS <const> = 60 -- after which a failure is not one of a crash loop
@@ -53,8 +56,9 @@ end
 
 -- One round.
 
-local function begin(w, phase, seconds)
+local function begin(w, phase, seconds, term_seconds)
   w.phase, w.due, w.next = phase, clock() + seconds, "TERM"
+  w.term_seconds = term_seconds or TERM_SECONDS
 end
 
 -- USR1: the next round begins from a snapshot. TERM: there may be none, so a checkpoint is written.
@@ -66,7 +70,8 @@ end
 local function report(self, w, failure)
   w.failure = failure
   note_failure(self, text_of(self, failure))
-  self.rendezvous:failed { rank = failure.rank, step = failure.step, message = failure.message }
+  self.rendezvous:failed { rank = failure.rank, step = failure.step, message = failure.message,
+    killed = failure.killed }
 end
 
 -- A rank has ended.
@@ -78,8 +83,8 @@ local function note_end(self, w, one)
   elseif one.status == restarts.STOPPED then
     begin(w, "stop", self.grace) -- asked on another host, whose ranks all have agreed with
   else
-    begin(w, "end", ALONE_SECONDS)
     local failure <const> = w.ranks:failure_of(one)
+    begin(w, "end", failure.killed and 0 or ALONE_SECONDS, failure.killed and KILLED_SECONDS)
     if failure.sure then report(self, w, failure) end
   end
 end
@@ -112,7 +117,7 @@ end
 local function press(w)
   if not w.due or clock() < w.due then return end
   w.ranks:signal(w.next)
-  w.next, w.due = "KILL", clock() + TERM_SECONDS
+  w.next, w.due = "KILL", clock() + w.term_seconds
 end
 
 local function run_round(self, round)

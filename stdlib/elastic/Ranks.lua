@@ -88,8 +88,8 @@ end
 local function of_status(one)
   local number <const> = one.status - OF_SIGNAL
   if number > 0 then
-    return { rank = one.rank, here = true, sure = true, message = ("was ended by %s"):format(
-      SIGNALS[number] or ("signal %d"):format(number)) }
+    return { rank = one.rank, here = true, sure = true, killed = true,
+      message = ("was ended by %s"):format(SIGNALS[number] or ("signal %d"):format(number)) }
   elseif one.status == restarts.STOPPED then
     return { rank = one.rank, here = false,
       message = ("stopped with status %d, and nothing had asked it to"):format(one.status) }
@@ -99,8 +99,9 @@ local function of_status(one)
 end
 
 --- The failure that the end of a rank reports: {rank =, step =, message =, here = whether that rank
---- is one of this host, sure = whether it is known to be the first one}; nil for one that ended
---- well. All ranks of a world report the one failure that they have agreed on.
+--- is one of this host, sure = whether it is known to be the first one, killed = whether a signal
+--- ended it}; nil for one that ended well. All ranks of a world report the one failure that they
+--- have agreed on.
 function Ranks:failure_of(one)
   if one.status == 0 then return nil end
   local report <const> = report_of(one)

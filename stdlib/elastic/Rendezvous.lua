@@ -350,8 +350,8 @@ function Rendezvous:failed(report)
   local round <const> = self.round
   if not round then return end
   local text <const> = c.runtime.printable(tostring(report.message):sub(1, MESSAGE), "lines")
-  self.failure = self.failure
-    or { round = round.number, rank = report.rank, step = report.step, message = text }
+  self.failure = self.failure or { round = round.number, rank = report.rank, step = report.step,
+    killed = report.killed, message = text }
   self:_advance() -- else the next poll or join does
 end
 

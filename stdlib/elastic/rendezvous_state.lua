@@ -107,7 +107,8 @@ end
 -- The document that ends a job because of the failures of its last round; nil: it may go on.
 local function give_up(doc, view)
   for _, failure in ipairs(doc.failures) do
-    if is_same(failure, doc.last_failures) then
+    -- At which step a rank was killed is not known.
+    if not failure.killed and is_same(failure, doc.last_failures) then
       local at <const> = failure.step and (" at step %d"):format(failure.step) or ""
       return close(doc, 1, ("%s: for the second time%s"):format(failure.text, at))
     end
@@ -169,13 +170,13 @@ end
 
 --- The document with the failure of a rank of round `number` on `host`; nil where it changes
 --- nothing: that round is not the last one, or the job is closed.
----@param report table {rank =, step =, message =}
+---@param report table {rank =, step =, message =, killed = whether a signal ended it}
 function rendezvous_state.report(doc, host, number, report)
   if doc.status == "closed" or doc.number ~= number or not find(doc, host) then return nil end
   local text <const> = ("rank %d on %s failed: %s"):format(report.rank, title(doc, host),
     report.message)
   local failure <const> = { rank = report.rank, step = report.step, message = report.message,
-                            text = text }
+                            killed = report.killed, text = text }
   if doc.status == "running" then
     return copy(stop(doc, "failed", "%s", text), { failures = { failure } })
   end

@@ -61,9 +61,10 @@ local function write_requested(state, where)
   state.saves = false
   for _, save in ipairs(saves) do
     local options = save.options or {}
+    local step = state.trainer.global_step
     table.insert(save.after, 1, function()
       state.saved_path = save.path
-      if overrides.saved and not options.weights_only then overrides.saved(save.path) end
+      if overrides.saved and not options.weights_only then overrides.saved(save.path, step) end
     end)
     local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
       weights_only = options.weights_only, later = true })
@@ -75,7 +76,9 @@ local function write_requested(state, where)
   end
 end
 
-local SIGUSR1 <const> = 10 -- by which a launcher asks its ranks to end, to start them again
+-- By which a launcher asks its ranks to end, to start them again. After another one this may have
+-- been the last round, whose snapshots end with the launchers.
+local SIGUSR1 <const> = 10
 
 -- Saves the run that a signal ends (Ctrl-C; nil: the same, on one rank); returns the path, nil when
 -- there is nothing to save, or nothing may be, or the next round has a snapshot.
@@ -84,7 +87,8 @@ local function save_interrupted(state, signal)
   if state.fn ~= "fit" or state.loop.stage == "sanity_check" then return nil end
   -- In mid-validation: it will be done again, from its start.
   if state.loop.results ~= trainer.train_results then results.reset(state.loop.results) end
-  if state.snapshots and signal == SIGUSR1 and state.snapshots:stop() then return nil end
+  local kept = state.snapshots and state.snapshots:stop()
+  if kept and signal == SIGUSR1 then return nil end
   if trainer.options.enable_checkpointing == false then return nil end
   local refusal = state.nonfinite:why_not_saved() -- the same on all ranks
   if refusal then

@@ -15,10 +15,10 @@ return {
     { "LT_LAUNCH_TIMEOUT", "seconds in which all ranks of a launcher must have come together; 60" },
     { "LTRAIN_TOKEN", "any text, the same on all ranks of a job that meet at `MASTER_ADDR`, "
       .. "`MASTER_PORT`: those of another job are refused" },
-    { "LTRAIN_LAUNCH, LTRAIN_INCARNATION, LTRAIN_REASON, LTRAIN_ERROR_FILE, LTRAIN_SNAPSHOT, "
-      .. "LTRAIN_SNAPSHOT_SINCE", "set by `ltrain launch` for its ranks: the job, how often its "
-      .. "ranks have been started again, why, and the file in which a rank that fails writes why; "
-      .. "descriptors of the memory of snapshots, and when the job began" },
+    { "LTRAIN_LAUNCH, LTRAIN_INCARNATION, LTRAIN_REASON, LTRAIN_ERROR_FILE, LTRAIN_SNAPSHOT",
+      "set by `ltrain launch` for its ranks: the job, how often its ranks have been started again, "
+      .. "why, the file in which a rank that fails writes why, and descriptors of the memory of "
+      .. "snapshots" },
     { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`, "
       .. "`ltrain_ucx.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "

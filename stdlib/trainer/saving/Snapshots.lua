@@ -89,6 +89,9 @@ function Snapshots:find()
     dist.broadcast(dist.rank() == source and folders_of(self) or nil, { from = source }))
 end
 
+--- The global_step of the one that was found.
+function Snapshots:step() return self._found.step end
+
 --- Whether the fit resumes from one.
 function Snapshots:resumes() return self._found ~= false end
 

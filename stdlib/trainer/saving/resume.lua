@@ -127,7 +127,10 @@ end
 -- What the fit resumes from as a table, and its path or name: a snapshot, or the checkpoint that is
 -- asked for; nil where there is none yet.
 local function load(state, wanted)
-  if state.snapshots and state.snapshots:resumes() then return state.snapshots:load() end
+  local snapshots = state.snapshots
+  if snapshots and snapshots:resumes() and not overrides.is_after(snapshots:step()) then
+    return snapshots:load()
+  end
   if type(wanted) ~= "string" then
     errors.blame("%s: ckpt_path must be a file, 'last' or 'best': got %s", state.fn,
       errors.show(wanted))

@@ -13,8 +13,9 @@ local overrides = {
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
   run_dir = nil, -- the folder of the first Trainer's run
-  resume = nil, -- { loop = n, path =, note = }: the n-th loop of the script resumes from the file
-  saved = nil, -- function(path): a checkpoint from which the loop can be resumed was written
+  resume = nil, -- { loop = n, path =, step =, note = }: the n-th loop of the script resumes from the
+                -- file, of global_step `step`
+  saved = nil, -- function(path, step): a checkpoint from which the loop can be resumed was written
   stop_loops = nil, -- what is raised where a loop would begin: of a script that runs for its code
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
@@ -115,6 +116,11 @@ end
 function overrides.resumes()
   local resume = overrides.resume
   return resume ~= nil and resume.loop == overrides.ran
+end
+
+--- Whether the file that this loop resumes from is of a later step than `step`.
+function overrides.is_after(step)
+  return overrides.resumes() and (overrides.resume.step or -1) > step
 end
 
 --- The checkpoint that the command line names for this loop, once; or nil. That of a job that was
