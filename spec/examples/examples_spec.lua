@@ -135,6 +135,17 @@ describe("the examples", function()
     assert.equal(values[1], values[2])
   end)
 
+  it("elastic.lua goes on when a rank has been killed", function()
+    local missing = require "spec.elastic.launchers".missing()
+    if missing then return pending(missing) end
+    local text = must(folder(), ("timeout -k 1 90 %s launch --nproc_per_node 2 %s --max_epochs 1 "
+      .. "--limit_train_batches 8 --limit_val_batches 2 --crash 4"):format(ltrain,
+      example("elastic.lua")))
+    assert.matches("start 0: from step 0\n", text, 1, true)
+    assert.matches("start 1 %(rank 1 on host %S+ failed: was ended by SIGKILL%): from step %d\n", text)
+    assert.matches("val_acc 0.%d+\n", text)
+  end)
+
   it("pipeline.lua trains the same on one rank and on two", function()
     local values = {}
     for ranks = 1, 2 do

@@ -108,7 +108,8 @@ function Ranks:failure_of(one)
   if not report then return of_status(one) end
   local rank <const> = math.tointeger(report.rank) or one.rank
   local here <const> = is_here(self, rank) and not report.signal
-  return { rank = rank, step = math.tointeger(report.step), message = report.message,
+  -- Its traceback has been printed by the rank.
+  return { rank = rank, step = math.tointeger(report.step), message = report.message:match "^[^\n]*",
     time = report.time, here = here, sure = here }
 end
 
