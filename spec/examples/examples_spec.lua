@@ -142,7 +142,8 @@ describe("the examples", function()
       .. "--limit_train_batches 8 --limit_val_batches 2 --crash 4"):format(ltrain,
       example("elastic.lua")))
     assert.matches("start 0: from step 0\n", text, 1, true)
-    assert.matches("start 1 %(rank 1 on host %S+ failed: was ended by SIGKILL%): from step %d\n", text)
+    assert.matches("start 1 %(rank 1 on host %S+ failed: was ended by SIGKILL%): from step %d\n",
+      text)
     assert.matches("val_acc 0.%d+\n", text)
   end)
 

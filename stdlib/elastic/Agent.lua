@@ -19,8 +19,8 @@ local process <const> = c.runtime.process
 local LOOK_SECONDS <const> = 0.1 -- between looks at the ranks and the rendezvous
 local ALONE_SECONDS <const> = 0.8 -- ranks that learn of a failure by themselves have so long to end
 local TERM_SECONDS <const> = 1.0 -- from SIGTERM to SIGKILL
--- The same where a rank was killed: the others would take 0.8 s to be sure of it, and what they have
--- that is not in a snapshot or checkpoint is computed again anyway.
+-- The same where a rank was killed: the others would take 0.8 s to be sure of it, and what they
+-- have that is not in a snapshot or checkpoint is computed again anyway.
 local KILLED_SECONDS <const> = 0.2
 local EXPLAIN_SECONDS <const> = 15 -- in which a failure on another host is reported: above a lease
 local CLOSE_SECONDS <const> = 5 -- that a job has to close after a signal, when all ranks ended well

@@ -106,10 +106,11 @@ function Ranks:failure_of(one)
   if one.status == 0 then return nil end
   local report <const> = report_of(one)
   if not report then return of_status(one) end
+  -- The traceback behind the first line has been printed by the rank.
   local rank <const> = math.tointeger(report.rank) or one.rank
   local here <const> = is_here(self, rank) and not report.signal
-  -- Its traceback has been printed by the rank.
-  return { rank = rank, step = math.tointeger(report.step), message = report.message:match "^[^\n]*",
+  local line <const> = report.message:match "^[^\n]*"
+  return { rank = rank, step = math.tointeger(report.step), message = line,
     time = report.time, here = here, sure = here }
 end
 
