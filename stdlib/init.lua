@@ -10,7 +10,7 @@ local exports = require "ltrain.core.exports"
 local load_export = require "ltrain.core.load_export"
 
 -- What the library alone calls.
-local INTERNAL <const> = { io = true, runtime = true }
+local INTERNAL <const> = { io = true, net = true, runtime = true }
 
 local lt = {}
 for name, value in next, c do
