@@ -62,6 +62,9 @@ local makers <const> = {
     local _ <close> = lt.enable_grad()
     return c.runtime.backward_of_inputs(lt.ones({ 1 }, { requires_grad = true }):sum())
   end,
+  ["ltrain.SlotSaving"] = function()
+    return assert(c.io.save_slot(c.io.new_slot(), { x = lt.ones(2) }, nil, nil, {}))
+  end,
   ["ltrain.Zip"] = function() return c.io.open_zip "spec/files/state_dict.pt" end,
 }
 -- Held by the registry, or by functions while they run; never given to a script.
