@@ -15,6 +15,7 @@
 local c = require "ltrain.c"
 local MemoryStore = require "ltrain.elastic.stores.memory"
 local Rendezvous = require "ltrain.elastic.Rendezvous"
+local rendezvous_state = require "ltrain.elastic.rendezvous_state"
 local key_of = require "spec.elastic.state_key"
 
 local model = {}
@@ -236,7 +237,7 @@ end
 
 local function document(state)
   local row <const> = state.data.keys[STATE]
-  return row and decode(row)
+  return row and rendezvous_state.unpack(decode(row))
 end
 
 local function members_text(members)

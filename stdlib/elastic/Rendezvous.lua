@@ -43,7 +43,7 @@ function Rendezvous:init(options)
   self.patience, self.now = options.patience or 30, options.now or c.runtime.clock
   self.keep_every = options.keep_every or self.seconds / 3
   self.launch = options.launch
-    or ("%s.%d.%d"):format(c.runtime.hostname(), c.runtime.pid(), c.runtime.time() * 1e6 // 1)
+    or ("%d.%x"):format(c.runtime.pid(), math.tointeger(c.runtime.time() * 1e6 // 1) & 0xffffffffff)
   -- Of this launcher: the lease; what the store has of it; its rounds: the one that runs here, the
   -- last that ended, the last that ended well; a failure that the document has not got yet.
   self.lease, self.kept, self.published = nil, self.now(), nil
@@ -80,8 +80,8 @@ end
 function Rendezvous:_rival(other)
   if self.rival ~= other.launch then self.rival, self.rival_since = other.launch, self.now() end
   if self.now() - self.rival_since > 2 * self.seconds + 1 then
-    return false, ("a launcher of host %s has joined the job already (%s): end it, or give each "
-      .. "its own host id"):format(self.host.id, other.launch)
+    return false, ("a launcher of host %s has joined the job already (%s on %s): end it, or give "
+      .. "each its own host id"):format(self.host.id, other.launch, other.address)
   end
   return nil, ("waits for the lease of an earlier launcher of host %s"):format(self.host.id)
 end
@@ -133,13 +133,16 @@ function Rendezvous:_read()
   self.is_leader = self.leader ~= nil and self.leader.launch == self.launch
   if not state then return false end
   local doc <const> = decode(state.value)
-  if type(doc) ~= "table" then return nil, "what is stored is not the state of a job" end
-  return doc, state.version
+  if type(doc) ~= "table" or type(doc.members) ~= "table" then
+    return nil, "what is stored is not the state of a job"
+  end
+  return rendezvous_state.unpack(doc), state.version
 end
 
 -- Writes the document: itself and its version; nil where another was faster, or why not.
 function Rendezvous:_write(doc, version)
-  local key <const>, text, lease = self:_key "round/state", encode(doc), nil
+  local key <const>, lease = self:_key "round/state", nil
+  local text <const> = encode(rendezvous_state.pack(doc))
   if doc.status == "closed" then
     local message
     lease, message = self.store:lease(CLOSED_SECONDS)

@@ -36,10 +36,19 @@ function rendezvous_state.new(number, members)
            kind = number and "lost" or "", failures = {}, last_failures = {} }
 end
 
+-- Positions of members by their launchers, of each list of members: there may be thousands.
+local positions <const> = setmetatable({}, { __mode = "k" })
+
+-- The position of a host among the members; nil where it is none.
 local function find(doc, host)
-  for k, member in ipairs(doc.members) do
-    if member.id == host.id and member.launch == host.launch then return k, member end
+  local known = positions[doc.members]
+  if not known then
+    known = {}
+    for k, member in ipairs(doc.members) do known[member.launch] = k end
+    positions[doc.members] = known
   end
+  local k <const> = known[host.launch]
+  return k and doc.members[k].id == host.id and k or nil
 end
 
 -- "host b", with its id where another member has the same name.
@@ -77,12 +86,11 @@ local function end_round(doc, view)
   local done = 0
   for _, member in ipairs(doc.members) do
     local host <const> = view.hosts[member.id]
-    local name <const> = title(doc, member)
-    if not host then return stop(doc, "gone", "%s has gone", name) end
+    if not host then return stop(doc, "gone", "%s has gone", title(doc, member)) end
     if host.launch ~= member.launch then
-      return stop(doc, "gone", "the launcher of %s was started again", name)
+      return stop(doc, "gone", "the launcher of %s was started again", title(doc, member))
     elseif host.after >= doc.number then
-      return stop(doc, "gone", "%s has dropped out of round %d", name, doc.number)
+      return stop(doc, "gone", "%s has dropped out of round %d", title(doc, member), doc.number)
     elseif host.done == doc.number then
       done = done + 1
     end
@@ -208,6 +216,27 @@ function rendezvous_state.assignment(doc, host, after)
   end
   return { number = doc.number, hosts = doc.members, index = index, first_rank = first_rank,
            world_size = world_size, reason = doc.reason, restarts = doc.restarts }
+end
+
+--- The document as it is stored: of each member a list instead of a table with names, since there
+--- may be thousands.
+function rendezvous_state.pack(doc)
+  local members <const> = {}
+  for k, member in ipairs(doc.members) do
+    members[k] = {}
+    for i, name in ipairs(MEMBER) do members[k][i] = member[name] or false end
+  end
+  return copy(doc, { members = members })
+end
+
+--- The reverse.
+function rendezvous_state.unpack(doc)
+  local members <const> = {}
+  for k, row in ipairs(doc.members) do
+    members[k] = {}
+    for i, name in ipairs(MEMBER) do members[k][name] = row[i] or nil end
+  end
+  return copy(doc, { members = members })
 end
 
 --- Whether the last round has ended, and `host` was a member of it.
