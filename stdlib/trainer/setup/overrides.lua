@@ -13,8 +13,9 @@ local overrides = {
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
   run_dir = nil, -- the folder of the first Trainer's run
-  resume = nil, -- { loop = n, path =, step =, note = }: the n-th loop of the script resumes from the
-                -- file, of global_step `step`
+  -- { loop = n, path =, step = its global_step, note = }: the n-th loop of the script resumes from
+  -- the file
+  resume = nil,
   saved = nil, -- function(path, step): a checkpoint from which the loop can be resumed was written
   stop_loops = nil, -- what is raised where a loop would begin: of a script that runs for its code
   only = nil, -- the loop of the command word, nil for `run`
