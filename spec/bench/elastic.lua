@@ -2,8 +2,9 @@
 --
 --   ./dev bench elastic [ROUNDS [TORCHRUN]]
 --
--- Cost: one rank trains for half a minute with snapshots each 10 seconds; what the steps that made
--- one took longer than the median step, as a share of all the time. Recovery: under `ltrain launch`
+-- Cost: one rank trains for half a minute with snapshots each 10 seconds; the processor time that
+-- the steps which made one took more than the median step, with that of the helper thread, and its
+-- share of all. Recovery: under `ltrain launch`
 -- two ranks of DDP train, rank 1 is killed at a random moment; the time from there until rank 0
 -- begins its next step, and how many steps are done again. Beside it torchrun with PyTorch, where
 -- one is there, which saves a checkpoint each 10 seconds.
@@ -20,14 +21,15 @@ local MODELS <const> = {
   { name = "100 MB", LAYERS = 6, WIDTH = 2048 },
 }
 
--- Steps of a rank: { pid =, step =, time = }.
+-- Steps of a rank: { pid =, step =, time =, cpu =, serial = of the last snapshot }.
 local function marks(folder, rank)
   local list = {}
   local file <close> = io.open(("%s/marks.%d"):format(folder, rank))
   for line in file and file:lines() or function() end do
-    local pid, step, time = line:match "^(%d+) (%d+) ([%d.]+)$"
+    local pid, step, time, cpu, serial = line:match "^(%d+) (%d+) ([%d.]+) ?([%d.]*) ?(%d*)$"
     if pid then
-      list[#list + 1] = { pid = pid, step = math.tointeger(tonumber(step)), time = tonumber(time) }
+      list[#list + 1] = { pid = pid, step = math.tointeger(tonumber(step)), time = tonumber(time),
+        cpu = tonumber(cpu), serial = tonumber(serial) }
     end
   end
   return list
@@ -45,19 +47,20 @@ end
 
 -- The cost.
 
--- What the slowest steps, as many as there were snapshots, took longer than the median one.
 local function cost(model)
   local folder <const>, seconds <const> = child.folder(), 35
   os.execute(("cd %s && %s '%s' launch '%s/elastic_fit.lua' >out 2>&1"):format(folder,
     variables(model, folder, seconds, "10 s"), LTRAIN, HERE))
-  local list, times, sorted = marks(folder, 0), {}, {}
-  for i = 2, #list do times[i - 1] = list[i].time - list[i - 1].time end
-  table.move(times, 1, #times, 1, sorted)
-  local usual, total, snapshots = median(sorted), 0, 3
-  for i = #sorted, #sorted - snapshots + 1, -1 do total = total + sorted[i] - usual end
-  print(("%-16s %5d steps, median %.2f ms; a snapshot takes %.1f ms, %.2f %% of the time"):format(
-    model.name, #list, usual * 1e3, total / snapshots * 1e3,
-    100 * total / (list[#list].time - list[1].time)))
+  local list, steps, with = marks(folder, 0), {}, {}
+  for i = 3, #list do -- the first step warms up
+    local is_with = list[i].serial > list[i - 1].serial
+    table.insert(is_with and with or steps, list[i].cpu - list[i - 1].cpu)
+  end
+  local usual, more = median(steps), 0
+  for _, one in ipairs(with) do more = more + one - usual end
+  print(("%-16s %5d steps, median %.2f ms of the processor; %d snapshots, %.1f ms each, %.2f %% of "
+    .. "all"):format(model.name, #list, usual * 1e3, #with, more / #with * 1e3,
+    100 * more / (list[#list].cpu - list[2].cpu)))
   child.remove(folder)
 end
 
@@ -72,14 +75,14 @@ local function wait_for(condition, seconds)
   end
 end
 
--- Kills rank 1 after `delay` seconds of training; seconds until the next step of rank 0, and how
--- many steps it does again.
+-- Kills rank 1 after `delay` seconds of training; seconds until the next step of rank 0, how many
+-- steps it does again, and the processor time of its process before that step.
 local function recovery(model, launcher, delay)
   local folder <const> = child.folder()
   os.execute(("cd %s && { %s setsid %s >out 2>&1 & echo $! >pid; }"):format(folder,
     variables(model, folder, 120, "10 s"), launcher))
   local first = wait_for(function() return marks(folder, 1)[1] end, 60)
-  local seconds, again
+  local seconds, again, cpu
   if first then
     os.execute(("sleep %.3f"):format(delay))
     local killed = marks(folder, 1)
@@ -90,10 +93,10 @@ local function recovery(model, launcher, delay)
     local next_one = wait_for(function()
       local now = marks(folder, 0)
       return now[#now].pid ~= before[#before].pid and now[#now]
-    end, 60)
+    end, 120)
     for _, one in ipairs(marks(folder, 0)) do
       if next_one and one.pid == next_one.pid then
-        seconds, again = one.time - at, before[#before].step - one.step
+        seconds, again, cpu = one.time - at, before[#before].step - one.step, one.cpu
         break
       end
     end
@@ -102,18 +105,19 @@ local function recovery(model, launcher, delay)
   os.execute(("kill -TERM -- -$(cat %s/pid) 2>/dev/null; sleep 0.5; "
     .. "kill -KILL -- -$(cat %s/pid) 2>/dev/null"):format(folder, folder))
   child.remove(folder)
-  return seconds, again
+  return seconds, again, cpu
 end
 
 local function recoveries(name, model, launcher)
-  local list, most, again = {}, 0, {}
+  local list, most, again, used = {}, 0, {}, {}
   for k = 1, ROUNDS do
-    local seconds, steps = recovery(model, launcher, 11 + 3 * k / ROUNDS)
-    list[k], again[k] = seconds or math.huge, steps or -1
+    local seconds, steps, cpu = recovery(model, launcher, 11 + 3 * k / ROUNDS)
+    list[k], again[k], used[k] = seconds or math.huge, steps or -1, cpu or 0
     most = math.max(most, list[k])
   end
-  print(("%-12s %-16s from the kill to the next step: median %.2f s, most %.2f s; median of %d "
-    .. "steps done again"):format(name, model.name, median(list), most, median(again)))
+  print(("%-12s %-16s from the kill to the next step: median %.2f s, most %.2f s, of it %.2f s on "
+    .. "the processor; %d steps done again"):format(name, model.name, median(list), most, median(used),
+    median(again)))
 end
 
 for _, model in ipairs(MODELS) do cost(model) end

@@ -1,5 +1,5 @@
--- spec/bench/elastic_fit.lua: the fit of ./dev bench elastic: a model that appends the time of each
--- step to a file of its rank.
+-- spec/bench/elastic_fit.lua: the fit of ./dev bench elastic: a model that appends to a file of its
+-- rank, at each step, the time, the processor time and the number of the last snapshot.
 --
 --   MARKS=PREFIX LAYERS=N WIDTH=N SECONDS=N EVERY="10 s" ltrain run elastic_fit.lua
 local c = require "ltrain.c"
@@ -23,8 +23,9 @@ function Net:forward(x) return self.body(x) end
 function Net:training_step(batch)
   self.marks = self.marks or assert(io.open(("%s.%d"):format(os.getenv "MARKS",
     self.trainer.global_rank), "a"))
-  self.marks:write(("%d %d %.6f\n"):format(c.runtime.pid(), self.trainer.global_step,
-    c.runtime.time()))
+  local snapshots = self.trainer.running.snapshots
+  self.marks:write(("%d %d %.6f %.6f %d\n"):format(c.runtime.pid(), self.trainer.global_step,
+    c.runtime.time(), os.clock(), snapshots and snapshots._serial or 0))
   self.marks:flush()
   return lt.mse_loss(self(batch[1]), batch[1])
 end

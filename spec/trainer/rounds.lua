@@ -68,6 +68,15 @@ function rounds:run(options)
   return results
 end
 
+--- Runs the script under `ltrain launch` on so many ranks; `env`: a text of assignments. Returns
+--- what was printed, and the exit status.
+function rounds:launch(ranks, env)
+  os.execute(("cd '%s' && timeout -k 1 %d env %s '%s' launch --nproc_per_node %d script.lua "
+    .. ">launch.out 2>&1; echo $? >launch.status"):format(self.folder, 2 * LIMIT, env, LTRAIN,
+    ranks))
+  return self:read "launch.out", math.tointeger(tonumber(self:read "launch.status"))
+end
+
 --- The text of a file in its folder; nil without it.
 function rounds:read(name)
   local file <close> = io.open(self:path(name), "rb")

@@ -7,7 +7,8 @@ local rounds = require "spec.trainer.rounds"
 local _, no_ucx = job.can "ucx"
 
 -- Ends with its weights in end.st, and the rows that it logged in its folder. KILL: the step at
--- which rank VICTIM is killed; ASK: the one at which it asks all to stop.
+-- which rank VICTIM is killed, in fit FIT and, where that is set, round IN; ASK: the one at which
+-- it asks all to stop.
 local SCRIPT <const> = [[
 local lt = require "ltrain"
 lt.seed(3)
@@ -27,6 +28,7 @@ function Net:training_step(batch)
   local step = self.trainer.global_step
   local is_victim = self.trainer.global_rank == (number "VICTIM" or 0)
     and fits == (number "FIT" or 1)
+    and (number "IN" or number "LTRAIN_INCARNATION") == number "LTRAIN_INCARNATION"
   if is_victim and step == number "KILL" then os.execute("kill -KILL " .. pid) end
   if is_victim and step == number "ASK" then os.execute("kill -USR1 " .. pid) end
   local loss = lt.mse_loss(self(batch[1]), batch[2])
@@ -219,6 +221,17 @@ describe("a fit of two ranks with snapshots", function()
     ends(results)
     local step = resumed_step(results)
     assert.is_true(step > 17 and step <= 20, results[1].text)
+    assert.same(whole, outcome(self))
+  end)
+
+  it("resumes under `ltrain launch`", function()
+    needs_ucx()
+    local options = { ranks = 2, env = "STRATEGY=ddp BATCH=2" }
+    local whole = undisturbed(options)
+    local self <close> = rounds.new(SCRIPT)
+    local text, status = self:launch(2, options.env .. " KILL=22 VICTIM=1 IN=0")
+    assert.equal(0, status, text)
+    assert.matches("resumes from the snapshot of step 2[12] %(round 1%)", text)
     assert.same(whole, outcome(self))
   end)
 
