@@ -116,8 +116,8 @@ local function recoveries(name, model, launcher)
     most = math.max(most, list[k])
   end
   print(("%-12s %-16s from the kill to the next step: median %.2f s, most %.2f s, of it %.2f s on "
-    .. "the processor; %d steps done again"):format(name, model.name, median(list), most, median(used),
-    median(again)))
+    .. "the processor; %d steps done again"):format(name, model.name, median(list), most,
+    median(used), median(again)))
 end
 
 for _, model in ipairs(MODELS) do cost(model) end
