@@ -81,7 +81,7 @@ local function recovery(model, launcher, delay)
   local folder <const> = child.folder()
   os.execute(("cd %s && { %s setsid %s >out 2>&1 & echo $! >pid; }"):format(folder,
     variables(model, folder, 120, "10 s"), launcher))
-  local first = wait_for(function() return marks(folder, 1)[1] end, 60)
+  local first = wait_for(function() return marks(folder, 1)[5] end, 60)
   local seconds, again, cpu
   if first then
     os.execute(("sleep %.3f"):format(delay))
