@@ -22,12 +22,13 @@ function Unit:init(name, shards, stays)
   self.by_flags = {} -- groups of the parameters that require grad
 end
 
---- Takes the memory of its parameters away, but of those that `keeps(shard)` names and of views
---- into memory that others share.
+--- Takes the memory of its parameters away, but of those that `keeps(shard)` names, that no other
+--- rank shares, and of views into memory that others share.
 function Unit:part(keeps)
   local parted = {}
   for _, shard in ipairs(self.shards) do
-    local parts = shard.is_kept and d.is_alone(shard.parameter) and not keeps(shard)
+    local parts = shard.is_kept and shard.replicas.ranks > 1 and d.is_alone(shard.parameter)
+      and not keeps(shard)
     if parts then Shards.part(shard) end
     if not shard.is_kept then parted[#parted + 1] = shard end
   end

@@ -31,7 +31,9 @@ return function(module, device, keep_below, shards, share)
         rawset(item.holder, item.key, parameter)
         if not done[old] then
           local shard = shards:add(parameter, item.name)
-          if parameter:numel() >= keep_below then Shards.part(shard) end
+          if parameter:numel() >= keep_below and shard.replicas.ranks > 1 then
+            Shards.part(shard)
+          end
         end
         done[old] = parameter
       end
