@@ -102,8 +102,8 @@ local function recovery(model, launcher, delay)
     end
   end
   if not seconds then os.execute(("tail -5 %s/out"):format(folder)) end
-  os.execute(("kill -TERM -- -$(cat %s/pid) 2>/dev/null; sleep 0.5; "
-    .. "kill -KILL -- -$(cat %s/pid) 2>/dev/null"):format(folder, folder))
+  os.execute(("kill -TERM -$(cat %s/pid) 2>/dev/null; sleep 2; "
+    .. "kill -KILL -$(cat %s/pid) 2>/dev/null"):format(folder, folder))
   child.remove(folder)
   return seconds, again, cpu
 end
