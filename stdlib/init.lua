@@ -21,10 +21,15 @@ end
 --- The seed of all random numbers that follow; Lightning's name for lt.seed.
 lt.seed_everything = c.seed
 
--- LT_SEED of the environment, until lt.seed or --seed says another.
+-- LT_SEED of the environment, until lt.seed or --seed says another; else what `ltrain launch` has
+-- drawn for all ranks of a job.
 local function seed_of_environment()
-  local text = c.runtime.getenv "LT_SEED"
-  if not text then return end
+  local text, drawn = c.runtime.getenv "LT_SEED", c.runtime.getenv "LTRAIN_SEED"
+  if not text then
+    drawn = math.tointeger(tonumber(drawn))
+    if drawn then c.runtime.drawn_seed(drawn) end
+    return
+  end
   local seed = math.tointeger(tonumber(text))
   if not seed or seed < 0 then
     errors.blame("LT_SEED = %s: must be an integer of at least 0", errors.show(text))

@@ -57,6 +57,17 @@ describe("ltrain launch", function()
       .. "[^\n]+\n$", err)
   end)
 
+  it("draws the seed of random numbers once for all rounds", function()
+    local one <close>, status, out = ended([[
+      print("drawn", require "ltrain.c".runtime.rng_state().seed)
+      if world.incarnation == 0 then kill() end
+    ]], "--nproc_per_node 1")
+    assert.equal(0, status, one:all())
+    local first, second = out:match "drawn\t(%d+)\n.*drawn\t(%d+)\n"
+    assert.is_string(first, one:all())
+    assert.equal(first, second)
+  end)
+
   it("goes on when the same rank is killed again", function()
     local one <close>, status = ended [[
       function step(k)

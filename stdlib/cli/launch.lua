@@ -74,6 +74,8 @@ local function random_port()
   return FIRST_PORT + 16 * ((c.runtime.pid() * 7919 + c.runtime.time() * 1e3 // 1) % PORT_BLOCKS)
 end
 
+local function random_seed() return c.runtime.rng_state().seed end
+
 -- A name that no other job has.
 local function new_job()
   return ("%s.%d.%d"):format(c.runtime.hostname(), c.runtime.pid(), c.runtime.time() // 1)
@@ -121,7 +123,8 @@ local function run(parsed, host, plan, place)
   local store <const>, folder = place.store, place.folder
   local job <const> = plan.job or store.job or plan.url and "job" or new_job()
   local rendezvous <const> = Rendezvous { store = store, job = job, min = plan.min, max = plan.max,
-    max_restarts = plan.max_restarts, settle = plan.url and plan.settle or 0,
+    max_restarts = plan.max_restarts, seed = random_seed(),
+    settle = plan.url and plan.settle or 0,
     host = { id = plan.host_id, name = plan.host_id, address = place.address,
              port = plan.port or random_port(), slots = plan.slots } }
   local agent <const> = Agent { rendezvous = rendezvous, job = job, name = plan.host_id,

@@ -33,9 +33,10 @@ local function decode(text) return text and c.io.json_decode(text, PLAIN) or nil
 --- Options: store; job: its name; host: {id, name, address, port, slots} of this one, read anew at
 --- each join; min, max: hosts of a round; max_restarts (3); lease (5): seconds after which a host
 --- that is not heard of has gone; settle (2): that nobody must have come for, where fewer than max
---- hosts would begin; patience (30), now (optional): a clock.
+--- hosts would begin; patience (30), now (optional): a clock; seed: of what the ranks of a new job
+--- draw at random.
 function Rendezvous:init(options)
-  self.store, self.host = options.store, options.host
+  self.store, self.host, self.seed = options.store, options.host, options.seed
   self.prefix = ("ltrain/%s/"):format(options.job)
   self.settings = { min = options.min, max = options.max,
                     max_restarts = options.max_restarts or 3 }
@@ -191,7 +192,7 @@ function Rendezvous:_lead(doc, version)
   self.unsettled = not settled
   local view <const> = { hosts = hosts, settled = settled,
                          min = self.settings.min, max = self.settings.max,
-                         max_restarts = self.settings.max_restarts }
+                         max_restarts = self.settings.max_restarts, seed = self.seed }
   local new <const> = rendezvous_state.next(doc, view)
   if new then return self:_write(new, version) end
   self.waits = doc.status == "waiting" and ("waits for hosts: %d of at least %d"):format(
@@ -218,7 +219,8 @@ function Rendezvous:_advance()
   if not doc then
     if not self.is_leader then return nil, NO_DOCUMENT end
     local last <const> = self.round or self.last_round
-    doc, version = self:_write(rendezvous_state.new(last and last.number, last and last.hosts))
+    doc, version = self:_write(rendezvous_state.new(last and last.number,
+      last and last.hosts, last and last.seed))
     if not doc then return nil, version end
   end
   doc, version = self:_report(doc, version)

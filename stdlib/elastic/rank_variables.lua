@@ -3,7 +3,7 @@
 
 --- The list of "NAME=value" of a rank.
 ---@param round table of Rendezvous:join: {number =, hosts =, index =, first_rank =, world_size =,
---- reason =}
+--- reason =, seed = of what is drawn at random, or nil}
 ---@param local_rank integer its number on this host, from 0
 ---@param own table {job = id, error_file = path, more = a list of other variables}
 return function(round, local_rank, own)
@@ -22,6 +22,7 @@ return function(round, local_rank, own)
     ("LTRAIN_INCARNATION=%d"):format(round.number),
     "LTRAIN_REASON=" .. round.reason,
     "LTRAIN_ERROR_FILE=" .. own.error_file,
+    round.seed and ("LTRAIN_SEED=%d"):format(round.seed) or nil,
   }
   return table.move(own.more, 1, #own.more, #list + 1, list)
 end

@@ -29,10 +29,10 @@ local function copy(row, changes)
 end
 
 --- The document of a job that had no round yet, or whose store lost it in round `number` with these
---- members.
-function rendezvous_state.new(number, members)
+--- members and this seed.
+function rendezvous_state.new(number, members, seed)
   return { status = "waiting", number = number or -1, members = members or {}, restarts = 0,
-           reason = number and "the store has lost the state of the job" or "",
+           seed = seed, reason = number and "the store has lost the state of the job" or "",
            kind = number and "lost" or "", failures = {}, last_failures = {} }
 end
 
@@ -162,6 +162,7 @@ local function form(doc, view)
     for _, key in ipairs(members[k] and MEMBER or {}) do members[k][key] = host[key] end
   end
   return { status = "running", number = number + 1, members = members, reason = doc.reason,
+           seed = doc.seed or view.seed,
            kind = doc.kind, failures = {},
            restarts = first and 0 or doc.restarts + (counts and 1 or 0),
            last_failures = first and {} or counts and doc.failures or doc.last_failures }
@@ -215,7 +216,8 @@ function rendezvous_state.assignment(doc, host, after)
     world_size = world_size + member.slots
   end
   return { number = doc.number, hosts = doc.members, index = index, first_rank = first_rank,
-           world_size = world_size, reason = doc.reason, restarts = doc.restarts }
+           world_size = world_size, reason = doc.reason, restarts = doc.restarts,
+           seed = doc.seed }
 end
 
 --- The document as it is stored: of each member a list instead of a table with names, since there

@@ -130,9 +130,15 @@ static int rng_restore(lua_State *L) {
   return 0;
 }
 
-/* runtime.drawn_seed() -> seed: once for each seed that was not set by the script; else nil */
+/* runtime.drawn_seed([seed]) -> seed: once for each seed that was not set by the script; else nil.
+   With an argument that is the one drawn: ranks of all rounds of a launch have the same. */
 static int drawn_seed(lua_State *L) {
   lt_bind *b = lt_enter(L);
+  if (!lua_isnoneornil(L, 1)) {
+    b->c->rng.seed = (uint64_t)luaL_checkinteger(L, 1);
+    b->seed_unreported = true;
+    return 0;
+  }
   if (b->seed_unreported)
     lua_pushinteger(L, (lua_Integer)b->c->rng.seed);
   else
