@@ -46,7 +46,7 @@ local function place_here(context)
   for name, value in next, { accelerator = "cpu", devices = 1, num_nodes = 1 } do
     if overrides.values[name] == nil then overrides.set(name, value) end
   end
-  overrides.unset.profiler, overrides.only = true, nil
+  overrides.unset.profiler, overrides.unset.verify_every, overrides.only = true, true, nil
   function overrides.take(trainer, fn, module, arguments)
     if context.fn ~= "fit" then -- the first fit, or the last other loop
       context.fn, context.trainer, context.module = fn, trainer, module
