@@ -85,7 +85,7 @@ commands.list = {
       .. "and new ranks resume from the\nnewest snapshot or checkpoint. Needs neither MPI nor ssh. "
       .. "The exit status is that of the job.\n\n"
       .. "  ltrain launch --nproc_per_node 2 model.lua\n"
-      .. "  ltrain launch --nnodes 1:4 --nproc_per_node 2 --rdzv tcp://host1:29400 model.lua" },
+      .. "  ltrain launch --nnodes 1:4 --nproc_per_node 2 --rdzv tcp://host1 model.lua" },
   { name = "info", args = "[FILE]", options = {},
     doc = "print the contents of this build, or of a checkpoint or safetensors file",
     text = "Prints version, instruction level, libraries, devices and why others are missing. With "
