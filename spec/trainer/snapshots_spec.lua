@@ -29,7 +29,9 @@ function Net:training_step(batch)
   local is_victim = self.trainer.global_rank == (number "VICTIM" or 0)
     and fits == (number "FIT" or 1)
     and (number "IN" or number "LTRAIN_INCARNATION") == number "LTRAIN_INCARNATION"
-  if is_victim and step == number "KILL" then os.execute("kill -KILL " .. pid) end
+  if is_victim and step == number "KILL" then
+    os.execute(("sleep %g; kill -KILL %d"):format(number "REST" or 0, pid))
+  end
   if is_victim and step == number "ASK" then os.execute("kill -USR1 " .. pid) end
   local loss = lt.mse_loss(self(batch[1]), batch[2])
   self:log("loss", loss, {on_step = true, on_epoch = true})
@@ -114,7 +116,7 @@ describe("a fit of one rank with snapshots", function()
   it("does not take a slot that is damaged", function()
     local whole = undisturbed {}
     local self <close> = rounds.new(SCRIPT)
-    dies(self:run { env = "KILL=30" })
+    dies(self:run { env = "KILL=30 REST=0.5" }) -- no slot is being written then
     local newest, older = nil, nil
     for k = 1, 2 do -- the header: magic, fit, round, serial, ...
       local bytes = self:read(("slot.0.%d"):format(k))

@@ -15,10 +15,11 @@ return {
     { "LT_LAUNCH_TIMEOUT", "seconds in which all ranks of a launcher must have come together; 60" },
     { "LTRAIN_TOKEN", "any text, the same on all ranks of a job that meet at `MASTER_ADDR`, "
       .. "`MASTER_PORT`: those of another job are refused" },
-    { "LTRAIN_LAUNCH, LTRAIN_INCARNATION, LTRAIN_REASON, LTRAIN_ERROR_FILE, LTRAIN_SNAPSHOT",
+    { "LTRAIN_LAUNCH, LTRAIN_INCARNATION, LTRAIN_REASON, LTRAIN_ERROR_FILE, LTRAIN_SNAPSHOT, "
+      .. "LTRAIN_SEED",
       "set by `ltrain launch` for its ranks: the job, how often its ranks have been started again, "
-      .. "why, the file in which a rank that fails writes why, and descriptors of the memory of "
-      .. "snapshots" },
+      .. "why, the file in which a rank that fails writes why, descriptors of the memory of "
+      .. "snapshots, and the seed of a job that sets none" },
     { "LTRAIN_BACKENDS", "the only folder that is searched for backends (`ltrain_mpi.so`, "
       .. "`ltrain_ucx.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
