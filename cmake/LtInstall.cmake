@@ -37,7 +37,8 @@ install(FILES lua/host/ltrain.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
   FILES_MATCHING PATTERN "*.md" PATTERN "*.lua" PATTERN "*.c" PATTERN "*.cpp" PATTERN "*.py"
-  PATTERN CMakeLists.txt PATTERN ltrain_logs EXCLUDE PATTERN __pycache__ EXCLUDE)
+  PATTERN "*.yaml" PATTERN "*.sbatch" PATTERN Containerfile PATTERN CMakeLists.txt
+  PATTERN ltrain_logs EXCLUDE PATTERN __pycache__ EXCLUDE)
 
 # Relative to the file itself, so that an installed tree can be moved. It requires no other module:
 # ltrain.h needs no header of Lua's, and machines that have the package have no ltrain's libraries'
