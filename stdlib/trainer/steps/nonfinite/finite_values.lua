@@ -12,9 +12,15 @@ function finite.number(value)
   return value - value == 0
 end
 
---- Whether all elements of a list of floating tensors that need no gradient are: one pass over
---- those of each device. Parts of a module that other ranks have sent are on the host.
+--- Whether all elements of a list of floating tensors on one device that need no gradient are: one
+--- pass.
 function finite.all(tensors)
+  return #tensors == 0 or finite.number(c.grads_norm(tensors, INF):item())
+end
+
+-- The same of tensors on any devices. Of a module that is divided the parts that other ranks have
+-- sent are on the host.
+local function all_anywhere(tensors)
   local lists = {}
   for _, tensor in ipairs(tensors) do
     local list = lists[tensor.device] or {}
@@ -22,7 +28,7 @@ function finite.all(tensors)
     list[#list + 1] = tensor
   end
   for _, list in next, lists do
-    if not finite.number(c.grads_norm(list, INF):item()) then return false end
+    if not finite.all(list) then return false end
   end
   return true
 end
@@ -34,8 +40,8 @@ end
 
 --- The names of those of a module's parameters whose elements are not all finite. `values`: what to
 --- look at by name, tensors or parts of them (core/parts.lua), without what other ranks have; nil:
---- the parameters.
-function finite.nonfinite_parameters(module, values)
+--- the parameters. `is_divided`: they may be on several devices.
+function finite.nonfinite_parameters(module, values, is_divided)
   local list, known, names = {}, {}, {}
   for name, parameter in module:named_parameters() do
     local value = parameter
@@ -45,7 +51,7 @@ function finite.nonfinite_parameters(module, values)
       known[#list] = name
     end
   end
-  if finite.all(list) then return names end
+  if (is_divided and all_anywhere or finite.all)(list) then return names end
   for i, value in ipairs(list) do
     if not finite.of(value) then names[#names + 1] = known[i] end
   end

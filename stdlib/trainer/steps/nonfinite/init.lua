@@ -155,7 +155,9 @@ end
 
 -- The parameters that are not finite, of those that this rank has, or of `weights`, all by name.
 local function nonfinite_parameters(state, weights)
-  if weights then return finite_values.nonfinite_parameters(state.module, weights) end
+  if weights then
+    return finite_values.nonfinite_parameters(state.module, weights, state.ranks.many)
+  end
   local own = finite_values.own_nonfinite_parameters(state)
   if not state.ranks.many or state.strategy:is_replicated "parameter" then return own end
   return gradient_names.of_ranks(own)
