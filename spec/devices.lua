@@ -147,6 +147,7 @@ return {
       ["spec/parallel/models_spec.lua"] = RANKS,
       ["spec/parallel/parallelize_spec.lua"] = RANKS,
       ["spec/parallel/pipeline_files_spec.lua"] = RANKS,
+      ["spec/parallel/pipeline_mesh_spec.lua"] = RANKS,
       ["spec/parallel/tensor_ranks_spec.lua"] = RANKS,
       ["spec/parallel/pipeline_schedules_spec.lua"] = RANKS,
       ["spec/parallel/sharded_mesh_spec.lua"] = RANKS,
