@@ -59,6 +59,7 @@ return {
       ["properties report device and dtype of the parameters"] = "is about the cpu by name",
     },
     ["spec/ops/product_pieces_spec.lua"] = "is about the cpu's way",
+    ["spec/parallel/expert_fit_spec.lua"] = "30 s; spec/parallel/experts_spec.lua has them",
     ["spec/parallel/fit_spec.lua"] = "a minute; its kinds of ranks are in the other files",
     ["spec/parallel/pipeline_spec.lua"] = "minutes; spec/parallel/pipeline_files_spec.lua has it",
     ["spec/parallel/sharded_mesh_spec.lua"] = {
@@ -142,7 +143,6 @@ return {
       ["spec/parallel/attention_spec.lua"] = RANKS,
       ["spec/parallel/context_fit_spec.lua"] = RANKS,
       ["spec/parallel/context_parallel_spec.lua"] = RANKS,
-      ["spec/parallel/expert_fit_spec.lua"] = RANKS,
       ["spec/parallel/experts_spec.lua"] = RANKS,
       ["spec/parallel/models_spec.lua"] = RANKS,
       ["spec/parallel/parallelize_spec.lua"] = RANKS,
