@@ -59,8 +59,6 @@ return {
       ["properties report device and dtype of the parameters"] = "is about the cpu by name",
     },
     ["spec/ops/product_pieces_spec.lua"] = "is about the cpu's way",
-    ["spec/parallel/expert_fit_spec.lua"] = "30 s; spec/parallel/experts_spec.lua has them",
-    ["spec/parallel/fit_spec.lua"] = "a minute; its kinds of ranks are in the other files",
     ["spec/parallel/pipeline_spec.lua"] = "minutes; spec/parallel/pipeline_files_spec.lua has it",
     ["spec/parallel/sharded_mesh_spec.lua"] = {
       ["stage 3 of a mesh trains on 2 x 2 x 2 ranks as one does"] = MESHES,
@@ -114,6 +112,18 @@ return {
     ["spec/trainer/resume_spec.lua"] = "runs programs of its own, on the cpu",
   },
 
+  -- What runs on a device with --exhaustive alone, each with what it takes.
+  slow = {
+    fake = {
+      ["spec/dist/elastic_spec.lua"] = "a minute",
+      ["spec/parallel/expert_fit_spec.lua"] = "30 s",
+      ["spec/parallel/fit_spec.lua"] = "a minute",
+      ["spec/parallel/pipeline_mesh_spec.lua"] = "two minutes",
+      ["spec/parallel/sharded_mesh_spec.lua"] = "two minutes",
+      ["spec/trainer/snapshots_spec.lua"] = "a minute",
+    },
+  },
+
   -- The same of some devices. emulated: of cuda where the build has it emulated and
   -- LT_TEST_DEVICES does not name it. A fiber a thread is slow: what says nothing of a device does
   -- not run there.
@@ -143,7 +153,9 @@ return {
       ["spec/parallel/attention_spec.lua"] = RANKS,
       ["spec/parallel/context_fit_spec.lua"] = RANKS,
       ["spec/parallel/context_parallel_spec.lua"] = RANKS,
+      ["spec/parallel/expert_fit_spec.lua"] = RANKS,
       ["spec/parallel/experts_spec.lua"] = RANKS,
+      ["spec/parallel/fit_spec.lua"] = RANKS,
       ["spec/parallel/models_spec.lua"] = RANKS,
       ["spec/parallel/parallelize_spec.lua"] = RANKS,
       ["spec/parallel/pipeline_files_spec.lua"] = RANKS,

@@ -196,7 +196,8 @@ end
 local function left_out_of(path, device)
   local is_emulated = device == "cuda" and not is_named "cuda"
   local sources = { devices.skipped, devices.lacking[device] or {},
-                    is_emulated and devices.lacking.emulated or {} }
+                    is_emulated and devices.lacking.emulated or {},
+                    not EXHAUSTIVE and devices.slow[device] or {} }
   local list = {}
   for _, source in ipairs(sources) do
     if type(source[path]) == "string" then return source[path] end
