@@ -118,7 +118,6 @@ return {
       ["spec/dist/elastic_spec.lua"] = "a minute",
       ["spec/parallel/expert_fit_spec.lua"] = "30 s",
       ["spec/parallel/fit_spec.lua"] = "a minute",
-      ["spec/parallel/pipeline_mesh_spec.lua"] = "two minutes",
       ["spec/parallel/sharded_mesh_spec.lua"] = "two minutes",
       ["spec/trainer/snapshots_spec.lua"] = "a minute",
     },
@@ -128,7 +127,10 @@ return {
   -- LT_TEST_DEVICES does not name it. A fiber a thread is slow: what says nothing of a device does
   -- not run there.
   lacking = {
-    fake = { ["spec/dist/devices_spec.lua"] = "runs on it everywhere" },
+    fake = {
+      ["spec/dist/devices_spec.lua"] = "runs on it everywhere",
+      ["spec/parallel/pipeline_mesh_spec.lua"] = "6 minutes; pipeline_files_spec.lua has pipelines",
+    },
     cuda = {
       ["spec/dist/ddp_spec.lua"] = {
         ["ranks that differ count with the samples that they have: one skips a batch"] = RANKS,
