@@ -179,6 +179,7 @@ return {
         ["on_after_optimizer_step on several ranks runs on each in every step, also without a "
           .. "sample, as on one rank"] = ONE,
       },
+      ["spec/trainer/loading_spec.lua"] = "is about a fit on the cpu",
       ["spec/trainer/options_spec.lua"] = {
         ["lt.Trainer takes a number of ranks, and nothing else, as devices"] = "is about the cpu",
         ["lt.Trainer knows the names of strategies"] = ONE,
