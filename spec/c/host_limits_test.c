@@ -437,7 +437,10 @@ static void finalizers_run_as_lua_runs_them(void **state) {
   must(l, ltrain_dostring(
               l,
               "local order, kept = {}, nil\n"
-              "local meta = {__gc = function(o) order[#order + 1] = o.n kept = o end}\n"
+              "local meta = {__gc = function(o)\n"
+              "  order[#order + 1] = o.n\n"
+              "  if o.n < 5 then kept = o end -- not what is in `weak`: it would stay there\n"
+              "end}\n"
               "for n = 1, 3 do setmetatable({n = n}, meta) end\n"
               "assert(type(meta.__gc) == 'function')\n"
               "local late = {}\n"
