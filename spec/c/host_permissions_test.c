@@ -60,7 +60,7 @@ static void the_library_asks_for_the_same_permissions(void **state) {
               "  read_head = 4, csv_read = {delimiter = ',', missing = {}},\n"
               "  npy_save = lt.ones(1), npz_save = {'x'}, zip_save = {'x'}, link = 'x',\n"
               "  memmap = 'f32', stat_below = 'x', read_below = 'x', commit_folder = 'x',\n"
-              "  wait_for = 0, stream_safetensors = {x = lt.ones(1)}}\n"
+              "  wait_for = 0, stream_safetensors = {x = lt.ones(1)}, create_file = 'x'}\n"
               "local more = {save_later = {nil, nil, 'mark'}, memmap = {0},\n"
               "  stream_safetensors = {nil, nil, print},\n"
               "  npz_save = {{lt.ones(1)}},\n"
