@@ -56,9 +56,9 @@ static bool take(lt_ucx_world *w, char *all, size_t bytes, char *text) {
   return true;
 }
 
-bool lt_ucx_meet(lt_ucx_world *w, const lt_comm_place *place, char *text) {
+bool lt_ucx_meet(lt_ucx_world *w, const lt_comm_place *place, int64_t began_ns, char *text) {
   double limit = place->limit_s > 0 ? place->limit_s : 60;
-  lt_meet_place at = {.deadline_ns = lt_meet_now() + (int64_t)(limit * 1e9),
+  lt_meet_place at = {.deadline_ns = began_ns + (int64_t)(limit * 1e9),
                       .token = place->token != NULL ? place->token : ""};
   char *all = NULL;
   size_t bytes = 0;

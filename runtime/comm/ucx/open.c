@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/ucx/link.h"
+#include "comm/ucx/meet.h"
 
 static lt_comm_link *link_new(const lt_comm_host *host, lt_ucx_world *w, int rank, int size,
                               char *text, size_t text_size) {
@@ -36,9 +36,10 @@ static lt_comm_link *open_world(const lt_comm_host *host, const lt_comm_place *p
              place->main_address != NULL ? place->main_address : "no address");
     return NULL;
   }
+  int64_t began_ns = lt_meet_now(); /* UCX's own start may take a while */
   lt_ucx_world *w = lt_ucx_world_new(place->rank, place->size, why);
   lt_comm_link *l = NULL;
-  if (w != NULL && lt_ucx_meet(w, place, why))
+  if (w != NULL && lt_ucx_meet(w, place, began_ns, why))
     l = link_new(host, w, place->rank, place->size, why, sizeof why);
   if (l != NULL) l->p2p.near = is_near(l);
   if (l == NULL && w != NULL) lt_ucx_world_close(w);
