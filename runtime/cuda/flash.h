@@ -221,8 +221,10 @@ static __device__ inline void lt_flash_hide(const lt_cuda_flash &j, int64_t numb
    each. S is a multiple of 4. */
 static __device__ inline unsigned lt_flash_draw(const lt_cuda_flash &j, int64_t number, int t,
                                                 int s) {
-  if (j.all.all_heads != j.all.heads)
-    number = number / j.all.heads * j.all.all_heads + j.all.first_head + number % j.all.heads;
+  if (j.all.all_heads != j.all.heads) /* in 32 bits: a division in 64 takes many registers */
+    number += static_cast<uint32_t>(number) / static_cast<uint32_t>(j.all.heads) *
+                  static_cast<uint32_t>(j.all.all_heads - j.all.heads) +
+              static_cast<uint32_t>(j.all.first_head);
   int64_t first = (number * j.t + t) * j.s + s;
   lt_random4 w = lt_philox(j.all.rng_key, static_cast<uint64_t>(first / 4));
   unsigned bits = 0;
