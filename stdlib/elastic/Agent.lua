@@ -1,4 +1,4 @@
---- stdlib/elastic/agent.lua: the agent of a host, `ltrain launch`: joins the rendezvous, starts the
+--- stdlib/elastic/Agent.lua: the agent of a host, `ltrain launch`: joins the rendezvous, starts the
 --- ranks of each round, watches them, and ends them when the round is over.
 --
 -- A world of ranks never changes: when a rank fails or hosts come and go, all ranks end, and the

@@ -116,20 +116,24 @@ static int reader_close(lua_State *L) {
   return 0;
 }
 
-/* reader:line(seconds) -> the next line; false after so many seconds; nil and a reason when the
-   answer has ended */
-static int reader_line(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  reader *r = luaL_checkudata(L, 1, READER_NAME);
-  luaL_argcheck(L, r->lines != NULL, 1, "a closed reader");
-  size_t n;
-  const char *line = lt_http_reader_read(b->c, r->lines, luaL_checknumber(L, 2), &n);
+int lt_net_line(lua_State *L, lt_bind *b, const char *line, size_t n) {
   if (!lt_ok(b->c)) return lt_refused(L, b);
   if (line != NULL)
     lua_pushlstring(L, line, n);
   else
     lua_pushboolean(L, false);
   return 1;
+}
+
+/* reader:line(seconds) -> the next line; false after so many seconds; nil and a reason when the
+   answer has ended */
+static int reader_line(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  reader *r = luaL_checkudata(L, 1, READER_NAME);
+  luaL_argcheck(L, r->lines != NULL, 1, "a closed reader");
+  size_t n = 0;
+  const char *line = lt_http_reader_read(b->c, r->lines, luaL_checknumber(L, 2), &n);
+  return lt_net_line(L, b, line, n);
 }
 
 void lt_bind_net_http(lua_State *L, lt_bind *b) {

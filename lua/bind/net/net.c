@@ -149,15 +149,10 @@ static int client_send(lua_State *L) {
    and a reason when the connection has ended */
 static int client_receive(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  size_t n;
+  size_t n = 0;
   const char *line =
       lt_line_client_receive(b->c, check_client(L)->lines, luaL_checknumber(L, 2), &n);
-  if (!lt_ok(b->c)) return lt_refused(L, b);
-  if (line != NULL)
-    lua_pushlstring(L, line, n);
-  else
-    lua_pushboolean(L, false);
-  return 1;
+  return lt_net_line(L, b, line, n);
 }
 
 /* ---- base64 ---- */
