@@ -51,7 +51,7 @@ static bool into_buffer(lt_ctx *c, lt_work *w) {
   return true;
 }
 
-/* On a device, of one rank alone: nothing moves. */
+/* On a device, of one rank alone whose share is among the parts: nothing moves. */
 static bool scale_parts(lt_ctx *c, lt_work *w) {
   for (int k = 0; k < w->n_parts && lt_ok(c); k++)
     lt_device_scale(c, w, lt_data(w->parts[k]), w->parts[k]->numel, w->move.scale);
@@ -101,8 +101,7 @@ static bool takes_parts(const lt_work *w) {
 static void prepare_parts(lt_ctx *c, lt_work *w) {
   if (takes_parts(w)) {
     list_parts(c, w);
-  } else if (w->device.way == LT_WAY_LINK && w->group->size == 1) {
-    lt_assert(c, w->n_own == 0);
+  } else if (w->device.way == LT_WAY_LINK && w->group->size == 1 && w->n_own == 0) {
     if (w->mark.op != LT_COMM_ALL_GATHER) w->complete = scale_parts;
   } else {
     if (w->device.way == LT_WAY_HOST) into_buffer(c, w);

@@ -17,14 +17,19 @@ static size_t own_bytes(const lt_work *w) {
   return (size_t)w->counts[w->group->rank] * lt_dtype_size((lt_dtype)w->move.dtype);
 }
 
+/* The sum of one rank alone is what it adds. */
+static bool has_result(const lt_work *w) {
+  return w->mark.op == LT_COMM_REDUCE_SCATTER && w->group->size > 1;
+}
+
 size_t lt_parts_bytes(const lt_work *w) {
-  return (size_t)w->bytes + (w->mark.op == LT_COMM_REDUCE_SCATTER ? own_bytes(w) : 0);
+  return (size_t)w->bytes + (has_result(w) ? own_bytes(w) : 0);
 }
 
 void lt_parts_in_buffer(lt_work *w, char *buffer) {
   size_t offset;
   w->move.in = w->move.out = buffer;
-  if (w->mark.op == LT_COMM_REDUCE_SCATTER) w->move.out = buffer + w->bytes;
+  if (has_result(w)) w->move.out = buffer + w->bytes;
   if (w->mark.op != LT_COMM_ALL_GATHER) return;
   own_share(w, &offset);
   w->move.in = buffer + offset;

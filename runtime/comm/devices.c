@@ -85,7 +85,8 @@ lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes) {
   return NULL;
 }
 
-/* Parts to a link that knows none, or that would add them in another order. */
+/* Parts to a link that knows none, or that would add them in another order; of one rank alone,
+   whose share lies elsewhere, by way of the buffer. */
 static void pack(lt_ctx *c, lt_work *w) {
   w->device.buffer = lt_device_buffer(c, w, lt_parts_bytes(w));
   if (w->device.buffer == NULL) return;
@@ -122,7 +123,7 @@ void lt_device_begin(lt_ctx *c, lt_work *w) {
     stage(c, w);
   else if (w->move.op == LT_COMM_GATHER && w->group->size > 1)
     send_to_root(w);
-  else if (w->n_parts > 0 && w->move.n_parts == 0 && w->group->size > 1)
+  else if (w->n_parts > 0 && w->move.n_parts == 0 && (w->group->size > 1 || w->n_own > 0))
     pack(c, w);
   if (lt_ok(c) && lt_ordered_wanted(w)) lt_ordered_begin(c, w);
 }

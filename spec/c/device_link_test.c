@@ -205,7 +205,7 @@ static void all_collectives(rank *r) {
   }
   parts(r);
   shares(r, false);
-  if (r->size > 1) shares(r, true);
+  shares(r, true);
   others(r);
 }
 

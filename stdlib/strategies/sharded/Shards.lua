@@ -250,21 +250,12 @@ end
 -- What follows when the sums of a replica's ranks are there: those of the others, and the shards'.
 local function finish_reduce(group, work, sums, all, scale)
   local _ <close> = c.no_grad()
-  if work then d.wait(work) end
+  d.wait(work)
   if all then
     d.wait(d.collective(group.replicas.outer, "all_reduce_", all, "sum"))
     if scale ~= 1 then all:mul_(scale) end
   end
   for i, shard in ipairs(group.shards) do accumulate(shard, sums[i]) end
-end
-
--- Takes the gradients of a group that no other rank shares.
-local function take_alone(group, sums, scale)
-  for i, parameter in ipairs(group.parameters) do
-    local grad = parameter.grad
-    if grad then sums[i]:copy_(grad:reshape(sums[i].shape)):mul_(scale) else sums[i]:fill_(0) end
-    parameter.grad = nil
-  end
 end
 
 --- Begins to reduce the gradients of a group over the ranks, times `scale`; the parameters have
@@ -277,13 +268,8 @@ function Shards.begin_reduce(group, name, scale)
     shard.used = shard.used or has == 1
   end
   local sums, all = new_sums(group)
-  local work
-  if group.replicas.ranks == 1 then
-    take_alone(group, sums, all and 1 or scale)
-  else
-    work = d.reduce_shards(group.replicas.inner, group.parameters, group.cuts, sums, name,
-      all and 1 or scale)
-  end
+  local work = d.reduce_shards(group.replicas.inner, group.parameters, group.cuts, sums, name,
+    all and 1 or scale)
   return function() finish_reduce(group, work, sums, all, scale) end
 end
 
