@@ -57,17 +57,10 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   return true;
 }
 
-/* Memory that CUDA knows: only such copies are asynchronous; for other memory the runtime would
-   copy in the middle of the call, in pieces and on its own terms. */
-static bool is_pinned(const void *memory) {
-  cudaPointerAttributes a;
-  bool known = cudaPointerGetAttributes(&a, memory) == cudaSuccess && a.type == cudaMemoryTypeHost;
-  cudaGetLastError();
-  return known;
-}
-
-/* Pageable memory goes through staging.cu's pinned buffers, so that the order of copies on the
-   stream is ours. */
+/* Memory that ltrain has not pinned goes through staging.cu's buffers. Pageable memory, so that the
+   order of copies on the stream is ours: the runtime would copy in the middle of the call, in
+   pieces and on its own terms. Memory that others have pinned, since they may write to it, or free
+   it, as soon as this returns. */
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                   const void *src, size_t bytes) {
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
@@ -75,8 +68,10 @@ bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *ds
   if (!lt_cuda_use(c, index)) return false;
   if (way == LT_PEER && !lt_cuda_has(from))
     return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", from);
-  if (way == LT_TO_DEVICE && !is_pinned(src)) return lt_cuda_stage_in(c, stream, dst, src, bytes);
-  if (way == LT_TO_HOST && !is_pinned(dst)) return lt_cuda_stage_out(c, stream, dst, src, bytes);
+  if (way == LT_TO_DEVICE && !lt_cuda_host_has(src))
+    return lt_cuda_stage_in(c, stream, dst, src, bytes);
+  if (way == LT_TO_HOST && !lt_cuda_host_has(dst))
+    return lt_cuda_stage_out(c, stream, dst, src, bytes);
   cudaStream_t native = static_cast<cudaStream_t>(lt_cuda_stream_native(stream));
   cudaError_t e = way == LT_PEER ? cudaMemcpyPeerAsync(dst, index, src, from, bytes, native)
                                  : cudaMemcpyAsync(dst, src, bytes, kinds[way], native);

@@ -28,6 +28,7 @@ bool lt_cuda_describe(int index, char *text, size_t size);
 bool lt_cuda_bus_address(int index, char *text, size_t size);
 void *lt_cuda_host_alloc(size_t bytes);
 void lt_cuda_host_free(void *memory, size_t bytes);
+bool lt_cuda_host_has(const void *memory); /* whether it is of lt_cuda_host_alloc */
 
 /* device.cu: opening a device, memory, copies, launches; error.cu: the error words. */
 bool lt_cuda_open(lt_ctx *c, int index);

@@ -138,10 +138,13 @@ static bool from_host(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_device d = dst->storage->device;
   lt_event done;
   if (!to_device(c, dst, lt_data(src), bytes, &done)) return false;
-  /* From pageable memory the call has read all of it when it returns (CUDA's rule, which backends
-     follow); from pinned memory the copy still runs. */
-  if (!lt_storage_is_pinned(src->storage) || done.stream == NULL) return true;
-  if (done.stream != lt_stream_of(c, d, LT_STREAM_COPY)) return lt_wait_event(c, d, done);
+  /* From all memory but what the device's host_alloc gave the call has read it when it returns
+     (backend.h: staged); from that, the copy still runs. A storage that does not keep when it is
+     read is waited for. */
+  bool keeps = lt_storage_is_pinned(src->storage);
+  if (done.stream == NULL || !(keeps || lt_pinned_has(lt_data(src)))) return true;
+  if (!keeps || done.stream != lt_stream_of(c, d, LT_STREAM_COPY))
+    return lt_wait_event(c, d, done);
   return lt_pinned_read(c, src->storage, done);
 }
 

@@ -129,6 +129,7 @@ void lt_pinned_trim(void);
    after that. */
 lt_storage *lt_pinned_storage(lt_ctx *c, lt_device d, size_t bytes);
 bool lt_storage_is_pinned(const lt_storage *s);
+bool lt_pinned_has(const void *memory); /* whoever owns a storage over it: of DLPack, wrapped */
 bool lt_pinned_read(lt_ctx *c, lt_storage *s, lt_event at); /* a device will have, at `at` */
 /* The first device with pinned memory that this ctx has used; the cpu where there is none. */
 lt_device lt_pinned_device(const lt_ctx *c);

@@ -14,13 +14,14 @@ enum { SMALLEST = 4096 };
 
 struct lt_pinned {
   lt_storage storage; /* first: a pinned storage is its piece */
-  lt_pinned *next;
+  lt_pinned *next;    /* idle */
+  lt_pinned *older;   /* of all */
   lt_device device; /* whose kind can copy from it */
   size_t bytes;     /* in eighths of a power of two */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static lt_pinned *idle;
+static lt_pinned *idle, *newest;
 
 static const lt_device_ops *ops_of(const lt_pinned *p) { return lt_device_kinds[p->device.kind]; }
 
@@ -62,7 +63,11 @@ static void *allocate(lt_ctx *c, lt_device d, size_t bytes) {
   return ops->open == NULL || ops->open(c, d.index) ? ops->host_alloc(bytes) : NULL;
 }
 
+/* Under the lock. */
 static void destroy(lt_pinned *p) {
+  lt_pinned **link = &newest;
+  while (*link != p) link = &(*link)->older;
+  *link = p->older;
   if (ops_of(p)->host_free != NULL)
     ops_of(p)->host_free(p->storage.data, p->bytes);
   else
@@ -82,6 +87,10 @@ static lt_pinned *make(lt_ctx *c, lt_device d, size_t class) {
   }
   p->bytes = class;
   p->storage.data = memory;
+  pthread_mutex_lock(&lock);
+  p->older = newest;
+  newest = p;
+  pthread_mutex_unlock(&lock);
   return p;
 }
 
@@ -128,6 +137,16 @@ lt_storage *lt_pinned_storage(lt_ctx *c, lt_device d, size_t bytes) {
 }
 
 bool lt_storage_is_pinned(const lt_storage *s) { return s->drop == drop; }
+
+/* Few pieces: batches on their way, and results. */
+bool lt_pinned_has(const void *memory) {
+  bool found = false;
+  pthread_mutex_lock(&lock);
+  for (const lt_pinned *p = newest; p != NULL && !found; p = p->older)
+    found = (uintptr_t)memory - (uintptr_t)p->storage.data < p->bytes;
+  pthread_mutex_unlock(&lock);
+  return found;
+}
 
 /* Where more streams read it than are kept apart the host waits for the last one. */
 bool lt_pinned_read(lt_ctx *c, lt_storage *s, lt_event at) {

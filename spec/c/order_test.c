@@ -98,6 +98,31 @@ static void written_from_the_host_after_a_read(lt_ctx *c, lt_tensor *x) {
   assert_true(last_of(c, y) == 9);
 }
 
+static void nothing(void *ud) { (void)ud; }
+
+/* Memory that the device reads when the copy runs, in a storage that is not pinned: of DLPack. */
+static void pinned_memory_under_another_owner_is_read_before_it_is_the_callers_again(
+    void **state) {
+  (void)state;
+  lt_ctx *c = fresh();
+  lt_pinned *p = lt_pinned_take(c, FAKE, N * sizeof(float));
+  float *memory = lt_pinned_memory(p);
+  int64_t size = N - 1;
+  for (int k = 0; k < N; k++) memory[k] = 3;
+  lt_storage *s = lt_storage_wrap(c, LT_CPU_DEVICE, memory + 1, (N - 1) * sizeof *memory, nothing,
+                                  NULL);
+  lt_tensor *x = lt_tensor_make(c, s, LT_F32, 1, &size, NULL, 0);
+  lt_storage_release(c, s);
+  assert_false(lt_storage_is_pinned(x->storage));
+  lt_tensor *y = lt_to_device(c, x, FAKE);
+  for (int k = 0; k < N; k++) memory[k] = 7;
+  float out[N];
+  assert_true(lt_tensor_read(c, y, out));
+  assert_true(out[0] == 3 && out[N - 2] == 3);
+  lt_pinned_give(p, (lt_event){0});
+  lt_ctx_release(c);
+}
+
 /* More streams read than a storage keeps apart. */
 static void read_on_many_streams(lt_ctx *c, lt_tensor *x) {
   enum { MANY = LT_READERS + 2 };
@@ -482,6 +507,7 @@ static void scratch_is_reused_after_the_work_of_its_launch(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(any_two_uses_of_a_tensor_are_ordered),
+      cmocka_unit_test(pinned_memory_under_another_owner_is_read_before_it_is_the_callers_again),
       cmocka_unit_test(so_are_those_of_external_memory),
       cmocka_unit_test(external_memory_is_given_back_after_its_last_use),
       cmocka_unit_test(external_memory_is_waited_for_in_a_ctx_that_failed),

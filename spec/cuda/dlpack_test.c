@@ -243,6 +243,43 @@ static void devices_are_what_they_are(void **state) {
   ok(cudaFreeHost(pinned));
 }
 
+/* Memory that another library has pinned is its owner's again when a copy of it returns, however
+   much work the GPU has before it. */
+static void memory_that_others_pinned_is_copied_at_once(void **state) {
+  (void)state;
+  ltrain *l = open_allowed(LTRAIN_LOAD_LIBRARIES);
+  float *pinned;
+  foreign f;
+  ok(cudaHostAlloc((void **)&pinned, N * sizeof *pinned, cudaHostAllocPortable));
+  for (int k = 0; k < N; k++) pinned[k] = 1;
+  make(&f, pinned, f32, 1, (int64_t[]){N}, NULL);
+  put_on(&f, kDLCUDAHost, DEVICE);
+  lt_tensor *t = take(l, &f);
+  must(l, ltrain_set(l, "x", "T", t));
+  ltrain_release(l, t);
+  must(l, ltrain_dostring(l, "a = lt.ones(64, 64, {device = 'cuda:1'}) for _ = 1, 4 do a = a * 2 end\n"
+                             "y = x:to('cuda:1') x:fill_(7) z = x:to('cuda:1')", "d.lua"));
+  drop(l, "x");
+  assert_int_equal(f.deleted, 1);
+  for (int k = 0; k < N; k++) pinned[k] = 9;
+  ok(cudaFreeHost(pinned));
+  expect(l, "6.0, y:sum():item()");
+  expect(l, "42.0, z:sum():item()");
+
+  lt_tensor *own = get(l, "lt.ones(8):pin_memory()");
+  DLManagedTensorVersioned *m = ltrain_to_dlpack(l, own, 1), *n = ltrain_to_dlpack(l, own, 1);
+  must(l, m != NULL && n != NULL);
+  lt_tensor *same = ltrain_from_dlpack(l, n);
+  must(l, same != NULL && ltrain_set(l, "x", "T", same));
+  must(l, ltrain_dostring(l, "a = a * 2 y = x:to('cuda:1')", "d.lua"));
+  for (int k = 0; k < 8; k++) ((float *)m->dl_tensor.data)[k] = 9;
+  expect(l, "8.0, y:sum():item()");
+  m->deleter(m);
+  ltrain_release(l, same);
+  ltrain_release(l, own);
+  ltrain_close(l);
+}
+
 static size_t left_on_device(void) {
   size_t left, total;
   ok(cudaSetDevice(DEVICE));
@@ -312,6 +349,7 @@ int main(void) {
       cmocka_unit_test(read_only_memory_is_never_written),
       cmocka_unit_test(the_current_device_is_theirs_too),
       cmocka_unit_test(devices_are_what_they_are),
+      cmocka_unit_test(memory_that_others_pinned_is_copied_at_once),
       cmocka_unit_test(memory_outlives_the_state),
       cmocka_unit_test(what_is_given_back_is_used_again_after_their_work),
   };

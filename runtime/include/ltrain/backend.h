@@ -102,8 +102,9 @@ typedef struct lt_device_ops {
      this kind. */
   bool (*stream_wait)(lt_ctx *c, lt_stream *stream, lt_event event);
   bool (*synchronize)(lt_ctx *c, int index); /* the host waits for all streams of the device */
-  /* Asynchronous, except LT_TO_HOST into memory that is not pinned, which waits; a source that is
-     not pinned is copied to a staging buffer before it returns. `stream` is of device `index`,
+  /* Asynchronous, except LT_TO_HOST into memory that is not of host_alloc, which waits; a source of
+     the host that is not, also one that others have pinned, is copied to a staging buffer before it
+     returns: its owner may write to it then. `stream` is of device `index`,
      which is dst's (for LT_TO_HOST src's); `from` is the device of src for LT_PEER. */
   bool (*copy)(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                const void *src, size_t bytes);
