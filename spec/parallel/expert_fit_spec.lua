@@ -142,14 +142,109 @@ describe("expert_parallel_size", function()
     ]], folder)
     child.remove(folder)
   end)
+end)
 
-  it("is refused beside tensor_parallel_size", function()
-    local status, _, err = scripts.run(nil, [[
-      strategy {expert_parallel_size = 2, tensor_parallel_size = 2}
+-- Experts between matrices that other ranks divide.
+local WIDE <const> = [[
+local Narrow = Net
+Net = Narrow:extend "Wide"
+function Net:init(o)
+  Narrow.init(self, o)
+  self.up, self.down = nn.Linear(4, 6), nn.Linear(6, 4)
+  self:to "f64"
+end
+function Net:configure_model()
+  Narrow.configure_model(self)
+  local mesh = self.device_mesh
+  if not mesh or mesh:size "tensor_parallel" == 1 then return end
+  lt.parallelize(self, mesh, {first = lt.parallel.ColwiseParallel {output_layouts =
+    lt.parallel.Replicate()}, up = lt.parallel.ColwiseParallel(),
+    down = lt.parallel.RowwiseParallel()})
+end
+function Net:forward(x)
+  x = self.first(x)
+  x = x + self.moe(x) + self.down(self.up(x):tanh())
+  return self.last(x + self.more(x))
+end
+]]
+
+describe("expert_parallel_size beside tensor_parallel_size", function()
+  local MESHES <const> = [[
+    local MESHES = {{4, {expert_parallel_size = 2, tensor_parallel_size = 2}},
+      {8, {expert_parallel_size = 2, tensor_parallel_size = 2, data_parallel_size = 2}}}
+  ]]
+
+  it("trains to the weights, state and metrics of one rank", function()
+    prints("true\ntrue\n", WIDE .. MESHES .. [[
+      local a, s = fit(1)
+      for _, mesh in ipairs(MESHES) do
+        local b, t = fit(mesh[1], mesh[2])
+        print(apart(a, s, b, t))
+      end
     ]])
-    luassert.equal(1, status, err)
-    luassert.matches("script.lua:%d+: strategies.ModelParallelStrategy: expert_parallel_size = 2 "
-      .. "is not possible with tensor_parallel_size = 2", err)
+  end)
+
+  it("does so with each stage of sharding", function()
+    prints("true true true\ntrue true true\n", WIDE .. MESHES .. [[
+      local a, s = fit(1)
+      for _, mesh in ipairs(MESHES) do
+        local results = {}
+        for stage = 1, 3 do
+          mesh[2].stage = stage
+          local b, t = fit(mesh[1], mesh[2])
+          results[stage] = apart(a, s, b, t)
+        end
+        print(table.unpack(results))
+      end
+    ]])
+  end)
+
+  it("makes experts on the meta device alike on the ranks that have them", function()
+    prints("true\n", WIDE .. [[
+      local divide = Net.configure_model
+      function Net:init(o) self.o = o or {} end
+      function Net:configure_model()
+        if rawget(self, "first") then return end
+        local _ <close> = lt.device "meta"
+        self.first, self.moe = nn.Linear(5, 4), nn.MoE(4, 6, 4, {bias = true})
+        self.more, self.last = nn.MoE(4, 6, 2, {top_k = 1, activation = "gelu"}), nn.Linear(4, 1)
+        self.up, self.down = nn.Linear(4, 6), nn.Linear(6, 4)
+        self:to "f64"
+        divide(self)
+      end
+      local a, s = fit(1)
+      local b, t = fit(4, {expert_parallel_size = 2, tensor_parallel_size = 2, stage = 3})
+      print(apart(a, s, b, t))
+    ]])
+  end)
+
+  it("accumulates gradients, and resumes in mid-window on other meshes", function()
+    local folder = child.folder()
+    prints("true true true\ntrue true true\n", WIDE .. [[
+      local options = {accumulate_grad_batches = 2}
+      local a, s = fit(1, nil, options)
+      local function save(ranks, o)
+        local path = folder .. "/" .. ranks .. (o.stage or "") .. ".ckpt"
+        function Net:on_train_batch_end(_, _, i)
+          if i == 2 and self.current_epoch == 0 then self.trainer:save_checkpoint(path) end
+        end
+        fit(ranks, o, options)
+        Net.on_train_batch_end = nil
+        return path
+      end
+      for _, path in ipairs {save(4, {expert_parallel_size = 2, tensor_parallel_size = 2}),
+        save(4, {expert_parallel_size = 2, tensor_parallel_size = 2, stage = 2,
+          state_dict_type = "sharded"})} do
+        local results = {}
+        for i, case in ipairs {{1}, {2, {expert_parallel_size = 2}},
+          {4, {expert_parallel_size = 2, tensor_parallel_size = 2, stage = 1}}} do
+          local b, t = fit(case[1], case[2], options, path)
+          results[i] = apart(a, s, b, t)
+        end
+        print(table.unpack(results))
+      end
+    ]], folder)
+    child.remove(folder)
   end)
 end)
 
@@ -199,5 +294,24 @@ describe("lt.dist.ddp of divided experts", function()
     ]])
     luassert.equal(1, status, err)
     luassert.matches("dist.ddp: w1 is divided among 2 of 4 ranks: give part_group", err)
+  end)
+end)
+
+describe("clip_grad_norm_ of experts and matrices", function()
+  it("counts each parameter once", function()
+    prints("true\n", [[
+      print(lt.dist.launch(4, function()
+        lt.seed(3)
+        local net = Net()
+        local elements = net:num_parameters()
+        local mesh = lt.dist.mesh({2, 2}, {"expert_parallel", "tensor_parallel"})
+        lt.parallelize(net, mesh:sub "expert_parallel", {moe = lt.parallel.ExpertParallel()})
+        lt.parallelize(net, mesh, {first = lt.parallel.ColwiseParallel()})
+        for _, p in ipairs(net:parameters()) do p.grad = lt.ones_like(p) * 2 end
+        local norm = nn.utils.clip_grad_norm_(net:parameters(), 1.0):item()
+        return math.abs(norm - 2 * math.sqrt(elements)) < 1e-9
+          and math.abs(net.moe.w1.grad:max():item() - 2 / norm) < 1e-4
+      end))
+    ]])
   end)
 end)

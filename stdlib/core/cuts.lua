@@ -23,12 +23,11 @@ function cuts.of(parameter) return cut_of[parameter] end
 --- Notes that a parameter is a part (nil: that it is whole).
 function cuts.note(parameter, cut) cut_of[parameter] = cut end
 
---- Of a list of parameters those that a rank counts in a sum over the ranks of a group: parts, and
---- on the first rank what all have whole.
-function cuts.counted(parameters, is_first)
+--- Of a list of parameters those for which counts(cut) is true (nil: the parameter is whole).
+function cuts.counted(parameters, counts)
   local counted = {}
   for _, parameter in ipairs(parameters) do
-    if is_first or cut_of[parameter] then counted[#counted + 1] = parameter end
+    if counts(cut_of[parameter]) then counted[#counted + 1] = parameter end
   end
   return counted
 end

@@ -21,24 +21,35 @@ local OPTIONS <const> = {
     doc = "do not change the gradients if the norm is inf or nan" },
 }
 
--- The ranks that have the parts of parameters which are cut; nil: all are whole.
-local function group_of(parameters)
+-- The groups of ranks that have the parts of parameters which are cut: a list, empty where all are
+-- whole.
+local function groups_of(parameters)
+  local groups, known = {}, {}
   for _, parameter in ipairs(c.is_tensor(parameters) and { parameters } or parameters) do
     local cut = cuts.of(parameter)
-    if cut then return cut.group end
+    if cut and not known[cut.group] then
+      known[cut.group], groups[#groups + 1] = true, cut.group
+    end
   end
+  return groups
 end
 
 -- The same where a rank has parts of parameters: the norm is that of the whole ones. All ranks of
--- the group call it.
-local function clip_parts(parameters, max_norm, o, p, group)
+-- the groups call it.
+local function clip_parts(parameters, max_norm, o, p, groups)
   local list = c.is_tensor(parameters) and { parameters } or parameters
   local _ <close> = c.no_grad()
-  local own = total_norm.get_total_norm(grads_of(cuts.counted(list, group:rank() == 0), NAME),
-    { norm_type = p })
-  local norms = collectives.all_gather(own:to "f64", { group = group })
-  local norm = total_norm.get_total_norm({ norms }, { norm_type = p,
-    error_if_nonfinite = o.error_if_nonfinite }):to(own.dtype)
+  local function norm_of(counts)
+    return total_norm.get_total_norm(grads_of(cuts.counted(list, counts), NAME), { norm_type = p })
+  end
+  local norms, dtype = {}, nil
+  for i, group in ipairs(groups) do
+    local own = norm_of(function(cut) return cut ~= nil and cut.group == group end)
+    norms[i], dtype = collectives.all_gather(own:to "f64", { group = group }), dtype or own.dtype
+  end
+  table.insert(norms, norm_of(function(cut) return cut == nil end):to "f64")
+  local norm = total_norm.get_total_norm(norms, { norm_type = p,
+    error_if_nonfinite = o.error_if_nonfinite }):to(dtype)
   if not o.keep_nonfinite or norm:isfinite():item() then
     total_norm.clip_grads_with_norm_(list, max_norm, norm)
   end
@@ -52,11 +63,11 @@ end
 return call_form.method(function(parameters, max_norm, options)
   config.argument(max_norm, "number", NAME, "max_norm")
   local grads = grads_of(parameters, NAME)
-  local group = group_of(parameters)
-  if options == nil and not group then return c.clip_grad_norm(grads, max_norm) end
+  local groups = groups_of(parameters)
+  if options == nil and #groups == 0 then return c.clip_grad_norm(grads, max_norm) end
   local o = config.check(options, OPTIONS, NAME)
   local p = o.norm_type == "inf" and math.huge or o.norm_type
-  if group then return clip_parts(parameters, max_norm, o, p, group) end
+  if #groups > 0 then return clip_parts(parameters, max_norm, o, p, groups) end
   return c.clip_grad_norm(grads, { max_norm = max_norm, norm_type = p,
     error_if_nonfinite = o.error_if_nonfinite, keep_nonfinite = o.keep_nonfinite })
 end, NAME, 2, "norm_type error_if_nonfinite")

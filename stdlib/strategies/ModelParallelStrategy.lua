@@ -6,7 +6,7 @@
 -- sequences, along tensor_parallel parts of the same matrices, which lt.parallelize cuts in the
 -- module's configure_model. Tensor parallel comes last, so that its ranks are next to each other:
 -- it has most traffic. Along expert_parallel, a dim that is there where its size is given, they
--- read different samples too, and have different experts.
+-- read different samples too, and have different experts; along tensor_parallel the same ones.
 --
 -- What a rank has of a parameter that is cut is a parameter of its own: gradients are summed over
 -- the ranks that have the same part, and the optimizer steps it as any other. The norm of all
@@ -64,7 +64,7 @@ local function name_of(self) return "strategies." .. class.of(self).__name end
 function ModelParallelStrategy:init(options)
   local o, notes = own_options.check(options, class.of(self).options, name_of(self))
   self:take_options(o, notes)
-  if o.expert_parallel_size then self.dims = expert_dims(name_of(self), o) end
+  if o.expert_parallel_size then self.dims = expert_dims(o) end
   self.given_sizes = {} -- by dim, as the script gave them
   for _, dim in ipairs(self.dims) do
     self.given_sizes[dim] = o[dim .. "_size"]
@@ -100,9 +100,10 @@ function ModelParallelStrategy:setup_mesh()
   for i, dim in ipairs(self.dims) do sizes[i] = self[dim .. "_size"] end
   local made, scope = groups.make(sizes, self.dims)
   self.device_mesh, self.same_parts, self.one_module = made.mesh, made.same_parts, made.one_module
+  self.same_experts = made.same_experts
   return setmetatable({}, { __close = function()
     local _ <close> = scope
-    self.device_mesh, self.same_parts, self.one_module = nil, nil, nil
+    self.device_mesh, self.same_parts, self.one_module, self.same_experts = nil, nil, nil, nil
   end })
 end
 
@@ -139,7 +140,7 @@ end
 function ModelParallelStrategy:materialize(module)
   if self.sharding then
     self.sharding:materialize(module, self.root_device, function(parameter)
-      shared_parameters.share(parameter, self.same_parts)
+      shared_parameters.share(parameter, self.same_experts)
     end)
   end
   DDP.materialize(self, module)
@@ -149,7 +150,8 @@ end
 --- that have the same parts. What is sharded already is the same.
 function ModelParallelStrategy:share_module(module)
   local parted = self.sharding and self.sharding.parted
-  local has_cuts = shared_parameters.share_all(module, self.same_parts, parted and parted.of or {})
+  local has_cuts = shared_parameters.share_all(module, self.same_experts,
+    parted and parted.of or {})
   self.divides = self.one_module:world_size() > 1 and has_cuts
 end
 
@@ -206,12 +208,17 @@ end
 -- Whether this rank counts what ranks that have parts of the same matrices have alike.
 local function counts_whole(self) return self.device_mesh:rank "tensor_parallel" == 0 end
 
---- Lists of the parameters whose gradients this rank counts in a norm, by group: of what is not cut
---- the first rank's.
+--- Lists of the parameters whose gradients this rank counts in a norm, by group: along dims that do
+--- not divide a parameter, of the ranks of one module, the first rank counts it.
 function ModelParallelStrategy:counted_groups(optimizer)
-  local counted, is_first = {}, self.one_module:rank() == 0
+  local counted, mesh = {}, self.device_mesh
+  local function counts(cut)
+    if not cut then return self.one_module:rank() == 0 end
+    if cut.is_summed then return counts_whole(self) end
+    return self.expert_parallel_size == 1 or mesh:rank "expert_parallel" == 0
+  end
   for g, group in ipairs(optimizer.param_groups) do
-    counted[g] = { params = cuts.counted(group.params, is_first) }
+    counted[g] = { params = cuts.counted(group.params, counts) }
   end
   return counted
 end
@@ -248,7 +255,8 @@ function ModelParallelStrategy:accumulated_gradient(parameter)
   if not cut and counts_whole(self) then return grad end
   local whole = c.zeros(cuts.shape(parameter), { dtype = parameter.dtype,
     device = parameter.device })
-  if cut and grad then cuts.put(cut, whole, cut.rank, grad) end
+  local counts = cut and (counts_whole(self) or not cut.is_summed)
+  if counts and grad then cuts.put(cut, whole, cut.rank, grad) end
   return whole
 end
 

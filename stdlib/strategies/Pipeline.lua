@@ -230,12 +230,13 @@ end
 function Pipeline:counted_groups(optimizer)
   local groups, division = {}, self.division
   local is_first = self.device_mesh:rank "tensor_parallel" == 0
+  local function counts(cut) return is_first or cut ~= nil end
   for g, group in ipairs(self:param_groups(optimizer)) do
     local own = {}
     for _, parameter in ipairs(group.params) do
       if not division or division:speaks_for(parameter) then own[#own + 1] = parameter end
     end
-    groups[g] = { params = cuts.counted(own, is_first) }
+    groups[g] = { params = cuts.counted(own, counts) }
   end
   return groups
 end

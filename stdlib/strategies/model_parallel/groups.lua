@@ -29,13 +29,16 @@ local function dims_where(mesh, keep)
 end
 
 --- Makes a mesh of all ranks, and says which of them read samples of their own. Returns { mesh =,
---- same_parts = those that have the same parts of the module, one_module = those that have the
---- parts of one }, and a value to be closed at the end of the run. All ranks call it.
+--- same_parts = those that have the same parts of the module, same_experts = those that have the
+--- same experts, one_module = those that have the parts of one }, and a value to be closed at the
+--- end of the run. All ranks call it.
 function groups.make(sizes, dims)
   local mesh = Mesh(sizes, dims)
   local function group(keep) return mesh:group(table.unpack(dims_where(mesh, keep))) end
+  local has_experts = table.concat(dims, " "):find("expert_parallel", 1, true)
   local made = { mesh = mesh, one_module = group(divides),
-    same_parts = group(function(dim) return not divides(dim) end) }
+    same_parts = group(function(dim) return not divides(dim) end),
+    same_experts = has_experts and group(function(dim) return dim ~= "expert_parallel" end) or nil }
   local reads = dims_where(mesh, function(dim) return READ[dim] end)
   local sums = dims_where(mesh, function(dim) return SUMMED[dim] end)
   return made, data_ranks.use(mesh, reads, sums)

@@ -27,7 +27,8 @@ local ROWS <const> = {
     doc = "what is divided among the ranks that have the same parts, as by strategies.Sharded: 0: "
       .. "nothing; 1: the state of optimizers; 2: and gradients; 3: and parameters" },
   expert_parallel_size = { type = "integer", min = 1, doc = "ranks that divide the experts of "
-    .. "nn.MoE, along a dim that the mesh has if this is given; not with tensor_parallel" },
+    .. "nn.MoE, along a dim that the mesh has if this is given; tensor_parallel_size is then 1 by "
+    .. "default" },
   context_parallel_attention = { type = "string", default = "ring", choices = { "ring", "ulysses" },
     doc = "of divided sequences: keys and values go round a ring, or heads are exchanged" },
   sequence_dim = { type = "integer", default = 2, min = 2,

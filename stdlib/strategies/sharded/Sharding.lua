@@ -163,13 +163,14 @@ function Sharding:reduce_gradients(parameters, total)
   self.sharded:reduce_gradients(parameters, total, self.cap)
 end
 
---- The norm over all shards, those of replica 0; of parameters that are not cut where `counts`, on
---- one of the ranks that have the same. Partial norms are f64, so that rounding to the gradients'
---- dtype comes last, as on one rank. `device`: that of the rank. All ranks of the world call it.
+--- The norm over all shards, those of replica 0; of parameters that are not cut, and of experts,
+--- where `counts`, on one of the ranks that have the same. Partial norms are f64, so that rounding
+--- to the gradients' dtype comes last, as on one rank. `device`: that of the rank. All ranks of the world call it.
 function Sharding:grad_norm(optimizer, p, device, counts)
   local own = self.optimizers[optimizer]
   local gradients = gradients_of(own:groups(function(parameter, shard)
-    return shard.replicas.is_first and (counts or cuts.of(parameter) ~= nil)
+    local cut = cuts.of(parameter)
+    return shard.replicas.is_first and (counts or cut ~= nil and not cut.is_summed)
   end))
   table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.home.device or device }))
   local norm = c.grads_norm({ collectives.all_gather(c.grads_norm(gradients, p)) }, p)
