@@ -8,7 +8,7 @@
 #define LT_BASE_RANDOM_H
 
 #include "base/host_device.h"
-#include "ltrain/tensor.h"
+#include "ltrain/args.h"
 
 /* Purposes; the stream is purpose | (rank or slice) << 4. */
 enum {
@@ -28,14 +28,7 @@ typedef struct lt_rng {
   uint32_t ordinal; /* draws within the batch */
 } lt_rng;
 
-/* What one draw needs: plain data that an op copies into its arguments (dropout saves it). */
-typedef struct lt_rng_key {
-  uint64_t seed;
-  uint64_t position; /* rng_key (48 bits) << 16 | stream */
-  uint64_t base;     /* added to the block index */
-  bool drawn;        /* false: no key yet */
-} lt_rng_key;
-
+/* The key of one draw is plain data that an op copies into its arguments (dropout saves it). */
 lt_rng_key lt_rng_draw(lt_rng *rng);
 
 /* The four words of block `block` of a key. Element i of a tensor uses word i % 4

@@ -42,7 +42,8 @@ static bool copy(lt_ctx *c, lt_work *w, lt_tensor *t, char *memory, bool back) {
                   .src = back ? memory : data,
                   .dst = back ? data : memory,
                   .from_index = index,
-                  .bytes = bytes_of(t)};
+                  .bytes = bytes_of(t),
+                  .dtype = (lt_dtype)t->dtype};
   return m.bytes == 0 || lt_copy_issue(c, &m, &w->device.ready);
 }
 
@@ -180,7 +181,8 @@ static bool move_alone(lt_ctx *c, const lt_work *w) {
   const lt_tensor *to = w->result != NULL ? w->result : w->out;
   if (w->in == NULL || to == NULL || m->in == m->out || to->numel == 0) return true;
   int index = w->device.at.index;
-  return ops_of(w)->copy(c, m->stream, LT_WITHIN, index, m->out, index, m->in, bytes_of(to));
+  return ops_of(w)->copy(c, m->stream, LT_WITHIN, index, m->out, index, m->in, bytes_of(to),
+                         (lt_dtype)to->dtype);
 }
 
 /* A link's library must be called in the same order on all ranks, across all groups: that in which

@@ -62,7 +62,8 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
    pieces and on its own terms. Memory that others have pinned, since they may write to it, or free
    it, as soon as this returns. */
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
-                  const void *src, size_t bytes) {
+                  const void *src, size_t bytes, lt_dtype dtype) {
+  (void)dtype;
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                          cudaMemcpyDeviceToDevice};
   if (!lt_cuda_use(c, index)) return false;

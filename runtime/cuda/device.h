@@ -36,7 +36,7 @@ void *lt_cuda_alloc(int index, size_t bytes);
 void lt_cuda_free(int index, void *memory, size_t bytes);
 bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total);
 bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
-                  const void *src, size_t bytes);
+                  const void *src, size_t bytes, lt_dtype dtype);
 bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);
 bool lt_cuda_take_error(lt_ctx *c, int index, lt_device_error *out);
 

@@ -13,11 +13,13 @@ bool lt_copy_issue(lt_ctx *c, const lt_copying *m, lt_event *done) {
   if (empty != NULL && empty->away != NULL)
     return lt_fail(c, LT_EDEVICE, "%s%s%s", lt_op_name(c), lt_op_colon(c), empty->away);
   if (ops->launch == NULL)
-    return ops->copy(c, NULL, m->way, index, m->dst, m->from_index, m->src, m->bytes);
+    return ops->copy(c, NULL, m->way, index, m->dst, m->from_index, m->src, m->bytes,
+                     m->dtype);
   if (m->stream == NULL || (m->from != NULL && !lt_order_before(c, m->from, m->stream, false)) ||
       (m->to != NULL && !lt_order_before(c, m->to, m->stream, true)))
     return false;
-  bool ok = ops->copy(c, m->stream, m->way, index, m->dst, m->from_index, m->src, m->bytes);
+  bool ok = ops->copy(c, m->stream, m->way, index, m->dst, m->from_index, m->src, m->bytes,
+                     m->dtype);
   if (!lt_order_record(c, m->device, m->stream, done)) return false;
   if (m->from != NULL) lt_order_after(m->from, *done, false);
   if (m->to != NULL) lt_order_after(m->to, *done, true);
@@ -28,7 +30,7 @@ static bool from_device(lt_ctx *c, lt_tensor *t, void *out, size_t bytes, lt_eve
   lt_device d = t->storage->device;
   lt_copying m = {.device = d, .stream = lt_stream_current(c, d), .way = LT_TO_HOST,
                   .from = t->storage, .src = lt_data(t), .dst = out, .from_index = d.index,
-                  .bytes = bytes};
+                  .bytes = bytes, .dtype = (lt_dtype)t->dtype};
   return lt_copy_issue(c, &m, done);
 }
 
@@ -44,7 +46,7 @@ static bool to_device(lt_ctx *c, lt_tensor *t, const void *from, size_t bytes, l
   lt_device d = t->storage->device;
   lt_copying m = {.device = d, .stream = lt_stream_current(c, d), .way = LT_TO_DEVICE,
                   .to = t->storage, .src = from, .dst = lt_data(t), .from_index = d.index,
-                  .bytes = bytes};
+                  .bytes = bytes, .dtype = (lt_dtype)t->dtype};
   return lt_copy_issue(c, &m, done);
 }
 
@@ -56,7 +58,7 @@ static bool within(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
   lt_copying m = {.device = d, .stream = lt_stream_current(c, d),
                   .way = from == d.index ? LT_WITHIN : LT_PEER, .from = src->storage,
                   .to = dst->storage, .src = lt_data(src), .dst = lt_data(dst), .from_index = from,
-                  .bytes = bytes};
+                  .bytes = bytes, .dtype = (lt_dtype)dst->dtype};
   return lt_copy_issue(c, &m, &done);
 }
 

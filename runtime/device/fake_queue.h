@@ -76,7 +76,7 @@ bool lt_fake_is_pinned(const void *memory);
 /* and what is issued (fake_work.c). */
 bool lt_fake_launch(lt_ctx *c, int index, lt_stream *s, lt_kernel kernel, const lt_call *call);
 bool lt_fake_copy(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                  const void *src, size_t bytes);
+                  const void *src, size_t bytes, lt_dtype dtype);
 bool lt_fake_take_error(lt_ctx *c, int index, lt_device_error *out);
 bool lt_fake_combine(lt_ctx *c, int index, lt_stream *s, void *dst, const void *a, const void *b,
                      int64_t n, lt_dtype dtype, lt_comm_reduce reduce);

@@ -6,6 +6,7 @@
    Fields are only ever added at the end. */
 #include "device/host.h"
 
+#include "base/script_lines.h"
 #include "device/ctx_devices.h"
 #include "ltrain/version.h"
 
@@ -39,6 +40,11 @@ static bool host_view(lt_ctx *c, lt_tensor *t, lt_view *out) {
   return lt_ok(c);
 }
 
+static void host_place(const lt_tensor *t, lt_storage_place *out) {
+  const lt_storage *s = t->storage;
+  *out = (lt_storage_place){.base = s->data, .bytes = s->bytes, .offset = t->offset};
+}
+
 /* Scratch memory lives until the end of the launch (lt_launch_end), which is before the kernel has
    run: the pool orders its next user after this launch. */
 static void *host_scratch(lt_ctx *c, size_t bytes) {
@@ -53,6 +59,12 @@ static void *host_scratch(lt_ctx *c, size_t bytes) {
 }
 
 static uint32_t host_line(lt_ctx *c) { return lt_ctx_line(c); }
+static uint32_t host_known_line(lt_ctx *c) { return c->line != LT_LINE_LATER ? c->line : 0; }
+static void host_line_text(lt_ctx *c, uint32_t line, char *text, size_t size) {
+  text[0] = 0;
+  if (line != 0) lt_line_text(c, line, text, size);
+}
+
 static const void *host_root(lt_ctx *c) { return c->root; }
 
 static bool host_tf32(lt_ctx *c) { return c->root->tf32; }
@@ -97,9 +109,12 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .fail = host_fail,
                    .log = host_log,
                    .view = host_view,
+                   .place = host_place,
                    .scratch = host_scratch,
                    .stream = lt_stream_current,
                    .line = host_line,
+                   .known_line = host_known_line,
+                   .line_text = host_line_text,
                    .tf32 = host_tf32,
                    .fault = lt_fail_fault,
                    .root = host_root};

@@ -17,8 +17,8 @@ static void no_free(int index, void *ptr, size_t bytes) { (void)index, (void)ptr
 static int count(void) { return 1; }
 
 static bool copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
-                 const void *src, size_t bytes) {
-  (void)stream, (void)index, (void)dst, (void)from, (void)src, (void)bytes;
+                 const void *src, size_t bytes, lt_dtype dtype) {
+  (void)dtype, (void)stream, (void)index, (void)dst, (void)from, (void)src, (void)bytes;
   return way != LT_TO_HOST ||
          lt_fail(c, LT_EDEVICE, "%s%sa meta tensor has no data", lt_op_name(c), lt_op_colon(c));
 }

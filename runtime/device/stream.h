@@ -57,6 +57,7 @@ typedef struct lt_copying {
   void *dst;
   int from_index; /* the device of src for LT_PEER */
   size_t bytes;
+  lt_dtype dtype; /* of the elements that they are */
 } lt_copying;
 /* Issues it; `done`: its position ({NULL, 0} on a synchronous device, where it is done). */
 bool lt_copy_issue(lt_ctx *c, const lt_copying *copy, lt_event *done);

@@ -17,7 +17,7 @@ lt_storage *lt_host_copy_begin(lt_ctx *c, lt_tensor *t, lt_arrival *arrival) {
   if (to == NULL) return NULL;
   lt_copying m = {.device = d, .stream = lt_stream_of(c, d, LT_STREAM_BACK), .way = LT_TO_HOST,
                   .from = t->storage, .src = lt_data(t), .dst = to->data,
-                  .from_index = d.index, .bytes = n};
+                  .from_index = d.index, .bytes = n, .dtype = (lt_dtype)t->dtype};
   arrival->device = d;
   if (n == 0 || lt_copy_issue(c, &m, &arrival->at)) return to;
   lt_storage_release(c, to);

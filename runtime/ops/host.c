@@ -19,12 +19,15 @@ static const void *argument(const lt_call *call, const char *name) {
   return NULL;
 }
 
+static const lt_arg *arguments(int op, int *n) { return lt_op_args((lt_op)op, n); }
+
 static const char *name_of(int op) { return lt_ops[op].name; }
 
 void lt_ops_offer(lt_host *host) {
   host->n_ops = LT_OP_COUNT;
   host->op = op_of;
   host->argument = argument;
+  host->arguments = arguments;
   host->run_on_cpu = lt_run_on_cpu;
   host->op_name = name_of;
   host->writes = lt_call_writes;

@@ -42,33 +42,6 @@ enum {
   LT_KIND_VIEW = 1, LT_KIND_LIST = 2, LT_KIND_MUTATES = 4, LT_KIND_HIDDEN = 8, LT_KIND_FIRST = 16
 };
 
-typedef enum lt_arg_type {
-  LT_ARG_INT,
-  LT_ARG_NUMBER,
-  LT_ARG_FLAG,
-  LT_ARG_DIM,
-  LT_ARG_DIMS,
-  LT_ARG_POS,
-  LT_ARG_SIZES,
-  LT_ARG_PAIR,
-  LT_ARG_EACH,
-  LT_ARG_PADDING,
-  LT_ARG_SCALAR,
-  LT_ARG_DTYPE,
-  LT_ARG_DEVICE,
-  LT_ARG_CHOICE,
-  LT_ARG_RNG_KEY
-} lt_arg_type;
-
-typedef struct lt_arg {
-  const char *name;
-  lt_arg_type type;
-  bool required;
-  const char *default_text; /* as written in args.h, for the docs */
-  const char *choices;      /* CHOICE: its names, "none|mean|sum"; else NULL */
-  size_t offset;            /* in the kind's struct */
-} lt_arg;
-
 typedef struct lt_kind_info {
   const char *name;
   const char *inputs; /* their names, with blanks between; of lists "list" */

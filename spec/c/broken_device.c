@@ -99,34 +99,35 @@ static void unpins_nothing(void *data, size_t bytes) { (void)data, (void)bytes; 
 /* ---- copies ---- */
 
 static bool stages_nothing(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                           const void *src, size_t bytes) {
-  if (way != LT_TO_DEVICE || !is_index(index)) return copy(c, s, way, index, dst, from, src, bytes);
+                           const void *src, size_t bytes, lt_dtype dtype) {
+  if (way != LT_TO_DEVICE || !is_index(index)) return copy(c, s, way, index, dst, from, src, bytes, dtype);
   return append(c, s, &(task){.run = run_copy, .dst = dst, .src = src, .bytes = bytes});
 }
 static bool returns_early(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                          const void *src, size_t bytes) {
-  if (way != LT_TO_HOST || !is_index(index)) return copy(c, s, way, index, dst, from, src, bytes);
+                          const void *src, size_t bytes, lt_dtype dtype) {
+  if (way != LT_TO_HOST || !is_index(index)) return copy(c, s, way, index, dst, from, src, bytes, dtype);
   return append(c, s, &(task){.run = run_copy, .dst = dst, .src = src, .bytes = bytes});
 }
 static bool copies_less_within(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                               const void *src, size_t bytes) {
-  return copy(c, s, way, index, dst, from, src, bytes - (way == LT_WITHIN && bytes > 0));
+                               const void *src, size_t bytes, lt_dtype dtype) {
+  return copy(c, s, way, index, dst, from, src, bytes - (way == LT_WITHIN && bytes > 0),
+              dtype);
 }
 static bool copies_whole_words(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                               const void *src, size_t bytes) {
+                               const void *src, size_t bytes, lt_dtype dtype) {
   return copy(c, s, way, index, dst, from, src,
-              way == LT_TO_DEVICE ? (bytes + 3) / 4 * 4 : bytes);
+              way == LT_TO_DEVICE ? (bytes + 3) / 4 * 4 : bytes, dtype);
 }
 static bool forgets_peers(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                          const void *src, size_t bytes) {
-  return way == LT_PEER || copy(c, s, way, index, dst, from, src, bytes);
+                          const void *src, size_t bytes, lt_dtype dtype) {
+  return way == LT_PEER || copy(c, s, way, index, dst, from, src, bytes, dtype);
 }
 
 /* What is not the sum of anything. */
 static bool combines_nothing(lt_ctx *c, int index, lt_stream *s, void *dst, const void *a,
                              const void *b, int64_t n, lt_dtype dtype, lt_comm_reduce reduce) {
   (void)b, (void)reduce;
-  return copy(c, s, LT_WITHIN, index, dst, index, a, (size_t)n * host->comm->item_size(dtype));
+  return copy(c, s, LT_WITHIN, index, dst, index, a, (size_t)n * host->comm->item_size(dtype), dtype);
 }
 
 /* ---- values ---- */

@@ -211,7 +211,7 @@ static void move(lt_ctx *c, int index, lt_copy way, void *dst, const void *src, 
   if (ops->copy == NULL)
     memcpy(dst, src, bytes);
   else
-    good(c, ops->copy(c, s, way, index, dst, index, src, bytes), "copy");
+    good(c, ops->copy(c, s, way, index, dst, index, src, bytes, LT_U8), "copy");
 }
 
 /* Blocks are apart, aligned, and there to their last byte. */

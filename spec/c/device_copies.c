@@ -15,7 +15,7 @@ typedef struct bench {
 } bench;
 
 static bool copy(const bench *b, lt_copy way, void *dst, const void *src, size_t bytes) {
-  return good(b->c, ops->copy(b->c, b->stream, way, b->index, dst, b->index, src, bytes), "copy");
+  return good(b->c, ops->copy(b->c, b->stream, way, b->index, dst, b->index, src, bytes, LT_U8), "copy");
 }
 
 static void wait_all(const bench *b) {
@@ -83,7 +83,7 @@ static void peer(const bench *b, size_t bytes) {
     pattern(b->host, bytes, 5 + (unsigned)from);
     copy(&other, LT_TO_DEVICE, other.there, b->host, bytes);
     wait_all(&other);
-    good(b->c, ops->copy(b->c, b->stream, LT_PEER, b->index, b->there, from, other.there, bytes),
+    good(b->c, ops->copy(b->c, b->stream, LT_PEER, b->index, b->there, from, other.there, bytes, LT_U8),
          "copy: LT_PEER");
     memset(b->host, 0, bytes);
     copy(b, LT_TO_HOST, b->host, b->there, bytes);
@@ -97,7 +97,7 @@ static void peer(const bench *b, size_t bytes) {
 static void wrong_index(const bench *b) {
   const int wrong[] = {-1, devices};
   for (int k = 0; k < 2; k++)
-    bad(b->c, ops->copy(b->c, b->stream, LT_TO_DEVICE, wrong[k], b->there, wrong[k], b->host, 4),
+    bad(b->c, ops->copy(b->c, b->stream, LT_TO_DEVICE, wrong[k], b->there, wrong[k], b->host, 4, LT_U8),
         "copy: to a device that is not there");
 }
 

@@ -29,14 +29,14 @@ static void *operand(const bench *t, int which) {
 
 static void put(const bench *t, int which) {
   good(t->c, ops->copy(t->c, t->stream, LT_TO_DEVICE, t->index, t->there[which], t->index,
-                       operand(t, which), t->bytes),
+                       operand(t, which), t->bytes, t->dtype),
        "copy");
 }
 
 static void expect(const bench *t, int which, const void *wanted, const char *what, int how) {
   static char got[8 * MOST];
   good(t->c, ops->copy(t->c, t->stream, LT_TO_HOST, t->index, got, t->index, t->there[which],
-                       t->bytes),
+                       t->bytes, t->dtype),
        "copy");
   if (memcmp(got, wanted, t->bytes) != 0)
     fault("%s: reduction %d of %lld elements of %s: not the CPU's bits", what, how,

@@ -25,11 +25,11 @@ typedef struct bench {
 enum { OLD = 1, FRESH = 2 };
 
 static void move(const bench *t, lt_stream *s, void *dst, const void *src) {
-  good(t->c, ops->copy(t->c, s, LT_WITHIN, t->index, dst, t->index, src, BLOCK), "copy");
+  good(t->c, ops->copy(t->c, s, LT_WITHIN, t->index, dst, t->index, src, BLOCK, LT_U8), "copy");
 }
 
 static void show(const bench *t, lt_stream *s, const void *src) {
-  good(t->c, ops->copy(t->c, s, LT_TO_HOST, t->index, t->seen, t->index, src, BLOCK), "copy");
+  good(t->c, ops->copy(t->c, s, LT_TO_HOST, t->index, t->seen, t->index, src, BLOCK, LT_U8), "copy");
 }
 
 static lt_event event_of(const bench *t, lt_stream *s) {
@@ -56,7 +56,7 @@ static void start(const bench *t) {
 static void delay(const bench *t, lt_stream *s) {
   for (int k = 0; k < BUSY; k++)
     good(t->c, ops->copy(t->c, s, LT_WITHIN, t->index, t->load, t->index, t->load + t->load_bytes,
-                         t->load_bytes),
+                         t->load_bytes, LT_U8),
          "copy");
 }
 
@@ -143,7 +143,7 @@ static void later_events_stand_for_earlier_ones(const bench *t) {
   show(t, t->a, t->place);
   lt_event first = event_of(t, t->a), last = first;
   for (int k = 0; k < EVENTS; k++) {
-    good(t->c, ops->copy(t->c, t->a, LT_WITHIN, t->index, t->other, t->index, t->old, 64), "copy");
+    good(t->c, ops->copy(t->c, t->a, LT_WITHIN, t->index, t->other, t->index, t->old, 64, LT_U8), "copy");
     lt_event e = event_of(t, t->a);
     if (e.position <= last.position) {
       fault("event_record: position %llu after work at %llu", (unsigned long long)e.position,
@@ -164,7 +164,7 @@ static void sources_are_staged(const bench *t) {
   start(t);
   delay(t, t->a);
   pattern(t->host, BLOCK, FRESH);
-  good(t->c, ops->copy(t->c, t->a, LT_TO_DEVICE, t->index, t->place, t->index, t->host, BLOCK),
+  good(t->c, ops->copy(t->c, t->a, LT_TO_DEVICE, t->index, t->place, t->index, t->host, BLOCK, LT_U8),
        "copy");
   memset(t->host, 0, BLOCK);
   show(t, t->a, t->place);
@@ -176,7 +176,7 @@ static void copies_to_plain_memory_wait(const bench *t) {
   start(t);
   busy(t, t->a);
   memset(t->host, 0, BLOCK);
-  good(t->c, ops->copy(t->c, t->a, LT_TO_HOST, t->index, t->host, t->index, t->place, BLOCK),
+  good(t->c, ops->copy(t->c, t->a, LT_TO_HOST, t->index, t->host, t->index, t->place, BLOCK, LT_U8),
        "copy");
   if (!is_pattern(t->host, BLOCK, FRESH))
     fault("copy: LT_TO_HOST into memory that is not pinned came back before the bytes were there");
@@ -192,8 +192,8 @@ static void a_stream_waits_for_another_device(const bench *t) {
   start(t);
   busy(t, t->a);
   good(t->c, ops->stream_wait(t->c, far, event_of(t, t->a)), "stream_wait");
-  good(t->c, ops->copy(t->c, far, LT_PEER, other, there, t->index, t->place, BLOCK), "copy");
-  good(t->c, ops->copy(t->c, far, LT_TO_HOST, other, t->seen, other, there, BLOCK), "copy");
+  good(t->c, ops->copy(t->c, far, LT_PEER, other, there, t->index, t->place, BLOCK, LT_U8), "copy");
+  good(t->c, ops->copy(t->c, far, LT_TO_HOST, other, t->seen, other, there, BLOCK, LT_U8), "copy");
   wait_for(t, event_of(t, far));
   expect(t, FRESH, "stream_wait: work ran before the event of another device");
   ops->free(other, there, BLOCK);
@@ -240,9 +240,9 @@ void test_streams(lt_ctx *c, int index) {
   bench t = {.c = c, .index = index, .host = host};
   if (!good(c, make(&t), "stream_new, alloc")) return;
   pattern(host, BLOCK, OLD);
-  good(c, ops->copy(c, t.a, LT_TO_DEVICE, index, t.old, index, host, BLOCK), "copy");
+  good(c, ops->copy(c, t.a, LT_TO_DEVICE, index, t.old, index, host, BLOCK, LT_U8), "copy");
   pattern(host, BLOCK, FRESH);
-  good(c, ops->copy(c, t.a, LT_TO_DEVICE, index, t.fresh, index, host, BLOCK), "copy");
+  good(c, ops->copy(c, t.a, LT_TO_DEVICE, index, t.fresh, index, host, BLOCK, LT_U8), "copy");
   wait_for(&t, event_of(&t, t.a));
   one_stream_keeps_its_order(&t);
   a_stream_waits_for_another(&t);

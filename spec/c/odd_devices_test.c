@@ -89,8 +89,8 @@ static void release(int index, void *data, size_t bytes) {
 }
 
 static bool copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
-                 const void *src, size_t bytes) {
-  (void)index, (void)from;
+                 const void *src, size_t bytes, lt_dtype dtype) {
+  (void)index, (void)from, (void)dtype;
   if (!lt_assert(c, stream == NULL)) return false;
   memcpy(way == LT_TO_HOST ? dst : real(dst), way == LT_TO_DEVICE ? src : real(src), bytes);
   return true;

@@ -491,7 +491,7 @@ static void scratch_is_reused_after_the_work_of_its_launch(void **state) {
   const lt_device_ops *ops = lt_device_table(c, FAKE);
   float ones[N];
   for (int k = 0; k < N; k++) ones[k] = 1;
-  assert_true(ops->copy(c, stream, LT_TO_DEVICE, 0, b, 0, ones, sizeof ones));
+  assert_true(ops->copy(c, stream, LT_TO_DEVICE, 0, b, 0, ones, sizeof ones, LT_U8));
   lt_launch_end(c, stream);
   use(c, LT_STREAM_COMPUTE);
   lt_fake_set_order(LT_FAKE_OTHERS_LAST);

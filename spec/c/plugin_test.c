@@ -39,7 +39,7 @@ static void refused(lt_ctx *c, int odd, const char *text) {
 static void test_refuses_odd_ones(void **state) {
   lt_ctx *c = *state;
   char text[1400];
-  refused(c, 1, "odd: made for backends of version 3, this ltrain has version 2");
+  refused(c, 1, "odd: made for backends of version 4, this ltrain has version 3");
   refused(c, 2, "odd: built with other operations than this ltrain 0.1.0: build it again");
   snprintf(text, sizeof text,
            "odd: its collectives are of version %d (%zu bytes), this ltrain has "

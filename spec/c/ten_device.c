@@ -232,7 +232,8 @@ static void run_copy(const task *t) {
 }
 
 static bool copy(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, int from,
-                 const void *src, size_t bytes) {
+                 const void *src, size_t bytes, lt_dtype dtype) {
+  (void)dtype;
   if (!is_index(index) || (way == LT_PEER && !is_index(from))) return bad_index(c);
   task t = {.run = run_copy, .dst = dst, .src = src, .bytes = bytes};
   bool wait = way == LT_TO_HOST && !is_within(pinned, dst);

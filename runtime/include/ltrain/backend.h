@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-enum { LT_BACKEND_VERSION = 2 };
+enum { LT_BACKEND_VERSION = 3 };
 
 /* One call of an op, the argument of a kernel. `args` is the plain struct of the op's kind, of
    which lt_host.argument knows the fields by name. Outputs are allocated with their final shape and
@@ -36,6 +36,13 @@ typedef struct lt_view {
   int ndim;
   int64_t size[LT_MAX_DIMS], stride[LT_MAX_DIMS];
 } lt_view;
+
+/* Where a tensor is in its storage. */
+typedef struct lt_storage_place {
+  void *base;     /* address of the storage: with `whole_storages` what `alloc` returned */
+  size_t bytes;   /* of the storage */
+  int64_t offset; /* of the tensor's first element, in elements */
+} lt_storage_place;
 
 /* Direction of a copy; LT_PEER: between two devices of one kind. */
 typedef enum lt_copy { LT_TO_DEVICE, LT_TO_HOST, LT_WITHIN, LT_PEER } lt_copy;
@@ -64,6 +71,13 @@ typedef struct lt_device_ops {
   bool host_memory;    /* the host may access its memory directly, after synchronizing */
   bool forks;          /* usable in a child forked from a process that has used it */
   bool no_data;        /* its tensors have no data: results are inferred, no kernel is called */
+  /* For asynchronous devices that record work and run it as a whole. Each storage is an allocation
+     of its own: `alloc` when it is made, `free` at its end, from any thread and perhaps before work
+     that was issued on it has run, which still needs its value. Nothing is cached, no memory is
+     used again between the two. Addresses only name storages and the elements in them: the host
+     never reads them, and the caller of `lt_storage_wrap` cannot bring memory of its own. Such a
+     device has read the source of LT_TO_DEVICE, pinned or not, when `copy` returns. */
+  bool whole_storages;
   const char *link;    /* the backend whose link moves its memory between ranks: opened, where it is
                           there, when ranks first use the device (optional) */
   const lt_kernel *kernels; /* by op id; NULL: not on this device */
@@ -89,14 +103,21 @@ typedef struct lt_device_ops {
   void *(*host_alloc)(size_t bytes);
   void (*host_free)(void *ptr, size_t bytes);
 
-  /* Asynchronous devices: all of these down to `launch`, and no others. A stream is created when
-     there is none to reuse; `priority` 1 is for streams that must not queue behind the others. */
+  /* Asynchronous devices: all of these down to `launch` but `submit`, and no others. A stream is
+     created when there is none to reuse; `priority` 1 is for streams that must not queue behind the
+     others. A device that runs all of its work in the order of issue may return one stream always.
+   */
   lt_stream *(*stream_new)(lt_ctx *c, int index, int priority);
   void *(*stream_native)(lt_stream *stream); /* e.g. the cudaStream_t */
   /* The current position of the stream. Called after each launch: costly work may be deferred until
      the event is queried, when it may denote a later position. */
   bool (*event_record)(lt_ctx *c, lt_stream *stream, lt_event *out);
+  /* Whether the event has passed; from any thread. It starts nothing: before the host polls until
+     an event has passed, `submit` is called. */
   lt_progress (*event_done)(lt_event event);
+  /* From any thread: all work up to the event is given to the device, as the host is about to poll
+     until it has passed. (optional: work is given to the device when it is issued) */
+  bool (*submit)(lt_ctx *c, lt_event event);
   bool (*event_wait)(lt_ctx *c, lt_event event); /* the host waits */
   /* Work issued on `stream` after this call runs after the event, which may be of another device of
      this kind. */
@@ -104,12 +125,17 @@ typedef struct lt_device_ops {
   bool (*synchronize)(lt_ctx *c, int index); /* the host waits for all streams of the device */
   /* Asynchronous, except LT_TO_HOST into memory that is not of host_alloc, which waits; a source of
      the host that is not, also one that others have pinned, is copied to a staging buffer before it
-     returns: its owner may write to it then. `stream` is of device `index`,
-     which is dst's (for LT_TO_HOST src's); `from` is the device of src for LT_PEER. */
+     returns: its owner may write to it then. `stream` is of device `index`, which is dst's (for
+     LT_TO_HOST src's); `from` is the device of src for LT_PEER. The bytes are elements of `dtype`,
+     of which both addresses are multiples (LT_U8: of no known type). */
   bool (*copy)(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
-               const void *src, size_t bytes);
+               const void *src, size_t bytes, lt_dtype dtype);
   /* Issue the kernel's work on the stream. NULL: a synchronous device, whose kernels just run. */
   bool (*launch)(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel, const lt_call *call);
+  /* The end of a batch, when tensors of the batch that nothing needs any more are gone: of each
+     batch of a loop, and of a script without a Trainer after an optimizer's step. Devices that
+     record run here what was recorded. (optional) */
+  bool (*batch_end)(lt_ctx *c, int index);
   /* Reads and clears the error word of work that this ctx's root has issued; false: it is empty.
      Called after a host wait. (optional) */
   bool (*take_error)(lt_ctx *c, int index, lt_device_error *out);
@@ -139,7 +165,7 @@ typedef struct lt_device_ops {
   bool (*bus_address)(int index, char *text, size_t size);
 } lt_device_ops;
 
-/* Functions of ltrain for a backend. New members are appended: `size` is that of this version. */
+/* Functions of ltrain for a backend. Versions are compared for equality. */
 typedef struct lt_host {
   uint32_t size, version;   /* sizeof(lt_host), LT_BACKEND_VERSION */
   const char *ltrain;       /* "0.1.0" */
@@ -149,16 +175,23 @@ typedef struct lt_host {
   bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* returns false */
   void (*log)(lt_ctx *c, const char *text);
   bool (*view)(lt_ctx *c, lt_tensor *t, lt_view *out);
+  void (*place)(const lt_tensor *t, lt_storage_place *out);
   /* `bytes` of the device that the running `launch` is for, 64-byte aligned, for what it issues on
      its stream: released by ltrain when `launch` returns, reused after that work has run. */
   void *(*scratch)(lt_ctx *c, size_t bytes);
   lt_stream *(*stream)(lt_ctx *c, lt_device d); /* the ctx's current one */
   uint32_t (*line)(lt_ctx *c);                  /* of the script, for lt_device_error */
+  /* The same where it is known already, else 0: `line` walks the script's stack. */
+  uint32_t (*known_line)(lt_ctx *c);
+  /* "train.lua:12" of such a number; "" for 0. */
+  void (*line_text)(lt_ctx *c, uint32_t line, char *text, size_t size);
   /* Ops by name: ids are below `n_ops`, -1: there is no such op. */
   int n_ops;
   int (*op)(const char *name);
   /* An argument of a call by its name, of a type of ltrain/args.h; NULL: no such argument. */
   const void *(*argument)(const lt_call *call, const char *name);
+  /* All arguments of an op, in the order of its struct: its bytes between them are undefined. */
+  const lt_arg *(*arguments)(int op, int *n);
   /* Within `launch`, for a call that the kernel does not support: runs the CPU's kernel on copies,
      synchronously. */
   bool (*run_on_cpu)(lt_ctx *c, const lt_call *call);
