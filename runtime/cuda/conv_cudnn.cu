@@ -256,34 +256,61 @@ static bool pack_operands(lt_ctx *c, lt_cuda_conv *v, lt_cuda_conv_pass pass) {
          (pass == LT_CUDA_CONV_FORWARD || pack(c, &v->y));
 }
 
+/* What an attempt needs: packed operands, and so much workspace. */
+typedef struct attempt {
+  lt_cuda_conv own;
+  bool is_packed;
+  void *memory;
+  size_t workspace;
+} attempt;
+
+/* Outside of the lock: where there is no memory left finalizers run, which may convolve. */
+static bool prepare(lt_ctx *c, attempt *a, size_t workspace, lt_cuda_conv_pass pass) {
+  if (!a->is_packed && !pack_operands(c, &a->own, pass)) return false;
+  a->is_packed = true;
+  if (workspace <= a->workspace) return true;
+  a->memory = lt_cuda_scratch<char>(c, static_cast<int64_t>(workspace));
+  a->workspace = workspace;
+  return a->memory != nullptr;
+}
+
 /* Under the lock. An algorithm that is refused after all is not asked for again. */
-static bool run(lt_ctx *c, cache *at, plan *p, const lt_cuda_conv *v, bool *taken) {
-  lt_cuda_conv own = *v;
-  void *memory =
-      p->workspace > 0 ? lt_cuda_scratch<char>(c, static_cast<int64_t>(p->workspace)) : nullptr;
-  if ((p->workspace > 0 && memory == nullptr) ||
-      !pack_operands(c, &own, static_cast<lt_cuda_conv_pass>(p->k.pass)) ||
-      !ok(c, api.cudnnSetStream(at->handle, lt_cuda_now.stream)))
-    return false;
-  cudnnStatus_t s = issue(at->handle, p, &own, memory);
+static bool run(lt_ctx *c, cache *at, plan *p, const attempt *a, bool *taken) {
+  if (!ok(c, api.cudnnSetStream(at->handle, lt_cuda_now.stream))) return false;
+  cudnnStatus_t s = issue(at->handle, p, &a->own, a->memory);
   *taken = p->fits = CUDNN_STATUS_CATEGORY(s) != CUDNN_STATUS_NOT_SUPPORTED;
   return !*taken || ok(c, s);
 }
 
-/* *taken stays false where cuDNN cannot do it: the caller then multiplies matrices. One handle for
-   a device, and a lock, as a handle is bound to a stream for the time of a call. */
-bool lt_cuda_conv_library(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass, bool *taken) {
-  const lt_view *made = pass == LT_CUDA_CONV_FORWARD ? &v->y
-                        : pass == LT_CUDA_CONV_INPUT ? &v->x
-                                                     : &v->weight;
-  *taken = false;
-  if (!fits(v) || reinterpret_cast<uintptr_t>(made->data) % ALIGNED != 0 || !open_library(c))
-    return true;
+/* Issues the convolution where what it needs is there; else `*needed`: the bytes of workspace. One
+   handle for a device, and a lock, as a handle is bound to a stream for the time of a call. */
+static bool try_convolution(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass,
+                            const attempt *a, bool *taken, size_t *needed, bool *again) {
   cache *at = &caches[lt_cuda_now.index];
   std::lock_guard<std::mutex> hold(at->lock);
   if (at->handle == nullptr && !ok(c, api.cudnnCreate(&at->handle))) return false;
   key k = key_of(v, pass);
   plan *p = plan_of(at, &k);
   if (p == nullptr) return lt_cuda_fail(c, LT_EMEMORY, "out of memory");
-  return !p->fits || run(c, at, p, v, taken);
+  *needed = p->workspace;
+  *again = p->fits && (!a->is_packed || a->workspace < *needed);
+  return !p->fits || *again || run(c, at, p, a, taken);
+}
+
+/* *taken stays false where cuDNN cannot do it: the caller then multiplies matrices. */
+bool lt_cuda_conv_library(lt_ctx *c, const lt_cuda_conv *v, lt_cuda_conv_pass pass, bool *taken) {
+  const lt_view *made = pass == LT_CUDA_CONV_FORWARD ? &v->y
+                        : pass == LT_CUDA_CONV_INPUT ? &v->x
+                                                     : &v->weight;
+  attempt a = {*v, false, nullptr, 0};
+  size_t needed = 0;
+  bool again = false;
+  *taken = false;
+  if (!fits(v) || reinterpret_cast<uintptr_t>(made->data) % ALIGNED != 0 || !open_library(c))
+    return true;
+  do {
+    if (again && !prepare(c, &a, needed, pass)) return false;
+    if (!try_convolution(c, v, pass, &a, taken, &needed, &again)) return false;
+  } while (again);
+  return true;
 }

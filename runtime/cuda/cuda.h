@@ -25,6 +25,15 @@ extern const lt_host *lt_cuda_host; /* what ltrain gave us when it opened this b
 LT_CUDA_KERNEL(rows);
 LT_CUDA_KERNEL(updates);
 
+/* gemm.cu: memory for the copies of one product, by their order in it: the next products of the
+   launch use it again. */
+enum { LT_CUDA_COPIES = 6 };
+typedef struct lt_cuda_copies {
+  int n; /* of the product that is being issued */
+  void *memory[LT_CUDA_COPIES];
+  int64_t bytes[LT_CUDA_COPIES];
+} lt_cuda_copies;
+
 /* device.cu: the launch that is running in this thread. */
 typedef struct lt_cuda_launch_state {
   lt_ctx *c;
@@ -34,6 +43,7 @@ typedef struct lt_cuda_launch_state {
   bool tf32 = false; /* f32 may be multiplied in TF32 */
   void *workspace = nullptr; /* of gemm_plan.cu */
   size_t workspace_size = 0;
+  lt_cuda_copies copies = {};
 } lt_cuda_launch_state;
 extern thread_local lt_cuda_launch_state lt_cuda_now;
 

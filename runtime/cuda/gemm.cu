@@ -63,6 +63,20 @@ static lt_view view_of(const lt_cuda_product *p, const lt_cuda_matrix *m, int64_
   return v;
 }
 
+/* Scratch for the next copy of the product that is being issued. A convolution issues a product for
+   each of its tiles: by their order copies of the next one are as large, and come after these on
+   the stream. */
+static void *memory_for(lt_ctx *c, int64_t bytes) {
+  lt_cuda_copies *copies = &lt_cuda_now.copies;
+  int k = copies->n++;
+  if (k >= LT_CUDA_COPIES) return lt_cuda_scratch<char>(c, bytes);
+  if (copies->memory[k] == nullptr || copies->bytes[k] < bytes) {
+    copies->memory[k] = lt_cuda_scratch<char>(c, bytes);
+    copies->bytes[k] = bytes;
+  }
+  return copies->memory[k];
+}
+
 /* Memory for the stack, row-major. */
 static bool allocate(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int dtype,
                      int64_t rows, int64_t cols, bool once) {
@@ -73,7 +87,7 @@ static bool allocate(lt_ctx *c, const lt_cuda_product *p, lt_cuda_matrix *m, int
     n *= repeats ? 1 : p->batch[i];
   }
   m->row = cols, m->col = 1, m->dtype = dtype;
-  m->data = lt_cuda_scratch<char>(c, n * lt_cuda_item_size(dtype));
+  m->data = memory_for(c, n * lt_cuda_item_size(dtype));
   return m->data != nullptr;
 }
 
@@ -186,6 +200,7 @@ static bool issue(lt_ctx *c, lt_cuda_product *p) {
 static bool by_library(lt_ctx *c, const lt_cuda_product *p) {
   lt_cuda_product own = *p;
   int dtype = p->a.dtype;
+  lt_cuda_now.copies.n = 0;
   if (p->b.dtype != dtype || lt_cuda_compute(dtype) != LT_CUDA_F32) dtype = LT_F32;
   if (!take(c, p, &own.a, dtype, p->m, p->k) || !take(c, p, &own.b, dtype, p->k, p->n) ||
       !take_result(c, &own, dtype) || !join_batch(c, &own))

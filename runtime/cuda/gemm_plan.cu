@@ -222,22 +222,11 @@ bool lt_cuda_gemm_has_library(lt_ctx *c) {
   return false;
 }
 
-/* `taken` false without a failure: the caller computes the product by its own kernels. */
-bool lt_cuda_gemm_library(lt_ctx *c, const lt_cuda_product *product, bool *taken) {
-  const lt_cuda_libs *libs = lt_cuda_cublaslt(nullptr);
-  key k = key_of(product);
-  *taken = false;
-  if (libs == nullptr) return true;
-  cache *at = &caches[lt_cuda_now.index];
-  std::lock_guard<std::mutex> hold(at->lock);
-  if (!open_cache(c, libs, at)) return false;
-  plan *p = plan_of(libs, at, &k, product->bias);
-  if (p == nullptr) return lt_cuda_fail(c, LT_EMEMORY, "out of memory");
-  *taken = p->fits;
-  if (!p->fits) return true;
-  if (k.bias && !set(libs, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product->bias))
+/* Under the lock. */
+static bool multiply(lt_ctx *c, const lt_cuda_libs *libs, cache *at, plan *p,
+                     const lt_cuda_product *product) {
+  if (p->k.bias && !set(libs, p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, product->bias))
     return lt_cuda_fail(c, LT_EDEVICE, "cuBLASLt: refuses a bias");
-  if (!take_workspace(c, p->workspace)) return false;
   float alpha = static_cast<float>(product->alpha), beta = static_cast<float>(product->beta);
   return ok(c, libs,
             libs->cublasLtMatmul(at->handle, p->what, &alpha, product->b.data, p->layout[1],
@@ -245,4 +234,31 @@ bool lt_cuda_gemm_library(lt_ctx *c, const lt_cuda_product *product, bool *taken
                                  p->layout[2], product->d.data, p->layout[2], &p->algo,
                                  p->workspace > 0 ? lt_cuda_now.workspace : nullptr, p->workspace,
                                  lt_cuda_now.stream));
+}
+
+/* Issues the product, unless its plan needs a larger workspace than there is: `*needed` bytes. */
+static bool try_product(lt_ctx *c, const lt_cuda_libs *libs, const lt_cuda_product *product,
+                        bool *taken, size_t *needed) {
+  key k = key_of(product);
+  cache *at = &caches[lt_cuda_now.index];
+  std::lock_guard<std::mutex> hold(at->lock);
+  if (!open_cache(c, libs, at)) return false;
+  plan *p = plan_of(libs, at, &k, product->bias);
+  if (p == nullptr) return lt_cuda_fail(c, LT_EMEMORY, "out of memory");
+  *taken = p->fits;
+  *needed = p->fits ? p->workspace : 0;
+  return !p->fits || *needed > lt_cuda_now.workspace_size || multiply(c, libs, at, p, product);
+}
+
+/* `taken` false without a failure: the caller computes the product by its own kernels. Memory is
+   asked for without the lock: where there is none left finalizers run, which may multiply. */
+bool lt_cuda_gemm_library(lt_ctx *c, const lt_cuda_product *product, bool *taken) {
+  const lt_cuda_libs *libs = lt_cuda_cublaslt(nullptr);
+  size_t needed = 0;
+  *taken = false;
+  if (libs == nullptr) return true;
+  do {
+    if (!take_workspace(c, needed) || !try_product(c, libs, product, taken, &needed)) return false;
+  } while (needed > lt_cuda_now.workspace_size);
+  return true;
 }

@@ -171,16 +171,26 @@ void lt_device_empty_caches(lt_ctx *c) {
   for (int k = 0; st != NULL && k < st->n_open; k++) lt_pool_trim(c, st->open[k]);
 }
 
+/* Finalizers may run operations, which are launches of their own: where memory ran out within one
+   (scratch), it goes on afterwards as it was. */
+static void collect_garbage(lt_ctx *c, state *st) {
+  lt_launch outer = st->launch;
+  if (st->exhausted == NULL) return;
+  st->launch.is_open = false;
+  st->exhausted(c, st->exhausted_ud);
+  st->launch = outer;
+}
+
 /* What the pool has cached, in all sizes, goes back to the device before anything is refused; what
    a collection of the script's garbage lets go as well. */
 static lt_block *exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
-  const state *st = state_of(c);
+  state *st = state_of(c);
   lt_device_empty_caches(c);
   lt_block *b = lt_pool_take(c, p, bytes, LT_TAKE_FIT);
   if (b != NULL) return b;
   /* In this order: collecting the script's garbage takes the longest, and mostly the caches are
      enough. */
-  if (st->exhausted != NULL) st->exhausted(c, st->exhausted_ud);
+  collect_garbage(c, st);
   lt_device_empty_caches(c);
   /* Now also a block that is far too large: wasting memory is better than an error. */
   b = lt_pool_take(c, p, bytes, LT_TAKE_ANY);

@@ -7,7 +7,7 @@
 #include "device/stream.h"
 #include "device/wait.h"
 
-enum { LT_SCRATCHES = 16, LT_SPOILED = 8, LT_ISSUED = 16, LT_STREAMS = 8 };
+enum { LT_SCRATCHES = 32, LT_SPOILED = 8, LT_ISSUED = 16, LT_STREAMS = 8 };
 
 /* Positions of a stream, behind `from` and up to `to`. */
 typedef struct lt_spoiled {
@@ -20,6 +20,14 @@ typedef struct lt_issued {
   int op;
   uint32_t line;
 } lt_issued;
+
+/* The launch that is running: its device, and scratch that it asked for (device/host.c). */
+typedef struct lt_launch {
+  lt_device device;
+  bool is_open;
+  int n_scratch;
+  lt_storage *scratch[LT_SCRATCHES];
+} lt_launch;
 
 typedef struct lt_device_streams {
   lt_stream *role[LT_STREAM_ROLES]; /* leased; NULL: not asked for yet */
@@ -43,11 +51,7 @@ typedef struct lt_device_state {
   lt_host_source host_source;
   void (*exhausted)(lt_ctx *c, void *ud);
   void *exhausted_ud;
-  /* Of the running launch: its device, and scratch that it asked for (device/host.c). */
-  lt_device launching;
-  bool in_launch;
-  int n_scratch;
-  lt_storage *scratch[LT_SCRATCHES];
+  lt_launch launch;
   /* The last operations that were issued to asynchronous devices: for the message of a fault. */
   lt_issued issued[LT_ISSUED];
   uint64_t n_issued;

@@ -50,11 +50,12 @@ static void host_place(const lt_tensor *t, lt_storage_place *out) {
 static void *host_scratch(lt_ctx *c, size_t bytes) {
   lt_device_state *st = lt_device_state_of(c);
   if (st == NULL) return NULL;
-  if (!lt_assert(c, st->in_launch && st->n_scratch < LT_SCRATCHES)) return NULL;
-  lt_storage *s = lt_storage_new(c, st->launching, bytes);
+  lt_launch *now = &st->launch;
+  if (!lt_assert(c, now->is_open && now->n_scratch < LT_SCRATCHES)) return NULL;
+  lt_storage *s = lt_storage_new(c, now->device, bytes);
   if (s == NULL) return NULL;
-  st->scratch[st->n_scratch++] = s;
-  bool ordered = lt_order_before(c, s, lt_stream_current(c, st->launching), true);
+  now->scratch[now->n_scratch++] = s;
+  bool ordered = lt_order_before(c, s, lt_stream_current(c, now->device), true);
   return ordered ? s->data : NULL;
 }
 
@@ -77,19 +78,19 @@ bool lt_launch_begin(lt_ctx *c, lt_device d, int op) {
   lt_issued *last = &st->issued[st->n_issued++ % LT_ISSUED];
   *last = (lt_issued){d, op, c->line};
   if (c->line == LT_LINE_LATER) c->line_wanted = &last->line;
-  st->launching = d;
-  return st->in_launch = true;
+  st->launch = (lt_launch){.device = d, .is_open = true};
+  return true;
 }
 
 void lt_launch_end(lt_ctx *c, lt_stream *stream) {
-  lt_device_state *st = c->slot[LT_SLOT_DEVICE];
-  st->in_launch = false;
-  if (st->n_scratch == 0) return;
+  lt_launch *now = &((lt_device_state *)c->slot[LT_SLOT_DEVICE])->launch;
+  now->is_open = false;
+  if (now->n_scratch == 0) return;
   lt_event at = {0};
-  const lt_device_ops *ops = lt_device_table(c, st->launching);
-  if (ops->launch != NULL) lt_order_record(c, st->launching, stream, &at);
-  while (st->n_scratch > 0) {
-    lt_storage *s = st->scratch[--st->n_scratch];
+  const lt_device_ops *ops = lt_device_table(c, now->device);
+  if (ops->launch != NULL) lt_order_record(c, now->device, stream, &at);
+  while (now->n_scratch > 0) {
+    lt_storage *s = now->scratch[--now->n_scratch];
     if (at.stream != NULL) lt_order_after(s, at, true);
     lt_storage_release(c, s);
   }

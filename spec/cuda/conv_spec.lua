@@ -22,6 +22,7 @@ local CASES <const> = {
   { "a group a channel", { 2, 33, 9, 8 }, { 33, 1, 3, 3 }, { padding = 1, groups = 33 } },
   { "a group a channel, results of two", { 2, 5, 9, 8 }, { 10, 1, 5, 5 },
     { padding = 2, stride = 2, groups = 5 } },
+  { "a group a channel, many tiles of images", { 320, 8, 3, 3 }, { 8, 1, 2, 2 }, { groups = 8 } },
   { "1 x 1", { 5, 7, 6, 6 }, { 33, 7, 1, 1 }, {} },
   { "1 x 1 in groups", { 2, 6, 5, 5 }, { 4, 3, 1, 1 }, { groups = 2 } },
   { "1 x 1 with a stride", { 2, 7, 9, 9 }, { 3, 7, 1, 1 }, { stride = 2 } },

@@ -29,6 +29,53 @@ describe("memory of a GPU", function()
   end)
 end)
 
+-- Garbage of 16 MiB, whose finalizer multiplies: returns a table that keeps it, and one that gets
+-- what was computed as `sum`.
+local function garbage_that_multiplies()
+  local a, found = lt.ones({ 16, 16 }, { device = "cuda" }), {}
+  local kept = { lt.ones({ 4 << 20 }, { device = "cuda" }) }
+  return setmetatable(kept, { __gc = function() found.sum = a:matmul(a):sum():item() end }), found
+end
+
+-- Allows so many bytes beyond those that are in use.
+local function allow(bytes)
+  local runtime = require("ltrain.c").runtime
+  runtime.collect_fully()
+  runtime.empty_cache()
+  runtime.set_memory_limit(runtime.memory "cuda".live_bytes + runtime.memory().live_bytes + bytes)
+  return setmetatable({}, { __close = function() runtime.set_memory_limit(0) end })
+end
+
+describe("a finalizer that multiplies where memory runs out within a launch", function()
+  both.it("leaves the product that was being issued as it was", function()
+    local x = lt.arange(0, 1 << 20):float():view(512, 2048):to "cuda"
+    local every = x[{ lt.all, { 1, -1, 2 } }]:transpose(1, 2) -- no stride of 1: it is copied, 2 MiB
+    local w = lt.ones({ 512, 2 }, { device = "cuda", dtype = "f16" }) -- so is this, to f32
+    local want = every:matmul(w)
+    local kept, found = garbage_that_multiplies() -- luacheck: ignore
+    local _ <close> = allow(1 << 20)
+    kept = nil -- luacheck: ignore
+    local result = every:matmul(w)
+    assert.equal(16 * 16 * 16, found.sum)
+    both.same(result, want, "product")
+  end)
+
+  both.it("may use the library that waits for its workspace", function()
+    local x, blocks = lt.ones({ 64, 64 }, { device = "cuda" }), {} -- luacheck: ignore
+    local kept, found = garbage_that_multiplies() -- luacheck: ignore
+    local _ <close> = allow(0)
+    repeat -- until there is no block of that size
+      local ok, block = pcall(lt.empty, { 65792 // 4 }, { device = "cuda" })
+      blocks[#blocks + 1] = ok and block or nil
+    until not ok
+    assert.is_nil(found.sum)
+    kept = nil -- luacheck: ignore
+    local result = x:matmul(x)
+    assert.equal(16 * 16 * 16, found.sum)
+    assert.equal(64 * 64 * 64, result:sum():item())
+  end)
+end)
+
 local Net <const> = lt.Module:extend "Net"
 function Net:init() self.layer, self.seen = lt.nn.Linear(2, 1), {} end
 function Net:training_step(batch)
