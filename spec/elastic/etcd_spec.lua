@@ -3,6 +3,7 @@
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local etcd = require "spec.elastic.etcd"
+local launchers = require "spec.elastic.launchers"
 local stores = require "ltrain.elastic.stores"
 
 local missing <const> = etcd.missing()
@@ -46,6 +47,30 @@ describe("etcd over TLS", function()
     assert.is_truthy(store:put("k", "w"))
     assert.is_true(store:wait("k", 10)) -- watches have the certificates, too
     store:close()
+  end)
+
+  it("is where launchers meet, and meet again when a rank is killed", function()
+    local reason <const> = missing or launchers.missing()
+    if reason then return pending(reason) end
+    cluster:open():close()
+    local one <close> = launchers.new [[
+      function step(k)
+        if k == 7 and world.incarnation == 0 and lt.dist.rank() == 1 then kill() end
+      end
+      train()
+    ]]
+    for _, name in ipairs { "a", "b" } do
+      one:start(name, ("--nnodes 2 --host_id %s --rdzv \"%s\""):format(name, cluster:url()))
+    end
+    for _, name in ipairs { "a", "b" } do
+      assert.equal(0, one:status(name), one:all())
+      assert.matches("the job has ended well after 1 restart; first failure: rank 1 on host %a "
+        .. "failed: was ended by SIGKILL\n$", one:read(name, "err"))
+    end
+    assert.equal(1, one:count "start 0 of 2 ranks: from step 0: \n", one:all())
+    assert.equal(1, one:count "start 1 of 2 ranks: from step ", one:all())
+    assert.equal(1, one:count "to step 12\n", one:all())
+    assert.is_truthy(one:wait_gone(10), one:all())
   end)
 
   it("does not speak to a server of another authority, nor without a certificate", function()

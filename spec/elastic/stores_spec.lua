@@ -189,6 +189,14 @@ describe("a URL of a store", function()
     assert.matches("one server: tcp://HOST:PORT", wrong "tcp://a:1,b:2")
   end)
 
+  it("names the servers, also where their addresses are numbers", function()
+    assert.same({ "h1", "::1", "h3" }, stores.hosts "etcds://me:pass@h1:2379,[::1]:9,h3/job?ca=x")
+    assert.same({}, stores.hosts "file:///a/b")
+    local none <const>, message = stores.hosts "tcp:host"
+    assert.is_nil(none)
+    assert.matches("^tcp:host: a store is written as ", message)
+  end)
+
   it("has the name of the job", function()
     local folder <const> = child.folder()
     assert.equal("my job", stores.open("etcd://127.0.0.1:1/my%20job").job)

@@ -63,6 +63,8 @@ local ROWS <const> = {
     "launch: cannot open nowhere.lua: there is no such file on this host" },
   { "an option of torchrun that is none here", "launch --no-python model.lua", 2,
     "launch: --no-python is not an option: it is not needed: ranks run `ltrain run SCRIPT`" },
+  { "an option of Horovod and accelerate", "launch --nprocs 2 model.lua", 2,
+    "launch: --nprocs is not an option: write --nproc_per_node N" },
   { "an option of the Trainer that launch has itself", "launch --devices 2 model.lua", 2,
     "launch: --devices is not an option: write --nproc_per_node N" },
   { "a launch among ranks of one", "launch --standalone --nnodes 2 --rdzv tcp://a:1 model.lua", 2,

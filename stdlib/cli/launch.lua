@@ -43,20 +43,13 @@ local function missing(parsed, plan)
   end
 end
 
--- The host names of a URL.
-local function hosts_of(url)
-  local list <const> = {}
-  for endpoint in (url:match "^%w+://([^/?]*)" or ""):gsub("^.*@", ""):gmatch "[^,]+" do
-    list[#list + 1] = endpoint:match "^%[(.-)%]" or endpoint:match "^[^:]*"
-  end
-  return list
-end
-
 -- The address under which the other hosts reach this one; nil and what is wrong.
 local function address_of(plan)
   if plan.local_addr then return plan.local_addr end
   if not plan.url then return "127.0.0.1" end
-  local names <const>, asked = hosts_of(plan.url), {}
+  local names <const>, wrong = stores.hosts(plan.url)
+  if not names then return nil, wrong end
+  local asked <const> = {}
   if #names == 0 then return process.local_address() end
   for i, name in ipairs(names) do asked[i] = { name, 9 } end
   local why

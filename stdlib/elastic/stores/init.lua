@@ -50,6 +50,15 @@ local function parse(url)
   return parsed
 end
 
+--- The host names of a URL, a list (of file:// none); nil and a message.
+function stores.hosts(url)
+  local parsed <const>, wrong = parse(url)
+  if not parsed then return nil, ("%s: %s"):format(url, wrong) end
+  local names <const> = {}
+  for i, server in ipairs(parsed.hosts) do names[i] = server.host end
+  return names
+end
+
 --- The store of a URL; nil and a message. Its field `job` is the name of the job in the URL, nil
 --- where it has none (of file:// the path is the folder).
 ---@param url string|nil nil: of one host, in the memory of this process
