@@ -16,13 +16,9 @@
 -- With a stage the ranks that have the same parts shard what they have, as strategies.Sharded does
 -- with whole parameters (sharded/Sharding.lua).
 local DDP = require "ltrain.strategies.DDP"
-local MeshRanks = require "ltrain.strategies.sharded.MeshRanks"
-local Offload = require "ltrain.strategies.sharded.Offload"
 local ParallelStrategy = require "ltrain.strategies.ParallelStrategy"
 local PartReducer = require "ltrain.dist.PartReducer"
-local Sharding = require "ltrain.strategies.sharded.Sharding"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
-local buckets = require "ltrain.dist.buckets"
 local c = require "ltrain.c"
 local checks = require "ltrain.strategies.model_parallel.checks"
 local class = require "ltrain.core.class"
@@ -36,11 +32,13 @@ local divided_sequences = require "ltrain.strategies.model_parallel.divided_sequ
 local expert_dims = require "ltrain.strategies.model_parallel.expert_dims"
 local gradients_of = require "ltrain.core.gradients_of"
 local groups = require "ltrain.strategies.model_parallel.groups"
+local mesh_sharding = require "ltrain.strategies.model_parallel.mesh_sharding"
 local mesh_sizes = require "ltrain.strategies.model_parallel.mesh_sizes"
 local own_options = require "ltrain.strategies.model_parallel.options"
 local parameters_of = require "ltrain.core.parameters_of"
 local part_state = require "ltrain.parallel.part_state"
 local parts = require "ltrain.core.parts"
+local recomputed = require "ltrain.strategies.sharded.recomputed"
 local shared_parameters = require "ltrain.strategies.model_parallel.shared_parameters"
 local sharding_options = require "ltrain.strategies.sharded.options"
 
@@ -73,6 +71,7 @@ function ModelParallelStrategy:init(options)
   if o.save_distributed_checkpoint ~= nil then
     self.state_dict_type = o.save_distributed_checkpoint and "sharded" or "full"
   end
+  sharding_options.check(name_of(self), o)
   sharding_options.take(self, o)
   self.stage, self.context_parallel_attention = o.stage, o.context_parallel_attention
   self.sequence_dim = o.sequence_dim
@@ -92,6 +91,7 @@ function ModelParallelStrategy:configure(ranks, o)
   local world = dist.world()
   local sizes = self:mesh_sizes(ranks, world.ranks == ranks and world.nodes or 1)
   for dim, size in next, sizes do self[dim .. "_size"] = size end
+  mesh_sharding.check(self, name_of(self), sizes)
 end
 
 --- Makes the mesh, and says which of its ranks read samples of their own.
@@ -112,14 +112,8 @@ end
 -- The sharding of the run, among the ranks that have the same parts; nil: nothing is divided so.
 -- All ranks call it.
 local function begin_sharding(self)
-  local ranks = self.stage > 0 and data_ranks.group()
-  if not ranks or ranks:world_size() == 1 then
-    self.sharding = nil
-  elseif not (self.sharding and self.sharding:is_in_use()) then
-    local experts = self.expert_parallel_size > 1 and self.same_parts or nil
-    self.sharding = Sharding(sharding_options.take({ who = name_of(self), stage = self.stage,
-      ranks = MeshRanks(ranks, self.comm_hook == "bf16" and "bf16" or nil, experts),
-      home = Offload(), cap = buckets.bytes(self.bucket_cap_mb) }, self))
+  if not (self.sharding and self.sharding:is_in_use()) then
+    self.sharding = mesh_sharding.new(self, name_of(self))
   end
   return self.sharding
 end
@@ -161,6 +155,10 @@ end
 function ModelParallelStrategy:setup_module(module)
   local who, sharding, trains = name_of(self), self.sharding, module.trainer.state.fn == "fit"
   checks.callbacks(who, module.trainer.callbacks, self.divides, sharding and self.stage or 0)
+  if trains and self.activation_checkpointing and not self.end_recomputing then
+    self.end_recomputing = recomputed(module, self.activation_checkpointing,
+      self.offload_activations)
+  end
   if sharding and not sharding.sharded and (trains or self.stage == 3) then
     if trains then checks.sharding(who, module, self.stage) end
     sharding:divide(module, self.stage == 1)
@@ -314,6 +312,12 @@ function ModelParallelStrategy:load_state_dict(state, optimizers)
   if state.hook then DDP.load_state_dict(self, state, optimizers) end
 end
 
+-- Modules compute as they did before they were computed again, which came after they were divided.
+local function end_recomputing(self)
+  if self.end_recomputing then self.end_recomputing() end
+  self.end_recomputing = nil
+end
+
 -- Optimizers of parts become those of whole parameters; rank 0 has their state.
 local function join_optimizer(optimizer, whole, state)
   for _, group in ipairs(optimizer.param_groups) do
@@ -333,6 +337,7 @@ function ModelParallelStrategy:end_training(optimizers)
   for i, optimizer in ipairs(optimizers) do states[i] = self:optimizer_state(optimizer) or false end
   if self.sharding then self.sharding:leave(true) end
   self:join_stages()
+  end_recomputing(self)
   local whole = self.divides and divided_modules.undo(self.module) or {}
   for i, optimizer in ipairs(optimizers) do join_optimizer(optimizer, whole, states[i]) end
   self.divides = false
@@ -346,6 +351,7 @@ function ModelParallelStrategy:teardown()
   local status = self.divides ~= nil and self.module.trainer.state.status
   local is_lost = status and status ~= "finished" and status ~= "running"
   if active(self) and status ~= "running" then self.sharding:leave(not is_lost) end
+  if status ~= "running" then end_recomputing(self) end
   if self.divides and status == "finished" then divided_modules.undo(self.module) end
   if self.divides and is_lost then divided_modules.lose(self.module, name_of(self)) end
   if status ~= "running" then self.sharding = nil end

@@ -34,35 +34,10 @@ local Sharded = ParallelStrategy:extend("Sharded")
 
 local function check_stage(value) return sharding_options.check_stage(value, 1) end
 
-local function check_replicas(value)
-  if type(value) == "string" and value ~= "machines" or math.type(value) and value < 1 then
-    return ("must be a number of groups of ranks, or 'machines': got %s"):format(value)
-  end
-end
-
-local function check_offload(value)
-  local is_path = type(value) == "table" and type(value.path) == "string" and next(value) == "path"
-    and next(value, "path") == nil
-  if value ~= "cpu" and not is_path then
-    return ("must be 'cpu', or {path = a folder}: got %s"):format(errors.show(value))
-  end
-end
-
 local ROWS <const> = {
   stage = { type = "integer", default = 3, check = check_stage,
     doc = "what is divided: 1: the state of optimizers; 2: and gradients; 3: and parameters" },
-  replicas = { type = "integer|string", default = 1, check = check_replicas,
-    doc = "groups of ranks of which each has all shards: a number, of consecutive ranks, or "
-      .. "'machines': one a machine" },
-  offload = { type = "string|table", check = check_offload,
-    doc = "'cpu': what is divided stays on the host, where optimizers step; {path = a folder}: in "
-      .. "files there" },
   ddp_comm_hook = ddp_options.plain_hook,
-  activation_checkpointing = { type = "function|table", check = sharding_options.check_units,
-    doc = "modules of which backward computes the activations again: a list of classes, or "
-      .. "fn(module, name)" },
-  offload_activations = { type = "boolean", default = false,
-    doc = "with activation_checkpointing: what these modules are called with waits on the host" },
 }
 for name, row in next, sharding_options.rows do ROWS[name] = row end
 
@@ -86,27 +61,14 @@ function Sharded:take_options(o, notes)
   rank_options.take(self, o)
   self:note_world()
   for name in next, ROWS do self[name] = o[name] end
-  if self.offload_activations and not self.activation_checkpointing then
-    errors.blame("strategies.%s: offload_activations is of the modules that "
-      .. "activation_checkpointing names: write activation_checkpointing = {Block}",
-      class.of(self).__name)
-  end
+  sharding_options.check("strategies." .. class.of(self).__name, self)
 end
-
-local ALONE <const> = "offload has no effect: one rank divides nothing"
 
 --- Refuses replicas that do not fit the number of ranks.
 function Sharded:configure(ranks, o)
   ParallelStrategy.configure(self, ranks, o)
-  if self.offload and ranks == 1 then
-    self.notes = self.notes or {}
-    if self.notes[#self.notes] ~= ALONE then table.insert(self.notes, ALONE) end
-  end
-  local replicas = self.replicas
-  if ranks > 1 and math.type(replicas) and ranks % replicas ~= 0 then
-    errors.blame("%s: replicas = %d must divide the number of ranks: got %d",
-      "strategies." .. class.of(self).__name, replicas, ranks)
-  end
+  if self.offload and ranks == 1 then sharding_options.note_alone(self) end
+  sharding_options.check_replicas("strategies." .. class.of(self).__name, self.replicas, ranks)
 end
 
 -- The sharding of the run; nil: one rank divides nothing. All ranks call it.
@@ -116,9 +78,11 @@ local function begin(self)
     return nil
   end
   if self.sharding and self.sharding:is_in_use() then return self.sharding end
-  self.sharding = Sharding(sharding_options.take({ who = "strategies.Sharded", stage = self.stage,
-    ranks = Replicas(self.replicas, self.ddp_comm_hook == "bf16" and "bf16" or nil),
-    home = Offload(self.offload), cap = buckets.bytes(self.bucket_cap_mb) }, self))
+  local who <const> = "strategies.Sharded"
+  self.sharding = Sharding(sharding_options.take({ who = who, stage = self.stage,
+    ranks = Replicas(self.replicas, { who = who,
+      sends = self.ddp_comm_hook == "bf16" and "bf16" or nil }),
+    home = Offload(self.offload, who), cap = buckets.bytes(self.bucket_cap_mb) }, self))
   return self.sharding
 end
 

@@ -73,6 +73,7 @@ local function add_tensor_parallel(rows, own, ranks, per_node)
     if ranks % (size * others) == 0 then
       local options = sharding_options.take({ tensor_parallel_size = size,
         context_parallel_size = others, stage = own.stage }, own)
+      options.offload, options.offload_activations = nil, nil -- a plan is of devices
       rows[#rows + 1] = { name = ("tensor_parallel_size %d"):format(size), is_optional = true,
         make = function() return ModelParallelStrategy(options) end }
     end

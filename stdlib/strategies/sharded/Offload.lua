@@ -12,20 +12,22 @@ local errors = require "ltrain.core.errors"
 
 local Offload = class.extend(nil, "Offload")
 
---- Offload(where): "cpu"; { path = a folder }: in files there; nil: on the device that computes.
-function Offload:init(where)
+--- Offload(where, who): "cpu"; { path = a folder }: in files there; nil: on the device that
+--- computes. `who`: the strategy, in errors.
+function Offload:init(where, who)
+  self.who = who
   self.device = where and "cpu" or nil
   self.path = type(where) == "table" and where.path or nil
   if not self.path then return end
   local made, why = c.io.make_folder(self.path)
-  if not made then errors.blame("strategies.Sharded: offload: %s", why) end
+  if not made then errors.blame("%s: offload: %s", who, why) end
 end
 
 --- What is made on the host is in files until the result is closed, if that is where shards are.
 function Offload:scope()
   if not self.path then return nil end
   local scope, why = c.io.file_memory(self.path)
-  return scope or errors.blame("strategies.Sharded: %s", why)
+  return scope or errors.blame("%s: %s", self.who, why)
 end
 
 --- Whether shards of a tensor are on another device than itself.

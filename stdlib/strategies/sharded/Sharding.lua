@@ -1,7 +1,7 @@
 --- stdlib/strategies/sharded/Sharding.lua: what a strategy divides among ranks by its stage: the
 --- state of optimizers (1), and gradients (2), and parameters (3).
 --
--- The ranks are all, or on a mesh those that have the same part of a parameter (MeshRanks.lua).
+-- The ranks are all, or on a mesh those that have the same part of a parameter (Replicas.lua).
 -- Each such group shards what it has as if its ranks were all; its votes, gathers and reductions
 -- are its own, and those of others do not matter for it: ranks that compute one module together run
 -- the same program. A shard of a part (core/cuts.lua) is a slice of it; in a state it is what the
@@ -24,8 +24,8 @@ local walk = require "ltrain.core.walk"
 
 local Sharding = class.extend(nil, "Sharding")
 
---- Sharding{who = the strategy, in errors; stage =, ranks = (Replicas or MeshRanks), home = (an
---- Offload), cap = bytes of a message, and the options of sharded/options.lua}
+--- Sharding{who = the strategy, in errors; stage =, ranks = (Replicas), home = (an Offload),
+--- cap = bytes of a message, and the options of sharded/options.lua}
 function Sharding:init(o)
   self.who, self.stage, self.ranks, self.home, self.cap = o.who, o.stage, o.ranks, o.home, o.cap
   self.options = o
@@ -165,7 +165,8 @@ end
 
 --- The norm over all shards, those of replica 0; of parameters that are not cut, and of experts,
 --- where `counts`, on one of the ranks that have the same. Partial norms are f64, so that rounding
---- to the gradients' dtype comes last, as on one rank. `device`: that of the rank. All ranks of the world call it.
+--- to the gradients' dtype comes last, as on one rank. `device`: that of the rank. All ranks of the
+--- world call it.
 function Sharding:grad_norm(optimizer, p, device, counts)
   local own = self.optimizers[optimizer]
   local gradients = gradients_of(own:groups(function(parameter, shard)

@@ -34,8 +34,8 @@ local d = c.dist
 
 local Shards = class.extend(nil, "Shards")
 
---- Shards(replicas, offload, who): `replicas`: Replicas or MeshRanks; `who`: the strategy, in
---- errors. `module` of it is set before the first backward.
+--- Shards(replicas, offload, who): `replicas`: a Replicas; `who`: the strategy, in errors.
+--- `module` of it is set before the first backward.
 function Shards:init(replicas, offload, who)
   self.replicas, self.offload, self.who = replicas, offload, who
   self.of = {} -- by parameter

@@ -29,8 +29,37 @@ function options.check_units(value)
   end
 end
 
+local function check_replicas(value)
+  if type(value) == "string" and value ~= "machines" or math.type(value) and value < 1 then
+    return ("must be a number of groups of ranks, or 'machines': got %s"):format(value)
+  end
+end
+
+local function check_offload(value)
+  local is_path = type(value) == "table" and type(value.path) == "string" and next(value) == "path"
+    and next(value, "path") == nil
+  if value ~= "cpu" and not is_path then
+    return ("must be 'cpu', or {path = a folder}: got %s"):format(errors.show(value))
+  end
+end
+
+--- The rows of modules that are computed again, also where nothing is divided.
+options.recomputing = {
+  activation_checkpointing = { type = "function|table", check = options.check_units,
+    doc = "modules of which backward computes the activations again: a list of classes, or "
+      .. "fn(module, name)" },
+  offload_activations = { type = "boolean", default = false,
+    doc = "with activation_checkpointing: what these modules are called with waits on the host" },
+}
+
 --- The rows of what both have.
 options.rows = {
+  replicas = { type = "integer|string", default = 1, check = check_replicas,
+    doc = "groups of ranks of which each has all shards: a number, of consecutive ranks, or "
+      .. "'machines': one a machine" },
+  offload = { type = "string|table", check = check_offload,
+    doc = "'cpu': what is divided stays on the host, where optimizers step; {path = a folder}: in "
+      .. "files there" },
   units = { type = "integer|function|table", default = 100000, check = options.check_units,
     doc = "modules that are gathered together: elements of ModuleLists and Sequentials with at "
       .. "least so many parameters, those of a list of classes, or those for which "
@@ -44,6 +73,32 @@ options.rows = {
     doc = "with accumulate_grad_batches, stages 2 and 3: 'shards' reduces the gradients of each "
       .. "batch and adds up shards; 'whole' adds up whole gradients and reduces them once a step" },
 }
+
+for name, row in next, options.recomputing do options.rows[name] = row end
+
+--- Refuses checked options that are of others; `who`: the strategy.
+function options.check(who, o)
+  if o.offload_activations and not o.activation_checkpointing then
+    errors.blame("%s: offload_activations is of the modules that activation_checkpointing names: "
+      .. "write activation_checkpointing = {Block}", who)
+  end
+end
+
+local ALONE <const> = "offload has no effect: one rank divides nothing"
+
+--- Notes in a strategy that its offload has no effect.
+function options.note_alone(strategy)
+  strategy.notes = strategy.notes or {}
+  local notes = strategy.notes
+  if notes[#notes] ~= ALONE then table.insert(notes, ALONE) end
+end
+
+--- Refuses a number of replicas that does not divide that of the ranks. `whose`: of which ranks.
+function options.check_replicas(who, replicas, ranks, whose)
+  if ranks == 1 or not math.type(replicas) or ranks % replicas == 0 then return end
+  errors.blame("%s: replicas = %d must divide the number of ranks%s: got %d", who, replicas,
+    whose or "", ranks)
+end
 
 --- Takes those options from checked ones into another table; returns it.
 function options.take(to, o)

@@ -26,7 +26,7 @@ function slices.part_of(shard, tensor)
   if shard.n > 0 then
     part:narrow(1, shard.from + 1, shard.n):copy_(tensor:detach():reshape { shard.n })
   end
-  collectives.all_reduce_(part, { group = shard.replicas.group }) -- the others have zeros there
+  collectives.all_reduce_(part, { group = shard.replicas.sharers }) -- the others have zeros there
   return part_state.part_of(cut, part:reshape(parameter.shape))
 end
 
@@ -49,7 +49,7 @@ local function add_empty(shard, name, state)
   for slot, value in tree.pairs(state[name] or {}) do
     if parts.is(value) then kinds[slot] = value.dtype end
   end
-  kinds = collectives.broadcast(kinds, { group = shard.replicas.group, from = from })
+  kinds = collectives.broadcast(kinds, { group = shard.replicas.sharers, from = from })
   if shard.n > 0 or next(kinds) == nil then return end
   state[name] = state[name] or {}
   for slot, dtype in next, kinds do
