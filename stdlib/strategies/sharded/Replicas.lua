@@ -27,8 +27,8 @@ local function check_sizes(who, numbers)
   for _, number in ipairs(numbers) do sizes[number] = (sizes[number] or 0) + 1 end
   for rank, number in ipairs(numbers) do
     if sizes[number] ~= sizes[numbers[1]] then
-      errors.blame("%s: replicas = 'machines': machines must have equally many ranks: that of rank "
-        .. "0 has %d, that of rank %d %d", who, sizes[numbers[1]], rank - 1, sizes[number])
+      errors.blame("%s: replicas = 'machines': machines must have equally many ranks: that of "
+        .. "rank 0 has %d, that of rank %d %d", who, sizes[numbers[1]], rank - 1, sizes[number])
     end
   end
 end
