@@ -144,7 +144,8 @@ static bool from_host(lt_ctx *c, lt_tensor *dst, lt_tensor *src, size_t bytes) {
      (backend.h: staged); from that, the copy still runs. A storage that does not keep when it is
      read is waited for. */
   bool keeps = lt_storage_is_pinned(src->storage);
-  if (done.stream == NULL || !(keeps || lt_pinned_has(lt_data(src)))) return true;
+  bool read = lt_device_table(c, d)->whole_storages; /* its rule */
+  if (read || done.stream == NULL || !(keeps || lt_pinned_has(lt_data(src)))) return true;
   if (!keeps || done.stream != lt_stream_of(c, d, LT_STREAM_COPY))
     return lt_wait_event(c, d, done);
   return lt_pinned_read(c, src->storage, done);

@@ -11,9 +11,11 @@ static int64_t allocated[LT_FAKE_DEVICES];
 void *lt_fake_alloc(int index, size_t bytes) {
   if (!lt_fake_is_index(index) || bytes > (size_t)CAPACITY) return NULL;
   size_t rounded = (bytes + 63) / 64 * 64;
-  void *p = aligned_alloc(64, rounded);
+  bool records = lt_fake_records();
+  void *p = records ? NULL : aligned_alloc(64, rounded);
   if (p != NULL) memset(p, 0xff, rounded);
   lt_fake_enter();
+  if (records) p = lt_fake_record_alloc(bytes);
   lt_fake_counted.allocations++;
   if (p != NULL) allocated[index] += (int64_t)bytes;
   lt_fake_leave(true);
@@ -26,6 +28,10 @@ void lt_fake_free(int index, void *ptr, size_t bytes) {
   lt_fake_enter();
   bool unused = !lt_fake_in_kernel();
   allocated[index] -= (int64_t)bytes;
+  if (lt_fake_records()) {
+    lt_fake_record_free(index, ptr);
+    unused = false;
+  }
   lt_fake_leave(true);
   if (unused) free(ptr);
 }

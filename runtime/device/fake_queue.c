@@ -47,6 +47,7 @@ static void run_until(lt_ctx *c, lt_stream *s, uint64_t position) {
   while (s->done < position && s->first != NULL) {
     lt_fake_task *t = s->first;
     if (t->run == NULL) run_until(c, t->after.stream, t->after.position);
+    s->working -= !t->ends;
     s->first = t->next;
     if (s->first == NULL) s->last = NULL;
     if (t->run != NULL) t->run(c, t);
@@ -61,6 +62,13 @@ static void run_others(lt_ctx *c, const lt_stream *s) {
     if (streams[k] != s) run_until(c, streams[k], streams[k]->issued);
 }
 
+/* All that is recorded runs, as one program does. */
+static void cut(lt_ctx *c, lt_stream *s) {
+  if (in_kernel || s == NULL) return;
+  lt_fake_counted.cuts += s->working > 0;
+  run_until(c, s, s->issued);
+}
+
 /* Both orders are legal for a GPU: TURNS alternates, so that a spec meets both. */
 static bool others_first(void) {
   turn = !turn;
@@ -70,6 +78,10 @@ static bool others_first(void) {
 void lt_fake_wait_for(lt_ctx *c, lt_event event) {
   if (event.stream->done >= event.position) return;
   lt_fake_counted.waits++;
+  if (lt_fake_records()) {
+    cut(c, event.stream);
+    return;
+  }
   if (others_first()) run_others(c, event.stream);
   run_until(c, event.stream, event.position);
 }
@@ -97,10 +109,17 @@ bool lt_fake_append(lt_stream *s, lt_fake_task *t) {
     s->first = t;
   s->last = t;
   s->issued++;
+  s->working += !t->ends;
   return true;
 }
 
 /* Streams and events. */
+
+lt_stream *lt_fake_only_stream(int index) {
+  for (int k = 0; k < n_streams; k++)
+    if (streams[k]->index == index) return streams[k];
+  return NULL;
+}
 
 lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority) {
   (void)priority;
@@ -108,6 +127,10 @@ lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority) {
     lt_fail(c, LT_EDEVICE, "fake: there is no device %d", index);
     return NULL;
   }
+  lt_fake_enter();
+  lt_stream *only = lt_fake_records() ? lt_fake_only_stream(index) : NULL;
+  lt_fake_leave(true);
+  if (only != NULL) return only;
   lt_stream *s = calloc(1, sizeof *s);
   lt_fake_enter();
   if (own == NULL) own = lt_ctx_new(c->registry, NULL);
@@ -132,16 +155,28 @@ bool lt_fake_event_record(lt_ctx *c, lt_stream *s, lt_event *out) {
   return lt_fake_leave(true);
 }
 
-/* Who asks again and again gets there in the end, a task at a time. */
+/* Who asks again and again gets there in the end, a task at a time; of a recording nobody does. */
 lt_progress lt_fake_event_done(lt_event event) {
   lt_stream *s = event.stream;
   lt_fake_enter();
-  if (s->done < event.position && ++s->asked >= MOST_POLLS && own != NULL) {
+  if (!lt_fake_records() && s->done < event.position && ++s->asked >= MOST_POLLS && own != NULL) {
     run_until(own, s, s->done + 1);
     lt_take_failure(own, NULL);
   }
   if (s->done >= event.position) s->asked = 0;
   return lt_fake_leave(event.stream->done >= event.position) ? LT_DONE : LT_PENDING;
+}
+
+bool lt_fake_submit(lt_ctx *c, lt_event event) {
+  lt_fake_enter();
+  if (event.stream->done < event.position) cut(c, event.stream);
+  return lt_fake_leave(lt_ok(c));
+}
+
+bool lt_fake_batch_end(lt_ctx *c, int index) {
+  lt_fake_enter();
+  cut(c, lt_fake_only_stream(index));
+  return lt_fake_leave(lt_ok(c));
 }
 
 bool lt_fake_event_wait(lt_ctx *c, lt_event event) {
@@ -162,6 +197,7 @@ bool lt_fake_synchronize(lt_ctx *c, int index) {
   if (!lt_fake_is_index(index)) return lt_fail(c, LT_EDEVICE, "fake: there is no device %d", index);
   lt_fake_enter();
   bool last = others_first(), waits = false;
+  if (lt_fake_records()) cut(c, lt_fake_only_stream(index));
   for (int k = 0; k < n_streams; k++) {
     lt_stream *s = streams[last ? n_streams - 1 - k : k];
     waits = waits || (s->index == index && s->done < s->issued);

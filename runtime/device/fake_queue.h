@@ -14,6 +14,7 @@ typedef struct lt_fake_task {
   struct lt_fake_task *next;
   void (*run)(lt_ctx *c, struct lt_fake_task *t); /* NULL: wait for `after` */
   lt_event after;
+  bool ends; /* recorded: the end of a storage, for which nobody waits */
   int index;
   /* Who issued it. */
   lt_ctx *root;
@@ -38,6 +39,7 @@ struct lt_stream {
   int index;
   lt_fake_task *first, *last;
   uint64_t issued, done;
+  int64_t working; /* of those that have not run: all but ends of storages */
   int asked; /* by who polls */
 };
 
@@ -57,11 +59,22 @@ void lt_fake_wait_for(lt_ctx *c, lt_event event);
 /* Runs a kernel, in which lt_fake_in_kernel is true. */
 void lt_fake_run_kernel(lt_ctx *c, const lt_fake_task *t);
 
+/* Recording (fake_recorder.c): whether the device does; its memory, with the lock; the values at an
+   address of it, or the address itself. The one stream of a device that records, NULL: not used
+   yet. */
+bool lt_fake_records(void);
+void *lt_fake_record_alloc(size_t bytes);
+void lt_fake_record_free(int index, void *address);
+void *lt_fake_values(const void *address);
+lt_stream *lt_fake_only_stream(int index);
+
 /* Members of the device's table: streams and events (fake_queue.c), */
 lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority);
 bool lt_fake_event_record(lt_ctx *c, lt_stream *s, lt_event *out);
 lt_progress lt_fake_event_done(lt_event event);
+bool lt_fake_submit(lt_ctx *c, lt_event event);
 bool lt_fake_event_wait(lt_ctx *c, lt_event event);
+bool lt_fake_batch_end(lt_ctx *c, int index);
 bool lt_fake_stream_wait(lt_ctx *c, lt_stream *s, lt_event event);
 bool lt_fake_synchronize(lt_ctx *c, int index);
 

@@ -27,8 +27,17 @@ static void note_error(const lt_fake_task *t, const lt_failure *f) {
   words[n_words++] = (word){t->root, t->index, {t->call.op, t->line, f->value, f->limit}};
 }
 
+/* Of a recording's tensors only the addresses are known before. */
+static void find_values(const lt_fake_task *t) {
+  for (int k = 0; k < t->call.n_in + t->call.n_out; k++) {
+    const lt_tensor *one = t->call.in[k]; /* results follow */
+    if (one != NULL) one->storage->data = lt_fake_values(one->storage->data);
+  }
+}
+
 /* The kernel runs in the ctx that waits, which may have failed by now, in another op and line. */
 static void run_call(lt_ctx *c, lt_fake_task *t) {
+  find_values(t);
   static lt_failure before, own;
   const char *op = c->op;
   uint32_t line = c->line;
@@ -103,7 +112,7 @@ bool lt_fake_launch(lt_ctx *c, int index, lt_stream *s, lt_kernel kernel, const 
 
 static void run_copy(lt_ctx *c, lt_fake_task *t) {
   (void)c;
-  memcpy(t->dst, t->a, t->bytes);
+  memcpy(lt_fake_values(t->dst), lt_fake_values(t->a), t->bytes);
 }
 
 /* Memory that is not pinned behaves as with CUDA's cudaMemcpyAsync: to the device it is read before
@@ -118,7 +127,7 @@ bool lt_fake_copy(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, in
   t->dst = dst;
   t->a = src;
   t->bytes = bytes;
-  if (way == LT_TO_DEVICE && !lt_fake_is_pinned(src)) {
+  if (way == LT_TO_DEVICE && (lt_fake_records() || !lt_fake_is_pinned(src))) {
     t->a = t->copies = malloc(bytes);
     if (t->copies == NULL) {
       free(t);
@@ -133,15 +142,16 @@ bool lt_fake_copy(lt_ctx *c, lt_stream *s, lt_copy way, int index, void *dst, in
 }
 
 static void run_combine(lt_ctx *c, lt_fake_task *t) {
-  lt_device_kinds[0]->combine(c, 0, NULL, t->dst, t->a, t->b, t->n, t->dtype, t->reduce);
+  lt_device_kinds[0]->combine(c, 0, NULL, lt_fake_values(t->dst), lt_fake_values(t->a),
+                              lt_fake_values(t->b), t->n, t->dtype, t->reduce);
 }
 
 static void run_divide(lt_ctx *c, lt_fake_task *t) {
-  lt_device_kinds[0]->divide(c, 0, NULL, t->dst, t->n, t->dtype, (int)t->by);
+  lt_device_kinds[0]->divide(c, 0, NULL, lt_fake_values(t->dst), t->n, t->dtype, (int)t->by);
 }
 
 static void run_scale(lt_ctx *c, lt_fake_task *t) {
-  lt_device_kinds[0]->scale(c, 0, NULL, t->dst, t->n, t->dtype, t->by);
+  lt_device_kinds[0]->scale(c, 0, NULL, lt_fake_values(t->dst), t->n, t->dtype, t->by);
 }
 
 /* Queues arithmetic on memory without tensors, which links of collectives use. */

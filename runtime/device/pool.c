@@ -138,6 +138,11 @@ void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   lt_object *made = b->storage.made;
   b->storage.made = NULL;
   lt_release(c, made);
+  if (p->ops->whole_storages && b->storage.away == NULL) {
+    if (b->storage.data != NULL) give_back(p, b->storage.data, b->capacity);
+    raw(p, b, sizeof *b, 0);
+    return;
+  }
   if (b->storage.away != NULL) {
     lt_free(c, b->storage.away, strlen(b->storage.away) + 1);
     raw(p, b, sizeof *b, 0);
@@ -200,6 +205,11 @@ void lt_pool_unlist(lt_pool *p, lt_block *b) {
 }
 
 void lt_pool_return(lt_pool *p, lt_block *b) {
+  /* The device learns at once that a whole storage ends; what remains is the block. */
+  if (p->ops->whole_storages && b->storage.data != NULL) {
+    give_back(p, b->storage.data, b->capacity);
+    b->storage.data = NULL;
+  }
   /* A stack that only grows until its owner takes all of it by one exchange: nobody pops a single
      node, so that the ABA problem cannot come up (R. Treiber, 1986). */
   lt_block *head = atomic_load(&p->returned);
@@ -306,7 +316,7 @@ static char *arena_cut(lt_pool *p, size_t bytes) {
 }
 
 static lt_block *block_new(lt_pool *p, size_t capacity, int class) {
-  bool large = capacity >= LARGE;
+  bool large = capacity >= LARGE || p->ops->whole_storages;
   lt_block *b = raw(p, NULL, 0, sizeof *b);
   if (b == NULL) return NULL;
   void *data = large ? ask(p, capacity) : arena_cut(p, capacity);
@@ -338,6 +348,7 @@ lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how) {
   int class = class_of(bytes, &capacity);
   if (class >= LT_POOL_CLASSES) return NULL;
   lt_pool_drain(c, p);
+  if (p->ops->whole_storages) return block_new(p, bytes, class);
   /* For a large one the next two classes will do, too. */
   int last = how == LT_TAKE_ANY ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
   lt_block *b = take_cached(p, class, last, how);

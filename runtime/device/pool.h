@@ -2,7 +2,8 @@
 
    Size classes are eighths of powers of two from 512 bytes up. Blocks under 1 MiB are cut from
    arenas of 2 MiB; larger ones are asked of the device one by one. A pool outlives its ctx while
-   storages of it live elsewhere. */
+   storages of it live elsewhere. Of devices with whole storages (backend.h) nothing is rounded or
+   kept. */
 #ifndef LT_DEVICE_POOL_H
 #define LT_DEVICE_POOL_H
 

@@ -20,7 +20,7 @@ static int64_t now_ns(void) {
 static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   int64_t since = 0, looked = 0;
-  bool ok = true;
+  bool ok = ops->submit == NULL || ops->submit(c, e);
   lt_progress p;
   for (int turn = 0; ok && (p = ops->event_done(e)) == LT_PENDING; turn++) {
     if (turn == 0) st->watched++;
@@ -35,6 +35,11 @@ static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   }
   if (looked > since && st->watch.end != NULL) st->watch.end(c, st->watch.ud);
   return ops->event_wait(c, e) && ok;
+}
+
+bool lt_wait_submit(lt_ctx *c, lt_device d, lt_event e) {
+  const lt_device_ops *ops = lt_device_table(c, d);
+  return e.stream == NULL || ops->submit == NULL || ops->submit(c, e);
 }
 
 /* Without a watch the device's library waits; with one, the host polls, so that a signal or the end
@@ -62,6 +67,16 @@ bool lt_wait_device(lt_ctx *c, lt_device d) {
     ok = stream == NULL || lt_wait_stream(c, d, stream);
   }
   return ops->synchronize(c, d.index) && ok;
+}
+
+bool lt_device_end_batch(lt_ctx *c) {
+  const lt_device_state *st = c->slot[LT_SLOT_DEVICE];
+  bool ok = true;
+  for (int k = 0; st != NULL && k < st->n_open; k++) {
+    const lt_device_ops *ops = st->open[k]->ops;
+    if (ops->batch_end != NULL) ok = ops->batch_end(c, st->open[k]->device.index) && ok;
+  }
+  return ok;
 }
 
 int64_t lt_wait_count(const lt_ctx *c) {

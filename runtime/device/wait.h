@@ -23,6 +23,13 @@ bool lt_wait_event(lt_ctx *c, lt_device d, lt_event e);
 bool lt_wait_stream(lt_ctx *c, lt_device d, lt_stream *stream);
 bool lt_wait_device(lt_ctx *c, lt_device d);
 
+/* Before the host polls until an event has passed, from any thread: devices that record work run it
+   up to there. */
+bool lt_wait_submit(lt_ctx *c, lt_device d, lt_event e);
+
+/* The end of a batch, for all devices that the ctx has used (`batch_end` of backend.h). */
+bool lt_device_end_batch(lt_ctx *c);
+
 /* How often the host has waited while somebody looked on, for specs: an event that was reached
    already is none. */
 int64_t lt_wait_count(const lt_ctx *c);

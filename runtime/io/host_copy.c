@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "device/wait.h"
+
 bool lt_needs_host_copy(lt_ctx *c, const lt_tensor *t) {
   return lt_device_table(c, t->storage->device)->launch != NULL;
 }
@@ -28,6 +30,7 @@ lt_storage *lt_host_copy_begin(lt_ctx *c, lt_tensor *t, lt_arrival *arrival) {
    nothing beside a write. */
 bool lt_host_copy_wait(lt_ctx *c, const char *op, const lt_arrival *a) {
   lt_progress at = LT_DONE;
+  if (!lt_wait_submit(c, a->device, a->at)) return false;
   while (a->at.stream != NULL &&
          (at = lt_device_kinds[a->device.kind]->event_done(a->at)) == LT_PENDING)
     usleep(LT_HOST_COPY_POLL);

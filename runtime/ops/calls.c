@@ -115,8 +115,9 @@ bool lt_copy_into(lt_ctx *c, lt_tensor *dst, lt_tensor *src) {
   return src != NULL && lt_apply(c, LT_OP_copy, LT_IN(dst, src), NULL, 1, &out);
 }
 
-/* Reads through f64 or i64, which hold every value of the other dtypes exactly. The only place
-   where an op's flow waits for a device; composites that need it say so. */
+/* Reads through f64 or i64, which hold every value of the other dtypes exactly; the cast is the
+   host's, as not every device has these. The only place where an op's flow waits for a device;
+   composites that need it say so. */
 bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out) {
   if (!lt_ok(c)) return false;
   if (x->numel != 1)
@@ -125,7 +126,8 @@ bool lt_item(lt_ctx *c, lt_tensor *x, lt_scalar *out) {
   lt_dtype d = (lt_dtype)x->dtype;
   bool grad = c->modes.grad;
   c->modes.grad = false;
-  x = lt_cast(c, x, lt_dtype_is_float(d) ? LT_F64 : LT_I64);
+  x = lt_to_device(c, x, LT_CPU_DEVICE);
+  x = x != NULL ? lt_cast(c, x, lt_dtype_is_float(d) ? LT_F64 : LT_I64) : NULL;
   c->modes.grad = grad;
   union {
     double f;

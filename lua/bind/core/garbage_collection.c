@@ -18,6 +18,7 @@
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/types.h"
+#include "device/wait.h"
 #include "ops/inplace.h"
 
 enum { TENSOR_SLACK = 256 << 20, HEAP_SLACK = 4 << 20, TIGHT = 64 << 10 };
@@ -103,9 +104,11 @@ static void be_generational(lua_State *L, lt_bind *b) {
 }
 
 void lt_collect_boundary(lua_State *L, lt_bind *b) {
-  if (!b->owned) return;
-  be_generational(L, b);
-  collect(L, b);
+  if (b->owned) {
+    be_generational(L, b);
+    collect(L, b);
+  }
+  if (!lt_device_end_batch(b->c)) lt_raise_failure(L, b);
 }
 
 void lt_collect_inside(lua_State *L, lt_bind *b) {

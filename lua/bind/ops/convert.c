@@ -43,7 +43,8 @@ static int item(lua_State *L) {
 }
 
 /* Elements as f64, i64 or bool in row-major order: exact for every dtype, as f64 has all values of
-   f32, f16 and bf16, and i64 those of all integer dtypes. The userdata is pushed before the frame
+   f32, f16 and bf16, and i64 those of all integer dtypes. The host casts them: fewer bytes travel,
+   and not every device has f64. The userdata is pushed before the frame
    opens: an error of Lua's for want of memory leaves no tensor behind. */
 void *lt_push_elements(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype *as) {
   lt_ctx *c = b->c;
@@ -51,7 +52,8 @@ void *lt_push_elements(lua_State *L, lt_bind *b, lt_tensor *x, lt_dtype *as) {
   *as = lt_dtype_is_float(d) ? LT_F64 : d == LT_BOOL ? LT_BOOL : LT_I64;
   void *data = lua_newuserdatauv(L, (size_t)x->numel * lt_dtype_size(*as) + 1, 0);
   lt_frame frame = lt_begin(L, b, 0);
-  lt_tensor *t = lt_contiguous(c, lt_cast(c, lt_detach(c, x), *as));
+  lt_tensor *here = lt_to_device(c, lt_detach(c, x), LT_CPU_DEVICE);
+  lt_tensor *t = here != NULL ? lt_contiguous(c, lt_cast(c, here, *as)) : NULL;
   if (t != NULL) lt_tensor_read(c, t, data);
   lt_end_call(L, b, frame);
   return data;

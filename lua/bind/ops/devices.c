@@ -200,8 +200,8 @@ static int note_allocations(lua_State *L) {
   return 0;
 }
 
-/* runtime.fake_counts() -> {launches, copies, waits, allocations, pending} of the device kind for
-   specs, since the process began. */
+/* runtime.fake_counts() -> {launches, copies, waits, allocations, pending, cuts} of the device kind
+   for specs, since the process began. */
 static int fake_counts(lua_State *L) {
   lt_enter(L);
   const lt_fake_counts n = lt_fake_count();
@@ -212,8 +212,9 @@ static int fake_counts(lua_State *L) {
               {"copies", n.copies},
               {"waits", n.waits},
               {"allocations", n.allocations},
-              {"pending", n.pending}};
-  lua_createtable(L, 0, 5);
+              {"pending", n.pending},
+              {"cuts", n.cuts}};
+  lua_createtable(L, 0, 6);
   for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
     lua_pushinteger(L, rows[k].value);
     lua_setfield(L, -2, rows[k].name);

@@ -10,6 +10,7 @@
 #include "bind/core/state.h"
 #include "bind/core/types.h"
 #include "device/stream.h"
+#include "device/wait.h"
 
 #define TIMER_NAME "ltrain.Timer"
 
@@ -93,6 +94,8 @@ static int event_done(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_device d;
   const lt_device_ops *ops = check_streams(L, b, &d);
+  /* A script that asks again and again waits. */
+  if (!lt_wait_submit(b->c, d, check_event(L, 2))) lt_raise_failure(L, b);
   lua_pushboolean(L, ops->event_done(check_event(L, 2)) != LT_PENDING);
   return 1;
 }
