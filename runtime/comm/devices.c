@@ -5,7 +5,6 @@
    it. Otherwise they go through pinned memory over the host's link, which is exact and slower. The
    tensors are ordered like those of any op. */
 #include "comm/group.h"
-#include "device/wait.h"
 
 static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w->device.at.kind]; }
 
@@ -177,22 +176,6 @@ static lt_progress reach(lt_ctx *c, lt_work *w) {
     w->device.ordered = true;
   }
   return by_host && w->device.ready.stream != NULL ? ops->event_done(w->device.ready) : LT_DONE;
-}
-
-static bool submit(lt_ctx *c, const lt_queue *q) {
-  bool ok = true;
-  for (const lt_work *w = q->first; w != NULL; w = w->next)
-    if (w->device.way != LT_WAY_HOST && !w->device.begun && w->stage != LT_STAGE_DONE)
-      ok = lt_wait_submit(c, w->device.at, w->device.ready) && ok;
-  return ok;
-}
-
-/* The host waits for a work: what the copies of those under way wait for is given to the device. */
-bool lt_device_submit(lt_ctx *c, const lt_group *root) {
-  bool ok = true;
-  for (const lt_group *g = root; g != NULL; g = g->next)
-    ok = submit(c, &g->queue) && submit(c, &g->pairs) && ok;
-  return ok;
 }
 
 static bool move_alone(lt_ctx *c, const lt_work *w) {

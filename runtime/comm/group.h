@@ -175,8 +175,6 @@ void lt_device_begin(lt_ctx *c, lt_work *w);
 void lt_device_made(lt_ctx *c, lt_work *w);
 /* The movement, as far as it gets without waiting. */
 lt_progress lt_device_move(lt_ctx *c, lt_work *w);
-/* Called before the host waits for a work. */
-bool lt_device_submit(lt_ctx *c, const lt_group *root);
 /* All steps are done: what came goes to its tensors, and later work on these comes after it. */
 void lt_device_end(lt_ctx *c, lt_work *w);
 /* The work's own memory goes back, whether it ended well or not. */

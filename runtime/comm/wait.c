@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include "comm/group.h"
+#include "device/wait.h"
 
 enum {
   QUICK = 40, /* looks before the wait is reported */
@@ -125,6 +126,23 @@ static void rest_after(const lt_group *root, int64_t idle_ns) {
     pause_briefly();
 }
 
+static bool submit_queue(lt_ctx *c, const lt_queue *q) {
+  bool ok = true;
+  for (const lt_work *w = q->first; w != NULL; w = w->next)
+    if (w->device.way != LT_WAY_HOST && !w->device.begun && w->stage != LT_STAGE_DONE)
+      ok = lt_wait_submit(c, w->device.at, w->device.ready) && ok;
+  return ok;
+}
+
+/* Before the host polls for a work: what copies of works under way wait for is given to the
+   device. */
+static bool submit(lt_ctx *c, const lt_group *root) {
+  bool ok = true;
+  for (const lt_group *g = root; g != NULL; g = g->next)
+    ok = submit_queue(c, &g->queue) && submit_queue(c, &g->pairs) && ok;
+  return ok;
+}
+
 static void wait_for(lt_ctx *c, lt_work *w) {
   lt_group *root = w->group->root;
   for (int i = 0; i < (root->crowded ? 1 : QUICK); i++) {
@@ -141,7 +159,7 @@ static void wait_for(lt_ctx *c, lt_work *w) {
     }
     if (idle++ == 0) {
       idle_since = lt_now_ns();
-      if (!lt_device_submit(c, root)) break;
+      if (!submit(c, root)) break;
     }
     /* The clock is read in each 32nd turn only: a turn is to be short. */
     int64_t idle_ns = idle % 32 != 0 ? 0 : lt_now_ns() - idle_since;
@@ -163,7 +181,7 @@ static bool settle(lt_ctx *c, const lt_work *w) {
 bool lt_work_test(lt_ctx *c, lt_work *w) {
   if (!lt_ok(c)) return true;
   /* A script that asks again and again waits. */
-  if (w->stage != LT_STAGE_DONE && lt_device_submit(c, w->group->root))
+  if (w->stage != LT_STAGE_DONE && submit(c, w->group->root))
     lt_queue_drive(c, w->group->root);
   if (w->stage != LT_STAGE_DONE) return interrupted(c, w, w->group->root->heartbeat);
   settle(c, w);

@@ -20,9 +20,10 @@ lt_storage *lt_storage_wrap(lt_ctx *c, lt_device d, void *data, size_t bytes,
                             void (*release)(void *ud), void *ud) {
   if (!lt_device_open(c, d)) return NULL;
   if (lt_device_table(c, d)->whole_storages) {
-    lt_fail(c, LT_EDEVICE, "%s%s%s keeps values in memory of its own alone: memory of others cannot "
-            "be a tensor there; copy it with :to()", lt_op_name(c), lt_op_colon(c),
-            lt_device_table(c, d)->name);
+    lt_fail(c, LT_EDEVICE,
+            "%s%s%s has values in memory of its own alone: other memory cannot be a tensor there; "
+            "copy it with :to()",
+            lt_op_name(c), lt_op_colon(c), lt_device_table(c, d)->name);
     return NULL;
   }
   wrapped *w = lt_alloc(c, sizeof *w);

@@ -59,14 +59,14 @@ void lt_fake_wait_for(lt_ctx *c, lt_event event);
 /* Runs a kernel, in which lt_fake_in_kernel is true. */
 void lt_fake_run_kernel(lt_ctx *c, const lt_fake_task *t);
 
-/* Recording (fake_recorder.c): whether the device does; its memory, with the lock; the values at an
-   address of it, or the address itself. The one stream of a device that records, NULL: not used
-   yet. */
+/* Whether the device records (LT_FAKE_RECORDS=1), and then its one stream, NULL: not used yet. */
 bool lt_fake_records(void);
+lt_stream *lt_fake_only_stream(int index);
+/* Its memory (fake_recorder.c), with the lock; the values at an address of it, or the address
+   itself. */
 void *lt_fake_record_alloc(size_t bytes);
 void lt_fake_record_free(int index, void *address);
 void *lt_fake_values(const void *address);
-lt_stream *lt_fake_only_stream(int index);
 
 /* Members of the device's table: streams and events (fake_queue.c), */
 lt_stream *lt_fake_stream_new(lt_ctx *c, int index, int priority);

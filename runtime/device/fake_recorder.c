@@ -1,10 +1,9 @@
-/* runtime/device/fake_recorder.c: memory of the fake device where it records (LT_FAKE_RECORDS=1), as
-   a device that compiles whole batches does (backend.h, whole_storages).
+/* runtime/device/fake_recorder.c: memory of the fake device where it records (LT_FAKE_RECORDS=1),
+   as a device that compiles whole batches does (backend.h, whole_storages).
 
    Addresses are of a range that nobody can read or write, so that whatever takes one for memory is
    killed where it does; the values are elsewhere, and tasks find them when they run. An address is
    never given twice: whoever keeps one beyond its storage's end does not find another's values. */
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -25,17 +24,6 @@ static char *range;
 static size_t used;
 static kept *list; /* by address, which only grow */
 static size_t n_list, n_ended, room;
-
-bool lt_fake_records(void) {
-  static const char name[] = "LT_FAKE_RECORDS"; /* for specs alone: no page names it */
-  static atomic_int known = -1;
-  int records = atomic_load_explicit(&known, memory_order_relaxed);
-  if (records >= 0) return records > 0;
-  const char *text = getenv(name);
-  records = text != NULL && strcmp(text, "1") == 0;
-  atomic_store(&known, records);
-  return records > 0;
-}
 
 static bool is_ours(const void *address) {
   const char *at = address;

@@ -23,7 +23,8 @@ static lt_dtype words_of(const lt_tensor *t) {
 bool lt_can_checksum(const lt_ctx *c, const lt_tensor *t) {
   const lt_device_ops *ops = lt_device_table(c, t->storage->device);
   /* Words are another dtype's view of the bytes, which values without bytes do not have. */
-  return ops->copy != NULL && !ops->whole_storages && lt_kernel_of(ops, LT_OP_mul, LT_I64) != NULL &&
+  return ops->copy != NULL && !ops->whole_storages &&
+         lt_kernel_of(ops, LT_OP_mul, LT_I64) != NULL &&
          lt_kernel_of(ops, LT_OP_cast, LT_I64) != NULL &&
          lt_kernel_of(ops, LT_OP_sum, LT_I64) != NULL &&
          lt_kernel_of(ops, LT_OP_cat, LT_I64) != NULL;
