@@ -83,6 +83,14 @@ describe("Pipeline with stages of tensor parallel ranks trains as one process", 
     ]])
   end)
 
+  it("with data parallel ranks that divide the state of its optimizers", function()
+    prints("same same\n", [[
+      local o = {sharding_stage = 1, microbatches = 2}
+      print(same(8, mesh(o), model {name = "gpt2"}, CLIP), same(8, mesh {sharding_stage = 1,
+        microbatches = 2, split = false}, model {name = "llama"}, CLIP))
+    ]])
+  end)
+
   it("cut by measured time, on 2 and 3 stages", function()
     prints("same same same\n", [[
       local llama = model {name = "llama"}

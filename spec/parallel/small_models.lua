@@ -92,8 +92,26 @@ local function fit(name, ranks, o, more)
 end
 ]]
 
+-- is_same(name, ranks, o, more): whether a fit is that of one rank; else both.
+local SAME <const> = FIT .. [[
+local function is_same(name, ranks, o, more)
+  local alone = {class = more.class, batch = more.batch}
+  local wanted, got = fit(name, 1, o, alone), fit(name, ranks, o, more)
+  return got == wanted and "same" or got .. "\n" .. wanted
+end
+-- Each position has a target of its own, so that sequences may be divided.
+local Alone = Net:extend("Alone")
+function Alone:training_step(batch)
+  local loss = lt.cross_entropy(self.net(batch[1]):flatten(1, 2), ((batch[1] * 3 + 1) % 16)
+    :flatten())
+  self:log("loss", loss, {on_epoch = true, on_step = false})
+  return loss
+end
+function Alone:validation_step(batch) self:log("val", self:training_step(batch)) end
+]]
+
 local scripts <const> = trained.with(BEGINNING)
 
-scripts.FIT = FIT
+scripts.FIT, scripts.SAME = FIT, SAME
 
 return scripts

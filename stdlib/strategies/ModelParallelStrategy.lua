@@ -151,6 +151,14 @@ end
 
 -- The module.
 
+--- Shards the module. Called by setup_module on all ranks.
+function ModelParallelStrategy:shard_module(module)
+  local sharding, trains = self.sharding, module.trainer.state.fn == "fit"
+  if not sharding or sharding.sharded or not (trains or self.stage == 3) then return end
+  if trains then checks.sharding(name_of(self), module, self.stage) end
+  sharding:divide(module, self.stage == 1)
+end
+
 --- Divides the module by the stage.
 function ModelParallelStrategy:setup_module(module)
   local who, sharding, trains = name_of(self), self.sharding, module.trainer.state.fn == "fit"
@@ -159,10 +167,7 @@ function ModelParallelStrategy:setup_module(module)
     self.end_recomputing = recomputed(module, self.activation_checkpointing,
       self.offload_activations)
   end
-  if sharding and not sharding.sharded and (trains or self.stage == 3) then
-    if trains then checks.sharding(who, module, self.stage) end
-    sharding:divide(module, self.stage == 1)
-  end
+  self:shard_module(module)
   return DDP.setup_module(self, module)
 end
 
@@ -181,6 +186,7 @@ function ModelParallelStrategy:setup_optimizers(optimizers)
   for _, optimizer in ipairs(self.divides and optimizers or {}) do
     checks.optimizer(name_of(self), optimizer)
   end
+  if self.sharding then self.sharding:check(optimizers) end
   if active(self) then self.sharding:add(optimizers) end
   return optimizers
 end

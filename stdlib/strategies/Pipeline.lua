@@ -12,6 +12,9 @@
 -- (context_parallel) as under ModelParallelStrategy. Each of them sends messages to its counterpart
 -- in the next stage.
 --
+-- With sharding_stage = 1 the ranks that have the same stage divide the state of its optimizers,
+-- from when the stages are cut.
+--
 -- Where stages are cut by time, the first batch of a fit (of an accumulation window) runs on each
 -- rank as a whole, which measures the blocks: until its step the ranks have the whole module.
 local BlockChain = require "ltrain.strategies.pipeline.BlockChain"
@@ -56,7 +59,9 @@ function Pipeline:init(options)
   self.sequence_dim = o.sequence_dim
   self.schedule, self.microbatches, self.balance = o.schedule, o.microbatches, o.balance
   self.chunks = o.schedule == "interleaved" and o.chunks or 1
-  self.container_name, self.split = o.module, o.split
+  self.container_name, self.split, self.stage = o.module, o.split, o.sharding_stage
+  self.activation_checkpointing = o.activation_checkpointing
+  self.offload_activations = o.offload_activations
 end
 
 -- Ranks.
@@ -134,7 +139,15 @@ local function divide(self, costs)
   end, self.one_pipeline)
   self.division:release()
   self.divides = true
+  if self.sharding then
+    self.sharding:divide(self.module, true, function(parameter)
+      return self.division:has(parameter)
+    end)
+  end
 end
+
+--- Stages are sharded when they are cut.
+function Pipeline:shard_module(_) end
 
 --- Follows the calls of the blocks, and divides them unless they are to be measured first.
 function Pipeline:setup_module(module)
@@ -211,6 +224,7 @@ function Pipeline:after_last_backward(optimizer, _)
   if self.times and not self.division then
     divide(self, agreed_costs(self))
     own_state.drop_foreign(optimizer, self.division)
+    if self.sharding then self.sharding:add { optimizer } end
   end
   if not self.division then return nil end
   local common = own_state.parameters(optimizer, self.division, true)

@@ -154,7 +154,9 @@ end
 
 --- Shards the state that they have.
 function Sharded:setup_optimizers(optimizers)
-  if active(self) then self.sharding:add(optimizers) end
+  if not active(self) then return optimizers end
+  self.sharding:check(optimizers)
+  self.sharding:add(optimizers)
   return optimizers
 end
 

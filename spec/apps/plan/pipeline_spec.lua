@@ -76,6 +76,7 @@ describe("ltrain plan of a pipeline", function()
     { 4, "balance = 'parameters', microbatches = 8" },
     { 2, "balance = 'parameters', microbatches = 4, schedule = 'gpipe'" },
     { 4, "balance = 'parameters', microbatches = 4, stages = 2" },
+    { 4, "balance = 'parameters', microbatches = 4, stages = 2, sharding_stage = 1" },
   } do
     local ranks, options = table.unpack(row)
     it(("knows the peak on %d ranks: %s"):format(ranks, options), function()
@@ -114,6 +115,14 @@ describe("ltrain plan of a pipeline", function()
     assert.equal(16, rows.pipeline.samples)
     assert.not_equal("pipeline", found.recommended)
     assert.is_true(rows.pipeline.parameters < rows.ddp.parameters / 3)
+  end)
+
+  it("has half of the state where two pipelines share it, and gathers parameters", function()
+    local wanted = plan(MODEL .. strategy "stages = 2" .. PLANNED, "--devices", "4").pipeline
+    local row = plan(MODEL .. strategy "stages = 2, sharding_stage = 1" .. PLANNED, "--devices",
+      "4").pipeline
+    assert.equal(wanted.state // 2, row.state)
+    assert.equal(row.parameters, row.collectives.all_gather.bytes)
   end)
 
   it("has no row where the blocks are not a chain, or are too few", function()

@@ -74,6 +74,10 @@ local function timeline_of(stages, profile, count, gradients, mesh)
   end
   list[#list + 1] = { issue = "all_reduce", bytes = gradients.own, ranks = mesh.pipelines,
     stride = mesh.inner * mesh.stages }
+  if mesh.shards > 1 then -- the parameters that the ranks have stepped
+    list[#list + 1] = { issue = "all_gather", bytes = gradients.stepped, ranks = mesh.shards,
+      stride = mesh.inner * mesh.stages }
+  end
   return list
 end
 
@@ -86,13 +90,14 @@ local function bytes_of(stages, actions, found, profile, mesh)
     return found.parameters > 0 and math.floor(bytes * (of / found.parameters)) or 0
   end
   local row = { parameters = parameters, gradients = part(found.gradients, parameters),
-    state = part(found.state, parameters),
+    state = part(found.state, parameters) // mesh.shards,
     activations = most_kept(actions, stages, profile), device = found.device }
   -- Gradients of a microbatch beside their sums, in two dtypes, and what backward makes.
   row.temporaries = math.min(found.temporaries, 2 * row.gradients + row.activations)
   row.peak = row.parameters + row.gradients + row.state + row.activations + row.temporaries
   row.timeline = timeline_of(stages, profile, found.count * found.batches,
-    { common = part(found.gradients, common), own = row.gradients }, mesh)
+    { common = part(found.gradients, common), own = row.gradients, stepped = parameters },
+    mesh)
   row.sent = traffic.of(row.timeline) + part(found.inner_sent, parameters)
   return row
 end
@@ -110,7 +115,7 @@ local function communication(row, ranks, found, mesh, o, hardware)
     end
   end
   for _, entry in ipairs(row.timeline) do
-    if entry.issue == "all_reduce" then
+    if entry.issue ~= "send" then
       reductions = reductions + collective_costs.seconds(entry, o, links)
     end
   end
@@ -155,7 +160,8 @@ end
 local function mesh_of(own, ranks)
   local sizes = own:mesh_sizes(ranks)
   return { stages = sizes.pipeline_parallel, pipelines = sizes.data_parallel,
-    inner = sizes.context_parallel * sizes.tensor_parallel }
+    inner = sizes.context_parallel * sizes.tensor_parallel,
+    shards = own.stage == 1 and sizes.data_parallel * sizes.context_parallel or 1 }
 end
 
 local pipeline_step = {}

@@ -33,10 +33,12 @@ function mesh_sharding.new(strategy, who)
   local ranks = strategy.stage > 0 and data_ranks.group()
   if not ranks or ranks:world_size() == 1 then return nil end
   local experts = strategy.expert_parallel_size > 1 and strategy.same_parts or nil
-  return Sharding(sharding_options.take({ who = who, stage = strategy.stage,
+  local o = sharding_options.take({ who = who, stage = strategy.stage,
     ranks = Replicas(strategy.replicas or 1, { who = who, group = ranks, experts = experts,
       sends = strategy.comm_hook == "bf16" and "bf16" or nil }),
-    home = Offload(strategy.offload, who), cap = buckets.bytes(strategy.bucket_cap_mb) }, strategy))
+    home = Offload(strategy.offload, who), cap = buckets.bytes(strategy.bucket_cap_mb) }, strategy)
+  o.units = o.units or sharding_options.rows.units.default -- of a pipeline, which gathers none
+  return Sharding(o)
 end
 
 return mesh_sharding

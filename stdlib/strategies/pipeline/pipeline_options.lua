@@ -4,6 +4,7 @@ local ModelParallelStrategy = require "ltrain.strategies.ModelParallelStrategy"
 local ddp_options = require "ltrain.strategies.ddp_options"
 local errors = require "ltrain.core.errors"
 local schedules = require "ltrain.strategies.pipeline.schedules"
+local sharding_options = require "ltrain.strategies.sharded.options"
 
 local pipeline_options = {}
 
@@ -18,6 +19,12 @@ local function check_attention(value)
   if value ~= "ring" then
     return ("must be 'ring' in a pipeline, whose microbatches run backward in another order: got "
       .. "%s"):format(errors.show(value))
+  end
+end
+
+local function check_stage(value)
+  if value > 1 then
+    return ("must be 0 or 1, as microbatches add up whole gradients: got %s"):format(value)
   end
 end
 
@@ -38,6 +45,9 @@ local ROWS <const> = {
     doc = "pipelines, which read different samples; 'auto': as many as there are ranks for" },
   tensor_parallel_size = { type = "integer", default = 1, min = 1,
     doc = "ranks of a stage that divide its matrices: see lt.parallelize" },
+  sharding_stage = { type = "integer", default = 0, min = 0, check = check_stage,
+    doc = "1: the state of optimizers is divided among the ranks that have the same stage, as by "
+      .. "strategies.Sharded; 0: nothing is" },
   context_parallel_attention = { type = "string", default = "ring", check = check_attention,
     doc = "of divided sequences: 'ring', keys and values go round a ring" },
   microbatches = { type = "integer", default = 8, min = 1,
@@ -58,13 +68,16 @@ local ROWS <const> = {
 for _, name in ipairs { "context_parallel_size", "sequence_dim" } do
   ROWS[name] = ModelParallelStrategy.options[name]
 end
+for name, row in next, sharding_options.recomputing do ROWS[name] = row end
 
 --- The rows, for the page of strategies.
 pipeline_options.rows = ddp_options.with(ROWS)
 
 --- Returns the checked options, and a list of notes to report.
 function pipeline_options.check(options, where)
-  return ddp_options.check(options, pipeline_options.rows, where)
+  local o, notes = ddp_options.check(options, pipeline_options.rows, where)
+  sharding_options.check(where, o)
+  return o, notes
 end
 
 return pipeline_options

@@ -34,9 +34,9 @@ local function check_sizes(who, numbers)
 end
 
 --- Replicas(count, {who = the strategy, in errors; sends =, group =, experts =}): `count`: a number
---- that divides that of the ranks, or "machines"; `sends`: the dtype in which gradients travel (nil:
---- their own); `group`: the ranks (nil: all); `experts`: those of them that have the same experts,
---- where these are divided. All ranks call it.
+--- that divides that of the ranks, or "machines"; `sends`: the dtype in which gradients travel
+--- (nil: their own); `group`: the ranks (nil: all); `experts`: those of them that have the same
+--- experts, where these are divided. All ranks call it.
 function Replicas:init(count, o)
   local handle = o.group and o.group._handle
   self.group, self.sends = o.group, o.sends

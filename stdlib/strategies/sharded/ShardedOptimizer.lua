@@ -2,7 +2,6 @@
 --- keeps a state for them alone.
 local Shards = require "ltrain.strategies.sharded.Shards"
 local c = require "ltrain.c"
-local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local errors = require "ltrain.core.errors"
@@ -33,7 +32,6 @@ end
 --- ShardedOptimizer(optimizer, shards, cap, has_whole): messages of at most `cap` bytes;
 --- `has_whole`: gradients are those of whole parameters, on all ranks. All ranks call it.
 function ShardedOptimizer:init(optimizer, shards, cap, has_whole)
-  check_elementwise(optimizer, shards.who, "slices")
   check_same(optimizer, shards.replicas.group)
   self.optimizer, self.shards, self.cap, self.has_whole = optimizer, shards, cap, has_whole
   self:follow()

@@ -10,6 +10,7 @@ local ShardedModule = require "ltrain.strategies.sharded.ShardedModule"
 local ShardedOptimizer = require "ltrain.strategies.sharded.ShardedOptimizer"
 local Shards = require "ltrain.strategies.sharded.Shards"
 local c = require "ltrain.c"
+local check_elementwise = require "ltrain.strategies.check_elementwise"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
@@ -73,12 +74,14 @@ function Sharding:load_parted(module, state)
   return true
 end
 
---- Divides the module. `has_whole`: gradients are reduced whole, by the strategy. All ranks call
---- it.
-function Sharding:divide(module, has_whole)
+--- Divides the module. `has_whole`: gradients are reduced whole, by the strategy. `has(parameter)`
+--- (optional): whether these ranks have it, in a pipeline. All ranks call it.
+function Sharding:divide(module, has_whole, has)
   local o = self.options
   self.has_whole_gradients = has_whole
-  self.sharded = ShardedModule(module, { shards = self.parted or new_shards(self),
+  local shards = self.parted or new_shards(self)
+  shards.has = has
+  self.sharded = ShardedModule(module, { shards = shards,
     shards_parameters = self.stage == 3, units = o.units,
     reshard_after_forward = o.reshard_after_forward, keep_below = o.keep_below,
     shards_gradients = o.accumulate == "shards" and not has_whole })
@@ -88,7 +91,12 @@ function Sharding:divide(module, has_whole)
   end, self.ranks.group)
 end
 
---- Shards the state that optimizers have. All ranks call it.
+--- Refuses optimizers that compute with whole parameters.
+function Sharding:check(optimizers)
+  for _, optimizer in ipairs(optimizers) do check_elementwise(optimizer, self.who, "slices") end
+end
+
+--- Shards the state that optimizers have, which are checked. All ranks call it.
 function Sharding:add(optimizers)
   for _, optimizer in ipairs(optimizers) do
     if not self.optimizers[optimizer] then

@@ -40,6 +40,7 @@ function Shards:init(replicas, offload, who)
   self.replicas, self.offload, self.who = replicas, offload, who
   self.of = {} -- by parameter
   self.elements = {} -- that each rank has so far, by the ranks that share them
+  self.has = nil -- has(parameter): whether it is here at all (nil: all are), in a pipeline
 end
 
 --- Whether the Trainer clears gradients, once a window.
@@ -97,14 +98,17 @@ function Shards:add(parameter, name)
       errors.show(parameter))
   end
   local replicas = ranks_of(self, parameter)
-  local cuts = cut(elements_of(self, replicas), parameter:numel())
+  local is_foreign = self.has and not self.has(parameter)
+  local cuts = cut(elements_of(self, replicas), is_foreign and 0 or parameter:numel())
   local from = cuts[replicas.rank + 1]
   shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = replicas,
     offload = self.offload, n = cuts[replicas.rank + 2] - from, is_kept = true, used = false,
     who = self.who }
-  shard.tensor = Shards.slice(shard, parameter)
+  -- A view would keep the memory of what other ranks have.
+  shard.tensor = is_foreign and c.empty({ 1, 0 }, { dtype = parameter.dtype,
+    device = parameter.device }) or Shards.slice(shard, parameter)
   local dtype = parameter.requires_grad and Optimizer.state_dtype(parameter) or parameter.dtype
-  shard.is_wide = parameter.dtype ~= dtype
+  shard.is_wide = parameter.dtype ~= dtype and not is_foreign
   shard.apart = shard.is_wide or self.offload:moves(parameter)
   if shard.apart then shard.tensor = self.offload:copy(shard.tensor, dtype) end
   self.of[parameter] = shard
