@@ -16,7 +16,8 @@
 -- long, or when a sanitizer wrote a report, in it or in a process that it started. The last line
 -- is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
 --
--- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it. The same
+-- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it (but in the
+-- bundle of `./dev package gpu`, which brings ltrain alone, and busted at LT_BUSTED). The same
 -- file is also the worker, started through xargs as `run_specs.lua --one BUILD DIR FILE`.
 
 local SLOW <const> = 0.5 -- seconds that a case may take without the tag `slow`
@@ -26,6 +27,7 @@ local SEED <const> = os.getenv("LT_TEST_SEED") or EXHAUSTIVE and tostring(os.tim
 local RACES <const> = SANITIZED and os.getenv("LT_SANITIZE"):find("thread", 1, true) ~= nil
 local LIMIT <const> = tonumber(os.getenv("LT_TEST_LIMIT"))
   or EXHAUSTIVE and 7200 or SANITIZED and 600 or 300
+local BUSTED <const> = os.getenv "LT_BUSTED" or "/usr/bin/busted"
 
 local function quote(s)
   return "'" .. s:gsub("'", "'\\''") .. "'"
@@ -341,7 +343,7 @@ local function run_one(build, root_dir, file)
   local options, settings, left_out = on_device(build, path, device, variant)
   local tap
   if path:match("%.lua$") then
-    local busted = settings .. quote(build .. "/ltrain") .. " /usr/bin/busted" .. options
+    local busted = settings .. quote(build .. "/ltrain") .. " " .. quote(BUSTED) .. options
     local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
       quote(dir .. "/tap"), quote(path))
     o.code, o.seconds, o.busy = run(path, command, dir, log)
@@ -457,7 +459,7 @@ local function main(build, wanted)
   write_all(dir .. "/waiting", table.concat(waiting, "\0"))
   local began, passed, failed, skipped, bad, seen, slow = now(), 0, 0, 0, {}, 0, {}
   local command <const> = "LT_TEST_SEED=" .. quote(SEED)
-    .. " xargs -0 -a %s -r -P %d -I {} lua5.4 tools/run_specs.lua --one %s %s {}"
+    .. " xargs -0 -a %s -r -P %d -I {} " .. quote(arg[-1]) .. " tools/run_specs.lua --one %s %s {}"
   local pipe = assert(io.popen(("%s & %s & wait"):format(
     command:format(quote(dir .. "/waiting"), #working > 0 and 2 or 3, quote(build), quote(dir)),
     command:format(quote(dir .. "/working"), 2, quote(build), quote(dir)))))

@@ -75,17 +75,14 @@ function work.attention()
   report("attention_both", 7 * product / time.whole / 1e12, "TFLOP/s")
 end
 
--- Bytes that must be read and written once, against a copy; ./dev bench gpu has PyTorch's.
-function work.bandwidth()
-  local _ <close> = lt.no_grad()
+-- Operations on rows: {name, bytes an element that must be read and written once, function}.
+local function rows_cases()
   local rows, columns = TINY and 4 or 65536, TINY and 64 or 1024
-  local n = rows * columns
   local x, y = lt.randn({ rows, columns }, { device = "cuda" }), lt.randn({ rows, columns },
     { device = "cuda" })
   local h, g, row = x:to "bf16", y:to "bf16", y[1]:clone()
   local weight = lt.ones({ columns }, { device = "cuda" })
-  local copy
-  for _, case in ipairs {
+  return {
     { "copy", 8, function() return x:clone() end },
     { "add", 12, function() return x + y end },
     { "add_row", 8, function() return x + row end },
@@ -103,13 +100,81 @@ function work.bandwidth()
       return lt.layer_norm(x, { columns }, { weight = weight, bias = weight })
     end },
     { "dropout", 8, function() return lt.dropout(x, 0.1) end },
-  } do
+  }, rows * columns
+end
+
+-- Against a copy; ./dev bench gpu has PyTorch's.
+function work.bandwidth()
+  local _ <close> = lt.no_grad()
+  local cases, n = rows_cases()
+  local copy
+  for _, case in ipairs(cases) do
     local name, bytes, fn = table.unpack(case)
     local rate = bytes * n / seconds(fn, 0.03).whole / 1e9
     copy = copy or rate
     report(name, rate, "GB/s")
     report(name .. "_of_copy", 100 * rate / copy, "%")
   end
+end
+
+-- One call, for a profiler of kernels: the last kernel of the process is the one that is meant.
+function work.once(name)
+  local _ <close> = lt.no_grad()
+  if name == "attention" then
+    local q = lt.randn(TINY and { 1, 2, 16, 16 } or { 16, 12, 1024, 64 }, { device = "cuda" })
+    q = q:to "bf16"
+    lt.scaled_dot_product_attention(q, q, q, { causal = true })
+  else
+    for _, case in ipairs(rows_cases()) do
+      if case[1] == name then case[3]() end
+    end
+  end
+  lt.cuda.synchronize()
+end
+
+-- Ones and threes around element 2^31: filled, added, summed, indexed, copied as they are in small
+-- tensors. 5 GB at most.
+function work.sizes()
+  local _ <close> = lt.no_grad()
+  local n = TINY and 1000 or (1 << 31) + 24
+  local x = lt.zeros({ n }, { dtype = "u8", device = "cuda" })
+  x:fill_(1)
+  local tail = x:narrow(1, n - 9, 10)
+  tail:fill_(3)
+  assert(x:sum { dtype = "i64" }:item() == n + 20, "a sum over 2^31 elements is wrong")
+  assert(x[n]:item() == 3 and x[n - 10]:item() == 1, "an element behind 2^31 is wrong")
+  local y = x + x
+  assert(y[n]:item() == 6 and y[1]:item() == 2, "an addition behind 2^31 is wrong")
+  assert(x:eq(3):sum { dtype = "i64" }:item() == 10, "a comparison behind 2^31 is wrong")
+  local copy = tail:clone():to "cpu"
+  assert(copy:sum():item() == 30, "a copy from behind 2^31 is wrong")
+  local columns = 8
+  local matrix = y:narrow(1, 1, n // columns * columns):view(-1, columns)
+  local rows = matrix:size(1)
+  assert(matrix[rows][columns]:item() == y[rows * columns]:item(), "a row behind 2^31 is wrong")
+  report("elements", n, "of u8")
+end
+
+-- Takes memory until there is no more: an error with its line, after which all of it can be taken
+-- again.
+function work.exhaust()
+  local piece <const> = TINY and 1 << 22 or 1 << 31
+  local function take()
+    local kept = {}
+    local ok, why = pcall(function()
+      for k = 1, 4096 do kept[k] = lt.empty({ piece }, { dtype = "u8", device = "cuda" }) end
+    end)
+    assert(not ok, "memory does not end")
+    assert(tostring(why):find "work.lua:%d+: .*out of memory", tostring(why))
+    return #kept
+  end
+  local first = take()
+  collectgarbage()
+  local second = take()
+  report("taken", first * piece / 1e9, "GB")
+  assert(second >= first - 1, ("%d pieces at first, then %d"):format(first, second))
+  collectgarbage()
+  assert(lt.ones({ 4 }, { device = "cuda" }):sum():item() == 4)
 end
 
 -- What of a step the host needs to issue it: while that is less than the step, the GPU has no gaps
@@ -163,5 +228,5 @@ end
 if NAME == "model" then
   (work[arg[3]] or work.model)(arg[3])
 else
-  work[NAME]()
+  work[NAME](arg[3])
 end

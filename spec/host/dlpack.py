@@ -1,6 +1,6 @@
 # spec/host/dlpack.py: arrays of NumPy and tensors of PyTorch in a state and back; called by
 # python_spec.lua with libltrain.so and what to check: "numpy", "torch" or "cuda" (a state's tensors
-# on an emulated GPU). Prints what was checked.
+# on an emulated GPU); by ./dev gpu with "torch_cuda" (PyTorch's on a GPU). Prints what was checked.
 import ctypes as c
 import gc
 import os
@@ -19,6 +19,11 @@ function add_one(x) x:add_(1) end
 function same(x) return x end
 function total(x) return x:double():sum():item() end
 function shape(x) return table.concat(x.shape, ",") end
+function to_gpu_and_fill(x)
+  local y = x:to "cuda"
+  x:fill_(7)
+  return y
+end
 function ones(dtype, device) return lt.ones(2, 3, {dtype = dtype, device = device}) end
 """
 state = ltrain.State(SCRIPT, allow=ltrain.LOAD_LIBRARIES)
@@ -177,4 +182,27 @@ def check_cuda():
     print(f"cuda: {' '.join(DTYPES)}")
 
 
-{"numpy": check_numpy, "torch": check_torch, "cuda": check_cuda}[sys.argv[2]]()
+# Tensors of PyTorch on a GPU, and its pinned ones: a copy that was issued has the values of then.
+def check_torch_cuda():
+    import torch
+    global address
+    address = lambda t: t.data_ptr()  # noqa: E731
+    check_common(lambda name: torch.ones(2, 3, dtype=getattr(torch, DTYPES[name]), device="cuda"),
+                 torch.from_dlpack, DTYPES)
+    check_lives(lambda name: torch.ones(2, 3, dtype=getattr(torch, DTYPES[name]), device="cuda"),
+                torch.from_dlpack)
+    pinned = torch.ones(64 << 20).pin_memory()
+    copies = c.c_void_p()
+    state.call(b"to_gpu_and_fill", b"T>T", state.tensor(pinned), c.byref(copies))
+    assert total(ltrain.Tensor(state, copies.value)) == 64 << 20
+    assert pinned[0] == 7 and pinned[-1] == 7
+    busy = torch.randn(4096, 4096, device="cuda")
+    for _ in range(20):  # work of PyTorch's stream that ltrain has to wait for
+        busy = busy @ busy * 1e-4
+    late = busy * 0 + 1
+    assert total(state.tensor(late)) == 4096 * 4096
+    print(f"torch_cuda {torch.__version__}: {' '.join(DTYPES)}")
+
+
+{"numpy": check_numpy, "torch": check_torch, "cuda": check_cuda,
+ "torch_cuda": check_torch_cuda}[sys.argv[2]]()
