@@ -5,8 +5,8 @@
 -- Prints a row a figure, then a row a section: passed, failed or skipped, each with its reason.
 -- Each section takes at most 8 minutes, and appends one line of JSON to the file when it ends, so
 -- that what was found stays where the next one hangs the machine. Without names, sections that this
--- build has passed already, by the file, are not run again (--again: they are). One that fails stops
--- no other. Exit status 1: one failed. --tiny: small sizes, for the emulated GPU
+-- build has passed already, by the file, are not run again (--again: they are). One that fails
+-- stops no other. Exit status 1: one failed. --tiny: small sizes, for the emulated GPU
 -- (LTRAIN_BACKENDS=BUILD/spec/cuda/backends). PyTorch is that of LT_TORCH_PYTHON, LT_TORCH_VENV, or
 -- BUILD/venv-torch.
 package.path = "./?.lua;" .. package.path
