@@ -32,7 +32,7 @@ ln -s ../../backends "$root/build/spec/c/backends"
 
 # Specs, and what they run and read; busted, which is of Lua but for a few modules.
 tar -C "$tree" -cf - spec examples tools dev | tar -C "$root" -xf -
-cp /usr/bin/busted "$root/lua/busted.lua"
+cp /usr/bin/busted "$root/lua/run_busted.lua"
 for package in lua-busted lua-say lua-luassert lua-cliargs lua-term lua-mediator lua-penlight \
   lua-system lua-filesystem; do
   dpkg -L "$package" 2>/dev/null | while read -r path; do
@@ -59,7 +59,7 @@ fi
 out=(--out "$PWD/gpu.json")
 case " $* " in *" --out "*) out=() ;; esac
 cd "$here"
-export LTRAIN=$here/bin/ltrain LT_BUILD=$here/build LT_ROOT=$here LT_BUSTED=$here/lua/busted.lua
+export LTRAIN=$here/bin/ltrain LT_BUILD=$here/build LT_ROOT=$here LT_BUSTED=$here/lua/run_busted.lua
 export LD_LIBRARY_PATH=$here/lib/bundled${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export LUA_PATH_5_4="./?.lua;./?/init.lua;$here/lua/?.lua;$here/lua/?/init.lua;;"
 export LUA_CPATH_5_4="$here/lua/?.so;;"
