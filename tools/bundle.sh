@@ -25,7 +25,7 @@ linked() { ldd "$1" | awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}'; }
 opened() {
   local name path
   for name in $(strings "$root/bin/ltrain" | grep -oE 'lib[a-zA-Z0-9_-]+\.so\.[0-9]+$' | sort -u); do
-    path=$(ldconfig -p | awk -v name="$name" '$1 == name {print $NF; exit}')
+    path=$(ldconfig -p | awk -v name="$name" '$1 == name && !found++ {print $NF}')
     [ -n "$path" ] || continue
     [[ $name =~ $of_machine ]] && continue
     echo "$name $path"
