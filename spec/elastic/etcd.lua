@@ -28,11 +28,11 @@ Cluster.__index = Cluster
 function Cluster:start(k)
   local server <const>, peers = self.servers[k], {}
   for i, other in ipairs(self.servers) do
-    peers[i] = ("s%d=http://127.0.0.1:%d"):format(i, other.peer_port)
+    peers[i] = ("s%d=http://%s:%d"):format(i, self.address, other.peer_port)
   end
-  local client <const> = ("%s://127.0.0.1:%d"):format(self.scheme, server.port)
-  local peer <const> = ("http://127.0.0.1:%d"):format(server.peer_port)
-  local words <const> = { "exec etcd", "--name s" .. k,
+  local client <const> = ("%s://%s:%d"):format(self.scheme, self.address, server.port)
+  local peer <const> = ("http://%s:%d"):format(self.address, server.peer_port)
+  local words <const> = { "exec", self.on, "etcd --name s" .. k,
     ("--data-dir %s/s%d"):format(self.folder, k), "--listen-client-urls " .. client,
     "--advertise-client-urls " .. client, "--listen-peer-urls " .. peer,
     "--initial-advertise-peer-urls " .. peer, "--initial-cluster " .. table.concat(peers, ","),
@@ -53,7 +53,7 @@ end
 function Cluster:url(k)
   local list <const> = {}
   for i, server in ipairs(self.servers) do
-    if not k or i == k then list[#list + 1] = ("127.0.0.1:%d"):format(server.port) end
+    if not k or i == k then list[#list + 1] = ("%s:%d"):format(self.address, server.port) end
   end
   return ("%s://%s/job%s"):format(self.scheme == "https" and "etcds" or "etcd",
     table.concat(list, ","), self.query)
@@ -78,12 +78,14 @@ function Cluster:stop()
 end
 
 --- A cluster of n servers, started. `options` (optional): {scheme = "https", flags = of etcd, query
---- = of the URLs, folder = with the certificates}.
+--- = of the URLs, folder = with the certificates, on = words before the command (of a host), address
+--- = of that host}.
 function etcd.start(n, options)
   options = options or {}
   local self <const> = setmetatable({ servers = {}, folder = options.folder or child.folder(),
     scheme = options.scheme or "http", flags = options.flags or "",
-    query = options.query or "" }, Cluster)
+    query = options.query or "", on = options.on or "", address = options.address or "127.0.0.1" },
+    Cluster)
   for k = 1, n do
     self.servers[k] = { port = etcd.free_port(), peer_port = etcd.free_port() }
   end

@@ -60,14 +60,14 @@ function launchers.new(script)
 end
 
 --- Starts a launcher with these words of its command line; its output goes to files that begin with
---- `name`. Options: on = words before the command (of a host), env, foreground.
+--- `name`. Options: on = words before the command (of a host), env, limit = seconds.
 function launchers:start(name, words, options)
   local o = options or {}
   for _, suffix in ipairs { "status", "pid" } do os.remove(self:path(name, suffix)) end
   self.started[#self.started + 1] = name
   local command = ("env --default-signal=INT,HUP %s %s timeout --foreground -k 1 %d %s sh -c "
-    .. "'echo $$ >%s.pid; exec \"%s\" launch %s script.lua'"):format(self.id, o.env or "", LIMIT,
-    o.on or "", name, LTRAIN, words)
+    .. "'echo $$ >%s.pid; exec \"%s\" launch %s script.lua'"):format(self.id, o.env or "",
+    o.limit or LIMIT, o.on or "", name, LTRAIN, words)
   child.write(("%s/%s.sh"):format(self.folder, name), ("cd '%s'\nname=%s\n%s >>$name.out "
     .. "2>>$name.err </dev/null\necho $? >$name.tmp; mv $name.tmp $name.status\n"):format(
     self.folder, name, command))

@@ -211,6 +211,19 @@ describe("a fit of two ranks with snapshots", function()
     end
   end
 
+  it("of two hosts with two ranks each makes one after the other, and resumes", function()
+    needs_ucx()
+    local options = { ranks = 4, hosts = 2, env = "STRATEGY=ddp BATCH=2" }
+    local whole = undisturbed(options)
+    local self <close> = rounds.new(SCRIPT)
+    dies(self:run(with(options, "KILL=17 VICTIM=3")), 3)
+    self:lose(0)
+    local results = self:run(options)
+    ends(results)
+    assert.is_true(resumed_step(results) >= 15)
+    assert.same(whole, outcome(self))
+  end)
+
   it("that is asked to stop resumes from where all of them stopped", function()
     needs_ucx()
     local options = { ranks = 2, env = "STRATEGY=ddp BATCH=2" }

@@ -39,7 +39,7 @@ function Snapshots.new(state)
     _every = state.trainer.options.snapshot_every, -- seconds; 0: after each batch; false: none
     _found = false, -- the snapshot that the fit resumes from
     _leaders = { 0 }, -- the first rank of each host
-    _group = nil, -- of these, where they are several; made with the first snapshot
+    _group = nil, -- of these, where they are several; made with the first snapshot; false: not in it
     _serial = 0, -- of the last snapshot
     _due = nil, -- when the next one is made; nil: not known yet
     _writing = false, -- what writes the last one
@@ -177,7 +177,9 @@ end
 -- aliases = }: nil where there is nothing to write.
 local function share(self, whole)
   local state = self._state
-  self._group = self._group or snapshot_slots.group_of(snapshot_slots.local_rank() == 0) or false
+  if self._group == nil then
+    self._group = snapshot_slots.group_of(snapshot_slots.local_rank() == 0) or false
+  end
   if not self._group then return nil end
   local rest = whole and { text = whole.text, aliases = whole.aliases, tensors = {}, of_all = {} }
   local of_all = whole and names_of_all(state, whole.tensors)
