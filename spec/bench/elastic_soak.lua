@@ -5,11 +5,11 @@
 --
 -- Hosts are network namespaces where these are permitted, else launchers with names of their own;
 -- they meet over three servers of etcd. A fit with `deterministic = "world"` trains while ranks,
--- launchers and etcd's leader are killed, hosts leave, are cut off or stand still, and snapshots get
--- no memory. At its end the weights must be bit for bit those of an undisturbed run on one rank, the
--- samples of each step too, and no process may be left. Printed is, by event, the time from it until
--- a step was complete that had not been before, less that of a step. The same seed draws the same
--- events again; what they hit in the training differs.
+-- launchers and etcd's leader are killed, hosts leave, are cut off or stand still, and snapshots
+-- get no memory. At its end the weights must be bit for bit those of an undisturbed run on one
+-- rank, the samples of each step too, and no process may be left. Printed is, by event, the time
+-- from it until a step was complete that had not been before, less that of a step. The same seed
+-- draws the same events again; what they hit in the training differs.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local etcd = require "spec.elastic.etcd"
@@ -42,7 +42,8 @@ local Soak = {}
 Soak.__index = Soak
 
 function Soak:hub(...)
-  local status <const>, text = c.runtime.process.capture({ "env", "LIMIT=" .. LIMIT, HUB, ... }, 30)
+  local words <const> = { "env", "LIMIT=" .. LIMIT, HUB, ... }
+  local status <const>, text = c.runtime.process.capture(words, 30)
   assert(status == 0, text)
 end
 
@@ -62,8 +63,8 @@ end
 -- The processes of one life of a host; those of ranks only.
 local function processes_of(host, life, ranks)
   local list <const> = {}
-  local pipe <close> = assert(io.popen(("grep -lsaz '^LT_HOST=%s\\.%d$' /proc/[0-9]*/environ"):format(
-    host.name, life)))
+  local pipe <close> = assert(io.popen(
+    ("grep -lsaz '^LT_HOST=%s\\.%d$' /proc/[0-9]*/environ"):format(host.name, life)))
   for path in pipe:lines() do
     local file <close> = io.open((path:gsub("environ", "cmdline")))
     local words <const> = (file and file:read "a" or ""):gsub("\0", " ")
@@ -74,7 +75,8 @@ local function processes_of(host, life, ranks)
 end
 
 local function signal(name, pids)
-  if #pids > 0 then os.execute(("kill -%s %s 2>/dev/null"):format(name, table.concat(pids, " "))) end
+  if #pids == 0 then return end
+  os.execute(("kill -%s %s 2>/dev/null"):format(name, table.concat(pids, " ")))
 end
 
 function Soak:launcher_of(host) return { self.launchers:read(host.name, "pid"):match "%d+" } end
@@ -294,6 +296,11 @@ end
 
 -- Checks.
 
+local function read(path)
+  local file <close> = assert(io.open(path))
+  return file:read "a"
+end
+
 -- The round whose steps are those of the end, by step.
 local function lineage(folder)
   local rounds <const>, last = {}, nil
@@ -328,18 +335,21 @@ local function samples(folder)
   return steps
 end
 
-local function read(path)
-  local file <close> = assert(io.open(path))
-  return file:read "a"
-end
-
 -- The undisturbed run; how many steps have other samples, and whether the weights are equal.
 function Soak:compare(last)
   local folder <const>, own = child.folder(), self.launchers.folder
   child.write(folder .. "/last", last .. "\n")
   assert(os.execute(("cd '%s' && LT_NUM_THREADS=1 '%s' run '%s'"):format(folder, LTRAIN, FIT)))
   local expected <const>, found, wrong = samples(folder), samples(own), 0
-  for step = 0, last - 1 do wrong = wrong + (expected[step] ~= found[step] and 1 or 0) end
+  for step = 0, last - 1 do
+    if expected[step] ~= found[step] then
+      if wrong == 0 then
+        print(("step %d has samples %s instead of %s"):format(step, found[step], expected[step]))
+        print(read(own .. "/rounds"))
+      end
+      wrong = wrong + 1
+    end
+  end
   local same <const> = read(folder .. "/weights") == read(own .. "/weights")
   child.remove(folder)
   return wrong, same
@@ -370,8 +380,7 @@ function Soak:run()
   self:steady()
   for k = 1, EVENTS do self:happen(k) end
   self:steady()
-  local last <const> = self.most + 40
-  child.write(self.launchers.folder .. "/last.tmp", last .. "\n")
+  child.write(self.launchers.folder .. "/last.tmp", (self.most + 40) .. "\n")
   os.rename(self.launchers.folder .. "/last.tmp", self.launchers.folder .. "/last")
   for _, host in ipairs(self.hosts) do
     self:wait(function() return self.launchers:read(host.name, "status") ~= "" end, "no end")
@@ -379,6 +388,8 @@ function Soak:run()
   end
   if not self.launchers:wait_gone(60) then self.orphans = self.orphans + 1 end
   self:report()
+  self:look()
+  local last <const> = self.most -- ranks agree on the end a step after one of them asks for it
   local wrong <const>, same = self:compare(last)
   print(("seed %d: %d events, %d hosts%s, %d steps; weights %s; %d steps with other samples; "
     .. "%d processes left"):format(SEED, EVENTS, HOSTS, self.net and " (namespaces)" or "", last,

@@ -5,7 +5,7 @@
 --   rounds            "ROUND STEP PARENT": the step that a round began with, and the round that
 --                     wrote what it resumed from (-1: nothing)
 --   samples.RANK      "ROUND STEP ID ID ...": the samples of a step, before its gradients are added
---   last              made by the bench: the step to end at
+--   last              made by the bench: the step to end at, or one later
 --   weights           of the end
 --
 -- SLEEP: seconds that a step takes besides.

@@ -78,8 +78,8 @@ function Cluster:stop()
 end
 
 --- A cluster of n servers, started. `options` (optional): {scheme = "https", flags = of etcd, query
---- = of the URLs, folder = with the certificates, on = words before the command (of a host), address
---- = of that host}.
+--- = of the URLs, folder = with the certificates, on = words before the command (of a host),
+--- address = of that host}.
 function etcd.start(n, options)
   options = options or {}
   local self <const> = setmetatable({ servers = {}, folder = options.folder or child.folder(),

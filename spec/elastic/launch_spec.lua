@@ -68,16 +68,31 @@ describe("ltrain launch", function()
     assert.equal(first, second)
   end)
 
-  it("goes on when the same rank is killed again", function()
-    local one <close>, status = ended [[
+  it("goes on when the same rank is killed again, each time later without new snapshots", function()
+    local one <close>, status, _, err = ended [[
       function step(k)
         local n = world.incarnation
         if k == 5 + n and n < 3 and lt.dist.rank() == 1 then kill() end
       end
-      train()
+      train {snapshot_every = false}
     ]]
     assert.equal(0, status, one:all())
     assert.matches("start 3 of 2 ranks", one:read("a", "out"), 1, true)
+    assert.matches("waits 1 s: 2 rounds in a row have failed without a new snapshot\n", err)
+    assert.matches("waits 2 s: 3 rounds in a row", err)
+  end)
+
+  it("does not wait where each round comes further", function()
+    local one <close>, status, _, err = ended [[
+      function step(k)
+        local n = world.incarnation
+        if k == 4 + 3 * n and n < 3 and lt.dist.rank() == 1 then nap(0.3) kill() end
+      end
+      train {snapshot_every = 0}
+    ]]
+    assert.equal(0, status, one:all())
+    assert.matches("start 3 of 2 ranks", one:read("a", "out"), 1, true)
+    assert.not_matches("waits", err)
   end)
 
   it("ends a job whose rank fails twice in the same way at the same step", function()

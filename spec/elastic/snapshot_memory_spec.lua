@@ -23,6 +23,22 @@ describe("the memory files of a host", function()
   end)
 end)
 
+describe("the progress of a host", function()
+  it("is that of the latest step of the latest fit", function()
+    local memory = assert(snapshot_memory.new(1))
+    local _, fds = memory:environment()
+    local before = memory:progress()
+    local headers = { { fit = 1, step = 7 }, { fit = 1, step = 9 }, { fit = 2, step = 3 } }
+    for k, header in ipairs(headers) do
+      save(fds[k], { x = lt.ones(5) }, header)
+      assert.is_true(memory:progress() > before)
+      before = memory:progress()
+    end
+    save(fds[4], { x = lt.ones(5) }, { fit = 1, step = 1000 })
+    assert.equal(before, memory:progress())
+  end)
+end)
+
 describe("a slot", function()
   local _, fds = snapshot_memory.new(1):environment()
 

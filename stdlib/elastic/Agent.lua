@@ -24,7 +24,7 @@ local TERM_SECONDS <const> = 1.0 -- from SIGTERM to SIGKILL
 local KILLED_SECONDS <const> = 0.2
 local EXPLAIN_SECONDS <const> = 15 -- in which a failure on another host is reported: above a lease
 local CLOSE_SECONDS <const> = 5 -- that a job has to close after a signal, when all ranks ended well
-local STEADY_SECONDS <const> = 60 -- after which a failure is not one of a crash loop
+local STEADY_SECONDS <const> = 60 -- of a round, whose failure is not one of a crash loop
 local LONGEST_BACKOFF <const> = 30 -- seconds
 local QUIET_SECONDS <const> = 3 -- of waiting for a round, until it is said what for
 local REPEAT_SECONDS <const> = 60 -- until it is said again
@@ -37,11 +37,12 @@ local AT_BOUNDARY <const> = { come = true, left = true, lost = true }
 
 --- o: {rendezvous =, job = id, name = of this host, command = words that run a rank, folder = for
 --- files of ranks, grace = seconds to stop between two batches, join_timeout = seconds to wait for
---- a round, max_restarts =, memory = of snapshots or nil, signals = function() -> the name of the
+--- a round, max_restarts =, memory = of
+--- snapshots (snapshot_memory.lua) or nil, signals = function() -> the name of the
 --- signal that asked for the end or nil, whether Ctrl-C came after it; say = function(line)}
 function Agent:init(o)
   for key, value in next, o do self[key] = value end
-  self.restarts, self.quick = 0, 0
+  self.restarts, self.quick, self.progress = 0, 0, 0
 end
 
 -- Remembered for the closing line.
@@ -189,12 +190,23 @@ local function join(self)
   return nil, ("no round within %g s (--join_timeout): %s"):format(self.join_timeout, waits_for)
 end
 
+-- Whether a round that has failed is not one of a crash loop: it was long, or its fits came further
+-- than those before.
+local function was_useful(self, seconds_of_round)
+  local before <const> = self.progress
+  if self.memory then self.progress = self.memory:progress() end
+  return seconds_of_round >= STEADY_SECONDS or self.progress > before
+end
+
 -- The first restart is at once; those of a crash loop wait longer each.
 local function back_off(self, w, seconds_of_round)
   if not (w.failure or w.kind == "failed") then return end
-  self.quick = seconds_of_round < STEADY_SECONDS and self.quick + 1 or 1
+  self.quick = was_useful(self, seconds_of_round) and 1 or self.quick + 1
   if self.quick < 2 then return end
-  local due <const> = clock() + math.min(2.0 ^ (self.quick - 2), LONGEST_BACKOFF)
+  local seconds <const> = math.min(2.0 ^ (self.quick - 2), LONGEST_BACKOFF)
+  self.say(("waits %g s: %d rounds in a row have failed without a new snapshot"):format(seconds,
+    self.quick))
+  local due <const> = clock() + seconds
   while clock() < due and not self.signals() do
     self.rendezvous:poll() -- keeps the lease
     process.wait_any({}, LOOK_SECONDS)

@@ -9,6 +9,7 @@ local c = require "ltrain.c"
 
 local snapshot_memory = {}
 
+local STEP_BITS <const> = 40
 local EACH <const> = 4 -- files of a rank; trainer/saving/snapshot_slots.lua reads them so
 
 local Memory <const> = {}
@@ -31,6 +32,17 @@ end
 -- LTRAIN_SNAPSHOT: the descriptors, "FD,FD,...", four for each local rank in order.
 function Memory:environment()
   return { "LTRAIN_SNAPSHOT=" .. table.concat(self.fds, ",") }, self.fds
+end
+
+--- How far the job has come by these snapshots: larger where a later fit of the script, or a later
+--- step of the same one, is in one of them.
+function Memory:progress()
+  local most = 0
+  for _, fd in ipairs(self.fds) do
+    local header <const> = c.io.read_slot(fd)
+    if header then most = math.max(most, header.fit << STEP_BITS | header.step) end
+  end
+  return most
 end
 
 return snapshot_memory
