@@ -104,6 +104,60 @@ for name, case in pairs(CASES) do
   end)
 end
 
+-- How often the host waits for the fake device in fn.
+local function waits_in(fn)
+  local counts = require("ltrain.c").runtime.fake_counts
+  local before = counts().waits
+  fn()
+  return counts().waits - before
+end
+
+describe("updates on a device", function()
+  local one <const> = lt.tensor { 0.5, 1.5, -3.25 }
+  local UPDATES <const> = {
+    Accuracy = { lt.metrics.Accuracy, logits[1], ids[1] },
+    ["Accuracy of some"] = { function()
+      return lt.metrics.Accuracy { ignore_index = 1 }
+    end, logits[1], ids[1] },
+    F1 = { lt.metrics.F1, scores[1], labels[1] },
+    Mean = { lt.metrics.Mean, one },
+    ["Mean with weights"] = { lt.metrics.Mean, one, lt.tensor { 1.0, 2, 4 } },
+    Sum = { lt.metrics.Sum, one }, Max = { lt.metrics.Max, one }, Min = { lt.metrics.Min, one },
+  }
+  for name, case in pairs(UPDATES) do
+    it("wait for nothing before the value is wanted: " .. name, function()
+      local there, here = case[1](), case[1]()
+      local args = { case[2]:to "fake", case[3] and case[3]:to "fake" }
+      there:update(table.unpack(args))
+      assert.equal(0, waits_in(function()
+        for _ = 1, 3 do there:update(table.unpack(args)) end
+      end))
+      for _ = 1, 4 do here:update(case[2], case[3]) end
+      local wanted = here:state_dict()
+      for state, value in pairs(there:state_dict()) do
+        assert.equal(wanted[state], type(value) == "number" and value or wanted[state])
+      end
+      assert.equal(here:compute(), there:compute())
+    end)
+  end
+
+  it("are there for a merge, a copy of the states, and gone after a reset", function()
+    local a, b, x = lt.metrics.Sum(), lt.metrics.Sum(), lt.tensor { 1.5, 2.5 }:to "fake"
+    a:update(x)
+    b:update(x)
+    b:update(1)
+    a:merge(b)
+    assert.equal(9.0, a:compute())
+    assert.same({ value = 5.0 }, b:state_dict())
+    a:update(x)
+    a:reset()
+    assert.equal(0.0, a:compute())
+    a:update(x)
+    a:load_state_dict { value = 2.0 }
+    assert.equal(2.0, a:compute())
+  end)
+end)
+
 describe("Metric:to", function()
   it("moves states and their defaults", function()
     local metric = MaxOf()

@@ -5,6 +5,7 @@
 -- rows, C classes.
 local StatScores = require "ltrain.metrics.StatScores"
 local inputs = require "ltrain.metrics.classification_inputs"
+local late_sums = require "ltrain.metrics.late_sums"
 local predicted_labels = require "ltrain.metrics.predicted_labels"
 
 local Accuracy = StatScores:extend("Accuracy")
@@ -36,7 +37,7 @@ end
 local function right_answers(self, scores, labels)
   if inputs.same_shape(scores, labels) then
     if inputs.is_float(scores) then
-      scores = inputs.above("Accuracy", scores, self.threshold, self.from_logits):to("i64")
+      scores = inputs.above(self, scores):to("i64")
     end
     return scores:eq(labels)
   end
@@ -56,10 +57,10 @@ function Accuracy:update(scores, labels)
   if self.ignore_index then
     local counts = labels:ne(self.ignore_index)
     right = right:logical_and(counts)
-    counted = counts:sum():item()
+    counted = counts:sum()
   end
-  self.correct = self.correct + right:sum():item()
-  self.total = self.total + counted
+  late_sums.add(self, "correct", right:sum())
+  late_sums.add(self, "total", counted)
 end
 
 --- Returns the numerator and the denominator of the score.

@@ -71,7 +71,7 @@ function CalibrationError:update(scores, labels)
     confidence, right = confidence:masked_select(counts), right:masked_select(counts)
   end
   if confidence:numel() == 0 then return end
-  inputs.check_probabilities("CalibrationError", confidence)
+  inputs.check_probabilities(self, confidence)
   local device, n = confidence.device, self.n_bins
   confidence = confidence:to "f32"
   local edges = c.linspace(0, 1, n + 1, { dtype = "f32", device = device })

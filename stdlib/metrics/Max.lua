@@ -1,6 +1,6 @@
 --- stdlib/metrics/Max.lua: the largest value.
 local Aggregation = require "ltrain.metrics.aggregation_metric"
-local reductions = require "ltrain.core.reductions"
+local late_sums = require "ltrain.metrics.late_sums"
 
 local Max = Aggregation:extend("Max")
 
@@ -9,8 +9,7 @@ function Max:init() self:add_state("value", -math.huge, { reduce = "max" }) end
 
 --- Adds the values of an update.
 function Max:take(value)
-  local one = type(value) == "number" and value or value:amax():item()
-  self.value = reductions.max(self.value, one)
+  late_sums.add(self, "value", type(value) == "number" and value or value:amax())
 end
 
 --- Returns the maximum; -inf without values.

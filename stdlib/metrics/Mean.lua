@@ -1,6 +1,7 @@
 --- stdlib/metrics/Mean.lua: the weighted mean of values.
 local Metric = require "ltrain.metrics.Metric"
 local errors = require "ltrain.core.errors"
+local late_sums = require "ltrain.metrics.late_sums"
 
 local Mean = Metric:extend("Mean")
 
@@ -20,16 +21,17 @@ local function sums(value, weight)
     weight = weight:detach():to("f64")
     local weighted = value * weight
     -- A weight may broadcast: each value counts with its own.
-    return weighted:sum():item(), weight:expand_as(weighted):sum():item()
+    return weighted:sum(), weight:expand_as(weighted):sum()
   end
-  return value:sum():item() * weight, value:numel() * weight
+  return value:sum() * weight, value:numel() * weight
 end
 
 --- Updates the metric with a number, or with all elements of a tensor of any shape; the weight is a
 --- number or a tensor that broadcasts to x.
 function Mean:update(value, weight)
   local total, count = sums(value, weight or 1.0)
-  self.total, self.count = self.total + total, self.count + count
+  late_sums.add(self, "total", total)
+  late_sums.add(self, "count", count)
 end
 
 --- Returns the mean; nan without values.

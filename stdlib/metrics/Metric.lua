@@ -35,6 +35,7 @@ local data_ranks = require "ltrain.dist.data_ranks"
 local dist = require "ltrain.dist"
 local errors = require "ltrain.core.errors"
 local gather_values = require "ltrain.dist.gather_values"
+local late_sums = require "ltrain.metrics.late_sums"
 local metric_plot = require "ltrain.metrics.metric_plot"
 local reductions = require "ltrain.core.reductions"
 local schema = require "ltrain.core.schema"
@@ -79,6 +80,7 @@ local function synced(compute)
     if sync and not self._alone and dist.world_size() > 1 then
       return self:figure_of(all_states(self), "compute")
     end
+    late_sums.read(self)
     local _ <close> = alone(self) -- also where it calls that of the class above
     return compute(self)
   end
@@ -179,6 +181,7 @@ function Metric:states() return self._states or {} end
 --- Moves the states to a device. `update` does so for the device of its first tensor.
 function Metric:to(device)
   device = config.argument(device, "string", "to", "device")
+  late_sums.read(self)
   for _, state in ipairs(self:states()) do
     state.default = placed(state.default, device)
     self[state.name] = placed(self[state.name], device)
@@ -190,11 +193,12 @@ end
 --- Resets the states to their defaults.
 function Metric:reset()
   for _, state in ipairs(self:states()) do self[state.name] = copy(state.default) end
-  self.batch_value, self._batch, self._fresh = nil, nil, true
+  self.batch_value, self._batch, self._late, self._fresh = nil, nil, nil, true
 end
 
 -- The current states, by name.
 local function field(self)
+  late_sums.read(self)
   local values = {}
   for _, state in ipairs(self:states()) do values[state.name] = self[state.name] end
   return values
@@ -209,6 +213,7 @@ end
 local function like(self, values)
   local other = setmetatable({}, getmetatable(self))
   for key, value in next, self do other[key] = value end
+  other._late = nil
   put(other, values)
   return other
 end
@@ -219,6 +224,8 @@ function Metric:merge(other)
   if getmetatable(other) ~= getmetatable(self) then
     errors.blame("merge: a %s is needed: got %s", getmetatable(self).__name, errors.show(other))
   end
+  late_sums.read(self)
+  late_sums.read(other)
   for _, state in ipairs(self:states()) do
     self[state.name] = reductions[state.reduce](self[state.name], other[state.name])
   end
@@ -317,6 +324,7 @@ function Metric:plot(options) return metric_plot(self, options) end
 
 --- Returns the states by name, for checkpoints.
 function Metric:state_dict()
+  late_sums.read(self)
   local saved = {}
   for _, state in ipairs(self:states()) do saved[state.name] = copy(self[state.name]) end
   return saved
@@ -325,6 +333,7 @@ end
 --- Restores the states, on the metric's device.
 function Metric:load_state_dict(saved)
   schema.check(saved, {}, getmetatable(self).__name)
+  self._late = nil
   for _, state in ipairs(self:states()) do
     local value = saved[state.name]
     if type(value) ~= type(state.default) then

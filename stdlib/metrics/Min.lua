@@ -1,6 +1,6 @@
 --- stdlib/metrics/Min.lua: the smallest value.
 local Aggregation = require "ltrain.metrics.aggregation_metric"
-local reductions = require "ltrain.core.reductions"
+local late_sums = require "ltrain.metrics.late_sums"
 
 local Min = Aggregation:extend("Min")
 
@@ -9,8 +9,7 @@ function Min:init() self:add_state("value", math.huge, { reduce = "min" }) end
 
 --- Adds the values of an update.
 function Min:take(value)
-  local one = type(value) == "number" and value or value:amin():item()
-  self.value = reductions.min(self.value, one)
+  late_sums.add(self, "value", type(value) == "number" and value or value:amin())
 end
 
 --- Returns the minimum; inf without values.

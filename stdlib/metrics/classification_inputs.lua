@@ -30,21 +30,34 @@ end
 local NO_PROBABILITIES <const> = "metrics.%s: threshold = %g is for probabilities: got scores from "
   .. "%g to %g; for logits give from_logits = true, or threshold = 0"
 
---- Returns which scores predict label 1: those above the threshold, a probability. With
+-- Whether to look at these scores of a metric: on a device, which a look waits for, at those of the
+-- first batch alone.
+local function is_to_check(metric, scores)
+  if scores.device == "cpu" then return true end
+  local is_first = not metric._scores_checked
+  metric._scores_checked = true
+  return is_first
+end
+
+--- Returns which scores predict label 1: those above the metric's threshold, a probability. With
 --- `from_logits` the threshold's logit is compared, so that no sigmoid is rounded.
-function inputs.above(who, scores, threshold, from_logits)
-  if from_logits then
+function inputs.above(metric, scores)
+  local threshold = metric.threshold
+  if metric.from_logits then
     return scores:gt(math.log(threshold / (1 - threshold)))
-  elseif threshold > 0 and threshold < 1 and scores:numel() > 0 then
+  elseif threshold > 0 and threshold < 1 and scores:numel() > 0 and is_to_check(metric, scores) then
     local low, high = scores:amin():item(), scores:amax():item()
-    if low < 0 or high > 1 then errors.blame(NO_PROBABILITIES, who, threshold, low, high) end
+    if low < 0 or high > 1 then
+      errors.blame(NO_PROBABILITIES, getmetatable(metric).__name, threshold, low, high)
+    end
   end
   return scores:gt(threshold)
 end
 
 --- Raises unless scores are in 0..1, as `what` requires.
-function inputs.check_probabilities(who, scores, what)
-  local low, high = scores:amin():item(), scores:amax():item()
+function inputs.check_probabilities(metric, scores, what)
+  if not is_to_check(metric, scores) then return end
+  local who, low, high = getmetatable(metric).__name, scores:amin():item(), scores:amax():item()
   if low >= 0 and high <= 1 then return end
   errors.blame("metrics.%s: %s from 0 to 1 (from_logits = true for logits): got %g to %g", who,
     what or "probabilities are", low, high)

@@ -116,7 +116,7 @@ end
 -- A histogram of scores by the number of thresholds that they reach.
 local function count(self, scores, labels)
   if scores:numel() == 0 then return end
-  inputs.check_probabilities(getmetatable(self).__name, scores, "thresholds need scores")
+  inputs.check_probabilities(self, scores, "thresholds need scores")
   local right, wrong = {}, {}
   local grid = self._grid:to(scores.device)
   for i = 1, scores.shape[2] do

@@ -95,7 +95,7 @@ function predicted_labels.columns(metric, scores, labels)
       size and ("; expected [N, %d, ...] of both"):format(size) or "")
   end
   local said = inputs.is_float(scores)
-    and inputs.above(who, scores, metric.threshold, metric.from_logits) or scores:ne(0)
+    and inputs.above(metric, scores) or scores:ne(0)
   if size then
     said, labels = inputs.rows(said), inputs.rows(labels)
   else

@@ -1,0 +1,40 @@
+--- stdlib/metrics/late_sums.lua: what updates on a device add to number states of metrics, which is
+--- read when the states are.
+--
+-- A number of each batch would make the host wait for each batch. The partial results stay on the
+-- device, reduced there, until compute, state_dict or a merge asks for the state.
+local reductions = require "ltrain.core.reductions"
+
+local late_sums = {}
+
+local function reduction_of(metric, name)
+  for _, state in ipairs(metric:states()) do
+    if state.name == name then return reductions[state.reduce] end
+  end
+end
+
+--- Reduces a number or a tensor of one element into the number state `name`.
+function late_sums.add(metric, name, value)
+  local reduce = reduction_of(metric, name)
+  if type(value) ~= "userdata" then
+    metric[name] = reduce(metric[name], value)
+  elseif value.device == "cpu" then
+    metric[name] = reduce(metric[name], value:item())
+  else
+    local late = metric._late or {}
+    metric._late = late
+    late[name] = late[name] and reduce(late[name], value) or value
+  end
+end
+
+--- The number states of a metric become what they are; waits for the device.
+function late_sums.read(metric)
+  local late = metric._late
+  if not late then return end
+  metric._late = nil
+  for name, value in next, late do
+    metric[name] = reduction_of(metric, name)(metric[name], value:item())
+  end
+end
+
+return late_sums
