@@ -23,6 +23,13 @@ static void the_fake_device_conforms(void **state) {
   conform("fake");
 }
 
+static void the_fake_device_conforms_where_it_records(void **state) {
+  (void)state;
+  setenv("LT_FAKE_RECORDS", "1", 1);
+  conform("fake");
+  unsetenv("LT_FAKE_RECORDS");
+}
+
 static void a_device_of_ten_kernels_conforms(void **state) {
   (void)state;
   conform("ten backends/ltrain_ten.so");
@@ -132,6 +139,7 @@ static void every_broken_one_is_seen(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_fake_device_conforms),
+      cmocka_unit_test(the_fake_device_conforms_where_it_records),
       cmocka_unit_test(a_device_of_ten_kernels_conforms),
       cmocka_unit_test(every_broken_one_is_seen),
   };

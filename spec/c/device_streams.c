@@ -117,6 +117,9 @@ static void an_event_is_done_once_its_work_is(const bench *t) {
   busy(t, t->a);
   show(t, t->a, t->place);
   lt_event e = event_of(t, t->a);
+  if (ops->whole_storages && ops->event_done(e) != LT_PENDING)
+    fault("event_done: done, though nothing has been submitted");
+  if (ops->submit != NULL) good(t->c, ops->submit(t->c, e), "submit");
   double end = now() + PATIENCE;
   lt_progress at;
   while ((at = ops->event_done(e)) == LT_PENDING && now() < end) continue;
@@ -182,6 +185,34 @@ static void copies_to_plain_memory_wait(const bench *t) {
     fault("copy: LT_TO_HOST into memory that is not pinned came back before the bytes were there");
 }
 
+/* What is issued on a whole storage before its end still has its values. */
+static void storages_end_after_their_work(const bench *t) {
+  if (!ops->whole_storages) return;
+  start(t);
+  char *brief = ops->alloc(t->index, BLOCK);
+  move(t, t->a, brief, t->fresh);
+  move(t, t->a, t->place, brief);
+  ops->free(t->index, brief, BLOCK);
+  char *next = ops->alloc(t->index, BLOCK);
+  move(t, t->a, next, t->old);
+  show(t, t->a, t->place);
+  wait_for(t, event_of(t, t->a));
+  expect(t, FRESH, "free: ended before work that was issued on it had run");
+  ops->free(t->index, next, BLOCK);
+}
+
+/* The end of a batch, and an end without any work, is that of what was issued. */
+static void a_batch_ends(const bench *t) {
+  if (ops->batch_end == NULL) return;
+  start(t);
+  busy(t, t->a);
+  show(t, t->a, t->place);
+  good(t->c, ops->batch_end(t->c, t->index), "batch_end");
+  wait_for(t, event_of(t, t->a));
+  expect(t, FRESH, "batch_end: the work of the batch has not run");
+  good(t->c, ops->batch_end(t->c, t->index), "batch_end");
+}
+
 /* Streams of two devices wait for each other. */
 static void a_stream_waits_for_another_device(const bench *t) {
   int other = (t->index + 1) % devices;
@@ -230,8 +261,8 @@ static bool make(bench *t) {
   for (int k = 0; k < 4; k++)
     if ((*blocks[k] = ops->alloc(t->index, BLOCK)) == NULL) return false;
   t->seen = host_new(BLOCK);
-  return t->a != NULL && t->b != NULL && t->urgent != NULL && t->a != t->b &&
-         t->a != t->urgent && make_load(t);
+  bool apart = ops->whole_storages || (t->a != t->b && t->a != t->urgent);
+  return t->a != NULL && t->b != NULL && t->urgent != NULL && apart && make_load(t);
 }
 
 void test_streams(lt_ctx *c, int index) {
@@ -252,6 +283,8 @@ void test_streams(lt_ctx *c, int index) {
   later_events_stand_for_earlier_ones(&t);
   sources_are_staged(&t);
   copies_to_plain_memory_wait(&t);
+  storages_end_after_their_work(&t);
+  a_batch_ends(&t);
   a_stream_waits_for_another_device(&t);
   wrong_index(&t);
   good(c, ops->synchronize(c, index), "synchronize");
