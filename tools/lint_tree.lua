@@ -12,7 +12,7 @@
 local ARROWS <const> = {
   base = {}, tensor = { "base" }, device = { "tensor" }, ops = { "device" },
   autograd = { "ops" }, cpu = { "ops" }, cuda = { "ops" },
-  comm = { "device" }, launch = { "comm" }, nccl = { "cuda" },
+  comm = { "device" }, launch = { "comm" }, nccl = { "cuda" }, xla = { "ops" },
   io = { "device" }, image = { "io" }, data = { "image" }, text = { "io" },
   registry = { "autograd", "cpu", "cuda", "launch", "data", "text" },
   apps = { "io" }, net = { "base" }, -- nothing of runtime/ knows them

@@ -378,7 +378,8 @@ static lt_hlo statements(reader *r) {
     while (isspace((unsigned char)*r->at)) r->at++;
     if (*r->at == 0 || *r->at == '}') return (lt_hlo){0};
     if (next(r, "repeat ")) repeated(r);
-    else if (!assignment(r)) return lt_hlo_expand(r->h, expression_value(r, expression(r)), r->like);
+    else if (!assignment(r))
+      return lt_hlo_expand(r->h, expression_value(r, expression(r)), r->like);
   }
   return (lt_hlo){0};
 }

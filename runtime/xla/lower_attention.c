@@ -34,7 +34,8 @@ static lt_hlo summed(lt_hlo_text *h, lt_hlo g, lt_hlo x) {
   if (at < 0 || x.size[at] == g.size[at]) return g;
   lt_hlo many = x;
   for (int k = x.ndim; k > at + 1; k--) many.size[k] = g.size[k - 1];
-  many.ndim++, many.size[at + 1] = g.size[at] / x.size[at], many.size[many.ndim - 1] = g.size[g.ndim - 1];
+  many.ndim++, many.size[at + 1] = g.size[at] / x.size[at],
+                              many.size[many.ndim - 1] = g.size[g.ndim - 1];
   return lt_hlo_sum(h, lt_hlo_reshape(h, g, many.ndim, many.size), 1u << (at + 1), false);
 }
 
@@ -51,7 +52,8 @@ static lt_hlo words_of(lt_lowering *l, lt_hlo scores) {
 
 static heads heads_of(lt_lowering *l, int q, int mask) {
   lt_hlo_text *h = l->h;
-  heads a = {.q = lt_lower_float(l, q), .k = lt_lower_float(l, q + 1), .v = lt_lower_float(l, q + 2)};
+  heads a = {
+      .q = lt_lower_float(l, q), .k = lt_lower_float(l, q + 1), .v = lt_lower_float(l, q + 2)};
   a.k = repeated(h, a.k, a.q), a.v = repeated(h, a.v, a.q);
   a.n = a.q.ndim;
   a.batch = (1u << (a.n - 2)) - 1;
@@ -122,7 +124,8 @@ LT_LOWERING(scaled_dot_product_attention_backward) {
   lt_hlo most = row_of(h, stats, 0, a.scores), sum = row_of(h, stats, 1, a.scores);
   lt_hlo p = LT_BY(h, a.scores, "b - b != 0 && b < 0 ? 0 : exp(a - b) / c", a.scores, most, sum);
   lt_hlo of_p = lt_hlo_dot(h, g, a.v, a.batch, a.batch, last, last), dropped = p;
-  if (a.words.id != 0) of_p = lt_lower_drop(l, of_p, a.words), dropped = lt_lower_drop(l, p, a.words);
+  if (a.words.id != 0)
+    of_p = lt_lower_drop(l, of_p, a.words), dropped = lt_lower_drop(l, p, a.words);
   lt_hlo delta = lt_hlo_sum(h, lt_hlo_two(h, "multiply", g, out), last, true);
   lt_hlo of_scores = LT_BY(h, p, "a == 0 ? 0 : a * (b - c)", p, of_p, delta);
   if (l->n_out > 3) l->out[3] = of_scores;

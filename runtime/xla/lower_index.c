@@ -13,10 +13,12 @@ lt_hlo lt_lower_take(lt_hlo_text *h, lt_hlo x, lt_hlo index, int dim) {
   for (int k = 0; k < x.ndim; k++) sizes[k] = k == dim ? 1 : x.size[k];
   if (x.size[dim] == 0 || lt_hlo_numel(y) == 0) return lt_hlo_integer(h, 0, y);
   return lt_hlo_line(
-      h, y, "\"stablehlo.gather\"($, $) <{dimension_numbers = #stablehlo.gather<offset_dims = [%l], "
+      h, y,
+      "\"stablehlo.gather\"($, $) <{dimension_numbers = #stablehlo.gather<offset_dims = [%l], "
       "collapsed_slice_dims = [%d], start_index_map = [%d], index_vector_dim = %d>, slice_sizes = "
-      "array<i64: %l>}> : (@, @) -> @", &x, &index, offsets, n, (int64_t)dim, (int64_t)dim,
-      (int64_t)index.ndim, sizes, x.ndim, &x, &index, &y);
+      "array<i64: %l>}> : (@, @) -> @",
+      &x, &index, offsets, n, (int64_t)dim, (int64_t)dim, (int64_t)index.ndim, sizes, x.ndim, &x,
+      &index, &y);
 }
 
 /* Elements or rows of `source` into x at `index` [.., parts]: one number for each of the first

@@ -91,7 +91,8 @@ LT_LOWERING(group_norm) {
 
 LT_LOWERING(group_norm_backward) {
   lt_hlo_text *h = l->h;
-  lt_hlo x = grouped(l, lt_lower_float(l, 1), false), weight = grouped(l, lt_lower_float(l, 2), true);
+  lt_hlo x = grouped(l, lt_lower_float(l, 1), false),
+         weight = grouped(l, lt_lower_float(l, 2), true);
   lt_hlo g = grouped(l, lt_hlo_convert(h, l->in[0], x.type), false), out = l->out[0];
   moments m = moments_of(l, x, 12, true);
   lt_hlo z = normal(h, x, m), of_x = gradient(h, times(h, g, weight), z, m, 12);

@@ -68,7 +68,8 @@ typedef struct window {
 static lt_hlo convolve(lt_hlo_text *h, lt_hlo x, lt_hlo k, lt_hlo y, const char *dims, window a,
                        window b, const char *reverse, int64_t features, int64_t batches) {
   return lt_hlo_line(
-      h, y, "stablehlo.convolution($, $) dim_numbers = %s, window = {stride = [%d, %d], pad = [[%d, "
+      h, y,
+      "stablehlo.convolution($, $) dim_numbers = %s, window = {stride = [%d, %d], pad = [[%d, "
       "%d], [%d, %d]], lhs_dilate = [%d, %d], rhs_dilate = [%d, %d], reverse = [%s, %s]} "
       "{batch_group_count = %d : i64, feature_group_count = %d : i64, precision_config = "
       "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]} : (@, @) -> @",

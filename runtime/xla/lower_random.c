@@ -53,7 +53,8 @@ static lt_hlo second(lt_hlo_text *h, lt_hlo words, int64_t first, int64_t step) 
 /* The upper bits of words as numbers in [0, 1): no more than the type holds below 1. */
 static lt_hlo unit(lt_hlo_text *h, lt_hlo words, int64_t shift, int type) {
   words = lt_hlo_two(h, "shift_right_logical", words, lt_hlo_integer(h, shift, words));
-  return lt_hlo_by(h, "multiply", lt_hlo_convert(h, words, type), 1 / (double)(1ll << (32 - shift)));
+  return lt_hlo_by(h, "multiply", lt_hlo_convert(h, words, type),
+                   1 / (double)(1ll << (32 - shift)));
 }
 
 /* 53 bits of words at and at + 1 of each `step`. */

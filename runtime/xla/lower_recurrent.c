@@ -1,5 +1,5 @@
-/* runtime/xla/lower_recurrent.c: recurrent layers: the inputs' part of all gates is one product, the
-   steps are a loop. Layouts of what is saved: ops/recurrent.h.
+/* runtime/xla/lower_recurrent.c: recurrent layers: the inputs' part of all gates is one product,
+   the steps are a loop. Layouts of what is saved: ops/recurrent.h.
 
    T steps, N sequences, H units, P outputs, G gates. */
 #include "ops/args.h"
@@ -34,8 +34,9 @@ void lt_loop_end(lt_hlo_text *h, int n, const lt_hlo *next) {
 lt_hlo lt_step_of(lt_hlo_text *h, lt_hlo x, lt_hlo at) {
   lt_hlo zero = lt_hlo_integer(h, 0, at), part = x;
   part.size[0] = 1;
-  part = lt_hlo_line(h, part, "stablehlo.dynamic_slice $, $, $, $, sizes = [%l] : (@, @, @, @) -> @",
-                     &x, &at, &zero, &zero, part.size, 3, &x, &at, &zero, &zero, &part);
+  part =
+      lt_hlo_line(h, part, "stablehlo.dynamic_slice $, $, $, $, sizes = [%l] : (@, @, @, @) -> @",
+                  &x, &at, &zero, &zero, part.size, 3, &x, &at, &zero, &zero, &part);
   return lt_hlo_reshape(h, part, 2, x.size + 1);
 }
 
@@ -92,7 +93,8 @@ static void lstm(lt_hlo_text *h, cell *s, lt_hlo x, lt_hlo z, int64_t units) {
 
 static void gru(lt_hlo_text *h, cell *s, lt_hlo x, lt_hlo z, int64_t units) {
   lt_hlo xs[3], zs[3], r, u, n;
-  for (int k = 0; k < 3; k++) xs[k] = lt_gate_of(h, x, units, k), zs[k] = lt_gate_of(h, z, units, k);
+  for (int k = 0; k < 3; k++)
+    xs[k] = lt_gate_of(h, x, units, k), zs[k] = lt_gate_of(h, z, units, k);
   r = LT_BY(h, s->h, SIGMOID("a + b"), xs[0], zs[0]);
   u = LT_BY(h, s->h, SIGMOID("a + b"), xs[1], zs[1]);
   n = LT_BY(h, s->h, "tanh(a + b * c)", xs[2], r, zs[2]);
@@ -127,8 +129,9 @@ LT_LOWERING(lstm_layer) {
   first[OUT] = state_of(l, LT_REC_H0, x.type, n, p);
   first[CELL] = state_of(l, LT_REC_C0, x.type, n, units);
   for (int k = Y; k < STATES; k++)
-    first[k] = sizes[k] == 0 ? none
-                             : lt_hlo_number(h, 0, lt_hlo_of(x.type, 3, (int64_t[]){t, n, sizes[k]}));
+    first[k] = sizes[k] == 0
+                   ? none
+                   : lt_hlo_number(h, 0, lt_hlo_of(x.type, 3, (int64_t[]){t, n, sizes[k]}));
   lt_loop_begin(h, t, STATES, first, now, out);
   lt_hlo at = lt_step_at(l, t, now[STEP]), active = lt_step_active(l, LT_REC_LENGTHS, at);
   lt_hlo z = lt_hlo_dot(h, now[OUT], w, 0, 0, 2, 2), gate = lt_step_of(h, of_x, at);

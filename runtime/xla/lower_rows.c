@@ -45,11 +45,6 @@ static const struct row *row_of(const char *name) {
 
 bool lt_lower_is_row(const char *name) { return row_of(name) != NULL; }
 
-int lt_lower_computed_in(int type) {
-  if (type == LT_F64) return LT_F64;
-  return type == LT_F32 || type == LT_F16 || type == LT_BF16 ? LT_F32 : LT_I64;
-}
-
 static lt_scalar_kind scalar_kind(const lt_lowering *l, const char *name) {
   const lt_scalar *s = lt_lower_argument(l, name);
   return s == NULL ? LT_NO_SCALAR : s->kind;

@@ -81,7 +81,8 @@ static entropy prepare(lt_lowering *l, int x, int target, int weight) {
   return e;
 }
 
-/* (logits, target, weight) to (loss, [2, R]: the largest and the sum of exp(x - largest), divisor). */
+/* (logits, target, weight) to (loss, [2, R]: the largest and the sum of exp(x - largest),
+   divisor). */
 LT_LOWERING(cross_entropy) {
   lt_hlo_text *h = l->h;
   entropy e = prepare(l, 0, 1, 2);

@@ -69,7 +69,9 @@ static lt_hlo normal(lt_hlo_text *h, lt_hlo x) {
   return lt_hlo_choose(h, tiny, lt_hlo_number(h, 0, x), x);
 }
 
-static lt_hlo group(lt_lowering *l, int k, int type) { return lt_hlo_convert(l->h, l->in[k], type); }
+static lt_hlo group(lt_lowering *l, int k, int type) {
+  return lt_hlo_convert(l->h, l->in[k], type);
+}
 
 LT_LOWERING(update) {
   const struct update *u = update_of(lt_xla_host->op_name(l->op));
@@ -125,7 +127,8 @@ LT_LOWERING(sgd_step) {
 /* As cpu/update.c: step size and root of the corrected moments, 1 - beta1, 1 - beta2, the factor of
    the parameter, what is added of it to the gradient, the gradient's sign. */
 int lt_derive_adam_step(const lt_call *call, double *out) {
-  double lr = argument(call, "lr"), beta1 = argument(call, "beta1"), beta2 = argument(call, "beta2");
+  double lr = argument(call, "lr"), beta1 = argument(call, "beta1"),
+         beta2 = argument(call, "beta2");
   double decay = argument(call, "weight_decay");
   double step = (double)*(const int64_t *)lt_xla_host->argument(call, "step");
   bool decoupled = *(const bool *)lt_xla_host->argument(call, "decoupled");

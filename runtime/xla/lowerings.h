@@ -27,8 +27,8 @@ lt_hlo lt_lower_index(lt_lowering *l, lt_hlo index, int64_t n, bool wraps);
 
 /* Parts of x at `index` along a dim, which becomes the dims of the index. */
 lt_hlo lt_lower_take(lt_hlo_text *h, lt_hlo x, lt_hlo index, int dim);
-/* x with the parts of `source` [N, ...] at `index` [N] of dim 0 added ("add") or written ("second"),
-   those beyond the end not. */
+/* x with the parts of `source` [N, ...] at `index` [N] of dim 0 added ("add") or written
+   ("second"), those beyond the end not. */
 lt_hlo lt_lower_put(lt_hlo_text *h, const char *op, lt_hlo x, lt_hlo index, lt_hlo source);
 /* A region of two scalars with op of them; "second": the second. */
 void lt_lower_region(lt_hlo_text *h, const char *op, int type);

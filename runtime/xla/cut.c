@@ -1,0 +1,325 @@
+/* runtime/xla/cut.c: the end of a graph: finds its program or compiles it, and runs it.
+
+   A program is found by the structure of its graph. What lives on decides its outputs, and which
+   inputs nobody needs any more; where garbage was collected at another time, a program serves that
+   gives more outputs, and takes the memory of fewer inputs. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "xla/graph.h"
+#include "xla/plugin.h"
+#include "xla/report.h"
+
+typedef struct program {
+  struct program *next;
+  uint64_t hash;
+  int64_t *stream;
+  size_t n_stream;
+  int64_t *outputs, *aliases; /* lt_program_io */
+  size_t n_outputs, n_leaves;
+  bool checks;
+  pjrt_loaded *loaded;
+} program;
+
+enum { BUCKETS = 1024 };
+static program *programs[BUCKETS];
+
+/* The device's error word: NULL until a program has checks. */
+static lt_leaf *error_word;
+static bool error_new;
+
+/* What a cut works with, by value and by leaf. */
+typedef struct cut {
+  char *needed;       /* by value */
+  int64_t *outputs;   /* values, ascending */
+  size_t n_outputs, n_leaves;
+  int64_t *aliases;   /* by leaf */
+  lt_leaf **leaves;
+  int *leaf_types;
+  int64_t *leaf_sizes;
+  pjrt_buffer **in, **out;
+} cut;
+
+static void cut_free(cut *t) {
+  free(t->needed);
+  free(t->outputs);
+  free(t->aliases);
+  free(t->leaves);
+  free(t->leaf_types);
+  free(t->leaf_sizes);
+  free(t->in);
+  free(t->out);
+}
+
+static bool cut_new(cut *t, size_t n) {
+  *t = (cut){.needed = calloc(n + 1, 1), .outputs = calloc(n + 1, sizeof(int64_t)),
+             .aliases = calloc(n + 1, sizeof(int64_t)), .leaves = calloc(n + 1, sizeof(lt_leaf *)),
+             .leaf_types = calloc(n + 1, sizeof(int)), .leaf_sizes = calloc(n + 1, sizeof(int64_t)),
+             .in = calloc(n + 4, sizeof(pjrt_buffer *)),
+             .out = calloc(n + 4, sizeof(pjrt_buffer *))};
+  return t->needed != NULL && t->outputs != NULL && t->aliases != NULL && t->leaves != NULL &&
+         t->leaf_types != NULL && t->leaf_sizes != NULL && t->in != NULL && t->out != NULL;
+}
+
+/* Storages whose value a node has made, and reads of such values. */
+static void find_outputs(const lt_graph *g, cut *t) {
+  for (size_t k = 0; k < g->slots.n; k++) {
+    const lt_slot *s = g->slots.at[k];
+    if (s->value >= 0 && g->values.at[s->value].leaf == NULL) t->needed[s->value] = 1;
+  }
+  for (size_t k = 0; k < g->reads.n; k++) {
+    int64_t value = g->reads.at[k].value;
+    if (value >= 0 && g->values.at[value].leaf == NULL) t->needed[value] = 1;
+  }
+  for (size_t k = 0; k < g->values.n; k++) {
+    const lt_value *v = &g->values.at[k];
+    if (t->needed[k]) t->outputs[t->n_outputs++] = (int64_t)k;
+    if (v->leaf == NULL) continue;
+    t->leaf_types[t->n_leaves] = v->type;
+    t->leaf_sizes[t->n_leaves] = v->n;
+    t->leaves[t->n_leaves++] = v->leaf;
+  }
+}
+
+/* Outputs take the memory of leaves that only the graph has. */
+static void find_aliases(const lt_graph *g, cut *t) {
+  char *taken = calloc(t->n_outputs + 1, 1);
+  for (size_t k = 0; k < t->n_leaves; k++) {
+    t->aliases[k] = -1;
+    if (taken == NULL || t->leaves[k]->users > 1) continue;
+    for (size_t o = 0; o < t->n_outputs && t->aliases[k] < 0; o++) {
+      const lt_value *v = &g->values.at[t->outputs[o]];
+      if (taken[o] || v->type != t->leaf_types[k] || v->n != t->leaf_sizes[k]) continue;
+      taken[o] = 1;
+      t->aliases[k] = (int64_t)o;
+    }
+  }
+  free(taken);
+}
+
+static bool serves(const program *p, const lt_graph *g, const cut *t) {
+  if (p->hash != g->hash || p->n_stream != g->stream.n ||
+      memcmp(p->stream, g->stream.at, g->stream.n * sizeof(int64_t)) != 0)
+    return false;
+  size_t at = 0;
+  for (size_t k = 0; k < t->n_outputs; k++) {
+    while (at < p->n_outputs && p->outputs[at] < t->outputs[k]) at++;
+    if (at == p->n_outputs || p->outputs[at] != t->outputs[k]) return false;
+  }
+  for (size_t k = 0; k < p->n_leaves; k++)
+    if (p->aliases[k] >= 0 && t->leaves[k]->users > 1) return false;
+  return true;
+}
+
+static void *copy_of(const void *from, size_t bytes) {
+  void *to = malloc(bytes + 1);
+  return to != NULL ? memcpy(to, from, bytes) : NULL;
+}
+
+static double seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static program *compile(lt_ctx *c, const lt_graph *g, const cut *t) {
+  lt_program_io io = {t->outputs, t->n_outputs, t->aliases};
+  char *text = NULL;
+  size_t size = 0;
+  bool checks = false;
+  double begin = seconds();
+  program *p = calloc(1, sizeof *p);
+  if (p == NULL || !lt_program_emit(g, &io, &text, &size, &checks)) {
+    free(text);
+    free(p);
+    lt_xla_host->fail(c, LT_EINTERNAL, "xla: the program of a graph cannot be written");
+    return NULL;
+  }
+  *p = (program){.hash = g->hash, .stream = copy_of(g->stream.at, g->stream.n * sizeof(int64_t)),
+                 .n_stream = g->stream.n,
+                 .outputs = copy_of(t->outputs, t->n_outputs * sizeof(int64_t)),
+                 .aliases = copy_of(t->aliases, t->n_leaves * sizeof(int64_t)),
+                 .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks,
+                 .loaded = lt_xla_compile(c, text, size)};
+  free(text);
+  lt_xla_counts.programs++;
+  lt_xla_counts.compile_seconds += seconds() - begin;
+  if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL) {
+    p->next = programs[g->hash % BUCKETS];
+    return programs[g->hash % BUCKETS] = p;
+  }
+  free(p->stream);
+  free(p->outputs);
+  free(p->aliases);
+  free(p);
+  return NULL;
+}
+
+static program *find(lt_ctx *c, const lt_graph *g, const cut *t) {
+  for (program *p = programs[g->hash % BUCKETS]; p != NULL; p = p->next)
+    if (serves(p, g, t)) return p;
+  return compile(c, g, t);
+}
+
+static bool have_error_word(lt_ctx *c) {
+  static const int64_t none[5] = {0};
+  if (error_word != NULL) return true;
+  pjrt_buffer *b = lt_xla_upload(c, none, LT_I64, 5);
+  if (b == NULL) return false;
+  error_word = lt_leaf_new(b);
+  return error_word != NULL || lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory");
+}
+
+/* The numbers and words of this run, after the leaves. */
+static bool run(lt_ctx *c, const lt_graph *g, const program *p, cut *t) {
+  int n = 0;
+  pjrt_buffer *numbers = NULL, *words = NULL;
+  for (size_t k = 0; k < t->n_leaves; k++) t->in[n++] = t->leaves[k]->buffer;
+  bool ok = true;
+  if (g->numbers.n > 0)
+    ok = (t->in[n++] = numbers = lt_xla_upload(c, g->numbers.at, LT_F64, (int64_t)g->numbers.n)) !=
+         NULL;
+  if (ok && g->words.n > 0)
+    ok = (t->in[n++] = words = lt_xla_upload(c, g->words.at, LT_HLO_U64, (int64_t)g->words.n)) !=
+         NULL;
+  if (ok && p->checks && (ok = have_error_word(c))) t->in[n++] = error_word->buffer;
+  ok = ok && lt_xla_execute(c, p->loaded, n, t->in, t->out);
+  lt_xla_buffer_free(numbers);
+  lt_xla_buffer_free(words);
+  lt_xla_counts.runs++;
+  return ok;
+}
+
+static void set_reads(lt_graph *g, int64_t value, lt_leaf *leaf) {
+  for (size_t k = 0; k < g->reads.n; k++)
+    if (g->reads.at[k].value == value && g->reads.at[k].leaf == NULL)
+      g->reads.at[k].leaf = lt_leaf_retain(leaf);
+}
+
+/* Results become the values of their storages. */
+static void take_outputs(lt_graph *g, const program *p, cut *t) {
+  lt_leaf **made = calloc(g->values.n + 1, sizeof *made);
+  for (size_t k = 0; k < p->n_outputs; k++) {
+    lt_leaf *leaf = lt_leaf_new(t->out[k]);
+    if (made == NULL) lt_leaf_release(leaf);
+    else made[p->outputs[k]] = leaf;
+  }
+  if (p->checks) {
+    lt_leaf_release(error_word);
+    error_word = lt_leaf_new(t->out[p->n_outputs]);
+    error_new = true;
+  }
+  if (made == NULL) return;
+  for (size_t k = 0; k < g->slots.n; k++) {
+    lt_slot *s = g->slots.at[k];
+    if (s->value < 0 || g->values.at[s->value].leaf != NULL) continue;
+    lt_leaf *leaf = made[s->value];
+    if (leaf != NULL) s->leaf = lt_leaf_retain(leaf);
+    else s->lost = true;
+  }
+  for (size_t k = 0; k < g->values.n; k++) {
+    if (made[k] == NULL) continue;
+    set_reads(g, (int64_t)k, made[k]);
+    lt_leaf_release(made[k]);
+  }
+  free(made);
+}
+
+static void lose_outputs(lt_graph *g) {
+  for (size_t k = 0; k < g->slots.n; k++) {
+    lt_slot *s = g->slots.at[k];
+    if (s->value >= 0 && g->values.at[s->value].leaf == NULL) s->lost = true;
+  }
+}
+
+static void clear(lt_graph *g) {
+  for (size_t k = 0; k < g->slots.n; k++) {
+    g->slots.at[k]->value = -1;
+    g->slots.at[k]->listed = false;
+  }
+  for (size_t k = 0; k < g->values.n; k++) lt_leaf_release(g->values.at[k].leaf);
+  g->stream.n = g->values.n = g->nodes.n = g->args.n = g->numbers.n = g->words.n = g->slots.n = 0;
+  g->hash = 0;
+  g->failed = false;
+  g->submitted = g->recorded;
+}
+
+/* A graph of which nothing lives on is dropped: nobody can see whether it ran. */
+static bool run_graph(lt_ctx *c, lt_graph *g) {
+  cut t = {0};
+  bool ok = cut_new(&t, g->values.n);
+  if (ok) {
+    find_outputs(g, &t);
+    find_aliases(g, &t);
+  } else {
+    lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a cut");
+  }
+  if (ok && t.n_outputs > 0) {
+    const program *p = find(c, g, &t);
+    ok = p != NULL && run(c, g, p, &t);
+    if (ok) take_outputs(g, p, &t);
+    else lose_outputs(g);
+  }
+  cut_free(&t);
+  return ok;
+}
+
+static bool start_read(lt_ctx *c, lt_read *r) {
+  char *to = r->whole != NULL ? r->whole : r->to;
+  r->value = -1; /* of a graph that is over */
+  if (r->leaf == NULL)
+    return lt_xla_host->fail(c, LT_EDEVICE, "xla: what was to be read is lost");
+  return lt_xla_download(c, r->leaf->buffer, to, r->all, &r->event);
+}
+
+bool lt_xla_cut(lt_ctx *c) {
+  lt_graph *g = &lt_xla_graph;
+  bool ok = true;
+  if (g->nodes.n > 0) {
+    lt_xla_counts.cuts++;
+    ok = run_graph(c, g);
+  }
+  for (size_t k = 0; k < g->reads.n; k++) {
+    lt_read *r = &g->reads.at[k];
+    if (r->event == NULL && r->position > g->submitted) ok = start_read(c, r) && ok;
+  }
+  clear(g);
+  return ok;
+}
+
+/* Leaves the list's order as it is. */
+bool lt_xla_reads_finish(lt_ctx *c, uint64_t position, bool wait) {
+  lt_graph *g = &lt_xla_graph;
+  bool ok = true;
+  size_t n = 0;
+  for (size_t k = 0; k < g->reads.n; k++) {
+    lt_read r = g->reads.at[k];
+    bool over = r.position <= g->submitted && r.position <= position &&
+                (r.event == NULL || wait || lt_xla_event_ready(r.event));
+    if (!over) {
+      g->reads.at[n++] = r;
+      continue;
+    }
+    if (r.event != NULL) ok = lt_xla_event_wait(c, r.event, "xla: copy to the host") && ok;
+    if (r.whole != NULL) memcpy(r.to, r.whole + r.offset, r.bytes);
+    free(r.whole);
+    lt_leaf_release(r.leaf);
+  }
+  g->reads.n = n;
+  return ok;
+}
+
+bool lt_xla_take_error(lt_ctx *c, lt_device_error *out) {
+  int64_t word[5] = {0};
+  pjrt_event *event = NULL;
+  if (!error_new || error_word == NULL) return false;
+  error_new = false;
+  if (!lt_xla_download(c, error_word->buffer, word, sizeof word, &event) ||
+      !lt_xla_event_wait(c, event, "xla: error word") || word[0] == 0)
+    return false;
+  lt_leaf_release(error_word);
+  error_word = NULL;
+  *out = (lt_device_error){(int)word[1], (uint32_t)word[2], word[3], word[4]};
+  return true;
+}

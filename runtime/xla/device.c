@@ -1,0 +1,282 @@
+/* runtime/xla/device.c: the device's table: an asynchronous device that records.
+
+   It has one stream: what was recorded first runs first. A position of it is a count of what was
+   recorded; it has passed when its graph was cut and what was to be read until then has arrived. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "xla/graph.h"
+#include "xla/lowerings.h"
+#include "xla/plugin.h"
+#include "xla/report.h"
+
+const lt_host *lt_xla_host;
+lt_xla_counts_of lt_xla_counts;
+
+struct lt_stream {
+  int index;
+};
+static lt_stream the_stream;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+void lt_xla_lock(void) { pthread_mutex_lock(&lock); }
+void lt_xla_unlock(void) { pthread_mutex_unlock(&lock); }
+
+static bool unlocked(bool ok) {
+  lt_xla_unlock();
+  return ok;
+}
+
+static bool available(char *why, size_t size) {
+  char path[4096];
+  return lt_xla_find_plugin(path, sizeof path, why, size);
+}
+
+static int count(void) {
+  char why[256];
+  return available(why, sizeof why) ? 1 : 0;
+}
+
+static bool open_device(lt_ctx *c, int index) {
+  (void)index;
+  return lt_xla_plugin_open(c);
+}
+
+static bool describe(int index, char *text, size_t size) {
+  (void)index;
+  snprintf(text, size, "%s", lt_xla_platform());
+  return lt_xla_platform()[0] != 0;
+}
+
+static void *device_alloc(int index, size_t bytes) {
+  (void)index;
+  lt_xla_lock();
+  void *p = lt_slot_alloc(bytes);
+  lt_xla_unlock();
+  return p;
+}
+
+static void device_free(int index, void *p, size_t bytes) {
+  (void)index;
+  (void)bytes;
+  lt_xla_lock();
+  lt_slot_free(p);
+  lt_xla_unlock();
+}
+
+/* Memory for reads that need not wait. */
+typedef struct host_block {
+  struct host_block *next;
+  char *at;
+  size_t bytes;
+} host_block;
+static host_block *host_blocks;
+
+static void *host_alloc(size_t bytes) {
+  host_block *b = malloc(sizeof *b);
+  void *p = malloc(bytes > 0 ? bytes : 1);
+  if (b == NULL || p == NULL) {
+    free(b);
+    free(p);
+    return NULL;
+  }
+  lt_xla_lock();
+  *b = (host_block){host_blocks, p, bytes};
+  host_blocks = b;
+  lt_xla_unlock();
+  return p;
+}
+
+static void host_free(void *p, size_t bytes) {
+  (void)bytes;
+  lt_xla_lock();
+  for (host_block **b = &host_blocks; *b != NULL; b = &(*b)->next) {
+    if ((*b)->at != p) continue;
+    host_block *gone = *b;
+    *b = gone->next;
+    free(gone);
+    break;
+  }
+  lt_xla_unlock();
+  free(p);
+}
+
+static bool is_pinned(const char *p) {
+  for (const host_block *b = host_blocks; b != NULL; b = b->next)
+    if (p >= b->at && p < b->at + b->bytes) return true;
+  return false;
+}
+
+static lt_stream *stream_new(lt_ctx *c, int index, int priority) {
+  (void)c;
+  (void)priority;
+  the_stream.index = index;
+  return &the_stream;
+}
+
+static void *stream_native(lt_stream *stream) { return stream; }
+
+static bool event_record(lt_ctx *c, lt_stream *stream, lt_event *out) {
+  (void)c;
+  lt_xla_lock();
+  *out = (lt_event){stream, lt_xla_graph.recorded};
+  return unlocked(true);
+}
+
+static bool cut_to(lt_ctx *c, uint64_t position) {
+  return position <= lt_xla_graph.submitted || lt_xla_cut(c);
+}
+
+static lt_progress event_done(lt_event e) {
+  lt_xla_lock();
+  bool done = e.position <= lt_xla_graph.submitted;
+  if (done) lt_xla_reads_finish(NULL, e.position, false);
+  for (size_t k = 0; k < lt_xla_graph.reads.n && done; k++)
+    done = lt_xla_graph.reads.at[k].position > e.position;
+  lt_xla_unlock();
+  return done ? LT_DONE : LT_PENDING;
+}
+
+static bool submit(lt_ctx *c, lt_event e) {
+  lt_xla_lock();
+  return unlocked(cut_to(c, e.position));
+}
+
+static bool event_wait(lt_ctx *c, lt_event e) {
+  lt_xla_lock();
+  bool ok = cut_to(c, e.position);
+  return unlocked(lt_xla_reads_finish(c, e.position, true) && ok);
+}
+
+static bool stream_wait(lt_ctx *c, lt_stream *stream, lt_event e) {
+  (void)c;
+  (void)stream;
+  (void)e; /* there is one stream */
+  return true;
+}
+
+static bool synchronize(lt_ctx *c, int index) {
+  (void)index;
+  lt_xla_lock();
+  bool ok = cut_to(c, lt_xla_graph.recorded);
+  return unlocked(lt_xla_reads_finish(c, lt_xla_graph.recorded, true) && ok);
+}
+
+static bool batch_end(lt_ctx *c, int index) {
+  (void)index;
+  lt_xla_lock();
+  return unlocked(lt_xla_cut(c));
+}
+
+static bool to_device(lt_ctx *c, void *dst, const void *src, size_t bytes, int type) {
+  static const signed char sizes[] = {[LT_F32] = 4, [LT_F64] = 8,  [LT_F16] = 2, [LT_BF16] = 2,
+                                      [LT_I64] = 8, [LT_I32] = 4,  [LT_U8] = 1,  [LT_BOOL] = 1,
+                                      [LT_I16] = 2, [LT_U16] = 2,  [LT_I8] = 1};
+  size_t offset;
+  lt_slot *s = lt_slot_at(dst, &offset);
+  if (type == LT_U8 && s != NULL && s->type >= 0) type = s->type; /* bytes of no known type */
+  pjrt_buffer *b = lt_xla_upload(c, src, type, (int64_t)(bytes / (size_t)sizes[type]));
+  return b != NULL && lt_xla_record_upload(c, dst, lt_leaf_new(b), bytes, type);
+}
+
+/* A read of a value that waits for the cut, or for the copy itself. */
+static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
+  lt_graph *g = &lt_xla_graph;
+  size_t offset;
+  lt_slot *s = lt_xla_readable(c, src, &offset);
+  if (s == NULL) return false;
+  if (s->leaf == NULL && s->value < 0) { /* never written */
+    memset(dst, 0, bytes);
+    return true;
+  }
+  lt_read r = {.value = s->leaf == NULL ? s->value : -1, .to = dst, .offset = offset,
+               .bytes = bytes, .all = s->bytes, .position = ++g->recorded};
+  if (s->leaf != NULL) r.leaf = lt_leaf_retain(s->leaf);
+  if (bytes < s->bytes) r.whole = malloc(s->bytes);
+  if ((bytes < s->bytes && r.whole == NULL) || !LT_PUSH(g, g->reads, r))
+    return lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a read");
+  if (is_pinned(dst)) return true;
+  bool ok = lt_xla_cut(c);
+  return lt_xla_reads_finish(c, g->recorded, true) && ok;
+}
+
+static bool copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
+                 const void *src, size_t bytes, lt_dtype dtype) {
+  (void)stream;
+  (void)index;
+  (void)from;
+  lt_xla_lock();
+  if (way == LT_TO_DEVICE) return unlocked(to_device(c, dst, src, bytes, (int)dtype));
+  if (way == LT_TO_HOST) return unlocked(to_host(c, dst, src, bytes));
+  return unlocked(lt_xla_record_copy(c, dst, src, bytes, (int)dtype));
+}
+
+/* All kernels are this one: it records. */
+static bool kernel(lt_ctx *c, const lt_call *call) {
+  bool takes = true;
+  lt_xla_lock();
+  bool ok = lt_xla_record(c, call, &takes);
+  if (ok && lt_xla_graph.nodes.n >= LT_NODE_BOUND) ok = lt_xla_cut(c);
+  lt_xla_unlock();
+  return ok && (takes || lt_xla_host->run_on_cpu(c, call));
+}
+
+static bool launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel f, const lt_call *call) {
+  (void)index;
+  (void)stream;
+  return f(c, call);
+}
+
+static bool take_error(lt_ctx *c, int index, lt_device_error *out) {
+  (void)index;
+  lt_xla_lock();
+  return unlocked(lt_xla_take_error(c, out));
+}
+
+static const lt_kernel *kernels(const lt_host *host) {
+  lt_kernel *table = calloc((size_t)host->n_ops, sizeof *table);
+  for (int op = 0; table != NULL && op < host->n_ops; op++)
+    if (lt_lower_of(op) != NULL) table[op] = kernel;
+  return table;
+}
+
+/* Called once, under ltrain's lock. */
+LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
+  static lt_device_ops table;
+  out->version = LT_BACKEND_VERSION;
+  if (host->version != LT_BACKEND_VERSION) return true; /* ltrain says what differs */
+  lt_xla_host = host;
+  if (!lt_lowerings_open()) return false;
+  table = (lt_device_ops){.size = sizeof table,
+                          .version = LT_BACKEND_VERSION,
+                          .name = "xla",
+                          .whole_storages = true,
+                          .op_hash = host->op_hash,
+                          .supports = lt_lowers,
+                          .kernels = kernels(host),
+                          .count = count,
+                          .available = available,
+                          .open = open_device,
+                          .alloc = device_alloc,
+                          .free = device_free,
+                          .describe = describe,
+                          .host_alloc = host_alloc,
+                          .host_free = host_free,
+                          .stream_new = stream_new,
+                          .stream_native = stream_native,
+                          .event_record = event_record,
+                          .event_done = event_done,
+                          .submit = submit,
+                          .event_wait = event_wait,
+                          .stream_wait = stream_wait,
+                          .synchronize = synchronize,
+                          .copy = copy,
+                          .launch = launch,
+                          .batch_end = batch_end,
+                          .take_error = take_error};
+  out->device = &table;
+  out->about = "PJRT";
+  return table.kernels != NULL;
+}

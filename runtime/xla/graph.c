@@ -1,0 +1,36 @@
+/* runtime/xla/graph.c: the graph of the device, its lists and how its stream is read. */
+#include "xla/graph.h"
+
+#include <stdlib.h>
+
+lt_graph lt_xla_graph;
+
+bool lt_list_grow(void *list, size_t more, size_t size) {
+  LT_LIST(char) *l = list;
+  size_t room = 2 * l->room + more + 64;
+  char *p = realloc(l->at, room * size);
+  if (p == NULL) return false;
+  l->at = p;
+  l->room = room;
+  return true;
+}
+
+const int64_t *lt_stream_call(const int64_t *at, lt_flat_view *v) {
+  int64_t n = at[1] + at[2];
+  at += 4 + at[3];
+  for (int64_t k = 0; k < n; k++) {
+    v[k] = (lt_flat_view){.value = -1, .written = -1, .type = (int)*at++};
+    if (v[k].type < 0) continue;
+    v[k].ndim = (int)*at++;
+    for (int d = 0; d < v[k].ndim; d++) v[k].size[d] = *at++;
+  }
+  for (int64_t k = 0; k < n; k++) {
+    if (v[k].type < 0) continue;
+    v[k].value = at[0];
+    v[k].written = at[1];
+    v[k].offset = at[2];
+    at += 3;
+    for (int d = 0; d < v[k].ndim; d++) v[k].stride[d] = *at++;
+  }
+  return at;
+}

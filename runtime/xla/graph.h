@@ -1,0 +1,110 @@
+/* runtime/xla/graph.h: what was recorded since the last cut.
+
+   The stream describes the graph in 64-bit words: it holds the structure and nothing that may
+   change from step to step, so that two graphs are the same program where their streams are equal.
+   Values are numbered as they come, and never change: a write makes a new one.
+     a leaf           LT_NODE_LEAF type n
+     zeros            LT_NODE_ZERO type n
+     a call           op n_in n_out, n and n words of arguments,
+                      of each tensor: type (-1: absent, and that is all), ndim, sizes,
+                      of each again: value read (-1: none), value written (-1), offset, strides
+   LT_NODE_COPY is a call of one input and one output. */
+#ifndef LT_XLA_GRAPH_H
+#define LT_XLA_GRAPH_H
+
+#include <stdint.h>
+
+#include "ltrain/backend.h"
+#include "xla/storage.h"
+
+enum { LT_NODE_LEAF = -1, LT_NODE_ZERO = -2, LT_NODE_COPY = -3 };
+enum { LT_NODE_BOUND = 10000 };
+
+typedef struct lt_flat_view {
+  int64_t value, written;
+  int type, ndim;
+  int64_t offset, size[LT_MAX_DIMS], stride[LT_MAX_DIMS];
+} lt_flat_view;
+
+typedef struct lt_value {
+  int type;
+  int64_t n;
+  lt_leaf *leaf; /* NULL: of a node */
+} lt_value;
+
+/* What a call has beside its structure. */
+typedef struct lt_node {
+  size_t args, args_size; /* where in graph.args */
+  size_t number, word;    /* its first ones; the first word is its line */
+} lt_node;
+
+/* A copy to the host that waits for the cut. */
+typedef struct lt_read {
+  int64_t value; /* -1: of `leaf` */
+  lt_leaf *leaf;
+  char *to;
+  size_t offset, bytes, all;
+  char *whole; /* the buffer for all bytes, where `to` takes a part */
+  pjrt_event *event;
+  uint64_t position;
+} lt_read;
+
+/* A list that grows; `n` of `room` elements. */
+#define LT_LIST(type) struct { type *at; size_t n, room; }
+
+typedef struct lt_graph {
+  LT_LIST(int64_t) stream;
+  LT_LIST(lt_value) values;
+  LT_LIST(lt_node) nodes;
+  LT_LIST(char) args;
+  LT_LIST(double) numbers;
+  LT_LIST(uint64_t) words;
+  LT_LIST(lt_slot *) slots; /* that have a value in the graph */
+  LT_LIST(lt_read) reads;
+  uint64_t hash;
+  bool failed; /* out of memory */
+  uint64_t recorded, submitted; /* positions */
+} lt_graph;
+
+extern lt_graph lt_xla_graph;
+void lt_xla_lock(void);
+void lt_xla_unlock(void);
+
+bool lt_list_grow(void *list, size_t more, size_t size);
+#define LT_PUSH(g, list, value)                                                             \
+  ((list).n < (list).room || lt_list_grow(&(list), 1, sizeof *(list).at)                    \
+       ? ((list).at[(list).n++] = (value), true)                                            \
+       : !((g)->failed = true))
+
+/* With the lock, from here on. *takes: whether there is a lowering for this call. */
+bool lt_xla_record(lt_ctx *c, const lt_call *call, bool *takes);
+/* dst = src, `bytes` of elements of a type. */
+bool lt_xla_record_copy(lt_ctx *c, void *dst, const void *src, size_t bytes, int type);
+/* A value's first write: all of a storage from a buffer, or part of it. */
+bool lt_xla_record_upload(lt_ctx *c, void *dst, lt_leaf *leaf, size_t bytes, int type);
+/* The storage has a leaf afterwards, or a value of the graph. */
+lt_slot *lt_xla_readable(lt_ctx *c, const void *address, size_t *offset);
+
+/* Reads the tensors of the call at `at`, at[1] + at[2] of them; returns the next node. */
+const int64_t *lt_stream_call(const int64_t *at, lt_flat_view *v);
+
+/* Ends the graph: compiles and runs what it is. */
+bool lt_xla_cut(lt_ctx *c);
+/* Reads that have arrived leave the list; `wait`: all of them, up to a position. */
+bool lt_xla_reads_finish(lt_ctx *c, uint64_t position, bool wait);
+
+/* The text of the graph's program (program.c). */
+typedef struct lt_program_io {
+  const int64_t *outputs; /* values, ascending */
+  size_t n_outputs;
+  const int64_t *aliases; /* by parameter: the output that takes its memory, or -1 */
+} lt_program_io;
+/* `text` is the caller's to free; `checks`: it has an error word, the last parameter and result. */
+bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, size_t *size,
+                     bool *checks);
+/* Whether the lowering of a call takes tensors of these types and shapes. */
+bool lt_program_takes(const lt_call *call, const lt_flat_view *tensors);
+
+bool lt_xla_take_error(lt_ctx *c, lt_device_error *out);
+
+#endif

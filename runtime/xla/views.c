@@ -1,0 +1,149 @@
+/* runtime/xla/views.c: reads and writes of tensors that are parts of flat values.
+
+   Sorted by stride, dims that divide each other are a slice of an array whose strides they are: a
+   reshape, a slice and a transpose, which XLA folds away. All other strides gather and scatter. */
+#include "xla/views.h"
+
+#include <string.h>
+
+#include "xla/lowerings.h"
+
+/* The array of which a tensor is a slice: dim k of it is dim `of[k]` of the tensor; the last, one
+   element of a last stride, is not. */
+typedef struct box {
+  int n;
+  int of[LT_MAX_DIMS];
+  int64_t full[LT_MAX_DIMS + 1], start[LT_MAX_DIMS + 1], size[LT_MAX_DIMS + 1];
+} box;
+
+static void sort_dims(const lt_flat_view *v, box *b) {
+  b->n = 0;
+  for (int d = 0; d < v->ndim; d++) {
+    if (v->size[d] == 1 || v->stride[d] == 0) continue;
+    int k = b->n++;
+    for (; k > 0 && v->stride[b->of[k - 1]] < v->stride[d]; k--) b->of[k] = b->of[k - 1];
+    b->of[k] = d;
+  }
+}
+
+static bool find_box(const lt_flat_view *v, int64_t n, box *b) {
+  sort_dims(v, b);
+  int64_t around = n, rest = v->offset;
+  for (int k = 0; k <= b->n; k++) {
+    int64_t stride = k < b->n ? v->stride[b->of[k]] : 1;
+    if (stride <= 0 || around % stride != 0) return false;
+    b->full[k] = around / stride;
+    b->start[k] = rest / stride;
+    b->size[k] = k < b->n ? v->size[b->of[k]] : 1;
+    if (b->start[k] + b->size[k] > b->full[k]) return false;
+    rest %= stride;
+    around = stride;
+  }
+  return true;
+}
+
+/* The same elements as another type, as memory has them. */
+static lt_hlo retype(lt_hlo_text *h, lt_hlo flat, int type, int64_t n) {
+  if (flat.type == type) return flat;
+  if (flat.type == LT_BOOL) flat = lt_hlo_convert(h, flat, LT_U8);
+  lt_hlo x = flat, y = lt_hlo_of(type == LT_BOOL ? LT_U8 : type, 1, &n);
+  int64_t have = lt_hlo_numel(flat);
+  if (have > n && n > 0) { /* several make one: their dim is the last */
+    x = lt_hlo_reshape(h, flat, 2, (int64_t[]){n, have / n});
+  } else if (have < n && have > 0) {
+    y = lt_hlo_of(y.type, 2, (int64_t[]){have, n / have});
+  }
+  if (x.type != y.type)
+    y = lt_hlo_line(h, y, "stablehlo.bitcast_convert $ : (@) -> @", &x, &x, &y);
+  else
+    y = x;
+  y = lt_hlo_flat(h, y);
+  return type == LT_BOOL ? lt_hlo_convert(h, y, LT_BOOL) : y;
+}
+
+static lt_hlo shape_of(const lt_flat_view *v, int type) {
+  return lt_hlo_of(type, v->ndim, v->size);
+}
+
+/* Where in the flat value the elements are. */
+static lt_hlo places(lt_hlo_text *h, const lt_flat_view *v) {
+  lt_hlo shape = shape_of(v, LT_I64), at = lt_hlo_integer(h, v->offset, shape);
+  for (int d = 0; d < v->ndim; d++) {
+    if (v->size[d] == 1 || v->stride[d] == 0) continue;
+    lt_hlo by = lt_hlo_integer(h, v->stride[d], shape);
+    at = lt_hlo_two(h, "add", at,
+                    lt_hlo_two(h, "multiply", lt_hlo_iota(h, LT_I64, shape, d), by));
+  }
+  return at;
+}
+
+static int item_size(int type) {
+  switch (type) {
+    case LT_F64:
+    case LT_I64: return 8;
+    case LT_F32:
+    case LT_I32: return 4;
+    case LT_F16:
+    case LT_BF16:
+    case LT_I16:
+    case LT_U16: return 2;
+    default: return 1;
+  }
+}
+
+lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v) {
+  lt_hlo shape = shape_of(v, v->type);
+  int64_t n = lt_hlo_numel(flat) * item_size(flat.type) / item_size(v->type);
+  if (lt_hlo_numel(shape) == 0) return lt_hlo_number(h, 0, shape);
+  flat = retype(h, flat, v->type, n);
+  box b;
+  if (!find_box(v, n, &b)) return lt_lower_take(h, flat, places(h, v), 0);
+  lt_hlo x = lt_hlo_reshape(h, flat, b.n + 1, b.full);
+  for (int k = 0; k <= b.n; k++)
+    x = lt_hlo_slice(h, x, k, b.start[k], b.start[k] + b.size[k], 1);
+  x = lt_hlo_reshape(h, x, b.n, b.size);
+  /* In the order of the tensor's dims. */
+  int64_t order[LT_HLO_DIMS], dims[LT_HLO_DIMS];
+  int m = 0;
+  for (int d = 0; d < v->ndim; d++)
+    for (int k = 0; k < b.n; k++)
+      if (b.of[k] == d) order[m] = k, dims[m++] = d;
+  x = lt_hlo_permute(h, x, order);
+  bool same = m == v->ndim;
+  return same ? x : lt_hlo_spread(h, x, shape, dims);
+}
+
+static lt_hlo update_slice(lt_hlo_text *h, lt_hlo whole, lt_hlo part, const int64_t *start) {
+  lt_hlo at[LT_MAX_DIMS + 1], y = whole;
+  for (int k = 0; k < whole.ndim; k++) at[k] = lt_hlo_integer(h, start[k], lt_hlo_scalar(LT_I64));
+  y.id = ++h->values, y.part = -1;
+  lt_hlo_put(h, "$ = stablehlo.dynamic_update_slice $, $", &y, &whole, &part);
+  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", $", &at[k]);
+  lt_hlo_put(h, " : (@, @", &whole, &part);
+  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", @", &at[k]);
+  lt_hlo_put(h, ") -> @\n", &y);
+  return y;
+}
+
+lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view *v, lt_hlo x) {
+  box b;
+  if (flat.id == 0) flat = lt_hlo_number(h, 0, lt_hlo_of(v->type, 1, &n));
+  flat = retype(h, flat, v->type, n);
+  if (lt_hlo_numel(x) == 0) return flat;
+  if (!find_box(v, n, &b))
+    return lt_lower_put(h, "second", flat, lt_hlo_flat(h, places(h, v)), lt_hlo_flat(h, x));
+  /* Dims of size 1 go, the others in the order of strides. */
+  int64_t sizes[LT_HLO_DIMS], order[LT_HLO_DIMS];
+  int place[LT_MAX_DIMS] = {0}, m = 0;
+  for (int d = 0; d < v->ndim; d++)
+    if (v->size[d] != 1) place[d] = m, sizes[m++] = v->size[d];
+  if (m != b.n) h->failed = true; /* an element at several places of the tensor */
+  if (h->failed) return flat;
+  x = lt_hlo_reshape(h, x, m, sizes);
+  for (int k = 0; k < b.n; k++) order[k] = place[b.of[k]];
+  x = lt_hlo_permute(h, x, order);
+  x = lt_hlo_reshape(h, x, b.n + 1, b.size);
+  if (lt_hlo_numel(x) == n) return lt_hlo_flat(h, x);
+  lt_hlo whole = lt_hlo_reshape(h, flat, b.n + 1, b.full);
+  return lt_hlo_flat(h, update_slice(h, whole, x, b.start));
+}

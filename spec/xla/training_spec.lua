@@ -1,0 +1,77 @@
+-- spec/xla/training_spec.lua: training on an XLA device gives the CPU's losses.
+local lt = require "ltrain"
+local plugin = require "spec.xla.plugin"
+
+local function losses(device, make)
+  lt.seed(1)
+  local model = lt.nn.Sequential(lt.nn.Linear(8, 16), lt.nn.ReLU(), lt.nn.Linear(16, 4))
+  local x, target = lt.randn(64, 8):to(device), lt.randint(0, 4, { 64 }):to(device)
+  model:to(device)
+  local optimizer, list = make(model:parameters()), {}
+  for step = 1, 20 do
+    optimizer:zero_grad()
+    local loss = lt.cross_entropy(model(x), target)
+    loss:backward()
+    optimizer:step()
+    list[step] = loss:item()
+  end
+  return list
+end
+
+local function same(make)
+  if plugin.missing then return pending(plugin.missing) end
+  local want, got = losses("cpu", make), losses("xla", make)
+  for step = 1, 20 do
+    assert.near(want[step], got[step], 1e-5 * math.abs(want[step]), "step " .. step)
+  end
+  assert.is_true(got[20] < got[1])
+end
+
+describe("training on xla", function()
+  it("with Adam has the CPU's losses", function()
+    same(function(parameters) return lt.optim.Adam(parameters, { lr = 1e-2 }) end)
+  end)
+
+  it("with SGD and momentum has the CPU's losses", function()
+    same(function(parameters) return lt.optim.SGD(parameters, { lr = 1e-1, momentum = 0.9 }) end)
+  end)
+end)
+
+describe("tensors on xla", function()
+  local function test(name, fn)
+    it(name, function()
+      if plugin.missing then return pending(plugin.missing) end
+      fn(function(...) return lt.tensor(...):to("xla") end)
+    end)
+  end
+  local function values(t) return t:to("cpu"):tolist() end
+
+  test("are written in part through views", function(of)
+    local x = of { { 1, 2, 3 }, { 4, 5, 6 } }
+    x:select(2, 2):fill_(0)
+    x:narrow(1, 2, 1):add_(10)
+    assert.same({ { 1, 0, 3 }, { 14, 10, 16 } }, values(x))
+  end)
+
+  test("are read through any strides", function(of)
+    local x = of { { 1, 2, 3 }, { 4, 5, 6 }, { 7, 8, 9 } }
+    assert.same({ { 1, 4, 7 }, { 2, 5, 8 }, { 3, 6, 9 } }, values(x:t() + 0))
+    assert.same({ 1, 5, 9 }, values(x:diagonal() + 0))
+    assert.same({ { 5, 5 }, { 5, 5 } }, values(x:select(1, 2):narrow(1, 2, 1):expand(2, 2) + 0))
+  end)
+
+  test("keep their values while others that share their memory are written", function(of)
+    local x = of { 1, 2, 3 }
+    local y = x + 0
+    x:mul_(2)
+    assert.same({ 1, 2, 3 }, values(y))
+    assert.same({ 2, 4, 6 }, values(x))
+  end)
+
+  test("of bad indices fail with the line", function(of)
+    local x, index = of { 1, 2, 3 }, lt.tensor({ 2, 9 }, { dtype = "i64" }):to("xla")
+    local ok, err = pcall(function() return x:index_select(1, index):to("cpu") end)
+    assert.is_false(ok)
+    assert.matches("training_spec.lua:%d+: .*index_select.*9", tostring(err))
+  end)
+end)
