@@ -8,19 +8,15 @@
 -- Circles that stay, each with its reason: two files (without runtime/ or lua/), of which the first
 -- does not count as a user of the second.
 local EXCEPT <const> = {
-  ["ops/calls.c ops/apply.c"] = true, -- an operation casts and copies by operations
-  ["ops/anomaly.c ops/apply.c"] = true, -- the check of a result is an operation
-  ["autograd/vjp_expand.c autograd/backward.c"] = true, -- it is a backward through the parts
-  ["bind/dist/grad.c bind/dist/tensors.c"] = true, -- a collective's derivative is a collective
-  ["comm/queue.c comm/group.c"] = true, -- work keeps its group, which ends what is under way
-  ["comm/queue.c comm/devices.c"] = true, -- a movement of a device waits for its group's queue
-  ["comm/group.c comm/device_wait.c"] = true, -- a host's wait ends with its group, and asks for it
-  ["comm/links.c comm/device_wait.c"] = true, -- a link opens under a watched wait, which ends it
-  ["comm/devices.c comm/ordered.c"] = true, -- sums in tree order are made of movements
-  ["launch/coordinator.c launch/reap.c"] = true, -- a failure ends children, whose end is one
-  ["launch/reap.c launch/watchdog.c"] = true, -- the watchdog ends children, and hears of their end
-  ["launch/connections.c launch/watchdog.c"] = true, -- what opens or ends is for the watchdog
-  ["launch/world.c launch/exit.c"] = true, -- the context ends its world: lt_world_drop as a value
+  -- lt_apply converts operands for autocast and copies results by lt_cast and lt_copy_into, which
+  -- are operations: it calls itself through them.
+  ["ops/calls.c ops/apply.c"] = true,
+  -- lt_apply checks each result with a reduction, another operation, for which the check is off.
+  ["ops/anomaly.c ops/apply.c"] = true,
+  -- Backward of a composed operation computes it again from its parts and runs backward on those.
+  ["autograd/vjp_expand.c autograd/backward.c"] = true,
+  -- A collective records a node, whose backward is a collective: gradients of gradients need both.
+  ["bind/dist/grad.c bind/dist/tensors.c"] = true,
 }
 
 local function read(path)

@@ -81,13 +81,6 @@ static void stage(lt_ctx *c, lt_work *w) {
   if (memory != NULL) copy(c, w, w->in, memory, false);
 }
 
-lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes) {
-  lt_storage *s = lt_storage_new(c, w->device.at, bytes);
-  if (s == NULL || lt_order_before(c, s, w->move.stream, true)) return s;
-  lt_storage_release(c, s);
-  return NULL;
-}
-
 /* Parts to a link that knows none, or that would add them in another order; of one rank alone,
    whose share lies elsewhere, by way of the buffer. */
 static void pack(lt_ctx *c, lt_work *w) {
@@ -203,7 +196,10 @@ lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
   bool between = w->device.way == LT_WAY_LINK && g->size > 1;
   lt_progress p = LT_DONE;
   if (between && !has_turn(w)) return LT_PENDING;
-  if (between) p = lt_device_link_open(c, g, ops_of(w), w->move.text);
+  if (between && g->between.link == NULL) {
+    p = lt_device_link_open(c, g, ops_of(w), w->move.text);
+    if (p == LT_DONE && ops_of(w)->launch != NULL) lt_device_wait_begin(c, g->root);
+  }
   if (p == LT_DONE && !w->device.begun) p = reach(c, w);
   if (p != LT_DONE) return p;
   w->device.begun = true;

@@ -1,9 +1,8 @@
-/* runtime/comm/group.c: creation and destruction of groups: all ranks, subsets, one rank alone.
+/* runtime/comm/group.c: creation and destruction of groups, and checks of their use.
 
    A group is a list of ranks and a link of the transport. All groups of a process hang on one root,
    the group of all ranks, in the order in which they were made: they are driven together (queue.c)
-   and closed together. Ids are computed, not distributed: every member derives the same from the
-   same numbers. */
+   and closed together (close.c). */
 #include "comm/group.h"
 
 #include <string.h>
@@ -17,7 +16,7 @@ static void arrays_free(lt_ctx *c, lt_group *g) {
 
 /* Three lists of a number for each rank in one allocation: sent, received, and those that
    drive_pairs walks by, twice as long. */
-static lt_group *group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_group *root) {
+lt_group *lt_group_make(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_group *root) {
   lt_group *g = lt_alloc(c, sizeof *g);
   if (g == NULL) return NULL;
   g->refs = 1;
@@ -46,7 +45,7 @@ static lt_group *group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link
 
 lt_group *lt_group_new(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link,
                        lt_heartbeat *heartbeat, bool crowded) {
-  lt_group *g = group_new(c, ops, link, NULL);
+  lt_group *g = lt_group_make(c, ops, link, NULL);
   if (g == NULL) return NULL;
   g->heartbeat = heartbeat;
   g->crowded = crowded;
@@ -62,24 +61,17 @@ lt_group *lt_group_retain(lt_group *g) {
   return g;
 }
 
-/* Take a group off the root's list. */
-static void unlist(lt_group *g) {
+void lt_group_unlist(lt_group *g) {
   lt_group **link = &g->root->next;
   while (*link != NULL && *link != g) link = &(*link)->next;
   if (*link == g) *link = g->next;
   g->next = NULL;
 }
 
-/* Drops a link without a word to the other ranks: some of them may be dead, and an orderly close
-   would wait for them. */
-static void abandon(lt_group *g) {
+void lt_group_abandon(lt_group *g) {
   lt_device_link_end(g, false);
   if (g->link != NULL && g->ops->abandon != NULL) g->ops->abandon(g->link);
   g->link = NULL;
-}
-
-bool lt_group_is_over(const lt_group *g) {
-  return g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
 }
 
 /* A split group that this rank no longer uses. */
@@ -87,12 +79,12 @@ static void leave(lt_ctx *c, lt_group *g) {
   if (g->link == NULL) return;
   lt_device_wait_finish(c, g);
   bool over = lt_group_is_over(g);
-  unlist(g);
+  lt_group_unlist(g);
   lt_device_link_end(g, !over);
   if (!over && g->ops->leave != NULL)
     g->ops->leave(g->link);
   else
-    abandon(g);
+    lt_group_abandon(g);
   g->link = NULL;
 }
 
@@ -102,7 +94,7 @@ static void group_free(lt_ctx *c, lt_group *g) {
     leave(c, g);
   if (root == g) {
     lt_device_wait_end(c, g);
-    abandon(g);
+    lt_group_abandon(g);
   }
   arrays_free(c, g);
   lt_free(c, g, sizeof *g);
@@ -111,40 +103,6 @@ static void group_free(lt_ctx *c, lt_group *g) {
 
 void lt_group_release(lt_ctx *c, lt_group *g) {
   if (g != NULL && --g->refs == 0) group_free(c, g);
-}
-
-void lt_group_finish(lt_ctx *c, lt_group *g) {
-  for (lt_group *k = g->root; k != NULL; k = k->next) lt_device_wait_finish(c, k);
-}
-
-void lt_group_close(lt_ctx *c, lt_group *g) {
-  lt_group *root = g->root;
-  if (root->link == NULL) return;
-  lt_group_finish(c, root);
-  lt_device_wait_end(c, root);
-  bool over = lt_group_is_over(root);
-  const char *text = over ? root->heartbeat->outcome.text : "the ranks of this group have ended";
-  lt_group_retain(root);
-  /* Works first, then links: a work that is ended still reads its group's link. */
-  for (lt_group *next, *k = root; k != NULL; k = next) {
-    lt_group_retain(k); /* its last works may hold the last reference */
-    lt_queue_end(c, k, LT_ERANKS, text);
-    next = k->next;
-    if (k != root) unlist(k); /* `next` stays right: it continues behind k */
-    if (!over) lt_device_link_end(k, true);
-    if (k != root && !over) k->ops->close(k->link);
-    if (k != root && over) abandon(k);
-    if (k != root) k->link = NULL;
-    k->heartbeat = k == root ? k->heartbeat : NULL;
-    lt_group_release(c, k);
-  }
-  if (over)
-    abandon(root);
-  else
-    root->ops->close(root->link);
-  root->link = NULL;
-  root->heartbeat = NULL;
-  lt_group_release(c, root);
 }
 
 int lt_group_rank(const lt_group *g) { return g->rank; }
@@ -188,95 +146,4 @@ bool lt_group_alive(lt_ctx *c, const lt_group *g, lt_comm_op op) {
     return lt_fail(c, LT_ERANKS, "%s: an earlier collective of this group failed",
                    lt_comm_op_name(op));
   return true;
-}
-
-/* Splitting: colors and keys of all ranks travel with the fingerprint. */
-
-/* A color in the upper half and a key in the lower one: 64 bits are what a fingerprint carries. The
-   casts through unsigned keep the sign of both. */
-static int64_t pack(int color, int key) {
-  return (int64_t)((uint64_t)(uint32_t)color << 32 | (uint32_t)key);
-}
-static int color_of(int64_t packed) { return (int)(packed >> 32); }
-static int key_of(int64_t packed) { return (int)(uint32_t)packed; }
-
-/* The ranks of a color in order of key, then rank. Returns how many. By insertion: a few hundred
-   ranks at most, mostly in order. The same list on all ranks, from the same numbers: nothing more
-   has to be agreed on. */
-static int members_of(const int64_t *packed, int size, int color, int *members) {
-  int n = 0;
-  for (int r = 0; r < size; r++) {
-    if (color_of(packed[r]) != color) continue;
-    int at = n++;
-    for (; at > 0 && key_of(packed[members[at - 1]]) > key_of(packed[r]); at--)
-      members[at] = members[at - 1];
-    members[at] = r;
-  }
-  return n;
-}
-
-static uint32_t mix(uint32_t h, uint32_t with) { return (h ^ with) * 16777619u; }
-
-/* FNV-1a over the world ranks, and over the split that made it: groups of the same ranks differ.
-   Never 0, which means all. G. Fowler, L. Noll, K. Vo (FNV-1a, 32 bits, by words in place of
-   bytes). Ranks of another color may split at the same time: their ids must differ, too. */
-static uint32_t id_of(const lt_group *parent, int n, const int *members) {
-  uint32_t h = mix(mix(2166136261u, parent->id), (uint32_t)parent->seq);
-  for (int k = 0; k < n; k++) h = mix(h, (uint32_t)parent->world[members[k]]);
-  return h != 0 ? h : 1;
-}
-
-static lt_group *make_part(lt_ctx *c, lt_group *parent, int n, const int *members) {
-  char text[LT_COMM_TEXT] = "";
-  uint32_t id = id_of(parent, n, members);
-  lt_comm_link *link = parent->ops->split(parent->link, id, n, members, text, sizeof text);
-  if (link == NULL) {
-    lt_fail(c, LT_ERANKS, "split: %s", text);
-    return NULL;
-  }
-  lt_group *g = group_new(c, parent->ops, link, parent->root);
-  if (g == NULL) {
-    if (parent->ops->leave != NULL) parent->ops->leave(link);
-    return NULL;
-  }
-  for (int k = 0; k < n; k++) g->world[k] = parent->world[members[k]];
-  g->id = id;
-  g->heartbeat = parent->heartbeat;
-  g->crowded = parent->crowded;
-  g->fixed_order = parent->fixed_order;
-  g->chunk = parent->chunk;
-  lt_group_retain(g->root);
-  lt_group **last = &g->root->next; /* in order of making: so they are closed */
-  while (*last != NULL) last = &(*last)->next;
-  *last = g;
-  return g;
-}
-
-/* As MPI_Comm_split: ranks of equal color form a group, in the order of their keys. -1 takes part
-   in the agreement and in none of the groups. */
-lt_group *lt_group_split(lt_ctx *c, lt_group *g, int color, int key) {
-  if (color < -1) {
-    lt_fail(c, LT_EARG, "split: a color is -1 (none) or from 0 on: %d", color);
-    return NULL;
-  }
-  lt_work *w = lt_work_new(c, g, LT_COMM_SPLIT);
-  if (w == NULL) return NULL;
-  w->round.extent = pack(color, key);
-  w->round.extents = w->extents;
-  lt_plan plan = {.op = LT_COMM_SPLIT,
-                  .reduce = LT_COMM_NO_REDUCE,
-                  .dtype = LT_DTYPE_NONE,
-                  .form = LT_FORM_VALUE,
-                  .root = -1};
-  w = lt_work_issue(c, w, &plan, (lt_origin){0});
-  lt_group *part = NULL;
-  if (w != NULL && lt_work_wait(c, w) && color >= 0) {
-    size_t bytes = (size_t)g->size * sizeof(int);
-    int *members = lt_alloc(c, bytes);
-    if (members != NULL)
-      part = make_part(c, g, members_of(w->extents, g->size, color, members), members);
-    lt_free(c, members, bytes);
-  }
-  lt_work_release(c, w);
-  return part;
 }

@@ -138,6 +138,18 @@ struct lt_group {
   lt_group *next; /* all groups of the root that have a link, the root first */
 };
 
+/* There is an outcome: the ranks end. */
+static inline bool lt_group_is_over(const lt_group *g) {
+  return g->heartbeat != NULL && lt_heartbeat_is_over(g->heartbeat);
+}
+
+/* group.c: a group of a link; `root`: NULL for the group of all ranks. Take it off the root's list.
+   Drop its links without a message to the other ranks: some of them may be dead, and an orderly
+   close would wait for them. */
+lt_group *lt_group_make(lt_ctx *c, const lt_comm_ops *ops, lt_comm_link *link, lt_group *root);
+void lt_group_unlist(lt_group *g);
+void lt_group_abandon(lt_group *g);
+
 /* Put a work that is filled in into its group's queue: describes it, notes it, starts it. Takes the
    caller's reference on failure, which it returns as NULL. */
 lt_work *lt_work_issue(lt_ctx *c, lt_work *w, lt_plan *plan, lt_origin at);
@@ -179,23 +191,23 @@ lt_progress lt_device_move(lt_ctx *c, lt_work *w);
 void lt_device_end(lt_ctx *c, lt_work *w);
 /* The work's own memory goes back, whether it ended well or not. */
 void lt_device_drop(lt_ctx *c, lt_work *w);
-/* Memory of the device that the work's stream may write. NULL with a failure. */
-lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes);
 /* data /= by, data *= by, in the memory that was passed to the link. */
 bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by);
 bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by);
 
-/* ordered.c: whether a reduction between devices is to be added in the tree's order here, and not
-   by the link; after lt_device_begin. */
+/* ordered.c: memory of the device that the work's stream may write; NULL with a failure. Whether a
+   reduction between devices is to be added in the tree's order here, and not by the link; after
+   lt_device_begin. */
+lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes);
 bool lt_ordered_wanted(const lt_work *w);
 void lt_ordered_begin(lt_ctx *c, lt_work *w);
-
 
 /* links.c: the link that moves memory of this device between members of the group; NULL: none. */
 const lt_comm_ops *lt_device_link_of(lt_ctx *c, lt_group *g, lt_device d);
 /* Of this rank the link has one device, that of its first movement here: a failure for another. */
 bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
-/* Opens the link of this rank when all members have agreed on a movement; LT_DONE: it is open. */
+/* Opens the link of this rank, which is not open yet, when all members have agreed on a movement;
+   LT_DONE: it is open. */
 lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *device,
                                 char text[LT_COMM_TEXT]);
 void lt_device_link_end(lt_group *g, bool orderly);
@@ -211,11 +223,12 @@ void lt_device_wait_add(lt_work *w);
 /* patience.c: a link has failed: LT_PENDING as long as there may be an outcome that says more. */
 lt_progress lt_link_patience(lt_group *g);
 
-/* wait.c: reports to the watchdog that this rank waits in the collective of the mark, and that it
-   no longer does. */
+/* wait_report.c: in what this rank waits, and the ranks that belong to it. The others for waits for
+   a device: they report to the watchdog that it waits in the collective of the mark, and that it no
+   longer does. */
+void lt_wait_set(lt_heartbeat *h, const lt_group *g, const lt_mark *mark);
 void lt_wait_report(lt_group *g, const lt_mark *mark);
 void lt_wait_report_end(lt_group *root);
-bool lt_group_is_over(const lt_group *g); /* there is an outcome */
 
 /* All works of all groups, as far as they get without waiting. True when something changed. */
 bool lt_queue_drive(lt_ctx *c, lt_group *root);

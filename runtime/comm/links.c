@@ -57,7 +57,6 @@ static lt_progress hand_out(lt_group *g, char text[LT_COMM_TEXT]) {
 lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *device,
                                 char text[LT_COMM_TEXT]) {
   lt_device_link *b = &g->between;
-  if (b->link != NULL) return LT_DONE;
   lt_progress p = hand_out(g, text);
   if (p != LT_DONE) return p;
   if (device->open != NULL && !device->open(c, b->index)) return LT_BROKEN;
@@ -68,7 +67,6 @@ lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *dev
                          .device = b->index,
                          .id = b->id};
   b->link = b->ops->open(lt_comm_host_here(), &place, why, sizeof why);
-  if (b->link != NULL && device->launch != NULL) lt_device_wait_begin(c, g->root);
   if (b->link != NULL) return LT_DONE;
   snprintf(text, LT_COMM_TEXT, "%s: %.200s", b->ops->name, why);
   return LT_BROKEN;

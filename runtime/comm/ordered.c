@@ -19,6 +19,13 @@ bool lt_ordered_wanted(const lt_work *w) {
   return g->fixed_order && !link->fixed_order;
 }
 
+lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes) {
+  lt_storage *s = lt_storage_new(c, w->device.at, bytes);
+  if (s == NULL || lt_order_before(c, s, w->move.stream, true)) return s;
+  lt_storage_release(c, s);
+  return NULL;
+}
+
 static int64_t item_of(const lt_work *w) { return (int64_t)lt_dtype_size((lt_dtype)w->move.dtype); }
 
 /* T(lo, hi) into `to`, of operands of n elements one after the other, which it overwrites. */

@@ -141,7 +141,6 @@ static void adopt(lt_watchdog *d, pending_connection *k) {
   if (lt_heartbeat_is_over(d->heartbeat)) lt_watchdog_send(d, rank, &d->failure);
   if (lt_mailbox_has(d->mail, LT_NOTICE_ALL_DONE))
     lt_watchdog_send_kind(d, rank, LT_MESSAGE_ALL_DONE);
-  lt_watchdog_receive(d, rank); /* what came with the proof */
 }
 
 static void all_ready(lt_watchdog *d) {

@@ -58,13 +58,21 @@ static void free_world(lt_ctx *c, lt_world *w) {
   lt_world_free(c, w);
 }
 
+/* The watchdog is stopped in between: it asks after children, and might signal one whose number
+   another process has by then. */
+static void end_children(lt_world *w, int64_t grace_ns) {
+  lt_children_await(w, grace_ns);
+  lt_watchdog_stop(w);
+  lt_children_reap(w);
+}
+
 /* Reap the children, whether their parent continues or ends with them. */
 static void parent_end(lt_ctx *c, lt_world *w) {
   lt_mailbox_request(&w->mail, LT_REQUEST_DONE);
   bool failed = lt_heartbeat_is_over(w->heartbeat);
   int64_t grace = failed ? UNWIND_MS : FLUSH_MS;
   if (failed && atomic_load(&w->shared->saving) > 0) grace = SAVE_MS;
-  lt_children_end(w, grace * LT_MS);
+  end_children(w, grace * LT_MS);
   free_world(c, w);
 }
 
@@ -159,9 +167,15 @@ int lt_world_exit(lt_ctx *c, lt_world *w, int status) {
 void lt_world_drop(lt_ctx *c, void *world) {
   lt_world *w = world;
   if (w->info.in_child) exit_early(w, 0);
-  lt_children_end(w, 0);
+  end_children(w, 0);
   /* The transport is abandoned, not closed: others may not have come to their end. */
   if (!w->info.forked && w->heartbeat != NULL)
     lt_outcome_set(&w->heartbeat->outcome, LT_RAISED, -1, 1, "the world was left");
   free_world(c, w);
+}
+
+void lt_world_install(lt_ctx *c, lt_world *w) {
+  c->root->slot[LT_SLOT_LAUNCH] = w;
+  c->root->slot_drop[LT_SLOT_LAUNCH] = lt_world_drop;
+  lt_world_handle_signals(w);
 }

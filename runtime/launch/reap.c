@@ -34,37 +34,18 @@ void lt_signal_text(const siginfo_t *info, char *how, size_t size) {
            number == SIGKILL ? "; was it killed by a user, or out of memory?" : "");
 }
 
-/* Report the end that `info` describes; si_pid 0: unknown. */
-static void report_end(lt_watchdog *d, int rank, const siginfo_t *info) {
-  char how[512];
-  int number = info->si_status, status = 1;
+int lt_end_text(const lt_world *w, const siginfo_t *info, char *how, size_t size) {
+  int number = info->si_status;
   if (info->si_pid == 0) {
-    snprintf(how, sizeof how, "ended without an error message");
+    snprintf(how, size, "ended without an error message");
   } else if (info->si_code == CLD_EXITED) {
-    if (number > 0) status = number;
-    snprintf(how, sizeof how, "exited with status %d before it had left %s", number,
-             d->world->what);
+    snprintf(how, size, "exited with status %d before it had left %s", number, w->what);
+    return number > 0 ? number : 1;
   } else {
-    lt_signal_text(info, how, sizeof how);
-    status = LT_STATUS_OF_SIGNAL + number;
+    lt_signal_text(info, how, size);
+    return LT_STATUS_OF_SIGNAL + number;
   }
-  lt_coordinator_exited(d, rank, status, how);
-}
-
-void lt_children_turn(lt_watchdog *d) {
-  if (!d->info->forked) return;
-  for (int r = 1; r < d->n_peers; r++) {
-    lt_peer *p = &d->peers[r];
-    if (p->exited) continue;
-    siginfo_t info = {.si_pid = 0};
-    /* WNOWAIT: the child stays a zombie, so that its number cannot be given to another process
-       before we have signalled the last time. */
-    int status = waitid(P_PID, (id_t)d->info->pids[r], &info, WEXITED | WNOHANG | WNOWAIT);
-    if (status == 0 && info.si_pid == 0) continue; /* alive */
-    if (status != 0 && (errno != ECHILD || p->ended_ns == 0)) continue;
-    lt_watchdog_receive(d, r); /* what it sent last */
-    report_end(d, r, &info);
-  }
+  return 1;
 }
 
 int lt_process_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
@@ -95,7 +76,7 @@ static bool is_dead(const lt_world *w, int rank) {
   return status != 0 || info.si_pid != 0;
 }
 
-void lt_children_end(lt_world *w, int64_t grace_ns) {
+void lt_children_await(const lt_world *w, int64_t grace_ns) {
   int64_t until = lt_now_ns() + grace_ns;
   for (int r = 1; r < end_of(w); r++) {
     while (!is_dead(w, r)) {
@@ -104,7 +85,9 @@ void lt_children_end(lt_world *w, int64_t grace_ns) {
       poll(&end, 1, end.fd >= 0 ? 100 : 2);
     }
   }
-  lt_watchdog_stop(w); /* it asks after them, and might signal them */
+}
+
+void lt_children_reap(const lt_world *w) {
   for (int r = 1; r < end_of(w); r++)
     while (w->info.pids[r] > 0 && waitpid(w->info.pids[r], NULL, 0) < 0 && errno == EINTR) {
     }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/round.h"
@@ -75,7 +76,7 @@ static void send_heartbeats(lt_watchdog *d) {
     if (!lt_channel_is_full(&d->peers[r].link)) lt_channel_send(&d->peers[r].link, &d->out);
 }
 
-void lt_watchdog_receive(lt_watchdog *d, int peer) {
+static void receive(lt_watchdog *d, int peer) {
   lt_received got;
   lt_peer *p = &d->peers[peer];
   lt_channel_flush(&p->link);
@@ -90,6 +91,29 @@ void lt_watchdog_receive(lt_watchdog *d, int peer) {
     p->ended_ns = d->now_ns;
   else
     lt_worker_disconnected(d);
+}
+
+static void receive_all(lt_watchdog *d) {
+  for (int r = 0; r < d->n_peers; r++) receive(d, r);
+}
+
+/* Report children that have ended. */
+static void watch_children(lt_watchdog *d) {
+  if (!d->info->forked) return;
+  for (int r = 1; r < d->n_peers; r++) {
+    lt_peer *p = &d->peers[r];
+    if (p->exited) continue;
+    siginfo_t info = {.si_pid = 0};
+    /* WNOWAIT: the child stays a zombie, so that its number cannot be given to another process
+       before we have signalled the last time. */
+    int status = waitid(P_PID, (id_t)d->info->pids[r], &info, WEXITED | WNOHANG | WNOWAIT);
+    if (status == 0 && info.si_pid == 0) continue; /* alive */
+    if (status != 0 && (errno != ECHILD || p->ended_ns == 0)) continue;
+    char how[512];
+    receive(d, r); /* what it sent last */
+    int code = lt_end_text(d->world, &info, how, sizeof how);
+    lt_coordinator_exited(d, r, code, how);
+  }
 }
 
 /* mpirun ends the others a second after the first that ends: a rank that is stuck counts as
@@ -189,13 +213,14 @@ static void turn(lt_watchdog *d, int64_t tick) {
     d->look = true;
     if (!is_coordinator(d)) d->heartbeat_ns = d->now_ns;
   }
-  for (int r = 0; r < d->n_peers; r++) lt_watchdog_receive(d, r);
+  receive_all(d);
   if (d->connections != NULL) {
     lt_connections_turn(d);
+    receive_all(d); /* what came behind the proof of a new connection: poll does not see it again */
     lt_launcher_turn(d);
   }
   if (is_coordinator(d)) {
-    lt_children_turn(d);
+    watch_children(d);
     lt_timeouts_turn(d, tick);
     lt_coordinator_turn(d);
   } else {

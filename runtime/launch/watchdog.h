@@ -96,7 +96,6 @@ int64_t lt_watchdog_lost_ns(const lt_watchdog *d);
 /* Decide alone, and report that to rank 0. */
 void lt_watchdog_judge(lt_watchdog *d, lt_outcome_class class, int rank, int status,
                        const char *text);
-void lt_watchdog_receive(lt_watchdog *d, int peer);
 /* Send to another rank, or to this one if it is rank 0; the second, a message without a text. */
 void lt_watchdog_send(lt_watchdog *d, int rank, const lt_message *m);
 void lt_watchdog_send_kind(lt_watchdog *d, int rank, lt_message_kind kind);
@@ -139,9 +138,8 @@ void lt_deadlock_look(lt_watchdog *d);
    all. */
 void lt_peer_add_group(const lt_watchdog *d, int rank, int before, char *text, size_t size);
 
-/* timeouts.c and reap.c: rank 0; launcher.c and files.c: all ranks. */
+/* timeouts.c: rank 0; launcher.c and files.c: all ranks. */
 void lt_timeouts_turn(lt_watchdog *d, int64_t tick);
-void lt_children_turn(lt_watchdog *d);
 void lt_launcher_turn(lt_watchdog *d);
 void lt_files_write(lt_watchdog *d);
 

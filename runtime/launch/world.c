@@ -158,9 +158,7 @@ void lt_world_open(lt_world *w) {
 /* SA_RESTART is absent for the first on purpose: a blocking call (read, poll) of the script ends
    with EINTR, so that the main thread notices the end of the run. Asking where it is must not
    disturb it. */
-void lt_world_install(lt_ctx *c, lt_world *w) {
-  c->root->slot[LT_SLOT_LAUNCH] = w;
-  c->root->slot_drop[LT_SLOT_LAUNCH] = lt_world_drop;
+void lt_world_handle_signals(lt_world *w) {
   if (w->wake == NULL) return;
   struct sigaction action = {.sa_handler = on_outcome};
   sigemptyset(&action.sa_mask);

@@ -75,8 +75,8 @@ bool lt_world_wake(lt_ctx *c, lt_world *w);
 void lt_world_open(lt_world *w);
 void lt_peer_close(lt_peer *p);
 void lt_world_free(lt_ctx *c, lt_world *w);
-/* Set it in the ctx and install the handlers of the reserved signals. */
-void lt_world_install(lt_ctx *c, lt_world *w);
+/* Install the handlers of the reserved signals. */
+void lt_world_handle_signals(lt_world *w);
 lt_mark lt_world_mark(lt_mark_kind kind, const char *hook, const char *file, int line);
 
 /* report.c: report a failure and wait for the outcome. Only the first of a rank counts. */
@@ -100,17 +100,20 @@ static inline int lt_locate_signal(void) { return SIGRTMIN + 7; }
 /* A thread with all signals blocked; 0, or the number of an error. */
 int lt_launch_thread(pthread_t *thread, size_t stack, void *(*fn)(void *ud), void *ud);
 
-/* reap.c. Main thread: wait until the children end, kill them when that takes too long; then stop
-   the watchdog, which might signal them, and take their statuses. Both threads: kill. */
-void lt_children_end(lt_world *w, int64_t grace_ns);
+/* reap.c. Main thread: wait until the children end, kill them when that takes too long; take their
+   statuses, once the watchdog is stopped, which might signal them. Both threads: kill. */
+void lt_children_await(const lt_world *w, int64_t grace_ns);
+void lt_children_reap(const lt_world *w);
 void lt_children_kill(const lt_world *w, int rank);
 void lt_children_kill_all(const lt_world *w);
 /* A descriptor of a process, -1 where the system has none, and a signal to it: never to another
    process that has got the number since; by the number where there is no descriptor. */
 int lt_process_open(pid_t pid);
 bool lt_process_signal(int pidfd, pid_t pid, int number);
-/* How a signal ended a process, for messages. */
+/* How a signal ended a process, for messages; how a child ended (si_pid 0: unknown), and the status
+   that the run ends with. */
 void lt_signal_text(const siginfo_t *info, char *how, size_t size);
+int lt_end_text(const lt_world *w, const siginfo_t *info, char *how, size_t size);
 
 /* join.c: whether this rank prints, decided alone: ranks that are not connected cannot agree. */
 bool lt_join_may_print(const lt_world *w);
@@ -121,8 +124,8 @@ void lt_launcher_find(lt_world *w);
 void lt_launcher_end(const lt_world *w);
 
 /* fork_safety.c: whether this process may be forked: our threads joined, no other thread running;
-   child.c: set up a child, redirect a descriptor to /dev/null; exit.c: the ctx ends while ranks
-   run; exit() is a failure from now on. */
+   child.c: set up a child, redirect a descriptor to /dev/null; exit.c: set the world in the ctx,
+   which ends it when it ends while ranks run; exit() is a failure from now on. */
 bool lt_fork_prepare(lt_ctx *c, const lt_launch_options *o);
 
 /* End the threads of OpenMP; the next parallel region makes new ones, in a child too. */
@@ -135,6 +138,7 @@ bool lt_child_set_up(lt_ctx *c, lt_world *w, const lt_launch_options *o);
 void lt_child_silence(int fd);
 void lt_child_keep_terminal(const lt_world *w); /* terminal.c: before its streams are its own */
 bool lt_child_reopen(lt_ctx *c); /* files that it reads get a position of their own */
+void lt_world_install(lt_ctx *c, lt_world *w);
 void lt_world_drop(lt_ctx *c, void *world);
 void lt_world_guard(lt_world *w);
 void lt_world_forked_worker(void); /* in a worker: its exit is not that of the rank */
