@@ -28,6 +28,8 @@ static DLDataType item_of(lt_dtype dtype) {
   return item;
 }
 
+/* DLPack's strides are in elements, as ours; the offset is in `data` already, as in PyTorch's, and
+   byte_offset 0. */
 static DLTensor view_of(lt_export *one, const lt_tensor *t, void *data) {
   memcpy(one->shape, t->size, sizeof one->shape);
   memcpy(one->strides, t->stride, sizeof one->strides);
@@ -160,7 +162,9 @@ static bool check_kind(lt_ctx *c, const DLTensor *d) {
                  item_text(d->dtype, text));
 }
 
-/* How many elements of memory the tensor reaches over; false where strides are impossible. */
+/* How many elements of memory the tensor reaches over; false where strides are impossible. The
+   element that is farthest from the first, plus 1. Strides of 0 (broadcast) reach nowhere. Negative
+   ones (NumPy's x[::-1]) begin before `data`, which a storage cannot. */
 static bool reach(const DLTensor *d, int64_t *elements) {
   *elements = 1;
   for (int k = 0; k < d->ndim; k++) {
@@ -196,6 +200,8 @@ static bool check_layout(lt_ctx *c, const DLTensor *d, lt_dtype dtype, size_t *b
                  PRIxPTR, lt_dtype_name(dtype), item, at);
 }
 
+/* The drop is set only when all is made: until then the caller still owns the tensor, and a failure
+   leaves it so, as the protocol demands. */
 static lt_tensor *import(ltrain *l, const DLTensor *d, bool read_only, void (*drop)(void *ud),
                          void *ud) {
   static char nothing[8]; /* of tensors without elements */

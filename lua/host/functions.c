@@ -114,7 +114,9 @@ static void take_arguments_back(ltrain *l, const host_function *f, const ltrain_
     if (f->in[k] == 'T') lt_host_tensors_remove(l, in[k].T, LT_BORROWED);
 }
 
-/* Upvalues: the binding, the function. */
+/* Upvalues: the binding, the function. What may raise is done before the call (arguments, owners,
+   memory of the list) or after all references have an owner: an error of Lua in between would jump
+   over the release of what the host has handed over. */
 static int call_host(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const host_function *f = lua_touserdata(L, lua_upvalueindex(2));
@@ -156,6 +158,8 @@ typedef struct registration {
   void *ud;
 } registration;
 
+/* The function's description is userdata, an upvalue of its closure: it is collected with the last
+   use by a script, and may be replaced under the same name while it runs. */
 static int register_named(lua_State *L) {
   registration *r = lua_touserdata(L, 1);
   const char *name = r->request.name, *format = r->request.format, *end = strchr(format, '>');

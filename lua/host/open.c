@@ -81,6 +81,8 @@ static int progress(lua_State *L) {
   return 0;
 }
 
+/* In place of the library's own: it says everything through these functions of the runtime module,
+   so a host that takes them needs to know of no other place that prints. */
 static void set_callbacks(lua_State *L, ltrain *l) {
   static const luaL_Reg streams[] = {{"write_stderr", say},
                                      {"write_stdout", print_text},
@@ -111,6 +113,8 @@ static lt_policy policy_of(unsigned allow) {
                      .environment = (allow & LTRAIN_ENVIRONMENT) != 0};
 }
 
+/* io and debug leave through both doors: the global, and package.loaded, from which `require "io"`
+   would give it back. */
 static void open_libraries(lua_State *L, unsigned allow) {
   luaL_openlibs(L);
   if ((allow & LTRAIN_LUA_LIBRARIES) != 0) return;
@@ -203,6 +207,8 @@ static bool isolate(ltrain *l) {
   return started;
 }
 
+/* The struct comes from the host's allocator, too, and the Lua state finds it in its extra space: a
+   callback of Lua has nothing but the state. */
 ltrain *ltrain_open(const ltrain_config *given) {
   ltrain_config config = LTRAIN_CONFIG_INIT;
   if (!copy_config(given, &config)) return NULL;

@@ -21,6 +21,8 @@ void lt_host_keep_message(ltrain *l, const char *text) {
   l->message[n] = 0;
 }
 
+/* A thread's stack does not grow: scripts recurse in C (the parser, pcall, sort), and an overflow
+   is a SIGSEGV in the host's process, which no pcall catches. */
 bool lt_host_stack_fits(char *text, size_t size) {
   pthread_attr_t attr;
   size_t stack = 0;
@@ -113,6 +115,7 @@ static int add_remedy(lua_State *L) {
   return 1;
 }
 
+/* Under a budget of its own: it runs Lua over the text of a script, which may be long. */
 static void keep_remedy(ltrain *l, lua_State *L, const lt_request *r) {
   if (!lua_checkstack(L, 4)) return;
   lt_host_budget before = lt_host_budget_begin(l, REMEDY_INSTRUCTIONS);
@@ -150,7 +153,8 @@ static void hold_string(lua_State *L, ltrain *l, int index) {
   lua_pop(L, 1);
 }
 
-/* All or, when an error is raised, none. */
+/* All or, when an error is raised, none. Two passes: all results are checked before the first is
+   stored, so that a wrong type leaves the host's variables as they were. */
 static void give_results(lua_State *L, lt_request *r, int first) {
   lua_newtable(L);
   lua_rawseti(L, LUA_REGISTRYINDEX, r->l->hold_ref);

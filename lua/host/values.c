@@ -37,6 +37,9 @@ void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from) 
   }
 }
 
+/* A result is converted by no rule of Lua's (the text "3" is no number): a host that asks for an
+   integer gets one that the script returned as one. A float that is a whole number counts, as
+   everywhere in Lua. */
 void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const char *who) {
   int type = lua_type(L, index), fits = 0;
   const char *wanted = NULL;
@@ -62,6 +65,8 @@ void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const cha
   if (wanted != NULL) luaL_error(L, "%s: %s wanted, got %s", who, wanted, luaL_typename(L, index));
 }
 
+/* The host owns a reference, and the state knows of it: closing the state finds what a host has
+   forgotten, and a handle that is used afterwards is named as released. */
 static void give_tensor(lua_State *L, lt_tensor *t, lt_tensor **to) {
   if (to == NULL) return;
   *to = lt_retain(t);
@@ -135,6 +140,8 @@ static void push_up_to(lua_State *L, const char *name, const char *end) {
   }
 }
 
+/* "a.b:c" is the method c of the object a.b, which becomes its first argument: a host calls
+   net:forward as a script does, and "layers.1" is an element of a list. */
 int lt_push_named(lua_State *L, const char *name) {
   luaL_checkstack(L, 6, "ltrain");
   const char *colon = strchr(name, ':');

@@ -45,6 +45,9 @@ lt_ctx *lt_ctx_new(const lt_registry *registry, const lt_allocator *allocator) {
   return c;
 }
 
+/* For another thread: memory, frames and the first failure are its own, so that nothing needs a
+   lock; cancelling, lines and helper threads are the root's. The random generator is copied, not
+   shared: what the child draws does not depend on how threads interleave. */
 lt_ctx *lt_ctx_child(lt_ctx *parent) {
   lt_ctx *c = ctx_make(parent->registry, &parent->memory.allocator);
   if (c == NULL) return NULL;
@@ -62,6 +65,9 @@ lt_ctx *lt_ctx_child(lt_ctx *parent) {
 void lt_ctx_release(lt_ctx *c) {
   if (c == NULL) return;
   bool is_root = c->root == c;
+  /* Helper threads first, as they use what follows; then temporaries, whose storages go back to
+     pools that the slots own; then devices are waited for. Slots end in the reverse order of their
+     numbers: later ones rest on earlier ones. */
   if (is_root && c->helpers != NULL) lt_quiesce(c);
   lt_frame_close(c, 0, 0, NULL);
   if (c->settle != NULL) c->settle(c);
@@ -82,6 +88,8 @@ void lt_cancel(lt_ctx *c, bool on) { atomic_store(c->cancel, on); }
 
 lt_frame lt_frame_open(lt_ctx *c) { return c->frame.count; }
 
+/* Takes the reference in any case: without memory for the list the object is released, so that
+   callers need no second path. The list never shrinks; a step reaches its full length once. */
 bool lt_frame_add(lt_ctx *c, void *object) {
   if (c->frame.count == c->frame.capacity) {
     int64_t capacity = c->frame.capacity == 0 ? 64 : 2 * c->frame.capacity;
@@ -98,6 +106,8 @@ bool lt_frame_add(lt_ctx *c, void *object) {
   return true;
 }
 
+/* What is kept gets a reference before the others lose theirs: it may be among them, or a view of
+   one. */
 void lt_frame_close(lt_ctx *c, lt_frame frame, int n_keep, void *const *keep) {
   for (int i = 0; i < n_keep; i++) lt_retain(keep[i]);
   while (c->frame.count > frame) lt_release(c, c->frame.items[--c->frame.count]);

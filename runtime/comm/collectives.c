@@ -332,6 +332,8 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
   return lt_work_issue_move(c, w, &plan, at);
 }
 
+/* `of`: the number of the message whose gradient this is, which both fingerprints carry: gradients
+   of two messages between the same ranks are never taken for each other. */
 static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int peer,
                         uint64_t of, lt_origin at) {
   lt_plan plan;
@@ -363,6 +365,7 @@ lt_work *lt_comm_recv_grad(lt_ctx *c, lt_group *g, lt_tensor *t, int from, uint6
   return message(c, g, LT_COMM_RECV, t, from, of, at);
 }
 
+/* No data: it is done when the fingerprints have met. */
 lt_work *lt_comm_barrier(lt_ctx *c, lt_group *g, lt_origin at) {
   lt_work *w = lt_work_new(c, g, LT_COMM_BARRIER);
   if (w == NULL) return NULL;

@@ -36,7 +36,8 @@ static void set_move(lt_work *w, void *data, int64_t bytes) {
   w->move.count = bytes;
 }
 
-/* After a step: the next tensor. */
+/* After a step: the next tensor. Step 1 moves the head, step k + 1 tensor k: both sides count the
+   same steps, so neither says which tensor comes. */
 static bool next_tensor(lt_work *w) {
   if (w->step > w->message.n) return false;
   const lt_tensor *t = w->message.tensors[w->step - 1];
@@ -53,6 +54,8 @@ static lt_tensor **reserve_tensors(lt_ctx *c, lt_work *w, int n) {
 
 /* Sending. */
 
+/* `agreed` and `next_step` are called on both sides at the same point: when the fingerprints have
+   been compared, the receiver knows how long the head is. */
 static bool send_head(lt_ctx *c, lt_work *w) {
   (void)c;
   set_move(w, w->data.sent, (int64_t)w->data.sent_bytes);
@@ -101,6 +104,8 @@ lt_work *lt_comm_send_message(lt_ctx *c, lt_group *g, int to, const void *bytes,
 
 /* Receiving. */
 
+/* The sender's length came with its fingerprint (round.extent): the only number that this side
+   cannot compute. */
 static bool recv_head(lt_ctx *c, lt_work *w) {
   int64_t n = w->extents[w->move.root];
   w->data.got = lt_alloc(c, (size_t)n);
@@ -125,7 +130,9 @@ static bool fits(const lt_tensor *into, const described *d) {
          memcmp(into->size, d->size, (size_t)into->ndim * sizeof *into->size) == 0;
 }
 
-/* The list of tensors, as far as it makes sense. */
+/* The list of tensors, as far as it makes sense. Checked although a rank of the same job sent it: a
+   count that is wrong would be read from beyond this memory. A single tensor goes straight into the
+   one that waits for it, where dtype and shape are equal. */
 static bool read_head(lt_ctx *c, lt_work *w) {
   int64_t count = -1,
           most = ((int64_t)w->data.got_bytes - (int64_t)sizeof count) / (int64_t)sizeof(described);

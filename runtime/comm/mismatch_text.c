@@ -169,7 +169,8 @@ int lt_mark_text(const lt_mark *mark, int rank, char *out, size_t size) {
 
 static bool are_equal(const lt_mark *a, const lt_mark *b) { return memcmp(a, b, sizeof *a) == 0; }
 
-/* One entry for all ranks that do the same, in the place of the first of them. */
+/* One entry for all ranks that do the same, in the place of the first of them. Quadratic in the
+   ranks, without memory of its own: a few hundred ranks, at the end of a run. */
 static void add_table(text *t, const lt_mark *marks, const int *ranks, int n) {
   for (int k = 0; k < n; k++) {
     run r = {0};

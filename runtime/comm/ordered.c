@@ -28,7 +28,9 @@ lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes) {
 
 static int64_t item_of(const lt_work *w) { return (int64_t)lt_dtype_size((lt_dtype)w->move.dtype); }
 
-/* T(lo, hi) into `to`, of operands of n elements one after the other, which it overwrites. */
+/* T(lo, hi) into `to`, of operands of n elements one after the other, which it overwrites. The
+   split depends on the number of ranks alone, and sums of 2 ranks are subtrees of those of 4: so a
+   run on more ranks with the same batch gives the same bits. */
 static bool tree(lt_ctx *c, const lt_work *w, int lo, int hi, void *to) {
   if (hi - lo == 1) return true;
   int half = 1;

@@ -73,6 +73,8 @@ static lt_comm_link *link_new(shm_home *home, int rank, int size) {
   return link;
 }
 
+/* Offsets are stored in the segment, no pointers: processes may map it at different addresses. Seat
+   0 of each rank is that of the group of all. */
 static lt_comm_link *shm_open(const lt_comm_host *host, const lt_comm_place *place, char *text,
                               size_t size) {
   shm_head *h = place->memory;

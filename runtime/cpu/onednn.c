@@ -1,4 +1,5 @@
-/* runtime/cpu/onednn.c: oneDNN 2.x behind cpu/onednn.h. The only file that knows its API.
+/* runtime/cpu/onednn.c: oneDNN 2.x behind cpu/onednn.h. Only this file and onednn_sgemm.c
+   know its API.
 
    oneDNN generates machine code for each shape (a primitive), which takes up to milliseconds, more
    than a small product. A table in the ctx keeps primitives by all that they were made for: shapes,
@@ -10,15 +11,13 @@
 #include "cpu/onednn.h"
 
 #include <dnnl.h>
-#include <omp.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cpu_load.h"
 #include "base/threads.h"
 #include "cpu/onednn_guard.h"
+#include "cpu/onednn_sgemm.h"
 #include "cpu/thread_invariance.h"
 #include "device/device.h"
 
@@ -75,6 +74,8 @@ static void entry_free(lt_ctx *c, entry *e) {
   lt_free(c, e, sizeof *e);
 }
 
+/* Everything goes at once, without an order of use: 1024 shapes are many more than a loop has, and
+   a table that overflows belongs to a program whose shapes do not come back. */
 static void table_clear(lt_ctx *c, state *s) {
   for (int k = 0; k < BUCKETS; k++)
     while (s->bucket[k] != NULL) {
@@ -95,6 +96,8 @@ static void state_drop(lt_ctx *c, void *slot) {
   lt_free(c, s, sizeof *s);
 }
 
+/* One engine and one stream a ctx, which one thread uses at a time: no lock, and oneDNN's errors
+   belong to one op. */
 static state *state_of(lt_ctx *c) {
   if (c->slot[LT_SLOT_CPU] != NULL) return c->slot[LT_SLOT_CPU];
   state *s = lt_alloc(c, sizeof *s);
@@ -146,13 +149,9 @@ static void keep(state *s, entry *e) {
   s->count++;
 }
 
-/* oneDNN splits work by the number of OpenMP threads; the caller's setting comes back after. */
-static int set_threads(int n) {
-  int before = omp_get_max_threads();
-  if (before != n) omp_set_num_threads(n);
-  return before;
-}
-
+/* oneDNN writes machine code without looking whether it got memory for it, so address space is
+   asked for beforehand. Its kernels of gemm move the stack pointer (cpu/onednn_guard.h); their name
+   is the only mark of them. The scratchpad's size is known only once there is a plan. */
 static bool make_primitive(lt_ctx *c, state *s, entry *e, const_dnnl_op_desc_t desc,
                            dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *pd) {
   dnnl_primitive_attr_t attr = NULL;
@@ -247,6 +246,9 @@ static void put_matrix(key *k, const lt_matrix *m, int n_batch) {
   for (int i = 0; i < n_batch; i++) k->word[k->n++] = m->batch[i];
 }
 
+/* All that oneDNN bakes into the code of a product: sizes and strides of the three matrices,
+   whether there is a bias, dtype. Addresses are not part of it. 7 + n_batch + 3 * (2 + n_batch)
+   words: 37 with 6 batch dims. */
 static key product_key(const lt_product *p, int threads) {
   key k = {.threads = threads};
   const int64_t head[] = {0, p->dtype, p->bias != NULL, p->n_batch, p->m, p->n, p->k};
@@ -319,41 +321,14 @@ static bool by_sgemm(const lt_product *p) {
   return (double)p->m * (double)p->n * (double)p->k >= 0x1p25;
 }
 
-/* oneDNN generates all kernels of sgemm at its first call, tens of milliseconds. The first thread
-   generates them, other threads wait. */
-static pthread_mutex_t sgemm_lock = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool sgemm_made;
-
-static bool make_sgemm(void) {
-  enum { N = 64 }; /* smaller products may be served without them */
-  static const float zeros[N * N];
-  static float out[N * N];
-  pthread_mutex_lock(&sgemm_lock);
-  if (!sgemm_made && lt_onednn_has_address_space(LT_CODE_OF_SGEMM)) {
-    int before = set_threads(1);
-    dnnl_sgemm('T', 'N', N, N, N, 1, zeros, N, zeros, N, 0, out, N);
-    set_threads(before);
-    sgemm_made = true;
-  }
-  pthread_mutex_unlock(&sgemm_lock);
-  return sgemm_made;
-}
-
-static bool sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                  int64_t lda, const float *b, int64_t ldb, float beta, float *out, int64_t ldc) {
-  sigset_t signals;
-  lt_onednn_block_signals(&signals);
-  bool ok = (sgemm_made || make_sgemm()) &&
-            dnnl_sgemm(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, alpha, a, lda, b, ldb, beta,
-                       out, ldc) == dnnl_success;
-  lt_signals_restore(&signals);
-  return ok;
-}
-
+/* BLAS counts columns first and has one transpose flag a matrix; dnnl_sgemm is row-major. b and the
+   result are row-major here (by_sgemm has seen to it), so only `a` may be transposed: its leading
+   dimension is the stride that is not 1. */
 static bool product_by_sgemm(lt_ctx *c, const lt_product *p) {
   bool ta = p->a.col != 1;
-  return sgemm(ta, false, p->m, p->n, p->k, 1, p->a.data, ta ? p->a.col : p->a.row, p->b.data,
-               p->b.row, p->adds, p->out.data, p->out.row) ||
+  return lt_onednn_sgemm_here(ta, false, p->m, p->n, p->k, 1, p->a.data,
+                              ta ? p->a.col : p->a.row, p->b.data, p->b.row, p->adds, p->out.data,
+                              p->out.row) ||
          lt_fail(c, LT_EMEMORY, "%s: out of memory in oneDNN", c->op != NULL ? c->op : "product");
 }
 
@@ -365,12 +340,12 @@ static entry *product_entry(lt_ctx *c, state *s, const lt_product *p, const key 
 }
 
 static bool product_by_key(lt_ctx *c, const lt_product *p, const key *k) {
-  int before = set_threads(k->threads);
+  int before = lt_onednn_set_threads(k->threads);
   state *s = state_of(c);
   entry *e = s != NULL ? product_entry(c, s, p, k) : NULL;
   bool ok =
       e != NULL && run(c, s, e, (void *[]){p->a.data, p->b.data, p->out.data, (void *)p->bias});
-  set_threads(before);
+  lt_onednn_set_threads(before);
   return ok;
 }
 
@@ -397,24 +372,14 @@ bool lt_onednn_product(lt_ctx *c, const lt_product *p) {
   int threads = product_threads(c, p);
   bool shared = threads > 1 && lt_load_threads(c) == 1;
   if (by_sgemm(p)) {
-    int before = set_threads(threads);
+    int before = lt_onednn_set_threads(threads);
     bool ok = product_by_sgemm(c, p);
-    set_threads(before);
+    lt_onednn_set_threads(before);
     return ok;
   }
   key k = product_key(p, threads);
   if (shared && is_same_alone(c, p, &k)) k.threads = 1;
   return product_by_key(c, p, &k);
-}
-
-/* On one thread: the caller divides its own work. */
-bool lt_onednn_sgemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                     int64_t lda, const float *b, int64_t ldb, float beta, float *out,
-                     int64_t ldc) {
-  int before = set_threads(1);
-  bool ok = sgemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, out, ldc);
-  set_threads(before);
-  return ok;
 }
 
 /* Convolutions. */
@@ -570,10 +535,10 @@ bool lt_onednn_conv(lt_ctx *c, lt_conv_pass pass, const lt_conv *v, void *x, voi
                     void *bias, void *y) {
   double work = (double)v->n * (double)v->oh * (double)v->ow * (double)v->o * (double)v->kh *
                 (double)v->kw * (double)(v->c / v->groups);
-  int threads = threads_for(c, work), before = set_threads(threads);
+  int threads = threads_for(c, work), before = lt_onednn_set_threads(threads);
   if (threads > 1) lt_load_threads(c); /* looks; the number stays */
   bool ok = conv(c, pass, v, threads, (void *[]){x, weight, y, bias});
-  set_threads(before);
+  lt_onednn_set_threads(before);
   return ok;
 }
 
@@ -589,7 +554,7 @@ bool lt_onednn_has_bf16(void) {
 
 static void warm_up(void *ud) {
   (void)ud;
-  make_sgemm();
+  lt_onednn_make_sgemm();
 }
 
 void lt_onednn_warm_up(lt_ctx *c) {

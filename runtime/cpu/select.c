@@ -59,6 +59,8 @@ LT_KERNEL(where) {
   return choose(c, &j, call->out[0], call->in[0], call->in[1], call->in[2]);
 }
 
+/* The number in each compute type: a float into integers is cut off, as by a cast; into bools every
+   number but 0 is true. */
 LT_KERNEL(masked_fill) {
   const lt_args_masked_fill *a = call->args;
   job j = {.constant = true, .value = a->value};
@@ -120,7 +122,8 @@ LT_KERNEL(one_hot) {
   return lt_ok(c);
 }
 
-/* Coordinates of the trues, row by row: the result has as many rows as infer counted. */
+/* Coordinates of the trues, row by row: the result has as many rows as infer counted. The
+   coordinates are counted on like an odometer, without a division for each element. */
 LT_KERNEL(mask_positions) {
   lt_frame frame = lt_frame_open(c);
   lt_tensor *mask = lt_cpu_contiguous(c, call->in[0], LT_BOOL), *out = call->out[0];

@@ -119,7 +119,8 @@ static bool fail_open(lt_ctx *c, const char *name, const char *path, const char 
   return lt_fail(c, LT_EIO, "%s: %.*s not found", name, (int)(colon - why), why);
 }
 
-/* The first member of a table of collectives that must be there and is not; NULL: all are. */
+/* The first member of a table of collectives that must be there and is not; NULL: all are. A member
+   that is optional is NULL and asked for at each use; these are used without a question. */
 static const char *lacking(const lt_comm_ops *o) {
   if (o->name == NULL) return "name";
   if (o->open == NULL) return "open";
@@ -262,6 +263,8 @@ static int link_of(const lt_device_ops *device) {
   return k;
 }
 
+/* Tried once a process, as a second try would fail alike. Why it failed is kept for
+   `lt_backend_link_why`, as a run without it continues over the host. */
 const lt_comm_ops *lt_backend_link(lt_ctx *c, const lt_device_ops *device) {
   const lt_comm_ops *found = find_link(device->name);
   int k = link_of(device);

@@ -25,7 +25,8 @@ bool lt_step_resize(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream 
 
 static int at_least_0(int v) { return v > 0 ? v : 0; }
 
-/* height, width. What is smaller is padded. */
+/* height, width. What is smaller is padded. rint rounds halves to even, as Python's round, by which
+   torchvision crops. */
 bool lt_step_center_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   (void)d;
   int height = (int)t->v[0], width = (int)t->v[1];
@@ -62,7 +63,10 @@ bool lt_step_random_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_st
   return true;
 }
 
-/* An area of the image and its shape: false when ten draws do not fit. */
+/* An area of the image and its shape: false when ten draws do not fit. Ratios are drawn evenly in
+   their logarithm: 3:4 is as likely as 4:3 (C. Szegedy and others, Going Deeper with Convolutions,
+   2015). `strictly`: smaller than the image in both directions, as torchvision's RandomErasing asks
+   for. */
 static bool draw_area(const lt_sample *s, const double *v, lt_random_stream *d, bool strictly,
                       int *height, int *width) {
   double area = (double)s->image.height * s->image.width;
@@ -77,7 +81,8 @@ static bool draw_area(const lt_sample *s, const double *v, lt_random_stream *d, 
   return false;
 }
 
-/* height, width, scale (2), ratio (2), filter. */
+/* height, width, scale (2), ratio (2), filter. Where no draw fits: the largest crop of the middle
+   whose ratio is within the bounds, as in torchvision. */
 bool lt_step_random_resized_crop(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   int h = s->image.height, w = s->image.width, height, width, top, left;
   if (draw_area(s, t->v + 2, d, false, &height, &width)) {
@@ -113,7 +118,9 @@ bool lt_step_pad(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d)
   return lt_sample_pad(c, s, sides, (lt_padding)t->v[4], t->fill);
 }
 
-/* p, scale (2), ratio (2) of height to width, whether with random values. Mask and boxes stay. */
+/* p, scale (2), ratio (2) of height to width, whether with random values. Mask and boxes stay. Z.
+   Zhong and others, Random Erasing Data Augmentation, 2020. Its ratio is height to width,
+   draw_area's the inverse: hence the bounds change places. */
 bool lt_step_erasing(lt_ctx *c, const lt_step *t, lt_sample *s, lt_random_stream *d) {
   int height, width;
   double area[4] = {t->v[1], t->v[2], 1 / t->v[4], 1 / t->v[3]};

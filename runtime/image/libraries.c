@@ -1,4 +1,8 @@
-/* runtime/image/libraries.c: the libraries of image files (libraries.h). */
+/* runtime/image/libraries.c: the libraries of image files (libraries.h).
+
+   Opened with the first file of a format, not linked: a program without images needs none of them.
+   The names end in the version of the ABI that libraries.h declares: another one could have other
+   structs under the same names. */
 #include "image/libraries.h"
 
 #include "base/library.h"

@@ -296,13 +296,13 @@ static bool read_names(lt_ctx *c, lt_csv *t) {
 /* How many of n bytes are whole rows; n where none is. Counting quotes is enough: a doubled quote
    toggles twice. */
 static size_t whole_rows(const char *data, size_t n) {
-  size_t is_integer = 0;
+  size_t whole = 0;
   bool in_quotes = false;
   for (size_t i = 0; i < n; i++) {
     if (data[i] == '"') in_quotes = !in_quotes;
-    if (data[i] == '\n' && !in_quotes) is_integer = i + 1;
+    if (data[i] == '\n' && !in_quotes) whole = i + 1;
   }
-  return is_integer > 0 ? is_integer : n;
+  return whole > 0 ? whole : n;
 }
 
 /* The rows that end within the first o.most bytes, where the file has more. */

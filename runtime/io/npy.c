@@ -220,7 +220,9 @@ static lt_tensor *finish(text *t, const header *h, lt_tensor *flat) {
   return lt_tensor_make(t->c, flat->storage, h->dtype, h->ndim, h->size, stride, 0);
 }
 
-/* n elements from `at`: mapped, NULL without a failure where they are to be read. */
+/* n elements from `at`: mapped, NULL without a failure where they are to be read. Only from 64 KiB
+   on: a mapping costs two system calls and a page fault for each 4 KiB, a short read one. Elements
+   that are not aligned in the file cannot be used in place. */
 static lt_tensor *map_elements(lt_ctx *c, int fd, int64_t file, int64_t at, lt_dtype dtype,
                                int64_t n) {
   if (n < MAPPED_FROM / (int64_t)lt_dtype_size(dtype) || at % (int64_t)lt_dtype_size(dtype) != 0)

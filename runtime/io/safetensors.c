@@ -99,6 +99,7 @@ static bool check_bytes(lt_ctx *c, const lt_safetensors *s, const lt_stored *t) 
          damaged(c, s, t->name, "its shape and its bytes do not agree");
 }
 
+/* Exactly three keys: a fourth would be data that nobody checks. */
 static bool read_entry(lt_ctx *c, const lt_safetensors *s, lt_stored *t, const json_t *entry) {
   const json_t *dtype = json_object_get(entry, "dtype");
   const json_t *offsets = json_object_get(entry, "data_offsets");
@@ -152,6 +153,8 @@ static bool read_metadata(lt_ctx *c, lt_safetensors *s) {
   return true;
 }
 
+/* Names point into the parsed header, which lives as long as the file is open; __metadata__ has a
+   place too few at most, so the capacity is an upper bound. */
 static bool read_entries(lt_ctx *c, lt_safetensors *s) {
   int64_t capacity = (int64_t)json_object_size(s->header);
   s->stored = lt_alloc(c, (size_t)capacity * sizeof *s->stored);
@@ -215,6 +218,8 @@ char *lt_header_crc(char *text, size_t n, uint32_t *crc) {
   return NULL;
 }
 
+/* Only files that ltrain wrote have it. It sums the header alone, so that a file of gigabytes opens
+   without being read. */
 static bool check_crc(lt_ctx *c, const lt_safetensors *s, char *text, size_t n) {
   const json_t *metadata = json_object_get(s->header, "__metadata__");
   const json_t *stored = json_object_get(metadata, LT_CRC_KEY);
@@ -278,6 +283,7 @@ bool lt_safetensors_open(lt_ctx *c, lt_safetensors *s, const char *op, const cha
   return s->fd >= 0 && read_all(c, s);
 }
 
+/* A file within a file: not mapped, since lt_mapping_new maps a file from its first byte. */
 bool lt_safetensors_open_within(lt_ctx *c, lt_safetensors *s, const char *op, const char *path,
                                 int64_t start, int64_t size) {
   int64_t all;

@@ -40,6 +40,9 @@ static int by_view_and_order(const void *a, const void *b) {
   return r != 0 ? r : compare(((const item *)a)->order, ((const item *)b)->order);
 }
 
+/* lt_formats is in the order of the reference's writer, the widest elements first: a header that is
+   padded to 8 bytes, and widths that only shrink, keep every tensor aligned to its elements without
+   gaps. */
 static int by_place(const void *a, const void *b) {
   const item *x = a, *y = b;
   return x->format != y->format ? compare(x->format, y->format) : strcmp(x->name, y->name);
@@ -53,6 +56,8 @@ static int by_key(const void *a, const void *b) {
   return strcmp(((const lt_metadata *)a)->key, ((const lt_metadata *)b)->key);
 }
 
+/* Sorted by name, equal names are neighbors. Callers sort again: the order of their list does not
+   matter. */
 static bool check_names(lt_ctx *c, const char *op, int64_t n, item *items) {
   if (n > 1) qsort(items, (size_t)n, sizeof *items, by_name);
   for (int64_t i = 0; i < n; i++) {
@@ -99,6 +104,9 @@ static int64_t split_aliases(int64_t n, item *items, lt_json *w) {
   return count;
 }
 
+/* Keys in order of their bytes, ltrain's own among them, so that equal contents are equal files;
+   hence the merge of one more key into a sorted list. Zero bytes are refused because many readers
+   end a string there. */
 static void write_metadata(lt_json *w, const char *op, int64_t n, lt_metadata *metadata,
                            const lt_json *aliases) {
   bool first = true, aliases_done = aliases->size == 0;
@@ -184,6 +192,8 @@ typedef struct source {
   void *ud;
 } source;
 
+/* The header is written already, with the offsets that the announced tensor has: another size would
+   shift all that follows. */
 static lt_tensor *filled(lt_ctx *c, const lt_saving *file, const item *it, const source *from) {
   lt_tensor *t = from->fill(c, from->ud, it->name);
   if (t == NULL) return NULL;
@@ -248,6 +258,8 @@ static bool make_layout(lt_ctx *c, layout *l, const char *op, int64_t n,
   return lt_ok(c);
 }
 
+/* The header of a file without the file: a snapshot in memory gets the same bytes, but its tensors
+   come in any order, each to its place. */
 bool lt_safetensors_layout(lt_ctx *c, const char *op, int64_t n, const lt_named_tensor *tensors,
                            int64_t n_metadata, lt_metadata *metadata, lt_json *header,
                            int64_t *places) {

@@ -32,6 +32,8 @@ static uint64_t check_of(const stored_header *s) {
   return lt_hash_bytes(s, sizeof *s - sizeof s->check, 0);
 }
 
+/* A memory file has no name that could be left behind, and lives as long as any process has it
+   open. */
 int lt_slot_new(lt_ctx *c) {
   if (!lt_file_may_write(c, WHO, "a memory file")) return -1;
   int fd = memfd_create("ltrain-snapshot", MFD_CLOEXEC);
@@ -96,6 +98,8 @@ static bool write_header(lt_ctx *c, int fd, const lt_slot_header *header) {
   return write_at(c, fd, &s, sizeof s, 0);
 }
 
+/* Always before the bytes change: a process that is killed while it writes leaves a slot without a
+   header, which no reader takes, and never one whose header speaks of other bytes. */
 static bool remove_header(lt_ctx *c, int fd) {
   static const stored_header none;
   return lt_file_may_write(c, WHO, "a memory file") && write_at(c, fd, &none, sizeof none, 0);
@@ -142,6 +146,8 @@ struct lt_slot_save {
   lt_failure failure;
 };
 
+/* The header comes last, and only when all bytes are there: it is what makes the slot valid. The
+   hash is of what was read back. */
 static void complete(void *ud) {
   lt_slot_save *l = ud;
   lt_ctx *c = l->child;
@@ -180,6 +186,9 @@ static bool take(lt_ctx *c, lt_slot_save *l, lt_tensor *t, size_t at,
   return ok;
 }
 
+/* Tensors that are on the host are copied here, by the script's thread: the script may change them
+   as soon as this returns. Those of a device are only issued; their copies are ordered on its
+   stream before any later work. */
 static bool take_all(lt_ctx *c, lt_slot_save *l, int64_t n, const lt_named_tensor *tensors,
                      const lt_json *head, const int64_t *places,
                      lt_tensor *(*dense)(lt_ctx *c, lt_tensor *t)) {

@@ -141,6 +141,8 @@ static bool connect_all(lt_ctx *c, lt_world *w, const rank_info *ranks,
                  w->what, ranks[0].host, to, v != NULL ? v->text : "cancelled");
 }
 
+/* All of a rank's part in one gather, then rank 0's address in one broadcast: two rounds, whatever
+   the number of ranks. */
 static bool meet(lt_ctx *c, lt_world *w, const lt_launch_options *o) {
   size_t bytes = (size_t)w->info.size * sizeof(rank_info);
   rank_info *ranks = lt_alloc(c, bytes);

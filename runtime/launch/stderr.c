@@ -57,6 +57,8 @@ static bool open_all(lt_stderr *t) {
   return good;
 }
 
+/* Before the fork, as pipes cannot be made for a process that runs already: each child inherits all
+   ends and closes those of the others (lt_stderr_become). */
 lt_stderr *lt_stderr_new(lt_ctx *c, int ranks, int err_fd) {
   lt_stderr *t = lt_alloc(c, sizeof *t);
   if (t == NULL) return NULL;
@@ -84,6 +86,8 @@ static void put(lt_stderr *t, const char *text, size_t n) {
   (void)done;
 }
 
+/* One write a line, with the rank in front: lines of ranks that write at the same time do not mix.
+   */
 static void put_line(lt_stderr *t, const source *s, size_t n) {
   char text[CAPACITY];
   int head = snprintf(text, sizeof text, "[rank %d] ", (int)(s - t->sources) + 1);

@@ -104,6 +104,8 @@ bool lt_world_size(lt_ctx *c, lt_world *w, int rank, int size) {
   return true;
 }
 
+/* Parts of the mapping begin at pages, so that what one rank writes often shares no page, and no
+   cache line, with another part. */
 static size_t pages(size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
 
 /* Anonymous, so that nothing is left behind however the ranks end. */

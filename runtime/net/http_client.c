@@ -48,12 +48,16 @@ static long milliseconds(double seconds) {
 
 /* ---- transfers ---- */
 
+/* Less than n makes libcurl end the transfer with an error: so an answer without an end does not
+   fill the memory. */
 static size_t receive(const char *bytes, size_t one, size_t n, void *ud) {
   transfer *t = ud;
   bool fits = lt_line_buffer_left(&t->in) + n <= ANSWER_BYTES;
   return fits && lt_line_buffer_add(t->c, &t->in, bytes, n) ? n * one : 0;
 }
 
+/* NO_SIGNAL: libcurl would else use SIGALRM for time limits, in a process whose signals belong to
+   the script. Only HTTP and HTTPS: a redirect must not lead to file:. */
 static bool init_transfer(lt_ctx *c, lt_http_client *h, transfer *t) {
   const lt_curl *curl = h->curl;
   t->c = c;
@@ -187,6 +191,9 @@ static void fail_ended(lt_ctx *c, lt_http_reader *r) {
     lt_fail(c, LT_EIO, "%s: %s: the answer has ended", r->client->op, r->transfer.url);
 }
 
+/* The line that is there comes before the network is asked: several lines often come in one packet.
+   After the transfer has run, lines are taken before its end is reported, so that the last one is
+   not lost. */
 const char *lt_http_reader_read(lt_ctx *c, lt_http_reader *r, double seconds, size_t *n) {
   const lt_curl *curl = r->client->curl;
   double deadline = now() + seconds;

@@ -48,7 +48,9 @@ static bool is_connected(int fd, double deadline) {
   return error == 0;
 }
 
-/* A socket connected to one of the addresses; -1 with errno of the last. */
+/* A socket connected to one of the addresses; -1 with errno of the last. In the order of
+   getaddrinfo (RFC 6724), one after the other: a host often has an IPv6 address that leads nowhere,
+   so one that refuses is not the end. All share one deadline. */
 static int dial(const struct addrinfo *all, double deadline) {
   int reason = EHOSTUNREACH;
   for (const struct addrinfo *a = all; a != NULL; a = a->ai_next) {
@@ -114,6 +116,8 @@ bool lt_line_client_send(lt_ctx *c, lt_line_client *k, const char *line, size_t 
   return true;
 }
 
+/* NULL without a failure at the deadline, and at a signal too: the caller decides whether it goes
+   on to wait, and a script can be interrupted. */
 const char *lt_line_client_receive(lt_ctx *c, lt_line_client *k, double seconds, size_t *n) {
   double deadline = now() + seconds;
   for (;;) {

@@ -105,6 +105,8 @@ static int64_t find_place(lt_ctx *c, lt_line_server *s) {
   return s->n++;
 }
 
+/* 20 bits for the place (a million clients), the rest for how often it was used: the number of a
+   client that has gone is never that of its successor. */
 static int64_t number_of(const lt_line_server *s, int64_t place) {
   return (s->clients[place].uses << 20) + place;
 }
@@ -117,6 +119,8 @@ static client *client_of(lt_line_server *s, int64_t number) {
   return here ? &s->clients[place] : NULL;
 }
 
+/* One for each event: epoll is level-triggered, so that those still waiting wake the next wait, and
+   a flood of new clients does not starve those that are there. */
 static void accept_one(lt_ctx *c, lt_line_server *s) {
   int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) return;
@@ -138,6 +142,8 @@ static void say_gone(lt_ctx *c, lt_line_server *s, int64_t place, lt_line_event 
   s->clients[place].uses++;
 }
 
+/* All lines of one client before the next event: they came in one read, and epoll reports only what
+   is still in the socket. */
 static bool take(lt_line_server *s, lt_line_event *event) {
   if (s->current < 0) return false;
   client *k = &s->clients[s->current];
@@ -189,6 +195,8 @@ bool lt_line_server_wait(lt_ctx *c, lt_line_server *s, double seconds, lt_line_e
   }
 }
 
+/* Never waits: what the socket does not take is kept, up to a limit, and EPOLLOUT asked for. Beyond
+   it the client is cut off, as one that does not read must not hold up the others. */
 bool lt_line_server_send(lt_ctx *c, lt_line_server *s, int64_t number, const char *line,
                          size_t n) {
   client *k = client_of(s, number);

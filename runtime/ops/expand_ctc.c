@@ -2,7 +2,10 @@
    reductions. N sequences, T steps, C classes, S labels of the longest target. */
 #include "ops/expand.h"
 
-/* Targets one after the other as [N, S]: behind its own a row holds whatever comes there. */
+/* Targets one after the other as [N, S]: behind its own a row holds whatever comes there. Positions
+   are clamped to the last target, so that short rows stay inside; their lengths keep what is behind
+   from being read. Two numbers are read from the device, since the size of the result depends on
+   them. */
 static lt_tensor *as_rows(lt_ctx *c, lt_tensor *targets, lt_tensor *lengths) {
   lt_scalar longest = {.i = 0}, total = {.i = 0};
   if (lengths->numel > 0 && (!lt_item(c, lt_unary(c, LT_OP_amax, lengths), &longest) ||
@@ -25,7 +28,8 @@ static lt_tensor *as_rows(lt_ctx *c, lt_tensor *targets, lt_tensor *lengths) {
   return lt_reshape(c, lt_taken(c, targets, 0, at), shape);
 }
 
-/* The mean is that of the losses for each label. */
+/* The mean is that of the losses for each label. As torch.nn.functional.ctc_loss; a length of 0
+   counts as 1. */
 static lt_tensor *reduced(lt_ctx *c, lt_tensor *loss, lt_tensor *lengths, int64_t reduction) {
   if (reduction == LT_REDUCTION_none) return loss;
   if (reduction == LT_REDUCTION_sum) return lt_unary(c, LT_OP_sum, loss);

@@ -77,6 +77,8 @@ static lt_tensor *zeros(lt_ctx *c, int ndim, const int64_t *size, const lt_tenso
                  like->storage->device);
 }
 
+/* y is stored at its own time step whatever the direction: the reverse layer of a bidirectional one
+   needs no flip. The array is of pointers; the tensors belong to the frame. */
 static bool run_steps(lt_ctx *c, const layer *l, bool reverse, lt_tensor *h, lt_tensor *cell,
                       lt_tensor **out) {
   int64_t n = l->r.t;
@@ -92,6 +94,8 @@ static bool run_steps(lt_ctx *c, const layer *l, bool reverse, lt_tensor *h, lt_
   return lt_ok(c);
 }
 
+/* Halves are computed in f32 through all steps: the state is rounded once, at the end. LT_REC_SAVED
+   is what a kernel keeps for backward: nothing here, where the tape keeps the parts. */
 static bool expand(lt_ctx *c, const lt_call *call, lt_tensor **out) {
   const lt_args_recurrent *a = call->args;
   lt_dtype dtype = (lt_dtype)call->in[LT_REC_X]->dtype;

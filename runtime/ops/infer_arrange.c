@@ -1,6 +1,8 @@
 /* runtime/ops/infer_arrange.c: arguments of composite ops that make, repeat, move or cut out. */
 #include "ops/infer.h"
 
+/* As in infer_composite.c: resolved dims replace those of the script in the args, which parts and
+   derivatives read. */
 static bool resolve(lt_ctx *c, const lt_infer *i, int64_t *dim) {
   int d;
   if (!lt_shape_dim(c, lt_tensor_shape(i->in[0]), *dim, &d)) return false;
@@ -33,7 +35,8 @@ bool lt_infer_tile(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
-/* (x, repeats) */
+/* (x, repeats) A number has no dim to repeat along: it counts as a list of one, and the result is
+   flat. */
 bool lt_infer_repeat_interleave(lt_ctx *c, lt_infer *i) {
   lt_args_repeat_interleave *a = i->args;
   lt_dtype d = (lt_dtype)i->in[1]->dtype;
@@ -44,6 +47,7 @@ bool lt_infer_repeat_interleave(lt_ctx *c, lt_infer *i) {
   return a->dim == LT_NO_DIM || resolve(c, i, &a->dim);
 }
 
+/* Without dims the tensor is rolled as if it were flat, by one shift. */
 bool lt_infer_roll(lt_ctx *c, lt_infer *i) {
   lt_args_roll *a = i->args;
   int wanted = a->dims.n > 0 ? a->dims.n : 1;
@@ -55,6 +59,8 @@ bool lt_infer_roll(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* The default plane is the first two dims, as in torch.rot90 and numpy.rot90; only their order
+   gives the sense of the turn, so the same dim twice has no meaning. */
 bool lt_infer_rot90(lt_ctx *c, lt_infer *i) {
   lt_args_rot90 *a = i->args;
   if (a->dims.n < 0) a->dims = (lt_dims){.n = 2, .dim = {0, 1}};
@@ -66,6 +72,8 @@ bool lt_infer_rot90(lt_ctx *c, lt_infer *i) {
           lt_fail(c, LT_EARG, "rot90: dim %lld is given twice", (long long)a->dims.dim[0] + 1));
 }
 
+/* A view: one more dim, that of the window, with the stride of the dim that is cut. A number counts
+   as one element. */
 bool lt_infer_unfold(lt_ctx *c, lt_infer *i) {
   lt_args_unfold *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -117,6 +125,8 @@ bool lt_infer_im2col(lt_ctx *c, lt_infer *i) {
   return windows(c, i, size, a->kernel_size, a->dilation, a->padding, a->stride) > 0;
 }
 
+/* L columns must be exactly the windows that im2col would cut out of `output_size`: with fewer or
+   more an element would be added at a place that no window has. */
 bool lt_infer_col2im(lt_ctx *c, lt_infer *i) {
   const lt_args_col2im *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -160,6 +170,7 @@ bool lt_infer_pad(lt_ctx *c, lt_infer *i) {
   return lt_shape_check(c, padded.ndim, padded.size);
 }
 
+/* The offset needs no check: beyond the edge the diagonal is empty, as in PyTorch. */
 bool lt_infer_diagonal(lt_ctx *c, lt_infer *i) {
   lt_args_diagonal *a = i->args;
   if (i->in[0]->ndim < 2)
@@ -170,6 +181,7 @@ bool lt_infer_diagonal(lt_ctx *c, lt_infer *i) {
           lt_fail(c, LT_EARG, "diagonal: dim %lld is given twice", (long long)a->dim1 + 1));
 }
 
+/* The bound keeps the addition from overflowing; the check of the shape refuses n * n. */
 bool lt_infer_diag(lt_ctx *c, lt_infer *i) {
   const lt_args_diag *a = i->args;
   const lt_tensor *x = i->in[0];

@@ -2,6 +2,8 @@
    shapes and dtypes. */
 #include "ops/infer.h"
 
+/* Dims arrive as the script gave them (-1 is the last) and leave as positions from 0: what the op
+   is composed of, and its derivative, read the args again and must find them resolved. */
 static bool resolve(lt_ctx *c, const lt_infer *i, int64_t *dim) {
   int d;
   if (!lt_shape_dim(c, lt_tensor_shape(i->in[0]), *dim, &d)) return false;
@@ -16,6 +18,8 @@ static bool is_index(lt_ctx *c, const lt_infer *i, int k) {
                  lt_dtype_name(d));
 }
 
+/* Integers are refused although 0 and 1 would do: an index in the place of a mask would be taken
+   for true nearly everywhere, without an error. */
 static bool is_mask(lt_ctx *c, const lt_infer *i, int k) {
   lt_dtype d = (lt_dtype)i->in[k]->dtype;
   return d == LT_BOOL ||
@@ -25,6 +29,7 @@ static bool is_mask(lt_ctx *c, const lt_infer *i, int k) {
 
 /* Elements. */
 
+/* As in torch.isclose: promotion would hide that one side was rounded to another dtype. */
 bool lt_infer_isclose(lt_ctx *c, lt_infer *i) {
   const lt_args_isclose *a = i->args;
   if (i->in[0]->dtype != i->in[1]->dtype)
@@ -76,6 +81,8 @@ bool lt_infer_prelu(lt_ctx *c, lt_infer *i) {
   return lt_infer_float(c, i, 0) && lt_infer_float(c, i, 1);
 }
 
+/* Halves of the dim are the value and its gate (Dauphin et al., Language Modeling with Gated
+   Convolutional Networks, 2017). */
 bool lt_infer_glu(lt_ctx *c, lt_infer *i) {
   lt_args_glu *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -90,6 +97,7 @@ bool lt_infer_normalize(lt_ctx *c, lt_infer *i) {
   return lt_infer_float(c, i, 0) && resolve(c, i, &a->dim);
 }
 
+/* The dim counts in the shape that both broadcast to, not in that of the first input. */
 bool lt_infer_cosine_similarity(lt_ctx *c, lt_infer *i) {
   lt_args_cosine_similarity *a = i->args;
   int d;
@@ -108,6 +116,8 @@ bool lt_infer_mode(lt_ctx *c, lt_infer *i) {
          lt_fail(c, LT_ESHAPE, "mode: no elements in %s", LT_TENSOR_STR(i->in[0])));
 }
 
+/* An empty list has no quantile, of any q: without this check the position n * q would be read from
+   outside of it. */
 bool lt_infer_quantile(lt_ctx *c, lt_infer *i) {
   lt_args_quantile *a = i->args;
   const lt_tensor *q = i->in[1];
@@ -149,6 +159,8 @@ bool lt_infer_scatter(lt_ctx *c, lt_infer *i) {
   return resolve(c, i, &a->dim) && infer_scatter(c, i, a->dim);
 }
 
+/* index_reduce is the same with a list of positions, each of which stands for a slice: the source
+   then has the shape of x, with as many slices as there are positions. */
 bool lt_infer_scatter_reduce(lt_ctx *c, lt_infer *i) {
   lt_args_scatter_reduce *a = i->args;
   bool list = i->op == &lt_ops[LT_OP_index_reduce];
@@ -177,6 +189,8 @@ bool lt_infer_take_along_dim(lt_ctx *c, lt_infer *i) {
                   LT_TENSOR_STR(i->in[0])));
 }
 
+/* How many elements of the source are needed is known by the mask's values alone: that is checked
+   when the kernel runs, and the mask must have data here (not a tensor that only has a shape). */
 bool lt_infer_masked_scatter(lt_ctx *c, lt_infer *i) {
   if (i->in[0]->dtype != i->in[2]->dtype)
     return lt_fail(c, LT_EDTYPE, "masked_scatter: dtypes differ: %s and %s",
@@ -191,6 +205,8 @@ bool lt_infer_masked_scatter(lt_ctx *c, lt_infer *i) {
 
 /* Values. */
 
+/* The number of results depends on the options. Their shapes depend on the values, so tensors
+   without data (shapes alone, as in a plan of memory) are refused below. */
 static int results(bool inverse, bool counts) { return 1 + inverse + counts; }
 
 bool lt_infer_unique(lt_ctx *c, lt_infer *i) {
@@ -224,6 +240,8 @@ bool lt_infer_histc(lt_ctx *c, lt_infer *i) {
          lt_fail(c, LT_EARG, "histc: bins must be 1 or more, got %lld", (long long)a->bins);
 }
 
+/* Boundaries of one dim serve all values; else each row of values has its own row of boundaries.
+   bucketize is the first with its arguments the other way round. */
 bool lt_infer_searchsorted(lt_ctx *c, lt_infer *i) {
   bool buckets = i->op == &lt_ops[LT_OP_bucketize];
   const lt_tensor *bounds = i->in[buckets ? 1 : 0], *values = i->in[buckets ? 0 : 1];

@@ -36,7 +36,8 @@ static bool check_weight(lt_ctx *c, const lt_infer *i, int64_t groups, bool tran
   return true;
 }
 
-/* "same" becomes numbers where both sides get as much. */
+/* "same" becomes numbers where both sides get as much. An odd sum of both sides stays "same": one
+   side gets an element more, which the definition in parts does by a pad. */
 static bool resolve_padding(lt_ctx *c, lt_infer *i, lt_args_conv *a) {
   const lt_tensor *w = i->in[1];
   int n = lt_spatial_dims(i->op);
@@ -72,6 +73,9 @@ bool lt_infer_conv(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* A convolution of stride s makes the same size of s sizes of input; output_padding says which of
+   them comes back, so it is smaller than s (V. Dumoulin, F. Visin, A guide to convolution
+   arithmetic for deep learning, 2016). */
 bool lt_infer_conv_transpose(lt_ctx *c, lt_infer *i) {
   lt_args_conv_transpose *a = i->args;
   const lt_tensor *x = i->in[0], *w = i->in[1];

@@ -9,7 +9,8 @@ static bool same_shape(lt_ctx *c, const lt_infer *i, int k) {
                  LT_TENSOR_STR(y));
 }
 
-/* A weight that broadcasts to the first input. */
+/* A weight that broadcasts to the first input. A weight must not make the result larger than the
+   input, hence the second comparison. */
 static bool fits(lt_ctx *c, const lt_infer *i, int k) {
   const lt_tensor *x = i->in[0], *weight = k < i->n_in ? i->in[k] : NULL;
   if (weight == NULL) return true;
@@ -78,6 +79,7 @@ bool lt_infer_gaussian_nll_loss(lt_ctx *c, lt_infer *i) {
                  LT_TENSOR_STR(i->in[2]), LT_TENSOR_STR(i->in[0]));
 }
 
+/* One loss for each sample and class: all dims behind them are summed. */
 bool lt_infer_dice_loss(lt_ctx *c, lt_infer *i) {
   const lt_tensor *x = i->in[0];
   if (x->ndim < 2)

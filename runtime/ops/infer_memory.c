@@ -1,6 +1,8 @@
 /* runtime/ops/infer_memory.c: shapes of ops that make, copy and view tensors. */
 #include "ops/infer.h"
 
+/* What a script leaves out: the dtype that the value has in Lua (an integer is i64, a float f32, as
+   in torch.full), and the ctx's default device. */
 bool lt_infer_create(lt_ctx *c, lt_infer *i) {
   lt_args_create *a = i->args;
   static const lt_dtype of_kind[] = {LT_F32, LT_BOOL, LT_I64, LT_F32};
@@ -19,6 +21,8 @@ bool lt_infer_cast(lt_ctx *c, lt_infer *i) {
   return lt_ok(c);
 }
 
+/* Strides do not travel: devices copy bytes, so the input is row-major, which lt_to_device sees to.
+   */
 bool lt_infer_transfer(lt_ctx *c, lt_infer *i) {
   const lt_args_transfer *a = i->args;
   i->out[0].shape = lt_tensor_shape(i->in[0]);
@@ -46,6 +50,8 @@ bool lt_infer_copy(lt_ctx *c, lt_infer *i) {
 
 bool lt_infer_fill(lt_ctx *c, lt_infer *i) { return lt_infer_same(c, i); }
 
+/* The reverse of a broadcast, for derivatives: the shape must be one from which the input was
+   broadcast, else the sum would be of other elements. */
 bool lt_infer_sum_to(lt_ctx *c, lt_infer *i) {
   const lt_args_sum_to *a = i->args;
   lt_shape to = lt_shape_of(a->size.n, a->size.size), from = to;
@@ -65,7 +71,9 @@ static void view_of(lt_infer *i, const lt_tensor *t) {
   i->view_offset = t->offset;
 }
 
-/* Fill in a size that is -1. */
+/* Fill in a size that is -1. A size of 0 among the others leaves -1 undetermined (0 * anything is
+   0): known is 0 then, and it is refused as in PyTorch. Products that overflow are remembered and
+   refused at the end, as a later 0 does not make them right. */
 static bool resolve_sizes(lt_ctx *c, lt_infer *i, lt_sizes *s) {
   int64_t known = 1, n = i->in[0]->numel;
   int unknown = -1;

@@ -14,7 +14,8 @@ static bool add_normalizer(lt_reading *r, const char *field, lt_normalizer step)
   return true;
 }
 
-/* BertNormalizer: strips accents where it makes letters small, unless it says otherwise. */
+/* BertNormalizer: strips accents where it makes letters small, unless it says otherwise. The steps
+   are in the order of the reference (tokenizers' BertNormalizer). */
 static bool read_bert_normalizer(lt_reading *r, const char *field, const json_t *value) {
   bool clean, chinese, lowercase, accents;
   return lt_read_flag(r, field, value, "clean_text", true, &clean) &&
@@ -45,7 +46,8 @@ bool lt_read_normalizer(lt_reading *r, const char *field, const json_t *value) {
   return lt_read_refuse(r, field, "is a %.40s, which is not supported", type);
 }
 
-/* What these types do, as patterns. */
+/* What these types do, as patterns. Punctuation has the ASCII symbols too, which Unicode does not
+   count as such, and BERT does. */
 static const struct {
   const char *type, *pattern;
   lt_behavior behavior;
@@ -67,7 +69,8 @@ static bool ends_at_lines(const char *pattern, size_t n) {
   return false;
 }
 
-/* A step; NULL: a failure. */
+/* A step; NULL: a failure. Whether files can be cut at lines is decided by the first step: later
+   ones only divide its pieces. */
 static lt_split *add_split(lt_reading *r, const char *field, const char *pattern, size_t n,
                            lt_behavior behavior) {
   lt_tokenizer *t = r->t;

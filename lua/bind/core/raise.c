@@ -62,6 +62,10 @@ static void keep_last_error(lua_State *L, lt_bind *b, const lt_failure *f, const
   lua_rawseti(L, LUA_REGISTRYINDEX, b->last_error_ref);
 }
 
+/* The text gets its line and its Module here, once, when it leaves C. An error that a callback
+   raised passes through as the object that it was (LT_ECALLBACK), with whatever table or text the
+   script had made. A deferred failure, of work on a device, has the line that issued it, not the
+   line that waits. */
 void lt_raise_failure(lua_State *L, lt_bind *b) {
   lt_failure f;
   if (!lt_take_failure(b->c, &f)) luaL_error(L, "internal: a call failed without a reason");
@@ -140,6 +144,8 @@ int lt_status_of(lua_State *L, int index) {
   return status;
 }
 
+/* By the name of the metatable: the class is in Lua and may not have been loaded, and then no such
+   object exists. */
 bool lt_is_interrupt(lua_State *L, int index) {
   if (luaL_getmetafield(L, index, "__name") != LUA_TSTRING) return false;
   bool found = strcmp(lua_tostring(L, -1), "ltrain.Interrupt") == 0;

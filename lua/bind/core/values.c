@@ -55,6 +55,8 @@ bool lt_check_flag(lua_State *L, lt_bind *b, int index, const char *who, const c
   return lua_toboolean(L, index);
 }
 
+/* Lua counts from 1, the runtime from 0; negative positions count from the end in both. 0 is
+   nothing at all, and refused: it would be the last in C and the first in Python. */
 bool lt_from_zero(int64_t position, int64_t *out) {
   *out = position > 0 ? position - 1 : position;
   return position != 0;
@@ -75,6 +77,8 @@ lt_scalar lt_to_scalar(lua_State *L, int index) {
   }
 }
 
+/* Not luaL_checkinteger, which takes the text "3" and words its message with a position in place of
+   a name. A float that is a whole number (2.0) is an integer, as everywhere in Lua. */
 int64_t lt_check_int(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
   int is_int = 0;
   int64_t value = lua_type(L, index) == LUA_TNUMBER ? lua_tointegerx(L, index, &is_int) : 0;
@@ -182,6 +186,8 @@ lt_sizes lt_check_each(lua_State *L, lt_bind *b, int index, const char *who, con
   return same ? (lt_sizes){.n = LT_SAME} : LT_ALL_OF(0);
 }
 
+/* A tensor of one element counts as its number: the value is read, for which a device is waited
+   for. */
 lt_scalar lt_check_scalar(lua_State *L, lt_bind *b, int index, const char *who, const char *name) {
   lt_scalar s = lt_to_scalar(L, index);
   lt_tensor *t = lt_to_tensor(L, b, index);
@@ -222,6 +228,8 @@ int64_t lt_check_position(lua_State *L, lt_bind *b, int index, int64_t n, const 
   return at;
 }
 
+/* Both ends are inclusive, as in Lua; to < from is an empty range, which starts at 0 so that no
+   offset points outside. */
 lt_range lt_check_range(lua_State *L, lt_bind *b, lt_range r, int64_t n, const char *who,
                         const lt_tensor *x) {
   if (r.step <= 0)

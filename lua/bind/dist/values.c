@@ -90,6 +90,8 @@ static void put_int(const writer *w, int64_t n) { put(w, &n, sizeof n); }
 
 static void write_value(const writer *w, const place *at);
 
+/* Without gradients or autocast: a copy for the wire is no operation of the script, and must not be
+   recorded or rounded. */
 lt_tensor *lt_plain_tensor(lt_ctx *c, lt_tensor *t) {
   lt_modes modes = c->modes;
   c->modes.grad = c->modes.autocast = false;
@@ -139,6 +141,8 @@ static void check_key(const writer *w, const place *at) {
   refuse(w, at, lua_tostring(L, -1));
 }
 
+/* Written in the order of `next`, which may differ between ranks: what is read is a table, in which
+   no order is kept. */
 static void write_pairs(const writer *w, const place *at, int64_t n) {
   lua_State *L = w->L;
   for (lua_pushnil(L); lt_raw_next(L, -2) != 0; lua_pop(L, 1)) {
@@ -159,6 +163,9 @@ static void write_pairs(const writer *w, const place *at, int64_t n) {
   }
 }
 
+/* Two passes: the counts come first, so that the reader can reserve the table and refuse a count
+   that cannot be. Metatables are refused, since a class does not exist on the other side by being
+   sent. Cycles are found along the path alone: a table that is there twice is sent twice. */
 static void write_table(const writer *w, place *at) {
   lua_State *L = w->L;
   if (lua_getmetatable(L, -1) != 0) refuse(w, at, "is an object: only plain tables can be sent");
@@ -310,6 +317,8 @@ static void read_table(reader *r, int depth) {
   }
 }
 
+/* A bool that is neither 0 nor 1 is undefined behavior in C, and would compare as neither true nor
+   false. */
 static bool all_bools(const char *data, size_t n) {
   for (size_t k = 0; k < n; k++)
     if (data[k] != 0 && data[k] != 1) return false;

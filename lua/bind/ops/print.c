@@ -181,7 +181,8 @@ static void add_suffix(luaL_Buffer *out, int *column, const char *suffix) {
   luaL_addstring(out, suffix);
 }
 
-/* gelu_tanh -> GeluTanhBackward */
+/* gelu_tanh -> GeluTanhBackward As PyTorch names nodes, so that what its documentation says of
+   grad_fn is found here, too. */
 static void name_node(const lt_tensor *x, char *text, size_t size) {
   const char *from = lt_node_name((const lt_node *)x->node);
   size_t at = (size_t)snprintf(text, size, "grad_fn=<");
@@ -193,6 +194,8 @@ static void name_node(const lt_tensor *x, char *text, size_t size) {
   snprintf(text + at, size - at, "Backward>");
 }
 
+/* PyTorch leaves out what is usual: the CPU, and the dtypes that a literal of Python would have.
+   The size is shown where the elements do not show it. */
 static void add_suffixes(luaL_Buffer *out, lt_ctx *c, const lt_tensor *x, int column) {
   char text[128];
   if (x->storage->device.kind != 0) {

@@ -262,6 +262,8 @@ static void set_grad(lua_State *L, lt_bind *b, lt_tensor *t) {
   lt_tensor_note_grad(b->c, t);
 }
 
+/* A result keeps its history: switching it off would cut the tape behind the back of whoever made
+   it. Switching it on again changes nothing. */
 void lt_set_requires_grad(lua_State *L, lt_bind *b, lt_tensor *t, bool on) {
   if (t->node != NULL && !on)
     lt_raise(L, b, LT_EARG, "requires_grad: only leaves can be changed; write x:detach()");

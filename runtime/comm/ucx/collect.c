@@ -70,6 +70,7 @@ static int listen_at(const char *host, int port) {
   return -1;
 }
 
+/* The first bytes of sockaddr_in and sockaddr_in6 (family, port) are laid out alike. */
 static int port_of(int fd) {
   struct sockaddr_in6 name = {.sin6_family = AF_UNSPEC}; /* of IPv4 the port is in the same place */
   socklen_t n = sizeof name;
@@ -131,7 +132,8 @@ static const char *objection(const meeting *room, const lt_meet_hello *h, char t
   return text;
 }
 
-/* All of the hello and the address is there. */
+/* All of the hello and the address is there. The token before all else: a stranger learns nothing
+   of the job, and its answer lets a rank of another job go on to the next port. */
 static void judge(meeting *room, visitor *v) {
   char why[LT_COMM_TEXT];
   lt_meet_hello *h = &v->hello;
@@ -215,6 +217,8 @@ static void say_missing(const meeting *room, char *text) {
            n == 1 ? "has" : "have", room->refused[0] != '\0' ? "; " : "", room->refused);
 }
 
+/* A length and an address for each rank, in the order of ranks: what every rank needs to open its
+   endpoints (UCX worker addresses have no fixed length). */
 static bool make_list(const meeting *room, char **all, size_t *bytes) {
   const lt_ucx_world *w = room->w;
   size_t n = (size_t)w->size * sizeof(uint32_t) + w->own_bytes, at = 0;
@@ -239,6 +243,8 @@ static void tell(meeting *room, lt_meet_outcome outcome, const void *bytes, size
     if (room->visitors[k].is_in) answer(room->visitors[k].fd, outcome, bytes, n);
 }
 
+/* All or none: as long as one is missing nobody starts, and at the deadline those that wait are
+   told why, instead of each timing out by itself. */
 static bool collect(meeting *room, char **all, size_t *bytes, char *text) {
   while (room->missing > 0) {
     int ms = lt_meet_left(room->at->deadline_ns, 1000);

@@ -13,7 +13,8 @@
 
 enum { DIAL_MS = 2000, ANSWER_MS = 5000, FIRST_REST_MS = 20, LONGEST_REST_MS = 500 };
 
-/* A socket that is connected, or -1 with errno. */
+/* A socket that is connected, or -1 with errno. Not blocking: a host that drops packets would hold
+   connect() for minutes, longer than the whole time for joining. */
 static int connect_to(const struct addrinfo *a, int64_t deadline_ns) {
   int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), error = errno;
   if (fd < 0) return -1;
@@ -110,6 +111,8 @@ static lt_progress try_file(const lt_ucx_world *w, const lt_meet_place *at, int 
   return got;
 }
 
+/* Pauses double from 20 ms to half a second: ranks start within milliseconds of each other on one
+   machine, and hundreds of them must not keep rank 0 busy with refusals later. */
 static bool find(const lt_ucx_world *w, const lt_meet_place *at, int *fd, char *text) {
   char why[LT_COMM_TEXT] = "";
   for (int rest = FIRST_REST_MS;; rest = rest * 2 < LONGEST_REST_MS ? rest * 2 : LONGEST_REST_MS) {
