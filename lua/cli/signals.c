@@ -1,4 +1,9 @@
-/* lua/cli/signals.c: SIGINT and SIGTERM in the binary. */
+/* lua/cli/signals.c: SIGINT and SIGTERM in the binary.
+
+   A handler may run between any two instructions, and can raise no error there: it sets flags and
+   a hook, and the script ends at its next line or call, where Lua can unwind it. A signal that
+   comes again while the first is pending ends the process as if there were no handler (but at a
+   prompt). */
 #include "cli/signals.h"
 
 #include <errno.h>

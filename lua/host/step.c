@@ -18,11 +18,13 @@ static int finish_stepped(lua_State *L, int status, lua_KContext unused) {
   return 0;
 }
 
+/* lua_pcallk: the loops yield through it, which a plain lua_pcall forbids. */
 static int run_stepped(lua_State *L) {
   int status = lua_pcallk(L, lua_gettop(L) - 1, 0, 0, 0, finish_stepped);
   return finish_stepped(L, status, 0);
 }
 
+/* The registry keeps the thread: on no stack while it is paused, it would be collected. */
 static int start_named(lua_State *L) {
   lt_request *r = lua_touserdata(L, 1);
   int n = lt_push_call(L, r);

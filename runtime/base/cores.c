@@ -35,7 +35,8 @@ static int read_numbers(const char *folder, const char *name, long long number[2
   return n;
 }
 
-/* Whole cores of one group's quota, 1 at least; INT_MAX: none is set. */
+/* Whole cores of one group's quota, 1 at least; INT_MAX: none is set. A quota is processor time in
+   each period, both in microseconds: 150000 of 100000 are one and a half cores. */
 static int cores_of(const char *folder) {
   long long v[2] = {0, 0}, period[2] = {0, 0};
   if (read_numbers(folder, "cpu.max", v) < 2) { /* version 2: both in one file */
@@ -115,6 +116,7 @@ bool lt_cores_list(char *text, size_t size) {
   return true;
 }
 
+/* "0-3,8", as taskset -c and the cpuset files of Linux have it. */
 static bool parse_list(const char *list, cpu_set_t *set) {
   CPU_ZERO(set);
   for (char *end; *list != 0 && *list != '\n'; list = end + (*end == ',')) {
@@ -131,6 +133,8 @@ static bool parse_list(const char *list, cpu_set_t *set) {
   return true;
 }
 
+/* sched_setaffinity(0) is of the calling thread alone: those that exist already (OpenMP's, helper
+   threads) have masks of their own. */
 static bool run_on(const cpu_set_t *set) {
   if (sched_setaffinity(0, sizeof *set, set) != 0) return false;
   DIR *threads = opendir("/proc/self/task");

@@ -88,6 +88,8 @@ static void leave(lt_ctx *c, lt_group *g) {
   g->link = NULL;
 }
 
+/* The root outlives its parts, which retain it: its link, on which theirs were made, is dropped
+   last. */
 static void group_free(lt_ctx *c, lt_group *g) {
   lt_group *root = g->root;
   if (root != g)

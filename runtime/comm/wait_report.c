@@ -16,6 +16,8 @@ void lt_wait_set(lt_heartbeat *h, const lt_group *g, const lt_mark *mark) {
   lt_heartbeat_set_activity(h, mark);
 }
 
+/* A wait for a device has its collective behind it: what the rank did before is kept aside, and is
+   its activity again afterwards. */
 void lt_wait_report(lt_group *g, const lt_mark *mark) {
   lt_heartbeat *h = g->root->heartbeat;
   g->root->between.activity = lt_heartbeat_activity(h);

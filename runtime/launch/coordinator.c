@@ -60,6 +60,7 @@ static void has_left(lt_watchdog *d, int rank, const lt_message *m) {
   d->alert = true;
 }
 
+/* Ranks that have ended, or are not heard any more, will say nothing: nobody waits for them. */
 static void is_done(lt_watchdog *d, int rank) {
   d->peers[rank].done = true;
   for (int r = 0; r < d->n_peers; r++) {
@@ -110,7 +111,9 @@ void lt_coordinator_report_rank(lt_watchdog *d, int rank, lt_outcome_class class
   lt_coordinator_report(d, rank, class, status, text);
 }
 
-/* A rank's process has ended, or seems to. */
+/* A rank's process has ended, or seems to. It is a failure unless the rank was done, had reported
+   one itself, or all had left. The last state of a forked rank is in its heartbeat, in shared
+   memory, which outlives it. */
 void lt_coordinator_exited(lt_watchdog *d, int rank, int status, const char *how) {
   lt_peer *p = &d->peers[rank];
   if (p->exited) return;

@@ -55,6 +55,8 @@ static bool receive(lt_worker_pool *p, int worker, message *m) {
   return false;
 }
 
+/* Slots of unwanted orders come back with their answers, which are received here, but only from
+   workers of which nothing is awaited: what is awaited would be lost with them. */
 static int find_slot(lt_worker_pool *p) {
   int slot = free_slot(p, -1);
   message m;
@@ -63,6 +65,8 @@ static int find_slot(lt_worker_pool *p) {
   return slot >= 0 ? slot : free_slot(p, -1);
 }
 
+/* The order itself is in the shared memory of a slot, where its answer will be, too: the socket
+   carries four numbers, and never blocks on large ones. */
 bool lt_worker_order(lt_ctx *c, lt_worker_pool *p, int worker, const void *order, size_t n) {
   if (!lt_ok(c) || !lt_assert(c, worker >= 0 && worker < p->n)) return false;
   int slot = find_slot(p);
@@ -126,6 +130,8 @@ lt_tensor *lt_worker_tensor(lt_ctx *c, lt_worker_pool *p, const lt_worker_answer
   return lt_worker_slot_tensor(c, p->slots[answer->slot], offset, dtype, ndim, size);
 }
 
+/* An order cannot be called back from a worker: its answer is counted, and dropped when it
+   comes. */
 void lt_worker_pool_forget(lt_worker_pool *p) {
   for (int k = 0; k < p->n; k++) {
     p->workers[k].unwanted += p->workers[k].pending;

@@ -36,6 +36,7 @@ bool lt_infer_squeeze(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* There is one place more than x has dims: -1 is behind the last. */
 bool lt_infer_unsqueeze(lt_ctx *c, lt_infer *i) {
   lt_args_unsqueeze *a = i->args;
   const lt_tensor *x = i->in[0];
@@ -57,6 +58,7 @@ bool lt_infer_flatten(lt_ctx *c, lt_infer *i) {
                  (long long)a->start_dim + 1, (long long)a->end_dim + 1, LT_TENSOR_STR(i->in[0]));
 }
 
+/* A dim that is named twice would leave a place without one: a mask for each side finds that. */
 bool lt_infer_movedim(lt_ctx *c, lt_infer *i) {
   lt_args_movedim *a = i->args;
   unsigned from = 0, to = 0;
@@ -96,6 +98,7 @@ bool lt_infer_select(lt_ctx *c, lt_infer *i) {
   return true;
 }
 
+/* length > n - start, and not start + length > n, which may overflow. */
 bool lt_infer_narrow(lt_ctx *c, lt_infer *i) {
   lt_args_narrow *a = i->args;
   if (!resolve_along(c, i, &a->dim)) return false;

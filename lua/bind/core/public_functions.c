@@ -7,6 +7,8 @@
 #include "bind/core/raise.h"
 #include "bind/core/values.h"
 
+/* Lua itself drops surplus arguments without an error, and with them options that a script meant to
+   set. A nil is none: functions that pass on what they got often have one at the end. */
 void lt_check_count(lua_State *L, lt_bind *b, const char *who, int most) {
   int top = lua_gettop(L);
   for (int k = most + 1; k <= top; k++)

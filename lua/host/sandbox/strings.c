@@ -190,6 +190,8 @@ static bool add_value(const lt_match *m, luaL_Buffer *out, const char *s, const 
   return true;
 }
 
+/* The loop is lstrlib.c's: an empty match at the end of the match before is passed over (Lua
+   5.4). */
 static int gsub(lua_State *L) {
   size_t length, size;
   const char *s = luaL_checklstring(L, 1, &length), *p = luaL_checklstring(L, 2, &size);

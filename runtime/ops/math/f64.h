@@ -39,7 +39,10 @@ LT_FN double lt_exp_tail_f64(double r) {
   return r * r * p;
 }
 
-/* Returns r with x = n ln 2 + r, |r| <= 0.35, and n + 2048 in *biased; good for |x| < 1400. */
+/* Returns r with x = n ln 2 + r, |r| <= 0.35, and n + 2048 in *biased; good for |x| < 1400. Adding
+ * 1.5 * 2^52 rounds to an integer, which is in the low bits then. ln 2 is in two parts, the first
+ * with zeros at its end, so that n times it is exact (W. Cody, W. Waite, Software Manual for the
+ * Elementary Functions, 1980). */
 LT_FN double lt_exp_reduce_f64(double x, uint64_t *biased) {
   double z = x * 0x1.71547652b82fep0 + 0x1.8p52;
   *biased = lt_bits_f64(z) - 0x4338000000000000u + 2048u;
@@ -70,7 +73,8 @@ LT_FN double lt_expm1_f64(double x) {
 }
 
 /* log(2^k (1 + f)) for sqrt(1/2) <= 1 + f < sqrt(2): log(1 + f) = 2 atanh(s), s = f / (2 + f),
- * written so that f, the largest term, enters exactly. */
+ * written so that f, the largest term, enters exactly (the form of fdlibm's e_log.c, Sun
+ * Microsystems, 1993). */
 LT_FN double lt_log_sum_f64(double f, double k) {
   double s = f / (2.0 + f);
   double z = s * s;
@@ -118,6 +122,8 @@ LT_FN double lt_log1p_f64(double x) {
   return x < -1.0 ? (double)NAN : y;
 }
 
+/* tanh a = (e^2a - 1) / (e^2a + 1): by expm1, as e^2a - 1 would lose all digits near 0. From 20 on
+   it is 1 in double. */
 LT_FN double lt_tanh_f64(double x) {
   double a = fabs(x);
   double t = lt_expm1_f64(2.0 * (a > 20.0 ? 20.0 : a));
