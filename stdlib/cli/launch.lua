@@ -4,6 +4,7 @@
 -- What is wrong with the command line, or can be known of this host alone, is reported before the
 -- other hosts hear of it.
 local Agent = require "ltrain.elastic.Agent"
+local HostDiscovery = require "ltrain.elastic.HostDiscovery"
 local Rendezvous = require "ltrain.elastic.Rendezvous"
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
@@ -30,6 +31,9 @@ local function missing(parsed, plan)
     return "the ranks cannot all read standard input: write the script to a file"
   elseif c.io.kind(script) ~= "file" then
     return ("cannot open %s: there is no such file on this host"):format(script)
+  elseif plan.discovery and c.io.kind(plan.discovery) ~= "file" then
+    return ("--host_discovery_script: cannot open %s: there is no such file on this host"):format(
+      plan.discovery)
   elseif c.runtime.getenv "LTRAIN_LAUNCH" then
     return ("this is already a rank of the job %s: ranks cannot launch ranks"):format(
       c.runtime.getenv "LTRAIN_LAUNCH")
@@ -111,6 +115,15 @@ local function make_memory(slots)
   return memory
 end
 
+-- The list of hosts of a plan that has one.
+local function discovery_of(plan, place)
+  local script <const> = plan.discovery
+  if not script then return nil end
+  return HostDiscovery { script = script:find "/" and script or "./" .. script,
+    output = place.folder .. "/hosts", slots = plan.slots, most = c.dist.max_ranks, say = say,
+    names = { plan.host_id, c.runtime.hostname(), place.address } }
+end
+
 -- Runs the plan; returns the exit status.
 local function run(parsed, host, plan, place)
   local store <const>, folder = place.store, place.folder
@@ -120,11 +133,14 @@ local function run(parsed, host, plan, place)
     settle = plan.url and plan.settle or 0,
     host = { id = plan.host_id, name = plan.host_id, address = place.address,
              port = plan.port or random_port(), slots = plan.slots } }
+  local discovery <const> = discovery_of(plan, place)
   local agent <const> = Agent { rendezvous = rendezvous, job = job, name = plan.host_id,
     command = rank_command(parsed, "run", launch_options.own), folder = folder,
     grace = plan.grace, join_timeout = plan.join_timeout, max_restarts = plan.max_restarts,
-    memory = make_memory(plan.slots), signals = watch_signals(host), say = say }
+    memory = make_memory(plan.slots), discovery = discovery,
+    signals = watch_signals(host), say = say }
   local status <const>, closing = agent:run()
+  if discovery then discovery:close() end
   store:close()
   remove_folder(folder)
   if not plan.url or status < 128 then requeue.forget(job) end

@@ -35,6 +35,9 @@ launch_options.rows = {
       .. "--rdzv" },
   { name = "port", type = "integer", value = "N", min = 1, max = 65520,
     doc = "the first of 16 ports, of which rank 0 takes a free one; default: any above 20000" },
+  { name = "host_discovery_script", type = "string", value = "FILE",
+    doc = "as Horovod's: prints HOST:RANKS for each host that may take part; run each second. A "
+      .. "host that it does not print waits" },
   { name = "standalone", type = "boolean", value = "true|false",
     doc = "one host, as without --rdzv" },
   { name = "rdzv_endpoint", type = "string", value = "HOST:PORT",
@@ -70,6 +73,8 @@ local INSTEAD <const> = {
   num_processes = "write --nproc_per_node N, the ranks of this host",
   min_np = "write --nnodes MIN:MAX, in hosts",
   max_np = "write --nnodes MIN:MAX, in hosts",
+  slots = "write --nproc_per_node N",
+  slots_per_host = "write --nproc_per_node N",
   num_nodes = "write --nnodes N or --nnodes MIN:MAX",
   launcher = "ltrain launch is the launcher: without mpirun",
   hosts = "run ltrain launch on each host",
@@ -147,7 +152,7 @@ function launch_options.read(o)
     min = min, max = max, slots = slots, url = url, job = o.rdzv_id, port = o.port,
     max_restarts = o.max_restarts or 3, grace = o.grace or 25.0, settle = o.last_call or 2.0,
     join_timeout = o.join_timeout or 300.0, local_addr = o.local_addr,
-    host_id = o.host_id or c.runtime.hostname(),
+    host_id = o.host_id or c.runtime.hostname(), discovery = o.host_discovery_script,
   }
 end
 

@@ -38,8 +38,9 @@ local AT_BOUNDARY <const> = { come = true, left = true, lost = true }
 --- o: {rendezvous =, job = id, name = of this host, command = words that run a rank, folder = for
 --- files of ranks, grace = seconds to stop between two batches, join_timeout = seconds to wait for
 --- a round, max_restarts =, memory = of
---- snapshots (snapshot_memory.lua) or nil, signals = function() -> the name of the
---- signal that asked for the end or nil, whether Ctrl-C came after it; say = function(line)}
+--- snapshots (snapshot_memory.lua) or nil, discovery = how many ranks this host
+--- has at a time (HostDiscovery.lua) or nil, signals = function() -> the name of the signal that
+--- asked for the end or nil, whether Ctrl-C came after it; say = function(line)}
 function Agent:init(o)
   for key, value in next, o do self[key] = value end
   self.restarts, self.quick, self.progress = 0, 0, 0
@@ -114,6 +115,21 @@ local function look_at_rendezvous(self, w)
   if AT_BOUNDARY[kind] then stop_at_boundary(self, w, "USR1") else begin(w, "end", 0) end
 end
 
+-- How many ranks this host is to have, where that differs from what it has; nil: as many.
+local function new_ranks(self)
+  local ranks <const> = self.discovery and self.discovery:ranks()
+  return ranks and ranks ~= self.rendezvous.host.slots and ranks or nil
+end
+
+-- The list of hosts gives this host another number of ranks: it leaves, and joins with them.
+local function look_at_discovery(self, w)
+  local ranks <const> = w.phase == "run" and new_ranks(self)
+  if not ranks then return end
+  w.moves = ranks == 0 and "it is no longer in the list of hosts"
+    or ("the list of hosts gives it %d rank%s"):format(ranks, ranks == 1 and "" or "s")
+  stop_at_boundary(self, w, "USR1")
+end
+
 -- Ranks that have not ended in time get the next signal.
 local function press(w)
   if not w.due or clock() < w.due then return end
@@ -128,6 +144,7 @@ local function run_round(self, round)
     if one then note_end(self, w, one) end
     look_at_signals(self, w)
     look_at_rendezvous(self, w)
+    look_at_discovery(self, w)
     press(w)
   end
   return w
@@ -163,6 +180,10 @@ local function conclude(self, w)
     return not w.reason and self.signals() ~= nil
   elseif w.asked then
     return true
+  elseif w.moves and not w.failure then
+    self.rendezvous:leave(w.moves)
+    w.reason, w.kind = ("host %s leaves: %s"):format(self.name, w.moves), "left"
+    return false
   end
   if not w.reason and not w.failure then explain(self, w) end
   if w.kind == "failed" then note_failure(self, w.reason) end
@@ -171,13 +192,49 @@ end
 
 -- Between rounds.
 
--- Waits for the next round; nil where a signal came before it, or nil and a message.
+-- The next round has so many ranks on this host.
+local function have_ranks(self, ranks)
+  self.rendezvous.host.slots = ranks
+  if not self.memory then return end
+  local grown <const>, message = self.memory:grow(ranks)
+  if not grown then
+    self.say("no snapshots in memory: " .. message)
+    self.memory = nil
+  end
+end
+
+-- Waits until the list of hosts, if there is one, has this one: true; the end of a job that was
+-- over before; nil where a signal came.
+local function be_listed(self)
+  local look, said = clock() + QUIET_SECONDS, false
+  while self.discovery do
+    local ranks <const> = self.discovery:ranks() or 0
+    if self.signals() then return nil end
+    if ranks > 0 then
+      have_ranks(self, ranks)
+      return true
+    end
+    if clock() >= look then
+      if not said then self.say "waits until the list of hosts has this one" end
+      look, said = clock() + 1, true
+      local over <const> = self.rendezvous:ended()
+      if over then return over end
+    end
+    process.wait_any({}, LOOK_SECONDS)
+  end
+  return true
+end
+
+-- Waits for the next round; nil where a signal came before it, or nil and a message; false where
+-- the number of ranks of this host has changed before it.
 local function join(self)
+  local listed <const> = be_listed(self)
+  if listed ~= true then return listed end
   local began <const>, waits_for = clock(), nil
   local due = began + QUIET_SECONDS
   local round <const> = self.rendezvous:join(function(text)
     local now <const> = clock()
-    if self.signals() then return true end
+    if self.signals() or new_ranks(self) then return true end
     waits_for = text or waits_for or "the other hosts"
     if now >= due then
       self.say(waits_for)
@@ -186,6 +243,10 @@ local function join(self)
     return now - began >= self.join_timeout
   end)
   if round or self.signals() then return round end
+  if new_ranks(self) then
+    self.rendezvous:leave "the list of hosts has changed"
+    return false
+  end
   self.rendezvous:leave "the time to join is over"
   return nil, ("no round within %g s (--join_timeout): %s"):format(self.join_timeout, waits_for)
 end
@@ -249,21 +310,27 @@ local function ended(self, round)
     round.message:find(self.first or "", 1, true) and "" or after_restarts(self))
 end
 
+-- One round, and what is between it and the next; whether this host leaves the job.
+local function take_part(self, round)
+  if round.number > 0 or #round.hosts > 1 then say_begin(self, round) end
+  local began <const> = clock()
+  local w <const> = run_round(self, round)
+  if conclude(self, w) then return true end
+  say_end(self, w)
+  back_off(self, w, clock() - began)
+  return false
+end
+
 --- Runs the job on this host until it ends, or this host leaves it. Returns the exit status and a
 --- closing line.
 function Agent:run()
   while true do
     local round <const>, message = join(self)
     local name <const> = self.signals()
-    if not round and name or name and not round.ended then return left(self, name) end
-    if not round then return 1, message end
-    if round.ended then return ended(self, round) end
-    if round.number > 0 or #round.hosts > 1 then say_begin(self, round) end
-    local began <const> = clock()
-    local w <const> = run_round(self, round)
-    if conclude(self, w) then return left(self, (self.signals())) end
-    say_end(self, w)
-    back_off(self, w, clock() - began)
+    if name and not (round and round.ended) then return left(self, name) end
+    if round == nil then return 1, message end
+    if round and round.ended then return ended(self, round) end
+    if round and take_part(self, round) then return left(self, (self.signals())) end
   end
 end
 

@@ -282,15 +282,26 @@ function Rendezvous:_try()
   return round, not round and (self.is_leader and self.waits or "waits for the next round") or nil
 end
 
+-- The ranks of the round that ran here have ended.
+function Rendezvous:_close_round()
+  if not self.round then return end
+  self.after, self.last_round, self.round = self.round.number, self.round, nil
+end
+
+--- Whether the job is closed, for a host that does not take part: {ended = true, status =,
+--- message =}, or nil.
+function Rendezvous:ended()
+  local doc <const> = self:_read()
+  return doc and doc.status == "closed" and self:_assignment(doc) or nil
+end
+
 --- Waits for the next round in which this host takes part: {number =, hosts = in the order of their
 --- ranks, index = of this one, first_rank =, world_size =, reason = why the last one ended ("" at
 --- first), restarts =}; {ended = true, status =, message =} when there is none; nil when
 --- tick(text), which is called ten times a second with what is waited for, returns true. All ranks
 --- of this host's last round must have ended.
 function Rendezvous:join(tick)
-  if self.round then
-    self.after, self.last_round, self.round = self.round.number, self.round, nil
-  end
+  self:_close_round()
   local changed, text = true, nil
   while true do
     local round
@@ -368,7 +379,8 @@ function Rendezvous:done()
   self.unpublished = not self:_publish()
 end
 
---- This host leaves the job: the others go on without it. Nil and a message where the store cannot
+--- This host leaves the job, whose ranks here have ended: the others go on without it; it may join
+--- again. Nil and a message where the store cannot
 --- be reached: they do so when its lease has expired.
 function Rendezvous:leave(reason)
   local done, message = nil, TOO_LATE
@@ -379,7 +391,7 @@ function Rendezvous:leave(reason)
     done, message = doc ~= nil or nil, doc == nil and version or nil
     if new then done, message = self:_write(new, version) end
   end
-  self.round = nil
+  self:_close_round()
   self:_forget()
   if not done then return nil, message end
   return true

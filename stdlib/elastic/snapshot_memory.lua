@@ -1,10 +1,11 @@
 --- stdlib/elastic/snapshot_memory.lua: memory files for the snapshots of a host's ranks, which
 --- outlive the ranks.
 --
--- The launcher makes them once for its job, and each of its ranks inherits all of them: a rank
--- writes its own, and after a restart reads those of the others on its host. Each rank has four:
--- two for its snapshots in turn, so that one is whole while the other is written, and two for
--- copies of what a rank of another host has. Empty ones take no memory. They end with the launcher.
+-- The launcher makes them for its job, more when its host gets more ranks, and each of its ranks
+-- inherits all of them: a rank writes its own, and after a restart reads those of the others on its
+-- host. Each rank has four: two for its snapshots in turn, so that one is whole while the other is
+-- written, and two for copies of what a rank of another host has. Empty ones take no memory. They
+-- end with the launcher.
 local c = require "ltrain.c"
 
 local snapshot_memory = {}
@@ -17,13 +18,20 @@ Memory.__index = Memory
 
 --- Makes the files of so many ranks; nil and the reason.
 function snapshot_memory.new(local_ranks)
-  local fds = {}
-  for k = 1, local_ranks * EACH do
+  local memory <const> = setmetatable({ fds = {} }, Memory)
+  local grown <const>, message = memory:grow(local_ranks)
+  if not grown then return nil, message end
+  return memory
+end
+
+--- Sees to it that there are files for so many ranks; nil and the reason.
+function Memory:grow(local_ranks)
+  for k = #self.fds + 1, local_ranks * EACH do
     local fd, message = c.io.new_slot()
     if not fd then return nil, message end
-    fds[k] = fd
+    self.fds[k] = fd
   end
-  return setmetatable({ fds = fds }, Memory)
+  return true
 end
 
 --- What each rank of the host is started with: a list of variables, "NAME=value", and a list of the
