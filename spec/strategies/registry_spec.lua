@@ -30,6 +30,16 @@ describe("lt.strategies.available_strategies", function()
   end)
 end)
 
+describe("a strategy of one device of XLA", function()
+  it("is a process on the first device of that kind, by either name", function()
+    for _, name in ipairs { "single_xla", "single_tpu" } do
+      local row = strategies.get(name)
+      assert.equal(strategies.SingleDevice, row.class)
+      assert.same({ device = "xla" }, row.params)
+    end
+  end)
+end)
+
 describe("lt.strategies.get", function()
   it("says what stands behind a name", function()
     local row = strategies.get "ddp_find_unused_parameters_true"
@@ -92,11 +102,10 @@ end)
 
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
-    xla = "no TPUs here", xla_debug = "no TPUs here",
-    single_xla = "no TPUs here", hpu_parallel = "accelerator = 'hpu'", hpu_single = "write 'ddp'",
+    xla = "write 'single_xla'", xla_debug = "write 'single_xla'", hpu_parallel = "accelerator = 'hpu'", hpu_single = "write 'ddp'",
     ddp_spawn = "'ddp', which forks",
     ddp_spawn_find_unused_parameters_true = "'ddp', which forks",
-    colossalai = "write 'fsdp'", tpu_spawn = "no TPUs here", tpu_spawn_debug = "no TPUs here",
+    colossalai = "write 'fsdp'", tpu_spawn = "write 'single_tpu'", tpu_spawn_debug = "write 'single_tpu'",
     bagua = "gradient_allreduce: 'ddp'", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
   }
 

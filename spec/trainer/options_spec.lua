@@ -31,8 +31,8 @@ describe("lt.Trainer", function()
   end)
 
   it("says in a sentence what became of removed options", function()
-    assert.matches("Trainer: tpu_cores is not an option: there are no TPUs here: write devices",
-      message { tpu_cores = 1 })
+    assert.matches("Trainer: ipus is not an option: there are no IPUs here: write devices",
+      message { ipus = 1 })
     assert.matches("resume_from_checkpoint is not an option: write trainer:fit",
       message { resume_from_checkpoint = "x" })
   end)

@@ -16,6 +16,10 @@ local function gpus(value)
   return is_none(value) and {} or { accelerator = "gpu", devices = value }
 end
 
+local function tpus(value)
+  return is_none(value) and {} or { accelerator = "tpu", devices = value }
+end
+
 local function nothing() return {} end
 
 local function as(name)
@@ -29,7 +33,7 @@ local function amp(value) return { precision = value and "bf16-mixed" or nil } e
 local ROWS <const> = {
   gpus = { "write accelerator = 'gpu' and devices", gpus },
   num_processes = { "write devices", as "devices" },
-  tpu_cores = { "there are no TPUs here: write devices", none, "0 only" },
+  tpu_cores = { "write accelerator = 'tpu' and devices", tpus },
   ipus = { "there are no IPUs here: write devices", none, "0 only" },
   auto_select_gpus = { "write devices", nothing },
   resume_from_checkpoint = { "write trainer:fit(module, {ckpt_path = ...})" },

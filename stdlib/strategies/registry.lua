@@ -12,6 +12,10 @@ local DDP <const> = "every rank runs the loop on its share of the data; gradient
 -- Built in: name -> class's file, description, options.
 local BUILT_IN <const> = {
   single_device = { file = "SingleDevice", description = "one process, one device" },
+  single_xla = { file = "SingleDevice", description = "one process, one device of XLA",
+    params = { device = "xla" } },
+  single_tpu = { file = "SingleDevice", description = "one process, one TPU",
+    params = { device = "xla" } },
   sharded = { file = "Sharded",
     description = "as ddp, with parameters, gradients and the state of optimizers divided" },
   model_parallel = { file = "ModelParallelStrategy",

@@ -7,7 +7,10 @@ local errors = require "ltrain.core.errors"
 local option_rules = require "ltrain.trainer.setup.option_rules"
 
 local NAMES <const> = { "auto", "cpu", "gpu", "cuda" }
-local FAMILIAR <const> = { gpu = true, cuda = true, hpu = true, mps = true, tpu = true }
+local FAMILIAR <const> = { gpu = true, cuda = true, hpu = true, mps = true, tpu = true,
+  xla = true }
+-- Kinds whose backend drives devices of these names.
+local DRIVEN_BY <const> = { tpu = "xla" }
 
 -- Rank k of a machine takes the k-th of the devices. Ranks that a launcher has started choose when
 -- they run (strategies/rank_device.lua): until then the kind is all that counts.
@@ -32,13 +35,21 @@ local function reason(name, why)
   return why
 end
 
+-- What the runtime has of a name: their number, the kind and whether one is used by default; nil and
+-- why not.
+local function devices_named(name)
+  local count, kind, one = c.runtime.devices(name == "auto" and "gpu" or name)
+  if not count and DRIVEN_BY[name] then return c.runtime.devices(DRIVEN_BY[name]) end
+  return count, kind, one
+end
+
 --- The accelerator that the options name, which may be an object already, with a list `devices` of
 --- the numbers that ranks of this machine take; nil: the CPU. 'auto' is a GPU where there is one.
 return function(accelerator, devices)
   if type(accelerator) == "table" then return accelerator end
   local name = accelerator:lower()
   if name == "cpu" then return nil end
-  local count, kind, one = c.runtime.devices(name == "auto" and "gpu" or name)
+  local count, kind, one = devices_named(name)
   if not count then
     if name == "auto" then return nil end
     option_rules.refuse("accelerator", accelerator, reason(name, kind))
