@@ -83,16 +83,20 @@ describe("lt.parallelize", function()
   end)
 
   it("refuses what does not divide, by its name", function()
-    prints(table.concat({ "parallelize: 0: 5 outputs do not divide among 2 ranks",
-      "parallelize: 1: 5 inputs do not divide among 2 ranks",
-      "parallelize: 2: 7 ids do not divide among 2 ranks",
-      "parallelize: 3: 3 heads (num_heads) do not divide among 2 ranks\n" }, "\n"), [[
-      local net = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 4), nn.Embedding(7, 4),
-        nn.MultiheadAttention(6, 3))
+    local function few(what)
+      return what .. " are too few for 2 ranks: the last one would have none"
+    end
+    prints(table.concat({ few "parallelize: 0: 1 outputs", few "parallelize: 1: 1 inputs",
+      few "parallelize: 2: 1 ids",
+      "parallelize: 3: 3 heads (num_heads) do not divide among 2 ranks",
+      "parallelize: 4: 9 outputs do not divide among 2 ranks in 3 blocks\n" }, "\n"), [[
+      local net = nn.Sequential(nn.Linear(4, 1), nn.Linear(1, 4), nn.Embedding(1, 4),
+        nn.MultiheadAttention(6, 3), nn.Linear(4, 9))
       refused(net, {["0"] = P.ColwiseParallel()})
       refused(net, {["1"] = P.RowwiseParallel()})
       refused(net, {["2"] = P.RowwiseParallel()})
       refused(net, {["3"] = P.AttentionParallel()})
+      refused(net, {["4"] = P.ColwiseParallel {blocks = 3}})
     ]])
   end)
 

@@ -3,10 +3,10 @@
 --
 -- A cut is { name =, shape = of the whole, dim =, blocks =, rank =, ranks =, group = }. Dim `dim`
 -- of the whole is `blocks` blocks of one size, such as queries, keys and values in one matrix; each
--- is divided into `ranks` equal parts, and the parameter has part number `rank`, from 0, of each
--- block. With `is_summed` the ranks of the group have different samples, and the gradient of a part
--- is a sum over them all already (experts). The table is kept beside the parameters: they are
--- tensors as any other.
+-- is divided into `ranks` parts, and the parameter has part number `rank`, from 0, of each block.
+-- Parts have the same size, but the last one, which has what is left. With `is_summed` the ranks of
+-- the group have different samples, and the gradient of a part is a sum over them all already
+-- (experts). The table is kept beside the parameters: they are tensors as any other.
 local c = require "ltrain.c"
 local has_shape = require "ltrain.core.has_shape"
 local parts = require "ltrain.core.parts"
@@ -43,14 +43,25 @@ function cuts.is_whole(cut, tensor)
   return has_shape(tensor, { shape = cut.shape, ndim = #cut.shape })
 end
 
--- The size of a part in each block.
-local function each_of(cut) return cut.shape[cut.dim] // cut.blocks // cut.ranks end
+--- Where part `rank` of `ranks`, from 0, of so many elements begins, from 0, and its size; and that
+--- of the first ones, which is rounded up (torch.chunk's).
+function cuts.place(size, ranks, rank)
+  local each = (size + ranks - 1) // ranks
+  local from = math.min(rank * each, size)
+  return from, math.min(each, size - from), each
+end
+
+--- The same of a part in each block of a cut.
+function cuts.place_of(cut, rank)
+  return cuts.place(cut.shape[cut.dim] // cut.blocks, cut.ranks, rank)
+end
 
 -- The views of part `rank` in a tensor of the whole's shape, one for each block.
 local function views(cut, whole, rank)
-  local each, list = each_of(cut), {}
+  local from, n = cuts.place_of(cut, rank)
+  local size, list = cut.shape[cut.dim] // cut.blocks, {}
   for block = 0, cut.blocks - 1 do
-    list[block + 1] = whole:narrow(cut.dim, (block * cut.ranks + rank) * each + 1, each)
+    list[block + 1] = whole:narrow(cut.dim, block * size + from + 1, n)
   end
   return list
 end
@@ -58,7 +69,8 @@ end
 --- This rank's part of a tensor of the whole's shape: a new tensor. On the meta device these calls
 --- are recorded, and made when the part gets its values.
 function cuts.take(cut, whole)
-  local each, shape = each_of(cut), table.move(cut.shape, 1, #cut.shape, 1, {})
+  local _, each = cuts.place_of(cut, cut.rank)
+  local shape = table.move(cut.shape, 1, #cut.shape, 1, {})
   shape[cut.dim] = each * cut.blocks
   local _ <close> = c.no_grad()
   local part = c.empty(shape, { dtype = whole.dtype, device = whole.device })
@@ -70,7 +82,7 @@ end
 
 --- Copies part `rank` to its place in a whole tensor.
 function cuts.put(cut, whole, rank, part)
-  local each = each_of(cut)
+  local _, each = cuts.place_of(cut, rank)
   for block, view in ipairs(views(cut, whole, rank)) do
     view:copy_(part:narrow(cut.dim, (block - 1) * each + 1, each))
   end
@@ -83,8 +95,9 @@ function cuts.range(cut)
   for dim = 1, cut.dim - 1 do
     if cut.shape[dim] ~= 1 then return nil end
   end
-  local n = parts.numel(cut.shape) // cut.ranks
-  return cut.rank * n, n
+  local from, n = cuts.place_of(cut, cut.rank)
+  local each = parts.numel(cut.shape) // cut.shape[cut.dim]
+  return from * each, n * each
 end
 
 -- Rows of dim 1 of the whole, a few at a time: only this rank's columns are kept.
@@ -111,7 +124,7 @@ function cuts.read(cut, leaf)
   if not from and cut.dim > 1 then return read_rows(cut, leaf) end
   if not from then return cuts.take(cut, parts.whole(leaf)) end
   local shape = table.move(cut.shape, 1, #cut.shape, 1, {})
-  shape[cut.dim] = shape[cut.dim] // cut.ranks
+  shape[cut.dim] = select(2, cuts.place_of(cut, cut.rank))
   return parts.read(leaf, from, n):reshape(shape)
 end
 

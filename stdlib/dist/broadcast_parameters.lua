@@ -2,18 +2,21 @@
 --- ranks or of a group.
 local c = require "ltrain.c"
 local collectives = require "ltrain.dist.collectives"
+local cuts = require "ltrain.core.cuts"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
 
 local broadcast_parameters = {}
 
--- Name, shape and dtype of all tensors, as one text a tensor.
+-- Name, shape and dtype of all tensors, as one text a tensor. Ranks that have parts of one have the
+-- shape of the whole.
 local function shapes_of(items)
   local list = {}
   for i, item in ipairs(items) do
-    list[i] = ("%s [%s] %s"):format(item.name, table.concat(item.value.shape, ", "),
-      item.value.dtype)
+    local cut = cuts.of(item.value)
+    list[i] = ("%s [%s] %s%s"):format(item.name, table.concat(cuts.shape(item.value), ", "),
+      item.value.dtype, cut and (" in %d parts"):format(cut.ranks) or "")
   end
   return list
 end

@@ -72,7 +72,7 @@ function ViT:init(options)
       o.image_size, o.patch_size)
   end
   self:save_hyperparameters(o)
-  self.image_size = o.image_size
+  self.image_size, self.mlp_dim = o.image_size, o.mlp_dim
   local patches = (o.image_size // o.patch_size) ^ 2 // 1 | 0
   self.conv_proj = nn.Conv2d(o.in_channels, o.hidden_dim, o.patch_size, { stride = o.patch_size })
   local fan_in = o.in_channels * o.patch_size * o.patch_size
@@ -91,7 +91,7 @@ function ViT:tensor_parallel_plan()
   return {
     [layer .. "self_attention"] = parallel.AttentionParallel(),
     [layer .. "mlp.0"] = parallel.ColwiseParallel(),
-    [layer .. "mlp.2"] = parallel.SequenceParallel { sequence_dim = -1 },
+    [layer .. "mlp.2"] = parallel.SequenceParallel { sequence_dim = -1, size = self.mlp_dim },
     [layer .. "mlp.3"] = parallel.RowwiseParallel(),
   }
 end

@@ -1,6 +1,7 @@
 --- stdlib/parallel/ColwiseParallel.lua: each rank computes some of a linear layer's outputs, or of
 --- the features of an embedding.
 local ParallelStyle = require "ltrain.parallel.ParallelStyle"
+local cuts = require "ltrain.core.cuts"
 local layouts = require "ltrain.parallel.layouts"
 local matrices = require "ltrain.parallel.matrices"
 local transitions = require "ltrain.parallel.transitions"
@@ -25,25 +26,27 @@ ColwiseParallel.options = {
 --- The weight and the bias, by outputs.
 function ColwiseParallel:cuts(module, site)
   if matrices.is_embedding(module) then
-    self.check_size(site, "%d features", module.weight.shape[2], self.blocks)
+    self.check_parts(site, "%d features", module.weight.shape[2], self.blocks)
     return { weight = { dim = 2, blocks = self.blocks } }
   end
   local outputs = matrices.dims(module)
   if not outputs then self:refuse(module, site, "linear layers and embeddings") end
-  self.check_size(site, "%d outputs", module.weight.shape[outputs], self.blocks)
+  self.check_parts(site, "%d outputs", module.weight.shape[outputs], self.blocks)
   return { weight = { dim = outputs, blocks = self.blocks },
     bias = module.bias and { dim = 1, blocks = self.blocks } }
 end
 
 function ColwiseParallel:apply(module, site)
-  local group = site.group
+  local group, shape = site.group, cuts.shape(module.weight)
+  local outputs, inputs = matrices.dims(module)
+  if not outputs then outputs = 2 end -- of an embedding
   site.wrap(module, function(forward, own, x, ...)
     local from = self.input_layouts
     if self.sum_gradients or from.kind == "shard" then
-      x = transitions.enter(x, from, group)
+      x = transitions.enter(x, from, group, shape[inputs])
     end
     local y = forward(own, x, ...)
-    return transitions.change(y, LAST, self.output_layouts, group)
+    return transitions.change(y, LAST, self.output_layouts, group, shape[outputs])
   end)
 end
 

@@ -2,6 +2,7 @@
 --- the styles that a plan of lt.parallelize names.
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
+local cuts = require "ltrain.core.cuts"
 local errors = require "ltrain.core.errors"
 local tree = require "ltrain.core.tree"
 local walk = require "ltrain.core.walk"
@@ -39,6 +40,17 @@ function ParallelStyle:apply(_module, _site) end
 function ParallelStyle:refuse(module, site, wanted)
   errors.blame("parallelize: %s: %s is for %s: got %s", site.name, class.of(self).__name, wanted,
     walk.class_name(module))
+end
+
+--- Raises where a rank would have no part of a size, or where one of several blocks does not divide
+--- among the ranks.
+function ParallelStyle.check_parts(site, what, size, blocks)
+  local ranks = site.group:world_size()
+  local _, last = cuts.place(size, ranks, ranks - 1)
+  if (blocks or 1) > 1 then return ParallelStyle.check_size(site, what, size, blocks) end
+  if last > 0 then return end
+  errors.blame("parallelize: %s: %s are too few for %d ranks: the last one would have none",
+    site.name, what:format(size), ranks)
 end
 
 --- Raises where a size does not divide among the ranks.

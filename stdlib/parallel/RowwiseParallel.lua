@@ -2,6 +2,7 @@
 --- with some rows of an embedding, those of some ids; what the ranks get is added up.
 local ParallelStyle = require "ltrain.parallel.ParallelStyle"
 local c = require "ltrain.c"
+local cuts = require "ltrain.core.cuts"
 local layouts = require "ltrain.parallel.layouts"
 local matrices = require "ltrain.parallel.matrices"
 local transitions = require "ltrain.parallel.transitions"
@@ -21,19 +22,21 @@ RowwiseParallel.options = {
 --- The weight, by inputs.
 function RowwiseParallel:cuts(module, site)
   if matrices.is_embedding(module) then
-    self.check_size(site, "%d ids", module.weight.shape[1])
+    self.check_parts(site, "%d ids", module.weight.shape[1])
     return { weight = { dim = 1, blocks = 1 } }
   end
   local _, inputs = matrices.dims(module)
   if not inputs then self:refuse(module, site, "linear layers and embeddings") end
-  self.check_size(site, "%d inputs", module.weight.shape[inputs])
+  self.check_parts(site, "%d inputs", module.weight.shape[inputs])
   return { weight = { dim = inputs, blocks = 1 } }
 end
 
 -- The bias as it is added to an output in a layout: once, and where each rank has a part of the
 -- rows its gradients are summed.
 local function bias_for(bias, to, group, ndim)
-  if layouts.equal(to, LAST, ndim) then return transitions.split(bias, group, 1) end
+  if layouts.equal(to, LAST, ndim) then
+    return transitions.split(bias, group, 1, bias.shape[1])
+  end
   return to.kind == "shard" and transitions.copy(bias, group) or bias
 end
 
@@ -47,11 +50,12 @@ local function without_bias(module, forward, ...)
 end
 
 local function apply_linear(self, module, site)
-  local group, to = site.group, self.output_layouts
+  local group, to, shape = site.group, self.output_layouts, cuts.shape(module.weight)
+  local outputs, inputs = matrices.dims(module)
   site.wrap(module, function(forward, own, x, ...)
-    x = transitions.change(x, self.input_layouts or LAST, LAST, group)
+    x = transitions.change(x, self.input_layouts or LAST, LAST, group, shape[inputs])
     local bias = own.bias
-    local y = transitions.sum_to(without_bias(own, forward, x, ...), to, group)
+    local y = transitions.sum_to(without_bias(own, forward, x, ...), to, group, shape[outputs])
     if not bias then return y end
     return y + bias_for(bias, to, group, y.ndim):to(y.dtype)
   end)
@@ -61,8 +65,7 @@ end
 local function apply_embedding(self, module, site)
   local group, to = site.group, self.output_layouts
   local count = module.num_embeddings
-  local own_count = count // group:world_size()
-  local first = group:rank() * own_count
+  local first, own_count = cuts.place(count, group:world_size(), group:rank())
   site.wrap(module, function(_, own, ids)
     ids = transitions.change(ids, self.input_layouts or layouts.Replicate(), layouts.Replicate(),
       group)

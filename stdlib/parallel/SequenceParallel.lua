@@ -7,6 +7,7 @@
 local Dropout = require "ltrain.nn.Dropout"
 local ParallelStyle = require "ltrain.parallel.ParallelStyle"
 local class = require "ltrain.core.class"
+local cuts = require "ltrain.core.cuts"
 local part_dropout = require "ltrain.nn.part_dropout"
 local transitions = require "ltrain.parallel.transitions"
 local walk = require "ltrain.core.walk"
@@ -18,6 +19,8 @@ SequenceParallel.options = {
   sequence_dim = { type = "integer", default = 2,
     doc = "the dim of which each rank has a part; -1: the features, for a dropout between a "
       .. "ColwiseParallel and a RowwiseParallel layer" },
+  size = { type = "integer", min = 1, doc = "of that dim of the whole, where the last rank's part "
+    .. "is smaller than the others'" },
   use_local_output = ParallelStyle.USE_LOCAL_OUTPUT,
 }
 
@@ -27,8 +30,9 @@ local function apply_dropout(self, module, site)
     if not own.training or own.p == 0 then return x end
     local dim = self.sequence_dim
     if dim < 0 then dim = x.ndim + dim + 1 end
-    local n = x.shape[dim]
-    return part_dropout(x, own.p, dim, group:rank() * n, group:world_size() * n)
+    local size = self.size or group:world_size() * x.shape[dim]
+    local from = cuts.place(size, group:world_size(), group:rank())
+    return part_dropout(x, own.p, dim, from, size)
   end)
 end
 
