@@ -83,6 +83,8 @@ static state *state_with(lt_ctx *c, lt_budget *budget) {
 static state *state_of(lt_ctx *c) { return state_with(c, NULL); }
 lt_device_state *lt_device_state_of(lt_ctx *c) { return state_of(c); }
 
+/* What a helper thread's ctx allocates counts in the budget of its root: the limit is one for
+   all. */
 bool lt_device_share_limit(lt_ctx *child) {
   const state *of_root = state_of(child->root);
   return of_root != NULL && state_with(child, of_root->budget) != NULL;
@@ -99,6 +101,8 @@ const char *lt_device_used_without_forks(void) {
   return NULL;
 }
 
+/* Pools and streams of the parent are left as they are: a driver that does not survive a fork could
+   not free them here. */
 static bool forget(state *st, int kind) {
   int n = 0;
   for (int k = 0; k < st->n_open; k++)

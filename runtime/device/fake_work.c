@@ -154,7 +154,8 @@ static void run_scale(lt_ctx *c, lt_fake_task *t) {
   lt_device_kinds[0]->scale(c, 0, NULL, lt_fake_values(t->dst), t->n, t->dtype, t->by);
 }
 
-/* Queues arithmetic on memory without tensors, which links of collectives use. */
+/* Queues arithmetic on memory without tensors, which links of collectives use. The numbers are kept
+   in the task: the caller's struct is gone when a fake device gets to it. */
 static bool reduction(lt_ctx *c, int index, lt_stream *s, lt_fake_task what) {
   if (!lt_assert(c, s->index == index)) return false;
   lt_fake_task *t = lt_fake_task_new(c, s, what.run);

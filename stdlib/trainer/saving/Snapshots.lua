@@ -39,7 +39,7 @@ function Snapshots.new(state)
     _every = state.trainer.options.snapshot_every, -- seconds; 0: after each batch; false: none
     _found = false, -- the snapshot that the fit resumes from
     _leaders = { 0 }, -- the first rank of each host
-    _group = nil, -- of these, where they are several; made with the first snapshot; false: not in it
+    _group = nil, -- of these, where several; made with the first snapshot; false: not in it
     _serial = 0, -- of the last snapshot
     _due = nil, -- when the next one is made; nil: not known yet
     _writing = false, -- what writes the last one
