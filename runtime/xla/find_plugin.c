@@ -33,7 +33,7 @@ static bool named(const char *variable, const char *file, char *path, size_t siz
   const char *equals = strchr(file, '=');
   snprintf(path, size, "%s", equals != NULL ? equals + 1 : file);
   if (access(path, R_OK) == 0) return true;
-  snprintf(why, why_size, "xla: no file %.180s (%s)", path, variable);
+  snprintf(why, why_size, "no PJRT plugin %.180s (%s)", path, variable);
   return false;
 }
 
@@ -47,7 +47,7 @@ bool lt_xla_find_plugin(char *path, size_t size, char *why, size_t why_size) {
   if (in_environment(getenv("VIRTUAL_ENV"), path, size) ||
       in_environment(getenv("CONDA_PREFIX"), path, size))
     return true;
-  snprintf(why, why_size, "xla: no PJRT plugin: set LTRAIN_PJRT_PLUGIN to its file, or activate a "
+  snprintf(why, why_size, "no PJRT plugin: set LTRAIN_PJRT_PLUGIN to its file, or activate a "
            "Python environment that has one");
   return false;
 }

@@ -4,6 +4,16 @@
 #include <stdlib.h>
 
 lt_graph lt_xla_graph;
+const char lt_xla_no_args[LT_NO_ARGS];
+
+bool lt_view_is_whole(const lt_flat_view *v, int64_t n) {
+  int64_t numel = 1;
+  for (int k = v->ndim - 1; k >= 0; k--) {
+    if (v->size[k] != 1 && v->stride[k] != numel) return false;
+    numel *= v->size[k];
+  }
+  return v->offset == 0 && numel == n;
+}
 
 bool lt_list_grow(void *list, size_t more, size_t size) {
   LT_LIST(char) *l = list;

@@ -67,6 +67,12 @@ typedef struct lt_graph {
 } lt_graph;
 
 extern lt_graph lt_xla_graph;
+/* The arguments of a call without any: all 0. */
+enum { LT_NO_ARGS = 2048 };
+extern const char lt_xla_no_args[LT_NO_ARGS];
+
+/* Whether a tensor is all of n elements in their order. */
+bool lt_view_is_whole(const lt_flat_view *v, int64_t n);
 void lt_xla_lock(void);
 void lt_xla_unlock(void);
 

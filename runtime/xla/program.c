@@ -37,7 +37,9 @@ static bool lower(struct lt_program_text *p, lt_hlo_text *h, const lt_call *call
 
 static lt_hlo typed(const lt_flat_view *v) { return lt_hlo_of(v->type, v->ndim, v->size); }
 
-bool lt_program_takes(const lt_call *call, const lt_flat_view *v) {
+bool lt_program_takes(const lt_call *given, const lt_flat_view *v) {
+  lt_call with_args = *given, *call = &with_args;
+  if (with_args.args == NULL) with_args.args = lt_xla_no_args;
   lt_hlo_text h = {.discard = true, .values = 1000};
   lt_node node = {0};
   struct lt_program_text p = {.node = &node, .numbers = lt_hlo_of(LT_F64, 1, (int64_t[]){1}),
@@ -70,7 +72,8 @@ static void set_value(struct lt_program_text *p, lt_hlo_text *h, const lt_flat_v
 
 static const int64_t *emit_call(struct lt_program_text *p, lt_hlo_text *h, const int64_t *at) {
   lt_call call = {.op = (int)at[0], .n_in = (int)at[1], .n_out = (int)at[2],
-                  .args = p->g->args.at + p->node->args, .args_size = p->node->args_size};
+                  .args = p->node->args_size > 0 ? p->g->args.at + p->node->args : lt_xla_no_args,
+                  .args_size = p->node->args_size};
   tensors t;
   if (!tensors_new(&t, call.n_in + call.n_out)) {
     tensors_free(&t);

@@ -43,12 +43,7 @@ static int64_t value_of(lt_graph *g, lt_slot *s, int type) {
 
 /* Tensors that have all of a contiguous storage need not what was in it. */
 static bool is_whole(const lt_slot *s, const lt_flat_view *v) {
-  int64_t n = 1;
-  for (int k = v->ndim - 1; k >= 0; k--) {
-    if (v->size[k] != 1 && v->stride[k] != n) return false;
-    n *= v->size[k];
-  }
-  return v->offset == 0 && (size_t)n * (size_t)size_of(v->type) == s->bytes;
+  return lt_view_is_whole(v, (int64_t)(s->bytes / (size_t)size_of(v->type)));
 }
 
 static void put_shape(lt_graph *g, const lt_flat_view *v) {
@@ -180,11 +175,12 @@ static bool put_arguments(lt_ctx *c, lt_graph *g, const lt_call *call, const see
   int n_args = 0;
   const lt_arg *args = lt_xla_host->arguments(call->op, &n_args);
   lt_derive *derive = lt_derive_of(call->op);
+  const char *given = call->args != NULL ? call->args : lt_xla_no_args;
   double derived[LT_DERIVED];
   lt_node node = {g->args.n, call->args_size, g->numbers.n, g->words.n};
   LT_PUSH(g, g->words, (uint64_t)line_of(c, list, n));
   for (int k = 0; k < n_args; k++)
-    put_argument(g, &args[k], (const char *)call->args + args[k].offset, derive != NULL);
+    put_argument(g, &args[k], given + args[k].offset, derive != NULL);
   int m = derive != NULL ? derive(call, derived) : 0;
   for (int k = 0; k < m; k++) LT_PUSH(g, g->numbers, derived[k]);
   size_t bytes = (call->args_size + 15) / 16 * 16;

@@ -97,6 +97,7 @@ lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v) {
   if (lt_hlo_numel(shape) == 0) return lt_hlo_number(h, 0, shape);
   flat = retype(h, flat, v->type, n);
   box b;
+  if (lt_view_is_whole(v, n)) return lt_hlo_reshape(h, flat, v->ndim, v->size);
   if (!find_box(v, n, &b)) return lt_lower_take(h, flat, places(h, v), 0);
   lt_hlo x = lt_hlo_reshape(h, flat, b.n + 1, b.full);
   for (int k = 0; k <= b.n; k++)
@@ -127,6 +128,7 @@ static lt_hlo update_slice(lt_hlo_text *h, lt_hlo whole, lt_hlo part, const int6
 
 lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view *v, lt_hlo x) {
   box b;
+  if (lt_view_is_whole(v, n)) return lt_hlo_flat(h, x);
   if (flat.id == 0) flat = lt_hlo_number(h, 0, lt_hlo_of(v->type, 1, &n));
   flat = retype(h, flat, v->type, n);
   if (lt_hlo_numel(x) == 0) return flat;
@@ -143,7 +145,7 @@ lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view 
   for (int k = 0; k < b.n; k++) order[k] = place[b.of[k]];
   x = lt_hlo_permute(h, x, order);
   x = lt_hlo_reshape(h, x, b.n + 1, b.size);
-  if (lt_hlo_numel(x) == n) return lt_hlo_flat(h, x);
+  if (lt_hlo_numel(x) == n) return lt_hlo_flat(h, x); /* in another order */
   lt_hlo whole = lt_hlo_reshape(h, flat, b.n + 1, b.full);
   return lt_hlo_flat(h, update_slice(h, whole, x, b.start));
 }

@@ -27,7 +27,7 @@ local function same(make)
   assert.is_true(got[20] < got[1])
 end
 
-describe("training on xla", function()
+describe("training on xla #slow", function()
   it("with Adam has the CPU's losses", function()
     same(function(parameters) return lt.optim.Adam(parameters, { lr = 1e-2 }) end)
   end)
@@ -66,6 +66,10 @@ describe("tensors on xla", function()
     x:mul_(2)
     assert.same({ 1, 2, 3 }, values(y))
     assert.same({ 2, 4, 6 }, values(x))
+  end)
+
+  test("are copied by a reshape that cannot be a view", function(of)
+    assert.same({ 1, 4, 2, 5, 3, 6 }, values(of({ { 1, 2, 3 }, { 4, 5, 6 } }):t():reshape(6)))
   end)
 
   test("of bad indices fail with the line", function(of)
