@@ -28,10 +28,11 @@ static const struct row {
 #define LT_TEST(name, f, doc) {#name, #f, of_test, NULL, NULL},
 #define K(x) x
 #include "ops/unary.def"
-#define LT_BINARY(name, dtype, cast, f, da, sa, db, sb, ...)                    \
+#define BINARY_ROWS(name, dtype, cast, f, da, sa, db, sb, ...)                  \
   {#name, #f, of_binary, NULL, NULL},                                           \
   {#name "_backward_a", "g * (" #da ")", of_binary_backward, NULL, NULL},       \
   {#name "_backward_b", "g * (" #db ")", of_binary_backward, NULL, NULL},
+#define LT_BINARY(name, ...) BINARY_ROWS(name, __VA_ARGS__) /* their macros expand */
 #define LT_COMPARE(name, f, doc) {#name, #f, of_compare, NULL, NULL},
 #include "ops/binary.def"
 #undef K
