@@ -17,6 +17,22 @@ describe("a world of one", function()
     assert.equal("binary tree", world.reduction_order)
   end)
 
+  it("says what names of PyTorch and Horovod are here", function()
+    for name, words in pairs {
+      allreduce_async = "write lt.dist.all_reduce(x, {async = true}), or "
+        .. "lt.horovod.allreduce_async",
+      get_world_size = "write lt.dist.world_size()",
+      new_group = "write lt.dist.split(color)",
+      init_process_group = "ranks are joined where the script begins",
+      Compression = "write lt.horovod.Compression",
+      all_reduc = "did you mean 'all_reduce'?",
+    } do
+      local message = error_of(function() return dist[name] end)
+      assert.equal(("dist: there is no '%s'; %s"):format(name, words),
+        (message:gsub("^.-:%d+: ", "")))
+    end
+  end)
+
   it("gives new tensors, except all_reduce_", function()
     local x = lt.tensor({ 1, 2 })
     for _, name in ipairs{ "all_reduce", "broadcast", "reduce_scatter", "scatter" } do

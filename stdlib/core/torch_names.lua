@@ -161,6 +161,24 @@ amp = lt.autocast and lt.GradScaler
 manual_seed manual_seed_all = lt.seed(n)
 ]]
 
+texts.dist = [[
+allreduce_async = lt.dist.all_reduce(x, {async = true}), or lt.horovod.%0
+allreduce = lt.dist.all_reduce(x), or lt.horovod.%0
+allgather all_gather_object all_gather_into_tensor gather_object = lt.dist.all_gather
+broadcast_object broadcast_object_list broadcast_ = lt.dist.broadcast
+alltoall all_to_all_single = lt.dist.all_to_all
+reducescatter reduce_scatter_tensor = lt.dist.reduce_scatter
+isend irecv = lt.dist.send and lt.dist.recv with the option async = true
+batch_isend_irecv = lt.dist.batch
+get_rank = lt.dist.rank()
+size get_world_size = lt.dist.world_size()
+local_size cross_rank cross_size get_backend is_initialized = lt.dist.world(), a table
+new_group = lt.dist.split(color)
+DeviceMesh init_device_mesh device_mesh = lt.dist.mesh({2, 4}, {"data", "tensor"})
+init init_process_group shutdown destroy_process_group: ranks are joined where the script begins
+Average Sum Adasum Compression = lt.horovod.%0
+]]
+
 texts.json = [[
 loads parse = lt.json.decode
 dumps = lt.json.encode

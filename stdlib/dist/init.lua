@@ -115,7 +115,7 @@ local function find(self, name)
     return self[name]
   end
   errors.blame("dist: there is no '%s'%s", tostring(name),
-    errors.did_you_mean(name, names_of(self)))
+    errors.in_place_of(name, "dist", names_of(self)))
 end
 
 return setmetatable(strict_arity.all(dist), {
