@@ -155,7 +155,7 @@ local events <const> = {
   end },
   { name = "no memory for snapshots", weight = 2, act = function(self, host, draw)
     for _, pid in ipairs(processes_of(host, host.life, true)) do
-      os.execute(("prlimit --pid %s --fsize=8192:unlimited 2>/dev/null"):format(pid))
+      os.execute(("prlimit --pid %s --fsize=5000:unlimited 2>/dev/null"):format(pid))
     end
     self:later(1 + 3 * draw, function()
       for _, pid in ipairs(processes_of(host, host.life, true)) do
@@ -182,27 +182,33 @@ end
 
 -- Progress.
 
--- Steps that have been written since the last look: { time =, step =, round =, ranks = }.
-function Soak:look()
-  local file <close> = io.open(self.launchers.folder .. "/steps")
-  if not file then return end
-  file:seek("set", self.read)
-  for line in file:lines "L" do
-    if line:sub(-1) ~= "\n" then break end
-    self.read = self.read + #line
-    local time, step, round, ranks = line:match "^(%S+) (%d+) (%d+) (%d+)"
-    step = math.tointeger(tonumber(step))
-    self.last = { time = tonumber(time), step = step, round = round, ranks = tonumber(ranks) }
-    if step > self.most then
-      self.usual = self.usual + 0.05 * (math.min(tonumber(time) - self.time, 1) - self.usual)
-      self.most, self.time = step, tonumber(time)
-      for _, one in ipairs(self.open) do
-        if step > one.step then one.seconds = math.max(0, self.time - one.time - self.usual) end
-      end
+-- A step is complete at `time`.
+local function note(self, time, step, ranks)
+  self.last = { step = step, ranks = ranks }
+  if step <= self.most then return end
+  self.usual = self.usual + 0.05 * (math.min(time - self.time, 1) - self.usual)
+  self.most, self.time = step, time
+  for k = #self.open, 1, -1 do
+    local one <const> = self.open[k]
+    if step > one.step then
+      one.seconds = math.max(0, time - one.time - self.usual)
+      table.remove(self.open, k)
     end
   end
-  for k = #self.open, 1, -1 do
-    if self.open[k].seconds then table.remove(self.open, k) end
+end
+
+-- Reads the steps that have been written since the last look: rounds begin some steps before those
+-- that were complete.
+function Soak:look()
+  for k = math.max(0, self.most // 50 - 4), self.most // 50 + 1 do
+    local file <close> = io.open(("%s/steps.%d"):format(self.launchers.folder, k))
+    if file then file:seek("set", self.read[k] or 0) end
+    for line in file and file:lines "L" or function() end do
+      local time, step, ranks = line:match "^(%S+) (%d+) %d+ (%d+)\n"
+      if not time then break end -- the rest of it comes
+      self.read[k] = (self.read[k] or 0) + #line
+      note(self, tonumber(time), math.tointeger(tonumber(step)), tonumber(ranks))
+    end
   end
 end
 
@@ -404,7 +410,7 @@ if missing then
 end
 print(("seed %d"):format(SEED))
 local soak <const> = setmetatable({ hosts = {}, waiting = {}, lives = {}, open = {}, all = {},
-  orphans = 0, read = 0, most = 0, usual = SLEEP, time = c.runtime.time() }, Soak)
+  orphans = 0, read = {}, most = 0, usual = SLEEP, time = c.runtime.time() }, Soak)
 for k = 1, HOSTS do soak.hosts[k] = { name = "h" .. k, slots = SLOTS[k], life = 0 } end
 if not namespaces.missing {} then
   soak.net = child.folder()

@@ -1,14 +1,15 @@
 -- spec/bench/elastic_soak_fit.lua: the fit of ./dev bench elastic_soak, which writes down what it
 -- does in its working folder.
 --
---   steps             "TIME STEP ROUND RANKS" at the end of each step, by rank 0
+--   steps.K           "TIME STEP ROUND RANKS" at the end of each step, by rank 0; K = STEP // 50
 --   rounds            "ROUND STEP PARENT": the step that a round began with, and the round that
 --                     wrote what it resumed from (-1: nothing)
---   samples.RANK      "ROUND STEP ID ID ...": the samples of a step, before its gradients are added
+--   samples.RANK.K    "ROUND STEP ID ID ...": the samples of a step, before its gradients are added
 --   last              made by the bench: the step to end at, or one later
 --   weights           of the end
 --
--- SLEEP: seconds that a step takes besides.
+-- These are small, so that they grow also while the bench limits the size of files, which keeps
+-- snapshots from being made. SLEEP: seconds that a step takes besides.
 local c = require "ltrain.c"
 local lt = require "ltrain"
 
@@ -19,6 +20,7 @@ local world <const> = lt.dist.world()
 local function append(name, text)
   local file <close> = assert(io.open(name, "a"))
   assert(file:write(text, "\n"))
+  assert(file:flush())
 end
 
 local function last_step()
@@ -46,16 +48,17 @@ function Net:on_train_start()
 end
 
 function Net:training_step(batch)
-  append("samples." .. self.trainer.global_rank, ("%d %d %s"):format(world.incarnation,
-    self.trainer.global_step, table.concat(batch[2]:tolist(), " ")))
+  local step <const> = self.trainer.global_step
+  append(("samples.%d.%d"):format(self.trainer.global_rank, step // 20), ("%d %d %s"):format(
+    world.incarnation, step, table.concat(batch[2]:tolist(), " ")))
   return lt.mse_loss(self.body(batch[1]), batch[1])
 end
 
 function Net:on_train_batch_end()
   local trainer <const> = self.trainer
   if trainer.is_global_zero then
-    append("steps", ("%.6f %d %d %d"):format(c.runtime.time(), trainer.global_step,
-      world.incarnation, trainer.world_size))
+    append("steps." .. trainer.global_step // 50, ("%.6f %d %d %d"):format(c.runtime.time(),
+      trainer.global_step, world.incarnation, trainer.world_size))
   end
   trainer.should_stop = trainer.global_step >= last_step()
   if sleep > 0 then c.runtime.sleep(sleep) end

@@ -1,6 +1,7 @@
 -- spec/elastic/launch_spec.lua: `ltrain launch` on one host: restarts, resuming, crash loops,
 -- signals, and that nothing is left behind.
 -- tags: slow, waits
+local c = require "ltrain.c"
 local launchers = require "spec.elastic.launchers"
 
 local missing = launchers.missing()
@@ -55,6 +56,7 @@ describe("ltrain launch", function()
     assert.matches("round 1: 2 ranks on %S+: restart 1 of 3\n", err)
     assert.matches("the job has ended well after 1 restart; first failure: rank 1 on host "
       .. "[^\n]+\n$", err)
+    assert.same({ "version_0" }, c.io.list_folder(one.folder .. "/ltrain_logs")) -- one run
   end)
 
   it("draws the seed of random numbers once for all rounds", function()

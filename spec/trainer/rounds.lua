@@ -55,7 +55,7 @@ function rounds:run(options)
   self.round, serial = self.round + 1, serial + 1
   local lines = { ("cd '%s'"):format(self.folder) }
   for rank = 0, o.ranks - 1 do
-    lines[#lines + 1] = line_of(self, o, rank, 30000 + (process_id * 16 + serial) % 9000)
+    lines[#lines + 1] = line_of(self, o, rank, 21000 + (process_id * 16 + serial) % 9000)
   end
   lines[#lines + 1] = "wait"
   child.write(self:path "round.sh", table.concat(lines, "\n") .. "\n")

@@ -13,6 +13,7 @@ local collectives = require "ltrain.dist.collectives"
 local console = require "ltrain.core.console"
 local interrupt = require "ltrain.core.interrupt"
 local overrides = require "ltrain.trainer.setup.overrides"
+local version = require "ltrain.loggers.version"
 
 local requeue = {}
 
@@ -24,7 +25,8 @@ local Watch = Callback:extend "SignalWatch"
 Watch.all_ranks = true
 
 -- { host =, number = of the signal, job = of SLURM or of `ltrain launch` or nil, environment =,
--- launched = whether it is the latter, stopped =, path =, step =, loop = }, or nil.
+-- launched = whether it is the latter, stopped =, path =, step =, loop =, folders = of the
+-- loggers }, or nil.
 local armed
 
 -- No collective: a rank without a sample in this step is not here.
@@ -44,7 +46,7 @@ function Watch:on_exception(trainer, _, err)
   local asked = self.acted or armed.launched or agreed ~= nil and agreed.signal == armed.number
   if not asked or not interrupt.is(err) then return end
   armed.loop, armed.path = overrides.ran, trainer.running.interrupted_path
-  armed.step = trainer.global_step
+  armed.step, armed.folders = trainer.global_step, version.folders(trainer.loggers)
   armed.stopped = true
 end
 
@@ -53,8 +55,8 @@ local function file_of(job)
 end
 
 -- true, or nil and a message.
-local function write(loop, path, step, stopped)
-  local saved = { loop = loop, path = path, step = step, stopped = stopped }
+local function write(loop, path, step, folders, stopped)
+  local saved = { loop = loop, path = path, step = step, folders = folders, stopped = stopped }
   return c.io.write_file(file_of(armed.job), c.io.json_encode(saved, { plain = true }) .. "\n")
 end
 
@@ -90,6 +92,7 @@ local function resume_launched(environment, job)
   saved = collectives.broadcast(saved)
   if not saved then return end
   overrides.resume = { loop = saved.loop, path = saved.path, step = saved.step,
+    folders = saved.folders,
     note = ("launch: incarnation %d resumes from %%s"):format(environment:incarnation()) }
 end
 
@@ -110,7 +113,9 @@ function requeue.arm(environment, host)
   overrides.callbacks[#overrides.callbacks + 1] = Watch()
   if launched then
     interrupt.statuses[armed.number] = environment.stop_status
-    function overrides.saved(path, step) write(overrides.ran, path, step) end
+    function overrides.saved(path, step, loggers)
+      write(overrides.ran, path, step, version.folders(loggers))
+    end
     resume_launched(environment, job)
   elseif job then
     resume(environment, job)
@@ -135,7 +140,9 @@ function requeue.finish(status)
   if armed.environment:global_rank() ~= 0 then return end
   if status == 0 and not armed.stopped then return requeue.forget(armed.job) end
   if armed.launched then
-    if armed.stopped and armed.path then write(armed.loop, armed.path, armed.step, true) end
+    if armed.stopped and armed.path then
+      write(armed.loop, armed.path, armed.step, armed.folders, true)
+    end
     return
   end
   if not armed.stopped or armed.environment.auto_requeue == false then return end

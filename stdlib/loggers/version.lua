@@ -92,6 +92,26 @@ function version.resume_old(loggers)
   end
 end
 
+--- Before folders are chosen: the loggers go on in those of the run that is resumed, a list.
+function version.continue(loggers, folders)
+  for i, logger in ipairs(loggers) do
+    local folder = folders[i] or ""
+    if logger.root_dir and not logger.log_dir
+      and folder:sub(1, #logger.root_dir + 1) == logger.root_dir .. "/" then
+      local name = folder:sub(#logger.root_dir + 2)
+      logger.version = math.tointeger(tonumber(name:match "^version_(%d+)$")) or name
+      logger.log_dir = folder
+    end
+  end
+end
+
+--- The folders of loggers, for that: "" of one that has none.
+function version.folders(loggers)
+  local folders = {}
+  for i, logger in ipairs(loggers) do folders[i] = logger.log_dir or "" end
+  return folders
+end
+
 --- The end of a run: a folder that was made for it and in which nothing was written goes, and the
 --- next run chooses another. Rank 0 removes it: another rank may end before the first line is
 --- written.

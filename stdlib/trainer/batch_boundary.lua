@@ -64,7 +64,9 @@ local function write_requested(state, where)
     local step = state.trainer.global_step
     table.insert(save.after, 1, function()
       state.saved_path = save.path
-      if overrides.saved and not options.weights_only then overrides.saved(save.path, step) end
+      if overrides.saved and not options.weights_only then
+        overrides.saved(save.path, step, state.trainer.loggers)
+      end
     end)
     local saving = checkpoint.save(state, save.path, { agreed = options.agreed,
       weights_only = options.weights_only, later = true })

@@ -424,6 +424,7 @@ local function start(trainer, fn, module, fit_args, ckpt_path)
   local _ <close> = guard(state)
   c.set_float32_matmul_precision(trainer.options.matmul_precision or state.outer_matmul)
   take_snapshots(state)
+  if overrides.resumes() then version.continue(trainer.loggers, overrides.resume.folders or {}) end
   if fn == "fit" and ckpt_path then version.resume_old(trainer.loggers) end
   connect(state)
   prepare_data(state)

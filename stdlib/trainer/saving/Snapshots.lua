@@ -22,6 +22,7 @@ local pending_writes = require "ltrain.trainer.saving.pending_writes"
 local SnapshotCopies = require "ltrain.trainer.saving.SnapshotCopies"
 local snapshot_parts = require "ltrain.trainer.saving.snapshot_parts"
 local snapshot_slots = require "ltrain.trainer.saving.snapshot_slots"
+local version = require "ltrain.loggers.version"
 
 local Snapshots = {}
 
@@ -52,19 +53,6 @@ end
 
 -- The start of a fit.
 
--- The loggers go on in the folders of the run that is resumed, a list.
-local function continue_folders(state, folders)
-  for i, logger in ipairs(state.trainer.loggers) do
-    local folder = folders[i] or ""
-    if logger.root_dir and not logger.log_dir
-      and folder:sub(1, #logger.root_dir + 1) == logger.root_dir .. "/" then
-      local name = folder:sub(#logger.root_dir + 2)
-      logger.version = math.tointeger(tonumber(name:match "^version_(%d+)$")) or name
-      logger.log_dir = folder
-    end
-  end
-end
-
 -- The folders of the loggers of the run, on the rank that has what rank 0 wrote.
 local function folders_of(self)
   local fd, header = self._slots:find(self._found, 0)
@@ -85,7 +73,7 @@ function Snapshots:find()
   self._serial = newest.serial
   if newest.parts == 1 then self._slots:share(newest, leaders) end
   local source = newest.holders[1][1]
-  continue_folders(self._state,
+  version.continue(self._state.trainer.loggers,
     dist.broadcast(dist.rank() == source and folders_of(self) or nil, { from = source }))
 end
 

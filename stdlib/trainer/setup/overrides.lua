@@ -13,10 +13,11 @@ local overrides = {
   unset = {}, -- option -> true: its default, whatever the script says
   ckpt_path = nil, -- for the first loop of the word's kind
   run_dir = nil, -- the folder of the first Trainer's run
-  -- { loop = n, path =, step = its global_step, note = }: the n-th loop of the script resumes from
-  -- the file
+  -- { loop = n, path =, step = its global_step, folders = of the loggers of the run that wrote it
+  -- (nil: not known), note = }: the n-th loop of the script resumes from the file
   resume = nil,
-  saved = nil, -- function(path, step): a checkpoint from which the loop can be resumed was written
+  -- function(path, step, loggers): a checkpoint from which the loop can be resumed was written
+  saved = nil,
   stop_loops = nil, -- what is raised where a loop would begin: of a script that runs for its code
   only = nil, -- the loop of the command word, nil for `run`
   control = false, -- whether a dashboard may stop fits, and have them save
