@@ -17,6 +17,9 @@ typedef struct program {
   int64_t *stream;
   size_t n_stream;
   int64_t *outputs, *aliases; /* lt_program_io */
+  int64_t *offsets;
+  char *promoted; /* by offset: it is an input, and `offsets` has any */
+  size_t n_offsets;
   size_t n_outputs, n_leaves;
   bool checks;
   pjrt_loaded *loaded;
@@ -35,6 +38,7 @@ typedef struct cut {
   int64_t *outputs;   /* values, ascending */
   size_t n_outputs, n_leaves;
   int64_t *aliases;   /* by leaf */
+  char *promoted;     /* by offset */
   lt_leaf **leaves;
   int *leaf_types;
   int64_t *leaf_sizes;
@@ -45,6 +49,7 @@ static void cut_free(cut *t) {
   free(t->needed);
   free(t->outputs);
   free(t->aliases);
+  free(t->promoted);
   free(t->leaves);
   free(t->leaf_types);
   free(t->leaf_sizes);
@@ -98,10 +103,15 @@ static void find_aliases(const lt_graph *g, cut *t) {
   free(taken);
 }
 
+static bool is_of(const program *p, const lt_graph *g) {
+  return p->hash == g->hash && p->n_stream == g->stream.n && p->n_offsets == g->offsets.n &&
+         memcmp(p->stream, g->stream.at, g->stream.n * sizeof(int64_t)) == 0;
+}
+
 static bool serves(const program *p, const lt_graph *g, const cut *t) {
-  if (p->hash != g->hash || p->n_stream != g->stream.n ||
-      memcmp(p->stream, g->stream.at, g->stream.n * sizeof(int64_t)) != 0)
-    return false;
+  if (!is_of(p, g)) return false;
+  for (size_t k = 0; k < p->n_offsets; k++)
+    if (!p->promoted[k] && p->offsets[k] != g->offsets.at[k]) return false;
   size_t at = 0;
   for (size_t k = 0; k < t->n_outputs; k++) {
     while (at < p->n_outputs && p->outputs[at] < t->outputs[k]) at++;
@@ -123,8 +133,19 @@ static double seconds(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static program *compile(lt_ctx *c, const lt_graph *g, const cut *t) {
-  lt_program_io io = {t->outputs, t->n_outputs, t->aliases};
+/* Offsets in which programs of this structure differ are inputs of the next. */
+static size_t promote(const lt_graph *g, cut *t) {
+  size_t n = 0;
+  for (const program *p = programs[g->hash % BUCKETS]; p != NULL; p = p->next)
+    for (size_t k = 0; is_of(p, g) && k < g->offsets.n; k++)
+      if (p->promoted[k] || p->offsets[k] != g->offsets.at[k]) t->promoted[k] = 1;
+  for (size_t k = 0; k < g->offsets.n; k++) n += t->promoted[k] != 0;
+  return n;
+}
+
+static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
+  size_t n_promoted = promote(g, t);
+  lt_program_io io = {t->outputs, t->n_outputs, t->aliases, t->promoted, n_promoted};
   char *text = NULL;
   size_t size = 0;
   bool checks = false;
@@ -140,23 +161,28 @@ static program *compile(lt_ctx *c, const lt_graph *g, const cut *t) {
                  .n_stream = g->stream.n,
                  .outputs = copy_of(t->outputs, t->n_outputs * sizeof(int64_t)),
                  .aliases = copy_of(t->aliases, t->n_leaves * sizeof(int64_t)),
+                 .offsets = copy_of(g->offsets.at, g->offsets.n * sizeof(int64_t)),
+                 .promoted = copy_of(t->promoted, g->offsets.n), .n_offsets = g->offsets.n,
                  .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks,
                  .loaded = lt_xla_compile(c, text, size)};
   free(text);
   lt_xla_counts.programs++;
   lt_xla_counts.compile_seconds += seconds() - begin;
-  if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL) {
+  if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL &&
+      p->offsets != NULL && p->promoted != NULL) {
     p->next = programs[g->hash % BUCKETS];
     return programs[g->hash % BUCKETS] = p;
   }
   free(p->stream);
   free(p->outputs);
   free(p->aliases);
+  free(p->offsets);
+  free(p->promoted);
   free(p);
   return NULL;
 }
 
-static program *find(lt_ctx *c, const lt_graph *g, const cut *t) {
+static program *find(lt_ctx *c, const lt_graph *g, cut *t) {
   for (program *p = programs[g->hash % BUCKETS]; p != NULL; p = p->next)
     if (serves(p, g, t)) return p;
   return compile(c, g, t);
@@ -172,11 +198,13 @@ static bool have_error_word(lt_ctx *c) {
 }
 
 /* The numbers and words of this run, after the leaves. */
-static bool run(lt_ctx *c, const lt_graph *g, const program *p, cut *t) {
+static bool run(lt_ctx *c, lt_graph *g, const program *p, cut *t) {
   int n = 0;
   pjrt_buffer *numbers = NULL, *words = NULL;
   for (size_t k = 0; k < t->n_leaves; k++) t->in[n++] = t->leaves[k]->buffer;
   bool ok = true;
+  for (size_t k = 0; k < p->n_offsets; k++)
+    if (p->promoted[k]) LT_PUSH(g, g->words, (uint64_t)g->offsets.at[k]);
   if (g->numbers.n > 0)
     ok = (t->in[n++] = numbers = lt_xla_upload(c, g->numbers.at, LT_F64, (int64_t)g->numbers.n)) !=
          NULL;
@@ -240,6 +268,7 @@ static void clear(lt_graph *g) {
   }
   for (size_t k = 0; k < g->values.n; k++) lt_leaf_release(g->values.at[k].leaf);
   g->stream.n = g->values.n = g->nodes.n = g->args.n = g->numbers.n = g->words.n = g->slots.n = 0;
+  g->offsets.n = 0;
   g->hash = 0;
   g->failed = false;
   g->submitted = g->recorded;
@@ -249,6 +278,8 @@ static void clear(lt_graph *g) {
 static bool run_graph(lt_ctx *c, lt_graph *g) {
   cut t = {0};
   bool ok = cut_new(&t, g->values.n);
+  t.promoted = calloc(g->offsets.n + 1, 1);
+  ok = ok && t.promoted != NULL;
   if (ok) {
     find_outputs(g, &t);
     find_aliases(g, &t);

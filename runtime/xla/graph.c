@@ -25,7 +25,7 @@ bool lt_list_grow(void *list, size_t more, size_t size) {
   return true;
 }
 
-const int64_t *lt_stream_call(const int64_t *at, lt_flat_view *v) {
+const int64_t *lt_stream_call(const int64_t *at, const int64_t *offsets, lt_flat_view *v) {
   int64_t n = at[1] + at[2];
   at += 4 + at[3];
   for (int64_t k = 0; k < n; k++) {
@@ -35,10 +35,11 @@ const int64_t *lt_stream_call(const int64_t *at, lt_flat_view *v) {
     for (int d = 0; d < v[k].ndim; d++) v[k].size[d] = *at++;
   }
   for (int64_t k = 0; k < n; k++) {
+    v[k].offset = offsets[k];
     if (v[k].type < 0) continue;
     v[k].value = at[0];
     v[k].written = at[1];
-    v[k].offset = at[2];
+    v[k].boxed = at[2] != 0;
     at += 3;
     for (int d = 0; d < v[k].ndim; d++) v[k].stride[d] = *at++;
   }

@@ -7,8 +7,9 @@
      zeros            LT_NODE_ZERO type n
      a call           op n_in n_out, n and n words of arguments,
                       of each tensor: type (-1: absent, and that is all), ndim, sizes,
-                      of each again: value read (-1: none), value written (-1), offset, strides
-   LT_NODE_COPY is a call of one input and one output. */
+                      of each again: value read (-1: none), value written (-1), strides
+   LT_NODE_COPY is a call of one input and one output. Offsets of tensors are apart: constants of a
+   program at first, inputs where the same structure comes with others. */
 #ifndef LT_XLA_GRAPH_H
 #define LT_XLA_GRAPH_H
 
@@ -24,6 +25,7 @@ typedef struct lt_flat_view {
   int64_t value, written;
   int type, ndim;
   int64_t offset, size[LT_MAX_DIMS], stride[LT_MAX_DIMS];
+  bool boxed; /* a slice of an array (lt_view_boxed), whatever its offset is */
 } lt_flat_view;
 
 typedef struct lt_value {
@@ -36,6 +38,7 @@ typedef struct lt_value {
 typedef struct lt_node {
   size_t args, args_size; /* where in graph.args */
   size_t number, word;    /* its first ones; the first word is its line */
+  size_t offset;          /* of its first tensor */
 } lt_node;
 
 /* A copy to the host that waits for the cut. */
@@ -59,6 +62,7 @@ typedef struct lt_graph {
   LT_LIST(char) args;
   LT_LIST(double) numbers;
   LT_LIST(uint64_t) words;
+  LT_LIST(int64_t) offsets; /* of all tensors of calls, in order */
   LT_LIST(lt_slot *) slots; /* that have a value in the graph */
   LT_LIST(lt_read) reads;
   uint64_t hash;
@@ -73,6 +77,8 @@ extern const char lt_xla_no_args[LT_NO_ARGS];
 
 /* Whether a tensor is all of n elements in their order. */
 bool lt_view_is_whole(const lt_flat_view *v, int64_t n);
+/* Whether it is a slice of an array that has n elements (views.c). */
+bool lt_view_boxed(const lt_flat_view *v, int64_t n);
 void lt_xla_lock(void);
 void lt_xla_unlock(void);
 
@@ -91,8 +97,9 @@ bool lt_xla_record_upload(lt_ctx *c, void *dst, lt_leaf *leaf, size_t bytes, int
 /* The storage has a leaf afterwards, or a value of the graph. */
 lt_slot *lt_xla_readable(lt_ctx *c, const void *address, size_t *offset);
 
-/* Reads the tensors of the call at `at`, at[1] + at[2] of them; returns the next node. */
-const int64_t *lt_stream_call(const int64_t *at, lt_flat_view *v);
+/* Reads the tensors of the call at `at`, at[1] + at[2] of them, with their offsets; returns the
+   next node. */
+const int64_t *lt_stream_call(const int64_t *at, const int64_t *offsets, lt_flat_view *v);
 
 /* Ends the graph: compiles and runs what it is. */
 bool lt_xla_cut(lt_ctx *c);
@@ -104,6 +111,8 @@ typedef struct lt_program_io {
   const int64_t *outputs; /* values, ascending */
   size_t n_outputs;
   const int64_t *aliases; /* by parameter: the output that takes its memory, or -1 */
+  const char *promoted;   /* by offset: an input, after the words */
+  size_t n_promoted;
 } lt_program_io;
 /* `text` is the caller's to free; `checks`: it has an error word, the last parameter and result. */
 bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, size_t *size,

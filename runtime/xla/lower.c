@@ -34,7 +34,7 @@ static lt_arg_type find(lt_lowering *l, const char *name) {
   return LT_ARG_INT;
 }
 
-static lt_hlo element(lt_hlo_text *h, lt_hlo flat, size_t k) {
+lt_hlo lt_hlo_element(lt_hlo_text *h, lt_hlo flat, size_t k) {
   int64_t at = (int64_t)k;
   if (h->discard) flat.size[0] = at + 1;
   return lt_hlo_reshape(h, lt_hlo_slice(h, flat, 0, at, at + 1, 1), 0, NULL);
@@ -53,19 +53,20 @@ lt_hlo lt_lower_number(lt_lowering *l, const char *name, lt_hlo like) {
   lt_arg_type type = find(l, name);
   const lt_scalar *s = type == LT_ARG_SCALAR ? lt_lower_argument(l, name) : NULL;
   bool whole = s != NULL && s->kind != LT_SCALAR_FLOAT && !is_float(like.type);
-  lt_hlo x = whole ? lt_hlo_bits(l->h, element(l->h, p->words, p->word), LT_I64)
-                   : element(l->h, p->numbers, p->number);
+  lt_hlo x = whole ? lt_hlo_bits(l->h, lt_hlo_element(l->h, p->words, p->word), LT_I64)
+                   : lt_hlo_element(l->h, p->numbers, p->number);
   return spread(l->h, x, like);
 }
 
 lt_hlo lt_lower_key(lt_lowering *l, const char *name, int part) {
   find(l, name);
-  return element(l->h, l->program->words, l->program->word + (size_t)part);
+  return lt_hlo_element(l->h, l->program->words, l->program->word + (size_t)part);
 }
 
 lt_hlo lt_lower_derived(lt_lowering *l, int k, lt_hlo like) {
   find(l, NULL);
-  return spread(l->h, element(l->h, l->program->numbers, l->program->number + (size_t)k), like);
+  return spread(l->h, lt_hlo_element(l->h, l->program->numbers, l->program->number + (size_t)k),
+                like);
 }
 
 static lt_hlo one(lt_hlo_text *h, lt_hlo scalar) {
@@ -88,11 +89,11 @@ void lt_lower_check(lt_lowering *l, lt_hlo bad, lt_hlo value, int64_t limit) {
   lt_hlo found = lt_hlo_sum(h, lt_hlo_choose(h, here, values, lt_hlo_integer(h, 0, values)), 1,
                             false);
   lt_hlo any = lt_hlo_compare(h, "LT", first, lt_hlo_integer(h, n, scalar));
-  lt_hlo line = element(h, p->words, p->node->word);
+  lt_hlo line = lt_hlo_element(h, p->words, p->node->word);
   lt_hlo parts[ERROR_WORDS] = {one(h, any), one(h, lt_hlo_integer(h, l->op, scalar)), one(h, line),
                                one(h, found), one(h, lt_hlo_integer(h, limit, scalar))};
   lt_hlo word = lt_hlo_join(h, ERROR_WORDS, parts, 0);
-  lt_hlo before = element(h, p->error, 0);
+  lt_hlo before = lt_hlo_element(h, p->error, 0);
   lt_hlo taken = lt_hlo_compare(h, "NE", before, lt_hlo_integer(h, 0, scalar));
   p->error = lt_hlo_choose(h, lt_hlo_expand(h, taken, lt_hlo_typed(word, LT_BOOL)), p->error, word);
   p->checks = true;

@@ -63,11 +63,21 @@ bool lt_program_takes(const lt_call *given, const lt_flat_view *v) {
 }
 
 /* Outputs have the types of their tensors, whatever a lowering computes in. */
-static void set_value(struct lt_program_text *p, lt_hlo_text *h, const lt_flat_view *v, lt_hlo x) {
+static void set_value(struct lt_program_text *p, lt_hlo_text *h, const lt_flat_view *v,
+                      lt_hlo offset, lt_hlo x) {
   lt_hlo old = v->value >= 0 ? p->values[v->value] : (lt_hlo){0};
   x = lt_hlo_convert(h, x, v->type);
   if (lt_hlo_numel(x) != lt_hlo_numel(typed(v))) h->failed = true;
-  p->values[v->written] = lt_view_write(h, old, p->g->values.at[v->written].n, v, x);
+  p->values[v->written] = lt_view_write(h, old, p->g->values.at[v->written].n, v, offset,
+                                        x);
+}
+
+/* The offset of tensor k of the node, where it is an input. */
+static lt_hlo offset_of(struct lt_program_text *p, lt_hlo_text *h, int k) {
+  size_t at = p->node->offset + (size_t)k, word = p->g->words.n;
+  if (!p->io->promoted[at]) return (lt_hlo){0};
+  for (size_t j = 0; j < at; j++) word += p->io->promoted[j] != 0;
+  return lt_hlo_bits(h, lt_hlo_element(h, p->words, word), LT_I64);
 }
 
 static const int64_t *emit_call(struct lt_program_text *p, lt_hlo_text *h, const int64_t *at) {
@@ -80,19 +90,21 @@ static const int64_t *emit_call(struct lt_program_text *p, lt_hlo_text *h, const
     h->failed = true;
     return at;
   }
-  const int64_t *next = lt_stream_call(at, t.v);
+  const int64_t *next = lt_stream_call(at, p->g->offsets.at + p->node->offset, t.v);
   const lt_flat_view *out = t.v + call.n_in;
   for (int k = 0; k < call.n_in; k++)
-    if (t.v[k].type >= 0) t.in[k] = lt_view_read(h, p->values[t.v[k].value], &t.v[k]);
+    if (t.v[k].type >= 0)
+      t.in[k] = lt_view_read(h, p->values[t.v[k].value], &t.v[k], offset_of(p, h, k));
   for (int k = 0; k < call.n_out; k++) t.out[k] = typed(&out[k]);
   if (call.op == LT_NODE_COPY) t.out[0] = t.in[0];
   else if (!lower(p, h, &call, &t)) h->failed = true;
   for (int k = 0; k < call.n_in && !h->failed; k++)
     if (t.v[k].written >= 0)
-      set_value(p, h, &t.v[k], t.written[k].id != 0 ? t.written[k] : t.in[k]);
+      set_value(p, h, &t.v[k], offset_of(p, h, k), t.written[k].id != 0 ? t.written[k] : t.in[k]);
   for (int k = 0; k < call.n_out && !h->failed; k++)
     if (out[k].written >= 0)
-      set_value(p, h, &out[k], t.out[k].id != 0 ? t.out[k] : lt_hlo_number(h, 0, t.out[k]));
+      set_value(p, h, &out[k], offset_of(p, h, call.n_in + k),
+                t.out[k].id != 0 ? t.out[k] : lt_hlo_number(h, 0, t.out[k]));
   tensors_free(&t);
   return next;
 }
@@ -119,7 +131,7 @@ static void emit_body(struct lt_program_text *p, lt_hlo_text *h) {
     int64_t n = at[1] + at[2];
     lt_flat_view *views = malloc((size_t)(n + 1) * sizeof *views);
     if (views == NULL) { h->failed = true; return; }
-    lt_stream_call(at, views);
+    lt_stream_call(at, p->g->offsets.at + p->node->offset, views);
     for (int64_t k = 0; k < n; k++)
       if (views[k].type >= 0 && views[k].written >= 0) value++;
     free(views);
@@ -148,7 +160,7 @@ static void emit_head(const struct lt_program_text *p, lt_hlo_text *h, const lt_
     if (p->g->values.at[k].leaf != NULL)
       emit_parameter(h, &first, &p->values[k], io->aliases[leaf++]);
   if (p->g->numbers.n > 0) emit_parameter(h, &first, &p->numbers, -1);
-  if (p->g->words.n > 0) emit_parameter(h, &first, &p->words, -1);
+  if (p->g->words.n + io->n_promoted > 0) emit_parameter(h, &first, &p->words, -1);
   if (p->checks) emit_parameter(h, &first, error, -1);
   lt_hlo_put(h, ") -> (");
   emit_types(p, h, io);
@@ -168,13 +180,14 @@ static void emit_return(const struct lt_program_text *p, lt_hlo_text *h, const l
 bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, size_t *size,
                      bool *checks) {
   lt_hlo_text body = {0}, whole = {0};
-  struct lt_program_text p = {.g = g, .values = calloc(g->values.n + 1, sizeof *p.values)};
+  struct lt_program_text p = {.g = g, .io = io,
+                              .values = calloc(g->values.n + 1, sizeof *p.values)};
   if (p.values == NULL) return false;
   for (size_t k = 0; k < g->values.n; k++)
     if (g->values.at[k].leaf != NULL)
       p.values[k] = parameter(&body, g->values.at[k].type, g->values.at[k].n);
   p.numbers = parameter(&body, LT_F64, (int64_t)g->numbers.n);
-  p.words = parameter(&body, LT_HLO_U64, (int64_t)g->words.n);
+  p.words = parameter(&body, LT_HLO_U64, (int64_t)(g->words.n + io->n_promoted));
   lt_hlo error = p.error = parameter(&body, LT_I64, ERROR_WORDS);
   emit_body(&p, &body);
   emit_return(&p, &body, io);

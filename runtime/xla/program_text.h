@@ -13,7 +13,11 @@ struct lt_program_text {
   lt_hlo numbers, words, error; /* flat; error: [5] i64 */
   bool checks;
   const lt_node *node;
+  const lt_program_io *io;
   size_t number, word; /* of the argument that is being read */
 };
+
+/* Element k of a flat value, a scalar. */
+lt_hlo lt_hlo_element(lt_hlo_text *h, lt_hlo flat, size_t k);
 
 #endif

@@ -53,11 +53,12 @@ static void put_shape(lt_graph *g, const lt_flat_view *v) {
   for (int k = 0; k < v->ndim; k++) put(g, v->size[k]);
 }
 
-static void put_place(lt_graph *g, const lt_flat_view *v) {
+static void put_place(lt_graph *g, const lt_flat_view *v, const lt_slot *s) {
+  LT_PUSH(g, g->offsets, v->offset);
   if (v->type < 0) return;
   put(g, v->value);
   put(g, v->written);
-  put(g, v->offset);
+  put(g, lt_view_boxed(v, (int64_t)(s->bytes / (size_t)size_of(v->type))));
   for (int k = 0; k < v->ndim; k++) put(g, v->stride[k]);
 }
 
@@ -177,7 +178,7 @@ static bool put_arguments(lt_ctx *c, lt_graph *g, const lt_call *call, const see
   lt_derive *derive = lt_derive_of(call->op);
   const char *given = call->args != NULL ? call->args : lt_xla_no_args;
   double derived[LT_DERIVED];
-  lt_node node = {g->args.n, call->args_size, g->numbers.n, g->words.n};
+  lt_node node = {g->args.n, call->args_size, g->numbers.n, g->words.n, g->offsets.n};
   LT_PUSH(g, g->words, (uint64_t)line_of(c, list, n));
   for (int k = 0; k < n_args; k++)
     put_argument(g, &args[k], given + args[k].offset, derive != NULL);
@@ -271,7 +272,7 @@ static bool record(lt_ctx *c, const lt_call *call, seen *list, bool *taken) {
     seen *s = &list[k];
     if (s->slot != NULL && (k >= call->n_in || lt_xla_host->writes(call, k)))
       s->v.written = write(g, s->slot, s->v.type);
-    put_place(g, &s->v);
+    put_place(g, &s->v, s->slot);
   }
   g->recorded++;
   return !g->failed || lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
@@ -295,8 +296,8 @@ static lt_flat_view row(int type, size_t offset, size_t bytes) {
                         .stride = {1}};
 }
 
-static bool put_copy(lt_graph *g, lt_flat_view from, lt_slot *s, size_t offset, size_t bytes,
-                     int type) {
+static bool put_copy(lt_graph *g, lt_flat_view from, const lt_slot *source, lt_slot *s,
+                     size_t offset, size_t bytes, int type) {
   lt_flat_view to = row(type, offset, bytes);
   bool whole = is_whole(s, &to);
   if (!whole) to.value = value_of(g, s, type);
@@ -306,11 +307,12 @@ static bool put_copy(lt_graph *g, lt_flat_view from, lt_slot *s, size_t offset, 
   put(g, 0);
   put_shape(g, &from);
   put_shape(g, &to);
-  put_place(g, &from);
+  size_t first = g->offsets.n;
+  put_place(g, &from, source);
   to.written = write(g, s, type);
-  put_place(g, &to);
+  put_place(g, &to, s);
   g->recorded++;
-  LT_PUSH(g, g->nodes, ((lt_node){g->args.n, 0, g->numbers.n, g->words.n}));
+  LT_PUSH(g, g->nodes, ((lt_node){g->args.n, 0, g->numbers.n, g->words.n, first}));
   return !g->failed;
 }
 
@@ -334,7 +336,7 @@ bool lt_xla_record_copy(lt_ctx *c, void *dst, const void *src, size_t bytes, int
   if (type == LT_U8 && a->type >= 0) type = a->type; /* bytes of no known type */
   lt_flat_view v = row(type, from, bytes);
   v.value = value_of(g, a, type);
-  return put_copy(g, v, b, to, bytes, type) ||
+  return put_copy(g, v, a, b, to, bytes, type) ||
          lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
 }
 
@@ -357,6 +359,7 @@ bool lt_xla_record_upload(lt_ctx *c, void *dst, lt_leaf *leaf, size_t bytes, int
   put(g, type);
   put(g, v.size[0]);
   v.value = value_new(g, type, v.size[0], leaf);
-  return put_copy(g, v, b, to, bytes, type) ||
+  lt_slot source = {.bytes = bytes};
+  return put_copy(g, v, &source, b, to, bytes, type) ||
          lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
 }

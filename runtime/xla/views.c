@@ -42,6 +42,24 @@ static bool find_box(const lt_flat_view *v, int64_t n, box *b) {
   return true;
 }
 
+bool lt_view_boxed(const lt_flat_view *v, int64_t n) {
+  box b;
+  return lt_view_is_whole(v, n) || find_box(v, n, &b);
+}
+
+/* Where a box begins, scalars i64: constants, or of an offset that is an input. */
+static void starts(lt_hlo_text *h, const lt_flat_view *v, const box *b, lt_hlo offset,
+                   lt_hlo *out) {
+  lt_hlo rest = offset, scalar = lt_hlo_scalar(LT_I64);
+  for (int k = 0; k <= b->n; k++) {
+    out[k] = lt_hlo_integer(h, b->start[k], scalar);
+    if (offset.id == 0) continue;
+    lt_hlo stride = lt_hlo_integer(h, k < b->n ? v->stride[b->of[k]] : 1, scalar);
+    out[k] = lt_hlo_two(h, "divide", rest, stride);
+    rest = lt_hlo_two(h, "remainder", rest, stride);
+  }
+}
+
 /* The same elements as another type, as memory has them. */
 static lt_hlo retype(lt_hlo_text *h, lt_hlo flat, int type, int64_t n) {
   if (flat.type == type) return flat;
@@ -66,8 +84,10 @@ static lt_hlo shape_of(const lt_flat_view *v, int type) {
 }
 
 /* Where in the flat value the elements are. */
-static lt_hlo places(lt_hlo_text *h, const lt_flat_view *v) {
-  lt_hlo shape = shape_of(v, LT_I64), at = lt_hlo_integer(h, v->offset, shape);
+static lt_hlo places(lt_hlo_text *h, const lt_flat_view *v, lt_hlo offset) {
+  lt_hlo shape = shape_of(v, LT_I64);
+  lt_hlo at =
+      offset.id != 0 ? lt_hlo_expand(h, offset, shape) : lt_hlo_integer(h, v->offset, shape);
   for (int d = 0; d < v->ndim; d++) {
     if (v->size[d] == 1 || v->stride[d] == 0) continue;
     lt_hlo by = lt_hlo_integer(h, v->stride[d], shape);
@@ -91,17 +111,38 @@ static int item_size(int type) {
   }
 }
 
-lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v) {
+static lt_hlo dynamic_slice(lt_hlo_text *h, lt_hlo whole, const box *b, const lt_hlo *at) {
+  lt_hlo y = lt_hlo_of(whole.type, whole.ndim, b->size);
+  y.id = ++h->values;
+  lt_hlo_put(h, "$ = stablehlo.dynamic_slice $", &y, &whole);
+  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", $", &at[k]);
+  lt_hlo_put(h, ", sizes = [%l] : (@", b->size, whole.ndim, &whole);
+  for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", @", &at[k]);
+  lt_hlo_put(h, ") -> @\n", &y);
+  return y;
+}
+
+static lt_hlo slice(lt_hlo_text *h, lt_hlo x, const lt_flat_view *v, const box *b, lt_hlo offset) {
+  lt_hlo at[LT_MAX_DIMS + 1];
+  if (offset.id != 0) {
+    starts(h, v, b, offset, at);
+    return dynamic_slice(h, x, b, at);
+  }
+  for (int k = 0; k <= b->n; k++)
+    x = lt_hlo_slice(h, x, k, b->start[k], b->start[k] + b->size[k], 1);
+  return x;
+}
+
+lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v, lt_hlo offset) {
   lt_hlo shape = shape_of(v, v->type);
   int64_t n = lt_hlo_numel(flat) * item_size(flat.type) / item_size(v->type);
   if (lt_hlo_numel(shape) == 0) return lt_hlo_number(h, 0, shape);
   flat = retype(h, flat, v->type, n);
   box b;
   if (lt_view_is_whole(v, n)) return lt_hlo_reshape(h, flat, v->ndim, v->size);
-  if (!find_box(v, n, &b)) return lt_lower_take(h, flat, places(h, v), 0);
+  if (!find_box(v, n, &b)) return lt_lower_take(h, flat, places(h, v, offset), 0);
   lt_hlo x = lt_hlo_reshape(h, flat, b.n + 1, b.full);
-  for (int k = 0; k <= b.n; k++)
-    x = lt_hlo_slice(h, x, k, b.start[k], b.start[k] + b.size[k], 1);
+  x = slice(h, x, v, &b, offset);
   x = lt_hlo_reshape(h, x, b.n, b.size);
   /* In the order of the tensor's dims. */
   int64_t order[LT_HLO_DIMS], dims[LT_HLO_DIMS];
@@ -114,9 +155,8 @@ lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v) {
   return same ? x : lt_hlo_spread(h, x, shape, dims);
 }
 
-static lt_hlo update_slice(lt_hlo_text *h, lt_hlo whole, lt_hlo part, const int64_t *start) {
-  lt_hlo at[LT_MAX_DIMS + 1], y = whole;
-  for (int k = 0; k < whole.ndim; k++) at[k] = lt_hlo_integer(h, start[k], lt_hlo_scalar(LT_I64));
+static lt_hlo update_slice(lt_hlo_text *h, lt_hlo whole, lt_hlo part, const lt_hlo *at) {
+  lt_hlo y = whole;
   y.id = ++h->values, y.part = -1;
   lt_hlo_put(h, "$ = stablehlo.dynamic_update_slice $, $", &y, &whole, &part);
   for (int k = 0; k < whole.ndim; k++) lt_hlo_put(h, ", $", &at[k]);
@@ -126,14 +166,16 @@ static lt_hlo update_slice(lt_hlo_text *h, lt_hlo whole, lt_hlo part, const int6
   return y;
 }
 
-lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view *v, lt_hlo x) {
+lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view *v, lt_hlo offset,
+                     lt_hlo x) {
   box b;
+  lt_hlo at[LT_MAX_DIMS + 1];
   if (lt_view_is_whole(v, n)) return lt_hlo_flat(h, x);
   if (flat.id == 0) flat = lt_hlo_number(h, 0, lt_hlo_of(v->type, 1, &n));
   flat = retype(h, flat, v->type, n);
   if (lt_hlo_numel(x) == 0) return flat;
   if (!find_box(v, n, &b))
-    return lt_lower_put(h, "second", flat, lt_hlo_flat(h, places(h, v)), lt_hlo_flat(h, x));
+    return lt_lower_put(h, "second", flat, lt_hlo_flat(h, places(h, v, offset)), lt_hlo_flat(h, x));
   /* Dims of size 1 go, the others in the order of strides. */
   int64_t sizes[LT_HLO_DIMS], order[LT_HLO_DIMS];
   int place[LT_MAX_DIMS] = {0}, m = 0;
@@ -147,5 +189,6 @@ lt_hlo lt_view_write(lt_hlo_text *h, lt_hlo flat, int64_t n, const lt_flat_view 
   x = lt_hlo_reshape(h, x, b.n + 1, b.size);
   if (lt_hlo_numel(x) == n) return lt_hlo_flat(h, x); /* in another order */
   lt_hlo whole = lt_hlo_reshape(h, flat, b.n + 1, b.full);
-  return lt_hlo_flat(h, update_slice(h, whole, x, b.start));
+  starts(h, v, &b, offset, at);
+  return lt_hlo_flat(h, update_slice(h, whole, x, at));
 }

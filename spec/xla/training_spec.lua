@@ -68,6 +68,17 @@ describe("tensors on xla", function()
     assert.same({ 2, 4, 6 }, values(x))
   end)
 
+  test("are read and written at positions that a loop changes", function(of)
+    local x, y, columns = of { { 1, 2, 3 }, { 4, 5, 6 } }, of { 0, 0, 0, 0 }, {}
+    for t = 1, 3 do columns[t] = values(x:select(2, t) * 2) end
+    for t = 1, 4 do
+      y:narrow(1, t, 1):fill_(t)
+      assert.equal(t, y:sum():item() - (t - 1) * t // 2)
+    end
+    assert.same({ { 2, 8 }, { 4, 10 }, { 6, 12 } }, columns)
+    assert.same({ 1, 2, 3, 4 }, values(y))
+  end)
+
   test("are copied by a reshape that cannot be a view", function(of)
     assert.same({ 1, 4, 2, 5, 3, 6 }, values(of({ { 1, 2, 3 }, { 4, 5, 6 } }):t():reshape(6)))
   end)
