@@ -1,64 +1,19 @@
 /* runtime/device/pool.c: blocks and arenas, their reuse and their return to the device.
 
-   Sizes are rounded up to eighths of a power of two, so that a block serves the next request of
-   about its size and an eighth is wasted at most; small blocks are cut from arenas, which are
-   asked of the device 2 MiB at a time. */
+   Sizes of small blocks are rounded up to eighths of a power of two, so that a block serves the
+   next request of about its size and an eighth is wasted at most; they are cut from arenas, which
+   are asked of the device 2 MiB at a time. Large ones: segments.c. */
 #include "device/pool.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #include "device/fake.h"
+#include "device/segments.h"
 #include "device/stream.h"
 
 enum { MIN_SHIFT = 9 };
 static const size_t LARGE = (size_t)1 << 20, ARENA = (size_t)2 << 20;
-
-/* Budgets. */
-
-lt_budget *lt_budget_new(const lt_allocator *allocator) {
-  lt_budget *g = allocator->fn(allocator->ud, NULL, 0, sizeof *g);
-  if (g == NULL) return NULL;
-  memset(g, 0, sizeof *g);
-  g->allocator = *allocator;
-  atomic_init(&g->users, 1);
-  return g;
-}
-
-lt_budget *lt_budget_retain(lt_budget *g) {
-  atomic_fetch_add_explicit(&g->users, 1, memory_order_relaxed);
-  return g;
-}
-
-void lt_budget_release(lt_budget *g) {
-  if (g == NULL || atomic_fetch_sub_explicit(&g->users, 1, memory_order_acq_rel) != 1) return;
-  lt_allocator allocator = g->allocator;
-  allocator.fn(allocator.ud, g, sizeof *g, 0);
-}
-
-/* Memory of the device, within the budget. */
-static void *ask(lt_pool *p, size_t bytes) {
-  /* Added first, then compared: two threads that ask at once cannot both pass by the last free
-     bytes. */
-  int64_t reserved = atomic_fetch_add(&p->budget->reserved, (int64_t)bytes) + (int64_t)bytes;
-  int64_t limit = atomic_load(&p->budget->limit);
-  void *data = limit > 0 && reserved > limit ? NULL : p->ops->alloc(p->device.index, bytes);
-  if (data == NULL) {
-    atomic_fetch_sub(&p->budget->reserved, (int64_t)bytes);
-    return NULL;
-  }
-  p->stats.system_calls++;
-  return data;
-}
-
-static void give_back(lt_pool *p, void *data, size_t bytes) {
-  p->ops->free(p->device.index, data, bytes);
-  atomic_fetch_sub(&p->budget->reserved, (int64_t)bytes);
-}
-
-static void *raw(lt_pool *p, void *ptr, size_t old_size, size_t new_size) {
-  return p->allocator.fn(p->allocator.ud, ptr, old_size, new_size);
-}
 
 /* Making and ending. */
 
@@ -75,34 +30,36 @@ lt_pool *lt_pool_new(const lt_allocator *allocator, const lt_device_ops *ops, lt
   return p;
 }
 
-static void block_destroy(lt_pool *p, lt_block *b) {
-  if (b->arena == NULL) give_back(p, b->storage.data, b->capacity);
-  raw(p, b, sizeof *b, 0);
-}
+static bool is_large(const lt_block *b) { return b->arena == NULL; }
 
+/* Small ones: their memory is the arena's. */
 static void list_destroy(lt_pool *p, lt_block *b) {
   while (b != NULL) {
     lt_block *next = b->next;
-    block_destroy(p, b);
+    if (is_large(b))
+      lt_segments_give(p, b);
+    else
+      lt_pool_raw(p, b, sizeof *b, 0);
     b = next;
   }
 }
 
 static void arena_destroy(lt_pool *p, lt_arena *a) {
-  give_back(p, a->data, ARENA);
-  raw(p, a, sizeof *a, 0);
+  lt_pool_give_back(p, a->data, ARENA);
+  lt_pool_raw(p, a, sizeof *a, 0);
 }
 
 static void pool_destroy(lt_pool *p) {
   for (int k = 0; k < LT_POOL_CLASSES; k++) list_destroy(p, p->free_list[k]);
   list_destroy(p, p->pending);
+  lt_segments_trim(p);
   while (p->arenas != NULL) {
     lt_arena *next = p->arenas->next;
     arena_destroy(p, p->arenas);
     p->arenas = next;
   }
   lt_budget_release(p->budget);
-  raw(p, p, sizeof *p, 0);
+  lt_pool_raw(p, p, sizeof *p, 0);
 }
 
 /* What was issued on free blocks runs before they go: streams of other devices read them, too. */
@@ -114,6 +71,10 @@ static void wait_for_free(lt_ctx *c, lt_pool *p) {
   if (p->ops->launch == NULL) return;
   p->ops->synchronize(c, p->device.index);
   for (int k = 0; k < LT_POOL_CLASSES; k++) wait_for_list(c, p->free_list[k]);
+  for (int k = 0; k < LT_LARGE_CLASSES; k++) {
+    wait_for_list(c, p->large.free_list[0][k]);
+    wait_for_list(c, p->large.free_list[1][k]);
+  }
   wait_for_list(c, p->pending);
 }
 
@@ -128,6 +89,10 @@ void lt_pool_leave(lt_ctx *c, lt_pool *p) {
 
 static void set_free(lt_ctx *c, lt_pool *p, lt_block *b) {
   if (p->ops->for_specs) lt_fake_freed(c, &b->storage, b->capacity);
+  if (is_large(b)) {
+    lt_segments_give(p, b);
+    return;
+  }
   b->next = p->free_list[b->class];
   p->free_list[b->class] = b;
 }
@@ -139,13 +104,13 @@ void lt_pool_give(lt_ctx *c, lt_pool *p, lt_block *b) {
   b->storage.made = NULL;
   lt_release(c, made);
   if (p->ops->whole_storages && b->storage.away == NULL) {
-    if (b->storage.data != NULL) give_back(p, b->storage.data, b->capacity);
-    raw(p, b, sizeof *b, 0);
+    if (b->storage.data != NULL) lt_pool_give_back(p, b->storage.data, b->capacity);
+    lt_pool_raw(p, b, sizeof *b, 0);
     return;
   }
   if (b->storage.away != NULL) {
     lt_free(c, b->storage.away, strlen(b->storage.away) + 1);
-    raw(p, b, sizeof *b, 0);
+    lt_pool_raw(p, b, sizeof *b, 0);
     return;
   }
   p->stats.cached_bytes += (int64_t)b->capacity;
@@ -166,13 +131,18 @@ static void move_memory(lt_block *to, lt_block *from) {
   to->capacity = from->capacity;
   to->class = from->class;
   to->arena = from->arena;
+  to->is_beside = from->is_beside;
+  to->left = from->left;
+  to->right = from->right;
+  if (to->left != NULL) to->left->right = to;
+  if (to->right != NULL) to->right->left = to;
 }
 
 /* A storage without memory: its bytes go to the pool in a block of their own, and the storage keeps
    its identity, so that tensors and views of it are valid again after lt_storage_fill. This is how
    sharded parameters release what was gathered. */
 bool lt_pool_give_memory(lt_ctx *c, lt_pool *p, lt_block *b) {
-  lt_block none = {0}, *given = raw(p, NULL, 0, sizeof *given);
+  lt_block none = {0}, *given = lt_pool_raw(p, NULL, 0, sizeof *given);
   if (given == NULL) return lt_fail(c, LT_EMEMORY, "out of memory: cannot empty a storage");
   memset(given, 0, sizeof *given);
   given->storage.device = p->device;
@@ -185,7 +155,7 @@ bool lt_pool_give_memory(lt_ctx *c, lt_pool *p, lt_block *b) {
 
 void lt_pool_take_memory(lt_pool *p, lt_block *b, lt_block *from) {
   move_memory(b, from);
-  raw(p, from, sizeof *from, 0);
+  lt_pool_raw(p, from, sizeof *from, 0);
   p->stats.live_bytes += (int64_t)b->capacity;
   if (p->stats.live_bytes > p->stats.peak_bytes) p->stats.peak_bytes = p->stats.live_bytes;
 }
@@ -207,7 +177,7 @@ void lt_pool_unlist(lt_pool *p, lt_block *b) {
 void lt_pool_return(lt_pool *p, lt_block *b) {
   /* The device learns at once that a whole storage ends; what remains is the block. */
   if (p->ops->whole_storages && b->storage.data != NULL) {
-    give_back(p, b->storage.data, b->capacity);
+    lt_pool_give_back(p, b->storage.data, b->capacity);
     b->storage.data = NULL;
   }
   /* A stack that only grows until its owner takes all of it by one exchange: nobody pops a single
@@ -243,31 +213,31 @@ void lt_pool_drain(lt_ctx *c, lt_pool *p) {
   }
 }
 
-/* Destroy the free blocks that are large, or whose arena has no other. */
+/* Destroy the free blocks whose arena has no other. */
 static void trim_list(lt_pool *p, lt_block **link) {
   while (*link != NULL) {
     lt_block *b = *link;
-    if (b->arena != NULL && b->arena->free < b->arena->blocks) {
+    if (b->arena->free < b->arena->blocks) {
       link = &b->next;
       continue;
     }
     *link = b->next;
     p->stats.cached_bytes -= (int64_t)b->capacity;
-    block_destroy(p, b);
+    lt_pool_raw(p, b, sizeof *b, 0);
   }
 }
 
-/* Returns to the device what is cached, as torch.cuda.empty_cache does: first it counts the free
-   blocks of each arena, then it frees large blocks and the arenas of which all blocks are free. */
+/* Returns to the device what is cached, as torch.cuda.empty_cache does: the segments and the arenas
+   of which all blocks are free, which it counts first. */
 void lt_pool_trim(lt_ctx *c, lt_pool *p) {
   lt_pool_drain(c, p);
   wait_for_free(c, p);
   drain_pending(c, p);
   for (lt_arena *a = p->arenas; a != NULL; a = a->next) a->free = 0;
   for (int k = 0; k < LT_POOL_CLASSES; k++)
-    for (lt_block *b = p->free_list[k]; b != NULL; b = b->next)
-      if (b->arena != NULL) b->arena->free++;
+    for (lt_block *b = p->free_list[k]; b != NULL; b = b->next) b->arena->free++;
   for (int k = 0; k < LT_POOL_CLASSES; k++) trim_list(p, &p->free_list[k]);
+  lt_segments_trim(p);
   for (lt_arena **link = &p->arenas; *link != NULL;) {
     lt_arena *a = *link;
     if (a->free < a->blocks) {
@@ -294,11 +264,11 @@ static int class_of(size_t bytes, size_t *capacity) {
 }
 
 static bool arena_new(lt_pool *p) {
-  lt_arena *a = raw(p, NULL, 0, sizeof *a);
+  lt_arena *a = lt_pool_raw(p, NULL, 0, sizeof *a);
   if (a == NULL) return false;
-  *a = (lt_arena){.data = ask(p, ARENA), .next = p->arenas};
+  *a = (lt_arena){.data = lt_pool_ask(p, ARENA), .next = p->arenas};
   if (a->data == NULL) {
-    raw(p, a, sizeof *a, 0);
+    lt_pool_raw(p, a, sizeof *a, 0);
     return false;
   }
   p->arenas = a;
@@ -316,16 +286,16 @@ static char *arena_cut(lt_pool *p, size_t bytes) {
 }
 
 static lt_block *block_new(lt_pool *p, size_t capacity, int class) {
-  bool large = capacity >= LARGE || p->ops->whole_storages;
-  lt_block *b = raw(p, NULL, 0, sizeof *b);
+  bool whole = p->ops->whole_storages;
+  lt_block *b = lt_pool_raw(p, NULL, 0, sizeof *b);
   if (b == NULL) return NULL;
-  void *data = large ? ask(p, capacity) : arena_cut(p, capacity);
+  void *data = whole ? lt_pool_ask(p, capacity) : arena_cut(p, capacity);
   if (data == NULL) {
-    raw(p, b, sizeof *b, 0);
+    lt_pool_raw(p, b, sizeof *b, 0);
     return NULL;
   }
   memset(b, 0, sizeof *b);
-  *b = (lt_block){.capacity = capacity, .class = class, .arena = large ? NULL : p->arenas};
+  *b = (lt_block){.capacity = capacity, .class = class, .arena = whole ? NULL : p->arenas};
   b->storage.data = data;
   return b;
 }
@@ -343,19 +313,29 @@ static lt_block *take_cached(lt_pool *p, int first, int last, lt_take how) {
   return NULL;
 }
 
+static lt_block *take_large(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how) {
+  lt_block *b = lt_segments_find(c, p, bytes, how);
+  if (b == NULL && p->pending != NULL) {
+    drain_pending(c, p);
+    b = lt_segments_find(c, p, bytes, how);
+  }
+  return b != NULL ? b : lt_segments_new(c, p, bytes, how);
+}
+
 lt_block *lt_pool_take(lt_ctx *c, lt_pool *p, size_t bytes, lt_take how) {
   size_t capacity;
   int class = class_of(bytes, &capacity);
   if (class >= LT_POOL_CLASSES) return NULL;
   lt_pool_drain(c, p);
   if (p->ops->whole_storages) return block_new(p, bytes, class);
-  /* For a large one the next two classes will do, too. */
-  int last = how == LT_TAKE_ANY ? LT_POOL_CLASSES - 1 : capacity >= LARGE ? class + 2 : class;
+  if (capacity >= LARGE) return take_large(c, p, bytes, how);
+  int last = how == LT_TAKE_ANY ? LT_POOL_CLASSES - 1 : class;
   lt_block *b = take_cached(p, class, last, how);
   /* Only when nothing is free: asking the device about each of them takes time. */
   if (b == NULL && p->pending != NULL) {
     drain_pending(c, p);
     b = take_cached(p, class, last, how);
   }
+  if (b == NULL && how == LT_TAKE_ANY) b = lt_segments_find(c, p, bytes, how);
   return b != NULL ? b : block_new(p, capacity, class);
 }

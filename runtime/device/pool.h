@@ -1,15 +1,15 @@
 /* runtime/device/pool.h: blocks of device memory, kept for reuse: one pool a device and ctx.
 
-   Size classes are eighths of powers of two from 512 bytes up. Blocks under 1 MiB are cut from
-   arenas of 2 MiB; larger ones are asked of the device one by one. A pool outlives its ctx while
-   storages of it live elsewhere. Of devices with whole storages (backend.h) nothing is rounded or
-   kept. */
+   Blocks under 1 MiB have sizes of classes, eighths of powers of two from 512 bytes up, and are cut
+   from arenas of 2 MiB; larger ones are cut from segments, and joined again (segments.h). A pool
+   outlives its ctx while storages of it live elsewhere. Of devices with whole storages (backend.h)
+   nothing is rounded or kept. */
 #ifndef LT_DEVICE_POOL_H
 #define LT_DEVICE_POOL_H
 
 #include "device/device.h"
 
-enum { LT_POOL_CLASSES = 8 * 48 };
+enum { LT_POOL_CLASSES = 8 * 48, LT_LARGE_CLASSES = 8 * 32 };
 
 /* What a ctx and its children hold of all devices, and may hold (0: no limit). */
 typedef struct lt_budget {
@@ -32,14 +32,29 @@ typedef struct lt_arena {
 typedef struct lt_block {
   lt_storage storage; /* first: a storage is its block */
   size_t capacity;
-  int class;
-  lt_arena *arena;       /* that it was cut from; NULL: asked of the device by itself */
+  int class;             /* of small ones */
+  lt_arena *arena;       /* that it was cut from; NULL: a large one, of a segment */
   struct lt_block *next; /* in a free list or the return list */
+  struct lt_block *previous;     /* large: in a free list, */
+  struct lt_block *left, *right; /* and its neighbours in its segment */
+  bool is_free;                  /* large: in a free list */
+  bool is_beside;                /* large: its segment is for copies beside the computation */
   struct lt_block *older, *newer; /* among the large ones in use */
   lt_shape shape;                 /* of these that of the first tensor; ndim -1: of none */
   lt_dtype dtype;
   bool was_emptied;               /* since it is in use (lt_storage_empty) */
 } lt_block;
+
+/* Large blocks that are free, by size rounded down; of segments for copies beside the computation
+   in lists of their own. Bytes: of all segments, of free blocks, of those that are whole segments,
+   and the most in use so far. */
+typedef struct lt_large {
+  lt_block *free_list[2][LT_LARGE_CLASSES];
+  size_t total, unused, whole, most;
+  size_t most_then; /* in use when segments were last given back, */
+  size_t releases;  /* and how often they were since that last grew */
+  bool is_scattered; /* no block was large enough: there is one segment more */
+} lt_large;
 
 typedef struct lt_pool {
   lt_device device;
@@ -47,6 +62,7 @@ typedef struct lt_pool {
   atomic_long users;            /* the ctx, plus live storages */
   _Atomic(lt_block *) returned; /* freed by other threads */
   lt_block *free_list[LT_POOL_CLASSES];
+  lt_large large;
   lt_block *pending; /* free, but used on several streams, and not done on one of them */
   lt_arena *arenas;
   lt_block *in_use; /* the newest of those that note their script line */
@@ -54,6 +70,11 @@ typedef struct lt_pool {
   lt_budget *budget;
   lt_allocator allocator; /* outlives the ctx */
 } lt_pool;
+
+/* budget.c: memory of the device within the budget, NULL: there is none; the ctx's own memory. */
+void *lt_pool_ask(lt_pool *p, size_t bytes);
+void lt_pool_give_back(lt_pool *p, void *data, size_t bytes);
+void *lt_pool_raw(lt_pool *p, void *ptr, size_t old_size, size_t new_size);
 
 /* A pool with one user, NULL without memory; the last user to leave frees it. */
 lt_pool *lt_pool_new(const lt_allocator *allocator, const lt_device_ops *ops, lt_device d,
