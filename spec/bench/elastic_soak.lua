@@ -8,8 +8,9 @@
 -- launchers and etcd's leader are killed, hosts leave, are cut off or stand still, and snapshots
 -- get no memory. At its end the weights must be bit for bit those of an undisturbed run on one
 -- rank, the samples of each step too, and no process may be left. Printed is, by event, the time
--- from it until a step was complete that had not been before, less that of a step. The same seed
--- draws the same events again; what they hit in the training differs.
+-- that was lost: from it until all hosts train again, less that of the steps that were new then. Of
+-- events that overlap it is one time. The same seed draws the same events again; what they hit in
+-- the training differs.
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local etcd = require "spec.elastic.etcd"
@@ -186,15 +187,18 @@ end
 local function note(self, time, step, ranks)
   self.last = { step = step, ranks = ranks }
   if step <= self.most then return end
-  self.usual = self.usual + 0.05 * (math.min(time - self.time, 1) - self.usual)
+  self.usual = self.usual + 0.02 * (math.min(time - self.time, 4 * SLEEP) - self.usual)
   self.most, self.time = step, time
-  for k = #self.open, 1, -1 do
-    local one <const> = self.open[k]
-    if step > one.step then
-      one.seconds = math.max(0, time - one.time - self.usual)
-      table.remove(self.open, k)
-    end
-  end
+end
+
+-- What happened since all hosts trained is over.
+local function settle(self)
+  local first <const> = self.open[1]
+  if not first then return end
+  local lost <const> = self.time - first.time - (self.most - first.step) * self.usual
+  first.seconds = math.max(0, lost)
+  if #self.open > 1 then first.name = "several at once" end
+  self.all[#self.all + 1], self.open = first, {}
 end
 
 -- Reads the steps that have been written since the last look: rounds begin some steps before those
@@ -257,6 +261,7 @@ function Soak:steady()
   local from <const> = self.most
   self:wait(function() return self.most >= from + 5 and self.last.ranks == ranks end,
     "the training does not go on on all hosts")
+  settle(self)
 end
 
 -- Events.
@@ -285,7 +290,7 @@ function Soak:happen(k)
   self.count = k
   self:look()
   local one <const> = { name = event.name, step = self.most, time = c.runtime.time() }
-  self.open[#self.open + 1], self.all[#self.all + 1] = one, one
+  self.open[#self.open + 1] = one
   event.act(self, host, draw)
   print(("%4d %-26s %s at step %d"):format(k, event.name, host.name, self.most))
   io.stdout:flush()
@@ -294,7 +299,7 @@ function Soak:happen(k)
     while NOW() < due do self:tick() end
     return
   end
-  self:wait(function() return one.seconds end, event.name .. ": no new step")
+  self:wait(function() return self.most > one.step end, event.name .. ": no new step")
   self:steady()
   local due <const> = NOW() + pause
   while NOW() < due do self:tick() end
@@ -367,7 +372,7 @@ function Soak:report()
     if not by_name[one.name] then
       by_name[one.name], names[#names + 1] = {}, one.name
     end
-    table.insert(by_name[one.name], one.seconds or 0)
+    table.insert(by_name[one.name], one.seconds)
   end
   table.sort(names)
   print(("%-26s %5s %10s %10s %10s"):format("event", "count", "median, s", "most, s", "sum, s"))
