@@ -11,7 +11,8 @@ static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w-
 /* What a device's link moves. */
 static bool is_between_devices(lt_comm_op op) {
   return op == LT_COMM_ALL_REDUCE || op == LT_COMM_BROADCAST || op == LT_COMM_ALL_GATHER ||
-         op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER || op == LT_COMM_ALL_TO_ALL;
+         op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER || op == LT_COMM_SCATTER ||
+         op == LT_COMM_ALL_TO_ALL;
 }
 
 lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
@@ -100,6 +101,16 @@ static void send_to_root(lt_work *w) {
   w->move.op = LT_COMM_ALL_TO_ALL;
 }
 
+/* Nor a scatter: the root sends to all. */
+static void send_from_root(lt_work *w) {
+  const lt_group *g = w->group;
+  for (int r = 0; r < g->size; r++) {
+    w->in_counts[r] = g->rank == w->move.root ? w->move.count : 0;
+    w->counts[r] = r == w->move.root ? w->move.count : 0;
+  }
+  w->move.op = LT_COMM_ALL_TO_ALL;
+}
+
 /* To the link; again after its work, so that positions from now on lie behind it. */
 static void lend_stream(lt_work *w) {
   const lt_device_ops *ops = ops_of(w);
@@ -119,6 +130,8 @@ void lt_device_begin(lt_ctx *c, lt_work *w) {
     stage(c, w);
   else if (w->move.op == LT_COMM_GATHER && w->group->size > 1)
     send_to_root(w);
+  else if (w->move.op == LT_COMM_SCATTER && w->group->size > 1)
+    send_from_root(w);
   else if (w->n_parts > 0 && w->move.n_parts == 0 && (w->group->size > 1 || w->n_own > 0))
     pack(c, w);
   if (lt_ok(c) && lt_ordered_wanted(w)) lt_ordered_begin(c, w);

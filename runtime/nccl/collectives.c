@@ -72,17 +72,25 @@ static ncclResult_t receive(const movement *v, int64_t to, int64_t n, int from) 
                 : lt_nccl.ncclRecv(out, bytes_of(v, n), ncclUint8, from, v->link->comm, v->stream);
 }
 
+/* Whether a call of a group was taken: communicators that do not block may say that it is under
+   way. The group ends also after one that was not. */
+static bool is_taken(ncclResult_t r) { return r == ncclSuccess || r == ncclInProgress; }
+
+static ncclResult_t end_group(ncclResult_t last) {
+  ncclResult_t end = lt_nccl.ncclGroupEnd();
+  return is_taken(last) ? end : last;
+}
+
 /* Between two ranks what the one has for the other. */
 static ncclResult_t all_to_all(const movement *v) {
   const int64_t *in = v->m->in_counts, *out = v->m->counts;
   ncclResult_t r = lt_nccl.ncclGroupStart();
   int64_t from = 0, to = 0;
-  for (int k = 0; k < v->link->size && r == ncclSuccess; from += in[k], to += out[k++]) {
+  for (int k = 0; k < v->link->size && is_taken(r); from += in[k], to += out[k++]) {
     r = send(v, from, in[k], k);
-    if (r == ncclSuccess) r = receive(v, to, out[k], k);
+    if (is_taken(r)) r = receive(v, to, out[k], k);
   }
-  ncclResult_t end = lt_nccl.ncclGroupEnd(); /* also after a call that failed */
-  return r == ncclSuccess ? end : r;
+  return end_group(r);
 }
 
 static ncclResult_t all_gather(const movement *v) {
@@ -93,12 +101,11 @@ static ncclResult_t all_gather(const movement *v) {
     return lt_nccl.ncclAllGather(m->in, m->out, bytes_of(v, mine), ncclUint8, v->link->comm,
                                  v->stream);
   ncclResult_t r = lt_nccl.ncclGroupStart();
-  for (int k = 0; k < v->link->size && r == ncclSuccess; to += counts[k++]) {
+  for (int k = 0; k < v->link->size && is_taken(r); to += counts[k++]) {
     r = send(v, 0, mine, k);
-    if (r == ncclSuccess) r = receive(v, to, counts[k], k);
+    if (is_taken(r)) r = receive(v, to, counts[k], k);
   }
-  ncclResult_t end = lt_nccl.ncclGroupEnd();
-  return r == ncclSuccess ? end : r;
+  return end_group(r);
 }
 
 static ncclResult_t broadcast(const movement *v) {
@@ -119,12 +126,11 @@ static ncclResult_t reduce_scatter(const movement *v) {
                                      v->link->comm, v->stream);
   ncclResult_t r = lt_nccl.ncclGroupStart();
   int64_t from = 0;
-  for (int k = 0; k < v->link->size && r == ncclSuccess; from += m->counts[k++])
+  for (int k = 0; k < v->link->size && is_taken(r); from += m->counts[k++])
     if (m->counts[k] > 0)
       r = lt_nccl.ncclReduce(at(v, m->in, from), m->out, (size_t)m->counts[k], type, operation(m),
                              k, v->link->comm, v->stream);
-  ncclResult_t end = lt_nccl.ncclGroupEnd();
-  return r == ncclSuccess ? end : r;
+  return end_group(r);
 }
 
 static ncclResult_t issue(const movement *v) {

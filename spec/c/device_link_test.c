@@ -250,6 +250,7 @@ static void reduce_often(rank *r) {
     CHECK(r, finish_work(r, lt_comm_all_reduce(r->c, r->g, t, t, LT_COMM_MAX, HERE)));
     CHECK(r, finish_work(r, lt_comm_broadcast(r->c, r->g, t, 0, HERE)));
     CHECK(r, finish_work(r, lt_comm_gather(r->c, r->g, t, all, 1, HERE)));
+    CHECK(r, finish_work(r, lt_comm_scatter(r->c, r->g, all, t, 1, HERE)));
     if (r->g->between.ops == &gathering_ops)
       CHECK(r, finish_work(r, lt_comm_all_reduce_parts(r->c, r->g, 1, list, 0.5, HERE)));
   }

@@ -327,7 +327,7 @@ static ncclResult_t call(const Call &c) {
   ncclResult_t r = check(c);
   if (r != ncclSuccess) return r;
   grouped.push_back(c);
-  if (depth > 0) return ncclSuccess;
+  if (depth > 0) return c.comm->blocking ? ncclSuccess : ncclInProgress;
   std::vector<Call> alone;
   alone.swap(grouped);
   return issue(alone);
