@@ -68,7 +68,7 @@ endif()
 if(TARGET ltrain_cuda AND TARGET ltrain AND EXISTS /dev/nvidia0)
   add_dependencies(ltrain ltrain_cuda)
 endif()
-foreach(plugin ltrain_mpi ltrain_ucx) # opened at run time: whoever builds these can start ranks
+foreach(plugin ltrain_mpi ltrain_ucx ltrain_xla) # opened at run time
   if(TARGET ${plugin})
     add_dependencies(ltrain_shared ${plugin})
     add_dependencies(ltrain_static ${plugin})

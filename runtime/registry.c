@@ -65,25 +65,25 @@ static lt_part comm_part(lt_ctx *c, const char *name) {
   return part;
 }
 
-/* NVIDIA's GPUs: the backend is there, and so is a GPU that it can use. */
-static lt_part cuda_part(lt_ctx *c) {
-  lt_part part = {.name = "cuda"};
-  const lt_backend *b = lt_backend_load(c, "cuda", NULL);
+/* Devices of a backend, `unit` to users: it is there, and so is one that it can use. */
+static lt_part device_part(lt_ctx *c, const char *name, const char *unit) {
+  lt_part part = {.name = name};
+  const lt_backend *b = lt_backend_load(c, name, NULL);
   if (b == NULL) {
     say_why(c, &part);
     return part;
   }
-  char why[LT_BACKEND_TEXT] = "no GPU", first[96] = "";
+  char why[LT_BACKEND_TEXT] = "there is none", first[96] = "";
   int n = lt_device_count(b->device);
   bool available = b->device->available == NULL || b->device->available(why, sizeof why);
   part.present = n > 0 && available;
   if (part.present && b->device->describe != NULL)
     b->device->describe(0, first, sizeof first);
   if (part.present)
-    snprintf(part.text, sizeof part.text, "%s, %d GPU%s: %s", b->about, n, n == 1 ? "" : "s",
-             first);
+    snprintf(part.text, sizeof part.text, "%s, %d %s%s: %s", b->about, n, unit,
+             n == 1 ? "" : "s", first);
   else
-    snprintf(part.text, sizeof part.text, "%s: %.128s", b->about, why);
+    snprintf(part.text, sizeof part.text, "%s: %.250s", b->about, why);
   return part;
 }
 
@@ -98,12 +98,13 @@ static lt_part image_part(lt_ctx *c, const char *name, const char *library, bool
 int lt_registry_parts(lt_ctx *c, lt_part parts[LT_PARTS]) {
   parts[0] = (lt_part){.name = "cpu", .present = true};
   lt_cpu_describe(parts[0].text, sizeof parts[0].text);
-  parts[1] = cuda_part(c);
-  parts[2] = comm_part(c, "mpi");
-  parts[3] = comm_part(c, "ucx");
-  parts[4] = comm_part(c, "nccl");
-  parts[5] = image_part(c, "jpeg", "libturbojpeg", lt_turbojpeg_open(c, "jpeg") != NULL);
-  parts[6] = image_part(c, "png", "libspng", lt_spng_open(c, "png") != NULL);
-  parts[7] = image_part(c, "webp", "libwebp", lt_webp_open(c, "webp") != NULL);
+  parts[1] = device_part(c, "cuda", "GPU");
+  parts[2] = device_part(c, "xla", "plugin");
+  parts[3] = comm_part(c, "mpi");
+  parts[4] = comm_part(c, "ucx");
+  parts[5] = comm_part(c, "nccl");
+  parts[6] = image_part(c, "jpeg", "libturbojpeg", lt_turbojpeg_open(c, "jpeg") != NULL);
+  parts[7] = image_part(c, "png", "libspng", lt_spng_open(c, "png") != NULL);
+  parts[8] = image_part(c, "webp", "libwebp", lt_webp_open(c, "webp") != NULL);
   return LT_PARTS;
 }

@@ -9,7 +9,7 @@
 const lt_registry *lt_registry_here(void);
 
 /* A part that a build may have, for `ltrain info`. */
-enum { LT_PARTS = 8, LT_PART_TEXT = 512 };
+enum { LT_PARTS = 9, LT_PART_TEXT = 512 };
 typedef struct lt_part {
   const char *name;
   bool present;

@@ -44,10 +44,14 @@ static bool open_device(lt_ctx *c, int index) {
   return lt_xla_plugin_open(c);
 }
 
+/* What the plugin calls its devices; before it is opened, its file. */
 static bool describe(int index, char *text, size_t size) {
+  char path[4096], why[256];
   (void)index;
-  snprintf(text, size, "%s", lt_xla_platform());
-  return lt_xla_platform()[0] != 0;
+  if (lt_xla_platform()[0] != 0) return snprintf(text, size, "%s", lt_xla_platform()) > 0;
+  if (!lt_xla_find_plugin(path, sizeof path, why, sizeof why)) return false;
+  const char *name = strrchr(path, '/');
+  return snprintf(text, size, "%s", name != NULL ? name + 1 : path) > 0;
 }
 
 static void *device_alloc(int index, size_t bytes) {
@@ -252,6 +256,7 @@ LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
   table = (lt_device_ops){.size = sizeof table,
                           .version = LT_BACKEND_VERSION,
                           .name = "xla",
+                          .alias = "tpu",
                           .whole_storages = true,
                           .op_hash = host->op_hash,
                           .supports = lt_lowers,
