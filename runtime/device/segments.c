@@ -23,7 +23,6 @@
 
 enum { GRAIN_SHIFT = 16 }; /* what is cut off is of this many bytes, as a power of two, or more */
 static const size_t GRAIN = (size_t)1 << GRAIN_SHIFT, SEGMENT = (size_t)2 << 20,
-                    SMALLEST = (size_t)16 << 20, /* of segments for several blocks */
                     JOINED = (size_t)64 << 20; /* below that segments stay as they are */
 
 static size_t round_up(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
@@ -250,9 +249,8 @@ static lt_block *segment_of(lt_pool *p, size_t bytes, bool is_beside) {
    asked for as it is needed. */
 static size_t segment_size(const lt_pool *p, size_t bytes, size_t least, bool is_beside) {
   size_t more = round_up(p->large.total / 16, SEGMENT);
-  if (p->ops->host_memory || is_beside) return least;
-  if (more < SMALLEST || p->large.total + more > allowed(p, bytes)) more = SMALLEST;
-  return more < bytes ? least : more;
+  bool may = !p->ops->host_memory && !is_beside && p->large.total + more <= allowed(p, bytes);
+  return may && more > least ? more : least;
 }
 
 static lt_block *segment_new(lt_pool *p, size_t bytes, bool is_beside) {
