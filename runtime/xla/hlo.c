@@ -342,6 +342,7 @@ lt_hlo lt_hlo_dot(lt_hlo_text *h, lt_hlo a, lt_hlo b, unsigned batch_a, unsigned
   for (int k = 0; k < b.ndim; k++)
     if (((batch_b | by_b) >> k & 1) == 0) y.size[y.ndim++] = b.size[k];
   return lt_hlo_line(h, y, "stablehlo.dot_general $, $, batching_dims = [%l] x [%l], "
-                     "contracting_dims = [%l] x [%l] : (@, @) -> @", &a, &b, la, n, lb, n, ca, m,
+                     "contracting_dims = [%l] x [%l], precision = [HIGHEST, HIGHEST] : (@, @) -> @",
+                     &a, &b, la, n, lb, n, ca, m,
                      cb, m, &a, &b, &y);
 }
