@@ -159,8 +159,8 @@ describe("x:to", function()
       function() x:to("cudaa") end)
     local names = {}
     for i, row in ipairs(lt.dtypes()) do names[i] = row.name end
-    raises(("to: 'tpu' is neither a dtype (%s) nor a device (cpu, meta, cuda)"):format(
-      table.concat(names, " ")), function() x:to("tpu") end)
+    raises(("to: 'vpu' is neither a dtype (%s) nor a device (cpu, meta, cuda, xla)"):format(
+      table.concat(names, " ")), function() x:to("vpu") end)
     raises("device: no cpu:7 (cpu has 1)", function() x:to("cpu:7") end)
   end)
 end)

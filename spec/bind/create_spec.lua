@@ -188,8 +188,8 @@ describe("to", function()
   it("goes to a device", function()
     assert.equal("fake:0", lt.ones(2):to("fake").device)
     assert.same({1, 1}, lt.ones(2):to("fake"):cpu():tolist())
-    raises("device: unknown device 'tpu'; devices here: cpu, meta", function()
-      lt.ones(2):to { device = "tpu" }
+    raises("device: unknown device 'vpu'; devices here: cpu, meta", function()
+      lt.ones(2):to { device = "vpu" }
     end)
   end)
 

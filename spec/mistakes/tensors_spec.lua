@@ -191,9 +191,9 @@ local emb = nn.Embedding(10, 4)
 local y = emb(lt.ones(2, 3)) --!]],
     "embedding: indices must be integers, got f32; write x:long() (in Embedding)" },
   { "a device that has another name", [[
-local y = lt.ones(3):to("tpu") --!]],
-    "to: 'tpu' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool i16 u16 i8) nor a device "
-    .. "(cpu, meta, cuda)" },
+local y = lt.ones(3):to("vpu") --!]],
+    "to: 'vpu' is neither a dtype (f32 f64 f16 bf16 i64 i32 u8 bool i16 u16 i8) nor a device "
+    .. "(cpu, meta, cuda, xla)" },
   { "a method that is not called", [[
 local x = lt.ones(3).detach
 local y = x + 1 --!]],

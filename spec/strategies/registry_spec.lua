@@ -102,10 +102,12 @@ end)
 
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
-    xla = "write 'single_xla'", xla_debug = "write 'single_xla'", hpu_parallel = "accelerator = 'hpu'", hpu_single = "write 'ddp'",
+    xla = "write 'single_xla'", xla_debug = "write 'single_xla'",
+    hpu_parallel = "accelerator = 'hpu'", hpu_single = "write 'ddp'",
     ddp_spawn = "'ddp', which forks",
     ddp_spawn_find_unused_parameters_true = "'ddp', which forks",
-    colossalai = "write 'fsdp'", tpu_spawn = "write 'single_tpu'", tpu_spawn_debug = "write 'single_tpu'",
+    colossalai = "write 'fsdp'", tpu_spawn = "write 'single_tpu'",
+    tpu_spawn_debug = "write 'single_tpu'",
     bagua = "gradient_allreduce: 'ddp'", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
   }
 

@@ -35,8 +35,8 @@ local function reason(name, why)
   return why
 end
 
--- What the runtime has of a name: their number, the kind and whether one is used by default; nil and
--- why not.
+-- What the runtime has of a name: their number, the kind and whether one is used by default; nil
+-- and why not.
 local function devices_named(name)
   local count, kind, one = c.runtime.devices(name == "auto" and "gpu" or name)
   if not count and DRIVEN_BY[name] then return c.runtime.devices(DRIVEN_BY[name]) end
