@@ -122,6 +122,35 @@ describe("Pipeline with stages of tensor parallel ranks trains as one process", 
   end)
 end)
 
+describe("collectives of a step that name no group", function()
+  it("are among the ranks with its stage, also where only some have a sample", function()
+    prints("2 2 1, 2 2 2\n", [[
+      -- 17 samples in batches of 8: the last one has a sample for the first of two pipelines; in
+      -- evaluation both have some.
+      local ids = lt.randint(0, 12, {17, 8})
+      function loader()
+        return lt.data.DataLoader(lt.data.TensorDataset(ids, ids:roll(1, 2)),
+          {global_batch_size = 8})
+      end
+      local seen, loss_of_batch = {training = {}, validation = {}}, LM.training_step
+      -- On the last stage alone.
+      function LM:training_step(batch)
+        local loss = loss_of_batch(self, batch)
+        table.insert(seen.training, lt.dist.all_reduce(1))
+        return loss
+      end
+      function LM:validation_step(batch)
+        self.net(batch[1])
+        table.insert(seen.validation, lt.dist.all_reduce(1))
+      end
+      function LM:on_train_end() self.seen = lt.dist.all_gather(seen)[2] end
+      local a = fit(pipeline(mesh {tensor_parallel_size = false, microbatches = 1}), 4,
+        model {name = "llama"}, {max_epochs = 1, num_sanity_val_steps = 0, limit_val_batches = 3})
+      print(table.concat(a.seen.training, " ") .. ", " .. table.concat(a.seen.validation, " "))
+    ]])
+  end)
+end)
+
 describe("Pipeline with stages of context parallel ranks", function()
   it("trains as one process, with data or tensor parallel beside it too", function()
     prints("same same\n", [[

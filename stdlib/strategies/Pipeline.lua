@@ -76,9 +76,10 @@ function Pipeline:setup_mesh()
   local mesh = self.device_mesh
   self.one_pipeline = mesh:group "pipeline_parallel"
   self.one_stage = mesh:group("data_parallel", "context_parallel", "tensor_parallel")
+  self.stage_of = setmetatable({}, { __mode = "k" }) -- a group -> those of it with this stage
   return setmetatable({}, { __close = function()
     local _ <close> = scope
-    self.one_pipeline, self.one_stage = nil, nil
+    self.one_pipeline, self.one_stage, self.stage_of = nil, nil, nil
   end })
 end
 
@@ -180,12 +181,21 @@ end
 
 local function engine_of(self) return self.engine or self.whole end
 
+-- The ranks with this stage among those that have a sample in this step (`group`; nil: all do). All
+-- of these call it before their stages wait for each other.
+local function ranks_of_stage(self, group)
+  if not group then return self.one_stage end
+  local known = self.stage_of
+  known[group] = known[group] or group:split(self.one_pipeline:rank())
+  return known[group]
+end
+
 -- Until the result is closed a step runs: collectives of the script that name no group are among
 -- the ranks that have the same stage.
 local function enter_step(self)
   self.is_in_step = true
-  local outer = collectives.use(self.one_stage)
-  if outer then collectives.use(outer) end -- those of them that have a sample
+  local outer = collectives.use(nil)
+  collectives.use(ranks_of_stage(self, outer))
   return setmetatable({}, { __close = function()
     self.is_in_step = false
     collectives.use(outer)
@@ -209,7 +219,12 @@ function Pipeline:logs_here()
 end
 
 --- Runs the microbatches of a batch: see Engine.train.
-function Pipeline:run_microbatches(work) return engine_of(self):train(work) end
+function Pipeline:run_microbatches(work)
+  local group = collectives.use(nil)
+  collectives.use(group)
+  ranks_of_stage(self, group)
+  return engine_of(self):train(work)
+end
 
 --- The backward of a loss; a schedule may leave gradients of weights for later.
 function Pipeline:backward(loss, weight, ...)
