@@ -26,6 +26,11 @@ return {
   -- Specs in the folder spec/cuda name this device themselves, and run where it is.
   alone = "cuda",
 
+  -- Every nth case of a file runs there, others on each device and for another LT_TEST_SEED; all
+  -- with --exhaustive, and on a device that LT_TEST_DEVICES names.
+  -- A spec in the folder spec/cuda is not sampled so: nothing else runs its cases.
+  sampled = { fake = 3, cuda = 3 },
+
   -- Cases whose names have these in them: bytes of a device go to these transports as to shm, from
   -- the host's memory.
   transports = { "over mpi", "over two hosts" },

@@ -8,11 +8,14 @@
 --
 -- Random numbers begin at LT_TEST_SEED (1) in each file and in each case, so that a case fails
 -- again as it failed, and alone as in its file.
+--
+-- LT_TEST_SAMPLE=P/N: the first case of the file runs, and those whose number is P modulo N.
 local base = require "busted.outputHandlers.base"
 local lt = require "ltrain"
 local pretty = require "pl.pretty"
 
 local SEED <const> = math.tointeger(tonumber(os.getenv "LT_TEST_SEED")) or 1
+local PHASE <const>, STRIDE <const> = (os.getenv "LT_TEST_SAMPLE" or "0/1"):match "^(%d+)/(%d+)$"
 
 return function(options)
   local busted = require "busted"
@@ -21,7 +24,7 @@ return function(options)
   if options.arguments and options.arguments[1] then
     out = assert(io.open(options.arguments[1], "w"))
   end
-  local count, tests, registered = 0, 0, 0
+  local count, tests, registered, seen = 0, 0, 0, 0
 
   local function say(text)
     out:write(text, "\n")
@@ -72,8 +75,10 @@ return function(options)
 
   -- Those that a filter leaves out do not come here: filters are asked first.
   local function register()
-    registered = registered + 1
-    return nil, true
+    seen = seen + 1
+    local chosen = seen == 1 or seen % STRIDE == PHASE % STRIDE
+    if chosen then registered = registered + 1 end
+    return nil, chosen
   end
 
   local function suite_end()

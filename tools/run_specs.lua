@@ -75,6 +75,8 @@ local TAGS <const> = {
   kernels = "races are looked for in its kernels of GPUs, too (spec/cuda/emu_races.h)",
   mpi = "its processes join a world of Open MPI, though it does not name it",
   sampled = "runs some of its cases (spec/sample.lua), others for another LT_TEST_SEED",
+  half = "every second of its cases runs, others for another LT_TEST_SEED",
+  third = "the same of every third",
   slow = "cases of it are known to take over half a second; `#slow` in its name says it of a case",
   exhaustive = "nothing else runs it",
 }
@@ -252,10 +254,28 @@ local function with_devices(build, files)
   return list
 end
 
+-- Of a file's cases on a device every nth runs: n.
+local function stride_of(path, device)
+  if EXHAUSTIVE then return 1 end
+  local tags = tags_of(source_of(path))
+  local own = tags.third and 3 or tags.half and 2 or 1
+  if not device or is_alone(path) or is_named(device) then return own end
+  return math.max(own, devices.sampled[device] or 1)
+end
+
+-- The setting with which tools/busted_tap.lua chooses cases; other ones on each device, and under
+-- sanitizers: both halves of a file run in CI.
+local function sampling(path, device)
+  local stride = stride_of(path, device)
+  if stride == 1 then return "" end
+  local phase = (math.tointeger(tonumber(SEED)) or 1) + #(device or "") + (SANITIZED and 1 or 0)
+  return ("LT_TEST_SAMPLE=%d/%d "):format(phase % stride, stride)
+end
+
 -- Options of busted, settings before it, and cases that are left out with their reasons.
 local function on_device(build, path, device, variant)
   if not device then return "", "", {} end
-  local settings = ("env LT_TEST_DEVICE=%s %s "):format(quote(device), variant or "")
+  local settings = ("LT_TEST_DEVICE=%s %s "):format(quote(device), variant or "")
   if device == "cuda" and not is_named "cuda" then
     settings = settings .. "LTRAIN_BACKENDS=" .. quote(emulated(build)) .. " "
   end
@@ -343,7 +363,8 @@ local function run_one(build, root_dir, file)
   local options, settings, left_out = on_device(build, path, device, variant)
   local tap
   if path:match("%.lua$") then
-    local busted = settings .. quote(build .. "/ltrain") .. " " .. quote(BUSTED) .. options
+    local busted = "env " .. sampling(path, device) .. settings .. quote(build .. "/ltrain")
+      .. " " .. quote(BUSTED) .. options
     local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
       quote(dir .. "/tap"), quote(path))
     o.code, o.seconds, o.busy = run(path, command, dir, log)
@@ -441,7 +462,8 @@ end
 local function sampled_among(files)
   local n = 0
   for _, file in ipairs(EXHAUSTIVE and {} or files) do
-    if tags_of(source_of((split_device(file)))).sampled then n = n + 1 end
+    local path, device = split_device(file)
+    if tags_of(source_of(path)).sampled or stride_of(path, device) > 1 then n = n + 1 end
   end
   return n > 0 and (", %d of them sampled"):format(n) or ""
 end

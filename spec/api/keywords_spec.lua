@@ -1,5 +1,6 @@
 -- spec/api/keywords_spec.lua: no public name, option or argument is a word of Lua's, or hides one
 -- of ours.
+-- tags: slow
 local lt = require "ltrain"
 local public = require "spec.api.public"
 

@@ -1,6 +1,7 @@
 -- spec/api/lightning_spec.lua: each public name of Lightning is here, with its parameters in the
 -- same places, or in stdlib/core/lightning_names.lua: then errors and `ltrain check` say what to
 -- write; or in spec/api/internal_names.lua.
+-- tags: slow
 local child = require "spec.cli.child"
 local error_of = require "spec.error_of"
 local foreign_names = require "ltrain.core.foreign_names"

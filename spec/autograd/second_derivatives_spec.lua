@@ -1,4 +1,5 @@
 -- spec/autograd/second_derivatives_spec.lua: derivatives of derivatives, for every op that has one.
+-- tags: slow
 --
 -- Derived from lt.ops(): elementwise rows in their own domain, to the third order; structured rows
 -- by spec/ops/cases.lua. In f64, against central finite differences of the derivative one order

@@ -1,6 +1,6 @@
 -- spec/build/lint_spec.lua: what tools/lint_tree.lua finds of requires, of circles of files in C,
 -- and of fields of the state of a run: in this tree nothing.
--- tags: slow, unsanitized
+-- tags: half, slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

@@ -1,5 +1,5 @@
 -- spec/build/races_spec.lua: LT_SANITIZE=thread and OpenMP (tools/tsan_openmp.c).
--- tags: slow, unsanitized
+-- tags: slow, unsanitized, waits
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

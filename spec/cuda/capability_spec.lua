@@ -1,5 +1,6 @@
 -- spec/cuda/capability_spec.lua: a GPU of compute capability 7.5, which has f16, but neither bf16
 -- nor TF32, nor what the attention of tensor cores is made of: the same results by other kernels.
+-- tags: slow
 local child = require "spec.cli.child"
 local counts = require "spec.cuda.counts"
 

@@ -1,4 +1,5 @@
 -- spec/cuda/conv_spec.lua: convolutions of a GPU against the CPU's in f64.
+-- tags: slow
 --
 -- Backends built for specs make columns for few positions at a time: these shapes need many tiles.
 -- Their cuDNN takes no odd number of images: each case is run with an even and an odd one.

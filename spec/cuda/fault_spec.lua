@@ -1,6 +1,6 @@
 -- spec/cuda/fault_spec.lua: faults of a GPU, which the fake runtime is asked for: one message, with
 -- what was issued last, and what is left.
--- tags: slow
+-- tags: half, slow
 local both = require "spec.cuda.both"
 local child = require "spec.cli.child"
 local counts = require "spec.cuda.counts"

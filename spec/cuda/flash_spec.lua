@@ -2,7 +2,7 @@
 --
 -- The CPU computes in f64 from the same numbers of 16 bits. What may differ is the rounding of
 -- probabilities, of gradients of scores, and of the result: a few units of the largest value.
--- tags: slow
+-- tags: half, slow
 local counts = require "spec.cuda.counts"
 local both = require "spec.cuda.both"
 local lt = require "ltrain"

@@ -1,5 +1,5 @@
 -- spec/cuda/nccl_fit_spec.lua: training on several GPUs, whose bytes NCCL moves.
--- tags: slow
+-- tags: half, slow
 local child = require "spec.cli.child"
 local trained = require "spec.dist.trained"
 

@@ -1,6 +1,6 @@
 -- spec/cuda/nccl_parallel_spec.lua: models that are divided among GPUs, whose bytes NCCL moves,
 -- train as on one GPU.
--- tags: slow, unsanitized
+-- tags: slow, third, unsanitized
 local models = require "spec.parallel.small_models"
 local net = require "spec.parallel.pipeline_net"
 

@@ -1,5 +1,5 @@
 -- spec/cuda/nccl_shards_spec.lua: what Sharded divides among GPUs, whose bytes NCCL moves.
--- tags: slow
+-- tags: slow, third
 local trained = require "spec.dist.trained"
 
 local scripts <const> = trained.with [[

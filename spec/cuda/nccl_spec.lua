@@ -1,5 +1,5 @@
 -- spec/cuda/nccl_spec.lua: NCCL between GPUs, by a fake one (fake_nccl.cpp): what it moves.
--- tags: slow
+-- tags: half, slow
 local every_collective = require "spec.dist.every_collective"
 local shell = require "spec.build.shell"
 local support = require "spec.dist.support"

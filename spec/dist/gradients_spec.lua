@@ -2,7 +2,7 @@
 --
 -- Each script fits (or steps) on ranks, computes in its parent what one process gives for the same
 -- samples, and compares: what it raises fails the spec.
--- tags: sampled, slow
+-- tags: half, sampled, slow
 local lt = require "ltrain"
 local over = require "spec.dist.over"
 local support = require "spec.dist.support"

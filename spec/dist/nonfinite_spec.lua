@@ -1,5 +1,6 @@
 -- spec/dist/nonfinite_spec.lua: ranks agree on steps whose gradients are not finite, and name
 -- the rank that made the first NaN.
+-- tags: slow
 local trained = require "spec.dist.trained"
 
 local scripts <const> = trained.with [[

@@ -1,5 +1,6 @@
 -- spec/dist/values_spec.lua: values of Lua as bytes: what goes in comes out, and bytes that nobody
 -- wrote raise an error.
+-- tags: slow
 local c = require "ltrain.c"
 local lt = require "ltrain"
 local error_of = dofile((os.getenv("LT_ROOT") or ".") .. "/spec/error_of.lua")

@@ -1,5 +1,5 @@
 -- spec/dist/words_spec.lua: the words of reports of ranks: lines of late ones, bytes of scripts.
--- tags: sampled, slow
+-- tags: sampled, slow, third
 local over = require "spec.dist.over"
 local support = require "spec.dist.support"
 

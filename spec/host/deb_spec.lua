@@ -1,6 +1,6 @@
 -- spec/host/deb_spec.lua: the Debian packages: what they depend on; how they install below a folder
 -- that is taken for the root, run from there, and leave nothing when they are removed.
--- tags: slow, unsanitized
+-- tags: exhaustive, slow, unsanitized
 local shell = require "spec.build.shell"
 
 local BUILD <const> = os.getenv("LT_BUILD")

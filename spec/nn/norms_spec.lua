@@ -1,5 +1,6 @@
 -- spec/nn/norms_spec.lua: group, instance and RMS normalization: formulas, state, errors.
 -- Beside PyTorch: spec/parity.
+-- tags: slow
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 local nn = lt.nn

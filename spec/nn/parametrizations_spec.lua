@@ -1,5 +1,6 @@
 -- spec/nn/parametrizations_spec.lua: nn.utils.weight_norm, spectral_norm, parameters as a vector.
 -- Numbers are PyTorch 2.15's, of the same weights.
+-- tags: slow
 local error_of = require "spec.error_of"
 local lt = require "ltrain"
 local nn = lt.nn

@@ -1,4 +1,5 @@
 -- spec/nn/recurrent_spec.lua: LSTM, GRU, RNN and their cells.
+-- tags: slow
 local error_of = require "spec.error_of"
 local has = require "spec.has"
 local internal = require "ltrain.c"

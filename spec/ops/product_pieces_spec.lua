@@ -1,6 +1,6 @@
 -- spec/ops/product_pieces_spec.lua: large thin products of halves, which the CPU makes in pieces,
 -- or in tiles that are rounded as they are stored.
--- tags: slow
+-- tags: half, slow
 local child = require "spec.cli.child"
 local products = require "spec.ops.halves_products"
 

@@ -1,5 +1,6 @@
 -- spec/optim/torch_steps_spec.lua: every optimizer against PyTorch's over 100 steps, and its state
 -- in the middle of them (torch_steps.py says how the numbers were made).
+-- tags: slow
 
 local lt = require "ltrain"
 local recorded = require "spec.recorded"

@@ -1,6 +1,6 @@
 -- spec/parallel/fit_spec.lua: fits under ModelParallelStrategy are those of one rank, and resume
 -- from their checkpoints on other meshes.
--- tags: slow
+-- tags: slow, third
 local child = require "spec.cli.child"
 local scripts = require "spec.parallel.small_models"
 

@@ -1,17 +1,18 @@
 -- spec/strategies/sharded_stages_spec.lua: stages 2 and 3 of Sharded: gradients and parameters in
 -- parts, one a rank.
--- tags: slow
+-- tags: sampled, slow
 local net = require "spec.strategies.sharded_net"
+local turns = require "spec.turns"
 
 local prints <const>, fails <const> = net.prints, net.fails
 local BLOCKS <const> = net.BLOCKS
 
--- fn(options of Sharded as Lua) for stages 2 and 3 in their variants.
-local function each_variant(fn)
-  for _, variant in ipairs { "stage = 2", "stage = 2, accumulate = 'whole'", "stage = 3",
-    "stage = 3, reshard_after_forward = false", "stage = 3, keep_below = 13" } do
-    fn(variant .. ", units = 1")
-  end
+-- fn(options of Sharded as Lua) for stages 2 and 3 in `n` of their variants (2), or in all.
+local function each_variant(fn, n)
+  local variants = { "stage = 2", "stage = 3", "stage = 2, accumulate = 'whole'",
+    "stage = 3, reshard_after_forward = false", "stage = 3, keep_below = 13" }
+  for i, variant in ipairs(variants) do variants[i] = variant .. ", units = 1" end
+  turns(variants, n or 2, fn)
 end
 
 describe("stages 2 and 3", function()
@@ -23,7 +24,7 @@ describe("stages 2 and 3", function()
             apart(lt.strategies.Sharded {%s}, nil, {gradient_clip_val = 0.05}))
         ]]):format(variant, variant))
       end
-    end)
+    end, 5)
   end)
 
   it("add up shards of the gradients of a window", function()

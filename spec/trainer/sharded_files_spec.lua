@@ -1,6 +1,6 @@
 -- spec/trainer/sharded_files_spec.lua: sharded checkpoints and what reads them besides a fit:
 -- convert, inspect, hash, lt.load; files that are damaged.
--- tags: slow
+-- tags: half, slow
 local NET <const> = require "spec.trainer.sharded"
 local trained = require "spec.dist.trained"
 
