@@ -61,7 +61,8 @@ describe("./dev as a user who is not root", function()
     child.write(dir .. "/bin/ninja", ("#!/bin/sh\nmkdir '%s/busy' || exit 9\nsleep 0.2\n"
       .. "rmdir '%s/busy'\n"):format(dir, dir))
     assert(os.execute(("chmod a+x %s/bin/*"):format(dir)))
-    local run = ("env -u LT_BUILD PATH=%s/bin:$PATH timeout 20 %s/dev build ltrain"):format(dir, dir)
+    local run = ("env -u LT_BUILD PATH=%s/bin:$PATH timeout 20 %s/dev build ltrain"):format(dir,
+      dir)
     assert.is_true(os.execute(("{ %s & a=$!; %s; b=$?; wait $a && exit $b; } >%s/said 2>&1")
       :format(run, run, dir)), table.concat(lines(dir .. "/said"), "\n"))
   end)
