@@ -16,9 +16,9 @@ describe("LT_TEST_SAMPLE", function()
   local function cases(sample, options)
     child.write(folder .. "/seven_spec.lua", FILE)
     local root <const>, ltrain <const> = os.getenv "LT_ROOT", os.getenv "LTRAIN"
-    local status = child.shell(("cd '%s' && LT_TEST_SAMPLE=%s '%s' /usr/bin/busted -o "
+    local status = child.shell(("cd '%s' && LT_TEST_SAMPLE=%s '%s' '%s' -o "
       .. "tools/busted_tap.lua -Xoutput '%s/tap' %s '%s/seven_spec.lua'"):format(root, sample,
-      ltrain, folder, options or "", folder))
+      ltrain, os.getenv "LT_BUSTED" or "/usr/bin/busted", folder, options or "", folder))
     assert.equal(0, status)
     local file <close> = assert(io.open(folder .. "/tap"))
     local numbers, tap = {}, file:read "a"
