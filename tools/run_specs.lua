@@ -272,6 +272,14 @@ local function sampling(path, device)
   return ("LT_TEST_SAMPLE=%d/%d "):format(phase % stride, stride)
 end
 
+-- For specs of XLA devices the plugin that ./dev installs.
+local function plugin(build, path)
+  if not path:find "^spec/xla/" or os.getenv "LTRAIN_PJRT_PLUGIN" then return "" end
+  local found = lines_of("ls " .. build .. "/venv-xla/lib/python3*/site-packages/"
+    .. "lammps_jax_pjrt_cpu/*.so 2>/dev/null")[1]
+  return found and "LTRAIN_PJRT_PLUGIN=" .. quote(found) .. " " or ""
+end
+
 -- Options of busted, settings before it, and cases that are left out with their reasons.
 local function on_device(build, path, device, variant)
   if not device then return "", "", {} end
@@ -363,8 +371,8 @@ local function run_one(build, root_dir, file)
   local options, settings, left_out = on_device(build, path, device, variant)
   local tap
   if path:match("%.lua$") then
-    local busted = "env " .. sampling(path, device) .. settings .. quote(build .. "/ltrain")
-      .. " " .. quote(BUSTED) .. options
+    local busted = "env " .. sampling(path, device) .. plugin(build, path) .. settings
+      .. quote(build .. "/ltrain") .. " " .. quote(BUSTED) .. options
     local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
       quote(dir .. "/tap"), quote(path))
     o.code, o.seconds, o.busy = run(path, command, dir, log)

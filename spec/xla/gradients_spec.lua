@@ -1,6 +1,6 @@
 -- spec/xla/gradients_spec.lua: structured operations on an XLA device give the CPU's values and
 -- gradients, random ones from the same bits.
--- tags: slow
+-- tags: slow, third, unsanitized
 local lt = require "ltrain"
 local plugin = require "spec.xla.plugin"
 

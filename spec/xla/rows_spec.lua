@@ -1,6 +1,6 @@
 -- spec/xla/rows_spec.lua: each elementwise row gives on an XLA device what it gives on the CPU, and
 -- so does its derivative.
--- tags: slow
+-- tags: slow, third, unsanitized
 local lt = require "ltrain"
 local plugin = require "spec.xla.plugin"
 

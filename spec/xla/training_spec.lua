@@ -1,4 +1,5 @@
 -- spec/xla/training_spec.lua: training on an XLA device gives the CPU's losses.
+-- tags: slow, unsanitized
 local lt = require "ltrain"
 local plugin = require "spec.xla.plugin"
 
@@ -27,7 +28,7 @@ local function same(make)
   assert.is_true(got[20] < got[1])
 end
 
-describe("training on xla #slow", function()
+describe("training on xla", function()
   it("with Adam has the CPU's losses", function()
     same(function(parameters) return lt.optim.Adam(parameters, { lr = 1e-2 }) end)
   end)

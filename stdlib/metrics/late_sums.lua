@@ -27,6 +27,25 @@ function late_sums.add(metric, name, value)
   end
 end
 
+--- Whether what two metrics have yet to read is the same.
+function late_sums.equal(a, b)
+  local left, right = a._late or {}, b._late or {}
+  for name, value in next, left do
+    if not rawequal(value, right[name]) then return false end
+  end
+  for name in next, right do
+    if left[name] == nil then return false end
+  end
+  return true
+end
+
+--- `to` has yet to read what `from` has.
+function late_sums.copy(to, from)
+  local late = {}
+  for name, value in next, from._late or {} do late[name] = value end
+  to._late = next(late) and late
+end
+
 --- The number states of a metric become what they are; waits for the device.
 function late_sums.read(metric)
   local late = metric._late
