@@ -52,7 +52,7 @@ function trained.with(beginning)
     local folder = child.folder()
     child.write(folder .. "/script.lua", trained.prelude .. beginning .. script)
     local status, out, err = child.run({ "script.lua", n and tostring(n) },
-      { dir = folder, env = env })
+      { dir = folder, env = env, seconds = 180 })
     child.remove(folder)
     return status, out, err
   end
