@@ -28,10 +28,6 @@ typedef struct program {
 enum { BUCKETS = 1024 };
 static program *programs[BUCKETS];
 
-/* The device's error word: NULL until a program has checks. */
-static lt_leaf *error_word;
-static bool error_new;
-
 /* What a cut works with, by value and by leaf. */
 typedef struct cut {
   char *needed;       /* by value */
@@ -188,15 +184,6 @@ static program *find(lt_ctx *c, const lt_graph *g, cut *t) {
   return compile(c, g, t);
 }
 
-static bool have_error_word(lt_ctx *c) {
-  static const int64_t none[5] = {0};
-  if (error_word != NULL) return true;
-  pjrt_buffer *b = lt_xla_upload(c, none, LT_I64, 5);
-  if (b == NULL) return false;
-  error_word = lt_leaf_new(b);
-  return error_word != NULL || lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory");
-}
-
 /* The numbers and words of this run, after the leaves. */
 static bool run(lt_ctx *c, lt_graph *g, const program *p, cut *t) {
   int n = 0;
@@ -211,7 +198,10 @@ static bool run(lt_ctx *c, lt_graph *g, const program *p, cut *t) {
   if (ok && g->words.n > 0)
     ok = (t->in[n++] = words = lt_xla_upload(c, g->words.at, LT_HLO_U64, (int64_t)g->words.n)) !=
          NULL;
-  if (ok && p->checks && (ok = have_error_word(c))) t->in[n++] = error_word->buffer;
+  if (ok && p->checks) {
+    const lt_leaf *word = lt_xla_error_word(c, g->root);
+    if ((ok = word != NULL)) t->in[n++] = word->buffer;
+  }
   ok = ok && lt_xla_execute(c, p->loaded, n, t->in, t->out);
   lt_xla_buffer_free(numbers);
   lt_xla_buffer_free(words);
@@ -233,11 +223,7 @@ static void take_outputs(lt_graph *g, const program *p, cut *t) {
     if (made == NULL) lt_leaf_release(leaf);
     else made[p->outputs[k]] = leaf;
   }
-  if (p->checks) {
-    lt_leaf_release(error_word);
-    error_word = lt_leaf_new(t->out[p->n_outputs]);
-    error_new = true;
-  }
+  if (p->checks) lt_xla_error_put(g->root, t->out[p->n_outputs]);
   if (made == NULL) return;
   for (size_t k = 0; k < g->slots.n; k++) {
     lt_slot *s = g->slots.at[k];
@@ -339,18 +325,4 @@ bool lt_xla_reads_finish(lt_ctx *c, uint64_t position, bool wait) {
   }
   g->reads.n = n;
   return ok;
-}
-
-bool lt_xla_take_error(lt_ctx *c, lt_device_error *out) {
-  int64_t word[5] = {0};
-  pjrt_event *event = NULL;
-  if (!error_new || error_word == NULL) return false;
-  error_new = false;
-  if (!lt_xla_download(c, error_word->buffer, word, sizeof word, &event) ||
-      !lt_xla_event_wait(c, event, "xla: error word") || word[0] == 0)
-    return false;
-  lt_leaf_release(error_word);
-  error_word = NULL;
-  *out = (lt_device_error){(int)word[1], (uint32_t)word[2], word[3], word[4]};
-  return true;
 }

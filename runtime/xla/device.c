@@ -39,9 +39,16 @@ static int count(void) {
   return available(why, sizeof why) ? 1 : 0;
 }
 
+static bool is_there(lt_ctx *c, int index) {
+  return index == 0 || lt_xla_host->fail(c, LT_EDEVICE, "xla: there is one device, number 0");
+}
+
 static bool open_device(lt_ctx *c, int index) {
-  (void)index;
-  return lt_xla_plugin_open(c);
+  if (!is_there(c, index) || !lt_xla_plugin_open(c)) return false;
+  lt_xla_lock();
+  lt_xla_error_forget(lt_xla_host->root(c));
+  lt_xla_unlock();
+  return true;
 }
 
 /* What the plugin calls its devices; before it is opened, its file. */
@@ -55,7 +62,7 @@ static bool describe(int index, char *text, size_t size) {
 }
 
 static void *device_alloc(int index, size_t bytes) {
-  (void)index;
+  if (index != 0) return NULL;
   lt_xla_lock();
   void *p = lt_slot_alloc(bytes);
   lt_xla_unlock();
@@ -114,10 +121,8 @@ static bool is_pinned(const char *p) {
 }
 
 static lt_stream *stream_new(lt_ctx *c, int index, int priority) {
-  (void)c;
   (void)priority;
-  the_stream.index = index;
-  return &the_stream;
+  return is_there(c, index) ? &the_stream : NULL;
 }
 
 static void *stream_native(lt_stream *stream) { return stream; }
@@ -162,7 +167,7 @@ static bool stream_wait(lt_ctx *c, lt_stream *stream, lt_event e) {
 }
 
 static bool synchronize(lt_ctx *c, int index) {
-  (void)index;
+  if (!is_there(c, index)) return false;
   lt_xla_lock();
   bool ok = cut_to(c, lt_xla_graph.recorded);
   return unlocked(lt_xla_reads_finish(c, lt_xla_graph.recorded, true) && ok);
@@ -209,8 +214,7 @@ static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
 static bool copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst, int from,
                  const void *src, size_t bytes, lt_dtype dtype) {
   (void)stream;
-  (void)index;
-  (void)from;
+  if (!is_there(c, index) || (way == LT_PEER && !is_there(c, from))) return false;
   lt_xla_lock();
   if (way == LT_TO_DEVICE) return unlocked(to_device(c, dst, src, bytes, (int)dtype));
   if (way == LT_TO_HOST) return unlocked(to_host(c, dst, src, bytes));

@@ -66,6 +66,7 @@ typedef struct lt_graph {
   LT_LIST(lt_slot *) slots; /* that have a value in the graph */
   LT_LIST(lt_read) reads;
   uint64_t hash;
+  const void *root; /* the ctx that records */
   bool failed; /* out of memory */
   uint64_t recorded, submitted; /* positions */
 } lt_graph;
@@ -120,6 +121,10 @@ bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, si
 /* Whether the lowering of a call takes tensors of these types and shapes. */
 bool lt_program_takes(const lt_call *call, const lt_flat_view *tensors);
 
+/* Error words (error_words.c). The first makes one where there is none; NULL with a failure. */
+lt_leaf *lt_xla_error_word(lt_ctx *c, const void *root);
+void lt_xla_error_put(const void *root, pjrt_buffer *successor);
+void lt_xla_error_forget(const void *root);
 bool lt_xla_take_error(lt_ctx *c, lt_device_error *out);
 
 #endif

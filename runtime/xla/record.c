@@ -280,6 +280,10 @@ static bool record(lt_ctx *c, const lt_call *call, seen *list, bool *taken) {
 
 bool lt_xla_record(lt_ctx *c, const lt_call *call, bool *taken) {
   seen few[TENSORS], *list = few;
+  lt_graph *g = &lt_xla_graph;
+  /* A graph is of one root: its errors are that one's. */
+  if (g->nodes.n > 0 && g->root != lt_xla_host->root(c) && !lt_xla_cut(c)) return false;
+  g->root = lt_xla_host->root(c);
   int n = call->n_in + call->n_out;
   if (n > TENSORS && (list = malloc((size_t)n * sizeof *list)) == NULL)
     return lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
