@@ -37,7 +37,7 @@ void lt_push_argument(lua_State *L, lt_bind *b, char letter, lt_variadic *from) 
   }
 }
 
-/* A result is converted by no rule of Lua's (the text "3" is no number): a host that asks for an
+/* A result is converted by no rule of Lua's (the text "3" is not a number): a host that asks for an
    integer gets one that the script returned as one. A float that is a whole number counts, as
    everywhere in Lua. */
 void lt_check_result(lua_State *L, lt_bind *b, int index, char letter, const char *who) {

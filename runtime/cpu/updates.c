@@ -1,7 +1,7 @@
 /* runtime/cpu/updates.c: the optimizer steps that are rows of ops/updates.def.
 
-   What gradients that stay 0 leave of a state becomes 0 where it is no normal number any more, as
-   in update_type.h. */
+   What gradients that stay 0 leave of a state becomes 0 where it is subnormal, as in
+   update_type.h. */
 #include <float.h>
 #include <string.h>
 

@@ -85,7 +85,7 @@ const lt_op_info lt_ops[LT_OP_COUNT] = {
 /* Arguments. Each kind gets two functions of its own, in which `this_kind` is its struct. */
 #define REQUIRED {0}
 /* Its eighth letter tells REQUIRED from other texts of its length; of texts of another length the
-   first is asked for, as an index beyond them would not compile (and strcmp is no constant). */
+   first is asked for, as an index beyond them would not compile (and strcmp is not constant). */
 #define TEXT_IS_REQUIRED(text) \
   (sizeof(text) == sizeof("REQUIRED") && (text)[sizeof(text) == sizeof("REQUIRED") ? 7 : 0] == 'D')
 #define ARG_DEFAULT(type_, name_, default_) \

@@ -12,7 +12,7 @@ static double limit_of(int type, bool most) {
 static lt_hlo extreme(lt_hlo_text *h, lt_hlo x, unsigned dims, bool least, bool keep) {
   if (x.type != LT_I64)
     return lt_hlo_reduce(h, least ? "minimum" : "maximum", limit_of(x.type, least), x, dims, keep);
-  /* INT64_MAX is no double. */
+  /* INT64_MAX is not a double. */
   lt_hlo y = lt_hlo_reduce(h, "maximum", (double)INT64_MIN, least ? lt_hlo_one(h, "not", x) : x,
                            dims, keep);
   return least ? lt_hlo_one(h, "not", y) : y;

@@ -61,7 +61,7 @@ static lt_hlo refused_of(lt_lowering *l) {
   return lt_hlo_compare(l->h, "NE", found, lt_hlo_integer(l->h, 0, found));
 }
 
-/* What a state that shrinks becomes: 0 where it is no normal number any more. */
+/* What a state that shrinks becomes: 0 where it is subnormal. */
 static lt_hlo normal(lt_hlo_text *h, lt_hlo x) {
   double least = x.type == LT_F64 ? 0x1p-1022 : 0x1p-126;
   lt_hlo size = lt_hlo_one(h, "abs", x);

@@ -90,8 +90,8 @@ static void put_int(const writer *w, int64_t n) { put(w, &n, sizeof n); }
 
 static void write_value(const writer *w, const place *at);
 
-/* Without gradients or autocast: a copy for the wire is no operation of the script, and must not be
-   recorded or rounded. */
+/* Without gradients or autocast: a copy for the wire is not an operation of the script, and must
+   not be recorded or rounded. */
 lt_tensor *lt_plain_tensor(lt_ctx *c, lt_tensor *t) {
   lt_modes modes = c->modes;
   c->modes.grad = c->modes.autocast = false;
