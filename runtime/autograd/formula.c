@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/formula_text.h"
+
 typedef struct reader {
   lt_ctx *c;
   const char *at;
@@ -37,13 +39,7 @@ static lt_term number(double value) { return (lt_term){.number = value}; }
 
 static lt_term expression(reader *r);
 
-static bool next(reader *r, const char *text) {
-  while (isspace((unsigned char)*r->at)) r->at++;
-  size_t n = strlen(text);
-  if (strncmp(r->at, text, n) != 0) return false;
-  r->at += n;
-  return true;
-}
+static bool next(reader *r, const char *text) { return lt_formula_next(&r->at, text); }
 
 static lt_term wrong(reader *r) {
   lt_fail(r->c, LT_EINTERNAL, "backward: cannot read this derivative from here: %s", r->at);
@@ -51,16 +47,7 @@ static lt_term wrong(reader *r) {
   return number(0);
 }
 
-/* Decimal digits, whatever the locale. strtod would stop at the point where the locale writes a
-   comma. */
-static lt_term digits(reader *r) {
-  long double value = 0, unit = 1;
-  for (; isdigit((unsigned char)*r->at); r->at++) value = value * 10 + (*r->at - '0');
-  if (*r->at == '.')
-    for (r->at++; isdigit((unsigned char)*r->at); r->at++, unit *= 10)
-      value = value * 10 + (*r->at - '0');
-  return number((double)(value / unit));
-}
+static lt_term digits(reader *r) { return number(lt_formula_digits(&r->at)); }
 
 static lt_tensor *as_tensor(reader *r, lt_term t) {
   if (t.tensor != NULL || !lt_ok(r->c)) return t.tensor;

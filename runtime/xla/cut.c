@@ -5,11 +5,9 @@
    gives more outputs, and takes the memory of fewer inputs. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "xla/graph.h"
 #include "xla/plugin.h"
-#include "xla/report.h"
 
 typedef struct program {
   struct program *next;
@@ -123,12 +121,6 @@ static void *copy_of(const void *from, size_t bytes) {
   return to != NULL ? memcpy(to, from, bytes) : NULL;
 }
 
-static double seconds(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Offsets in which programs of this structure differ are inputs of the next. */
 static size_t promote(const lt_graph *g, cut *t) {
   size_t n = 0;
@@ -145,7 +137,6 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
   char *text = NULL;
   size_t size = 0;
   bool checks = false;
-  double begin = seconds();
   program *p = calloc(1, sizeof *p);
   if (p == NULL || !lt_program_emit(g, &io, &text, &size, &checks)) {
     free(text);
@@ -162,8 +153,6 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
                  .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks,
                  .loaded = lt_xla_compile(c, text, size)};
   free(text);
-  lt_xla_counts.programs++;
-  lt_xla_counts.compile_seconds += seconds() - begin;
   if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL &&
       p->offsets != NULL && p->promoted != NULL) {
     p->next = programs[g->hash % BUCKETS];
@@ -205,7 +194,6 @@ static bool run(lt_ctx *c, lt_graph *g, const program *p, cut *t) {
   ok = ok && lt_xla_execute(c, p->loaded, n, t->in, t->out);
   lt_xla_buffer_free(numbers);
   lt_xla_buffer_free(words);
-  lt_xla_counts.runs++;
   return ok;
 }
 
@@ -293,10 +281,7 @@ static bool start_read(lt_ctx *c, lt_read *r) {
 bool lt_xla_cut(lt_ctx *c) {
   lt_graph *g = &lt_xla_graph;
   bool ok = true;
-  if (g->nodes.n > 0) {
-    lt_xla_counts.cuts++;
-    ok = run_graph(c, g);
-  }
+  if (g->nodes.n > 0) ok = run_graph(c, g);
   for (size_t k = 0; k < g->reads.n; k++) {
     lt_read *r = &g->reads.at[k];
     if (r->event == NULL && r->position > g->submitted) ok = start_read(c, r) && ok;

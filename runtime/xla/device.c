@@ -10,10 +10,8 @@
 #include "xla/graph.h"
 #include "xla/lowerings.h"
 #include "xla/plugin.h"
-#include "xla/report.h"
 
 const lt_host *lt_xla_host;
-lt_xla_counts_of lt_xla_counts;
 
 struct lt_stream {
   int index;

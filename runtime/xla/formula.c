@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/formula_text.h"
 #include "xla/lowerings.h"
 
 typedef struct reader {
@@ -141,13 +142,7 @@ static lt_term valued(lt_hlo value) { return (lt_term){.value = value}; }
 
 static lt_term expression(reader *r);
 
-static bool next(reader *r, const char *text) {
-  while (isspace((unsigned char)*r->at)) r->at++;
-  size_t n = strlen(text);
-  if (strncmp(r->at, text, n) != 0) return false;
-  r->at += n;
-  return true;
-}
+static bool next(reader *r, const char *text) { return lt_formula_next(&r->at, text); }
 
 static lt_term wrong(reader *r) {
   r->h->failed = true;
@@ -155,21 +150,7 @@ static lt_term wrong(reader *r) {
   return number(0);
 }
 
-/* Decimal digits, whatever the locale. */
-static lt_term digits(reader *r) {
-  long double value = 0, unit = 1;
-  int power = 0;
-  for (; isdigit((unsigned char)*r->at); r->at++) value = value * 10 + (*r->at - '0');
-  if (*r->at == '.')
-    for (r->at++; isdigit((unsigned char)*r->at); r->at++, unit *= 10)
-      value = value * 10 + (*r->at - '0');
-  if (*r->at != 'e') return number((double)(value / unit));
-  bool minus = r->at[1] == '-';
-  for (r->at += 1 + minus; isdigit((unsigned char)*r->at); r->at++)
-    power = power * 10 + (*r->at - '0');
-  for (; power > 0; power--) value = minus ? value / 10 : value * 10;
-  return number((double)(value / unit));
-}
+static lt_term digits(reader *r) { return number(lt_formula_digits(&r->at)); }
 
 static bool is_value(lt_term t) { return t.value.id != 0; }
 
