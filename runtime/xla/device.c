@@ -178,13 +178,10 @@ static bool batch_end(lt_ctx *c, int index) {
 }
 
 static bool to_device(lt_ctx *c, void *dst, const void *src, size_t bytes, int type) {
-  static const signed char sizes[] = {[LT_F32] = 4, [LT_F64] = 8,  [LT_F16] = 2, [LT_BF16] = 2,
-                                      [LT_I64] = 8, [LT_I32] = 4,  [LT_U8] = 1,  [LT_BOOL] = 1,
-                                      [LT_I16] = 2, [LT_U16] = 2,  [LT_I8] = 1};
   size_t offset;
   lt_slot *s = lt_slot_at(dst, &offset);
   if (type == LT_U8 && s != NULL && s->type >= 0) type = s->type; /* bytes of no known type */
-  pjrt_buffer *b = lt_xla_upload(c, src, type, (int64_t)(bytes / (size_t)sizes[type]));
+  pjrt_buffer *b = lt_xla_upload(c, src, type, (int64_t)(bytes / lt_xla_item_size(type)));
   return b != NULL && lt_xla_record_upload(c, dst, lt_leaf_new(b), bytes, type);
 }
 

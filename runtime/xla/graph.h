@@ -76,6 +76,7 @@ extern lt_graph lt_xla_graph;
 enum { LT_NO_ARGS = 2048 };
 extern const char lt_xla_no_args[LT_NO_ARGS];
 
+size_t lt_xla_item_size(int type); /* bytes of an element */
 /* Whether a tensor is all of n elements in their order. */
 bool lt_view_is_whole(const lt_flat_view *v, int64_t n);
 /* Whether it is a slice of an array that has n elements (views.c). */

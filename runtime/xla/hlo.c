@@ -16,7 +16,7 @@ static const char *type_name(int type) {
   return names[type];
 }
 
-static bool is_float(int type) {
+bool lt_hlo_is_float(int type) {
   return type == LT_F32 || type == LT_F64 || type == LT_F16 || type == LT_BF16;
 }
 
@@ -169,7 +169,8 @@ static lt_hlo convert(lt_hlo_text *h, lt_hlo x, int type) {
 lt_hlo lt_hlo_convert(lt_hlo_text *h, lt_hlo x, int type) {
   if (x.type == type) return x;
   if (type == LT_BOOL) return lt_hlo_compare(h, "NE", x, lt_hlo_integer(h, 0, x));
-  if (is_float(x.type) && !is_float(type) && type != LT_I64) x = convert(h, x, LT_I64);
+  if (lt_hlo_is_float(x.type) && !lt_hlo_is_float(type) && type != LT_I64)
+    x = convert(h, x, LT_I64);
   return convert(h, x, type);
 }
 
@@ -193,7 +194,7 @@ static void float_text(double value, int type, char *text, size_t room) {
 
 lt_hlo lt_hlo_number(lt_hlo_text *h, double value, lt_hlo like) {
   char text[24];
-  if (!is_float(like.type)) return lt_hlo_integer(h, (int64_t)value, like);
+  if (!lt_hlo_is_float(like.type)) return lt_hlo_integer(h, (int64_t)value, like);
   int type = like.type == LT_F64 ? LT_F64 : LT_F32;
   lt_hlo y = lt_hlo_typed(like, type);
   float_text(value, type, text, sizeof text);
@@ -202,7 +203,7 @@ lt_hlo lt_hlo_number(lt_hlo_text *h, double value, lt_hlo like) {
 }
 
 lt_hlo lt_hlo_integer(lt_hlo_text *h, int64_t value, lt_hlo like) {
-  if (is_float(like.type)) return lt_hlo_number(h, (double)value, like);
+  if (lt_hlo_is_float(like.type)) return lt_hlo_number(h, (double)value, like);
   if (like.type == LT_BOOL)
     return lt_hlo_line(h, like, "stablehlo.constant dense<%s> : @", value != 0 ? "true" : "false",
                        &like);

@@ -41,6 +41,8 @@ lt_hlo lt_hlo_line(lt_hlo_text *h, lt_hlo out, const char *format, ...);
 /* The same with n results. */
 void lt_hlo_lines(lt_hlo_text *h, int n, lt_hlo *out, const char *format, ...);
 
+bool lt_hlo_is_float(int type);
+
 /* A type without a value. */
 lt_hlo lt_hlo_of(int type, int ndim, const int64_t *size);
 lt_hlo lt_hlo_scalar(int type);

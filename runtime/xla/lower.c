@@ -44,15 +44,11 @@ static lt_hlo spread(lt_hlo_text *h, lt_hlo scalar, lt_hlo like) {
   return lt_hlo_expand(h, lt_hlo_convert(h, scalar, like.type), like);
 }
 
-static bool is_float(int type) {
-  return type == LT_F32 || type == LT_F64 || type == LT_F16 || type == LT_BF16;
-}
-
 lt_hlo lt_lower_number(lt_lowering *l, const char *name, lt_hlo like) {
   struct lt_program_text *p = l->program;
   lt_arg_type type = find(l, name);
   const lt_scalar *s = type == LT_ARG_SCALAR ? lt_lower_argument(l, name) : NULL;
-  bool whole = s != NULL && s->kind != LT_SCALAR_FLOAT && !is_float(like.type);
+  bool whole = s != NULL && s->kind != LT_SCALAR_FLOAT && !lt_hlo_is_float(like.type);
   lt_hlo x = whole ? lt_hlo_bits(l->h, lt_hlo_element(l->h, p->words, p->word), LT_I64)
                    : lt_hlo_element(l->h, p->numbers, p->number);
   return spread(l->h, x, like);

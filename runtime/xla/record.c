@@ -12,10 +12,11 @@ static void put(lt_graph *g, int64_t word) {
   LT_PUSH(g, g->stream, word);
 }
 
-static int size_of(int type) {
-  static const signed char sizes[] = {[LT_F32] = 4, [LT_F64] = 8,  [LT_F16] = 2, [LT_BF16] = 2,
-                                      [LT_I64] = 8, [LT_I32] = 4,  [LT_U8] = 1,  [LT_BOOL] = 1,
-                                      [LT_I16] = 2, [LT_U16] = 2,  [LT_I8] = 1};
+size_t lt_xla_item_size(int type) {
+  static const unsigned char sizes[] = {
+#define LT_DTYPE(id, category, memory, ...) [LT_##id] = sizeof(memory),
+#include "tensor/dtype.def"
+  };
   return sizes[type];
 }
 
@@ -32,7 +33,7 @@ static void list_slot(lt_graph *g, lt_slot *s) {
 static int64_t value_of(lt_graph *g, lt_slot *s, int type) {
   if (s->value >= 0) return s->value;
   if (s->type < 0) s->type = type;
-  int64_t n = (int64_t)(s->bytes / (size_t)size_of(s->type));
+  int64_t n = (int64_t)(s->bytes / lt_xla_item_size(s->type));
   put(g, s->leaf != NULL ? LT_NODE_LEAF : LT_NODE_ZERO);
   put(g, s->type);
   put(g, n);
@@ -43,7 +44,7 @@ static int64_t value_of(lt_graph *g, lt_slot *s, int type) {
 
 /* Tensors that have all of a contiguous storage need not what was in it. */
 static bool is_whole(const lt_slot *s, const lt_flat_view *v) {
-  return lt_view_is_whole(v, (int64_t)(s->bytes / (size_t)size_of(v->type)));
+  return lt_view_is_whole(v, (int64_t)(s->bytes / lt_xla_item_size(v->type)));
 }
 
 static void put_shape(lt_graph *g, const lt_flat_view *v) {
@@ -58,7 +59,7 @@ static void put_place(lt_graph *g, const lt_flat_view *v, const lt_slot *s) {
   if (v->type < 0) return;
   put(g, v->value);
   put(g, v->written);
-  put(g, lt_view_boxed(v, (int64_t)(s->bytes / (size_t)size_of(v->type))));
+  put(g, lt_view_boxed(v, (int64_t)(s->bytes / lt_xla_item_size(v->type))));
   for (int k = 0; k < v->ndim; k++) put(g, v->stride[k]);
 }
 
@@ -68,7 +69,7 @@ static int64_t write(lt_graph *g, lt_slot *s, int type) {
   s->leaf = NULL;
   s->lost = false;
   s->type = type;
-  s->value = value_new(g, type, (int64_t)(s->bytes / (size_t)size_of(type)), NULL);
+  s->value = value_new(g, type, (int64_t)(s->bytes / lt_xla_item_size(type)), NULL);
   list_slot(g, s);
   return s->value;
 }
@@ -294,7 +295,7 @@ bool lt_xla_record(lt_ctx *c, const lt_call *call, bool *taken) {
 
 /* One dim of n elements from an element on. */
 static lt_flat_view row(int type, size_t offset, size_t bytes) {
-  size_t size = (size_t)size_of(type);
+  size_t size = lt_xla_item_size(type);
   return (lt_flat_view){.value = -1, .written = -1, .type = type, .ndim = 1,
                         .offset = (int64_t)(offset / size), .size = {(int64_t)(bytes / size)},
                         .stride = {1}};

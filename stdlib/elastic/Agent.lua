@@ -37,10 +37,10 @@ local AT_BOUNDARY <const> = { come = true, left = true, lost = true }
 
 --- o: {rendezvous =, job = id, name = of this host, command = words that run a rank, folder = for
 --- files of ranks, grace = seconds to stop between two batches, join_timeout = seconds to wait for
---- a round, max_restarts =, memory = of
---- snapshots (snapshot_memory.lua) or nil, discovery = how many ranks this host
---- has at a time (HostDiscovery.lua) or nil, signals = function() -> the name of the signal that
---- asked for the end or nil, whether Ctrl-C came after it; say = function(line)}
+--- a round, max_restarts =, memory = of snapshots (snapshot_memory.lua) or nil, discovery = how
+--- many ranks this host has at a time (HostDiscovery.lua) or nil, signals = function() -> the name
+--- of the signal that asked for the end or nil, whether Ctrl-C came after it;
+--- say = function(line)}
 function Agent:init(o)
   for key, value in next, o do self[key] = value end
   self.restarts, self.quick, self.progress = 0, 0, 0
