@@ -33,7 +33,8 @@ describe("the memory of a fit", function()
     peak(20)
     local few, many = peak(20), peak(200)
     -- Of blocks of 512 bytes some more are in use at times; a leak of one a batch is 90 KB.
-    assert.is_true(many <= 1.2 * few + 8192, ("%d after 20 batches, %d after 200"):format(few, many))
+    assert.is_true(many <= 1.2 * few + 8192,
+      ("%d after 20 batches, %d after 200"):format(few, many))
   end)
 end)
 
