@@ -68,7 +68,7 @@ describe("a device of one's own", function()
   it("conforms", function()
     if not BUILD then pending("LT_BUILD names no build folder") end
     local out = shell.need("%s/spec/c/device_conformance ten %s/ltrain_ten.so", BUILD, folder)
-    assert.matches("10 of 10 kernels compared with the CPU's\n", out, 1, true)
+    assert.matches("10 kernels compared with the CPU's\n", out, 1, true)
     assert.matches("ten conforms: 2 devices\n", out, 1, true)
   end)
 

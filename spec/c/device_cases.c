@@ -1,15 +1,9 @@
 /* spec/c/device_cases.c: part of device_conformance: calls to try, by kind of op.
 
-   A kind without a function here is not tried, and device_conformance says so. */
+   A kind without a function here is a fault of device_conformance: its kernels are not compared. */
 #include "device_cases.h"
 
 #include <math.h>
-
-#include "ops/recurrent.h"
-
-#define SHAPE(...)                                                       \
-  lt_shape_of((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
-              (int64_t[]){__VA_ARGS__})
 
 static double drawn(uint64_t seed, uint64_t k) { /* in [0, 1), the same everywhere */
   uint64_t x = (seed << 32) + k + 1;
@@ -18,9 +12,8 @@ static double drawn(uint64_t seed, uint64_t k) { /* in [0, 1), the same everywhe
   return (double)((x ^ x >> 31) >> 11) * 0x1p-53;
 }
 
-/* Values in [lo, hi), whole for integers. */
-static lt_tensor *values(lt_ctx *c, lt_dtype dtype, lt_shape s, uint64_t seed, double lo,
-                         double hi) {
+lt_tensor *values(lt_ctx *c, lt_dtype dtype, lt_shape s, uint64_t seed, double lo,
+                  double hi) {
   lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, LT_F64, s.ndim, s.size);
   for (int64_t k = 0; t != NULL && k < t->numel; k++) {
     double v = lo + (hi - lo) * drawn(seed, (uint64_t)k);
@@ -30,20 +23,18 @@ static lt_tensor *values(lt_ctx *c, lt_dtype dtype, lt_shape s, uint64_t seed, d
   return t == NULL ? NULL : lt_cast(c, t, dtype);
 }
 
-/* Input k of a trial, between -2 and 2 where nothing else is said. */
-static void put(lt_ctx *c, trial *t, int k, lt_shape s) {
+void put(lt_ctx *c, trial *t, int k, lt_shape s) {
   t->in[k] = values(c, t->dtype, s, (uint64_t)k + 1, -2, 2);
   t->n = k + 1;
 }
-static void put_ids(lt_ctx *c, trial *t, int k, lt_shape s, int64_t below) {
+void put_ids(lt_ctx *c, trial *t, int k, lt_shape s, int64_t below) {
   t->in[k] = values(c, LT_I64, s, (uint64_t)k + 11, 0, (double)below);
   t->n = k + 1;
 }
 
 /* ---- elementwise ---- */
 
-enum { SHAPES = 6 };
-static lt_shape shape_of(int number) {
+lt_shape shape_of(int number) {
   switch (number) {
     case 0: return SHAPE(7);
     case 1: return SHAPE(3, 5);
@@ -155,210 +146,6 @@ static bool along(lt_ctx *c, trial *t) {
   return true;
 }
 
-static bool layer_norm(lt_ctx *c, trial *t) {
-  lt_args_layer_norm *a = (lt_args_layer_norm *)(void *)t->args;
-  if (t->number > 0) return false;
-  a->normalized_shape = (lt_sizes){.n = 1, .size = {100}};
-  put(c, t, 0, SHAPE(6, 100));
-  put(c, t, 1, SHAPE(100));
-  put(c, t, 2, SHAPE(100));
-  if (lt_ops[t->op].kind == LT_KIND_layer_norm_backward) { /* g, x, weight */
-    t->in[1] = values(c, t->dtype, SHAPE(6, 100), 2, -2, 2);
-    t->slack = 20;
-  }
-  return true;
-}
-
-static bool rms_norm(lt_ctx *c, trial *t) {
-  lt_args_rms_norm *a = (lt_args_rms_norm *)(void *)t->args;
-  bool back = lt_ops[t->op].kind == LT_KIND_rms_norm_backward; /* g, x, weight */
-  if (t->number > 0) return false;
-  a->normalized_shape = (lt_sizes){.n = 1, .size = {100}};
-  a->eps = lt_scalar_of(1e-5);
-  put(c, t, 0, SHAPE(6, 100));
-  if (back) put(c, t, 1, SHAPE(6, 100));
-  put(c, t, back ? 2 : 1, SHAPE(100));
-  t->slack = back ? 20 : 1;
-  return true;
-}
-
-static bool group_norm(lt_ctx *c, trial *t) {
-  lt_args_group_norm *a = (lt_args_group_norm *)(void *)t->args;
-  int next = 0;
-  if (t->number > 1) return false;
-  lt_shape shape = t->number == 0 ? SHAPE(3, 6, 5, 4) : SHAPE(4, 6);
-  a->num_groups = t->number == 0 ? 3 : 2;
-  bool back = lt_ops[t->op].kind == LT_KIND_group_norm_backward; /* g, x, weight */
-  if (back) put(c, t, next++, shape);
-  put(c, t, next++, shape);
-  put(c, t, next++, SHAPE(6));
-  if (!back) put(c, t, next, SHAPE(6));
-  t->slack = back ? 20 : 1;
-  return true;
-}
-
-static bool batch_norm(lt_ctx *c, trial *t) {
-  if (t->number > 0) return false;
-  put(c, t, 0, SHAPE(4, 5, 6, 3));
-  put(c, t, 1, SHAPE(5));
-  put(c, t, 2, SHAPE(5));
-  t->slack = 10;
-  return true;
-}
-
-static bool cross_entropy(lt_ctx *c, trial *t) {
-  if (t->number > 0) return false;
-  put(c, t, 0, SHAPE(9, 11));
-  put_ids(c, t, 1, SHAPE(9), 11);
-  return true;
-}
-
-typedef struct recurrent_sizes {
-  int64_t gates, outputs;
-} recurrent_sizes;
-
-static recurrent_sizes sizes_of(const trial *t, int64_t h) {
-  lt_cell cell = lt_cell_of((int)t->op);
-  return (recurrent_sizes){.gates = cell == LT_CELL_LSTM ? 4 : cell == LT_CELL_GRU ? 3 : 1,
-                              .outputs = t->number == 2 ? 3 : h};
-}
-
-/* Steps of 3 sequences: all, by lengths from the last on, of an LSTM also projected. */
-static bool recurrent(lt_ctx *c, trial *t) {
-  enum { T = 4, N = 3, H = 5 };
-  recurrent_sizes s = sizes_of(t, H);
-  if (t->number > 2 || (t->number == 2 && s.gates != 4)) return false;
-  *(bool *)(void *)t->args = t->number > 0; /* reverse */
-  put(c, t, LT_REC_X, SHAPE(T, N, 6));
-  put(c, t, LT_REC_W_IH, SHAPE(s.gates * H, 6));
-  put(c, t, LT_REC_W_HH, SHAPE(s.gates * H, s.outputs));
-  put(c, t, LT_REC_B_IH, SHAPE(s.gates * H));
-  put(c, t, LT_REC_B_HH, SHAPE(s.gates * H));
-  put(c, t, LT_REC_H0, SHAPE(N, s.outputs));
-  if (s.gates == 4) put(c, t, LT_REC_C0, SHAPE(N, H));
-  if (t->number == 2) put(c, t, LT_REC_W_HR, SHAPE(s.outputs, H));
-  if (t->number > 0) put_ids(c, t, LT_REC_LENGTHS, SHAPE(N), T + 1);
-  t->slack = 30;
-  return true;
-}
-
-static bool recurrent_backward(lt_ctx *c, trial *t) {
-  enum { T = 4, N = 3, H = 5 };
-  recurrent_sizes s = sizes_of(t, H);
-  if (t->number > 2 || (t->number == 2 && s.gates != 4)) return false;
-  *(bool *)(void *)t->args = t->number > 0; /* reverse */
-  int64_t saved = s.gates == 4 ? 5 + (t->number == 2) : s.gates == 3 ? 4 : 0;
-  put(c, t, LT_RECB_Y, SHAPE(T, N, s.outputs));
-  put(c, t, LT_RECB_SAVED, SHAPE(saved * T * N * H));
-  put(c, t, LT_RECB_W_HH, SHAPE(s.gates * H, s.outputs));
-  put(c, t, LT_RECB_G_Y, SHAPE(T, N, s.outputs));
-  put(c, t, LT_RECB_G_H, SHAPE(N, s.outputs));
-  if (s.gates == 4) put(c, t, LT_RECB_G_C, SHAPE(N, H));
-  put(c, t, LT_RECB_STATE, SHAPE(N, H));
-  if (t->number == 2) put(c, t, LT_RECB_W_HR, SHAPE(s.outputs, H));
-  if (t->number > 0) put_ids(c, t, LT_RECB_LENGTHS, SHAPE(N), T + 1);
-  t->slack = 100;
-  return true;
-}
-
-/* ---- choosing ---- */
-
-static bool embedding(lt_ctx *c, trial *t) {
-  if (t->number > 1) return false;
-  put(c, t, 0, SHAPE(10, 6));
-  put_ids(c, t, 1, t->number == 0 ? SHAPE(3, 4) : SHAPE(0), 10);
-  return true;
-}
-
-static bool embedding_bag(lt_ctx *c, trial *t) {
-  if (t->number > 1) return false;
-  *(bool *)(void *)t->args = t->number == 1;
-  put(c, t, 0, SHAPE(10, 6));
-  put_ids(c, t, 1, SHAPE(3, 4), 10);
-  return true;
-}
-
-static bool index_select(lt_ctx *c, trial *t) {
-  *(int64_t *)(void *)t->args = t->number;
-  if (t->number > 1) return false;
-  put(c, t, 0, SHAPE(5, 5));
-  put_ids(c, t, 1, SHAPE(7), 5);
-  return true;
-}
-
-static bool gather(lt_ctx *c, trial *t) {
-  *(int64_t *)(void *)t->args = t->number;
-  if (t->number > 1) return false;
-  put(c, t, 0, SHAPE(5, 5));
-  put_ids(c, t, 1, SHAPE(4, 3), 5);
-  return true;
-}
-
-static bool where(lt_ctx *c, trial *t) {
-  if (t->number >= SHAPES) return false;
-  for (int k = 1; k < 3; k++) put(c, t, k, shape_of(t->number));
-  t->in[0] = lt_cast(c, values(c, LT_I64, shape_of(t->number), 9, 0, 2), LT_BOOL);
-  return true;
-}
-
-static bool masked_fill(lt_ctx *c, trial *t) {
-  ((lt_args_masked_fill *)(void *)t->args)->value = lt_scalar_int(3);
-  if (t->number >= SHAPES) return false;
-  put(c, t, 0, shape_of(t->number));
-  t->in[1] = lt_cast(c, values(c, LT_I64, shape_of(t->number), 9, 0, 2), LT_BOOL);
-  t->n = 2;
-  return true;
-}
-
-static bool triangle(lt_ctx *c, trial *t) {
-  ((lt_args_triangle *)(void *)t->args)->diagonal = t->number - 1;
-  put(c, t, 0, SHAPE(2, 5, 7));
-  return t->number < 3;
-}
-
-static bool join(lt_ctx *c, trial *t) {
-  if (t->number > 1) return false;
-  *(int64_t *)(void *)t->args = t->number;
-  for (int k = 0; k < 3; k++) put(c, t, k, SHAPE(4, 5));
-  return true;
-}
-
-/* ---- products ---- */
-
-static bool matmul(lt_ctx *c, trial *t) {
-  if (t->number > 2) return false;
-  put(c, t, 0, t->number == 2 ? SHAPE(3, 5, 64) : SHAPE(33, 64));
-  put(c, t, 1, t->number == 1 ? SHAPE(64) : SHAPE(64, 21));
-  t->slack = 10;
-  return true;
-}
-
-static bool linear(lt_ctx *c, trial *t) {
-  if (t->number > 1) return false;
-  put(c, t, 0, SHAPE(9, 64));
-  put(c, t, 1, SHAPE(21, 64));
-  if (t->number == 1) put(c, t, 2, SHAPE(21));
-  t->slack = 10;
-  return true;
-}
-
-static bool conv(lt_ctx *c, trial *t) {
-  if (!lt_dtype_is_float(t->dtype)) return false; /* conv1d, conv2d, conv3d refuse others */
-  if (t->number > 1) return false;
-  ((lt_args_convolution *)(void *)t->args)->padding = (lt_pair){t->number, t->number};
-  put(c, t, 0, SHAPE(2, 3, 9, 8));
-  put(c, t, 1, SHAPE(4, 3, 3, 3));
-  put(c, t, 2, SHAPE(4));
-  t->slack = 10;
-  return true;
-}
-
-static bool pool(lt_ctx *c, trial *t) {
-  ((lt_args_max_window *)(void *)t->args)->kernel_size = (lt_pair){2, 3};
-  put(c, t, 0, SHAPE(2, 3, 9, 8));
-  return t->number == 0;
-}
-
 /* ---- updates ---- */
 
 /* Groups of two parameters, one of them long; second moments are not negative. */
@@ -436,6 +223,30 @@ static bool random_int(lt_ctx *c, trial *t) {
   return t->number < 1;
 }
 
+static bool permutation(lt_ctx *c, trial *t) {
+  (void)c;
+  lt_args_permutation *a = (lt_args_permutation *)(void *)t->args;
+  a->n = t->number == 0 ? 7 : 5001;
+  a->dtype = t->dtype;
+  return t->number < 2;
+}
+
+static bool multinomial(lt_ctx *c, trial *t) {
+  lt_args_multinomial *a = (lt_args_multinomial *)(void *)t->args;
+  if (t->number > 3 || !lt_dtype_is_float(t->dtype)) return false;
+  a->replacement = t->number % 2 == 1;
+  a->num_samples = 6;
+  t->in[0] = values(c, t->dtype, t->number < 2 ? SHAPE(3, 9) : SHAPE(1300), 3, 0.5, 1);
+  t->n = 1;
+  return true;
+}
+
+static bool bernoulli(lt_ctx *c, trial *t) {
+  t->in[0] = values(c, t->dtype, SHAPE(3, 501), 3, 0, 1);
+  t->n = 1;
+  return t->number == 0;
+}
+
 static bool dropout(lt_ctx *c, trial *t) {
   put(c, t, 0, SHAPE(3, 501));
   return t->number == 0;
@@ -464,29 +275,60 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_scan_backward] = along,
     [LT_KIND_softmax] = along,
     [LT_KIND_softmax_backward] = along,
-    [LT_KIND_layer_norm] = layer_norm,
-    [LT_KIND_layer_norm_backward] = layer_norm,
-    [LT_KIND_rms_norm] = rms_norm,
-    [LT_KIND_rms_norm_backward] = rms_norm,
-    [LT_KIND_group_norm] = group_norm,
-    [LT_KIND_group_norm_backward] = group_norm,
-    [LT_KIND_batch_norm] = batch_norm,
-    [LT_KIND_cross_entropy] = cross_entropy,
-    [LT_KIND_embedding] = embedding,
-    [LT_KIND_embedding_bag] = embedding_bag,
-    [LT_KIND_index_select] = index_select,
-    [LT_KIND_gather] = gather,
-    [LT_KIND_where] = where,
-    [LT_KIND_masked_fill] = masked_fill,
-    [LT_KIND_triangle] = triangle,
-    [LT_KIND_cat] = join,
-    [LT_KIND_stack] = join,
-    [LT_KIND_recurrent] = recurrent,
-    [LT_KIND_recurrent_backward] = recurrent_backward,
-    [LT_KIND_matmul] = matmul,
-    [LT_KIND_linear] = linear,
-    [LT_KIND_convolution] = conv,
-    [LT_KIND_max_window] = pool,
+    [LT_KIND_layer_norm] = layer_norm_trial,
+    [LT_KIND_layer_norm_backward] = layer_norm_trial,
+    [LT_KIND_rms_norm] = rms_norm_trial,
+    [LT_KIND_rms_norm_backward] = rms_norm_trial,
+    [LT_KIND_group_norm] = group_norm_trial,
+    [LT_KIND_group_norm_backward] = group_norm_trial,
+    [LT_KIND_batch_norm] = batch_norm_trial,
+    [LT_KIND_batch_norm_backward] = batch_norm_backward_trial,
+    [LT_KIND_cross_entropy] = cross_entropy_trial,
+    [LT_KIND_cross_entropy_backward] = cross_entropy_backward_trial,
+    [LT_KIND_ctc_paths] = ctc_trial,
+    [LT_KIND_ctc_paths_backward] = ctc_backward_trial,
+    [LT_KIND_embedding] = embedding_trial,
+    [LT_KIND_embedding_bag] = embedding_bag_trial,
+    [LT_KIND_index_select] = index_select_trial,
+    [LT_KIND_index_select_backward] = index_select_backward_trial,
+    [LT_KIND_gather] = gather_trial,
+    [LT_KIND_scatter_add] = scatter_add_trial,
+    [LT_KIND_extremum_backward] = extremum_backward_trial,
+    [LT_KIND_topk] = topk_trial,
+    [LT_KIND_one_hot] = one_hot_trial,
+    [LT_KIND_mask_positions] = mask_positions_trial,
+    [LT_KIND_index_flatten] = index_flatten_trial,
+    [LT_KIND_rows_put] = rows_put_trial,
+    [LT_KIND_as_strided_scatter] = as_strided_trial,
+    [LT_KIND_as_strided_zero] = as_strided_trial,
+    [LT_KIND_as_strided_backward] = as_strided_backward_trial,
+    [LT_KIND_where] = where_trial,
+    [LT_KIND_masked_fill] = masked_fill_trial,
+    [LT_KIND_triangle] = triangle_trial,
+    [LT_KIND_cat] = join_trial,
+    [LT_KIND_stack] = join_trial,
+    [LT_KIND_recurrent] = recurrent_trial,
+    [LT_KIND_recurrent_backward] = recurrent_backward_trial,
+    [LT_KIND_matmul] = matmul_trial,
+    [LT_KIND_linear] = linear_trial,
+    [LT_KIND_convolution] = conv_trial,
+    [LT_KIND_conv_input] = conv_backward_trial,
+    [LT_KIND_conv_weight] = conv_backward_trial,
+    [LT_KIND_max_window] = pool_trial,
+    [LT_KIND_max_window_backward] = pool_backward_trial,
+    [LT_KIND_attention] = attention_trial,
+    [LT_KIND_attention_backward] = attention_backward_trial,
+    [LT_KIND_fft_complex] = fft_trial,
+    [LT_KIND_fft_real] = fft_real_trial,
+    [LT_KIND_fft_real_inverse] = fft_real_inverse_trial,
+    [LT_KIND_linalg_cholesky] = linalg_trial,
+    [LT_KIND_linalg_det] = linalg_trial,
+    [LT_KIND_linalg_slogdet] = linalg_trial,
+    [LT_KIND_linalg_eigh] = linalg_trial,
+    [LT_KIND_linalg_qr] = linalg_trial,
+    [LT_KIND_linalg_svd] = linalg_trial,
+    [LT_KIND_linalg_solve] = linalg_trial,
+    [LT_KIND_linalg_solve_triangular] = linalg_trial,
     [LT_KIND_adam_step] = adam_step,
     [LT_KIND_sgd_step] = sgd_step,
     [LT_KIND_update] = update,
@@ -495,6 +337,9 @@ static bool (*const makers[LT_KIND_COUNT])(lt_ctx *, trial *) = {
     [LT_KIND_random] = random,
     [LT_KIND_random_int] = random_int,
     [LT_KIND_dropout] = dropout,
+    [LT_KIND_permutation] = permutation,
+    [LT_KIND_multinomial] = multinomial,
+    [LT_KIND_bernoulli] = bernoulli,
 };
 
 bool make_trial(lt_ctx *c, trial *t) {

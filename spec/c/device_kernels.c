@@ -96,8 +96,9 @@ static bool run(lt_ctx *c, trial *t, lt_device d, layout how, lt_tensor **in, lt
   for (int k = 0; k < n; k++)
     if (args[k].type == LT_ARG_DEVICE) memcpy(t->args + args[k].offset, &d, sizeof d);
   for (int k = 0; k < t->n; k++)
-    in[k] = t->in[k] == NULL ? NULL : laid_out(c, lt_apply1(c, LT_OP_clone, 1, &t->in[k], NULL), d,
-                                               how);
+    in[k] = t->in[k] == NULL ? NULL
+                             : laid_out(c, lt_apply1(c, LT_OP_clone, 1, &t->in[k], NULL), d,
+                                        t->saved >> k & 1 ? ROW_MAJOR : how);
   bool ok = lt_apply(c, t->op, t->n, in, t->args, lt_kinds[lt_ops[t->op].kind].n_out, out);
   c->rng = rng;
   return ok;
@@ -162,29 +163,34 @@ static bool try(lt_ctx *c, trial *t) {
   return true;
 }
 
+/* The calls of one op in every dtype; how many were compared. */
+static int trials_of(lt_ctx *c, lt_op op) {
+  int trials = 0;
+  for (int d = 0; d < LT_DTYPE_COUNT; d++)
+    for (int k = 0;; k++) {
+      lt_frame frame = lt_frame_open(c);
+      trial t = {.op = op, .dtype = (lt_dtype)d, .number = k, .slack = 1};
+      bool any = make_trial(c, &t);
+      if (any && lt_ok(c))
+        trials += try(c, &t);
+      else
+        lt_take_failure(c, NULL);
+      lt_frame_close(c, frame, 0, NULL);
+      if (!any) break;
+    }
+  return trials;
+}
+
 void test_kernels(lt_ctx *c) {
-  int n = 0, tried = 0;
-  char missed[1024] = "";
+  int n = 0;
   for (int op = 0; op < LT_OP_COUNT; op++) {
     if (ops->kernels[op] == NULL || op == LT_OP_empty || op == LT_OP_transfer) continue;
-    int trials = 0;
-    for (int d = 0; d < LT_DTYPE_COUNT; d++)
-      for (int k = 0;; k++) {
-        lt_frame frame = lt_frame_open(c);
-        trial t = {.op = (lt_op)op, .dtype = (lt_dtype)d, .number = k, .slack = 1};
-        bool any = make_trial(c, &t);
-        if (any && lt_ok(c))
-          trials += try(c, &t);
-        else
-          lt_take_failure(c, NULL);
-        lt_frame_close(c, frame, 0, NULL);
-        if (!any) break;
-      }
+    bool derivative = lt_ops[op].kind == LT_KIND_binary_backward;
+    if (derivative && lt_ops[op].dtype == LT_DTYPE_int) continue; /* which nothing calls */
+    if (trials_of(c, (lt_op)op) == 0)
+      fault("%s: no call of its kernel was compared with the CPU's: device_cases.c has none",
+            lt_ops[op].name);
     n++;
-    tried += trials > 0;
-    size_t used = strlen(missed);
-    if (trials == 0) snprintf(missed + used, sizeof missed - used, " %s", lt_ops[op].name);
   }
-  printf("%d of %d kernels compared with the CPU's%s%s\n", tried, n, missed[0] ? "; not:" : "",
-         missed);
+  printf("%d kernels compared with the CPU's\n", n);
 }
