@@ -52,6 +52,9 @@ bool lt_walk_end(lt_ctx *c, lt_walk *w);
    others, with zeros where no gradient reaches them. end forgets those that no backward took. */
 bool lt_required_nodes_begin(lt_ctx *c);
 void lt_required_nodes_end(lt_ctx *c);
+/* Make part number `part`, from 0, of the step current: nodes are noted and visited there. A step
+   begins with part 0. */
+bool lt_required_nodes_use(lt_ctx *c, int64_t part);
 bool lt_required_nodes_note(lt_ctx *c, lt_node *n); /* outside of a step it does nothing */
 int64_t lt_required_nodes_count(const lt_ctx *c);
 lt_node *

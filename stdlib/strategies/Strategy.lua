@@ -247,7 +247,10 @@ end
 
 --- Called on all ranks at the end of a batch, with or without a loss: runs backward of the
 --- collectives in its graph that none has visited, for which other ranks wait.
-function Strategy:end_collectives() c.dist.end_step(true) end
+function Strategy:end_collectives()
+  c.dist.visit_rest()
+  c.dist.end_step()
+end
 
 --- Returns whether reduce_gradients combines the gradients of all ranks for the next step. If not,
 --- each rank steps with its own, and accumulated gradients are saved and resumed for each rank

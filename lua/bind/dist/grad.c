@@ -250,22 +250,37 @@ static int unvisited(lua_State *L) {
   return 1;
 }
 
-/* dist.end_step([run]): the step is over; with `run` those that no backward visited are, with
-   zeros: other ranks wait for them */
+/* dist.use_part(part): makes part number `part`, from 0, of the step current: backward visits the
+   collectives of a part alone */
+static int use_part(lua_State *L) {
+  lua_Integer part = luaL_checkinteger(L, 1);
+  lt_bind *b = lt_enter(L);
+  if (!lt_required_nodes_use(b->c, part)) lt_raise_failure(L, b);
+  return 0;
+}
+
+/* dist.visit_rest(): backward of the collectives that none has visited, with zeros: other ranks
+   wait for them */
+static int visit_rest(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  if (lt_required_nodes_count(b->c) == 0) return 0;
+  const lt_backward_options o = {0};
+  lt_frame frame = lt_begin(L, b, 0);
+  lt_backward(b->c, NULL, &o);
+  lt_end_call(L, b, frame);
+  return 0;
+}
+
+/* dist.end_step(): the step is over */
 static int end_step(lua_State *L) {
   lt_bind *b = lt_enter(L);
-  if (lua_toboolean(L, 1) && lt_required_nodes_count(b->c) > 0) {
-    const lt_backward_options o = {0};
-    lt_frame frame = lt_begin(L, b, 0);
-    lt_backward(b->c, NULL, &o);
-    lt_end_call(L, b, frame);
-  }
   lt_required_nodes_end(b->c);
   return 0;
 }
 
 void lt_bind_dist_grad(lua_State *L, lt_bind *b) {
   static const luaL_Reg functions[] = {
-      {"begin_step", begin_step}, {"unvisited", unvisited}, {"end_step", end_step}, {NULL, NULL}};
+      {"begin_step", begin_step}, {"use_part", use_part}, {"unvisited", unvisited},
+      {"visit_rest", visit_rest}, {"end_step", end_step}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

@@ -116,6 +116,12 @@ function Engine:step(fn, ...)
   return table.unpack(results, 2, results.n)
 end
 
+-- Until the result is closed collectives are those of a microbatch, whose backward visits them alone.
+local function enter_part(self, chunk, k)
+  c.dist.use_part((k - 1) * self.chunks + chunk)
+  return setmetatable({}, { __close = function() c.dist.use_part(0) end })
+end
+
 -- Forward of a microbatch.
 local function forward(self, work, chunk, k)
   local g = schedules.stage_of(self.rank, chunk, self.stages)
@@ -123,6 +129,7 @@ local function forward(self, work, chunk, k)
   local message = g > 1 and self.mail:take(rank_of(self, g - 1), key_of("F", g, k)) or nil
   if message then slot.received, slot.leaves = values.unpack(message) end
   self.current = slot
+  local _ <close> = enter_part(self, chunk, k)
   local found = table.pack(work.forward(k))
   self.current = nil
   if not slot.has_ended then
@@ -179,8 +186,9 @@ end
 function Engine:backward_of_inputs(loss) walk_back({ loss }, {}, self.divided) end
 
 -- Backward of a microbatch on this stage; `is_divided`: without the gradients of its weights.
-local function backward(self, work, batch, slot, is_divided)
+local function backward(self, work, batch, chunk, slot, is_divided)
   local g, is_last = slot.stage, slot.k == batch.count
+  local _ <close> = enter_part(self, chunk, slot.k)
   if g == self.virtual then
     if slot.loss then
       table.insert(batch.losses, { loss = slot.loss:detach(), weight = slot.weight })
@@ -198,6 +206,7 @@ local function backward(self, work, batch, slot, is_divided)
       work.backward_from(function() walk_back(roots, given, is_divided and slot or nil) end)
     end
   end
+  c.dist.visit_rest()
   slot.loss, slot.roots = nil, nil
   if g == 1 then return end
   local message = values.gradients(slot.leaves)
@@ -226,7 +235,7 @@ function Engine:train(work)
     else
       self.chain.received = slots[key].received -- for what backward computes again
       if kind ~= "W" then
-        backward(self, work, batch, slots[key], kind == "I")
+        backward(self, work, batch, action.chunk, slots[key], kind == "I")
       elseif slots[key].deferred then
         slots[key].deferred:run()
       end

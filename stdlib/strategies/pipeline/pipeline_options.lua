@@ -14,14 +14,6 @@ local function check_size(value)
   end
 end
 
--- Exchanges of heads have gradients that ranks run in the order of the forward passes.
-local function check_attention(value)
-  if value ~= "ring" then
-    return ("must be 'ring' in a pipeline, whose microbatches run backward in another order: got "
-      .. "%s"):format(errors.show(value))
-  end
-end
-
 local function check_stage(value)
   if value > 1 then
     return ("must be 0 or 1, as microbatches add up whole gradients: got %s"):format(value)
@@ -48,8 +40,6 @@ local ROWS <const> = {
   sharding_stage = { type = "integer", default = 0, min = 0, check = check_stage,
     doc = "1: the state of optimizers is divided among the ranks that have the same stage, as by "
       .. "strategies.Sharded; 0: nothing is" },
-  context_parallel_attention = { type = "string", default = "ring", check = check_attention,
-    doc = "of divided sequences: 'ring', keys and values go round a ring" },
   microbatches = { type = "integer", default = 8, min = 1,
     doc = "parts of each batch that a rank reads, cut along dim 1" },
   schedule = { type = "string", default = "1f1b", choices = schedules.names,
@@ -65,7 +55,7 @@ local ROWS <const> = {
     doc = "what stages have equally much of: measured time of their blocks, or parameters" },
 }
 
-for _, name in ipairs { "context_parallel_size", "sequence_dim" } do
+for _, name in ipairs { "context_parallel_size", "context_parallel_attention", "sequence_dim" } do
   ROWS[name] = ModelParallelStrategy.options[name]
 end
 for name, row in next, sharding_options.recomputing do ROWS[name] = row end
