@@ -165,6 +165,7 @@ return {
       ["spec/parallel/context_parallel_spec.lua"] = RANKS,
       ["spec/parallel/expert_fit_spec.lua"] = RANKS,
       ["spec/parallel/experts_spec.lua"] = RANKS,
+      ["spec/parallel/faults_spec.lua"] = RANKS,
       ["spec/parallel/fit_spec.lua"] = RANKS,
       ["spec/parallel/mesh_options_spec.lua"] = RANKS,
       ["spec/parallel/models_spec.lua"] = RANKS,

@@ -107,13 +107,16 @@ describe("lt.parallelize", function()
       "parallelize: '*' and '0' of the plan both name 0: give it a list of styles",
       "parallelize: '0': needs a style, such as lt.parallel.ColwiseParallel(): got 3",
       "parallelize: needs a plan: a table of styles by names of modules; Sequential has no "
-        .. "tensor_parallel_plan: got nil\n" }, "\n"), [[
+        .. "tensor_parallel_plan: got nil",
+      "parallelize: the plan names no module of Sequential, which ranks are to divide: give it "
+        .. "styles by names, such as {fc = lt.parallel.ColwiseParallel()}\n" }, "\n"), [[
       local net = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
       refused(net, {["1x"] = P.ColwiseParallel()})
       refused(net, {["1"] = P.ColwiseParallel()})
       refused(net, {["0"] = P.ColwiseParallel(), ["*"] = P.RowwiseParallel()})
       refused(net, {["0"] = 3})
       refused(net)
+      refused(net, {})
     ]])
   end)
 

@@ -38,6 +38,17 @@ local function index_names(names)
   return index
 end
 
+-- Ranks of different meshes would be in groups that cross each other.
+local function check_same(self)
+  local all = collectives.all_gather(tostring(self))
+  for rank = 1, #all - 1 do
+    if all[rank + 1] ~= all[1] then
+      errors.blame("dist.mesh: ranks have different meshes: rank 0 has %s, rank %d has %s", all[1],
+        rank, all[rank + 1])
+    end
+  end
+end
+
 -- The place of a rank in each dim, from 0.
 local function place_of(sizes, rank)
   local place, rest = {}, rank
@@ -52,6 +63,7 @@ function Mesh:init(sizes, names)
   check_sizes(sizes, names)
   self._index, self.names, self.sizes = index_names(names), names, sizes
   self._place, self._groups = place_of(sizes, d.rank()), {}
+  check_same(self)
   for _, name in ipairs(names) do self:group(name) end
 end
 

@@ -51,6 +51,10 @@ end
 -- walk.
 local function resolve(module, plan)
   local entries, names, found, pattern_for = walk.modules(module), {}, {}, {}
+  if next(plan) == nil then
+    errors.blame("parallelize: the plan names no module of %s, which ranks are to divide: give it "
+      .. "styles by names, such as {fc = lt.parallel.ColwiseParallel()}", walk.class_name(module))
+  end
   for i, entry in ipairs(entries) do names[i] = entry.name end
   for text, value in tree.pairs(plan) do
     local pattern, styles, any = pattern_of(text), styles_of(value, ("'%s'"):format(text)), false

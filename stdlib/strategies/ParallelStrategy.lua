@@ -19,6 +19,7 @@ local fork_processes = require "ltrain.dist.fork_processes"
 local gather_parts = require "ltrain.dist.gather_parts"
 local rank_device = require "ltrain.strategies.rank_device"
 local rank_options = require "ltrain.strategies.rank_options"
+local same_options = require "ltrain.strategies.same_options"
 local with_timeout = require "ltrain.dist.with_timeout"
 
 local ParallelStrategy = Strategy:extend("ParallelStrategy")
@@ -68,6 +69,7 @@ function ParallelStrategy:launch(what, body, folder)
   if self.ranks == 1 then return as_rank() end
   if dist.world_size() > 1 then
     local _ <close> = with_timeout(self.timeout)
+    same_options(self)
     return as_rank()
   end
   return fork_processes(self.ranks, as_rank, {

@@ -63,6 +63,7 @@ end
 
 --- Sets these options in the object; adds notes on those without effect to strategy.notes.
 function rank_options.take(strategy, o)
+  strategy.checked_options = o
   strategy:use_parts(o)
   for _, name in ipairs(KEPT) do strategy[name] = o[name] end
   strategy.timeout, strategy.fork_with_threads = o.timeout, o.fork_with_threads
