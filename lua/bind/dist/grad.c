@@ -279,8 +279,8 @@ static int end_step(lua_State *L) {
 }
 
 void lt_bind_dist_grad(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {
-      {"begin_step", begin_step}, {"use_part", use_part}, {"unvisited", unvisited},
-      {"visit_rest", visit_rest}, {"end_step", end_step}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"begin_step", begin_step}, {"use_part", use_part},
+                                       {"unvisited", unvisited},   {"visit_rest", visit_rest},
+                                       {"end_step", end_step},     {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

@@ -116,7 +116,7 @@ function Engine:step(fn, ...)
   return table.unpack(results, 2, results.n)
 end
 
--- Until the result is closed collectives are those of a microbatch, whose backward visits them alone.
+-- Until the result is closed collectives are those of a microbatch: its backward visits them alone.
 local function enter_part(self, chunk, k)
   c.dist.use_part((k - 1) * self.chunks + chunk)
   return setmetatable({}, { __close = function() c.dist.use_part(0) end })
