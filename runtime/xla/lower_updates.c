@@ -98,12 +98,17 @@ LT_LOWERING(update) {
   return !l->h->failed;
 }
 
-/* The first step of a momentum does not read it: it may be NaN. */
+/* Whether it is the first step. */
+int lt_derive_sgd_step(const lt_call *call, double *out) {
+  out[0] = *(const bool *)lt_xla_host->argument(call, "first");
+  return 1;
+}
+
+/* The first step of a momentum does not use it. */
 LT_LOWERING(sgd_step) {
   lt_hlo_text *h = l->h;
   const double *momentum = lt_lower_argument(l, "momentum");
   bool moves = *momentum != 0, nesterov = lt_lower_flag(l, "nesterov");
-  bool first = lt_lower_flag(l, "first");
   int n = l->n_in / (moves ? 3 : 2);
   lt_hlo refused = refused_of(l);
   const char *sign = lt_lower_flag(l, "maximize") ? "-(b + -c * a)" : "b + c * a";
@@ -112,9 +117,9 @@ LT_LOWERING(sgd_step) {
     lt_hlo lr = lt_lower_number(l, "lr", s), by = lt_lower_number(l, "momentum", s);
     lt_hlo d = LT_BY(h, x, sign, x, g, lt_lower_number(l, "weight_decay", s)), way = d;
     if (moves) {
-      lt_hlo damp = lt_lower_number(l, "dampening", s), v = d;
-      if (!first)
-        v = normal(h, LT_BY(h, x, "b * a + (1 - d) * c", group(l, 2 * n + k, x.type), by, d, damp));
+      lt_hlo damp = lt_lower_number(l, "dampening", s), v = group(l, 2 * n + k, x.type);
+      v = normal(h, LT_BY(h, x, "e != 0 ? c : b * a + (1 - d) * c", v, by, d, damp,
+                          lt_lower_derived(l, 0, s)));
       if (nesterov) way = LT_BY(h, x, "a + c * b", d, v, by);
       else way = v;
       write(l, 2 * n + k, v, refused);

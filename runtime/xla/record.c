@@ -1,9 +1,10 @@
 /* runtime/xla/record.c: records calls and copies as nodes of the graph. No text is made here. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "xla/graph.h"
-#include "xla/lower.h"
+#include "xla/lowerings.h"
 #include "xla/plugin.h"
 
 static void put(lt_graph *g, int64_t word) {
@@ -63,12 +64,17 @@ static void put_place(lt_graph *g, const lt_flat_view *v, const lt_slot *s) {
   for (int k = 0; k < v->ndim; k++) put(g, v->stride[k]);
 }
 
-/* A storage's new value replaces its leaf, whose memory the program may then use for it. */
-static int64_t write(lt_graph *g, lt_slot *s, int type) {
+static void forget_value(lt_slot *s, int type) {
   lt_leaf_release(s->leaf);
   s->leaf = NULL;
   s->lost = false;
   s->type = type;
+  s->value = -1;
+}
+
+/* A storage's new value replaces its leaf, whose memory the program may then use for it. */
+static int64_t write(lt_graph *g, lt_slot *s, int type) {
+  forget_value(s, type);
   s->value = value_new(g, type, (int64_t)(s->bytes / lt_xla_item_size(type)), NULL);
   list_slot(g, s);
   return s->value;
@@ -121,7 +127,7 @@ static void put_number(lt_graph *g, const char *name, double value) {
 }
 
 /* What of an argument is structure goes to the stream, what is a number to the numbers. `step` of
-   Adam is what lowerings see only by derived numbers. */
+   Adam and `first` of SGD are what lowerings see only by derived numbers. */
 static void put_argument(lt_graph *g, const lt_arg *a, const void *at, bool derived) {
   switch (a->type) {
     case LT_ARG_NUMBER: put_number(g, a->name, *(const double *)at); break;
@@ -141,7 +147,10 @@ static void put_argument(lt_graph *g, const lt_arg *a, const void *at, bool deri
       LT_PUSH(g, g->words, k->base);
       break;
     }
-    case LT_ARG_FLAG: put(g, *(const bool *)at); break;
+    case LT_ARG_FLAG:
+      if (derived && strcmp(a->name, "first") == 0) break;
+      put(g, *(const bool *)at);
+      break;
     case LT_ARG_DTYPE: put(g, *(const lt_dtype *)at); break;
     case LT_ARG_DEVICE: break;
     case LT_ARG_DIMS: put_sizes(g, ((const lt_dims *)at)->n, ((const lt_dims *)at)->dim); break;
@@ -250,6 +259,29 @@ static bool check_takes(const lt_call *call, uint64_t hash, const seen *list) {
   return ok;
 }
 
+/* Whether a call makes a storage of zeros, or of no values: then it stays unwritten, and reads as
+   zeros. */
+static bool makes_nothing(const lt_call *call, const seen *out) {
+  lt_lower *lower = lt_lower_of(call->op);
+  if (call->n_in > 0 || call->n_out != 1 || !is_whole(out->slot, &out->v)) return false;
+  if (lower != lt_lower_full) return lower == lt_lower_empty;
+  const lt_scalar *s = lt_xla_host->argument(call, "fill_value");
+  return s != NULL && s->kind != LT_NO_SCALAR && s->f == 0 && !signbit(s->f);
+}
+
+/* The state of an optimizer is a leaf before its first step, too, as it is later: all steps are one
+   program. */
+static bool make_leaf(lt_ctx *c, lt_slot *s, int type) {
+  size_t n = s->bytes / lt_xla_item_size(type);
+  if (s->leaf != NULL || s->value >= 0 || s->lost) return true;
+  void *zeros = calloc(1, s->bytes);
+  pjrt_buffer *b = zeros != NULL ? lt_xla_upload(c, zeros, type, (int64_t)n) : NULL;
+  free(zeros);
+  s->leaf = b != NULL ? lt_leaf_new(b) : NULL;
+  s->type = type;
+  return s->leaf != NULL || lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
+}
+
 /* Values are read before any is written: a call may write what it reads. */
 static bool record(lt_ctx *c, const lt_call *call, seen *list, bool *taken) {
   lt_graph *g = &lt_xla_graph;
@@ -258,8 +290,11 @@ static bool record(lt_ctx *c, const lt_call *call, seen *list, bool *taken) {
     seen *s = &list[k];
     if (!see(c, k < call->n_in ? call->in[k] : call->out[k - call->n_in], s)) return false;
     if (s->slot == NULL) continue;
+    if (k == 0 && makes_nothing(call, s)) return forget_value(s->slot, s->v.type), true;
     bool reads = k < call->n_in || !is_whole(s->slot, &s->v);
     if (reads && s->slot->lost) return lost(c);
+    bool updates = k < call->n_in && lt_derive_of(call->op) != NULL;
+    if (updates && lt_xla_host->writes(call, k) && !make_leaf(c, s->slot, s->v.type)) return false;
     if (reads) s->v.value = value_of(g, s->slot, s->v.type);
   }
   mark before = mark_of(g);
