@@ -338,42 +338,53 @@ static lt_dtype known_dtype(lt_ctx *c, const lt_safetensors *s, const lt_stored 
   return dtype;
 }
 
-/* `out`, or NULL with a failure where it is a BOOL that is neither 0 nor 1. */
-static lt_tensor *check_bools(lt_ctx *c, const lt_safetensors *s, const lt_stored *t,
-                              lt_tensor *out) {
-  if (out == NULL || out->dtype != LT_BOOL) return out;
+/* False with a failure where a BOOL is neither 0 nor 1. */
+static bool check_bools(lt_ctx *c, const lt_safetensors *s, const lt_stored *t, lt_tensor *out) {
+  if (out->dtype != LT_BOOL) return true;
   const uint8_t *bytes = lt_data(out);
   for (int64_t k = 0; k < out->numel; k++)
-    if (bytes[k] > 1) {
-      lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s': byte %lld of a BOOL is %d", s->op, s->path,
-              t->name, (long long)k, bytes[k]);
-      return NULL;
-    }
-  return out;
+    if (bytes[k] > 1)
+      return lt_fail(c, LT_EIO, "%s: %s: tensor '%.100s': byte %lld of a BOOL is %d", s->op,
+                     s->path, t->name, (long long)k, bytes[k]);
+  return true;
 }
 
 lt_tensor *lt_safetensors_read(lt_ctx *c, lt_safetensors *s, int64_t i) {
   const lt_stored *t = &s->stored[i];
   lt_dtype dtype = known_dtype(c, s, t);
-  return dtype != LT_DTYPE_NONE ? check_bools(c, s, t, read_tensor(c, s, t, dtype)) : NULL;
+  lt_tensor *out = dtype != LT_DTYPE_NONE ? read_tensor(c, s, t, dtype) : NULL;
+  return out != NULL && check_bools(c, s, t, out) ? out : NULL;
+}
+
+static bool check_range(lt_ctx *c, const lt_safetensors *s, const lt_stored *t, lt_dtype dtype,
+                        int64_t from, int64_t n) {
+  int64_t numel = (t->end - t->begin) / (int64_t)lt_dtype_size(dtype);
+  if (from >= 0 && n >= 0 && from <= numel && n <= numel - from) return true;
+  return lt_fail(c, LT_EARG, "%s: %s: tensor '%.100s' has %lld elements, not %lld from %lld on",
+                 s->op, s->path, t->name, (long long)numel, (long long)n, (long long)from);
+}
+
+bool lt_safetensors_read_into(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
+                              lt_tensor *out) {
+  const lt_stored *t = &s->stored[i];
+  lt_dtype dtype = known_dtype(c, s, t);
+  if (dtype == LT_DTYPE_NONE || !lt_assert(c, out->dtype == (int8_t)dtype && out->contiguous) ||
+      !check_range(c, s, t, dtype, from, out->numel))
+    return false;
+  int64_t item = (int64_t)lt_dtype_size(dtype);
+  void *bytes = lt_tensor_ptr(c, out, LT_WRITE);
+  return bytes != NULL &&
+         lt_file_read_at(c, s->op, s->path, s->fd, bytes, (size_t)(out->numel * item),
+                         s->data_start + t->begin + from * item) &&
+         check_bools(c, s, t, out);
 }
 
 lt_tensor *lt_safetensors_read_range(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
                                      int64_t n) {
-  const lt_stored *t = &s->stored[i];
-  lt_dtype dtype = known_dtype(c, s, t);
-  if (dtype == LT_DTYPE_NONE) return NULL;
-  int64_t item = (int64_t)lt_dtype_size(dtype), numel = (t->end - t->begin) / item;
-  if (from < 0 || n < 0 || from > numel || n > numel - from) {
-    lt_fail(c, LT_EARG, "%s: %s: tensor '%.100s' has %lld elements, not %lld from %lld on", s->op,
-            s->path, t->name, (long long)numel, (long long)n, (long long)from);
-    return NULL;
-  }
+  lt_dtype dtype = known_dtype(c, s, &s->stored[i]);
+  if (dtype == LT_DTYPE_NONE || !check_range(c, s, &s->stored[i], dtype, from, n)) return NULL;
   lt_tensor *out = lt_tensor_empty(c, LT_CPU_DEVICE, dtype, 1, &n);
-  if (out == NULL || !lt_file_read_at(c, s->op, s->path, s->fd, lt_data(out), (size_t)(n * item),
-                                      s->data_start + t->begin + from * item))
-    return NULL;
-  return check_bools(c, s, t, out);
+  return out != NULL && lt_safetensors_read_into(c, s, i, from, out) ? out : NULL;
 }
 
 /* Sums of what is on a device are made of a copy: zlib's CRC runs on the host, about as fast as

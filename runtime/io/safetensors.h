@@ -96,6 +96,10 @@ lt_dtype lt_stored_dtype(const lt_stored *t);
 lt_tensor *lt_safetensors_read_range(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
                                      int64_t n);
 
+/* The same into a contiguous tensor of the host that has this dtype: as many as it has elements. */
+bool lt_safetensors_read_into(lt_ctx *c, lt_safetensors *s, int64_t i, int64_t from,
+                              lt_tensor *out);
+
 /* The eight digits of the header's CRC within its text, NULL when it has none; *crc is what they
    should be. They are zeros afterwards. */
 char *lt_header_crc(char *text, size_t n, uint32_t *crc);

@@ -26,7 +26,7 @@ enum {
 
 typedef struct lt_slot_header {
   uint64_t number[LT_SLOT_NUMBERS];
-  uint64_t hash; /* of the bytes */
+  uint64_t hash; /* of the bytes: lt_slot_hash */
 } lt_slot_header;
 
 enum { LT_SLOT_START = 4096 }; /* where the bytes begin */
@@ -37,8 +37,10 @@ int lt_slot_new(lt_ctx *c);
 /* The header of a slot; false when it has none: empty, or not completely written. */
 bool lt_slot_read(int fd, lt_slot_header *out);
 
-/* Whether the bytes are those that the header is of. */
-bool lt_slot_check(lt_ctx *c, int fd, const lt_slot_header *header);
+/* The hash of the bytes, or of several readers' shares of them a summand: those of all shares, 0 to
+   shares - 1, add up to it, modulo 2^64. False where they cannot be read; no failure. */
+bool lt_slot_hash(lt_ctx *c, int fd, const lt_slot_header *header, uint64_t share, uint64_t shares,
+                  uint64_t *out);
 
 /* All bytes of a slot as u8 [n], the open frame's; NULL with a failure. */
 lt_tensor *lt_slot_bytes(lt_ctx *c, int fd, const lt_slot_header *header);

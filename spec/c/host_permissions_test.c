@@ -70,7 +70,7 @@ static void the_library_asks_for_the_same_permissions(void **state) {
               "  event_record = true, strided = true, curves = true,\n"
               "  span = true, storage = true, yaml_events = true,\n"
               "  new_slot = true, read_slot = true, save_slot = true, slot_bytes = true,\n"
-              "  put_slot = true} -- memory by descriptors, not files\n"
+              "  hash_slot = true, put_slot = true} -- memory by descriptors, not files\n"
               "for name, f in pairs(c.io) do\n"
               "  if not pure[name] then\n"
               "    local result, why = f(path, arguments[name],\n"

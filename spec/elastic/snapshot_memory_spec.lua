@@ -10,6 +10,12 @@ local function save(fd, tensors, header)
   assert.is_true(saving:done())
 end
 
+-- The header of a slot whose bytes are right; nil: of none.
+local function whole(fd)
+  local header = c.io.read_slot(fd)
+  return header and c.io.hash_slot(fd, header) == header.hash and header or nil
+end
+
 describe("the memory files of a host", function()
   it("are four for each rank, whose descriptors the ranks inherit", function()
     local memory = assert(snapshot_memory.new(3))
@@ -50,7 +56,7 @@ describe("a slot", function()
     local saving <const> = assert(c.io.save_slot(fds[1], { x = x }, { text = "hello" }, {}, header))
     x:zero_()
     assert.is_true(saving:wait())
-    local found = c.io.read_slot(fds[1], true)
+    local found = whole(fds[1])
     for name, value in next, header do assert.equal(value, found[name]) end
     local tensors, metadata = c.io.load_safetensors("/proc/self/fd/" .. fds[1], nil, 4096,
       found.bytes)
@@ -60,11 +66,33 @@ describe("a slot", function()
     assert.equal(99999.0, tensors.x[100000]:item())
   end)
 
+  it("is hashed by several readers, each of a share", function()
+    save(fds[1], { x = lt.arange(100000):to "f32" }, { parts = 1 })
+    local header, sum = c.io.read_slot(fds[1]), 0
+    for share = 0, 2 do sum = sum + c.io.hash_slot(fds[1], header, share, 3) end
+    assert.equal(header.hash, sum)
+  end)
+
+  it("is read into a tensor that is there", function()
+    save(fds[1], { x = lt.arange(10):to "f32" }, { parts = 1 })
+    local header = c.io.read_slot(fds[1])
+    local file = assert(c.io.open_safetensors("/proc/self/fd/" .. fds[1], 4096, header.bytes))
+    local index, y = file:tensors().x.index, lt.zeros { 2, 4 }
+    assert.equal(y, file:read(index, 1, y))
+    assert.same({ { 1.0, 2.0, 3.0, 4.0 }, { 5.0, 6.0, 7.0, 8.0 } }, y:tolist())
+    for text, other in next, { ["contiguous"] = lt.zeros({ 2, 3 }):t(),
+      ["of the dtype"] = lt.zeros({ 2 }, { dtype = "f64" }) } do
+      assert.error_matches(function() file:read(index, 0, other) end, text)
+    end
+    assert.error_matches(function() file:read(index, 4, y) end, "has 10 elements, not 8 from 4 on")
+    file:close()
+  end)
+
   it("is copied with its header", function()
     save(fds[1], { x = lt.ones(5) }, { serial = 3, parts = 1 })
-    local header = c.io.read_slot(fds[1], true)
+    local header = whole(fds[1])
     assert.is_true(c.io.put_slot(fds[2], header, c.io.slot_bytes(fds[1], header)))
-    assert.same(header, c.io.read_slot(fds[2], true))
+    assert.same(header, whole(fds[2]))
   end)
 
   it("is not whole when a byte of it has changed", function()
@@ -74,7 +102,7 @@ describe("a slot", function()
     file:write "x"
     file:flush()
     assert.is_table(c.io.read_slot(fds[1]))
-    assert.is_nil(c.io.read_slot(fds[1], true))
+    assert.is_nil(whole(fds[1]))
   end)
 
   it("that cannot be written is reported", function()

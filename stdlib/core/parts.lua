@@ -4,7 +4,8 @@
 -- the flattened tensor): { shape = of the whole tensor, dtype =, from = its first element, counted
 -- from 0, tensor = [n] }. A state in parts is a tree (core/tree.lua) whose leaves are plain values,
 -- whole tensors and parts. When such a state is loaded, a leaf may be a tensor of a file that has
--- not been read: an object with `shape`, `dtype` and `read(from, n)`.
+-- not been read: an object with `shape`, `dtype` and `read(from, n)`, and where a tensor of the host
+-- can be filled without another one beside it `read_into(tensor, from)`.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
@@ -64,17 +65,25 @@ end
 --- Copies elements of a tensor, or of one of a file, into a tensor: as many as that has, from
 --- number `from` on.
 function parts.copy(to, leaf, from)
+  local fills = not c.is_tensor(leaf) and leaf.read_into and to.device == "cpu"
+    and to.dtype == leaf.dtype and to:is_contiguous()
+  if fills then return leaf:read_into(to, from) end
   local read <close> = parts.read(leaf, from, to:numel())
   local shaped <close> = read:reshape(to.shape)
   to:copy_(shaped)
 end
 
+local function read_all(leaf)
+  if not leaf.read_into then return leaf:read(0, parts.numel(leaf.shape)):reshape(leaf.shape) end
+  local whole = c.empty(leaf.shape, { dtype = leaf.dtype, device = "cpu" })
+  leaf:read_into(whole, 0)
+  return whole
+end
+
 --- The same tree with whole tensors in place of those of a file.
 function parts.whole(value)
   if type(value) ~= "table" then return value end
-  if getmetatable(value) ~= nil then
-    return value.read and value:read(0, parts.numel(value.shape)):reshape(value.shape) or value
-  end
+  if getmetatable(value) ~= nil then return value.read and read_all(value) or value end
   local result = {}
   for key, held in next, value do result[key] = parts.whole(held) end
   return result

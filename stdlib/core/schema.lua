@@ -5,8 +5,8 @@
 -- of { list = schema }, { map = schema } (names to values), { key_of = table } (a name that it has)
 -- and { fields = { name = schema, ... } }, with optional = true where nil will do. Fields that a
 -- schema does not name are left alone.
-local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
+local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 
 local schema = {}
@@ -28,7 +28,7 @@ local WORDS <const> = {
   number = { "a number", is_type "number" },
   string = { "a string", is_type "string" },
   table = { "a table", is_type "table" },
-  tensor = { "a tensor", c.is_tensor },
+  tensor = { "a tensor", parts.is_tensor },
 }
 
 local function below(path, name)

@@ -13,6 +13,7 @@ local errors = require "ltrain.core.errors"
 local gradients_of = require "ltrain.core.gradients_of"
 local has_shape = require "ltrain.core.has_shape"
 local is_float = require "ltrain.core.is_float"
+local parts = require "ltrain.core.parts"
 local schema = require "ltrain.core.schema"
 local external_writes = require "ltrain.optim.external_writes"
 local skipped_steps = require "ltrain.optim.skipped_steps"
@@ -390,13 +391,16 @@ local function check_groups(self, saved)
 end
 
 -- A saved tensor where the parameter is; one with an element for each of the parameter's in the
--- dtype of its state: the file may be of a run in another precision.
-local function placed(self, value, parameter)
+-- dtype of its state: the file may be of a run in another precision. One that is read from a file
+-- here is the optimizer's already: a copy of it would take its memory twice.
+local function placed(self, leaf, parameter)
+  local value = parts.whole(leaf)
   if not c.is_tensor(value) then return value end
+  local own = (rawequal(value, leaf) and copy(value) or value):to(parameter.device)
   if not self.slots or not is_float(value.dtype) or not has_shape(value, parameter) then
-    return copy(value):to(parameter.device)
+    return own
   end
-  return copy(value):to(parameter.device):to(self.state_dtype(parameter))
+  return own:to(self.state_dtype(parameter))
 end
 
 -- A tensor of a class that declares its `slots` has an element for each of the parameter's, or no
@@ -406,7 +410,7 @@ local function load_slots(self, parameter, name, slots)
   if wrong then errors.blame("%s: load_state_dict: state: %s", where(self), wrong) end
   local state = {}
   for slot, value in tree.pairs(slots) do
-    if self.slots and c.is_tensor(value) and value.ndim > 0
+    if self.slots and parts.is_tensor(value) and value.ndim > 0
       and not has_shape(value, parameter) then
       errors.blame("%s: load_state_dict: %s of '%s' is %s, the parameter is %s", where(self), slot,
         name, errors.show_shape(value), errors.show_shape(parameter))

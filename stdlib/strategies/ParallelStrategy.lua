@@ -113,8 +113,11 @@ function ParallelStrategy:setup(trainer)
   self:share_module(trainer.module)
 end
 
---- Gives all ranks rank 0's parameters and buffers.
-function ParallelStrategy:share_module(module) broadcast_parameters.module(module) end
+--- Gives all ranks rank 0's parameters and buffers, but those that all have from one snapshot.
+function ParallelStrategy:share_module(module)
+  local snapshots = module.trainer.running.snapshots
+  broadcast_parameters.module(module, snapshots and snapshots:restored(module) or nil)
+end
 
 --- Rejects a module with configure_ddp, which only DDP calls.
 function ParallelStrategy:setup_module(module)

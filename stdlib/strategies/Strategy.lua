@@ -16,6 +16,7 @@ local CheckpointIO = require "ltrain.files.CheckpointIO"
 local ClusterEnvironment = require "ltrain.core.ClusterEnvironment"
 local Precision = require "ltrain.core.Precision"
 local as_instance = require "ltrain.core.as_instance"
+local Optimizer = require "ltrain.optim.Optimizer"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local config = require "ltrain.core.config"
@@ -327,7 +328,8 @@ end
 
 --- The same for an optimizer, after setup_optimizers.
 function Strategy:load_optimizer_state(optimizer, state)
-  optimizer:load_state_dict(parts.whole(state))
+  local takes_unread = optimizer.load_state_dict == Optimizer.load_state_dict
+  optimizer:load_state_dict(takes_unread and state or parts.whole(state))
 end
 
 --- Called on all ranks: returns the strategy's own state for a checkpoint, a tree as of

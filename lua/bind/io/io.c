@@ -301,6 +301,7 @@ void lt_bind_io(lua_State *L, lt_bind *b) {
                                        {"file_memory", lt_io_file_memory},
                                        {"new_slot", lt_slot_make},
                                        {"read_slot", lt_slot_read_header},
+                                       {"hash_slot", lt_slot_hash_share},
                                        {"save_slot", lt_slot_save_later},
                                        {"slot_bytes", lt_slot_read_bytes},
                                        {"put_slot", lt_slot_put_bytes},

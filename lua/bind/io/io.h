@@ -24,7 +24,7 @@ int lt_done(lua_State *L, lt_bind *b);
    Of names that share a tensor the first that is not an alias gets the bytes.
    io.load_safetensors(path [, {name = true} [, start, size]]) -> {name = tensor}, {key = text}
    io.open_safetensors(path [, start, size])
-     -> file with tensors(), metadata(), read(index, from, n), close()
+     -> file with tensors(), metadata(), read(index, from, n or a tensor), close()
    Of `size` bytes from `start` on of a larger file tensors are read, never mapped.
    io.crc32(tensor) -> integer: CRC-32 of its bytes in row-major order
    io.crc32_join(crc, crc of what follows, its bytes) -> that of both */
@@ -44,6 +44,7 @@ lt_metadata *lt_read_file_metadata(lua_State *L, lt_bind *b, int64_t *n);
 /* io.new_slot() -> the descriptor of a slot for snapshots, and the others of snapshot_slot.c */
 int lt_slot_make(lua_State *L);
 int lt_slot_read_header(lua_State *L);
+int lt_slot_hash_share(lua_State *L);
 int lt_slot_save_later(lua_State *L);
 int lt_slot_read_bytes(lua_State *L);
 int lt_slot_put_bytes(lua_State *L);

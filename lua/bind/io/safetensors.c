@@ -403,14 +403,30 @@ static int open_file_metadata(lua_State *L) {
   return 1;
 }
 
+/* file:read(index, from, tensor) -> the tensor, all of it read now; nil and the reason */
+static int read_into(lua_State *L, lt_bind *b, open_file *o, int64_t i, int64_t from,
+                     lt_tensor *into) {
+  bool fits = into->contiguous && into->dtype == (int8_t)lt_stored_dtype(&o->file.stored[i]) &&
+              lt_device_table(b->c, into->storage->device)->host_memory;
+  luaL_argcheck(L, fits, 4, "a contiguous tensor of the host, of the dtype in the file");
+  lt_frame frame = lt_begin(L, b, 0);
+  bool ok = lt_safetensors_read_into(b->c, &o->file, i, from, into);
+  lt_frame_close(b->c, frame, 0, NULL);
+  if (!ok) return lt_refused(L, b);
+  lua_settop(L, 4);
+  return 1;
+}
+
 /* file:read(index, from, n) -> tensor [n], read now; nil and the reason */
 static int open_file_read(lua_State *L) {
   lt_bind *b = lt_enter(L);
   open_file *o = check_open(L);
   lua_Integer i = luaL_checkinteger(L, 2), from = luaL_checkinteger(L, 3);
-  lua_Integer n = luaL_checkinteger(L, 4);
   luaL_argcheck(L, i >= 0 && i < o->file.count, 2, "no tensor has this index");
   lt_note_line(b);
+  lt_tensor *into = lt_to_tensor(L, b, 4);
+  if (into != NULL) return read_into(L, b, o, i, from, into);
+  lua_Integer n = luaL_checkinteger(L, 4);
   lt_boxed *box = lt_push_empty(L, b);
   lt_frame frame = lt_frame_open(b->c);
   lt_tensor *t = lt_safetensors_read_range(b->c, &o->file, i, from, n);

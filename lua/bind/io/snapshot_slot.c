@@ -46,16 +46,15 @@ int lt_slot_make(lua_State *L) {
   return 1;
 }
 
-/* io.read_slot(fd [, check]) -> {fit =, round =, serial =, step =, part =, parts =, bytes =,
-   hash =}; nil where no snapshot is whole. `check`: the bytes are compared with the hash. From here
-   on programs that this process runs do not inherit the descriptor. */
+/* io.read_slot(fd) -> {fit =, round =, serial =, step =, part =, parts =, bytes =, hash =}; nil
+   where no snapshot is whole. From here on programs that this process runs do not inherit the
+   descriptor. */
 int lt_slot_read_header(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lt_slot_header header;
   int fd = check_slot(L, 1);
   fcntl(fd, F_SETFD, FD_CLOEXEC);
   if (!b->c->policy.read_files || !lt_slot_read(fd, &header)) return 0;
-  if (lua_toboolean(L, 2) && !lt_slot_check(b->c, fd, &header)) return 0;
   lua_createtable(L, 0, LT_SLOT_NUMBERS + 1);
   for (int k = 0; k < LT_SLOT_NUMBERS; k++) {
     lua_pushinteger(L, (lua_Integer)header.number[k]);
@@ -63,6 +62,21 @@ int lt_slot_read_header(lua_State *L) {
   }
   lua_pushinteger(L, (lua_Integer)header.hash);
   lua_setfield(L, -2, "hash");
+  return 1;
+}
+
+/* io.hash_slot(fd, header [, share, shares]) -> the summand of that share of the bytes (of the only
+   one): of a slot that is not damaged those of all shares, from 0, add up to header.hash; nil where
+   they cannot be read */
+int lt_slot_hash_share(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  int fd = check_slot(L, 1);
+  lt_slot_header header = check_header(L, 2);
+  lua_Integer share = luaL_optinteger(L, 3, 0), shares = luaL_optinteger(L, 4, 1);
+  luaL_argcheck(L, share >= 0 && share < shares, 3, "one of the shares, from 0");
+  uint64_t hash;
+  if (!lt_slot_hash(b->c, fd, &header, (uint64_t)share, (uint64_t)shares, &hash)) return 0;
+  lua_pushinteger(L, (lua_Integer)hash);
   return 1;
 }
 

@@ -23,6 +23,7 @@ local SnapshotCopies = require "ltrain.trainer.saving.SnapshotCopies"
 local snapshot_parts = require "ltrain.trainer.saving.snapshot_parts"
 local snapshot_slots = require "ltrain.trainer.saving.snapshot_slots"
 local version = require "ltrain.loggers.version"
+local walk = require "ltrain.core.walk"
 
 local Snapshots = {}
 
@@ -39,6 +40,7 @@ function Snapshots.new(state)
     _round = math.tointeger(tonumber(c.runtime.getenv "LTRAIN_INCARNATION")) or 0,
     _every = state.trainer.options.snapshot_every, -- seconds; 0: after each batch; false: none
     _found = false, -- the snapshot that the fit resumes from
+    _loaded = nil, _weights = nil, -- what was read of it
     _leaders = { 0 }, -- the first rank of each host
     _group = nil, -- of these, where several; made with the first snapshot; false: not in it
     _serial = 0, -- of the last snapshot
@@ -83,19 +85,10 @@ function Snapshots:step() return self._found.step end
 --- Whether the fit resumes from one.
 function Snapshots:resumes() return self._found ~= false end
 
-local function read_whole(self, found)
-  local fd, header = self._slots:find(found, 0)
-  if not fd then return nil, "its bytes are gone" end
-  local path, start = snapshot_slots.path(fd)
-  local tensors, metadata = c.io.load_safetensors(path, nil, start, header.bytes)
-  if not tensors then return nil, metadata end
-  local text, message = packing.text(metadata, tensors, contents.wrong_format)
-  if not text then return nil, message end
-  return contents.unpack(text, tensors)
-end
-
-local function read_parts(self, found)
-  if #self._leaders == 1 then return snapshot_parts.read(self._slots, found) end
+local function read(self, found)
+  if found.parts == 1 or #self._leaders == 1 then
+    return snapshot_parts.read(self._slots, found)
+  end
   local trainer = self._state.trainer
   local path = dist.broadcast(("%s/snapshot-round=%d-step=%d.ckpt"):format(
     trainer:checkpoint_folder(), self._round, found.step))
@@ -109,11 +102,24 @@ end
 function Snapshots:load()
   local found = self._found
   local name = ("the snapshot of step %d"):format(found.step)
-  local read = found.parts == 1 and read_whole or read_parts
   local saved, message = read(self, found)
   if not saved then errors.blame("fit: cannot load %s: %s", name, message) end
   self._state.trainer:say(("resumes from %s (round %d)"):format(name, self._round))
+  self._loaded, self._weights = saved, saved.state_dict
   return saved, name
+end
+
+--- The parameters and buffers that all ranks have from the snapshot, by tensor: none needs another's.
+--- Nil: there are none, or a hook has seen their values before.
+function Snapshots:restored(module)
+  local loaded, weights = self._loaded, self._weights
+  self._loaded, self._weights = nil, nil
+  if not loaded or loaded.state_dict ~= weights then return nil end
+  local restored = {}
+  for _, item in ipairs((walk.tensors(module))) do
+    if weights[item.name] ~= nil then restored[item.value] = true end
+  end
+  return restored
 end
 
 -- Snapshots.
@@ -141,9 +147,9 @@ local function header_of(self, part, count)
 end
 
 -- Tensors and a text on their way to a slot of this rank.
-local function begin(self, tensors, text, aliases, header)
+local function begin(self, tensors, text, header)
   local names = {}
-  for alias, name in next, aliases do
+  for alias, name in next, text.snapshot.aliases do
     if tensors[name] then tensors[alias], names[alias] = tensors[name], true end
   end
   local saving, message = c.io.save_slot(self._slots:next(), tensors,
@@ -161,15 +167,15 @@ local function names_of_all(state, tensors)
   return names
 end
 
--- The first ranks of other hosts lack what rank 0 alone has of `whole`, { tensors =, text =,
--- aliases = }: nil where there is nothing to write.
+-- The first ranks of other hosts lack what rank 0 alone has of `whole`, { tensors =, text = }: nil
+-- where there is nothing to write.
 local function share(self, whole)
   local state = self._state
   if self._group == nil then
     self._group = snapshot_slots.group_of(snapshot_slots.local_rank() == 0) or false
   end
   if not self._group then return nil end
-  local rest = whole and { text = whole.text, aliases = whole.aliases, tensors = {}, of_all = {} }
+  local rest = whole and { text = whole.text, tensors = {}, of_all = {} }
   local of_all = whole and names_of_all(state, whole.tensors)
   for name, tensor in next, whole and whole.tensors or {} do
     rest[of_all[name] and "of_all" or "tensors"][name] = of_all[name] or tensor
@@ -192,14 +198,14 @@ local function make_whole(self)
   local saved, refusal = checkpoint.collect(state)
   local whole
   if saved then
-    local tensors, text = contents.pack(saved)
-    whole = { tensors = tensors, text = text, aliases = contents.aliases(saved, tensors) }
+    local tensors, text = snapshot_parts.pack(saved)
+    whole = { tensors = tensors, text = text }
   elseif refusal then
     warn(self, refusal)
   end
   if #self._leaders > 1 then whole = share(self, whole) end
   if not whole then return refusal == nil end
-  return begin(self, whole.tensors, whole.text, whole.aliases, header_of(self, 0, 1))
+  return begin(self, whole.tensors, whole.text, header_of(self, 0, 1))
 end
 
 -- Of a state that the ranks share.
@@ -217,7 +223,7 @@ local function make_parts(self)
   local tensors, text = snapshot_parts.pack(checkpoint_parts.of_rank(saved, dist.rank()))
   local header = header_of(self, dist.rank(), dist.world_size())
   self._to_copy = #self._leaders > 1 and header
-  return begin(self, tensors, text, text.snapshot.aliases, header)
+  return begin(self, tensors, text, header)
 end
 
 -- What is sent of the last snapshot begins, or is complete. All ranks call it after the same batch.

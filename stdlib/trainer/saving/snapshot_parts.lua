@@ -45,7 +45,8 @@ local function open(slots, snapshot, part)
     aliases = of.aliases }
 end
 
--- `n` elements from number `from` on of a tensor, of which the slot has at least these.
+-- Elements from number `from` on of a tensor, of which the slot has at least these: so many, or as
+-- many as a tensor has, which is filled.
 local function read(slot, name, from, n)
   local piece, message = slot.file:read(slot.tensors[name].index,
     from - slot.described[name].from, n)
@@ -59,19 +60,25 @@ Stored.__index = Stored
 
 function Stored:numel() return parts.numel(self.shape) end
 
---- n elements from number `from` on, as [n].
-function Stored:read(from, n)
-  local out
+--- Fills a contiguous tensor of the host with elements from number `from` on: what is restored takes
+--- no memory twice.
+function Stored:read_into(tensor, from)
+  local n = tensor:numel()
+  local flat <close> = tensor:detach():reshape { n }
   for _, cut in ipairs(self.cuts) do
     local first, count = parts.overlap(cut.from, cut.n, from, n)
     if count > 0 then
-      local piece = read(self.slots[cut.rank + 1], self.name, first, count)
-      if count == n then return piece end
-      out = out or c.empty({ n }, { dtype = self.dtype })
-      out:narrow(1, first - from + 1, count):copy_(piece)
+      local piece <close> = flat:narrow(1, first - from + 1, count)
+      read(self.slots[cut.rank + 1], self.name, first, piece)
     end
   end
-  return out or c.empty({ n }, { dtype = self.dtype })
+end
+
+--- n elements from number `from` on, as [n].
+function Stored:read(from, n)
+  local out = c.empty({ n }, { dtype = self.dtype, device = "cpu" })
+  self:read_into(out, from)
+  return out
 end
 
 -- The descriptions of all parts, and their texts as one. Of tensors that several ranks have whole

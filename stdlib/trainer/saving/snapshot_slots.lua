@@ -35,11 +35,14 @@ function snapshot_slots.is_older(a, b)
   return false
 end
 
---- The number of this rank among those whose slots these are. The launcher's: two launchers may run
---- on one machine. Ranks that were forked here are not known to it.
+local function variable(name) return math.tointeger(tonumber(c.runtime.getenv(name))) end
+
+--- The number of this rank among those whose slots these are, and how many they are. The launcher's:
+--- two launchers may run on one machine. Ranks that were forked here are not known to it.
 function snapshot_slots.local_rank()
-  local own = math.tointeger(tonumber(c.runtime.getenv "LOCAL_RANK"))
-  return not dist.world().forked and own or dist.local_rank()
+  local own, world = variable "LOCAL_RANK", dist.world()
+  if world.forked or not own then return world.local_rank, world.local_ranks end
+  return own, variable "LOCAL_WORLD_SIZE" or 1
 end
 
 --- The slot that the next snapshot of this rank is written to: the one of its two that is not whole
@@ -69,34 +72,73 @@ function snapshot_slots.path(fd) return ("/proc/self/fd/%d"):format(fd), START e
 
 -- Which is the newest.
 
--- The headers of the slots of this host whose bytes are right, newest first, and whether there are
--- some of a later fit. Of complete ones the older are of no use.
-local function inventory(self, fit)
+-- The headers of the slots of this host, newest first, but of those in `damaged`, by descriptor, and
+-- whether there are some of a later fit. Of complete ones the older are of no use.
+local function inventory(self, fit, damaged)
   local headers, later, list = {}, false, {}
   for _, fd in ipairs(self.fds) do
     local header = c.io.read_slot(fd)
     later = later or header ~= nil and header.fit > fit
-    if header and header.fit == fit then
+    if header and header.fit == fit and not damaged[fd] then
       header.fd = fd
       headers[#headers + 1] = header
     end
   end
   table.sort(headers, function(a, b) return snapshot_slots.is_older(b, a) end)
   for _, header in ipairs(headers) do
-    if c.io.read_slot(header.fd, true) then
-      list[#list + 1] = header
-      if header.parts == 1 then break end
-    end
+    list[#list + 1] = header
+    if header.parts == 1 then break end
   end
   return list, later
 end
 
--- By snapshot: { fit =, round =, serial =, step =, parts =, holders = }; holders[part + 1]: the
--- ranks that have found that part on their hosts, in order.
-local function group(all)
-  local found, list = {}, {}
+-- What this rank knows of the slots of its host. Their bytes are many: each rank of the host hashes
+-- a share of them, and `found` is what it adds to their hash.
+local function look(self, fit, damaged)
+  local rank, count = snapshot_slots.local_rank()
+  local headers, later = inventory(self, fit, damaged)
+  for _, header in ipairs(headers) do
+    header.found = c.io.hash_slot(header.fd, header, rank, count)
+  end
+  return { headers = headers, later = later, is_first = rank == 0 }
+end
+
+-- By host, of what all ranks know: its first rank, and the headers whose bytes are right; then
+-- whether there were others, of which those on this rank's host go into `damaged`.
+local function check(all, damaged)
+  local hosts, own, are_right = {}, nil, true
   for r, of_rank in ipairs(all) do
-    for _, header in ipairs(of_rank.headers) do
+    local host = hosts[#hosts]
+    if of_rank.is_first then
+      host = { rank = r - 1, read = of_rank.headers, headers = {} }
+      hosts[#hosts + 1] = host
+    else
+      for i, header in ipairs(host.read) do
+        local summand = of_rank.headers[i].found
+        header.found = header.found and summand and header.found + summand
+      end
+    end
+    if r - 1 == dist.rank() then own = host end
+  end
+  for _, host in ipairs(hosts) do
+    for _, header in ipairs(host.read) do
+      if header.found == header.hash then
+        host.headers[#host.headers + 1] = header
+      else
+        are_right = false
+        if host == own then damaged[header.fd] = true end
+      end
+    end
+  end
+  return hosts, are_right
+end
+
+-- By snapshot: { fit =, round =, serial =, step =, parts =, holders = }; holders[part + 1]: the
+-- first ranks of the hosts that have that part, in order.
+local function group(hosts)
+  local found, list = {}, {}
+  for _, host in ipairs(hosts) do
+    for _, header in ipairs(host.headers) do
       local key = ("%d %d %d"):format(header.round, header.serial, header.parts)
       local one = found[key]
       if not one then
@@ -106,7 +148,7 @@ local function group(all)
       end
       local holders = one.holders[header.part + 1] or {}
       one.holders[header.part + 1] = holders
-      holders[#holders + 1] = r - 1
+      holders[#holders + 1] = host.rank
     end
   end
   return list
@@ -123,18 +165,17 @@ end
 --- holders = }, or nil; `leaders`: the first rank of each host; whether there is a snapshot of a
 --- later fit. All ranks call it, and get the same.
 function Slots:newest(fit)
-  local is_leader, headers, later = snapshot_slots.local_rank() == 0, {}, false
-  if is_leader then headers, later = inventory(self, fit) end
-  local all = dist.all_gather { headers = headers, later = later, is_leader = is_leader }
-  local newest, leaders = nil, {}
-  for _, one in ipairs(group(all)) do
+  local damaged, all, hosts, are_right = {}, nil, nil, nil
+  repeat
+    all = dist.all_gather(look(self, fit, damaged))
+    hosts, are_right = check(all, damaged)
+  until are_right
+  local newest, leaders, later = nil, {}, false
+  for _, one in ipairs(group(hosts)) do
     if is_whole(one) and (not newest or snapshot_slots.is_older(newest, one)) then newest = one end
   end
-  later = false
-  for r, of_rank in ipairs(all) do
-    if of_rank.is_leader then leaders[#leaders + 1] = r - 1 end
-    later = later or of_rank.later
-  end
+  for i, host in ipairs(hosts) do leaders[i] = host.rank end
+  for _, of_rank in ipairs(all) do later = later or of_rank.later end
   return newest, leaders, later
 end
 
