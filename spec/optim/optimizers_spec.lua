@@ -355,6 +355,31 @@ describe("Optimizer", function()
     end
   end)
 
+  it("reads what is still in a file into its own state", function()
+    local Leaf = { shape = { 2 }, ndim = 1, dtype = "f64" }
+    Leaf.__index = Leaf
+    function Leaf.read() error "the tensor itself is filled" end
+    function Leaf.read_into(leaf, tensor, from)
+      assert.equal(0, from)
+      leaf.filled = tensor
+      tensor:fill_(3)
+    end
+    local p = parameter(START)
+    local from, to = optim.SGD({ p }, { momentum = 0.9 }), optim.SGD({ p }, { momentum = 0.9 })
+    p.grad = lt.ones(2, { dtype = "f64" })
+    from:step()
+    local state, leaf = from:state_dict(), setmetatable({}, Leaf)
+    state.state["0"].momentum_buffer = leaf
+    to:load_state_dict(state)
+    local buffer = to.state[p].momentum_buffer
+    assert.same({ 3.0, 3.0 }, buffer:tolist())
+    leaf.filled:fill_(4)
+    if buffer.device == "cpu" then assert.same({ 4.0, 4.0 }, buffer:tolist()) end -- not a copy
+    Leaf.shape = { 3 }
+    assert.matches("momentum_buffer of '0' is %[3%], the parameter is %[2%]",
+      error_of(to.load_state_dict, to, state))
+  end)
+
   it("refuses the state of other parameters", function()
     local net = Net()
     local state = optim.SGD(net:parameters(), { momentum = 0.9 }):state_dict()

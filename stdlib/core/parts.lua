@@ -4,8 +4,8 @@
 -- the flattened tensor): { shape = of the whole tensor, dtype =, from = its first element, counted
 -- from 0, tensor = [n] }. A state in parts is a tree (core/tree.lua) whose leaves are plain values,
 -- whole tensors and parts. When such a state is loaded, a leaf may be a tensor of a file that has
--- not been read: an object with `shape`, `dtype` and `read(from, n)`, and where a tensor of the host
--- can be filled without another one beside it `read_into(tensor, from)`.
+-- not been read: an object with `shape`, `dtype`, `read(from, n)` and, if it can fill a contiguous
+-- tensor of the host without another one beside it, `read_into(tensor, from)`.
 
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"

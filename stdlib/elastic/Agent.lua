@@ -19,9 +19,9 @@ local process <const> = c.runtime.process
 local LOOK_SECONDS <const> = 0.1 -- between looks at the ranks and the rendezvous
 local ALONE_SECONDS <const> = 0.8 -- ranks that learn of a failure by themselves have so long to end
 local TERM_SECONDS <const> = 1.0 -- from SIGTERM to SIGKILL
--- The same where a rank was killed: the others would take 0.8 s to be sure of it, and what they
--- have that is not in a snapshot or checkpoint is computed again anyway.
-local KILLED_SECONDS <const> = 0.2
+-- The same where a rank was killed, or a host has gone: the others would take 0.8 s to be sure of
+-- it, and what they have that is not in a snapshot or checkpoint is computed again anyway.
+local KILLED_SECONDS <const> = 0.05
 local EXPLAIN_SECONDS <const> = 15 -- in which a failure on another host is reported: above a lease
 local CLOSE_SECONDS <const> = 5 -- that a job has to close after a signal, when all ranks ended well
 local STEADY_SECONDS <const> = 60 -- of a round, whose failure is not one of a crash loop
@@ -108,11 +108,12 @@ local function look_at_signals(self, w)
 end
 
 local function look_at_rendezvous(self, w)
-  local reason <const>, kind = self.rendezvous:poll()
+  local reason <const>, kind, killed = self.rendezvous:poll()
   if not reason or w.reason or w.failure then return end
   w.reason, w.kind = reason, kind
   if w.phase ~= "run" then return end
-  if AT_BOUNDARY[kind] then stop_at_boundary(self, w, "USR1") else begin(w, "end", 0) end
+  if AT_BOUNDARY[kind] then return stop_at_boundary(self, w, "USR1") end
+  begin(w, "end", 0, (killed or kind == "gone") and KILLED_SECONDS)
 end
 
 -- How many ranks this host is to have, where that differs from what it has; nil: as many.
@@ -140,7 +141,8 @@ end
 local function run_round(self, round)
   local w <const> = { round = round, ranks = Ranks(round, self), phase = "run" }
   while w.ranks.left > 0 do
-    local one <const> = w.ranks:wait(LOOK_SECONDS)
+    local until_due <const> = math.max(0, (w.due or math.huge) - clock())
+    local one <const> = w.ranks:wait(math.min(LOOK_SECONDS, until_due))
     if one then note_end(self, w, one) end
     look_at_signals(self, w)
     look_at_rendezvous(self, w)

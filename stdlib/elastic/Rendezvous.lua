@@ -330,9 +330,10 @@ function Rendezvous:_forget()
   self:_lost_lease()
 end
 
---- Nil while the round goes on; else why it is over ("host b has gone") and of which kind that is:
+--- Nil while the round goes on; else why it is over ("host b has gone"), of which kind that is:
 --- "gone", "come", "failed", "left", "lost" (this host's place or the job's state) or "ended" (join
---- says how). Keeps the lease; cheap, unless something has changed.
+--- says how), and whether a signal has ended a rank of it. Keeps the lease; cheap, unless something
+--- has changed.
 function Rendezvous:poll()
   local round <const> = self.round
   if not round then return nil end

@@ -247,11 +247,12 @@ function rendezvous_state.has_ended(doc, host)
 end
 
 --- Why round `number` is over, and of which kind that is: "gone", "come", "failed", "left", "lost"
---- or "ended"; nil while it goes on.
+--- or "ended", and whether a signal has ended a rank of it; nil while it goes on.
 function rendezvous_state.over(doc, host, number)
   if doc.status == "closed" then return "ended", "ended" end
   if doc.status == "running" and doc.number == number and find(doc, host) then return nil end
-  return doc.reason, doc.kind
+  local failure <const> = doc.failures[1]
+  return doc.reason, doc.kind, failure ~= nil and failure.killed == true
 end
 
 return rendezvous_state

@@ -374,7 +374,8 @@ local function run_as_rank(state, ckpt_path)
   set_up_module(state)
   if not (saved and fn == "fit") then report_seed(state) end
   if fn == "fit" then set_up_fit(state, saved, path) else ranks.banner(state) end
-  saved = nil -- luacheck: ignore; a long run does not keep the checkpoint's tensors
+  -- A long run does not keep the tensors of the checkpoint.
+  saved = nil -- luacheck: ignore
   run_files.begin(state)
   c.runtime.collect_by_batch()
   local outputs = WORK[fn](state)

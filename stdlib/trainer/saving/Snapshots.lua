@@ -109,8 +109,8 @@ function Snapshots:load()
   return saved, name
 end
 
---- The parameters and buffers that all ranks have from the snapshot, by tensor: none needs another's.
---- Nil: there are none, or a hook has seen their values before.
+--- The parameters and buffers that all ranks have from the snapshot, by tensor: none needs those of
+--- another. Nil: there are none, or a hook has seen their values before.
 function Snapshots:restored(module)
   local loaded, weights = self._loaded, self._weights
   self._loaded, self._weights = nil, nil

@@ -60,8 +60,8 @@ Stored.__index = Stored
 
 function Stored:numel() return parts.numel(self.shape) end
 
---- Fills a contiguous tensor of the host with elements from number `from` on: what is restored takes
---- no memory twice.
+--- Fills a contiguous tensor of the host with elements from number `from` on: what is restored
+--- takes no memory twice.
 function Stored:read_into(tensor, from)
   local n = tensor:numel()
   local flat <close> = tensor:detach():reshape { n }

@@ -37,8 +37,9 @@ end
 
 local function variable(name) return math.tointeger(tonumber(c.runtime.getenv(name))) end
 
---- The number of this rank among those whose slots these are, and how many they are. The launcher's:
---- two launchers may run on one machine. Ranks that were forked here are not known to it.
+--- The number of this rank among those whose slots these are, and how many they are. The
+--- launcher's: two launchers may run on one machine. Ranks that were forked here are not known to
+--- it.
 function snapshot_slots.local_rank()
   local own, world = variable "LOCAL_RANK", dist.world()
   if world.forked or not own then return world.local_rank, world.local_ranks end
@@ -72,8 +73,8 @@ function snapshot_slots.path(fd) return ("/proc/self/fd/%d"):format(fd), START e
 
 -- Which is the newest.
 
--- The headers of the slots of this host, newest first, but of those in `damaged`, by descriptor, and
--- whether there are some of a later fit. Of complete ones the older are of no use.
+-- The headers of the slots of this host, newest first, without those in `damaged` (by descriptor),
+-- and whether there are some of a later fit. Of complete ones the older are of no use.
 local function inventory(self, fit, damaged)
   local headers, later, list = {}, false, {}
   for _, fd in ipairs(self.fds) do
@@ -165,11 +166,13 @@ end
 --- holders = }, or nil; `leaders`: the first rank of each host; whether there is a snapshot of a
 --- later fit. All ranks call it, and get the same.
 function Slots:newest(fit)
-  local damaged, all, hosts, are_right = {}, nil, nil, nil
-  repeat
+  local damaged = {}
+  local all = dist.all_gather(look(self, fit, damaged))
+  local hosts, are_right = check(all, damaged)
+  while not are_right do
     all = dist.all_gather(look(self, fit, damaged))
     hosts, are_right = check(all, damaged)
-  until are_right
+  end
   local newest, leaders, later = nil, {}, false
   for _, one in ipairs(group(hosts)) do
     if is_whole(one) and (not newest or snapshot_slots.is_older(newest, one)) then newest = one end
