@@ -4,7 +4,8 @@
 --
 -- One process is all hosts, each with a connection of its own (etcd: two, one of them watches), and
 -- asks for one after the other: the times are those of all requests together, as when the store is
--- what limits. Then a rank fails: the same hosts form the next round.
+-- what limits. Of it the processor time of this process, the rest is the store's (and that of other
+-- programs of the machine). Then a rank fails: the same hosts form the next round.
 local c = require "ltrain.c"
 local etcd = require "spec.elastic.etcd"
 local EtcdStore = require "ltrain.elastic.stores.etcd"
@@ -38,9 +39,16 @@ local function hosts_of(open, n)
   return hosts
 end
 
--- Seconds and requests until all of them are in a round.
+-- Begins a measurement: a function that returns its seconds, those of this process's processor, and
+-- the requests.
+local function start()
+  local began <const>, cpu, before = c.runtime.clock(), os.clock(), counts.requests
+  return function() return c.runtime.clock() - began, os.clock() - cpu, counts.requests - before end
+end
+
+-- What is measured until all of them are in a round.
 local function form(hosts)
-  local began <const>, before, left = c.runtime.clock(), counts.requests, #hosts
+  local lap <const>, left = start(), #hosts
   local threads <const> = {}
   for k, host in ipairs(hosts) do
     threads[k] = coroutine.create(function()
@@ -53,24 +61,25 @@ local function form(hosts)
       if coroutine.status(thread) == "suspended" then assert(coroutine.resume(thread)) end
     end
   end
-  return c.runtime.clock() - began, counts.requests - before
+  return lap()
 end
 
--- Seconds and requests until all of them know that a rank of the last one has failed.
+-- The same until all of them know that a rank of the last one has failed.
 local function fail(hosts)
-  local began <const>, before = c.runtime.clock(), counts.requests
+  local lap <const> = start()
   hosts[#hosts]:failed { rank = 0, step = 1, message = "boom" }
   for _, host in ipairs(hosts) do
     repeat until host:poll()
   end
-  return c.runtime.clock() - began, counts.requests - before
+  return lap()
 end
 
 local function measure(name, open, n)
   local hosts <const> = hosts_of(open, n)
-  local function report(what, seconds, requests)
-    print(("%-6s %5d hosts  %-28s %8.2f s  %7d requests  %6.1f a host  %6.0f us each"):format(name,
-      n, what, seconds, requests, requests / n, seconds / requests * 1e6))
+  local function report(what, seconds, cpu, requests)
+    print(("%-6s %5d hosts  %-28s %8.2f s  of it %6.2f s here  %7d requests  %6.1f a host  "
+      .. "%6.0f us each"):format(name, n, what, seconds, cpu, requests, requests / n,
+      seconds / requests * 1e6))
   end
   report("first round", form(hosts))
   report("a failure is known to all", fail(hosts))

@@ -13,21 +13,26 @@
 -- Time stands still: that a lease expires is a step like others, which may happen at any time to a
 -- host that has crashed, and as a failure to one that lives (SIGSTOP, a network that is cut).
 local c = require "ltrain.c"
+local JobRecords = require "ltrain.elastic.JobRecords"
 local MemoryStore = require "ltrain.elastic.stores.memory"
 local Rendezvous = require "ltrain.elastic.Rendezvous"
-local rendezvous_state = require "ltrain.elastic.rendezvous_state"
-local key_of = require "spec.elastic.state_key"
+local state_key = require "spec.elastic.state_key"
 
 local model = {}
 
-local STATE <const> = "ltrain/j/round/state"
--- Fields that every object has alike, and those that are set anew before they are read.
-local STATIC <const> = { store = true, now = true, host = true, settings = true, prefix = true,
+local STATE <const>, MEMBERS <const> = "ltrain/j/round/state", "ltrain/j/members/"
+-- Fields that every object has alike, those that are set anew before they are read, and copies of
+-- what the store has.
+local STATIC <const> = { store = true, records = true, now = true, host = true, settings = true,
   seconds = true, settle = true, patience = true, keep_every = true, launch = true, kept = true,
   waits = true, count = true, counted = true, settling = true, waiting_since = true,
-  unsettled = true, idle = true, leader = true, is_leader = true, last_round = true }
--- Requests that change what others see.
-local WRITES <const> = { put = true, create = true, replace = true, remove = true, drop = true }
+  unsettled = true, idle = true, leader = true, is_leader = true, place = true,
+  members = true }
+-- Requests that change what others see: not those of tables of members, which nobody reads before
+-- the document names them or when it no longer does.
+local WRITES <const> = { put = true, create = true, replace = true, drop = true }
+local CHANGES <const> = { put = true, create = true, replace = true, remove = true, drop = true,
+  lease = true }
 
 local function copy(value)
   if type(value) ~= "table" then return value end
@@ -50,7 +55,6 @@ end
 -- The same where something is about to be changed: what other states share is copied before.
 local function own_store(state)
   if not state.owns_data then state.data, state.owns_data = copy(state.data), true end
-  state.data.text = nil
   return store_of(state)
 end
 
@@ -61,7 +65,7 @@ local function new_object(options, id, launch)
 end
 
 -- The object of a host, with fields that may be changed.
-local function object_of(options, host)
+local function object_of(options, host, store)
   local launch <const> = host.id .. host.lives
   options.objects = options.objects or {}
   options.objects[launch] = options.objects[launch] or new_object(options, host.id, launch)
@@ -70,6 +74,7 @@ local function object_of(options, host)
     if STATIC[key] then r[key] = value end
   end
   for key, value in next, host.fields do r[key] = copy(value) end
+  r.store, r.records = store, JobRecords(store, "j")
   return r
 end
 
@@ -97,28 +102,45 @@ function turns.done(r) return r:done() end
 
 function turns.leave(r) return r:leave "asked" end
 
+-- What a host would set its key to.
+local function row_of(r) return c.io.json_encode(r:_row(), { plain = true }) end
+
+-- A turn has come to its change number `at`, before which it waits.
+local function wait(turn, r, at, request, key, value, version)
+  turn.at, turn.request, turn.key, turn.value = at, request, key, value
+  turn.version = request == "replace" and version or nil
+  turn.is_leader, turn.fields, turn.row, turn.document = r.is_leader, fields_of(r), row_of(r), nil
+  for k = at - 1, 1, -1 do
+    local answer <const> = turn.answers[k]
+    if answer.name == "list" and answer.key == "ltrain/j/round/" then
+      turn.document = answer.values[1][STATE]
+      break
+    end
+  end
+end
+
 -- Runs the turn of a host with the recorded answers, and on up to its next change but one;
 -- `answer(name, ...)` is called for requests that are not recorded. The object and the results of a
 -- turn that has ended, else nil.
 local function run_turn(options, host, answer)
-  local r <const>, asked = object_of(options, host), 0
-  local turn <const> = host.turn
+  local r, asked, turn = nil, 0, host.turn
   local function request(name, ...)
     asked = asked + 1
     local known = turn.answers[asked]
     if not known then
-      if WRITES[name] and turn.at ~= asked then
-        turn.at = asked
+      local key <const> = ...
+      if WRITES[name] and turn.at ~= asked and not tostring(key):find(MEMBERS, 1, true) then
+        wait(turn, r, asked, name, ...)
         coroutine.yield()
       end
-      known = { name = name, key = (...), values = table.pack(answer(name, ...)) }
+      known = { name = name, key = key, values = table.pack(answer(name, ...)) }
       turn.answers[asked] = known
     end
     return table.unpack(known.values, 1, known.values.n)
   end
-  r.store = setmetatable({}, { __index = function(_, name)
+  r = object_of(options, host, setmetatable({}, { __index = function(_, name)
     return function(_, ...) return request(name, ...) end
-  end })
+  end }))
   local results
   local co <const> = coroutine.create(function() results = table.pack(turns[turn.name](r)) end)
   local ok, message = coroutine.resume(co)
@@ -130,10 +152,11 @@ end
 -- What a turn that has ended means for its host.
 local function end_turn(model_state, host, r, results)
   local name <const>, value = host.turn.name, results[1]
-  host.fields, host.turn = fields_of(r), nil
+  host.fields, host.row, host.turn = fields_of(r), row_of(r), nil
   if name == "join" and value then
     host.phase = value.ended and "closed" or "running"
-    model_state.joined = not value.ended and { host = host.id, round = value } or nil
+    model_state.joined = not value.ended and { host = host.id,
+      launch = host.id .. host.lives, round = value } or nil
   elseif name == "poll" and value or name == "failed" then
     host.phase = "joining"
   elseif name == "done" then
@@ -146,12 +169,11 @@ end
 
 -- Takes one step of a host: begins the turn `name` where it is in none.
 local function step(options, state, host, name)
-  host.turn, host.text = host.turn or { name = name, answers = {} }, nil
+  host.turn = host.turn or { name = name, answers = {} }
   local r, results = run_turn(options, host, function(request, ...)
     if request == "wait" then return true end
     if request == "close" then return nil end
-    local changes <const> = WRITES[request] or request == "lease"
-    local store <const> = changes and own_store(state) or store_of(state)
+    local store <const> = CHANGES[request] and own_store(state) or store_of(state)
     return store[request](store, ...)
   end)
   if r then end_turn(state, host, r, results) end
@@ -170,17 +192,35 @@ local function expire(state, lease)
   own_store(state):drop(lease)
 end
 
+-- Begins the next life of a host: its launcher was started.
+local function start(options, host)
+  host.lives, host.phase = (host.lives or 0) + 1, "joining"
+  local r <const> = new_object(options, host.id, host.id .. host.lives)
+  host.fields, host.row = fields_of(r), row_of(r)
+end
+
 --- The first state: n hosts that begin to join. `options`: min, max, max_restarts, failures, and
---- `events`: which there are: crash, expiry, failed, leave, done.
+--- `events`: which there are: crash, expiry, failed, leave (and joins again), done.
 function model.begin(n, options)
   local state <const> = { hosts = {}, left = options.failures,
     data = { keys = {}, leases = {}, revision = 0, last_lease = 0 } }
   for k = 1, n do
-    local id <const> = ("abcdef"):sub(k, k)
-    state.hosts[k] = { id = id, phase = "joining", lives = 1,
-                       fields = fields_of(new_object(options, id, id .. 1)) }
+    state.hosts[k] = { id = ("abcdef"):sub(k, k) }
+    start(options, state.hosts[k])
   end
   return state
+end
+
+-- A host that shares nothing that a step changes.
+local function copy_of(host)
+  local new <const> = {}
+  for key, value in next, host do new[key] = value end
+  if host.turn then
+    new.turn = {}
+    for key, value in next, host.turn do new.turn[key] = value end
+    new.turn.answers = table.move(host.turn.answers, 1, #host.turn.answers, 1, {})
+  end
+  return new
 end
 
 -- Calls add(next state, text) for each thing that can happen to a host.
@@ -189,8 +229,7 @@ local function events(options, state, k, add)
   local function try(text, change)
     local new <const> = { left = state.left, data = state.data,
                           hosts = table.move(state.hosts, 1, #state.hosts, 1, {}) }
-    new.hosts[k] = copy(host)
-    new.hosts[k].text = nil
+    new.hosts[k] = copy_of(host)
     change(new, new.hosts[k])
     add(new, host.id .. " " .. text)
   end
@@ -201,10 +240,9 @@ local function events(options, state, k, add)
     end)
   end
   if host.phase == "crashed" then
-    try("returns", function(_, h)
-      h.lives, h.phase = h.lives + 1, "joining"
-      h.fields = fields_of(new_object(options, h.id, h.id .. h.lives))
-    end)
+    try("returns", function(_, h) start(options, h) end)
+  elseif host.phase == "left" then
+    try("joins again", function(_, h) h.phase = "joining" end)
   end
   local lease <const>, is_lost = lease_of(state, host)
   if is_lost then
@@ -237,16 +275,10 @@ end
 
 local function document(state)
   local row <const> = state.data.keys[STATE]
-  return row and rendezvous_state.unpack(decode(row))
+  return row and decode(row)
 end
 
-local function members_text(members)
-  local names <const> = {}
-  for k, member in ipairs(members) do names[k] = member.launch end
-  return table.concat(names, " ")
-end
-
--- What is wrong with a state that came after `before`; nil: nothing. `rounds`: members by number.
+-- What is wrong with a state that came after `before`; nil: nothing.
 local function violation(options, before, state)
   local old <const>, doc = document(before), document(state)
   if old and not doc then return "the document has gone" end
@@ -256,17 +288,17 @@ local function violation(options, before, state)
   end
   if doc and old and doc.number < old.number then return "a number went back" end
   if doc and old and doc.number == old.number
-    and members_text(doc.members) ~= members_text(old.members) then
+    and doc.status ~= "closed" and doc.table ~= old.table then
     return "the members of a round have changed"
   end
   if doc and doc.restarts > options.max_restarts then return "too many restarts" end
-  if doc and doc.status == "running" and (#doc.members < options.min or #doc.members > options.max)
-  then return "a round of " .. #doc.members .. " hosts" end
+  if doc and doc.status == "running" and (doc.hosts < options.min or doc.hosts > options.max)
+  then return "a round of " .. doc.hosts .. " hosts" end
   if doc and old and doc.number > old.number then
-    for _, member in ipairs(old.members) do
+    for _, launch in ipairs(state_key.launches(before.data, old)) do
       for _, host in ipairs(state.hosts) do
         local row <const> = state.data.keys["ltrain/j/hosts/" .. host.id]
-        if host.id .. host.lives == member.launch and host.phase == "running" and row
+        if host.id .. host.lives == launch and host.phase == "running" and not host.is_done and row
           and host.fields.round.number == old.number and state.data.leases[row.lease] then
           return ("round %d began while host %s was in round %d"):format(doc.number, host.id,
             old.number)
@@ -278,11 +310,12 @@ local function violation(options, before, state)
   if joined then
     local round <const> = joined.round
     if not doc or doc.number < round.number then return "a round that is not in the document" end
-    if doc.number == round.number and members_text(doc.members) ~= members_text(round.hosts) then
-      return "a host has other members"
+    if doc.number == round.number and doc.status ~= "closed" then
+      if doc.table ~= round.table then return "a host has other members" end
+      local launch <const> = state_key.launches(state.data, doc)[round.index]
+      if launch ~= joined.launch then return "a host has another's place" end
     end
-    if round.hosts[round.index].id ~= joined.host then return "a host has another's place" end
-    if round.world_size ~= 2 * #round.hosts or round.first_rank ~= 2 * (round.index - 1) then
+    if round.world_size ~= 2 * round.hosts or round.first_rank ~= 2 * (round.index - 1) then
       return "wrong ranks"
     end
     for _, host in ipairs(before.hosts) do
@@ -307,14 +340,14 @@ local function is_settled(options, state)
   for _, host in ipairs(state.hosts) do
     if doc.status == "closed" and (host.phase == "running" or host.phase == "joining") then
       return false
-    elseif host.phase == "joining" and #doc.members < options.max then
+    elseif host.phase == "joining" and doc.hosts < options.max then
       return false
     elseif host.phase == "running" and (doc.status ~= "running"
       or host.fields.round.number ~= doc.number) then
       return false
     end
   end
-  return doc.status == "closed" or doc.status == "running" and #doc.members <= alive
+  return doc.status == "closed" or doc.status == "running" and doc.hosts <= alive
 end
 
 -- The turn that a host has next when nothing fails: ranks of a round end together.
@@ -341,7 +374,7 @@ local function comes_together(options, state, known)
       for _, key in ipairs(passed) do known[key] = true end
       return true
     end
-    local key <const> = key_of(now)
+    local key <const> = state_key.of(now)
     if known[key] then
       for _, other in ipairs(passed) do known[other] = true end
       return true
@@ -362,7 +395,7 @@ end
 --- `random(k)`.
 function model.explore(n, options, limit, random)
   local first <const> = model.begin(n, options)
-  local seen <const>, settled, stack = { [key_of(first)] = true }, {}, { { first } }
+  local seen <const>, settled, stack = { [state_key.of(first)] = true }, {}, { { first } }
   local count, steps, wrong = 1, 0, nil
   while #stack > 0 and not wrong and count < (limit or math.huge) do
     if random then
@@ -375,7 +408,7 @@ function model.explore(n, options, limit, random)
     for k in ipairs(state.hosts) do
       events(options, state, k, function(new, text)
         steps = steps + 1
-        local key <const> = key_of(new)
+        local key <const> = state_key.of(new)
         local reached <const> = { new, text, node }
         local fault <const> = violation(options, state, new)
         if fault and not wrong then wrong = { fault, reached } end

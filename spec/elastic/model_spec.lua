@@ -51,11 +51,11 @@ describe("the protocol of a rendezvous", function()
   it("would be found wrong if a round did not wait for the ranks of the last one", function()
     local rendezvous_state <const> = require "ltrain.elastic.rendezvous_state"
     local next_of <const> = rendezvous_state.next
-    function rendezvous_state.next(doc, view)
+    function rendezvous_state.next(doc, members, view)
       for _, host in pairs(view.hosts) do
         if doc.status == "waiting" then host.after = math.max(host.after, doc.number) end
       end
-      return next_of(doc, view)
+      return next_of(doc, members, view)
     end
     local _, _, wrong = model.explore(2, { min = 1, max = 2, max_restarts = 1, failures = 1,
       events = set "failed" }, 3000)

@@ -66,21 +66,22 @@ end
 describe("a rendezvous", function()
   it("numbers hosts in the order in which they came, and their ranks", function()
     local job <const> = hosts_of { min = 2, max = 2 }
-    local a <const>, three = job.host "a", { id = "b", name = "b", address = "x", slots = 3 }
+    local a <const>, three = job.host "a", { id = "b", name = "b", address = "x", port = 29501,
+      slots = 3 }
     local b <const> = job.host("b", { host = three })
     assert.is_nil(join({ b }, 3)[1])
     local of_b, of_a = table.unpack(join { b, a })
     assert.same({ 0, 1, 0, 5, "", 0 }, { of_b.number, of_b.index, of_b.first_rank,
       of_b.world_size, of_b.reason, of_b.restarts })
     assert.same({ 0, 2, 3, 5 }, { of_a.number, of_a.index, of_a.first_rank, of_a.world_size })
-    assert.equal("a.net", of_b.hosts[2].address)
+    assert.same({ "x", 29501, { "b", "a" } }, { of_a.address, of_a.port, of_a.names })
     assert.is_nil((a:poll()))
   end)
 
   it("goes on without a host whose lease has expired, and does not count that", function()
     local job <const> = hosts_of { min = 2, max = 3, max_restarts = 0 }
     local a <const>, b, d = job.host "a", job.host "b", job.host "d"
-    assert.equal(3, #join { a, b, d }[1].hosts)
+    assert.equal(3, join { a, b, d }[1].hosts)
     for _ = 1, 20 do
       job.pass(0.5)
       for _, host in ipairs { a, d } do
@@ -113,11 +114,11 @@ describe("a rendezvous", function()
     local job <const> = hosts_of { min = 2, max = 2 }
     local a <const>, b, d = job.host "a", job.host "b", job.host "d"
     local of_a <const>, of_b, of_d = table.unpack(join({ a, b, d }, 5), 1, 3)
-    assert.same({ 2, 2 }, { #of_a.hosts, #of_b.hosts })
+    assert.same({ 2, 2 }, { of_a.hosts, of_b.hosts })
     assert.is_nil(of_d)
     assert.is_true(b:leave "maintenance")
     assert.same({ "host b leaves: maintenance", "left" }, { over(a) })
-    assert.equal("d", join({ a, d })[1].hosts[2].id)
+    assert.equal("d", join({ a, d })[1].names[2])
   end)
 
   it("counts failures of ranks against max_restarts", function()
@@ -154,10 +155,10 @@ describe("a rendezvous", function()
   it("does not count failures of ranks that lost a host", function()
     local job <const> = hosts_of { min = 1, max = 2, max_restarts = 0, settle = 0.5 }
     local a <const>, b = job.host "a", job.host "b"
-    assert.equal(2, #join({ a, b })[1].hosts)
+    assert.equal(2, join({ a, b })[1].hosts)
     a:failed { rank = 0, step = 3, message = "rank 2 has gone" } -- before b's lease expires
     local round <const> = join({ a }, 300)[1]
-    assert.same({ 1, 0, 1 }, { round.number, round.restarts, #round.hosts })
+    assert.same({ 1, 0, 1 }, { round.number, round.restarts, round.hosts })
     assert.is_truthy(b.round)
   end)
 
@@ -193,7 +194,7 @@ describe("a rendezvous", function()
     assert.matches("a launcher of host a has joined the job already", refused.message)
     local third <const> = job.host("a", { launch = "third" }) -- while the first says nothing more
     local round <const> = join({ third }, 300)[1]
-    assert.same({ "a", "third", 1 }, { round.hosts[1].id, round.hosts[1].launch, round.number })
+    assert.same({ { "a" }, 1 }, { round.names, round.number })
   end)
 
   it("refuses a host that was started with other bounds", function()
@@ -226,16 +227,42 @@ describe("a rendezvous", function()
     assert.is_true(a:leave "asked")
   end)
 
-  it("goes on with larger numbers where the store has lost all", function()
+  it("stores the members of a large round in parts, and those of no earlier round", function()
+    local job <const>, hosts = hosts_of { min = 100, max = 150, lease = 1e4, patience = 1e4 }, {}
+    for k = 1, 150 do hosts[k] = job.host("host" .. k) end
+    local function parts()
+      local count, number = 0, nil
+      for key in pairs(job.store:list "ltrain/job/members/") do
+        local of <const> = tonumber(key:match "^ltrain/job/members/(%d+)%.")
+        assert.is_true(number == nil or number == of)
+        count, number = count + 1, of
+      end
+      return count, number
+    end
+    for k, round in ipairs(join(hosts)) do
+      assert.same({ 0, k, 2 * (k - 1), 300 }, { round.number, round.index, round.first_rank,
+        round.world_size })
+    end
+    assert.same({ 3, 0 }, { parts() })
+    hosts[150]:failed { rank = 299, message = "boom" }
+    assert.equal("rank 299 on host host150 failed: boom", (over(table.unpack(hosts))))
+    assert.equal(300, join(hosts)[150].world_size)
+    assert.same({ 3, 1 }, { parts() })
+    for _, host in ipairs(hosts) do host:done() end
+    assert.equal("ended", (over(table.unpack(hosts))))
+    assert.equal(0, (parts()))
+  end)
+
+  it("goes on with larger numbers where the store has lost all, each host in its place", function()
     local job <const> = hosts_of { min = 2, max = 2 }
     local a <const>, b = job.host "a", job.host "b"
-    join { a, b }
+    join { b, a }
     local data <const> = job.store._data
     data.keys, data.leases = {}, {}
     job.pass(4)
     assert.equal("lost", (select(2, over(a, b))))
     local round <const> = join { a, b }[1]
-    assert.equal(1, round.number)
+    assert.same({ 1, { "b", "a" } }, { round.number, round.names })
   end)
 end)
 
@@ -256,7 +283,7 @@ describe("over etcd a rendezvous", function()
     if missing then return pending(missing) end
     local cluster <const> = etcd.start(1)
     local a <const>, b = table.unpack(meet(function() return cluster:open() end, 2, 2))
-    assert.equal(2, #join({ a, b }, 1000)[1].hosts)
+    assert.equal(2, join({ a, b }, 1000)[1].hosts)
     cluster:kill(1)
     for _ = 1, 20 do
       assert.is_nil((a:poll()))

@@ -1,111 +1,204 @@
--- spec/elastic/state_key.lua: when two states of the model of the rendezvous are the same.
+-- spec/elastic/state_key.lua: when two states of the model of the rendezvous are the same: the text
+-- of a state has what the protocol's decisions can depend on, and nothing else.
 --
--- What differs in them without meaning is taken out: versions, rounds and leases are numbered by
--- their order, texts for readers are left out, and the text that is left is hashed.
+-- Left out or replaced, with the reason why no decision depends on it:
+--
+--   numbers of rounds   the protocol compares them with the document's number alone, which only
+--                       grows: each is this number ("n") or an earlier one ("o")
+--   versions            of hosts' keys only the order counts, of the document's only whether it is
+--                       still the one that was read: what was read before is "stale", and its
+--                       contents do not matter, as what is written because of it is refused
+--   leases              each belongs to one launcher, whose lease runs or does not
+--   launchers           by how many later launchers of their host there were
+--   names of hosts      hosts are alike: of the states that differ in nothing but which host is
+--                       which, the first in the order of texts stands for all
+--   texts for readers, addresses, what an object has only to ask less often
+--
+-- A host in the middle of a turn waits to make a change; what it does then follows from its fields,
+-- that change and, where it has read the document before that, the document.
 local c = require "ltrain.c"
+local JobRecords = require "ltrain.elastic.JobRecords"
+
+local state_key = {}
 
 local STATE <const>, LEADER <const> = "ltrain/j/round/state", "ltrain/j/round/leader"
+-- The fields of an object that are known here.
+local FIELDS <const> = { lease = true, published = true, round = true, after = true,
+  done_round = true, last_round = true, failure = true, rival = true, rival_since = true,
+  unpublished = true }
 
--- Fields of texts that no decision depends on.
-local IDLE <const> = { reason = true, text = true, message = true, address = true, name = true,
-  port = true, slots = true, settings = true, first_rank = true,
-  world_size = true, index = true, kind = true }
--- Numbers are marked by the field, to be replaced by their ranks: of rounds and of the versions of
--- hosts' keys only the order matters, of leases and of the document's versions which are equal.
-local MARKS <const> = { version = "v", lease = "l", number = "r", after = "r", done = "r",
-  done_round = "r", round = "r" }
+local function decode(text) return c.io.json_decode(text, { plain = true }) end
 
-local fragments <const> = {} -- by the text of a value in the store
-
--- Writes a value into `parts`.
-local function write(parts, value, mark)
-  if type(value) == "table" then
-    local keys <const> = {}
-    for key in next, value do
-      if not IDLE[key] then keys[#keys + 1] = key end
-    end
-    table.sort(keys, function(x, y) return tostring(x) < tostring(y) end)
-    parts[#parts + 1] = "{"
-    for _, key in ipairs(keys) do
-      parts[#parts + 1] = tostring(key) .. "="
-      local inner = MARKS[key] or mark
-      if key == STATE then inner = "s" elseif key == LEADER then inner = "" end
-      if inner == "v" and (mark == "s" or mark == "") then inner = mark end
-      write(parts, value[key], inner)
-    end
-    parts[#parts + 1] = "}"
-  elseif mark == "" and math.type(value) == "integer" then
-    parts[#parts + 1] = "#"
-  elseif mark and math.type(value) == "integer" then
-    parts[#parts + 1] = ("\1%s%d\2"):format(mark, value)
-  elseif type(value) == "string" and value:sub(1, 1) == "{" then
-    if not fragments[value] then
-      local inner <const> = {}
-      write(inner, c.io.json_decode(value, { plain = true }))
-      fragments[value] = table.concat(inner)
-    end
-    parts[#parts + 1] = fragments[value]
-  else
-    parts[#parts + 1] = tostring(value) .. ";"
+-- A function of a text whose results are remembered.
+local function remembered(of)
+  local known <const> = setmetatable({}, { __mode = "v" })
+  return function(text)
+    known[text] = known[text] or of(text)
+    return known[text]
   end
 end
 
-local function text_of_host(host)
-  if host.text then return host.text end
-  local parts <const>, fields = {}, {}
-  for name, value in next, host.fields do fields[name] = value end
-  fields.round = fields.round and fields.round.number
-  write(parts, { host.phase, host.lives, host.is_done, fields })
-  if host.turn then
-    parts[#parts + 1] = host.turn.name
-    for _, answer in ipairs(host.turn.answers) do
-      local mark <const> = answer.name == "lease" and "l" or answer.key == STATE and "s"
-        or answer.name == "list" and "v" or ""
-      write(parts, answer.values, mark)
-    end
+local decoded <const> = remembered(decode)
+
+-- "\1a0": launcher a1 while host a has had no later one.
+local function launcher(state, launch)
+  local id <const>, life = launch:match "^(%a)(%d+)$"
+  for _, host in ipairs(state.hosts) do
+    if host.id == id then return ("\1%s%d"):format(id, host.lives - tonumber(life)) end
   end
-  host.text = table.concat(parts)
-  return host.text
 end
 
-local function text_of_data(data)
-  if data.text then return data.text end
+local function failures_text(list)
   local parts <const> = {}
-  write(parts, data.keys)
-  data.text = table.concat(parts)
-  return data.text
+  for k, failure in ipairs(list) do parts[k] = failure.rank end
+  table.sort(parts)
+  return table.concat(parts, ",")
 end
 
--- The ranks of the marked numbers of a kind in a text, in their order.
-local function ranks_of(text, mark)
-  local list <const>, ranks = {}, {}
-  for digits in text:gmatch("\1" .. mark .. "(%-?%d+)\2") do
-    if not ranks[digits] then
-      ranks[digits] = true
-      list[#list + 1] = digits
+local launches <const> = {} -- by the name of a table, which has a hash of it
+
+--- The launchers of a document's round, in the order of their ranks.
+function state_key.launches(data, doc)
+  if not doc.table then return {} end
+  if launches[doc.table] then return launches[doc.table] end
+  local store <const>, list = {}, {}
+  function store.list(_, prefix)
+    local found <const> = {}
+    for key, row in next, data.keys do
+      if key:sub(1, #prefix) == prefix then found[key] = row end
+    end
+    return found
+  end
+  for k, member in ipairs(JobRecords(store, "j"):members(doc)) do list[k] = member.launch end
+  launches[doc.table] = list
+  return list
+end
+
+local function members_text(state, data, doc)
+  local names <const> = {}
+  for k, launch in ipairs(state_key.launches(data, doc)) do names[k] = launcher(state, launch) end
+  return table.concat(names)
+end
+
+-- A document, whose number is `number` or later.
+local function doc_text(state, data, doc, number)
+  if doc.status == "closed" then return "closed" .. doc.result.status end
+  return ("%s+%d %d %s /%s/%s"):format(doc.status, doc.number - number, doc.restarts,
+    members_text(state, data, doc), failures_text(doc.failures), failures_text(doc.last_failures))
+end
+
+local function age(value, number)
+  return value == number and "n" or value < number and "o" or "later"
+end
+
+local function fields_text(state, fields, number, row)
+  for name in next, fields do
+    assert(FIELDS[name], name)
+  end
+  local round <const>, lease = fields.round, fields.lease
+  return ("%s%s%s%s%s%s%s%s"):format(
+    lease and (state.data.leases[lease] and "L" or "l") or "-",
+    fields.published and (fields.published == row and "P" or "p") or "-",
+    round and (round.ended and "e" or age(round.number, number) .. round.first_rank) or "-",
+    age(fields.after, number), fields.done_round == number and "D" or "-",
+    fields.failure and age(fields.failure.round, number) .. fields.failure.rank or "-",
+    fields.rival and launcher(state, fields.rival) or "", fields.unpublished and "u" or "")
+end
+
+-- What the turn of a host waits to do.
+local function turn_text(state, host, number)
+  local turn <const> = host.turn
+  local key <const>, value, version = turn.key, turn.value, turn.version
+  local text <const> = turn.name .. (turn.is_leader and "!" or "") .. turn.request
+  local row <const> = state.data.keys[STATE]
+  if key == STATE then
+    local is_current <const> = version == (row and row.version)
+    return text .. (is_current and doc_text(state, state.data, decoded(value), number) or "stale")
+  elseif key == LEADER then
+    local read <const> = turn.document
+    if (read and read.version) == (row and row.version) then return text .. "leader" end
+    return text .. "leader stale" .. (read and decoded(read.value).number <= host.fields.after
+      and "-" or "+") .. (read and doc_text(state, state.data, decoded(read.value), number) or "")
+  end
+  return text
+end
+
+local function text_of_host(state, host, number)
+  local text = host.phase .. (host.is_done and "." or "")
+  if not host.turn then
+    return next(host.fields) and text .. fields_text(state, host.fields, number, host.row) or text
+  end
+  return text .. fields_text(state, host.turn.fields, number, host.turn.row)
+    .. turn_text(state, host, number)
+end
+
+-- What the store has of a host, in the order in which it was set.
+local function rows_text(state, number)
+  local rows <const>, parts = {}, {}
+  for key, row in next, state.data.keys do
+    if key:find("hosts/", 1, true) then rows[#rows + 1] = row end
+  end
+  table.sort(rows, function(x, y) return x.version < y.version end)
+  for k, row in ipairs(rows) do
+    local host <const> = decoded(row.value)
+    parts[k] = launcher(state, host.launch) .. age(host.after, number)
+      .. (host.done == number and "D" or "-")
+  end
+  return table.concat(parts)
+end
+
+-- The text in which host a is called by the first of these letters, and so on.
+local function renamed(text, names)
+  return (text:gsub("\1(%a)", names))
+end
+
+-- Calls use(names) for each order of the hosts that agrees with the order of their `ranks`.
+local function each_order(ids, ranks, use)
+  local function extend(names, left, count)
+    if count == #ids then return use(names) end
+    local least
+    for _, id in ipairs(left) do
+      if not names[id] and (not least or ranks[id] < least) then least = ranks[id] end
+    end
+    for _, id in ipairs(left) do
+      if not names[id] and ranks[id] == least then
+        names[id] = ("ABCDEF"):sub(count + 1, count + 1)
+        extend(names, left, count + 1)
+        names[id] = nil
+      end
     end
   end
-  table.sort(list, function(x, y) return tonumber(x) < tonumber(y) end)
-  for rank, digits in ipairs(list) do ranks[digits] = rank end
-  return ranks
+  extend({}, ids, 0)
 end
 
--- A text that two states have in common when they differ in nothing but names of versions, rounds
--- and leases.
-return function(state)
-  local parts <const> = { tostring(state.left) }
+--- The text of a state; `exact`: which names the hosts.
+function state_key.of(state, exact)
+  local row <const>, data = state.data.keys[STATE], state.data
+  local doc <const> = row and decoded(row.value)
+  local number <const> = doc and doc.number or -1
+  local leader <const> = data.keys[LEADER]
+  local shared <const> = ("%d %s|%s|%s"):format(state.left,
+    doc and doc_text(state, data, doc, number) or "", rows_text(state, number),
+    leader and launcher(state, decoded(leader.value).launch) or "")
+  local ids <const>, ranks, own = {}, {}, {}
   for k, host in ipairs(state.hosts) do
-    parts[k + 1] = text_of_host(host)
-      .. tostring(host.fields.lease and state.data.leases[host.fields.lease] ~= nil)
+    local id <const> = host.id
+    ids[k], own[id] = id, text_of_host(state, host, number)
+    if exact then own[id] = id .. own[id] end
+    -- Alike for hosts of which no text says which they are.
+    ranks[id] = renamed(own[id] .. "|" .. shared, function(name)
+      return name == id and "=" or "#"
+    end)
   end
-  parts[#parts + 1] = text_of_data(state.data)
-  local text <const>, count = table.concat(parts, "|"), 0
-  local ranks <const> = { v = ranks_of(text, "v"), r = ranks_of(text, "r"), l = {}, s = {} }
-  return c.runtime.sha256 { (text:gsub("\1(%a)(%-?%d+)\2", function(mark, digits)
-    if not ranks[mark][digits] then
-      count = count + 1
-      ranks[mark][digits] = count
-    end
-    return mark .. ranks[mark][digits] .. ";"
-  end)) }
+  local first
+  each_order(ids, ranks, function(names)
+    local parts <const> = { renamed(shared, names) }
+    for _, id in ipairs(ids) do parts[#parts + 1] = names[id] .. renamed(own[id], names) end
+    table.sort(parts, function(x, y) return x < y end)
+    local text <const> = table.concat(parts, "|")
+    if not first or text < first then first = text end
+  end)
+  return first
 end
+
+return state_key

@@ -168,7 +168,7 @@ end
 
 -- What a round without a reason or a sure failure ended with: another host's failure, or one here.
 local function explain(self, w)
-  if #w.round.hosts > 1 then w.reason, w.kind = wait_for_reason(self, EXPLAIN_SECONDS, true) end
+  if w.round.hosts > 1 then w.reason, w.kind = wait_for_reason(self, EXPLAIN_SECONDS, true) end
   if w.reason then return end
   report(self, w, w.ranks.failed and { rank = w.round.first_rank, message = w.ranks.failed }
     or w.ranks:first_failure())
@@ -282,12 +282,12 @@ local function say_end(self, w)
 end
 
 local function say_begin(self, round)
-  local names <const> = {}
-  for i, host in ipairs(round.hosts) do names[i] = host.name end
+  local names, more = table.concat(round.names, ", "), round.hosts - #round.names
+  if more > 0 then names = ("%s and %d more"):format(names, more) end
   local again <const> = round.restarts > self.restarts
   self.restarts = round.restarts
   self.say(("round %d: %d rank%s on %s%s"):format(round.number, round.world_size,
-    round.world_size == 1 and "" or "s", table.concat(names, ", "),
+    round.world_size == 1 and "" or "s", names,
     again and (": restart %d of %d"):format(round.restarts, self.max_restarts) or ""))
 end
 
@@ -314,7 +314,7 @@ end
 
 -- One round, and what is between it and the next; whether this host leaves the job.
 local function take_part(self, round)
-  if round.number > 0 or #round.hosts > 1 then say_begin(self, round) end
+  if round.number > 0 or round.hosts > 1 then say_begin(self, round) end
   local began <const> = clock()
   local w <const> = run_round(self, round)
   if conclude(self, w) then return true end

@@ -19,7 +19,7 @@ local OF_SIGNAL <const> = 128
 --- one could not be started; the others are killed then.
 function Ranks:init(round, o)
   self.round, self.list, self.left = round, {}, 0
-  local slots <const> = round.hosts[round.index].slots
+  local slots <const> = round.slots
   local more, fds = {}, nil
   if o.memory then more, fds = o.memory:environment() end
   for local_rank = 0, slots - 1 do

@@ -1,34 +1,24 @@
 --- stdlib/elastic/Rendezvous.lua: how a launcher meets those of the other hosts of its job, over a
 --- store: joins rounds, notices when they are over, and says how its ranks ended.
 --
--- What is decided is in rendezvous_state.lua; here are requests and clocks. Below ltrain/JOB/ the
--- store has
---
---   hosts/ID      a host: its launcher, address, slots, the last rounds that it ended; with a lease
---   round/leader  the host that decides; with its lease
---   round/state   the document, which all hosts watch; the leader watches the hosts, too
---
--- so that hosts which come, of which there may be thousands, concern the leader alone. Every clock
--- is of this process: hosts compare none. While the store cannot be reached a round goes on for
--- `patience` seconds; the others may have begun the next one without this host after `lease`.
+-- What is decided is in rendezvous_state.lua, what the store has in JobRecords.lua; here are the
+-- order of requests, and clocks. Hosts that come, of which there may be thousands, concern the
+-- leader alone. Every clock is of this process: hosts compare none. While the store cannot be
+-- reached a round goes on for `patience` seconds; the others may have begun the next one without
+-- this host after `lease`.
+local JobRecords = require "ltrain.elastic.JobRecords"
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local rendezvous_state = require "ltrain.elastic.rendezvous_state"
 
 local WAIT <const> = 0.1 -- seconds between two calls of tick
-local PLAIN <const> = { plain = true }
-local CLOSED_SECONDS <const> = 60 -- that a closed job is remembered for hosts that come late
 local MOST_SETTLING <const> = 10 -- times `settle`
 local MESSAGE <const> = 2000 -- bytes of a failure's text
 local NO_DOCUMENT <const> = "waits for the leader"
-local TOO_LATE <const> = "another host has changed the document"
 local TRIES <const> = 20
 local QUIET <const> = 1 -- seconds until a store that did not answer is asked again
 
 local Rendezvous = class.extend(nil, "Rendezvous")
-
-local function encode(value) return c.io.json_encode(value, PLAIN) end
-local function decode(text) return text and c.io.json_decode(text, PLAIN) or nil end
 
 --- Options: store; job: its name; host: {id, name, address, port, slots} of this one, read anew at
 --- each join; min, max: hosts of a round; max_restarts (3); lease (5): seconds after which a host
@@ -37,7 +27,7 @@ local function decode(text) return text and c.io.json_decode(text, PLAIN) or nil
 --- draw at random.
 function Rendezvous:init(options)
   self.store, self.host, self.seed = options.store, options.host, options.seed
-  self.prefix = ("ltrain/%s/"):format(options.job)
+  self.records = JobRecords(options.store, options.job)
   self.settings = { min = options.min, max = options.max,
                     max_restarts = options.max_restarts or 3 }
   self.seconds, self.settle = options.lease or 5, options.settle or 2
@@ -50,15 +40,16 @@ function Rendezvous:init(options)
   self.lease, self.kept, self.published = nil, self.now(), nil
   self.round, self.after, self.done_round, self.failure = nil, -1, -1, nil
   self.is_leader = false
+  -- Of the round of which there was a document last: this host's row; the leader has all.
+  self.place, self.members = {}, { list = {} }
 end
 
-function Rendezvous:_key(name) return self.prefix .. name end
-
--- This host as members and reports name it.
-function Rendezvous:_member()
-  local host <const> = self.host
+-- What the others have to know of this host.
+function Rendezvous:_row()
+  local host <const>, last = self.host, self.round or self.last_round
   return { id = host.id, launch = self.launch, name = host.name, address = host.address,
-           port = host.port, slots = host.slots }
+           port = host.port, slots = host.slots, after = self.after, done = self.done_round,
+           index = last and last.index }
 end
 
 function Rendezvous:_lost_lease()
@@ -95,88 +86,56 @@ function Rendezvous:_publish()
     if not lease then return nil, message end
     self.lease, self.kept = lease, started
   end
-  local row <const> = self:_member()
-  row.after, row.done = self.after, self.done_round
-  local text <const>, key = encode(row), self:_key("hosts/" .. self.host.id)
-  if self.published == text then return true end
-  local set, message
-  if self.published then
-    set, message = self.store:put(key, text, self.lease)
-  else
-    set, message = self.store:create(key, text, self.lease)
-    if set == false then
-      local there <const>, why = self.store:get(key)
-      if there == nil then return nil, why end
-      local other <const> = decode(there or nil)
-      if other and other.launch ~= self.launch then return self:_rival(other) end
-      set, message = self.store:put(key, text, self.lease)
-    end
-  end
-  if set == false then self:_lost_lease() end
-  if set then self.published = text end
-  return set and true or nil, message or "the lease of this host has expired"
+  local text <const>, message, other = self.records:publish(self:_row(), self.lease,
+    self.published)
+  if other then return self:_rival(other) end
+  if text == false then self:_lost_lease() end
+  self.published = text or self.published
+  return text and true or nil, message or "the lease of this host has expired"
 end
 
--- Reads the document (false: there is none) and its version, and sees to it that there is a leader:
--- whoever first notices that there is none. Nil and a message when the store cannot be reached.
+-- Reads the document (false: there is none) and its version, and this host's place in its round;
+-- sees to it that there is a leader: whoever first notices that there is none. Nil and a message
+-- when the store cannot be reached.
 function Rendezvous:_read()
-  local rows, message = self.store:list(self:_key "round/")
-  if not rows then return nil, message end
-  local leader <const> = rows[self:_key "round/leader"]
-  local state <const> = rows[self:_key "round/state"]
-  self.leader = leader and decode(leader.value)
+  local doc <const>, version, leader = self.records:read()
+  if doc == nil then return nil, version end
+  self.leader = leader
   if not leader and self.lease then
     local row <const> = { launch = self.launch, settings = self.settings }
-    local made, why = self.store:create(self:_key "round/leader", encode(row), self.lease)
+    local made, why = self.records:lead(row, self.lease)
     if made == nil then return nil, why end
     self.leader = made and row or nil
   end
   self.is_leader = self.leader ~= nil and self.leader.launch == self.launch
-  if not state then return false end
-  local doc <const> = decode(state.value)
-  if type(doc) ~= "table" or type(doc.members) ~= "table" then
-    return nil, "what is stored is not the state of a job"
+  if doc and doc.table and doc.table ~= self.place.table then
+    local member <const>, why = self.records:member(doc, self.host.id, self.launch)
+    if member == nil then return nil, why end
+    self.place = { table = doc.table, member = member or nil }
   end
-  return rendezvous_state.unpack(doc), state.version
+  return doc, version
 end
 
--- Writes the document: itself and its version; nil where another was faster, or why not.
-function Rendezvous:_write(doc, version)
-  local key <const>, lease = self:_key "round/state", nil
-  local text <const> = encode(rendezvous_state.pack(doc))
-  if doc.status == "closed" then
-    local message
-    lease, message = self.store:lease(CLOSED_SECONDS)
-    if not lease then return nil, message end
-  end
-  local set, message
-  if version then
-    set, message = self.store:replace(key, text, version, lease)
-  else
-    set, message = self.store:create(key, text, lease)
-  end
-  if not set then return nil, message or TOO_LATE end
-  return doc, set
+-- This host as a member of the document's round; nil: it is none.
+function Rendezvous:_member(doc)
+  return doc.table and doc.table == self.place.table and self.place.member or nil
 end
 
--- The hosts whose leases run, by their ids.
-function Rendezvous:_hosts()
-  local rows, message = self.store:list(self:_key "hosts/")
-  if not rows then return nil, message end
-  local hosts <const> = {}
-  for _, row in next, rows do
-    local host <const> = decode(row.value)
-    if type(host) == "table" and host.id then hosts[host.id] = host end
-    if type(host) == "table" then host.version = row.version end
+-- The members of the document's round; nil and a message.
+function Rendezvous:_members(doc)
+  if self.members.table ~= doc.table then
+    local list <const>, message = self.records:members(doc)
+    if not list then return nil, message end
+    self.members = { table = doc.table, list = list }
   end
-  return hosts
+  return self.members.list
 end
 
 -- Whether nobody has come or gone for `settle` seconds, or somebody has waited for ten times that.
 function Rendezvous:_settled(doc, hosts)
   local count, now, of = 0, self.now(), doc.status .. doc.number
   for _ in next, hosts do count = count + 1 end
-  local nobody_waits <const> = doc.status == "running" and count <= #doc.members
+  local nobody_waits <const> = doc.status == "running" and count <= doc.hosts
     or doc.status == "waiting" and count < self.settings.min
   if self.settling ~= of or nobody_waits then self.settling, self.waiting_since = of, now end
   if self.count ~= count then self.count, self.counted = count, now end
@@ -186,18 +145,33 @@ end
 
 -- The leader's part: the document, changed where it has to be.
 function Rendezvous:_lead(doc, version)
-  local hosts, message = self:_hosts()
+  local hosts, message = self.records:hosts()
   if not hosts then return nil, message end
+  local members <const>, why = self:_members(doc)
+  if not members then return nil, why end
   local settled <const> = self:_settled(doc, hosts)
   self.unsettled = not settled
   local view <const> = { hosts = hosts, settled = settled,
                          min = self.settings.min, max = self.settings.max,
                          max_restarts = self.settings.max_restarts, seed = self.seed }
-  local new <const> = rendezvous_state.next(doc, view)
-  if new then return self:_write(new, version) end
+  local new <const>, of_new = rendezvous_state.next(doc, members, view)
+  if new then return self:_begin(new, version, of_new) end
   self.waits = doc.status == "waiting" and ("waits for hosts: %d of at least %d"):format(
     self.count, self.settings.min) or nil
   return doc, version
+end
+
+-- Writes what the leader has decided; `members`: of a new round.
+function Rendezvous:_begin(new, version, members)
+  local doc <const>, what = self.records:write(new, version, members)
+  if doc and members then
+    self.members = { table = doc.table, list = members }
+    self.place = { table = doc.table, member = nil }
+    for _, member in ipairs(members) do
+      if member.launch == self.launch then self.place.member = member end
+    end
+  end
+  return doc, what
 end
 
 -- The document and its version after the failure of a rank here, if there is one to report, is in
@@ -205,8 +179,8 @@ end
 function Rendezvous:_report(doc, version)
   local failure <const> = self.failure
   if not failure then return doc, version end
-  local new <const> = rendezvous_state.report(doc, self:_member(), failure.round, failure)
-  if new then doc, version = self:_write(new, version) end
+  local new <const> = rendezvous_state.report(doc, self:_member(doc), failure.round, failure)
+  if new then doc, version = self.records:write(new, version) end
   if doc then self.failure = nil end
   return doc, version
 end
@@ -219,8 +193,8 @@ function Rendezvous:_advance()
   if not doc then
     if not self.is_leader then return nil, NO_DOCUMENT end
     local last <const> = self.round or self.last_round
-    doc, version = self:_write(rendezvous_state.new(last and last.number,
-      last and last.hosts, last and last.seed))
+    doc, version = self.records:write(rendezvous_state.new(last and last.number,
+      last and last.seed))
     if not doc then return nil, version end
   end
   doc, version = self:_report(doc, version)
@@ -230,9 +204,6 @@ function Rendezvous:_advance()
   end
   return doc, version
 end
-
--- Below what this host waits for changes.
-function Rendezvous:_watched() return self:_key(self.is_leader and "" or "round/") end
 
 -- Why this launcher may not take part.
 function Rendezvous:_refusal()
@@ -247,7 +218,7 @@ function Rendezvous:_refusal()
 end
 
 function Rendezvous:_assignment(doc)
-  return rendezvous_state.assignment(doc, self:_member(), self.after)
+  return rendezvous_state.assignment(doc, self:_member(doc), self.after)
 end
 
 -- Whether nothing is to be asked until the document changes: thousands of hosts wait for one.
@@ -276,7 +247,7 @@ function Rendezvous:_try()
   local round <const> = self:_assignment(doc)
   self.idle = not round and not self.is_leader
   -- A round that was over before this host saw that it had begun has no ranks here.
-  if not round and rendezvous_state.has_ended(doc, self:_member()) and self.after ~= doc.number then
+  if doc.status == "waiting" and self:_member(doc) and self.after ~= doc.number then
     self.after, self.idle = doc.number, false
   end
   return round, not round and (self.is_leader and self.waits or "waits for the next round") or nil
@@ -312,7 +283,7 @@ function Rendezvous:join(tick)
       return round
     end
     if tick and tick(text) then return nil end
-    changed = self.store:wait(self:_watched(), WAIT)
+    changed = self.store:wait(self.records:watched(self.is_leader), WAIT)
   end
 end
 
@@ -348,7 +319,7 @@ function Rendezvous:poll()
     self.quiet_until = self.now() + QUIET
     return nil
   end
-  local changed <const> = self.store:wait(self:_watched(), 0)
+  local changed <const> = self.store:wait(self.records:watched(self.is_leader), 0)
   local news <const> = self.failure ~= nil or self.unpublished or before ~= self.kept
   if not changed and not news and not self.unsettled then return nil end
   if self.unpublished then self.unpublished = not self:_publish() end
@@ -358,7 +329,7 @@ function Rendezvous:poll()
   elseif not doc then
     return nil
   end
-  return rendezvous_state.over(doc, self:_member(), round.number)
+  return rendezvous_state.over(doc, round)
 end
 
 --- A rank of this host failed: the round is over on all hosts. {rank =, step = or nil, message =}.
@@ -384,13 +355,13 @@ end
 --- again. Nil and a message where the store cannot
 --- be reached: they do so when its lease has expired.
 function Rendezvous:leave(reason)
-  local done, message = nil, TOO_LATE
+  local done, message = nil, JobRecords.TOO_LATE
   for _ = 1, TRIES do
-    if message ~= TOO_LATE then break end
+    if message ~= JobRecords.TOO_LATE then break end
     local doc, version = self:_read()
-    local new <const> = doc and rendezvous_state.leave(doc, self:_member(), reason)
+    local new <const> = doc and rendezvous_state.leave(doc, self:_member(doc), reason)
     done, message = doc ~= nil or nil, doc == nil and version or nil
-    if new then done, message = self:_write(new, version) end
+    if new then done, message = self.records:write(new, version) end
   end
   self:_close_round()
   self:_forget()
