@@ -84,6 +84,53 @@ describe("a sharded checkpoint", function()
     ]])
   end)
 
+  it("has the buffers of rank 0, which are others on each rank, on any number of ranks", function()
+    prints(("true true true true\n"):rep(4), [[
+      local Own = Net:extend("Net")
+      function Own:init(o)
+        Net.init(self, o)
+        self.norm = nn.BatchNorm1d(301)
+        self:register_buffer("count", lt.zeros(3, 101)) -- of the samples that a rank has seen
+      end
+      function Own:forward(x)
+        if self.training then self.count:add_(x:size(1) * (lt.dist.rank() + 1)) end
+        return self.b(self.norm(self.a(x)):tanh()) * self.w
+      end
+      local function buffers(net)
+        local values = {}
+        for name, buffer in net:named_buffers() do values[name] = buffer:clone() end
+        return values
+      end
+      for _, strategy in ipairs {"ddp", "zero1", {"sharded", stage = 2}, {"sharded", stage = 3}} do
+        local Saves, Reads = Own:extend("Net"), Own:extend("Net")
+        function Saves:on_train_batch_end()
+          if self.global_step ~= 3 then return end
+          self.trainer:save_checkpoint "cut.ckpt"
+          local all = lt.dist.all_gather(buffers(self))
+          assert(lt.hash(all[1]) ~= lt.hash(all[2]))
+          if lt.dist.rank() == 0 then lt.save("buffers.st", all[1]) end
+        end
+        function Reads:on_train_start()
+          local is_same = lt.hash(buffers(self)) == lt.hash(lt.load "buffers.st")
+          for _, one in ipairs(lt.dist.all_gather(is_same)) do is_same = is_same and one end
+          if lt.dist.rank() == 0 then lt.save("same.st", {is_same = is_same}) end
+        end
+        local function is_same() return tostring(lt.load "same.st".is_same) end
+        fit(strategy, 2, {max_steps = 3}, nil, Saves)
+        local file = assert(require "ltrain.files.checkpoint_file".read "cut.ckpt")
+        local saved, own = require "ltrain.core.parts".whole(file.state_dict), {}
+        for name in pairs(lt.load "buffers.st") do own[name] = saved[name] end
+        local results = {tostring(lt.hash(own) == lt.hash(lt.load "buffers.st"))}
+        for _, ranks in ipairs {2, 3, 1} do
+          fit(ranks > 1 and strategy or "single_device", ranks, {max_steps = 4},
+            {ckpt_path = "cut.ckpt"}, Reads)
+          results[#results + 1] = is_same()
+        end
+        print(table.concat(results, " "))
+      end
+    ]])
+  end)
+
   it("is read by ranges: each rank reads its part of the optimizer's state", function()
     prints("true\n", [[
       cut("zero1", 3, 2, "cut.ckpt")

@@ -24,6 +24,8 @@ local TREES <const> = {
   rank_gradients = "rank", slices = "slice", strategy = "strategy",
 }
 
+local function prefix_of(field) return TREES[field] or "user." .. field end
+
 local function pack_optimizer(saved, index, tensors)
   local prefix, packed = ("optim.%d"):format(index - 1), {}
   for name, field in tree.pairs(saved) do
@@ -32,6 +34,9 @@ local function pack_optimizer(saved, index, tensors)
   end
   return packed
 end
+
+-- Fields that say something of the tensors, and are not written themselves.
+local OF_TENSORS <const> = { state_dict = true, aliases = true, buffer_names = true }
 
 --- Tensors and parts by name, and the text that goes with them.
 function contents.pack(saved)
@@ -48,8 +53,8 @@ function contents.pack(saved)
     if key == "optimizer_states" then
       text[key] = {}
       for i, one in ipairs(value) do text[key][i] = pack_optimizer(one, i, tensors) end
-    elseif key ~= "state_dict" and key ~= "aliases" then
-      text[key] = packing.pack(value, TREES[key] or "user." .. key, tensors)
+    elseif not OF_TENSORS[key] then
+      text[key] = packing.pack(value, prefix_of(key), tensors)
     end
   end
   return tensors, text
@@ -61,6 +66,16 @@ function contents.aliases(saved, tensors)
   for alias, first in pairs(saved.aliases or {}) do
     local name, stored = "model." .. alias, "model." .. first
     if tensors[stored] and not tensors[name] then names[name] = stored end
+  end
+  return names
+end
+
+--- The names of the module's buffers, a set: each rank may have others.
+function contents.buffers(saved)
+  local names = {}
+  for name in next, saved.buffer_names or {} do
+    names["model." .. name] = true
+    names[prefix_of "current_model_state" .. "." .. name] = true
   end
   return names
 end

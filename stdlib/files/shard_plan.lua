@@ -2,19 +2,22 @@
 --
 -- Of a tensor that the ranks have parts of each writes its own, of a range that several have the
 -- one with least to write. A tensor that all have is dealt out by bytes; one that some have is
--- written by the first of them.
+-- written by the first of them, and so is a buffer: a rank's running averages are of its samples,
+-- and bytes of several ranks' would be nobody's.
 local dtypes = require "ltrain.core.dtypes"
 local parts = require "ltrain.core.parts"
 local tree = require "ltrain.core.tree"
 
 local shard_plan = {}
 
---- What rank 0 needs to know of the tensors that a rank has.
-function shard_plan.describe(tensors)
+--- What rank 0 needs to know of the tensors that a rank has. `buffers` (optional): the names of
+--- those that ranks may have with other values.
+function shard_plan.describe(tensors, buffers)
   local described = {}
   for name, tensor in next, tensors do
     local is_part = parts.is(tensor)
     described[name] = { shape = tensor.shape, dtype = tensor.dtype, is_part = is_part,
+      is_buffer = buffers and buffers[name] or nil,
       from = is_part and tensor.from or 0, n = is_part and tensor.n or tensor:numel() }
   end
   return described
@@ -29,6 +32,7 @@ local function collect(all)
       local of = found[name] or { shape = one.shape, dtype = one.dtype, holders = {} }
       found[name] = of
       of.is_part = of.is_part or one.is_part
+      of.is_buffer = of.is_buffer or one.is_buffer
       table.insert(of.holders, { rank = r - 1, from = one.from, n = one.n })
     end
   end
@@ -78,7 +82,7 @@ function shard_plan.make(all)
   for r = 1, #all do written[r - 1] = 0 end
   for name, of in tree.pairs(found) do
     local whole = not of.is_part and parts.numel(of.shape) > 0
-    if whole and #of.holders == #all and #all > 1 then
+    if whole and #of.holders == #all and #all > 1 and not of.is_buffer then
       dealt[#dealt + 1] = name
     elseif whole then
       of.cuts = { of.holders[1] }

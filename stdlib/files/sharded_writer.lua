@@ -197,7 +197,7 @@ end
 function sharded_writer.begin(saved, path, ranks, before)
   local tensors, text = contents.pack(saved)
   local is_first = ranks.rank == 0
-  local all = ranks.gather { tensors = shard_plan.describe(tensors),
+  local all = ranks.gather { tensors = shard_plan.describe(tensors, contents.buffers(saved)),
     text = not is_first and text or nil }
   local tasks, why
   if is_first then

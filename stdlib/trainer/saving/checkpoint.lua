@@ -101,6 +101,12 @@ local function aliases_of(module)
   return aliases
 end
 
+local function names_of_buffers(module)
+  local names = {}
+  for name in module:named_buffers() do names[name] = true end
+  return names
+end
+
 local function weights_of(weights, now)
   for name, buffer in pairs(now and now.buffers or {}) do
     if weights[name] then weights[name] = buffer end
@@ -109,13 +115,14 @@ local function weights_of(weights, now)
 end
 
 -- `now`: the resume point that the file holds; without it weights only.
-local function model_of(state, held, now)
+local function model_of(state, held, now, in_parts)
   local trainer, module = state.trainer, state.module
   return {
     epoch = trainer.current_epoch, global_step = trainer.global_step,
     state_dict = weights_of(held.module, now), hyper_parameters = rawget(module, "hparams"),
     data_module_hyper_parameters = (state.data_module or {}).hparams,
     class_name = walk.class_name(module), aliases = aliases_of(module),
+    buffer_names = in_parts and names_of_buffers(module) or nil,
   }
 end
 
@@ -163,7 +170,7 @@ local function take(state, options)
   if refusal then return nil, refusal end
   parameters.check(state, "save_checkpoint")
   if weights_only then now = nil end
-  return model_of(state, held, now), held, now, agreed
+  return model_of(state, held, now, in_parts), held, now, agreed
 end
 
 --- Writes the file of a run that has not ended. Raises when it cannot be written, or would not

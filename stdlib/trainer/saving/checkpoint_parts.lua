@@ -35,8 +35,8 @@ function checkpoint_parts.take_all_ranks(state, weights_only)
 end
 
 -- What ranks other than the first write parts of.
-local SHARED <const> = { "state_dict", "current_model_state", "optimizer_states", "gradients",
-  "strategy" }
+local SHARED <const> = { "state_dict", "buffer_names", "current_model_state", "optimizer_states",
+  "gradients", "strategy" }
 
 --- What a rank writes of its checkpoint where each writes its parts.
 function checkpoint_parts.of_rank(saved, rank)

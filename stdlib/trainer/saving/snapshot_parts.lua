@@ -21,7 +21,7 @@ local snapshot_parts = {}
 --- What this rank's slot gets of `saved`: tensors by name, and the text.
 function snapshot_parts.pack(saved)
   local tensors, text = contents.pack(saved)
-  text.snapshot = { tensors = shard_plan.describe(tensors),
+  text.snapshot = { tensors = shard_plan.describe(tensors, contents.buffers(saved)),
     aliases = contents.aliases(saved, tensors) }
   for name, tensor in next, tensors do
     if parts.is(tensor) then tensors[name] = tensor.tensor end
@@ -81,17 +81,12 @@ function Stored:read(from, n)
   return out
 end
 
--- The descriptions of all parts, and their texts as one. Of tensors that several ranks have whole
--- rank 0's count: buffers may differ.
+-- The descriptions of all parts, and their texts as one.
 local function join(list)
-  local first, text = list[1].described, list[1].text
-  local described = { first }
-  for k = 2, #list do
-    described[k] = {}
-    for name, of in next, list[k].described do
-      if of.is_part or not first[name] then described[k][name] = of end
-    end
-    parts.merge(text, list[k].text)
+  local described, text = {}, list[1].text
+  for k, one in ipairs(list) do
+    described[k] = one.described
+    if k > 1 then parts.merge(text, one.text) end
   end
   return described, text
 end
