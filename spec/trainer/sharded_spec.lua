@@ -85,7 +85,7 @@ describe("a sharded checkpoint", function()
   end)
 
   it("has the buffers of rank 0, which are others on each rank, on any number of ranks", function()
-    prints(("true true true true\n"):rep(4), [[
+    prints(("true true true true\n"):rep(5), [[
       local Own = Net:extend("Net")
       function Own:init(o)
         Net.init(self, o)
@@ -101,7 +101,9 @@ describe("a sharded checkpoint", function()
         for name, buffer in net:named_buffers() do values[name] = buffer:clone() end
         return values
       end
-      for _, strategy in ipairs {"ddp", "zero1", {"sharded", stage = 2}, {"sharded", stage = 3}} do
+      local mesh = {"model_parallel", stage = 2, tensor_parallel_size = 1}
+      for _, strategy in ipairs {"ddp", "zero1", {"sharded", stage = 2}, {"sharded", stage = 3},
+          mesh} do
         local Saves, Reads = Own:extend("Net"), Own:extend("Net")
         function Saves:on_train_batch_end()
           if self.global_step ~= 3 then return end
