@@ -293,9 +293,9 @@ static bool attention_call(lt_ctx *c, trial *t, int at, lt_args_attention *a) {
   if (t->number > 3) return false;
   a->causal = t->number == 1 || large;
   a->enable_gqa = large;
-  put(c, t, at, large ? SHAPE(1, 4, 130, 16) : SHAPE(2, 2, 7, 8));
-  put(c, t, at + 1, large ? SHAPE(1, 2, 130, 16) : SHAPE(2, 2, t->number == 1 ? 7 : 5, 8));
-  put(c, t, at + 2, large ? SHAPE(1, 2, 130, 24) : SHAPE(2, 2, t->number == 1 ? 7 : 5, 8));
+  put(c, t, at, large ? SHAPE(1, 4, 70, 16) : SHAPE(2, 2, 7, 8));
+  put(c, t, at + 1, large ? SHAPE(1, 2, 70, 16) : SHAPE(2, 2, t->number == 1 ? 7 : 5, 8));
+  put(c, t, at + 2, large ? SHAPE(1, 2, 70, 24) : SHAPE(2, 2, t->number == 1 ? 7 : 5, 8));
   if (large) a->dropout_p = 0.3;
   t->slack = 10;
   return true;
@@ -331,21 +331,21 @@ bool attention_backward_trial(lt_ctx *c, trial *t) {
 /* ---- transforms and linear algebra ---- */
 
 /* A power of two, another length with small factors, a prime. */
-static int64_t length_of(int number) { return (int64_t[]){16, 12, 17, 2048}[number % 4]; }
+static int64_t length_of(int number) { return (int64_t[]){16, 12, 17, 512}[number % 4]; }
 
 bool fft_trial(lt_ctx *c, trial *t) {
   lt_args_fft_complex *a = (lt_args_fft_complex *)(void *)t->args;
   if (t->number > 7) return false;
   a->inverse = t->number > 3;
   a->scale = 0.5;
-  put(c, t, 0, SHAPE(3, length_of(t->number), 2));
+  put(c, t, 0, SHAPE(2, length_of(t->number), 2));
   t->slack = 50;
   return true;
 }
 
 bool fft_real_trial(lt_ctx *c, trial *t) {
   if (t->number > 3) return false;
-  put(c, t, 0, SHAPE(3, length_of(t->number)));
+  put(c, t, 0, SHAPE(2, length_of(t->number)));
   t->slack = 50;
   return true;
 }
@@ -354,7 +354,7 @@ bool fft_real_inverse_trial(lt_ctx *c, trial *t) {
   int64_t n = length_of(t->number);
   if (t->number > 3) return false;
   ((lt_args_fft_real_inverse *)(void *)t->args)->n = n;
-  put(c, t, 0, SHAPE(3, n / 2 + 1, 2));
+  put(c, t, 0, SHAPE(2, n / 2 + 1, 2));
   t->slack = 50;
   return true;
 }
