@@ -15,8 +15,8 @@ describe("device_conformance", function()
   if not there then return pending(title .. " (no emulated cuda in this build)") end
   there:close()
   it(title, function()
-    local status, out, err = child.shell(("EMU_ORDER=-1 '%s/spec/c/device_conformance' cuda '%s'"):format(BUILD,
-      PLUGIN), { seconds = 280 }) -- under sanitizers it takes more than a minute
+    local command = "EMU_ORDER=-1 '%s/spec/c/device_conformance' cuda '%s'"
+    local status, out, err = child.shell(command:format(BUILD, PLUGIN), { seconds = 280 }) -- under sanitizers it takes more than a minute
     assert.equal("", err)
     assert.equal(0, status)
     assert.matches("cuda conforms: 4 devices", out, 1, true)

@@ -5,9 +5,9 @@
 --
 -- The tree is copied to BUILD/mutations and built there; a fault changes a line of runtime/cuda or
 -- runtime/nccl. It is caught when a spec fails that the default suite runs on the emulated GPU,
--- device_conformance first, or does not end. Faults that do not compile do not count. Those that nothing catches
--- are listed, and are for a person to judge: some of them change nothing. The last line has the
--- score.
+-- device_conformance first, or does not end. Faults that do not compile do not count. Those that
+-- nothing catches are listed, and are for a person to judge: some of them change nothing. The last
+-- line has the score.
 local count <const> = math.tointeger(tonumber(arg[1] or 20))
 local seed <const> = math.tointeger(tonumber(arg[2] or 1))
 local ROOT <const> = os.getenv "LT_ROOT" or "."
