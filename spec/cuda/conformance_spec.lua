@@ -16,7 +16,6 @@ describe("device_conformance", function()
   there:close()
   it(title, function()
     local command = "EMU_ORDER=-1 '%s/spec/c/device_conformance' cuda '%s'"
-    local command = "EMU_ORDER=-1 '%s/spec/c/device_conformance' cuda '%s'"
     local status, out, err = child.shell(command:format(BUILD, PLUGIN), { seconds = 280 })
     assert.equal("", err)
     assert.equal(0, status)
