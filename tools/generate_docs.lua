@@ -11,7 +11,7 @@ local root = debug.getinfo(1, "S").source:match("^@(.-)tools/[^/]*$")
 package.path = root .. "tools/docs/?.lua;" .. package.path
 
 local MAKERS <const> = { "dtypes_page", "ops_page", "module_pages", "room_pages", "dist_page",
-  "cuda_page", "part_pages", "list_pages", "header_page", "man_page" }
+  "cuda_page", "xla_page", "part_pages", "list_pages", "header_page", "man_page" }
 
 -- The list of all pages, the written ones too.
 local function index(list)

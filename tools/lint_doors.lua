@@ -25,7 +25,8 @@ local DOORS <const> = {
     "runtime/base/cores.c", "runtime/base/cpu_load.c", "lua/bind/system/proc.c", -- /proc and /sys
     "runtime/launch/fork_safety.c", "runtime/launch/join.c", "runtime/launch/launcher.c",
     "runtime/comm/ucx/worker.c",
-    "runtime/comm/ucx/file.c", -- of a backend, which links nothing of ltrain
+    "runtime/comm/ucx/file.c", "runtime/xla/cache.c", "runtime/xla/identity.c", -- of backends,
+    -- which link nothing of ltrain
     -- /dev/null:
     "runtime/launch/child.c", "lua/bind/system/child.c", "lua/bind/system/guard_process.c",
     "runtime/launch/failure_files.c", "runtime/launch/worker_fork.c", "runtime/io/inbox.c",

@@ -272,12 +272,14 @@ local function sampling(path, device)
   return ("LT_TEST_SAMPLE=%d/%d "):format(phase % stride, stride)
 end
 
--- For specs of XLA devices the plugin that ./dev installs.
+-- For specs of XLA devices the plugin that ./dev installs, and executables of runs before.
 local function plugin(build, path)
-  if not path:find "^spec/xla/" or os.getenv "LTRAIN_PJRT_PLUGIN" then return "" end
+  if not path:find "^spec/xla/" then return "" end
+  local cache = "LTRAIN_XLA_CACHE=" .. quote(build .. "/xla-cache") .. " "
+  if os.getenv "LTRAIN_PJRT_PLUGIN" then return cache end
   local found = lines_of("ls " .. build .. "/venv-xla/lib/python3*/site-packages/"
     .. "lammps_jax_pjrt_cpu/*.so 2>/dev/null")[1]
-  return found and "LTRAIN_PJRT_PLUGIN=" .. quote(found) .. " " or ""
+  return found and cache .. "LTRAIN_PJRT_PLUGIN=" .. quote(found) .. " " or ""
 end
 
 -- Options of busted, settings before it, and cases that are left out with their reasons.

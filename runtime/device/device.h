@@ -145,6 +145,10 @@ bool lt_device_check(lt_ctx *c, lt_device d);
    this ctx issued last, one of which made it, follow with their lines. Returns false. */
 bool lt_fail_fault(lt_ctx *c, int index, const char *text);
 
+/* Fail as out of memory, which a device found late: the largest tensors in use follow `text`.
+   Returns false. */
+bool lt_fail_device_exhausted(lt_ctx *c, const char *name, int index, const char *text);
+
 /* Call the device's `open` before its first use in this ctx; false with a failure. */
 bool lt_device_open(lt_ctx *c, lt_device d);
 

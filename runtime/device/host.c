@@ -33,6 +33,8 @@ static bool host_fail(lt_ctx *c, lt_code code, const char *text) {
 
 static void host_log(lt_ctx *c, const char *text) { lt_log(c, LT_INFO, "%s", text); }
 
+static void host_warn(lt_ctx *c, const char *text) { lt_log(c, LT_WARN, "%s", text); }
+
 static bool host_view(lt_ctx *c, lt_tensor *t, lt_view *out) {
   *out = (lt_view){.data = lt_data(t), .dtype = (lt_dtype)t->dtype, .ndim = t->ndim};
   memcpy(out->size, t->size, sizeof out->size);
@@ -109,6 +111,7 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .comm = &comm_host,
                    .fail = host_fail,
                    .log = host_log,
+                   .warn = host_warn,
                    .view = host_view,
                    .place = host_place,
                    .scratch = host_scratch,
@@ -118,6 +121,7 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .line_text = host_line_text,
                    .tf32 = host_tf32,
                    .fault = lt_fail_fault,
+                   .exhausted = lt_fail_device_exhausted,
                    .root = host_root};
   if (fill_ops != NULL) fill_ops(&host);
   return &host;

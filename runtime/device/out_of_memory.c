@@ -3,6 +3,7 @@
    Storages over 1 MiB note the op and the script line that made them, and their shape. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/script_lines.h"
 #include "device/ctx_devices.h"
@@ -107,4 +108,14 @@ bool lt_fail_exhausted(lt_ctx *c, lt_pool *p, size_t bytes) {
                  p->ops->host_memory ? ""
                                      : "; precision = 'bf16-mixed'; nn.utils.checkpoint; "
                                        "lt.no_grad where no gradient is wanted");
+}
+
+bool lt_fail_device_exhausted(lt_ctx *c, const char *name, int index, const char *text) {
+  char largest[LIST] = "";
+  int kind = lt_device_find(name, strlen(name));
+  if (!lt_ok(c)) return false;
+  if (kind >= 0)
+    lt_device_list_largest(c, (lt_device){(int16_t)kind, (int16_t)index}, largest, sizeof largest);
+  return lt_fail(c, LT_EMEMORY, "%s%s%s%s%s", lt_op_name(c), lt_op_colon(c), text,
+                 largest[0] != 0 ? "\nthe largest tensors in use:" : "", largest);
 }

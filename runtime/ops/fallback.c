@@ -9,12 +9,17 @@
 
 #include "ops/inplace.h"
 
-/* Ops that were warned of, by kind of device. */
-typedef struct warned {
-  bool op[LT_DEVICE_KINDS][LT_OP_COUNT];
-} warned;
+/* How often ops ran on the CPU, by kind of device. */
+typedef struct counts {
+  int64_t op[LT_DEVICE_KINDS][LT_OP_COUNT];
+} counts;
 
-static void warned_drop(lt_ctx *c, void *slot) { lt_free(c, slot, sizeof(warned)); }
+static void counts_drop(lt_ctx *c, void *slot) { lt_free(c, slot, sizeof(counts)); }
+
+int64_t lt_fallback_count(const lt_ctx *c, int kind, int op) {
+  const counts *w = c->slot[LT_SLOT_FALLBACK];
+  return w != NULL ? w->op[kind][op] : 0;
+}
 
 /* What a device lacks: "ten has no kernel for f32". */
 static const char *lack(lt_ctx *c, const lt_tensor *t, char *text, size_t size) {
@@ -23,18 +28,17 @@ static const char *lack(lt_ctx *c, const lt_tensor *t, char *text, size_t size) 
   return text;
 }
 
-/* Not of helper threads: a hook for warnings may call the script's Lua. */
-static void warn_once(lt_ctx *c, lt_op op, const lt_tensor *t) {
+/* Warns at the first time. Not of helper threads: a hook for warnings may call the script's Lua. */
+static void count(lt_ctx *c, lt_op op, const lt_tensor *t) {
   lt_device d = t->storage->device;
-  warned *w = c->slot[LT_SLOT_FALLBACK];
+  counts *w = c->slot[LT_SLOT_FALLBACK];
   if (w == NULL) {
     w = lt_alloc(c, sizeof *w);
     if (w == NULL) return;
     c->slot[LT_SLOT_FALLBACK] = w;
-    c->slot_drop[LT_SLOT_FALLBACK] = warned_drop;
+    c->slot_drop[LT_SLOT_FALLBACK] = counts_drop;
   }
-  if (w->op[d.kind][op]) return;
-  w->op[d.kind][op] = true;
+  if (w->op[d.kind][op]++ > 0) return;
   lt_log(c, LT_WARN, "%s: %s: it runs on the CPU, with copies there and back", lt_ops[op].name,
          lack(c, t, (char[64]){0}, 64));
 }
@@ -105,7 +109,7 @@ static bool copy_all(lt_ctx *c, const lt_call *call, lt_tensor **in, lt_tensor *
 bool lt_run_on_cpu(lt_ctx *c, const lt_call *call) {
   const lt_tensor *first = call->n_out > 0 ? call->out[0] : call->in[0];
   if (!may_fall_back(c, call, first)) return false;
-  if (c == c->root) warn_once(c, (lt_op)call->op, first);
+  if (c == c->root) count(c, (lt_op)call->op, first);
   size_t bytes = (size_t)(call->n_in + 1) * sizeof(lt_tensor *);
   lt_tensor **in = lt_alloc(c, bytes), *out[LT_MAX_OUT];
   if (in == NULL) return false;

@@ -16,4 +16,7 @@ static inline lt_kernel lt_kernel_of(const lt_device_ops *table, lt_op op, lt_dt
    collectives. */
 bool lt_run_on_cpu(lt_ctx *c, const lt_call *call);
 
+/* How often calls of an op on devices of a kind ran on the CPU. */
+int64_t lt_fallback_count(const lt_ctx *c, int kind, int op);
+
 #endif

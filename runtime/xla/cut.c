@@ -3,14 +3,16 @@
    A program is found by the structure of its graph. What lives on decides its outputs, and which
    inputs nobody needs any more; where garbage was collected at another time, a program serves that
    gives more outputs, and takes the memory of fewer inputs. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "xla/graph.h"
+#include "xla/compile.h"
 #include "xla/plugin.h"
 
 typedef struct program {
   struct program *next;
+  lt_program_record about;
   uint64_t hash;
   int64_t *stream;
   size_t n_stream;
@@ -150,11 +152,16 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
                  .aliases = copy_of(t->aliases, t->n_leaves * sizeof(int64_t)),
                  .offsets = copy_of(g->offsets.at, g->offsets.n * sizeof(int64_t)),
                  .promoted = copy_of(t->promoted, g->offsets.n), .n_offsets = g->offsets.n,
-                 .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks,
-                 .loaded = lt_xla_compile(c, text, size)};
+                 .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks};
+  p->loaded = lt_xla_executable(c, g, text, size, &p->about);
   free(text);
   if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL &&
       p->offsets != NULL && p->promoted != NULL) {
+    p->about.stream = p->stream;
+    p->about.n_stream = p->n_stream;
+    p->about.operations = g->nodes.n;
+    lt_report_find_change(c, g, &p->about);
+    lt_report_compiled(c, g, &p->about);
     p->next = programs[g->hash % BUCKETS];
     return programs[g->hash % BUCKETS] = p;
   }
@@ -173,8 +180,15 @@ static program *find(lt_ctx *c, const lt_graph *g, cut *t) {
   return compile(c, g, t);
 }
 
+static bool fail_run(lt_ctx *c, const lt_graph *g, pjrt_error *error) {
+  char name[160], what[256];
+  snprintf(what, sizeof what, "xla: %s does not run",
+           lt_report_program(c, g, name, sizeof name));
+  return lt_xla_ok(c, error, what);
+}
+
 /* The numbers and words of this run, after the leaves. */
-static bool run(lt_ctx *c, lt_graph *g, const program *p, cut *t) {
+static bool run(lt_ctx *c, lt_graph *g, program *p, cut *t) {
   int n = 0;
   pjrt_buffer *numbers = NULL, *words = NULL;
   for (size_t k = 0; k < t->n_leaves; k++) t->in[n++] = t->leaves[k]->buffer;
@@ -191,7 +205,9 @@ static bool run(lt_ctx *c, lt_graph *g, const program *p, cut *t) {
     const lt_leaf *word = lt_xla_error_word(c, g->root);
     if ((ok = word != NULL)) t->in[n++] = word->buffer;
   }
-  ok = ok && lt_xla_execute(c, p->loaded, n, t->in, t->out);
+  p->about.runs++;
+  pjrt_error *error = ok ? lt_xla_execute(p->loaded, n, t->in, t->out) : NULL;
+  if (error != NULL) ok = fail_run(c, g, error);
   lt_xla_buffer_free(numbers);
   lt_xla_buffer_free(words);
   return ok;
@@ -261,7 +277,7 @@ static bool run_graph(lt_ctx *c, lt_graph *g) {
     lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a cut");
   }
   if (ok && t.n_outputs > 0) {
-    const program *p = find(c, g, &t);
+    program *p = find(c, g, &t);
     ok = p != NULL && run(c, g, p, &t);
     if (ok) take_outputs(g, p, &t);
     else lose_outputs(g);
@@ -278,10 +294,13 @@ static bool start_read(lt_ctx *c, lt_read *r) {
   return lt_xla_download(c, r->leaf->buffer, to, r->all, &r->event);
 }
 
-bool lt_xla_cut(lt_ctx *c) {
+bool lt_xla_cut(lt_ctx *c, lt_cut_reason reason) {
   lt_graph *g = &lt_xla_graph;
   bool ok = true;
-  if (g->nodes.n > 0) ok = run_graph(c, g);
+  if (g->nodes.n > 0) {
+    lt_report_cut(c, reason);
+    ok = run_graph(c, g);
+  }
   for (size_t k = 0; k < g->reads.n; k++) {
     lt_read *r = &g->reads.at[k];
     if (r->event == NULL && r->position > g->submitted) ok = start_read(c, r) && ok;

@@ -10,6 +10,7 @@
 #include "xla/graph.h"
 #include "xla/lowerings.h"
 #include "xla/plugin.h"
+#include "xla/report.h"
 
 const lt_host *lt_xla_host;
 
@@ -22,8 +23,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void lt_xla_lock(void) { pthread_mutex_lock(&lock); }
 void lt_xla_unlock(void) { pthread_mutex_unlock(&lock); }
 
-static bool unlocked(bool ok) {
+/* Warnings wait for this: their hook may run Lua, which may use the device. */
+static bool unlocked(lt_ctx *c, bool ok) {
+  char notes[LT_NOTES][LT_NOTE];
+  bool warns = ok && lt_xla_host->root(c) == (const void *)c;
+  int n = warns ? lt_report_take(notes) : 0;
   lt_xla_unlock();
+  for (int k = 0; k < n; k++) lt_xla_host->warn(c, notes[k]);
   return ok;
 }
 
@@ -57,6 +63,21 @@ static bool describe(int index, char *text, size_t size) {
   if (!lt_xla_find_plugin(path, sizeof path, why, sizeof why)) return false;
   const char *name = strrchr(path, '/');
   return snprintf(text, size, "%s", name != NULL ? name + 1 : path) > 0;
+}
+
+static bool memory_info(int index, int64_t *free_bytes, int64_t *total) {
+  pjrt_memory_stats m;
+  if (!lt_xla_memory(index, &m) || !m.limit.is_known) return false;
+  *free_bytes = m.limit.value - m.in_use;
+  *total = m.limit.value;
+  return true;
+}
+
+static size_t report(char *text, size_t size) {
+  lt_xla_lock();
+  size_t n = lt_report_text(text, size);
+  lt_xla_unlock();
+  return n;
 }
 
 static void *device_alloc(int index, size_t bytes) {
@@ -129,11 +150,11 @@ static bool event_record(lt_ctx *c, lt_stream *stream, lt_event *out) {
   (void)c;
   lt_xla_lock();
   *out = (lt_event){stream, lt_xla_graph.recorded};
-  return unlocked(true);
+  return unlocked(c, true);
 }
 
 static bool cut_to(lt_ctx *c, uint64_t position) {
-  return position <= lt_xla_graph.submitted || lt_xla_cut(c);
+  return position <= lt_xla_graph.submitted || lt_xla_cut(c, LT_CUT_WAIT);
 }
 
 static lt_progress event_done(lt_event e) {
@@ -148,13 +169,13 @@ static lt_progress event_done(lt_event e) {
 
 static bool submit(lt_ctx *c, lt_event e) {
   lt_xla_lock();
-  return unlocked(cut_to(c, e.position));
+  return unlocked(c, cut_to(c, e.position));
 }
 
 static bool event_wait(lt_ctx *c, lt_event e) {
   lt_xla_lock();
   bool ok = cut_to(c, e.position);
-  return unlocked(lt_xla_reads_finish(c, e.position, true) && ok);
+  return unlocked(c, lt_xla_reads_finish(c, e.position, true) && ok);
 }
 
 static bool stream_wait(lt_ctx *c, lt_stream *stream, lt_event e) {
@@ -168,19 +189,22 @@ static bool synchronize(lt_ctx *c, int index) {
   if (!is_there(c, index)) return false;
   lt_xla_lock();
   bool ok = cut_to(c, lt_xla_graph.recorded);
-  return unlocked(lt_xla_reads_finish(c, lt_xla_graph.recorded, true) && ok);
+  return unlocked(c, lt_xla_reads_finish(c, lt_xla_graph.recorded, true) && ok);
 }
 
 static bool batch_end(lt_ctx *c, int index) {
   (void)index;
   lt_xla_lock();
-  return unlocked(lt_xla_cut(c));
+  bool ok = lt_xla_cut(c, LT_CUT_BATCH);
+  lt_report_batch();
+  return unlocked(c, ok);
 }
 
 static bool to_device(lt_ctx *c, void *dst, const void *src, size_t bytes, int type) {
   size_t offset;
   lt_slot *s = lt_slot_at(dst, &offset);
   if (type == LT_U8 && s != NULL && s->type >= 0) type = s->type; /* bytes of no known type */
+  lt_report_uploaded(bytes);
   pjrt_buffer *b = lt_xla_upload(c, src, type, (int64_t)(bytes / lt_xla_item_size(type)));
   return b != NULL && lt_xla_record_upload(c, dst, lt_leaf_new(b), bytes, type);
 }
@@ -189,6 +213,7 @@ static bool to_device(lt_ctx *c, void *dst, const void *src, size_t bytes, int t
 static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
   lt_graph *g = &lt_xla_graph;
   size_t offset;
+  lt_report_read(bytes);
   lt_slot *s = lt_xla_readable(c, src, &offset);
   if (s == NULL) return false;
   if (s->leaf == NULL && s->value < 0) { /* never written */
@@ -202,7 +227,7 @@ static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
   if ((bytes < s->bytes && r.whole == NULL) || !LT_PUSH(g, g->reads, r))
     return lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a read");
   if (is_pinned(dst)) return true;
-  bool ok = lt_xla_cut(c);
+  bool ok = lt_xla_cut(c, LT_CUT_READ);
   return lt_xla_reads_finish(c, g->recorded, true) && ok;
 }
 
@@ -211,9 +236,9 @@ static bool copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *dst
   (void)stream;
   if (!is_there(c, index) || (way == LT_PEER && !is_there(c, from))) return false;
   lt_xla_lock();
-  if (way == LT_TO_DEVICE) return unlocked(to_device(c, dst, src, bytes, (int)dtype));
-  if (way == LT_TO_HOST) return unlocked(to_host(c, dst, src, bytes));
-  return unlocked(lt_xla_record_copy(c, dst, src, bytes, (int)dtype));
+  if (way == LT_TO_DEVICE) return unlocked(c, to_device(c, dst, src, bytes, (int)dtype));
+  if (way == LT_TO_HOST) return unlocked(c, to_host(c, dst, src, bytes));
+  return unlocked(c, lt_xla_record_copy(c, dst, src, bytes, (int)dtype));
 }
 
 /* All kernels are this one: it records. */
@@ -221,8 +246,8 @@ static bool kernel(lt_ctx *c, const lt_call *call) {
   bool takes = true;
   lt_xla_lock();
   bool ok = lt_xla_record(c, call, &takes);
-  if (ok && lt_xla_graph.nodes.n >= LT_NODE_BOUND) ok = lt_xla_cut(c);
-  lt_xla_unlock();
+  if (ok && lt_xla_graph.nodes.n >= LT_NODE_BOUND) ok = lt_xla_cut(c, LT_CUT_BOUND);
+  ok = unlocked(c, ok);
   return ok && (takes || lt_xla_host->run_on_cpu(c, call));
 }
 
@@ -235,7 +260,7 @@ static bool launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel f, const l
 static bool take_error(lt_ctx *c, int index, lt_device_error *out) {
   (void)index;
   lt_xla_lock();
-  return unlocked(lt_xla_take_error(c, out));
+  return unlocked(c, lt_xla_take_error(c, out));
 }
 
 static const lt_kernel *kernels(const lt_host *host) {
@@ -254,8 +279,8 @@ LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
   if (!lt_lowerings_open()) return false;
   table = (lt_device_ops){.size = sizeof table,
                           .version = LT_BACKEND_VERSION,
-                          .name = "xla",
-                          .alias = "tpu",
+                          .name = lt_xla_name(),
+                          .alias = strcmp(lt_xla_name(), "xla") == 0 ? "tpu" : "xla",
                           .whole_storages = true,
                           .op_hash = host->op_hash,
                           .supports = lt_lowers,
@@ -265,6 +290,8 @@ LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
                           .open = open_device,
                           .alloc = device_alloc,
                           .free = device_free,
+                          .memory_info = memory_info,
+                          .report = report,
                           .describe = describe,
                           .host_alloc = host_alloc,
                           .host_free = host_free,

@@ -28,10 +28,24 @@ static bool in_environment(const char *folder, char *path, size_t size) {
   return false;
 }
 
+/* The length of the name in NAME=FILE; 0: a file alone. */
+static size_t name_length(const char *text) {
+  size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+  return text[n] == '=' ? n : 0;
+}
+
+const char *lt_xla_name(void) {
+  static char name[32];
+  const char *text = getenv("LTRAIN_PJRT_PLUGIN");
+  size_t n = text != NULL ? name_length(text) : 0;
+  if (name[0] == 0 && n > 0 && n < sizeof name) memcpy(name, text, n);
+  return name[0] != 0 ? name : "xla";
+}
+
 static bool named(const char *variable, const char *file, char *path, size_t size, char *why,
                   size_t why_size) {
-  const char *equals = strchr(file, '=');
-  snprintf(path, size, "%s", equals != NULL ? equals + 1 : file);
+  size_t n = name_length(file);
+  snprintf(path, size, "%s", n > 0 ? file + n + 1 : file);
   if (access(path, R_OK) == 0) return true;
   snprintf(why, why_size, "no PJRT plugin %.180s (%s)", path, variable);
   return false;

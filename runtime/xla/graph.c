@@ -45,3 +45,23 @@ const int64_t *lt_stream_call(const int64_t *at, const int64_t *offsets, lt_flat
   }
   return at;
 }
+
+const int64_t *lt_stream_next(const int64_t *at, const int64_t *end) {
+  while (at < end && (*at == LT_NODE_LEAF || *at == LT_NODE_ZERO)) at += 3;
+  return at < end ? at : NULL;
+}
+
+const int64_t *lt_stream_shapes(const int64_t *call) { return call + 4 + call[3]; }
+
+const int64_t *lt_stream_after_shape(const int64_t *shape) {
+  return shape[0] < 0 ? shape + 1 : shape + 2 + shape[1];
+}
+
+const int64_t *lt_stream_after(const int64_t *call) {
+  const int64_t *shape = lt_stream_shapes(call), *at = shape;
+  int64_t n = call[1] + call[2];
+  for (int64_t k = 0; k < n; k++) at = lt_stream_after_shape(at);
+  for (int64_t k = 0; k < n; k++, shape = lt_stream_after_shape(shape))
+    if (shape[0] >= 0) at += 3 + shape[1];
+  return at;
+}

@@ -21,6 +21,16 @@
 enum { LT_NODE_LEAF = -1, LT_NODE_ZERO = -2, LT_NODE_COPY = -3 };
 enum { LT_NODE_BOUND = 10000 };
 
+/* Why a graph ends: the end of a batch, a value for the host, an event that it waits for,
+   LT_NODE_BOUND, another root that records. */
+typedef enum lt_cut_reason {
+  LT_CUT_BATCH,
+  LT_CUT_READ,
+  LT_CUT_WAIT,
+  LT_CUT_BOUND,
+  LT_CUT_CONTEXT
+} lt_cut_reason;
+
 typedef struct lt_flat_view {
   int64_t value, written;
   int type, ndim;
@@ -39,6 +49,7 @@ typedef struct lt_node {
   size_t args, args_size; /* where in graph.args */
   size_t number, word;    /* its first ones; the first word is its line */
   size_t offset;          /* of its first tensor */
+  uint32_t line;          /* of the script, 0: not known */
 } lt_node;
 
 /* A copy to the host that waits for the cut. */
@@ -103,8 +114,14 @@ lt_slot *lt_xla_readable(lt_ctx *c, const void *address, size_t *offset);
    next node. */
 const int64_t *lt_stream_call(const int64_t *at, const int64_t *offsets, lt_flat_view *v);
 
+/* The first call from there on; NULL: none. After a call; its shapes; after one of these. */
+const int64_t *lt_stream_next(const int64_t *at, const int64_t *end);
+const int64_t *lt_stream_after(const int64_t *call);
+const int64_t *lt_stream_shapes(const int64_t *call);
+const int64_t *lt_stream_after_shape(const int64_t *shape);
+
 /* Ends the graph: compiles and runs what it is. */
-bool lt_xla_cut(lt_ctx *c);
+bool lt_xla_cut(lt_ctx *c, lt_cut_reason reason);
 /* Reads that have arrived leave the list; `wait`: all of them, up to a position. */
 bool lt_xla_reads_finish(lt_ctx *c, uint64_t position, bool wait);
 

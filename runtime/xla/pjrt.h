@@ -17,6 +17,8 @@ typedef struct pjrt_client pjrt_client;
 typedef struct pjrt_device pjrt_device;
 typedef struct pjrt_loaded pjrt_loaded; /* a program, compiled and loaded */
 typedef struct pjrt_buffer pjrt_buffer;
+typedef struct pjrt_executable pjrt_executable;
+typedef struct pjrt_description pjrt_description; /* of a device */
 
 typedef pjrt_error *pjrt_function(void *args);
 
@@ -51,7 +53,15 @@ enum {
   PJRT_CLIENT_ADDRESSABLE_DEVICES = 16,
   PJRT_CLIENT_COMPILE = 20,
   PJRT_BUFFER_FROM_HOST = 22,
+  PJRT_DESCRIPTION_KIND = 26,
+  PJRT_DEVICE_DESCRIPTION = 29,
+  PJRT_DEVICE_MEMORY_STATS = 34,
+  PJRT_EXECUTABLE_DESTROY = 40,
+  PJRT_EXECUTABLE_SERIALIZE = 49,
+  PJRT_LOADED_DESTROY = 50,
+  PJRT_LOADED_EXECUTABLE = 51,
   PJRT_LOADED_EXECUTE = 55,
+  PJRT_DESERIALIZE_AND_LOAD = 56,
   PJRT_BUFFER_DESTROY = 58,
   PJRT_BUFFER_TO_HOST = 70,
   PJRT_SLOTS_NEEDED = 71
@@ -143,6 +153,63 @@ typedef struct pjrt_compile {
   size_t options_size;
   pjrt_loaded *loaded;
 } pjrt_compile;
+
+typedef struct pjrt_loaded_executable {
+  pjrt_head head;
+  pjrt_loaded *loaded;
+  pjrt_executable *executable; /* the caller's to destroy */
+} pjrt_loaded_executable;
+
+typedef struct pjrt_of_executable {
+  pjrt_head head;
+  pjrt_executable *executable;
+} pjrt_of_executable;
+
+typedef struct pjrt_serialize {
+  pjrt_head head;
+  const pjrt_executable *executable;
+  const char *bytes;
+  size_t size;
+  void *owner;
+  void (*release)(void *owner);
+} pjrt_serialize;
+
+typedef struct pjrt_load {
+  pjrt_head head;
+  pjrt_client *client;
+  const char *bytes;
+  size_t size;
+  pjrt_loaded *loaded;
+  const char *options;
+  size_t options_size;
+} pjrt_load;
+
+typedef struct pjrt_device_description {
+  pjrt_head head;
+  pjrt_device *device;
+  pjrt_description *description;
+} pjrt_device_description;
+
+typedef struct pjrt_kind {
+  pjrt_head head;
+  pjrt_description *description;
+  const char *kind; /* "NVIDIA H100 80GB HBM3" */
+  size_t size;
+} pjrt_kind;
+
+/* A number that a plugin may not know. */
+typedef struct pjrt_known {
+  int64_t value;
+  bool is_known;
+} pjrt_known;
+
+typedef struct pjrt_memory_stats {
+  pjrt_head head;
+  pjrt_device *device;
+  int64_t in_use;
+  pjrt_known peak, allocations, largest, limit;
+  pjrt_known reserved, peak_reserved, reservable, largest_free, pool, peak_pool;
+} pjrt_memory_stats;
 
 typedef struct pjrt_from_host {
   pjrt_head head;

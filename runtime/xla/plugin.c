@@ -14,24 +14,76 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const pjrt_api *api;
 static pjrt_client *client;
 static pjrt_device *device;
-static char platform[64];
+static char platform[64], version[256];
 static pid_t opened_by;
+
+/* CompileOptionsProto: executable_build_options (3): num_replicas (4) 1, num_partitions (5) 1. */
+static const char compile_options[] = {0x1a, 4, 0x20, 1, 0x28, 1};
 
 #define HEAD(variable) .head = {.size = sizeof(variable)}
 
+/* What is used without a question. */
+static const struct {
+  int slot;
+  const char *name;
+} needed[] = {{PJRT_ERROR_DESTROY, "Error_Destroy"},
+              {PJRT_ERROR_MESSAGE, "Error_Message"},
+              {PJRT_ERROR_CODE, "Error_GetCode"},
+              {PJRT_PLUGIN_INITIALIZE, "Plugin_Initialize"},
+              {PJRT_EVENT_DESTROY, "Event_Destroy"},
+              {PJRT_EVENT_IS_READY, "Event_IsReady"},
+              {PJRT_EVENT_AWAIT, "Event_Await"},
+              {PJRT_CLIENT_CREATE, "Client_Create"},
+              {PJRT_CLIENT_PLATFORM_NAME, "Client_PlatformName"},
+              {PJRT_CLIENT_PLATFORM_VERSION, "Client_PlatformVersion"},
+              {PJRT_CLIENT_ADDRESSABLE_DEVICES, "Client_AddressableDevices"},
+              {PJRT_CLIENT_COMPILE, "Client_Compile"},
+              {PJRT_BUFFER_FROM_HOST, "Client_BufferFromHostBuffer"},
+              {PJRT_LOADED_EXECUTE, "LoadedExecutable_Execute"},
+              {PJRT_BUFFER_DESTROY, "Buffer_Destroy"},
+              {PJRT_BUFFER_TO_HOST, "Buffer_ToHostBuffer"}};
+
+pjrt_error *lt_xla_call(int slot, void *args) { return api->slot[slot](args); }
+
+bool lt_xla_has(int slot) {
+  size_t end = offsetof(pjrt_api, slot) + ((size_t)slot + 1) * sizeof(pjrt_function *);
+  return api->head.size >= end && api->slot[slot] != NULL;
+}
+
+const pjrt_version *lt_xla_interface(void) { return &api->version; }
+
+pjrt_client *lt_xla_client(void) { return client; }
+
+pjrt_device *lt_xla_device(int k) { return k == 0 ? device : NULL; }
+
+bool lt_xla_memory(int index, pjrt_memory_stats *out) {
+  *out = (pjrt_memory_stats){.head = {.size = sizeof *out}, .device = device};
+  return index == 0 && client != NULL && lt_xla_has(PJRT_DEVICE_MEMORY_STATS) &&
+         lt_xla_passed(lt_xla_call(PJRT_DEVICE_MEMORY_STATS, out));
+}
+
+bool lt_xla_passed(pjrt_error *error) {
+  pjrt_error_destroy destroy = {HEAD(destroy), .error = error};
+  if (error != NULL) api->slot[PJRT_ERROR_DESTROY](&destroy);
+  return error == NULL;
+}
+
+void lt_xla_message(const pjrt_error *error, char *text, size_t size) {
+  pjrt_error_message m = {HEAD(m), .error = error};
+  api->slot[PJRT_ERROR_MESSAGE](&m);
+  snprintf(text, size, "%.*s", m.message_size > size ? (int)size : (int)m.message_size, m.message);
+}
+
 bool lt_xla_ok(lt_ctx *c, pjrt_error *error, const char *what) {
   if (error == NULL) return true;
-  pjrt_error_message m = {HEAD(m), .error = error};
   pjrt_error_code code = {HEAD(code), .error = error};
-  pjrt_error_destroy destroy = {HEAD(destroy), .error = error};
-  api->slot[PJRT_ERROR_MESSAGE](&m);
   api->slot[PJRT_ERROR_CODE](&code);
-  char text[600];
-  snprintf(text, sizeof text, "%s: %.*s", what, m.message_size > 500 ? 500 : (int)m.message_size,
-           m.message);
-  api->slot[PJRT_ERROR_DESTROY](&destroy);
-  return lt_xla_host->fail(c, code.code == PJRT_RESOURCE_EXHAUSTED ? LT_EMEMORY : LT_EDEVICE,
-                           text);
+  char message[500], text[800];
+  lt_xla_message(error, message, sizeof message);
+  snprintf(text, sizeof text, "%s: %s", what, message);
+  lt_xla_passed(error);
+  return code.code == PJRT_RESOURCE_EXHAUSTED ? lt_xla_host->exhausted(c, lt_xla_name(), 0, text)
+                                              : lt_xla_host->fail(c, LT_EDEVICE, text);
 }
 
 static bool fail(lt_ctx *c, const char *path, const char *why) {
@@ -43,11 +95,15 @@ static bool fail(lt_ctx *c, const char *path, const char *why) {
 static bool check_table(lt_ctx *c, const char *path, const pjrt_api *table) {
   char why[128];
   if (table == NULL) return fail(c, path, "its GetPjrtApi returned nothing");
-  size_t needed = offsetof(pjrt_api, slot) + PJRT_SLOTS_NEEDED * sizeof(pjrt_function *);
-  if (table->head.size >= needed) return true;
+  size_t least = offsetof(pjrt_api, slot) + PJRT_SLOTS_NEEDED * sizeof(pjrt_function *);
   snprintf(why, sizeof why, "too old: a table of %zu bytes, and %zu are needed", table->head.size,
-           needed);
-  return fail(c, path, why);
+           least);
+  if (table->head.size < least) return fail(c, path, why);
+  for (size_t k = 0; k < sizeof needed / sizeof *needed; k++) {
+    snprintf(why, sizeof why, "it lacks PJRT_%s", needed[k].name);
+    if (table->slot[needed[k].slot] == NULL) return fail(c, path, why);
+  }
+  return true;
 }
 
 static bool open_file(lt_ctx *c, const char *path, const pjrt_api **out) {
@@ -78,8 +134,12 @@ static bool make_client(lt_ctx *c, const char *path) {
     return false;
   if (all.n == 0) return fail(c, path, "the plugin finds no device");
   pjrt_client_text name = {HEAD(name), .client = make.client};
-  if (!lt_xla_ok(c, api->slot[PJRT_CLIENT_PLATFORM_NAME](&name), "xla: platform")) return false;
+  pjrt_client_text number = {HEAD(number), .client = make.client};
+  if (!lt_xla_ok(c, api->slot[PJRT_CLIENT_PLATFORM_NAME](&name), "xla: platform") ||
+      !lt_xla_ok(c, api->slot[PJRT_CLIENT_PLATFORM_VERSION](&number), "xla: version"))
+    return false;
   snprintf(platform, sizeof platform, "%.*s", (int)name.text_size, name.text);
+  snprintf(version, sizeof version, "%.*s", (int)number.text_size, number.text);
   device = all.devices[0];
   client = make.client;
   return true;
@@ -111,14 +171,20 @@ bool lt_xla_plugin_open(lt_ctx *c) {
 
 const char *lt_xla_platform(void) { return platform; }
 
-/* CompileOptionsProto: executable_build_options (3): num_replicas (4) 1, num_partitions (5) 1. */
-pjrt_loaded *lt_xla_compile(lt_ctx *c, const char *text, size_t size) {
-  static const char options[] = {0x1a, 4, 0x20, 1, 0x28, 1};
+const char *lt_xla_version(void) { return version; }
+
+const char *lt_xla_compile_options(size_t *size) {
+  *size = sizeof compile_options;
+  return compile_options;
+}
+
+pjrt_error *lt_xla_compile(const char *text, size_t size, pjrt_loaded **out) {
   pjrt_program p = {HEAD(p), .code = text, .code_size = size, .format = "mlir", .format_size = 4};
-  pjrt_compile a = {HEAD(a), .client = client, .program = &p, .options = options,
-                    .options_size = sizeof options};
-  bool ok = lt_xla_ok(c, api->slot[PJRT_CLIENT_COMPILE](&a), "xla: a program does not compile");
-  return ok ? a.loaded : NULL;
+  pjrt_compile a = {HEAD(a), .client = client, .program = &p, .options = compile_options,
+                    .options_size = sizeof compile_options};
+  pjrt_error *error = api->slot[PJRT_CLIENT_COMPILE](&a);
+  *out = error == NULL ? a.loaded : NULL;
+  return error;
 }
 
 static int type_code(int type) {
@@ -145,12 +211,12 @@ bool lt_xla_download(lt_ctx *c, pjrt_buffer *source, void *to, size_t bytes, pjr
   return true;
 }
 
-bool lt_xla_execute(lt_ctx *c, pjrt_loaded *loaded, int n_in, pjrt_buffer *const *in,
-                    pjrt_buffer **out) {
+pjrt_error *lt_xla_execute(pjrt_loaded *loaded, int n_in, pjrt_buffer *const *in,
+                           pjrt_buffer **out) {
   pjrt_execute_options options = {HEAD(options)};
   pjrt_execute a = {HEAD(a), .loaded = loaded, .options = &options, .arguments = &in,
                     .n_devices = 1, .n_arguments = (size_t)n_in, .outputs = &out};
-  return lt_xla_ok(c, api->slot[PJRT_LOADED_EXECUTE](&a), "xla: a program did not run");
+  return api->slot[PJRT_LOADED_EXECUTE](&a);
 }
 
 void lt_xla_buffer_free(pjrt_buffer *buffer) {

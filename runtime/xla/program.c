@@ -127,6 +127,7 @@ static void emit_body(struct lt_program_text *p, lt_hlo_text *h) {
       value++;
       continue;
     }
+    lt_hlo_put(h, "//%d\n", (int64_t)node); /* for errors of the plugin (compile.c) */
     p->node = &p->g->nodes.at[node++];
     int64_t n = at[1] + at[2];
     lt_flat_view *views = malloc((size_t)(n + 1) * sizeof *views);

@@ -6,6 +6,7 @@
 #include "xla/graph.h"
 #include "xla/lowerings.h"
 #include "xla/plugin.h"
+#include "xla/report.h"
 
 static void put(lt_graph *g, int64_t word) {
   g->hash = (g->hash ^ (uint64_t)word) * 0x9E3779B97F4A7C15u;
@@ -188,7 +189,7 @@ static bool put_arguments(lt_ctx *c, lt_graph *g, const lt_call *call, const see
   lt_derive *derive = lt_derive_of(call->op);
   const char *given = call->args != NULL ? call->args : lt_xla_no_args;
   double derived[LT_DERIVED];
-  lt_node node = {g->args.n, call->args_size, g->numbers.n, g->words.n, g->offsets.n};
+  lt_node node = {g->args.n, call->args_size, g->numbers.n, g->words.n, g->offsets.n, 0};
   LT_PUSH(g, g->words, (uint64_t)line_of(c, list, n));
   for (int k = 0; k < n_args; k++)
     put_argument(g, &args[k], given + args[k].offset, derive != NULL);
@@ -311,6 +312,7 @@ static bool record(lt_ctx *c, const lt_call *call, seen *list, bool *taken) {
     put_place(g, &s->v, s->slot);
   }
   g->recorded++;
+  if (!g->failed) g->nodes.at[g->nodes.n - 1].line = lt_report_line(c, g->hash);
   return !g->failed || lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
 }
 
@@ -318,7 +320,8 @@ bool lt_xla_record(lt_ctx *c, const lt_call *call, bool *taken) {
   seen few[TENSORS], *list = few;
   lt_graph *g = &lt_xla_graph;
   /* A graph is of one root: its errors are that one's. */
-  if (g->nodes.n > 0 && g->root != lt_xla_host->root(c) && !lt_xla_cut(c)) return false;
+  if (g->nodes.n > 0 && g->root != lt_xla_host->root(c) && !lt_xla_cut(c, LT_CUT_CONTEXT))
+    return false;
   g->root = lt_xla_host->root(c);
   int n = call->n_in + call->n_out;
   if (n > TENSORS && (list = malloc((size_t)n * sizeof *list)) == NULL)
@@ -352,7 +355,7 @@ static bool put_copy(lt_graph *g, lt_flat_view from, const lt_slot *source, lt_s
   to.written = write(g, s, type);
   put_place(g, &to, s);
   g->recorded++;
-  LT_PUSH(g, g->nodes, ((lt_node){g->args.n, 0, g->numbers.n, g->words.n, first}));
+  LT_PUSH(g, g->nodes, ((lt_node){g->args.n, 0, g->numbers.n, g->words.n, first, 0}));
   return !g->failed;
 }
 

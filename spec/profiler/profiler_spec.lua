@@ -153,9 +153,10 @@ describe("trainer.profiler", function()
 end)
 
 describe("profiler", function()
-  it("is one of three words", function()
-    assert.matches("Trainer: profiler must be 'simple', 'advanced' or 'trace': got 'sample'; did "
-      .. "you mean 'simple'?", tiny.error_of(tiny.trainer, { profiler = "sample" }), 1, true)
+  it("is one of four words", function()
+    assert.matches("Trainer: profiler must be 'simple', 'advanced', 'trace' or 'xla': got "
+      .. "'sample'; did you mean 'simple'?",
+      tiny.error_of(tiny.trainer, { profiler = "sample" }), 1, true)
   end)
 
   it("looks at operations within its scope alone, composites not counted", function()

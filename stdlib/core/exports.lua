@@ -172,4 +172,5 @@ return {
   vmap = "ltrain.autograd.vmap",
   vsplit = "ltrain.ops.arrangement:vsplit",
   vstack = "ltrain.ops.joining:vstack",
+  xla = "ltrain.core.xla",
 }

@@ -16,7 +16,7 @@ Fabric fabric = a loop of your own with lt.dist, or trainer:steps('fit', net, lo
 Tuner tuner = the callbacks lt.callbacks.LearningRateFinder and BatchSizeFinder
 LightningArgumentParser LightningCLI SaveConfigCallback cli = a script that returns
   {model =, data =}: ltrain run; --model.lr, --data.x
-*Profiler profilers = lt.Trainer{profiler = 'simple'}, 'advanced' or 'trace'
+*Profiler profilers = lt.Trainer{profiler = 'simple'}, 'advanced', 'trace' or 'xla'
 *Accelerator accelerators = lt.Trainer{accelerator = 'cpu'}: 'cpu', 'gpu', 'auto', or an
   lt.Accelerator
 plugins *Precision *CheckpointIO = lt.Trainer{precision = 'bf16-mixed'}, or

@@ -1,15 +1,16 @@
---- stdlib/profiler/init.lua: `profiler = "simple"`, `"advanced"` and `"trace"`: how long hooks,
---- reading batches and operations take.
+--- stdlib/profiler/init.lua: `profiler = "simple"`, `"advanced"`, `"trace"` and `"xla"`: how long
+--- hooks, reading batches and operations take.
 --
 -- "simple" prints a table when the loop ends and writes it to profile.txt in the folder of the run;
 -- "advanced" has functions and lines of the script in it too (line_times.lua); "trace" also writes
--- trace.json, which chrome://tracing and Perfetto show, one of each rank. Of a
--- device of its own the time of an operation is that of its launch. Nothing is checked, and
--- nothing costs, without the option.
+-- trace.json, which chrome://tracing and Perfetto show, one of each rank; "xla" has the report of
+-- lt.xla in its table too. Of a device of its own the time of an operation is that of its launch.
+-- Nothing is checked, and nothing costs, without the option.
 local c = require "ltrain.c"
 local console = require "ltrain.core.console"
 local line_times = require "ltrain.profiler.line_times"
 local profiler_ranges = require "ltrain.core.profiler_ranges"
+local xla = require "ltrain.core.xla"
 
 local profiler = {}
 
@@ -78,6 +79,10 @@ local function table_text(self, fn, total)
     add_rows(lines, "function of the script", sorted(functions), total, SHOWN)
     lines[#lines + 1] = ""
     add_rows(lines, "line of the script", sorted(of_lines), total, SHOWN)
+  end
+  if self.kind == "xla" then
+    lines[#lines + 1] = ""
+    lines[#lines + 1] = tostring(xla.report() or "xla: no device")
   end
   return table.concat(lines, "\n") .. "\n"
 end

@@ -24,8 +24,12 @@ return {
       .. "`ltrain_ucx.so`)" },
     { "LTRAIN_CUDA_LIBS", "the folder of NVIDIA's libraries (`libcublasLt.so.13`, "
       .. "`libcudnn.so.9`), if neither the dynamic linker nor `CUDA_HOME` finds them `CUDA_HOME`" },
-    { "LTRAIN_PJRT_PLUGIN", "the PJRT plugin of devices `xla`, as its file or NAME=FILE; "
+    { "LTRAIN_PJRT_PLUGIN", "the PJRT plugin of devices `xla`, as its file or NAME=FILE, where "
+      .. "NAME is what the devices are called (`hpu`); "
       .. "`TPU_LIBRARY_PATH`, `VIRTUAL_ENV`, `CONDA_PREFIX`: where one is looked for otherwise" },
+    { "LTRAIN_XLA_CACHE", "the folder in which compiled programs of devices `xla` are kept for "
+      .. "later runs, empty: none; by default `ltrain/xla` in `XDG_CACHE_HOME` or in `~/.cache`" },
+    { "LTRAIN_XLA_CACHE_MB", "how many MB of them are kept, 1024; those used longest ago go" },
     { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary, and add "
       .. "names to `nn` and its like" },
     { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` searches, as in `lua`" },

@@ -7,8 +7,9 @@
 #include "bind/core/state.h"
 #include "bind/core/types.h"
 #include "bind/core/values.h"
-#include "device/fake.h"
 #include "device/ctx_devices.h"
+#include "device/fake.h"
+#include "ops/fallback.h"
 
 /* runtime.default_device([name]) -> name: where tensors are made without a device argument; sets it
    when it has one. */
@@ -200,6 +201,36 @@ static int note_allocations(lua_State *L) {
   return 0;
 }
 
+/* runtime.device_report(kind) -> the JSON of what its devices have done; nil where they do not
+   count it */
+static int device_report(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  if (!lt_device_parse(b->c, luaL_checkstring(L, 1), &d)) lt_raise_failure(L, b);
+  const lt_device_ops *ops = lt_device_table(b->c, d);
+  size_t room = ops->report != NULL ? ops->report(NULL, 0) + 4096 : 0; /* it may grow meanwhile */
+  if (room == 0) return 0;
+  char *text = lua_newuserdatauv(L, room, 0);
+  size_t n = ops->report(text, room);
+  lua_pushlstring(L, text, n < room ? n : 0);
+  return 1;
+}
+
+/* runtime.fallbacks(kind) -> {[op] = how often it ran on the CPU instead} */
+static int fallbacks(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  if (!lt_device_parse(b->c, luaL_checkstring(L, 1), &d)) lt_raise_failure(L, b);
+  lua_newtable(L);
+  for (int op = 0; op < LT_OP_COUNT; op++) {
+    int64_t n = lt_fallback_count(b->c, d.kind, op);
+    if (n == 0) continue;
+    lua_pushinteger(L, n);
+    lua_setfield(L, -2, lt_ops[op].name);
+  }
+  return 1;
+}
+
 /* runtime.fake_counts() -> {launches, copies, waits, allocations, pending, cuts} of the device kind
    for specs, since the process began. */
 static int fake_counts(lua_State *L) {
@@ -246,6 +277,8 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"note_allocations", note_allocations},
                                      {"largest_tensors", largest_tensors},
                                      {"fake_counts", fake_counts},
+                                     {"device_report", device_report},
+                                     {"fallbacks", fallbacks},
                                      {"watched_waits", watched_waits},
                                      {NULL, NULL}};
   lua_getfield(L, 1, "runtime");

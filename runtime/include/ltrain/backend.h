@@ -97,6 +97,9 @@ typedef struct lt_device_ops {
   void *(*alloc)(int index, size_t bytes); /* NULL: out of memory */
   void (*free)(int index, void *ptr, size_t bytes);
   bool (*memory_info)(int index, int64_t *free_bytes, int64_t *total); /* (optional) */
+  /* What the devices have done, for `lt.xla.report`: a JSON object as text that ends with 0;
+     returns its length, which may be `size` or more, as snprintf does. (optional) */
+  size_t (*report)(char *text, size_t size);
   /* Name of the device, e.g. "NVIDIA H100 80GB HBM3". (optional) */
   bool (*describe)(int index, char *text, size_t size);
   /* Pinned host memory, for asynchronous copies. (optional together) */
@@ -174,6 +177,8 @@ typedef struct lt_host {
   /* For functions with a ctx argument, only during that call. */
   bool (*fail)(lt_ctx *c, lt_code code, const char *text); /* returns false */
   void (*log)(lt_ctx *c, const char *text);
+  /* A warning to the user, by the thread that runs the script; its hook may call the device. */
+  void (*warn)(lt_ctx *c, const char *text);
   bool (*view)(lt_ctx *c, lt_tensor *t, lt_view *out);
   void (*place)(const lt_tensor *t, lt_storage_place *out);
   /* `bytes` of the device that the running `launch` is for, 64-byte aligned, for what it issues on
@@ -206,6 +211,9 @@ typedef struct lt_host {
   /* Reports an error after which device `index` cannot be used in this process; the operations
      issued last are added to the text. Returns false. */
   bool (*fault)(lt_ctx *c, int index, const char *text);
+  /* Reports that device `index` of this name is out of memory; the largest tensors in use and the
+     lines that made them are added to the text. Returns false. */
+  bool (*exhausted)(lt_ctx *c, const char *name, int index, const char *text);
   /* The root of the ctx: contexts of one root share lines, and an error word a device. */
   const void *(*root)(lt_ctx *c);
 } lt_host;

@@ -142,9 +142,10 @@ return {
     .. "derivative, that computes the first nan: slow, for debugging", "option"),
   nonfinite = { type = "string", default = "stop", choices = { "stop", "skip", "allow" },
     set = "option", doc = "if gradients are not finite: end the fit, skip the step, or take it" },
-  profiler = { type = "string", set = "option", choices = { "simple", "advanced", "trace" },
+  profiler = { type = "string", set = "option", choices = { "simple", "advanced", "trace", "xla" },
     doc = "measure hooks and operations: a table at the end; 'advanced': also of the script's "
-      .. "functions and lines; 'trace': also trace.json for chrome://tracing and Perfetto" },
+      .. "functions and lines; 'trace': also trace.json for chrome://tracing and Perfetto; 'xla': "
+      .. "also what was compiled for XLA devices and why (lt.xla.report)" },
   barebones = flag(false, "for benchmarks: no bar, logs, checkpoints, summary, sanity check"),
   enable_autolog_hparams = flag(true, "log the module's hparams", "option"),
   use_distributed_sampler = flag(true, "shard the data over the ranks", "option"),
