@@ -55,6 +55,7 @@ void lt_required_nodes_end(lt_ctx *c);
 /* Make part number `part`, from 0, of the step current: nodes are noted and visited there. A step
    begins with part 0. */
 bool lt_required_nodes_use(lt_ctx *c, int64_t part);
+int64_t lt_required_nodes_part(const lt_ctx *c); /* the number of the current one */
 bool lt_required_nodes_note(lt_ctx *c, lt_node *n); /* outside of a step it does nothing */
 int64_t lt_required_nodes_count(const lt_ctx *c);
 lt_node *

@@ -75,6 +75,11 @@ bool lt_required_nodes_use(lt_ctx *c, int64_t part) {
   return true;
 }
 
+int64_t lt_required_nodes_part(const lt_ctx *c) {
+  const required *a = c->slot[LT_SLOT_AUTOGRAD];
+  return a != NULL ? a->now : 0;
+}
+
 bool lt_required_nodes_note(lt_ctx *c, lt_node *n) {
   required *a = c->slot[LT_SLOT_AUTOGRAD];
   if (a == NULL || !a->on) return true;

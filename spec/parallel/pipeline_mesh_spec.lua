@@ -83,13 +83,16 @@ describe("Pipeline with stages of tensor parallel ranks trains as one process", 
     ]])
   end)
 
-  it("with data parallel ranks that divide the state of its optimizers", function()
-    prints("same same\n", [[
-      local o = {sharding_stage = 1, microbatches = 2}
-      print(same(8, mesh(o), model {name = "gpt2"}, CLIP), same(8, mesh {sharding_stage = 1,
-        microbatches = 2, split = false}, model {name = "llama"}, CLIP))
-    ]])
-  end)
+  for stage = 1, 3 do
+    it(("with data parallel ranks that shard it, sharding_stage = %d"):format(stage), function()
+      prints("same same\n", ([[
+        local o = {sharding_stage = %d, microbatches = 2, units = 1}
+        local by_time = {sharding_stage = %d, microbatches = 2, split = false, units = 1}
+        print(same(8, mesh(o), model {name = "gpt2"}, CLIP),
+          same(8, mesh(by_time), model {name = "llama"}, CLIP))
+      ]]):format(stage, stage))
+    end)
+  end
 
   it("cut by measured time, on 2 and 3 stages", function()
     prints("same same same\n", [[
@@ -214,7 +217,8 @@ describe("Pipeline with stages of context parallel ranks", function()
       print(same(4, exchange "1f1b", gpt2, CLIP), same(4, exchange "gpipe", gpt2, CLIP),
         same(4, exchange("interleaved", {split = {1, 2, 3}}), gpt2, CLIP),
         same(4, exchange "zero_bubble", gpt2, CLIP),
-        same(8, exchange("1f1b", {split = false, data_parallel_size = 2}), gpt2, CLIP))
+        same(8, exchange("1f1b", {split = false, data_parallel_size = 2, sharding_stage = 3,
+          units = 1}), gpt2, CLIP))
     ]])
   end)
 end)

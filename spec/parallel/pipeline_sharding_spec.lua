@@ -1,5 +1,5 @@
--- spec/parallel/pipeline_sharding_spec.lua: pipelines whose ranks with the same stage divide the
--- state of its optimizers, and pipelines whose blocks are computed again, train as one process.
+-- spec/parallel/pipeline_sharding_spec.lua: pipelines whose ranks with the same stage shard it, and
+-- pipelines whose blocks are computed again, train as one process.
 -- tags: slow
 local net = require "spec.parallel.pipeline_net"
 
@@ -12,6 +12,129 @@ local function sharded(o)
   return all
 end
 ]]
+
+local RESUMES <const> = [[
+  local wanted, w = fit("single_device", 1)
+  local function cut(strategy, ranks, path)
+    function Chain:on_train_batch_end(_, _, i)
+      if i == 1 and self.current_epoch == 1 then self.trainer:save_checkpoint(path) end
+    end
+    fit(strategy, ranks)
+    Chain.on_train_batch_end = nil
+  end
+  local function resumed(strategy, ranks, path)
+    local a, t = fit(strategy, ranks, nil, nil, {ckpt_path = path})
+    return is_equal(wanted, w, a, t)
+  end
+  cut(pipeline(sharded {state_dict_type = "sharded"}), 4, "parts")
+  cut("single_device", 1, "whole")
+  print(resumed("single_device", 1, "parts"), resumed(pipeline(sharded {split = {3}}), 4,
+    "parts"), resumed(pipeline(sharded {split = false}), 4, "whole"))
+]]
+
+for stage = 2, 3 do
+  describe(("sharding_stage = %d of a pipeline"):format(stage), function()
+    local function sharded(script)
+      return SHARDED:gsub("sharding_stage = 1", "sharding_stage = " .. stage) .. script
+    end
+
+    it("trains as one process, in each schedule, with a shared matrix and clipping", function()
+      prints("same same same same\n", sharded [[
+        local clip = {gradient_clip_val = 0.05}
+        print(same(4, sharded {units = 1}, nil, clip),
+          same(4, sharded {units = 1, schedule = "gpipe"}, nil, clip),
+          same(4, sharded {units = 1, schedule = "interleaved", split = {1, 2, 3}}, nil, clip),
+          same(4, sharded {units = 1, schedule = "zero_bubble"}, nil, clip))
+      ]])
+    end)
+
+    it("does so where stages are cut by time, with accumulated gradients, of shards and whole",
+      function()
+        prints("same same same\n", sharded [[
+          local window = {accumulate_grad_batches = 2}
+          print(same(4, sharded {split = false, units = 1}),
+            same(4, sharded {split = false, units = 1}, nil, window),
+            same(4, sharded {units = 1, accumulate = "whole"}, nil, window))
+        ]])
+      end)
+
+    it("does so with dropout, recomputed blocks, replicas, on the host, and a short last batch",
+      function()
+        prints("same same same same same\n", sharded [[
+          local again = function(_, name) return name:find "^blocks%.%d$" end
+          local o = {list = true, dropout = 0.25}
+          local one = pipeline {microbatches = 4}
+          local all = {units = 1, activation_checkpointing = again, microbatches = 2}
+          print(same(4, sharded(all)),
+            same(4, sharded {units = 1, data_parallel_size = 1, stages = 4, split = {1, 2, 3},
+              microbatches = 4}, o, nil, one),
+            same(8, sharded {units = 1, replicas = 2}),
+            same(4, sharded {units = 1, offload = "cpu", schedule = "zero_bubble"}),
+            (function() -- the last of 3 batches has a sample for one of two pipelines
+              local few = x:narrow(1, 1, 17)
+              function loader()
+                return lt.data.DataLoader(lt.data.TensorDataset(few), {global_batch_size = 8})
+              end
+              return same(4, sharded {units = 1, schedule = "zero_bubble"})
+            end)())
+        ]])
+      end)
+
+    it("resumes from its checkpoints under other strategies, and from theirs", function()
+      prints("true true true\n", sharded(RESUMES))
+    end)
+  end)
+end
+
+describe("sharding_stage = 2 of a pipeline", function()
+  it("leaves a rank the gradients of its shards, and those of what several stages have", function()
+    prints("embed.weight: true\nblocks: false\n", SHARDED .. [[
+      local text
+      function Chain:training_step(batch)
+        local weight = self.blocks[1][1].weight
+        if self.trainer.global_step == 1 and text == nil then
+          text = "" -- the second microbatch: the first has run backward on one stage
+        elseif text == "" then
+          text = ("embed.weight: %s\nblocks: %s"):format(self.embed.weight.grad ~= nil,
+            weight.grad ~= nil)
+        end
+        return (self(batch[1]) - 1):square():mean()
+      end
+      fit(pipeline(sharded {sharding_stage = 2, units = 1, stages = 1, data_parallel_size = 2,
+        split = {}}), 2, nil, {max_epochs = 1, limit_val_batches = 0})
+      print(text)
+    ]])
+  end)
+end)
+
+describe("sharding_stage = 3 of a pipeline", function()
+  it("has the blocks of a stage one at a time, in forward and in backward", function()
+    prints("here gone\ngone gone\n", SHARDED .. [[
+      local first, between = {}, nil
+      local function seen(weight) return (pcall(weight.sum, weight)) and "here" or "gone" end
+      function Chain:forward(x)
+        local h, blocks = self.embed(x), self.blocks
+        for i, block in ipairs(blocks) do
+          h = block(h)
+          if i == 1 and self.training and h.requires_grad and #first == 0 then
+            -- Backward of block 3 is over: other microbatches are under way.
+            h:register_hook(function()
+              first[1], first[2] = seen(blocks[1][1].weight), seen(blocks[3][1].weight)
+            end)
+          end
+        end
+        return self.head(h):matmul(self.embed.weight)
+      end
+      function Chain:on_train_batch_end()
+        between = seen(self.blocks[1][1].weight) .. " " .. seen(self.blocks[2][1].weight)
+      end
+      fit(pipeline(sharded {sharding_stage = 3, units = 1, split = {3}, microbatches = 4}), 4,
+        {list = true}, {max_epochs = 1, limit_val_batches = 0, limit_train_batches = 2})
+      print(table.concat(first, " "))
+      print(between)
+    ]])
+  end)
+end)
 
 describe("sharding_stage = 1 of a pipeline", function()
   it("trains as one process, in each schedule, with a shared matrix and clipping", function()
@@ -53,8 +176,13 @@ describe("sharding_stage = 1 of a pipeline", function()
     ]])
   end)
 
-  it("has nothing to divide on one pipeline", function()
-    prints("same\n", SHARDED .. "print(same(2, sharded()))")
+  it("has nothing to divide on one pipeline, and all of a single stage", function()
+    prints("same\nsame\nsame\nsame\n", SHARDED .. [[
+      print(same(2, sharded()))
+      for stage = 1, 3 do
+        print(same(2, sharded {stages = 1, split = {}, sharding_stage = stage, units = 1}))
+      end
+    ]])
   end)
 
   it("steps f32 shards of parameters in 16 bits", function()
@@ -75,24 +203,7 @@ describe("sharding_stage = 1 of a pipeline", function()
   end)
 
   it("resumes from its checkpoints under other strategies, and from theirs", function()
-    prints("true true true\n", SHARDED .. [[
-      local wanted, w = fit("single_device", 1)
-      local function cut(strategy, ranks, path)
-        function Chain:on_train_batch_end(_, _, i)
-          if i == 1 and self.current_epoch == 1 then self.trainer:save_checkpoint(path) end
-        end
-        fit(strategy, ranks)
-        Chain.on_train_batch_end = nil
-      end
-      local function resumed(strategy, ranks, path)
-        local a, t = fit(strategy, ranks, nil, nil, {ckpt_path = path})
-        return is_equal(wanted, w, a, t)
-      end
-      cut(pipeline(sharded {state_dict_type = "sharded"}), 4, "parts")
-      cut("single_device", 1, "whole")
-      print(resumed("single_device", 1, "parts"), resumed(pipeline(sharded {split = {3}}), 4,
-        "parts"), resumed(pipeline(sharded {split = false}), 4, "whole"))
-    ]])
+    prints("true true true\n", SHARDED .. RESUMES)
   end)
 
   it("loses its state with a fit that fails, and says so", function()
@@ -113,9 +224,9 @@ describe("sharding_stage = 1 of a pipeline", function()
       ]])
   end)
 
-  it("refuses what divides gradients, and optimizers that need whole parameters", function()
-    net.fails("strategies.Pipeline: sharding_stage must be 0 or 1, as microbatches add up whole "
-      .. "gradients: got 2", "lt.strategies.Pipeline {sharding_stage = 2}")
+  it("refuses other stages, and optimizers that need whole parameters", function()
+    net.fails("strategies.Pipeline: sharding_stage must be 0, 1, 2 or 3: got 4",
+      "lt.strategies.Pipeline {sharding_stage = 4}")
     net.fails("strategies.Pipeline: .*Adafactor", SHARDED .. [[
       function Chain:configure_optimizers() return lt.optim.Adafactor(self:parameters()) end
       fit(pipeline(sharded()), 4)

@@ -227,6 +227,13 @@ function ModelParallelStrategy:counted_groups(optimizer)
   return counted
 end
 
+--- Whether this rank counts its shard of a parameter: of what is not cut, and of experts, one of
+--- the ranks that have the same does.
+function ModelParallelStrategy:counts_shard(parameter)
+  local cut = cuts.of(parameter)
+  return counts_whole(self) or cut ~= nil and not cut.is_summed
+end
+
 -- Whether a parameter on any rank of the module is f64.
 local function is_wide(optimizer)
   for _, parameter in ipairs(parameters_of(optimizer)) do
@@ -240,7 +247,9 @@ end
 function ModelParallelStrategy:grad_norm(optimizer, p)
   local sharding = active(self)
   if sharding and sharding:has_gradients_of(optimizer) then
-    return sharding:grad_norm(optimizer, p, self.root_device, counts_whole(self))
+    return sharding:grad_norm(optimizer, p, self.root_device, function(parameter)
+      return self:counts_shard(parameter)
+    end)
   elseif not self.divides then
     return DDP.grad_norm(self, optimizer, p)
   end

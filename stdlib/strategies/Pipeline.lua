@@ -12,8 +12,9 @@
 -- (context_parallel) as under ModelParallelStrategy. Each of them sends messages to its counterpart
 -- in the next stage.
 --
--- With sharding_stage = 1 the ranks that have the same stage divide the state of its optimizers,
--- from when the stages are cut.
+-- With a sharding_stage the ranks that have the same stage shard it (sharded/Sharding.lua), from
+-- when the stages are cut. Each microbatch's gradients are then reduced by themselves; what several
+-- stages have stays whole until they have added it up.
 --
 -- Where stages are cut by time, the first batch of a fit (of an accumulation window) runs on each
 -- rank as a whole, which measures the blocks: until its step the ranks have the whole module.
@@ -27,16 +28,17 @@ local Reducer = require "ltrain.dist.Reducer"
 local blocks = require "ltrain.strategies.pipeline.blocks"
 local broadcast_parameters = require "ltrain.dist.broadcast_parameters"
 local c = require "ltrain.c"
+local checks = require "ltrain.strategies.model_parallel.checks"
 local collectives = require "ltrain.dist.collectives"
 local cuts = require "ltrain.core.cuts"
-local errors = require "ltrain.core.errors"
 local module_state = require "ltrain.nn.module_state"
 local own_state = require "ltrain.strategies.pipeline.own_state"
 local part_state = require "ltrain.parallel.part_state"
-local partition = require "ltrain.strategies.pipeline.partition"
 local pipeline_options = require "ltrain.strategies.pipeline.pipeline_options"
 local pipeline_sizes = require "ltrain.strategies.pipeline.pipeline_sizes"
 local refusals = require "ltrain.strategies.pipeline.refusals"
+local sharding_options = require "ltrain.strategies.sharded.options"
+local stage_ends = require "ltrain.strategies.pipeline.stage_ends"
 local walk = require "ltrain.core.walk"
 
 local Pipeline = ModelParallelStrategy:extend("Pipeline")
@@ -60,8 +62,7 @@ function Pipeline:init(options)
   self.schedule, self.microbatches, self.balance = o.schedule, o.microbatches, o.balance
   self.chunks = o.schedule == "interleaved" and o.chunks or 1
   self.container_name, self.split, self.stage = o.module, o.split, o.sharding_stage
-  self.activation_checkpointing = o.activation_checkpointing
-  self.offload_activations = o.offload_activations
+  sharding_options.take(self, o)
 end
 
 -- Ranks.
@@ -103,52 +104,33 @@ end
 
 -- The module.
 
-local function numbers_of_parameters(chain)
-  local costs = {}
-  for i, block in ipairs(chain.blocks) do costs[i] = block:num_parameters() + 1 end
-  return costs
-end
-
--- After which blocks the stages end, by what each block costs, or as the script says.
-local function ends_of(self, costs)
-  local virtual = virtual_stages(self)
-  if not self.split then return partition(costs, virtual) end
-  local last = self.split[#self.split]
-  if #self.split ~= virtual - 1 or last and last >= #self.chain.blocks then
-    errors.blame("%s: split must have %d numbers below %d, the number of blocks, for %d stages: "
-      .. "got {%s}", WHERE, virtual - 1, #self.chain.blocks, virtual,
-      table.concat(self.split, ", "))
-  end
-  return self.split
-end
-
-local function stage_at(ends, place)
-  for g, after in ipairs(ends) do
-    if place <= after then return g end
-  end
-  return #ends + 1
-end
-
 -- From here on this rank has its stage alone. All ranks call it.
 local function divide(self, costs)
-  local stages, ends = self.pipeline_parallel_size, ends_of(self, costs)
+  local stages = self.pipeline_parallel_size
+  local ends = stage_ends.find(#self.chain.blocks, virtual_stages(self), self.split, costs)
   self.ends = ends
   self.engine = Engine(self.chain, { schedule = self.schedule, stages = stages,
     chunks = self.chunks, ends = ends, group = self.one_pipeline, device = self.root_device })
   self.division = Division(self.module, self.chain.places, function(place)
-    return (stage_at(ends, place) - 1) % stages
+    return (stage_ends.stage_at(ends, place) - 1) % stages
   end, self.one_pipeline)
   self.division:release()
   self.divides = true
-  if self.sharding then
-    self.sharding:divide(self.module, true, function(parameter)
-      return self.division:has(parameter)
-    end)
-  end
+  if self.sharding then self.sharding:divide(self.module, self.stage == 1, self.division) end
 end
 
---- Stages are sharded when they are cut.
-function Pipeline:shard_module(_) end
+-- The sharding of a module that is divided; nil: there is none.
+local function active(self)
+  local sharding = self.sharding
+  return sharding and sharding.sharded and sharding or nil
+end
+
+--- Stages are sharded when they are cut, of a module that is whole.
+function Pipeline:shard_module(module)
+  if self.sharding then checks.sharding(WHERE, module, self.stage) end
+end
+
+function Pipeline:materialize(module) DDP.materialize(self, module) end
 
 --- Follows the calls of the blocks, and divides them unless they are to be measured first.
 function Pipeline:setup_module(module)
@@ -159,10 +141,11 @@ function Pipeline:setup_module(module)
   self.chain = BlockChain(blocks(module, self.container_name, virtual_stages(self)))
   self.whole = Engine(self.chain, { schedule = "1f1b", stages = 1, chunks = 1, ends = {},
     device = self.root_device })
-  if self.pipeline_parallel_size == 1 then return module end
+  if self.pipeline_parallel_size == 1 and not self.sharding then return module end
   self.stage_reducer = Reducer { bucket_cap_mb = self.bucket_cap_mb, group = self.one_pipeline }
-  if self.split or self.balance == "parameters" or not trains then
-    divide(self, numbers_of_parameters(self.chain))
+  if self.split or self.balance == "parameters" or not trains
+    or self.pipeline_parallel_size == 1 then
+    divide(self, self.chain:numbers_of_parameters())
   else
     self.times = BlockTimes(#self.chain.blocks)
     self.whole.times = self.times
@@ -174,7 +157,7 @@ end
 local function agreed_costs(self)
   local costs, any = collectives.add(self.times:costs()), false
   for _, cost in ipairs(costs) do any = any or cost > 0 end
-  return any and costs or numbers_of_parameters(self.chain)
+  return any and costs or self.chain:numbers_of_parameters()
 end
 
 -- Steps.
@@ -218,19 +201,39 @@ function Pipeline:logs_here()
   return self.engine.is_final
 end
 
+-- Runs pass(), a backward: gradients that are sharded are reduced meanwhile. `what`: see
+-- ShardedModule.backward.
+local function walk_sharded(self, pass, what)
+  local sharding = active(self)
+  if sharding then sharding:backward(pass, what) else pass() end
+end
+
 --- Runs the microbatches of a batch: see Engine.train.
 function Pipeline:run_microbatches(work)
   local group = collectives.use(nil)
   collectives.use(group)
   ranks_of_stage(self, group)
-  return engine_of(self):train(work)
+  return engine_of(self):train(setmetatable({
+    backward_from = function(pass, what)
+      work.backward_from(function() walk_sharded(self, pass, what) end)
+    end,
+    weights = function(pass) walk_sharded(self, pass, "weights") end,
+    visit_rest = function()
+      if c.dist.unvisited() > 0 then walk_sharded(self, c.dist.visit_rest) end
+    end,
+  }, { __index = work }))
 end
 
 --- The backward of a loss; a schedule may leave gradients of weights for later.
 function Pipeline:backward(loss, weight, ...)
-  local engine = self.engine
-  if not (engine and engine.divided) then return DDP.backward(self, loss, weight, ...) end
-  engine:backward_of_inputs(loss * weight)
+  local engine, more = self.engine, table.pack(...)
+  if engine and engine.divided then
+    walk_sharded(self, function() engine:backward_of_inputs(loss * weight) end, "inputs")
+  else
+    walk_sharded(self, function()
+      DDP.backward(self, loss, weight, table.unpack(more, 1, more.n))
+    end)
+  end
 end
 
 --- Divides the module when it has been measured, and adds up gradients of parameters that several
@@ -252,7 +255,17 @@ function Pipeline:reduce_gradients(optimizer, total, missing, weight)
   if not self.division then
     return ModelParallelStrategy.reduce_gradients(self, optimizer, total, missing, weight)
   end
-  self.ddp:sync(own_state.parameters(optimizer, self.division), total, missing, optimizer)
+  local own, sharding = own_state.parameters(optimizer, self.division), active(self)
+  if sharding and not sharding.has_whole_gradients then
+    return sharding:reduce_gradients(own, total)
+  end
+  self.ddp:sync(own, total, missing, optimizer)
+end
+
+--- See ModelParallelStrategy; each parameter on the stage that speaks for it.
+function Pipeline:counts_shard(parameter)
+  return self.division:speaks_for(parameter)
+    and ModelParallelStrategy.counts_shard(self, parameter)
 end
 
 --- What is counted in a norm: each parameter once, on the stage that speaks for it.
@@ -292,7 +305,15 @@ end
 
 --- Gives all ranks what they have of all stages until the result is closed: of parameters that
 --- tensor_parallel divides their parts.
-function Pipeline:gather_parameters() return self.division and self.division:gather() or nil end
+function Pipeline:gather_parameters()
+  if not self.division then return nil end
+  local shards = active(self) and self.sharding:gather()
+  local stages = self.division:gather()
+  return setmetatable({}, { __close = function()
+    local _ <close> = shards or nil
+    local _ <close> = stages
+  end })
+end
 
 -- State.
 
@@ -300,7 +321,9 @@ function Pipeline:gather_parameters() return self.division and self.division:gat
 function Pipeline:module_parts(module)
   local division = self.division
   if not division then return ModelParallelStrategy.module_parts(self, module) end
-  return part_state.of_module(module, division:own_state(module:state_dict()))
+  local own = division:own_state(module:state_dict())
+  if active(self) then return self.sharding:module_parts(module, own) end
+  return part_state.of_module(module, own)
 end
 
 --- Each rank loads what it has.
@@ -308,7 +331,8 @@ function Pipeline:load_module_state(module, state)
   local division = self.division
   if not division then return ModelParallelStrategy.load_module_state(self, module, state) end
   module_state.load_by(module, state, function(own, source)
-    if division:has(own) then cuts.copy(own, source) end
+    if not division:has(own) then return end
+    if active(self) then self.sharding:copy_into(own, source) else cuts.copy(own, source) end
   end)
 end
 
@@ -349,6 +373,7 @@ function Pipeline:teardown()
   local run = self.module and self.module.trainer
   local status = run and run.state.status
   if self.division and status == "finished" then
+    if active(self) then self.sharding:leave(true) end
     self.division:join()
   elseif self.division and status ~= "running" then
     self.division:lose()

@@ -200,7 +200,7 @@ end
 function Sharded:grad_norm(optimizer, p)
   local sharding = active(self)
   if sharding and sharding:has_gradients_of(optimizer) then
-    return sharding:grad_norm(optimizer, p, self.root_device, true)
+    return sharding:grad_norm(optimizer, p, self.root_device)
   end
   return ParallelStrategy.grad_norm(self, optimizer, p)
 end

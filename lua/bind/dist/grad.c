@@ -259,6 +259,13 @@ static int use_part(lua_State *L) {
   return 0;
 }
 
+/* dist.part() -> the number of the part of the step that is current */
+static int part(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lua_pushinteger(L, lt_required_nodes_part(b->c));
+  return 1;
+}
+
 /* dist.visit_rest(): backward of the collectives that none has visited, with zeros: other ranks
    wait for them */
 static int visit_rest(lua_State *L) {
@@ -279,8 +286,8 @@ static int end_step(lua_State *L) {
 }
 
 void lt_bind_dist_grad(lua_State *L, lt_bind *b) {
-  static const luaL_Reg functions[] = {{"begin_step", begin_step}, {"use_part", use_part},
-                                       {"unvisited", unvisited},   {"visit_rest", visit_rest},
-                                       {"end_step", end_step},     {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"begin_step", begin_step}, {"use_part", use_part}, {"part", part}, {"unvisited", unvisited},
+      {"visit_rest", visit_rest}, {"end_step", end_step}, {NULL, NULL}};
   lt_add_functions(L, b, functions);
 }

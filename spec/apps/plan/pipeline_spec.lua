@@ -77,6 +77,8 @@ describe("ltrain plan of a pipeline", function()
     { 2, "balance = 'parameters', microbatches = 4, schedule = 'gpipe'" },
     { 4, "balance = 'parameters', microbatches = 4, stages = 2" },
     { 4, "balance = 'parameters', microbatches = 4, stages = 2, sharding_stage = 1" },
+    { 4, "balance = 'parameters', microbatches = 4, stages = 2, sharding_stage = 2, units = 1000" },
+    { 4, "balance = 'parameters', microbatches = 4, stages = 2, sharding_stage = 3, units = 1000" },
   } do
     local ranks, options = table.unpack(row)
     it(("knows the peak on %d ranks: %s"):format(ranks, options), function()

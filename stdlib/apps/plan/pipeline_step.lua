@@ -57,9 +57,29 @@ local function sum(list, stages)
   return total
 end
 
+-- What the ranks with the same stage exchange for it by its sharding stage, `count` microbatches a
+-- step. `bytes`: of gradients `all`, and `blocks` of these; and parameters `stepped`.
+local function add_sharing(list, own, count, bytes, mesh)
+  local function add(issue, size)
+    list[#list + 1] = { issue = issue, bytes = size, ranks = mesh.shards,
+      stride = mesh.inner * mesh.stages }
+  end
+  if mesh.shards == 1 or own.stage < 2 then
+    list[#list + 1] = { issue = "all_reduce", bytes = bytes.all, ranks = mesh.pipelines,
+      stride = mesh.inner * mesh.stages }
+    if mesh.shards > 1 then add("all_gather", bytes.stepped) end
+    return
+  end
+  for _ = 1, own.accumulate == "shards" and count or 1 do add("reduce_scatter", bytes.blocks) end
+  add("reduce_scatter", bytes.all - bytes.blocks)
+  local gathers = own.reshard_after_forward and 2 * count or 1
+  for _ = 1, own.stage == 3 and gathers or 0 do add("all_gather", bytes.blocks) end
+  add("all_gather", own.stage == 3 and bytes.stepped - bytes.blocks or bytes.stepped)
+end
+
 -- Messages of `count` microbatches of a rank and reductions of its gradients, as a timeline;
 -- `mesh`: see mesh_of.
-local function timeline_of(stages, profile, count, gradients, mesh)
+local function timeline_of(stages, own, profile, count, gradients, mesh)
   local list = {}
   local function send(bytes)
     for _ = 1, count do list[#list + 1] = { issue = "send", bytes = bytes, ranks = 2 } end
@@ -72,17 +92,22 @@ local function timeline_of(stages, profile, count, gradients, mesh)
     list[#list + 1] = { issue = "all_reduce", bytes = gradients.common, ranks = mesh.stages,
       stride = mesh.inner }
   end
-  list[#list + 1] = { issue = "all_reduce", bytes = gradients.own, ranks = mesh.pipelines,
-    stride = mesh.inner * mesh.stages }
-  if mesh.shards > 1 then -- the parameters that the ranks have stepped
-    list[#list + 1] = { issue = "all_gather", bytes = gradients.stepped, ranks = mesh.shards,
-      stride = mesh.inner * mesh.stages }
-  end
+  add_sharing(list, own, count, gradients, mesh)
   return list
 end
 
+-- The largest block of a rank's stages.
+local function largest_block(list, stages)
+  local most = 0
+  for _, stage in ipairs(stages) do
+    for i = stage.first, stage.last do most = math.max(most, list[i]) end
+  end
+  return most
+end
+
 -- Bytes of a rank with these stages. `found`: of a rank that has all of them.
-local function bytes_of(stages, actions, found, profile, mesh)
+local function bytes_of(stages, actions, own, found, mesh)
+  local profile = found.profile
   local common = found.parameters
   for _, bytes in ipairs(profile.parameters) do common = common - bytes end
   local parameters = common + sum(profile.parameters, stages)
@@ -94,10 +119,20 @@ local function bytes_of(stages, actions, found, profile, mesh)
     activations = most_kept(actions, stages, profile), device = found.device }
   -- Gradients of a microbatch beside their sums, in two dtypes, and what backward makes.
   row.temporaries = math.min(found.temporaries, 2 * row.gradients + row.activations)
+  local gradients = { common = part(found.gradients, common), all = row.gradients,
+    blocks = part(found.gradients, parameters - common), stepped = parameters }
+  local block = largest_block(profile.parameters, stages)
+  if mesh.shards > 1 and own.stage > 1 and own.accumulate == "shards" then
+    row.gradients = gradients.common + gradients.blocks // mesh.shards
+    row.temporaries = row.temporaries + part(found.gradients, block) -- until they are reduced
+  end
+  if mesh.shards > 1 and own.stage == 3 then
+    row.parameters = common + (parameters - common) // mesh.shards
+    row.temporaries = row.temporaries
+      + (own.reshard_after_forward and block or parameters - common)
+  end
   row.peak = row.parameters + row.gradients + row.state + row.activations + row.temporaries
-  row.timeline = timeline_of(stages, profile, found.count * found.batches,
-    { common = part(found.gradients, common), own = row.gradients, stepped = parameters },
-    mesh)
+  row.timeline = timeline_of(stages, own, profile, found.count * found.batches, gradients, mesh)
   row.sent = traffic.of(row.timeline) + part(found.inner_sent, parameters)
   return row
 end
@@ -150,7 +185,7 @@ local function largest(own, found, costs, mesh)
   local ranks, most = stages_of(own, costs, mesh.stages), nil
   local actions = schedules.of(own.schedule, mesh.stages, found.count, own.chunks)
   for r, of_rank in ipairs(ranks) do
-    local bytes = bytes_of(of_rank, actions[r], found, found.profile, mesh)
+    local bytes = bytes_of(of_rank, actions[r], own, found, mesh)
     if not most or bytes.peak > most.peak then most = bytes end
   end
   return most, ranks
@@ -161,7 +196,7 @@ local function mesh_of(own, ranks)
   local sizes = own:mesh_sizes(ranks)
   return { stages = sizes.pipeline_parallel, pipelines = sizes.data_parallel,
     inner = sizes.context_parallel * sizes.tensor_parallel,
-    shards = own.stage == 1 and sizes.data_parallel * sizes.context_parallel or 1 }
+    shards = own.stage > 0 and sizes.data_parallel * sizes.context_parallel or 1 }
 end
 
 local pipeline_step = {}

@@ -37,7 +37,6 @@ function mesh_sharding.new(strategy, who)
     ranks = Replicas(strategy.replicas or 1, { who = who, group = ranks, experts = experts,
       sends = strategy.comm_hook == "bf16" and "bf16" or nil }),
     home = Offload(strategy.offload, who), cap = buckets.bytes(strategy.bucket_cap_mb) }, strategy)
-  o.units = o.units or sharding_options.rows.units.default -- of a pipeline, which gathers none
   return Sharding(o)
 end
 

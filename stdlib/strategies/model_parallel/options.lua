@@ -44,18 +44,10 @@ function options.rows(own)
   return rows
 end
 
--- Gradients that are reduced to shards are sent as they are, or in bf16.
-local function check_hook(who, o)
-  local hook = o.ddp_comm_hook
-  if o.stage < 2 or hook == nil or hook == "bf16" then return end
-  errors.blame("%s: ddp_comm_hook = %s needs whole gradients, which stage = %d divides: write "
-    .. "'bf16', or stage = 1", who, errors.show(hook), o.stage)
-end
-
 --- Returns the checked options, and a list of notes to report. `rows`: those of the class `who`.
 function options.check(given, rows, who)
   local o, notes = ddp_options.check(given, rows, who)
-  check_hook(who, o)
+  sharding_options.check_hook(who, "stage", o)
   return o, notes
 end
 

@@ -56,6 +56,13 @@ function BlockChain:init(container, name)
   self.stand_in = new_stand_in(self)
 end
 
+--- How many parameters each block has, and one.
+function BlockChain:numbers_of_parameters()
+  local numbers = {}
+  for i, block in ipairs(self.blocks) do numbers[i] = block:num_parameters() + 1 end
+  return numbers
+end
+
 --- Calls of the blocks are not followed any more.
 function BlockChain:release()
   for i, block in ipairs(self.blocks) do rawset(block, "forward", self.forwards[i].own) end

@@ -203,10 +203,11 @@ local function backward(self, work, batch, chunk, slot, is_divided)
     local gradients = take_gradients(self, batch, slot)
     local roots, given = values.with_gradients(slot.roots, gradients)
     if #roots > 0 then
-      work.backward_from(function() walk_back(roots, given, is_divided and slot or nil) end)
+      work.backward_from(function() walk_back(roots, given, is_divided and slot or nil) end,
+        is_divided and "inputs" or nil)
     end
   end
-  c.dist.visit_rest()
+  work.visit_rest()
   slot.loss, slot.roots = nil, nil
   if g == 1 then return end
   local message = values.gradients(slot.leaves)
@@ -217,11 +218,21 @@ local function backward(self, work, batch, chunk, slot, is_divided)
   self.mail:send(rank_of(self, g - 1), key_of("B", g - 1, slot.k), message)
 end
 
+-- The gradients of weights that a backward has left.
+local function add_weights(self, work, chunk, slot)
+  if not slot.deferred then return end
+  local _ <close> = enter_part(self, chunk, slot.k)
+  work.weights(function() slot.deferred:run() end)
+end
+
 --- Runs a batch of `work.count` microbatches:
----   work.forward(k)              runs the step on microbatch k (which calls Engine.step)
----   work.loss(...)               the loss and its weight of what that has returned; nil: none
----   work.backward(loss, weight)  backward of a loss
----   work.backward_from(walk)     calls walk(), a backward of what this stage has sent
+---   work.forward(k)                 runs the step on microbatch k (which calls Engine.step)
+---   work.loss(...)                  the loss and its weight of what that has returned; nil: none
+---   work.backward(loss, weight)     backward of a loss
+---   work.backward_from(walk, what)  calls walk(), a backward of what this stage has sent; `what`:
+---                                   "inputs" where it leaves the gradients of weights
+---   work.weights(walk)              calls walk(), which adds those
+---   work.visit_rest()               backward of collectives that none has visited
 --- Returns the mean loss, which all ranks know; nil without one. Then, on the last rank, how many
 --- losses there were and what they weigh.
 function Engine:train(work)
@@ -234,10 +245,10 @@ function Engine:train(work)
       slots[key] = forward(self, work, action.chunk, action.microbatch)
     else
       self.chain.received = slots[key].received -- for what backward computes again
-      if kind ~= "W" then
+      if kind == "W" then
+        add_weights(self, work, action.chunk, slots[key])
+      else
         backward(self, work, batch, action.chunk, slots[key], kind == "I")
-      elseif slots[key].deferred then
-        slots[key].deferred:run()
       end
       self.chain.received = nil
     end

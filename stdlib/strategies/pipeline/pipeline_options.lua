@@ -14,12 +14,6 @@ local function check_size(value)
   end
 end
 
-local function check_stage(value)
-  if value > 1 then
-    return ("must be 0 or 1, as microbatches add up whole gradients: got %s"):format(value)
-  end
-end
-
 local function check_split(value)
   local before = 0
   for _, after in ipairs(value) do
@@ -37,9 +31,10 @@ local ROWS <const> = {
     doc = "pipelines, which read different samples; 'auto': as many as there are ranks for" },
   tensor_parallel_size = { type = "integer", default = 1, min = 1,
     doc = "ranks of a stage that divide its matrices: see lt.parallelize" },
-  sharding_stage = { type = "integer", default = 0, min = 0, check = check_stage,
-    doc = "1: the state of optimizers is divided among the ranks that have the same stage, as by "
-      .. "strategies.Sharded; 0: nothing is" },
+  sharding_stage = { type = "integer", default = 0,
+    check = function(value) return sharding_options.check_stage(value, 0) end,
+    doc = "what is divided among the ranks that have the same stage, as by strategies.Sharded: 0: "
+      .. "nothing; 1: the state of optimizers; 2: and gradients; 3: and parameters of blocks" },
   microbatches = { type = "integer", default = 8, min = 1,
     doc = "parts of each batch that a rank reads, cut along dim 1" },
   schedule = { type = "string", default = "1f1b", choices = schedules.names,
@@ -58,7 +53,7 @@ local ROWS <const> = {
 for _, name in ipairs { "context_parallel_size", "context_parallel_attention", "sequence_dim" } do
   ROWS[name] = ModelParallelStrategy.options[name]
 end
-for name, row in next, sharding_options.recomputing do ROWS[name] = row end
+for name, row in next, sharding_options.rows do ROWS[name] = row end
 
 --- The rows, for the page of strategies.
 pipeline_options.rows = ddp_options.with(ROWS)
@@ -67,6 +62,7 @@ pipeline_options.rows = ddp_options.with(ROWS)
 function pipeline_options.check(options, where)
   local o, notes = ddp_options.check(options, pipeline_options.rows, where)
   sharding_options.check(where, o)
+  sharding_options.check_hook(where, "sharding_stage", o)
   return o, notes
 end
 

@@ -22,8 +22,13 @@ local d = c.dist
 
 local Rounds = class.extend(nil, "Rounds")
 
--- PAUSE is an end of which a rank says that it computes with units that stay.
-local END <const>, PAUSE <const>, BACKWARD <const>, FORWARD <const> = 0, 1, 2, 3
+-- PAUSE is an end of which a rank says that it computes with units that stay. A backward may be two
+-- rounds: of the gradients of inputs, for which units are gathered, and of those of weights, which
+-- are reduced.
+local END <const>, PAUSE <const>, WEIGHTS <const>, INPUTS <const>, BACKWARD <const>,
+  FORWARD <const> = 0, 1, 2, 3, 4, 5
+
+local KINDS <const> = { inputs = INPUTS, weights = WEIGHTS }
 
 --- Rounds(units, reduces, group): `reduces`: gradients are reduced as backward passes; `group`: the
 --- ranks (nil: of the world).
@@ -32,7 +37,7 @@ function Rounds:init(units, reduces, group)
   self.order = table.move(units, 1, #units, 1, {})
   self.staying = {} -- units that were gathered and stay, a set; the same on all ranks
   self.kind, self.next = END, 1
-  self.in_backward = false
+  self.in_backward = false -- or the kind of its rounds
   self.scopes = 0 -- open ones, in which units that stay are needed
   self.reducing = nil -- the unit whose reduction has not ended
   self.ballot = c.zeros({ 1 }, { dtype = "f64" })
@@ -71,14 +76,14 @@ end
 
 -- The other way round, but that units which stay come first: their parameters may be used anywhere.
 -- A unit is reduced when the next one has been gathered: then its last gradient is there.
-local function backward_actions(order, reduces)
+local function backward_actions(order, gathers, reduces)
   local list, before = new_list(), nil
-  for _, unit in ipairs(order) do
+  for _, unit in ipairs(gathers and order or {}) do
     if unit.stays then add(list, unit, "gathers") end
   end
   for i = #order, 1, -1 do
     local unit = order[i]
-    add_outer_first(list, unit)
+    if gathers then add_outer_first(list, unit) end
     if before and reduces then add(list, before, "reduces") end
     before = unit
   end
@@ -88,11 +93,11 @@ end
 
 local function begin(self, kind)
   self.kind, self.next = kind, 1
-  if kind ~= BACKWARD then
+  if kind == FORWARD then
     self.actions = forward_actions(self.order)
     return
   end
-  self.actions = backward_actions(self.order, self.reduces)
+  self.actions = backward_actions(self.order, kind ~= WEIGHTS, self.reduces and kind ~= INPUTS)
 end
 
 -- Whether an action changes nothing, on any rank: the unit has been gathered, and stays.
@@ -199,9 +204,10 @@ end
 --- may return the same tensor, where backward begins with the inner one.
 function Rounds:request(unit)
   if unit.outer then self:request(unit.outer) end
-  unit.is_wanted = self.in_backward
+  unit.is_wanted = self.in_backward ~= false
   if unit.is_here then return end
-  local kind = self.in_backward and BACKWARD or FORWARD
+  local kind = self.in_backward or FORWARD
+  if kind == WEIGHTS then kind = INPUTS end
   if self.kind ~= kind or self.actions.place[unit] < self.next then open(self, kind) end
   if kind == FORWARD and self.seen then table.insert(self.seen, unit) end
   while not unit.is_here do
@@ -219,17 +225,19 @@ function Rounds:completed(unit)
   if unit.pending == 0 then catch_up(self) end
 end
 
---- Begins and ends a backward pass of this rank.
-function Rounds:begin_backward()
-  self.in_backward = true
-  for _, unit in ipairs(self.units) do unit:expect() end
-  open(self, BACKWARD)
+--- Begins and ends a backward pass of this rank; `what`: of the gradients of "inputs" or "weights"
+--- alone (nil: of both).
+function Rounds:begin_backward(what)
+  local kind = KINDS[what] or BACKWARD
+  self.in_backward = kind
+  for _, unit in ipairs(self.units) do unit:expect(kind ~= INPUTS) end
+  open(self, kind)
 end
 
 function Rounds:end_backward()
   self.in_backward = false
   for _, unit in ipairs(self.units) do unit.is_wanted = false end
-  if self.kind == BACKWARD then finish(self) end
+  if self.kind ~= END then finish(self) end
   release_unused(self) -- a collective in backward may have ended the round
 end
 
@@ -242,7 +250,7 @@ end
 
 local function wanted_at_end(self)
   if self.reduces and has_gradients(self) then return BACKWARD end
-  return (self.scopes > 0 or self.in_backward) and PAUSE or END
+  return (self.scopes > 0 or self.in_backward ~= false) and PAUSE or END
 end
 
 --- Takes part in all rounds that other ranks want, until none wants any; then no unit is gathered,

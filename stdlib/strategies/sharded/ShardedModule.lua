@@ -20,10 +20,15 @@ function ShardedModule:init(module, o)
   self.shards = o.shards
   self.shards.module = module
   self.units, self.handles = {}, {}
+  self.all = {} -- shards, in the order of the model
   local unit_of = {}
   for i, found in ipairs(units.find(module, o.units)) do
     local list = {}
-    for k, item in ipairs(found.parameters) do list[k] = self.shards:add(item.value, item.name) end
+    for _, item in ipairs(found.parameters) do
+      local shard = self.shards:add(item.value, item.name)
+      self.all[#self.all + 1] = shard
+      if not shard.is_left then list[#list + 1] = shard end
+    end
     local reshards = found.reshard_after_forward
     if reshards == nil then reshards = o.reshard_after_forward end
     local unit = Unit(i == 1 and "of the root" or found.name, list, i == 1 or not reshards)
@@ -67,7 +72,7 @@ end
 local function enter(self, unit, args)
   unit.depth = unit.depth + 1
   self.rounds:request(unit)
-  local call, inputs = {}, grad_tensors(args, args.n)
+  local call, inputs = { part = c.dist.part() }, grad_tensors(args, args.n)
   call.left = #inputs
   if call.left > 0 then unit.calls[call] = true end
   for _, x in ipairs(inputs) do
@@ -184,11 +189,12 @@ function ShardedModule:forward_scope(outer)
   end })
 end
 
---- Runs walk(), a backward pass.
-function ShardedModule:backward(walk)
-  if not self.watches then return walk() end
-  self.rounds:begin_backward()
-  if self.shards_parameters then self.rounds:request(self.root) end
+--- Runs walk(), a backward pass; `what`: that of "inputs" or "weights" alone (see
+--- Rounds.begin_backward).
+function ShardedModule:backward(walk, what)
+  if not self.watches or what == "inputs" and not self.shards_parameters then return walk() end
+  self.rounds:begin_backward(what)
+  if self.shards_parameters and what ~= "weights" then self.rounds:request(self.root) end
   walk()
   self.rounds:end_backward()
 end
@@ -233,10 +239,8 @@ end
 --- The f32 shards of parameters in 16 bits, a list in the same order on all ranks.
 function ShardedModule:wide_shards()
   local list = {}
-  for _, unit in ipairs(self.units) do
-    for _, shard in ipairs(unit.shards) do
-      if shard.is_wide then list[#list + 1] = shard end
-    end
+  for _, shard in ipairs(self.all) do
+    if shard.is_wide then list[#list + 1] = shard end
   end
   return list
 end

@@ -74,13 +74,13 @@ function Sharding:load_parted(module, state)
   return true
 end
 
---- Divides the module. `has_whole`: gradients are reduced whole, by the strategy. `has(parameter)`
---- (optional): whether these ranks have it, in a pipeline. All ranks call it.
-function Sharding:divide(module, has_whole, has)
+--- Divides the module. `has_whole`: gradients are reduced whole, by the strategy. `division`
+--- (optional): of a pipeline. All ranks call it.
+function Sharding:divide(module, has_whole, division)
   local o = self.options
   self.has_whole_gradients = has_whole
   local shards = self.parted or new_shards(self)
-  shards.has = has
+  shards.division = division
   self.sharded = ShardedModule(module, { shards = shards,
     shards_parameters = self.stage == 3, units = o.units,
     reshard_after_forward = o.reshard_after_forward, keep_below = o.keep_below,
@@ -140,11 +140,12 @@ function Sharding:forward_scope(outer)
   end })
 end
 
---- Runs pass(), a backward: gradients are reduced to their shards meanwhile.
-function Sharding:backward(pass)
+--- Runs pass(), a backward: gradients are reduced to their shards meanwhile. `what`: see
+--- ShardedModule.backward.
+function Sharding:backward(pass, what)
   if not self.sharded then return pass() end
   local _ <close> = enter_step(self)
-  self.sharded:backward(pass)
+  self.sharded:backward(pass, what)
 end
 
 --- What DDP calls in the place of an object of lt.dist.ddp (see DDP.configure_ddp): gradients are
@@ -171,15 +172,14 @@ function Sharding:reduce_gradients(parameters, total)
   self.sharded:reduce_gradients(parameters, total, self.cap)
 end
 
---- The norm over all shards, those of replica 0; of parameters that are not cut, and of experts,
---- where `counts`, on one of the ranks that have the same. Partial norms are f64, so that rounding
---- to the gradients' dtype comes last, as on one rank. `device`: that of the rank. All ranks of the
---- world call it.
+--- The norm over all shards, those of replica 0. counts(parameter) (nil: true): whether this rank
+--- counts its shard, of those that have the same. Partial norms are f64, so that rounding to the
+--- gradients' dtype comes last, as on one rank. `device`: that of the rank. All ranks of the world
+--- call it.
 function Sharding:grad_norm(optimizer, p, device, counts)
   local own = self.optimizers[optimizer]
   local gradients = gradients_of(own:groups(function(parameter, shard)
-    local cut = cuts.of(parameter)
-    return shard.replicas.is_first and (counts or cut ~= nil and not cut.is_summed)
+    return shard.replicas.is_first and (not counts or counts(parameter))
   end))
   table.insert(gradients, c.zeros({ 1 }, { dtype = "f64", device = self.home.device or device }))
   local norm = c.grads_norm({ collectives.all_gather(c.grads_norm(gradients, p)) }, p)
@@ -212,9 +212,11 @@ end
 
 -- State.
 
---- The module's state_dict with this rank's parts of what is divided. All ranks call it.
-function Sharding:module_parts(module)
-  local state, of = module:state_dict(), self.sharded.shards.of
+--- The module's state_dict, or what is in `state` of it, with this rank's parts of what is divided.
+--- All ranks call it.
+function Sharding:module_parts(module, state)
+  state = state or module:state_dict()
+  local of = self.sharded.shards.of
   for _, item in ipairs((walk.tensors(module))) do
     local value, shard, cut = state[item.name], of[item.value], cuts.of(item.value)
     if value and shard and not shard.is_kept then
@@ -232,6 +234,9 @@ function Sharding:optimizer_parts(optimizer)
   if not own then return state_dict(optimizer) end
   return slices.of_whole(optimizer, own:parts(state_dict), self.sharded.shards)
 end
+
+--- Copies a tensor into this rank's part of a parameter or buffer: see Shards.copy_into.
+function Sharding:copy_into(own, source) self.sharded.shards:copy_into(own, source) end
 
 --- Loads this rank's parts of a complete state.
 function Sharding:load_optimizer(optimizer, state)

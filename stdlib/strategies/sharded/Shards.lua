@@ -10,6 +10,10 @@
 -- parameter; the two dims distinguish a state that has an element for each of the shard's, [1, n],
 -- from one for the whole parameter, such as a counter [1].
 --
+-- In a pipeline a parameter that other stages have, or several, is left to the strategy
+-- (`is_left`): it is never parted, and its gradient is reduced at the end of a step alone, after
+-- the stages have added theirs up.
+--
 -- A gradient is spent when the Trainer has made a step with it: what is reduced next replaces it,
 -- on each rank, also on one that has no sample and clears nothing in time. In manual optimization
 -- the script clears.
@@ -40,7 +44,7 @@ function Shards:init(replicas, offload, who)
   self.replicas, self.offload, self.who = replicas, offload, who
   self.of = {} -- by parameter
   self.elements = {} -- that each rank has so far, by the ranks that share them
-  self.has = nil -- has(parameter): whether it is here at all (nil: all are), in a pipeline
+  self.division = nil -- of a pipeline: which stage has which parameters
 end
 
 --- Whether the Trainer clears gradients, once a window.
@@ -98,12 +102,13 @@ function Shards:add(parameter, name)
       errors.show(parameter))
   end
   local replicas = ranks_of(self, parameter)
-  local is_foreign = self.has and not self.has(parameter)
+  local division = self.division
+  local is_foreign = division and not division:has(parameter)
   local cuts = cut(elements_of(self, replicas), is_foreign and 0 or parameter:numel())
   local from = cuts[replicas.rank + 1]
   shard = { parameter = parameter, name = name, cuts = cuts, from = from, replicas = replicas,
     offload = self.offload, n = cuts[replicas.rank + 2] - from, is_kept = true, used = false,
-    who = self.who }
+    is_left = is_foreign or division and division:is_common(parameter), who = self.who }
   -- A view would keep the memory of what other ranks have.
   shard.tensor = is_foreign and c.empty({ 1, 0 }, { dtype = parameter.dtype,
     device = parameter.device }) or Shards.slice(shard, parameter)

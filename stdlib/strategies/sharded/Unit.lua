@@ -16,7 +16,7 @@ function Unit:init(name, shards, stays)
   for i, shard in ipairs(shards) do self.parameters[i] = shard.parameter end
   self.depth = 0 -- calls of its module that run now
   self.is_wanted = false -- backward computes with it
-  self.calls = {} -- calls whose arguments' gradients are to come, a set
+  self.calls = {} -- { part = of the step }: calls whose arguments' gradients are to come, a set
   self.is_here = true -- the parameters have their memory and values
   self.pending = 0 -- parameters whose gradients this backward has not completed
   self.by_flags = {} -- groups of the parameters that require grad
@@ -96,15 +96,19 @@ local function trained(self)
   return self.by_flags[key]
 end
 
---- Begins a backward: counts the gradients to come.
-function Unit:expect() self.pending = #trained(self).list end
+--- Begins a backward: counts the gradients to come; of one without those of weights there are none.
+function Unit:expect(has_weights) self.pending = has_weights and #trained(self).list or 0 end
 
 --- Whether this rank computes with it now.
 function Unit:is_in_use() return self.depth > 0 or self.is_wanted end
 
---- Whether backward has passed it: all gradients of its parameters and arguments are there.
+--- Whether backward has passed it: all gradients of its parameters and arguments are there. Calls
+--- of other parts of the step have a backward of their own.
 function Unit:is_done()
-  if self.pending > 0 or next(self.calls) then return false end
+  if self.pending > 0 then return false end
+  for call in next, self.calls do
+    if call.part == c.dist.part() then return false end
+  end
   self.is_wanted = false
   return true
 end

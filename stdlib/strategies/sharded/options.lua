@@ -84,6 +84,15 @@ function options.check(who, o)
   end
 end
 
+--- Refuses a hook of whole gradients where the option `stage` divides them: gradients that are
+--- reduced to shards are sent as they are, or in bf16.
+function options.check_hook(who, stage, o)
+  local hook = o.ddp_comm_hook
+  if o[stage] < 2 or hook == nil or hook == "bf16" then return end
+  errors.blame("%s: ddp_comm_hook = %s needs whole gradients, which %s = %d divides: write "
+    .. "'bf16', or %s = 1", who, errors.show(hook), stage, o[stage], stage)
+end
+
 local ALONE <const> = "offload has no effect: one rank divides nothing"
 
 --- Notes in a strategy that its offload has no effect.
