@@ -106,9 +106,16 @@ static bool check_table(lt_ctx *c, const char *path, const pjrt_api *table) {
   return true;
 }
 
+/* dlerror names the file first, mostly. */
+static bool fail_open(lt_ctx *c, const char *path, const char *why) {
+  size_t n = strlen(path);
+  bool named = strncmp(why, path, n) == 0 && strncmp(why + n, ": ", 2) == 0;
+  return fail(c, path, named ? why + n + 2 : why);
+}
+
 static bool open_file(lt_ctx *c, const char *path, const pjrt_api **out) {
   void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (object == NULL) return fail(c, path, dlerror());
+  if (object == NULL) return fail_open(c, path, dlerror());
   const pjrt_api *(*get)(void);
   *(void **)&get = dlsym(object, "GetPjrtApi");
   if (get == NULL) {

@@ -113,9 +113,9 @@ commands.list = {
         doc = "with several ranks, print only the number" },
     },
     doc = "print the detected launcher, and the speed of communication",
-    text = "Prints the detected launcher, the cores for ranks, and for each communication backend "
-      .. "why it is\nmissing, or the time for 64 MB. Under mpirun or srun it measures the ranks "
-      .. "there." },
+    text = "Prints the detected launcher, the cores for ranks, for each communication backend why "
+      .. "it is\nmissing, or the time for 64 MB, and what the PJRT plugin drives. Under mpirun or "
+      .. "srun it measures\nthe ranks there." },
   { name = "diagnose", args = "FOLDER", options = {},
     doc = "print the first collective that differs between the ranks of a failed job",
     text = "Reads failure.rank<N>.txt and ring.rank<N>.jsonl, which the ranks of a job wrote into "

@@ -46,11 +46,11 @@ local function rate_text(ranks, seconds)
     MEGABYTES, seconds * 1e3, MEGABYTES / 1e3 / seconds)
 end
 
--- fn's text, or the error that it raised, as a row of a comm.
-local function try(host, name, fn, ...)
-  local ok, text = pcall(fn, ...)
+-- fn's text, or the error that it raised, as a row.
+local function try(host, name, fn)
+  local ok, text = pcall(fn)
   if not ok then text = "no: " .. tostring(text) end
-  row(host, "comm " .. name, text)
+  row(host, name, text)
 end
 
 local function print_launch(host)
@@ -115,6 +115,19 @@ local function try_mpi()
     :gsub("%s+$", ""))
 end
 
+-- The plugin of XLA devices: it is opened, and compiles a program. After the forks of the others.
+local function try_xla()
+  local lt = require "ltrain"
+  local count, why = c.runtime.devices "xla"
+  if not count then return "no: " .. why:gsub("^xla: ", "") end
+  local x, began = lt.ones(1):to "xla", c.runtime.clock()
+  x:add(1):item()
+  local r = lt.xla.report()
+  return ("yes: %s %s, %d device%s; a program %s in %.1f s"):format(r.platform, r.version, count,
+    count == 1 and "" or "s", r.loaded > 0 and "of an earlier run loaded" or "compiled",
+    c.runtime.clock() - began)
+end
+
 -- In a launch of several ranks. Rank 0 prints.
 local function of_world(parsed, host)
   local status = process_group.join(host)
@@ -139,10 +152,11 @@ function doctor.main(_, parsed, host)
   if environments.current():world_size() > 1 then return of_world(parsed, host) end
   print_launch(host)
   print_cores(host)
-  try(host, "self", function() return "yes: " .. rate_text(1, measure()) end)
-  try(host, "shm", try_shm)
-  try(host, "mpi", try_mpi)
-  try(host, "nccl", try_gpus)
+  try(host, "comm self", function() return "yes: " .. rate_text(1, measure()) end)
+  try(host, "comm shm", try_shm)
+  try(host, "comm mpi", try_mpi)
+  try(host, "comm nccl", try_gpus)
+  try(host, "xla", try_xla)
   print_programs(host)
   return 0
 end
