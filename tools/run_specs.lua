@@ -1,5 +1,6 @@
--- tools/run_specs.lua: runs the specs and C tests, one process a file, two at a time, and beside
--- them two that mostly wait.
+-- tools/run_specs.lua: runs the specs and C tests, one process a file: two at a time, and more
+-- while a core is idle; those that took longest in the last run begin first
+-- (tools/specs/schedule.lua).
 --
 --   lua5.4 tools/run_specs.lua BUILD [files...]        (from the root of the tree)
 --
@@ -14,7 +15,8 @@
 -- A file counts as failed when its plan is missing or does not match its results, when its exit
 -- status is not 0 though all cases passed, when it ran fewer cases than it has, when it took too
 -- long, or when a sanitizer wrote a report, in it or in a process that it started. The last line
--- is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended.
+-- is `N passed, N failed`; LT_TEST_TOTALS=FILE gets the same two numbers appended. What each file
+-- took is in BUILD/spec_times.
 --
 -- Stock Lua runs this, not ltrain: a broken build must not take its own judge with it (but in the
 -- bundle of `./dev package gpu`, which brings ltrain alone, and busted at LT_BUSTED). The same
@@ -29,92 +31,19 @@ local LIMIT <const> = tonumber(os.getenv("LT_TEST_LIMIT"))
   or EXHAUSTIVE and 7200 or SANITIZED and 600 or 300
 local BUSTED <const> = os.getenv "LT_BUSTED" or "/usr/bin/busted"
 
-local function quote(s)
-  return "'" .. s:gsub("'", "'\\''") .. "'"
-end
-
-local function read_all(path)
-  local file = io.open(path, "rb")
-  if not file then return "" end
-  local text = file:read("a")
-  file:close()
-  return text
-end
-
-local function write_all(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(text)
-end
-
--- Whether the file or folder is there.
-local function is_there(path)
-  return os.execute("test -e " .. quote(path)) == true
-end
-
-local function lines_of(command)
-  local lines = {}
-  local pipe <close> = assert(io.popen(command))
-  for line in pipe:lines() do
-    if line ~= "" then lines[#lines + 1] = line end
-  end
-  return lines
-end
-
--- Seconds since the machine started: stock Lua has no clock finer than os.time.
-local function now()
-  local text = read_all("/proc/uptime")
-  return tonumber(text:match("^%S+")) or os.time()
-end
-
--- Tags stand in a line `tags: ...` of a file's head. With --exhaustive all files run, and all cases
--- of each.
-local TAGS <const> = {
-  waits = "mostly waits, for timeouts or for mpirun to end: runs beside the others",
-  unsanitized = "what it runs in C, others run, too: a sanitized run has it with --exhaustive",
-  threads = "threads meet in it, in little time: a run under ThreadSanitizer has these",
-  kernels = "races are looked for in its kernels of GPUs, too (spec/cuda/emu_races.h)",
-  mpi = "its processes join a world of Open MPI, though it does not name it",
-  sampled = "runs some of its cases (spec/sample.lua), others for another LT_TEST_SEED",
-  half = "every second of its cases runs, others for another LT_TEST_SEED",
-  third = "the same of every third",
-  slow = "cases of it are known to take over half a second; `#slow` in its name says it of a case",
-  exhaustive = "nothing else runs it",
-}
-
--- Path of the source of a file that is run: its own, or that of a C test's program.
-local function source_of(file)
-  if file:match "%.lua$" then return file end
-  local path = "spec/" .. (file:match "/spec/(%w+/[^/]+)$" or file)
-  return path .. (is_there(path .. ".c") and ".c" or ".cpp")
-end
-
--- The set of tags of a source.
-local function tags_of(source)
-  local tags, head = {}, read_all(source):sub(1, 2000)
-  assert(not head:find "\n[-/ ]+[^\n]*%w[^\n]* tags: ", source .. ": `tags:` begins no line")
-  for tag in (head:match "\n%W+tags: ([%a, ]+)" or ""):gmatch "%a+" do
-    tags[tag] = assert(TAGS[tag] and true, source .. ": there is no tag " .. tag)
-  end
-  return tags
-end
+local devices = dofile "tools/specs/devices.lua"
+local schedule = dofile "tools/specs/schedule.lua"
+local system = dofile "tools/specs/system.lua"
+local tags = dofile "tools/specs/tags.lua"
+local quote <const>, read_all <const> = system.quote, system.read_all
 
 -- Whether a file that nobody names is run.
 local function is_wanted(file)
   if EXHAUSTIVE then return true end
-  local tags = tags_of(source_of(file))
-  if tags.exhaustive then return false end
-  if RACES then return tags.threads == true end
-  return not (SANITIZED and tags.unsanitized)
-end
-
--- The files in two lists: those that work, those that wait.
-local function divide(files)
-  local working, waiting = {}, {}
-  for _, file in ipairs(files) do
-    local list = tags_of(source_of(file:match "^(.-) on %w+" or file)).waits and waiting or working
-    list[#list + 1] = file
-  end
-  return working, waiting
+  local set = tags.of(tags.source_of(file))
+  if set.exhaustive then return false end
+  if RACES then return set.threads == true end
+  return not (SANITIZED and set.unsanitized)
 end
 
 -- Whether leaks are not looked for. Open MPI leaves memory behind, and has unloaded the parts that
@@ -122,7 +51,7 @@ end
 -- on the threads of the emulated cuda's grids, which are fibers of one thread; the same specs run
 -- with it on the other devices.
 local function hides_leaks(source)
-  return source:find("^spec/cuda/") ~= nil or tags_of(source).mpi
+  return source:find("^spec/cuda/") ~= nil or tags.of(source).mpi
     or read_all(source):find "%f[%a]mpi" ~= nil -- mpirun, mpi; not compile
 end
 
@@ -150,126 +79,13 @@ local function run(source, command, dir, log)
     vars = vars .. " TSAN_OPTIONS=" .. quote(("%s:exitcode=0:atexit_sleep_ms=0:die_after_fork=0"
       .. ":report_thread_leaks=%d:suppressions=%s/tools/tsan.supp"):format(common,
       source:find "%.lua$" and 0 or 1, os.getenv "PWD"))
-    if tags_of(source).kernels then vars = vars .. " EMU_RACES=1" end
+    if tags.of(source).kernels then vars = vars .. " EMU_RACES=1" end
   end
-  local began = now()
+  local began = system.now()
   local times = dir .. "/times"
   local _, how, code = os.execute(("%s timeout -k 5 %d %s >%s 2>%s </dev/null; code=$?; times >%s; "
     .. "exit $code"):format(vars, LIMIT, command, quote(log), quote(log .. ".err"), quote(times)))
-  return how == "exit" and code or 128 + code, now() - began, processor_seconds(times)
-end
-
--- Devices. A file is a path, `path on device`, or `path on device, variant`.
-
-local devices <const> = dofile "spec/devices.lua"
-
--- How the emulated cuda runs besides in exhaustive runs: threads and blocks of a grid backwards;
--- streams as threads, with pauses.
-local VARIANTS <const> = { backwards = "EMU_ORDER=-1", threads = "FAKERT=threads" }
-
-local function split_device(file)
-  local path, device, variant = file:match "^(.-) on (%w+),? ?(%w*)$"
-  return path or file, device, VARIANTS[variant or ""]
-end
-
--- Whether the environment names a device: it also says where its backend is, then.
-local function is_named(device)
-  return (" " .. (os.getenv "LT_TEST_DEVICES" or ""):gsub("%W+", " ") .. " ")
-    :find(" " .. device .. " ", 1, true) ~= nil
-end
-
--- The folder of backends that the build has emulated, nil: it has none.
-local function emulated(build)
-  local folder = build .. "/spec/cuda/backends"
-  if not is_there(folder .. "/ltrain_cuda.so") then return nil end
-  return folder:sub(1, 1) == "/" and folder or os.getenv("PWD") .. "/" .. folder
-end
-
-local function other_devices(build)
-  local named = os.getenv "LT_TEST_DEVICES" or ""
-  if named == "none" then return {} end
-  local list = { "fake" }
-  if is_named "cuda" or emulated(build) then list[2] = "cuda" end
-  for name in named:gmatch "%w+" do
-    if name ~= "fake" and name ~= "cuda" and name ~= "cpu" then list[#list + 1] = name end
-  end
-  return list
-end
-
--- What of a file does not run on a device: the reason for all of it, or reasons by case.
-local function left_out_of(path, device)
-  local is_emulated = device == "cuda" and not is_named "cuda"
-  local sources = { devices.skipped, devices.lacking[device] or {},
-                    is_emulated and devices.lacking.emulated or {},
-                    not EXHAUSTIVE and devices.slow[device] or {} }
-  local list = {}
-  for _, source in ipairs(sources) do
-    if type(source[path]) == "string" then return source[path] end
-    for name, why in pairs(source[path] or {}) do list[name] = why end
-  end
-  return list
-end
-
--- Whether the specs of any device run there: on the emulated cuda they take a quarter of a
--- sanitized run, and its kernels have specs of their own.
-local function is_for_all(device)
-  return device ~= "cuda" or is_named "cuda" or EXHAUSTIVE or not SANITIZED
-end
-
--- Whether a spec names its device itself.
-local function is_alone(file)
-  return file:match "^spec/(%w+)/.*_spec%.lua$" == devices.alone
-end
-
--- Adds `file on device` and, where these are wanted, its variants.
-local function add(list, file, device)
-  list[#list + 1] = ("%s on %s"):format(file, device)
-  if not EXHAUSTIVE or device ~= "cuda" or is_named "cuda" then return end
-  for _, variant in ipairs { "backwards", "threads" } do
-    list[#list + 1] = ("%s on %s, %s"):format(file, device, variant)
-  end
-end
-
--- The files, and after each that runs on other devices its runs there.
-local function with_devices(build, files)
-  local list, others = {}, other_devices(build)
-  local has_alone = (" " .. table.concat(others, " ") .. " "):find(" " .. devices.alone .. " ", 1,
-    true)
-  for _, file in ipairs(files) do
-    if not is_alone(file) then
-      list[#list + 1] = file
-    elseif has_alone then
-      add(list, file, devices.alone)
-    else
-      print(("    skipped: %s (no device %s here)"):format(file, devices.alone))
-    end
-    for _, folder in ipairs(devices.folders) do
-      for _, device in ipairs(file:sub(1, #folder) == folder and others or {}) do
-        if is_for_all(device) and type(left_out_of(file, device)) == "table" then
-          add(list, file, device)
-        end
-      end
-    end
-  end
-  return list
-end
-
--- Of a file's cases on a device every nth runs: n.
-local function stride_of(path, device)
-  if EXHAUSTIVE then return 1 end
-  local tags = tags_of(source_of(path))
-  local own = tags.third and 3 or tags.half and 2 or 1
-  if not device or is_alone(path) or is_named(device) then return own end
-  return math.max(own, devices.sampled[device] or 1)
-end
-
--- The setting with which tools/busted_tap.lua chooses cases; other ones on each device, and under
--- sanitizers: both halves of a file run in CI.
-local function sampling(path, device)
-  local stride = stride_of(path, device)
-  if stride == 1 then return "" end
-  local phase = (math.tointeger(tonumber(SEED)) or 1) + #(device or "") + (SANITIZED and 1 or 0)
-  return ("LT_TEST_SAMPLE=%d/%d "):format(phase % stride, stride)
+  return how == "exit" and code or 128 + code, system.now() - began, processor_seconds(times)
 end
 
 -- For specs of XLA devices the plugin that ./dev installs, and executables of runs before.
@@ -277,30 +93,9 @@ local function plugin(build, path)
   if not path:find "^spec/xla/" then return "" end
   local cache = "LTRAIN_XLA_CACHE=" .. quote(build .. "/xla-cache") .. " "
   if os.getenv "LTRAIN_PJRT_PLUGIN" then return cache end
-  local found = lines_of("ls " .. build .. "/venv-xla/lib/python3*/site-packages/"
+  local found = system.lines_of("ls " .. build .. "/venv-xla/lib/python3*/site-packages/"
     .. "lammps_jax_pjrt_cpu/*.so 2>/dev/null")[1]
   return found and cache .. "LTRAIN_PJRT_PLUGIN=" .. quote(found) .. " " or ""
-end
-
--- Options of busted, settings before it, and cases that are left out with their reasons.
-local function on_device(build, path, device, variant)
-  if not device then return "", "", {} end
-  local settings = ("LT_TEST_DEVICE=%s %s "):format(quote(device), variant or "")
-  if device == "cuda" and not is_named "cuda" then
-    settings = settings .. "LTRAIN_BACKENDS=" .. quote(emulated(build)) .. " "
-  end
-  if is_alone(path) then return "", settings, {} end
-  if not path:match "^spec/dist/" then
-    settings = settings .. "CUDA_VISIBLE_DEVICES=0 " -- else a Trainer takes all GPUs there are
-  end
-  local options, left_out = " --helper spec/on_device.lua", left_out_of(path, device)
-  for _, name in ipairs(devices.transports) do
-    options = options .. " --filter-out " .. quote(name)
-  end
-  for name in pairs(left_out) do
-    options = options .. " --filter-out " .. quote("^" .. name:gsub("%p", "%%%0") .. "$")
-  end
-  return options, settings, left_out
 end
 
 -- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans, and of a spec how
@@ -356,7 +151,7 @@ local function find_faults(o)
     fault("no case in this file")
   end
   if o.tests ~= o.of then fault("of %s cases %s ran", o.of, o.tests) end
-  for _, path in ipairs(lines_of("ls " .. quote(o.dir) .. "/report.* 2>/dev/null")) do
+  for _, path in ipairs(system.lines_of("ls " .. quote(o.dir) .. "/report.* 2>/dev/null")) do
     fault("sanitizer report:\n%s", read_all(path))
   end
   return faults
@@ -369,11 +164,11 @@ local function run_one(build, root_dir, file)
   os.execute("mkdir -p " .. quote(dir .. "/tmp"))
   local log = dir .. "/out"
   local o = { dir = dir }
-  local path, device, variant = split_device(file)
-  local options, settings, left_out = on_device(build, path, device, variant)
+  local path, device, variant = devices.split(file)
+  local options, settings, left_out = devices.settings_for(build, path, device, variant)
   local tap
   if path:match("%.lua$") then
-    local busted = "env " .. sampling(path, device) .. plugin(build, path) .. settings
+    local busted = "env " .. devices.sampling(path, device) .. plugin(build, path) .. settings
       .. quote(build .. "/ltrain") .. " " .. quote(BUSTED) .. options
     local command = ("%s -o tools/busted_tap.lua -Xoutput %s %s"):format(busted,
       quote(dir .. "/tap"), quote(path))
@@ -381,13 +176,13 @@ local function run_one(build, root_dir, file)
     tap = read_all(dir .. "/tap")
   else
     local command = "env CMOCKA_MESSAGE_OUTPUT=TAP " .. quote(file)
-    o.code, o.seconds, o.busy = run(source_of(file), command, dir, log)
+    o.code, o.seconds, o.busy = run(tags.source_of(file), command, dir, log)
     tap = read_all(log)
   end
   o.cases, o.plan, o.tests, o.of = read_tap(tap)
 
   local passed, failed, skipped, notes, failures, slow = 0, 0, 0, {}, {}, {}
-  local limit = (SANITIZED or EXHAUSTIVE or tags_of(source_of(path)).slow) and math.huge or SLOW
+  local is_slow = SANITIZED or EXHAUSTIVE or tags.of(tags.source_of(path)).slow
   for _, case in ipairs(o.cases) do
     if not case.ok then
       failed = failed + 1
@@ -398,7 +193,7 @@ local function run_one(build, root_dir, file)
     else
       passed = passed + 1
     end
-    if (case.took or 0) > limit and not case.name:find("#slow", 1, true) then
+    if not is_slow and (case.took or 0) > SLOW and not case.name:find("#slow", 1, true) then
       slow[#slow + 1] = ("%6.2f s  %s: %s\n"):format(case.took, file, case.name)
     end
   end
@@ -414,9 +209,9 @@ local function run_one(build, root_dir, file)
     local said = (read_all(log .. ".err") .. (o.tests and read_all(log) or "")):sub(-8000)
     if said ~= "" then failures[#failures + 1] = "printed:\n" .. said end
   end
-  write_all(dir .. "/notes", table.concat(notes))
-  write_all(dir .. "/slow", table.concat(slow))
-  write_all(dir .. "/failures", table.concat(failures))
+  system.write_all(dir .. "/notes", table.concat(notes))
+  system.write_all(dir .. "/slow", table.concat(slow))
+  system.write_all(dir .. "/failures", table.concat(failures))
   print(("%d\t%d\t%d\t%.2f\t%.2f\t%s\t%s"):format(passed, failed, skipped, o.seconds, o.busy, file,
     dir))
 end
@@ -424,8 +219,8 @@ end
 -- All files below a folder: specs, and programs of the C tests whose sources are there.
 local function files_below(build, folder)
   folder = folder:gsub("^%./", ""):gsub("/+$", "")
-  local files = lines_of(("find %s -name '*_spec.lua' | sort"):format(quote(folder)))
-  for _, path in ipairs(lines_of("cat " .. quote(build .. "/c_tests.txt"))) do
+  local files = system.lines_of(("find %s -name '*_spec.lua' | sort"):format(quote(folder)))
+  for _, path in ipairs(system.lines_of("cat " .. quote(build .. "/c_tests.txt"))) do
     local below = path:match("(spec/%w+/)[^/]+$"):sub(1, #folder + 1) == folder .. "/"
     if below or folder == "." then files[#files + 1] = path end
   end
@@ -436,7 +231,7 @@ end
 local function without_exhaustive(files)
   local list = {}
   for _, file in ipairs(files) do
-    if EXHAUSTIVE or not tags_of(source_of(file)).exhaustive then list[#list + 1] = file end
+    if EXHAUSTIVE or not tags.of(tags.source_of(file)).exhaustive then list[#list + 1] = file end
   end
   return list
 end
@@ -453,10 +248,11 @@ local function collect(build, wanted)
   end
   for _, path in ipairs(wanted) do
     local folder, name = path:match("(%w+)/([^/]+)%.cp?p?$")
-    if not is_there(path) then return nil, ("test: no such file or folder: %s"):format(path) end
-    local found = is_there(path .. "/.") and files_below(build, path)
+    if not system.is_there(path) then
+      return nil, ("test: no such file or folder: %s"):format(path)
+    end
+    local found = system.is_there(path .. "/.") and without_exhaustive(files_below(build, path))
       or { name and ("%s/spec/%s/%s"):format(build, folder, name) or path }
-    if is_there(path .. "/.") then found = without_exhaustive(found) end
     if #found == 0 then return nil, ("test: no spec and no C test below %s"):format(path) end
     table.move(found, 1, #found, #files + 1, files)
   end
@@ -465,15 +261,16 @@ end
 
 -- Paths of C tests are long and of this machine: the reader knows their sources.
 local function short(build, file)
-  return file:find(build .. "/", 1, true) == 1 and source_of(file) or file
+  return file:find(build .. "/", 1, true) == 1 and tags.source_of(file) or file
 end
 
 -- ", 5 of them sampled", or nothing.
 local function sampled_among(files)
   local n = 0
   for _, file in ipairs(EXHAUSTIVE and {} or files) do
-    local path, device = split_device(file)
-    if tags_of(source_of(path)).sampled or stride_of(path, device) > 1 then n = n + 1 end
+    local path, device = devices.split(file)
+    local is_sampled = tags.of(tags.source_of(path)).sampled or devices.stride_of(path, device) > 1
+    if is_sampled then n = n + 1 end
   end
   return n > 0 and (", %d of them sampled"):format(n) or ""
 end
@@ -484,22 +281,21 @@ local function main(build, wanted)
     io.stderr:write(wrong, "\n")
     return false
   end
-  files = with_devices(build, files)
-  local dir = lines_of("mktemp -d")[1]
-  local working, waiting = divide(files)
-  write_all(dir .. "/working", table.concat(working, "\0"))
-  write_all(dir .. "/waiting", table.concat(waiting, "\0"))
-  local began, passed, failed, skipped, bad, seen, slow = now(), 0, 0, 0, {}, 0, {}
-  local command <const> = "LT_TEST_SEED=" .. quote(SEED)
-    .. " xargs -0 -a %s -r -P %d -I {} " .. quote(arg[-1]) .. " tools/run_specs.lua --one %s %s {}"
-  local pipe = assert(io.popen(("%s & %s & wait"):format(
-    command:format(quote(dir .. "/waiting"), #working > 0 and 2 or 3, quote(build), quote(dir)),
-    command:format(quote(dir .. "/working"), 2, quote(build), quote(dir)))))
+  files = devices.add_runs(build, files)
+  local dir, times = system.lines_of("mktemp -d")[1], schedule.read_times(build)
+  schedule.sort_longest_first(files, times)
+  system.write_all(dir .. "/files", table.concat(files, "\0"))
+  local began, passed, failed, skipped, bad, seen, slow = system.now(), 0, 0, 0, {}, 0, {}
+  local _, cores = system.idle_seconds()
+  local lua = quote(arg[-1])
+  local pipe = assert(io.popen(("LT_TEST_SEED=%s xargs -0 -a %s/files -r -P %d -I {} "
+    .. "tools/specs/start.sh %s %s %s tools/run_specs.lua --one %s %s {}"):format(quote(SEED),
+    quote(dir), 2 + 2 * cores, quote(dir), lua, lua, quote(build), quote(dir))))
   for row in pipe:lines() do
     local p, f, s, seconds, busy, file, out = row:match(
       "^(%d+)\t(%d+)\t(%d+)\t([%d.]+)\t([%d.]+)\t(.-)\t(.*)$")
     if p then
-      seen = seen + 1
+      seen, times[file] = seen + 1, tonumber(seconds)
       passed, failed, skipped = passed + p, failed + f, skipped + s
       print(("%4d passed%s%s  %6.2f s, %.2f of the processor  %s"):format(p,
         f ~= "0" and (", %d FAILED"):format(f) or "", s ~= "0" and (", %d skipped"):format(s) or "",
@@ -512,6 +308,7 @@ local function main(build, wanted)
     end
   end
   pipe:close()
+  schedule.write_times(build, times)
   for _, b in ipairs(bad) do
     print(("\n== %s"):format(b.file))
     io.write(read_all(b.out .. "/failures"))
@@ -531,7 +328,7 @@ local function main(build, wanted)
     local file <close> = assert(io.open(totals, "a"))
     file:write(("%d %d\n"):format(passed, failed))
   end
-  print(("\n%d files%s, %.0f s%s%s"):format(#files, sampled_among(files), now() - began,
+  print(("\n%d files%s, %.0f s%s%s"):format(#files, sampled_among(files), system.now() - began,
     skipped > 0 and (", %d skipped"):format(skipped) or "",
     SEED ~= "1" and ", LT_TEST_SEED=" .. SEED or ""))
   print(("%d passed, %d failed"):format(passed, failed))
@@ -540,6 +337,8 @@ end
 
 if arg[1] == "--one" then
   run_one(arg[2], arg[3], arg[4])
+elseif arg[1] == "--is-core-idle" then
+  os.exit(schedule.is_core_idle())
 else
   io.stdout:setvbuf("line")
   os.exit(main(arg[1], table.move(arg, 2, #arg, 1, {})), true)

@@ -1,6 +1,6 @@
 -- spec/build/own_device_spec.lua: a device of somebody else's (ten_device.c), built against the
 -- installed headers alone, conforms and trains; what it has no kernel for runs on the CPU.
--- tags: slow, unsanitized, waits
+-- tags: slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

@@ -1,5 +1,5 @@
 -- spec/build/races_spec.lua: LT_SANITIZE=thread and OpenMP (tools/tsan_openmp.c).
--- tags: slow, unsanitized, waits
+-- tags: slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

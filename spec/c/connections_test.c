@@ -1,6 +1,5 @@
 /* spec/c/connections_test.c: TCP between the watchdogs of joined ranks: links that are cut,
    callers that do not know the token. */
-/* tags: waits */
 #include "watchdog_test.h"
 
 #include <arpa/inet.h>

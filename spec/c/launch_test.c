@@ -1,5 +1,5 @@
 /* spec/c/launch_test.c: forked worlds, as real processes: how they begin, end and are refused. */
-/* tags: threads, waits */
+/* tags: threads */
 #include "forked_test.h"
 
 #include <sys/resource.h>

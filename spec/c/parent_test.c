@@ -1,5 +1,4 @@
 /* spec/c/parent_test.c: what becomes of children whose rank 0 is killed, stopped or hung up. */
-/* tags: waits */
 #include "forked_test.h"
 
 #include <sys/prctl.h>

@@ -1,6 +1,6 @@
 -- spec/cli/requeue_spec.lua: SIGUSR1: save, `scontrol requeue`, resume after the restart. The
 -- scontrol here only writes down what it was asked; spec/dist/slurm_spec.lua has a real one.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 local over = require "spec.dist.over"

@@ -1,5 +1,5 @@
 -- spec/clusters/launcher_spec.lua: `--launcher mpi` with a real mpirun on this machine.
--- tags: slow, waits
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local hosts = require "spec.dist.two_hosts.hosts"

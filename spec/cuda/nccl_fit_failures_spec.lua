@@ -1,6 +1,6 @@
 -- spec/cuda/nccl_fit_failures_spec.lua: a fit on two GPUs of which one rank fails, wherever that
 -- is: it ends in seconds, says what and where once, and leaves no process.
--- tags: slow, third, waits
+-- tags: slow, third
 local count = require "spec.count"
 local job = require "spec.dist.job"
 

@@ -1,5 +1,5 @@
 -- spec/dist/data_spec.lua: how the loaders of a fit are shared by its ranks.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 

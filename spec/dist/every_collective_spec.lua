@@ -1,6 +1,6 @@
 -- spec/dist/every_collective_spec.lua: every collective over every transport, on groups, and what
 -- is reported when two ranks of a group call different ones.
--- tags: slow, waits
+-- tags: slow
 local every_collective = require "spec.dist.every_collective"
 local over = require "spec.dist.over"
 local support = require "spec.dist.support"

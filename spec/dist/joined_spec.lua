@@ -1,5 +1,5 @@
 -- spec/dist/joined_spec.lua: lt.dist in ranks that mpirun started.
--- tags: half, slow, waits
+-- tags: half, slow
 local support = require "spec.dist.support"
 
 local mpirun = support.mpirun

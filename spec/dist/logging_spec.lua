@@ -1,5 +1,5 @@
 -- spec/dist/logging_spec.lua: what self:log makes of the values of several ranks.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local logged = require "spec.dist.logged"
 local over = require "spec.dist.over"
 

@@ -1,5 +1,5 @@
 -- spec/dist/predict_spec.lua: predictions on several ranks are those of one process, in its order.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 

@@ -1,6 +1,6 @@
 -- spec/dist/replicas_spec.lua: ranks whose weights diverge are reported, with names, ranks and
 -- lines.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local count = require "spec.count"
 local over = require "spec.dist.over"
 local support = require "spec.dist.support"

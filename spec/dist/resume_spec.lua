@@ -1,5 +1,5 @@
 -- spec/dist/resume_spec.lua: a fit that resumes, in mid-epoch, on another number of ranks.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local child = require "spec.cli.child"
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"

@@ -1,6 +1,6 @@
 -- spec/dist/stays_spec.lua: ranks on a device that does not survive a fork stay after the loop that
 -- they were forked for, and continue with the script until it ends.
--- tags: slow, waits
+-- tags: slow
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"

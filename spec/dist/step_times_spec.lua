@@ -1,6 +1,6 @@
 -- spec/dist/step_times_spec.lua: a rank that is slower than the others is reported, with its
 -- machine.
--- tags: slow, waits
+-- tags: slow
 local child = require "spec.cli.child"
 local console = require "ltrain.core.console"
 local c = require "ltrain.c"

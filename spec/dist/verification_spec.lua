@@ -1,6 +1,6 @@
 -- spec/dist/verification_spec.lua: verify_every: ranks compute batches of each other again, and one
 -- that computes wrong is named.
--- tags: sampled, slow, waits
+-- tags: sampled, slow
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 

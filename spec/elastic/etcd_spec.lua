@@ -1,5 +1,5 @@
 -- spec/elastic/etcd_spec.lua: servers of etcd that ask who somebody is, and servers that fail.
--- tags: slow, waits
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local etcd = require "spec.elastic.etcd"

@@ -1,5 +1,5 @@
 -- spec/elastic/rendezvous_spec.lua: launchers that meet over a store, in rounds.
--- tags: slow, waits
+-- tags: slow
 local c = require "ltrain.c"
 local etcd = require "spec.elastic.etcd"
 local MemoryStore = require "ltrain.elastic.stores.memory"

@@ -1,5 +1,5 @@
 -- spec/elastic/stores_spec.lua: what the rendezvous rests on holds for every store.
--- tags: slow, waits
+-- tags: slow
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local etcd = require "spec.elastic.etcd"

@@ -2,7 +2,7 @@
 --
 -- A row is what is wrong, what each rank does (line 1 of the script; `rank`, `dist`, `lt`), and the
 -- first line of the error; rank N: the first that fails of both.
--- tags: slow, waits
+-- tags: slow
 local child = require "spec.cli.child"
 local support = require "spec.dist.support"
 

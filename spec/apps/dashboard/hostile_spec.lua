@@ -1,6 +1,6 @@
 -- spec/apps/dashboard/hostile_spec.lua: what a dashboard answers to those who may not ask, or ask
 -- badly.
--- tags: slow, waits
+-- tags: slow
 local child = require "spec.cli.child"
 local servers = require "spec.apps.dashboard.server"
 
