@@ -258,7 +258,7 @@ static void test_parts(void) {
   int64_t equal[LT_COMM_MAX_RANKS], odd[LT_COMM_MAX_RANKS], none[LT_COMM_MAX_RANKS] = {0};
   for (int r = 0; r < size; r++) {
     equal[r] = 129;
-    odd[r] = r % 2 == 0 ? 0 : 50 + 13 * r;
+    odd[r] = r % 3 == 1 ? 0 : 50 + 13 * r; /* of 3 ranks two have some */
   }
   const int64_t *sets[] = {equal, odd, none};
   for (size_t k = 0; k < 3; k++)
