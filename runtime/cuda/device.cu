@@ -57,6 +57,30 @@ bool lt_cuda_memory_info(int index, int64_t *free_bytes, int64_t *total) {
   return true;
 }
 
+/* ---- copies ---- */
+
+/* The devices whose memory the kernels and copies of one reach, as bits. */
+static uint32_t reached[LT_CUDA_MOST];
+
+static void reach(int index, int peer) {
+  int can = 0;
+  if (cudaDeviceCanAccessPeer(&can, index, peer) == cudaSuccess && can != 0 && set_device(index))
+    cudaDeviceEnablePeerAccess(peer, 0);
+  cudaGetLastError();
+}
+
+/* Copies between two devices of this process go straight over their link, where the driver can do
+   that; else by way of the host's memory. Not before the first one: from then on each device maps
+   what the other allocates. */
+static void connect(int index, int peer) {
+  std::lock_guard<std::mutex> hold(lock);
+  if ((reached[index] >> peer & 1) != 0) return;
+  reached[index] |= uint32_t{1} << peer;
+  reached[peer] |= uint32_t{1} << index;
+  reach(peer, index);
+  reach(index, peer);
+}
+
 /* Memory that ltrain has not pinned goes through staging.cu's buffers. Pageable memory, so that the
    order of copies on the stream is ours: the runtime would copy in the middle of the call, in
    pieces and on its own terms. Memory that others have pinned, since they may write to it, or free
@@ -66,9 +90,10 @@ bool lt_cuda_copy(lt_ctx *c, lt_stream *stream, lt_copy way, int index, void *ds
   (void)dtype;
   static const cudaMemcpyKind kinds[] = {cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost,
                                          cudaMemcpyDeviceToDevice};
-  if (!lt_cuda_use(c, index)) return false;
   if (way == LT_PEER && !lt_cuda_has(from))
     return lt_cuda_fail(c, LT_EDEVICE, "no such device: cuda:%d", from);
+  if (way == LT_PEER && lt_cuda_has(index)) connect(index, from);
+  if (!lt_cuda_use(c, index)) return false;
   if (way == LT_TO_DEVICE && !lt_cuda_host_has(src))
     return lt_cuda_stage_in(c, stream, dst, src, bytes);
   if (way == LT_TO_HOST && !lt_cuda_host_has(dst))

@@ -1,6 +1,7 @@
 -- spec/cuda/copies_spec.lua: copies between host and GPU: what they wait for, as the fake runtime
 -- counts it, and that nothing is read or written too early.
 -- tags: threads
+local child = require "spec.cli.child"
 local counts = require "spec.cuda.counts"
 local both = require "spec.cuda.both"
 local lt = require "ltrain"
@@ -81,5 +82,49 @@ describe("a copy", function()
     end
     assert.equal(156, sum:max():item())
     assert.equal(156, sum:min():item())
+  end)
+end)
+
+-- What `dp` computes on two GPUs, and whether a copy went straight from one to the other.
+local DP <const> = [[
+local lt = require "ltrain"
+local counts = package.loadlib((os.getenv("LTRAIN_BACKENDS"):gsub("/backends$", "/counts.so")),
+  "luaopen_counts")()
+lt.seed(1)
+local Net = lt.Module:extend "Net"
+function Net:init() self.w = lt.parameter(lt.ones(3)) end
+function Net:training_step(batch) return (self.w * batch[1]):square():sum() end
+function Net:configure_optimizers() return lt.optim.SGD(self:parameters(), {lr = 0.01}) end
+local net = Net()
+lt.Trainer {strategy = "dp", accelerator = "gpu", devices = 2, max_steps = 2, logger = false,
+  enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+}:fit(net, lt.data.DataLoader(lt.data.TensorDataset(lt.randn(8, 3)), {batch_size = 4}))
+print(("%a"):format(net.w:sum():item()), counts().direct > 0)
+]]
+
+describe("a copy between two GPUs of a process", function()
+  case("goes straight from one to the other", function()
+    local x = lt.arange(1000)
+    local y = x:to "cuda:0"
+    counts()
+    local z = y:to "cuda:1":to "cuda:0"
+    local c = counts()
+    assert.same({ 2, 2 }, { c.copies, c.direct })
+    both.same(z, x, "there and back")
+  end)
+
+  case("is so under dp, and goes through the host's memory where the driver cannot", function()
+    local function run(peers)
+      local folder = child.folder()
+      child.write(folder .. "/script.lua", DP)
+      local status, out, err = child.run({ "script.lua" },
+        { dir = folder, env = { FAKERT_PEERS = peers } })
+      child.remove(folder)
+      assert.equal(0, status, err)
+      return out:match "^(%S+)%s+(%S+)"
+    end
+    local wanted, direct = run "1"
+    assert.equal("true", direct)
+    assert.same({ wanted, "false" }, { run "0" })
   end)
 end)

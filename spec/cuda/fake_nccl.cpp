@@ -367,6 +367,7 @@ API ncclResult_t ncclReduceScatter(const void *in, void *out, size_t n, ncclData
 }
 API ncclResult_t ncclSend(const void *in, size_t n, ncclDataType_t t, int peer, ncclComm_t c,
                           cudaStream_t s) {
+  if (depth == 0) fakert_count_message();
   return call({SEND, in, nullptr, n, t, ncclSum, peer, c, s});
 }
 API ncclResult_t ncclRecv(void *out, size_t n, ncclDataType_t t, int peer, ncclComm_t c,

@@ -103,6 +103,7 @@ struct World {
   int fault_device = -1;
   long launched[MOST_DEVICES] = {0};
   cudaError_t broken[MOST_DEVICES] = {}; /* devices whose fault has come */
+  bool reaches[MOST_DEVICES][MOST_DEVICES] = {};
   std::mt19937 random;
 };
 
@@ -465,6 +466,11 @@ int fakert_device_of(const void *memory) {
   return b == world().blocks.end() ? -1 : b->second.device;
 }
 
+void fakert_count_message(void) {
+  Hold hold(world().lock);
+  world().counts.messages++;
+}
+
 fakert_counts fakert_take_counts(void) {
   Hold hold(world().lock);
   fakert_counts taken = world().counts;
@@ -737,9 +743,32 @@ API cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t n, 
                                           cudaStream_t s) {
   return copy(to, from, n, kind == cudaMemcpyDeviceToHost, kind == cudaMemcpyHostToDevice, s);
 }
-API cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int, const void *from, int, size_t n,
-                                              cudaStream_t s) {
+API cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *from,
+                                              int from_device, size_t n, cudaStream_t s) {
+  Hold hold(world().lock);
+  bool direct = world().reaches[to_device][from_device] && world().reaches[from_device][to_device];
+  if (direct) world().counts.direct++;
+  hold.unlock();
   return copy(to, from, n, false, false, s);
+}
+API cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *can, int device, int peer) {
+  const char *set = getenv("FAKERT_PEERS");
+  int n = world().devices;
+  if (fakert_fails()) return result(cudaErrorInvalidDevice);
+  if (device < 0 || device >= n || peer < 0 || peer >= n) return result(cudaErrorInvalidDevice);
+  *can = device != peer && (set == nullptr || atoi(set) != 0);
+  return cudaSuccess;
+}
+API cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  int can = 0;
+  if (fakert_fails()) return result(cudaErrorInvalidDevice);
+  if (cudaDeviceCanAccessPeer(&can, device_now, peer) != cudaSuccess || can == 0)
+    return result(cudaErrorInvalidDevice);
+  Hold hold(world().lock);
+  bool &reaches = world().reaches[device_now][peer];
+  if (reaches) return result(cudaErrorPeerAccessAlreadyEnabled);
+  reaches = true;
+  return cudaSuccess;
 }
 API cudaError_t CUDARTAPI cudaMemsetAsync(void *p, int value, size_t n, cudaStream_t s) {
   if (fakert_fails()) return result(cudaErrorInvalidValue);

@@ -12,7 +12,9 @@
      ends the program with a sentence. FAKERT_RACES=0: not checked.
    - *Where*: behind each block lie bytes that nobody may write; they are checked when the host
      waits, and when the block is freed.
-   - *What*: launches, copies and waits of the host are counted. FAKERT_FAIL=n: the n-th call of the
+   - *What*: launches, copies and waits of the host are counted, and copies between two devices
+     that reach each other's memory (cudaDeviceEnablePeerAccess; FAKERT_PEERS=0: none can).
+     FAKERT_FAIL=n: the n-th call of the
      runtime, cuBLASLt or cuDNN returns an error and does nothing.
      FAKERT_FAULT="cudaErrorIllegalAddress@n" (or another error, or "...@n:1" for device 1 alone):
      the n-th launch of a device fails when it runs, and from then on each call that touches it.
@@ -42,6 +44,7 @@ FAKERT_API void fakert_queue(cudaStream_t stream, const char *what, std::functio
 /* A variable of the environment, or what is there in its place. */
 FAKERT_API const char *fakert_setting(const char *name, const char *otherwise);
 FAKERT_API int fakert_stream_device(cudaStream_t stream);
+FAKERT_API void fakert_count_message(void);
 /* From now on streams run by themselves, as with FAKERT=threads: the work of other processes waits
    for theirs. */
 FAKERT_API void fakert_run_by_itself(void);
@@ -73,6 +76,8 @@ FAKERT_API int fakert_gpu(int device);
 /* Since the last time that they were asked for. */
 typedef struct fakert_counts {
   int64_t launches, copies, waits;
+  int64_t direct;   /* copies between devices, without the host */
+  int64_t messages; /* sent by the fake NCCL: calls of ncclSend outside of a group */
   int64_t threads; /* of all launches */
   int64_t calls;   /* that can fail; in all */
   int64_t contexts; /* devices on which a context was made, as bits; in all */
