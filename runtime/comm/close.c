@@ -22,7 +22,7 @@ void lt_group_close(lt_ctx *c, lt_group *g) {
     lt_queue_end(c, k, LT_ERANKS, text);
     next = k->next;
     if (k != root) lt_group_unlist(k); /* `next` stays right: it continues behind k */
-    if (!over) lt_device_link_end(k, true);
+    if (!over) lt_device_links_end(k, true);
     if (k != root && !over) k->ops->close(k->link);
     if (k != root && over) lt_group_abandon(k);
     if (k != root) k->link = NULL;

@@ -332,6 +332,13 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
   return lt_work_issue_move(c, w, &plan, at);
 }
 
+/* Both ends know now whether they are on devices that a link connects. */
+static bool move_message(lt_ctx *c, lt_work *w) {
+  bool by_link = w->round.extent != 0 && w->extents[w->peer] == w->round.extent;
+  lt_message_move(c, w, w->in != NULL ? w->in : w->out, by_link);
+  return lt_ok(c);
+}
+
 /* `of`: the number of the message whose gradient this is, which both fingerprints carry: gradients
    of two messages between the same ranks are never taken for each other. */
 static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int peer,
@@ -340,11 +347,14 @@ static lt_work *message(lt_ctx *c, lt_group *g, lt_comm_op op, lt_tensor *t, int
   bool sends = op == LT_COMM_SEND;
   lt_work *w = begin(c, g, op, sends ? t : NULL, sends ? NULL : t, t, &plan);
   if (w == NULL) return NULL;
-  w->move.root = plan.root = peer;
+  w->move.root = w->peer = plan.root = peer;
   plan.of = of;
   w->is_owed = of != 0 && sends;
-  lt_group_check_peer(c, g, op, peer);
-  return lt_work_issue_move(c, w, &plan, at);
+  if (lt_group_check_peer(c, g, op, peer))
+    w->round.extent = lt_message_key(c, w, t->storage->device);
+  w->round.extents = w->extents;
+  w->agreed = move_message;
+  return lt_work_issue(c, w, &plan, at);
 }
 
 lt_work *lt_comm_send(lt_ctx *c, lt_group *g, lt_tensor *t, int to, lt_origin at) {

@@ -148,13 +148,18 @@ lt_work *lt_comm_bytes(lt_ctx *c, lt_group *g, lt_comm_op op, int root, const vo
 /* After the wait: part r of what came (all_gather, gather at root: r = rank; others: r = 0). */
 const void *lt_work_bytes(const lt_work *w, int r, int64_t *n);
 
-/* A message: bytes of any length, which are copied, and tensors in the host's memory, contiguous,
-   which are retained and must stay as they are until the work is done. Messages match as those of
-   lt_comm_send do, but not with these. `into` (or NULL): written in place of a new tensor when the
-   message is one tensor of its shape and dtype, without bytes. */
+/* Whether messages and collectives of the group move memory of the device by a link between
+   devices. */
+bool lt_comm_has_link(lt_ctx *c, lt_group *g, lt_device d);
+/* A message: bytes of any length, which are copied, and tensors, contiguous, which are retained and
+   must stay as they are until the work is done. Messages match as those of lt_comm_send do, but not
+   with these. Tensors come `on` a device: those of one of its kind by the link between devices.
+   `into` (or NULL; it is on that device): written in place of a new tensor when the message is one
+   tensor of its shape and dtype, without bytes. */
 lt_work *lt_comm_send_message(lt_ctx *c, lt_group *g, int to, const void *bytes, int64_t n,
                               lt_tensor *const *tensors, int n_tensors, lt_origin at);
-lt_work *lt_comm_recv_message(lt_ctx *c, lt_group *g, int from, lt_tensor *into, lt_origin at);
+lt_work *lt_comm_recv_message(lt_ctx *c, lt_group *g, int from, lt_device on, lt_tensor *into,
+                              lt_origin at);
 /* After the wait for what was received: its tensors, borrowed, and its bytes. */
 int lt_work_tensors(const lt_work *w, lt_tensor *const **tensors);
 const void *lt_work_text(const lt_work *w, int64_t *n);

@@ -25,8 +25,8 @@ static const lt_under_way *first_of(lt_device_link *b) {
   return b->n_under_way > 0 ? &b->under_way[b->first] : NULL;
 }
 
-void lt_device_wait_add(lt_work *w) {
-  lt_device_link *b = &w->group->between;
+void lt_device_wait_add(lt_ctx *c, const lt_work *w) {
+  lt_device_link *b = lt_device_link_for(c, w);
   first_of(b);
   if (b->n_under_way == LT_UNDER_WAY) return;
   lt_under_way *u = &b->under_way[(b->first + b->n_under_way++) % LT_UNDER_WAY];
@@ -38,22 +38,31 @@ void lt_device_wait_add(lt_work *w) {
   is_done(u); /* asked for later it would stand for more */
 }
 
+/* The host waits for all movements of a group's links. */
+static bool finish(lt_ctx *c, lt_group *g) {
+  bool ok = true;
+  for (lt_device_link *b = &g->between; b != NULL && ok; b = b->next) {
+    lt_stream *stream = b->n_under_way > 0 ? b->under_way[b->first].ready.stream : b->stream;
+    ok = stream == NULL || lt_wait_stream(c, b->at, stream);
+  }
+  return ok;
+}
+
 void lt_device_wait_finish(lt_ctx *c, lt_group *g) {
-  const lt_device_link *b = &g->between;
-  if (b->n_under_way == 0 || !lt_ok(c)) return;
-  const lt_under_way *last = &b->under_way[(b->first + b->n_under_way - 1) % LT_UNDER_WAY];
-  if (!lt_wait_stream(c, last->at, last->ready.stream)) lt_take_failure(c, NULL);
+  if (lt_ok(c) && !finish(c, g)) lt_take_failure(c, NULL);
 }
 
 /* What has been issued there is given up. */
 static void give_up(lt_ctx *c, lt_group *root) {
   for (lt_group *g = root; g != NULL; g = g->next) {
-    const lt_under_way *u = first_of(&g->between);
-    if (u != NULL) lt_wait_spoil(c, u->at, u->before);
-    if (u != NULL) lt_wait_spoil(c, u->at, u->after);
-    if (g->between.link != NULL) g->broken = true;
-    lt_device_link_end(g, false);
-    g->between.n_under_way = 0;
+    for (lt_device_link *b = &g->between; b != NULL; b = b->next) {
+      const lt_under_way *u = first_of(b);
+      if (u != NULL) lt_wait_spoil(c, u->at, u->before);
+      if (u != NULL) lt_wait_spoil(c, u->at, u->after);
+      if (b->link != NULL) g->broken = true;
+      b->n_under_way = 0;
+    }
+    lt_device_links_end(g, false);
   }
 }
 
@@ -63,31 +72,34 @@ void lt_device_wait_end(lt_ctx *c, lt_group *root) {
 }
 
 /* Whether a link has failed: then `text` says how, with the collective. */
-static bool has_failed(lt_group *root, char *text, size_t size) {
-  for (lt_group *g = root; g != NULL; g = g->next) {
-    lt_device_link *b = &g->between;
-    char why[LT_COMM_TEXT] = "";
-    if (b->link == NULL || b->ops->check == NULL) continue;
-    if (b->ops->check(b->link, why, sizeof why) != LT_BROKEN) continue;
-    if (lt_link_patience(g) == LT_PENDING) continue;
-    const lt_under_way *u = first_of(b);
-    text[0] = 0;
-    if (u != NULL) lt_mark_text(&u->mark, g->world[g->rank], text, size);
-    lt_text_add(text, size, "%s%s", u != NULL ? ": " : "", why);
-    return true;
-  }
+static bool has_failed(const lt_group *g, lt_device_link *b, char *text, size_t size) {
+  char why[LT_COMM_TEXT] = "";
+  if (b->link == NULL || b->ops->check == NULL) return false;
+  if (b->ops->check(b->link, why, sizeof why) != LT_BROKEN) return false;
+  if (lt_link_patience(g, b) == LT_PENDING) return false;
+  const lt_under_way *u = first_of(b);
+  text[0] = 0;
+  if (u != NULL) lt_mark_text(&u->mark, g->world[g->rank], text, size);
+  lt_text_add(text, size, "%s%s", u != NULL ? ": " : "", why);
+  return true;
+}
+
+static bool one_has_failed(lt_group *root, char *text, size_t size) {
+  for (lt_group *g = root; g != NULL; g = g->next)
+    for (lt_device_link *b = &g->between; b != NULL; b = b->next)
+      if (has_failed(g, b, text, size)) return true;
   return false;
 }
 
 /* The movement that the device waits in: its memory is there. */
 static lt_group *stuck_in(lt_group *root, const lt_under_way **out) {
-  for (lt_group *g = root; g != NULL; g = g->next) {
-    const lt_under_way *u = first_of(&g->between);
-    const lt_device_ops *ops = u != NULL ? lt_device_kinds[u->at.kind] : NULL;
-    if (u == NULL || (u->after.stream != NULL && ops->event_done(u->after) == LT_PENDING)) continue;
-    *out = u;
-    return g;
-  }
+  for (lt_group *g = root; g != NULL; g = g->next)
+    for (lt_device_link *b = &g->between; b != NULL; b = b->next) {
+      const lt_under_way *u = *out = first_of(b);
+      if (u == NULL) continue;
+      const lt_device_ops *ops = lt_device_kinds[u->at.kind];
+      if (u->after.stream == NULL || ops->event_done(u->after) != LT_PENDING) return g;
+    }
   return NULL;
 }
 
@@ -97,7 +109,7 @@ static bool look(lt_ctx *c, void *ud, int64_t ns) {
   char text[LT_WORK_TEXT * 2];
   const lt_under_way *u;
   bool over = lt_group_is_over(root);
-  if (over || has_failed(root, text, sizeof text)) {
+  if (over || one_has_failed(root, text, sizeof text)) {
     give_up(c, root);
     lt_wait_set_watch(c, (lt_wait_watch){0});
     return lt_fail(c, LT_ERANKS, "%s", over ? h->outcome.text : text);
@@ -116,6 +128,13 @@ static void end(lt_ctx *c, void *ud) {
   root->between.reported = false;
 }
 
+static bool finish_all(lt_ctx *c, void *ud) {
+  bool ok = true;
+  for (lt_group *g = ud; g != NULL && ok; g = g->next) ok = finish(c, g);
+  return ok;
+}
+
 void lt_device_wait_begin(lt_ctx *c, lt_group *root) {
-  lt_wait_set_watch(c, (lt_wait_watch){.look = look, .end = end, .ud = root});
+  lt_wait_set_watch(
+      c, (lt_wait_watch){.look = look, .end = end, .finish = finish_all, .ud = root});
 }

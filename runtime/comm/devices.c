@@ -1,32 +1,47 @@
-/* runtime/comm/devices.c: asynchronous collectives whose tensors are on a device.
+/* runtime/comm/devices.c: asynchronous collectives and messages whose tensors are on a device.
 
    Where the device has a link of its own, the bytes move from where they lie, on its stream for
    communication: a work is done when it has been issued, and later work on its tensors comes after
    it. Otherwise they go through pinned memory over the host's link, which is exact and slower. The
    tensors are ordered like those of any op. */
+#include <string.h>
+
+#include "base/hash.h"
 #include "comm/group.h"
 
 static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w->device.at.kind]; }
 
-/* What a device's link moves. */
+/* What a device's link moves, beside messages. */
 static bool is_between_devices(lt_comm_op op) {
   return op == LT_COMM_ALL_REDUCE || op == LT_COMM_BROADCAST || op == LT_COMM_ALL_GATHER ||
          op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER || op == LT_COMM_SCATTER ||
          op == LT_COMM_ALL_TO_ALL;
 }
 
+static bool is_host(lt_device d) {
+  const lt_device_ops *ops = lt_device_kinds[d.kind];
+  return ops->launch == NULL && ops->host_memory;
+}
+
+static bool computes(const lt_device_ops *ops) {
+  return ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
+}
+
+/* A link moves bytes at addresses, which whole storages do not have. */
+bool lt_comm_has_link(lt_ctx *c, lt_group *g, lt_device d) {
+  const lt_device_ops *ops = lt_device_kinds[d.kind];
+  bool moves = computes(ops) && !ops->whole_storages && !ops->no_data && !is_host(d);
+  return moves && lt_device_link_of(c, g, d) != NULL;
+}
+
 lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d) {
   const lt_device_ops *ops = lt_device_kinds[d.kind];
-  if (ops->launch == NULL && ops->host_memory) return LT_WAY_HOST;
-  bool computes = ops->combine != NULL && ops->divide != NULL && ops->scale != NULL;
+  if (is_host(d)) return LT_WAY_HOST;
   bool reduces =
       op == LT_COMM_ALL_REDUCE || op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_REDUCE;
   if (ops->no_data) return LT_WAY_LINK; /* of one rank: nothing moves */
-  if (g->size == 1) return computes || !reduces ? LT_WAY_LINK : LT_WAY_STAGED;
-  /* A link moves bytes at addresses, which whole storages do not have. */
-  bool moves = computes && !ops->whole_storages && is_between_devices(op) &&
-               lt_device_link_of(c, g, d) != NULL;
-  return moves ? LT_WAY_LINK : LT_WAY_STAGED;
+  if (g->size == 1) return computes(ops) || !reduces ? LT_WAY_LINK : LT_WAY_STAGED;
+  return is_between_devices(op) && lt_comm_has_link(c, g, d) ? LT_WAY_LINK : LT_WAY_STAGED;
 }
 
 static size_t bytes_of(const lt_tensor *t) { return (size_t)t->numel * lt_item_size(t); }
@@ -117,14 +132,25 @@ static void lend_stream(lt_work *w) {
   if (ops->stream_native != NULL) w->move.native = ops->stream_native(w->move.stream);
 }
 
+/* That of the link: of messages by a link its own, for what one of them waits for may come after
+   what another one waits for. */
+static lt_stream *stream_for(lt_ctx *c, const lt_work *w) {
+  bool by_link = w->pair && w->device.way == LT_WAY_LINK;
+  lt_device_link *b = by_link ? lt_device_link_for(c, w) : NULL;
+  if (b == NULL) return lt_stream_of(c, w->device.at, LT_STREAM_COMM);
+  if (b->stream == NULL && ops_of(w)->launch != NULL)
+    b->stream = lt_stream_lease(c, b->at, LT_STREAM_COMM);
+  return b->stream;
+}
+
 void lt_device_begin(lt_ctx *c, lt_work *w) {
   if (w->device.way == LT_WAY_HOST || !lt_ok(c)) return;
   const lt_device_ops *ops = ops_of(w);
   w->move.device = w->device.at.index;
-  w->move.stream = lt_stream_of(c, w->device.at, LT_STREAM_COMM);
+  w->move.stream = stream_for(c, w);
   if (w->move.stream == NULL && ops->launch != NULL) return;
   if (w->move.stream != NULL) lend_stream(w);
-  if (w->device.way == LT_WAY_LINK && w->group->size > 1)
+  if (w->device.way == LT_WAY_LINK && w->group->size > 1 && !w->pair)
     w->device.number = ++w->group->root->moves;
   if (w->device.way == LT_WAY_STAGED)
     stage(c, w);
@@ -141,6 +167,37 @@ void lt_device_made(lt_ctx *c, lt_work *w) {
   bool staged = w->device.way == LT_WAY_STAGED;
   w->move.out =
       staged ? take(c, w, &w->device.out, bytes_of(w->result)) : lt_data(w->result);
+}
+
+/* ---- messages ---- */
+
+int64_t lt_message_key(lt_ctx *c, lt_work *w, lt_device d) {
+  const char *name = lt_device_kinds[d.kind]->name;
+  if (!lt_ok(c) || !lt_comm_has_link(c, w->group, d)) return 0;
+  lt_device_link *b = lt_device_link_for(c, w);
+  if (b == NULL || (b->taken && !lt_device_equal(b->at, d))) return 0;
+  b->taken = true;
+  b->at = d;
+  return (int64_t)(lt_hash_bytes(name, strlen(name), 1) | 1);
+}
+
+void lt_message_move(lt_ctx *c, lt_work *w, lt_tensor *t, bool by_link) {
+  bool sends = w->move.op == LT_COMM_SEND;
+  lt_device d = t->storage->device;
+  lt_retain(t);
+  lt_release(c, w->in);
+  lt_release(c, w->out);
+  w->in = sends ? t : NULL;
+  w->out = sends ? NULL : t;
+  w->device.at = d;
+  w->device.way = by_link ? LT_WAY_LINK : is_host(d) ? LT_WAY_HOST : LT_WAY_STAGED;
+  w->device.ready = w->device.before = w->move.after = (lt_event){0};
+  w->device.ordered = w->device.begun = false;
+  w->move.dtype = LT_U8;
+  w->move.in = w->move.out = lt_data(t);
+  w->move.count = (int64_t)bytes_of(t);
+  w->move.root = !by_link ? w->peer : sends ? 1 : 0;
+  lt_device_begin(c, w);
 }
 
 /* ---- moving ---- */
@@ -207,18 +264,20 @@ static bool has_turn(const lt_work *w) {
 lt_progress lt_device_move(lt_ctx *c, lt_work *w) {
   lt_group *g = w->group;
   bool between = w->device.way == LT_WAY_LINK && g->size > 1;
+  lt_device_link *b = between ? lt_device_link_for(c, w) : NULL;
   lt_progress p = LT_DONE;
+  if (between && b == NULL) return LT_BROKEN;
   if (between && !has_turn(w)) return LT_PENDING;
-  if (between && g->between.link == NULL) {
-    p = lt_device_link_open(c, g, ops_of(w), w->move.text);
+  if (between && b->link == NULL) {
+    p = lt_device_link_open(c, w, b);
     if (p == LT_DONE && ops_of(w)->launch != NULL) lt_device_wait_begin(c, g->root);
   }
   if (p == LT_DONE && !w->device.begun) p = reach(c, w);
   if (p != LT_DONE) return p;
   w->device.begun = true;
   if (between) {
-    p = g->between.ops->move(g->between.link, &w->move);
-    return p == LT_BROKEN ? lt_link_patience(g) : p;
+    p = b->ops->move(b->link, &w->move);
+    return p == LT_BROKEN ? lt_link_patience(g, b) : p;
   }
   if (w->device.way == LT_WAY_STAGED) return g->ops->move(g->link, &w->move);
   return move_alone(c, w) ? LT_DONE : LT_BROKEN;
@@ -240,7 +299,7 @@ void lt_device_end(lt_ctx *c, lt_work *w) {
   lend_stream(w);
   if (!lt_order_record(c, w->device.at, w->move.stream, &w->device.ready)) return;
   each_storage(c, w, after);
-  if (w->group->size > 1) lt_device_wait_add(w);
+  if (w->group->size > 1) lt_device_wait_add(c, w);
 }
 
 static void drop_buffer(lt_ctx *c, const lt_work *w, lt_storage **s) {

@@ -9,6 +9,7 @@
 
 static void arrays_free(lt_ctx *c, lt_group *g) {
   size_t n = (size_t)g->size;
+  lt_device_links_free(c, g);
   lt_free(c, g->world, n * sizeof *g->world);
   lt_free(c, g->sent, 4 * n * sizeof *g->sent);
   lt_free(c, g->marks, n * sizeof *g->marks);
@@ -69,7 +70,7 @@ void lt_group_unlist(lt_group *g) {
 }
 
 void lt_group_abandon(lt_group *g) {
-  lt_device_link_end(g, false);
+  lt_device_links_end(g, false);
   if (g->link != NULL && g->ops->abandon != NULL) g->ops->abandon(g->link);
   g->link = NULL;
 }
@@ -80,7 +81,7 @@ static void leave(lt_ctx *c, lt_group *g) {
   lt_device_wait_finish(c, g);
   bool over = lt_group_is_over(g);
   lt_group_unlist(g);
-  lt_device_link_end(g, !over);
+  lt_device_links_end(g, !over);
   if (!over && g->ops->leave != NULL)
     g->ops->leave(g->link);
   else

@@ -70,6 +70,7 @@ struct lt_work {
     lt_tensor **tensors; /* [n], retained; memory for `capacity` */
     int n, capacity;
     lt_tensor *into; /* retained, or NULL */
+    lt_device at;    /* of tensors that come */
   } message;         /* message.c */
   struct {
     lt_way way;
@@ -100,12 +101,17 @@ typedef struct lt_under_way {
 
 enum { LT_UNDER_WAY = 16 };
 
-/* A group's link between devices, opened with its first movement there. */
-typedef struct lt_device_link {
+/* A link between devices, opened with its first movement: of a group's collectives, or of its
+   messages from one rank to another (`from`, `to`; links.c). */
+typedef struct lt_device_link lt_device_link;
+struct lt_device_link {
   const lt_comm_ops *ops;
-  bool taken;           /* `index` is set */
-  int index;            /* of the device that this rank uses here */
+  lt_device_link *next; /* of the group */
+  int from, to;         /* ranks of the group, of messages */
+  bool taken;           /* `at` is set */
+  lt_device at;         /* that this rank uses here */
   lt_comm_link *link;   /* NULL: not open */
+  lt_stream *stream;    /* of messages: leased; NULL: not yet */
   lt_comm_move handing; /* of the id, over the host's link */
   char id[LT_COMM_ID];
   lt_under_way under_way[LT_UNDER_WAY]; /* from `first` on; the first ones, where there are more */
@@ -113,13 +119,13 @@ typedef struct lt_device_link {
   int64_t broken_ns; /* when it failed; 0: it has not */
   bool reported;     /* of the root: the watchdog knows of the wait for a device, */
   lt_mark activity;  /* before which the rank did this */
-} lt_device_link;
+};
 
 struct lt_group {
   int64_t refs;
   const lt_comm_ops *ops;
   lt_comm_link *link; /* NULL once closed */
-  lt_device_link between;
+  lt_device_link between; /* of collectives, and behind it those of messages */
   lt_heartbeat *heartbeat;
   int rank, size;
   int *world;                        /* [size] world ranks */
@@ -181,6 +187,11 @@ lt_parts_copy lt_parts_to_copy(const lt_work *w, bool back);
 
 /* How `op` moves memory of this device in this group: all ranks of it come to the same. */
 lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
+/* What this rank says of itself in the comparison of a message whose tensors are on `d`: 0 where
+   no link moves them; where both ends say the same, the link of this direction does. */
+int64_t lt_message_key(lt_ctx *c, lt_work *w, lt_device d);
+/* The next step of a message: `t` goes out, or comes; by the device's link or the host's. */
+void lt_message_move(lt_ctx *c, lt_work *w, lt_tensor *t, bool by_link);
 /* Finds the memory for the link, of w->in, w->out or w->parts. */
 void lt_device_begin(lt_ctx *c, lt_work *w);
 /* The same of w->result, which `agreed` has made. */
@@ -206,11 +217,14 @@ void lt_ordered_begin(lt_ctx *c, lt_work *w);
 const lt_comm_ops *lt_device_link_of(lt_ctx *c, lt_group *g, lt_device d);
 /* Of this rank the link has one device, that of its first movement here: a failure for another. */
 bool lt_device_link_take(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
-/* Opens the link of this rank, which is not open yet, when all members have agreed on a movement;
-   LT_DONE: it is open. */
-lt_progress lt_device_link_open(lt_ctx *c, lt_group *g, const lt_device_ops *device,
-                                char text[LT_COMM_TEXT]);
-void lt_device_link_end(lt_group *g, bool orderly);
+/* The link that a work takes, or would take; of a message it is made when it is asked for first:
+   NULL with a failure. */
+lt_device_link *lt_device_link_for(lt_ctx *c, const lt_work *w);
+/* Opens it, when all its ranks have agreed on a movement; LT_DONE: it is open. */
+lt_progress lt_device_link_open(lt_ctx *c, lt_work *w, lt_device_link *b);
+/* Closes or abandons all links of the group. */
+void lt_device_links_end(lt_group *g, bool orderly);
+void lt_device_links_free(lt_ctx *c, lt_group *g);
 
 /* device_wait.c: while the host waits for a device. It begins when a link of the root's groups was
    opened, and ends before these are closed or, after an outcome, abandoned. */
@@ -219,9 +233,10 @@ void lt_device_wait_end(lt_ctx *c, lt_group *root);
 /* The host waits for the movements of a group, unless an outcome ends that. */
 void lt_device_wait_finish(lt_ctx *c, lt_group *g);
 /* A movement has been issued. */
-void lt_device_wait_add(lt_work *w);
-/* patience.c: a link has failed: LT_PENDING as long as there may be an outcome that says more. */
-lt_progress lt_link_patience(lt_group *g);
+void lt_device_wait_add(lt_ctx *c, const lt_work *w);
+/* patience.c: a link of `g` has failed: LT_PENDING as long as there may be an outcome that says
+   more. */
+lt_progress lt_link_patience(const lt_group *g, lt_device_link *b);
 
 /* wait_report.c: in what this rank waits, and the ranks that belong to it. The others for waits for
    a device: they report to the watchdog that it waits in the collective of the mark, and that it no

@@ -1,15 +1,17 @@
 /* runtime/comm/message.c: messages between two ranks: bytes, and tensors straight from and into
    their memory.
 
-   Of a message only the sender knows the length. That of its head travels with the fingerprint;
-   the head lists the tensors and ends with the sender's own bytes; then follow the tensors, one
-   movement each. */
+   Of a message only the sender knows the length. That of its head travels with the fingerprint,
+   and the other way which devices' memory the receiver takes over a link between devices; the head
+   lists the tensors and ends with the sender's own bytes; then follow the tensors, one movement
+   each, by that link or the host's. */
 #include <string.h>
 
 #include "comm/group.h"
 
 typedef struct described {
   int64_t dtype, ndim;
+  int64_t by_link;
   int64_t size[LT_MAX_DIMS];
 } described;
 
@@ -26,7 +28,7 @@ static lt_work *begin(lt_ctx *c, lt_group *g, lt_comm_op op, int peer, lt_plan *
                     .dtype = LT_DTYPE_NONE,
                     .form = LT_FORM_VALUE,
                     .root = peer};
-  w->move.root = peer;
+  w->move.root = w->peer = peer;
   w->round.extents = w->extents;
   return w;
 }
@@ -36,13 +38,21 @@ static void set_move(lt_work *w, void *data, int64_t bytes) {
   w->move.count = bytes;
 }
 
+/* Where a head describes tensor k. */
+static size_t place_of(int64_t k) { return (size_t)head_bytes((int)k); }
+
 /* After a step: the next tensor. Step 1 moves the head, step k + 1 tensor k: both sides count the
    same steps, so neither says which tensor comes. */
-static bool next_tensor(lt_work *w) {
+static bool next_tensor(lt_ctx *c, lt_work *w, const char *head) {
+  described d;
   if (w->step > w->message.n) return false;
-  const lt_tensor *t = w->message.tensors[w->step - 1];
-  set_move(w, lt_data(t), t->numel * (int64_t)lt_item_size(t));
-  return true;
+  memcpy(&d, head + place_of(w->step - 1), sizeof d);
+  if (w->step > 1) {
+    lt_device_end(c, w);
+    lt_device_drop(c, w);
+  }
+  if (lt_ok(c)) lt_message_move(c, w, w->message.tensors[w->step - 1], d.by_link != 0);
+  return lt_ok(c);
 }
 
 static lt_tensor **reserve_tensors(lt_ctx *c, lt_work *w, int n) {
@@ -57,15 +67,19 @@ static lt_tensor **reserve_tensors(lt_ctx *c, lt_work *w, int n) {
 /* `agreed` and `next_step` are called on both sides at the same point: when the fingerprints have
    been compared, the receiver knows how long the head is. */
 static bool send_head(lt_ctx *c, lt_work *w) {
-  (void)c;
+  int64_t taken = w->extents[w->peer]; /* by a link to the receiver */
+  for (int k = 0; k < w->message.n && taken != 0; k++) {
+    char *at = w->data.sent + place_of(k);
+    described d;
+    memcpy(&d, at, sizeof d);
+    d.by_link = lt_message_key(c, w, w->message.tensors[k]->storage->device) == taken;
+    memcpy(at, &d, sizeof d);
+  }
   set_move(w, w->data.sent, (int64_t)w->data.sent_bytes);
-  return true;
+  return lt_ok(c);
 }
 
-static bool send_tensor(lt_ctx *c, lt_work *w) {
-  (void)c;
-  return next_tensor(w);
-}
+static bool send_tensor(lt_ctx *c, lt_work *w) { return next_tensor(c, w, w->data.sent); }
 
 static void write_head(lt_work *w, const void *bytes, int64_t n) {
   int64_t count = w->message.n;
@@ -88,6 +102,8 @@ lt_work *lt_comm_send_message(lt_ctx *c, lt_group *g, int to, const void *bytes,
   lt_plan plan;
   lt_work *w = begin(c, g, LT_COMM_SEND, to, &plan);
   if (w == NULL) return NULL;
+  for (int k = 0; k < n_tensors; k++)
+    lt_work_check_tensor(c, LT_COMM_SEND, tensors[k], tensors[k]->storage->device);
   w->bytes = head_bytes(n_tensors) + n;
   w->data.sent = lt_alloc(c, (size_t)w->bytes);
   if (w->data.sent != NULL) w->data.sent_bytes = (size_t)w->bytes;
@@ -116,9 +132,9 @@ static bool recv_head(lt_ctx *c, lt_work *w) {
   return true;
 }
 
-static lt_tensor *made(lt_ctx *c, const described *d) {
+static lt_tensor *made(lt_ctx *c, lt_device on, const described *d) {
   lt_frame frame = lt_frame_open(c);
-  lt_tensor *t = lt_tensor_empty(c, LT_CPU_DEVICE, (lt_dtype)d->dtype, (int)d->ndim, d->size);
+  lt_tensor *t = lt_tensor_empty(c, on, (lt_dtype)d->dtype, (int)d->ndim, d->size);
   void *keep[] = {t};
   lt_frame_close(c, frame, 1, keep);
   return t;
@@ -143,10 +159,11 @@ static bool read_head(lt_ctx *c, lt_work *w) {
   bool bare = count == 1 && w->data.got_bytes == (size_t)head_bytes(1);
   for (int64_t k = 0; k < count; k++) {
     described d;
-    memcpy(&d, w->data.got + sizeof count + (size_t)k * sizeof d, sizeof d);
+    memcpy(&d, w->data.got + place_of(k), sizeof d);
     if (d.dtype < 0 || d.dtype >= LT_DTYPE_COUNT || d.ndim < 0 || d.ndim > LT_MAX_DIMS)
       return lt_fail(c, LT_EIO, "recv: the received bytes are not a message");
-    lt_tensor *t = bare && fits(w->message.into, &d) ? lt_retain(w->message.into) : made(c, &d);
+    bool is_awaited = bare && fits(w->message.into, &d);
+    lt_tensor *t = is_awaited ? lt_retain(w->message.into) : made(c, w->message.at, &d);
     if (t == NULL) return false;
     w->message.tensors[w->message.n++] = t;
     w->bytes += t->numel * (int64_t)lt_item_size(t);
@@ -156,26 +173,19 @@ static bool read_head(lt_ctx *c, lt_work *w) {
 
 static bool recv_tensor(lt_ctx *c, lt_work *w) {
   if (w->step == 1 && !read_head(c, w)) return false;
-  return next_tensor(w);
+  return next_tensor(c, w, w->data.got);
 }
 
-static bool note_written(lt_ctx *c, lt_work *w) {
-  if (w->message.n != 1 || w->message.tensors[0] != w->message.into) return true;
-  const char *op = c->op;
-  c->op = "recv"; /* who writes, for what the tape says */
-  lt_storage_bump(c, w->message.into->storage);
-  c->op = op;
-  return true;
-}
-
-lt_work *lt_comm_recv_message(lt_ctx *c, lt_group *g, int from, lt_tensor *into, lt_origin at) {
+lt_work *lt_comm_recv_message(lt_ctx *c, lt_group *g, int from, lt_device on, lt_tensor *into,
+                              lt_origin at) {
   lt_plan plan;
   lt_work *w = begin(c, g, LT_COMM_RECV, from, &plan);
   if (w == NULL) return NULL;
+  w->round.extent = lt_message_key(c, w, on);
+  w->message.at = on;
   w->message.into = lt_retain(into);
   w->agreed = recv_head;
   w->next_step = recv_tensor;
-  w->complete = note_written;
   return lt_work_issue(c, w, &plan, at);
 }
 

@@ -4,8 +4,7 @@
 
 enum { PATIENCE_NS = 2000000000 };
 
-lt_progress lt_link_patience(lt_group *g) {
-  lt_device_link *b = &g->between;
+lt_progress lt_link_patience(const lt_group *g, lt_device_link *b) {
   const lt_heartbeat *h = g->root->heartbeat;
   if (b->broken_ns == 0) b->broken_ns = lt_now_ns();
   bool waits = h != NULL && !lt_heartbeat_is_over(h) && lt_now_ns() - b->broken_ns < PATIENCE_NS;

@@ -61,6 +61,7 @@ lt_work *lt_work_new(lt_ctx *c, lt_group *g, lt_comm_op op) {
   w->counts = w->extents + g->size;
   w->in_counts = w->counts + g->size;
   w->group = lt_group_retain(g);
+  w->pair = op == LT_COMM_SEND || op == LT_COMM_RECV;
   w->move = (lt_comm_move){.op = (uint8_t)op,
                            .reduce = LT_COMM_NO_REDUCE,
                            .dtype = LT_U8,
@@ -101,14 +102,12 @@ static void append(lt_ctx *c, lt_queue *q, lt_work *w) {
 static void number_it(lt_group *g, lt_work *w, lt_plan *plan) {
   plan->group = g->id;
   plan->root_world = plan->root >= 0 ? g->world[plan->root] : -1;
-  w->pair = plan->op == LT_COMM_SEND || plan->op == LT_COMM_RECV;
   if (!w->pair) {
     plan->seq = ++g->seq;
     return;
   }
   bool sends = plan->op == LT_COMM_SEND;
   uint64_t me = (uint64_t)g->world[g->rank], other = (uint64_t)plan->root_world;
-  w->peer = plan->root;
   plan->from = sends ? me : other;
   plan->to = sends ? other : me;
   plan->seq = ++(sends ? g->sent : g->received)[plan->root];
@@ -145,7 +144,10 @@ static void finish(lt_ctx *c, lt_work *w, lt_code code, const char *text) {
     lt_ring_done(g->heartbeat, w->ring, w->bytes);
     atomic_fetch_add_explicit(&g->heartbeat->progress, 1, memory_order_relaxed);
   }
+  const char *op = c->op;
+  c->op = lt_comm_op_name(w->mark.op); /* who writes, for what the tape says */
   if (w->out != NULL) lt_storage_bump(c, w->out->storage);
+  c->op = op;
   lt_device_drop(c, w);
   release_parts(c, w);
   lt_release(c, w->in);
@@ -203,7 +205,7 @@ static void link_broken(lt_work *w, const char *text) {
 /* True when something changed. */
 static bool look_at_broken(lt_ctx *c, lt_work *w) {
   char text[LT_WORK_TEXT];
-  if (lt_link_patience(w->group) == LT_PENDING) return false;
+  if (lt_link_patience(w->group, &w->group->between) == LT_PENDING) return false;
   memcpy(text, w->text, sizeof text);
   broken(c, w, text);
   return true;

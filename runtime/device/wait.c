@@ -66,6 +66,7 @@ bool lt_wait_device(lt_ctx *c, lt_device d) {
     lt_stream *stream = st->streams[d.kind][d.index].role[k];
     ok = stream == NULL || lt_wait_stream(c, d, stream);
   }
+  if (ok && st != NULL && st->watch.finish != NULL) ok = st->watch.finish(c, st->watch.ud);
   return ops->synchronize(c, d.index) && ok;
 }
 

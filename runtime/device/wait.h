@@ -9,10 +9,11 @@
 
 /* Who looks on. `look` is called every millisecond or so of a wait that has lasted for `ns`: false,
    with a failure, when it cannot come to its end by itself; by then it can. `end` follows a wait
-   that `look` has seen. */
+   that `look` has seen. `finish` waits for work on streams that are not the ctx's. */
 typedef struct lt_wait_watch {
   bool (*look)(lt_ctx *c, void *ud, int64_t ns);
   void (*end)(lt_ctx *c, void *ud);
+  bool (*finish)(lt_ctx *c, void *ud);
   void *ud;
 } lt_wait_watch;
 void lt_wait_set_watch(lt_ctx *c, lt_wait_watch watch); /* {0}: nobody */

@@ -144,11 +144,11 @@ static ncclResult_t issue(const movement *v) {
     case LT_COMM_BROADCAST: return broadcast(v);
     case LT_COMM_ALL_GATHER: return all_gather(v);
     case LT_COMM_ALL_TO_ALL: return all_to_all(v);
+    case LT_COMM_SEND: return send(v, 0, m->count, m->root);
+    case LT_COMM_RECV: return receive(v, 0, m->count, m->root);
     case LT_COMM_BARRIER:
     case LT_COMM_GATHER:
     case LT_COMM_SCATTER:
-    case LT_COMM_SEND:
-    case LT_COMM_RECV:
     case LT_COMM_SPLIT:
     case LT_COMM_REDUCE:
     case LT_COMM_OP_COUNT: break;
@@ -159,8 +159,7 @@ static ncclResult_t issue(const movement *v) {
 /* Nothing moves; all ranks see it. By counts that all ranks have: a rank must not leave out a call
    that others make. */
 static bool is_empty(const lt_comm_move *m, int size) {
-  if (m->op == LT_COMM_ALL_REDUCE || m->op == LT_COMM_BROADCAST || m->op == LT_COMM_ALL_TO_ALL)
-    return m->count == 0;
+  if (m->op != LT_COMM_ALL_GATHER && m->op != LT_COMM_REDUCE_SCATTER) return m->count == 0;
   int64_t n = 0;
   for (int r = 0; r < size; r++) n += m->counts[r];
   return n == 0;

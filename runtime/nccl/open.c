@@ -13,7 +13,8 @@
 #include "cuda/library.h"
 #include "nccl/link.h"
 
-enum { OLDEST = 21800, CLOSE_MS = 3000 };
+/* MESSAGE_BLOCKS: of a receive, which keeps its multiprocessors until the sender comes. */
+enum { OLDEST = 21800, CLOSE_MS = 3000, MESSAGE_BLOCKS = 4 };
 
 _Static_assert(sizeof(ncclUniqueId) == LT_COMM_ID, "an id of NCCL is one of ltrain's");
 
@@ -43,6 +44,7 @@ static lt_comm_link *open_link(const lt_comm_host *host, const lt_comm_place *pl
   *l = (lt_comm_link){.host = host, .rank = place->rank, .size = place->size};
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (place->messages) config.maxCTAs = MESSAGE_BLOCKS;
   ncclUniqueId id;
   memcpy(&id, place->id, sizeof id);
   ncclResult_t r = lt_nccl.ncclCommInitRankConfig(&l->comm, l->size, id, l->rank, &config);

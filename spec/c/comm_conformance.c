@@ -252,6 +252,7 @@ static void test_leave(void) {
 /* What a link between devices has to do. */
 static void test_device(void) {
   test_movements();
+  test_messages();
 }
 
 static void test_host(void) {

@@ -37,6 +37,7 @@ bool same(const char *what, const lt_comm_move *m, const char *got, const char *
 /* comm_device_link.c: finds the device of this rank, and hands the id of rank 0 out through the
    folder that the place's options name. */
 bool join_devices(lt_ctx *c, lt_comm_place *place, char id[LT_COMM_ID], char text[LT_COMM_TEXT]);
+void test_messages(void);
 /* A movement of bytes that the caller has on the host: they go to the device, are moved there, and
    come back. */
 lt_progress move_there(lt_comm_link *l, lt_comm_move *m);

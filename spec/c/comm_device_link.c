@@ -42,6 +42,7 @@ bool join_devices(lt_ctx *c, lt_comm_place *place, char id[LT_COMM_ID], char tex
   }
   at.index = (int16_t)(rank % lt_device_count(lt_device_kinds[at.kind]));
   place->device = at.index;
+  place->messages = size == 2;
   place->id = id;
   lt_stream_of(ctx, at, LT_STREAM_COMM); /* the device is this thread's now */
   if (!lt_ok(ctx)) return false;
@@ -95,6 +96,26 @@ static lt_progress issue(lt_comm_link *l, lt_comm_move *m, lt_tensor *in, lt_ten
   if (in != NULL) lt_order_after(in->storage, done, true);
   if (out != NULL) lt_order_after(out->storage, done, true);
   return p;
+}
+
+/* Of a link of two ranks: from rank 0 to rank 1, in order. */
+void test_messages(void) {
+  static const int64_t counts[] = {1, 0, 1003, 100001, 5};
+  for (int k = 0; k < 5 && size == 2; k++) {
+    lt_dtype d = k % 2 == 0 ? LT_F32 : LT_U8;
+    char *sent = filled(d, k, counts[k], false), *got = room(d, counts[k]);
+    lt_comm_move m = {.op = rank == 0 ? LT_COMM_SEND : LT_COMM_RECV,
+                      .dtype = (int8_t)d,
+                      .count = counts[k],
+                      .root = 1 - rank,
+                      .in = rank == 0 ? sent : NULL,
+                      .out = rank == 0 ? NULL : got,
+                      .chunk_bytes = GIB};
+    moved(all, &m);
+    if (rank == 1) same("recv", &m, got, sent, counts[k]);
+    free(sent);
+    free(got);
+  }
 }
 
 lt_progress move_there(lt_comm_link *l, lt_comm_move *m) {

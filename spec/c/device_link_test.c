@@ -14,7 +14,7 @@ struct lt_comm_link {
 };
 
 /* Segments of groups, by their id: the number that rank 0 made. */
-enum { SEGMENTS = 64 };
+enum { SEGMENTS = 256 };
 static struct {
   void *memory;
   size_t bytes;
@@ -195,6 +195,28 @@ static void others(rank *r) {
   CHECK(r, equal(r, there, host));
 }
 
+/* All send to the right first. `there`: whether the receiver wants it on its device. */
+static void around(rank *r, int64_t n, bool there) {
+  if (r->size == 1) return;
+  int right = (r->rank + 1) % r->size, left = (r->rank + r->size - 1) % r->size;
+  lt_tensor *host = on_host(r, n), *x = lt_to_device(r->c, host, device_of(r));
+  lt_tensor *wanted = rank_tensor(r, LT_F32, 1, &n), *const *list;
+  for (int64_t i = 0; i < n; i++) ((float *)lt_data(wanted))[i] = value(left, i);
+  lt_tensor *got = lt_tensor_empty(r->c, there ? device_of(r) : LT_CPU_DEVICE, LT_F32, 1, &n);
+  lt_work *w = lt_comm_send(r->c, r->g, x, right, HERE);
+  CHECK(r, finish_work(r, lt_comm_recv(r->c, r->g, got, left, HERE)));
+  CHECK(r, finish_work(r, w) && equal(r, got, wanted));
+  lt_tensor *both[] = {x, host};
+  w = lt_comm_send_message(r->c, r->g, right, "two", 3, both, 2, HERE);
+  lt_device on = got->storage->device;
+  lt_work *v = lt_comm_recv_message(r->c, r->g, left, on, NULL, HERE);
+  if (CHECK(r, lt_work_wait(r->c, v) && lt_work_tensors(v, &list) == 2))
+    for (int k = 0; k < 2; k++)
+      CHECK(r, lt_device_equal(list[k]->storage->device, on) && equal(r, list[k], wanted));
+  CHECK(r, finish_work(r, w));
+  lt_work_release(r->c, v);
+}
+
 static void all_collectives(rank *r) {
   use_link(r);
   static const int64_t sizes[] = {0, 1, 5, 1000, 20011};
@@ -202,6 +224,8 @@ static void all_collectives(rank *r) {
     reduce(r, sizes[k], LT_COMM_SUM);
     reduce(r, sizes[k], LT_COMM_MEAN);
     reduce(r, sizes[k], LT_COMM_MAX);
+    around(r, sizes[k], true);
+    around(r, sizes[k], false);
   }
   parts(r);
   shares(r, false);
@@ -241,8 +265,9 @@ static void reduce_often(rank *r) {
   use_link(r);
   int64_t n = 1000;
   lt_tensor *t = lt_to_device(r->c, on_host(r, n), device_of(r));
-  lt_tensor *list[] = {t}, *all = NULL;
+  lt_tensor *own = lt_to_device(r->c, on_host(r, n), device_of(r)), *list[] = {t}, *all = NULL;
   if (r->rank == 1) all = lt_tensor_empty(r->c, device_of(r), LT_F32, 1, &(int64_t){3 * n});
+  int to = (r->rank + 1) % 3, from = (r->rank + 2) % 3;
   finish_work(r, lt_comm_barrier(r->c, r->g, HERE));
   int64_t before = lt_fake_count().copies;
   finish_work(r, lt_comm_barrier(r->c, r->g, HERE));
@@ -251,6 +276,8 @@ static void reduce_often(rank *r) {
     CHECK(r, finish_work(r, lt_comm_broadcast(r->c, r->g, t, 0, HERE)));
     CHECK(r, finish_work(r, lt_comm_gather(r->c, r->g, t, all, 1, HERE)));
     CHECK(r, finish_work(r, lt_comm_scatter(r->c, r->g, all, t, 1, HERE)));
+    lt_work *w = lt_comm_send(r->c, r->g, t, to, HERE);
+    CHECK(r, finish_work(r, lt_comm_recv(r->c, r->g, own, from, HERE)) && finish_work(r, w));
     if (r->g->between.ops == &gathering_ops)
       CHECK(r, finish_work(r, lt_comm_all_reduce_parts(r->c, r->g, 1, list, 0.5, HERE)));
   }

@@ -31,6 +31,15 @@ local LOOP <const> = [[
   print(sum:sum():item())
 ]]
 
+-- Messages from rank 1 to rank 0, longer than what is under way between GPUs, and a value of them.
+local MESSAGES <const> = [[
+  local long = lt.ones(200000, {device = x.device})
+  for k = 1, 4 do
+    if rank == 1 then dist.send(long * k, 0) else dist.recv(long, {from = 1}) end
+  end
+  print(long:sum():item())
+]]
+
 describe("ranks on GPUs", function()
   it("that call different collectives, or with other shapes, are told both", function()
     local err = fails({}, "dist.all_reduce(rank == 0 and x or x:narrow(1, 1, 10))")
@@ -86,6 +95,27 @@ describe("ranks on GPUs", function()
     assert.matches("rank 1: all_reduce sum %[1000%] f32 between devices at script.lua:%d+: NCCL: "
       .. "remote process exited or there was a network error %(NET/Fake: connection closed by "
       .. "remote peer%)", err)
+  end)
+
+  it("that wait for a message are told that its sender was killed, or which it is", function()
+    local err = fails({ FAKE_NCCL_HANG = "0:2" }, MESSAGES:gsub("print", [[
+      if rank == 1 then os.execute("kill -9 " .. dist.world().pid) end
+      print]]))
+    assert.matches("rank 1 %(pid %d+ on [%w._-]+%) was ended by SIGKILL", err)
+    err = fails({ FAKE_NCCL_HANG = "1:3" }, MESSAGES)
+    assert.matches("stalled: all ranks have arrived and no data has moved for", err)
+    assert.matches("rank 0: recv of a value from 1 at script.lua:%d+", err)
+    err = fails({ FAKE_NCCL_ERROR = "1:3" }, MESSAGES)
+    assert.matches("rank 0: recv of a value from 1 at script.lua:%d+: NCCL: remote process", err)
+  end)
+
+  it("that exchange messages are told of one that does not fit", function()
+    local err = fails({}, [[
+      if rank == 0 then dist.send(x, 1) else dist.recv(x:narrow(1, 1, 10) * 1, {from = 0}) end
+    ]])
+    assert.matches("recv: expected a tensor %[10%] f32, got a tensor %[1000%] f32", err)
+    err = fails({}, "if rank == 0 then dist.send(x, 1) else dist.all_reduce(x) end")
+    assert.matches("rank 0: send of a value to 1 at .-; rank 1: all_reduce", err)
   end)
 
   it("of which one never joins are told", function()

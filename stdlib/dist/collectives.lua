@@ -304,19 +304,21 @@ local function copy_into(x, what)
 end
 
 --- Receives what rank `from` sent: recv(from) returns it; recv(x, {from = rank}) receives into a
---- tensor of the same shape and dtype, and returns x. Differentiable: it requires grad if what was
---- sent does; where no backward reaches it, that of the sender is an error.
+--- tensor of the same shape and dtype, and returns x. Tensors go straight from GPU to GPU, by NCCL,
+--- where both are on one: x, or `device`. Differentiable: it requires grad if what was sent does;
+--- where no backward reaches it, that of the sender is an error.
 function collectives.recv(from, options)
   local o, group = checked("recv", options)
   if c.is_tensor(from) then
     local x = from
     check_peer("recv", "from", o.from, group)
+    if o.device then errors.blame("recv: device: what comes is put into %s", errors.show(x)) end
     return result_of(d.values(group, "recv", x, o.from), o, function(what)
       return copy_into(x, what)
     end)
   end
   check_peer("recv", "from", from, group)
-  return result_of(d.values(group, "recv", nil, from), o)
+  return result_of(d.values(group, "recv", nil, from, o.device), o)
 end
 
 --- Returns when all ranks have called it.

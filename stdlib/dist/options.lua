@@ -45,7 +45,13 @@ return {
   gather = { to = TO, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT },
   scatter = { from = FROM, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
   send = { group = GROUP, async = ASYNC },
-  recv = { from = FROM, group = GROUP, async = ASYNC },
+  recv = {
+    from = FROM, group = GROUP, async = ASYNC,
+    device = {
+      type = "string|integer",
+      doc = "where tensors are put that come, also those in tables; by default the CPU",
+    },
+  },
   barrier = { group = GROUP, async = ASYNC },
   batch = { group = GROUP, async = ASYNC },
   split = {

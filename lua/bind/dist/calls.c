@@ -176,10 +176,10 @@ static void record_send(lua_State *L, lt_bind *b, work *w, lt_tensor *x) {
 }
 
 /* dist.values(group, name, value, root, x) -> work: a value of Lua; scatter takes a list of them,
-   recv the tensor that waits for the message. Which ranks pass a value, and which get one, differs
-   by collective; all of them take part. The root of a broadcast gets its own value back and not a
-   copy, as in PyTorch. `x`: of send and scatter, the tensor that is sent, or has the parts, where
-   its gradient is to come back. */
+   recv the tensor that waits for the message, or in place of x the device of what comes. Which
+   ranks pass a value, and which get one, differs by collective; all of them take part. The root of
+   a broadcast gets its own value back and not a copy, as in PyTorch. `x`: of send and scatter, the
+   tensor that is sent, or has the parts, where its gradient is to come back. */
 static int values(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 5);
@@ -187,6 +187,7 @@ static int values(lua_State *L) {
   lt_group *g = lt_check_group(L, b, 1, call->name);
   int root = (int)luaL_optinteger(L, 4, -1);
   lt_tensor *x = lt_to_tensor(L, b, 5);
+  lt_device on = lua_isnil(L, 5) || x != NULL ? LT_CPU_DEVICE : lt_check_device(L, b, 5, "recv");
   work *w = push_work(L, b, call);
   w->values = true;
   w->k.root = root;
@@ -203,7 +204,7 @@ static int values(lua_State *L) {
   else if (op == LT_COMM_SEND)
     made = lt_message_send(L, b, g, root, 3, w->k.record, &w->k.place);
   else if (op == LT_COMM_RECV)
-    made = lt_message_recv(L, b, g, root, 3, &w->k.place);
+    made = lt_message_recv(L, b, g, root, 3, on, &w->k.place);
   else if (gives)
     made = give(L, b, g, w, 3);
   else

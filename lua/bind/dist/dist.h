@@ -103,11 +103,11 @@ enum { LT_WANTS_GRAD = 'G' };
 
 /* messages.c: the value at `value` to rank `to` (`with_grad`: a tensor, whose gradient is to come
    back); from rank `from`, into the tensor at `index` where that is one that can take bytes as they
-   come; and what came, pushed: the tensor at `into` where it is in that. Returns whether it is a
-   tensor whose gradient is to go back. */
+   come, else on the device `on`; and what came, pushed: the tensor at `into` where it is in that.
+   Returns whether it is a tensor whose gradient is to go back. */
 lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int value, bool with_grad,
                          const lt_place *at);
-lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index,
+lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index, lt_device on,
                          const lt_place *at);
 bool lt_message_push(lua_State *L, lt_bind *b, lt_work *from, int into);
 

@@ -14,6 +14,16 @@
 #include "bind/io/json.h"
 #include "ops/inplace.h"
 
+/* Without a history, where a link between devices takes it from, else on the host. */
+static lt_tensor *sendable(lt_ctx *c, lt_group *g, lt_tensor *t) {
+  if (t == NULL || !lt_comm_has_link(c, g, t->storage->device)) return lt_plain_tensor(c, t);
+  lt_modes modes = c->modes;
+  c->modes.grad = c->modes.autocast = false;
+  lt_tensor *plain = lt_contiguous(c, t);
+  c->modes = modes;
+  return plain;
+}
+
 /* Tensors apart from the bytes: they are sent from their own memory without a copy into a text,
    which for a batch or a checkpoint would double the memory. The receiver learns their sizes from
    the bytes, which come first. */
@@ -34,7 +44,7 @@ lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int valu
   lt_frame frame = lt_begin(L, b, 0);
   for (int k = 0; k < n; k++) {
     lt_raw_geti(L, list, k + 1);
-    tensors[k] = lt_plain_tensor(b->c, lt_to_tensor(L, b, -1));
+    tensors[k] = sendable(b->c, g, lt_to_tensor(L, b, -1));
     lua_pop(L, 1);
   }
   lt_work *made = lt_ok(b->c)
@@ -47,19 +57,28 @@ lt_work *lt_message_send(lua_State *L, lt_bind *b, lt_group *g, int to, int valu
   return made;
 }
 
-lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index,
+/* Whether bytes can come straight into it; else copy_ puts them there, or says why not. */
+static bool takes_bytes(lt_ctx *c, const lt_tensor *into) {
+  const lt_device_ops *ops = lt_device_table(c, into->storage->device);
+  bool by_stream = ops->launch != NULL && !ops->no_data && into->contiguous &&
+                   into->storage->away == NULL;
+  return (by_stream || lt_is_plain(c, into)) && !lt_requires_grad(into) && into->base == NULL &&
+         (into->flags & LT_VIEW_UNSEEN) == 0;
+}
+
+lt_work *lt_message_recv(lua_State *L, lt_bind *b, lt_group *g, int from, int index, lt_device on,
                          const lt_place *at) {
   lt_tensor *into = lt_to_tensor(L, b, index);
-  bool is_simple = into != NULL && lt_is_plain(b->c, into) && !lt_requires_grad(into) &&
-                   into->base == NULL && (into->flags & LT_VIEW_UNSEEN) == 0;
-  if (!is_simple) into = NULL; /* copy_ does it afterwards, or says why not */
+  if (into != NULL && !takes_bytes(b->c, into)) into = NULL;
+  if (into != NULL) on = into->storage->device;
   lt_frame frame = lt_begin(L, b, 0);
   const char *op = b->c->op;
   b->c->op = "recv";
-  if (into != NULL && lt_check_view(b->c, into)) lt_tensor_ptr(b->c, into, LT_WRITE);
+  if (into != NULL && lt_check_view(b->c, into) && lt_is_plain(b->c, into))
+    lt_tensor_ptr(b->c, into, LT_WRITE);
   b->c->op = op;
   lt_work *made = lt_ok(b->c)
-                      ? lt_comm_recv_message(b->c, g, from, into, lt_origin_of(at))
+                      ? lt_comm_recv_message(b->c, g, from, on, into, lt_origin_of(at))
                       : NULL;
   lt_end_call(L, b, frame);
   return made;

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-enum { LT_COMM_VERSION = 5, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
+enum { LT_COMM_VERSION = 6, LT_COMM_MAX_RANKS = 1024, LT_COMM_ID = 128 };
 
 typedef enum lt_comm_op {
   LT_COMM_BARRIER, LT_COMM_ALL_REDUCE, LT_COMM_BROADCAST, LT_COMM_ALL_GATHER,
@@ -119,11 +119,11 @@ typedef struct lt_comm_part {
    send, recv      count to `root`           count from `root`
    all_to_all      in_counts[r] to rank r    counts[r] from rank r, both in order of rank
 
-   Of a device's link: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all. ltrain makes a
+   Of a device's link: all_reduce, broadcast, all_gather, reduce_scatter, all_to_all; and of one for
+   `messages`, whose rank 0 sends and whose rank 1 receives, send and recv. ltrain makes a
    reduction in the tree's order of all_to_all, `combine` of the device, and all_gather, unless the
-   link always adds so, and a gather of an all_to_all whose counts are 0 but at the root (`out` is
-   NULL elsewhere). scatter, send and recv go over the host's link: only two ranks take part in
-   a message, which therefore has no place in the order of a stream's transfers.
+   link always adds so, and gather and scatter of an all_to_all whose counts are 0 but at the root
+   (where all that it gets or gives is 0, the pointer is NULL).
 
    Reductions of f16 and bf16 compute in f32 and round at the end of a tree's node; integers wrap;
    bool: sum and max are "or", min and prod are "and". Where `fixed_order` is set, ranks add in the
@@ -167,8 +167,10 @@ typedef struct lt_comm_place {
   size_t memory_bytes;
   const char *options;        /* given at registration, else NULL */
   /* To a device's link: the number of the device that this rank uses, and the result of `make_id`
-     on rank 0. `rank` and `size` are those of the group. */
+     on rank 0. `rank` and `size` are those of the group; or of two ranks, of which rank 0 sends its
+     `messages` to rank 1. */
   int device;
+  bool messages;
   const char *id; /* [LT_COMM_ID] */
   /* To backends whose ranks meet at main_address, "host:port" or "host:first-last" (the first free
      port of these): what keeps jobs apart that meet at one, or NULL, and the seconds after which

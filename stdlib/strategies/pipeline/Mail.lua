@@ -2,7 +2,6 @@
 --
 -- Sends do not wait. A rank receives from each other rank in the order in which that one sends,
 -- which the schedules of all ranks tell, and keeps what it does not need yet.
-local c = require "ltrain.c"
 local class = require "ltrain.core.class"
 local collectives = require "ltrain.dist.collectives"
 
@@ -11,7 +10,7 @@ local Mail = class.extend(nil, "Mail")
 local AHEAD <const> = 4 -- receives from a rank that are under way
 
 --- Mail(group, device): the ranks of one pipeline; nil where it has one rank. What comes is put on
---- the device.
+--- the device, by NCCL from one GPU to the other.
 function Mail:init(group, device)
   self.group, self.device = group, device
   self.rank = group and group:rank() or 0
@@ -21,7 +20,7 @@ function Mail:init(group, device)
 end
 
 local function receive(self, from)
-  return collectives.recv(from, { group = self.group, async = true })
+  return collectives.recv(from, { group = self.group, device = self.device, async = true })
 end
 
 -- Begins receives from a rank, of those that it will send.
@@ -41,15 +40,6 @@ function Mail:expect(orders)
   end
 end
 
-local function placed(self, value)
-  if self.device == "cpu" then return value end
-  if c.is_tensor(value) then return value:to(self.device) end
-  if type(value) ~= "table" then return value end
-  local copy = {}
-  for key, element in next, value do copy[key] = placed(self, element) end
-  return copy
-end
-
 --- Returns the message of a key, which rank `from` sends.
 function Mail:take(from, key)
   while not self.here[key] do
@@ -61,11 +51,11 @@ function Mail:take(from, key)
   end
   local message = self.here[key][1]
   self.here[key] = nil
-  return placed(self, message)
+  return message
 end
 
 --- Returns the next message of a rank, where none are expected.
-function Mail:receive(from) return placed(self, collectives.recv(from, { group = self.group })) end
+function Mail:receive(from) return receive(self, from):wait() end
 
 --- Sends a message, which stays as it is from here on, to a rank; to this one under the key.
 function Mail:send(to, key, message)
