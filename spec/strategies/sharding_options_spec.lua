@@ -45,7 +45,7 @@ describe("FSDPStrategy", function()
   it("takes auto_wrap_policy for units, and one name of a thing at a time", function()
     local classes = { lt.nn.Linear }
     assert.equal(classes, strategies.FSDPStrategy { auto_wrap_policy = classes }.units)
-    refused("units and auto_wrap_policy are one option: give one", strategies.FSDPStrategy,
+    refused("auto_wrap_policy and units are one option: give one", strategies.FSDPStrategy,
       { auto_wrap_policy = classes, units = 5 })
     refused("units must be a list of classes of modules: got 3", strategies.FSDPStrategy,
       { units = { 3 } })

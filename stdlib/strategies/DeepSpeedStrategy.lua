@@ -145,7 +145,7 @@ local function take_config(value, o, given, notes)
 end
 
 -- Takes the options of offloading for `offload`: one place for all that is divided.
-local function take_offload(o, given, notes)
+local function take_offload(o, notes)
   local wanted = {}
   if o.remote_device == "nvme" then o.offload_parameters, o.offload_params_device = true, "nvme" end
   for _, row in tree.pairs(OF_CONFIG) do
@@ -160,17 +160,15 @@ local function take_offload(o, given, notes)
       :format(o.stage)
     wanted.offload_parameters = nil
   end
-  if next(wanted) == nil then return end
-  if given.offload then
-    errors.blame("strategies.DeepSpeedStrategy: %s and offload are one option: give one",
-      next(wanted))
-  end
+  local one = next(wanted)
+  if one == nil then return end
   if o.stage == 3 and wanted.offload_parameters ~= wanted.offload_optimizer then
     notes[#notes + 1] = "offload: under stage 3 parameters, gradients and the state of optimizers "
       .. "are in one place"
   end
   local in_files = wanted.offload_parameters == "nvme" or wanted.offload_optimizer == "nvme"
-  o.offload = in_files and { path = path } or "cpu"
+  o[one] = in_files and { path = path } or "cpu"
+  foreign_options.merge("strategies.DeepSpeedStrategy", o, "offload", one)
 end
 
 --- DeepSpeedStrategy{stage = 2, config = "ds.json", ...}
@@ -180,7 +178,7 @@ function DeepSpeedStrategy:init(options)
   local given = options or {}
   if o.config then take_config(o.config, o, given, notes) end
   o.stage = o.stage or 2
-  take_offload(o, given, notes)
+  take_offload(o, notes)
   o.offload_activations, o.cpu_checkpointing = o.offload_activations or o.cpu_checkpointing, nil
   self:take_options(o, notes)
 end

@@ -2,8 +2,11 @@
 local Sharded = require "ltrain.strategies.Sharded"
 local errors = require "ltrain.core.errors"
 local foreign_options = require "ltrain.strategies.foreign_options"
+local tree = require "ltrain.core.tree"
 
 local FSDPStrategy = Sharded:extend("FSDPStrategy")
+
+local WHO <const> = "strategies.FSDPStrategy"
 
 local refused, unneeded = foreign_options.refused, foreign_options.unneeded
 
@@ -14,6 +17,10 @@ local STRATEGIES <const> = {
   HYBRID_SHARD = { reshard_after_forward = true, replicas = "machines" },
   _HYBRID_SHARD_ZERO2 = { reshard_after_forward = false, replicas = "machines" },
 }
+
+-- Options by other names.
+local OTHER_NAMES <const> = { cpu_offload = "offload", auto_wrap_policy = "units",
+  activation_checkpointing_policy = "activation_checkpointing" }
 
 local function check_strategy(value)
   if STRATEGIES[value] then return nil end
@@ -57,26 +64,6 @@ FSDPStrategy.options = Sharded.rows {
   sync_module_states = unneeded("boolean", "all ranks begin with rank 0's parameters"),
 }
 
--- One option by two names.
-local function merge(o, name, other)
-  if o[other] == nil then return end
-  if o[name] ~= nil then
-    errors.blame("strategies.FSDPStrategy: %s and %s are one option: give one", name, other)
-  end
-  o[name], o[other] = o[other], nil
-end
-
--- Takes cpu_offload for offload.
-local function take_offload(o)
-  local on_host = o.cpu_offload
-  o.cpu_offload = nil
-  if not on_host then return end
-  if o.offload then
-    errors.blame "strategies.FSDPStrategy: cpu_offload and offload are one option: give one"
-  end
-  o.offload = "cpu"
-end
-
 -- Takes what sharding_strategy and device_mesh say of replicas.
 local function take_replicas(self, o)
   local named, mesh = STRATEGIES[o.sharding_strategy].replicas, o.device_mesh
@@ -94,16 +81,15 @@ end
 
 --- FSDPStrategy{sharding_strategy = "FULL_SHARD", auto_wrap_policy = {Block}, ...}
 function FSDPStrategy:init(options)
-  local o, notes = foreign_options.check(options, FSDPStrategy.options, "strategies.FSDPStrategy")
+  local o, notes = foreign_options.check(options, FSDPStrategy.options, WHO)
   local given = options or {}
   if given.reshard_after_forward == nil then
     o.reshard_after_forward = STRATEGIES[o.sharding_strategy].reshard_after_forward
   end
   take_replicas(self, o)
-  take_offload(o)
+  o.cpu_offload = o.cpu_offload and "cpu" or nil
   if given.units == nil and o.auto_wrap_policy then o.units = nil end
-  merge(o, "units", "auto_wrap_policy")
-  merge(o, "activation_checkpointing", "activation_checkpointing_policy")
+  for other, name in tree.pairs(OTHER_NAMES) do foreign_options.merge(WHO, o, name, other) end
   self:take_options(o, notes)
 end
 

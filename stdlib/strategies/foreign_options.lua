@@ -2,6 +2,7 @@
 --- a meaning here have it, others are refused with a remedy, or accepted without effect and
 --- reported.
 local config = require "ltrain.core.config"
+local errors = require "ltrain.core.errors"
 
 local foreign_options = {}
 
@@ -27,6 +28,16 @@ function foreign_options.check(options, rows, where)
   end
   table.sort(notes)
   return o, notes
+end
+
+--- Takes the option `other`, another name of the option `name`, in its place; `who`: the strategy,
+--- in errors.
+function foreign_options.merge(who, o, name, other)
+  if o[other] == nil then return end
+  if o[name] ~= nil then
+    errors.blame("%s: %s and %s are one option: give one", who, other, name)
+  end
+  o[name], o[other] = o[other], nil
 end
 
 return foreign_options

@@ -1,31 +1,12 @@
 -- spec/apps/plan/memory_spec.lua: `ltrain plan` says what runs take: its peaks are within 10 % of
 -- those of fits on 1, 2 and 4 ranks.
 -- tags: slow, third
+local blocks = require "spec.apps.plan.blocks"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 
 -- Each defines make(): a module; data, and options of a Trainer (optional).
-local BLOCKS <const> = [[
-local lt = require "ltrain"
-local nn = lt.nn
-local data = lt.data.DataLoader(lt.data.TensorDataset(lt.randn(128, 256), lt.randn(128, 256)),
-  {batch_size = 8})
-local options = {}
-local Blocks = lt.Module:extend "Blocks"
-function Blocks:init()
-  self.blocks = nn.Sequential()
-  for i = 1, 6 do
-    self.blocks:append(nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)))
-  end
-end
-function Blocks:training_step(batch)
-  local loss = lt.mse_loss(self.blocks(batch[1]), batch[2])
-  self:log("loss", loss)
-  return loss
-end
-function Blocks:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) end
-local make = Blocks
-]]
+local BLOCKS <const> = blocks.script(6, 8)
 
 local TEXT <const> = [[
 local lt = require "ltrain"
@@ -82,11 +63,6 @@ end
 make = Late
 ]]
 
-local PLANNED <const> = [[
-options.logger, options.max_epochs = false, 1
-return {model = make(), data = data, trainer = options}
-]]
-
 -- Fits of each strategy on so many ranks: the peak of rank 0 in the steps after the first, without
 -- the data.
 local MEASURED <const> = [[
@@ -127,7 +103,7 @@ describe("ltrain plan", function()
 
   -- { strategy's name = {planned, measured} } in order.
   local function compared(script, ranks)
-    child.write(folder .. "/model.lua", script .. PLANNED)
+    child.write(folder .. "/model.lua", script .. blocks.planned)
     child.write(folder .. "/real.lua", script .. MEASURED)
     local status, out, err = child.run({ "plan", "model.lua", "--devices", tostring(ranks),
       "--threads", "1", "--json" }, { dir = folder })

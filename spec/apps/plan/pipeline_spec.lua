@@ -1,34 +1,11 @@
 -- spec/apps/plan/pipeline_spec.lua: `ltrain plan` of a pipeline: bytes of the stage that needs
 -- most, and a time with the bubble.
 -- tags: slow
+local blocks = require "spec.apps.plan.blocks"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 
-local MODEL <const> = [[
-local lt = require "ltrain"
-local nn = lt.nn
-local data = lt.data.DataLoader(lt.data.TensorDataset(lt.randn(128, 256), lt.randn(128, 256)),
-  {batch_size = 16})
-local options = {}
-local Blocks = lt.Module:extend "Blocks"
-function Blocks:init()
-  self.blocks = nn.Sequential()
-  for i = 1, 8 do
-    self.blocks:append(nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)))
-  end
-end
-function Blocks:training_step(batch)
-  local loss = lt.mse_loss(self.blocks(batch[1]), batch[2])
-  self:log("loss", loss)
-  return loss
-end
-function Blocks:configure_optimizers() return lt.optim.Adam(self:parameters(), {lr = 1e-3}) end
-]]
-
-local PLANNED <const> = [[
-options.logger, options.max_epochs = false, 1
-return {model = Blocks(), data = data, trainer = options}
-]]
+local MODEL <const>, PLANNED <const> = blocks.script(8, 16), blocks.planned
 
 -- The most that any rank needs in the steps after the first.
 local MEASURED <const> = [[
@@ -39,7 +16,7 @@ for name, value in pairs {max_epochs = 1, logger = false, enable_checkpointing =
 end
 options.devices = math.tointeger(tonumber(arg[1]))
 local base = runtime.memory().live_bytes
-local most, module = 0, Blocks()
+local most, module = 0, make()
 function module:on_train_batch_start() runtime.reset_peak_memory() end
 function module:on_train_batch_end()
   if self.trainer.global_step >= 2 then
