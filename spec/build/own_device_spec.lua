@@ -33,13 +33,18 @@ local SANITIZER_WORDS <const> = SANITIZE ~= ""
 describe("a device of one's own", function()
   local folder
 
+  -- Compiles a device of a name; `before`: a shell command that may make its source.
+  local function build(before, name, source)
+    shell.need("%scc -std=c11 -O2 -Wall -Wextra -Werror %s -shared -fPIC -I%s/usr/include "
+      .. "-o %s/ltrain_%s.so %s -lm", before,
+      SANITIZE ~= "" and "-fsanitize=" .. SANITIZE or "", folder, folder, name, source)
+  end
+
   setup(function()
     if not BUILD then return end
     folder = child.folder()
     shell.need("cmake --install %s --prefix %s/usr", BUILD, folder)
-    shell.need("cc -std=c11 -O2 -Wall -Wextra -Werror %s -shared -fPIC -I%s/usr/include "
-      .. "-o %s/ltrain_ten.so spec/c/ten_device.c -lm",
-      SANITIZE ~= "" and "-fsanitize=" .. SANITIZE or "", folder, folder)
+    build("", "ten", "spec/c/ten_device.c")
   end)
   teardown(function()
     if folder then child.remove(folder) end
@@ -88,6 +93,16 @@ describe("a device of one's own", function()
       count = count + 1
     end
     assert.equal(1, count, out) -- and once by op
+  end)
+
+  it("trains under another library's name for its accelerator", function()
+    if not BUILD then pending("LT_BUILD names no build folder") end
+    local status, out = run(DIGITS, "hpu")
+    assert.equal(1, status)
+    assert.matches("Trainer: accelerator = 'hpu': not in this build", out, 1, true)
+    build("sed 's/\"ten\"/\"hpu\"/' spec/c/ten_device.c | ", "hpu", "-x c -")
+    local wanted, got = losses "ten", losses "hpu"
+    assert.same(wanted, got)
   end)
 
   it("leaves no update to the CPU", function()
