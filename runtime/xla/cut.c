@@ -17,11 +17,13 @@ typedef struct program {
   int64_t *stream;
   size_t n_stream;
   int64_t *outputs, *aliases; /* lt_program_io */
+  char *sharded;              /* by output; the last is the error word */
   int64_t *offsets;
   char *promoted; /* by offset: it is an input, and `offsets` has any */
   size_t n_offsets;
   size_t n_outputs, n_leaves;
   bool checks;
+  int partitions;
   pjrt_loaded *loaded;
 } program;
 
@@ -35,10 +37,9 @@ typedef struct cut {
   size_t n_outputs, n_leaves;
   int64_t *aliases;   /* by leaf */
   char *promoted;     /* by offset */
-  lt_leaf **leaves;
-  int *leaf_types;
-  int64_t *leaf_sizes;
-  pjrt_buffer **in, **out;
+  lt_leaf **leaves, **out; /* leaves: with room for numbers, words and the error word */
+  const lt_value **leaf_values;
+  char *sharded; /* by output */
 } cut;
 
 static void cut_free(cut *t) {
@@ -47,20 +48,18 @@ static void cut_free(cut *t) {
   free(t->aliases);
   free(t->promoted);
   free(t->leaves);
-  free(t->leaf_types);
-  free(t->leaf_sizes);
-  free(t->in);
+  free(t->leaf_values);
+  free(t->sharded);
   free(t->out);
 }
 
 static bool cut_new(cut *t, size_t n) {
   *t = (cut){.needed = calloc(n + 1, 1), .outputs = calloc(n + 1, sizeof(int64_t)),
-             .aliases = calloc(n + 1, sizeof(int64_t)), .leaves = calloc(n + 1, sizeof(lt_leaf *)),
-             .leaf_types = calloc(n + 1, sizeof(int)), .leaf_sizes = calloc(n + 1, sizeof(int64_t)),
-             .in = calloc(n + 4, sizeof(pjrt_buffer *)),
-             .out = calloc(n + 4, sizeof(pjrt_buffer *))};
+             .aliases = calloc(n + 1, sizeof(int64_t)), .leaves = calloc(n + 3, sizeof(lt_leaf *)),
+             .leaf_values = calloc(n + 1, sizeof(lt_value *)), .sharded = calloc(n + 2, 1),
+             .out = calloc(n + 2, sizeof(lt_leaf *))};
   return t->needed != NULL && t->outputs != NULL && t->aliases != NULL && t->leaves != NULL &&
-         t->leaf_types != NULL && t->leaf_sizes != NULL && t->in != NULL && t->out != NULL;
+         t->leaf_values != NULL && t->sharded != NULL && t->out != NULL;
 }
 
 /* Storages whose value a node has made, and reads of such values. */
@@ -75,10 +74,10 @@ static void find_outputs(const lt_graph *g, cut *t) {
   }
   for (size_t k = 0; k < g->values.n; k++) {
     const lt_value *v = &g->values.at[k];
+    if (t->needed[k]) t->sharded[t->n_outputs] = v->sharded;
     if (t->needed[k]) t->outputs[t->n_outputs++] = (int64_t)k;
     if (v->leaf == NULL) continue;
-    t->leaf_types[t->n_leaves] = v->type;
-    t->leaf_sizes[t->n_leaves] = v->n;
+    t->leaf_values[t->n_leaves] = v;
     t->leaves[t->n_leaves++] = v->leaf;
   }
 }
@@ -90,8 +89,9 @@ static void find_aliases(const lt_graph *g, cut *t) {
     t->aliases[k] = -1;
     if (taken == NULL || t->leaves[k]->users > 1) continue;
     for (size_t o = 0; o < t->n_outputs && t->aliases[k] < 0; o++) {
-      const lt_value *v = &g->values.at[t->outputs[o]];
-      if (taken[o] || v->type != t->leaf_types[k] || v->n != t->leaf_sizes[k]) continue;
+      const lt_value *v = &g->values.at[t->outputs[o]], *from = t->leaf_values[k];
+      if (taken[o] || v->type != from->type || v->n != from->n || v->sharded != from->sharded)
+        continue;
       taken[o] = 1;
       t->aliases[k] = (int64_t)o;
     }
@@ -101,6 +101,7 @@ static void find_aliases(const lt_graph *g, cut *t) {
 
 static bool is_of(const program *p, const lt_graph *g) {
   return p->hash == g->hash && p->n_stream == g->stream.n && p->n_offsets == g->offsets.n &&
+         p->partitions == lt_xla_partitions() &&
          memcmp(p->stream, g->stream.at, g->stream.n * sizeof(int64_t)) == 0;
 }
 
@@ -147,16 +148,17 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
     return NULL;
   }
   *p = (program){.hash = g->hash, .stream = copy_of(g->stream.at, g->stream.n * sizeof(int64_t)),
-                 .n_stream = g->stream.n,
+                 .n_stream = g->stream.n, .partitions = lt_xla_partitions(),
                  .outputs = copy_of(t->outputs, t->n_outputs * sizeof(int64_t)),
                  .aliases = copy_of(t->aliases, t->n_leaves * sizeof(int64_t)),
+                 .sharded = copy_of(t->sharded, t->n_outputs + 1),
                  .offsets = copy_of(g->offsets.at, g->offsets.n * sizeof(int64_t)),
                  .promoted = copy_of(t->promoted, g->offsets.n), .n_offsets = g->offsets.n,
                  .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks};
   p->loaded = lt_xla_executable(c, g, text, size, &p->about);
   free(text);
   if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL &&
-      p->offsets != NULL && p->promoted != NULL) {
+      p->sharded != NULL && p->offsets != NULL && p->promoted != NULL) {
     p->about.stream = p->stream;
     p->about.n_stream = p->n_stream;
     p->about.operations = g->nodes.n;
@@ -168,6 +170,7 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
   free(p->stream);
   free(p->outputs);
   free(p->aliases);
+  free(p->sharded);
   free(p->offsets);
   free(p->promoted);
   free(p);
@@ -189,27 +192,25 @@ static bool fail_run(lt_ctx *c, const lt_graph *g, pjrt_error *error) {
 
 /* The numbers and words of this run, after the leaves. */
 static bool run(lt_ctx *c, lt_graph *g, program *p, cut *t) {
-  int n = 0;
-  pjrt_buffer *numbers = NULL, *words = NULL;
-  for (size_t k = 0; k < t->n_leaves; k++) t->in[n++] = t->leaves[k]->buffer;
+  size_t n = t->n_leaves;
+  lt_leaf *numbers = NULL, *words = NULL;
   bool ok = true;
   for (size_t k = 0; k < p->n_offsets; k++)
     if (p->promoted[k]) LT_PUSH(g, g->words, (uint64_t)g->offsets.at[k]);
   if (g->numbers.n > 0)
-    ok = (t->in[n++] = numbers = lt_xla_upload(c, g->numbers.at, LT_F64, (int64_t)g->numbers.n)) !=
-         NULL;
+    ok = (t->leaves[n++] = numbers = lt_leaf_upload(c, g->numbers.at, LT_F64,
+                                                    (int64_t)g->numbers.n, false)) != NULL;
   if (ok && g->words.n > 0)
-    ok = (t->in[n++] = words = lt_xla_upload(c, g->words.at, LT_HLO_U64, (int64_t)g->words.n)) !=
-         NULL;
-  if (ok && p->checks) {
-    const lt_leaf *word = lt_xla_error_word(c, g->root);
-    if ((ok = word != NULL)) t->in[n++] = word->buffer;
-  }
+    ok = (t->leaves[n++] = words = lt_leaf_upload(c, g->words.at, LT_HLO_U64, (int64_t)g->words.n,
+                                                  false)) != NULL;
+  if (ok && p->checks) ok = (t->leaves[n++] = lt_xla_error_word(c, g->root)) != NULL;
   p->about.runs++;
-  pjrt_error *error = ok ? lt_xla_execute(p->loaded, n, t->in, t->out) : NULL;
-  if (error != NULL) ok = fail_run(c, g, error);
-  lt_xla_buffer_free(numbers);
-  lt_xla_buffer_free(words);
+  pjrt_error *error = NULL;
+  ok = ok && lt_xla_execute(c, p->loaded, n, t->leaves, p->n_outputs + p->checks, p->sharded,
+                            t->out, &error);
+  if (error != NULL) fail_run(c, g, error);
+  lt_leaf_release(numbers);
+  lt_leaf_release(words);
   return ok;
 }
 
@@ -223,9 +224,8 @@ static void set_reads(lt_graph *g, int64_t value, lt_leaf *leaf) {
 static void take_outputs(lt_graph *g, const program *p, cut *t) {
   lt_leaf **made = calloc(g->values.n + 1, sizeof *made);
   for (size_t k = 0; k < p->n_outputs; k++) {
-    lt_leaf *leaf = lt_leaf_new(t->out[k]);
-    if (made == NULL) lt_leaf_release(leaf);
-    else made[p->outputs[k]] = leaf;
+    if (made == NULL) lt_leaf_release(t->out[k]);
+    else made[p->outputs[k]] = t->out[k];
   }
   if (p->checks) lt_xla_error_put(g->root, t->out[p->n_outputs]);
   if (made == NULL) return;
@@ -291,7 +291,7 @@ static bool start_read(lt_ctx *c, lt_read *r) {
   r->value = -1; /* of a graph that is over */
   if (r->leaf == NULL)
     return lt_xla_host->fail(c, LT_EDEVICE, "xla: what was to be read is lost");
-  return lt_xla_download(c, r->leaf->buffer, to, r->all, &r->event);
+  return lt_leaf_download(c, r->leaf, to, r->all, &r->event);
 }
 
 bool lt_xla_cut(lt_ctx *c, lt_cut_reason reason) {

@@ -200,13 +200,39 @@ static bool batch_end(lt_ctx *c, int index) {
   return unlocked(c, ok);
 }
 
+/* Until its end the values of a storage are divided among the plugin's devices. */
+static bool shard(lt_ctx *c, int index, void *base) {
+  size_t offset;
+  if (!is_there(c, index)) return false;
+  lt_xla_lock();
+  lt_slot *s = lt_slot_at(base, &offset);
+  if (s != NULL) s->sharded = true;
+  return unlocked(c, s != NULL);
+}
+
+/* Leaves go to the devices of from now on. */
+static bool spread(lt_ctx *c, int first, int *n) {
+  if (!lt_xla_may_partition(c, &first, n) || !lt_xla_cut(c, LT_CUT_WAIT) ||
+      !lt_xla_reads_finish(c, lt_xla_graph.recorded, true))
+    return false;
+  return !lt_xla_partition(first, *n) || lt_slots_spread(c);
+}
+
+static bool partition(lt_ctx *c, int index, int first, int *n) {
+  if (!is_there(c, index)) return false;
+  lt_xla_lock();
+  return unlocked(c, spread(c, first, n));
+}
+
 static bool to_device(lt_ctx *c, void *dst, const void *src, size_t bytes, int type) {
   size_t offset;
   lt_slot *s = lt_slot_at(dst, &offset);
   if (type == LT_U8 && s != NULL && s->type >= 0) type = s->type; /* bytes of no known type */
   lt_report_uploaded(bytes);
-  pjrt_buffer *b = lt_xla_upload(c, src, type, (int64_t)(bytes / lt_xla_item_size(type)));
-  return b != NULL && lt_xla_record_upload(c, dst, lt_leaf_new(b), bytes, type);
+  int64_t n = (int64_t)(bytes / lt_hlo_bytes(type));
+  bool sharded = s != NULL && bytes == s->bytes && lt_slot_shards(s, n);
+  lt_leaf *leaf = lt_leaf_upload(c, src, type, n, sharded);
+  return leaf != NULL && lt_xla_record_upload(c, dst, leaf, bytes, type);
 }
 
 /* A read of a value that waits for the cut, or for the copy itself. */
@@ -306,7 +332,9 @@ LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
                           .copy = copy,
                           .launch = launch,
                           .batch_end = batch_end,
-                          .take_error = take_error};
+                          .take_error = take_error,
+                          .partition = partition,
+                          .shard = shard};
   out->device = &table;
   out->about = "PJRT";
   return table.kernels != NULL;

@@ -34,18 +34,16 @@ static error_word *find_or_add(const void *root) {
 lt_leaf *lt_xla_error_word(lt_ctx *c, const void *root) {
   static const int64_t empty[WORDS] = {0};
   error_word *e = find_or_add(root);
-  if (e != NULL && e->leaf != NULL) return e->leaf;
-  pjrt_buffer *b = e != NULL ? lt_xla_upload(c, empty, LT_I64, WORDS) : NULL;
-  if (b != NULL) e->leaf = lt_leaf_new(b);
-  if (e == NULL || (b != NULL && e->leaf == NULL))
-    lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory");
-  return e != NULL ? e->leaf : NULL;
+  if (e != NULL && e->leaf != NULL)
+    return lt_leaf_spread(c, e->leaf, LT_I64, WORDS) ? e->leaf : NULL;
+  if (e == NULL) lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory");
+  return e != NULL ? e->leaf = lt_leaf_upload(c, empty, LT_I64, WORDS, false) : NULL;
 }
 
-void lt_xla_error_put(const void *root, pjrt_buffer *successor) {
+void lt_xla_error_put(const void *root, lt_leaf *successor) {
   error_word *e = find(root);
   lt_leaf_release(e->leaf);
-  e->leaf = lt_leaf_new(successor);
+  e->leaf = successor;
   e->unread = true;
 }
 
@@ -64,7 +62,7 @@ bool lt_xla_take_error(lt_ctx *c, lt_device_error *out) {
   error_word *e = find(lt_xla_host->root(c));
   if (e == NULL || !e->unread || e->leaf == NULL) return false;
   e->unread = false;
-  if (!lt_xla_download(c, e->leaf->buffer, word, sizeof word, &event) ||
+  if (!lt_leaf_download(c, e->leaf, word, sizeof word, &event) ||
       !lt_xla_event_wait(c, event, "xla: error word") || word[0] == 0)
     return false;
   lt_leaf_release(e->leaf);

@@ -39,7 +39,7 @@ const int64_t *lt_stream_call(const int64_t *at, const int64_t *offsets, lt_flat
     if (v[k].type < 0) continue;
     v[k].value = at[0];
     v[k].written = at[1];
-    v[k].boxed = at[2] != 0;
+    v[k].boxed = (at[2] & 1) != 0;
     at += 3;
     for (int d = 0; d < v[k].ndim; d++) v[k].stride[d] = *at++;
   }

@@ -3,11 +3,12 @@
    The stream describes the graph in 64-bit words: it holds the structure and nothing that may
    change from step to step, so that two graphs are the same program where their streams are equal.
    Values are numbered as they come, and never change: a write makes a new one.
-     a leaf           LT_NODE_LEAF type n
+     a leaf           LT_NODE_LEAF type n; a sharded one LT_NODE_SHARDED type n
      zeros            LT_NODE_ZERO type n
      a call           op n_in n_out, n and n words of arguments,
                       of each tensor: type (-1: absent, and that is all), ndim, sizes,
-                      of each again: value read (-1: none), value written (-1), strides
+                      of each again: value read (-1: none), value written (-1),
+                      1: boxed + 2: sharded, strides
    LT_NODE_COPY is a call of one input and one output. Offsets of tensors are apart: constants of a
    program at first, inputs where the same structure comes with others. */
 #ifndef LT_XLA_GRAPH_H
@@ -18,7 +19,7 @@
 #include "ltrain/backend.h"
 #include "xla/storage.h"
 
-enum { LT_NODE_LEAF = -1, LT_NODE_ZERO = -2, LT_NODE_COPY = -3 };
+enum { LT_NODE_LEAF = -1, LT_NODE_ZERO = -2, LT_NODE_COPY = -3, LT_NODE_SHARDED = -4 };
 enum { LT_NODE_BOUND = 10000 };
 
 /* Why a graph ends: the end of a batch, a value for the host, an event that it waits for,
@@ -42,6 +43,7 @@ typedef struct lt_value {
   int type;
   int64_t n;
   lt_leaf *leaf; /* NULL: of a node */
+  bool sharded;
 } lt_value;
 
 /* What a call has beside its structure. */
@@ -87,7 +89,6 @@ extern lt_graph lt_xla_graph;
 enum { LT_NO_ARGS = 2048 };
 extern const char lt_xla_no_args[LT_NO_ARGS];
 
-size_t lt_xla_item_size(int type); /* bytes of an element */
 /* Whether a tensor is all of n elements in their order. */
 bool lt_view_is_whole(const lt_flat_view *v, int64_t n);
 /* Whether it is a slice of an array that has n elements (views.c). */
@@ -141,7 +142,7 @@ bool lt_program_takes(const lt_call *call, const lt_flat_view *tensors);
 
 /* Error words (error_words.c). The first makes one where there is none; NULL with a failure. */
 lt_leaf *lt_xla_error_word(lt_ctx *c, const void *root);
-void lt_xla_error_put(const void *root, pjrt_buffer *successor);
+void lt_xla_error_put(const void *root, lt_leaf *successor);
 void lt_xla_error_forget(const void *root);
 bool lt_xla_take_error(lt_ctx *c, lt_device_error *out);
 

@@ -16,6 +16,14 @@ static const char *type_name(int type) {
   return names[type];
 }
 
+size_t lt_hlo_bytes(int type) {
+  static const unsigned char sizes[] = {
+#define LT_DTYPE(id, category, memory, ...) [LT_##id] = sizeof(memory),
+#include "tensor/dtype.def"
+      [LT_HLO_U32] = 4, [LT_HLO_U64] = 8};
+  return sizes[type];
+}
+
 bool lt_hlo_is_float(int type) {
   return type == LT_F32 || type == LT_F64 || type == LT_F16 || type == LT_BF16;
 }

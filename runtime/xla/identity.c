@@ -51,8 +51,8 @@ static void add_processor(void) {
 }
 
 const char *lt_xla_identity(size_t *size) {
-  size_t options_size;
-  const char *options = lt_xla_compile_options(&options_size);
+  char options[LT_COMPILE_OPTIONS];
+  size_t options_size = lt_xla_compile_options(options);
   used = 0;
   add(options, options_size);
   add_plugin();

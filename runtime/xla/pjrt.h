@@ -53,6 +53,7 @@ enum {
   PJRT_CLIENT_ADDRESSABLE_DEVICES = 16,
   PJRT_CLIENT_COMPILE = 20,
   PJRT_BUFFER_FROM_HOST = 22,
+  PJRT_DESCRIPTION_ID = 23,
   PJRT_DESCRIPTION_KIND = 26,
   PJRT_DEVICE_DESCRIPTION = 29,
   PJRT_DEVICE_MEMORY_STATS = 34,
@@ -136,6 +137,12 @@ typedef struct pjrt_client_devices {
   pjrt_device *const *devices;
   size_t n;
 } pjrt_client_devices;
+
+typedef struct pjrt_description_id {
+  pjrt_head head;
+  pjrt_description *description;
+  int id;
+} pjrt_description_id;
 
 typedef struct pjrt_program {
   pjrt_head head;

@@ -7,18 +7,17 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const pjrt_api *api;
 static pjrt_client *client;
-static pjrt_device *device;
 static char platform[64], version[256];
+static pjrt_device *const *devices;
+static size_t n_devices;
 static pid_t opened_by;
-
-/* CompileOptionsProto: executable_build_options (3): num_replicas (4) 1, num_partitions (5) 1. */
-static const char compile_options[] = {0x1a, 4, 0x20, 1, 0x28, 1};
 
 #define HEAD(variable) .head = {.size = sizeof(variable)}
 
@@ -53,14 +52,6 @@ bool lt_xla_has(int slot) {
 const pjrt_version *lt_xla_interface(void) { return &api->version; }
 
 pjrt_client *lt_xla_client(void) { return client; }
-
-pjrt_device *lt_xla_device(int k) { return k == 0 ? device : NULL; }
-
-bool lt_xla_memory(int index, pjrt_memory_stats *out) {
-  *out = (pjrt_memory_stats){.head = {.size = sizeof *out}, .device = device};
-  return index == 0 && client != NULL && lt_xla_has(PJRT_DEVICE_MEMORY_STATS) &&
-         lt_xla_passed(lt_xla_call(PJRT_DEVICE_MEMORY_STATS, out));
-}
 
 bool lt_xla_passed(pjrt_error *error) {
   pjrt_error_destroy destroy = {HEAD(destroy), .error = error};
@@ -113,7 +104,9 @@ static bool fail_open(lt_ctx *c, const char *path, const char *why) {
   return fail(c, path, named ? why + n + 2 : why);
 }
 
+/* Warnings of XLA are for those who build compilers; errors come back from calls. */
 static bool open_file(lt_ctx *c, const char *path, const pjrt_api **out) {
+  setenv("TF_CPP_MIN_LOG_LEVEL", "2", 0);
   void *object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (object == NULL) return fail_open(c, path, dlerror());
   const pjrt_api *(*get)(void);
@@ -126,13 +119,11 @@ static bool open_file(lt_ctx *c, const char *path, const pjrt_api **out) {
   return check_table(c, path, *out);
 }
 
-/* GPUs: the plugin would take three quarters of the memory at once. */
 static bool make_client(lt_ctx *c, const char *path) {
   pjrt_initialize start = {HEAD(start)};
-  pjrt_named_value options[] = {{HEAD(options[0]), .name = "preallocate", .name_size = 11,
-                                 .type = 4, .value.flag = false, .value_size = 1}};
-  bool gpu = strstr(path, "cuda") != NULL || strstr(path, "rocm") != NULL;
-  pjrt_client_create make = {HEAD(make), .options = options, .n_options = gpu ? 1 : 0};
+  pjrt_named_value options[LT_CLIENT_OPTIONS];
+  pjrt_client_create make = {HEAD(make), .options = options,
+                             .n_options = (size_t)lt_xla_client_options(path, options)};
   if (!lt_xla_ok(c, api->slot[PJRT_PLUGIN_INITIALIZE](&start), "xla: cannot start the plugin") ||
       !lt_xla_ok(c, api->slot[PJRT_CLIENT_CREATE](&make), "xla: no client of the plugin"))
     return false;
@@ -147,7 +138,8 @@ static bool make_client(lt_ctx *c, const char *path) {
     return false;
   snprintf(platform, sizeof platform, "%.*s", (int)name.text_size, name.text);
   snprintf(version, sizeof version, "%.*s", (int)number.text_size, number.text);
-  device = all.devices[0];
+  devices = all.devices;
+  n_devices = all.n;
   client = make.client;
   return true;
 }
@@ -177,69 +169,9 @@ bool lt_xla_plugin_open(lt_ctx *c) {
 }
 
 const char *lt_xla_platform(void) { return platform; }
-
 const char *lt_xla_version(void) { return version; }
 
-const char *lt_xla_compile_options(size_t *size) {
-  *size = sizeof compile_options;
-  return compile_options;
-}
-
-pjrt_error *lt_xla_compile(const char *text, size_t size, pjrt_loaded **out) {
-  pjrt_program p = {HEAD(p), .code = text, .code_size = size, .format = "mlir", .format_size = 4};
-  pjrt_compile a = {HEAD(a), .client = client, .program = &p, .options = compile_options,
-                    .options_size = sizeof compile_options};
-  pjrt_error *error = api->slot[PJRT_CLIENT_COMPILE](&a);
-  *out = error == NULL ? a.loaded : NULL;
-  return error;
-}
-
-static int type_code(int type) {
-  static const int codes[] = {[LT_F32] = 11, [LT_F64] = 12,     [LT_F16] = 10,    [LT_BF16] = 13,
-                              [LT_I64] = 5,  [LT_I32] = 4,      [LT_U8] = 6,      [LT_BOOL] = 1,
-                              [LT_I16] = 3,  [LT_U16] = 7,      [LT_I8] = 2,
-                              [LT_HLO_U32] = 8, [LT_HLO_U64] = 9};
-  return codes[type];
-}
-
-pjrt_buffer *lt_xla_upload(lt_ctx *c, const void *data, int type, int64_t n) {
-  pjrt_from_host a = {HEAD(a), .client = client, .data = data, .type = type_code(type),
-                      .dims = &n, .n_dims = 1, .device = device};
-  if (!lt_xla_ok(c, api->slot[PJRT_BUFFER_FROM_HOST](&a), "xla: copy to the device")) return NULL;
-  pjrt_of_event done = {{offsetof(pjrt_of_event, is_ready), NULL}, .event = a.done};
-  if (a.done != NULL) api->slot[PJRT_EVENT_DESTROY](&done);
-  return a.buffer;
-}
-
-bool lt_xla_download(lt_ctx *c, pjrt_buffer *source, void *to, size_t bytes, pjrt_event **event) {
-  pjrt_to_host a = {HEAD(a), .source = source, .to = to, .to_size = bytes};
-  if (!lt_xla_ok(c, api->slot[PJRT_BUFFER_TO_HOST](&a), "xla: copy to the host")) return false;
-  *event = a.event;
-  return true;
-}
-
-pjrt_error *lt_xla_execute(pjrt_loaded *loaded, int n_in, pjrt_buffer *const *in,
-                           pjrt_buffer **out) {
-  pjrt_execute_options options = {HEAD(options)};
-  pjrt_execute a = {HEAD(a), .loaded = loaded, .options = &options, .arguments = &in,
-                    .n_devices = 1, .n_arguments = (size_t)n_in, .outputs = &out};
-  return api->slot[PJRT_LOADED_EXECUTE](&a);
-}
-
-void lt_xla_buffer_free(pjrt_buffer *buffer) {
-  pjrt_of_buffer a = {HEAD(a), .buffer = buffer};
-  if (buffer != NULL) api->slot[PJRT_BUFFER_DESTROY](&a); /* nobody to report an error to */
-}
-
-bool lt_xla_event_ready(pjrt_event *event) {
-  pjrt_of_event a = {HEAD(a), .event = event};
-  return api->slot[PJRT_EVENT_IS_READY](&a) != NULL || a.is_ready;
-}
-
-bool lt_xla_event_wait(lt_ctx *c, pjrt_event *event, const char *what) {
-  pjrt_of_event a = {{offsetof(pjrt_of_event, is_ready), NULL}, .event = event};
-  if (event == NULL) return true;
-  bool ok = lt_xla_ok(c, api->slot[PJRT_EVENT_AWAIT](&a), what);
-  api->slot[PJRT_EVENT_DESTROY](&a);
-  return ok;
+pjrt_device *const *lt_xla_devices(size_t *n) {
+  if (n != NULL) *n = n_devices;
+  return devices;
 }

@@ -5,6 +5,7 @@
 #include "ltrain/backend.h"
 #include "xla/hlo.h"
 #include "xla/pjrt.h"
+#include "xla/storage.h"
 
 extern const lt_host *lt_xla_host;
 
@@ -27,25 +28,46 @@ bool lt_xla_has(int slot);
 /* Releases an error that need not be reported; true: there was none. */
 bool lt_xla_passed(pjrt_error *error);
 pjrt_client *lt_xla_client(void);
-pjrt_device *lt_xla_device(int k);
 /* False: the plugin does not know, or is not open. */
 bool lt_xla_memory(int index, pjrt_memory_stats *out);
+/* The plugin's devices; *n, where it is not NULL, how many they are. */
+pjrt_device *const *lt_xla_devices(size_t *n);
+
+enum { LT_CLIENT_OPTIONS = 16 };
+/* The options of a plugin's client; how many they are. */
+int lt_xla_client_options(const char *plugin, pjrt_named_value list[LT_CLIENT_OPTIONS]);
+
+/* How many of the plugin's devices the device stands for, and device k of these (partitions.c). */
+int lt_xla_partitions(void);
+pjrt_device *lt_xla_device(int k);
+/* Whether it may stand for *n from number *first on; *n 0: all. Sets what it is to be. */
+bool lt_xla_may_partition(lt_ctx *c, int *first, int *n);
+/* Sets them; true: other devices than before. */
+bool lt_xla_partition(int first, int n);
+/* Whether n elements that are written to a storage are sharded. */
+static inline bool lt_slot_shards(const lt_slot *s, int64_t n) {
+  return s->sharded && n % lt_xla_partitions() == 0 && lt_xla_partitions() > 1;
+}
 
 /* The text of an error, which stays. */
 void lt_xla_message(const pjrt_error *error, char *text, size_t size);
 /* A failure in the ctx for an error of the plugin, which is released; `what` was tried. */
 bool lt_xla_ok(lt_ctx *c, pjrt_error *error, const char *what);
 
-/* The options with which programs are compiled. */
-const char *lt_xla_compile_options(size_t *size);
+/* The options with which programs are compiled; returns their bytes. */
+enum { LT_COMPILE_OPTIONS = 1024 };
+size_t lt_xla_compile_options(char out[LT_COMPILE_OPTIONS]);
 pjrt_error *lt_xla_compile(const char *text, size_t size, pjrt_loaded **out);
-/* `n` elements in one dim; the data has been read when it returns. `type`: of hlo.h. */
-pjrt_buffer *lt_xla_upload(lt_ctx *c, const void *data, int type, int64_t n);
-/* Starts the copy of a whole buffer; the event is the caller's. */
-bool lt_xla_download(lt_ctx *c, pjrt_buffer *source, void *to, size_t bytes, pjrt_event **event);
-pjrt_error *lt_xla_execute(pjrt_loaded *loaded, int n_in, pjrt_buffer *const *in,
-                           pjrt_buffer **out);
-void lt_xla_buffer_free(pjrt_buffer *buffer);
+/* `n` elements of a type of hlo.h in one dim; the data has been read when it returns. */
+lt_leaf *lt_leaf_upload(lt_ctx *c, const void *data, int type, int64_t n, bool sharded);
+/* Starts the copy of a whole leaf; the event is the caller's. */
+bool lt_leaf_download(lt_ctx *c, const lt_leaf *l, void *to, size_t bytes, pjrt_event **event);
+/* Gets it, whole, to each of the devices of today, if it is on others. */
+bool lt_leaf_spread(lt_ctx *c, lt_leaf *l, int type, int64_t n);
+/* Results are sharded or whole, by `sharded`. False: *error is the plugin's, or the failure is in
+   the ctx. */
+bool lt_xla_execute(lt_ctx *c, pjrt_loaded *loaded, size_t n_in, lt_leaf *const *in, size_t n_out,
+                    const char *sharded, lt_leaf **out, pjrt_error **error);
 bool lt_xla_event_ready(pjrt_event *event);
 /* Waits, and releases the event. */
 bool lt_xla_event_wait(lt_ctx *c, pjrt_event *event, const char *what);

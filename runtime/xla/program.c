@@ -120,7 +120,7 @@ static void emit_body(struct lt_program_text *p, lt_hlo_text *h) {
   size_t value = 0, node = 0;
   while (at < end && !h->failed) {
     const lt_value *v = &p->g->values.at[value];
-    if (*at == LT_NODE_LEAF || *at == LT_NODE_ZERO) {
+    if (*at < 0 && *at != LT_NODE_COPY) {
       if (*at == LT_NODE_ZERO)
         p->values[value] = lt_hlo_number(h, 0, lt_hlo_of(v->type, 1, &v->n));
       at += 3;
@@ -140,31 +140,49 @@ static void emit_body(struct lt_program_text *p, lt_hlo_text *h) {
   }
 }
 
-static void emit_parameter(lt_hlo_text *h, bool *first, const lt_hlo *x, int64_t alias) {
+/* Of parameters and results: where they are among the devices, whose memory they take. */
+static void emit_attributes(lt_hlo_text *h, bool sharded, int64_t alias) {
+  int64_t n = lt_xla_partitions();
+  if (n > 1 && sharded) lt_hlo_put(h, " {mhlo.sharding = \"{devices=[%d]<=[%d]}\"", n, n);
+  if (n > 1 && !sharded) lt_hlo_put(h, " {mhlo.sharding = \"{replicated}\"");
+  if (alias >= 0) lt_hlo_put(h, "%stf.aliasing_output = %d : i32", n > 1 ? ", " : " {", alias);
+  if (n > 1 || alias >= 0) lt_hlo_put(h, "}");
+}
+
+static void emit_parameter(lt_hlo_text *h, bool *first, const lt_hlo *x, bool sharded,
+                           int64_t alias) {
   lt_hlo_put(h, *first ? "$: @" : ", $: @", x, x);
-  if (alias >= 0) lt_hlo_put(h, " {tf.aliasing_output = %d : i32}", alias);
+  emit_attributes(h, sharded, alias);
   *first = false;
 }
 
-static void emit_types(const struct lt_program_text *p, lt_hlo_text *h, const lt_program_io *io) {
-  for (size_t k = 0; k < io->n_outputs; k++)
-    lt_hlo_put(h, k > 0 ? ", @" : "@", &p->values[io->outputs[k]]);
-  if (p->checks) lt_hlo_put(h, io->n_outputs > 0 ? ", @" : "@", &p->error);
+/* `attributes`: those of results. */
+static void emit_types(const struct lt_program_text *p, lt_hlo_text *h, const lt_program_io *io,
+                       bool attributes) {
+  for (size_t k = 0; k < io->n_outputs + p->checks; k++) {
+    bool is_word = k == io->n_outputs;
+    lt_hlo_put(h, k > 0 ? ", @" : "@", is_word ? &p->error : &p->values[io->outputs[k]]);
+    if (attributes)
+      emit_attributes(h, !is_word && p->g->values.at[io->outputs[k]].sharded, -1);
+  }
 }
 
 static void emit_head(const struct lt_program_text *p, lt_hlo_text *h, const lt_program_io *io,
                       const lt_hlo *error) {
   bool first = true;
   size_t leaf = 0;
-  lt_hlo_put(h, "module {\nfunc.func %s(", "@main");
+  int64_t n = lt_xla_partitions();
+  lt_hlo_put(h, "module ");
+  if (n > 1) lt_hlo_put(h, "attributes {mhlo.num_partitions = %d : i32} ", n);
+  lt_hlo_put(h, "{\nfunc.func %s(", "@main");
   for (size_t k = 0; k < p->g->values.n; k++)
     if (p->g->values.at[k].leaf != NULL)
-      emit_parameter(h, &first, &p->values[k], io->aliases[leaf++]);
-  if (p->g->numbers.n > 0) emit_parameter(h, &first, &p->numbers, -1);
-  if (p->g->words.n + io->n_promoted > 0) emit_parameter(h, &first, &p->words, -1);
-  if (p->checks) emit_parameter(h, &first, error, -1);
+      emit_parameter(h, &first, &p->values[k], p->g->values.at[k].sharded, io->aliases[leaf++]);
+  if (p->g->numbers.n > 0) emit_parameter(h, &first, &p->numbers, false, -1);
+  if (p->g->words.n + io->n_promoted > 0) emit_parameter(h, &first, &p->words, false, -1);
+  if (p->checks) emit_parameter(h, &first, error, false, -1);
   lt_hlo_put(h, ") -> (");
-  emit_types(p, h, io);
+  emit_types(p, h, io, true);
   lt_hlo_put(h, ") {\n");
 }
 
@@ -174,7 +192,7 @@ static void emit_return(const struct lt_program_text *p, lt_hlo_text *h, const l
     lt_hlo_put(h, k > 0 ? ", $" : "$", &p->values[io->outputs[k]]);
   if (p->checks) lt_hlo_put(h, io->n_outputs > 0 ? ", $" : "$", &p->error);
   lt_hlo_put(h, " : ");
-  emit_types(p, h, io);
+  emit_types(p, h, io, false);
   lt_hlo_put(h, "\n}\n}\n");
 }
 

@@ -14,16 +14,9 @@ static void put(lt_graph *g, int64_t word) {
   LT_PUSH(g, g->stream, word);
 }
 
-size_t lt_xla_item_size(int type) {
-  static const unsigned char sizes[] = {
-#define LT_DTYPE(id, category, memory, ...) [LT_##id] = sizeof(memory),
-#include "tensor/dtype.def"
-  };
-  return sizes[type];
-}
-
 static int value_new(lt_graph *g, int type, int64_t n, lt_leaf *leaf) {
-  LT_PUSH(g, g->values, ((lt_value){type, n, leaf}));
+  bool sharded = leaf != NULL ? leaf->sharded : false;
+  LT_PUSH(g, g->values, ((lt_value){type, n, leaf, sharded}));
   return (int)g->values.n - 1;
 }
 
@@ -35,8 +28,8 @@ static void list_slot(lt_graph *g, lt_slot *s) {
 static int64_t value_of(lt_graph *g, lt_slot *s, int type) {
   if (s->value >= 0) return s->value;
   if (s->type < 0) s->type = type;
-  int64_t n = (int64_t)(s->bytes / lt_xla_item_size(s->type));
-  put(g, s->leaf != NULL ? LT_NODE_LEAF : LT_NODE_ZERO);
+  int64_t n = (int64_t)(s->bytes / lt_hlo_bytes(s->type));
+  put(g, s->leaf == NULL ? LT_NODE_ZERO : s->leaf->sharded ? LT_NODE_SHARDED : LT_NODE_LEAF);
   put(g, s->type);
   put(g, n);
   s->value = value_new(g, s->type, n, s->leaf != NULL ? lt_leaf_retain(s->leaf) : NULL);
@@ -46,7 +39,7 @@ static int64_t value_of(lt_graph *g, lt_slot *s, int type) {
 
 /* Tensors that have all of a contiguous storage need not what was in it. */
 static bool is_whole(const lt_slot *s, const lt_flat_view *v) {
-  return lt_view_is_whole(v, (int64_t)(s->bytes / lt_xla_item_size(v->type)));
+  return lt_view_is_whole(v, (int64_t)(s->bytes / lt_hlo_bytes(v->type)));
 }
 
 static void put_shape(lt_graph *g, const lt_flat_view *v) {
@@ -61,7 +54,8 @@ static void put_place(lt_graph *g, const lt_flat_view *v, const lt_slot *s) {
   if (v->type < 0) return;
   put(g, v->value);
   put(g, v->written);
-  put(g, lt_view_boxed(v, (int64_t)(s->bytes / lt_xla_item_size(v->type))));
+  int64_t n = (int64_t)(s->bytes / lt_hlo_bytes(v->type));
+  put(g, lt_view_boxed(v, n) + 2 * lt_slot_shards(s, n));
   for (int k = 0; k < v->ndim; k++) put(g, v->stride[k]);
 }
 
@@ -76,7 +70,9 @@ static void forget_value(lt_slot *s, int type) {
 /* A storage's new value replaces its leaf, whose memory the program may then use for it. */
 static int64_t write(lt_graph *g, lt_slot *s, int type) {
   forget_value(s, type);
-  s->value = value_new(g, type, (int64_t)(s->bytes / lt_xla_item_size(type)), NULL);
+  int64_t n = (int64_t)(s->bytes / lt_hlo_bytes(type));
+  s->value = value_new(g, type, n, NULL);
+  g->values.at[s->value].sharded = lt_slot_shards(s, n);
   list_slot(g, s);
   return s->value;
 }
@@ -273,12 +269,12 @@ static bool makes_nothing(const lt_call *call, const seen *out) {
 /* The state of an optimizer is a leaf before its first step, too, as it is later: all steps are one
    program. */
 static bool make_leaf(lt_ctx *c, lt_slot *s, int type) {
-  size_t n = s->bytes / lt_xla_item_size(type);
+  size_t n = s->bytes / lt_hlo_bytes(type);
   if (s->leaf != NULL || s->value >= 0 || s->lost) return true;
   void *zeros = calloc(1, s->bytes);
-  pjrt_buffer *b = zeros != NULL ? lt_xla_upload(c, zeros, type, (int64_t)n) : NULL;
+  bool sharded = lt_slot_shards(s, (int64_t)n);
+  s->leaf = zeros != NULL ? lt_leaf_upload(c, zeros, type, (int64_t)n, sharded) : NULL;
   free(zeros);
-  s->leaf = b != NULL ? lt_leaf_new(b) : NULL;
   s->type = type;
   return s->leaf != NULL || lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for recording");
 }
@@ -333,7 +329,7 @@ bool lt_xla_record(lt_ctx *c, const lt_call *call, bool *taken) {
 
 /* One dim of n elements from an element on. */
 static lt_flat_view row(int type, size_t offset, size_t bytes) {
-  size_t size = lt_xla_item_size(type);
+  size_t size = lt_hlo_bytes(type);
   return (lt_flat_view){.value = -1, .written = -1, .type = type, .ndim = 1,
                         .offset = (int64_t)(offset / size), .size = {(int64_t)(bytes / size)},
                         .stride = {1}};

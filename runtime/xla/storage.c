@@ -20,26 +20,6 @@ typedef struct class {
 } class;
 static class classes[CLASSES];
 
-lt_leaf *lt_leaf_new(pjrt_buffer *buffer) {
-  lt_leaf *l = malloc(sizeof *l);
-  if (l == NULL)
-    lt_xla_buffer_free(buffer);
-  else
-    *l = (lt_leaf){buffer, 1};
-  return l;
-}
-
-lt_leaf *lt_leaf_retain(lt_leaf *l) {
-  l->users++;
-  return l;
-}
-
-void lt_leaf_release(lt_leaf *l) {
-  if (l == NULL || --l->users > 0) return;
-  lt_xla_buffer_free(l->buffer);
-  free(l);
-}
-
 static bool reserve(void) {
   if (range != NULL) return true;
   void *p = mmap(NULL, (size_t)CLASSES << PART, PROT_NONE,
@@ -106,4 +86,17 @@ void lt_slot_free(void *address) {
   s->bytes = 0;
   s->next = k->free;
   k->free = 1 + (int64_t)((at & (((size_t)1 << PART) - 1)) >> (LEAST + (at >> PART)));
+}
+
+bool lt_slots_spread(lt_ctx *c) {
+  bool ok = true;
+  for (int k = 0; k < CLASSES; k++) {
+    for (int64_t number = 0; number < classes[k].n; number++) {
+      const lt_slot *s = record(&classes[k], number);
+      if (s->bytes == 0 || s->leaf == NULL) continue;
+      int64_t n = (int64_t)(s->bytes / lt_hlo_bytes(s->type));
+      ok = lt_leaf_spread(c, s->leaf, s->type, n) && ok;
+    }
+  }
+  return ok;
 }

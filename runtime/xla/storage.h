@@ -9,15 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ltrain/backend.h"
 #include "xla/pjrt.h"
 
-/* A buffer, of a storage and of the graph that reads it. */
+enum { LT_PARTITIONS = 16 }; /* at most */
+
+/* A value, of a storage and of the graph that reads it: a buffer on each of the plugin's devices
+   that the device stands for. */
 typedef struct lt_leaf {
-  pjrt_buffer *buffer;
-  int users;
+  int users, n;
+  pjrt_device *first; /* the device of the first */
+  bool sharded; /* each has one of n equal parts, in order; else all of it */
+  pjrt_buffer *buffers[LT_PARTITIONS];
 } lt_leaf;
 
-lt_leaf *lt_leaf_new(pjrt_buffer *buffer); /* NULL: out of memory, the buffer is released */
 lt_leaf *lt_leaf_retain(lt_leaf *l);
 void lt_leaf_release(lt_leaf *l);
 
@@ -28,6 +33,7 @@ typedef struct lt_slot {
   size_t bytes;   /* 0: free */
   bool listed;    /* in the graph's list */
   bool lost;      /* its program failed */
+  bool sharded;   /* what is written to it is a sharded leaf, where it can be divided */
   int64_t next;   /* of the free ones */
 } lt_slot;
 
@@ -35,5 +41,7 @@ void *lt_slot_alloc(size_t bytes); /* NULL: out of memory */
 void lt_slot_free(void *address);
 /* The storage that has an address, and how many bytes from its begin; NULL: none. */
 lt_slot *lt_slot_at(const void *address, size_t *offset);
+/* Leaves of all storages get to the devices of today, where they are on others. */
+bool lt_slots_spread(lt_ctx *c);
 
 #endif

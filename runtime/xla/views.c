@@ -97,20 +97,6 @@ static lt_hlo places(lt_hlo_text *h, const lt_flat_view *v, lt_hlo offset) {
   return at;
 }
 
-static int item_size(int type) {
-  switch (type) {
-    case LT_F64:
-    case LT_I64: return 8;
-    case LT_F32:
-    case LT_I32: return 4;
-    case LT_F16:
-    case LT_BF16:
-    case LT_I16:
-    case LT_U16: return 2;
-    default: return 1;
-  }
-}
-
 static lt_hlo dynamic_slice(lt_hlo_text *h, lt_hlo whole, const box *b, const lt_hlo *at) {
   lt_hlo y = lt_hlo_of(whole.type, whole.ndim, b->size);
   y.id = ++h->values;
@@ -135,7 +121,8 @@ static lt_hlo slice(lt_hlo_text *h, lt_hlo x, const lt_flat_view *v, const box *
 
 lt_hlo lt_view_read(lt_hlo_text *h, lt_hlo flat, const lt_flat_view *v, lt_hlo offset) {
   lt_hlo shape = shape_of(v, v->type);
-  int64_t n = lt_hlo_numel(flat) * item_size(flat.type) / item_size(v->type);
+  int64_t n = lt_hlo_numel(flat) * (int64_t)lt_hlo_bytes(flat.type);
+  n /= (int64_t)lt_hlo_bytes(v->type);
   if (lt_hlo_numel(shape) == 0) return lt_hlo_number(h, 0, shape);
   flat = retype(h, flat, v->type, n);
   box b;

@@ -51,7 +51,6 @@ local REFUSED <const> = {
   { { gpus = "0, 1" }, "accelerator = 'gpu': " },
   { { gpus = 2, devices = 3 },
     "gpus is an older name of devices, and both are given: 2 and 3" },
-  { { tpu_cores = 8 }, "accelerator = 'tpu': " },
   { { ipus = 1 }, "ipus is not an option: there are no IPUs here" },
   { { amp_level = "O2" }, "amp_level is not an option: write precision = 'bf16%-mixed'" },
   { { distributed_backend = "ddp_spawn" }, "strategy = 'ddp_spawn': .*'ddp', which forks" },

@@ -40,6 +40,16 @@ describe("a strategy of one device of XLA", function()
   end)
 end)
 
+describe("a strategy of several devices of XLA", function()
+  it("is a process, by all names that Lightning has had for it", function()
+    for _, name in ipairs { "xla", "xla_debug", "tpu_spawn", "tpu_spawn_debug", "xla_fsdp" } do
+      local row = strategies.get(name)
+      assert.equal(strategies.XLA, row.class)
+      assert.equal(name == "xla_fsdp" or nil, row.params.shard_parameters)
+    end
+  end)
+end)
+
 describe("lt.strategies.get", function()
   it("says what stands behind a name", function()
     local row = strategies.get "ddp_find_unused_parameters_true"
@@ -102,12 +112,10 @@ end)
 
 describe("Trainer{strategy = name of elsewhere}", function()
   local WORDS <const> = {
-    xla = "write 'single_xla'", xla_debug = "write 'single_xla'",
     hpu_parallel = "accelerator = 'hpu'", hpu_single = "write 'ddp'",
     ddp_spawn = "'ddp', which forks",
     ddp_spawn_find_unused_parameters_true = "'ddp', which forks",
-    colossalai = "write 'fsdp'", tpu_spawn = "write 'single_tpu'",
-    tpu_spawn_debug = "write 'single_tpu'",
+    colossalai = "write 'fsdp'",
     bagua = "gradient_allreduce: 'ddp'", hivemind = "write 'ddp'.*`mpirun %-n N ltrain run",
   }
 

@@ -2,16 +2,12 @@
 -- what to write instead of each.
 local FSDP <const> = "write 'fsdp', which divides parameters, gradients and the state of optimizers"
 
-local ONE_EACH <const> = "write '%s', or 'ddp' for several ranks with a device each"
-
 -- Names as patterns, and what to write.
 local ABSENT <const> = {
   { "^ddp_spawn", "is for CUDA, which a forked process cannot use: write 'ddp', which forks when "
     .. "fit starts" },
   { "^model_parallel", FSDP },
   { "^colossalai", FSDP },
-  { "^xla", ("a process computes on one device of XLA here: " .. ONE_EACH):format "single_xla" },
-  { "^tpu", ("a process computes on one TPU here: " .. ONE_EACH):format "single_tpu" },
   { "^hpu_", "write 'ddp', with accelerator = 'hpu' where LTRAIN_BACKENDS has a backend of that "
     .. "kind" },
   { "^bagua", "its algorithms by other names: gradient_allreduce: 'ddp'; bytegrad: 'ddp' with "

@@ -10,7 +10,7 @@ local errors = require "ltrain.core.errors"
 
 local DDP2 = DDP:extend("DDP2")
 
-DDP2.splits_batches = true
+DDP2.splits_batches, DDP2.has_all_devices = true, true
 
 --- Takes the devices of this machine that the Trainer's options name.
 function DDP2:configure(ranks, o)

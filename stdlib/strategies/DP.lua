@@ -12,7 +12,7 @@ local data_parallel = require "ltrain.strategies.data_parallel"
 
 local DP = Strategy:extend("DP")
 
-DP.splits_batches = true
+DP.splits_batches, DP.has_all_devices = true, true
 
 local OPTIONS <const> = Strategy.rows()
 

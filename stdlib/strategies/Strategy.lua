@@ -41,6 +41,10 @@ Strategy.is_global_zero = true
 Strategy.root_device = "cpu"
 --- Whether steps run once for each of the list `devices` of this process, with a part of the batch.
 Strategy.splits_batches = false
+--- Whether `devices` are all of this process, and no ranks.
+Strategy.has_all_devices = false
+--- How many devices the root device stands for, of a kind that has such; 0: all there are.
+Strategy.partitions = 1
 --- The module of the current run.
 Strategy.module = nil
 
@@ -141,6 +145,7 @@ function Strategy:setup(trainer)
   self.accelerator:setup(trainer)
   if self.root_device ~= "cpu" then -- what "cuda" alone means in hooks of this rank
     c.runtime.current_device(self.root_device, self.root_device)
+    self.partitions = c.runtime.partition(self.root_device, self.partitions, self.local_rank)
   end
   self:materialize(module)
   -- Moving creates new parameters, so only if they are on another device.

@@ -106,6 +106,8 @@ local function size_of(batch)
   end
 end
 
+data_parallel.size_of = size_of
+
 -- Whether a list has a value for each sample, such as texts or boxes; a list of tensors that are
 -- cut themselves has not.
 local function is_by_sample(list, size)

@@ -11,7 +11,8 @@ local errors = require "ltrain.core.errors"
 -- of the CPU, and of a script's own accelerator, none.
 local function addresses_of(accelerator)
   local list = {}
-  for k, number in ipairs(accelerator.kind and accelerator.devices or {}) do
+  local numbers = accelerator.kind and not accelerator.opens_all and accelerator.devices
+  for k, number in ipairs(numbers or {}) do
     local name = ("%s:%d"):format(accelerator.kind, number)
     list[k] = c.runtime.bus_address(name) or name
   end

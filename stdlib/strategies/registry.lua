@@ -16,6 +16,8 @@ local BUILT_IN <const> = {
     params = { device = "xla" } },
   single_tpu = { file = "SingleDevice", description = "one process, one TPU",
     params = { device = "xla" } },
+  xla_fsdp = { file = "XLA", params = { shard_parameters = true },
+    description = "as xla, with parameters and the state of optimizers divided" },
   sharded = { file = "Sharded",
     description = "as ddp, with parameters, gradients and the state of optimizers divided" },
   model_parallel = { file = "ModelParallelStrategy",
@@ -61,6 +63,10 @@ end
 for name, row in next, STAGES do add(name, row) end
 for name, one in next, OFFLOADED do add(name, STAGES[one[1]], " and kept " .. one[2], one[3]) end
 BUILT_IN.deepspeed.params = {} -- the config may say the stage
+for _, name in ipairs { "xla", "xla_debug", "tpu_spawn", "tpu_spawn_debug" } do
+  BUILT_IN[name] = { file = "XLA",
+    description = "one process; XLA divides each batch among its devices" }
+end
 for _, name in ipairs { "ddp", "ddp_fork", "ddp_notebook" } do
   BUILT_IN[name] = { file = "DDP", description = DDP }
   for _, truth in ipairs { true, false } do

@@ -43,12 +43,13 @@ function properties.early_stopping_callbacks(trainer) return marked(trainer, "st
 function properties.early_stopping_callback(trainer) return trainer.early_stopping_callbacks[1] end
 
 --- The numbers of the devices that the ranks of this machine compute on, in the order of the ranks
---- (under dp and ddp2 those of this rank); those of ranks on the CPU are 0, 1, ...
+--- (under dp, ddp2 and xla those of this rank); those of ranks on the CPU are 0, 1, ...
 function properties.device_ids(trainer)
   local strategy, world, ids = trainer.strategy, dist.world(), {}
   for k, device in ipairs(strategy.splits_batches and strategy.devices or {}) do
     ids[k] = math.tointeger(device:match ":(%d+)$") or k - 1
   end
+  for k = 1, strategy.partitions > 1 and strategy.partitions or 0 do ids[k] = k - 1 end
   if ids[1] then return ids end
   local count = world.ranks > 1 and world.local_ranks or strategy.ranks or 1
   for rank = 0, count - 1 do

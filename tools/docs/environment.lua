@@ -30,6 +30,8 @@ return {
     { "LTRAIN_XLA_CACHE", "the folder in which compiled programs of devices `xla` are kept for "
       .. "later runs, empty: none; by default `ltrain/xla` in `XDG_CACHE_HOME` or in `~/.cache`" },
     { "LTRAIN_XLA_CACHE_MB", "how many MB of them are kept, 1024; those used longest ago go" },
+    { "LTRAIN_PJRT_OPTIONS", "options of the plugin's client, such as `cpu_device_count=8` or "
+      .. "`memory_fraction=0.5,preallocate=false`" },
     { "LTRAIN_STDLIB", "a folder whose Lua files replace those compiled into the binary, and add "
       .. "names to `nn` and its like" },
     { "LUA_PATH_5_4, LUA_PATH, LUA_CPATH_5_4, LUA_CPATH", "where `require` searches, as in `lua`" },

@@ -23,9 +23,10 @@ static int default_device(lua_State *L) {
   return 1;
 }
 
-/* runtime.devices(kind) -> how many there are, the kind's own name, and whether one is taken where
+/* runtime.devices(kind) -> how many there are, the kind's own name, whether one is taken where
    nobody said how many: at a prompt and in hosts, which cannot have ranks on devices that do not
-   survive a fork; or nil and why there are none. */
+   survive a fork, and whether the one stands for all of a process (runtime.partition); or nil and
+   why there are none. */
 static int devices(lua_State *L) {
   lt_bind *b = lt_enter(L);
   const char *kind = luaL_checkstring(L, 1);
@@ -36,7 +37,8 @@ static int devices(lua_State *L) {
     lua_pushinteger(L, lt_device_count(ops));
     lua_pushstring(L, ops->name);
     lua_pushboolean(L, ops->for_specs || (!ops->forks && !b->owns_process));
-    return 3;
+    lua_pushboolean(L, ops->partition != NULL);
+    return 4;
   }
   lua_pushnil(L);
   lua_pushstring(L, lt_take_failure(b->c, &f) ? f.text : "");
@@ -47,6 +49,29 @@ static const lt_device_ops *check_device(lua_State *L, lt_bind *b, lt_device *d)
   if (!lt_device_parse(b->c, luaL_checkstring(L, 1), d) || !lt_device_open(b->c, *d))
     lt_raise_failure(L, b);
   return lt_device_table(b->c, *d);
+}
+
+/* runtime.partition(device, n, first) -> n: from now on the device stands for n of its library's,
+   from number `first` on; 0: for all, and the result says how many. A device that cannot is one. */
+static int partition(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  const lt_device_ops *ops = check_device(L, b, &d);
+  int n = (int)luaL_checkinteger(L, 2);
+  if (ops->partition == NULL) n = 1;
+  else if (!ops->partition(b->c, d.index, (int)luaL_checkinteger(L, 3), &n))
+    lt_raise_failure(L, b);
+  lua_pushinteger(L, n);
+  return 1;
+}
+
+/* runtime.shard(tensor): values of its storage are divided among what its device stands for */
+static int shard(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_storage *s = lt_check_tensor(L, b, 1, "shard")->storage;
+  const lt_device_ops *ops = lt_device_table(b->c, s->device);
+  if (ops->shard != NULL && !ops->shard(b->c, s->device.index, s->data)) lt_raise_failure(L, b);
+  return 0;
 }
 
 /* runtime.device_name(device) -> what it is called; its kind's name where it does not say */
@@ -262,6 +287,8 @@ static int watched_waits(lua_State *L) {
 void lt_bind_devices(lua_State *L, lt_bind *b) {
   static const luaL_Reg runtime[] = {{"default_device", default_device},
                                      {"devices", devices},
+                                     {"partition", partition},
+                                     {"shard", shard},
                                      {"device_name", device_name},
                                      {"device_memory", device_memory},
                                      {"bus_address", bus_address},

@@ -166,6 +166,13 @@ typedef struct lt_device_ops {
   /* Its PCI address as in /sys/bus/pci/devices, e.g. "0000:65:00.0": ranks run on the cores of
      the NUMA node of their device. (optional) */
   bool (*bus_address)(int index, char *text, size_t size);
+
+  /* Of a backend whose device may stand for several of the library's, which share the work of each
+     program (optional together). `partition`: from now on it stands for *n of them from number
+     `first` on, or for all where *n is 0, which *n receives. `shard`: values of the storage at
+     `base` are divided among them, in equal parts along the storage, where that is possible. */
+  bool (*partition)(lt_ctx *c, int index, int first, int *n);
+  bool (*shard)(lt_ctx *c, int index, void *base);
 } lt_device_ops;
 
 /* Functions of ltrain for a backend. Versions are compared for equality. */

@@ -28,7 +28,7 @@ end
 -- Whether the script's own strategy is none of ddp and the stages. Devices of one process (dp) are
 -- planned as ranks.
 local function is_other(own)
-  return not (own.splits_batches or class.is_a(own, Sharded) or class.is_a(own, DDP)
+  return not (own.has_all_devices or class.is_a(own, Sharded) or class.is_a(own, DDP)
     or class.is_a(own, SingleDevice))
 end
 

@@ -23,6 +23,17 @@ local function of_kind(kind, numbers)
   return accelerator
 end
 
+-- A kind of which each process opens all devices, and knows their number then: a rank takes one.
+local function of_process(kind, devices)
+  local count = devices == "auto" and 1 or math.tointeger(tonumber(devices))
+  if not count or count == 0 or count < -1 then
+    option_rules.refuse("devices", devices, kind .. ": write how many (-1: all), or 'auto'")
+  end
+  local found = of_kind(kind, { 0 })
+  found.opens_all, found.ranks = true, count
+  return found
+end
+
 -- Why a name is none that can be used: `why` is the runtime's.
 local function reason(name, why)
   local unknown = why:find "^device: unknown device"
@@ -35,12 +46,12 @@ local function reason(name, why)
   return why
 end
 
--- What the runtime has of a name: their number, the kind and whether one is used by default; nil
--- and why not.
+-- What the runtime has of a name: their number, the kind, whether one is used by default, and
+-- whether each process opens all; nil and why not.
 local function devices_named(name)
-  local count, kind, one = c.runtime.devices(name == "auto" and "gpu" or name)
+  local count, kind, one, opens_all = c.runtime.devices(name == "auto" and "gpu" or name)
   if not count and DRIVEN_BY[name] then return c.runtime.devices(DRIVEN_BY[name]) end
-  return count, kind, one
+  return count, kind, one, opens_all
 end
 
 --- The accelerator that the options name, which may be an object already, with a list `devices` of
@@ -49,11 +60,12 @@ return function(accelerator, devices)
   if type(accelerator) == "table" then return accelerator end
   local name = accelerator:lower()
   if name == "cpu" then return nil end
-  local count, kind, one = devices_named(name)
+  local count, kind, one, opens_all = devices_named(name)
   if not count then
     if name == "auto" then return nil end
     option_rules.refuse("accelerator", accelerator, reason(name, kind))
   end
+  if opens_all then return of_process(kind, devices) end
   local world = dist.world()
   local joined = world.ranks > 1 and devices == "auto" -- the launcher has said how many
   local ranks = world.ranks > 1 and not world.forked and math.tointeger(tonumber(devices))

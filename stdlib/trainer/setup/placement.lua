@@ -48,7 +48,13 @@ end
 -- The same under a strategy, which may have all devices of a machine in one rank.
 local function wanted_ranks(o, strategy)
   local devices = wanted_devices(o)
-  if not (strategy and strategy.splits_batches) then return devices end
+  if not (strategy and strategy.has_all_devices) then
+    if devices == -1 then
+      refuse("devices", o.devices, "how many there are is known when a process opens them: write "
+        .. "how many ranks")
+    end
+    return devices
+  end
   local numbers = type(o.accelerator) == "table" and o.accelerator.devices
   strategy.device_count = devices or numbers and #numbers or 1
   return o.num_nodes > 1 and 1 or nil
@@ -121,6 +127,13 @@ local function strategy_of(o)
   return strategy:lower() ~= "auto" and by_name(strategy) or nil
 end
 
+-- The strategy of one process that opens all of several devices; nil: the number of ranks decides.
+local function of_several(o)
+  local accelerator = o.accelerator
+  local several = accelerator and accelerator.opens_all and accelerator.ranks ~= 1
+  return several and dist.world().ranks == 1 and by_name "xla" or nil
+end
+
 -- Parts of the strategy that the Trainer's options name, each once.
 local function given_parts(trainer, o)
   local parts = {}
@@ -147,8 +160,13 @@ end
 --- Checks devices, accelerator and nodes; sets trainer.strategy, two of its parts as fields of the
 --- trainer, what the precision is called, and who this rank is.
 function placement.set(trainer, o)
+  local strategy = strategy_of(o)
+  if strategy and o.accelerator == "auto" then
+    o.accelerator = strategy.accelerator_kind or o.accelerator
+  end
   o.accelerator = accelerator_of(o.accelerator, o.devices)
-  local strategy, parts = strategy_of(o), given_parts(trainer, o)
+  strategy = strategy or of_several(o)
+  local parts = given_parts(trainer, o)
   join_world(parts.cluster_environment or strategy and strategy.cluster_environment, o)
   local ranks = count_ranks(o, strategy)
   strategy = strategy or by_name(ranks > 1 and "ddp" or "single_device")
