@@ -135,6 +135,19 @@ describe("ltrain launch", function()
     assert.equal(1, one:count "to step 24\n", one:all())
   end)
 
+  it("says that nothing was run where the job has ended already", function()
+    local one <close> = launchers.new [[print "runs" train {max_epochs = 1}]]
+    local words = ("--rdzv file://%s/store"):format(one.folder)
+    for _, name in ipairs { "a", "b" } do
+      one:start(name, words)
+      assert.equal(0, one:status(name), one:all())
+    end
+    assert.equal(1, one:count "runs\n", one:all())
+    assert.matches("the job has ended well\n$", one:read("a", "err"))
+    assert.matches("the job has ended already, nothing was run: give another one its own "
+      .. "%-%-rdzv_id, or wait a minute\n$", one:read("b", "err"))
+  end)
+
   it("ends the ranks at once at a second Ctrl-C", function()
     local one <close> = launchers.new [[
       function step() mark "there" while true do pcall(nap, 0.1) end end

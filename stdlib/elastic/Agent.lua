@@ -307,7 +307,10 @@ local function left(self, name)
 end
 
 local function ended(self, round)
-  if round.status == 0 then return 0, "the job has ended well" .. after_restarts(self) end
+  if round.status == 0 then
+    return 0, round.message ~= "" and round.message
+      or "the job has ended well" .. after_restarts(self)
+  end
   return round.status, ("the job has failed: %s%s"):format(round.message,
     round.message:find(self.first or "", 1, true) and "" or after_restarts(self))
 end

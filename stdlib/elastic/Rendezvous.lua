@@ -73,7 +73,8 @@ function Rendezvous:_rival(other)
   if self.rival ~= other.launch then self.rival, self.rival_since = other.launch, self.now() end
   if self.now() - self.rival_since > 2 * self.seconds + 1 then
     return false, ("a launcher of host %s has joined the job already (%s on %s): end it, or give "
-      .. "each its own host id"):format(self.host.id, other.launch, other.address)
+      .. "each its own --host_id; another job at the same place needs its own --rdzv_id"):format(
+      self.host.id, other.launch, other.address)
   end
   return nil, ("waits for the lease of an earlier launcher of host %s"):format(self.host.id)
 end
@@ -290,7 +291,8 @@ end
 -- The job is over for this host, which may have come when it was over.
 function Rendezvous:_end(round)
   if round.message == "" and self.after < 0 then
-    round.message = "the job has ended already: give another one another name, or wait a minute"
+    round.message = "the job has ended already, nothing was run: give another one its own "
+      .. "--rdzv_id, or wait a minute"
   end
   self:_forget()
 end

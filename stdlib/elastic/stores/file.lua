@@ -219,9 +219,6 @@ function FileStore:close() end
 
 --- The store of a file:// URL; nil and a message.
 function FileStore.open(parsed)
-  if #parsed.hosts > 0 or parsed.path == "" then
-    return nil, "a folder has three slashes before it: file:///shared/folder"
-  end
   local name <const> = next(parsed.parameters)
   if name then return nil, ("unknown parameter %s"):format(name) end
   local made, message = c.io.make_folder(parsed.path)

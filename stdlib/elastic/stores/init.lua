@@ -28,10 +28,15 @@ local function parse(url)
   if not scheme then
     return nil, "a store is written as tcp://HOST:PORT, etcd://HOST:PORT/JOB or file:///FOLDER"
   elseif not open[scheme] then
-    return nil, "unknown store " .. errors.unknown(scheme, SCHEMES)
+    local unknown <const> = errors.unknown(scheme, SCHEMES)
+    return nil, ("unknown store %s%s"):format(unknown, unknown:find "did you mean" and ""
+      or ": write tcp://, etcd://, etcds:// or file://")
   end
   local before <const>, query = rest:match "^([^?]*)%??(.*)$"
   local authority <const>, path = before:match "^([^/]*)(.*)$"
+  if scheme == "file" and (authority ~= "" or path == "") then
+    return nil, "a folder has three slashes before it: file:///shared/folder"
+  end
   local login <const>, endpoints = authority:match "^(.-)@?([^@]*)$"
   local parsed <const> = { scheme = scheme, hosts = {}, path = decode(path), parameters = {} }
   if login ~= "" then
