@@ -66,7 +66,7 @@ local ROWS <const> = {
   { "a store in a folder with a host", "launch --rdzv file://rel/store model.lua", 2,
     "launch: file://rel/store: a folder has three slashes before it: file:///shared/folder" },
   { "an address that is none", "launch --local_addr 999.1.1.1 --nproc_per_node 2 model.lua", 2,
-    "launch: --local_addr: 999.1.1.1: no such host" },
+    "launch: --local_addr: 999.1.1.1 is not the name or address of a host" },
   { "a launch of a script that is missing", "launch nowhere.lua", 2,
     "launch: cannot open nowhere.lua: there is no such file on this host" },
   { "an option of torchrun that is none here", "launch --no-python model.lua", 2,

@@ -52,10 +52,10 @@ local function address_of(plan)
   if plan.local_addr then
     local answer <const> = assert(process.probe({ { plan.local_addr, 9 } }, RESOLVE_SECONDS))[1]
     if not answer:find "^no such host" then return plan.local_addr end
-    return nil, ("--local_addr: %s: %s"):format(plan.local_addr, answer)
+    return nil, ("--local_addr: %s is not the name or address of a host"):format(plan.local_addr)
   end
-  local names, wrong = {}, nil
-  if plan.url then names, wrong = stores.hosts(plan.url) else return "127.0.0.1" end
+  if not plan.url then return "127.0.0.1" end
+  local names <const>, wrong = stores.hosts(plan.url)
   if not names then return nil, wrong end
   local asked <const> = {}
   if #names == 0 then return process.local_address() end
