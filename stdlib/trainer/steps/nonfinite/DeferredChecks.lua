@@ -8,6 +8,7 @@
 -- (nonfinite = "stop"), with optimizers of ours, and nothing that must save the state before the
 -- batch. In a window of several batches the step at its end is left out; which batch it was is
 -- reported, too.
+local Rerun = require "ltrain.trainer.steps.nonfinite.Rerun"
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local finite_values = require "ltrain.trainer.steps.nonfinite.finite_values"
@@ -34,8 +35,17 @@ function DeferredChecks.new(state)
   })
 end
 
+-- The running batch; nil: none.
+local function set_kept(self, kept)
+  Rerun.release(self._kept)
+  self._kept = Rerun.retain(kept)
+end
+
 --- The next batch begins a window.
-function DeferredChecks:end_window() self._kept, self._suspects = nil, nil end
+function DeferredChecks:end_window()
+  set_kept(self, nil)
+  self._suspects = nil
+end
 
 --- Whether steps of this fit may be checked so.
 function DeferredChecks:is_possible()
@@ -52,9 +62,12 @@ function DeferredChecks:suits(optimizer, norm)
   return self:is_possible() and left_out.suits(optimizer, norm)
 end
 
--- The flags of batches that are suspected no more.
-local function recycle_flags(self, suspects)
-  for _, suspect in ipairs(suspects or {}) do table.insert(self._spare, suspect.flag) end
+-- Batches are suspected no more: their flags are used again, they are not kept.
+local function recycle(self, suspects)
+  for _, suspect in ipairs(suspects or {}) do
+    table.insert(self._spare, suspect.flag)
+    Rerun.release(suspect.kept)
+  end
 end
 
 -- What the first check of the queue has found; nil while that is on its way. Ranks, which must end
@@ -77,8 +90,8 @@ local function process_queue(self, wait)
     if found == nil then return false end
     if found then return true end
     local entry = table.remove(queue, 1)
-    table.insert(self._spare, entry.flag)
-    recycle_flags(self, entry.suspects)
+    recycle(self, { entry })
+    recycle(self, entry.suspects)
   end
   return false
 end
@@ -147,10 +160,10 @@ function DeferredChecks:suspect(norm)
   for i, suspect in ipairs(suspects) do
     local found = suspect.flag:poll()
     if found == nil and i == 1 and #suspects > AHEAD then found = suspect.flag:read() end
-    if found == false then recycle_flags(self, { suspect }) else left[#left + 1] = suspect end
+    if found == false then recycle(self, { suspect }) else left[#left + 1] = suspect end
   end
   left[#left + 1] = { flag = new_flag(self, norm:isfinite():logical_not()),
-                      kept = self._state.rerun:kept_batch() }
+                      kept = Rerun.retain(self._state.rerun:kept_batch()) }
   self._suspects = left
 end
 
@@ -161,11 +174,13 @@ function DeferredChecks:check(optimizer, norm, loss)
   if loss then is_finite = is_finite:logical_and(c.isfinite(loss):reshape(norm.shape)) end
   local found = is_finite:logical_not()
   if self._found then found = self._found:logical_or(found) end
-  if self._state.automatic or not self._kept then self._kept = self._state.rerun:kept_batch() end
+  if self._state.automatic or not self._kept then
+    set_kept(self, self._state.rerun:kept_batch())
+  end
   optimizer:check_by(found)
   self._found = found
   table.insert(self._queue, { flag = new_flag(self, found), loss = loss,
-    place = loop.place(self._state), kept = self._kept, suspects = self._suspects })
+    place = loop.place(self._state), kept = Rerun.retain(self._kept), suspects = self._suspects })
 end
 
 return DeferredChecks

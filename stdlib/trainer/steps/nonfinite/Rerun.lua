@@ -44,11 +44,46 @@ local function current_batch(self)
     slice_batches = current.slice_batches }
 end
 
---- The running batch, as `cause` can run it again later.
+-- The same value with another handle of each tensor, noted in `handles`.
+local function with_handles(value, handles, seen)
+  if c.is_tensor(value) and not value.requires_grad then
+    local handle = value:detach()
+    handles[#handles + 1] = handle
+    return handle
+  elseif type(value) ~= "table" or getmetatable(value) ~= nil or seen[value] then
+    return seen[value] or value
+  end
+  local copy = {}
+  seen[value] = copy
+  for key, field in next, value do copy[key] = with_handles(field, handles, seen) end
+  return copy
+end
+
+--- The running batch, as `cause` can run it again later, until it is released as often as it was
+--- retained. What lives for some batches is old for the collector, which then comes to it late: so
+--- tensors have handles here that are closed.
 function Rerun:kept_batch()
   local kept = current_batch(self)
+  kept.handles, kept.uses = {}, 0
+  kept.batch = with_handles(kept.batch, kept.handles, {})
   self._draws = {}
   return kept
+end
+
+--- Returns a kept batch (nil: none), which has one more use.
+function Rerun.retain(kept)
+  if kept then kept.uses = kept.uses + 1 end
+  return kept
+end
+
+--- One use of a kept batch (nil: none) is over.
+function Rerun.release(kept)
+  if not kept then return end
+  kept.uses = kept.uses - 1
+  if kept.uses > 0 then return end
+  for _, handle in ipairs(kept.handles) do
+    local _ <close> = handle
+  end
 end
 
 local function set_current_batch(self, kept)
