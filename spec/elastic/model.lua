@@ -1,5 +1,6 @@
--- spec/elastic/model.lua: explores the rendezvous protocol: every order in which the requests of
--- hosts can reach the store, with failures between any two of them.
+-- spec/elastic/model.lua: the rendezvous protocol as a state machine: the states of hosts and of
+-- the store, and what can happen in each: every request of each host, and failures between any two
+-- of them. exploration.lua goes through all of it.
 --
 -- The code under test is Rendezvous.lua and what it calls, over the memory store. A host's part is
 -- divided into turns (one call of join, poll, failed, done or leave), a turn into steps: a request
@@ -52,9 +53,16 @@ local function store_of(state)
   return store
 end
 
--- The same where something is about to be changed: what other states share is copied before.
+-- The same where something is about to be changed: what other states share is copied before. Rows
+-- of keys are never changed, only replaced.
 local function own_store(state)
-  if not state.owns_data then state.data, state.owns_data = copy(state.data), true end
+  if not state.owns_data then
+    local data <const> = { keys = {}, leases = {}, revision = state.data.revision,
+                           last_lease = state.data.last_lease }
+    for key, row in next, state.data.keys do data.keys[key] = row end
+    for id, lease in next, state.data.leases do data.leases[id] = copy(lease) end
+    state.data, state.owns_data = data, true
+  end
   return store_of(state)
 end
 
@@ -199,10 +207,10 @@ local function start(options, host)
   host.fields, host.row = fields_of(r), row_of(r)
 end
 
---- The first state: n hosts that begin to join. `options`: min, max, max_restarts, failures, and
---- `events`: which there are: crash, expiry, failed, leave (and joins again), done.
+--- The first state: n hosts that begin to join. `options`: min, max, max_restarts, and `events`:
+--- which there are: crash, expiry, failed, leave (and joins again), done.
 function model.begin(n, options)
-  local state <const> = { hosts = {}, left = options.failures,
+  local state <const> = { hosts = {},
     data = { keys = {}, leases = {}, revision = 0, last_lease = 0 } }
   for k = 1, n do
     state.hosts[k] = { id = ("abcdef"):sub(k, k) }
@@ -223,63 +231,59 @@ local function copy_of(host)
   return new
 end
 
--- Calls add(next state, text) for each thing that can happen to a host.
-local function events(options, state, k, add)
+--- Calls add(next state, what happens, kind) for each thing that can happen to host k. `kind`: nil:
+--- it does sooner or later; "failure"; "chance": it may; "done": it does where ranks of another host
+--- of its round have ended well. `only` (optional): the one thing that is asked for.
+function model.events(options, state, k, add, only)
   local host <const>, allowed = state.hosts[k], options.events
-  local function try(text, change)
-    local new <const> = { left = state.left, data = state.data,
+  local function try(text, kind, change)
+    if only and only ~= text then return end
+    local new <const> = { data = state.data,
                           hosts = table.move(state.hosts, 1, #state.hosts, 1, {}) }
     new.hosts[k] = copy_of(host)
     change(new, new.hosts[k])
-    add(new, host.id .. " " .. text)
+    add(new, text, kind)
   end
-  local function turn(name, cost)
-    try(name, function(new, h)
-      new.left = new.left - (cost or 0)
-      step(options, new, h, name)
-    end)
+  local function turn(name, kind)
+    try(name, kind, function(new, h) step(options, new, h, name) end)
   end
   if host.phase == "crashed" then
-    try("returns", function(_, h) start(options, h) end)
+    try("returns", "chance", function(_, h) start(options, h) end)
   elseif host.phase == "left" then
-    try("joins again", function(_, h) h.phase = "joining" end)
+    try("joins again", "chance", function(_, h) h.phase = "joining" end)
   end
   local lease <const>, is_lost = lease_of(state, host)
   if is_lost then
-    try("is found to have gone", function(new) expire(new, lease) end)
+    try("is found to have gone", nil, function(new) expire(new, lease) end)
   end
   if host.turn then
-    try("goes on", function(new, h) step(options, new, h) end)
+    try("goes on", nil, function(new, h) step(options, new, h) end)
   elseif host.phase == "joining" then
     turn "join"
   elseif host.phase == "running" then
     turn "poll"
-    if allowed.done and not host.is_done then turn "done" end
-    if allowed.failed and state.left > 0 and not host.is_done then turn("failed", 1) end
-    if allowed.leave and state.left > 0 then turn("leave", 1) end
+    if allowed.done and not host.is_done then turn("done", "done") end
+    if allowed.failed and not host.is_done then turn("failed", "failure") end
+    if allowed.leave then turn("leave", "failure") end
   end
-  if state.left > 0 and (host.phase == "joining" or host.phase == "running") then
-    if allowed.crash then
-      try("crashes", function(new, h)
-        new.left, h.phase, h.turn, h.fields, h.is_done = new.left - 1, "crashed", nil, {}, nil
-      end)
-    end
-    if allowed.expiry and lease and not is_lost then
-      try("loses its lease", function(new)
-        new.left = new.left - 1
-        expire(new, lease)
-      end)
-    end
+  if host.phase ~= "joining" and host.phase ~= "running" then return end
+  if allowed.crash then
+    try("crashes", "failure", function(_, h)
+      h.phase, h.turn, h.fields, h.is_done = "crashed", nil, {}, nil
+    end)
+  end
+  if allowed.expiry and lease and not is_lost then
+    try("loses its lease", "failure", function(new) expire(new, lease) end)
   end
 end
 
 local function document(state)
   local row <const> = state.data.keys[STATE]
-  return row and decode(row)
+  return row and decode(row) or nil
 end
 
--- What is wrong with a state that came after `before`; nil: nothing.
-local function violation(options, before, state)
+--- What is wrong with a state that came after `before`; nil: nothing.
+function model.violation(options, before, state)
   local old <const>, doc = document(before), document(state)
   if old and not doc then return "the document has gone" end
   if old and old.status == "closed" and (doc.status ~= "closed"
@@ -294,18 +298,6 @@ local function violation(options, before, state)
   if doc and doc.restarts > options.max_restarts then return "too many restarts" end
   if doc and doc.status == "running" and (doc.hosts < options.min or doc.hosts > options.max)
   then return "a round of " .. doc.hosts .. " hosts" end
-  if doc and old and doc.number > old.number then
-    for _, launch in ipairs(state_key.launches(before.data, old)) do
-      for _, host in ipairs(state.hosts) do
-        local row <const> = state.data.keys["ltrain/j/hosts/" .. host.id]
-        if host.id .. host.lives == launch and host.phase == "running" and not host.is_done and row
-          and host.fields.round.number == old.number and state.data.leases[row.lease] then
-          return ("round %d began while host %s was in round %d"):format(doc.number, host.id,
-            old.number)
-        end
-      end
-    end
-  end
   local joined <const> = state.joined
   if joined then
     local round <const> = joined.round
@@ -326,107 +318,41 @@ local function violation(options, before, state)
   end
 end
 
-local TURNS <const> = 40 -- of each host, that suffice for a round to begin
-
--- Whether all hosts that live agree: they run one round together, or the job is closed.
-local function is_settled(options, state)
-  local doc, alive = document(state), 0
-  for _, host in ipairs(state.hosts) do
-    if host.phase == "running" or host.phase == "joining" then alive = alive + 1 end
-    if host.turn then return false end
-  end
-  if alive == 0 or alive < options.min then return true end
-  if not doc then return false end
-  for _, host in ipairs(state.hosts) do
-    if doc.status == "closed" and (host.phase == "running" or host.phase == "joining") then
-      return false
-    elseif host.phase == "joining" and doc.hosts < options.max then
-      return false
-    elseif host.phase == "running" and (doc.status ~= "running"
-      or host.fields.round.number ~= doc.number) then
-      return false
+--- The hosts that must not be in the round before when a step leads from `before` to `state`: if a
+--- round begins with it, members of the last one that reach the store; {[k] = true}.
+function model.must_have_ended(before, state)
+  local old <const>, doc, found = document(before), document(state), {}
+  if not old or doc.number == old.number then return found end
+  for _, launch in ipairs(state_key.launches(before.data, old)) do
+    for k, host in ipairs(state.hosts) do
+      local row <const> = state.data.keys["ltrain/j/hosts/" .. host.id]
+      found[k] = found[k] or host.id .. host.lives == launch and row ~= nil
+        and state.data.leases[row.lease] ~= nil
     end
   end
-  return doc.status == "closed" or doc.status == "running" and doc.hosts <= alive
+  return found
 end
 
--- The turn that a host has next when nothing fails: ranks of a round end together.
-local function next_turn(state, host)
-  if host.phase ~= "running" then return host.phase == "joining" and "join" or nil end
-  for _, other in ipairs(state.hosts) do
-    if other.is_done and not host.is_done
-      and other.fields.round.number == host.fields.round.number then return "done" end
-  end
-  return "poll"
+--- Whether a step of host k may change the texts of other hosts (state_key.lua): it has changed the
+--- document, or begun another life of the host.
+function model.concerns_all(before, state, k)
+  local old <const>, new = before.data.keys[STATE], state.data.keys[STATE]
+  return (old and old.version) ~= (new and new.version)
+    or before.hosts[k].lives ~= state.hosts[k].lives
 end
 
--- Without more failures, whether the hosts that live come together from this state, each taking
--- its turn after the other. `known`: keys of states from which they do.
-local function comes_together(options, state, known)
-  local passed <const> = {}
-  local now <const> = { left = state.left, data = state.data, hosts = copy(state.hosts) }
-  for _, host in ipairs(now.hosts) do
-    local lease <const>, is_lost = lease_of(now, host)
-    if is_lost then expire(now, lease) end
+--- What an exploration has to know of a state: the status and the number of hosts of its document,
+--- nil: there is none; of each host its phase, whether it is in the middle of a turn, in the
+--- document's round, and done with its own.
+function model.facts(state)
+  local doc <const>, hosts = document(state), {}
+  for k, host in ipairs(state.hosts) do
+    local round <const> = host.fields.round
+    hosts[k] = { phase = host.phase, turns = host.turn ~= nil, is_done = host.is_done,
+      lives = host.phase == "running" or host.phase == "joining",
+      is_current = doc ~= nil and round ~= nil and round.number == doc.number }
   end
-  for _ = 1, TURNS do
-    if is_settled(options, now) then
-      for _, key in ipairs(passed) do known[key] = true end
-      return true
-    end
-    local key <const> = state_key.of(now)
-    if known[key] then
-      for _, other in ipairs(passed) do known[other] = true end
-      return true
-    end
-    passed[#passed + 1] = key
-    for _, host in ipairs(now.hosts) do
-      local name <const> = next_turn(now, host)
-      if host.turn or name then
-        repeat step(options, now, host, name) until not host.turn
-      end
-    end
-  end
-  return false
-end
-
---- Explores the states of n hosts. Returns how many there are, how many steps lead to them, and nil
---- or what is wrong with the way to it. `limit` (optional): at most so many states, drawn by
---- `random(k)`.
-function model.explore(n, options, limit, random)
-  local first <const> = model.begin(n, options)
-  local seen <const>, settled, stack = { [state_key.of(first)] = true }, {}, { { first } }
-  local count, steps, wrong = 1, 0, nil
-  while #stack > 0 and not wrong and count < (limit or math.huge) do
-    if random then
-      local k <const> = random(#stack)
-      stack[k], stack[#stack] = stack[#stack], stack[k]
-    end
-    local node <const> = table.remove(stack)
-    local state <const> = node[1]
-    if not comes_together(options, state, settled) then wrong = { "nobody goes on", node } end
-    for k in ipairs(state.hosts) do
-      events(options, state, k, function(new, text)
-        steps = steps + 1
-        local key <const> = state_key.of(new)
-        local reached <const> = { new, text, node }
-        local fault <const> = violation(options, state, new)
-        if fault and not wrong then wrong = { fault, reached } end
-        if not seen[key] then
-          seen[key] = true
-          count = count + 1
-          stack[#stack + 1] = reached
-        end
-      end)
-    end
-  end
-  if not wrong then return count, steps end
-  local way, node = {}, wrong[2]
-  while node do
-    table.insert(way, 1, node[2] or "")
-    node = node[3]
-  end
-  return count, steps, wrong[1] .. ":\n  " .. table.concat(way, "\n  ")
+  return doc and { status = doc.status, hosts = doc.hosts }, hosts
 end
 
 return model

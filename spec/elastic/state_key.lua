@@ -1,5 +1,5 @@
--- spec/elastic/state_key.lua: when two states of the model of the rendezvous are the same: the text
--- of a state has what the protocol's decisions can depend on, and nothing else.
+-- spec/elastic/state_key.lua: when two states of the model of the rendezvous are the same: the
+-- texts of a state have what the protocol's decisions can depend on, and nothing else.
 --
 -- Left out or replaced, with the reason why no decision depends on it:
 --
@@ -10,8 +10,6 @@
 --                       contents do not matter, as what is written because of it is refused
 --   leases              each belongs to one launcher, whose lease runs or does not
 --   launchers           by how many later launchers of their host there were
---   names of hosts      hosts are alike: of the states that differ in nothing but which host is
---                       which, the first in the order of texts stands for all
 --   texts for readers, addresses, what an object has only to ask less often
 --
 -- A host in the middle of a turn waits to make a change; what it does then follows from its fields,
@@ -147,58 +145,18 @@ local function rows_text(state, number)
   return table.concat(parts)
 end
 
--- The text in which host a is called by the first of these letters, and so on.
-local function renamed(text, names)
-  return (text:gsub("\1(%a)", names))
-end
-
--- Calls use(names) for each order of the hosts that agrees with the order of their `ranks`.
-local function each_order(ids, ranks, use)
-  local function extend(names, left, count)
-    if count == #ids then return use(names) end
-    local least
-    for _, id in ipairs(left) do
-      if not names[id] and (not least or ranks[id] < least) then least = ranks[id] end
-    end
-    for _, id in ipairs(left) do
-      if not names[id] and ranks[id] == least then
-        names[id] = ("ABCDEF"):sub(count + 1, count + 1)
-        extend(names, left, count + 1)
-        names[id] = nil
-      end
-    end
-  end
-  extend({}, ids, 0)
-end
-
---- The text of a state; `exact`: which names the hosts.
-function state_key.of(state, exact)
+--- The texts of a state: of the store, and a list of those of its hosts, or only of host `only`. In
+--- them host a is "\1a".
+function state_key.texts(state, only)
   local row <const>, data = state.data.keys[STATE], state.data
   local doc <const> = row and decoded(row.value)
   local number <const> = doc and doc.number or -1
-  local leader <const> = data.keys[LEADER]
-  local shared <const> = ("%d %s|%s|%s"):format(state.left,
-    doc and doc_text(state, data, doc, number) or "", rows_text(state, number),
-    leader and launcher(state, decoded(leader.value).launch) or "")
-  local ids <const>, ranks, own = {}, {}, {}
-  for k, host in ipairs(state.hosts) do
-    local id <const> = host.id
-    ids[k], own[id] = id, text_of_host(state, host, number)
-    if exact then own[id] = id .. own[id] end
-    -- Alike for hosts of which no text says which they are.
-    ranks[id] = renamed(own[id] .. "|" .. shared, function(name)
-      return name == id and "=" or "#"
-    end)
+  local leader <const>, own = data.keys[LEADER], {}
+  for k = only or 1, only or #state.hosts do
+    own[k] = text_of_host(state, state.hosts[k], number)
   end
-  local first
-  each_order(ids, ranks, function(names)
-    local parts <const> = { renamed(shared, names) }
-    for _, id in ipairs(ids) do parts[#parts + 1] = names[id] .. renamed(own[id], names) end
-    table.sort(parts, function(x, y) return x < y end)
-    local text <const> = table.concat(parts, "|")
-    if not first or text < first then first = text end
-  end)
-  return first
+  return ("%s|%s|%s"):format(doc and doc_text(state, data, doc, number) or "",
+    rows_text(state, number), leader and launcher(state, decoded(leader.value).launch) or ""), own
 end
 
 return state_key

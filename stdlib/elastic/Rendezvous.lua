@@ -46,7 +46,7 @@ end
 
 -- What the others have to know of this host.
 function Rendezvous:_row()
-  local host <const>, last = self.host, self.round or self.last_round
+  local host <const>, last = self.host, self.last_round
   return { id = host.id, launch = self.launch, name = host.name, address = host.address,
            port = host.port, slots = host.slots, after = self.after, done = self.done_round,
            index = last and last.index }
