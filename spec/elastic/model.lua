@@ -232,8 +232,8 @@ local function copy_of(host)
 end
 
 --- Calls add(next state, what happens, kind) for each thing that can happen to host k. `kind`: nil:
---- it does sooner or later; "failure"; "chance": it may; "done": it does where ranks of another host
---- of its round have ended well. `only` (optional): the one thing that is asked for.
+--- it does sooner or later; "failure"; "chance": it may; "done": it does where ranks of another
+--- host of its round have ended well. `only` (optional): the one thing that is asked for.
 function model.events(options, state, k, add, only)
   local host <const>, allowed = state.hosts[k], options.events
   local function try(text, kind, change)
