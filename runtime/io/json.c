@@ -15,7 +15,8 @@
 /* How deep and how many, without a parser: good for texts that are JSON, an upper bound for all
    that jansson would accept. A scan of the bytes, no recursion: a text of brackets would otherwise
    take jansson's C stack. */
-static bool within_limits(lt_ctx *c, const char *what, const char *text, size_t n, int max_depth) {
+bool lt_json_within_limits(lt_ctx *c, const char *what, const char *text, size_t n,
+                           int max_depth) {
   int depth = 0;
   int64_t values = 1;
   bool quoted = false;
@@ -39,7 +40,7 @@ static bool within_limits(lt_ctx *c, const char *what, const char *text, size_t 
 
 json_t *lt_json_parse(lt_ctx *c, const char *what, const char *text, size_t n, int depth,
                       bool nul) {
-  if (!lt_ok(c) || !within_limits(c, what, text, n, depth)) return NULL;
+  if (!lt_ok(c) || !lt_json_within_limits(c, what, text, n, depth)) return NULL;
   json_error_t error;
   json_t *root = json_loadb(
       text, n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | (nul ? JSON_ALLOW_NUL : 0), &error);

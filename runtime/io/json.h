@@ -20,6 +20,9 @@ enum { LT_JSON_DEPTH = 128, LT_JSON_VALUES = 1 << 23 };
    anything is allocated. NUL in strings only with `nul`. Release with json_decref. */
 json_t *lt_json_parse(lt_ctx *c, const char *what, const char *text, size_t n, int depth, bool nul);
 
+/* Whether a text is within those limits; a failure in the ctx. */
+bool lt_json_within_limits(lt_ctx *c, const char *what, const char *text, size_t n, int depth);
+
 /* A text being written. Start from {.c = c}; a failure sticks in the ctx, and writes do nothing. */
 typedef struct lt_json {
   lt_ctx *c;

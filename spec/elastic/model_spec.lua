@@ -23,7 +23,9 @@ local cases <const> = {
   { 3, 2, 0, "done", 1675 },
   { 3, 2, 1, "failed leave", 9866, true },
   { 3, 1, 1, "crash", 13561, true },
+  { 2, 2, 2, ALL, 42933, true },
   { 3, 2, 2, "failed leave", 81391, true },
+  { 3, 2, 2, "crash", 170247, true },
 }
 
 describe("the protocol of a rendezvous", function()

@@ -279,6 +279,33 @@ describe("io.json_encode", function()
     has(message, "json: not JSON: ")
     has(message, "(line 2, column 2)")
     has(select(2, decode(("["):rep(200) .. ("]"):rep(200))), "nested deeper than 128 levels")
+    has(select(2, decode '"~\u{20ac}"'), "a byte string has characters above U+00FF")
+  end)
+
+  it("refuses what RFC 8259 does not have", function()
+    for _, text in ipairs { "", " ", "01", "1.", ".5", "-", "+1", "1e", "1e400", "nul", "truex",
+      "9223372036854775808", "[1,]", "[,]", "[1 2]", '{"a":1,}', '{"a"}', "{a:1}", "{1:2}",
+      '{"a":1,"a":2}', '{"a":null,"a":null}', '{"a\\u0000":1}', '"', '"\\x"', '"\\u12"',
+      '"\\ud800"', '"\\ud800\\u0041"', '"\\udc00"', '"\n"', '"\0"', '"\xff"', '"\xc0\x80"',
+      '"\xed\xa0\x80"', '"\xe2\x82"', "[1] 2", "1\0", "\u{feff}1", '"a\\"', '"\\' } do
+      local value <const>, message = decode(text)
+      assert.is_nil(value)
+      has(message, "json: not JSON: ")
+    end
+  end)
+
+  it("reads what RFC 8259 has", function()
+    local plain <const> = { plain = true }
+    local escapes <const> = '"\\"\\\\\\/\\b\\f\\n\\r\\t\\u00e9\\uD83D\\ude00\\u0000"'
+    for text, value in pairs { [' [ 1 , { } ]\r\n\t'] = { 1, {} }, ["-0"] = 0, ["1E+2"] = 100.0,
+      ["-1.5e-1"] = -0.15, ["9223372036854775807"] = math.maxinteger, ["true"] = true,
+      [escapes] = '"\\/\b\f\n\r\t\u{e9}\u{1f600}\0',
+      ['"\x7f\u{e9}\u{1f600}~"'] = "\x7f\u{e9}\u{1f600}~", ['{"a":null,"b":[null]}'] = { b = {} },
+      ['{"":{"":""}}'] = { [""] = { [""] = "" } } } do
+      assert.same(value, (decode(text, plain)))
+      assert.equal(math.type(value), math.type(decode(text, plain)))
+    end
+    assert.same({ 1, nil, 3 }, decode "[1,null,3]")
   end)
 
   it("raises on what JSON has no form for, naming the place", function()

@@ -1,12 +1,9 @@
-/* lua/bind/io/json.c: conversion between Lua tables and JSON.
+/* lua/bind/io/json.c: Lua tables as JSON.
 
-   Encoding: object keys are sorted by their bytes, so that equal tables give equal texts (files
+   Object keys are sorted by their bytes, so that equal tables give equal texts (files
    that can be compared and hashed), whatever order Lua's hash has. Unless `plain`, doubles keep
    each bit and strings that are not UTF-8 each byte, in spellings that decoding takes back
-   (io/json.h); plain JSON is for other programs.
-
-   null decodes to nil: a field with null is absent, and in an array it leaves a hole, since Lua has
-   no other value for it. */
+   (io/json.h); plain JSON is for other programs. */
 #include "bind/io/json.h"
 
 #include <stdlib.h>
@@ -17,39 +14,28 @@
 #include "bind/core/types.h"
 #include "bind/core/values.h"
 
-#define SCRATCH_NAME "ltrain.JsonScratch"
+#define TEXT_NAME "ltrain.JsonText"
 
-/* What is freed when Lua raises in the middle. */
-typedef struct scratch {
-  lt_json text;
-  json_t *root;
-} scratch;
-
-static int scratch_gc(lua_State *L) {
-  scratch *s = luaL_checkudata(L, 1, SCRATCH_NAME);
-  lt_json_free(&s->text);
-  json_decref(s->root);
-  s->root = NULL;
+static int text_gc(lua_State *L) {
+  lt_json_free(luaL_checkudata(L, 1, TEXT_NAME));
   return 0;
+}
+
+void lt_bind_json(lua_State *L, lt_bind *b) {
+  static const luaL_Reg meta[] = {{"__gc", text_gc}, {NULL, NULL}};
+  lt_new_type(L, b, TEXT_NAME, meta, NULL);
 }
 
 /* The userdata is the owner of C memory while Lua may raise: its __gc frees what an error leaves,
    and the normal way frees earlier. */
-static scratch *push_scratch(lua_State *L, lt_bind *b) {
-  scratch *s = lua_newuserdatauv(L, sizeof *s, 0);
-  *s = (scratch){.text = {.c = b->c}};
-  luaL_setmetatable(L, SCRATCH_NAME);
-  return s;
+lt_json *lt_push_text(lua_State *L, lt_bind *b) {
+  lt_json *text = lua_newuserdatauv(L, sizeof *text, 0);
+  *text = (lt_json){.c = b->c};
+  luaL_setmetatable(L, TEXT_NAME);
+  return text;
 }
 
-void lt_bind_json(lua_State *L, lt_bind *b) {
-  static const luaL_Reg meta[] = {{"__gc", scratch_gc}, {NULL, NULL}};
-  lt_new_type(L, b, SCRATCH_NAME, meta, NULL);
-}
-
-lt_json *lt_push_text(lua_State *L, lt_bind *b) { return &push_scratch(L, b)->text; }
-
-static bool is_plain(lua_State *L, int index) {
+bool lt_json_is_plain(lua_State *L, int index) {
   if (!lua_istable(L, index)) return false;
   lua_getfield(L, index, "plain");
   bool plain = lua_toboolean(L, -1);
@@ -229,97 +215,11 @@ int lt_json_encode(lua_State *L) {
   lt_bind *b = lt_enter(L);
   luaL_checkany(L, 1);
   lua_settop(L, 2);
-  writer w = {.L = L, .b = b, .plain = is_plain(L, 2)};
-  w.text = &push_scratch(L, b)->text;
+  writer w = {.L = L, .b = b, .plain = lt_json_is_plain(L, 2)};
+  w.text = lt_push_text(L, b);
   lua_pushvalue(L, 1);
   write_value(&w, &(place){.up = NULL});
   lua_pushlstring(L, w.text->data, w.text->size);
   lt_json_free(w.text);
-  return 1;
-}
-
-static void push_json(lua_State *L, lt_bind *b, json_t *value, bool plain);
-
-static void push_string(lua_State *L, lt_bind *b, const char *text, size_t n, bool plain) {
-  size_t skip = 0;
-  double number;
-  lt_json_meaning meaning = plain ? LT_JSON_TEXT : lt_json_read_string(text, n, &skip, &number);
-  if (meaning == LT_JSON_DOUBLE) {
-    lua_pushnumber(L, number);
-  } else if (meaning == LT_JSON_TEXT) {
-    lua_pushlstring(L, text + skip, n - skip);
-  } else {
-    luaL_Buffer buffer;
-    int64_t length = lt_json_bytes(text + 1, n - 1, luaL_buffinitsize(L, &buffer, n));
-    luaL_pushresultsize(&buffer, length > 0 ? (size_t)length : 0);
-    if (length < 0) lt_raise(L, b, LT_EIO, "json: a byte string has characters above U+00FF");
-  }
-}
-
-static void push_object(lua_State *L, lt_bind *b, json_t *value, bool plain) {
-  lua_createtable(L, 0, (int)json_object_size(value));
-  const char *key;
-  json_t *item;
-  json_object_foreach(value, key, item) {
-    push_json(L, b, item, plain);
-    lua_setfield(L, -2, key);
-  }
-}
-
-/* Depth is limited by the parser (LT_JSON_DEPTH), so that the recursion needs no count of its
-   own. */
-static void push_json(lua_State *L, lt_bind *b, json_t *value, bool plain) {
-  luaL_checkstack(L, 4, "json");
-  switch (json_typeof(value)) {
-  case JSON_OBJECT:
-    push_object(L, b, value, plain);
-    break;
-  case JSON_ARRAY:
-    lua_createtable(L, (int)json_array_size(value), 0);
-    for (size_t i = 0; i < json_array_size(value); i++) {
-      push_json(L, b, json_array_get(value, i), plain);
-      lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    break;
-  case JSON_STRING:
-    push_string(L, b, json_string_value(value), json_string_length(value), plain);
-    break;
-  case JSON_INTEGER:
-    lua_pushinteger(L, (lua_Integer)json_integer_value(value));
-    break;
-  case JSON_REAL:
-    lua_pushnumber(L, json_real_value(value));
-    break;
-  case JSON_TRUE:
-    lua_pushboolean(L, true);
-    break;
-  case JSON_FALSE:
-    lua_pushboolean(L, false);
-    break;
-  case JSON_NULL:
-    lua_pushnil(L);
-    break;
-  }
-}
-
-/* Texts come from files: what is wrong with one is returned, with control characters made
-   printable, and not raised. */
-int lt_json_decode(lua_State *L) {
-  lt_bind *b = lt_enter(L);
-  size_t n;
-  const char *text = luaL_checklstring(L, 1, &n);
-  bool plain = is_plain(L, 2);
-  scratch *s = push_scratch(L, b);
-  s->root = lt_json_parse(b->c, "json", text, n, LT_JSON_DEPTH, true);
-  lt_failure f;
-  if (s->root == NULL) {
-    lt_take_failure(b->c, &f);
-    lua_pushnil(L);
-    lt_push_printable(L, f.text, strlen(f.text), LT_KEEP_NOTHING);
-    return 2;
-  }
-  push_json(L, b, s->root, plain);
-  json_decref(s->root);
-  s->root = NULL;
   return 1;
 }

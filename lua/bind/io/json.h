@@ -13,6 +13,9 @@ int lt_json_encode(lua_State *L);
 /* io.json_decode(text [, {plain = true}]) -> value, or nil and what is wrong. Null becomes nil. */
 int lt_json_decode(lua_State *L);
 
+/* Whether the options at an index ask for plain JSON. */
+bool lt_json_is_plain(lua_State *L, int index);
+
 /* Push a userdata that owns an empty text: freed also when Lua raises in the middle. */
 lt_json *lt_push_text(lua_State *L, lt_bind *b);
 
