@@ -25,6 +25,7 @@ local cases <const> = {
   { 3, 1, 1, "crash", 13561, true },
   { 2, 2, 2, ALL, 42933, true },
   { 3, 2, 2, "failed leave", 81391, true },
+  { 3, 2, 2, "expiry", 73707, true },
   { 3, 2, 2, "crash", 170247, true },
 }
 
