@@ -7,7 +7,9 @@
 local Group = require "ltrain.dist.Group"
 local Mesh = require "ltrain.dist.Mesh"
 local c = require "ltrain.c"
+local collectives = require "ltrain.dist.collectives"
 local data_ranks = require "ltrain.dist.data_ranks"
+local expert_dispatch = require "ltrain.nn.expert_dispatch"
 local tensor_bytes = require "ltrain.apps.plan.tensor_bytes"
 local tree = require "ltrain.core.tree"
 
@@ -184,13 +186,13 @@ function FUNCTIONS.world(world)
     hosts = copies("planned", ranks), pids = copies(0, ranks) }
 end
 
--- The ranks of a replica, then those with the same shards (strategies/sharded/Replicas.lua). Groups
--- are of ranks that are `stride` apart.
-function FUNCTIONS.split(world)
+-- Of a group the ranks of a replica, then those with the same shards
+-- (strategies/sharded/Replicas.lua). Groups are of ranks that are `stride` apart.
+function FUNCTIONS.split(world, group)
   world.splits = world.splits + 1
-  local each = world.ranks // world.replicas
-  if world.splits % 2 == 1 then return { ranks = each, stride = 1 } end
-  return { ranks = world.replicas, stride = each }
+  local each, stride = FUNCTIONS.size(world, group) // world.replicas, group and group.stride or 1
+  if world.splits % 2 == 1 then return { ranks = each, stride = stride } end
+  return { ranks = world.replicas, stride = stride * each }
 end
 
 -- In the place of Mesh.group; with `stride` to the second of its ranks.
@@ -201,10 +203,34 @@ local function group_of_mesh(mesh, ...)
   return Group { ranks = ranks, stride = stride }
 end
 
+local plan <const>, all_to_all <const> = expert_dispatch.plan, collectives.all_to_all
+
+-- In the place of expert_dispatch.plan: all ranks send as many rows to the next ranks' experts as
+-- this one does to those of the ranks after it, so that each gets what it sends.
+local function balanced_plan(choices, experts, capacity_factor, group)
+  local found = plan(choices, experts, capacity_factor, group)
+  local own, each = found.kept[1], group and experts // group:world_size() or 0
+  for r = 2, #found.kept do
+    local rotated = {}
+    for e = 1, experts do rotated[e] = own[(e - 1 + (r - 1) * each) % experts + 1] end
+    found.kept[r] = rotated
+  end
+  return found
+end
+
+-- In the place of collectives.all_to_all: as many rows come as go.
+local function balanced_all_to_all(x, options)
+  local o = {}
+  for name, value in next, options or {} do o[name] = value end
+  o.splits = nil
+  return all_to_all(x, o)
+end
+
 -- What has other functions besides c.dist: holder, name, function.
 local OTHERS <const> = {
   { data_ranks, "counts", function() return true end }, -- rank 0 stands for that which counts
-  { Mesh, "group", group_of_mesh },
+  { Mesh, "group", group_of_mesh }, { expert_dispatch, "plan", balanced_plan },
+  { collectives, "all_to_all", balanced_all_to_all },
 }
 
 function FUNCTIONS.collective(world, group, name, x, op, _, cat, _, out)
@@ -213,6 +239,11 @@ function FUNCTIONS.collective(world, group, name, x, op, _, cat, _, out)
   if kind == "all_gather" or kind == "gather" then bytes = bytes * ranks end
   local work = world:issue(kind, bytes, name, group)
   work.result = RESULTS[name] and RESULTS[name](x, ranks, op, out, cat)
+  if kind == "all_to_all" and work.result.requires_grad then -- its backward is another one
+    work.result:register_hook(function()
+      world:between(function() world:wait(world:issue(kind, bytes, "backward", group)) end)
+    end)
+  end
   return work
 end
 

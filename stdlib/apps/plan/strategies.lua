@@ -66,18 +66,43 @@ function strategies.wrong(wanted)
   end
 end
 
--- Rows of groups of 2, 4, ... ranks of a machine that divide matrices.
-local function add_tensor_parallel(rows, own, ranks, per_node)
+-- A row of a mesh with the options of `own`, a ModelParallelStrategy, and `changes`.
+local function mesh_row(own, name, changes)
+  local options = sharding_options.take({ context_parallel_size = own.given_sizes.context_parallel,
+    stage = own.stage, bucket_cap_mb = own.bucket_cap_mb }, own)
+  options.offload, options.offload_activations = nil, nil -- a plan is of devices
+  for key, value in next, changes do options[key] = value end
+  return { name = name, is_optional = true,
+    make = function() return ModelParallelStrategy(options) end }
+end
+
+-- Adds row(size) for groups of 2, 4, ... ranks along a dim, up to `most`.
+local function add_sizes(rows, own, ranks, most, row)
   local size, others = 2, own.given_sizes.context_parallel
-  while size * others <= per_node do
-    if ranks % (size * others) == 0 then
-      local options = sharding_options.take({ tensor_parallel_size = size,
-        context_parallel_size = others, stage = own.stage }, own)
-      options.offload, options.offload_activations = nil, nil -- a plan is of devices
-      rows[#rows + 1] = { name = ("tensor_parallel_size %d"):format(size), is_optional = true,
-        make = function() return ModelParallelStrategy(options) end }
-    end
+  while size * others <= most do
+    if ranks % (size * others) == 0 then rows[#rows + 1] = row(size) end
     size = 2 * size
+  end
+end
+
+-- Rows of a script that has a mesh: of groups of a machine's ranks that divide matrices, and of
+-- those that divide experts, where its mesh has such a dim; and with all shards on each machine,
+-- where it shards.
+local function add_mesh_rows(rows, own, ranks, per_node)
+  add_sizes(rows, own, ranks, per_node, function(size)
+    return mesh_row(own, ("tensor_parallel_size %d"):format(size), { tensor_parallel_size = size })
+  end)
+  local sizes = own.given_sizes
+  if sizes.expert_parallel then
+    add_sizes(rows, own, ranks, ranks, function(size)
+      return mesh_row(own, ("expert_parallel_size %d"):format(size),
+        { expert_parallel_size = size, tensor_parallel_size = 1 })
+    end)
+  end
+  if own.stage > 0 and ranks > per_node then
+    rows[#rows + 1] = mesh_row(own, "replicas 'machines'", { replicas = "machines",
+      expert_parallel_size = sizes.expert_parallel,
+      tensor_parallel_size = sizes.tensor_parallel })
   end
 end
 
@@ -104,7 +129,7 @@ function strategies.rows(own, ranks, per_node, wanted, many)
   end
   local has_mesh = class.is_a(own, ModelParallelStrategy)
   if has_mesh and not class.is_a(own, Pipeline) then
-    add_tensor_parallel(rows, own, ranks, per_node)
+    add_mesh_rows(rows, own, ranks, per_node)
   end
   rows[#rows + 1] = { name = "ddp", is_optional = has_mesh, make = function() return DDP() end }
   for stage, name in ipairs(STAGES) do
