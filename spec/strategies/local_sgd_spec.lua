@@ -178,6 +178,31 @@ describe("LocalSGD", function()
       ]])
     end)
 
+  it("sends one message in a step that averages nothing, two where a script changes gradients",
+    function()
+      prints("1 1 2\n", 2, [[
+        local traffic = require "ltrain.c".dist.traffic
+        -- Collectives of a step, but for those of this callback.
+        local function of_step(class, options)
+          local found
+          function class:on_train_batch_end(_, _, i)
+            local count = 0
+            for _, kind in pairs(traffic()) do count = count + kind.calls end
+            if i == 3 then found = count - self.count end
+            self.count = count
+          end
+          options.strategy = {"local_sgd", period = 9}
+          fit({class = class}, options)
+          return found
+        end
+        local Changes = Line:extend "Changes"
+        function Changes:on_before_optimizer_step() self.w.grad:mul_(0.5) end
+        print(of_step(Line:extend "Plain", {}),
+          of_step(Line:extend "Clipped", {gradient_clip_val = 0.1}),
+          of_step(Changes, {gradient_clip_val = 0.1}))
+      ]])
+    end)
+
   it("clips by the norm of a rank's own gradients", function()
     prints("0.05 0.05\n", 2, [[
       local norms

@@ -61,6 +61,8 @@ LocalSGD.options = LocalSGD.rows {
 local function begin(self)
   self.steps = {} -- number of steps by optimizer
   self.rounds = {} -- Rounds by optimizer
+  -- By optimizer: whether the gradients of the next step are finite on all ranks; nil: not known.
+  self.is_finite = {}
   -- By optimizer whose weights differ between ranks now: the set of the parameters that this rank
   -- has changed.
   self.apart = {}
@@ -121,19 +123,38 @@ function LocalSGD:shares_gradients()
   return true
 end
 
+local function take_mean(self, optimizer, weight)
+  if weight > 0 then Strategy.reduce_gradients(self, optimizer, weight, 0, weight) end
+end
+
+--- Of a local step, whose gradients are then the mean over this rank's samples: whether these are
+--- not finite, and whether that may change.
+function LocalSGD:step_numbers(optimizer, weight, is_open)
+  if self.world_size == 1 or is_shared(self, optimizer) then return nil end
+  take_mean(self, optimizer, weight)
+  if is_open then return { 0, 1 } end
+  local norm = Strategy.grad_norm(self, optimizer, math.huge):item()
+  return { norm < math.huge and 0 or 1, 0 }
+end
+
+--- Whether all are, where they stay as they are.
+function LocalSGD:take_step_numbers(optimizer, sums)
+  self.is_finite[optimizer] = nil
+  if sums[2] == 0 then self.is_finite[optimizer] = sums[1] == 0 end
+end
+
 --- The mean over this rank's samples; during warmup_steps over those of all ranks.
 function LocalSGD:reduce_gradients(optimizer, total, missing, weight)
-  if self.world_size > 1 and is_shared(self, optimizer) then
-    self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
-  elseif weight > 0 then
-    Strategy.reduce_gradients(self, optimizer, weight, missing, weight)
-  end
+  if self.world_size == 1 then return take_mean(self, optimizer, weight) end
+  if not is_shared(self, optimizer) then return end -- see step_numbers
+  self.reducer:reduce(parameters_of(optimizer), total, missing, optimizer)
 end
 
 --- The norm of this rank's gradients; if it is not finite on one rank, it is on none.
 function LocalSGD:grad_norm(optimizer, p)
-  local own = Strategy.grad_norm(self, optimizer, p)
-  if self.world_size == 1 or is_shared(self, optimizer) then return own end
+  local own, known = Strategy.grad_norm(self, optimizer, p), self.is_finite[optimizer]
+  if self.world_size == 1 or is_shared(self, optimizer) or known then return own end
+  if known == false then return own + math.huge end
   local largest = c.grads_norm({ dist.all_gather(own:to "f64") }, math.huge)
   return c.where(largest:isfinite(), own, largest:to(own.dtype))
 end
@@ -176,7 +197,7 @@ function LocalSGD:optimizer_step(optimizer, update)
     note_changed(self, optimizer)
   end
   update()
-  self.steps[optimizer] = step + 1
+  self.steps[optimizer], self.is_finite[optimizer] = step + 1, nil
   if is_apart then rounds_of(self, optimizer):end_step(step - self.warmup_steps) end
 end
 

@@ -207,7 +207,14 @@ function Strategy:forward_scope() return self.precision:forward_context() end
 --- The same for backward.
 function Strategy:backward_scope() end
 
--- Two methods that a strategy may have, of which each rank runs a part of each step:
+-- Methods that a strategy may have:
+--
+-- step_numbers(optimizer, weight, is_open): numbers of this rank, as many on all, which are added
+-- up over the ranks in the message of a step (trainer/ranks/consensus.lua); nil: none. `weight`:
+-- what its samples weigh; `is_open`: the script may change the gradients before the step.
+-- take_step_numbers(optimizer, sums): called with the sums.
+--
+-- And two of a strategy of which each rank runs a part of each step:
 --
 -- run_step(fn, module, ...): runs fn(module, ...), a step of the module, or this rank's part of it,
 -- and returns what that returns; nothing where the step goes on elsewhere.

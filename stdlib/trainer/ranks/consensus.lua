@@ -20,16 +20,17 @@ local function add(state, numbers)
   return exchange("step", strategy.add, strategy, numbers)
 end
 
---- Sends how much this rank's part of the step weighs, how many gradients it lacks, and what has
---- happened on it. Returns the sums of the first two; the rest is in state.ranks.agreed.
-function consensus.step(state, weight, missing)
+--- Sends how much this rank's part of the step weighs, how many gradients it lacks, what has
+--- happened on it, and the numbers of the list `own` (optional). Returns the sums of the first two,
+--- and a list of those of the last; the rest is in state.ranks.agreed.
+function consensus.step(state, weight, missing, own)
   local trainer, agreed = state.trainer, state.ranks.agreed
   local asked, signal = interrupt.pending()
   local sums = add(state, {
     data_ranks.counts() and weight or 0, missing, trainer.should_stop and 1 or 0,
     asked and 1 or 0, signal,
     trainer.is_global_zero and trainer:now() or 0, rank_warnings.count(state),
-    state.ranks.asks_save and 1 or 0,
+    state.ranks.asks_save and 1 or 0, table.unpack(own or {}),
   })
   state.ranks.asks_save = false
   agreed.stop = sums[3] > 0
@@ -39,7 +40,7 @@ function consensus.step(state, weight, missing)
   agreed.now = sums[6]
   agreed.save = agreed.save or sums[8] > 0
   if sums[7] > 0 then rank_warnings.report_together(state) end
-  return sums[1], sums[2]
+  return sums[1], sums[2], { table.unpack(sums, 9) }
 end
 
 --- Whether the epoch ends before this batch. `leaves`: this rank's on_train_batch_start says so.

@@ -22,6 +22,13 @@ function shared_gradients.begin(state, optimizer, weight)
   exchange("gradients", strategy.before_last_backward, strategy, optimizer, weight)
 end
 
+-- Whether a script may change gradients after they were reduced.
+local function is_open_until_step(state)
+  return not state.automatic or state.scaler
+    or hook_calls.defined(state, "on_before_optimizer_step")
+    or hook_calls.defined(state, "configure_gradient_clipping")
+end
+
 --- Makes the gradients of an optimizer those of all ranks: their weighted mean. Every rank comes
 --- here at the same steps. Returns the sum of the weights; with 0 there is nothing.
 function shared_gradients.reduce(state, optimizer, weight)
@@ -30,7 +37,10 @@ function shared_gradients.reduce(state, optimizer, weight)
     own_missing = exchange("gradients", strategy.after_last_backward, strategy, optimizer, weight)
   end
   own_missing = own_missing or c.dist.missing(parameters_of(optimizer))
-  local total, missing = consensus.step(state, weight, own_missing)
+  local own = strategy.step_numbers
+    and strategy:step_numbers(optimizer, weight, is_open_until_step(state))
+  local total, missing, sums = consensus.step(state, weight, own_missing, own)
+  if own then strategy:take_step_numbers(optimizer, sums) end
   if total == 0 then return 0 end
   exchange("gradients", strategy.reduce_gradients, strategy, optimizer, total, missing, weight)
   return total
