@@ -102,4 +102,39 @@ describe("lt.xla", function()
     ]]
     assert.equal("", err)
   end)
+
+  test("reports that no device was used", function()
+    assert.equal("xla: not used\n", (run "print(require 'ltrain'.xla.report())"))
+  end)
+
+  test("reports at the end of a Trainer's loop: one graph a step, no compilation later", function()
+    local out, err = run [[
+      local lt = require "ltrain"
+      local net = lt.nn.Linear(4, 1)
+      function net:training_step(x)
+        local loss = self(x):square():mean()
+        self:log("loss", loss, { on_step = true, on_epoch = true })
+        return loss
+      end
+      function net:configure_optimizers() return lt.optim.Adam(self:parameters(), { lr = 0.1 }) end
+      local seen
+      function net:on_train_batch_end(_, _, index)
+        local r = lt.xla.report()
+        r.cut = 0
+        for _, cut in ipairs(r.cuts) do r.cut = r.cut + cut.count end
+        if index == 10 then seen = r end
+        if index ~= 29 then return end
+        print(#r.programs - #seen.programs, r.runs - seen.runs, r.cut - seen.cut)
+      end
+      local batches = {}
+      for i = 1, 30 do batches[i] = lt.ones(8, 4) end
+      lt.Trainer { max_epochs = 1, accelerator = "xla", profiler = "xla", logger = false,
+        gradient_clip_val = 1, log_every_n_steps = 10, enable_checkpointing = false,
+        enable_progress_bar = false, enable_model_summary = false }:fit(net, batches)
+    ]]
+    local programs, runs, cuts = out:match "^(%d+)\t(%d+)\t(%d+)\n"
+    assert.same({ "0", "19", "19" }, { programs, runs, cuts }, out)
+    assert.matches("profile of fit: .*\nxla: cpu .*\nprograms: %d.*graphs ended by:\n", err)
+    assert.not_matches("warning: xla", err, 1, true)
+  end)
 end)

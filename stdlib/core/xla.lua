@@ -83,6 +83,7 @@ local Report = {}
 
 -- The report as a text.
 function Report.__tostring(r)
+  if r.platform == "" then return r.device .. ": not used" end
   local lines = { ("%s: %s %s"):format(r.device, r.platform, r.version:match "^[^\n]*") }
   add_programs(lines, r)
   add_cuts(lines, r)
