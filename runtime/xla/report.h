@@ -13,7 +13,7 @@ typedef struct lt_program_record {
   const int64_t *stream; /* the program's */
   size_t n_stream, operations;
   char line[128];    /* of its first operation */
-  char reason[384];  /* why it was compiled */
+  char reason[512];  /* why it was compiled */
   char changed[160]; /* the call whose shapes differed; "": another reason */
   double seconds;
   bool is_loaded; /* from the cache */
