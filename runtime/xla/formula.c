@@ -301,7 +301,7 @@ static lt_term joined(reader *r, int level) {
   const struct sign *s;
   while (true) {
     while (isspace((unsigned char)*r->at)) r->at++;
-    bool both = r->at[0] == r->at[1] && (*r->at == '&' || *r->at == '|');
+    bool both = (*r->at == '&' || *r->at == '|') && r->at[1] == *r->at;
     if (both && level > (*r->at == '&' ? 2 : 1)) return left;
     s = next_sign(r, level);
     if (s == NULL) return left;
