@@ -334,7 +334,7 @@ lt_work *lt_comm_scatter(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out, 
 
 /* Both ends know now whether they are on devices that a link connects. */
 static bool move_message(lt_ctx *c, lt_work *w) {
-  bool by_link = w->round.extent != 0 && w->extents[w->peer] == w->round.extent;
+  bool by_link = lt_message_by_link(w->round.extent, w->extents[w->peer]);
   lt_message_move(c, w, w->in != NULL ? w->in : w->out, by_link);
   return lt_ok(c);
 }

@@ -4,7 +4,9 @@
    communication: a work is done when it has been issued, and later work on its tensors comes after
    it. Otherwise they go through pinned memory over the host's link, which is exact and slower. The
    tensors are ordered like those of any op. */
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "comm/group.h"
@@ -171,14 +173,31 @@ void lt_device_made(lt_ctx *c, lt_work *w) {
 
 /* ---- messages ---- */
 
+/* The kind in the upper half, the device in the lower one: libraries refuse a link between two
+   ranks on one device. */
+static int64_t key_of(const lt_group *g, lt_device d) {
+  const lt_device_ops *ops = lt_device_kinds[d.kind];
+  char place[160] = "";
+  gethostname(place, 64);
+  size_t n = strnlen(place, 64);
+  if (ops->bus_address == NULL || !ops->bus_address(d.index, place + n, sizeof place - n))
+    snprintf(place, sizeof place, "%d", g->world[g->rank]);
+  uint64_t kind = lt_hash_bytes(ops->name, strlen(ops->name), 0) | 1;
+  return (int64_t)(kind << 32 | (uint32_t)lt_hash_bytes(place, strnlen(place, sizeof place), 0));
+}
+
+bool lt_message_by_link(int64_t own, int64_t other) {
+  return own != 0 && own != other && (own ^ other) >> 32 == 0;
+}
+
 int64_t lt_message_key(lt_ctx *c, lt_work *w, lt_device d) {
-  const char *name = lt_device_kinds[d.kind]->name;
   if (!lt_ok(c) || !lt_comm_has_link(c, w->group, d)) return 0;
   lt_device_link *b = lt_device_link_for(c, w);
   if (b == NULL || (b->taken && !lt_device_equal(b->at, d))) return 0;
+  if (!b->taken) b->key = key_of(w->group, d);
   b->taken = true;
   b->at = d;
-  return (int64_t)(lt_hash_bytes(name, strlen(name), 1) | 1);
+  return b->key;
 }
 
 void lt_message_move(lt_ctx *c, lt_work *w, lt_tensor *t, bool by_link) {

@@ -108,8 +108,9 @@ struct lt_device_link {
   const lt_comm_ops *ops;
   lt_device_link *next; /* of the group */
   int from, to;         /* ranks of the group, of messages */
-  bool taken;           /* `at` is set */
+  bool taken;           /* `at` is set, of messages `key` too */
   lt_device at;         /* that this rank uses here */
+  int64_t key;          /* lt_message_key */
   lt_comm_link *link;   /* NULL: not open */
   lt_stream *stream;    /* of messages: leased; NULL: not yet */
   lt_comm_move handing; /* of the id, over the host's link */
@@ -187,9 +188,11 @@ lt_parts_copy lt_parts_to_copy(const lt_work *w, bool back);
 
 /* How `op` moves memory of this device in this group: all ranks of it come to the same. */
 lt_way lt_way_of(lt_ctx *c, lt_group *g, lt_comm_op op, lt_device d);
-/* What this rank says of itself in the comparison of a message whose tensors are on `d`: 0 where
-   no link moves them; where both ends say the same, the link of this direction does. */
+/* What this rank says in the comparison of a message whose tensors are on `d`: the kind of devices
+   and which one it is; 0 where no link moves them. Whether the link of this direction does, by what
+   both ends say. */
 int64_t lt_message_key(lt_ctx *c, lt_work *w, lt_device d);
+bool lt_message_by_link(int64_t own, int64_t other);
 /* The next step of a message: `t` goes out, or comes; by the device's link or the host's. */
 void lt_message_move(lt_ctx *c, lt_work *w, lt_tensor *t, bool by_link);
 /* Finds the memory for the link, of w->in, w->out or w->parts. */

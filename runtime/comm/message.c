@@ -67,12 +67,13 @@ static lt_tensor **reserve_tensors(lt_ctx *c, lt_work *w, int n) {
 /* `agreed` and `next_step` are called on both sides at the same point: when the fingerprints have
    been compared, the receiver knows how long the head is. */
 static bool send_head(lt_ctx *c, lt_work *w) {
-  int64_t taken = w->extents[w->peer]; /* by a link to the receiver */
-  for (int k = 0; k < w->message.n && taken != 0; k++) {
+  int64_t other = w->extents[w->peer];
+  for (int k = 0; k < w->message.n && other != 0; k++) {
     char *at = w->data.sent + place_of(k);
     described d;
     memcpy(&d, at, sizeof d);
-    d.by_link = lt_message_key(c, w, w->message.tensors[k]->storage->device) == taken;
+    int64_t own = lt_message_key(c, w, w->message.tensors[k]->storage->device);
+    d.by_link = lt_message_by_link(own, other);
     memcpy(at, &d, sizeof d);
   }
   set_move(w, w->data.sent, (int64_t)w->data.sent_bytes);

@@ -76,6 +76,16 @@ describe("a message between GPUs", function()
     ]])
   end)
 
+  it("goes over the host between two ranks on one GPU, which NCCL refuses", function()
+    support.ranks(2, COUNTS .. [[
+      local x = lt.full({3}, rank + 1, {device = "cuda:0"})
+      local room = x * 0
+      dist.batch{{"send", x, 1 - rank}, {"recv", room, {from = 1 - rank}}}
+      same(lt.full({3}, 2 - rank), room:to "cpu")
+      same(0, counts().messages)
+    ]])
+  end)
+
   it("does not wait for those to and from other ranks, nor for collectives", function()
     support.ranks(3, RING .. [[
       for _ = 1, 3 do
