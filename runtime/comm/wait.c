@@ -1,6 +1,7 @@
 /* runtime/comm/wait.c: waiting for collectives: polling, spinning, sleeping, and what ends a wait
    early. */
 #include <sched.h>
+#include <time.h>
 
 #include "comm/group.h"
 #include "device/wait.h"
@@ -81,10 +82,13 @@ static bool interrupted(lt_ctx *c, const lt_work *w, const lt_heartbeat *heartbe
                   lt_comm_op_name(w->mark.op));
 }
 
-static void rest(const lt_group *root) {
-  /* Where the backend cannot sleep (MPI polls), the core is at least offered to others. */
+/* Where the backend cannot sleep until something comes (MPI polls), the core is offered to others;
+   after a long wait, as for a rank that writes a file, a millisecond later does not matter. */
+static void rest(const lt_group *root, int64_t idle_ns) {
   if (root->ops->relax != NULL)
     root->ops->relax(root->link, RELAX_NS);
+  else if (idle_ns >= LONG_NS)
+    nanosleep(&(struct timespec){.tv_nsec = RELAX_NS}, NULL);
   else
     sched_yield();
 }
@@ -92,7 +96,7 @@ static void rest(const lt_group *root) {
 /* Between two looks, when nothing has happened for so long. */
 static void rest_after(const lt_group *root, int64_t idle_ns) {
   if (root->crowded || idle_ns >= YIELD_NS)
-    rest(root);
+    rest(root, idle_ns);
   else if (idle_ns >= SPIN_NS)
     sched_yield();
   else

@@ -1,5 +1,5 @@
 -- spec/build/configure_spec.lua: a configuration that lacks something names Debian's packages.
--- tags: slow, unsanitized
+-- tags: half, slow, unsanitized
 local child = require "spec.cli.child"
 local shell = require "spec.build.shell"
 

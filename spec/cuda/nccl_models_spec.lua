@@ -1,7 +1,8 @@
 -- spec/cuda/nccl_models_spec.lua: models of many kinds are trained to the same bits on 1, 2 and 4
 -- GPUs. One script fits them all, so that each number of GPUs starts once.
--- tags: slow
+-- tags: sampled, slow
 local trained = require "spec.dist.trained"
+local turns = require "spec.turns"
 
 local SCRIPT <const> = [[
 local nn, checkpoint = lt.nn, lt.nn.utils.checkpoint
@@ -99,7 +100,9 @@ if lt.dist.rank() == 0 then print(table.concat(lines, "\n")) end
 
 describe("a fit on 1, 2 and 4 GPUs", function()
   it("has the same weights, steps, scale and loss, whatever the model", function()
-    local printed = trained.with(SCRIPT).same ""
+    local scripts <const> = trained.with(SCRIPT)
+    local printed = scripts.output(1, "")
+    turns({ 2, 4 }, 1, function(n) assert.equal(printed, (scripts.output(n, ""))) end)
     assert.matches("16: %x+, %d+ steps, scale %d+%.0, loss", printed)
     assert.equal(11, select(2, printed:gsub("\n", "")))
   end)

@@ -1,6 +1,7 @@
 -- spec/cuda/nccl_shards_spec.lua: what Sharded divides among GPUs, whose bytes NCCL moves.
--- tags: slow, third
+-- tags: sampled, slow, third
 local trained = require "spec.dist.trained"
+local turns = require "spec.turns"
 
 local scripts <const> = trained.with [[
 local nn = lt.nn
@@ -41,20 +42,21 @@ end
 
 describe("stages 1, 2 and 3 on GPUs", function()
   it("train to the bits of DDP", function()
-    local out, err = scripts.output(2, [[
-      local function stages(options)
-        local ddp, most = fit("ddp", options), {}
+    turns({
+      { "{gradient_clip_val = 0.05}", "0" },
+      { "{precision = 'bf16-mixed'}", "0" },
+      { "{accumulate_grad_batches = 2}", "1e-6" },
+    }, 1, function(row)
+      local out, err = scripts.output(2, ([[
+        local options, most = %s, %s
+        local ddp = fit("ddp", options)
         for stage = 1, 3 do
-          most[stage] = apart(ddp, {"sharded", stage = stage, units = 1}, options)
+          print(apart(ddp, {"sharded", stage = stage, units = 1}, options) <= most)
         end
-        return table.unpack(most)
-      end
-      print(stages {gradient_clip_val = 0.05})
-      print(stages {precision = "bf16-mixed"})
-      print(math.max(stages {accumulate_grad_batches = 2}) < 1e-6)
-    ]])
-    assert.matches("over shm and nccl", err)
-    assert.equal("0\t0\t0\n0\t0\t0\ntrue\n", out)
+      ]]):format(table.unpack(row)))
+      assert.matches("over shm and nccl", err)
+      assert.equal("true\ntrue\ntrue\n", out)
+    end)
   end)
 
   it("wait for no GPU, and have the next unit on its way while one computes", function()

@@ -1,6 +1,6 @@
 -- spec/dist/deadlock_spec.lua: ranks that wait for each other are reported at once, over groups and
 -- messages; ranks that are late, stopped, or have messages under way are not deadlock.
--- tags: slow
+-- tags: half, slow
 local support = require "spec.dist.support"
 
 -- The timeout is far longer than a case may take: what is found is found without a clock.

@@ -61,6 +61,18 @@ describe("ranks under mpirun", function()
     ]])
   end)
 
+  it("leave the core to others while they wait for one of them", function()
+    needs_mpi()
+    passes(2, [[
+      dist.barrier()
+      local before = os.clock()
+      if rank == 1 then os.execute "sleep 1" end
+      dist.barrier()
+      local took = os.clock() - before -- of the processor
+      assert(rank == 1 or took < 0.5, took)
+    ]])
+  end)
+
   it("do several things at once, and in groups", function()
     needs_mpi()
     passes(4, [[

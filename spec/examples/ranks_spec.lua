@@ -1,5 +1,5 @@
 -- spec/examples/ranks_spec.lua: every example on forked ranks and under mpirun, as its reader would
--- start it: with no seed and no other option that helps. Every day every other example, by one of
+-- start it: with no seed and no other option that helps. Every day every third example, by one of
 -- the two; examples_spec.lua has each on one rank, and those of ranks on two.
 -- tags: sampled, slow, unsanitized
 local child = require "spec.cli.child"
@@ -38,7 +38,7 @@ describe("on ranks", function()
     return text
   end
 
-  for _, example in ipairs(sample(examples, 2)) do
+  for _, example in ipairs(sample(examples, 3)) do
     local _, _, printed, times = table.unpack(example)
     local name = name_of(example)
     over({ "shm", "mpi" }, name, function(way)

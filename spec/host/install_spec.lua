@@ -1,5 +1,5 @@
 -- spec/host/install_spec.lua: an installed copy is found by pkg-config and CMake, and runs.
--- tags: slow
+-- tags: half, slow
 local BUILD <const> = os.getenv("LT_BUILD")
 local SANITIZE <const> = os.getenv("LT_SANITIZE") or ""
 -- gzip takes eight times as long.

@@ -1,6 +1,6 @@
 -- spec/parallel/expert_fit_spec.lua: fits whose experts are divided among ranks are those of one
 -- rank, and resume on other numbers.
--- tags: slow
+-- tags: half, slow
 local child = require "spec.cli.child"
 local luassert = require "luassert"
 local scripts = require("spec.dist.trained").with [[

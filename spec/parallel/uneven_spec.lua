@@ -1,6 +1,6 @@
 -- spec/parallel/uneven_spec.lua: matrices that ranks divide into parts of which the last one is
 -- smaller: a vocabulary of 17, layers of 13 features.
--- tags: slow
+-- tags: half, slow
 local child = require "spec.cli.child"
 local scripts = require "spec.parallel.small_models"
 

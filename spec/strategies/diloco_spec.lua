@@ -1,5 +1,5 @@
 -- spec/strategies/diloco_spec.lua: DiLoCo, and averages of LocalSGD that overlap training.
--- tags: slow
+-- tags: half, slow
 local lt = require "ltrain"
 local trained = require "spec.dist.trained"
 

@@ -1,6 +1,6 @@
 -- spec/strategies/horovod_spec.lua: strategy = "horovod", lt.dist.DistributedOptimizer, and
 -- Horovod's names.
--- tags: slow
+-- tags: half, slow
 local error_of = require("spec.trainer.tiny").error_of
 local job = require "spec.dist.job"
 local lt = require "ltrain"

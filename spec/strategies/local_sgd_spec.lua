@@ -1,5 +1,5 @@
 -- spec/strategies/local_sgd_spec.lua: LocalSGD: ranks step alone, weights are averaged.
--- tags: slow
+-- tags: half, slow
 local trained = require "spec.dist.trained"
 
 local NET <const> = [[

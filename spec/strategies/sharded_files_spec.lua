@@ -1,6 +1,6 @@
 -- spec/strategies/sharded_files_spec.lua: checkpoints of Sharded are whole, and resume on any
 -- number of ranks and under DDP.
--- tags: slow
+-- tags: half, slow
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"
 

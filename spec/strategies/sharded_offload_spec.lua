@@ -1,6 +1,6 @@
 -- spec/strategies/sharded_offload_spec.lua: Sharded{offload = ...}: shards, their gradients and the
 -- state of optimizers on the host, beside DDP.
--- tags: sampled, slow
+-- tags: sampled, slow, third
 local net = require "spec.strategies.sharded_net"
 local turns = require "spec.turns"
 

@@ -1,6 +1,6 @@
 -- spec/strategies/sharded_stages_spec.lua: stages 2 and 3 of Sharded: gradients and parameters in
 -- parts, one a rank.
--- tags: sampled, slow
+-- tags: sampled, slow, third
 local net = require "spec.strategies.sharded_net"
 local turns = require "spec.turns"
 

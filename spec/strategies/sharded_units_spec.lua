@@ -1,5 +1,5 @@
 -- spec/strategies/sharded_units_spec.lua: which modules stage 3 of Sharded gathers, and where.
--- tags: slow
+-- tags: half, slow
 local lt = require "ltrain"
 local net = require "spec.strategies.sharded_net"
 

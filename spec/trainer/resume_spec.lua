@@ -1,5 +1,5 @@
 -- spec/trainer/resume_spec.lua: the examples, cut in mid-epoch and resumed in another process.
--- tags: slow
+-- tags: half, slow
 local c = require "ltrain.c"
 local tiny = require "spec.trainer.tiny"
 

@@ -77,7 +77,7 @@ describe("ltrain check", function()
   end
 
   -- Of each check one at least.
-  local function some(rows) return sample(rows, 4, function(row) return row[2] end) end
+  local function some(rows) return sample(rows, 6, function(row) return row[2] end) end
   for _, row in ipairs(some(bugs.rows)) do names(row) end
   for _, row in ipairs(some(bugs_in_use.rows)) do names(row) end
 end)

@@ -41,7 +41,7 @@ local function files(pattern)
   local list = {}
   local pipe <close> = assert(io.popen(("cd '%s' && ls %s"):format(ROOT, pattern)))
   for path in pipe:lines() do list[#list + 1] = ROOT .. "/" .. path end
-  return sample(list, 4, function(path) return path:match "(.*)/" end)
+  return sample(list, 6, function(path) return path:match "(.*)/" end)
 end
 
 describe("ltrain check finds nothing", function()

@@ -1,6 +1,6 @@
 -- spec/apps/plan/traffic_spec.lua: `ltrain plan` says what ranks send: as many bytes as c.dist
 -- counts in fits on 2 ranks.
--- tags: slow
+-- tags: half, slow
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 
