@@ -1,5 +1,5 @@
 -- spec/cuda/nccl_models_spec.lua: models of many kinds are trained to the same bits on 1, 2 and 4
--- GPUs. One script fits them all, so that each number of GPUs starts once.
+-- GPUs, an everyday run to those on 1 and on one of the others. One script fits them all.
 -- tags: sampled, slow
 local trained = require "spec.dist.trained"
 local turns = require "spec.turns"

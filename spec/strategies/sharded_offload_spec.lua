@@ -17,7 +17,7 @@ end
 local function close(strategy, o, options) return apart(strategy, o, with(options)) < 1e-9 end
 ]]
 
--- fn(options of Sharded as Lua), for two of the stages' variants, or for all.
+-- fn(options of Sharded as Lua), for one of the stages' variants, or for all.
 local function each_variant(fn)
   local variants = { "stage = 1", "stage = 3", "stage = 2", "stage = 3, keep_below = 13",
     "stage = 2, accumulate = 'whole'" }
