@@ -47,7 +47,7 @@ const int64_t *lt_stream_call(const int64_t *at, const int64_t *offsets, lt_flat
 }
 
 const int64_t *lt_stream_next(const int64_t *at, const int64_t *end) {
-  while (at < end && (*at == LT_NODE_LEAF || *at == LT_NODE_ZERO)) at += 3;
+  while (at < end && lt_node_is_value(*at)) at += 3;
   return at < end ? at : NULL;
 }
 

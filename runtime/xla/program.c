@@ -120,7 +120,7 @@ static void emit_body(struct lt_program_text *p, lt_hlo_text *h) {
   size_t value = 0, node = 0;
   while (at < end && !h->failed) {
     const lt_value *v = &p->g->values.at[value];
-    if (*at < 0 && *at != LT_NODE_COPY) {
+    if (lt_node_is_value(*at)) {
       if (*at == LT_NODE_ZERO)
         p->values[value] = lt_hlo_number(h, 0, lt_hlo_of(v->type, 1, &v->n));
       at += 3;
