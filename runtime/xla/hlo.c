@@ -12,7 +12,7 @@ static const char *type_name(int type) {
       [LT_F32] = "f32", [LT_F64] = "f64",  [LT_F16] = "f16",       [LT_BF16] = "bf16",
       [LT_I64] = "i64", [LT_I32] = "i32",  [LT_U8] = "ui8",        [LT_BOOL] = "i1",
       [LT_I16] = "i16", [LT_U16] = "ui16", [LT_I8] = "i8",         [LT_HLO_U32] = "ui32",
-      [LT_HLO_U64] = "ui64"};
+      [LT_HLO_U64] = "ui64", [LT_HLO_C64] = "complex<f32>", [LT_HLO_C128] = "complex<f64>"};
   return names[type];
 }
 

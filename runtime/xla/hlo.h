@@ -14,8 +14,9 @@
 
 enum { LT_HLO_DIMS = LT_MAX_DIMS + 2 }; /* lowerings split dims */
 
-/* Element types: those of lt_dtype, and unsigned words, for random numbers. */
-enum { LT_HLO_U32 = LT_DTYPE_COUNT, LT_HLO_U64 };
+/* Element types: those of lt_dtype, unsigned words, for random numbers, and pairs of f32 and f64,
+   for Fourier transforms. */
+enum { LT_HLO_U32 = LT_DTYPE_COUNT, LT_HLO_U64, LT_HLO_C64, LT_HLO_C128 };
 
 typedef struct lt_hlo_text {
   char *text;

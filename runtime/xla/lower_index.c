@@ -83,6 +83,46 @@ LT_LOWERING(index_select_backward) {
   return done(l, lt_hlo_swap(h, zeros, 0, dim));
 }
 
+/* The bag of each of n places: that of the last one to begin there. */
+static lt_hlo bags_of(lt_lowering *l, int64_t n, int64_t bags) {
+  lt_hlo_text *h = l->h;
+  lt_hlo both = lt_hlo_of(LT_I64, 2, (int64_t[]){n, bags});
+  lt_hlo place = lt_hlo_iota(h, LT_I64, both, 0);
+  if (!lt_has(l, 2)) {
+    place = lt_hlo_iota(h, LT_I64, lt_hlo_of(LT_I64, 1, &n), 0);
+    return lt_hlo_by(h, "divide", place, (double)(n / bags));
+  }
+  lt_hlo begins = lt_hlo_along(h, lt_hlo_convert(h, l->in[2], LT_I64), both, 1);
+  lt_hlo begun = lt_hlo_convert(h, lt_hlo_compare(h, "LE", begins, place), LT_I64);
+  return lt_hlo_by(h, "subtract", lt_hlo_sum(h, begun, 2, false), 1);
+}
+
+/* (weight, ids, offsets, factors): rows of the weight added up by bags, without row
+   `padding_idx`. */
+LT_LOWERING(embedding_bag) {
+  lt_hlo_text *h = l->h;
+  lt_hlo weight = lt_lower_float(l, 0), ids = lt_hlo_flat(h, l->in[1]), y = l->out[0];
+  int64_t n = ids.size[0], bags = y.size[0], skip = lt_lower_int(l, "padding_idx");
+  y = lt_hlo_integer(h, 0, lt_hlo_typed(y, weight.type));
+  if (n == 0 || bags == 0) return done(l, y);
+  lt_hlo index = lt_lower_index(l, ids, weight.size[0], false), bag = bags_of(l, n, bags);
+  if (skip != INT64_MIN) {
+    lt_hlo skipped = lt_hlo_compare(h, "EQ", index, lt_hlo_integer(h, skip, index));
+    bag = lt_hlo_choose(h, skipped, lt_hlo_integer(h, bags, bag), bag);
+  }
+  lt_hlo rows = lt_lower_take(h, weight, index, 0), count = lt_hlo_of(weight.type, 1, &bags);
+  if (lt_has(l, 3)) {
+    lt_hlo by = lt_hlo_flat(h, lt_hlo_convert(h, l->in[3], rows.type));
+    rows = lt_hlo_two(h, "multiply", rows, lt_hlo_along(h, by, rows, 0));
+  }
+  y = lt_lower_put(h, "add", y, bag, rows);
+  if (!lt_lower_flag(l, "mean")) return done(l, y);
+  lt_hlo ones = lt_hlo_integer(h, 1, lt_hlo_of(weight.type, 1, &n));
+  count = lt_lower_put(h, "add", lt_hlo_integer(h, 0, count), bag, ones);
+  count = lt_hlo_two(h, "maximum", count, lt_hlo_integer(h, 1, count));
+  return done(l, lt_hlo_two(h, "divide", y, lt_hlo_along(h, count, y, 0)));
+}
+
 /* (x, source, rows) */
 LT_LOWERING(rows_put) {
   lt_hlo x = lt_lower_in(l, 0), source = lt_hlo_convert(l->h, l->in[1], x.type);
@@ -155,10 +195,8 @@ LT_LOWERING(one_hot) {
   return true;
 }
 
-/* x sorted along a dim with the values of `beside`, in the order that an expression of a and b
-   gives. */
-static void sort(lt_hlo_text *h, lt_hlo x, lt_hlo beside, int dim, const char *before,
-                 lt_hlo *out) {
+void lt_lower_sort(lt_hlo_text *h, lt_hlo x, lt_hlo beside, int dim, const char *before,
+                   lt_hlo *out) {
   lt_hlo s = lt_hlo_scalar(x.type), t = lt_hlo_scalar(beside.type), a = s, b = s, c = t, d = t;
   out[0] = x, out[1] = beside;
   out[0].id = out[1].id = ++h->values, out[0].part = 0, out[1].part = 1;
@@ -179,8 +217,8 @@ LT_LOWERING(topk) {
   int64_t k = lt_lower_int(l, "k");
   bool largest = lt_lower_flag(l, "largest"), ints = x.type == LT_I64;
   const char *floats = largest ? "a > b || (a != a && b == b)" : "a < b || (a == a && b != b)";
-  sort(h, x, lt_hlo_iota(h, LT_I64, x, dim), dim, !ints ? floats : largest ? "a > b" : "a < b",
-       sorted);
+  lt_lower_sort(h, x, lt_hlo_iota(h, LT_I64, x, dim), dim,
+                !ints ? floats : largest ? "a > b" : "a < b", sorted);
   for (int i = 0; i < 2; i++)
     l->out[i] = lt_hlo_reshape(h, lt_hlo_slice(h, sorted[i], dim, 0, k, 1), out.ndim, out.size);
   return true;
@@ -196,7 +234,7 @@ LT_LOWERING(mask_positions) {
     return true;
   }
   lt_hlo flat = lt_hlo_convert(h, lt_hlo_flat(h, lt_hlo_convert(h, mask, LT_BOOL)), LT_I64);
-  sort(h, flat, lt_hlo_iota(h, LT_I64, flat, 0), 0, "a > b", sorted);
+  lt_lower_sort(h, flat, lt_hlo_iota(h, LT_I64, flat, 0), 0, "a > b", sorted);
   lt_hlo at = lt_hlo_slice(h, sorted[1], 0, 0, n, 1);
   for (int k = mask.ndim - 1; k >= 0; k--) {
     lt_hlo size = lt_hlo_integer(h, mask.size[k], at);

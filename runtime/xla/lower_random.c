@@ -57,8 +57,7 @@ static lt_hlo unit(lt_hlo_text *h, lt_hlo words, int64_t shift, int type) {
                    1 / (double)(1ll << (32 - shift)));
 }
 
-/* 53 bits of words at and at + 1 of each `step`. */
-static lt_hlo wide_unit(lt_hlo_text *h, lt_hlo words, int64_t at, int64_t step) {
+lt_hlo lt_lower_wide_unit(lt_hlo_text *h, lt_hlo words, int64_t at, int64_t step) {
   lt_hlo high = lt_hlo_convert(h, second(h, words, at, step), LT_HLO_U64);
   lt_hlo low = lt_hlo_convert(h, second(h, words, at + 1, step), LT_HLO_U64);
   high = lt_hlo_two(h, "shift_left", high, lt_hlo_integer(h, 21, high));
@@ -82,7 +81,7 @@ LT_LOWERING(rand) {
   int type = l->out[0].type;
   int64_t n = lt_hlo_numel(l->out[0]);
   if (nothing(l)) return true;
-  if (type == LT_F64) return done(l, wide_unit(l->h, lt_lower_words(l, 2 * n), 0, 2));
+  if (type == LT_F64) return done(l, lt_lower_wide_unit(l->h, lt_lower_words(l, 2 * n), 0, 2));
   int64_t shift = type == LT_BF16 ? 24 : type == LT_F16 ? 21 : 8;
   return done(l, unit(l->h, lt_lower_words(l, n), shift, LT_F32));
 }
@@ -94,8 +93,8 @@ LT_LOWERING(randn) {
   if (nothing(l)) return true;
   bool wide = l->out[0].type == LT_F64;
   lt_hlo words = lt_lower_words(l, (wide ? 4 : 2) * pairs), u, v;
-  u = wide ? wide_unit(h, words, 0, 4) : unit(h, second(h, words, 0, 2), 0, LT_F64);
-  v = wide ? wide_unit(h, words, 2, 4) : unit(h, second(h, words, 1, 2), 0, LT_F64);
+  u = wide ? lt_lower_wide_unit(h, words, 0, 4) : unit(h, second(h, words, 0, 2), 0, LT_F64);
+  v = wide ? lt_lower_wide_unit(h, words, 2, 4) : unit(h, second(h, words, 1, 2), 0, LT_F64);
   lt_hlo r = lt_hlo_by(h, "add", u, wide ? 0x1p-53 : 0x1p-32);
   r = LT_BY(h, r, "sqrt(-2 * log(a))", r);
   lt_hlo both[2] = {LT_BY(h, r, "a * cos(b * K(6.283185307179586))", r, v),

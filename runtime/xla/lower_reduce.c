@@ -91,26 +91,27 @@ LT_LOWERING(extremum_backward) {
 }
 
 /* Sums of windows that reach to the start of the dim, or to its end. */
-LT_LOWERING(cumsum) {
-  lt_hlo x = lt_lower_in(l, 0), zero = lt_hlo_integer(l->h, 0, lt_hlo_scalar(x.type));
-  int64_t window[LT_HLO_DIMS], ones[LT_HLO_DIMS], dim = lt_lower_int(l, "dim");
-  bool back = lt_lower_is(l, "cumsum_backward");
-  if (x.ndim == 0 || lt_hlo_numel(x) == 0) {
-    l->out[0] = x;
-    return true;
-  }
+lt_hlo lt_lower_running_sum(lt_hlo_text *h, lt_hlo x, int64_t dim, bool back) {
+  lt_hlo zero = lt_hlo_integer(h, 0, lt_hlo_scalar(x.type));
+  int64_t window[LT_HLO_DIMS], ones[LT_HLO_DIMS];
+  if (x.ndim == 0 || lt_hlo_numel(x) == 0) return x;
   for (int k = 0; k < x.ndim; k++) ones[k] = 1, window[k] = k == dim ? x.size[k] : 1;
   lt_hlo y = x;
-  y.id = ++l->h->values, y.part = -1;
-  lt_hlo_put(l->h, "$ = \"stablehlo.reduce_window\"($, $) <{window_dimensions = array<i64: %l>, "
+  y.id = ++h->values, y.part = -1;
+  lt_hlo_put(h, "$ = \"stablehlo.reduce_window\"($, $) <{window_dimensions = array<i64: %l>, "
              "window_strides = array<i64: %l>, padding = dense<[", &y, &x, &zero, window, x.ndim,
              ones, x.ndim);
   for (int k = 0; k < x.ndim; k++)
-    lt_hlo_put(l->h, "%s[%d, %d]", k > 0 ? ", " : "", back ? (int64_t)0 : window[k] - 1,
+    lt_hlo_put(h, "%s[%d, %d]", k > 0 ? ", " : "", back ? (int64_t)0 : window[k] - 1,
                back ? window[k] - 1 : (int64_t)0);
-  lt_hlo_put(l->h, "]> : tensor<%dx2xi64>}> ", (int64_t)x.ndim);
-  lt_lower_region(l->h, "add", x.type);
-  lt_hlo_put(l->h, " : (@, @) -> @\n", &x, &zero, &y);
-  l->out[0] = y;
+  lt_hlo_put(h, "]> : tensor<%dx2xi64>}> ", (int64_t)x.ndim);
+  lt_lower_region(h, "add", x.type);
+  lt_hlo_put(h, " : (@, @) -> @\n", &x, &zero, &y);
+  return y;
+}
+
+LT_LOWERING(cumsum) {
+  bool back = lt_lower_is(l, "cumsum_backward");
+  l->out[0] = lt_lower_running_sum(l->h, lt_lower_in(l, 0), lt_lower_int(l, "dim"), back);
   return true;
 }

@@ -33,6 +33,15 @@ lt_hlo lt_lower_put(lt_hlo_text *h, const char *op, lt_hlo x, lt_hlo index, lt_h
 /* A region of two scalars with op of them; "second": the second. */
 void lt_lower_region(lt_hlo_text *h, const char *op, int type);
 
+/* Sums of x up to each place of a dim; back: from each place on. */
+lt_hlo lt_lower_running_sum(lt_hlo_text *h, lt_hlo x, int64_t dim, bool back);
+/* x sorted along a dim with the values of `beside`, in the order that an expression of a and b
+   gives; equal ones stay in order. */
+void lt_lower_sort(lt_hlo_text *h, lt_hlo x, lt_hlo beside, int dim, const char *before,
+                   lt_hlo *out);
+
+/* Numbers in [0, 1) of 53 bits, from words at and at + 1 of each `step`. */
+lt_hlo lt_lower_wide_unit(lt_hlo_text *h, lt_hlo words, int64_t at, int64_t step);
 /* n random words of the argument rng_key (ui32 [n]), as base/random.h numbers them. */
 lt_hlo lt_lower_words(lt_lowering *l, int64_t n);
 /* Dropout of x by the words of its elements, in its shape; numbers 0 and 1 are derived. */

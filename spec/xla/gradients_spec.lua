@@ -171,6 +171,31 @@ end)
 case("scatter_add", { randn(4, 5), randn(2, 3) }, function(x, s)
   return lt.scatter_add(x, 2, lt.tensor{ { 0, 4, 2 }, { 2, 2, 1 } }:to(x.device), s)
 end)
+case("embedding_bag", { randn(6, 3) }, function(w)
+  return lt.embedding_bag(w, lt.tensor{ { 0, 5, 2 }, { 2, 2, 1 } }:to(w.device),
+    {padding_idx = 5})
+end)
+case("embedding_bag offsets", { randn(6, 3), randn(5) }, function(w, f)
+  return lt.embedding_bag(w, lt.tensor{ 0, 5, 2, 2, 1 }:to(w.device),
+    {offsets = lt.tensor{ 0, 2, 2 }:to(w.device), mode = "sum", per_sample_weights = f})
+end)
+for _, n in ipairs { 6, 7 } do
+  case("rfft " .. n, { randn(3, n) }, function(x)
+    return lt.fft.rfft(x)
+  end)
+  case("irfft " .. n, { randn(3, 4, 2) }, function(x)
+    return lt.fft.irfft(x, {n = n})
+  end)
+  case("fft " .. n, { randn(2, n, 2) }, function(x)
+    return lt.fft.ifft(lt.fft.fft(x) * 2)
+  end)
+end
+for _, replacement in ipairs { true, false } do
+  case("multinomial " .. tostring(replacement), { lt.rand(3, 9) }, function(x)
+    lt.seed(2)
+    return lt.multinomial(x, 5, replacement):to("f32") * x:sum()
+  end)
+end
 case("masked", { randn(4, 5) }, function(x)
   return x:masked_select(x:gt(0))
 end)
