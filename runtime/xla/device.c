@@ -235,6 +235,24 @@ static bool to_device(lt_ctx *c, void *dst, const void *src, size_t bytes, int t
   return leaf != NULL && lt_xla_record_upload(c, dst, leaf, bytes, type);
 }
 
+static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes);
+
+/* A buffer is downloaded whole. A small part of a large one is cut out on the device first. */
+static bool is_small_part(const lt_slot *s, size_t offset, size_t bytes) {
+  enum { LARGE = 1 << 20 };
+  size_t item = s->type >= 0 ? lt_xla_item_size(s->type) : 0;
+  return s->bytes >= LARGE && bytes <= s->bytes / 4 && item > 0 && offset % item == 0 &&
+         bytes % item == 0;
+}
+
+static bool part_to_host(lt_ctx *c, void *dst, const void *src, size_t bytes, int type) {
+  void *part = lt_slot_alloc(bytes);
+  if (part == NULL) return lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a read");
+  bool ok = lt_xla_record_copy(c, part, src, bytes, type) && to_host(c, dst, part, bytes);
+  lt_slot_free(part); /* the read keeps its value */
+  return ok;
+}
+
 /* A read of a value that waits for the cut, or for the copy itself. */
 static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
   lt_graph *g = &lt_xla_graph;
@@ -242,6 +260,7 @@ static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
   lt_report_read(bytes);
   lt_slot *s = lt_xla_readable(c, src, &offset);
   if (s == NULL) return false;
+  if (is_small_part(s, offset, bytes)) return part_to_host(c, dst, src, bytes, s->type);
   if (s->leaf == NULL && s->value < 0) { /* never written */
     memset(dst, 0, bytes);
     return true;

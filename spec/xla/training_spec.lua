@@ -101,6 +101,18 @@ describe("tensors on xla", function()
     assert.same({ 1, 4, 2, 5, 3, 6 }, values(of({ { 1, 2, 3 }, { 4, 5, 6 } }):t():reshape(6)))
   end)
 
+  test("of a million elements are read in part", function()
+    local x = lt.arange(0, 1000000):to("f32"):to "xla"
+    assert.equal(776, x[777]:item())
+    assert.same({ 499, 500, 501 }, x:narrow(1, 500, 3):tolist())
+    assert.equal(5, (x + 1)[5]:item())
+  end)
+
+  test("that are no probabilities are refused", function(of)
+    assert.error_matches(function() lt.multinomial(of { { 0.5, 0.1 }, { 0, 0 } }, 1):tolist() end,
+      "multinomial: all probabilities are 0 %(row 2%)")
+  end)
+
   test("of bad indices fail with the line", function(of)
     local x, index = of { 1, 2, 3 }, lt.tensor({ 2, 9 }, { dtype = "i64" }):to("xla")
     local ok, err = pcall(function() return x:index_select(1, index):to("cpu") end)
