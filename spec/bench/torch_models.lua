@@ -48,7 +48,7 @@ function GPT:init(width, heads, layers, length)
   self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, 65)
 end
 function GPT:forward(ids)
-  local x = self.token(ids) + self.position(lt.arange(0, ids:size(2)))
+  local x = self.token(ids) + self.position(lt.arange(0, ids:size(2), {device = ids.device}))
   for _, block in ipairs(self.blocks) do x = block(x) end
   return self.head(self.norm(x)):flatten(1, 2)
 end
@@ -85,14 +85,14 @@ local function gpt512() return GPT(512, 8, 12, 128) end
 
 local function gpt2_124m() return gpt2{vocab_size = 50257} end
 
-local nets <const> = {mlp = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18, unet = unet,
-  vit = vit, gpt2 = gpt2, gpt2_124m = gpt2_124m, lstm = LSTM,
+local nets <const> = {mlp = MLP, mlp_512 = MLP, cnn = CNN, gpt = GPT, resnet18 = resnet18,
+  unet = unet, vit = vit, gpt2 = gpt2, gpt2_124m = gpt2_124m, lstm = LSTM,
   gpt128_256 = gpt128_256, gpt512 = gpt512}
 
 local models = {}
 
 --- Samples in a batch.
-models.batch_size = {mlp = 64, cnn = 32, gpt = 12, resnet18 = 8, unet = 4, vit = 16,
+models.batch_size = {mlp = 64, mlp_512 = 512, cnn = 32, gpt = 12, resnet18 = 8, unet = 4, vit = 16,
   gpt2 = 8, gpt2_124m = 4, lstm = 32,
   gpt128_256 = 4, gpt512 = 2}
 
@@ -101,7 +101,7 @@ function models.net(name) return nets[name]() end
 function models.optimizer(name, net)
   if name == "cnn" or name == "resnet18" or name == "unet" then
     return lt.optim.SGD(net:parameters(), {lr = name == "cnn" and 0.01 or 1e-4, momentum = 0.9})
-  elseif name == "mlp" then
+  elseif nets[name] == MLP then
     return lt.optim.Adam(net:parameters(), {lr = 1e-3})
   end
   return lt.optim.AdamW(net:parameters(), {lr = 1e-3, weight_decay = 0.1})
@@ -111,7 +111,7 @@ end
 --- gradients decay into denormal numbers, and Adam's step takes several times as long.
 function models.batch(name)
   local b = models.batch_size[name]
-  if name == "mlp" then return {lt.randn(b, 784), lt.randint(0, 10, {b})} end
+  if nets[name] == MLP then return {lt.randn(b, 784), lt.randint(0, 10, {b})} end
   if name == "cnn" then return {lt.randn(b, 1, 28, 28), lt.randint(0, 10, {b})} end
   if name == "resnet18" or name == "vit" then
     local size = name == "vit" and 32 or 64
