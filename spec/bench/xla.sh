@@ -16,7 +16,7 @@ plugin=$(LT_TORCH_VENV=$build/venv-xla bash "$here/torch_venv.sh" lammps_jax_pjr
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1
+export LUA_PATH_5_4="$here/../../?.lua;;" PYTHONDONTWRITEBYTECODE=1 LTRAIN_XLA_CACHE=
 [ -n "${LTRAIN_PJRT_PLUGIN:-}" ] || export LTRAIN_PJRT_PLUGIN
 : "${LTRAIN_PJRT_PLUGIN:=$(echo "$plugin"/lib/python3*/site-packages/lammps_jax_pjrt_cpu/*.so)}"
 run_ltrain() { "${LTRAIN:-$build/ltrain}" "$here/xla_steps.lua" "$model" "$n" "$work" "$1"; }

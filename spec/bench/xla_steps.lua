@@ -55,7 +55,7 @@ for i = 0, steps - 1 do
   local seconds = clock() - start
   if i == 0 then first = seconds else best = math.min(best, seconds) end
   local far = wanted and wanted[i + 1] and math.abs(losses[i + 1] / wanted[i + 1] - 1) or 0
-  if not (far <= worst) then worst = far end
+  if far ~= far or far > worst then worst = far end
 end
 if not wanted then
   local texts = {}
