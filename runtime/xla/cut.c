@@ -82,12 +82,14 @@ static void find_outputs(const lt_graph *g, cut *t) {
   }
 }
 
-/* Outputs take the memory of leaves that only the graph has. */
+/* Outputs take the memory of leaves that only the graph has; not of small ones, whose other users
+   come and go from step to step: reads that have not arrived yet. */
 static void find_aliases(const lt_graph *g, cut *t) {
   char *taken = calloc(t->n_outputs + 1, 1);
   for (size_t k = 0; k < t->n_leaves; k++) {
     t->aliases[k] = -1;
-    if (taken == NULL || t->leaves[k]->users > 1) continue;
+    int64_t bytes = t->leaf_sizes[k] * (int64_t)lt_xla_item_size(t->leaf_types[k]);
+    if (taken == NULL || t->leaves[k]->users > 1 || bytes <= LT_SMALL_LEAF) continue;
     for (size_t o = 0; o < t->n_outputs && t->aliases[k] < 0; o++) {
       const lt_value *v = &g->values.at[t->outputs[o]], *from = t->leaf_values[k];
       if (taken[o] || v->type != from->type || v->n != from->n || v->sharded != from->sharded)

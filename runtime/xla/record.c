@@ -266,8 +266,13 @@ static bool makes_nothing(const lt_call *call, const seen *out) {
   return s != NULL && s->kind != LT_NO_SCALAR && s->f == 0 && !signbit(s->f);
 }
 
-/* The state of an optimizer is a leaf before its first step, too, as it is later: all steps are one
-   program. */
+/* Unwritten storages that are leaves all the same: states of optimizers and small ones, which sums
+   over steps begin with. Later they are leaves, too: all steps are one program. */
+static bool becomes_leaf(const lt_call *call, int k, const lt_slot *s) {
+  if (s->bytes <= LT_SMALL_LEAF) return true;
+  return k < call->n_in && lt_derive_of(call->op) != NULL && lt_xla_host->writes(call, k);
+}
+
 static bool make_leaf(lt_ctx *c, lt_slot *s, int type) {
   size_t n = s->bytes / lt_hlo_bytes(type);
   if (s->leaf != NULL || s->value >= 0 || s->lost) return true;
@@ -290,8 +295,7 @@ static bool record(lt_ctx *c, const lt_call *call, seen *list, bool *taken) {
     if (k == 0 && makes_nothing(call, s)) return forget_value(s->slot, s->v.type), true;
     bool reads = k < call->n_in || !is_whole(s->slot, &s->v);
     if (reads && s->slot->lost) return lost(c);
-    bool updates = k < call->n_in && lt_derive_of(call->op) != NULL;
-    if (updates && lt_xla_host->writes(call, k) && !make_leaf(c, s->slot, s->v.type)) return false;
+    if (reads && becomes_leaf(call, k, s->slot) && !make_leaf(c, s->slot, s->v.type)) return false;
     if (reads) s->v.value = value_of(g, s->slot, s->v.type);
   }
   mark before = mark_of(g);

@@ -13,6 +13,8 @@
 #include "xla/pjrt.h"
 
 enum { LT_PARTITIONS = 16 }; /* at most */
+/* Buffers of so many bytes, whose copies cost nothing, are treated as those of all steps. */
+enum { LT_SMALL_LEAF = 1024 };
 
 /* A value, of a storage and of the graph that reads it: a buffer on each of the plugin's devices
    that the device stands for. */

@@ -3,19 +3,21 @@
 --
 -- A number of each batch would make the host wait for each batch. The partial results stay on the
 -- device, reduced there, until compute, state_dict or a merge asks for the state.
+local c = require "ltrain.c"
 local reductions = require "ltrain.core.reductions"
 
 local late_sums = {}
 
+-- The reduction of a state, and whether it is a sum.
 local function reduction_of(metric, name)
   for _, state in ipairs(metric:states()) do
-    if state.name == name then return reductions[state.reduce] end
+    if state.name == name then return reductions[state.reduce], state.reduce == "sum" end
   end
 end
 
 --- Reduces a number or a tensor of one element into the number state `name`.
 function late_sums.add(metric, name, value)
-  local reduce = reduction_of(metric, name)
+  local reduce, is_sum = reduction_of(metric, name)
   if type(value) ~= "userdata" then
     metric[name] = reduce(metric[name], value)
   elseif value.device == "cpu" then
@@ -23,7 +25,8 @@ function late_sums.add(metric, name, value)
   else
     local late = metric._late or {}
     metric._late = late
-    late[name] = late[name] and reduce(late[name], value) or value
+    local before = late[name] or is_sum and c.zeros_like(value) -- all batches compute the same
+    late[name] = before and reduce(before, value) or value
   end
 end
 
@@ -52,7 +55,8 @@ function late_sums.read(metric)
   if not late then return end
   metric._late = nil
   for name, value in next, late do
-    metric[name] = reduction_of(metric, name)(metric[name], value:item())
+    local reduce = reduction_of(metric, name)
+    metric[name] = reduce(metric[name], value:item())
   end
 end
 

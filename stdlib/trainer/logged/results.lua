@@ -216,7 +216,8 @@ local function accumulate(item, value, weight)
   end
 end
 
--- The same on a device: total stays a tensor, nothing waits.
+-- The same on a device: total stays a tensor, nothing waits. Sums begin with zeros, so that the
+-- first step computes what later ones do (devices that record compile it once).
 local function accumulate_tensor(item, value, weight)
   if weight == 0 then return end
   local reduce, wide = item.reduce, value:to("f64"):reshape { 1 }
@@ -224,14 +225,12 @@ local function accumulate_tensor(item, value, weight)
     wide = wide * weight
     item.count = (item.count or 0) + weight
   end
-  if item.total == nil then
-    item.total = wide
-  elseif reduce == "min" then
-    item.total = item.total:minimum(wide)
+  if reduce == "min" then
+    item.total = item.total and item.total:minimum(wide) or wide
   elseif reduce == "max" then
-    item.total = item.total:maximum(wide)
+    item.total = item.total and item.total:maximum(wide) or wide
   else
-    item.total = item.total + wide
+    item.total = (item.total or c.zeros_like(wide)) + wide
   end
 end
 

@@ -173,7 +173,7 @@ function DeferredChecks:check(optimizer, norm, loss)
   local is_finite = c.isfinite(norm)
   if loss then is_finite = is_finite:logical_and(c.isfinite(loss):reshape(norm.shape)) end
   local found = is_finite:logical_not()
-  if self._found then found = self._found:logical_or(found) end
+  found = (self._found or c.zeros_like(found)):logical_or(found)
   if self._state.automatic or not self._kept then
     set_kept(self, self._state.rerun:kept_batch())
   end

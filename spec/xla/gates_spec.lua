@@ -1,0 +1,135 @@
+-- spec/xla/gates_spec.lua: what a fit on an XLA device must not do: compile again, end its programs
+-- within steps, or keep memory.
+-- tags: slow, sampled, unsanitized
+local lt = require "ltrain"
+local plugin = require "spec.xla.plugin"
+local sample = require "spec.sample"
+
+local nn <const> = lt.nn
+local EPOCHS <const>, BATCHES <const>, SIZE <const> = 3, 4, 8
+local READS <const> = 2 -- an epoch: metrics of the training and of the validation
+
+-- A module that classifies what `net` gives, with what users log.
+local Net = lt.Module:extend("Net")
+
+function Net:init(net, optimizer)
+  self.net, self.optimizer_of, self.accuracy = net, optimizer, lt.metrics.Accuracy()
+end
+
+function Net:training_step(batch)
+  local logits = self.net(batch[1])
+  local loss = lt.cross_entropy(logits, batch[2])
+  self:log("loss", loss, { on_step = true, on_epoch = true })
+  self.accuracy:update(logits, batch[2])
+  self:log("accuracy", self.accuracy, { on_step = false, on_epoch = true })
+  return loss
+end
+
+function Net:validation_step(batch)
+  self:log("val_loss", lt.cross_entropy(self.net(batch[1]), batch[2]))
+end
+
+function Net:configure_optimizers()
+  local optimizer, scheduler = self.optimizer_of(self.net:parameters())
+  return { optimizer = optimizer, lr_scheduler = scheduler and { scheduler = scheduler,
+    interval = "step" } }
+end
+
+-- How many programs there are, how many graphs have ended by what, and the bytes of tensors.
+local function counted()
+  local report = lt.xla.report()
+  local count = { programs = #report.programs, batch = 0, read = 0,
+                  bytes = lt.xla.memory_allocated() }
+  for _, cut in ipairs(report.cuts) do
+    count[cut.reason] = (count[cut.reason] or 0) + cut.count
+  end
+  return count
+end
+
+local function loader(samples, shape)
+  local x, y = lt.randn(samples, table.unpack(shape)), lt.randint(0, 3, { samples })
+  return lt.data.DataLoader(lt.data.TensorDataset(x, y), { batch_size = SIZE })
+end
+
+-- Fits with last batches that are smaller; what was counted when an epoch began, and at the end.
+local function fit(make, shape, optimizer, options)
+  lt.seed(1)
+  local counts, Probe = {}, lt.Callback:extend("Probe")
+  function Probe.on_train_epoch_start() counts[#counts + 1] = counted() end
+  local all = { accelerator = "xla", max_epochs = EPOCHS, logger = false, callbacks = { Probe() },
+                enable_checkpointing = false, enable_progress_bar = false,
+                enable_model_summary = false, num_sanity_val_steps = 0 }
+  for name, value in pairs(options or {}) do all[name] = value end
+  lt.Trainer(all):fit(Net(make(), optimizer),
+    { train = loader(SIZE * BATCHES - 3, shape), val = loader(SIZE + 2, shape) })
+  counts[#counts + 1] = counted()
+  return counts
+end
+
+local function adam(parameters) return lt.optim.AdamW(parameters, { lr = 1e-3 }) end
+local function sgd(parameters)
+  local optimizer = lt.optim.SGD(parameters, { lr = 1e-2, momentum = 0.9 })
+  return optimizer, lt.optim.CosineAnnealingLR(optimizer, 30)
+end
+local function rmsprop(parameters) return lt.optim.RMSprop(parameters, { lr = 1e-3 }) end
+
+local Last = lt.Module:extend("Last") -- the last step of a recurrent layer
+
+function Last:init() self.lstm, self.head = nn.LSTM(5, 6), nn.Linear(6, 3) end
+function Last:forward(x)
+  local y = self.lstm(x)
+  return (self.head(y:select(2, -1)))
+end
+
+local function mlp() return nn.Sequential(nn.Linear(20, 16), nn.Tanh(), nn.Linear(16, 3)) end
+local function cnn()
+  return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+    nn.Flatten(), nn.Dropout(0.2), nn.Linear(36, 3))
+end
+local function vit()
+  return lt.models.vit { image_size = 8, patch_size = 4, in_channels = 1, num_layers = 1,
+    num_heads = 2, hidden_dim = 8, mlp_dim = 16, num_classes = 3 }
+end
+
+-- name, the net, the shape of a sample, the optimizer, options
+local FITS <const> = {
+  { "an MLP", mlp, { 20 }, adam },
+  { "clipped gradients", mlp, { 20 }, adam, { gradient_clip_val = 0.5 } },
+  { "clipped values", mlp, { 20 }, adam, { gradient_clip_val = 0.5,
+    gradient_clip_algorithm = "value" } },
+  { "windows of two batches", mlp, { 20 }, adam, { accumulate_grad_batches = 2 } },
+  { "bf16", mlp, { 20 }, adam, { precision = "bf16-mixed" } },
+  { "convolutions, dropout and a schedule", cnn, { 1, 8, 8 }, sgd },
+  { "a row of updates.def", mlp, { 20 }, rmsprop },
+  { "a recurrent layer", Last, { 7, 5 }, adam },
+  { "a ViT", vit, { 1, 8, 8 }, adam },
+}
+
+describe("a fit on xla", function()
+  for _, f in ipairs(sample(FITS, 4)) do
+    it("compiles four programs, and cuts once a batch: " .. f[1], function()
+      if plugin.missing then return pending(plugin.missing) end
+      local counts = fit(table.unpack(f, 2))
+      assert.is_true(counts[2].programs - counts[1].programs <= 4) -- full and last ones of both
+      for epoch = 2, EPOCHS do
+        local before, after = counts[epoch], counts[epoch + 1]
+        assert.equal(before.programs, after.programs, "programs of epoch " .. epoch)
+        assert.equal(BATCHES + 2, after.batch - before.batch)
+        assert.is_true(after.read - before.read <= READS, after.read - before.read .. " reads")
+      end
+    end)
+  end
+
+  it("has the same tensors in 1,000 steps", function()
+    if plugin.missing then return pending(plugin.missing) end
+    local bytes, Probe = {}, lt.Callback:extend("Probe")
+    function Probe.on_train_batch_end(_, trainer)
+      if trainer.global_step % 100 == 0 then bytes[#bytes + 1] = lt.xla.memory_allocated() end
+    end
+    lt.Trainer { accelerator = "xla", max_steps = 1000, logger = false, callbacks = { Probe() },
+      enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
+      limit_val_batches = 0 }:fit(Net(mlp(), adam), { train = loader(SIZE * 10, { 20 }) })
+    assert.equal(10, #bytes)
+    for k = 2, 10 do assert.near(bytes[1], bytes[k], bytes[1] / 10) end
+  end)
+end)
