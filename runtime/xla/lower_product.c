@@ -66,15 +66,15 @@ typedef struct window {
 } window;
 
 static lt_hlo convolve(lt_hlo_text *h, lt_hlo x, lt_hlo k, lt_hlo y, const char *dims, window a,
-                       window b, const char *reverse, int64_t features, int64_t batches) {
+                       window b, int64_t features, int64_t batches) {
   return lt_hlo_line(
       h, y,
       "stablehlo.convolution($, $) dim_numbers = %s, window = {stride = [%d, %d], pad = [[%d, "
-      "%d], [%d, %d]], lhs_dilate = [%d, %d], rhs_dilate = [%d, %d], reverse = [%s, %s]} "
+      "%d], [%d, %d]], lhs_dilate = [%d, %d], rhs_dilate = [%d, %d]} "
       "{batch_group_count = %d : i64, feature_group_count = %d : i64, precision_config = "
       "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]} : (@, @) -> @",
       &x, &k, dims, a.stride, b.stride, a.low, a.high, b.low, b.high, a.of_x, b.of_x, a.of_k,
-      b.of_k, reverse, reverse, batches, features, &x, &k, &y);
+      b.of_k, batches, features, &x, &k, &y);
 }
 
 LT_LOWERING(convolution) {
@@ -83,7 +83,7 @@ LT_LOWERING(convolution) {
   y.type = x.type;
   y = convolve(l->h, x, w, y, "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]",
                (window){s.h.stride, s.h.pad, s.h.pad, 1, s.h.dilation},
-               (window){s.w.stride, s.w.pad, s.w.pad, 1, s.w.dilation}, "false", s.groups, 1);
+               (window){s.w.stride, s.w.pad, s.w.pad, 1, s.w.dilation}, s.groups, 1);
   if (lt_has(l, 2)) y = LT_BY(l->h, y, "a + b", y, lt_hlo_along(l->h, in_type(l, 2), y, 1));
   l->out[0] = y;
   return true;
@@ -96,7 +96,8 @@ static window of_input(side s) {
   return (window){1, low, high, s.stride, s.dilation};
 }
 
-/* (g, weight): weight [O, C / G, ..] as [O / G, C, ..]. */
+/* (g, weight): weight [O, C / G, ..] as [O / G, C, ..], turned. By itself: a window that the
+   convolution turns has no fast kernel in XLA's CPU backend. */
 LT_LOWERING(convolution_backward_input) {
   lt_hlo_text *h = l->h;
   lt_hlo g = in_type(l, 0), w = in_type(l, 1), x = l->out[0];
@@ -106,8 +107,9 @@ LT_LOWERING(convolution_backward_input) {
   w = lt_hlo_reshape(h, w, 5, (int64_t[]){n, each, c, s.h.k, s.w.k});
   w = lt_hlo_permute(h, w, (int64_t[]){1, 0, 2, 3, 4});
   w = lt_hlo_reshape(h, w, 4, (int64_t[]){each, n * c, s.h.k, s.w.k});
+  w = lt_hlo_line(h, w, "stablehlo.reverse $, dims = [2, 3] : @", &w, &w);
   l->out[0] = convolve(h, g, w, x, "[b, f, 0, 1]x[i, o, 0, 1]->[b, f, 0, 1]", of_input(s.h),
-                       of_input(s.w), "true", n, 1);
+                       of_input(s.w), n, 1);
   return true;
 }
 
@@ -123,7 +125,7 @@ LT_LOWERING(convolution_backward_weight) {
   sides s = sides_of(l, x.size, w.size, g.size);
   w.type = g.type;
   l->out[0] = convolve(l->h, x, g, w, "[f, b, 0, 1]x[i, o, 0, 1]->[f, b, 0, 1]", of_weight(s.h),
-                       of_weight(s.w), "false", 1, s.groups);
+                       of_weight(s.w), 1, s.groups);
   if (l->n_out > 1) l->out[1] = lt_hlo_sum(l->h, g, 13, false);
   return true;
 }
