@@ -88,10 +88,11 @@ static void find_aliases(const lt_graph *g, cut *t) {
   char *taken = calloc(t->n_outputs + 1, 1);
   for (size_t k = 0; k < t->n_leaves; k++) {
     t->aliases[k] = -1;
-    int64_t bytes = t->leaf_sizes[k] * (int64_t)lt_xla_item_size(t->leaf_types[k]);
-    if (taken == NULL || t->leaves[k]->users > 1 || bytes <= LT_SMALL_LEAF) continue;
+    const lt_value *from = t->leaf_values[k];
+    bool small = (size_t)from->n * lt_hlo_bytes(from->type) <= LT_SMALL_LEAF;
+    if (taken == NULL || t->leaves[k]->users > 1 || small) continue;
     for (size_t o = 0; o < t->n_outputs && t->aliases[k] < 0; o++) {
-      const lt_value *v = &g->values.at[t->outputs[o]], *from = t->leaf_values[k];
+      const lt_value *v = &g->values.at[t->outputs[o]];
       if (taken[o] || v->type != from->type || v->n != from->n || v->sharded != from->sharded)
         continue;
       taken[o] = 1;

@@ -240,7 +240,7 @@ static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes);
 /* A buffer is downloaded whole. A small part of a large one is cut out on the device first. */
 static bool is_small_part(const lt_slot *s, size_t offset, size_t bytes) {
   enum { LARGE = 1 << 20 };
-  size_t item = s->type >= 0 ? lt_xla_item_size(s->type) : 0;
+  size_t item = s->type >= 0 ? lt_hlo_bytes(s->type) : 0;
   return s->bytes >= LARGE && bytes <= s->bytes / 4 && item > 0 && offset % item == 0 &&
          bytes % item == 0;
 }
@@ -257,10 +257,10 @@ static bool part_to_host(lt_ctx *c, void *dst, const void *src, size_t bytes, in
 static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
   lt_graph *g = &lt_xla_graph;
   size_t offset;
-  lt_report_read(bytes);
   lt_slot *s = lt_xla_readable(c, src, &offset);
   if (s == NULL) return false;
   if (is_small_part(s, offset, bytes)) return part_to_host(c, dst, src, bytes, s->type);
+  lt_report_read(bytes);
   if (s->leaf == NULL && s->value < 0) { /* never written */
     memset(dst, 0, bytes);
     return true;
