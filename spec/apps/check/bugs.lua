@@ -189,7 +189,7 @@ return {model = Net(), data = lt.data.DataLoader(data, {batch_size = 8, shuffle 
         "  local adam = lt.optim.Adam(self:parameters(), {lr = 1e-3})\n  local lower = "
         .. "lt.optim.ReduceLROnPlateau(adam)\n  return {optimizer = adam, lr_scheduler = {"
         .. "scheduler = lower, monitor = \"val_acc\"}}" }, line = false },
-    { "a loss that ignores its input", "input", "whatever batch[1] [2, 8] holds", nil,
+    { "a loss that ignores its input", "input", "whatever batch[1] [2, 8] contains", nil,
       base { "self(batch[1])\n  local loss = lt.cross_entropy(logits", "self(lt.ones(2, 8))\n"
         .. "  local loss = lt.cross_entropy(logits" }, line = "Net:training_step" },
     { "a loss that ignores the batch", "input", "whatever the batch contains", nil,
