@@ -1,6 +1,6 @@
--- spec/xla/conformance_spec.lua: kernels of XLA devices give the CPU's results, copies and errors are
--- as ltrain/backend.h says (spec/c/device_conformance.c): some calls of each kernel, all of them
--- with --exhaustive.
+-- spec/xla/conformance_spec.lua: kernels of XLA devices give the CPU's results, copies and errors
+-- are as ltrain/backend.h says (spec/c/device_conformance.c): some calls of each kernel, all of
+-- them with --exhaustive.
 -- tags: slow, sampled, unsanitized
 local plugin = require "spec.xla.plugin"
 
@@ -8,7 +8,7 @@ describe("xla", function()
   it("conforms to the interface of devices", function()
     if plugin.missing then return pending(plugin.missing) end
     local folder <const> = os.getenv "LT_BUILD"
-    -- The plugin's own log tells of chains of additions that it simplifies for long.
+    -- The plugin's own log reports chains of additions that take it long to simplify.
     local command <const> = ("TF_CPP_MIN_LOG_LEVEL=3 '%s/spec/c/device_conformance' xla "
       .. "'%s/backends/ltrain_xla.so' 2>&1"):format(folder, folder)
     local pipe <close> = assert(io.popen(command))
