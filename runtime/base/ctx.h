@@ -101,7 +101,7 @@ struct lt_ctx {
   const char *op;          /* op that lt_apply is running (static name), NULL outside */
   lt_rng rng;
   int threads;             /* for parallel loops */
-  bool tf32;               /* devices may multiply f32 in TF32: read from the root */
+  int matmul_precision;    /* an lt_matmul_precision of devices: read from the root */
   atomic_bool *cancel;     /* root's flag, read in lt_apply, between chunks and at pauses */
   const atomic_int *interrupts; /* (optional) the root's: above 0 while Ctrl-C waits to be seen */
   bool stoppable;          /* what the running op has written may be dropped: lt_is_cancelled */

@@ -4,7 +4,7 @@
    cuDNN's heuristic that repeats its bits and is content with the workspace; nothing is timed. A
    device keeps SETS x WAYS plans; of a full set the oldest goes. What cuDNN cannot do is left to
    products of matrices. Sums are in f32; f32 is multiplied as such, or in TF32 where
-   lt_cuda_now.tf32 allows it. */
+   lt_cuda_now.precision allows it. */
 #include <cudnn.h>
 
 #include <stdio.h>
@@ -88,7 +88,7 @@ static bool fits(const lt_cuda_conv *v) {
 /* Everything that a plan depends on; the addresses and the stream are not part of it. */
 static key key_of(const lt_cuda_conv *v, lt_cuda_conv_pass pass) {
   key k = {};
-  bool tf32 = v->weight.dtype == LT_F32 && lt_cuda_now.tf32;
+  bool tf32 = v->weight.dtype == LT_F32 && lt_cuda_now.precision != LT_MATMUL_HIGHEST;
   const int64_t from[] = {pass,  v->weight.dtype, tf32,  v->groups, v->n,  v->c,  v->h,
                           v->w,  v->o,            v->kh, v->kw,     v->oh, v->ow,
                           v->stride.h,   v->stride.w,   v->padding.h, v->padding.w,

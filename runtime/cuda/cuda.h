@@ -40,7 +40,7 @@ typedef struct lt_cuda_launch_state {
   int index;
   cudaStream_t stream;
   const char *op;
-  bool tf32 = false; /* f32 may be multiplied in TF32 */
+  lt_matmul_precision precision = LT_MATMUL_HIGHEST; /* of f32 products */
   void *workspace = nullptr; /* of gemm_plan.cu */
   size_t workspace_size = 0;
   lt_cuda_copies copies = {};

@@ -121,13 +121,14 @@ static void touch(lt_ctx *c, cudaStream_t stream, lt_tensor *t, bool writes, con
 }
 #endif
 
-/* TF32, where the script allows it: GPUs have it from compute capability 8.0 on. */
-static bool takes_tf32(lt_ctx *c, int index) {
+/* TF32 and bf16, where the script allows them: GPUs have them from compute capability 8.0 on. */
+static lt_matmul_precision precision_of(lt_ctx *c, int index) {
   int major = 0;
-  if (!lt_cuda_host->tf32(c)) return false;
+  lt_matmul_precision allowed = lt_cuda_host->matmul_precision(c);
+  if (allowed == LT_MATMUL_HIGHEST) return allowed;
   if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess)
     cudaGetLastError();
-  return major >= 8;
+  return major >= 8 ? allowed : LT_MATMUL_HIGHEST;
 }
 
 /* The state of the thread's launch (ctx, stream, op) is a variable of the thread, which kernels'
@@ -137,7 +138,7 @@ bool lt_cuda_launch(lt_ctx *c, int index, lt_stream *stream, lt_kernel kernel,
   if (!lt_cuda_use(c, index)) return false;
   cudaStream_t native = static_cast<cudaStream_t>(lt_cuda_stream_native(stream));
   lt_cuda_launch_state before = lt_cuda_now;
-  lt_cuda_now = {c, index, native, lt_cuda_host->op_name(call->op), takes_tf32(c, index)};
+  lt_cuda_now = {c, index, native, lt_cuda_host->op_name(call->op), precision_of(c, index)};
 #ifndef __CUDACC__
   for (int k = 0; k < call->n_in; k++)
     touch(c, native, call->in[k], lt_cuda_host->writes(call, k), lt_cuda_now.op);

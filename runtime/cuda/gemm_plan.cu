@@ -19,7 +19,7 @@ enum { SETS = 256, WAYS = 8, ALIGNED = 16 };
 /* Compared by bytes: no padding is left unset. */
 typedef struct key {
   int64_t m, n, k, batch, ld[3], step[3]; /* of A, B, D */
-  uint8_t dtype, dtype_d, a_transposed, b_transposed, bias, tf32;
+  uint8_t dtype, dtype_d, a_transposed, b_transposed, bias, precision;
   uint8_t aligned[4]; /* bytes, of A, B, D, bias */
   uint8_t none[6];
 } key;
@@ -73,7 +73,8 @@ static key key_of(const lt_cuda_product *p) {
   }
   k.dtype = static_cast<uint8_t>(p->a.dtype), k.dtype_d = static_cast<uint8_t>(p->d.dtype);
   k.a_transposed = p->a.col != 1, k.b_transposed = p->b.col != 1;
-  k.bias = p->bias != nullptr, k.tf32 = p->a.dtype == LT_F32 && lt_cuda_now.tf32;
+  k.bias = p->bias != nullptr;
+  k.precision = static_cast<uint8_t>(p->a.dtype == LT_F32 ? lt_cuda_now.precision : 0);
   k.aligned[3] = k.bias ? alignment_of(p->bias) : 0;
   return k;
 }
@@ -101,7 +102,9 @@ static bool set(const lt_cuda_libs *l, plan *p, cublasLtMatmulDescAttributes_t w
 /* cuBLASLt's A is our B. */
 static bool describe(const lt_cuda_libs *l, plan *p, const void *bias) {
   const key *k = &p->k;
-  cublasComputeType_t compute = k->tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  static const cublasComputeType_t computes[] = {
+      CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F_FAST_16BF};
+  cublasComputeType_t compute = computes[k->precision];
   if (l->cublasLtMatmulDescCreate(&p->what, compute, CUDA_R_32F) != CUBLAS_STATUS_SUCCESS)
     return false;
   int32_t a = k->a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;

@@ -70,7 +70,9 @@ static void host_line_text(lt_ctx *c, uint32_t line, char *text, size_t size) {
 
 static const void *host_root(lt_ctx *c) { return c->root; }
 
-static bool host_tf32(lt_ctx *c) { return c->root->tf32; }
+static lt_matmul_precision host_matmul_precision(lt_ctx *c) {
+  return (lt_matmul_precision)c->root->matmul_precision;
+}
 
 /* Notes the op and its line in a ring of the last LT_ISSUED launches, for an error that the device
    reports only later. */
@@ -119,7 +121,7 @@ const lt_host *lt_host_here(uint64_t op_hash) {
                    .line = host_line,
                    .known_line = host_known_line,
                    .line_text = host_line_text,
-                   .tf32 = host_tf32,
+                   .matmul_precision = host_matmul_precision,
                    .fault = lt_fail_fault,
                    .exhausted = lt_fail_device_exhausted,
                    .root = host_root};

@@ -74,6 +74,11 @@ API cublasStatus_t CUBLASWINAPI cublasLtCreate(cublasLtHandle_t *out) {
   *out = reinterpret_cast<cublasLtHandle_t>(new int(fakert_device()));
   return CUBLAS_STATUS_SUCCESS;
 }
+/* Whether factors of f32 are rounded. */
+static bool rounds(cublasComputeType_t compute) {
+  return compute == CUBLAS_COMPUTE_32F_FAST_TF32 || compute == CUBLAS_COMPUTE_32F_FAST_16BF;
+}
+
 API size_t CUBLASWINAPI cublasLtGetVersion(void) { return CUBLAS_VERSION; }
 API const char *CUBLASWINAPI cublasLtGetStatusString(cublasStatus_t s) {
   return s == CUBLAS_STATUS_NOT_SUPPORTED    ? "CUBLAS_STATUS_NOT_SUPPORTED"
@@ -85,8 +90,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *o
                                                          cublasComputeType_t compute,
                                                          cudaDataType_t scale) {
   if (fakert_fails()) return CUBLAS_STATUS_INTERNAL_ERROR;
-  demand(compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-         "a compute type other than f32");
+  demand(compute == CUBLAS_COMPUTE_32F || rounds(compute), "a compute type other than f32");
   demand(scale == CUDA_R_32F, "a scale type other than f32");
   *out = new cublasLtMatmulDescOpaque_t();
   Desc *d = as<Desc>(*out);
@@ -198,8 +202,7 @@ static Product product_of(cublasLtMatmulDesc_t what, cublasLtMatrixLayout_t a,
   int64_t m = static_cast<int64_t>(p.m);
   bool between = p.d.step >= m && p.d.ld >= p.d.step * (p.d.batch - 1) + m; /* column by column */
   demand(p.d.batch == 1 || p.d.step >= whole || between, "the products of a batch overlap");
-  demand(p.what.compute != CUBLAS_COMPUTE_32F_FAST_TF32 || p.a.type == CUDA_R_32F,
-         "TF32 of halves");
+  demand(!rounds(p.what.compute) || p.a.type == CUDA_R_32F, "halves rounded once more");
   demand(p.what.epilogue == CUBLASLT_EPILOGUE_DEFAULT ||
              (p.what.epilogue == CUBLASLT_EPILOGUE_BIAS && p.what.bias != nullptr),
          "an epilogue without its vector");
@@ -220,7 +223,7 @@ API cublasStatus_t CUBLASWINAPI cublasLtMatmulAlgoGetHeuristic(
   demand(prefers->workspace > 0 && prefers->workspace <= 32u << 20, "an odd workspace");
   Product p = product_of(what, a, b, c, d);
   bool old = fakert_capability() < 80;
-  demand(!old || p.what.compute != CUBLAS_COMPUTE_32F_FAST_TF32, "TF32 of a GPU without it");
+  demand(!old || !rounds(p.what.compute), "TF32 or bf16 of a GPU without it");
   if (old && p.a.type == CUDA_R_16BF) return CUBLAS_STATUS_NOT_SUPPORTED;
   Algo algo = {MAGIC, p.k >= 64 ? 4096u : 0u, {}, p.m, p.n, p.k};
   memcpy(algo.aligned, prefers->aligned, sizeof algo.aligned);
@@ -245,24 +248,30 @@ static void store(void *p, cudaDataType t, int64_t at, float v) {
     static_cast<uint16_t *>(p)[at] = t == CUDA_R_16F ? lt_f32_to_f16(v) : lt_f32_to_bf16(v);
 }
 
-/* op(X) of one product, column-major, as floats; of 11 bits in TF32. */
+/* A factor as it is multiplied. */
+static float rounded(float x, cublasComputeType_t compute) {
+  if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return fakert_tf32(x);
+  return rounds(compute) ? lt_bf16_to_f32(lt_f32_to_bf16(x)) : x;
+}
+
+/* op(X) of one product, column-major, as floats. */
 static std::vector<float> floats(const Layout &l, const void *data, int32_t number, bool turned,
-                                 bool tf32) {
+                                 cublasComputeType_t compute) {
   std::vector<float> out(l.rows * l.cols);
   for (uint64_t q = 0; q < l.cols; q++)
     for (uint64_t r = 0; r < l.rows; r++)
       out[turned ? r * l.cols + q : q * l.rows + r] =
           load(data, l.type, number * l.step + static_cast<int64_t>(q) * l.ld +
                                  static_cast<int64_t>(r));
-  for (float &x : out) x = tf32 ? fakert_tf32(x) : x;
+  for (float &x : out) x = rounded(x, compute);
   return out;
 }
 
 static void multiply(const Product &p, float alpha, const void *a, const void *b, float beta,
                      void *d, int32_t number) {
-  bool tf32 = p.what.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
-  std::vector<float> x = floats(p.a, a, number, p.what.transposed[0] != CUBLAS_OP_N, tf32);
-  std::vector<float> y = floats(p.b, b, number, p.what.transposed[1] != CUBLAS_OP_N, tf32);
+  cublasComputeType_t compute = p.what.compute;
+  std::vector<float> x = floats(p.a, a, number, p.what.transposed[0] != CUBLAS_OP_N, compute);
+  std::vector<float> y = floats(p.b, b, number, p.what.transposed[1] != CUBLAS_OP_N, compute);
   std::vector<float> sum(p.m);
   for (uint64_t q = 0; q < p.n; q++) {
     sum.assign(p.m, 0.0f);

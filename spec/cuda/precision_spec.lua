@@ -1,4 +1,4 @@
--- spec/cuda/precision_spec.lua: TF32 is used where the script says so and nowhere else.
+-- spec/cuda/precision_spec.lua: TF32 and bf16 are used where the script says so and nowhere else.
 --
 -- The fakes of NVIDIA's libraries round factors as TF32 does when they are asked for it.
 local both = require "spec.cuda.both"
@@ -41,6 +41,18 @@ describe("lt.set_float32_matmul_precision on cuda", function()
     for _, fn in ipairs { product, convolution, attention } do
       assert.equal(ROUNDED, with("high", function() return fn "f32" end))
       assert.equal(FINE, fn "f32")
+    end
+  end)
+
+  both.it("lets products of f32 use bf16 by 'medium', convolutions and attention TF32", function()
+    local coarse <const>, value = 1 + 2 ^ -9, nil -- TF32 keeps it, bf16 does not
+    value = with("medium", function()
+      local x = lt.full({ 2, 3 }, coarse):to "cuda"
+      return x:matmul(lt.ones({ 3, 1 }, { device = "cuda" })):to("cpu")[1][1]:item() / 3
+    end)
+    assert.equal(1.0, value)
+    for _, fn in ipairs { product, convolution, attention } do
+      assert.equal(ROUNDED, with("medium", function() return fn "f32" end))
     end
   end)
 

@@ -188,27 +188,25 @@ static int is_autocast_enabled(lua_State *L) {
   return 1;
 }
 
-static const char *const precisions[] = {"highest", "high"}; /* by whether TF32 may be used */
+static const char *const precisions[] = {[LT_MATMUL_HIGHEST] = "highest", [LT_MATMUL_HIGH] = "high",
+                                         [LT_MATMUL_MEDIUM] = "medium"};
 
-/* lt.set_float32_matmul_precision("highest" | "high") */
+/* lt.set_float32_matmul_precision("highest" | "high" | "medium") */
 static int set_matmul_precision(lua_State *L) {
   lt_bind *b = lt_enter(L);
   lua_settop(L, 1);
   const char *s = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : "";
-  int k = 0;
-  while (k < 2 && strcmp(s, precisions[k]) != 0) k++;
-  if (strcmp(s, "medium") == 0)
-    lt_raise(L, b, LT_EARG, "set_float32_matmul_precision: must be \"highest\" or \"high\", got "
-             "\"medium\": products in bf16 are lt.autocast(\"bf16\")");
-  if (k == 2)
-    lt_raise(L, b, LT_EARG, "set_float32_matmul_precision: must be \"highest\" or \"high\", got %s",
-             luaL_tolstring(L, 1, NULL));
-  b->c->root->tf32 = k == 1;
+  int k = LT_MATMUL_HIGHEST;
+  while (k <= LT_MATMUL_MEDIUM && strcmp(s, precisions[k]) != 0) k++;
+  if (k > LT_MATMUL_MEDIUM)
+    lt_raise(L, b, LT_EARG, "set_float32_matmul_precision: must be \"highest\", \"high\" or "
+             "\"medium\", got %s", luaL_tolstring(L, 1, NULL));
+  b->c->root->matmul_precision = k;
   return 0;
 }
 
 static int get_matmul_precision(lua_State *L) {
-  lua_pushstring(L, precisions[lt_enter(L)->c->root->tf32]);
+  lua_pushstring(L, precisions[lt_enter(L)->c->root->matmul_precision]);
   return 1;
 }
 

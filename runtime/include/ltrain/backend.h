@@ -50,6 +50,12 @@ typedef enum lt_copy { LT_TO_DEVICE, LT_TO_HOST, LT_WITHIN, LT_PEER } lt_copy;
 /* Memory format of an op's results: channels last, [N, C, ..] with C innermost, or row-major. */
 typedef enum lt_layout { LT_ROW_MAJOR, LT_CHANNELS_LAST } lt_layout;
 
+/* What devices may round the factors of f32 products to: nothing; TF32 (11 bits); bf16 (8 bits),
+   and TF32 where it has no such products. Sums stay in f32. */
+typedef enum lt_matmul_precision {
+  LT_MATMUL_HIGHEST, LT_MATMUL_HIGH, LT_MATMUL_MEDIUM
+} lt_matmul_precision;
+
 /* The error word of a device: the first value that a kernel found invalid, of which op, issued by
    which script line. `value` is an integer, or the bits of a double for ops on floats; `limit` its
    exclusive upper bound, as the op defines it. */
@@ -213,8 +219,8 @@ typedef struct lt_host {
   /* The dtype in which an elementwise row of ops/unary.def or ops/binary.def is computed: f32 for
      f16 and bf16, i64 for integers. */
   lt_dtype (*computed_in)(const lt_call *call);
-  /* Whether matrix products of f32 may use TF32 (lt.set_float32_matmul_precision). */
-  bool (*tf32)(lt_ctx *c);
+  /* How precise products of f32 must be (lt.set_float32_matmul_precision). */
+  lt_matmul_precision (*matmul_precision)(lt_ctx *c);
   /* Reports an error after which device `index` cannot be used in this process; the operations
      issued last are added to the text. Returns false. */
   bool (*fault)(lt_ctx *c, int index, const char *text);

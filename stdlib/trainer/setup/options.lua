@@ -82,9 +82,10 @@ return {
     doc = "dtypes: '32-true' (32, the default); 'bf16-mixed' ('bf16') and '16-mixed' (16): matrix "
       .. "products and convolutions in bf16 or f16, weights in f32; 'bf16-true', '16-true' and "
       .. "'64-true' (64): weights and batches in this dtype" },
-  matmul_precision = { type = "string", set = "option", choices = { "highest", "high" },
-    doc = "matrix products of f32 on GPUs: in f32, or in TF32 ('high'), which is faster and "
-      .. "rounds factors to 11 bits; default: as set by lt.set_float32_matmul_precision" },
+  matmul_precision = { type = "string", set = "option", choices = { "highest", "high", "medium" },
+    doc = "products of f32 on GPUs: in f32, in TF32 ('high'), which is faster and rounds factors "
+      .. "to 11 bits, or in bf16 ('medium'), to 8 bits; default: as set by "
+      .. "lt.set_float32_matmul_precision" },
   logger = { type = "boolean|string|object|table", default = true, check = logger_words.check,
     doc = "'csv' (true is the same), 'jsonlines', 'tensorboard', 'wandb', 'mlflow', 'none' "
       .. "(false); a logger or a list" },
