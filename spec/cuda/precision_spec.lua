@@ -45,8 +45,8 @@ describe("lt.set_float32_matmul_precision on cuda", function()
   end)
 
   both.it("lets products of f32 use bf16 by 'medium', convolutions and attention TF32", function()
-    local coarse <const>, value = 1 + 2 ^ -9, nil -- TF32 keeps it, bf16 does not
-    value = with("medium", function()
+    local coarse <const> = 1 + 2 ^ -9 -- TF32 keeps it, bf16 does not
+    local value = with("medium", function()
       local x = lt.full({ 2, 3 }, coarse):to "cuda"
       return x:matmul(lt.ones({ 3, 1 }, { device = "cuda" })):to("cpu")[1][1]:item() / 3
     end)
