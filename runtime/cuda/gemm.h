@@ -30,9 +30,12 @@ typedef struct lt_cuda_product {
    are of one dtype (f32, f16 or bf16), D of the same or f32, and each matrix has one stride of 1
    and another that reaches over it; else by copies in scratch memory. f64 (summed in f64), integers
    (in i64, wrapping) and everything where the library is missing go to an own kernel. The same bits
-   each time.  The library adds the bias; it neither applies an activation, which is an op of its
-   own, nor sums the gradient of a bias, which it would in f32 alone (reduce.h sums in f64).  Batch
-   dims that do not merge cost a call for each matrix beside the longest dim, or copies. */
+   each time.
+
+   The library adds the bias; it neither applies an activation, which is an op of its own, nor sums
+   the gradient of a bias, which it would in f32 alone (reduce.h sums in f64).
+
+   Batch dims that do not merge cost a call for each matrix beside the longest dim, or copies. */
 bool lt_cuda_gemm(lt_ctx *c, const lt_cuda_product *p);
 
 /* A row-major matrix whose rows lie `ld` elements apart, or the transpose of one. */
