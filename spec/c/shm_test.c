@@ -228,7 +228,7 @@ static void sends_bytes(rank *r) {
       int to = (root + 1) % r->size;
       finish_work(r, lt_comm_send_message(r->c, r->g, to, mine, n, NULL, 0, HERE));
     } else if (r->rank == (root + 1) % r->size) {
-      w = lt_comm_recv_message(r->c, r->g, root, NULL, HERE);
+      w = lt_comm_recv_message(r->c, r->g, root, LT_CPU_DEVICE, NULL, HERE);
       if (CHECK(r, w && lt_work_wait(r->c, w))) is_message(r, w, root, text_n(root, round));
       lt_work_release(r->c, w);
     }
