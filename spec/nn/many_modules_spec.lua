@@ -108,7 +108,7 @@ describe("a module of many", function()
         optimizer:load_state_dict(state)
         optimizer:state_dict()
       end
-    end, 2600)
+    end, 2700)
   end)
 
   it("is trained in even time", function()

@@ -1,5 +1,5 @@
 -- spec/xla/conformance_spec.lua: kernels of XLA devices give the CPU's results, copies and errors
--- are as ltrain/backend.h says (spec/c/device_conformance.c): some calls of each kernel, all of
+-- are as ltrain/backend.h says (spec/c/device_conformance.c): some calls of some kernels, all of
 -- them with --exhaustive.
 -- tags: slow, sampled, unsanitized
 local plugin = require "spec.xla.plugin"
