@@ -271,12 +271,18 @@ static bool gather_shares(lt_ctx *c, lt_work *w) {
 
 /* A reduce to one rank as reduce-scatter and gather: each rank adds 1/size of the elements, where a
    root alone would read and add everything (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of
-   collective communication operations in MPICH", 2005). An operation less for each backend. */
+   collective communication operations in MPICH", 2005). An operation less for each backend. A link
+   between devices makes an all_reduce of it, which takes as many steps. */
 lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out,
                            lt_comm_reduce reduce, int root, lt_origin at) {
   lt_plan plan;
   bool here = root == g->rank;
-  lt_work *w = begin(c, g, LT_COMM_REDUCE, in, here ? out : NULL, in, &plan);
+  bool by_link =
+      g->size > 1 && lt_way_of(c, g, LT_COMM_REDUCE, in->storage->device) == LT_WAY_LINK;
+  if (!here)
+    out = by_link ? lt_tensor_empty(c, in->storage->device, (lt_dtype)in->dtype, in->ndim, in->size)
+                  : NULL;
+  lt_work *w = begin(c, g, LT_COMM_REDUCE, in, out, in, &plan);
   if (w == NULL) return NULL;
   plan.root = root;
   lt_work_set_reduction(c, w, reduce, &plan);
@@ -286,7 +292,9 @@ lt_work *lt_comm_reduce_to(lt_ctx *c, lt_group *g, lt_tensor *in, lt_tensor *out
     lt_fail(c, LT_ESHAPE, "reduce: the result does not fit: %s and %s", LT_TENSOR_STR(in),
             out != NULL ? LT_TENSOR_STR(out) : "none");
   for (int r = 0; r < g->size; r++) w->counts[r] = in->numel / g->size + (r < in->numel % g->size);
-  if (g->size > 1) {
+  if (by_link) {
+    w->move.op = LT_COMM_ALL_REDUCE;
+  } else if (g->size > 1) {
     w->move.root = root;
     w->agreed = reduce_shares;
     w->next_step = gather_shares;

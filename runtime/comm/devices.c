@@ -17,7 +17,7 @@ static const lt_device_ops *ops_of(const lt_work *w) { return lt_device_kinds[w-
 static bool is_between_devices(lt_comm_op op) {
   return op == LT_COMM_ALL_REDUCE || op == LT_COMM_BROADCAST || op == LT_COMM_ALL_GATHER ||
          op == LT_COMM_REDUCE_SCATTER || op == LT_COMM_GATHER || op == LT_COMM_SCATTER ||
-         op == LT_COMM_ALL_TO_ALL;
+         op == LT_COMM_ALL_TO_ALL || op == LT_COMM_REDUCE;
 }
 
 static bool is_host(lt_device d) {

@@ -45,7 +45,7 @@ static bool tree(lt_ctx *c, const lt_work *w, int lo, int hi, void *to) {
 
 /* The shards are here: add them; of an all_reduce, hand out the sum. */
 static bool add(lt_ctx *c, lt_work *w) {
-  bool all = w->mark.op == LT_COMM_ALL_REDUCE;
+  bool all = w->mark.op != LT_COMM_REDUCE_SCATTER; /* also for the root of a reduce */
   void *shard = all ? w->device.operands->data : w->device.sum;
   w->move.out = w->device.sum;
   w->move.count = w->in == NULL ? w->bytes / item_of(w) : w->in->numel;

@@ -1,6 +1,6 @@
 -- spec/cuda/nccl_messages_spec.lua: messages from GPU to GPU, by a fake NCCL (fake_nccl.cpp) that
 -- counts them: tensors, batches, gradients, and what a pipeline sends.
--- tags: slow, unsanitized
+-- tags: slow, unsanitized, half
 local net = require "spec.parallel.pipeline_net"
 local support = require "spec.dist.support"
 
@@ -17,6 +17,24 @@ local RING <const> = COUNTS .. [[
   local function of(r) return lt.full({3, 2}, r + 0.5, {dtype = "f64"}) end
   local x = of(rank):to(device)
 ]]
+
+describe("collectives with one rank between GPUs", function()
+  it("go from memory to memory: reduce, and scatter into `out`", function()
+    support.ranks(3, RING .. [[
+      local whole = rank == 1 and lt.arange(0, 12):to("f64"):reshape(6, 2):to(device) or nil
+      local out = lt.zeros({2, 2}, {dtype = "f64", device = device})
+      counts()
+      local y = dist.scatter(whole, {from = 1, out = out})
+      local sum = dist.reduce(x, {to = 2})
+      local mean = dist.reduce(x, {to = 0, op = "mean"})
+      same(0, counts().copies)
+      same(true, rawequal(y, out))
+      same(lt.arange(4 * rank, 4 * rank + 4):to("f64"):reshape(2, 2), out:to "cpu")
+      same(rank == 2 and lt.full({3, 2}, 4.5, {dtype = "f64"}) or nil, sum and sum:to "cpu")
+      same(rank == 0 and lt.full({3, 2}, 1.5, {dtype = "f64"}) or nil, mean and mean:to "cpu")
+    ]])
+  end)
+end)
 
 describe("a message between GPUs", function()
   it("goes from memory to memory, and touches no memory of the host", function()

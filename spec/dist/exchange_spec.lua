@@ -179,6 +179,8 @@ describe("a result in `out`", function()
         into(half, "reduce_scatter", x, {out = half}))
       same(rank == 0 and lt.tensor{1.0, 2, 2, 4} or lt.tensor{3.0, 4, 6, 8},
         into(y, "all_to_all", x, {out = y}))
+      same(rank == 0 and lt.tensor{2.0, 4} or lt.tensor{6.0, 8},
+        into(half, "scatter", rank == 1 and x or nil, {from = 1, out = half}))
       local handle = dist.all_reduce(x, {out = y, async = true})
       same(true, rawequal(y, handle:wait()))
       same(lt.tensor{3.0, 6, 9, 12}, y)

@@ -268,10 +268,16 @@ end
 
 --- Returns this rank's part of rank `from`'s x: a tensor is split along dim 1, of a list rank r
 --- gets element r + 1. The x of other ranks is ignored. Differentiable: all parts require grad if
---- the tensor does; a list of tensors that do is refused.
+--- the tensor does; a list of tensors that do is refused. Without `out` other ranks learn from a
+--- message what they get; with it, on all ranks, only bytes travel.
 function collectives.scatter(x, options)
   local o, group = checked("scatter", options)
   check_rank("scatter", "from", o.from, group)
+  if o.out then
+    local is_root = d.rank(group) == o.from
+    if is_root then check_tensor("scatter", x) end
+    return result_of(begin(group, "scatter", is_root and x or o.out, o), o)
+  end
   if d.rank(group) ~= o.from then return result_of(d.values(group, "scatter", nil, o.from), o) end
   local whole = o.sync_grads and c.is_tensor(x) and x or nil
   return result_of(d.values(group, "scatter", parts_of(x, d.size(group)), o.from, whole), o)

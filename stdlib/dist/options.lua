@@ -43,7 +43,13 @@ return {
   },
   reduce = { op = OP, to = TO, group = GROUP, async = ASYNC, out = OUT },
   gather = { to = TO, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS, out = OUT },
-  scatter = { from = FROM, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS },
+  scatter = {
+    from = FROM, group = GROUP, async = ASYNC, sync_grads = SYNC_GRADS,
+    out = {
+      type = "tensor", doc = "this rank's part, on all ranks: x is a tensor then, and between GPUs "
+        .. "its parts go straight from one to the other",
+    },
+  },
   send = { group = GROUP, async = ASYNC },
   recv = {
     from = FROM, group = GROUP, async = ASYNC,

@@ -33,8 +33,13 @@ static lt_shape shape_of_result(lt_ctx *c, const lt_collective *k, const lt_tens
     case LT_COMM_ALL_REDUCE:
     case LT_COMM_BROADCAST:
     case LT_COMM_REDUCE: return s;
+    case LT_COMM_SCATTER: /* [n, ..] of the root's [world * n, ..]; x of others is `out` */
+      if (x != k->into && (x->ndim == 0 || x->size[0] % world != 0))
+        lt_fail(c, LT_ESHAPE, "%s: dim 1 must be a multiple of the %d ranks: got %s", k->who, world,
+                LT_TENSOR_STR(x));
+      if (x != k->into && lt_ok(c)) s.size[0] /= world;
+      return s;
     case LT_COMM_BARRIER:
-    case LT_COMM_SCATTER:
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
@@ -79,11 +84,11 @@ static lt_work *start(lt_ctx *c, const lt_collective *k, lt_group *g, lt_tensor 
       return k->cat ? lt_comm_all_gather_cat(c, g, in, at) : lt_comm_all_gather(c, g, in, out, at);
     case LT_COMM_REDUCE_SCATTER: return lt_comm_reduce_scatter(c, g, in, out, k->reduce, at);
     case LT_COMM_GATHER: return lt_comm_gather(c, g, in, out, k->root, at);
+    case LT_COMM_SCATTER: return lt_comm_scatter(c, g, in, out, k->root, at);
     case LT_COMM_REDUCE: return lt_comm_reduce_to(c, g, in, out, k->reduce, k->root, at);
     case LT_COMM_ALL_TO_ALL:
       return lt_comm_all_to_all(c, g, in, out, k->rows, k->from, k->most, at);
     case LT_COMM_BARRIER: /* place_for has refused them */
-    case LT_COMM_SCATTER:
     case LT_COMM_SEND:
     case LT_COMM_RECV:
     case LT_COMM_SPLIT:
