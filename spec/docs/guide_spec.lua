@@ -58,10 +58,13 @@ local function pages()
 end
 
 -- As the reader runs it: what the script says holds. One that returns a model is run as the first
--- page says.
+-- page says, but one without memory, which is for `ltrain plan` alone, not for long.
 local function arguments_for(text)
   local list = { "run", "model.lua" }
-  if text:find("return {model", 1, true) then table.move({ "--max_epochs", "3" }, 1, 2, 3, list) end
+  if text:find("return {model", 1, true) then
+    local epochs = text:find('lt.device "meta"', 1, true) and "0" or "3"
+    table.move({ "--max_epochs", epochs }, 1, 2, 3, list)
+  end
   return list
 end
 

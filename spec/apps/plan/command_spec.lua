@@ -40,6 +40,18 @@ describe("ltrain plan", function()
     assert.matches("\n  precision = 'bf16%-mixed' +[%d.]+ MB +%+%d+ %%\n", out)
   end)
 
+  it("recomputes blocks that init makes or configure_model, and no others", function()
+    local made = FIT:gsub("function Net:init%(%)", "function Net:configure_model()\n"
+      .. "  if self.blocks then return end")
+    local alone = FIT:gsub("nn.Sequential%(nn.Linear%(512, 512%), nn.Tanh%(%)%)",
+      "nn.Linear(512, 512)")
+    for script, wanted in pairs { [FIT] = true, [made] = true, [alone] = false } do
+      local status, out = plan(script)
+      assert.equal(0, status)
+      assert.equal(wanted, out:find("activation_checkpointing of the blocks", 1, true) ~= nil)
+    end
+  end)
+
   it("divides by the ranks what the stages divide", function()
     local _, out = plan(FIT, "--json")
     local found = lt.json.decode(out)

@@ -13,7 +13,7 @@ local function is_block(entry)
   return parent ~= nil and CONTAINERS[walk.class_name(parent)] and entry.last > entry.first
 end
 
--- fn(module) for the outermost blocks; nil where there is none.
+-- The outermost blocks, as keys.
 local function blocks_of(module)
   local blocks, inside = {}, 0
   for i, entry in ipairs((walk.modules(module))) do
@@ -21,20 +21,35 @@ local function blocks_of(module)
       blocks[entry.module], inside = true, entry.last
     end
   end
-  return next(blocks) and function(one) return blocks[one] == true end or nil
+  return blocks
+end
+
+-- Recomputation of the blocks, which configure_model may build anew for each step that is planned.
+local function recomputed_blocks(row, base, own)
+  local blocks
+  local function is_one(module)
+    blocks = blocks or blocks_of(base.module)
+    return blocks[module] == true
+  end
+  return {
+    text = "activation_checkpointing of the blocks",
+    make = function()
+      blocks = nil
+      return strategies.sharded(own, row.stage, { activation_checkpointing = is_one })
+    end,
+    changes_nothing = function() return not (blocks and next(blocks)) end,
+  }
 end
 
 -- Changes that may help, in the order in which they are tried: { text =, make = of the strategy,
--- other changes of o }.
+-- changes_nothing = function, or nil: whether it turned out so, other changes of o }.
 local function changes(row, base, own)
   local list, trainer = {}, base.trainer
-  local blocks = blocks_of(base.module)
   local function sharded(with)
     return function() return strategies.sharded(own, row.stage, with) end
   end
-  if blocks and row.stage and not (own.activation_checkpointing) then
-    list[#list + 1] = { text = "activation_checkpointing of the blocks",
-      make = sharded { activation_checkpointing = blocks } }
+  if row.stage and not own.activation_checkpointing then
+    list[#list + 1] = recomputed_blocks(row, base, own)
   end
   if row.stage == 3 then
     list[#list + 1] = { text = "reshard_after_forward = false",
@@ -86,7 +101,7 @@ function advice.add(found, base, own)
       { __index = base })
     local row = setmetatable({ make = change.make }, { __index = chosen.row })
     local measured = measure.bytes(row, o)
-    if measured then
+    if measured and not (change.changes_nothing and change.changes_nothing()) then
       if found.hardware then measure.add_times(measured, row, o, found.hardware) end
       found.options[#found.options + 1] = { text = change.text, peak = measured.peak,
         seconds = measured.seconds, fits = fits(found, measured) }
