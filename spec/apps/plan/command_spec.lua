@@ -46,7 +46,7 @@ describe("ltrain plan", function()
     local alone = FIT:gsub("nn.Sequential%(nn.Linear%(512, 512%), nn.Tanh%(%)%)",
       "nn.Linear(512, 512)")
     for script, wanted in pairs { [FIT] = true, [made] = true, [alone] = false } do
-      local status, out = plan(script)
+      local status, out = plan(script, "--memory", "12MB")
       assert.equal(0, status)
       assert.equal(wanted, out:find("activation_checkpointing of the blocks", 1, true) ~= nil)
     end
