@@ -51,7 +51,8 @@ end
 -- as long as the process. LeakSanitizer itself crashes now and then on the threads of the emulated
 -- cuda's grids, which are fibers of one thread; the same specs run with it on the other devices.
 local function hides_leaks(source)
-  return source:find "^spec/cuda/" ~= nil or source:find "^spec/xla/" ~= nil or tags.of(source).mpi
+  return source:find "^spec/cuda/" ~= nil or source:find "^spec/xla/" ~= nil
+    or tags.of(source).mpi
     or read_all(source):find "%f[%a]mpi" ~= nil -- mpirun, mpi; not compile
 end
 
