@@ -47,9 +47,10 @@ local function is_wanted(file)
 end
 
 -- Whether leaks are not looked for. Open MPI leaves memory behind, and has unloaded the parts that
--- took it by then, so that none can be mistaken for ours; so does XLA's backend, whose programs last
--- as long as the process. LeakSanitizer itself crashes now and then on the threads of the emulated
--- cuda's grids, which are fibers of one thread; the same specs run with it on the other devices.
+-- took it by then, so that none can be mistaken for ours; so does XLA's backend, whose programs
+-- last as long as the process. LeakSanitizer itself crashes now and then on the threads of the
+-- emulated cuda's grids, which are fibers of one thread; the same specs run with it on the other
+-- devices.
 local function hides_leaks(source)
   return source:find "^spec/cuda/" ~= nil or source:find "^spec/xla/" ~= nil
     or tags.of(source).mpi
