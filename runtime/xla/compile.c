@@ -138,11 +138,9 @@ static void fail(lt_ctx *c, const lt_graph *g, const char *text, size_t size, pj
   char message[400], what[256], call[160];
   lt_xla_message(error, message, sizeof message);
   long node = node_at(text, size, line_in(message));
-  if (node >= 0 && lt_report_call(c, g, (size_t)node, call, sizeof call))
-    snprintf(what, sizeof what, "xla: %s does not compile", call);
-  else
-    snprintf(what, sizeof what, "xla: %s does not compile",
-             lt_report_program(c, g, call, sizeof call));
+  if (node < 0 || !lt_report_call(c, g, (size_t)node, call, sizeof call))
+    lt_report_program(c, g, call, sizeof call);
+  snprintf(what, sizeof what, "xla: %s does not compile", call);
   lt_xla_ok(c, error, what);
 }
 

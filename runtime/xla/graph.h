@@ -20,7 +20,7 @@
 #include "xla/storage.h"
 
 enum { LT_NODE_LEAF = -1, LT_NODE_ZERO = -2, LT_NODE_COPY = -3, LT_NODE_SHARDED = -4 };
-/* Whether it is no call: three words that name a value. */
+/* Whether three words of the stream name a value; others begin a call. */
 static inline bool lt_node_is_value(int64_t word) { return word < 0 && word != LT_NODE_COPY; }
 enum { LT_NODE_BOUND = 10000 };
 

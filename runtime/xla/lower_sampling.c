@@ -8,7 +8,8 @@ static void refuse(lt_lowering *l, lt_hlo rows_bad, int64_t limit) {
   lt_lower_check(l, rows_bad, lt_hlo_by(l->h, "add", row, 1), limit);
 }
 
-/* Rows of p [R, N] that are no distributions are refused. */
+/* Refuses rows of p [R, N] with an element that is negative or not finite, without a positive one,
+   or with fewer of these than samples that are to differ. */
 static void check(lt_lowering *l, lt_hlo p, int64_t samples, bool replacement) {
   lt_hlo_text *h = l->h;
   lt_hlo some = LT_BY(h, p, "a > 0", p), wide = lt_hlo_convert(h, some, LT_I64);

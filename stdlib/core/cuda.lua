@@ -8,6 +8,7 @@ local errors = require "ltrain.core.errors"
 local nvtx = require "ltrain.core.nvtx"
 local streams = require "ltrain.core.cuda_streams"
 local strict_arity = require "ltrain.core.strict_arity"
+local tree = require "ltrain.core.tree"
 
 local runtime <const> = c.runtime
 local cuda = {}
@@ -121,10 +122,8 @@ function cuda.memory_summary(device)
 end
 
 local function unknown(_, name)
-  local names = {}
-  for known in next, cuda do names[#names + 1] = known end
-  table.sort(names)
-  errors.blame("cuda: there is no '%s'%s", tostring(name), errors.in_place_of(name, "cuda", names))
+  errors.blame("cuda: there is no '%s'%s", tostring(name),
+    errors.in_place_of(name, "cuda", tree.keys(cuda)))
 end
 
 cuda = strict_arity.all(cuda)

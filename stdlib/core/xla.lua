@@ -6,6 +6,7 @@
 local c = require "ltrain.c"
 local errors = require "ltrain.core.errors"
 local strict_arity = require "ltrain.core.strict_arity"
+local tree = require "ltrain.core.tree"
 
 local runtime <const> = c.runtime
 local xla = {}
@@ -69,10 +70,8 @@ local function add_cuts(lines, r)
 end
 
 local function add_fallbacks(lines, r)
-  local names = {}
-  for name in next, r.fallbacks do names[#names + 1] = name end
+  local names = tree.keys(r.fallbacks)
   if #names == 0 then return end
-  table.sort(names)
   lines[#lines + 1] = "operations that ran on the CPU:"
   for _, name in ipairs(names) do
     lines[#lines + 1] = ("%11d  %s"):format(r.fallbacks[name], name)
@@ -137,10 +136,8 @@ function xla.report()
 end
 
 local function unknown(_, name)
-  local names = {}
-  for known in next, xla do names[#names + 1] = known end
-  table.sort(names)
-  errors.blame("xla: there is no '%s'%s", tostring(name), errors.in_place_of(name, "xla", names))
+  errors.blame("xla: there is no '%s'%s", tostring(name),
+    errors.in_place_of(name, "xla", tree.keys(xla)))
 end
 
 return setmetatable(strict_arity.all(xla), { __index = unknown })
