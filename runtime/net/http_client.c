@@ -146,6 +146,7 @@ int lt_http_client_post(lt_ctx *c, lt_http_client *h, const lt_http_post *post, 
   long status = 0;
   if (result == 0) h->curl->easy_getinfo(t->easy, LT_CURL_STATUS, &status);
   if (result != 0) fail(c, h, t, result);
+  if (!lt_ok(c)) status = -result;
   *text = t->in.size == 0 ? "" : t->in.data;
   *n = t->in.size;
   return (int)status;

@@ -77,13 +77,22 @@ describe("etcd over TLS", function()
     if missing then return pending(missing) end
     cluster:open():close()
     local url <const> = cluster:url()
-    local function refusal(text)
-      local value <const>, message = assert(stores.open(text)):get "k"
+    local at <const> = ("etcd at 127.0.0.1:%d "):format(cluster.servers[1].port)
+    local function refusal(text, wanted)
+      local store <const> = assert(stores.open(text))
+      assert.equal(at .. wanted, store:refusal "k")
+      local value <const>, message = store:get "k"
       assert.is_nil(value)
-      return message
+      assert.equal(at .. wanted, message)
     end
-    assert.matches("certificate", refusal((url:gsub("/ca%.pem", "/other.pem"))))
-    assert.is_string(refusal((url:gsub("&cert.*", ""))))
+    assert.is_nil(assert(stores.open(url)):refusal "k")
+    refusal((url:gsub("/ca%.pem", "/other.pem")), ("has a certificate of an authority that is not "
+      .. "in ca=%s/other.pem"):format(folder))
+    refusal((url:gsub("/ca%.pem", "/none.pem")), ("cannot be checked: there are no certificates "
+      .. "in ca=%s/none.pem"):format(folder))
+    refusal((url:gsub("&cert.*", "")), "wants a certificate of this host: cert=FILE&key=FILE")
+    refusal((url:gsub("^etcds", "etcd"):gsub("%?.*", "")), "ends connections without an answer: "
+      .. "does it use TLS (etcds:// in place of etcd://)?")
   end)
 end)
 
@@ -100,17 +109,60 @@ describe("etcd with users", function()
     assert(open:_call("/v3/auth/enable", {}))
     local value, message = open:put("k", "v")
     assert.is_nil(value)
-    assert.matches("user name is empty", message)
+    local at <const> = ("etcd at 127.0.0.1:%d "):format(cluster.servers[1].port)
+    assert.equal(at .. "wants a user: user=NAME&password=... in --rdzv, or "
+      .. "ETCDCTL_USER=NAME:PASSWORD", message)
     cluster.query = "?user=root&password=se%3Acret"
     local store <const> = cluster:open()
     assert.is_truthy(store:put("k", "v"))
     store._token = "of another time"
     assert.equal("v", (store:get "k"))
     cluster.query = "?user=root&password=wrong"
-    value, message = assert(stores.open(cluster:url())):get "k"
-    assert.is_nil(value)
-    assert.matches("authentication failed", message)
+    assert.equal(at .. "does not know the user root with this password",
+      assert(stores.open(cluster:url())):refusal "k")
     store:close()
+    cluster:stop()
+  end)
+end)
+
+-- A server of another protocol.
+local ANOTHER <const> = [[
+  local server = require "ltrain.c".net.serve("127.0.0.1", %d, 1024, 1024)
+  while true do
+    local client, line = server:wait(1)
+    if line then server:send(client, "SSH-2.0-OpenSSH_9.2") end
+  end
+]]
+
+describe("a server that is not etcd", function()
+  it("is told from one that does not answer yet, in one sentence", function()
+    if missing then return pending(missing) end
+    local port <const> = etcd.free_port()
+    local url <const> = ("etcd://127.0.0.1:%d,127.0.0.1:%d"):format(port, port)
+    local store <const> = assert(stores.open(url))
+    assert.is_nil(store:refusal "k")
+    local _, message = store:get "k"
+    assert.equal(("etcd at 127.0.0.1:%d and 127.0.0.1:%d does not answer: does it "
+      .. "run there, and is this its port?"):format(port, port), message)
+    local pid <const> = assert(c.runtime.process.start { os.getenv "LTRAIN", "-e",
+      ANOTHER:format(port) })
+    local other <const>, deadline = assert(stores.open("etcd://127.0.0.1:" .. port)),
+      c.runtime.clock() + 30
+    local refusal
+    repeat refusal = other:refusal "k" until refusal or c.runtime.clock() > deadline
+    c.runtime.process.signal(pid, "KILL")
+    c.runtime.process.wait_any({ pid }, 10)
+    assert.equal(("etcd at 127.0.0.1:%d is not what answers there: is this its port?"):format(port),
+      refusal)
+  end)
+
+  it("is told that it does not use TLS", function()
+    if missing then return pending(missing) end
+    local cluster <const> = etcd.start(1)
+    cluster:open():close()
+    assert.equal(("etcd at 127.0.0.1:%d does not use TLS: write etcd:// in place of etcds://, "
+      .. "without ca and cert"):format(cluster.servers[1].port),
+      assert(stores.open((cluster:url():gsub("^etcd", "etcds")))):refusal "k")
     cluster:stop()
   end)
 end)

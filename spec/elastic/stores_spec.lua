@@ -176,6 +176,61 @@ for _, kind in ipairs(kinds) do
   end)
 end
 
+describe("the file store", function()
+  local folder
+  before_each(function() folder = child.folder() end)
+  after_each(function() child.remove(folder) end)
+
+  -- How many folders are listed while fn() runs.
+  local function listed(fn)
+    local list <const>, count = c.io.list_folder, 0
+    c.io.list_folder = function(path)
+      count = count + 1
+      return list(path)
+    end
+    local ok <const>, message = pcall(fn)
+    c.io.list_folder = list
+    assert(ok, message)
+    return count
+  end
+
+  it("lists a folder only where it does not know of a key in it", function()
+    local a <const>, b = FileStore(folder), FileStore(folder)
+    local lease <const> = assert(a:lease(30))
+    for k = 1, 20 do assert(a:put("j/hosts/" .. k, "1", lease)) end
+    assert(a:put("j/round/state", "1"))
+    assert.equal("1", (b:get "j/hosts/3"))
+    assert.equal(0, listed(function()
+      for k = 2, 30 do
+        local text <const> = tostring(k)
+        assert(a:put("j/hosts/3", text, lease))
+        assert.is_true(a:keep(lease))
+        if k % 3 == 0 then assert.equal(text, (b:get "j/hosts/3")) end
+      end
+    end))
+    assert.equal(2, listed(function() -- of all, and that of round/
+      assert.equal("1", b:list "j/round/"["j/round/state"].value)
+    end))
+  end)
+
+  it("keeps a few versions, and finds the last one after any number of them", function()
+    local a <const>, b = FileStore(folder), FileStore(folder)
+    assert(a:put("x", "1"))
+    assert.equal("1", (b:get "x"))
+    for k = 2, 30 do assert(a:put("x", tostring(k))) end
+    assert.equal("30", (b:get "x"))
+    assert.equal(8, #c.io.list_folder(folder))
+  end)
+
+  it("removes a version that was made when others had gone on", function()
+    local a <const> = FileStore(folder)
+    for k = 1, 30 do assert(a:put("x", tostring(k))) end
+    assert.is_false(FileStore(folder):_make("x", 3, { value = "late" }))
+    assert.equal(8, #c.io.list_folder(folder))
+    assert.equal("30", (a:get "x"))
+  end)
+end)
+
 describe("a URL of a store", function()
   local function wrong(url) return select(2, stores.open(url)) end
 

@@ -130,8 +130,7 @@ end
 
 -- Runs the plan; returns the exit status.
 local function run(parsed, host, plan, place)
-  local store <const>, folder = place.store, place.folder
-  local job <const> = plan.job or store.job or plan.url and "job" or new_job()
+  local store <const>, folder, job = place.store, place.folder, place.job
   local rendezvous <const> = Rendezvous { store = store, job = job, min = plan.min, max = plan.max,
     max_restarts = plan.max_restarts, seed = random_seed(),
     settle = plan.url and plan.settle or 0,
@@ -160,7 +159,11 @@ function launch.main(word, parsed, host)
   local place <const> = {}
   place.address, wrong = address_of(plan)
   if place.address then place.store, wrong = stores.open(plan.url) end
-  if place.store then place.folder, wrong = make_folder() end
+  if place.store then
+    place.job = plan.job or place.store.job or plan.url and "job" or new_job()
+    wrong = Rendezvous.refusal(place.store, place.job)
+  end
+  if place.store and not wrong then place.folder, wrong = make_folder() end
   if not place.folder then return refuse(host, word, wrong, USAGE) end
   return run(parsed, host, plan, place)
 end

@@ -232,7 +232,7 @@ end
 local function join(self)
   local listed <const> = be_listed(self)
   if listed ~= true then return listed end
-  local began <const>, waits_for = clock(), nil
+  local began <const>, waits_for, said = clock(), nil, nil
   local due = began + QUIET_SECONDS
   local round <const> = self.rendezvous:join(function(text)
     local now <const> = clock()
@@ -240,7 +240,7 @@ local function join(self)
     waits_for = text or waits_for or "the other hosts"
     if now >= due then
       self.say(waits_for)
-      due = now + REPEAT_SECONDS
+      said, due = waits_for, now + REPEAT_SECONDS
     end
     return now - began >= self.join_timeout
   end)
@@ -250,7 +250,8 @@ local function join(self)
     return false
   end
   self.rendezvous:leave "the time to join is over"
-  return nil, ("no round within %g s (--join_timeout): %s"):format(self.join_timeout, waits_for)
+  return nil, ("no round within %g s (--join_timeout)%s"):format(self.join_timeout,
+    waits_for ~= said and ": " .. waits_for or "")
 end
 
 -- Whether a round that has failed is not one of a crash loop: it was long, or its fits came further

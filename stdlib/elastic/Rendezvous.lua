@@ -44,6 +44,12 @@ function Rendezvous:init(options)
   self.place, self.members = {}, { list = {} }
 end
 
+--- Why a job cannot use a store, however long its launchers wait; nil: it can, or it cannot be
+--- reached now.
+function Rendezvous.refusal(store, job)
+  return store.refusal and store:refusal(JobRecords(store, job):watched(true)) or nil
+end
+
 -- What the others have to know of this host.
 function Rendezvous:_row()
   local host <const>, last = self.host, self.last_round
@@ -274,9 +280,11 @@ end
 --- of this host's last round must have ended.
 function Rendezvous:join(tick)
   self:_close_round()
-  local changed, text = true, nil
+  local text, seconds = nil, 0
+  self.idle = false
   while true do
-    local round
+    -- Watched before it is read: what changes after that is not missed, and nothing is read twice.
+    local changed <const>, round = self.store:wait(self.records:watched(self.is_leader), seconds)
     if changed or not self:_is_idle() then round, text = self:_try() end
     if round then
       if not round.ended then self.round, self.done_round = round, -1 end
@@ -284,7 +292,7 @@ function Rendezvous:join(tick)
       return round
     end
     if tick and tick(text) then return nil end
-    changed = self.store:wait(self.records:watched(self.is_leader), WAIT)
+    seconds = WAIT
   end
 end
 

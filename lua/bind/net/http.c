@@ -80,7 +80,8 @@ static lt_http_post check_post(lua_State *L, const char *fields[MOST_FIELDS + 1]
   return post;
 }
 
-/* http:post(url, body, {field, ...}, seconds) -> status, text; nil and a reason */
+/* http:post(url, body, {field, ...}, seconds) -> status, text; nil, a reason and libcurl's number of
+   it */
 static int http_post(lua_State *L) {
   lt_bind *b = lt_enter(L);
   http *h = luaL_checkudata(L, 1, HTTP_NAME);
@@ -88,7 +89,11 @@ static int http_post(lua_State *L) {
   lt_http_post post = check_post(L, fields);
   size_t n;
   int status = lt_http_client_post(b->c, h->client, &post, luaL_checknumber(L, 5), &text, &n);
-  if (!lt_ok(b->c)) return lt_refused(L, b);
+  if (!lt_ok(b->c)) {
+    int results = lt_refused(L, b);
+    lua_pushinteger(L, -status);
+    return results + 1;
+  }
   lua_pushinteger(L, status);
   lua_pushlstring(L, text, n);
   return 2;

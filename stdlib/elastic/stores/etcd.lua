@@ -6,12 +6,14 @@
 -- its place; a change that was asked of it may have been made.
 local c = require "ltrain.c"
 local class = require "ltrain.core.class"
+local etcd_errors = require "ltrain.elastic.stores.etcd_errors"
 
 local PLAIN <const> = { plain = true }
 local PORT <const> = 2379
 local CONNECT <const>, ANSWER <const> = 2, 5 -- seconds
 local PAUSE <const> = 0.1 -- seconds after a watch that was cut off
-local UNAVAILABLE <const>, NOT_FOUND <const>, UNAUTHENTICATED <const> = 14, 5, 16 -- codes of gRPC
+local UNAVAILABLE <const>, NOT_FOUND <const> = etcd_errors.UNAVAILABLE, etcd_errors.NOT_FOUND
+local UNAUTHENTICATED <const>, REFUSED <const> = etcd_errors.UNAUTHENTICATED, etcd_errors.REFUSED
 
 local EtcdStore = class.extend(nil, "EtcdStore")
 
@@ -45,20 +47,18 @@ function EtcdStore:_fields()
            self._token and "Authorization: " .. self._token or nil }
 end
 
--- The answer of the current server as a table; nil, what is wrong and the code of gRPC.
+-- The answer of the current server as a table; nil, what is wrong and its code (etcd_errors.lua).
 function EtcdStore:_post(path, text)
   local http, message = self:_client()
   if not http then return nil, message end
   local url <const> = self._servers[self._current] .. path
-  local status, answer = http:post(url, text, self:_fields(), ANSWER)
-  if not status then return nil, answer, UNAVAILABLE end
-  local decoded <const> = c.io.json_decode(answer, PLAIN)
-  if status == 200 and type(decoded) == "table" then return decoded end
-  local failure <const> = type(decoded) == "table" and (decoded.error or decoded.message)
-  local code <const> = type(decoded) == "table" and decoded.code
-    or status == 401 and UNAUTHENTICATED or status >= 500 and UNAVAILABLE or 0
-  return nil, ("%s: %s"):format(self._servers[self._current],
-    type(failure) == "string" and failure or ("HTTP status %d"):format(status)), code
+  local o <const> = self._options
+  local status, answer, result = http:post(url, text, self:_fields(), ANSWER)
+  if not status then return nil, etcd_errors.of_transfer(o, result, answer, ANSWER) end
+  local decoded = c.io.json_decode(answer, PLAIN)
+  decoded = type(decoded) == "table" and decoded or nil
+  if status == 200 and decoded then return decoded end
+  return nil, etcd_errors.of_answer(o, status, decoded, answer)
 end
 
 -- Gets a token for the user.
@@ -86,17 +86,37 @@ function EtcdStore:_ask(path, text)
   return self:_post(path, text)
 end
 
--- A request of one server after the other, until one answers.
+-- "etcd at h1:2379 and h2:2379 does not answer ...; at h3:2379 ...": by what has happened.
+local function sentence(places, whats)
+  local parts <const>, at = {}, {}
+  for k, what in ipairs(whats) do
+    if not at[what] then
+      at[what] = {}
+      parts[#parts + 1] = what
+    end
+    table.insert(at[what], places[k])
+  end
+  for k, what in ipairs(parts) do
+    parts[k] = ("at %s %s"):format(table.concat(at[what], " and "), what)
+  end
+  return "etcd " .. table.concat(parts, "; ")
+end
+
+-- A request of one server after the other, until one answers; nil, a message and a code.
 function EtcdStore:_call(path, body)
-  local text <const>, reasons = encode(body), {}
-  for _ = 1, #self._servers do
-    local answer, message, code = self:_ask(path, text)
-    if answer or code ~= UNAVAILABLE then return answer, message, code end
-    reasons[#reasons + 1] = message
+  local text <const>, places, whats, may_answer = encode(body), {}, {}, false
+  for k = 1, #self._servers do
+    local answer, what, code = self:_ask(path, text)
+    if answer then return answer end
+    places[k], whats[k] = self._servers[self._current]:match "//(.*)$", what
+    if code ~= UNAVAILABLE and code ~= REFUSED then
+      return nil, sentence({ places[k] }, { what }), code
+    end
+    may_answer = may_answer or code == UNAVAILABLE
     self._current = self._current % #self._servers + 1
     self._token = nil
   end
-  return nil, table.concat(reasons, "; "), UNAVAILABLE
+  return nil, sentence(places, whats), may_answer and UNAVAILABLE or REFUSED
 end
 
 local function range(rows)
@@ -176,6 +196,12 @@ function EtcdStore:drop(lease)
   return (answer or code == NOT_FOUND) and true or nil, message
 end
 
+--- Why a job cannot use this store, however long it waits; nil: it can, or nobody answers.
+function EtcdStore:refusal(key)
+  local answer, message, code = self:_call("/v3/kv/range", { key = c.net.base64(key) })
+  return not answer and code == REFUSED and message or nil
+end
+
 function EtcdStore:_end_watch()
   if self._watch then self._watch:close() end
   self._watch, self._watched = nil, nil
@@ -235,6 +261,7 @@ function EtcdStore.open(parsed)
   o.password = o.password or parsed.password or user ~= "" and user == o.user and password ~= ""
     and password or c.runtime.getenv "ETCDCTL_PASSWORD"
   local secure <const> = parsed.scheme == "etcds" or parsed.scheme == "https" or o.ca or o.cert
+  o.secure = secure and true or false
   if secure then
     o.ca = o.ca or c.runtime.getenv "ETCDCTL_CACERT"
     o.cert = o.cert or c.runtime.getenv "ETCDCTL_CERT"

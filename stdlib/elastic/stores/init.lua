@@ -2,7 +2,8 @@
 --
 -- A store has the methods of memory.lua. Those that ask another process return nil and a message
 -- while it cannot be reached; `put`, `create` and `replace` return false where nothing was set.
--- After a message a change may have been made or not.
+-- After a message a change may have been made or not. `refusal(key)`, which memory.lua lacks, says
+-- before a job begins why waiting would not help.
 local errors = require "ltrain.core.errors"
 
 local stores = {}

@@ -27,19 +27,33 @@ function TcpStore:_disconnect()
   self._connection, self._watched = nil, nil
 end
 
--- Takes a line that has come: the answer of the request `number`, or the news of a change.
+-- Takes a line that has come: the answer of the request `number`, or the news of a change; false:
+-- another program listens there.
 function TcpStore:_take(line, number)
   local row <const> = c.io.json_decode(line, PLAIN)
-  if type(row) ~= "table" then return nil end
+  if type(row) ~= "table" then return false end
   if row.w and row.w == self._watched then self._changed = true end
   return row.n == number and row or nil
+end
+
+-- What is wrong with the server, and whether waiting does not help.
+function TcpStore:_wrong(what, is_another)
+  self._is_another = is_another == true
+  return ("the store at %s:%d %s"):format(self._host, self._port, what)
+end
+
+-- The same where nobody answers, for the reason at the end of a message.
+function TcpStore:_silent(message)
+  local why <const> = message:match "([^:]+)$":match "^%s*(.-)$":gsub("^%u", string.lower)
+  return self:_wrong(("does not answer (%s): has the launcher on that host begun, and is this its "
+    .. "port?"):format(why))
 end
 
 -- Sends a request and waits for its answer; nil and a message where there is none.
 function TcpStore:_ask(request)
   if not self._connection then
     local connection, message = c.net.connect(self._host, self._port, CONNECT)
-    if not connection then return nil, message end
+    if not connection then return nil, self:_silent(message) end
     self._connection = connection
   end
   self._number = self._number + 1
@@ -51,12 +65,15 @@ function TcpStore:_ask(request)
     local answer <const> = line and self:_take(line, self._number)
     if answer then return answer end
     if line == nil then sent, message = nil, why end
-    if line == false and c.runtime.clock() >= deadline then
-      sent, message = nil, ("%s:%d: no answer for %d s"):format(self._host, self._port, ANSWER)
+    if line and answer == false then
+      self:_disconnect()
+      return nil, self:_wrong("is another program's: is this the port of a launcher?", true)
+    elseif line == false and c.runtime.clock() >= deadline then
+      sent, message = nil, ("no answer for %d s"):format(ANSWER)
     end
   end
   self:_disconnect()
-  return nil, message
+  return nil, self:_silent(message)
 end
 
 function TcpStore:_call(request)
@@ -90,6 +107,12 @@ function TcpStore:lease(seconds) return self:_call { op = "lease", seconds = sec
 function TcpStore:keep(lease) return self:_call { op = "keep", lease = lease } end
 
 function TcpStore:drop(lease) return self:_call { op = "drop", lease = lease } end
+
+--- Why a job cannot use this store, however long it waits; nil: it can, or nobody answers.
+function TcpStore:refusal(key)
+  local value <const>, message = self:get(key)
+  return value == nil and self._is_another and message or nil
+end
 
 function TcpStore:wait(prefix, seconds)
   if self._watched ~= prefix or not self._connection then
