@@ -82,6 +82,7 @@ static void receive_heartbeat(lt_watchdog *d, lt_peer *p, const lt_message *m) {
 void lt_coordinator_receive(lt_watchdog *d, int rank, const lt_message *m) {
   lt_peer *p = &d->peers[rank];
   p->silent_ns = 0;
+  p->doubted = false;
   switch ((lt_message_kind)m->kind) {
     case LT_MESSAGE_HEARTBEAT: receive_heartbeat(d, p, m); break;
     case LT_MESSAGE_REPORT:

@@ -1,6 +1,7 @@
 /* runtime/launch/timeouts.c: timeouts on rank 0: which ranks are lost, late or stalled.
 
-   Lost: nothing received for `timeout`, and for three heartbeats at least. Late: alive, but not
+   Lost: nothing received for `timeout`, and for three heartbeats at least; named before, when others
+   wait for it. Late: alive, but not
    where others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing
    moves for twice that. The clocks of waits run only while the same wait is seen again and again
    and its rank is received, so time in which a process was stopped or a link was cut never
@@ -189,11 +190,31 @@ static void look_for_lost(lt_watchdog *d) {
   }
 }
 
+static bool is_awaited(const lt_watchdog *d, int rank) {
+  for (int r = 0; r < d->n_peers; r++)
+    if (r != rank && lt_peer_is_heard(&d->peers[r]) && lt_peer_is_waiting(&d->peers[r]) &&
+        lt_peer_waits_for(&d->peers[r], rank))
+      return true;
+  return false;
+}
+
+static void look_for_silent(lt_watchdog *d) {
+  for (int r = 1; r < d->n_peers; r++) {
+    lt_peer *p = &d->peers[r];
+    if (p->exited || p->done || p->reported || !is_awaited(d, r) || !lt_peer_falls_silent(d, p))
+      continue;
+    char text[LT_OUTCOME_TEXT];
+    lt_peer_silent_text(d, r, p, text, sizeof text);
+    warn(d, text);
+  }
+}
+
 /* All clocks, which look as often as heartbeats come. */
 static void look(lt_watchdog *d) {
   int64_t elapsed = d->timeouts_ns < LT_SECOND ? d->timeouts_ns : LT_SECOND;
   d->timeouts_ns = 0;
   look_for_lost(d);
+  if (!d->collecting) look_for_silent(d);
   for (int r = 0; r < d->n_peers && !d->collecting; r++) look_at(d, r, elapsed);
 }
 

@@ -26,6 +26,7 @@ typedef struct lt_peer {
   lt_state state;    /* of its last heartbeat */
   int64_t silent_ns; /* time since the last message, in this watchdog's ticks */
   bool left, done, exited;
+  bool doubted;  /* it is silent, and was named */
   bool reported; /* it reported a failure: its end is not another one */
   /* Its progress: after it left, what it had completed; in a wait, what it has issued. */
   int n_issued; /* 0: not known */
@@ -157,6 +158,10 @@ bool lt_connections_listen(lt_ctx *c, lt_connections *s, lt_endpoint *endpoint);
 void lt_connections_connect(lt_connections *s, const lt_endpoint *endpoint);
 void lt_connections_turn(lt_watchdog *d);
 int lt_connections_polls(lt_watchdog *d, int n);
+/* lost_peer.c */
+/* Whether a rank has been silent for so long that it is to be named, once. */
+bool lt_peer_falls_silent(const lt_watchdog *d, lt_peer *p);
+void lt_peer_silent_text(const lt_watchdog *d, int rank, const lt_peer *p, char *text, size_t size);
 /* "is lost: ..." and why that may be; sets `unreachable`. */
 void lt_peer_lost_text(lt_watchdog *d, const lt_peer *p, char *text, size_t size);
 

@@ -18,6 +18,7 @@ static void judge_coordinator(lt_watchdog *d, lt_outcome_class class, const char
 void lt_worker_receive(lt_watchdog *d, const lt_message *m) {
   lt_peer *coordinator = &d->peers[0];
   coordinator->silent_ns = 0;
+  coordinator->doubted = false;
   switch ((lt_message_kind)m->kind) {
     case LT_MESSAGE_HEARTBEAT:
       coordinator->state = m->state;
@@ -68,6 +69,18 @@ static void end_parent(const lt_watchdog *d) {
     kill(parent, SIGKILL);
 }
 
+/* One of the ranks that wait prints it: the lowest that rank 0 had heard. */
+static void doubt_coordinator(lt_watchdog *d) {
+  lt_peer *coordinator = &d->peers[0];
+  int lowest = atomic_load(&d->mail->lowest_rank);
+  bool prints = d->world->err_fd >= 0 && d->info->rank == (lowest > 0 ? lowest : 1);
+  if (!prints || atomic_load(&d->heartbeat->waiting_since_ns) == 0) return;
+  if (lt_heartbeat_is_over(d->heartbeat) || !lt_peer_falls_silent(d, coordinator)) return;
+  char text[LT_OUTCOME_TEXT];
+  lt_peer_silent_text(d, 0, coordinator, text, sizeof text);
+  lt_watchdog_print(d, text);
+}
+
 void lt_worker_turn(lt_watchdog *d, int64_t tick) {
   lt_peer *coordinator = &d->peers[0];
   if (!coordinator->exited && atomic_load(&d->mail->deadline_ns) == 0)
@@ -79,6 +92,7 @@ void lt_worker_turn(lt_watchdog *d, int64_t tick) {
     judge_coordinator(d, LT_LOST, what);
     end_parent(d);
   }
+  if (!coordinator->exited && !left) doubt_coordinator(d);
   if (!coordinator->exited && coordinator->ended_ns != 0 &&
       d->now_ns - coordinator->ended_ns >= LT_SECOND)
     lose_coordinator(d);
