@@ -18,9 +18,9 @@ describe("a rank that is stopped", function()
     if not can then return pending(reason) end
     local one <close> = job.start(failures.suspend.script, { over = over, env = "LT_TIMEOUT=40" })
     assert.is_true(one:wait_for("ready", 20), one:read "err")
-    local pid, message = one:pid(rank), nil
+    local pid, deadline = one:pid(rank), job.now() + 30
+    local message
     job.signal("STOP", pid)
-    local deadline = job.now() + 30
     repeat
       job.sleep(0.02)
       message = one:read "err"
