@@ -1,7 +1,7 @@
 /* runtime/launch/timeouts.c: timeouts on rank 0: which ranks are lost, late or stalled.
 
-   Lost: nothing received for `timeout`, and for three heartbeats at least; named before, when others
-   wait for it. Late: alive, but not
+   Lost: nothing received for `timeout`, and for three heartbeats at least; named before, when
+   others wait for it. Late: alive, but not
    where others wait, for `timeout`, unless it declared a span. Stalled: all are there, and nothing
    moves for twice that. The clocks of waits run only while the same wait is seen again and again
    and its rank is received, so time in which a process was stopped or a link was cut never

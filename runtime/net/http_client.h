@@ -25,8 +25,8 @@ typedef struct lt_http_post {
 lt_http_client *lt_http_client_open(lt_ctx *c, const char *op, const lt_http_settings *settings);
 void lt_http_client_close(lt_ctx *c, lt_http_client *h);
 
-/* POST: the status of the answer and its text, valid until the next request; with LT_EIO, when there
-   was none within `seconds`, libcurl's number of what went wrong (CURLcode), negative. */
+/* POST: the status of the answer and its text, valid until the next request; with LT_EIO, when
+   there was none within `seconds`, libcurl's number of what went wrong (CURLcode), negative. */
 int lt_http_client_post(lt_ctx *c, lt_http_client *h, const lt_http_post *post, double seconds,
                         const char **text, size_t *n);
 

@@ -80,8 +80,8 @@ static lt_http_post check_post(lua_State *L, const char *fields[MOST_FIELDS + 1]
   return post;
 }
 
-/* http:post(url, body, {field, ...}, seconds) -> status, text; nil, a reason and libcurl's number of
-   it */
+/* http:post(url, body, {field, ...}, seconds) -> status, text; nil, a reason and libcurl's number
+   of it */
 static int http_post(lua_State *L) {
   lt_bind *b = lt_enter(L);
   http *h = luaL_checkudata(L, 1, HTTP_NAME);
