@@ -90,14 +90,17 @@ local function run(source, command, dir, log)
   return how == "exit" and code or 128 + code, system.now() - began, processor_seconds(times)
 end
 
--- For specs of XLA devices the plugin that ./dev installs, and executables of runs before.
+-- For specs of XLA devices the plugin that ./dev installs, and executables of runs before. An
+-- everyday run has them compiled in little time, not into fast ones.
 local function plugin(build, path)
   if not path:find "^spec/xla/" then return "" end
-  local cache = "LTRAIN_XLA_CACHE=" .. quote(build .. "/xla-cache") .. " "
-  if os.getenv "LTRAIN_PJRT_PLUGIN" then return cache end
+  local settings = ("LTRAIN_XLA_CACHE=%s "):format(quote(build .. (EXHAUSTIVE and "/xla-cache"
+    or "/xla-cache-quick")))
+  if not EXHAUSTIVE then settings = settings .. "XLA_FLAGS=--xla_backend_optimization_level=0 " end
+  if os.getenv "LTRAIN_PJRT_PLUGIN" then return settings end
   local found = system.lines_of("ls " .. build .. "/venv-xla/lib/python3*/site-packages/"
     .. "lammps_jax_pjrt_cpu/*.so 2>/dev/null")[1]
-  return found and cache .. "LTRAIN_PJRT_PLUGIN=" .. quote(found) .. " " or ""
+  return found and settings .. "LTRAIN_PJRT_PLUGIN=" .. quote(found) .. " " or ""
 end
 
 -- Reads TAP into cases {name, ok, skip, text, took} plus the sum of the plans, and of a spec how

@@ -10,7 +10,6 @@
 
 #include "device_cases.h"
 #include "device_conformance.h"
-#include "exhaustive.h"
 #include "ops/fallback.h"
 
 typedef enum layout { ROW_MAJOR, STRIDED, ODD, LAYOUTS } layout;
@@ -155,12 +154,19 @@ static void same_again(lt_ctx *c, trial *t, layout how, lt_tensor *first) {
     compare(out[0], first, -1, title(t, how), "the same call twice");
 }
 
-/* Where the device compiles its calls, an everyday run has every third op (others for another
-   LT_TEST_SEED), some trials of each and one layout of each trial. */
-static bool is_sampled(int number, int n) {
-  const char *seed = getenv("LT_TEST_SEED");
-  return !ops->whole_storages || is_exhaustive() || (number + (seed ? atoi(seed) : 1)) % n == 0;
+/* An everyday run on a device that is slow at it, because it compiles or is emulated, has every nth
+   op (others for another LT_TEST_SEED), every mth trial of each and one layout of a trial:
+   LT_TEST_SOME=n/m. */
+static struct { int seed, ops, trials, layouts; } every = {1, 1, 1, 1};
+
+static void read_sampling(void) {
+  const char *seed = getenv("LT_TEST_SEED"), *some = getenv("LT_TEST_SOME");
+  if (seed != NULL) every.seed = atoi(seed);
+  if (some != NULL && sscanf(some, "%d/%d", &every.ops, &every.trials) == 2)
+    every.layouts = LAYOUTS;
 }
+
+static bool is_sampled(int number, int n) { return (number + every.seed) % n == 0; }
 
 static double tolerance_for(const trial *t, const lt_tensor *wanted) {
   return tolerance_of((lt_dtype)wanted->dtype) * t->slack;
@@ -178,7 +184,7 @@ static bool try(lt_ctx *c, trial *t) {
   lt_tensor *first = kind->n_out > 0 ? wanted[0] : wanted_in[0];
   if (lt_kernel_of(ops, t->op, (lt_dtype)first->dtype) == NULL) return false;
   for (layout how = ROW_MAJOR; how < LAYOUTS; how++) {
-    if (!is_sampled((int)t->op + t->number + (int)how, LAYOUTS)) continue;
+    if (!is_sampled((int)t->op + t->number + (int)how, every.layouts)) continue;
     memset(out, 0, sizeof out);
     if (!good(c, run(c, t, device, how, in, out), title(t, how))) continue;
     for (int k = 0; k < kind->n_out; k++)
@@ -202,8 +208,7 @@ static int trials_of(lt_ctx *c, lt_op op, int *number) {
       trial t = {.op = op, .dtype = (lt_dtype)d, .number = k, .slack = 1};
       bool any = make_trial(c, &t), ok = !lt_take_failure(c, NULL);
       if (!any) break;
-      if (ok && (is_sampled((*number)++, 24) || trials == 0))
-        trials += try(c, &t);
+      if (ok && (is_sampled((*number)++, every.trials) || trials == 0)) trials += try(c, &t);
     }
   compare_all(c);
   lt_frame_close(c, frame, 0, NULL);
@@ -218,11 +223,12 @@ static bool has_kernel(lt_op op) {
 
 void test_kernels(lt_ctx *c) {
   int n = 0, number = 0;
+  read_sampling();
   for (int op = 0; op < LT_OP_COUNT; op++) {
     if (!has_kernel((lt_op)op)) continue;
     bool derivative = lt_ops[op].kind == LT_KIND_binary_backward;
     if (derivative && lt_ops[op].dtype == LT_DTYPE_int) continue; /* which nothing calls */
-    if (!is_sampled(op, 3)) continue;
+    if (!is_sampled(op, every.ops)) continue;
     if (trials_of(c, (lt_op)op, &number) == 0)
       fault("%s: no call of its kernel was compared with the CPU's: device_cases.c has none",
             lt_ops[op].name);

@@ -1,9 +1,10 @@
 -- spec/xla/devices_spec.lua: several devices of XLA: in one process under the strategy "xla", and a
 -- device for each rank.
--- tags: slow, unsanitized
+-- tags: slow, sampled, unsanitized
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 local plugin = require "spec.xla.plugin"
+local sample = require "spec.sample"
 local tiny = require "spec.trainer.tiny"
 
 -- B samples of 8 features, or of 2 channels of 4 x 4; 4 classes.
@@ -66,7 +67,8 @@ local function test(name, fn)
 end
 
 describe("strategy = 'xla'", function()
-  for name, model in pairs(MODELS) do
+  for _, name in ipairs(sample({ "mlp", "conv and batch norm" }, 2)) do
+    local model = MODELS[name]
     test("computes on 1, 2 and 4 devices the same: " .. name, function()
       local one = fit(model, TWENTY, { strategy = "xla", devices = 1 })
       local two = fit(model, TWENTY, { strategy = "tpu_spawn", devices = 2 })

@@ -86,13 +86,14 @@ local function vit()
     num_heads = 2, hidden_dim = 8, mlp_dim = 16, num_classes = 3 }
 end
 
--- name, the net, the shape of a sample, the optimizer, options
+-- name, the net, the shape of a sample, the optimizer, options; programs, if not four: of full and
+-- last batches, in training and validation
 local FITS <const> = {
   { "an MLP", mlp, { 20 }, adam },
   { "clipped gradients", mlp, { 20 }, adam, { gradient_clip_val = 0.5 } },
   { "clipped values", mlp, { 20 }, adam, { gradient_clip_val = 0.5,
     gradient_clip_algorithm = "value" } },
-  { "windows of two batches", mlp, { 20 }, adam, { accumulate_grad_batches = 2 } },
+  { "windows of two batches", mlp, { 20 }, adam, { accumulate_grad_batches = 2 }, programs = 5 },
   { "bf16", mlp, { 20 }, adam, { precision = "bf16-mixed" } },
   { "convolutions, dropout and a schedule", cnn, { 1, 8, 8 }, sgd },
   { "a row of updates.def", mlp, { 20 }, rmsprop },
@@ -101,11 +102,12 @@ local FITS <const> = {
 }
 
 describe("a fit on xla", function()
-  for _, f in ipairs(sample(FITS, 4)) do
-    it("compiles four programs, and cuts once a batch: " .. f[1], function()
+  for _, f in ipairs(sample(FITS, 6)) do
+    local programs <const> = f.programs or 4
+    it(("compiles %d programs, and cuts once a batch: %s"):format(programs, f[1]), function()
       if plugin.missing then return pending(plugin.missing) end
       local counts = fit(table.unpack(f, 2))
-      assert.is_true(counts[2].programs - counts[1].programs <= 4) -- full and last ones of both
+      assert.is_true(counts[2].programs - counts[1].programs <= programs)
       for epoch = 2, EPOCHS do
         local before, after = counts[epoch], counts[epoch + 1]
         assert.equal(before.programs, after.programs, "programs of epoch " .. epoch)
@@ -114,17 +116,19 @@ describe("a fit on xla", function()
     end)
   end
 
-  it("has the same tensors in 1,000 steps", function()
+  it("has the same tensors after hundreds of steps", function()
     if plugin.missing then return pending(plugin.missing) end
     local bytes, Probe = {}, lt.Callback:extend("Probe")
     function Probe.on_train_batch_end(_, trainer)
-      if trainer.global_step % 100 == 0 then bytes[#bytes + 1] = lt.xla.memory_allocated() end
+      if trainer.global_step % 10 > 0 then return end
+      collectgarbage()
+      bytes[#bytes + 1] = lt.xla.memory_allocated() -- and what the step under way needs
     end
-    lt.Trainer { accelerator = "xla", max_steps = 1000, logger = false, callbacks = { Probe() },
+    lt.Trainer { accelerator = "xla", max_steps = 300, logger = false, callbacks = { Probe() },
       enable_checkpointing = false, enable_progress_bar = false, enable_model_summary = false,
       limit_val_batches = 0 }:fit(Net(mlp(), adam), { train = loader(SIZE * 10, { 20 }) })
-    assert.equal(10, #bytes)
-    local early, late = math.max(table.unpack(bytes, 1, 5)), math.max(table.unpack(bytes, 6))
+    assert.equal(30, #bytes)
+    local early, late = math.min(table.unpack(bytes, 1, 15)), math.min(table.unpack(bytes, 16))
     assert.is_true(late <= early, table.concat(bytes, " "))
   end)
 end)

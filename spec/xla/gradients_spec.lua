@@ -1,8 +1,9 @@
 -- spec/xla/gradients_spec.lua: structured operations on an XLA device give the CPU's values and
 -- gradients, random ones from the same bits.
--- tags: slow, third, unsanitized
+-- tags: slow, sampled, unsanitized
 local lt = require "ltrain"
 local plugin = require "spec.xla.plugin"
+local sample = require "spec.sample"
 
 local randn <const> = lt.randn
 local cases <const> = {}
@@ -220,13 +221,13 @@ local function distance(a, b)
 end
 
 describe("on xla the CPU's values and gradients has", function()
-  local results = {}
+  local results, chosen = {}, sample(cases, 4)
   setup(function() -- all are recorded before a value is read
     if plugin.missing then return end
-    for _, c in ipairs(cases) do results[c.name] = run(c, "xla") end
+    for _, c in ipairs(chosen) do results[c.name] = run(c, "xla") end
   end)
 
-  for _, c in ipairs(cases) do
+  for _, c in ipairs(chosen) do
     it(c.name, function()
       if plugin.missing then return pending(plugin.missing) end
       for k, want in ipairs(run(c, "cpu")) do
