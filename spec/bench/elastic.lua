@@ -35,6 +35,15 @@ local function marks(folder, rank)
   return list
 end
 
+-- The process of a rank's last whole line: a small model's file has too many to read again and again.
+local function last_pid(folder, rank)
+  local file <close> = assert(io.open(("%s/marks.%d"):format(folder, rank)))
+  file:seek("set", math.max(0, file:seek "end" - 512))
+  local pid
+  for line in file:read("a"):gmatch "[^\n]*\n" do pid = line:match "^(%d+) %d+ [%d.]+ " or pid end
+  return pid
+end
+
 local function variables(model, folder, seconds, every)
   return ("env MARKS=%s/marks LAYERS=%d WIDTH=%d SECONDS=%d EVERY='%s' LT_NUM_THREADS=1 "
     .. "OMP_NUM_THREADS=1"):format(folder, model.LAYERS, model.WIDTH, seconds, every)
@@ -86,19 +95,17 @@ local function recovery(model, launcher, delay)
   if first then
     os.execute(("sleep %.3f"):format(delay))
     local killed = marks(folder, 1)
-    local pid = killed[#killed].pid
+    local pid <const>, survivor <const> = killed[#killed].pid, last_pid(folder, 0)
     local at = c.runtime.time()
     os.execute("kill -KILL " .. pid)
-    local before = marks(folder, 0)
-    local next_one = wait_for(function()
-      local now = marks(folder, 0)
-      return now[#now].pid ~= before[#before].pid and now[#now]
-    end, 120)
+    wait_for(function() return last_pid(folder, 0) ~= survivor end, 120)
+    local last
     for _, one in ipairs(marks(folder, 0)) do
-      if next_one and one.pid == next_one.pid then
-        seconds, again, cpu = one.time - at, before[#before].step - one.step, one.cpu
+      if one.pid ~= survivor then
+        seconds, again, cpu = one.time - at, last.step - one.step, one.cpu
         break
       end
+      last = one
     end
   end
   if not seconds then os.execute(("tail -5 %s/out"):format(folder)) end
