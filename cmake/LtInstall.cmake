@@ -10,6 +10,12 @@ if(LT_PROGRAM)
   install(FILES docs/ltrain.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 install(TARGETS ltrain_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(CODE "# CMake strips no archives
+  if(CMAKE_INSTALL_DO_STRIP)
+    execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug
+      \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libltrain.a\"
+      COMMAND_ERROR_IS_FATAL ANY)
+  endif()")
 install(TARGETS ltrain_shared EXPORT ltrain-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

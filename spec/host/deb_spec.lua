@@ -79,6 +79,15 @@ describe("a Debian package", function()
       version, architecture), 1, true)
   end)
 
+  it("has no symbols for debuggers", function()
+    needs_packages()
+    shell.need("dpkg-deb -x %s/ltrain_%s_%s.deb %s/unpacked", folder, version, architecture, folder)
+    local sections = shell.need("find %s/unpacked -name '*.a' -o -type f -name '*.so*' -o -type f "
+      .. "-name 'ltrain' -o -name ltrain-worker | xargs -r objdump -h", folder)
+    assert.matches("libltrain%.a", sections)
+    assert.is_nil(sections:find(".debug_info", 1, true))
+  end)
+
   it("installs, runs, and leaves nothing when it is removed", function()
     needs_packages()
     local status, out = dpkg(("-i %s/ltrain_%s_%s.deb"):format(folder, version, architecture))
