@@ -64,6 +64,17 @@ static __device__ inline void put_partial(const job &j, const lt_team &t, double
   out[0] = a, out[j.x.count] = b;
 }
 
+template <class T> static __device__ inline T sum_of(const lt_quad<T> &a) {
+  return (a.v[0] + a.v[1]) + (a.v[2] + a.v[3]);
+}
+template <class T> static __device__ inline lt_quad<T> less(const lt_quad<T> &a, T m) {
+  return {{a.v[0] - m, a.v[1] - m, a.v[2] - m, a.v[3] - m}};
+}
+template <class T>
+static __device__ inline lt_quad<T> times(const lt_quad<T> &a, const lt_quad<T> &b) {
+  return {{a.v[0] * b.v[0], a.v[1] * b.v[1], a.v[2] * b.v[2], a.v[3] * b.v[3]}};
+}
+
 /* Mean and sum of squared distances of a segment; in double from the mean as T is. */
 template <class T, bool COLUMNS>
 static __global__ void __launch_bounds__(LT_CUDA_THREADS, lt_team_blocks<T>)
@@ -74,21 +85,27 @@ moments(LT_CONSTANT job j) {
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr;
   uint32_t end, from = segment_of(j, &end);
   double n = static_cast<double>(end - from), sums = 0, squares = 0;
-  T sum = 0, v[4];
+  const int many = lt_quads<T>;
+  lt_quad<T> v[many];
+  T sum = 0;
   int taken = 0;
-  for (uint32_t i = from + t.start; has && i < end; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, end, T(0), v);
-    sum += (v[0] + v[1]) + (v[2] + v[3]);
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &sums);
+  for (uint32_t i = from + t.start; has && i < end; i += many * t.step) {
+    lt_team_load_many<COLUMNS, T>(j.x, 0, x, t, i, end, T(0), v);
+#pragma unroll
+    for (int a = 0; a < many; a++) sum += sum_of(v[a]);
+    if ((taken += many) % LT_CUDA_CARRY == 0) lt_carry(&sum, &sums);
   }
   lt_carry(&sum, &sums);
   double mean = lt_join<COLUMNS>(t, sums, 0.0, lt_plus(), scratch) / n;
   T m = static_cast<T>(mean);
-  for (uint32_t i = from + t.start; has && i < end; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, end, m, v);
-    sum += ((v[0] - m) * (v[0] - m) + (v[1] - m) * (v[1] - m)) +
-           ((v[2] - m) * (v[2] - m) + (v[3] - m) * (v[3] - m));
-    if (++taken % LT_CUDA_CARRY == 0) lt_carry(&sum, &squares);
+  for (uint32_t i = from + t.start; has && i < end; i += many * t.step) {
+    lt_team_load_many<COLUMNS, T>(j.x, 0, x, t, i, end, m, v);
+#pragma unroll
+    for (int a = 0; a < many; a++) {
+      lt_quad<T> d = less(v[a], m);
+      sum += sum_of(times(d, d));
+    }
+    if ((taken += many) % LT_CUDA_CARRY == 0) lt_carry(&sum, &squares);
   }
   lt_carry(&sum, &squares);
   squares = lt_join<COLUMNS>(t, squares, 0.0, lt_plus(), scratch);
@@ -106,14 +123,19 @@ products(LT_CONSTANT job j) {
   char *x = has ? lt_line(j.x, 0, t.line) : nullptr, *g = has ? lt_line(j.x, 1, t.line) : nullptr;
   uint32_t end, from = segment_of(j, &end);
   double mean = has ? value_of(j.mean, t.line, 0) : 0, sums = 0, all = 0;
-  T m = static_cast<T>(mean), sum = 0, product = 0, v[4], d[4];
+  T m = static_cast<T>(mean), sum = 0, product = 0;
+  const int many = lt_quads<T>;
+  lt_quad<T> v[many], d[many];
   int taken = 0;
-  for (uint32_t i = from + t.start; has && i < end; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, end, m, v);
-    lt_team_load4<COLUMNS, T>(j.x, 1, g, t, i, end, T(0), d);
-    sum += (d[0] + d[1]) + (d[2] + d[3]);
-    product += (d[0] * (v[0] - m) + d[1] * (v[1] - m)) + (d[2] * (v[2] - m) + d[3] * (v[3] - m));
-    if (++taken % LT_CUDA_CARRY != 0) continue;
+  for (uint32_t i = from + t.start; has && i < end; i += many * t.step) {
+    lt_team_load_many<COLUMNS, T>(j.x, 0, x, t, i, end, m, v);
+    lt_team_load_many<COLUMNS, T>(j.x, 1, g, t, i, end, T(0), d);
+#pragma unroll
+    for (int a = 0; a < many; a++) {
+      sum += sum_of(d[a]);
+      product += sum_of(times(d[a], less(v[a], m)));
+    }
+    if ((taken += many) % LT_CUDA_CARRY != 0) continue;
     lt_carry(&sum, &sums);
     lt_carry(&product, &all);
   }

@@ -116,6 +116,22 @@ static __device__ inline void lt_line_store4(const lt_cuda_lines &x, int k, char
 /* Quads that a thread has under way. */
 template <class T> constexpr int lt_quads = sizeof(T) == 8 ? 1 : 4;
 
+/* Where elements i, i + step, .. of a line are, N of them. */
+template <int N>
+static __device__ inline void lt_line_places(const lt_cuda_lines &x, int k, char *line, uint32_t i,
+                                             uint32_t step, const char **at) {
+  const lt_cuda_lined &o = x.o[k];
+  if (x.n_along == 1) {
+    const char *first = line + i * o.along[0] * o.item;
+    int64_t by = step * o.along[0] * o.item;
+#pragma unroll
+    for (int a = 0; a < N; a++) at[a] = first + a * by;
+    return;
+  }
+#pragma unroll
+  for (int a = 0; a < N; a++) at[a] = lt_line_at(x, k, line, i + a * step);
+}
+
 /* The quads from elements i, i + step, .. on, lt_quads<T> of them; as lt_line_load4. */
 template <class T>
 static __device__ inline void lt_line_load_quads(const lt_cuda_lines &x, int k, char *line,
@@ -123,27 +139,26 @@ static __device__ inline void lt_line_load_quads(const lt_cuda_lines &x, int k, 
                                                  lt_quad<T> *q) {
   const int n = lt_quads<T>;
   const lt_cuda_lined &o = x.o[k];
-  if (n > 1 && o.quads && x.n_along == 1 && i + (n - 1) * step + 4 <= end) {
-    const char *at = line + i * o.along[0] * o.item;
-    int64_t by = step * o.along[0] * o.item;
+  if (n > 1 && o.quads && i + (n - 1) * step + 4 <= end &&
+      (o.dtype == LT_F32 || lt_is_half(o.dtype))) {
+    const char *at[n];
+    lt_line_places<n>(x, k, line, i, step, at);
     if (o.dtype == LT_F32) {
       float4 f[n];
 #pragma unroll
-      for (int a = 0; a < n; a++) f[a] = *reinterpret_cast<const float4 *>(at + a * by);
+      for (int a = 0; a < n; a++) f[a] = *reinterpret_cast<const float4 *>(at[a]);
 #pragma unroll
       for (int a = 0; a < n; a++)
         q[a] = {{static_cast<T>(f[a].x), static_cast<T>(f[a].y), static_cast<T>(f[a].z),
                  static_cast<T>(f[a].w)}};
-      return;
-    }
-    if (lt_is_half(o.dtype)) {
+    } else {
       uint32_t w[n][2];
 #pragma unroll
-      for (int a = 0; a < n; a++) lt_load_words<4>(at + a * by, 0, w[a]);
+      for (int a = 0; a < n; a++) lt_load_words<4>(at[a], 0, w[a]);
 #pragma unroll
       for (int a = 0; a < n; a++) lt_of_halves<T, 4>(o.dtype, w[a], q[a].v);
-      return;
     }
+    return;
   }
 #pragma unroll 1
   for (int a = 0; a < n; a++) { /* the code for any strides and dtypes is there once */

@@ -40,20 +40,22 @@ columns(LT_CONSTANT job j) {
   uint32_t from = blockIdx.y * j.segment, to = from + j.segment;
   if (to > j.x.length) to = j.x.length;
   const T *stats = static_cast<const T *>(j.stats);
-  T w = 0, b = 0, v[4], d[4];
+  T w = 0, b = 0;
+  lt_quad<T> v[lt_quads<T>], d[lt_quads<T>];
   double ws = 0, bs = 0;
   int taken = 0;
-  for (uint32_t i = from + t.start; has && i < to; i += t.step) {
-    lt_team_load4<COLUMNS, T>(j.x, 0, x, t, i, to, T(0), v);
-    lt_team_load4<COLUMNS, T>(j.x, 1, g, t, i, to, T(0), d);
+  for (uint32_t i = from + t.start; has && i < to; i += lt_quads<T> * t.step) {
+    lt_team_load_many<COLUMNS, T>(j.x, 0, x, t, i, to, T(0), v);
+    lt_team_load_many<COLUMNS, T>(j.x, 1, g, t, i, to, T(0), d);
 #pragma unroll
-    for (uint32_t e = 0; e < 4; e++) {
-      if (i + e * t.stride >= to) continue;
-      const T *of = stats + 2 * static_cast<int64_t>(row_of(j, t.line, i + e * t.stride));
-      w += d[e] * ((v[e] - of[0]) * of[1]);
-      b += d[e];
+    for (uint32_t e = 0; e < lt_team_many<T>; e++) {
+      uint32_t at = lt_team_index<COLUMNS>(t, i, e);
+      if (at >= to) continue;
+      const T *of = stats + 2 * static_cast<int64_t>(row_of(j, t.line, at));
+      w += d[e / 4].v[e % 4] * ((v[e / 4].v[e % 4] - of[0]) * of[1]);
+      b += d[e / 4].v[e % 4];
     }
-    if ((taken += 4) % LT_CUDA_CARRY != 0) continue;
+    if ((taken += lt_team_many<T>) % LT_CUDA_CARRY != 0) continue;
     lt_carry(&w, &ws);
     lt_carry(&b, &bs);
   }

@@ -48,6 +48,26 @@ static __device__ inline void lt_team_load4(const lt_cuda_lines &x, int k, char 
   }
 }
 
+/* Elements that a thread reads before it uses the first: what is under way limits sums over lines. */
+template <class T> constexpr int lt_team_many = 4 * lt_quads<T>;
+
+/* As lt_team_load4, of lt_team_many<T> elements; element e is lt_team_index(t, i, e), and the next
+   ones are lt_quads<T> * t.step further. */
+template <bool COLUMNS, class T>
+static __device__ inline void lt_team_load_many(const lt_cuda_lines &x, int k, char *line,
+                                                const lt_team &t, uint32_t i, uint32_t end, T none,
+                                                lt_quad<T> *q) {
+  if constexpr (COLUMNS)
+    lt_line_load_apart<T, lt_team_many<T>>(x, k, line, i, t.stride, end, none, q[0].v);
+  else
+    lt_line_load_quads<T>(x, k, line, i, t.step, end, none, q);
+}
+
+template <bool COLUMNS>
+static __device__ inline uint32_t lt_team_index(const lt_team &t, uint32_t i, uint32_t e) {
+  return COLUMNS ? i + e * t.stride : i + e / 4 * t.step + e % 4;
+}
+
 template <bool COLUMNS, class T>
 static __device__ inline void lt_team_store4(const lt_cuda_lines &x, int k, char *line,
                                              const lt_team &t, uint32_t i, uint32_t end,
