@@ -35,7 +35,7 @@ local function marks(folder, rank)
   return list
 end
 
--- The process of a rank's last whole line: a small model's file has too many to read again and again.
+-- The process of the last whole line: a small model has too many to read them all again and again.
 local function last_pid(folder, rank)
   local file <close> = assert(io.open(("%s/marks.%d"):format(folder, rank)))
   file:seek("set", math.max(0, file:seek "end" - 512))
