@@ -48,7 +48,8 @@ static __device__ inline void lt_team_load4(const lt_cuda_lines &x, int k, char 
   }
 }
 
-/* Elements that a thread reads before it uses the first: what is under way limits sums over lines. */
+/* Elements that a thread reads before it uses the first: what limits sums over lines is how much is
+   under way. */
 template <class T> constexpr int lt_team_many = 4 * lt_quads<T>;
 
 /* As lt_team_load4, of lt_team_many<T> elements; element e is lt_team_index(t, i, e), and the next
