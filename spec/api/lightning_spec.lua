@@ -57,6 +57,7 @@ local BY_NAME <const> = {
 
 -- Parameters that few scripts give.
 local RARE <const> = { artifact_location = 1, checkpoint_name = 1, copy = 1, group = 1,
+  non_blocking = 1,
   initial_denom_lr = 1, log_rank_zero_only = 1, remove_duplicate = 1, rounding = 1,
   storage_options = 1, sub_dir = 1, synchronous = 1 }
 

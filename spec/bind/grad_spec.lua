@@ -38,7 +38,7 @@ describe("backward", function()
     y:backward(seed, {retain_graph = true})
     y:backward(nil, {gradient = seed})
     assert.same({8, 120}, x.grad:tolist())
-    raises("backward: unknown option 'retain'; did you mean 'retain_graph'?",
+    raises("backward: unknown option 'retain' (there are gradient, retain_graph, create_graph)",
       function() (x * 2):backward(seed, {retain = true}) end)
     raises("backward: argument 'gradient' is given twice",
       function() (x * 2):backward(seed, {gradient = seed}) end)
@@ -52,7 +52,7 @@ describe("backward", function()
 
   it("checks its options", function()
     local x = leaf {2.}
-    raises("backward: unknown option 'retain'; did you mean 'retain_graph'?",
+    raises("backward: unknown option 'retain' (there are gradient, retain_graph, create_graph)",
       function() x:sum():backward({retain = true}) end)
     raises("backward: argument 'gradient' must be a tensor, got true", function()
       x:sum():backward(true)

@@ -97,7 +97,7 @@ f(require "ltrain".ones(2))
     assert.equal("ltrain: 3\n",
       told "error(setmetatable({}, {__tostring = function() return 3 end}))")
     local err = told "local s = require 's'"
-    assert.matches("C stack overflow: does the file require 's', itself?\n", err, 1, true)
+    assert.matches("C stack overflow: does it require itself?\n", err, 1, true)
     assert.not_matches("[C]", err, 1, true)
     child.write(folder .. "/python.lua", "x = 1\nx += 1\n")
     assert.matches("./python.lua:2: syntax error near '+'; there is no +=: write x = x + ...\n",

@@ -18,7 +18,7 @@ describe("the traceback of an error", function()
     assert.equal([[
 s.lua:11: view: shape [3, 5] does not hold the 16 elements of [4, 4] (in Outer.inner[2][2].fc)
 stack traceback:
-	s.lua:11: in function <s.lua:10>
+	s.lua:11: in function 'Outer:init'
 	s.lua:5: in method 'forward'
 	s.lua:15: in method 'forward'
 	s.lua:16: in function 'Outer:training_step'
@@ -57,7 +57,7 @@ local function go() local v = outer() return v end
 go()
 ]]
     assert.equal([[
-s.lua:2: boom (passed on at s.lua:6, s.lua:5)
+s.lua:2: boom (passed on at s.lua:5) (passed on at s.lua:6)
 stack traceback:
 	s.lua:2: in local 'a'
 	s.lua:3: in function <s.lua:1>

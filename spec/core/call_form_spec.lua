@@ -76,8 +76,8 @@ describe("a constructor's arguments", function()
         { nn.Linear, 3, { units = 2 } },
       ["BatchNorm2d: unknown option 'epsilon'; did you mean 'eps'?"] =
         { nn.BatchNorm2d, 3, { epsilon = 1 } },
-      ["LSTM: unknown option 'return_sequences'; the output has all steps"] =
-        { nn.LSTM, 2, 3, { return_sequences = true } },
+      ["LSTM: unknown option 'weights_only'; files of tensors and plain values are all that is "
+        .. "read: leave it out"] = { nn.LSTM, 2, 3, { weights_only = true } },
     } do
       assert.matches(wanted, error_of(table.unpack(call)), 1, true)
     end

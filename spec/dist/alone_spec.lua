@@ -19,12 +19,10 @@ describe("a world of one", function()
 
   it("says what names of PyTorch and Horovod are here", function()
     for name, words in pairs {
-      allreduce_async = "write lt.dist.all_reduce(x, {async = true}), or "
-        .. "lt.horovod.allreduce_async",
+      allreduce_async = "write lt.horovod.allreduce_async",
       get_world_size = "write lt.dist.world_size()",
       new_group = "write lt.dist.split(color)",
       init_process_group = "ranks are joined where the script begins",
-      Compression = "write lt.horovod.Compression",
       all_reduc = "did you mean 'all_reduce'?",
     } do
       local message = error_of(function() return dist[name] end)

@@ -100,8 +100,8 @@ local ROWS <const> = {
   { "an option with one dash", "run model.lua -max_epochs 3", 2,
     "run: unknown option -max_epochs; did you mean --max_epochs?" },
   { "a checkpoint as the script", "run bytes", 1,
-    "bytes:1: unexpected symbol near '<\\200>'; the file is not a text file: a Lua script is "
-    .. "expected" },
+    "bytes:1: unexpected symbol near '<\\200>'; outside of strings and comments a Lua script is "
+    .. "plain ASCII text: letters a to z, digits, _, and \" or ' around strings" },
   { "an empty checkpoint", "inspect empty.ckpt", 1, "inspect: empty.ckpt is empty" },
   { "an argument of a command that takes none", "doctor quickly", 2,
     "doctor: unexpected 'quickly'" },

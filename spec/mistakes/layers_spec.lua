@@ -25,7 +25,7 @@ local Net = lt.Module:extend("Net")
 function Net:init() local fc = nn.Linear(4, 2) end
 function Net:forward(x) local y = self.fc(x) return y end --!
 local y = Net()(lt.ones(1, 4))]],
-    "attempt to call a nil value (field 'fc'); 'fc' of line 2 is a local variable: for a field "
+    "attempt to call a nil value (field 'fc'); 'fc' of line 2 is a variable: for a field "
     .. "write self.fc = ..." },
   { "a layer under another name", [[
 local Net = lt.Module:extend("Net")
@@ -65,8 +65,8 @@ function Net:forward(x) local y = self.fc(x) return y end --!
 local Deep = Net:extend("Deep")
 function Deep:init() self.more = nn.Linear(2, 2) end
 local y = Deep()(lt.ones(4))]],
-    "attempt to call a nil value (field 'fc'); Net:init (line 2) sets it: an init of a class "
-    .. "below calls Net.init(self, ...)" },
+    "attempt to call a nil value (field 'fc'); what line 2 assigns is nil, or of another object, "
+    .. "or its init was not called: Parent.init(self, ...)" },
   { "super() of Python", [[
 local Net = lt.Module:extend("Net")
 function Net:init() super().__init__() end --!
@@ -154,7 +154,7 @@ local Net = lt.Module:extend("Net")
 function Net:init() head = nn.Linear(2, 2) end
 function Net:forward(x) local y = self.head(x) return y end --!
 local y = Net()(lt.ones(2))]],
-    "attempt to call a nil value (field 'head'); 'head' of line 2 is a global variable: for a "
+    "attempt to call a nil value (field 'head'); 'head' of line 2 is a variable: for a "
     .. "field write self.head = ..." },
   { "a layer that is assigned nil", [[
 local Net = lt.Module:extend("Net")
@@ -162,7 +162,7 @@ function Net:init(o) self.head = o.head end
 function Net:forward(x) local y = self.head(x) return y end --!
 local y = Net{haed = nn.Linear(2, 2)}(lt.ones(2))]],
     "attempt to call a nil value (field 'head'); what line 2 assigns is nil, or of another "
-    .. "object" },
+    .. "object, or its init was not called: Parent.init(self, ...)" },
   { "a table as input", [[
 local a = nn.Linear(4, 2)({1, 2, 3, 4}) --!]],
     "linear: argument 1 must be a tensor, got table (in Linear)" },
@@ -324,7 +324,8 @@ local l = lt.cross_entropy(lt.randn(4, 10), lt.tensor({1, 5, 10, 3})) --!]],
     "cross_entropy: targets are ids 0..9; got 10 with C = 10 (row 3)" },
   { "cross_entropy with its arguments swapped", [[
 local l = lt.cross_entropy(lt.tensor({1, 5, 1, 3}), lt.randn(4, 10)) --!]],
-    "cross_entropy: needs a floating tensor, got i64; write x:to('f32')" },
+    "cross_entropy: needs a floating tensor, got i64; write x:to('f32'); logits "
+    .. "come first, labels second" },
   { "another number of labels", [[
 local l = lt.cross_entropy(lt.randn(4, 10), lt.tensor({1, 2, 3})) --!]],
     "cross_entropy: logits of [4, 10] need targets of [4], got [3]" },

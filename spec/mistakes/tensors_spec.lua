@@ -163,7 +163,8 @@ local n = rows[1] * columns --!]],
   { "shape[0]", [[
 local x = lt.ones(2, 3)
 local y = x:view(x.shape[0], -1) --!]],
-    "view: argument 'size' is nil; it is view(x, size); sizes count from 1: x.shape[1]" },
+    "view: argument 'size' is nil; it is view(x, size); positions count from 1: the "
+    .. "first is x[1]" },
   { "a size that is nil", [[
 local x = lt.ones(2, 3)
 local y = x:view(6, nil) --!]],
@@ -185,7 +186,7 @@ print(f"loss {loss}") --!]],
   { "a field of a tensor", [[
 local x = lt.ones(3)
 x.name = "weights" --!]],
-    "tensor: no field or method 'name'; a tensor has no name" },
+    "tensor: no field or method 'name'" },
   { "floating ids for an Embedding", [[
 local emb = nn.Embedding(10, 4)
 local y = emb(lt.ones(2, 3)) --!]],

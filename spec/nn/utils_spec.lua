@@ -76,7 +76,7 @@ describe("nn.utils.register_parametrization", function()
       error_of(function() layer.weight = WEIGHT end))
     assert.matches("the parametrization must be a module: got 1",
       error_of(utils.register_parametrization, layer, "bias", 1))
-    assert.matches("nn.utils.rnn: there is no 'pack_sequence'; write x, n = lt.data.pad_sequence",
+    assert.matches("nn.utils.rnn: there is no 'pack_sequence'; write y, state = layer%(x, state",
       error_of(function() return utils.rnn.pack_sequence end))
   end)
 end)

@@ -9,31 +9,27 @@ local errors = require "ltrain.core.errors"
 
 local raw <const> = c.runtime.frames
 
--- The frame of the script that called the library, and the outermost frames of the library below.
-local function calls()
-  local inner = {}
-  for _, thread in ipairs(raw.threads()) do
-    for _, frame in ipairs(raw.list(thread)) do
-      if not frame.ours and frame.what ~= "C" and frame.line > 0 then return frame, inner end
-      if frame.ours then table.insert(inner, 1, frame) end
+-- What the first parameter of a method is, where it is not an object.
+local function of_self(frame)
+  for _, one in ipairs(raw.variables(frame.thread, frame.depth)) do
+    local self <const> = one.value
+    if one.name == "self" and type(self) == "table" and class.made[self] then
+      return ("%s is a class: make an object first: local x = %s(...)"):format(self.__name,
+        self.__name)
+    elseif one.name == "self" and type(self) ~= "table" and type(self) ~= "userdata" then
+      return "a method was called with a dot: write x:name(...): got " .. errors.show(self)
+        .. " for the object"
     end
   end
 end
 
--- What the first parameter of a method is, where it is not an object.
-local function why(inner)
-  for _, frame in ipairs(inner) do
-    for _, one in ipairs(raw.variables(frame.thread, frame.depth)) do
-      if one.name == "self" and one.kind == "local" then
-        local self <const> = one.value
-        if type(self) == "table" and class.made[self] then
-          return ("%s is a class: make an object first: local x = %s(...)"):format(self.__name,
-            self.__name)
-        elseif type(self) ~= "table" and type(self) ~= "userdata" then
-          return "a method was called with a dot: write x:name(...): got " .. errors.show(self)
-            .. " for the object"
-        end
-      end
+-- The frame of the script that called the library, and what is wrong with the call.
+local function call()
+  local reason
+  for _, thread in ipairs(raw.threads()) do
+    for _, frame in ipairs(raw.list(thread)) do
+      if not frame.ours and frame.what ~= "C" and frame.line > 0 then return frame, reason end
+      reason = frame.ours and of_self(frame) or reason
     end
   end
 end
@@ -42,11 +38,7 @@ end
 return function(message)
   local is_ours <const> = message:find "^ltrain%.[%w_.]+:%d+:"
   if not is_ours and not message:find "^attempt to %a+" then return message end
-  local ok, frame, inner = pcall(calls)
-  if not ok or not frame then return message end
-  local found, reason = pcall(why, inner)
-  reason = found and reason
-  local where <const> = ("%s:%d: "):format(frame.file, frame.line)
-  if reason then return where .. reason end
-  return is_ours and message or where .. message
+  local ok, frame, reason = pcall(call)
+  if not ok or not frame or is_ours and not reason then return message end
+  return ("%s:%d: %s"):format(frame.file, frame.line, reason or message)
 end

@@ -199,7 +199,7 @@ function config.check(options, spec, where)
     local row = row_of(spec, name)
     if row == nil then
       errors.blame("%s: unknown option %s%s", where, errors.show(name),
-        errors.did_you_mean(name, names, where))
+        errors.did_you_mean(name, names))
     elseif row.instead then
       errors.blame("%s: %s is not taken: give %s", where, name, row.instead)
     end

@@ -42,26 +42,11 @@ end
 --- to five letters, none for one letter); nil when none is.
 errors.nearest = c.runtime.nearest
 
--- The one word that begins with `name`, of three letters or more; nil when none or several do.
-local function begun(name, names)
-  local found
-  for _, word in ipairs(#name > 2 and names or {}) do
-    if word:sub(1, #name) == name then
-      if found then return nil end
-      found = word
-    end
-  end
-  return found
-end
-
---- "; did you mean 'word'?" or "": the nearest word, what another library calls so, or the only one
---- that begins so. `where`: the function or class of which it would be an option (nil: not known).
-function errors.did_you_mean(name, names, where)
+--- "; did you mean 'word'?" or "": the nearest word, or what another library calls so.
+function errors.did_you_mean(name, names)
+  if type(name) ~= "string" then return "" end
   local foreign_names = require "ltrain.core.foreign_names" -- by the first error alone
-  local instead = where and type(name) == "string" and foreign_names.of(where .. "()", name)
-  if instead then return "; " .. instead end
-  local word = type(name) == "string"
-    and (foreign_names.option(name, names) or errors.nearest(name, names) or begun(name, names))
+  local word = foreign_names.option(name, names) or errors.nearest(name, names)
   local note = not word and foreign_names.notes[name]
   return word and ("; did you mean '%s'?"):format(word) or note and "; " .. note or ""
 end

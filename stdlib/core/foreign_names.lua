@@ -5,26 +5,18 @@ local foreign_names = {}
 
 -- Options that are here, and what others call them.
 local OPTIONS <const> = {
-  accumulate_grad_batches = "accumulate", betas = "beta1 beta2 beta_1 beta_2", bias = "use_bias",
-  causal = "is_causal tgt_is_causal", ckpt_path = "checkpoint resume_from resume_from_checkpoint",
-  correction = "unbiased ddof", descending = "reverse", devices = "gpus num_gpus tpu_cores",
-  dilation = "dilation_rate", dim = "axis dims", dims = "axis axes dim", dirpath = "filepath",
-  embed_dim = "dim", embedding_dim = "dim output_dim", enable_checkpointing = "checkpoint_callback",
-  enable_progress_bar = "progress_bar show_progress verbose", eps = "epsilon",
-  every_n_epochs = "every_n_val_epochs period", filename = "prefix",
-  gradient_clip_val = "clip_grad clip_norm grad_clip", hidden_size = "units",
-  ignore_index = "ignore", in_features = "n_features input_dim", input_size = "input_dim",
-  keepdim = "keepdims", kernel_size = "kernel pool_size", key_mask = "attention_mask",
-  lr = "learning_rate alpha", max = "maximum", max_epochs = "epochs", max_steps = "steps",
-  mask = "attention_mask attn_mask src_mask tgt_mask key_padding_mask src_key_padding_mask "
-    .. "tgt_key_padding_mask", min = "minimum", negative_slope = "alpha", normalized_shape = "dim",
-  num_embeddings = "vocab_size input_dim", num_features = "n_features", num_nodes = "nodes",
+  accumulate_grad_batches = "accumulate", bias = "use_bias", causal = "is_causal",
+  ckpt_path = "ckpt checkpoint resume_from resume_from_checkpoint", correction = "unbiased ddof",
+  descending = "reverse", devices = "gpus num_gpus tpu_cores", dim = "axis", dims = "axis axes",
+  dirpath = "filepath", enable_progress_bar = "progress_bar verbose", eps = "epsilon",
+  every_n_epochs = "period", gradient_clip_val = "clip_grad clip_norm grad_clip",
+  hidden_size = "units", in_features = "input_dim", input_size = "input_dim",
+  keepdim = "keepdims", kernel_size = "pool_size", lr = "learning_rate", max_epochs = "epochs",
+  max_steps = "steps", mask = "attention_mask attn_mask src_mask key_padding_mask",
+  max = "maximum", min = "minimum", num_embeddings = "vocab_size input_dim",
   num_workers = "workers", out_channels = "filters", out_features = "units output_dim",
-  p = "rate ord", padding = "pad", precision = "fp16 amp", reduction = "reduce size_average",
-  register_full_backward_hook = "register_backward_hook", save_top_k = "save_best_only",
-  size = "shape newshape", steps = "num", stop = "end", stopping_threshold = "baseline",
-  stride = "strides", train_dataloader = "train_loader", training_step = "train_step",
-  val_dataloader = "val_loader", validation_step = "val_step", weight_decay = "l2 decay",
+  p = "rate", padding = "pad", reduction = "size_average", size = "shape", stride = "strides",
+  train_dataloader = "train_loader", val_dataloader = "val_loader", weight_decay = "l2 decay",
 }
 
 local LIBRARY <const> = "local lt = requi" .. "re 'ltrain'"
@@ -36,36 +28,33 @@ foreign_names.globals = {
   float = "x + 0.0", str = "tostring(x)", list = "a table: {1, 2, 3}", dict = "a table: {a = 1}",
   abs = "math.abs(x), or x:abs()", max = "math.max(a, b), or x:max()",
   min = "math.min(a, b), or x:min()", sum = "x:sum()", open = "io.open(path)",
-  format = "string.format", input = "io.read()", torch = LIBRARY, np = LIBRARY,
-  lt = LIBRARY, pl = LIBRARY, nn = "local nn = lt.nn",
-  F = "local F = lt.nn.functional",
-  unpack = "table.unpack(list)", hasattr = "object.name ~= nil", exit = "os.exit()",
+  torch = LIBRARY, np = LIBRARY, lt = LIBRARY, pl = LIBRARY, nn = "local nn = lt.nn",
+  F = "local F = lt.nn.functional", unpack = "table.unpack(list)", exit = "os.exit()",
   None = "nil", null = "nil", True = "true", False = "false", this = "self",
   self = "function Class:method(...), with a colon, to have self",
   printf = "print(text:format(...))", f = "('loss %g'):format(loss)",
   iter = "for batch in loader:batches() do", super = "Parent.init(self, ...), with the class",
-  sorted = "table.sort(list)", map = "a loop", pow = "x ^ y", round = "math.floor(x + 0.5)",
-  Trainer = "lt.Trainer", DataLoader = "lt.data.DataLoader", tensor = "lt.tensor",
+  pow = "x ^ y", round = "math.floor(x + 0.5)",
 }
 
 --- Options that are none here: why.
 foreign_names.notes = {
   device = "a module goes there by :to(device), a Trainer by its accelerator",
   requires_grad = "lt.parameter(x) has gradients, and x.requires_grad can be set",
+  non_blocking = "copies to a device are ordered with its work anyway",
   monitor = "it belongs beside lr_scheduler: {optimizer = o, lr_scheduler = s, monitor = "
     .. "'val_loss'}",
-  with_kwargs = "a table of options is one of the arguments",
-  weights = "they come from a file: net:load_state_dict(lt.load(path))",
   pretrained = "weights come from a file: net:load_state_dict(lt.load(path))",
   weights_only = "files of tensors and plain values are all that is read: leave it out",
-  fused = "an update is one kernel already: leave it out",
-  foreach = "an update is one kernel already: leave it out",
   batch_first = "sequences are [N, T, E] here: leave it out",
-  need_weights = "nn.MultiheadAttention returns them; this layer keeps its output alone",
-  from_logits = "it takes logits",
-  return_sequences = "the output has all steps", activation = "write nn.ReLU() after it",
-  restore_best_weights = "after the fit trainer:test(net, loader, {ckpt_path = 'best'})",
   seed = "lt.seed(n)",
+}
+
+-- Fields that are there at times.
+local LATER <const> = {
+  grad = "gradients are there after backward",
+  hparams = "self:save_hyperparameters(o) makes it, in init",
+  new = "an object is made by calling its class: Net(...)",
 }
 
 -- A namespace's rows: { [name] = text }, and in order { pattern, text } of those with a `*`.
@@ -91,8 +80,8 @@ local tables = setmetatable({}, { __index = function(self, namespace)
   return rows
 end })
 
---- The rows of a namespace, of a class of which objects lack a member ("Trainer"), or of a function
---- that lacks a parameter ("to()"): what is said of a name.
+--- The rows of a namespace, or of a class of which objects lack a member ("Trainer"): what is said
+--- of a name.
 function foreign_names.rows(namespace) return tables[namespace] end
 
 -- What a namespace says of a name; patterns with %1 count where that is among `words`.
@@ -119,7 +108,7 @@ end
 
 --- The same for a member, of whichever object has none of that name.
 function foreign_names.member(name)
-  return tables.Module[name] or tables.Trainer[name] or tables.Logger[name]
+  return LATER[name] or tables.Module[name] or tables.Trainer[name] or tables.Logger[name]
 end
 
 --- The one of `words` that an option of the name is here; nil.

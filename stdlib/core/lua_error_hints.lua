@@ -15,6 +15,7 @@ local GLOBALS <const> = { "error", "ipairs", "math", "pairs", "pcall", "print", 
 local FIELDS <const> = { "%.([%a_][%w_]*)%s*=%f[^=]", "function%s+[%w_.]+[.:]([%a_][%w_]*)" }
 local LOCALS <const> = { "local%s+([%a_][%w_<>, ]*)", "function%s+([%a_][%w_]*)%s*%(",
   "function[^(]*%(([^)]*)%)" }
+local VARIABLES <const> = { "%f[%w_.]([%a_][%w_]*)%s*=%f[^=]", table.unpack(LOCALS) }
 
 -- The names in a script that match one of the patterns, and the line of the first of each.
 local function defined(text, patterns)
@@ -45,46 +46,15 @@ local function of_global(name, text)
   return nearest(name, table.move(GLOBALS, 1, #GLOBALS, #names + 1, names), lines)
 end
 
--- Why a field is nil that line `at` assigns: often the init of a class below does not call it.
-local function of_assigned(at, text)
-  local lines = script_source.lines(text)
-  for number = at, 1, -1 do
-    local owner = lines[number]:match "function%s+([%w_.]+):init%f[^%w_]"
-    if owner and text:find("%f[%w_]" .. owner .. ":extend%f[^%w_]") then
-      return ("%s:init (line %d) sets it: an init of a class below calls %s.init(self, ...)")
-        :format(owner, number, owner)
-    end
-    if lines[number]:find "%f[%w]function%f[%W]" then break end
-  end
-  return ("what line %d assigns is nil, or of another object"):format(at)
-end
-
--- Why a field is nil that a variable is called as.
-local function of_variable(name, text)
-  for number, line in ipairs(script_source.lines(text)) do
-    local list = line:match "%f[%w_]local%s+([%w_, ]+)="
-    local before = line:match("(.?)%s*%f[%w_.:]" .. name .. "%s*[,=]%f[^=]")
-    local kind = list and list:find("%f[%w_]" .. name .. "%f[^%w_]") and "local"
-      or before and not before:find "[%w{,.]" and "global"
-    if kind then
-      return ("'%s' of line %d is a %s variable: for a field write self.%s = ..."):format(name,
-        number, kind, name)
-    end
-  end
-end
-
--- Fields that are there at times.
-local LATER <const> = {
-  grad = "gradients are there after backward",
-  hparams = "self:save_hyperparameters(o) makes it, in init",
-  new = "an object is made by calling its class: Net(...)",
-}
-
 local function of_field(name, text)
   local names, lines = defined(text, FIELDS)
-  if LATER[name] then return LATER[name] end
-  if lines[name] then return of_assigned(lines[name], text) end
-  return foreign_names.member(name) or of_variable(name, text) or nearest(name, names, lines)
+  local _, variables = defined(text, VARIABLES)
+  return lines[name] and ("what line %d assigns is nil, or of another object, or its init was not "
+    .. "called: Parent.init(self, ...)"):format(lines[name])
+    or foreign_names.member(name)
+    or variables[name] and ("'%s' of line %d is a variable: for a field write self.%s = ...")
+      :format(name, variables[name], name)
+    or nearest(name, names, lines)
 end
 
 -- As of_field, for a method: those of the library's objects too.
@@ -93,21 +63,19 @@ local function of_method(name, text)
   if found ~= "" then return found end
   for one in pairs(class.made) do
     for key, value in next, one do
-      local is_public <const> = type(key) == "string" and key:find "^%a"
-      if is_public and type(value) == "function" then names[#names + 1] = key end
+      local is_method <const> = type(key) == "string" and type(value) == "function"
+      if is_method and key:find "^%a" then names[#names + 1] = key end
     end
   end
-  table.sort(names)
   return nearest(name, names, {})
 end
 
--- Fields of the running step's batch that the script's steps use, and the batch lacks.
+-- A field of the running step's batch that the script's steps use, and the batch lacks.
 local function of_batch(text)
   local batch = current_step.batch
   if type(batch) ~= "table" or getmetatable(batch) ~= nil then return nil end
-  text = text:gsub("\nfunction", "\n\0%0") .. "\0" -- where a function ends
-  for name, body in text:gmatch "_step%s*%(%s*([%a_][%w_]*)([^\0]*)" do
-    for field in body:gmatch("%f[%w_]" .. name .. "([.[][%w_]+)") do
+  for name in text:gmatch "_step%s*%(%s*([%a_][%w_]*)" do
+    for field in text:gmatch("%f[%w_]" .. name .. "([.[][%w_]+)") do
       local key = field:sub(2)
       if batch[field:sub(1, 1) == "[" and tonumber(key) or key] == nil then
         return ("%s%s is nil: the batch has %s"):format(name, field:gsub("^%[.*", "%0]"),
@@ -119,12 +87,13 @@ end
 
 -- A local variable that has no value as a table of sizes is one value.
 local function of_local(name, text)
-  for names, value in text:gmatch "local%s+([%w_]+,[%w_, ]+)=([^\n]*)" do
-    if names:find("%f[%w_]" .. name .. "%f[^%w_]")
-      and (value:find "%.shape%s*$" or value:find ":size%(%)%s*$") then
-      return "the sizes are one table: write local a, b = table.unpack(x.shape)"
-    end
-  end
+  return text:find("local%s[%w_, ]*%f[%w_]" .. name .. "%f[^%w_][^\n]*%.shape%s*\n")
+    and "the sizes are one table: write local a, b = table.unpack(x.shape)"
+end
+
+local function of_word(word)
+  local ours = foreign_names.globals[word]
+  return ours and ("%s is a name without value here: write %s"):format(word, ours)
 end
 
 local function of_tensor(name)
@@ -132,29 +101,25 @@ local function of_tensor(name)
     or "a number of a tensor of one element is x:item()"
 end
 
-local SHAPE <const> = "shape is a table of sizes: x.shape[1], or x:size(1)"
-local NAME <const> = "%s is a name without value here: write "
+local NIL <const> = "%f[%w]nil%f[%W]"
 
 -- Rows: a pattern of Lua's messages; false or one of the script's line; and a remedy, or a function
--- of what the first has captured and the script's text. %s: what the last pattern has captured.
+-- of what the last pattern has captured and the script's text. %s in a remedy: the same.
 local ROWS <const> = {
   { "a nil value %(global '([%w_]+)'%)", false, of_global },
   { "a nil value %(field '([%w_]+)'%)", false, of_field },
   { "a nil value %(method '([%w_]+)'%)", false, of_method },
   { "a nil value %(local '([%w_]+)'%)", false, of_local },
-  { "a nil value %(field '[i?]", "%[0%]", "positions count from 1: the first is x[1]" },
+  { NIL, "%[0%]", "positions count from 1: the first is x[1]" },
   { "a nil value %(field '[i?]", "([%a_][%w_.]*%[[%a_][%w_.]*%])[.:(]",
     "%s is nil: there is no such key" },
-  { "%f[%w]nil%f[%W]", "%f[%w_.](True)%f[^%w_]", NAME .. "true" },
-  { "%f[%w]nil%f[%W]", "%f[%w_.](False)%f[^%w_]", NAME .. "false" },
-  { "%f[%w]nil%f[%W]", "%f[%w_.](None)%f[^%w_]", NAME .. "nil" },
-  { "%f[%w]nil%f[%W]", "shape%[0%]", "sizes count from 1: x.shape[1]" },
+  { NIL, "%f[%w_.]([TFN]%l+)%f[^%w_]", of_word },
   { "attempt to index a boolean value", "[=~]=",
     "== of tensors is one boolean: write a:eq(b), a:ne(b)" },
   { "attempt to add a '%a+' with a '", false, "texts are joined by a .. b" }, -- one is a text
   { "attempt to %a+ a '%a+' with a '", false, "the number in a string is tonumber(text)" },
-  { "attempt to call a table value %(%a+ 'shape'%)", false, SHAPE },
-  { "arithmetic on a table value %(field 'shape'%)", false, SHAPE },
+  { "a table value %(%a+ 'shape'%)", false,
+    "shape is a table of sizes: x.shape[1], or x:size(1)" },
   { "attempt to call a table value %(for iterator", false,
     "write for i, value in ipairs(list) do, or for key, value in pairs(t) do" },
   { "attempt to call a n?[^ni]%a+ value %(method '([%w_]+)'%)", false, -- not of nil
@@ -170,7 +135,10 @@ local function remedy_for(said, text, number)
   if said:find "near '" or said:find "near <eof>" or said == "unexpected symbol" then
     return foreign_syntax(said, line, lines[number - 1])
   end
-  local lacking = said:find "%f[%w]nil%f[%W]" and current_step.batch ~= nil and of_batch(text)
+  if said:find "^cross_entropy: needs a floating tensor, got i" then
+    return "; logits come first, labels second"
+  end
+  local lacking = said:find(NIL) and of_batch(text)
   if lacking then return "; " .. lacking end
   for _, row in ipairs(said:find "; [wd]" and {} or ROWS) do
     local found, part, does = said:match(row[1]), row[2], row[3]
@@ -185,11 +153,9 @@ end
 --- The message, "model.lua:3: attempt to ...", with what to do about it behind its first line,
 --- where that is known. `text`: the script's, by default that of the file.
 local function with_remedy(message, text)
-  local head, module, inner =
-    message:match "^([^\n]*error loading module '([^'\n]*)'[^\n]*\n%s*)(.*)$"
+  local head, inner = message:match "^([^\n]*error loading module '[^\n]*\n%s*)(.*)$"
   if head then
-    return head .. with_remedy(inner:gsub("^C stack overflow",
-      ("%%0: does the file require '%s', itself?"):format(module:gsub("%%", "%%%%"))), nil)
+    return head .. with_remedy(inner:gsub("^C stack overflow", "%0: does it require itself?"), nil)
   end
   local path, number, said, rest = message:match "^([^\n]-):(%d+): ([^\n]*)(.*)$"
   if not path or path:find "^ltrain%." then return message end

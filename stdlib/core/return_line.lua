@@ -10,17 +10,19 @@ local function returned(line)
 end
 
 --- The line of the only `return` of a value in the lines `first` to `last` of a function, the last
---- of a chunk itself (`first` is 0); with several, or where the text cannot be read, `first`.
-return function(name, first, last)
+--- of a chunk itself (`first` is 0); nil: there are several, or the text cannot be read. `word`
+--- (nil: any): what it returns names it.
+return function(name, first, last, word)
   local text = script_source.text(name)
-  if not text then return first end
+  if not text then return nil end
   local lines, found = script_source.lines((text:gsub("%s+$", ""))), nil
   if first == 0 then return #lines end
   for number = first, math.min(last, #lines) do
-    if returned(lines[number]) then
-      if found then return first end
+    local value = returned(lines[number])
+    if value and (not word or value:find("%f[%w_]" .. word .. "%f[^%w_]")) then
+      if found then return nil end
       found = number
     end
   end
-  return found or first
+  return found
 end

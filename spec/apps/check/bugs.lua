@@ -184,7 +184,7 @@ local data = lt.data.TensorDataset(lt.randn(64, 5, 4), lt.randint(0, 3, {64}))
 return {model = Net(), data = lt.data.DataLoader(data, {batch_size = 8, shuffle = true})}
 ]] },
     { "a metric that a scheduler watches and nothing logs", "fit",
-      "remedy: log it: self:log('val_acc'", nil,
+      "nothing called 'val_acc' was logged", nil,
       base { "  return lt.optim.Adam(self:parameters(), {lr = 1e-3})",
         "  local adam = lt.optim.Adam(self:parameters(), {lr = 1e-3})\n  local lower = "
         .. "lt.optim.ReduceLROnPlateau(adam)\n  return {optimizer = adam, lr_scheduler = {"

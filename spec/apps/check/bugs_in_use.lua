@@ -162,7 +162,7 @@ return {
     { "one-hot labels that are integers", "fit", "targets of one-hot rows are floats",
       "lt.cross_entropy(logits", base({ "lt.randint(0, 4, {64})",
         "nn.functional.one_hot(lt.randint(0, 4, {64}), 4)" }) },
-    { "labels in front of logits", "fit", "remedy: logits come first, labels second",
+    { "labels in front of logits", "fit", "; logits come first, labels second",
       "lt.cross_entropy(batch", base { LOSS, "local loss = lt.cross_entropy(batch[2], logits)" } },
     { "a forward without return", "fit", "a forward that ends without return",
       "lt.cross_entropy(logits", base({ "  return logits\nend", "end" },

@@ -2,7 +2,6 @@
 --- were skipped.
 local class = require "ltrain.core.class"
 local remedies = require "ltrain.core.lua_error_hints"
-local remedy_for = require "ltrain.apps.check.error_hints"
 local script_source = require "ltrain.core.script_source"
 
 local Report = class.extend(nil, "Report")
@@ -57,8 +56,7 @@ function Report:raised(check, message, remedy)
   if file and not remedy then -- with what was meant, where the script's text says that
     text = select(3, split(self, remedies(("%s:%d: %s"):format(file, line, text))))
   end
-  add(self, "error", check, file and ("%s:%d"):format(file, line), text,
-    remedy or remedy_for(text))
+  add(self, "error", check, file and ("%s:%d"):format(file, line), text, remedy)
 end
 
 --- Takes back the errors of a line of the script whose texts have `part`: another says it better.
