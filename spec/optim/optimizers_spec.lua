@@ -324,6 +324,19 @@ describe("Optimizer", function()
     assert.same({ "weight", "bias" }, state.param_groups[1].params)
   end)
 
+  it("gives its state without copies to who copies it", function()
+    local net = Net()
+    local optimizer = optim.SGD(net:parameters(), { momentum = 0.9 })
+    net.bias.grad = lt.ones(1, { dtype = "f64" })
+    optimizer:step()
+    local own, kept = optimizer:state_dict { copy = false }, optimizer:state_dict()
+    optimizer:step()
+    assert.same({ 1.9 }, own.state.bias.momentum_buffer:tolist())
+    assert.same({ 1 }, kept.state.bias.momentum_buffer:tolist())
+    own.state.bias.momentum_buffer = nil -- the table is the caller's
+    assert.same({ 1.9 }, optimizer:state_dict().state.bias.momentum_buffer:tolist())
+  end)
+
   it("takes the paths in the module that holds it", function()
     local net = lt.Module.adopt { a = Net(), b = Net() }
     local optimizer = optim.SGD {

@@ -418,6 +418,36 @@ describe("stage 3", function()
     end
   end)
 
+  it("copies a rank's part of a state once when it is loaded", function()
+    prints("true true\n", 2, [[
+      local runtime = require "ltrain.c".runtime
+      local Wide, most, same = lt.Module:extend("Wide")
+      function Wide:init()
+        self.layers = nn.Sequential(nn.Linear(256, 256), nn.Linear(256, 256))
+      end
+      function Wide:training_step(batch) return self.layers(batch[1]):square():mean() end
+      function Wide:configure_optimizers() return lt.optim.Adam(self:parameters()) end
+      function Wide:on_train_batch_end(_, _, index)
+        if index ~= 1 then return end
+        local strategy, optimizer = self.trainer.strategy, self.trainer.optimizers[1]
+        local saved = lt.dist.broadcast(strategy:optimizer_state(optimizer))
+        collectgarbage()
+        collectgarbage()
+        runtime.reset_peak_memory()
+        local before = runtime.memory().live_bytes
+        optimizer:load_state_dict(saved)
+        most = runtime.memory().peak_bytes - before
+        local again = lt.dist.broadcast(strategy:optimizer_state(optimizer))
+        same = saved.state["layers.0.weight"].exp_avg:equal(
+          again.state["layers.0.weight"].exp_avg)
+      end
+      x = lt.randn(16, 256)
+      fit(lt.strategies.Sharded {stage = 1}, {class = Wide}, {max_epochs = 1})
+      local part = 2 * 2 * 256 * 257 * 4 / 2 -- two moments of two layers, on two ranks
+      print(same, most < 1.3 * part or most / part)
+    ]])
+  end)
+
   it("divides the memory of parameters, gradients and state", function()
     prints("true\n", 4, [[
       local Wide = lt.Module:extend("Wide")

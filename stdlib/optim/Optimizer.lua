@@ -315,18 +315,29 @@ end
 
 -- Saving.
 
+-- Keeps nothing of what the caller lets go.
 local copy
 function copy(value)
   if c.is_tensor(value) then
-    local own <close> = value:detach() -- keeps nothing of what the caller lets go
+    local own <close> = value:detach()
     return own:clone()
   end
   return type(value) == "table" and tree.map(value, copy) or value
 end
 
+-- Tables of its own, with the same bytes.
+local view
+function view(value)
+  if c.is_tensor(value) then return value:detach() end
+  return type(value) == "table" and tree.map(value, view) or value
+end
+
 --- Returns { class = name, state = { [path] = { slot = tensor or number } },
 --- param_groups = { { lr =, params = {paths} } } }
-function Optimizer:state_dict()
+---@param how table|nil { copy = false: with tensors that the next step changes, for who copies
+--- them before that }
+function Optimizer:state_dict(how)
+  local of <const> = how and how.copy == false and view or copy
   self:settle()
   local saved = { class = getmetatable(self).__name, state = {}, param_groups = {} }
   for g, group in ipairs(self.param_groups) do
@@ -339,7 +350,7 @@ function Optimizer:state_dict()
       local slots = self.state[parameter]
       if slots then
         local kept = {}
-        for slot, value in tree.pairs(slots) do kept[slot] = copy(value) end
+        for slot, value in tree.pairs(slots) do kept[slot] = of(value) end
         saved.state[group.names[i]] = kept
       end
     end

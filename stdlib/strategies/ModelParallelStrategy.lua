@@ -304,9 +304,10 @@ function ModelParallelStrategy:load_module_state(module, state)
   DDP.load_module_state(self, module, state)
 end
 
-function ModelParallelStrategy:optimizer_parts(optimizer)
-  if active(self) then return self.sharding:optimizer_parts(optimizer) end
-  return self.divides and part_state.of_optimizer(optimizer) or DDP.optimizer_parts(self, optimizer)
+function ModelParallelStrategy:optimizer_parts(optimizer, options)
+  if active(self) then return self.sharding:optimizer_parts(optimizer, options) end
+  return self.divides and part_state.of_optimizer(optimizer, options)
+    or DDP.optimizer_parts(self, optimizer, options)
 end
 
 --- Each rank loads its parts.

@@ -321,14 +321,16 @@ function Strategy:gather_parameters() end
 function Strategy:module_parts(module) return module:state_dict() end
 
 --- The same of an optimizer's state: the tree that its state_dict returns, with parts in the place
---- of tensors. A rank that has no element of a tensor may leave it out.
-function Strategy:optimizer_parts(optimizer) return optimizer:state_dict() end
+--- of tensors. A rank that has no element of a tensor may leave it out. `options`: of state_dict.
+function Strategy:optimizer_parts(optimizer, options) return optimizer:state_dict(options) end
 
 --- Called on all ranks: returns the module's state, complete on rank 0, nil on the others.
 function Strategy:module_state(module) return self:module_parts(module) end
 
 --- The same for an optimizer.
-function Strategy:optimizer_state(optimizer) return self:optimizer_parts(optimizer) end
+function Strategy:optimizer_state(optimizer, options)
+  return self:optimizer_parts(optimizer, options)
+end
 
 --- Called on all ranks with the complete state, of which each loads its part. A tensor in it may be
 --- one of a file that has not been read: `parts.read(tensor, from, n)` returns `n` of its elements,

@@ -170,7 +170,7 @@ local function each_shard(self, fn)
 end
 
 --- What the optimizer's state_dict returns, with parts (core/parts.lua) in the place of rows.
-function ShardedOptimizer:parts(state_dict)
+function ShardedOptimizer:parts(state_dict, options)
   local optimizer, own = self.optimizer, self.optimizer.state
   local by_parameter, by_name = {}, {}
   each_shard(self, function(shard, name)
@@ -178,7 +178,7 @@ function ShardedOptimizer:parts(state_dict)
   end)
   optimizer.state = by_parameter
   local _ <close> = self.shards.offload:scope() -- of the copies
-  local ok, saved = pcall(state_dict, optimizer)
+  local ok, saved = pcall(state_dict, optimizer, options)
   optimizer.state = own
   if not ok then error(saved, 0) end
   for name, slots in next, saved.state do
@@ -192,26 +192,26 @@ function ShardedOptimizer:parts(state_dict)
   return saved
 end
 
--- This rank's rows of a parameter's slots.
+-- This rank's row of a tensor of a state, as one that has not been read (core/parts.lua): who reads
+-- it has a tensor of its own, which is copied once, from the state or from a file.
+local Row <const> = {}
+Row.__index = Row
+
+function Row:read(from, n)
+  local value <const>, offload = self.value, self.shard.offload
+  local row = parts.read(value, self.shard.from + from, n)
+  return c.is_tensor(value) and offload:copy(row, row.dtype) or offload:take(row, row.dtype)
+end
+
+-- The slots of a parameter with this rank's rows.
 local function rows_of(shard, slots)
   local rows = {}
   for slot, value in next, slots do
-    if parts.is_tensor(value) and has_shape(value, shard.parameter) then
-      local row <close> = parts.read(value, shard.from, shard.n)
-      local shaped <close> = row:reshape { 1, shard.n }
-      rows[slot] = shard.offload:copy(shaped, shaped.dtype)
-    else
-      rows[slot] = parts.whole(value)
-    end
+    local is_divided = parts.is_tensor(value) and has_shape(value, shard.parameter)
+    rows[slot] = is_divided and setmetatable({ value = value, shard = shard, dtype = value.dtype,
+      shape = { 1, shard.n }, ndim = 2 }, Row) or value
   end
   return rows
-end
-
--- The optimizer has copies of them.
-local function let_go(slots)
-  for _, value in next, slots do
-    local _ <close> = c.is_tensor(value) and value or nil
-  end
 end
 
 --- Loads this rank's part of a saved state by the optimizer's load_state_dict.
@@ -231,7 +231,6 @@ function ShardedOptimizer:load(load_state_dict, saved)
   local _ <close> = enter(self)
   local _ <close> = self.shards.offload:scope()
   load_state_dict(self.optimizer, own)
-  for _, slots in next, own.state do let_go(slots) end
 end
 
 --- Makes the state of rank 0, of those that share a parameter, that of all of them, in parts. All
@@ -244,7 +243,7 @@ function ShardedOptimizer:share_state()
     local shard = self.shards.of[parameter]
     local slots = collectives.broadcast(before[parameter] or false,
       { group = shard.replicas.group })
-    if slots and shard.n > 0 then own[shard.tensor] = rows_of(shard, slots) end
+    if slots and shard.n > 0 then own[shard.tensor] = parts.whole(rows_of(shard, slots)) end
   end
   self.optimizer.state = own
 end

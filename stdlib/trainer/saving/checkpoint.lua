@@ -29,14 +29,14 @@ end
 
 -- What is written of the module and, with `optimizers`, of these: what this rank has, or complete
 -- on rank 0, gathered from all ranks where the strategy has it in parts; other ranks get nothing
--- then.
-local function collect(state, optimizers, in_parts)
+-- then. `copy`: false where the next step may change the optimizers' tensors.
+local function collect(state, optimizers, in_parts, copy)
   local strategy, held = state.strategy, { optimizers = {} }
   local of_module = in_parts and strategy.module_parts or strategy.module_state
   local of_optimizer = in_parts and strategy.optimizer_parts or strategy.optimizer_state
   held.module = of_module(strategy, state.module)
   for i, optimizer in ipairs(optimizers and state.optimizers or {}) do
-    held.optimizers[i] = of_optimizer(strategy, optimizer)
+    held.optimizers[i] = of_optimizer(strategy, optimizer, { copy = copy })
   end
   held.strategy = optimizers and strategy_state(state, in_parts) or nil
   return held
@@ -159,9 +159,9 @@ local function take(state, options)
   -- A rank that is asked to take part may not know what the file shall hold.
   if agreed or not weights_only then now = state.resume_point:to_save(agreed) end
   if agreed then
-    held = exchange("save_checkpoint", collect, state, not weights_only, in_parts)
+    held = exchange("save_checkpoint", collect, state, not weights_only, in_parts, options.copy)
   elseif state.trainer.is_global_zero then
-    held = collect(state, not weights_only, in_parts)
+    held = collect(state, not weights_only, in_parts, options.copy)
   end
   local all_here = agreed and in_parts
   if not (state.trainer.is_global_zero or all_here) then return end
@@ -204,9 +204,11 @@ end
 
 --- What a file of a run that has not ended would hold now: the table on rank 0, and with `in_parts`
 --- what they have of it on all ranks; nil on the others; nil and the reason where the run is not to
---- be saved as it is. All ranks call it, between two batches.
+--- be saved as it is. All ranks call it, between two batches, and copy what they need before the
+--- next one, which changes its tensors.
 function checkpoint.collect(state, in_parts)
-  local saved, held, now = take(state, { agreed = state.ranks.many, in_parts = in_parts })
+  local saved, held, now = take(state, { agreed = state.ranks.many, in_parts = in_parts,
+    copy = false })
   if not saved then return nil, held end
   add_run(saved, state, held, now)
   hook_calls.hook(state, "on_save_checkpoint", saved)
