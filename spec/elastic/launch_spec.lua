@@ -108,6 +108,21 @@ describe("ltrain launch", function()
     assert.matches("for the second time at step 2", err, 1, true)
   end)
 
+  it("ends a job that fails at the same step for want of space, in another folder each time",
+    function()
+      local one <close>, status, _, err = ended([[
+        function step(k)
+          if k == 2 and lt.dist.rank() == 1 then
+            error(("cannot write version_%d/a.ckpt: No space left"):format(world.incarnation))
+          end
+        end
+        train {snapshot_every = false}
+      ]], "--nproc_per_node 2 --max_restarts 9")
+      assert.equal(1, status, one:all())
+      assert.matches("the job has failed: rank 1 on host %S+ failed: [^\n]*cannot write "
+        .. "version_1/a.ckpt: No space left: for the second time at step 2 after 1 restart;", err)
+    end)
+
   it("ends a job that fails too often, each time with the message of the rank", function()
     local one <close>, status, _, err = ended([[error("number " .. world.incarnation)]],
       "--nproc_per_node 2 --max_restarts 1")

@@ -96,13 +96,18 @@ local function watch_signals(host)
   end
 end
 
--- A folder for the error files of the ranks.
+-- A folder for the error files of the ranks: in memory where it can be, as a full disk may be what
+-- they have to report.
 local function make_folder()
-  local path <const> = ("%s/ltrain_launch_%d_%d"):format(c.runtime.getenv "TMPDIR" or "/tmp",
-    c.runtime.pid(), c.runtime.time() * 1e6 // 1)
-  local made <const>, message = c.io.claim_folder(path)
-  if made then return path end
-  return nil, message or path .. " is there already"
+  local name <const>, why = ("ltrain_launch_%d_%d"):format(c.runtime.pid(),
+    c.runtime.time() * 1e6 // 1), nil
+  for _, folder in ipairs { "/dev/shm", c.runtime.getenv "TMPDIR" or "/tmp" } do
+    local path <const> = ("%s/%s"):format(folder, name)
+    local made <const>, message = c.io.claim_folder(path)
+    if made then return path end
+    why = message or path .. " is there already"
+  end
+  return nil, why
 end
 
 local function remove_folder(path)

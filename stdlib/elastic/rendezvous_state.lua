@@ -87,19 +87,28 @@ local function end_round(doc, members, view)
     new[1].name, #new - 1)
 end
 
-local function is_same(failure, others)
+-- Whether a failure of the same rank at the same step is in a list, with the same form of message.
+local function is_among(failure, others, form)
   for _, other in ipairs(others) do
-    if other.rank == failure.rank and other.step == failure.step
-      and other.message == failure.message then return true end
+    if other.rank == failure.rank and other.step == failure.step and form(other) == form(failure)
+    then return true end
   end
   return false
+end
+
+local function exactly(failure) return failure.message end
+
+-- In another round the numbers in a message may differ: that of the run's folder (version_3), of a
+-- port, of a process.
+local function without_numbers(failure)
+  return failure.step and failure.message:gsub("%d+", "0") or failure.message
 end
 
 -- The document that ends a job because of the failures of its last round; nil: it may go on.
 local function give_up(doc, view)
   for _, failure in ipairs(doc.failures) do
     -- At which step a rank was killed is not known.
-    if not failure.killed and is_same(failure, doc.last_failures) then
+    if not failure.killed and is_among(failure, doc.last_failures, without_numbers) then
       local at <const> = failure.step and (" at step %d"):format(failure.step) or ""
       return close(doc, 1, ("%s: for the second time%s"):format(failure.text, at))
     end
@@ -188,7 +197,7 @@ function rendezvous_state.report(doc, member, number, report)
   if doc.status == "running" then
     return copy(stop(doc, "failed", "%s", text), { failures = { failure } })
   end
-  if #doc.failures >= REPORTS or is_same(failure, doc.failures) then return nil end
+  if #doc.failures >= REPORTS or is_among(failure, doc.failures, exactly) then return nil end
   local failures <const> = table.move(doc.failures, 1, #doc.failures, 1, {})
   failures[#failures + 1] = failure
   return copy(doc, { failures = failures })
