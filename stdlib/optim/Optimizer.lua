@@ -325,7 +325,7 @@ function copy(value)
   return type(value) == "table" and tree.map(value, copy) or value
 end
 
--- Tables of its own, with the same bytes.
+-- Tables of the caller, with the optimizer's tensors.
 local view
 function view(value)
   if c.is_tensor(value) then return value:detach() end
@@ -334,10 +334,9 @@ end
 
 --- Returns { class = name, state = { [path] = { slot = tensor or number } },
 --- param_groups = { { lr =, params = {paths} } } }
----@param how table|nil { copy = false: with tensors that the next step changes, for who copies
---- them before that }
-function Optimizer:state_dict(how)
-  local of <const> = how and how.copy == false and view or copy
+---@param own_tensors boolean|nil its own tensors, which the next step changes, without a copy
+function Optimizer:state_dict(own_tensors)
+  local of <const> = own_tensors and view or copy
   self:settle()
   local saved = { class = getmetatable(self).__name, state = {}, param_groups = {} }
   for g, group in ipairs(self.param_groups) do

@@ -51,8 +51,8 @@ function part_state.each_slot(optimizer, saved, fn)
 end
 
 --- An optimizer's state_dict with parts: what has the shape of its parameter has its cut.
-function part_state.of_optimizer(optimizer, options)
-  local saved = optimizer:state_dict(options)
+function part_state.of_optimizer(optimizer, own_tensors)
+  local saved = optimizer:state_dict(own_tensors)
   part_state.each_slot(optimizer, saved, function(cut, slots, slot, value, parameter)
     if c.is_tensor(value) and has_shape(value, parameter) then
       slots[slot] = part_state.part_of(cut, value)

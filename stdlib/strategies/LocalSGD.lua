@@ -262,8 +262,8 @@ local function is_local(self)
 end
 
 --- Rank 0's; what the others have is in state_dict.
-function LocalSGD:optimizer_parts(optimizer, options)
-  local saved = optimizer:state_dict(options)
+function LocalSGD:optimizer_parts(optimizer, own_tensors)
+  local saved = optimizer:state_dict(own_tensors)
   if is_local(self) and not self.is_global_zero then saved.state = {} end
   return saved
 end

@@ -304,10 +304,10 @@ function ModelParallelStrategy:load_module_state(module, state)
   DDP.load_module_state(self, module, state)
 end
 
-function ModelParallelStrategy:optimizer_parts(optimizer, options)
-  if active(self) then return self.sharding:optimizer_parts(optimizer, options) end
-  return self.divides and part_state.of_optimizer(optimizer, options)
-    or DDP.optimizer_parts(self, optimizer, options)
+function ModelParallelStrategy:optimizer_parts(optimizer, own_tensors)
+  if active(self) then return self.sharding:optimizer_parts(optimizer, own_tensors) end
+  return self.divides and part_state.of_optimizer(optimizer, own_tensors)
+    or DDP.optimizer_parts(self, optimizer, own_tensors)
 end
 
 --- Each rank loads its parts.

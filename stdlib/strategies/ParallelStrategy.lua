@@ -137,11 +137,11 @@ function ParallelStrategy:reduce_gradients(optimizer, total, missing, weight)
     name_of(self))
 end
 
--- What `get` returns, complete on rank 0: gathered, unless every rank has it.
-local function complete(self, part, get, object, options)
-  if self.world_size == 1 then return get(self, object, options) end
-  if not self:is_replicated(part) then return gather_parts(get(self, object, options)) end
-  return self.is_global_zero and get(self, object, options) or nil
+-- What `get(self, object, ...)` returns, complete on rank 0: gathered, unless every rank has it.
+local function complete(self, part, get, object, ...)
+  if self.world_size == 1 then return get(self, object, ...) end
+  if not self:is_replicated(part) then return gather_parts(get(self, object, ...)) end
+  return self.is_global_zero and get(self, object, ...) or nil
 end
 
 --- Gathers the state on rank 0, one tensor at a time, if the ranks have parts of it.
@@ -149,8 +149,8 @@ function ParallelStrategy:module_state(module)
   return complete(self, "parameter", self.module_parts, module)
 end
 
-function ParallelStrategy:optimizer_state(optimizer, options)
-  return complete(self, "optimizer", self.optimizer_parts, optimizer, options)
+function ParallelStrategy:optimizer_state(optimizer, own_tensors)
+  return complete(self, "optimizer", self.optimizer_parts, optimizer, own_tensors)
 end
 
 -- Steps of what is sharded.

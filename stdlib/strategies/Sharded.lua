@@ -226,9 +226,9 @@ function Sharded:load_module_state(module, state)
 end
 
 --- This rank's part of the state.
-function Sharded:optimizer_parts(optimizer, options)
-  if active(self) then return self.sharding:optimizer_parts(optimizer, options) end
-  return class.of(optimizer).state_dict(optimizer, options)
+function Sharded:optimizer_parts(optimizer, own_tensors)
+  if active(self) then return self.sharding:optimizer_parts(optimizer, own_tensors) end
+  return class.of(optimizer).state_dict(optimizer, own_tensors)
 end
 
 --- Each rank loads its part.

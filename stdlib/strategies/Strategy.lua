@@ -321,15 +321,18 @@ function Strategy:gather_parameters() end
 function Strategy:module_parts(module) return module:state_dict() end
 
 --- The same of an optimizer's state: the tree that its state_dict returns, with parts in the place
---- of tensors. A rank that has no element of a tensor may leave it out. `options`: of state_dict.
-function Strategy:optimizer_parts(optimizer, options) return optimizer:state_dict(options) end
+--- of tensors. A rank that has no element of a tensor may leave it out. `own_tensors`: of
+--- state_dict.
+function Strategy:optimizer_parts(optimizer, own_tensors)
+  return optimizer:state_dict(own_tensors)
+end
 
 --- Called on all ranks: returns the module's state, complete on rank 0, nil on the others.
 function Strategy:module_state(module) return self:module_parts(module) end
 
 --- The same for an optimizer.
-function Strategy:optimizer_state(optimizer, options)
-  return self:optimizer_parts(optimizer, options)
+function Strategy:optimizer_state(optimizer, own_tensors)
+  return self:optimizer_parts(optimizer, own_tensors)
 end
 
 --- Called on all ranks with the complete state, of which each loads its part. A tensor in it may be

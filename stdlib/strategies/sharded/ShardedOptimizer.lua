@@ -170,7 +170,7 @@ local function each_shard(self, fn)
 end
 
 --- What the optimizer's state_dict returns, with parts (core/parts.lua) in the place of rows.
-function ShardedOptimizer:parts(state_dict, options)
+function ShardedOptimizer:parts(state_dict, own_tensors)
   local optimizer, own = self.optimizer, self.optimizer.state
   local by_parameter, by_name = {}, {}
   each_shard(self, function(shard, name)
@@ -178,7 +178,7 @@ function ShardedOptimizer:parts(state_dict, options)
   end)
   optimizer.state = by_parameter
   local _ <close> = self.shards.offload:scope() -- of the copies
-  local ok, saved = pcall(state_dict, optimizer, options)
+  local ok, saved = pcall(state_dict, optimizer, own_tensors)
   optimizer.state = own
   if not ok then error(saved, 0) end
   for name, slots in next, saved.state do

@@ -229,10 +229,10 @@ function Sharding:module_parts(module, state)
 end
 
 --- An optimizer's state_dict in parts. All ranks call it.
-function Sharding:optimizer_parts(optimizer, options)
+function Sharding:optimizer_parts(optimizer, own_tensors)
   local own, state_dict = self.optimizers[optimizer], class.of(optimizer).state_dict
-  if not own then return state_dict(optimizer, options) end
-  return slices.of_whole(optimizer, own:parts(state_dict, options), self.sharded.shards)
+  if not own then return state_dict(optimizer, own_tensors) end
+  return slices.of_whole(optimizer, own:parts(state_dict, own_tensors), self.sharded.shards)
 end
 
 --- Copies a tensor into this rank's part of a parameter or buffer: see Shards.copy_into.

@@ -184,7 +184,7 @@ local function share(self, whole)
   if whole or not rest then return whole end
   local optimizers = {}
   for i, optimizer in ipairs(state.optimizers) do
-    optimizers[i] = state.strategy:optimizer_parts(optimizer, { copy = false })
+    optimizers[i] = state.strategy:optimizer_parts(optimizer, true)
   end
   local own = contents.pack { state_dict = state.strategy:module_parts(state.module),
     optimizer_states = optimizers }

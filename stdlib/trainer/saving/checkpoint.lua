@@ -29,14 +29,14 @@ end
 
 -- What is written of the module and, with `optimizers`, of these: what this rank has, or complete
 -- on rank 0, gathered from all ranks where the strategy has it in parts; other ranks get nothing
--- then. `copy`: false where the next step may change the optimizers' tensors.
-local function collect(state, optimizers, in_parts, copy)
+-- then. `own_tensors`: of the optimizers: their next step changes them.
+local function collect(state, optimizers, in_parts, own_tensors)
   local strategy, held = state.strategy, { optimizers = {} }
   local of_module = in_parts and strategy.module_parts or strategy.module_state
   local of_optimizer = in_parts and strategy.optimizer_parts or strategy.optimizer_state
   held.module = of_module(strategy, state.module)
   for i, optimizer in ipairs(optimizers and state.optimizers or {}) do
-    held.optimizers[i] = of_optimizer(strategy, optimizer, { copy = copy })
+    held.optimizers[i] = of_optimizer(strategy, optimizer, own_tensors)
   end
   held.strategy = optimizers and strategy_state(state, in_parts) or nil
   return held
@@ -159,9 +159,10 @@ local function take(state, options)
   -- A rank that is asked to take part may not know what the file shall hold.
   if agreed or not weights_only then now = state.resume_point:to_save(agreed) end
   if agreed then
-    held = exchange("save_checkpoint", collect, state, not weights_only, in_parts, options.copy)
+    held = exchange("save_checkpoint", collect, state, not weights_only, in_parts,
+      options.own_tensors)
   elseif state.trainer.is_global_zero then
-    held = collect(state, not weights_only, in_parts, options.copy)
+    held = collect(state, not weights_only, in_parts, options.own_tensors)
   end
   local all_here = agreed and in_parts
   if not (state.trainer.is_global_zero or all_here) then return end
@@ -208,7 +209,7 @@ end
 --- next one, which changes its tensors.
 function checkpoint.collect(state, in_parts)
   local saved, held, now = take(state, { agreed = state.ranks.many, in_parts = in_parts,
-    copy = false })
+    own_tensors = true })
   if not saved then return nil, held end
   add_run(saved, state, held, now)
   hook_calls.hook(state, "on_save_checkpoint", saved)
