@@ -7,8 +7,9 @@
 #include "device/ctx_devices.h"
 
 /* SPINS: polls before the core is offered to others. LOOK_NS: how often a signal, or the end of
-   another rank, is looked for. */
-enum { SPINS = 4000, LOOK_NS = 500000 };
+   another rank, is looked for. LONG_NS: of waiting, after which the thread sleeps for REST_NS at a
+   time: a thousandth later does not matter, and what comes may never come. */
+enum { SPINS = 4000, LOOK_NS = 500000, LONG_NS = 100000000, REST_NS = 100000 };
 
 static int64_t now_ns(void) {
   struct timespec t;
@@ -16,7 +17,7 @@ static int64_t now_ns(void) {
   return t.tv_sec * 1000000000ll + t.tv_nsec;
 }
 
-/* A wait that is looked on. As long as a library's own wait would spin, it spins. */
+/* A wait that is looked on. It spins as a library's own wait would. */
 static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
   lt_device_state *st = c->slot[LT_SLOT_DEVICE];
   int64_t since = 0, looked = 0;
@@ -28,7 +29,10 @@ static bool wait_watched(lt_ctx *c, const lt_device_ops *ops, lt_event e) {
     if (turn < SPINS && turn % 256 != 255) continue;
     int64_t now = now_ns();
     if (since == 0) since = looked = now;
-    if (turn >= SPINS) sched_yield();
+    if (now - since >= LONG_NS)
+      nanosleep(&(struct timespec){.tv_nsec = REST_NS}, NULL);
+    else if (turn >= SPINS)
+      sched_yield();
     if (now - looked < LOOK_NS || st->watch.look == NULL) continue;
     looked = now;
     ok = st->watch.look(c, st->watch.ud, now - since);
