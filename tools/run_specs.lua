@@ -295,7 +295,7 @@ local function main(build, wanted)
   local lua = quote(arg[-1])
   local pipe = assert(io.popen(("LT_TEST_SEED=%s xargs -0 -a %s/files -r -P %d -I {} "
     .. "tools/specs/start.sh %s %s %s tools/run_specs.lua --one %s %s {}"):format(quote(SEED),
-    quote(dir), 2 + 2 * cores, quote(dir), lua, lua, quote(build), quote(dir))))
+    quote(dir), 2 + 5 * cores, quote(dir), lua, lua, quote(build), quote(dir))))
   for row in pipe:lines() do
     local p, f, s, seconds, busy, file, out = row:match(
       "^(%d+)\t(%d+)\t(%d+)\t([%d.]+)\t([%d.]+)\t(.-)\t(.*)$")

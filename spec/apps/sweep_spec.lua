@@ -1,6 +1,6 @@
 -- spec/apps/sweep_spec.lua: `ltrain sweep`: which trials there are, how they end, and how a sweep
 -- goes on that was ended.
--- tags: half, slow
+-- tags: slow, third
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local lt = require "ltrain"

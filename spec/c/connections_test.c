@@ -1,5 +1,6 @@
 /* spec/c/connections_test.c: TCP between the watchdogs of joined ranks: links that are cut,
-   callers that do not know the token. */
+   callers that do not know the token.
+   tags: waits */
 #include "watchdog_test.h"
 
 #include <arpa/inet.h>

@@ -1,6 +1,7 @@
 /* spec/c/device_link_test.c: ranks whose tensors are on devices: over a link of the device (here
    fake's memory, moved through a segment of shm), and through pinned memory without one. Rank r is
-   a thread with device r. */
+   a thread with device r.
+   tags: waits */
 #include "comm_test.h"
 
 #include "comm/group.h"

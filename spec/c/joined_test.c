@@ -1,5 +1,6 @@
 /* spec/c/joined_test.c: ranks that were started by somebody else and join a world: over shm in a
-   file, each with its place, and under mpirun. joined_ranks.c is what runs. */
+   file, each with its place, and under mpirun. joined_ranks.c is what runs.
+   tags: waits */
 #include "launch_test.h"
 
 #include <sys/mman.h>

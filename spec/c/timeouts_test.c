@@ -1,6 +1,6 @@
 /* spec/c/timeouts_test.c: ranks that stop, come late, compute on or save: what time they are
    given. */
-/* tags: threads */
+/* tags: threads, waits */
 #include "forked_test.h"
 
 /* All cases wait most of the time: they do it together, begun before the first. */

@@ -1,6 +1,6 @@
 /* spec/c/watchdog_test.c: watchdogs, the coordinator and the timeouts, with ranks that are threads
    of this process: for the thread sanitizer. */
-/* tags: threads */
+/* tags: threads, waits */
 #include "watchdog_test.h"
 
 static void connect_pairs(void) {

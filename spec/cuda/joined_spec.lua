@@ -1,6 +1,6 @@
 -- spec/cuda/joined_spec.lua: which of four GPUs ranks take that mpirun has started, where each sees
 -- all of them, one of its own, or some (as by srun --gpus-per-task and --gpu-bind).
--- tags: half, slow
+-- tags: half, slow, waits
 local child = require "spec.cli.child"
 local counts = require "spec.cuda.counts"
 local mpirun = require "ltrain.clusters.mpirun"

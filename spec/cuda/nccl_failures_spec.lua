@@ -1,6 +1,6 @@
 -- spec/cuda/nccl_failures_spec.lua: what becomes of ranks whose GPUs wait for each other, when one
 -- does not come: an end in seconds, with words.
--- tags: slow, third, threads
+-- tags: sixth, slow, threads, waits
 local child = require "spec.cli.child"
 local support = require "spec.dist.support"
 

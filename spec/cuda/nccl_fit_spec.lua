@@ -1,5 +1,5 @@
 -- spec/cuda/nccl_fit_spec.lua: training on several GPUs, whose bytes NCCL moves.
--- tags: half, slow
+-- tags: slow, third
 local child = require "spec.cli.child"
 local trained = require "spec.dist.trained"
 

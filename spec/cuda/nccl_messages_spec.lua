@@ -1,6 +1,6 @@
 -- spec/cuda/nccl_messages_spec.lua: messages from GPU to GPU, by a fake NCCL (fake_nccl.cpp) that
 -- counts them: tensors, batches, gradients, and what a pipeline sends.
--- tags: slow, unsanitized, half
+-- tags: slow, third, unsanitized
 local net = require "spec.parallel.pipeline_net"
 local support = require "spec.dist.support"
 

@@ -1,5 +1,5 @@
 -- spec/dist/agree_spec.lua: what one rank has met, all act on at the same step.
--- tags: sampled, slow
+-- tags: sampled, slow, waits
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 local over = require "spec.dist.over"

@@ -1,5 +1,5 @@
 -- spec/dist/devices_spec.lua: ranks on devices: collectives and fits give the CPU's results.
--- tags: half, slow
+-- tags: slow, third
 local every_collective = require "spec.dist.every_collective"
 local on_host = require "spec.dist.support"
 local trained = require "spec.dist.trained"

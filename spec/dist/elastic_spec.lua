@@ -1,6 +1,6 @@
 -- spec/dist/elastic_spec.lua: the scaling rules: fits that are resumed on other numbers of ranks
 -- than they began with (option `elastic`).
--- tags: half, sampled, slow
+-- tags: sampled, slow, third
 local over = require "spec.dist.over"
 local trained = require "spec.dist.trained"
 

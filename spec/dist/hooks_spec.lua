@@ -1,5 +1,5 @@
 -- spec/dist/hooks_spec.lua: lt.dist.hooks: gradients that are compressed between the ranks.
--- tags: half, slow
+-- tags: slow, third
 local lt = require "ltrain"
 local support = require "spec.dist.support"
 local trained = require "spec.dist.trained"

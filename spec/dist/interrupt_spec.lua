@@ -1,7 +1,7 @@
 -- spec/dist/interrupt_spec.lua: a signal to one rank, or to all, ends a script on all ranks.
 --
 -- Each case waits for the event and fails at ten times the bound; ./dev bench failure measures.
--- tags: sampled, slow
+-- tags: half, sampled, slow, waits
 local expect = require "spec.dist.expect"
 local failures = require "spec.dist.failures"
 local over = require "spec.dist.over"

@@ -1,7 +1,7 @@
 -- spec/dist/kill_spec.lua: a rank that is killed ends the job, and somebody says so.
 --
 -- Each case waits for the event and fails at ten times the bound; ./dev bench failure measures.
--- tags: sampled, slow
+-- tags: half, sampled, slow, waits
 local expect = require "spec.dist.expect"
 local failures = require "spec.dist.failures"
 local job = require "spec.dist.job"

@@ -1,5 +1,5 @@
 -- spec/dist/launch_spec.lua: lt.dist.launch: real processes, what they see, how they end.
--- tags: slow
+-- tags: slow, waits
 local support = require "spec.dist.support"
 
 local RACES <const> = (os.getenv("LT_SANITIZE") or ""):find("thread", 1, true) ~= nil

@@ -3,7 +3,7 @@
 -- The hosts are network namespaces of this machine (spec/dist/two_hosts). A cut drops frames
 -- silently: for less than the timeout it must not matter, for longer both sides end by themselves.
 -- Cases that only wait do it together. Bounds are those of ./dev bench failure, ten times.
--- tags: half, slow
+-- tags: half, slow, waits
 local hosts = require "spec.dist.two_hosts.hosts"
 local job = require "spec.dist.job"
 local process = require("ltrain.c").runtime.process

@@ -1,5 +1,5 @@
 -- spec/dist/metrics_spec.lua: metrics on several ranks are those of the whole data.
--- tags: sampled, slow
+-- tags: half, sampled, slow
 local logged = require "spec.dist.logged"
 local over = require "spec.dist.over"
 

@@ -1,6 +1,6 @@
 -- spec/dist/mpi_spec.lua: ranks that mpirun started: the same collectives, the same tables when
 -- they disagree. Skipped where this build has no MPI.
--- tags: slow
+-- tags: slow, waits
 local support = require "spec.dist.support"
 
 local missing = require "ltrain.clusters.mpirun".missing()

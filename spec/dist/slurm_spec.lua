@@ -1,6 +1,6 @@
 -- spec/dist/slurm_spec.lua: a real SLURM of two nodes: ranks join over it, a job is queued again
 -- and resumes. The nodes are network namespaces of this machine (spec/dist/slurm/cluster.sh).
--- tags: sampled, slow, unsanitized
+-- tags: sampled, slow, unsanitized, waits
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local examples = require "spec.examples.on_ranks"

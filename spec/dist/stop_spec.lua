@@ -1,7 +1,7 @@
 -- spec/dist/stop_spec.lua: a rank that is stopped is lost; a machine that slept is not.
 --
 -- Each case waits for the event and fails at ten times the bound; ./dev bench failure measures.
--- tags: mpi, slow
+-- tags: mpi, slow, waits
 local expect = require "spec.dist.expect"
 local failures = require "spec.dist.failures"
 local job = require "spec.dist.job"

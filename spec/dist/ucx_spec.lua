@@ -1,7 +1,7 @@
 -- spec/dist/ucx_spec.lua: ranks that meet at an address, or by a file, and talk over UCX: started
 -- by hand with MASTER_ADDR and its like, by torchrun, on two hosts. Skipped where this build has no
 -- UCX.
--- tags: slow
+-- tags: slow, waits
 local child = require "spec.cli.child"
 local hosts = require "spec.dist.two_hosts.hosts"
 local job = require "spec.dist.job"

@@ -1,7 +1,7 @@
 -- spec/dist/wake_spec.lua: an error on one rank ends all others, whatever they do.
 --
 -- Each case waits for the event and fails at ten times the bound; ./dev bench failure measures.
--- tags: sampled, slow
+-- tags: half, sampled, slow, waits
 local expect = require "spec.dist.expect"
 local failures = require "spec.dist.failures"
 local over = require "spec.dist.over"

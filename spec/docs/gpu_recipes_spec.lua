@@ -1,6 +1,6 @@
 -- spec/docs/gpu_recipes_spec.lua: the recipes for 8 GPUs of docs/guide/choosing_parallelism.md
 -- train as they are written: tiny models, on 8 ranks of the CPU and on fake devices.
--- tags: slow
+-- tags: half, slow
 local child = require "spec.cli.child"
 
 local PAGE <const> = "docs/guide/choosing_parallelism.md"

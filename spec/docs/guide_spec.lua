@@ -101,7 +101,7 @@ end
 
 describe("the docs", function()
   for _, path in ipairs(pages()) do
-    for _, script in ipairs(sample(scripts_of(path), 6)) do
+    for _, script in ipairs(sample(scripts_of(path), 8)) do
       it(("run the block of %s, line %d"):format(path, script.line), function()
         local code, out, err = run(script)
         assert(code == 0, ("exit status %d\n%s%s"):format(code, out, err:sub(-2000)))

@@ -1,6 +1,6 @@
 -- spec/elastic/discovery_spec.lua: `ltrain launch --host_discovery_script`: a script says which
 -- hosts take part, and how many ranks each has.
--- tags: slow
+-- tags: slow, waits
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local HostDiscovery = require "ltrain.elastic.HostDiscovery"

@@ -1,6 +1,6 @@
 -- spec/elastic/hosts_spec.lua: `ltrain launch` on several hosts: launchers on this machine that
 -- meet in a folder or at an address, and on two hosts that are network namespaces.
--- tags: half, slow
+-- tags: half, slow, waits
 local c = require "ltrain.c"
 local hosts = require "spec.dist.two_hosts.hosts"
 local launchers = require "spec.elastic.launchers"

@@ -1,6 +1,6 @@
 -- spec/elastic/launch_spec.lua: `ltrain launch` on one host: restarts, resuming, crash loops,
 -- signals, and that nothing is left behind.
--- tags: half, slow
+-- tags: half, slow, waits
 local c = require "ltrain.c"
 local launchers = require "spec.elastic.launchers"
 

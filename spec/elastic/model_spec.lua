@@ -1,6 +1,6 @@
 -- spec/elastic/model_spec.lua: whatever the order in which requests of hosts reach the store, and
 -- whatever fails between two of them: no two rounds at once, no round that never comes.
--- tags: slow, unsanitized
+-- tags: half, slow, unsanitized
 local JobRecords = require "ltrain.elastic.JobRecords"
 local Rendezvous = require "ltrain.elastic.Rendezvous"
 local explore = require "spec.elastic.exploration"

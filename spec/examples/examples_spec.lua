@@ -1,5 +1,5 @@
 -- spec/examples/examples_spec.lua: every example runs, with few batches, in a folder of its own.
--- tags: half, slow, unsanitized
+-- tags: slow, third, unsanitized
 local ltrain <const> = os.getenv("LTRAIN") or "ltrain"
 local root <const> = os.getenv("LT_ROOT") or "."
 local FEW <const> = "--max_epochs 1 --limit_train_batches 2 --limit_val_batches 2 "

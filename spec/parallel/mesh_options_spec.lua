@@ -1,6 +1,6 @@
 -- spec/parallel/mesh_options_spec.lua: replicas, offload and activation_checkpointing of
 -- ModelParallelStrategy: fits are those of one rank.
--- tags: slow, third
+-- tags: sixth, slow
 local child = require "spec.cli.child"
 local scripts = require "spec.parallel.small_models"
 

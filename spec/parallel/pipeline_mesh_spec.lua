@@ -1,6 +1,6 @@
 -- spec/parallel/pipeline_mesh_spec.lua: a pipeline whose stages are groups of ranks (tensor and
 -- context parallel), with data parallel on a third dim, trains as one process.
--- tags: slow, third
+-- tags: sixth, slow
 local net = require "spec.parallel.pipeline_net"
 
 -- Language models of 4 blocks. `same` compares fits by options of Pipeline: { name =, dropout =,

@@ -1,6 +1,6 @@
 -- spec/parallel/pipeline_sharding_spec.lua: pipelines whose ranks with the same stage shard it, and
 -- pipelines whose blocks are computed again, train as one process.
--- tags: half, slow
+-- tags: slow, third
 local net = require "spec.parallel.pipeline_net"
 
 local prints <const> = net.prints

@@ -1,5 +1,5 @@
 -- spec/parallel/pipeline_spec.lua: a fit in a pipeline is the one of one process.
--- tags: slow, third
+-- tags: sixth, slow
 local net = require "spec.parallel.pipeline_net"
 
 local prints <const>, fails <const> = net.prints, net.fails

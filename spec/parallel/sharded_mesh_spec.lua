@@ -1,7 +1,7 @@
 -- spec/parallel/sharded_mesh_spec.lua: stages 2 and 3 of ModelParallelStrategy: gradients and
 -- parameters sharded along a mesh, over parameters that are parts themselves. Fits are those of one
 -- rank.
--- tags: slow, third
+-- tags: sixth, slow
 local child = require "spec.cli.child"
 local job = require "spec.dist.job"
 local lt = require "ltrain"

@@ -1,5 +1,5 @@
 -- spec/strategies/sharded_spec.lua: Sharded: the state of a fit in parts, one a rank.
--- tags: half, slow
+-- tags: slow, third
 local net = require "spec.strategies.sharded_net"
 
 local prints <const>, fails <const> = net.prints, net.fails

@@ -2,7 +2,7 @@
 -- script's line, or no effect; never a crash and never an error within the library.
 --
 -- LT_EXHAUSTIVE=1 changes each bit and gives each field each wrong value.
--- tags: slow
+-- tags: slow, waits
 
 local lt = require "ltrain"
 local c = require "ltrain.c"

@@ -1,5 +1,5 @@
 -- spec/trainer/sharded_spec.lua: checkpoints into which each rank writes its part.
--- tags: slow, third
+-- tags: sixth, slow
 local job = require "spec.dist.job"
 local trained = require "spec.dist.trained"
 

@@ -1,6 +1,6 @@
 -- spec/trainer/snapshots_spec.lua: fits whose ranks are killed resume from snapshots in memory that
 -- outlives them, and end as those that nothing has interrupted, bit for bit.
--- tags: slow, third
+-- tags: slow, third, waits
 local job = require "spec.dist.job"
 local rounds = require "spec.trainer.rounds"
 

@@ -1,6 +1,6 @@
 -- spec/xla/faults_spec.lua: plugins that are wrong, and devices that fail, by a plugin made for it
 -- (fake_plugin.c).
--- tags: slow
+-- tags: slow, waits
 local child = require "spec.cli.child"
 local terminal = require "spec.cli.terminal"
 

@@ -1,6 +1,6 @@
 -- spec/xla/features_spec.lua: what a run has beside its steps works on an XLA device as on others:
 -- precisions, checkpoints, ONNX files, the debugger, the dashboard.
--- tags: slow, unsanitized
+-- tags: half, slow, unsanitized
 local child = require "spec.cli.child"
 local evaluate = require "spec.onnx.evaluate"
 local lt = require "ltrain"

@@ -106,7 +106,7 @@ end
 function devices.stride_of(path, device)
   if EXHAUSTIVE then return 1 end
   local set = tags.of(tags.source_of(path))
-  local own = set.third and 3 or set.half and 2 or 1
+  local own = set.sixth and 6 or set.third and 3 or set.half and 2 or 1
   if not device or is_alone(path) or is_named(device) then return own end
   return math.max(own, rows.sampled[device] or 1)
 end

@@ -7,7 +7,8 @@
 local system = dofile "tools/specs/system.lua"
 local tags = dofile "tools/specs/tags.lua"
 
-local UNKNOWN <const> = 1 -- seconds that a file with the tag `slow` takes that never ran
+-- Seconds that a file takes that never ran, by its tag.
+local UNKNOWN <const> = { waits = 10, slow = 1 }
 
 local schedule = {}
 
@@ -31,13 +32,19 @@ function schedule.write_times(build, times)
   system.write_all(build .. "/spec_times", table.concat(rows))
 end
 
---- Orders the files by what they took; of those that never ran the slow ones come first.
+-- What a file that never ran may take.
+local function unknown(file)
+  local set = tags.of(tags.source_of(file:match "^(.-) on %w+" or file))
+  return set.waits and UNKNOWN.waits or set.slow and UNKNOWN.slow or 0
+end
+
+--- Orders the files by what they took; of those that never ran the ones that wait come first, then
+--- the slow ones.
 function schedule.sort_longest_first(files, times)
   local seconds, place = {}, {}
   for i, file in ipairs(files) do
     place[file] = i
-    seconds[file] = times[file]
-      or tags.of(tags.source_of(file:match "^(.-) on %w+" or file)).slow and UNKNOWN or 0
+    seconds[file] = times[file] or unknown(file)
   end
   table.sort(files, function(a, b)
     if seconds[a] ~= seconds[b] then return seconds[a] > seconds[b] end

@@ -10,7 +10,9 @@ local TAGS <const> = {
   sampled = "runs some of its cases (spec/sample.lua), others for another LT_TEST_SEED",
   half = "every second of its cases runs, others for another LT_TEST_SEED",
   third = "the same of every third",
+  sixth = "the same of every sixth",
   slow = "cases of it are known to take over half a second; `#slow` in its name says it of a case",
+  waits = "it waits most of its time: it begins early where nothing is known of its time",
   exhaustive = "nothing else runs it",
 }
 

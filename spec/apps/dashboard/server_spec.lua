@@ -1,5 +1,5 @@
 -- spec/apps/dashboard/server_spec.lua: the dashboard's server over folders that change under it.
--- tags: slow, threads
+-- tags: slow, threads, waits
 local c = require "ltrain.c"
 local child = require "spec.cli.child"
 local number_text = require "ltrain.loggers.number_text"

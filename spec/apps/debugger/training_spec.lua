@@ -1,6 +1,6 @@
 -- spec/apps/debugger/training_spec.lua: the debugger in runs of a Trainer: hooks, errors, the first
 -- NaN, ranks; and that looking changes nothing.
--- tags: slow
+-- tags: slow, waits
 local child = require "spec.cli.child"
 
 local MODEL <const> = [[

@@ -1,5 +1,5 @@
 -- spec/apps/plan/command_spec.lua: `ltrain plan` as a command: its table, options and errors.
--- tags: half, slow
+-- tags: slow, third
 local child = require "spec.cli.child"
 local lt = require "ltrain"
 

@@ -1,6 +1,6 @@
 -- spec/apps/plan/memory_spec.lua: `ltrain plan` says what runs take: its peaks are within 10 % of
 -- those of fits on 1, 2 and 4 ranks.
--- tags: slow, third
+-- tags: sixth, slow
 local blocks = require "spec.apps.plan.blocks"
 local child = require "spec.cli.child"
 local lt = require "ltrain"

@@ -1,6 +1,6 @@
 -- spec/apps/plan/pipeline_spec.lua: `ltrain plan` of a pipeline: bytes of the stage that needs
 -- most, and a time with the bubble.
--- tags: half, slow
+-- tags: slow, third
 local blocks = require "spec.apps.plan.blocks"
 local child = require "spec.cli.child"
 local lt = require "ltrain"
