@@ -29,6 +29,11 @@ static inline const lt_device_ops *lt_device_table(const lt_ctx *c, lt_device d)
   return lt_device_kinds[d.kind];
 }
 #define LT_CPU_DEVICE ((lt_device){0, 0})
+/* Whether it has a narrower dtype in place of this one (backend.h). */
+static inline bool lt_device_lacks(lt_device d, lt_dtype dtype) {
+  bool (*lacks)(lt_dtype) = lt_device_kinds[d.kind]->lacks;
+  return lacks != NULL && lacks(dtype);
+}
 static inline bool lt_device_equal(lt_device a, lt_device b) {
   return a.kind == b.kind && a.index == b.index;
 }

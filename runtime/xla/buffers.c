@@ -54,16 +54,22 @@ static pjrt_buffer *upload(lt_ctx *c, const void *data, int type, int64_t n, int
 }
 
 lt_leaf *lt_leaf_upload(lt_ctx *c, const void *data, int type, int64_t n, bool sharded) {
+  bool narrows = lt_hlo_stored(type) != type;
+  float *narrow = narrows ? lt_narrow_values(data, n) : NULL;
+  if (narrows) data = narrow, type = lt_hlo_stored(type);
   lt_leaf *l = leaf_new(c, sharded);
-  for (int k = 0; l != NULL && k < l->n; k++) {
+  bool ok = l != NULL && (!narrows || narrow != NULL);
+  for (int k = 0; ok && k < l->n; k++) {
     int64_t part = sharded ? n / l->n : n;
     size_t at = sharded ? (size_t)(part * k) * lt_hlo_bytes(type) : 0;
     l->buffers[k] = upload(c, (const char *)data + at, type, part, k);
-    if (l->buffers[k] != NULL) continue;
-    lt_leaf_release(l);
-    return NULL;
+    ok = l->buffers[k] != NULL;
   }
-  return l;
+  free(narrow);
+  if (ok) return l;
+  if (narrows && narrow == NULL) lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory");
+  lt_leaf_release(l);
+  return NULL;
 }
 
 static bool download(lt_ctx *c, pjrt_buffer *source, void *to, size_t bytes, pjrt_event **event) {
@@ -85,6 +91,7 @@ bool lt_leaf_download(lt_ctx *c, const lt_leaf *l, void *to, size_t bytes, pjrt_
 }
 
 bool lt_leaf_spread(lt_ctx *c, lt_leaf *l, int type, int64_t n) {
+  type = lt_hlo_stored(type);
   size_t bytes = (size_t)n * lt_hlo_bytes(type);
   pjrt_event *event = NULL;
   if (l->n == lt_xla_partitions() && l->first == lt_xla_device(0)) return true;

@@ -22,7 +22,7 @@ typedef struct program {
   char *promoted; /* by offset: it is an input, and `offsets` has any */
   size_t n_offsets;
   size_t n_outputs, n_leaves;
-  bool checks;
+  lt_program_uses uses;
   int partitions;
   pjrt_loaded *loaded;
 } program;
@@ -55,7 +55,7 @@ static void cut_free(cut *t) {
 
 static bool cut_new(cut *t, size_t n) {
   *t = (cut){.needed = calloc(n + 1, 1), .outputs = calloc(n + 1, sizeof(int64_t)),
-             .aliases = calloc(n + 1, sizeof(int64_t)), .leaves = calloc(n + 3, sizeof(lt_leaf *)),
+             .aliases = calloc(n + 1, sizeof(int64_t)), .leaves = calloc(n + 4, sizeof(lt_leaf *)),
              .leaf_values = calloc(n + 1, sizeof(lt_value *)), .sharded = calloc(n + 2, 1),
              .out = calloc(n + 2, sizeof(lt_leaf *))};
   return t->needed != NULL && t->outputs != NULL && t->aliases != NULL && t->leaves != NULL &&
@@ -142,9 +142,9 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
   lt_program_io io = {t->outputs, t->n_outputs, t->aliases, t->promoted, n_promoted};
   char *text = NULL;
   size_t size = 0;
-  bool checks = false;
+  lt_program_uses uses;
   program *p = calloc(1, sizeof *p);
-  if (p == NULL || !lt_program_emit(g, &io, &text, &size, &checks)) {
+  if (p == NULL || !lt_program_emit(g, &io, &text, &size, &uses)) {
     free(text);
     free(p);
     lt_xla_host->fail(c, LT_EINTERNAL, "xla: the program of a graph cannot be written");
@@ -157,7 +157,7 @@ static program *compile(lt_ctx *c, const lt_graph *g, cut *t) {
                  .sharded = copy_of(t->sharded, t->n_outputs + 1),
                  .offsets = copy_of(g->offsets.at, g->offsets.n * sizeof(int64_t)),
                  .promoted = copy_of(t->promoted, g->offsets.n), .n_offsets = g->offsets.n,
-                 .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .checks = checks};
+                 .n_outputs = t->n_outputs, .n_leaves = t->n_leaves, .uses = uses};
   p->loaded = lt_xla_executable(c, g, text, size, &p->about);
   free(text);
   if (p->loaded != NULL && p->stream != NULL && p->outputs != NULL && p->aliases != NULL &&
@@ -193,27 +193,41 @@ static bool fail_run(lt_ctx *c, const lt_graph *g, pjrt_error *error) {
   return lt_xla_ok(c, error, what);
 }
 
+/* A leaf of this run alone, the next parameter; `made` releases it. */
+static bool add_leaf(lt_ctx *c, cut *t, size_t *n, lt_leaf **made, const void *data, int type,
+                     size_t count) {
+  *made = lt_leaf_upload(c, data, type, (int64_t)count, false);
+  t->leaves[(*n)++] = *made;
+  return *made != NULL;
+}
+
+static bool add_numbers(lt_ctx *c, const lt_graph *g, cut *t, size_t *n, lt_leaf **made) {
+  float *narrow = lt_narrow_values(g->numbers.at, (int64_t)g->numbers.n);
+  if (narrow == NULL) return lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a cut");
+  bool ok = add_leaf(c, t, n, made, narrow, LT_F32, g->numbers.n);
+  free(narrow);
+  return ok;
+}
+
 /* The numbers and words of this run, after the leaves. */
 static bool run(lt_ctx *c, lt_graph *g, program *p, cut *t) {
   size_t n = t->n_leaves;
-  lt_leaf *numbers = NULL, *words = NULL;
+  lt_leaf *made[3] = {NULL};
   bool ok = true;
   for (size_t k = 0; k < p->n_offsets; k++)
     if (p->promoted[k]) LT_PUSH(g, g->words, (uint64_t)g->offsets.at[k]);
-  if (g->numbers.n > 0)
-    ok = (t->leaves[n++] = numbers = lt_leaf_upload(c, g->numbers.at, LT_F64,
-                                                    (int64_t)g->numbers.n, false)) != NULL;
+  if (p->uses.numbers) ok = add_numbers(c, g, t, &n, &made[0]);
+  if (ok && p->uses.wide)
+    ok = add_leaf(c, t, &n, &made[1], g->numbers.at, LT_F64, g->numbers.n);
   if (ok && g->words.n > 0)
-    ok = (t->leaves[n++] = words = lt_leaf_upload(c, g->words.at, LT_HLO_U64, (int64_t)g->words.n,
-                                                  false)) != NULL;
-  if (ok && p->checks) ok = (t->leaves[n++] = lt_xla_error_word(c, g->root)) != NULL;
+    ok = add_leaf(c, t, &n, &made[2], g->words.at, LT_HLO_U64, g->words.n);
+  if (ok && p->uses.error) ok = (t->leaves[n++] = lt_xla_error_word(c, g->root)) != NULL;
   p->about.runs++;
   pjrt_error *error = NULL;
-  ok = ok && lt_xla_execute(c, p->loaded, n, t->leaves, p->n_outputs + p->checks, p->sharded,
+  ok = ok && lt_xla_execute(c, p->loaded, n, t->leaves, p->n_outputs + p->uses.error, p->sharded,
                             t->out, &error);
   if (error != NULL) fail_run(c, g, error);
-  lt_leaf_release(numbers);
-  lt_leaf_release(words);
+  for (size_t k = 0; k < sizeof made / sizeof *made; k++) lt_leaf_release(made[k]);
   return ok;
 }
 
@@ -230,7 +244,7 @@ static void take_outputs(lt_graph *g, const program *p, cut *t) {
     if (made == NULL) lt_leaf_release(t->out[k]);
     else made[p->outputs[k]] = t->out[k];
   }
-  if (p->checks) lt_xla_error_put(g->root, t->out[p->n_outputs]);
+  if (p->uses.error) lt_xla_error_put(g->root, t->out[p->n_outputs]);
   if (made == NULL) return;
   for (size_t k = 0; k < g->slots.n; k++) {
     lt_slot *s = g->slots.at[k];
@@ -326,7 +340,8 @@ bool lt_xla_reads_finish(lt_ctx *c, uint64_t position, bool wait) {
       continue;
     }
     if (r.event != NULL) ok = lt_xla_event_wait(c, r.event, "xla: copy to the host") && ok;
-    if (r.whole != NULL) memcpy(r.to, r.whole + r.offset, r.bytes);
+    if (r.widens) lt_narrow_read(r.to, r.whole, r.offset, r.bytes);
+    else if (r.whole != NULL) memcpy(r.to, r.whole + r.offset, r.bytes);
     free(r.whole);
     lt_leaf_release(r.leaf);
   }

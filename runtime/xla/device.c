@@ -265,11 +265,14 @@ static bool to_host(lt_ctx *c, void *dst, const void *src, size_t bytes) {
     memset(dst, 0, bytes);
     return true;
   }
+  bool widens = lt_hlo_stored(s->type) != s->type;
   lt_read r = {.value = s->leaf == NULL ? s->value : -1, .to = dst, .offset = offset,
-               .bytes = bytes, .all = s->bytes, .position = ++g->recorded};
+               .bytes = bytes, .all = widens ? s->bytes / 2 : s->bytes, .widens = widens,
+               .position = ++g->recorded};
   if (s->leaf != NULL) r.leaf = lt_leaf_retain(s->leaf);
-  if (bytes < s->bytes) r.whole = malloc(s->bytes);
-  if ((bytes < s->bytes && r.whole == NULL) || !LT_PUSH(g, g->reads, r))
+  bool stages = widens || bytes < s->bytes;
+  if (stages) r.whole = malloc(r.all);
+  if ((stages && r.whole == NULL) || !LT_PUSH(g, g->reads, r))
     return lt_xla_host->fail(c, LT_EMEMORY, "xla: out of memory for a read");
   if (is_pinned(dst)) return true;
   bool ok = lt_xla_cut(c, LT_CUT_READ);
@@ -307,6 +310,8 @@ static bool take_error(lt_ctx *c, int index, lt_device_error *out) {
   lt_xla_lock();
   return unlocked(c, lt_xla_take_error(c, out));
 }
+
+static bool lacks(lt_dtype dtype) { return lt_hlo_stored((int)dtype) != (int)dtype; }
 
 static const lt_kernel *kernels(const lt_host *host) {
   lt_kernel *table = calloc((size_t)host->n_ops, sizeof *table);
@@ -353,7 +358,8 @@ LT_API bool lt_backend_open(const lt_host *host, lt_backend *out) {
                           .batch_end = batch_end,
                           .take_error = take_error,
                           .partition = partition,
-                          .shard = shard};
+                          .shard = shard,
+                          .lacks = lacks};
   out->device = &table;
   out->about = "PJRT";
   return table.kernels != NULL;

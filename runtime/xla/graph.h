@@ -62,7 +62,8 @@ typedef struct lt_read {
   lt_leaf *leaf;
   char *to;
   size_t offset, bytes, all;
-  char *whole; /* the buffer for all bytes, where `to` takes a part */
+  char *whole; /* the buffer for all bytes, where `to` takes a part, or f64 of f32 */
+  bool widens; /* that */
   pjrt_event *event;
   uint64_t position;
 } lt_read;
@@ -128,6 +129,12 @@ bool lt_xla_cut(lt_ctx *c, lt_cut_reason reason);
 /* Reads that have arrived leave the list; `wait`: all of them, up to a position. */
 bool lt_xla_reads_finish(lt_ctx *c, uint64_t position, bool wait);
 
+/* Which of its last parameters a program has: numbers as f32, as f64 (of f64 tensors alone), the
+   error word, which is its last result, too. */
+typedef struct lt_program_uses {
+  bool numbers, wide, error;
+} lt_program_uses;
+
 /* The text of the graph's program (program.c). */
 typedef struct lt_program_io {
   const int64_t *outputs; /* values, ascending */
@@ -136,9 +143,9 @@ typedef struct lt_program_io {
   const char *promoted;   /* by offset: an input, after the words */
   size_t n_promoted;
 } lt_program_io;
-/* `text` is the caller's to free; `checks`: it has an error word, the last parameter and result. */
+/* `text` is the caller's to free. */
 bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, size_t *size,
-                     bool *checks);
+                     lt_program_uses *uses);
 /* Whether the lowering of a call takes tensors of these types and shapes. */
 bool lt_program_takes(const lt_call *call, const lt_flat_view *tensors);
 

@@ -7,13 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "xla/plugin.h"
+
+int lt_hlo_stored(int type) {
+  if (type != LT_F64 && type != LT_HLO_C128) return type;
+  if (lt_xla_has_f64()) return type;
+  return type == LT_F64 ? LT_F32 : LT_HLO_C64;
+}
+
 static const char *type_name(int type) {
   static const char *const names[] = {
       [LT_F32] = "f32", [LT_F64] = "f64",  [LT_F16] = "f16",       [LT_BF16] = "bf16",
       [LT_I64] = "i64", [LT_I32] = "i32",  [LT_U8] = "ui8",        [LT_BOOL] = "i1",
       [LT_I16] = "i16", [LT_U16] = "ui16", [LT_I8] = "i8",         [LT_HLO_U32] = "ui32",
       [LT_HLO_U64] = "ui64", [LT_HLO_C64] = "complex<f32>", [LT_HLO_C128] = "complex<f64>"};
-  return names[type];
+  return names[lt_hlo_stored(type)];
 }
 
 size_t lt_hlo_bytes(int type) {
@@ -205,7 +213,7 @@ lt_hlo lt_hlo_number(lt_hlo_text *h, double value, lt_hlo like) {
   if (!lt_hlo_is_float(like.type)) return lt_hlo_integer(h, (int64_t)value, like);
   int type = like.type == LT_F64 ? LT_F64 : LT_F32;
   lt_hlo y = lt_hlo_typed(like, type);
-  float_text(value, type, text, sizeof text);
+  float_text(value, lt_hlo_stored(type), text, sizeof text);
   return lt_hlo_convert(h, lt_hlo_line(h, y, "stablehlo.constant dense<%s> : @", text, &y),
                         like.type);
 }

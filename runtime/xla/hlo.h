@@ -43,7 +43,8 @@ lt_hlo lt_hlo_line(lt_hlo_text *h, lt_hlo out, const char *format, ...);
 void lt_hlo_lines(lt_hlo_text *h, int n, lt_hlo *out, const char *format, ...);
 
 bool lt_hlo_is_float(int type);
-size_t lt_hlo_bytes(int type); /* of an element in memory */
+size_t lt_hlo_bytes(int type); /* of an element in memory of the host */
+int lt_hlo_stored(int type);   /* what the device has in place of it: f32 where it has no f64 */
 
 /* A type without a value. */
 lt_hlo lt_hlo_of(int type, int ndim, const int64_t *size);

@@ -44,13 +44,24 @@ static lt_hlo spread(lt_hlo_text *h, lt_hlo scalar, lt_hlo like) {
   return lt_hlo_expand(h, lt_hlo_convert(h, scalar, like.type), like);
 }
 
+/* Number k of the program, for a computation in this type. */
+static lt_hlo number(lt_lowering *l, size_t k, int type) {
+  struct lt_program_text *p = l->program;
+  bool wide = type != LT_BOOL && (type == LT_F64 || !lt_hlo_is_float(type));
+  if (wide) p->uses.wide = true;
+  else p->uses.numbers = true;
+  return lt_hlo_element(l->h, wide ? p->wide : p->numbers, k);
+}
+
+/* Integers take what a scalar is as an integer from the words (record.c). */
 lt_hlo lt_lower_number(lt_lowering *l, const char *name, lt_hlo like) {
   struct lt_program_text *p = l->program;
   lt_arg_type type = find(l, name);
   const lt_scalar *s = type == LT_ARG_SCALAR ? lt_lower_argument(l, name) : NULL;
-  bool whole = s != NULL && s->kind != LT_SCALAR_FLOAT && !lt_hlo_is_float(like.type);
+  bool whole = s != NULL && !lt_hlo_is_float(like.type) &&
+               (s->kind != LT_SCALAR_FLOAT || like.type != LT_BOOL);
   lt_hlo x = whole ? lt_hlo_bits(l->h, lt_hlo_element(l->h, p->words, p->word), LT_I64)
-                   : lt_hlo_element(l->h, p->numbers, p->number);
+                   : number(l, p->number, like.type);
   return spread(l->h, x, like);
 }
 
@@ -61,8 +72,7 @@ lt_hlo lt_lower_key(lt_lowering *l, const char *name, int part) {
 
 lt_hlo lt_lower_derived(lt_lowering *l, int k, lt_hlo like) {
   find(l, NULL);
-  return spread(l->h, lt_hlo_element(l->h, l->program->numbers, l->program->number + (size_t)k),
-                like);
+  return spread(l->h, number(l, l->program->number + (size_t)k, like.type), like);
 }
 
 static lt_hlo one(lt_hlo_text *h, lt_hlo scalar) {
@@ -92,7 +102,7 @@ void lt_lower_check(lt_lowering *l, lt_hlo bad, lt_hlo value, int64_t limit) {
   lt_hlo before = lt_hlo_element(h, p->error, 0);
   lt_hlo taken = lt_hlo_compare(h, "NE", before, lt_hlo_integer(h, 0, scalar));
   p->error = lt_hlo_choose(h, lt_hlo_expand(h, taken, lt_hlo_typed(word, LT_BOOL)), p->error, word);
-  p->checks = true;
+  p->uses.error = true;
 }
 
 int lt_lower_computed_in(int type) {

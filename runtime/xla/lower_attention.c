@@ -90,10 +90,7 @@ static lt_hlo row_of(lt_hlo_text *h, lt_hlo stats, int64_t which, lt_hlo scores)
 }
 
 int lt_derive_scaled_dot_product_attention(const lt_call *call, double *out) {
-  double p = *(const double *)lt_xla_host->argument(call, "dropout_p");
-  out[0] = p < 1 ? (double)(uint32_t)(p * 0x1p32) : 0;
-  out[1] = p < 1 ? 1 / (1 - p) : 0;
-  return 2;
+  return lt_derive_drop(*(const double *)lt_xla_host->argument(call, "dropout_p"), out);
 }
 
 /* A row of -infinity alone gives zeros. */

@@ -1,7 +1,8 @@
 /* runtime/xla/lower_random.c: random numbers, with the bits of the CPU's (base/random.h); normals
    but for the last digits of a logarithm, a sine and a cosine.
 
-   Words come from a key that is an input of the program, by unsigned arithmetic of 64 bits. */
+   Words come from a key that is an input of the program, by unsigned arithmetic of 64 bits. Where
+   the CPU computes in f64, f32 must do: not every plugin has f64. */
 #include "ops/args.h"
 #include "xla/lowerings.h"
 
@@ -58,6 +59,8 @@ static lt_hlo unit(lt_hlo_text *h, lt_hlo words, int64_t shift, int type) {
 }
 
 lt_hlo lt_lower_wide_unit(lt_hlo_text *h, lt_hlo words, int64_t at, int64_t step) {
+  if (lt_hlo_stored(LT_F64) != LT_F64)
+    return unit(h, second(h, words, at, step), 8, LT_F64);
   lt_hlo high = lt_hlo_convert(h, second(h, words, at, step), LT_HLO_U64);
   lt_hlo low = lt_hlo_convert(h, second(h, words, at + 1, step), LT_HLO_U64);
   high = lt_hlo_two(h, "shift_left", high, lt_hlo_integer(h, 21, high));
@@ -87,18 +90,44 @@ LT_LOWERING(rand) {
 }
 
 /* Pairs by Box and Muller: sqrt(-2 log u) (cos, sin)(2 pi v), u in (0, 1]. */
+static void pairs_of_f64(lt_hlo_text *h, lt_hlo words, lt_hlo *out) {
+  lt_hlo u = lt_lower_wide_unit(h, words, 0, 4), v = lt_lower_wide_unit(h, words, 2, 4);
+  lt_hlo r = LT_BY(h, u, "sqrt(-2 * log(a))", lt_hlo_by(h, "add", u, 0x1p-53));
+  out[0] = LT_BY(h, r, "a * cos(b * K(6.283185307179586))", r, v);
+  out[1] = LT_BY(h, r, "a * sin(b * K(6.283185307179586))", r, v);
+}
+
+/* u = (w + 1) / 2^32: an f32 has its digits near 0, and those of 1 - u near 1. */
+static lt_hlo radius(lt_hlo_text *h, lt_hlo w) {
+  lt_hlo u = lt_hlo_convert(h, w, LT_F32);
+  lt_hlo rest = lt_hlo_convert(h, lt_hlo_one(h, "not", w), LT_F32);
+  return LT_BY(h, u, "sqrt(-2 * (a < 2147483648 ? log((a + 1) * K(2.3283064365386963e-10))"
+                     ": log1p(-b * K(2.3283064365386963e-10))))", u, rest);
+}
+
+/* v = w / 2^32 as the nearest quarter of a turn, and the signed rest, whose f32 is exact to 2^-27
+   of a turn. */
+static void pairs_of_f32(lt_hlo_text *h, lt_hlo words, lt_hlo *out) {
+  lt_hlo r = radius(h, second(h, words, 0, 2)), w = second(h, words, 1, 2);
+  lt_hlo quarter = lt_hlo_two(h, "add", w, lt_hlo_integer(h, 1 << 29, w));
+  quarter = lt_hlo_two(h, "shift_right_logical", quarter, lt_hlo_integer(h, 30, w));
+  lt_hlo begin = lt_hlo_two(h, "shift_left", quarter, lt_hlo_integer(h, 30, w));
+  lt_hlo rest = lt_hlo_bits(h, lt_hlo_two(h, "subtract", w, begin), LT_I32);
+  rest = lt_hlo_by(h, "multiply", lt_hlo_convert(h, rest, LT_F32), 0x1.921fb54442d18p-30);
+  lt_hlo c = lt_hlo_one(h, "cosine", rest), s = lt_hlo_one(h, "sine", rest);
+  quarter = lt_hlo_convert(h, quarter, LT_F32);
+  out[0] = LT_BY(h, r, "a * (d == 0 ? b : d == 1 ? -c : d == 2 ? -b : c)", r, c, s, quarter);
+  out[1] = LT_BY(h, r, "a * (d == 0 ? c : d == 1 ? b : d == 2 ? -c : -b)", r, c, s, quarter);
+}
+
 LT_LOWERING(randn) {
   lt_hlo_text *h = l->h;
   int64_t n = lt_hlo_numel(l->out[0]), pairs = (n + 1) / 2;
   if (nothing(l)) return true;
   bool wide = l->out[0].type == LT_F64;
-  lt_hlo words = lt_lower_words(l, (wide ? 4 : 2) * pairs), u, v;
-  u = wide ? lt_lower_wide_unit(h, words, 0, 4) : unit(h, second(h, words, 0, 2), 0, LT_F64);
-  v = wide ? lt_lower_wide_unit(h, words, 2, 4) : unit(h, second(h, words, 1, 2), 0, LT_F64);
-  lt_hlo r = lt_hlo_by(h, "add", u, wide ? 0x1p-53 : 0x1p-32);
-  r = LT_BY(h, r, "sqrt(-2 * log(a))", r);
-  lt_hlo both[2] = {LT_BY(h, r, "a * cos(b * K(6.283185307179586))", r, v),
-                    LT_BY(h, r, "a * sin(b * K(6.283185307179586))", r, v)};
+  lt_hlo words = lt_lower_words(l, (wide ? 4 : 2) * pairs), both[2];
+  if (wide) pairs_of_f64(h, words, both);
+  else pairs_of_f32(h, words, both);
   for (int k = 0; k < 2; k++) both[k] = lt_hlo_reshape(h, both[k], 2, (int64_t[]){pairs, 1});
   return done(l, lt_hlo_slice(h, lt_hlo_flat(h, lt_hlo_join(h, 2, both, 1)), 0, 0, n, 1));
 }
@@ -117,28 +146,47 @@ LT_LOWERING(randint) {
   return done(l, lt_hlo_two(h, "add", v, lt_hlo_integer(h, low, v)));
 }
 
+/* The bits of a double of the same value, i64; a subnormal f32 has those of 0. */
+static lt_hlo double_bits(lt_hlo_text *h, lt_hlo x) {
+  if (lt_hlo_stored(x.type) == LT_F64) return lt_hlo_bits(h, x, LT_I64);
+  lt_hlo b = lt_hlo_convert(h, lt_hlo_bits(h, x, LT_HLO_U32), LT_I64);
+  return LT_BY(h, b, "T m = a & 2147483647; T e = m < 2139095040 ? 7516192768 : 15032385536;"
+                     "shl(a - m, 32) + (m < 8388608 ? 0 : shl(m + e, 29))", b);
+}
+
+/* w / 2^32 < p where w is less than p 2^32, which is exact, rounded up. */
 LT_LOWERING(bernoulli) {
   lt_hlo_text *h = l->h;
   if (nothing(l)) return true;
-  lt_hlo p = lt_hlo_flat(h, lt_hlo_convert(h, l->in[0], LT_F64));
+  lt_hlo p = lt_hlo_flat(h, lt_lower_float(l, 0));
   lt_hlo good = LT_BY(h, p, "a >= 0 && a <= 1", p);
-  lt_lower_check(l, lt_hlo_one(h, "not", good), lt_hlo_bits(h, p, LT_I64), 0);
-  lt_hlo u = unit(h, lt_lower_words(l, p.size[0]), 0, LT_F64);
-  return done(l, lt_hlo_compare(h, "LT", u, p));
+  lt_lower_check(l, lt_hlo_one(h, "not", good), double_bits(h, p), 0);
+  lt_hlo w = lt_hlo_convert(h, lt_lower_words(l, p.size[0]), LT_I64);
+  lt_hlo bound = lt_hlo_convert(h, LT_BY(h, p, "ceil(a * K(4294967296))", p), LT_I64);
+  return done(l, lt_hlo_compare(h, "LT", w, bound));
 }
 
-/* The threshold of words that are dropped, and the factor of the others: 0 where all are. */
+/* The upper and lower half of the threshold of words that are dropped, as an f32 has 24 bits; the
+   factor of the others: 0 where all are. */
+int lt_derive_drop(double p, double *out) {
+  uint32_t threshold = p < 1 ? (uint32_t)(p * 0x1p32) : 0;
+  out[0] = (double)(threshold >> 16);
+  out[1] = (double)(threshold & 0xffff);
+  out[2] = p < 1 ? 1 / (1 - p) : 0;
+  return 3;
+}
+
 int lt_derive_dropout(const lt_call *call, double *out) {
-  double p = *(const double *)lt_xla_host->argument(call, "p");
-  out[0] = p < 1 ? (double)(uint32_t)(p * 0x1p32) : 0;
-  out[1] = p < 1 ? 1 / (1 - p) : 0;
-  return 2;
+  return lt_derive_drop(*(const double *)lt_xla_host->argument(call, "p"), out);
 }
 
 lt_hlo lt_lower_drop(lt_lowering *l, lt_hlo x, lt_hlo words) {
-  lt_hlo threshold = lt_lower_derived(l, 0, lt_hlo_scalar(LT_F64));
-  lt_hlo scale = lt_lower_derived(l, 1, lt_hlo_scalar(x.type));
-  threshold = lt_hlo_expand(l->h, lt_hlo_convert(l->h, threshold, LT_HLO_U32), words);
+  lt_hlo one = lt_hlo_scalar(LT_F32);
+  lt_hlo high = lt_hlo_convert(l->h, lt_lower_derived(l, 0, one), LT_HLO_U32);
+  lt_hlo low = lt_hlo_convert(l->h, lt_lower_derived(l, 1, one), LT_HLO_U32);
+  high = lt_hlo_two(l->h, "shift_left", high, lt_hlo_integer(l->h, 16, high));
+  lt_hlo threshold = lt_hlo_expand(l->h, lt_hlo_two(l->h, "or", high, low), words);
+  lt_hlo scale = lt_lower_derived(l, 2, lt_hlo_scalar(x.type));
   lt_hlo dropped = lt_hlo_compare(l->h, "LT", words, threshold);
   return LT_BY(l->h, x, "c || b == 0 ? 0 : a * b", x, scale, dropped);
 }

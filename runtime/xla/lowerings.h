@@ -40,12 +40,15 @@ lt_hlo lt_lower_running_sum(lt_hlo_text *h, lt_hlo x, int64_t dim, bool back);
 void lt_lower_sort(lt_hlo_text *h, lt_hlo x, lt_hlo beside, int dim, const char *before,
                    lt_hlo *out);
 
-/* Numbers in [0, 1) of 53 bits, from words at and at + 1 of each `step`. */
+/* Numbers in [0, 1), f64 [..], of 53 bits from words at and at + 1 of each `step`; of 24 where f64
+   is f32 (narrow.c). */
 lt_hlo lt_lower_wide_unit(lt_hlo_text *h, lt_hlo words, int64_t at, int64_t step);
 /* n random words of the argument rng_key (ui32 [n]), as base/random.h numbers them. */
 lt_hlo lt_lower_words(lt_lowering *l, int64_t n);
-/* Dropout of x by the words of its elements, in its shape; numbers 0 and 1 are derived. */
+/* Dropout of x by the words of its elements, in its shape, with the first three derived numbers:
+   those that lt_derive_drop makes of a probability; returns how many. */
 lt_hlo lt_lower_drop(lt_lowering *l, lt_hlo x, lt_hlo words);
+int lt_derive_drop(double p, double *out);
 
 /* A mask of the dims of an argument DIMS, of those of SIZES the values. */
 unsigned lt_lower_dims(const lt_lowering *l, const char *name, int ndim);

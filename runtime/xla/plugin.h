@@ -60,6 +60,11 @@ size_t lt_xla_compile_options(char out[LT_COMPILE_OPTIONS]);
 pjrt_error *lt_xla_compile(const char *text, size_t size, pjrt_loaded **out);
 /* `n` elements of a type of hlo.h in one dim; the data has been read when it returns. */
 lt_leaf *lt_leaf_upload(lt_ctx *c, const void *data, int type, int64_t n, bool sharded);
+/* Whether the plugin has f64 (narrow.c). n doubles as floats, which the caller frees, NULL: no
+   memory; `bytes` of doubles from `offset` on out of all values of a leaf as floats. */
+bool lt_xla_has_f64(void);
+float *lt_narrow_values(const void *doubles, int64_t n);
+void lt_narrow_read(void *to, const void *whole, size_t offset, size_t bytes);
 /* Starts the copy of a whole leaf; the event is the caller's. */
 bool lt_leaf_download(lt_ctx *c, const lt_leaf *l, void *to, size_t bytes, pjrt_event **event);
 /* Gets it, whole, to each of the devices of today, if it is on others. */

@@ -1,11 +1,12 @@
 /* runtime/xla/program.c: the text of a graph's program, made when its structure is new.
 
-   Parameters are the leaves, flat, in the order of their use; then the numbers (f64), the words
-   (ui64) and the error word, where they are needed. */
+   Parameters are the leaves, flat, in the order of their use; then the numbers as f32, the numbers
+   as f64, the words (ui64) and the error word, where they are needed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "xla/graph.h"
+#include "xla/lowerings.h"
 #include "xla/plugin.h"
 #include "xla/program_text.h"
 #include "xla/views.h"
@@ -42,10 +43,11 @@ bool lt_program_takes(const lt_call *given, const lt_flat_view *v) {
   if (with_args.args == NULL) with_args.args = lt_xla_no_args;
   lt_hlo_text h = {.discard = true, .values = 1000};
   lt_node node = {0};
-  struct lt_program_text p = {.node = &node, .numbers = lt_hlo_of(LT_F64, 1, (int64_t[]){1}),
+  struct lt_program_text p = {.node = &node, .numbers = lt_hlo_of(LT_F32, 1, (int64_t[]){1}),
+                              .wide = lt_hlo_of(LT_F64, 1, (int64_t[]){1}),
                               .words = lt_hlo_of(LT_HLO_U64, 1, (int64_t[]){1}),
                               .error = lt_hlo_of(LT_I64, 1, (int64_t[]){ERROR_WORDS})};
-  p.numbers.id = 1, p.words.id = 2, p.error.id = 3;
+  p.numbers.id = 1, p.words.id = 2, p.error.id = 3, p.wide.id = 4;
   tensors t;
   int n = call->n_in + call->n_out;
   bool ok = tensors_new(&t, n);
@@ -80,6 +82,25 @@ static lt_hlo offset_of(struct lt_program_text *p, lt_hlo_text *h, int k) {
   return lt_hlo_bits(h, lt_hlo_element(h, p->words, word), LT_I64);
 }
 
+/* XLA joins the numbers of chains like x + 1 + 1 + ..., in a time that grows with the square of
+   their length: after so many links it may not look further back. */
+enum { LINKS = 32 };
+
+static void bound_chain(struct lt_program_text *p, lt_hlo_text *h, const lt_call *call,
+                        tensors *t) {
+  bool links = call->op >= 0 && call->n_in == 1 && t->v[0].type >= 0 &&
+               lt_lower_of(call->op) == lt_lower_row;
+  int n = links ? p->links[t->v[0].value] + 1 : 0;
+  if (n == LINKS && !h->failed) {
+    lt_hlo *x = t->written[0].id != 0 ? &t->written[0] : &t->out[0];
+    *x = lt_hlo_line(h, *x, "stablehlo.optimization_barrier $ : @", x, x);
+    n = 0;
+  }
+  for (int k = 0; k < call->n_in + call->n_out; k++)
+    if (t->v[k].type >= 0 && t->v[k].written >= 0)
+      p->links[t->v[k].written] = (unsigned char)n;
+}
+
 static const int64_t *emit_call(struct lt_program_text *p, lt_hlo_text *h, const int64_t *at) {
   lt_call call = {.op = (int)at[0], .n_in = (int)at[1], .n_out = (int)at[2],
                   .args = p->node->args_size > 0 ? p->g->args.at + p->node->args : lt_xla_no_args,
@@ -98,6 +119,7 @@ static const int64_t *emit_call(struct lt_program_text *p, lt_hlo_text *h, const
   for (int k = 0; k < call.n_out; k++) t.out[k] = typed(&out[k]);
   if (call.op == LT_NODE_COPY) t.out[0] = t.in[0];
   else if (!lower(p, h, &call, &t)) h->failed = true;
+  bound_chain(p, h, &call, &t);
   for (int k = 0; k < call.n_in && !h->failed; k++)
     if (t.v[k].written >= 0)
       set_value(p, h, &t.v[k], offset_of(p, h, k), t.written[k].id != 0 ? t.written[k] : t.in[k]);
@@ -159,7 +181,7 @@ static void emit_parameter(lt_hlo_text *h, bool *first, const lt_hlo *x, bool sh
 /* `attributes`: those of results. */
 static void emit_types(const struct lt_program_text *p, lt_hlo_text *h, const lt_program_io *io,
                        bool attributes) {
-  for (size_t k = 0; k < io->n_outputs + p->checks; k++) {
+  for (size_t k = 0; k < io->n_outputs + p->uses.error; k++) {
     bool is_word = k == io->n_outputs;
     lt_hlo_put(h, k > 0 ? ", @" : "@", is_word ? &p->error : &p->values[io->outputs[k]]);
     if (attributes)
@@ -178,9 +200,10 @@ static void emit_head(const struct lt_program_text *p, lt_hlo_text *h, const lt_
   for (size_t k = 0; k < p->g->values.n; k++)
     if (p->g->values.at[k].leaf != NULL)
       emit_parameter(h, &first, &p->values[k], p->g->values.at[k].sharded, io->aliases[leaf++]);
-  if (p->g->numbers.n > 0) emit_parameter(h, &first, &p->numbers, false, -1);
+  if (p->uses.numbers) emit_parameter(h, &first, &p->numbers, false, -1);
+  if (p->uses.wide) emit_parameter(h, &first, &p->wide, false, -1);
   if (p->g->words.n + io->n_promoted > 0) emit_parameter(h, &first, &p->words, false, -1);
-  if (p->checks) emit_parameter(h, &first, error, false, -1);
+  if (p->uses.error) emit_parameter(h, &first, error, false, -1);
   lt_hlo_put(h, ") -> (");
   emit_types(p, h, io, true);
   lt_hlo_put(h, ") {\n");
@@ -190,22 +213,28 @@ static void emit_return(const struct lt_program_text *p, lt_hlo_text *h, const l
   lt_hlo_put(h, "return ");
   for (size_t k = 0; k < io->n_outputs; k++)
     lt_hlo_put(h, k > 0 ? ", $" : "$", &p->values[io->outputs[k]]);
-  if (p->checks) lt_hlo_put(h, io->n_outputs > 0 ? ", $" : "$", &p->error);
+  if (p->uses.error) lt_hlo_put(h, io->n_outputs > 0 ? ", $" : "$", &p->error);
   lt_hlo_put(h, " : ");
   emit_types(p, h, io, false);
   lt_hlo_put(h, "\n}\n}\n");
 }
 
 bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, size_t *size,
-                     bool *checks) {
+                     lt_program_uses *uses) {
   lt_hlo_text body = {0}, whole = {0};
   struct lt_program_text p = {.g = g, .io = io,
-                              .values = calloc(g->values.n + 1, sizeof *p.values)};
-  if (p.values == NULL) return false;
+                              .values = calloc(g->values.n + 1, sizeof *p.values),
+                              .links = calloc(g->values.n + 1, 1)};
+  if (p.values == NULL || p.links == NULL) {
+    free(p.values);
+    free(p.links);
+    return false;
+  }
   for (size_t k = 0; k < g->values.n; k++)
     if (g->values.at[k].leaf != NULL)
       p.values[k] = parameter(&body, g->values.at[k].type, g->values.at[k].n);
-  p.numbers = parameter(&body, LT_F64, (int64_t)g->numbers.n);
+  p.numbers = parameter(&body, LT_F32, (int64_t)g->numbers.n);
+  p.wide = parameter(&body, LT_F64, (int64_t)g->numbers.n);
   p.words = parameter(&body, LT_HLO_U64, (int64_t)(g->words.n + io->n_promoted));
   lt_hlo error = p.error = parameter(&body, LT_I64, ERROR_WORDS);
   emit_body(&p, &body);
@@ -215,8 +244,9 @@ bool lt_program_emit(const lt_graph *g, const lt_program_io *io, char **text, si
   bool ok = !body.failed && !whole.failed;
   free(body.text);
   free(p.values);
+  free(p.links);
   *text = whole.text;
   *size = whole.size;
-  *checks = p.checks;
+  *uses = p.uses;
   return ok;
 }

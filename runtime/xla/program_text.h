@@ -10,8 +10,9 @@ enum { ERROR_WORDS = 5 }; /* whether there is one, op, line, value, limit */
 struct lt_program_text {
   const lt_graph *g;
   lt_hlo *values;
-  lt_hlo numbers, words, error; /* flat; error: [5] i64 */
-  bool checks;
+  lt_hlo numbers, wide, words, error; /* flat; error: [5] i64 */
+  lt_program_uses uses;
+  unsigned char *links; /* by value: rows of one tensor in a row that made it (program.c) */
   const lt_node *node;
   const lt_program_io *io;
   size_t number, word; /* of the argument that is being read */

@@ -123,6 +123,12 @@ static void put_number(lt_graph *g, const char *name, double value) {
   LT_PUSH(g, g->numbers, value);
 }
 
+/* What integers take of a scalar. */
+static uint64_t whole_of(const lt_scalar *s) {
+  if (s->kind == LT_SCALAR_INT || s->kind == LT_SCALAR_BOOL) return (uint64_t)s->i;
+  return s->kind == LT_SCALAR_FLOAT && fabs(s->f) < 0x1p63 ? (uint64_t)(int64_t)s->f : 0;
+}
+
 /* What of an argument is structure goes to the stream, what is a number to the numbers. `step` of
    Adam and `first` of SGD are what lowerings see only by derived numbers. */
 static void put_argument(lt_graph *g, const lt_arg *a, const void *at, bool derived) {
@@ -132,8 +138,7 @@ static void put_argument(lt_graph *g, const lt_arg *a, const void *at, bool deri
       const lt_scalar *s = at;
       put(g, s->kind);
       LT_PUSH(g, g->numbers, s->kind != LT_NO_SCALAR ? s->f : 0);
-      LT_PUSH(g, g->words, s->kind == LT_SCALAR_INT || s->kind == LT_SCALAR_BOOL
-                               ? (uint64_t)s->i : (uint64_t)0);
+      LT_PUSH(g, g->words, whole_of(s));
       break;
     }
     case LT_ARG_RNG_KEY: {

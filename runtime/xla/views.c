@@ -63,6 +63,7 @@ static void starts(lt_hlo_text *h, const lt_flat_view *v, const box *b, lt_hlo o
 /* The same elements as another type, as memory has them. */
 static lt_hlo retype(lt_hlo_text *h, lt_hlo flat, int type, int64_t n) {
   if (flat.type == type) return flat;
+  if (lt_hlo_stored(flat.type) != flat.type || lt_hlo_stored(type) != type) h->failed = true;
   if (flat.type == LT_BOOL) flat = lt_hlo_convert(h, flat, LT_U8);
   lt_hlo x = flat, y = lt_hlo_of(type == LT_BOOL ? LT_U8 : type, 1, &n);
   int64_t have = lt_hlo_numel(flat);

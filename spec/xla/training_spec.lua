@@ -97,6 +97,13 @@ describe("tensors on xla", function()
     assert.same({ 1, 2, 3, 4 }, values(y))
   end)
 
+  test("go through long chains of additions", function(of)
+    local x, y = of { 1, 2 }, of { 1, 2 }
+    for _ = 1, 70 do x, y = x + 1, y:mul_(-1) end
+    assert.same({ 71, 72 }, values(x))
+    assert.same({ 1, 2 }, values(y))
+  end)
+
   test("are copied by a reshape that cannot be a view", function(of)
     assert.same({ 1, 4, 2, 5, 3, 6 }, values(of({ { 1, 2, 3 }, { 4, 5, 6 } }):t():reshape(6)))
   end)

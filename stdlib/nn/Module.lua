@@ -516,7 +516,7 @@ end
 local function move(module, target)
   require "ltrain.nn.module_memory".replace(module, function(tensor)
     local stays = is_float(target) and not is_float(tensor.dtype)
-    return stays and tensor or tensor:to(target)
+    return stays and tensor or c.runtime.check_dtype(tensor:to(target))
   end)
 end
 

@@ -181,7 +181,7 @@ local BESIDE <const> = { non_blocking = true }
 function Strategy:batch_to_device(batch)
   local device = self.root_device
   return tree.map(batch, function(leaf)
-    return c.is_tensor(leaf) and leaf:to(device, BESIDE) or leaf
+    return c.is_tensor(leaf) and c.runtime.check_dtype(leaf:to(device, BESIDE)) or leaf
   end)
 end
 

@@ -2,12 +2,21 @@
    from C into Lua. */
 #include "bind/core/call.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "bind/core/current_line.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
 #include "bind/core/tensor.h"
+#include "device/device.h"
+
+void lt_lacking_text(const lt_bind *b, const lt_tensor *t, char text[LT_LACKING]) {
+  char name[64];
+  snprintf(text, LT_LACKING, "%s has no %s: use f32 or bf16, or leave the tensor on the CPU",
+           lt_device_text(b->c, t->storage->device, name, sizeof name),
+           lt_dtype_name((lt_dtype)t->dtype));
+}
 
 lt_frame lt_begin(lua_State *L, lt_bind *b, int n) {
   luaL_checkstack(L, n + 8, "ltrain");
@@ -27,6 +36,31 @@ static void return_argument(lua_State *L, const lt_bind *b, int at, int n_args,
   }
 }
 
+/* Whether one of the arguments is of the result's dtype, on its device. */
+static bool is_given(lua_State *L, const lt_bind *b, int n_args, const lt_tensor *result) {
+  for (int k = 1; k <= n_args; k++) {
+    const lt_tensor *t = lt_to_tensor(L, b, k);
+    if (t != NULL && t->dtype == result->dtype &&
+        lt_device_equal(t->storage->device, result->storage->device))
+      return true;
+  }
+  return false;
+}
+
+/* Refuses a tensor of a dtype that its device lacks, where the script itself makes one: what the
+   library computes may have fewer digits, and what it gives may be used. */
+static void check_dtype(lua_State *L, lt_bind *b, lt_frame frame, int n_args, const lt_tensor *t) {
+  lua_Debug ar;
+  if (t == NULL || !lt_device_lacks(t->storage->device, (lt_dtype)t->dtype)) return;
+  if (is_given(L, b, n_args, t) || lua_getstack(L, 1, &ar) == 0) return;
+  lua_getinfo(L, "S", &ar);
+  if (lt_source_is_ours(ar.source)) return;
+  char text[LT_LACKING];
+  lt_lacking_text(b, t, text);
+  lt_frame_close(b->c, frame, 0, NULL);
+  lt_raise(L, b, LT_EDEVICE, "%s", text);
+}
+
 int lt_end(lua_State *L, lt_bind *b, lt_frame frame, int n, lt_tensor *const *out) {
   lt_ctx *c = b->c;
   if (atomic_load_explicit(c->cancel, memory_order_relaxed))
@@ -36,6 +70,7 @@ int lt_end(lua_State *L, lt_bind *b, lt_frame frame, int n, lt_tensor *const *ou
     lt_raise_failure(L, b);
   }
   int first = lua_gettop(L) - n + 1;
+  for (int k = 0; k < n; k++) check_dtype(L, b, frame, first - 1, out[k]);
   for (int k = 0; k < n; k++) {
     lt_boxed *box = lua_touserdata(L, first + k);
     if (out[k] == NULL) {

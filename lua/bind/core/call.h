@@ -14,6 +14,10 @@ int lt_end(lua_State *L, lt_bind *b, lt_frame frame, int n, lt_tensor *const *ou
 /* The same without tensors as results: close the frame, raise if anything failed. */
 void lt_end_call(lua_State *L, lt_bind *b, lt_frame frame);
 
+/* "xla:0 has no f64: use f32 or bf16, or ...": of a tensor whose device lacks its dtype. */
+enum { LT_LACKING = 160 };
+void lt_lacking_text(const lt_bind *b, const lt_tensor *t, char text[LT_LACKING]);
+
 /* Core to Lua: call the function below `n_args` values on the stack of the current thread, under
    lua_pcall. On an error frames are closed down to where they were, the error value is kept, and
    the ctx fails with LT_ECALLBACK; whoever raises that failure raises the same value. */

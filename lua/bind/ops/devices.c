@@ -2,6 +2,7 @@
    device. */
 #include "base/cores.h"
 #include "base/script_lines.h"
+#include "bind/core/call.h"
 #include "bind/core/openers.h"
 #include "bind/core/raise.h"
 #include "bind/core/state.h"
@@ -72,6 +73,27 @@ static int shard(lua_State *L) {
   const lt_device_ops *ops = lt_device_table(b->c, s->device);
   if (ops->shard != NULL && !ops->shard(b->c, s->device.index, s->data)) lt_raise_failure(L, b);
   return 0;
+}
+
+/* runtime.check_dtype(tensor) -> the tensor; raises where its device lacks the dtype */
+static int check_dtype(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  const lt_tensor *t = lt_check_tensor(L, b, 1, "check_dtype");
+  char text[LT_LACKING];
+  if (lt_device_lacks(t->storage->device, (lt_dtype)t->dtype)) {
+    lt_lacking_text(b, t, text);
+    lt_raise(L, b, LT_EDEVICE, "%s", text);
+  }
+  lua_settop(L, 1);
+  return 1;
+}
+
+/* runtime.records(device) -> whether it records its work and runs it as a whole */
+static int records(lua_State *L) {
+  lt_bind *b = lt_enter(L);
+  lt_device d;
+  lua_pushboolean(L, check_device(L, b, &d)->whole_storages);
+  return 1;
 }
 
 /* runtime.device_name(device) -> what it is called; its kind's name where it does not say */
@@ -289,6 +311,8 @@ void lt_bind_devices(lua_State *L, lt_bind *b) {
                                      {"devices", devices},
                                      {"partition", partition},
                                      {"shard", shard},
+                                     {"check_dtype", check_dtype},
+                                     {"records", records},
                                      {"device_name", device_name},
                                      {"device_memory", device_memory},
                                      {"bus_address", bus_address},

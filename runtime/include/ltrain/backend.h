@@ -179,6 +179,10 @@ typedef struct lt_device_ops {
      `base` are divided among them, in equal parts along the storage, where that is possible. */
   bool (*partition)(lt_ctx *c, int index, int first, int *n);
   bool (*shard)(lt_ctx *c, int index, void *base);
+
+  /* Whether the device has a narrower dtype in place of this one: scripts are refused tensors of
+     it; the library's own, such as sums in f64, have fewer digits there. (optional) */
+  bool (*lacks)(lt_dtype dtype);
 } lt_device_ops;
 
 /* Functions of ltrain for a backend. Versions are compared for equality. */
