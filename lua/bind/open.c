@@ -77,7 +77,7 @@ static void fill(lua_State *L, lt_bind *b) {
       lt_bind_overlay,          lt_bind_walk,
       lt_bind_reports, lt_bind_dist,   lt_bind_hash,  lt_bind_in_place,
       lt_bind_stops,           lt_bind_coroutines, lt_bind_loading, lt_bind_warnings,
-      lt_bind_flag,            lt_bind_inbox,  lt_bind_net,   lt_bind_apps};
+      lt_bind_readback,            lt_bind_inbox,  lt_bind_net,   lt_bind_apps};
   for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) parts[k](L, b);
 }
 

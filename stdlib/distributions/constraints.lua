@@ -85,7 +85,7 @@ function constraints.check(where, name, x, constraint, distribution)
     return
   end
   read_pending()
-  local flag = table.remove(spare) or c.runtime.flag()
+  local flag = table.remove(spare) or c.runtime.readback()
   flag:set(holds:all():logical_not())
   pending[#pending + 1] = { flag, ("%s (of %s)"):format(text, (errors.where():gsub(": $", ""))) }
 end

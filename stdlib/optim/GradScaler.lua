@@ -69,8 +69,9 @@ function GradScaler:is_enabled() return self._enabled end
 -- The scale is on the device of the first thing that is scaled.
 local function scale_on(self, device)
   if not self._scale then
-    self._scale = c.full({}, self._init_scale, { dtype = "f32", device = device })
-    self._tracker = c.full({}, self._tracked, { dtype = "f32", device = device })
+    -- From the host: on a device that records, the first step is a program of others.
+    self._scale = c.tensor(self._init_scale, { dtype = "f32" }):to(device)
+    self._tracker = c.tensor(self._tracked, { dtype = "f32" }):to(device)
   end
   return self._scale:to(device)
 end

@@ -12,6 +12,9 @@ local c = require "ltrain.c"
 local skipped_steps = {}
 
 local AHEAD <const> = 4
+-- On a device that records, each number of updates in a step is another program. Its host is ahead
+-- no further than it must be to work while the device does, and takes no answer earlier.
+local AHEAD_RECORDING <const> = 2
 
 --- What an optimizer knows of such steps.
 --   waiting   the last steps, the first first: { flag =, left_out = (nil: not known), hear = }
@@ -20,7 +23,7 @@ local AHEAD <const> = 4
 --             a step that was left out takes back the last of them.
 --   missed    how many steps were left out, a number on the device, of which `heard` are taken back
 function skipped_steps.new()
-  return { waiting = {}, counted = {}, spare = {}, heard = 0 }
+  return { waiting = {}, counted = {}, spare = {}, heard = 0, ahead = AHEAD }
 end
 
 --- Whether an optimizer can leave out steps where `found`, a tensor, says so: its operation takes
@@ -65,7 +68,7 @@ end
 --- Takes back what was counted of the steps that AHEAD others have followed: always then, so that
 --- what a script sees does not depend on time.
 function skipped_steps.poll(deferred)
-  while #deferred.waiting >= AHEAD do hear_first(deferred) end
+  while #deferred.waiting >= deferred.ahead do hear_first(deferred) end
 end
 
 -- Whether somebody else has changed what was counted since the last step.
@@ -80,8 +83,9 @@ end
 --- `hear()` (optional) is called when it was left out.
 function skipped_steps.begin(deferred, found, hear)
   if is_changed(deferred) then skipped_steps.settle(deferred) end
+  if c.runtime.records(found.device) then deferred.ahead = AHEAD_RECORDING end
   skipped_steps.poll(deferred)
-  local step = { flag = table.remove(deferred.spare) or c.runtime.flag(), hear = hear }
+  local step = { flag = table.remove(deferred.spare) or c.runtime.readback(), hear = hear }
   step.flag:set(found)
   deferred.step, deferred.found = step, found
 end
@@ -90,7 +94,8 @@ end
 local function bounds(deferred)
   local least, most = 0, 0
   for _, step in ipairs(deferred.waiting) do
-    if step.left_out == nil then step.left_out = step.flag:poll() end
+    local polls = step.left_out == nil and deferred.ahead == AHEAD
+    if polls then step.left_out = step.flag:poll() end
     if step.left_out then least = least + 1 end
     if step.left_out ~= false then most = most + 1 end
   end
@@ -108,7 +113,8 @@ end
 -- refuses[n + 1]: whether the step is not the one after n that were left out; bools on the device.
 local function found_infs(deferred)
   if not deferred.numbers then
-    deferred.numbers = c.arange(0, AHEAD, { dtype = "f32", device = deferred.found.device })
+    deferred.numbers = c.arange(0, deferred.ahead,
+      { dtype = "f32", device = deferred.found.device })
   end
   return (deferred.missed - deferred.heard):ne(deferred.numbers):logical_or(deferred.found)
 end
@@ -116,8 +122,8 @@ end
 local function count_on_device(deferred)
   local _ <close> = c.no_grad()
   local one = deferred.found:to "f32"
-  deferred.missed = #deferred.waiting > 0 and deferred.missed + one or one
-  if #deferred.waiting == 0 then deferred.heard = 0 end
+  if #deferred.waiting == 0 then deferred.missed, deferred.heard = c.zeros_like(one), 0 end
+  deferred.missed = deferred.missed + one
 end
 
 -- The counts as they were before the last n steps and this one.

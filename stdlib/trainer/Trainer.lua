@@ -71,7 +71,7 @@ function Trainer:init(script)
   assemble.callbacks(self, o)
   assemble.loggers(self, o)
   self.current_epoch, self.global_step = 0, 0
-  self.callback_metrics, self.logged_metrics, self.progress_bar_metrics = {}, {}, {}
+  self.callback_metrics, self._logged_metrics, self.progress_bar_metrics = {}, {}, {}
   self.should_stop, self.is_last_batch, self.interrupted = false, false, false
   self.optimizers, self.lr_scheduler_configs = {}, {}
   self.state = { status = "initializing" }
@@ -281,8 +281,16 @@ function Trainer:settle_steps()
   return self.global_step
 end
 
---- Passes a row of metrics to every logger; `step` is its position on the axis.
+--- Passes a row of metrics to every logger; `step` is its position on the axis. Rows of earlier
+--- steps whose values are still on their way from a device come first.
 function Trainer:log_to_loggers(row, step)
+  local state = self.running
+  local late = state and state.late_rows
+  if not (late and late:follow(row, step)) then self:_send_row(row, step) end
+end
+
+-- Passes a row of metrics to every logger now.
+function Trainer:_send_row(row, step)
   if #self.loggers == 0 then return end
   local full = { epoch = self.current_epoch }
   for name, value in pairs(row) do full[name] = value end

@@ -103,6 +103,7 @@ local function end_epoch(state, complete)
   local trainer, progress = state.trainer, state.progress
   state.resume_point:forget()
   state.nonfinite:settle()
+  if state.late_rows then state.late_rows:settle() end
   report_skipped(state)
   state.step_count:report()
   metrics.publish(state)

@@ -30,6 +30,14 @@ function properties.log_dir(trainer)
   end
 end
 
+--- The values that were passed to the loggers last, by name; waits for those on their way from a
+--- device.
+function properties.logged_metrics(trainer)
+  local state = rawget(trainer, "running")
+  if state and state.late_rows then state.late_rows:settle() end
+  return rawget(trainer, "_logged_metrics")
+end
+
 --- The callbacks that save checkpoints, a list.
 function properties.checkpoint_callbacks(trainer) return marked(trainer, "saves_checkpoints") end
 

@@ -106,6 +106,7 @@ return function(trainer, fn, module, fit_args)
     scaling = nil, -- state, object: of losses, where the precision has a GradScaler
     step_count = nil, -- state, object: which optimizer steps were taken
     resume_point = nil, -- state, object: where the run stands, as checkpoints keep it
+    late_rows = false, -- fit/train_batch, object: rows whose values are on their way from a device
     step_times = false, -- fit_loop, object: of this rank, of several
     optimizer_steps = false, -- optimize, object: what surrounds each step of an optimizer; of a fit
     window = false, -- optimize, object: the batches since the last optimizer step; fits have one

@@ -10,7 +10,7 @@
 void lt_bind_reports(lua_State *L, lt_bind *b);
 void lt_bind_tensor(lua_State *L, lt_bind *b);
 void lt_bind_marks(lua_State *L, lt_bind *b);
-void lt_bind_flag(lua_State *L, lt_bind *b);
+void lt_bind_readback(lua_State *L, lt_bind *b);
 void lt_bind_ops(lua_State *L, lt_bind *b);
 void lt_bind_dtypes(lua_State *L, lt_bind *b);
 void lt_bind_create(lua_State *L, lt_bind *b);

@@ -53,12 +53,23 @@ local function step_schedulers(state, pending)
   pending.schedules = nil
 end
 
+-- Keeps what the step has logged until it has come from the device; false: write it now.
+local function logs_later(state)
+  if state.strategy.root_device == "cpu" or state.ranks.many then return false end
+  local values = metrics.step_values(state)
+  if not values then return true end
+  state.late_rows = state.late_rows or require "ltrain.trainer.logged.LateRows".new(state,
+    function(row, step) metrics.log(state, row, step) end)
+  return state.late_rows:add(values, state.progress.stepped)
+end
+
 -- The row of the batch that has ended its window, once.
 local function log_row(state)
   local pending = state.progress.pending
   if not pending.logs then return end
   pending.logs = nil
   if not state.trainer:logs_this_step() then return end
+  if logs_later(state) then return end
   local row = metrics.step_row(state)
   if not row then return end
   state.nonfinite:settle_shown()
@@ -81,6 +92,7 @@ function train_batch.run(state, batch, index, is_last)
   local trainer, progress, current = state.trainer, state.progress, state.loop
   trainer.is_last_batch = is_last
   results.begin_batch(current.results, batch ~= false)
+  if state.late_rows then state.late_rows:begin_batch() end
   state.step_count:begin_batch()
   loop.begin_batch(state, "train", progress.train_batches)
   consensus.enter(state)
@@ -123,6 +135,7 @@ end
 
 local function validate(state)
   state.nonfinite:settle()
+  if state.late_rows then state.late_rows:settle() end
   sources.load_val_due(state)
   if not sources.validates(state) then return end -- the hook gave none
   if state.window:is_empty() and state.hooks.on_validation_model_zero_grad then
@@ -164,6 +177,7 @@ end
 --- The fit fails: a batch whose step was made is done.
 function train_batch.fail(state)
   state.step_count:end_step()
+  if state.late_rows then state.late_rows:fail() end
   if state.automatic and state.resume_point:has_stepped() then
     state.window:close()
     state.nonfinite:end_window()

@@ -13,7 +13,7 @@ local to_numbers = require "ltrain.core.to_numbers"
 
 local metrics = {}
 
-local function own_step_row(res)
+local function own_step_values(res)
   local row
   for _, item in ipairs(res.order) do
     if item.on_step and item.logger and item.serial == res.serial then
@@ -21,6 +21,11 @@ local function own_step_row(res)
       row[item.step_name] = item.step_value
     end
   end
+  return row
+end
+
+local function own_step_row(res)
+  local row = own_step_values(res)
   return row and to_numbers(row)
 end
 
@@ -56,6 +61,10 @@ local function report_nan(state, item)
   report(state, item, "warning: log: '%s' is nan on %s alone, which makes it nan for all ranks; if "
     .. "a metric computed it that was not updated there, log the metric itself", nan)
 end
+
+--- What the training step that just ran has logged for the loggers, names and values, tensors among
+--- them; nil when there is nothing. Of several ranks it is this one's.
+function metrics.step_values(state) return own_step_values(state.loop.results) end
 
 --- Names and numbers of the training step that just ran, for the loggers; nil when there are none.
 --- All ranks call it.
@@ -146,7 +155,7 @@ end
 function metrics.publish(state)
   local found, trainer = pass_of(state), state.trainer
   for name, value in pairs(found.callback) do trainer.callback_metrics[name] = value end
-  for name, value in pairs(found.log) do trainer.logged_metrics[name] = value end
+  for name, value in pairs(found.log) do trainer._logged_metrics[name] = value end
   for name, value in pairs(found.bar) do trainer.progress_bar_metrics[name] = value end
   return found
 end
@@ -160,8 +169,8 @@ end
 --- Gives a row of metrics to the loggers and to trainer.logged_metrics.
 function metrics.log(state, row, step)
   local trainer = state.trainer
-  for name, value in pairs(row) do trainer.logged_metrics[name] = value end
-  trainer:log_to_loggers(row, step)
+  for name, value in pairs(row) do trainer._logged_metrics[name] = value end
+  trainer:_send_row(row, step)
 end
 
 return metrics

@@ -296,7 +296,8 @@ local function log_metric(state, item, metric)
   item.metric, item.serial = metric, state.loop.results.serial
   if not item.on_step then return end
   if now == nil then now = metric:compute() end
-  store_step(state, item, rank_reduction.value(item, now))
+  local later = is_tensor(now) and now.device ~= "cpu" and now:numel() == 1
+  store_step(state, item, later and now:detach() or rank_reduction.value(item, now))
 end
 
 local function log(state, name, value, options)

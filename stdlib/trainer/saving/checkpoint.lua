@@ -147,6 +147,7 @@ end
 local function take(state, options)
   local _ <close> = walk.keep(state.module)
   state.step_count:settle()
+  if state.late_rows then state.late_rows:settle() end
   local agreed, weights_only = options.agreed, options.weights_only
   local in_parts, now, held = options.in_parts, nil, nil
   if not agreed and state.failed then

@@ -79,6 +79,14 @@ local function read_first(self, wait)
   return first.flag:poll()
 end
 
+-- What lives for some batches has grown old, and is collected late: the loss is closed.
+local function drop_first(self)
+  local entry = table.remove(self._queue, 1)
+  local _ <close> = entry.loss
+  recycle(self, { entry })
+  recycle(self, entry.suspects)
+end
+
 -- Takes checks off the queue that have arrived and found nothing; true when one has found
 -- something, which is the first then. `wait`: until none is left.
 local function process_queue(self, wait)
@@ -89,9 +97,7 @@ local function process_queue(self, wait)
     local found = read_first(self, wait)
     if found == nil then return false end
     if found then return true end
-    local entry = table.remove(queue, 1)
-    recycle(self, { entry })
-    recycle(self, entry.suspects)
+    drop_first(self)
   end
   return false
 end
@@ -121,6 +127,7 @@ end
 local function raise_nonfinite(self)
   local state, entry = self._state, self._queue[1]
   state.trainer.global_step = state.trainer.global_step - #self._queue -- they were counted as taken
+  for _, later in ipairs(self._queue) do later.refused = true end
   self._queue, self._found, self._refused = {}, nil, entry.place
   local own, spoilt = {}, first_nonfinite_batch(entry.suspects)
   local cause = state.rerun:cause(spoilt or entry.kept, spoilt ~= nil, function(optimizer)
@@ -133,6 +140,20 @@ end
 --- Raises if a step was left out; waits for all of them. All ranks come here.
 function DeferredChecks:settle()
   if process_queue(self, true) then raise_nonfinite(self) end
+end
+
+--- The last check of the queue, or nil.
+function DeferredChecks:last() return self._queue[#self._queue] end
+
+--- Raises if a step up to one whose check this is was left out; waits for that.
+function DeferredChecks:settle_to(check)
+  local queue, waits = self._queue, false
+  for _, entry in ipairs(queue) do waits = waits or entry == check end
+  while waits do
+    if queue[1].flag:read() then raise_nonfinite(self) end
+    waits = queue[1] ~= check
+    drop_first(self)
+  end
 end
 
 --- The same of those that are known by now.
@@ -148,7 +169,7 @@ function DeferredChecks:why_not_saved()
 end
 
 local function new_flag(self, found)
-  local flag = table.remove(self._spare) or c.runtime.flag()
+  local flag = table.remove(self._spare) or c.runtime.readback()
   flag:set(found)
   return flag
 end

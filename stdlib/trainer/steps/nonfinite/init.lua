@@ -75,6 +75,12 @@ end
 --- The same before values of the step that just ran are written, which the host has waited for.
 function NonfiniteChecks:settle_shown() self._deferred:settle() end
 
+--- The last step that the device was asked to check; nil: none that is not known by now.
+function NonfiniteChecks:last_check() return self._deferred:last() end
+
+--- Raises when a step up to this one was not taken.
+function NonfiniteChecks:settle_to(check) self._deferred:settle_to(check) end
+
 -- Where the first value that is not finite came from, for a message: the batch is run again. All
 -- ranks come here.
 local function cause_text(self) return self._state.rerun:cause(self._spoilt, true) end
