@@ -1,6 +1,6 @@
 -- spec/xla/ten_models.lua: small models of ten kinds, as examples and users have them: rows of
--- name, dtype, the net, a batch of it, its loss, its optimizer; the last is a module that steps two
--- optimizers itself.
+-- name, dtype, the net, a batch of it, its loss, its optimizer; the last is a module that steps
+-- two optimizers itself.
 --
 -- Where training multiplies rounding (batch norm over few positions, a net against another) losses
 -- in f32 part on any two devices; those models run in f64, where what is left of the difference is
