@@ -261,6 +261,8 @@ static bool run_piece(void *ud, const lt_cuda_iter *it) {
   plan *p = static_cast<plan *>(ud);
   lt_ctx *c = p->c;
   job *j = p->j;
+  bool taken = false;
+  if (j->op == LT_ROW_COPY && (!lt_cuda_transpose(c, it, &taken) || taken)) return taken;
   j->it = *it;
   int how = layout_of(j, 4);
   if (calls(j->op))

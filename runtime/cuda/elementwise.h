@@ -10,6 +10,10 @@
 bool lt_cuda_row(lt_ctx *c, int op, lt_dtype compute, int n, const lt_view *views,
                  const lt_scalar *numbers, lt_scalar p, lt_scalar q);
 
+/* transpose.cu: the result, operand 0, from operand 1 where it is a transpose of it, of one dtype;
+   else `*taken` is false. */
+bool lt_cuda_transpose(lt_ctx *c, const lt_cuda_iter *it, bool *taken);
+
 /* to = from, broadcast and converted, rounded once. */
 bool lt_cuda_move(lt_ctx *c, const lt_view *to, const lt_view *from);
 bool lt_cuda_fill_view(lt_ctx *c, const lt_view *to, lt_scalar value);

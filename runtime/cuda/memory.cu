@@ -1,7 +1,7 @@
 /* runtime/cuda/memory.cu: empty, full, copies, casts and where, by the elementwise kernels.
 
    Every copy and cast is the row COPY of elementwise.cu, so that strided, broadcast and contiguous
-   memory of any two dtypes have one kernel. */
+   memory of any two dtypes have one kernel, but for transposes (transpose.cu). */
 #include "cuda/elementwise.h"
 
 LT_CUDA_KERNEL(empty) {

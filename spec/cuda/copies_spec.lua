@@ -128,3 +128,31 @@ describe("a copy between two GPUs of a process", function()
     assert.same({ wanted, "false" }, { run "0" })
   end)
 end)
+
+describe("a transposed copy", function()
+  local DTYPES <const> = { "u8", "bool", "bf16", "f16", "f32", "i32", "f64", "i64" }
+
+  both.it("has each element in its place, of any item size", function()
+    local x = lt.randint(0, 200, { 3, 67, 5, 45 })
+    for _, dtype in ipairs(DTYPES) do
+      local host = x:to(dtype)
+      local device = host:to "cuda"
+      for _, order in ipairs { { 1, 4, 3, 2 }, { 4, 3, 2, 1 }, { 2, 4, 1, 3 }, { 4, 1, 2, 3 } } do
+        both.same(device:permute(order):contiguous(), host:permute(order):contiguous(),
+          dtype .. " " .. table.concat(order, ", "))
+      end
+    end
+  end)
+
+  both.it("writes and reads parts of larger tensors, and rows that are one", function()
+    local x, y = lt.randn(40, 70), lt.randn(60, 50)
+    local function part(t, u)
+      u:narrow(1, 3, 33):narrow(2, 2, 32):copy_(t:narrow(1, 5, 32):narrow(2, 9, 33):transpose(1, 2))
+      return u
+    end
+    both.same(part(x:to "cuda", y:to "cuda"), part(x, y:clone()), "parts")
+    local row = lt.randn(1, 48):to "cuda"
+    both.same(row:expand(40, 48):transpose(1, 2):contiguous(),
+      row:to("cpu"):expand(40, 48):transpose(1, 2):contiguous(), "a row for all")
+  end)
+end)
