@@ -2,8 +2,8 @@
 
    Neighbours in the result lie apart in the source: each would be read with 32 bytes of which the
    rest is thrown away. A block reads a square along the source's fastest dim into shared memory and
-   writes it along the result's (G. Ruetsch and P. Micikevicius, Optimizing Matrix Transpose in CUDA,
-   2009). Elements are moved as they are, by their size. */
+   writes it along the result's (G. Ruetsch and P. Micikevicius, Optimizing Matrix Transpose in
+   CUDA, 2009). Elements are moved as they are, by their size. */
 #include "cuda/elementwise.h"
 
 /* LEAST: shorter dims would leave most of a square empty. */
