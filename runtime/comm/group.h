@@ -81,7 +81,7 @@ struct lt_work {
     bool ordered, begun; /* the stream waits for its tensors; the link may move them */
     lt_pinned *in, *out; /* STAGED: copies of the tensors; one for both where they are one */
     lt_storage *buffer;  /* LINK: the parts, one after the other */
-    lt_storage *operands; /* LINK: of a sum in the tree's order (ordered.c) */
+    lt_storage *operands; /* LINK: of a sum in the tree's order (tree_reductions.c) */
     void *sum;            /* LINK: where that goes */
   } device;
   lt_code failed; /* reported at the wait */
@@ -209,7 +209,7 @@ void lt_device_drop(lt_ctx *c, lt_work *w);
 bool lt_device_divide(lt_ctx *c, const lt_work *w, void *data, int64_t n, int by);
 bool lt_device_scale(lt_ctx *c, const lt_work *w, void *data, int64_t n, double by);
 
-/* ordered.c: memory of the device that the work's stream may write; NULL with a failure. Whether a
+/* tree_reductions.c: memory of the device that the work's stream may write; NULL with a failure. Whether a
    reduction between devices is to be added in the tree's order here, and not by the link; after
    lt_device_begin. */
 lt_storage *lt_device_buffer(lt_ctx *c, const lt_work *w, size_t bytes);

@@ -24,7 +24,7 @@ bool lt_mpi_ok(int status, const char *call, char *text);
 /* requests.c */
 extern const lt_p2p_ops lt_mpi_messages;
 
-/* whole.c: MPI's own collectives. */
+/* native_collectives.c: MPI's own collectives. */
 bool lt_mpi_prefers(const lt_p2p *l, const lt_comm_move *m, size_t item);
 /* Starts one; the request is in *request. */
 bool lt_mpi_whole(lt_p2p *l, lt_comm_move *m, size_t item, int64_t at, int64_t n,

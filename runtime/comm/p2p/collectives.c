@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/p2p/said.h"
+#include "comm/p2p/comparison.h"
 #include "comm/p2p/steps.h"
 
 /* The library's own collective, piece by piece. */
@@ -97,7 +97,7 @@ static lt_p2p_step all_to_all(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s) {
 
 typedef lt_p2p_step (*stepper)(lt_p2p *, lt_comm_move *, lt_p2p_moving *);
 
-/* NULL: none, or it is traded (traded.c). */
+/* NULL: none, or it is traded (large_reductions.c). */
 static stepper step_of(const lt_p2p *l, const lt_comm_move *m, size_t item) {
   if (l->ops->prefers != NULL && l->ops->prefers(l, m, item)) return whole;
   switch ((lt_comm_op)m->op) {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/p2p/said.h"
+#include "comm/p2p/comparison.h"
 
 typedef enum phase { HASHES, EXTENTS, MARKS } phase;
 

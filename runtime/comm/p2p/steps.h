@@ -6,7 +6,7 @@
 
 typedef enum lt_p2p_step { LT_STEP_STARTED, LT_STEP_FINISHED, LT_STEP_FAILED } lt_p2p_step;
 
-typedef struct lt_p2p_trade lt_p2p_trade; /* traded.c */
+typedef struct lt_p2p_trade lt_p2p_trade; /* large_reductions.c */
 
 typedef struct lt_p2p_moving {
   /* NULL: a reduction that is traded. */
@@ -54,7 +54,7 @@ void lt_p2p_add(const lt_p2p *l, const lt_comm_move *m, const char **from, char 
                 char *out, int64_t n);
 /* A step: an all_reduce of few bytes among many ranks. */
 lt_p2p_step lt_p2p_tree_all_reduce(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
-/* traded.c: every other all_reduce, reduce_scatter; not made of steps. */
+/* large_reductions.c: every other all_reduce, reduce_scatter; not made of steps. */
 lt_progress lt_p2p_traded(lt_p2p *l, lt_comm_move *m, lt_p2p_moving *s);
 
 #endif

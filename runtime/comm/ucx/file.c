@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "comm/ucx/meet.h"
+#include "comm/ucx/bootstrap.h"
 
 enum { LINE = LT_MEET_HOSTS + 64, PATH = 4096 };
 

@@ -48,9 +48,9 @@ lt_ucx_world *lt_ucx_world_new(int rank, int size, char *text);
 /* Closes connections in order, which the others do, too. */
 void lt_ucx_world_close(lt_ucx_world *w);
 
-/* meet_wire.c: a hash of a text. */
+/* bootstrap_wire.c: a hash of a text. */
 uint64_t lt_ucx_hash(const char *text);
-/* meet.c, dial.c: every rank's address to all: fills in w->addresses and w->peers. */
+/* bootstrap.c, connect.c: every rank's address to all: fills in w->addresses and w->peers. */
 bool lt_ucx_meet(lt_ucx_world *w, const lt_comm_place *place, int64_t began_ns, char *text);
 
 #endif

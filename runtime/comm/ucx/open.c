@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "comm/ucx/meet.h"
+#include "comm/ucx/bootstrap.h"
 
 static lt_comm_link *link_new(const lt_comm_host *host, lt_ucx_world *w, int rank, int size,
                               char *text, size_t text_size) {

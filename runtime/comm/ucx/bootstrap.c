@@ -1,5 +1,5 @@
-/* runtime/comm/ucx/meet.c: the addresses of all ranks, from wherever they come together. */
-#include "comm/ucx/meet.h"
+/* runtime/comm/ucx/bootstrap.c: the addresses of all ranks, from wherever they come together. */
+#include "comm/ucx/bootstrap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* runtime/comm/p2p/said.h: the messages of a comparison, and what all ranks have said in them. */
-#ifndef LT_COMM_P2P_SAID_H
-#define LT_COMM_P2P_SAID_H
+/* runtime/comm/p2p/comparison.h: the messages of a comparison, and what all ranks have sent
+   in them. */
+#ifndef LT_COMM_P2P_COMPARISON_H
+#define LT_COMM_P2P_COMPARISON_H
 
 #include "comm/p2p/p2p.h"
 

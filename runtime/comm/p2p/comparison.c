@@ -1,10 +1,10 @@
-/* runtime/comm/p2p/said.c: what ranks say in a comparison beside their hashes: the size that they
-   choose freely, and the data of a movement that are few bytes.
+/* runtime/comm/p2p/comparison.c: what ranks send in a comparison beside their hashes: the size
+   that they choose freely, and the data of a movement that are few bytes.
 
    Entries follow each other without gaps, so that a message is as short as what is said. All ranks
    send them, whatever they compare: ranks that disagree send messages of different lengths, each
    of which the receiver has memory for. */
-#include "comm/p2p/said.h"
+#include "comm/p2p/comparison.h"
 
 #include <stdlib.h>
 #include <string.h>

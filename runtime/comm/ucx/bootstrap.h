@@ -1,4 +1,4 @@
-/* runtime/comm/ucx/meet.h: how ranks that know rank 0's address, or a file that has it, and nothing
+/* runtime/comm/ucx/bootstrap.h: how ranks that know rank 0's address, or a file that has it, and nothing
    else of each other, exchange theirs: over TCP, once, before the first message of UCX.
 
    Rank 0 listens. Each of the others says who it is; rank 0 answers at once, whether it may come
@@ -48,7 +48,7 @@ typedef struct lt_meet_place {
   const char *token;
 } lt_meet_place;
 
-/* meet_wire.c */
+/* bootstrap_wire.c */
 int64_t lt_meet_now(void);
 /* Milliseconds until then, at most `most`; 0: it is over. */
 int lt_meet_left(int64_t deadline_ns, int most);
@@ -67,7 +67,7 @@ lt_progress lt_meet_file_read(const lt_meet_place *at, char hosts[LT_MEET_HOSTS]
 /* Rank 0 no longer listens there. */
 void lt_meet_file_remove(const lt_meet_place *at, int port);
 
-/* collect.c: rank 0. dial.c: the others. *all: LT_MEET_ALL's bytes, the caller's. */
+/* accept.c: rank 0. connect.c: the others. *all: LT_MEET_ALL's bytes, the caller's. */
 bool lt_meet_collect(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,
                      char *text);
 bool lt_meet_dial(const lt_ucx_world *w, const lt_meet_place *at, char **all, size_t *bytes,

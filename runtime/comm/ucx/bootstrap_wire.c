@@ -1,4 +1,4 @@
-/* runtime/comm/ucx/meet_wire.c: what both sides of a meeting say, over sockets that do not block,
+/* runtime/comm/ucx/bootstrap_wire.c: what both sides of a meeting say, over sockets that do not block,
    until a deadline. */
 #include <errno.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/ucx/meet.h"
+#include "comm/ucx/bootstrap.h"
 
 int64_t lt_meet_now(void) {
   struct timespec t;

@@ -1,4 +1,4 @@
-/* runtime/comm/ucx/dial.c: how the other ranks find rank 0, which may start later than they, or
+/* runtime/comm/ucx/connect.c: how the other ranks find rank 0, which may start later than they, or
    whose name may not be known yet. */
 #include <errno.h>
 #include <netdb.h>
@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "comm/ucx/meet.h"
+#include "comm/ucx/bootstrap.h"
 
 enum { DIAL_MS = 2000, ANSWER_MS = 5000, FIRST_REST_MS = 20, LONGEST_REST_MS = 500 };
 

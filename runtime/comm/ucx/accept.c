@@ -1,4 +1,4 @@
-/* runtime/comm/ucx/collect.c: rank 0, which all others come to.
+/* runtime/comm/ucx/accept.c: rank 0, which all others come to.
 
    It keeps their connections until all are there: one that ends before makes its rank missing
    again. Whoever sends something else, or too slowly, takes a place among STRANGERS at most. */
@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "comm/ucx/meet.h"
+#include "comm/ucx/bootstrap.h"
 
 enum { STRANGERS = 64, LISTED = 8 };
 

@@ -1,4 +1,4 @@
-/* runtime/comm/mpi/whole.c: collectives that MPI does by itself: broadcasts, and reductions where
+/* runtime/comm/mpi/native_collectives.c: collectives that MPI does by itself: broadcasts, and reductions where
    its order of additions may be used. */
 #include "comm/mpi/link.h"
 
